@@ -1,0 +1,27 @@
+// Package decision is the whole brain of the autoscaler: Decide takes a Snapshot
+// of all facts at one instant, the Policy that the users allow and the Memory of
+// earlier rounds, and returns a Plan and the next Memory.
+//
+// It is a pure function. It has no clock (the snapshot carries the time), no input
+// or output, no logger, no globals and depends on no map order: the same inputs
+// give the same plan, byte for byte. It must never lower a replica count on
+// missing, stale or half-covered data, and never read unknown as zero.
+//
+// Read Snapshot and Plan first, then Decide, whose stages stand in order, each in
+// a file of its own.
+//
+// # What survives a round
+//
+// Memory is a value. A new leader starts with the zero Memory; the table says what
+// it loses.
+//
+//	field            kept per   a new leader
+//	Curves           variant    learns them anew from the next samples; until then
+//	                            the profile, or one observation, is used
+//	Arrivals         model      sees no trend until it has three samples
+//	Recommendations  variant    holds scale-down for one stabilisation window,
+//	                            because the window is not covered
+//	Changes          variant    rate policies see no earlier changes
+//	Since            -          is set by the first round: the start of the
+//	                            coverage that scale-down waits for
+package decision

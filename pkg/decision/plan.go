@@ -1,0 +1,173 @@
+package decision
+
+import (
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// Round says why the brain is asked. Only a full round may lower a count.
+type Round string
+
+// The rounds.
+const (
+	RoundFull  Round = "Full"
+	RoundFast  Round = "Fast"
+	RoundEvent Round = "Event"
+)
+
+// Plan is the answer for one round. Status, conditions, events, log lines and
+// metrics are all rendered from it.
+type Plan struct {
+	Time   time.Time
+	Round  Round
+	Models []ModelPlan
+}
+
+// ModelPlan is the plan for one model: what was seen and asked, and its variants.
+type ModelPlan struct {
+	Namespace string
+	ID        string
+	// Demand is what the model must serve; nil means unknown.
+	Demand *Demand
+	// Triggered says that a saturation trigger fired.
+	Triggered bool
+	Variants  []VariantPlan
+}
+
+// Demand is what is asked of a model.
+type Demand struct {
+	// Arrival is the present arrival rate.
+	Arrival capacity.Rate
+	// Forecast is the arrival rate expected when a replica that is started now
+	// serves; never below Arrival.
+	Forecast capacity.Rate
+	// Backlog is the number of waiting requests.
+	Backlog float64
+	// Tokens is the mean shape of the requests; unknown lengths are zero.
+	Tokens capacity.TokenShape
+}
+
+// VariantPlan is the plan for one variant.
+type VariantPlan struct {
+	Key         Key
+	Accelerator capacity.Accelerator
+	// Current is the target's replicas when the round began.
+	Current int
+	// Ready, Starting and Unschedulable are the replicas by state.
+	Ready, Starting, Unschedulable int
+	// Desired is the answer. It is nil while the variant's target is not there.
+	Desired *int
+	// ServesEach is the rate that one replica serves at the load that the triggers
+	// allow; 0 means unknown.
+	ServesEach capacity.Rate
+	// Cost of one replica per hour.
+	Cost capacity.Cost
+	// Slots is how many more replicas fit now; nil means unknown.
+	Slots *Slots
+	// Steps are the stages that led to Desired, in order.
+	Steps []Step
+	// Reason is the reason of the step that settled Desired.
+	Reason Reason
+	// Message says the same for people, in one sentence.
+	Message string
+	// Conditions that hold for the variant now, in the order of the stages that
+	// found them. What is not listed is not the case.
+	Facts []Fact
+}
+
+// Slots is a count of replicas that still fit.
+type Slots struct {
+	Count int
+	// Bound names the constraint that was not modelled and makes Count an upper
+	// bound; empty means that Count is exact.
+	Bound string
+}
+
+// Step is what one stage made of a variant's replicas.
+type Step struct {
+	Stage  Stage
+	Before int
+	After  int
+	Reason Reason
+	// Detail says with numbers why, in one clause.
+	Detail string
+}
+
+// Fact is something that the plan found out and that a condition reports.
+type Fact struct {
+	Reason Reason
+	Detail string
+}
+
+// Stage names a stage of Decide.
+type Stage string
+
+// The stages in their order.
+const (
+	StageFreshness   Stage = "freshness"
+	StageDemand      Stage = "demand"
+	StageSupply      Stage = "supply"
+	StageRequirement Stage = "requirement"
+	StageAllocation  Stage = "allocation"
+	StageLimits      Stage = "limits"
+	StageZero        Stage = "zero"
+	StageBounds      Stage = "bounds"
+	StageBehavior    Stage = "behavior"
+)
+
+// Reason is one of a closed set of reasons. It is CamelCase, so that it can be the
+// reason of a condition or an event as it stands.
+type Reason string
+
+// The reasons of steps.
+const (
+	// ReasonSteady: the load needs what there is.
+	ReasonSteady Reason = "Steady"
+	// ReasonSaturated: a saturation trigger fired and replicas are added.
+	ReasonSaturated Reason = "Saturated"
+	// ReasonStartingSuffices: a trigger fired, and the replicas that start already
+	// will carry the demand.
+	ReasonStartingSuffices Reason = "StartingSuffices"
+	// ReasonSpareCapacity: fewer replicas carry the demand.
+	ReasonSpareCapacity Reason = "SpareCapacity"
+	// ReasonReplaced: another variant serves the same for less.
+	ReasonReplaced Reason = "Replaced"
+	// ReasonWake: requests wait and nothing serves.
+	ReasonWake Reason = "Wake"
+	// ReasonKeepOne: a model keeps one replica on its cheapest variant that fits.
+	ReasonKeepOne Reason = "KeepOne"
+	// ReasonNoSlots: fewer fit than are wanted.
+	ReasonNoSlots Reason = "NoSlots"
+	// ReasonStartupOverdue: a starting replica passed its deadline and no longer
+	// counts as supply.
+	ReasonStartupOverdue Reason = "StartupOverdue"
+	// ReasonMinReplicas and ReasonMaxReplicas: a bound of the object.
+	ReasonMinReplicas Reason = "MinReplicas"
+	ReasonMaxReplicas Reason = "MaxReplicas"
+	// ReasonStabilized: a higher (or, on the way up, lower) recommendation within
+	// the window holds.
+	ReasonStabilized Reason = "Stabilized"
+	// ReasonRateLimited: a rate policy of the behaviour.
+	ReasonRateLimited Reason = "RateLimited"
+	// ReasonWithinTolerance: the change is within the tolerance.
+	ReasonWithinTolerance Reason = "WithinTolerance"
+	// ReasonRoundMayNotLower: only a full round may lower a count.
+	ReasonRoundMayNotLower Reason = "RoundMayNotLower"
+	// ReasonMetricsMissing, ReasonMetricsStale, ReasonMetricsPartial: the data do
+	// not allow a change.
+	ReasonMetricsMissing Reason = "MetricsMissing"
+	ReasonMetricsStale   Reason = "MetricsStale"
+	ReasonMetricsPartial Reason = "MetricsPartial"
+	// ReasonMetricsFound: the data suffice.
+	ReasonMetricsFound Reason = "MetricsFound"
+	// ReasonTargetMissing, ReasonTargetForbidden, ReasonConflict: the target may
+	// not be changed.
+	ReasonTargetMissing   Reason = "TargetMissing"
+	ReasonTargetForbidden Reason = "TargetForbidden"
+	ReasonConflict        Reason = "Conflict"
+	// ReasonShapeUnknown: the accelerator or the device count is unknown.
+	ReasonShapeUnknown Reason = "ShapeUnknown"
+	// ReasonCapacityUnknown: the nodes could not be read.
+	ReasonCapacityUnknown Reason = "CapacityUnknown"
+)

@@ -1,0 +1,155 @@
+package decision
+
+import (
+	"time"
+)
+
+// Policy is what the users allow. The zero Policy is not usable; DefaultPolicy is
+// where to start.
+type Policy struct {
+	// Limited is set for clusters that do not grow: never ask for more than fits.
+	Limited bool
+	// Drain is the time in which a backlog is to be served.
+	Drain time.Duration
+	// StartupDeadline is how long a starting replica counts as supply when no
+	// start-up was seen yet; once seen, it is three times what was seen, but not
+	// less than a minute.
+	StartupDeadline time.Duration
+	// Interval is the time between two full rounds, which a forecast must bridge.
+	Interval time.Duration
+	// Freshness is the age limits of samples.
+	Freshness Freshness
+	// Saturation are the thresholds of models without an entry in Models.
+	Saturation Saturation
+	// SaturationByModel overrides Saturation by namespace and model ID.
+	SaturationByModel map[ModelKey]Saturation
+	// Variants holds each variant's own policy; a variant that is missing here has
+	// DefaultVariantPolicy.
+	Variants map[Key]VariantPolicy
+}
+
+// ModelKey names a model.
+type ModelKey struct {
+	Namespace string
+	ID        string
+}
+
+// Freshness are the age limits of samples: fresh below Fresh; ageing below Ageing
+// (may raise, not lower); stale below Stale (hold); absent above.
+type Freshness struct {
+	Fresh, Ageing, Stale time.Duration
+}
+
+// Saturation are the published thresholds that decide whether to act.
+type Saturation struct {
+	// KVCacheThreshold is the used share of the KV cache, 0 to 1, at which a
+	// replica is saturated.
+	KVCacheThreshold float64
+	// QueueLengthThreshold is the number of waiting requests at which a replica is
+	// saturated.
+	QueueLengthThreshold float64
+	// KVSpareTrigger is the mean spare share of the KV cache below which replicas
+	// are added.
+	KVSpareTrigger float64
+	// QueueSpareTrigger is the mean spare queue length below which replicas are
+	// added.
+	QueueSpareTrigger float64
+}
+
+// VariantPolicy is one variant's bounds and behaviour.
+type VariantPolicy struct {
+	// Min is the least number of replicas.
+	Min int
+	// Max is the greatest number of replicas; negative means no bound.
+	Max int
+	// Up and Down limit the speed of changes.
+	Up, Down Behavior
+	// Actuation says what is done with the plan; the decision itself is the same
+	// for all of them but for Off, which takes no capacity from others.
+	Actuation Actuation
+}
+
+// Actuation says what is done with a variant's plan.
+type Actuation string
+
+// The ways to act on a plan.
+const (
+	ActuationScale  Actuation = "Scale"
+	ActuationMetric Actuation = "Metric"
+	ActuationOff    Actuation = "Off"
+)
+
+// Behavior has the meaning of the HorizontalPodAutoscaler's scaling rules.
+type Behavior struct {
+	// Window is the stabilisation window.
+	Window time.Duration
+	// Policies bound the change within a period; none means no bound.
+	Policies []RatePolicy
+	// Select says which policy counts when several apply.
+	Select Select
+	// Tolerance is the relative difference between the current and the wanted
+	// replicas below which nothing changes.
+	Tolerance float64
+}
+
+// Select says which of several rate policies counts.
+type Select string
+
+// The ways to select a rate policy.
+const (
+	SelectMax      Select = "Max"
+	SelectMin      Select = "Min"
+	SelectDisabled Select = "Disabled"
+)
+
+// RatePolicy bounds a change within a period.
+type RatePolicy struct {
+	// Pods is the number of replicas, or 0 when Percent counts.
+	Pods int
+	// Percent of the replicas at the start of the period, or 0 when Pods counts.
+	Percent int
+	Period  time.Duration
+}
+
+// DefaultSaturation are the published thresholds.
+func DefaultSaturation() Saturation {
+	return Saturation{KVCacheThreshold: 0.80, QueueLengthThreshold: 5, KVSpareTrigger: 0.10, QueueSpareTrigger: 3}
+}
+
+// DefaultVariantPolicy has no bounds, scales up at once and scales down after five
+// minutes.
+func DefaultVariantPolicy() VariantPolicy {
+	return VariantPolicy{
+		Max:       -1,
+		Up:        Behavior{Select: SelectMax},
+		Down:      Behavior{Window: 5 * time.Minute, Select: SelectMax},
+		Actuation: ActuationScale,
+	}
+}
+
+// DefaultPolicy is the policy of a manager without configuration.
+func DefaultPolicy() Policy {
+	return Policy{
+		Drain:           2 * time.Minute,
+		StartupDeadline: 10 * time.Minute,
+		Interval:        time.Minute,
+		Freshness:       Freshness{Fresh: time.Minute, Ageing: 2 * time.Minute, Stale: 5 * time.Minute},
+		Saturation:      DefaultSaturation(),
+	}
+}
+
+// Variant is the policy of one variant.
+func (p Policy) Variant(key Key) VariantPolicy {
+	if v, ok := p.Variants[key]; ok {
+		return v
+	}
+	return DefaultVariantPolicy()
+}
+
+// SaturationOf are the thresholds of one model.
+func (p Policy) SaturationOf(key ModelKey) Saturation {
+	if s, ok := p.SaturationByModel[key]; ok {
+		return s
+	}
+	return p.Saturation
+}

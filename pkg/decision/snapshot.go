@@ -1,0 +1,120 @@
+package decision
+
+import (
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// Snapshot holds all facts at one instant.
+type Snapshot struct {
+	// Time is the instant of the round.
+	Time time.Time
+	// Models are sorted by namespace, then by model ID.
+	Models []Model
+	// Cluster is what the nodes hold and have free; nil means that it could not be
+	// read, which is unknown and neither empty nor endless.
+	Cluster *placement.Cluster
+}
+
+// Sample is one observed number with its time and its presence. The zero Sample
+// is absent, which is never read as zero.
+type Sample struct {
+	Value   float64
+	Time    time.Time
+	Present bool
+}
+
+// Model is what clients ask for by one name within one namespace.
+type Model struct {
+	Namespace string
+	ID        string
+	// Arrival is the rate in requests per second at which requests reach the
+	// model, as the gateway counts them. It is absent without a gateway; then the
+	// arrival rate is derived from the replicas.
+	Arrival Sample
+	// Queue is the number of requests that wait in front of the replicas, in the
+	// gateway.
+	Queue Sample
+	// Variants are sorted by name.
+	Variants []Variant
+}
+
+// Variant is one way to serve a model.
+type Variant struct {
+	// Name is the name of the VariantAutoscaling object.
+	Name string
+	// Target says whether the scale target was found and may be scaled. Anything
+	// but TargetFound takes the variant out of the decision.
+	Target TargetState
+	// Current is the number of replicas that the target's scale asks for now.
+	Current int
+	// Ready is the number of replicas that serve.
+	Ready int
+	// Starting are the replicas that exist and do not serve yet, oldest first.
+	Starting []Starting
+	// Replicas are the serving replicas, sorted by name.
+	Replicas []Replica
+	// Request is what one replica takes and where it may go. A nil Request means
+	// that the shape is unknown: the variant is held.
+	Request *placement.Request
+	// Cost is the price of one replica per hour.
+	Cost capacity.Cost
+	// Profile is the given latency model of one replica; the zero Profile means
+	// that none was given.
+	Profile serving.Profile
+	// BatchLimit is the largest number of requests in service at once as the
+	// server's arguments state it; 0 means unknown.
+	BatchLimit int
+	// Startup is how long a replica takes from its creation until it serves, as
+	// seen lately; 0 means not seen yet.
+	Startup time.Duration
+}
+
+// Key names a variant: an object's name is unique within its namespace.
+type Key struct {
+	Namespace string
+	Name      string
+}
+
+// TargetState says what became of looking for the scale target.
+type TargetState string
+
+// The states of a scale target.
+const (
+	TargetFound     TargetState = ""
+	TargetMissing   TargetState = "Missing"
+	TargetForbidden TargetState = "Forbidden"
+	// TargetConflict means that something else decides this target's replicas.
+	TargetConflict TargetState = "Conflict"
+)
+
+// Starting is one replica that was created and does not serve yet.
+type Starting struct {
+	Name string
+	// Created is when the replica was created.
+	Created time.Time
+	// Unschedulable is set while no node holds it.
+	Unschedulable bool
+}
+
+// Replica is one serving replica as its metrics show it. Means are over the
+// metrics window.
+type Replica struct {
+	Name string
+	// KVUse is the used share of the KV cache, 0 to 1.
+	KVUse Sample
+	// Waiting is the mean number of requests that wait in the replica's queue.
+	Waiting Sample
+	// Running is the mean number of requests in service.
+	Running Sample
+	// Served is the rate of completed requests per second.
+	Served Sample
+	// InFlightGrowth is the rate in requests per second at which running plus
+	// waiting grows; negative while it shrinks.
+	InFlightGrowth Sample
+	// Input and Output are the mean prompt and generated tokens per request.
+	Input, Output Sample
+}
