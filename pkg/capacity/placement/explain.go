@@ -1,0 +1,81 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// Explanation counts why the nodes of a cluster do not take one more replica.
+type Explanation struct {
+	Shape capacity.Shape
+	// Problem is set when the request cannot be counted; then nothing else is.
+	Problem error
+	// Nodes is the number of nodes by verdict.
+	Nodes [verdicts]int
+	// LargestHole is the largest number of free devices on a node that has enough
+	// of them, but not free.
+	LargestHole int
+}
+
+// Count adds one node with its verdict.
+func (e *Explanation) Count(n *Node, v Verdict) {
+	e.Nodes[v]++
+	if v == TooFewFree {
+		e.LargestHole = max(e.LargestHole, n.Free.Devices)
+	}
+}
+
+// Explain counts the verdicts of all nodes on the request.
+func (c *Cluster) Explain(r *Request) Explanation {
+	if err := r.Countable(); err != nil {
+		return Explanation{Problem: err}
+	}
+	e := Explanation{Shape: r.Shape}
+	for i := range c.Nodes {
+		e.Count(&c.Nodes[i], c.Verdict(r, i))
+	}
+	return e
+}
+
+// String says it in one line:
+//
+//	wants 4xH100: 3 H100 nodes have fewer than 4 free (largest hole 2), 12 nodes are of another type, 1 has no product label
+//
+// What comes first can change by itself, what comes last needs another node.
+func (e Explanation) String() string {
+	if e.Problem != nil {
+		return e.Problem.Error()
+	}
+	var parts []string
+	add := func(v Verdict, one, many string) {
+		switch count := e.Nodes[v]; count {
+		case 0:
+		case 1:
+			parts = append(parts, "1 "+one)
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s", count, many))
+		}
+	}
+	add(Fits, "node has room", "nodes have room")
+	node, nodes := "node", "nodes"
+	if e.Shape.Devices > 0 {
+		node, nodes = string(e.Shape.Accelerator)+" node", string(e.Shape.Accelerator)+" nodes"
+	}
+	free := fmt.Sprintf("fewer than %d free (largest hole %d)", e.Shape.Devices, max(e.LargestHole, 0))
+	add(TooFewFree, node+" has "+free, nodes+" have "+free)
+	add(TooLittleCPU, node+" has too little CPU", nodes+" have too little CPU")
+	add(TooLittleMemory, node+" has too little memory", nodes+" have too little memory")
+	add(NoPodSlot, node+" has no pod slot left", nodes+" have no pod slot left")
+	small := fmt.Sprintf("fewer than %d devices", e.Shape.Devices)
+	add(TooFewDevices, node+" has "+small, nodes+" have "+small)
+	add(NodeOut, node+" takes no pods", nodes+" take no pods")
+	add(Refused, node+" refuses it by taint or affinity", nodes+" refuse it by taint or affinity")
+	add(WrongAccelerator, "node is of another type", "nodes are of another type")
+	add(AcceleratorUnknown, "has no product label", "have no product label")
+	if len(parts) == 0 {
+		parts = append(parts, "there are no nodes")
+	}
+	return fmt.Sprintf("wants %s: %s", e.Shape, strings.Join(parts, ", "))
+}
