@@ -1,0 +1,90 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+var (
+	modelHeader   = []string{"MODEL", "MET SLO", "WARM", "TTFT P50", "P95", "P99", "ITL P50", "P95", "P99"}
+	modelWidths   = []int{-33, 7, 6, 8, 8, 8, 7, 7, 7}
+	summaryHeader = []string{"VARIANT", "TAKES", "COST/H", "MOST", "LAST", "WRITES", "GPU-HOURS", "COST"}
+	summaryWidths = []int{-18, -8, 8, 5, 5, 7, 10, 9}
+)
+
+// Summary renders the report as lines for people. scheduler is the one that should
+// have placed every pod.
+func (d Demo) Summary(style Style, scheduler string) []string {
+	lines := []string{
+		style.Title("Summary"),
+		fmt.Sprintf("%s of traffic (%s), Kubernetes %s", Clock(d.duration()), d.traffic(), d.KubernetesVersion),
+		fmt.Sprintf("%d requests: %d completed, %d failed", d.Requests.Total, d.Requests.Completed, d.Requests.Failed),
+		"",
+		style.row(modelWidths, header(modelHeader)),
+	}
+	for _, m := range d.Models {
+		lines = append(lines, style.row(modelWidths, m.cells()))
+	}
+	lines = append(lines,
+		style.paint(faint, "met SLO: share of all requests within the TTFT and ITL targets; warm: of those that arrived after"),
+		style.paint(faint, "the first scale-up's replicas were Ready"),
+		"",
+		style.row(summaryWidths, header(summaryHeader)))
+	for _, v := range d.Variants {
+		lines = append(lines, style.row(summaryWidths, v.cells()))
+	}
+	return append(lines, d.placementLines(style, scheduler)...)
+}
+
+func (d Demo) duration() time.Duration {
+	return time.Duration(d.DurationSeconds * float64(time.Second))
+}
+
+func (d Demo) traffic() string {
+	if d.Trace == Synthetic {
+		return Synthetic
+	}
+	return fmt.Sprintf("%s, every request %g times", d.Trace, d.Rate)
+}
+
+func (m Model) cells() []cell {
+	attained := func(value *float64) cell {
+		if value == nil {
+			return cell{text: unknown}
+		}
+		return cell{text: fmt.Sprintf("%.1f%%", *value*100), tone: judged(*value)}
+	}
+	return []cell{
+		{text: m.Model}, attained(m.Attainment), attained(m.AttainmentWarm),
+		{text: latency(m.TTFT.P50)}, {text: latency(m.TTFT.P95)}, {text: latency(m.TTFT.P99)},
+		{text: latency(m.ITL.P50)}, {text: latency(m.ITL.P95)}, {text: latency(m.ITL.P99)},
+	}
+}
+
+func (v Variant) cells() []cell {
+	most, last := unknown, unknown
+	if n := len(v.Replicas); n > 0 {
+		last = fmt.Sprint(v.Replicas[n-1].Desired)
+		most = fmt.Sprint(slices.MaxFunc(v.Replicas, func(a, b ReplicaPoint) int { return a.Desired - b.Desired }).Desired)
+	}
+	return []cell{
+		{text: v.Name}, {text: fmt.Sprintf("%dx%s", v.AcceleratorCount, v.Accelerator)}, {text: money(v.CostPerReplicaHour)},
+		{text: most}, {text: last}, {text: fmt.Sprint(v.ScaleWrites)},
+		{text: fmt.Sprintf("%.3f", v.GPUHours)}, {text: money(v.Cost)},
+	}
+}
+
+func (d Demo) placementLines(style Style, scheduler string) []string {
+	wrong := d.Misplaced(scheduler)
+	lines := []string{"", fmt.Sprintf("placements: %d right, %s", len(d.Placements)-len(wrong),
+		style.paint(when(len(wrong) > 0, bad), fmt.Sprintf("%d wrong", len(wrong))))}
+	for _, p := range wrong {
+		on := p.Accelerator
+		if on == "" {
+			on = "no accelerator"
+		}
+		lines = append(lines, cut(fmt.Sprintf("  %s of %s is on %s with %s, by %s", p.Pod, p.Variant, p.Node, on, p.Scheduler), style.width()))
+	}
+	return lines
+}
