@@ -1,0 +1,412 @@
+package simulation
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// DefaultTokenBudget is the largest number of tokens in one iteration, decoded
+// and prefilled together, unless the options say otherwise. It is what vLLM's V1
+// engine takes as max_num_batched_tokens for its API server on most devices;
+// there it is LargeTokenBudget on devices of 70 GiB and more, the A100 excepted.
+const DefaultTokenBudget = 2048
+
+// LargeTokenBudget is the token budget of an API server of vLLM V1 on devices
+// like H100, H200 and MI300X.
+const LargeTokenBudget = 8192
+
+// Options describe one engine.
+type Options struct {
+	// Profile gives the time of an iteration, the size of the KV cache and the
+	// batch limit; an unknown KV cache or batch limit limits nothing.
+	Profile serving.Profile
+	// TokenBudget is the largest number of tokens in one iteration; 0 means
+	// DefaultTokenBudget.
+	TokenBudget int
+	// Watch, if set, is called at the end of every iteration.
+	Watch func(Iteration)
+}
+
+// Request is what the engine is asked to serve.
+type Request struct {
+	// ID is the caller's name for the request. The engine only hands it back, and
+	// finds requests to cancel by it.
+	ID uint64
+	// Input is the number of prompt tokens, at least 1.
+	Input int
+	// Output is the number of tokens to generate, at least 1.
+	Output int
+}
+
+// Engine serves the requests of one model server in virtual time. Each iteration
+// decodes one token of every request whose prompt is done, and spends the rest of
+// the token budget on prompts in order of arrival. A request enters the batch
+// when its whole prompt fits into the KV cache beside what is held. When the
+// tokens to decode overflow the cache, the youngest request loses its place and
+// goes back to the head of the queue; what it had is computed again later, its
+// generated tokens as part of the prompt. A request gets its first token at the
+// end of the iteration that completes its prompt.
+//
+// An iteration costs a constant time unless a request starts, finishes or is
+// preempted in it, then at most a time linear in the batch; nothing is allocated
+// once the buffers have grown. An Engine is not safe for concurrent use.
+type Engine struct {
+	profile serving.Profile
+	budget  int
+	batch   int
+	cache   int
+	watch   func(Iteration)
+
+	// clock is the latest time that a call named. start and end are those of the
+	// running iteration; without one, start is where the next may begin.
+	clock, start, end time.Duration
+	active            bool
+	iteration         Iteration
+
+	// running is in order of arrival: the first decoding of them decode, the
+	// others are prefilled. Only the last can be left with a part of its prompt
+	// when an iteration ends.
+	running  []*sequence
+	decoding int
+	waiting  queue
+	spare    []*sequence
+
+	// step counts the iterations that have ended. No decoding request finishes
+	// before nextFinish.
+	step, nextFinish uint64
+	// held is the number of tokens that have a place in the KV cache, resident
+	// those of them that belong to decoding requests.
+	held, resident int
+
+	counts    Counts
+	events    []Event
+	delivered bool
+}
+
+// sequence is one request on its way through the engine.
+type sequence struct {
+	request Request
+	times   Times
+	// generated is the number of tokens it had when it entered the batch;
+	// while it decodes, finishStep says how many it has.
+	generated  int
+	finishStep uint64
+	// target is the number of tokens to prefill, computed how many are done, with
+	// the chunk of the running iteration.
+	target, computed int
+	// last is when its latest token came, if it was preempted since.
+	last time.Duration
+}
+
+// NewEngine makes an idle engine. It refuses a profile that cannot tell the time
+// of an iteration, and negative limits.
+func NewEngine(o Options) (*Engine, error) {
+	p := o.Profile
+	if !p.Known() {
+		return nil, fmt.Errorf("simulated model server: the profile has no base time of an iteration (%v ms); expected one above 0", p.Base)
+	}
+	if p.PerRequest < 0 || p.PerResidentToken < 0 || p.PerPrefillToken < 0 {
+		return nil, fmt.Errorf("simulated model server: the profile has a negative time: %+v", p)
+	}
+	if o.TokenBudget < 0 || p.BatchLimit < 0 || p.KVTokens < 0 {
+		return nil, fmt.Errorf("simulated model server: negative limit: token budget %d, batch limit %d, KV cache %v tokens",
+			o.TokenBudget, p.BatchLimit, p.KVTokens)
+	}
+	e := &Engine{
+		profile:    p,
+		budget:     o.TokenBudget,
+		batch:      p.BatchLimit,
+		cache:      int(p.KVTokens),
+		watch:      o.Watch,
+		nextFinish: math.MaxUint64,
+	}
+	if e.budget == 0 {
+		e.budget = DefaultTokenBudget
+	}
+	if e.batch == 0 {
+		e.batch = math.MaxInt
+	}
+	if e.cache == 0 {
+		e.cache = math.MaxInt
+	}
+	return e, nil
+}
+
+// Submit puts a request into the queue at the given time. Iterations that ended
+// before are finished first; their events come with the next Advance. Requests
+// that are submitted at the very time at which an iteration can begin are part of
+// it. A time before that of an earlier call counts as that one. The error says
+// that the request can never be served; the engine is unchanged then.
+func (e *Engine) Submit(now time.Duration, r Request) error {
+	if r.Input < 1 || r.Output < 1 {
+		return fmt.Errorf("request of %d prompt and %d generated tokens: expected at least 1 of each", r.Input, r.Output)
+	}
+	// The last token is never read back, so it needs no place.
+	if most := r.Input + r.Output - 1; most > e.cache {
+		return fmt.Errorf("request of %d prompt and %d generated tokens needs %d tokens of KV cache; the server has %d",
+			r.Input, r.Output, most, e.cache)
+	}
+	e.run(now, false)
+	s := e.newSequence()
+	*s = sequence{request: r, times: Times{Arrived: e.clock}}
+	e.waiting.pushBack(s)
+	return nil
+}
+
+// Cancel forgets the first request with the given ID, wherever it is, and frees
+// its place at once; the running iteration takes as long as it would have. It
+// reports whether there was such a request. No event follows.
+func (e *Engine) Cancel(now time.Duration, id uint64) bool {
+	e.run(now, false)
+	if s := e.waiting.remove(id); s != nil {
+		e.recycle(s)
+		return true
+	}
+	for i, s := range e.running {
+		if s.request.ID != id {
+			continue
+		}
+		e.release(i)
+		e.running = append(e.running[:i], e.running[i+1:]...)
+		e.recycle(s)
+		return true
+	}
+	return false
+}
+
+// Next is the end of the running iteration, which it begins if one is due; ok is
+// false while the engine has nothing to do.
+func (e *Engine) Next() (end time.Duration, ok bool) {
+	if !e.active && e.busy() {
+		e.begin()
+	}
+	return e.end, e.active
+}
+
+// Advance finishes all iterations that end by now, each beginning where the one
+// before ended, and returns what happened since the last Advance, in order of
+// time and then of arrival. The slice is valid until the next call of Submit,
+// Cancel or Advance.
+func (e *Engine) Advance(now time.Duration) []Event {
+	e.run(now, true)
+	e.delivered = true
+	return e.events
+}
+
+// run brings the engine to the given time. An iteration that could begin at that
+// very time waits for what else the caller does then.
+func (e *Engine) run(now time.Duration, inclusive bool) {
+	if e.delivered {
+		e.events, e.delivered = e.events[:0], false
+	}
+	e.clock = max(e.clock, now)
+	for {
+		if !e.active {
+			if !e.busy() {
+				e.start = e.clock
+				return
+			}
+			if e.start == e.clock {
+				return
+			}
+			e.begin()
+		}
+		if e.end > e.clock || e.end == e.clock && !inclusive {
+			return
+		}
+		e.finish()
+	}
+}
+
+func (e *Engine) busy() bool { return len(e.running) > 0 || e.waiting.len() > 0 }
+
+// begin forms the batch of the next iteration.
+func (e *Engine) begin() {
+	preempted := e.makeRoom()
+	e.active = true
+	e.held += e.decoding
+	e.resident += e.decoding
+	left := e.budget - e.decoding
+	prefill := 0
+	for _, s := range e.running[e.decoding:] {
+		prefill += s.prefill(left - prefill)
+	}
+	// As in vLLM, an iteration that had to preempt lets nobody in.
+	for !preempted && prefill < left && e.fits() {
+		s := e.waiting.popFront()
+		s.target, s.computed = s.request.Input+s.generated, 0
+		if s.times.Preemptions == 0 {
+			s.times.Started = e.start
+		}
+		e.held += s.target
+		e.running = append(e.running, s)
+		prefill += s.prefill(left - prefill)
+	}
+	length := e.profile.Iteration(e.decoding, capacity.Tokens(e.resident), capacity.Tokens(prefill))
+	e.end = e.start + time.Duration(math.Round(float64(length)*float64(time.Millisecond)))
+	e.iteration = Iteration{
+		Start: e.start, End: e.end, Running: len(e.running),
+		Decoding: e.decoding, Resident: e.resident, Prefill: prefill, Held: e.held,
+	}
+	e.counts.Prefilled += uint64(prefill)
+}
+
+// fits reports whether the first waiting request may enter the batch.
+func (e *Engine) fits() bool {
+	if e.waiting.len() == 0 || len(e.running) >= e.batch {
+		return false
+	}
+	first := e.waiting.front()
+	return first.request.Input+first.generated <= e.cache-e.held
+}
+
+// makeRoom preempts the youngest requests until each of the others can decode
+// one more token. The oldest always can: Submit let it in.
+func (e *Engine) makeRoom() (preempted bool) {
+	for e.held > e.cache-e.decoding {
+		last := len(e.running) - 1
+		s := e.running[last]
+		s.generated += e.release(last)
+		if s.generated > 0 && s.computed == s.target {
+			s.last = e.start
+		}
+		s.times.Preemptions++
+		e.running[last] = nil
+		e.running = e.running[:last]
+		e.waiting.pushFront(s)
+		e.counts.Preemptions++
+		preempted = true
+	}
+	return preempted
+}
+
+// release gives back the place of a running request and returns the number of
+// tokens that it generated since it entered the batch.
+func (e *Engine) release(i int) (generated int) {
+	s := e.running[i]
+	if i >= e.decoding {
+		e.held -= s.target
+		return 0
+	}
+	total := s.request.Output - int(s.finishStep-e.step)
+	place := s.request.Input + total - 1
+	if e.active {
+		place++
+	}
+	e.held -= place
+	e.resident -= place
+	e.decoding--
+	return total - s.generated
+}
+
+// finish ends the running iteration: it hands out its tokens and lets finished
+// requests go.
+func (e *Engine) finish() {
+	e.active = false
+	e.start = e.end
+	e.step++
+	e.counts.Iterations++
+	e.counts.Generated += uint64(e.decoding)
+	if e.step >= e.nextFinish || e.decoding < len(e.running) {
+		e.settle()
+	}
+	if e.watch != nil {
+		e.watch(e.iteration)
+	}
+}
+
+// settle takes finished requests out of the batch and moves those whose prompt is
+// done on to decoding.
+func (e *Engine) settle() {
+	from, prefilling := 0, e.decoding
+	if e.step < e.nextFinish {
+		from = e.decoding
+	} else {
+		e.nextFinish = math.MaxUint64
+	}
+	kept := from
+	for i := from; i < len(e.running); i++ {
+		s := e.running[i]
+		stays := true
+		if i < prefilling {
+			stays = s.finishStep != e.step
+			if !stays {
+				place := s.request.Input + s.request.Output - 1
+				e.held -= place
+				e.resident -= place
+				e.decoding--
+			}
+		} else if s.computed == s.target {
+			stays = e.prompted(s)
+		}
+		if !stays {
+			e.emit(Finished, s)
+			e.counts.Finished++
+			e.recycle(s)
+			continue
+		}
+		if s.computed == s.target {
+			e.nextFinish = min(e.nextFinish, s.finishStep)
+		}
+		e.running[kept] = s
+		kept++
+	}
+	clear(e.running[kept:])
+	e.running = e.running[:kept]
+}
+
+// prompted gives a request whose prompt is done its next token, the first one
+// unless it was preempted, and reports whether there are more to come.
+func (e *Engine) prompted(s *sequence) bool {
+	s.generated++
+	e.counts.Generated++
+	if s.generated == 1 {
+		s.times.FirstToken = e.start
+		e.counts.Prompted += uint64(s.request.Input)
+		e.emit(FirstToken, s)
+	} else {
+		e.emit(Resumed, s)
+	}
+	if s.generated == s.request.Output {
+		e.held -= s.target
+		return false
+	}
+	e.decoding++
+	e.resident += s.target
+	s.finishStep = e.step + uint64(s.request.Output-s.generated)
+	return true
+}
+
+func (e *Engine) emit(kind Kind, s *sequence) {
+	event := Event{Kind: kind, At: e.start, Request: s.request, Times: s.times}
+	switch kind {
+	case Resumed:
+		event.Gap = e.start - s.last
+	case Finished:
+		event.Times.Finished = e.start
+	case FirstToken:
+	}
+	e.events = append(e.events, event)
+}
+
+// prefill takes the next chunk of the prompt, at most the given number of tokens.
+func (s *sequence) prefill(most int) int {
+	chunk := min(max(most, 0), s.target-s.computed)
+	s.computed += chunk
+	return chunk
+}
+
+func (e *Engine) newSequence() *sequence {
+	if n := len(e.spare); n > 0 {
+		s := e.spare[n-1]
+		e.spare = e.spare[:n-1]
+		return s
+	}
+	return new(sequence)
+}
+
+func (e *Engine) recycle(s *sequence) { e.spare = append(e.spare, s) }

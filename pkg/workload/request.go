@@ -1,0 +1,96 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Request is one request of a load.
+type Request struct {
+	// Arrival is the time since the start of the stream.
+	Arrival time.Duration
+	// Input is the number of prompt tokens, at least 1.
+	Input int
+	// Output is the number of tokens to generate, at least 1.
+	Output int
+}
+
+// Stream hands out requests in order of arrival.
+type Stream interface {
+	// Next returns the next request, io.EOF after the last one, or the error that
+	// ended the stream; after an error it returns the same error again.
+	Next() (Request, error)
+}
+
+// Limit ends a stream before the first request that arrives at length or later.
+func Limit(stream Stream, length time.Duration) Stream {
+	return &limited{stream: stream, length: length}
+}
+
+type limited struct {
+	stream Stream
+	length time.Duration
+	over   bool
+}
+
+func (l *limited) Next() (Request, error) {
+	if l.over {
+		return Request{}, io.EOF
+	}
+	r, err := l.stream.Next()
+	if err != nil {
+		return Request{}, err
+	}
+	if r.Arrival >= l.length {
+		l.over = true
+		return Request{}, io.EOF
+	}
+	return r, nil
+}
+
+// Summary describes a whole stream.
+type Summary struct {
+	// Requests is the number of requests.
+	Requests int
+	// Last is the arrival of the last request.
+	Last time.Duration
+	// Input and Output are the summed tokens.
+	Input, Output int64
+}
+
+// Summarize reads a stream to its end. It is also how a trace is checked before
+// it is used: the error is the first one in the stream, and a stream without any
+// request is an error too.
+func Summarize(stream Stream) (Summary, error) {
+	var sum Summary
+	for {
+		r, err := stream.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return Summary{}, err
+		}
+		sum.Requests++
+		sum.Last = r.Arrival
+		sum.Input += int64(r.Input)
+		sum.Output += int64(r.Output)
+	}
+	if sum.Requests == 0 {
+		return Summary{}, errors.New("there are no requests in it")
+	}
+	return sum, nil
+}
+
+// String renders the summary for people: the number of requests, their span and
+// their mean tokens.
+func (s Summary) String() string {
+	if s.Requests == 0 {
+		return "no requests"
+	}
+	n := float64(s.Requests)
+	return fmt.Sprintf("%d requests in %s, %.0f prompt and %.0f generated tokens on average",
+		s.Requests, s.Last.Round(time.Second), float64(s.Input)/n, float64(s.Output)/n)
+}
