@@ -11,10 +11,13 @@ type Outlook []Expected
 // Expected is how much room of one shape is worth.
 type Expected struct {
 	Shape capacity.Shape
-	// Weight is the worth of one slot of the shape in thousandths. What is less
-	// than zero counts as zero.
+	// Weight is the worth of one slot of the shape in thousandths, from 0 to
+	// MaxWeight; what lies outside counts as the nearest of them.
 	Weight int64
 }
+
+// MaxWeight keeps sums of losses far from the end of their range.
+const MaxWeight = 1_000_000
 
 // neutralSizes are the sizes above one that replicas usually have. Size one is
 // left out because every placement costs the same number of its slots.
@@ -44,7 +47,7 @@ func (n *Node) Loss(s capacity.Shape, outlook Outlook) int64 {
 			continue
 		}
 		if lost := n.Slots(t.Shape) - after.Slots(t.Shape); lost > 0 {
-			loss += t.Weight * int64(lost)
+			loss += min(t.Weight, MaxWeight) * int64(lost)
 		}
 	}
 	return loss
