@@ -1,0 +1,69 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// validate checks each setting that parsing alone cannot. Places are the names of
+// the places by key.
+func (c Config) validate(places map[string]string) []error {
+	var errs []error
+	wrong := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s %s", places[key], fmt.Sprintf(format, args...)))
+	}
+	c.validatePrometheus(wrong)
+	c.validateLeaderElection(wrong)
+	if c.PodNamespace == "" {
+		wrong("POD_NAMESPACE", "is empty: name the namespace of the manager")
+	}
+	if c.MetricsWindow < time.Second {
+		wrong("PROMETHEUS_METRICS_WINDOW", "is %s: write at least 1s, and at least twice the scrape interval of Prometheus", c.MetricsWindow)
+	}
+	f := c.Freshness
+	if f.Ageing < f.Fresh {
+		wrong("PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD", "is %s: write at least PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD (%s)", f.Ageing, f.Fresh)
+	}
+	if f.Stale < f.Ageing {
+		wrong("PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD", "is %s: write at least PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD (%s)", f.Stale, f.Ageing)
+	}
+	return errs
+}
+
+func (c Config) validatePrometheus(wrong func(key, format string, args ...any)) {
+	p := c.Prometheus
+	address, err := url.Parse(p.BaseURL)
+	switch {
+	case p.BaseURL == "":
+		wrong("PROMETHEUS_BASE_URL", "is not set: give the address of Prometheus, such as https://prometheus.monitoring:9090")
+	case err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http"):
+		wrong("PROMETHEUS_BASE_URL", "is %q: write an address such as https://prometheus.monitoring:9090", p.BaseURL)
+	case address.Scheme == "http" && !p.AllowHTTP:
+		wrong("PROMETHEUS_BASE_URL", "is %q, which has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP to true", p.BaseURL)
+	}
+	if p.ClientCertPath != "" && p.ClientKeyPath == "" {
+		wrong("PROMETHEUS_CLIENT_KEY_PATH", "is not set, and PROMETHEUS_CLIENT_CERT_PATH is: set both or none")
+	}
+	if p.ClientKeyPath != "" && p.ClientCertPath == "" {
+		wrong("PROMETHEUS_CLIENT_CERT_PATH", "is not set, and PROMETHEUS_CLIENT_KEY_PATH is: set both or none")
+	}
+}
+
+func (c Config) validateLeaderElection(wrong func(key, format string, args ...any)) {
+	l := c.LeaderElection
+	if !l.Enabled {
+		return
+	}
+	if l.ID == "" {
+		wrong("LEADER_ELECTION_ID", "is empty: name the lease, or set LEADER_ELECT to false")
+	}
+	if l.LeaseDuration <= l.RenewDeadline {
+		wrong("LEADER_ELECTION_LEASE_DURATION", "is %s: write more than LEADER_ELECTION_RENEW_DEADLINE (%s)", l.LeaseDuration, l.RenewDeadline)
+	}
+	// client-go adds a jitter of up to 20 % to the retry period and refuses a
+	// deadline that leaves no room for it.
+	if l.RenewDeadline <= l.RetryPeriod+l.RetryPeriod/5 {
+		wrong("LEADER_ELECTION_RENEW_DEADLINE", "is %s: write more than 1.2 times LEADER_ELECTION_RETRY_PERIOD (%s)", l.RenewDeadline, l.RetryPeriod)
+	}
+}
