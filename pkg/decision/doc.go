@@ -19,9 +19,11 @@
 //	Curves           variant    learns them anew from the next samples; until then
 //	                            the profile, or one observation, is used
 //	Arrivals         model      sees no trend until it has three samples
+//	Tokens           model      does without until a request completes
 //	Recommendations  variant    holds scale-down for one stabilisation window,
 //	                            because the window is not covered
-//	Changes          variant    rate policies see no earlier changes
+//	Replicas,        variant    rate policies see no earlier changes
+//	Changes
 //	Since            -          is set by the first round: the start of the
 //	                            coverage that scale-down waits for
 package decision

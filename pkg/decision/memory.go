@@ -16,11 +16,26 @@ type Memory struct {
 	Curves map[Key]serving.Curve
 	// Arrivals are the latest arrival rates of each model, oldest first.
 	Arrivals map[ModelKey][]Observation
+	// Tokens is the last known token shape of each model.
+	Tokens map[ModelKey]capacity.TokenShape
 	// Recommendations are each variant's wanted replicas before stabilisation,
 	// oldest first.
 	Recommendations map[Key][]Recommendation
-	// Changes are each variant's changes of replicas, oldest first.
+	// Replicas are what each variant's target asked for in the round before.
+	Replicas map[Key]int
+	// Changes are the changes of Replicas that were seen, whoever made them, oldest
+	// first.
 	Changes map[Key][]Change
+}
+
+func (m Memory) withMaps() Memory {
+	m.Curves = map[Key]serving.Curve{}
+	m.Arrivals = map[ModelKey][]Observation{}
+	m.Tokens = map[ModelKey]capacity.TokenShape{}
+	m.Recommendations = map[Key][]Recommendation{}
+	m.Replicas = map[Key]int{}
+	m.Changes = map[Key][]Change{}
+	return m
 }
 
 // Observation is a rate at a time.

@@ -131,8 +131,9 @@ const (
 	ReasonStartingSuffices Reason = "StartingSuffices"
 	// ReasonSpareCapacity: fewer replicas carry the demand.
 	ReasonSpareCapacity Reason = "SpareCapacity"
-	// ReasonReplaced: another variant serves the same for less.
-	ReasonReplaced Reason = "Replaced"
+	// ReasonBorrowed: nothing is known of the variant and another one of its model
+	// stands in.
+	ReasonBorrowed Reason = "Borrowed"
 	// ReasonWake: requests wait and nothing serves.
 	ReasonWake Reason = "Wake"
 	// ReasonKeepOne: a model keeps one replica on its cheapest variant that fits.

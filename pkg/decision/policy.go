@@ -17,6 +17,9 @@ type Policy struct {
 	StartupDeadline time.Duration
 	// Interval is the time between two full rounds, which a forecast must bridge.
 	Interval time.Duration
+	// Window is the time over which rates and means are taken; they lag by half of
+	// it, and their scatter follows from it.
+	Window time.Duration
 	// Freshness is the age limits of samples.
 	Freshness Freshness
 	// Saturation are the thresholds of models without an entry in Models.
@@ -133,6 +136,7 @@ func DefaultPolicy() Policy {
 		Drain:           2 * time.Minute,
 		StartupDeadline: 10 * time.Minute,
 		Interval:        time.Minute,
+		Window:          time.Minute,
 		Freshness:       Freshness{Fresh: time.Minute, Ageing: 2 * time.Minute, Stale: 5 * time.Minute},
 		Saturation:      DefaultSaturation(),
 	}

@@ -1,0 +1,278 @@
+package decision
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
+)
+
+// oneMore is a need that any single replica covers.
+const oneMore capacity.Rate = 1e-9
+
+// allocate turns what the model wants into replicas of its variants.
+func allocate(r *round, m *model) {
+	switch m.wants {
+	case wantMore:
+		r.grow(m)
+	case wantLess:
+		m.shrink()
+	default:
+		m.each(func(v *variant) { v.note(StageAllocation, ReasonSteady, "no change is wanted") })
+	}
+}
+
+// grow buys the cheapest replicas that cover what is missing, and at least one, of
+// what fits. A cluster that grows is asked for the rest as well, so that its node
+// autoscaler can act.
+func (r *round) grow(m *model) {
+	need := max(m.missing, oneMore)
+	candidates := m.growable()
+	bought, short := r.buyFitting(candidates, need)
+	if short > 0 && !r.policy.Limited {
+		beyond, left := allocation.Cover(options(candidates, func(v *variant) int { return v.headroom(bought[v]) }), short)
+		for i, v := range candidates {
+			bought[v] += beyond[i]
+		}
+		short = left
+		for _, v := range candidates {
+			if bought[v] > 0 && v.plan.Slots != nil && bought[v] > v.plan.Slots.Count {
+				v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, fmt.Sprintf("%s wanted, %d fit; the cluster must grow", plural(bought[v], "more replica", "more replicas"), v.plan.Slots.Count)})
+			}
+		}
+	}
+	m.short = short
+	m.each(func(v *variant) {
+		n := bought[v]
+		if n == 0 {
+			v.note(StageAllocation, ReasonSteady, "other variants serve the demand for less, or nothing more fits")
+			return
+		}
+		v.step(StageAllocation, v.target+n, ReasonSaturated, "%s: %s for %.2f requests/s, of which a replica serves %.2f", m.load.detail, plural(n, "more replica", "more replicas"), m.required, v.serves)
+	})
+}
+
+// growable lists the variants that may grow. One whose replicas get stuck is left
+// alone: its demand goes to the others. While nothing is known of what any of them
+// serves, all count as equal.
+func (m *model) growable() []*variant {
+	var list []*variant
+	known := false
+	m.each(func(v *variant) {
+		if !v.stuck {
+			list = append(list, v)
+			known = known || v.serves > 0
+		}
+	})
+	if !known {
+		m.missing = 0
+	}
+	return list
+}
+
+// headroom is how many replicas the variant's own bound still allows beyond those
+// already bought; negative means no bound.
+func (v *variant) headroom(bought int) int {
+	if v.policy.Max < 0 {
+		return -1
+	}
+	return max(0, v.policy.Max-v.target-bought)
+}
+
+func options(candidates []*variant, limit func(*variant) int) []allocation.Option {
+	list := make([]allocation.Option, len(candidates))
+	for i, v := range candidates {
+		serves := v.serves
+		if serves == 0 {
+			serves = 1
+		}
+		list[i] = allocation.Option{Cost: v.in.Cost, Serves: serves, Limit: limit(v)}
+	}
+	return list
+}
+
+// buyFitting covers need with replicas that fit together, and takes their room.
+// Variants share nodes, so what each of them could place alone is only where the
+// search starts: a variant that could not place its share is bounded by what it
+// could, and the search runs again.
+func (r *round) buyFitting(candidates []*variant, need capacity.Rate) (map[*variant]int, capacity.Rate) {
+	bound := map[*variant]int{}
+	for _, v := range candidates {
+		bound[v] = r.fitting(v)
+	}
+	bought := map[*variant]int{}
+	for {
+		buy, short := allocation.Cover(options(candidates, func(v *variant) int { return bound[v] }), need)
+		undo, failed := r.placeAll(candidates, buy, bound)
+		if !failed {
+			for i, v := range candidates {
+				bought[v] = buy[i]
+			}
+			return bought, short
+		}
+		undo()
+	}
+}
+
+// fitting bounds what a variant may buy: its own bound, and what fits now.
+func (r *round) fitting(v *variant) int {
+	limit := v.headroom(0)
+	if r.cluster == nil {
+		if r.policy.Limited {
+			return 0
+		}
+		return limit
+	}
+	slots, err := r.cluster.Slots(v.in.Request)
+	if err != nil {
+		return 0
+	}
+	if limit < 0 {
+		return slots
+	}
+	return min(limit, slots)
+}
+
+// placeAll tries the purchase out on the cluster, larger replicas first. When one
+// does not fit it lowers that variant's bound and reports failure; undo takes
+// everything off again.
+func (r *round) placeAll(candidates []*variant, buy []int, bound map[*variant]int) (undo func(), failed bool) {
+	type placed struct {
+		v    *variant
+		node int
+	}
+	var done []placed
+	undo = func() {
+		for _, p := range done {
+			r.cluster.Remove(p.v.in.Request, p.node)
+		}
+	}
+	if r.cluster == nil {
+		return undo, false
+	}
+	order := make([]int, len(candidates))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(candidates[b].in.Request.Shape.Devices, candidates[a].in.Request.Shape.Devices)
+	})
+	for _, i := range order {
+		v := candidates[i]
+		for n := range buy[i] {
+			node, ok := r.cluster.Place(v.in.Request)
+			if !ok {
+				bound[v] = n
+				return undo, true
+			}
+			done = append(done, placed{v, node})
+		}
+	}
+	return undo, false
+}
+
+// shrink removes replicas, the most expensive per rate first, as long as what
+// stays serves the demand with something in hand and stays below the triggers.
+func (m *model) shrink() {
+	weight := m.weights()
+	now, total := standing{}, 0
+	for _, v := range m.variants {
+		if v.exists() {
+			now.ready += weight(v) * capacity.Rate(min(v.target, v.in.Ready))
+			now.coming += weight(v) * capacity.Rate(min(v.target, v.supply))
+			total += v.target
+		}
+	}
+	left, after := now, map[*variant]int{}
+	for _, v := range m.byUnitCost() {
+		n := v.target
+		for ; n > v.policy.Min && total > 1; n, total = n-1, total-1 {
+			next := left
+			if n <= v.in.Ready {
+				next.ready -= weight(v)
+			}
+			if n <= v.supply {
+				next.coming -= weight(v)
+			}
+			if !m.safe(now, next) {
+				break
+			}
+			left = next
+		}
+		after[v] = n
+	}
+	m.each(func(v *variant) {
+		n := after[v]
+		if n == v.target {
+			v.note(StageAllocation, ReasonSteady, "what there is is needed: %s", m.load.detail)
+			return
+		}
+		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %.2f requests/s", m.load.detail, plural(n, "replica suffices", "replicas suffice"), m.required)
+	})
+}
+
+// standing is what a model's replicas serve: those that are ready, and those with
+// the ones that start.
+type standing struct {
+	ready, coming capacity.Rate
+}
+
+// weights is what one replica of each variant counts for when replicas are
+// removed: the rate that it serves. While no such rate is known and nothing is
+// asked for, all count the same.
+func (m *model) weights() func(*variant) capacity.Rate {
+	known := false
+	for _, v := range m.variants {
+		known = known || v.serves > 0
+	}
+	return func(v *variant) capacity.Rate {
+		if !known && m.required == 0 {
+			return 1
+		}
+		return v.serves
+	}
+}
+
+// byUnitCost lists the managed variants, the most expensive per rate first; ties by
+// name, last first, as published.
+func (m *model) byUnitCost() []*variant {
+	var list []*variant
+	m.each(func(v *variant) { list = append(list, v) })
+	slices.SortStableFunc(list, func(a, b *variant) int {
+		ua, ub := float64(a.in.Cost), float64(b.in.Cost)
+		if a.serves > 0 && b.serves > 0 {
+			ua, ub = a.unitCost(), b.unitCost()
+		}
+		return cmp.Or(cmp.Compare(ub, ua), cmp.Compare(b.in.Name, a.in.Name))
+	})
+	return list
+}
+
+// safe reports whether the supply may fall from now to after: it must still serve
+// the demand with lowerHeadroom, and the load of the ready replicas that stay, which
+// grows as they become fewer, must stay clear of the triggers. No ready replica goes
+// while fewer than two have spare capacity.
+func (m *model) safe(now, after standing) bool {
+	if after.coming < m.required*lowerHeadroom {
+		return false
+	}
+	if after.ready >= now.ready {
+		return true
+	}
+	if m.load.eased < 2 || after.ready <= 0 || after.ready < m.required*lowerHeadroom {
+		return false
+	}
+	grown := float64(now.ready / after.ready)
+	t := m.saturation
+	return t.KVCacheThreshold-m.load.full*grown >= t.KVSpareTrigger &&
+		t.QueueLengthThreshold-m.load.queue*grown >= t.QueueSpareTrigger
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

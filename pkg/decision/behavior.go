@@ -1,0 +1,170 @@
+package decision
+
+import (
+	"math"
+	"time"
+)
+
+// behavior applies the variant's scaling behaviour, with the meaning that the
+// HorizontalPodAutoscaler gives to it, and keeps rounds that are not full from
+// lowering.
+func behavior(r *round, m *model) {
+	for _, v := range m.variants {
+		r.recordChange(v)
+	}
+	m.each(func(v *variant) {
+		wanted := v.target
+		recommended := r.recommend(v, wanted)
+		switch {
+		case wanted > v.in.Current:
+			r.restrainUp(v, recommended)
+		case wanted < v.in.Current:
+			r.restrainDown(v, recommended)
+		default:
+			v.note(StageBehavior, ReasonSteady, "no change to restrain")
+		}
+	})
+}
+
+// recordChange keeps the changes of the target's replicas that were seen, for the
+// rate policies.
+func (r *round) recordChange(v *variant) {
+	span := longestPeriod(v.policy)
+	var kept []Change
+	for _, c := range r.old.Changes[v.key] {
+		if r.snapshot.Time.Sub(c.Time) < span {
+			kept = append(kept, c)
+		}
+	}
+	if before, ok := r.old.Replicas[v.key]; ok && span > 0 && before != v.in.Current {
+		kept = append(kept, Change{r.snapshot.Time, v.in.Current - before})
+	}
+	if len(kept) > 0 {
+		r.next.Changes[v.key] = kept
+	}
+	if v.exists() {
+		r.next.Replicas[v.key] = v.in.Current
+	}
+}
+
+func longestPeriod(p VariantPolicy) time.Duration {
+	var longest time.Duration
+	for _, b := range []Behavior{p.Up, p.Down} {
+		for _, rate := range b.Policies {
+			longest = max(longest, rate.Period)
+		}
+	}
+	return longest
+}
+
+// recommend remembers what is wanted and returns the recommendations of the longer
+// window, the newest last, with one older than the window when there is one: it
+// shows that the window is covered.
+func (r *round) recommend(v *variant, wanted int) []Recommendation {
+	window := max(v.policy.Up.Window, v.policy.Down.Window)
+	old := r.old.Recommendations[v.key]
+	first := 0
+	for i := range old {
+		if r.snapshot.Time.Sub(old[i].Time) >= window {
+			first = i
+		}
+	}
+	kept := append([]Recommendation(nil), old[first:]...)
+	kept = append(kept, Recommendation{r.snapshot.Time, wanted})
+	r.next.Recommendations[v.key] = kept
+	return kept
+}
+
+func (r *round) restrainUp(v *variant, recommended []Recommendation) {
+	b := v.policy.Up
+	lowest := v.target
+	for _, c := range recommended {
+		if r.snapshot.Time.Sub(c.Time) < b.Window {
+			lowest = min(lowest, c.Replicas)
+		}
+	}
+	if lowest = max(lowest, v.in.Current); lowest < v.target {
+		v.step(StageBehavior, lowest, ReasonStabilized, "only %d were wanted within the last %s", lowest, b.Window)
+	}
+	if limit, ok := r.upLimit(v); ok && v.target > limit {
+		v.step(StageBehavior, max(limit, v.in.Current), ReasonRateLimited, "the scale-up policies allow %d now", limit)
+	}
+	v.withinTolerance(b)
+}
+
+func (r *round) restrainDown(v *variant, recommended []Recommendation) {
+	b := v.policy.Down
+	if r.kind != RoundFull {
+		v.step(StageBehavior, v.in.Current, ReasonRoundMayNotLower, "only a full round lowers")
+		return
+	}
+	if oldest := recommended[0]; r.snapshot.Time.Sub(oldest.Time) < b.Window {
+		v.step(StageBehavior, v.in.Current, ReasonStabilized, "the last %s are not all seen yet", b.Window)
+		return
+	}
+	highest := v.target
+	for _, c := range recommended {
+		if r.snapshot.Time.Sub(c.Time) < b.Window {
+			highest = max(highest, c.Replicas)
+		}
+	}
+	if highest = min(highest, v.in.Current); highest > v.target {
+		v.step(StageBehavior, highest, ReasonStabilized, "%d were wanted within the last %s", highest, b.Window)
+	}
+	if limit, ok := r.downLimit(v); ok && v.target < limit {
+		v.step(StageBehavior, min(limit, v.in.Current), ReasonRateLimited, "the scale-down policies allow %d now", limit)
+	}
+	v.withinTolerance(b)
+}
+
+func (v *variant) withinTolerance(b Behavior) {
+	if v.in.Current == 0 || v.target == v.in.Current || b.Tolerance <= 0 {
+		return
+	}
+	if change := math.Abs(float64(v.target)/float64(v.in.Current) - 1); change <= b.Tolerance {
+		v.step(StageBehavior, v.in.Current, ReasonWithinTolerance, "a change of %.0f %% is within the tolerance of %.0f %%", 100*change, 100*b.Tolerance)
+	}
+}
+
+// upLimit is the most replicas that the scale-up policies allow.
+func (r *round) upLimit(v *variant) (int, bool) {
+	return r.rateLimit(v, v.policy.Up, 1)
+}
+
+// downLimit is the fewest replicas that the scale-down policies allow.
+func (r *round) downLimit(v *variant) (int, bool) {
+	return r.rateLimit(v, v.policy.Down, -1)
+}
+
+// rateLimit is the furthest that the policies of one direction (+1 up, -1 down)
+// allow. The selection Max takes the policy that allows the larger change.
+func (r *round) rateLimit(v *variant, b Behavior, sign int) (int, bool) {
+	if b.Select == SelectDisabled {
+		return v.in.Current, true
+	}
+	best, found := 0, false
+	for _, p := range b.Policies {
+		start := v.in.Current - r.changed(v, p.Period, sign)
+		step := p.Pods
+		if p.Percent > 0 {
+			step = int(math.Ceil(float64(start) * float64(p.Percent) / 100))
+		}
+		further := sign*(start+sign*step) > sign*best
+		if !found || further == (b.Select != SelectMin) {
+			best = start + sign*step
+		}
+		found = true
+	}
+	return max(best, 0), found
+}
+
+// changed is the sum of the changes in that direction within the period.
+func (r *round) changed(v *variant, period time.Duration, sign int) int {
+	sum := 0
+	for _, c := range r.next.Changes[v.key] {
+		if r.snapshot.Time.Sub(c.Time) < period && c.Replicas*sign > 0 {
+			sum += c.Replicas
+		}
+	}
+	return sum
+}

@@ -1,0 +1,149 @@
+package decision
+
+import (
+	"fmt"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// want is the direction that a model's replicas are to go.
+type want int
+
+const (
+	wantSame want = iota
+	// wantMore: the supply must grow by at least model.missing, and by at least one.
+	wantMore
+	// wantLess: less may do.
+	wantLess
+)
+
+// lowerHeadroom is how much more than the demand the supply must still be after a
+// scale-down, so that the next noise does not raise it again.
+const lowerHeadroom = 1.1
+
+// requirement decides whether to act. The published thresholds decide on more;
+// less is asked for whenever nothing triggers, and proven safe by the allocation.
+func requirement(r *round, m *model) {
+	m.load = m.pressure(r)
+	pressure := m.load
+	m.plan.Triggered = pressure.triggered
+	var total capacity.Rate
+	waiting := false
+	for _, v := range m.variants {
+		total += v.serves * capacity.Rate(v.supply)
+		waiting = waiting || v.supply > v.in.Ready
+	}
+	reason, detail := ReasonSteady, pressure.detail
+	switch {
+	case m.evidence == evidenceMissing:
+		reason, detail = ReasonMetricsMissing, "no metrics of the serving replicas, so nothing changes"
+	case m.evidence == evidenceStale:
+		reason, detail = ReasonMetricsStale, "the metrics of the serving replicas are old, so nothing changes"
+	case pressure.triggered:
+		reason, detail = m.more(total, waiting, pressure.detail)
+	case m.evidence == evidencePartial:
+		reason, detail = ReasonMetricsPartial, "too few replicas have fresh metrics to remove any"
+	case m.arrivalKnown:
+		m.wants = wantLess
+	}
+	m.each(func(v *variant) { v.step(StageRequirement, v.target, reason, "%s", detail) })
+}
+
+// more sets how much is missing once a trigger fired.
+func (m *model) more(total capacity.Rate, starting bool, detail string) (Reason, string) {
+	m.missing = m.required - total
+	if m.missing <= 0 && starting {
+		return ReasonStartingSuffices, detail + "; the replicas that start will carry it"
+	}
+	m.wants = wantMore
+	return ReasonSaturated, detail
+}
+
+// pressure is what the triggers found.
+type pressure struct {
+	triggered bool
+	detail    string
+	// full and queue are the mean load of the replicas that are not saturated.
+	full, queue float64
+	// eased is the number of replicas that are not saturated.
+	eased int
+}
+
+// pressure looks at every serving replica: how full it is (the used share of the
+// KV cache or of the batch limit, whichever is more) and how many requests wait in
+// it. Replicas that are saturated have no spare; of the others the mean spare must
+// not fall below the triggers.
+func (m *model) pressure(r *round) pressure {
+	t := m.saturation
+	var p pressure
+	seenFull, seenQueue, saturated := 0, 0, 0
+	for _, v := range m.variants {
+		if !v.exists() {
+			continue
+		}
+		for i := range v.in.Replicas {
+			full, knowsFull := v.full(r, &v.in.Replicas[i])
+			waiting := v.in.Replicas[i].Waiting
+			knowsQueue := r.usable(waiting)
+			if knowsFull && full >= t.KVCacheThreshold || knowsQueue && waiting.Value >= t.QueueLengthThreshold {
+				saturated++
+				continue
+			}
+			if knowsFull {
+				seenFull++
+				p.full += full
+			}
+			if knowsQueue {
+				seenQueue++
+				p.queue += waiting.Value
+			}
+			if knowsFull && knowsQueue {
+				p.eased++
+			}
+		}
+	}
+	if seenFull > 0 {
+		p.full /= float64(seenFull)
+	}
+	if seenQueue > 0 {
+		p.queue /= float64(seenQueue)
+	}
+	switch {
+	case saturated > 0 && seenFull == 0 && seenQueue == 0:
+		p.triggered, p.detail = true, "every serving replica is saturated"
+	case seenFull > 0 && t.KVCacheThreshold-p.full < t.KVSpareTrigger:
+		p.triggered, p.detail = true, fmt.Sprintf("replicas are %.0f %% full, above %.0f %%", 100*p.full, 100*(t.KVCacheThreshold-t.KVSpareTrigger))
+	case seenQueue > 0 && t.QueueLengthThreshold-p.queue < t.QueueSpareTrigger:
+		p.triggered, p.detail = true, fmt.Sprintf("%.1f requests wait per replica, more than %.1f", p.queue, t.QueueLengthThreshold-t.QueueSpareTrigger)
+	case m.ready() == 0 && m.plan.Demand != nil && m.plan.Demand.Backlog > 0:
+		p.triggered, p.detail = true, fmt.Sprintf("%.0f requests wait and no replica serves", m.plan.Demand.Backlog)
+	case seenFull == 0 && seenQueue == 0:
+		p.detail = "no replica shows its load"
+	default:
+		p.detail = fmt.Sprintf("replicas are %.0f %% full and %.1f requests wait per replica", 100*p.full, p.queue)
+	}
+	return p
+}
+
+// ready is the number of replicas that serve.
+func (m *model) ready() int {
+	n := 0
+	for _, v := range m.variants {
+		if v.exists() {
+			n += v.in.Ready
+		}
+	}
+	return n
+}
+
+// full is the used share of what limits the replica: its KV cache or its batch.
+func (v *variant) full(r *round, p *Replica) (float64, bool) {
+	full, known := 0.0, false
+	if r.usable(p.KVUse) {
+		full, known = p.KVUse.Value, true
+	}
+	if b := v.batchLimit(); b > 0 && r.usable(p.Running) {
+		full, known = max(full, p.Running.Value/float64(b)), true
+	}
+	return full, known
+}

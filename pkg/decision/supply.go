@@ -1,0 +1,181 @@
+package decision
+
+import (
+	"math"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+const (
+	// profileWeight is how many observations a given profile is worth before
+	// anything was seen.
+	profileWeight = 3
+	// leastDeadline is the least start-up deadline.
+	leastDeadline = time.Minute
+	// placementPatience is how long a replica may hold no node before the cluster is
+	// taken to have no room for it, where clusters do not grow.
+	placementPatience = 30 * time.Second
+	// leastKVUse is the least use of the KV cache from which a replica's size in
+	// requests can be told.
+	leastKVUse = 0.02
+)
+
+// supply finds what each variant's replicas serve, and how many do or will.
+func supply(r *round, m *model) {
+	shape := r.next.Tokens[m.key]
+	for _, v := range m.variants {
+		r.learn(v, shape)
+		v.serves = r.serves(m, v, shape)
+		r.countSupply(v)
+	}
+	borrow(m)
+	m.each(func(v *variant) {
+		v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f requests/s at the load that the triggers allow; %d serve or will", v.serves, v.supply)
+	})
+}
+
+// learn adds what the replicas show to the variant's curve.
+func (r *round) learn(v *variant, shape capacity.TokenShape) {
+	curve := r.old.Curves[v.key]
+	if !curve.Known() && v.in.Profile.Known() && shape.Known() {
+		curve = r.fromProfile(v, shape)
+	}
+	for i := range v.in.Replicas {
+		p := &v.in.Replicas[i]
+		if r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh {
+			curve = curve.Observe(r.snapshot.Time, p.Running.Value, capacity.Rate(p.Served.Value), shape)
+		}
+	}
+	if curve.Known() {
+		r.next.Curves[v.key] = curve
+	}
+}
+
+// fromProfile begins a curve with what the given profile predicts.
+func (r *round) fromProfile(v *variant, shape capacity.TokenShape) serving.Curve {
+	var curve serving.Curve
+	limit := v.in.Profile.Concurrency(shape)
+	if math.IsInf(limit, 1) {
+		limit = float64(max(v.batchLimit(), 1))
+	}
+	for i := range profileWeight {
+		n := limit * float64(i+1) / profileWeight
+		curve = curve.Observe(r.snapshot.Time, n, v.in.Profile.Steady(n, shape).Rate, shape)
+	}
+	return curve
+}
+
+// serves is the rate of one replica at the load that the triggers allow.
+func (r *round) serves(m *model, v *variant, shape capacity.TokenShape) capacity.Rate {
+	n := v.allowed(r, m, shape)
+	if n <= 0 {
+		return 0
+	}
+	if curve := r.next.Curves[v.key]; curve.Known() {
+		return curve.Rate(n, shape, v.in.Profile)
+	}
+	return v.in.Profile.Steady(n, shape).Rate
+}
+
+// allowed is the number of requests in service at the load that the triggers
+// allow: the threshold minus the spare trigger, as a share of the batch limit or of
+// what the KV cache holds, whichever is less. Where neither is known it is the
+// number in service now.
+func (v *variant) allowed(r *round, m *model, shape capacity.TokenShape) float64 {
+	limit := math.Inf(1)
+	if b := v.batchLimit(); b > 0 {
+		limit = float64(b)
+	}
+	limit = min(limit, v.in.Profile.Concurrency(shape))
+	running, kv := 0.0, 0.0
+	for i := range v.in.Replicas {
+		p := &v.in.Replicas[i]
+		if r.usable(p.Running) && r.usable(p.KVUse) && p.KVUse.Value > leastKVUse {
+			running += p.Running.Value
+			kv += p.KVUse.Value
+		}
+	}
+	if kv > 0 && running > 0 {
+		limit = min(limit, running/kv)
+	}
+	if math.IsInf(limit, 1) {
+		return v.meanRunning(r)
+	}
+	return limit * (m.saturation.KVCacheThreshold - m.saturation.KVSpareTrigger)
+}
+
+func (v *variant) meanRunning(r *round) float64 {
+	sum, n := 0.0, 0
+	for i := range v.in.Replicas {
+		if s := v.in.Replicas[i].Running; r.usable(s) {
+			sum += s.Value
+			n++
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
+}
+
+// batchLimit is the largest batch as the server's arguments, else the profile,
+// state it; 0 means unknown.
+func (v *variant) batchLimit() int {
+	if v.in.BatchLimit > 0 {
+		return v.in.BatchLimit
+	}
+	return v.in.Profile.BatchLimit
+}
+
+// borrow gives a variant of which nothing is known the rate per cost of the best
+// known one of its model: prices follow what a machine can do.
+func borrow(m *model) {
+	var best *variant
+	for _, v := range m.variants {
+		if v.serves > 0 && v.in.Cost > 0 && (best == nil || v.unitCost() < best.unitCost()) {
+			best = v
+		}
+	}
+	if best == nil {
+		return
+	}
+	for _, v := range m.variants {
+		if v.serves == 0 {
+			v.serves = best.serves * capacity.Rate(v.in.Cost/best.in.Cost)
+			v.note(StageSupply, ReasonBorrowed, "nothing was seen of this variant yet; it is taken to serve as much per cost as %s", best.in.Name)
+		}
+	}
+}
+
+// unitCost is the cost per rate; it is only called where the rate is known.
+func (v *variant) unitCost() float64 { return float64(v.in.Cost) / float64(v.serves) }
+
+// countSupply counts the replicas that serve or will in time. What is past its
+// deadline, or fits nowhere, is no supply, so that its demand goes elsewhere.
+func (r *round) countSupply(v *variant) {
+	if !v.exists() {
+		return
+	}
+	deadline := r.policy.StartupDeadline
+	if v.in.Startup > 0 {
+		deadline = max(3*v.in.Startup, leastDeadline)
+	}
+	lost := 0
+	for _, s := range v.in.Starting {
+		waited := r.snapshot.Time.Sub(s.Created)
+		switch {
+		case waited > deadline:
+			lost++
+			v.stuck = true
+		case s.Unschedulable && r.policy.Limited && waited > placementPatience:
+			lost++
+			v.stuck = true
+		}
+	}
+	v.supply = max(0, min(v.in.Current, max(v.in.Current-lost, v.in.Ready)))
+	if lost > 0 {
+		v.plan.Facts = append(v.plan.Facts, Fact{ReasonStartupOverdue, plural(lost, "replica has", "replicas have") + " not become ready in time and do not count as supply"})
+	}
+}

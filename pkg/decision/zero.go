@@ -1,0 +1,51 @@
+package decision
+
+// zero keeps one replica of the model, on its cheapest variant that fits.
+func zero(r *round, m *model) {
+	total := 0
+	for _, v := range m.variants {
+		if v.exists() {
+			total += v.target
+		}
+	}
+	if total > 0 {
+		m.each(func(v *variant) { v.note(StageZero, ReasonSteady, "the model has a replica") })
+		return
+	}
+	keep := r.cheapestFitting(m)
+	m.each(func(v *variant) {
+		switch {
+		case v != keep:
+			v.note(StageZero, ReasonSteady, "another variant keeps the model's replica, or nothing fits")
+		case m.plan.Demand != nil && m.plan.Demand.Backlog > 0:
+			v.step(StageZero, 1, ReasonWake, "%.0f requests wait and nothing serves", m.plan.Demand.Backlog)
+		default:
+			v.step(StageZero, 1, ReasonKeepOne, "a model keeps one replica, on its cheapest variant that fits")
+		}
+	})
+}
+
+// cheapestFitting is the variant with the least cost of one replica of which one
+// fits; in a cluster that grows, the cheapest of all when none does. Nil means
+// that there is none.
+func (r *round) cheapestFitting(m *model) *variant {
+	var fits, any *variant
+	m.each(func(v *variant) {
+		if v.policy.Max == 0 {
+			return
+		}
+		if any == nil || v.in.Cost < any.in.Cost {
+			any = v
+		}
+		if r.fitting(v) != 0 && (fits == nil || v.in.Cost < fits.in.Cost) {
+			fits = v
+		}
+	})
+	if fits == nil && !r.policy.Limited {
+		fits = any
+	}
+	if fits != nil && r.cluster != nil {
+		r.cluster.Place(fits.in.Request)
+	}
+	return fits
+}
