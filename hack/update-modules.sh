@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Tidies every module.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+for module in . hack/tools hack/tools/lint test/chart; do
+	(cd "$module" && go mod tidy)
+done

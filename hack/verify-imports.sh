@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# The import law, as far as only the whole graph can show it: what each room links
+# in the end, not only what its files name. .golangci.yml has the other half.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+module=$(go list -m)
+
+# One line per package and per test binary: its path, its direct imports and
+# everything that it links. The patterns are those of the law; a package of ours
+# is written without the module's path.
+{
+	go list -f 'package {{.ImportPath}} {{join .Imports ","}} {{join .Deps ","}}' ./...
+	go list -test -f '{{if .ForTest}}{{else}}{{if eq .Name "main"}}test {{.ImportPath}} - {{join .Deps ","}}{{end}}{{end}}' ./... |
+		grep -E '^test [^ ]+\.test ' || true
+} | awk -v module="$module" '
+function complain(what) {
+	print what
+	bad = 1
+}
+
+# Does path lie in the folder (or is it the folder)?
+function within(path, folder) {
+	return path == folder || index(path, folder "/") == 1
+}
+
+# The first of the folders (a list with blanks) that path lies in, or nothing.
+function one_of(path, folders,    n, i, list) {
+	n = split(folders, list, " ")
+	for (i = 1; i <= n; i++)
+		if (within(path, list[i]))
+			return list[i]
+	return ""
+}
+
+function own(path) {
+	return index(path, module "/") == 1 ? substr(path, length(module) + 2) : ""
+}
+
+# The standard library has no dot in the first element of its paths.
+function standard(path) {
+	sub(/\/.*/, "", path)
+	return path !~ /\./
+}
+
+BEGIN {
+	ring0 = "pkg/capacity pkg/decision pkg/workload pkg/simulation pkg/replay pkg/migration"
+	ring1 = "pkg/apis pkg/inventory pkg/config pkg/report"
+	ring2 = "pkg/adapters"
+	ring3 = "pkg/controller pkg/admission plugins"
+
+	# Of ours, what each room may link.
+	may["pkg/capacity"] = "pkg/capacity"
+	may["pkg/decision"] = "pkg/capacity pkg/decision"
+	may["pkg/workload"] = "pkg/capacity pkg/workload"
+	may["pkg/simulation"] = "pkg/capacity pkg/workload pkg/simulation"
+	may["pkg/replay"] = ring0
+	may["pkg/migration"] = "pkg/capacity pkg/migration"
+	may["pkg/apis"] = ring0 " pkg/apis"
+	may["pkg/inventory"] = may["pkg/config"] = may["pkg/report"] = ring0 " " ring1
+	may["pkg/adapters"] = ring0 " " ring1
+	may["pkg/controller"] = ring0 " " ring1 " pkg/controller"
+	may["pkg/admission"] = ring0 " " ring1 " pkg/admission"
+	may["plugins"] = ring0 " " ring1
+	may["cmd/manager"] = ring0 " " ring1 " " ring2 " pkg/controller pkg/admission cmd/manager"
+	may["cmd/scheduler"] = ring0 " " ring1 " plugins cmd/scheduler"
+
+	# Of the standard library, what ring 0 may not name.
+	forbidden = "context log net os sync syscall unsafe math/rand"
+	seeded = "pkg/workload pkg/simulation pkg/replay"
+
+	# Clients, which data and its translation do without.
+	clients = "k8s.io/client-go k8s.io/apiserver k8s.io/kubernetes sigs.k8s.io/controller-runtime github.com/prometheus/client_golang github.com/prometheus/prometheus go.etcd.io/etcd"
+
+	# Who may link Kubernetes itself; of the tests, those that need the real
+	# scheduling framework.
+	kubernetes = "cmd/scheduler cmd/playground"
+	framework = kubernetes " plugins test/agreement"
+	components = "k8s.io/kubernetes go.etcd.io/etcd/server sigs.k8s.io/kwok github.com/prometheus/prometheus/tsdb"
+}
+
+$1 == "package" {
+	path = own($2)
+	room = one_of(path, "pkg/capacity pkg/decision pkg/workload pkg/simulation pkg/replay pkg/migration " \
+		"pkg/apis pkg/inventory pkg/config pkg/report pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler")
+	direct = split($3, imports, ",")
+	all = split($4, linked, ",")
+
+	for (i = 1; i <= direct; i++) {
+		name = imports[i]
+		if (one_of(path, ring0) && standard(name)) {
+			if (one_of(name, forbidden) && !(name == "math/rand/v2" && one_of(path, seeded)))
+				complain(path ": ring 0 may not import " name)
+		}
+		other = own(name)
+		if (within(other, "cmd") && !within(path, "cmd"))
+			complain(path ": nobody but a program imports " other)
+	}
+
+	for (i = 1; i <= all; i++) {
+		name = linked[i]
+		other = own(name)
+		if (other != "" && room in may && !one_of(other, may[room]) && !within(other, path))
+			complain(path ": links " other ", which its ring may not know")
+		if (other != "" && other != path && within(path, "pkg/adapters") && within(other, "pkg/adapters"))
+			complain(path ": links " other "; adapters do not know each other")
+		if (other != "" && within(path, "plugins") && within(other, "pkg/decision"))
+			complain(path ": links " other "; plugin and brain share facts, not opinions")
+		if (other == "" && !standard(name) && one_of(path, ring0) && \
+		    !(within(path, "pkg/migration") && name ~ /yaml/))
+			complain(path ": ring 0 links " name)
+		if (one_of(path, ring1) && one_of(name, clients))
+			complain(path ": ring 1 links the client " name)
+		if (within(name, "k8s.io/kubernetes") && !one_of(path, kubernetes))
+			complain(path ": only " kubernetes " link " name)
+		if (within(path, "pkg/localcluster") && one_of(name, components))
+			complain(path ": links " name "; components are children of the prebuilt playground")
+	}
+}
+
+$1 == "test" {
+	path = own($2)
+	sub(/\.test$/, "", path)
+	all = split($4, linked, ",")
+	for (i = 1; i <= all; i++)
+		if (within(linked[i], "k8s.io/kubernetes") && !one_of(path, framework)) {
+			complain(path ": its test links " linked[i] "; start the prebuilt programs instead")
+			break
+		}
+}
+
+END { exit bad }
+'

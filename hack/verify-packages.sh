@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Every package says in a doc.go what it decides and what it must never do, is
+# named after a thing of the domain, and has files that a person can read.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bad=0
+complain() {
+	echo "$*" >&2
+	bad=1
+}
+
+# A file much longer than this holds more than one subject.
+longest=500
+
+while read -r dir name; do
+	dir=${dir#"$PWD"/}
+	[[ -f $dir/doc.go ]] || complain "$dir: no doc.go"
+	case $name in
+	util | utils | common | helper | helpers | types | constants | interfaces | misc | v2)
+		complain "$dir: \"$name\" is a drawer, not a subject: name the thing that the package is about"
+		;;
+	esac
+done < <(go list -e -f '{{.Dir}} {{.Name}}' ./...)
+
+while read -r file; do
+	lines=$(wc -l <"$file")
+	if ((lines > longest)); then
+		complain "$file: $lines lines, more than $longest: it holds more than one subject"
+	fi
+done < <(find cmd pkg plugins test -name '*.go' ! -name 'zz_generated*')
+
+grep -q 'Apache License' LICENSE || complain "LICENSE: not the Apache License"
+
+exit "$bad"
