@@ -14,9 +14,19 @@ module=$(go list -m)
 	go list -test -f '{{if .ForTest}}{{else}}{{if eq .Name "main"}}test {{.ImportPath}} - {{join .Deps ","}}{{end}}{{end}}' ./... |
 		grep -E '^test [^ ]+\.test ' || true
 } | awk -v module="$module" '
-function complain(what) {
-	print what
+# One line for each room and each thing that is wrong with it: a forbidden package
+# usually brings a hundred more.
+function complain(path, what) {
 	bad = 1
+	if (!((path, what) in said))
+		print path ": " what
+	said[path, what] = 1
+}
+
+# A library by the first elements of its path: sigs.k8s.io/yaml/goyaml.v2 -> sigs.k8s.io/yaml.
+function library(name,    part, n) {
+	n = split(name, part, "/")
+	return part[1] (n > 1 ? "/" part[2] : "") (part[1] == "github.com" && n > 2 ? "/" part[3] : "")
 }
 
 # Does path lie in the folder (or is it the folder)?
@@ -90,31 +100,31 @@ $1 == "package" {
 		name = imports[i]
 		if (one_of(path, ring0) && standard(name)) {
 			if (one_of(name, forbidden) && !(name == "math/rand/v2" && one_of(path, seeded)))
-				complain(path ": ring 0 may not import " name)
+				complain(path, "ring 0 may not import " name)
 		}
 		other = own(name)
 		if (within(other, "cmd") && !within(path, "cmd"))
-			complain(path ": nobody but a program imports " other)
+			complain(path, "nobody but a program imports " other)
 	}
 
 	for (i = 1; i <= all; i++) {
 		name = linked[i]
 		other = own(name)
 		if (other != "" && room in may && !one_of(other, may[room]) && !within(other, path))
-			complain(path ": links " other ", which its ring may not know")
+			complain(path, "links " other ", which its ring may not know")
 		if (other != "" && other != path && within(path, "pkg/adapters") && within(other, "pkg/adapters"))
-			complain(path ": links " other "; adapters do not know each other")
+			complain(path, "links " other "; adapters do not know each other")
 		if (other != "" && within(path, "plugins") && within(other, "pkg/decision"))
-			complain(path ": links " other "; plugin and brain share facts, not opinions")
+			complain(path, "links " other "; plugin and brain share facts, not opinions")
 		if (other == "" && !standard(name) && one_of(path, ring0) && \
 		    !(within(path, "pkg/migration") && name ~ /yaml/))
-			complain(path ": ring 0 links " name)
+			complain(path, "ring 0 links " library(name))
 		if (one_of(path, ring1) && one_of(name, clients))
-			complain(path ": ring 1 links the client " name)
+			complain(path, "ring 1 links the client " library(name))
 		if (within(name, "k8s.io/kubernetes") && !one_of(path, kubernetes))
-			complain(path ": only " kubernetes " link " name)
+			complain(path, "links k8s.io/kubernetes; only " kubernetes " may")
 		if (within(path, "pkg/localcluster") && one_of(name, components))
-			complain(path ": links " name "; components are children of the prebuilt playground")
+			complain(path, "links " library(name) "; components are children of the prebuilt playground")
 	}
 }
 
@@ -123,10 +133,8 @@ $1 == "test" {
 	sub(/\.test$/, "", path)
 	all = split($4, linked, ",")
 	for (i = 1; i <= all; i++)
-		if (within(linked[i], "k8s.io/kubernetes") && !one_of(path, framework)) {
-			complain(path ": its test links " linked[i] "; start the prebuilt programs instead")
-			break
-		}
+		if (within(linked[i], "k8s.io/kubernetes") && !one_of(path, framework))
+			complain(path, "its test links k8s.io/kubernetes; start the prebuilt programs instead")
 }
 
 END { exit bad }
