@@ -1,0 +1,113 @@
+package prometheus
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/config"
+)
+
+// Options says where the Prometheus server is and how to ask it.
+type Options struct {
+	// Address is the base URL of the server, without /api/v1.
+	Address string
+	// AllowHTTP permits an address without TLS.
+	AllowHTTP bool
+	// Token is sent as bearer token. TokenFile is read for every request, so that a
+	// rotated token is used at once. Token wins when both are set.
+	Token, TokenFile string
+	// CAFile, CertFile and KeyFile are PEM files. They are read again when they
+	// change. ServerName overrides the name that the certificate must carry.
+	CAFile, CertFile, KeyFile, ServerName string
+	// InsecureSkipVerify turns the check of the server's certificate off.
+	InsecureSkipVerify bool
+	// Window is the time over which rates and means are taken. It must hold at
+	// least two scrapes.
+	Window time.Duration
+	// Lookback is how far back the last value of a gauge is looked for when the
+	// window holds none. Such a sample is as old as its time says.
+	Lookback time.Duration
+	// Timeout bounds each query.
+	Timeout time.Duration
+}
+
+// Client reads samples from one Prometheus server. It is safe for concurrent use.
+type Client struct {
+	api     v1.API
+	address string
+	timeout time.Duration
+	queries []query
+}
+
+// New returns a client. It does not contact the server; it fails on an address that
+// is no URL, on http without AllowHTTP, and on TLS files that cannot be used.
+func New(o Options) (*Client, error) {
+	address, err := checkAddress(o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Window <= 0 || o.Lookback <= 0 || o.Timeout <= 0 {
+		return nil, fmt.Errorf("prometheus %s: window %s, lookback %s and timeout %s must be positive",
+			address.Redacted(), o.Window, o.Lookback, o.Timeout)
+	}
+	transport, err := config.NewRoundTripperFromConfig(o.http(), "prometheus")
+	if err != nil {
+		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", address.Redacted(), err)
+	}
+	client, err := api.NewClient(api.Config{Address: address.String(), RoundTripper: transport})
+	if err != nil {
+		return nil, fmt.Errorf("prometheus %s: %w", address.Redacted(), err)
+	}
+	return &Client{
+		api:     v1.NewAPI(client),
+		address: address.Redacted(),
+		timeout: o.Timeout,
+		queries: queries(o.Window, o.Lookback),
+	}, nil
+}
+
+func checkAddress(o Options) (*url.URL, error) {
+	if o.Address == "" {
+		return nil, errors.New("the address of Prometheus is empty: set PROMETHEUS_BASE_URL")
+	}
+	u, err := url.Parse(o.Address)
+	if err != nil {
+		// The error of url.Parse quotes the address, which may hold a password.
+		return nil, errors.New("the address of Prometheus is not a URL: set PROMETHEUS_BASE_URL to https://host:port")
+	}
+	switch {
+	case u.Host == "":
+		return nil, fmt.Errorf("the address of Prometheus, %q, names no host: set PROMETHEUS_BASE_URL to https://host:port", u.Redacted())
+	case u.Scheme == "https", u.Scheme == "http" && o.AllowHTTP:
+		return u, nil
+	case u.Scheme == "http":
+		return nil, fmt.Errorf("the address of Prometheus, %s, has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP=true", u.Redacted())
+	}
+	return nil, fmt.Errorf("the address of Prometheus, %s, must begin with https://", u.Redacted())
+}
+
+func (o Options) http() config.HTTPClientConfig {
+	c := config.HTTPClientConfig{
+		FollowRedirects: true,
+		EnableHTTP2:     true,
+		TLSConfig: config.TLSConfig{
+			CAFile:             o.CAFile,
+			CertFile:           o.CertFile,
+			KeyFile:            o.KeyFile,
+			ServerName:         o.ServerName,
+			InsecureSkipVerify: o.InsecureSkipVerify,
+		},
+	}
+	c.ProxyFromEnvironment = true
+	switch {
+	case o.Token != "":
+		c.Authorization = &config.Authorization{Type: "Bearer", Credentials: config.Secret(o.Token)}
+	case o.TokenFile != "":
+		c.Authorization = &config.Authorization{Type: "Bearer", CredentialsFile: o.TokenFile}
+	}
+	return c
+}

@@ -1,0 +1,142 @@
+package prometheus
+
+import (
+	"context"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus/prometheustest"
+)
+
+func options(address string) Options {
+	return Options{Address: address, Window: time.Minute, Lookback: 5 * time.Minute, Timeout: 10 * time.Second}
+}
+
+func TestAddressesThatAreRefused(t *testing.T) {
+	cases := []struct {
+		name, address string
+		allowHTTP     bool
+		want          string
+	}{
+		{"none", "", false, "is empty"},
+		{"no TLS", "http://prometheus:9090", false, "PROMETHEUS_ALLOW_HTTP=true"},
+		{"no scheme", "prometheus:9090", true, "names no host"},
+		{"no host", "https://", true, "names no host"},
+		{"another scheme", "ftp://prometheus:9090", true, "must begin with https://"},
+		{"no URL, with a password", "https://user:secret@prom etheus", false, "is not a URL"},
+		{"no TLS, with a password", "http://user:secret@prometheus", false, "has no TLS"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			o := options(c.address)
+			o.AllowHTTP = c.allowHTTP
+			_, err := New(o)
+			require.ErrorContains(t, err, c.want)
+			assert.NotContains(t, err.Error(), "secret")
+		})
+	}
+}
+
+func TestTheCertificateIsChecked(t *testing.T) {
+	p := prometheustest.New(t)
+	server := httptest.NewTLSServer(p.Handler)
+	t.Cleanup(server.Close)
+	server.Config.ErrorLog = nil
+
+	client, err := New(options(server.URL))
+	require.NoError(t, err)
+	_, _, err = client.Read(context.Background(), start)
+	require.ErrorContains(t, err, "certificate")
+	assert.ErrorContains(t, err, server.URL, "the address is named")
+	assert.ErrorContains(t, err, kvUse, "the query is named")
+
+	o := options(server.URL)
+	o.CAFile = filepath.Join(t.TempDir(), "ca.crt")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	require.NoError(t, os.WriteFile(o.CAFile, certificate, 0o600))
+	client, err = New(o)
+	require.NoError(t, err)
+	_, _, err = client.Read(context.Background(), start)
+	require.NoError(t, err)
+}
+
+func TestARotatedTokenIsUsedAtOnce(t *testing.T) {
+	var mutex sync.Mutex
+	var seen []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mutex.Lock()
+		seen = append(seen, r.Header.Get("Authorization"))
+		mutex.Unlock()
+		http.Error(w, "no", http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	o := options(server.URL)
+	o.AllowHTTP = true
+	o.TokenFile = filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(o.TokenFile, []byte("first-secret\n"), 0o600))
+	client, err := New(o)
+	require.NoError(t, err)
+
+	for _, token := range []string{"first-secret", "second-secret"} {
+		require.NoError(t, os.WriteFile(o.TokenFile, []byte(token+"\n"), 0o600))
+		seen = nil
+		_, _, err = client.Read(context.Background(), start)
+		require.Error(t, err)
+		assert.NotContains(t, err.Error(), token)
+		assert.Contains(t, err.Error(), server.URL)
+		for _, header := range seen {
+			assert.Equal(t, "Bearer "+token, header)
+		}
+	}
+}
+
+func TestOneFailingQueryLeavesTheRest(t *testing.T) {
+	p := prometheustest.New(t)
+	for _, at := range scrapes(5) {
+		p.Append(at, load(engine("a", "0"), at.Sub(start)))
+	}
+	client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.FormValue("query"), "request_success_total") {
+			http.Error(w, "overloaded", http.StatusServiceUnavailable)
+			return
+		}
+		p.Handler.ServeHTTP(w, r)
+	}))
+	replicas, _, err := client.Read(context.Background(), start.Add(time.Minute))
+	require.ErrorContains(t, err, served)
+	assert.NotContains(t, err.Error(), "waiting")
+	require.Contains(t, replicas, pod("a"))
+	assert.True(t, replicas[pod("a")].KVUse.Present)
+	assert.False(t, replicas[pod("a")].Served.Present)
+}
+
+func TestASlowServerIsGivenUp(t *testing.T) {
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(release) })
+	o := options(server.URL)
+	o.AllowHTTP = true
+	o.Timeout = 50 * time.Millisecond
+	client, err := New(o)
+	require.NoError(t, err)
+	replicas, models, err := client.Read(context.Background(), start)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Empty(t, replicas)
+	assert.Empty(t, models)
+}

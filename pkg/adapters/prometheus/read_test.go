@@ -1,0 +1,414 @@
+package prometheus
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus/prometheustest"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+const scrapeInterval = 15 * time.Second
+
+func serve(t *testing.T, handler http.Handler) *Client {
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	client, err := New(Options{Address: server.URL, AllowHTTP: true, Window: time.Minute, Lookback: 5 * time.Minute, Timeout: 10 * time.Second})
+	require.NoError(t, err)
+	return client
+}
+
+// scrapes are the times of n scrapes from the start on.
+func scrapes(n int) []time.Time {
+	times := make([]time.Time, n)
+	for i := range times {
+		times[i] = start.Add(time.Duration(i) * scrapeInterval)
+	}
+	return times
+}
+
+// engine is one engine of a vLLM server, with the labels that a scrape of the pod
+// adds.
+func engine(pod, engine string) string {
+	return fmt.Sprintf(`engine=%q, model_name="llama", namespace="models", pod=%q, instance="10.0.0.1:8000", job="vllm"`, engine, pod)
+}
+
+func read(t *testing.T, client *Client, at time.Time) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model) {
+	replicas, models, err := client.Read(context.Background(), at)
+	require.NoError(t, err)
+	return replicas, models
+}
+
+func pod(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "models", Name: name}
+}
+
+// load is the metrics of a vLLM server under a steady load: 2 requests per second of
+// 1000 prompt and 200 generated tokens, the queue growing by 0.1 per second.
+func load(labels string, since time.Duration) map[string]float64 {
+	s := since.Seconds()
+	return map[string]float64{
+		"vllm:kv_cache_usage_perc{" + labels + "}":                                         0.5,
+		"vllm:num_requests_running{" + labels + "}":                                        20,
+		"vllm:num_requests_waiting{" + labels + "}":                                        0.1 * s,
+		"vllm:request_success_total{finished_reason=\"stop\"," + labels + "}":              1.5 * s,
+		"vllm:request_success_total{finished_reason=\"length\"," + labels + "}":            0.5 * s,
+		"vllm:request_success_total{finished_reason=\"abort\"," + labels + "}":             0,
+		"vllm:request_prompt_tokens_sum{" + labels + "}":                                   2000 * s,
+		"vllm:request_prompt_tokens_count{" + labels + "}":                                 2 * s,
+		"vllm:request_prompt_tokens_bucket{le=\"+Inf\"," + labels + "}":                    2 * s,
+		"vllm:request_generation_tokens_sum{" + labels + "}":                               400 * s,
+		"vllm:request_generation_tokens_count{" + labels + "}":                             2 * s,
+		"vllm:cache_config_info{num_gpu_blocks=\"1000\",block_size=\"16\"," + labels + "}": 1,
+	}
+}
+
+func TestOneReplicaUnderSteadyLoad(t *testing.T) {
+	p := prometheustest.New(t)
+	times := scrapes(9)
+	for _, at := range times {
+		p.Append(at, load(engine("a", "0"), at.Sub(start)))
+	}
+	last := times[len(times)-1]
+	replicas, models := read(t, serve(t, p.Handler), last.Add(7*time.Second))
+
+	require.Contains(t, replicas, pod("a"))
+	r := replicas[pod("a")]
+	assert.Equal(t, "a", r.Name)
+	for name, want := range map[string]struct {
+		sample decision.Sample
+		value  float64
+	}{
+		"KV use":  {r.KVUse, 0.5},
+		"running": {r.Running, 20},
+		// The scrapes in the window are 75, 90, 105 and 120 seconds after the start.
+		"waiting": {r.Waiting, 0.1 * (75 + 90 + 105 + 120) / 4},
+		"served":  {r.Served, 2},
+		"growth":  {r.InFlightGrowth, 0.1},
+		"input":   {r.Input, 1000},
+		"output":  {r.Output, 200},
+	} {
+		assert.True(t, want.sample.Present, name)
+		assert.InDelta(t, want.value, want.sample.Value, 1e-6, name)
+		assert.Equal(t, last, want.sample.Time, name)
+	}
+	assert.Empty(t, models, "there is no gateway")
+}
+
+func TestReplicasInUnusualStates(t *testing.T) {
+	const a, b = "a", "b"
+	cases := []struct {
+		name string
+		feed func(p *prometheustest.Prometheus)
+		// at is the time of the reading after the start; a minute unless set.
+		at     time.Duration
+		assert func(t *testing.T, r decision.Replica)
+	}{
+		{
+			name: "the older name of the KV use",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(5) {
+					p.Append(at, map[string]float64{
+						"vllm:gpu_cache_usage_perc{" + engine(a, "0") + "}": 0.25,
+						"vllm:num_requests_running{" + engine(a, "0") + "}": 1,
+					})
+				}
+			},
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.Equal(t, 0.25, r.KVUse.Value)
+				assert.True(t, r.KVUse.Present)
+				assert.False(t, r.Waiting.Present, "an absent metric is not zero")
+			},
+		},
+		{
+			name: "both names of the KV use on one server",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(5) {
+					p.Append(at, map[string]float64{
+						"vllm:gpu_cache_usage_perc{" + engine(a, "0") + "}": 0.1,
+						"vllm:kv_cache_usage_perc{" + engine(a, "0") + "}":  0.9,
+					})
+				}
+			},
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.Equal(t, 0.9, r.KVUse.Value)
+				assert.True(t, r.KVUse.Present, "without running requests the time comes from the KV use")
+			},
+		},
+		{
+			name: "two engines in one pod",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(9) {
+					p.Append(at, load(engine(a, "0"), at.Sub(start)))
+					second := load(engine(a, "1"), at.Sub(start))
+					second["vllm:kv_cache_usage_perc{"+engine(a, "1")+"}"] = 0.7
+					p.Append(at, second)
+				}
+			},
+			at: 2 * time.Minute,
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.InDelta(t, 0.7, r.KVUse.Value, 1e-9, "the fullest engine counts")
+				assert.InDelta(t, 40, r.Running.Value, 1e-9)
+				assert.InDelta(t, 4, r.Served.Value, 1e-9)
+				assert.InDelta(t, 0.2, r.InFlightGrowth.Value, 1e-9)
+				assert.InDelta(t, 1000, r.Input.Value, 1e-6, "a mean, not a sum")
+			},
+		},
+		{
+			name: "a pod that two jobs scrape",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(9) {
+					p.Append(at, load(engine(a, "0"), at.Sub(start)))
+					p.Append(at.Add(time.Second), load(`engine="0", model_name="llama", namespace="models", pod="a", instance="10.0.0.1:8000", job="other", service="vllm", endpoint="http"`, at.Sub(start)))
+				}
+			},
+			at: 2*time.Minute + 2*time.Second,
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.InDelta(t, 20, r.Running.Value, 1e-9, "counted once")
+				assert.InDelta(t, 2, r.Served.Value, 1e-2)
+			},
+		},
+		{
+			name: "the pod's name in the label pod_name",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(5) {
+					p.Append(at, load(`namespace="models", pod_name="a"`, at.Sub(start)))
+				}
+			},
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.InDelta(t, 2, r.Served.Value, 1e-9)
+				assert.True(t, r.KVUse.Present)
+			},
+		},
+		{
+			name: "a fresh pod, scraped once",
+			feed: func(p *prometheustest.Prometheus) {
+				p.Append(start, load(engine(a, "0"), time.Second))
+			},
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.True(t, r.KVUse.Present, "a mean needs one scrape")
+				assert.True(t, r.Waiting.Present)
+				assert.False(t, r.Served.Present, "a rate needs two")
+				assert.False(t, r.InFlightGrowth.Present)
+				assert.False(t, r.Input.Present)
+			},
+		},
+		{
+			name: "no request completed in the window",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(5) {
+					p.Append(at, load(engine(a, "0"), 0))
+				}
+			},
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.True(t, r.Served.Present)
+				assert.Zero(t, r.Served.Value, "that none completed is known")
+				assert.False(t, r.Input.Present, "their mean length is not")
+				assert.False(t, r.Output.Present)
+			},
+		},
+		{
+			name: "a value that is no number",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(5) {
+					values := load(engine(a, "0"), at.Sub(start))
+					values["vllm:kv_cache_usage_perc{"+engine(a, "0")+"}"] = math.NaN()
+					values["vllm:num_requests_waiting{"+engine(a, "0")+"}"] = math.Inf(1)
+					p.Append(at, values)
+				}
+			},
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.False(t, r.KVUse.Present)
+				assert.False(t, r.Waiting.Present)
+				assert.False(t, r.InFlightGrowth.Present)
+				assert.True(t, r.Running.Present)
+			},
+		},
+		{
+			name: "the newest scrape failed",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(5) {
+					p.Append(at, load(engine(a, "0"), at.Sub(start)))
+				}
+				stale := load(engine(a, "0"), 0)
+				for series := range stale {
+					stale[series] = prometheustest.Stale
+				}
+				p.Append(start.Add(5*scrapeInterval), stale)
+			},
+			at: 76 * time.Second,
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.True(t, r.KVUse.Present)
+				assert.Equal(t, start.Add(4*scrapeInterval), r.KVUse.Time, "the time of the last good scrape")
+			},
+		},
+		{
+			name: "not scraped for longer than the window",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(5) {
+					p.Append(at, load(engine(a, "0"), at.Sub(start)))
+				}
+			},
+			at: 4 * time.Minute,
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.True(t, r.KVUse.Present)
+				assert.InDelta(t, 0.1*60, r.Waiting.Value, 1e-9, "the last value")
+				assert.Equal(t, start.Add(4*scrapeInterval), r.Waiting.Time)
+				assert.False(t, r.Served.Present)
+			},
+		},
+		{
+			name: "another pod changes nothing",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(5) {
+					p.Append(at, load(engine(a, "0"), at.Sub(start)))
+					p.Append(at, load(engine(b, "0"), 2*at.Sub(start)))
+				}
+			},
+			assert: func(t *testing.T, r decision.Replica) { assert.InDelta(t, 2, r.Served.Value, 1e-9) },
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := prometheustest.New(t)
+			c.feed(p)
+			client := serve(t, p.Handler)
+			replicas, _ := read(t, client, start.Add(cmp.Or(c.at, time.Minute)))
+			require.Contains(t, replicas, pod(a))
+			c.assert(t, replicas[pod(a)])
+		})
+	}
+}
+
+func TestGateway(t *testing.T) {
+	const queue, attempts = "inference_extension_flow_control_queue_size", "inference_extension_scheduler_attempts_total"
+	type feed func(since float64) map[string]float64
+	cases := []struct {
+		name    string
+		scrapes int
+		feed    feed
+		want    map[decision.ModelKey]decision.Model
+	}{
+		{
+			name: "arrivals are what leaves plus the growth of the queue", scrapes: 5,
+			feed: func(s float64) map[string]float64 {
+				return map[string]float64{
+					queue + `{target_model_name="llama", model_name="alias", namespace="models", inference_pool="p", priority="0"}`:            0.5 * s,
+					queue + `{target_model_name="llama", model_name="alias", namespace="models", inference_pool="p", priority="1"}`:            0.5 * s,
+					attempts + `{status="success", target_model_name="llama", model_name="alias", namespace="models", pod_name="a", port="1"}`: 3 * s,
+					attempts + `{status="failure", target_model_name="llama", model_name="alias", namespace="models"}`:                         9 * s,
+				}
+			},
+			want: map[decision.ModelKey]decision.Model{
+				{Namespace: "models", ID: "llama"}: {Queue: decision.Sample{Value: 60, Present: true}, Arrival: decision.Sample{Value: 4, Present: true}},
+			},
+		},
+		{
+			name: "a shrinking queue leaves faster than requests arrive", scrapes: 5,
+			feed: func(s float64) map[string]float64 {
+				return map[string]float64{
+					queue + `{model_name="llama"}`:                     100 - s,
+					attempts + `{status="success",model_name="llama"}`: 3 * s,
+				}
+			},
+			want: map[decision.ModelKey]decision.Model{
+				{ID: "llama"}: {Queue: decision.Sample{Value: 40, Present: true}, Arrival: decision.Sample{Value: 2, Present: true}},
+			},
+		},
+		{
+			name: "a gateway without a queue", scrapes: 5,
+			feed: func(s float64) map[string]float64 {
+				return map[string]float64{attempts + `{status="success",model_name="llama",namespace="models"}`: 3 * s}
+			},
+			want: map[decision.ModelKey]decision.Model{
+				{Namespace: "models", ID: "llama"}: {Arrival: decision.Sample{Value: 3, Present: true}},
+			},
+		},
+		{
+			name: "requests wait and none was ever dispatched", scrapes: 5,
+			feed: func(s float64) map[string]float64 {
+				return map[string]float64{queue + `{model_name="llama",namespace="models"}`: s}
+			},
+			want: map[decision.ModelKey]decision.Model{
+				{Namespace: "models", ID: "llama"}: {Queue: decision.Sample{Value: 60, Present: true}},
+			},
+		},
+		{
+			name: "a queue that was seen once", scrapes: 1,
+			feed: func(float64) map[string]float64 {
+				return map[string]float64{
+					queue + `{model_name="llama",namespace="models"}`:                     7,
+					attempts + `{status="success",model_name="llama",namespace="models"}`: 3,
+				}
+			},
+			want: map[decision.ModelKey]decision.Model{
+				{Namespace: "models", ID: "llama"}: {Queue: decision.Sample{Value: 7, Present: true}},
+			},
+		},
+		{
+			name: "a queue that is no number", scrapes: 5,
+			feed: func(float64) map[string]float64 {
+				return map[string]float64{queue + `{model_name="llama",namespace="models"}`: math.NaN()}
+			},
+			want: map[decision.ModelKey]decision.Model{{Namespace: "models", ID: "llama"}: {}},
+		},
+		{
+			name: "a counter without the model's name", scrapes: 5,
+			feed: func(s float64) map[string]float64 {
+				return map[string]float64{attempts + `{status="success"}`: 3 * s}
+			},
+			want: map[decision.ModelKey]decision.Model{},
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := prometheustest.New(t)
+			var last time.Time
+			for _, at := range scrapes(c.scrapes) {
+				p.Append(at, c.feed(at.Sub(start).Seconds()))
+				last = at
+			}
+			_, models := read(t, serve(t, p.Handler), last.Add(time.Second))
+			require.Len(t, models, len(c.want))
+			for key, want := range c.want {
+				got := models[key]
+				assert.Equal(t, key, decision.ModelKey{Namespace: got.Namespace, ID: got.ID})
+				for name, pair := range map[string][2]decision.Sample{"queue": {want.Queue, got.Queue}, "arrival": {want.Arrival, got.Arrival}} {
+					assert.Equal(t, pair[0].Present, pair[1].Present, name)
+					assert.InDelta(t, pair[0].Value, pair[1].Value, 1e-6, name)
+					if pair[1].Present {
+						assert.Equal(t, last, pair[1].Time, name)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestTheNumberOfQueriesDoesNotGrow(t *testing.T) {
+	p := prometheustest.New(t)
+	for i := range 200 {
+		p.Append(start, load(fmt.Sprintf(`namespace="n%d", pod="p", model_name="m%d"`, i, i), 0))
+	}
+	var count atomic.Int64
+	client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		count.Add(1)
+		p.Handler.ServeHTTP(w, r)
+	}))
+	replicas, _ := read(t, client, start)
+	assert.Len(t, replicas, 200)
+	assert.Equal(t, int64(12), count.Load())
+}

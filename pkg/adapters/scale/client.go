@@ -1,0 +1,111 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/scale"
+)
+
+// Client reads and writes scale subresources. It is safe for concurrent use.
+type Client struct {
+	scales scale.ScalesGetter
+	mapper meta.RESTMapper
+}
+
+// New returns a client that finds resources through the mapper, which is expected to
+// look again for kinds that it does not know yet.
+func New(cfg *rest.Config, mapper meta.RESTMapper) (*Client, error) {
+	served, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the discovery of scale subresources: %w", err)
+	}
+	scales, err := scale.NewForConfig(rest.CopyConfig(cfg), mapper, dynamic.LegacyAPIPathResolverFunc,
+		scale.NewDiscoveryScaleKindResolver(served))
+	if err != nil {
+		return nil, fmt.Errorf("setting up the scale client: %w", err)
+	}
+	return &Client{scales: scales, mapper: mapper}, nil
+}
+
+// Read returns the scale of a target as it is in the API server now.
+func (c *Client) Read(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference) (*autoscalingv1.Scale, error) {
+	t := target{namespace: namespace, ref: ref}
+	resource, err := c.resource(t)
+	if err != nil {
+		return nil, err
+	}
+	return c.get(ctx, t, resource)
+}
+
+// Write asks for the replicas under the UID and the resource version of the scale
+// that was read. When the target has changed since, it is read once more: if it
+// still asks for the replicas that were read (only its status moved), the write is
+// tried once more under the new version; otherwise somebody else scaled it, and
+// that is a ConflictError, for the next round to look at.
+func (c *Client) Write(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference, read *autoscalingv1.Scale, replicas int32) (*autoscalingv1.Scale, error) {
+	t := target{namespace: namespace, ref: ref}
+	resource, err := c.resource(t)
+	if err != nil {
+		return nil, err
+	}
+	written, err := c.update(ctx, t, resource, read, replicas)
+	if !apierrors.IsConflict(err) {
+		return written, t.explain(err, resource, "update")
+	}
+	now, err := c.get(ctx, t, resource)
+	if err != nil {
+		return nil, err
+	}
+	if now.UID != read.UID || now.Spec.Replicas != read.Spec.Replicas {
+		return nil, &ConflictError{target: t, read: read.Spec.Replicas, found: now.Spec.Replicas, replaced: now.UID != read.UID}
+	}
+	written, err = c.update(ctx, t, resource, now, replicas)
+	if apierrors.IsConflict(err) {
+		return nil, &ConflictError{target: t, read: read.Spec.Replicas, found: now.Spec.Replicas}
+	}
+	return written, t.explain(err, resource, "update")
+}
+
+func (c *Client) get(ctx context.Context, t target, resource schema.GroupResource) (*autoscalingv1.Scale, error) {
+	read, err := c.scales.Scales(t.namespace).Get(ctx, resource, t.ref.Name, metav1.GetOptions{})
+	return read, t.explain(err, resource, "get")
+}
+
+func (c *Client) update(ctx context.Context, t target, resource schema.GroupResource, read *autoscalingv1.Scale, replicas int32) (*autoscalingv1.Scale, error) {
+	return c.scales.Scales(t.namespace).Update(ctx, resource, &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            t.ref.Name,
+			Namespace:       t.namespace,
+			UID:             read.UID,
+			ResourceVersion: read.ResourceVersion,
+		},
+		Spec: autoscalingv1.ScaleSpec{Replicas: replicas},
+	}, metav1.UpdateOptions{FieldManager: "workload-variant-autoscaler"})
+}
+
+// resource finds the resource of the target's kind.
+func (c *Client) resource(t target) (schema.GroupResource, error) {
+	gv, err := schema.ParseGroupVersion(t.ref.APIVersion)
+	if err != nil {
+		return schema.GroupResource{}, fmt.Errorf("%s: apiVersion %q is not of the form group/version: %w", t, t.ref.APIVersion, err)
+	}
+	mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: gv.Group, Kind: t.ref.Kind}, gv.Version)
+	switch {
+	case meta.IsNoMatchError(err):
+		return schema.GroupResource{}, &NotFoundError{target: t, why: fmt.Sprintf("the API server serves no kind %s in %s", t.ref.Kind, t.ref.APIVersion), err: err}
+	case err != nil:
+		return schema.GroupResource{}, fmt.Errorf("%s: finding its resource: %w", t, err)
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		return schema.GroupResource{}, fmt.Errorf("%s: its kind is not namespaced", t)
+	}
+	return mapping.Resource.GroupResource(), nil
+}

@@ -1,0 +1,115 @@
+package scale
+
+import (
+	"errors"
+	"fmt"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// target names a scale target in errors.
+type target struct {
+	namespace string
+	ref       autoscalingv1.CrossVersionObjectReference
+}
+
+func (t target) String() string {
+	return fmt.Sprintf("%s %s/%s", t.ref.Kind, t.namespace, t.ref.Name)
+}
+
+// NotFoundError says that there is no such object, or no such kind. For
+// k8s.io/apimachinery/pkg/api/errors it is a NotFound.
+type NotFoundError struct {
+	target target
+	why    string
+	err    error
+}
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("%s: %s", e.target, e.why) }
+
+// Unwrap gives the error that it rests on.
+func (e *NotFoundError) Unwrap() error { return e.err }
+
+// Status makes it a NotFound for the helpers of apimachinery.
+func (e *NotFoundError) Status() metav1.Status {
+	return metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Message: e.Error()}
+}
+
+// ForbiddenError says that a permission is missing, and which.
+type ForbiddenError struct {
+	target target
+	rule   rbacv1.PolicyRule
+	err    error
+}
+
+func (e *ForbiddenError) Error() string {
+	return fmt.Sprintf("%s: the permission to %s %s in API group %q is missing (scaling needs get and update): %v",
+		e.target, e.rule.Verbs[0], e.rule.Resources[0], e.rule.APIGroups[0], e.err)
+}
+
+// Unwrap gives the API server's error.
+func (e *ForbiddenError) Unwrap() error { return e.err }
+
+// MissingRule is the smallest rule that would have permitted the request.
+func (e *ForbiddenError) MissingRule() rbacv1.PolicyRule { return e.rule }
+
+// ConflictError says that somebody else changed the target after it was read. For
+// k8s.io/apimachinery/pkg/api/errors it is a Conflict.
+type ConflictError struct {
+	target      target
+	read, found int32
+	replaced    bool
+}
+
+func (e *ConflictError) Error() string {
+	switch {
+	case e.replaced:
+		return fmt.Sprintf("%s: it was deleted and created again after it was read", e.target)
+	case e.read == e.found:
+		return fmt.Sprintf("%s: it changes faster than it can be written", e.target)
+	}
+	return fmt.Sprintf("%s: somebody else changed its replicas from %d to %d", e.target, e.read, e.found)
+}
+
+// Status makes it a Conflict for the helpers of apimachinery.
+func (e *ConflictError) Status() metav1.Status {
+	return metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Message: e.Error()}
+}
+
+// explain gives an error of a request its type and names the target in it.
+func (t target) explain(err error, resource schema.GroupResource, verb string) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return &ForbiddenError{target: t, err: err, rule: rbacv1.PolicyRule{
+			APIGroups: []string{resource.Group},
+			Resources: []string{resource.Resource + "/scale"},
+			Verbs:     []string{verb},
+		}}
+	case apierrors.IsNotFound(err) && pathMissing(err):
+		return fmt.Errorf("%s: its kind has no scale subresource; choose a target that has one", t)
+	case apierrors.IsNotFound(err):
+		return &NotFoundError{target: t, why: "it does not exist", err: err}
+	}
+	return fmt.Errorf("%s: %s of its scale: %w", t, verb, err)
+}
+
+// pathMissing tells a path that the API server does not serve from an object that
+// it does not have: only the latter is answered with the name of the object.
+func pathMissing(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
+			return true
+		}
+	}
+	return false
+}
