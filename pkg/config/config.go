@@ -104,13 +104,14 @@ type Dynamic struct {
 }
 
 // Policy is what the configuration allows. The policies of the variants come from
-// their objects and are not part of it.
+// their objects, through VariantPolicy, and are not part of it.
 func (d Dynamic) Policy() decision.Policy {
 	p := decision.DefaultPolicy()
 	p.Limited = d.Limited
 	p.Drain = d.Drain
 	p.StartupDeadline = d.StartupDeadline
 	p.Interval = d.Interval
+	p.Window = d.MetricsWindow
 	p.Freshness = d.Freshness
 	p.Saturation = d.Saturation.Default
 	p.SaturationByModel = d.Saturation.ByModel

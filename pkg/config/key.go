@@ -103,7 +103,7 @@ func Keys() []Key {
 			func(c *Config) *time.Duration { return &c.Interval }),
 		Key{Name: "WVA_LIMITED_MODE", Default: "false", Help: "Never ask for more replicas than fit; for clusters that do not grow."}.
 			with(boolean(func(c *Config) *bool { return &c.Limited })),
-		dynamic("PROMETHEUS_METRICS_WINDOW", time.Minute, "Window of the averages and rates in queries.",
+		dynamic("PROMETHEUS_METRICS_WINDOW", defaults.Window, "Window of the averages and rates in queries.",
 			func(c *Config) *time.Duration { return &c.MetricsWindow }),
 		dynamic("WVA_BACKLOG_DRAIN_TIME", defaults.Drain, "Time in which waiting requests are to be served.",
 			func(c *Config) *time.Duration { return &c.Drain }),

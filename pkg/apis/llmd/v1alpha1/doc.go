@@ -8,8 +8,8 @@
 // the object itself.
 //
 // Read VariantAutoscalingSpec and VariantAutoscalingStatus first. The methods in
-// policy.go and profile.go turn a spec into the words of packages decision and
-// capacity; reasons.go is the closed set of condition types and reasons.
+// reading.go and profile.go turn a spec into the words of package capacity;
+// reasons.go is the closed set of condition types and reasons.
 //
 // +kubebuilder:object:generate=true
 // +groupName=llmd.ai

@@ -1,0 +1,121 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// The types of conditions. Conflict and ScalingLimited are bad news when True, the
+// others when False.
+const (
+	ConditionReady             = "Ready"
+	ConditionTargetResolved    = "TargetResolved"
+	ConditionMetricsAvailable  = "MetricsAvailable"
+	ConditionOptimizationReady = "OptimizationReady"
+	ConditionCapacityKnown     = "CapacityKnown"
+	ConditionScalingLimited    = "ScalingLimited"
+	ConditionConflict          = "Conflict"
+)
+
+// The reasons of conditions that are not also reasons of the decision, which are
+// constants of package decision. Reasons says what each of both means.
+const (
+	ReasonReady                    = "Ready"
+	ReasonDeploymentNotFound       = "DeploymentNotFound"
+	ReasonInvalidConfiguration     = "InvalidConfiguration"
+	ReasonMetricsUnavailable       = "MetricsUnavailable"
+	ReasonTargetFound              = "TargetFound"
+	ReasonTargetNotFound           = "TargetNotFound"
+	ReasonTargetNotScalable        = "TargetNotScalable"
+	ReasonScaleFromZero            = "ScaleFromZero"
+	ReasonPrometheusError          = "PrometheusError"
+	ReasonOptimizationSucceeded    = "OptimizationSucceeded"
+	ReasonSaturationOnlyMode       = "SaturationOnlyMode"
+	ReasonSaturationSafetyOverride = "SaturationSafetyOverride"
+	ReasonScaleFromZeroMode        = "ScaleFromZeroMode"
+	ReasonOptimizationFailed       = "OptimizationFailed"
+	ReasonSkippedProcessing        = "SkippedProcessing"
+	ReasonCapacityExact            = "CapacityExact"
+	ReasonCapacityUpperBound       = "CapacityUpperBound"
+	ReasonNotLimited               = "NotLimited"
+	ReasonNoConflict               = "NoConflict"
+	ReasonAutoscalerOnTarget       = "AutoscalerOnTarget"
+	ReasonTargetShared             = "TargetShared"
+	ReasonReplicasOverwritten      = "ReplicasOverwritten"
+)
+
+// Reason is one reason and what it means.
+type Reason struct {
+	// Condition is the type of the condition that the reason belongs to; empty for
+	// the reasons of status.decision alone.
+	Condition string
+	// Status is the status of the condition with that reason; empty without one.
+	Status metav1.ConditionStatus
+	Name   string
+	// Meaning is one sentence for people.
+	Meaning string
+}
+
+// Reasons are all reasons that a VariantAutoscaling object can show. The set is
+// closed: clients may rely on the names. Those of package decision are written out,
+// because the scheduler links this package and must not link the brain.
+func Reasons() []Reason {
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	return []Reason{
+		{ConditionReady, yes, ReasonReady, "The variant is being autoscaled."},
+		{ConditionReady, no, ReasonDeploymentNotFound, "The scale target does not exist; work resumes when it appears."},
+		{ConditionReady, no, ReasonTargetNotScalable, "The kind of the scale target is unknown to the cluster or has no scale subresource."},
+		{ConditionReady, no, "TargetForbidden", "The autoscaler may not read or scale the target; the message names the missing rule."},
+		{ConditionReady, no, "Conflict", "Something else decides the replicas of the target, so nothing is written."},
+		{ConditionReady, no, "ShapeUnknown", "The accelerator of the variant or its number is unknown, so the replicas are held."},
+		{ConditionReady, no, ReasonMetricsUnavailable, "There are no usable metrics, so the replicas are held."},
+		{ConditionReady, no, ReasonInvalidConfiguration, "The object holds a value that cannot be used; the message names the field."},
+
+		{ConditionTargetResolved, yes, ReasonTargetFound, "The scale target exists and may be scaled."},
+		{ConditionTargetResolved, no, ReasonTargetNotFound, "The scale target does not exist."},
+		{ConditionTargetResolved, no, ReasonTargetNotScalable, "The kind of the scale target is unknown to the cluster or has no scale subresource."},
+		{ConditionTargetResolved, no, "TargetForbidden", "The autoscaler may not read or scale the target; the message names the missing rule."},
+
+		{ConditionMetricsAvailable, yes, "MetricsFound", "Every replica that serves has fresh metrics."},
+		{ConditionMetricsAvailable, yes, ReasonScaleFromZero, "Requests wait at the gateway and nothing serves yet."},
+		{ConditionMetricsAvailable, no, "MetricsMissing", "No replica has metrics."},
+		{ConditionMetricsAvailable, no, "MetricsPartial", "Some replicas that serve have no metrics, so replicas are not removed."},
+		{ConditionMetricsAvailable, no, "MetricsStale", "The metrics are too old to act on."},
+		{ConditionMetricsAvailable, no, ReasonPrometheusError, "Prometheus did not answer or refused the queries."},
+
+		{ConditionOptimizationReady, yes, ReasonOptimizationSucceeded, "The last decision used the latency model and the service class."},
+		{ConditionOptimizationReady, yes, ReasonSaturationOnlyMode, "The last decision used saturation and observed rates alone."},
+		{ConditionOptimizationReady, yes, ReasonSaturationSafetyOverride, "Saturation asked for more replicas than the latency model, and won."},
+		{ConditionOptimizationReady, yes, ReasonScaleFromZeroMode, "The last decision woke the model because requests wait."},
+		{ConditionOptimizationReady, no, ReasonOptimizationFailed, "The last decision failed; the message says why."},
+		{ConditionOptimizationReady, no, ReasonMetricsUnavailable, "There are no usable metrics, so the replicas are held."},
+		{ConditionOptimizationReady, no, ReasonInvalidConfiguration, "The object holds a value that cannot be used; the message names the field."},
+		{ConditionOptimizationReady, no, ReasonSkippedProcessing, "The variant took no part in the last decision; the condition Ready says why."},
+
+		{ConditionCapacityKnown, yes, ReasonCapacityExact, "The number of replicas that still fit is exact."},
+		{ConditionCapacityKnown, yes, ReasonCapacityUpperBound, "The number of replicas that still fit is an upper bound; the message names what was not modelled."},
+		{ConditionCapacityKnown, no, "CapacityUnknown", "The nodes could not be read."},
+		{ConditionCapacityKnown, no, "ShapeUnknown", "What one replica takes is unknown."},
+
+		{ConditionScalingLimited, no, ReasonNotLimited, "The replicas are what the load needs."},
+		{ConditionScalingLimited, yes, "NoSlots", "Fewer replicas fit on the cluster than the load needs."},
+		{ConditionScalingLimited, yes, "StartupOverdue", "A starting replica passed its deadline and no longer counts as supply."},
+		{ConditionScalingLimited, yes, "MinReplicas", "minReplicas keeps more replicas than the load needs."},
+		{ConditionScalingLimited, yes, "MaxReplicas", "maxReplicas allows fewer replicas than the load needs."},
+		{ConditionScalingLimited, yes, "Stabilized", "A recommendation within the stabilisation window holds the replicas."},
+		{ConditionScalingLimited, yes, "RateLimited", "A policy of the behaviour slows the change."},
+		{ConditionScalingLimited, yes, "WithinTolerance", "The change is smaller than the tolerance of the behaviour."},
+
+		{ConditionConflict, no, ReasonNoConflict, "Nothing else decides the replicas of the target."},
+		{ConditionConflict, yes, ReasonAutoscalerOnTarget, "A HorizontalPodAutoscaler or a ScaledObject has the same target."},
+		{ConditionConflict, yes, ReasonTargetShared, "Another VariantAutoscaling object has the same target."},
+		{ConditionConflict, yes, ReasonReplicasOverwritten, "Something else keeps changing the replicas; the message names it and when the next try is."},
+
+		{"", "", "Steady", "The load needs the replicas that there are."},
+		{"", "", "Saturated", "A saturation threshold was passed, and replicas are added."},
+		{"", "", "StartingSuffices", "A saturation threshold was passed, and the replicas that are starting will carry the load."},
+		{"", "", "SpareCapacity", "Fewer replicas carry the load."},
+		{"", "", "Borrowed", "Nothing is known of the variant yet, and another one of its model stands in."},
+		{"", "", "Wake", "Requests wait and nothing serves."},
+		{"", "", "KeepOne", "A model keeps one replica on its cheapest variant that fits."},
+		{"", "", "RoundMayNotLower", "Only a full round may remove replicas."},
+		{"", "", "TargetMissing", "The scale target does not exist."},
+	}
+}
