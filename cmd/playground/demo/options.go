@@ -1,0 +1,191 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Options is what the user chose.
+type Options struct {
+	// Duration is how long there is traffic, Tail how long the cluster is watched
+	// without any after it.
+	Duration, Tail time.Duration
+	// Trace is a file of requests for the first model; empty means synthetic
+	// traffic.
+	Trace string
+	// Rate is how often every request of the trace is sent.
+	Rate float64
+	// Startup is how long a model server takes until it serves.
+	Startup time.Duration
+	// Report is the file that the report is written to.
+	Report string
+	// Keep leaves everything running after the traffic until Ctrl-C.
+	Keep bool
+	// Logs is the directory for the logs of every component; empty means one that
+	// is removed at the end.
+	Logs string
+	// Seed decides every random number of the traffic.
+	Seed uint64
+}
+
+const usage = `Starts a whole Kubernetes cluster with emulated GPU nodes and model servers,
+lets the autoscaler and its scheduler run two models under load, and writes a
+report of what they did.
+
+Usage:
+  playground demo [flags]
+
+Examples:
+  # three minutes of synthetic traffic, and a minute without
+  playground demo
+
+  # five minutes of a recorded trace, every request twenty times
+  playground demo --trace AzureLLMInferenceTrace_conv.csv --rate 20 --duration 5m
+
+  # look around with kubectl afterwards, until Ctrl-C
+  playground demo --duration 1m --tail 0 --keep
+
+Flags:
+`
+
+// errHelp says that the help was asked for and printed.
+var errHelp = errors.New("help")
+
+// parse reads the command line after "demo". Every error is one line that names
+// the flag and what it expects. Nothing is checked here that needs more than the
+// command line; see check.
+func parse(args []string, out io.Writer) (Options, error) {
+	o := Options{Duration: 3 * time.Minute, Tail: time.Minute, Startup: 15 * time.Second}
+	flags := pflag.NewFlagSet("demo", pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.SortFlags = false
+	flags.Var((*seconds)(&o.Duration), "duration", "how long there is traffic: seconds, or a duration like 90s or 3m")
+	flags.StringVar(&o.Trace, "trace", "", "file of requests (TIMESTAMP,ContextTokens,GeneratedTokens) for the 8B model; without one its traffic is synthetic, as the 70B model's always is")
+	flags.Float64Var(&o.Rate, "rate", 1, "send every request of the trace this many times, the copies spread within its second; time is not compressed")
+	flags.Var((*seconds)(&o.Tail), "tail", "how long to watch without traffic after it, in which replicas are removed")
+	flags.Var((*seconds)(&o.Startup), "startup", "how long a model server takes until it serves")
+	flags.StringVar(&o.Report, "report", "demo-report.json", "file that the report is written to, as JSON")
+	flags.BoolVar(&o.Keep, "keep", false, "leave everything running after the traffic, until Ctrl-C")
+	flags.StringVar(&o.Logs, "logs", "", "directory for the logs of every component; without one they are removed at the end")
+	flags.Uint64Var(&o.Seed, "seed", 1, "decides every random number of the traffic: the same seed sends the same requests")
+	flags.Usage = func() {}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprint(out, usage, flags.FlagUsagesWrapped(98))
+		return o, errHelp
+	case err != nil:
+		return o, errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q; every setting is a flag, see --help", flags.Arg(0))
+	case flags.Changed("rate") && o.Rate != 1 && o.Trace == "":
+		return o, errors.New("--rate multiplies the requests of a trace; give --trace too, or leave --rate out")
+	}
+	return o, nil
+}
+
+// check looks at the ranges, and at what must be there and writable, so that a
+// mistake is found before anything starts.
+func (o Options) check() error {
+	switch {
+	case o.Duration < time.Second || o.Duration > 24*time.Hour:
+		return fmt.Errorf("--duration is %s; expected between 1s and 24h", o.Duration)
+	case o.Tail < 0 || o.Tail > 24*time.Hour:
+		return fmt.Errorf("--tail is %s; expected between 0 and 24h", o.Tail)
+	case o.Startup < 0 || o.Startup > time.Hour:
+		return fmt.Errorf("--startup is %s; expected between 0 and 1h", o.Startup)
+	case !(o.Rate > 0) || o.Rate > 1000:
+		return fmt.Errorf("--rate is %v; expected above 0 and at most 1000", o.Rate)
+	}
+	if o.Logs != "" {
+		if err := os.MkdirAll(o.Logs, 0o755); err != nil {
+			return fmt.Errorf("--logs: %w; expected a directory that can be made or written to", err)
+		}
+	}
+	return checkWritable(o.Report)
+}
+
+// checkWritable opens the report as it will be opened at the end, and leaves no
+// empty file behind.
+func checkWritable(path string) error {
+	if path == "" {
+		return errors.New("--report is empty; expected the name of a file")
+	}
+	_, before := os.Stat(path)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("--report: %w; expected a file in a directory that is there and can be written to", err)
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	if os.IsNotExist(before) {
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("--report: %w", err)
+		}
+	}
+	return nil
+}
+
+// seconds is a flag that takes a number of seconds or a duration.
+type seconds time.Duration
+
+func (s *seconds) String() string {
+	text := time.Duration(*s).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	return text
+}
+
+func (s *seconds) Type() string { return "duration" }
+
+func (s *seconds) Set(text string) error {
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
+		*s = seconds(time.Duration(n) * time.Second)
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return errors.New("expected a number of seconds, or a duration like 90s or 3m")
+	}
+	*s = seconds(d)
+	return nil
+}
+
+// programs are the files that run as children beside this program.
+type programs struct {
+	self, manager, scheduler string
+	// manifests is the directory of the manifests that a user would install.
+	manifests string
+}
+
+// findPrograms looks for the other programs beside this one and for the manifests
+// above them or in the working directory.
+func findPrograms() (programs, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return programs{}, fmt.Errorf("finding this program's own file: %w", err)
+	}
+	dir := filepath.Dir(self)
+	p := programs{self: self, manager: filepath.Join(dir, "manager"), scheduler: filepath.Join(dir, "scheduler")}
+	for _, file := range []string{p.manager, p.scheduler} {
+		if info, err := os.Stat(file); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+			return p, fmt.Errorf("%s is not there or cannot be run; expected it beside %s: run make build, or make demo, which does", file, filepath.Base(self))
+		}
+	}
+	for _, candidate := range []string{filepath.Join(dir, "..", "manifests"), "manifests"} {
+		if info, err := os.Stat(filepath.Join(candidate, "crd")); err == nil && info.IsDir() {
+			p.manifests = candidate
+			return p, nil
+		}
+	}
+	return p, fmt.Errorf("no directory manifests beside %s or in the working directory; run make demo in the root of the repository", dir)
+}
