@@ -1,0 +1,68 @@
+# Every target is one script of hack/ or one program of bin/; this page only names
+# them. "make" alone lists what there is.
+
+.DEFAULT_GOAL := help
+.PHONY: help build test lint verify update demo bench image clean
+
+# Settings of the demo; an empty one leaves the program's own default.
+#   DURATION  how long there is traffic                (3m)
+#   TRACE     file of requests for the 8B model        (synthetic traffic)
+#   RATE      send every request of the trace so often (1)
+#   TAIL      how long to watch without traffic        (60s)
+#   STARTUP   start-up time of a model server          (15s)
+#   REPORT    where the report goes                    (demo-report.json)
+#   KEEP      1: leave it running until Ctrl-C
+#   LOGS      directory for the components' logs
+#   SEED      decides the random numbers of the traffic
+DURATION ?=
+TRACE ?=
+RATE ?=
+TAIL ?=
+STARTUP ?=
+REPORT ?=
+KEEP ?=
+LOGS ?=
+SEED ?=
+
+# $(call setting,RATE,rate) is --rate='...', or nothing; any file name is safe.
+setting = $(if $(value $(1)),--$(2)='$(subst ','\'',$(value $(1)))')
+
+# IMAGE_PREFIX and IMAGE_TAG name what "make image" builds.
+IMAGE_PREFIX ?= workload-variant-autoscaler
+IMAGE_TAG ?= dev
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/manager, bin/scheduler and bin/playground (the first time takes minutes)
+	@hack/build.sh
+
+test: build ## run every test, those on a local cluster included
+	@hack/test.sh
+
+lint: ## run the linters, the import law among them
+	@hack/verify-lint.sh
+
+verify: ## check everything that can be checked without running it; writes nothing
+	@hack/check-prerequisites.sh
+	@hack/verify.sh
+
+update: ## write everything that is generated: code, CRD, chart, modules, format
+	@hack/check-prerequisites.sh
+	@hack/update.sh
+
+demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STARTUP REPORT KEEP LOGS SEED)
+	@exec bin/playground demo \
+		$(call setting,DURATION,duration) $(call setting,TRACE,trace) $(call setting,RATE,rate) \
+		$(call setting,TAIL,tail) $(call setting,STARTUP,startup) $(call setting,REPORT,report) \
+		$(call setting,KEEP,keep) $(call setting,LOGS,logs) $(call setting,SEED,seed)
+
+bench: ## measure the pure packages and the scheduler plugin
+	@hack/check-prerequisites.sh
+	go test -run '^$$' -bench . -benchmem ./pkg/capacity/... ./pkg/decision/... ./pkg/simulation/... ./pkg/workload/... ./plugins/...
+
+image: ## build the container images of the manager and the scheduler (needs Docker)
+	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'
+
+clean: ## remove what the build and the demo left
+	rm -rf bin demo-logs demo-report.json coverage.out

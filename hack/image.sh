@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Builds one image per program:  hack/image.sh <prefix> <tag>
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+prefix=${1:?usage: hack/image.sh <prefix> <tag>}
+tag=${2:?usage: hack/image.sh <prefix> <tag>}
+
+if ! docker info >/dev/null 2>&1; then
+	echo "make image needs a running Docker engine with BuildKit, and found none" >&2
+	exit 1
+fi
+
+version=$(git describe --tags --match 'v*' --dirty 2>/dev/null) ||
+	version=v0.0.0-g$(git describe --always --dirty)
+for program in manager scheduler playground; do
+	docker build --target "$program" --build-arg VERSION="$version" --tag "$prefix/$program:$tag" .
+done

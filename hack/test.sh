@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Runs every test, in the order of what they cost.
+#
+# A package is put into its group by what its test binary links:
+#   - Kubernetes itself: without the race detector, for which all of Kubernetes
+#     would be compiled a second time;
+#   - pkg/localcluster: the test starts the programs in bin/, so it runs every time
+#     (go test cannot see that they changed), and one after the other;
+#   - everything else: with the race detector, and from go test's cache.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+module=$(go list -m)
+plain=() kubernetes=() cluster=()
+while read -r package group; do
+	case $group in
+	kubernetes) kubernetes+=("$package") ;;
+	cluster) cluster+=("$package") ;;
+	*) plain+=("$package") ;;
+	esac
+done < <(go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./... |
+	awk -v cluster="$module/pkg/localcluster" '
+		$1 !~ /\.test$/ { next }
+		{
+			group = "plain"
+			for (i = 2; i <= NF; i++) {
+				if ($i == cluster) group = "cluster"
+				if ($i ~ /^k8s\.io\/kubernetes\//) { group = "kubernetes"; break }
+			}
+			sub(/\.test$/, "", $1)
+			print $1, group
+		}')
+
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+failed=0
+run() {
+	local title=$1
+	shift
+	echo "== $title"
+	"$@" 2>&1 | tee -a "$output" || failed=1
+}
+
+if [[ ${#plain[@]} -gt 0 ]]; then
+	run "with the race detector" go test -race -timeout 10m "${plain[@]}"
+fi
+run "the chart" go test -C test/chart -timeout 10m ./...
+if [[ ${#kubernetes[@]} -gt 0 ]]; then
+	run "with Kubernetes linked in" go test -timeout 10m "${kubernetes[@]}"
+fi
+if [[ ${#cluster[@]} -gt 0 ]]; then
+	run "on a local cluster" go test -race -count=1 -p 1 -timeout 20m "${cluster[@]}"
+fi
+
+good=$(grep -c '^ok  ' "$output" || true)
+bad=$(grep -cE '^FAIL	' "$output" || true)
+echo "test packages: $good passed, $bad failed"
+exit "$failed"
