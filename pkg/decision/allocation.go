@@ -9,8 +9,8 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 )
 
-// oneMore is a need that any single replica covers.
-const oneMore capacity.Rate = 1e-9
+// oneMore is a need in requests per second that any single replica covers.
+const oneMore capacity.Rate = 1e-3
 
 // allocate turns what the model wants into replicas of its variants.
 func allocate(r *round, m *model) {
@@ -228,7 +228,7 @@ func (m *model) weights() func(*variant) capacity.Rate {
 		known = known || v.serves > 0
 	}
 	return func(v *variant) capacity.Rate {
-		if !known && m.required == 0 {
+		if !known && m.atLeast == 0 {
 			return 1
 		}
 		return v.serves
@@ -251,20 +251,22 @@ func (m *model) byUnitCost() []*variant {
 }
 
 // safe reports whether the supply may fall from now to after: it must still serve
-// the demand with lowerHeadroom, and the load of the ready replicas that stay, which
-// grows as they become fewer, must stay clear of the triggers. No ready replica goes
-// while fewer than two have spare capacity.
+// what is asked at least, and the load of the ready replicas that stay, which grows
+// as they become fewer, must stay clear of the triggers. A replica whose load is not
+// known has no spare to take over what another one did. No ready replica goes while
+// fewer than two are known to have some.
 func (m *model) safe(now, after standing) bool {
-	if after.coming < m.required*lowerHeadroom {
+	if after.coming < m.atLeast {
 		return false
 	}
 	if after.ready >= now.ready {
 		return true
 	}
-	if m.load.eased < 2 || after.ready <= 0 || after.ready < m.required*lowerHeadroom {
+	remain := after.ready - m.load.blind
+	if m.load.eased < 2 || remain <= 0 || after.ready < m.atLeast {
 		return false
 	}
-	grown := float64(now.ready / after.ready)
+	grown := float64((now.ready - m.load.blind) / remain)
 	t := m.saturation
 	return t.KVCacheThreshold-m.load.full*grown >= t.KVSpareTrigger &&
 		t.QueueLengthThreshold-m.load.queue*grown >= t.QueueSpareTrigger

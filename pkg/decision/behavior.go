@@ -20,8 +20,9 @@ func behavior(r *round, m *model) {
 			r.restrainUp(v, recommended)
 		case wanted < v.in.Current:
 			r.restrainDown(v, recommended)
-		default:
-			v.note(StageBehavior, ReasonSteady, "no change to restrain")
+		}
+		if v.target == wanted {
+			v.note(StageBehavior, ReasonSteady, "nothing to restrain")
 		}
 	})
 }
@@ -121,7 +122,7 @@ func (v *variant) withinTolerance(b Behavior) {
 	if v.in.Current == 0 || v.target == v.in.Current || b.Tolerance <= 0 {
 		return
 	}
-	if change := math.Abs(float64(v.target)/float64(v.in.Current) - 1); change <= b.Tolerance {
+	if change := math.Abs(float64(v.target)/float64(v.in.Current) - 1); change <= b.Tolerance+1e-9 {
 		v.step(StageBehavior, v.in.Current, ReasonWithinTolerance, "a change of %.0f %% is within the tolerance of %.0f %%", 100*change, 100*b.Tolerance)
 	}
 }

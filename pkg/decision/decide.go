@@ -78,10 +78,9 @@ type model struct {
 	wants want
 	// missing is the rate that the supply falls short of, when wants is wantMore.
 	missing capacity.Rate
-	// arrivalKnown says that required contains the arrival rate and not only a
-	// backlog.
-	arrivalKnown bool
-	load         pressure
+	// atLeast is what the supply must still serve after a scale-down.
+	atLeast capacity.Rate
+	load    pressure
 	// short is the rate that could not be bought within the limits.
 	short capacity.Rate
 }

@@ -23,7 +23,6 @@ func demand(r *round, m *model) {
 	d := Demand{Tokens: r.tokens(m), Backlog: r.backlog(m)}
 	arrival, ok := r.arrival(m)
 	m.remember(r, arrival, ok)
-	m.arrivalKnown = ok
 	if ok {
 		d.Arrival, d.Forecast = arrival, r.forecast(m, arrival)
 		m.plan.Demand = &d
@@ -40,6 +39,33 @@ func demand(r *round, m *model) {
 		}
 		v.note(StageDemand, ReasonMetricsFound, "%.2f requests/s arrive, %.2f are expected, %.0f wait", d.Arrival, d.Forecast, d.Backlog)
 	})
+}
+
+// cautious is the arrival rate that a scale-down reckons with: only fresh samples
+// count, and a serving replica without them is taken to be as full as the triggers
+// allow. It reports false when nothing fresh is known.
+func (r *round) cautious(m *model) (capacity.Rate, bool) {
+	if m.in.Arrival.Present {
+		return capacity.Rate(max(0, m.in.Arrival.Value)), r.age(m.in.Arrival) == ageFresh
+	}
+	sum, known := 0.0, false
+	for _, v := range m.variants {
+		if !v.exists() {
+			continue
+		}
+		fresh := 0
+		for i := range v.in.Replicas {
+			p := &v.in.Replicas[i]
+			if r.age(p.Served) != ageFresh || r.age(p.InFlightGrowth) != ageFresh {
+				continue
+			}
+			fresh++
+			sum += p.Served.Value + p.InFlightGrowth.Value
+		}
+		known = known || fresh > 0
+		sum += float64(v.serves) * float64(max(0, v.in.Ready-fresh))
+	}
+	return capacity.Rate(max(0, sum)), known
 }
 
 // arrival is the rate at which requests reach the model now: as the gateway counts
@@ -139,6 +165,9 @@ func (m *model) remember(r *round, arrival capacity.Rate, ok bool) {
 // serves and the next full round can answer, and over the lag of the rate itself.
 func (r *round) forecast(m *model, arrival capacity.Rate) capacity.Rate {
 	slope := trend(r.next.Arrivals[m.key], r.policy.Window)
+	if slope <= 0 {
+		return arrival
+	}
 	ahead := m.lead() + r.policy.Interval + r.policy.Window/2
 	return min(arrival+capacity.Rate(slope*ahead.Seconds()), trendGrowth*arrival)
 }
@@ -157,8 +186,9 @@ func (m *model) lead() time.Duration {
 }
 
 // trend is the least-squares slope in requests per second per second, or 0 when
-// the rate does not rise by more than could be noise: a rate counted over a window
-// of w seconds has, for Poisson arrivals, the standard error sqrt(rate/w).
+// the rate does not rise any more, or by no more than could be noise: a rate counted
+// over a window of w seconds has, for Poisson arrivals, the standard error
+// sqrt(rate/w).
 func trend(points []Observation, window time.Duration) float64 {
 	n := float64(len(points))
 	if n < 3 || window <= 0 {
@@ -176,7 +206,8 @@ func trend(points []Observation, window time.Duration) float64 {
 	}
 	slope := (sxy - sx*sy/n) / varX
 	rise := slope * points[len(points)-1].Time.Sub(origin).Seconds()
-	if rise < trendCertainty*math.Sqrt(sy/n/window.Seconds()) {
+	over := float64(points[len(points)-1].Rate) > sy/n
+	if !over || rise < trendCertainty*math.Sqrt(sy/n/window.Seconds()) {
 		return 0
 	}
 	return slope

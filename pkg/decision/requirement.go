@@ -43,8 +43,8 @@ func requirement(r *round, m *model) {
 		reason, detail = m.more(total, waiting, pressure.detail)
 	case m.evidence == evidencePartial:
 		reason, detail = ReasonMetricsPartial, "too few replicas have fresh metrics to remove any"
-	case m.arrivalKnown:
-		m.wants = wantLess
+	default:
+		reason, detail = m.less(r, pressure.detail)
 	}
 	m.each(func(v *variant) { v.step(StageRequirement, v.target, reason, "%s", detail) })
 }
@@ -59,14 +59,27 @@ func (m *model) more(total capacity.Rate, starting bool, detail string) (Reason,
 	return ReasonSaturated, detail
 }
 
+// less sets what must stay, when the arrival rate is known well enough to lower.
+func (m *model) less(r *round, detail string) (Reason, string) {
+	arrival, ok := r.cautious(m)
+	if !ok || m.plan.Demand == nil {
+		return ReasonMetricsPartial, "the arrival rate is not known well enough to remove a replica"
+	}
+	m.wants = wantLess
+	m.atLeast = lowerHeadroom * max(m.required, arrival)
+	return ReasonSteady, detail
+}
+
 // pressure is what the triggers found.
 type pressure struct {
 	triggered bool
 	detail    string
 	// full and queue are the mean load of the replicas that are not saturated.
 	full, queue float64
-	// eased is the number of replicas that are not saturated.
+	// eased is the number of replicas that are known not to be saturated.
 	eased int
+	// blind is the rate that the replicas serve of which the load is not known.
+	blind capacity.Rate
 }
 
 // pressure looks at every serving replica: how full it is (the used share of the
@@ -81,6 +94,7 @@ func (m *model) pressure(r *round) pressure {
 		if !v.exists() {
 			continue
 		}
+		p.blind += v.serves * capacity.Rate(max(0, v.in.Ready-len(v.in.Replicas)))
 		for i := range v.in.Replicas {
 			full, knowsFull := v.full(r, &v.in.Replicas[i])
 			waiting := v.in.Replicas[i].Waiting
@@ -99,6 +113,8 @@ func (m *model) pressure(r *round) pressure {
 			}
 			if knowsFull && knowsQueue {
 				p.eased++
+			} else {
+				p.blind += v.serves
 			}
 		}
 	}
