@@ -1,0 +1,108 @@
+package inventory
+
+import (
+	"encoding/csv"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestNormalizePublishedLabels(t *testing.T) {
+	file, err := os.Open("testdata/accelerator-labels.csv")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	rows, err := csv.NewReader(file).ReadAll()
+	require.NoError(t, err)
+	require.Greater(t, len(rows), 60)
+
+	for _, row := range rows[1:] {
+		t.Run(row[0], func(t *testing.T) {
+			got := Normalize(row[0])
+			assert.Equal(t, row[1], string(got.Short))
+			memory, _ := strconv.Atoi(row[2])
+			assert.Equal(t, memory, got.MemoryGiB, "memory")
+			assert.Equal(t, row[3], got.Form, "form")
+			assert.Equal(t, row[4], got.MIG, "MIG profile")
+			assert.Equal(t, row[5] == "yes", got.Shared, "shared")
+			assert.False(t, got.Unlisted)
+
+			again := Normalize(string(got.Short))
+			assert.Equal(t, got.Short, again.Short, "the short name names itself")
+			assert.Equal(t, got.Accelerator(), Normalize(got.String()).Accelerator(), "and so does the long one")
+			assert.Equal(t, got.Short, Normalize(strings.ToLower(row[0])).Short, "whatever the case")
+		})
+	}
+}
+
+func TestNormalizeMoreThanTheTable(t *testing.T) {
+	cases := []struct{ raw, want string }{
+		{"NVIDIA H100 80GB HBM3", "H100-80GB-HBM3"},
+		{"rtx-pro-server-6000", "RTXPRO6000"},
+		{"NVIDIA-RTX-4000-SFF-Ada-Generation", "RTX4000ADA"},
+		{"NVIDIA-GeForce-RTX-3080-Ti", "RTX3080TI"},
+		{"radeon-pro-v520", "V520"},
+		{"trainium", "Trainium"},
+		{"GB300", "GB300"},
+		{"tpu-v4-podslice", "TPUV4"},
+		{"A100-SXM4-80GB", "A100-80GB-SXM4"},
+		{"my_own accelerator", "MY-OWN-ACCELERATOR"},
+		{"  ", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.raw, func(t *testing.T) {
+			assert.Equal(t, c.want, Normalize(c.raw).String())
+		})
+	}
+	assert.True(t, Normalize("my_own accelerator").Unlisted, "so that it can be counted")
+}
+
+func TestCoversNarrowerNamesOnly(t *testing.T) {
+	cases := []struct {
+		want, have string
+		covers     bool
+	}{
+		{"A100", "NVIDIA-A100-SXM4-80GB", true},
+		{"a100", "NVIDIA-A100-PCIE-40GB", true},
+		{"A100-80GB", "NVIDIA-A100-SXM4-80GB", true},
+		{"A100-80GB", "NVIDIA-A100-PCIE-40GB", false},
+		{"A100-SXM4-80GB", "NVIDIA-A100-80GB-PCIe", false},
+		{"H100-80GB", "NVIDIA-H100-PCIe", false},
+		{"H100-SXM5", "NVIDIA-H100-80GB-HBM3", true},
+		{"A100", "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", false},
+		{"A100-MIG-3g.40gb", "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", true},
+		{"A100-MIG-3g.40gb", "NVIDIA-A100-SXM4-80GB", false},
+		{"T4", "Tesla-T4-SHARED", false},
+		{"T4-SHARED", "Tesla-T4-SHARED", true},
+		{"L40", "NVIDIA-L40S", false},
+		{"A10", "NVIDIA-A10G", false},
+		{"H200", "NVIDIA-GH200-480GB", false},
+		{"", "NVIDIA-L4", false},
+		{"L4", "", false},
+	}
+	for _, c := range cases {
+		t.Run(c.want+" and "+c.have, func(t *testing.T) {
+			assert.Equal(t, c.covers, Normalize(c.want).Covers(Normalize(c.have)))
+		})
+	}
+	lightweight := Name{Short: "L40S", MemoryGiB: 45}
+	assert.True(t, Normalize("L40S-48GB").Covers(lightweight), "a device reports a little less than its box says")
+}
+
+func FuzzNormalize(f *testing.F) {
+	for _, seed := range []string{"NVIDIA-A100-SXM4-80GB-MIG-3g.40gb-SHARED", "G2", "\xff-", "-MIG-1g.5gb"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		n := Normalize(raw)
+		if n.Known() && !n.Covers(n) {
+			t.Errorf("%q: %+v does not cover itself", raw, n)
+		}
+		if n.Unlisted && strings.TrimSpace(raw) == "" {
+			t.Errorf("%q: blank text got a name", raw)
+		}
+	})
+}

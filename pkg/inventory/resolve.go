@@ -1,0 +1,103 @@
+package inventory
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Source says where an accelerator's name was found.
+type Source string
+
+// The sources, in the order in which they are believed.
+const (
+	SourceSpec     Source = "spec.accelerator"
+	SourceLabel    Source = "label " + AcceleratorLabel
+	SourceTemplate Source = "pod template"
+	SourceNodes    Source = "nodes"
+)
+
+// Resolve finds the accelerator of a variant: what its spec says, else the label of
+// the object, else a node selector or required node affinity of the template on a
+// product label, else the nodes that its pods run on. Neither a guess nor a choice
+// is made: where a source names several types, it is an error that says so. The
+// zero Name without error means that no source says anything.
+func Resolve(spec, label string, template *corev1.PodTemplateSpec, nodes []*corev1.Node) (Name, Source, error) {
+	if n := Normalize(spec); n.Known() {
+		return n, SourceSpec, nil
+	}
+	if n := Normalize(label); n.Known() {
+		return n, SourceLabel, nil
+	}
+	if template != nil {
+		if n, err := common(selected(&template.Spec)); err != nil {
+			return Name{}, SourceTemplate, fmt.Errorf("the pod template selects %w: set spec.accelerator", err)
+		} else if n.Known() {
+			return n, SourceTemplate, nil
+		}
+	}
+	var names Names
+	carried := make([]Name, 0, len(nodes))
+	for _, node := range nodes {
+		if d, _ := names.Devices(node); d.Name.Known() {
+			carried = append(carried, d.Name)
+		}
+	}
+	n, err := common(carried)
+	if err != nil {
+		return Name{}, SourceNodes, fmt.Errorf("the pods run on nodes with %w: set spec.accelerator", err)
+	}
+	if !n.Known() {
+		return Name{}, "", nil
+	}
+	return n, SourceNodes, nil
+}
+
+// selected are the accelerators that a pod's node selector and required node
+// affinity name.
+func selected(spec *corev1.PodSpec) []Name {
+	var found []Name
+	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		if productLabels[key] {
+			found = append(found, Normalize(spec.NodeSelector[key]))
+		}
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return found
+	}
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if !productLabels[e.Key] || e.Operator != corev1.NodeSelectorOpIn {
+				continue
+			}
+			for _, v := range e.Values {
+				found = append(found, Normalize(v))
+			}
+		}
+	}
+	return found
+}
+
+// common is what all names agree on. Names of different types are an error that
+// names two of them; the zero Name means that there were none.
+func common(names []Name) (Name, error) {
+	if len(names) == 0 {
+		return Name{}, nil
+	}
+	all := names[0]
+	for _, n := range names[1:] {
+		if n.Accelerator() != all.Accelerator() {
+			return Name{}, fmt.Errorf("both %s and %s", all.Accelerator(), n.Accelerator())
+		}
+		if n.MemoryGiB != all.MemoryGiB {
+			all.MemoryGiB = 0
+		}
+		if n.Form != all.Form {
+			all.Form = ""
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,125 @@
+package inventory
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// ErrClaims: the devices of the pod are chosen by resource claims.
+var ErrClaims = errors.New("devices served through resource claims are not modelled")
+
+// Takes is what one pod of a template takes from a node.
+type Takes struct {
+	// Resource is the resource that counts the pod's devices; empty without devices.
+	Resource corev1.ResourceName
+	Devices  int
+	MilliCPU int64
+	// MemoryBytes is the memory request.
+	MemoryBytes int64
+	// Other are the resources beyond the model that it requests too, sorted.
+	Other []corev1.ResourceName
+}
+
+// PodTakes adds up the requests of a pod as the scheduler does: containers, init
+// containers and sidecars, pod-level requests, overhead, and a resize under way.
+// It is an error when the pod asks for devices of several kinds.
+func PodTakes(pod *corev1.Pod) (Takes, error) {
+	return takesOf(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
+}
+
+// TemplateTakes is PodTakes for a pod that the template will make. A limit without
+// a request is a request, as the API server will have it.
+func TemplateTakes(template *corev1.PodTemplateSpec) (Takes, error) {
+	return PodTakes(podOf(template))
+}
+
+// podOf is the pod that the API server will make of a template.
+func podOf(template *corev1.PodTemplateSpec) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Spec.Containers = withLimitsAsRequests(template.Spec.Containers)
+	pod.Spec.InitContainers = withLimitsAsRequests(template.Spec.InitContainers)
+	return pod
+}
+
+func withLimitsAsRequests(containers []corev1.Container) []corev1.Container {
+	defaulted := slices.Clone(containers)
+	for i := range defaulted {
+		r := &defaulted[i].Resources
+		if len(r.Limits) == 0 {
+			continue
+		}
+		requests := maps.Clone(r.Limits)
+		maps.Copy(requests, r.Requests)
+		r.Requests = requests
+	}
+	return defaulted
+}
+
+func takesOf(requests corev1.ResourceList) (Takes, error) {
+	var t Takes
+	for resource, quantity := range requests {
+		switch {
+		case resource == corev1.ResourceCPU:
+			t.MilliCPU = quantity.MilliValue()
+		case resource == corev1.ResourceMemory:
+			t.MemoryBytes = quantity.Value()
+		case quantity.Sign() <= 0 || resource == corev1.ResourcePods:
+		case IsDevice(resource):
+			if t.Resource != "" {
+				first, second := min(t.Resource, resource), max(t.Resource, resource)
+				return Takes{}, fmt.Errorf("it asks for both %s and %s, and replicas with devices of two kinds are not modelled", first, second)
+			}
+			t.Resource, t.Devices = resource, int(quantity.Value())
+		default:
+			t.Other = append(t.Other, resource)
+		}
+	}
+	slices.Sort(t.Other)
+	return t, nil
+}
+
+// unmodelled names what the pod asks for that the model does not know and that may
+// keep it off a node, so that counts are upper bounds; empty means nothing.
+func unmodelled(pod *corev1.Pod, other []corev1.ResourceName) string {
+	spec := &pod.Spec
+	var found []string
+	add := func(is bool, what string) {
+		if is {
+			found = append(found, what)
+		}
+	}
+	if a := spec.Affinity; a != nil {
+		add(a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0, "pod affinity")
+		add(a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0, "pod anti-affinity")
+	}
+	add(slices.ContainsFunc(spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == corev1.DoNotSchedule
+	}), "topology spread")
+	add(slices.ContainsFunc(spec.Volumes, bindsToNode), "volumes")
+	add(hasHostPorts(spec.Containers) || hasHostPorts(spec.InitContainers), "host ports")
+	add(spec.RuntimeClassName != nil && len(spec.Overhead) == 0, "runtime class")
+	add(len(spec.SchedulingGates) > 0, "scheduling gates")
+	for _, r := range other {
+		found = append(found, string(r))
+	}
+	return strings.Join(found, ", ")
+}
+
+// bindsToNode says whether a volume limits the nodes of its pod, or a node limits
+// the number of such volumes.
+func bindsToNode(v corev1.Volume) bool {
+	return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.CSI != nil ||
+		v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.AzureDisk != nil || v.ISCSI != nil || v.RBD != nil
+}
+
+func hasHostPorts(containers []corev1.Container) bool {
+	return slices.ContainsFunc(containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 })
+	})
+}

@@ -1,0 +1,82 @@
+package inventory
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestBatchLimit(t *testing.T) {
+	cases := []struct {
+		name      string
+		container corev1.Container
+		want      int
+	}{
+		{"one word", corev1.Container{Args: []string{"--max-num-seqs=128"}}, 128},
+		{"two words", corev1.Container{Command: []string{"vllm", "serve"}, Args: []string{"m", "--max-num-seqs", "64"}}, 64},
+		{"underscores", corev1.Container{Args: []string{"--max_num_seqs=32"}}, 32},
+		{"inside a shell", corev1.Container{Command: []string{"/bin/sh", "-c"}, Args: []string{"exec vllm serve m \\\n  --max-num-seqs 16 --port 8000"}}, 16},
+		{"quoted in a shell", corev1.Container{Command: []string{"sh", "-c", `vllm serve "m" "--max-num-seqs=12"`}}, 12},
+		{"the last one counts", corev1.Container{Args: []string{"--max-num-seqs=1", "--max-num-seqs=2"}}, 2},
+		{"vLLM by its image", corev1.Container{Image: "docker.io/vllm/vllm-openai:v0.11.0"}, 256},
+		{"vLLM by its program", corev1.Container{Command: []string{"vllm"}}, 256},
+		{"vLLM by its module", corev1.Container{Command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}}, 256},
+		{"no number", corev1.Container{Image: "vllm", Args: []string{"--max-num-seqs", "many"}}, 256},
+		{"another flag", corev1.Container{Args: []string{"--max-num-seqs-per-lora=3"}}, 0},
+		{"something else", corev1.Container{Image: "nginx"}, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			assert.Equal(t, c.want, BatchLimit(template(corev1.Container{Name: "sidecar", Image: "proxy"}, c.container)))
+		})
+	}
+	assert.Zero(t, BatchLimit(nil))
+}
+
+func TestResolveBelievesInOrder(t *testing.T) {
+	selector := template()
+	selector.Spec.NodeSelector = map[string]string{"pool": "x", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+	affinity := func(values ...string) *corev1.PodTemplateSpec {
+		tmpl := template()
+		tmpl.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: "cloud.google.com/gke-accelerator", Operator: corev1.NodeSelectorOpIn, Values: values},
+			}}},
+		}}}
+		return tmpl
+	}
+	l4 := h100("l4")
+	l4.Labels = map[string]string{"nvidia.com/gpu.product": "NVIDIA-L4"}
+	cases := []struct {
+		name        string
+		spec, label string
+		template    *corev1.PodTemplateSpec
+		nodes       []*corev1.Node
+		want        string
+		source      Source
+		wantErr     string
+	}{
+		{name: "the spec", spec: "h200", label: "H100", template: selector, want: "H200", source: SourceSpec},
+		{name: "the label", label: "H100", template: selector, want: "H100", source: SourceLabel},
+		{name: "the node selector", template: selector, nodes: []*corev1.Node{h100("a")}, want: "A100-80GB-SXM4", source: SourceTemplate},
+		{name: "the affinity", template: affinity("nvidia-tesla-a100", "nvidia-a100-80gb"), want: "A100", source: SourceTemplate},
+		{name: "several types in the affinity", template: affinity("nvidia-l4", "nvidia-tesla-t4"), wantErr: "the pod template selects both L4 and T4", source: SourceTemplate},
+		{name: "the nodes", template: template(), nodes: []*corev1.Node{h100("a"), h100("b")}, want: "H100-80GB-HBM3", source: SourceNodes},
+		{name: "several types of nodes", nodes: []*corev1.Node{h100("a"), l4}, wantErr: "both H100 and L4: set spec.accelerator", source: SourceNodes},
+		{name: "nothing says", template: template()},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, source, err := Resolve(c.spec, c.label, c.template, c.nodes)
+			assert.Equal(t, c.source, source)
+			if c.wantErr != "" {
+				require.ErrorContains(t, err, c.wantErr)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got.String())
+		})
+	}
+}
