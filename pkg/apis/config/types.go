@@ -1,0 +1,16 @@
+package config
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AcceleratorPlacementArgs are the arguments of the AcceleratorPlacement plugin.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type AcceleratorPlacementArgs struct {
+	metav1.TypeMeta
+
+	// KeepOthersOffAcceleratorNodes makes pods without devices prefer nodes without
+	// devices. It only scores: where there is no such node, they go on any.
+	KeepOthersOffAcceleratorNodes bool
+}

@@ -1,0 +1,18 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AcceleratorPlacementArgs are the arguments of the AcceleratorPlacement plugin.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type AcceleratorPlacementArgs struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// KeepOthersOffAcceleratorNodes makes pods without devices prefer nodes without
+	// devices. It only scores: where there is no such node, they go on any. Default
+	// is true.
+	// +optional
+	KeepOthersOffAcceleratorNodes *bool `json:"keepOthersOffAcceleratorNodes,omitempty"`
+}
