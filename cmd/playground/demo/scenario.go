@@ -5,6 +5,8 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
@@ -36,6 +38,10 @@ type variant struct {
 	Devices int
 	// DeviceCost is the price of one device per hour.
 	DeviceCost capacity.Cost
+	// Quantization is that of the weights, as vLLM names it; empty means none.
+	Quantization string
+	// TokenBudget is --max-num-batched-tokens.
+	TokenBudget int
 	// Profile is the latency of one replica, which its emulated server has.
 	Profile serving.Profile
 }
@@ -48,34 +54,38 @@ func (v variant) variantID(m model) string {
 	return m.ID + "-" + string(v.Accelerator) + "-" + strconv.Itoa(v.Devices)
 }
 
-// The devices. The products are what GPU feature discovery writes for them; the
-// prices are per device and hour, on demand, of AWS in November 2026 (p5.48xlarge,
+// The devices. The prices are per device and hour, on demand, of AWS in November 2026 (p5.48xlarge,
 // p4de.24xlarge, g6e.xlarge).
 const (
-	h100, h100Product, h100Cost = "H100", "NVIDIA-H100-80GB-HBM3", 6.88
-	a100, a100Product, a100Cost = "A100", "NVIDIA-A100-SXM4-80GB", 3.43
-	l40s, l40sProduct, l40sCost = "L40S", "NVIDIA-L40S", 1.861
+	h100, h100Cost = "H100", 6.88
+	a100, a100Cost = "A100", 3.43
+	l40s, l40sCost = "L40S", 1.861
 )
 
 // nodeGroup is a number of equal nodes.
 type nodeGroup struct {
-	Name    string
-	Count   int
-	Product string
-	Devices int
+	Name        string
+	Count       int
+	Shape       localcluster.Shape
+	Accelerator capacity.Accelerator
 }
 
-// nodeGroups is the cluster: shaped like p5, p4de and g6e.12xlarge instances, and
-// two nodes without devices.
+// nodeGroups is the cluster.
 var nodeGroups = []nodeGroup{
-	{Name: "h100", Count: 4, Product: h100Product, Devices: 8},
-	{Name: "a100", Count: 2, Product: a100Product, Devices: 8},
-	{Name: "l40s", Count: 4, Product: l40sProduct, Devices: 4},
-	{Name: "cpu", Count: 2},
+	{Name: "h100", Count: 4, Shape: localcluster.EightH100, Accelerator: h100},
+	{Name: "a100", Count: 2, Shape: localcluster.EightA100, Accelerator: a100},
+	{Name: "l40s", Count: 4, Shape: localcluster.FourL40S, Accelerator: l40s},
+	{Name: "cpu", Count: 2, Shape: localcluster.CPUOnly},
 }
 
 // batchLimit is --max-num-seqs of every model server.
 const batchLimit = 128
+
+// The token budgets are what vLLM takes for a device by itself.
+const (
+	largeBudget   = simulation.LargeTokenBudget
+	defaultBudget = simulation.DefaultTokenBudget
+)
 
 // scenario is what the demo runs. The variation of the lengths is that of the
 // public Azure conversation trace of 2023: prompts have a mean of 1,155 tokens and
@@ -89,8 +99,16 @@ func scenario() []model {
 			Input:  workload.Lengths{Mean: 1155, Variation: 0.71, Max: 8192},
 			Output: workload.Lengths{Mean: 211, Variation: 0.54, Max: 2048},
 			Variants: []variant{
-				{Name: "llama-8b-h100", Accelerator: h100, Product: h100Product, Devices: 1, DeviceCost: h100Cost, Profile: llama8BOnH100()},
-				{Name: "llama-8b-l40s", Accelerator: l40s, Product: l40sProduct, Devices: 2, DeviceCost: l40sCost, Profile: llama8BOnL40S()},
+				{
+					Name: "llama-8b-h100", Accelerator: h100, Product: localcluster.EightH100.Product, Devices: 1,
+					DeviceCost: h100Cost, TokenBudget: largeBudget,
+					Profile: llama8BOnH100(),
+				},
+				{
+					Name: "llama-8b-l40s", Accelerator: l40s, Product: localcluster.FourL40S.Product, Devices: 2,
+					DeviceCost: l40sCost, TokenBudget: defaultBudget,
+					Profile: llama8BOnL40S(),
+				},
 			},
 		},
 		{
@@ -99,8 +117,16 @@ func scenario() []model {
 			Input:  workload.Lengths{Mean: 1024, Variation: 0.71, Max: 8192},
 			Output: workload.Lengths{Mean: 256, Variation: 0.54, Max: 2048},
 			Variants: []variant{
-				{Name: "llama-70b-h100", Accelerator: h100, Product: h100Product, Devices: 4, DeviceCost: h100Cost, Profile: llama70BOnH100()},
-				{Name: "llama-70b-a100", Accelerator: a100, Product: a100Product, Devices: 8, DeviceCost: a100Cost, Profile: llama70BOnA100()},
+				{
+					Name: "llama-70b-h100", Accelerator: h100, Product: localcluster.EightH100.Product, Devices: 4,
+					DeviceCost: h100Cost, Quantization: "fp8", TokenBudget: largeBudget,
+					Profile: llama70BOnH100(),
+				},
+				{
+					Name: "llama-70b-a100", Accelerator: a100, Product: localcluster.EightA100.Product, Devices: 8,
+					DeviceCost: a100Cost, TokenBudget: defaultBudget,
+					Profile: llama70BOnA100(),
+				},
 			},
 		},
 	}

@@ -48,8 +48,8 @@ func TestEveryVariantHasNodesThatItFitsOn(t *testing.T) {
 		for _, v := range m.Variants {
 			slots := 0
 			for _, g := range nodeGroups {
-				if g.Product == v.Product {
-					slots += g.Count * (g.Devices / v.Devices)
+				if g.Shape.Product == v.Product {
+					slots += g.Count * (g.Shape.GPUs / v.Devices)
 				}
 			}
 			assert.GreaterOrEqual(t, slots, 2, v.Name)

@@ -1,0 +1,101 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
+)
+
+// blockInterval is how often the state is printed when there is no terminal to
+// refresh it on.
+const blockInterval = 10 * time.Second
+
+// terminal shows progress and the state: in place on a terminal that is large
+// enough, as plain lines elsewhere.
+type terminal struct {
+	out     io.Writer
+	inPlace bool
+	style   report.Style
+	// drawn is the number of lines of the last picture.
+	drawn int
+	// printed is the number of decisions that were printed as lines.
+	printed   int
+	lastBlock time.Time
+}
+
+// newTerminal looks at what the output is. NO_COLOR and TERM=dumb are respected.
+func newTerminal(out io.Writer) *terminal {
+	t := &terminal{out: out}
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
+		return t
+	}
+	t.style.Color = os.Getenv("NO_COLOR") == ""
+	columns, rows, err := term.GetSize(int(file.Fd()))
+	// A picture that does not fit cannot be refreshed in place.
+	t.inPlace = err == nil && columns >= report.DefaultWidth && rows >= 24
+	return t
+}
+
+func (t *terminal) println(lines ...string) {
+	t.drawn = 0
+	for _, line := range lines {
+		fmt.Fprintln(t.out, line)
+	}
+}
+
+// step says that something starts and returns what says that it is done.
+func (t *terminal) step(what string) (done func()) {
+	start := time.Now()
+	if t.inPlace {
+		fmt.Fprintf(t.out, "  %-46s ...", what)
+	}
+	return func() {
+		if t.inPlace {
+			fmt.Fprint(t.out, "\r\x1b[K")
+		}
+		t.took(what, time.Since(start))
+	}
+}
+
+// took says how long something took.
+func (t *terminal) took(what string, d time.Duration) {
+	t.println(fmt.Sprintf("  %-46s %5.1f s", what, d.Seconds()))
+}
+
+// draw shows the state.
+func (t *terminal) draw(l report.Live) {
+	if !t.inPlace {
+		t.drawLines(l)
+		return
+	}
+	lines := l.Table(t.style)
+	var b strings.Builder
+	if t.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", t.drawn)
+	}
+	for _, line := range lines {
+		b.WriteString("\r\x1b[K" + line + "\n")
+	}
+	b.WriteString("\x1b[J")
+	t.drawn = len(lines)
+	fmt.Fprint(t.out, b.String())
+}
+
+// drawLines prints every decision once and the state now and then.
+func (t *terminal) drawLines(l report.Live) {
+	for ; t.printed < len(l.Decisions); t.printed++ {
+		t.println("decision" + l.Decisions[t.printed].String())
+	}
+	if time.Since(t.lastBlock) < blockInterval {
+		return
+	}
+	t.lastBlock = time.Now()
+	t.println(l.Block()...)
+}

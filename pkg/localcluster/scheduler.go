@@ -1,0 +1,55 @@
+package localcluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/yaml"
+)
+
+// startVariantScheduler runs our scheduler as a cluster would: with its configuration file and the token of
+// its service account, for its own requests as for those that it checks.
+func (c *Cluster) startVariantScheduler(ctx context.Context) error {
+	wanted := c.options.Components.VariantScheduler
+	kubeconfig, err := c.KubeconfigFor(ctx, wanted.Namespace, wanted.ServiceAccount)
+	if err != nil {
+		return fmt.Errorf("start the variant scheduler: %w", err)
+	}
+	config, err := c.writeSchedulerConfig(wanted.Config, kubeconfig)
+	if err != nil {
+		return fmt.Errorf("start the variant scheduler: %w", err)
+	}
+	return c.startAt(ctx, clusterLayer, func(port int) Process {
+		flags := append(c.serving(port), "--config="+config,
+			"--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)
+		return Process{Name: "variant-scheduler", Path: c.program("scheduler"), Args: flags, Ready: c.healthyAt(port)}
+	})
+}
+
+// writeSchedulerConfig copies a scheduler configuration with the kubeconfig set, which inside a cluster is
+// left out: with a configuration file the scheduler takes no kubeconfig from its flags.
+func (c *Cluster) writeSchedulerConfig(source, kubeconfig string) (string, error) {
+	content, err := os.ReadFile(source)
+	if err != nil {
+		return "", fmt.Errorf("read its configuration: %w", err)
+	}
+	var config map[string]any
+	if err := yaml.Unmarshal(content, &config); err != nil {
+		return "", fmt.Errorf("read its configuration %s: %w", source, err)
+	}
+	connection, _ := config["clientConnection"].(map[string]any)
+	if connection == nil {
+		connection = map[string]any{}
+	}
+	connection["kubeconfig"] = kubeconfig
+	config["clientConnection"] = connection
+	if content, err = yaml.Marshal(config); err != nil {
+		return "", fmt.Errorf("write its configuration: %w", err)
+	}
+	path := c.file("variant-scheduler.yaml")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return "", fmt.Errorf("write its configuration: %w", err)
+	}
+	return path, nil
+}
