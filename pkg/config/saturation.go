@@ -102,7 +102,7 @@ func parseEntry(name, text string) (entry, []string, error) {
 		value := raw[field]
 		if text, ok := texts[field]; ok {
 			if *text, ok = value.(string); !ok {
-				return e, nil, fmt.Errorf("entry %q: %s is %v: write a text", name, field, value)
+				return e, nil, fmt.Errorf("entry %q: %s is %v: write a text, in quotes", name, field, value)
 			}
 		} else if number, ok := numbers[field]; ok {
 			parsed, ok := toNumber(value)

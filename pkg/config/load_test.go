@@ -1,0 +1,245 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// environment is a lookup function over a map.
+func environment(values map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}
+}
+
+var address = map[string]string{"prometheus-base-url": "https://prometheus:9090"}
+
+func TestLoadDefaults(t *testing.T) {
+	got, err := config.Load(config.Sources{Flags: address})
+	require.NoError(t, err)
+	assert.Empty(t, got.Warnings)
+	assert.Equal(t, "workload-variant-autoscaler-system", got.PodNamespace)
+	assert.Equal(t, "72dd1cf1.llm-d.ai", got.LeaderElection.ID)
+	assert.Equal(t, 60*time.Second, got.LeaderElection.LeaseDuration)
+	assert.Equal(t, 50*time.Second, got.LeaderElection.RenewDeadline)
+	assert.Equal(t, 10*time.Second, got.LeaderElection.RetryPeriod)
+	assert.False(t, got.LeaderElection.Enabled)
+	assert.True(t, got.Serving.MetricsSecure)
+	assert.Equal(t, "0", got.Serving.MetricsBindAddress)
+	assert.Equal(t, ":8081", got.Serving.HealthProbeBindAddress)
+	assert.Equal(t, decision.DefaultPolicy(), got.Policy(), "without configuration the policy is the default one")
+}
+
+func TestLoadPrecedence(t *testing.T) {
+	const file = "GLOBAL_OPT_INTERVAL: 40s\n"
+	flag := map[string]string{"prometheus-base-url": "https://p", "global-opt-interval": "20s"}
+	variable := map[string]string{"GLOBAL_OPT_INTERVAL": "30s"}
+	tests := map[string]struct {
+		from config.Sources
+		want time.Duration
+	}{
+		"a flag beats all":               {config.Sources{Flags: flag, Lookup: environment(variable), File: []byte(file)}, 20 * time.Second},
+		"the environment beats the file": {config.Sources{Flags: address, Lookup: environment(variable), File: []byte(file)}, 30 * time.Second},
+		"the file beats the default":     {config.Sources{Flags: address, Lookup: environment(nil), File: []byte(file)}, 40 * time.Second},
+		"an empty variable is not given": {config.Sources{Flags: address, Lookup: environment(map[string]string{"GLOBAL_OPT_INTERVAL": ""}), File: []byte(file)}, 40 * time.Second},
+		"an empty file value neither":    {config.Sources{Flags: address, File: []byte("GLOBAL_OPT_INTERVAL:\n")}, 60 * time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := config.Load(test.from)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, got.Interval)
+		})
+	}
+}
+
+// values holds for every setting a value that is not its default, and how to see
+// that it took effect.
+var values = map[string]struct {
+	value string
+	seen  func(config.Config) any
+	want  any
+}{
+	"PROMETHEUS_BASE_URL":                            {"https://other", func(c config.Config) any { return c.Prometheus.BaseURL }, "https://other"},
+	"PROMETHEUS_ALLOW_HTTP":                          {"true", func(c config.Config) any { return c.Prometheus.AllowHTTP }, true},
+	"PROMETHEUS_TOKEN_PATH":                          {"/token", func(c config.Config) any { return c.Prometheus.TokenPath }, "/token"},
+	"PROMETHEUS_CA_CERT_PATH":                        {"/ca", func(c config.Config) any { return c.Prometheus.CACertPath }, "/ca"},
+	"PROMETHEUS_CLIENT_CERT_PATH":                    {"/cert", func(c config.Config) any { return c.Prometheus.ClientCertPath }, "/cert"},
+	"PROMETHEUS_CLIENT_KEY_PATH":                     {"/key", func(c config.Config) any { return c.Prometheus.ClientKeyPath }, "/key"},
+	"PROMETHEUS_SERVER_NAME":                         {"name", func(c config.Config) any { return c.Prometheus.ServerName }, "name"},
+	"PROMETHEUS_TLS_INSECURE_SKIP_VERIFY":            {"true", func(c config.Config) any { return c.Prometheus.InsecureSkipVerify }, true},
+	"METRICS_BIND_ADDRESS":                           {":8443", func(c config.Config) any { return c.Serving.MetricsBindAddress }, ":8443"},
+	"METRICS_SECURE":                                 {"False", func(c config.Config) any { return c.Serving.MetricsSecure }, false},
+	"METRICS_CERT_PATH":                              {"/certs", func(c config.Config) any { return c.Serving.MetricsCertPath }, "/certs"},
+	"METRICS_CERT_NAME":                              {"a.crt", func(c config.Config) any { return c.Serving.MetricsCertName }, "a.crt"},
+	"METRICS_CERT_KEY":                               {"a.key", func(c config.Config) any { return c.Serving.MetricsCertKey }, "a.key"},
+	"HEALTH_PROBE_BIND_ADDRESS":                      {":9", func(c config.Config) any { return c.Serving.HealthProbeBindAddress }, ":9"},
+	"LEADER_ELECT":                                   {"1", func(c config.Config) any { return c.LeaderElection.Enabled }, true},
+	"LEADER_ELECTION_ID":                             {"id", func(c config.Config) any { return c.LeaderElection.ID }, "id"},
+	"LEADER_ELECTION_LEASE_DURATION":                 {"70s", func(c config.Config) any { return c.LeaderElection.LeaseDuration }, 70 * time.Second},
+	"LEADER_ELECTION_RENEW_DEADLINE":                 {"40s", func(c config.Config) any { return c.LeaderElection.RenewDeadline }, 40 * time.Second},
+	"LEADER_ELECTION_RETRY_PERIOD":                   {"5s", func(c config.Config) any { return c.LeaderElection.RetryPeriod }, 5 * time.Second},
+	"REST_CLIENT_TIMEOUT":                            {"7s", func(c config.Config) any { return c.RESTClientTimeout }, 7 * time.Second},
+	"WATCH_NAMESPACE":                                {"team", func(c config.Config) any { return c.WatchNamespace }, "team"},
+	"CONTROLLER_INSTANCE":                            {"blue", func(c config.Config) any { return c.ControllerInstance }, "blue"},
+	"POD_NAMESPACE":                                  {"home", func(c config.Config) any { return c.PodNamespace }, "home"},
+	"CONFIG_MAP_NAME":                                {"map", func(c config.Config) any { return c.ConfigMap }, "map"},
+	"SATURATION_CONFIG_MAP_NAME":                     {"sat", func(c config.Config) any { return c.SaturationConfigMap }, "sat"},
+	"GLOBAL_OPT_INTERVAL":                            {"15s", func(c config.Config) any { return c.Policy().Interval }, 15 * time.Second},
+	"WVA_LIMITED_MODE":                               {"true", func(c config.Config) any { return c.Policy().Limited }, true},
+	"PROMETHEUS_METRICS_WINDOW":                      {"30s", func(c config.Config) any { return c.Policy().Window }, 30 * time.Second},
+	"WVA_BACKLOG_DRAIN_TIME":                         {"45s", func(c config.Config) any { return c.Policy().Drain }, 45 * time.Second},
+	"WVA_STARTUP_DEADLINE":                           {"3m", func(c config.Config) any { return c.Policy().StartupDeadline }, 3 * time.Minute},
+	"PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD":       {"20s", func(c config.Config) any { return c.Policy().Freshness.Fresh }, 20 * time.Second},
+	"PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD":       {"90s", func(c config.Config) any { return c.Policy().Freshness.Ageing }, 90 * time.Second},
+	"PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD": {"4m", func(c config.Config) any { return c.Policy().Freshness.Stale }, 4 * time.Minute},
+}
+
+func TestEverySettingTakesEffectFromEveryPlace(t *testing.T) {
+	flags, variables := map[string]string{}, map[string]string{}
+	var file strings.Builder
+	for _, key := range config.Keys() {
+		require.Contains(t, values, key.Name, "a setting without a test does not exist")
+		value := values[key.Name].value
+		require.NotEqual(t, key.Default, value)
+		assert.NotEmpty(t, key.Help)
+		flags[key.Flag()], variables[key.Name] = value, value
+		file.WriteString(key.Name + ": \"" + value + "\"\n")
+	}
+	for place, from := range map[string]config.Sources{
+		"flags":       {Flags: flags},
+		"environment": {Lookup: environment(variables)},
+		"file":        {File: []byte(file.String())},
+	} {
+		t.Run(place, func(t *testing.T) {
+			got, err := config.Load(from)
+			require.NoError(t, err)
+			assert.Empty(t, got.Warnings)
+			for _, key := range config.Keys() {
+				assert.Equal(t, values[key.Name].want, values[key.Name].seen(got), key.Name)
+			}
+		})
+	}
+}
+
+func TestLoadAcceptsPublishedSpellingsOfFlags(t *testing.T) {
+	got, err := config.Load(config.Sources{Flags: map[string]string{
+		"prometheus-base-url":    "https://p",
+		"metrics-addr":           ":8443",
+		"probe-addr":             ":8082",
+		"enable-leader-election": "true",
+	}})
+	require.NoError(t, err)
+	assert.Equal(t, ":8443", got.Serving.MetricsBindAddress)
+	assert.Equal(t, ":8082", got.Serving.HealthProbeBindAddress)
+	assert.True(t, got.LeaderElection.Enabled)
+}
+
+func TestLoadFileWithPlainScalars(t *testing.T) {
+	got, err := config.Load(config.Sources{File: []byte(`
+# Numbers and booleans without quotes are what people write.
+PROMETHEUS_BASE_URL: http://prometheus:9090
+PROMETHEUS_ALLOW_HTTP: true
+METRICS_BIND_ADDRESS: 0
+`)})
+	require.NoError(t, err)
+	assert.True(t, got.Prometheus.AllowHTTP)
+	assert.Equal(t, "0", got.Serving.MetricsBindAddress)
+}
+
+func TestLoadReportsUnknownKeys(t *testing.T) {
+	got, err := config.Load(config.Sources{
+		Flags:    address,
+		File:     []byte("GLOBAL_OPT_INTERVALL: 15s\nWVA_LIMITED_MODE: true\n"),
+		FileName: "config.yaml",
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"GLOBAL_OPT_INTERVALL in config.yaml is not a setting and has no effect: correct its name or remove it"}, got.Warnings)
+	assert.True(t, got.Limited, "the known settings beside it count")
+}
+
+func TestLoadErrors(t *testing.T) {
+	with := func(pairs ...string) map[string]string {
+		flags := map[string]string{"prometheus-base-url": "https://p"}
+		for i := 0; i < len(pairs); i += 2 {
+			flags[pairs[i]] = pairs[i+1]
+		}
+		return flags
+	}
+	tests := map[string]struct {
+		from config.Sources
+		want []string
+	}{
+		"no address of Prometheus": {config.Sources{},
+			[]string{"PROMETHEUS_BASE_URL is not set: give the address of Prometheus, such as https://"}},
+		"an address without a scheme": {config.Sources{Lookup: environment(map[string]string{"PROMETHEUS_BASE_URL": "prometheus:9090"})},
+			[]string{`environment variable PROMETHEUS_BASE_URL is "prometheus:9090": write an address`}},
+		"an address without TLS": {config.Sources{Flags: with("prometheus-base-url", "http://p")},
+			[]string{`flag --prometheus-base-url is "http://p", which has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP to true`}},
+		"a client certificate without its key": {config.Sources{Flags: with("prometheus-client-cert-path", "/c")},
+			[]string{"PROMETHEUS_CLIENT_KEY_PATH is not set, and PROMETHEUS_CLIENT_CERT_PATH is: set both or none"}},
+		"a client key without its certificate": {config.Sources{Flags: with("prometheus-client-key-path", "/c")},
+			[]string{"PROMETHEUS_CLIENT_CERT_PATH is not set, and PROMETHEUS_CLIENT_KEY_PATH is: set both or none"}},
+		"a duration without a unit": {config.Sources{Flags: address, File: []byte("GLOBAL_OPT_INTERVAL: 60"), FileName: "config.yaml"},
+			[]string{`GLOBAL_OPT_INTERVAL in config.yaml is "60": write a duration with its unit, such as 60s or 5m`}},
+		"a duration of zero": {config.Sources{Flags: with("wva-backlog-drain-time", "0s")},
+			[]string{`flag --wva-backlog-drain-time is "0s": write a duration above zero`}},
+		"a boolean that is none": {config.Sources{Flags: with("wva-limited-mode", "yes")},
+			[]string{`flag --wva-limited-mode is "yes": write true or false`}},
+		"a metrics window below a second": {config.Sources{Flags: with("prometheus-metrics-window", "10ms")},
+			[]string{"flag --prometheus-metrics-window is 10ms: write at least 1s"}},
+		"age limits out of order": {config.Sources{Flags: with("prometheus-metrics-cache-stale-threshold", "30s", "prometheus-metrics-cache-unavailable-threshold", "20s")},
+			[]string{"--prometheus-metrics-cache-stale-threshold is 30s: write at least PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD (1m0s)", "--prometheus-metrics-cache-unavailable-threshold is 20s"}},
+		"a lease that ends before its renewal": {config.Sources{Flags: with("leader-elect", "true", "leader-election-lease-duration", "50s")},
+			[]string{"--leader-election-lease-duration is 50s: write more than LEADER_ELECTION_RENEW_DEADLINE (50s)"}},
+		"retries too far apart": {config.Sources{Flags: with("leader-elect", "true", "leader-election-retry-period", "45s")},
+			[]string{"LEADER_ELECTION_RENEW_DEADLINE is 50s: write more than 1.2 times LEADER_ELECTION_RETRY_PERIOD (45s)"}},
+		"a leader without a lease": {config.Sources{Flags: with("leader-elect", "true", "leader-election-id", "")},
+			[]string{"flag --leader-election-id is empty: name the lease"}},
+		"no namespace of its own": {config.Sources{Flags: with("pod-namespace", "")},
+			[]string{"flag --pod-namespace is empty"}},
+		"a file that is no YAML": {config.Sources{Flags: address, File: []byte("a: b: c"), FileName: "config.yaml"},
+			[]string{"reading config.yaml", "write it as YAML, one KEY: value per line"}},
+		"a file that is a list": {config.Sources{Flags: address, File: []byte("- a\n"), FileName: "config.yaml"},
+			[]string{"reading config.yaml"}},
+		"a setting given twice in the file": {config.Sources{Flags: address, File: []byte("V: 1\nV: 2\n")},
+			[]string{"reading the configuration file", `"V"`}},
+		"a list as a value": {config.Sources{Flags: address, File: []byte("WATCH_NAMESPACE: [a, b]\n"), FileName: "config.yaml"},
+			[]string{"reading config.yaml: WATCH_NAMESPACE is a list or a map: write a single value"}},
+		"two wrong settings are both named": {config.Sources{Flags: with("wva-limited-mode", "yes", "metrics-secure", "no")},
+			[]string{"--wva-limited-mode", "--metrics-secure"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.Load(test.from)
+			require.Error(t, err)
+			for _, want := range test.want {
+				assert.ErrorContains(t, err, want)
+			}
+		})
+	}
+}
+
+func FuzzLoadFile(f *testing.F) {
+	f.Add([]byte("GLOBAL_OPT_INTERVAL: 15s\nWVA_LIMITED_MODE: true\n"))
+	f.Add([]byte("a: {b: [1, 2.5, null]}\n"))
+	f.Add([]byte("- x\n"))
+	f.Add([]byte("\x00\xff"))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		got, err := config.Load(config.Sources{Flags: address, File: file})
+		if err != nil {
+			return
+		}
+		assert.Positive(t, got.Interval)
+		assert.LessOrEqual(t, got.Freshness.Fresh, got.Freshness.Ageing)
+		assert.LessOrEqual(t, got.Freshness.Ageing, got.Freshness.Stale)
+	})
+}
