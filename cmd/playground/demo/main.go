@@ -99,5 +99,3 @@ func untilInterrupted(stderr io.Writer) (context.Context, func()) {
 		cancel(nil)
 	}
 }
-
-func run(ctx context.Context, p plan, out io.Writer) error { return nil }

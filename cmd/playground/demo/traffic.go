@@ -38,6 +38,32 @@ func synthetic(m model, duration time.Duration, seed uint64) (workload.Stream, e
 	})
 }
 
+// streams are the requests of every model, in the order of the models, and what
+// closes the trace.
+func (p plan) streams() ([]workload.Stream, func(), error) {
+	var all []workload.Stream
+	done := func() {}
+	for i, m := range p.models {
+		if i == 0 && p.Trace != "" {
+			t, err := openTrace(p.Options)
+			if err != nil {
+				return nil, nil, err
+			}
+			done = func() { _ = t.Close() }
+			all = append(all, t)
+			continue
+		}
+		// The seeds differ, so that the models do not move in step.
+		stream, err := synthetic(m, p.Duration, p.Seed+uint64(i))
+		if err != nil {
+			done()
+			return nil, nil, fmt.Errorf("traffic of %s: %w", m.ID, err)
+		}
+		all = append(all, stream)
+	}
+	return all, done, nil
+}
+
 // trace is the needed part of a trace file as a stream.
 type trace struct {
 	workload.Stream

@@ -1,0 +1,196 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+)
+
+const (
+	// redraw is how often the picture is refreshed.
+	redraw = time.Second
+	// drainLimit is how long requests may take after the last one was sent. The
+	// longest answer of the slowest variant takes about three minutes.
+	drainLimit = 5 * time.Minute
+)
+
+// traffic is the part of a run in which requests are sent, and the tail.
+type traffic struct {
+	stack *stack
+	start time.Time
+	end   time.Time
+
+	mu       sync.Mutex
+	outcomes []report.Outcome
+	// sent are the arrivals of each model's requests, as they are taken from its
+	// stream to be sent.
+	sent map[string][]time.Duration
+}
+
+// play sends the traffic of all models, watches the tail, and returns when every
+// request is done.
+func (r *traffic) play(ctx context.Context) error {
+	m, err := newMeter(r.stack.cluster.PrometheusURL())
+	if err != nil {
+		return err
+	}
+	streams, closeTrace, err := r.stack.plan.streams()
+	if err != nil {
+		return err
+	}
+	defer closeTrace()
+	playing, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.start = time.Now()
+	r.sent = map[string][]time.Duration{}
+	r.stack.observer.begin(r.start)
+	var players sync.WaitGroup
+	for i, model := range r.stack.plan.models {
+		players.Go(func() {
+			if err := r.send(playing, model, streams[i]); err != nil {
+				stop(err)
+			}
+		})
+	}
+	finished := make(chan struct{})
+	go func() { players.Wait(); close(finished) }()
+	var watching sync.WaitGroup
+	watching.Go(func() { m.follow(playing) })
+	r.watch(playing, m, finished)
+	err = context.Cause(playing)
+	r.end = time.Now()
+	stop(nil)
+	players.Wait()
+	watching.Wait()
+	return err
+}
+
+// watch refreshes the picture until the tail is over and every request is done.
+func (r *traffic) watch(ctx context.Context, m *meter, finished <-chan struct{}) {
+	p := r.stack.plan
+	over := time.After(time.Until(r.start.Add(p.Duration + p.Tail)))
+	ticker := time.NewTicker(redraw)
+	defer ticker.Stop()
+	for over != nil || finished != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-over:
+			over = nil
+		case <-finished:
+			finished = nil
+		case <-ticker.C:
+			r.stack.terminal.draw(r.picture(time.Now(), m.now()))
+		}
+	}
+	r.stack.terminal.draw(r.picture(time.Now(), m.now()))
+}
+
+// send plays the requests of one model.
+func (r *traffic) send(ctx context.Context, m model, stream workload.Stream) error {
+	_, err := emulation.Traffic{
+		URL:      r.stack.routerURL,
+		Model:    m.ID,
+		Requests: &counted{Stream: stream, note: func(at time.Duration) { r.note(m.ID, at) }},
+		Start:    r.start,
+		Drain:    drainLimit,
+		Observe:  r.observe,
+	}.Play(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// counted notes the arrivals of a stream.
+type counted struct {
+	workload.Stream
+	note func(time.Duration)
+}
+
+func (c *counted) Next() (workload.Request, error) {
+	request, err := c.Stream.Next()
+	if err == nil {
+		c.note(request.Arrival)
+	}
+	return request, err
+}
+
+func (r *traffic) note(model string, at time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent[model] = append(r.sent[model], at)
+}
+
+func (r *traffic) observe(o emulation.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomes = append(r.outcomes, report.Outcome{
+		Model:        o.Model,
+		Arrived:      o.Arrival,
+		Completed:    !o.Failed,
+		TTFT:         milliseconds(o.TTFT),
+		EndToEnd:     milliseconds(o.EndToEnd),
+		OutputTokens: o.Output,
+	})
+}
+
+func milliseconds(d time.Duration) capacity.Milliseconds {
+	return capacity.Milliseconds(d.Seconds() * 1000)
+}
+
+// soFar are the arrival rate of a model over the last seconds and the share of its
+// requests that met the SLO, of those that are done.
+func (r *traffic) soFar(m model, at time.Duration) (arrival, attainment *float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	window := min(arrivalWindow, at)
+	n := 0
+	for i := len(r.sent[m.ID]) - 1; i >= 0 && r.sent[m.ID][i] > at-window; i-- {
+		// The stream is one request ahead of the clock.
+		if r.sent[m.ID][i] <= at {
+			n++
+		}
+	}
+	if window > 0 {
+		arrival = new(float64(n) / window.Seconds())
+	}
+	var own []report.Outcome
+	for _, o := range r.outcomes {
+		if o.Model == m.ID {
+			own = append(own, o)
+		}
+	}
+	return arrival, report.Attainment(own, m.SLO)
+}
+
+// observation is everything that was seen.
+func (r *traffic) observation() report.Observation {
+	p := r.stack.plan
+	o := report.Observation{
+		Trace:             report.Synthetic,
+		Rate:              p.Rate,
+		KubernetesVersion: r.stack.version,
+		Traffic:           p.Duration,
+		End:               r.end.Sub(r.start),
+		Variants:          r.stack.observer.observedVariants(p.models),
+		Placements:        r.stack.observer.placements(),
+		Decisions:         r.stack.observer.decisionsSoFar(),
+	}
+	if p.Trace != "" {
+		o.Trace = p.Trace
+	}
+	for _, m := range p.models {
+		o.Models = append(o.Models, report.ObservedModel{ID: m.ID, SLO: m.SLO})
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o.Outcomes = append(o.Outcomes, r.outcomes...)
+	return o
+}

@@ -1,0 +1,129 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
+)
+
+// run starts everything, sends the traffic, reports, and ends everything.
+func run(ctx context.Context, p plan, out io.Writer) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	t := newTerminal(out)
+	t.println(t.style.Title("Starting a cluster with " + summaryOfNodes()))
+	s := &stack{plan: p, terminal: t, fail: fail}
+	defer func() {
+		done := t.step("stopping everything")
+		s.stop()
+		done()
+	}()
+	if err := s.start(ctx); err != nil {
+		return causeOf(ctx, err)
+	}
+	t.println("", trafficLine(p), "")
+	r := &traffic{stack: s, start: time.Now()}
+	if err := r.play(ctx); err != nil {
+		return r.partial(ctx, err)
+	}
+	demo := report.New(r.observation())
+	if err := writeReport(p.Report, demo); err != nil {
+		return err
+	}
+	t.println("")
+	t.println(demo.Summary(t.style, schedulerName)...)
+	t.println("report: "+p.Report, "")
+	if p.Keep {
+		if err := s.linger(ctx); err != nil {
+			return err
+		}
+	}
+	return verdict(demo)
+}
+
+// causeOf prefers why the context ended to the errors that its end made.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+func verdict(demo report.Demo) error {
+	if wrong := demo.Misplaced(schedulerName); len(wrong) > 0 {
+		return fmt.Errorf("%d pods are on the wrong accelerator or were not placed by %s", len(wrong), schedulerName)
+	}
+	return nil
+}
+
+func summaryOfNodes() string {
+	text := ""
+	for i, g := range nodeGroups {
+		if i > 0 {
+			text += ", "
+		}
+		if g.Shape.GPUs == 0 {
+			text += fmt.Sprintf("%d nodes without GPUs", g.Count)
+			continue
+		}
+		text += fmt.Sprintf("%d nodes of %d %s", g.Count, g.Shape.GPUs, g.Accelerator)
+	}
+	return text
+}
+
+func trafficLine(p plan) string {
+	first, second := p.models[0], p.models[1]
+	what := fmt.Sprintf("up to %.0f req/s for %s", peak(first), first.ID)
+	if p.Trace != "" {
+		what = fmt.Sprintf("%s (%d requests in %s) for %s", p.Trace, p.trace.requests, p.trace.last.Round(time.Second), first.ID)
+	}
+	return fmt.Sprintf("Traffic for %s: %s, up to %.0f req/s for %s; then %s without.", p.Duration, what, peak(second), second.ID, p.Tail)
+}
+
+func writeReport(path string, demo report.Demo) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	if err := errors.Join(demo.WriteJSON(file), file.Close()); err != nil {
+		return fmt.Errorf("writing the report %s: %w", path, err)
+	}
+	return nil
+}
+
+// linger leaves everything running until Ctrl-C.
+func (s *stack) linger(ctx context.Context) error {
+	kubectl := "  kubectl --kubeconfig " + s.cluster.Kubeconfig()
+	s.terminal.println(
+		s.terminal.style.Title("Everything is left running. Ctrl-C stops it."),
+		"  KUBECONFIG="+s.cluster.Kubeconfig(),
+		"  Prometheus: "+s.cluster.PrometheusURL(),
+		"  requests:   "+s.routerURL+"/v1/completions",
+		"", "Try:",
+		kubectl+" get va -A",
+		kubectl+" describe va -n "+namespace+" "+s.plan.models[0].Variants[0].Name,
+		kubectl+" get events -n "+namespace,
+		kubectl+" get deploy,pods -n "+namespace+" -o wide",
+		"")
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, errInterrupted) {
+		return cause
+	}
+	return nil
+}
+
+// partial shows what there is of a run that was interrupted or that failed.
+func (r *traffic) partial(ctx context.Context, err error) error {
+	err = causeOf(ctx, err)
+	t := r.stack.terminal
+	at := report.Clock(time.Since(r.start))
+	t.println("", fmt.Sprintf("Ended early, %s after the start of the traffic. What was in flight counts as failed; no report is written.", at))
+	t.println(report.New(r.observation()).Summary(t.style, schedulerName)...)
+	t.println("")
+	return err
+}

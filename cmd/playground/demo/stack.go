@@ -1,0 +1,374 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
+	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+)
+
+// What the manifests name.
+const (
+	systemNamespace  = "workload-variant-autoscaler-system"
+	managerAccount   = "workload-variant-autoscaler-controller-manager"
+	schedulerAccount = "variant-scheduler"
+)
+
+// The manager's settings that differ from its defaults: a fixed cluster, and short
+// times, so that a few minutes show a full rise and fall.
+const (
+	managerInterval = "15s"
+	metricsWindow   = "20s"
+	scrapeInterval  = 2 * time.Second
+)
+
+// stack is everything that runs.
+type stack struct {
+	plan     plan
+	terminal *terminal
+	cluster  *localcluster.Cluster
+	version  string
+	typed    kubernetes.Interface
+	objects  client.Client
+	observer *observer
+	// routerURL is where requests are sent.
+	routerURL string
+	// fail ends the run with a reason.
+	fail context.CancelCauseFunc
+	// stopEmulation ends the model servers and the router.
+	stopEmulation context.CancelFunc
+	emulation     sync.WaitGroup
+	// logs is the directory of the logs when they are removed at the end.
+	logs string
+}
+
+// start starts everything in order. What was started is ended by stop, also after
+// an error.
+func (s *stack) start(ctx context.Context) error {
+	if err := s.openLogs(); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"control plane, scheduler, nodes, Prometheus", s.startCluster},
+		{"router and model servers", s.startEmulation},
+		{"autoscaler", s.startManager},
+		{"models, one replica each", s.createModels},
+	} {
+		done := s.terminal.step(step.what)
+		if err := step.do(ctx); err != nil {
+			return err
+		}
+		done()
+	}
+	return nil
+}
+
+// openLogs sends what this process itself logs to a file, too: the terminal is for
+// the demo.
+func (s *stack) openLogs() error {
+	if s.logs = s.plan.Logs; s.logs == "" {
+		made, err := os.MkdirTemp("", "wva-demo-logs-")
+		if err != nil {
+			return fmt.Errorf("making a directory for the logs: %w", err)
+		}
+		s.logs = made
+	}
+	file, err := os.OpenFile(filepath.Join(s.logs, "playground.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("opening the log of the playground: %w", err)
+	}
+	klog.LogToStderr(false)
+	klog.SetOutput(file)
+	return nil
+}
+
+func (s *stack) startCluster(ctx context.Context) error {
+	var made []*corev1.Node
+	for _, n := range nodes() {
+		made = append(made, n.Node)
+	}
+	var err error
+	s.cluster, err = localcluster.Start(ctx, localcluster.Options{
+		Programs: filepath.Dir(s.plan.self),
+		Logs:     s.logs,
+		Components: localcluster.Components{
+			ControllerManager: true,
+			Scheduler:         true,
+			Kwok:              true,
+			Prometheus:        &localcluster.Prometheus{ScrapeInterval: scrapeInterval},
+			VariantScheduler: &localcluster.VariantScheduler{
+				Config:         filepath.Join(s.plan.manifests, "scheduler", "config.yaml"),
+				Namespace:      systemNamespace,
+				ServiceAccount: schedulerAccount,
+			},
+		},
+		Nodes:     made,
+		Manifests: s.plan.installed(),
+	})
+	if err != nil {
+		return err
+	}
+	go s.supervise(ctx)
+	return s.connect(ctx)
+}
+
+// supervise ends the run when a child dies.
+func (s *stack) supervise(ctx context.Context) {
+	select {
+	case err := <-s.cluster.Failed():
+		s.fail(err)
+	case <-ctx.Done():
+	}
+}
+
+func (s *stack) connect(ctx context.Context) error {
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	config := s.cluster.Config()
+	if s.typed, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if s.objects, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	version, err := s.typed.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("asking for the version of the cluster: %w", err)
+	}
+	s.version = version.GitVersion
+	if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return err
+	}
+	accelerators := map[string]capacity.Accelerator{}
+	for _, n := range nodes() {
+		accelerators[n.Name] = n.accelerator
+	}
+	s.observer, err = observe(ctx, config, namespace, accelerators)
+	return err
+}
+
+// startEmulation runs what stands in for the devices, and the router in front of
+// it, in this process.
+func (s *stack) startEmulation(ctx context.Context) error {
+	// Not with ctx: after Ctrl-C the order of ending is that of stop.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stopEmulation = stop
+	var routed []emulation.RoutedModel
+	for _, m := range s.plan.models {
+		routed = append(routed, emulation.RoutedModel{Namespace: namespace, Name: m.ID})
+	}
+	router, err := emulation.NewRouter(routed...)
+	if err != nil {
+		return err
+	}
+	fleet, err := emulation.NewFleet(emulation.FleetOptions{
+		Client:    s.typed,
+		Namespace: namespace,
+		Describe:  s.plan.describe,
+		Directory: router,
+	})
+	if err != nil {
+		return err
+	}
+	s.emulation.Go(func() {
+		if err := fleet.Run(running); err != nil {
+			s.fail(err)
+		}
+	})
+	return s.serveRouter(running, router)
+}
+
+func (s *stack) serveRouter(ctx context.Context, router http.Handler) error {
+	address, err := s.cluster.FreeAddress()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("starting the router: %w", err)
+	}
+	server := &http.Server{Handler: router, ReadHeaderTimeout: 10 * time.Second}
+	s.emulation.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.fail(fmt.Errorf("the router ended: %w", err))
+		}
+	})
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	s.routerURL = "http://" + address
+	return s.cluster.AddScrapeTarget("router", address, nil)
+}
+
+// installed are the manifests that a user would install.
+func (p plan) installed() []string {
+	return []string{
+		filepath.Join(p.manifests, "crd"),
+		filepath.Join(p.manifests, "rbac"),
+		filepath.Join(p.manifests, "scheduler", "rbac.yaml"),
+	}
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return scheme, nil
+}
+
+// describe is the model server of a pod.
+func (p plan) describe(pod *corev1.Pod) (emulation.ServerOptions, error) {
+	for _, m := range p.models {
+		for _, v := range m.Variants {
+			if v.Name == pod.Labels[variantLabel] {
+				return emulation.ServerOptions{Model: m.ID, Profile: v.Profile, TokenBudget: v.TokenBudget, Startup: p.Startup}, nil
+			}
+		}
+	}
+	return emulation.ServerOptions{}, fmt.Errorf("the label %s of pod %s names no variant of the demo", variantLabel, pod.Name)
+}
+
+// startManager runs the autoscaler with the token of its service account.
+func (s *stack) startManager(ctx context.Context) error {
+	kubeconfig, err := s.cluster.KubeconfigFor(ctx, systemNamespace, managerAccount)
+	if err != nil {
+		return err
+	}
+	metrics, err := s.cluster.FreeAddress()
+	if err != nil {
+		return err
+	}
+	health, err := s.cluster.FreeAddress()
+	if err != nil {
+		return err
+	}
+	err = s.cluster.StartProcess(ctx, localcluster.Process{
+		Name: "manager",
+		Path: s.plan.manager,
+		Env: []string{
+			"KUBECONFIG=" + kubeconfig,
+			"PROMETHEUS_BASE_URL=" + s.cluster.PrometheusURL(),
+			"PROMETHEUS_ALLOW_HTTP=true",
+			"PROMETHEUS_METRICS_WINDOW=" + metricsWindow,
+			"GLOBAL_OPT_INTERVAL=" + managerInterval,
+			"WVA_LIMITED_MODE=true",
+			"METRICS_BIND_ADDRESS=" + metrics,
+			"METRICS_SECURE=false",
+			"HEALTH_PROBE_BIND_ADDRESS=" + health,
+		},
+		Ready: answers("http://" + health + "/readyz"),
+	})
+	if err != nil {
+		return err
+	}
+	return s.cluster.AddScrapeTarget("workload-variant-autoscaler", metrics, nil)
+}
+
+// answers is ready when the address answers with 200.
+func answers(url string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = response.Body.Close() }()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s answers %s", url, response.Status)
+		}
+		return nil
+	}
+}
+
+// createModels creates the variants of every model, the first with one replica, and
+// waits until these serve.
+func (s *stack) createModels(ctx context.Context) error {
+	for _, m := range s.plan.models {
+		for i, v := range m.Variants {
+			replicas := int32(0)
+			if i == 0 {
+				replicas = 1
+			}
+			if err := s.create(ctx, deployment(m, v, replicas)); err != nil {
+				return err
+			}
+			if err := s.create(ctx, autoscaling(m, v)); err != nil {
+				return err
+			}
+		}
+	}
+	return s.awaitModels(ctx)
+}
+
+func (s *stack) create(ctx context.Context, object client.Object) error {
+	if err := s.objects.Create(ctx, object, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("creating %s: %w", object.GetName(), err)
+	}
+	return nil
+}
+
+// servingDeadline is how long the first replicas may take beyond their start-up.
+const servingDeadline = time.Minute
+
+func (s *stack) awaitModels(ctx context.Context) error {
+	limit := time.After(s.plan.Startup + servingDeadline)
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		missing := ""
+		for _, m := range s.plan.models {
+			if _, ready, _ := s.observer.counts(m.Variants[0].Name); ready == 0 {
+				missing = m.Variants[0].Name
+			}
+		}
+		if missing == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-limit:
+			return fmt.Errorf("the first replica of %s is not Ready %s after its start-up time; run again with --logs and look at the logs of the schedulers and of kwok", missing, servingDeadline)
+		case <-ticker.C:
+		}
+	}
+}
+
+// stop ends everything that was started.
+func (s *stack) stop() {
+	if s.cluster != nil {
+		s.cluster.Stop()
+	}
+	if s.stopEmulation != nil {
+		s.stopEmulation()
+		s.emulation.Wait()
+	}
+	if s.plan.Logs == "" && s.logs != "" {
+		_ = os.RemoveAll(s.logs)
+	}
+}
