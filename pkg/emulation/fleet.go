@@ -232,9 +232,8 @@ func (f *Fleet) end(m *member, deadline time.Time) {
 func (f *Fleet) serve(fleet, pod context.Context, m *member) {
 	logger := f.logger.WithValues("pod", klog.KRef(m.replica.Namespace, m.replica.Name), "address", m.replica.Address)
 	defer func() { _ = m.server.Close() }()
-	listener, err := listen(pod, m.replica.Address)
-	if err != nil {
-		logger.Error(err, "The model server cannot listen")
+	listener := listen(pod, logger, m.replica.Address)
+	if listener == nil {
 		return
 	}
 	f.wait.Go(func() {
@@ -261,16 +260,23 @@ func (f *Fleet) serve(fleet, pod context.Context, m *member) {
 	f.annotate(ending, logger, m, "null")
 }
 
-// listen waits for an address that an earlier pod still holds.
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	for {
+// listen waits for an address that an earlier pod still holds; nil means that the
+// context ended.
+func listen(ctx context.Context, logger klog.Logger, address string) net.Listener {
+	for attempt := 1; ; attempt++ {
 		var config net.ListenConfig
 		listener, err := config.Listen(ctx, "tcp", address)
 		if err == nil {
-			return listener, nil
+			return listener
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if attempt == 5 { // an earlier pod would have let go of it by now
+			logger.Error(err, "The model server cannot listen on the address of its pod; trying on")
 		}
 		if !pause(ctx, retryInterval) {
-			return nil, err
+			return nil
 		}
 	}
 }

@@ -143,13 +143,10 @@ func (r *Router) dispatch(w http.ResponseWriter, request *http.Request, route *r
 		if e == nil {
 			return // the client is gone
 		}
-		response, err := r.send(request, e, body)
+		err := r.forward(w, request, e, body)
 		if err == nil {
-			relay(w, response)
-			r.leave(e)
 			return
 		}
-		r.leave(e)
 		if request.Context().Err() != nil {
 			return
 		}
@@ -160,6 +157,17 @@ func (r *Router) dispatch(w http.ResponseWriter, request *http.Request, route *r
 		failed = append(failed, e)
 	}
 	refuse(w, http.StatusBadGateway, fmt.Sprintf("no replica of %s answered in %d attempts, the last one because: %v", route.Name, maxAttempts, last))
+}
+
+// forward sends a request to a replica and its answer to the client. The error
+// says that there was no answer to begin with.
+func (r *Router) forward(w http.ResponseWriter, request *http.Request, e *endpoint, body []byte) error {
+	defer r.leave(e)
+	response, err := r.send(request, e, body)
+	if err == nil {
+		relay(w, response)
+	}
+	return err
 }
 
 // send returns the answer of a replica once it has begun.
