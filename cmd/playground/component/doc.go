@@ -7,7 +7,7 @@
 // registries) and because a test must be able to kill one of them.
 //
 // The package decides nothing about a cluster: ports, certificates, flags and order belong to
-// pkg/localcluster, which starts these roles and links none of them. A role must never start a process of its
+// pkg/localcluster, which starts these roles and links none of what they run. A role must never start a process of its
 // own: the parent-death signal that ends it would not reach that one.
 //
 // Read Run first, then one role.

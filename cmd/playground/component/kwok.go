@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -24,6 +23,8 @@ import (
 	"sigs.k8s.io/kwok/pkg/kwok/controllers"
 	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 	"sigs.k8s.io/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
 )
 
 // kwokIdentity holds the node leases. It is the same after a restart, so that a new process takes its nodes
@@ -35,7 +36,7 @@ var stageDocuments string
 
 type kwokOptions struct {
 	kubeconfig    string
-	podBlock      netip.Prefix
+	podBlock      string
 	nodeAddress   string
 	listenAddress string
 }
@@ -66,17 +67,10 @@ func parseKwok(args []string) (kwokOptions, error) {
 	var options kwokOptions
 	flags := pflag.NewFlagSet("kwok", pflag.ContinueOnError)
 	flags.StringVar(&options.kubeconfig, "kubeconfig", "", "Path of the kubeconfig.")
-	block := flags.String("pod-block", "", "Addresses of pods, as a prefix; its last 256 addresses are left alone.")
+	flags.StringVar(&options.podBlock, "pod-block", "", "Addresses of pods, as a prefix of 16 bits; its last 256 addresses are left alone.")
 	flags.StringVar(&options.nodeAddress, "node-address", "", "Address that every node reports.")
 	flags.StringVar(&options.listenAddress, "listen-address", "", "Address of /healthz.")
-	if err := flags.Parse(args); err != nil {
-		return options, err
-	}
-	var err error
-	if options.podBlock, err = netip.ParsePrefix(*block); err != nil {
-		return options, fmt.Errorf("--pod-block: %w", err)
-	}
-	return options, nil
+	return options, flags.Parse(args)
 }
 
 func newKwok(ctx context.Context, options kwokOptions) (*controllers.Controller, error) {
@@ -97,13 +91,16 @@ func newKwok(ctx context.Context, options kwokOptions) (*controllers.Controller,
 	if err != nil {
 		return nil, err
 	}
+	addresses, err := localcluster.NewPodAddresses(options.podBlock)
+	if err != nil {
+		return nil, err
+	}
 	pods, err := typed.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods that have addresses already: %w", err)
 	}
-	addresses := newAddressSequence(options.podBlock)
 	for _, pod := range pods.Items {
-		addresses.skip(pod.Status.PodIP)
+		addresses.Skip(pod.Status.PodIP)
 	}
 	return controllers.NewController(controllers.Config{
 		TypedClient:               typed,
@@ -113,14 +110,14 @@ func newKwok(ctx context.Context, options kwokOptions) (*controllers.Controller,
 		ManageAllNodes:            true,
 		LocalStages:               stages,
 		NodeIP:                    options.nodeAddress,
-		CIDR:                      options.podBlock.String(),
+		CIDR:                      options.podBlock,
 		ID:                        kwokIdentity,
 		NodeLeaseDurationSeconds:  40,
 		NodeLeaseParallelism:      4,
 		NodePlayStageParallelism:  4,
 		PodPlayStageParallelism:   8,
 		PodsOnNodeSyncParallelism: 4,
-		FuncMap:                   gotpl.FuncMap{"NextPodIP": addresses.next},
+		FuncMap:                   gotpl.FuncMap{"NextPodIP": addresses.Next},
 	})
 }
 
