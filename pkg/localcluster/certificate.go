@@ -25,7 +25,6 @@ type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	pem         []byte
-	serial      int64
 }
 
 func newAuthority() (*authority, error) {
@@ -50,7 +49,7 @@ func newAuthority() (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate authority back: %w", err)
 	}
-	return &authority{certificate: certificate, key: key, pem: encode("CERTIFICATE", der), serial: 1}, nil
+	return &authority{certificate: certificate, key: key, pem: encode("CERTIFICATE", der)}, nil
 }
 
 // serving signs a certificate for programs that listen at host.
@@ -72,8 +71,11 @@ func (a *authority) client(user string, groups ...string) (certificate, key []by
 }
 
 func (a *authority) sign(template *x509.Certificate) (certificate, key []byte, err error) {
-	a.serial++
-	template.SerialNumber = big.NewInt(a.serial)
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, nil, fmt.Errorf("choose a serial number: %w", err)
+	}
+	template.SerialNumber = serial
 	template.NotBefore = a.certificate.NotBefore
 	template.NotAfter = a.certificate.NotAfter
 	template.KeyUsage = x509.KeyUsageDigitalSignature

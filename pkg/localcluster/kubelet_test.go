@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -161,6 +162,29 @@ func TestADeletedModelServerDrains(t *testing.T) {
 			require.Eventually(t, func() bool { return gone(t, pod) }, patience, readyInterval)
 		})
 	}
+}
+
+func TestTheVariantSchedulerPlacesItsPods(t *testing.T) {
+	space, client := namespace(t), clientFor(t, cluster.Config())
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "placed"},
+		Spec: corev1.PodSpec{
+			SchedulerName: "variant-scheduler",
+			Tolerations:   []corev1.Toleration{{Key: GPUTaint, Operator: corev1.TolerationOpExists}, {Key: OwnershipTaint, Operator: corev1.TolerationOpExists}},
+			NodeSelector:  map[string]string{"nvidia.com/gpu.product": FourL40S.Product},
+			Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{GPUResource: resource.MustParse("4")},
+			}}},
+		},
+	}
+	// The service account of the pod comes from a controller, a moment after the namespace.
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		_, err := client.CoreV1().Pods(space).Create(context.Background(), pod, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}, patience, readyInterval)
+	pod.Namespace = space
+	placed := eventually(t, pod, "ready", isReady)
+	assert.Equal(t, "l40s", placed.Spec.NodeName)
 }
 
 func TestARestartedKwokKeepsPodsAndTheirAddresses(t *testing.T) {
