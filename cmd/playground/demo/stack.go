@@ -17,7 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -98,8 +100,9 @@ func (s *stack) openLogs() error {
 	if err != nil {
 		return fmt.Errorf("opening the log of the playground: %w", err)
 	}
-	klog.LogToStderr(false)
-	klog.SetOutput(file)
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(file)))
+	klog.SetLogger(logger)
+	log.SetLogger(logger)
 	return nil
 }
 

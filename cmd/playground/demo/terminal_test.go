@@ -1,0 +1,44 @@
+package demo
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
+)
+
+func TestOutputThatIsNoTerminalGetsPlainLines(t *testing.T) {
+	var out bytes.Buffer
+	screen := newTerminal(&out)
+	done := screen.step("something")
+	assert.Empty(t, out.String(), "a line comes when it is done")
+	done()
+	first := report.Decision{T: 1, Variant: "v", From: 1, To: 2, Reason: "Saturated"}
+	screen.draw(report.Live{Phase: "traffic"})
+	screen.draw(report.Live{Phase: "traffic", Decisions: []report.Decision{first}})
+	screen.draw(report.Live{Phase: "traffic", Decisions: []report.Decision{first}})
+	assert.NotContains(t, out.String(), "\x1b")
+	assert.Equal(t, 1, strings.Count(out.String(), "Saturated"), "every decision once")
+	assert.Equal(t, 1, strings.Count(out.String(), "0:00 of 0:00"), "the state only now and then")
+}
+
+func TestATerminalIsRefreshedInPlace(t *testing.T) {
+	const up = "\x1b\\[[0-9]+A"
+	var out bytes.Buffer
+	screen := &terminal{out: &out, inPlace: true}
+	screen.draw(report.Live{Phase: "one"})
+	lines := strings.Count(out.String(), "\n")
+	assert.NotRegexp(t, up, out.String(), "nothing to go back over yet")
+	out.Reset()
+	screen.draw(report.Live{Phase: "two"})
+	assert.Regexp(t, up, out.String(), "back over the last picture")
+	assert.Equal(t, lines, screen.drawn)
+	screen.println("below")
+	out.Reset()
+	screen.draw(report.Live{Phase: "three"})
+	assert.NotRegexp(t, up, out.String(), "what was printed stays")
+	assert.Contains(t, out.String(), "three")
+}
