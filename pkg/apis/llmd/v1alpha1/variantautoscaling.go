@@ -44,8 +44,8 @@ type VariantAutoscalingList struct {
 // VariantAutoscalingSpec describes one variant and what the autoscaler may do
 // with it.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",messageExpression="'minReplicas (' + string(self.minReplicas) + ') is above maxReplicas (' + string(self.maxReplicas) + '): lower minReplicas or raise maxReplicas'",message="minReplicas is above maxReplicas: lower minReplicas or raise maxReplicas",fieldPath=".minReplicas"
-// +kubebuilder:validation:XValidation:rule="!has(self.variantID) || !has(self.accelerator) || !has(self.acceleratorCount) || self.variantID == self.modelID + '-' + self.accelerator + '-' + string(self.acceleratorCount)",messageExpression="'variantID must be ' + self.modelID + '-' + self.accelerator + '-' + string(self.acceleratorCount) + ', which is {modelID}-{accelerator}-{acceleratorCount}: correct it, or leave variantID out'",message="variantID must be {modelID}-{accelerator}-{acceleratorCount}: correct it, or leave variantID out",fieldPath=".variantID"
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="minReplicas is above maxReplicas: lower minReplicas or raise maxReplicas",fieldPath=".minReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.variantID) || !has(self.accelerator) || !has(self.acceleratorCount) || (self.variantID.startsWith(self.modelID + '-' + self.accelerator + '-') && self.variantID.substring(size(self.modelID) + size(self.accelerator) + 2).matches('^[1-9][0-9]{0,9}$') && int(self.variantID.substring(size(self.modelID) + size(self.accelerator) + 2)) == self.acceleratorCount)",messageExpression="'variantID must be ' + self.modelID + '-' + self.accelerator + '- and the acceleratorCount: correct it, or leave variantID out'",message="variantID must be {modelID}-{accelerator}-{acceleratorCount}: correct it, or leave variantID out",fieldPath=".variantID"
 type VariantAutoscalingSpec struct {
 	// ScaleTargetRef names the object, in the same namespace, whose replicas serve
 	// the variant. Any kind with a scale subresource will do.
@@ -115,7 +115,7 @@ type VariantAutoscalingSpec struct {
 
 	// Actuation says what is done with a decision: Scale writes the target's scale
 	// subresource; Metric only publishes the metric, for a HorizontalPodAutoscaler
-	// or KEDA to act on; Off only computes and shows.
+	// or KEDA to act on; Off only computes and shows. In YAML "Off" needs its quotes.
 	// +optional
 	// +kubebuilder:default=Scale
 	Actuation Actuation `json:"actuation,omitempty"`
