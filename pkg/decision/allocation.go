@@ -30,9 +30,9 @@ func allocate(r *round, m *model) {
 func (r *round) grow(m *model) {
 	need := max(m.missing, oneMore)
 	candidates := m.growable()
-	bought, short := r.buyFitting(candidates, need)
+	bought, short := r.buyFitting(m, candidates, need)
 	if short > 0 && !r.policy.Limited {
-		beyond, left := allocation.Cover(options(candidates, func(v *variant) int { return v.headroom(bought[v]) }), short)
+		beyond, left := allocation.Cover(m.options(candidates, func(v *variant) int { return v.headroom(bought[v]) }), short)
 		for i, v := range candidates {
 			bought[v] += beyond[i]
 		}
@@ -81,10 +81,10 @@ func (v *variant) headroom(bought int) int {
 	return max(0, v.policy.Max-v.target-bought)
 }
 
-func options(candidates []*variant, limit func(*variant) int) []allocation.Option {
+func (m *model) options(candidates []*variant, limit func(*variant) int) []allocation.Option {
 	list := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
-		serves := v.serves
+		serves := v.serves * m.caution
 		if serves == 0 {
 			serves = 1
 		}
@@ -97,14 +97,14 @@ func options(candidates []*variant, limit func(*variant) int) []allocation.Optio
 // Variants share nodes, so what each of them could place alone is only where the
 // search starts: a variant that could not place its share is bounded by what it
 // could, and the search runs again.
-func (r *round) buyFitting(candidates []*variant, need capacity.Rate) (map[*variant]int, capacity.Rate) {
+func (r *round) buyFitting(m *model, candidates []*variant, need capacity.Rate) (map[*variant]int, capacity.Rate) {
 	bound := map[*variant]int{}
 	for _, v := range candidates {
 		bound[v] = r.fitting(v)
 	}
 	bought := map[*variant]int{}
 	for {
-		buy, short := allocation.Cover(options(candidates, func(v *variant) int { return bound[v] }), need)
+		buy, short := allocation.Cover(m.options(candidates, func(v *variant) int { return bound[v] }), need)
 		undo, failed := r.placeAll(candidates, buy, bound)
 		if !failed {
 			for i, v := range candidates {

@@ -78,6 +78,10 @@ type model struct {
 	wants want
 	// missing is the rate that the supply falls short of, when wants is wantMore.
 	missing capacity.Rate
+	// tokens is the shape of the requests that is reckoned with.
+	tokens capacity.TokenShape
+	// caution is the share of serves that is reckoned with when replicas are added.
+	caution capacity.Rate
 	// atLeast is what the supply must still serve after a scale-down.
 	atLeast capacity.Rate
 	load    pressure

@@ -192,12 +192,78 @@ func TestARisingRateIsCarriedOnToTheStartOfNewReplicas(t *testing.T) {
 	}
 	demand := plan.Models[0].Demand
 	require.NotNil(t, demand)
-	// 0.4 requests/s more per second, 15 s of start-up, 15 s to the next round and
+	// 0.4 requests/s more per second, 15 s of start-up, 10 s to the next round and
 	// half of a 20 s window ahead.
-	assert.InDelta(t, float64(demand.Arrival)+0.4*40, float64(demand.Forecast), 0.01)
+	assert.InDelta(t, float64(demand.Arrival)+0.4*35, float64(demand.Forecast), 0.01)
 	w.arrival = 3
 	plan, _ = Decide(w.snapshot(), demoPolicy(), memory, RoundFast)
 	assert.Equal(t, plan.Models[0].Demand.Arrival, plan.Models[0].Demand.Forecast, "a fall is not carried on")
+}
+
+func TestRequestsThatBecomeLongerAreARiseToo(t *testing.T) {
+	w, memory := newWorld(10), Memory{}
+	var plan Plan
+	for range 4 {
+		plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFast)
+		w.now = w.now.Add(10 * time.Second)
+		w.tokens.Output += 100
+	}
+	demand := plan.Models[0].Demand
+	assert.Greater(t, float64(demand.Forecast), 1.4*float64(demand.Arrival))
+}
+
+func TestAFewShortRequestsDoNotLowerTheTokensReckonedWith(t *testing.T) {
+	w, memory := newWorld(10), Memory{}
+	var plan Plan
+	for range 20 {
+		plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
+		w.now = w.now.Add(15 * time.Second)
+	}
+	w.tokens.Output = 50
+	plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
+	assert.Greater(t, float64(plan.Models[0].Demand.Tokens.Output), 180.0)
+	for range 80 {
+		w.now = w.now.Add(15 * time.Second)
+		plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
+	}
+	assert.InDelta(t, 50, float64(plan.Models[0].Demand.Tokens.Output), 5, "in the end they do")
+}
+
+func TestCautionWhileTheLoadGrows(t *testing.T) {
+	more := func(growing bool, completed float64) int {
+		w, memory := newWorld(20), Memory{}
+		if growing {
+			w.arrival = 5
+			for range 3 {
+				_, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFast)
+				w.now = w.now.Add(10 * time.Second)
+				w.arrival += 5
+			}
+		}
+		s := w.snapshot()
+		s.Models[0].Variants[0].Replicas[0].Served.Value *= completed
+		s.Models[0].Variants[0].Replicas[0].InService = w.sample(128 / float64(onH100.Steady(128, conv).Rate))
+		s.Models[0].Variants[0].Replicas[0].Waiting.Value = 9
+		plan, _ := Decide(s, demoPolicy(), memory, RoundFast)
+		return *plan.Models[0].Variants[0].Desired + *plan.Models[0].Variants[1].Desired
+	}
+	assert.Greater(t, more(true, 0.5), more(true, 1))
+	assert.Equal(t, more(false, 0.5), more(false, 1), "without growth completions are what they are")
+}
+
+func TestASaturatedReplicaAndAShortfallTriggerBesideIdleOnes(t *testing.T) {
+	w := newWorld(60)
+	w.setReplicas(1, 1)
+	w.now = w.now.Add(time.Hour)
+	s := w.snapshot()
+	s.Models[0].Variants[1].Replicas[0].Running.Value = 3
+	s.Models[0].Variants[1].Replicas[0].Waiting.Value = 0
+	s.Models[0].Variants[1].Replicas[0].KVUse.Value = 0.01
+	plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
+	assert.True(t, plan.Models[0].Triggered, "the idle one has only just come; 60 requests/s are more than both serve")
+	s.Models[0].Arrival.Value = 20
+	plan, _ = Decide(s, demoPolicy(), Memory{}, RoundFast)
+	assert.False(t, plan.Models[0].Triggered, "20 are not")
 }
 
 func TestDecideIsAFunctionOfItsArguments(t *testing.T) {

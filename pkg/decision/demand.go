@@ -8,19 +8,25 @@ import (
 )
 
 const (
-	// trendSpan is the past that a trend is read from.
-	trendSpan = 75 * time.Second
+	// tokenHalfLife is how slowly the slow mean of the token shape forgets.
+	tokenHalfLife = 2 * time.Minute
+	// trendSpan is the past that a trend is read from, in metrics windows.
+	trendSpan = 2
 	// trendCertainty is how many standard errors a rise must measure to be believed.
 	trendCertainty = 3
+	// trendLeast is the least rise, as a share of the mean rate, that is carried on;
+	// traffic comes in bursts, and a smaller rise is left to the triggers.
+	trendLeast = 0.25
 	// trendGrowth is the most that a forecast may exceed the present rate.
-	trendGrowth = 2
+	trendGrowth = 3
 	// defaultLead is how long a replica is taken to start when none was seen.
 	defaultLead = time.Minute
 )
 
 // demand finds the arrival rate, its trend, the token shape and the backlog.
 func demand(r *round, m *model) {
-	d := Demand{Tokens: r.tokens(m), Backlog: r.backlog(m)}
+	m.tokens = r.tokens(m)
+	d := Demand{Tokens: m.tokens, Backlog: r.backlog(m)}
 	arrival, ok := r.arrival(m)
 	m.remember(r, arrival, ok)
 	if ok {
@@ -135,41 +141,76 @@ func (r *round) tokens(m *model) capacity.TokenShape {
 			}
 		}
 	}
-	shape := r.old.Tokens[m.key]
-	if weight > 0 {
-		shape = capacity.TokenShape{Input: capacity.Tokens(input / weight), Output: capacity.Tokens(output / weight)}
+	old := r.old.Tokens[m.key]
+	if weight == 0 {
+		if old.Shape.Known() {
+			r.next.Tokens[m.key] = old
+		}
+		return old.Shape
 	}
-	if shape.Known() {
-		r.next.Tokens[m.key] = shape
+	now := capacity.TokenShape{Input: capacity.Tokens(input / weight), Output: capacity.Tokens(output / weight)}
+	next := old.blend(r.snapshot.Time, now, weight)
+	r.next.Tokens[m.key] = next
+	return capacity.TokenShape{Input: max(now.Input, next.Shape.Input), Output: max(now.Output, next.Shape.Output)}
+}
+
+// blend takes the newest mean into the slow one, which forgets by halves.
+func (t TokenMean) blend(now time.Time, shape capacity.TokenShape, rate float64) TokenMean {
+	elapsed := now.Sub(t.Time).Seconds()
+	kept := t.Weight * math.Exp2(-max(0, elapsed)/tokenHalfLife.Seconds())
+	if t.Weight == 0 {
+		elapsed = 1
 	}
-	return shape
+	added := rate * max(1, elapsed)
+	mix := func(a, b capacity.Tokens) capacity.Tokens {
+		return capacity.Tokens((float64(a)*kept + float64(b)*added) / (kept + added))
+	}
+	return TokenMean{Time: now, Weight: kept + added, Shape: capacity.TokenShape{
+		Input: mix(t.Shape.Input, shape.Input), Output: mix(t.Shape.Output, shape.Output),
+	}}
 }
 
 // remember keeps the arrival rates of the trend's span.
 func (m *model) remember(r *round, arrival capacity.Rate, ok bool) {
 	var kept []Observation
 	for _, o := range r.old.Arrivals[m.key] {
-		if r.snapshot.Time.Sub(o.Time) < trendSpan {
+		if r.snapshot.Time.Sub(o.Time) <= trendSpan*r.policy.Window {
 			kept = append(kept, o)
 		}
 	}
 	if ok {
-		kept = append(kept, Observation{r.snapshot.Time, arrival})
+		kept = append(kept, Observation{r.snapshot.Time, arrival, m.tokens.Output})
 	}
 	if len(kept) > 0 {
 		r.next.Arrivals[m.key] = kept
 	}
 }
 
-// forecast carries a rising arrival rate on until a replica that is started now
-// serves and the next full round can answer, and over the lag of the rate itself.
+// forecast carries a rising arrival rate on until a replica that the next round
+// would start serves, and over the lag of the rate itself.
 func (r *round) forecast(m *model, arrival capacity.Rate) capacity.Rate {
-	slope := trend(r.next.Arrivals[m.key], r.policy.Window)
-	if slope <= 0 {
-		return arrival
-	}
-	ahead := m.lead() + r.policy.Interval + r.policy.Window/2
+	points := r.next.Arrivals[m.key]
+	slope := max(trend(points, r.policy.Window), trend(asWork(points), r.policy.Window))
+	ahead := m.lead() + min(r.policy.Interval, FastInterval) + r.policy.Window/2
 	return min(arrival+capacity.Rate(slope*ahead.Seconds()), trendGrowth*arrival)
+}
+
+// asWork says the observed rates in requests of the newest length. Requests that
+// become longer need as much more as requests that become more; without a length
+// there is no such trend.
+func asWork(points []Observation) []Observation {
+	newest := points[len(points)-1].Output
+	if newest <= 0 {
+		return nil
+	}
+	work := make([]Observation, 0, len(points))
+	for _, p := range points {
+		if p.Output > 0 || p.Rate == 0 {
+			p.Rate *= capacity.Rate(p.Output / newest)
+			work = append(work, p)
+		}
+	}
+	return work
 }
 
 // lead is how long a new replica takes to serve: the longest of the model's
@@ -185,29 +226,34 @@ func (m *model) lead() time.Duration {
 	return seen
 }
 
-// trend is the least-squares slope in requests per second per second, or 0 when
-// the rate does not rise any more, or by no more than could be noise: a rate counted
-// over a window of w seconds has, for Poisson arrivals, the standard error
-// sqrt(rate/w).
+// trend is the steepest slope in requests per second per second that ends in the
+// newest point and is no noise, or 0. A rise that begins suddenly would drown in the
+// flat past before it, so every past of at least three points is tried.
 func trend(points []Observation, window time.Duration) float64 {
-	n := float64(len(points))
-	if n < 3 || window <= 0 {
-		return 0
+	steepest := 0.0
+	for first := range max(0, len(points)-2) {
+		steepest = max(steepest, slope(points[first:], window))
 	}
-	origin := points[0].Time
+	return steepest
+}
+
+// slope is the least-squares slope of the points, or 0 when they do not rise any
+// more, or by no more than could be noise: a rate counted over a window of w seconds
+// has, for Poisson arrivals, the standard error sqrt(rate/w).
+func slope(points []Observation, window time.Duration) float64 {
+	n, origin, newest := float64(len(points)), points[0].Time, points[len(points)-1]
 	var sx, sy, sxx, sxy float64
 	for _, p := range points {
 		x, y := p.Time.Sub(origin).Seconds(), float64(p.Rate)
 		sx, sy, sxx, sxy = sx+x, sy+y, sxx+x*x, sxy+x*y
 	}
-	varX := sxx - sx*sx/n
-	if varX <= 0 {
+	varX, mean := sxx-sx*sx/n, sy/n
+	if varX <= 0 || window <= 0 || float64(newest.Rate) <= mean {
 		return 0
 	}
-	slope := (sxy - sx*sy/n) / varX
-	rise := slope * points[len(points)-1].Time.Sub(origin).Seconds()
-	over := float64(points[len(points)-1].Rate) > sy/n
-	if !over || rise < trendCertainty*math.Sqrt(sy/n/window.Seconds()) {
+	slope := (sxy - sx*mean) / varX
+	rise := slope * newest.Time.Sub(origin).Seconds()
+	if rise < max(trendLeast*mean, trendCertainty*math.Sqrt(mean/window.Seconds())) {
 		return 0
 	}
 	return slope

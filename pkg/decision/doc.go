@@ -19,7 +19,8 @@
 //	Curves           variant    learns them anew from the next samples; until then
 //	                            the profile, or one observation, is used
 //	Arrivals         model      sees no trend until it has three samples
-//	Tokens           model      does without until a request completes
+//	Tokens           model      does without until requests complete, then follows
+//	                            the newest mean alone
 //	Recommendations  variant    holds scale-down for one stabilisation window,
 //	                            because the window is not covered
 //	Replicas,        variant    rate policies see no earlier changes

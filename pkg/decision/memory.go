@@ -16,8 +16,8 @@ type Memory struct {
 	Curves map[Key]serving.Curve
 	// Arrivals are the latest arrival rates of each model, oldest first.
 	Arrivals map[ModelKey][]Observation
-	// Tokens is the last known token shape of each model.
-	Tokens map[ModelKey]capacity.TokenShape
+	// Tokens is the slow mean of each model's token shape.
+	Tokens map[ModelKey]TokenMean
 	// Recommendations are each variant's wanted replicas before stabilisation,
 	// oldest first.
 	Recommendations map[Key][]Recommendation
@@ -31,7 +31,7 @@ type Memory struct {
 func (m Memory) withMaps() Memory {
 	m.Curves = map[Key]serving.Curve{}
 	m.Arrivals = map[ModelKey][]Observation{}
-	m.Tokens = map[ModelKey]capacity.TokenShape{}
+	m.Tokens = map[ModelKey]TokenMean{}
 	m.Recommendations = map[Key][]Recommendation{}
 	m.Replicas = map[Key]int{}
 	m.Changes = map[Key][]Change{}
@@ -42,6 +42,16 @@ func (m Memory) withMaps() Memory {
 type Observation struct {
 	Time time.Time
 	Rate capacity.Rate
+	// Output is the mean number of output tokens that the requests were taken to
+	// have; 0 means unknown.
+	Output capacity.Tokens
+}
+
+// TokenMean is a mean token shape that forgets slowly.
+type TokenMean struct {
+	Time   time.Time
+	Shape  capacity.TokenShape
+	Weight float64
 }
 
 // Recommendation is a number of replicas that was wanted at a time.

@@ -16,6 +16,9 @@ const (
 	RoundEvent Round = "Event"
 )
 
+// FastInterval is the time between two fast rounds.
+const FastInterval = 10 * time.Second
+
 // Plan is the answer for one round. Status, conditions, events, log lines and
 // metrics are all rendered from it.
 type Plan struct {

@@ -15,7 +15,7 @@ type Policy struct {
 	// start-up was seen yet; once seen, it is three times what was seen, but not
 	// less than a minute.
 	StartupDeadline time.Duration
-	// Interval is the time between two full rounds, which a forecast must bridge.
+	// Interval is the time between two full rounds.
 	Interval time.Duration
 	// Window is the time over which rates and means are taken; they lag by half of
 	// it, and their scatter follows from it.

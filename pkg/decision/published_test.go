@@ -134,7 +134,7 @@ func TestTrendIgnoresNoise(t *testing.T) {
 	points := func(rates ...float64) []Observation {
 		var list []Observation
 		for i, r := range rates {
-			list = append(list, Observation{epoch.Add(time.Duration(i) * 10 * time.Second), capacity.Rate(r)})
+			list = append(list, Observation{Time: epoch.Add(time.Duration(i) * 10 * time.Second), Rate: capacity.Rate(r)})
 		}
 		return list
 	}

@@ -18,21 +18,26 @@ const (
 )
 
 // lowerHeadroom is how much more than the demand the supply must still be after a
-// scale-down, so that the next noise does not raise it again.
-const lowerHeadroom = 1.1
+// scale-down, so that the next burst does not raise it again. It is the distance of
+// the published token-based analyzer's thresholds: up at 0.85 of the supply, down at
+// 0.70.
+const lowerHeadroom = 0.85 / 0.70
 
 // requirement decides whether to act. The published thresholds decide on more;
 // less is asked for whenever nothing triggers, and proven safe by the allocation.
 func requirement(r *round, m *model) {
-	m.load = m.pressure(r)
-	pressure := m.load
-	m.plan.Triggered = pressure.triggered
+	pressure := m.pressure(r)
 	var total capacity.Rate
 	waiting := false
 	for _, v := range m.variants {
 		total += v.serves * capacity.Rate(v.supply)
 		waiting = waiting || v.supply > v.in.Ready
 	}
+	if short := m.required - total*m.caution; !pressure.triggered && pressure.saturated > 0 && short > 0 {
+		pressure.triggered = true
+		pressure.detail = fmt.Sprintf("%s, and what serves or starts falls %.2f requests/s short", plural(pressure.saturated, "replica is saturated", "replicas are saturated"), short)
+	}
+	m.load, m.plan.Triggered = pressure, pressure.triggered
 	reason, detail := ReasonSteady, pressure.detail
 	switch {
 	case m.evidence == evidenceMissing:
@@ -51,7 +56,7 @@ func requirement(r *round, m *model) {
 
 // more sets how much is missing once a trigger fired.
 func (m *model) more(total capacity.Rate, starting bool, detail string) (Reason, string) {
-	m.missing = m.required - total
+	m.missing = m.required - total*m.caution
 	if m.missing <= 0 && starting {
 		return ReasonStartingSuffices, detail + "; the replicas that start will carry it"
 	}
@@ -76,6 +81,8 @@ type pressure struct {
 	detail    string
 	// full and queue are the mean load of the replicas that are not saturated.
 	full, queue float64
+	// saturated is the number of replicas at or above a threshold.
+	saturated int
 	// eased is the number of replicas that are known not to be saturated.
 	eased int
 	// blind is the rate that the replicas serve of which the load is not known.
@@ -89,7 +96,7 @@ type pressure struct {
 func (m *model) pressure(r *round) pressure {
 	t := m.saturation
 	var p pressure
-	seenFull, seenQueue, saturated := 0, 0, 0
+	seenFull, seenQueue := 0, 0
 	for _, v := range m.variants {
 		if !v.exists() {
 			continue
@@ -100,7 +107,7 @@ func (m *model) pressure(r *round) pressure {
 			waiting := v.in.Replicas[i].Waiting
 			knowsQueue := r.usable(waiting)
 			if knowsFull && full >= t.KVCacheThreshold || knowsQueue && waiting.Value >= t.QueueLengthThreshold {
-				saturated++
+				p.saturated++
 				continue
 			}
 			if knowsFull {
@@ -125,7 +132,7 @@ func (m *model) pressure(r *round) pressure {
 		p.queue /= float64(seenQueue)
 	}
 	switch {
-	case saturated > 0 && seenFull == 0 && seenQueue == 0:
+	case p.saturated > 0 && seenFull == 0 && seenQueue == 0:
 		p.triggered, p.detail = true, "every serving replica is saturated"
 	case seenFull > 0 && t.KVCacheThreshold-p.full < t.KVSpareTrigger:
 		p.triggered, p.detail = true, fmt.Sprintf("replicas are %.0f %% full, above %.0f %%", 100*p.full, 100*(t.KVCacheThreshold-t.KVSpareTrigger))

@@ -112,9 +112,14 @@ type Replica struct {
 	Running Sample
 	// Served is the rate of completed requests per second.
 	Served Sample
+	// InService is the mean time in seconds that the requests which completed had
+	// been in service, without their waiting. Without it the time follows from
+	// Running and Served, which errs while the load changes.
+	InService Sample
 	// InFlightGrowth is the rate in requests per second at which running plus
 	// waiting grows; negative while it shrinks.
 	InFlightGrowth Sample
-	// Input and Output are the mean prompt and generated tokens per request.
+	// Input and Output are the mean prompt and generated tokens of the requests that
+	// completed.
 	Input, Output Sample
 }

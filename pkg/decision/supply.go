@@ -17,6 +17,8 @@ const (
 	// placementPatience is how long a replica may hold no node before the cluster is
 	// taken to have no room for it, where clusters do not grow.
 	placementPatience = 30 * time.Second
+	// leastCaution bounds by how much a growing load may be sized for too much.
+	leastCaution = 0.5
 	// leastKVUse is the least use of the KV cache from which a replica's size in
 	// requests can be told.
 	leastKVUse = 0.02
@@ -24,12 +26,13 @@ const (
 
 // supply finds what each variant's replicas serve, and how many do or will.
 func supply(r *round, m *model) {
-	shape := r.next.Tokens[m.key]
+	shape := m.tokens
 	for _, v := range m.variants {
 		r.learn(v, shape)
 		v.serves = r.serves(m, v, shape)
 		r.countSupply(v)
 	}
+	m.caution = r.caution(m, shape)
 	borrow(m)
 	m.each(func(v *variant) {
 		v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f requests/s at the load that the triggers allow; %d serve or will", v.serves, v.supply)
@@ -45,12 +48,26 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) {
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		if r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh {
-			curve = curve.Observe(r.snapshot.Time, p.Running.Value, capacity.Rate(p.Served.Value), shape)
+			served := capacity.Rate(p.Served.Value)
+			if r.age(p.InService) == ageFresh && p.InService.Value > 0 && served > 0 {
+				served = capacity.Rate(p.Running.Value / p.InService.Value)
+			}
+			curve = curve.Observe(r.snapshot.Time, p.Running.Value, served, r.shapeOf(p, shape))
 		}
 	}
 	if curve.Known() {
 		r.next.Curves[v.key] = curve
 	}
+}
+
+// shapeOf is the shape of the requests that the replica completed, which is what
+// its time in service belongs to; the model's where it is not known.
+func (r *round) shapeOf(p *Replica, model capacity.TokenShape) capacity.TokenShape {
+	own := capacity.TokenShape{Input: capacity.Tokens(p.Input.Value), Output: capacity.Tokens(p.Output.Value)}
+	if r.age(p.Input) == ageFresh && r.age(p.Output) == ageFresh && own.Known() {
+		return own
+	}
+	return model
 }
 
 // fromProfile begins a curve with what the given profile predicts.
@@ -127,6 +144,31 @@ func (v *variant) batchLimit() int {
 		return v.in.BatchLimit
 	}
 	return v.in.Profile.BatchLimit
+}
+
+// caution is, while the load grows, what the replicas complete over what their
+// curves predict, at most 1: what has just begun is not done yet, and the requests
+// that completed are the short ones, so that curves promise too much. Sizing with it
+// errs towards too much. While the load does not grow it is 1.
+func (r *round) caution(m *model, shape capacity.TokenShape) capacity.Rate {
+	if m.plan.Demand == nil || m.plan.Demand.Forecast <= m.plan.Demand.Arrival {
+		return 1
+	}
+	var served, predicted capacity.Rate
+	for _, v := range m.variants {
+		curve := r.next.Curves[v.key]
+		for i := range v.in.Replicas {
+			p := &v.in.Replicas[i]
+			if r.usable(p.Running) && r.usable(p.Served) && curve.Known() {
+				served += capacity.Rate(p.Served.Value)
+				predicted += curve.Rate(p.Running.Value, r.shapeOf(p, shape), v.in.Profile)
+			}
+		}
+	}
+	if predicted <= 0 {
+		return 1
+	}
+	return min(1, max(served/predicted, leastCaution))
 }
 
 // borrow gives a variant of which nothing is known the rate per cost of the best
