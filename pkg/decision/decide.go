@@ -226,7 +226,7 @@ func (r *round) reserveUnplaced() {
 func unplaced(v *Variant) int {
 	placed := v.Ready
 	for _, s := range v.Starting {
-		if !s.Unschedulable {
+		if s.Placed {
 			placed++
 		}
 	}

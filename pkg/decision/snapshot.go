@@ -96,7 +96,9 @@ type Starting struct {
 	Name string
 	// Created is when the replica was created.
 	Created time.Time
-	// Unschedulable is set while no node holds it.
+	// Placed is set once a node holds it.
+	Placed bool
+	// Unschedulable is set while the scheduler says that no node can hold it.
 	Unschedulable bool
 }
 
