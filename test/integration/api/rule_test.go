@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -362,7 +361,7 @@ func TestRules(t *testing.T) {
 			require.ErrorContains(t, err, rule.message)
 
 			_, err = create(t, variant(t, rule.accepted))
-			require.NoError(t, err, fmt.Sprintf("the neighbour of %q", name))
+			require.NoError(t, err, "the neighbour of %q", name)
 		})
 	}
 }

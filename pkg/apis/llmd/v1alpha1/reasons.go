@@ -42,6 +42,8 @@ const (
 )
 
 // Reason is one reason and what it means.
+//
+// +kubebuilder:object:generate=false
 type Reason struct {
 	// Condition is the type of the condition that the reason belongs to; empty for
 	// the reasons of status.decision alone.
