@@ -25,12 +25,6 @@ type Options struct {
 	CAFile, CertFile, KeyFile, ServerName string
 	// InsecureSkipVerify turns the check of the server's certificate off.
 	InsecureSkipVerify bool
-	// Window is the time over which rates and means are taken. It must hold at
-	// least two scrapes.
-	Window time.Duration
-	// Lookback is how far back the last value of a gauge is looked for when the
-	// window holds none. Such a sample is as old as its time says.
-	Lookback time.Duration
 	// Timeout bounds each query.
 	Timeout time.Duration
 }
@@ -40,7 +34,6 @@ type Client struct {
 	api     v1.API
 	address string
 	timeout time.Duration
-	queries []query
 }
 
 // New returns a client. It does not contact the server; it fails on an address that
@@ -50,9 +43,8 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Window <= 0 || o.Lookback <= 0 || o.Timeout <= 0 {
-		return nil, fmt.Errorf("prometheus %s: window %s, lookback %s and timeout %s must be positive",
-			address.Redacted(), o.Window, o.Lookback, o.Timeout)
+	if o.Timeout <= 0 {
+		return nil, fmt.Errorf("prometheus %s: the timeout is %s and must be positive", address.Redacted(), o.Timeout)
 	}
 	transport, err := config.NewRoundTripperFromConfig(o.http(), "prometheus")
 	if err != nil {
@@ -66,7 +58,6 @@ func New(o Options) (*Client, error) {
 		api:     v1.NewAPI(client),
 		address: address.Redacted(),
 		timeout: o.Timeout,
-		queries: queries(o.Window, o.Lookback),
 	}, nil
 }
 

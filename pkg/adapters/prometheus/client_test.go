@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus/prometheustest"
+	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
 
 func options(address string) Options {
-	return Options{Address: address, Window: time.Minute, Lookback: 5 * time.Minute, Timeout: 10 * time.Second}
+	return Options{Address: address, Timeout: 10 * time.Second}
 }
 
 func TestAddressesThatAreRefused(t *testing.T) {
@@ -55,7 +55,7 @@ func TestTheCertificateIsChecked(t *testing.T) {
 
 	client, err := New(options(server.URL))
 	require.NoError(t, err)
-	_, _, err = client.Read(context.Background(), start)
+	_, _, err = client.Read(t.Context(), start, window, lookback)
 	require.ErrorContains(t, err, "certificate")
 	assert.ErrorContains(t, err, server.URL, "the address is named")
 	assert.ErrorContains(t, err, kvUse, "the query is named")
@@ -66,7 +66,7 @@ func TestTheCertificateIsChecked(t *testing.T) {
 	require.NoError(t, os.WriteFile(o.CAFile, certificate, 0o600))
 	client, err = New(o)
 	require.NoError(t, err)
-	_, _, err = client.Read(context.Background(), start)
+	_, _, err = client.Read(t.Context(), start, window, lookback)
 	require.NoError(t, err)
 }
 
@@ -90,7 +90,7 @@ func TestARotatedTokenIsUsedAtOnce(t *testing.T) {
 	for _, token := range []string{"first-secret", "second-secret"} {
 		require.NoError(t, os.WriteFile(o.TokenFile, []byte(token+"\n"), 0o600))
 		seen = nil
-		_, _, err = client.Read(context.Background(), start)
+		_, _, err = client.Read(t.Context(), start, window, lookback)
 		require.Error(t, err)
 		assert.NotContains(t, err.Error(), token)
 		assert.Contains(t, err.Error(), server.URL)
@@ -112,7 +112,7 @@ func TestOneFailingQueryLeavesTheRest(t *testing.T) {
 		}
 		p.Handler.ServeHTTP(w, r)
 	}))
-	replicas, _, err := client.Read(context.Background(), start.Add(time.Minute))
+	replicas, _, err := client.Read(t.Context(), start.Add(time.Minute), window, lookback)
 	require.ErrorContains(t, err, served)
 	assert.NotContains(t, err.Error(), "waiting")
 	require.Contains(t, replicas, pod("a"))
@@ -135,7 +135,7 @@ func TestASlowServerIsGivenUp(t *testing.T) {
 	o.Timeout = 50 * time.Millisecond
 	client, err := New(o)
 	require.NoError(t, err)
-	replicas, models, err := client.Read(context.Background(), start)
+	replicas, models, err := client.Read(t.Context(), start, window, lookback)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Empty(t, replicas)
 	assert.Empty(t, models)

@@ -12,6 +12,7 @@ const (
 	running          = "running requests"
 	served           = "completed requests"
 	growth           = "growth of requests in flight"
+	inService        = "time in service"
 	inputTokens      = "input tokens"
 	outputTokens     = "output tokens"
 	scraped          = "time of the last scrape"
@@ -46,6 +47,7 @@ func queries(window, lookback time.Duration) []query {
 		{served, q.sum(perPod, q.rate("vllm:request_success_total"))},
 		// A derivative is linear, so the two gauges need no common subquery.
 		{growth, q.sum(perPod, q.slope(metricRunning)) + " + " + q.sum(perPod, q.slope(metricWaiting))},
+		{inService, q.ratio("vllm:request_inference_time_seconds")},
 		{inputTokens, q.ratio("vllm:request_prompt_tokens")},
 		{outputTokens, q.ratio("vllm:request_generation_tokens")},
 		{scraped, q.scraped()},

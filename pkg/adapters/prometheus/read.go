@@ -18,27 +18,31 @@ import (
 // count by model. Of a model only its name, Arrival and Queue are set; its
 // namespace is empty when the gateway's series carry none.
 //
+// Rates and means are taken over the window, which must hold at least two scrapes.
+// Where it holds none, the last value of a gauge is looked for as far back as the
+// lookback; such a sample is as old as its time says.
+//
 // A query that fails leaves its samples absent; the error then names the query and
 // the server, and the rest of the reading is good.
-func (c *Client) Read(ctx context.Context, at time.Time) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
-	answers, err := c.ask(ctx, at)
+func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
+	answers, err := c.ask(ctx, at, queries(window, lookback))
 	return pods(answers), models(answers), err
 }
 
 // ask runs all queries side by side.
-func (c *Client) ask(ctx context.Context, at time.Time) (map[string]model.Vector, error) {
-	vectors := make([]model.Vector, len(c.queries))
-	failures := make([]error, len(c.queries))
+func (c *Client) ask(ctx context.Context, at time.Time, queries []query) (map[string]model.Vector, error) {
+	vectors := make([]model.Vector, len(queries))
+	failures := make([]error, len(queries))
 	var group errgroup.Group
-	for i, q := range c.queries {
+	for i, q := range queries {
 		group.Go(func() error {
 			vectors[i], failures[i] = c.instant(ctx, q, at)
 			return nil
 		})
 	}
 	_ = group.Wait()
-	answers := make(map[string]model.Vector, len(c.queries))
-	for i, q := range c.queries {
+	answers := make(map[string]model.Vector, len(queries))
+	for i, q := range queries {
 		answers[q.about] = vectors[i]
 	}
 	return answers, errors.Join(failures...)
@@ -67,6 +71,7 @@ func pods(answers map[string]model.Vector) map[types.NamespacedName]decision.Rep
 		running:      func(r *decision.Replica) *decision.Sample { return &r.Running },
 		served:       func(r *decision.Replica) *decision.Sample { return &r.Served },
 		growth:       func(r *decision.Replica) *decision.Sample { return &r.InFlightGrowth },
+		inService:    func(r *decision.Replica) *decision.Sample { return &r.InService },
 		inputTokens:  func(r *decision.Replica) *decision.Sample { return &r.Input },
 		outputTokens: func(r *decision.Replica) *decision.Sample { return &r.Output },
 	} {

@@ -2,7 +2,6 @@ package prometheus
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -15,18 +14,22 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus/prometheustest"
+	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-const scrapeInterval = 15 * time.Second
+const (
+	scrapeInterval = 15 * time.Second
+	window         = time.Minute
+	lookback       = 5 * time.Minute
+)
 
 func serve(t *testing.T, handler http.Handler) *Client {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	client, err := New(Options{Address: server.URL, AllowHTTP: true, Window: time.Minute, Lookback: 5 * time.Minute, Timeout: 10 * time.Second})
+	client, err := New(Options{Address: server.URL, AllowHTTP: true, Timeout: 10 * time.Second})
 	require.NoError(t, err)
 	return client
 }
@@ -47,7 +50,7 @@ func engine(pod, engine string) string {
 }
 
 func read(t *testing.T, client *Client, at time.Time) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model) {
-	replicas, models, err := client.Read(context.Background(), at)
+	replicas, models, err := client.Read(t.Context(), at, window, lookback)
 	require.NoError(t, err)
 	return replicas, models
 }
@@ -410,5 +413,5 @@ func TestTheNumberOfQueriesDoesNotGrow(t *testing.T) {
 	}))
 	replicas, _ := read(t, client, start)
 	assert.Len(t, replicas, 200)
-	assert.Equal(t, int64(12), count.Load())
+	assert.Equal(t, int64(13), count.Load())
 }

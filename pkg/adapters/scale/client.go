@@ -6,7 +6,7 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -18,12 +18,12 @@ import (
 // Client reads and writes scale subresources. It is safe for concurrent use.
 type Client struct {
 	scales scale.ScalesGetter
-	mapper meta.RESTMapper
+	mapper apimeta.RESTMapper
 }
 
 // New returns a client that finds resources through the mapper, which is expected to
 // look again for kinds that it does not know yet.
-func New(cfg *rest.Config, mapper meta.RESTMapper) (*Client, error) {
+func New(cfg *rest.Config, mapper apimeta.RESTMapper) (*Client, error) {
 	served, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the discovery of scale subresources: %w", err)
@@ -100,12 +100,12 @@ func (c *Client) resource(t target) (schema.GroupResource, error) {
 	}
 	mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: gv.Group, Kind: t.ref.Kind}, gv.Version)
 	switch {
-	case meta.IsNoMatchError(err):
-		return schema.GroupResource{}, &NotFoundError{target: t, why: fmt.Sprintf("the API server serves no kind %s in %s", t.ref.Kind, t.ref.APIVersion), err: err}
+	case apimeta.IsNoMatchError(err):
+		return schema.GroupResource{}, &NotScalableError{target: t, why: fmt.Sprintf("the API server serves no kind %s in %s", t.ref.Kind, t.ref.APIVersion)}
 	case err != nil:
 		return schema.GroupResource{}, fmt.Errorf("%s: finding its resource: %w", t, err)
-	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
-		return schema.GroupResource{}, fmt.Errorf("%s: its kind is not namespaced", t)
+	case mapping.Scope.Name() != apimeta.RESTScopeNameNamespace:
+		return schema.GroupResource{}, &NotScalableError{target: t, why: "its kind is not namespaced"}
 	}
 	return mapping.Resource.GroupResource(), nil
 }

@@ -3,8 +3,8 @@
 //
 // It decides nothing: it writes the number that it is given, under the resource
 // version on which that number rests, and never over a change of somebody else.
-// What fails is told apart by type: NotFoundError, ForbiddenError (which names the
-// missing rule) and ConflictError.
+// What fails is told apart by type: NotFoundError, NotScalableError, ForbiddenError
+// (which names the missing rule) and ConflictError.
 //
 // Read Client first.
 package scale

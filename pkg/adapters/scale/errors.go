@@ -21,23 +21,29 @@ func (t target) String() string {
 	return fmt.Sprintf("%s %s/%s", t.ref.Kind, t.namespace, t.ref.Name)
 }
 
-// NotFoundError says that there is no such object, or no such kind. For
+// NotFoundError says that there is no such object. For
 // k8s.io/apimachinery/pkg/api/errors it is a NotFound.
 type NotFoundError struct {
 	target target
-	why    string
 	err    error
 }
 
-func (e *NotFoundError) Error() string { return fmt.Sprintf("%s: %s", e.target, e.why) }
+func (e *NotFoundError) Error() string { return fmt.Sprintf("%s: it does not exist", e.target) }
 
-// Unwrap gives the error that it rests on.
+// Unwrap gives the API server's error.
 func (e *NotFoundError) Unwrap() error { return e.err }
 
-// Status makes it a NotFound for the helpers of apimachinery.
-func (e *NotFoundError) Status() metav1.Status {
-	return metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Message: e.Error()}
+// NotScalableError says that the kind of the target cannot be scaled: the API server
+// does not serve it, or not with a scale subresource.
+type NotScalableError struct {
+	target target
+	why    string
 }
+
+func (e *NotScalableError) Error() string { return fmt.Sprintf("%s: %s", e.target, e.why) }
+
+// NotScalable tells it from other errors without its type.
+func (e *NotScalableError) NotScalable() bool { return true }
 
 // ForbiddenError says that a permission is missing, and which.
 type ForbiddenError struct {
@@ -92,9 +98,9 @@ func (t target) explain(err error, resource schema.GroupResource, verb string) e
 			Verbs:     []string{verb},
 		}}
 	case apierrors.IsNotFound(err) && pathMissing(err):
-		return fmt.Errorf("%s: its kind has no scale subresource; choose a target that has one", t)
+		return &NotScalableError{target: t, why: "its kind has no scale subresource; choose a target that has one"}
 	case apierrors.IsNotFound(err):
-		return &NotFoundError{target: t, why: "it does not exist", err: err}
+		return &NotFoundError{target: t, err: err}
 	}
 	return fmt.Errorf("%s: %s of its scale: %w", t, verb, err)
 }

@@ -1,0 +1,93 @@
+package controller
+
+import (
+	"fmt"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// annotate puts what the loop found out, and the decision cannot know in words, into
+// the plan, so that every view shows the same: which object is in the way, which
+// rule is missing, which field is wrong, why there are no metrics.
+func annotate(plan *decision.Plan, seen *observation) {
+	each(plan, func(p *decision.VariantPlan) {
+		v := seen.variants[p.Key]
+		if p.Accelerator == "" {
+			p.Accelerator = v.accelerator
+		}
+		if v.target.state != decision.TargetFound {
+			replace(p, reasonOf[v.target.state], v.target.fact)
+		}
+		for _, note := range v.notes {
+			replace(p, note.Reason, note)
+		}
+		if seen.metricsErr != nil && v.target.state == decision.TargetFound && !has(p, decision.ReasonMetricsFound) {
+			p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: brief(seen.metricsErr)})
+		}
+		if p.Reason == "" {
+			p.Reason, p.Message = decision.ReasonSteady, "the plan is only shown: spec.actuation is Off"
+		}
+	})
+}
+
+// reasonOf is the decision's own reason for a state of the target.
+var reasonOf = map[decision.TargetState]decision.Reason{
+	decision.TargetMissing:   decision.ReasonTargetMissing,
+	decision.TargetForbidden: decision.ReasonTargetForbidden,
+	decision.TargetConflict:  decision.ReasonConflict,
+}
+
+// replace puts a more telling fact in the place of the decision's own, and into the
+// message if that is what the message says.
+func replace(p *decision.VariantPlan, general decision.Reason, telling decision.Fact) {
+	kept := p.Facts[:0:0]
+	for _, fact := range p.Facts {
+		if fact.Reason != general {
+			kept = append(kept, fact)
+		}
+	}
+	p.Facts = append(kept, telling)
+	if p.Reason == general || p.Reason == "" {
+		p.Message = telling.Detail
+		if p.Reason == "" {
+			p.Reason = telling.Reason
+		}
+	}
+}
+
+// each calls f for every variant of the plan.
+func each(plan *decision.Plan, f func(*decision.VariantPlan)) {
+	for i := range plan.Models {
+		for j := range plan.Models[i].Variants {
+			f(&plan.Models[i].Variants[j])
+		}
+	}
+}
+
+// fact is the first fact with one of the reasons.
+func fact(p *decision.VariantPlan, reasons ...decision.Reason) (decision.Fact, bool) {
+	for _, f := range p.Facts {
+		for _, reason := range reasons {
+			if f.Reason == reason {
+				return f, true
+			}
+		}
+	}
+	return decision.Fact{}, false
+}
+
+func has(p *decision.VariantPlan, reasons ...decision.Reason) bool {
+	_, ok := fact(p, reasons...)
+	return ok
+}
+
+// brief is the first of several errors and the number of the others.
+func brief(err error) string {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only a join at the top has several
+	if !ok || len(joined.Unwrap()) < 2 {
+		return err.Error()
+	}
+	all := joined.Unwrap()
+	return fmt.Sprintf("%v (and %d more)", all[0], len(all)-1)
+}

@@ -1,0 +1,173 @@
+package controller
+
+import (
+	"slices"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// finding is one condition as the plan shows it; a finding without a status means
+// that nothing is known about it, and the condition is not there.
+type finding struct {
+	status metav1.ConditionStatus
+	reason string
+	detail string
+}
+
+func yes[R ~string](reason R, detail string) finding {
+	return finding{metav1.ConditionTrue, string(reason), detail}
+}
+
+func no[R ~string](reason R, detail string) finding {
+	return finding{metav1.ConditionFalse, string(reason), detail}
+}
+
+// renderConditions are the conditions that show the plan. Their times of transition
+// come from those that stand.
+func renderConditions(old []metav1.Condition, p *decision.VariantPlan, generation int64) []metav1.Condition {
+	conditions := slices.Clone(old)
+	for _, c := range []struct {
+		kind    string
+		finding finding
+	}{
+		{v1alpha1.ConditionReady, ready(p)},
+		{v1alpha1.ConditionTargetResolved, targetResolved(p)},
+		{v1alpha1.ConditionMetricsAvailable, metricsAvailable(p)},
+		{v1alpha1.ConditionOptimizationReady, optimizationReady(p)},
+		{v1alpha1.ConditionCapacityKnown, capacityKnown(p)},
+		{v1alpha1.ConditionScalingLimited, scalingLimited(old, p)},
+		{v1alpha1.ConditionConflict, conflict(p)},
+	} {
+		if c.finding.status == "" {
+			apimeta.RemoveStatusCondition(&conditions, c.kind)
+			continue
+		}
+		apimeta.SetStatusCondition(&conditions, metav1.Condition{
+			Type:               c.kind,
+			Status:             c.finding.status,
+			Reason:             c.finding.reason,
+			Message:            c.finding.detail,
+			ObservedGeneration: generation,
+		})
+	}
+	return conditions
+}
+
+// tookPart reports whether the decision looked at the variant.
+func tookPart(p *decision.VariantPlan) bool { return len(p.Steps) > 0 }
+
+// ready is the worst of what keeps the variant from being autoscaled.
+func ready(p *decision.VariantPlan) finding {
+	for _, bad := range []struct {
+		fact   decision.Reason
+		reason string
+	}{
+		{v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonInvalidConfiguration},
+		{v1alpha1.ReasonTargetNotScalable, v1alpha1.ReasonTargetNotScalable},
+		{decision.ReasonTargetMissing, v1alpha1.ReasonDeploymentNotFound},
+		{decision.ReasonTargetForbidden, string(decision.ReasonTargetForbidden)},
+		{v1alpha1.ReasonAutoscalerOnTarget, string(decision.ReasonConflict)},
+		{v1alpha1.ReasonTargetShared, string(decision.ReasonConflict)},
+		{decision.ReasonShapeUnknown, string(decision.ReasonShapeUnknown)},
+		{v1alpha1.ReasonPrometheusError, v1alpha1.ReasonMetricsUnavailable},
+		{decision.ReasonMetricsMissing, v1alpha1.ReasonMetricsUnavailable},
+		{decision.ReasonMetricsStale, v1alpha1.ReasonMetricsUnavailable},
+	} {
+		if f, ok := fact(p, bad.fact); ok {
+			return no(bad.reason, f.Detail)
+		}
+	}
+	return yes(v1alpha1.ReasonReady, p.Message)
+}
+
+func targetResolved(p *decision.VariantPlan) finding {
+	if f, ok := fact(p, decision.ReasonTargetMissing); ok {
+		return no(v1alpha1.ReasonTargetNotFound, f.Detail)
+	}
+	if f, ok := fact(p, v1alpha1.ReasonTargetNotScalable, decision.ReasonTargetForbidden); ok {
+		return no(f.Reason, f.Detail)
+	}
+	return yes(v1alpha1.ReasonTargetFound, "the scale target exists and may be scaled")
+}
+
+func metricsAvailable(p *decision.VariantPlan) finding {
+	if f, ok := fact(p, v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale, decision.ReasonMetricsPartial); ok {
+		return no(f.Reason, f.Detail)
+	}
+	if f, ok := fact(p, decision.ReasonMetricsFound); ok {
+		return yes(f.Reason, f.Detail)
+	}
+	switch {
+	case !tookPart(p):
+		return finding{}
+	case p.Reason == decision.ReasonWake:
+		return yes(v1alpha1.ReasonScaleFromZero, p.Message)
+	}
+	return yes(decision.ReasonMetricsFound, "no replica serves yet, so there is nothing to measure")
+}
+
+func optimizationReady(p *decision.VariantPlan) finding {
+	if f, ok := fact(p, v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonOptimizationFailed); ok {
+		return no(f.Reason, f.Detail)
+	}
+	if !tookPart(p) {
+		return no(v1alpha1.ReasonSkippedProcessing, p.Message)
+	}
+	if f, ok := fact(p, v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale); ok {
+		return no(v1alpha1.ReasonMetricsUnavailable, f.Detail)
+	}
+	if p.Reason == decision.ReasonWake {
+		return yes(v1alpha1.ReasonScaleFromZeroMode, p.Message)
+	}
+	return yes(v1alpha1.ReasonSaturationOnlyMode, "decided by saturation and observed rates")
+}
+
+func capacityKnown(p *decision.VariantPlan) finding {
+	if f, ok := fact(p, decision.ReasonShapeUnknown); ok {
+		return no(f.Reason, f.Detail)
+	}
+	switch {
+	case p.Slots != nil && p.Slots.Bound != "":
+		return yes(v1alpha1.ReasonCapacityUpperBound, "not modelled: "+p.Slots.Bound)
+	case p.Slots != nil:
+		return yes(v1alpha1.ReasonCapacityExact, "the nodes and all that their pods hold are known")
+	case tookPart(p):
+		return no(decision.ReasonCapacityUnknown, "nodes, or the pods of all namespaces, may not be read")
+	}
+	return finding{}
+}
+
+// limits are the reasons by which something else than the load settled the replicas.
+var limits = []decision.Reason{
+	decision.ReasonMinReplicas, decision.ReasonMaxReplicas, decision.ReasonStabilized, decision.ReasonRateLimited, decision.ReasonWithinTolerance,
+}
+
+func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
+	if !tookPart(p) {
+		return finding{}
+	}
+	if f, ok := fact(p, decision.ReasonNoSlots, decision.ReasonStartupOverdue); ok {
+		return yes(f.Reason, f.Detail)
+	}
+	if slices.Contains(limits, p.Reason) {
+		return yes(p.Reason, p.Message)
+	}
+	if last := apimeta.FindStatusCondition(old, v1alpha1.ConditionScalingLimited); last != nil && p.Reason == decision.ReasonRoundMayNotLower {
+		return finding{last.Status, last.Reason, last.Message}
+	}
+	return no(v1alpha1.ReasonNotLimited, "the replicas are what the load needs")
+}
+
+func conflict(p *decision.VariantPlan) finding {
+	if f, ok := fact(p, v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared); ok {
+		return yes(f.Reason, f.Detail)
+	}
+	if has(p, decision.ReasonTargetMissing, v1alpha1.ReasonTargetNotScalable, decision.ReasonTargetForbidden) {
+		return finding{}
+	}
+	return no(v1alpha1.ReasonNoConflict, "nothing else decides the replicas of the target")
+}

@@ -1,0 +1,79 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// findConflict looks for others who decide the replicas of a target that exists:
+// another object of ours, whatever its mode, and a HorizontalPodAutoscaler or a
+// ScaledObject unless it is meant to act on our metric.
+func (f *targetFinder) findConflict(ctx context.Context, v *variant) error {
+	here := []client.ListOption{client.InNamespace(v.key.Namespace), client.MatchingFields{indexTarget: v.target.key}, client.UnsafeDisableDeepCopy}
+	var variants v1alpha1.VariantAutoscalingList
+	if err := f.reader.List(ctx, &variants, here...); err != nil {
+		return fmt.Errorf("listing the VariantAutoscaling objects on %s: %w", &v.target, err)
+	}
+	var others []string
+	for i := range variants.Items {
+		if name := variants.Items[i].Name; name != v.key.Name {
+			others = append(others, name)
+			// The pods of a shared target serve once: the first object counts them.
+			v.target.lent = v.target.lent || name < v.key.Name
+		}
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		v.target.refuse(decision.TargetConflict, v1alpha1.ReasonTargetShared,
+			"VariantAutoscaling %s also scales %s: delete all but one", strings.Join(others, ", "), &v.target)
+		return nil
+	}
+	if v.object.Spec.Actuation != "" && v.object.Spec.Actuation != v1alpha1.ActuationScale {
+		return nil
+	}
+	autoscaler, err := f.autoscaler(ctx, here)
+	if err != nil {
+		return fmt.Errorf("listing the autoscalers on %s: %w", &v.target, err)
+	}
+	if autoscaler != "" {
+		v.target.refuse(decision.TargetConflict, v1alpha1.ReasonAutoscalerOnTarget,
+			"%s also scales %s: delete it, or set spec.actuation to Metric and let it act on the metric wva_desired_replicas", autoscaler, &v.target)
+	}
+	return nil
+}
+
+// autoscaler names the autoscalers on a target. KEDA's own HorizontalPodAutoscaler is
+// named after its ScaledObject, which is what a user knows.
+func (f *targetFinder) autoscaler(ctx context.Context, here []client.ListOption) (string, error) {
+	var names []string
+	if f.access.ScaledObjects {
+		objects := &unstructured.UnstructuredList{}
+		objects.SetGroupVersionKind(kindScaledObject.GroupVersion().WithKind(kindScaledObject.Kind + "List"))
+		if err := f.reader.List(ctx, objects, here...); err != nil {
+			return "", err
+		}
+		for i := range objects.Items {
+			names = append(names, "ScaledObject "+objects.Items[i].GetName())
+		}
+	}
+	var autoscalers autoscalingv2.HorizontalPodAutoscalerList
+	if err := f.reader.List(ctx, &autoscalers, here...); err != nil {
+		return "", err
+	}
+	for i := range autoscalers.Items {
+		if name := autoscalers.Items[i].Name; len(names) == 0 || !strings.HasPrefix(name, "keda-hpa-") {
+			names = append(names, "HorizontalPodAutoscaler "+name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", "), nil
+}

@@ -1,0 +1,148 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// component is the name under which events are recorded.
+const component = "workload-variant-autoscaler"
+
+// Options are what the controller is made of.
+type Options struct {
+	Metrics Metrics
+	Scaler  Scaler
+	Clock   Clock
+	Access  Access
+	// Config is the configuration at the start, and Sources are where it came from,
+	// so that the ConfigMap can be followed.
+	Config  config.Config
+	Sources config.Sources
+	// Registerer is where the metrics of the controller are served from.
+	Registerer prometheus.Registerer
+}
+
+// Controller is the loop and what feeds it, as parts of a manager.
+type Controller struct {
+	follower *follower
+}
+
+// New adds the controller to a manager that was not started yet, whose cache has
+// CacheOptions. The context is that of the manager.
+func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) {
+	if err := addIndexes(ctx, mgr.GetFieldIndexer(), o.Access); err != nil {
+		return nil, err
+	}
+	trigger := newTrigger()
+	w := &watcher{ctx: ctx, cache: mgr.GetCache(), trigger: trigger, access: o.Access}
+	if err := w.watch(); err != nil {
+		return nil, err
+	}
+	f := newFollower(mgr, o, trigger)
+	if err := f.watch(mgr); err != nil {
+		return nil, err
+	}
+	loop, err := newLoop(mgr, o, f, trigger)
+	if err != nil {
+		return nil, err
+	}
+	for _, runnable := range []interface{ Start(context.Context) error }{f, loop} {
+		if err := mgr.Add(runnable); err != nil {
+			return nil, fmt.Errorf("adding the controller to the manager: %w", err)
+		}
+	}
+	return &Controller{follower: f}, nil
+}
+
+func newLoop(mgr ctrl.Manager, o Options, f *follower, trigger *trigger) (*Loop, error) {
+	instance := prometheus.Labels{}
+	if o.Config.ControllerInstance != "" {
+		instance["controller_instance"] = o.Config.ControllerInstance
+	}
+	written := newOverlay()
+	r := &reporter{
+		client:    mgr.GetClient(),
+		recorder:  mgr.GetEventRecorder(component),
+		overlay:   written,
+		gauges:    newGauges(instance),
+		telemetry: newTelemetry(instance),
+		clock:     o.Clock,
+		failures:  map[decision.Key]string{},
+	}
+	if err := r.telemetry.register(o.Registerer, r.gauges); err != nil {
+		return nil, err
+	}
+	return &Loop{
+		observer: &observer{
+			reader:   mgr.GetCache(),
+			targets:  &targetFinder{reader: mgr.GetCache(), scaler: o.Scaler, access: o.Access, overlay: written},
+			access:   o.Access,
+			instance: o.Config.ControllerInstance,
+			startups: map[decision.Key]time.Duration{},
+		},
+		actor:    &actor{scaler: o.Scaler, overlay: written},
+		reporter: r,
+		metrics:  o.Metrics,
+		settings: f.settings,
+		clock:    o.Clock,
+		trigger:  trigger,
+		ready:    f.ready,
+		arrived:  make(chan readings, 1),
+	}, nil
+}
+
+func newFollower(mgr ctrl.Manager, o Options, trigger *trigger) *follower {
+	return &follower{
+		reader:   mgr.GetCache(),
+		recorder: mgr.GetEventRecorder(component),
+		settings: newSettings(o.Config.Dynamic),
+		trigger:  trigger,
+		sources:  o.Sources,
+		config:   o.Config,
+		ready:    make(chan struct{}),
+		rejected: map[string]string{},
+	}
+}
+
+// watch reconciles the two ConfigMaps.
+func (f *follower) watch(mgr ctrl.Manager) error {
+	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetNamespace() == f.config.PodNamespace && (o.GetName() == f.config.ConfigMap || o.GetName() == f.config.SaturationConfigMap)
+	})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("settings").
+		For(&corev1.ConfigMap{}, builder.WithPredicates(ours)).
+		// Several managers in one process, as in tests, are no mistake.
+		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false), SkipNameValidation: ptr.To(true)}).
+		Complete(f)
+	if err != nil {
+		return fmt.Errorf("watching the ConfigMaps: %w", err)
+	}
+	return nil
+}
+
+// Ready is a readiness check: the caches hold the cluster and its settings are in
+// force.
+func (c *Controller) Ready(*http.Request) error {
+	select {
+	case <-c.follower.ready:
+		return nil
+	default:
+		return errors.New("the caches are not filled yet")
+	}
+}

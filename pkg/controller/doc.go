@@ -1,0 +1,21 @@
+// Package controller is the loop of the autoscaler. Every round observes the
+// cluster and its metrics, has package decision decide, acts on the plan and reports
+// it:
+//
+//	observe.go  the cluster and the samples become a decision.Snapshot
+//	(decision)  the snapshot becomes a decision.Plan
+//	act.go      the plan becomes writes of scale subresources
+//	report.go   the plan becomes status, conditions, events, log lines and gauges
+//
+// It decides when to look, and nothing about replicas. It must never compute a
+// reason of its own for a view: what it finds out beside the decision (a missing
+// permission, another autoscaler on the target) is put into the plan first, in
+// annotate.go, and every view is rendered from there. It must never write what is
+// already so, nor over a change of somebody else.
+//
+// Everything that can time out is behind the interfaces of interfaces.go, which the
+// program plugs adapters into; all else is read from the cache of the manager, by
+// index. One goroutine decides and writes; it never waits for metrics.
+//
+// Read Loop first, then the four files above in their order.
+package controller

@@ -1,0 +1,228 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// observer turns the cluster and the samples into a snapshot.
+type observer struct {
+	reader  client.Reader
+	targets *targetFinder
+	access  Access
+	// instance is the controller instance whose objects are handled.
+	instance string
+	// startups are the start-up times last seen of variants of which no replica
+	// shows one now.
+	startups map[decision.Key]time.Duration
+}
+
+// observation is a snapshot and what of the cluster it stands for.
+type observation struct {
+	snapshot decision.Snapshot
+	policy   decision.Policy
+	variants map[decision.Key]*variant
+	// metricsErr is what went wrong with reading metrics.
+	metricsErr error
+}
+
+// variant is one object with what was found out about it.
+type variant struct {
+	object *v1alpha1.VariantAutoscaling
+	key    decision.Key
+	target target
+	// notes are what the decision is not told in words, for the plan.
+	notes []decision.Fact
+	// accelerator, devices and id are what was resolved, also while the target is
+	// missing.
+	accelerator capacity.Accelerator
+	devices     int
+	id          string
+	shape       *capacity.Shape
+}
+
+// observe reads the cache, and live only the targets of kinds that it does not hold.
+func (o *observer) observe(ctx context.Context, now time.Time, settings *config.Dynamic, r readings) (*observation, error) {
+	seen := &observation{
+		snapshot:   decision.Snapshot{Time: now},
+		policy:     settings.Policy(),
+		variants:   map[decision.Key]*variant{},
+		metricsErr: r.err,
+	}
+	seen.policy.Window = settings.MetricsWindow
+	seen.policy.Variants = map[decision.Key]decision.VariantPolicy{}
+	variants, err := o.variants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stock, err := o.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.access.Capacity {
+		seen.snapshot.Cluster = stock.inventory.Cluster
+	}
+	if err := o.targets.find(ctx, variants); err != nil {
+		return nil, err
+	}
+	models := map[decision.ModelKey]*decision.Model{}
+	for _, v := range variants {
+		seen.variants[v.key] = v
+		seen.policy.Variants[v.key] = v.policy()
+		fact, err := o.factsOf(ctx, v, stock, r)
+		if err != nil {
+			return nil, err
+		}
+		key := decision.ModelKey{Namespace: v.key.Namespace, ID: v.object.Spec.ModelID}
+		if models[key] == nil {
+			models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
+		}
+		models[key].Variants = append(models[key].Variants, fact)
+	}
+	seen.snapshot.Models = join(models, r.models)
+	o.forget(seen)
+	return seen, nil
+}
+
+// variants are the objects that this controller handles, sorted by namespace and
+// name.
+func (o *observer) variants(ctx context.Context) ([]*variant, error) {
+	var list v1alpha1.VariantAutoscalingList
+	if err := o.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing VariantAutoscaling objects: %w", err)
+	}
+	variants := make([]*variant, 0, len(list.Items))
+	for i := range list.Items {
+		object := &list.Items[i]
+		if object.DeletionTimestamp != nil || object.Labels[v1alpha1.LabelControllerInstance] != o.instance {
+			continue
+		}
+		variants = append(variants, &variant{object: object, key: decision.Key{Namespace: object.Namespace, Name: object.Name}})
+	}
+	slices.SortFunc(variants, func(a, b *variant) int {
+		return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
+	})
+	return variants, nil
+}
+
+// stock is the inventory and its nodes by name.
+type stock struct {
+	inventory *inventory.Inventory
+	nodes     map[string]*corev1.Node
+}
+
+func (o *observer) inventory(ctx context.Context) (stock, error) {
+	if !o.access.Capacity {
+		return stock{inventory: inventory.Read(nil, nil)}, nil
+	}
+	var nodes corev1.NodeList
+	if err := o.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return stock{}, fmt.Errorf("listing nodes: %w", err)
+	}
+	var pods corev1.PodList
+	if err := o.reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		return stock{}, fmt.Errorf("listing pods: %w", err)
+	}
+	s := stock{inventory: inventory.Read(pointers(nodes.Items), pointers(pods.Items)), nodes: make(map[string]*corev1.Node, len(nodes.Items))}
+	for i := range nodes.Items {
+		s.nodes[nodes.Items[i].Name] = &nodes.Items[i]
+	}
+	return s, nil
+}
+
+func pointers[T any](items []T) []*T {
+	p := make([]*T, len(items))
+	for i := range items {
+		p[i] = &items[i]
+	}
+	return p
+}
+
+// factsOf is one variant as the decision sees it.
+func (o *observer) factsOf(ctx context.Context, v *variant, s stock, r readings) (decision.Variant, error) {
+	fact := decision.Variant{Name: v.key.Name, Target: v.target.state}
+	pods, err := o.targets.pods(ctx, v)
+	if err != nil {
+		return fact, err
+	}
+	states := statesOf(pods)
+	fact.Ready, fact.Starting = len(states.ready), states.starting
+	fact.Replicas = replicas(states.ready, r.pods)
+	fact.Startup = o.startup(v.key, states.startup)
+	if v.target.scale != nil {
+		fact.Current = int(v.target.scale.Spec.Replicas)
+	}
+	v.resolve(&fact, s, pods)
+	return fact, nil
+}
+
+// startup is the start-up time that the pods show, or the last one seen.
+func (o *observer) startup(key decision.Key, seen time.Duration) time.Duration {
+	if seen > 0 {
+		o.startups[key] = seen
+	}
+	return o.startups[key]
+}
+
+// forget drops what is known of variants that are gone.
+func (o *observer) forget(seen *observation) {
+	for key := range o.startups {
+		if seen.variants[key] == nil {
+			delete(o.startups, key)
+		}
+	}
+}
+
+// replicas are the serving pods with their samples. A sample from before a pod's
+// creation belongs to an earlier pod of the same name.
+func replicas(ready []*corev1.Pod, samples map[types.NamespacedName]decision.Replica) []decision.Replica {
+	all := make([]decision.Replica, 0, len(ready))
+	for _, pod := range ready {
+		replica := samples[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
+		replica.Name = pod.Name
+		for _, s := range []*decision.Sample{
+			&replica.KVUse, &replica.Waiting, &replica.Running, &replica.Served, &replica.InService, &replica.InFlightGrowth, &replica.Input, &replica.Output,
+		} {
+			if s.Time.Before(pod.CreationTimestamp.Time) {
+				*s = decision.Sample{}
+			}
+		}
+		all = append(all, replica)
+	}
+	return all
+}
+
+// join gives each model what the gateways count, and sorts the models. Series
+// without a namespace count for a model whose ID only one namespace has.
+func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model) []decision.Model {
+	namespaces := map[string]int{}
+	for key := range models {
+		namespaces[key.ID]++
+	}
+	sorted := make([]decision.Model, 0, len(models))
+	for key, m := range models {
+		read, ok := gateways[key]
+		if !ok && namespaces[key.ID] == 1 {
+			read = gateways[decision.ModelKey{ID: key.ID}]
+		}
+		m.Arrival, m.Queue = read.Arrival, read.Queue
+		sorted = append(sorted, *m)
+	}
+	slices.SortFunc(sorted, func(a, b decision.Model) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID))
+	})
+	return sorted
+}

@@ -1,0 +1,132 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// patches is how many statuses are written side by side.
+const patches = 16
+
+// reporter shows plans. Each view of a plan has a file of its own.
+type reporter struct {
+	client    client.Client
+	recorder  events.EventRecorder
+	overlay   *overlay
+	gauges    *gauges
+	telemetry *telemetry
+	clock     Clock
+	// known are the variants of the last round. Failures are what last went wrong
+	// with scaling each of them.
+	known    map[decision.Key]bool
+	failures map[decision.Key]string
+}
+
+// report shows the plan everywhere. Its error joins all that went wrong in the
+// round; what could not be written is tried again in the next one.
+func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) error {
+	r.gauges.plan.Store(plan)
+	errs := []error{seen.metricsErr}
+	for _, o := range outcomes {
+		errs = append(errs, o.err)
+	}
+	var lock sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(patches)
+	each(plan, func(p *decision.VariantPlan) {
+		v := seen.variants[p.Key]
+		o, asked := outcomes[p.Key]
+		if asked {
+			r.tellScaling(p, v, o)
+		}
+		written := asked && o.err == nil
+		base := r.overlay.variant(v.object)
+		status := renderStatus(&base.Status, p, v, plan.Time, written)
+		if sameStatus(&base.Status, &status) {
+			return
+		}
+		group.Go(func() error {
+			object, err := r.patch(ctx, base, &status)
+			lock.Lock()
+			defer lock.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+				return nil
+			}
+			if object != nil {
+				r.overlay.variants[object.UID] = object
+				conditionEvents(r.recorder, object, base.Status.Conditions, status.Conditions)
+			}
+			return nil
+		})
+	})
+	_ = group.Wait()
+	r.forget(seen)
+	klog.FromContext(ctx).V(2).Info("Round", "kind", plan.Round, "models", len(plan.Models), "variants", len(seen.variants), "writes", len(outcomes))
+	return errors.Join(errs...)
+}
+
+// patch writes a status. An object that is gone needs none.
+func (r *reporter) patch(ctx context.Context, base *v1alpha1.VariantAutoscaling, status *v1alpha1.VariantAutoscalingStatus) (*v1alpha1.VariantAutoscaling, error) {
+	changed := base.DeepCopy()
+	changed.Status = *status
+	err := r.client.Status().Patch(ctx, changed, client.MergeFrom(base))
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // gone is neither written nor wrong
+	}
+	if err != nil {
+		err = fmt.Errorf("writing the status of VariantAutoscaling %s/%s: %w", base.Namespace, base.Name, err)
+		klog.FromContext(ctx).Error(err, "The status is written again in the next round")
+		return nil, err
+	}
+	return changed, nil
+}
+
+// tellScaling tells of a write, or of a failure that is new. A missing permission
+// and a missing target are told of by their conditions.
+func (r *reporter) tellScaling(p *decision.VariantPlan, v *variant, o outcome) {
+	if o.err == nil {
+		delete(r.failures, p.Key)
+		r.telemetry.scaled(p)
+		scaleEvent(r.recorder, v.object, p)
+		return
+	}
+	if apierrors.IsForbidden(o.err) || apierrors.IsNotFound(o.err) || r.failures[p.Key] == o.err.Error() {
+		return
+	}
+	r.failures[p.Key] = o.err.Error()
+	tell(r.recorder, v.object, corev1.EventTypeWarning, eventScalingFailed, actionScale, o.err.Error())
+}
+
+// forget drops what is kept of objects that are gone.
+func (r *reporter) forget(seen *observation) {
+	for key := range r.known {
+		if seen.variants[key] == nil {
+			r.telemetry.gone(key)
+			delete(r.failures, key)
+		}
+	}
+	r.known = make(map[decision.Key]bool, len(seen.variants))
+	for key := range seen.variants {
+		r.known[key] = true
+	}
+	r.overlay.forget(seen)
+}
+
+// finished notes that a round ended.
+func (r *reporter) finished(kind decision.Round, took time.Duration, err error) {
+	r.telemetry.round(kind, took, r.clock.Now(), err)
+}

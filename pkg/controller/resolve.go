@@ -1,0 +1,110 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// policy is what the object allows. One that cannot be read allows nothing.
+func (v *variant) policy() decision.VariantPolicy {
+	policy, err := config.VariantPolicy(&v.object.Spec)
+	if err != nil {
+		v.invalid(err)
+		policy = decision.DefaultVariantPolicy()
+		policy.Actuation = decision.ActuationOff
+	}
+	return policy
+}
+
+// resolve fills in what one replica takes, costs and can do.
+func (v *variant) resolve(fact *decision.Variant, s stock, pods []*corev1.Pod) {
+	spec := &v.object.Spec
+	name, _, err := inventory.Resolve(spec.Accelerator, v.object.Labels[v1alpha1.LabelAcceleratorName], v.target.template, nodesOf(pods, s))
+	if err == nil {
+		fact.Request, err = v.request(s, name)
+	}
+	if err != nil && v.target.state == decision.TargetFound {
+		v.note(decision.ReasonShapeUnknown, err.Error())
+	}
+	v.accelerator = name.Accelerator()
+	if spec.AcceleratorCount != nil {
+		v.devices = int(*spec.AcceleratorCount)
+	}
+	if fact.Request != nil {
+		shape := fact.Request.Shape
+		v.shape, v.accelerator = &shape, shape.Accelerator
+		if v.devices == 0 {
+			v.devices = shape.Devices * shape.Pods
+		}
+	}
+	v.id = spec.ResolvedVariantID(v.accelerator, v.devices)
+	fact.BatchLimit = inventory.BatchLimit(v.target.template)
+	v.price(fact)
+}
+
+// request is what one replica takes. Of a kind whose pod template is not known, the
+// object may say it.
+func (v *variant) request(s stock, name inventory.Name) (*placement.Request, error) {
+	spec := &v.object.Spec
+	switch {
+	case v.target.state == decision.TargetMissing || v.target.state == decision.TargetForbidden:
+		return nil, nil //nolint:nilnil // a target that is not there takes nothing, and that is no error
+	case v.target.blind != "":
+		return nil, errors.New(v.target.blind)
+	case v.target.template != nil:
+		r, err := s.inventory.Request(v.target.template, name)
+		if err == nil {
+			r.Shape.Pods = max(1, v.target.podsPerReplica)
+		}
+		return r, err
+	case name.Known() && spec.AcceleratorCount != nil:
+		return &placement.Request{
+			Shape: capacity.Shape{Accelerator: name.Accelerator(), Devices: int(*spec.AcceleratorCount), Pods: 1},
+			Bound: fmt.Sprintf("the pod template of a %s", v.target.ref.Kind),
+		}, nil
+	}
+	return nil, fmt.Errorf("the pod template of a %s is not known: set spec.accelerator and spec.acceleratorCount", v.target.ref.Kind)
+}
+
+func (v *variant) price(fact *decision.Variant) {
+	fact.Cost = v1alpha1.DefaultCost
+	cost, given, err := v.object.Spec.Cost()
+	switch {
+	case err != nil:
+		v.invalid(err)
+	case given:
+		fact.Cost = cost
+	}
+	profile, given, err := v.object.Spec.Profile()
+	switch {
+	case err != nil:
+		v.invalid(err)
+	case given:
+		fact.Profile = profile.Profile()
+	}
+}
+
+func (v *variant) note(reason decision.Reason, detail string) {
+	v.notes = append(v.notes, decision.Fact{Reason: reason, Detail: detail})
+}
+
+func (v *variant) invalid(err error) { v.note(v1alpha1.ReasonInvalidConfiguration, err.Error()) }
+
+func nodesOf(pods []*corev1.Pod, s stock) []*corev1.Node {
+	var nodes []*corev1.Node
+	for _, pod := range pods {
+		if node := s.nodes[pod.Spec.NodeName]; node != nil {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+const (
+	// fastInterval is the time between rounds that may only raise.
+	fastInterval = 10 * time.Second
+	// eventSpacing is the least time between two event rounds.
+	eventSpacing = 5 * time.Second
+	// urgentSpacing is the same for what a user waits for: an object or a target
+	// that comes or goes.
+	urgentSpacing = time.Second
+)
+
+// urgency says how long an event may wait for company.
+type urgency int
+
+const (
+	calm urgency = iota
+	soon
+	urgent
+)
+
+// schedule says which round is due when. It is a value without a clock.
+type schedule struct {
+	// lastFull is when the last full round began, lastTimed when the last full or
+	// fast one did, lastAny when the last one of all did.
+	lastFull, lastTimed, lastAny time.Time
+	pending                      urgency
+}
+
+// event notes that something happened that a round should look at.
+func (s *schedule) event(u urgency) { s.pending = max(s.pending, u) }
+
+// next is the round that is due first, and how long it may wait.
+func (s *schedule) next(now time.Time, interval time.Duration) (decision.Round, time.Duration) {
+	if s.lastFull.IsZero() {
+		return decision.RoundFull, 0
+	}
+	round, wait := decision.RoundFull, s.lastFull.Add(interval).Sub(now)
+	if fast := s.lastTimed.Add(fastInterval).Sub(now); fast < wait {
+		round, wait = decision.RoundFast, fast
+	}
+	spacing := eventSpacing
+	if s.pending == urgent {
+		spacing = urgentSpacing
+	}
+	if event := s.lastAny.Add(spacing).Sub(now); s.pending != calm && event < wait {
+		round, wait = decision.RoundEvent, event
+	}
+	return round, max(0, wait)
+}
+
+// begin notes that a round begins. Every round looks at everything, so it answers
+// the events before it.
+func (s *schedule) begin(round decision.Round, now time.Time) {
+	s.lastAny, s.pending = now, calm
+	if round == decision.RoundEvent {
+		return
+	}
+	s.lastTimed = now
+	if round == decision.RoundFull {
+		s.lastFull = now
+	}
+}

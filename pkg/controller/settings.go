@@ -1,0 +1,154 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+)
+
+// configFile is the key of the ConfigMap that holds the configuration file.
+const configFile = "config.yaml"
+
+// The reasons of events on the ConfigMaps.
+const (
+	eventImmutable = "ImmutableConfigChangeRejected"
+	eventInvalid   = "InvalidConfiguration"
+)
+
+// Settings are the dynamic settings in force. They are safe for concurrent use.
+type Settings struct {
+	current atomic.Pointer[config.Dynamic]
+}
+
+// newSettings begins with the given settings.
+func newSettings(d config.Dynamic) *Settings {
+	s := &Settings{}
+	s.current.Store(&d)
+	return s
+}
+
+// Current are the settings in force. They must not be changed.
+func (s *Settings) Current() *config.Dynamic { return s.current.Load() }
+
+// follower keeps the settings in step with the two ConfigMaps. It runs on every
+// replica of the manager, so that a new leader has them.
+type follower struct {
+	reader   client.Reader
+	recorder events.EventRecorder
+	settings *Settings
+	trigger  *trigger
+	sources  config.Sources
+	// ready is closed once the ConfigMaps were read for the first time.
+	ready chan struct{}
+
+	lock   sync.Mutex
+	config config.Config
+	// rejected is the resource version of the ConfigMaps that were refused, by name,
+	// so that each is told of once.
+	rejected map[string]string
+}
+
+// Start reads the ConfigMaps once the cache has them.
+func (f *follower) Start(ctx context.Context) error {
+	for _, name := range []string{f.config.ConfigMap, f.config.SaturationConfigMap} {
+		if err := f.follow(ctx, name); err != nil {
+			return err
+		}
+	}
+	close(f.ready)
+	<-ctx.Done()
+	return nil
+}
+
+// NeedLeaderElection lets every replica follow.
+func (f *follower) NeedLeaderElection() bool { return false }
+
+// Reconcile follows one ConfigMap.
+func (f *follower) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	return ctrl.Result{}, f.follow(ctx, request.Name)
+}
+
+// follow puts a ConfigMap into force. One that cannot be used changes nothing: the
+// last good settings stay, and an event on it says why.
+func (f *follower) follow(ctx context.Context, name string) error {
+	object := &corev1.ConfigMap{}
+	err := f.reader.Get(ctx, client.ObjectKey{Namespace: f.config.PodNamespace, Name: name}, object)
+	if apierrors.IsNotFound(err) {
+		object = nil
+	} else if err != nil {
+		return fmt.Errorf("reading ConfigMap %s/%s: %w", f.config.PodNamespace, name, err)
+	}
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	switch {
+	case name == f.config.SaturationConfigMap:
+		err = f.followSaturation(ctx, object)
+	case object != nil && object.Data[configFile] != "":
+		err = f.followFile(object)
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "The ConfigMap is not used; the last good settings stay", "configMap", name)
+		f.reject(object, eventInvalid, err.Error())
+		return nil
+	}
+	if next := f.config.Dynamic; !sameSettings(&next, f.settings.Current()) {
+		f.settings.current.Store(&next)
+		f.trigger.poke(soon)
+		klog.FromContext(ctx).Info("Settings changed", "configMap", name)
+	}
+	return nil
+}
+
+// followSaturation takes the published thresholds where there is no ConfigMap.
+func (f *follower) followSaturation(ctx context.Context, object *corev1.ConfigMap) error {
+	var data map[string]string
+	if object != nil {
+		data = object.Data
+	}
+	saturation, warnings, err := config.ParseSaturation(data)
+	for _, w := range warnings {
+		klog.FromContext(ctx).Info("The saturation thresholds hold what has no effect", "warning", w)
+	}
+	if err == nil {
+		f.config.Saturation = saturation
+	}
+	return err
+}
+
+func (f *follower) followFile(object *corev1.ConfigMap) error {
+	next, changes, err := f.config.Update(f.sources, []byte(object.Data[configFile]))
+	if err != nil {
+		return err
+	}
+	f.config = next
+	if len(changes) > 0 {
+		f.reject(object, eventImmutable, fmt.Sprintf("needs a restart of the manager: %v", changes))
+	}
+	return nil
+}
+
+// reject tells on the ConfigMap what of it is not in force.
+func (f *follower) reject(object *corev1.ConfigMap, reason, note string) {
+	if object == nil || f.rejected[object.Name] == object.ResourceVersion {
+		return
+	}
+	f.rejected[object.Name] = object.ResourceVersion
+	f.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, "Configure", "%s", bounded(note))
+}
+
+func sameSettings(a, b *config.Dynamic) bool {
+	return a.Interval == b.Interval && a.Limited == b.Limited && a.MetricsWindow == b.MetricsWindow &&
+		a.Drain == b.Drain && a.StartupDeadline == b.StartupDeadline && a.Freshness == b.Freshness &&
+		a.Saturation.Default == b.Saturation.Default && maps.Equal(a.Saturation.ByModel, b.Saturation.ByModel)
+}

@@ -1,0 +1,126 @@
+package controller
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// renderStatus is the status that shows the plan, given the one that stands.
+// Written says that this round changed the target's replicas.
+func renderStatus(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPlan, v *variant, at time.Time, written bool) v1alpha1.VariantAutoscalingStatus {
+	status := v1alpha1.VariantAutoscalingStatus{
+		CurrentAlloc: &v1alpha1.CurrentAlloc{VariantID: v.id, Accelerator: string(v.accelerator)},
+		Placement:    renderPlacement(p, v.shape),
+		Decision:     renderDecision(p),
+		Actuation:    &v1alpha1.ActuationStatus{},
+		Conditions:   renderConditions(old.Conditions, p, v.object.Generation),
+	}
+	if old.Actuation != nil {
+		status.Actuation.LastScaleTime = old.Actuation.LastScaleTime
+	}
+	if p.Desired == nil {
+		return status
+	}
+	current := p.Current
+	if written {
+		current = *p.Desired
+		status.Actuation.LastScaleTime = ptr.To(metav1.NewTime(at))
+	}
+	status.CurrentAlloc.NumReplicas = ptr.To(int32(current))
+	status.Actuation.Applied = current == *p.Desired
+	status.DesiredOptimizedAlloc = &v1alpha1.DesiredAlloc{
+		LastRunTime: ptr.To(metav1.NewTime(at)),
+		Accelerator: string(p.Accelerator),
+		NumReplicas: ptr.To(int32(*p.Desired)),
+	}
+	if withheld(p, old) {
+		status.Decision = old.Decision
+	}
+	return status
+}
+
+// withheld reports whether a round that may not lower would have lowered. What it
+// found is not the decision: the last one stands until the next full round.
+func withheld(p *decision.VariantPlan, old *v1alpha1.VariantAutoscalingStatus) bool {
+	return p.Reason == decision.ReasonRoundMayNotLower && old.Decision != nil
+}
+
+func renderPlacement(p *decision.VariantPlan, shape *capacity.Shape) *v1alpha1.Placement {
+	if shape == nil && p.Desired == nil {
+		return nil
+	}
+	placement := &v1alpha1.Placement{
+		Pending:       ptr.To(int32(p.Starting)),
+		Unschedulable: ptr.To(int32(p.Unschedulable)),
+	}
+	if shape != nil {
+		placement.Shape = renderShape(shape)
+	}
+	if p.Slots == nil {
+		return placement
+	}
+	placement.Slots, placement.SlotsBound = ptr.To(int32(p.Slots.Count)), p.Slots.Bound
+	missing := p.Unschedulable
+	if p.Desired != nil {
+		missing += max(0, *p.Desired-p.Current-p.Slots.Count)
+	}
+	placement.Unplaced = ptr.To(int32(missing))
+	placement.Bound()
+	return placement
+}
+
+func renderShape(shape *capacity.Shape) *v1alpha1.Shape {
+	s := &v1alpha1.Shape{
+		Accelerator: string(shape.Accelerator),
+		Devices:     ptr.To(int32(shape.Devices)),
+		Pods:        ptr.To(int32(shape.Pods)),
+	}
+	if shape.MilliCPU > 0 {
+		s.CPU = resource.NewMilliQuantity(shape.MilliCPU, resource.DecimalSI)
+	}
+	if shape.MemoryBytes > 0 {
+		s.Memory = resource.NewQuantity(shape.MemoryBytes, resource.BinarySI)
+	}
+	return s
+}
+
+func renderDecision(p *decision.VariantPlan) *v1alpha1.Decision {
+	d := &v1alpha1.Decision{Reason: string(p.Reason), Message: p.Message}
+	for _, step := range p.Steps {
+		d.Steps = append(d.Steps, v1alpha1.DecisionStep{
+			Stage: string(step.Stage), Before: int32(step.Before), After: int32(step.After), Reason: string(step.Reason), Detail: step.Detail,
+		})
+	}
+	d.Bound()
+	return d
+}
+
+// sameStatus reports whether two statuses say the same: every number of replicas,
+// reason and condition. Texts and times alone are not worth a write, and neither
+// are the steps in between.
+func sameStatus(a, b *v1alpha1.VariantAutoscalingStatus) bool {
+	return equality.Semantic.DeepEqual(essence(a), essence(b))
+}
+
+func essence(s *v1alpha1.VariantAutoscalingStatus) *v1alpha1.VariantAutoscalingStatus {
+	e := s.DeepCopy()
+	if e.DesiredOptimizedAlloc != nil {
+		e.DesiredOptimizedAlloc.LastRunTime = nil
+	}
+	if e.Decision != nil {
+		e.Decision = &v1alpha1.Decision{Reason: e.Decision.Reason}
+	}
+	for i := range e.Conditions {
+		c := &e.Conditions[i]
+		c.Message, c.LastTransitionTime = "", metav1.Time{}
+	}
+	return e
+}

@@ -1,0 +1,242 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+const (
+	// liveReads is how many targets are read from the API server side by side.
+	liveReads = 16
+	// liveTimeout bounds the reading of all of them.
+	liveTimeout = 5 * time.Second
+)
+
+// target is a scale target as it was found.
+type target struct {
+	ref   autoscalingv1.CrossVersionObjectReference
+	key   string
+	state decision.TargetState
+	// fact says in words why the state is not TargetFound.
+	fact decision.Fact
+	// scale is nil unless the target exists.
+	scale *autoscalingv1.Scale
+	// template is nil when it is not known.
+	template       *corev1.PodTemplateSpec
+	podsPerReplica int
+	// owners are the controllers of the target's pods; selector finds the pods of a
+	// kind whose owners are not known.
+	owners   []types.UID
+	selector labels.Selector
+	// blind says why the target's pods cannot be found; empty means that they can.
+	blind string
+	// lent is set when another object on the same target counts its pods.
+	lent bool
+}
+
+func (t *target) String() string { return fmt.Sprintf("%s %s", t.ref.Kind, t.ref.Name) }
+
+// refuse takes the target out of the decision and says why.
+func (t *target) refuse(state decision.TargetState, reason decision.Reason, format string, args ...any) {
+	t.state, t.fact = state, decision.Fact{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}
+
+// targetFinder finds scale targets and their pods.
+type targetFinder struct {
+	reader client.Reader
+	scaler Scaler
+	access Access
+	// overlay are our own writes, for as long as the cache lags behind them.
+	overlay *overlay
+	// last are the scales that live reads returned last.
+	last map[decision.Key]*autoscalingv1.Scale
+	// selected are the pods that selectors found in this round.
+	selected map[decision.Key][]*corev1.Pod
+}
+
+// find fills in the targets of all variants.
+func (f *targetFinder) find(ctx context.Context, variants []*variant) error {
+	var live []*variant
+	for _, v := range variants {
+		cached, err := f.findCached(ctx, v)
+		if err != nil {
+			return err
+		}
+		if !cached {
+			live = append(live, v)
+		}
+	}
+	f.findLive(ctx, live)
+	for _, v := range variants {
+		if v.target.scale == nil {
+			continue
+		}
+		v.target.scale = f.overlay.scale(v.target.scale)
+		if err := f.findConflict(ctx, v); err != nil {
+			return err
+		}
+	}
+	return f.selectPods(ctx, variants)
+}
+
+// findCached finds a target of a kind that the cache holds; false means that it does
+// not hold it.
+func (f *targetFinder) findCached(ctx context.Context, v *variant) (bool, error) {
+	t := &v.target
+	gvk, err := v.object.Spec.ScaleTargetRef.GroupVersionKind()
+	name := v.object.Spec.ScaleTargetRef.Name
+	t.ref = autoscalingv1.CrossVersionObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: name}
+	t.key = targetKey(gvk.GroupKind(), name)
+	if err != nil {
+		v.invalid(err)
+		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%v", err)
+		return true, nil
+	}
+	read, ok := map[schema.GroupKind]func(context.Context, client.ObjectKey, *target) error{
+		{Group: appsv1.GroupName, Kind: "Deployment"}:  f.deployment,
+		{Group: appsv1.GroupName, Kind: "StatefulSet"}: f.statefulSet,
+		{Group: appsv1.GroupName, Kind: "ReplicaSet"}:  f.replicaSet,
+		kindLeaderWorkerSet.GroupKind():                f.leaderWorkerSet,
+	}[gvk.GroupKind()]
+	if !ok || gvk.GroupKind() == kindLeaderWorkerSet.GroupKind() && !f.access.LeaderWorkerSets {
+		return false, nil
+	}
+	err = read(ctx, client.ObjectKey{Namespace: v.key.Namespace, Name: name}, t)
+	switch {
+	case apierrors.IsNotFound(err):
+		t.refuse(decision.TargetMissing, decision.ReasonTargetMissing, "%s does not exist in namespace %s", t, v.key.Namespace)
+	case err != nil:
+		return true, fmt.Errorf("reading %s of VariantAutoscaling %s/%s: %w", t, v.key.Namespace, v.key.Name, err)
+	}
+	return true, nil
+}
+
+// shared reads without a copy: nothing here changes what it reads.
+var shared = &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}
+
+func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *target) error {
+	var d appsv1.Deployment
+	if err := f.reader.Get(ctx, key, &d, shared); err != nil {
+		return err
+	}
+	t.found(&d.ObjectMeta, d.Spec.Replicas, &d.Spec.Template)
+	t.owners = nil
+	var sets appsv1.ReplicaSetList
+	err := f.reader.List(ctx, &sets, client.InNamespace(key.Namespace), client.MatchingFields{indexOwner: string(d.UID)}, client.UnsafeDisableDeepCopy)
+	for i := range sets.Items {
+		t.owners = append(t.owners, sets.Items[i].UID)
+	}
+	return err
+}
+
+func (f *targetFinder) statefulSet(ctx context.Context, key client.ObjectKey, t *target) error {
+	var s appsv1.StatefulSet
+	if err := f.reader.Get(ctx, key, &s, shared); err != nil {
+		return err
+	}
+	t.found(&s.ObjectMeta, s.Spec.Replicas, &s.Spec.Template)
+	return nil
+}
+
+func (f *targetFinder) replicaSet(ctx context.Context, key client.ObjectKey, t *target) error {
+	var s appsv1.ReplicaSet
+	if err := f.reader.Get(ctx, key, &s, shared); err != nil {
+		return err
+	}
+	if owner := metav1.GetControllerOfNoCopy(&s); owner != nil {
+		t.refuse(decision.TargetConflict, v1alpha1.ReasonAutoscalerOnTarget, "%s %s decides the replicas of %s: name it in spec.scaleTargetRef instead", owner.Kind, owner.Name, t)
+	}
+	t.found(&s.ObjectMeta, s.Spec.Replicas, &s.Spec.Template)
+	return nil
+}
+
+// found records a target whose pods it owns itself.
+func (t *target) found(meta *metav1.ObjectMeta, replicas *int32, template *corev1.PodTemplateSpec) {
+	t.scale = &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: ptr.Deref(replicas, 1)},
+	}
+	t.template, t.podsPerReplica, t.owners = template, 1, []types.UID{meta.UID}
+}
+
+// findLive reads the targets of all other kinds from the API server.
+func (f *targetFinder) findLive(ctx context.Context, variants []*variant) {
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	errs := make([]error, len(variants))
+	var group errgroup.Group
+	group.SetLimit(liveReads)
+	for i, v := range variants {
+		group.Go(func() error {
+			v.target.scale, errs[i] = f.scaler.Read(ctx, v.key.Namespace, v.target.ref)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	last := make(map[decision.Key]*autoscalingv1.Scale, len(variants))
+	for i, v := range variants {
+		f.explainLive(v, errs[i])
+		if v.target.scale != nil {
+			v.target.bySelector(v.target.scale.Status.Selector)
+			last[v.key] = v.target.scale
+		}
+	}
+	f.last = last
+}
+
+// explainLive says what an error of a live read means. One that may pass leaves what
+// was read last, which is safe: it is written under its own version only.
+func (f *targetFinder) explainLive(v *variant, err error) {
+	t := &v.target
+	var unscalable interface{ NotScalable() bool }
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &unscalable):
+		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%v", err)
+	case apierrors.IsNotFound(err):
+		t.refuse(decision.TargetMissing, decision.ReasonTargetMissing, "%v", err)
+	case apierrors.IsForbidden(err) || f.last[v.key] == nil:
+		t.refuse(decision.TargetForbidden, decision.ReasonTargetForbidden, "%v", err)
+	default:
+		t.scale = f.last[v.key]
+		return
+	}
+	t.scale = nil
+}
+
+// pods are the target's pods, sorted by name.
+func (f *targetFinder) pods(ctx context.Context, v *variant) ([]*corev1.Pod, error) {
+	if v.target.scale == nil || v.target.lent {
+		return nil, nil
+	}
+	pods := f.selected[v.key]
+	for _, owner := range v.target.owners {
+		var list corev1.PodList
+		if err := f.reader.List(ctx, &list, client.InNamespace(v.key.Namespace), client.MatchingFields{indexOwner: string(owner)}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing the pods of %s in namespace %s: %w", &v.target, v.key.Namespace, err)
+		}
+		pods = append(pods, pointers(list.Items)...)
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return pods, nil
+}
