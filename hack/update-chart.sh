@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Copies into the chart what it renders as it stands in manifests/: the CRD, the
+# rights, and the scheduler's configurations. They have one source.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+chart=charts/workload-variant-autoscaler
+
+rm -rf "$chart/crds" "$chart/files"
+mkdir -p "$chart/crds" "$chart/files/rbac" "$chart/files/scheduler"
+cp manifests/crd/*.yaml "$chart/crds/"
+for file in manifests/rbac/*.yaml; do
+	# Helm makes the namespace (--create-namespace), not the chart.
+	[[ $file == */namespace.yaml ]] || cp "$file" "$chart/files/rbac/"
+done
+for name in config config-gang rbac rbac-gang; do
+	cp "manifests/scheduler/$name.yaml" "$chart/files/scheduler/"
+done

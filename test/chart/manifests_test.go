@@ -1,0 +1,193 @@
+package chart
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// folders are those of manifests/ that the templates stand for.
+var folders = []string{"rbac", "manager", "scheduler"}
+
+// renamed are the objects that a release prefixes although the plain manifests do
+// not, so that two releases can live in one namespace.
+var renamed = map[id]string{
+	{"ConfigMap", "wva-saturation-scaling-config"}: plainName + "-wva-saturation-scaling-config",
+}
+
+// notPlain are the objects of manifests/ that a plain release does not have: Helm
+// makes the namespace (--create-namespace), and gang scheduling is a choice.
+var notPlain = []id{
+	{"Namespace", plainNamespace},
+	{"ClusterRole", "variant-scheduler-gang"},
+	{"ClusterRoleBinding", "variant-scheduler-gang"},
+}
+
+// ofFiles are the objects of the chart that a user of the manifests makes of a file.
+var ofFiles = []id{{"ConfigMap", "variant-scheduler"}}
+
+func TestAPlainReleaseIsWhatTheManifestsAre(t *testing.T) {
+	rendered := render(t, plain)
+	expected := map[id]bool{}
+	for _, folder := range folders {
+		for key, manifest := range readManifests(t, folder) {
+			if slices.Contains(notPlain, key) {
+				continue
+			}
+			if name, ok := renamed[key]; ok {
+				key.name = name
+			}
+			expected[key] = true
+			t.Run(fmt.Sprintf("%s/%s %s", folder, key.kind, key.name), func(t *testing.T) {
+				object := rendered.get(t, key.kind, key.name)
+				assert.Equal(t, manifest.GetAPIVersion(), object.GetAPIVersion())
+				assert.Equal(t, manifest.GetNamespace(), object.GetNamespace())
+				compare(t, key.kind, manifest, object)
+			})
+		}
+	}
+	for key := range rendered {
+		assert.True(t, expected[key] || slices.Contains(ofFiles, key), "%s %s is in the chart and not in manifests/", key.kind, key.name)
+	}
+}
+
+// compare checks that the object of the chart says all that the manifest says; of
+// rights it may not say more.
+func compare(t *testing.T, kind string, manifest, object *unstructured.Unstructured) {
+	t.Helper()
+	for _, field := range []string{"rules", "aggregationRule", "roleRef", "subjects"} {
+		assert.Equal(t, manifest.Object[field], object.Object[field], field)
+	}
+	contains(t, "labels", manifest.Object["metadata"].(map[string]any)["labels"], object.Object["metadata"].(map[string]any)["labels"])
+	switch kind {
+	case "ConfigMap":
+		contains(t, "data", parse(t, manifest), parse(t, object))
+	case "Deployment":
+		image := container(t, object)["image"].(string)
+		wanted := container(t, manifest)["image"].(string)
+		assert.Equal(t, repository(wanted), repository(image), "image")
+		assert.Subset(t, arguments(t, object), arguments(t, manifest), "args")
+		for _, d := range []*unstructured.Unstructured{manifest, object} {
+			delete(container(t, d), "image")
+			delete(container(t, d), "args")
+		}
+		contains(t, "spec", manifest.Object["spec"], object.Object["spec"])
+	default:
+		contains(t, "spec", manifest.Object["spec"], object.Object["spec"])
+	}
+}
+
+func repository(image string) string {
+	name, _, _ := strings.Cut(image, ":")
+	return name
+}
+
+// parse reads the entries of a ConfigMap, which are YAML themselves.
+func parse(t *testing.T, configMap *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	data, found, err := unstructured.NestedStringMap(configMap.Object, "data")
+	require.NoError(t, err)
+	require.True(t, found)
+	parsed := map[string]any{}
+	for name, text := range data {
+		var entry any
+		require.NoError(t, yaml.UnmarshalStrict([]byte(text), &entry), "entry %s:\n%s", name, text)
+		parsed[name] = entry
+	}
+	return parsed
+}
+
+// contains checks that got says all that want says. Lists are equally long.
+func contains(t *testing.T, path string, want, got any) {
+	t.Helper()
+	switch want := want.(type) {
+	case map[string]any:
+		actual, ok := got.(map[string]any)
+		if !assert.True(t, ok, "%s: expected fields, found %v", path, got) {
+			return
+		}
+		for field := range want {
+			contains(t, path+"."+field, want[field], actual[field])
+		}
+	case []any:
+		actual, ok := got.([]any)
+		if !assert.True(t, ok, "%s: expected a list, found %v", path, got) ||
+			!assert.Len(t, actual, len(want), path) {
+			return
+		}
+		for i := range want {
+			contains(t, fmt.Sprintf("%s[%d]", path, i), want[i], actual[i])
+		}
+	default:
+		assert.Equal(t, want, got, path)
+	}
+}
+
+func TestTheChartShipsTheCRD(t *testing.T) {
+	wanted := readManifests(t, "crd")
+	shipped := objects{}
+	for _, crd := range load(t).CRDObjects() {
+		shipped.read(t, crd.Filename, crd.File.Data)
+	}
+	require.Equal(t, wanted.ids(), shipped.ids())
+	for key := range wanted {
+		assert.Equal(t, wanted[key].Object, shipped[key].Object, "%s", key.name)
+	}
+}
+
+func TestTheSchedulerHasItsConfiguration(t *testing.T) {
+	for file, gang := range map[string]bool{"config.yaml": false, "config-gang.yaml": true} {
+		t.Run(file, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(manifests, "scheduler", file))
+			require.NoError(t, err)
+			var wanted map[string]any
+			require.NoError(t, yaml.UnmarshalStrict(text, &wanted))
+
+			r := release{plainName, plainNamespace, nested("scheduler.gangScheduling", gang)}
+			assert.Equal(t, wanted, parse(t, render(t, r).get(t, "ConfigMap", "variant-scheduler"))["config.yaml"])
+		})
+	}
+}
+
+func TestEveryObjectIsOneThatKubernetesKnows(t *testing.T) {
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	all := render(t, plain)
+	for _, folder := range folders {
+		for key, object := range readManifests(t, folder) {
+			all[id{key.kind, folder + "/" + key.name}] = object
+		}
+	}
+	for key, object := range all {
+		text, err := object.MarshalJSON()
+		require.NoError(t, err)
+		_, _, err = decoder.Decode(text, nil, nil)
+		assert.NoError(t, err, "%s %s", key.kind, key.name)
+	}
+}
+
+func TestAnotherReleaseSharesNoNames(t *testing.T) {
+	blue := release{name: "blue", namespace: "serving", values: nested("scheduler.name", "blue-scheduler")}
+	files, err := blue.files(t)
+	require.NoError(t, err)
+	for name, text := range files {
+		for number, line := range strings.Split(text, "\n") {
+			line = strings.ReplaceAll(line, "blue-"+plainName, "")
+			assert.NotContains(t, line, plainNamespace, "%s:%d", name, number+1)
+			assert.NotRegexp(t, `^  name: (`+plainName+`|variant-scheduler)`, line, "%s:%d", name, number+1)
+		}
+	}
+	mine := render(t, blue).ids()
+	for _, key := range render(t, plain).ids() {
+		assert.NotContains(t, mine, key)
+	}
+}

@@ -1,0 +1,121 @@
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestToggles says which objects a value adds to a plain release, and which it takes
+// away.
+func TestToggles(t *testing.T) {
+	const metrics = plainName + "-controller-manager-metrics"
+	for name, toggle := range map[string]struct {
+		values      values
+		more, fewer []string
+	}{
+		"nothing": {},
+		"no metrics": {
+			values: nested("wva.metrics.enabled", false),
+			fewer:  []string{"Service " + metrics},
+		},
+		"plain metrics need no rights to check readers": {
+			values: nested("wva.metrics.secure", false),
+			fewer: []string{
+				"ClusterRole " + plainName + "-metrics-auth",
+				"ClusterRole " + plainName + "-metrics-reader",
+				"ClusterRoleBinding " + plainName + "-metrics-auth",
+			},
+		},
+		"no manager": {
+			values: nested("wva.enabled", false),
+			fewer:  slices.DeleteFunc(render(t, plain).ids(), isOfTheScheduler),
+		},
+		"no scheduler": {
+			values: nested("scheduler.enabled", false),
+			fewer:  slices.DeleteFunc(render(t, plain).ids(), func(s string) bool { return !isOfTheScheduler(s) }),
+		},
+		"gang scheduling": {
+			values: nested("scheduler.gangScheduling", true),
+			more:   []string{"ClusterRole variant-scheduler-gang", "ClusterRoleBinding variant-scheduler-gang"},
+		},
+		"a ServiceMonitor": {
+			values: nested("wva.metrics.serviceMonitor.enabled", true),
+			more:   []string{"ServiceMonitor " + metrics},
+		},
+		"a Prometheus that may read": {
+			values: nested("wva.prometheus", values{"serviceAccountName": "prometheus", "monitoringNamespace": "monitoring"}),
+			more:   []string{"ClusterRoleBinding " + plainName + "-metrics-reader"},
+		},
+		"an authority of Prometheus": {
+			values: nested("wva.prometheus.caCert", "-----BEGIN CERTIFICATE-----"),
+			more:   []string{"ConfigMap " + plainName + "-prometheus-ca"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := render(t, plain).ids()
+			after := render(t, release{plainName, plainNamespace, toggle.values}).ids()
+			assert.ElementsMatch(t, toggle.more, without(after, before), "more objects")
+			assert.ElementsMatch(t, toggle.fewer, without(before, after), "fewer objects")
+		})
+	}
+}
+
+func isOfTheScheduler(s string) bool { return strings.Contains(s, " variant-scheduler") }
+
+func without(all, some []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
+}
+
+func TestTheManagerIsRestartedForWhatItDoesNotFollow(t *testing.T) {
+	template := func(v values) map[string]any {
+		manager := render(t, release{plainName, plainNamespace, v}).get(t, "Deployment", plainName+"-controller-manager")
+		pod, _, err := unstructured.NestedMap(manager.Object, "spec", "template")
+		require.NoError(t, err)
+		return pod
+	}
+	assert.NotEqual(t, template(nil), template(nested("wva.prometheus.baseURL", "https://thanos:9091")), "the address of Prometheus is read once")
+	assert.Equal(t, template(nil), template(nested("wva.limitedMode", true)), "the mode is followed")
+	assert.Equal(t, template(nil), template(nested("wva.capacityScaling.default.kvCacheThreshold", 0.9)), "thresholds are followed")
+}
+
+func TestTheSchedulerIsRestartedForItsConfiguration(t *testing.T) {
+	checksum := func(v values) string {
+		scheduler := render(t, release{plainName, plainNamespace, v}).get(t, "Deployment", "variant-scheduler")
+		sum, found, err := unstructured.NestedString(scheduler.Object, "spec", "template", "metadata", "annotations", "checksum/config")
+		require.NoError(t, err)
+		require.True(t, found)
+		return sum
+	}
+	assert.NotEqual(t, checksum(nil), checksum(nested("scheduler.gangScheduling", true)))
+}
+
+func TestTheManagerFindsItsConfigMaps(t *testing.T) {
+	for _, r := range []release{plain, {name: "blue", namespace: "serving"}} {
+		all := render(t, r)
+		prefix := plainName
+		if r.name != plainName {
+			prefix = r.name + "-" + plainName
+		}
+		manager := all.get(t, "Deployment", prefix+"-controller-manager")
+		for flag, name := range map[string]string{
+			"--config-map-name=":            prefix + "-variantautoscaling-config",
+			"--saturation-config-map-name=": prefix + "-wva-saturation-scaling-config",
+		} {
+			assert.Contains(t, arguments(t, manager), flag+name)
+			assert.Equal(t, r.namespace, all.get(t, "ConfigMap", name).GetNamespace())
+		}
+	}
+}
+
+func TestNotesSayWhatToDoNext(t *testing.T) {
+	files, err := plain.files(t)
+	require.NoError(t, err)
+	notes := files["workload-variant-autoscaler/templates/NOTES.txt"]
+	assert.Contains(t, notes, "kubectl get va")
+	assert.Contains(t, notes, "schedulerName: variant-scheduler")
+}

@@ -1,0 +1,168 @@
+package chart
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	goyaml "go.yaml.in/yaml/v3"
+	"helm.sh/helm/v3/pkg/chartutil"
+)
+
+// effects has for every value of values.yaml a change, and what else must be set
+// for it to matter.
+var effects = map[string]struct {
+	change any
+	given  values
+}{
+	"fullnameOverride":       {change: "green"},
+	"imagePullSecrets":       {change: []any{values{"name": "pull"}}},
+	"wva.enabled":            {change: false},
+	"wva.replicas":           {change: 1},
+	"wva.image.repository":   {change: "mirror/manager"},
+	"wva.image.tag":          {change: "v9"},
+	"wva.imagePullPolicy":    {change: "Always"},
+	"wva.logLevel":           {change: 4},
+	"wva.namespaceScoped":    {change: true},
+	"wva.controllerInstance": {change: "blue"},
+	"wva.reconcileInterval":  {change: "15s"},
+	"wva.limitedMode":        {change: true},
+	"wva.capacityScaling.default.kvCacheThreshold":     {change: 0.9},
+	"wva.capacityScaling.default.queueLengthThreshold": {change: 6},
+	"wva.capacityScaling.default.kvSpareTrigger":       {change: 0.2},
+	"wva.capacityScaling.default.queueSpareTrigger":    {change: 4},
+	"wva.capacityScaling.overrides":                    {change: values{"llama": values{"modelID": "llama", "namespace": "chat", "kvSpareTrigger": 0.0}}},
+	"wva.prometheus.baseURL":                           {change: "https://thanos:9091"},
+	"wva.prometheus.allowHTTP":                         {change: false},
+	"wva.prometheus.tokenPath":                         {change: "/token"},
+	"wva.prometheus.caCert":                            {change: "-----BEGIN CERTIFICATE-----"},
+	"wva.prometheus.tls.caCertPath":                    {change: "/ca.crt"},
+	"wva.prometheus.tls.insecureSkipVerify":            {change: true},
+	"wva.prometheus.metricsWindow":                     {change: "2m"},
+	"wva.prometheus.serviceAccountName":                {change: "prometheus", given: nested("wva.prometheus.monitoringNamespace", "monitoring")},
+	"wva.prometheus.monitoringNamespace":               {change: "elsewhere", given: nested("wva.prometheus", values{"serviceAccountName": "prometheus", "monitoringNamespace": "monitoring"})},
+	"wva.metrics.enabled":                              {change: false},
+	"wva.metrics.port":                                 {change: 9443},
+	"wva.metrics.secure":                               {change: false},
+	"wva.metrics.serviceMonitor.enabled":               {change: true},
+	"wva.metrics.serviceMonitor.interval":              {change: "30s", given: nested("wva.metrics.serviceMonitor.enabled", true)},
+	"wva.metrics.serviceMonitor.labels":                {change: values{"release": "monitoring"}, given: nested("wva.metrics.serviceMonitor.enabled", true)},
+	"wva.resources.requests.cpu":                       {change: "1"},
+	"wva.resources.requests.memory":                    {change: "1Gi"},
+	"wva.resources.limits.cpu":                         {change: "1"},
+	"wva.resources.limits.memory":                      {change: "1Gi"},
+	"wva.nodeSelector":                                 {change: values{"pool": "system"}},
+	"scheduler.enabled":                                {change: false},
+	"scheduler.name":                                   {change: "gpu-scheduler"},
+	"scheduler.replicas":                               {change: 1},
+	"scheduler.image.repository":                       {change: "mirror/scheduler"},
+	"scheduler.image.tag":                              {change: "v9"},
+	"scheduler.imagePullPolicy":                        {change: "Always"},
+	"scheduler.logLevel":                               {change: 4},
+	"scheduler.gangScheduling":                         {change: true},
+	"scheduler.priorityClassName":                      {change: ""},
+	"scheduler.resources.requests.cpu":                 {change: "1"},
+	"scheduler.resources.requests.memory":              {change: "1Gi"},
+	"scheduler.nodeSelector":                           {change: values{"pool": "system"}},
+	"scheduler.tolerations":                            {change: []any{values{"key": "system", "operator": "Exists"}}},
+	"wva.tolerations":                                  {change: []any{values{"key": "system", "operator": "Exists"}}},
+}
+
+// nested is a value at a path with dots, as nested values.
+func nested(path string, value any) values {
+	field, rest, deeper := strings.Cut(path, ".")
+	if deeper {
+		value = nested(rest, value)
+	}
+	return values{field: value}
+}
+
+// leaf is one value of values.yaml.
+type leaf struct {
+	path    string
+	comment string
+}
+
+// leaves are all values of values.yaml: whatever is not a map with entries.
+func leaves(t *testing.T) []leaf {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(chartDir, "values.yaml"))
+	require.NoError(t, err)
+	var document goyaml.Node
+	require.NoError(t, goyaml.Unmarshal(text, &document))
+	var found []leaf
+	var walk func(prefix string, node *goyaml.Node)
+	walk = func(prefix string, node *goyaml.Node) {
+		for i := 0; i < len(node.Content); i += 2 {
+			key, value := node.Content[i], node.Content[i+1]
+			path := prefix + key.Value
+			if value.Kind == goyaml.MappingNode && len(value.Content) > 0 {
+				walk(path+".", value)
+				continue
+			}
+			found = append(found, leaf{path, key.HeadComment})
+		}
+	}
+	walk("", document.Content[0])
+	return found
+}
+
+func TestEveryValueHasAnEffect(t *testing.T) {
+	var paths []string
+	for _, leaf := range leaves(t) {
+		paths = append(paths, leaf.path)
+	}
+	assert.ElementsMatch(t, paths, slices.Collect(maps.Keys(effects)), "values.yaml and this test name the same values")
+
+	for path, effect := range effects {
+		t.Run(path, func(t *testing.T) {
+			before, err := release{plainName, plainNamespace, effect.given}.files(t)
+			require.NoError(t, err)
+			changed := chartutil.MergeTables(nested(path, effect.change), effect.given)
+			after, err := release{plainName, plainNamespace, changed}.files(t)
+			require.NoError(t, err)
+			assert.NotEqual(t, before, after)
+			// Whatever is rendered must be readable too.
+			render(t, release{plainName, plainNamespace, changed})
+		})
+	}
+}
+
+func TestEveryValueIsDocumented(t *testing.T) {
+	for _, leaf := range leaves(t) {
+		// The units of a container's resources are Kubernetes' own.
+		if !strings.Contains(leaf.path, ".resources.") {
+			assert.NotEmpty(t, leaf.comment, "%s has no comment above it in values.yaml", leaf.path)
+		}
+	}
+}
+
+func TestBadValuesAreRefused(t *testing.T) {
+	for name, bad := range map[string]struct {
+		values values
+		want   string
+	}{
+		"a misspelled value":            {nested("wva.limitMode", true), "limitMode"},
+		"a number where a text belongs": {nested("wva.reconcileInterval", 60), "reconcileInterval"},
+		"an interval without a unit":    {nested("wva.reconcileInterval", "60"), "reconcileInterval"},
+		"a share above one":             {nested("wva.capacityScaling.default.kvCacheThreshold", 80), "kvCacheThreshold"},
+		"an override of no model":       {nested("wva.capacityScaling.overrides.llama", values{"kvCacheThreshold": 0.7}), "modelID"},
+		"an override called default":    {nested("wva.capacityScaling.overrides.default", values{"modelID": "a", "namespace": "b"}), "default"},
+		"no address of Prometheus":      {nested("wva.prometheus.baseURL", ""), "baseURL"},
+		"a port of the system":          {nested("wva.metrics.port", 443), "port"},
+		"an unknown pull policy":        {nested("wva.imagePullPolicy", "Sometimes"), "imagePullPolicy"},
+		"the cluster's own scheduler":   {nested("scheduler.name", "default-scheduler"), "name"},
+		"a reader without a namespace":  {nested("wva.prometheus.serviceAccountName", "prometheus"), "monitoringNamespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := release{plainName, plainNamespace, bad.values}.files(t)
+			require.Error(t, err)
+			assert.ErrorContains(t, err, bad.want)
+		})
+	}
+}
