@@ -114,6 +114,12 @@ func (c *Cluster) writeCertificates() error {
 		return err
 	}
 	c.authority = authority
+	// Aggregated API servers would be trusted by this one. There are none, but programs that check requests
+	// wait for it. It is another authority, because whoever it signs for may speak for any user.
+	frontProxy, err := newAuthority()
+	if err != nil {
+		return err
+	}
 	serving, servingKey, err := authority.serving(c.block.host())
 	if err != nil {
 		return err
@@ -123,7 +129,8 @@ func (c *Cluster) writeCertificates() error {
 		return err
 	}
 	files := map[string][]byte{
-		"ca.crt": authority.pem, "serving.crt": serving, "serving.key": servingKey, "service-account.key": accountKey,
+		"ca.crt": authority.pem, "front-proxy-ca.crt": frontProxy.pem,
+		"serving.crt": serving, "serving.key": servingKey, "service-account.key": accountKey,
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(c.dir, name), content, 0o600); err != nil {

@@ -30,6 +30,9 @@ type Options struct {
 	Nodes []*corev1.Node
 	// Manifests are files or directories for Apply, before the variant scheduler starts.
 	Manifests []string
+	// Started, if set, is told of every child that became ready and how long that took, by one goroutine at a
+	// time.
+	Started func(name string, took time.Duration)
 }
 
 // Components are the optional parts of a cluster.
@@ -91,7 +94,7 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 func defaultPrograms() (string, error) {
-	if programs := os.Getenv(ProgramsVariable); programs != "" {
+	if programs := os.Getenv(ProgramsVariable); programs != "" { //nolint:forbidigo // every test that needs a cluster would have to read it
 		return filepath.Abs(programs)
 	}
 	directory, err := os.Getwd()

@@ -32,7 +32,7 @@ const (
 type Process struct {
 	// Name is unique in the cluster; the log file is named after it.
 	Name string
-	// Path and Args are the program and its arguments, without the program's own name.
+	// Path and Args are the file of the program and its arguments, without the program's own name.
 	Path string
 	Args []string
 	// Env is added to the environment of this process, without what leads to a cluster that the user has.
@@ -96,13 +96,14 @@ func (c *Cluster) StartProcess(ctx context.Context, process Process) error {
 }
 
 func (c *Cluster) start(ctx context.Context, in layer, process Process) error {
+	begin := time.Now()
 	one, err := c.launch(in, process)
 	if err != nil {
 		return err
 	}
 	err = awaitReady(ctx, one)
 	if err == nil {
-		err = c.markReady(one)
+		err = c.markReady(one, time.Since(begin))
 	}
 	if err != nil {
 		_ = c.end(one, syscall.SIGKILL)
@@ -130,7 +131,8 @@ func (c *Cluster) launch(in layer, process Process) (*child, error) {
 		return nil, fmt.Errorf("open the log of %s: %w", process.Name, err)
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(process.Path, process.Args...)
+	// Without a context: a child lives until it is told to end, not as long as the call that starts it.
+	cmd := &exec.Cmd{Path: process.Path, Args: append([]string{process.Path}, process.Args...)}
 	cmd.Env = append(environment(), process.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	// A group of its own, so that Ctrl-C in a terminal reaches the parent alone, which stops in order.
@@ -144,8 +146,8 @@ func (c *Cluster) launch(in layer, process Process) (*child, error) {
 	return one, nil
 }
 
-// markReady makes every later end of the child a failure.
-func (c *Cluster) markReady(one *child) error {
+// markReady makes every later end of the child a failure, and tells that it is ready.
+func (c *Cluster) markReady(one *child, took time.Duration) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	select {
@@ -153,6 +155,9 @@ func (c *Cluster) markReady(one *child) error {
 		return endedEarly(one)
 	default:
 		one.ready = true
+		if c.options.Started != nil {
+			c.options.Started(one.process.Name, took)
+		}
 		return nil
 	}
 }

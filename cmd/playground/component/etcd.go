@@ -54,6 +54,9 @@ func etcdConfig(dataDir, socket string) *embed.Config {
 	// them, and nothing listens there.
 	config.ListenPeerUrls = nil
 	config.LogLevel = "warn"
+	// The default comes with the original's flags and not with its configuration; without it every request is
+	// a slow one in the log.
+	config.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
 	// The store dies with its cluster, so nothing is worth the wait for a disk.
 	config.UnsafeNoFsync = true
 	// A single member elects itself; the default of a second is for networks.
