@@ -213,10 +213,10 @@ func (n *Name) refine(k *kind, labels map[string]string, resource corev1.Resourc
 	if labels["cloud.google.com/gke-gpu-sharing-strategy"] != "" {
 		n.Shared = true
 	}
-	if k.memoryMiB == "" || n.MIG != "" {
+	if k.memoryMiB == "" || n.MIG != "" || n.MemoryGiB != 0 {
 		return
 	}
-	if mib, err := strconv.ParseFloat(labels[k.memoryMiB], 64); err == nil && mib >= 1024 && mib < 1<<24 && n.MemoryGiB == 0 {
+	if mib, err := strconv.ParseFloat(labels[k.memoryMiB], 64); err == nil && mib >= 1024 && mib < 1<<24 {
 		n.MemoryGiB = int(math.Round(mib / 1024))
 	}
 }

@@ -61,7 +61,7 @@ func (inv *Inventory) refusals(pod *corev1.Pod, shape capacity.Shape, resource c
 			why = otherDevices(d, resource, wanted)
 		}
 		if why == "" {
-			why = refusal(pod, node, affinity)
+			why = Refusal(pod, node, affinity)
 		}
 		if why == "" {
 			continue
@@ -87,9 +87,9 @@ func otherDevices(have *Devices, resource corev1.ResourceName, wanted Name) stri
 	}
 }
 
-// refusal says why the node keeps the pod away, or empty: what the scheduler's node
-// name, taint and node affinity filters say.
-func refusal(pod *corev1.Pod, node *corev1.Node, affinity nodeaffinity.RequiredNodeAffinity) string {
+// Refusal says why the node keeps the pod away, or empty: what the scheduler's node
+// name, taint and node affinity filters say. Affinity is the pod's, parsed once.
+func Refusal(pod *corev1.Pod, node *corev1.Node, affinity nodeaffinity.RequiredNodeAffinity) string {
 	if pod.Spec.NodeName != "" && pod.Spec.NodeName != node.Name {
 		return "node name"
 	}

@@ -33,6 +33,24 @@ func PodTakes(pod *corev1.Pod) (Takes, error) {
 	return takesOf(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
 }
 
+// DeviceOf is the first device resource that a container of the pod asks for, or
+// empty. It is cheap: most pods ask for none.
+func DeviceOf(pod *corev1.Pod) corev1.ResourceName {
+	for _, containers := range [...][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			for resource, quantity := range containers[i].Resources.Requests {
+				if IsDevice(resource) && quantity.Sign() > 0 {
+					return resource
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// UsesDevices reports whether the pod asks for any devices.
+func UsesDevices(pod *corev1.Pod) bool { return DeviceOf(pod) != "" }
+
 // TemplateTakes is PodTakes for a pod that the template will make. A limit without
 // a request is a request, as the API server will have it.
 func TemplateTakes(template *corev1.PodTemplateSpec) (Takes, error) {

@@ -87,11 +87,11 @@ func (n *Node) Verdict(s capacity.Shape) Verdict {
 	if v := n.Type(s); v != Fits {
 		return v
 	}
-	return n.room(s)
+	return n.Room(s)
 }
 
-// room is the verdict on the resources of a node.
-func (n *Node) room(s capacity.Shape) Verdict {
+// Room is the verdict on the resources of the node alone.
+func (n *Node) Room(s capacity.Shape) Verdict {
 	switch {
 	case s.Devices > n.Allocatable.Devices:
 		return TooFewDevices
@@ -117,7 +117,7 @@ func (c *Cluster) Verdict(r *Request, node int) Verdict {
 	if r.refused(node) != "" {
 		return Refused
 	}
-	return n.room(r.Shape)
+	return n.Room(r.Shape)
 }
 
 // Fits reports whether one more replica fits on the node of that index. It is

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"          // the JSON log format
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of the client
+	_ "k8s.io/component-base/metrics/prometheus/version"  // the version as a metric
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	_ "sigs.k8s.io/scheduler-plugins/apis/config/scheme" // the arguments of Coscheduling
+	"sigs.k8s.io/scheduler-plugins/pkg/coscheduling"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/config"
+	configv1 "llmd.ai/workload-variant-autoscaler/pkg/apis/config/v1"
+	"llmd.ai/workload-variant-autoscaler/plugins/acceleratorplacement"
+)
+
+func main() {
+	os.Exit(cli.Run(newCommand()))
+}
+
+// newCommand is kube-scheduler's command with the plugins registered. Which of them
+// run is for the configuration file to say.
+func newCommand() *cobra.Command {
+	utilruntime.Must(config.AddToScheme(scheme.Scheme))
+	utilruntime.Must(configv1.AddToScheme(scheme.Scheme))
+	command := app.NewSchedulerCommand(
+		app.WithPlugin(acceleratorplacement.Name, acceleratorplacement.New),
+		app.WithPlugin(coscheduling.Name, coscheduling.New),
+	)
+	command.Use = "scheduler"
+	command.Long = `scheduler is kube-scheduler with the plugin AcceleratorPlacement, which puts the
+pods of a model's variants on nodes with the variant's accelerator and packs pods
+with devices so that room for large replicas stays. It runs beside the cluster's
+own scheduler, under a name of its own, and takes the pods that ask for that name:
+
+  scheduler --config=manifests/scheduler/config.yaml
+
+The plugin Coscheduling of sigs.k8s.io/scheduler-plugins is there for configurations
+that enable it. All flags are those of kube-scheduler.`
+	return command
+}

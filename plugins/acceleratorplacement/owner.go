@@ -1,0 +1,88 @@
+package acceleratorplacement
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+)
+
+// target names an object that can be scaled.
+type target struct {
+	namespace string
+	kind      schema.GroupKind
+	name      string
+}
+
+// owners follows owner references through the scheduler's own caches.
+type owners struct {
+	replicaSets  appslisters.ReplicaSetLister
+	statefulSets appslisters.StatefulSetLister
+	pods         corelisters.PodLister
+}
+
+func listOwners(factory informers.SharedInformerFactory) owners {
+	return owners{
+		replicaSets:  factory.Apps().V1().ReplicaSets().Lister(),
+		statefulSets: factory.Apps().V1().StatefulSets().Lister(),
+		pods:         factory.Core().V1().Pods().Lister(),
+	}
+}
+
+// maxDepth is one more than the longest known chain: a worker pod, its stateful
+// set, the leader pod, its stateful set, the LeaderWorkerSet.
+const maxDepth = 6
+
+var (
+	replicaSet  = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
+	statefulSet = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+	podKind     = schema.GroupKind{Kind: "Pod"}
+)
+
+// of are the controlling owners of the pod, the nearest first. Kinds that have
+// owners of their own are followed; complete is false when one of those is not in
+// the cache.
+func (o owners) of(pod *corev1.Pod) (found []target, complete bool) {
+	var object metav1.Object = pod
+	for range maxDepth {
+		ref := metav1.GetControllerOf(object)
+		if ref == nil {
+			return found, true
+		}
+		kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+		found = append(found, target{namespace: pod.Namespace, kind: kind, name: ref.Name})
+		owner, followed := o.get(kind, pod.Namespace, ref.Name)
+		if !followed {
+			return found, true
+		}
+		if owner == nil || owner.GetUID() != ref.UID {
+			return found, false
+		}
+		object = owner
+	}
+	return found, true
+}
+
+// get finds an owner of a kind that has owners of its own; followed is false for
+// every other kind. The owner is nil when it is not in the cache.
+func (o owners) get(kind schema.GroupKind, namespace, name string) (owner metav1.Object, followed bool) {
+	switch kind {
+	case replicaSet:
+		if rs, err := o.replicaSets.ReplicaSets(namespace).Get(name); err == nil {
+			return rs, true
+		}
+	case statefulSet:
+		if set, err := o.statefulSets.StatefulSets(namespace).Get(name); err == nil {
+			return set, true
+		}
+	case podKind:
+		if pod, err := o.pods.Pods(namespace).Get(name); err == nil {
+			return pod, true
+		}
+	default:
+		return nil, false
+	}
+	return nil, true
+}

@@ -1,0 +1,203 @@
+package acceleratorplacement
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+// byTarget is the index of the variants by what they scale.
+const byTarget = "target"
+
+// variants are the VariantAutoscaling objects, as far as the API server serves
+// them.
+type variants struct {
+	informer cache.SharedIndexInformer
+	table    atomic.Pointer[outlooks]
+	// refused is set when the API server answered that it does not serve the
+	// objects, or not to us: then there are none as far as this scheduler goes.
+	refused atomic.Bool
+	changed func(*v1alpha1.VariantAutoscaling)
+}
+
+// watchVariants prepares the informer. The function is called for every variant
+// whose pods may now fit elsewhere.
+func watchVariants(base *rest.Config, changed func(*v1alpha1.VariantAutoscaling)) (*variants, error) {
+	client, err := clientFor(base)
+	if err != nil {
+		return nil, err
+	}
+	source := cache.NewListWatchFromClient(client, v1alpha1.Resource, "", fields.Everything())
+	return newVariants(source, changed)
+}
+
+func newVariants(source cache.ListerWatcher, changed func(*v1alpha1.VariantAutoscaling)) (*variants, error) {
+	v := &variants{changed: changed}
+	v.informer = cache.NewSharedIndexInformer(source, &v1alpha1.VariantAutoscaling{}, 0, cache.Indexers{byTarget: indexByTarget})
+	if err := v.informer.SetTransform(slim); err != nil {
+		return nil, err
+	}
+	if err := v.informer.SetWatchErrorHandlerWithContext(v.watchFailed); err != nil {
+		return nil, err
+	}
+	_, err := v.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { v.event(nil, object) },
+		UpdateFunc: func(before, after any) { v.event(before, after) },
+		DeleteFunc: func(object any) { v.event(object, nil) },
+	})
+	return v, err
+}
+
+// clientFor reads our own group only, and as JSON: custom resources have no other
+// encoding.
+func clientFor(base *rest.Config) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	c := rest.CopyConfig(base)
+	c.APIPath = "/apis"
+	c.GroupVersion = &v1alpha1.GroupVersion
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	return rest.RESTClientFor(c)
+}
+
+// slim drops what nobody here reads.
+func slim(object any) (any, error) {
+	if v, ok := object.(*v1alpha1.VariantAutoscaling); ok {
+		v.ManagedFields, v.Annotations = nil, nil
+		v.Status = v1alpha1.VariantAutoscalingStatus{CurrentAlloc: v.Status.CurrentAlloc}
+	}
+	return object, nil
+}
+
+func indexByTarget(object any) ([]string, error) {
+	v, ok := object.(*v1alpha1.VariantAutoscaling)
+	if !ok {
+		return nil, nil
+	}
+	gvk, err := v.Spec.ScaleTargetRef.GroupVersionKind()
+	if err != nil {
+		// The object's own conditions tell its user; it has no pods that we could find.
+		return nil, nil
+	}
+	return []string{target{namespace: v.Namespace, kind: gvk.GroupKind(), name: v.Spec.ScaleTargetRef.Name}.key()}, nil
+}
+
+func (t target) key() string {
+	return t.namespace + "/" + t.kind.Group + "/" + t.kind.Kind + "/" + t.name
+}
+
+// start runs the informer until the context ends, and waits for its first answer,
+// but not longer than the time given.
+func (v *variants) start(ctx context.Context, patience time.Duration) {
+	go v.informer.RunWithContext(ctx)
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cache.WaitForCacheSync(limited.Done(), v.known)
+	if !v.known() {
+		klog.FromContext(ctx).Info("The VariantAutoscaling objects could not be read yet; pods with devices wait for them", "waited", patience)
+	}
+}
+
+// known reports whether the objects were read once, or are not to be had.
+func (v *variants) known() bool { return v.informer.HasSynced() || v.refused.Load() }
+
+// watchFailed tells an API server that does not serve the objects (the CRD may come
+// later: the informer goes on asking) from one that does not answer.
+func (v *variants) watchFailed(ctx context.Context, reflector *cache.Reflector, err error) {
+	logger := klog.FromContext(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		if !v.refused.Swap(true) {
+			logger.Info("The VariantAutoscaling CRD is not installed; pods with devices are packed without variants")
+		}
+	case apierrors.IsForbidden(err):
+		if !v.refused.Swap(true) {
+			logger.Error(err, "VariantAutoscaling objects may not be read; pods with devices are packed without variants. Grant list and watch on "+
+				v1alpha1.Resource+"."+v1alpha1.GroupName)
+		}
+	default:
+		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+	}
+}
+
+// event takes note of a change that can matter to pods. Most updates are of the
+// status, several times a minute.
+func (v *variants) event(before, after any) {
+	old, _ := variantIn(before)
+	now, _ := variantIn(after)
+	if old != nil && now != nil && sameForPods(old, now) {
+		return
+	}
+	v.table.Store(nil)
+	if now == nil {
+		now = old
+	}
+	if now != nil {
+		v.changed(now)
+	}
+}
+
+func variantIn(object any) (*v1alpha1.VariantAutoscaling, bool) {
+	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = gone.Obj
+	}
+	v, ok := object.(*v1alpha1.VariantAutoscaling)
+	return v, ok
+}
+
+// sameForPods reports whether both say the same about where pods go.
+func sameForPods(a, b *v1alpha1.VariantAutoscaling) bool {
+	found := func(v *v1alpha1.VariantAutoscaling) string {
+		if v.Status.CurrentAlloc == nil {
+			return ""
+		}
+		return v.Status.CurrentAlloc.Accelerator
+	}
+	return a.Labels[v1alpha1.LabelAcceleratorName] == b.Labels[v1alpha1.LabelAcceleratorName] &&
+		found(a) == found(b) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
+
+// of is the variant that scales one of the owners, the nearest first. Of two that
+// claim the same target the first by name counts, until their user has settled it.
+func (v *variants) of(owners []target) *v1alpha1.VariantAutoscaling {
+	for _, owner := range owners {
+		objects, err := v.informer.GetIndexer().ByIndex(byTarget, owner.key())
+		if err != nil {
+			continue
+		}
+		var first *v1alpha1.VariantAutoscaling
+		for _, object := range objects {
+			if variant, ok := variantIn(object); ok && (first == nil || variant.Name < first.Name) {
+				first = variant
+			}
+		}
+		if first != nil {
+			return first
+		}
+	}
+	return nil
+}
+
+// kindOf is the kind of a variant's target; the zero kind is of no object.
+func kindOf(v *v1alpha1.VariantAutoscaling) schema.GroupKind {
+	gvk, err := v.Spec.ScaleTargetRef.GroupVersionKind()
+	if err != nil {
+		return schema.GroupKind{}
+	}
+	return gvk.GroupKind()
+}
