@@ -166,4 +166,3 @@ func roomChanged(before, after any) bool {
 		!equality.Semantic.DeepEqual(was.Spec.Taints, is.Spec.Taints) ||
 		!equality.Semantic.DeepEqual(was.Labels, is.Labels)
 }
-

@@ -17,9 +17,9 @@ type Options struct {
 	Address string
 	// AllowHTTP permits an address without TLS.
 	AllowHTTP bool
-	// Token is sent as bearer token. TokenFile is read for every request, so that a
-	// rotated token is used at once. Token wins when both are set.
-	Token, TokenFile string
+	// TokenFile holds a bearer token; empty means none. It is read for every request,
+	// so that a rotated token is used at once.
+	TokenFile string
 	// CAFile, CertFile and KeyFile are PEM files. They are read again when they
 	// change. ServerName overrides the name that the certificate must carry.
 	CAFile, CertFile, KeyFile, ServerName string
@@ -94,10 +94,7 @@ func (o Options) http() config.HTTPClientConfig {
 		},
 	}
 	c.ProxyFromEnvironment = true
-	switch {
-	case o.Token != "":
-		c.Authorization = &config.Authorization{Type: "Bearer", Credentials: config.Secret(o.Token)}
-	case o.TokenFile != "":
+	if o.TokenFile != "" {
 		c.Authorization = &config.Authorization{Type: "Bearer", CredentialsFile: o.TokenFile}
 	}
 	return c

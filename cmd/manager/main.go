@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/cli"
+	cliflag "k8s.io/component-base/cli/flag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // the JSON log format
+	"k8s.io/component-base/term"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func main() {
+	os.Exit(cli.Run(newCommand()))
+}
+
+func newCommand() *cobra.Command {
+	o := newOptions()
+	command := &cobra.Command{
+		Use:   "manager",
+		Short: "Scale the variants of large language models",
+		Long: `manager decides how many replicas each VariantAutoscaling object's target needs
+and writes the number into the target's scale subresource.
+
+Every setting can be given as a flag, as a variable of the environment, or in the
+file of --config-file, in this order; --leader-elect is LEADER_ELECT in both.`,
+		Example: `  # In a cluster, with a configuration file and two replicas:
+  manager --config-file=/etc/wva/config.yaml --leader-elect --metrics-bind-address=:8443
+
+  # From a workstation, on a cluster that does not grow:
+  manager --kubeconfig=$HOME/.kube/config --prometheus-base-url=https://prometheus.example:9090 --wva-limited-mode
+
+  # Without changing anything: give the objects spec.actuation: Off and read
+  kubectl get va -A`,
+		Version: version.Get().GitVersion,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := logsapi.ValidateAndApply(o.logs, nil); err != nil {
+				return fmt.Errorf("setting up logs: %w", err)
+			}
+			ctrl.SetLogger(klog.Background())
+			configuration, sources, err := o.load(command.Flags(), os.LookupEnv)
+			if err != nil {
+				return err
+			}
+			return run(ctrl.SetupSignalHandler(), configuration, sources)
+		},
+	}
+	sets := o.flags()
+	for _, set := range sets.FlagSets {
+		command.Flags().AddFlagSet(set)
+	}
+	width, _, _ := term.TerminalSize(command.OutOrStdout())
+	cliflag.SetUsageAndHelpFunc(command, sets, width)
+	return command
+}

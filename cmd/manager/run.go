@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus"
+	"llmd.ai/workload-variant-autoscaler/pkg/adapters/scale"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller"
+)
+
+const (
+	// queryTimeout bounds one query to Prometheus. Events are answered meanwhile.
+	queryTimeout = 10 * time.Second
+	// A first round over 5,000 variants writes as many statuses; the API server's
+	// own fairness is what protects it.
+	clientQPS, clientBurst = 200, 400
+)
+
+// run is the manager from its start to the end of the context.
+func run(ctx context.Context, c config.Config, sources config.Sources) error {
+	for _, warning := range c.Warnings {
+		klog.InfoS("A setting has no effect", "warning", warning)
+	}
+	cluster, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster (set --kubeconfig, KUBECONFIG, or run inside one): %w", err)
+	}
+	cluster.QPS, cluster.Burst = clientQPS, clientBurst
+	cluster.UserAgent = "workload-variant-autoscaler/" + version.Get().GitVersion
+	access, err := probe(ctx, cluster, c)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(cluster, c, access)
+	if err != nil {
+		return fmt.Errorf("setting up the manager: %w", err)
+	}
+	if err := addController(ctx, mgr, c, sources, access); err != nil {
+		return err
+	}
+	klog.InfoS("Starting", "version", version.Get().GitVersion, "interval", c.Interval, "limited", c.Limited,
+		"prometheus", c.Prometheus.BaseURL, "watchNamespace", c.WatchNamespace, "controllerInstance", c.ControllerInstance)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+// probe asks which of the optional things may be read.
+func probe(ctx context.Context, cluster *rest.Config, c config.Config) (controller.Access, error) {
+	bounded := withTimeout(cluster, c)
+	httpClient, err := rest.HTTPClientFor(bounded)
+	if err != nil {
+		return controller.Access{}, fmt.Errorf("making a client: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(bounded, httpClient)
+	if err != nil {
+		return controller.Access{}, fmt.Errorf("making a client: %w", err)
+	}
+	authorization, err := authorizationclient.NewForConfigAndClient(bounded, httpClient)
+	if err != nil {
+		return controller.Access{}, fmt.Errorf("making a client: %w", err)
+	}
+	access, err := controller.ProbeAccess(ctx, authorization.SelfSubjectAccessReviews(), mapper, c.WatchNamespace)
+	if err != nil {
+		return access, fmt.Errorf("looking at what the manager may read: %w", err)
+	}
+	if !access.Capacity {
+		klog.InfoS("Nodes, or the pods of all namespaces, may not be read: how many replicas fit is not known")
+	}
+	return access, nil
+}
+
+func newManager(cluster *rest.Config, c config.Config, access controller.Access) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	// Watches last longer than any request may: only the client for writes is
+	// bounded.
+	writes, err := rest.HTTPClientFor(withTimeout(cluster, c))
+	if err != nil {
+		return nil, err
+	}
+	election := c.LeaderElection
+	return ctrl.NewManager(cluster, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         controller.CacheOptions(c.WatchNamespace, c.PodNamespace, access),
+		Client:                        client.Options{HTTPClient: writes},
+		Metrics:                       serveMetrics(c.Serving),
+		HealthProbeBindAddress:        c.Serving.HealthProbeBindAddress,
+		LeaderElection:                election.Enabled,
+		LeaderElectionID:              election.ID,
+		LeaderElectionNamespace:       c.PodNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &election.LeaseDuration,
+		RenewDeadline:                 &election.RenewDeadline,
+		RetryPeriod:                   &election.RetryPeriod,
+	})
+}
+
+// serveMetrics is TLS for authorised readers unless that was turned off. HTTP/2 is
+// off: it would add nothing here but its known ways to be overloaded.
+func serveMetrics(s config.Serving) metricsserver.Options {
+	o := metricsserver.Options{
+		BindAddress:   s.MetricsBindAddress,
+		SecureServing: s.MetricsSecure,
+		CertDir:       s.MetricsCertPath,
+		CertName:      s.MetricsCertName,
+		KeyName:       s.MetricsCertKey,
+		TLSOpts:       []func(*tls.Config){func(t *tls.Config) { t.NextProtos = []string{"http/1.1"} }},
+	}
+	if s.MetricsSecure {
+		o.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return o
+}
+
+// addController plugs the adapters into the controller, and that into the manager.
+func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sources config.Sources, access controller.Access) error {
+	p := c.Prometheus
+	samples, err := prometheus.New(prometheus.Options{
+		Address:            p.BaseURL,
+		AllowHTTP:          p.AllowHTTP,
+		TokenFile:          p.TokenPath,
+		CAFile:             p.CACertPath,
+		CertFile:           p.ClientCertPath,
+		KeyFile:            p.ClientKeyPath,
+		ServerName:         p.ServerName,
+		InsecureSkipVerify: p.InsecureSkipVerify,
+		Timeout:            queryTimeout,
+	})
+	if err != nil {
+		return err
+	}
+	scaler, err := scale.New(withTimeout(mgr.GetConfig(), c), mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	added, err := controller.New(ctx, mgr, controller.Options{
+		Metrics:    samples,
+		Scaler:     scaler,
+		Clock:      clock.RealClock{},
+		Access:     access,
+		Config:     c,
+		Sources:    sources,
+		Registerer: metrics.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding the liveness check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", added.Ready); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	return nil
+}
+
+func withTimeout(cluster *rest.Config, c config.Config) *rest.Config {
+	bounded := rest.CopyConfig(cluster)
+	bounded.Timeout = c.RESTClientTimeout
+	return bounded
+}
