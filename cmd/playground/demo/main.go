@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -28,7 +27,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		return exitGood
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "playground:", err)
+		say(stderr, "playground: "+err.Error())
 		return exitUsage
 	}
 	ctx, stop := untilInterrupted(stderr)
@@ -40,9 +39,12 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
 	}
-	fmt.Fprintln(stderr, "playground:", err)
+	say(stderr, "playground: "+err.Error())
 	return exitFailed
 }
+
+// say writes a line for the user; there is nobody to tell when that fails.
+func say(to io.Writer, line string) { _, _ = io.WriteString(to, line+"\n") }
 
 // errInterrupted says that the user ended the demo early.
 var errInterrupted = errors.New("interrupted")
@@ -89,7 +91,7 @@ func untilInterrupted(stderr io.Writer) (context.Context, func()) {
 			if count > 0 {
 				os.Exit(exitInterrupted)
 			}
-			fmt.Fprintln(stderr, "\nstopping; Ctrl-C again to stop at once")
+			say(stderr, "\nstopping; Ctrl-C again to stop at once")
 			cancel(errInterrupted)
 		}
 	}()

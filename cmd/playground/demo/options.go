@@ -79,7 +79,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	flags.Usage = func() {}
 	switch err := flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
-		fmt.Fprint(out, usage, flags.FlagUsagesWrapped(98))
+		say(out, usage+strings.TrimSuffix(flags.FlagUsagesWrapped(98), "\n"))
 		return o, errHelp
 	case err != nil:
 		return o, errors.New(strings.ReplaceAll(err.Error(), "\n", " "))

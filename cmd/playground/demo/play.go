@@ -24,9 +24,10 @@ const (
 type traffic struct {
 	stack *stack
 	start time.Time
-	end   time.Time
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// end is when the observation ended.
+	end      time.Time
 	outcomes []report.Outcome
 	// sent are the arrivals of each model's requests, as they are taken from its
 	// stream to be sent.
@@ -45,30 +46,40 @@ func (r *traffic) play(ctx context.Context) error {
 		return err
 	}
 	defer closeTrace()
-	playing, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+	watched, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	// Not with ctx: after Ctrl-C the observation is closed before requests are cut.
+	playing, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
 	r.start = time.Now()
 	r.sent = map[string][]time.Duration{}
 	r.stack.observer.begin(r.start)
-	var players sync.WaitGroup
+	var players, meters sync.WaitGroup
 	for i, model := range r.stack.plan.models {
 		players.Go(func() {
 			if err := r.send(playing, model, streams[i]); err != nil {
-				stop(err)
+				fail(err)
 			}
 		})
 	}
+	meters.Go(func() { m.follow(watched) })
 	finished := make(chan struct{})
 	go func() { players.Wait(); close(finished) }()
-	var watching sync.WaitGroup
-	watching.Go(func() { m.follow(playing) })
-	r.watch(playing, m, finished)
-	err = context.Cause(playing)
-	r.end = time.Now()
-	stop(nil)
+	r.watch(watched, m, finished)
+	err = context.Cause(watched)
+	r.close()
+	fail(nil)
+	cut()
 	players.Wait()
-	watching.Wait()
+	meters.Wait()
 	return err
+}
+
+// close ends the observation: what is cut off from now on is nobody's failure.
+func (r *traffic) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.end = time.Now()
 }
 
 // watch refreshes the picture until the tail is over and every request is done.
@@ -131,6 +142,9 @@ func (r *traffic) note(model string, at time.Duration) {
 func (r *traffic) observe(o emulation.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.end.IsZero() {
+		return
+	}
 	r.outcomes = append(r.outcomes, report.Outcome{
 		Model:        o.Model,
 		Arrived:      o.Arrival,
@@ -177,7 +191,7 @@ func (r *traffic) observation() report.Observation {
 		Trace:             report.Synthetic,
 		Rate:              p.Rate,
 		KubernetesVersion: r.stack.version,
-		Traffic:           p.Duration,
+		Traffic:           min(p.Duration, r.end.Sub(r.start)),
 		End:               r.end.Sub(r.start),
 		Variants:          r.stack.observer.observedVariants(p.models),
 		Placements:        r.stack.observer.placements(),

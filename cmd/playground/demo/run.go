@@ -14,7 +14,6 @@ import (
 // run starts everything, sends the traffic, reports, and ends everything.
 func run(ctx context.Context, p plan, out io.Writer) error {
 	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
 	t := newTerminal(out)
 	t.println(t.style.Title("Starting a cluster with " + summaryOfNodes()))
 	s := &stack{plan: p, terminal: t, fail: fail}
@@ -27,7 +26,7 @@ func run(ctx context.Context, p plan, out io.Writer) error {
 		return causeOf(ctx, err)
 	}
 	t.println("", trafficLine(p), "")
-	r := &traffic{stack: s, start: time.Now()}
+	r := &traffic{stack: s}
 	if err := r.play(ctx); err != nil {
 		return r.partial(ctx, err)
 	}
@@ -121,8 +120,8 @@ func (s *stack) linger(ctx context.Context) error {
 func (r *traffic) partial(ctx context.Context, err error) error {
 	err = causeOf(ctx, err)
 	t := r.stack.terminal
-	at := report.Clock(time.Since(r.start))
-	t.println("", fmt.Sprintf("Ended early, %s after the start of the traffic. What was in flight counts as failed; no report is written.", at))
+	at := report.Clock(r.end.Sub(r.start))
+	t.println("", fmt.Sprintf("Ended early, %s after the start of the traffic. Requests in flight are left out; no report is written.", at))
 	t.println(report.New(r.observation()).Summary(t.style, schedulerName)...)
 	t.println("")
 	return err

@@ -38,7 +38,7 @@ const (
 // times, so that a few minutes show a full rise and fall.
 const (
 	managerInterval = "15s"
-	metricsWindow   = "20s"
+	metricsWindow   = "10s"
 	scrapeInterval  = 2 * time.Second
 )
 
@@ -68,21 +68,21 @@ func (s *stack) start(ctx context.Context) error {
 	if err := s.openLogs(); err != nil {
 		return err
 	}
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"control plane, scheduler, nodes, Prometheus", s.startCluster},
-		{"router and model servers", s.startEmulation},
-		{"autoscaler", s.startManager},
-		{"models, one replica each", s.createModels},
-	} {
-		done := s.terminal.step(step.what)
-		if err := step.do(ctx); err != nil {
-			return err
-		}
-		done()
+	// The cluster tells of its parts by itself.
+	if err := s.startCluster(ctx); err != nil {
+		return err
 	}
+	if err := s.startEmulation(ctx); err != nil {
+		return err
+	}
+	if err := s.startManager(ctx); err != nil {
+		return err
+	}
+	done := s.terminal.step("models, one replica each")
+	if err := s.createModels(ctx); err != nil {
+		return err
+	}
+	done()
 	return nil
 }
 
@@ -128,6 +128,7 @@ func (s *stack) startCluster(ctx context.Context) error {
 		},
 		Nodes:     made,
 		Manifests: s.plan.installed(),
+		Started:   s.terminal.took,
 	})
 	if err != nil {
 		return err
@@ -362,14 +363,16 @@ func (s *stack) awaitModels(ctx context.Context) error {
 	}
 }
 
-// stop ends everything that was started.
+// stop ends everything that was started. What watches the cluster goes first: the
+// API server waits for its clients.
 func (s *stack) stop() {
-	if s.cluster != nil {
-		s.cluster.Stop()
-	}
+	s.fail(nil)
 	if s.stopEmulation != nil {
 		s.stopEmulation()
 		s.emulation.Wait()
+	}
+	if s.cluster != nil {
+		s.cluster.Stop()
 	}
 	if s.plan.Logs == "" && s.logs != "" {
 		_ = os.RemoveAll(s.logs)

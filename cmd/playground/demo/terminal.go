@@ -43,10 +43,13 @@ func newTerminal(out io.Writer) *terminal {
 	return t
 }
 
+// write shows text. When nobody reads it any more, the demo goes on for its report.
+func (t *terminal) write(text string) { _, _ = io.WriteString(t.out, text) }
+
 func (t *terminal) println(lines ...string) {
 	t.drawn = 0
 	for _, line := range lines {
-		fmt.Fprintln(t.out, line)
+		t.write(line + "\n")
 	}
 }
 
@@ -54,11 +57,11 @@ func (t *terminal) println(lines ...string) {
 func (t *terminal) step(what string) (done func()) {
 	start := time.Now()
 	if t.inPlace {
-		fmt.Fprintf(t.out, "  %-46s ...", what)
+		t.write(fmt.Sprintf("  %-46s ...", what))
 	}
 	return func() {
 		if t.inPlace {
-			fmt.Fprint(t.out, "\r\x1b[K")
+			t.write("\r\x1b[K")
 		}
 		t.took(what, time.Since(start))
 	}
@@ -85,7 +88,7 @@ func (t *terminal) draw(l report.Live) {
 	}
 	b.WriteString("\x1b[J")
 	t.drawn = len(lines)
-	fmt.Fprint(t.out, b.String())
+	t.write(b.String())
 }
 
 // drawLines prints every decision once and the state now and then.
