@@ -38,7 +38,6 @@ func statesOf(pods []*corev1.Pod) podStates {
 				Name:          pod.Name,
 				Created:       pod.CreationTimestamp.Time,
 				Placed:        pod.Spec.NodeName != "",
-				Placed:        pod.Spec.NodeName != "",
 				Unschedulable: scheduled != nil && scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable,
 			})
 		}
