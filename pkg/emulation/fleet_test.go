@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
@@ -79,11 +80,20 @@ func newStage(t *testing.T, change func(*emulation.FleetOptions)) *stage {
 	if change != nil {
 		change(&options)
 	}
+	// What this API gets between a list and the watch after it is never reported, so
+	// the test begins with the watch.
+	watching := make(chan struct{})
+	s.client.PrependWatchReactor("pods", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		w, err := s.client.Tracker().Watch(action.GetResource(), action.GetNamespace())
+		close(watching)
+		return true, w, err
+	})
 	fleet, err := emulation.NewFleet(options)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- fleet.Run(ctx) }()
+	<-watching
 	var once sync.Once
 	s.stop = func() {
 		once.Do(func() {
@@ -268,10 +278,7 @@ func TestRequestsAreCutOffWithTheirPod(t *testing.T) {
 			s.create(pod)
 			s.annotated(pod, "true")
 			gone := make(chan error, 1)
-			go func() {
-				_, err := post(t.Context(), s.address(pod), `{"model":"llama","prompt":"a b"}`)
-				gone <- err
-			}()
+			go func() { gone <- hang(t.Context(), s.address(pod), `{"model":"llama","prompt":"a b"}`) }()
 			running := func() bool { return valueOf(t, scrape(t, s.address(pod)), "vllm:num_requests_running", nil) == 1 }
 			require.Eventually(t, running, patience, tick)
 			end(s, pod)
@@ -301,7 +308,7 @@ func TestArgumentsOfThePodLimitTheBatch(t *testing.T) {
 	s.create(pod)
 	s.annotated(pod, "true")
 	for range 3 {
-		go func() { _, _ = post(t.Context(), s.address(pod), `{"model":"llama","prompt":"a b"}`) }()
+		go func() { _ = hang(t.Context(), s.address(pod), `{"model":"llama","prompt":"a b"}`) }()
 	}
 	require.Eventually(t, func() bool {
 		families := scrape(t, s.address(pod))

@@ -164,10 +164,12 @@ func (r *Router) dispatch(w http.ResponseWriter, request *http.Request, route *r
 func (r *Router) forward(w http.ResponseWriter, request *http.Request, e *endpoint, body []byte) error {
 	defer r.leave(e)
 	response, err := r.send(request, e, body)
-	if err == nil {
-		relay(w, response)
+	if err != nil {
+		return err
 	}
-	return err
+	defer func() { _ = response.Body.Close() }()
+	relay(w, response)
+	return nil
 }
 
 // send returns the answer of a replica once it has begun.
@@ -192,7 +194,6 @@ func (r *Router) send(request *http.Request, e *endpoint, body []byte) (*http.Re
 // relay copies an answer as it comes. When the replica breaks off, so does the
 // answer to the client: it must not look complete.
 func relay(w http.ResponseWriter, response *http.Response) {
-	defer func() { _ = response.Body.Close() }()
 	w.Header().Set("Content-Type", response.Header.Get("Content-Type"))
 	w.WriteHeader(response.StatusCode)
 	controller := http.NewResponseController(w)

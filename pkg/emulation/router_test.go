@@ -119,7 +119,7 @@ func TestRouterHoldsRequestsWhileThereIsNoReplica(t *testing.T) {
 	assert.InDelta(t, 3, gauge(t, address, attempts, "llama"), 0)
 
 	router.Remove("ns", "a")
-	go func() { _, _ = post(t.Context(), address, body) }()
+	go func() { _ = hang(t.Context(), address, body) }()
 	require.Eventually(t, func() bool { return gauge(t, address, queueSize, "llama") == 1 }, patience, tick, "the replica is gone")
 }
 
@@ -127,10 +127,7 @@ func TestRouterForgetsAClientThatIsGone(t *testing.T) {
 	_, address := route(t, "llama")
 	ctx, leave := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
-	go func() {
-		_, err := post(ctx, address, `{"model":"llama","prompt":"a"}`)
-		gone <- err
-	}()
+	go func() { gone <- hang(ctx, address, `{"model":"llama","prompt":"a"}`) }()
 	require.Eventually(t, func() bool { return gauge(t, address, queueSize, "llama") == 1 }, patience, tick)
 	leave()
 	require.Error(t, <-gone)
@@ -186,7 +183,7 @@ func TestRouterSendsAgainWhatGotNoAnswer(t *testing.T) {
 	for name, broken := range map[string]func(*testing.T) string{
 		"nobody listens": func(t *testing.T) string { return refused(t) },
 		"the replica is ending": func(t *testing.T) string {
-			return backend(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) })
+			return backend(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 		},
 		"the connection breaks": func(t *testing.T) string {
 			return backend(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })

@@ -123,6 +123,7 @@ func (c serverCollector) Collect(metrics chan<- prometheus.Metric) {
 	value(descWaiting, prometheus.GaugeValue, float64(state.Waiting))
 	if state.KVCapacity > 0 {
 		value(descKVUse, prometheus.GaugeValue, float64(state.KVUsed)/float64(state.KVCapacity))
+		//nolint:promlinter // vLLM's own name
 		metrics <- prometheus.MustNewConstMetric(descCache, prometheus.GaugeValue, 1,
 			strconv.Itoa(blockSize), "auto", "False", strconv.Itoa(state.KVCapacity/blockSize), "0")
 	}

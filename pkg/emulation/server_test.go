@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -63,6 +64,16 @@ func post(ctx context.Context, address, body string) (*http.Response, error) {
 		return nil, err
 	}
 	return http.DefaultClient.Do(request)
+}
+
+// hang sends a request whose answer is of no interest, and returns when it ends.
+func hang(ctx context.Context, address, body string) error {
+	response, err := post(ctx, address, body)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return errors.Join(err, response.Body.Close())
 }
 
 // ask sends a request that is not streamed and returns the status and the body. It
@@ -341,8 +352,6 @@ func TestServerUnderLoadAgreesWithTheEngine(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return server.State().Waiting > 0 }, patience, time.Millisecond, "more clients than places")
-	assert.LessOrEqual(t, server.State().Running, 8)
 	wait.Wait()
 
 	state := server.State()
@@ -361,6 +370,7 @@ func TestServerUnderLoadAgreesWithTheEngine(t *testing.T) {
 	first := histogramOf(t, families, "vllm:time_to_first_token_seconds")
 	queueing := histogramOf(t, families, "vllm:request_queue_time_seconds")
 	inService := histogramOf(t, families, "vllm:request_inference_time_seconds")
+	assert.Positive(t, queueing.GetSampleSum(), "there are more clients than places")
 	endToEnd := histogramOf(t, families, "vllm:e2e_request_latency_seconds")
 	assert.InDelta(t, queueing.GetSampleSum()+inService.GetSampleSum(), endToEnd.GetSampleSum(), 1e-6, "waiting and service are all")
 	assert.InDelta(t, first.GetSampleSum()+gaps.GetSampleSum(), endToEnd.GetSampleSum(), 1e-6, "so are the tokens")
@@ -370,10 +380,7 @@ func TestServerForgetsAClientThatIsGone(t *testing.T) {
 	server, address := serve(t, emulation.ServerOptions{Model: "llama", Profile: slow})
 	ctx, leave := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
-	go func() {
-		_, err := post(ctx, address, `{"model":"llama","prompt":"a b","stream":true}`)
-		gone <- err
-	}()
+	go func() { gone <- hang(ctx, address, `{"model":"llama","prompt":"a b","stream":true}`) }()
 	require.Eventually(t, func() bool { return server.State().Running == 1 }, patience, tick)
 	leave()
 	require.Error(t, <-gone)
@@ -392,17 +399,13 @@ func TestShutdownFinishesWhatIsInFlight(t *testing.T) {
 	require.Eventually(t, func() bool { return server.State().Running == 1 }, patience, time.Millisecond)
 	require.NoError(t, server.Shutdown(t.Context()))
 	assert.Contains(t, <-answers, `"completion_tokens":20`)
-	_, err := post(t.Context(), address, `{}`)
-	assert.Error(t, err, "nothing new")
+	assert.Error(t, hang(t.Context(), address, `{}`), "nothing new")
 }
 
 func TestShutdownCutsOffAtItsDeadline(t *testing.T) {
 	server, address := serve(t, emulation.ServerOptions{Model: "llama", Profile: slow})
 	gone := make(chan error, 1)
-	go func() {
-		_, err := post(t.Context(), address, `{"model":"llama","prompt":"a b"}`)
-		gone <- err
-	}()
+	go func() { gone <- hang(t.Context(), address, `{"model":"llama","prompt":"a b"}`) }()
 	require.Eventually(t, func() bool { return server.State().Running == 1 }, patience, tick)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

@@ -99,8 +99,9 @@ func TestSyntheticFollowsItsSeed(t *testing.T) {
 			Rate: []workload.Point{{0, 5}, {time.Minute, 5}}, Input: tokens, Output: workload.Lengths{Mean: 30, Variation: 0.5, Max: 300}, Seed: seed,
 		})
 	}
-	assert.Equal(t, of(1), of(1))
-	assert.NotEqual(t, of(1), of(2))
+	once, again := of(1), of(1)
+	assert.Equal(t, once, again)
+	assert.NotEqual(t, once, of(2))
 }
 
 func TestSyntheticWithoutRateIsEmpty(t *testing.T) {
