@@ -183,6 +183,7 @@ func TestTheVariantSchedulerPlacesItsPods(t *testing.T) {
 		require.NoError(t, err)
 	}, patience, readyInterval)
 	pod.Namespace = space
+	t.Cleanup(func() { _ = client.CoreV1().Pods(space).Delete(context.Background(), pod.Name, metav1.DeleteOptions{}) })
 	placed := eventually(t, pod, "ready", isReady)
 	assert.Equal(t, "l40s", placed.Spec.NodeName)
 }
