@@ -2,8 +2,8 @@
 # Runs every test, in the order of what they cost.
 #
 # A package is put into its group by what its test binary links:
-#   - Kubernetes itself: without the race detector, for which all of Kubernetes
-#     would be compiled a second time;
+#   - a whole component of Kubernetes: without the race detector, for which all of
+#     Kubernetes would be compiled a second time;
 #   - pkg/localcluster: the test starts the programs in bin/, so it runs every time
 #     (go test cannot see that they changed), and one after the other;
 #   - everything else: with the race detector, and from go test's cache.
@@ -25,7 +25,7 @@ done < <(go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " 
 			group = "plain"
 			for (i = 2; i <= NF; i++) {
 				if ($i == cluster) group = "cluster"
-				if ($i ~ /^k8s\.io\/kubernetes\//) { group = "kubernetes"; break }
+				if ($i ~ /^k8s\.io\/kubernetes\/cmd\//) { group = "kubernetes"; break }
 			}
 			sub(/\.test$/, "", $1)
 			print $1, group
@@ -46,7 +46,7 @@ if [[ ${#plain[@]} -gt 0 ]]; then
 fi
 run "the chart" go test -C test/chart -timeout 10m ./...
 if [[ ${#kubernetes[@]} -gt 0 ]]; then
-	run "with Kubernetes linked in" go test -timeout 10m "${kubernetes[@]}"
+	run "with components of Kubernetes linked in" go test -timeout 10m "${kubernetes[@]}"
 fi
 if [[ ${#cluster[@]} -gt 0 ]]; then
 	run "on a local cluster" go test -race -count=1 -p 1 -timeout 20m "${cluster[@]}"

@@ -15,7 +15,7 @@ refuse() {
 }
 
 refuse "a note to oneself: do it, or open an issue" '\b(TODO|FIXME|XXX)\b'
-refuse "a path of one machine" '(^|[^A-Za-z0-9_.~-])/(root|home|work)/'
+refuse "a path of one machine" '(^|[^A-Za-z0-9_.~-])/(root|work)/'
 # The README shows commands on data that lies beside a checkout.
 refuse "a path outside the repository" '\.\./shared' ':!README.md'
 refuse "a conflict marker" '^(<<<<<<<|>>>>>>>)'
