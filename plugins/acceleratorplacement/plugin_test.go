@@ -1,0 +1,449 @@
+package acceleratorplacement
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	fcache "k8s.io/client-go/tools/cache/testing"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+const (
+	h100 = "NVIDIA-H100-80GB-HBM3"
+	a100 = "NVIDIA-A100-SXM4-80GB"
+)
+
+func TestPodsGoToTheirVariantsAccelerator(t *testing.T) {
+	rs := deployed("llama-h100")
+	w := newWorld(t, []runtime.Object{rs}, variant("llama-h100", "H100", 4), variant("llama-a100", "A100", 4))
+	cordoned := node("cordoned", h100, 8, 0)
+	cordoned.node.Spec.Unschedulable = true
+	feasible, best := w.schedule(t, gpuPod("p", 4, rs),
+		node("a100", a100, 8, 0), node("cpu", "", 0, 0), node("unlabelled", "", 8, 0), cordoned,
+		node("full", h100, 8, 5), node("free", h100, 8, 0), node("half", h100, 8, 4), node("small", h100, 2, 0))
+	assert.Equal(t, []string{"free", "half"}, feasible)
+	assert.Equal(t, "half", best, "the whole node is kept for larger replicas")
+}
+
+func TestPreFilterNarrowsByTypeAndNeverByWhatIsFree(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "h100", 4))
+	nodes := []fwk.NodeInfo{node("a100", a100, 8, 0), node("full", h100, 8, 8), node("free", h100, 8, 0), node("slice", h100+"-MIG-3g.40gb", 8, 0)}
+	narrowed, status := w.PreFilter(context.Background(), newState(), gpuPod("p", 4, rs), nodes)
+	require.True(t, status.IsSuccess())
+	assert.ElementsMatch(t, []string{"full", "free"}, narrowed.NodeNames.UnsortedList())
+}
+
+func TestVerdictsTellWhatPreemptionCouldChange(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 4))
+	pod, state := gpuPod("p", 4, rs), newState()
+	_, status := w.PreFilter(context.Background(), state, pod, nil)
+	require.True(t, status.IsSuccess())
+	for name, c := range map[string]struct {
+		info *nodeInfo
+		code fwk.Code
+		why  string
+	}{
+		"free":    {node("n", h100, 8, 4), fwk.Success, ""},
+		"taken":   {node("n", h100, 8, 5), fwk.Unschedulable, "too few free devices"},
+		"small":   {node("n", h100, 2, 0), fwk.UnschedulableAndUnresolvable, "too few devices"},
+		"other":   {node("n", a100, 8, 0), fwk.UnschedulableAndUnresolvable, "wrong accelerator"},
+		"unknown": {node("n", "", 8, 0), fwk.UnschedulableAndUnresolvable, "accelerator unknown"},
+	} {
+		got := w.Filter(context.Background(), state, pod, c.info)
+		assert.Equal(t, c.code, got.Code(), name)
+		assert.Equal(t, c.why, got.Message(), name)
+		// A preemption in the background asks while another pod is current.
+		w.current.Store(&want{pod: gpuPod("other", 1, nil), resource: gpu})
+		assert.Equal(t, c.code, w.Filter(context.Background(), state, pod, c.info).Code(), name)
+	}
+}
+
+func TestPodsOfNoVariantArePackedOnAnyType(t *testing.T) {
+	w := newWorld(t, nil)
+	feasible, best := w.schedule(t, gpuPod("stray", 1, nil),
+		node("whole", h100, 8, 0), node("pair", a100, 8, 6), node("single", a100, 8, 7), node("unlabelled", "", 8, 4), node("cpu", "", 0, 0))
+	assert.Equal(t, []string{"whole", "pair", "single", "unlabelled"}, feasible)
+	assert.Equal(t, "single", best)
+}
+
+func TestPodsWithoutDevicesAreKeptOffAcceleratorNodes(t *testing.T) {
+	w := newWorld(t, nil)
+	nodes := []fwk.NodeInfo{node("gpu", h100, 8, 0), node("cpu", "", 0, 0)}
+	feasible, best := w.schedule(t, gpuPod("web", 0, nil), nodes...)
+	assert.Equal(t, []string{"gpu", "cpu"}, feasible, "they may still go there")
+	assert.Equal(t, "cpu", best)
+	assert.True(t, w.PreScore(context.Background(), newState(), gpuPod("web", 0, nil), nil).IsSuccess())
+
+	w.args.KeepOthersOffAcceleratorNodes = false
+	assert.True(t, w.PreScore(context.Background(), newState(), gpuPod("web", 0, nil), nil).IsSkip())
+}
+
+func TestVariantsAreFoundThroughEveryChainOfOwners(t *testing.T) {
+	leaderWorkerSet := &metav1.PartialObjectMetadata{ObjectMeta: meta("lws", nil)}
+	leaders := &appsv1.StatefulSet{ObjectMeta: meta("lws", leaderWorkerSet)}
+	leader := &corev1.Pod{ObjectMeta: meta("lws-0", leaders)}
+	workers := &appsv1.StatefulSet{ObjectMeta: meta("lws-0", leader)}
+	rs, alone := deployed("deployment"), &appsv1.ReplicaSet{ObjectMeta: meta("alone", nil)}
+	ofKind := func(v *v1alpha1.VariantAutoscaling, apiVersion, kind string) *v1alpha1.VariantAutoscaling {
+		v.Spec.ScaleTargetRef.APIVersion, v.Spec.ScaleTargetRef.Kind = apiVersion, kind
+		return v
+	}
+	w := newWorld(t, []runtime.Object{leaders, leader, workers, rs, alone},
+		variant("deployment", "H100", 1),
+		ofKind(variant("alone", "A100", 1), "apps/v1", "ReplicaSet"),
+		ofKind(variant("lws", "L40S", 1), "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"))
+
+	for name, c := range map[string]struct {
+		owner metav1.Object
+		want  string
+	}{
+		"deployment": {rs, "H100"}, "replica set": {alone, "A100"}, "leader": {leaders, "L40S"}, "worker": {workers, "L40S"},
+	} {
+		want, status := w.wantOf(context.Background(), gpuPod("p", 1, c.owner), takes(1))
+		require.True(t, status.IsSuccess(), name)
+		assert.Equal(t, c.want, want.name.String(), name)
+	}
+}
+
+func TestAPodWaitsForAnOwnerThatIsNotSeenYet(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, nil, variant("v", "H100", 1))
+	_, status := w.PreFilter(context.Background(), newState(), gpuPod("p", 1, rs), nil)
+	assert.Equal(t, fwk.Error, status.Code(), "an error is tried again by itself")
+
+	old := gpuPod("p", 1, rs)
+	old.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute))
+	_, status = w.PreFilter(context.Background(), newState(), old, nil)
+	assert.True(t, status.IsSuccess(), "but not for ever")
+
+	w.see(t, rs)
+	_, status = w.PreFilter(context.Background(), newState(), gpuPod("p", 1, rs), nil)
+	assert.True(t, status.IsSuccess())
+}
+
+// failing is a source of variants that answers with an error for a while.
+type failing struct {
+	*fcache.FakeControllerSource
+	err atomic.Pointer[apierrors.StatusError]
+}
+
+func (f *failing) List(options metav1.ListOptions) (runtime.Object, error) {
+	if err := f.err.Load(); err != nil {
+		return nil, err
+	}
+	return f.FakeControllerSource.List(options)
+}
+
+func (f *failing) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	if err := f.err.Load(); err != nil {
+		return nil, err
+	}
+	return f.FakeControllerSource.Watch(options)
+}
+
+func TestAMissingCRDDoesNoHarmAndMayComeLate(t *testing.T) {
+	resource := schema.GroupResource{Group: v1alpha1.GroupName, Resource: v1alpha1.Resource}
+	cases := []struct {
+		name string
+		err  *apierrors.StatusError
+	}{
+		{"not installed", apierrors.NewGenericServerResponse(http.StatusNotFound, "list", resource, "", "the server could not find the requested resource", 0, true)},
+		{"not allowed", apierrors.NewForbidden(resource, "", errors.New("no rule"))},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			source := &failing{FakeControllerSource: fcache.NewFakeControllerSource()}
+			source.err.Store(c.err)
+			rs := deployed("v")
+			w := newWorldFrom(t, source.FakeControllerSource, source, []runtime.Object{rs})
+
+			feasible, _ := w.schedule(t, gpuPod("early", 1, rs), node("h100", h100, 8, 0), node("a100", a100, 8, 0))
+			assert.Len(t, feasible, 2, "packed without variants")
+
+			source.FakeControllerSource.Add(variant("v", "A100", 1))
+			source.err.Store(nil)
+			require.Eventually(t, func() bool {
+				return w.variants.of([]target{{"llm", schema.GroupKind{Group: "apps", Kind: "Deployment"}, "v"}}) != nil
+			},
+				time.Minute, 10*time.Millisecond)
+			feasible, _ = w.schedule(t, gpuPod("late", 1, rs), node("h100", h100, 8, 0), node("a100", a100, 8, 0))
+			assert.Equal(t, []string{"a100"}, feasible)
+		})
+	}
+}
+
+func TestPodsWithDevicesWaitForTheVariantsOfASlowAPIServer(t *testing.T) {
+	source := &failing{FakeControllerSource: fcache.NewFakeControllerSource()}
+	source.err.Store(apierrors.NewServiceUnavailable("starting"))
+	informer, err := newVariants(source, func(*v1alpha1.VariantAutoscaling) {})
+	require.NoError(t, err)
+	w := newWorld(t, nil)
+	w.variants = informer
+	informer.start(t.Context(), time.Millisecond)
+	_, status := w.PreFilter(context.Background(), newState(), gpuPod("p", 1, nil), nil)
+	assert.Equal(t, fwk.Error, status.Code())
+	_, status = w.PreFilter(context.Background(), newState(), gpuPod("web", 0, nil), nil)
+	assert.True(t, status.IsSkip(), "the others do not")
+}
+
+func TestAChangedSpecWakesTheVariantsPodsAndAStatusDoesNot(t *testing.T) {
+	rs := deployed("v")
+	waiting, bound, stranger := gpuPod("waiting", 1, rs), gpuPod("bound", 1, rs), gpuPod("stranger", 1, deployed("other"))
+	bound.Spec.NodeName = "n"
+	v := variant("v", "H100", 1)
+	w := newWorld(t, []runtime.Object{rs, waiting, bound, stranger}, v.DeepCopy())
+	w.schedule(t, waiting)
+
+	status := v.DeepCopy()
+	status.Status.DesiredOptimizedAlloc = &v1alpha1.DesiredAlloc{Accelerator: "H100"}
+	assert.True(t, sameForPods(v, status))
+
+	spec := v.DeepCopy()
+	spec.Spec.Accelerator = "A100"
+	w.source.Modify(spec)
+	require.Eventually(t, func() bool { return w.handle.wasActivated("llm/waiting") }, time.Minute, time.Millisecond)
+	assert.False(t, w.handle.wasActivated("llm/bound"))
+	assert.False(t, w.handle.wasActivated("llm/stranger"))
+}
+
+func TestPostFilterExplainsWithNumbers(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 4))
+	nodes := append(names("a", 12, func(int) *nodeInfo { return node("", a100, 8, 0) }),
+		names("h", 3, func(i int) *nodeInfo { return node("", h100, 8, 8-i) })...)
+	nodes = append(nodes, node("x", "", 8, 0))
+	pod, state := gpuPod("p", 4, rs), newState()
+	w.handle.nodes = nodes
+	_, status := w.PreFilter(context.Background(), state, pod, nodes)
+	require.True(t, status.IsSuccess())
+	result, status := w.PostFilter(context.Background(), state, pod, nil)
+	assert.Nil(t, result)
+	assert.Equal(t, fwk.Unschedulable, status.Code())
+	assert.Equal(t, "wants 4xH100: 3 H100 nodes have fewer than 4 free (largest hole 2), 12 nodes are of another type, 1 has no product label", status.Message())
+}
+
+func TestPostFilterKnowsWhatOtherPluginsRefuse(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 1))
+	tainted := node("tainted", h100, 8, 0)
+	tainted.node.Spec.Taints = []corev1.Taint{{Key: "accelerator-scheduler", Effect: corev1.TaintEffectNoSchedule}}
+	nodes := []fwk.NodeInfo{tainted, node("starved", h100, 8, 0)}
+	nodes[1].(*nodeInfo).requested.milliCPU = 192_000
+	pod, state := gpuPod("p", 1, rs), newState()
+	w.handle.nodes = nodes
+	_, status := w.PreFilter(context.Background(), state, pod, nodes)
+	require.True(t, status.IsSuccess())
+	_, status = w.PostFilter(context.Background(), state, pod, nil)
+	assert.Equal(t, "wants 1xH100: 1 H100 node has too little CPU, 1 H100 node refuses it by taint or affinity", status.Message())
+}
+
+func TestHintsLetOnlyEventsThroughThatCanHelp(t *testing.T) {
+	w := newWorld(t, nil)
+	events, err := w.EventsToRegister(context.Background())
+	require.NoError(t, err)
+	require.Len(t, events, 2)
+	pod := gpuPod("p", 4, nil)
+	hint := func(i int, before, after any) fwk.QueueingHint {
+		got, err := events[i].QueueingHintFn(klog.Background(), pod, before, after)
+		require.NoError(t, err)
+		return got
+	}
+	cordoned := node("n", h100, 8, 0).node
+	cordoned.Spec.Unschedulable = true
+	assert.Equal(t, fwk.Queue, hint(0, nil, node("n", h100, 8, 0).node))
+	assert.Equal(t, fwk.Queue, hint(0, nil, node("n", "", 8, 0).node), "its label may come before the next attempt")
+	assert.Equal(t, fwk.QueueSkip, hint(0, nil, node("n", "", 0, 0).node), "no devices")
+	assert.Equal(t, fwk.QueueSkip, hint(0, nil, node("n", h100, 2, 0).node), "too small")
+	assert.Equal(t, fwk.QueueSkip, hint(0, nil, cordoned))
+
+	gone := gpuPod("gone", 1, nil)
+	assert.Equal(t, fwk.QueueSkip, hint(1, gone, nil), "it was on no node")
+	gone.Spec.NodeName = "n"
+	assert.Equal(t, fwk.Queue, hint(1, gone, nil))
+	web := gpuPod("web", 0, nil)
+	web.Spec.NodeName = "n"
+	assert.Equal(t, fwk.QueueSkip, hint(1, web, nil))
+}
+
+func TestPodsOfOneOwnerShareASignature(t *testing.T) {
+	w := newWorld(t, nil)
+	sign := func(p *corev1.Pod) []fwk.SignFragment {
+		fragments, status := w.SignPod(context.Background(), p)
+		require.True(t, status.IsSuccess())
+		return fragments
+	}
+	rs, other := deployed("v"), deployed("w")
+	assert.Equal(t, sign(gpuPod("a", 1, rs)), sign(gpuPod("b", 1, rs)))
+	assert.NotEqual(t, sign(gpuPod("a", 1, rs)), sign(gpuPod("b", 1, other)))
+	assert.NotEqual(t, sign(gpuPod("a", 1, rs)), sign(gpuPod("b", 2, rs)))
+	selecting := gpuPod("c", 1, rs)
+	selecting.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": a100}
+	assert.NotEqual(t, sign(gpuPod("a", 1, rs)), sign(selecting))
+	assert.Equal(t, sign(gpuPod("a", 0, rs)), sign(gpuPod("b", 0, other)), "without devices the owner is of no account")
+}
+
+func TestDevicesOfTwoKindsAreTurnedDownClearly(t *testing.T) {
+	w := newWorld(t, nil)
+	pod := gpuPod("p", 1, nil)
+	pod.Spec.Containers[0].Resources.Requests["amd.com/gpu"] = resource.MustParse("1")
+	_, status := w.PreFilter(context.Background(), newState(), pod, nil)
+	assert.Equal(t, fwk.UnschedulableAndUnresolvable, status.Code())
+	assert.Contains(t, status.Message(), "both amd.com/gpu and nvidia.com/gpu")
+}
+
+func TestTheOutlookIsTheSizesOnOffer(t *testing.T) {
+	said, unsaid := variant("a", "H100", 4), variant("c", "A100", 0)
+	table := buildOutlooks([]any{said, variant("b", "h100", 4), variant("d", "NVIDIA-H100-PCIe", 1), unsaid, variant("e", "A100", 8)})
+	sizes := func(accelerator string) (found []int) {
+		for _, e := range table.byAccelerator[acceleratorSaid(variant("", accelerator, 0))] {
+			found = append(found, e.Shape.Devices)
+		}
+		return found
+	}
+	assert.Equal(t, []int{1, 4}, sizes("H100"))
+	assert.Nil(t, table.of("A100"), "a variant of unknown size makes it neutral")
+	assert.Nil(t, table.of("L4"))
+	assert.Nil(t, (*outlooks)(nil).of("L4"))
+}
+
+func TestThePackingFollowsTheSizesOnOffer(t *testing.T) {
+	rs := deployed("one")
+	three, two := node("three", h100, 8, 5), node("two", h100, 8, 6)
+	w := newWorld(t, []runtime.Object{rs}, variant("one", "H100", 1), variant("three", "H100", 3))
+	_, best := w.schedule(t, gpuPod("p", 1, rs), three, two)
+	assert.Equal(t, "two", best, "a replica of three is on offer, none of two")
+	w = newWorld(t, []runtime.Object{rs}, variant("one", "H100", 1), variant("two", "H100", 2))
+	_, best = w.schedule(t, gpuPod("p", 1, rs), three, two)
+	assert.Equal(t, "three", best, "a pair is on offer, and the third device is worth nothing to it")
+}
+
+func TestRanksKeepTheOrderOfKeys(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 2_000 {
+		scores := make(fwk.NodeScoreList, 1+rng.IntN(60))
+		keys := make([]int64, len(scores))
+		best := int64(math.MinInt64)
+		for i := range scores {
+			keys[i] = -rng.Int64N(40)
+			scores[i].Score = keys[i]
+			best = max(best, keys[i])
+		}
+		rank(scores)
+		for i := range scores {
+			if (keys[i] == best) != (scores[i].Score == fwk.MaxNodeScore) {
+				t.Fatalf("%v became %v: the best has all points, and nothing else", keys, scores)
+			}
+			for j := range i {
+				if cmp.Compare(scores[i].Score, scores[j].Score)*cmp.Compare(keys[i], keys[j]) < 0 || keys[i] == keys[j] && scores[i].Score != scores[j].Score {
+					t.Fatalf("%v became %v: %d and %d are not in order", keys, scores, i, j)
+				}
+			}
+		}
+	}
+}
+
+func benchmarkWorld(b *testing.B) (*Plugin, *corev1.Pod, *memory, []fwk.NodeInfo) {
+	b.Helper()
+	source := fcache.NewFakeControllerSource()
+	for i := range int32(20) {
+		source.Add(variant(fmt.Sprintf("v%d", i), "H100", 1+i%8))
+	}
+	p := &Plugin{}
+	var err error
+	p.variants, err = newVariants(source, func(*v1alpha1.VariantAutoscaling) {})
+	require.NoError(b, err)
+	p.variants.start(b.Context(), time.Minute)
+	var nodes []fwk.NodeInfo
+	for i := range 5_000 {
+		if i%7 == 0 {
+			nodes = append(nodes, node(fmt.Sprintf("gpu%d", i), h100, 8, i%9))
+		} else {
+			nodes = append(nodes, node(fmt.Sprintf("cpu%d", i), "", 0, 0))
+		}
+	}
+	pod, state := gpuPod("p", 1, nil), newState()
+	w, status := p.wantOf(context.Background(), pod, takes(1))
+	require.True(b, status.IsSuccess())
+	w.name, _ = acceleratorOf(variant("v", "H100", 1), pod)
+	w.shape.Accelerator = w.name.Accelerator()
+	state.Write(Name, w)
+	p.current.Store(w)
+	return p, pod, state, nodes
+}
+
+func BenchmarkFilter(b *testing.B) {
+	p, pod, state, nodes := benchmarkWorld(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Filter(context.Background(), state, pod, nodes[0])
+	}
+}
+
+func BenchmarkScore(b *testing.B) {
+	p, pod, state, nodes := benchmarkWorld(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = p.Score(context.Background(), state, pod, nodes[0])
+	}
+}
+
+func BenchmarkCandidatesOf5000Nodes(b *testing.B) {
+	p, pod, state, nodes := benchmarkWorld(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.candidates(p.wanted(state, pod), nodes)
+	}
+}
+
+func BenchmarkNormalize700Nodes(b *testing.B) {
+	p, pod, state, _ := benchmarkWorld(b)
+	scores, keys := make(fwk.NodeScoreList, 700), make([]int64, 700)
+	for i := range keys {
+		keys[i] = -int64(i*7919%700) - 1
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range scores {
+			scores[i].Score = keys[i]
+		}
+		p.NormalizeScore(context.Background(), state, pod, scores)
+	}
+}
+
+func TestFilterAndScoreAllocateNothing(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 1))
+	pod, state, info := gpuPod("p", 1, rs), newState(), node("n", h100, 8, 3)
+	_, status := w.PreFilter(context.Background(), state, pod, []fwk.NodeInfo{info})
+	require.True(t, status.IsSuccess())
+	scores := make(fwk.NodeScoreList, 100)
+	ctx := context.Background()
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		w.Filter(ctx, state, pod, info)
+		scores[0].Score, _ = w.Score(ctx, state, pod, info)
+		w.NormalizeScore(ctx, state, pod, scores)
+	}))
+}
