@@ -4,6 +4,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"          // the JSON log format
@@ -11,6 +12,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the version as a metric
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	schedulerv1 "k8s.io/kubernetes/pkg/scheduler/apis/config/v1"
 	_ "sigs.k8s.io/scheduler-plugins/apis/config/scheme" // the arguments of Coscheduling
 	"sigs.k8s.io/scheduler-plugins/pkg/coscheduling"
 
@@ -26,8 +28,12 @@ func main() {
 // newCommand is kube-scheduler's command with the plugins registered. Which of them
 // run is for the configuration file to say.
 func newCommand() *cobra.Command {
-	utilruntime.Must(config.AddToScheme(scheme.Scheme))
-	utilruntime.Must(configv1.AddToScheme(scheme.Scheme))
+	// The first reads configuration files, the second defaults and converts the
+	// arguments of plugins.
+	for _, one := range []*runtime.Scheme{scheme.Scheme, schedulerv1.GetPluginArgConversionScheme()} {
+		utilruntime.Must(config.AddToScheme(one))
+		utilruntime.Must(configv1.AddToScheme(one))
+	}
 	command := app.NewSchedulerCommand(
 		app.WithPlugin(acceleratorplacement.Name, acceleratorplacement.New),
 		app.WithPlugin(coscheduling.Name, coscheduling.New),
@@ -43,4 +49,10 @@ own scheduler, under a name of its own, and takes the pods that ask for that nam
 The plugin Coscheduling of sigs.k8s.io/scheduler-plugins is there for configurations
 that enable it. All flags are those of kube-scheduler.`
 	return command
+}
+
+// addArguments lets the scheduler's configuration file hold the plugin's arguments.
+func addArguments() {
+	utilruntime.Must(config.AddToScheme(scheme.Scheme))
+	utilruntime.Must(configv1.AddToScheme(scheme.Scheme))
 }
