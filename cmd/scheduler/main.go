@@ -28,12 +28,7 @@ func main() {
 // newCommand is kube-scheduler's command with the plugins registered. Which of them
 // run is for the configuration file to say.
 func newCommand() *cobra.Command {
-	// The first reads configuration files, the second defaults and converts the
-	// arguments of plugins.
-	for _, one := range []*runtime.Scheme{scheme.Scheme, schedulerv1.GetPluginArgConversionScheme()} {
-		utilruntime.Must(config.AddToScheme(one))
-		utilruntime.Must(configv1.AddToScheme(one))
-	}
+	addArguments()
 	command := app.NewSchedulerCommand(
 		app.WithPlugin(acceleratorplacement.Name, acceleratorplacement.New),
 		app.WithPlugin(coscheduling.Name, coscheduling.New),
@@ -51,8 +46,11 @@ that enable it. All flags are those of kube-scheduler.`
 	return command
 }
 
-// addArguments lets the scheduler's configuration file hold the plugin's arguments.
+// addArguments lets the scheduler's configuration file hold the plugin's arguments:
+// the first scheme reads the file, the second defaults and converts arguments.
 func addArguments() {
-	utilruntime.Must(config.AddToScheme(scheme.Scheme))
-	utilruntime.Must(configv1.AddToScheme(scheme.Scheme))
+	for _, s := range []*runtime.Scheme{scheme.Scheme, schedulerv1.GetPluginArgConversionScheme()} {
+		utilruntime.Must(config.AddToScheme(s))
+		utilruntime.Must(configv1.AddToScheme(s))
+	}
 }
