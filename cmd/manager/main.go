@@ -28,14 +28,16 @@ func newCommand() *cobra.Command {
 and writes the number into the target's scale subresource.
 
 Every setting can be given as a flag, as a variable of the environment, or in the
-file of --config-file, in this order; --leader-elect is LEADER_ELECT in both.`,
-		Example: `  # In a cluster, with a configuration file and two replicas:
+file of --config-file, in this order; --leader-elect is LEADER_ELECT in both.
+
+Examples:
+  # In a cluster, with a configuration file and two replicas:
   manager --config-file=/etc/wva/config.yaml --leader-elect --metrics-bind-address=:8443
 
   # From a workstation, on a cluster that does not grow:
   manager --kubeconfig=$HOME/.kube/config --prometheus-base-url=https://prometheus.example:9090 --wva-limited-mode
 
-  # Without changing anything: give the objects spec.actuation: Off and read
+  # Objects with spec.actuation: Off are only computed and shown:
   kubectl get va -A`,
 		Version: version.Get().GitVersion,
 		Args:    cobra.NoArgs,

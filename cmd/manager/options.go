@@ -35,18 +35,21 @@ func (o *options) flags() cliflag.NamedFlagSets {
 
 	settings := sets.FlagSet("settings")
 	for _, key := range config.Keys() {
-		for i, name := range append([]string{key.Flag()}, key.Aliases...) {
-			settings.String(name, key.Default, key.Help)
-			if key.Kind == config.KindBool {
-				settings.Lookup(name).NoOptDefVal = "true"
-			}
-			if i > 0 {
-				settings.Lookup(name).Usage = "Another name of --" + key.Flag() + "."
-			}
+		addSetting(settings, key, key.Flag(), key.Help)
+		for _, alias := range key.Aliases {
+			addSetting(settings, key, alias, "Another name of --"+key.Flag()+".")
 		}
 	}
 	logsapi.AddFlags(o.logs, sets.FlagSet("logs"))
 	return sets
+}
+
+func addSetting(set *pflag.FlagSet, key config.Key, name, help string) {
+	if key.Kind == config.KindBool {
+		set.Bool(name, key.Default == "true", help)
+		return
+	}
+	set.String(name, key.Default, help)
 }
 
 // load reads the settings from flags that were given, the environment and the file.

@@ -5,6 +5,8 @@ package prometheustest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"testing"
@@ -80,12 +82,21 @@ func (p *Prometheus) api(engine *promql.Engine) *v1.API {
 // `up{job="a"}`. Samples of one series must be appended in the order of time.
 func (p *Prometheus) Append(at time.Time, values map[string]float64) {
 	p.t.Helper()
+	if err := p.append(at, values); err != nil {
+		p.t.Errorf("storing a scrape: %v", err)
+	}
+}
+
+func (p *Prometheus) append(at time.Time, values map[string]float64) error {
 	appender := p.db.Appender(context.Background())
 	for series, v := range values {
 		labels, err := p.parser.ParseMetric(series)
-		require.NoError(p.t, err, series)
-		_, err = appender.Append(0, labels, at.UnixMilli(), v)
-		require.NoError(p.t, err, series)
+		if err == nil {
+			_, err = appender.Append(0, labels, at.UnixMilli(), v)
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", series, err), appender.Rollback())
+		}
 	}
-	require.NoError(p.t, appender.Commit())
+	return appender.Commit()
 }

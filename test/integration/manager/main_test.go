@@ -1,0 +1,151 @@
+// Package manager_test proves the manager on a real cluster: bin/manager with the
+// permissions of manifests/rbac, the real controllers and scheduler, pods that KWOK
+// plays, and the real Prometheus engine with samples of a model server's making. It
+// starts one cluster and two managers; every test works in a namespace of its own.
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+)
+
+const (
+	manifests = "../../../manifests"
+	programs  = "../../../bin"
+	home      = "workload-variant-autoscaler-system"
+	account   = "workload-variant-autoscaler-controller-manager"
+
+	// brisk is the instance of the manager that runs a full round every second; the
+	// other one has no instance and waits ten minutes, so that whatever it answers
+	// sooner was an event or a fast round.
+	brisk = "brisk"
+	// window is the metrics window of both.
+	window = 5 * time.Second
+	// patience is how long a test waits for what must come.
+	patience = 40 * time.Second
+	// atOnce is how long an answer to an event may take.
+	atOnce = 2 * time.Second
+	tick   = 20 * time.Millisecond
+)
+
+var (
+	cluster *localcluster.Cluster
+	api     client.Client
+	// outage makes Prometheus refuse every query.
+	outage = &switchable{}
+	// metricsOf is where each manager serves its metrics.
+	metricsOf = map[string]string{}
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	if err := start(ctx); err != nil {
+		if cluster != nil {
+			cluster.Stop()
+		}
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer cluster.Stop()
+	server := httptest.NewServer(outage)
+	defer server.Close()
+	for _, instance := range []string{"", brisk} {
+		if err := startManager(ctx, instance, server.URL); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// start brings up the cluster.
+func start(ctx context.Context) error {
+	if _, err := os.Stat(filepath.Join(programs, "manager")); errors.Is(err, fs.ErrNotExist) {
+		return errors.New("the program manager is missing in bin/: run `make build`")
+	}
+	var nodes []*corev1.Node
+	for i := range 4 {
+		nodes = append(nodes, localcluster.EightH100.Node(fmt.Sprint("h100-", i), "a"))
+	}
+	var err error
+	cluster, err = localcluster.Start(ctx, localcluster.Options{
+		Components: localcluster.Components{ControllerManager: true, Scheduler: true, Kwok: true},
+		Nodes:      append(nodes, localcluster.CPUOnly.Node("cpu", "a")),
+		Manifests:  []string{manifests + "/crd", manifests + "/rbac"},
+	})
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	api, err = client.New(cluster.Config(), client.Options{Scheme: scheme})
+	return err
+}
+
+// startManager runs bin/manager with the token of its service account.
+func startManager(ctx context.Context, instance, prometheus string) error {
+	kubeconfig, err := cluster.KubeconfigFor(ctx, home, account)
+	if err != nil {
+		return err
+	}
+	metrics, err := cluster.FreeAddress()
+	if err != nil {
+		return err
+	}
+	health, err := cluster.FreeAddress()
+	if err != nil {
+		return err
+	}
+	interval := 10 * time.Minute
+	if instance == brisk {
+		interval = time.Second
+	}
+	metricsOf[instance] = "http://" + metrics + "/metrics"
+	return cluster.StartProcess(ctx, localcluster.Process{
+		Name: "manager" + instance,
+		Path: filepath.Join(programs, "manager"),
+		Args: []string{
+			"--kubeconfig=" + kubeconfig, "--prometheus-base-url=" + prometheus, "--prometheus-allow-http",
+			"--prometheus-metrics-window=" + window.String(), "--global-opt-interval=" + interval.String(),
+			"--controller-instance=" + instance, "--wva-limited-mode", "-v=2",
+			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + health,
+		},
+		Ready: func(ctx context.Context) error { return answers(ctx, "http://"+health+"/readyz") },
+	})
+}
+
+func answers(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return errors.Join(err, response.Body.Close())
+}

@@ -1,0 +1,103 @@
+package manager_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+func TestADeletedTargetIsToldAtOnceAndItsReturnResumesAtOnce(t *testing.T) {
+	servers := serveModels(t)
+	namespace := space(t)
+	servers.ask(namespace, 1)
+	v := variant(namespace, "llama-h100", "server", "")
+	create(t, deployment(namespace, "server", 1), v)
+	shows(t, patience, v, v1alpha1.ConditionReady, v1alpha1.ReasonReady)
+
+	// The manager's full round comes every ten minutes and its fast one every ten
+	// seconds; several times in a row within two seconds is no coincidence.
+	for range 3 {
+		remove(t, deployment(namespace, "server", 1))
+		shows(t, atOnce, v, v1alpha1.ConditionReady, v1alpha1.ReasonDeploymentNotFound)
+		shows(t, atOnce, v, v1alpha1.ConditionTargetResolved, v1alpha1.ReasonTargetNotFound)
+		assert.Nil(t, v.Status.DesiredOptimizedAlloc, "the desired allocation is cleared")
+		assert.Nil(t, v.Status.CurrentAlloc.NumReplicas)
+		assert.Nil(t, apimeta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionMetricsAvailable), "nothing is claimed of what was not looked at")
+		eventually(t, atOnce, "the end of the series", func() (string, bool) {
+			found := seriesOf(t, "", namespace)
+			return fmt.Sprint(found), len(found) == 0
+		})
+
+		create(t, deployment(namespace, "server", 1))
+		shows(t, atOnce, v, v1alpha1.ConditionTargetResolved, v1alpha1.ReasonTargetFound)
+		require.NotNil(t, v.Status.DesiredOptimizedAlloc)
+		assert.Equal(t, ptr.To[int32](1), v.Status.CurrentAlloc.NumReplicas)
+	}
+	shows(t, patience, v, v1alpha1.ConditionReady, v1alpha1.ReasonReady)
+	assert.Equal(t, "H100", v.Status.CurrentAlloc.Accelerator, "by the node selector of the template")
+	assert.Equal(t, "llama-H100-1", v.Status.CurrentAlloc.VariantID)
+	eventually(t, patience, "a warning event for each deletion", func() (string, bool) {
+		reasons := told(t, v)
+		return fmt.Sprint(reasons), count(reasons, v1alpha1.ReasonTargetNotFound) >= 1 && count(reasons, v1alpha1.ReasonTargetFound) >= 1
+	})
+}
+
+func TestATargetThatComesLaterThanItsObject(t *testing.T) {
+	serveModels(t)
+	namespace := space(t)
+	v := variant(namespace, "llama-h100", "server", "")
+	create(t, v)
+	condition := shows(t, patience, v, v1alpha1.ConditionReady, v1alpha1.ReasonDeploymentNotFound)
+	assert.Contains(t, condition.Message, "Deployment server does not exist in namespace "+namespace)
+	assert.Equal(t, metav1.ConditionFalse, condition.Status)
+	assert.Empty(t, seriesOf(t, "", namespace))
+	create(t, deployment(namespace, "server", 1))
+	shows(t, atOnce, v, v1alpha1.ConditionTargetResolved, v1alpha1.ReasonTargetFound)
+}
+
+func TestADeletedObjectEndsItsSeries(t *testing.T) {
+	serveModels(t)
+	namespace := space(t)
+	v := variant(namespace, "llama-h100", "server", "")
+	create(t, deployment(namespace, "server", 2), v)
+	series := `{accelerator_type="H100",namespace="` + namespace + `",variant_name="llama-h100"}`
+	eventually(t, patience, "the gauges", func() (string, bool) {
+		found := seriesOf(t, "", namespace)
+		return fmt.Sprint(found), found["wva_desired_replicas"+series] == 2 && found["wva_current_replicas"+series] == 2 && found["wva_desired_ratio"+series] == 1
+	})
+	remove(t, v)
+	eventually(t, atOnce, "the end of the series", func() (string, bool) {
+		found := seriesOf(t, "", namespace)
+		return fmt.Sprint(found), len(found) == 0
+	})
+}
+
+func TestAChangedSpecIsAnsweredAtOnce(t *testing.T) {
+	servers := serveModels(t)
+	namespace := space(t)
+	servers.ask(namespace, 1)
+	d, v := deployment(namespace, "server", 1), variant(namespace, "llama-h100", "server", "")
+	create(t, d, v)
+	shows(t, patience, v, v1alpha1.ConditionReady, v1alpha1.ReasonReady)
+	v.Spec.MinReplicas = ptr.To[int32](3)
+	require.NoError(t, api.Update(t.Context(), v))
+	hasReplicas(t, atOnce, d, v, 3)
+	shows(t, atOnce, v, v1alpha1.ConditionScalingLimited, "MinReplicas")
+}
+
+func count(reasons []string, reason string) int {
+	n := 0
+	for _, r := range reasons {
+		if r == reason {
+			n++
+		}
+	}
+	return n
+}

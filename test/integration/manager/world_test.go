@@ -1,0 +1,163 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
+)
+
+const (
+	// serves is how many requests per second one replica serves, and holds how many
+	// it has in service then.
+	serves, holds = 2.0, 40.0
+	// scrapeEvery is the time between two scrapes.
+	scrapeEvery = 500 * time.Millisecond
+)
+
+// switchable is a handler that can be taken out of service.
+type switchable struct {
+	handler atomic.Pointer[http.Handler]
+	off     atomic.Bool
+}
+
+func (s *switchable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	handler := s.handler.Load()
+	if handler == nil || s.off.Load() {
+		http.Error(w, "out of service", http.StatusServiceUnavailable)
+		return
+	}
+	(*handler).ServeHTTP(w, r)
+}
+
+// modelServers expose what the Ready pods of a namespace would under its demand,
+// shared evenly: a replica in a steady state, with a queue when it gets more than it
+// serves.
+type modelServers struct {
+	prometheus *prometheustest.Prometheus
+
+	lock   sync.Mutex
+	demand map[string]float64
+	// completed are the requests of each pod so far.
+	completed map[client.ObjectKey]float64
+}
+
+// serveModels scrapes until the test ends.
+func serveModels(t *testing.T) *modelServers {
+	t.Helper()
+	m := &modelServers{prometheus: prometheustest.New(t), demand: map[string]float64{}, completed: map[client.ObjectKey]float64{}}
+	outage.handler.Store(&m.prometheus.Handler)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(scrapeEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case at := <-ticker.C:
+				m.scrape(ctx, t, at)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		outage.handler.Store(nil)
+	})
+	return m
+}
+
+// ask sets the requests per second of a namespace's model.
+func (m *modelServers) ask(namespace string, rate float64) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.demand[namespace] = rate
+}
+
+func (m *modelServers) scrape(ctx context.Context, t *testing.T, at time.Time) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	for namespace, rate := range m.demand {
+		var pods corev1.PodList
+		if err := api.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+			if ctx.Err() == nil {
+				t.Errorf("listing the pods of %s: %v", namespace, err)
+			}
+			return
+		}
+		var ready []corev1.Pod
+		for _, pod := range pods.Items {
+			if isReady(&pod) {
+				ready = append(ready, pod)
+			}
+		}
+		for _, pod := range ready {
+			m.expose(&pod, rate/float64(len(ready)), at)
+		}
+	}
+}
+
+// expose is one scrape of a pod that gets the rate.
+func (m *modelServers) expose(pod *corev1.Pod, rate float64, at time.Time) {
+	use := min(1, rate/serves)
+	waiting := 0.0
+	if rate > serves {
+		waiting = 10
+	}
+	key := client.ObjectKeyFromObject(pod)
+	m.completed[key] += min(rate, serves) * scrapeEvery.Seconds()
+	done := m.completed[key]
+	labels := fmt.Sprintf(`engine="0",model_name="llama",namespace=%q,pod=%q,instance=%q`, pod.Namespace, pod.Name, pod.Status.PodIP)
+	m.prometheus.Append(at, map[string]float64{
+		"vllm:kv_cache_usage_perc{" + labels + "}":                          use,
+		"vllm:num_requests_running{" + labels + "}":                         holds * use,
+		"vllm:num_requests_waiting{" + labels + "}":                         waiting,
+		`vllm:request_success_total{finished_reason="stop",` + labels + "}": done,
+		"vllm:request_prompt_tokens_sum{" + labels + "}":                    1000 * done,
+		"vllm:request_prompt_tokens_count{" + labels + "}":                  done,
+		"vllm:request_generation_tokens_sum{" + labels + "}":                200 * done,
+		"vllm:request_generation_tokens_count{" + labels + "}":              done,
+	})
+}
+
+func isReady(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// eventually waits for a state, and says what the last look found.
+func eventually(t *testing.T, limit time.Duration, what string, look func() (found string, ok bool)) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		found, ok := look()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			require.Failf(t, "it never came", "%s within %s; last seen:\n%s", what, limit, found)
+		}
+		<-ticker.C
+	}
+}
