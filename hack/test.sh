@@ -11,6 +11,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 module=$(go list -m)
+# Not read from a pipe, which would hide that go list failed.
+linked=$(go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./...)
 plain=() kubernetes=() cluster=()
 while read -r package group; do
 	case $group in
@@ -18,18 +20,17 @@ while read -r package group; do
 	cluster) cluster+=("$package") ;;
 	*) plain+=("$package") ;;
 	esac
-done < <(go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./... |
-	awk -v cluster="$module/pkg/localcluster" '
-		$1 !~ /\.test$/ { next }
-		{
-			group = "plain"
-			for (i = 2; i <= NF; i++) {
-				if ($i == cluster) group = "cluster"
-				if ($i ~ /^k8s\.io\/kubernetes\/cmd\//) { group = "kubernetes"; break }
-			}
-			sub(/\.test$/, "", $1)
-			print $1, group
-		}')
+done < <(awk -v cluster="$module/pkg/localcluster" '
+	$1 !~ /\.test$/ { next }
+	{
+		group = "plain"
+		for (i = 2; i <= NF; i++) {
+			if ($i == cluster) group = "cluster"
+			if ($i ~ /^k8s\.io\/kubernetes\/cmd\//) { group = "kubernetes"; break }
+		}
+		sub(/\.test$/, "", $1)
+		print $1, group
+	}' <<<"$linked")
 
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
