@@ -66,14 +66,15 @@ func (p *Plugin) variantChanged(variant *v1alpha1.VariantAutoscaling) {
 	if !p.scheduling.Load() {
 		return
 	}
-	pods, err := p.owners.pods.Pods(variant.Namespace).List(labels.Everything())
+	// The scheduler's cache of pods has no index by namespace.
+	pods, err := p.owners.pods.List(labels.Everything())
 	if err != nil {
 		return
 	}
 	wanted := target{namespace: variant.Namespace, kind: kindOf(variant), name: variant.Spec.ScaleTargetRef.Name}
 	wake := map[string]*corev1.Pod{}
 	for _, pod := range pods {
-		if pod.Spec.NodeName != "" || pod.Spec.SchedulerName != p.handle.ProfileName() {
+		if pod.Spec.NodeName != "" || pod.Namespace != variant.Namespace || pod.Spec.SchedulerName != p.handle.ProfileName() {
 			continue
 		}
 		if owners, _ := p.owners.of(pod); slices.Contains(owners, wanted) {
