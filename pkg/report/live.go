@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Live is the picture of one moment of a run. A nil number is unknown.
@@ -62,7 +63,7 @@ func (l Live) Table(style Style) []string {
 	lines = append(lines, "", style.paint(faint, "last decisions"))
 	first := max(0, len(l.Decisions)-shownDecisions)
 	for _, d := range l.Decisions[first:] {
-		lines = append(lines, cut("  "+d.String(), style.width()))
+		lines = append(lines, d.wrapped(style.width())...)
 	}
 	if len(l.Decisions) == 0 {
 		lines = append(lines, "  none yet")
@@ -152,6 +153,20 @@ func header(names []string) []cell {
 }
 
 func money(perHour float64) string { return fmt.Sprintf("$%.2f", perHour) }
+
+// wrapped renders a decision as one line or two.
+func (d Decision) wrapped(width int) []string {
+	line := "  " + d.String()
+	if utf8.RuneCountInString(line) <= width {
+		return []string{line}
+	}
+	indent := utf8.RuneCountInString(line) - utf8.RuneCountInString(d.Reason)
+	end := strings.LastIndexByte(line[:width], ' ')
+	if end <= indent {
+		return []string{cut(line, width)}
+	}
+	return []string{line[:end], cut(strings.Repeat(" ", indent)+line[end+1:], width)}
+}
 
 // String renders a decision as one line.
 func (d Decision) String() string {

@@ -25,7 +25,8 @@ func run(ctx context.Context, p plan, out io.Writer) error {
 	if err := s.start(ctx); err != nil {
 		return causeOf(ctx, err)
 	}
-	t.println("", trafficLine(p), "")
+	t.println("")
+	t.println(trafficLines(p)...)
 	r := &traffic{stack: s}
 	if err := r.play(ctx); err != nil {
 		return r.partial(ctx, err)
@@ -75,13 +76,17 @@ func summaryOfNodes() string {
 	return text
 }
 
-func trafficLine(p plan) string {
-	first, second := p.models[0], p.models[1]
-	what := fmt.Sprintf("up to %.0f req/s for %s", peak(first), first.ID)
-	if p.Trace != "" {
-		what = fmt.Sprintf("%s (%d requests in %s) for %s", p.Trace, p.trace.requests, p.trace.last.Round(time.Second), first.ID)
+// trafficLines say what is sent, one line per model.
+func trafficLines(p plan) []string {
+	lines := []string{fmt.Sprintf("Traffic for %s, then %s without:", brief(p.Duration), brief(p.Tail))}
+	for i, m := range p.models {
+		what := fmt.Sprintf("synthetic, up to %.0f req/s", peak(m))
+		if i == 0 && p.Trace != "" {
+			what = fmt.Sprintf("%d requests in %s, every one of the trace %g times", p.trace.requests, brief(p.trace.last.Round(time.Second)), p.Rate)
+		}
+		lines = append(lines, fmt.Sprintf("  %-38s %s", m.ID, what))
 	}
-	return fmt.Sprintf("Traffic for %s: %s, up to %.0f req/s for %s; then %s without.", p.Duration, what, peak(second), second.ID, p.Tail)
+	return append(lines, "")
 }
 
 func writeReport(path string, demo report.Demo) error {
