@@ -52,6 +52,9 @@ func Resolve(spec, label string, template *corev1.PodTemplateSpec, nodes []*core
 	if !n.Known() {
 		return Name{}, "", nil
 	}
+	// Where the pods happen to run names their type. That they need that very memory
+	// or form is not said.
+	n.MemoryGiB, n.Form = 0, ""
 	return n, SourceNodes, nil
 }
 

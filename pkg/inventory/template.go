@@ -11,7 +11,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// ErrClaims: the devices of the pod are chosen by resource claims.
+// ErrClaims says that the devices of the pod are chosen by resource claims.
 var ErrClaims = errors.New("devices served through resource claims are not modelled")
 
 // Takes is what one pod of a template takes from a node.

@@ -63,7 +63,7 @@ func TestResolveBelievesInOrder(t *testing.T) {
 		{name: "the node selector", template: selector, nodes: []*corev1.Node{h100("a")}, want: "A100-80GB-SXM4", source: SourceTemplate},
 		{name: "the affinity", template: affinity("nvidia-tesla-a100", "nvidia-a100-80gb"), want: "A100", source: SourceTemplate},
 		{name: "several types in the affinity", template: affinity("nvidia-l4", "nvidia-tesla-t4"), wantErr: "the pod template selects both L4 and T4", source: SourceTemplate},
-		{name: "the nodes", template: template(), nodes: []*corev1.Node{h100("a"), h100("b")}, want: "H100-80GB-HBM3", source: SourceNodes},
+		{name: "the nodes", template: template(), nodes: []*corev1.Node{h100("a"), h100("b")}, want: "H100", source: SourceNodes},
 		{name: "several types of nodes", nodes: []*corev1.Node{h100("a"), l4}, wantErr: "both H100 and L4: set spec.accelerator", source: SourceNodes},
 		{name: "nothing says", template: template()},
 	}

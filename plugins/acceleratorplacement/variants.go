@@ -89,12 +89,12 @@ func indexByTarget(object any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	gvk, err := v.Spec.ScaleTargetRef.GroupVersionKind()
-	if err != nil {
+	kind := kindOf(v)
+	if kind.Empty() {
 		// The object's own conditions tell its user; it has no pods that we could find.
 		return nil, nil
 	}
-	return []string{target{namespace: v.Namespace, kind: gvk.GroupKind(), name: v.Spec.ScaleTargetRef.Name}.key()}, nil
+	return []string{target{namespace: v.Namespace, kind: kind, name: v.Spec.ScaleTargetRef.Name}.key()}, nil
 }
 
 func (t target) key() string {
