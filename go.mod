@@ -280,7 +280,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2 // indirect
 )
 
-// Kubernetes requires its staging modules at v0.0.0, so each one needs the release it belongs to.
+// Kubernetes requires its staging modules at v0.0.0, and KWOK asks for the next minor of some;
+// these lines decide: one minor and one patch for all of them.
 replace (
 	k8s.io/api => k8s.io/api v0.35.4
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.35.4
