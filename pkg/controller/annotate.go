@@ -65,10 +65,10 @@ func each(plan *decision.Plan, f func(*decision.VariantPlan)) {
 	}
 }
 
-// fact is the first fact with one of the reasons.
+// fact is the fact with the first of the reasons for which there is one.
 func fact(p *decision.VariantPlan, reasons ...decision.Reason) (decision.Fact, bool) {
-	for _, f := range p.Facts {
-		for _, reason := range reasons {
+	for _, reason := range reasons {
+		for _, f := range p.Facts {
 			if f.Reason == reason {
 				return f, true
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -73,6 +73,8 @@ func load(labels string, since time.Duration) map[string]float64 {
 		"vllm:request_prompt_tokens_sum{" + labels + "}":                                   2000 * s,
 		"vllm:request_prompt_tokens_count{" + labels + "}":                                 2 * s,
 		"vllm:request_prompt_tokens_bucket{le=\"+Inf\"," + labels + "}":                    2 * s,
+		"vllm:request_inference_time_seconds_sum{" + labels + "}":                          16 * s,
+		"vllm:request_inference_time_seconds_count{" + labels + "}":                        2 * s,
 		"vllm:request_generation_tokens_sum{" + labels + "}":                               400 * s,
 		"vllm:request_generation_tokens_count{" + labels + "}":                             2 * s,
 		"vllm:cache_config_info{num_gpu_blocks=\"1000\",block_size=\"16\"," + labels + "}": 1,
@@ -98,11 +100,12 @@ func TestOneReplicaUnderSteadyLoad(t *testing.T) {
 		"KV use":  {r.KVUse, 0.5},
 		"running": {r.Running, 20},
 		// The scrapes in the window are 75, 90, 105 and 120 seconds after the start.
-		"waiting": {r.Waiting, 0.1 * (75 + 90 + 105 + 120) / 4},
-		"served":  {r.Served, 2},
-		"growth":  {r.InFlightGrowth, 0.1},
-		"input":   {r.Input, 1000},
-		"output":  {r.Output, 200},
+		"waiting":    {r.Waiting, 0.1 * (75 + 90 + 105 + 120) / 4},
+		"served":     {r.Served, 2},
+		"growth":     {r.InFlightGrowth, 0.1},
+		"in service": {r.InService, 8},
+		"input":      {r.Input, 1000},
+		"output":     {r.Output, 200},
 	} {
 		assert.True(t, want.sample.Present, name)
 		assert.InDelta(t, want.value, want.sample.Value, 1e-6, name)

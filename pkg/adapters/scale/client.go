@@ -3,6 +3,7 @@ package scale
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 type Client struct {
 	scales scale.ScalesGetter
 	mapper apimeta.RESTMapper
+	served discovery.ServerResourcesInterface
 }
 
 // New returns a client that finds resources through the mapper, which is expected to
@@ -33,7 +35,7 @@ func New(cfg *rest.Config, mapper apimeta.RESTMapper) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the scale client: %w", err)
 	}
-	return &Client{scales: scales, mapper: mapper}, nil
+	return &Client{scales: scales, mapper: mapper, served: served}, nil
 }
 
 // Read returns the scale of a target as it is in the API server now.
@@ -43,7 +45,21 @@ func (c *Client) Read(ctx context.Context, namespace string, ref autoscalingv1.C
 	if err != nil {
 		return nil, err
 	}
-	return c.get(ctx, t, resource)
+	read, err := c.get(ctx, t, resource.GroupResource())
+	// Permissions come before existence: what may not be read may not even be there.
+	if err != nil && !c.scalable(resource) {
+		return nil, &NotScalableError{target: t, why: "its kind has no scale subresource; choose a target that has one"}
+	}
+	return read, err
+}
+
+// scalable reports whether the kind has a scale subresource, as far as is known.
+func (c *Client) scalable(resource schema.GroupVersionResource) bool {
+	list, err := c.served.ServerResourcesForGroupVersion(resource.GroupVersion().String())
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource+"/scale" })
 }
 
 // Write asks for the replicas under the UID and the resource version of the scale
@@ -53,10 +69,11 @@ func (c *Client) Read(ctx context.Context, namespace string, ref autoscalingv1.C
 // that is a ConflictError, for the next round to look at.
 func (c *Client) Write(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference, read *autoscalingv1.Scale, replicas int32) (*autoscalingv1.Scale, error) {
 	t := target{namespace: namespace, ref: ref}
-	resource, err := c.resource(t)
+	versioned, err := c.resource(t)
 	if err != nil {
 		return nil, err
 	}
+	resource := versioned.GroupResource()
 	written, err := c.update(ctx, t, resource, read, replicas)
 	if !apierrors.IsConflict(err) {
 		return written, t.explain(err, resource, "update")
@@ -93,19 +110,19 @@ func (c *Client) update(ctx context.Context, t target, resource schema.GroupReso
 }
 
 // resource finds the resource of the target's kind.
-func (c *Client) resource(t target) (schema.GroupResource, error) {
+func (c *Client) resource(t target) (schema.GroupVersionResource, error) {
 	gv, err := schema.ParseGroupVersion(t.ref.APIVersion)
 	if err != nil {
-		return schema.GroupResource{}, fmt.Errorf("%s: apiVersion %q is not of the form group/version: %w", t, t.ref.APIVersion, err)
+		return schema.GroupVersionResource{}, fmt.Errorf("%s: apiVersion %q is not of the form group/version: %w", t, t.ref.APIVersion, err)
 	}
 	mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: gv.Group, Kind: t.ref.Kind}, gv.Version)
 	switch {
 	case apimeta.IsNoMatchError(err):
-		return schema.GroupResource{}, &NotScalableError{target: t, why: fmt.Sprintf("the API server serves no kind %s in %s", t.ref.Kind, t.ref.APIVersion)}
+		return schema.GroupVersionResource{}, &NotScalableError{target: t, why: fmt.Sprintf("the API server serves no kind %s in %s", t.ref.Kind, t.ref.APIVersion)}
 	case err != nil:
-		return schema.GroupResource{}, fmt.Errorf("%s: finding its resource: %w", t, err)
+		return schema.GroupVersionResource{}, fmt.Errorf("%s: finding its resource: %w", t, err)
 	case mapping.Scope.Name() != apimeta.RESTScopeNameNamespace:
-		return schema.GroupResource{}, &NotScalableError{target: t, why: "its kind is not namespaced"}
+		return schema.GroupVersionResource{}, &NotScalableError{target: t, why: "its kind is not namespaced"}
 	}
-	return mapping.Resource.GroupResource(), nil
+	return mapping.Resource, nil
 }

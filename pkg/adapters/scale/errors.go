@@ -1,7 +1,6 @@
 package scale
 
 import (
-	"errors"
 	"fmt"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -97,25 +96,8 @@ func (t target) explain(err error, resource schema.GroupResource, verb string) e
 			Resources: []string{resource.Resource + "/scale"},
 			Verbs:     []string{verb},
 		}}
-	case apierrors.IsNotFound(err) && pathMissing(err):
-		return &NotScalableError{target: t, why: "its kind has no scale subresource; choose a target that has one"}
 	case apierrors.IsNotFound(err):
 		return &NotFoundError{target: t, err: err}
 	}
 	return fmt.Errorf("%s: %s of its scale: %w", t, verb, err)
-}
-
-// pathMissing tells a path that the API server does not serve from an object that
-// it does not have: only the latter is answered with the name of the object.
-func pathMissing(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
-			return true
-		}
-	}
-	return false
 }

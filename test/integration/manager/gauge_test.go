@@ -55,3 +55,12 @@ func scrapeManager(t *testing.T, instance string) map[string]float64 {
 	}
 	return found
 }
+
+func contains(text string, parts ...string) bool {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return true
+}

@@ -90,7 +90,7 @@ func start(ctx context.Context) error {
 	cluster, err = localcluster.Start(ctx, localcluster.Options{
 		Components: localcluster.Components{ControllerManager: true, Scheduler: true, Kwok: true},
 		Nodes:      append(nodes, localcluster.CPUOnly.Node("cpu", "a")),
-		Manifests:  []string{manifests + "/crd", manifests + "/rbac"},
+		Manifests:  []string{manifests + "/crd", manifests + "/rbac", "testdata/kinds.yaml"},
 	})
 	if err != nil {
 		return err

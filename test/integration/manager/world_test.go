@@ -49,12 +49,14 @@ type modelServers struct {
 	demand map[string]float64
 	// completed are the requests of each pod so far.
 	completed map[client.ObjectKey]float64
+	// since is when each pod was scraped first.
+	since map[client.ObjectKey]time.Time
 }
 
 // serveModels scrapes until the test ends.
 func serveModels(t *testing.T) *modelServers {
 	t.Helper()
-	m := &modelServers{prometheus: prometheustest.New(t), demand: map[string]float64{}, completed: map[client.ObjectKey]float64{}}
+	m := &modelServers{prometheus: prometheustest.New(t), demand: map[string]float64{}, completed: map[client.ObjectKey]float64{}, since: map[client.ObjectKey]time.Time{}}
 	outage.handler.Store(&m.prometheus.Handler)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -117,6 +119,9 @@ func (m *modelServers) expose(pod *corev1.Pod, rate float64, at time.Time) {
 		waiting = 10
 	}
 	key := client.ObjectKeyFromObject(pod)
+	if m.since[key].IsZero() {
+		m.since[key] = at
+	}
 	m.completed[key] += min(rate, serves) * scrapeEvery.Seconds()
 	done := m.completed[key]
 	labels := fmt.Sprintf(`engine="0",model_name="llama",namespace=%q,pod=%q,instance=%q`, pod.Namespace, pod.Name, pod.Status.PodIP)
@@ -160,4 +165,21 @@ func eventually(t *testing.T, limit time.Duration, what string, look func() (fou
 		}
 		<-ticker.C
 	}
+}
+
+// settle waits until so many replicas have been scraped for longer than the window,
+// so that its means are steady.
+func (m *modelServers) settle(t *testing.T, namespace string, replicas int) {
+	t.Helper()
+	eventually(t, patience, fmt.Sprint(replicas, " replicas in a steady state"), func() (string, bool) {
+		m.lock.Lock()
+		defer m.lock.Unlock()
+		steady := 0
+		for pod, since := range m.since {
+			if pod.Namespace == namespace && time.Since(since) > window+2*scrapeEvery {
+				steady++
+			}
+		}
+		return fmt.Sprint(steady, " are steady"), steady >= replicas
+	})
 }
