@@ -171,10 +171,17 @@ func (v *variant) settle(reason Reason, detail string) {
 }
 
 // step records what a stage made of the variant's replicas. A stage that changes
-// the number also gives the plan its reason.
+// the number also gives the plan its reason, unless it only shortens a change that
+// it lets pass: then the reason for the change stands, and the message says both.
 func (v *variant) step(stage Stage, after int, reason Reason, format string, args ...any) {
 	s := Step{Stage: stage, Before: v.target, After: after, Reason: reason, Detail: fmt.Sprintf(format, args...)}
-	if after != v.target || v.plan.Reason == "" {
+	current := v.in.Current
+	shortened := v.plan.Reason != "" && after != current && v.target != current && (after > current) == (v.target > current)
+	switch {
+	case after == v.target && v.plan.Reason != "":
+	case shortened:
+		v.plan.Message += "; " + s.Detail
+	default:
 		v.plan.Reason, v.plan.Message = s.Reason, s.Detail
 	}
 	v.plan.Steps = append(v.plan.Steps, s)
