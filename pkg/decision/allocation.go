@@ -188,6 +188,11 @@ func (m *model) shrink() {
 	left, after := now, map[*variant]int{}
 	for _, v := range m.byUnitCost() {
 		n := v.target
+		if v.saturated {
+			// Which replica goes is not ours to say; it might be the one with the queue.
+			after[v] = n
+			continue
+		}
 		for ; n > v.policy.Min && total > 1; n, total = n-1, total-1 {
 			next := left
 			if n <= v.in.Ready {
@@ -252,9 +257,9 @@ func (m *model) byUnitCost() []*variant {
 
 // safe reports whether the supply may fall from now to after: it must still serve
 // what is asked at least, and the load of the ready replicas that stay, which grows
-// as they become fewer, must stay clear of the triggers. A replica whose load is not
-// known has no spare to take over what another one did. No ready replica goes while
-// fewer than two are known to have some.
+// as they become fewer, must stay clear of the triggers. A replica that is saturated,
+// or whose load is not known, has no spare to take over what another one did. No
+// ready replica goes while fewer than two are known to have some.
 func (m *model) safe(now, after standing) bool {
 	if after.coming < m.atLeast {
 		return false

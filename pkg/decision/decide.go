@@ -102,6 +102,8 @@ type variant struct {
 	serves capacity.Rate
 	// supply is how many replicas serve or will in time.
 	supply int
+	// saturated is set when one of its replicas is at or above a threshold.
+	saturated bool
 	// stuck is set when replicas passed their start-up deadline or fit nowhere.
 	stuck bool
 }

@@ -26,7 +26,7 @@ func TestPublishedWorkedExamples(t *testing.T) {
 		"kv 0.70 and 0.75":                 {[]replica{{0.70, 0}, {0.75, 0}}, true, false},
 		"one idle replica":                 {[]replica{{0, 0}}, false, false},
 		"all saturated":                    {[]replica{{0.9, 0}, {0.1, 7}}, true, false},
-		"a saturated one beside idle ones": {[]replica{{0.9, 0}, {0.1, 0}, {0.1, 0}}, false, true},
+		"a saturated one beside idle ones": {[]replica{{0.9, 0}, {0.1, 0}, {0.1, 0}}, false, false},
 		"kv 0.35 at two is just safe":      {[]replica{{0.35, 0}, {0.35, 0}}, false, true},
 		"kv 0.36 at two is not":            {[]replica{{0.36, 0}, {0.36, 0}}, false, false},
 		"kv 0.46 at three is safe":         {[]replica{{0.46, 0}, {0.46, 0}, {0.46, 0}}, false, true},

@@ -85,7 +85,8 @@ type pressure struct {
 	saturated int
 	// eased is the number of replicas that are known not to be saturated.
 	eased int
-	// blind is the rate that the replicas serve of which the load is not known.
+	// blind is the rate that the replicas serve which can take over nothing: they
+	// are saturated, or their load is not known.
 	blind capacity.Rate
 }
 
@@ -108,6 +109,8 @@ func (m *model) pressure(r *round) pressure {
 			knowsQueue := r.usable(waiting)
 			if knowsFull && full >= t.KVCacheThreshold || knowsQueue && waiting.Value >= t.QueueLengthThreshold {
 				p.saturated++
+				p.blind += v.serves
+				v.saturated = true
 				continue
 			}
 			if knowsFull {
