@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"time"
 )
@@ -45,7 +46,7 @@ func (d Demo) traffic() string {
 	if d.Trace == Synthetic {
 		return Synthetic
 	}
-	return fmt.Sprintf("%s, every request %g times", d.Trace, d.Rate)
+	return fmt.Sprintf("%s, every request %g times", path.Base(d.Trace), d.Rate)
 }
 
 func (m Model) cells() []cell {

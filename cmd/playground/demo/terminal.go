@@ -19,7 +19,9 @@ const blockInterval = 10 * time.Second
 // terminal shows progress and the state: in place on a terminal that is large
 // enough, as plain lines elsewhere.
 type terminal struct {
-	out     io.Writer
+	out io.Writer
+	// size is the columns and rows of the terminal; false without one.
+	size    func() (columns, rows int, known bool)
 	inPlace bool
 	style   report.Style
 	// drawn is the number of lines of the last picture.
@@ -31,16 +33,29 @@ type terminal struct {
 
 // newTerminal looks at what the output is. NO_COLOR and TERM=dumb are respected.
 func newTerminal(out io.Writer) *terminal {
-	t := &terminal{out: out}
+	t := &terminal{out: out, size: func() (int, int, bool) { return 0, 0, false }}
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
 		return t
 	}
 	t.style.Color = os.Getenv("NO_COLOR") == ""
-	columns, rows, err := term.GetSize(int(file.Fd()))
-	// A picture that does not fit cannot be refreshed in place.
-	t.inPlace = err == nil && columns >= report.DefaultWidth && rows >= 24
+	t.size = func() (int, int, bool) {
+		columns, rows, err := term.GetSize(int(file.Fd()))
+		return columns, rows, err == nil
+	}
+	t.fit()
 	return t
+}
+
+// neededRows is the height of a picture with five decisions of two lines each.
+const neededRows = 24
+
+// fit looks at the size of the terminal, which may change at any time. A picture
+// that does not fit cannot be refreshed in place.
+func (t *terminal) fit() {
+	columns, rows, known := t.size()
+	t.inPlace = known && columns >= report.DefaultWidth && rows >= neededRows
+	t.style.Width = columns
 }
 
 // write shows text. When nobody reads it any more, the demo goes on for its report.
@@ -74,7 +89,9 @@ func (t *terminal) took(what string, d time.Duration) {
 
 // draw shows the state.
 func (t *terminal) draw(l report.Live) {
+	t.fit()
 	if !t.inPlace {
+		t.drawn = 0
 		t.drawLines(l)
 		return
 	}

@@ -28,7 +28,8 @@ func TestOutputThatIsNoTerminalGetsPlainLines(t *testing.T) {
 func TestATerminalIsRefreshedInPlace(t *testing.T) {
 	const up = "\x1b\\[[0-9]+A"
 	var out bytes.Buffer
-	screen := &terminal{out: &out, inPlace: true}
+	rows := neededRows
+	screen := &terminal{out: &out, size: func() (int, int, bool) { return report.DefaultWidth, rows, true }}
 	screen.draw(report.Live{Phase: "one"})
 	lines := strings.Count(out.String(), "\n")
 	assert.NotRegexp(t, up, out.String(), "nothing to go back over yet")
@@ -41,4 +42,9 @@ func TestATerminalIsRefreshedInPlace(t *testing.T) {
 	screen.draw(report.Live{Phase: "three"})
 	assert.NotRegexp(t, up, out.String(), "what was printed stays")
 	assert.Contains(t, out.String(), "three")
+
+	out.Reset()
+	rows--
+	screen.draw(report.Live{Phase: "four"})
+	assert.NotContains(t, out.String(), "\x1b", "a terminal that became too small gets lines")
 }
