@@ -14,14 +14,14 @@ import (
 // run starts everything, sends the traffic, reports, and ends everything.
 func run(ctx context.Context, p plan, out io.Writer) error {
 	ctx, fail := context.WithCancelCause(ctx)
-	t := newTerminal(out)
+	s := &stack{plan: p, terminal: newTerminal(out), fail: fail}
+	err := s.run(ctx)
+	return errors.Join(err, s.terminal.step("stopping everything", s.stop))
+}
+
+func (s *stack) run(ctx context.Context) error {
+	p, t := s.plan, s.terminal
 	t.println(t.style.Title("Starting a cluster with " + summaryOfNodes()))
-	s := &stack{plan: p, terminal: t, fail: fail}
-	defer func() {
-		done := t.step("stopping everything")
-		s.stop()
-		done()
-	}()
 	if err := s.start(ctx); err != nil {
 		return causeOf(ctx, err)
 	}

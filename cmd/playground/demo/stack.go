@@ -78,12 +78,7 @@ func (s *stack) start(ctx context.Context) error {
 	if err := s.startManager(ctx); err != nil {
 		return err
 	}
-	done := s.terminal.step("models, one replica each")
-	if err := s.createModels(ctx); err != nil {
-		return err
-	}
-	done()
-	return nil
+	return s.terminal.step("models, one replica each", func() error { return s.createModels(ctx) })
 }
 
 // openLogs sends what this process itself logs to a file, too: the terminal is for
@@ -365,7 +360,7 @@ func (s *stack) awaitModels(ctx context.Context) error {
 
 // stop ends everything that was started. What watches the cluster goes first: the
 // API server waits for its clients.
-func (s *stack) stop() {
+func (s *stack) stop() error {
 	s.fail(nil)
 	if s.stopEmulation != nil {
 		s.stopEmulation()
@@ -374,7 +369,11 @@ func (s *stack) stop() {
 	if s.cluster != nil {
 		s.cluster.Stop()
 	}
-	if s.plan.Logs == "" && s.logs != "" {
-		_ = os.RemoveAll(s.logs)
+	if s.plan.Logs != "" || s.logs == "" {
+		return nil
 	}
+	if err := os.RemoveAll(s.logs); err != nil {
+		return fmt.Errorf("removing the logs: %w", err)
+	}
+	return nil
 }

@@ -68,18 +68,20 @@ func (t *terminal) println(lines ...string) {
 	}
 }
 
-// step says that something starts and returns what says that it is done.
-func (t *terminal) step(what string) (done func()) {
+// step does something and says how long it took, unless it failed.
+func (t *terminal) step(what string, do func() error) error {
 	start := time.Now()
 	if t.inPlace {
 		t.write(fmt.Sprintf("  %-46s ...", what))
 	}
-	return func() {
-		if t.inPlace {
-			t.write("\r\x1b[K")
-		}
+	err := do()
+	if t.inPlace {
+		t.write("\r\x1b[K")
+	}
+	if err == nil {
 		t.took(what, time.Since(start))
 	}
+	return err
 }
 
 // took says how long something took.

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -13,9 +14,14 @@ import (
 func TestOutputThatIsNoTerminalGetsPlainLines(t *testing.T) {
 	var out bytes.Buffer
 	screen := newTerminal(&out)
-	done := screen.step("something")
-	assert.Empty(t, out.String(), "a line comes when it is done")
-	done()
+	failure := errors.New("failure")
+	assert.Equal(t, failure, screen.step("something", func() error { return failure }))
+	assert.Empty(t, out.String(), "what failed did not take its time")
+	assert.NoError(t, screen.step("something", func() error {
+		assert.Empty(t, out.String(), "a line comes when it is done")
+		return nil
+	}))
+	assert.Contains(t, out.String(), "something")
 	first := report.Decision{T: 1, Variant: "v", From: 1, To: 2, Reason: "Saturated"}
 	screen.draw(report.Live{Phase: "traffic"})
 	screen.draw(report.Live{Phase: "traffic", Decisions: []report.Decision{first}})
