@@ -38,7 +38,7 @@ var effects = map[string]struct {
 	"wva.capacityScaling.default.queueSpareTrigger":    {change: 4},
 	"wva.capacityScaling.overrides":                    {change: values{"llama": values{"modelID": "llama", "namespace": "chat", "kvSpareTrigger": 0.0}}},
 	"wva.prometheus.baseURL":                           {change: "https://thanos:9091"},
-	"wva.prometheus.allowHTTP":                         {change: false},
+	"wva.prometheus.allowHTTP":                         {change: true},
 	"wva.prometheus.tokenPath":                         {change: "/token"},
 	"wva.prometheus.caCert":                            {change: "-----BEGIN CERTIFICATE-----"},
 	"wva.prometheus.tls.caCertPath":                    {change: "/ca.crt"},
