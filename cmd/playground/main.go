@@ -1,4 +1,3 @@
-// Command playground runs a whole cluster in one command.
 package main
 
 import (

@@ -1,6 +1,3 @@
-// Package api_test proves the schema of VariantAutoscaling, the permissions and the
-// samples against a real API server, as a user would meet them. It starts one
-// cluster; every test works in names of its own.
 package api_test
 
 import (

@@ -1,0 +1,8 @@
+// Playground runs a whole cluster in one command: etcd, the Kubernetes control plane,
+// nodes, Prometheus, the autoscaler and its scheduler, with emulated model servers
+// under load.
+//
+// It only dispatches: "playground demo" conducts (package demo), and every component
+// is a child process of the same program (package component, the only one here that
+// links Kubernetes).
+package main
