@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -32,14 +31,6 @@ type Loop struct {
 	arrived chan readings
 }
 
-// readings are the samples of one moment.
-type readings struct {
-	at     time.Time
-	pods   map[types.NamespacedName]decision.Replica
-	models map[decision.ModelKey]decision.Model
-	err    error
-}
-
 // NeedLeaderElection keeps the loop on the leader.
 func (l *Loop) NeedLeaderElection() bool { return true }
 
@@ -61,7 +52,7 @@ func (l *Loop) Start(ctx context.Context) error {
 			l.schedule.event(l.trigger.take())
 		case r := <-l.arrived:
 			round := l.reading
-			l.reading, l.readings = "", r
+			l.reading, l.readings = "", r.over(l.readings)
 			l.round(ctx, round)
 		case <-timer.C:
 			l.begin(ctx)
@@ -71,13 +62,17 @@ func (l *Loop) Start(ctx context.Context) error {
 	}
 }
 
-// due is the round that is due next. While samples are read, only events are.
+// due is the round that is due next; empty when none is. While samples are read,
+// only events are answered, with the samples of before.
 func (l *Loop) due() (decision.Round, time.Duration) {
-	round, wait := l.schedule.next(l.clock.Now(), l.settings.Current().Interval)
-	if l.reading != "" && (round != decision.RoundEvent || l.readings.at.IsZero()) {
-		return "", time.Hour
+	now := l.clock.Now()
+	if l.reading == "" {
+		return l.schedule.next(now, l.settings.Current().Interval)
 	}
-	return round, wait
+	if wait, pending := l.schedule.nextEvent(now); pending && !l.readings.at.IsZero() {
+		return decision.RoundEvent, wait
+	}
+	return "", time.Hour
 }
 
 // begin starts the round that is due: an event round at once with the samples that

@@ -193,9 +193,7 @@ func replicas(ready []*corev1.Pod, samples map[types.NamespacedName]decision.Rep
 	for _, pod := range ready {
 		replica := samples[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 		replica.Name = pod.Name
-		for _, s := range []*decision.Sample{
-			&replica.KVUse, &replica.Waiting, &replica.Running, &replica.Served, &replica.InService, &replica.InFlightGrowth, &replica.Input, &replica.Output,
-		} {
+		for _, s := range samplesOf(&replica) {
 			if s.Time.Before(pod.CreationTimestamp.Time) {
 				*s = decision.Sample{}
 			}

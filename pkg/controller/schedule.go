@@ -41,19 +41,26 @@ func (s *schedule) next(now time.Time, interval time.Duration) (decision.Round, 
 	if s.lastFull.IsZero() {
 		return decision.RoundFull, 0
 	}
-	round, wait := decision.RoundFull, s.lastFull.Add(interval).Sub(now)
-	if fast := s.lastTimed.Add(fastInterval).Sub(now); fast < wait {
+	round, wait := decision.RoundFull, until(s.lastFull.Add(interval), now)
+	if fast := until(s.lastTimed.Add(fastInterval), now); fast < wait {
 		round, wait = decision.RoundFast, fast
 	}
+	if event, pending := s.nextEvent(now); pending && event < wait {
+		round, wait = decision.RoundEvent, event
+	}
+	return round, wait
+}
+
+// nextEvent is how long the next event round may wait, if one is pending.
+func (s *schedule) nextEvent(now time.Time) (time.Duration, bool) {
 	spacing := eventSpacing
 	if s.pending == urgent {
 		spacing = urgentSpacing
 	}
-	if event := s.lastAny.Add(spacing).Sub(now); s.pending != calm && event < wait {
-		round, wait = decision.RoundEvent, event
-	}
-	return round, max(0, wait)
+	return until(s.lastAny.Add(spacing), now), s.pending != calm
 }
+
+func until(due, now time.Time) time.Duration { return max(0, due.Sub(now)) }
 
 // begin notes that a round begins. Every round looks at everything, so it answers
 // the events before it.

@@ -16,6 +16,9 @@ import (
 	"k8s.io/client-go/scale"
 )
 
+// attempts is how often a write is tried while only the target's status moves.
+const attempts = 5
+
 // Client reads and writes scale subresources. It is safe for concurrent use.
 type Client struct {
 	scales scale.ScalesGetter
@@ -63,33 +66,31 @@ func (c *Client) scalable(resource schema.GroupVersionResource) bool {
 }
 
 // Write asks for the replicas under the UID and the resource version of the scale
-// that was read. When the target has changed since, it is read once more: if it
-// still asks for the replicas that were read (only its status moved), the write is
-// tried once more under the new version; otherwise somebody else scaled it, and
-// that is a ConflictError, for the next round to look at.
+// that was read. When the target has changed since, it is read again: as long as it
+// still asks for the replicas that were read (only its status moved, as it does
+// while pods start), the write is tried again under the new version, a few times;
+// otherwise somebody else scaled it. Both ends are a ConflictError, for the next
+// round to look at.
 func (c *Client) Write(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference, read *autoscalingv1.Scale, replicas int32) (*autoscalingv1.Scale, error) {
 	t := target{namespace: namespace, ref: ref}
 	versioned, err := c.resource(t)
 	if err != nil {
 		return nil, err
 	}
-	resource := versioned.GroupResource()
-	written, err := c.update(ctx, t, resource, read, replicas)
-	if !apierrors.IsConflict(err) {
-		return written, t.explain(err, resource, "update")
+	resource, base := versioned.GroupResource(), read
+	for range attempts {
+		written, err := c.update(ctx, t, resource, base, replicas)
+		if !apierrors.IsConflict(err) {
+			return written, t.explain(err, resource, "update")
+		}
+		if base, err = c.get(ctx, t, resource); err != nil {
+			return nil, err
+		}
+		if base.UID != read.UID || base.Spec.Replicas != read.Spec.Replicas {
+			break
+		}
 	}
-	now, err := c.get(ctx, t, resource)
-	if err != nil {
-		return nil, err
-	}
-	if now.UID != read.UID || now.Spec.Replicas != read.Spec.Replicas {
-		return nil, &ConflictError{target: t, read: read.Spec.Replicas, found: now.Spec.Replicas, replaced: now.UID != read.UID}
-	}
-	written, err = c.update(ctx, t, resource, now, replicas)
-	if apierrors.IsConflict(err) {
-		return nil, &ConflictError{target: t, read: read.Spec.Replicas, found: now.Spec.Replicas}
-	}
-	return written, t.explain(err, resource, "update")
+	return nil, &ConflictError{target: t, read: read.Spec.Replicas, found: base.Spec.Replicas, replaced: base.UID != read.UID}
 }
 
 func (c *Client) get(ctx context.Context, t target, resource schema.GroupResource) (*autoscalingv1.Scale, error) {

@@ -117,20 +117,23 @@ func startManager(ctx context.Context, instance, prometheus string) error {
 	if err != nil {
 		return err
 	}
-	interval := 10 * time.Minute
+	settings := []string{"--global-opt-interval=10m"}
 	if instance == brisk {
-		interval = time.Second
+		settings = []string{
+			"--global-opt-interval=1s", "--prometheus-metrics-cache-fresh-threshold=4s",
+			"--prometheus-metrics-cache-stale-threshold=5s", "--prometheus-metrics-cache-unavailable-threshold=6s",
+		}
 	}
 	metricsOf[instance] = "http://" + metrics + "/metrics"
 	return cluster.StartProcess(ctx, localcluster.Process{
 		Name: "manager" + instance,
 		Path: filepath.Join(programs, "manager"),
-		Args: []string{
-			"--kubeconfig=" + kubeconfig, "--prometheus-base-url=" + prometheus, "--prometheus-allow-http",
-			"--prometheus-metrics-window=" + window.String(), "--global-opt-interval=" + interval.String(),
-			"--controller-instance=" + instance, "--wva-limited-mode", "-v=2",
-			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + health,
-		},
+		Args: append(settings,
+			"--kubeconfig="+kubeconfig, "--prometheus-base-url="+prometheus, "--prometheus-allow-http",
+			"--prometheus-metrics-window="+window.String(),
+			"--controller-instance="+instance, "--wva-limited-mode", "-v=2",
+			"--metrics-bind-address="+metrics, "--metrics-secure=false", "--health-probe-bind-address="+health,
+		),
 		Ready: func(ctx context.Context) error { return answers(ctx, "http://"+health+"/readyz") },
 	})
 }

@@ -92,6 +92,24 @@ func TestAChangedSpecIsAnsweredAtOnce(t *testing.T) {
 	shows(t, atOnce, v, v1alpha1.ConditionScalingLimited, "MinReplicas")
 }
 
+func TestAHangingPrometheusDelaysNoEvent(t *testing.T) {
+	serveModels(t)
+	namespace := space(t)
+	v := variant(namespace, "llama-h100", "server", brisk)
+	create(t, deployment(namespace, "server", 1), v)
+	shows(t, patience, v, v1alpha1.ConditionTargetResolved, v1alpha1.ReasonTargetFound)
+	outage.hang(t)
+	roundsBegin(t)
+	remove(t, deployment(namespace, "server", 1))
+	shows(t, atOnce, v, v1alpha1.ConditionReady, v1alpha1.ReasonDeploymentNotFound)
+}
+
+// roundsBegin waits until the manager waits for Prometheus.
+func roundsBegin(t *testing.T) {
+	t.Helper()
+	eventually(t, patience, "a query that hangs", func() (string, bool) { return "", outage.waiting.Load() > 0 })
+}
+
 func count(reasons []string, reason string) int {
 	n := 0
 	for _, r := range reasons {

@@ -24,13 +24,33 @@ const (
 	scrapeEvery = 500 * time.Millisecond
 )
 
-// switchable is a handler that can be taken out of service.
+// switchable is a handler that can be taken out of service: it refuses, or hangs.
 type switchable struct {
 	handler atomic.Pointer[http.Handler]
 	off     atomic.Bool
+	// release ends the wait of queries while there is one.
+	release atomic.Pointer[chan struct{}]
+	// waiting are the queries that hang.
+	waiting atomic.Int64
+}
+
+// hang lets every query wait until the test ends.
+func (s *switchable) hang(t *testing.T) {
+	t.Helper()
+	release := make(chan struct{})
+	s.release.Store(&release)
+	t.Cleanup(func() {
+		s.release.Store(nil)
+		close(release)
+	})
 }
 
 func (s *switchable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if release := s.release.Load(); release != nil {
+		s.waiting.Add(1)
+		defer s.waiting.Add(-1)
+		<-*release
+	}
 	handler := s.handler.Load()
 	if handler == nil || s.off.Load() {
 		http.Error(w, "out of service", http.StatusServiceUnavailable)

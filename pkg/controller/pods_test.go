@@ -1,0 +1,140 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// server is a pod of this age in seconds at noon.
+func server(name string, age int, change ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-time.Duration(age) * time.Second))}}
+	for _, c := range change {
+		c(pod)
+	}
+	return pod
+}
+
+// readyAfter makes a pod ready so many seconds after its creation.
+func readyAfter(seconds int) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.NodeName = "node"
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodReady, Status: corev1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(pod.CreationTimestamp.Add(time.Duration(seconds) * time.Second)),
+		})
+	}
+}
+
+func restartedOnce(pod *corev1.Pod) {
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
+}
+
+func scheduledCondition(status corev1.ConditionStatus, reason string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: status, Reason: reason})
+	}
+}
+
+func TestStatesOfPods(t *testing.T) {
+	s := statesOf([]*corev1.Pod{
+		server("b-ready", 90, readyAfter(30)),
+		server("a-ready", 50, readyAfter(40)),
+		server("young", 5, func(p *corev1.Pod) { p.Spec.NodeName = "node" }),
+		server("homeless", 60, scheduledCondition(corev1.ConditionFalse, corev1.PodReasonUnschedulable)),
+		server("gated", 70, scheduledCondition(corev1.ConditionFalse, corev1.PodReasonSchedulingGated)),
+		server("was-ready", 80, func(p *corev1.Pod) {
+			p.Spec.NodeName = "node"
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		}),
+		server("leaving", 10, readyAfter(1), func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }),
+		server("evicted", 10, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
+		server("done", 10, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+	})
+	var ready []string
+	for _, pod := range s.ready {
+		ready = append(ready, pod.Name)
+	}
+	assert.Equal(t, []string{"a-ready", "b-ready"}, ready)
+	at := func(age int) time.Time { return noon.Add(-time.Duration(age) * time.Second) }
+	assert.Equal(t, []decision.Starting{
+		{Name: "was-ready", Created: at(80), Placed: true},
+		{Name: "gated", Created: at(70)},
+		{Name: "homeless", Created: at(60), Unschedulable: true},
+		{Name: "young", Created: at(5), Placed: true},
+	}, s.starting)
+	assert.Equal(t, 40*time.Second, s.startup)
+}
+
+func TestStartupSeen(t *testing.T) {
+	var many []*corev1.Pod
+	for i := range 20 {
+		// The older half started slowly.
+		many = append(many, server("p", 1000-50*i, readyAfter(map[bool]int{true: 60, false: 20}[i < 10])))
+	}
+	cases := []struct {
+		name string
+		pods []*corev1.Pod
+		want time.Duration
+	}{
+		{"none is ready", nil, 0},
+		{"one", []*corev1.Pod{server("a", 90, readyAfter(30))}, 30 * time.Second},
+		{"the median", []*corev1.Pod{server("a", 90, readyAfter(30)), server("b", 90, readyAfter(31)), server("c", 90, readyAfter(80))}, 31 * time.Second},
+		{"one that was restarted shows another readiness", []*corev1.Pod{server("a", 90, readyAfter(30)), server("b", 9000, readyAfter(8000), restartedOnce)}, 30 * time.Second},
+		{"the clock was set back", []*corev1.Pod{server("a", 90, readyAfter(-3))}, 0},
+		{"the latest count", many, 20 * time.Second},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, medianStartup(c.pods)) })
+	}
+}
+
+func TestAPodInTheCacheHoldsWhatItHeld(t *testing.T) {
+	gpu := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2"), corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+			"nvidia.com/gpu": resource.MustParse("8"), corev1.ResourceCPU: resource.MustParse("96"),
+			corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
+		}},
+	}
+	full := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "server", Namespace: "n", UID: "u", Labels: map[string]string{"app": "server"}, Annotations: map[string]string{"long": "text"},
+			OwnerReferences: []metav1.OwnerReference{{Name: "other"}, {Name: "set", UID: "s", Controller: ptr.To(true)}},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: "node", Overhead: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+			InitContainers: []corev1.Container{
+				{Name: "sidecar", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}},
+				{Name: "init", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16")}}},
+			},
+			Containers: []corev1.Container{{Name: "server", Image: "x", Args: []string{"--many", "arguments"}, Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, Resources: corev1.ResourceRequirements{Requests: gpu}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Message: "text"},
+	}
+	stripped, err := stripPod(full.DeepCopy())
+	require.NoError(t, err)
+	slim, ok := stripped.(*corev1.Pod)
+	require.True(t, ok)
+	want, got := inventory.Read([]*corev1.Node{node}, []*corev1.Pod{full}), inventory.Read([]*corev1.Node{node}, []*corev1.Pod{slim})
+	assert.Equal(t, want.Cluster, got.Cluster)
+	assert.Equal(t, 6, got.Cluster.Nodes[0].Free.Devices)
+	assert.Equal(t, []string{"s"}, ownerOf(slim))
+	assert.Empty(t, slim.Annotations)
+	assert.Empty(t, slim.Spec.Containers[0].Args)
+	assert.Less(t, slim.Size(), full.Size())
+}
+
+func ownerOf(pod *corev1.Pod) []string {
+	return []string{string(metav1.GetControllerOf(pod).UID)}
+}

@@ -1,0 +1,70 @@
+package controller
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+func sample(value float64, at time.Time) decision.Sample {
+	return decision.Sample{Value: value, Time: at, Present: true}
+}
+
+func TestAFailedReadingKeepsWhatWasKnown(t *testing.T) {
+	later := noon.Add(10 * time.Second)
+	a, b := types.NamespacedName{Namespace: "n", Name: "a"}, types.NamespacedName{Namespace: "n", Name: "b"}
+	model := decision.ModelKey{Namespace: "n", ID: "m"}
+	before := readings{
+		at:     noon,
+		pods:   map[types.NamespacedName]decision.Replica{a: {Name: "a", KVUse: sample(0.1, noon), Served: sample(1, noon)}, b: {Name: "b", KVUse: sample(0.2, noon)}},
+		models: map[decision.ModelKey]decision.Model{model: {Namespace: "n", ID: "m", Queue: sample(3, noon), Arrival: sample(4, noon)}},
+	}
+	now := readings{
+		at:     later,
+		pods:   map[types.NamespacedName]decision.Replica{a: {Name: "a", KVUse: sample(0.5, later)}},
+		models: map[decision.ModelKey]decision.Model{model: {Namespace: "n", ID: "m", Queue: sample(7, later)}},
+	}
+	assert.Equal(t, now, now.over(before), "a reading that succeeded stands alone")
+
+	now.err = errors.New("one query failed")
+	filled := now.over(before)
+	assert.Equal(t, decision.Replica{Name: "a", KVUse: sample(0.5, later), Served: sample(1, noon)}, filled.pods[a])
+	assert.Equal(t, before.pods[b], filled.pods[b], "with its own time")
+	assert.Equal(t, decision.Model{Namespace: "n", ID: "m", Queue: sample(7, later), Arrival: sample(4, noon)}, filled.models[model])
+	assert.Equal(t, now.err, filled.err)
+	assert.Equal(t, 0.1, before.pods[a].KVUse.Value, "the reading before is not changed")
+}
+
+func TestSamplesOfAnEarlierPodOfTheSameNameDoNotCount(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "server-0", CreationTimestamp: metav1.NewTime(noon)}}
+	replicas := replicas([]*corev1.Pod{pod}, map[types.NamespacedName]decision.Replica{{Namespace: "n", Name: "server-0"}: {
+		Name: "server-0", KVUse: sample(0.9, noon.Add(-time.Second)), Waiting: sample(1, noon.Add(time.Second)),
+	}})
+	assert.Equal(t, []decision.Replica{{Name: "server-0", Waiting: sample(1, noon.Add(time.Second))}}, replicas)
+}
+
+func TestGatewaysWithoutANamespace(t *testing.T) {
+	gateways := map[decision.ModelKey]decision.Model{
+		{ID: "shared"}:               {ID: "shared", Queue: sample(1, noon)},
+		{ID: "single"}:               {ID: "single", Queue: sample(2, noon)},
+		{Namespace: "b", ID: "mine"}: {Namespace: "b", ID: "mine", Queue: sample(3, noon)},
+		{ID: "mine"}:                 {ID: "mine", Queue: sample(4, noon)},
+	}
+	models := map[decision.ModelKey]*decision.Model{}
+	for _, key := range []decision.ModelKey{{Namespace: "b", ID: "shared"}, {Namespace: "a", ID: "shared"}, {Namespace: "b", ID: "single"}, {Namespace: "b", ID: "mine"}} {
+		models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
+	}
+	assert.Equal(t, []decision.Model{
+		{Namespace: "a", ID: "shared"},
+		{Namespace: "b", ID: "mine", Queue: sample(3, noon)},
+		{Namespace: "b", ID: "shared"},
+		{Namespace: "b", ID: "single", Queue: sample(2, noon)},
+	}, join(models, gateways), "sorted, and nothing is guessed where two namespaces have the model")
+}

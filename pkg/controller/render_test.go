@@ -1,0 +1,327 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// settled is the plan of a variant that the decision looked at: 2 replicas, and 3
+// are wanted.
+func settled(change ...func(*decision.VariantPlan)) *decision.VariantPlan {
+	p := &decision.VariantPlan{
+		Key: decision.Key{Namespace: "n", Name: "v"}, Accelerator: "H100", Current: 2, Ready: 2, Desired: ptr.To(3),
+		Slots:  &decision.Slots{Count: 4},
+		Steps:  []decision.Step{{Stage: decision.StageRequirement, Before: 2, After: 3, Reason: decision.ReasonSaturated, Detail: "80 % full"}},
+		Reason: decision.ReasonSaturated, Message: "80 % full",
+		Facts: []decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+// unsettled is the plan of a variant that took no part, for this reason.
+func unsettled(reason decision.Reason, facts ...decision.Reason) *decision.VariantPlan {
+	p := &decision.VariantPlan{Key: decision.Key{Namespace: "n", Name: "v"}, Reason: reason, Message: "why"}
+	for _, f := range facts {
+		p.Facts = append(p.Facts, decision.Fact{Reason: f, Detail: "which " + string(f)})
+	}
+	return p
+}
+
+func facts(reasons ...decision.Reason) func(*decision.VariantPlan) {
+	return func(p *decision.VariantPlan) {
+		p.Facts = nil
+		for _, reason := range reasons {
+			p.Facts = append(p.Facts, decision.Fact{Reason: reason, Detail: "which " + string(reason)})
+		}
+	}
+}
+
+func because(reason decision.Reason) func(*decision.VariantPlan) {
+	return func(p *decision.VariantPlan) { p.Reason = reason }
+}
+
+func TestConditions(t *testing.T) {
+	// The columns: Ready, TargetResolved, MetricsAvailable, OptimizationReady,
+	// CapacityKnown, ScalingLimited, Conflict.
+	cases := []struct {
+		name string
+		plan *decision.VariantPlan
+		want string
+	}{
+		{"all is well", settled(), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityExact NotLimited NoConflict"},
+		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityUpperBound NotLimited NoConflict"},
+		{"nodes unknown", settled(func(p *decision.VariantPlan) { p.Slots = nil }), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityUnknown NotLimited NoConflict"},
+		{"nothing serves yet", settled(facts()), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityExact NotLimited NoConflict"},
+		{"wakes", settled(facts(), because(decision.ReasonWake)), "Ready TargetFound ScaleFromZero ScaleFromZeroMode CapacityExact NotLimited NoConflict"},
+		{"some metrics missing", settled(facts(decision.ReasonMetricsPartial)), "Ready TargetFound MetricsPartial SaturationOnlyMode CapacityExact NotLimited NoConflict"},
+		{"all metrics missing", settled(facts(decision.ReasonMetricsMissing)), "MetricsUnavailable TargetFound MetricsMissing MetricsUnavailable CapacityExact NotLimited NoConflict"},
+		{"metrics old", settled(facts(decision.ReasonMetricsStale)), "MetricsUnavailable TargetFound MetricsStale MetricsUnavailable CapacityExact NotLimited NoConflict"},
+		{"no metrics because Prometheus fails", settled(facts(decision.ReasonMetricsMissing, v1alpha1.ReasonPrometheusError)), "MetricsUnavailable TargetFound PrometheusError MetricsUnavailable CapacityExact NotLimited NoConflict"},
+		{"no room", settled(facts(decision.ReasonMetricsFound, decision.ReasonNoSlots)), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityExact NoSlots NoConflict"},
+		{"stabilised", settled(because(decision.ReasonStabilized)), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityExact Stabilized NoConflict"},
+		{"at its maximum", settled(because(decision.ReasonMaxReplicas)), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityExact MaxReplicas NoConflict"},
+		{"writing is forbidden", settled(facts(decision.ReasonMetricsFound, decision.ReasonTargetForbidden)), "TargetForbidden TargetForbidden MetricsFound SaturationOnlyMode CapacityExact NotLimited -"},
+		{"writing failed", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonOptimizationFailed)), "Ready TargetFound MetricsFound OptimizationFailed CapacityExact NotLimited NoConflict"},
+		{"target missing", unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), "DeploymentNotFound TargetNotFound - SkippedProcessing - - -"},
+		{"target not scalable", unsettled(decision.ReasonTargetMissing, v1alpha1.ReasonTargetNotScalable), "TargetNotScalable TargetNotScalable - SkippedProcessing - - -"},
+		{"target may not be read", unsettled(decision.ReasonTargetForbidden, decision.ReasonTargetForbidden), "TargetForbidden TargetForbidden - SkippedProcessing - - -"},
+		{"an autoscaler on the target", unsettled(decision.ReasonConflict, v1alpha1.ReasonAutoscalerOnTarget), "Conflict TargetFound - SkippedProcessing - - AutoscalerOnTarget"},
+		{"a shared target", unsettled(decision.ReasonConflict, v1alpha1.ReasonTargetShared), "Conflict TargetFound - SkippedProcessing - - TargetShared"},
+		{"shape unknown", unsettled(decision.ReasonShapeUnknown, decision.ReasonShapeUnknown), "ShapeUnknown TargetFound - SkippedProcessing ShapeUnknown - NoConflict"},
+		{"a wrong field", unsettled(decision.ReasonSteady, v1alpha1.ReasonInvalidConfiguration), "InvalidConfiguration TargetFound - InvalidConfiguration - - NoConflict"},
+		{"switched off", unsettled(decision.ReasonSteady), "Ready TargetFound - SkippedProcessing - - NoConflict"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			conditions := renderConditions(nil, c.plan, 7)
+			assert.Equal(t, c.want, reasonsOf(conditions))
+			for _, condition := range conditions {
+				assert.EqualValues(t, 7, condition.ObservedGeneration)
+				assert.NotEmpty(t, condition.Message, condition.Type)
+				assert.True(t, published(condition), "%s %s %s is a published reason", condition.Type, condition.Status, condition.Reason)
+			}
+		})
+	}
+}
+
+var kinds = []string{
+	v1alpha1.ConditionReady, v1alpha1.ConditionTargetResolved, v1alpha1.ConditionMetricsAvailable, v1alpha1.ConditionOptimizationReady,
+	v1alpha1.ConditionCapacityKnown, v1alpha1.ConditionScalingLimited, v1alpha1.ConditionConflict,
+}
+
+func reasonsOf(conditions []metav1.Condition) string {
+	var reasons []string
+	for _, kind := range kinds {
+		reason := "-"
+		if c := apimeta.FindStatusCondition(conditions, kind); c != nil {
+			reason = c.Reason
+		}
+		reasons = append(reasons, reason)
+	}
+	return strings.Join(reasons, " ")
+}
+
+func published(c metav1.Condition) bool {
+	for _, r := range v1alpha1.Reasons() {
+		if r.Condition == c.Type && r.Status == c.Status && r.Name == c.Reason {
+			return true
+		}
+	}
+	return false
+}
+
+func TestARoundThatMayNotLowerLeavesTheDecisionAlone(t *testing.T) {
+	v := &variant{object: &v1alpha1.VariantAutoscaling{}}
+	first := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(2) }, because(decision.ReasonStabilized)), v, noon, false)
+	second := renderStatus(&first, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(2) }, because(decision.ReasonRoundMayNotLower)), v, noon.Add(time.Minute), false)
+	assert.True(t, sameStatus(&first, &second), "full and fast rounds take turns")
+	assert.Equal(t, "Stabilized", second.Decision.Reason)
+}
+
+func TestStatus(t *testing.T) {
+	shape := capacity.Shape{Accelerator: "H100", Devices: 1, Pods: 1, MilliCPU: 500, MemoryBytes: 1 << 30}
+	v := &variant{object: &v1alpha1.VariantAutoscaling{}, id: "m-H100-1", accelerator: "H100", shape: &shape}
+	status := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(func(p *decision.VariantPlan) { p.Starting, p.Unschedulable = 2, 1 }), v, noon, true)
+	assert.Equal(t, &v1alpha1.CurrentAlloc{VariantID: "m-H100-1", Accelerator: "H100", NumReplicas: ptr.To[int32](3)}, status.CurrentAlloc, "what the target asks for since the write")
+	assert.Equal(t, &v1alpha1.ActuationStatus{Applied: true, LastScaleTime: ptr.To(metav1.NewTime(noon))}, status.Actuation)
+	assert.Equal(t, "500m", status.Placement.Shape.CPU.String())
+	assert.Equal(t, "1Gi", status.Placement.Shape.Memory.String())
+	assert.Equal(t, []int32{4, 2, 1, 1}, []int32{*status.Placement.Slots, *status.Placement.Pending, *status.Placement.Unschedulable, *status.Placement.Unplaced})
+
+	later := renderStatus(&status, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(9) }), v, noon.Add(time.Minute), false)
+	assert.Equal(t, &v1alpha1.ActuationStatus{LastScaleTime: ptr.To(metav1.NewTime(noon))}, later.Actuation, "not applied yet")
+	assert.EqualValues(t, 3, *later.Placement.Unplaced, "seven more are wanted and four fit")
+
+	gone := renderStatus(&status, unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), &variant{object: v.object, id: v.id, accelerator: "H100"}, noon, false)
+	assert.Nil(t, gone.DesiredOptimizedAlloc)
+	assert.Equal(t, &v1alpha1.CurrentAlloc{VariantID: "m-H100-1", Accelerator: "H100"}, gone.CurrentAlloc, "the columns keep saying which variant it is")
+	assert.Nil(t, gone.Placement)
+}
+
+func TestWhatIsWorthAWrite(t *testing.T) {
+	v := &variant{object: &v1alpha1.VariantAutoscaling{}}
+	base := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(), v, noon, false)
+	cases := []struct {
+		name   string
+		change func(*decision.VariantPlan)
+		same   bool
+	}{
+		{"time alone", func(*decision.VariantPlan) {}, true},
+		{"a message", func(p *decision.VariantPlan) { p.Message = "81 % full" }, true},
+		{"a step in between", func(p *decision.VariantPlan) { p.Steps[0].After = 5 }, true},
+		{"the wanted replicas", func(p *decision.VariantPlan) { p.Desired = ptr.To(4) }, false},
+		{"the current replicas", func(p *decision.VariantPlan) { p.Current = 3 }, false},
+		{"a starting replica", func(p *decision.VariantPlan) { p.Starting = 1 }, false},
+		{"the reason", because(decision.ReasonSpareCapacity), false},
+		{"a condition", facts(decision.ReasonMetricsPartial), false},
+		{"the accelerator", func(p *decision.VariantPlan) { p.Accelerator = "H200" }, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			next := renderStatus(&base, settled(c.change), v, noon.Add(time.Minute), false)
+			assert.Equal(t, c.same, sameStatus(&base, &next))
+		})
+	}
+	again := renderStatus(&base, settled(), &variant{object: &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Generation: 2}}}, noon, false)
+	assert.False(t, sameStatus(&base, &again), "a new generation was observed")
+}
+
+func TestEventsTellOfChangesOnly(t *testing.T) {
+	cases := []struct {
+		name          string
+		before, after *decision.VariantPlan
+		want          []string
+	}{
+		{"all is well from the start", nil, settled(), nil},
+		{"nothing changed", settled(facts(decision.ReasonMetricsMissing)), settled(facts(decision.ReasonMetricsMissing)), nil},
+		{"bad from the start", nil, unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), []string{"Warning TargetNotFound which TargetMissing"}},
+		{"no room", settled(), settled(facts(decision.ReasonMetricsFound, decision.ReasonNoSlots)), []string{"Warning NoSlots which NoSlots"}},
+		{"stabilised is normal life", settled(), settled(because(decision.ReasonStabilized)), nil},
+		{"good again", settled(facts(decision.ReasonMetricsMissing)), settled(), []string{"Normal MetricsFound 2 of 2"}},
+		{"from bad to worse", settled(facts(decision.ReasonMetricsStale)), settled(facts(decision.ReasonMetricsMissing)), []string{"Warning MetricsMissing which MetricsMissing"}},
+		{"the target came", unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), settled(), []string{"Normal TargetFound the scale target exists and may be scaled"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var before []metav1.Condition
+			if c.before != nil {
+				before = renderConditions(nil, c.before, 1)
+			}
+			recorder := events.NewFakeRecorder(10)
+			conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, before, renderConditions(before, c.after, 1))
+			assert.Equal(t, c.want, drained(recorder))
+		})
+	}
+}
+
+func drained(recorder *events.FakeRecorder) []string {
+	var all []string
+	for len(recorder.Events) > 0 {
+		all = append(all, <-recorder.Events)
+	}
+	return all
+}
+
+func TestScaleEvents(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	for _, desired := range []int{3, 1, 0} {
+		scaleEvent(recorder, &v1alpha1.VariantAutoscaling{}, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(desired) }))
+	}
+	assert.Equal(t, []string{
+		"Normal ScaledUp replicas from 2 to 3: 80 % full",
+		"Normal ScaledDown replicas from 2 to 1: 80 % full",
+		"Normal ScaledToZero replicas from 2 to 0: 80 % full",
+	}, drained(recorder))
+}
+
+func TestNotesAreBounded(t *testing.T) {
+	assert.Equal(t, "short", bounded("short"))
+	long := bounded(strings.Repeat("ä", 600))
+	assert.LessOrEqual(t, len(long), maxNote)
+	assert.True(t, strings.HasSuffix(long, "ä…"), "no character is cut in two")
+}
+
+func TestGauges(t *testing.T) {
+	g := newGauges(prometheus.Labels{"controller_instance": "a"})
+	assert.Equal(t, 0, testutil.CollectAndCount(g), "before the first plan nothing is claimed")
+	set := func(variants ...*decision.VariantPlan) {
+		plan := &decision.Plan{Models: []decision.ModelPlan{{}}}
+		for _, v := range variants {
+			plan.Models[0].Variants = append(plan.Models[0].Variants, *v)
+		}
+		g.plan.Store(plan)
+	}
+	set(settled(), settled(func(p *decision.VariantPlan) { p.Key.Name, p.Accelerator, p.Ready, p.Starting = "w", "", 0, 0 }), unsettled(decision.ReasonTargetMissing))
+	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
+# HELP wva_desired_ratio Wanted replicas divided by current replicas; the wanted replicas while there are none.
+# TYPE wva_desired_ratio gauge
+wva_desired_ratio{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 1.5
+wva_desired_ratio{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
+# HELP wva_desired_replicas Replicas that the last decision wants.
+# TYPE wva_desired_replicas gauge
+wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 3
+wva_desired_replicas{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
+`), "wva_desired_ratio", "wva_desired_replicas"))
+	set(settled(func(p *decision.VariantPlan) { p.Accelerator = "H200" }))
+	assert.Equal(t, 3, testutil.CollectAndCount(g), "the series of another accelerator, of another variant and of a missing target are gone")
+	require.NoError(t, newTelemetry(nil).register(prometheus.NewRegistry(), newGauges(nil)))
+}
+
+func TestAnnotate(t *testing.T) {
+	missing := decision.Fact{Reason: v1alpha1.ReasonTargetNotScalable, Detail: "no such kind"}
+	cases := []struct {
+		name    string
+		plan    *decision.VariantPlan
+		variant *variant
+		failed  error
+		want    []decision.Fact
+		message string
+	}{
+		{"a state of the target in words", unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing),
+			&variant{target: target{state: decision.TargetMissing, fact: missing}}, errors.New("no metrics"), []decision.Fact{missing}, "no such kind"},
+		{"what is unknown of the shape", unsettled(decision.ReasonShapeUnknown, decision.ReasonShapeUnknown),
+			&variant{notes: []decision.Fact{{Reason: decision.ReasonShapeUnknown, Detail: "set it"}}}, nil,
+			[]decision.Fact{{Reason: decision.ReasonShapeUnknown, Detail: "set it"}}, "set it"},
+		{"a wrong field", unsettled(""), &variant{notes: []decision.Fact{{Reason: v1alpha1.ReasonInvalidConfiguration, Detail: "field"}}}, nil,
+			[]decision.Fact{{Reason: v1alpha1.ReasonInvalidConfiguration, Detail: "field"}}, "field"},
+		{"Prometheus fails and nothing is known", settled(facts(decision.ReasonMetricsMissing)), &variant{}, errors.Join(errors.New("first"), errors.New("second"), errors.New("third")),
+			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing"}, {Reason: v1alpha1.ReasonPrometheusError, Detail: "first (and 2 more)"}}, "80 % full"},
+		{"Prometheus fails and the data are fresh enough", settled(), &variant{}, errors.New("first"),
+			[]decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}}, "80 % full"},
+		{"switched off", unsettled(""), &variant{}, nil, nil, "the plan is only shown: spec.actuation is Off"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			c.plan.Message = map[bool]string{true: c.plan.Message, false: ""}[c.plan.Reason != ""]
+			plan := decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*c.plan}}}}
+			annotate(&plan, &observation{variants: map[decision.Key]*variant{c.plan.Key: c.variant}, metricsErr: c.failed})
+			got := plan.Models[0].Variants[0]
+			assert.Equal(t, c.want, got.Facts)
+			assert.Equal(t, c.message, got.Message)
+			assert.NotEmpty(t, got.Reason)
+		})
+	}
+}
+
+func TestSelectorsThatAreFollowed(t *testing.T) {
+	cases := []struct{ selector, demanded string }{
+		{"app=server", "app=server"},
+		{"tier!=web,app in (server)", "app=server"},
+		{"app in (one,two)", ""},
+		{"app", ""},
+		{"", ""},
+		{"===", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.selector, func(t *testing.T) {
+			target := &target{}
+			target.bySelector(c.selector)
+			if c.demanded == "" {
+				assert.Nil(t, target.selector)
+				assert.Contains(t, target.blind, fmt.Sprintf("%q", c.selector))
+				return
+			}
+			assert.Empty(t, target.blind)
+			assert.Equal(t, c.demanded, demanded(target.selector))
+		})
+	}
+}
