@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -41,13 +42,7 @@ var reasonOf = map[decision.TargetState]decision.Reason{
 // replace puts a more telling fact in the place of the decision's own, and into the
 // message if that is what the message says.
 func replace(p *decision.VariantPlan, general decision.Reason, telling decision.Fact) {
-	kept := p.Facts[:0:0]
-	for _, fact := range p.Facts {
-		if fact.Reason != general {
-			kept = append(kept, fact)
-		}
-	}
-	p.Facts = append(kept, telling)
+	p.Facts = append(slices.DeleteFunc(p.Facts, func(f decision.Fact) bool { return f.Reason == general }), telling)
 	if p.Reason == general || p.Reason == "" {
 		p.Message = telling.Detail
 		if p.Reason == "" {
@@ -84,7 +79,7 @@ func has(p *decision.VariantPlan, reasons ...decision.Reason) bool {
 
 // brief is the first of several errors and the number of the others.
 func brief(err error) string {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only a join at the top has several
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) < 2 {
 		return err.Error()
 	}

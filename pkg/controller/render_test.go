@@ -67,28 +67,28 @@ func TestConditions(t *testing.T) {
 		plan *decision.VariantPlan
 		want string
 	}{
-		{"all is well", settled(), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityExact NotLimited NoConflict"},
-		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityUpperBound NotLimited NoConflict"},
-		{"nodes unknown", settled(func(p *decision.VariantPlan) { p.Slots = nil }), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityUnknown NotLimited NoConflict"},
-		{"nothing serves yet", settled(facts()), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityExact NotLimited NoConflict"},
-		{"wakes", settled(facts(), because(decision.ReasonWake)), "Ready TargetFound ScaleFromZero ScaleFromZeroMode CapacityExact NotLimited NoConflict"},
-		{"some metrics missing", settled(facts(decision.ReasonMetricsPartial)), "Ready TargetFound MetricsPartial SaturationOnlyMode CapacityExact NotLimited NoConflict"},
-		{"all metrics missing", settled(facts(decision.ReasonMetricsMissing)), "MetricsUnavailable TargetFound MetricsMissing MetricsUnavailable CapacityExact NotLimited NoConflict"},
-		{"metrics old", settled(facts(decision.ReasonMetricsStale)), "MetricsUnavailable TargetFound MetricsStale MetricsUnavailable CapacityExact NotLimited NoConflict"},
-		{"no metrics because Prometheus fails", settled(facts(decision.ReasonMetricsMissing, v1alpha1.ReasonPrometheusError)), "MetricsUnavailable TargetFound PrometheusError MetricsUnavailable CapacityExact NotLimited NoConflict"},
-		{"no room", settled(facts(decision.ReasonMetricsFound, decision.ReasonNoSlots)), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityExact NoSlots NoConflict"},
-		{"stabilised", settled(because(decision.ReasonStabilized)), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityExact Stabilized NoConflict"},
-		{"at its maximum", settled(because(decision.ReasonMaxReplicas)), "Ready TargetFound MetricsFound SaturationOnlyMode CapacityExact MaxReplicas NoConflict"},
-		{"writing is forbidden", settled(facts(decision.ReasonMetricsFound, decision.ReasonTargetForbidden)), "TargetForbidden TargetForbidden MetricsFound SaturationOnlyMode CapacityExact NotLimited -"},
-		{"writing failed", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonOptimizationFailed)), "Ready TargetFound MetricsFound OptimizationFailed CapacityExact NotLimited NoConflict"},
-		{"target missing", unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), "DeploymentNotFound TargetNotFound - SkippedProcessing - - -"},
-		{"target not scalable", unsettled(decision.ReasonTargetMissing, v1alpha1.ReasonTargetNotScalable), "TargetNotScalable TargetNotScalable - SkippedProcessing - - -"},
-		{"target may not be read", unsettled(decision.ReasonTargetForbidden, decision.ReasonTargetForbidden), "TargetForbidden TargetForbidden - SkippedProcessing - - -"},
-		{"an autoscaler on the target", unsettled(decision.ReasonConflict, v1alpha1.ReasonAutoscalerOnTarget), "Conflict TargetFound - SkippedProcessing - - AutoscalerOnTarget"},
-		{"a shared target", unsettled(decision.ReasonConflict, v1alpha1.ReasonTargetShared), "Conflict TargetFound - SkippedProcessing - - TargetShared"},
-		{"shape unknown", unsettled(decision.ReasonShapeUnknown, decision.ReasonShapeUnknown), "ShapeUnknown TargetFound - SkippedProcessing ShapeUnknown - NoConflict"},
-		{"a wrong field", unsettled(decision.ReasonSteady, v1alpha1.ReasonInvalidConfiguration), "InvalidConfiguration TargetFound - InvalidConfiguration - - NoConflict"},
-		{"switched off", unsettled(decision.ReasonSteady), "Ready TargetFound - SkippedProcessing - - NoConflict"},
+		{"all is well", settled(), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
+		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityUpperBound | NotLimited | NoConflict"},
+		{"nodes unknown", settled(func(p *decision.VariantPlan) { p.Slots = nil }), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityUnknown | NotLimited | NoConflict"},
+		{"nothing serves yet", settled(facts()), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
+		{"wakes", settled(facts(), because(decision.ReasonWake)), "Ready | TargetFound | ScaleFromZero | ScaleFromZeroMode | CapacityExact | NotLimited | NoConflict"},
+		{"some metrics missing", settled(facts(decision.ReasonMetricsPartial)), "Ready | TargetFound | MetricsPartial | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
+		{"all metrics missing", settled(facts(decision.ReasonMetricsMissing)), "MetricsUnavailable | TargetFound | MetricsMissing | MetricsUnavailable | CapacityExact | NotLimited | NoConflict"},
+		{"metrics old", settled(facts(decision.ReasonMetricsStale)), "MetricsUnavailable | TargetFound | MetricsStale | MetricsUnavailable | CapacityExact | NotLimited | NoConflict"},
+		{"no metrics because Prometheus fails", settled(facts(decision.ReasonMetricsMissing, v1alpha1.ReasonPrometheusError)), "MetricsUnavailable | TargetFound | PrometheusError | MetricsUnavailable | CapacityExact | NotLimited | NoConflict"},
+		{"no room", settled(facts(decision.ReasonMetricsFound, decision.ReasonNoSlots)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NoSlots | NoConflict"},
+		{"stabilised", settled(because(decision.ReasonStabilized)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | Stabilized | NoConflict"},
+		{"at its maximum", settled(because(decision.ReasonMaxReplicas)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | MaxReplicas | NoConflict"},
+		{"writing is forbidden", settled(facts(decision.ReasonMetricsFound, decision.ReasonTargetForbidden)), "TargetForbidden | TargetForbidden | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | -"},
+		{"writing failed", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonOptimizationFailed)), "Ready | TargetFound | MetricsFound | OptimizationFailed | CapacityExact | NotLimited | NoConflict"},
+		{"target missing", unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), "DeploymentNotFound | TargetNotFound | - | SkippedProcessing | - | - | -"},
+		{"target not scalable", unsettled(decision.ReasonTargetMissing, v1alpha1.ReasonTargetNotScalable), "TargetNotScalable | TargetNotScalable | - | SkippedProcessing | - | - | -"},
+		{"target may not be read", unsettled(decision.ReasonTargetForbidden, decision.ReasonTargetForbidden), "TargetForbidden | TargetForbidden | - | SkippedProcessing | - | - | -"},
+		{"an autoscaler on the target", unsettled(decision.ReasonConflict, v1alpha1.ReasonAutoscalerOnTarget), "Conflict | TargetFound | - | SkippedProcessing | - | - | AutoscalerOnTarget"},
+		{"a shared target", unsettled(decision.ReasonConflict, v1alpha1.ReasonTargetShared), "Conflict | TargetFound | - | SkippedProcessing | - | - | TargetShared"},
+		{"shape unknown", unsettled(decision.ReasonShapeUnknown, decision.ReasonShapeUnknown), "ShapeUnknown | TargetFound | - | SkippedProcessing | ShapeUnknown | - | NoConflict"},
+		{"a wrong field", unsettled(decision.ReasonSteady, v1alpha1.ReasonInvalidConfiguration), "InvalidConfiguration | TargetFound | - | InvalidConfiguration | - | - | NoConflict"},
+		{"switched off", unsettled(decision.ReasonSteady), "Ready | TargetFound | - | SkippedProcessing | - | - | NoConflict"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func reasonsOf(conditions []metav1.Condition) string {
 		}
 		reasons = append(reasons, reason)
 	}
-	return strings.Join(reasons, " ")
+	return strings.Join(reasons, " | ")
 }
 
 func published(c metav1.Condition) bool {

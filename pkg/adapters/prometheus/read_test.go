@@ -391,7 +391,8 @@ func TestGateway(t *testing.T) {
 			require.Len(t, models, len(c.want))
 			for key, want := range c.want {
 				got := models[key]
-				assert.Equal(t, key, decision.ModelKey{Namespace: got.Namespace, ID: got.ID})
+				assert.Equal(t, key.Namespace, got.Namespace)
+				assert.Equal(t, key.ID, got.ID)
 				for name, pair := range map[string][2]decision.Sample{"queue": {want.Queue, got.Queue}, "arrival": {want.Arrival, got.Arrival}} {
 					assert.Equal(t, pair[0].Present, pair[1].Present, name)
 					assert.InDelta(t, pair[0].Value, pair[1].Value, 1e-6, name)

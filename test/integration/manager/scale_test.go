@@ -1,7 +1,6 @@
 package manager_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -105,6 +104,6 @@ func TestErrorsOfScalesAreToldApart(t *testing.T) {
 	} {
 		_, err := scaler(t, cluster.Config()).Read(t.Context(), namespace, ref)
 		var unscalable *scale.NotScalableError
-		assert.True(t, errors.As(err, &unscalable), "%s: %v", ref.Kind, err)
+		assert.ErrorAs(t, err, &unscalable, ref.Kind)
 	}
 }
