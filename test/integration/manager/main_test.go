@@ -1,7 +1,3 @@
-// Package manager_test proves the manager on a real cluster: bin/manager with the
-// permissions of manifests/rbac, the real controllers and scheduler, pods that KWOK
-// plays, and the real Prometheus engine with samples of a model server's making. It
-// starts one cluster and two managers; every test works in a namespace of its own.
 package manager_test
 
 import (
