@@ -214,12 +214,12 @@ func TestRequestsThatBecomeLongerAreARiseToo(t *testing.T) {
 
 func TestAFewShortRequestsDoNotLowerTheTokensReckonedWith(t *testing.T) {
 	w, memory := newWorld(10), Memory{}
-	var plan Plan
 	for range 20 {
-		plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
+		_, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
 		w.now = w.now.Add(15 * time.Second)
 	}
 	w.tokens.Output = 50
+	var plan Plan
 	plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
 	assert.Greater(t, float64(plan.Models[0].Demand.Tokens.Output), 180.0)
 	for range 80 {

@@ -6,13 +6,12 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// want is the direction that a model's replicas are to go.
+// want is the direction that a model's replicas are to go; the zero want is none.
 type want int
 
 const (
-	wantSame want = iota
 	// wantMore: the supply must grow by at least model.missing, and by at least one.
-	wantMore
+	wantMore want = iota + 1
 	// wantLess: less may do.
 	wantLess
 )
@@ -81,6 +80,8 @@ type pressure struct {
 	detail    string
 	// full and queue are the mean load of the replicas that are not saturated.
 	full, queue float64
+	// seenFull and seenQueue are over how many replicas these means are.
+	seenFull, seenQueue int
 	// saturated is the number of replicas at or above a threshold.
 	saturated int
 	// eased is the number of replicas that are known not to be saturated.
@@ -95,60 +96,74 @@ type pressure struct {
 // it. Replicas that are saturated have no spare; of the others the mean spare must
 // not fall below the triggers.
 func (m *model) pressure(r *round) pressure {
-	t := m.saturation
 	var p pressure
-	seenFull, seenQueue := 0, 0
 	for _, v := range m.variants {
 		if !v.exists() {
 			continue
 		}
 		p.blind += v.serves * capacity.Rate(max(0, v.in.Ready-len(v.in.Replicas)))
 		for i := range v.in.Replicas {
-			full, knowsFull := v.full(r, &v.in.Replicas[i])
-			waiting := v.in.Replicas[i].Waiting
-			knowsQueue := r.usable(waiting)
-			if knowsFull && full >= t.KVCacheThreshold || knowsQueue && waiting.Value >= t.QueueLengthThreshold {
-				p.saturated++
-				p.blind += v.serves
-				v.saturated = true
-				continue
-			}
-			if knowsFull {
-				seenFull++
-				p.full += full
-			}
-			if knowsQueue {
-				seenQueue++
-				p.queue += waiting.Value
-			}
-			if knowsFull && knowsQueue {
-				p.eased++
-			} else {
-				p.blind += v.serves
-			}
+			p.add(r, v, &v.in.Replicas[i], m.saturation)
 		}
 	}
-	if seenFull > 0 {
-		p.full /= float64(seenFull)
-	}
-	if seenQueue > 0 {
-		p.queue /= float64(seenQueue)
-	}
-	switch {
-	case p.saturated > 0 && seenFull == 0 && seenQueue == 0:
-		p.triggered, p.detail = true, "every serving replica is saturated"
-	case seenFull > 0 && t.KVCacheThreshold-p.full < t.KVSpareTrigger:
-		p.triggered, p.detail = true, fmt.Sprintf("replicas are %.0f %% full, above %.0f %%", 100*p.full, 100*(t.KVCacheThreshold-t.KVSpareTrigger))
-	case seenQueue > 0 && t.QueueLengthThreshold-p.queue < t.QueueSpareTrigger:
-		p.triggered, p.detail = true, fmt.Sprintf("%.1f requests wait per replica, more than %.1f", p.queue, t.QueueLengthThreshold-t.QueueSpareTrigger)
-	case m.ready() == 0 && m.plan.Demand != nil && m.plan.Demand.Backlog > 0:
-		p.triggered, p.detail = true, fmt.Sprintf("%.0f requests wait and no replica serves", m.plan.Demand.Backlog)
-	case seenFull == 0 && seenQueue == 0:
-		p.detail = "no replica shows its load"
-	default:
-		p.detail = fmt.Sprintf("replicas are %.0f %% full and %.1f requests wait per replica", 100*p.full, p.queue)
-	}
+	p.full = mean(p.full, p.seenFull)
+	p.queue = mean(p.queue, p.seenQueue)
+	p.judge(m)
 	return p
+}
+
+// add takes one replica into the sums.
+func (p *pressure) add(r *round, v *variant, replica *Replica, t Saturation) {
+	full, knowsFull := v.full(r, replica)
+	queue, knowsQueue := replica.Waiting.Value, r.usable(replica.Waiting)
+	if knowsFull && full >= t.KVCacheThreshold || knowsQueue && queue >= t.QueueLengthThreshold {
+		p.saturated++
+		p.blind += v.serves
+		v.saturated = true
+		return
+	}
+	if knowsFull {
+		p.seenFull++
+		p.full += full
+	}
+	if knowsQueue {
+		p.seenQueue++
+		p.queue += queue
+	}
+	if knowsFull && knowsQueue {
+		p.eased++
+	} else {
+		p.blind += v.serves
+	}
+}
+
+// judge holds the means against the triggers.
+func (p *pressure) judge(m *model) {
+	t := m.saturation
+	fullest, longest := t.KVCacheThreshold-t.KVSpareTrigger, t.QueueLengthThreshold-t.QueueSpareTrigger
+	seen := p.seenFull > 0 || p.seenQueue > 0
+	p.triggered = true
+	switch {
+	case p.saturated > 0 && !seen:
+		p.detail = "every serving replica is saturated"
+	case p.seenFull > 0 && t.KVCacheThreshold-p.full < t.KVSpareTrigger:
+		p.detail = fmt.Sprintf("replicas are %.0f %% full, above %.0f %%", 100*p.full, 100*fullest)
+	case p.seenQueue > 0 && t.QueueLengthThreshold-p.queue < t.QueueSpareTrigger:
+		p.detail = fmt.Sprintf("%.1f requests wait per replica, more than %.1f", p.queue, longest)
+	case m.ready() == 0 && m.plan.Demand != nil && m.plan.Demand.Backlog > 0:
+		p.detail = fmt.Sprintf("%.0f requests wait and no replica serves", m.plan.Demand.Backlog)
+	case !seen:
+		p.triggered, p.detail = false, "no replica shows its load"
+	default:
+		p.triggered, p.detail = false, fmt.Sprintf("replicas are %.0f %% full and %.1f requests wait per replica", 100*p.full, p.queue)
+	}
+}
+
+func mean(sum float64, n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
 }
 
 // ready is the number of replicas that serve.

@@ -29,20 +29,20 @@ func zero(r *round, m *model) {
 // fits; in a cluster that grows, the cheapest of all when none does. Nil means
 // that there is none.
 func (r *round) cheapestFitting(m *model) *variant {
-	var fits, any *variant
+	var fits, cheapest *variant
 	m.each(func(v *variant) {
 		if v.policy.Max == 0 {
 			return
 		}
-		if any == nil || v.in.Cost < any.in.Cost {
-			any = v
+		if cheapest == nil || v.in.Cost < cheapest.in.Cost {
+			cheapest = v
 		}
 		if r.fitting(v) != 0 && (fits == nil || v.in.Cost < fits.in.Cost) {
 			fits = v
 		}
 	})
 	if fits == nil && !r.policy.Limited {
-		fits = any
+		fits = cheapest
 	}
 	if fits != nil && r.cluster != nil {
 		r.cluster.Place(fits.in.Request)
