@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -84,10 +83,11 @@ func (f *follower) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 func (f *follower) follow(ctx context.Context, name string) error {
 	object := &corev1.ConfigMap{}
 	err := f.reader.Get(ctx, client.ObjectKey{Namespace: f.config.PodNamespace, Name: name}, object)
-	if apierrors.IsNotFound(err) {
-		object = nil
-	} else if err != nil {
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ConfigMap %s/%s: %w", f.config.PodNamespace, name, err)
+	}
+	if err != nil {
+		object, err = nil, nil
 	}
 	f.lock.Lock()
 	defer f.lock.Unlock()

@@ -43,8 +43,9 @@ const (
 var (
 	cluster *localcluster.Cluster
 	api     client.Client
-	// outage makes Prometheus refuse every query.
-	outage = &switchable{}
+	// outage is in front of the Prometheus of each test.
+	outage     = &switchable{}
+	prometheus *httptest.Server
 	// metricsOf is where each manager serves its metrics.
 	metricsOf = map[string]string{}
 )
@@ -62,10 +63,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer cluster.Stop()
-	server := httptest.NewServer(outage)
-	defer server.Close()
+	prometheus = httptest.NewServer(outage)
+	defer prometheus.Close()
 	for _, instance := range []string{"", brisk} {
-		if err := startManager(ctx, instance, server.URL); err != nil {
+		if err := startManager(ctx, instance); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -100,7 +101,7 @@ func start(ctx context.Context) error {
 }
 
 // startManager runs bin/manager with the token of its service account.
-func startManager(ctx context.Context, instance, prometheus string) error {
+func startManager(ctx context.Context, instance string) error {
 	kubeconfig, err := cluster.KubeconfigFor(ctx, home, account)
 	if err != nil {
 		return err
@@ -113,6 +114,11 @@ func startManager(ctx context.Context, instance, prometheus string) error {
 	if err != nil {
 		return err
 	}
+	metricsOf[instance] = "http://" + metrics + "/metrics"
+	return cluster.StartProcess(ctx, managerProcess(instance, kubeconfig, metrics, health))
+}
+
+func managerProcess(instance, kubeconfig, metrics, health string) localcluster.Process {
 	settings := []string{"--global-opt-interval=10m"}
 	if instance == brisk {
 		settings = []string{
@@ -120,18 +126,17 @@ func startManager(ctx context.Context, instance, prometheus string) error {
 			"--prometheus-metrics-cache-stale-threshold=5s", "--prometheus-metrics-cache-unavailable-threshold=6s",
 		}
 	}
-	metricsOf[instance] = "http://" + metrics + "/metrics"
-	return cluster.StartProcess(ctx, localcluster.Process{
+	return localcluster.Process{
 		Name: "manager" + instance,
 		Path: filepath.Join(programs, "manager"),
 		Args: append(settings,
-			"--kubeconfig="+kubeconfig, "--prometheus-base-url="+prometheus, "--prometheus-allow-http",
+			"--kubeconfig="+kubeconfig, "--prometheus-base-url="+prometheus.URL, "--prometheus-allow-http",
 			"--prometheus-metrics-window="+window.String(),
 			"--controller-instance="+instance, "--wva-limited-mode", "-v=2",
 			"--metrics-bind-address="+metrics, "--metrics-secure=false", "--health-probe-bind-address="+health,
 		),
 		Ready: func(ctx context.Context) error { return answers(ctx, "http://"+health+"/readyz") },
-	})
+	}
 }
 
 func answers(ctx context.Context, url string) error {
