@@ -28,8 +28,8 @@ func allocate(r *round, m *model) {
 // what fits. A cluster that grows is asked for the rest as well, so that its node
 // autoscaler can act.
 func (r *round) grow(m *model) {
-	need := max(m.missing, oneMore)
 	candidates := m.growable()
+	need := max(m.missing, oneMore)
 	bought, short := r.buyFitting(m, candidates, need)
 	if short > 0 && !r.policy.Limited {
 		beyond, left := allocation.Cover(m.options(candidates, func(v *variant) int { return v.headroom(bought[v]) }), short)
@@ -50,25 +50,23 @@ func (r *round) grow(m *model) {
 			v.note(StageAllocation, ReasonSteady, "other variants serve the demand for less, or nothing more fits")
 			return
 		}
+		if v.serves == 0 {
+			v.step(StageAllocation, v.target+n, ReasonSaturated, "%s: %s, because what a replica serves is not known yet", m.load.detail, plural(n, "more replica", "more replicas"))
+			return
+		}
 		v.step(StageAllocation, v.target+n, ReasonSaturated, "%s: %s for %.2f requests/s, of which a replica serves %.2f", m.load.detail, plural(n, "more replica", "more replicas"), m.required, v.serves)
 	})
 }
 
 // growable lists the variants that may grow. One whose replicas get stuck is left
-// alone: its demand goes to the others. While nothing is known of what any of them
-// serves, all count as equal.
+// alone: its demand goes to the others.
 func (m *model) growable() []*variant {
 	var list []*variant
-	known := false
 	m.each(func(v *variant) {
 		if !v.stuck {
 			list = append(list, v)
-			known = known || v.serves > 0
 		}
 	})
-	if !known {
-		m.missing = 0
-	}
 	return list
 }
 
@@ -211,7 +209,7 @@ func (m *model) shrink() {
 	m.each(func(v *variant) {
 		n := after[v]
 		if n == v.target {
-			v.note(StageAllocation, ReasonSteady, "what there is is needed: %s", m.load.detail)
+			v.note(StageAllocation, ReasonSteady, "none can go: %.2f requests/s must be served, with headroom %.2f", m.required, m.atLeast)
 			return
 		}
 		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %.2f requests/s", m.load.detail, plural(n, "replica suffices", "replicas suffice"), m.required)

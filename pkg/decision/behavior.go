@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -24,11 +25,14 @@ func behavior(r *round, m *model) {
 		if v.target == wanted {
 			v.note(StageBehavior, ReasonSteady, "nothing to restrain")
 		}
+		r.next.Asked[v.key] = v.target
 	})
 }
 
 // recordChange keeps the changes of the target's replicas that were seen, for the
-// rate policies.
+// rate policies. A change that was not asked for here is somebody else's: it is the
+// new starting point, and what was recommended before it no longer counts, so that
+// nothing is removed for one window.
 func (r *round) recordChange(v *variant) {
 	span := longestPeriod(v.policy)
 	var kept []Change
@@ -37,14 +41,24 @@ func (r *round) recordChange(v *variant) {
 			kept = append(kept, c)
 		}
 	}
-	if before, ok := r.old.Replicas[v.key]; ok && span > 0 && before != v.in.Current {
+	before, known := r.old.Replicas[v.key]
+	if known && before != v.in.Current {
 		kept = append(kept, Change{r.snapshot.Time, v.in.Current - before})
 	}
-	if len(kept) > 0 {
+	if len(kept) > 0 && span > 0 {
 		r.next.Changes[v.key] = kept
 	}
-	if v.exists() {
-		r.next.Replicas[v.key] = v.in.Current
+	if !v.exists() {
+		return
+	}
+	r.next.Replicas[v.key] = v.in.Current
+	if v.policy.Actuation != ActuationScale {
+		// Whoever follows the metric makes changes of his own.
+		return
+	}
+	if asked, ok := r.old.Asked[v.key]; ok && known && before != v.in.Current && asked != v.in.Current {
+		v.foreign = true
+		v.plan.Facts = append(v.plan.Facts, Fact{ReasonReplicasChanged, fmt.Sprintf("something else changed the replicas from %d to %d; none is removed within the scale-down window", before, v.in.Current)})
 	}
 }
 
@@ -64,6 +78,9 @@ func longestPeriod(p VariantPolicy) time.Duration {
 func (r *round) recommend(v *variant, wanted int) []Recommendation {
 	window := max(v.policy.Up.Window, v.policy.Down.Window)
 	old := r.old.Recommendations[v.key]
+	if v.foreign {
+		old = nil
+	}
 	first := 0
 	for i := range old {
 		if r.snapshot.Time.Sub(old[i].Time) >= window {
@@ -91,14 +108,25 @@ func (r *round) restrainUp(v *variant, recommended []Recommendation) {
 		v.step(StageBehavior, max(limit, v.in.Current), ReasonRateLimited, "the scale-up policies allow %d now", limit)
 	}
 	v.withinTolerance(b)
+	if v.target < v.least {
+		v.step(StageBehavior, v.least, v.leastReason, "a minimum is not slowed down")
+	}
 }
 
 func (r *round) restrainDown(v *variant, recommended []Recommendation) {
-	b := v.policy.Down
 	if r.kind != RoundFull {
 		v.step(StageBehavior, v.in.Current, ReasonRoundMayNotLower, "only a full round lowers")
 		return
 	}
+	r.slowDown(v, recommended)
+	if p := v.policy; p.Max >= 0 && v.target > p.Max {
+		v.step(StageBehavior, p.Max, ReasonMaxReplicas, "maxReplicas is not slowed down")
+	}
+}
+
+// slowDown applies the window, the policies and the tolerance of the way down.
+func (r *round) slowDown(v *variant, recommended []Recommendation) {
+	b := v.policy.Down
 	if oldest := recommended[0]; r.snapshot.Time.Sub(oldest.Time) < b.Window {
 		v.step(StageBehavior, v.in.Current, ReasonStabilized, "the last %s are not all seen yet", b.Window)
 		return
@@ -148,7 +176,8 @@ func (r *round) rateLimit(v *variant, b Behavior, sign int) (int, bool) {
 		start := v.in.Current - r.changed(v, p.Period, sign)
 		step := p.Pods
 		if p.Percent > 0 {
-			step = int(math.Ceil(float64(start) * float64(p.Percent) / 100))
+			// A share of nothing would never let a variant begin.
+			step = max(1, int(math.Ceil(float64(start)*float64(p.Percent)/100)))
 		}
 		further := sign*(start+sign*step) > sign*best
 		if !found || further == (b.Select != SelectMin) {

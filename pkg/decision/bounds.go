@@ -4,6 +4,9 @@ package decision
 // the user's own word: it holds even where nothing fits.
 func bounds(r *round, m *model) {
 	m.each(func(v *variant) {
+		if v.policy.Min > v.least {
+			v.least, v.leastReason = v.policy.Min, ReasonMinReplicas
+		}
 		switch p := v.policy; {
 		case v.target < p.Min:
 			v.step(StageBounds, p.Min, ReasonMinReplicas, "minReplicas is %d", p.Min)

@@ -104,6 +104,13 @@ type variant struct {
 	supply int
 	// saturated is set when one of its replicas is at or above a threshold.
 	saturated bool
+	// lost is the number of replicas that wait in vain for a node.
+	lost int
+	// least is what a minimum demands, and why; no behaviour slows it down.
+	least       int
+	leastReason Reason
+	// foreign is set when somebody else changed the replicas.
+	foreign bool
 	// stuck is set when replicas passed their start-up deadline or fit nowhere.
 	stuck bool
 }
@@ -145,6 +152,8 @@ func (r *round) admit(m *model, v *variant) {
 		v.settle(ReasonTargetMissing, "the scale target does not exist")
 	case TargetForbidden:
 		v.settle(ReasonTargetForbidden, "the scale target may not be read or scaled")
+	case TargetShared:
+		v.settle(ReasonConflict, "another object counts the replicas of the scale target")
 	case TargetConflict:
 		v.settle(ReasonConflict, "something else decides the replicas of the scale target")
 	default:
@@ -207,6 +216,7 @@ func (m *model) each(f func(*variant)) {
 func (m *model) finish() ModelPlan {
 	for _, v := range m.variants {
 		v.plan.ServesEach = v.serves
+		v.plan.Binds, v.plan.Alternative = m.binds(v), m.alternative(v)
 		if v.exists() {
 			desired := v.target
 			v.plan.Desired = &desired
@@ -214,6 +224,35 @@ func (m *model) finish() ModelPlan {
 		m.plan.Variants = append(m.plan.Variants, v.plan)
 	}
 	return m.plan
+}
+
+// binds says what keeps the variant's replicas from being one fewer or one more.
+func (m *model) binds(v *variant) string {
+	for i := len(v.plan.Steps) - 1; i >= 0; i-- {
+		s := v.plan.Steps[i]
+		if s.Before != s.After && s.Stage != StageAllocation || s.Reason == ReasonNoSlots {
+			return fmt.Sprintf("%s: %s", s.Stage, s.Detail)
+		}
+	}
+	if !v.managed || m.plan.Demand == nil || v.serves == 0 {
+		return ""
+	}
+	return fmt.Sprintf("demand: %.2f requests/s are asked of the model; a replica serves %.2f", m.required, v.serves)
+}
+
+// alternative names the variant that would have served the same for the least cost
+// after this one.
+func (m *model) alternative(v *variant) string {
+	var next *variant
+	m.each(func(o *variant) {
+		if o != v && o.serves > 0 && (next == nil || o.unitCost() < next.unitCost()) {
+			next = o
+		}
+	})
+	if next == nil || v.serves == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s at %.3f an hour per request/s, against %.3f here", next.in.Name, next.unitCost(), v.unitCost())
 }
 
 // reserveUnplaced takes the room of replicas that were asked for and hold no node
@@ -233,6 +272,9 @@ func (r *round) reserveUnplaced() {
 
 // unplaced is the number of replicas that were asked for and hold no node.
 func unplaced(v *Variant) int {
+	if v.Target == TargetShared {
+		return 0
+	}
 	placed := v.Ready
 	for _, s := range v.Starting {
 		if s.Placed {

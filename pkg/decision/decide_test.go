@@ -266,6 +266,90 @@ func TestASaturatedReplicaAndAShortfallTriggerBesideIdleOnes(t *testing.T) {
 	assert.False(t, plan.Models[0].Triggered, "20 are not")
 }
 
+func TestUnknownRatesBuyOneReplicaAtATime(t *testing.T) {
+	w := newWorld(17)
+	s := w.snapshot()
+	for i := range s.Models[0].Variants {
+		v := &s.Models[0].Variants[i]
+		v.Profile = serving.Profile{}
+		for j := range v.Replicas {
+			p := &v.Replicas[j]
+			p.Served.Value, p.Waiting.Value = 0, 40
+			p.Input, p.Output = Sample{}, Sample{}
+		}
+	}
+	plan, memory := Decide(s, demoPolicy(), Memory{}, RoundFast)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired)
+	assert.Equal(t, 1, *plan.Models[0].Variants[1].Desired, "one more, of the cheapest")
+	s.Models[0].Variants[1].Current = 1
+	s.Models[0].Variants[1].Starting = []Starting{{Name: "b", Created: s.Time}}
+	s.Time = s.Time.Add(10 * time.Second)
+	plan, _ = Decide(s, demoPolicy(), memory, RoundFast)
+	assert.Equal(t, ReasonStartingSuffices, plan.Models[0].Variants[1].Reason)
+}
+
+func TestSomebodyElsesChangeIsTheNewStartingPoint(t *testing.T) {
+	w, memory := newWorld(1), Memory{}
+	policy := demoPolicy()
+	var plan Plan
+	round := func() {
+		plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+		w.apply(plan)
+		w.now = w.now.Add(15 * time.Second)
+	}
+	for range 4 {
+		round()
+	}
+	w.setReplicas(0, 4)
+	round()
+	assert.Equal(t, 4, w.variants[0].replicas)
+	assert.Contains(t, reasons(plan.Models[0].Variants[0].Facts), ReasonReplicasChanged)
+	round()
+	assert.Equal(t, 4, w.variants[0].replicas, "held for one window")
+	for range 4 {
+		round()
+		assert.NotContains(t, reasons(plan.Models[0].Variants[0].Facts), ReasonReplicasChanged, "its own changes are its own")
+	}
+	assert.Equal(t, 1, w.variants[0].replicas)
+}
+
+func TestASharedTargetCountsOnce(t *testing.T) {
+	w := newWorld(60)
+	s := w.snapshot()
+	shared := s.Models[0].Variants[0]
+	shared.Name, shared.Target, shared.Current, shared.Ready, shared.Replicas = "z-shared", TargetShared, 50, 0, nil
+	s.Models[0].Variants = append(s.Models[0].Variants, shared)
+	plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
+	alone, _ := Decide(w.snapshot(), demoPolicy(), Memory{}, RoundFast)
+	assert.Equal(t, *alone.Models[0].Variants[0].Desired, *plan.Models[0].Variants[0].Desired, "what it has is no supply")
+	assert.Equal(t, *alone.Models[0].Variants[1].Desired, *plan.Models[0].Variants[1].Desired)
+	assert.Nil(t, plan.Models[0].Variants[2].Desired)
+}
+
+func TestWhatFitsNowhereIsGivenBack(t *testing.T) {
+	w := newWorld(1)
+	s := w.snapshot()
+	s.Models[0].Variants[1].Current = 3
+	s.Models[0].Variants[1].Starting = []Starting{
+		{Name: "old", Created: s.Time.Add(-45 * time.Second), Unschedulable: true},
+		{Name: "new", Created: s.Time.Add(-5 * time.Second), Unschedulable: true},
+		{Name: "placed", Created: s.Time.Add(-45 * time.Second), Placed: true},
+	}
+	s.Models[0].Variants[1].Startup = time.Hour
+	s.Models[0].Variants[0].Replicas[0].Waiting.Present = false // nothing goes for want of load
+	s.Cluster = &placement.Cluster{}
+	policy := demoPolicy()
+	policy.Limited = true
+	plan, _ := Decide(s, policy, Memory{}, RoundFull)
+	v := plan.Models[0].Variants[1]
+	assert.Contains(t, reasons(v.Facts), ReasonNoSlots)
+	for _, step := range v.Steps {
+		if step.Stage == StageLimits {
+			assert.Equal(t, step.Before-1, step.After, "the one that waited long enough, no other")
+		}
+	}
+}
+
 func TestDecideIsAFunctionOfItsArguments(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 300 {

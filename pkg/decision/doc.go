@@ -23,8 +23,8 @@
 //	                            the newest mean alone
 //	Recommendations  variant    holds scale-down for one stabilisation window,
 //	                            because the window is not covered
-//	Replicas,        variant    rate policies see no earlier changes
-//	Changes
+//	Replicas, Asked, variant    rate policies see no earlier changes, and changes made
+//	Changes                     by others meanwhile are not told from its own
 //	Since            -          is set by the first round: the start of the
 //	                            coverage that scale-down waits for
 package decision

@@ -12,8 +12,8 @@ func limits(r *round, m *model) {
 		case r.cluster == nil && m.wants == wantMore && r.policy.Limited:
 			v.note(StageLimits, ReasonCapacityUnknown, "the nodes could not be read, so nothing is added")
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonCapacityUnknown, "the nodes could not be read"})
-		case r.policy.Limited && v.stuck && v.plan.Unschedulable > 0 && v.target == v.in.Current:
-			v.step(StageLimits, max(0, v.target-v.plan.Unschedulable), ReasonNoSlots, "no node holds %s", plural(v.plan.Unschedulable, "replica", "replicas"))
+		case r.policy.Limited && v.lost > 0 && v.target == v.in.Current:
+			v.step(StageLimits, max(0, v.target-v.lost), ReasonNoSlots, "no node holds %s", plural(v.lost, "replica", "replicas"))
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, v.plan.Message})
 		case m.short > 0:
 			v.lacks(m)

@@ -23,6 +23,8 @@ type Memory struct {
 	Recommendations map[Key][]Recommendation
 	// Replicas are what each variant's target asked for in the round before.
 	Replicas map[Key]int
+	// Asked is what each variant was last planned to have.
+	Asked map[Key]int
 	// Changes are the changes of Replicas that were seen, whoever made them, oldest
 	// first.
 	Changes map[Key][]Change
@@ -34,6 +36,7 @@ func (m Memory) withMaps() Memory {
 	m.Tokens = map[ModelKey]TokenMean{}
 	m.Recommendations = map[Key][]Recommendation{}
 	m.Replicas = map[Key]int{}
+	m.Asked = map[Key]int{}
 	m.Changes = map[Key][]Change{}
 	return m
 }

@@ -74,6 +74,9 @@ type VariantPlan struct {
 	Reason Reason
 	// Message says the same for people, in one sentence.
 	Message string
+	// Binds says what keeps Desired from being another number, Alternative which
+	// variant would have been the next best answer; empty when there is none.
+	Binds, Alternative string
 	// Conditions that hold for the variant now, in the order of the stages that
 	// found them. What is not listed is not the case.
 	Facts []Fact
@@ -170,6 +173,9 @@ const (
 	ReasonTargetMissing   Reason = "TargetMissing"
 	ReasonTargetForbidden Reason = "TargetForbidden"
 	ReasonConflict        Reason = "Conflict"
+	// ReasonReplicasChanged: something else changed the replicas once; that is the
+	// new starting point.
+	ReasonReplicasChanged Reason = "ReplicasChanged"
 	// ReasonShapeUnknown: the accelerator or the device count is unknown.
 	ReasonShapeUnknown Reason = "ShapeUnknown"
 	// ReasonCapacityUnknown: the nodes could not be read.

@@ -130,6 +130,31 @@ func TestBehavior(t *testing.T) {
 	}
 }
 
+func TestBehaviorSlowsNoBound(t *testing.T) {
+	percent := []RatePolicy{{Percent: 50, Period: time.Minute}}
+	for name, tc := range map[string]struct {
+		policy          VariantPolicy
+		current, wanted int
+		want            int
+	}{
+		"a share of nothing lets one begin":         {VariantPolicy{Max: -1, Up: Behavior{Policies: percent}}, 0, 5, 1},
+		"a minimum passes the policies":             {VariantPolicy{Min: 4, Max: -1, Up: Behavior{Policies: percent}}, 0, 2, 4},
+		"a minimum passes a disabled direction":     {VariantPolicy{Min: 2, Max: -1, Up: Behavior{Select: SelectDisabled}}, 0, 0, 2},
+		"a maximum passes an uncovered window":      {VariantPolicy{Max: 2, Down: Behavior{Window: time.Hour}}, 5, 4, 2},
+		"a maximum passes a disabled direction too": {VariantPolicy{Max: 2, Down: Behavior{Select: SelectDisabled}}, 5, 5, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := DefaultPolicy()
+			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull, next: Memory{}.withMaps(), old: &Memory{}}
+			v := &variant{in: &Variant{Name: "v", Current: tc.current}, managed: true, target: tc.wanted, policy: tc.policy}
+			m := &model{variants: []*variant{v}}
+			bounds(r, m)
+			behavior(r, m)
+			assert.Equal(t, tc.want, v.target)
+		})
+	}
+}
+
 func TestTrendIgnoresNoise(t *testing.T) {
 	points := func(rates ...float64) []Observation {
 		var list []Observation

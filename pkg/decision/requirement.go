@@ -32,7 +32,7 @@ func requirement(r *round, m *model) {
 		total += v.serves * capacity.Rate(v.supply)
 		waiting = waiting || v.supply > v.in.Ready
 	}
-	if short := m.required - total*m.caution; !pressure.triggered && pressure.saturated > 0 && short > 0 {
+	if short := m.required - total*m.caution; !pressure.triggered && pressure.saturated > 0 && short > 0 && m.knowsRates() {
 		pressure.triggered = true
 		pressure.detail = fmt.Sprintf("%s, and what serves or starts falls %.2f requests/s short", plural(pressure.saturated, "replica is saturated", "replicas are saturated"), short)
 	}
@@ -53,14 +53,27 @@ func requirement(r *round, m *model) {
 	m.each(func(v *variant) { v.step(StageRequirement, v.target, reason, "%s", detail) })
 }
 
-// more sets how much is missing once a trigger fired.
+// more sets how much is missing once a trigger fired. While nothing is known of what
+// a replica serves, one more at a time is all that can be said.
 func (m *model) more(total capacity.Rate, starting bool, detail string) (Reason, string) {
-	m.missing = m.required - total*m.caution
+	if m.knowsRates() {
+		m.missing = m.required - total*m.caution
+	}
 	if m.missing <= 0 && starting {
 		return ReasonStartingSuffices, detail + "; the replicas that start will carry it"
 	}
 	m.wants = wantMore
 	return ReasonSaturated, detail
+}
+
+// knowsRates reports whether it is known what a replica of any variant serves.
+func (m *model) knowsRates() bool {
+	for _, v := range m.variants {
+		if v.serves > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // less sets what must stay, when the arrival rate is known well enough to lower.

@@ -89,6 +89,8 @@ const (
 	TargetForbidden TargetState = "Forbidden"
 	// TargetConflict means that something else decides this target's replicas.
 	TargetConflict TargetState = "Conflict"
+	// TargetShared means that another object counts this target's replicas.
+	TargetShared TargetState = "Shared"
 )
 
 // Starting is one replica that was created and does not serve yet.

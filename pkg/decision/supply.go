@@ -211,8 +211,12 @@ func (r *round) countSupply(v *variant) {
 		case waited > deadline:
 			lost++
 			v.stuck = true
+			if s.Unschedulable {
+				v.lost++
+			}
 		case s.Unschedulable && r.policy.Limited && waited > placementPatience:
 			lost++
+			v.lost++
 			v.stuck = true
 		}
 	}

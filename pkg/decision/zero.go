@@ -18,8 +18,10 @@ func zero(r *round, m *model) {
 		case v != keep:
 			v.note(StageZero, ReasonSteady, "another variant keeps the model's replica, or nothing fits")
 		case m.plan.Demand != nil && m.plan.Demand.Backlog > 0:
+			v.least, v.leastReason = 1, ReasonWake
 			v.step(StageZero, 1, ReasonWake, "%.0f requests wait and nothing serves", m.plan.Demand.Backlog)
 		default:
+			v.least, v.leastReason = 1, ReasonKeepOne
 			v.step(StageZero, 1, ReasonKeepOne, "a model keeps one replica, on its cheapest variant that fits")
 		}
 	})
