@@ -37,6 +37,7 @@ var reasonOf = map[decision.TargetState]decision.Reason{
 	decision.TargetMissing:   decision.ReasonTargetMissing,
 	decision.TargetForbidden: decision.ReasonTargetForbidden,
 	decision.TargetConflict:  decision.ReasonConflict,
+	decision.TargetShared:    decision.ReasonConflict,
 }
 
 // replace puts a more telling fact in the place of the decision's own, and into the

@@ -33,7 +33,11 @@ func (f *targetFinder) findConflict(ctx context.Context, v *variant) error {
 	}
 	if len(others) > 0 {
 		slices.Sort(others)
-		v.target.refuse(decision.TargetConflict, v1alpha1.ReasonTargetShared,
+		state := decision.TargetConflict
+		if v.target.lent {
+			state = decision.TargetShared
+		}
+		v.target.refuse(state, v1alpha1.ReasonTargetShared,
 			"VariantAutoscaling %s also scales %s: delete all but one", strings.Join(others, ", "), &v.target)
 		return nil
 	}

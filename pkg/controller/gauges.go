@@ -50,6 +50,10 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 			accelerator = unresolved
 		}
 		desired, current := float64(*p.Desired), float64(p.Ready+p.Starting)
+		if current == 0 {
+			// Pods that cannot be found, or are not created yet, are not none.
+			current = float64(p.Current)
+		}
 		ratio := desired
 		if current > 0 {
 			ratio = desired / current

@@ -250,16 +250,19 @@ func TestGauges(t *testing.T) {
 		}
 		g.plan.Store(plan)
 	}
-	set(settled(), settled(func(p *decision.VariantPlan) { p.Key.Name, p.Accelerator, p.Ready, p.Starting = "w", "", 0, 0 }), unsettled(decision.ReasonTargetMissing))
+	set(settled(), settled(func(p *decision.VariantPlan) { p.Key.Name, p.Accelerator, p.Current, p.Ready, p.Starting = "w", "", 0, 0, 0 }),
+		settled(func(p *decision.VariantPlan) { p.Key.Name, p.Current, p.Ready, p.Starting = "x", 6, 0, 0 }), unsettled(decision.ReasonTargetMissing))
 	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
 # HELP wva_desired_ratio Wanted replicas divided by current replicas; the wanted replicas while there are none.
 # TYPE wva_desired_ratio gauge
 wva_desired_ratio{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 1.5
 wva_desired_ratio{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
+wva_desired_ratio{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="x"} 0.5
 # HELP wva_desired_replicas Replicas that the last decision wants.
 # TYPE wva_desired_replicas gauge
 wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 3
 wva_desired_replicas{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
+wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="x"} 3
 `), "wva_desired_ratio", "wva_desired_replicas"))
 	set(settled(func(p *decision.VariantPlan) { p.Accelerator = "H200" }))
 	assert.Equal(t, 3, testutil.CollectAndCount(g), "the series of another accelerator, of another variant and of a missing target are gone")

@@ -52,6 +52,9 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 		if asked {
 			r.tellScaling(p, v, o)
 		}
+		if f, ok := fact(p, decision.ReasonReplicasChanged); ok {
+			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, f.Detail)
+		}
 		written := asked && o.err == nil
 		base := r.overlay.variant(v.object)
 		status := renderStatus(&base.Status, p, v, plan.Time, written)

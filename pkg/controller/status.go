@@ -93,7 +93,7 @@ func renderShape(shape *capacity.Shape) *v1alpha1.Shape {
 }
 
 func renderDecision(p *decision.VariantPlan) *v1alpha1.Decision {
-	d := &v1alpha1.Decision{Reason: string(p.Reason), Message: p.Message}
+	d := &v1alpha1.Decision{Reason: string(p.Reason), Message: p.Message, Binds: p.Binds, Alternative: p.Alternative}
 	for _, step := range p.Steps {
 		d.Steps = append(d.Steps, v1alpha1.DecisionStep{
 			Stage: string(step.Stage), Before: int32(step.Before), After: int32(step.After), Reason: string(step.Reason), Detail: step.Detail,
