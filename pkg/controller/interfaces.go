@@ -22,8 +22,7 @@ type Metrics interface {
 
 // Scaler reads and writes scale subresources of any kind. Its errors answer to
 // IsNotFound, IsForbidden and IsConflict of k8s.io/apimachinery/pkg/api/errors;
-// one that is Forbidden also names the rule that is missing, by a method
-// MissingRule.
+// the text of one that is Forbidden names the rule that is missing.
 type Scaler interface {
 	Read(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference) (*autoscalingv1.Scale, error)
 	// Write asks for the replicas under the version that was read, and gives up when

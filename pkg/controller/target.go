@@ -124,8 +124,11 @@ func (f *targetFinder) findCached(ctx context.Context, v *variant) (bool, error)
 	switch {
 	case apierrors.IsNotFound(err):
 		t.refuse(decision.TargetMissing, decision.ReasonTargetMissing, "%s does not exist in namespace %s", t, v.key.Namespace)
-	case err != nil:
+	case err != nil && ctx.Err() != nil:
 		return true, fmt.Errorf("reading %s of VariantAutoscaling %s/%s: %w", t, v.key.Namespace, v.key.Name, err)
+	case err != nil:
+		// One target that cannot be understood must not stop the round for all others.
+		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%s cannot be read: %v", t, err)
 	}
 	return true, nil
 }
