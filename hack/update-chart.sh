@@ -6,12 +6,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 chart=charts/workload-variant-autoscaler
 
 rm -rf "$chart/crds" "$chart/files"
-mkdir -p "$chart/crds" "$chart/files/rbac" "$chart/files/scheduler"
+mkdir -p "$chart/crds" "$chart"/files/{rbac,scheduler,scheduler-gang}
 cp manifests/crd/*.yaml "$chart/crds/"
 for file in manifests/rbac/*.yaml; do
 	# Helm makes the namespace (--create-namespace), not the chart.
-	[[ $file == */namespace.yaml ]] || cp "$file" "$chart/files/rbac/"
+	[[ $file == */00-namespace.yaml ]] || cp "$file" "$chart/files/rbac/"
 done
-for name in config config-gang rbac rbac-gang; do
-	cp "manifests/scheduler/$name.yaml" "$chart/files/scheduler/"
+for folder in scheduler scheduler-gang; do
+	cp "manifests/$folder"/{config,rbac}.yaml "$chart/files/$folder/"
 done

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -28,6 +30,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
+	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -37,9 +40,17 @@ import (
 
 const profileName = "variant-scheduler"
 
-// load reads a configuration file as the program does.
-func load(t *testing.T, file string) *schedulerconfig.KubeSchedulerConfiguration {
+// load reads the configuration of a folder of manifests/ as the program does: as the
+// file that the ConfigMap is mounted as.
+func load(t *testing.T, folder string) *schedulerconfig.KubeSchedulerConfiguration {
 	t.Helper()
+	content, err := os.ReadFile(filepath.Join("../../manifests", folder, "config.yaml"))
+	require.NoError(t, err)
+	var configMap corev1.ConfigMap
+	require.NoError(t, yaml.UnmarshalStrict(content, &configMap))
+	require.Contains(t, configMap.Data, "config.yaml")
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(configMap.Data["config.yaml"]), 0o600))
 	addArguments()
 	cfg, err := options.LoadConfigFromFile(klog.Background(), file)
 	require.NoError(t, err)
@@ -47,9 +58,9 @@ func load(t *testing.T, file string) *schedulerconfig.KubeSchedulerConfiguration
 }
 
 func TestTheShippedConfigurationsAreRead(t *testing.T) {
-	for _, file := range []string{"config.yaml", "config-gang.yaml"} {
-		t.Run(file, func(t *testing.T) {
-			cfg := load(t, "../../manifests/scheduler/"+file)
+	for _, folder := range []string{"scheduler", "scheduler-gang"} {
+		t.Run(folder, func(t *testing.T) {
+			cfg := load(t, folder)
 			assert.True(t, cfg.LeaderElection.LeaderElect)
 			assert.Equal(t, "variant-scheduler", cfg.LeaderElection.ResourceName, "not the lease of the cluster's own scheduler")
 			assert.Equal(t, "workload-variant-autoscaler-system", cfg.LeaderElection.ResourceNamespace)
@@ -123,7 +134,7 @@ func newRealScheduler(t *testing.T) *realScheduler {
 	recorder := profile.RecorderFactory(func(string) events.EventRecorder { return events.NewFakeRecorder(1000) })
 	sched, err := scheduler.New(ctx, client, factory, nil, recorder,
 		scheduler.WithKubeConfig(serveVariants(t, variant("h100", "H100"), variant("a100", "A100"))),
-		scheduler.WithProfiles(load(t, "../../manifests/scheduler/config.yaml").Profiles...),
+		scheduler.WithProfiles(load(t, "scheduler").Profiles...),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry))
 	require.NoError(t, err)
 	factory.Start(ctx.Done())

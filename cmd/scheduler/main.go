@@ -39,7 +39,9 @@ pods of a model's variants on nodes with the variant's accelerator and packs pod
 with devices so that room for large replicas stays. It runs beside the cluster's
 own scheduler, under a name of its own, and takes the pods that ask for that name:
 
-  scheduler --config=manifests/scheduler/config.yaml
+  scheduler --config=config.yaml
+
+with the entry of the ConfigMap in manifests/scheduler/config.yaml as the file.
 
 The plugin Coscheduling of sigs.k8s.io/scheduler-plugins is there for configurations
 that enable it. All flags are those of kube-scheduler.`

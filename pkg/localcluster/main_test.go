@@ -101,11 +101,16 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apise
 subjects: [{kind: ServiceAccount, namespace: kube-system, name: test-scheduler}]
 `
 	schedulerConfig = `
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: false}
-clientConnection: {qps: 100}
-profiles:
-- schedulerName: variant-scheduler
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: test-scheduler}
+data:
+  config.yaml: |
+    apiVersion: kubescheduler.config.k8s.io/v1
+    kind: KubeSchedulerConfiguration
+    leaderElection: {leaderElect: false}
+    clientConnection: {qps: 100}
+    profiles:
+    - schedulerName: variant-scheduler
 `
 )

@@ -53,7 +53,8 @@ type Components struct {
 
 // VariantScheduler says how our scheduler runs: with the token of its service account and nothing else.
 type VariantScheduler struct {
-	// Config is the path of a KubeSchedulerConfiguration; the kubeconfig in it is replaced.
+	// Config is the path of a ConfigMap whose entry config.yaml is a KubeSchedulerConfiguration, as a cluster
+	// mounts it; the kubeconfig in it is replaced.
 	Config string
 	// Namespace and ServiceAccount name the service account, which Options.Manifests must have made.
 	Namespace, ServiceAccount string

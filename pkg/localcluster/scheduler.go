@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -27,16 +28,30 @@ func (c *Cluster) startVariantScheduler(ctx context.Context) error {
 	})
 }
 
-// writeSchedulerConfig copies a scheduler configuration with the kubeconfig set, which inside a cluster is
-// left out: with a configuration file the scheduler takes no kubeconfig from its flags.
+// configEntry is the key of the configuration in its ConfigMap, and in a cluster the name of the file.
+const configEntry = "config.yaml"
+
+// writeSchedulerConfig writes the configuration that a ConfigMap holds with the kubeconfig set, which inside a
+// cluster is left out: with a configuration file the scheduler takes no kubeconfig from its flags.
 func (c *Cluster) writeSchedulerConfig(source, kubeconfig string) (string, error) {
 	content, err := os.ReadFile(source)
 	if err != nil {
 		return "", fmt.Errorf("read its configuration: %w", err)
 	}
+	var configMap corev1.ConfigMap
+	if err := yaml.UnmarshalStrict(content, &configMap); err != nil {
+		return "", fmt.Errorf("read its configuration, which is expected as a ConfigMap in %s: %w", source, err)
+	}
+	text, found := configMap.Data[configEntry]
+	if !found {
+		return "", fmt.Errorf("the ConfigMap in %s has no entry %s, which is the configuration", source, configEntry)
+	}
 	var config map[string]any
-	if err := yaml.Unmarshal(content, &config); err != nil {
-		return "", fmt.Errorf("read its configuration %s: %w", source, err)
+	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+		return "", fmt.Errorf("read the entry %s of the ConfigMap in %s: %w", configEntry, source, err)
+	}
+	if config == nil {
+		return "", fmt.Errorf("the entry %s of the ConfigMap in %s is empty", configEntry, source)
 	}
 	connection, _ := config["clientConnection"].(map[string]any)
 	if connection == nil {

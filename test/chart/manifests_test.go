@@ -2,14 +2,13 @@ package chart
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -26,15 +25,8 @@ var renamed = map[id]string{
 }
 
 // notPlain are the objects of manifests/ that a plain release does not have: Helm
-// makes the namespace (--create-namespace), and gang scheduling is a choice.
-var notPlain = []id{
-	{"Namespace", plainNamespace},
-	{"ClusterRole", "variant-scheduler-gang"},
-	{"ClusterRoleBinding", "variant-scheduler-gang"},
-}
-
-// ofFiles are the objects of the chart that a user of the manifests makes of a file.
-var ofFiles = []id{{"ConfigMap", "variant-scheduler"}}
+// makes the namespace (--create-namespace).
+var notPlain = []id{{"Namespace", plainNamespace}}
 
 func TestAPlainReleaseIsWhatTheManifestsAre(t *testing.T) {
 	rendered := render(t, plain)
@@ -57,7 +49,7 @@ func TestAPlainReleaseIsWhatTheManifestsAre(t *testing.T) {
 		}
 	}
 	for key := range rendered {
-		assert.True(t, expected[key] || slices.Contains(ofFiles, key), "%s %s is in the chart and not in manifests/", key.kind, key.name)
+		assert.True(t, expected[key], "%s %s is in the chart and not in manifests/", key.kind, key.name)
 	}
 }
 
@@ -133,6 +125,13 @@ func contains(t *testing.T, path string, want, got any) {
 	}
 }
 
+func TestTheChartAsksForAKubernetesThatIsNewEnough(t *testing.T) {
+	wanted := load(t).Metadata.KubeVersion
+	assert.True(t, chartutil.IsCompatibleRange(wanted, "v1.35.0"))
+	assert.True(t, chartutil.IsCompatibleRange(wanted, "v1.36.2-gke.1234"), "what vendors add is no pre-release")
+	assert.False(t, chartutil.IsCompatibleRange(wanted, "v1.34.9"))
+}
+
 func TestTheChartShipsTheCRD(t *testing.T) {
 	wanted := readManifests(t, "crd")
 	shipped := objects{}
@@ -145,16 +144,11 @@ func TestTheChartShipsTheCRD(t *testing.T) {
 	}
 }
 
-func TestTheSchedulerHasItsConfiguration(t *testing.T) {
-	for file, gang := range map[string]bool{"config.yaml": false, "config-gang.yaml": true} {
-		t.Run(file, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(manifests, "scheduler", file))
-			require.NoError(t, err)
-			var wanted map[string]any
-			require.NoError(t, yaml.UnmarshalStrict(text, &wanted))
-
-			r := release{plainName, plainNamespace, nested("scheduler.gangScheduling", gang)}
-			assert.Equal(t, wanted, parse(t, render(t, r).get(t, "ConfigMap", "variant-scheduler"))["config.yaml"])
+func TestGangSchedulingIsWhatItsManifestsAre(t *testing.T) {
+	rendered := render(t, release{plainName, plainNamespace, nested("scheduler.gangScheduling", true)})
+	for key, manifest := range readManifests(t, "scheduler-gang") {
+		t.Run(key.kind+" "+key.name, func(t *testing.T) {
+			compare(t, key.kind, manifest, rendered.get(t, key.kind, key.name))
 		})
 	}
 }
@@ -162,7 +156,7 @@ func TestTheSchedulerHasItsConfiguration(t *testing.T) {
 func TestEveryObjectIsOneThatKubernetesKnows(t *testing.T) {
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	all := render(t, plain)
-	for _, folder := range folders {
+	for _, folder := range append([]string{"scheduler-gang"}, folders...) {
 		for key, object := range readManifests(t, folder) {
 			all[id{key.kind, folder + "/" + key.name}] = object
 		}

@@ -90,8 +90,7 @@ func (o objects) read(t *testing.T, name string, text []byte) {
 			return
 		}
 		require.NoError(t, err, "%s:\n%s", name, text)
-		// The scheduler's configuration is a file that looks like an object.
-		if len(object.Object) == 0 || object.GetKind() == "KubeSchedulerConfiguration" {
+		if len(object.Object) == 0 {
 			continue
 		}
 		key := id{object.GetKind(), object.GetName()}

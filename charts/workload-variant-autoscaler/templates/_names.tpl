@@ -79,8 +79,8 @@ PROMETHEUS_TLS_INSECURE_SKIP_VERIFY: {{ .tls.insecureSkipVerify }}
 {{- end }}
 {{- end -}}
 
-{{/* The scheduler's configuration. It is read once. */}}
+{{/* The ConfigMap of the scheduler's configuration, which is read once. */}}
 {{- define "wva.schedulerConfig" -}}
-{{- $file := ternary "config-gang.yaml" "config.yaml" .Values.scheduler.gangScheduling -}}
-{{- include "wva.manifest" (list . (printf "files/scheduler/%s" $file)) -}}
+{{- $folder := ternary "scheduler-gang" "scheduler" .Values.scheduler.gangScheduling -}}
+{{- include "wva.manifest" (list . (printf "files/%s/config.yaml" $folder)) -}}
 {{- end -}}
