@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -24,33 +23,37 @@ type actor struct {
 
 // outcome is what became of a plan that asked for a change.
 type outcome struct {
-	// err is nil when the target now asks for the planned replicas.
-	err error
+	// scale is the target's since; err is nil when it asks for the planned replicas.
+	scale *autoscalingv1.Scale
+	err   error
 }
 
 // act makes the targets ask for what the plan wants, where the user left that to us.
 // A target that already asks for it is not written. What went wrong is put into the
 // plan.
 func (a *actor) act(ctx context.Context, plan *decision.Plan, seen *observation) map[decision.Key]outcome {
-	outcomes := map[decision.Key]outcome{}
-	var lock sync.Mutex
+	var asked []*decision.VariantPlan
+	each(plan, func(p *decision.VariantPlan) {
+		if changes(p, seen.variants[p.Key], seen.policy.Variant(p.Key)) {
+			asked = append(asked, p)
+		}
+	})
+	results := make([]outcome, len(asked))
 	var group errgroup.Group
 	group.SetLimit(writes)
-	each(plan, func(p *decision.VariantPlan) {
-		v := seen.variants[p.Key]
-		if !changes(p, v, seen.policy.Variant(p.Key)) {
-			return
-		}
+	for i, p := range asked {
 		group.Go(func() error {
-			scale, err := a.scaler.Write(ctx, p.Key.Namespace, v.target.ref, v.target.scale, int32(*p.Desired))
-			lock.Lock()
-			defer lock.Unlock()
-			outcomes[p.Key] = outcome{err: err}
-			a.record(ctx, p, scale, err)
+			t := &seen.variants[p.Key].target
+			results[i].scale, results[i].err = a.scaler.Write(ctx, p.Key.Namespace, t.ref, t.scale, int32(*p.Desired))
 			return nil
 		})
-	})
+	}
 	_ = group.Wait()
+	outcomes := make(map[decision.Key]outcome, len(asked))
+	for i, p := range asked {
+		outcomes[p.Key] = results[i]
+		a.record(ctx, p, results[i])
+	}
 	return outcomes
 }
 
@@ -61,10 +64,11 @@ func changes(p *decision.VariantPlan, v *variant, policy decision.VariantPolicy)
 		p.Desired != nil && *p.Desired != p.Current
 }
 
-func (a *actor) record(ctx context.Context, p *decision.VariantPlan, scale *autoscalingv1.Scale, err error) {
+func (a *actor) record(ctx context.Context, p *decision.VariantPlan, o outcome) {
+	err := o.err
 	log := klog.FromContext(ctx).WithValues("variant", klog.KRef(p.Key.Namespace, p.Key.Name), "from", p.Current, "to", *p.Desired)
 	if err == nil {
-		a.overlay.scales[scale.UID] = scale
+		a.overlay.scales[o.scale.UID] = o.scale
 		log.Info("Scaled", "reason", p.Reason, "message", p.Message)
 		return
 	}

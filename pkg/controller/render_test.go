@@ -250,7 +250,9 @@ func TestGauges(t *testing.T) {
 		}
 		g.plan.Store(plan)
 	}
-	set(settled(), settled(func(p *decision.VariantPlan) { p.Key.Name, p.Accelerator, p.Current, p.Ready, p.Starting = "w", "", 0, 0, 0 }),
+	set(settled(), settled(func(p *decision.VariantPlan) {
+		p.Key.Name, p.Accelerator, p.Current, p.Ready, p.Starting = "w", "", 0, 0, 0
+	}),
 		settled(func(p *decision.VariantPlan) { p.Key.Name, p.Current, p.Ready, p.Starting = "x", 6, 0, 0 }), unsettled(decision.ReasonTargetMissing))
 	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
 # HELP wva_desired_ratio Wanted replicas divided by current replicas; the wanted replicas while there are none.

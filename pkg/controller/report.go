@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -40,46 +39,54 @@ type reporter struct {
 func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) error {
 	r.gauges.plan.Store(plan)
 	errs := []error{seen.metricsErr}
-	for _, o := range outcomes {
-		errs = append(errs, o.err)
-	}
-	var lock sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(patches)
+	var changes []*statusChange
 	each(plan, func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
 		o, asked := outcomes[p.Key]
 		if asked {
+			errs = append(errs, o.err)
 			r.tellScaling(p, v, o)
 		}
-		if f, ok := fact(p, decision.ReasonReplicasChanged); ok {
-			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, f.Detail)
-		}
-		written := asked && o.err == nil
 		base := r.overlay.variant(v.object)
-		status := renderStatus(&base.Status, p, v, plan.Time, written)
-		if sameStatus(&base.Status, &status) {
-			return
+		status := renderStatus(&base.Status, p, v, plan.Time, asked && o.err == nil)
+		if !sameStatus(&base.Status, &status) {
+			changes = append(changes, &statusChange{base: base, status: status})
 		}
+	})
+	r.write(ctx, changes)
+	for _, c := range changes {
+		errs = append(errs, c.err)
+		if c.written != nil {
+			r.overlay.variants[c.written.UID] = c.written
+			conditionEvents(r.recorder, c.written, c.base.Status.Conditions, c.status.Conditions)
+		}
+	}
+	r.forget(seen)
+	klog.FromContext(ctx).V(2).Info("Round", "kind", plan.Round, "models", len(plan.Models), "variants", len(seen.variants),
+		"scaled", len(outcomes), "statuses", len(changes))
+	return errors.Join(errs...)
+}
+
+// statusChange is a status that is not what the plan shows.
+type statusChange struct {
+	base   *v1alpha1.VariantAutoscaling
+	status v1alpha1.VariantAutoscalingStatus
+	// written is the object since; nil when it is gone or could not be written.
+	written *v1alpha1.VariantAutoscaling
+	err     error
+}
+
+// write patches the statuses side by side.
+func (r *reporter) write(ctx context.Context, changes []*statusChange) {
+	var group errgroup.Group
+	group.SetLimit(patches)
+	for _, c := range changes {
 		group.Go(func() error {
-			object, err := r.patch(ctx, base, &status)
-			lock.Lock()
-			defer lock.Unlock()
-			if err != nil {
-				errs = append(errs, err)
-				return nil
-			}
-			if object != nil {
-				r.overlay.variants[object.UID] = object
-				conditionEvents(r.recorder, object, base.Status.Conditions, status.Conditions)
-			}
+			c.written, c.err = r.patch(ctx, c.base, &c.status)
 			return nil
 		})
-	})
+	}
 	_ = group.Wait()
-	r.forget(seen)
-	klog.FromContext(ctx).V(2).Info("Round", "kind", plan.Round, "models", len(plan.Models), "variants", len(seen.variants), "writes", len(outcomes))
-	return errors.Join(errs...)
 }
 
 // patch writes a status. An object that is gone needs none.

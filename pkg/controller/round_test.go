@@ -1,0 +1,160 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// scales is a Scaler whose answers a test chooses.
+type scales struct {
+	Scaler
+	writes atomic.Int64
+	fail   func(name string) error
+}
+
+func (s *scales) Write(_ context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference, read *autoscalingv1.Scale, replicas int32) (*autoscalingv1.Scale, error) {
+	s.writes.Add(1)
+	if err := s.fail(ref.Name); err != nil {
+		return nil, err
+	}
+	return &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ref.Name, UID: read.UID, ResourceVersion: "2"},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: replicas},
+	}, nil
+}
+
+type stillClock struct{}
+
+func (stillClock) Now() time.Time { return noon }
+
+// fleet is a round over so many variants that all are to go from 2 to 3 replicas,
+// in front of an API server that holds their objects.
+func fleet(t *testing.T, size int) (*decision.Plan, *observation, *reporter, *events.FakeRecorder) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.VariantAutoscaling{}).Build()
+	plan := &decision.Plan{Time: noon, Round: decision.RoundFull, Models: []decision.ModelPlan{{}}}
+	seen := &observation{variants: map[decision.Key]*variant{}, policy: decision.DefaultPolicy()}
+	for i := range size {
+		name := fmt.Sprint("v", i)
+		object := &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name)}}
+		require.NoError(t, api.Create(t.Context(), object))
+		p := settled(func(p *decision.VariantPlan) { p.Key.Name = name })
+		plan.Models[0].Variants = append(plan.Models[0].Variants, *p)
+		seen.variants[p.Key] = &variant{object: object, key: p.Key, target: target{
+			ref:   autoscalingv1.CrossVersionObjectReference{Kind: "Deployment", Name: name},
+			scale: &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{UID: types.UID("d" + name), ResourceVersion: "1"}, Spec: autoscalingv1.ScaleSpec{Replicas: 2}},
+		}}
+	}
+	recorder := events.NewFakeRecorder(10 * size)
+	return plan, seen, &reporter{
+		client: api, recorder: recorder, overlay: newOverlay(), gauges: newGauges(nil), telemetry: newTelemetry(nil),
+		clock: stillClock{}, failures: map[decision.Key]string{},
+	}, recorder
+}
+
+func TestARoundOverManyVariants(t *testing.T) {
+	plan, seen, r, recorder := fleet(t, 100)
+	s := &scales{fail: func(string) error { return nil }}
+	a := &actor{scaler: s, overlay: r.overlay}
+	outcomes := a.act(t.Context(), plan, seen)
+	require.NoError(t, r.report(t.Context(), plan, seen, outcomes))
+	assert.EqualValues(t, 100, s.writes.Load())
+	assert.Len(t, drained(recorder), 100, "one ScaledUp each")
+	assert.Len(t, r.overlay.scales, 100)
+
+	// The next round follows at once: the cache has seen nothing of it yet.
+	each(plan, func(p *decision.VariantPlan) { p.Current = 3 })
+	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+	assert.EqualValues(t, 100, s.writes.Load(), "nothing is written twice")
+	assert.Empty(t, drained(recorder))
+}
+
+func TestWritesThatFail(t *testing.T) {
+	group := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	cases := []struct {
+		name      string
+		err       error
+		condition string
+		reason    string
+		event     string
+	}{
+		{"forbidden", apierrors.NewForbidden(group, "v0", errors.New("no")), v1alpha1.ConditionTargetResolved, "TargetForbidden", "TargetForbidden"},
+		{"gone", apierrors.NewNotFound(group, "v0"), v1alpha1.ConditionReady, "DeploymentNotFound", "TargetNotFound"},
+		{"changed by somebody else", apierrors.NewConflict(group, "v0", errors.New("somebody")), v1alpha1.ConditionOptimizationReady, "OptimizationFailed", "ScalingFailed"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			plan, seen, r, recorder := fleet(t, 1)
+			a := &actor{scaler: &scales{fail: func(string) error { return c.err }}, overlay: r.overlay}
+			require.ErrorIs(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)), c.err)
+			object := r.overlay.variants["v0"]
+			require.NotNil(t, object)
+			found := ""
+			for _, condition := range object.Status.Conditions {
+				if condition.Type == c.condition {
+					found = condition.Reason
+				}
+			}
+			assert.Equal(t, c.reason, found)
+			told := drained(recorder)
+			require.Len(t, told, 1)
+			assert.Contains(t, told[0], "Warning "+c.event)
+
+			// The same failure again is not told again.
+			again := decision.Plan{Time: noon, Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*settled(func(p *decision.VariantPlan) { p.Key.Name = "v0" })}}}}
+			require.ErrorIs(t, r.report(t.Context(), &again, seen, a.act(t.Context(), &again, seen)), c.err)
+			assert.Empty(t, drained(recorder))
+		})
+	}
+}
+
+func TestWhatIsNotWritten(t *testing.T) {
+	cases := []struct {
+		name   string
+		change func(p *decision.VariantPlan, v *variant, policy *decision.VariantPolicy)
+		want   bool
+	}{
+		{"a change in mode Scale is", func(*decision.VariantPlan, *variant, *decision.VariantPolicy) {}, true},
+		{"what is so already", func(p *decision.VariantPlan, _ *variant, _ *decision.VariantPolicy) { p.Desired = ptr.To(p.Current) }, false},
+		{"a plan without an answer", func(p *decision.VariantPlan, _ *variant, _ *decision.VariantPolicy) { p.Desired = nil }, false},
+		{"mode Metric", func(_ *decision.VariantPlan, _ *variant, policy *decision.VariantPolicy) {
+			policy.Actuation = decision.ActuationMetric
+		}, false},
+		{"mode Off", func(_ *decision.VariantPlan, _ *variant, policy *decision.VariantPolicy) {
+			policy.Actuation = decision.ActuationOff
+		}, false},
+		{"a target in conflict", func(_ *decision.VariantPlan, v *variant, _ *decision.VariantPolicy) {
+			v.target.state = decision.TargetConflict
+		}, false},
+		{"a target that is not there", func(_ *decision.VariantPlan, v *variant, _ *decision.VariantPolicy) { v.target.scale = nil }, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p, policy := settled(), decision.DefaultVariantPolicy()
+			v := &variant{target: target{scale: &autoscalingv1.Scale{}}}
+			c.change(p, v, &policy)
+			assert.Equal(t, c.want, changes(p, v, policy))
+		})
+	}
+}
