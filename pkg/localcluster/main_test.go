@@ -59,7 +59,7 @@ func run(m *testing.M) int {
 // service account may do, and its configuration. Ours is tested where it is made; here it is about how a
 // scheduler of that kind is run.
 func variantScheduler() (programs, manifests, config string, err error) {
-	built, err := defaultPrograms()
+	built, err := Programs()
 	if err != nil {
 		return "", "", "", err
 	}

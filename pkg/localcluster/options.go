@@ -71,7 +71,7 @@ type Prometheus struct {
 // withDefaults fills what was left out and checks that the programs exist.
 func (o Options) withDefaults() (Options, error) {
 	if o.Programs == "" {
-		programs, err := defaultPrograms()
+		programs, err := Programs()
 		if err != nil {
 			return o, err
 		}
@@ -94,7 +94,9 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-func defaultPrograms() (string, error) {
+// Programs is the directory of the built programs when the options name none:
+// $WVA_PROGRAMS, else bin/ beside the go.mod upward from the working directory.
+func Programs() (string, error) {
 	if programs := os.Getenv(ProgramsVariable); programs != "" { //nolint:forbidigo // every test that needs a cluster would have to read it
 		return filepath.Abs(programs)
 	}

@@ -38,12 +38,12 @@ func TestProgramsAreFoundByVariableAndBesideGoMod(t *testing.T) {
 	below := filepath.Join(module, "pkg", "deep")
 	require.NoError(t, os.MkdirAll(below, 0o700))
 	t.Chdir(below)
-	found, err := defaultPrograms()
+	found, err := Programs()
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Join(module, "bin"), found)
 
 	t.Setenv(ProgramsVariable, "/built/elsewhere")
-	found, err = defaultPrograms()
+	found, err = Programs()
 	require.NoError(t, err)
 	assert.Equal(t, "/built/elsewhere", found)
 }
