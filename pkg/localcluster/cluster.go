@@ -16,7 +16,7 @@ import (
 type Cluster struct {
 	options   Options
 	dir       string
-	madeDir   bool
+	removeDir func() error // nil when the directory was given
 	logs      string
 	block     *block
 	authority *authority
@@ -54,7 +54,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 func (c *Cluster) prepare() error {
 	c.launcher = newLauncher()
 	var err error
-	if c.dir, c.madeDir, err = directory(c.options.Dir); err != nil {
+	if c.dir, c.removeDir, err = directory(c.options.Dir); err != nil {
 		return err
 	}
 	if c.logs = c.options.Logs; c.logs == "" {
@@ -72,23 +72,19 @@ func (c *Cluster) prepare() error {
 	return c.writeCertificates()
 }
 
-// directory makes the cluster's directory; made says that Stop has to remove it.
-func directory(wanted string) (path string, made bool, err error) {
+// directory makes the cluster's directory; Stop has to remove it when there is a way to.
+func directory(wanted string) (path string, remove func() error, err error) {
 	if wanted == "" {
-		path, err = os.MkdirTemp("", "wva-")
-		if err != nil {
-			return "", false, fmt.Errorf("make a directory for the cluster: %w", err)
-		}
-		return path, true, nil
+		return TemporaryDirectory("")
 	}
 	if path, err = filepath.Abs(wanted); err != nil {
-		return "", false, fmt.Errorf("find the directory of the cluster: %w", err)
+		return "", nil, fmt.Errorf("find the directory of the cluster: %w", err)
 	}
 	// Keys of the cluster lie here.
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return "", false, fmt.Errorf("make the directory of the cluster: %w", err)
+		return "", nil, fmt.Errorf("make the directory of the cluster: %w", err)
 	}
-	return path, false, nil
+	return path, nil, nil
 }
 
 // startAll starts the store and the API server, then all that depends on them at the same time.
@@ -159,8 +155,8 @@ func (c *Cluster) Stop() {
 	if c.block != nil {
 		c.block.release()
 	}
-	if c.madeDir {
-		_ = os.RemoveAll(c.dir)
+	if c.removeDir != nil {
+		_ = c.removeDir()
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,7 +21,7 @@ const orphanVariable = "LOCALCLUSTER_TEST_ORPHAN"
 // beOrphaned starts a cluster and a program, tells the process ids of all children and waits to be killed.
 func beOrphaned() int {
 	ctx := context.Background()
-	c, err := Start(ctx, Options{Dir: os.Getenv(orphanVariable)})
+	c, err := Start(ctx, Options{})
 	if err == nil {
 		err = c.StartProcess(ctx, Process{Name: "idle", Path: "/bin/sleep", Args: []string{"600"}})
 	}
@@ -34,11 +36,13 @@ func beOrphaned() int {
 	select {}
 }
 
-func TestNoChildOutlivesAKilledParent(t *testing.T) {
+func TestNothingOutlivesAKilledParent(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	parent := exec.Command(self)
-	parent.Env = append(os.Environ(), orphanVariable+"="+t.TempDir())
+	parent.Env = append(os.Environ(), orphanVariable+"=yes")
 	output, err := parent.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, parent.Start())
@@ -66,6 +70,20 @@ func TestNoChildOutlivesAKilledParent(t *testing.T) {
 	for pid, name := range children {
 		require.Eventually(t, func() bool { return !alive(pid) }, 10*time.Second, 20*time.Millisecond, "%s outlives its parent", name)
 	}
+	require.Error(t, parent.Wait(), "it was killed, and only now has let go of everything")
+	assert.Len(t, left(t, temporary), 1, "nobody was there to remove its directory")
+	_, remove, err := TemporaryDirectory("")
+	require.NoError(t, err)
+	require.NoError(t, remove())
+	assert.Empty(t, left(t, temporary), "the next one does")
+}
+
+// left are the temporary directories in a directory.
+func left(t *testing.T, in string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(in, temporaryPrefix+"*"))
+	require.NoError(t, err)
+	return found
 }
 
 // alive says whether a process runs; a zombie that nobody has waited for does not.

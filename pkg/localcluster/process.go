@@ -35,7 +35,8 @@ type Process struct {
 	// Path and Args are the file of the program and its arguments, without the program's own name.
 	Path string
 	Args []string
-	// Env is added to the environment of this process, without what leads to a cluster that the user has.
+	// Env is all that the program finds in its environment beside a few variables of this process, such as PATH,
+	// HOME, TMPDIR and GODEBUG.
 	Env []string
 	// Ready returns nil as soon as the program does its work. It is asked again at short intervals. Nil:
 	// ready once it runs.
@@ -280,10 +281,18 @@ func (c *Cluster) end(one *child, signal syscall.Signal) error {
 	return nil
 }
 
-// environment is that of this process without what leads to a cluster that the user has: no child may reach it.
+// inherited are the variables that a child shares with this process: where things are, how Go runs, and how
+// time and text look. Any other could lead it to a cluster that the user has, or be a setting of the programs.
+var inherited = []string{
+	"PATH", "HOME", "TMPDIR", "TZ", "LANG", "LC_ALL",
+	"GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK", "GORACE", "GOCOVERDIR",
+}
+
+// environment is what every child gets of the environment of this process.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "KUBECONFIG=") || strings.HasPrefix(variable, "KUBERNETES_SERVICE_")
+		name, _, _ := strings.Cut(variable, "=")
+		return !slices.Contains(inherited, name)
 	})
 }
 

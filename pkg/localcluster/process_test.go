@@ -120,12 +120,24 @@ func TestStopKillsWhoIgnoresTheSignal(t *testing.T) {
 	assert.ErrorContains(t, c.StartProcess(t.Context(), shell("late", "exit")), "stopped")
 }
 
-func TestNoChildSeesTheClusterOfTheUser(t *testing.T) {
-	t.Setenv("KUBECONFIG", "/home/user/.kube/config")
-	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+func TestNoChildSeesTheClusterOrTheSettingsOfTheUser(t *testing.T) {
+	t.Setenv("GODEBUG", "http2client=0")
+	for _, name := range []string{
+		"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "WATCH_NAMESPACE", "CONTROLLER_INSTANCE", "LEADER_ELECT",
+		"PROMETHEUS_BASE_URL", "WVA_LIMITED_MODE", "GLOBAL_OPT_INTERVAL", "HTTPS_PROXY",
+	} {
+		t.Setenv(name, "of the user")
+	}
 	c := supervisor(t)
-	require.NoError(t, c.StartProcess(t.Context(), shell("curious", `echo "[$KUBECONFIG$KUBERNETES_SERVICE_HOST]"`)))
-	assert.ErrorContains(t, failure(t, c), "[]")
+	process := Process{Name: "curious", Path: "/usr/bin/env", Env: []string{"GLOBAL_OPT_INTERVAL=15s"}}
+	require.NoError(t, c.StartProcess(t.Context(), process))
+	require.Error(t, failure(t, c), "it tells and ends")
+	told, err := os.ReadFile(filepath.Join(c.Logs(), "curious.log"))
+	require.NoError(t, err)
+	assert.NotContains(t, string(told), "of the user")
+	assert.Contains(t, string(told), "PATH=")
+	assert.Contains(t, string(told), "GODEBUG=http2client=0")
+	assert.Contains(t, string(told), "GLOBAL_OPT_INTERVAL=15s")
 }
 
 func TestChildrenAreNotInTheGroupThatCtrlCReaches(t *testing.T) {

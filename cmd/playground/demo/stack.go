@@ -58,8 +58,10 @@ type stack struct {
 	// stopEmulation ends the model servers and the router.
 	stopEmulation context.CancelFunc
 	emulation     sync.WaitGroup
-	// logs is the directory of the logs when they are removed at the end.
-	logs string
+	// logs is the directory of the logs; removeLogs is set when they are removed at
+	// the end.
+	logs       string
+	removeLogs func() error
 }
 
 // start starts everything in order. What was started is ended by stop, also after
@@ -81,17 +83,19 @@ func (s *stack) start(ctx context.Context) error {
 	return s.terminal.step("models, one replica each", func() error { return s.createModels(ctx) })
 }
 
+// ownLog is the file in the directory of the logs that this process writes to.
+const ownLog = "playground.log"
+
 // openLogs sends what this process itself logs to a file, too: the terminal is for
 // the demo.
 func (s *stack) openLogs() error {
 	if s.logs = s.plan.Logs; s.logs == "" {
-		made, err := os.MkdirTemp("", "wva-demo-logs-")
-		if err != nil {
+		var err error
+		if s.logs, s.removeLogs, err = localcluster.TemporaryDirectory("demo-logs-"); err != nil {
 			return fmt.Errorf("making a directory for the logs: %w", err)
 		}
-		s.logs = made
 	}
-	file, err := os.OpenFile(filepath.Join(s.logs, "playground.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	file, err := os.OpenFile(filepath.Join(s.logs, ownLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return fmt.Errorf("opening the log of the playground: %w", err)
 	}
@@ -369,10 +373,10 @@ func (s *stack) stop() error {
 	if s.cluster != nil {
 		s.cluster.Stop()
 	}
-	if s.plan.Logs != "" || s.logs == "" {
+	if s.removeLogs == nil {
 		return nil
 	}
-	if err := os.RemoveAll(s.logs); err != nil {
+	if err := s.removeLogs(); err != nil {
 		return fmt.Errorf("removing the logs: %w", err)
 	}
 	return nil
