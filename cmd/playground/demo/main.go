@@ -73,7 +73,13 @@ func prepare(args []string, help io.Writer) (plan, error) {
 			return p, err
 		}
 	}
-	p.programs, err = findPrograms()
+	undo, err := o.checkOutput()
+	if err != nil {
+		return p, err
+	}
+	if p.programs, err = findPrograms(); err != nil {
+		undo()
+	}
 	return p, err
 }
 

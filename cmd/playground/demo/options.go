@@ -91,8 +91,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	return o, nil
 }
 
-// check looks at the ranges, and at what must be there and writable, so that a
-// mistake is found before anything starts.
+// check looks at the ranges.
 func (o Options) check() error {
 	switch {
 	case o.Duration < time.Second || o.Duration > 24*time.Hour:
@@ -103,33 +102,62 @@ func (o Options) check() error {
 		return fmt.Errorf("--startup is %s; expected between 0 and 1h", brief(o.Startup))
 	case !(o.Rate > 0) || o.Rate > 1000:
 		return fmt.Errorf("--rate is %v; expected above 0 and at most 1000", o.Rate)
-	}
-	if o.Logs != "" {
-		if err := os.MkdirAll(o.Logs, 0o755); err != nil {
-			return fmt.Errorf("--logs: %w; expected a directory that can be made or written to", err)
-		}
-	}
-	return checkWritable(o.Report)
-}
-
-// checkWritable opens the report as it will be opened at the end, and leaves no
-// empty file behind.
-func checkWritable(path string) error {
-	if path == "" {
+	case o.Report == "":
 		return errors.New("--report is empty; expected the name of a file")
 	}
-	_, before := os.Stat(path)
+	return nil
+}
+
+// checkOutput makes the directory of the logs and tries what will be written. When
+// one of the two cannot be, it leaves nothing behind; undo takes it back later.
+func (o Options) checkOutput() (undo func(), err error) {
+	undo = func() {}
+	if o.Logs != "" {
+		if undo, err = makeDirectory(o.Logs); err == nil {
+			err = tryWriting(filepath.Join(o.Logs, ownLog))
+		}
+		if err != nil {
+			undo()
+			return nil, fmt.Errorf("--logs: %w; expected a directory that can be made or written to", err)
+		}
+	}
+	if err := tryWriting(o.Report); err != nil {
+		undo()
+		return nil, fmt.Errorf("--report: %w; expected a file in a directory that is there and can be written to", err)
+	}
+	return undo, nil
+}
+
+// makeDirectory makes a directory with its parents; undo removes those that were not
+// there.
+func makeDirectory(path string) (undo func(), err error) {
+	var made []string
+	for dir := filepath.Clean(path); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !os.IsNotExist(err) || dir == filepath.Dir(dir) {
+			break
+		}
+		made = append(made, dir)
+	}
+	undo = func() {
+		for _, dir := range made {
+			_ = os.Remove(dir)
+		}
+	}
+	return undo, os.MkdirAll(path, 0o755)
+}
+
+// tryWriting opens a file as it will be opened later, and leaves no empty one behind.
+func tryWriting(path string) error {
+	_, before := os.Lstat(path)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
-		return fmt.Errorf("--report: %w; expected a file in a directory that is there and can be written to", err)
+		return err
 	}
 	if err := file.Close(); err != nil {
-		return fmt.Errorf("--report: %w", err)
+		return err
 	}
 	if os.IsNotExist(before) {
-		if err := os.Remove(path); err != nil {
-			return fmt.Errorf("--report: %w", err)
-		}
+		return os.Remove(path)
 	}
 	return nil
 }

@@ -55,6 +55,9 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 	const header = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 	bad := file("bad.csv", header+"2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,many,109\n")
 	late := file("late.csv", header+"2023-11-16 18:15:46,374,44\n2023-11-16 18:16:45,1,1\n2023-11-16 18:17:00,1,1\n2023-11-16 18:17:01,broken\n")
+	taken := filepath.Join(dir, "taken", "playground.log")
+	require.NoError(t, os.MkdirAll(taken, 0o755))
+	logs := filepath.Join(dir, "deep", "logs")
 	tests := map[string]struct {
 		args []string
 		want []string
@@ -73,6 +76,8 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"a report in nowhere":          {[]string{"--report=" + filepath.Join(dir, "none", "r.json")}, []string{"--report", "none"}},
 		"a report that is a directory": {[]string{"--report=" + dir}, []string{"--report", "directory"}},
 		"no name for the report":       {[]string{"--report="}, []string{"--report", "file"}},
+		"logs below a file":            {[]string{"--logs=" + filepath.Join(bad, "deep", "logs")}, []string{"--logs", "directory"}},
+		"a log that is a directory":    {[]string{"--logs=" + filepath.Dir(taken)}, []string{"--logs", "playground.log", "directory"}},
 		"logs into a file":             {[]string{"--logs=" + bad}, []string{"--logs", "directory"}},
 		"a trace that is missing":      {[]string{"--trace=" + filepath.Join(dir, "none.csv")}, []string{"--trace", "none.csv", "no such file"}},
 		"a trace that is a directory":  {[]string{"--trace=" + dir}, []string{"--trace", "not a regular file"}},
@@ -85,13 +90,14 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			code := Main(append([]string{"--report", filepath.Join(dir, "r.json")}, test.args...), io.Discard, &stderr)
+			code := Main(append([]string{"--report", filepath.Join(dir, "r.json"), "--logs", logs}, test.args...), io.Discard, &stderr)
 			assert.Equal(t, 2, code)
 			assert.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
 			for _, part := range test.want {
 				assert.Contains(t, stderr.String(), part)
 			}
 			assert.NoFileExists(t, filepath.Join(dir, "r.json"))
+			assert.NoDirExists(t, filepath.Dir(logs), "a mistake makes nothing")
 		})
 	}
 	t.Run("what is not needed is not looked at", func(t *testing.T) {
@@ -99,6 +105,27 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, extent{requests: 2, last: 59 * time.Second}, got)
 	})
+}
+
+func TestOutputIsTriedAndTakenBack(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Logs: filepath.Join(dir, "deep", "logs"), Report: filepath.Join(dir, "deep", "logs", "r.json")}
+	undo, err := o.checkOutput()
+	require.NoError(t, err, "the report may lie among the logs")
+	entries, err := os.ReadDir(o.Logs)
+	require.NoError(t, err)
+	assert.Empty(t, entries, "what was tried is gone")
+	undo()
+	assert.NoDirExists(t, filepath.Join(dir, "deep"))
+
+	require.NoError(t, os.MkdirAll(o.Logs, 0o755))
+	require.NoError(t, os.WriteFile(o.Report, []byte("older"), 0o644))
+	undo, err = o.checkOutput()
+	require.NoError(t, err)
+	undo()
+	content, err := os.ReadFile(o.Report)
+	require.NoError(t, err)
+	assert.Equal(t, "older", string(content), "what was there stays")
 }
 
 func TestHelpShowsExamples(t *testing.T) {
