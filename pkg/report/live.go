@@ -86,6 +86,9 @@ func (l Live) Block() []string {
 }
 
 func (l Live) headline() string {
+	if l.At > l.Of {
+		return fmt.Sprintf("%s + %s  %s", Clock(l.Of), Clock(l.At-l.Of), l.Phase)
+	}
 	return fmt.Sprintf("%s of %s  %s", Clock(l.At), Clock(l.Of), l.Phase)
 }
 

@@ -61,6 +61,13 @@ func sample() Demo {
 	})
 }
 
+func TestTheClockSaysWhatGoesBeyondTheEnd(t *testing.T) {
+	l := Live{At: 25 * time.Second, Of: 25 * time.Second, Phase: "tail, without traffic"}
+	assert.Equal(t, "0:25 of 0:25  tail, without traffic", l.Block()[0])
+	l.At, l.Phase = 32*time.Second, "finishing the requests in flight"
+	assert.Equal(t, "0:25 + 0:07  finishing the requests in flight", l.Block()[0])
+}
+
 func picture() Live {
 	return Live{
 		At: 75 * time.Second, Of: 4 * time.Minute, Phase: "traffic",
