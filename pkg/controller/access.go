@@ -13,7 +13,9 @@ import (
 
 // Access says which of the things that the loop can do without may be read. A kind
 // that may not be read is not watched, because a watch that is refused never
-// becomes ready.
+// becomes ready. A kind that is installed later is noticed when the manager starts
+// again; until then its targets are read live, and KEDA shows by the
+// HorizontalPodAutoscalers that it makes.
 type Access struct {
 	// Capacity: all nodes, and the pods of all namespaces. Without it nobody knows
 	// what is free.

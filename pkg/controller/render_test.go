@@ -168,6 +168,8 @@ func TestWhatIsWorthAWrite(t *testing.T) {
 		{"time alone", func(*decision.VariantPlan) {}, true},
 		{"a message", func(p *decision.VariantPlan) { p.Message = "81 % full" }, true},
 		{"a step in between", func(p *decision.VariantPlan) { p.Steps[0].After = 5 }, true},
+		{"one slot less", func(p *decision.VariantPlan) { p.Slots.Count = 3 }, true},
+		{"no slot left", func(p *decision.VariantPlan) { p.Slots.Count = 0 }, false},
 		{"the wanted replicas", func(p *decision.VariantPlan) { p.Desired = ptr.To(4) }, false},
 		{"the current replicas", func(p *decision.VariantPlan) { p.Current = 3 }, false},
 		{"a starting replica", func(p *decision.VariantPlan) { p.Starting = 1 }, false},

@@ -105,7 +105,8 @@ func renderDecision(p *decision.VariantPlan) *v1alpha1.Decision {
 
 // sameStatus reports whether two statuses say the same: every number of replicas,
 // reason and condition. Texts and times alone are not worth a write, and neither
-// are the steps in between.
+// are the steps in between. How many more replicas fit changes with every pod of the
+// cluster, for all variants at once; only whether any does counts.
 func sameStatus(a, b *v1alpha1.VariantAutoscalingStatus) bool {
 	return equality.Semantic.DeepEqual(essence(a), essence(b))
 }
@@ -117,6 +118,9 @@ func essence(s *v1alpha1.VariantAutoscalingStatus) *v1alpha1.VariantAutoscalingS
 	}
 	if e.Decision != nil {
 		e.Decision = &v1alpha1.Decision{Reason: e.Decision.Reason}
+	}
+	if e.Placement != nil && e.Placement.Slots != nil {
+		e.Placement.Slots = ptr.To(min(*e.Placement.Slots, 1))
 	}
 	for i := range e.Conditions {
 		c := &e.Conditions[i]
