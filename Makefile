@@ -61,7 +61,7 @@ bench: ## measure the pure packages and the scheduler plugin
 	@hack/check-prerequisites.sh
 	go test -run '^$$' -bench . -benchmem ./pkg/capacity/... ./pkg/decision/... ./pkg/simulation/... ./pkg/workload/... ./plugins/...
 
-image: ## build the container images of the manager and the scheduler (needs Docker)
+image: ## build the container images of the manager, the scheduler and the playground (needs Docker)
 	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'
 
 clean: ## remove what the build and the demo left

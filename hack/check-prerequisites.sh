@@ -22,7 +22,16 @@ else
 		lack "Go $need or newer: found ${have:-an unknown version} at $(command -v go)"
 	fi
 fi
-command -v gcc >/dev/null || lack "gcc, which the race detector links with: apt-get install gcc libc6-dev"
+if ! command -v gcc >/dev/null; then
+	lack "gcc, which the race detector links with: apt-get install gcc libc6-dev"
+else
+	# The compiler alone does not do: Debian has the C library's headers in a package
+	# of their own.
+	compiled=$(mktemp)
+	printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | gcc -x c -o "$compiled" - 2>/dev/null ||
+		lack "the C library's headers: $(command -v gcc) cannot compile a C program: apt-get install libc6-dev"
+	rm -f "$compiled"
+fi
 command -v git >/dev/null || lack "git: apt-get install git"
 
 exit "$missing"

@@ -7,13 +7,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 module=$(go list -m)
 
 # One line per package and per test binary: its path, its direct imports and
-# everything that it links. The patterns are those of the law; a package of ours
-# is written without the module's path.
-{
-	go list -f 'package {{.ImportPath}} {{join .Imports ","}} {{join .Deps ","}}' ./...
-	go list -test -f '{{if .ForTest}}{{else}}{{if eq .Name "main"}}test {{.ImportPath}} - {{join .Deps ","}}{{end}}{{end}}' ./... |
-		grep -E '^test [^ ]+\.test ' || true
-} | awk -v module="$module" '
+# everything that it links. Not read from a pipe, which would hide that go list failed.
+packages=$(go list -f 'package {{.ImportPath}} {{join .Imports ","}} {{join .Deps ","}}' ./...)
+tests=$(go list -test -f '{{if not .ForTest}}{{if eq .Name "main"}}test {{.ImportPath}} - {{join .Deps ","}}{{end}}{{end}}' ./...)
+
+# The patterns are those of the law; a package of ours is written without the
+# module's path.
+printf '%s\n' "$packages" "$tests" | awk -v module="$module" '
 # One line for each room and each thing that is wrong with it: a forbidden package
 # usually brings a hundred more.
 function complain(path, what) {
@@ -128,7 +128,7 @@ $1 == "package" {
 	}
 }
 
-$1 == "test" {
+$1 == "test" && $2 ~ /\.test$/ {
 	path = own($2)
 	sub(/\.test$/, "", path)
 	all = split($4, linked, ",")

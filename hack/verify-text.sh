@@ -8,14 +8,15 @@ bad=0
 refuse() {
 	local why=$1 pattern=$2
 	shift 2
-	if git grep --untracked -nIE "$pattern" -- . ':!*go.sum' ':!LICENSE' ':!hack/verify-text.sh' "$@"; then
+	if git grep --untracked -nIE "$pattern" -- "$@" ':!*go.sum' ':!LICENSE' ':!hack/verify-text.sh'; then
 		echo "^ $why" >&2
 		bad=1
 	fi
 }
 
 refuse "a note to oneself: do it, or open an issue" '\b(TODO|FIXME|XXX)\b'
-refuse "a path of one machine" '(^|[^A-Za-z0-9_.~-])/(root|work)/'
+refuse "a path of one machine" '(^|[^A-Za-z0-9_.~/-])/(root|work)([^A-Za-z0-9_-]|$)'
+refuse "a place that was left to fill" '@@[^@ ]+@@' '*.md'
 # The README shows commands on data that lies beside a checkout.
 refuse "a path outside the repository" '\.\./shared' ':!README.md'
 refuse "a conflict marker" '^(<<<<<<<|>>>>>>>)'
