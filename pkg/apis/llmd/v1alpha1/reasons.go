@@ -82,9 +82,9 @@ func Reasons() []Reason {
 		{ConditionMetricsAvailable, no, "MetricsStale", "The metrics are too old to act on."},
 		{ConditionMetricsAvailable, no, ReasonPrometheusError, "Prometheus did not answer or refused the queries."},
 
-		{ConditionOptimizationReady, yes, ReasonOptimizationSucceeded, "The last decision used the latency model and the service class."},
+		{ConditionOptimizationReady, yes, ReasonOptimizationSucceeded, "The last decision used the latency model and the service class. Published; this version does not set it."},
 		{ConditionOptimizationReady, yes, ReasonSaturationOnlyMode, "The last decision used saturation and observed rates alone."},
-		{ConditionOptimizationReady, yes, ReasonSaturationSafetyOverride, "Saturation asked for more replicas than the latency model, and won."},
+		{ConditionOptimizationReady, yes, ReasonSaturationSafetyOverride, "Saturation asked for more replicas than the latency model, and won. Published; this version does not set it."},
 		{ConditionOptimizationReady, yes, ReasonScaleFromZeroMode, "The last decision woke the model because requests wait."},
 		{ConditionOptimizationReady, no, ReasonOptimizationFailed, "The last decision failed; the message says why."},
 		{ConditionOptimizationReady, no, ReasonMetricsUnavailable, "There are no usable metrics, so the replicas are held."},
@@ -108,7 +108,7 @@ func Reasons() []Reason {
 		{ConditionConflict, no, ReasonNoConflict, "Nothing else decides the replicas of the target."},
 		{ConditionConflict, yes, ReasonAutoscalerOnTarget, "A HorizontalPodAutoscaler or a ScaledObject has the same target."},
 		{ConditionConflict, yes, ReasonTargetShared, "Another VariantAutoscaling object has the same target."},
-		{ConditionConflict, yes, ReasonReplicasOverwritten, "Something else keeps changing the replicas; the message names it and when the next try is."},
+		{ConditionConflict, yes, ReasonReplicasOverwritten, "Something else keeps changing the replicas; the message names it and when the next try is. This version does not set it."},
 
 		{"", "", "Steady", "The load needs the replicas that there are."},
 		{"", "", "Saturated", "A saturation threshold was passed, and replicas are added."},

@@ -82,14 +82,14 @@ type VariantAutoscalingSpec struct {
 
 	// VariantCost is the price of one replica per hour, a decimal number in quotes.
 	// All variants of a cluster are priced in the same currency. Without it the
-	// price is the unit cost of the accelerator times the count, or else 10.0.
+	// price is 10.0.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+([.][0-9]+)?$')",message="variantCost must be a decimal number without sign, exponent or unit, such as \"4.5\""
 	VariantCost string `json:"variantCost,omitempty"`
 
-	// SLOClassRef names the service class whose latency promise counts. Without it
-	// the only class that lists the model counts.
+	// SLOClassRef names the service class whose latency promise counts. It is kept
+	// for decisions by latency; not used yet.
 	// +optional
 	SLOClassRef *SLOClassReference `json:"sloClassRef,omitempty"`
 
@@ -152,8 +152,8 @@ type SLOClassReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Key is the entry of the class that counts. Without it, or when the class has
-	// no such entry, the entry for the model counts.
+	// Key is the entry of the class that counts. Without it the entry for the model
+	// is meant.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
