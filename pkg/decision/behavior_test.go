@@ -1,82 +1,52 @@
 package decision
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"github.com/stretchr/testify/require"
 )
 
-// The worked examples that the published saturation analyzer is described with, at
-// its default thresholds 0.80 / 5 / 0.10 / 3. They say which direction is right.
-func TestPublishedWorkedExamples(t *testing.T) {
-	type replica struct{ kv, queue float64 }
-	for name, tc := range map[string]struct {
-		replicas  []replica
-		triggered bool
-		lower     bool
-	}{
-		"kv 0.75 and 0.76, queue 2":        {[]replica{{0.75, 2}, {0.76, 2}}, true, false},
-		"kv 0.5, queue 3 and 3":            {[]replica{{0.5, 3}, {0.5, 3}}, true, false},
-		"kv 0.5, queue 1, two replicas":    {[]replica{{0.5, 1}, {0.5, 1}}, false, false},
-		"kv 0.2, 0.3, 0.25, queue 1":       {[]replica{{0.2, 1}, {0.3, 1}, {0.25, 1}}, false, true},
-		"kv 0.70 and 0.75":                 {[]replica{{0.70, 0}, {0.75, 0}}, true, false},
-		"one idle replica":                 {[]replica{{0, 0}}, false, false},
-		"all saturated":                    {[]replica{{0.9, 0}, {0.1, 7}}, true, false},
-		"a saturated one beside idle ones": {[]replica{{0.9, 0}, {0.1, 0}, {0.1, 0}}, false, false},
-		"kv 0.35 at two is just safe":      {[]replica{{0.35, 0}, {0.35, 0}}, false, true},
-		"kv 0.36 at two is not":            {[]replica{{0.36, 0}, {0.36, 0}}, false, false},
-		"kv 0.46 at three is safe":         {[]replica{{0.46, 0}, {0.46, 0}, {0.46, 0}}, false, true},
-		"kv 0.47 at three is not":          {[]replica{{0.47, 0}, {0.47, 0}, {0.47, 0}}, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := Model{Namespace: "ns", ID: "m", Variants: []Variant{{
-				Name: "v", Current: len(tc.replicas), Ready: len(tc.replicas), Request: request("H100", 1), Cost: 10,
-			}}}
-			sample := func(v float64) Sample { return Sample{Value: v, Time: epoch, Present: true} }
-			for i, r := range tc.replicas {
-				// What a replica serves grows with its load, so that the load alone
-				// decides.
-				m.Variants[0].Replicas = append(m.Variants[0].Replicas, Replica{
-					Name: fmt.Sprint(i), KVUse: sample(r.kv), Waiting: sample(r.queue), Running: sample(100 * r.kv),
-					Served: sample(10 * r.kv), InFlightGrowth: sample(0), Input: sample(1), Output: sample(1),
-				})
-			}
-			policy := DefaultPolicy()
-			now := DefaultVariantPolicy()
-			now.Down.Window = 0
-			policy.Variants = map[Key]VariantPolicy{{"ns", "v"}: now}
-			policy.Drain = time.Hour * 1000
-			plan, _ := Decide(Snapshot{Time: epoch, Models: []Model{m}}, policy, Memory{}, RoundFull)
-			assert.Equal(t, tc.triggered, plan.Models[0].Triggered)
-			v := plan.Models[0].Variants[0]
-			assert.Equal(t, tc.triggered, *v.Desired > v.Current)
-			if !tc.lower {
-				assert.GreaterOrEqual(t, *v.Desired, v.Current)
-			}
-			if tc.lower && tc.replicas[0].kv < 0.3 {
-				assert.Less(t, *v.Desired, v.Current)
-			}
-		})
+func TestOnlyAFullRoundLowers(t *testing.T) {
+	for _, kind := range []Round{RoundFast, RoundEvent} {
+		w, memory := newWorld(1), Memory{}
+		w.setReplicas(0, 5)
+		w.now = w.now.Add(time.Hour)
+		for range 20 {
+			var plan Plan
+			plan, memory = Decide(w.snapshot(), demoPolicy(), memory, kind)
+			require.False(t, w.apply(plan))
+			w.now = w.now.Add(10 * time.Second)
+		}
+		plan, _ := Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
+		assert.True(t, w.apply(plan), "what the %s rounds saw covers the window", kind)
 	}
 }
 
-func TestFreshnessClasses(t *testing.T) {
-	policy := DefaultPolicy()
-	r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy}
-	for _, tc := range []struct {
-		old  time.Duration
-		want age
-	}{
-		{-time.Second, ageFresh}, {0, ageFresh}, {59 * time.Second, ageFresh}, {time.Minute, ageAgeing},
-		{119 * time.Second, ageAgeing}, {2 * time.Minute, ageStale}, {5 * time.Minute, ageAbsent},
-	} {
-		assert.Equal(t, tc.want, r.age(Sample{Time: epoch.Add(-tc.old), Present: true}), tc.old)
+func TestSomebodyElsesChangeIsTheNewStartingPoint(t *testing.T) {
+	w, memory := newWorld(1), Memory{}
+	policy := demoPolicy()
+	var plan Plan
+	round := func() {
+		plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+		w.apply(plan)
+		w.now = w.now.Add(15 * time.Second)
 	}
-	assert.Equal(t, ageAbsent, r.age(Sample{Time: epoch}), "a zero sample is absent, not zero")
+	for range 4 {
+		round()
+	}
+	w.setReplicas(0, 4)
+	round()
+	assert.Equal(t, 4, w.variants[0].replicas)
+	assert.Contains(t, reasons(plan.Models[0].Variants[0].Facts), ReasonReplicasChanged)
+	round()
+	assert.Equal(t, 4, w.variants[0].replicas, "held for one window")
+	for range 4 {
+		round()
+		assert.NotContains(t, reasons(plan.Models[0].Variants[0].Facts), ReasonReplicasChanged, "its own changes are its own")
+	}
+	assert.Equal(t, 1, w.variants[0].replicas)
 }
 
 func TestBehavior(t *testing.T) {
@@ -151,31 +121,6 @@ func TestBehaviorSlowsNoBound(t *testing.T) {
 			bounds(r, m)
 			behavior(r, m)
 			assert.Equal(t, tc.want, v.target)
-		})
-	}
-}
-
-func TestTrendIgnoresNoise(t *testing.T) {
-	points := func(rates ...float64) []Observation {
-		var list []Observation
-		for i, r := range rates {
-			list = append(list, Observation{Time: epoch.Add(time.Duration(i) * 10 * time.Second), Rate: capacity.Rate(r)})
-		}
-		return list
-	}
-	for name, tc := range map[string]struct {
-		points []Observation
-		want   float64
-	}{
-		"too few":           {points(1, 9), 0},
-		"constant":          {points(5, 5, 5, 5), 0},
-		"noise":             {points(10, 10.5, 9.8, 10.6), 0},
-		"a ramp":            {points(10, 20, 30, 40), 1},
-		"falling":           {points(40, 30, 20, 10), 0},
-		"up and down again": {points(5, 20, 35, 50, 12), 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			assert.InDelta(t, tc.want, trend(tc.points, time.Minute), 1e-9)
 		})
 	}
 }

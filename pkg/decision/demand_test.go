@@ -1,0 +1,83 @@
+package decision
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+func TestARisingRateIsCarriedOnToTheStartOfNewReplicas(t *testing.T) {
+	w, memory := newWorld(2), Memory{}
+	var plan Plan
+	for range 5 {
+		plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFast)
+		w.now = w.now.Add(10 * time.Second)
+		w.arrival += 4
+	}
+	demand := plan.Models[0].Demand
+	require.NotNil(t, demand)
+	// 0.4 requests/s more per second, 15 s of start-up, 10 s to the next round and
+	// half of a 20 s window ahead.
+	assert.InDelta(t, float64(demand.Arrival)+0.4*35, float64(demand.Forecast), 0.01)
+	w.arrival = 3
+	plan, _ = Decide(w.snapshot(), demoPolicy(), memory, RoundFast)
+	assert.Equal(t, plan.Models[0].Demand.Arrival, plan.Models[0].Demand.Forecast, "a fall is not carried on")
+}
+
+func TestRequestsThatBecomeLongerAreARiseToo(t *testing.T) {
+	w, memory := newWorld(10), Memory{}
+	var plan Plan
+	for range 4 {
+		plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFast)
+		w.now = w.now.Add(10 * time.Second)
+		w.tokens.Output += 100
+	}
+	demand := plan.Models[0].Demand
+	assert.Greater(t, float64(demand.Forecast), 1.4*float64(demand.Arrival))
+}
+
+func TestAFewShortRequestsDoNotLowerTheTokensReckonedWith(t *testing.T) {
+	w, memory := newWorld(10), Memory{}
+	for range 20 {
+		_, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
+		w.now = w.now.Add(15 * time.Second)
+	}
+	w.tokens.Output = 50
+	var plan Plan
+	plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
+	assert.Greater(t, float64(plan.Models[0].Demand.Tokens.Output), 180.0)
+	for range 80 {
+		w.now = w.now.Add(15 * time.Second)
+		plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
+	}
+	assert.InDelta(t, 50, float64(plan.Models[0].Demand.Tokens.Output), 5, "in the end they do")
+}
+
+func TestTrendIgnoresNoise(t *testing.T) {
+	points := func(rates ...float64) []Observation {
+		var list []Observation
+		for i, r := range rates {
+			list = append(list, Observation{Time: epoch.Add(time.Duration(i) * 10 * time.Second), Rate: capacity.Rate(r)})
+		}
+		return list
+	}
+	for name, tc := range map[string]struct {
+		points []Observation
+		want   float64
+	}{
+		"too few":           {points(1, 9), 0},
+		"constant":          {points(5, 5, 5, 5), 0},
+		"noise":             {points(10, 10.5, 9.8, 10.6), 0},
+		"a ramp":            {points(10, 20, 30, 40), 1},
+		"falling":           {points(40, 30, 20, 10), 0},
+		"up and down again": {points(5, 20, 35, 50, 12), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.InDelta(t, tc.want, trend(tc.points, time.Minute), 1e-9)
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package decision
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Whatever is unknown, nothing goes that full knowledge would call needed.
+func TestMissingDataNeverRemovesWhatIsNeeded(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 10))
+	lowered, held := 0, 0
+	for range 3000 {
+		w := newWorld(60 * random.Float64())
+		w.setReplicas(0, 1+random.IntN(6))
+		w.setReplicas(1, random.IntN(6))
+		w.now = w.now.Add(time.Hour)
+		w.gateway = random.IntN(2) == 0
+		policy := demoPolicy()
+		_, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+		w.now = w.now.Add(time.Minute)
+		full, _ := Decide(w.snapshot(), policy, memory, RoundFull)
+		broken := w.snapshot()
+		breakSamples(random, &broken)
+		plan, _ := Decide(broken, policy, memory, RoundFull)
+		before := w.serves()
+		w.apply(plan)
+		switch {
+		case w.serves() < before:
+			lowered++
+			require.Greater(t, w.serves(), w.arrival, "%+v", broken)
+		case *full.Models[0].Variants[0].Desired < full.Models[0].Variants[0].Current:
+			held++
+		}
+	}
+	assert.Greater(t, lowered, 100, "the test must see scale-downs")
+	assert.Greater(t, held, 100, "and scale-downs that the missing data prevent")
+}
+
+// breakSamples makes samples of up to all replicas old, absent or both.
+func breakSamples(random *rand.Rand, s *Snapshot) {
+	share := random.Float64()
+	for i := range s.Models[0].Variants {
+		for j := range s.Models[0].Variants[i].Replicas {
+			p := &s.Models[0].Variants[i].Replicas[j]
+			for _, sample := range []*Sample{&p.KVUse, &p.Waiting, &p.Running, &p.Served, &p.InFlightGrowth, &p.Input, &p.Output} {
+				if random.Float64() >= share {
+					continue
+				}
+				switch random.IntN(3) {
+				case 0:
+					*sample = Sample{}
+				case 1:
+					sample.Time = s.Time.Add(-90 * time.Second)
+				default:
+					sample.Time = s.Time.Add(-time.Hour)
+				}
+			}
+		}
+	}
+}
+
+func TestNothingIsKnownHoldsEverything(t *testing.T) {
+	for name, breakAll := range map[string]func(*Sample){
+		"absent": func(s *Sample) { *s = Sample{} },
+		"stale":  func(s *Sample) { s.Time = s.Time.Add(-3 * time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(100)
+			w.setReplicas(1, 3)
+			w.now = w.now.Add(time.Hour)
+			s := w.snapshot()
+			for i := range s.Models[0].Variants {
+				for j := range s.Models[0].Variants[i].Replicas {
+					p := reflect.ValueOf(&s.Models[0].Variants[i].Replicas[j]).Elem()
+					for k := range p.NumField() {
+						if sample, ok := p.Field(k).Addr().Interface().(*Sample); ok {
+							breakAll(sample)
+						}
+					}
+				}
+			}
+			plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFull)
+			assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired)
+			assert.Equal(t, 3, *plan.Models[0].Variants[1].Desired)
+			want := map[string]Reason{"absent": ReasonMetricsMissing, "stale": ReasonMetricsStale}[name]
+			assert.Equal(t, want, plan.Models[0].Variants[0].Reason)
+		})
+	}
+}
+
+func TestFreshnessClasses(t *testing.T) {
+	policy := DefaultPolicy()
+	r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy}
+	for _, tc := range []struct {
+		old  time.Duration
+		want age
+	}{
+		{-time.Second, ageFresh}, {0, ageFresh}, {59 * time.Second, ageFresh}, {time.Minute, ageAgeing},
+		{119 * time.Second, ageAgeing}, {2 * time.Minute, ageStale}, {5 * time.Minute, ageAbsent},
+	} {
+		assert.Equal(t, tc.want, r.age(Sample{Time: epoch.Add(-tc.old), Present: true}), tc.old)
+	}
+	assert.Equal(t, ageAbsent, r.age(Sample{Time: epoch}), "a zero sample is absent, not zero")
+}

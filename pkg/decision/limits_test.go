@@ -1,0 +1,79 @@
+package decision
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+func TestLimitedModeAsksOnlyForWhatFits(t *testing.T) {
+	w := newWorld(118)
+	w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 3), nodes(2, "L40S", 3)...)}
+	policy := demoPolicy()
+	policy.Limited = true
+	plan, _ := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+	h100, l40s := plan.Models[0].Variants[0], plan.Models[0].Variants[1]
+	assert.Equal(t, 4, *h100.Desired, "three more fit")
+	assert.Equal(t, 2, *l40s.Desired, "three free devices on a node hold one replica of two")
+	assert.Contains(t, reasons(h100.Facts), ReasonNoSlots)
+
+	policy.Limited = false
+	plan, _ = Decide(w.snapshot(), policy, Memory{}, RoundFull)
+	total := *plan.Models[0].Variants[0].Desired + *plan.Models[0].Variants[1].Desired
+	assert.Greater(t, total, 6, "a cluster that grows is asked for the rest")
+}
+
+func TestLimitedModeWithoutNodesAddsNothing(t *testing.T) {
+	w := newWorld(118)
+	policy := demoPolicy()
+	policy.Limited = true
+	plan, _ := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired)
+	assert.Contains(t, reasons(plan.Models[0].Variants[0].Facts), ReasonCapacityUnknown)
+}
+
+func TestModelsDoNotTakeTheSameRoomTwice(t *testing.T) {
+	one, two := newWorld(60), newWorld(60)
+	for _, w := range []*world{one, two} {
+		w.variants = w.variants[:1]
+	}
+	snapshot := one.snapshot()
+	second := two.snapshot().Models[0]
+	second.ID = "n"
+	second.Variants[0].Name = "n-h100"
+	snapshot.Models = append(snapshot.Models, second)
+	snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 4)}
+	policy := demoPolicy()
+	policy.Limited = true
+	plan, _ := Decide(snapshot, policy, Memory{}, RoundFull)
+	added := *plan.Models[0].Variants[0].Desired + *plan.Models[1].Variants[0].Desired - 2
+	assert.Equal(t, 4, added)
+	assert.Equal(t, 4, snapshot.Cluster.Nodes[0].Free.Devices, "the snapshot is not changed")
+}
+
+func TestWhatFitsNowhereIsGivenBack(t *testing.T) {
+	w := newWorld(1)
+	s := w.snapshot()
+	s.Models[0].Variants[1].Current = 3
+	s.Models[0].Variants[1].Starting = []Starting{
+		{Name: "old", Created: s.Time.Add(-45 * time.Second), Unschedulable: true},
+		{Name: "new", Created: s.Time.Add(-5 * time.Second), Unschedulable: true},
+		{Name: "placed", Created: s.Time.Add(-45 * time.Second), Placed: true},
+	}
+	s.Models[0].Variants[1].Startup = time.Hour
+	s.Models[0].Variants[0].Replicas[0].Waiting.Present = false // nothing goes for want of load
+	s.Cluster = &placement.Cluster{}
+	policy := demoPolicy()
+	policy.Limited = true
+	plan, _ := Decide(s, policy, Memory{}, RoundFull)
+	v := plan.Models[0].Variants[1]
+	assert.Contains(t, reasons(v.Facts), ReasonNoSlots)
+	for _, step := range v.Steps {
+		if step.Stage == StageLimits {
+			assert.Equal(t, step.Before-1, step.After, "the one that waited long enough, no other")
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package decision
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+func TestStartingReplicasCountUntilTheirDeadline(t *testing.T) {
+	w := newWorld(60)
+	w.startup = 10 * time.Minute
+	policy, memory := demoPolicy(), Memory{}
+	plan, memory := Decide(w.snapshot(), policy, memory, RoundFull)
+	w.apply(plan)
+	w.now = w.now.Add(15 * time.Second)
+	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.False(t, w.apply(plan), "what starts will carry it")
+	assert.Equal(t, ReasonStartingSuffices, plan.Models[0].Variants[1].Reason)
+
+	w.startup = 24 * time.Hour // they never become ready
+	snapshot := func() Snapshot {
+		s := w.snapshot()
+		for i := range s.Models[0].Variants {
+			s.Models[0].Variants[i].Startup = time.Minute
+		}
+		// The first replica serves on.
+		served := newWorld(60)
+		served.now = w.now
+		s.Models[0].Variants[0] = served.snapshot().Models[0].Variants[0]
+		return s
+	}
+	w.now = w.now.Add(4 * time.Minute)
+	plan, _ = Decide(snapshot(), policy, memory, RoundFull)
+	assert.Contains(t, reasons(plan.Models[0].Variants[1].Facts), ReasonStartupOverdue)
+	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 1, "the demand goes to the other variant")
+	assert.Equal(t, w.variants[1].replicas, *plan.Models[0].Variants[1].Desired)
+}
+
+func TestCautionWhileTheLoadGrows(t *testing.T) {
+	more := func(growing bool, completed float64) int {
+		w, memory := newWorld(20), Memory{}
+		if growing {
+			w.arrival = 5
+			for range 3 {
+				_, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFast)
+				w.now = w.now.Add(10 * time.Second)
+				w.arrival += 5
+			}
+		}
+		s := w.snapshot()
+		s.Models[0].Variants[0].Replicas[0].Served.Value *= completed
+		s.Models[0].Variants[0].Replicas[0].InService = w.sample(128 / float64(onH100.Steady(128, conv).Rate))
+		s.Models[0].Variants[0].Replicas[0].Waiting.Value = 9
+		plan, _ := Decide(s, demoPolicy(), memory, RoundFast)
+		return *plan.Models[0].Variants[0].Desired + *plan.Models[0].Variants[1].Desired
+	}
+	assert.Greater(t, more(true, 0.5), more(true, 1))
+	assert.Equal(t, more(false, 0.5), more(false, 1), "without growth completions are what they are")
+}
+
+func TestUnknownRatesBuyOneReplicaAtATime(t *testing.T) {
+	w := newWorld(17)
+	s := w.snapshot()
+	for i := range s.Models[0].Variants {
+		v := &s.Models[0].Variants[i]
+		v.Profile = serving.Profile{}
+		for j := range v.Replicas {
+			p := &v.Replicas[j]
+			p.Served.Value, p.Waiting.Value = 0, 40
+			p.Input, p.Output = Sample{}, Sample{}
+		}
+	}
+	plan, memory := Decide(s, demoPolicy(), Memory{}, RoundFast)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired)
+	assert.Equal(t, 1, *plan.Models[0].Variants[1].Desired, "one more, of the cheapest")
+	s.Models[0].Variants[1].Current = 1
+	s.Models[0].Variants[1].Starting = []Starting{{Name: "b", Created: s.Time}}
+	s.Time = s.Time.Add(10 * time.Second)
+	plan, _ = Decide(s, demoPolicy(), memory, RoundFast)
+	assert.Equal(t, ReasonStartingSuffices, plan.Models[0].Variants[1].Reason)
+}
+
+func TestASharedTargetCountsOnce(t *testing.T) {
+	w := newWorld(60)
+	s := w.snapshot()
+	shared := s.Models[0].Variants[0]
+	shared.Name, shared.Target, shared.Current, shared.Ready, shared.Replicas = "z-shared", TargetShared, 50, 0, nil
+	s.Models[0].Variants = append(s.Models[0].Variants, shared)
+	plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
+	alone, _ := Decide(w.snapshot(), demoPolicy(), Memory{}, RoundFast)
+	assert.Equal(t, *alone.Models[0].Variants[0].Desired, *plan.Models[0].Variants[0].Desired, "what it has is no supply")
+	assert.Equal(t, *alone.Models[0].Variants[1].Desired, *plan.Models[0].Variants[1].Desired)
+	assert.Nil(t, plan.Models[0].Variants[2].Desired)
+}
