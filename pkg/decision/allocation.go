@@ -3,6 +3,7 @@ package decision
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -79,14 +80,29 @@ func (v *variant) headroom(bought int) int {
 	return max(0, v.policy.Max-v.target-bought)
 }
 
+// spareWorth is the worth of spare capacity as a share of what it would cost of the
+// variant with the lowest cost per rate. Demand that triggers is likely to grow: of
+// two purchases of nearly the same cost the one that leaves more in hand is better.
+const spareWorth = 0.1
+
+// options are the candidates with what they serve and cost, less the worth of what
+// they serve. As the need is the same for all purchases, that values the spare.
 func (m *model) options(candidates []*variant, limit func(*variant) int) []allocation.Option {
+	worth := math.Inf(1)
+	for _, v := range candidates {
+		if v.serves > 0 {
+			worth = min(worth, spareWorth*float64(v.in.Cost)/float64(v.serves*m.caution))
+		}
+	}
 	list := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
-		serves := v.serves * m.caution
-		if serves == 0 {
-			serves = 1
+		list[i] = allocation.Option{Cost: v.in.Cost, Serves: v.serves * m.caution, Limit: limit(v)}
+		if v.serves == 0 {
+			// While nothing is known of what any of them serves, all count as equal.
+			list[i].Serves = 1
+			continue
 		}
-		list[i] = allocation.Option{Cost: v.in.Cost, Serves: serves, Limit: limit(v)}
+		list[i].Cost -= capacity.Cost(worth * float64(list[i].Serves))
 	}
 	return list
 }
@@ -266,7 +282,8 @@ func (m *model) safe(now, after standing) bool {
 		return true
 	}
 	remain := after.ready - m.load.blind
-	if m.load.eased < 2 || remain <= 0 || after.ready < m.atLeast {
+	// Sums of rates are exact to a part in a billion at best.
+	if m.load.eased < 2 || remain <= now.ready*1e-9 || after.ready < m.atLeast {
 		return false
 	}
 	grown := float64((now.ready - m.load.blind) / remain)

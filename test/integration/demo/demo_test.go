@@ -55,7 +55,7 @@ func TestAShortDemo(t *testing.T) {
 			last += v.Replicas[len(v.Replicas)-1].Desired
 		}
 		assert.Greater(t, most, 1, "%s must grow:\n%s", m.Model, &output)
-		assert.Equal(t, 1, last, "%s must come down again:\n%s", m.Model, &output)
+		assert.Less(t, last, most, "%s must come down again:\n%s", m.Model, &output)
 	}
 	assert.NotEmpty(t, run.Placements)
 	for _, p := range run.Placements {

@@ -164,7 +164,11 @@ func TestShippedKinds(t *testing.T) {
 			eventually(t, patience, "the one replica that a model keeps", func() (string, bool) {
 				return describe(read(t, v)), replicas() == 1
 			})
-			assert.Equal(t, "llama-H100-1", read(t, v).Status.CurrentAlloc.VariantID)
+			// The scale is written first, the status after it.
+			eventually(t, patience, "the variant's ID in the status", func() (string, bool) {
+				object := read(t, v)
+				return describe(object), object.Status.CurrentAlloc != nil && object.Status.CurrentAlloc.VariantID == "llama-H100-1"
+			})
 		})
 	}
 }
