@@ -25,10 +25,11 @@ func (f *targetFinder) findConflict(ctx context.Context, v *variant) error {
 	}
 	var others []string
 	for i := range variants.Items {
-		if name := variants.Items[i].Name; name != v.key.Name {
-			others = append(others, name)
-			// The pods of a shared target serve once: the first object counts them.
-			v.target.lent = v.target.lent || name < v.key.Name
+		if other := &variants.Items[i]; other.Name != v.key.Name {
+			others = append(others, other.Name)
+			// The pods of a shared target serve once: the object that was there first
+			// counts them.
+			v.target.lent = v.target.lent || v1alpha1.Older(other, v.object)
 		}
 	}
 	if len(others) > 0 {

@@ -47,6 +47,9 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 			errs = append(errs, o.err)
 			r.tellScaling(p, v, o)
 		}
+		if f, ok := fact(p, decision.ReasonReplicasChanged); ok {
+			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, f.Detail)
+		}
 		base := r.overlay.variant(v.object)
 		status := renderStatus(&base.Status, p, v, plan.Time, asked && o.err == nil)
 		if !sameStatus(&base.Status, &status) {

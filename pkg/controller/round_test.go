@@ -90,6 +90,16 @@ func TestARoundOverManyVariants(t *testing.T) {
 	assert.Empty(t, drained(recorder))
 }
 
+func TestAChangeBySomebodyElseIsToldOf(t *testing.T) {
+	plan, seen, r, recorder := fleet(t, 1)
+	each(plan, func(p *decision.VariantPlan) {
+		p.Current = *p.Desired
+		p.Facts = append(p.Facts, decision.Fact{Reason: decision.ReasonReplicasChanged, Detail: "from 1 to 3"})
+	})
+	require.NoError(t, r.report(t.Context(), plan, seen, nil))
+	assert.Contains(t, drained(recorder), "Normal ReplicasChanged from 1 to 3")
+}
+
 func TestWritesThatFail(t *testing.T) {
 	group := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	cases := []struct {

@@ -29,9 +29,15 @@ func allocate(r *round, m *model) {
 // what fits. A cluster that grows is asked for the rest as well, so that its node
 // autoscaler can act.
 func (r *round) grow(m *model) {
-	candidates := m.growable()
-	need := max(m.missing, oneMore)
-	bought, short := r.buyFitting(m, candidates, need)
+	candidates := m.growable(false)
+	bought, short := r.buyFitting(m, candidates, max(m.missing, oneMore))
+	if stuck := m.growable(true); short > 0 && len(stuck) > 0 {
+		more, left := r.buyFitting(m, stuck, short)
+		for v, n := range more {
+			bought[v] = n
+		}
+		candidates, short = append(candidates, stuck...), left
+	}
 	if short > 0 && !r.policy.Limited {
 		beyond, left := allocation.Cover(m.options(candidates, func(v *variant) int { return v.headroom(bought[v]) }), short)
 		for i, v := range candidates {
@@ -59,12 +65,12 @@ func (r *round) grow(m *model) {
 	})
 }
 
-// growable lists the variants that may grow. One whose replicas get stuck is left
-// alone: its demand goes to the others.
-func (m *model) growable() []*variant {
+// growable lists the variants that may grow: those whose replicas come up, or those
+// whose replicas get stuck, which are asked only for what the others cannot serve.
+func (m *model) growable(stuck bool) []*variant {
 	var list []*variant
 	m.each(func(v *variant) {
-		if !v.stuck {
+		if v.stuck == stuck {
 			list = append(list, v)
 		}
 	})

@@ -173,7 +173,7 @@ func (r *round) rateLimit(v *variant, b Behavior, sign int) (int, bool) {
 	}
 	best, found := 0, false
 	for _, p := range b.Policies {
-		start := v.in.Current - r.changed(v, p.Period, sign)
+		start := v.in.Current - r.changed(v, p.Period)
 		step := p.Pods
 		if p.Percent > 0 {
 			// A share of nothing would never let a variant begin.
@@ -188,11 +188,12 @@ func (r *round) rateLimit(v *variant, b Behavior, sign int) (int, bool) {
 	return max(best, 0), found
 }
 
-// changed is the sum of the changes in that direction within the period.
-func (r *round) changed(v *variant, period time.Duration, sign int) int {
+// changed is the sum of the changes within the period: the replicas now without it
+// are those that the period began with.
+func (r *round) changed(v *variant, period time.Duration) int {
 	sum := 0
 	for _, c := range r.next.Changes[v.key] {
-		if r.snapshot.Time.Sub(c.Time) < period && c.Replicas*sign > 0 {
+		if r.snapshot.Time.Sub(c.Time) < period {
 			sum += c.Replicas
 		}
 	}

@@ -15,10 +15,7 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 		policy:   &policy,
 		kind:     kind,
 		old:      &memory,
-		next:     Memory{Since: memory.Since}.withMaps(),
-	}
-	if r.next.Since.IsZero() {
-		r.next.Since = snapshot.Time
+		next:     Memory{}.withMaps(),
 	}
 	if snapshot.Cluster != nil {
 		r.cluster = snapshot.Cluster.Clone()

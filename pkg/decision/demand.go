@@ -76,17 +76,18 @@ func (r *round) cautious(m *model) (capacity.Rate, bool) {
 
 // arrival is the rate at which requests reach the model now: as the gateway counts
 // it, else completions plus the growth of what is in flight. A serving replica
-// without data is taken to be like the mean of the others.
+// without data adds nothing: had it the mean of the others, every new replica would
+// raise the demand until it is scraped, and the demand more replicas. What it really
+// serves is missing from the others, and a trigger that stays on asks again.
 func (r *round) arrival(m *model) (capacity.Rate, bool) {
 	if r.usable(m.in.Arrival) {
 		return capacity.Rate(max(0, m.in.Arrival.Value)), true
 	}
-	sum, known, ready := 0.0, 0, 0
+	sum, known := 0.0, 0
 	for _, v := range m.variants {
 		if !v.exists() {
 			continue
 		}
-		ready += v.in.Ready
 		for i := range v.in.Replicas {
 			p := &v.in.Replicas[i]
 			if !r.usable(p.Served) {
@@ -102,7 +103,7 @@ func (r *round) arrival(m *model) (capacity.Rate, bool) {
 	if known == 0 {
 		return 0, false
 	}
-	return capacity.Rate(max(0, sum*float64(max(ready, known))/float64(known))), true
+	return capacity.Rate(max(0, sum)), true
 }
 
 // backlog is the number of requests that wait, in the gateway and in the replicas.
@@ -178,12 +179,30 @@ func (m *model) remember(r *round, arrival capacity.Rate, ok bool) {
 			kept = append(kept, o)
 		}
 	}
-	if ok {
-		kept = append(kept, Observation{r.snapshot.Time, arrival, m.tokens.Output})
+	// An event round may look at the samples of the round before; they are one
+	// observation.
+	if sampled := r.sampled(m); ok && (len(kept) == 0 || sampled.After(kept[len(kept)-1].Sampled)) {
+		kept = append(kept, Observation{Time: r.snapshot.Time, Sampled: sampled, Rate: arrival, Output: m.tokens.Output})
 	}
 	if len(kept) > 0 {
 		r.next.Arrivals[m.key] = kept
 	}
+}
+
+// sampled is the time of the newest sample that the arrival rate is made of.
+func (r *round) sampled(m *model) time.Time {
+	if r.usable(m.in.Arrival) {
+		return m.in.Arrival.Time
+	}
+	var newest time.Time
+	for _, v := range m.variants {
+		for i := range v.in.Replicas {
+			if s := v.in.Replicas[i].Served; s.Present && s.Time.After(newest) {
+				newest = s.Time
+			}
+		}
+	}
+	return newest
 }
 
 // forecast carries a rising arrival rate on until a replica that the next round

@@ -57,6 +57,45 @@ func TestAFewShortRequestsDoNotLowerTheTokensReckonedWith(t *testing.T) {
 	assert.InDelta(t, 50, float64(plan.Models[0].Demand.Tokens.Output), 5, "in the end they do")
 }
 
+// New replicas that nobody scrapes yet must not multiply the demand.
+func TestConstantLoadDoesNotRunAwayWhileNewReplicasAreSilent(t *testing.T) {
+	w, memory := newWorld(60), Memory{}
+	w.gateway = false
+	w.setReplicas(0, 2)
+	w.now = w.now.Add(time.Hour)
+	loaded := w.snapshot().Models[0].Variants[0].Replicas
+	for range 12 {
+		s := w.snapshot()
+		v := &s.Models[0].Variants[0]
+		v.Replicas = nil
+		for i := range loaded {
+			p := loaded[i]
+			for _, sample := range []*Sample{&p.KVUse, &p.Waiting, &p.Running, &p.Served, &p.InFlightGrowth, &p.Input, &p.Output} {
+				sample.Time = s.Time
+			}
+			v.Replicas = append(v.Replicas, p)
+		}
+		s.Models[0].Variants[1].Replicas = nil
+		var plan Plan
+		plan, memory = Decide(s, demoPolicy(), memory, RoundFast)
+		w.apply(plan)
+		w.now = w.now.Add(20 * time.Second)
+	}
+	// Both that are seen stay saturated, so a trigger stays on: one more a round.
+	assert.Less(t, w.variants[0].replicas+w.variants[1].replicas, 20)
+}
+
+func TestTheSameSamplesAreOneObservation(t *testing.T) {
+	w := newWorld(10)
+	s := w.snapshot()
+	_, memory := Decide(s, demoPolicy(), Memory{}, RoundFull)
+	before := memory.Curves[Key{"ns", "a-h100"}].Weight
+	s.Time = s.Time.Add(2 * time.Second)
+	_, memory = Decide(s, demoPolicy(), memory, RoundEvent)
+	assert.Len(t, memory.Arrivals[ModelKey{"ns", "m"}], 1)
+	assert.InDelta(t, before, memory.Curves[Key{"ns", "a-h100"}].Weight, 1e-9)
+}
+
 func TestTrendIgnoresNoise(t *testing.T) {
 	points := func(rates ...float64) []Observation {
 		var list []Observation

@@ -25,6 +25,4 @@
 //	                            because the window is not covered
 //	Replicas, Asked, variant    rate policies see no earlier changes, and changes made
 //	Changes                     by others meanwhile are not told from its own
-//	Since            -          is set by the first round: the start of the
-//	                            coverage that scale-down waits for
 package decision

@@ -6,15 +6,26 @@ import (
 
 // limits says what the nodes allow, and in a cluster that does not grow gives back
 // what was asked for and fits nowhere.
+//
+// The model's last replica is not given back: while it waits it says why.
 func limits(r *round, m *model) {
+	total := 0
+	for _, v := range m.variants {
+		if v.exists() {
+			total += v.target
+		}
+	}
 	m.each(func(v *variant) {
+		back := min(v.lost, total-1)
 		switch {
 		case r.cluster == nil && m.wants == wantMore && r.policy.Limited:
 			v.note(StageLimits, ReasonCapacityUnknown, "the nodes could not be read, so nothing is added")
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonCapacityUnknown, "the nodes could not be read"})
 		case r.policy.Limited && v.lost > 0 && v.target == v.in.Current:
-			v.step(StageLimits, max(0, v.target-v.lost), ReasonNoSlots, "no node holds %s", plural(v.lost, "replica", "replicas"))
-			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, v.plan.Message})
+			detail := "no node holds " + plural(v.lost, "replica", "replicas")
+			v.step(StageLimits, v.target-max(back, 0), ReasonNoSlots, "%s", detail)
+			total -= max(back, 0)
+			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
 		case m.short > 0:
 			v.lacks(m)
 		case v.plan.Slots != nil:

@@ -77,3 +77,22 @@ func TestWhatFitsNowhereIsGivenBack(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLastReplicaIsNotGivenBack(t *testing.T) {
+	w := newWorld(0)
+	s := w.snapshot()
+	v := &s.Models[0].Variants[0]
+	v.Ready, v.Replicas = 0, nil
+	v.Starting = []Starting{{Name: "only", Created: epoch, Unschedulable: true}}
+	s.Cluster = &placement.Cluster{}
+	policy := demoPolicy()
+	policy.Limited = true
+	plan, _ := Decide(s, policy, Memory{}, RoundFull)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "while it waits it says why")
+	assert.Contains(t, reasons(plan.Models[0].Variants[0].Facts), ReasonNoSlots)
+
+	v.Current, v.Starting = 0, nil
+	plan, _ = Decide(s, policy, Memory{}, RoundFull)
+	assert.Equal(t, 0, *plan.Models[0].Variants[0].Desired)
+	assert.Equal(t, ReasonNoSlots, plan.Models[0].Variants[0].Reason, "none fits, and that is no health")
+}

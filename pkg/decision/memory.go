@@ -10,8 +10,6 @@ import (
 // Memory is what must survive from one round to the next. It is a value: Decide
 // returns the next one and changes nothing in the one that it was given.
 type Memory struct {
-	// Since is the time of the first round.
-	Since time.Time
 	// Curves are the throughput curves learned from the replicas of each variant.
 	Curves map[Key]serving.Curve
 	// Arrivals are the latest arrival rates of each model, oldest first.
@@ -44,7 +42,9 @@ func (m Memory) withMaps() Memory {
 // Observation is a rate at a time.
 type Observation struct {
 	Time time.Time
-	Rate capacity.Rate
+	// Sampled is the time of the newest sample in it.
+	Sampled time.Time
+	Rate    capacity.Rate
 	// Output is the mean number of output tokens that the requests were taken to
 	// have; 0 means unknown.
 	Output capacity.Tokens

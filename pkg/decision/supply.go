@@ -45,14 +45,15 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) {
 	if !curve.Known() && v.in.Profile.Known() && shape.Known() {
 		curve = r.fromProfile(v, shape)
 	}
+	seen := curve.Updated
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		if r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh {
+		if r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh && p.Served.Time.After(seen) {
 			served := capacity.Rate(p.Served.Value)
 			if r.age(p.InService) == ageFresh && p.InService.Value > 0 && served > 0 {
 				served = capacity.Rate(p.Running.Value / p.InService.Value)
 			}
-			curve = curve.Observe(r.snapshot.Time, p.Running.Value, served, r.shapeOf(p, shape))
+			curve = curve.Observe(p.Served.Time, p.Running.Value, served, r.shapeOf(p, shape))
 		}
 	}
 	if curve.Known() {
@@ -79,7 +80,7 @@ func (r *round) fromProfile(v *variant, shape capacity.TokenShape) serving.Curve
 	}
 	for i := range profileWeight {
 		n := limit * float64(i+1) / profileWeight
-		curve = curve.Observe(r.snapshot.Time, n, v.in.Profile.Steady(n, shape).Rate, shape)
+		curve = curve.Observe(r.snapshot.Time.Add(-r.policy.Freshness.Fresh), n, v.in.Profile.Steady(n, shape).Rate, shape)
 	}
 	return curve
 }
@@ -186,6 +187,9 @@ func borrow(m *model) {
 	for _, v := range m.variants {
 		if v.serves == 0 {
 			v.serves = best.serves * capacity.Rate(v.in.Cost/best.in.Cost)
+			if !v.managed {
+				continue
+			}
 			v.note(StageSupply, ReasonBorrowed, "nothing was seen of this variant yet; it is taken to serve as much per cost as %s", best.in.Name)
 		}
 	}
@@ -210,16 +214,17 @@ func (r *round) countSupply(v *variant) {
 		switch {
 		case waited > deadline:
 			lost++
-			v.stuck = true
 			if s.Unschedulable {
 				v.lost++
 			}
 		case s.Unschedulable && r.policy.Limited && waited > placementPatience:
 			lost++
 			v.lost++
-			v.stuck = true
 		}
 	}
+	// One pod that does not come up is its own fault; all of them, or no room, is
+	// the variant's.
+	v.stuck = v.lost > 0 || lost > 0 && lost == len(v.in.Starting)
 	v.supply = max(0, min(v.in.Current, max(v.in.Current-lost, v.in.Ready)))
 	if lost > 0 {
 		v.plan.Facts = append(v.plan.Facts, Fact{ReasonStartupOverdue, plural(lost, "replica has", "replicas have") + " not become ready in time and do not count as supply"})

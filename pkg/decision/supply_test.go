@@ -95,3 +95,21 @@ func TestASharedTargetCountsOnce(t *testing.T) {
 	assert.Equal(t, *alone.Models[0].Variants[1].Desired, *plan.Models[0].Variants[1].Desired)
 	assert.Nil(t, plan.Models[0].Variants[2].Desired)
 }
+
+// One pod that crashes must not stop its variant from growing.
+func TestOneBadPodStopsNoGrowth(t *testing.T) {
+	for name, bad := range map[string]Starting{
+		"that never became ready": {Name: "bad", Created: epoch, Placed: true},
+		"that finds no node":      {Name: "bad", Created: epoch, Unschedulable: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(60)
+			w.variants = w.variants[:1]
+			s := w.snapshot()
+			s.Models[0].Variants[0].Current = 2
+			s.Models[0].Variants[0].Starting = []Starting{bad}
+			plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
+			assert.Greater(t, *plan.Models[0].Variants[0].Desired, 4)
+		})
+	}
+}

@@ -15,8 +15,13 @@ func zero(r *round, m *model) {
 	keep := r.cheapestFitting(m)
 	m.each(func(v *variant) {
 		switch {
+		case keep == nil:
+			detail := "the model has no replica, and none fits or is allowed"
+			v.note(StageZero, ReasonNoSlots, "%s", detail)
+			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
+			v.plan.Reason, v.plan.Message = ReasonNoSlots, detail
 		case v != keep:
-			v.note(StageZero, ReasonSteady, "another variant keeps the model's replica, or nothing fits")
+			v.note(StageZero, ReasonSteady, "another variant keeps the model's replica")
 		case m.plan.Demand != nil && m.plan.Demand.Backlog > 0:
 			v.least, v.leastReason = 1, ReasonWake
 			v.step(StageZero, 1, ReasonWake, "%.0f requests wait and nothing serves", m.plan.Demand.Backlog)

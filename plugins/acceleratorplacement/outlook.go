@@ -13,6 +13,8 @@ import (
 // outlooks are the sizes on offer by accelerator, immutable once built.
 type outlooks struct {
 	byAccelerator map[capacity.Accelerator]placement.Outlook
+	// generation counts the changes of variants that the table knows of.
+	generation uint64
 }
 
 // of is the outlook of one accelerator; nil, which is neutral, when the variants do
@@ -30,10 +32,13 @@ const sizeWeight = 1000
 // outlooks are the present table; it is built when it is first asked for after a
 // change.
 func (v *variants) outlooks() *outlooks {
-	if table := v.table.Load(); table != nil {
+	generation := v.generation.Load()
+	if table := v.table.Load(); table != nil && table.generation == generation {
 		return table
 	}
+	// A change that comes while the table is built makes it old at once.
 	table := buildOutlooks(v.informer.GetIndexer().List())
+	table.generation = generation
 	v.table.Store(table)
 	return table
 }

@@ -26,6 +26,8 @@ const byTarget = "target"
 type variants struct {
 	informer cache.SharedIndexInformer
 	table    atomic.Pointer[outlooks]
+	// generation counts the changes that table may depend on.
+	generation atomic.Uint64
 	// refused is set when the API server answered that it does not serve the
 	// objects, or not to us: then there are none as far as this scheduler goes.
 	refused atomic.Bool
@@ -143,7 +145,7 @@ func (v *variants) event(before, after any) {
 	if old != nil && now != nil && sameForPods(old, now) {
 		return
 	}
-	v.table.Store(nil)
+	v.generation.Add(1)
 	if now == nil {
 		now = old
 	}
@@ -173,7 +175,7 @@ func sameForPods(a, b *v1alpha1.VariantAutoscaling) bool {
 }
 
 // of is the variant that scales one of the owners, the nearest first. Of two that
-// claim the same target the first by name counts, until their user has settled it.
+// claim the same target the older counts, until their user has settled it.
 func (v *variants) of(owners []target) *v1alpha1.VariantAutoscaling {
 	for _, owner := range owners {
 		objects, err := v.informer.GetIndexer().ByIndex(byTarget, owner.key())
@@ -182,7 +184,7 @@ func (v *variants) of(owners []target) *v1alpha1.VariantAutoscaling {
 		}
 		var first *v1alpha1.VariantAutoscaling
 		for _, object := range objects {
-			if variant, ok := variantIn(object); ok && (first == nil || variant.Name < first.Name) {
+			if variant, ok := variantIn(object); ok && (first == nil || v1alpha1.Older(variant, first)) {
 				first = variant
 			}
 		}

@@ -20,8 +20,8 @@ type Option struct {
 }
 
 // Cover returns how many replicas of each option to buy so that together they
-// serve need at the least cost; among equals the fewest replicas, then the most
-// that is served, then the earlier option. When all limits together do not serve
+// serve need at the least cost; among equals the fewest replicas, then those of the
+// better worth. When all limits together do not serve
 // need, everything is bought and short is what stays unserved.
 //
 // The answer is exact: a covering knapsack, solved by branch and bound over the
@@ -54,7 +54,8 @@ func usable(options []Option) []int {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(unitCost(options[a]), unitCost(options[b]))
+		// Of the same worth the larger first: it needs fewer replicas.
+		return cmp.Or(cmp.Compare(unitCost(options[a]), unitCost(options[b])), cmp.Compare(options[b].Serves, options[a].Serves))
 	})
 	return order
 }
@@ -101,7 +102,13 @@ func (s *search) branch(depth int, need capacity.Rate, cost capacity.Cost, size 
 	for n := most; n >= 0; n-- {
 		left := need - o.Serves*capacity.Rate(n)
 		spent := cost + o.Cost*capacity.Cost(n)
-		if spent+s.atLeast(depth+1, left) > s.bestCost+1e-9 {
+		least := spent + s.atLeast(depth+1, left)
+		if least > s.bestCost-1e-9 && least <= s.bestCost+1e-9 && size+n+s.fewest(depth+1, left) >= s.bestSize {
+			// It can only cost the same and be no smaller. Options of equal worth
+			// would otherwise be tried in every mix.
+			continue
+		}
+		if least > s.bestCost+1e-9 {
 			if left > 0 {
 				// The options that follow are worth less, so fewer of this one only
 				// cost more. (While it alone covers more than is needed, fewer may
@@ -126,6 +133,22 @@ func (s *search) atLeast(depth int, need capacity.Rate) capacity.Cost {
 		return capacity.Cost(math.Inf(1))
 	}
 	return capacity.Cost(unitCost(s.options[s.order[depth]]) * float64(need))
+}
+
+// fewest is the least number of replicas that covers need with the options from depth
+// on.
+func (s *search) fewest(depth int, need capacity.Rate) int {
+	if need <= 1e-9 {
+		return 0
+	}
+	largest := capacity.Rate(0)
+	for _, i := range s.order[min(depth, len(s.order)):] {
+		largest = max(largest, s.options[i].Serves)
+	}
+	if largest == 0 {
+		return 0
+	}
+	return int(math.Ceil(float64(need/largest) - 1e-9))
 }
 
 func (s *search) keep(cost capacity.Cost, size int, over capacity.Rate) {

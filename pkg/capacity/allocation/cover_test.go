@@ -24,7 +24,11 @@ func TestCover(t *testing.T) {
 		"the limit sends the rest on":           {[]Option{{Cost: 5, Serves: 10, Limit: 1}, {Cost: 10, Serves: 10, Limit: -1}}, 25, []int{1, 2}, 0},
 		"all limits reached leaves a shortfall": {[]Option{{Cost: 5, Serves: 10, Limit: 1}, {Cost: 10, Serves: 10, Limit: 1}}, 25, []int{1, 1}, 5},
 		"what serves nothing is not bought":     {[]Option{{Cost: 0, Serves: 0, Limit: -1}, {Cost: 9, Serves: 1, Limit: -1}}, 1, []int{0, 1}, 0},
-		"equal cost takes fewer replicas":       {[]Option{{Cost: 1, Serves: 1, Limit: -1}, {Cost: 2, Serves: 2, Limit: -1}}, 2, []int{0, 1}, 0},
+		"many of equal worth are told apart by size": {[]Option{
+			{Cost: 10, Serves: 10, Limit: -1}, {Cost: 10, Serves: 10, Limit: -1}, {Cost: 10, Serves: 10, Limit: -1}, {Cost: 10, Serves: 10, Limit: -1},
+			{Cost: 10, Serves: 10, Limit: -1}, {Cost: 10, Serves: 10, Limit: -1}, {Cost: 20, Serves: 20, Limit: -1}, {Cost: 10, Serves: 10, Limit: -1},
+		}, 2000, []int{0, 0, 0, 0, 0, 0, 100, 0}, 0},
+		"equal cost takes fewer replicas": {[]Option{{Cost: 1, Serves: 1, Limit: -1}, {Cost: 2, Serves: 2, Limit: -1}}, 2, []int{0, 1}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			buy, short := Cover(tc.options, tc.need)
@@ -91,5 +95,16 @@ func BenchmarkCoverTenOptions(b *testing.B) {
 	}
 	for b.Loop() {
 		Cover(options, 500)
+	}
+}
+
+// Equal cost per rate is the normal case where nobody states a cost.
+func BenchmarkCoverOfEqualWorth(b *testing.B) {
+	options := make([]Option, 12)
+	for i := range options {
+		options[i] = Option{Cost: capacity.Cost(10 * (1 + i%3)), Serves: capacity.Rate(1 + i%3), Limit: -1}
+	}
+	for b.Loop() {
+		Cover(options, 400)
 	}
 }

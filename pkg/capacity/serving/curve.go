@@ -67,7 +67,9 @@ func (c Curve) Observe(now time.Time, n float64, served capacity.Rate, shape cap
 	c.W += w
 	c.NN += n * n
 	c.NW += n * w
-	c.Updated = now
+	if now.After(c.Updated) {
+		c.Updated = now
+	}
 	return c
 }
 

@@ -75,7 +75,7 @@ func Reasons() []Reason {
 		{ConditionTargetResolved, no, ReasonTargetNotScalable, "The kind of the scale target is unknown to the cluster or has no scale subresource."},
 		{ConditionTargetResolved, no, "TargetForbidden", "The autoscaler may not read or scale the target; the message names the missing rule."},
 
-		{ConditionMetricsAvailable, yes, "MetricsFound", "Every replica that serves has fresh metrics."},
+		{ConditionMetricsAvailable, yes, "MetricsFound", "Enough of the replicas that serve, 80 % at least, have fresh metrics."},
 		{ConditionMetricsAvailable, yes, ReasonScaleFromZero, "Requests wait at the gateway and nothing serves yet."},
 		{ConditionMetricsAvailable, no, "MetricsMissing", "No replica has metrics."},
 		{ConditionMetricsAvailable, no, "MetricsPartial", "Some replicas that serve have no metrics, so replicas are not removed."},

@@ -74,8 +74,9 @@ type VariantAutoscalingSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	Accelerator string `json:"accelerator,omitempty"`
 
-	// AcceleratorCount is the number of devices of one replica. Without it the
-	// device request of the pod template counts.
+	// AcceleratorCount is the number of devices of one replica, for the variant's ID
+	// and for kinds without a known pod template; otherwise the device request of
+	// the template counts.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	AcceleratorCount *int32 `json:"acceleratorCount,omitempty"`
@@ -310,3 +311,12 @@ const (
 	PodsPolicy    ScalingPolicyType = "Pods"
 	PercentPolicy ScalingPolicyType = "Percent"
 )
+
+// Older reports whether a was there before b; of two from the same second the first
+// by name was. It settles which of two objects a shared target belongs to.
+func Older(a, b *VariantAutoscaling) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
