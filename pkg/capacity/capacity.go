@@ -10,11 +10,60 @@ import (
 // inventory and nowhere else. The empty string means unknown, never "any".
 type Accelerator string
 
+// Device says which devices are meant: their type and, where it matters, narrower
+// forms of it.
+type Device struct {
+	// Accelerator is the type.
+	Accelerator Accelerator
+	// MemoryGiB is the memory of one device in GiB; 0 is any that is asked for, or
+	// one that is not known.
+	MemoryGiB int
+	// Form is the way that the device is built in (SXM4, PCIE, NVL, OAM, ...); empty
+	// is any that is asked for, or one that is not known.
+	Form string
+}
+
+// Covers reports whether devices that are described by have are some of those that d
+// asks for. A type covers its narrower forms: A100 covers A100 with 80 GiB, but A100
+// with 80 GiB covers no device whose memory is not known. The empty type covers none.
+func (d Device) Covers(have Device) bool {
+	return d.Accelerator != "" && d.Accelerator == have.Accelerator &&
+		(d.MemoryGiB == 0 || nearly(d.MemoryGiB, have.MemoryGiB)) &&
+		(d.Form == "" || sameForm(d.Form, have.Form))
+}
+
+// nearly allows a tenth, because a device's own report of its memory leaves out what
+// it keeps for itself: 45 GiB of 48.
+func nearly(want, have int) bool { return 10*max(want-have, have-want) <= want }
+
+// sameForm knows that a product name with the kind of memory (HBM3) is the module
+// that other names call SXM.
+func sameForm(a, b string) bool {
+	module := func(s string) bool { return strings.HasPrefix(s, "SXM") }
+	return a == b || a == "HBM3" && module(b) || module(a) && b == "HBM3" || a == "SXM" && module(b)
+}
+
+// String is the device with everything that is known of it: "A100-80GB-SXM4".
+func (d Device) String() string {
+	s := string(d.Accelerator)
+	if d.MemoryGiB > 0 {
+		s += fmt.Sprintf("-%dGB", d.MemoryGiB)
+	}
+	if d.Form != "" {
+		s += "-" + d.Form
+	}
+	return s
+}
+
 // Shape is what one replica takes from a cluster.
 type Shape struct {
 	// Accelerator is the type of every device of the replica. It is empty for a
 	// replica without devices.
 	Accelerator Accelerator
+	// MemoryGiB and Form narrow the type as those of Device do; zero and empty mean
+	// any.
+	MemoryGiB int
+	Form      string
 	// Devices is the number of whole devices per pod.
 	Devices int
 	// Pods is the number of pods per replica: 1 unless it spans nodes.
@@ -25,7 +74,12 @@ type Shape struct {
 	MemoryBytes int64
 }
 
-// String renders the shape the way people write it: "4xH100".
+// Device is which devices the shape asks for.
+func (s Shape) Device() Device {
+	return Device{Accelerator: s.Accelerator, MemoryGiB: s.MemoryGiB, Form: s.Form}
+}
+
+// String renders the shape the way people write it: "4xH100", "2xA100-80GB".
 func (s Shape) String() string {
 	var b strings.Builder
 	if s.Pods > 1 {
@@ -35,7 +89,7 @@ func (s Shape) String() string {
 		b.WriteString("no devices")
 		return b.String()
 	}
-	name := s.Accelerator
+	name := s.Device().String()
 	if name == "" {
 		name = "unknown"
 	}

@@ -68,6 +68,14 @@ type VariantPlan struct {
 	Cost capacity.Cost
 	// Slots is how many more replicas fit now; nil means unknown.
 	Slots *Slots
+	// LargestHole is the largest number of free devices on a node of the right type;
+	// it says why Slots is none. Nil means unknown.
+	LargestHole *int
+	// Unplaced is how many replicas that are asked for hold no node.
+	Unplaced int
+	// Victims are the names of the replicas that should go, the first one first, when
+	// Desired is below Current and the choice is ours; else empty.
+	Victims []string
 	// Steps are the stages that led to Desired, in order.
 	Steps []Step
 	// Reason is the reason of the step that settled Desired.

@@ -70,7 +70,19 @@ type VariantPolicy struct {
 	// Actuation says what is done with the plan; the decision itself is the same
 	// for all of them but for Off, which takes no capacity from others.
 	Actuation Actuation
+	// OnUnknown says what to do while nobody knows how many more replicas fit; empty
+	// means hold in limited mode and where the shape is unknown, else allow.
+	OnUnknown OnUnknown
 }
+
+// OnUnknown says what to do while nobody knows how many more replicas fit.
+type OnUnknown string
+
+// The answers to unknown capacity.
+const (
+	OnUnknownAllow OnUnknown = "Allow"
+	OnUnknownHold  OnUnknown = "Hold"
+)
 
 // Actuation says what is done with a variant's plan.
 type Actuation string

@@ -68,6 +68,11 @@ type Variant struct {
 	// BatchLimit is the largest number of requests in service at once as the
 	// server's arguments state it; 0 means unknown.
 	BatchLimit int
+	// Surge is how many pods beyond Current the rolling update under way may still
+	// make; 0 without one.
+	Surge int
+	// Picks is set when we may choose which replicas go on a scale-down.
+	Picks bool
 	// Startup is how long a replica takes from its creation until it serves, as
 	// seen lately; 0 means not seen yet.
 	Startup time.Duration
@@ -100,14 +105,21 @@ type Starting struct {
 	Created time.Time
 	// Placed is set once a node holds it.
 	Placed bool
+	// Node is the node that holds it, or empty.
+	Node string
 	// Unschedulable is set while the scheduler says that no node can hold it.
 	Unschedulable bool
+	// Stuck is set when it cannot come up by itself: its containers keep failing, or
+	// its image cannot be had.
+	Stuck bool
 }
 
 // Replica is one serving replica as its metrics show it. Means are over the
 // metrics window.
 type Replica struct {
 	Name string
+	// Node is the node that holds it.
+	Node string
 	// KVUse is the used share of the KV cache, 0 to 1.
 	KVUse Sample
 	// Waiting is the mean number of requests that wait in the replica's queue.

@@ -21,12 +21,25 @@ type Node struct {
 	// has none, and also when it has some (Allocatable.Devices > 0) whose type is not
 	// known yet.
 	Accelerator capacity.Accelerator
+	// MemoryGiB and Form describe the devices further, as far as it is known.
+	MemoryGiB int
+	Form      string
 	// Allocatable is what the node offers to pods, Free what no pod holds. Free is
 	// negative where more was bound to the node than it offers.
 	Allocatable, Free Resources
+	// Beside are the node's further devices, of other types than the first, which are
+	// counted apart: slices of several sizes, for example. They share CPU, memory and
+	// pod slots.
+	Beside []Pool
 	// Out says why the node takes no new pods at all (cordoned, not ready, ...);
 	// empty means that it does.
 	Out string
+}
+
+// Pool is the devices of one type on a node that has several.
+type Pool struct {
+	Device            capacity.Device
+	Allocatable, Free int
 }
 
 // Cluster is a set of nodes on which placements can be tried out.

@@ -9,3 +9,17 @@ const (
 	// name alone; a controller without an instance skips it.
 	LabelControllerInstance = "wva.llmd.ai/controller-instance"
 )
+
+// Annotations of pod templates.
+const (
+	// AnnotationAccelerators lists the accelerators that pods without a variant
+	// accept, in the order in which they prefer them, such as "H100,A100-80GB".
+	AnnotationAccelerators = "wva.llmd.ai/accelerators"
+)
+
+// Taints of nodes.
+const (
+	// TaintScheduler keeps the pods of other schedulers off the nodes that the
+	// scheduler named by its value owns.
+	TaintScheduler = "wva.llmd.ai/scheduler"
+)

@@ -73,6 +73,10 @@ type ActuationStatus struct {
 
 // Placement says what one replica takes and how many find a place.
 type Placement struct {
+	// ObservedGeneration is the generation of the object that the shape was resolved
+	// for. The scheduler uses the shape while it is the object's.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Shape is what one replica takes, as it was resolved.
 	// +optional
 	Shape *Shape `json:"shape,omitempty"`
@@ -104,6 +108,15 @@ type Shape struct {
 	// Accelerator is the type of every device of the replica.
 	// +optional
 	Accelerator string `json:"accelerator,omitempty"`
+	// DeviceMemoryGiB is the memory of each device, where the variant asks for one.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	DeviceMemoryGiB int32 `json:"deviceMemoryGiB,omitempty"`
+	// Form is the way that the devices are built in (SXM4, PCIE, NVL, ...), where the
+	// variant asks for one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	Form string `json:"form,omitempty"`
 	// Devices is the number of devices per pod.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

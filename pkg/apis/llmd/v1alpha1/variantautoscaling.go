@@ -120,7 +120,46 @@ type VariantAutoscalingSpec struct {
 	// +optional
 	// +kubebuilder:default=Scale
 	Actuation Actuation `json:"actuation,omitempty"`
+
+	// OnUnknownCapacity says what happens while nobody knows whether more replicas
+	// fit, because nodes or pods may not be read or the devices are not modelled:
+	// Allow adds replicas as if they fitted, Hold adds none. Without it, replicas are
+	// held in limited mode and where the shape of a replica is unknown, and else
+	// allowed.
+	// +optional
+	OnUnknownCapacity UnknownCapacity `json:"onUnknownCapacity,omitempty"`
+
+	// Victims says who chooses the replicas that go when a Deployment or ReplicaSet
+	// is scaled down: Packing (the default) writes
+	// controller.kubernetes.io/pod-deletion-cost on the pods whose devices open the
+	// most room, just before the scale is lowered; Kubernetes leaves it to the
+	// ReplicaSet controller.
+	// +optional
+	// +kubebuilder:default=Packing
+	Victims VictimChoice `json:"victims,omitempty"`
 }
+
+// UnknownCapacity says what happens while nobody knows whether more replicas fit.
+//
+// +kubebuilder:validation:Enum=Allow;Hold
+type UnknownCapacity string
+
+// The answers to unknown capacity.
+const (
+	UnknownCapacityAllow UnknownCapacity = "Allow"
+	UnknownCapacityHold  UnknownCapacity = "Hold"
+)
+
+// VictimChoice says who chooses the replicas that go.
+//
+// +kubebuilder:validation:Enum=Packing;Kubernetes
+type VictimChoice string
+
+// The ways to choose.
+const (
+	VictimsPacking    VictimChoice = "Packing"
+	VictimsKubernetes VictimChoice = "Kubernetes"
+)
 
 // ScaleTargetReference names an object with a scale subresource.
 type ScaleTargetReference struct {
