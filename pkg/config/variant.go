@@ -38,6 +38,15 @@ func VariantPolicy(s *v1alpha1.VariantAutoscalingSpec) (decision.VariantPolicy, 
 	default:
 		errs = append(errs, fmt.Errorf("spec.actuation is %q: write Scale, Metric or Off", s.Actuation))
 	}
+	switch s.OnUnknownCapacity {
+	case "":
+	case v1alpha1.UnknownCapacityAllow:
+		policy.OnUnknown = decision.OnUnknownAllow
+	case v1alpha1.UnknownCapacityHold:
+		policy.OnUnknown = decision.OnUnknownHold
+	default:
+		errs = append(errs, fmt.Errorf("spec.onUnknownCapacity is %q: write Allow or Hold, or leave it out", s.OnUnknownCapacity))
+	}
 	return policy, errors.Join(errs...)
 }
 

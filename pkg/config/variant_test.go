@@ -32,6 +32,14 @@ func TestVariantPolicy(t *testing.T) {
 			spec: v1alpha1.VariantAutoscalingSpec{Actuation: v1alpha1.ActuationOff},
 			want: func(p *decision.VariantPolicy) { p.Actuation = decision.ActuationOff },
 		},
+		"unknown capacity allows": {
+			spec: v1alpha1.VariantAutoscalingSpec{OnUnknownCapacity: v1alpha1.UnknownCapacityAllow},
+			want: func(p *decision.VariantPolicy) { p.OnUnknown = decision.OnUnknownAllow },
+		},
+		"unknown capacity holds": {
+			spec: v1alpha1.VariantAutoscalingSpec{OnUnknownCapacity: v1alpha1.UnknownCapacityHold},
+			want: func(p *decision.VariantPolicy) { p.OnUnknown = decision.OnUnknownHold },
+		},
 		"a window of zero is a window": {
 			spec: v1alpha1.VariantAutoscalingSpec{Behavior: &v1alpha1.Behavior{
 				ScaleDown: &v1alpha1.ScalingRules{StabilizationWindowSeconds: new(int32(0))},

@@ -110,6 +110,7 @@ func TestDefaults(t *testing.T) {
 		"modelID":        "m",
 		"minReplicas":    int64(0),
 		"actuation":      "Scale",
+		"victims":        "Packing",
 	}, created.Object["spec"], "and no other default: a cost that nobody gave stays unknown")
 }
 
@@ -125,6 +126,8 @@ sloClassRef: {name: Premium}
 minReplicas: 1
 maxReplicas: 1
 actuation: Metric
+onUnknownCapacity: Hold
+victims: Kubernetes
 behavior:
   scaleUp:
     stabilizationWindowSeconds: 0

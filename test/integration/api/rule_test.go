@@ -265,6 +265,21 @@ var rules = map[string]struct {
 		accepted: base + `actuation: "Off"`,
 	},
 
+	"unknown capacity is answered in one of two ways": {
+		refused:  base + "onUnknownCapacity: Guess",
+		message:  `spec.onUnknownCapacity: Unsupported value: "Guess": supported values: "Allow", "Hold"`,
+		accepted: base + "onUnknownCapacity: Hold",
+	},
+	"no answer to unknown capacity is left out, not empty": {
+		refused:  base + "onUnknownCapacity: ''",
+		message:  `spec.onUnknownCapacity: Unsupported value: "": supported values: "Allow", "Hold"`,
+		accepted: base + "onUnknownCapacity: Allow",
+	},
+	"victims are chosen by one of two": {
+		refused:  base + "victims: Oldest",
+		message:  `spec.victims: Unsupported value: "Oldest": supported values: "Packing", "Kubernetes"`,
+		accepted: base + "victims: Kubernetes",
+	},
 	"a window is not negative": {
 		refused:  base + "behavior: {scaleUp: {stabilizationWindowSeconds: -1}}",
 		message:  "stabilizationWindowSeconds in body should be greater than or equal to 0",

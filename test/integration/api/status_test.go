@@ -29,7 +29,10 @@ func full() v1alpha1.VariantAutoscalingStatus {
 		DesiredOptimizedAlloc: &v1alpha1.DesiredAlloc{LastRunTime: &now, Accelerator: "H100", NumReplicas: new(int32(3))},
 		Actuation:             &v1alpha1.ActuationStatus{Applied: false, LastScaleTime: &now},
 		Placement: &v1alpha1.Placement{
-			Shape:      &v1alpha1.Shape{Accelerator: "H100", Devices: new(int32(4)), Pods: new(int32(1)), CPU: &cpu, Memory: &memory},
+			ObservedGeneration: 1,
+			Shape: &v1alpha1.Shape{
+				Accelerator: "H100", DeviceMemoryGiB: 80, Form: "SXM5", Devices: new(int32(4)), Pods: new(int32(1)), CPU: &cpu, Memory: &memory,
+			},
 			Slots:      new(int32(0)),
 			SlotsBound: strings.Repeat("p", 500),
 			Pending:    new(int32(2)), Unschedulable: new(int32(1)), Unplaced: new(int32(1)),
@@ -107,6 +110,8 @@ func TestStatusRules(t *testing.T) {
 		"negative wanted replicas":  {func(s *v1alpha1.VariantAutoscalingStatus) { s.DesiredOptimizedAlloc.NumReplicas = new(int32(-1)) }, "desiredOptimizedAlloc.numReplicas in body should be greater than or equal to 0"},
 		"negative slots":            {func(s *v1alpha1.VariantAutoscalingStatus) { s.Placement.Slots = new(int32(-1)) }, "placement.slots in body should be greater than or equal to 0"},
 		"a replica without pods":    {func(s *v1alpha1.VariantAutoscalingStatus) { s.Placement.Shape.Pods = new(int32(0)) }, "placement.shape.pods in body should be greater than or equal to 1"},
+		"negative memory":           {func(s *v1alpha1.VariantAutoscalingStatus) { s.Placement.Shape.DeviceMemoryGiB = -1 }, "placement.shape.deviceMemoryGiB in body should be greater than or equal to 0"},
+		"a long form":               {func(s *v1alpha1.VariantAutoscalingStatus) { s.Placement.Shape.Form = text(17) }, "status.placement.shape.form: Too long: may not be more than 16 bytes"},
 		"too many steps": {func(s *v1alpha1.VariantAutoscalingStatus) {
 			s.Decision.Steps = append(s.Decision.Steps, s.Decision.Steps[0])
 		}, "status.decision.steps: Too many: 17: must have at most 16 items"},
