@@ -114,7 +114,7 @@ func TestNodesLookLikeThoseOfRealClusters(t *testing.T) {
 		if shape.GPUs == 0 {
 			assert.Empty(t, taints, name)
 		} else {
-			assert.Equal(t, map[string]string{GPUTaint: "present", OwnershipTaint: "owned"}, taints, name)
+			assert.Equal(t, map[string]string{GPUTaint: "present", "wva.llmd.ai/scheduler": "variant-scheduler"}, taints, name)
 		}
 	}
 }

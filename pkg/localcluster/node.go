@@ -10,16 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
 // GPUResource is the name under which nodes offer their GPUs.
 const GPUResource corev1.ResourceName = "nvidia.com/gpu"
 
 // Taints of nodes with GPUs: the usual one, which keeps pods off that need none, and the one that says that
-// the variant scheduler alone places pods here (two schedulers on one node race).
+// the scheduler Owner alone places pods here (two schedulers on one node race).
 const (
 	GPUTaint       = "nvidia.com/gpu"
-	OwnershipTaint = "accelerator-scheduler"
+	OwnershipTaint = v1alpha1.TaintScheduler
+	Owner          = "variant-scheduler"
 )
 
 // Shape is a kind of machine as clouds sell it.
@@ -77,7 +80,7 @@ func (s Shape) addGPUs(node *corev1.Node) {
 	node.Status.Capacity[GPUResource] = *resource.NewQuantity(int64(s.GPUs), resource.DecimalSI)
 	node.Spec.Taints = []corev1.Taint{
 		{Key: GPUTaint, Value: "present", Effect: corev1.TaintEffectNoSchedule},
-		{Key: OwnershipTaint, Value: "owned", Effect: corev1.TaintEffectNoSchedule},
+		{Key: OwnershipTaint, Value: Owner, Effect: corev1.TaintEffectNoSchedule},
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 	// variantLabel is by what a Deployment finds its pods.
 	variantLabel = "app"
 	// schedulerName is the profile that the plugin runs in.
-	schedulerName = "variant-scheduler"
+	schedulerName = localcluster.Owner
 	// fieldManager owns what the demo creates.
 	fieldManager = "playground"
 	// productLabel is where GPU feature discovery writes the type of a node's GPUs.
@@ -97,7 +97,7 @@ func podSpec(m model, v variant) corev1.PodSpec {
 		}},
 		Tolerations: []corev1.Toleration{
 			{Key: localcluster.GPUTaint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-			{Key: localcluster.OwnershipTaint, Operator: corev1.TolerationOpEqual, Value: "owned", Effect: corev1.TaintEffectNoSchedule},
+			{Key: localcluster.OwnershipTaint, Operator: corev1.TolerationOpEqual, Value: schedulerName, Effect: corev1.TaintEffectNoSchedule},
 		},
 	}
 }

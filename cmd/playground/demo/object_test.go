@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -48,6 +49,26 @@ func TestEveryNodeHasRoomForAllOfItsDevices(t *testing.T) {
 				for resource, each := range podResources(v).Requests {
 					has := n.Status.Allocatable[resource]
 					assert.LessOrEqual(t, replicas*each.Value(), has.Value(), "%s of %s on %s", resource, v.Name, n.Name)
+				}
+			}
+		}
+	}
+}
+
+// Nobody but our scheduler places pods where the GPUs are; nodes without any are
+// everybody's.
+func TestTheNodesWithDevicesBelongToOurScheduler(t *testing.T) {
+	owner := corev1.Taint{Key: "wva.llmd.ai/scheduler", Value: "variant-scheduler", Effect: corev1.TaintEffectNoSchedule}
+	for _, n := range nodes() {
+		assert.Equal(t, n.accelerator != "", slices.Contains(n.Spec.Taints, owner), n.Name)
+		for _, m := range scenario() {
+			for _, v := range m.Variants {
+				pod := deployment(m, v, 1).Spec.Template.Spec
+				assert.Equal(t, owner.Value, pod.SchedulerName)
+				for _, taint := range n.Spec.Taints {
+					assert.True(t, slices.ContainsFunc(pod.Tolerations, func(tolerates corev1.Toleration) bool {
+						return tolerates.Key == taint.Key && (tolerates.Operator == corev1.TolerationOpExists || tolerates.Value == taint.Value)
+					}), "%s tolerates %s of %s", v.Name, taint.Key, n.Name)
 				}
 			}
 		}
