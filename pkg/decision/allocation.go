@@ -15,10 +15,11 @@ const oneMore capacity.Rate = 1e-3
 
 // allocate turns what the model wants into replicas of its variants.
 func allocate(r *round, m *model) {
-	switch m.wants {
-	case wantMore:
+	switch {
+	case m.wants == wantMore:
 		r.grow(m)
-	case wantLess:
+	case r.comeBack(m):
+	case m.wants == wantLess:
 		m.shrink()
 	default:
 		m.each(func(v *variant) { v.note(StageAllocation, ReasonSteady, "no change is wanted") })
@@ -29,52 +30,76 @@ func allocate(r *round, m *model) {
 // what fits. A cluster that grows is asked for the rest as well, so that its node
 // autoscaler can act.
 func (r *round) grow(m *model) {
-	candidates := m.growable(false)
-	bought, short := r.buyFitting(m, candidates, max(m.missing, oneMore))
-	if stuck := m.growable(true); short > 0 && len(stuck) > 0 {
-		more, left := r.buyFitting(m, stuck, short)
+	need := max(m.missing, oneMore)
+	candidates, reserves := r.growable(m)
+	bought, short := r.buyFitting(m, candidates, need)
+	if short > 0 && len(reserves) > 0 {
+		more, left := r.buyFitting(m, reserves, short)
 		for v, n := range more {
 			bought[v] = n
 		}
-		candidates, short = append(candidates, stuck...), left
+		short = left
 	}
+	r.denyCrowded(m, candidates, bought, need)
+	candidates = append(candidates, reserves...)
 	if short > 0 && !r.policy.Limited {
-		beyond, left := allocation.Cover(m.options(candidates, func(v *variant) int { return v.headroom(bought[v]) }), short)
+		beyond, left := allocation.Cover(m.options(candidates, func(v *variant) int { return r.beyond(v, bought[v]) }), short)
 		for i, v := range candidates {
 			bought[v] += beyond[i]
 		}
 		short = left
 		for _, v := range candidates {
-			if bought[v] > 0 && v.plan.Slots != nil && bought[v] > v.plan.Slots.Count {
-				v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, fmt.Sprintf("%s wanted, %d fit; the cluster must grow", plural(bought[v], "more replica", "more replicas"), v.plan.Slots.Count)})
+			if slots := v.plan.Slots; slots != nil && bought[v] > slots.Count {
+				v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, fmt.Sprintf("%s wanted, %d fit; the cluster must grow", plural(bought[v], "more replica", "more replicas"), slots.Count)})
 			}
 		}
 	}
 	m.short = short
-	m.each(func(v *variant) {
-		n := bought[v]
-		if n == 0 {
-			v.note(StageAllocation, ReasonSteady, "other variants serve the demand for less, or nothing more fits")
-			return
-		}
-		if v.serves == 0 {
-			v.step(StageAllocation, v.target+n, ReasonSaturated, "%s: %s, because what a replica serves is not known yet", m.load.detail, plural(n, "more replica", "more replicas"))
-			return
-		}
-		v.step(StageAllocation, v.target+n, ReasonSaturated, "%s: %s for %.2f requests/s, of which a replica serves %.2f", m.load.detail, plural(n, "more replica", "more replicas"), m.required, v.serves)
-	})
+	m.each(func(v *variant) { v.grown(m, bought[v]) })
 }
 
-// growable lists the variants that may grow: those whose replicas come up, or those
-// whose replicas get stuck, which are asked only for what the others cannot serve.
-func (m *model) growable(stuck bool) []*variant {
-	var list []*variant
+// grown records what was bought of the variant.
+func (v *variant) grown(m *model, n int) {
+	switch {
+	case n == 0 && v.paused > 0:
+		v.note(StageAllocation, ReasonBackingOff, "%s", v.pausedDetail())
+	case n == 0:
+		v.note(StageAllocation, ReasonSteady, "other variants serve the demand for less, or nothing more fits")
+	case v.serves == 0:
+		v.step(StageAllocation, v.target+n, ReasonSaturated, "%s: %s, because what a replica serves is not known yet", m.load.detail, plural(n, "more replica", "more replicas"))
+	default:
+		v.step(StageAllocation, v.target+n, ReasonSaturated, "%s: %s for %.2f requests/s, of which a replica serves %.2f", m.load.detail, plural(n, "more replica", "more replicas"), m.required, v.serves)
+	}
+}
+
+// growable lists the variants that may grow: first those whose replicas come up;
+// the reserves, whose replicas get stuck or found no node lately, are asked only for
+// what the others cannot serve. A cluster that does not grow has nothing more for a
+// variant that found no node.
+func (r *round) growable(m *model) (first, reserves []*variant) {
 	m.each(func(v *variant) {
-		if v.stuck == stuck {
-			list = append(list, v)
+		switch {
+		case v.paused > 0 && r.policy.Limited:
+		case v.paused > 0 || v.stuck:
+			reserves = append(reserves, v)
+		default:
+			first = append(first, v)
 		}
 	})
-	return list
+	return first, reserves
+}
+
+// denyCrowded remembers which variants would have been bought instead, or as well,
+// had there been room.
+func (r *round) denyCrowded(m *model, candidates []*variant, bought map[*variant]int, need capacity.Rate) {
+	ideal, _ := allocation.Cover(m.options(candidates, func(v *variant) int { return r.beyond(v, 0) }), need)
+	for i, v := range candidates {
+		if less := ideal[i] - bought[v]; less > 0 && v.serves > 0 {
+			if why := r.crowded(v); why != "" {
+				r.deny(v, max(v.serves*capacity.Rate(less), r.old.Denied[v.key]), why)
+			}
+		}
+	}
 }
 
 // headroom is how many replicas the variant's own bound still allows beyond those
@@ -136,25 +161,6 @@ func (r *round) buyFitting(m *model, candidates []*variant, need capacity.Rate) 
 	}
 }
 
-// fitting bounds what a variant may buy: its own bound, and what fits now.
-func (r *round) fitting(v *variant) int {
-	limit := v.headroom(0)
-	if r.cluster == nil {
-		if r.policy.Limited {
-			return 0
-		}
-		return limit
-	}
-	slots, err := r.cluster.Slots(v.in.Request)
-	if err != nil {
-		return 0
-	}
-	if limit < 0 {
-		return slots
-	}
-	return min(limit, slots)
-}
-
 // placeAll tries the purchase out on the cluster, larger replicas first. When one
 // does not fit it lowers that variant's bound and reports failure; undo takes
 // everything off again.
@@ -169,12 +175,11 @@ func (r *round) placeAll(candidates []*variant, buy []int, bound map[*variant]in
 			r.cluster.Remove(p.v.in.Request, p.node)
 		}
 	}
-	if r.cluster == nil {
-		return undo, false
-	}
-	order := make([]int, len(candidates))
-	for i := range order {
-		order[i] = i
+	var order []int
+	for i, v := range candidates {
+		if r.unknown(v) == nil {
+			order = append(order, i)
+		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(candidates[b].in.Request.Shape.Devices, candidates[a].in.Request.Shape.Devices)

@@ -119,6 +119,9 @@ func (r *round) restrainDown(v *variant, recommended []Recommendation) {
 		return
 	}
 	r.slowDown(v, recommended)
+	if without := v.in.Current - v.back; v.back > 0 && v.target > max(without, v.least) {
+		v.step(StageBehavior, max(without, v.least), ReasonNoSlots, "what never served is not missed, so giving it back is not slowed down")
+	}
 	if p := v.policy; p.Max >= 0 && v.target > p.Max {
 		v.step(StageBehavior, p.Max, ReasonMaxReplicas, "maxReplicas is not slowed down")
 	}

@@ -1,19 +1,51 @@
 package decision
 
-// bounds keeps each variant between its minReplicas and maxReplicas. A minimum is
-// the user's own word: it holds even where nothing fits.
+import "fmt"
+
+// bounds keeps each variant between its minReplicas and maxReplicas. In a cluster
+// that does not grow, a minimum holds as far as its replicas fit.
 func bounds(r *round, m *model) {
 	m.each(func(v *variant) {
-		if v.policy.Min > v.least {
-			v.least, v.leastReason = v.policy.Min, ReasonMinReplicas
+		least, lacks := r.leastPossible(v)
+		if least > v.least {
+			v.least, v.leastReason = least, ReasonMinReplicas
 		}
 		switch p := v.policy; {
-		case v.target < p.Min:
-			v.step(StageBounds, p.Min, ReasonMinReplicas, "minReplicas is %d", p.Min)
+		case v.target < least:
+			v.step(StageBounds, least, ReasonMinReplicas, "minReplicas is %d%s", p.Min, lacks)
 		case p.Max >= 0 && v.target > p.Max:
 			v.step(StageBounds, p.Max, ReasonMaxReplicas, "maxReplicas is %d", p.Max)
+		case lacks != "":
+			v.note(StageBounds, ReasonNoSlots, "minReplicas is %d%s", p.Min, lacks)
 		default:
 			v.note(StageBounds, ReasonSteady, "within bounds")
 		}
+		if lacks != "" {
+			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, fmt.Sprintf("minReplicas is %d%s", v.policy.Min, lacks)})
+		}
 	})
+}
+
+// leastPossible is the minimum as far as it may be asked for, and what is in the way
+// of the rest. It takes the room of what the minimum adds.
+func (r *round) leastPossible(v *variant) (least int, lacks string) {
+	least = v.policy.Min
+	from := max(v.target, v.in.Current-v.lost)
+	if least <= from || !r.policy.Limited {
+		return least, ""
+	}
+	if err := r.unknown(v); err != nil {
+		if r.guesses(v) {
+			return least, ""
+		}
+		return max(from, 0), "; " + err.Error()
+	}
+	if v.paused > 0 {
+		return from, "; " + v.pausedDetail()
+	}
+	fits := r.place(v.in, least-from)
+	if from+fits == least {
+		return least, ""
+	}
+	return from + fits, "; " + r.cluster.Explain(v.in.Request).String()
 }

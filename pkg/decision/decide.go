@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
@@ -16,11 +17,9 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 		kind:     kind,
 		old:      &memory,
 		next:     Memory{}.withMaps(),
+		unplaced: map[*Variant]int{},
 	}
-	if snapshot.Cluster != nil {
-		r.cluster = snapshot.Cluster.Clone()
-		r.reserveUnplaced()
-	}
+	r.reserve()
 	plan := Plan{Time: snapshot.Time, Round: kind, Models: make([]ModelPlan, 0, len(snapshot.Models))}
 	for i := range snapshot.Models {
 		m := r.begin(&snapshot.Models[i])
@@ -55,6 +54,8 @@ type round struct {
 	next     Memory
 	// cluster is where placements are tried out; nil means unknown.
 	cluster *placement.Cluster
+	// unplaced is how many replicas of a variant that are asked for fit nowhere now.
+	unplaced map[*Variant]int
 }
 
 // model is the working state of one model.
@@ -103,6 +104,11 @@ type variant struct {
 	saturated bool
 	// lost is the number of replicas that wait in vain for a node.
 	lost int
+	// back is how many of them are given back.
+	back int
+	// paused is how long the variant is still left alone, because its replicas found
+	// no node.
+	paused time.Duration
 	// least is what a minimum demands, and why; no behaviour slows it down.
 	least       int
 	leastReason Reason
@@ -156,14 +162,12 @@ func (r *round) admit(m *model, v *variant) {
 	default:
 		v.managed = m.advisory || v.policy.Actuation != ActuationOff
 	}
-	if err := v.in.Request.Countable(); v.managed && err != nil {
+	if err := v.in.Request.Countable(); v.managed && err != nil && !r.guesses(v) {
 		v.managed = false
 		v.settle(ReasonShapeUnknown, "the replicas are held: "+err.Error())
 	}
-	if v.managed && r.cluster != nil {
-		if slots, err := r.cluster.Slots(v.in.Request); err == nil {
-			v.plan.Slots = &Slots{Count: slots, Bound: v.in.Request.Bound}
-		}
+	if v.managed {
+		r.look(v)
 	}
 }
 
@@ -250,33 +254,4 @@ func (m *model) alternative(v *variant) string {
 		return ""
 	}
 	return fmt.Sprintf("%s at %.3f an hour per request/s, against %.3f here", next.in.Name, next.unitCost(), v.unitCost())
-}
-
-// reserveUnplaced takes the room of replicas that were asked for and hold no node
-// yet, so that it is not given away twice.
-func (r *round) reserveUnplaced() {
-	for i := range r.snapshot.Models {
-		for j := range r.snapshot.Models[i].Variants {
-			v := &r.snapshot.Models[i].Variants[j]
-			for range unplaced(v) {
-				if _, ok := r.cluster.Place(v.Request); !ok {
-					break
-				}
-			}
-		}
-	}
-}
-
-// unplaced is the number of replicas that were asked for and hold no node.
-func unplaced(v *Variant) int {
-	if v.Target == TargetShared {
-		return 0
-	}
-	placed := v.Ready
-	for _, s := range v.Starting {
-		if s.Placed {
-			placed++
-		}
-	}
-	return max(0, v.Current-placed)
 }

@@ -25,4 +25,7 @@
 //	                            because the window is not covered
 //	Replicas, Asked, variant    rate policies see no earlier changes, and changes made
 //	Changes                     by others meanwhile are not told from its own
+//	Missing          variant    waits once more for pods that do not show themselves
+//	Backoffs         variant    may try a variant again whose replicas found no node
+//	Denied           variant    leaves demand with the dearer variant until it grows
 package decision

@@ -4,8 +4,9 @@ import (
 	"fmt"
 )
 
-// limits says what the nodes allow, and in a cluster that does not grow gives back
-// what was asked for and fits nowhere.
+// limits says what the nodes allow, and gives back what was asked for and fits
+// nowhere: at once in a cluster that does not grow, in one that does when others serve
+// the demand.
 //
 // The model's last replica is not given back: while it waits it says why.
 func limits(r *round, m *model) {
@@ -18,29 +19,36 @@ func limits(r *round, m *model) {
 	m.each(func(v *variant) {
 		back := min(v.lost, total-1)
 		switch {
-		case r.cluster == nil && m.wants == wantMore && r.policy.Limited:
-			v.note(StageLimits, ReasonCapacityUnknown, "the nodes could not be read, so nothing is added")
-			v.plan.Facts = append(v.plan.Facts, Fact{ReasonCapacityUnknown, "the nodes could not be read"})
-		case r.policy.Limited && v.lost > 0 && v.target == v.in.Current:
+		case r.unknown(v) != nil && !r.guesses(v) && m.wants == wantMore:
+			v.note(StageLimits, ReasonCapacityUnknown, "%v, so nothing is added", r.unknown(v))
+		case back > 0 && v.target == v.in.Current && (r.policy.Limited || m.short <= 0):
+			detail := "no node holds " + plural(v.lost, "replica", "replicas") + "; " + v.pausedDetail()
+			v.step(StageLimits, v.target-back, ReasonNoSlots, "%s", detail)
+			v.back = back
+			total -= back
+			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
+		case v.lost > 0:
 			detail := "no node holds " + plural(v.lost, "replica", "replicas")
-			v.step(StageLimits, v.target-max(back, 0), ReasonNoSlots, "%s", detail)
-			total -= max(back, 0)
+			v.note(StageLimits, ReasonNoSlots, "%s", detail)
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
 		case m.short > 0:
-			v.lacks(m)
+			r.lacks(m, v)
 		case v.plan.Slots != nil:
 			v.note(StageLimits, ReasonSteady, "%s", v.plan.Slots.detail())
 		default:
-			v.note(StageLimits, ReasonCapacityUnknown, "the nodes could not be read")
+			v.note(StageLimits, ReasonCapacityUnknown, "%v", r.unknown(v))
 		}
 	})
 }
 
 // lacks records that the model could not get all that it wants.
-func (v *variant) lacks(m *model) {
+func (r *round) lacks(m *model, v *variant) {
 	detail := m.load.detail + "; no more replicas fit or are allowed"
 	if m.missing > 0 {
 		detail = fmt.Sprintf("%s; %.2f of %.2f requests/s stay unserved, because no more replicas fit or are allowed", m.load.detail, m.short, m.required)
+	}
+	if why := r.crowded(v); why != "" {
+		detail += "; " + why
 	}
 	v.note(StageLimits, ReasonNoSlots, "%s", detail)
 	v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})

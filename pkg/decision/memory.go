@@ -26,6 +26,13 @@ type Memory struct {
 	// Changes are the changes of Replicas that were seen, whoever made them, oldest
 	// first.
 	Changes map[Key][]Change
+	// Missing is since when a target asks for replicas of which there is no pod.
+	Missing map[Key]time.Time
+	// Backoffs are the variants whose replicas found no node lately.
+	Backoffs map[Key]Backoff
+	// Denied are the rates in requests per second that a variant would have served
+	// for less, had there been room; dearer ones serve them now.
+	Denied map[Key]capacity.Rate
 }
 
 func (m Memory) withMaps() Memory {
@@ -36,6 +43,9 @@ func (m Memory) withMaps() Memory {
 	m.Replicas = map[Key]int{}
 	m.Asked = map[Key]int{}
 	m.Changes = map[Key][]Change{}
+	m.Missing = map[Key]time.Time{}
+	m.Backoffs = map[Key]Backoff{}
+	m.Denied = map[Key]capacity.Rate{}
 	return m
 }
 
@@ -67,4 +77,11 @@ type Recommendation struct {
 type Change struct {
 	Time     time.Time
 	Replicas int
+}
+
+// Backoff says until when a variant is left alone after its replicas found no node.
+type Backoff struct {
+	Until time.Time
+	// Pause is how long it was left alone; the next time, twice as long.
+	Pause time.Duration
 }

@@ -71,7 +71,8 @@ type VariantPlan struct {
 	// LargestHole is the largest number of free devices on a node of the right type;
 	// it says why Slots is none. Nil means unknown.
 	LargestHole *int
-	// Unplaced is how many replicas that are asked for hold no node.
+	// Unplaced is how many replicas that are asked for hold no node, and would fit on
+	// none now.
 	Unplaced int
 	// Victims are the names of the replicas that should go, the first one first, when
 	// Desired is below Current and the choice is ours; else empty.
@@ -154,6 +155,12 @@ const (
 	ReasonKeepOne Reason = "KeepOne"
 	// ReasonNoSlots: fewer fit than are wanted.
 	ReasonNoSlots Reason = "NoSlots"
+	// ReasonRoomAppeared: there is room now for a variant that serves for less than
+	// the one that had to stand in for it.
+	ReasonRoomAppeared Reason = "RoomAppeared"
+	// ReasonBackingOff: the variant's replicas found no node lately, so it is left
+	// alone for a while.
+	ReasonBackingOff Reason = "BackingOff"
 	// ReasonStartupOverdue: a starting replica passed its deadline and no longer
 	// counts as supply.
 	ReasonStartupOverdue Reason = "StartupOverdue"

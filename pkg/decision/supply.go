@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -17,6 +18,8 @@ const (
 	// placementPatience is how long a replica may hold no node before the cluster is
 	// taken to have no room for it, where clusters do not grow.
 	placementPatience = 30 * time.Second
+	// nodePatience is the same for clusters that grow: a node takes minutes to come.
+	nodePatience = 3 * time.Minute
 	// leastCaution bounds by how much a growing load may be sized for too much.
 	leastCaution = 0.5
 	// leastKVUse is the least use of the KV cache from which a replica's size in
@@ -208,25 +211,33 @@ func (r *round) countSupply(v *variant) {
 	if v.in.Startup > 0 {
 		deadline = max(3*v.in.Startup, leastDeadline)
 	}
+	// Where clusters grow, a node may take its time to come.
+	patience := min(deadline, nodePatience)
+	if r.policy.Limited {
+		patience = min(deadline, placementPatience)
+	}
 	lost := 0
 	for _, s := range v.in.Starting {
 		waited := r.snapshot.Time.Sub(s.Created)
 		switch {
-		case waited > deadline:
-			lost++
-			if s.Unschedulable {
-				v.lost++
-			}
-		case s.Unschedulable && r.policy.Limited && waited > placementPatience:
+		case s.Unschedulable && waited > patience:
 			lost++
 			v.lost++
+		case waited > deadline:
+			lost++
 		}
 	}
 	// One pod that does not come up is its own fault; all of them, or no room, is
 	// the variant's.
 	v.stuck = v.lost > 0 || lost > 0 && lost == len(v.in.Starting)
+	r.backOff(v)
+	detail := "not become ready in time and do not count as supply"
+	if absent := v.in.missing() - r.unborn(v.key, v.in); absent > 0 {
+		lost += absent
+		detail = fmt.Sprintf("not become ready in time and do not count as supply; %s no pod, see the events of the target", plural(absent, "of them has", "of them have"))
+	}
 	v.supply = max(0, min(v.in.Current, max(v.in.Current-lost, v.in.Ready)))
 	if lost > 0 {
-		v.plan.Facts = append(v.plan.Facts, Fact{ReasonStartupOverdue, plural(lost, "replica has", "replicas have") + " not become ready in time and do not count as supply"})
+		v.plan.Facts = append(v.plan.Facts, Fact{ReasonStartupOverdue, plural(lost, "replica has ", "replicas have ") + detail})
 	}
 }

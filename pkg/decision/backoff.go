@@ -1,0 +1,120 @@
+package decision
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// A variant whose replicas found no node is left alone for leastPause, and twice as
+// long each time that it happens again within recovery of the end of a pause.
+const (
+	leastPause = time.Minute
+	mostPause  = 16 * time.Minute
+	recovery   = 10 * time.Minute
+)
+
+// backOff leaves a variant alone whose replicas wait in vain for a node, and forgets
+// that it did so when the variant has been well for a while.
+func (r *round) backOff(v *variant) {
+	b, known := r.old.Backoffs[v.key]
+	now := r.snapshot.Time
+	switch {
+	case known && now.Before(b.Until):
+	case v.lost > 0:
+		b = b.again(now)
+	case !known || now.Sub(b.Until) > recovery:
+		return
+	}
+	r.next.Backoffs[v.key] = b
+	if now.Before(b.Until) {
+		v.paused = b.Until.Sub(now)
+	}
+}
+
+// again begins the next pause.
+func (b Backoff) again(now time.Time) Backoff {
+	pause := min(max(2*b.Pause, leastPause), mostPause)
+	return Backoff{Until: now.Add(pause), Pause: pause}
+}
+
+// deny remembers the rate that a variant would have served for less, had there been
+// room for it: it has its turn when there is.
+func (r *round) deny(v *variant, rate capacity.Rate, why string) {
+	r.next.Denied[v.key] = rate
+	if why != "" {
+		v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, why})
+	}
+}
+
+// comeBack gives variants that were denied for lack of room their turn, now that
+// there is some, in the place of dearer ones: those go when the scale-down's window
+// allows it. It reports whether any did.
+func (r *round) comeBack(m *model) bool {
+	came := false
+	m.each(func(v *variant) {
+		rate := min(r.old.Denied[v.key], m.servedDearer(v))
+		if rate <= 0 || v.serves <= 0 {
+			return
+		}
+		crowded := r.crowded(v)
+		if came || crowded != "" || v.paused > 0 || r.unknown(v) != nil || m.evidence != evidenceFull {
+			r.deny(v, rate, crowded)
+			return
+		}
+		n := r.place(v.in, m.saving(v, rate, r.fitting(v)))
+		if n == 0 {
+			r.deny(v, rate, "")
+			return
+		}
+		came = true
+		v.step(StageAllocation, v.target+n, ReasonRoomAppeared, "there is room now: %s in the place of dearer ones", plural(n, "replica", "replicas"))
+	})
+	return came
+}
+
+// dearer lists the variants with a higher cost per rate than v that have replicas,
+// the dearest first.
+func (m *model) dearer(v *variant) []*variant {
+	return slices.DeleteFunc(m.byUnitCost(), func(o *variant) bool {
+		return o == v || o.target == 0 || o.serves <= 0 || o.unitCost() <= v.unitCost()
+	})
+}
+
+// servedDearer is the rate that the dearer variants serve.
+func (m *model) servedDearer(v *variant) capacity.Rate {
+	sum := capacity.Rate(0)
+	for _, o := range m.dearer(v) {
+		sum += o.serves * capacity.Rate(o.target)
+	}
+	return sum
+}
+
+// saving is how many replicas of v, of at most limit (negative: no bound), serve no
+// more than rate and cost less than the dearer ones that they can replace.
+func (m *model) saving(v *variant, rate capacity.Rate, limit int) int {
+	n := int(math.Floor(float64(rate/v.serves) + 1e-9))
+	if limit >= 0 {
+		n = min(n, limit)
+	}
+	for ; n > 0; n-- {
+		left, saved := v.serves*capacity.Rate(n), -v.in.Cost*capacity.Cost(n)
+		for _, o := range m.dearer(v) {
+			gone := min(o.target, int(math.Floor(float64(left/o.serves)+1e-9)))
+			left -= o.serves * capacity.Rate(gone)
+			saved += o.in.Cost * capacity.Cost(gone)
+		}
+		if saved > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// pausedDetail says that the variant is left alone.
+func (v *variant) pausedDetail() string {
+	return fmt.Sprintf("its replicas found no node lately; it is tried again in %s", v.paused.Round(time.Second))
+}

@@ -1,0 +1,206 @@
+package decision
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// visibility is how long a replica that was asked for may have no pod before it is
+// taken not to come: a quota or an admission rule keeps it away.
+const visibility = 2 * time.Minute
+
+// The worth of expected replicas for the outlook, in thousandths of a replica.
+const (
+	worthWanted = 1000
+	worthRoom   = 100
+)
+
+// reserve takes the room of replicas that were asked for and hold no node yet, of
+// those that no pod shows yet, and of the surge of rolling updates, so that nothing
+// is given away twice.
+func (r *round) reserve() {
+	if r.snapshot.Cluster == nil {
+		return
+	}
+	r.cluster = r.snapshot.Cluster.Clone()
+	for i := range r.snapshot.Models {
+		m := &r.snapshot.Models[i]
+		for j := range m.Variants {
+			v := &m.Variants[j]
+			wanting := v.waiting() + r.unborn(Key{m.Namespace, v.Name}, v)
+			placed := r.place(v, wanting)
+			r.unplaced[v] = wanting - placed
+			r.place(v, v.Surge)
+		}
+	}
+}
+
+// place takes the room of up to n replicas and returns of how many.
+func (r *round) place(v *Variant, n int) int {
+	for i := range n {
+		if _, ok := r.cluster.Place(v.Request); !ok {
+			return i
+		}
+	}
+	return n
+}
+
+// waiting is the number of pods that hold no node.
+func (v *Variant) waiting() int {
+	n := 0
+	for _, s := range v.Starting {
+		if !s.Placed {
+			n++
+		}
+	}
+	return n
+}
+
+// missing is the number of replicas that were asked for and of which there is no
+// pod.
+func (v *Variant) missing() int {
+	if v.Target != TargetFound && v.Target != TargetConflict {
+		return 0
+	}
+	return max(0, v.Current-v.Ready-len(v.Starting))
+}
+
+// unborn is the number of missing replicas that may still come: a write is not
+// visible at once.
+func (r *round) unborn(key Key, v *Variant) int {
+	missing := v.missing()
+	if missing == 0 {
+		return 0
+	}
+	since, known := r.old.Missing[key]
+	if !known || r.old.Replicas[key] != v.Current {
+		since = r.snapshot.Time
+	}
+	r.next.Missing[key] = since
+	if r.snapshot.Time.Sub(since) > visibility {
+		return 0
+	}
+	return missing
+}
+
+// outlook is the replicas still expected, one entry for each shape: those that are
+// wanted and hold no node, then room up to an explicit maximum. A variant without
+// one is expected to grow by what it has, and at least by one.
+func (r *round) outlook() placement.Outlook {
+	index := map[capacity.Shape]int{}
+	var all placement.Outlook
+	for i := range r.snapshot.Models {
+		m := &r.snapshot.Models[i]
+		for j := range m.Variants {
+			v := &m.Variants[j]
+			if v.Request.Countable() != nil || v.Request.Shape.Devices == 0 {
+				continue
+			}
+			policy := r.policy.Variant(Key{m.Namespace, v.Name})
+			room := max(1, v.Current)
+			if policy.Max >= 0 {
+				room = max(0, policy.Max-v.Current)
+			}
+			at, ok := index[v.Request.Shape]
+			if !ok {
+				at = len(all)
+				index[v.Request.Shape] = at
+				all = append(all, placement.Expected{Shape: v.Request.Shape})
+			}
+			all[at].Weight += int64(worthWanted*(v.waiting()+v.missing()) + worthRoom*room)
+		}
+	}
+	return all
+}
+
+// errNodesUnknown says that the cluster could not be read.
+var errNodesUnknown = errors.New("nodes, or the pods of all namespaces, may not be read")
+
+// unknown says why nobody knows how many more replicas of the variant fit; nil means
+// that it is known.
+func (r *round) unknown(v *variant) error {
+	if err := v.in.Request.Countable(); err != nil {
+		return err
+	}
+	if r.cluster == nil {
+		return errNodesUnknown
+	}
+	return nil
+}
+
+// guesses reports whether replicas are added as if they fitted while nobody knows.
+func (r *round) guesses(v *variant) bool {
+	switch v.policy.OnUnknown {
+	case OnUnknownAllow:
+		return true
+	case OnUnknownHold:
+		return false
+	default:
+		return v.in.Request.Countable() == nil && !r.policy.Limited
+	}
+}
+
+// fitting bounds what a variant may buy: its own bound, and what fits now. Negative
+// means no bound.
+func (r *round) fitting(v *variant) int {
+	limit := v.headroom(0)
+	if r.unknown(v) != nil {
+		if r.guesses(v) {
+			return limit
+		}
+		return 0
+	}
+	slots, err := r.cluster.Slots(v.in.Request)
+	if err != nil {
+		return 0
+	}
+	if limit < 0 {
+		return slots
+	}
+	return min(limit, slots)
+}
+
+// beyond bounds what a variant may buy of a cluster that grows, whatever fits now.
+func (r *round) beyond(v *variant, bought int) int {
+	if r.unknown(v) != nil && !r.guesses(v) {
+		return 0
+	}
+	return v.headroom(bought)
+}
+
+// crowded says, with numbers, that no more replicas of the variant fit now; empty
+// when some do or nobody knows.
+func (r *round) crowded(v *variant) string {
+	if r.unknown(v) != nil {
+		return ""
+	}
+	if slots, err := r.cluster.Slots(v.in.Request); err != nil || slots > 0 {
+		return ""
+	}
+	return r.cluster.Explain(v.in.Request).String()
+}
+
+// look puts what is known of the variant's room into its plan.
+func (r *round) look(v *variant) {
+	v.plan.Unplaced = r.unplaced[v.in]
+	if err := r.unknown(v); err != nil {
+		v.plan.Facts = append(v.plan.Facts, Fact{ReasonCapacityUnknown, unknownDetail(err, r.guesses(v))})
+		return
+	}
+	if slots, err := r.cluster.Slots(v.in.Request); err == nil {
+		v.plan.Slots = &Slots{Count: slots, Bound: v.in.Request.Bound}
+	}
+	hole := r.cluster.LargestHole(v.in.Request)
+	v.plan.LargestHole = &hole
+}
+
+func unknownDetail(why error, guesses bool) string {
+	if guesses {
+		return fmt.Sprintf("%v; replicas are added as if they fitted", why)
+	}
+	return fmt.Sprintf("%v; no replica is added", why)
+}

@@ -1,0 +1,244 @@
+package decision
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// bigAndSmall is a world whose cheaper variant takes whole nodes of H100.
+func bigAndSmall(arrival float64) *world {
+	w := newWorld(arrival)
+	w.variants = []*worldVariant{
+		{name: "a-8xh100", profile: onH100, told: onH100, cost: 1, request: request("H100", 8)},
+		{name: "b-l40s", profile: on2xL40S, told: on2xL40S, cost: 3.72, request: request("L40S", 2)},
+	}
+	w.now = epoch
+	w.setReplicas(1, 1)
+	w.now = w.now.Add(time.Hour)
+	return w
+}
+
+func policyFor(limited bool, names ...string) Policy {
+	p := demoPolicy()
+	p.Limited = limited
+	down := DefaultVariantPolicy()
+	down.Down.Window = 30 * time.Second
+	p.Variants = map[Key]VariantPolicy{}
+	for _, n := range names {
+		p.Variants[Key{"ns", n}] = down
+	}
+	return p
+}
+
+func TestFreeDevicesOnEightNodesAreNoRoomForOneOfEight(t *testing.T) {
+	w := bigAndSmall(40)
+	halfFull := nodes(8, "H100", 8)
+	for i := range halfFull {
+		halfFull[i].Free.Devices = 1
+	}
+	w.cluster = &placement.Cluster{Nodes: append(halfFull, nodes(4, "L40S", 8)...)}
+	policy := policyFor(true, "a-8xh100", "b-l40s")
+	plan, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+	big, small := plan.Models[0].Variants[0], plan.Models[0].Variants[1]
+	assert.Equal(t, 0, *big.Desired, "none fits")
+	assert.Equal(t, 0, big.Slots.Count)
+	assert.Equal(t, 1, *big.LargestHole)
+	assert.Contains(t, detailOf(big.Facts, ReasonNoSlots), "8 H100 nodes have fewer than 8 free (largest hole 1)")
+	assert.Greater(t, *small.Desired, 1, "the next variant scales")
+
+	w.apply(plan)
+	w.now = w.now.Add(time.Minute)
+	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.NotEmpty(t, detailOf(plan.Models[0].Variants[0].Facts, ReasonNoSlots), "it still stands back for lack of room")
+
+	w.cluster.Nodes[3].Free.Devices = 8
+	w.now = w.now.Add(time.Minute)
+	plan, memory = Decide(w.snapshot(), policy, memory, RoundEvent)
+	big = plan.Models[0].Variants[0]
+	require.Equal(t, 1, *big.Desired, "there is room now")
+	assert.Equal(t, ReasonRoomAppeared, big.Reason)
+
+	w.apply(plan)
+	w.cluster.Nodes[3].Free.Devices = 0
+	before := w.variants[1].replicas
+	for range 6 {
+		w.now = w.now.Add(time.Minute)
+		plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+		w.apply(plan)
+	}
+	assert.Less(t, w.variants[1].replicas, before, "the dearer ones go in time")
+	assert.Equal(t, 1, w.variants[0].replicas)
+}
+
+func TestADeniedVariantDoesNotComeBackForNothing(t *testing.T) {
+	w := bigAndSmall(5)
+	w.variants[0].cost = 100
+	w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
+	memory := Memory{Denied: map[Key]capacity.Rate{{"ns", "a-8xh100"}: 50}}
+	plan, _ := Decide(w.snapshot(), policyFor(true, "a-8xh100", "b-l40s"), memory, RoundFull)
+	assert.Equal(t, 0, *plan.Models[0].Variants[0].Desired, "it is the dearer one")
+}
+
+func TestUnknownCapacity(t *testing.T) {
+	for name, test := range map[string]struct {
+		limited, shape bool
+		answer         OnUnknown
+		grows          bool
+		reason         Reason
+	}{
+		"no nodes, unlimited":               {grows: true, reason: ReasonCapacityUnknown},
+		"no nodes, limited":                 {limited: true, reason: ReasonCapacityUnknown},
+		"no nodes, limited, allowed":        {limited: true, answer: OnUnknownAllow, grows: true, reason: ReasonCapacityUnknown},
+		"no nodes, unlimited, held":         {answer: OnUnknownHold, reason: ReasonCapacityUnknown},
+		"no shape, unlimited":               {shape: true, reason: ReasonShapeUnknown},
+		"no shape, limited":                 {shape: true, limited: true, reason: ReasonShapeUnknown},
+		"no shape, unlimited, allowed":      {shape: true, answer: OnUnknownAllow, grows: true, reason: ReasonCapacityUnknown},
+		"no shape, limited, allowed":        {shape: true, limited: true, answer: OnUnknownAllow, grows: true, reason: ReasonCapacityUnknown},
+		"no shape, unlimited, held in word": {shape: true, answer: OnUnknownHold, reason: ReasonShapeUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(118)
+			w.variants = w.variants[:1]
+			s := w.snapshot()
+			if test.shape {
+				s.Cluster = &placement.Cluster{Nodes: nodes(9, "H100", 8)}
+				s.Models[0].Variants[0].Request = nil
+			}
+			policy := policyFor(test.limited, "a-h100")
+			v := policy.Variants[Key{"ns", "a-h100"}]
+			v.OnUnknown = test.answer
+			policy.Variants[Key{"ns", "a-h100"}] = v
+			plan, _ := Decide(s, policy, Memory{}, RoundFull)
+			got := plan.Models[0].Variants[0]
+			assert.Equal(t, test.grows, *got.Desired > 1)
+			assert.Contains(t, reasons(got.Facts), test.reason)
+			assert.Nil(t, got.Slots)
+		})
+	}
+}
+
+func TestReplicasWithoutPodsHoldTheirRoomForAWhile(t *testing.T) {
+	w := newWorld(1)
+	s := w.snapshot()
+	s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 4)}
+	s.Models[0].Variants[0].Current = 3 // one pod
+	policy := demoPolicy()
+	plan, memory := Decide(s, policy, Memory{}, RoundFast)
+	assert.Equal(t, 2, plan.Models[0].Variants[0].Slots.Count, "two were asked for and no pod shows them")
+	assert.Equal(t, 0, plan.Models[0].Variants[0].Unplaced)
+
+	s.Time = s.Time.Add(visibility + time.Second)
+	plan, memory = Decide(s, policy, memory, RoundFast)
+	assert.Equal(t, 4, plan.Models[0].Variants[0].Slots.Count, "something keeps them away")
+	assert.Contains(t, detailOf(plan.Models[0].Variants[0].Facts, ReasonStartupOverdue), "2 of them have no pod")
+
+	s.Models[0].Variants[0].Current = 5
+	plan, _ = Decide(s, policy, memory, RoundFast)
+	assert.Equal(t, 0, plan.Models[0].Variants[0].Slots.Count, "a new number is a new start")
+}
+
+func TestTheSurgeOfARollingUpdateTakesRoom(t *testing.T) {
+	w := newWorld(1)
+	s := w.snapshot()
+	s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 4)}
+	s.Models[0].Variants[0].Surge = 3
+	plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
+	assert.Equal(t, 1, plan.Models[0].Variants[0].Slots.Count)
+}
+
+func TestUnplacedAreThoseThatFitNowhere(t *testing.T) {
+	w := newWorld(1)
+	s := w.snapshot()
+	s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 2)}
+	v := &s.Models[0].Variants[0]
+	v.Current = 5
+	v.Starting = []Starting{{Name: "w", Created: s.Time, Unschedulable: true}}
+	plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
+	assert.Equal(t, 2, plan.Models[0].Variants[0].Unplaced, "of four without a node, two fit")
+}
+
+func TestAMinimumHoldsInLimitedModeAsFarAsItFits(t *testing.T) {
+	w := newWorld(1)
+	policy := policyFor(true, "a-h100", "b-l40s")
+	v := policy.Variants[Key{"ns", "a-h100"}]
+	v.Min = 4
+	policy.Variants[Key{"ns", "a-h100"}] = v
+	s := w.snapshot()
+	s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 2)}
+	plan, _ := Decide(s, policy, Memory{}, RoundFull)
+	assert.Equal(t, 3, *plan.Models[0].Variants[0].Desired)
+	assert.Contains(t, detailOf(plan.Models[0].Variants[0].Facts, ReasonNoSlots), "minReplicas is 4")
+
+	policy.Limited = false
+	plan, _ = Decide(s, policy, Memory{}, RoundFull)
+	assert.Equal(t, 4, *plan.Models[0].Variants[0].Desired)
+}
+
+func TestBackOff(t *testing.T) {
+	w := newWorld(30)
+	w.cluster = &placement.Cluster{Nodes: append(nodes(2, "H100", 8), nodes(4, "L40S", 8)...)}
+	policy := policyFor(true, "a-h100", "b-l40s")
+	// A rule that the model does not know keeps the second replica off every node.
+	stuck := func(s *Snapshot) {
+		v := &s.Models[0].Variants[0]
+		v.Current = 2
+		v.Starting = []Starting{{Name: "stuck", Created: s.Time.Add(-45 * time.Second), Unschedulable: true}}
+	}
+	s := w.snapshot()
+	stuck(&s)
+	plan, memory := Decide(s, policy, Memory{}, RoundFull)
+	key := Key{"ns", "a-h100"}
+	assert.Equal(t, leastPause, memory.Backoffs[key].Pause)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "given back")
+	assert.Positive(t, *plan.Models[0].Variants[1].Desired, "the next variant takes its part")
+
+	w.now = w.now.Add(30 * time.Second)
+	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "left alone, although the model says that it fits")
+
+	w.now = w.now.Add(time.Minute)
+	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 1, "tried again")
+
+	s = w.snapshot()
+	stuck(&s)
+	_, memory = Decide(s, policy, memory, RoundFull)
+	assert.Equal(t, 2*leastPause, memory.Backoffs[key].Pause, "the next pause is twice as long")
+
+	w.now = w.now.Add(time.Hour)
+	_, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.Empty(t, memory.Backoffs, "it has been well for long")
+}
+
+func TestInAClusterThatGrowsTheNextVariantTakesOver(t *testing.T) {
+	w := newWorld(30)
+	w.cluster = &placement.Cluster{Nodes: nodes(4, "L40S", 8)}
+	s := w.snapshot()
+	v := &s.Models[0].Variants[0]
+	v.Current = 2
+	v.Starting = []Starting{{Name: "stuck", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
+	v.Startup = 0
+	plan, memory := Decide(s, policyFor(false, "a-h100", "b-l40s"), Memory{}, RoundFull)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "given back, because the other one serves")
+	assert.Positive(t, *plan.Models[0].Variants[1].Desired)
+	assert.Contains(t, memory.Backoffs, Key{"ns", "a-h100"})
+
+	s.Models[0].Variants = s.Models[0].Variants[:1]
+	plan, _ = Decide(s, policyFor(false, "a-h100"), Memory{}, RoundFull)
+	assert.GreaterOrEqual(t, *plan.Models[0].Variants[0].Desired, 2, "nobody else serves, and a node may still come")
+}
+
+func detailOf(facts []Fact, reason Reason) string {
+	for _, f := range facts {
+		if f.Reason == reason {
+			return f.Detail
+		}
+	}
+	return ""
+}
