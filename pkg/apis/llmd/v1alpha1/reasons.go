@@ -115,6 +115,8 @@ func Reasons() []Reason {
 		{"", "", "StartingSuffices", "A saturation threshold was passed, and the replicas that are starting will carry the load."},
 		{"", "", "SpareCapacity", "Fewer replicas carry the load."},
 		{"", "", "Borrowed", "Nothing is known of the variant yet, and another one of its model stands in."},
+		{"", "", "RoomAppeared", "There is room now for a variant that serves for less than those that had to stand in for it."},
+		{"", "", "BackingOff", "The replicas of the variant found no node lately, so it is left alone for a while."},
 		{"", "", "Wake", "Requests wait and nothing serves."},
 		{"", "", "KeepOne", "A model keeps one replica on its cheapest variant that fits."},
 		{"", "", "RoundMayNotLower", "Only a full round may remove replicas."},
