@@ -13,4 +13,14 @@ type AcceleratorPlacementArgs struct {
 	// KeepOthersOffAcceleratorNodes makes pods without devices prefer nodes without
 	// devices. It only scores: where there is no such node, they go on any.
 	KeepOthersOffAcceleratorNodes bool
+
+	// AcceleratorNames is the ConfigMap that names accelerators by the values of their
+	// product labels, over the names that are built in. Nil is none.
+	AcceleratorNames *ConfigMapReference
+}
+
+// ConfigMapReference names a ConfigMap. It need not exist: then it says nothing.
+type ConfigMapReference struct {
+	Namespace string
+	Name      string
 }

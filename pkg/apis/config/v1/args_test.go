@@ -25,15 +25,21 @@ func decoder(t *testing.T) runtime.Decoder {
 }
 
 func TestArgsAsAUserWritesThem(t *testing.T) {
+	names := &config.ConfigMapReference{Namespace: "system", Name: "accelerators"}
 	cases := []struct {
 		name, text string
-		want       bool
+		want       config.AcceleratorPlacementArgs
 		wantErr    string
 	}{
-		{name: "left out", want: true},
-		{name: "off", text: "keepOthersOffAcceleratorNodes: false\n", want: false},
+		{name: "left out", want: config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true}},
+		{name: "off", text: "keepOthersOffAcceleratorNodes: false\n"},
+		{name: "names of one's own", text: "acceleratorNames: {namespace: system, name: accelerators}\n",
+			want: config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true, AcceleratorNames: names}},
 		{name: "a slip of the pen", text: "keepOthersOfAcceleratorNodes: false\n", wantErr: `unknown field "keepOthersOfAcceleratorNodes"`},
+		{name: "a slip inside", text: "acceleratorNames: {nameSpace: system, name: accelerators}\n", wantErr: `unknown field "acceleratorNames.nameSpace"`},
+		{name: "a field twice", text: "acceleratorNames: {name: a, name: b}\n", wantErr: `key "name" already set`},
 		{name: "no truth value", text: "keepOthersOffAcceleratorNodes: 3\n", wantErr: "cannot unmarshal number"},
+		{name: "no reference", text: "acceleratorNames: accelerators\n", wantErr: "cannot unmarshal string"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -43,7 +49,7 @@ func TestArgsAsAUserWritesThem(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			assert.Equal(t, &config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: c.want}, got)
+			assert.Equal(t, &c.want, got)
 		})
 	}
 }
@@ -52,12 +58,16 @@ func TestArgsConvertBothWays(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, config.AddToScheme(scheme))
 	require.NoError(t, configv1.AddToScheme(scheme))
-	in := &config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true}
+	in := &config.AcceleratorPlacementArgs{
+		KeepOthersOffAcceleratorNodes: true,
+		AcceleratorNames:              &config.ConfigMapReference{Namespace: "system", Name: "accelerators"},
+	}
 	written, err := scheme.ConvertToVersion(in.DeepCopy(), configv1.SchemeGroupVersion)
 	require.NoError(t, err)
 	assert.Equal(t, &configv1.AcceleratorPlacementArgs{
 		TypeMeta:                      metav1.TypeMeta{APIVersion: "kubescheduler.config.k8s.io/v1", Kind: "AcceleratorPlacementArgs"},
 		KeepOthersOffAcceleratorNodes: new(true),
+		AcceleratorNames:              &configv1.ConfigMapReference{Namespace: "system", Name: "accelerators"},
 	}, written)
 	back, err := scheme.ConvertToVersion(written, config.SchemeGroupVersion)
 	require.NoError(t, err)

@@ -15,4 +15,19 @@ type AcceleratorPlacementArgs struct {
 	// is true.
 	// +optional
 	KeepOthersOffAcceleratorNodes *bool `json:"keepOthersOffAcceleratorNodes,omitempty"`
+
+	// AcceleratorNames is the ConfigMap that names accelerators by the values of their
+	// product labels, over the names that are built in: each key of its data is the
+	// value of a label, its value the name. The autoscaler should read the same one.
+	// Default is none.
+	// +optional
+	AcceleratorNames *ConfigMapReference `json:"acceleratorNames,omitempty"`
+}
+
+// ConfigMapReference names a ConfigMap. It need not exist: then it says nothing.
+type ConfigMapReference struct {
+	// Namespace of the ConfigMap.
+	Namespace string `json:"namespace"`
+	// Name of the ConfigMap.
+	Name string `json:"name"`
 }
