@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update demo bench image clean
+.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler image clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -31,10 +31,19 @@ setting = $(if $(value $(1)),--$(2)='$(subst ','\'',$(value $(1)))')
 IMAGE_PREFIX ?= workload-variant-autoscaler
 IMAGE_TAG ?= dev
 
-help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+# Settings of the benchmarks. DATA is a folder with the published data; nothing of it
+# is part of this project.
+#   DATA   where the data lie; bench-packing wants the folder of the openb trace
+#   LIST   another list of pods of the same format
+#   PAIRS  pairs of runs of bench-scheduler            (6)
+DATA ?=
+LIST ?=
+PAIRS ?=
 
-build: ## build bin/manager, bin/scheduler and bin/playground (the first time takes minutes)
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the programs into bin/ (the first time takes minutes)
 	@hack/build.sh
 
 test: build ## run every test, those on a local cluster included
@@ -61,8 +70,19 @@ bench: ## measure the pure packages and the scheduler plugin
 	@hack/check-prerequisites.sh
 	go test -run '^$$' -bench . -benchmem ./pkg/capacity/... ./pkg/decision/... ./pkg/simulation/... ./pkg/workload/... ./plugins/...
 
+bench-packing: ## replay the published study of packing (DATA LIST); writes bench-packing.json
+	@hack/check-prerequisites.sh
+	@go run ./test/performance/packing $(call setting,DATA,data) $(call setting,LIST,list)
+
+bench-churn: ## replicas that come and go, under several schedulers; writes bench-churn.json
+	@hack/check-prerequisites.sh
+	@go run ./test/performance/churn
+
+bench-scheduler: build ## our scheduler against the stock one on 5,000 fake nodes (PAIRS); writes bench-scheduler.json
+	@go run ./test/performance/scheduler $(call setting,PAIRS,pairs)
+
 image: ## build the container images of the manager, the scheduler and the playground (needs Docker)
 	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'
 
 clean: ## remove what the build and the demo left
-	rm -rf bin demo-logs demo-report.json coverage.out
+	rm -rf bin demo-logs demo-report.json coverage.out bench-*.json
