@@ -60,27 +60,44 @@ func (s Style) Bad(text string) string { return s.paint(bad, text) }
 type cell struct {
 	text string
 	tone tone
+	// parts make up the text where it has several colours.
+	parts []cell
+}
+
+// painted is the text, or as much of it as was kept, in its colours.
+func (s Style) painted(c cell, text string) string {
+	if len(c.parts) == 0 || text != c.text {
+		return s.paint(c.tone, text)
+	}
+	var b strings.Builder
+	for _, part := range c.parts {
+		b.WriteString(s.paint(part.tone, part.text))
+	}
+	return b.String()
 }
 
 // row lays cells out in columns; a negative width aligns to the left.
-func (s Style) row(widths []int, cells []cell) string {
+func (s Style) row(widths []int, cells []cell) string { return s.spaced(" ", widths, cells) }
+
+// spaced is row with another gap between the columns.
+func (s Style) spaced(gap string, widths []int, cells []cell) string {
 	var b strings.Builder
 	for i, c := range cells {
 		if i > 0 {
-			b.WriteByte(' ')
+			b.WriteString(gap)
 		}
 		width := widths[i]
 		text := cut(c.text, max(width, -width))
 		pad := strings.Repeat(" ", max(width, -width)-utf8.RuneCountInString(text))
 		if width < 0 {
-			b.WriteString(s.paint(c.tone, text))
+			b.WriteString(s.painted(c, text))
 			if i < len(cells)-1 {
 				b.WriteString(pad)
 			}
 			continue
 		}
 		b.WriteString(pad)
-		b.WriteString(s.paint(c.tone, text))
+		b.WriteString(s.painted(c, text))
 	}
 	return b.String()
 }
