@@ -13,6 +13,7 @@ import (
 // outlooks are the sizes on offer by accelerator, immutable once built.
 type outlooks struct {
 	byAccelerator map[capacity.Accelerator]placement.Outlook
+	tables        map[capacity.Accelerator]*placement.Table
 	// generation counts the changes of variants that the table knows of.
 	generation uint64
 }
@@ -24,6 +25,14 @@ func (o *outlooks) of(a capacity.Accelerator) placement.Outlook {
 		return nil
 	}
 	return o.byAccelerator[a]
+}
+
+// table is what the states of nodes with this accelerator are worth; nil is neutral.
+func (o *outlooks) table(a capacity.Accelerator) *placement.Table {
+	if o == nil {
+		return nil
+	}
+	return o.tables[a]
 }
 
 // sizeWeight is the weight of each size on offer.
@@ -71,6 +80,13 @@ func buildOutlooks(objects []any) *outlooks {
 				Shape: capacity.Shape{Accelerator: a, Devices: size, Pods: 1}, Weight: sizeWeight,
 			})
 		}
+	}
+	table.tables = map[capacity.Accelerator]*placement.Table{}
+	for a, outlook := range table.byAccelerator {
+		whole := placement.Resources{Devices: 16}
+		table.tables[a] = placement.NewTable(outlook, &placement.Cluster{
+			Nodes: []placement.Node{{Accelerator: a, Allocatable: whole, Free: whole}},
+		})
 	}
 	return table
 }

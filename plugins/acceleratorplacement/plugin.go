@@ -154,7 +154,7 @@ func (p *Plugin) Score(_ context.Context, state fwk.CycleState, pod *corev1.Pod,
 	}
 	node := p.view(w, info)
 	shape := w.on(&node)
-	return node.Score(shape, w.outlooks.of(shape.Accelerator)), nil
+	return w.outlooks.table(shape.Accelerator).Score(&node, shape, 0, 0), nil
 }
 
 // ScoreExtensions is the plugin itself.

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -46,9 +47,8 @@ type Pool struct {
 type Cluster struct {
 	// Nodes are sorted by name. The order breaks ties.
 	Nodes []Node
-	// Outlook is what Place spares room for. Nil means the neutral outlook of
-	// Score.
-	Outlook Outlook
+	// Table is what Place spares room by. Nil spares room for the usual sizes.
+	Table *Table
 }
 
 // Request is what one replica asks of the cluster.
@@ -65,9 +65,24 @@ type Request struct {
 }
 
 // Clone copies the cluster, so that placements can be tried out on the copy. The
-// outlook is shared: nothing here changes it.
+// table is shared: nothing here changes it.
 func (c *Cluster) Clone() *Cluster {
-	return &Cluster{Nodes: slices.Clone(c.Nodes), Outlook: c.Outlook}
+	clone := &Cluster{Nodes: slices.Clone(c.Nodes), Table: c.Table}
+	pools := 0
+	for i := range c.Nodes {
+		pools += len(c.Nodes[i].Beside)
+	}
+	beside := make([]Pool, 0, pools)
+	for i := range clone.Nodes {
+		n := &clone.Nodes[i]
+		if n.Beside == nil {
+			continue
+		}
+		first := len(beside)
+		beside = append(beside, n.Beside...)
+		n.Beside = beside[first:len(beside):len(beside)]
+	}
+	return clone
 }
 
 // refused is the reason why a node refuses the request's pods, or empty.
@@ -78,27 +93,61 @@ func (r *Request) refused(node int) string {
 	return r.Refused[node]
 }
 
-// take is what one pod of the shape takes from a node.
-func take(s capacity.Shape) Resources {
-	return Resources{Devices: s.Devices, MilliCPU: s.MilliCPU, MemoryBytes: s.MemoryBytes, Pods: 1}
-}
-
-// Minus is what is left of r without o.
+// Minus is what is left of r without o. Numbers that no real node has stay at the
+// ends of their range.
 func (r Resources) Minus(o Resources) Resources {
 	return Resources{
-		Devices:     r.Devices - o.Devices,
-		MilliCPU:    r.MilliCPU - o.MilliCPU,
-		MemoryBytes: r.MemoryBytes - o.MemoryBytes,
-		Pods:        r.Pods - o.Pods,
+		Devices:     minus(r.Devices, o.Devices),
+		MilliCPU:    minus(r.MilliCPU, o.MilliCPU),
+		MemoryBytes: minus(r.MemoryBytes, o.MemoryBytes),
+		Pods:        minus(r.Pods, o.Pods),
 	}
 }
 
-// Plus is r and o together.
+// Plus is r and o together, within the range of the numbers.
 func (r Resources) Plus(o Resources) Resources {
 	return Resources{
-		Devices:     r.Devices + o.Devices,
-		MilliCPU:    r.MilliCPU + o.MilliCPU,
-		MemoryBytes: r.MemoryBytes + o.MemoryBytes,
-		Pods:        r.Pods + o.Pods,
+		Devices:     plus(r.Devices, o.Devices),
+		MilliCPU:    plus(r.MilliCPU, o.MilliCPU),
+		MemoryBytes: plus(r.MemoryBytes, o.MemoryBytes),
+		Pods:        plus(r.Pods, o.Pods),
 	}
+}
+
+func plus[T int | int64](a, b T) T {
+	sum := a + b
+	switch {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return math.MinInt64
+	default:
+		return sum
+	}
+}
+
+func minus[T int | int64](a, b T) T {
+	difference := a - b
+	switch {
+	case a >= 0 && b < 0 && difference < 0:
+		return math.MaxInt64
+	case a < 0 && b > 0 && difference >= 0:
+		return math.MinInt64
+	default:
+		return difference
+	}
+}
+
+// times is a product that stays within the range of its numbers.
+func times[T int | int64](a, b T) T {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	if product := a * b; product/b == a && (a != math.MinInt64 || b != -1) && (b != math.MinInt64 || a != -1) {
+		return product
+	}
+	if (a < 0) == (b < 0) {
+		return math.MaxInt64
+	}
+	return math.MinInt64
 }

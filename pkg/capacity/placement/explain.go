@@ -23,7 +23,9 @@ type Explanation struct {
 func (e *Explanation) Count(n *Node, v Verdict) {
 	e.Nodes[v]++
 	if v == TooFewFree {
-		e.LargestHole = max(e.LargestHole, n.Free.Devices)
+		if p, ok := n.Pool(e.Shape); ok {
+			e.LargestHole = max(e.LargestHole, p.Free)
+		}
 	}
 }
 
@@ -61,7 +63,8 @@ func (e Explanation) String() string {
 	add(Fits, "node has room", "nodes have room")
 	node, nodes := "node", "nodes"
 	if e.Shape.Devices > 0 {
-		node, nodes = string(e.Shape.Accelerator)+" node", string(e.Shape.Accelerator)+" nodes"
+		device := e.Shape.Device().String()
+		node, nodes = device+" node", device+" nodes"
 	}
 	free := fmt.Sprintf("fewer than %d free (largest hole %d)", e.Shape.Devices, max(e.LargestHole, 0))
 	add(TooFewFree, node+" has "+free, nodes+" have "+free)

@@ -4,84 +4,106 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// Outlook is the replicas still expected, by shape. A nil Outlook is neutral: it
-// expects the usual sizes of every accelerator in equal parts.
-type Outlook []Expected
-
-// Expected is how much room of one shape is worth.
-type Expected struct {
-	Shape capacity.Shape
-	// Weight is the worth of one slot of the shape in thousandths, from 0 to
-	// MaxWeight; what lies outside counts as the nearest of them.
-	Weight int64
+// Loss is what one more pod of the shape on this node costs the replicas still
+// expected, in units: positive when it takes room that they need, negative when it
+// uses what they would leave unused. It is for a node that the pod fits on, and it
+// allocates nothing.
+func (t *Table) Loss(n *Node, s capacity.Shape) int64 {
+	return t.worthOf(n, nil, noPool, 0) - t.worthOf(n, &s, n.poolOf(&s), 1)
 }
 
-// MaxWeight keeps sums of losses far from the end of their range.
-const MaxWeight = 1_000_000
-
-// neutralSizes are the sizes above one that replicas usually have. Size one is
-// left out because every placement costs the same number of its slots.
-var neutralSizes = [...]int{2, 4, 8, 16}
-
-// neutralWeight is the weight of each of the neutral sizes.
-const neutralWeight = 1000
-
-// Loss is what one more pod of the shape on this node costs the replicas still
-// expected: the slots that it takes from them, by weight, in thousandths,
-//
-//	Loss(n, s) = sum over shapes t of w_t * (slots_t(n) - slots_t(n with s)),
-//
-// which for whole devices alone is the sum over sizes t of
-// w_t * (floor(F/t) - floor((F-s)/t)) with F free devices. It is 0 on a node whose
-// free devices the expected sizes cannot use anyway. It allocates nothing.
-func (n *Node) Loss(s capacity.Shape, outlook Outlook) int64 {
-	after := *n
-	after.Free = n.Free.Minus(take(s))
-	if outlook == nil {
-		return neutralLoss(n.Free.Devices, after.Free.Devices)
+// worthOf is what the node is worth once it holds so many more pods of the shape, in
+// the pool that the shape means there.
+func (t *Table) worthOf(n *Node, s *capacity.Shape, pool, count int) int64 {
+	milliCPU, devices := n.Free.MilliCPU, 0
+	if s != nil {
+		milliCPU = minus(milliCPU, times(s.MilliCPU, int64(count)))
+		devices = times(s.Devices, count)
 	}
-	loss := int64(0)
-	for i := range outlook {
-		t := &outlook[i]
-		if t.Weight <= 0 || t.Shape.Devices > 0 && t.Shape.Accelerator != n.Accelerator {
+	worth := int64(0)
+	for i := range n.pools() {
+		free := n.free(i)
+		if i == pool {
+			free = minus(free, devices)
+		}
+		at := t.kindOf(n, i)
+		if at < 0 {
+			worth += usualWorth(free)
 			continue
 		}
-		if lost := n.Slots(t.Shape) - after.Slots(t.Shape); lost > 0 {
-			loss += min(t.Weight, MaxWeight) * int64(lost)
-		}
+		k := &t.kinds[at]
+		worth += t.worth[at][k.row(free)*k.levels+k.level(milliCPU)]
 	}
-	return loss
+	return worth
 }
 
-func neutralLoss(before, after int) int64 {
-	loss := 0
-	for _, size := range neutralSizes {
-		loss += max(before, 0)/size - max(after, 0)/size
+// kindOf is the index of the kind of a pool of the node, or -1.
+func (t *Table) kindOf(n *Node, pool int) int {
+	if t == nil {
+		return -1
 	}
-	return int64(loss) * neutralWeight
+	return t.layout.kindOf(n, pool)
 }
 
-// A score packs its tiers into one number, the most important in the highest bits:
-// 31 bits of loss, 10 bits of devices left, 22 bits of CPU left.
+func (l *layout) kindOf(n *Node, pool int) int {
+	if pool == 0 && n.Accelerator == "" {
+		return -1
+	}
+	at, ok := l.index[n.pool(pool).Device]
+	if !ok {
+		return -1
+	}
+	return at
+}
+
+// usualWorth is the slots of the usual sizes above one in so many free devices. Size
+// one is left out because every placement costs the same number of its slots.
+func usualWorth(free int) int64 {
+	free = min(max(free, 0), maxDevices)
+	worth := 0
+	for _, size := range usualSizes[1:] {
+		worth += free / size
+	}
+	return int64(worth) * Unit
+}
+
+// A score packs its tiers into one number, the most important in the highest bits: 4
+// bits of order, 38 of loss, 7 of devices left, 10 of CPU left, 4 of mates. The loss
+// counts from below what one placement can gain.
 const (
-	cpuBits    = 22
-	deviceBits = 10
-	lossBits   = 31
+	mateBits   = 4
+	cpuBits    = 10
+	deviceBits = 7
+	lossBits   = 38
+	orderBits  = 4
 
-	deviceShift = cpuBits
-	lossShift   = cpuBits + deviceBits
+	cpuShift    = mateBits
+	deviceShift = cpuShift + cpuBits
+	lossShift   = deviceShift + deviceBits
+	orderShift  = lossShift + lossBits
+
+	leastLoss = -1 << 33
+	// cpuStep is the CPU that makes a difference in the tier of the tightest fit.
+	cpuStep = 500
 )
 
-// Score says how good the node is for one more pod of the shape; more is better,
-// and no score is above 0. Scores of different nodes for the same shape and outlook
-// can be compared, nothing else. Tiers: the least loss; then the tightest fit, by
-// the devices and then by the CPU that are left. It is whole numbers throughout and
-// allocates nothing. It does not ask whether the pod fits.
-func (n *Node) Score(s capacity.Shape, outlook Outlook) int64 {
-	loss := clamp(n.Loss(s, outlook), lossBits)
-	devices := clamp(int64(n.Free.Devices-s.Devices), deviceBits)
-	cpu := clamp(n.Free.MilliCPU-s.MilliCPU, cpuBits)
-	return -(loss<<lossShift | devices<<deviceShift | cpu)
+// Score says how good the node is for one more pod of the shape; more is better, and
+// no score is above 0. Scores of different nodes for the same shape and table can be
+// compared, nothing else. Tiers: the place of the node's accelerator in the pod's own
+// order, from 0; then the least loss; then the tightest fit, by the devices and then
+// by the CPU that are left; then the fewest mates, which are the pods of the same
+// variant on the node. It is whole numbers throughout and allocates nothing. It does
+// not ask whether the pod fits.
+func (t *Table) Score(n *Node, s capacity.Shape, order, mates int) int64 {
+	pool := n.poolOf(&s)
+	loss := t.worthOf(n, nil, noPool, 0) - t.worthOf(n, &s, pool, 1)
+	devices := minus(n.free(max(pool, 0)), s.Devices)
+	cpu := minus(n.Free.MilliCPU, s.MilliCPU) / cpuStep
+	return -(clamp(int64(order), orderBits)<<orderShift |
+		clamp(loss-leastLoss, lossBits)<<lossShift |
+		clamp(int64(devices), deviceBits)<<deviceShift |
+		clamp(cpu, cpuBits)<<cpuShift |
+		clamp(int64(mates), mateBits))
 }
 
 // clamp keeps a value within what that many bits hold.

@@ -38,12 +38,17 @@ func (r *Request) Countable() error {
 
 // Slots is how many more pods of the shape fit on the node now.
 func (n *Node) Slots(s capacity.Shape) int {
-	if n.Type(s) != Fits {
+	v, pool := n.typed(&s)
+	if v != Fits {
 		return 0
 	}
 	slots := max(n.Free.Pods, 0)
 	if s.Devices > 0 {
-		slots = min(slots, max(n.Free.Devices, 0)/s.Devices)
+		p := n.pool(pool)
+		if s.Devices > p.Allocatable {
+			return 0
+		}
+		slots = min(slots, max(p.Free, 0)/s.Devices)
 	}
 	if s.MilliCPU > 0 {
 		slots = int(min(int64(slots), max(n.Free.MilliCPU, 0)/s.MilliCPU))
@@ -64,7 +69,7 @@ func (c *Cluster) Slots(r *Request) (int, error) {
 	slots := 0
 	for i := range c.Nodes {
 		if r.refused(i) == "" {
-			slots += c.Nodes[i].Slots(r.Shape)
+			slots = plus(slots, c.Nodes[i].Slots(r.Shape))
 		}
 	}
 	return slots, nil
@@ -73,11 +78,14 @@ func (c *Cluster) Slots(r *Request) (int, error) {
 // LargestHole is the largest number of free devices on one node that takes the
 // request's pods, whether it suffices for one of them or not.
 func (c *Cluster) LargestHole(r *Request) int {
+	if r == nil {
+		return 0
+	}
 	hole := 0
 	for i := range c.Nodes {
-		n := &c.Nodes[i]
-		if r != nil && n.Type(r.Shape) == Fits && r.refused(i) == "" {
-			hole = max(hole, n.Free.Devices)
+		v, pool := c.Nodes[i].typed(&r.Shape)
+		if v == Fits && pool != noPool && r.refused(i) == "" {
+			hole = max(hole, c.Nodes[i].free(pool))
 		}
 	}
 	return hole
@@ -95,21 +103,24 @@ func (c *Cluster) Place(r *Request) (node int, ok bool) {
 		if c.Verdict(r, i) != Fits {
 			continue
 		}
-		if score := c.Nodes[i].Score(r.Shape, c.Outlook); best < 0 || score > bestScore {
+		if score := c.Table.Score(&c.Nodes[i], r.Shape, 0, 0); best < 0 || score > bestScore {
 			best, bestScore = i, score
 		}
 	}
 	if best < 0 {
 		return -1, false
 	}
-	n := &c.Nodes[best]
-	n.Free = n.Free.Minus(take(r.Shape))
+	c.put(r, best, 1)
 	return best, true
 }
 
 // Remove takes one replica of the request off the node of that index. It undoes a
 // Place.
-func (c *Cluster) Remove(r *Request, node int) {
+func (c *Cluster) Remove(r *Request, node int) { c.put(r, node, -1) }
+
+// put has the node hold that many more replicas of the request, whether they fit or
+// not.
+func (c *Cluster) put(r *Request, node, count int) {
 	n := &c.Nodes[node]
-	n.Free = n.Free.Plus(take(r.Shape))
+	n.change(r.Shape, n.poolOf(&r.Shape), -count)
 }

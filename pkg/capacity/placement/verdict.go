@@ -69,34 +69,60 @@ func (v Verdict) Resolvable() bool {
 // Type is the verdict on the type and the state of the node, whatever is free on
 // it. A shape without devices goes on nodes of every type.
 func (n *Node) Type(s capacity.Shape) Verdict {
-	switch {
-	case s.Devices > 0 && n.Accelerator == "" && n.Allocatable.Devices > 0:
-		return AcceleratorUnknown
-	case s.Devices > 0 && n.Accelerator != s.Accelerator:
-		return WrongAccelerator
-	case n.Out != "":
-		return NodeOut
-	default:
-		return Fits
+	v, _ := n.typed(&s)
+	return v
+}
+
+// typed is Type, and the pool that the shape means.
+func (n *Node) typed(s *capacity.Shape) (Verdict, int) {
+	pool := noPool
+	if s.Devices > 0 {
+		if pool = n.poolOf(s); pool == noPool {
+			return n.mismatch(*s), noPool
+		}
 	}
+	if n.Out != "" {
+		return NodeOut, pool
+	}
+	return Fits, pool
+}
+
+// mismatch is the verdict on a node none of whose pools is known to be what the
+// shape asks for.
+func (n *Node) mismatch(s capacity.Shape) Verdict {
+	for i := range n.pools() {
+		if n.pool(i).unknown(s) {
+			return AcceleratorUnknown
+		}
+	}
+	return WrongAccelerator
 }
 
 // Verdict says whether one more pod of the shape fits on the node, as far as the
 // node itself knows: what a request is refused by is the cluster's Verdict.
 func (n *Node) Verdict(s capacity.Shape) Verdict {
-	if v := n.Type(s); v != Fits {
+	v, pool := n.typed(&s)
+	if v != Fits {
 		return v
 	}
-	return n.Room(s)
+	return n.room(&s, pool)
 }
 
 // Room is the verdict on the resources of the node alone.
 func (n *Node) Room(s capacity.Shape) Verdict {
+	return n.room(&s, n.poolOf(&s))
+}
+
+func (n *Node) room(s *capacity.Shape, pool int) Verdict {
+	if s.Devices > 0 {
+		if pool == noPool || s.Devices > n.pool(pool).Allocatable {
+			return TooFewDevices
+		}
+		if s.Devices > n.free(pool) {
+			return TooFewFree
+		}
+	}
 	switch {
-	case s.Devices > n.Allocatable.Devices:
-		return TooFewDevices
-	case s.Devices > 0 && s.Devices > n.Free.Devices:
-		return TooFewFree
 	case s.MilliCPU > 0 && s.MilliCPU > n.Free.MilliCPU:
 		return TooLittleCPU
 	case s.MemoryBytes > 0 && s.MemoryBytes > n.Free.MemoryBytes:
@@ -111,13 +137,14 @@ func (n *Node) Room(s capacity.Shape) Verdict {
 // Verdict says whether one more pod of the request fits on the node of that index.
 func (c *Cluster) Verdict(r *Request, node int) Verdict {
 	n := &c.Nodes[node]
-	if v := n.Type(r.Shape); v != Fits {
+	v, pool := n.typed(&r.Shape)
+	if v != Fits {
 		return v
 	}
 	if r.refused(node) != "" {
 		return Refused
 	}
-	return n.Room(r.Shape)
+	return n.room(&r.Shape, pool)
 }
 
 // Fits reports whether one more replica fits on the node of that index. It is
