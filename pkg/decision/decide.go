@@ -26,7 +26,7 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 		for _, stage := range stages {
 			stage(r, m)
 		}
-		plan.Models = append(plan.Models, m.finish())
+		plan.Models = append(plan.Models, r.finish(m))
 	}
 	return plan, r.next
 }
@@ -56,6 +56,8 @@ type round struct {
 	cluster *placement.Cluster
 	// unplaced is how many replicas of a variant that are asked for fit nowhere now.
 	unplaced map[*Variant]int
+	// nodes are the indexes of the cluster's nodes by name, once they are needed.
+	nodes map[string]int
 }
 
 // model is the working state of one model.
@@ -214,9 +216,10 @@ func (m *model) each(f func(*variant)) {
 	}
 }
 
-func (m *model) finish() ModelPlan {
+func (r *round) finish(m *model) ModelPlan {
 	for _, v := range m.variants {
 		v.plan.ServesEach = v.serves
+		v.plan.Victims = r.victims(v)
 		v.plan.Binds, v.plan.Alternative = m.binds(v), m.alternative(v)
 		if v.exists() {
 			desired := v.target

@@ -27,6 +27,7 @@ func (r *round) reserve() {
 		return
 	}
 	r.cluster = r.snapshot.Cluster.Clone()
+	r.cluster.Table = placement.NewTable(r.outlook(), r.cluster)
 	for i := range r.snapshot.Models {
 		m := &r.snapshot.Models[i]
 		for j := range m.Variants {

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -241,4 +242,80 @@ func detailOf(facts []Fact, reason Reason) string {
 		}
 	}
 	return ""
+}
+
+func TestVictims(t *testing.T) {
+	w := newWorld(2)
+	w.variants = w.variants[:1]
+	w.now = epoch
+	w.setReplicas(0, 5)
+	w.now = w.now.Add(time.Hour)
+	w.cluster = &placement.Cluster{Nodes: nodes(2, "H100", 4)}
+	w.cluster.Nodes[0].Free.Devices, w.cluster.Nodes[1].Free.Devices = 1, 2
+	s := w.snapshot()
+	v := &s.Models[0].Variants[0]
+	for i := range v.Replicas {
+		v.Replicas[i].Node = []string{"H100-0", "H100-1", "H100-0", "H100-1", "H100-0"}[i]
+	}
+	// A second model wants whole nodes.
+	big := Model{Namespace: "ns", ID: "n", Variants: []Variant{{Name: "big", Request: request("H100", 4), Cost: 1}}}
+	s.Models = append(s.Models, big)
+	policy := policyFor(false, "a-h100", "big")
+	down := policy.Variants[Key{"ns", "a-h100"}]
+	down.Down.Window = 0
+	down.Max = 3
+	policy.Variants[Key{"ns", "a-h100"}] = down
+
+	plan, _ := Decide(s, policy, Memory{}, RoundFull)
+	assert.Empty(t, plan.Models[0].Variants[0].Victims, "the choice is not ours")
+	v.Picks = true
+	down.Min = 3
+	policy.Variants[Key{"ns", "a-h100"}] = down
+	plan, _ = Decide(s, policy, Memory{}, RoundFull)
+	require.Equal(t, 3, *plan.Models[0].Variants[0].Desired)
+	assert.ElementsMatch(t, []string{"a-h100-1", "a-h100-3"}, plan.Models[0].Variants[0].Victims, "the two that empty a node")
+
+	v.Current, v.Starting = 6, []Starting{{Name: "waits", Created: s.Time}}
+	plan, _ = Decide(s, policy, Memory{}, RoundFull)
+	require.Equal(t, 3, *plan.Models[0].Variants[0].Desired)
+	assert.Equal(t, "waits", plan.Models[0].Variants[0].Victims[0], "what no node holds goes first")
+	assert.Len(t, plan.Models[0].Variants[0].Victims, 3)
+}
+
+func TestLimitedModeNeverAsksForMoreThanFits(t *testing.T) {
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		s := randomSnapshot(random)
+		if s.Cluster == nil {
+			continue
+		}
+		other := randomSnapshot(random).Models[0]
+		other.ID = "n"
+		for i := range other.Variants {
+			other.Variants[i].Name = "n-" + other.Variants[i].Name
+		}
+		s.Models = append(s.Models, other)
+		policy := demoPolicy()
+		policy.Limited = true
+		policy.Variants = map[Key]VariantPolicy{}
+		for _, m := range s.Models {
+			for _, v := range m.Variants {
+				own := DefaultVariantPolicy()
+				own.Min = random.IntN(4)
+				policy.Variants[Key{"ns", v.Name}] = own
+			}
+		}
+		plan, _ := Decide(s, policy, Memory{}, RoundFull)
+		var wants []placement.Want
+		for i, m := range plan.Models {
+			for j, v := range m.Variants {
+				in := &s.Models[i].Variants[j]
+				if more := *v.Desired - v.Current; more > 0 {
+					wants = append(wants, placement.Want{Request: in.Request, Count: more})
+				}
+			}
+		}
+		fits := s.Cluster.Feasible(wants)
+		require.True(t, fits.OK, "seed %d: %s", seed, fits.Binds)
+	}
 }

@@ -1,0 +1,72 @@
+package decision
+
+import (
+	"math"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// victims names the replicas that should go, the first one first, when the choice is
+// ours and the capacity model knows the nodes: those whose room is worth the most to
+// the replicas still expected.
+func (r *round) victims(v *variant) []string {
+	n := v.in.Current - v.target
+	if n <= 0 || !v.managed || !v.in.Picks || r.unknown(v) != nil {
+		return nil
+	}
+	// What the target asks for and no pod shows goes first.
+	n -= v.in.missing()
+	replicas := r.removable(v)
+	var names []string
+	for _, i := range r.cluster.Victims(v.in.Request, replicas, n) {
+		names = append(names, replicas[i].Name)
+	}
+	return names
+}
+
+// removable are the variant's pods as the capacity model sees them.
+func (r *round) removable(v *variant) []placement.Replica {
+	all := make([]placement.Replica, 0, len(v.in.Starting)+len(v.in.Replicas))
+	for _, s := range v.in.Starting {
+		state := placement.NotReady
+		switch {
+		case !s.Placed:
+			state = placement.Unplaced
+		case s.Stuck:
+			state = placement.Stuck
+		}
+		all = append(all, placement.Replica{Name: s.Name, Node: r.node(s.Node), State: state})
+	}
+	for i := range v.in.Replicas {
+		p := &v.in.Replicas[i]
+		all = append(all, placement.Replica{Name: p.Name, Node: r.node(p.Node), State: placement.Ready, Load: r.load(v, p)})
+	}
+	return all
+}
+
+// load is how busy a replica is: the used share of what limits it, and the requests
+// that wait; NaN means unknown.
+func (r *round) load(v *variant, p *Replica) float64 {
+	load, known := v.full(r, p)
+	if !known {
+		return math.NaN()
+	}
+	if r.usable(p.Waiting) {
+		load += p.Waiting.Value
+	}
+	return load
+}
+
+// node is the index of a node of the cluster, or -1.
+func (r *round) node(name string) int {
+	if r.nodes == nil {
+		r.nodes = make(map[string]int, len(r.cluster.Nodes))
+		for i := range r.cluster.Nodes {
+			r.nodes[r.cluster.Nodes[i].Name] = i
+		}
+	}
+	if i, ok := r.nodes[name]; ok {
+		return i
+	}
+	return -1
+}
