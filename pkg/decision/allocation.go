@@ -171,6 +171,7 @@ func (r *round) placeAll(candidates []*variant, buy []int, bound map[*variant]in
 	}
 	var done []placed
 	undo = func() {
+		r.rooms = nil
 		for _, p := range done {
 			r.cluster.Remove(p.v.in.Request, p.node)
 		}
@@ -187,6 +188,7 @@ func (r *round) placeAll(candidates []*variant, buy []int, bound map[*variant]in
 	for _, i := range order {
 		v := candidates[i]
 		for n := range buy[i] {
+			r.rooms = nil
 			node, ok := r.cluster.Place(v.in.Request)
 			if !ok {
 				bound[v] = n

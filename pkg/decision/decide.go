@@ -56,6 +56,8 @@ type round struct {
 	cluster *placement.Cluster
 	// unplaced is how many replicas of a variant that are asked for fit nowhere now.
 	unplaced map[*Variant]int
+	// rooms is what was counted since the cluster last changed.
+	rooms map[asked]room
 	// nodes are the indexes of the cluster's nodes by name, once they are needed.
 	nodes map[string]int
 }

@@ -42,6 +42,9 @@ func (r *round) reserve() {
 
 // place takes the room of up to n replicas and returns of how many.
 func (r *round) place(v *Variant, n int) int {
+	if n > 0 {
+		r.rooms = nil
+	}
 	for i := range n {
 		if _, ok := r.cluster.Place(v.Request); !ok {
 			return i
@@ -155,14 +158,45 @@ func (r *round) fitting(v *variant) int {
 		}
 		return 0
 	}
-	slots, err := r.cluster.Slots(v.in.Request)
-	if err != nil {
-		return 0
-	}
+	slots := r.room(v).slots
 	if limit < 0 {
 		return slots
 	}
 	return min(limit, slots)
+}
+
+// room is what fits of one request now.
+type room struct {
+	slots, hole int
+}
+
+// asked is what makes two requests fit alike: most variants of a cluster ask for the
+// same few shapes.
+type asked struct {
+	shape   capacity.Shape
+	refused *string
+}
+
+// room counts what fits of a variant that is not unknown. It counts again only what
+// was not asked since the last change of the cluster.
+func (r *round) room(v *variant) room {
+	key := asked{shape: v.in.Request.Shape}
+	if refused := v.in.Request.Refused; len(refused) > 0 {
+		key.refused = &refused[0]
+	}
+	if counted, ok := r.rooms[key]; ok {
+		return counted
+	}
+	slots, err := r.cluster.Slots(v.in.Request)
+	if err != nil {
+		return room{}
+	}
+	counted := room{slots: slots, hole: r.cluster.LargestHole(v.in.Request)}
+	if r.rooms == nil {
+		r.rooms = map[asked]room{}
+	}
+	r.rooms[key] = counted
+	return counted
 }
 
 // beyond bounds what a variant may buy of a cluster that grows, whatever fits now.
@@ -179,7 +213,7 @@ func (r *round) crowded(v *variant) string {
 	if r.unknown(v) != nil {
 		return ""
 	}
-	if slots, err := r.cluster.Slots(v.in.Request); err != nil || slots > 0 {
+	if r.room(v).slots > 0 {
 		return ""
 	}
 	return r.cluster.Explain(v.in.Request).String()
@@ -192,11 +226,9 @@ func (r *round) look(v *variant) {
 		v.plan.Facts = append(v.plan.Facts, Fact{ReasonCapacityUnknown, unknownDetail(err, r.guesses(v))})
 		return
 	}
-	if slots, err := r.cluster.Slots(v.in.Request); err == nil {
-		v.plan.Slots = &Slots{Count: slots, Bound: v.in.Request.Bound}
-	}
-	hole := r.cluster.LargestHole(v.in.Request)
-	v.plan.LargestHole = &hole
+	fits := r.room(v)
+	v.plan.Slots = &Slots{Count: fits.slots, Bound: v.in.Request.Bound}
+	v.plan.LargestHole = &fits.hole
 }
 
 func unknownDetail(why error, guesses bool) string {

@@ -51,8 +51,8 @@ func (r *round) cheapestFitting(m *model) *variant {
 	if fits == nil && !r.policy.Limited {
 		fits = cheapest
 	}
-	if fits != nil && r.cluster != nil {
-		r.cluster.Place(fits.in.Request)
+	if fits != nil && r.unknown(fits) == nil {
+		r.place(fits.in, 1)
 	}
 	return fits
 }
