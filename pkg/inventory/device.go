@@ -1,297 +1,390 @@
 package inventory
 
 import (
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
-
-// AcceleratorLabel on a node names its accelerator over every other label, as it
-// does on a VariantAutoscaling object.
-const AcceleratorLabel = v1alpha1.LabelAcceleratorName
-
-// kind is one vendor's devices: under which resources nodes offer them, and which
-// labels name the product.
-type kind struct {
-	// resources count whole devices; the first one that a node offers is the node's.
-	resources []corev1.ResourceName
-	// slices is the prefix of resources that count parts of a device; what follows
-	// it is the profile.
-	slices string
-	// shared is the resource under which devices are offered several times over.
-	shared corev1.ResourceName
-	// labels name the product, in the order in which they are believed: the
-	// vendor's own discovery before the clouds' labels.
-	labels []string
-	// memoryMiB is the label with the memory of one device, if there is one.
-	memoryMiB string
-}
-
-// kinds is the table of conventions.
-var kinds = []kind{
-	{
-		resources: []corev1.ResourceName{"nvidia.com/gpu"},
-		slices:    "nvidia.com/mig-",
-		shared:    "nvidia.com/gpu.shared",
-		labels: []string{
-			"nvidia.com/gpu.product",
-			"cloud.google.com/gke-accelerator",
-			"karpenter.k8s.aws/instance-gpu-name",
-			"eks.amazonaws.com/instance-gpu-name",
-			"karpenter.azure.com/sku-gpu-name",
-			"gpu.nvidia.com/class",
-			"gpu.nvidia.com/model",
-		},
-		memoryMiB: "nvidia.com/gpu.memory",
-	},
-	{
-		resources: []corev1.ResourceName{"amd.com/gpu"},
-		labels: []string{
-			"amd.com/gpu.product-name",
-			"beta.amd.com/gpu.product-name",
-			"karpenter.k8s.aws/instance-gpu-name",
-			"eks.amazonaws.com/instance-gpu-name",
-			"karpenter.azure.com/sku-gpu-name",
-			"amd.com/gpu.device-id",
-			"beta.amd.com/gpu.device-id",
-		},
-	},
-	{
-		resources: []corev1.ResourceName{"habana.ai/gaudi"},
-		labels: []string{
-			"habana.ai/product.name",
-			"karpenter.k8s.aws/instance-gpu-name",
-			"karpenter.k8s.aws/instance-accelerator-name",
-			"eks.amazonaws.com/instance-gpu-name",
-		},
-	},
-	{
-		resources: []corev1.ResourceName{"gpu.intel.com/xe", "gpu.intel.com/i915"},
-		labels:    []string{"gpu.intel.com/product"},
-	},
-	{
-		resources: []corev1.ResourceName{"google.com/tpu"},
-		labels:    []string{"cloud.google.com/gke-tpu-accelerator"},
-	},
-	{
-		resources: []corev1.ResourceName{"aws.amazon.com/neuron", "aws.amazon.com/neurondevice"},
-		slices:    "aws.amazon.com/neuroncore",
-		labels: []string{
-			"karpenter.k8s.aws/instance-accelerator-name",
-			"eks.amazonaws.com/instance-accelerator-name",
-		},
-	},
-}
-
-// productLabels are all labels of the table, which a template's node selector may
-// name.
-var productLabels = func() map[string]bool {
-	all := map[string]bool{AcceleratorLabel: true}
-	for i := range kinds {
-		for _, l := range kinds[i].labels {
-			all[l] = true
-		}
-	}
-	return all
-}()
-
-// amdDevices are the products of AMD's device ids, for nodes without a name.
-var amdDevices = map[string]string{
-	"738C": "MI100", "740C": "MI250X", "740F": "MI210", "74A1": "MI300X", "74A5": "MI325X", "75A0": "MI350X", "75A3": "MI355X",
-}
-
-// kindOf is the kind of device that a resource counts, or nil for any other
-// resource.
-func kindOf(resource corev1.ResourceName) *kind {
-	// Most resources of a pod have no domain: cpu, memory.
-	if strings.IndexByte(string(resource), '/') < 0 {
-		return nil
-	}
-	for i := range kinds {
-		k := &kinds[i]
-		if resource == k.shared || k.slices != "" && strings.HasPrefix(string(resource), k.slices) {
-			return k
-		}
-		for _, r := range k.resources {
-			if r == resource {
-				return k
-			}
-		}
-	}
-	return nil
-}
-
-// IsDevice reports whether the resource counts accelerators.
-func IsDevice(resource corev1.ResourceName) bool { return kindOf(resource) != nil }
-
-// Names reads the accelerators of nodes. It remembers what it has normalised,
-// because clusters have many nodes and few products. It is safe for concurrent use
-// and its readers take no lock. The zero Names is ready to use.
-type Names struct {
-	known atomic.Pointer[map[string]Name]
-}
-
-// maxRemembered bounds what Names keeps: labels are data from outside.
-const maxRemembered = 4096
-
-// Of is Normalize, remembered.
-func (m *Names) Of(raw string) Name {
-	known := m.known.Load()
-	if known != nil {
-		if n, ok := (*known)[raw]; ok {
-			return n
-		}
-	}
-	n := Normalize(raw)
-	next := map[string]Name{raw: n}
-	if known != nil && len(*known) < maxRemembered {
-		for k, v := range *known {
-			next[k] = v
-		}
-	}
-	// A lost race forgets one entry, which costs nothing but its computation.
-	m.known.CompareAndSwap(known, &next)
-	return n
-}
-
-// Node names the devices that the node offers under the resource, and the label
-// that said so. The zero Name means that no label says; a resource that counts no
-// devices has no name either.
-func (m *Names) Node(labels map[string]string, resource corev1.ResourceName) (name Name, source string) {
-	k := kindOf(resource)
-	if k == nil || len(labels) == 0 {
-		return Name{}, ""
-	}
-	raw, source := k.product(labels)
-	if raw == "" {
-		return Name{}, ""
-	}
-	n := m.Of(raw)
-	n.refine(k, labels, resource)
-	return n, source
-}
-
-// product is the text that names the product, and its label.
-func (k *kind) product(labels map[string]string) (raw, source string) {
-	if v := labels[AcceleratorLabel]; v != "" {
-		return v, AcceleratorLabel
-	}
-	for _, l := range k.labels {
-		v := labels[l]
-		if v == "" {
-			continue
-		}
-		if strings.HasSuffix(l, "/gpu.device-id") {
-			if v = amdDevices[strings.ToUpper(v)]; v == "" {
-				continue
-			}
-		}
-		return v, l
-	}
-	return "", ""
-}
-
-// refine adds what the resource and the other labels say of the device.
-func (n *Name) refine(k *kind, labels map[string]string, resource corev1.ResourceName) {
-	switch {
-	case resource == k.shared:
-		n.Shared = true
-	case k.slices != "" && strings.HasPrefix(string(resource), k.slices):
-		n.MIG = strings.TrimPrefix(string(resource), k.slices)
-		if n.MIG == "" {
-			n.MIG = "core"
-		}
-	}
-	if n.MIG == "" {
-		n.MIG = labels["cloud.google.com/gke-gpu-partition-size"]
-	}
-	if labels["cloud.google.com/gke-gpu-sharing-strategy"] != "" {
-		n.Shared = true
-	}
-	if k.memoryMiB == "" || n.MIG != "" || n.MemoryGiB != 0 {
-		return
-	}
-	if mib, err := strconv.ParseFloat(labels[k.memoryMiB], 64); err == nil && mib >= 1024 && mib < 1<<24 {
-		n.MemoryGiB = int(math.Round(mib / 1024))
-	}
-}
 
 // Devices is what a node offers of one resource.
 type Devices struct {
-	// Resource is empty for a node without devices.
+	// Resource is the resource that counts them.
 	Resource corev1.ResourceName
-	// Name is unknown when no label says it.
+	// Name is unknown when no label says it, or when labels contradict each other.
 	Name Name
 	// Source is the label that gave the name.
 	Source string
-	// Count is the allocatable number. It is 0 on a node whose label is there
-	// before its devices.
+	// Count is the allocatable number. It is 0 on a node whose label is there before
+	// its devices.
 	Count int
+	// Why says, for people, why the name is not known or the devices are not there.
+	// Empty means that both are.
+	Why string
+	// Notes say what else of the labels is doubtful, and what was believed.
+	Notes []string
 }
 
-// Devices reads the devices of a node: of the first resource of the table of which
-// the node offers any. Beside lists the device resources that it offers too, which
-// a Devices cannot tell apart.
-func (m *Names) Devices(node *corev1.Node) (d Devices, beside []corev1.ResourceName) {
-	best, bestRank := corev1.ResourceName(""), math.MaxInt
-	for resource, quantity := range node.Status.Allocatable {
-		rank := rankOf(resource)
-		if rank == math.MaxInt || quantity.Value() <= 0 {
+// Node names the devices that a node with these labels offers under the resource,
+// and the label that said so. The zero Name means that no label says, or that labels
+// contradict each other; a resource that counts no devices has no name either.
+func (m *Names) Node(labels map[string]string, resource corev1.ResourceName) (name Name, source string) {
+	c, ok := conventionOf(resource)
+	if !ok {
+		return Name{}, ""
+	}
+	d := m.devices(labels, offer{convention: c, resource: resource, alone: true})
+	return d.Name, d.Source
+}
+
+// offer is a device resource of a node.
+type offer struct {
+	convention
+	resource corev1.ResourceName
+	count    int
+	// alone is set when the node offers devices of one kind only, so that a label that
+	// names devices of any maker means these.
+	alone bool
+	// besideSlices and besideShared are set when the node offers slices, or shared
+	// devices, of the same kind under names of their own.
+	besideSlices, besideShared bool
+}
+
+// said is what one label says.
+type said struct {
+	name   Name
+	source string
+	level  level
+}
+
+// devices reads what the labels say of an offer. The level of a label decides
+// between two that contradict each other, because it says who knows better; within
+// one level nobody does, and the name stays unknown. A higher level that is
+// contradicted by a lower one is believed, and a note says so; an override is there
+// to contradict.
+func (m *Names) devices(labels map[string]string, o offer) Devices {
+	d := Devices{Resource: o.resource, Count: o.count}
+	all, notes := m.hear(labels, o)
+	d.Notes = notes
+	if len(all) == 0 {
+		d.Why = "no label names the type of its " + string(o.resource) + " yet"
+		if why := o.expects(labels); why != "" {
+			d.Why = why
+		}
+		return d
+	}
+	best := slices.MinFunc(all, func(a, b said) int { return int(a.level) - int(b.level) })
+	name, err := best.name.counted(o.convention, o.resource)
+	if err != nil && best.level > byOverride {
+		d.Notes = append(d.Notes, fmt.Sprintf("label %s: %v", best.source, err))
+	}
+	for _, s := range all {
+		switch {
+		case s.name.Short == best.name.Short:
+			name.adopt(s.name, o)
+		case s.level == best.level:
+			d.Why = fmt.Sprintf("labels contradict each other: %s says %s, %s says %s", best.source, best.name, s.source, s.name)
+			return d
+		case best.level > byOverride:
+			d.Notes = append(d.Notes, fmt.Sprintf("label %s says %s and %s says %s; the first is believed", best.source, best.name, s.source, s.name))
+		case s.level == byDiscovery:
+			name.adopt(s.name, o)
+		}
+	}
+	name.refine(labels, o)
+	if d.Why = o.confused(labels, name, best); d.Why != "" {
+		return d
+	}
+	d.Name, d.Source = name, best.source
+	return d
+}
+
+// adopt takes over which part of a device another label means. Whoever names a type
+// over that label, such as an override, does not say that a slice is a whole device.
+func (n *Name) adopt(other Name, o offer) {
+	if o.counts == wholeDevices && n.MIG == "" {
+		n.MIG = other.MIG
+	}
+	n.Shared = n.Shared || other.Shared
+}
+
+// hear is what the labels say of the offer, in the order in which they are believed
+// within a level, and what of them cannot be used.
+func (m *Names) hear(labels map[string]string, o offer) (all []said, notes []string) {
+	listen := func(raw, source string, level level, anyMaker bool) {
+		name, overridden := m.read(raw)
+		if !name.Known() {
+			return
+		}
+		if anyMaker && !o.alone && name.maker != o.kind.maker {
+			if name.maker == unknownMaker {
+				notes = append(notes, fmt.Sprintf("label %s says %s and does not say of which of the node's devices", source, name))
+			}
+			return
+		}
+		if overridden {
+			level = min(level, byOverride)
+		}
+		all = append(all, said{name, source, level})
+	}
+	if v := labels[AcceleratorLabel]; v != "" {
+		listen(v, AcceleratorLabel, byNode, true)
+	}
+	k := o.kind
+	if k.named {
+		listen(strings.TrimPrefix(string(o.resource), domainOf(k.slices)), string(o.resource), byDiscovery, false)
+	}
+	if k.described && o.counts == deviceSlices {
+		source := string(o.described()) + ".product"
+		if v := labels[source]; v != "" {
+			listen(v, source, byDiscovery, false)
+		}
+	}
+	for i := range k.products {
+		p := &k.products[i]
+		if p.counted {
+			for _, c := range p.countedIn(labels) {
+				listen(c.value, c.key, p.level, p.anyMaker)
+			}
+		} else if v := p.decode(labels[p.key]); v != "" {
+			listen(v, p.key, p.level, p.anyMaker)
+		}
+	}
+	return all, notes
+}
+
+// decode is the product that the label's value names, or empty.
+func (p *product) decode(value string) string {
+	if p.ids == nil || value == "" {
+		return value
+	}
+	return p.ids[strings.ToUpper(value)]
+}
+
+type counted struct{ key, value string }
+
+// countedIn are the products of the labels that carry them in their keys, as a node
+// with several has them, sorted.
+func (p *product) countedIn(labels map[string]string) []counted {
+	var found []counted
+	for key, value := range labels {
+		rest, ok := strings.CutPrefix(key, p.key)
+		if !ok {
 			continue
 		}
-		if rank < bestRank || rank == bestRank && resource < best {
-			resource, best, bestRank = best, resource, rank
+		// Intel's keys have .count and .present after the id; the number is AMD's value.
+		rest, _, _ = strings.Cut(rest, ".")
+		if n, err := strconv.Atoi(value); err == nil && n <= 0 || value == "false" {
+			continue
 		}
-		if resource != "" {
-			beside = append(beside, resource)
+		if rest = p.decode(rest); rest != "" {
+			found = append(found, counted{key, rest})
 		}
 	}
-	if best == "" {
-		return m.announced(node.Labels), nil
-	}
-	quantity := node.Status.Allocatable[best]
-	d = Devices{Resource: best, Count: int(quantity.Value())}
-	d.Name, d.Source = m.Node(node.Labels, best)
-	return d, beside
+	slices.SortFunc(found, func(a, b counted) int { return strings.Compare(a.key, b.key) })
+	return found
 }
 
-// announced reads the label of a node whose devices are not there (yet).
-func (m *Names) announced(labels map[string]string) Devices {
-	for i := range kinds {
-		if _, source := kinds[i].product(labels); source != "" {
-			resource := kinds[i].resources[0]
-			name, source := m.Node(labels, resource)
-			return Devices{Resource: resource, Name: name, Source: source}
-		}
-	}
-	return Devices{}
+// domainOf is the part of a resource's name up to the slash.
+func domainOf(resource string) string { return resource[:strings.IndexByte(resource, '/')+1] }
+
+// described is the resource after which the labels that describe an offer are
+// called.
+func (o *offer) described() corev1.ResourceName {
+	return corev1.ResourceName(strings.TrimSuffix(string(o.resource), ".shared"))
 }
 
-// rankOf orders resources by the table: whole devices, then shared ones, then
-// slices, kind by kind. MaxInt is a resource that counts no devices.
-func rankOf(resource corev1.ResourceName) int {
-	if strings.IndexByte(string(resource), '/') < 0 {
-		return math.MaxInt
+// counted is the name of devices as the resource counts them: slices by their
+// profile, shared devices as such. It is an error, beside the name by the resource,
+// when the name says that it is another slice.
+func (n Name) counted(c convention, resource corev1.ResourceName) (Name, error) {
+	var err error
+	switch c.counts {
+	case sharedDevices:
+		n.Shared = true
+	case deviceSlices:
+		rest := strings.TrimPrefix(string(resource), c.kind.slices)
+		whole, renamed := strings.CutSuffix(rest, ".shared")
+		slice := profile(whole)
+		if slice == "" {
+			slice = "core"
+		}
+		if n.MIG != "" && n.MIG != slice {
+			err = fmt.Errorf("%s is no %s: name the accelerator without its slice, or the same slice", n, resource)
+		}
+		n.MIG, n.Shared = slice, n.Shared || renamed
+	case wholeDevices:
+		if c.kind.named && n.maker != c.kind.maker {
+			err = fmt.Errorf("%s is no %s", n, resource)
+		}
 	}
-	const perKind = 8
-	for i := range kinds {
-		k := &kinds[i]
-		for j, r := range k.resources {
-			if r == resource {
-				return i*perKind + j
+	return n, err
+}
+
+// refine adds what the other labels say of the device.
+func (n *Name) refine(labels map[string]string, o offer) {
+	k := o.kind
+	if o.counts == wholeDevices && n.MIG == "" {
+		for _, l := range k.partitions {
+			if n.MIG = profile(labels[l]); n.MIG != "" {
+				break
 			}
 		}
-		if resource == k.shared {
-			return i*perKind + perKind - 2
-		}
-		if k.slices != "" && strings.HasPrefix(string(resource), k.slices) {
-			return i*perKind + perKind - 1
+	}
+	for _, l := range k.sharing {
+		n.Shared = n.Shared || labels[l] != ""
+	}
+	if k.described && !o.besideShared {
+		base := string(o.described())
+		replicas, err := strconv.Atoi(labels[base+".replicas"])
+		strategy := labels[base+".sharing-strategy"]
+		n.Shared = n.Shared || err == nil && replicas > 1 || strategy != "" && strategy != "none"
+	}
+	if n.MIG != "" || n.MemoryGiB != 0 {
+		return
+	}
+	if k.described {
+		n.MemoryGiB = memory{key: string(o.described()) + ".memory", perGiB: 1024}.in(labels)
+	}
+	for i := 0; i < len(k.memory) && n.MemoryGiB == 0; i++ {
+		n.MemoryGiB = k.memory[i].in(labels)
+	}
+}
+
+// in is the memory that the label says, in GiB, or 0 for none that makes sense.
+func (l memory) in(labels map[string]string) int {
+	text := labels[l.key]
+	if l.suffix != "" {
+		text = strings.TrimSuffix(text, l.suffix)
+	}
+	amount, err := strconv.ParseFloat(text, 64)
+	const mostGiB = 1 << 14
+	if gib := amount / l.perGiB; err == nil && gib >= 1 && gib <= mostGiB {
+		return int(math.Round(gib))
+	}
+	return 0
+}
+
+// migConfig is the label by which NVIDIA's operator is told to cut devices.
+const migConfig = "nvidia.com/mig.config"
+
+// expects says what the labels let expect that is not there yet, of an offer that no
+// label names.
+func (o *offer) expects(labels map[string]string) string {
+	if o.kind.maker == nvidia && labels[migConfig] != "" {
+		return fmt.Sprintf("%s is %s, and nvidia.com/gpu.product is not there yet", migConfig, labels[migConfig])
+	}
+	return ""
+}
+
+// confused says why a name cannot be trusted, or empty: what the label and the
+// resources say of slices and shares does not go together.
+func (o *offer) confused(labels map[string]string, n Name, from said) string {
+	switch {
+	case n.MIG == invalidSlices:
+		return fmt.Sprintf("label %s says that the slices of its %s are not all alike, or not there", from.source, o.resource)
+	case o.counts != wholeDevices:
+		return ""
+	case o.besideSlices && n.MIG != "":
+		return fmt.Sprintf("label %s says that %s counts slices (%s), and the node offers slices by their own names too", from.source, o.resource, n)
+	case o.besideShared && n.Shared:
+		return fmt.Sprintf("label %s says that %s is shared, and the node offers %s too", from.source, o.resource, o.kind.shared)
+	case o.kind.maker == nvidia && from.level >= byCloud && cuts(labels[migConfig]):
+		return fmt.Sprintf("%s is %s, and nvidia.com/gpu.product does not say yet whether %s counts slices", migConfig, labels[migConfig], o.resource)
+	}
+	return ""
+}
+
+// cuts says whether a MIG configuration cuts any devices.
+func cuts(config string) bool { return config != "" && config != "all-disabled" }
+
+// offers are the device resources of which the node has any, in the order of the
+// table.
+func offers(allocatable corev1.ResourceList) []offer {
+	var found []offer
+	for resource, quantity := range allocatable {
+		if c, ok := conventionOf(resource); ok && quantity.Sign() > 0 {
+			found = append(found, offer{convention: c, resource: resource, count: int(amount(quantity, mostDevices)), alone: true})
 		}
 	}
-	return math.MaxInt
+	if len(found) < 2 {
+		return found
+	}
+	slices.SortFunc(found, func(a, b offer) int {
+		if a.rank != b.rank {
+			return a.rank - b.rank
+		}
+		return strings.Compare(string(a.resource), string(b.resource))
+	})
+	for i := range found {
+		for j := range found {
+			if i == j {
+				continue
+			}
+			sameKind := found[i].kind == found[j].kind
+			found[i].alone = found[i].alone && sameKind
+			found[i].besideSlices = found[i].besideSlices || sameKind && found[j].counts == deviceSlices
+			found[i].besideShared = found[i].besideShared || sameKind && found[j].counts == sharedDevices
+		}
+	}
+	return found
 }
+
+// announced reads the labels of a node whose devices are not there: not yet, or
+// because they are served through resource claims.
+func (m *Names) announced(labels map[string]string) (Devices, bool) {
+	if !speaks(labels) {
+		return Devices{}, false
+	}
+	var found Devices
+	for i := range kinds {
+		k := &kinds[i]
+		if len(k.whole) == 0 {
+			continue
+		}
+		c := conventions[k.whole[0]]
+		d := m.devices(labels, offer{convention: c, resource: k.whole[0], alone: true})
+		if d.Name.Known() && (found.Resource == "" || d.Name.maker == k.maker && found.Name.maker != kindMaker(found.Resource)) {
+			found = d
+		}
+	}
+	if found.Resource == "" {
+		return Devices{}, false
+	}
+	found.Why = fmt.Sprintf("label %s says %s, and the node offers no %s: its device plugin is not there yet, or the devices are served through resource claims",
+		found.Source, found.Name, found.Resource)
+	return found, true
+}
+
+func kindMaker(resource corev1.ResourceName) maker { return conventions[resource].kind.maker }
+
+// speaks says quickly whether any label may name a product.
+func speaks(labels map[string]string) bool {
+	for key := range labels {
+		if _, ok := products[key]; ok {
+			return true
+		}
+		for _, prefix := range countedPrefixes {
+			if strings.HasPrefix(key, prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var countedPrefixes = func() []string {
+	all := map[string]bool{}
+	for i := range kinds {
+		for _, p := range kinds[i].products {
+			if p.counted {
+				all[p.key] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}()

@@ -4,129 +4,196 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/apimachinery/pkg/types"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
-// Inventory is what the nodes of a cluster hold and have free.
+// Inventory is what the nodes of a cluster hold and have free. Its methods are safe
+// for concurrent use.
 type Inventory struct {
 	// Cluster is the capacity model's view. Its nodes are those of Nodes, by index.
 	Cluster *placement.Cluster
 	// Nodes are sorted by name.
 	Nodes []*corev1.Node
-	// Devices are the devices of the nodes, by index.
-	Devices []Devices
+	// Carried is what the nodes carry, by index.
+	Carried []*Carried
 	// Unlisted counts the nodes by product name that no rule knows.
 	Unlisted map[string]int
 
-	// beside are the resources that some node offers beside its own devices.
-	beside map[corev1.ResourceName]string
+	// ofType are the indexes of the nodes that carry a type.
+	ofType map[capacity.Accelerator][]int
+	// claims counts, by node, the pods whose devices come by resource claims.
+	claims map[int]int
+	// held are the resources of overlapping conventions that some pod holds.
+	held map[corev1.ResourceName]bool
+	// systems are the operating systems of the nodes.
+	systems map[string]bool
+
+	mu       sync.Mutex
+	refused  map[string][]string
+	repelled repellents
 }
 
-// Read takes stock of the nodes, with the pods of all schedulers. A pod counts on
-// its node from when it is bound until it has succeeded or failed, also while it
-// terminates. Neither list is changed; the order of both is of no account.
+// Read takes stock of the nodes without overrides; Names.Read does with them.
 func Read(nodes []*corev1.Node, pods []*corev1.Pod) *Inventory {
+	return new(Names).Read(nodes, pods)
+}
+
+// Read takes stock of the nodes, with the pods of all schedulers. A pod counts once,
+// on the node that HeldBy names; pods on nodes that are not listed do not count.
+// Neither list is changed; the order of both, and what is in them twice, is of no
+// account.
+func (m *Names) Read(nodes []*corev1.Node, pods []*corev1.Pod) *Inventory {
 	inv := &Inventory{
-		Cluster:  &placement.Cluster{Nodes: make([]placement.Node, len(nodes))},
-		Nodes:    slices.Clone(nodes),
-		Devices:  make([]Devices, len(nodes)),
+		Nodes:    distinct(nodes),
 		Unlisted: map[string]int{},
-		beside:   map[corev1.ResourceName]string{},
+		ofType:   map[capacity.Accelerator][]int{},
+		claims:   map[int]int{},
+		held:     map[corev1.ResourceName]bool{},
+		systems:  map[string]bool{},
+		refused:  map[string][]string{},
 	}
-	slices.SortFunc(inv.Nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
-	var names Names
-	index := make(map[string]int, len(nodes))
+	inv.Cluster = &placement.Cluster{Nodes: make([]placement.Node, len(inv.Nodes))}
+	inv.Carried = make([]*Carried, len(inv.Nodes))
+	index := make(map[string]int, len(inv.Nodes))
 	for i, node := range inv.Nodes {
-		inv.add(&names, i, node)
+		inv.add(i, node, m.Carried(node))
 		index[node.Name] = i
 	}
+	var h holder
+	counted := make(map[types.UID]struct{}, len(pods))
 	for _, pod := range pods {
-		if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		i, ok := index[HeldBy(pod)]
+		if !ok || HeldBy(pod) == "" {
 			continue
 		}
-		if i, ok := index[pod.Spec.NodeName]; ok {
-			n := &inv.Cluster.Nodes[i]
-			n.Free = n.Free.Minus(held(pod, inv.Devices[i].Resource))
+		if pod.UID != "" {
+			if _, ok := counted[pod.UID]; ok {
+				continue
+			}
+			counted[pod.UID] = struct{}{}
 		}
+		h.read(pod, inv.Carried[i].Devices)
+		inv.hold(i, &h)
+		inv.remember(i, pod)
 	}
 	return inv
 }
 
-func (inv *Inventory) add(names *Names, i int, node *corev1.Node) {
-	devices, beside := names.Devices(node)
-	for _, r := range beside {
-		inv.beside[r] = node.Name
-	}
-	if devices.Name.Unlisted {
-		inv.Unlisted[string(devices.Name.Short)]++
-	}
-	allocatable := node.Status.Allocatable
-	holds := placement.Resources{
-		Devices:     devices.Count,
-		MilliCPU:    allocatable.Cpu().MilliValue(),
-		MemoryBytes: allocatable.Memory().Value(),
-		Pods:        int(allocatable.Pods().Value()),
-	}
-	inv.Devices[i] = devices
-	inv.Cluster.Nodes[i] = placement.Node{
-		Name: node.Name, Accelerator: devices.Name.Accelerator(), Allocatable: holds, Free: holds, Out: Out(node),
-	}
+// distinct are the nodes sorted by name, each name once.
+func distinct(nodes []*corev1.Node) []*corev1.Node {
+	sorted := slices.Clone(nodes)
+	slices.SortFunc(sorted, func(a, b *corev1.Node) int {
+		if c := strings.Compare(a.Name, b.Name); c != 0 {
+			return c
+		}
+		if c := strings.Compare(string(a.UID), string(b.UID)); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ResourceVersion, b.ResourceVersion)
+	})
+	return slices.CompactFunc(sorted, func(a, b *corev1.Node) bool { return a.Name == b.Name })
 }
 
-// held is what a bound pod holds of its node.
-func held(pod *corev1.Pod, devices corev1.ResourceName) placement.Resources {
-	if r, ok := heldPlainly(pod, devices); ok {
-		return r
-	}
-	return resourcesOf(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true}), devices)
-}
-
-// heldPlainly spares the helper's maps for the pods that need no rule: plain
-// containers, and no resize under way.
-func heldPlainly(pod *corev1.Pod, devices corev1.ResourceName) (placement.Resources, bool) {
-	if len(pod.Spec.InitContainers) > 0 || pod.Spec.Resources != nil || pod.Spec.Overhead != nil {
-		return placement.Resources{}, false
-	}
-	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Resources != nil {
-			return placement.Resources{}, false
+func (inv *Inventory) add(i int, node *corev1.Node, c *Carried) {
+	inv.Carried[i] = c
+	inv.Cluster.Nodes[i] = c.View(Used{}, nil)
+	inv.systems[node.Labels[corev1.LabelOSStable]] = true
+	for j := range c.Devices {
+		name := c.Devices[j].Name
+		if name.Unlisted {
+			inv.Unlisted[string(name.Short)]++
+		}
+		nodes := inv.ofType[name.Accelerator()]
+		if len(nodes) == 0 || nodes[len(nodes)-1] != i {
+			inv.ofType[name.Accelerator()] = append(nodes, i)
 		}
 	}
-	sum := placement.Resources{Pods: 1}
-	for i := range pod.Spec.Containers {
-		r := resourcesOf(pod.Spec.Containers[i].Resources.Requests, devices)
-		r.Pods = 0
-		sum = sum.Plus(r)
-	}
-	return sum, true
 }
 
-func resourcesOf(requests corev1.ResourceList, devices corev1.ResourceName) placement.Resources {
-	r := placement.Resources{Pods: 1}
-	if q, ok := requests[corev1.ResourceCPU]; ok {
-		r.MilliCPU = q.MilliValue()
+// hold takes what a pod holds off its node.
+func (inv *Inventory) hold(i int, h *holder) {
+	n := &inv.Cluster.Nodes[i]
+	n.Free.MilliCPU = less(n.Free.MilliCPU, h.milliCPU)
+	n.Free.MemoryBytes = less(n.Free.MemoryBytes, h.memoryBytes)
+	n.Free.Pods = int(less(int64(n.Free.Pods), 1))
+	for j, devices := range h.devices {
+		if devices == 0 {
+			continue
+		}
+		if j == 0 {
+			n.Free.Devices = int(less(int64(n.Free.Devices), devices))
+		} else {
+			n.Beside[j-1].Free = int(less(int64(n.Beside[j-1].Free), devices))
+		}
+		if d := &inv.Carried[i].Devices[j]; overlaps(d.Resource) {
+			inv.held[d.Resource] = true
+		}
 	}
-	if q, ok := requests[corev1.ResourceMemory]; ok {
-		r.MemoryBytes = q.Value()
-	}
-	if devices == "" {
-		return r
-	}
-	if q, ok := requests[devices]; ok {
-		r.Devices = int(q.Value())
-	}
-	return r
 }
 
-// removalTaints are how node autoscalers mark a node that they are about to remove.
+// remember keeps what else of a pod is of account to others.
+func (inv *Inventory) remember(i int, pod *corev1.Pod) {
+	if len(pod.Spec.ResourceClaims) > 0 {
+		inv.claims[i]++
+	}
+	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		inv.repelled.add(pod)
+	}
+}
+
+// Reason says in one line, for people, what keeps pods away from the node of that
+// index or makes its numbers doubtful. Empty means that there is nothing to say.
+func (inv *Inventory) Reason(node int) string {
+	reason := inv.Carried[node].Reason()
+	claims := inv.claims[node]
+	if claims == 0 {
+		return reason
+	}
+	if reason != "" {
+		reason += "; "
+	}
+	return reason + fmt.Sprintf("%d of its pods use resource claims, whose devices are not counted", claims)
+}
+
+// HeldBy is the name of the node of which the pod holds something, or empty: the
+// node that it is bound to, until it has succeeded or failed, also while it
+// terminates; else the node that is nominated for it, after a preemption or while it
+// is being bound.
+//
+// A nominated pod counts for every other pod, whatever their priorities. A scheduler
+// lets pods of a higher priority pass it by; those could find room that is not
+// counted here, and never the other way round.
+func HeldBy(pod *corev1.Pod) string {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return ""
+	case pod.Spec.NodeName != "":
+		return pod.Spec.NodeName
+	case pod.DeletionTimestamp != nil:
+		// Nobody will bind it any more.
+		return ""
+	default:
+		return pod.Status.NominatedNodeName
+	}
+}
+
+// removalTaints are how node autoscalers and clouds mark a node that they are about
+// to remove.
 var removalTaints = map[string]string{
-	"ToBeDeletedByClusterAutoscaler": "being removed by the cluster autoscaler",
-	"karpenter.sh/disrupted":         "being removed by Karpenter",
-	"karpenter.sh/disruption":        "being removed by Karpenter",
+	"ToBeDeletedByClusterAutoscaler":                         "being removed by the cluster autoscaler",
+	"karpenter.sh/disrupted":                                 "being removed by Karpenter",
+	"karpenter.sh/disruption":                                "being removed by Karpenter",
+	"aws-node-termination-handler/spot-itn":                  "being removed by AWS",
+	"aws-node-termination-handler/asg-lifecycle-termination": "being removed by AWS",
+	"cloud.google.com/impending-node-termination":            "being removed by Google Cloud",
+	"node.cloudprovider.kubernetes.io/shutdown":              "shut down",
+	corev1.TaintNodeOutOfService:                             "out of service",
 }
 
 // Out says why a node takes no new pods at all, or empty. A node that has not
@@ -150,13 +217,4 @@ func Out(node *corev1.Node) string {
 		}
 	}
 	return ""
-}
-
-// besideError says why requests for a resource cannot be counted, or nil.
-func (inv *Inventory) besideError(resource corev1.ResourceName) error {
-	node, ok := inv.beside[resource]
-	if !ok {
-		return nil
-	}
-	return fmt.Errorf("node %s offers %s beside other devices, and nodes with devices of several kinds are not modelled", node, resource)
 }

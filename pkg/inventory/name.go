@@ -1,10 +1,12 @@
 package inventory
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
@@ -14,12 +16,13 @@ import (
 type Name struct {
 	// Short is the normalised type: A100, L40S, MI300X, Gaudi2.
 	Short capacity.Accelerator
-	// MemoryGiB is the device's memory, or 0 where nothing says.
+	// MemoryGiB is the memory of the whole device in GiB, or 0 where nothing says.
 	MemoryGiB int
 	// Form is the way that the device is built in (SXM4, PCIE, NVL, OAM, HBM3,
 	// MEGA), or empty.
 	Form string
-	// MIG is the profile of a slice such as "3g.40gb", or empty for a whole device.
+	// MIG is the profile of a slice such as "3g.40gb" (of other makers "cpx-nps4",
+	// "core"), or empty for a whole device.
 	MIG string
 	// Shared is set for a device that several containers use at a time.
 	Shared bool
@@ -27,6 +30,8 @@ type Name struct {
 	Raw string
 	// Unlisted is set when no rule knows the text, and Short is the text itself.
 	Unlisted bool
+
+	maker maker
 }
 
 // Known reports whether there is a name at all.
@@ -36,65 +41,69 @@ func (n Name) Known() bool { return n.Short != "" }
 // apart from it each kind of slice and of shared device, because neither can stand
 // in for a whole device.
 func (n Name) Accelerator() capacity.Accelerator {
-	a := n.Short
-	if a == "" {
+	if n.Short == "" {
 		return ""
 	}
+	return n.Short + capacity.Accelerator(n.part())
+}
+
+// Device is what the capacity model knows of the device. A slice is told by its
+// profile, so that the memory of the device that it was cut from is of no account.
+func (n Name) Device() capacity.Device {
+	d := capacity.Device{Accelerator: n.Accelerator(), MemoryGiB: n.MemoryGiB, Form: n.Form}
 	if n.MIG != "" {
-		a += capacity.Accelerator("-MIG-" + n.MIG)
+		d.MemoryGiB = 0
 	}
-	if n.Shared {
-		a += "-SHARED"
-	}
-	return a
+	return d
 }
 
 // String is the name with everything that is known of it: "A100-80GB-SXM4".
 func (n Name) String() string {
-	s := string(n.Short)
-	if n.MemoryGiB > 0 {
-		s += fmt.Sprintf("-%dGB", n.MemoryGiB)
-	}
-	if n.Form != "" {
-		s += "-" + n.Form
-	}
-	if n.MIG != "" {
-		s += "-MIG-" + n.MIG
+	return capacity.Device{Accelerator: n.Short, MemoryGiB: n.MemoryGiB, Form: n.Form}.String() + n.part()
+}
+
+// part says which part of a device is meant; nothing means all of it.
+func (n Name) part() string {
+	part := ""
+	switch {
+	case n.MIG == "":
+	case n.MIG[0] >= '0' && n.MIG[0] <= '9' || n.MIG == invalidSlices:
+		part = "-MIG-" + n.MIG
+	default:
+		part = "-" + strings.ToUpper(n.MIG)
 	}
 	if n.Shared {
-		s += "-SHARED"
+		part += "-SHARED"
 	}
-	return s
+	return part
 }
 
 // Covers reports whether a device named have is one of those that n asks for. A
 // name covers the narrower ones: A100 covers A100-80GB and A100-SXM4-80GB, but
 // A100-80GB covers no device whose memory is not known. A whole device is never
 // covered by, nor covers, a slice or a shared one.
-func (n Name) Covers(have Name) bool {
-	return n.Short != "" && n.Short == have.Short && n.MIG == have.MIG && n.Shared == have.Shared &&
-		(n.MemoryGiB == 0 || n.MIG != "" || nearly(n.MemoryGiB, have.MemoryGiB)) &&
-		(n.Form == "" || sameForm(n.Form, have.Form))
+func (n Name) Covers(have Name) bool { return n.Device().Covers(have.Device()) }
+
+// As is what the name means for devices that a pod asks for by the resource: of a
+// resource that counts slices or shared devices, H100 means a slice or a share of an
+// H100. It is an error when name and resource contradict each other.
+func (n Name) As(resource corev1.ResourceName) (Name, error) {
+	c, ok := conventionOf(resource)
+	if !ok || !n.Known() {
+		return n, nil
+	}
+	return n.counted(c, resource)
 }
 
-// nearly allows a tenth, because a device's own report of its memory leaves out
-// what it keeps for itself: 45 GiB of 48.
-func nearly(want, have int) bool {
-	return 10*max(want-have, have-want) <= want
-}
-
-// sameForm knows that a product name with the kind of memory (HBM3) is the module
-// that other names call SXM.
-func sameForm(a, b string) bool {
-	module := func(s string) bool { return strings.HasPrefix(s, "SXM") }
-	return a == b || a == "HBM3" && module(b) || module(a) && b == "HBM3" || a == "SXM" && module(b)
-}
+// invalidSlices is the profile that GPU discovery makes up for slices that are not
+// all alike, or not there, where they should be.
+const invalidSlices = "invalid"
 
 var (
-	sharedSuffix = regexp.MustCompile(`-SHARED$`)
-	migSuffix    = regexp.MustCompile(`-MIG-([0-9]+[CG](?:\.[0-9]+C)?\.[0-9]+GB(?:\+[A-Z0-9.]+)?)$`)
-	memoryPart   = regexp.MustCompile(`(?:^|-)([0-9]{1,4})GI?B?(?:-|$)`)
-	formPart     = regexp.MustCompile(`(?:^|-)(SXM[0-9]?|PCIE|NVL|OAM|HBM3E?|MEGA)(?:-|$)`)
+	migSuffix   = regexp.MustCompile(`-MIG-([0-9]+[CG](?:\.[0-9]+[CG])?\.[0-9]+GB(?:[+.][A-Z0-9.]+|-ME(?:\.[A-Z]+)?)?|INVALID)$`)
+	otherSuffix = regexp.MustCompile(`-([SDTQC]PX-NPS[0-9]+|CORE)$`)
+	memoryPart  = regexp.MustCompile(`(?:^|-)([0-9]{1,4})GI?B?(?:-|$)`)
+	formPart    = regexp.MustCompile(`(?:^|-)(SXM[0-9]?|PCIE|NVL|OAM|HBM3E?|MEGA)(?:-|$)`)
 )
 
 // rule names a family of accelerators. Rules are tried in order, the most specific
@@ -102,6 +111,7 @@ var (
 type rule struct {
 	pattern *regexp.Regexp
 	short   string
+	maker   maker
 	// memoryOfHost is set where the gigabytes in the name are not the device's.
 	memoryOfHost bool
 }
@@ -111,57 +121,56 @@ func word(pattern string) *regexp.Regexp {
 }
 
 var rules = []rule{
-	{pattern: word(`RTX-?PRO-?(?:SERVER-)?([0-9]{4})`), short: "RTXPRO$1"},
-	{pattern: word(`QUADRO-?RTX-?([0-9]{4})`), short: "QuadroRTX$1"},
-	{pattern: word(`RTX-?([0-9]{4})-?(?:SFF-?)?ADA`), short: "RTX${1}ADA"},
-	{pattern: word(`RTX-(A[0-9]{4})`), short: "$1"},
-	{pattern: word(`RTX-?([0-9]{4})-?(TI|SUPER|D)?`), short: "RTX$1$2"},
-	{pattern: word(`(?:GAUDI-)?HL-?20[05]`), short: "Gaudi1"},
-	{pattern: word(`(?:GAUDI-)?HL-?22[58]B?`), short: "Gaudi2"},
-	{pattern: word(`(?:GAUDI-)?HL-?3[0-9]{2}`), short: "Gaudi3"},
-	{pattern: word(`GAUDI-?([0-9])`), short: "Gaudi$1"},
-	{pattern: regexp.MustCompile(`^G([23])$`), short: "Gaudi$1"},
-	{pattern: word(`INFERENTIA-?([0-9]*)`), short: "Inferentia$1"},
-	{pattern: word(`TRAINIUM-?([0-9]*)`), short: "Trainium$1"},
-	{pattern: word(`TPU-?V5-?(?:LITE|E)`), short: "TPUV5E"},
-	{pattern: word(`TPU-?V?([0-9]+[A-Z]?)`), short: "TPUV$1"},
-	{pattern: word(`MI(300|325|350|355)X?`), short: "MI${1}X"},
-	{pattern: word(`(MI[0-9]{2,3}[AX]?)`), short: "$1"},
-	{pattern: word(`MAX-?([0-9]{4})`), short: "MAX$1"},
-	{pattern: word(`FLEX-?([0-9]{3})`), short: "FLEX$1"},
-	{pattern: word(`(G[BH][0-9]{3})`), short: "$1", memoryOfHost: true},
-	{pattern: word(`((?:A|B|H|K|L|M|P|T|V)[0-9]{1,4}[GS]?)`), short: "$1"},
+	{pattern: word(`RTX-?PRO-?(?:SERVER-)?([0-9]{4})`), short: "RTXPRO$1", maker: nvidia},
+	{pattern: word(`QUADRO-?RTX-?([0-9]{4})`), short: "QuadroRTX$1", maker: nvidia},
+	{pattern: word(`RTX-?([0-9]{4})-?(?:SFF-?)?ADA`), short: "RTX${1}ADA", maker: nvidia},
+	{pattern: word(`RTX-(A[0-9]{4})`), short: "$1", maker: nvidia},
+	{pattern: word(`RTX-?([0-9]{4})-?(TI|SUPER|D)?`), short: "RTX$1$2", maker: nvidia},
+	{pattern: word(`(?:GAUDI-)?HL-?20[05]`), short: "Gaudi1", maker: habana},
+	{pattern: word(`(?:GAUDI-)?HL-?22[58]B?`), short: "Gaudi2", maker: habana},
+	{pattern: word(`(?:GAUDI-)?HL-?3[0-9]{2}`), short: "Gaudi3", maker: habana},
+	{pattern: word(`GAUDI-?([0-9])`), short: "Gaudi$1", maker: habana},
+	{pattern: regexp.MustCompile(`^G([23])$`), short: "Gaudi$1", maker: habana},
+	{pattern: word(`INFERENTIA-?([0-9]*)`), short: "Inferentia$1", maker: aws},
+	{pattern: word(`TRAINIUM-?([0-9]*)`), short: "Trainium$1", maker: aws},
+	{pattern: word(`TPU-?V5-?(?:LITE|E)(?:POD)?`), short: "TPUV5E", maker: google},
+	{pattern: word(`TPU-?V?([0-9]+[A-Z]?)`), short: "TPUV$1", maker: google},
+	{pattern: word(`MI(300|325|350|355)X?`), short: "MI${1}X", maker: amd},
+	{pattern: word(`(MI[0-9]{2,3}[AX]?)`), short: "$1", maker: amd},
+	{pattern: word(`(V(?:520|620|710))`), short: "$1", maker: amd},
+	{pattern: word(`MAX-?([0-9]{4})`), short: "MAX$1", maker: intel},
+	{pattern: word(`FLEX-?([0-9]{3})`), short: "FLEX$1", maker: intel},
+	{pattern: word(`ASCEND-?([0-9]{3}[A-Z0-9]*(?:-[0-9]+)?)`), short: "ASCEND$1", maker: huawei},
+	{pattern: word(`(MLU[0-9]{3})`), short: "$1", maker: cambricon},
+	{pattern: word(`(G[BH][0-9]{3})`), short: "$1", maker: nvidia, memoryOfHost: true},
+	{pattern: word(`((?:A|B|H|K|L|M|P|T|V)[0-9]{1,4}[GS]?)`), short: "$1", maker: nvidia},
 }
 
-// vendorWords say who made a device and never which.
-var vendorWords = map[string]bool{
+// noTypes are words that say who made a device, or that there is one, and never
+// which.
+var noTypes = map[string]bool{
 	"NVIDIA": true, "TESLA": true, "GEFORCE": true, "AMD": true, "INSTINCT": true, "RADEON": true, "INTEL": true,
+	"GPU": true, "TRUE": true, "FALSE": true, "NONE": true, "UNKNOWN": true,
 }
 
 // Normalize reads a product label's value, a cloud's name or what a person wrote.
 // A text that no rule knows stays usable: it becomes its own short name in upper
-// case. Normalising a short name gives the same short name. The empty text gives
-// the zero Name.
+// case. Normalising a name gives the same name. A text that names no type, such as
+// the empty one or a maker's name, gives the zero Name.
 func Normalize(raw string) Name {
-	text := strings.ToUpper(strings.TrimSpace(raw))
-	text = strings.Trim(strings.NewReplacer("_", "-", " ", "-").Replace(text), "-")
+	text := canonical(raw)
 	n := Name{Raw: raw}
-	if sharedSuffix.MatchString(text) {
-		n.Shared, text = true, strings.TrimSuffix(text, "-SHARED")
-	}
-	if m := migSuffix.FindStringSubmatch(text); m != nil {
-		n.MIG, text = strings.ToLower(m[1]), migSuffix.ReplaceAllString(text, "")
-	}
-	if text == "" {
+	text = n.cutParts(text)
+	product := withoutNoTypes(text)
+	if product == "" {
 		return Name{Raw: raw}
 	}
-	product := withoutVendor(text)
 	for _, r := range rules {
 		m := r.pattern.FindStringSubmatchIndex(product)
 		if m == nil {
 			continue
 		}
-		n.Short = capacity.Accelerator(r.pattern.ExpandString(nil, r.short, product, m))
+		n.Short, n.maker = capacity.Accelerator(r.pattern.ExpandString(nil, r.short, product, m)), r.maker
 		n.Form = firstGroup(formPart, product)
 		if !r.memoryOfHost {
 			n.MemoryGiB, _ = strconv.Atoi(firstGroup(memoryPart, product))
@@ -172,11 +181,51 @@ func Normalize(raw string) Name {
 	return n
 }
 
-func withoutVendor(text string) string {
+// canonical is the text in one spelling: upper case, words with one hyphen between
+// them.
+func canonical(raw string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToUpper(raw), func(r rune) bool {
+		return r == '-' || r == '_' || unicode.IsSpace(r)
+	}), "-")
+}
+
+// cutParts takes the suffixes that say which part of a device is meant off a
+// canonical text, and notes them.
+func (n *Name) cutParts(text string) string {
+	for {
+		if rest, ok := strings.CutSuffix(text, "-SHARED"); ok {
+			n.Shared, text = true, rest
+			continue
+		}
+		m := migSuffix.FindStringSubmatchIndex(text)
+		if m == nil {
+			m = otherSuffix.FindStringSubmatchIndex(text)
+		}
+		if m == nil {
+			return text
+		}
+		if n.MIG == "" {
+			n.MIG = profile(text[m[2]:m[3]])
+		}
+		text = text[:m[0]]
+	}
+}
+
+// profile is the name of a kind of slices in one spelling. It is empty for the
+// partition that is the whole device.
+func profile(raw string) string {
+	p := strings.ToLower(strings.NewReplacer("+", ".", "_", "-").Replace(raw))
+	if strings.HasPrefix(p, "spx-") {
+		return ""
+	}
+	return p
+}
+
+func withoutNoTypes(text string) string {
 	parts := strings.Split(text, "-")
 	kept := parts[:0]
 	for _, p := range parts {
-		if !vendorWords[p] {
+		if !noTypes[p] {
 			kept = append(kept, p)
 		}
 	}

@@ -2,7 +2,9 @@ package inventory
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -15,11 +17,14 @@ import (
 // Request is what one replica of the template asks of this cluster, as one pod;
 // the caller sets Shape.Pods of a replica that spans nodes. The devices are those
 // that the pods request; wanted names their accelerator and is of no account for
-// pods without devices.
+// pods without devices. The template's namespace, if it has one, is where its pods
+// will be.
 //
 // It is an error, and the shape unknown, when the model cannot count such pods: the
-// accelerator is unknown, devices come by resource claims, or several kinds of
-// devices are on one pod or one node.
+// accelerator is unknown or contradicts the resource, devices come by resource
+// claims, or a pod asks for several kinds of devices.
+//
+// The request's Refused is shared and must not be changed.
 func (inv *Inventory) Request(template *corev1.PodTemplateSpec, wanted Name) (*placement.Request, error) {
 	if template == nil {
 		return nil, fmt.Errorf("reading the pod template: %w", placement.ErrShapeUnknown)
@@ -32,59 +37,123 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, wanted Name) (*p
 	if err != nil {
 		return nil, fmt.Errorf("reading the pod template: %w", err)
 	}
-	if takes.Devices > 0 && !wanted.Known() {
-		return nil, fmt.Errorf("the pods ask for %d %s of an unknown accelerator: set spec.accelerator", takes.Devices, takes.Resource)
-	}
-	if err := inv.besideError(takes.Resource); err != nil {
+	shape, err := takes.Shape(wanted)
+	if err != nil {
 		return nil, err
 	}
-	shape := capacity.Shape{Devices: takes.Devices, Pods: 1, MilliCPU: takes.MilliCPU, MemoryBytes: takes.MemoryBytes}
-	if takes.Devices > 0 {
-		shape.Accelerator = wanted.Accelerator()
+	return &placement.Request{
+		Shape:   shape,
+		Bound:   strings.Join(inv.unmodelled(pod, takes), ", "),
+		Refused: inv.refusals(pod, shape, takes.Resource),
+	}, nil
+}
+
+// Shape is what a replica of one such pod takes, when its devices are to be the
+// wanted ones. Of a resource that counts slices or shared devices it takes slices or
+// shares of them. It is an error when the pod asks for devices and wanted is unknown
+// or contradicts their resource.
+func (t Takes) Shape(wanted Name) (capacity.Shape, error) {
+	shape := capacity.Shape{Devices: t.Devices, Pods: 1, MilliCPU: t.MilliCPU, MemoryBytes: t.MemoryBytes}
+	if t.Devices <= 0 {
+		return shape, nil
 	}
-	r := &placement.Request{Shape: shape, Bound: unmodelled(pod, takes.Other)}
-	r.Refused = inv.refusals(pod, shape, takes.Resource, wanted)
-	return r, nil
+	if !wanted.Known() {
+		return capacity.Shape{}, fmt.Errorf("the pods ask for %d %s of an unknown accelerator: set spec.accelerator", t.Devices, t.Resource)
+	}
+	name, err := wanted.As(t.Resource)
+	if err != nil {
+		return capacity.Shape{}, fmt.Errorf("the pods ask for %d %s: %w", t.Devices, t.Resource, err)
+	}
+	device := name.Device()
+	shape.Accelerator, shape.MemoryGiB, shape.Form = device.Accelerator, device.MemoryGiB, device.Form
+	return shape, nil
 }
 
 // refusals asks every node of the right type whether it admits the pod. The result
-// is nil when all do.
-func (inv *Inventory) refusals(pod *corev1.Pod, shape capacity.Shape, resource corev1.ResourceName, wanted Name) []string {
+// is nil when all do. Requests that differ in nothing that a node looks at share it.
+func (inv *Inventory) refusals(pod *corev1.Pod, shape capacity.Shape, resource corev1.ResourceName) []string {
+	key := admissionKey(pod, shape, resource)
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	refused, ok := inv.refused[key]
+	if !ok {
+		refused = inv.ask(pod, shape, resource)
+		inv.refused[key] = refused
+	}
+	return refused
+}
+
+func (inv *Inventory) ask(pod *corev1.Pod, shape capacity.Shape, resource corev1.ResourceName) []string {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
+	free := pod.Spec.NodeName == "" && len(pod.Spec.NodeSelector) == 0 && requiredNodeAffinity(&pod.Spec) == nil
 	var refused []string
-	for i, node := range inv.Nodes {
+	check := func(i int) {
+		c, why := inv.Carried[i], ""
 		if inv.Cluster.Nodes[i].Type(shape) != placement.Fits {
-			continue
+			return
 		}
-		why := ""
-		if d := &inv.Devices[i]; shape.Devices > 0 {
-			why = otherDevices(d, resource, wanted)
+		if shape.Devices > 0 {
+			why = c.Elsewhere(shape.Device(), resource)
+		}
+		if why == "" && (c.tainted || !free) {
+			why = Refusal(pod, inv.Nodes[i], affinity)
 		}
 		if why == "" {
-			why = Refusal(pod, node, affinity)
-		}
-		if why == "" {
-			continue
+			return
 		}
 		if refused == nil {
 			refused = make([]string, len(inv.Nodes))
 		}
 		refused[i] = why
 	}
+	if shape.Devices > 0 {
+		for _, i := range inv.ofType[shape.Accelerator] {
+			check(i)
+		}
+		return refused
+	}
+	for i := range inv.Nodes {
+		check(i)
+	}
 	return refused
 }
 
-// otherDevices says why devices of the right short name are not those that are
-// asked for.
-func otherDevices(have *Devices, resource corev1.ResourceName, wanted Name) string {
-	switch {
-	case have.Resource != resource && have.Count > 0:
-		return "offers " + string(have.Resource)
-	case !wanted.Covers(have.Name):
-		return "carries " + have.Name.String()
-	default:
-		return ""
+// admissionKey is the same for pods to which every node gives the same answer.
+func admissionKey(pod *corev1.Pod, shape capacity.Shape, resource corev1.ResourceName) string {
+	var b strings.Builder
+	field := func(s string) {
+		b.WriteString(s)
+		b.WriteByte(0)
 	}
+	if shape.Devices > 0 {
+		field(string(resource))
+		field(shape.Device().String())
+	}
+	field(pod.Spec.NodeName)
+	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
+		field(key)
+		field(pod.Spec.NodeSelector[key])
+	}
+	for i := range pod.Spec.Tolerations {
+		t := &pod.Spec.Tolerations[i]
+		b.WriteByte(1)
+		field(t.Key)
+		field(string(t.Operator))
+		field(t.Value)
+		field(string(t.Effect))
+	}
+	if required := requiredNodeAffinity(&pod.Spec); required != nil {
+		b.WriteByte(2)
+		b.WriteString(required.String())
+	}
+	return b.String()
+}
+
+func requiredNodeAffinity(spec *corev1.PodSpec) *corev1.NodeSelector {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
 // Refusal says why the node keeps the pod away, or empty: what the scheduler's node
@@ -104,11 +173,15 @@ func Refusal(pod *corev1.Pod, node *corev1.Node, affinity nodeaffinity.RequiredN
 	return ""
 }
 
+// keepsAway says whether a taint keeps pods away that do not tolerate it.
+func keepsAway(t corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+}
+
 // untolerated is the first taint that keeps pods with these tolerations away.
 func untolerated(tolerations []corev1.Toleration, taints []corev1.Taint) *corev1.Taint {
 	i := slices.IndexFunc(taints, func(t corev1.Taint) bool {
-		return (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute) &&
-			!quietly(corev1helpers.TolerationsTolerateTaint, tolerations, &t)
+		return keepsAway(t) && !quietly(corev1helpers.TolerationsTolerateTaint, tolerations, &t)
 	})
 	if i < 0 {
 		return nil

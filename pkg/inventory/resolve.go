@@ -19,29 +19,36 @@ const (
 	SourceNodes    Source = "nodes"
 )
 
+// Resolve finds the accelerator of a variant without overrides; Names.Resolve does
+// with them.
+func Resolve(spec, label string, template *corev1.PodTemplateSpec, nodes []*corev1.Node) (Name, Source, error) {
+	return new(Names).Resolve(spec, label, template, nodes)
+}
+
 // Resolve finds the accelerator of a variant: what its spec says, else the label of
 // the object, else a node selector or required node affinity of the template on a
 // product label, else the nodes that its pods run on. Neither a guess nor a choice
 // is made: where a source names several types, it is an error that says so. The
 // zero Name without error means that no source says anything.
-func Resolve(spec, label string, template *corev1.PodTemplateSpec, nodes []*corev1.Node) (Name, Source, error) {
-	if n := Normalize(spec); n.Known() {
+func (m *Names) Resolve(spec, label string, template *corev1.PodTemplateSpec, nodes []*corev1.Node) (Name, Source, error) {
+	if n := m.Of(spec); n.Known() {
 		return n, SourceSpec, nil
 	}
-	if n := Normalize(label); n.Known() {
+	if n := m.Of(label); n.Known() {
 		return n, SourceLabel, nil
 	}
+	resource := corev1.ResourceName("")
 	if template != nil {
-		if n, err := common(selected(&template.Spec)); err != nil {
+		resource = DeviceOf(podOf(template))
+		if n, err := common(m.selected(&template.Spec)); err != nil {
 			return Name{}, SourceTemplate, fmt.Errorf("the pod template selects %w: set spec.accelerator", err)
 		} else if n.Known() {
 			return n, SourceTemplate, nil
 		}
 	}
-	var names Names
 	carried := make([]Name, 0, len(nodes))
 	for _, node := range nodes {
-		if d, _ := names.Devices(node); d.Name.Known() {
+		if d, ok := m.Carried(node).used(resource); ok && d.Name.Known() {
 			carried = append(carried, d.Name)
 		}
 	}
@@ -58,26 +65,42 @@ func Resolve(spec, label string, template *corev1.PodTemplateSpec, nodes []*core
 	return n, SourceNodes, nil
 }
 
+// used are the devices of the node that pods use which ask for the resource, or, if
+// it is not known, the only devices of the node.
+func (c *Carried) used(resource corev1.ResourceName) (Devices, bool) {
+	if d, ok := c.Under(resource); ok || resource != "" || len(c.Devices) != 1 {
+		return d, ok
+	}
+	return c.Devices[0], true
+}
+
 // selected are the accelerators that a pod's node selector and required node
 // affinity name.
-func selected(spec *corev1.PodSpec) []Name {
+func (m *Names) selected(spec *corev1.PodSpec) []Name {
 	var found []Name
-	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
-		if productLabels[key] {
-			found = append(found, Normalize(spec.NodeSelector[key]))
+	add := func(key, value string) {
+		p, ok := productOf(key)
+		if !ok {
+			return
+		}
+		if n := m.Of(p.decode(value)); n.Known() {
+			found = append(found, n)
 		}
 	}
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		add(key, spec.NodeSelector[key])
+	}
+	required := requiredNodeAffinity(spec)
+	if required == nil {
 		return found
 	}
-	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+	for _, term := range required.NodeSelectorTerms {
 		for _, e := range term.MatchExpressions {
-			if !productLabels[e.Key] || e.Operator != corev1.NodeSelectorOpIn {
+			if e.Operator != corev1.NodeSelectorOpIn {
 				continue
 			}
 			for _, v := range e.Values {
-				found = append(found, Normalize(v))
+				add(e.Key, v)
 			}
 		}
 	}

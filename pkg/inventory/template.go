@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -84,60 +83,20 @@ func takesOf(requests corev1.ResourceList) (Takes, error) {
 	for resource, quantity := range requests {
 		switch {
 		case resource == corev1.ResourceCPU:
-			t.MilliCPU = quantity.MilliValue()
+			t.MilliCPU = milli(quantity, most)
 		case resource == corev1.ResourceMemory:
-			t.MemoryBytes = quantity.Value()
+			t.MemoryBytes = amount(quantity, most)
 		case quantity.Sign() <= 0 || resource == corev1.ResourcePods:
 		case IsDevice(resource):
 			if t.Resource != "" {
 				first, second := min(t.Resource, resource), max(t.Resource, resource)
 				return Takes{}, fmt.Errorf("it asks for both %s and %s, and replicas with devices of two kinds are not modelled", first, second)
 			}
-			t.Resource, t.Devices = resource, int(quantity.Value())
+			t.Resource, t.Devices = resource, int(amount(quantity, most))
 		default:
 			t.Other = append(t.Other, resource)
 		}
 	}
 	slices.Sort(t.Other)
 	return t, nil
-}
-
-// unmodelled names what the pod asks for that the model does not know and that may
-// keep it off a node, so that counts are upper bounds; empty means nothing.
-func unmodelled(pod *corev1.Pod, other []corev1.ResourceName) string {
-	spec := &pod.Spec
-	var found []string
-	add := func(is bool, what string) {
-		if is {
-			found = append(found, what)
-		}
-	}
-	if a := spec.Affinity; a != nil {
-		add(a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0, "pod affinity")
-		add(a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0, "pod anti-affinity")
-	}
-	add(slices.ContainsFunc(spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-		return c.WhenUnsatisfiable == corev1.DoNotSchedule
-	}), "topology spread")
-	add(slices.ContainsFunc(spec.Volumes, bindsToNode), "volumes")
-	add(hasHostPorts(spec.Containers) || hasHostPorts(spec.InitContainers), "host ports")
-	add(spec.RuntimeClassName != nil && len(spec.Overhead) == 0, "runtime class")
-	add(len(spec.SchedulingGates) > 0, "scheduling gates")
-	for _, r := range other {
-		found = append(found, string(r))
-	}
-	return strings.Join(found, ", ")
-}
-
-// bindsToNode says whether a volume limits the nodes of its pod, or a node limits
-// the number of such volumes.
-func bindsToNode(v corev1.Volume) bool {
-	return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.CSI != nil ||
-		v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.AzureDisk != nil || v.ISCSI != nil || v.RBD != nil
-}
-
-func hasHostPorts(containers []corev1.Container) bool {
-	return slices.ContainsFunc(containers, func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 })
-	})
 }

@@ -1,0 +1,324 @@
+package inventory
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+// AcceleratorLabel on a node names its accelerator over every other label, as it
+// does on a VariantAutoscaling object.
+const AcceleratorLabel = v1alpha1.LabelAcceleratorName
+
+// kind is one maker's devices: under which resources nodes offer them, and which
+// labels say what they are.
+type kind struct {
+	maker maker
+	// whole are the resources that count whole devices.
+	whole []corev1.ResourceName
+	// shared is the resource under which devices are offered several times over.
+	shared corev1.ResourceName
+	// slices is the prefix of resources that count parts of a device; what follows it
+	// is the profile, if isSlice (nil for all) says so.
+	slices  string
+	isSlice func(profile string) bool
+	// named is set where the resource that is called after slices counts whole devices
+	// and names their type.
+	named bool
+	// described is set where labels are called after the resource that they describe:
+	// its .product, .memory (in MiB), .replicas and .sharing-strategy.
+	described bool
+	// overlapping is set where whole devices and their slices are offered at the same
+	// time, which Kubernetes counts apart and which are the same silicon.
+	overlapping bool
+	// products say what the devices are, those first that are believed first.
+	products []product
+	// partitions are labels with the profile of the slices that a whole resource
+	// counts, sharing those that are set where it is offered several times over.
+	partitions, sharing []string
+	memory              []memory
+}
+
+// maker is who makes a kind of devices.
+type maker uint8
+
+const (
+	unknownMaker maker = iota
+	nvidia
+	amd
+	habana
+	intel
+	google
+	aws
+	huawei
+	cambricon
+	metax
+)
+
+// level says how much a source of a name is worth. What has looked at the device
+// itself knows better than what was told when the node was ordered, and a name is
+// better than a number. Lower is better.
+type level uint8
+
+const (
+	// byNode: the node's own override label.
+	byNode level = iota
+	// byOverride: an override for the value of any label.
+	byOverride
+	byDiscovery
+	byCloud
+	byID
+)
+
+// product is a label that says what a kind of devices is.
+type product struct {
+	// key is the label, or, when counted, the prefix of labels each of which is called
+	// after a product and has its number of devices as its value.
+	key     string
+	level   level
+	counted bool
+	// ids are the products by the device ids that the label has. Nil means that it has
+	// names.
+	ids map[string]string
+	// anyMaker is set for a label that names the devices of whichever maker the node
+	// has.
+	anyMaker bool
+}
+
+// memory is a label with the memory of one device.
+type memory struct {
+	key string
+	// perGiB is how many of its unit are a GiB.
+	perGiB float64
+	// suffix is the unit after the number, if it is written.
+	suffix string
+}
+
+// The labels of clouds that name devices of any maker. The label
+// kubernetes.azure.com/accelerator is none of them: it names the maker.
+var (
+	karpenterAWS = product{key: "karpenter.k8s.aws/instance-gpu-name", level: byCloud, anyMaker: true}
+	eksAuto      = product{key: "eks.amazonaws.com/instance-gpu-name", level: byCloud, anyMaker: true}
+	azure        = product{key: "karpenter.azure.com/sku-gpu-name", level: byCloud, anyMaker: true}
+	karpenterAcc = product{key: "karpenter.k8s.aws/instance-accelerator-name", level: byCloud, anyMaker: true}
+	eksAutoAcc   = product{key: "eks.amazonaws.com/instance-accelerator-name", level: byCloud, anyMaker: true}
+	autoscalerA  = product{key: "k8s.amazonaws.com/accelerator", level: byCloud, anyMaker: true}
+	clusterAPI   = product{key: "cluster-api/accelerator", level: byCloud, anyMaker: true}
+	skyPilot     = product{key: "skypilot.co/accelerator", level: byCloud, anyMaker: true}
+)
+
+var (
+	karpenterMemory = memory{key: "karpenter.k8s.aws/instance-gpu-memory", perGiB: 1024}
+	eksAutoMemory   = memory{key: "eks.amazonaws.com/instance-gpu-memory", perGiB: 1024}
+)
+
+// kinds is the table of conventions.
+var kinds = []kind{
+	{
+		maker:     nvidia,
+		whole:     []corev1.ResourceName{"nvidia.com/gpu"},
+		shared:    "nvidia.com/gpu.shared",
+		slices:    "nvidia.com/mig-",
+		described: true,
+		products: []product{
+			{key: "nvidia.com/gpu.product", level: byDiscovery},
+			{key: "cloud.google.com/gke-accelerator", level: byCloud},
+			karpenterAWS, eksAuto, azure,
+			{key: "gpu.nvidia.com/class", level: byCloud},
+			{key: "gpu.nvidia.com/model", level: byCloud},
+			{key: "aliyun.accelerator/nvidia_name", level: byCloud},
+			{key: "baidu/nvidia_name", level: byCloud},
+			{key: "doks.digitalocean.com/gpu-model", level: byCloud},
+			autoscalerA, clusterAPI, skyPilot,
+		},
+		partitions: []string{"cloud.google.com/gke-gpu-partition-size"},
+		sharing:    []string{"cloud.google.com/gke-gpu-sharing-strategy"},
+		memory:     []memory{karpenterMemory, eksAutoMemory, {key: "gpu.nvidia.com/vram", perGiB: 1}},
+	},
+	{
+		maker:   amd,
+		whole:   []corev1.ResourceName{"amd.com/gpu"},
+		slices:  "amd.com/",
+		isSlice: isAMDPartition,
+		products: []product{
+			{key: "amd.com/gpu.product-name", level: byDiscovery},
+			{key: "beta.amd.com/gpu.product-name", level: byDiscovery},
+			{key: "amd.com/gpu.product-name.", level: byDiscovery, counted: true},
+			{key: "beta.amd.com/gpu.product-name.", level: byDiscovery, counted: true},
+			karpenterAWS, eksAuto, azure, clusterAPI, skyPilot,
+			{key: "amd.com/gpu.device-id", level: byID, ids: amdDevices},
+			{key: "beta.amd.com/gpu.device-id", level: byID, ids: amdDevices},
+			{key: "amd.com/gpu.device-id.", level: byID, ids: amdDevices, counted: true},
+			{key: "beta.amd.com/gpu.device-id.", level: byID, ids: amdDevices, counted: true},
+		},
+		partitions: []string{"amd.com/gpu.compute-memory-partition", "beta.amd.com/gpu.compute-memory-partition"},
+		memory: []memory{
+			{key: "amd.com/gpu.vram", perGiB: 1, suffix: "G"},
+			{key: "beta.amd.com/gpu.vram", perGiB: 1, suffix: "G"},
+			karpenterMemory, eksAutoMemory,
+		},
+	},
+	{
+		maker: habana,
+		whole: []corev1.ResourceName{"habana.ai/gaudi"},
+		products: []product{
+			{key: "habana.ai/product.name", level: byDiscovery},
+			karpenterAWS, karpenterAcc, eksAuto, eksAutoAcc, clusterAPI, skyPilot,
+		},
+		memory: []memory{karpenterMemory, eksAutoMemory},
+	},
+	{
+		maker: intel,
+		whole: []corev1.ResourceName{"gpu.intel.com/xe", "gpu.intel.com/i915"},
+		products: []product{
+			{key: "gpu.intel.com/product", level: byDiscovery},
+			clusterAPI, skyPilot,
+			// 0380 is the PCI class of these devices.
+			{key: "gpu.intel.com/device-id.0380-", level: byID, ids: intelDevices, counted: true},
+		},
+	},
+	{
+		maker:    google,
+		whole:    []corev1.ResourceName{"google.com/tpu"},
+		products: []product{{key: "cloud.google.com/gke-tpu-accelerator", level: byCloud}, clusterAPI, skyPilot},
+	},
+	{
+		maker:       aws,
+		whole:       []corev1.ResourceName{"aws.amazon.com/neuron", "aws.amazon.com/neurondevice"},
+		slices:      "aws.amazon.com/neuroncore",
+		isSlice:     func(rest string) bool { return rest == "" },
+		overlapping: true,
+		products:    []product{karpenterAcc, eksAutoAcc, clusterAPI, skyPilot},
+	},
+	{
+		maker: huawei, slices: "huawei.com/Ascend", isSlice: isAscend, named: true,
+	},
+	{
+		maker:    cambricon,
+		whole:    []corev1.ResourceName{"cambricon.com/mlu"},
+		products: []product{clusterAPI, skyPilot},
+	},
+	{
+		maker:    metax,
+		whole:    []corev1.ResourceName{"metax-tech.com/gpu"},
+		products: []product{clusterAPI, skyPilot},
+	},
+}
+
+// amdDevices are AMD's products by PCI device id, for nodes without a name.
+var amdDevices = map[string]string{
+	"738C": "MI100", "740C": "MI250X", "740F": "MI210", "74A1": "MI300X", "74A5": "MI325X", "75A0": "MI350X", "75A3": "MI355X",
+}
+
+// intelDevices are Intel's data center products by PCI device id.
+var intelDevices = map[string]string{"0BD5": "MAX1550", "0BDA": "MAX1100", "56C0": "FLEX170", "56C1": "FLEX140"}
+
+// isAMDPartition knows the names of compute and memory partitions: cpx_nps4.
+func isAMDPartition(profile string) bool {
+	return len(profile) > len("cpx_nps") && strings.HasPrefix(profile[1:], "px_nps")
+}
+
+// isAscend leaves out the resources that count the memory or the cores of such
+// devices, and virtual ones.
+func isAscend(rest string) bool {
+	return rest != "" && rest[0] >= '0' && rest[0] <= '9' &&
+		!strings.Contains(rest, "-memory") && !strings.Contains(rest, "-core") && !strings.Contains(rest, "c.") && !strings.Contains(rest, "-vir")
+}
+
+// counts is what a resource counts.
+type counts uint8
+
+const (
+	wholeDevices counts = iota
+	sharedDevices
+	deviceSlices
+)
+
+// convention is what one resource means.
+type convention struct {
+	kind   *kind
+	counts counts
+	// rank orders resources as the table does: kind by kind, whole devices, then
+	// shared ones, then slices.
+	rank int
+}
+
+// ranksPerKind is more than the resources of any kind in the table.
+const ranksPerKind = 8
+
+// conventions are the resources of the table that have one name each.
+var conventions = func() map[corev1.ResourceName]convention {
+	all := map[corev1.ResourceName]convention{}
+	for i := range kinds {
+		k := &kinds[i]
+		for j, resource := range k.whole {
+			all[resource] = convention{kind: k, counts: wholeDevices, rank: i*ranksPerKind + j}
+		}
+		if k.shared != "" {
+			all[k.shared] = convention{kind: k, counts: sharedDevices, rank: i*ranksPerKind + ranksPerKind - 2}
+		}
+	}
+	return all
+}()
+
+// overlaps says whether Kubernetes counts the same devices under another resource
+// too.
+func overlaps(resource corev1.ResourceName) bool {
+	c, ok := conventionOf(resource)
+	return ok && c.kind.overlapping
+}
+
+// conventionOf is what the resource counts. It reports false for one that counts no
+// devices.
+func conventionOf(resource corev1.ResourceName) (convention, bool) {
+	// Most resources of a pod have no domain: cpu, memory.
+	if strings.IndexByte(string(resource), '/') < 0 {
+		return convention{}, false
+	}
+	if c, ok := conventions[resource]; ok {
+		return c, true
+	}
+	for i := range kinds {
+		k := &kinds[i]
+		if k.slices == "" {
+			continue
+		}
+		profile, ok := strings.CutPrefix(string(resource), k.slices)
+		if !ok || k.isSlice != nil && !k.isSlice(profile) {
+			continue
+		}
+		c := convention{kind: k, counts: deviceSlices, rank: (i+1)*ranksPerKind - 1}
+		if k.named || strings.HasPrefix(profile, "spx_") {
+			c.counts = wholeDevices
+		}
+		return c, true
+	}
+	return convention{}, false
+}
+
+// IsDevice reports whether the resource counts accelerators.
+func IsDevice(resource corev1.ResourceName) bool {
+	_, ok := conventionOf(resource)
+	return ok
+}
+
+// productOf is the entry of the table for a label that a template's selector may
+// name. It reports false for every other label.
+func productOf(key string) (product, bool) {
+	p, ok := products[key]
+	return p, ok
+}
+
+var products = func() map[string]product {
+	all := map[string]product{AcceleratorLabel: {key: AcceleratorLabel, level: byNode, anyMaker: true}}
+	for i := range kinds {
+		for _, p := range kinds[i].products {
+			if !p.counted {
+				all[p.key] = p
+			}
+		}
+	}
+	return all
+}()
