@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"math"
+
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
@@ -20,6 +22,8 @@ type kind struct {
 	wasted []int32
 	// usable is the most devices that expected pods can use together, by state.
 	usable []int16
+	// bytesPerDevice is the least memory that a class asks for with each device.
+	bytesPerDevice float64
 }
 
 // The number of CPU levels: exact up to the first, and about the second where the
@@ -87,6 +91,12 @@ func (k *kind) lay(classes []class) {
 	k.findLevels(classes)
 	k.offer(classes)
 	k.fill(classes)
+	k.bytesPerDevice = math.Inf(1)
+	for t := range classes {
+		if c := &classes[t]; k.takes[t] && c.devices > 0 {
+			k.bytesPerDevice = min(k.bytesPerDevice, float64(c.memoryBytes)/float64(c.devices))
+		}
+	}
 }
 
 // findLevels chooses the unit of CPU: the largest that divides every request, else one

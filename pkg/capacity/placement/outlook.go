@@ -38,6 +38,8 @@ type class struct {
 	// accepts are the devices that would do, in a fixed order.
 	accepts []capacity.Device
 	weight  int64
+	// memoryBytes is the least that any of the class asks for.
+	memoryBytes int64
 }
 
 // classesOf is what the outlook expects, equal expectations merged, in an order that
@@ -51,7 +53,7 @@ func classesOf(outlook Outlook) []class {
 		if e.Weight <= 0 || s.Devices < 0 || s.MilliCPU < 0 || s.Pods > 1 || s.Devices > 0 && s.Accelerator == "" && len(e.Also) == 0 {
 			continue
 		}
-		k := class{devices: s.Devices, milliCPU: s.MilliCPU, weight: min(e.Weight, MaxWeight)}
+		k := class{devices: s.Devices, milliCPU: s.MilliCPU, weight: min(e.Weight, MaxWeight), memoryBytes: max(s.MemoryBytes, 0)}
 		if s.Devices > 0 {
 			k.accepts = accepted(e)
 		}
@@ -61,6 +63,7 @@ func classesOf(outlook Outlook) []class {
 	merged := classes[:0]
 	for _, k := range classes {
 		if last := len(merged) - 1; last >= 0 && merged[last].compare(k) == 0 {
+			merged[last].memoryBytes = min(merged[last].memoryBytes, k.memoryBytes)
 			merged[last].weight = min(merged[last].weight+k.weight, MaxWeight)
 			continue
 		}

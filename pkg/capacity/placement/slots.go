@@ -98,20 +98,27 @@ func (c *Cluster) Place(r *Request) (node int, ok bool) {
 	if r.Countable() != nil {
 		return -1, false
 	}
+	best := c.best(r, func(int) bool { return true })
+	if best < 0 {
+		return -1, false
+	}
+	c.put(r, best, 1)
+	return best, true
+}
+
+// best is the node with the best score among those that the request fits on and that
+// are allowed, or -1.
+func (c *Cluster) best(r *Request, allowed func(node int) bool) int {
 	best, bestScore := -1, int64(0)
 	for i := range c.Nodes {
-		if c.Verdict(r, i) != Fits {
+		if !allowed(i) || c.Verdict(r, i) != Fits {
 			continue
 		}
 		if score := c.Table.Score(&c.Nodes[i], r.Shape, 0, 0); best < 0 || score > bestScore {
 			best, bestScore = i, score
 		}
 	}
-	if best < 0 {
-		return -1, false
-	}
-	c.put(r, best, 1)
-	return best, true
+	return best
 }
 
 // Remove takes one replica of the request off the node of that index. It undoes a
