@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -162,6 +163,31 @@ func TestADeletedModelServerDrains(t *testing.T) {
 			require.Eventually(t, func() bool { return gone(t, pod) }, patience, readyInterval)
 		})
 	}
+}
+
+func TestANodeIsNotReadyAsLongAsItsAnnotationSaysSo(t *testing.T) {
+	nodes := clientFor(t, cluster.Config()).CoreV1().Nodes()
+	_, err := nodes.Create(t.Context(), FourL40S.Node("shaky", "zone-1"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, nodes.Delete(context.Background(), "shaky", metav1.DeleteOptions{})) })
+	becomes := func(what string, holds func(*corev1.Node) bool) {
+		require.Eventually(t, func() bool {
+			node, err := nodes.Get(t.Context(), "shaky", metav1.GetOptions{})
+			return err == nil && holds(node)
+		}, patience, readyInterval, what)
+	}
+	say := func(value string) {
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"emulation.llmd.ai/not-ready":%s}}}`, value)
+		_, err := nodes.Patch(t.Context(), "shaky", types.MergePatchType, patch, metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	becomes("ready", takesPods)
+	say(`"true"`)
+	becomes("not ready, and tainted by the controller of nodes", func(n *corev1.Node) bool {
+		return slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeNotReady })
+	})
+	say("null")
+	becomes("ready again", takesPods)
 }
 
 func TestTheVariantSchedulerPlacesItsPods(t *testing.T) {
