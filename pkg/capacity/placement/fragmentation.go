@@ -1,8 +1,6 @@
 package placement
 
 import (
-	"math"
-
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
@@ -40,9 +38,8 @@ func (k *kind) withMemory(n *Node) int {
 	if n.Free.Pods < 1 {
 		return 0
 	}
-	usable := int64(math.MaxInt)
-	if k.bytesPerDevice > 0 {
-		usable = int64(float64(max(n.Free.MemoryBytes, 0)) / k.bytesPerDevice)
+	if k.bytesPerDevice == 0 {
+		return maxDevices
 	}
-	return int(usable)
+	return int(min(float64(max(n.Free.MemoryBytes, 0))/k.bytesPerDevice, maxDevices))
 }
