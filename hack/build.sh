@@ -22,6 +22,6 @@ minor=${minor%%.*}
 # No -trimpath: it would keep these builds apart from those of a plain go test or
 # go build, and Kubernetes would be compiled twice. The Dockerfile has it.
 mkdir -p bin
-go build -o bin/ -ldflags "-X $base.gitVersion=$version" ./cmd/manager
+go build -o bin/ -ldflags "-X $base.gitVersion=$version" ./cmd/manager ./cmd/kubectl-wva
 go build -o bin/ -ldflags "-X $base.gitVersion=$kubernetes -X $base.gitMajor=1 -X $base.gitMinor=$minor" \
 	./cmd/scheduler ./cmd/playground

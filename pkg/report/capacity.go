@@ -82,8 +82,10 @@ type Shape struct {
 type NodeCapacity struct {
 	Name string `json:"name"`
 	// Out says why the node takes no new pods; empty means that it does.
-	Out   string         `json:"out,omitempty"`
-	Pools []PoolCapacity `json:"pools"`
+	Out string `json:"out,omitempty"`
+	// Reason says that, and what else of the node is doubtful.
+	Reason string         `json:"reason,omitempty"`
+	Pools  []PoolCapacity `json:"pools"`
 	// What no pod holds.
 	FreeMilliCPU    *int64 `json:"freeMilliCPU"`
 	FreeMemoryBytes *int64 `json:"freeMemoryBytes"`

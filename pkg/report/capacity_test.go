@@ -40,8 +40,8 @@ func stock() Capacity {
 	sliced.Pools = append(sliced.Pools, PoolCapacity{Accelerator: "A100-MIG-3g.20gb", Devices: 8, Free: new(7), Holders: holders("", "notebook")})
 	return Capacity{
 		Accelerators: []AcceleratorCapacity{
-			{Accelerator: "H100-80GB", Nodes: 6, NodesOut: 1, Devices: 48, Free: new(26), Unusable: new(3), LargestHole: new(8)},
-			{Accelerator: "A100-40GB", Nodes: 1, Devices: 4, Free: new(4), LargestHole: new(4)},
+			{Accelerator: "H100", Nodes: 6, NodesOut: 1, Devices: 48, Free: new(26), Unusable: new(3), LargestHole: new(8)},
+			{Accelerator: "A100", Nodes: 1, Devices: 4, Free: new(4), LargestHole: new(4)},
 			{Nodes: 1, Devices: 2},
 		},
 		Variants: []VariantCapacity{
@@ -65,7 +65,7 @@ func stock() Capacity {
 			gpuNode("h100-1", "H100-80GB-HBM3", 8, append(holders("", "training"), holders("demo/llama-8b", "d")...)...),
 			sliced,
 			gpuNode("full", "L40S", 2, Holder{Pod: "demo/big", Devices: 3}),
-			{Name: "fresh", Pools: []PoolCapacity{{Devices: 2}}},
+			{Name: "fresh", Reason: "no label names the product of nvidia.com/gpu", Pools: []PoolCapacity{{Devices: 2}}},
 			{Name: "cpu-1", FreeMilliCPU: new(int64(500)), FreeMemoryBytes: new(int64(0)), FreePods: new(3)},
 			{Name: "cpu-2", Out: "not ready"},
 		},

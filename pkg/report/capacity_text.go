@@ -120,9 +120,9 @@ func (v *capacityView) addGroup(t *table, g *group) {
 	if more := len(g.nodes) - 1; more > 0 {
 		name += fmt.Sprintf(" and %d like it", more)
 	}
-	state := cell{}
+	state := cell{text: first.Reason, tone: odd}
 	if first.Out != "" {
-		state = cell{text: "out: " + first.Out, tone: bad}
+		state = cell{text: "out: " + cmp.Or(first.Reason, first.Out), tone: bad}
 	}
 	rows := g.pools
 	if len(rows) == 0 {
@@ -150,7 +150,7 @@ func (v *capacityView) groups() []*group {
 	for i := range v.Nodes {
 		node := &v.Nodes[i]
 		g := &group{nodes: []*NodeCapacity{node}}
-		looks := node.Out
+		looks := node.Out + "\x00" + node.Reason
 		for _, pool := range node.Pools {
 			drawn := v.pool(node, pool)
 			for _, c := range drawn {

@@ -1,0 +1,127 @@
+package capacity
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/types"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
+)
+
+const long = `Show what holds the devices of the cluster, one cell for each device, how many more
+replicas of each variant fit, what lies idle where nothing fits, and which replicas
+to move to make room.
+
+"Fits" is the answer of the model by which the autoscaler decides and the scheduler
+places: devices, CPU, memory and pod slots of nodes that are ready, not cordoned and
+tolerated. A number with "<=" is an upper bound; the column BOUND names what the pods
+ask for that is not modelled.
+
+Nodes that look the same share a line, unless --all or -o wide is given. Colours are
+for terminals; NO_COLOR=1 turns them off.`
+
+const examples = `  # The whole cluster
+  kubectl wva capacity
+
+  # Every node by itself, with its free CPU, memory and pod slots
+  kubectl wva capacity -o wide
+
+  # The variants of one namespace; the devices of all others count as held by others
+  kubectl wva capacity --namespace team-a
+
+  # How many more replicas of each variant fit, for a script
+  kubectl wva capacity -o json | jq '.variants[] | {name, slots}'`
+
+// The forms of the output.
+var outputs = []string{"table", "wide", "json", "yaml"}
+
+// options are what the command line says.
+type options struct {
+	cluster *cluster.Flags
+	output  string
+	all     bool
+	names   string
+}
+
+// NewCommand is the command, for the cluster of the flags.
+func NewCommand(flags *cluster.Flags) *cobra.Command {
+	o := &options{cluster: flags}
+	command := &cobra.Command{
+		Use:          "capacity",
+		Aliases:      []string{"cap"},
+		Short:        "Show devices, what holds them, and how many more replicas fit",
+		Long:         long,
+		Example:      examples,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if !slices.Contains(outputs, o.output) {
+				return fmt.Errorf("--output %q is none of %s", o.output, strings.Join(outputs, ", "))
+			}
+			return o.run(command.Context(), command.OutOrStdout())
+		},
+	}
+	command.Flags().StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")
+	command.Flags().BoolVar(&o.all, "all", false, "Show every node by itself, those without devices too.")
+	command.Flags().StringVar(&o.names, "accelerator-names", "", "ConfigMap (NAMESPACE/NAME) with names of accelerators, the one that the autoscaler and the scheduler were given.")
+	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(toCompletions(outputs), cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func toCompletions(words []string) []cobra.Completion {
+	completions := make([]cobra.Completion, len(words))
+	copy(completions, words)
+	return completions
+}
+
+func (o *options) run(ctx context.Context, out io.Writer) error {
+	from := source{namespace: o.cluster.Namespace()}
+	if o.names != "" {
+		namespace, name, ok := strings.Cut(o.names, "/")
+		if !ok || namespace == "" || name == "" {
+			return fmt.Errorf("--accelerator-names %q is not of the form NAMESPACE/NAME", o.names)
+		}
+		from.names = types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	api, err := o.cluster.Client()
+	if err != nil {
+		return err
+	}
+	seen, err := read(ctx, api, from)
+	if err != nil {
+		return err
+	}
+	capacity := assemble(seen)
+	switch o.output {
+	case "json":
+		return capacity.WriteJSON(out)
+	case "yaml":
+		return capacity.WriteYAML(out)
+	}
+	lines := capacity.Table(styleOf(out), report.Detail{All: o.all, Wide: o.output == "wide"})
+	if _, err := fmt.Fprintln(out, strings.Join(lines, "\n")); err != nil {
+		return fmt.Errorf("writing the capacity: %w", err)
+	}
+	return nil
+}
+
+// styleOf looks at what the output is. NO_COLOR and TERM=dumb are respected.
+func styleOf(out io.Writer) report.Style {
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return report.Style{}
+	}
+	columns, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		columns = 0
+	}
+	return report.Style{Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: columns}
+}

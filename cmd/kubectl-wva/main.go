@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/cli"
+	"k8s.io/component-base/version"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+)
+
+func main() {
+	os.Exit(cli.Run(newCommand()))
+}
+
+func newCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "kubectl-wva",
+		Short: "Look at the variants of large language models and at the room there is for them",
+		Long: `kubectl-wva shows what the Workload Variant Autoscaler and its scheduler see, by
+the same model of capacity. It reads with your own permissions and writes nothing.
+
+Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
+		Version:     version.Get().GitVersion,
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl wva"},
+	}
+	flags := &cluster.Flags{}
+	flags.Add(command.PersistentFlags())
+	command.AddCommand(capacity.NewCommand(flags))
+	return command
+}
