@@ -132,19 +132,23 @@ func (c *Carried) Elsewhere(wanted capacity.Device, resource corev1.ResourceName
 // its numbers doubtful. Empty means that there is nothing to say.
 func (c *Carried) Reason() string {
 	var parts []string
-	if c.Out != "" {
-		parts = append(parts, c.Out)
+	add := func(said ...string) {
+		for _, s := range said {
+			// Two kinds of devices may have the same to say of one label.
+			if s != "" && !slices.Contains(parts, s) {
+				parts = append(parts, s)
+			}
+		}
+	}
+	add(c.Out)
+	for i := range c.Devices {
+		add(c.Devices[i].Why)
 	}
 	for i := range c.Devices {
-		if why := c.Devices[i].Why; why != "" {
-			parts = append(parts, why)
-		}
-		parts = append(parts, c.Devices[i].Notes...)
+		add(c.Devices[i].Notes...)
 	}
-	parts = append(parts, c.Notes...)
-	// Two kinds of devices may have the same to say of one label.
-	slices.Sort(parts[min(1, len(parts)):])
-	return strings.Join(slices.Compact(parts), "; ")
+	add(c.Notes...)
+	return strings.Join(parts, "; ")
 }
 
 // less is what is left of free when that much of it is taken. An amount below none

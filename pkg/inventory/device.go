@@ -29,18 +29,6 @@ type Devices struct {
 	Notes []string
 }
 
-// Node names the devices that a node with these labels offers under the resource,
-// and the label that said so. The zero Name means that no label says, or that labels
-// contradict each other; a resource that counts no devices has no name either.
-func (m *Names) Node(labels map[string]string, resource corev1.ResourceName) (name Name, source string) {
-	c, ok := conventionOf(resource)
-	if !ok {
-		return Name{}, ""
-	}
-	d := m.devices(labels, offer{convention: c, resource: resource, alone: true})
-	return d.Name, d.Source
-}
-
 // offer is a device resource of a node.
 type offer struct {
 	convention
@@ -61,6 +49,21 @@ type said struct {
 	level  level
 }
 
+// compare orders what labels say by how much it is worth. Within a level, a text that
+// no rule knows, such as a pool's name, contradicts none that a rule knows.
+func (s said) compare(other said) int {
+	if s.level != other.level {
+		return int(s.level) - int(other.level)
+	}
+	unlisted := func(n Name) int {
+		if n.Unlisted {
+			return 1
+		}
+		return 0
+	}
+	return unlisted(s.name) - unlisted(other.name)
+}
+
 // devices reads what the labels say of an offer. The level of a label decides
 // between two that contradict each other, because it says who knows better; within
 // one level nobody does, and the name stays unknown. A higher level that is
@@ -77,7 +80,7 @@ func (m *Names) devices(labels map[string]string, o offer) Devices {
 		}
 		return d
 	}
-	best := slices.MinFunc(all, func(a, b said) int { return int(a.level) - int(b.level) })
+	best := slices.MinFunc(all, said.compare)
 	name, err := best.name.counted(o.convention, o.resource)
 	if err != nil && best.level > byOverride {
 		d.Notes = append(d.Notes, fmt.Sprintf("label %s: %v", best.source, err))
@@ -86,7 +89,7 @@ func (m *Names) devices(labels map[string]string, o offer) Devices {
 		switch {
 		case s.name.Short == best.name.Short:
 			name.adopt(s.name, o)
-		case s.level == best.level:
+		case s.compare(best) == 0:
 			d.Why = fmt.Sprintf("labels contradict each other: %s says %s, %s says %s", best.source, best.name, s.source, s.name)
 			return d
 		case best.level > byOverride:

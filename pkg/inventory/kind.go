@@ -107,6 +107,7 @@ var (
 	autoscalerA  = product{key: "k8s.amazonaws.com/accelerator", level: byCloud, anyMaker: true}
 	clusterAPI   = product{key: "cluster-api/accelerator", level: byCloud, anyMaker: true}
 	skyPilot     = product{key: "skypilot.co/accelerator", level: byCloud, anyMaker: true}
+	digitalOcean = product{key: "doks.digitalocean.com/gpu-model", level: byCloud, anyMaker: true}
 )
 
 var (
@@ -130,8 +131,7 @@ var kinds = []kind{
 			{key: "gpu.nvidia.com/model", level: byCloud},
 			{key: "aliyun.accelerator/nvidia_name", level: byCloud},
 			{key: "baidu/nvidia_name", level: byCloud},
-			{key: "doks.digitalocean.com/gpu-model", level: byCloud},
-			autoscalerA, clusterAPI, skyPilot,
+			digitalOcean, autoscalerA, clusterAPI, skyPilot,
 		},
 		partitions: []string{"cloud.google.com/gke-gpu-partition-size"},
 		sharing:    []string{"cloud.google.com/gke-gpu-sharing-strategy"},
@@ -147,7 +147,7 @@ var kinds = []kind{
 			{key: "beta.amd.com/gpu.product-name", level: byDiscovery},
 			{key: "amd.com/gpu.product-name.", level: byDiscovery, counted: true},
 			{key: "beta.amd.com/gpu.product-name.", level: byDiscovery, counted: true},
-			karpenterAWS, eksAuto, azure, clusterAPI, skyPilot,
+			karpenterAWS, eksAuto, azure, digitalOcean, clusterAPI, skyPilot,
 			{key: "amd.com/gpu.device-id", level: byID, ids: amdDevices},
 			{key: "beta.amd.com/gpu.device-id", level: byID, ids: amdDevices},
 			{key: "amd.com/gpu.device-id.", level: byID, ids: amdDevices, counted: true},

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,32 +80,48 @@ func (c *Carried) used(resource corev1.ResourceName) (Devices, bool) {
 func (m *Names) selected(spec *corev1.PodSpec) []Name {
 	var found []Name
 	add := func(key, value string) {
-		p, ok := productOf(key)
-		if !ok {
-			return
-		}
-		if n := m.Of(p.decode(value)); n.Known() {
-			found = append(found, n)
+		if p, ok := productOf(key); ok {
+			if n := m.Of(p.decode(value)); n.Known() {
+				found = append(found, n)
+			}
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
 		add(key, spec.NodeSelector[key])
 	}
-	required := requiredNodeAffinity(spec)
-	if required == nil {
-		return found
-	}
-	for _, term := range required.NodeSelectorTerms {
-		for _, e := range term.MatchExpressions {
-			if e.Operator != corev1.NodeSelectorOpIn {
-				continue
-			}
-			for _, v := range e.Values {
-				add(e.Key, v)
+	if required := requiredNodeAffinity(spec); required != nil {
+		for _, term := range required.NodeSelectorTerms {
+			for _, e := range term.MatchExpressions {
+				if e.Operator == corev1.NodeSelectorOpIn {
+					for _, v := range e.Values {
+						add(e.Key, v)
+					}
+				}
 			}
 		}
 	}
+	part := selectedPart(spec.NodeSelector)
+	for i := range found {
+		found[i].MIG, found[i].Shared = cmp.Or(found[i].MIG, part.MIG), found[i].Shared || part.Shared
+	}
 	return found
+}
+
+// selectedPart is which part of a device a node selector names by a label of its own.
+func selectedPart(selector map[string]string) Name {
+	var part Name
+	if len(selector) == 0 {
+		return part
+	}
+	for i := range kinds {
+		for _, l := range kinds[i].partitions {
+			part.MIG = cmp.Or(part.MIG, profile(selector[l]))
+		}
+		for _, l := range kinds[i].sharing {
+			part.Shared = part.Shared || selector[l] != ""
+		}
+	}
+	return part
 }
 
 // common is what all names agree on. Names of different types are an error that
