@@ -67,7 +67,7 @@ func run(ctx context.Context, c config.Config, sources config.Sources) error {
 	return nil
 }
 
-// probe asks which of the optional things may be read.
+// probe asks which of the optional things are permitted.
 func probe(ctx context.Context, cluster *rest.Config, c config.Config) (controller.Access, error) {
 	bounded := withTimeout(cluster, c)
 	httpClient, err := rest.HTTPClientFor(bounded)
@@ -84,10 +84,13 @@ func probe(ctx context.Context, cluster *rest.Config, c config.Config) (controll
 	}
 	access, err := controller.ProbeAccess(ctx, authorization.SelfSubjectAccessReviews(), mapper, c.WatchNamespace)
 	if err != nil {
-		return access, fmt.Errorf("looking at what the manager may read: %w", err)
+		return access, fmt.Errorf("looking at what the manager may do: %w", err)
 	}
 	if !access.Capacity {
-		klog.InfoS("Nodes, or the pods of all namespaces, may not be read: how many replicas fit is not known")
+		klog.InfoS("How many replicas fit is not known; manifests/rbac/observe.yaml grants what is missing", "missing", access.Missing)
+	}
+	if !access.Victims {
+		klog.InfoS("Which replicas go is left to Kubernetes: pods may not be patched, which manifests/rbac/victims.yaml grants")
 	}
 	return access, nil
 }

@@ -32,6 +32,9 @@ type Static struct {
 	// SaturationConfigMap is the name of the ConfigMap in PodNamespace that holds
 	// the saturation thresholds.
 	SaturationConfigMap string
+	// AcceleratorNamesConfigMap is the name of the ConfigMap in PodNamespace that names
+	// accelerators by the values of their product labels.
+	AcceleratorNamesConfigMap string
 	// ConfigMap is the name of the ConfigMap in PodNamespace whose key config.yaml
 	// is the configuration file.
 	ConfigMap string

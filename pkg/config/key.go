@@ -98,6 +98,8 @@ func Keys() []Key {
 			text(func(c *Config) *string { return &c.ConfigMap })),
 		static("SATURATION_CONFIG_MAP_NAME", "wva-saturation-scaling-config", "ConfigMap of the saturation thresholds.",
 			text(func(c *Config) *string { return &c.SaturationConfigMap })),
+		static("ACCELERATOR_NAMES_CONFIG_MAP_NAME", "workload-variant-autoscaler-accelerator-names", "ConfigMap that names accelerators by the values of their product labels, over the names that are built in; it is followed.",
+			text(func(c *Config) *string { return &c.AcceleratorNamesConfigMap })),
 
 		dynamic("GLOBAL_OPT_INTERVAL", defaults.Interval, "Time between two full rounds.",
 			func(c *Config) *time.Duration { return &c.Interval }),

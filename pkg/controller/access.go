@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -11,7 +12,7 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 )
 
-// Access says which of the things that the loop can do without may be read. A kind
+// Access says which of the things that the loop can do without are permitted. A kind
 // that may not be read is not watched, because a watch that is refused never
 // becomes ready. A kind that is installed later is noticed when the manager starts
 // again; until then its targets are read live, and KEDA shows by the
@@ -20,6 +21,10 @@ type Access struct {
 	// Capacity: all nodes, and the pods of all namespaces. Without it nobody knows
 	// what is free.
 	Capacity bool
+	// Missing names the permissions that Capacity lacks.
+	Missing string
+	// Victims: pods may be marked, so that a scale-down takes those that are chosen.
+	Victims bool
 	// LeaderWorkerSets and ScaledObjects: the cluster serves the kind, too.
 	LeaderWorkerSets, ScaledObjects bool
 }
@@ -28,12 +33,33 @@ type Access struct {
 // when it is empty.
 func ProbeAccess(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, mapper apimeta.RESTMapper, namespace string) (Access, error) {
 	p := prober{ctx: ctx, reviews: reviews, mapper: mapper}
+	nodes, pods := schema.GroupResource{Resource: "nodes"}, schema.GroupResource{Resource: "pods"}
 	access := Access{
-		Capacity:         p.may("", schema.GroupResource{Resource: "nodes"}) && p.may("", schema.GroupResource{Resource: "pods"}),
+		Missing:          missing(p.lacks("", nodes, reading...), p.lacks("", pods, reading...)),
+		Victims:          len(p.lacks(namespace, pods, "patch")) == 0,
 		LeaderWorkerSets: p.serves(namespace, kindLeaderWorkerSet),
 		ScaledObjects:    p.serves(namespace, kindScaledObject),
 	}
+	access.Capacity = access.Missing == ""
 	return access, p.err
+}
+
+// reading are the verbs that the cache needs.
+var reading = []string{"list", "watch"}
+
+// missing names the permissions to count what is free that are missing.
+func missing(nodes, pods []string) string {
+	var parts []string
+	if len(nodes) > 0 {
+		parts = append(parts, strings.Join(nodes, " and ")+" nodes")
+	}
+	if len(pods) > 0 {
+		parts = append(parts, strings.Join(pods, " and ")+" pods in all namespaces")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the permission to %s in API group \"\" is missing", strings.Join(parts, ", and to "))
 }
 
 type prober struct {
@@ -51,11 +77,13 @@ func (p *prober) serves(namespace string, gvk schema.GroupVersionKind) bool {
 		}
 		return false
 	}
-	return p.may(namespace, mapping.Resource.GroupResource())
+	return len(p.lacks(namespace, mapping.Resource.GroupResource(), reading...)) == 0
 }
 
-func (p *prober) may(namespace string, resource schema.GroupResource) bool {
-	for _, verb := range []string{"list", "watch"} {
+// lacks are the verbs that are not permitted.
+func (p *prober) lacks(namespace string, resource schema.GroupResource, verbs ...string) []string {
+	var lacking []string
+	for _, verb := range verbs {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Namespace: namespace, Group: resource.Group, Resource: resource.Resource, Verb: verb,
@@ -66,8 +94,8 @@ func (p *prober) may(namespace string, resource schema.GroupResource) bool {
 			p.err = fmt.Errorf("asking whether %s of %s is permitted: %w", verb, resource, err)
 		}
 		if err != nil || !answer.Status.Allowed {
-			return false
+			lacking = append(lacking, verb)
 		}
 	}
-	return true
+	return lacking
 }

@@ -1,10 +1,13 @@
 package controller
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
@@ -15,9 +18,12 @@ import (
 // writes is how many scales are written side by side.
 const writes = 16
 
-// actor writes scale subresources.
+// actor writes scale subresources, and before it lowers one marks the pods that are to
+// go.
 type actor struct {
 	scaler  Scaler
+	marker  *marker
+	access  Access
 	overlay *overlay
 }
 
@@ -26,6 +32,9 @@ type outcome struct {
 	// scale is the target's since; err is nil when it asks for the planned replicas.
 	scale *autoscalingv1.Scale
 	err   error
+	// unmarked says which of the chosen pods could not be marked, so that Kubernetes
+	// chose in their place.
+	unmarked error
 }
 
 // act makes the targets ask for what the plan wants, where the user left that to us.
@@ -43,8 +52,7 @@ func (a *actor) act(ctx context.Context, plan *decision.Plan, seen *observation)
 	group.SetLimit(writes)
 	for i, p := range asked {
 		group.Go(func() error {
-			t := &seen.variants[p.Key].target
-			results[i].scale, results[i].err = a.scaler.Write(ctx, p.Key.Namespace, t.ref, t.scale, int32(*p.Desired))
+			results[i] = a.scale(ctx, p, seen.variants[p.Key])
 			return nil
 		})
 	}
@@ -54,7 +62,43 @@ func (a *actor) act(ctx context.Context, plan *decision.Plan, seen *observation)
 		outcomes[p.Key] = results[i]
 		a.record(ctx, p, results[i])
 	}
+	a.tidy(ctx, plan, seen, outcomes)
 	return outcomes
+}
+
+// scale writes one scale. The pods that are to go are marked first, because their
+// controller looks at the marks when the scale is lowered and never again. A mark that
+// fails delays nothing: too many replicas cost more than the wrong ones.
+func (a *actor) scale(ctx context.Context, p *decision.VariantPlan, v *variant) outcome {
+	var o outcome
+	victims := chosen(p, v)
+	if len(victims) > 0 {
+		o.unmarked = a.marker.mark(ctx, victims)
+	}
+	t := &v.target
+	o.scale, o.err = a.scaler.Write(ctx, p.Key.Namespace, t.ref, t.scale, int32(*p.Desired))
+	if o.err != nil && len(victims) > 0 {
+		if err := a.marker.clear(ctx, victims, true); err != nil {
+			klog.FromContext(ctx).Error(err, "Pods that need not go keep their deletion cost until the next round",
+				"variant", klog.KRef(p.Key.Namespace, p.Key.Name))
+		}
+	}
+	return o
+}
+
+// chosen are the pods of the plan's victims, which it names when the choice is ours.
+func chosen(p *decision.VariantPlan, v *variant) []*corev1.Pod {
+	if *p.Desired >= p.Current {
+		return nil
+	}
+	var pods []*corev1.Pod
+	for _, name := range p.Victims {
+		i, ok := slices.BinarySearchFunc(v.pods, name, func(pod *corev1.Pod, name string) int { return cmp.Compare(pod.Name, name) })
+		if ok && counts(v.pods[i]) {
+			pods = append(pods, v.pods[i])
+		}
+	}
+	return pods
 }
 
 // changes reports whether the plan asks for a write.
@@ -69,7 +113,10 @@ func (a *actor) record(ctx context.Context, p *decision.VariantPlan, o outcome) 
 	log := klog.FromContext(ctx).WithValues("variant", klog.KRef(p.Key.Namespace, p.Key.Name), "from", p.Current, "to", *p.Desired)
 	if err == nil {
 		a.overlay.scales[o.scale.UID] = o.scale
-		log.Info("Scaled", "reason", p.Reason, "message", p.Message)
+		log.Info("Scaled", "reason", p.Reason, "message", p.Message, "victims", p.Victims)
+		if o.unmarked != nil {
+			log.Error(o.unmarked, "Kubernetes chooses in the place of the pods that could not be marked")
+		}
 		return
 	}
 	log.Error(err, "Scaling failed")

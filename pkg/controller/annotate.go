@@ -23,6 +23,10 @@ func annotate(plan *decision.Plan, seen *observation) {
 		for _, note := range v.notes {
 			replace(p, note.Reason, note)
 		}
+		p.Facts = append(p.Facts, v.warnings...)
+		if seen.unreadable != "" && v.target.scale != nil {
+			unreadable(p, seen.unreadable)
+		}
 		if seen.metricsErr != nil && v.target.state == decision.TargetFound && !has(p, decision.ReasonMetricsFound) {
 			p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: brief(seen.metricsErr)})
 		}
@@ -50,6 +54,16 @@ func replace(p *decision.VariantPlan, general decision.Reason, telling decision.
 			p.Reason = telling.Reason
 		}
 	}
+}
+
+// unreadable names the permissions without which nobody knows what is free.
+func unreadable(p *decision.VariantPlan, missing string) {
+	f, ok := fact(p, decision.ReasonCapacityUnknown)
+	if !ok {
+		f = decision.Fact{Reason: decision.ReasonCapacityUnknown, Detail: "how many more replicas fit is not known"}
+	}
+	f.Detail += ": " + missing
+	replace(p, f.Reason, f)
 }
 
 // each calls f for every variant of the plan.

@@ -3,10 +3,12 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,6 +30,8 @@ const (
 	indexTarget = "scaleTarget"
 	// indexOwner finds the objects that a controller made, by its UID.
 	indexOwner = "controllerUID"
+	// indexVictim finds the pods that carry our mark, all by the same value.
+	indexVictim = "victim"
 )
 
 // CacheOptions say what the manager keeps of the cluster: only what the loop reads,
@@ -68,26 +72,49 @@ func stripPod(object any) (any, error) {
 			CreationTimestamp: pod.CreationTimestamp,
 			DeletionTimestamp: pod.DeletionTimestamp,
 			Labels:            pod.Labels,
+			Annotations:       stripPodAnnotations(pod.Annotations),
 			OwnerReferences:   controllerOf(pod.OwnerReferences),
 		},
 		Spec: corev1.PodSpec{
 			NodeName:       pod.Spec.NodeName,
+			Affinity:       stripAffinity(pod.Spec.Affinity),
+			ResourceClaims: pod.Spec.ResourceClaims,
 			Overhead:       pod.Spec.Overhead,
 			Resources:      pod.Spec.Resources,
 			Containers:     stripContainers(pod.Spec.Containers),
 			InitContainers: stripContainers(pod.Spec.InitContainers),
 		},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+		Status: corev1.PodStatus{
+			Phase:              pod.Status.Phase,
+			NominatedNodeName:  pod.Status.NominatedNodeName,
+			Resources:          pod.Status.Resources,
+			AllocatedResources: pod.Status.AllocatedResources,
+		},
 	}
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled {
+		switch c.Type {
+		case corev1.PodReady, corev1.PodScheduled, corev1.PodResizePending:
 			slim.Status.Conditions = append(slim.Status.Conditions,
 				corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
-	slim.Status.ContainerStatuses = stripContainerStatuses(pod.Status.ContainerStatuses)
-	slim.Status.InitContainerStatuses = stripContainerStatuses(pod.Status.InitContainerStatuses)
+	slim.Status.ContainerStatuses = stripContainerStatuses(pod.Status.ContainerStatuses, pod.Spec.Containers)
+	slim.Status.InitContainerStatuses = stripContainerStatuses(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
 	return slim, nil
+}
+
+// stripPodAnnotations keeps what says which pod goes first.
+func stripPodAnnotations(all map[string]string) map[string]string {
+	var kept map[string]string
+	for _, name := range [...]string{corev1.PodDeletionCost, v1alpha1.AnnotationVictim} {
+		if value, ok := all[name]; ok {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[name] = value
+		}
+	}
+	return kept
 }
 
 func stripContainers(containers []corev1.Container) []corev1.Container {
@@ -101,18 +128,49 @@ func stripContainers(containers []corev1.Container) []corev1.Container {
 	return slim
 }
 
-// stripContainerStatuses keeps the restarts, and the resources of a container that
-// was resized.
-func stripContainerStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+// stripAffinity keeps what keeps other pods away.
+func stripAffinity(a *corev1.Affinity) *corev1.Affinity {
+	if a == nil || a.PodAntiAffinity == nil || len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 0 {
+		return nil
+	}
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+	}}
+}
+
+// stripContainerStatuses keeps the restarts, what keeps a container from starting,
+// and the resources of one that holds others than it asks for.
+func stripContainerStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container) []corev1.ContainerStatus {
 	var slim []corev1.ContainerStatus
-	for _, s := range statuses {
-		if s.RestartCount > 0 || s.Resources != nil || s.AllocatedResources != nil {
-			slim = append(slim, corev1.ContainerStatus{
-				Name: s.Name, RestartCount: s.RestartCount, Resources: s.Resources, AllocatedResources: s.AllocatedResources,
-			})
+	for i := range statuses {
+		s := &statuses[i]
+		kept := corev1.ContainerStatus{Name: s.Name, RestartCount: s.RestartCount}
+		waits := s.State.Waiting != nil && failing[s.State.Waiting.Reason]
+		if waits {
+			kept.State.Waiting = &corev1.ContainerStateWaiting{Reason: s.State.Waiting.Reason}
+		}
+		resized := !asAsked(s, containers)
+		if resized {
+			kept.Resources, kept.AllocatedResources = s.Resources, s.AllocatedResources
+		}
+		if waits || resized || s.RestartCount > 0 {
+			slim = append(slim, kept)
 		}
 	}
 	return slim
+}
+
+// asAsked reports whether a container holds just what it asks for, as nearly all do.
+func asAsked(s *corev1.ContainerStatus, containers []corev1.Container) bool {
+	if s.Resources == nil {
+		return s.AllocatedResources == nil
+	}
+	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == s.Name })
+	if i < 0 {
+		return false
+	}
+	asks := containers[i].Resources.Requests
+	return equality.Semantic.DeepEqual(s.Resources.Requests, asks) && equality.Semantic.DeepEqual(s.AllocatedResources, asks)
 }
 
 func controllerOf(owners []metav1.OwnerReference) []metav1.OwnerReference {
@@ -167,12 +225,19 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer, access Access)
 		}
 		return nil
 	}
+	byMark := func(o client.Object) []string {
+		if _, ok := o.GetAnnotations()[v1alpha1.AnnotationVictim]; ok {
+			return []string{marked}
+		}
+		return nil
+	}
 	indexes := []struct {
 		object client.Object
 		field  string
 		values client.IndexerFunc
 	}{
 		{&corev1.Pod{}, indexOwner, byOwner},
+		{&corev1.Pod{}, indexVictim, byMark},
 		{&appsv1.ReplicaSet{}, indexOwner, byOwner},
 		{&v1alpha1.VariantAutoscaling{}, indexTarget, targetOfVariant},
 		{&autoscalingv2.HorizontalPodAutoscaler{}, indexTarget, targetOfAutoscaler},

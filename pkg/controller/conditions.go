@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -28,7 +29,7 @@ func no[R ~string](reason R, detail string) finding {
 
 // renderConditions are the conditions that show the plan. Their times of transition
 // come from those that stand.
-func renderConditions(old []metav1.Condition, p *decision.VariantPlan, generation int64) []metav1.Condition {
+func renderConditions(old []metav1.Condition, p *decision.VariantPlan, v *variant) []metav1.Condition {
 	conditions := slices.Clone(old)
 	for _, c := range []struct {
 		kind    string
@@ -38,7 +39,7 @@ func renderConditions(old []metav1.Condition, p *decision.VariantPlan, generatio
 		{v1alpha1.ConditionTargetResolved, targetResolved(p)},
 		{v1alpha1.ConditionMetricsAvailable, metricsAvailable(p)},
 		{v1alpha1.ConditionOptimizationReady, optimizationReady(p)},
-		{v1alpha1.ConditionCapacityKnown, capacityKnown(p)},
+		{v1alpha1.ConditionCapacityKnown, capacityKnown(p, v)},
 		{v1alpha1.ConditionScalingLimited, scalingLimited(old, p)},
 		{v1alpha1.ConditionConflict, conflict(p)},
 	} {
@@ -51,7 +52,7 @@ func renderConditions(old []metav1.Condition, p *decision.VariantPlan, generatio
 			Status:             c.finding.status,
 			Reason:             c.finding.reason,
 			Message:            c.finding.detail,
-			ObservedGeneration: generation,
+			ObservedGeneration: v.object.Generation,
 		})
 	}
 	return conditions
@@ -77,7 +78,7 @@ func ready(p *decision.VariantPlan) finding {
 		{decision.ReasonMetricsMissing, v1alpha1.ReasonMetricsUnavailable},
 		{decision.ReasonMetricsStale, v1alpha1.ReasonMetricsUnavailable},
 	} {
-		if f, ok := fact(p, bad.fact); ok {
+		if f, ok := fact(p, bad.fact); ok && !(bad.fact == decision.ReasonShapeUnknown && tookPart(p)) {
 			return no(bad.reason, f.Detail)
 		}
 	}
@@ -126,19 +127,47 @@ func optimizationReady(p *decision.VariantPlan) finding {
 	return yes(v1alpha1.ReasonSaturationOnlyMode, "decided by saturation and observed rates")
 }
 
-func capacityKnown(p *decision.VariantPlan) finding {
-	if f, ok := fact(p, decision.ReasonShapeUnknown); ok {
+// capacityKnown says how many more replicas fit, or why nobody knows. What is wrong
+// with the variant's own words about its devices stands before the number.
+func capacityKnown(p *decision.VariantPlan, v *variant) finding {
+	shape, odd := fact(p, decision.ReasonShapeUnknown)
+	if f, ok := fact(p, decision.ReasonCapacityUnknown); ok {
+		if odd {
+			f.Detail += "; " + shape.Detail
+		}
 		return no(f.Reason, f.Detail)
 	}
-	switch {
-	case p.Slots != nil && p.Slots.Bound != "":
-		return yes(v1alpha1.ReasonCapacityUpperBound, "not modelled: "+p.Slots.Bound)
-	case p.Slots != nil:
-		return yes(v1alpha1.ReasonCapacityExact, "the nodes and all that their pods hold are known")
-	case tookPart(p):
-		return no(decision.ReasonCapacityUnknown, "nodes, or the pods of all namespaces, may not be read")
+	if odd {
+		return no(shape.Reason, shape.Detail)
 	}
-	return finding{}
+	if p.Slots == nil {
+		return finding{}
+	}
+	reason, detail := v1alpha1.ReasonCapacityExact, room(p, v)
+	if p.Slots.Bound != "" {
+		reason = v1alpha1.ReasonCapacityUpperBound
+	}
+	for _, warning := range []decision.Reason{v1alpha1.ReasonAcceleratorNotSelected, v1alpha1.ReasonAcceleratorCountDiffers} {
+		if f, ok := fact(p, warning); ok {
+			reason, detail = string(warning), f.Detail+"; "+detail
+		}
+	}
+	return yes(reason, detail)
+}
+
+// room says how many more replicas fit: "8xH100: 0 fit (largest hole 1)".
+func room(p *decision.VariantPlan, v *variant) string {
+	text := fmt.Sprintf("%d fit", p.Slots.Count)
+	if p.Slots.Bound != "" {
+		text = fmt.Sprintf("at most %d fit, for the model does not know: %s", p.Slots.Count, p.Slots.Bound)
+	}
+	if v.shape != nil {
+		text = fmt.Sprintf("%s: %s", v.shape, text)
+	}
+	if p.Slots.Count == 0 && p.LargestHole != nil {
+		text += fmt.Sprintf(" (largest hole %d)", *p.LargestHole)
+	}
+	return text
 }
 
 // limits are the reasons by which something else than the load settled the replicas.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // component is the name under which events are recorded.
@@ -89,13 +91,20 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, trigger *trigger) (*Loop,
 	}
 	return &Loop{
 		observer: &observer{
-			reader:   mgr.GetCache(),
-			targets:  &targetFinder{reader: mgr.GetCache(), scaler: o.Scaler, access: o.Access, overlay: written},
-			access:   o.Access,
-			instance: o.Config.ControllerInstance,
-			startups: map[decision.Key]time.Duration{},
+			reader:    mgr.GetCache(),
+			targets:   &targetFinder{reader: mgr.GetCache(), scaler: o.Scaler, access: o.Access, overlay: written},
+			access:    o.Access,
+			instance:  o.Config.ControllerInstance,
+			namespace: o.Config.WatchNamespace,
+			names:     f.names,
+			startups:  map[decision.Key]time.Duration{},
 		},
-		actor:    &actor{scaler: o.Scaler, overlay: written},
+		actor: &actor{
+			scaler:  o.Scaler,
+			marker:  &marker{writer: mgr.GetClient(), live: mgr.GetAPIReader()},
+			access:  o.Access,
+			overlay: written,
+		},
 		reporter: r,
 		metrics:  o.Metrics,
 		settings: f.settings,
@@ -111,6 +120,7 @@ func newFollower(mgr ctrl.Manager, o Options, trigger *trigger) *follower {
 		reader:   mgr.GetCache(),
 		recorder: mgr.GetEventRecorder(component),
 		settings: newSettings(o.Config.Dynamic),
+		names:    &inventory.Names{},
 		trigger:  trigger,
 		sources:  o.Sources,
 		config:   o.Config,
@@ -119,10 +129,10 @@ func newFollower(mgr ctrl.Manager, o Options, trigger *trigger) *follower {
 	}
 }
 
-// watch reconciles the two ConfigMaps.
+// watch reconciles the ConfigMaps.
 func (f *follower) watch(mgr ctrl.Manager) error {
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return o.GetNamespace() == f.config.PodNamespace && (o.GetName() == f.config.ConfigMap || o.GetName() == f.config.SaturationConfigMap)
+		return o.GetNamespace() == f.config.PodNamespace && slices.Contains(f.followed(), o.GetName())
 	})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("settings").

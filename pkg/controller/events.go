@@ -18,10 +18,11 @@ const maxNote = 1024
 
 // The reasons of events that no condition has.
 const (
-	eventScaledUp      = "ScaledUp"
-	eventScaledDown    = "ScaledDown"
-	eventScaledToZero  = "ScaledToZero"
-	eventScalingFailed = "ScalingFailed"
+	eventScaledUp         = "ScaledUp"
+	eventScaledDown       = "ScaledDown"
+	eventScaledToZero     = "ScaledToZero"
+	eventScalingFailed    = "ScalingFailed"
+	eventVictimsNotMarked = "VictimsNotMarked"
 )
 
 // The actions of events: what the controller was doing.
@@ -38,7 +39,10 @@ var telling = []struct {
 }{
 	{v1alpha1.ConditionTargetResolved, []string{v1alpha1.ReasonTargetNotFound, v1alpha1.ReasonTargetNotScalable, string(decision.ReasonTargetForbidden)}},
 	{v1alpha1.ConditionMetricsAvailable, []string{string(decision.ReasonMetricsMissing), string(decision.ReasonMetricsStale), v1alpha1.ReasonPrometheusError}},
-	{v1alpha1.ConditionCapacityKnown, []string{string(decision.ReasonShapeUnknown), string(decision.ReasonCapacityUnknown)}},
+	{v1alpha1.ConditionCapacityKnown, []string{
+		string(decision.ReasonShapeUnknown), string(decision.ReasonCapacityUnknown),
+		v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected,
+	}},
 	{v1alpha1.ConditionScalingLimited, []string{string(decision.ReasonNoSlots), string(decision.ReasonStartupOverdue)}},
 	{v1alpha1.ConditionOptimizationReady, []string{v1alpha1.ReasonInvalidConfiguration}},
 	{v1alpha1.ConditionConflict, []string{v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared}},

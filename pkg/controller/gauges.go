@@ -15,8 +15,11 @@ const unresolved = "unresolved"
 // gauges show the last plan. They are made from it when they are scraped, so that
 // the series of a variant ends with its object, its target or its accelerator.
 type gauges struct {
-	desired, current, ratio *prometheus.Desc
-	plan                    atomic.Pointer[decision.Plan]
+	desired, current, ratio, slots, unlisted *prometheus.Desc
+
+	plan atomic.Pointer[decision.Plan]
+	// products counts the nodes by product name that no rule knows.
+	products atomic.Pointer[map[string]int]
 }
 
 func newGauges(instance prometheus.Labels) *gauges {
@@ -25,6 +28,10 @@ func newGauges(instance prometheus.Labels) *gauges {
 		desired: prometheus.NewDesc("wva_desired_replicas", "Replicas that the last decision wants.", labels, instance),
 		current: prometheus.NewDesc("wva_current_replicas", "Replicas that the scale target has.", labels, instance),
 		ratio:   prometheus.NewDesc("wva_desired_ratio", "Wanted replicas divided by current replicas; the wanted replicas while there are none.", labels, instance),
+		slots: prometheus.NewDesc("wva_variant_free_slots", "Replicas that still fit on the cluster now, beside what is asked for already; "+
+			"no series while that is not known.", labels, instance),
+		unlisted: prometheus.NewDesc("wva_unlisted_accelerator_nodes", "Nodes whose product label no rule knows, by that label's value in upper case; "+
+			"the ConfigMap of accelerator names can name it.", []string{"product"}, instance),
 	}
 }
 
@@ -33,10 +40,17 @@ func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	out <- g.desired
 	out <- g.current
 	out <- g.ratio
+	out <- g.slots
+	out <- g.unlisted
 }
 
 // Collect implements prometheus.Collector.
 func (g *gauges) Collect(out chan<- prometheus.Metric) {
+	if products := g.products.Load(); products != nil {
+		for product, nodes := range *products {
+			out <- prometheus.MustNewConstMetric(g.unlisted, prometheus.GaugeValue, float64(nodes), product)
+		}
+	}
 	plan := g.plan.Load()
 	if plan == nil {
 		return
@@ -57,6 +71,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		ratio := desired
 		if current > 0 {
 			ratio = desired / current
+		}
+		if p.Slots != nil {
+			out <- prometheus.MustNewConstMetric(g.slots, prometheus.GaugeValue, float64(p.Slots.Count), p.Key.Name, p.Key.Namespace, accelerator)
 		}
 		for desc, value := range map[*prometheus.Desc]float64{g.desired: desired, g.current: current, g.ratio: ratio} {
 			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, p.Key.Name, p.Key.Namespace, accelerator)

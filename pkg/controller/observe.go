@@ -25,6 +25,10 @@ type observer struct {
 	access  Access
 	// instance is the controller instance whose objects are handled.
 	instance string
+	// namespace is the only one whose objects are handled, or empty for all.
+	namespace string
+	// names reads the accelerators of nodes and objects.
+	names *inventory.Names
 	// startups are the start-up times last seen of variants of which no replica
 	// shows one now.
 	startups map[decision.Key]time.Duration
@@ -37,6 +41,12 @@ type observation struct {
 	variants map[decision.Key]*variant
 	// metricsErr is what went wrong with reading metrics.
 	metricsErr error
+	// unreadable names the permissions without which nobody knows what is free.
+	unreadable string
+	// unlisted counts the nodes by product name that no rule knows.
+	unlisted map[string]int
+	// strays are the pods with our mark that belong to no object any more.
+	strays []*corev1.Pod
 }
 
 // variant is one object with what was found out about it.
@@ -46,12 +56,18 @@ type variant struct {
 	target target
 	// notes are what the decision is not told in words, for the plan.
 	notes []decision.Fact
+	// warnings are what is odd about the variant and keeps it from nothing.
+	warnings []decision.Fact
 	// accelerator, devices and id are what was resolved, also while the target is
 	// missing.
 	accelerator capacity.Accelerator
 	devices     int
 	id          string
 	shape       *capacity.Shape
+	// pods are the target's pods, those that end and have ended included.
+	pods []*corev1.Pod
+	// picks is set when which replicas go is our choice.
+	picks bool
 }
 
 // observe reads the cache, and live only the targets of kinds that it does not hold.
@@ -61,6 +77,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 		policy:     settings.Policy(),
 		variants:   map[decision.Key]*variant{},
 		metricsErr: r.err,
+		unreadable: o.access.Missing,
 	}
 	seen.policy.Window = settings.MetricsWindow
 	seen.policy.Variants = map[decision.Key]decision.VariantPolicy{}
@@ -73,7 +90,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 		return nil, err
 	}
 	if o.access.Capacity {
-		seen.snapshot.Cluster = stock.inventory.Cluster
+		seen.snapshot.Cluster, seen.unlisted = stock.inventory.Cluster, stock.inventory.Unlisted
 	}
 	if err := o.targets.find(ctx, variants); err != nil {
 		return nil, err
@@ -82,7 +99,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 	for _, v := range variants {
 		seen.variants[v.key] = v
 		seen.policy.Variants[v.key] = v.policy()
-		fact, err := o.factsOf(ctx, v, stock, r)
+		fact, err := o.factsOf(ctx, v, seen.policy.Variants[v.key], stock, r)
 		if err != nil {
 			return nil, err
 		}
@@ -93,6 +110,9 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 		models[key].Variants = append(models[key].Variants, fact)
 	}
 	seen.snapshot.Models = join(models, r.models)
+	if seen.strays, err = o.strays(ctx, seen); err != nil {
+		return nil, err
+	}
 	o.forget(seen)
 	return seen, nil
 }
@@ -120,13 +140,14 @@ func (o *observer) variants(ctx context.Context) ([]*variant, error) {
 
 // stock is the inventory and its nodes by name.
 type stock struct {
+	names     *inventory.Names
 	inventory *inventory.Inventory
 	nodes     map[string]*corev1.Node
 }
 
 func (o *observer) inventory(ctx context.Context) (stock, error) {
 	if !o.access.Capacity {
-		return stock{inventory: inventory.Read(nil, nil)}, nil
+		return stock{names: o.names, inventory: o.names.Read(nil, nil)}, nil
 	}
 	var nodes corev1.NodeList
 	if err := o.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -136,7 +157,11 @@ func (o *observer) inventory(ctx context.Context) (stock, error) {
 	if err := o.reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
 		return stock{}, fmt.Errorf("listing pods: %w", err)
 	}
-	s := stock{inventory: inventory.Read(pointers(nodes.Items), pointers(pods.Items)), nodes: make(map[string]*corev1.Node, len(nodes.Items))}
+	s := stock{
+		names:     o.names,
+		inventory: o.names.Read(pointers(nodes.Items), pointers(pods.Items)),
+		nodes:     make(map[string]*corev1.Node, len(nodes.Items)),
+	}
 	for i := range nodes.Items {
 		s.nodes[nodes.Items[i].Name] = &nodes.Items[i]
 	}
@@ -152,18 +177,22 @@ func pointers[T any](items []T) []*T {
 }
 
 // factsOf is one variant as the decision sees it.
-func (o *observer) factsOf(ctx context.Context, v *variant, s stock, r readings) (decision.Variant, error) {
-	fact := decision.Variant{Name: v.key.Name, Target: v.target.state}
+func (o *observer) factsOf(ctx context.Context, v *variant, policy decision.VariantPolicy, s stock, r readings) (decision.Variant, error) {
+	v.picks = v.leftToUs(policy, o.access)
+	// A spec that its controller has not seen yet may be the beginning of an update.
+	fact := decision.Variant{Name: v.key.Name, Target: v.target.state, Picks: v.picks && !v.target.rollout.unobserved}
 	pods, err := o.targets.pods(ctx, v)
 	if err != nil {
 		return fact, err
 	}
+	v.pods = pods
 	states := statesOf(pods)
 	fact.Ready, fact.Starting = len(states.ready), states.starting
 	fact.Replicas = replicas(states.ready, r.pods)
 	fact.Startup = o.startup(v.key, states.startup)
 	if v.target.scale != nil {
 		fact.Current = int(v.target.scale.Spec.Replicas)
+		fact.Surge = v.target.rollout.more(fact.Current, fact.Ready+len(fact.Starting))
 	}
 	v.resolve(&fact, s, pods)
 	return fact, nil
@@ -192,7 +221,7 @@ func replicas(ready []*corev1.Pod, samples map[types.NamespacedName]decision.Rep
 	all := make([]decision.Replica, 0, len(ready))
 	for _, pod := range ready {
 		replica := samples[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
-		replica.Name = pod.Name
+		replica.Name, replica.Node = pod.Name, pod.Spec.NodeName
 		for _, s := range samplesOf(&replica) {
 			if s.Time.Before(pod.CreationTimestamp.Time) {
 				*s = decision.Sample{}

@@ -29,7 +29,7 @@ func statesOf(pods []*corev1.Pod) podStates {
 	var s podStates
 	for _, pod := range pods {
 		switch ready := condition(pod, corev1.PodReady); {
-		case pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
+		case !counts(pod):
 		case ready != nil && ready.Status == corev1.ConditionTrue:
 			s.ready = append(s.ready, pod)
 		default:
@@ -38,6 +38,8 @@ func statesOf(pods []*corev1.Pod) podStates {
 				Name:          pod.Name,
 				Created:       pod.CreationTimestamp.Time,
 				Placed:        pod.Spec.NodeName != "",
+				Node:          pod.Spec.NodeName,
+				Stuck:         stuck(pod),
 				Unschedulable: scheduled != nil && scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable,
 			})
 		}
@@ -70,6 +72,33 @@ func medianStartup(ready []*corev1.Pod) time.Duration {
 	starts = starts[:min(len(starts), startupSamples)]
 	slices.SortFunc(starts, func(a, b start) int { return cmp.Compare(a.took, b.took) })
 	return starts[len(starts)/2].took
+}
+
+// failing are the reasons for which a container waits that time alone does not mend.
+var failing = map[string]bool{
+	"CrashLoopBackOff":           true,
+	"CreateContainerConfigError": true,
+	"CreateContainerError":       true,
+	"ErrImageNeverPull":          true,
+	"ErrImagePull":               true,
+	"ImageInspectError":          true,
+	"ImagePullBackOff":           true,
+	"InvalidImageName":           true,
+	"RunContainerError":          true,
+}
+
+// stuck reports whether a pod that does not serve cannot come up by itself: a
+// container of it was restarted, or is kept from starting.
+func stuck(pod *corev1.Pod) bool {
+	for _, statuses := range [...][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			s := &statuses[i]
+			if s.RestartCount > 0 || s.State.Waiting != nil && failing[s.State.Waiting.Reason] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func restarted(pod *corev1.Pod) bool {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
@@ -67,12 +68,45 @@ func TestStatesOfPods(t *testing.T) {
 	assert.Equal(t, []string{"a-ready", "b-ready"}, ready)
 	at := func(age int) time.Time { return noon.Add(-time.Duration(age) * time.Second) }
 	assert.Equal(t, []decision.Starting{
-		{Name: "was-ready", Created: at(80), Placed: true},
+		{Name: "was-ready", Created: at(80), Placed: true, Node: "node"},
 		{Name: "gated", Created: at(70)},
 		{Name: "homeless", Created: at(60), Unschedulable: true},
-		{Name: "young", Created: at(5), Placed: true},
+		{Name: "young", Created: at(5), Placed: true, Node: "node"},
 	}, s.starting)
 	assert.Equal(t, 40*time.Second, s.startup)
+}
+
+func TestReplicasThatCannotComeUp(t *testing.T) {
+	waiting := func(reason string) corev1.ContainerStatus {
+		return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "long"}}}
+	}
+	cases := []struct {
+		name             string
+		init, containers []corev1.ContainerStatus
+		want             bool
+	}{
+		{"nothing is known yet", nil, nil, false},
+		{"containers are being made", nil, []corev1.ContainerStatus{waiting("ContainerCreating")}, false},
+		{"an init container is at work", nil, []corev1.ContainerStatus{waiting("PodInitializing")}, false},
+		{"it keeps crashing", nil, []corev1.ContainerStatus{{}, waiting("CrashLoopBackOff")}, true},
+		{"it was restarted", nil, []corev1.ContainerStatus{{RestartCount: 1}}, true},
+		{"no such image", nil, []corev1.ContainerStatus{waiting("ErrImagePull")}, true},
+		{"no such image for long", nil, []corev1.ContainerStatus{waiting("ImagePullBackOff")}, true},
+		{"a ConfigMap is missing", nil, []corev1.ContainerStatus{waiting("CreateContainerConfigError")}, true},
+		{"an init container keeps crashing", []corev1.ContainerStatus{waiting("CrashLoopBackOff")}, nil, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			pod := server("p", 60, func(p *corev1.Pod) { p.Status.InitContainerStatuses, p.Status.ContainerStatuses = c.init, c.containers })
+			slim, err := stripPod(pod)
+			require.NoError(t, err)
+			for _, pod := range []any{pod, slim} {
+				s := statesOf([]*corev1.Pod{pod.(*corev1.Pod)})
+				require.Len(t, s.starting, 1)
+				assert.Equal(t, c.want, s.starting[0].Stuck)
+			}
+		})
+	}
 }
 
 func TestStartupSeen(t *testing.T) {
@@ -109,7 +143,8 @@ func TestAPodInTheCacheHoldsWhatItHeld(t *testing.T) {
 	}
 	full := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "server", Namespace: "n", UID: "u", Labels: map[string]string{"app": "server"}, Annotations: map[string]string{"long": "text"},
+			Name: "server", Namespace: "n", UID: "u", Labels: map[string]string{"app": "server"},
+			Annotations:     map[string]string{"long": "text", corev1.PodDeletionCost: "3", v1alpha1.AnnotationVictim: ""},
 			OwnerReferences: []metav1.OwnerReference{{Name: "other"}, {Name: "set", UID: "s", Controller: ptr.To(true)}},
 		},
 		Spec: corev1.PodSpec{
@@ -130,7 +165,7 @@ func TestAPodInTheCacheHoldsWhatItHeld(t *testing.T) {
 	assert.Equal(t, want.Cluster, got.Cluster)
 	assert.Equal(t, 6, got.Cluster.Nodes[0].Free.Devices)
 	assert.Equal(t, []string{"s"}, ownerOf(slim))
-	assert.Empty(t, slim.Annotations)
+	assert.Equal(t, map[string]string{corev1.PodDeletionCost: "3", v1alpha1.AnnotationVictim: ""}, slim.Annotations)
 	assert.Empty(t, slim.Spec.Containers[0].Args)
 	assert.Less(t, slim.Size(), full.Size())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -59,6 +60,9 @@ func because(reason decision.Reason) func(*decision.VariantPlan) {
 	return func(p *decision.VariantPlan) { p.Reason = reason }
 }
 
+// seventh is a variant whose object is at generation 7.
+var seventh = &variant{object: &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Generation: 7}}}
+
 func TestConditions(t *testing.T) {
 	// The columns: Ready, TargetResolved, MetricsAvailable, OptimizationReady,
 	// CapacityKnown, ScalingLimited, Conflict.
@@ -69,7 +73,10 @@ func TestConditions(t *testing.T) {
 	}{
 		{"all is well", settled(), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
 		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityUpperBound | NotLimited | NoConflict"},
-		{"nodes unknown", settled(func(p *decision.VariantPlan) { p.Slots = nil }), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityUnknown | NotLimited | NoConflict"},
+		{"nodes unknown", settled(func(p *decision.VariantPlan) { p.Slots = nil }, facts(decision.ReasonMetricsFound, decision.ReasonCapacityUnknown)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityUnknown | NotLimited | NoConflict"},
+		{"a shape that is guessed", settled(func(p *decision.VariantPlan) { p.Slots = nil }, facts(decision.ReasonMetricsFound, decision.ReasonCapacityUnknown, decision.ReasonShapeUnknown)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityUnknown | NotLimited | NoConflict"},
+		{"another number of devices", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonAcceleratorCountDiffers)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | AcceleratorCountDiffers | NotLimited | NoConflict"},
+		{"no nodes named", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonAcceleratorNotSelected)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | AcceleratorNotSelected | NotLimited | NoConflict"},
 		{"nothing serves yet", settled(facts()), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
 		{"wakes", settled(facts(), because(decision.ReasonWake)), "Ready | TargetFound | ScaleFromZero | ScaleFromZeroMode | CapacityExact | NotLimited | NoConflict"},
 		{"some metrics missing", settled(facts(decision.ReasonMetricsPartial)), "Ready | TargetFound | MetricsPartial | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
@@ -92,7 +99,7 @@ func TestConditions(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			conditions := renderConditions(nil, c.plan, 7)
+			conditions := renderConditions(nil, c.plan, seventh)
 			assert.Equal(t, c.want, reasonsOf(conditions))
 			for _, condition := range conditions {
 				assert.EqualValues(t, 7, condition.ObservedGeneration)
@@ -106,6 +113,25 @@ func TestConditions(t *testing.T) {
 var kinds = []string{
 	v1alpha1.ConditionReady, v1alpha1.ConditionTargetResolved, v1alpha1.ConditionMetricsAvailable, v1alpha1.ConditionOptimizationReady,
 	v1alpha1.ConditionCapacityKnown, v1alpha1.ConditionScalingLimited, v1alpha1.ConditionConflict,
+}
+
+func TestCapacityInWords(t *testing.T) {
+	v := &variant{object: seventh.object, shape: &capacity.Shape{Accelerator: "H100", Devices: 8, Pods: 1}}
+	cases := []struct {
+		name string
+		plan *decision.VariantPlan
+		want string
+	}{
+		{"some fit", settled(), "8xH100: 4 fit"},
+		{"none fits", settled(func(p *decision.VariantPlan) { p.Slots.Count, p.LargestHole = 0, ptr.To(1) }), "8xH100: 0 fit (largest hole 1)"},
+		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "8xH100: at most 4 fit, for the model does not know: volumes"},
+		{"a warning before the number", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers)), "which AcceleratorCountDiffers; 8xH100: 4 fit"},
+		{"two warnings", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected)), "which AcceleratorCountDiffers; which AcceleratorNotSelected; 8xH100: 4 fit"},
+		{"unknown twice over", settled(facts(decision.ReasonShapeUnknown, decision.ReasonCapacityUnknown)), "which CapacityUnknown; which ShapeUnknown"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, capacityKnown(c.plan, v).detail) })
+	}
 }
 
 func reasonsOf(conditions []metav1.Condition) string {
@@ -138,18 +164,20 @@ func TestARoundThatMayNotLowerLeavesTheDecisionAlone(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	shape := capacity.Shape{Accelerator: "H100", Devices: 1, Pods: 1, MilliCPU: 500, MemoryBytes: 1 << 30}
-	v := &variant{object: &v1alpha1.VariantAutoscaling{}, id: "m-H100-1", accelerator: "H100", shape: &shape}
-	status := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(func(p *decision.VariantPlan) { p.Starting, p.Unschedulable = 2, 1 }), v, noon, true)
+	shape := capacity.Shape{Accelerator: "H100", MemoryGiB: 80, Form: "SXM5", Devices: 1, Pods: 1, MilliCPU: 500, MemoryBytes: 1 << 30}
+	v := &variant{object: seventh.object, id: "m-H100-1", accelerator: "H100", shape: &shape}
+	status := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(func(p *decision.VariantPlan) { p.Starting, p.Unschedulable, p.Unplaced = 2, 1, 3 }), v, noon, true)
 	assert.Equal(t, &v1alpha1.CurrentAlloc{VariantID: "m-H100-1", Accelerator: "H100", NumReplicas: ptr.To[int32](3)}, status.CurrentAlloc, "what the target asks for since the write")
 	assert.Equal(t, &v1alpha1.ActuationStatus{Applied: true, LastScaleTime: ptr.To(metav1.NewTime(noon))}, status.Actuation)
 	assert.Equal(t, "500m", status.Placement.Shape.CPU.String())
 	assert.Equal(t, "1Gi", status.Placement.Shape.Memory.String())
-	assert.Equal(t, []int32{4, 2, 1, 1}, []int32{*status.Placement.Slots, *status.Placement.Pending, *status.Placement.Unschedulable, *status.Placement.Unplaced})
+	assert.EqualValues(t, 7, status.Placement.ObservedGeneration, "the shape is that of this generation")
+	assert.Equal(t, "SXM5", status.Placement.Shape.Form)
+	assert.EqualValues(t, 80, status.Placement.Shape.DeviceMemoryGiB)
+	assert.Equal(t, []int32{4, 2, 1, 3}, []int32{*status.Placement.Slots, *status.Placement.Pending, *status.Placement.Unschedulable, *status.Placement.Unplaced})
 
 	later := renderStatus(&status, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(9) }), v, noon.Add(time.Minute), false)
 	assert.Equal(t, &v1alpha1.ActuationStatus{LastScaleTime: ptr.To(metav1.NewTime(noon))}, later.Actuation, "not applied yet")
-	assert.EqualValues(t, 3, *later.Placement.Unplaced, "seven more are wanted and four fit")
 
 	gone := renderStatus(&status, unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), &variant{object: v.object, id: v.id, accelerator: "H100"}, noon, false)
 	assert.Nil(t, gone.DesiredOptimizedAlloc)
@@ -169,6 +197,10 @@ func TestWhatIsWorthAWrite(t *testing.T) {
 		{"a message", func(p *decision.VariantPlan) { p.Message = "81 % full" }, true},
 		{"a step in between", func(p *decision.VariantPlan) { p.Steps[0].After = 5 }, true},
 		{"one slot less", func(p *decision.VariantPlan) { p.Slots.Count = 3 }, true},
+		{"half of the slots", func(p *decision.VariantPlan) { p.Slots.Count = 2 }, false},
+		{"half as many slots again", func(p *decision.VariantPlan) { p.Slots.Count = 6 }, false},
+		{"slots are not known any more", func(p *decision.VariantPlan) { p.Slots = nil }, false},
+		{"one more without a place", func(p *decision.VariantPlan) { p.Unplaced = 1 }, false},
 		{"no slot left", func(p *decision.VariantPlan) { p.Slots.Count = 0 }, false},
 		{"the wanted replicas", func(p *decision.VariantPlan) { p.Desired = ptr.To(4) }, false},
 		{"the current replicas", func(p *decision.VariantPlan) { p.Current = 3 }, false},
@@ -206,10 +238,10 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var before []metav1.Condition
 			if c.before != nil {
-				before = renderConditions(nil, c.before, 1)
+				before = renderConditions(nil, c.before, seventh)
 			}
 			recorder := events.NewFakeRecorder(10)
-			conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, before, renderConditions(before, c.after, 1))
+			conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, before, renderConditions(before, c.after, seventh))
 			assert.Equal(t, c.want, drained(recorder))
 		})
 	}
@@ -268,8 +300,19 @@ wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="
 wva_desired_replicas{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
 wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="x"} 3
 `), "wva_desired_ratio", "wva_desired_replicas"))
+	set(settled(func(p *decision.VariantPlan) { p.Slots.Count = 7 }), settled(func(p *decision.VariantPlan) { p.Key.Name, p.Slots = "w", nil }))
+	g.products.Store(&map[string]int{"ACME-9000": 2})
+	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
+# HELP wva_unlisted_accelerator_nodes Nodes whose product label no rule knows, by that label's value in upper case; the ConfigMap of accelerator names can name it.
+# TYPE wva_unlisted_accelerator_nodes gauge
+wva_unlisted_accelerator_nodes{controller_instance="a",product="ACME-9000"} 2
+# HELP wva_variant_free_slots Replicas that still fit on the cluster now, beside what is asked for already; no series while that is not known.
+# TYPE wva_variant_free_slots gauge
+wva_variant_free_slots{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 7
+`), "wva_variant_free_slots", "wva_unlisted_accelerator_nodes"))
+	g.products.Store(&map[string]int{})
 	set(settled(func(p *decision.VariantPlan) { p.Accelerator = "H200" }))
-	assert.Equal(t, 3, testutil.CollectAndCount(g), "the series of another accelerator, of another variant and of a missing target are gone")
+	assert.Equal(t, 4, testutil.CollectAndCount(g), "the series of another accelerator, of another variant and of a missing target are gone")
 	require.NoError(t, newTelemetry(nil).register(prometheus.NewRegistry(), newGauges(nil)))
 }
 
@@ -294,6 +337,8 @@ func TestAnnotate(t *testing.T) {
 			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing"}, {Reason: v1alpha1.ReasonPrometheusError, Detail: "first (and 2 more)"}}, "80 % full"},
 		{"Prometheus fails and the data are fresh enough", settled(), &variant{}, errors.New("first"),
 			[]decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}}, "80 % full"},
+		{"a warning", settled(), &variant{warnings: []decision.Fact{{Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: "no H100 nodes"}}}, nil,
+			[]decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}, {Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: "no H100 nodes"}}, "80 % full"},
 		{"switched off", unsettled(""), &variant{}, nil, nil, "the plan is only shown: spec.actuation is Off"},
 	}
 	for _, c := range cases {
@@ -305,6 +350,26 @@ func TestAnnotate(t *testing.T) {
 			assert.Equal(t, c.want, got.Facts)
 			assert.Equal(t, c.message, got.Message)
 			assert.NotEmpty(t, got.Reason)
+		})
+	}
+}
+
+func TestAMissingPermissionIsNamedOnEveryPath(t *testing.T) {
+	const lacks = `the permission to list and watch nodes in API group "" is missing`
+	for name, plan := range map[string]*decision.VariantPlan{
+		"nobody looked at the variant": unsettled(decision.ReasonShapeUnknown, decision.ReasonShapeUnknown),
+		"the decision held it":         settled(func(p *decision.VariantPlan) { p.Slots = nil }, facts(decision.ReasonCapacityUnknown)),
+		"switched off":                 unsettled(decision.ReasonSteady),
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &variant{object: seventh.object, target: target{scale: &autoscalingv1.Scale{}}}
+			plan := decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*plan}}}}
+			annotate(&plan, &observation{variants: map[decision.Key]*variant{plan.Models[0].Variants[0].Key: v}, unreadable: lacks})
+			known := apimeta.FindStatusCondition(renderConditions(nil, &plan.Models[0].Variants[0], v), v1alpha1.ConditionCapacityKnown)
+			require.NotNil(t, known)
+			assert.Equal(t, metav1.ConditionFalse, known.Status)
+			assert.Equal(t, "CapacityUnknown", known.Reason)
+			assert.Contains(t, known.Message, lacks)
 		})
 	}
 }

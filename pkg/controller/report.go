@@ -38,6 +38,7 @@ type reporter struct {
 // round; what could not be written is tried again in the next one.
 func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) error {
 	r.gauges.plan.Store(plan)
+	r.gauges.products.Store(&seen.unlisted)
 	errs := []error{seen.metricsErr}
 	var changes []*statusChange
 	each(plan, func(p *decision.VariantPlan) {
@@ -115,6 +116,10 @@ func (r *reporter) tellScaling(p *decision.VariantPlan, v *variant, o outcome) {
 		delete(r.failures, p.Key)
 		r.telemetry.scaled(p)
 		scaleEvent(r.recorder, v.object, p)
+		if o.unmarked != nil {
+			tell(r.recorder, v.object, corev1.EventTypeWarning, eventVictimsNotMarked, actionScale,
+				"Kubernetes chooses in the place of the replicas that could not be marked to go: "+brief(o.unmarked))
+		}
 		return
 	}
 	if apierrors.IsForbidden(o.err) || apierrors.IsNotFound(o.err) || r.failures[p.Key] == o.err.Error() {

@@ -28,7 +28,7 @@ func (v *variant) policy() decision.VariantPolicy {
 // resolve fills in what one replica takes, costs and can do.
 func (v *variant) resolve(fact *decision.Variant, s stock, pods []*corev1.Pod) {
 	spec := &v.object.Spec
-	name, _, err := inventory.Resolve(spec.Accelerator, v.object.Labels[v1alpha1.LabelAcceleratorName], v.target.template, nodesOf(pods, s))
+	name, _, err := s.names.Resolve(spec.Accelerator, v.object.Labels[v1alpha1.LabelAcceleratorName], v.target.template, nodesOf(pods, s))
 	if err == nil {
 		fact.Request, err = v.request(s, name)
 	}
@@ -45,6 +45,7 @@ func (v *variant) resolve(fact *decision.Variant, s stock, pods []*corev1.Pod) {
 		if v.devices == 0 {
 			v.devices = shape.Devices * shape.Pods
 		}
+		v.warn(s, name)
 	}
 	v.id = spec.ResolvedVariantID(v.accelerator, v.devices)
 	fact.BatchLimit = inventory.BatchLimit(v.target.template)
@@ -61,18 +62,48 @@ func (v *variant) request(s stock, name inventory.Name) (*placement.Request, err
 	case v.target.blind != "":
 		return nil, errors.New(v.target.blind)
 	case v.target.template != nil:
-		r, err := s.inventory.Request(v.target.template, name)
+		template := *v.target.template
+		template.Namespace = v.key.Namespace
+		r, err := s.inventory.Request(&template, name)
 		if err == nil {
 			r.Shape.Pods = max(1, v.target.podsPerReplica)
 		}
 		return r, err
 	case name.Known() && spec.AcceleratorCount != nil:
+		device := name.Device()
 		return &placement.Request{
-			Shape: capacity.Shape{Accelerator: name.Accelerator(), Devices: int(*spec.AcceleratorCount), Pods: 1},
+			Shape: capacity.Shape{
+				Accelerator: device.Accelerator, MemoryGiB: device.MemoryGiB, Form: device.Form, Devices: int(*spec.AcceleratorCount), Pods: 1,
+			},
 			Bound: fmt.Sprintf("the pod template of a %s", v.target.ref.Kind),
 		}, nil
 	}
 	return nil, fmt.Errorf("the pod template of a %s is not known: set spec.accelerator and spec.acceleratorCount", v.target.ref.Kind)
+}
+
+// warn says what is odd about how the variant asks for its devices.
+func (v *variant) warn(s stock, name inventory.Name) {
+	if v.target.template == nil {
+		return
+	}
+	given, shape := v.object.Spec.AcceleratorCount, v.shape
+	if total := shape.Devices * shape.Pods; given != nil && int(*given) != total && int(*given) != shape.Devices {
+		v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonAcceleratorCountDiffers, Detail: fmt.Sprintf(
+			"spec.acceleratorCount is %d and the pod template asks for %d devices, which counts: correct one of them", *given, total)})
+	}
+	if shape.Devices == 0 {
+		return
+	}
+	selected, _, err := s.names.Resolve("", "", v.target.template, nil)
+	switch {
+	case err != nil:
+	case !selected.Known():
+		v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: fmt.Sprintf(
+			"the pod template names no %s nodes by a product label, so that a node autoscaler does not see that its pods need them: add a node selector or required node affinity", name)})
+	case selected.Short != name.Short:
+		v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: fmt.Sprintf(
+			"the pod template names %s nodes and the variant is for %s, so that no node takes its pods: correct one of them", selected, name)})
+	}
 }
 
 func (v *variant) price(fact *decision.Variant) {

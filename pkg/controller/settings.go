@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // configFile is the key of the ConfigMap that holds the configuration file.
@@ -40,12 +41,13 @@ func newSettings(d config.Dynamic) *Settings {
 // Current are the settings in force. They must not be changed.
 func (s *Settings) Current() *config.Dynamic { return s.current.Load() }
 
-// follower keeps the settings in step with the two ConfigMaps. It runs on every
-// replica of the manager, so that a new leader has them.
+// follower keeps the settings and the names of accelerators in step with the
+// ConfigMaps. It runs on every replica of the manager, so that a new leader has them.
 type follower struct {
 	reader   client.Reader
 	recorder events.EventRecorder
 	settings *Settings
+	names    *inventory.Names
 	trigger  *trigger
 	sources  config.Sources
 	// ready is closed once the ConfigMaps were read for the first time.
@@ -56,11 +58,18 @@ type follower struct {
 	// rejected is the resource version of the ConfigMaps that were refused, by name,
 	// so that each is told of once.
 	rejected map[string]string
+	// overrides are the names in force that a ConfigMap gives.
+	overrides inventory.Overrides
+}
+
+// followed are the names of the ConfigMaps.
+func (f *follower) followed() []string {
+	return []string{f.config.ConfigMap, f.config.SaturationConfigMap, f.config.AcceleratorNamesConfigMap}
 }
 
 // Start reads the ConfigMaps once the cache has them.
 func (f *follower) Start(ctx context.Context) error {
-	for _, name := range []string{f.config.ConfigMap, f.config.SaturationConfigMap} {
+	for _, name := range f.followed() {
 		if err := f.follow(ctx, name); err != nil {
 			return err
 		}
@@ -94,6 +103,8 @@ func (f *follower) follow(ctx context.Context, name string) error {
 	switch {
 	case name == f.config.SaturationConfigMap:
 		err = f.followSaturation(ctx, object)
+	case name == f.config.AcceleratorNamesConfigMap:
+		err = f.followNames(ctx, object)
 	case object != nil && object.Data[configFile] != "":
 		err = f.followFile(object)
 	}
@@ -124,6 +135,24 @@ func (f *follower) followSaturation(ctx context.Context, object *corev1.ConfigMa
 		f.config.Saturation = saturation
 	}
 	return err
+}
+
+// followNames puts the names of accelerators into force; without a ConfigMap those
+// that are built in.
+func (f *follower) followNames(ctx context.Context, object *corev1.ConfigMap) error {
+	var data map[string]string
+	if object != nil {
+		data = object.Data
+	}
+	overrides, err := inventory.ParseOverrides(data)
+	if err != nil || maps.Equal(overrides, f.overrides) {
+		return err
+	}
+	f.overrides = overrides
+	f.names.SetOverrides(overrides)
+	f.trigger.poke(soon)
+	klog.FromContext(ctx).Info("Names of accelerators changed", "entries", len(overrides))
+	return nil
 }
 
 func (f *follower) followFile(object *corev1.ConfigMap) error {

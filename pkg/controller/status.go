@@ -18,10 +18,10 @@ import (
 func renderStatus(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPlan, v *variant, at time.Time, written bool) v1alpha1.VariantAutoscalingStatus {
 	status := v1alpha1.VariantAutoscalingStatus{
 		CurrentAlloc: &v1alpha1.CurrentAlloc{VariantID: v.id, Accelerator: string(v.accelerator)},
-		Placement:    renderPlacement(p, v.shape),
+		Placement:    renderPlacement(p, v),
 		Decision:     renderDecision(p),
 		Actuation:    &v1alpha1.ActuationStatus{},
-		Conditions:   renderConditions(old.Conditions, p, v.object.Generation),
+		Conditions:   renderConditions(old.Conditions, p, v),
 	}
 	if old.Actuation != nil {
 		status.Actuation.LastScaleTime = old.Actuation.LastScaleTime
@@ -53,35 +53,33 @@ func withheld(p *decision.VariantPlan, old *v1alpha1.VariantAutoscalingStatus) b
 	return p.Reason == decision.ReasonRoundMayNotLower && old.Decision != nil
 }
 
-func renderPlacement(p *decision.VariantPlan, shape *capacity.Shape) *v1alpha1.Placement {
-	if shape == nil && p.Desired == nil {
+func renderPlacement(p *decision.VariantPlan, v *variant) *v1alpha1.Placement {
+	if v.shape == nil && p.Desired == nil {
 		return nil
 	}
 	placement := &v1alpha1.Placement{
 		Pending:       ptr.To(int32(p.Starting)),
 		Unschedulable: ptr.To(int32(p.Unschedulable)),
 	}
-	if shape != nil {
-		placement.Shape = renderShape(shape)
+	if v.shape != nil {
+		placement.Shape, placement.ObservedGeneration = renderShape(v.shape), v.object.Generation
 	}
 	if p.Slots == nil {
 		return placement
 	}
 	placement.Slots, placement.SlotsBound = ptr.To(int32(p.Slots.Count)), p.Slots.Bound
-	missing := p.Unschedulable
-	if p.Desired != nil {
-		missing += max(0, *p.Desired-p.Current-p.Slots.Count)
-	}
-	placement.Unplaced = ptr.To(int32(missing))
+	placement.Unplaced = ptr.To(int32(p.Unplaced))
 	placement.Bound()
 	return placement
 }
 
 func renderShape(shape *capacity.Shape) *v1alpha1.Shape {
 	s := &v1alpha1.Shape{
-		Accelerator: string(shape.Accelerator),
-		Devices:     ptr.To(int32(shape.Devices)),
-		Pods:        ptr.To(int32(shape.Pods)),
+		Accelerator:     string(shape.Accelerator),
+		DeviceMemoryGiB: int32(shape.MemoryGiB),
+		Form:            shape.Form,
+		Devices:         ptr.To(int32(shape.Devices)),
+		Pods:            ptr.To(int32(shape.Pods)),
 	}
 	if shape.MilliCPU > 0 {
 		s.CPU = resource.NewMilliQuantity(shape.MilliCPU, resource.DecimalSI)
@@ -105,10 +103,28 @@ func renderDecision(p *decision.VariantPlan) *v1alpha1.Decision {
 
 // sameStatus reports whether two statuses say the same: every number of replicas,
 // reason and condition. Texts and times alone are not worth a write, and neither
-// are the steps in between. How many more replicas fit changes with every pod of the
-// cluster, for all variants at once; only whether any does counts.
+// are the steps in between.
 func sameStatus(a, b *v1alpha1.VariantAutoscalingStatus) bool {
-	return equality.Semantic.DeepEqual(essence(a), essence(b))
+	return sameSlots(a.Placement, b.Placement) && equality.Semantic.DeepEqual(essence(a), essence(b))
+}
+
+// sameSlots reports whether the slots that were written still say how much room there
+// is. How many more replicas fit changes with every pod of the cluster, for all
+// variants at once: what counts is whether any does, and a change by more than a
+// quarter.
+func sameSlots(a, b *v1alpha1.Placement) bool {
+	if a == nil || b == nil || a.Slots == nil || b.Slots == nil {
+		return slots(a) == slots(b)
+	}
+	written, now := int64(*a.Slots), int64(*b.Slots)
+	return (written == 0) == (now == 0) && 4*max(written-now, now-written) <= written
+}
+
+func slots(p *v1alpha1.Placement) *int32 {
+	if p == nil {
+		return nil
+	}
+	return p.Slots
 }
 
 func essence(s *v1alpha1.VariantAutoscalingStatus) *v1alpha1.VariantAutoscalingStatus {
@@ -119,8 +135,8 @@ func essence(s *v1alpha1.VariantAutoscalingStatus) *v1alpha1.VariantAutoscalingS
 	if e.Decision != nil {
 		e.Decision = &v1alpha1.Decision{Reason: e.Decision.Reason}
 	}
-	if e.Placement != nil && e.Placement.Slots != nil {
-		e.Placement.Slots = ptr.To(min(*e.Placement.Slots, 1))
+	if e.Placement != nil {
+		e.Placement.Slots = nil
 	}
 	for i := range e.Conditions {
 		c := &e.Conditions[i]

@@ -49,6 +49,10 @@ type target struct {
 	selector labels.Selector
 	// blind says why the target's pods cannot be found; empty means that they can.
 	blind string
+	// costed is set when the controller of the pods heeds their deletion cost.
+	costed bool
+	// rollout is that of a Deployment.
+	rollout rollout
 	// lent is set when another object on the same target counts its pods.
 	lent bool
 }
@@ -142,6 +146,7 @@ func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *
 		return err
 	}
 	t.found(&d.ObjectMeta, d.Spec.Replicas, &d.Spec.Template)
+	t.rollout, t.costed = rolloutOf(&d, int(t.scale.Spec.Replicas)), true
 	t.owners = nil
 	var sets appsv1.ReplicaSetList
 	err := f.reader.List(ctx, &sets, client.InNamespace(key.Namespace), client.MatchingFields{indexOwner: string(d.UID)}, client.UnsafeDisableDeepCopy)
@@ -169,6 +174,7 @@ func (f *targetFinder) replicaSet(ctx context.Context, key client.ObjectKey, t *
 		t.refuse(decision.TargetConflict, v1alpha1.ReasonAutoscalerOnTarget, "%s %s decides the replicas of %s: name it in spec.scaleTargetRef instead", owner.Kind, owner.Name, t)
 	}
 	t.found(&s.ObjectMeta, s.Spec.Replicas, &s.Spec.Template)
+	t.costed = true
 	return nil
 }
 

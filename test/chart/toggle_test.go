@@ -31,6 +31,10 @@ func TestToggles(t *testing.T) {
 				"ClusterRoleBinding " + plainName + "-metrics-auth",
 			},
 		},
+		"victims are left to Kubernetes": {
+			values: nested("wva.chooseVictims", false),
+			fewer:  []string{"ClusterRole " + plainName + "-victims", "ClusterRoleBinding " + plainName + "-victims"},
+		},
 		"no manager": {
 			values: nested("wva.enabled", false),
 			fewer:  slices.DeleteFunc(render(t, plain).ids(), isOfTheScheduler),
@@ -103,8 +107,9 @@ func TestTheManagerFindsItsConfigMaps(t *testing.T) {
 		}
 		manager := all.get(t, "Deployment", prefix+"-controller-manager")
 		for flag, name := range map[string]string{
-			"--config-map-name=":            prefix + "-variantautoscaling-config",
-			"--saturation-config-map-name=": prefix + "-wva-saturation-scaling-config",
+			"--config-map-name=":                   prefix + "-variantautoscaling-config",
+			"--saturation-config-map-name=":        prefix + "-wva-saturation-scaling-config",
+			"--accelerator-names-config-map-name=": prefix + "-accelerator-names",
 		} {
 			assert.Contains(t, arguments(t, manager), flag+name)
 			assert.Equal(t, r.namespace, all.get(t, "ConfigMap", name).GetNamespace())

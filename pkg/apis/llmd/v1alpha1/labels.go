@@ -17,6 +17,14 @@ const (
 	AnnotationAccelerators = "wva.llmd.ai/accelerators"
 )
 
+// Annotations of pods.
+const (
+	// AnnotationVictim marks a pod that the autoscaler chose to go in a scale-down. Its
+	// value is the controller.kubernetes.io/pod-deletion-cost that the pod had before,
+	// empty for none, which comes back when the scale-down is called off.
+	AnnotationVictim = "wva.llmd.ai/victim"
+)
+
 // Taints of nodes.
 const (
 	// TaintScheduler keeps the pods of other schedulers off the nodes that the

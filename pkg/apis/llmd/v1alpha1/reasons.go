@@ -34,6 +34,8 @@ const (
 	ReasonSkippedProcessing        = "SkippedProcessing"
 	ReasonCapacityExact            = "CapacityExact"
 	ReasonCapacityUpperBound       = "CapacityUpperBound"
+	ReasonAcceleratorCountDiffers  = "AcceleratorCountDiffers"
+	ReasonAcceleratorNotSelected   = "AcceleratorNotSelected"
 	ReasonNotLimited               = "NotLimited"
 	ReasonNoConflict               = "NoConflict"
 	ReasonAutoscalerOnTarget       = "AutoscalerOnTarget"
@@ -93,7 +95,9 @@ func Reasons() []Reason {
 
 		{ConditionCapacityKnown, yes, ReasonCapacityExact, "The number of replicas that still fit is exact."},
 		{ConditionCapacityKnown, yes, ReasonCapacityUpperBound, "The number of replicas that still fit is an upper bound; the message names what was not modelled."},
-		{ConditionCapacityKnown, no, "CapacityUnknown", "The nodes could not be read."},
+		{ConditionCapacityKnown, yes, ReasonAcceleratorCountDiffers, "The pod template asks for another number of devices than acceleratorCount says; the template counts."},
+		{ConditionCapacityKnown, yes, ReasonAcceleratorNotSelected, "The pod template names no nodes of its accelerator, a rule that only our scheduler knows then and that a node autoscaler cannot see."},
+		{ConditionCapacityKnown, no, "CapacityUnknown", "How many more replicas fit is not known; the message names the missing permission, or what is not modelled."},
 		{ConditionCapacityKnown, no, "ShapeUnknown", "What one replica takes is unknown."},
 
 		{ConditionScalingLimited, no, ReasonNotLimited, "The replicas are what the load needs."},

@@ -1,0 +1,156 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// A mark is right as long as its pod is still to go: the target has more pods than
+// it asks for. Whatever calls a scale-down off (a write that failed, a scale that was
+// raised again by us or by others, a change of spec.victims, a manager that ended
+// between the mark and the write) shows in the cluster by a mark that is not right,
+// so nothing has to be remembered.
+
+// calledOff are the marked pods of the variant that need not go any more, given the
+// replicas that its target asks for.
+func calledOff(v *variant, replicas int, victims []string) []*corev1.Pod {
+	var with []*corev1.Pod
+	active := 0
+	for _, pod := range v.pods {
+		if !counts(pod) {
+			continue
+		}
+		active++
+		if isMarked(pod) {
+			with = append(with, pod)
+		}
+	}
+	if len(with) == 0 || !v.picks {
+		return with
+	}
+	// The chosen of this round come first, and the others in the order of their names.
+	slices.SortStableFunc(with, func(a, b *corev1.Pod) int {
+		return rank(victims, a.Name) - rank(victims, b.Name)
+	})
+	return with[min(len(with), max(0, active-replicas)):]
+}
+
+func rank(victims []string, name string) int {
+	if i := slices.Index(victims, name); i >= 0 {
+		return i
+	}
+	return len(victims)
+}
+
+func isMarked(pod *corev1.Pod) bool {
+	_, ok := pod.Annotations[v1alpha1.AnnotationVictim]
+	return ok
+}
+
+// counts reports whether a pod is one of its controller's replicas.
+func counts(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// strays are the marked pods whose target no object scales any more, ours or that of
+// another instance.
+func (o *observer) strays(ctx context.Context, seen *observation) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	err := o.reader.List(ctx, &list, client.InNamespace(o.namespace), client.MatchingFields{indexVictim: marked}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods that were chosen to go: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	known := map[types.UID]bool{}
+	for _, v := range seen.variants {
+		for _, pod := range v.pods {
+			known[pod.UID] = true
+		}
+	}
+	var strays []*corev1.Pod
+	for _, pod := range pointers(list.Items) {
+		if known[pod.UID] || !counts(pod) {
+			continue
+		}
+		scaled, err := o.scaled(ctx, pod)
+		if err != nil {
+			return nil, err
+		}
+		if !scaled {
+			strays = append(strays, pod)
+		}
+	}
+	return strays, nil
+}
+
+// scaled reports whether some object scales the pod's ReplicaSet or Deployment.
+func (o *observer) scaled(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	for owner != nil {
+		var variants v1alpha1.VariantAutoscalingList
+		key := targetKeyOf(owner.APIVersion, owner.Kind, owner.Name)
+		err := o.reader.List(ctx, &variants, client.InNamespace(pod.Namespace), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy)
+		if err != nil || len(variants.Items) > 0 {
+			return true, err
+		}
+		if owner.Kind != "ReplicaSet" {
+			return false, nil
+		}
+		var set appsv1.ReplicaSet
+		if err := o.reader.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &set, shared); err != nil {
+			// Without its ReplicaSet the pod goes anyway.
+			return true, client.IgnoreNotFound(err)
+		}
+		owner = metav1.GetControllerOfNoCopy(&set)
+	}
+	return false, nil
+}
+
+// tidy takes back the marks that are not right any more. What fails is tried again in
+// the next round.
+func (a *actor) tidy(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) {
+	if !a.access.Victims {
+		return
+	}
+	off := seen.strays
+	each(plan, func(p *decision.VariantPlan) {
+		v := seen.variants[p.Key]
+		if v.target.scale == nil {
+			return
+		}
+		replicas := v.target.scale.Spec.Replicas
+		if o, asked := outcomes[p.Key]; asked && o.err == nil {
+			replicas = o.scale.Spec.Replicas
+		}
+		off = append(off, calledOff(v, int(replicas), p.Victims)...)
+	})
+	if len(off) == 0 {
+		return
+	}
+	if err := a.marker.clear(ctx, off, false); err != nil {
+		klog.FromContext(ctx).Error(err, "Pods that need not go any more keep their deletion cost until the next round")
+		return
+	}
+	klog.FromContext(ctx).Info("A scale-down was called off; its pods have their own deletion cost again", "pods", names(off))
+}
+
+func names(pods []*corev1.Pod) []string {
+	list := make([]string, len(pods))
+	for i, pod := range pods {
+		list[i] = pod.Namespace + "/" + pod.Name
+	}
+	return list
+}

@@ -1,0 +1,156 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+const (
+	// marks is how many pods are marked side by side for one scale-down.
+	marks = 16
+	// markTimeout bounds the marking for one scale-down: which replicas go is worth
+	// less than that some do.
+	markTimeout = 5 * time.Second
+	// markAttempts is how often a mark is tried while only the pod's status moves.
+	markAttempts = 5
+	// marked is the value under which indexVictim has every marked pod.
+	marked = "true"
+)
+
+// victimCost is the deletion cost of a pod that is to go: the least that there is, so
+// that it beats what users gave other pods.
+var victimCost = strconv.Itoa(math.MinInt32)
+
+// marker writes and takes back the marks on pods that are to go: their deletion cost,
+// and in an annotation of ours the cost that they had before.
+type marker struct {
+	writer client.Writer
+	// live reads pods from the API server.
+	live client.Reader
+}
+
+// mark marks all of the pods, or says of which it could not. A pod that is gone needs
+// no mark.
+func (m *marker) mark(ctx context.Context, pods []*corev1.Pod) error {
+	return m.each(ctx, pods, func(ctx context.Context, pod *corev1.Pod) error {
+		return m.change(ctx, pod, false, withMark)
+	})
+}
+
+// clear takes our marks off the pods and brings back what was there before. With
+// fresh the pods are read again first, because the cache has not seen the marks yet.
+func (m *marker) clear(ctx context.Context, pods []*corev1.Pod, fresh bool) error {
+	return m.each(ctx, pods, func(ctx context.Context, pod *corev1.Pod) error {
+		return m.change(ctx, pod, fresh, withoutMark)
+	})
+}
+
+func (m *marker) each(ctx context.Context, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) error) error {
+	ctx, cancel := context.WithTimeout(ctx, markTimeout)
+	defer cancel()
+	errs := make([]error, len(pods))
+	var group errgroup.Group
+	group.SetLimit(marks)
+	for i, pod := range pods {
+		group.Go(func() error {
+			errs[i] = do(ctx, pod)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return errors.Join(errs...)
+}
+
+// change edits a pod's annotations under the version on which the edit rests.
+func (m *marker) change(ctx context.Context, pod *corev1.Pod, fresh bool, edit func(map[string]string) map[string]any) error {
+	seen := &pod.ObjectMeta
+	for range markAttempts {
+		if fresh {
+			read := podMetadata(pod)
+			err := m.live.Get(ctx, client.ObjectKeyFromObject(pod), read)
+			if apierrors.IsNotFound(err) || err == nil && read.UID != pod.UID {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("reading pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			}
+			seen = &read.ObjectMeta
+		}
+		annotations := edit(seen.Annotations)
+		if annotations == nil || seen.DeletionTimestamp != nil {
+			return nil
+		}
+		err := m.patch(ctx, seen, annotations)
+		if err == nil || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return fmt.Errorf("writing %s of pod %s/%s: %w", corev1.PodDeletionCost, pod.Namespace, pod.Name, err)
+		}
+		fresh = true
+	}
+	return fmt.Errorf("writing %s of pod %s/%s: it changes faster than it can be written", corev1.PodDeletionCost, pod.Namespace, pod.Name)
+}
+
+// patch writes annotations, of which a nil value is none.
+func (m *marker) patch(ctx context.Context, seen *metav1.ObjectMeta, annotations map[string]any) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": seen.UID, "resourceVersion": seen.ResourceVersion, "annotations": annotations,
+	}})
+	if err != nil {
+		return err
+	}
+	pod := podMetadata(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}})
+	return m.writer.Patch(ctx, pod, client.RawPatch(types.MergePatchType, body), client.FieldOwner(component))
+}
+
+func podMetadata(pod *corev1.Pod) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+	}
+}
+
+// withMark is what has to be written so that the pod goes first; nil means nothing.
+func withMark(now map[string]string) map[string]any {
+	_, ours := now[v1alpha1.AnnotationVictim]
+	if ours && now[corev1.PodDeletionCost] == victimCost {
+		return nil
+	}
+	return map[string]any{
+		corev1.PodDeletionCost:    victimCost,
+		v1alpha1.AnnotationVictim: now[corev1.PodDeletionCost],
+	}
+}
+
+// withoutMark is what has to be written so that the pod is as it was before; nil means
+// nothing. A cost that somebody gave it since stays.
+func withoutMark(now map[string]string) map[string]any {
+	before, ours := now[v1alpha1.AnnotationVictim]
+	if !ours {
+		return nil
+	}
+	change := map[string]any{v1alpha1.AnnotationVictim: nil}
+	switch {
+	case now[corev1.PodDeletionCost] != victimCost:
+	case before == "":
+		change[corev1.PodDeletionCost] = nil
+	default:
+		change[corev1.PodDeletionCost] = before
+	}
+	return change
+}
