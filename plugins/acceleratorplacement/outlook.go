@@ -4,98 +4,131 @@ import (
 	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-// outlooks are the sizes on offer by accelerator, immutable once built.
-type outlooks struct {
-	byAccelerator map[capacity.Accelerator]placement.Outlook
-	tables        map[capacity.Accelerator]*placement.Table
-	// generation counts the changes of variants that the table knows of.
-	generation uint64
+// The weight of one replica that is still expected, in thousandths.
+const (
+	// wantedWeight is of one that is wanted and on no node yet.
+	wantedWeight = 1000
+	// roomWeight is of one that an explicit maxReplicas leaves room for.
+	roomWeight = 100
+	// sizeWeight is of a variant without a bound, as a whole: it keeps its size in
+	// mind and says nothing of how many may come.
+	sizeWeight = 100
+
+	// maxShapes bounds the outlook; the weightiest shapes stay.
+	maxShapes = 200
+)
+
+// replicas are how many pods of a variant there are.
+type replicas struct {
+	// placed are on a node, unplaced on none yet.
+	placed, unplaced int
 }
 
-// of is the outlook of one accelerator; nil, which is neutral, when the variants do
-// not say which sizes they come in.
-func (o *outlooks) of(a capacity.Accelerator) placement.Outlook {
-	if o == nil {
-		return nil
+// count finds the variants of the pods with devices, and counts them by variant.
+func (p *Plugin) count(pods []*corev1.Pod) map[types.NamespacedName]replicas {
+	// Pods of one owner are of one variant: the chain is followed once.
+	byOwner := map[types.UID]*types.NamespacedName{}
+	counts := map[types.NamespacedName]replicas{}
+	for _, pod := range pods {
+		owner := metav1.GetControllerOfNoCopy(pod)
+		if owner == nil {
+			continue
+		}
+		name, known := byOwner[owner.UID]
+		if !known {
+			targets, _ := p.owners.of(pod)
+			if v := p.variants.of(targets); v != nil {
+				name = &types.NamespacedName{Namespace: v.Namespace, Name: v.Name}
+			}
+			byOwner[owner.UID] = name
+		}
+		if name == nil {
+			continue
+		}
+		c := counts[*name]
+		if pod.Spec.NodeName != "" {
+			c.placed++
+		} else {
+			c.unplaced++
+		}
+		counts[*name] = c
 	}
-	return o.byAccelerator[a]
+	return counts
 }
 
-// table is what the states of nodes with this accelerator are worth; nil is neutral.
-func (o *outlooks) table(a capacity.Accelerator) *placement.Table {
-	if o == nil {
-		return nil
-	}
-	return o.tables[a]
-}
-
-// sizeWeight is the weight of each size on offer.
-const sizeWeight = 1000
-
-// outlooks are the present table; it is built when it is first asked for after a
-// change.
-func (v *variants) outlooks() *outlooks {
-	generation := v.generation.Load()
-	if table := v.table.Load(); table != nil && table.generation == generation {
-		return table
-	}
-	// A change that comes while the table is built makes it old at once.
-	table := buildOutlooks(v.informer.GetIndexer().List())
-	table.generation = generation
-	v.table.Store(table)
-	return table
-}
-
-// buildOutlooks lists the sizes that the variants of each accelerator come in, every
-// size once. An accelerator of which some variant does not say its size has none.
-func buildOutlooks(objects []any) *outlooks {
-	sizes := map[capacity.Accelerator][]int{}
-	unsaid := map[capacity.Accelerator]bool{}
-	for _, object := range objects {
-		v, ok := variantIn(object)
+// outlookOf is what the variants still expect. It comes from what they want and may
+// want, never from what was: wanted and not placed yet counts in full, the room up to
+// maxReplicas a tenth, and a variant without a bound just enough that its size is
+// not forgotten. It is nil, which is neutral, when no variant says its shape. The
+// order of the variants is of no account.
+func outlookOf(names *inventory.Names, variants []*v1alpha1.VariantAutoscaling, count map[types.NamespacedName]replicas) placement.Outlook {
+	weights := map[capacity.Shape]int64{}
+	for _, v := range variants {
+		shape, ok := shapeSaid(names, v)
 		if !ok {
 			continue
 		}
-		a := acceleratorSaid(v)
-		if v.Spec.AcceleratorCount == nil || *v.Spec.AcceleratorCount < 1 {
-			unsaid[a] = true
-			continue
-		}
-		sizes[a] = append(sizes[a], int(*v.Spec.AcceleratorCount))
+		pods := int64(max(shape.Pods, 1))
+		shape.Pods = 1
+		c := count[types.NamespacedName{Namespace: v.Namespace, Name: v.Name}]
+		weights[shape] += weightOf(v, c, pods)
 	}
-	table := &outlooks{byAccelerator: map[capacity.Accelerator]placement.Outlook{}}
-	for a, of := range sizes {
-		if a == "" || unsaid[a] {
-			continue
-		}
-		slices.Sort(of)
-		for _, size := range slices.Compact(of) {
-			table.byAccelerator[a] = append(table.byAccelerator[a], placement.Expected{
-				Shape: capacity.Shape{Accelerator: a, Devices: size, Pods: 1}, Weight: sizeWeight,
-			})
+	if len(weights) == 0 {
+		return nil
+	}
+	outlook := make(placement.Outlook, 0, len(weights))
+	for shape, weight := range weights {
+		if weight > 0 {
+			outlook = append(outlook, placement.Expected{Shape: shape, Weight: weight})
 		}
 	}
-	table.tables = map[capacity.Accelerator]*placement.Table{}
-	for a, outlook := range table.byAccelerator {
-		whole := placement.Resources{Devices: 16}
-		table.tables[a] = placement.NewTable(outlook, &placement.Cluster{
-			Nodes: []placement.Node{{Accelerator: a, Allocatable: whole, Free: whole}},
-		})
-	}
-	return table
+	slices.SortFunc(outlook, func(a, b placement.Expected) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), compareShapes(a.Shape, b.Shape))
+	})
+	return outlook[:min(len(outlook), maxShapes)]
 }
 
-// acceleratorSaid is the accelerator that the object itself names.
-func acceleratorSaid(v *v1alpha1.VariantAutoscaling) capacity.Accelerator {
-	said := cmp.Or(v.Spec.Accelerator, v.Labels[v1alpha1.LabelAcceleratorName])
-	if said == "" && v.Status.CurrentAlloc != nil {
-		said = v.Status.CurrentAlloc.Accelerator
+// weightOf is what the pods that one variant still expects weigh together, where one
+// replica is so many pods.
+func weightOf(v *v1alpha1.VariantAutoscaling, c replicas, pods int64) int64 {
+	wanted := max(replicasWanted(v)*pods-int64(c.placed), int64(c.unplaced), 0)
+	weight := wanted * wantedWeight
+	if v.Spec.MaxReplicas == nil {
+		return weight + sizeWeight*pods
 	}
-	return inventory.Normalize(said).Accelerator()
+	room := int64(*v.Spec.MaxReplicas)*pods - int64(c.placed) - wanted
+	return weight + max(room, 0)*roomWeight
+}
+
+// replicasWanted is how many replicas the variant wants now, as far as its status
+// says.
+func replicasWanted(v *v1alpha1.VariantAutoscaling) int64 {
+	if d := v.Status.DesiredOptimizedAlloc; d != nil && d.NumReplicas != nil {
+		return int64(*d.NumReplicas)
+	}
+	if c := v.Status.CurrentAlloc; c != nil && c.NumReplicas != nil {
+		return int64(*c.NumReplicas)
+	}
+	return 0
+}
+
+func compareShapes(a, b capacity.Shape) int {
+	return cmp.Or(
+		cmp.Compare(b.Devices, a.Devices),
+		cmp.Compare(a.Accelerator, b.Accelerator),
+		cmp.Compare(a.MemoryGiB, b.MemoryGiB),
+		cmp.Compare(a.Form, b.Form),
+		cmp.Compare(a.MilliCPU, b.MilliCPU),
+		cmp.Compare(a.MemoryBytes, b.MemoryBytes),
+	)
 }

@@ -1,6 +1,7 @@
 package acceleratorplacement
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,4 +86,23 @@ func (o owners) get(kind schema.GroupKind, namespace, name string) (owner metav1
 		return nil, false
 	}
 	return nil, true
+}
+
+// replicas is how many pods the owner asks for, or 0 when the caches do not say.
+func (o owners) replicas(owner *metav1.OwnerReference, namespace string) int {
+	found, _ := o.get(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind(), namespace, owner.Name)
+	if found == nil || found.GetUID() != owner.UID {
+		return 0
+	}
+	var replicas *int32
+	switch object := found.(type) {
+	case *appsv1.ReplicaSet:
+		replicas = object.Spec.Replicas
+	case *appsv1.StatefulSet:
+		replicas = object.Spec.Replicas
+	}
+	if replicas == nil {
+		return 0
+	}
+	return int(*replicas)
 }

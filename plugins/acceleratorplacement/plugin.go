@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -25,16 +26,28 @@ const firstList = 5 * time.Second
 
 // Plugin implements the extension points.
 type Plugin struct {
-	handle   fwk.Handle
-	args     config.AcceleratorPlacementArgs
-	names    inventory.Names
+	handle  fwk.Handle
+	args    config.AcceleratorPlacementArgs
+	profile string
+
+	names    *inventory.Names
+	catalog  catalog
+	nodes    corelisters.NodeLister
 	owners   owners
 	variants *variants
+	prices   prices
+	waiting  *waiting
+	told     told
+	// seenBefore and seenAfter are the nodes of the last event.
+	seenBefore, seenAfter atomic.Pointer[carried]
+	// restock asks for stock to be taken.
+	restock chan struct{}
 
 	// current is what the pod of the running scheduling cycle wants. It spares the
 	// cycle state's look-up, which allocates, for every node.
 	current atomic.Pointer[want]
-	// scheduling is set once pods come by, and so the queue exists.
+	// scheduling is set once pods come by: the queue exists, and this scheduler is the
+	// one that leads.
 	scheduling atomic.Bool
 }
 
@@ -49,50 +62,39 @@ var (
 	_ fwk.SignPlugin        = &Plugin{}
 )
 
-// New makes the plugin from its arguments, config.AcceleratorPlacementArgs. It
-// reads the variants through an informer of its own, because the scheduler's waits
-// for its informers to sync and the CRD may not be installed.
-func New(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	args, ok := arguments.(*config.AcceleratorPlacementArgs)
-	if !ok {
-		return nil, fmt.Errorf("the arguments of %s are %T and not AcceleratorPlacementArgs: check pluginConfig", Name, arguments)
-	}
-	p := &Plugin{handle: handle, args: *args, owners: listOwners(handle.SharedInformerFactory())}
-	variants, err := watchVariants(handle.KubeConfig(), p.variantChanged)
-	if err != nil {
-		return nil, fmt.Errorf("watching VariantAutoscaling objects: %w", err)
-	}
-	p.variants = variants
-	variants.start(klog.NewContext(ctx, klog.FromContext(ctx).WithName(Name)), firstList)
-	return p, nil
-}
-
 // Name is the plugin's name.
 func (p *Plugin) Name() string { return Name }
 
-// PreFilter finds out what the pod wants and narrows the nodes to those with the
-// variant's accelerator. They are never narrowed by what is free, so that
-// preemption can still free it.
+// PreFilter finds out what the pod wants and narrows the nodes to those with devices
+// that it accepts. They are never narrowed by what is free, so that preemption can
+// still free it.
 func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	p.scheduling.Store(true)
+	p.begin()
 	p.current.Store(&want{pod: pod})
 	if !inventory.UsesDevices(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	takes, err := inventory.PodTakes(pod)
-	if err != nil {
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
-	}
-	w, status := p.wantOf(ctx, pod, takes)
+	p.waiting.forget(pod.UID)
+	w, status := p.wantOf(ctx, pod)
 	if !status.IsSuccess() {
 		return nil, status
 	}
+	seen := p.catalog.see(p.names, nodes)
+	p.prices.refresh(seen)
+	w.table = p.prices.table.Load()
 	state.Write(Name, w)
 	p.current.Store(w)
-	if !w.name.Known() {
+	if w.any() {
 		return nil, nil
 	}
-	return &fwk.PreFilterResult{NodeNames: p.candidates(w, nodes)}, nil
+	return &fwk.PreFilterResult{NodeNames: seen.candidates(w)}, nil
+}
+
+// begin notes that pods come by, and so that this scheduler leads.
+func (p *Plugin) begin() {
+	if !p.scheduling.Load() && !p.scheduling.Swap(true) {
+		p.soon()
+	}
 }
 
 // PreFilterExtensions is nil: a want says nothing about the pods on a node.
@@ -104,8 +106,9 @@ func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 	if w == nil {
 		return nil
 	}
-	node := p.view(w, info)
-	return statusOf(node.Verdict(w.on(&node)))
+	var scratch [pools]placement.Pool
+	v := p.view(w, info, scratch[:])
+	return statusOf(v.verdict())
 }
 
 // statusOf is the framework's word for a verdict.
@@ -121,23 +124,44 @@ func statusOf(v placement.Verdict) *fwk.Status {
 }
 
 // PostFilter changes nothing. It says in the pod's event what was wanted and what
-// the nodes lack.
-func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+// the nodes lack, and remembers the pod for the hints.
+func (p *Plugin) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	w := p.wanted(state, pod)
 	if w == nil {
+		if inventory.UsesDevices(pod) {
+			p.waiting.add(turnedDown{pod: pod, reason: reasonInvalid})
+		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	nodes, err := p.handle.SnapshotSharedLister().NodeInfos().List()
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("listing the nodes to explain where pod %s fits: %w", klog.KObj(pod), err))
 	}
-	return nil, fwk.NewStatus(fwk.Unschedulable, p.explain(w, pod, nodes).String())
+	said := p.explain(w, nodes)
+	p.waiting.add(turnedDown{pod: pod, want: w, reason: said.reason})
+	if w.generation != p.variants.generation.Load() {
+		// What it wanted may have changed meanwhile, when nobody knew that it waits.
+		p.handle.Activate(klog.FromContext(ctx), map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod})
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable, said.text)
 }
 
-// PreScore skips the scores of pods without devices when they may go anywhere.
-func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) *fwk.Status {
-	if p.wanted(state, pod) == nil && !p.args.KeepOthersOffAcceleratorNodes {
-		return fwk.NewStatus(fwk.Skip)
+// PreScore looks for the pod's mates. It skips the scores of pods without devices
+// when they may go anywhere.
+func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+	w := p.wanted(state, pod)
+	if w == nil {
+		// Pods whose devices come by claims go where the devices are.
+		if !p.args.KeepOthersOffAcceleratorNodes || len(pod.Spec.ResourceClaims) > 0 {
+			return fwk.NewStatus(fwk.Skip)
+		}
+		return nil
+	}
+	if found := p.matesOf(pod, w.resource, nodes); found != nil {
+		beside := *w
+		beside.mates = found
+		state.Write(Name, &beside)
+		p.current.Store(&beside)
 	}
 	return nil
 }
@@ -152,9 +176,9 @@ func (p *Plugin) Score(_ context.Context, state fwk.CycleState, pod *corev1.Pod,
 		}
 		return 0, nil
 	}
-	node := p.view(w, info)
-	shape := w.on(&node)
-	return w.outlooks.table(shape.Accelerator).Score(&node, shape, 0, 0), nil
+	var scratch [pools]placement.Pool
+	v := p.view(w, info, scratch[:])
+	return w.table.Score(&v.node, v.shape, v.order, w.mates[v.node.Name]), nil
 }
 
 // ScoreExtensions is the plugin itself.
@@ -181,4 +205,23 @@ func (p *Plugin) wanted(state fwk.CycleState, pod *corev1.Pod) *want {
 	}
 	w, _ := data.(*want)
 	return w
+}
+
+// hasDevices says whether the node offers accelerators of any kind.
+func hasDevices(info fwk.NodeInfo) bool {
+	for resource, count := range info.GetAllocatable().GetScalarResources() {
+		if count > 0 && inventory.IsDevice(resource) {
+			return true
+		}
+	}
+	return false
+}
+
+// argsOf checks the arguments' type.
+func argsOf(arguments runtime.Object) (*config.AcceleratorPlacementArgs, error) {
+	args, ok := arguments.(*config.AcceleratorPlacementArgs)
+	if !ok {
+		return nil, fmt.Errorf("the arguments of %s are %T and not AcceleratorPlacementArgs: check pluginConfig", Name, arguments)
+	}
+	return args, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -23,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	fcache "k8s.io/client-go/tools/cache/testing"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -122,9 +120,10 @@ func TestVariantsAreFoundThroughEveryChainOfOwners(t *testing.T) {
 	}{
 		"deployment": {rs, "H100"}, "replica set": {alone, "A100"}, "leader": {leaders, "L40S"}, "worker": {workers, "L40S"},
 	} {
-		want, status := w.wantOf(context.Background(), gpuPod("p", 1, c.owner), takes(1))
+		want, status := w.wantOf(context.Background(), gpuPod("p", 1, c.owner))
 		require.True(t, status.IsSuccess(), name)
-		assert.Equal(t, c.want, want.name.String(), name)
+		require.Len(t, want.devices, 1, name)
+		assert.Equal(t, c.want, want.devices[0].String(), name)
 	}
 }
 
@@ -198,7 +197,7 @@ func TestAMissingCRDDoesNoHarmAndMayComeLate(t *testing.T) {
 func TestPodsWithDevicesWaitForTheVariantsOfASlowAPIServer(t *testing.T) {
 	source := &failing{FakeControllerSource: fcache.NewFakeControllerSource()}
 	source.err.Store(apierrors.NewServiceUnavailable("starting"))
-	informer, err := newVariants(source, func(*v1alpha1.VariantAutoscaling) {})
+	informer, err := newVariants(source, time.Minute, func(*v1alpha1.VariantAutoscaling) {}, func() {})
 	require.NoError(t, err)
 	w := newWorld(t, nil)
 	w.variants = informer
@@ -260,34 +259,6 @@ func TestPostFilterKnowsWhatOtherPluginsRefuse(t *testing.T) {
 	assert.Equal(t, "wants 1xH100: 1 H100 node has too little CPU, 1 H100 node refuses it by taint or affinity", status.Message())
 }
 
-func TestHintsLetOnlyEventsThroughThatCanHelp(t *testing.T) {
-	w := newWorld(t, nil)
-	events, err := w.EventsToRegister(context.Background())
-	require.NoError(t, err)
-	require.Len(t, events, 2)
-	pod := gpuPod("p", 4, nil)
-	hint := func(i int, before, after any) fwk.QueueingHint {
-		got, err := events[i].QueueingHintFn(klog.Background(), pod, before, after)
-		require.NoError(t, err)
-		return got
-	}
-	cordoned := node("n", h100, 8, 0).node
-	cordoned.Spec.Unschedulable = true
-	assert.Equal(t, fwk.Queue, hint(0, nil, node("n", h100, 8, 0).node))
-	assert.Equal(t, fwk.Queue, hint(0, nil, node("n", "", 8, 0).node), "its label may come before the next attempt")
-	assert.Equal(t, fwk.QueueSkip, hint(0, nil, node("n", "", 0, 0).node), "no devices")
-	assert.Equal(t, fwk.QueueSkip, hint(0, nil, node("n", h100, 2, 0).node), "too small")
-	assert.Equal(t, fwk.QueueSkip, hint(0, nil, cordoned))
-
-	gone := gpuPod("gone", 1, nil)
-	assert.Equal(t, fwk.QueueSkip, hint(1, gone, nil), "it was on no node")
-	gone.Spec.NodeName = "n"
-	assert.Equal(t, fwk.Queue, hint(1, gone, nil))
-	web := gpuPod("web", 0, nil)
-	web.Spec.NodeName = "n"
-	assert.Equal(t, fwk.QueueSkip, hint(1, web, nil))
-}
-
 func TestPodsOfOneOwnerShareASignature(t *testing.T) {
 	w := newWorld(t, nil)
 	sign := func(p *corev1.Pod) []fwk.SignFragment {
@@ -314,32 +285,6 @@ func TestDevicesOfTwoKindsAreTurnedDownClearly(t *testing.T) {
 	assert.Contains(t, status.Message(), "both amd.com/gpu and nvidia.com/gpu")
 }
 
-func TestTheOutlookIsTheSizesOnOffer(t *testing.T) {
-	said, unsaid := variant("a", "H100", 4), variant("c", "A100", 0)
-	table := buildOutlooks([]any{said, variant("b", "h100", 4), variant("d", "NVIDIA-H100-PCIe", 1), unsaid, variant("e", "A100", 8)})
-	sizes := func(accelerator string) (found []int) {
-		for _, e := range table.byAccelerator[acceleratorSaid(variant("", accelerator, 0))] {
-			found = append(found, e.Shape.Devices)
-		}
-		return found
-	}
-	assert.Equal(t, []int{1, 4}, sizes("H100"))
-	assert.Nil(t, table.of("A100"), "a variant of unknown size makes it neutral")
-	assert.Nil(t, table.of("L4"))
-	assert.Nil(t, (*outlooks)(nil).of("L4"))
-}
-
-func TestThePackingFollowsTheSizesOnOffer(t *testing.T) {
-	rs := deployed("one")
-	three, two := node("three", h100, 8, 5), node("two", h100, 8, 6)
-	w := newWorld(t, []runtime.Object{rs}, variant("one", "H100", 1), variant("three", "H100", 3))
-	_, best := w.schedule(t, gpuPod("p", 1, rs), three, two)
-	assert.Equal(t, "two", best, "a replica of three is on offer, none of two")
-	w = newWorld(t, []runtime.Object{rs}, variant("one", "H100", 1), variant("two", "H100", 2))
-	_, best = w.schedule(t, gpuPod("p", 1, rs), three, two)
-	assert.Equal(t, "three", best, "a pair is on offer, and the third device is worth nothing to it")
-}
-
 func TestRanksKeepTheOrderOfKeys(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 2_000 {
@@ -362,74 +307,6 @@ func TestRanksKeepTheOrderOfKeys(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func benchmarkWorld(b *testing.B) (*Plugin, *corev1.Pod, *memory, []fwk.NodeInfo) {
-	b.Helper()
-	source := fcache.NewFakeControllerSource()
-	for i := range int32(20) {
-		source.Add(variant(fmt.Sprintf("v%d", i), "H100", 1+i%8))
-	}
-	p := &Plugin{}
-	var err error
-	p.variants, err = newVariants(source, func(*v1alpha1.VariantAutoscaling) {})
-	require.NoError(b, err)
-	p.variants.start(b.Context(), time.Minute)
-	var nodes []fwk.NodeInfo
-	for i := range 5_000 {
-		if i%7 == 0 {
-			nodes = append(nodes, node(fmt.Sprintf("gpu%d", i), h100, 8, i%9))
-		} else {
-			nodes = append(nodes, node(fmt.Sprintf("cpu%d", i), "", 0, 0))
-		}
-	}
-	pod, state := gpuPod("p", 1, nil), newState()
-	w, status := p.wantOf(context.Background(), pod, takes(1))
-	require.True(b, status.IsSuccess())
-	w.name, _ = acceleratorOf(variant("v", "H100", 1), pod)
-	w.shape.Accelerator = w.name.Accelerator()
-	state.Write(Name, w)
-	p.current.Store(w)
-	return p, pod, state, nodes
-}
-
-func BenchmarkFilter(b *testing.B) {
-	p, pod, state, nodes := benchmarkWorld(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		p.Filter(context.Background(), state, pod, nodes[0])
-	}
-}
-
-func BenchmarkScore(b *testing.B) {
-	p, pod, state, nodes := benchmarkWorld(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = p.Score(context.Background(), state, pod, nodes[0])
-	}
-}
-
-func BenchmarkCandidatesOf5000Nodes(b *testing.B) {
-	p, pod, state, nodes := benchmarkWorld(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		p.candidates(p.wanted(state, pod), nodes)
-	}
-}
-
-func BenchmarkNormalize700Nodes(b *testing.B) {
-	p, pod, state, _ := benchmarkWorld(b)
-	scores, keys := make(fwk.NodeScoreList, 700), make([]int64, 700)
-	for i := range keys {
-		keys[i] = -int64(i*7919%700) - 1
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		for i := range scores {
-			scores[i].Score = keys[i]
-		}
-		p.NormalizeScore(context.Background(), state, pod, scores)
 	}
 }
 

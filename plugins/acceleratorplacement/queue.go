@@ -2,11 +2,10 @@ package acceleratorplacement
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -22,46 +21,130 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 	node := fwk.Add | fwk.UpdateNodeAllocatable | fwk.UpdateNodeLabel | fwk.UpdateNodeTaint | fwk.UpdateNodeCondition
 	return []fwk.ClusterEventWithHint{
 		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: node}, QueueingHintFn: p.afterNode},
-		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete}, QueueingHintFn: p.afterPod},
+		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete | fwk.UpdatePodScaleDown}, QueueingHintFn: p.afterPod},
 	}, nil
 }
 
-// afterNode asks only whether the node could hold the pod if it were empty. What it
-// carries is left to the next attempt, because labels and variants change too.
-func (p *Plugin) afterNode(_ klog.Logger, pod *corev1.Pod, _, object any) (fwk.QueueingHint, error) {
-	node, ok := object.(*corev1.Node)
+// A hint must not lose an event that can help: then the pod would wait for minutes.
+// It asks only whether the node could hold the pod if it were empty. Every change
+// from no to yes, and every pod that leaves a node of which the answer is yes, lets
+// the pod be tried again. The answer depends on nothing but the node and what the pod
+// wants; when the latter changes, the pod is woken.
+
+// afterNode lets a node through that could hold the pod and could not before, or has
+// more of anything than before.
+func (p *Plugin) afterNode(_ klog.Logger, pod *corev1.Pod, before, after any) (fwk.QueueingHint, error) {
+	now, ok := after.(*corev1.Node)
 	if !ok {
 		return fwk.Queue, nil
 	}
-	resource := inventory.DeviceOf(pod)
-	if resource == "" {
+	w := p.waiting.want(pod.UID)
+	if w == nil {
 		return fwk.Queue, nil
 	}
-	offered, ok := node.Status.Allocatable[resource]
-	if !ok || offered.Sign() <= 0 || inventory.Out(node) != "" {
+	have := p.recalled(&p.seenAfter, now)
+	if !w.couldUse(have) {
 		return fwk.QueueSkip, nil
 	}
-	if takes, err := inventory.PodTakes(pod); err == nil && offered.Value() < int64(takes.Devices) {
+	old, ok := before.(*corev1.Node)
+	if !ok {
+		return fwk.Queue, nil
+	}
+	if had := p.recalled(&p.seenBefore, old); w.couldUse(had) && !w.gains(had, have) {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil
 }
 
-// afterPod asks whether the pod that is gone held devices of the resource that this
-// one needs. CPU and memory are the business of the plugin that counts them.
-func (p *Plugin) afterPod(_ klog.Logger, pod *corev1.Pod, object, _ any) (fwk.QueueingHint, error) {
-	gone, ok := object.(*corev1.Pod)
-	if !ok {
+// afterPod lets a pod through that leaves a node, or takes less of it, which could
+// hold the waiting one.
+func (p *Plugin) afterPod(_ klog.Logger, pod *corev1.Pod, before, after any) (fwk.QueueingHint, error) {
+	moved, ok := before.(*corev1.Pod)
+	if now, updated := after.(*corev1.Pod); updated {
+		moved, ok = now, true
+	}
+	if !ok || moved.UID == pod.UID {
 		return fwk.Queue, nil
 	}
-	if gone.Spec.NodeName == "" || inventory.DeviceOf(gone) != inventory.DeviceOf(pod) {
+	name := moved.Spec.NodeName
+	if name == "" {
+		// A node was kept free for it.
+		name = moved.Status.NominatedNodeName
+	}
+	if name == "" {
+		return fwk.QueueSkip, nil
+	}
+	w := p.waiting.want(pod.UID)
+	if w == nil {
+		return fwk.Queue, nil
+	}
+	node, err := p.nodes.Get(name)
+	if err != nil {
+		return fwk.Queue, nil
+	}
+	if !w.couldUse(p.recalled(&p.seenAfter, node)) {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil
+}
+
+// recalled is what the node carries. One event meets many waiting pods, so that what
+// was asked last is remembered.
+func (p *Plugin) recalled(last *atomic.Pointer[carried], node *corev1.Node) *carried {
+	if known := last.Load(); known != nil && known.node == node && known.generation == p.names.Generation() {
+		return known
+	}
+	what := p.catalog.of(p.names, node)
+	last.Store(what)
+	return what
+}
+
+// couldUse reports whether the node could hold the pod if no other pod were on it.
+func (w *want) couldUse(what *carried) bool {
+	if what.Out != "" {
+		return false
+	}
+	pool, _, ok := w.choose(what)
+	return ok && what.Devices[pool].Count >= w.shape.Devices
+}
+
+// gains reports whether the node offers more than before of something that the pod
+// needs, or other devices.
+func (w *want) gains(had, have *carried) bool {
+	before, _, _ := w.choose(had)
+	after, _, _ := w.choose(have)
+	if had.devices[before] != have.devices[after] || have.Devices[after].Count > had.Devices[before].Count {
+		return true
+	}
+	more := func(resource corev1.ResourceName) bool {
+		now, then := have.node.Status.Allocatable[resource], had.node.Status.Allocatable[resource]
+		return now.Cmp(then) > 0
+	}
+	return more(corev1.ResourceCPU) || more(corev1.ResourceMemory) || more(corev1.ResourcePods)
 }
 
 // variantChanged wakes the waiting pods of a variant.
 func (p *Plugin) variantChanged(variant *v1alpha1.VariantAutoscaling) {
+	if variant == nil {
+		p.wakeAll(klog.Background().WithName(Name))
+		return
+	}
+	wanted := target{namespace: variant.Namespace, kind: kindOf(variant), name: variant.Spec.ScaleTargetRef.Name}
+	p.wake(klog.Background().WithName(Name), func(pod *corev1.Pod) bool {
+		if pod.Namespace != variant.Namespace {
+			return false
+		}
+		owners, _ := p.owners.of(pod)
+		return slices.Contains(owners, wanted)
+	})
+}
+
+// wakeAll wakes every waiting pod with devices.
+func (p *Plugin) wakeAll(logger klog.Logger) { p.wake(logger, inventory.UsesDevices) }
+
+// wake has the pods tried again that are on no node, also one that is being tried
+// now.
+func (p *Plugin) wake(logger klog.Logger, concerned func(*corev1.Pod) bool) {
 	// Before the first pod has come by, none can wait, and there is no queue.
 	if !p.scheduling.Load() {
 		return
@@ -71,49 +154,13 @@ func (p *Plugin) variantChanged(variant *v1alpha1.VariantAutoscaling) {
 	if err != nil {
 		return
 	}
-	wanted := target{namespace: variant.Namespace, kind: kindOf(variant), name: variant.Spec.ScaleTargetRef.Name}
-	wake := map[string]*corev1.Pod{}
+	found := map[string]*corev1.Pod{}
 	for _, pod := range pods {
-		if pod.Spec.NodeName != "" || pod.Namespace != variant.Namespace || pod.Spec.SchedulerName != p.handle.ProfileName() {
-			continue
-		}
-		if owners, _ := p.owners.of(pod); slices.Contains(owners, wanted) {
-			wake[pod.Namespace+"/"+pod.Name] = pod
+		if pod.Spec.NodeName == "" && pod.Spec.SchedulerName == p.profile && concerned(pod) {
+			found[pod.Namespace+"/"+pod.Name] = pod
 		}
 	}
-	if len(wake) > 0 {
-		p.handle.Activate(klog.Background().WithName(Name), wake)
+	if len(found) > 0 {
+		p.handle.Activate(logger, found)
 	}
-}
-
-// signature is what the pods of one signature have in common, as far as this
-// plugin's answers depend on the pod: what it takes, and who owns it.
-type signature struct {
-	Takes     inventory.Takes
-	Namespace string                 `json:",omitempty"`
-	Owner     *metav1.OwnerReference `json:",omitempty"`
-}
-
-// SignPod lets pods of the same owner share the work of one scheduling cycle. It
-// looks at the pod alone.
-func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	takes, err := inventory.PodTakes(pod)
-	if err != nil {
-		return nil, fwk.NewStatus(fwk.Unschedulable, err.Error())
-	}
-	s := signature{Takes: takes}
-	if takes.Devices == 0 {
-		return []fwk.SignFragment{{Key: Name, Value: s}}, nil
-	}
-	affinity, err := fwk.NodeAffinitySigner(pod)
-	if err != nil {
-		return nil, fwk.AsStatus(fmt.Errorf("signing the node affinity of pod %s: %w", klog.KObj(pod), err))
-	}
-	s.Namespace, s.Owner = pod.Namespace, metav1.GetControllerOf(pod)
-	return []fwk.SignFragment{
-		{Key: Name, Value: s},
-		// A variant's accelerator may be what its pods select.
-		{Key: fwk.NodeAffinitySignerName, Value: affinity},
-		{Key: fwk.NodeSelectorSignerName, Value: pod.Spec.NodeSelector},
-	}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // byTarget is the index of the variants by what they scale.
@@ -25,33 +26,30 @@ const byTarget = "target"
 // them.
 type variants struct {
 	informer cache.SharedIndexInformer
-	table    atomic.Pointer[outlooks]
-	// generation counts the changes that table may depend on.
+	source   *source
+	// generation counts the changes that matter to where pods go.
 	generation atomic.Uint64
-	// refused is set when the API server answered that it does not serve the
-	// objects, or not to us: then there are none as far as this scheduler goes.
-	refused atomic.Bool
+	// changed is called for every variant whose pods may now fit elsewhere, and with
+	// nil when that is so for the pods of all.
 	changed func(*v1alpha1.VariantAutoscaling)
+	// expected is called when what is still expected may have changed.
+	expected func()
 }
 
-// watchVariants prepares the informer. The function is called for every variant
-// whose pods may now fit elsewhere.
-func watchVariants(base *rest.Config, changed func(*v1alpha1.VariantAutoscaling)) (*variants, error) {
+// sourceOf lists and watches all variants.
+func sourceOf(base *rest.Config) (cache.ListerWatcher, error) {
 	client, err := clientFor(base)
 	if err != nil {
 		return nil, err
 	}
-	source := cache.NewListWatchFromClient(client, v1alpha1.Resource, "", fields.Everything())
-	return newVariants(source, changed)
+	return cache.NewListWatchFromClient(client, v1alpha1.Resource, "", fields.Everything()), nil
 }
 
-func newVariants(source cache.ListerWatcher, changed func(*v1alpha1.VariantAutoscaling)) (*variants, error) {
-	v := &variants{changed: changed}
-	v.informer = cache.NewSharedIndexInformer(source, &v1alpha1.VariantAutoscaling{}, 0, cache.Indexers{byTarget: indexByTarget})
+func newVariants(from cache.ListerWatcher, every time.Duration, changed func(*v1alpha1.VariantAutoscaling), expected func()) (*variants, error) {
+	v := &variants{changed: changed, expected: expected}
+	v.source = newSource(from, every, v.servedChanged)
+	v.informer = cache.NewSharedIndexInformer(v.source, &v1alpha1.VariantAutoscaling{}, 0, cache.Indexers{byTarget: indexByTarget})
 	if err := v.informer.SetTransform(slim); err != nil {
-		return nil, err
-	}
-	if err := v.informer.SetWatchErrorHandlerWithContext(v.watchFailed); err != nil {
 		return nil, err
 	}
 	_, err := v.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -81,7 +79,9 @@ func clientFor(base *rest.Config) (rest.Interface, error) {
 func slim(object any) (any, error) {
 	if v, ok := object.(*v1alpha1.VariantAutoscaling); ok {
 		v.ManagedFields, v.Annotations = nil, nil
-		v.Status = v1alpha1.VariantAutoscalingStatus{CurrentAlloc: v.Status.CurrentAlloc}
+		v.Status = v1alpha1.VariantAutoscalingStatus{
+			CurrentAlloc: v.Status.CurrentAlloc, DesiredOptimizedAlloc: v.Status.DesiredOptimizedAlloc, Placement: v.Status.Placement,
+		}
 	}
 	return object, nil
 }
@@ -116,25 +116,25 @@ func (v *variants) start(ctx context.Context, patience time.Duration) {
 }
 
 // known reports whether the objects were read once, or are not to be had.
-func (v *variants) known() bool { return v.informer.HasSynced() || v.refused.Load() }
+func (v *variants) known() bool { return v.informer.HasSynced() || v.source.refused.Load() }
 
-// watchFailed tells an API server that does not serve the objects (the CRD may come
-// later: the informer goes on asking) from one that does not answer.
-func (v *variants) watchFailed(ctx context.Context, reflector *cache.Reflector, err error) {
-	logger := klog.FromContext(ctx)
+// servedChanged tells a CRD that is not there (it may come later, and may go again)
+// from objects that may not be read. Without them no pod has a variant, whatever was
+// read before.
+func (v *variants) servedChanged(ctx context.Context, err error) {
+	logger := klog.FromContext(ctx).WithName(Name)
 	switch {
+	case err == nil:
+		logger.Info("The VariantAutoscaling objects can be read")
 	case apierrors.IsNotFound(err):
-		if !v.refused.Swap(true) {
-			logger.Info("The VariantAutoscaling CRD is not installed; pods with devices are packed without variants")
-		}
-	case apierrors.IsForbidden(err):
-		if !v.refused.Swap(true) {
-			logger.Error(err, "VariantAutoscaling objects may not be read; pods with devices are packed without variants. Grant list and watch on "+
-				v1alpha1.Resource+"."+v1alpha1.GroupName)
-		}
+		logger.Info("The VariantAutoscaling CRD is not installed; pods with devices are packed without variants")
 	default:
-		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+		logger.Error(err, "VariantAutoscaling objects may not be read; pods with devices are packed without variants. Grant list and watch on "+
+			v1alpha1.Resource+"."+v1alpha1.GroupName)
 	}
+	v.generation.Add(1)
+	v.changed(nil)
+	v.expected()
 }
 
 // event takes note of a change that can matter to pods. Most updates are of the
@@ -142,15 +142,18 @@ func (v *variants) watchFailed(ctx context.Context, reflector *cache.Reflector, 
 func (v *variants) event(before, after any) {
 	old, _ := variantIn(before)
 	now, _ := variantIn(after)
+	if old != nil && now != nil && sameExpected(old, now) {
+		return
+	}
+	v.expected()
 	if old != nil && now != nil && sameForPods(old, now) {
 		return
 	}
 	v.generation.Add(1)
-	if now == nil {
-		now = old
-	}
-	if now != nil {
-		v.changed(now)
+	for _, each := range []*v1alpha1.VariantAutoscaling{old, now} {
+		if each != nil {
+			v.changed(each)
+		}
 	}
 }
 
@@ -164,19 +167,49 @@ func variantIn(object any) (*v1alpha1.VariantAutoscaling, bool) {
 
 // sameForPods reports whether both say the same about where pods go.
 func sameForPods(a, b *v1alpha1.VariantAutoscaling) bool {
-	found := func(v *v1alpha1.VariantAutoscaling) string {
-		if v.Status.CurrentAlloc == nil {
-			return ""
+	found := func(v *v1alpha1.VariantAutoscaling) (string, capacity.Device) {
+		last, device := "", capacity.Device{}
+		if now := v.Status.CurrentAlloc; now != nil {
+			last = now.Accelerator
 		}
-		return v.Status.CurrentAlloc.Accelerator
+		if s := observed(v); s != nil {
+			device = deviceIn(s)
+		}
+		return last, device
 	}
-	return a.Labels[v1alpha1.LabelAcceleratorName] == b.Labels[v1alpha1.LabelAcceleratorName] &&
-		found(a) == found(b) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+	lastA, deviceA := found(a)
+	lastB, deviceB := found(b)
+	return lastA == lastB && deviceA == deviceB &&
+		a.Labels[v1alpha1.LabelAcceleratorName] == b.Labels[v1alpha1.LabelAcceleratorName] &&
+		equality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
+
+// sameExpected reports whether both say the same about where pods go and how many of
+// them are wanted.
+func sameExpected(a, b *v1alpha1.VariantAutoscaling) bool {
+	return equality.Semantic.DeepEqual(observed(a), observed(b)) && replicasWanted(a) == replicasWanted(b) && sameForPods(a, b)
+}
+
+// list are all variants.
+func (v *variants) list() []*v1alpha1.VariantAutoscaling {
+	if v.source.refused.Load() {
+		return nil
+	}
+	var found []*v1alpha1.VariantAutoscaling
+	for _, object := range v.informer.GetIndexer().List() {
+		if variant, ok := variantIn(object); ok {
+			found = append(found, variant)
+		}
+	}
+	return found
 }
 
 // of is the variant that scales one of the owners, the nearest first. Of two that
 // claim the same target the older counts, until their user has settled it.
 func (v *variants) of(owners []target) *v1alpha1.VariantAutoscaling {
+	if v.source.refused.Load() {
+		return nil
+	}
 	for _, owner := range owners {
 		objects, err := v.informer.GetIndexer().ByIndex(byTarget, owner.key())
 		if err != nil {

@@ -2,15 +2,14 @@ package acceleratorplacement
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -20,42 +19,77 @@ import (
 // owners come by different watches, and the pod's can be faster.
 const ownerGrace = 10 * time.Second
 
-// otherAccelerator stands for every type but the one that is wanted.
-const otherAccelerator capacity.Accelerator = "another"
+// noneOfThem stands for devices of which nothing says what they are, for pods that
+// take any.
+const noneOfThem capacity.Accelerator = "unnamed"
 
 // want is what one pod with devices wants of a node. It never changes once made.
 type want struct {
 	pod      *corev1.Pod
 	resource corev1.ResourceName
-	// name is the variant's accelerator; unknown means that any will do.
-	name inventory.Name
-	// shape has the accelerator of name, or none.
-	shape    capacity.Shape
-	outlooks *outlooks
+	// devices are those that would do, in the pod's order; none means that any would.
+	devices []capacity.Device
+	// shape has no devices' type yet: that depends on the node.
+	shape capacity.Shape
+	// table values the room that the pod takes; nil does as for usual sizes.
+	table *placement.Table
+	// mates are the nodes that hold pods of the same owner, where that matters.
+	mates mates
+	// generation is that of the variants that this follows from.
+	generation uint64
 }
 
 // Clone implements fwk.StateData.
 func (w *want) Clone() fwk.StateData { return w }
 
-// on is the shape as it counts on this node: without a wanted type, it takes the
-// node's.
-func (w *want) on(n *placement.Node) capacity.Shape {
-	s := w.shape
-	if !w.name.Known() {
-		s.Accelerator = n.Accelerator
+// any reports whether the pod goes on devices of any type.
+func (w *want) any() bool { return len(w.devices) == 0 }
+
+// key tells wants apart that accept different devices.
+func (w *want) key() string {
+	var b strings.Builder
+	b.WriteString(string(w.resource))
+	for _, d := range w.devices {
+		fmt.Fprintf(&b, ",%s/%d/%s", d.Accelerator, d.MemoryGiB, d.Form)
 	}
+	return b.String()
+}
+
+// of is the shape on devices of that type.
+func (w *want) of(d capacity.Device) capacity.Shape {
+	s := w.shape
+	s.Accelerator, s.MemoryGiB, s.Form = d.Accelerator, d.MemoryGiB, d.Form
 	return s
+}
+
+// choose is which of a node's devices the pod gets there, and the place of their type
+// in its order. It reports false when it accepts none of them.
+func (w *want) choose(what *carried) (pool, order int, ok bool) {
+	if w.any() {
+		pool = what.under(w.resource)
+		return pool, 0, pool >= 0
+	}
+	for order := range w.devices {
+		if pool := what.pool(w.devices[order], w.resource); pool >= 0 {
+			return pool, order, true
+		}
+	}
+	return -1, 0, false
 }
 
 // wantOf finds the pod's variant and what it wants. The status is an error, which
 // brings the pod back after a short back-off as no event would, while something is
 // not known yet that must be.
-func (p *Plugin) wantOf(ctx context.Context, pod *corev1.Pod, takes inventory.Takes) (*want, *fwk.Status) {
+func (p *Plugin) wantOf(ctx context.Context, pod *corev1.Pod) (*want, *fwk.Status) {
+	takes, err := inventory.PodTakes(pod)
+	if err != nil {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
+	}
 	w := &want{
-		pod:      pod,
-		resource: takes.Resource,
-		shape:    capacity.Shape{Devices: takes.Devices, Pods: 1, MilliCPU: takes.MilliCPU, MemoryBytes: takes.MemoryBytes},
-		outlooks: p.variants.outlooks(),
+		pod:        pod,
+		resource:   takes.Resource,
+		shape:      capacity.Shape{Devices: takes.Devices, Pods: 1, MilliCPU: takes.MilliCPU, MemoryBytes: takes.MemoryBytes},
+		generation: p.variants.generation.Load(),
 	}
 	if !p.variants.known() {
 		return nil, fwk.NewStatus(fwk.Error, "the VariantAutoscaling objects are not read yet")
@@ -66,112 +100,19 @@ func (p *Plugin) wantOf(ctx context.Context, pod *corev1.Pod, takes inventory.Ta
 	}
 	variant := p.variants.of(owners)
 	if variant == nil {
+		if w.devices, err = accepted(pod, takes.Resource); err != nil {
+			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
+		}
 		return w, nil
 	}
-	name, err := acceleratorOf(variant, pod)
+	device, err := deviceWanted(p.names, variant, pod, takes.Resource)
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("The variant's accelerator is ambiguous; its pods go by their own node selectors",
 			"plugin", Name, "variant", klog.KObj(variant), "reason", err.Error())
 		return w, nil
 	}
-	w.name, w.shape.Accelerator = name, name.Accelerator()
+	if device.Accelerator != "" {
+		w.devices = []capacity.Device{device}
+	}
 	return w, nil
-}
-
-// acceleratorOf is the variant's accelerator: what its object or its pods say, else
-// what the autoscaler has found. An unknown name means that nothing says.
-func acceleratorOf(variant *v1alpha1.VariantAutoscaling, pod *corev1.Pod) (inventory.Name, error) {
-	template := &corev1.PodTemplateSpec{Spec: pod.Spec}
-	name, _, err := inventory.Resolve(variant.Spec.Accelerator, variant.Labels[v1alpha1.LabelAcceleratorName], template, nil)
-	if err != nil || name.Known() {
-		return name, err
-	}
-	if now := variant.Status.CurrentAlloc; now != nil {
-		name = inventory.Normalize(now.Accelerator)
-	}
-	return name, nil
-}
-
-// view is the node as the capacity model sees it, for what this pod wants. It takes
-// everything from the node that is handed in and allocates nothing.
-func (p *Plugin) view(w *want, info fwk.NodeInfo) placement.Node {
-	node, allocatable, requested := info.Node(), info.GetAllocatable(), info.GetRequested()
-	n := placement.Node{
-		Name: node.Name,
-		Allocatable: placement.Resources{
-			Devices:     int(allocatable.GetScalarResources()[w.resource]),
-			MilliCPU:    allocatable.GetMilliCPU(),
-			MemoryBytes: allocatable.GetMemory(),
-			Pods:        allocatable.GetAllowedPodNumber(),
-		},
-		Out: inventory.Out(node),
-	}
-	n.Free = n.Allocatable.Minus(placement.Resources{
-		Devices:     int(requested.GetScalarResources()[w.resource]),
-		MilliCPU:    requested.GetMilliCPU(),
-		MemoryBytes: requested.GetMemory(),
-		Pods:        len(info.GetPods()),
-	})
-	n.Accelerator = p.accelerator(w, node)
-	return n
-}
-
-// accelerator is the node's type in terms of what is wanted. A node whose type no
-// label names is unknown to those who want a type, and like any to the others.
-func (p *Plugin) accelerator(w *want, node *corev1.Node) capacity.Accelerator {
-	have, _ := p.names.Node(node.Labels, w.resource)
-	switch {
-	case !w.name.Known() && !have.Known():
-		return otherAccelerator
-	case !w.name.Known():
-		return have.Accelerator()
-	case w.name.Covers(have):
-		return w.shape.Accelerator
-	case have.Known():
-		return otherAccelerator
-	default:
-		return ""
-	}
-}
-
-// candidates are the nodes that have devices of the wanted type, free or not.
-func (p *Plugin) candidates(w *want, nodes []fwk.NodeInfo) sets.Set[string] {
-	found := sets.New[string]()
-	for _, info := range nodes {
-		if info.GetAllocatable().GetScalarResources()[w.resource] <= 0 {
-			continue
-		}
-		if node := info.Node(); p.accelerator(w, node) == w.shape.Accelerator {
-			found.Insert(node.Name)
-		}
-	}
-	return found
-}
-
-// explain counts what keeps the pod off each node, whichever plugin said so.
-func (p *Plugin) explain(w *want, pod *corev1.Pod, nodes []fwk.NodeInfo) placement.Explanation {
-	e := placement.Explanation{Shape: w.shape}
-	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
-	for _, info := range nodes {
-		n := p.view(w, info)
-		shape := w.on(&n)
-		verdict := n.Type(shape)
-		if verdict == placement.Fits && inventory.Refusal(pod, info.Node(), affinity) != "" {
-			verdict = placement.Refused
-		} else if verdict == placement.Fits {
-			verdict = n.Room(shape)
-		}
-		e.Count(&n, verdict)
-	}
-	return e
-}
-
-// hasDevices says whether the node offers accelerators of any kind.
-func hasDevices(info fwk.NodeInfo) bool {
-	for resource, count := range info.GetAllocatable().GetScalarResources() {
-		if count > 0 && inventory.IsDevice(resource) {
-			return true
-		}
-	}
-	return false
 }

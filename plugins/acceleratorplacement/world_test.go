@@ -19,13 +19,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	fcache "k8s.io/client-go/tools/cache/testing"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
-	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // world is the plugin with what the framework would hand it: caches that the test
@@ -42,6 +42,7 @@ type handle struct {
 	fwk.Handle
 	factory   informers.SharedInformerFactory
 	nodes     []fwk.NodeInfo
+	recorder  *events.FakeRecorder
 	mu        sync.Mutex
 	activated map[string]bool
 }
@@ -49,6 +50,7 @@ type handle struct {
 func (h *handle) SharedInformerFactory() informers.SharedInformerFactory { return h.factory }
 func (h *handle) ProfileName() string                                    { return "variant-scheduler" }
 func (h *handle) SnapshotSharedLister() fwk.SharedLister                 { return lister{nodes: h.nodes} }
+func (h *handle) EventRecorder() events.EventRecorder                    { return h.recorder }
 
 func (h *handle) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
 	h.mu.Lock()
@@ -106,7 +108,12 @@ const gpu corev1.ResourceName = "nvidia.com/gpu"
 func node(name, product string, devices, taken int) *nodeInfo {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("192"), corev1.ResourceMemory: resource.MustParse("2Ti"), corev1.ResourcePods: resource.MustParse("110"),
+			},
+		},
 	}
 	info := &nodeInfo{
 		node:        n,
@@ -118,7 +125,7 @@ func node(name, product string, devices, taken int) *nodeInfo {
 	}
 	if devices > 0 {
 		info.allocatable.scalars[gpu] = int64(devices)
-		n.Status.Allocatable = corev1.ResourceList{gpu: *resource.NewQuantity(int64(devices), resource.DecimalSI)}
+		n.Status.Allocatable[gpu] = *resource.NewQuantity(int64(devices), resource.DecimalSI)
 	}
 	return info
 }
@@ -141,7 +148,7 @@ func (m *memory) Read(key fwk.StateKey) (fwk.StateData, error) {
 
 // newWorld starts the plugin with the objects in its caches and the variants
 // served.
-func newWorld(t *testing.T, objects []runtime.Object, served ...*v1alpha1.VariantAutoscaling) *world {
+func newWorld(t testing.TB, objects []runtime.Object, served ...*v1alpha1.VariantAutoscaling) *world {
 	t.Helper()
 	source := fcache.NewFakeControllerSource()
 	for _, v := range served {
@@ -150,13 +157,13 @@ func newWorld(t *testing.T, objects []runtime.Object, served ...*v1alpha1.Varian
 	return newWorldFrom(t, source, source, objects)
 }
 
-func newWorldFrom(t *testing.T, source *fcache.FakeControllerSource, served cache.ListerWatcher, objects []runtime.Object) *world {
+func newWorldFrom(t testing.TB, source *fcache.FakeControllerSource, served cache.ListerWatcher, objects []runtime.Object) *world {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
-	h := &handle{factory: factory, activated: map[string]bool{}}
-	p := &Plugin{handle: h, args: config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true}, owners: listOwners(factory)}
+	h := &handle{factory: factory, activated: map[string]bool{}, recorder: events.NewFakeRecorder(100)}
+	p := newPlugin(&config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true}, h)
 	var err error
-	p.variants, err = newVariants(served, p.variantChanged)
+	p.variants, err = newVariants(served, 10*time.Millisecond, p.variantChanged, p.soon)
 	require.NoError(t, err)
 	p.variants.start(t.Context(), 5*time.Second)
 	w := &world{Plugin: p, factory: factory, source: source, handle: h}
@@ -167,7 +174,7 @@ func newWorldFrom(t *testing.T, source *fcache.FakeControllerSource, served cach
 }
 
 // see puts an object into the scheduler's caches.
-func (w *world) see(t *testing.T, object runtime.Object) {
+func (w *world) see(t testing.TB, object runtime.Object) {
 	t.Helper()
 	var store cache.Store
 	switch object.(type) {
@@ -177,6 +184,8 @@ func (w *world) see(t *testing.T, object runtime.Object) {
 		store = w.factory.Apps().V1().StatefulSets().Informer().GetStore()
 	case *corev1.Pod:
 		store = w.factory.Core().V1().Pods().Informer().GetStore()
+	case *corev1.Node:
+		store = w.factory.Core().V1().Nodes().Informer().GetStore()
 	default:
 		t.Fatalf("no cache for %T", object)
 	}
@@ -282,9 +291,4 @@ func names(prefix string, count int, each func(i int) *nodeInfo) []fwk.NodeInfo 
 		made = append(made, n)
 	}
 	return made
-}
-
-// takes is what a pod of gpuPod takes.
-func takes(devices int) inventory.Takes {
-	return inventory.Takes{Resource: gpu, Devices: devices, MilliCPU: 1000}
 }

@@ -1,0 +1,52 @@
+package acceleratorplacement
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// fewReplicas is up to how many replicas an owner's pods prefer different nodes,
+// where nothing else tells the nodes apart: the loss of one node should not take all
+// of a small variant.
+const fewReplicas = 3
+
+// mates are how many pods of the same owner the nodes hold, by the node's name.
+type mates map[string]int
+
+// matesOf looks for pods of the same owner on the nodes. It does not look, and
+// returns none, unless the owner has a few replicas: with one there is no mate, and
+// with many some node has to hold two.
+func (p *Plugin) matesOf(pod *corev1.Pod, devices corev1.ResourceName, nodes []fwk.NodeInfo) mates {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return nil
+	}
+	if replicas := p.owners.replicas(owner, pod.Namespace); replicas < 2 || replicas > fewReplicas {
+		return nil
+	}
+	var found mates
+	for _, info := range nodes {
+		if info.GetRequested().GetScalarResources()[devices] <= 0 {
+			continue
+		}
+		if count := countOwned(info.GetPods(), owner.UID); count > 0 {
+			if found == nil {
+				found = mates{}
+			}
+			found[info.Node().Name] = count
+		}
+	}
+	return found
+}
+
+func countOwned(pods []fwk.PodInfo, owner types.UID) int {
+	count := 0
+	for _, info := range pods {
+		if ref := metav1.GetControllerOfNoCopy(info.GetPod()); ref != nil && ref.UID == owner {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,122 @@
+package acceleratorplacement
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// subsystem is the first word of all metrics of the plugin.
+const subsystem = "acceleratorplacement"
+
+// stock is what the plugin last found out about the cluster, for the gauges. It
+// never changes once made.
+type stock struct {
+	slots       []slotsOf
+	free        map[capacity.Accelerator]int
+	fragmented  map[capacity.Accelerator]int
+	unplaceable map[string]int
+	foreign     int
+}
+
+// slotsOf is how many more pods of a shape fit now.
+type slotsOf struct {
+	shape capacity.Shape
+	slots int
+}
+
+// refusals counts what kubelets refused.
+var refusals = metrics.NewCounterVec(&metrics.CounterOpts{
+	Subsystem:      subsystem,
+	Name:           "kubelet_refusals_total",
+	Help:           "Pods that a kubelet refused because it had too few devices for them, by the reason of the failed pod. More than none says that something else places pods with devices on the same nodes.",
+	StabilityLevel: metrics.ALPHA,
+}, []string{"profile", "reason"})
+
+// gauges serves what the profiles last found out. A collector keeps no series of
+// shapes and accelerators that are gone, and makes none before something is known.
+type gauges struct {
+	metrics.BaseStableCollector
+	// found holds the *stock of each profile by its name.
+	found sync.Map
+}
+
+func gauge(name, help string, labels ...string) *metrics.Desc {
+	return metrics.NewDesc(metrics.BuildFQName("", subsystem, name), help, append([]string{"profile"}, labels...), nil, metrics.ALPHA, "")
+}
+
+var (
+	cluster = &gauges{}
+
+	freeSlots = gauge("free_slots",
+		"How many more pods of a shape that the variants ask for fit on the nodes now, if nothing else is placed. Taints and affinity are left out of account.",
+		"shape", "cpu", "memory")
+	freeDevices = gauge("free_devices",
+		"Devices that no pod holds, on nodes that take pods.",
+		"accelerator")
+	fragmentedDevices = gauge("fragmented_devices",
+		"Free devices that no mix of the shapes that the variants ask for can use where they are.",
+		"accelerator")
+	unplaceablePods = gauge("unplaceable_pods",
+		"Pods with devices that found no node, by the reason of the nodes that come nearest.",
+		"reason")
+	foreignPods = gauge("foreign_pods",
+		"Pods with devices that another scheduler placed on nodes that belong to this one by their taint.")
+
+	registerOnce sync.Once
+)
+
+// registerMetrics adds the metrics to the registry that the scheduler serves.
+func registerMetrics() {
+	registerOnce.Do(func() {
+		legacyregistry.MustRegister(refusals)
+		legacyregistry.CustomMustRegister(cluster)
+	})
+}
+
+// report publishes what a profile found out.
+func (g *gauges) report(profile string, s *stock) { g.found.Store(profile, s) }
+
+// DescribeWithStability implements metrics.StableCollector.
+func (g *gauges) DescribeWithStability(ch chan<- *metrics.Desc) {
+	for _, d := range []*metrics.Desc{freeSlots, freeDevices, fragmentedDevices, unplaceablePods, foreignPods} {
+		ch <- d
+	}
+}
+
+// CollectWithStability implements metrics.StableCollector.
+func (g *gauges) CollectWithStability(ch chan<- metrics.Metric) {
+	g.found.Range(func(profile, found any) bool {
+		s := found.(*stock)
+		emit := func(d *metrics.Desc, value int, labels ...string) {
+			ch <- metrics.NewLazyConstMetric(d, metrics.GaugeValue, float64(value), append([]string{profile.(string)}, labels...)...)
+		}
+		for _, of := range s.slots {
+			emit(freeSlots, of.slots, of.shape.String(), cpuText(of.shape.MilliCPU), memoryText(of.shape.MemoryBytes))
+		}
+		for a, count := range s.free {
+			emit(freeDevices, count, string(a))
+		}
+		for a, count := range s.fragmented {
+			emit(fragmentedDevices, count, string(a))
+		}
+		for reason, count := range s.unplaceable {
+			emit(unplaceablePods, count, reason)
+		}
+		emit(foreignPods, s.foreign)
+		return true
+	})
+}
+
+// cpuText and memoryText are requests as people write them.
+func cpuText(milli int64) string {
+	return resource.NewMilliQuantity(milli, resource.DecimalSI).String()
+}
+
+func memoryText(bytes int64) string {
+	return resource.NewQuantity(bytes, resource.BinarySI).String()
+}

@@ -1,0 +1,78 @@
+package acceleratorplacement
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// configMap lists and watches one ConfigMap alone.
+func configMap(client kubernetes.Interface, r *config.ConfigMapReference) cache.ListerWatcher {
+	only := "metadata.name=" + r.Name
+	configMaps := client.CoreV1().ConfigMaps(r.Namespace)
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = only
+			return configMaps.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = only
+			return configMaps.Watch(ctx, options)
+		},
+	}, client)
+}
+
+// newNames prepares an informer that takes the names of accelerators over from the
+// ConfigMap, also while it changes. Names that cannot be read leave those that were
+// there; a ConfigMap that is gone, or may not be read, says nothing.
+func (p *Plugin) newNames(ctx context.Context, from cache.ListerWatcher, r *config.ConfigMapReference) (cache.SharedIndexInformer, error) {
+	logger := klog.FromContext(ctx).WithValues("configMap", klog.KRef(r.Namespace, r.Name))
+	served := newSource(from, askAgain, func(_ context.Context, err error) {
+		if err != nil {
+			logger.Error(err, "The names of accelerators may not be read; those that are built in count. Grant get, list and watch on this ConfigMap")
+		}
+	})
+	informer := cache.NewSharedIndexInformer(served, &corev1.ConfigMap{}, 0, nil)
+	_, err := informer.AddEventHandler(cache.FilteringResourceEventHandler{
+		FilterFunc: func(object any) bool {
+			found, ok := object.(*corev1.ConfigMap)
+			return !ok || found.Namespace == r.Namespace && found.Name == r.Name
+		},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { p.takeNames(logger, object) },
+			UpdateFunc: func(_, object any) { p.takeNames(logger, object) },
+			DeleteFunc: func(any) { p.setNames(logger, nil) },
+		},
+	})
+	return informer, err
+}
+
+func (p *Plugin) takeNames(logger klog.Logger, object any) {
+	found, ok := object.(*corev1.ConfigMap)
+	if !ok {
+		return
+	}
+	overrides, err := inventory.ParseOverrides(found.Data)
+	if err != nil {
+		logger.Error(err, "The names of accelerators are left as they were: correct the ConfigMap")
+		return
+	}
+	p.setNames(logger, overrides)
+}
+
+// setNames takes the names over and wakes whoever may now fit.
+func (p *Plugin) setNames(logger klog.Logger, overrides inventory.Overrides) {
+	p.names.SetOverrides(overrides)
+	logger.V(2).Info("Took over names of accelerators", "names", len(overrides))
+	p.wakeAll(logger)
+	p.soon()
+}

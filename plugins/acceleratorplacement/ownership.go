@@ -1,0 +1,186 @@
+package acceleratorplacement
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// Two schedulers that place pods with devices on the same node race: each believes a
+// device free that the other has just given away, and the kubelet refuses the pod
+// that comes second. So nodes belong to one scheduler, by a taint. What breaks that
+// rule is told as events of the pods that break it, each once.
+
+// Reasons of the events.
+const (
+	reasonForeign = "ForeignPodOnOwnedNode"
+	reasonRefused = "RefusedForDevices"
+
+	actionPlacing = "Scheduling"
+)
+
+// owns reports whether the node belongs to this profile by its taint.
+func (p *Plugin) owns(node *corev1.Node) bool {
+	for i := range node.Spec.Taints {
+		t := &node.Spec.Taints[i]
+		if t.Key == v1alpha1.TaintScheduler && t.Value == p.profile && t.Effect == corev1.TaintEffectNoSchedule {
+			return true
+		}
+	}
+	return false
+}
+
+// foreign are the pods with devices that another scheduler placed on owned nodes.
+func (p *Plugin) foreign(nodes []*corev1.Node, pods []*corev1.Pod) []*corev1.Pod {
+	owned := map[string]bool{}
+	for _, node := range nodes {
+		if p.owns(node) {
+			owned[node.Name] = true
+		}
+	}
+	if len(owned) == 0 {
+		return nil
+	}
+	var found []*corev1.Pod
+	for _, pod := range pods {
+		if owned[pod.Spec.NodeName] && pod.Spec.SchedulerName != p.profile && inventory.UsesDevices(pod) {
+			found = append(found, pod)
+		}
+	}
+	return found
+}
+
+// told remembers of which foreign pods it was told.
+type told struct {
+	mu   sync.Mutex
+	pods map[types.UID]bool
+}
+
+// first returns the pods that were not among those of the last call, and remembers
+// these.
+func (t *told) first(pods []*corev1.Pod) []*corev1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := make(map[types.UID]bool, len(pods))
+	var fresh []*corev1.Pod
+	for _, pod := range pods {
+		now[pod.UID] = true
+		if !t.pods[pod.UID] {
+			fresh = append(fresh, pod)
+		}
+	}
+	t.pods = now
+	return fresh
+}
+
+// tellForeign says it in the events of foreign pods. A scheduler that only stands by
+// keeps quiet: the one that leads says it.
+func (p *Plugin) tellForeign(pods []*corev1.Pod) {
+	if !p.scheduling.Load() {
+		return
+	}
+	for _, pod := range p.told.first(pods) {
+		p.handle.EventRecorder().Eventf(pod, nil, corev1.EventTypeWarning, reasonForeign, actionPlacing,
+			"%s placed it on node %s, which belongs to %s by its taint %s: two schedulers race for its devices. Set schedulerName: %s, or remove the toleration of the taint",
+			nameOf(pod.Spec.SchedulerName), pod.Spec.NodeName, p.profile, v1alpha1.TaintScheduler, p.profile)
+	}
+}
+
+func nameOf(scheduler string) string {
+	if scheduler == "" {
+		return "another scheduler"
+	}
+	return scheduler
+}
+
+// failedPods lists and watches failed pods alone.
+func failedPods(client kubernetes.Interface) cache.ListerWatcher {
+	const failed = "status.phase=" + string(corev1.PodFailed)
+	pods := client.CoreV1().Pods(metav1.NamespaceAll)
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = failed
+			return pods.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = failed
+			return pods.Watch(ctx, options)
+		},
+	}, client)
+}
+
+// newFailed prepares an informer of failed pods, which the scheduler's own leaves
+// out.
+func (p *Plugin) newFailed(from cache.ListerWatcher) (cache.SharedIndexInformer, error) {
+	informer := cache.NewSharedIndexInformer(from, &corev1.Pod{}, 0, nil)
+	if err := informer.SetTransform(slimFailed); err != nil {
+		return nil, err
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, before bool) {
+			// Whoever led before has told of those that are there at the start.
+			if pod, ok := object.(*corev1.Pod); ok && !before {
+				p.tellRefused(pod)
+			}
+		},
+	})
+	return informer, err
+}
+
+// slimFailed keeps what says why a pod failed: thousands of them may lie about.
+func slimFailed(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	slim := &corev1.Pod{}
+	slim.Namespace, slim.Name, slim.UID, slim.ResourceVersion = pod.Namespace, pod.Name, pod.UID, pod.ResourceVersion
+	slim.Spec.NodeName, slim.Spec.SchedulerName = pod.Spec.NodeName, pod.Spec.SchedulerName
+	slim.Status.Phase, slim.Status.Reason = pod.Status.Phase, pod.Status.Reason
+	for i := range pod.Spec.Containers {
+		slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Resources: pod.Spec.Containers[i].Resources})
+	}
+	return slim, nil
+}
+
+// How the kubelet names the refusal of a pod: by the resource that it has too little
+// of, or when a device plugin does not hand out what it offered.
+const (
+	outOf                    = "OutOf"
+	unexpectedAdmissionError = "UnexpectedAdmissionError"
+)
+
+// refusedForDevices reports whether a failed pod was refused for want of devices.
+func refusedForDevices(pod *corev1.Pod) bool {
+	if resource, ok := strings.CutPrefix(pod.Status.Reason, outOf); ok {
+		return inventory.IsDevice(corev1.ResourceName(resource))
+	}
+	return pod.Status.Reason == unexpectedAdmissionError && inventory.UsesDevices(pod)
+}
+
+// tellRefused counts a failed pod that a kubelet refused for want of devices, and
+// says it in its event, where this scheduler placed it or owns the node.
+func (p *Plugin) tellRefused(pod *corev1.Pod) {
+	if !p.scheduling.Load() || !refusedForDevices(pod) {
+		return
+	}
+	node, err := p.nodes.Get(pod.Spec.NodeName)
+	if pod.Spec.SchedulerName != p.profile && (err != nil || !p.owns(node)) {
+		return
+	}
+	refusals.WithLabelValues(p.profile, pod.Status.Reason).Inc()
+	p.handle.EventRecorder().Eventf(pod, nil, corev1.EventTypeWarning, reasonRefused, actionPlacing,
+		"the kubelet of node %s refused it (%s): something else holds the devices that it was placed on. See that %s alone places pods with devices there: taint the node %s=%s:NoSchedule",
+		pod.Spec.NodeName, pod.Status.Reason, p.profile, v1alpha1.TaintScheduler, p.profile)
+}

@@ -1,0 +1,167 @@
+package acceleratorplacement
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// pools is the room for devices that a node has beside its first ones, before a view
+// of it has to allocate.
+const pools = 8
+
+// view is a node as the capacity model sees it, and the shape of a pod on it.
+type view struct {
+	node  placement.Node
+	shape capacity.Shape
+	// order is the place of the node's devices in the pod's order.
+	order int
+	// accepted is false where the node has no devices that the pod accepts.
+	accepted bool
+}
+
+// verdict is the model's. A node without devices that the pod accepts is of the wrong
+// type, or of one that nobody names.
+func (v *view) verdict() placement.Verdict {
+	if !v.accepted && v.node.Type(v.shape) != placement.AcceleratorUnknown {
+		return placement.WrongAccelerator
+	}
+	return v.node.Verdict(v.shape)
+}
+
+// view takes everything from the node that is handed in; scratch is where its devices
+// beside the first are put.
+func (p *Plugin) view(w *want, info fwk.NodeInfo, scratch []placement.Pool) view {
+	what := p.catalog.of(p.names, info.Node())
+	v := view{node: nodeOf(what, info, scratch)}
+	pool, order, ok := w.choose(what)
+	v.order, v.accepted = order, ok
+	switch {
+	case !w.any():
+		v.shape = w.of(w.devices[order])
+	case ok:
+		v.shape = w.of(named(&v.node, what.devices[pool], pool))
+	default:
+		v.shape = w.of(capacity.Device{Accelerator: noneOfThem})
+	}
+	return v
+}
+
+// nodeOf is the node with what its pods leave free.
+func nodeOf(what *carried, info fwk.NodeInfo, scratch []placement.Pool) placement.Node {
+	requested := info.GetRequested()
+	return what.View(inventory.Used{
+		MilliCPU:    requested.GetMilliCPU(),
+		MemoryBytes: requested.GetMemory(),
+		Pods:        len(info.GetPods()),
+		Devices:     requested.GetScalarResources(),
+	}, scratch)
+}
+
+// named gives devices that nothing names a name, so that a pod that takes any can be
+// counted on them, and returns what they are.
+func named(n *placement.Node, device capacity.Device, pool int) capacity.Device {
+	if device.Accelerator != "" {
+		return device
+	}
+	if pool == 0 {
+		n.Accelerator = noneOfThem
+	} else {
+		n.Beside[pool-1].Device.Accelerator = noneOfThem
+	}
+	device.Accelerator = noneOfThem
+	return device
+}
+
+// explanation is why a pod found no node.
+type explanation struct {
+	text string
+	// reason is that of the nodes that come nearest, one of a closed set.
+	reason string
+}
+
+// Reasons beside the verdicts of the model.
+const (
+	reasonInvalid = "invalid request"
+	reasonOthers  = "another plugin"
+	reasonNoNodes = "no nodes"
+)
+
+// nearest are the verdicts in the order in which they say how near a node comes.
+var nearest = []placement.Verdict{
+	placement.Fits, placement.TooFewFree, placement.TooLittleCPU, placement.TooLittleMemory, placement.NoPodSlot,
+	placement.NodeOut, placement.Refused, placement.TooFewDevices, placement.AcceleratorUnknown, placement.WrongAccelerator,
+}
+
+// explain counts what keeps the pod off each node, whichever plugin said so.
+func (p *Plugin) explain(w *want, nodes []fwk.NodeInfo) explanation {
+	affinity := nodeaffinity.GetRequiredNodeAffinity(w.pod)
+	devices := w.devices
+	if w.any() {
+		// Devices that nothing more is asked of are called by their resource.
+		devices = []capacity.Device{{Accelerator: capacity.Accelerator(w.resource)}}
+	}
+	said := explanation{reason: reasonNoNodes}
+	best := len(nearest)
+	for i, device := range devices {
+		e := placement.Explanation{Shape: w.of(device)}
+		for _, info := range nodes {
+			e.Count(p.verdictOn(w, info, e.Shape, affinity))
+		}
+		if i > 0 {
+			said.text += "; "
+		}
+		said.text += e.String()
+		for rank, verdict := range nearest[:best] {
+			if e.Nodes[verdict] > 0 {
+				best, said.reason = rank, verdict.String()
+				break
+			}
+		}
+	}
+	if best < len(nearest) && nearest[best] == placement.Fits {
+		said.reason = reasonOthers
+	}
+	return said
+}
+
+// verdictOn is the verdict on the node for one of the types that the pod accepts,
+// with what its own taints and the pod's affinity say.
+func (p *Plugin) verdictOn(w *want, info fwk.NodeInfo, shape capacity.Shape, affinity nodeaffinity.RequiredNodeAffinity) (*placement.Node, placement.Verdict) {
+	node := info.Node()
+	what := p.catalog.of(p.names, node)
+	n := nodeOf(what, info, nil)
+	pool := what.pool(shape.Device(), w.resource)
+	if w.any() {
+		if pool = what.under(w.resource); pool >= 0 {
+			called(&n, pool, shape.Accelerator)
+		}
+	}
+	verdict := n.Type(shape)
+	switch {
+	case pool < 0 && verdict != placement.AcceleratorUnknown:
+		verdict = placement.WrongAccelerator
+	case verdict == placement.Fits && refuses(w.pod, node, affinity):
+		verdict = placement.Refused
+	case verdict == placement.Fits:
+		verdict = n.Room(shape)
+	}
+	return &n, verdict
+}
+
+func refuses(pod *corev1.Pod, node *corev1.Node, affinity nodeaffinity.RequiredNodeAffinity) bool {
+	return inventory.Refusal(pod, node, affinity) != ""
+}
+
+// called gives the devices of a pool that name and nothing more.
+func called(n *placement.Node, pool int, name capacity.Accelerator) {
+	if pool == 0 {
+		n.Accelerator, n.MemoryGiB, n.Form = name, 0, ""
+		return
+	}
+	n.Beside[pool-1].Device = capacity.Device{Accelerator: name}
+}
