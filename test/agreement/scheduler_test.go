@@ -1,0 +1,268 @@
+package agreement
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	"k8s.io/kubernetes/pkg/scheduler"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	schedulerv1 "k8s.io/kubernetes/pkg/scheduler/apis/config/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/config"
+	configv1 "llmd.ai/workload-variant-autoscaler/pkg/apis/config/v1"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/plugins/acceleratorplacement"
+)
+
+const (
+	profileName = "variant-scheduler"
+	namespace   = "llm"
+)
+
+// shippedProfile is the profile that a cluster installs.
+func shippedProfile(t testing.TB) schedulerconfig.KubeSchedulerProfile {
+	t.Helper()
+	for _, s := range []*runtime.Scheme{scheme.Scheme, schedulerv1.GetPluginArgConversionScheme()} {
+		require.NoError(t, config.AddToScheme(s))
+		require.NoError(t, configv1.AddToScheme(s))
+	}
+	content, err := os.ReadFile("../../manifests/scheduler/config.yaml")
+	require.NoError(t, err)
+	var configMap corev1.ConfigMap
+	require.NoError(t, yaml.UnmarshalStrict(content, &configMap))
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(configMap.Data["config.yaml"]), 0o600))
+	cfg, err := options.LoadConfigFromFile(klog.Background(), file)
+	require.NoError(t, err)
+	require.Len(t, cfg.Profiles, 1)
+	require.Equal(t, profileName, cfg.Profiles[0].SchedulerName)
+	return cfg.Profiles[0]
+}
+
+// serveVariants is an API server that serves VariantAutoscaling objects and nothing
+// else.
+func serveVariants(t testing.TB, served []v1alpha1.VariantAutoscaling) *rest.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/apis/llmd.ai/v1alpha1/variantautoscalings" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		query := r.URL.Query()
+		switch {
+		case query.Get("watch") != "" && query.Get("sendInitialEvents") != "":
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
+		case query.Get("watch") != "":
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		default:
+			_ = json.NewEncoder(w).Encode(v1alpha1.VariantAutoscalingList{
+				TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind + "List"},
+				ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: served,
+			})
+		}
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return &rest.Config{Host: server.URL}
+}
+
+// realScheduler is Kubernetes' scheduler with the shipped profile, on caches that the
+// test fills as the informers would.
+type realScheduler struct {
+	*scheduler.Scheduler
+	profile framework.Framework
+	plugin  *acceleratorplacement.Plugin
+	factory informers.SharedInformerFactory
+}
+
+func newRealScheduler(t testing.TB) *realScheduler {
+	t.Helper()
+	metrics.Register()
+	ctx := t.Context()
+	var objects []runtime.Object
+	var served []v1alpha1.VariantAutoscaling
+	for i := range variants {
+		objects = append(objects, variants[i].replicaSet())
+		served = append(served, variants[i].object())
+	}
+	client := fake.NewClientset(objects...)
+	s := &realScheduler{factory: scheduler.NewInformerFactory(client, 0)}
+	registry := frameworkruntime.Registry{acceleratorplacement.Name: func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		plugin, err := acceleratorplacement.New(ctx, args, handle)
+		s.plugin, _ = plugin.(*acceleratorplacement.Plugin)
+		return plugin, err
+	}}
+	recorder := profile.RecorderFactory(func(string) events.EventRecorder { return discard{} })
+	var err error
+	s.Scheduler, err = scheduler.New(ctx, client, s.factory, nil, recorder,
+		scheduler.WithKubeConfig(serveVariants(t, served)),
+		scheduler.WithProfiles(shippedProfile(t)),
+		scheduler.WithFrameworkOutOfTreeRegistry(registry))
+	require.NoError(t, err)
+	s.factory.Start(ctx.Done())
+	s.factory.WaitForCacheSync(ctx.Done())
+	require.NoError(t, s.WaitForHandlersSync(ctx))
+	s.profile = s.Profiles[profileName]
+	require.NotNil(t, s.plugin)
+	return s
+}
+
+// discard takes events that nobody looks at.
+type discard struct{}
+
+func (discard) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
+
+// place takes the pod through the queue and a scheduling cycle, and assumes it on its
+// node, as the scheduler does before it binds. An error is a rejection.
+func (s *realScheduler) place(t testing.TB, pod *corev1.Pod) (node string, rejected error) {
+	t.Helper()
+	logger := klog.Background()
+	s.SchedulingQueue.Add(logger, pod)
+	next, err := s.NextPod(logger)
+	require.NoError(t, err)
+	require.Equal(t, pod.UID, next.Pod.UID)
+	defer s.SchedulingQueue.Done(pod.UID)
+	state := framework.NewCycleState()
+	result, err := s.SchedulePod(context.Background(), s.profile, state, pod)
+	if err != nil {
+		// Only a node that is too small or taken is a rejection; anything else, such
+		// as a plugin's error, would hide a disagreement.
+		var fit *framework.FitError
+		require.ErrorAs(t, err, &fit)
+		return "", err
+	}
+	assumed := pod.DeepCopy()
+	assumed.Spec.NodeName = result.SuggestedHost
+	require.NoError(t, s.Cache.AssumePod(logger, assumed))
+	status := s.profile.RunReservePluginsReserve(context.Background(), state, assumed, result.SuggestedHost)
+	require.True(t, status.IsSuccess(), status.Message())
+	return result.SuggestedHost, nil
+}
+
+// nominate lets a pod wait for a node that makes room for it, as after a preemption.
+func (s *realScheduler) nominate(t testing.TB, pod *corev1.Pod) {
+	t.Helper()
+	logger := klog.Background()
+	require.NoError(t, s.factory.Core().V1().Pods().Informer().GetStore().Add(pod))
+	s.SchedulingQueue.Add(logger, pod)
+	waiting, err := s.NextPod(logger)
+	require.NoError(t, err)
+	waiting.UnschedulablePlugins.Insert("NodeResourcesFit")
+	require.NoError(t, s.SchedulingQueue.AddUnschedulableIfNotPresent(logger, waiting, s.SchedulingQueue.SchedulingCycle()))
+	s.SchedulingQueue.AddNominatedPod(logger, waiting.PodInfo, &fwk.NominatingInfo{
+		NominatingMode: fwk.ModeOverride, NominatedNodeName: pod.Status.NominatedNodeName,
+	})
+}
+
+// forget ends the wait of a nominated pod.
+func (s *realScheduler) forget(t testing.TB, pod *corev1.Pod) {
+	t.Helper()
+	s.SchedulingQueue.Delete(pod)
+	require.NoError(t, s.factory.Core().V1().Pods().Informer().GetStore().Delete(pod))
+}
+
+// nodeInfos are the nodes as the framework shows them to plugins, as of the last
+// scheduling cycle: with the pods for which they make room.
+func (s *realScheduler) nodeInfos(t testing.TB) []fwk.NodeInfo {
+	t.Helper()
+	infos, err := s.profile.SnapshotSharedLister().NodeInfos().List()
+	require.NoError(t, err)
+	shown := make([]fwk.NodeInfo, len(infos))
+	for i, info := range infos {
+		shown[i] = info
+		if nominated := s.SchedulingQueue.NominatedPodsForNode(info.Node().Name); len(nominated) > 0 {
+			shown[i] = info.Snapshot()
+			for _, pod := range nominated {
+				shown[i].AddPodInfo(pod)
+			}
+		}
+	}
+	return shown
+}
+
+// served is one VariantAutoscaling object of the cluster, with its replica set.
+type served struct {
+	name string
+	// accelerator is spec.accelerator; without it, selector is in the pod template.
+	accelerator string
+	selector    map[string]string
+	// resource counts its devices.
+	resource corev1.ResourceName
+}
+
+// variants are what is asked for: types, narrower forms, slices, and names that
+// nobody knows.
+var variants = []served{
+	{name: "h100", accelerator: "H100", resource: nvidia},
+	{name: "h100-80gb", accelerator: "H100-80GB", resource: nvidia},
+	{name: "h100-nvl", accelerator: "NVIDIA-H100-NVL", resource: nvidia},
+	{name: "a100", accelerator: "A100", resource: nvidia},
+	{name: "a100-80gb", accelerator: "A100-80GB", resource: nvidia},
+	{name: "a100-40gb", accelerator: "a100-40gb", resource: nvidia},
+	{name: "a100-sxm", accelerator: "NVIDIA-A100-SXM4-80GB", resource: nvidia},
+	{name: "l40s", accelerator: "L40S", resource: nvidia},
+	{name: "selected", selector: map[string]string{productLabel: "NVIDIA-A100-SXM4-80GB"}, resource: nvidia},
+	{name: "mi300x", accelerator: "MI300X", resource: "amd.com/gpu"},
+	{name: "gaudi2", accelerator: "G2", resource: "habana.ai/gaudi"},
+	{name: "unlisted", accelerator: "Acme Q1", resource: nvidia},
+	{name: "whole-slice", accelerator: "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", resource: nvidia},
+	{name: "slice", accelerator: "A100-MIG-1g.10gb", resource: "nvidia.com/mig-1g.10gb"},
+	{name: "large-slice", accelerator: "A100-MIG-3g.40gb", resource: "nvidia.com/mig-3g.40gb"},
+	{name: "neuron", accelerator: "Trainium2", resource: "aws.amazon.com/neuron"},
+	{name: "neuron-core", accelerator: "Trainium2", resource: "aws.amazon.com/neuroncore"},
+	{name: "shared", accelerator: "L40S-SHARED", resource: "nvidia.com/gpu.shared"},
+}
+
+func (v *served) object() v1alpha1.VariantAutoscaling {
+	return v1alpha1.VariantAutoscaling{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v.name, UID: types.UID("variant-" + v.name), Generation: 1},
+		Spec:       v1alpha1.VariantAutoscalingSpec{ModelID: "m", Accelerator: v.accelerator, ScaleTargetRef: v1alpha1.ScaleTargetReference{Name: v.name}},
+	}
+}
+
+func (v *served) replicaSet() *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: v.name + "-1", UID: types.UID("replicas-" + v.name),
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: v.name, UID: "d", Controller: ptr.To(true)}},
+	}}
+}
+
+// replica is the pod that the replica set makes of the template.
+func (v *served) replica(serial int, template *corev1.PodTemplateSpec) *corev1.Pod {
+	owner := v.replicaSet()
+	pod := newPod(fmt.Sprintf("%s-%d", v.name, serial), template)
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}}
+	return pod
+}
