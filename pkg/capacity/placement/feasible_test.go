@@ -11,62 +11,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// fitsTogether tries every node for every replica, by the plain definition of what a
-// node holds.
-func fitsTogether(c *Cluster, wants []Want) bool {
-	for i := range wants {
-		if wants[i].Count <= 0 {
-			continue
-		}
-		rest := append([]Want{}, wants...)
-		rest[i].Count--
-		for n := range c.Nodes {
-			if c.Verdict(wants[i].Request, n) != Fits {
-				continue
-			}
-			c.put(wants[i].Request, n, 1)
-			ok := fitsTogether(c, rest)
-			c.put(wants[i].Request, n, -1)
-			if ok {
-				return true
-			}
-		}
-		return false
-	}
-	return true
-}
-
-func randomWants(rng *rand.Rand, nodes, most int) []Want {
-	var wants []Want
-	left := 1 + rng.IntN(most)
-	for range 1 + rng.IntN(3) {
-		count := rng.IntN(left + 1)
-		left -= count
-		wants = append(wants, Want{Request: randomRequest(rng, nodes), Count: count})
-	}
-	return wants
-}
-
-func TestFeasibleEqualsBruteForce(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 8))
-	possible := 0
-	for round := range 20_000 {
-		c := randomCluster(rng)
-		wants := randomWants(rng, len(c.Nodes), 7)
-		before := c.Clone()
-		got := c.Feasible(wants)
-		require.Equal(t, before, c, "nothing changes")
-		require.True(t, got.Exact, "round %d: a small instance is decided: %+v", round, got)
-		want := fitsTogether(c, wants)
-		require.Equal(t, want, got.OK, "round %d: %s: %+v", round, got.Binds, c.Nodes)
-		require.Equal(t, !got.OK, got.Binds != "", got.Binds)
-		if want {
-			possible++
-		}
-	}
-	t.Logf("%d of 20000 possible", possible)
-}
-
 func TestFeasibleIsExactForSizesThatDivideEachOther(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for range 2_000 {

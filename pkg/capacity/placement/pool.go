@@ -84,7 +84,7 @@ func (p Pool) unknown(s capacity.Shape) bool {
 // negative count takes it away. The pool is where their devices are.
 func (n *Node) change(s capacity.Shape, pool, count int) {
 	devices := 0
-	if s.Devices > 0 {
+	if pool != noPool {
 		devices = times(s.Devices, count)
 	}
 	if pool > 0 {

@@ -1,0 +1,275 @@
+package placement
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestVictimsOrder(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 4), gpuNode("b", "H100", 8, 0)}}
+	r := gpus(2, "H100")
+	replicas := []Replica{
+		{Name: "busy", Node: 0, State: Ready, Load: 9},
+		{Name: "idle", Node: 1, State: Ready, Load: 0},
+		{Name: "starting", Node: 1, State: NotReady},
+		{Name: "waiting-b", Node: -1, State: Unplaced},
+		{Name: "stuck", Node: 1, State: Stuck},
+		{Name: "waiting-a", Node: -1, State: Unplaced},
+		{Name: "elsewhere", Node: 99, State: Ready},
+	}
+	names := func(n int) (names []string) {
+		for _, i := range c.Victims(r, replicas, n) {
+			names = append(names, replicas[i].Name)
+		}
+		return names
+	}
+	assert.Nil(t, names(0))
+	assert.Nil(t, names(-1))
+	assert.Nil(t, c.Victims(nil, replicas, 1))
+	assert.ElementsMatch(t, []string{"elsewhere", "waiting-a", "waiting-b"}, names(3), "what no node holds")
+	assert.Equal(t, []string{"stuck"}, names(4)[3:])
+	assert.Equal(t, []string{"stuck", "starting"}, names(5)[3:], "what does not serve")
+	assert.Equal(t, []string{"stuck", "starting", "idle"}, names(6)[3:], "what opens the larger hole, not what is nearest")
+	assert.Len(t, names(50), len(replicas))
+}
+
+func TestVictimsEmptyAWholeNodeWhenTwoRemovalsCan(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 3), gpuNode("b", "H100", 8, 4), gpuNode("c", "H100", 8, 3)}}
+	r := gpus(2, "H100")
+	replicas := []Replica{
+		{Name: "a-0", Node: 0, State: Ready, Load: 1},
+		{Name: "b-0", Node: 1, State: Ready, Load: 8}, {Name: "b-1", Node: 1, State: Ready, Load: 8},
+		{Name: "c-0", Node: 2, State: Ready, Load: 1},
+	}
+	c.Table = NewTable(Outlook{{Shape: gpus(8, "H100").Shape, Weight: 1}}, c)
+	assert.ElementsMatch(t, []int{1, 2}, c.Victims(r, replicas, 2), "eight in one place, however busy")
+	c.Table = NewTable(Outlook{{Shape: gpus(5, "H100").Shape, Weight: 1}}, c)
+	assert.ElementsMatch(t, []int{0, 1}, c.Victims(r, replicas, 2), "five in two places, and the larger hole of two that are worth the same")
+}
+
+func TestVictimsAreTheLeastLoadedWhereRoomIsEqual(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 0), gpuNode("b", "H100", 8, 0)}}
+	replicas := []Replica{
+		{Name: "x", Node: 0, State: Ready, Load: math.NaN()}, {Name: "y", Node: 0, State: Ready, Load: 5},
+		{Name: "w", Node: 1, State: Ready, Load: 4}, {Name: "v", Node: 1, State: Ready, Load: 4},
+	}
+	assert.Equal(t, []int{3}, c.Victims(gpus(4, "H100"), replicas, 1), "then by name")
+	assert.Equal(t, []int{3, 2}, c.Victims(gpus(4, "H100"), replicas, 2))
+	assert.Equal(t, []int{3, 2, 1}, c.Victims(gpus(4, "H100"), replicas, 3), "unknown load is not idle")
+}
+
+func TestVictimsAreTheBestOfAllChoices(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	for round := range 3_000 {
+		c := typedCluster(rng)
+		c.Table = NewTable(typedOutlook(rng), c)
+		if rng.IntN(4) == 0 {
+			c.Table = nil
+		}
+		r := gpus(1+rng.IntN(3), "H100")
+		r.Shape.MilliCPU = int64(rng.IntN(4)) * 4000
+		var replicas []Replica
+		for i := range c.Nodes {
+			for range rng.IntN(4) {
+				replicas = append(replicas, Replica{
+					Name: fmt.Sprint("r", len(replicas)), Node: i, State: Ready, Load: float64(rng.IntN(3)),
+				})
+			}
+		}
+		if len(replicas) > 9 {
+			replicas = replicas[:9]
+		}
+		if len(replicas) == 0 {
+			continue
+		}
+		n := 1 + rng.IntN(len(replicas))
+		victims := c.Victims(r, replicas, n)
+		require.Len(t, victims, n)
+		chosen := uint(0)
+		for _, i := range victims {
+			require.Zero(t, chosen&(1<<i), "each once")
+			chosen |= 1 << i
+		}
+		got := gainOf(c, r, replicas, chosen)
+		for set := range uint(1) << len(replicas) {
+			if bits.OnesCount(set) == n {
+				require.LessOrEqual(t, gainOf(c, r, replicas, set).compare(got), 0, "round %d: %b is better than %b", round, set, chosen)
+			}
+		}
+	}
+}
+
+// gainOf is what removing a set brings, by removing it.
+func gainOf(c *Cluster, r *Request, replicas []Replica, set uint) gain {
+	after := c.Clone()
+	var g gain
+	for i := range replicas {
+		if set&(1<<i) != 0 {
+			after.Remove(r, replicas[i].Node)
+			g.load += load(&replicas[i])
+		}
+	}
+	for i := range c.Nodes {
+		n, m := &c.Nodes[i], &after.Nodes[i]
+		if n.Out != "" {
+			continue
+		}
+		g.worth += c.Table.worthOf(m, nil, noPool, 0) - c.Table.worthOf(n, nil, noPool, 0)
+		if n.Accelerator == r.Shape.Accelerator {
+			g.hole += int64(m.Free.Devices*m.Free.Devices - n.Free.Devices*n.Free.Devices)
+		}
+	}
+	return g
+}
+
+func TestMoves(t *testing.T) {
+	c := &Cluster{Nodes: []Node{
+		gpuNode("a", "H100", 8, 4), gpuNode("b", "H100", 8, 5), gpuNode("c", "H100", 8, 2), gpuNode("d", "A100", 8, 8), gpuNode("e", "H100", 8, 7),
+	}}
+	c.Nodes[4].Out = "cordoned"
+	one, two, eight := gpus(1, "H100"), gpus(2, "H100"), gpus(8, "H100")
+	placed := []Placed{
+		{"a-0", two, 0}, {"a-1", two, 0},
+		{"b-0", one, 1}, {"b-1", one, 1}, {"b-2", one, 1},
+		{"c-0", gpus(6, "H100"), 2},
+		{"e-0", one, 4},
+		{"nowhere", one, -1},
+	}
+	before := c.Clone()
+	room, ok := c.Moves(eight, placed)
+	require.True(t, ok)
+	assert.Equal(t, 0, room.Node, "two moves are fewer than three; the cordoned node is no help")
+	require.Len(t, room.Moves, 2)
+	for _, m := range room.Moves {
+		assert.Equal(t, 0, m.From)
+		assert.Contains(t, []int{1, 2}, m.To)
+		c.Remove(placed[m.Replica].Request, m.From)
+		require.True(t, c.Fits(placed[m.Replica].Request, m.To))
+		c.put(placed[m.Replica].Request, m.To, 1)
+	}
+	assert.True(t, c.Fits(eight, room.Node))
+
+	c = before
+	room, ok = c.Moves(gpus(5, "H100"), placed)
+	assert.True(t, ok)
+	assert.Equal(t, Room{Node: 1}, room, "it fits as it is")
+
+	_, ok = c.Moves(gpus(8, "L4"), placed)
+	assert.False(t, ok)
+	_, ok = c.Moves(gpus(1, ""), placed)
+	assert.False(t, ok)
+}
+
+func TestMovesMakeRoomAndAreFewest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	helped := 0
+	for round := range 3_000 {
+		c := &Cluster{}
+		var placed []Placed
+		for i := range 2 + rng.IntN(4) {
+			c.Nodes = append(c.Nodes, gpuNode(fmt.Sprint("n", i), "H100", 8, 8))
+		}
+		for range rng.IntN(12) {
+			r := gpus(1+rng.IntN(4), "H100")
+			if node := rng.IntN(len(c.Nodes)); c.Fits(r, node) {
+				c.put(r, node, 1)
+				placed = append(placed, Placed{Request: r, Node: node})
+			}
+		}
+		want := gpus(1+rng.IntN(8), "H100")
+		before := c.Clone()
+		room, ok := c.Moves(want, placed)
+		require.Equal(t, before, c, "nothing changes")
+		require.Equal(t, fewestMoves(c, want, placed), map[bool]int{true: len(room.Moves), false: -1}[ok], "round %d", round)
+		if !ok {
+			continue
+		}
+		if len(room.Moves) > 0 {
+			helped++
+		}
+		for _, m := range room.Moves {
+			c.Remove(placed[m.Replica].Request, m.From)
+		}
+		for _, m := range room.Moves {
+			require.True(t, c.Fits(placed[m.Replica].Request, m.To))
+			c.put(placed[m.Replica].Request, m.To, 1)
+		}
+		require.True(t, c.Fits(want, room.Node))
+	}
+	assert.Greater(t, helped, 100)
+}
+
+// fewestMoves tries every set of up to four replicas of each node, and every place for
+// each of them; -1 says that none helps.
+func fewestMoves(c *Cluster, want *Request, placed []Placed) int {
+	fewest := -1
+	for node := range c.Nodes {
+		for set := range uint(1) << len(placed) {
+			count := bits.OnesCount(set)
+			if count > movedAtOnce || fewest >= 0 && count >= fewest {
+				continue
+			}
+			trial, others := c.Clone(), []Want{}
+			for i := range placed {
+				if set&(1<<i) == 0 {
+					continue
+				}
+				if placed[i].Node != node {
+					trial = nil
+					break
+				}
+				trial.Remove(placed[i].Request, node)
+				r := *placed[i].Request
+				r.Refused = make([]string, len(c.Nodes))
+				r.Refused[node] = "it moves"
+				others = append(others, Want{Request: &r, Count: 1})
+			}
+			if trial == nil || !trial.Fits(want, node) {
+				continue
+			}
+			if trial.put(want, node, 1); fitsTogether(trial, others) {
+				fewest = count
+			}
+		}
+	}
+	return fewest
+}
+
+func BenchmarkVictims(b *testing.B) {
+	c := benchCluster(5_000)
+	c.Table = NewTable(outlookOf(200), c)
+	r := gpus(1, "H100")
+	var replicas []Replica
+	for i := range 400 {
+		replicas = append(replicas, Replica{Name: fmt.Sprint("r", i), Node: i / 4 * 5, State: Ready, Load: float64(i % 7)})
+	}
+	for _, n := range []int{1, 20, 200} {
+		b.Run(fmt.Sprintf("of=400/n=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = c.Victims(r, replicas, n)
+			}
+		})
+	}
+}
+
+func BenchmarkMoves(b *testing.B) {
+	c := &Cluster{}
+	var placed []Placed
+	for i := range 5_000 {
+		c.Nodes = append(c.Nodes, gpuNode(fmt.Sprint("n", i), "H100", 8, i%3))
+		for range (8 - i%3) / 2 {
+			placed = append(placed, Placed{Request: gpus(2, "H100"), Node: i})
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = c.Moves(gpus(4, "H100"), placed)
+	}
+}
