@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -34,8 +35,12 @@ type Inventory struct {
 	// systems are the operating systems of the nodes.
 	systems map[string]bool
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// refused are the answers that requests have had, by what they ask for.
 	refused  map[string][]string
+	kept     map[uint64]kept
+	seed     maphash.Seed
+	answers  []answer
 	repelled repellents
 }
 
@@ -57,6 +62,8 @@ func (m *Names) Read(nodes []*corev1.Node, pods []*corev1.Pod) *Inventory {
 		held:     map[corev1.ResourceName]bool{},
 		systems:  map[string]bool{},
 		refused:  map[string][]string{},
+		kept:     map[uint64]kept{},
+		seed:     maphash.MakeSeed(),
 	}
 	inv.Cluster = &placement.Cluster{Nodes: make([]placement.Node, len(inv.Nodes))}
 	inv.Carried = make([]*Carried, len(inv.Nodes))

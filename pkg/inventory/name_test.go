@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestNormalizePublishedLabels(t *testing.T) {
@@ -51,6 +52,16 @@ func TestNormalizeMoreThanTheTable(t *testing.T) {
 		{"A100-SXM4-80GB", "A100-80GB-SXM4"},
 		{"my_own accelerator", "MY-OWN-ACCELERATOR"},
 		{"  ", ""},
+		{"tpu-v5litepod-slice", "TPUV5E"},
+		{"NVIDIA-H100-80GB-HBM3-MIG-1g.10gb.me-SHARED", "H100-80GB-HBM3-MIG-1g.10gb.me-SHARED"},
+		{"AMD_Instinct_MI300X_OAM-CPX_NPS4", "MI300X-OAM-CPX-NPS4"},
+		{"MI300X-SPX-NPS1", "MI300X"},
+		{"Inferentia2-core", "Inferentia2-CORE"},
+		{"Ascend910B4-1", "ASCEND910B4-1"},
+		{"nvidia", ""},
+		{"nvidia-gpu", ""},
+		{"true", ""},
+		{"--_ h100\t-_", "H100"},
 	}
 	for _, c := range cases {
 		t.Run(c.raw, func(t *testing.T) {
@@ -92,17 +103,36 @@ func TestCoversNarrowerNamesOnly(t *testing.T) {
 	assert.True(t, Normalize("L40S-48GB").Covers(lightweight), "a device reports a little less than its box says")
 }
 
-func FuzzNormalize(f *testing.F) {
-	for _, seed := range []string{"NVIDIA-A100-SXM4-80GB-MIG-3g.40gb-SHARED", "G2", "\xff-", "-MIG-1g.5gb"} {
-		f.Add(seed)
+func TestAResourceNarrowsAName(t *testing.T) {
+	cases := []struct {
+		name     string
+		resource corev1.ResourceName
+		want     string
+		wantErr  string
+	}{
+		{"H100", "nvidia.com/gpu", "H100", ""},
+		{"H100-MIG-3g.40gb", "nvidia.com/gpu", "H100-MIG-3g.40gb", ""},
+		{"H100-80GB", "nvidia.com/mig-1g.10gb", "H100-80GB-MIG-1g.10gb", ""},
+		{"H100-MIG-1g.10gb", "nvidia.com/mig-1g.10gb", "H100-MIG-1g.10gb", ""},
+		{"H100-MIG-1g.10gb-SHARED", "nvidia.com/mig-1g.10gb", "H100-MIG-1g.10gb-SHARED", ""},
+		{"H100-MIG-1g.10gb+me", "nvidia.com/mig-1g.10gb.me", "H100-MIG-1g.10gb.me", ""},
+		{"H100-MIG-1g.10gb", "nvidia.com/mig-1g.10gb.me", "", "H100-MIG-1g.10gb is no nvidia.com/mig-1g.10gb.me"},
+		{"T4", "nvidia.com/gpu.shared", "T4-SHARED", ""},
+		{"MI300X", "amd.com/cpx_nps4", "MI300X-CPX-NPS4", ""},
+		{"MI300X", "amd.com/spx_nps1", "MI300X", ""},
+		{"Trainium2", "aws.amazon.com/neuroncore", "Trainium2-CORE", ""},
+		{"H100", "rdma/hca", "H100", ""},
+		{"", "nvidia.com/gpu.shared", "", ""},
 	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		n := Normalize(raw)
-		if n.Known() && !n.Covers(n) {
-			t.Errorf("%q: %+v does not cover itself", raw, n)
-		}
-		if n.Unlisted && strings.TrimSpace(raw) == "" {
-			t.Errorf("%q: blank text got a name", raw)
-		}
-	})
+	for _, c := range cases {
+		t.Run(c.name+" as "+string(c.resource), func(t *testing.T) {
+			got, err := Normalize(c.name).As(c.resource)
+			if c.wantErr != "" {
+				require.ErrorContains(t, err, c.wantErr)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got.String())
+		})
+	}
 }

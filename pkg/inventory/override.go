@@ -101,7 +101,7 @@ type remembered struct {
 }
 
 // maxRemembered bounds what Names keeps: labels are data from outside.
-const maxRemembered = 4096
+const maxRemembered = 512
 
 // SetOverrides replaces the overrides. What was read before stays as it is: ask
 // again when Generation has changed.

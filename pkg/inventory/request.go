@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ import (
 // accelerator is unknown or contradicts the resource, devices come by resource
 // claims, or a pod asks for several kinds of devices.
 //
-// The request's Refused is shared and must not be changed.
+// The request's Refused is shared with other requests and must not be changed.
 func (inv *Inventory) Request(template *corev1.PodTemplateSpec, wanted Name) (*placement.Request, error) {
 	if template == nil {
 		return nil, fmt.Errorf("reading the pod template: %w", placement.ErrShapeUnknown)
@@ -83,39 +84,70 @@ func (inv *Inventory) refusals(pod *corev1.Pod, shape capacity.Shape, resource c
 	return refused
 }
 
+// ask asks the nodes. The answers of different requests are often the same, and are
+// then kept once, because a list of all nodes is long.
 func (inv *Inventory) ask(pod *corev1.Pod, shape capacity.Shape, resource corev1.ResourceName) []string {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
 	free := pod.Spec.NodeName == "" && len(pod.Spec.NodeSelector) == 0 && requiredNodeAffinity(&pod.Spec) == nil
-	var refused []string
+	inv.answers = inv.answers[:0]
 	check := func(i int) {
-		c, why := inv.Carried[i], ""
 		if inv.Cluster.Nodes[i].Type(shape) != placement.Fits {
 			return
 		}
+		c, why := inv.Carried[i], ""
 		if shape.Devices > 0 {
 			why = c.Elsewhere(shape.Device(), resource)
 		}
 		if why == "" && (c.tainted || !free) {
 			why = Refusal(pod, inv.Nodes[i], affinity)
 		}
-		if why == "" {
-			return
+		if why != "" {
+			inv.answers = append(inv.answers, answer{i, why})
 		}
-		if refused == nil {
-			refused = make([]string, len(inv.Nodes))
-		}
-		refused[i] = why
 	}
 	if shape.Devices > 0 {
 		for _, i := range inv.ofType[shape.Accelerator] {
 			check(i)
 		}
-		return refused
+	} else {
+		for i := range inv.Nodes {
+			check(i)
+		}
 	}
-	for i := range inv.Nodes {
-		check(i)
+	if len(inv.answers) == 0 {
+		return nil
 	}
-	return refused
+	return inv.keep(inv.answers)
+}
+
+// answer is why a node refuses a pod.
+type answer struct {
+	node int
+	why  string
+}
+
+// keep is the list of the answers by node.
+func (inv *Inventory) keep(answers []answer) []string {
+	var hash maphash.Hash
+	hash.SetSeed(inv.seed)
+	for _, a := range answers {
+		maphash.WriteComparable(&hash, a)
+	}
+	sum := hash.Sum64()
+	if known, ok := inv.kept[sum]; ok && slices.Equal(known.answers, answers) {
+		return known.byNode
+	}
+	byNode := make([]string, len(inv.Nodes))
+	for _, a := range answers {
+		byNode[a.node] = a.why
+	}
+	inv.kept[sum] = kept{slices.Clone(answers), byNode}
+	return byNode
+}
+
+type kept struct {
+	answers []answer
+	byNode  []string
 }
 
 // admissionKey is the same for pods to which every node gives the same answer.

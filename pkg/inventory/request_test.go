@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -70,9 +71,39 @@ func TestRequestKnowsWhichNodesRefuse(t *testing.T) {
 	assert.Len(t, refusedBy(func(s *corev1.PodSpec) { s.NodeName = "zone" }, "H100", 4), 3)
 }
 
+func TestRequestAsksForNarrowerForms(t *testing.T) {
+	small, large, unknown := h100("small"), h100("large"), h100("unknown")
+	small.Labels = map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-PCIE-40GB"}
+	large.Labels = map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+	unknown.Labels = map[string]string{"karpenter.azure.com/sku-gpu-name": "A100"}
+	inv := Read([]*corev1.Node{small, large, unknown}, nil)
+	cases := []struct {
+		wanted, shape string
+		slots         int
+	}{
+		{"A100", "8xA100", 3},
+		{"A100-80GB", "8xA100-80GB", 1},
+		{"NVIDIA-A100-PCIE-40GB", "8xA100-40GB-PCIE", 1},
+		{"A100-SXM4-40GB", "8xA100-40GB-SXM4", 0},
+	}
+	for _, c := range cases {
+		t.Run(c.wanted, func(t *testing.T) {
+			r, err := inv.Request(template(container("nvidia.com/gpu", "8")), Normalize(c.wanted))
+			require.NoError(t, err)
+			assert.Equal(t, c.shape, r.Shape.String())
+			assert.Nil(t, r.Refused, "the model tells them apart by itself")
+			slots, err := inv.Cluster.Slots(r)
+			require.NoError(t, err)
+			assert.Equal(t, c.slots, slots)
+		})
+	}
+}
+
 func TestRequestNamesWhatItDoesNotModel(t *testing.T) {
 	anti := &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{}}}}
 	together := &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{}}}}
+	linux, windows := h100("linux"), h100("windows")
+	linux.Labels[corev1.LabelOSStable], windows.Labels[corev1.LabelOSStable] = "linux", "windows"
 	cases := []struct {
 		want   string
 		change func(*corev1.PodSpec)
@@ -80,6 +111,8 @@ func TestRequestNamesWhatItDoesNotModel(t *testing.T) {
 		{"", func(s *corev1.PodSpec) {
 			s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.ScheduleAnyway}}
 			s.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
+			s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{}}}}
+			s.NodeName, s.Tolerations, s.NodeSelector = "linux", []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, map[string]string{"pool": "a"}
 		}},
 		{"pod anti-affinity", func(s *corev1.PodSpec) { s.Affinity = anti }},
 		{"pod affinity", func(s *corev1.PodSpec) { s.Affinity = together }},
@@ -90,19 +123,156 @@ func TestRequestNamesWhatItDoesNotModel(t *testing.T) {
 			s.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}}
 		}},
 		{"host ports", func(s *corev1.PodSpec) { s.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} }},
-		{"runtime class", func(s *corev1.PodSpec) { s.RuntimeClassName = ptr.To("kata") }},
+		{"runtime class", func(s *corev1.PodSpec) { s.RuntimeClassName, s.Overhead = ptr.To("kata"), list("cpu", "1") }},
+		{"scheduling gates", func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} }},
+		{"workload", func(s *corev1.PodSpec) { s.WorkloadRef = &corev1.WorkloadReference{Name: "gang"} }},
+		{"operating system", func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Linux} }},
 		{"ephemeral-storage, hugepages-2Mi, rdma/hca", func(s *corev1.PodSpec) {
 			s.Containers = append(s.Containers, container("rdma/hca", "1", "hugepages-2Mi", "4Mi", "ephemeral-storage", "1Gi"))
+		}},
+		{"pod anti-affinity, volumes, rdma/hca", func(s *corev1.PodSpec) {
+			s.Affinity, s.Volumes = anti, []corev1.Volume{{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}}}
+			s.Containers = append(s.Containers, container("rdma/hca", "1"))
 		}},
 	}
 	for _, c := range cases {
 		t.Run(c.want, func(t *testing.T) {
 			tmpl := template(container("nvidia.com/gpu", "1"))
 			c.change(&tmpl.Spec)
-			r, err := Read(nil, nil).Request(tmpl, Normalize("H100"))
+			r, err := Read([]*corev1.Node{linux, windows}, nil).Request(tmpl, Normalize("H100"))
 			require.NoError(t, err)
 			assert.Equal(t, c.want, r.Bound)
 		})
+	}
+	same := template(container("nvidia.com/gpu", "1"))
+	same.Spec.OS = &corev1.PodOS{Name: corev1.Linux}
+	r, err := Read([]*corev1.Node{linux}, nil).Request(same, Normalize("H100"))
+	require.NoError(t, err)
+	assert.Empty(t, r.Bound, "all nodes run it")
+}
+
+func TestRequestSeesTheAntiAffinityOfOthers(t *testing.T) {
+	apart := func(node, namespace string, term corev1.PodAffinityTerm) *corev1.Pod {
+		pod := boundPod(node, container("cpu", "1"))
+		pod.Namespace = namespace
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+		return pod
+	}
+	app := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "server"}}
+	cases := []struct {
+		name      string
+		pod       *corev1.Pod
+		namespace string
+		want      string
+	}{
+		{"in the same namespace", apart("a", "n", corev1.PodAffinityTerm{LabelSelector: app}), "n", "anti-affinity of other pods"},
+		{"in another namespace", apart("a", "m", corev1.PodAffinityTerm{LabelSelector: app}), "n", ""},
+		{"in another namespace that means ours", apart("a", "m", corev1.PodAffinityTerm{LabelSelector: app, Namespaces: []string{"n"}}), "n", "anti-affinity of other pods"},
+		{"in another namespace that may mean ours", apart("a", "m", corev1.PodAffinityTerm{LabelSelector: app, NamespaceSelector: &metav1.LabelSelector{}}), "n", "anti-affinity of other pods"},
+		{"and our namespace is not known", apart("a", "m", corev1.PodAffinityTerm{LabelSelector: app}), "", "anti-affinity of other pods"},
+		{"of other labels", apart("a", "n", corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}}), "n", ""},
+		{"by expression", apart("a", "n", corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}}}), "n", "anti-affinity of other pods"},
+		{"of everyone", apart("a", "n", corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}}), "n", "anti-affinity of other pods"},
+		{"of nobody", apart("a", "n", corev1.PodAffinityTerm{}), "n", ""},
+		{"on no node", apart("", "n", corev1.PodAffinityTerm{LabelSelector: app}), "n", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			inv := Read([]*corev1.Node{h100("a")}, []*corev1.Pod{c.pod, c.pod})
+			tmpl := template(container("nvidia.com/gpu", "1"))
+			tmpl.Namespace, tmpl.Labels = c.namespace, map[string]string{"app": "server", "model": "m"}
+			for range 2 {
+				r, err := inv.Request(tmpl, Normalize("H100"))
+				require.NoError(t, err)
+				assert.Equal(t, c.want, r.Bound)
+			}
+		})
+	}
+}
+
+func TestRequestKnowsThatCoresAreDevices(t *testing.T) {
+	node := h100("a")
+	node.Labels = map[string]string{"karpenter.k8s.aws/instance-accelerator-name": "trainium2"}
+	node.Status.Allocatable = list("cpu", "192", "pods", "110", "aws.amazon.com/neuron", "16", "aws.amazon.com/neuroncore", "128")
+	whole, core := boundPod("a", container("aws.amazon.com/neuron", "1")), boundPod("a", container("aws.amazon.com/neuroncore", "2"))
+	cases := []struct {
+		name   string
+		pods   []*corev1.Pod
+		asks   corev1.ResourceName
+		bound  string
+		amount int
+	}{
+		{"nobody else", nil, "aws.amazon.com/neuron", "", 16},
+		{"others hold devices too", []*corev1.Pod{whole}, "aws.amazon.com/neuron", "", 15},
+		{"others hold cores", []*corev1.Pod{core}, "aws.amazon.com/neuron", "devices held under another resource", 16},
+		{"others hold devices", []*corev1.Pod{whole}, "aws.amazon.com/neuroncore", "devices held under another resource", 128},
+		{"others hold both", []*corev1.Pod{whole, core}, "aws.amazon.com/neuroncore", "devices held under another resource", 126},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			inv := Read([]*corev1.Node{node}, c.pods)
+			r, err := inv.Request(template(container(string(c.asks), "1")), Normalize("Trainium2"))
+			require.NoError(t, err)
+			assert.Equal(t, c.bound, r.Bound)
+			n := &inv.Cluster.Nodes[0]
+			pool, ok := n.Pool(r.Shape)
+			require.True(t, ok)
+			assert.Equal(t, c.amount, pool.Free)
+		})
+	}
+}
+
+func TestRequestRefusesDevicesUnderAnotherResource(t *testing.T) {
+	node := h100("a")
+	node.Labels = map[string]string{"gpu.intel.com/product": "Max_1550"}
+	node.Status.Allocatable = list("cpu", "192", "pods", "110", "gpu.intel.com/xe", "4")
+	inv := Read([]*corev1.Node{node}, nil)
+	r, err := inv.Request(template(container("gpu.intel.com/i915", "1")), Normalize("MAX1550"))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"offers them as gpu.intel.com/xe"}, r.Refused)
+	r, err = inv.Request(template(container("gpu.intel.com/xe", "1")), Normalize("MAX1550"))
+	require.NoError(t, err)
+	assert.Nil(t, r.Refused)
+}
+
+func TestRequestsThatAskAlikeShareTheirAnswers(t *testing.T) {
+	tainted := h100("tainted")
+	tainted.Spec.Taints = []corev1.Taint{{Key: "owned", Effect: corev1.TaintEffectNoSchedule}}
+	zone := h100("zone")
+	zone.Labels["zone"] = "b"
+	inv := Read([]*corev1.Node{tainted, h100("b"), zone}, nil)
+	ask := func(change func(*corev1.PodSpec)) map[string]string {
+		tmpl := template(container("nvidia.com/gpu", "1"))
+		change(&tmpl.Spec)
+		r, err := inv.Request(tmpl, Normalize("H100"))
+		require.NoError(t, err)
+		got := map[string]string{}
+		for i, why := range r.Refused {
+			if why != "" {
+				got[inv.Nodes[i].Name] = why
+			}
+		}
+		return got
+	}
+	in := func(zone string) *corev1.Affinity {
+		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}},
+		}}}
+	}
+	both := map[string]string{"tainted": "taint owned", "b": "node affinity or selector"}
+	for range 2 {
+		assert.Equal(t, map[string]string{"tainted": "taint owned"}, ask(func(*corev1.PodSpec) {}))
+		assert.Empty(t, ask(func(s *corev1.PodSpec) {
+			s.Tolerations = []corev1.Toleration{{Key: "owned", Operator: corev1.TolerationOpExists}}
+		}))
+		assert.Equal(t, map[string]string{"tainted": "taint owned"}, ask(func(s *corev1.PodSpec) {
+			s.Tolerations = []corev1.Toleration{{Key: "owned", Operator: corev1.TolerationOpEqual, Value: "other"}}
+		}))
+		assert.Equal(t, both, ask(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"zone": "b"} }))
+		assert.Equal(t, both, ask(func(s *corev1.PodSpec) { s.Affinity = in("b") }))
+		assert.Len(t, ask(func(s *corev1.PodSpec) { s.Affinity = in("c") }), 3)
+		assert.Len(t, ask(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"zone": "c"} }), 3)
+		assert.Len(t, ask(func(s *corev1.PodSpec) { s.NodeName = "b" }), 2)
 	}
 }
 
@@ -120,6 +290,9 @@ func TestRequestRefusesWhatItCannotCount(t *testing.T) {
 		{"claims", claims, "H100", "resource claims"},
 		{"no accelerator", template(container("nvidia.com/gpu", "1")), "", "set spec.accelerator"},
 		{"two kinds of devices", template(container("nvidia.com/gpu", "1"), container("amd.com/gpu", "1")), "H100", "both amd.com/gpu and nvidia.com/gpu"},
+		{"a slice of another size, shared", template(container("nvidia.com/mig-1g.10gb.shared", "1")), "H100-MIG-3g.40gb", "is no nvidia.com/mig-1g.10gb.shared"},
+		{"two sizes of slices", template(container("nvidia.com/mig-1g.10gb", "1", "nvidia.com/mig-3g.40gb", "1")), "H100", "both nvidia.com/mig-1g.10gb and nvidia.com/mig-3g.40gb"},
+		{"another Ascend", template(container("huawei.com/Ascend910B2", "1")), "H100", "H100 is no huawei.com/Ascend910B2"},
 		{"a slice of another size", template(container("nvidia.com/mig-1g.10gb", "1")), "H100-MIG-3g.40gb", "H100-MIG-3g.40gb is no nvidia.com/mig-1g.10gb"},
 	}
 	for _, c := range cases {
