@@ -143,11 +143,11 @@ func (r *region) restExceeded() string {
 	which := shapes(r.p, r.items)
 	switch {
 	case wanted.milliCPU > free.milliCPU:
-		return fmt.Sprintf("CPU for %s: %s wanted, %s free on %s", which, cores(wanted.milliCPU), cores(free.milliCPU), several(nodes, "node"))
+		return fmt.Sprintf("CPU for %s: %s wanted, %s free on %s", which, cores(wanted.milliCPU), cores(free.milliCPU), countNodes(nodes))
 	case wanted.memoryBytes > free.memoryBytes:
-		return fmt.Sprintf("memory for %s: %s wanted, %s free on %s", which, gibibytes(wanted.memoryBytes), gibibytes(free.memoryBytes), several(nodes, "node"))
+		return fmt.Sprintf("memory for %s: %s wanted, %s free on %s", which, gibibytes(wanted.memoryBytes), gibibytes(free.memoryBytes), countNodes(nodes))
 	case wanted.pods > free.pods:
-		return fmt.Sprintf("pod slots for %s: %d wanted, %d free on %s", which, wanted.pods, free.pods, several(nodes, "node"))
+		return fmt.Sprintf("pod slots for %s: %d wanted, %d free on %s", which, wanted.pods, free.pods, countNodes(nodes))
 	default:
 		return ""
 	}
@@ -197,7 +197,7 @@ func (c *Cluster) shortage(w *Want, slots int) string {
 		return text + " (no node takes them)"
 	}
 	binding := slices.Index(without[:], slices.MaxFunc(without[:], cmp.Compare[int]))
-	on := several(holes.nodes, "node")
+	on := countNodes(holes.nodes)
 	switch {
 	case without[binding] == slots || binding == 0:
 		if r.Shape.Devices > 0 {
@@ -239,11 +239,11 @@ func (h holes) String() string {
 	}
 }
 
-func several(count int, noun string) string {
+func countNodes(count int) string {
 	if count == 1 {
-		return "1 " + noun
+		return "1 node"
 	}
-	return fmt.Sprintf("%d %ss", count, noun)
+	return fmt.Sprintf("%d nodes", count)
 }
 
 func cores(milliCPU int64) string { return fmt.Sprintf("%.4g cores", float64(milliCPU)/1000) }

@@ -170,6 +170,10 @@ func (v *choice) byNode(candidates []int) (nodes []int, on map[int][]int) {
 func (v *choice) gains(node int, candidates []int, most int) []gain {
 	n := &v.c.Nodes[node]
 	pool := n.poolOf(&v.r.Shape)
+	if pool == noPool && v.r.Shape.Devices > 0 {
+		// Replicas may accept further types: these hold the devices that are there.
+		pool = 0
+	}
 	gone := v.gone[node]
 	before := v.worth(n, pool, gone)
 	gains := make([]gain, 1, len(candidates)+1)
