@@ -111,7 +111,9 @@ func gainOf(c *Cluster, r *Request, replicas []Replica, set uint) gain {
 	var g gain
 	for i := range replicas {
 		if set&(1<<i) != 0 {
-			after.Remove(r, replicas[i].Node)
+			there := *r
+			there.Shape.Accelerator = c.Nodes[replicas[i].Node].Accelerator
+			after.Remove(&there, replicas[i].Node)
 			g.load += load(&replicas[i])
 		}
 	}
@@ -121,9 +123,7 @@ func gainOf(c *Cluster, r *Request, replicas []Replica, set uint) gain {
 			continue
 		}
 		g.worth += c.Table.worthOf(m, nil, noPool, 0) - c.Table.worthOf(n, nil, noPool, 0)
-		if n.Accelerator == r.Shape.Accelerator {
-			g.hole += int64(m.Free.Devices*m.Free.Devices - n.Free.Devices*n.Free.Devices)
-		}
+		g.hole += int64(m.Free.Devices*m.Free.Devices - n.Free.Devices*n.Free.Devices)
 	}
 	return g
 }
