@@ -132,6 +132,11 @@ func (m *Names) hear(labels map[string]string, o offer) (all []said, notes []str
 		if overridden {
 			level = min(level, byOverride)
 		}
+		if o.counts == deviceSlices && level != byNode && source != o.ownProduct() {
+			// What the other label says of a part is said of the devices, not of their
+			// slices.
+			name.MIG, name.Shared = "", false
+		}
 		all = append(all, said{name, source, level})
 	}
 	if v := labels[AcceleratorLabel]; v != "" {
@@ -142,9 +147,8 @@ func (m *Names) hear(labels map[string]string, o offer) (all []said, notes []str
 		listen(strings.TrimPrefix(string(o.resource), domainOf(k.slices)), string(o.resource), byDiscovery, false)
 	}
 	if k.described && o.counts == deviceSlices {
-		source := string(o.described()) + ".product"
-		if v := labels[source]; v != "" {
-			listen(v, source, byDiscovery, false)
+		if v := labels[o.ownProduct()]; v != "" {
+			listen(v, o.ownProduct(), byDiscovery, false)
 		}
 	}
 	for i := range k.products {
@@ -200,6 +204,9 @@ func domainOf(resource string) string { return resource[:strings.IndexByte(resou
 func (o *offer) described() corev1.ResourceName {
 	return corev1.ResourceName(strings.TrimSuffix(string(o.resource), ".shared"))
 }
+
+// ownProduct is the label that names the product of these very devices.
+func (o *offer) ownProduct() string { return string(o.described()) + ".product" }
 
 // counted is the name of devices as the resource counts them: slices by their
 // profile, shared devices as such. It is an error, beside the name by the resource,

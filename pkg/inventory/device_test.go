@@ -60,6 +60,8 @@ func TestDevicesByEveryConvention(t *testing.T) {
 		{"shared on GKE", map[string]string{"cloud.google.com/gke-accelerator": "nvidia-l4", "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing"}, list("nvidia.com/gpu", "8"), "L4-SHARED", 8, "cloud.google.com/gke-accelerator"},
 		{"time slices under their own name", map[string]string{"nvidia.com/gpu.product": "Tesla-T4"}, list("nvidia.com/gpu.shared", "4"), "T4-SHARED", 4, "nvidia.com/gpu.product"},
 		{"shared slices", map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}, list("nvidia.com/mig-1g.5gb.shared", "4"), "A100-40GB-SXM4-MIG-1g.5gb-SHARED", 4, "nvidia.com/gpu.product"},
+		{"slices of devices that are shared otherwise", map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-SHARED"}, list("nvidia.com/mig-1g.5gb", "4"), "A100-40GB-SXM4-MIG-1g.5gb", 4, "nvidia.com/gpu.product"},
+		{"slices that are shared under their own name", map[string]string{"nvidia.com/mig-1g.5gb.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}, list("nvidia.com/mig-1g.5gb", "4"), "A100-40GB-SXM4-MIG-1g.5gb-SHARED", 4, "nvidia.com/mig-1g.5gb.product"},
 		{"AMD", map[string]string{"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM", "amd.com/gpu.vram": "192G", "amd.com/gpu.device-id": "74a1"}, list("amd.com/gpu", "8"), "MI300X-192GB-OAM", 8, "amd.com/gpu.product-name"},
 		{"AMD by its older labels", map[string]string{"beta.amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"}, list("amd.com/gpu", "8"), "MI300X-OAM", 8, "beta.amd.com/gpu.product-name"},
 		{"AMD by number", map[string]string{"beta.amd.com/gpu.device-id": "74a5"}, list("amd.com/gpu", "8"), "MI325X", 8, "beta.amd.com/gpu.device-id"},

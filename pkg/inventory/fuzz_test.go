@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
@@ -137,45 +138,80 @@ func FuzzRead(f *testing.F) {
 		f.Add(seed, seed[0]%2 == 0)
 	}
 	f.Add([]byte{}, false)
-	f.Fuzz(func(t *testing.T, data []byte, negative bool) {
-		w := &world{data: data}
-		var nodes []*corev1.Node
-		for i := range w.pick(5) {
-			nodes = append(nodes, w.node(i))
-		}
-		var pods []*corev1.Pod
-		for i := range w.pick(12) {
-			pods = append(pods, w.pod(i, len(nodes), negative))
-		}
-		inv := Read(nodes, pods)
-		require.Len(t, inv.Cluster.Nodes, len(nodes))
-		counted := 0
-		for i := range inv.Cluster.Nodes {
-			n := &inv.Cluster.Nodes[i]
-			checkBounds(t, n.Allocatable, n.Free)
-			for _, p := range n.Beside {
-				assert.LessOrEqual(t, p.Free, p.Allocatable)
-				assert.GreaterOrEqual(t, p.Allocatable, 0)
-			}
-			counted += n.Allocatable.Pods - n.Free.Pods
-			assert.NotPanics(t, func() { _ = inv.Reason(i) })
-		}
-		held := 0
-		for _, p := range pods {
-			for _, n := range nodes {
-				if HeldBy(p) == n.Name {
-					held++
-				}
-			}
-		}
-		assert.Equal(t, held, counted, "each pod counts once")
+	f.Fuzz(checkWorld)
+}
 
-		back := Read(reversed(nodes), append(reversed(pods), pods...))
-		assert.Equal(t, inv.Cluster, back.Cluster, "backwards, and each pod twice")
-		assert.Equal(t, inv.Carried, back.Carried)
-		assert.Equal(t, inv.Unlisted, back.Unlisted)
-		checkRequests(t, w, inv)
-	})
+func TestRandomClusters(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	data := make([]byte, 400)
+	for range 1_000 {
+		for i := range data {
+			data[i] = byte(rng.IntN(256))
+		}
+		checkWorld(t, data, rng.IntN(2) == 0)
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+}
+
+func checkWorld(t *testing.T, data []byte, negative bool) {
+	w := &world{data: data}
+	var nodes []*corev1.Node
+	for i := range w.pick(5) {
+		nodes = append(nodes, w.node(i))
+	}
+	var pods []*corev1.Pod
+	for i := range w.pick(12) {
+		pods = append(pods, w.pod(i, len(nodes), negative))
+	}
+	inv := Read(nodes, pods)
+	require.Len(t, inv.Cluster.Nodes, len(nodes))
+	counted := 0
+	for i := range inv.Cluster.Nodes {
+		n := &inv.Cluster.Nodes[i]
+		checkBounds(t, n.Allocatable, n.Free)
+		for _, p := range n.Beside {
+			assert.LessOrEqual(t, p.Free, p.Allocatable)
+			assert.GreaterOrEqual(t, p.Allocatable, 0)
+		}
+		counted += n.Allocatable.Pods - n.Free.Pods
+		assert.NotPanics(t, func() { _ = inv.Reason(i) })
+	}
+	held := 0
+	for _, p := range pods {
+		for _, n := range nodes {
+			if HeldBy(p) == n.Name {
+				held++
+			}
+		}
+	}
+	assert.Equal(t, held, counted, "each pod counts once")
+
+	back := Read(reversed(nodes), append(reversed(pods), pods...))
+	assert.Equal(t, inv.Cluster, back.Cluster, "backwards, and each pod twice")
+	assert.Equal(t, inv.Carried, back.Carried)
+	assert.Equal(t, inv.Unlisted, back.Unlisted)
+	checkHeld(t, nodes, pods)
+	checkRequests(t, w, inv)
+}
+
+// checkHeld compares what a pod holds with what Kubernetes' own helper says.
+func checkHeld(t *testing.T, nodes []*corev1.Node, pods []*corev1.Pod) {
+	t.Helper()
+	for _, pod := range pods {
+		for _, node := range nodes {
+			devices := new(Names).Carried(node).Devices
+			var h holder
+			h.read(pod, devices)
+			want := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+			assert.Zero(t, h.cpu.Cmp(want["cpu"]))
+			assert.Zero(t, h.memory.Cmp(want["memory"]))
+			for i := range devices {
+				assert.Zero(t, h.devices[i].Cmp(want[devices[i].Resource]), devices[i].Resource)
+			}
+		}
+	}
 }
 
 func checkBounds(t *testing.T, allocatable, free placement.Resources) {

@@ -2,22 +2,23 @@ package inventory
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // holder adds up what a pod holds of its node. It is used again for every pod.
 type holder struct {
-	milliCPU, memoryBytes int64
+	cpu, memory resource.Quantity
 	// devices are by the index of the node's Devices.
-	devices []int64
+	devices []resource.Quantity
 }
 
 // read adds up the requests of one pod as the scheduler does.
 func (h *holder) read(pod *corev1.Pod, devices []Devices) {
-	h.milliCPU, h.memoryBytes = 0, 0
+	h.cpu, h.memory = resource.Quantity{}, resource.Quantity{}
 	h.devices = h.devices[:0]
 	for range devices {
-		h.devices = append(h.devices, 0)
+		h.devices = append(h.devices, resource.Quantity{})
 	}
 	if !plain(pod) {
 		h.add(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true}), devices)
@@ -33,14 +34,14 @@ func (h *holder) add(requests corev1.ResourceList, devices []Devices) {
 		return
 	}
 	if q, ok := requests[corev1.ResourceCPU]; ok {
-		h.milliCPU = min(h.milliCPU+milli(q, most), most)
+		h.cpu.Add(q)
 	}
 	if q, ok := requests[corev1.ResourceMemory]; ok {
-		h.memoryBytes = min(h.memoryBytes+amount(q, most), most)
+		h.memory.Add(q)
 	}
 	for i := range devices {
 		if q, ok := requests[devices[i].Resource]; ok {
-			h.devices[i] = min(h.devices[i]+amount(q, most), most)
+			h.devices[i].Add(q)
 		}
 	}
 }
@@ -87,8 +88,8 @@ func containerOf(pod *corev1.Pod, name string, likely int) *corev1.Container {
 
 // within says whether a container holds at most what it asks for.
 func within(holds, asks corev1.ResourceList) bool {
-	for resource, has := range holds {
-		asked, ok := asks[resource]
+	for name, has := range holds {
+		asked, ok := asks[name]
 		if !ok && has.Sign() != 0 || ok && has.Cmp(asked) > 0 {
 			return false
 		}

@@ -111,10 +111,12 @@ func (inv *Inventory) add(i int, node *corev1.Node, c *Carried) {
 	inv.Carried[i] = c
 	inv.Cluster.Nodes[i] = c.View(Used{}, nil)
 	inv.systems[node.Labels[corev1.LabelOSStable]] = true
+	unlisted := capacity.Accelerator("")
 	for j := range c.Devices {
 		name := c.Devices[j].Name
-		if name.Unlisted {
-			inv.Unlisted[string(name.Short)]++
+		if name.Unlisted && name.Short != unlisted {
+			unlisted = name.Short
+			inv.Unlisted[string(unlisted)]++
 		}
 		nodes := inv.ofType[name.Accelerator()]
 		if len(nodes) == 0 || nodes[len(nodes)-1] != i {
@@ -126,10 +128,11 @@ func (inv *Inventory) add(i int, node *corev1.Node, c *Carried) {
 // hold takes what a pod holds off its node.
 func (inv *Inventory) hold(i int, h *holder) {
 	n := &inv.Cluster.Nodes[i]
-	n.Free.MilliCPU = less(n.Free.MilliCPU, h.milliCPU)
-	n.Free.MemoryBytes = less(n.Free.MemoryBytes, h.memoryBytes)
+	n.Free.MilliCPU = less(n.Free.MilliCPU, milli(h.cpu, most))
+	n.Free.MemoryBytes = less(n.Free.MemoryBytes, amount(h.memory, most))
 	n.Free.Pods = int(less(int64(n.Free.Pods), 1))
-	for j, devices := range h.devices {
+	for j := range h.devices {
+		devices := amount(h.devices[j], most)
 		if devices == 0 {
 			continue
 		}
@@ -174,8 +177,9 @@ func (inv *Inventory) Reason(node int) string {
 // is being bound.
 //
 // A nominated pod counts for every other pod, whatever their priorities. A scheduler
-// lets pods of a higher priority pass it by; those could find room that is not
-// counted here, and never the other way round.
+// lets pods of a higher priority pass it by, and does not see what another scheduler
+// has nominated; both could find room that is not counted here, and never the other
+// way round.
 func HeldBy(pod *corev1.Pod) string {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:

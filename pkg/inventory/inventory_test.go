@@ -101,6 +101,9 @@ func TestReadCountsEachPoolForItself(t *testing.T) {
 		{Device: capacity.Device{Accelerator: "H100-MIG-1g.10gb", Form: "HBM3"}, Allocatable: 7, Free: 2},
 		{Device: capacity.Device{Accelerator: "H100-MIG-3g.40gb", Form: "HBM3"}, Allocatable: 2, Free: 1},
 	}, n.Beside)
+	assert.Equal(t, n, inv.Carried[0].View(Used{MilliCPU: 4000, Pods: 3, Devices: map[corev1.ResourceName]int64{
+		"nvidia.com/gpu": 2, "nvidia.com/mig-3g.40gb": 1, "nvidia.com/mig-1g.10gb": 5,
+	}}, nil), "whoever adds up the pods sees the same node")
 	assert.Equal(t, 7, inv.Cluster.Nodes[1].Free.Devices)
 	assert.Equal(t, []placement.Pool{{Device: capacity.Device{Accelerator: "MI210"}, Allocatable: 4, Free: 3}}, inv.Cluster.Nodes[1].Beside)
 
@@ -277,7 +280,7 @@ func TestAbsurdPodsStayWithinBounds(t *testing.T) {
 	for _, free := range []int64{int64(a.Free.Devices), a.Free.MilliCPU, a.Free.MemoryBytes} {
 		assert.Less(t, free, int64(-1)<<50, "and did not turn round")
 	}
-	assert.Equal(t, placement.Resources{Devices: 7, MilliCPU: 192_000, MemoryBytes: 2000 << 30, Pods: 109}, b.Free, "nobody gives more than there is")
+	assert.Equal(t, placement.Resources{Devices: 8, MilliCPU: 192_000, MemoryBytes: 2000 << 30, Pods: 109}, b.Free, "nobody gives more than there is")
 
 	for _, tmpl := range []*corev1.PodTemplateSpec{template(huge.Spec.Containers...), template(container("cpu", "9E"))} {
 		r, err := Read(nodes, nil).Request(tmpl, Normalize("H100"))
