@@ -8,9 +8,10 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
-// refreshEvery is after how many pods with devices the table looks at the nodes
-// again: what is scarce moves slowly.
-const refreshEvery = 16
+// refreshShare bounds what looking at the nodes costs each pod: the table does it
+// again after one pod with devices for each so many nodes. What is scarce moves the
+// more slowly the more nodes there are.
+const refreshShare = 16
 
 // prices hold the table that says what room is worth.
 type prices struct {
@@ -40,11 +41,12 @@ func same(a, b placement.Expected) bool {
 	return a.Shape == b.Shape && a.Weight == b.Weight && slices.Equal(a.Also, b.Also)
 }
 
-// refresh has the table look at the nodes once every few pods.
+// refresh has the table look at the nodes once every few pods with devices.
 func (p *prices) refresh(s *seen) {
-	if p.pods.Add(1)%refreshEvery != 0 {
+	if p.pods.Add(1) <= int64(len(s.infos)/refreshShare) {
 		return
 	}
+	p.pods.Store(0)
 	// When a new table comes meanwhile, that one stays.
 	if old := p.table.Load(); old != nil {
 		p.table.CompareAndSwap(old, old.Refresh(s.cluster()))

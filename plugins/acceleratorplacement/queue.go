@@ -78,11 +78,9 @@ func (p *Plugin) afterPod(_ klog.Logger, pod *corev1.Pod, before, after any) (fw
 	if w == nil {
 		return fwk.Queue, nil
 	}
+	// A node that is not there is gone, or its own event is still to come.
 	node, err := p.nodes.Get(name)
-	if err != nil {
-		return fwk.Queue, nil
-	}
-	if !w.couldUse(p.recalled(&p.seenAfter, node)) {
+	if err != nil || !w.couldUse(p.recalled(&p.seenAfter, node)) {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,8 @@ type handle struct {
 	recorder  *events.FakeRecorder
 	mu        sync.Mutex
 	activated map[string]bool
+	// onActivate is called too, if it is set.
+	onActivate func(pods map[string]*corev1.Pod)
 }
 
 func (h *handle) SharedInformerFactory() informers.SharedInformerFactory { return h.factory }
@@ -57,6 +60,9 @@ func (h *handle) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
 	defer h.mu.Unlock()
 	for key := range pods {
 		h.activated[key] = true
+	}
+	if h.onActivate != nil {
+		h.onActivate(pods)
 	}
 }
 
@@ -176,7 +182,17 @@ func newWorldFrom(t testing.TB, source *fcache.FakeControllerSource, served cach
 // see puts an object into the scheduler's caches.
 func (w *world) see(t testing.TB, object runtime.Object) {
 	t.Helper()
-	var store cache.Store
+	require.NoError(t, w.store(t, object).Add(object))
+}
+
+// lose takes an object out of the caches.
+func (w *world) lose(t testing.TB, object runtime.Object) {
+	t.Helper()
+	require.NoError(t, w.store(t, object).Delete(object))
+}
+
+func (w *world) store(t testing.TB, object runtime.Object) (store cache.Store) {
+	t.Helper()
 	switch object.(type) {
 	case *appsv1.ReplicaSet:
 		store = w.factory.Apps().V1().ReplicaSets().Informer().GetStore()
@@ -189,7 +205,7 @@ func (w *world) see(t testing.TB, object runtime.Object) {
 	default:
 		t.Fatalf("no cache for %T", object)
 	}
-	require.NoError(t, store.Add(object))
+	return store
 }
 
 // schedule is one scheduling cycle of this plugin alone: the nodes that pass, and
@@ -201,6 +217,7 @@ func (w *world) schedule(t *testing.T, pod *corev1.Pod, nodes ...fwk.NodeInfo) (
 	narrowed, status := w.PreFilter(ctx, state, pod, nodes)
 	require.True(t, status.IsSuccess() || status.IsSkip(), status.Message())
 	var list fwk.NodeScoreList
+	var passed []fwk.NodeInfo
 	for _, n := range nodes {
 		if !narrowed.AllNodes() && !narrowed.NodeNames.Has(n.Node().Name) {
 			continue
@@ -209,6 +226,10 @@ func (w *world) schedule(t *testing.T, pod *corev1.Pod, nodes ...fwk.NodeInfo) (
 			continue
 		}
 		feasible = append(feasible, n.Node().Name)
+		passed = append(passed, n)
+	}
+	require.True(t, w.PreScore(ctx, state, pod, passed).IsSuccess())
+	for _, n := range passed {
 		score, scored := w.Score(ctx, state, pod, n)
 		require.True(t, scored.IsSuccess())
 		list = append(list, fwk.NodeScore{Name: n.Node().Name, Score: score})
@@ -292,3 +313,29 @@ func names(prefix string, count int, each func(i int) *nodeInfo) []fwk.NodeInfo 
 	}
 	return made
 }
+
+func infosOf(nodes ...*nodeInfo) []fwk.NodeInfo {
+	infos := make([]fwk.NodeInfo, len(nodes))
+	for i := range nodes {
+		infos[i] = nodes[i]
+	}
+	return infos
+}
+
+// podInfo is a pod on a node.
+type podInfo struct {
+	fwk.PodInfo
+	pod *corev1.Pod
+}
+
+func (p podInfo) GetPod() *corev1.Pod { return p.pod }
+
+func podInfos(pods ...*corev1.Pod) []fwk.PodInfo {
+	infos := make([]fwk.PodInfo, len(pods))
+	for i := range pods {
+		infos[i] = podInfo{pod: pods[i]}
+	}
+	return infos
+}
+
+var everything = labels.Everything()

@@ -1,0 +1,144 @@
+package acceleratorplacement
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+// accepting is a pod of no variant that says which accelerators it accepts.
+func accepting(devices int, text string) *corev1.Pod {
+	pod := gpuPod("p", devices, nil)
+	pod.Annotations = map[string]string{v1alpha1.AnnotationAccelerators: text}
+	return pod
+}
+
+func TestAPodIsPlacedInItsOwnOrderOfAccelerators(t *testing.T) {
+	w := newWorld(t, nil)
+	whole100, pair80, pair40 := node("h100", h100, 8, 0), node("a100-80", a100, 8, 6), node("a100-40", "NVIDIA-A100-SXM4-40GB", 8, 6)
+	l4 := node("l4", "NVIDIA-L4", 8, 6)
+	for text, want := range map[string]struct {
+		feasible []string
+		best     string
+	}{
+		"H100,A100":           {[]string{"h100", "a100-80", "a100-40"}, "h100"},
+		"a100 , h100":         {[]string{"h100", "a100-80", "a100-40"}, "a100-80"},
+		"A100-40GB, H100":     {[]string{"h100", "a100-40"}, "a100-40"},
+		"A100-40GB,A100":      {[]string{"a100-80", "a100-40"}, "a100-40"},
+		"L40S,A100-SXM4-80GB": {[]string{"a100-80"}, "a100-80"},
+	} {
+		feasible, best := w.schedule(t, accepting(1, text), whole100, pair80, pair40, l4)
+		assert.Equal(t, want.feasible, feasible, text)
+		assert.Equal(t, want.best, best, text)
+	}
+}
+
+func TestAMalformedOrderIsOneClearMessage(t *testing.T) {
+	w := newWorld(t, nil)
+	for text, want := range map[string]string{
+		"":                      "an entry is empty",
+		"H100,":                 "an entry is empty",
+		"H100;A100":             `"H100;A100" is no name of an accelerator`,
+		"A100,A100-80GB":        "A100-80GB can never count after A100",
+		"H100,h100":             "H100 can never count after H100",
+		"a,b,c,d,e,f,g,h,i":     "it lists 9 accelerators, and 8 are the most",
+		strings.Repeat("é", 90): "is no name of an accelerator",
+	} {
+		pod := accepting(1, text)
+		state := newState()
+		_, status := w.PreFilter(context.Background(), state, pod, nil)
+		assert.Equal(t, fwk.UnschedulableAndUnresolvable, status.Code(), text)
+		assert.Contains(t, status.Message(), v1alpha1.AnnotationAccelerators, text)
+		assert.Contains(t, status.Message(), want, text)
+		assert.Contains(t, status.Message(), "such as H100,A100-80GB", text)
+		assert.Less(t, len(status.Message()), 512, text)
+		_, status = w.PostFilter(context.Background(), state, pod, nil)
+		assert.Empty(t, status.Message(), "once is enough")
+	}
+}
+
+func TestACorrectedOrderIsTriedAgain(t *testing.T) {
+	pod := accepting(1, "H100,")
+	w := newWorld(t, []runtime.Object{pod})
+	w.turnDown(t, pod)
+	w.takeStock(context.Background())
+	assert.False(t, w.handle.wasActivated("llm/p"))
+	corrected := accepting(1, "H100")
+	w.see(t, corrected)
+	w.takeStock(context.Background())
+	assert.True(t, w.handle.wasActivated("llm/p"))
+}
+
+func TestAVariantsPodsGoWhereTheVariantSays(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 1))
+	pod := gpuPod("p", 1, rs)
+	pod.Annotations = map[string]string{v1alpha1.AnnotationAccelerators: "A100"}
+	feasible, _ := w.schedule(t, pod, node("h100", h100, 8, 0), node("a100", a100, 8, 0))
+	assert.Equal(t, []string{"h100"}, feasible)
+}
+
+func TestTheExplanationNamesEveryTypeThatIsAccepted(t *testing.T) {
+	w := newWorld(t, nil)
+	pod, state := accepting(4, "H100,A100"), newState()
+	nodes := []fwk.NodeInfo{node("h", h100, 8, 6), node("a", a100, 8, 7), node("l", "NVIDIA-L4", 8, 0)}
+	w.handle.nodes = nodes
+	_, status := w.PreFilter(context.Background(), state, pod, nodes)
+	require.True(t, status.IsSuccess())
+	_, status = w.PostFilter(context.Background(), state, pod, nil)
+	assert.Equal(t, "wants 4xH100: 1 H100 node has fewer than 4 free (largest hole 2), 2 nodes are of another type; "+
+		"wants 4xA100: 1 A100 node has fewer than 4 free (largest hole 1), 2 nodes are of another type", status.Message())
+}
+
+func TestTheExplanationCallsDevicesOfAnyTypeByTheirResource(t *testing.T) {
+	w := newWorld(t, nil)
+	pod, state := gpuPod("p", 4, nil), newState()
+	nodes := []fwk.NodeInfo{node("h", h100, 8, 6), node("a", "", 8, 7), node("c", "", 0, 0)}
+	w.handle.nodes = nodes
+	_, status := w.PreFilter(context.Background(), state, pod, nodes)
+	require.True(t, status.IsSuccess())
+	_, status = w.PostFilter(context.Background(), state, pod, nil)
+	assert.Equal(t, "wants 4xnvidia.com/gpu: 2 nvidia.com/gpu nodes have fewer than 4 free (largest hole 2), 1 node is of another type", status.Message())
+}
+
+// withSlices is a node that offers whole devices and slices of others side by side.
+func withSlices(name string) *nodeInfo {
+	n := node(name, a100, 4, 4)
+	for _, slices := range []corev1.ResourceName{"nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"} {
+		n.node.Status.Allocatable[slices] = resource.MustParse("7")
+	}
+	n.requested.scalars["nvidia.com/mig-1g.10gb"] = 6
+	return n
+}
+
+func TestDevicesOfSeveralKindsOnOneNodeAreCountedApart(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "A100", 1))
+	slicePod := func(count string, resourceName corev1.ResourceName) *corev1.Pod {
+		pod := gpuPod("p", 0, rs)
+		pod.Spec.Containers[0].Resources.Requests[resourceName] = resource.MustParse(count)
+		return pod
+	}
+	for _, c := range []struct {
+		pod  *corev1.Pod
+		fits bool
+	}{
+		{gpuPod("p", 1, rs), false},
+		{slicePod("1", "nvidia.com/mig-1g.10gb"), true},
+		{slicePod("2", "nvidia.com/mig-1g.10gb"), false},
+		{slicePod("7", "nvidia.com/mig-3g.40gb"), true},
+		{slicePod("1", "nvidia.com/mig-2g.20gb"), false},
+	} {
+		feasible, _ := w.schedule(t, c.pod, withSlices("mixed"))
+		assert.Equal(t, c.fits, len(feasible) == 1, "%v", c.pod.Spec.Containers[0].Resources.Requests)
+	}
+}

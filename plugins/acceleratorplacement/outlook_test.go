@@ -1,0 +1,147 @@
+package acceleratorplacement
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// wanting is a variant that wants so many replicas, and may want up to a bound (0 is
+// none).
+func wanting(name, accelerator string, count, desired, bound int32) *v1alpha1.VariantAutoscaling {
+	v := variant(name, accelerator, count)
+	v.Status.DesiredOptimizedAlloc = &v1alpha1.DesiredAlloc{NumReplicas: ptr.To(desired)}
+	if bound > 0 {
+		v.Spec.MaxReplicas = ptr.To(bound)
+	}
+	return v
+}
+
+// resolved says what the autoscaler found the shape to be, for the generation.
+func resolved(v *v1alpha1.VariantAutoscaling, generation int64, shape v1alpha1.Shape) *v1alpha1.VariantAutoscaling {
+	v.Generation = 7
+	v.Status.Placement = &v1alpha1.Placement{ObservedGeneration: generation, Shape: &shape}
+	return v
+}
+
+func counted(name string, placed, unplaced int) map[types.NamespacedName]replicas {
+	return map[types.NamespacedName]replicas{{Namespace: "llm", Name: name}: {placed: placed, unplaced: unplaced}}
+}
+
+func TestTheOutlookIsWhatIsStillExpected(t *testing.T) {
+	one := func(weight int64) placement.Outlook {
+		return placement.Outlook{{Shape: capacity.Shape{Accelerator: "H100", Devices: 4, Pods: 1}, Weight: weight}}
+	}
+	spanning := resolved(wanting("v", "H100", 4, 3, 5), 7, v1alpha1.Shape{Accelerator: "H100", Devices: ptr.To(int32(4)), Pods: ptr.To(int32(2))})
+	for name, c := range map[string]struct {
+		variant *v1alpha1.VariantAutoscaling
+		count   map[types.NamespacedName]replicas
+		want    placement.Outlook
+	}{
+		"wanted and not placed yet":                {wanting("v", "H100", 4, 3, 3), counted("v", 1, 0), one(2000)},
+		"room up to the bound counts a tenth":      {wanting("v", "H100", 4, 3, 10), counted("v", 1, 2), one(2000 + 700)},
+		"without a bound the size is remembered":   {wanting("v", "H100", 4, 3, 0), counted("v", 3, 0), one(100)},
+		"pods that exist are expected in any case": {wanting("v", "H100", 4, 0, 2), counted("v", 0, 2), one(2000)},
+		"all there, and no more allowed":           {wanting("v", "H100", 4, 3, 3), counted("v", 3, 0), placement.Outlook{}},
+		"nothing is known of its replicas":         {variant("v", "H100", 4), nil, one(100)},
+		"nothing is known of its size":             {variant("v", "H100", 0), nil, nil},
+		"a replica of two pods is two":             {spanning, counted("v", 2, 0), one(4000 + 2*2*100)},
+	} {
+		assert.Equal(t, c.want, outlookOf(&inventory.Names{}, []*v1alpha1.VariantAutoscaling{c.variant}, c.count), name)
+	}
+	assert.Nil(t, outlookOf(&inventory.Names{}, nil, nil), "without variants it is neutral")
+}
+
+func TestTheOutlookDoesNotDependOnTheOrderOfTheVariants(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var variants []*v1alpha1.VariantAutoscaling
+	for i := range 300 {
+		variants = append(variants, resolved(wanting(string(rune('a'+i%26))+string(rune('a'+i/26)), "H100", 0, int32(i%4), 5), 7,
+			v1alpha1.Shape{Accelerator: "H100", Devices: ptr.To(int32(1 + i%3)), CPU: resource.NewQuantity(int64(i), resource.DecimalSI)}))
+	}
+	want := outlookOf(&inventory.Names{}, variants, nil)
+	assert.Len(t, want, maxShapes)
+	for range 5 {
+		rng.Shuffle(len(variants), func(i, j int) { variants[i], variants[j] = variants[j], variants[i] })
+		assert.Equal(t, want, outlookOf(&inventory.Names{}, variants, nil))
+	}
+}
+
+func TestTheShapeThatTheAutoscalerResolvedCountsWhileItIsTheObjects(t *testing.T) {
+	rs := deployed("v")
+	shape := v1alpha1.Shape{Accelerator: "A100", DeviceMemoryGiB: 80, Devices: ptr.To(int32(2)), CPU: ptr.To(resource.MustParse("16")), Memory: ptr.To(resource.MustParse("64Gi"))}
+	current, old := resolved(variant("v", "A100", 1), 7, shape), resolved(variant("v", "A100", 1), 6, shape)
+	for name, c := range map[string]struct {
+		variant *v1alpha1.VariantAutoscaling
+		device  string
+		shape   capacity.Shape
+	}{
+		"current": {current, "A100-80GB", capacity.Shape{Accelerator: "A100", MemoryGiB: 80, Devices: 2, Pods: 1, MilliCPU: 16_000, MemoryBytes: 64 << 30}},
+		"old":     {old, "A100", capacity.Shape{Accelerator: "A100", Devices: 1, Pods: 1}},
+	} {
+		w := newWorld(t, []runtime.Object{rs}, c.variant)
+		want, status := w.wantOf(context.Background(), gpuPod("p", 2, rs))
+		require.True(t, status.IsSuccess(), name)
+		require.Len(t, want.devices, 1, name)
+		assert.Equal(t, c.device, want.devices[0].String(), name)
+		assert.Equal(t, 2, want.shape.Devices, "%s: the pod's own requests count", name)
+		got, ok := shapeSaid(w.names, c.variant)
+		assert.True(t, ok, name)
+		assert.Equal(t, c.shape, got, name)
+	}
+}
+
+func TestPodsAreCountedByTheirVariant(t *testing.T) {
+	rs, stray := deployed("v"), deployed("nobody")
+	bound, waiting, other := gpuPod("bound", 1, rs), gpuPod("waiting", 1, rs), gpuPod("other", 1, stray)
+	bound.Spec.NodeName = "n"
+	w := newWorld(t, []runtime.Object{rs, stray, bound, waiting, other}, variant("v", "H100", 1))
+	pods, err := w.owners.pods.List(everything)
+	require.NoError(t, err)
+	assert.Equal(t, counted("v", 1, 1), w.count(pods))
+}
+
+func TestThePackingFollowsWhatIsExpected(t *testing.T) {
+	rs := deployed("one")
+	nodes := []*nodeInfo{node("three", h100, 8, 5), node("two", h100, 8, 6)}
+	best := func(expected int32) string {
+		w := newWorld(t, []runtime.Object{rs, nodes[0].node, nodes[1].node},
+			wanting("one", "H100", 1, 1, 1), wanting("larger", "H100", expected, 1, 1))
+		w.takeStock(context.Background())
+		_, best := w.schedule(t, gpuPod("p", 1, rs), nodes[0], nodes[1])
+		return best
+	}
+	assert.Equal(t, "two", best(3), "a replica of three is expected, none of two")
+	assert.Equal(t, "three", best(2), "a pair is expected, and the third device is worth nothing to it")
+}
+
+func TestFirstReplicasGoToDifferentNodesWhereNothingElseTellsThemApart(t *testing.T) {
+	rs := deployed("v")
+	first := gpuPod("first", 2, rs)
+	best := func(replicas int32, nodes ...*nodeInfo) string {
+		rs.Spec.Replicas = ptr.To(replicas)
+		w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 2))
+		infos := infosOf(nodes...)
+		_, best := w.schedule(t, gpuPod("p", 2, rs), infos...)
+		return best
+	}
+	with, without := node("with", h100, 8, 4), node("without", h100, 8, 4)
+	with.pods, without.pods = podInfos(first, gpuPod("x", 2, nil)), podInfos(gpuPod("y", 2, nil), gpuPod("z", 2, nil))
+	assert.Equal(t, "without", best(2, with, without))
+	assert.Equal(t, "without", best(2, without, with))
+	assert.Equal(t, "with", best(20, with, without), "with many replicas they are alike, and the first is taken")
+	whole := node("whole", h100, 8, 0)
+	assert.Equal(t, "with", best(2, with, whole), "a whole node is worth more")
+}

@@ -1,0 +1,109 @@
+package acceleratorplacement
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/metrics/testutil"
+)
+
+// gaugeOf is the value that the scheduler serves.
+func gaugeOf(t *testing.T, name string, labels map[string]string) float64 {
+	t.Helper()
+	registerMetrics()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			if testutil.LabelsMatch(m, labels) {
+				return m.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Fatalf("no %s with %v", name, labels)
+	return 0
+}
+
+func TestTheMetricsSayWhatIsLeft(t *testing.T) {
+	rs := deployed("v")
+	larger, tooLarge := gpuPod("larger", 4, rs), gpuPod("too-large", 16, rs)
+	held := placedBy("variant-scheduler", "held", "half", 5)
+	v := wanting("v", "H100", 2, 3, 3)
+	w := newWorld(t, []runtime.Object{rs, node("whole", h100, 8, 0).node, node("half", h100, 8, 0).node, node("other", a100, 8, 0).node, held, larger, tooLarge}, v)
+	cordoned := node("cordoned", h100, 8, 0)
+	cordoned.node.Spec.Unschedulable = true
+	w.see(t, cordoned.node)
+	w.handle.nodes = infosOf(node("half", h100, 8, 5))
+	w.schedule(t, gpuPod("first", 1, rs))
+	w.handle.nodes = infosOf(node("half", h100, 8, 5))
+	w.turnDown(t, larger)
+	w.turnDown(t, tooLarge)
+	w.takeStock(context.Background())
+
+	expected := `
+# HELP acceleratorplacement_foreign_pods [ALPHA] Pods with devices that another scheduler placed on nodes that belong to this one by their taint.
+# TYPE acceleratorplacement_foreign_pods gauge
+acceleratorplacement_foreign_pods{profile="variant-scheduler"} 0
+# HELP acceleratorplacement_fragmented_devices [ALPHA] Free devices that no mix of the shapes that the variants ask for can use where they are.
+# TYPE acceleratorplacement_fragmented_devices gauge
+acceleratorplacement_fragmented_devices{accelerator="A100",profile="variant-scheduler"} 8
+acceleratorplacement_fragmented_devices{accelerator="H100",profile="variant-scheduler"} 1
+# HELP acceleratorplacement_free_devices [ALPHA] Devices that no pod holds, on nodes that take pods.
+# TYPE acceleratorplacement_free_devices gauge
+acceleratorplacement_free_devices{accelerator="A100",profile="variant-scheduler"} 8
+acceleratorplacement_free_devices{accelerator="H100",profile="variant-scheduler"} 11
+# HELP acceleratorplacement_free_slots [ALPHA] How many more pods of a shape that the variants ask for fit on the nodes now, if nothing else is placed. Taints and affinity are left out of account.
+# TYPE acceleratorplacement_free_slots gauge
+acceleratorplacement_free_slots{cpu="0",memory="0",profile="variant-scheduler",shape="2xH100"} 5
+# HELP acceleratorplacement_unplaceable_pods [ALPHA] Pods with devices that found no node, by the reason of the nodes that come nearest.
+# TYPE acceleratorplacement_unplaceable_pods gauge
+acceleratorplacement_unplaceable_pods{profile="variant-scheduler",reason="too few devices"} 1
+acceleratorplacement_unplaceable_pods{profile="variant-scheduler",reason="too few free devices"} 1
+`
+	registerMetrics()
+	require.NoError(t, testutil.GatherAndCompare(legacyregistry.DefaultGatherer, strings.NewReader(expected),
+		"acceleratorplacement_foreign_pods", "acceleratorplacement_fragmented_devices", "acceleratorplacement_free_devices",
+		"acceleratorplacement_free_slots", "acceleratorplacement_unplaceable_pods"))
+
+	w.lose(t, larger)
+	w.takeStock(context.Background())
+	assert.Len(t, w.waiting.list(), 1, "a pod that is gone waits no longer")
+}
+
+func TestATableIsBuiltAnewOnlyForAnotherOutlook(t *testing.T) {
+	v := wanting("v", "H100", 2, 3, 3)
+	w := newWorld(t, []runtime.Object{node("n", h100, 8, 0).node}, v)
+	w.takeStock(context.Background())
+	assert.Equal(t, int64(3000), w.prices.expected[0].Weight)
+
+	more := wanting("v", "H100", 2, 4, 4)
+	indexer := w.variants.informer.GetIndexer()
+	require.NoError(t, indexer.Update(more))
+	for len(w.restock) > 0 {
+		<-w.restock
+	}
+	w.variants.event(v, more)
+	assert.Len(t, w.restock, 1, "it is asked for at once")
+	w.takeStock(context.Background())
+	assert.Equal(t, int64(4000), w.prices.expected[0].Weight)
+	<-w.restock
+	w.variants.event(more, more.DeepCopy())
+	assert.Empty(t, w.restock, "nothing has changed")
+}
+
+func TestTheStockOfABareClusterIsTaken(t *testing.T) {
+	w := newWorld(t, nil)
+	w.takeStock(context.Background())
+	assert.Nil(t, w.prices.expected)
+	w = newWorld(t, nil, variant("v", "H100", 1))
+	w.takeStock(context.Background())
+	assert.Len(t, w.prices.expected, 1)
+}
