@@ -17,14 +17,18 @@ func limits(r *round, m *model) {
 		}
 	}
 	m.each(func(v *variant) {
-		back := min(v.lost, total-1)
+		back := 0
+		if v.target <= v.in.Current && (r.policy.Limited || m.short <= 0) {
+			// Some may be on their way out for want of load.
+			back = max(0, min(v.target-v.in.Current+v.lost, total-1))
+			v.back = min(v.lost, v.in.Current-v.target+back)
+		}
 		switch {
 		case r.unknown(v) != nil && !r.guesses(v) && m.wants == wantMore:
 			v.note(StageLimits, ReasonCapacityUnknown, "%v, so nothing is added", r.unknown(v))
-		case back > 0 && v.target == v.in.Current && (r.policy.Limited || m.short <= 0):
+		case back > 0:
 			detail := "no node holds " + plural(v.lost, "replica", "replicas") + "; " + v.pausedDetail()
 			v.step(StageLimits, v.target-back, ReasonNoSlots, "%s", detail)
-			v.back = back
 			total -= back
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
 		case v.lost > 0:

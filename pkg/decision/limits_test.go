@@ -78,6 +78,30 @@ func TestWhatFitsNowhereIsGivenBack(t *testing.T) {
 	}
 }
 
+// What no node holds goes at once, also while a window holds what could go for want
+// of load.
+func TestAWindowDoesNotHoldWhatFitsNowhere(t *testing.T) {
+	for name, limited := range map[string]bool{"limited": true, "unlimited": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newWorld(1).snapshot()
+			v := &s.Models[0].Variants[1]
+			v.Current = 3
+			v.Starting = []Starting{
+				{Name: "old", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
+				{Name: "new", Created: s.Time.Add(-5 * time.Second), Unschedulable: true},
+				{Name: "placed", Created: s.Time.Add(-5 * time.Second), Placed: true},
+			}
+			s.Cluster = &placement.Cluster{}
+			policy := demoPolicy()
+			policy.Limited = limited
+			plan, _ := Decide(s, policy, Memory{}, RoundFull)
+			got := plan.Models[0].Variants[1]
+			assert.Equal(t, 2, *got.Desired, "%+v", got.Steps)
+			assert.Equal(t, ReasonNoSlots, got.Reason)
+		})
+	}
+}
+
 func TestTheLastReplicaIsNotGivenBack(t *testing.T) {
 	w := newWorld(0)
 	s := w.snapshot()
