@@ -46,10 +46,13 @@ type Replica struct {
 
 // Victims chooses which n of the replicas of one request to remove, and returns their
 // indexes in the order of removal: those that no node holds; those that do not serve;
-// and of the others those that together leave room that is worth the most to the
-// replicas still expected, by the cluster's table. Where that is equal, the choice
-// that leaves the larger holes, then the least loaded, then by name. The choice looks
-// at all of the n together: a node that two removals empty is seen.
+// and of the others those that together leave the room that is worth the most. Where
+// that is equal, the least loaded, then by name. The choice looks at all of the n
+// together: a node that two removals empty is seen.
+//
+// Room is worth what the cluster's table says, and free^2/all devices for each node:
+// what else is on a node goes some day too, and the more of it is free by then, the
+// sooner there is a whole one.
 func (c *Cluster) Victims(r *Request, replicas []Replica, n int) []int {
 	n = min(n, len(replicas))
 	if n <= 0 || r == nil {
@@ -87,15 +90,15 @@ type choice struct {
 
 // gain is what a removal brings. Its fields count one after the other.
 type gain struct {
-	worth, hole, load int64
+	worth, load int64
 }
 
 func (g gain) plus(o gain) gain {
-	return gain{plus(g.worth, o.worth), plus(g.hole, o.hole), plus(g.load, o.load)}
+	return gain{plus(g.worth, o.worth), plus(g.load, o.load)}
 }
 
 func (g gain) compare(o gain) int {
-	return cmp.Or(cmp.Compare(g.worth, o.worth), cmp.Compare(g.hole, o.hole), cmp.Compare(o.load, g.load))
+	return cmp.Or(cmp.Compare(g.worth, o.worth), cmp.Compare(o.load, g.load))
 }
 
 // inOrder sorts candidates by state, then by load, then by name.
@@ -180,24 +183,23 @@ func (v *choice) gains(node int, candidates []int, most int) []gain {
 	busy := int64(0)
 	for k := 1; k <= len(candidates) && k <= most; k++ {
 		busy = plus(busy, load(&v.replicas[candidates[k-1]]))
-		after := v.worth(n, pool, gone+k)
-		gains = append(gains, gain{worth: minus(after.worth, before.worth), hole: minus(after.hole, before.hole), load: busy})
+		gains = append(gains, gain{worth: minus(v.worth(n, pool, gone+k), before), load: busy})
 	}
 	return gains
 }
 
-// worth is what the node is worth without so many replicas of the request. A node
-// that takes no pods is worth nothing.
-func (v *choice) worth(n *Node, pool, gone int) gain {
+// worth is what the node's room is worth without so many replicas of the request. A
+// node that takes no pods is worth nothing.
+func (v *choice) worth(n *Node, pool, gone int) int64 {
 	if n.Out != "" {
-		return gain{}
+		return 0
 	}
-	g := gain{worth: v.c.Table.worthOf(n, &v.r.Shape, pool, -gone)}
+	worth := v.c.Table.worthOf(n, &v.r.Shape, pool, -gone)
 	if pool != noPool {
-		hole := int64(min(max(plus(n.free(pool), times(v.r.Shape.Devices, gone)), 0), maxDevices))
-		g.hole = hole * hole
+		free := int64(min(max(plus(n.free(pool), times(v.r.Shape.Devices, gone)), 0), maxDevices))
+		worth += Unit * free * free / int64(max(n.pool(pool).Allocatable, 1))
 	}
-	return g
+	return worth
 }
 
 // load is how busy a replica is, in thousandths of its unit, within bounds.

@@ -123,7 +123,8 @@ func gainOf(c *Cluster, r *Request, replicas []Replica, set uint) gain {
 			continue
 		}
 		g.worth += c.Table.worthOf(m, nil, noPool, 0) - c.Table.worthOf(n, nil, noPool, 0)
-		g.hole += int64(m.Free.Devices*m.Free.Devices - n.Free.Devices*n.Free.Devices)
+		square := func(n *Node) int64 { return Unit * int64(n.Free.Devices*n.Free.Devices) / int64(n.Allocatable.Devices) }
+		g.worth += square(m) - square(n)
 	}
 	return g
 }
