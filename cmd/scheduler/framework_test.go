@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -23,66 +20,16 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
-	"sigs.k8s.io/yaml"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/apis/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
-	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 	"llmd.ai/workload-variant-autoscaler/plugins/acceleratorplacement"
 )
-
-const profileName = "variant-scheduler"
-
-// load reads the configuration of a folder of manifests/ as the program does: as the
-// file that the ConfigMap is mounted as.
-func load(t *testing.T, folder string) *schedulerconfig.KubeSchedulerConfiguration {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join("../../manifests", folder, "config.yaml"))
-	require.NoError(t, err)
-	var configMap corev1.ConfigMap
-	require.NoError(t, yaml.UnmarshalStrict(content, &configMap))
-	require.Contains(t, configMap.Data, "config.yaml")
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(configMap.Data["config.yaml"]), 0o600))
-	addArguments()
-	cfg, err := options.LoadConfigFromFile(klog.Background(), file)
-	require.NoError(t, err)
-	return cfg
-}
-
-func TestTheShippedConfigurationsAreRead(t *testing.T) {
-	for _, folder := range []string{"scheduler", "scheduler-gang"} {
-		t.Run(folder, func(t *testing.T) {
-			cfg := load(t, folder)
-			assert.True(t, cfg.LeaderElection.LeaderElect)
-			assert.Equal(t, "variant-scheduler", cfg.LeaderElection.ResourceName, "not the lease of the cluster's own scheduler")
-			assert.Equal(t, "workload-variant-autoscaler-system", cfg.LeaderElection.ResourceNamespace)
-			require.Len(t, cfg.Profiles, 1)
-			assert.Equal(t, profileName, cfg.Profiles[0].SchedulerName)
-			found := false
-			for _, c := range cfg.Profiles[0].PluginConfig {
-				if c.Name == acceleratorplacement.Name {
-					assert.Equal(t, &config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true}, c.Args)
-					found = true
-				}
-			}
-			assert.True(t, found)
-		})
-	}
-}
-
-func TestTheCommandSaysWhatItIs(t *testing.T) {
-	command := newCommand()
-	assert.Equal(t, "scheduler", command.Name())
-	assert.Contains(t, command.Long, "AcceleratorPlacement")
-}
 
 // serveVariants is an API server that serves VariantAutoscaling objects and
 // nothing else.
@@ -126,6 +73,18 @@ type realScheduler struct {
 
 func newRealScheduler(t *testing.T) *realScheduler {
 	t.Helper()
+	return newSchedulerOf(t, "scheduler")
+}
+
+func newSchedulerOf(t *testing.T, folder string) *realScheduler {
+	t.Helper()
+	sched, err := tryScheduler(t, load(t, folder).Profiles)
+	require.NoError(t, err)
+	return &realScheduler{Scheduler: sched, profile: sched.Profiles[profileName]}
+}
+
+func tryScheduler(t *testing.T, profiles []schedulerconfig.KubeSchedulerProfile) (*scheduler.Scheduler, error) {
+	t.Helper()
 	metrics.Register()
 	ctx := t.Context()
 	client := fake.NewClientset(replicaSet("h100"), replicaSet("a100"))
@@ -134,13 +93,14 @@ func newRealScheduler(t *testing.T) *realScheduler {
 	recorder := profile.RecorderFactory(func(string) events.EventRecorder { return events.NewFakeRecorder(1000) })
 	sched, err := scheduler.New(ctx, client, factory, nil, recorder,
 		scheduler.WithKubeConfig(serveVariants(t, variant("h100", "H100"), variant("a100", "A100"))),
-		scheduler.WithProfiles(load(t, "scheduler").Profiles...),
+		scheduler.WithProfiles(profiles...),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry))
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	require.NoError(t, sched.WaitForHandlersSync(ctx))
-	return &realScheduler{Scheduler: sched, profile: sched.Profiles[profileName]}
+	return sched, sched.WaitForHandlersSync(ctx)
 }
 
 // place schedules the pod and returns its node, or the reason why there is none.
@@ -212,97 +172,7 @@ func template(devices, cpu, memoryGiB int64) *corev1.PodTemplateSpec {
 	return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "server", Image: "server", Resources: corev1.ResourceRequirements{Requests: requests}}}}}
 }
 
-var products = []string{"NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3-MIG-3g.40gb", ""}
-
-// randomNodes are a few nodes of several types in every state that the model knows.
-func randomNodes(rng *rand.Rand, round int) []*corev1.Node {
-	var nodes []*corev1.Node
-	for i := range 1 + rng.IntN(5) {
-		n := gpuNode(fmt.Sprintf("r%d-n%d", round, i), products[rng.IntN(len(products))], int64(rng.IntN(3)*4))
-		if rng.IntN(3) == 0 {
-			n.Labels["nvidia.com/gpu.product"] = products[0]
-		}
-		switch rng.IntN(8) {
-		case 0:
-			n.Spec.Unschedulable = true
-		case 1:
-			n.Spec.Taints = []corev1.Taint{{Key: "accelerator-scheduler", Effect: corev1.TaintEffectNoSchedule}}
-		case 2:
-			n.Labels["pool"] = "inference"
-		case 3:
-			n.Status.Conditions[0].Status = corev1.ConditionFalse
-		}
-		nodes = append(nodes, n)
-	}
-	return nodes
-}
-
-func randomTemplate(rng *rand.Rand) *corev1.PodTemplateSpec {
-	tmpl := template([]int64{1, 2, 3, 4, 8}[rng.IntN(5)], int64(rng.IntN(6)), int64(rng.IntN(3)*10))
-	if rng.IntN(2) == 0 {
-		tmpl.Spec.Tolerations = []corev1.Toleration{{Key: "accelerator-scheduler", Operator: corev1.TolerationOpExists}}
-	}
-	if rng.IntN(4) == 0 {
-		tmpl.Spec.NodeSelector = map[string]string{"pool": "inference"}
-	}
-	return tmpl
-}
-
-// The number of replicas that the real scheduler places is the number of slots that
-// the autoscaler counts from the API objects, and the one after that is rejected.
-func TestTheSchedulerPlacesAsManyReplicasAsTheAutoscalerCounts(t *testing.T) {
-	s := newRealScheduler(t)
-	rng := rand.New(rand.NewPCG(11, 12))
-	placedSome, serial := 0, 0
-	for round := range 1_000 {
-		nodes := randomNodes(rng, round)
-		for _, n := range nodes {
-			s.Cache.AddNode(klog.Background(), n)
-		}
-		var pods []*corev1.Pod
-		for range rng.IntN(5) {
-			serial++
-			other := replica("", serial, template(int64(rng.IntN(3)), int64(rng.IntN(4)), 5))
-			other.Spec.NodeName = nodes[rng.IntN(len(nodes))].Name
-			require.NoError(t, s.Cache.AddPod(klog.Background(), other))
-			pods = append(pods, other)
-		}
-		name, accelerator := "h100", "H100"
-		if rng.IntN(3) == 0 {
-			name, accelerator = "a100", "A100"
-		}
-		tmpl := randomTemplate(rng)
-
-		inv := inventory.Read(nodes, pods)
-		request, err := inv.Request(tmpl, inventory.Normalize(accelerator))
-		require.NoError(t, err)
-		slots, err := inv.Cluster.Slots(request)
-		require.NoError(t, err)
-		for range slots {
-			serial++
-			pod := replica(name, serial, tmpl)
-			_, err := s.place(t, pod)
-			require.NoError(t, err, "round %d: %d slots were counted", round, slots)
-			pods = append(pods, pod)
-			placedSome++
-		}
-		serial++
-		host, err := s.place(t, replica(name, serial, tmpl))
-		require.Error(t, err, "round %d: %d slots were counted, and one more was placed on %s", round, slots, host)
-
-		again := inventory.Read(nodes, pods)
-		left, err := again.Cluster.Slots(request)
-		require.NoError(t, err)
-		require.Zero(t, left)
-		for _, pod := range pods {
-			require.NoError(t, s.Cache.RemovePod(klog.Background(), pod))
-		}
-		for _, n := range nodes {
-			require.NoError(t, s.Cache.RemoveNode(klog.Background(), n))
-		}
-	}
-	assert.Greater(t, placedSome, 500, "most clusters should hold something")
-}
+var products = []string{"NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB"}
 
 func TestTheRealSchedulerPacksOnTheRightAccelerator(t *testing.T) {
 	s := newRealScheduler(t)

@@ -163,14 +163,18 @@ func (f *failing) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return f.FakeControllerSource.Watch(options)
 }
 
+var (
+	variantObjects = schema.GroupResource{Group: v1alpha1.GroupName, Resource: v1alpha1.Resource}
+	notInstalled   = apierrors.NewGenericServerResponse(http.StatusNotFound, "list", variantObjects, "", "the server could not find the requested resource", 0, true)
+)
+
 func TestAMissingCRDDoesNoHarmAndMayComeLate(t *testing.T) {
-	resource := schema.GroupResource{Group: v1alpha1.GroupName, Resource: v1alpha1.Resource}
 	cases := []struct {
 		name string
 		err  *apierrors.StatusError
 	}{
-		{"not installed", apierrors.NewGenericServerResponse(http.StatusNotFound, "list", resource, "", "the server could not find the requested resource", 0, true)},
-		{"not allowed", apierrors.NewForbidden(resource, "", errors.New("no rule"))},
+		{"not installed", notInstalled},
+		{"not allowed", apierrors.NewForbidden(variantObjects, "", errors.New("no rule"))},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

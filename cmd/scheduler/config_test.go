@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
+	"sigs.k8s.io/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/plugins/acceleratorplacement"
+)
+
+const profileName = "variant-scheduler"
+
+// load reads the configuration of a folder of manifests/ as the program does: as the
+// file that the ConfigMap is mounted as, or that it is.
+func load(t *testing.T, folder string) *schedulerconfig.KubeSchedulerConfiguration {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("../../manifests", folder, "config.yaml"))
+	require.NoError(t, err)
+	text := string(content)
+	var configMap corev1.ConfigMap
+	if err := yaml.UnmarshalStrict(content, &configMap); err == nil && configMap.Kind == "ConfigMap" {
+		require.Contains(t, configMap.Data, "config.yaml")
+		text = configMap.Data["config.yaml"]
+	}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	addArguments()
+	cfg, err := options.LoadConfigFromFile(klog.Background(), file)
+	require.NoError(t, err)
+	require.NoError(t, validation.ValidateKubeSchedulerConfiguration(cfg))
+	return cfg
+}
+
+// argsOf are the arguments of a plugin in a profile.
+func argsOf(t *testing.T, profile schedulerconfig.KubeSchedulerProfile, plugin string) any {
+	t.Helper()
+	for _, c := range profile.PluginConfig {
+		if c.Name == plugin {
+			return c.Args
+		}
+	}
+	t.Fatalf("the profile %s has no arguments of %s", profile.SchedulerName, plugin)
+	return nil
+}
+
+func TestTheShippedConfigurationsAreRead(t *testing.T) {
+	const namespace = "workload-variant-autoscaler-system"
+	for folder, c := range map[string]struct {
+		profiles         []string
+		lease, namespace string
+		ours             bool
+	}{
+		"scheduler":             {[]string{profileName}, "variant-scheduler", namespace, true},
+		"scheduler-gang":        {[]string{profileName}, "variant-scheduler", namespace, true},
+		"scheduler-one-process": {[]string{"default-scheduler", profileName}, "kube-scheduler", "kube-system", true},
+		"stock-scheduler":       {[]string{"default-scheduler", profileName}, "kube-scheduler", "kube-system", false},
+	} {
+		t.Run(folder, func(t *testing.T) {
+			cfg := load(t, folder)
+			assert.True(t, cfg.LeaderElection.LeaderElect)
+			assert.Equal(t, c.lease, cfg.LeaderElection.ResourceName)
+			assert.Equal(t, c.namespace, cfg.LeaderElection.ResourceNamespace)
+			require.Len(t, cfg.Profiles, len(c.profiles))
+			for i, name := range c.profiles {
+				assert.Equal(t, name, cfg.Profiles[i].SchedulerName)
+			}
+			packing := cfg.Profiles[len(cfg.Profiles)-1]
+			require.NotNil(t, packing.PercentageOfNodesToScore)
+			assert.EqualValues(t, 100, *packing.PercentageOfNodesToScore)
+			fit := argsOf(t, packing, "NodeResourcesFit").(*schedulerconfig.NodeResourcesFitArgs)
+			assert.Equal(t, schedulerconfig.MostAllocated, fit.ScoringStrategy.Type)
+			devices := 0
+			for _, r := range fit.ScoringStrategy.Resources {
+				if inventory.IsDevice(corev1.ResourceName(r.Name)) {
+					devices++
+				}
+			}
+			assert.Equal(t, len(fit.ScoringStrategy.Resources)-1, devices, "all but CPU are devices that the model knows")
+			spread := argsOf(t, packing, "PodTopologySpread").(*schedulerconfig.PodTopologySpreadArgs)
+			assert.Equal(t, schedulerconfig.ListDefaulting, spread.DefaultingType)
+			assert.Empty(t, spread.DefaultConstraints)
+			if c.ours {
+				assert.Equal(t, &config.AcceleratorPlacementArgs{
+					KeepOthersOffAcceleratorNodes: true,
+					AcceleratorNames:              &config.ConfigMapReference{Namespace: namespace, Name: "workload-variant-autoscaler-accelerator-names"},
+				}, argsOf(t, packing, acceleratorplacement.Name))
+			}
+		})
+	}
+}
+
+// Everything that is in a configuration exists and agrees with the rest: the real
+// scheduler is made of it.
+func TestSchedulersAreMadeOfTheShippedConfigurations(t *testing.T) {
+	for _, folder := range []string{"scheduler", "scheduler-one-process", "stock-scheduler"} {
+		t.Run(folder, func(t *testing.T) {
+			s := newSchedulerOf(t, folder)
+			for i := range 4 {
+				s.Cache.AddNode(klog.Background(), gpuNode(fmt.Sprintf("h%d", i), products[0], 8))
+			}
+			hosts := map[string]bool{}
+			for i := range 8 {
+				host, err := s.place(t, replica("h100", i, template(1, 1, 1)))
+				require.NoError(t, err)
+				hosts[host] = true
+			}
+			assert.Len(t, hosts, 1, "it packs")
+			if folder != "scheduler" {
+				require.Contains(t, s.Profiles, "default-scheduler")
+				assert.NotEmpty(t, s.Profiles["default-scheduler"].ListPlugins().Score.Enabled)
+			}
+		})
+	}
+}
+
+func TestWrongArgumentsStopTheScheduler(t *testing.T) {
+	profiles := load(t, "scheduler").Profiles
+	for i := range profiles[0].PluginConfig {
+		if args, ok := profiles[0].PluginConfig[i].Args.(*config.AcceleratorPlacementArgs); ok {
+			args.AcceleratorNames.Namespace = ""
+		}
+	}
+	_, err := tryScheduler(t, profiles)
+	require.ErrorContains(t, err, "pluginConfig.AcceleratorPlacement.acceleratorNames.namespace: Required value")
+}
+
+func TestTheCommandSaysWhatItIs(t *testing.T) {
+	command := newCommand()
+	assert.Equal(t, "scheduler", command.Name())
+	assert.Contains(t, command.Long, "AcceleratorPlacement")
+}
