@@ -168,6 +168,9 @@ func TestNeutralPlacementNeverWastesAHole(t *testing.T) {
 			c.Nodes = append(c.Nodes, gpuNode(fmt.Sprint("n", i), "H100", 8, f))
 		}
 		small, large := []int{1, 2}[rng.IntN(2)], []int{4, 8}[rng.IntN(2)]
+		if rng.IntN(2) == 0 {
+			c.Table = NewTable(nil, c)
+		}
 		possible := reaches(free, []int{large, small})
 		if _, ok := c.Place(gpus(small, "H100")); !ok {
 			continue

@@ -38,17 +38,16 @@ func (r *Request) Countable() error {
 
 // Slots is how many more pods of the shape fit on the node now.
 func (n *Node) Slots(s capacity.Shape) int {
-	v, pool := n.typed(&s)
-	if v != Fits {
+	if n.Out != "" {
 		return 0
 	}
 	slots := max(n.Free.Pods, 0)
 	if s.Devices > 0 {
-		p := n.pool(pool)
-		if s.Devices > p.Allocatable {
+		pool := n.poolOf(&s)
+		if pool == noPool || s.Devices > n.pool(pool).Allocatable {
 			return 0
 		}
-		slots = min(slots, max(p.Free, 0)/s.Devices)
+		slots = min(slots, max(n.free(pool), 0)/s.Devices)
 	}
 	if s.MilliCPU > 0 {
 		slots = int(min(int64(slots), max(n.Free.MilliCPU, 0)/s.MilliCPU))
