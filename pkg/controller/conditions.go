@@ -147,7 +147,7 @@ func capacityKnown(p *decision.VariantPlan, v *variant) finding {
 	if p.Slots.Bound != "" {
 		reason = v1alpha1.ReasonCapacityUpperBound
 	}
-	for _, warning := range []decision.Reason{v1alpha1.ReasonAcceleratorNotSelected, v1alpha1.ReasonAcceleratorCountDiffers} {
+	for _, warning := range []decision.Reason{v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected} {
 		if f, ok := fact(p, warning); ok {
 			reason, detail = string(warning), f.Detail+"; "+detail
 		}

@@ -126,7 +126,7 @@ func TestCapacityInWords(t *testing.T) {
 		{"none fits", settled(func(p *decision.VariantPlan) { p.Slots.Count, p.LargestHole = 0, ptr.To(1) }), "8xH100: 0 fit (largest hole 1)"},
 		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "8xH100: at most 4 fit, for the model does not know: volumes"},
 		{"a warning before the number", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers)), "which AcceleratorCountDiffers; 8xH100: 4 fit"},
-		{"two warnings", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected)), "which AcceleratorCountDiffers; which AcceleratorNotSelected; 8xH100: 4 fit"},
+		{"two warnings", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected)), "which AcceleratorNotSelected; which AcceleratorCountDiffers; 8xH100: 4 fit"},
 		{"unknown twice over", settled(facts(decision.ReasonShapeUnknown, decision.ReasonCapacityUnknown)), "which CapacityUnknown; which ShapeUnknown"},
 	}
 	for _, c := range cases {

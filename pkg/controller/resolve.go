@@ -89,7 +89,7 @@ func (v *variant) warn(s stock, name inventory.Name) {
 	given, shape := v.object.Spec.AcceleratorCount, v.shape
 	if total := shape.Devices * shape.Pods; given != nil && int(*given) != total && int(*given) != shape.Devices {
 		v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonAcceleratorCountDiffers, Detail: fmt.Sprintf(
-			"spec.acceleratorCount is %d and the pod template asks for %d devices, which counts: correct one of them", *given, total)})
+			"spec.acceleratorCount is %d and the pod template asks for %d, which counts: correct one of them", *given, total)})
 	}
 	if shape.Devices == 0 {
 		return

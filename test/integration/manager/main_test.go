@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,6 +40,12 @@ const (
 	atOnce = 2 * time.Second
 	tick   = 20 * time.Millisecond
 )
+
+// hurry are the settings of a brisk manager.
+var hurry = []string{
+	"--global-opt-interval=1s", "--prometheus-metrics-cache-fresh-threshold=4s",
+	"--prometheus-metrics-cache-stale-threshold=5s", "--prometheus-metrics-cache-unavailable-threshold=6s",
+}
 
 var (
 	cluster *localcluster.Cluster
@@ -121,10 +128,7 @@ func startManager(ctx context.Context, instance string) error {
 func managerProcess(instance, kubeconfig, metrics, health string) localcluster.Process {
 	settings := []string{"--global-opt-interval=10m"}
 	if instance == brisk {
-		settings = []string{
-			"--global-opt-interval=1s", "--prometheus-metrics-cache-fresh-threshold=4s",
-			"--prometheus-metrics-cache-stale-threshold=5s", "--prometheus-metrics-cache-unavailable-threshold=6s",
-		}
+		settings = slices.Clone(hurry)
 	}
 	return localcluster.Process{
 		Name: "manager" + instance,

@@ -14,7 +14,7 @@ import (
 // roundsLater waits until a manager has ended so many more full rounds.
 func roundsLater(t *testing.T, instance string, rounds float64) {
 	t.Helper()
-	const series = `wva_round_duration_seconds{controller_instance="` + brisk + `",result="success",round="Full"}`
+	series := `wva_round_duration_seconds{controller_instance="` + instance + `",result="success",round="Full"}`
 	first := scrapeManager(t, instance)[series]
 	eventually(t, patience, fmt.Sprint(rounds, " more rounds"), func() (string, bool) {
 		now := scrapeManager(t, instance)[series]

@@ -1,0 +1,244 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+)
+
+// ownProduct is the product of the node that a test adds.
+const ownProduct = "ACME-Card-7"
+
+// addNode adds a node with the test's own product until the test ends.
+func addNode(t *testing.T, devices int) {
+	t.Helper()
+	shape := localcluster.EightH100
+	shape.Product, shape.GPUs = ownProduct, devices
+	node := shape.Node("own", "a")
+	status := node.Status
+	made(t, node)
+	node.Status.Capacity, node.Status.Allocatable = status.Capacity, status.Allocatable
+	require.NoError(t, api.Status().Update(t.Context(), node))
+	eventually(t, patience, "a ready node", func() (string, bool) {
+		for _, c := range read(t, node).Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				return string(c.Status), c.Status == corev1.ConditionTrue
+			}
+		}
+		return "no condition", false
+	})
+}
+
+// onOwnNode sends a Deployment's pods to that node.
+func onOwnNode(d *appsv1.Deployment) *appsv1.Deployment {
+	d.Spec.Template.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": ownProduct}
+	return d
+}
+
+// Without the permission to read nodes nobody knows what fits, and the object or the
+// mode says what happens then.
+func TestUnknownCapacity(t *testing.T) {
+	const missing = `the permission to list nodes in API group "" is missing`
+	lesser(t, "blind", map[string]string{"nodes": "list"})
+	for _, limited := range []bool{true, false} {
+		instance := fmt.Sprintf("blind-limited-%t", limited)
+		t.Run(instance, func(t *testing.T) {
+			startAs(t, instance, "blind", fmt.Sprintf("--wva-limited-mode=%t", limited))
+			cases := []struct {
+				answer v1alpha1.UnknownCapacity
+				want   int32
+			}{
+				{"", map[bool]int32{true: 1, false: 2}[limited]},
+				{v1alpha1.UnknownCapacityAllow, 2},
+				{v1alpha1.UnknownCapacityHold, 1},
+			}
+			servers := serveModels(t)
+			variants := make([]*v1alpha1.VariantAutoscaling, len(cases))
+			for i, c := range cases {
+				namespace := space(t)
+				servers.ask(namespace, 0.9*serves)
+				variants[i] = variant(namespace, "llama-h100", "server", instance)
+				variants[i].Spec.OnUnknownCapacity = c.answer
+				create(t, deployment(namespace, "server", 1), variants[i])
+			}
+			for i, c := range cases {
+				v := variants[i]
+				known := shows(t, patience, v, v1alpha1.ConditionCapacityKnown, "CapacityUnknown")
+				assert.Equal(t, metav1.ConditionFalse, known.Status)
+				assert.Contains(t, known.Message, missing)
+				servers.settle(t, v.Namespace, 1)
+				if c.want > 1 {
+					hasReplicas(t, patience, deployment(v.Namespace, "server", 1), v, c.want)
+				}
+			}
+			roundsLater(t, instance, 5)
+			for i, c := range cases {
+				d := read(t, deployment(variants[i].Namespace, "server", 1))
+				assert.Equal(t, c.want, *d.Spec.Replicas, "onUnknownCapacity %q\n%s", c.answer, describe(read(t, variants[i])))
+				assert.Nil(t, variants[i].Status.Placement.Slots, "unknown is not none")
+			}
+			for series := range seriesOf(t, instance, variants[0].Namespace) {
+				assert.NotContains(t, series, "wva_variant_free_slots")
+			}
+		})
+	}
+}
+
+func TestThePlacementIsThatOfTheGenerationThatItNames(t *testing.T) {
+	servers := serveModels(t)
+	namespace := space(t)
+	servers.ask(namespace, 0.5*serves)
+	v := variant(namespace, "llama-h100", "server", "")
+	create(t, deployment(namespace, "server", 1), v)
+	shows(t, patience, v, v1alpha1.ConditionReady, v1alpha1.ReasonReady)
+	p := v.Status.Placement
+	require.NotNil(t, p)
+	assert.Equal(t, v.Generation, p.ObservedGeneration)
+	assert.Equal(t, []any{"H100", int32(80), "HBM3", int32(1)}, []any{p.Shape.Accelerator, p.Shape.DeviceMemoryGiB, p.Shape.Form, *p.Shape.Devices})
+	assert.Equal(t, int32(0), *p.Unplaced)
+
+	setSpec(t, v, `{"accelerator":"A100","acceleratorCount":4}`)
+	known := shows(t, atOnce, v, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonAcceleratorNotSelected)
+	p = v.Status.Placement
+	assert.Equal(t, v.Generation, p.ObservedGeneration)
+	assert.Equal(t, "A100", p.Shape.Accelerator)
+	assert.Equal(t, int32(0), *p.Slots, "the cluster has none")
+	assert.True(t, contains(known.Message,
+		"the pod template names H100-80GB-HBM3 nodes and the variant is for A100",
+		"spec.acceleratorCount is 4 and the pod template asks for 1, which counts",
+		"1xA100: 0 fit"), known.Message)
+	eventually(t, patience, "a warning event", func() (string, bool) {
+		reasons := told(t, v)
+		return fmt.Sprint(reasons), count(reasons, v1alpha1.ReasonAcceleratorNotSelected) == 1
+	})
+}
+
+func TestHalfOfTheNodesIsHalfOfTheSlots(t *testing.T) {
+	servers := serveModels(t)
+	namespace := space(t)
+	servers.ask(namespace, 0.5*serves)
+	v := variant(namespace, "llama-h100", "server", "")
+	create(t, deployment(namespace, "server", 1), v)
+	var before int32
+	eventually(t, patience, "slots in the status", func() (string, bool) {
+		p := read(t, v).Status.Placement
+		if p == nil || p.Slots == nil {
+			return describe(v), false
+		}
+		before = *p.Slots
+		return fmt.Sprint(before), before >= 28
+	})
+	for i := range 2 {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("h100-", i)}}
+		cordon(t, node, true)
+		t.Cleanup(func() { cordon(t, node, false) })
+	}
+	// A round that a node calls for keeps five seconds apart from the last one.
+	eventually(t, 5*time.Second+atOnce, "half of the slots", func() (string, bool) {
+		slots := *read(t, v).Status.Placement.Slots
+		return fmt.Sprint(slots), slots <= before-15 && slots >= before-16
+	})
+	eventually(t, patience, "the same as a gauge", func() (string, bool) {
+		for series, value := range seriesOf(t, "", namespace) {
+			if strings.HasPrefix(series, "wva_variant_free_slots") {
+				return fmt.Sprint(value), value == float64(*v.Status.Placement.Slots)
+			}
+		}
+		return "no series", false
+	})
+}
+
+func cordon(t *testing.T, node *corev1.Node, out bool) {
+	t.Helper()
+	// Also at the end of the test, whose own context has ended by then.
+	require.NoError(t, api.Get(context.Background(), client.ObjectKeyFromObject(node), node))
+	node.Spec.Unschedulable = out
+	require.NoError(t, api.Update(context.Background(), node))
+}
+
+func TestNamesOfOnesOwnAreFollowed(t *testing.T) {
+	addNode(t, 8)
+	servers := serveModels(t)
+	namespace := space(t)
+	servers.ask(namespace, 0.5*serves)
+	v := variant(namespace, "llama-l40s", "server", brisk)
+	v.Spec.Accelerator = "L40S"
+	create(t, onOwnNode(deployment(namespace, "server", 1)), v)
+	const series = `wva_unlisted_accelerator_nodes{controller_instance="brisk",product="ACME-CARD-7"}`
+	eventually(t, patience, "the product that no rule knows", func() (string, bool) {
+		found := scrapeManager(t, brisk)
+		return fmt.Sprint(found[series]), found[series] == 1
+	})
+	slots := func(want int32) {
+		t.Helper()
+		eventually(t, patience, fmt.Sprint(want, " slots"), func() (string, bool) {
+			p := read(t, v).Status.Placement
+			return describe(v), p != nil && p.Slots != nil && *p.Slots == want
+		})
+	}
+	slots(0)
+
+	names := configMap(t, "workload-variant-autoscaler-accelerator-names", map[string]string{ownProduct: "L40S"})
+	slots(7)
+	eventually(t, patience, "the end of the series", func() (string, bool) {
+		_, there := scrapeManager(t, brisk)[series]
+		return "", !there
+	})
+
+	names.Data[ownProduct] = "not a name"
+	require.NoError(t, api.Update(t.Context(), names))
+	eventually(t, patience, "an event that refuses it", func() (string, bool) {
+		reasons := told(t, names)
+		return fmt.Sprint(reasons), count(reasons, "InvalidConfiguration") > 0
+	})
+	roundsLater(t, brisk, 3)
+	slots(7)
+}
+
+// A replica that was asked for holds its room before there is a pod of it.
+func TestTwoRoundsDoNotGiveTheSameRoomAway(t *testing.T) {
+	addNode(t, 2)
+	servers := serveModels(t)
+	first, second := space(t), space(t)
+	// No pod but the first may be made.
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: "one"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}},
+	}
+	create(t, quota)
+	// The controller of quotas does not run here; the API server goes by the status.
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
+	require.NoError(t, api.Status().Update(t.Context(), quota))
+	servers.ask(first, 0.9*serves)
+	d, v := onOwnNode(deployment(first, "server", 1)), variant(first, "a", "server", brisk)
+	create(t, d, v)
+	hasReplicas(t, patience, d, v, 2)
+
+	// Another model wants a replica, and the room for it is the one that is spoken for.
+	late, w := onOwnNode(deployment(second, "server", 0)), variant(second, "b", "server", brisk)
+	create(t, late, w)
+	shows(t, patience, w, v1alpha1.ConditionScalingLimited, "NoSlots")
+	known := shows(t, patience, w, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityExact)
+	assert.Equal(t, "1xACME-CARD-7: 0 fit (largest hole 0)", known.Message)
+	roundsLater(t, brisk, 5)
+	assert.EqualValues(t, 0, *read(t, late).Spec.Replicas, describe(read(t, w)))
+	assert.EqualValues(t, 0, *w.Status.Placement.Slots)
+
+	// When it is not wanted any more it is the other's.
+	setSpec(t, v, `{"maxReplicas":1}`)
+	hasReplicas(t, patience, d, v, 1)
+	hasReplicas(t, patience, late, w, 1)
+}
