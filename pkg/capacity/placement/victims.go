@@ -172,11 +172,7 @@ func (v *choice) byNode(candidates []int) (nodes []int, on map[int][]int) {
 // gains is what removing the first k of the node's candidates brings, by k.
 func (v *choice) gains(node int, candidates []int, most int) []gain {
 	n := &v.c.Nodes[node]
-	pool := n.poolOf(&v.r.Shape)
-	if pool == noPool && v.r.Shape.Devices > 0 {
-		// Replicas may accept further types: these hold the devices that are there.
-		pool = 0
-	}
+	pool := n.holding(v.r)
 	gone := v.gone[node]
 	before := v.worth(n, pool, gone)
 	gains := make([]gain, 1, len(candidates)+1)
