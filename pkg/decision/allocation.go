@@ -100,6 +100,13 @@ func (r *round) denyCrowded(m *model, candidates []*variant, bought map[*variant
 			}
 		}
 	}
+	m.each(func(v *variant) {
+		// What was denied before is not forgotten because a little more is bought of
+		// another variant meanwhile.
+		if old := r.old.Denied[v.key]; old > 0 && bought[v] == 0 && r.next.Denied[v.key] == 0 {
+			r.deny(v, old, r.crowded(v))
+		}
+	})
 }
 
 // headroom is how many replicas the variant's own bound still allows beyond those

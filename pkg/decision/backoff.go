@@ -93,15 +93,15 @@ func (m *model) servedDearer(v *variant) capacity.Rate {
 	return sum
 }
 
-// saving is how many replicas of v, of at most limit (negative: no bound), serve no
-// more than rate and cost less than the dearer ones that they can replace.
+// saving is how many replicas of v, of at most limit (negative: no bound), serve the
+// rate, or a part of it, and cost less than the dearer ones that they can replace.
 func (m *model) saving(v *variant, rate capacity.Rate, limit int) int {
-	n := int(math.Floor(float64(rate/v.serves) + 1e-9))
+	n := int(math.Ceil(float64(rate/v.serves) - 1e-9))
 	if limit >= 0 {
 		n = min(n, limit)
 	}
 	for ; n > 0; n-- {
-		left, saved := v.serves*capacity.Rate(n), -v.in.Cost*capacity.Cost(n)
+		left, saved := min(rate, v.serves*capacity.Rate(n)), -v.in.Cost*capacity.Cost(n)
 		for _, o := range m.dearer(v) {
 			gone := min(o.target, int(math.Floor(float64(left/o.serves)+1e-9)))
 			left -= o.serves * capacity.Rate(gone)
