@@ -12,10 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+const nvidia corev1.ResourceName = "nvidia.com/gpu"
+
 const (
-	nvidia       corev1.ResourceName = "nvidia.com/gpu"
-	productLabel                     = "nvidia.com/gpu.product"
-	memoryLabel                      = "nvidia.com/gpu.memory"
+	productLabel = "nvidia.com/gpu.product"
+	memoryLabel  = "nvidia.com/gpu.memory"
 )
 
 // product is what the labels of a node say of its devices.
@@ -29,12 +30,12 @@ type product struct {
 // products are the conventions of vendors and clouds, and what can go wrong with
 // them.
 var products = []product{
-	{map[string]string{productLabel: "NVIDIA-H100-80GB-HBM3", memoryLabel: "81559"}, nvidia, []string{"h100", "h100-80gb", "h100-nvl"}},
-	{map[string]string{productLabel: "NVIDIA-H100-80GB-HBM3"}, nvidia, []string{"h100", "h100-80gb"}},
+	{map[string]string{productLabel: "NVIDIA-H100-80GB-HBM3", memoryLabel: "81559"}, nvidia, []string{"h100", "h100-80gb", "h100-nvl", "resolved"}},
+	{map[string]string{productLabel: "NVIDIA-H100-80GB-HBM3"}, nvidia, []string{"h100", "h100-80gb", "outdated"}},
 	{map[string]string{productLabel: "NVIDIA-H100-NVL", memoryLabel: "95830"}, nvidia, []string{"h100", "h100-nvl", "h100-80gb"}},
 	{map[string]string{"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}, nvidia, []string{"h100", "h100-80gb"}},
 	{map[string]string{"karpenter.k8s.aws/instance-gpu-name": "h100"}, nvidia, []string{"h100", "h100-80gb"}},
-	{map[string]string{productLabel: "NVIDIA-A100-SXM4-80GB", memoryLabel: "81920"}, nvidia, []string{"a100", "a100-80gb", "a100-sxm", "selected", "slice", "large-slice"}},
+	{map[string]string{productLabel: "NVIDIA-A100-SXM4-80GB", memoryLabel: "81920"}, nvidia, []string{"a100", "a100-80gb", "a100-sxm", "selected", "resolved-80gb", "outdated", "slice", "large-slice"}},
 	{map[string]string{productLabel: "A100-SXM4-40GB", memoryLabel: "40960"}, nvidia, []string{"a100", "a100-40gb", "a100-sxm"}},
 	{map[string]string{productLabel: "NVIDIA-A100-PCIE-40GB"}, nvidia, []string{"a100", "a100-40gb", "slice"}},
 	{map[string]string{"cloud.google.com/gke-accelerator": "nvidia-a100-80gb"}, nvidia, []string{"a100", "a100-80gb", "a100-sxm"}},
@@ -48,6 +49,9 @@ var products = []product{
 	{map[string]string{"habana.ai/product.name": "Intel-Gaudi-2-96GB"}, "habana.ai/gaudi", []string{"gaudi2"}},
 	{map[string]string{"inference.optimization/acceleratorName": "Acme-Q1"}, nvidia, []string{"unlisted"}},
 	{map[string]string{"karpenter.k8s.aws/instance-accelerator-name": "trainium2"}, "aws.amazon.com/neuron", []string{"neuron", "neuron-core"}},
+	// Names that only some clusters' administrators know.
+	{map[string]string{productLabel: "Our-Card"}, nvidia, []string{"renamed", "renamed-selected", "a100", "a100-80gb"}},
+	{map[string]string{productLabel: "NVIDIA-L40", memoryLabel: "46068"}, nvidia, []string{"h100", "resolved", "h100-80gb"}},
 	// A vendor's label and a cloud's that say different things.
 	{map[string]string{productLabel: "NVIDIA-H100-80GB-HBM3", "cloud.google.com/gke-accelerator": "nvidia-l4"}, nvidia, []string{"h100"}},
 	// Two clouds' labels that do, and nobody knows better.

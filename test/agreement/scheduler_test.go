@@ -8,11 +8,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +40,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/config"
 	configv1 "llmd.ai/workload-variant-autoscaler/pkg/apis/config/v1"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 	"llmd.ai/workload-variant-autoscaler/plugins/acceleratorplacement"
 )
 
@@ -65,9 +69,27 @@ func shippedProfile(t testing.TB) schedulerconfig.KubeSchedulerProfile {
 	return cfg.Profiles[0]
 }
 
-// serveVariants is an API server that serves VariantAutoscaling objects and nothing
-// else.
-func serveVariants(t testing.TB, served []v1alpha1.VariantAutoscaling) *rest.Config {
+// overrides are names of accelerators that a cluster gives itself.
+var overrides = map[string]string{"our-card": "A100-80GB", "NVIDIA-L40": "H100"}
+
+// withOverrides is the profile with a ConfigMap of names.
+func withOverrides(t testing.TB, profile schedulerconfig.KubeSchedulerProfile) schedulerconfig.KubeSchedulerProfile {
+	t.Helper()
+	for i := range profile.PluginConfig {
+		if profile.PluginConfig[i].Name == acceleratorplacement.Name {
+			args, ok := profile.PluginConfig[i].Args.DeepCopyObject().(*config.AcceleratorPlacementArgs)
+			require.True(t, ok)
+			args.AcceleratorNames = &config.ConfigMapReference{Namespace: namespace, Name: "names"}
+			profile.PluginConfig[i].Args = args
+			return profile
+		}
+	}
+	require.Fail(t, "the profile has no arguments for the plugin")
+	return profile
+}
+
+// serve is an API server that serves VariantAutoscaling objects and nothing else.
+func serve(t testing.TB, served []v1alpha1.VariantAutoscaling) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/apis/llmd.ai/v1alpha1/variantautoscalings" {
@@ -104,9 +126,12 @@ type realScheduler struct {
 	profile framework.Framework
 	plugin  *acceleratorplacement.Plugin
 	factory informers.SharedInformerFactory
+	// names are the autoscaler's.
+	names inventory.Names
 }
 
-func newRealScheduler(t testing.TB) *realScheduler {
+// newRealScheduler starts one, with or without names of the cluster's own.
+func newRealScheduler(t testing.TB, named bool) *realScheduler {
 	t.Helper()
 	metrics.Register()
 	ctx := t.Context()
@@ -116,6 +141,7 @@ func newRealScheduler(t testing.TB) *realScheduler {
 		objects = append(objects, variants[i].replicaSet())
 		served = append(served, variants[i].object())
 	}
+	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "names"}, Data: overrides})
 	client := fake.NewClientset(objects...)
 	s := &realScheduler{factory: scheduler.NewInformerFactory(client, 0)}
 	registry := frameworkruntime.Registry{acceleratorplacement.Name: func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
@@ -124,10 +150,14 @@ func newRealScheduler(t testing.TB) *realScheduler {
 		return plugin, err
 	}}
 	recorder := profile.RecorderFactory(func(string) events.EventRecorder { return discard{} })
+	shipped := shippedProfile(t)
+	if named {
+		shipped = withOverrides(t, shipped)
+	}
 	var err error
 	s.Scheduler, err = scheduler.New(ctx, client, s.factory, nil, recorder,
-		scheduler.WithKubeConfig(serveVariants(t, served)),
-		scheduler.WithProfiles(shippedProfile(t)),
+		scheduler.WithKubeConfig(serve(t, served)),
+		scheduler.WithProfiles(shipped),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry))
 	require.NoError(t, err)
 	s.factory.Start(ctx.Done())
@@ -135,7 +165,29 @@ func newRealScheduler(t testing.TB) *realScheduler {
 	require.NoError(t, s.WaitForHandlersSync(ctx))
 	s.profile = s.Profiles[profileName]
 	require.NotNil(t, s.plugin)
+	if named {
+		s.takeNames(t)
+	}
 	return s
+}
+
+// takeNames gives the autoscaler its names and waits until the plugin has read them.
+func (s *realScheduler) takeNames(t testing.TB) {
+	t.Helper()
+	parsed, err := inventory.ParseOverrides(overrides)
+	require.NoError(t, err)
+	s.names.SetOverrides(parsed)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{productLabel: "NVIDIA-L40"}}}
+	node.Status.Allocatable = corev1.ResourceList{nvidia: resource.MustParse("1")}
+	info := framework.NewNodeInfo()
+	info.SetNode(node)
+	h100 := &variants[slices.IndexFunc(variants, func(v served) bool { return v.name == "h100" })]
+	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "server", Image: "server"}}}}
+	ask(&template.Spec.Containers[0].Resources, nvidia, 1)
+	require.Eventually(t, func() bool {
+		narrowed, status := s.plugin.PreFilter(t.Context(), framework.NewCycleState(), h100.replica(0, template), []fwk.NodeInfo{info})
+		return status.IsSuccess() && narrowed.NodeNames.Has("n")
+	}, 10*time.Second, 10*time.Millisecond, "the plugin reads the names")
 }
 
 // discard takes events that nobody looks at.
@@ -214,9 +266,13 @@ func (s *realScheduler) nodeInfos(t testing.TB) []fwk.NodeInfo {
 // served is one VariantAutoscaling object of the cluster, with its replica set.
 type served struct {
 	name string
-	// accelerator is spec.accelerator; without it, selector is in the pod template.
+	// accelerator is spec.accelerator; without it, selector is in the pod template, or
+	// the autoscaler has found the type resolved, by the nodes of earlier pods.
 	accelerator string
 	selector    map[string]string
+	resolved    string
+	// outdated is a type that the autoscaler found for an earlier generation.
+	outdated string
 	// resource counts its devices.
 	resource corev1.ResourceName
 }
@@ -233,6 +289,11 @@ var variants = []served{
 	{name: "a100-sxm", accelerator: "NVIDIA-A100-SXM4-80GB", resource: nvidia},
 	{name: "l40s", accelerator: "L40S", resource: nvidia},
 	{name: "selected", selector: map[string]string{productLabel: "NVIDIA-A100-SXM4-80GB"}, resource: nvidia},
+	{name: "resolved", resolved: "H100", resource: nvidia},
+	{name: "resolved-80gb", resolved: "A100-80GB", resource: nvidia},
+	{name: "outdated", accelerator: "A100", outdated: "H100", resource: nvidia},
+	{name: "renamed", accelerator: "our-card", resource: nvidia},
+	{name: "renamed-selected", selector: map[string]string{productLabel: "Our-Card"}, resource: nvidia},
 	{name: "mi300x", accelerator: "MI300X", resource: "amd.com/gpu"},
 	{name: "gaudi2", accelerator: "G2", resource: "habana.ai/gaudi"},
 	{name: "unlisted", accelerator: "Acme Q1", resource: nvidia},
@@ -245,11 +306,24 @@ var variants = []served{
 }
 
 func (v *served) object() v1alpha1.VariantAutoscaling {
-	return v1alpha1.VariantAutoscaling{
+	object := v1alpha1.VariantAutoscaling{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v.name, UID: types.UID("variant-" + v.name), Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v.name, UID: types.UID("variant-" + v.name), Generation: 2},
 		Spec:       v1alpha1.VariantAutoscalingSpec{ModelID: "m", Accelerator: v.accelerator, ScaleTargetRef: v1alpha1.ScaleTargetReference{Name: v.name}},
 	}
+	found := func(text string, generation int64) {
+		device := inventory.Normalize(text).Device()
+		object.Status.Placement = &v1alpha1.Placement{ObservedGeneration: generation, Shape: &v1alpha1.Shape{
+			Accelerator: string(device.Accelerator), DeviceMemoryGiB: int32(device.MemoryGiB), Form: device.Form,
+		}}
+	}
+	if v.resolved != "" {
+		found(v.resolved, 2)
+	}
+	if v.outdated != "" {
+		found(v.outdated, 1)
+	}
+	return object
 }
 
 func (v *served) replicaSet() *appsv1.ReplicaSet {

@@ -1,6 +1,7 @@
 package agreement
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ import (
 // newPod is the pod that the API server makes of a template, with its defaults.
 func newPod(name string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
-	pod.Namespace, pod.Name, pod.UID = namespace, name, types.UID(name)
+	pod.Namespace, pod.Name, pod.UID = cmp.Or(pod.Namespace, namespace), name, types.UID(name)
 	pod.CreationTimestamp = metav1.NewTime(time.Now())
 	corev1defaults.SetObjectDefaults_Pod(pod)
 	pod.Status.Phase = corev1.PodPending
@@ -51,6 +52,7 @@ func (c *cluster) newDemands() []demand {
 
 func (c *cluster) newDemand() demand {
 	d := demand{variant: c.variant(), template: &corev1.PodTemplateSpec{}, devices: c.quietly || !c.chance(12)}
+	d.template.Namespace = namespace
 	d.template.Labels = map[string]string{"app": "server", "variant": d.variant.name}
 	spec := &d.template.Spec
 	spec.SchedulerName = profileName
@@ -285,6 +287,7 @@ func (c *cluster) other() *corev1.Pod {
 		SchedulerName: pick(c.rng, corev1.DefaultSchedulerName, profileName),
 		Containers:    []corev1.Container{{Name: "main", Image: "main", Resources: c.requests()}},
 	}}
+	template.Namespace = pick(c.rng, namespace, "batch")
 	template.Labels = map[string]string{"app": "other"}
 	for name := range node.Status.Allocatable {
 		_, modelled := map[corev1.ResourceName]bool{corev1.ResourceCPU: true, corev1.ResourceMemory: true, corev1.ResourcePods: true, corev1.ResourceEphemeralStorage: true}[name]
