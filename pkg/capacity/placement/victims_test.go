@@ -66,7 +66,7 @@ func TestVictimsAreTheLeastLoadedWhereRoomIsEqual(t *testing.T) {
 
 func TestVictimsAreTheBestOfAllChoices(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
-	for round := range 3_000 {
+	for round := range 1_500 {
 		c := typedCluster(rng)
 		c.Table = NewTable(typedOutlook(rng), c)
 		if rng.IntN(4) == 0 {
