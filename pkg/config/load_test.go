@@ -93,7 +93,7 @@ var values = map[string]struct {
 	"POD_NAMESPACE":                                  {"home", func(c config.Config) any { return c.PodNamespace }, "home"},
 	"CONFIG_MAP_NAME":                                {"map", func(c config.Config) any { return c.ConfigMap }, "map"},
 	"SATURATION_CONFIG_MAP_NAME":                     {"sat", func(c config.Config) any { return c.SaturationConfigMap }, "sat"},
-	"ACCELERATOR_NAMES_CONFIG_MAP_NAME":                     {"names", func(c config.Config) any { return c.AcceleratorNamesConfigMap }, "names"},
+	"ACCELERATOR_NAMES_CONFIG_MAP_NAME":              {"names", func(c config.Config) any { return c.AcceleratorNamesConfigMap }, "names"},
 	"GLOBAL_OPT_INTERVAL":                            {"15s", func(c config.Config) any { return c.Policy().Interval }, 15 * time.Second},
 	"WVA_LIMITED_MODE":                               {"true", func(c config.Config) any { return c.Policy().Limited }, true},
 	"PROMETHEUS_METRICS_WINDOW":                      {"30s", func(c config.Config) any { return c.Policy().Window }, 30 * time.Second},

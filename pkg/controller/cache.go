@@ -28,7 +28,7 @@ var (
 const (
 	// indexTarget finds the objects that scale a target, by targetKey.
 	indexTarget = "scaleTarget"
-	// indexOwner finds the objects that a controller made, by its UID.
+	// indexOwner finds the ReplicaSets that a Deployment made, by its UID.
 	indexOwner = "controllerUID"
 	// indexVictim finds the pods that carry our mark, all by the same value.
 	indexVictim = "victim"
@@ -236,7 +236,6 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer, access Access)
 		field  string
 		values client.IndexerFunc
 	}{
-		{&corev1.Pod{}, indexOwner, byOwner},
 		{&corev1.Pod{}, indexVictim, byMark},
 		{&appsv1.ReplicaSet{}, indexOwner, byOwner},
 		{&v1alpha1.VariantAutoscaling{}, indexTarget, targetOfVariant},

@@ -78,7 +78,7 @@ func ready(p *decision.VariantPlan) finding {
 		{decision.ReasonMetricsMissing, v1alpha1.ReasonMetricsUnavailable},
 		{decision.ReasonMetricsStale, v1alpha1.ReasonMetricsUnavailable},
 	} {
-		if f, ok := fact(p, bad.fact); ok && !(bad.fact == decision.ReasonShapeUnknown && tookPart(p)) {
+		if f, ok := fact(p, bad.fact); ok && (bad.fact != decision.ReasonShapeUnknown || !tookPart(p)) {
 			return no(bad.reason, f.Detail)
 		}
 	}

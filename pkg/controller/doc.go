@@ -4,14 +4,16 @@
 //
 //	observe.go  the cluster and the samples become a decision.Snapshot
 //	(decision)  the snapshot becomes a decision.Plan
-//	act.go      the plan becomes writes of scale subresources
+//	act.go      the plan becomes marks on the pods that are to go (victim.go), and
+//	            writes of scale subresources
 //	report.go   the plan becomes status, conditions, events, log lines and gauges
 //
 // It decides when to look, and nothing about replicas. It must never compute a
 // reason of its own for a view: what it finds out beside the decision (a missing
 // permission, another autoscaler on the target) is put into the plan first, in
 // annotate.go, and every view is rendered from there. It must never write what is
-// already so, nor over a change of somebody else.
+// already so, nor over a change of somebody else. What it marks it takes back when the
+// scale-down is called off (cancel.go), by what the cluster shows and not by memory.
 //
 // Everything that can time out is behind the interfaces of interfaces.go, which the
 // program plugs adapters into; all else is read from the cache of the manager, by

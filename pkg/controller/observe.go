@@ -95,14 +95,12 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 	if err := o.targets.find(ctx, variants); err != nil {
 		return nil, err
 	}
+	givePods(stock.pods, variants)
 	models := map[decision.ModelKey]*decision.Model{}
 	for _, v := range variants {
 		seen.variants[v.key] = v
 		seen.policy.Variants[v.key] = v.policy()
-		fact, err := o.factsOf(ctx, v, seen.policy.Variants[v.key], stock, r)
-		if err != nil {
-			return nil, err
-		}
+		fact := o.factsOf(v, seen.policy.Variants[v.key], stock, r)
 		key := decision.ModelKey{Namespace: v.key.Namespace, ID: v.object.Spec.ModelID}
 		if models[key] == nil {
 			models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
@@ -138,30 +136,30 @@ func (o *observer) variants(ctx context.Context) ([]*variant, error) {
 	return variants, nil
 }
 
-// stock is the inventory and its nodes by name.
+// stock is the inventory, its nodes by name, and the pods that it was made of, so that
+// what the replicas are and what they hold is of one instant.
 type stock struct {
 	names     *inventory.Names
 	inventory *inventory.Inventory
 	nodes     map[string]*corev1.Node
+	pods      []*corev1.Pod
 }
 
 func (o *observer) inventory(ctx context.Context) (stock, error) {
+	var pods corev1.PodList
+	if err := o.reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		return stock{}, fmt.Errorf("listing pods: %w", err)
+	}
+	s := stock{names: o.names, nodes: map[string]*corev1.Node{}, pods: pointers(pods.Items)}
 	if !o.access.Capacity {
-		return stock{names: o.names, inventory: o.names.Read(nil, nil)}, nil
+		s.inventory = o.names.Read(nil, nil)
+		return s, nil
 	}
 	var nodes corev1.NodeList
 	if err := o.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return stock{}, fmt.Errorf("listing nodes: %w", err)
 	}
-	var pods corev1.PodList
-	if err := o.reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
-		return stock{}, fmt.Errorf("listing pods: %w", err)
-	}
-	s := stock{
-		names:     o.names,
-		inventory: o.names.Read(pointers(nodes.Items), pointers(pods.Items)),
-		nodes:     make(map[string]*corev1.Node, len(nodes.Items)),
-	}
+	s.inventory = o.names.Read(pointers(nodes.Items), s.pods)
 	for i := range nodes.Items {
 		s.nodes[nodes.Items[i].Name] = &nodes.Items[i]
 	}
@@ -177,16 +175,11 @@ func pointers[T any](items []T) []*T {
 }
 
 // factsOf is one variant as the decision sees it.
-func (o *observer) factsOf(ctx context.Context, v *variant, policy decision.VariantPolicy, s stock, r readings) (decision.Variant, error) {
+func (o *observer) factsOf(v *variant, policy decision.VariantPolicy, s stock, r readings) decision.Variant {
 	v.picks = v.leftToUs(policy, o.access)
 	// A spec that its controller has not seen yet may be the beginning of an update.
 	fact := decision.Variant{Name: v.key.Name, Target: v.target.state, Picks: v.picks && !v.target.rollout.unobserved}
-	pods, err := o.targets.pods(ctx, v)
-	if err != nil {
-		return fact, err
-	}
-	v.pods = pods
-	states := statesOf(pods)
+	states := statesOf(v.pods)
 	fact.Ready, fact.Starting = len(states.ready), states.starting
 	fact.Replicas = replicas(states.ready, r.pods)
 	fact.Startup = o.startup(v.key, states.startup)
@@ -194,8 +187,8 @@ func (o *observer) factsOf(ctx context.Context, v *variant, policy decision.Vari
 		fact.Current = int(v.target.scale.Spec.Replicas)
 		fact.Surge = v.target.rollout.more(fact.Current, fact.Ready+len(fact.Starting))
 	}
-	v.resolve(&fact, s, pods)
-	return fact, nil
+	v.resolve(&fact, s)
+	return fact
 }
 
 // startup is the start-up time that the pods show, or the last one seen.

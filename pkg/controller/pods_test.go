@@ -7,13 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
-	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // server is a pod of this age in seconds at noon.
@@ -130,46 +127,4 @@ func TestStartupSeen(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, medianStartup(c.pods)) })
 	}
-}
-
-func TestAPodInTheCacheHoldsWhatItHeld(t *testing.T) {
-	gpu := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2"), corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")}
-	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}},
-		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-			"nvidia.com/gpu": resource.MustParse("8"), corev1.ResourceCPU: resource.MustParse("96"),
-			corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
-		}},
-	}
-	full := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "server", Namespace: "n", UID: "u", Labels: map[string]string{"app": "server"},
-			Annotations:     map[string]string{"long": "text", corev1.PodDeletionCost: "3", v1alpha1.AnnotationVictim: ""},
-			OwnerReferences: []metav1.OwnerReference{{Name: "other"}, {Name: "set", UID: "s", Controller: ptr.To(true)}},
-		},
-		Spec: corev1.PodSpec{
-			NodeName: "node", Overhead: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
-			InitContainers: []corev1.Container{
-				{Name: "sidecar", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}},
-				{Name: "init", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16")}}},
-			},
-			Containers: []corev1.Container{{Name: "server", Image: "x", Args: []string{"--many", "arguments"}, Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, Resources: corev1.ResourceRequirements{Requests: gpu}}},
-		},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, Message: "text"},
-	}
-	stripped, err := stripPod(full.DeepCopy())
-	require.NoError(t, err)
-	slim, ok := stripped.(*corev1.Pod)
-	require.True(t, ok)
-	want, got := inventory.Read([]*corev1.Node{node}, []*corev1.Pod{full}), inventory.Read([]*corev1.Node{node}, []*corev1.Pod{slim})
-	assert.Equal(t, want.Cluster, got.Cluster)
-	assert.Equal(t, 6, got.Cluster.Nodes[0].Free.Devices)
-	assert.Equal(t, []string{"s"}, ownerOf(slim))
-	assert.Equal(t, map[string]string{corev1.PodDeletionCost: "3", v1alpha1.AnnotationVictim: ""}, slim.Annotations)
-	assert.Empty(t, slim.Spec.Containers[0].Args)
-	assert.Less(t, slim.Size(), full.Size())
-}
-
-func ownerOf(pod *corev1.Pod) []string {
-	return []string{string(metav1.GetControllerOf(pod).UID)}
 }

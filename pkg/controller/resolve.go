@@ -26,9 +26,9 @@ func (v *variant) policy() decision.VariantPolicy {
 }
 
 // resolve fills in what one replica takes, costs and can do.
-func (v *variant) resolve(fact *decision.Variant, s stock, pods []*corev1.Pod) {
+func (v *variant) resolve(fact *decision.Variant, s stock) {
 	spec := &v.object.Spec
-	name, _, err := s.names.Resolve(spec.Accelerator, v.object.Labels[v1alpha1.LabelAcceleratorName], v.target.template, nodesOf(pods, s))
+	name, source, err := s.names.Resolve(spec.Accelerator, v.object.Labels[v1alpha1.LabelAcceleratorName], v.target.template, nodesOf(v.pods, s))
 	if err == nil {
 		fact.Request, err = v.request(s, name)
 	}
@@ -45,7 +45,7 @@ func (v *variant) resolve(fact *decision.Variant, s stock, pods []*corev1.Pod) {
 		if v.devices == 0 {
 			v.devices = shape.Devices * shape.Pods
 		}
-		v.warn(s, name)
+		v.warn(s, name, source)
 	}
 	v.id = spec.ResolvedVariantID(v.accelerator, v.devices)
 	fact.BatchLimit = inventory.BatchLimit(v.target.template)
@@ -82,7 +82,7 @@ func (v *variant) request(s stock, name inventory.Name) (*placement.Request, err
 }
 
 // warn says what is odd about how the variant asks for its devices.
-func (v *variant) warn(s stock, name inventory.Name) {
+func (v *variant) warn(s stock, name inventory.Name, source inventory.Source) {
 	if v.target.template == nil {
 		return
 	}
@@ -91,7 +91,7 @@ func (v *variant) warn(s stock, name inventory.Name) {
 		v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonAcceleratorCountDiffers, Detail: fmt.Sprintf(
 			"spec.acceleratorCount is %d and the pod template asks for %d, which counts: correct one of them", *given, total)})
 	}
-	if shape.Devices == 0 {
+	if shape.Devices == 0 || source == inventory.SourceTemplate {
 		return
 	}
 	selected, _, err := s.names.Resolve("", "", v.target.template, nil)

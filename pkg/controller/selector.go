@@ -1,15 +1,15 @@
 package controller
 
 import (
-	"context"
+	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // bySelector says that the target's pods are found by the selector of its scale.
@@ -41,12 +41,19 @@ func demanded(selector labels.Selector) string {
 	return ""
 }
 
-// selectPods finds the pods of the targets that name a selector, in one pass over
-// each namespace. A pod meets only the selectors that demand one of its labels.
-func (f *targetFinder) selectPods(ctx context.Context, variants []*variant) error {
-	f.selected = map[decision.Key][]*corev1.Pod{}
+// givePods gives the variants the pods of their targets, sorted by name, in one pass
+// over all pods. A pod of a kind whose owners are not known meets only the selectors
+// that demand one of its labels.
+func givePods(pods []*corev1.Pod, variants []*variant) {
+	owners := map[types.UID]*variant{}
 	wanted := map[string]map[string][]*variant{}
 	for _, v := range variants {
+		if v.target.scale == nil || v.target.lent {
+			continue
+		}
+		for _, owner := range v.target.owners {
+			owners[owner] = v
+		}
 		if v.target.selector == nil {
 			continue
 		}
@@ -58,23 +65,25 @@ func (f *targetFinder) selectPods(ctx context.Context, variants []*variant) erro
 		label := demanded(v.target.selector)
 		here[label] = append(here[label], v)
 	}
-	for namespace, here := range wanted {
-		var pods corev1.PodList
-		if err := f.reader.List(ctx, &pods, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owners[owner.UID] != nil {
+			v := owners[owner.UID]
+			v.pods = append(v.pods, pod)
 		}
-		for i := range pods.Items {
-			f.assign(&pods.Items[i], here)
+		if here := wanted[pod.Namespace]; here != nil {
+			giveBySelector(pod, here)
 		}
 	}
-	return nil
+	for _, v := range variants {
+		slices.SortFunc(v.pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	}
 }
 
-func (f *targetFinder) assign(pod *corev1.Pod, wanted map[string][]*variant) {
+func giveBySelector(pod *corev1.Pod, wanted map[string][]*variant) {
 	for name, value := range pod.Labels {
 		for _, v := range wanted[name+"="+value] {
 			if v.target.selector.Matches(labels.Set(pod.Labels)) {
-				f.selected[v.key] = append(f.selected[v.key], pod)
+				v.pods = append(v.pods, pod)
 			}
 		}
 	}

@@ -1,11 +1,9 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -73,8 +71,6 @@ type targetFinder struct {
 	overlay *overlay
 	// last are the scales that live reads returned last.
 	last map[decision.Key]*autoscalingv1.Scale
-	// selected are the pods that selectors found in this round.
-	selected map[decision.Key][]*corev1.Pod
 }
 
 // find fills in the targets of all variants.
@@ -99,7 +95,7 @@ func (f *targetFinder) find(ctx context.Context, variants []*variant) error {
 			return err
 		}
 	}
-	return f.selectPods(ctx, variants)
+	return nil
 }
 
 // findCached finds a target of a kind that the cache holds; false means that it does
@@ -231,21 +227,4 @@ func (f *targetFinder) explainLive(v *variant, err error) {
 		return
 	}
 	t.scale = nil
-}
-
-// pods are the target's pods, sorted by name.
-func (f *targetFinder) pods(ctx context.Context, v *variant) ([]*corev1.Pod, error) {
-	if v.target.scale == nil || v.target.lent {
-		return nil, nil
-	}
-	pods := f.selected[v.key]
-	for _, owner := range v.target.owners {
-		var list corev1.PodList
-		if err := f.reader.List(ctx, &list, client.InNamespace(v.key.Namespace), client.MatchingFields{indexOwner: string(owner)}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing the pods of %s in namespace %s: %w", &v.target, v.key.Namespace, err)
-		}
-		pods = append(pods, pointers(list.Items)...)
-	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return pods, nil
 }

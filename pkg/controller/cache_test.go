@@ -1,0 +1,130 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+func amounts(cpu, memory, devices string) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory), "nvidia.com/gpu": resource.MustParse(devices),
+	}
+}
+
+// whole is a pod as the API server has it.
+func whole() *corev1.Pod {
+	asked := amounts("4", "8Gi", "2")
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "server", Namespace: "n", UID: "u", Labels: map[string]string{"app": "server"},
+			Annotations:     map[string]string{"long": "text", corev1.PodDeletionCost: "3", v1alpha1.AnnotationVictim: ""},
+			OwnerReferences: []metav1.OwnerReference{{Name: "other"}, {Name: "set", UID: "s", Controller: ptr.To(true)}},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: "node",
+			Containers: []corev1.Container{{
+				Name: "server", Image: "x", Args: []string{"--many", "arguments"}, Env: []corev1.EnvVar{{Name: "A", Value: "b"}},
+				Resources: corev1.ResourceRequirements{Requests: asked},
+			}},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, Message: "text",
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "server", Image: "x", ImageID: "sha256:long", AllocatedResources: asked,
+				Resources: &corev1.ResourceRequirements{Requests: asked},
+			}},
+		},
+	}
+}
+
+// What the cache keeps of a pod counts as the pod does, whatever makes it special.
+func TestAPodInTheCacheHoldsWhatItHeld(t *testing.T) {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}},
+		Status:     corev1.NodeStatus{Allocatable: amounts("96", "1Ti", "8")},
+	}
+	node.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("110")
+	template := &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Labels: map[string]string{"app": "other"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: amounts("4", "8Gi", "1")}}}},
+	}
+	resized := func(p *corev1.Pod) {
+		p.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Requests: amounts("8", "16Gi", "2")}
+	}
+	cases := []struct {
+		name   string
+		change func(*corev1.Pod)
+	}{
+		{"plain", func(*corev1.Pod) {}},
+		{"overhead, init containers and sidecars", func(p *corev1.Pod) {
+			p.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+			p.Spec.InitContainers = []corev1.Container{
+				{Name: "sidecar", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: corev1.ResourceRequirements{Requests: amounts("1", "1Gi", "0")}},
+				{Name: "init", Resources: corev1.ResourceRequirements{Requests: amounts("16", "1Gi", "0")}},
+			}
+		}},
+		{"a resize under way", resized},
+		{"a resize that is not possible", func(p *corev1.Pod) {
+			resized(p)
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible}}
+		}},
+		{"resources of the pod as a whole", func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("12")}}
+			p.Status.Resources, p.Status.AllocatedResources = p.Spec.Resources, p.Spec.Resources.Requests
+		}},
+		{"nominated", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", "node" }},
+		{"terminating", func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }},
+		{"ended", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }},
+		{"resource claims", func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }},
+		{"it keeps others away", func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}},
+			}}}}
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			full := whole()
+			c.change(full)
+			stripped, err := stripPod(full.DeepCopy())
+			require.NoError(t, err)
+			slim, ok := stripped.(*corev1.Pod)
+			require.True(t, ok)
+			want, got := inventory.Read([]*corev1.Node{node}, []*corev1.Pod{full}), inventory.Read([]*corev1.Node{node}, []*corev1.Pod{slim})
+			assert.Equal(t, want.Cluster, got.Cluster)
+			assert.Equal(t, want.Reason(0), got.Reason(0))
+			asked, err := want.Request(template, inventory.Normalize("H100"))
+			require.NoError(t, err)
+			answered, err := got.Request(template, inventory.Normalize("H100"))
+			require.NoError(t, err)
+			assert.Equal(t, asked, answered)
+			assert.Less(t, slim.Size(), full.Size())
+		})
+	}
+}
+
+func TestWhatTheCacheLeavesOut(t *testing.T) {
+	stripped, err := stripPod(whole())
+	require.NoError(t, err)
+	slim, ok := stripped.(*corev1.Pod)
+	require.True(t, ok)
+	assert.Equal(t, "s", string(metav1.GetControllerOf(slim).UID))
+	assert.Equal(t, map[string]string{corev1.PodDeletionCost: "3", v1alpha1.AnnotationVictim: ""}, slim.Annotations)
+	assert.Empty(t, slim.Spec.Containers[0].Args)
+	assert.Empty(t, slim.Status.ContainerStatuses, "a container that holds what it asks for needs no status")
+}
+
+func TestMissingPermissionsAreNamed(t *testing.T) {
+	assert.Empty(t, missing(nil, nil))
+	assert.Equal(t, `the permission to list and watch nodes in API group "" is missing`, missing([]string{"list", "watch"}, nil))
+	assert.Equal(t, `the permission to watch nodes, and to list pods in all namespaces in API group "" is missing`, missing([]string{"watch"}, []string{"list"}))
+}
