@@ -20,13 +20,18 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 		unplaced: map[*Variant]int{},
 	}
 	r.reserve()
+	models := make([]*model, 0, len(snapshot.Models))
 	plan := Plan{Time: snapshot.Time, Round: kind, Models: make([]ModelPlan, 0, len(snapshot.Models))}
 	for i := range snapshot.Models {
 		m := r.begin(&snapshot.Models[i])
 		for _, stage := range stages {
 			stage(r, m)
 		}
-		plan.Models = append(plan.Models, r.finish(m))
+		models = append(models, m)
+	}
+	r.victims(models)
+	for _, m := range models {
+		plan.Models = append(plan.Models, m.finish())
 	}
 	return plan, r.next
 }
@@ -218,10 +223,9 @@ func (m *model) each(f func(*variant)) {
 	}
 }
 
-func (r *round) finish(m *model) ModelPlan {
+func (m *model) finish() ModelPlan {
 	for _, v := range m.variants {
 		v.plan.ServesEach = v.serves
-		v.plan.Victims = r.victims(v)
 		v.plan.Binds, v.plan.Alternative = m.binds(v), m.alternative(v)
 		if v.exists() {
 			desired := v.target

@@ -240,3 +240,39 @@ func BenchmarkDecide5000Variants(b *testing.B) {
 		_, memory = Decide(s, policy, memory, RoundFull)
 	}
 }
+
+// BenchmarkDecideVictims is the round after a peak: every variant gives up replicas.
+func BenchmarkDecideVictims(b *testing.B) {
+	random := rand.New(rand.NewPCG(1, 2))
+	s := Snapshot{Cluster: &placement.Cluster{Nodes: append(nodes(2500, "H100", 8), nodes(2500, "L40S", 8)...)}}
+	for i := range s.Cluster.Nodes {
+		s.Cluster.Nodes[i].Free.Devices = random.IntN(3)
+	}
+	policy := DefaultPolicy()
+	policy.Variants = map[Key]VariantPolicy{}
+	for i := range 2500 {
+		w := newWorld(40)
+		w.setReplicas(0, 4)
+		w.setReplicas(1, 6)
+		w.now = w.now.Add(time.Hour)
+		m := w.snapshot().Models[0]
+		m.ID = fmt.Sprint("m", i)
+		s.Time = w.now
+		for j := range m.Variants {
+			v := &m.Variants[j]
+			v.Name, v.Picks = fmt.Sprint(v.Name, "-", i), true
+			for k := range v.Replicas {
+				v.Replicas[k].Node = s.Cluster.Nodes[2500*j+random.IntN(2500)].Name
+			}
+			own := DefaultVariantPolicy()
+			own.Max, own.Down.Window = 2, 0
+			policy.Variants[Key{"ns", v.Name}] = own
+		}
+		s.Models = append(s.Models, m)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		plan, _ := Decide(s, policy, Memory{}, RoundFull)
+		require.Len(b, plan.Models[7].Variants[1].Victims, 4)
+	}
+}

@@ -6,22 +6,32 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
-// victims names the replicas that should go, the first one first, when the choice is
-// ours and the capacity model knows the nodes: those whose room is worth the most to
-// the replicas still expected.
-func (r *round) victims(v *variant) []string {
-	n := v.in.Current - v.target
-	if n <= 0 || !v.managed || !v.in.Picks || r.unknown(v) != nil {
-		return nil
+// victims names the replicas that should go, the first one first, of every variant
+// whose choice is ours and whose nodes the capacity model knows: those whose room is
+// worth the most to the replicas still expected. All variants choose together, because
+// a node that none of them empties alone may be emptied by several.
+func (r *round) victims(models []*model) {
+	var choosing []*variant
+	var leaving []placement.Leaving
+	for _, m := range models {
+		m.each(func(v *variant) {
+			// What the target asks for and no pod shows goes first.
+			n := v.in.Current - v.target - v.in.missing()
+			if n <= 0 || !v.in.Picks || r.unknown(v) != nil {
+				return
+			}
+			choosing = append(choosing, v)
+			leaving = append(leaving, placement.Leaving{Request: v.in.Request, Replicas: r.removable(v), Count: n})
+		})
 	}
-	// What the target asks for and no pod shows goes first.
-	n -= v.in.missing()
-	replicas := r.removable(v)
-	var names []string
-	for _, i := range r.cluster.Victims(v.in.Request, replicas, n) {
-		names = append(names, replicas[i].Name)
+	if len(leaving) == 0 {
+		return
 	}
-	return names
+	for i, chosen := range r.cluster.VictimsTogether(leaving) {
+		for _, j := range chosen {
+			choosing[i].plan.Victims = append(choosing[i].plan.Victims, leaving[i].Replicas[j].Name)
+		}
+	}
 }
 
 // removable are the variant's pods as the capacity model sees them.
