@@ -1,0 +1,33 @@
+// Program churn measures what placement and the choice of victims do for replicas
+// that come and go: two generators of churn, four policies, each with victims drawn
+// at random and with victims chosen by the capacity model.
+//
+//	go run ./test/performance/churn [--seeds n] [--out bench-churn.json]
+//
+// Every step of a run sets the variants' targets, removes the replicas that are too
+// many, and places the missing ones in random order; what finds no room is tried
+// again in the next step. What is reported is the demand for devices that is pending,
+// in per cent of all demand, and the part of it that is pending although the nodes of
+// an accepted type have at least as many free devices in sum as the replica wants.
+//
+// The policies:
+//   - spreading: what the stock scheduler's default profile does.
+//   - mostallocated: the stock scheduler's packing strategy, on devices alone.
+//   - gradient: a re-implementation of the published fragmentation gradient for whole
+//     devices, then the tightest fit.
+//   - ours: the capacity model's score, in the variant's order of types, with an
+//     outlook from the variants as they stand: what is wanted and not placed, and with
+//     less weight the room to grow. It sees neither history nor the future.
+//
+// Without victim choice the victims of every policy are random. With it, they are
+// those of placement.Cluster.VictimsTogether, which knows nothing of the policy.
+//
+// The generators and the published figures are of a study of packing by this
+// project; the check at the end says whether this program still plays the same game
+// (mostallocated with random victims) and whether ours is as good as the study's
+// sketch. A run depends on its seed alone: the same arguments write the same bytes.
+//
+// Read scenario and wave for the generators, run for the game, policy and chooser for
+// who decides, ours for what is measured. Nothing here draws chance from anywhere but
+// the seed, and no policy sees a target before its step.
+package main

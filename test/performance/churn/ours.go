@@ -1,0 +1,64 @@
+package main
+
+import (
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// What a replica is worth in the outlook, in thousandths: one that is wanted and not
+// placed, and one that the variant has room for. No variant has a maximum here, so
+// each is expected to grow by what it has, as the autoscaler expects it.
+const (
+	worthWanted = 1000
+	worthRoom   = 100
+)
+
+// outlook is the replicas still expected, from the variants as they stand.
+func outlook(w *world) placement.Outlook {
+	expected := make(placement.Outlook, 0, len(w.variants))
+	for _, v := range w.variants {
+		e := placement.Expected{Shape: v.requests[0].Shape}
+		e.Weight = int64(worthWanted*max(0, v.missing()) + worthRoom*max(1, len(v.nodes)))
+		for _, further := range v.requests[1:] {
+			e.Also = append(e.Also, further.Shape.Accelerator)
+		}
+		expected = append(expected, e)
+	}
+	return expected
+}
+
+// refreshShare has the table look at the nodes once for so many pods as there are
+// nodes by this number, as the scheduler plugin has.
+const refreshShare = 16
+
+// ours places by the capacity model's score.
+type ours struct {
+	table *placement.Table
+	// placed counts the pods since the table looked at the nodes.
+	placed int
+}
+
+func (p *ours) begin(w *world) {
+	p.table, p.placed = placement.NewTable(outlook(w), w.cluster), 0
+}
+
+func (p *ours) place(w *world, v *variant) int {
+	if p.placed++; p.placed > len(w.cluster.Nodes)/refreshShare {
+		p.table, p.placed = p.table.Refresh(w.cluster), 0
+	}
+	mates := map[int]int{}
+	for _, node := range v.nodes {
+		mates[node]++
+	}
+	best, bestScore := -1, int64(0)
+	for i := range w.cluster.Nodes {
+		order, ok := w.fits(v, i)
+		if !ok {
+			continue
+		}
+		score := p.table.Score(&w.cluster.Nodes[i], v.requests[order].Shape, order, mates[i])
+		if best < 0 || score > bestScore {
+			best, bestScore = i, score
+		}
+	}
+	return best
+}

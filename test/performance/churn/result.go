@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// row is the result of one run.
+type row struct {
+	Generator            string  `json:"generator"`
+	LoadPct              int     `json:"loadPct"`
+	Policy               string  `json:"policy"`
+	Victims              bool    `json:"victims"`
+	Seed                 uint64  `json:"seed"`
+	PendingPct           float64 `json:"pendingPct"`
+	PendingThoughFreePct float64 `json:"pendingThoughFreePct"`
+}
+
+// encode is the rows as JSON, one of them a line.
+func encode(rows []row) ([]byte, error) {
+	var b bytes.Buffer
+	for i, r := range rows {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("encode the result of %s at %d %%: %w", r.Generator, r.LoadPct, err)
+		}
+		if i > 0 {
+			b.WriteString(",\n")
+		}
+		b.Write(line)
+	}
+	return fmt.Appendf(nil, "[\n%s\n]\n", b.Bytes()), nil
+}
+
+// round keeps four digits after the point: more would be noise.
+func round(pct float64) float64 { return math.Round(pct*1e4) / 1e4 }
+
+// cell is what the runs of one player at one load have in common.
+type cell struct {
+	generator string
+	loadPct   int
+	policy    string
+	victims   bool
+}
+
+func (r *row) cell() cell { return cell{r.Generator, r.LoadPct, r.Policy, r.Victims} }
+
+// summary is the mean and the spread (the standard deviation) over the seeds.
+type summary struct {
+	seeds                    int
+	pending, though          float64
+	pendingSpread, thoughOff float64
+}
+
+// summarise is the summary of each cell, and the cells in the order of their first
+// rows.
+func summarise(rows []row) (map[cell]summary, []cell) {
+	pending, though := map[cell][]float64{}, map[cell][]float64{}
+	var order []cell
+	for i := range rows {
+		c := rows[i].cell()
+		if pending[c] == nil {
+			order = append(order, c)
+		}
+		pending[c] = append(pending[c], rows[i].PendingPct)
+		though[c] = append(though[c], rows[i].PendingThoughFreePct)
+	}
+	all := map[cell]summary{}
+	for _, c := range order {
+		s := summary{seeds: len(pending[c])}
+		s.pending, s.pendingSpread = spread(pending[c])
+		s.though, s.thoughOff = spread(though[c])
+		all[c] = s
+	}
+	return all, order
+}
+
+// spread is the mean and the standard deviation of a sample; the latter is 0 for a
+// sample of one.
+func spread(sample []float64) (mean, deviation float64) {
+	for _, x := range sample {
+		mean += x / float64(len(sample))
+	}
+	for _, x := range sample {
+		deviation += (x - mean) * (x - mean) / float64(max(1, len(sample)-1))
+	}
+	return mean, math.Sqrt(deviation)
+}
