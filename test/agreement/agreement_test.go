@@ -21,7 +21,7 @@ import (
 
 var (
 	only     = flag.Int("cluster", -1, "Play the cluster of this number and no other.")
-	clusters = flag.Int("clusters", 4000, "Number of clusters to play.")
+	clusters = flag.Int("clusters", 6000, "Number of clusters to play.")
 )
 
 // schedulers share the clusters, each with a processor of its own. The second one has
@@ -68,8 +68,8 @@ type tally struct {
 	// Placed replicas, and demands that were met at least once before the cluster was
 	// full.
 	Placed, Full int
-	// Nodes and verdicts that were compared.
-	Nodes, Verdicts int
+	// Nodes, verdicts and explanations that were compared.
+	Nodes, Verdicts, Reasons int
 }
 
 func (a *tally) add(b tally) {
@@ -80,6 +80,7 @@ func (a *tally) add(b tally) {
 	a.Full += b.Full
 	a.Nodes += b.Nodes
 	a.Verdicts += b.Verdicts
+	a.Reasons += b.Reasons
 }
 
 // game is one cluster in both views.
@@ -255,6 +256,7 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 		if turn.replicas > 0 {
 			g.tally.Full++
 		}
+		g.compareReasons(t, turn, &before, pod, about)
 		return false
 	}
 	require.GreaterOrEqual(t, best, 0, "%s: none was counted, and the scheduler placed it on %s", about, host)
@@ -264,6 +266,9 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 	require.GreaterOrEqual(t, taken, 0, "%s: it does not fit on %s", about, host)
 	if exact {
 		require.Equal(t, best, taken, "%s: on %s it is not of the best type that fits", about, host)
+	}
+	if turn.devices {
+		require.True(t, usable(before.inventory.Nodes[i]), "%s: node %s takes no new pods", about, host)
 	}
 	assumed := pod.DeepCopy()
 	assumed.Spec.NodeName = host
@@ -280,6 +285,14 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 	return true
 }
 
+// usable is said once more here because both sides ask the same function about it.
+func usable(n *corev1.Node) bool {
+	removed := slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Key == "ToBeDeletedByClusterAutoscaler" || taint.Key == "karpenter.sh/disrupted"
+	})
+	return n.DeletionTimestamp == nil && !n.Spec.Unschedulable && n.Status.Conditions[0].Status == corev1.ConditionTrue && !removed
+}
+
 // compare holds the inventory's nodes against those of the framework's snapshot.
 func (g *game) compare(t *testing.T, c *counted, about string) {
 	t.Helper()
@@ -293,6 +306,7 @@ func (g *game) compare(t *testing.T, c *counted, about string) {
 			Pods: len(info.GetPods()), Devices: requested.GetScalarResources(),
 		}, nil)
 		require.Equal(t, seen, c.inventory.Cluster.Nodes[i], "%s: node %s", about, name)
+		require.Equal(t, usable(info.Node()), seen.Out == "", "%s: node %s is out: %q", about, name, seen.Out)
 		allocatable := info.GetAllocatable()
 		require.Equal(t, allocatable.GetMilliCPU(), seen.Allocatable.MilliCPU, about)
 		require.Equal(t, allocatable.GetMemory(), seen.Allocatable.MemoryBytes, about)
@@ -329,4 +343,27 @@ func (g *game) compareVerdicts(t *testing.T, turn *turn, c *counted, pod *corev1
 		}
 		g.tally.Verdicts++
 	}
+}
+
+// compareReasons holds what the pod's event says against what the autoscaler says.
+func (g *game) compareReasons(t *testing.T, turn *turn, c *counted, pod *corev1.Pod, about string) {
+	t.Helper()
+	request := c.requests[0]
+	for i, carried := range c.inventory.Carried {
+		elsewhere := carried.Elsewhere(request.Shape.Device(), turn.variant.resource) != ""
+		if elsewhere || len(g.SchedulingQueue.NominatedPodsForNode(c.inventory.Nodes[i].Name)) > 0 {
+			// The plugin explains the nodes as they are, without the pods that are to come,
+			// and calls devices of another resource another type.
+			return
+		}
+	}
+	if !turn.devices || turn.accepts != nil {
+		return
+	}
+	ctx, state := context.Background(), framework.NewCycleState()
+	_, status := g.plugin.PreFilter(ctx, state, pod, g.nodeInfos(t))
+	require.True(t, status.IsSuccess(), status.Message())
+	_, status = g.plugin.PostFilter(ctx, state, pod, nil)
+	require.Equal(t, c.inventory.Cluster.Explain(request).String(), status.Message(), about)
+	g.tally.Reasons++
 }

@@ -85,7 +85,12 @@ func newCluster(number int) *cluster {
 	c := &cluster{number: number, rng: rand.New(rand.NewPCG(seed, uint64(number)))}
 	favourite := pick(c.rng, products...)
 	c.suited = favourite.suits
-	for i := range 1 + c.rng.IntN(7) {
+	count := 1 + c.rng.IntN(7)
+	if c.chance(3000) {
+		// From here on the framework may stop its search before it has seen all nodes.
+		count = 110
+	}
+	for i := range count {
 		c.nodes = append(c.nodes, c.node(i, favourite))
 	}
 	for range c.rng.IntN(2 * len(c.nodes)) {
