@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,10 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Run(newCommand()))
+	if err := cli.RunNoErrOutput(newCommand()); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
 }
 
 func newCommand() *cobra.Command {
