@@ -23,13 +23,13 @@ var absurdQuantities = []string{"-1", "0", "1", "8", "9223372036854775807", "1e3
 
 func absurdNode(rng *rand.Rand, i int) *nodeInfo {
 	n := node(fmt.Sprintf("n%d", i), "", 0, 0)
-	any := func() resource.Quantity { return resource.MustParse(absurdQuantities[rng.IntN(len(absurdQuantities))]) }
+	amount := func() resource.Quantity { return resource.MustParse(absurdQuantities[rng.IntN(len(absurdQuantities))]) }
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, gpu, "amd.com/gpu", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-", "nvidia.com/gpu.shared"} {
 		switch rng.IntN(3) {
 		case 0:
 			delete(n.node.Status.Allocatable, name)
 		case 1:
-			n.node.Status.Allocatable[name] = any()
+			n.node.Status.Allocatable[name] = amount()
 		}
 		n.requested.scalars[name] = rng.Int64() - rng.Int64()
 	}
@@ -152,7 +152,7 @@ func TestACRDThatDisappearsLeavesThePodsToThemselves(t *testing.T) {
 	w.takeStock(context.Background())
 	require.NotNil(t, w.prices.expected)
 
-	source.err.Store(notInstalled)
+	source.err.Store(errNotInstalled)
 	source.FakeControllerSource.ResetWatch()
 	require.Eventually(t, func() bool {
 		// A watch that the API server ends is begun again.

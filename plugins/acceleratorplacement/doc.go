@@ -9,10 +9,19 @@
 // about a single pod, and never need the VariantAutoscaling CRD: without it, every
 // pod is packed neutrally.
 //
-// A pod's variant is found by owner references, never by a label. A rule that only
-// this plugin knows is invisible to node autoscalers, so the template should also
-// say it as a node selector or node affinity.
+// A pod's variant is found by owner references, never by a label. Which devices its
+// pods go to is what the autoscaler resolved, while that is the object's, so that
+// both mean the same. A pod without a variant may list the types that it accepts in
+// an annotation. A rule that only this plugin knows is invisible to node
+// autoscalers, so the template should also say it as a node selector or node
+// affinity. Devices that come by resource claims are not its business.
 //
-// Read Plugin and want first, then variants (which objects there are) and view (a
-// node as the capacity model sees it).
+// What takes long goes on beside the scheduling of pods: watchStock looks at the
+// whole cluster now and then, works out what is still expected, has the table of
+// what room is worth built anew, and says in metrics and events what is left and
+// what is out of order.
+//
+// Read Plugin and want first, then view (a node as the capacity model sees it),
+// catalog (what is remembered of nodes), variants and outlookOf (what there is and
+// what is expected), and queue.go (which events bring a pod back, and why no other).
 package acceleratorplacement

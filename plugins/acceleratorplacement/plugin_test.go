@@ -164,8 +164,8 @@ func (f *failing) Watch(options metav1.ListOptions) (watch.Interface, error) {
 }
 
 var (
-	variantObjects = schema.GroupResource{Group: v1alpha1.GroupName, Resource: v1alpha1.Resource}
-	notInstalled   = apierrors.NewGenericServerResponse(http.StatusNotFound, "list", variantObjects, "", "the server could not find the requested resource", 0, true)
+	variantObjects  = schema.GroupResource{Group: v1alpha1.GroupName, Resource: v1alpha1.Resource}
+	errNotInstalled = apierrors.NewGenericServerResponse(http.StatusNotFound, "list", variantObjects, "", "the server could not find the requested resource", 0, true)
 )
 
 func TestAMissingCRDDoesNoHarmAndMayComeLate(t *testing.T) {
@@ -173,7 +173,7 @@ func TestAMissingCRDDoesNoHarmAndMayComeLate(t *testing.T) {
 		name string
 		err  *apierrors.StatusError
 	}{
-		{"not installed", notInstalled},
+		{"not installed", errNotInstalled},
 		{"not allowed", apierrors.NewForbidden(variantObjects, "", errors.New("no rule"))},
 	}
 	for _, c := range cases {

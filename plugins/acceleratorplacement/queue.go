@@ -79,11 +79,10 @@ func (p *Plugin) afterPod(_ klog.Logger, pod *corev1.Pod, before, after any) (fw
 		return fwk.Queue, nil
 	}
 	// A node that is not there is gone, or its own event is still to come.
-	node, err := p.nodes.Get(name)
-	if err != nil || !w.couldUse(p.recalled(&p.seenAfter, node)) {
-		return fwk.QueueSkip, nil
+	if node, err := p.nodes.Get(name); err == nil && w.couldUse(p.recalled(&p.seenAfter, node)) {
+		return fwk.Queue, nil
 	}
-	return fwk.Queue, nil
+	return fwk.QueueSkip, nil
 }
 
 // recalled is what the node carries. One event meets many waiting pods, so that what

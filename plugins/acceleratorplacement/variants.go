@@ -27,6 +27,8 @@ const byTarget = "target"
 type variants struct {
 	informer cache.SharedIndexInformer
 	source   *source
+	// synced reports whether all events of the first list are behind us.
+	synced func() bool
 	// generation counts the changes that matter to where pods go.
 	generation atomic.Uint64
 	// changed is called for every variant whose pods may now fit elsewhere, and with
@@ -52,12 +54,16 @@ func newVariants(from cache.ListerWatcher, every time.Duration, changed func(*v1
 	if err := v.informer.SetTransform(slim); err != nil {
 		return nil, err
 	}
-	_, err := v.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handler, err := v.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { v.event(nil, object) },
 		UpdateFunc: func(before, after any) { v.event(before, after) },
 		DeleteFunc: func(object any) { v.event(object, nil) },
 	})
-	return v, err
+	if err != nil {
+		return nil, err
+	}
+	v.synced = handler.HasSynced
+	return v, nil
 }
 
 // clientFor reads our own group only, and as JSON: custom resources have no other
@@ -116,7 +122,7 @@ func (v *variants) start(ctx context.Context, patience time.Duration) {
 }
 
 // known reports whether the objects were read once, or are not to be had.
-func (v *variants) known() bool { return v.informer.HasSynced() || v.source.refused.Load() }
+func (v *variants) known() bool { return v.synced() || v.source.refused.Load() }
 
 // servedChanged tells a CRD that is not there (it may come later, and may go again)
 // from objects that may not be read. Without them no pod has a variant, whatever was

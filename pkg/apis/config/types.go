@@ -20,6 +20,8 @@ type AcceleratorPlacementArgs struct {
 }
 
 // ConfigMapReference names a ConfigMap. It need not exist: then it says nothing.
+//
+//nolint:revive // The kind of object that is named is called ConfigMap.
 type ConfigMapReference struct {
 	Namespace string
 	Name      string
