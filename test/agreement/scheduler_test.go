@@ -72,20 +72,15 @@ func shippedProfile(t testing.TB) schedulerconfig.KubeSchedulerProfile {
 // overrides are names of accelerators that a cluster gives itself.
 var overrides = map[string]string{"our-card": "A100-80GB", "NVIDIA-L40": "H100"}
 
-// withOverrides is the profile with a ConfigMap of names.
-func withOverrides(t testing.TB, profile schedulerconfig.KubeSchedulerProfile) schedulerconfig.KubeSchedulerProfile {
+// namesOf is the ConfigMap that the profile looks for names in.
+func namesOf(t testing.TB, profile schedulerconfig.KubeSchedulerProfile) *corev1.ConfigMap {
 	t.Helper()
-	for i := range profile.PluginConfig {
-		if profile.PluginConfig[i].Name == acceleratorplacement.Name {
-			args, ok := profile.PluginConfig[i].Args.DeepCopyObject().(*config.AcceleratorPlacementArgs)
-			require.True(t, ok)
-			args.AcceleratorNames = &config.ConfigMapReference{Namespace: namespace, Name: "names"}
-			profile.PluginConfig[i].Args = args
-			return profile
-		}
-	}
-	require.Fail(t, "the profile has no arguments for the plugin")
-	return profile
+	i := slices.IndexFunc(profile.PluginConfig, func(c schedulerconfig.PluginConfig) bool { return c.Name == acceleratorplacement.Name })
+	require.GreaterOrEqual(t, i, 0, "the profile has arguments for the plugin")
+	args, ok := profile.PluginConfig[i].Args.(*config.AcceleratorPlacementArgs)
+	require.True(t, ok)
+	require.NotNil(t, args.AcceleratorNames)
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: args.AcceleratorNames.Namespace, Name: args.AcceleratorNames.Name}, Data: overrides}
 }
 
 // serve is an API server that serves VariantAutoscaling objects and nothing else.
@@ -141,7 +136,10 @@ func newRealScheduler(t testing.TB, named bool) *realScheduler {
 		objects = append(objects, variants[i].replicaSet())
 		served = append(served, variants[i].object())
 	}
-	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "names"}, Data: overrides})
+	shipped := shippedProfile(t)
+	if named {
+		objects = append(objects, namesOf(t, shipped))
+	}
 	client := fake.NewClientset(objects...)
 	s := &realScheduler{factory: scheduler.NewInformerFactory(client, 0)}
 	registry := frameworkruntime.Registry{acceleratorplacement.Name: func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
@@ -150,10 +148,6 @@ func newRealScheduler(t testing.TB, named bool) *realScheduler {
 		return plugin, err
 	}}
 	recorder := profile.RecorderFactory(func(string) events.EventRecorder { return discard{} })
-	shipped := shippedProfile(t)
-	if named {
-		shipped = withOverrides(t, shipped)
-	}
 	var err error
 	s.Scheduler, err = scheduler.New(ctx, client, s.factory, nil, recorder,
 		scheduler.WithKubeConfig(serve(t, served)),

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -37,63 +38,65 @@ const (
 	oursName  = "ours"
 )
 
-// newArms writes both configurations. They differ in the second profile alone.
+// newArms writes both configurations: ours is the one that is shipped for one process
+// with two profiles, the stock one's has nothing but the default.
 func newArms(cluster *localcluster.Cluster, root, directory string) (map[string]*arm, error) {
 	programs, err := localcluster.Programs()
 	if err != nil {
 		return nil, err
 	}
-	ours, err := shippedProfile(filepath.Join(root, "manifests", "scheduler", "config.yaml"))
+	shipped, ourProfile, err := shippedConfig(filepath.Join(root, "manifests", "scheduler-one-process", "config.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	stock := map[string]any{"schedulerName": corev1.DefaultSchedulerName}
 	arms := map[string]*arm{
 		stockName: {name: stockName, path: filepath.Join(programs, "playground"), args: []string{"component", "kube-scheduler"}, schedulerName: corev1.DefaultSchedulerName},
-		oursName:  {name: oursName, path: filepath.Join(programs, "scheduler"), schedulerName: ours["schedulerName"].(string)},
+		oursName:  {name: oursName, path: filepath.Join(programs, "scheduler"), schedulerName: ourProfile},
 	}
-	for name, profiles := range map[string][]any{stockName: {stock}, oursName: {stock, ours}} {
-		content, err := yaml.Marshal(map[string]any{
-			"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-			"leaderElection": map[string]any{"leaderElect": false},
-			// Far more than the machine can do, for both.
-			"clientConnection": map[string]any{"kubeconfig": cluster.Kubeconfig(), "qps": 100_000, "burst": 100_000},
-			"profiles":         profiles,
-		})
+	configs := map[string]map[string]any{
+		stockName: {"apiVersion": shipped["apiVersion"], "kind": shipped["kind"]},
+		oursName:  shipped,
+	}
+	for name, config := range configs {
+		config["leaderElection"] = map[string]any{"leaderElect": false}
+		// Far more than the machine can do, for both.
+		config["clientConnection"] = map[string]any{"kubeconfig": cluster.Kubeconfig(), "qps": 100_000, "burst": 100_000}
+		content, err := yaml.Marshal(config)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("write the configuration of the scheduler %s: %w", name, err)
 		}
 		arms[name].config = filepath.Join(directory, name+".yaml")
 		if err := os.WriteFile(arms[name].config, content, 0o600); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("write the configuration of the scheduler %s: %w", name, err)
 		}
 	}
 	return arms, nil
 }
 
-// shippedProfile is the only profile of the ConfigMap that we ship.
-func shippedProfile(path string) (map[string]any, error) {
+// shippedConfig is the configuration in a ConfigMap that we ship, and the name of its
+// profile for pods with devices.
+func shippedConfig(path string) (config map[string]any, ourProfile string, err error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration that is shipped: %w", err)
+		return nil, "", fmt.Errorf("read the configuration that is shipped: %w", err)
 	}
 	var configMap corev1.ConfigMap
 	if err := yaml.UnmarshalStrict(content, &configMap); err != nil {
-		return nil, fmt.Errorf("read the ConfigMap in %s: %w", path, err)
+		return nil, "", fmt.Errorf("read the ConfigMap in %s: %w", path, err)
 	}
-	var config struct {
-		Profiles []map[string]any `json:"profiles"`
+	text := []byte(configMap.Data["config.yaml"])
+	var names struct {
+		Profiles []struct {
+			SchedulerName string `json:"schedulerName"`
+		} `json:"profiles"`
 	}
-	if err := yaml.Unmarshal([]byte(configMap.Data["config.yaml"]), &config); err != nil {
-		return nil, fmt.Errorf("read the entry config.yaml of the ConfigMap in %s: %w", path, err)
+	if err := errors.Join(yaml.Unmarshal(text, &config), yaml.Unmarshal(text, &names)); err != nil {
+		return nil, "", fmt.Errorf("read the entry config.yaml of the ConfigMap in %s: %w", path, err)
 	}
-	if len(config.Profiles) != 1 {
-		return nil, fmt.Errorf("the configuration in %s has %d profiles, and one is expected", path, len(config.Profiles))
+	if len(names.Profiles) != 2 || names.Profiles[0].SchedulerName != corev1.DefaultSchedulerName {
+		return nil, "", fmt.Errorf("the configuration in %s has other profiles than %s and ours", path, corev1.DefaultSchedulerName)
 	}
-	if name, ok := config.Profiles[0]["schedulerName"].(string); !ok || name == "" {
-		return nil, fmt.Errorf("the profile in %s has no schedulerName", path)
-	}
-	return config.Profiles[0], nil
+	return config, names.Profiles[1].SchedulerName, nil
 }
 
 // scheduler is a running one.

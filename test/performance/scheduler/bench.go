@@ -161,7 +161,7 @@ func (b *bench) run(ctx context.Context, w workload, a *arm, pair int) (measured
 	if err == nil {
 		m.SchedulerCPUSeconds, err = s.cpuSeconds(ctx)
 	}
-	if err = errors.Join(err, <-profiled, s.stop()); err != nil {
+	if err := errors.Join(err, <-profiled, s.stop()); err != nil {
 		return m, err
 	}
 	m.Seconds = seen.last.Sub(seen.first).Seconds()

@@ -3,9 +3,9 @@
 //
 //	go run ./test/performance/scheduler
 //
-// One of the two arms is one process of bin/scheduler with two profiles,
-// default-scheduler as Kubernetes ships it and variant-scheduler as we do; the other is
-// the stock kube-scheduler that bin/playground carries. Both run against the same etcd
+// One of the two arms is one process of bin/scheduler with the two profiles of
+// manifests/scheduler-one-process, default-scheduler and variant-scheduler; the other
+// is the stock kube-scheduler that bin/playground carries, as it comes. Both run against the same etcd
 // and API server, one at a time, in pairs whose order alternates, so that drift of the
 // machine falls on both. Pods are made while no scheduler runs; what counts is the time
 // from the first binding to the last one as a watch of the API server shows them.
