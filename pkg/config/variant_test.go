@@ -91,6 +91,8 @@ func TestVariantPolicyErrorsNameTheField(t *testing.T) {
 		MinReplicas: new(int32(5)),
 		MaxReplicas: new(int32(2)),
 		Actuation:   "On",
+
+		OnUnknownCapacity: "Guess",
 		Behavior: &v1alpha1.Behavior{
 			ScaleUp:   &v1alpha1.ScalingRules{Tolerance: &whole},
 			ScaleDown: &v1alpha1.ScalingRules{Policies: []v1alpha1.ScalingPolicy{{Type: "Nodes", Value: 1, PeriodSeconds: 1}}},
@@ -99,6 +101,7 @@ func TestVariantPolicyErrorsNameTheField(t *testing.T) {
 	for _, want := range []string{
 		"spec.minReplicas (5) is above spec.maxReplicas (2)",
 		`spec.actuation is "On": write Scale, Metric or Off`,
+		`spec.onUnknownCapacity is "Guess": write Allow or Hold, or leave it out`,
 		"spec.behavior.scaleUp.tolerance is 10: write a fraction of at least 0 and below 1",
 		`spec.behavior.scaleDown.policies[0].type is "Nodes": write Pods or Percent`,
 	} {
