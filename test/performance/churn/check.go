@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
+	"strings"
 )
 
 // check compares a mean with the study's figure.
@@ -49,10 +49,11 @@ func (c *check) holds(s summary) bool {
 	return got <= c.figure
 }
 
-// verify writes each check and reports whether all hold.
-func verify(w io.Writer, all map[cell]summary) bool {
-	good := true
-	fmt.Fprintln(w, "\nAgainst the study:")
+// verify says of each check whether it holds, and whether all do.
+func verify(all map[cell]summary) (text string, good bool) {
+	var b strings.Builder
+	good = true
+	b.WriteString("\nAgainst the study:\n")
 	for _, c := range checks() {
 		s, verdict := all[c.cell], "ok"
 		if !c.holds(s) {
@@ -66,10 +67,10 @@ func verify(w io.Writer, all map[cell]summary) bool {
 		if c.same {
 			want = fmt.Sprintf("within 20 %% of %.2f", c.figure)
 		}
-		fmt.Fprintf(w, "  %-8s %2d %%  %-13s %-7s  %-11s  %5.2f  %-18s  %s\n",
+		fmt.Fprintf(&b, "  %-8s %2d %%  %-13s %-7s  %-11s  %5.2f  %-18s  %s\n",
 			c.generator, c.loadPct, c.policy, chosen(c.victims), what, got, want, verdict)
 	}
-	return good
+	return b.String(), good
 }
 
 // chosen says who chose the victims.
@@ -80,17 +81,19 @@ func chosen(victims bool) string {
 	return "random"
 }
 
-// tabulate writes the means and spreads of every cell.
-func tabulate(w io.Writer, all map[cell]summary, order []cell) {
+// tabulate shows the means and spreads of every cell.
+func tabulate(all map[cell]summary, order []cell) string {
+	var b strings.Builder
 	last := cell{}
 	for _, c := range order {
 		if c.generator != last.generator || c.loadPct != last.loadPct {
-			fmt.Fprintf(w, "\n%s at %d %% load, %d seeds\n", c.generator, c.loadPct, all[c].seeds)
-			fmt.Fprintf(w, "  %-13s %-7s  %16s  %16s\n", "policy", "victims", "pending %", "though free %")
+			fmt.Fprintf(&b, "\n%s at %d %% load, %d seeds\n", c.generator, c.loadPct, all[c].seeds)
+			fmt.Fprintf(&b, "  %-13s %-7s  %16s  %16s\n", "policy", "victims", "pending %", "though free %")
 		}
 		s := all[c]
-		fmt.Fprintf(w, "  %-13s %-7s  %7.3f +- %5.3f  %7.3f +- %5.3f\n",
-			c.policy, chosen(c.victims), s.pending, s.pendingSpread, s.though, s.thoughOff)
+		fmt.Fprintf(&b, "  %-13s %-7s  %7.3f +- %5.3f  %7.3f +- %5.3f\n",
+			c.policy, chosen(c.victims), s.pending, s.pendingSpread, s.though, s.thoughSpread)
 		last = c
 	}
+	return b.String()
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"sync"
@@ -33,11 +32,16 @@ func main() {
 // bench plays everything, writes the results and reports whether they are as the
 // study's. With fewer seeds than the study has, nothing is compared.
 func bench(seeds int, out string) (good bool, err error) {
+	// What cannot be written is better known before the work.
 	file, err := os.Create(out)
 	if err != nil {
 		return false, fmt.Errorf("open the file for the results: %w", err)
 	}
-	defer file.Close()
+	defer func() {
+		if closed := file.Close(); closed != nil && err == nil {
+			err = fmt.Errorf("write the results: %w", closed)
+		}
+	}()
 	games := schedule(scenarios(), seeds)
 	rows := play(games, runtime.NumCPU(), progress(os.Stderr, len(games)))
 	encoded, err := encode(rows)
@@ -47,18 +51,26 @@ func bench(seeds int, out string) (good bool, err error) {
 	if _, err := file.Write(encoded); err != nil {
 		return false, fmt.Errorf("write the results: %w", err)
 	}
-	if err := file.Close(); err != nil {
-		return false, fmt.Errorf("write the results: %w", err)
-	}
 	all, order := summarise(rows)
-	tabulate(os.Stdout, all, order)
-	for _, s := range scenarios() {
-		if seeds > 0 && seeds < s.seeds {
-			fmt.Printf("\nToo few seeds to compare with the study, which has %d.\n", s.seeds)
-			return true, nil
+	fmt.Print(tabulate(all, order))
+	if short := tooFew(scenarios(), seeds); short != "" {
+		fmt.Print("\n", short, "\n")
+		return true, nil
+	}
+	text, good := verify(all)
+	fmt.Print(text)
+	return good, nil
+}
+
+// tooFew says why so many seeds cannot be compared with the study; empty means that
+// they can.
+func tooFew(scenarios []scenario, seeds int) string {
+	for i := range scenarios {
+		if s := &scenarios[i]; seeds > 0 && seeds < s.seeds {
+			return fmt.Sprintf("Too few seeds to compare with the study: it has %d of %s.", s.seeds, s.name)
 		}
 	}
-	return verify(os.Stdout, all), nil
+	return ""
 }
 
 // game is one run to play.
@@ -127,17 +139,14 @@ func progress(w *os.File, games int) func(*game) {
 	if !term.IsTerminal(int(w.Fd())) {
 		return func(*game) {}
 	}
-	return counter(w, games)
-}
-
-// counter writes a line that it overwrites, and removes it in the end.
-func counter(w io.Writer, games int) func(*game) {
 	played := 0
 	return func(g *game) {
 		played++
-		fmt.Fprintf(w, "\r%d of %d runs: %s at %d %%, %s\033[K", played, games, g.scenario.name, g.loadPct, g.player.name)
+		// The line overwrites itself, and the last one leaves nothing.
+		line := fmt.Sprintf("%d of %d runs: %s at %d %%, %s", played, games, g.scenario.name, g.loadPct, g.player.name)
 		if played == games {
-			fmt.Fprint(w, "\r\033[K")
+			line = ""
 		}
+		_, _ = fmt.Fprintf(w, "\r%s\033[K", line)
 	}
 }

@@ -49,9 +49,9 @@ func (r *row) cell() cell { return cell{r.Generator, r.LoadPct, r.Policy, r.Vict
 
 // summary is the mean and the spread (the standard deviation) over the seeds.
 type summary struct {
-	seeds                    int
-	pending, though          float64
-	pendingSpread, thoughOff float64
+	seeds                       int
+	pending, though             float64
+	pendingSpread, thoughSpread float64
 }
 
 // summarise is the summary of each cell, and the cells in the order of their first
@@ -71,7 +71,7 @@ func summarise(rows []row) (map[cell]summary, []cell) {
 	for _, c := range order {
 		s := summary{seeds: len(pending[c])}
 		s.pending, s.pendingSpread = spread(pending[c])
-		s.though, s.thoughOff = spread(though[c])
+		s.though, s.thoughSpread = spread(though[c])
 		all[c] = s
 	}
 	return all, order
