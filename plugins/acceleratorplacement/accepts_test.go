@@ -142,3 +142,14 @@ func TestDevicesOfSeveralKindsOnOneNodeAreCountedApart(t *testing.T) {
 		assert.Equal(t, c.fits, len(feasible) == 1, "%v", c.pod.Spec.Containers[0].Resources.Requests)
 	}
 }
+
+func TestANameThatContradictsTheResourceIsTurnedDownClearly(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "A100-MIG-1g.10gb", 1))
+	pod := gpuPod("p", 0, rs)
+	pod.Spec.Containers[0].Resources.Requests["nvidia.com/mig-3g.40gb"] = resource.MustParse("1")
+	_, status := w.PreFilter(context.Background(), newState(), pod, nil)
+	assert.Equal(t, fwk.UnschedulableAndUnresolvable, status.Code())
+	assert.Contains(t, status.Message(), "VariantAutoscaling v: ")
+	assert.Contains(t, status.Message(), "3g.40gb")
+}

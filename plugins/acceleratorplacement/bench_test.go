@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
 // bench is a cluster of 5,000 nodes of which one in seven has devices, with variants
@@ -102,6 +103,15 @@ func BenchmarkRefresh(b *testing.B) {
 		for b.Loop() {
 			seen := at.catalog.see(at.names, at.nodes)
 			at.prices.table.Load().Refresh(seen.cluster())
+		}
+	})
+}
+
+func BenchmarkNewTable(b *testing.B) {
+	forShapes(b, func(b *testing.B, at *bench) {
+		seen := at.catalog.see(at.names, at.nodes)
+		for b.Loop() {
+			placement.NewTable(at.prices.expected, seen.cluster())
 		}
 	})
 }

@@ -293,6 +293,7 @@ func (q *queue) addPod() {
 	}
 	q.serial++
 	pod := gpuPod(fmt.Sprintf("p%d", q.serial), 1+q.rng.IntN(5), deployed(fmt.Sprintf("v%d", q.rng.IntN(3))))
+	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(fmt.Sprint(1 + q.rng.IntN(3)))
 	if q.rng.IntN(4) == 0 {
 		pod.OwnerReferences = nil
 		pod.Annotations = map[string]string{v1alpha1.AnnotationAccelerators: "A100-80GB,H100"}

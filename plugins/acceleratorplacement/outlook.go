@@ -2,6 +2,7 @@ package acceleratorplacement
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,12 +67,13 @@ func (p *Plugin) count(pods []*corev1.Pod) map[types.NamespacedName]replicas {
 	return counts
 }
 
-// outlookOf is what the variants still expect. It comes from what they want and may
-// want, never from what was: wanted and not placed yet counts in full, the room up to
-// maxReplicas a tenth, and a variant without a bound just enough that its size is
-// not forgotten. It is nil, which is neutral, when no variant says its shape. The
-// order of the variants is of no account.
-func outlookOf(names *inventory.Names, variants []*v1alpha1.VariantAutoscaling, count map[types.NamespacedName]replicas) placement.Outlook {
+// outlookOf is what the variants still expect, and the shapes that they come in. It
+// follows from what they want and may want, never from what was: wanted and not
+// placed yet counts in full, the room up to maxReplicas a tenth, and a variant
+// without a bound just enough that its size is not forgotten. The outlook is nil,
+// which is neutral, when no variant says its shape. The order of the variants is of
+// no account.
+func outlookOf(names *inventory.Names, variants []*v1alpha1.VariantAutoscaling, count map[types.NamespacedName]replicas) (placement.Outlook, []capacity.Shape) {
 	weights := map[capacity.Shape]int64{}
 	for _, v := range variants {
 		shape, ok := shapeSaid(names, v)
@@ -80,22 +82,22 @@ func outlookOf(names *inventory.Names, variants []*v1alpha1.VariantAutoscaling, 
 		}
 		pods := int64(max(shape.Pods, 1))
 		shape.Pods = 1
-		c := count[types.NamespacedName{Namespace: v.Namespace, Name: v.Name}]
-		weights[shape] += weightOf(v, c, pods)
+		weights[shape] += weightOf(v, count[types.NamespacedName{Namespace: v.Namespace, Name: v.Name}], pods)
 	}
 	if len(weights) == 0 {
-		return nil
+		return nil, nil
 	}
-	outlook := make(placement.Outlook, 0, len(weights))
-	for shape, weight := range weights {
-		if weight > 0 {
-			outlook = append(outlook, placement.Expected{Shape: shape, Weight: weight})
+	shapes := slices.SortedFunc(maps.Keys(weights), func(a, b capacity.Shape) int {
+		return cmp.Or(cmp.Compare(weights[b], weights[a]), compareShapes(a, b))
+	})
+	shapes = shapes[:min(len(shapes), maxShapes)]
+	outlook := make(placement.Outlook, 0, len(shapes))
+	for _, shape := range shapes {
+		if weights[shape] > 0 {
+			outlook = append(outlook, placement.Expected{Shape: shape, Weight: weights[shape]})
 		}
 	}
-	slices.SortFunc(outlook, func(a, b placement.Expected) int {
-		return cmp.Or(cmp.Compare(b.Weight, a.Weight), compareShapes(a.Shape, b.Shape))
-	})
-	return outlook[:min(len(outlook), maxShapes)]
+	return outlook, shapes
 }
 
 // weightOf is what the pods that one variant still expects weigh together, where one

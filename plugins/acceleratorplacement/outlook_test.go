@@ -59,9 +59,13 @@ func TestTheOutlookIsWhatIsStillExpected(t *testing.T) {
 		"nothing is known of its size":             {variant("v", "H100", 0), nil, nil},
 		"a replica of two pods is two":             {spanning, counted("v", 2, 0), one(4000 + 2*2*100)},
 	} {
-		assert.Equal(t, c.want, outlookOf(&inventory.Names{}, []*v1alpha1.VariantAutoscaling{c.variant}, c.count), name)
+		got, shapes := outlookOf(&inventory.Names{}, []*v1alpha1.VariantAutoscaling{c.variant}, c.count)
+		assert.Equal(t, c.want, got, name)
+		assert.Equal(t, c.want != nil, len(shapes) == 1, "%s: its shape is known, whether it is expected or not", name)
 	}
-	assert.Nil(t, outlookOf(&inventory.Names{}, nil, nil), "without variants it is neutral")
+	got, shapes := outlookOf(&inventory.Names{}, nil, nil)
+	assert.Nil(t, got, "without variants it is neutral")
+	assert.Empty(t, shapes)
 }
 
 func TestTheOutlookDoesNotDependOnTheOrderOfTheVariants(t *testing.T) {
@@ -71,11 +75,12 @@ func TestTheOutlookDoesNotDependOnTheOrderOfTheVariants(t *testing.T) {
 		variants = append(variants, resolved(wanting(string(rune('a'+i%26))+string(rune('a'+i/26)), "H100", 0, int32(i%4), 5), 7,
 			v1alpha1.Shape{Accelerator: "H100", Devices: ptr.To(int32(1 + i%3)), CPU: resource.NewQuantity(int64(i), resource.DecimalSI)}))
 	}
-	want := outlookOf(&inventory.Names{}, variants, nil)
+	want, _ := outlookOf(&inventory.Names{}, variants, nil)
 	assert.Len(t, want, maxShapes)
 	for range 5 {
 		rng.Shuffle(len(variants), func(i, j int) { variants[i], variants[j] = variants[j], variants[i] })
-		assert.Equal(t, want, outlookOf(&inventory.Names{}, variants, nil))
+		got, _ := outlookOf(&inventory.Names{}, variants, nil)
+		assert.Equal(t, want, got)
 	}
 }
 

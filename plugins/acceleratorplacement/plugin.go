@@ -84,9 +84,6 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev
 	w.table = p.prices.table.Load()
 	state.Write(Name, w)
 	p.current.Store(w)
-	if w.any() {
-		return nil, nil
-	}
 	return &fwk.PreFilterResult{NodeNames: seen.candidates(w)}, nil
 }
 
@@ -125,7 +122,7 @@ func statusOf(v placement.Verdict) *fwk.Status {
 
 // PostFilter changes nothing. It says in the pod's event what was wanted and what
 // the nodes lack, and remembers the pod for the hints.
-func (p *Plugin) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	w := p.wanted(state, pod)
 	if w == nil {
 		if inventory.UsesDevices(pod) {
@@ -139,10 +136,6 @@ func (p *Plugin) PostFilter(ctx context.Context, state fwk.CycleState, pod *core
 	}
 	said := p.explain(w, nodes)
 	p.waiting.add(turnedDown{pod: pod, want: w, reason: said.reason})
-	if w.generation != p.variants.generation.Load() {
-		// What it wanted may have changed meanwhile, when nobody knew that it waits.
-		p.handle.Activate(klog.FromContext(ctx), map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod})
-	}
 	return nil, fwk.NewStatus(fwk.Unschedulable, said.text)
 }
 

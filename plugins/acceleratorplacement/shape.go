@@ -22,23 +22,19 @@ func deviceIn(s *v1alpha1.Shape) capacity.Device {
 	return capacity.Device{Accelerator: capacity.Accelerator(s.Accelerator), MemoryGiB: int(s.DeviceMemoryGiB), Form: s.Form}
 }
 
-// deviceWanted is which devices the pods of a variant go to that ask for them by the
-// resource: what the autoscaler resolved, else what the object or its pods say, else
-// what the autoscaler last found. The empty device means that nothing says.
-func deviceWanted(names *inventory.Names, v *v1alpha1.VariantAutoscaling, pod *corev1.Pod, resource corev1.ResourceName) (capacity.Device, error) {
-	if s := observed(v); s != nil {
-		return deviceIn(s), nil
+// nameWanted is the accelerator that a variant without a resolved shape goes to: what
+// the object or its pods say, else what the autoscaler last found. The unknown name
+// means that nothing says, an error that several are named.
+func nameWanted(names *inventory.Names, v *v1alpha1.VariantAutoscaling, spec *corev1.PodSpec) (inventory.Name, error) {
+	var template *corev1.PodTemplateSpec
+	if spec != nil {
+		template = &corev1.PodTemplateSpec{Spec: *spec}
 	}
-	template := &corev1.PodTemplateSpec{Spec: pod.Spec}
 	name, _, err := names.Resolve(v.Spec.Accelerator, v.Labels[v1alpha1.LabelAcceleratorName], template, nil)
-	if err != nil {
-		return capacity.Device{}, err
-	}
-	if now := v.Status.CurrentAlloc; !name.Known() && now != nil {
+	if now := v.Status.CurrentAlloc; err == nil && !name.Known() && now != nil {
 		name = inventory.Normalize(now.Accelerator)
 	}
-	name, err = name.As(resource)
-	return name.Device(), err
+	return name, err
 }
 
 // shapeSaid is what one replica of a variant takes, as far as its object alone says.
@@ -50,9 +46,9 @@ func shapeSaid(names *inventory.Names, v *v1alpha1.VariantAutoscaling) (capacity
 	if v.Spec.AcceleratorCount == nil || *v.Spec.AcceleratorCount < 1 {
 		return capacity.Shape{}, false
 	}
-	name, _, err := names.Resolve(v.Spec.Accelerator, v.Labels[v1alpha1.LabelAcceleratorName], nil, nil)
-	if now := v.Status.CurrentAlloc; err == nil && !name.Known() && now != nil {
-		name = inventory.Normalize(now.Accelerator)
+	name, err := nameWanted(names, v, nil)
+	if err != nil {
+		return capacity.Shape{}, false
 	}
 	d := name.Device()
 	return capacity.Shape{

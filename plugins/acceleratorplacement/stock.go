@@ -16,10 +16,10 @@ import (
 )
 
 // How often stock is taken: after this long, and sooner when variants change, but
-// not again before a moment has passed.
+// not again before the pause has passed.
 const (
 	stockEvery = 10 * time.Second
-	stockPause = 500 * time.Millisecond
+	stockPause = 2 * time.Second
 )
 
 // watchStock takes stock until the context ends. It is what goes on beside the
@@ -67,14 +67,14 @@ func (p *Plugin) takeStock(ctx context.Context) {
 		return
 	}
 	withDevices := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !inventory.UsesDevices(pod) })
-	outlook := outlookOf(p.names, p.variants.list(), p.count(withDevices))
+	outlook, shapes := outlookOf(p.names, p.variants.list(), p.count(withDevices))
 	inv := p.names.Read(nodes, pods)
 	p.prices.expect(outlook, inv.Cluster)
 
 	foreign := p.foreign(nodes, withDevices)
 	p.tellForeign(foreign)
 	p.visitWaiting(ctx, withDevices)
-	cluster.report(p.profile, p.sum(inv.Cluster, outlook, len(foreign)))
+	cluster.report(p.profile, p.sum(inv.Cluster, shapes, len(foreign)))
 }
 
 // visitWaiting drops the waiting pods that are gone or placed, and wakes those whose
@@ -99,16 +99,16 @@ func (p *Plugin) visitWaiting(ctx context.Context, pods []*corev1.Pod) {
 }
 
 // sum adds up the gauges.
-func (p *Plugin) sum(c *placement.Cluster, outlook placement.Outlook, foreign int) *stock {
+func (p *Plugin) sum(c *placement.Cluster, shapes []capacity.Shape, foreign int) *stock {
 	s := &stock{
 		free:        freeBy(c),
 		fragmented:  p.prices.table.Load().Fragmentation(c),
 		unplaceable: map[string]int{},
 		foreign:     foreign,
 	}
-	for _, e := range outlook {
-		if slots, err := c.Slots(&placement.Request{Shape: e.Shape}); err == nil {
-			s.slots = append(s.slots, slotsOf{shape: e.Shape, slots: slots})
+	for _, shape := range shapes {
+		if slots, err := c.Slots(&placement.Request{Shape: shape}); err == nil {
+			s.slots = append(s.slots, slotsOf{shape: shape, slots: slots})
 		}
 	}
 	for _, t := range p.waiting.list() {

@@ -2,7 +2,6 @@ package acceleratorplacement
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -29,8 +28,6 @@ type variants struct {
 	source   *source
 	// synced reports whether all events of the first list are behind us.
 	synced func() bool
-	// generation counts the changes that matter to where pods go.
-	generation atomic.Uint64
 	// changed is called for every variant whose pods may now fit elsewhere, and with
 	// nil when that is so for the pods of all.
 	changed func(*v1alpha1.VariantAutoscaling)
@@ -138,7 +135,6 @@ func (v *variants) servedChanged(ctx context.Context, err error) {
 		logger.Error(err, "VariantAutoscaling objects may not be read; pods with devices are packed without variants. Grant list and watch on "+
 			v1alpha1.Resource+"."+v1alpha1.GroupName)
 	}
-	v.generation.Add(1)
 	v.changed(nil)
 	v.expected()
 }
@@ -155,11 +151,11 @@ func (v *variants) event(before, after any) {
 	if old != nil && now != nil && sameForPods(old, now) {
 		return
 	}
-	v.generation.Add(1)
-	for _, each := range []*v1alpha1.VariantAutoscaling{old, now} {
-		if each != nil {
-			v.changed(each)
-		}
+	if now != nil {
+		v.changed(now)
+	}
+	if old != nil && (now == nil || old.Spec.ScaleTargetRef != now.Spec.ScaleTargetRef) {
+		v.changed(old)
 	}
 }
 

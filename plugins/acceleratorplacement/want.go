@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -35,8 +36,6 @@ type want struct {
 	table *placement.Table
 	// mates are the nodes that hold pods of the same owner, where that matters.
 	mates mates
-	// generation is that of the variants that this follows from.
-	generation uint64
 }
 
 // Clone implements fwk.StateData.
@@ -86,10 +85,9 @@ func (p *Plugin) wantOf(ctx context.Context, pod *corev1.Pod) (*want, *fwk.Statu
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
 	}
 	w := &want{
-		pod:        pod,
-		resource:   takes.Resource,
-		shape:      capacity.Shape{Devices: takes.Devices, Pods: 1, MilliCPU: takes.MilliCPU, MemoryBytes: takes.MemoryBytes},
-		generation: p.variants.generation.Load(),
+		pod:      pod,
+		resource: takes.Resource,
+		shape:    capacity.Shape{Devices: takes.Devices, Pods: 1, MilliCPU: takes.MilliCPU, MemoryBytes: takes.MemoryBytes},
 	}
 	if !p.variants.known() {
 		return nil, fwk.NewStatus(fwk.Error, "the VariantAutoscaling objects are not read yet")
@@ -105,14 +103,31 @@ func (p *Plugin) wantOf(ctx context.Context, pod *corev1.Pod) (*want, *fwk.Statu
 		}
 		return w, nil
 	}
-	device, err := deviceWanted(p.names, variant, pod, takes.Resource)
-	if err != nil {
-		klog.FromContext(ctx).V(2).Info("The variant's accelerator is ambiguous; its pods go by their own node selectors",
-			"plugin", Name, "variant", klog.KObj(variant), "reason", err.Error())
-		return w, nil
-	}
-	if device.Accelerator != "" {
-		w.devices = []capacity.Device{device}
+	if w.devices, err = p.devicesOf(ctx, variant, pod, takes.Resource); err != nil {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("VariantAutoscaling %s: %v", variant.Name, err))
 	}
 	return w, nil
+}
+
+// devicesOf are the devices that the pods of a variant go to that ask for them by the
+// resource: what the autoscaler resolved counts first, so that both mean the same.
+// It is an error when what is said contradicts the resource.
+func (p *Plugin) devicesOf(ctx context.Context, v *v1alpha1.VariantAutoscaling, pod *corev1.Pod, resource corev1.ResourceName) ([]capacity.Device, error) {
+	if s := observed(v); s != nil {
+		return []capacity.Device{deviceIn(s)}, nil
+	}
+	name, err := nameWanted(p.names, v, &pod.Spec)
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("The variant's accelerator is ambiguous; its pods go by their own node selectors",
+			"plugin", Name, "variant", klog.KObj(v), "reason", err.Error())
+		return nil, nil
+	}
+	if !name.Known() {
+		return nil, nil
+	}
+	name, err = name.As(resource)
+	if err != nil {
+		return nil, err
+	}
+	return []capacity.Device{name.Device()}, nil
 }
