@@ -311,6 +311,10 @@ func TestVictims(t *testing.T) {
 	require.Equal(t, 3, *plan.Models[0].Variants[0].Desired)
 	assert.ElementsMatch(t, []string{"a-h100-1", "a-h100-3"}, plan.Models[0].Variants[0].Victims, "the two that empty a node")
 
+	v.Current = 4
+	plan, _ = Decide(s, policy, Memory{}, RoundFull)
+	assert.Len(t, plan.Models[0].Variants[0].Victims, 2, "one is still there from before")
+
 	v.Current, v.Starting = 6, []Starting{{Name: "waits", Created: s.Time}}
 	plan, _ = Decide(s, policy, Memory{}, RoundFull)
 	require.Equal(t, 3, *plan.Models[0].Variants[0].Desired)

@@ -15,9 +15,10 @@ func (r *round) victims(models []*model) {
 	var leaving []placement.Leaving
 	for _, m := range models {
 		m.each(func(v *variant) {
-			// What the target asks for and no pod shows goes first.
-			n := v.in.Current - v.target - v.in.missing()
-			if n <= 0 || !v.in.Picks || r.unknown(v) != nil {
+			// Of the pods, not of what the target asks for: some of those may have no pod
+			// yet, and some pods of an earlier scale-down may still be there.
+			n := v.in.Ready + len(v.in.Starting) - v.target
+			if n <= 0 || v.target >= v.in.Current || !v.in.Picks || r.unknown(v) != nil {
 				return
 			}
 			choosing = append(choosing, v)

@@ -17,6 +17,9 @@ func zero(r *round, m *model) {
 		switch {
 		case keep == nil:
 			detail := "the model has no replica, and none fits or is allowed"
+			if why := r.crowded(v); why != "" {
+				detail += "; " + why
+			}
 			v.note(StageZero, ReasonNoSlots, "%s", detail)
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
 			v.plan.Reason, v.plan.Message = ReasonNoSlots, detail
