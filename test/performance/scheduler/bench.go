@@ -57,7 +57,7 @@ func measure(ctx context.Context, o options, log io.Writer) (*results, error) {
 	}
 	// The first runs of an API server are slow ones, whoever has them.
 	for _, name := range []string{stockName, oursName} {
-		if _, err := b.run(ctx, workloads[0], b.arms[name], 0); err != nil {
+		if _, err := b.run(ctx, workloads[0], b.arms[name], 0, max(2, o.pods/10)); err != nil {
 			return nil, fmt.Errorf("warm up with the scheduler %s: %w", name, err)
 		}
 	}
@@ -68,7 +68,7 @@ func measure(ctx context.Context, o options, log io.Writer) (*results, error) {
 		}
 		for _, w := range workloads {
 			for _, name := range order {
-				one, err := b.run(ctx, w, b.arms[name], pair)
+				one, err := b.run(ctx, w, b.arms[name], pair, o.pods)
 				if err != nil {
 					return nil, fmt.Errorf("pair %d, pods with %s, scheduler %s: %w", pair, w.name, name, err)
 				}
@@ -139,16 +139,16 @@ func (b *bench) say(format string, args ...any) {
 
 // run makes the pods while no scheduler runs, lets one of the two bind them, and
 // deletes them.
-func (b *bench) run(ctx context.Context, w workload, a *arm, pair int) (measured, error) {
-	m := measured{Pair: pair, Workload: w.name, Scheduler: a.name, Pods: b.options.pods, Load: load()}
+func (b *bench) run(ctx context.Context, w workload, a *arm, pair, pods int) (measured, error) {
+	m := measured{Pair: pair, Workload: w.name, Scheduler: a.name, Pods: pods, Load: load()}
 	schedulerName := corev1.DefaultSchedulerName
 	if w.devices > 0 {
 		schedulerName = a.schedulerName
 	}
-	if err := b.createPods(ctx, w, schedulerName); err != nil {
+	if err := b.createPods(ctx, w, schedulerName, pods); err != nil {
 		return m, err
 	}
-	wait, err := b.watchBindings(ctx)
+	wait, err := b.watchBindings(ctx, pods)
 	if err != nil {
 		return m, err
 	}
@@ -173,7 +173,7 @@ func (b *bench) run(ctx context.Context, w workload, a *arm, pair int) (measured
 	}
 	b.say("%s, pods with %s, %s: %.0f pods/s (%.1f s, %d nodes, %.1f s of CPU, load %.1f)",
 		which, w.name, a.name, m.PodsPerSecond, m.Seconds, m.NodesUsed, m.SchedulerCPUSeconds, m.Load)
-	return m, b.deletePods(ctx)
+	return m, b.deletePods(ctx, pods)
 }
 
 // profile takes a CPU profile beside a run, if that is wanted.

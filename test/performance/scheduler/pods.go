@@ -62,8 +62,8 @@ func ownersOf(ctx context.Context, client kubernetes.Interface) ([]types.UID, er
 	return owners, nil
 }
 
-func (b *bench) createPods(ctx context.Context, w workload, schedulerName string) error {
-	err := each(ctx, b.options.pods, func(ctx context.Context, i int) error {
+func (b *bench) createPods(ctx context.Context, w workload, schedulerName string, pods int) error {
+	err := each(ctx, pods, func(ctx context.Context, i int) error {
 		_, err := b.client.CoreV1().Pods(namespace).Create(ctx, b.pod(w, schedulerName, i), metav1.CreateOptions{})
 		return err
 	})
@@ -73,10 +73,11 @@ func (b *bench) createPods(ctx context.Context, w workload, schedulerName string
 	return nil
 }
 
-// deletePods deletes all pods at once and finally; there is no kubelet to wait for.
-func (b *bench) deletePods(ctx context.Context) error {
+// deletePods deletes the pods of a run at once and finally; there is no kubelet to wait
+// for.
+func (b *bench) deletePods(ctx context.Context, pods int) error {
 	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
-	err := each(ctx, b.options.pods, func(ctx context.Context, i int) error {
+	err := each(ctx, pods, func(ctx context.Context, i int) error {
 		return b.client.CoreV1().Pods(namespace).Delete(ctx, fmt.Sprintf("pod-%05d", i), now)
 	})
 	if err != nil {
@@ -91,9 +92,9 @@ type bindings struct {
 	nodes       map[string]int
 }
 
-// watchBindings begins to watch; the function that it returns waits until every pod is
-// bound.
-func (b *bench) watchBindings(ctx context.Context) (wait func() (bindings, error), err error) {
+// watchBindings begins to watch; the function that it returns waits until so many pods
+// are bound.
+func (b *bench) watchBindings(ctx context.Context, pods int) (wait func() (bindings, error), err error) {
 	// With this selector a pod comes into view when it is bound.
 	bound := metav1.ListOptions{FieldSelector: "spec.nodeName!="}
 	now, err := b.client.CoreV1().Pods(namespace).List(ctx, bound)
@@ -112,15 +113,15 @@ func (b *bench) watchBindings(ctx context.Context) (wait func() (bindings, error
 	}
 	return func() (bindings, error) {
 		defer watcher.Stop()
-		return b.await(ctx, watcher)
+		return b.await(ctx, watcher, pods)
 	}, nil
 }
 
-func (b *bench) await(ctx context.Context, watcher watch.Interface) (bindings, error) {
+func (b *bench) await(ctx context.Context, watcher watch.Interface, pods int) (bindings, error) {
 	seen := bindings{nodes: map[string]int{}}
 	idle := time.NewTimer(patience)
 	defer idle.Stop()
-	for count := 0; count < b.options.pods; {
+	for count := 0; count < pods; {
 		select {
 		case event, open := <-watcher.ResultChan():
 			if !open {
@@ -144,7 +145,7 @@ func (b *bench) await(ctx context.Context, watcher watch.Interface) (bindings, e
 			return seen, failure
 		case <-idle.C:
 			return seen, fmt.Errorf("no pod was bound for %s, %d of %d are; see the logs of the scheduler in %s (--logs keeps them)",
-				patience, count, b.options.pods, b.cluster.Logs())
+				patience, count, pods, b.cluster.Logs())
 		case <-ctx.Done():
 			return seen, ctx.Err()
 		}
