@@ -88,6 +88,9 @@ type game struct {
 	*cluster
 	*realScheduler
 	tally *tally
+	// cachedNodes and cachedPods are the same objects as the autoscaler sees them.
+	cachedNodes []*corev1.Node
+	cachedPods  []*corev1.Pod
 }
 
 // play lets the variants of one random cluster ask for replicas in turns until no
@@ -121,8 +124,10 @@ func (g *game) show(t *testing.T) {
 	t.Helper()
 	for _, n := range g.nodes {
 		g.Cache.AddNode(klog.Background(), n)
+		g.cachedNodes = append(g.cachedNodes, kept(t, g.keep.node, n.DeepCopy()))
 	}
 	for _, pod := range g.pods {
+		g.cachedPods = append(g.cachedPods, kept(t, g.keep.pod, pod.DeepCopy()))
 		switch {
 		case bound(pod):
 			require.NoError(t, g.Cache.AddPod(klog.Background(), pod))
@@ -187,7 +192,7 @@ type counted struct {
 // count reads the API objects anew, as the autoscaler does in every round.
 func (g *game) count(t *testing.T, turn *turn, about string) counted {
 	t.Helper()
-	c := counted{inventory: g.names.Read(g.nodes, g.pods)}
+	c := counted{inventory: g.names.Read(g.cachedNodes, g.cachedPods)}
 	for _, name := range turn.names {
 		request, err := c.inventory.Request(turn.template, name)
 		require.NoError(t, err, about)
@@ -276,6 +281,7 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 		require.NoError(t, g.Cache.AddPod(klog.Background(), assumed))
 	}
 	g.pods = append(g.pods, assumed)
+	g.cachedPods = append(g.cachedPods, kept(t, g.keep.pod, assumed.DeepCopy()))
 	turn.replicas++
 	g.tally.Placed++
 	if turn.accepts == nil {

@@ -121,8 +121,9 @@ type realScheduler struct {
 	profile framework.Framework
 	plugin  *acceleratorplacement.Plugin
 	factory informers.SharedInformerFactory
-	// names are the autoscaler's.
+	// names and keep are the autoscaler's.
 	names inventory.Names
+	keep  keep
 }
 
 // newRealScheduler starts one, with or without names of the cluster's own.
@@ -141,7 +142,7 @@ func newRealScheduler(t testing.TB, named bool) *realScheduler {
 		objects = append(objects, namesOf(t, shipped))
 	}
 	client := fake.NewClientset(objects...)
-	s := &realScheduler{factory: scheduler.NewInformerFactory(client, 0)}
+	s := &realScheduler{keep: keptByTheManager(t), factory: scheduler.NewInformerFactory(client, 0)}
 	registry := frameworkruntime.Registry{acceleratorplacement.Name: func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		plugin, err := acceleratorplacement.New(ctx, args, handle)
 		s.plugin, _ = plugin.(*acceleratorplacement.Plugin)
