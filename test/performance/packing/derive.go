@@ -42,7 +42,7 @@ type deriver struct {
 
 // derive makes the list of that name out of another one.
 func derive(name string, nodes []Node, pods []Pod) ([]Pod, error) {
-	make, known := derivations[name]
+	fill, known := derivations[name]
 	if !known {
 		return nil, fmt.Errorf("there is no derived list %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(derivations)), ", "))
 	}
@@ -60,7 +60,7 @@ func derive(name string, nodes []Node, pods []Pod) ([]Pod, error) {
 			d.many = append(d.many, p)
 		}
 	}
-	make(d)
+	fill(d)
 	for i := range d.out {
 		d.out[i].Name = fmt.Sprintf("pod-%06d", i)
 	}
@@ -94,9 +94,11 @@ func (d *deriver) shares(pct int64) {
 	d.out = slices.Clone(d.none)
 	d.sample(d.part, d.demand*pct/100)
 	rest := d.demand - d.demand*pct/100
-	if rest > demandOf(d.many) {
+	if many := demandOf(d.many); rest > many {
 		d.out = append(d.out, d.many...)
-		d.sample(d.one, rest-demandOf(d.many))
+		d.sample(d.one, rest-many)
+	} else {
+		d.sample(d.many, rest)
 	}
 }
 

@@ -123,9 +123,9 @@ func progress(stderr io.Writer, all int) func() {
 	count := atomic.Int64{}
 	return func() {
 		if n := count.Add(1); n < int64(all) {
-			fmt.Fprintf(file, "\r%d of %d replays", n, all)
+			_, _ = fmt.Fprintf(file, "\r%d of %d replays", n, all)
 		} else {
-			fmt.Fprint(file, "\r\033[K")
+			_, _ = fmt.Fprint(file, "\r\033[K")
 		}
 	}
 }

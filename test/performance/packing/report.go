@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
+	"strings"
 )
 
 // Result is one line of bench-packing.json.
@@ -58,19 +58,19 @@ func writeResults(w io.Writer, results []Result) error {
 // writeTable shows mean and spread by policy, and what we are ahead of the gradient.
 func writeTable(w io.Writer, list string, curves [][]Curve) error {
 	seeds := len(curves[0])
-	fmt.Fprintf(w, "%s, %d seeds: allocated GPUs in %%, mean and standard deviation over the seeds\n\n", list, seeds)
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "policy\tat 100 % arrived\tat 130 % arrived")
+	text := &strings.Builder{}
+	fmt.Fprintf(text, "%s, %d seeds: allocated GPUs in %%, mean and standard deviation over the seeds\n\n", list, seeds)
+	fmt.Fprintf(text, "%-12s%-20s%s\n", "policy", "at 100 % arrived", "at 130 % arrived")
 	for p := range policies {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", policies[p].name, meanAndSpread(curves[p], 100), meanAndSpread(curves[p], 130))
+		fmt.Fprintf(text, "%-12s%-20s%s\n", policies[p].name, meanAndSpread(curves[p], 100), meanAndSpread(curves[p], 130))
 	}
-	if err := t.Flush(); err != nil {
-		return fmt.Errorf("writing the table: %w", err)
-	}
-	fmt.Fprintln(w)
+	fmt.Fprintln(text)
 	for _, pct := range []int{100, 130} {
 		lead, err, wins := paired(curves, "ours", "gradient", pct)
-		fmt.Fprintf(w, "ours minus gradient at %d %%, paired: %+.3f, standard error %.3f, ahead on %d of %d seeds\n", pct, lead, err, wins, seeds)
+		fmt.Fprintf(text, "ours minus gradient at %d %%, paired: %+.3f, standard error %.3f, ahead on %d of %d seeds\n", pct, lead, err, wins, seeds)
+	}
+	if _, err := io.WriteString(w, text.String()); err != nil {
+		return fmt.Errorf("writing the table: %w", err)
 	}
 	return nil
 }

@@ -130,9 +130,8 @@ func (o *ours) Choose(p *Pod, class int) (Choice, bool) {
 		if !m.fits(c, p) {
 			continue
 		}
-		fixed := o.slots.worth(o.slotsOf[i]) + scarce[m.Model]
 		for _, out := range o.outcomesOf(i, class) {
-			if loss := fixed - o.slots.worth(out.slots) + out.loss; !found || loss < best {
+			if loss := o.loss(i, out, scarce); !found || loss < best {
 				best, choice, found = loss, Choice{Node: i, Free: out.free}, true
 			}
 		}
@@ -140,8 +139,14 @@ func (o *ours) Choose(p *Pod, class int) (Choice, bool) {
 	return choice, found
 }
 
+// loss is that of the formula, at the prices of the round.
+func (o *ours) loss(node int, out outcome, scarce *[maxModels]float64) float64 {
+	return o.slots.worth(o.slotsOf[node]) - o.slots.worth(out.slots) + scarce[o.cluster.Members[node].Model] + out.loss
+}
+
 // scarcity is the third term of a pod of the class, by model.
-func (o *ours) scarcity(c *Class) (scarce [maxModels]float64) {
+func (o *ours) scarcity(c *Class) *[maxModels]float64 {
+	scarce := &[maxModels]float64{}
 	for _, set := range o.sets {
 		free := int64(0)
 		for model := range o.study.names {
