@@ -74,12 +74,12 @@ func TestPlainPackerFaresAsInTheStudy(t *testing.T) {
 func TestChosenVictimsLeaveLessPending(t *testing.T) {
 	all := scenarios()
 	for i := range all {
-		all[i].steps, all[i].warmUp, all[i].loads = 300, 100, []int{90}
+		all[i].steps, all[i].warmUp, all[i].loads = 160, 60, []int{97}
 	}
 	summaries, _ := summarise(play(schedule(all, 1), 2, func(*game) {}))
 	for _, s := range all {
 		for _, p := range []string{nameSpreading, nameMostAllocated, nameGradient, nameOurs} {
-			with, without := summaries[cell{s.name, 90, p, true}], summaries[cell{s.name, 90, p, false}]
+			with, without := summaries[cell{s.name, 97, p, true}], summaries[cell{s.name, 97, p, false}]
 			assert.Less(t, with.pending, without.pending, "%s, %s", s.name, p)
 		}
 	}

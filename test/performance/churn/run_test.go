@@ -127,7 +127,7 @@ func TestPlayersMeetTheSameTargets(t *testing.T) {
 	for _, w := range wanted {
 		assert.Equal(t, wanted[0], w)
 	}
-	assert.NotEqual(t, wanted[0], run(&s, 94, players()[0], 4).wanted)
+	assert.NotEqual(t, run(&s, 94, players()[0], 4).wanted, wanted[0])
 }
 
 func TestQueueIsInRandomOrder(t *testing.T) {
