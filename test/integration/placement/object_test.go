@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
@@ -230,10 +231,22 @@ func exactly(n int32) func(int32) bool { return func(m int32) bool { return m ==
 
 func atLeast(n int32) func(int32) bool { return func(m int32) bool { return m >= n } }
 
-// slots is how many more replicas the status says that fit; -1 means unknown.
+// slots is how many more replicas fit, as the manager counted in its last round; -1
+// means unknown. The status follows changes of more than a quarter.
 func (w *world) slots(t *testing.T, v *v1alpha1.VariantAutoscaling) int32 {
 	t.Helper()
-	if p := read(t, w, v).Status.Placement; p != nil {
+	slots := int32(-1)
+	w.scrape(t, read(t, w, v).Labels[v1alpha1.LabelControllerInstance], "wva_variant_free_slots", func(labels map[string]string, m *dto.Metric) {
+		if labels["namespace"] == v.Namespace && labels["variant_name"] == v.Name {
+			slots = int32(m.GetGauge().GetValue())
+		}
+	})
+	return slots
+}
+
+// written is the number of slots in the status; -1 means unknown.
+func written(v *v1alpha1.VariantAutoscaling) int32 {
+	if p := v.Status.Placement; p != nil {
 		return ptr.Deref(p.Slots, -1)
 	}
 	return -1
@@ -241,6 +254,18 @@ func (w *world) slots(t *testing.T, v *v1alpha1.VariantAutoscaling) int32 {
 
 // rounds is how many full rounds a manager has ended.
 func (w *world) rounds(t *testing.T, instance string) uint64 {
+	t.Helper()
+	rounds := uint64(0)
+	w.scrape(t, instance, "wva_round_duration_seconds", func(labels map[string]string, m *dto.Metric) {
+		if labels["round"] == "Full" && labels["result"] == "success" {
+			rounds = m.GetHistogram().GetSampleCount()
+		}
+	})
+	return rounds
+}
+
+// scrape looks at all series of a manager's metric.
+func (w *world) scrape(t *testing.T, instance, name string, each func(labels map[string]string, m *dto.Metric)) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.metrics[instance], nil)
 	require.NoError(t, err)
@@ -250,14 +275,11 @@ func (w *world) rounds(t *testing.T, instance string) uint64 {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(response.Body)
 	require.NoError(t, err)
-	for _, m := range families["wva_round_duration_seconds"].GetMetric() {
+	for _, m := range families[name].GetMetric() {
 		labels := map[string]string{}
 		for _, l := range m.GetLabel() {
 			labels[l.GetName()] = l.GetValue()
 		}
-		if labels["round"] == "Full" && labels["result"] == "success" {
-			return m.GetHistogram().GetSampleCount()
-		}
+		each(labels, m)
 	}
-	return 0
 }

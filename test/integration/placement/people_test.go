@@ -55,7 +55,7 @@ func peopleSee(t *testing.T, w *world) {
 	var shown report.Capacity
 	require.NoError(t, json.Unmarshal([]byte(text), &shown))
 	require.Len(t, shown.Variants, 2)
-	eventually(t, patience, "the same slots in the status", func() (string, bool) {
+	eventually(t, patience, "the same slots as the manager counts", func() (string, bool) {
 		return describe(vSmall), w.slots(t, vSmall) == int32(*shown.Variants[1].Slots) && w.slots(t, vLarge) == int32(*shown.Variants[0].Slots)
 	})
 	assert.Equal(t, 11, *shown.Variants[1].Slots)

@@ -3,6 +3,7 @@ package placement_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -34,7 +35,9 @@ func eightHoles(t *testing.T, w *world) {
 	w.servers.ask(namespace, 1)
 	w.readyOn(t, namespace, "small", 1)
 	w.shows(t, patience, vSmall, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
-	assert.EqualValues(t, 7, w.slots(t, vSmall))
+	eventually(t, patience, "seven slots beside the replica", func() (string, bool) {
+		return describe(vSmall), w.slots(t, vSmall) == 7
+	})
 
 	w.servers.ask(namespace, 8)
 	w.asks(t, patience, small, vSmall, "six", exactly(6))
@@ -42,6 +45,7 @@ func eightHoles(t *testing.T, w *world) {
 	assert.Contains(t, limits.Message, "wants 8xH100: 8 H100 nodes have fewer than 8 free (largest hole 1)")
 	w.shows(t, patience, vLarge, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityExact)
 	assert.EqualValues(t, 0, w.slots(t, vLarge))
+	assert.EqualValues(t, 0, written(vLarge))
 	neverScaled(t, w, large, 1)
 	assert.Empty(t, w.pods(t, namespace, "large"))
 	on := w.readyOn(t, namespace, "small", 6)
@@ -134,8 +138,23 @@ func (w *world) halves(t *testing.T, v *v1alpha1.VariantAutoscaling, what string
 			// One round may have been under way when the nodes changed.
 			assert.LessOrEqual(t, late, uint64(2), "%s: rounds until the slots follow", what)
 		}
-		return fmt.Sprintf("%d slots after %d rounds", found, late), found == slots
+		return fmt.Sprintf("%d slots after %d rounds\n%s\n%s", found, late, describe(v), w.describeNodes(t, "h200", 8)), found == slots
 	})
+	eventually(t, patience, what+": a status that says so", func() (string, bool) {
+		said := written(read(t, w, v))
+		return describe(v), 4*max(said-slots, slots-said) <= said
+	})
+}
+
+// describeNodes is the state of the nodes of a kind for people.
+func (w *world) describeNodes(t *testing.T, kind string, count int) string {
+	t.Helper()
+	var lines []string
+	for i := range count {
+		n := read(t, w, w.node(fmt.Sprintf("%s-%d", kind, i)))
+		lines = append(lines, fmt.Sprintf("%s cordoned %t ready %t taints %v", n.Name, n.Spec.Unschedulable, nodeReady(n), n.Spec.Taints))
+	}
+	return strings.Join(lines, "\n")
 }
 
 func nodeReady(n *corev1.Node) bool {
