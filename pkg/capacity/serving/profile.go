@@ -26,6 +26,15 @@ type Profile struct {
 	// PerPrefillToken is the time that each prompt token prefilled in the
 	// iteration adds.
 	PerPrefillToken capacity.Milliseconds
+	// Form says how these parameters are read; the formula above is Linear's.
+	Form Form
+	// PerPrompt is the time that each prompt adds whatever its length. Only the
+	// form Overlapped reads it.
+	PerPrompt capacity.Milliseconds
+	// Gamma is the constant part of prefill in the form FourParameters.
+	Gamma capacity.Milliseconds
+	// First is what a first token takes beside its prefill in the form Overlapped.
+	First FirstToken
 	// KVTokens is the number of tokens that the KV cache holds; 0 means unknown
 	// and limits nothing.
 	KVTokens capacity.Tokens
@@ -38,8 +47,13 @@ type Profile struct {
 func (p Profile) Known() bool { return p.Base > 0 }
 
 // Iteration is the time of one iteration with n requests that hold resident
-// tokens in the KV cache and prefill tokens of prompts computed beside them.
+// tokens in the KV cache and prefill tokens of prompts computed beside them. What a
+// prompt costs beside its tokens is not in it.
 func (p Profile) Iteration(n int, resident, prefill capacity.Tokens) capacity.Milliseconds {
+	if p.Form == Overlapped {
+		return p.PerRequest*capacity.Milliseconds(n) + p.PerResidentToken*capacity.Milliseconds(resident) +
+			capacity.Milliseconds(overlap(float64(p.Base), float64(p.PerPrefillToken)*(float64(n)+float64(prefill))))
+	}
 	return p.Base +
 		p.PerRequest*capacity.Milliseconds(n) +
 		p.PerResidentToken*capacity.Milliseconds(resident) +
@@ -54,15 +68,33 @@ type FourParameter struct {
 }
 
 // Profile fills a Profile from the four parameters. Beta already contains the
-// mean context of the load that it was measured with, so PerResidentToken stays
-// 0. Prefill of one prompt costs about Delta per token at batch 1; Gamma is the
-// iteration that carries it and is already in Base.
+// mean context of the load that it was measured with, so PerResidentToken stays 0.
 func (f FourParameter) Profile() Profile {
 	return Profile{
+		Form:            FourParameters,
 		Base:            f.Alpha,
 		PerRequest:      f.Beta,
+		Gamma:           f.Gamma,
 		PerPrefillToken: f.Delta,
 		BatchLimit:      f.MaxBatchSize,
+	}
+}
+
+// ThreeParameter is the published token-aware form in milliseconds: Alpha per
+// iteration, Beta per token computed, Gamma per token of the KV cache read.
+type ThreeParameter struct {
+	Alpha, Beta, Gamma capacity.Milliseconds
+	MaxBatchSize       int
+}
+
+// Profile fills a Profile from the three parameters.
+func (t ThreeParameter) Profile() Profile {
+	return Profile{
+		Form:             ThreeParameters,
+		Base:             t.Alpha,
+		PerPrefillToken:  t.Beta,
+		PerResidentToken: t.Gamma,
+		BatchLimit:       t.MaxBatchSize,
 	}
 }
 
@@ -78,74 +110,4 @@ func (p Profile) Concurrency(shape capacity.TokenShape) float64 {
 		limit = math.Min(limit, float64(p.KVTokens)/float64(shape.Input+shape.Output/2))
 	}
 	return limit
-}
-
-// At is the steady state of one replica with n requests in service.
-type At struct {
-	// Rate is the rate that keeps n requests in service.
-	Rate capacity.Rate
-	// ITL is the mean time per output token.
-	ITL capacity.Milliseconds
-	// TTFT is the mean time from the start of service to the first token.
-	TTFT capacity.Milliseconds
-}
-
-// Steady solves the mean-field steady state with n requests of the given shape in
-// service. With d(n) = Base + PerRequest*n + PerResidentToken*n*(in + out/2) the
-// iteration is stretched by the prefill work that arrives during it,
-// T = d / (1 - PerPrefillToken*in*rate), and by Little's law n = rate*out*T, so
-//
-//	rate = n / (out*d + n*PerPrefillToken*in).
-//
-// It is exact for means in steady state and says nothing of transients or waiting.
-func (p Profile) Steady(n float64, shape capacity.TokenShape) At {
-	if n <= 0 || !shape.Known() || !p.Known() {
-		return At{}
-	}
-	in, out := float64(shape.Input), float64(shape.Output)
-	d := float64(p.Base) + float64(p.PerRequest)*n + float64(p.PerResidentToken)*n*(in+out/2)
-	prefill := float64(p.PerPrefillToken) * in
-	perMs := n / (out*d + n*prefill)
-	itl := d / (1 - prefill*perMs)
-	return At{
-		Rate: capacity.Rate(perMs * 1000),
-		ITL:  capacity.Milliseconds(itl),
-		TTFT: capacity.Milliseconds(itl + prefill),
-	}
-}
-
-// MaxRate is the largest steady rate of one replica at which the mean ITL and the
-// mean TTFT without waiting keep the SLO, with at most the given fraction of its
-// concurrency in use. It is 0 when the profile or the shape is unknown, or when
-// even a single request misses the SLO.
-func (p Profile) MaxRate(shape capacity.TokenShape, slo capacity.SLO, fraction float64) capacity.Rate {
-	limit := p.Concurrency(shape) * fraction
-	if !p.Known() || !shape.Known() || limit <= 0 {
-		return 0
-	}
-	if math.IsInf(limit, 1) {
-		limit = 1 << 16
-	}
-	keeps := func(n float64) bool {
-		at := p.Steady(n, shape)
-		return (slo.ITL <= 0 || at.ITL <= slo.ITL) && (slo.TTFT <= 0 || at.TTFT <= slo.TTFT)
-	}
-	// Rate and ITL both grow with n, so the largest n that keeps the SLO is found
-	// by bisection.
-	low, high := 0.0, limit
-	if keeps(high) {
-		return p.Steady(high, shape).Rate
-	}
-	for range 60 {
-		mid := (low + high) / 2
-		if keeps(mid) {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	if low < 1 && !keeps(1) {
-		return 0
-	}
-	return p.Steady(low, shape).Rate
 }

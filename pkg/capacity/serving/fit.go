@@ -1,0 +1,171 @@
+package serving
+
+import (
+	"math"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// Point is one operating point of one replica, as it was measured.
+type Point struct {
+	Shape capacity.TokenShape
+	// Rate is the rate of completed requests.
+	Rate capacity.Rate
+	// Batch is the mean number in service; 0 means that it was not measured and
+	// follows from the rate.
+	Batch float64
+	// Window is the length of the run that began empty and in which Rate was
+	// counted; 0 means a steady state.
+	Window time.Duration
+	// TTFT and ITL are means; 0 means not measured.
+	TTFT, ITL capacity.Milliseconds
+}
+
+// usable reports whether a fit can learn from the point.
+func (p Point) usable() bool {
+	finite := func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }
+	return p.Shape.Known() && finite(float64(p.Shape.Input)) && finite(float64(p.Shape.Output)) &&
+		finite(float64(p.Rate)) && finite(p.Batch) && finite(float64(p.TTFT)) && finite(float64(p.ITL)) &&
+		(p.Rate > 0 || p.Batch > 0) && p.ITL > 0
+}
+
+// at is what the profile says about the point.
+func (p Profile) at(point Point) At {
+	if point.Batch > 0 {
+		return p.Steady(point.Batch, point.Shape)
+	}
+	_, at := p.Within(point.Rate, point.Shape, point.Window)
+	return at
+}
+
+const (
+	// fitFactor bounds every parameter to within this factor of where the fit
+	// starts, in natural logarithms: 3 is a factor of 20.
+	fitFactor = 3
+	// fitNoise is the relative error below which a point's loss is quadratic and
+	// above which it grows linearly, so that a few points out of line do not turn
+	// the fit.
+	fitNoise = 0.02
+	// fitStep, fitTolerance and fitLimit steer one search; a search that ended is
+	// restarted, because a simplex may collapse before it arrives.
+	fitStep, fitTolerance, fitLimit, fitRestarts = 0.3, 1e-8, 300, 5
+)
+
+// Guess is where a fit of the form starts when nothing is known but the points: the
+// shortest time per token that was seen is nearly all Base, and the other
+// parameters have the proportions of measured dense models to it.
+func Guess(form Form, points []Point) Profile {
+	base := math.Inf(1)
+	for _, p := range points {
+		if p.usable() {
+			base = math.Min(base, float64(p.ITL))
+		}
+	}
+	if math.IsInf(base, 1) {
+		return Profile{}
+	}
+	ms := func(share float64) capacity.Milliseconds { return capacity.Milliseconds(base * share) }
+	profile := Profile{Form: form, Base: ms(1), PerRequest: ms(2.5e-3), PerResidentToken: ms(7e-6), PerPrefillToken: ms(3.3e-3)}
+	switch form {
+	case Overlapped:
+		profile.PerPrompt = ms(0.06)
+		profile.First = FirstToken{Fixed: ms(0.3), Iterations: 1, Cold: ms(1), ColdBelow: 1}
+	case FourParameters:
+		profile.PerResidentToken, profile.PerRequest, profile.PerPrefillToken = 0, ms(6e-3), ms(3e-4)
+		profile.Gamma = ms(2)
+	case ThreeParameters:
+		profile.PerRequest = 0
+	}
+	return profile
+}
+
+// parameters are the fitted fields of the form: those that the time per token
+// follows from, and those that only the first token knows. The published forms are
+// fitted at once, because their batch follows from both.
+func (p *Profile) parameters() (decode, first []*float64) {
+	of := func(ms ...*capacity.Milliseconds) []*float64 {
+		all := make([]*float64, len(ms))
+		for i, m := range ms {
+			all[i] = (*float64)(m)
+		}
+		return all
+	}
+	switch p.Form {
+	case FourParameters:
+		return of(&p.Base, &p.PerRequest, &p.Gamma, &p.PerPrefillToken), nil
+	case ThreeParameters:
+		return of(&p.Base, &p.PerPrefillToken, &p.PerResidentToken), nil
+	case Overlapped:
+		first = append(of(&p.First.Fixed, &p.First.Cold), &p.First.Iterations, (*float64)(&p.First.ColdBelow))
+		return of(&p.Base, &p.PerRequest, &p.PerResidentToken, &p.PerPrefillToken, &p.PerPrompt), first
+	}
+	return of(&p.Base, &p.PerRequest, &p.PerResidentToken, &p.PerPrefillToken), nil
+}
+
+// loss is about |log(got/want)|, but quadratic within fitNoise.
+func loss(got, want capacity.Milliseconds) float64 {
+	if want <= 0 {
+		return 0
+	}
+	if got <= 0 || math.IsInf(float64(got), 0) || math.IsNaN(float64(got)) {
+		return 10
+	}
+	e := math.Log(float64(got / want))
+	return math.Sqrt(e*e+fitNoise*fitNoise) - fitNoise
+}
+
+// Fit moves the parameters of start, each within a factor of 20 of where it is, to
+// where the profile describes the points best. A parameter that is 0 stays 0. Fit is
+// deterministic; points that nothing can be learned from are left out.
+func Fit(start Profile, points []Point) Profile {
+	usable := make([]Point, 0, len(points))
+	for _, p := range points {
+		if p.usable() {
+			usable = append(usable, p)
+		}
+	}
+	if len(usable) == 0 || !start.Known() {
+		return start
+	}
+	_, first := start.parameters()
+	fitted := start
+	fitted.search(usable, func(p *Profile) []*float64 { decode, _ := p.parameters(); return decode }, func(at At, point Point) float64 {
+		if first != nil {
+			return loss(at.ITL, point.ITL)
+		}
+		return loss(at.ITL, point.ITL) + loss(at.TTFT, point.TTFT)
+	})
+	if first != nil {
+		fitted.search(usable, func(p *Profile) []*float64 { _, first := p.parameters(); return first }, func(at At, point Point) float64 {
+			return loss(at.TTFT, point.TTFT)
+		})
+	}
+	return fitted
+}
+
+// search moves the chosen parameters of p, in logarithms.
+func (p *Profile) search(points []Point, choose func(*Profile) []*float64, miss func(At, Point) float64) {
+	start := *p
+	apply := func(x []float64) (candidate Profile, outside float64) {
+		candidate = start
+		for i, parameter := range choose(&candidate) {
+			bounded := math.Min(math.Max(x[i], -fitFactor), fitFactor)
+			outside += math.Abs(x[i] - bounded)
+			*parameter *= math.Exp(bounded)
+		}
+		return candidate, outside
+	}
+	objective := func(x []float64) float64 {
+		candidate, sum := apply(x)
+		for _, point := range points {
+			sum += miss(candidate.at(point), point) / float64(len(points))
+		}
+		return sum
+	}
+	x := make([]float64, len(choose(&start)))
+	for range fitRestarts {
+		x = minimize(objective, x, fitStep, fitTolerance, fitLimit)
+	}
+	*p, _ = apply(x)
+}

@@ -1,0 +1,152 @@
+package serving
+
+import (
+	"math"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// Form says how the parameters of a Profile are read.
+type Form uint8
+
+const (
+	// Linear adds the four costs up; see Profile.
+	Linear Form = iota
+	// Overlapped lets the arithmetic of all tokens of an iteration run while the
+	// weights are read; see Profile.decode.
+	Overlapped
+	// FourParameters is the published form of FourParameter.
+	FourParameters
+	// ThreeParameters is the published form of ThreeParameter.
+	ThreeParameters
+)
+
+// FirstToken is what a first token takes beside the iteration that prefills its
+// prompt. Only the form Overlapped has it.
+type FirstToken struct {
+	// Fixed is the way of a request through the server: HTTP, tokenizer, scheduler.
+	Fixed capacity.Milliseconds
+	// Iterations is how many running iterations a request waits for and is
+	// reported after; about half of one before and one after.
+	Iterations float64
+	// Cold is added to a prefill that comes after a long time without any, and
+	// ColdBelow is the rate at which half of it is left.
+	Cold      capacity.Milliseconds
+	ColdBelow capacity.Rate
+}
+
+// attentionRatio is the cost of one pair of tokens in prefill's attention relative
+// to reading one cached token: the heads that share a key-value head (4 is usual)
+// over the arithmetic operations that the device does while it reads one byte
+// (about 320 for two-byte numbers on current ones). It is not fitted: a fit that
+// has not seen long prompts would put it anywhere.
+const attentionRatio = 0.0125
+
+// overlap is the time of two activities that run beside each other but not
+// perfectly so: the hypotenuse, between the longer one and their sum.
+func overlap(memory, arithmetic float64) float64 { return math.Hypot(memory, arithmetic) }
+
+// decode is the mean time per output token while n requests are in service.
+//
+// In the form Overlapped, an iteration with n decoding requests and k prompt
+// tokens of j prompts takes
+//
+//	b*n + c*resident + hypot(a, g*(n+k)) + w*j + pairs
+//
+// with a = Base (reading the weights), g = PerPrefillToken (arithmetic of one
+// token, decoded or prefilled), b = PerRequest, c = PerResidentToken, w =
+// PerPrompt, and pairs = attentionRatio*c*in*in/2 per prompt. Every request is
+// replaced after out iterations, so m = n/out prompts come per iteration. They
+// share iterations as independent arrivals do: a share 1-exp(-m) of the iterations
+// carries all of them.
+func (p Profile) decode(n float64, shape capacity.TokenShape) float64 {
+	in, out := float64(shape.Input), float64(shape.Output)
+	a, b, c, g := float64(p.Base), float64(p.PerRequest), float64(p.PerResidentToken), float64(p.PerPrefillToken)
+	switch p.Form {
+	case FourParameters:
+		return a + b*n
+	case ThreeParameters:
+		return p.tokenIteration(n, shape) + g + c*(in+out/2)
+	case Overlapped:
+		m := n / out
+		busy := -math.Expm1(-m)
+		mixed := overlap(a, g*n)
+		if busy > 0 {
+			mixed = (1-busy)*mixed + busy*overlap(a, g*(n+in*m/busy))
+		}
+		return b*n + c*n*(in+out/2) + mixed + m*p.promptCost(in)
+	}
+	return a + b*n + c*n*(in+out/2) + g*in*n/out
+}
+
+// promptCost is what a prompt costs beside the arithmetic of its tokens.
+func (p Profile) promptCost(in float64) float64 {
+	return float64(p.PerPrompt) + attentionRatio*float64(p.PerResidentToken)*in*in/2
+}
+
+// tokenIteration is T(n) of the three-parameter form: alpha + n*(beta*tc +
+// gamma*tm) with tc = (in+out)/(out+1) tokens computed and tm = in + out/2 tokens
+// read per request and iteration.
+func (p Profile) tokenIteration(n float64, shape capacity.TokenShape) float64 {
+	in, out := float64(shape.Input), float64(shape.Output)
+	return float64(p.Base) + n*(float64(p.PerPrefillToken)*(in+out)/(out+1)+float64(p.PerResidentToken)*(in+out/2))
+}
+
+// prefill is the time from the start of service to the end of the prompt's
+// prefill, with n requests in service, as it counts for the time in service.
+func (p Profile) prefill(n float64, shape capacity.TokenShape) float64 {
+	in := float64(shape.Input)
+	g, c := float64(p.PerPrefillToken), float64(p.PerResidentToken)
+	switch p.Form {
+	case FourParameters:
+		return float64(p.Gamma) + g*in*n
+	case ThreeParameters:
+		if in == 0 {
+			return 0
+		}
+		return p.tokenIteration(n, shape) + (g+c)*in
+	case Overlapped:
+		out := float64(shape.Output)
+		return float64(p.PerRequest)*n + c*n*(in+out/2) + overlap(float64(p.Base), g*(n+in)) + p.promptCost(in)
+	}
+	return g * in
+}
+
+// first is the mean time from the start of service to the first token, when
+// requests come at rate.
+func (p Profile) first(n float64, shape capacity.TokenShape, rate capacity.Rate) float64 {
+	switch p.Form {
+	case FourParameters:
+		return p.prefill(n, shape)
+	case Overlapped:
+		f := p.First
+		cold := 0.0
+		if f.Cold > 0 && f.ColdBelow > 0 {
+			cold = float64(f.Cold) / (1 + float64(rate/f.ColdBelow))
+		}
+		return float64(f.Fixed) + f.Iterations*p.decode(n, shape) + p.prefill(n, shape) + cold
+	}
+	return p.prefill(n, shape) + p.decode(n, shape)
+}
+
+// residence is the time in service of a request among n. In the forms Linear and
+// Overlapped the prompts' prefill is part of the iterations that the others see,
+// so only the output tokens count; the published forms add the prefill.
+func (p Profile) residence(n float64, shape capacity.TokenShape) float64 {
+	out := float64(shape.Output)
+	switch p.Form {
+	case FourParameters:
+		return p.prefill(n, shape) + p.decodes(shape)*p.decode(n, shape)
+	case ThreeParameters:
+		return p.prefill(n, shape) + out*p.decode(n, shape)
+	}
+	return out * p.decode(n, shape)
+}
+
+// decodes is the number of decode steps that the four-parameter form counts.
+func (p Profile) decodes(shape capacity.TokenShape) float64 {
+	if shape.Input == 0 && shape.Output == 1 {
+		return 1
+	}
+	return float64(shape.Output) - 1
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// defaultSweep is the file within the data folder that is judged when none is named.
+const defaultSweep = "guidellm_sweeps/llama31_8b_h100_vllm_guidellm.csv"
+
+// clients is the number of requests that the load generator keeps open at most:
+// what a form predicts beyond it cannot have happened.
+const clients = 512
+
+// result is one line of the benchmark's output.
+type result struct {
+	Form        string  `json:"form"`
+	File        string  `json:"file"`
+	Fold        string  `json:"fold"`
+	TTFTMAPEPct float64 `json:"ttftMapePct"`
+	ITLMAPEPct  float64 `json:"itlMapePct"`
+}
+
+// forms are the judged ones, in the order of the table.
+var forms = []struct {
+	name string
+	form serving.Form
+}{
+	{"four", serving.FourParameters},
+	{"three", serving.ThreeParameters},
+	{"ours", serving.Overlapped},
+}
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string, out io.Writer) error {
+	flags := flag.NewFlagSet("serving", flag.ContinueOnError)
+	data := flags.String("data", "", "folder that holds "+defaultSweep)
+	sweep := flags.String("sweep", "", "a sweep to judge instead, absolute or within the folder")
+	window := flags.Duration("window", 6*time.Minute, "length of each run, which began with an empty server; 0 takes every row for a steady state")
+	target := flags.String("out", "bench-serving.json", "where the numbers go; empty for nowhere")
+	parameters := flags.Bool("parameters", false, "print the fitted parameters of our form, and its error at every row of the half that it was not fitted on")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	path, err := choose(*data, *sweep)
+	if err != nil {
+		return err
+	}
+	rows, err := read(path)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		rows[i].point.Window = *window
+	}
+	report(out, path, rows)
+	results := make([]result, 0, 2*len(forms))
+	for _, f := range forms {
+		results = append(results, judge(f.name, f.form, filepath.Base(path), rows)...)
+	}
+	table(out, results)
+	if *parameters {
+		detail(out, rows)
+	}
+	if *target == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the results: %w", err)
+	}
+	if err := os.WriteFile(*target, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write the results: %w", err)
+	}
+	return nil
+}
+
+// choose finds the sweep that the flags mean.
+func choose(data, sweep string) (string, error) {
+	if sweep == "" {
+		if data == "" {
+			return "", fmt.Errorf("say where the data is: --data FOLDER (holds %s) or --sweep FILE", defaultSweep)
+		}
+		return filepath.Join(data, defaultSweep), nil
+	}
+	if _, err := os.Stat(sweep); err != nil && data != "" && !filepath.IsAbs(sweep) {
+		return filepath.Join(data, sweep), nil
+	}
+	return sweep, nil
+}
+
+// judge fits the form and measures its error on the other half, and on all rows.
+func judge(name string, form serving.Form, file string, rows []row) []result {
+	halves := checkerboard(rows)
+	var ttft, itl float64
+	judged := 0
+	for i, half := range halves {
+		if len(half) == 0 || len(halves[1-i]) == 0 {
+			continue
+		}
+		t, l := miss(fit(form, halves[1-i]), half)
+		ttft, itl, judged = ttft+t, itl+l, judged+1
+	}
+	allTTFT, allITL := miss(fit(form, rows), rows)
+	inSample := result{name, file, "insample", round(allTTFT), round(allITL)}
+	if judged == 0 {
+		return []result{inSample}
+	}
+	return []result{{name, file, "heldout", round(ttft / float64(judged)), round(itl / float64(judged))}, inSample}
+}
+
+func fit(form serving.Form, rows []row) serving.Profile {
+	points := make([]serving.Point, len(rows))
+	for i, r := range rows {
+		points[i] = r.point
+	}
+	start := serving.Guess(form, points)
+	start.BatchLimit = clients
+	return serving.Fit(start, points)
+}
+
+// predict uses the rate and the lengths of the row and nothing else of it.
+func predict(profile serving.Profile, r row) (ttft, itl float64) {
+	_, at := profile.Within(r.point.Rate, r.point.Shape, r.point.Window)
+	return float64(at.TTFT), float64(at.ITL)
+}
+
+// miss is the mean absolute error of both latencies in per cent.
+func miss(profile serving.Profile, rows []row) (ttft, itl float64) {
+	for _, r := range rows {
+		t, l := predict(profile, r)
+		ttft += relative(t, r.point.TTFT)
+		itl += relative(l, r.point.ITL)
+	}
+	n := float64(len(rows))
+	return 100 * ttft / n, 100 * itl / n
+}
+
+func relative(got float64, want capacity.Milliseconds) float64 {
+	return math.Abs(got/float64(want) - 1)
+}
+
+func round(x float64) float64 { return math.Round(x*100) / 100 }
