@@ -159,7 +159,7 @@ func TestARoundThatMayNotLowerLeavesTheDecisionAlone(t *testing.T) {
 	v := &variant{object: &v1alpha1.VariantAutoscaling{}}
 	first := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(2) }, because(decision.ReasonStabilized)), v, noon, false)
 	second := renderStatus(&first, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(2) }, because(decision.ReasonRoundMayNotLower)), v, noon.Add(time.Minute), false)
-	assert.True(t, sameStatus(&first, &second), "full and fast rounds take turns")
+	assert.True(t, sameStatus(&first, &second, decision.RoundFull), "full and fast rounds take turns")
 	assert.Equal(t, "Stabilized", second.Decision.Reason)
 }
 
@@ -212,11 +212,13 @@ func TestWhatIsWorthAWrite(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			next := renderStatus(&base, settled(c.change), v, noon.Add(time.Minute), false)
-			assert.Equal(t, c.same, sameStatus(&base, &next))
+			assert.Equal(t, c.same, sameStatus(&base, &next, decision.RoundFast))
 		})
 	}
+	fewer := renderStatus(&base, settled(func(p *decision.VariantPlan) { p.Slots.Count = 3 }), v, noon.Add(time.Minute), false)
+	assert.False(t, sameStatus(&base, &fewer, decision.RoundFull), "a full round writes every number")
 	again := renderStatus(&base, settled(), &variant{object: &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Generation: 2}}}, noon, false)
-	assert.False(t, sameStatus(&base, &again), "a new generation was observed")
+	assert.False(t, sameStatus(&base, &again, decision.RoundFast), "a new generation was observed")
 }
 
 func TestEventsTellOfChangesOnly(t *testing.T) {

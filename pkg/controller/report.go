@@ -53,7 +53,7 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 		}
 		base := r.overlay.variant(v.object)
 		status := renderStatus(&base.Status, p, v, plan.Time, asked && o.err == nil)
-		if !sameStatus(&base.Status, &status) {
+		if !sameStatus(&base.Status, &status, plan.Round) {
 			changes = append(changes, &statusChange{base: base, status: status})
 		}
 	})

@@ -104,19 +104,22 @@ func renderDecision(p *decision.VariantPlan) *v1alpha1.Decision {
 // sameStatus reports whether two statuses say the same: every number of replicas,
 // reason and condition. Texts and times alone are not worth a write, and neither
 // are the steps in between.
-func sameStatus(a, b *v1alpha1.VariantAutoscalingStatus) bool {
-	return sameSlots(a.Placement, b.Placement) && equality.Semantic.DeepEqual(essence(a), essence(b))
+func sameStatus(a, b *v1alpha1.VariantAutoscalingStatus, round decision.Round) bool {
+	return sameSlots(a.Placement, b.Placement, round) && equality.Semantic.DeepEqual(essence(a), essence(b))
 }
 
 // sameSlots reports whether the slots that were written still say how much room there
 // is. How many more replicas fit changes with every pod of the cluster, for all
-// variants at once: what counts is whether any does, and a change by more than a
-// quarter.
-func sameSlots(a, b *v1alpha1.Placement) bool {
+// variants at once, so between full rounds only that counts which a user waits for:
+// whether any does, and a change by more than a quarter.
+func sameSlots(a, b *v1alpha1.Placement, round decision.Round) bool {
 	if a == nil || b == nil || a.Slots == nil || b.Slots == nil {
 		return slots(a) == slots(b)
 	}
 	written, now := int64(*a.Slots), int64(*b.Slots)
+	if round == decision.RoundFull {
+		return written == now
+	}
 	return (written == 0) == (now == 0) && 4*max(written-now, now-written) <= written
 }
 

@@ -81,9 +81,10 @@ type Placement struct {
 	// +optional
 	Shape *Shape `json:"shape,omitempty"`
 	// Slots is how many more replicas fit on the cluster. Because it moves with every
-	// pod of the cluster, it is written anew with whatever else changes, when the last
-	// one is gone or the first one is back, and when it has moved by more than a quarter;
-	// the metric wva_variant_free_slots is always that of the last round.
+	// pod of the cluster, the rounds between two full ones write it only with whatever
+	// else changes, when the last one is gone or the first one is back, and when it has
+	// moved by more than a quarter; the metric wva_variant_free_slots is always that of
+	// the last round.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Slots *int32 `json:"slots,omitempty"`
