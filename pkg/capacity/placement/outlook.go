@@ -107,14 +107,15 @@ func (k *class) on(d capacity.Device) bool {
 // Drawings and Offered are how many orders of arrival are looked at, and how many
 // pods come in each.
 const (
-	Drawings = 32
+	Drawings = 64
 	Offered  = 20
 )
 
 // Draw draws the orders of arrival in which the expected pods are offered to a node:
 // indexes into the weights, each as often as its weight says. It always draws the
 // same, so that states are compared on the same arrivals, and it draws in strata:
-// every place of the order sees the whole mix over the drawings. It returns nil when
+// every place of the order sees the whole mix over the drawings, and all of them
+// together have every weight as often as it says, to within one. It returns nil when
 // no weight is above zero.
 func Draw(weights []int64) *[Drawings][Offered]int {
 	ends := make([]uint64, len(weights))
@@ -128,12 +129,14 @@ func Draw(weights []int64) *[Drawings][Offered]int {
 	}
 	var drawn [Drawings][Offered]int
 	chance := splitmix(1)
+	ranks := chance.order(Offered)
 	for place := range Offered {
-		strata := chance.order()
+		strata := chance.order(Drawings)
 		for d := range Drawings {
-			const stratumBits = 5 // 1<<5 == Drawings
-			at := uint64(strata[d])<<(64-stratumBits) | chance.next()>>stratumBits
-			point, _ := bits.Mul64(at, total)
+			// The middle of one of Drawings * Offered equal parts, each taken once.
+			part := uint64(strata[d]*Offered + ranks[place])
+			hi, lo := bits.Mul64(2*part+1, total)
+			point, _ := bits.Div64(hi, lo, 2*Drawings*Offered)
 			drawn[d][place], _ = slices.BinarySearchFunc(ends, point, func(end, point uint64) int {
 				if end <= point {
 					return -1
@@ -156,8 +159,9 @@ func (s *splitmix) next() uint64 {
 	return z ^ z>>31
 }
 
-// order is the drawings in random order.
-func (s *splitmix) order() (order [Drawings]int) {
+// order is the first n whole numbers in random order.
+func (s *splitmix) order(n int) []int {
+	order := make([]int, n)
 	for i := range order {
 		j := int(s.next() % uint64(i+1))
 		order[i], order[j] = order[j], i

@@ -158,8 +158,8 @@ func TestDrawsFollowTheWeights(t *testing.T) {
 		}
 	}
 	assert.Zero(t, counts[1])
-	for i, want := range []int{80, 0, 160, 400} {
-		assert.InDelta(t, want, counts[i], 16, "strata leave little to chance: %v", counts)
+	for i, want := range []int{160, 0, 320, 800} {
+		assert.InDelta(t, want, counts[i], 1, "strata leave little to chance: %v", counts)
 	}
 }
 
