@@ -43,10 +43,11 @@ const (
 	// fitFactor bounds every parameter to within this factor of where the fit
 	// starts, in natural logarithms: 3 is a factor of 20.
 	fitFactor = 3
-	// fitNoise is the relative error below which a point's loss is quadratic and
+	// fitNoise, about the error of a good form near saturation, is the relative error
+	// below which a point's loss is quadratic and
 	// above which it grows linearly, so that a few points out of line do not turn
 	// the fit.
-	fitNoise = 0.02
+	fitNoise = 0.1
 	// fitStep, fitTolerance and fitLimit steer one search; a search that ended is
 	// restarted, because a simplex may collapse before it arrives.
 	fitStep, fitTolerance, fitLimit, fitRestarts = 0.3, 1e-8, 300, 5

@@ -1,0 +1,166 @@
+package serving
+
+import (
+	"math"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+const (
+	// unknownBatch is the batch limit to reckon with when neither it nor the KV
+	// capacity is known: vLLM's own on large devices.
+	unknownBatch = 1024
+	// waitingPerServer is the published size of the waiting room.
+	waitingPerServer = 10
+	// leastLoad and mostLoad bound the rates that a queue is asked about, as shares
+	// of the rate with one in service and with all.
+	leastLoad, mostLoad = 0.001, 0.999
+)
+
+// Queue is one replica with its waiting room as a birth-death chain: n requests in
+// the system are served at rate n/residence(n), and at that of the batch limit when
+// more are there. The batch limit is the lesser of the engine's and of what the KV
+// cache holds. Arrivals are independent; Burst corrects the wait for those that
+// come in bursts. A Queue is a value made by NewQueue and safe to share.
+type Queue struct {
+	profile Profile
+	shape   capacity.TokenShape
+	waiting int
+	burst   float64
+	// service[n] is the rate per millisecond with n in service, for 0..batch limit.
+	service []float64
+}
+
+// Arrivals is what a queue must know of how requests come.
+type Arrivals struct {
+	// Burst is the squared coefficient of variation of the times between arrivals:
+	// 1 for independent ones, 0 means unknown and counts as 1. Measured traces have
+	// 1.5 to 4 per client.
+	Burst float64
+	// Waiting is the number of places to wait; 0 means ten per place in the batch.
+	Waiting int
+}
+
+// NewQueue returns the queue of one replica for one load shape, and false when the
+// profile or the shape is unknown.
+func NewQueue(profile Profile, shape capacity.TokenShape, arrivals Arrivals) (Queue, bool) {
+	if !profile.Known() || !shape.Known() {
+		return Queue{}, false
+	}
+	batch := max(1, int(math.Min(profile.Concurrency(shape), 1<<16)))
+	if math.IsInf(profile.Concurrency(shape), 1) {
+		batch = unknownBatch
+	}
+	q := Queue{profile: profile, shape: shape, waiting: arrivals.Waiting, burst: arrivals.Burst, service: make([]float64, batch+1)}
+	if q.waiting <= 0 {
+		q.waiting = waitingPerServer * batch
+	}
+	if q.burst <= 0 || math.IsNaN(q.burst) {
+		q.burst = 1
+	}
+	for n := 1; n <= batch; n++ {
+		q.service[n] = float64(n) / profile.residence(float64(n), shape)
+	}
+	return q, true
+}
+
+// batch is the largest number in service.
+func (q Queue) batch() int { return len(q.service) - 1 }
+
+// Queueing is the steady state of a Queue at one arrival rate.
+type Queueing struct {
+	// Served is the rate of requests that found a place.
+	Served capacity.Rate
+	// Wait, TTFT and ITL are means; TTFT contains Wait and Prefill.
+	Wait, Prefill, TTFT, ITL capacity.Milliseconds
+	// InService is the mean number in service.
+	InService float64
+
+	queue   Queue
+	arrival float64
+	// share[n] is the probability of n in the system, for n up to the batch limit;
+	// beyond it shares fall by the factor load per place.
+	share []float64
+	load  float64
+}
+
+// At solves the chain at an arrival rate. A waiting room that is full turns requests
+// away, so At answers for an overloaded replica too.
+func (q Queue) At(rate capacity.Rate) Queueing {
+	batch := q.batch()
+	s := Queueing{queue: q, arrival: float64(rate) / 1000, share: make([]float64, batch+1)}
+	s.load = s.arrival / q.service[batch]
+	if rate <= 0 {
+		s.share[0] = 1
+		return s
+	}
+	// Logarithms, because the products leave the range of numbers long before the
+	// batch limit does.
+	logShare, largest := make([]float64, batch+1), 0.0
+	for n := 1; n <= batch; n++ {
+		logShare[n] = logShare[n-1] + math.Log(s.arrival/q.service[n])
+		largest = math.Max(largest, logShare[n])
+	}
+	tail := logShare[batch] + float64(q.waiting)*math.Max(0, math.Log(s.load))
+	largest = math.Max(largest, tail)
+	total, inSystem, inService := 0.0, 0.0, 0.0
+	add := func(n, busy, share float64) {
+		total, inSystem, inService = total+share, inSystem+n*share, inService+busy*share
+	}
+	for n := range s.share {
+		s.share[n] = math.Exp(logShare[n] - largest)
+		add(float64(n), float64(n), s.share[n])
+	}
+	full := s.share[batch]
+	for k := 1; k <= q.waiting; k++ {
+		full = math.Exp(logShare[batch] + float64(k)*math.Log(s.load) - largest)
+		add(float64(batch+k), float64(batch), full)
+		if s.load < 1 && full < 1e-15*total {
+			full = 0
+			break
+		}
+	}
+	for n := range s.share {
+		s.share[n] /= total
+	}
+	s.means(inSystem/total, inService/total, full/total)
+	return s
+}
+
+// means fills the mean latencies by Little's law.
+func (s *Queueing) means(inSystem, inService, full float64) {
+	q := s.queue
+	served := s.arrival * (1 - full)
+	service := inService / served
+	s.Served, s.InService = capacity.Rate(1000*served), inService
+	s.Wait = capacity.Milliseconds(math.Max(0, inSystem/served-service) * q.burstiness())
+	out := float64(q.shape.Output)
+	prefill, itl := q.profile.prefill(inService, q.shape), service/out
+	first := q.profile.first(inService, q.shape, s.Served)
+	switch p := q.profile; p.Form {
+	case FourParameters:
+		n := q.effective(service)
+		prefill, itl = p.prefill(n, q.shape), p.decode(n, q.shape)
+		first = prefill
+	case ThreeParameters:
+		itl = (service - prefill) / out
+		first = prefill + itl
+	}
+	s.Prefill, s.ITL = capacity.Milliseconds(prefill), capacity.Milliseconds(itl)
+	s.TTFT = s.Wait + capacity.Milliseconds(first)
+}
+
+// burstiness is the factor of Allen and Cunneen on the wait, (ca²+cs²)/2, with the
+// exponential service of the chain.
+func (q Queue) burstiness() float64 { return (q.burst + 1) / 2 }
+
+// effective is the published form's number in service that explains a service time.
+func (q Queue) effective(service float64) float64 {
+	p, steps := q.profile, q.profile.decodes(q.shape)
+	slope := float64(p.PerPrefillToken)*float64(q.shape.Input) + float64(p.PerRequest)*steps
+	if slope <= 0 {
+		return 0
+	}
+	n := (service - float64(p.Gamma) - float64(p.Base)*steps) / slope
+	return math.Min(math.Max(n, 0), float64(q.batch()))
+}
