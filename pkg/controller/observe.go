@@ -214,7 +214,7 @@ func replicas(ready []*corev1.Pod, samples map[types.NamespacedName]decision.Rep
 	all := make([]decision.Replica, 0, len(ready))
 	for _, pod := range ready {
 		replica := samples[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
-		replica.Name, replica.Node = pod.Name, pod.Spec.NodeName
+		replica.Name, replica.Node, replica.Marked = pod.Name, pod.Spec.NodeName, isMarked(pod)
 		for _, s := range samplesOf(&replica) {
 			if s.Time.Before(pod.CreationTimestamp.Time) {
 				*s = decision.Sample{}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // startupSamples is how many of the latest start-ups make the median.
@@ -39,6 +40,9 @@ func statesOf(pods []*corev1.Pod) podStates {
 				Created:       pod.CreationTimestamp.Time,
 				Placed:        pod.Spec.NodeName != "",
 				Node:          pod.Spec.NodeName,
+				Held:          inventory.HeldBy(pod) != "",
+				Pending:       pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending,
+				Marked:        isMarked(pod),
 				Stuck:         stuck(pod),
 				Unschedulable: scheduled != nil && scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable,
 			})

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
@@ -49,6 +50,13 @@ func TestStatesOfPods(t *testing.T) {
 		server("a-ready", 50, readyAfter(40)),
 		server("young", 5, func(p *corev1.Pod) { p.Spec.NodeName = "node" }),
 		server("homeless", 60, scheduledCondition(corev1.ConditionFalse, corev1.PodReasonUnschedulable)),
+		server("nominated", 65, scheduledCondition(corev1.ConditionFalse, corev1.PodReasonUnschedulable), func(p *corev1.Pod) {
+			p.Status.NominatedNodeName = "node"
+		}),
+		server("marked", 64, func(p *corev1.Pod) {
+			p.Spec.NodeName, p.Status.Phase = "node", corev1.PodPending
+			p.Annotations = map[string]string{v1alpha1.AnnotationVictim: ""}
+		}),
 		server("gated", 70, scheduledCondition(corev1.ConditionFalse, corev1.PodReasonSchedulingGated)),
 		server("was-ready", 80, func(p *corev1.Pod) {
 			p.Spec.NodeName = "node"
@@ -65,10 +73,12 @@ func TestStatesOfPods(t *testing.T) {
 	assert.Equal(t, []string{"a-ready", "b-ready"}, ready)
 	at := func(age int) time.Time { return noon.Add(-time.Duration(age) * time.Second) }
 	assert.Equal(t, []decision.Starting{
-		{Name: "was-ready", Created: at(80), Placed: true, Node: "node"},
+		{Name: "was-ready", Created: at(80), Placed: true, Node: "node", Held: true},
 		{Name: "gated", Created: at(70)},
+		{Name: "nominated", Created: at(65), Held: true, Unschedulable: true},
+		{Name: "marked", Created: at(64), Placed: true, Node: "node", Held: true, Pending: true, Marked: true},
 		{Name: "homeless", Created: at(60), Unschedulable: true},
-		{Name: "young", Created: at(5), Placed: true, Node: "node"},
+		{Name: "young", Created: at(5), Placed: true, Node: "node", Held: true},
 	}, s.starting)
 	assert.Equal(t, 40*time.Second, s.startup)
 }
