@@ -113,12 +113,6 @@ type Starting struct {
 	Pending bool
 	// Marked is set when it was chosen to go, in a scale-down that is under way.
 	Marked bool
-	// Held is set when its room is held on a node, to which it is bound or nominated.
-	Held bool
-	// Pending is set while a node holds it and its containers have not started.
-	Pending bool
-	// Marked is set when it carries our mark of a replica that is to go.
-	Marked bool
 	// Unschedulable is set while the scheduler says that no node can hold it.
 	Unschedulable bool
 	// Stuck is set when it cannot come up by itself: its containers keep failing, or
@@ -133,8 +127,6 @@ type Replica struct {
 	// Node is the node that holds it.
 	Node string
 	// Marked is set when it was chosen to go, in a scale-down that is under way.
-	Marked bool
-	// Marked is set when it carries our mark of a replica that is to go.
 	Marked bool
 	// KVUse is the used share of the KV cache, 0 to 1.
 	KVUse Sample
