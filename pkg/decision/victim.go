@@ -40,13 +40,10 @@ func (r *round) removable(v *variant) []placement.Replica {
 	all := make([]placement.Replica, 0, len(v.in.Starting)+len(v.in.Replicas))
 	for _, s := range v.in.Starting {
 		state := placement.NotReady
-		switch {
-		case !s.Placed:
+		if !s.Placed {
 			state = placement.Unplaced
-		case s.Stuck:
-			state = placement.Stuck
 		}
-		all = append(all, placement.Replica{Name: s.Name, Node: r.node(s.Node), State: state})
+		all = append(all, placement.Replica{Name: s.Name, Node: r.node(s.Node), State: state, Stuck: s.Stuck})
 	}
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]

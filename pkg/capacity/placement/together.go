@@ -81,7 +81,7 @@ func (t *exchange) join(index int, l *Leaving, victims []int) {
 	}
 	p := &party{choice: choice{c: t.c, r: l.Request, replicas: l.Replicas}, index: index, goes: map[int]int{}}
 	last := p.rank(victims[len(victims)-1])
-	if last == 0 {
+	if last < placedRanks {
 		return
 	}
 	for _, i := range victims {
@@ -102,14 +102,6 @@ func (t *exchange) join(index int, l *Leaving, victims []int) {
 		t.on[node] = append(t.on[node], p)
 	}
 	t.parties = append(t.parties, p)
-}
-
-// rank is the place of a replica's state in the order of removal.
-func (p *party) rank(i int) int {
-	if node := p.replicas[i].Node; node < 0 || node >= len(p.c.Nodes) {
-		return Unplaced.rank()
-	}
-	return p.replicas[i].State.rank()
 }
 
 // victims are what the party gives up in the end.

@@ -57,6 +57,17 @@ func TestVictimsTogetherKeepTheOrderOfRemoval(t *testing.T) {
 	assert.Empty(t, c.VictimsTogether(nil))
 }
 
+func TestVictimsTogetherKeepWhatWasChosen(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 0), gpuNode("b", "H100", 8, 6)}}
+	r := gpus(2, "H100")
+	leaving := []Leaving{{Request: r, Count: 1, Replicas: []Replica{
+		{Name: "a-0", Node: 0, State: Ready, Load: 5, Chosen: true}, {Name: "a-1", Node: 0, State: Ready}, {Name: "b-0", Node: 1, State: Ready},
+	}}}
+	assert.Equal(t, [][]int{{0}}, c.VictimsTogether(leaving), "although the other node would be empty")
+	leaving[0].Count = 2
+	assert.Equal(t, [][]int{{0, 2}}, c.VictimsTogether(leaving), "the further one is a choice")
+}
+
 // Random requests that leave together: the choice is as many replicas as asked for,
 // the same every time, and worth at least what choosing in turn is.
 func TestVictimsTogetherAreWorthNoLessThanInTurn(t *testing.T) {
@@ -97,6 +108,7 @@ func randomLeaving(rng *rand.Rand, c *Cluster) []Leaving {
 			for range rng.IntN(3) {
 				l.Replicas = append(l.Replicas, Replica{
 					Name: fmt.Sprint("r", len(l.Replicas)), Node: i, State: ReplicaState(rng.IntN(4)), Load: float64(rng.IntN(3)),
+					Stuck: rng.IntN(4) == 0, Chosen: rng.IntN(4) == 0,
 				})
 			}
 		}

@@ -9,30 +9,21 @@ import (
 // ReplicaState is how far a replica has come.
 type ReplicaState uint8
 
-// The states of a replica, in the order in which they are removed. The second and the
-// third have the same rank.
+// The states of a replica, in the order in which they are removed. It is the order of
+// the ReplicaSet controller, which looks at the cost of a deletion only among pods
+// that these do not tell apart.
 const (
 	// Unplaced: no node holds it.
 	Unplaced ReplicaState = iota
-	// NotReady: a node holds it and it does not serve yet.
+	// Pending: a node holds it and its containers have not all started.
+	Pending
+	// NotReady: its containers have started and it does not serve.
 	NotReady
-	// Stuck: it cannot come up by itself.
-	Stuck
 	// Ready: it serves.
 	Ready
-)
 
-// rank is the place of a state in the order of removal.
-func (s ReplicaState) rank() int {
-	switch s {
-	case Unplaced:
-		return 0
-	case NotReady, Stuck:
-		return 1
-	default:
-		return 2
-	}
-}
+	states = int(Ready) + 1
+)
 
 // Replica is a replica that could be removed.
 type Replica struct {
@@ -40,15 +31,20 @@ type Replica struct {
 	// Node is the index of the node that holds it, or -1.
 	Node  int
 	State ReplicaState
+	// Stuck: it cannot come up by itself.
+	Stuck bool
+	// Chosen: it was chosen for a removal that is still under way.
+	Chosen bool
 	// Load is how busy it is, in any unit; NaN is unknown and counts as busiest.
 	Load float64
 }
 
 // Victims chooses which n of the replicas of one request to remove, and returns their
-// indexes in the order of removal: those that no node holds; those that do not serve;
-// and of the others those that together leave the room that is worth the most. Where
-// that is equal, the least loaded, then by name. The choice looks at all of the n
-// together: a node that two removals empty is seen.
+// indexes in the order of removal: by state; of one state those that were chosen
+// before, so that a choice is not taken back, then those that are stuck; and of those
+// alike in all that, the ones that together leave the room that is worth the most.
+// Where that is equal, the least loaded, then by name. The choice looks at all of the
+// n together: a node that two removals empty is seen.
 //
 // Room is worth what the cluster's table says, and free^2/all devices for each node:
 // what else is on a node goes some day too, and the more of it is free by then, the
@@ -58,25 +54,45 @@ func (c *Cluster) Victims(r *Request, replicas []Replica, n int) []int {
 	if n <= 0 || r == nil {
 		return nil
 	}
-	var byRank [3][]int
+	v := choice{c: c, r: r, replicas: replicas, gone: map[int]int{}}
+	var byRank [ranks][]int
 	for i := range replicas {
-		rank := replicas[i].State.rank()
-		if replicas[i].Node < 0 || replicas[i].Node >= len(c.Nodes) {
-			rank = 0
-		}
+		rank := v.rank(i)
 		byRank[rank] = append(byRank[rank], i)
 	}
-	v := choice{c: c, r: r, replicas: replicas, gone: map[int]int{}}
 	var victims []int
 	for rank, candidates := range byRank {
 		count := min(n-len(victims), len(candidates))
-		if rank == 0 {
+		if rank < placedRanks {
 			victims = append(victims, v.inOrder(candidates)[:count]...)
 			continue
 		}
 		victims = append(victims, v.best(candidates, count)...)
 	}
 	return victims
+}
+
+// Each state has four ranks: chosen and stuck, chosen, stuck, neither. From
+// placedRanks on, nodes hold the replicas.
+const (
+	ranks       = states * placedRanks
+	placedRanks = 4
+)
+
+// rank is the place of a replica in the order of removal.
+func (v *choice) rank(i int) int {
+	r := &v.replicas[i]
+	rank := int(min(r.State, Ready)) * placedRanks
+	if r.Node < 0 || r.Node >= len(v.c.Nodes) {
+		rank = 0
+	}
+	if !r.Chosen {
+		rank += 2
+	}
+	if !r.Stuck {
+		rank++
+	}
+	return rank
 }
 
 // choice is the working state of choosing victims.
@@ -101,13 +117,12 @@ func (g gain) compare(o gain) int {
 	return cmp.Or(cmp.Compare(g.worth, o.worth), cmp.Compare(o.load, g.load))
 }
 
-// inOrder sorts candidates by state, then by load, then by name.
+// inOrder sorts candidates by rank, then by load, then by name.
 func (v *choice) inOrder(candidates []int) []int {
 	slices.SortFunc(candidates, func(a, b int) int {
 		ra, rb := &v.replicas[a], &v.replicas[b]
 		return cmp.Or(
-			// What is stuck is of less use than what is still on its way.
-			cmp.Compare(rb.State, ra.State),
+			cmp.Compare(v.rank(a), v.rank(b)),
 			cmp.Compare(load(ra), load(rb)),
 			cmp.Compare(ra.Name, rb.Name),
 			cmp.Compare(a, b),

@@ -12,16 +12,18 @@ import (
 )
 
 func TestVictimsOrder(t *testing.T) {
-	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 4), gpuNode("b", "H100", 8, 0)}}
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 0), gpuNode("b", "H100", 8, 0)}}
 	r := gpus(2, "H100")
 	replicas := []Replica{
 		{Name: "busy", Node: 0, State: Ready, Load: 9},
 		{Name: "idle", Node: 1, State: Ready, Load: 0},
 		{Name: "starting", Node: 1, State: NotReady},
 		{Name: "waiting-b", Node: -1, State: Unplaced},
-		{Name: "stuck", Node: 1, State: Stuck},
+		{Name: "crashing", Node: 1, State: NotReady, Stuck: true, Load: 3},
 		{Name: "waiting-a", Node: -1, State: Unplaced},
 		{Name: "elsewhere", Node: 99, State: Ready},
+		{Name: "creating", Node: 1, State: Pending},
+		{Name: "without-image", Node: 1, State: Pending, Stuck: true},
 	}
 	names := func(n int) (names []string) {
 		for _, i := range c.Victims(r, replicas, n) {
@@ -32,11 +34,15 @@ func TestVictimsOrder(t *testing.T) {
 	assert.Nil(t, names(0))
 	assert.Nil(t, names(-1))
 	assert.Nil(t, c.Victims(nil, replicas, 1))
-	assert.ElementsMatch(t, []string{"elsewhere", "waiting-a", "waiting-b"}, names(3), "what no node holds")
-	assert.Equal(t, []string{"stuck"}, names(4)[3:])
-	assert.Equal(t, []string{"stuck", "starting"}, names(5)[3:], "what does not serve")
-	assert.Equal(t, []string{"stuck", "starting", "idle"}, names(6)[3:], "what opens the larger hole, not what is nearest")
+	assert.Equal(t, []string{"elsewhere", "waiting-a", "waiting-b"}, names(3), "what no node holds")
+	assert.Equal(t, []string{"without-image"}, names(4)[3:], "what the controller takes before anything that runs, and is stuck")
+	assert.Equal(t, []string{"without-image", "creating", "crashing", "starting"}, names(7)[3:], "what does not serve")
+	assert.Equal(t, []string{"idle"}, names(8)[7:], "what opens the larger hole, not what is nearest")
 	assert.Len(t, names(50), len(replicas))
+
+	replicas[0].Chosen, replicas[2].Chosen, replicas[3].Chosen, replicas[7].Chosen = true, true, true, true
+	assert.Equal(t, []string{"waiting-b", "elsewhere", "waiting-a", "creating", "without-image", "starting", "crashing", "busy"}, names(8),
+		"of one state, those chosen before stay chosen")
 }
 
 func TestVictimsEmptyAWholeNodeWhenTwoRemovalsCan(t *testing.T) {
