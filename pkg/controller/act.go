@@ -76,7 +76,7 @@ func (a *actor) scale(ctx context.Context, p *decision.VariantPlan, v *variant) 
 		o.unmarked = a.marker.mark(ctx, victims)
 	}
 	t := &v.target
-	o.scale, o.err = a.scaler.Write(ctx, p.Key.Namespace, t.ref, t.scale, int32(*p.Desired))
+	o.scale, o.err = a.scaler.Write(ctx, p.Key.Namespace, t.ref, t.scale, *number(*p.Desired))
 	if o.err != nil && len(victims) > 0 {
 		if err := a.marker.clear(ctx, victims, true); err != nil {
 			klog.FromContext(ctx).Error(err, "Pods that need not go keep their deletion cost until the next round",

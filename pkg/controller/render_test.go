@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,26 @@ func TestStatus(t *testing.T) {
 	assert.Nil(t, gone.Placement)
 }
 
+func TestNumbersThatNoStatusHoldsAreTheLargestThatOneDoes(t *testing.T) {
+	const many = 3_000_000_000
+	shape := capacity.Shape{Accelerator: "H100", MemoryGiB: many, Devices: many, Pods: many}
+	p := settled(func(p *decision.VariantPlan) {
+		p.Current, p.Desired, p.Starting, p.Unschedulable, p.Unplaced = many, ptr.To(many), many, many, many
+		p.Slots.Count, p.Steps[0].Before, p.Steps[0].After = many, many, -many
+	})
+	status := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, p, &variant{object: seventh.object, shape: &shape}, noon, false)
+	s, d := status.Placement, status.Decision.Steps[0]
+	for name, got := range map[string]*int32{
+		"devices": s.Shape.Devices, "pods": s.Shape.Pods, "device memory": &s.Shape.DeviceMemoryGiB, "slots": s.Slots, "pending": s.Pending,
+		"unschedulable": s.Unschedulable, "unplaced": s.Unplaced, "before": &d.Before,
+		"current": status.CurrentAlloc.NumReplicas, "desired": status.DesiredOptimizedAlloc.NumReplicas,
+	} {
+		assert.EqualValues(t, math.MaxInt32, *got, name)
+	}
+	assert.Zero(t, d.After)
+	assert.True(t, status.Actuation.Applied)
+}
+
 func TestWhatIsWorthAWrite(t *testing.T) {
 	v := &variant{object: &v1alpha1.VariantAutoscaling{}}
 	base := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(), v, noon, false)
@@ -217,6 +238,12 @@ func TestWhatIsWorthAWrite(t *testing.T) {
 	}
 	fewer := renderStatus(&base, settled(func(p *decision.VariantPlan) { p.Slots.Count = 3 }), v, noon.Add(time.Minute), false)
 	assert.False(t, sameStatus(&base, &fewer, decision.RoundFull), "a full round writes every number")
+	for _, kind := range []string{v1alpha1.ConditionCapacityKnown, v1alpha1.ConditionScalingLimited, v1alpha1.ConditionReady} {
+		told := *base.DeepCopy()
+		apimeta.FindStatusCondition(told.Conditions, kind).Message = "other numbers"
+		assert.True(t, sameStatus(&base, &told, decision.RoundFast), kind)
+		assert.Equal(t, kind == v1alpha1.ConditionReady, sameStatus(&base, &told, decision.RoundFull), "a full round brings the room in %s up to date", kind)
+	}
 	again := renderStatus(&base, settled(), &variant{object: &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Generation: 2}}}, noon, false)
 	assert.False(t, sameStatus(&base, &again, decision.RoundFast), "a new generation was observed")
 }

@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -34,12 +36,12 @@ func renderStatus(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPla
 		current = *p.Desired
 		status.Actuation.LastScaleTime = ptr.To(metav1.NewTime(at))
 	}
-	status.CurrentAlloc.NumReplicas = ptr.To(int32(current))
+	status.CurrentAlloc.NumReplicas = number(current)
 	status.Actuation.Applied = current == *p.Desired
 	status.DesiredOptimizedAlloc = &v1alpha1.DesiredAlloc{
 		LastRunTime: ptr.To(metav1.NewTime(at)),
 		Accelerator: string(p.Accelerator),
-		NumReplicas: ptr.To(int32(*p.Desired)),
+		NumReplicas: number(*p.Desired),
 	}
 	if withheld(p, old) {
 		status.Decision = old.Decision
@@ -58,8 +60,8 @@ func renderPlacement(p *decision.VariantPlan, v *variant) *v1alpha1.Placement {
 		return nil
 	}
 	placement := &v1alpha1.Placement{
-		Pending:       ptr.To(int32(p.Starting)),
-		Unschedulable: ptr.To(int32(p.Unschedulable)),
+		Pending:       number(p.Starting),
+		Unschedulable: number(p.Unschedulable),
 	}
 	if v.shape != nil {
 		placement.Shape, placement.ObservedGeneration = renderShape(v.shape), v.object.Generation
@@ -67,8 +69,8 @@ func renderPlacement(p *decision.VariantPlan, v *variant) *v1alpha1.Placement {
 	if p.Slots == nil {
 		return placement
 	}
-	placement.Slots, placement.SlotsBound = ptr.To(int32(p.Slots.Count)), p.Slots.Bound
-	placement.Unplaced = ptr.To(int32(p.Unplaced))
+	placement.Slots, placement.SlotsBound = number(p.Slots.Count), p.Slots.Bound
+	placement.Unplaced = number(p.Unplaced)
 	placement.Bound()
 	return placement
 }
@@ -76,10 +78,10 @@ func renderPlacement(p *decision.VariantPlan, v *variant) *v1alpha1.Placement {
 func renderShape(shape *capacity.Shape) *v1alpha1.Shape {
 	s := &v1alpha1.Shape{
 		Accelerator:     string(shape.Accelerator),
-		DeviceMemoryGiB: int32(shape.MemoryGiB),
+		DeviceMemoryGiB: *number(shape.MemoryGiB),
 		Form:            shape.Form,
-		Devices:         ptr.To(int32(shape.Devices)),
-		Pods:            ptr.To(int32(shape.Pods)),
+		Devices:         number(shape.Devices),
+		Pods:            number(shape.Pods),
 	}
 	if shape.MilliCPU > 0 {
 		s.CPU = resource.NewMilliQuantity(shape.MilliCPU, resource.DecimalSI)
@@ -90,11 +92,18 @@ func renderShape(shape *capacity.Shape) *v1alpha1.Shape {
 	return s
 }
 
+// number is n as a status holds it. What users write may be larger than any number of
+// the schema; the largest or the least one stands for it, so that the status can be
+// written and its conditions say what is wrong.
+func number(n int) *int32 {
+	return ptr.To(int32(min(max(n, 0), math.MaxInt32)))
+}
+
 func renderDecision(p *decision.VariantPlan) *v1alpha1.Decision {
 	d := &v1alpha1.Decision{Reason: string(p.Reason), Message: p.Message, Binds: p.Binds, Alternative: p.Alternative}
 	for _, step := range p.Steps {
 		d.Steps = append(d.Steps, v1alpha1.DecisionStep{
-			Stage: string(step.Stage), Before: int32(step.Before), After: int32(step.After), Reason: string(step.Reason), Detail: step.Detail,
+			Stage: string(step.Stage), Before: *number(step.Before), After: *number(step.After), Reason: string(step.Reason), Detail: step.Detail,
 		})
 	}
 	d.Bound()
@@ -103,9 +112,22 @@ func renderDecision(p *decision.VariantPlan) *v1alpha1.Decision {
 
 // sameStatus reports whether two statuses say the same: every number of replicas,
 // reason and condition. Texts and times alone are not worth a write, and neither
-// are the steps in between.
+// are the steps in between; but a full round brings the numbers that people read in
+// conditions up to date.
 func sameStatus(a, b *v1alpha1.VariantAutoscalingStatus, round decision.Round) bool {
-	return sameSlots(a.Placement, b.Placement, round) && equality.Semantic.DeepEqual(essence(a), essence(b))
+	return sameSlots(a.Placement, b.Placement, round) && (round != decision.RoundFull || sameMessages(a, b)) &&
+		equality.Semantic.DeepEqual(essence(a), essence(b))
+}
+
+// sameMessages compares the conditions whose messages say how much room there is.
+func sameMessages(a, b *v1alpha1.VariantAutoscalingStatus) bool {
+	for _, kind := range [...]string{v1alpha1.ConditionCapacityKnown, v1alpha1.ConditionScalingLimited} {
+		was, is := apimeta.FindStatusCondition(a.Conditions, kind), apimeta.FindStatusCondition(b.Conditions, kind)
+		if was != nil && is != nil && was.Message != is.Message {
+			return false
+		}
+	}
+	return true
 }
 
 // sameSlots reports whether the slots that were written still say how much room there
