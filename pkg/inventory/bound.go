@@ -30,7 +30,7 @@ func (inv *Inventory) unmodelled(pod *corev1.Pod, takes Takes) []string {
 		return c.WhenUnsatisfiable == corev1.DoNotSchedule
 	}), "topology spread")
 	add(slices.ContainsFunc(spec.Volumes, bindsToNode), "volumes")
-	add(hasHostPorts(spec.Containers) || hasHostPorts(spec.InitContainers), "host ports")
+	add(hasHostPorts(spec, spec.Containers) || hasHostPorts(spec, spec.InitContainers), "host ports")
 	// Its class may add to the requests, the node selector and the tolerations.
 	add(spec.RuntimeClassName != nil, "runtime class")
 	add(len(spec.SchedulingGates) > 0, "scheduling gates")
@@ -65,9 +65,11 @@ func bindsToNode(v corev1.Volume) bool {
 		v.ISCSI != nil || v.RBD != nil
 }
 
-func hasHostPorts(containers []corev1.Container) bool {
+// hasHostPorts says whether containers of the pod take ports of their node. On the
+// node's own network every port is one: the API server fills it in.
+func hasHostPorts(spec *corev1.PodSpec, containers []corev1.Container) bool {
 	return slices.ContainsFunc(containers, func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 })
+		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 || spec.HostNetwork })
 	})
 }
 

@@ -29,6 +29,33 @@ func TestRequestReadsTheTemplate(t *testing.T) {
 	assert.Empty(t, limits.Spec.Containers[0].Resources.Requests["nvidia.com/gpu"], "the template is not changed")
 }
 
+func TestTemplateTakesWhatTheWholePodAsksFor(t *testing.T) {
+	cases := []struct {
+		name            string
+		requests        corev1.ResourceList
+		limits          corev1.ResourceList
+		containers      []corev1.Container
+		milliCPU, bytes int64
+	}{
+		{"limits alone", nil, list("cpu", "8", "memory", "16Gi"), []corev1.Container{container()}, 8000, 16 << 30},
+		{"limits, and containers that ask", nil, list("cpu", "8", "memory", "16Gi"), []corev1.Container{container("cpu", "1"), container("cpu", "2")}, 3000, 16 << 30},
+		{"requests and limits", list("cpu", "4"), list("cpu", "8", "memory", "16Gi"), []corev1.Container{container("cpu", "1")}, 4000, 16 << 30},
+		{"limits of one resource, and containers that ask for another", nil, list("cpu", "8"), []corev1.Container{container("memory", "1Gi")}, 8000, 1 << 30},
+		{"requests alone", list("cpu", "4"), nil, []corev1.Container{container("cpu", "1", "memory", "1Gi")}, 4000, 1 << 30},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			tmpl := template(c.containers...)
+			tmpl.Spec.Resources = &corev1.ResourceRequirements{Requests: c.requests, Limits: c.limits}
+			before := tmpl.DeepCopy()
+			takes, err := TemplateTakes(tmpl)
+			require.NoError(t, err)
+			assert.Equal(t, Takes{MilliCPU: c.milliCPU, MemoryBytes: c.bytes}, takes)
+			assert.Equal(t, before, tmpl, "the template is not changed")
+		})
+	}
+}
+
 func TestRequestKnowsWhichNodesRefuse(t *testing.T) {
 	tainted, spread, narrow, other := h100("tainted"), h100("labelled"), h100("narrow"), h100("zone")
 	tainted.Spec.Taints = []corev1.Taint{
@@ -123,6 +150,11 @@ func TestRequestNamesWhatItDoesNotModel(t *testing.T) {
 			s.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}}
 		}},
 		{"host ports", func(s *corev1.PodSpec) { s.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} }},
+		{"host ports", func(s *corev1.PodSpec) {
+			s.HostNetwork, s.InitContainers = true, []corev1.Container{{Name: "proxy", Ports: []corev1.ContainerPort{{ContainerPort: 8080}}}}
+		}},
+		{"", func(s *corev1.PodSpec) { s.HostNetwork = true }},
+		{"", func(s *corev1.PodSpec) { s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}} }},
 		{"runtime class", func(s *corev1.PodSpec) { s.RuntimeClassName, s.Overhead = ptr.To("kata"), list("cpu", "1") }},
 		{"scheduling gates", func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} }},
 		{"workload", func(s *corev1.PodSpec) { s.WorkloadRef = &corev1.WorkloadReference{Name: "gang"} }},

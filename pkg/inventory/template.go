@@ -61,7 +61,31 @@ func podOf(template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Spec.Containers = withLimitsAsRequests(template.Spec.Containers)
 	pod.Spec.InitContainers = withLimitsAsRequests(template.Spec.InitContainers)
+	if r := template.Spec.Resources; r != nil && len(r.Limits) > 0 {
+		whole := *r
+		whole.Requests = wholePodRequests(pod, r)
+		pod.Spec.Resources = &whole
+	}
 	return pod
+}
+
+// wholePodRequests are the requests of the pod as a whole, which has limits: what it
+// says, else what its containers ask for together, else its limit.
+func wholePodRequests(pod *corev1.Pod, whole *corev1.ResourceRequirements) corev1.ResourceList {
+	requests := corev1.ResourceList{}
+	for resource, limit := range whole.Limits {
+		if resourcehelper.IsSupportedPodLevelResource(resource) {
+			requests[resource] = limit
+		}
+	}
+	for resource, sum := range resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		// Huge pages are never more than what is asked for.
+		if resource == corev1.ResourceCPU || resource == corev1.ResourceMemory {
+			requests[resource] = sum
+		}
+	}
+	maps.Copy(requests, whole.Requests)
+	return requests
 }
 
 func withLimitsAsRequests(containers []corev1.Container) []corev1.Container {

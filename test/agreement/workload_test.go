@@ -166,7 +166,11 @@ func (c *cluster) addContainers(spec *corev1.PodSpec) []string {
 		spec.InitContainers = append(spec.InitContainers, corev1.Container{Name: "warm", Image: "load", Resources: c.requests()})
 	}
 	if c.chance(15) {
-		spec.Resources = &corev1.ResourceRequirements{Requests: quantities("cpu", "8", "memory", "30Gi")}
+		spec.Resources = pick(c.rng,
+			&corev1.ResourceRequirements{Requests: quantities("cpu", "8", "memory", "30Gi")},
+			&corev1.ResourceRequirements{Limits: quantities("cpu", "12", "memory", "40Gi")},
+			&corev1.ResourceRequirements{Limits: quantities("cpu", "12"), Requests: quantities("memory", "30Gi")},
+		)
 	}
 	if !c.chance(8) {
 		return nil
@@ -263,6 +267,9 @@ func (c *cluster) constrain(template *corev1.PodTemplateSpec) string {
 		return "topology spread"
 	case 4:
 		spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8000, HostPort: 8000}}
+		if spec.HostNetwork = c.chance(2); spec.HostNetwork {
+			spec.Containers[0].Ports[0].HostPort = 0
+		}
 		return "host ports"
 	case 5:
 		ask(&spec.Containers[0].Resources, corev1.ResourceEphemeralStorage, 8<<30)
