@@ -119,7 +119,11 @@ func loss(got, want capacity.Milliseconds) float64 {
 // Fit moves the parameters of start, each within a factor of 20 of where it is, to
 // where the profile describes the points best. A parameter that is 0 stays 0. Fit is
 // deterministic; points that nothing can be learned from are left out.
-func Fit(start Profile, points []Point) Profile {
+func Fit(start Profile, points []Point) Profile { return fit(start, points, 0) }
+
+// fit is Fit with a pull of every parameter towards its start: the square of its
+// logarithm's move counts anchor times as much as the mean loss of a point.
+func fit(start Profile, points []Point, anchor float64) Profile {
 	usable := make([]Point, 0, len(points))
 	for _, p := range points {
 		if p.usable() {
@@ -131,14 +135,14 @@ func Fit(start Profile, points []Point) Profile {
 	}
 	_, first := start.parameters()
 	fitted := start
-	fitted.search(usable, func(p *Profile) []*float64 { decode, _ := p.parameters(); return decode }, func(at At, point Point) float64 {
+	fitted.search(usable, anchor, func(p *Profile) []*float64 { decode, _ := p.parameters(); return decode }, func(at At, point Point) float64 {
 		if first != nil {
 			return loss(at.ITL, point.ITL)
 		}
 		return loss(at.ITL, point.ITL) + loss(at.TTFT, point.TTFT)
 	})
 	if first != nil {
-		fitted.search(usable, func(p *Profile) []*float64 { _, first := p.parameters(); return first }, func(at At, point Point) float64 {
+		fitted.search(usable, anchor, func(p *Profile) []*float64 { _, first := p.parameters(); return first }, func(at At, point Point) float64 {
 			return loss(at.TTFT, point.TTFT)
 		})
 	}
@@ -146,7 +150,7 @@ func Fit(start Profile, points []Point) Profile {
 }
 
 // search moves the chosen parameters of p, in logarithms.
-func (p *Profile) search(points []Point, choose func(*Profile) []*float64, miss func(At, Point) float64) {
+func (p *Profile) search(points []Point, anchor float64, choose func(*Profile) []*float64, miss func(At, Point) float64) {
 	start := *p
 	apply := func(x []float64) (candidate Profile, outside float64) {
 		candidate = start
@@ -159,6 +163,9 @@ func (p *Profile) search(points []Point, choose func(*Profile) []*float64, miss 
 	}
 	objective := func(x []float64) float64 {
 		candidate, sum := apply(x)
+		for _, move := range x {
+			sum += anchor * move * move
+		}
 		for _, point := range points {
 			sum += miss(candidate.at(point), point) / float64(len(points))
 		}

@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	small     = FourParameter{Alpha: 20.58, Beta: 0.41, Gamma: 5.2, Delta: 0.1, MaxBatchSize: 4}.Profile()
-	large     = FourParameter{Alpha: 7.47, Beta: 0.044, Gamma: 15.415, Delta: 0.000337, MaxBatchSize: 512}.Profile()
-	tiny      = ThreeParameter{Alpha: 1, Beta: 0.01, Gamma: 0.001, MaxBatchSize: 8}.Profile()
-	middle    = ThreeParameter{Alpha: 8, Beta: 0.016, Gamma: 0.0005, MaxBatchSize: 64}.Profile()
-	square    = capacity.TokenShape{Input: 128, Output: 128}
+	small      = FourParameter{Alpha: 20.58, Beta: 0.41, Gamma: 5.2, Delta: 0.1, MaxBatchSize: 4}.Profile()
+	large      = FourParameter{Alpha: 7.47, Beta: 0.044, Gamma: 15.415, Delta: 0.000337, MaxBatchSize: 512}.Profile()
+	tiny       = ThreeParameter{Alpha: 1, Beta: 0.01, Gamma: 0.001, MaxBatchSize: 8}.Profile()
+	middle     = ThreeParameter{Alpha: 8, Beta: 0.016, Gamma: 0.0005, MaxBatchSize: 64}.Profile()
+	square     = capacity.TokenShape{Input: 128, Output: 128}
 	overlapped = Profile{Form: Overlapped, Base: 6.9, PerRequest: 0.0184, PerResidentToken: 4.7e-5, PerPrefillToken: 0.0232,
 		PerPrompt: 0.44, First: FirstToken{Fixed: 1, Iterations: 1.3, Cold: 12, ColdBelow: 0.7}, BatchLimit: 256, KVTokens: 447936}
 )

@@ -1,0 +1,129 @@
+package serving
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// Observation is what one replica showed between two scrapes.
+type Observation struct {
+	// Time is when it was seen.
+	Time time.Time
+	// Point holds what was measured. Its Batch must be known: without it a rate says
+	// nothing of a replica that shares its load with others.
+	Point Point
+	// Waiting is the mean number of requests that waited in the replica; while any
+	// do, its TTFT is mostly theirs and says nothing of the engine.
+	Waiting float64
+	// Starting says that the replica was not ready, or ready for less than it takes
+	// to warm up.
+	Starting bool
+}
+
+const (
+	// idleBatch is the mean number in service below which a replica is idle: what it
+	// shows then are single requests on cold caches.
+	idleBatch = 0.5
+	// learnedPoints bounds the memory of one variant.
+	learnedPoints = 64
+	// learnedAge is how long a point counts: long enough for a day's swing to have
+	// shown several batches, short enough for a new engine version to be forgotten.
+	learnedAge = 6 * time.Hour
+	// anchor is the pull of a parameter towards where the fit starts, per point's
+	// loss: what the points do not tell apart stays where it was.
+	anchor = 0.01
+	// UsableConfidence is the confidence from which a learned profile is used.
+	UsableConfidence = 0.5
+	// Enough points, spread and error for a confidence of 1, and the error at which
+	// nothing is left of it.
+	enoughPoints, enoughSpread, uselessError = 8, 4, 0.3
+)
+
+// Learned is what the replicas of one variant were seen to do: the newest
+// observation of each neighbourhood of batch and lengths. It is a value; Observe
+// returns the next one and leaves the old one as it was.
+type Learned struct {
+	// Seen is ordered by time, the oldest first, and holds one per neighbourhood.
+	Seen []Observation
+}
+
+// Observe adds an observation, unless nothing can be learned from it: a replica that
+// starts or is idle, or numbers that cannot be.
+func (l Learned) Observe(o Observation) Learned {
+	if o.Starting || !o.Point.usable() || o.Point.Batch < idleBatch || math.IsNaN(o.Waiting) {
+		return l
+	}
+	if o.Waiting > 0 {
+		o.Point.TTFT = 0
+	}
+	kept := make([]Observation, 0, len(l.Seen)+1)
+	for _, old := range l.Seen {
+		if neighbourhood(old.Point) != neighbourhood(o.Point) && o.Time.Sub(old.Time) < learnedAge {
+			kept = append(kept, old)
+		} else if old.Time.After(o.Time) {
+			return l
+		}
+	}
+	kept = append(kept, o)
+	slices.SortStableFunc(kept, func(a, b Observation) int { return a.Time.Compare(b.Time) })
+	if len(kept) > learnedPoints {
+		kept = kept[len(kept)-learnedPoints:]
+	}
+	return Learned{Seen: kept}
+}
+
+// neighbourhood is a cell of the space of operating points: steps of a factor of the
+// square root of two in the batch, and of two in the lengths.
+func neighbourhood(p Point) [3]int {
+	step := func(x, perDoubling float64) int { return int(math.Floor(perDoubling * math.Log2(max(x, 1e-3)))) }
+	return [3]int{step(p.Batch, 2), step(float64(p.Shape.Input), 1), step(float64(p.Shape.Output), 1)}
+}
+
+// Estimate is a learned profile and how far it can be trusted.
+type Estimate struct {
+	Profile Profile
+	// Confidence is between 0 and 1: the product of how many operating points were
+	// seen, how far their batches are apart, and how well the profile explains them.
+	Confidence float64
+	// Reach is the largest batch that was seen; beyond it the profile extrapolates.
+	Reach float64
+	// Error is the median relative error of the time per output token.
+	Error float64
+}
+
+// Usable reports whether the confidence is enough to decide by.
+func (e Estimate) Usable() bool { return e.Confidence >= UsableConfidence && e.Profile.Known() }
+
+// Estimate fits a profile to what was seen. The prior, where it is known, is where
+// the fit starts and what it is held to where the observations say nothing; its
+// limits on batch and KV tokens are kept. Every parameter stays within a factor of
+// 20 of it, so that a broken exporter cannot teach an absurd one.
+func (l Learned) Estimate(prior Profile) Estimate {
+	points := make([]Point, len(l.Seen))
+	for i, o := range l.Seen {
+		points[i] = o.Point
+	}
+	start := prior
+	if !start.Known() {
+		start = Guess(Overlapped, points)
+		start.BatchLimit, start.KVTokens = prior.BatchLimit, prior.KVTokens
+	}
+	if len(points) == 0 || !start.Known() {
+		return Estimate{Profile: prior}
+	}
+	fitted := fit(start, points, anchor)
+	errors := make([]float64, len(points))
+	least, most := math.Inf(1), 0.0
+	for i, p := range points {
+		errors[i] = math.Abs(float64(fitted.at(p).ITL/p.ITL) - 1)
+		least, most = min(least, p.Batch), max(most, p.Batch)
+	}
+	slices.SortFunc(errors, cmp.Compare[float64])
+	e := Estimate{Profile: fitted, Reach: most, Error: errors[len(errors)/2]}
+	amount := min(1, float64(len(points))/enoughPoints)
+	spread := min(1, math.Log(most/least)/math.Log(enoughSpread))
+	e.Confidence = amount * spread * max(0, 1-e.Error/uselessError)
+	return e
+}
