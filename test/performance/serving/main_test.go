@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// made writes a sweep of the short layout that a profile would have produced.
+func made(t *testing.T) string {
+	t.Helper()
+	truth := serving.Profile{Form: serving.Overlapped, Base: 10, PerRequest: 0.03, PerResidentToken: 6e-5, PerPrefillToken: 0.04,
+		PerPrompt: 0.5, First: serving.FirstToken{Fixed: 3, Iterations: 1.2, Cold: 8, ColdBelow: 1}, BatchLimit: clients}
+	var text strings.Builder
+	text.WriteString("isl_nominal,osl_nominal,rps,isl_mean,osl_mean,ttft_ms,itl_ms\n")
+	for _, in := range []float64{64, 512, 4096} {
+		for _, out := range []float64{64, 512, 2048} {
+			shape := capacity.TokenShape{Input: capacity.Tokens(in * 1.01), Output: capacity.Tokens(out * 0.99)}
+			for _, n := range []float64{2, 8, 24, 60} {
+				at := truth.Steady(n, shape)
+				fmt.Fprintf(&text, "%v,%v,%v,%v,%v,%v,%v\n", in, out, float64(at.Rate), float64(shape.Input), float64(shape.Output), float64(at.TTFT), float64(at.ITL))
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "made.csv")
+	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
+	return path
+}
+
+func TestOurFormFindsItselfInAShortSweep(t *testing.T) {
+	target := filepath.Join(t.TempDir(), "bench.json")
+	var out strings.Builder
+	require.NoError(t, run([]string{"--sweep", made(t), "--window", "0", "--out", target}, &out))
+	var results []result
+	text, err := os.ReadFile(target)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &results))
+	require.Len(t, results, 6)
+	for _, r := range results {
+		assert.Equal(t, "made.csv", r.File)
+		assert.Contains(t, out.String(), r.Form)
+		if r.Form == "ours" {
+			assert.Less(t, r.TTFTMAPEPct, 3.0, r.Fold)
+			assert.Less(t, r.ITLMAPEPct, 2.0, r.Fold)
+		}
+	}
+}
+
+func TestThePredictionReadsNoLatencyAndNoBatch(t *testing.T) {
+	rows, err := read(made(t))
+	require.NoError(t, err)
+	profile := fit(serving.Overlapped, rows)
+	ttft, itl := predict(profile, rows[5])
+	blind := rows[5]
+	blind.point.TTFT, blind.point.ITL, blind.point.Batch, blind.in, blind.out = 0, 0, 0, 0, 0
+	blindTTFT, blindITL := predict(profile, blind)
+	assert.InDelta(t, ttft, blindTTFT, 0)
+	assert.InDelta(t, itl, blindITL, 0)
+}
+
+func TestTheHalvesShareNoShape(t *testing.T) {
+	rows, err := read(made(t))
+	require.NoError(t, err)
+	halves := checkerboard(rows)
+	assert.Len(t, halves[0], 20, "five of nine fields")
+	assert.Len(t, halves[1], 16)
+	for _, a := range halves[0] {
+		for _, b := range halves[1] {
+			assert.False(t, a.in == b.in && a.out == b.out)
+		}
+	}
+}
+
+func TestTheGeneratorsOwnLayout(t *testing.T) {
+	const header = "model,isl_nominal,osl_nominal,strategy,rps,isl_mean,osl_mean,ttft_ms_mean,ttft_ms_p50,itl_ms_mean\n"
+	rows, err := parse(strings.NewReader(header +
+		"m,64,64,synchronous,1,64,64,20,19,7\n" +
+		"m,64,64,constant@1,1,64,64,20,19,7\n" +
+		"m,64,64,constant@2,2,64,64,-1.5e8,23,8\n" +
+		"m,64,64,throughput,9,64,64,20,19,7\n"))
+	require.NoError(t, err)
+	require.Len(t, rows, 2, "only constant rates")
+	assert.False(t, rows[0].medianTTFT)
+	assert.True(t, rows[1].medianTTFT)
+	assert.InDelta(t, 23, float64(rows[1].point.TTFT), 0)
+	var out strings.Builder
+	report(&out, "x.csv", rows)
+	assert.Contains(t, out.String(), "1 of them have an impossible mean TTFT")
+}
+
+func TestABrokenSweepSaysWhereItIs(t *testing.T) {
+	const header = "isl_nominal,osl_nominal,rps,isl_mean,osl_mean,ttft_ms,itl_ms\n"
+	for name, tc := range map[string]struct{ text, want string }{
+		"no rows":      {header, "no rows"},
+		"a word":       {header + "64,64,fast,64,64,20,7\n", "line 2: the column rps is not a number"},
+		"NaN":          {header + "64,64,1,64,64,NaN,7\n", "line 2: the column ttft_ms is not a number"},
+		"negative":     {header + "64,64,1,64,64,-20,7\n", "line 2: a rate, a length or a latency is not positive"},
+		"no such name": {"a,b\n1,2\n", "the column isl_nominal is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parse(strings.NewReader(tc.text))
+			assert.ErrorContains(t, err, tc.want)
+		})
+	}
+	assert.ErrorContains(t, run(nil, &strings.Builder{}), "say where the data is")
+}
