@@ -31,31 +31,60 @@ func allocate(r *round, m *model) {
 // autoscaler can act.
 func (r *round) grow(m *model) {
 	need := max(m.missing, oneMore)
-	candidates, reserves := r.growable(m)
-	bought, short := r.buyFitting(m, candidates, need)
-	if short > 0 && len(reserves) > 0 {
-		more, left := r.buyFitting(m, reserves, short)
+	first, reserves := r.growable(m)
+	bought, short := r.buyFitting(m, first, need)
+	// What waits in vain for a node is asked for already.
+	waits := r.waitsInVain(m)
+	if short > waits && len(reserves) > 0 {
+		more, left := r.buyFitting(m, reserves, short-waits)
 		for v, n := range more {
 			bought[v] = n
 		}
-		short = left
+		short = left + waits
 	}
-	r.denyCrowded(m, candidates, bought, need)
-	candidates = append(candidates, reserves...)
-	if short > 0 && !r.policy.Limited {
-		beyond, left := allocation.Cover(m.options(candidates, func(v *variant) int { return r.beyond(v, bought[v]) }), short)
-		for i, v := range candidates {
-			bought[v] += beyond[i]
-		}
-		short = left
-		for _, v := range candidates {
-			if slots := v.plan.Slots; slots != nil && bought[v] > slots.Count {
-				v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, fmt.Sprintf("%s wanted, %d fit; the cluster must grow", plural(bought[v], "more replica", "more replicas"), slots.Count)})
-			}
-		}
+	r.denyCrowded(m, first, bought, need)
+	if !r.policy.Limited {
+		short = r.buyBeyond(m, first, short, bought)
+		short = waits + r.buyBeyond(m, reserves, short-waits, bought)
 	}
-	m.short = short
+	m.short = max(0, short)
 	m.each(func(v *variant) { v.grown(m, bought[v]) })
+}
+
+// waitsInVain is the rate that the replicas would serve which are no supply because
+// they wait in vain for a node.
+func (r *round) waitsInVain(m *model) capacity.Rate {
+	rate := capacity.Rate(0)
+	m.each(func(v *variant) {
+		if waiting := v.in.waiting(); v.paused > 0 && waiting > 0 {
+			rate += m.worth(v) * capacity.Rate(waiting)
+		}
+	})
+	return rate
+}
+
+// worth is what one replica of the variant is reckoned with when replicas are added;
+// while nothing is known of what any of them serves, all count as equal.
+func (m *model) worth(v *variant) capacity.Rate {
+	if v.serves == 0 {
+		return 1
+	}
+	return v.serves * m.caution
+}
+
+// buyBeyond asks a cluster that grows for what does not fit now.
+func (r *round) buyBeyond(m *model, candidates []*variant, need capacity.Rate, bought map[*variant]int) (short capacity.Rate) {
+	if need <= 0 || len(candidates) == 0 {
+		return max(0, need)
+	}
+	beyond, short := allocation.Cover(m.options(candidates, func(v *variant) int { return r.beyond(v, bought[v]) }), need)
+	for i, v := range candidates {
+		bought[v] += beyond[i]
+		if slots := v.plan.Slots; slots != nil && bought[v] > slots.Count {
+			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, fmt.Sprintf("%s wanted, %d fit; the cluster must grow", plural(bought[v], "more replica", "more replicas"), slots.Count)})
+		}
+	}
+	return short
 }
 
 // grown records what was bought of the variant.
@@ -134,10 +163,8 @@ func (m *model) options(candidates []*variant, limit func(*variant) int) []alloc
 	}
 	list := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
-		list[i] = allocation.Option{Cost: v.in.Cost, Serves: v.serves * m.caution, Limit: limit(v)}
+		list[i] = allocation.Option{Cost: v.in.Cost, Serves: m.worth(v), Limit: limit(v)}
 		if v.serves == 0 {
-			// While nothing is known of what any of them serves, all count as equal.
-			list[i].Serves = 1
 			continue
 		}
 		list[i].Cost -= capacity.Cost(worth * float64(list[i].Serves))

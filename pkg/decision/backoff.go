@@ -56,8 +56,13 @@ func (r *round) deny(v *variant, rate capacity.Rate, why string) {
 func (r *round) comeBack(m *model) bool {
 	came := false
 	m.each(func(v *variant) {
+		if v.serves <= 0 && r.old.Denied[v.key] > 0 {
+			// Whether it is the cheaper one will show.
+			r.deny(v, r.old.Denied[v.key], "")
+			return
+		}
 		rate := min(r.old.Denied[v.key], m.servedDearer(v))
-		if rate <= 0 || v.serves <= 0 {
+		if rate <= 0 {
 			return
 		}
 		crowded := r.crowded(v)
@@ -93,19 +98,26 @@ func (m *model) servedDearer(v *variant) capacity.Rate {
 	return sum
 }
 
-// saving is how many replicas of v, of at most limit (negative: no bound), serve the
-// rate, or a part of it, and cost less than the dearer ones that they can replace.
+// saving is how many replicas of v, of at most limit (negative: no bound) and no more
+// than serve the rate, cost less than the dearer ones that can go when they are there.
 func (m *model) saving(v *variant, rate capacity.Rate, limit int) int {
 	n := int(math.Ceil(float64(rate/v.serves) - 1e-9))
 	if limit >= 0 {
 		n = min(n, limit)
 	}
+	total := capacity.Rate(0)
+	for _, o := range m.variants {
+		if o.exists() {
+			total += o.serves * capacity.Rate(o.target)
+		}
+	}
 	for ; n > 0; n-- {
-		left, saved := min(rate, v.serves*capacity.Rate(n)), -v.in.Cost*capacity.Cost(n)
+		left, saved := total+v.serves*capacity.Rate(n), -v.in.Cost*capacity.Cost(n)
 		for _, o := range m.dearer(v) {
-			gone := min(o.target, int(math.Floor(float64(left/o.serves)+1e-9)))
-			left -= o.serves * capacity.Rate(gone)
-			saved += o.in.Cost * capacity.Cost(gone)
+			for gone := o.policy.Min; gone < o.target && left-o.serves >= lowerHeadroom*m.required; gone++ {
+				left -= o.serves
+				saved += o.in.Cost
+			}
 		}
 		if saved > 0 {
 			return n

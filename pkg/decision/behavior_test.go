@@ -118,7 +118,7 @@ func TestBehaviorSlowsNoBound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policy := DefaultPolicy()
 			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull, next: Memory{}.withMaps(), old: &Memory{}}
-			v := &variant{in: &Variant{Name: "v", Current: tc.current}, managed: true, target: tc.wanted, policy: tc.policy}
+			v := &variant{in: &Variant{Name: "v", Current: tc.current, Request: request("H100", 1)}, managed: true, target: tc.wanted, policy: tc.policy}
 			m := &model{variants: []*variant{v}}
 			bounds(r, m)
 			behavior(r, m)

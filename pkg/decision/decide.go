@@ -175,7 +175,7 @@ func (r *round) admit(m *model, v *variant) {
 		v.managed = false
 		v.settle(ReasonShapeUnknown, "the replicas are held: "+err.Error())
 	}
-	if v.managed {
+	if v.managed || v.exists() && v.policy.Actuation == ActuationOff {
 		r.look(v)
 	}
 }

@@ -2,11 +2,13 @@ package decision
 
 import (
 	"fmt"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // limits says what the nodes allow, and gives back what was asked for and fits
-// nowhere: at once in a cluster that does not grow, in one that does when others serve
-// the demand.
+// nowhere: at once in a cluster that does not grow; in one that does, once replicas
+// that hold a node serve the demand without it.
 //
 // The model's last replica is not given back: while it waits it says why.
 func limits(r *round, m *model) {
@@ -16,9 +18,10 @@ func limits(r *round, m *model) {
 			total += v.target
 		}
 	}
+	givesBack := r.policy.Limited || m.housed()
 	m.each(func(v *variant) {
 		back := 0
-		if v.target <= v.in.Current && (r.policy.Limited || m.short <= 0) {
+		if v.target <= v.in.Current && givesBack {
 			// Some may be on their way out for want of load.
 			back = max(0, min(v.target-v.in.Current+v.lost, total-1))
 			v.back = min(v.lost, v.in.Current-v.target+back)
@@ -43,6 +46,21 @@ func limits(r *round, m *model) {
 			v.note(StageLimits, ReasonCapacityUnknown, "%v", r.unknown(v))
 		}
 	})
+}
+
+// housed reports whether the replicas that hold a node serve, or will serve, all that
+// is asked of the model.
+func (m *model) housed() bool {
+	if m.plan.Demand == nil || !m.knowsRates() {
+		return false
+	}
+	rate := capacity.Rate(0)
+	for _, v := range m.variants {
+		if v.exists() {
+			rate += v.serves * m.caution * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.waiting())
+		}
+	}
+	return rate >= m.required
 }
 
 // lacks records that the model could not get all that it wants.

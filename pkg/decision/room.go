@@ -23,19 +23,25 @@ const (
 // those that no pod shows yet, and of the surge of rolling updates, so that nothing
 // is given away twice.
 func (r *round) reserve() {
+	r.eachVariant(r.watchMissing)
 	if r.snapshot.Cluster == nil {
 		return
 	}
 	r.cluster = r.snapshot.Cluster.Clone()
 	r.cluster.Table = placement.NewTable(r.outlook(), r.cluster)
+	r.eachVariant(func(key Key, v *Variant) {
+		wanting := v.waiting() + r.unborn(key, v)
+		r.unplaced[v] = wanting - r.place(v, wanting)
+		r.place(v, v.Surge)
+	})
+}
+
+// eachVariant calls f for every variant of the snapshot.
+func (r *round) eachVariant(f func(Key, *Variant)) {
 	for i := range r.snapshot.Models {
 		m := &r.snapshot.Models[i]
 		for j := range m.Variants {
-			v := &m.Variants[j]
-			wanting := v.waiting() + r.unborn(Key{m.Namespace, v.Name}, v)
-			placed := r.place(v, wanting)
-			r.unplaced[v] = wanting - placed
-			r.place(v, v.Surge)
+			f(Key{m.Namespace, m.Variants[j].Name}, &m.Variants[j])
 		}
 	}
 }
@@ -53,16 +59,18 @@ func (r *round) place(v *Variant, n int) int {
 	return n
 }
 
-// waiting is the number of pods that hold no node.
+// waiting is the number of pods for which no node keeps room.
 func (v *Variant) waiting() int {
 	n := 0
-	for _, s := range v.Starting {
-		if !s.Placed {
+	for i := range v.Starting {
+		if v.Starting[i].homeless() {
 			n++
 		}
 	}
 	return n
 }
+
+func (s *Starting) homeless() bool { return !s.Placed && !s.Held }
 
 // missing is the number of replicas that were asked for and of which there is no
 // pod.
@@ -73,22 +81,26 @@ func (v *Variant) missing() int {
 	return max(0, v.Current-v.Ready-len(v.Starting))
 }
 
-// unborn is the number of missing replicas that may still come: a write is not
-// visible at once.
-func (r *round) unborn(key Key, v *Variant) int {
-	missing := v.missing()
-	if missing == 0 {
-		return 0
+// watchMissing keeps since when replicas are missing. A new number is a new start.
+func (r *round) watchMissing(key Key, v *Variant) {
+	if v.missing() == 0 {
+		return
 	}
 	since, known := r.old.Missing[key]
 	if !known || r.old.Replicas[key] != v.Current {
 		since = r.snapshot.Time
 	}
 	r.next.Missing[key] = since
-	if r.snapshot.Time.Sub(since) > visibility {
+}
+
+// unborn is the number of missing replicas that may still come: a write is not
+// visible at once.
+func (r *round) unborn(key Key, v *Variant) int {
+	since, missing := r.next.Missing[key]
+	if !missing || r.snapshot.Time.Sub(since) > visibility {
 		return 0
 	}
-	return missing
+	return v.missing()
 }
 
 // outlook is the replicas still expected, one entry for each shape: those that are
@@ -97,27 +109,23 @@ func (r *round) unborn(key Key, v *Variant) int {
 func (r *round) outlook() placement.Outlook {
 	index := map[capacity.Shape]int{}
 	var all placement.Outlook
-	for i := range r.snapshot.Models {
-		m := &r.snapshot.Models[i]
-		for j := range m.Variants {
-			v := &m.Variants[j]
-			if v.Request.Countable() != nil || v.Request.Shape.Devices == 0 {
-				continue
-			}
-			policy := r.policy.Variant(Key{m.Namespace, v.Name})
-			room := max(1, v.Current)
-			if policy.Max >= 0 {
-				room = max(0, policy.Max-v.Current)
-			}
-			at, ok := index[v.Request.Shape]
-			if !ok {
-				at = len(all)
-				index[v.Request.Shape] = at
-				all = append(all, placement.Expected{Shape: v.Request.Shape})
-			}
-			all[at].Weight += int64(worthWanted*(v.waiting()+v.missing()) + worthRoom*room)
+	r.eachVariant(func(key Key, v *Variant) {
+		if v.Request.Countable() != nil || v.Request.Shape.Devices == 0 {
+			return
 		}
-	}
+		policy := r.policy.Variant(key)
+		room := max(1, v.Current)
+		if policy.Max >= 0 {
+			room = max(0, policy.Max-v.Current)
+		}
+		at, ok := index[v.Request.Shape]
+		if !ok {
+			at = len(all)
+			index[v.Request.Shape] = at
+			all = append(all, placement.Expected{Shape: v.Request.Shape})
+		}
+		all[at].Weight += int64(worthWanted*(v.waiting()+r.unborn(key, v)) + worthRoom*room)
+	})
 	return all
 }
 

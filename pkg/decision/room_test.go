@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -261,14 +262,161 @@ func TestInAClusterThatGrowsTheNextVariantTakesOver(t *testing.T) {
 	v.Current = 2
 	v.Starting = []Starting{{Name: "stuck", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
 	v.Startup = 0
-	plan, memory := Decide(s, policyFor(false, "a-h100", "b-l40s"), Memory{}, RoundFull)
-	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "given back, because the other one serves")
-	assert.Positive(t, *plan.Models[0].Variants[1].Desired)
+	policy := policyFor(false, "a-h100", "b-l40s")
+	plan, memory := Decide(s, policy, Memory{}, RoundFull)
+	assert.Equal(t, 2, *plan.Models[0].Variants[0].Desired, "not given back before another one has a node")
+	others := *plan.Models[0].Variants[1].Desired
+	require.Positive(t, others)
 	assert.Contains(t, memory.Backoffs, Key{"ns", "a-h100"})
+
+	s.Models[0].Variants[1].Current = others
+	for i := range others {
+		s.Models[0].Variants[1].Starting = append(s.Models[0].Variants[1].Starting, Starting{Name: fmt.Sprint(i), Created: s.Time, Placed: true, Node: "L40S-0"})
+	}
+	s.Time = s.Time.Add(10 * time.Second)
+	plan, _ = Decide(s, policy, memory, RoundFull)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "given back, because the other one serves")
+	s.Models[0].Variants[1].Current, s.Models[0].Variants[1].Starting = 0, nil
 
 	s.Models[0].Variants = s.Models[0].Variants[:1]
 	plan, _ = Decide(s, policyFor(false, "a-h100"), Memory{}, RoundFull)
 	assert.GreaterOrEqual(t, *plan.Models[0].Variants[0].Desired, 2, "nobody else serves, and a node may still come")
+}
+
+// Constant demand for which nothing fits is a fixed point too: what waits in vain is
+// asked for once.
+func TestNothingFitsAnywhereIsAFixedPoint(t *testing.T) {
+	for _, variants := range []int{1, 2} {
+		t.Run(fmt.Sprint(variants, " variants"), func(t *testing.T) {
+			w := newWorld(60)
+			w.variants = w.variants[:variants]
+			full := append(nodes(1, "H100", 8), nodes(1, "L40S", 8)...)
+			for i := range full {
+				full[i].Free.Devices = 0
+			}
+			s := w.snapshot()
+			s.Cluster = &placement.Cluster{Nodes: full}
+			var memory Memory
+			changes, last := 0, time.Duration(0)
+			for range 240 {
+				w.now = w.now.Add(30 * time.Second)
+				samples := w.snapshot()
+				s.Time = samples.Time
+				s.Models[0].Arrival, s.Models[0].Queue = samples.Models[0].Arrival, samples.Models[0].Queue
+				s.Models[0].Variants[0].Replicas = samples.Models[0].Variants[0].Replicas
+				var plan Plan
+				plan, memory = Decide(s, policyFor(false, "a-h100", "b-l40s"), memory, RoundFull)
+				for i := range s.Models[0].Variants {
+					v := &s.Models[0].Variants[i]
+					desired := *plan.Models[0].Variants[i].Desired
+					if desired != v.Current {
+						changes++
+						last = s.Time.Sub(epoch)
+					}
+					v.Current = desired
+					for len(v.Starting) > desired-v.Ready {
+						v.Starting = v.Starting[:len(v.Starting)-1]
+					}
+					for len(v.Starting) < desired-v.Ready {
+						v.Starting = append(v.Starting, Starting{Name: fmt.Sprint("p", len(v.Starting)), Created: s.Time, Unschedulable: true})
+					}
+				}
+			}
+			assert.LessOrEqual(t, changes, 2*variants)
+			assert.Less(t, last, time.Hour+10*time.Minute)
+			assert.Greater(t, s.Models[0].Variants[0].Current, 1, "a node may still come")
+		})
+	}
+}
+
+func TestTheOnlyReplicaWaitsInVain(t *testing.T) {
+	for name, limited := range map[string]bool{"limited": true, "unlimited": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newWorld(5).snapshot()
+			s.Cluster = &placement.Cluster{Nodes: nodes(4, "L40S", 8)}
+			s.Models[0].Arrival = Sample{}
+			a, b := &s.Models[0].Variants[0], &s.Models[0].Variants[1]
+			a.Ready, a.Replicas = 0, nil
+			a.Starting = []Starting{{Name: "only", Created: epoch, Unschedulable: true}}
+			policy := policyFor(limited, "a-h100", "b-l40s")
+			plan, memory := Decide(s, policy, Memory{}, RoundFull)
+			assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "while it waits it says why")
+			require.Equal(t, 1, *plan.Models[0].Variants[1].Desired, "another one fits and keeps the model's replica")
+
+			b.Current, b.Starting = 1, []Starting{{Name: "b", Created: s.Time, Placed: true, Node: "L40S-0"}}
+			s.Time = s.Time.Add(time.Minute)
+			plan, _ = Decide(s, policy, memory, RoundFull)
+			if limited {
+				assert.Equal(t, 0, *plan.Models[0].Variants[0].Desired)
+			}
+			assert.Equal(t, 1, *plan.Models[0].Variants[1].Desired)
+		})
+	}
+}
+
+func TestHoldHoldsMinimaAndTheLastReplicaToo(t *testing.T) {
+	for name, limited := range map[string]bool{"limited": true, "unlimited": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(0)
+			w.variants = w.variants[:1]
+			s := w.snapshot()
+			v := &s.Models[0].Variants[0]
+			v.Current, v.Ready, v.Replicas = 0, 0, nil
+			policy := policyFor(limited, "a-h100")
+			own := policy.Variants[Key{"ns", "a-h100"}]
+			own.Min, own.OnUnknown = 5, OnUnknownHold
+			policy.Variants[Key{"ns", "a-h100"}] = own
+			plan, _ := Decide(s, policy, Memory{}, RoundFull)
+			got := plan.Models[0].Variants[0]
+			assert.Equal(t, 0, *got.Desired)
+			assert.Equal(t, ReasonCapacityUnknown, got.Reason)
+			assert.NotContains(t, reasons(got.Facts), ReasonNoSlots, "unknown is not none")
+		})
+	}
+}
+
+func TestANominatedPodIsCountedOnce(t *testing.T) {
+	s := newWorld(1).snapshot()
+	s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 4)}
+	s.Cluster.Nodes[0].Free.Devices = 3 // the inventory holds its room
+	v := &s.Models[0].Variants[0]
+	v.Current = 2
+	v.Starting = []Starting{{Name: "nominated", Created: s.Time, Held: true}}
+	plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
+	assert.Equal(t, 3, plan.Models[0].Variants[0].Slots.Count)
+	assert.Equal(t, 0, plan.Models[0].Variants[0].Unplaced)
+}
+
+func TestTheLastReplicaOfADearerVariantMakesRoomForACheaperOne(t *testing.T) {
+	w := bigAndSmall(2)
+	w.variants[0].request = request("H100", 1)
+	w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
+	w.cluster.Nodes[0].Free.Devices = 0
+	w.setReplicas(1, 0)
+	policy := policyFor(true, "a-8xh100", "b-l40s")
+	plan, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+	require.Equal(t, 1, *plan.Models[0].Variants[1].Desired)
+	w.apply(plan)
+	w.cluster.Nodes[0].Free.Devices = 8
+	for range 10 {
+		w.now = w.now.Add(time.Minute)
+		plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+		w.apply(plan)
+	}
+	assert.Equal(t, 1, w.variants[0].replicas, "the cheaper one")
+	assert.Equal(t, 0, w.variants[1].replicas)
+}
+
+func TestModeOffBesideOthersIsShown(t *testing.T) {
+	s := newWorld(1).snapshot()
+	s.Cluster = &placement.Cluster{Nodes: nodes(1, "L40S", 4)}
+	policy := policyFor(false, "a-h100", "b-l40s")
+	own := policy.Variants[Key{"ns", "b-l40s"}]
+	own.Actuation = ActuationOff
+	policy.Variants[Key{"ns", "b-l40s"}] = own
+	plan, _ := Decide(s, policy, Memory{}, RoundFull)
+	require.NotNil(t, plan.Models[0].Variants[1].Slots)
+	assert.Equal(t, 2, plan.Models[0].Variants[1].Slots.Count)
 }
 
 func detailOf(facts []Fact, reason Reason) string {
@@ -338,11 +486,22 @@ func TestLimitedModeNeverAsksForMoreThanFits(t *testing.T) {
 		policy := demoPolicy()
 		policy.Limited = true
 		policy.Variants = map[Key]VariantPolicy{}
+		left := s.Cluster.Clone()
 		for _, m := range s.Models {
-			for _, v := range m.Variants {
+			for j := range m.Variants {
+				v := &m.Variants[j]
 				own := DefaultVariantPolicy()
 				own.Min = random.IntN(4)
 				policy.Variants[Key{"ns", v.Name}] = own
+				v.Surge = random.IntN(2)
+				v.Current += random.IntN(2)
+				if random.IntN(2) == 0 {
+					v.Starting = append(v.Starting, Starting{Name: "waits", Created: s.Time})
+				}
+				// What is asked for already has its room before anything is added.
+				for range v.waiting() + v.missing() + v.Surge {
+					left.Place(v.Request)
+				}
 			}
 		}
 		plan, _ := Decide(s, policy, Memory{}, RoundFull)
@@ -355,7 +514,7 @@ func TestLimitedModeNeverAsksForMoreThanFits(t *testing.T) {
 				}
 			}
 		}
-		fits := s.Cluster.Feasible(wants)
+		fits := left.Feasible(wants)
 		require.True(t, fits.OK, "seed %d: %s", seed, fits.Binds)
 	}
 }

@@ -211,33 +211,48 @@ func (r *round) countSupply(v *variant) {
 	if v.in.Startup > 0 {
 		deadline = max(3*v.in.Startup, leastDeadline)
 	}
-	// Where clusters grow, a node may take its time to come.
-	patience := min(deadline, nodePatience)
+	// Where clusters grow, a node may take its time to come, however fast a replica
+	// starts once it is there.
+	patience := min(r.policy.StartupDeadline, nodePatience)
 	if r.policy.Limited {
 		patience = min(deadline, placementPatience)
 	}
-	lost := 0
-	for _, s := range v.in.Starting {
+	late := 0
+	for i := range v.in.Starting {
+		s := &v.in.Starting[i]
 		waited := r.snapshot.Time.Sub(s.Created)
 		switch {
 		case s.Unschedulable && waited > patience:
-			lost++
 			v.lost++
-		case waited > deadline:
-			lost++
+		case !s.Unschedulable && waited > deadline:
+			late++
 		}
 	}
 	// One pod that does not come up is its own fault; all of them, or no room, is
 	// the variant's.
-	v.stuck = v.lost > 0 || lost > 0 && lost == len(v.in.Starting)
+	v.stuck = v.lost > 0 || late > 0 && late == len(v.in.Starting)
 	r.backOff(v)
-	detail := "not become ready in time and do not count as supply"
-	if absent := v.in.missing() - r.unborn(v.key, v.in); absent > 0 {
-		lost += absent
-		detail = fmt.Sprintf("not become ready in time and do not count as supply; %s no pod, see the events of the target", plural(absent, "of them has", "of them have"))
+	absent := v.in.missing() - r.unborn(v.key, v.in)
+	gone := v.lost + late + absent
+	if v.paused > 0 {
+		// Nor do its others that wait for a node, as long as it is left alone.
+		gone = v.in.waiting() + late + absent
 	}
-	v.supply = max(0, min(v.in.Current, max(v.in.Current-lost, v.in.Ready)))
-	if lost > 0 {
-		v.plan.Facts = append(v.plan.Facts, Fact{ReasonStartupOverdue, plural(lost, "replica has ", "replicas have ") + detail})
+	v.supply = max(0, min(v.in.Current, max(v.in.Current-gone, v.in.Ready)))
+	r.tellLate(v, v.lost+late+absent, absent)
+}
+
+// tellLate records the replicas that did not come up in time.
+func (r *round) tellLate(v *variant, late, absent int) {
+	if late == 0 {
+		return
 	}
+	detail := "1 replica has not become ready in time and is no supply"
+	if late > 1 {
+		detail = fmt.Sprintf("%d replicas have not become ready in time and are no supply", late)
+	}
+	if absent > 0 {
+		detail += fmt.Sprintf("; %s no pod, see the events of the target", plural(absent, "of them has", "of them have"))
+	}
+	v.plan.Facts = append(v.plan.Facts, Fact{ReasonStartupOverdue, detail})
 }
