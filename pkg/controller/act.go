@@ -32,6 +32,8 @@ type outcome struct {
 	// scale is the target's since; err is nil when it asks for the planned replicas.
 	scale *autoscalingv1.Scale
 	err   error
+	// victims are the pods that were chosen to go.
+	victims []string
 	// unmarked says which of the chosen pods could not be marked, so that Kubernetes
 	// chose in their place.
 	unmarked error
@@ -68,17 +70,24 @@ func (a *actor) act(ctx context.Context, plan *decision.Plan, seen *observation)
 
 // scale writes one scale. The pods that are to go are marked first, because their
 // controller looks at the marks when the scale is lowered and never again. A mark that
-// fails delays nothing: too many replicas cost more than the wrong ones.
+// fails delays nothing: too many replicas cost more than the wrong ones. Without the
+// lower scale only the marks of this round go: those of a scale-down that is still
+// under way stay.
 func (a *actor) scale(ctx context.Context, p *decision.VariantPlan, v *variant) outcome {
 	var o outcome
 	victims := chosen(p, v)
+	var marked []*corev1.Pod
 	if len(victims) > 0 {
-		o.unmarked = a.marker.mark(ctx, victims)
+		marked, o.unmarked = a.marker.mark(ctx, victims)
 	}
 	t := &v.target
 	o.scale, o.err = a.scaler.Write(ctx, p.Key.Namespace, t.ref, t.scale, *number(*p.Desired))
-	if o.err != nil && len(victims) > 0 {
-		if err := a.marker.clear(ctx, victims, true); err != nil {
+	if o.err == nil {
+		o.victims = podNames(victims)
+		return o
+	}
+	if len(marked) > 0 {
+		if err := a.marker.clear(ctx, marked, true); err != nil {
 			klog.FromContext(ctx).Error(err, "Pods that need not go keep their deletion cost until the next round",
 				"variant", klog.KRef(p.Key.Namespace, p.Key.Name))
 		}

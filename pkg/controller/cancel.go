@@ -23,17 +23,22 @@ import (
 // so nothing has to be remembered.
 
 // calledOff are the marked pods of the variant that need not go any more, given the
-// replicas that its target asks for.
+// replicas that its target asks for and the pods that were chosen in this round. As
+// many stay marked as there are pods too many: a scale-down that is under way is not
+// chosen anew.
 func calledOff(v *variant, replicas int, victims []string) []*corev1.Pod {
 	var with []*corev1.Pod
-	active := 0
+	active, fresh := 0, 0
 	for _, pod := range v.pods {
 		if !counts(pod) {
 			continue
 		}
 		active++
-		if isMarked(pod) {
+		switch {
+		case isMarked(pod):
 			with = append(with, pod)
+		case slices.Contains(victims, pod.Name):
+			fresh++
 		}
 	}
 	if len(with) == 0 || !v.picks {
@@ -43,7 +48,7 @@ func calledOff(v *variant, replicas int, victims []string) []*corev1.Pod {
 	slices.SortStableFunc(with, func(a, b *corev1.Pod) int {
 		return rank(victims, a.Name) - rank(victims, b.Name)
 	})
-	return with[min(len(with), max(0, active-replicas)):]
+	return with[min(len(with), max(0, active-replicas-fresh)):]
 }
 
 func rank(victims []string, name string) int {
@@ -131,11 +136,11 @@ func (a *actor) tidy(ctx context.Context, plan *decision.Plan, seen *observation
 		if v.target.scale == nil {
 			return
 		}
-		replicas := v.target.scale.Spec.Replicas
-		if o, asked := outcomes[p.Key]; asked && o.err == nil {
+		replicas, o := v.target.scale.Spec.Replicas, outcomes[p.Key]
+		if o.err == nil && o.scale != nil {
 			replicas = o.scale.Spec.Replicas
 		}
-		off = append(off, calledOff(v, int(replicas), p.Victims)...)
+		off = append(off, calledOff(v, int(replicas), o.victims)...)
 	})
 	if len(off) == 0 {
 		return
@@ -145,6 +150,14 @@ func (a *actor) tidy(ctx context.Context, plan *decision.Plan, seen *observation
 		return
 	}
 	klog.FromContext(ctx).Info("A scale-down was called off; its pods have their own deletion cost again", "pods", names(off))
+}
+
+func podNames(pods []*corev1.Pod) []string {
+	list := make([]string, len(pods))
+	for i, pod := range pods {
+		list[i] = pod.Name
+	}
+	return list
 }
 
 func names(pods []*corev1.Pod) []string {

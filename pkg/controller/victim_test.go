@@ -89,7 +89,9 @@ func TestPodsAreMarkedAndClearedAgain(t *testing.T) {
 	plain, priced := replica("plain", map[string]string{"other": "stays"}), replica("priced", map[string]string{corev1.PodDeletionCost: "100"})
 	m, api := podsInAPI(t, interceptor.Funcs{}, plain, priced)
 	pods := []*corev1.Pod{plain, priced}
-	require.NoError(t, m.mark(t.Context(), pods))
+	tried, err := m.mark(t.Context(), pods)
+	require.NoError(t, err)
+	assert.Equal(t, pods, tried)
 	assert.Equal(t, map[string]string{"other": "stays", corev1.PodDeletionCost: victimCost, v1alpha1.AnnotationVictim: ""}, annotationsOf(t, api, "plain"))
 	assert.Equal(t, map[string]string{corev1.PodDeletionCost: victimCost, v1alpha1.AnnotationVictim: "100"}, annotationsOf(t, api, "priced"))
 
@@ -122,7 +124,8 @@ func TestAMarkRestsOnWhatThePodIsNow(t *testing.T) {
 			pod := replica("p", nil)
 			m, api := podsInAPI(t, interceptor.Funcs{}, pod)
 			c.meanwhile(t, api, pod.DeepCopy())
-			require.NoError(t, m.mark(t.Context(), []*corev1.Pod{pod}))
+			_, err := m.mark(t.Context(), []*corev1.Pod{pod})
+			require.NoError(t, err)
 			assert.Equal(t, map[string]string{corev1.PodDeletionCost: victimCost, v1alpha1.AnnotationVictim: c.want}, annotationsOf(t, api, "p"))
 		})
 	}
@@ -137,7 +140,9 @@ func TestPodsThatAreGoneNeedNoMark(t *testing.T) {
 	other.UID = "another"
 	require.NoError(t, api.Create(t.Context(), other))
 	require.NoError(t, m.clear(t.Context(), []*corev1.Pod{gone, again}, true))
-	require.NoError(t, m.mark(t.Context(), []*corev1.Pod{gone}))
+	tried, err := m.mark(t.Context(), []*corev1.Pod{gone})
+	require.NoError(t, err)
+	assert.Empty(t, tried)
 	assert.Empty(t, annotationsOf(t, api, "again"))
 }
 
@@ -149,7 +154,8 @@ func TestAMarkThatFailsNamesThePod(t *testing.T) {
 			return refuse
 		},
 	}, pod)
-	err := m.mark(t.Context(), []*corev1.Pod{pod})
+	tried, err := m.mark(t.Context(), []*corev1.Pod{pod})
+	assert.Equal(t, []*corev1.Pod{pod}, tried, "its mark may have been written all the same")
 	require.ErrorIs(t, err, refuse)
 	assert.ErrorContains(t, err, "pod n/p")
 }
@@ -174,6 +180,8 @@ func TestMarksThatAreCalledOff(t *testing.T) {
 		{"the scale was raised again", []*corev1.Pod{marked("a"), marked("b"), replica("c", nil)}, 3, nil, false, []string{"a", "b"}},
 		{"in part", []*corev1.Pod{marked("a"), marked("b"), replica("c", nil)}, 2, nil, false, []string{"b"}},
 		{"those of this round stay", []*corev1.Pod{marked("a"), marked("b"), replica("c", nil)}, 2, []string{"b"}, false, []string{"a"}},
+		{"one under way is not chosen anew", []*corev1.Pod{marked("a"), marked("b"), replica("c", nil), replica("d", nil)}, 1, []string{"a", "b", "c"}, false, nil},
+		{"none is marked in the place of two", []*corev1.Pod{marked("a"), marked("b"), replica("c", nil), replica("d", nil)}, 2, []string{"b", "c"}, false, []string{"a"}},
 		{"the choice is not ours any more", []*corev1.Pod{marked("a"), replica("c", nil)}, 1, nil, true, []string{"a"}},
 		{"more is asked for than there is", []*corev1.Pod{marked("a")}, 5, nil, false, []string{"a"}},
 	}
@@ -221,6 +229,23 @@ func TestAScaleThatIsNotLoweredBringsBackWhatWasThere(t *testing.T) {
 	a := &actor{scaler: &scales{fail: func(string) error { return failed }}, marker: m, access: Access{Victims: true}, overlay: r.overlay}
 	require.ErrorIs(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)), failed)
 	assert.Empty(t, annotationsOf(t, api, "a"))
+}
+
+func TestAScaleThatIsNotLoweredLeavesTheScaleDownBeforeItAlone(t *testing.T) {
+	plan, seen, r, m, api, _ := shrinking(t, interceptor.Funcs{})
+	leaving := replica("0", map[string]string{corev1.PodDeletionCost: victimCost, v1alpha1.AnnotationVictim: "7"})
+	require.NoError(t, api.Create(t.Context(), leaving))
+	each(plan, func(p *decision.VariantPlan) {
+		p.Victims = []string{"0", "a"}
+		v := seen.variants[p.Key]
+		v.pods = append([]*corev1.Pod{leaving}, v.pods...)
+	})
+	failed := errors.New("no answer")
+	a := &actor{scaler: &scales{fail: func(string) error { return failed }}, marker: m, access: Access{Victims: true}, overlay: r.overlay}
+	require.ErrorIs(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)), failed)
+	assert.Empty(t, annotationsOf(t, api, "a"), "marked in this round")
+	assert.Equal(t, map[string]string{corev1.PodDeletionCost: victimCost, v1alpha1.AnnotationVictim: "7"}, annotationsOf(t, api, "0"),
+		"three pods are there and two are asked for")
 }
 
 func TestAMarkThatFailsDelaysNothing(t *testing.T) {
