@@ -31,6 +31,7 @@ type Memory struct {
 // CacheSource says where a KV capacity is from.
 type CacheSource string
 
+// The sources, the surest first.
 const (
 	CacheUnknown   CacheSource = ""
 	CacheReported  CacheSource = "reported by the server"

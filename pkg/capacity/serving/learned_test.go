@@ -107,8 +107,9 @@ func TestLearnedForgetsAndIsBounded(t *testing.T) {
 }
 
 func TestFittingTwiceGivesTheSame(t *testing.T) {
-	l := watch(overlapped, spread, 0.05)
-	assert.Equal(t, l.Estimate(Profile{}), l.Estimate(Profile{}))
+	first := watch(overlapped, spread, 0.05).Estimate(Profile{})
+	second := watch(overlapped, spread, 0.05).Estimate(Profile{})
+	assert.Equal(t, first, second)
 }
 
 func TestUnderIsTheInverseOfSteady(t *testing.T) {

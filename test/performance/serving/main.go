@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -68,23 +69,27 @@ func run(arguments []string, out io.Writer) error {
 	for i := range rows {
 		rows[i].point.Window = *window
 	}
-	report(out, path, rows)
+	var text strings.Builder
+	report(&text, path, rows)
 	results := make([]result, 0, 2*len(forms))
 	for _, f := range forms {
 		results = append(results, judge(f.name, f.form, filepath.Base(path), rows)...)
 	}
-	table(out, results)
+	table(&text, results)
 	if *parameters {
-		detail(out, rows)
+		detail(&text, rows)
+	}
+	if _, err := io.WriteString(out, text.String()); err != nil {
+		return fmt.Errorf("print the results: %w", err)
 	}
 	if *target == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(results, "", "  ")
+	encoded, err := json.MarshalIndent(results, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the results: %w", err)
 	}
-	if err := os.WriteFile(*target, append(text, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(*target, append(encoded, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write the results: %w", err)
 	}
 	return nil

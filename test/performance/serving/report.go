@@ -2,14 +2,14 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"path/filepath"
+	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
 // report says what is judged.
-func report(out io.Writer, path string, rows []row) {
+func report(out *strings.Builder, path string, rows []row) {
 	shapes := map[[2]float64]bool{}
 	median := 0
 	for _, r := range rows {
@@ -24,7 +24,7 @@ func report(out io.Writer, path string, rows []row) {
 	}
 }
 
-func table(out io.Writer, results []result) {
+func table(out *strings.Builder, results []result) {
 	fmt.Fprintf(out, "\n%-6s  %-8s  %10s  %10s\n", "form", "fold", "TTFT MAPE", "ITL MAPE")
 	for _, r := range results {
 		fmt.Fprintf(out, "%-6s  %-8s  %8.2f %%  %8.2f %%\n", r.Form, r.Fold, r.TTFTMAPEPct, r.ITLMAPEPct)
@@ -32,7 +32,7 @@ func table(out io.Writer, results []result) {
 }
 
 // detail prints what our form learned from each half and where it errs on the other.
-func detail(out io.Writer, rows []row) {
+func detail(out *strings.Builder, rows []row) {
 	halves := checkerboard(rows)
 	for i, half := range halves {
 		if len(half) == 0 || len(halves[1-i]) == 0 {
