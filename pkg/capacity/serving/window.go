@@ -46,10 +46,14 @@ func (p Profile) Within(completed capacity.Rate, shape capacity.TokenShape, wind
 
 // fluid is the completion rate per millisecond over the number in service, as a
 // chain of straight pieces.
-type fluid struct{ n, rate [fluidSteps + 1]float64 }
+type fluid struct {
+	n, rate [fluidSteps + 1]float64
+	// shortest is the residence time of a request alone: nothing completes before.
+	shortest float64
+}
 
 func (p Profile) fluid(limit float64, shape capacity.TokenShape) *fluid {
-	var f fluid
+	f := fluid{shortest: p.residence(0, shape)}
 	for i := 1; i <= fluidSteps; i++ {
 		x := float64(i) / fluidSteps
 		f.n[i] = limit * x * x
@@ -70,6 +74,15 @@ func (f *fluid) run(offered, length float64) (mean, end float64) {
 	}
 	for i := range fluidSteps {
 		n0, n1, r0, r1 := f.n[i], f.n[i+1], f.rate[i], f.rate[i+1]
+		if ramp := min(f.shortest, length) - (length - left); ramp > 0 {
+			during := min((n1-n0)/offered, ramp)
+			reach := n0 + offered*during
+			account(during, (n0+reach)/2, (r0+f.between(i, reach))/2)
+			if reach >= n1 {
+				continue
+			}
+			n0, r0 = reach, f.between(i, reach)
+		}
 		net0, net1 := offered-r0, offered-r1
 		slope := (r1 - r0) / (n1 - n0)
 		until := math.Inf(1)
