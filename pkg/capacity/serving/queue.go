@@ -29,6 +29,8 @@ type Queue struct {
 	burst   float64
 	// service[n] is the rate per millisecond with n in service, for 0..batch limit.
 	service []float64
+	// logs[n] is the logarithm of the product of service up to n.
+	logs []float64
 }
 
 // Arrivals is what a queue must know of how requests come.
@@ -42,7 +44,7 @@ type Arrivals struct {
 }
 
 // NewQueue returns the queue of one replica for one load shape, and false when the
-// profile or the shape is unknown.
+// profile or the shape is unknown or no number.
 func NewQueue(profile Profile, shape capacity.TokenShape, arrivals Arrivals) (Queue, bool) {
 	if !profile.Known() || !shape.Known() {
 		return Queue{}, false
@@ -51,7 +53,7 @@ func NewQueue(profile Profile, shape capacity.TokenShape, arrivals Arrivals) (Qu
 	if math.IsInf(profile.Concurrency(shape), 1) {
 		batch = unknownBatch
 	}
-	q := Queue{profile: profile, shape: shape, waiting: arrivals.Waiting, burst: arrivals.Burst, service: make([]float64, batch+1)}
+	q := Queue{profile: profile, shape: shape, waiting: arrivals.Waiting, burst: arrivals.Burst, service: make([]float64, batch+1), logs: make([]float64, batch+1)}
 	if q.waiting <= 0 {
 		q.waiting = waitingPerServer * batch
 	}
@@ -60,6 +62,10 @@ func NewQueue(profile Profile, shape capacity.TokenShape, arrivals Arrivals) (Qu
 	}
 	for n := 1; n <= batch; n++ {
 		q.service[n] = float64(n) / profile.residence(float64(n), shape)
+		q.logs[n] = q.logs[n-1] + math.Log(q.service[n])
+	}
+	if first := q.service[1]; math.IsNaN(first) || math.IsInf(first, 0) || first <= 0 {
+		return Queue{}, false
 	}
 	return q, true
 }
@@ -90,32 +96,35 @@ func (q Queue) At(rate capacity.Rate) Queueing {
 	batch := q.batch()
 	s := Queueing{queue: q, arrival: float64(rate) / 1000, share: make([]float64, batch+1)}
 	s.load = s.arrival / q.service[batch]
-	if rate <= 0 {
+	if rate <= 0 || math.IsNaN(float64(rate)) {
 		s.share[0] = 1
 		return s
 	}
 	// Logarithms, because the products leave the range of numbers long before the
 	// batch limit does.
-	logShare, largest := make([]float64, batch+1), 0.0
-	for n := 1; n <= batch; n++ {
-		logShare[n] = logShare[n-1] + math.Log(s.arrival/q.service[n])
-		largest = math.Max(largest, logShare[n])
+	arrival, largest := math.Log(s.arrival), 0.0
+	for n := range s.share {
+		s.share[n] = float64(n)*arrival - q.logs[n]
+		largest = math.Max(largest, s.share[n])
 	}
-	tail := logShare[batch] + float64(q.waiting)*math.Max(0, math.Log(s.load))
-	largest = math.Max(largest, tail)
+	largest = math.Max(largest, s.share[batch]+float64(q.waiting)*math.Log(s.load))
 	total, inSystem, inService := 0.0, 0.0, 0.0
 	add := func(n, busy, share float64) {
 		total, inSystem, inService = total+share, inSystem+n*share, inService+busy*share
 	}
+	logBatch := s.share[batch] - largest
 	for n := range s.share {
-		s.share[n] = math.Exp(logShare[n] - largest)
+		s.share[n] = math.Exp(s.share[n] - largest)
 		add(float64(n), float64(n), s.share[n])
 	}
 	full := s.share[batch]
 	for k := 1; k <= q.waiting; k++ {
-		full = math.Exp(logShare[batch] + float64(k)*math.Log(s.load) - largest)
+		if full *= s.load; s.load > 1 {
+			// The batch limit's own share may have vanished beside the last ones.
+			full = math.Exp(logBatch + float64(k)*math.Log(s.load))
+		}
 		add(float64(batch+k), float64(batch), full)
-		if s.load < 1 && full < 1e-15*total {
+		if s.load < 1 && full < 1e-12*total*(1-s.load) {
 			full = 0
 			break
 		}

@@ -99,7 +99,7 @@ func TestPromiseAndMaxRateAreInverse(t *testing.T) {
 		for _, part := range []float64{0.3, 0.6, 0.9, 0.97} {
 			rate := top * capacity.Rate(part)
 			slo := q.Promise(rate, share)
-			assert.GreaterOrEqual(t, float64(q.MaxRate(slo, share)), float64(rate)*(1-1e-9), "share %v, part %v", share, part)
+			assert.GreaterOrEqual(t, float64(q.MaxRate(slo, share)), float64(rate)*(1-1e-6), "share %v, part %v", share, part)
 			tighter := capacity.SLO{TTFT: slo.TTFT * 0.98, ITL: slo.ITL * 0.98}
 			assert.Less(t, float64(q.MaxRate(tighter, share)), float64(rate), "share %v, part %v", share, part)
 		}
@@ -135,6 +135,31 @@ func TestAttainmentAgreesWithTheQuantiles(t *testing.T) {
 	assert.True(t, math.IsInf(float64(q.At(5).Quantile(0.5).TTFT), 1))
 }
 
+// A request after a long pause misses what a warm replica keeps at a higher rate.
+func TestAColdFirstTokenDoesNotDecideTheSize(t *testing.T) {
+	short := capacity.TokenShape{Input: 256, Output: 256}
+	slo := capacity.SLO{TTFT: 24}
+	require.Greater(t, float64(queueOf(t, overlapped, short, 0).Promise(0.1, MeanShare).TTFT), 24.0)
+	assert.Greater(t, float64(overlapped.MaxRate(short, slo, 1)), 1.0)
+	for _, share := range []float64{MeanShare, 0.9} {
+		assert.Greater(t, float64(queueOf(t, overlapped, short, 0).MaxRate(slo, share)), 1.0, "share %v", share)
+	}
+}
+
+// The deeper the overload, the more is turned away; nothing becomes no number.
+func TestAnOverloadedQueueStillAnswers(t *testing.T) {
+	q := queueOf(t, overlapped, conv, 0)
+	top := q.MaxRate(capacity.SLO{}, MeanShare)
+	last := 0.0
+	for _, factor := range []float64{0.5, 0.99, 1, 1.001, 1.1, 2, 50, 1e6} {
+		s := q.At(top * capacity.Rate(factor))
+		assert.GreaterOrEqual(t, float64(s.TTFT), last, "factor %v", factor)
+		assert.LessOrEqual(t, float64(s.Served), float64(top)*1.002, "factor %v", factor)
+		assert.LessOrEqual(t, s.InService, 256+1e-9)
+		last = float64(s.TTFT) * (1 - 1e-6)
+	}
+}
+
 func TestTheCacheLimitsTheQueue(t *testing.T) {
 	long := capacity.TokenShape{Input: 8000, Output: 400}
 	q := queueOf(t, overlapped, long, 0)
@@ -142,4 +167,24 @@ func TestTheCacheLimitsTheQueue(t *testing.T) {
 	_, ok := NewQueue(Profile{}, long, Arrivals{})
 	assert.False(t, ok)
 	assert.Zero(t, Queue{}.MaxRate(capacity.SLO{}, 0.99))
+	_, ok = NewQueue(overlapped, capacity.TokenShape{Input: 1, Output: capacity.Tokens(math.Inf(1))}, Arrivals{})
+	assert.False(t, ok)
+	_, ok = NewQueue(Profile{Base: capacity.Milliseconds(math.Inf(1))}, conv, Arrivals{})
+	assert.False(t, ok)
+	assert.Zero(t, q.At(capacity.Rate(math.NaN())).Served)
+}
+
+// A round sizes every variant once, so a size must cost far less than a millisecond.
+func BenchmarkMaxRate(b *testing.B) {
+	for b.Loop() {
+		q, _ := NewQueue(overlapped, conv, Arrivals{})
+		q.MaxRate(capacity.SLO{TTFT: 500, ITL: 20}, 0.99)
+	}
+}
+
+func BenchmarkEstimate(b *testing.B) {
+	l := watch(overlapped, spread, 0.05)
+	for b.Loop() {
+		l.Estimate(Profile{})
+	}
 }

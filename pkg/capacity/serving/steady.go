@@ -76,6 +76,8 @@ func (p Profile) MaxRate(shape capacity.TokenShape, slo capacity.SLO, fraction f
 	if !p.Known() || !shape.Known() || limit <= 0 {
 		return 0
 	}
+	// A first token that comes cold is slower at a low rate, which must not decide.
+	p.First.Cold = 0
 	keeps := func(n float64) bool {
 		at := p.Steady(n, shape)
 		return (slo.ITL <= 0 || at.ITL <= slo.ITL) && (slo.TTFT <= 0 || at.TTFT <= slo.TTFT)
