@@ -48,7 +48,7 @@ func run(ctx context.Context, c config.Config, sources config.Sources) error {
 	}
 	cluster.QPS, cluster.Burst = clientQPS, clientBurst
 	cluster.UserAgent = "workload-variant-autoscaler/" + version.Get().GitVersion
-	access, err := probe(ctx, cluster, c)
+	access, again, err := probe(ctx, cluster, c)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func run(ctx context.Context, c config.Config, sources config.Sources) error {
 	if err != nil {
 		return fmt.Errorf("setting up the manager: %w", err)
 	}
-	if err := addController(ctx, mgr, c, sources, access); err != nil {
+	if err := addController(ctx, mgr, c, sources, access, again); err != nil {
 		return err
 	}
 	klog.InfoS("Starting", "version", version.Get().GitVersion, "interval", c.Interval, "limited", c.Limited,
@@ -67,32 +67,38 @@ func run(ctx context.Context, c config.Config, sources config.Sources) error {
 	return nil
 }
 
+// asking asks anew for what may change while the manager runs.
+type asking = func(context.Context) (controller.Access, error)
+
 // probe asks which of the optional things are permitted.
-func probe(ctx context.Context, cluster *rest.Config, c config.Config) (controller.Access, error) {
+func probe(ctx context.Context, cluster *rest.Config, c config.Config) (controller.Access, asking, error) {
 	bounded := withTimeout(cluster, c)
 	httpClient, err := rest.HTTPClientFor(bounded)
 	if err != nil {
-		return controller.Access{}, fmt.Errorf("making a client: %w", err)
+		return controller.Access{}, nil, fmt.Errorf("making a client: %w", err)
 	}
 	mapper, err := apiutil.NewDynamicRESTMapper(bounded, httpClient)
 	if err != nil {
-		return controller.Access{}, fmt.Errorf("making a client: %w", err)
+		return controller.Access{}, nil, fmt.Errorf("making a client: %w", err)
 	}
 	authorization, err := authorizationclient.NewForConfigAndClient(bounded, httpClient)
 	if err != nil {
-		return controller.Access{}, fmt.Errorf("making a client: %w", err)
+		return controller.Access{}, nil, fmt.Errorf("making a client: %w", err)
 	}
-	access, err := controller.ProbeAccess(ctx, authorization.SelfSubjectAccessReviews(), mapper, c.WatchNamespace)
+	reviews := authorization.SelfSubjectAccessReviews()
+	access, err := controller.ProbeAccess(ctx, reviews, mapper, c.WatchNamespace)
 	if err != nil {
-		return access, fmt.Errorf("looking at what the manager may do: %w", err)
+		return access, nil, fmt.Errorf("looking at what the manager may do: %w", err)
 	}
 	if !access.Capacity {
-		klog.InfoS("How many replicas fit is not known; manifests/rbac/observe.yaml grants what is missing", "missing", access.Missing)
+		klog.InfoS("How many replicas fit is not known; restart the manager when it may count", "missing", access.Missing)
 	}
 	if !access.Victims {
 		klog.InfoS("Which replicas go is left to Kubernetes: pods may not be patched, which manifests/rbac/victims.yaml grants")
 	}
-	return access, nil
+	return access, func(ctx context.Context) (controller.Access, error) {
+		return controller.ProbeCore(ctx, reviews, c.WatchNamespace)
+	}, nil
 }
 
 func newManager(cluster *rest.Config, c config.Config, access controller.Access) (ctrl.Manager, error) {
@@ -140,7 +146,7 @@ func serveMetrics(s config.Serving) metricsserver.Options {
 }
 
 // addController plugs the adapters into the controller, and that into the manager.
-func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sources config.Sources, access controller.Access) error {
+func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sources config.Sources, access controller.Access, again asking) error {
 	p := c.Prometheus
 	samples, err := prometheus.New(prometheus.Options{
 		Address:            p.BaseURL,
@@ -165,6 +171,7 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 		Scaler:     scaler,
 		Clock:      clock.RealClock{},
 		Access:     access,
+		Ask:        again,
 		Config:     c,
 		Sources:    sources,
 		Registerer: metrics.Registry,

@@ -14,7 +14,8 @@ import (
 
 // Access says which of the things that the loop can do without are permitted. A kind
 // that may not be read is not watched, because a watch that is refused never
-// becomes ready. A kind that is installed later is noticed when the manager starts
+// becomes ready. What may be counted, and whether pods may be marked, is asked again
+// while the manager runs. A kind that is installed later is noticed when the manager starts
 // again; until then its targets are read live, and KEDA shows by the
 // HorizontalPodAutoscalers that it makes.
 type Access struct {
@@ -32,13 +33,23 @@ type Access struct {
 // ProbeAccess asks the API server what may be read in a namespace, or everywhere
 // when it is empty.
 func ProbeAccess(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, mapper apimeta.RESTMapper, namespace string) (Access, error) {
+	access, err := ProbeCore(ctx, reviews, namespace)
+	if err != nil {
+		return access, err
+	}
 	p := prober{ctx: ctx, reviews: reviews, mapper: mapper}
+	access.LeaderWorkerSets, access.ScaledObjects = p.serves(namespace, kindLeaderWorkerSet), p.serves(namespace, kindScaledObject)
+	return access, p.err
+}
+
+// ProbeCore asks only for what may change while the manager runs: Capacity and
+// Victims.
+func ProbeCore(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, namespace string) (Access, error) {
+	p := prober{ctx: ctx, reviews: reviews}
 	nodes, pods := schema.GroupResource{Resource: "nodes"}, schema.GroupResource{Resource: "pods"}
 	access := Access{
-		Missing:          missing(p.lacks("", nodes, reading...), p.lacks("", pods, reading...)),
-		Victims:          len(p.lacks(namespace, pods, "patch")) == 0,
-		LeaderWorkerSets: p.serves(namespace, kindLeaderWorkerSet),
-		ScaledObjects:    p.serves(namespace, kindScaledObject),
+		Missing: missing(p.lacks("", nodes, reading...), p.lacks("", pods, reading...)),
+		Victims: len(p.lacks(namespace, pods, "patch")) == 0,
 	}
 	access.Capacity = access.Missing == ""
 	return access, p.err
@@ -59,7 +70,7 @@ func missing(nodes, pods []string) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the permission to %s in API group \"\" is missing", strings.Join(parts, ", and to "))
+	return fmt.Sprintf("the permission to %s in API group \"\" is missing: grant it as manifests/rbac/observe.yaml does", strings.Join(parts, ", and to "))
 }
 
 type prober struct {

@@ -23,8 +23,9 @@ const writes = 16
 type actor struct {
 	scaler  Scaler
 	marker  *marker
-	access  Access
 	overlay *overlay
+	// access is what is permitted in this round.
+	access Access
 }
 
 // outcome is what became of a plan that asked for a change.

@@ -125,6 +125,6 @@ func TestWhatTheCacheLeavesOut(t *testing.T) {
 
 func TestMissingPermissionsAreNamed(t *testing.T) {
 	assert.Empty(t, missing(nil, nil))
-	assert.Equal(t, `the permission to list and watch nodes in API group "" is missing`, missing([]string{"list", "watch"}, nil))
-	assert.Equal(t, `the permission to watch nodes, and to list pods in all namespaces in API group "" is missing`, missing([]string{"watch"}, []string{"list"}))
+	assert.Equal(t, `the permission to list and watch nodes in API group "" is missing: grant it as manifests/rbac/observe.yaml does`, missing([]string{"list", "watch"}, nil))
+	assert.Equal(t, `the permission to watch nodes, and to list pods in all namespaces in API group "" is missing: grant it as manifests/rbac/observe.yaml does`, missing([]string{"watch"}, []string{"list"}))
 }

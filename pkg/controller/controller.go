@@ -30,7 +30,10 @@ type Options struct {
 	Metrics Metrics
 	Scaler  Scaler
 	Clock   Clock
-	Access  Access
+	// Access is what is permitted at the start, and Ask asks anew for its Capacity and
+	// Victims.
+	Access Access
+	Ask    func(context.Context) (Access, error)
 	// Config is the configuration at the start, and Sources are where it came from,
 	// so that the ConfigMap can be followed.
 	Config  config.Config
@@ -59,11 +62,12 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 	if err := f.watch(mgr); err != nil {
 		return nil, err
 	}
-	loop, err := newLoop(mgr, o, f, trigger)
+	p := newPermissions(o.Access, o.Ask, trigger)
+	loop, err := newLoop(mgr, o, f, p, trigger)
 	if err != nil {
 		return nil, err
 	}
-	for _, runnable := range []interface{ Start(context.Context) error }{f, loop} {
+	for _, runnable := range []interface{ Start(context.Context) error }{f, p, loop} {
 		if err := mgr.Add(runnable); err != nil {
 			return nil, fmt.Errorf("adding the controller to the manager: %w", err)
 		}
@@ -71,7 +75,7 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 	return &Controller{follower: f}, nil
 }
 
-func newLoop(mgr ctrl.Manager, o Options, f *follower, trigger *trigger) (*Loop, error) {
+func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *trigger) (*Loop, error) {
 	instance := prometheus.Labels{}
 	if o.Config.ControllerInstance != "" {
 		instance["controller_instance"] = o.Config.ControllerInstance
@@ -93,7 +97,6 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, trigger *trigger) (*Loop,
 		observer: &observer{
 			reader:    mgr.GetCache(),
 			targets:   &targetFinder{reader: mgr.GetCache(), scaler: o.Scaler, access: o.Access, overlay: written},
-			access:    o.Access,
 			instance:  o.Config.ControllerInstance,
 			namespace: o.Config.WatchNamespace,
 			names:     f.names,
@@ -102,16 +105,16 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, trigger *trigger) (*Loop,
 		actor: &actor{
 			scaler:  o.Scaler,
 			marker:  &marker{writer: mgr.GetClient(), live: mgr.GetAPIReader()},
-			access:  o.Access,
 			overlay: written,
 		},
-		reporter: r,
-		metrics:  o.Metrics,
-		settings: f.settings,
-		clock:    o.Clock,
-		trigger:  trigger,
-		ready:    f.ready,
-		arrived:  make(chan readings, 1),
+		reporter:    r,
+		metrics:     o.Metrics,
+		settings:    f.settings,
+		permissions: p,
+		clock:       o.Clock,
+		trigger:     trigger,
+		ready:       f.ready,
+		arrived:     make(chan readings, 1),
 	}, nil
 }
 

@@ -11,13 +11,14 @@ import (
 
 // Loop runs the rounds. It is a Runnable of the manager for the leader alone.
 type Loop struct {
-	observer *observer
-	actor    *actor
-	reporter *reporter
-	metrics  Metrics
-	settings *Settings
-	clock    Clock
-	trigger  *trigger
+	observer    *observer
+	actor       *actor
+	reporter    *reporter
+	metrics     Metrics
+	settings    *Settings
+	permissions *permissions
+	clock       Clock
+	trigger     *trigger
 	// ready is closed when the settings of the cluster are in force.
 	ready <-chan struct{}
 
@@ -101,6 +102,8 @@ func (l *Loop) read(ctx context.Context) {
 // round is one round, from the cluster to the cluster.
 func (l *Loop) round(ctx context.Context, kind decision.Round) {
 	began := l.clock.Now()
+	access := *l.permissions.current.Load()
+	l.observer.access, l.actor.access = access, access
 	seen, err := l.observer.observe(ctx, began, l.settings.Current(), l.readings)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "The cluster could not be observed; nothing is changed", "round", kind)

@@ -22,7 +22,8 @@ import (
 type observer struct {
 	reader  client.Reader
 	targets *targetFinder
-	access  Access
+	// access is what is permitted in this round.
+	access Access
 	// instance is the controller instance whose objects are handled.
 	instance string
 	// namespace is the only one whose objects are handled, or empty for all.

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,6 +96,42 @@ func TestUnknownCapacity(t *testing.T) {
 	}
 }
 
+// A manager that has lost the permission to count does not go on with what it counted
+// last, and one that gets it later says what to do.
+func TestThePermissionToCountMayComeAndGo(t *testing.T) {
+	lesser(t, "fading", nil)
+	lesser(t, "late", map[string]string{"nodes": "list"})
+	servers := serveModels(t)
+	variants := map[string]*v1alpha1.VariantAutoscaling{}
+	for instance, reason := range map[string]string{"fading": v1alpha1.ReasonCapacityExact, "late": "CapacityUnknown"} {
+		startAs(t, instance, instance)
+		namespace := space(t)
+		servers.ask(namespace, 0.5*serves)
+		variants[instance] = variant(namespace, "llama-h100", "server", instance)
+		create(t, deployment(namespace, "server", 1), variants[instance])
+		shows(t, patience, variants[instance], v1alpha1.ConditionCapacityKnown, reason)
+	}
+	swap := func(instance, from, to string) {
+		t.Helper()
+		role := read(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: instance + "-observe"}})
+		for i := range role.Rules {
+			if rule := &role.Rules[i]; slices.Contains(rule.Resources, "nodes") {
+				rule.Verbs = append(slices.DeleteFunc(rule.Verbs, func(verb string) bool { return verb == from }), to)
+			}
+		}
+		require.NoError(t, api.Update(t.Context(), role))
+	}
+	swap("fading", "list", "get")
+	swap("late", "get", "list")
+	fading := shows(t, 2*patience, variants["fading"], v1alpha1.ConditionCapacityKnown, "CapacityUnknown")
+	assert.Contains(t, fading.Message, `the permission to list nodes in API group "" is missing: grant it as manifests/rbac/observe.yaml does`)
+	assert.Nil(t, variants["fading"].Status.Placement.Slots, "what was counted last is not known to hold")
+	eventually(t, 2*patience, "what is to be done", func() (string, bool) {
+		known := shows(t, patience, variants["late"], v1alpha1.ConditionCapacityKnown, "CapacityUnknown")
+		return known.Message, contains(known.Message, "is granted now: restart the manager")
+	})
+}
+
 func TestThePlacementIsThatOfTheGenerationThatItNames(t *testing.T) {
 	servers := serveModels(t)
 	namespace := space(t)
@@ -129,7 +167,8 @@ func TestHalfOfTheNodesIsHalfOfTheSlots(t *testing.T) {
 	servers.ask(namespace, 0.5*serves)
 	v := variant(namespace, "llama-h100", "server", "")
 	create(t, deployment(namespace, "server", 1), v)
-	// The pods of earlier tests may take a moment to go.
+	// The pods of earlier tests may take a moment to go, and this manager counts in
+	// full rounds only every ten minutes.
 	gauge := func(want float64) {
 		t.Helper()
 		eventually(t, patience, fmt.Sprint(want, " slots"), func() (string, bool) {

@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+const (
+	// askEvery is the time between two looks at what is permitted.
+	askEvery = 30 * time.Second
+	// settledAfter is how many answers in a row must grant again what was lost, so that
+	// the watches, which pause for up to a minute after a refusal, are back by then.
+	settledAfter = 4
+)
+
+// What a condition says while a permission is there and its objects are not.
+const (
+	grantedSince = "the permission that was missing when the manager started is granted now: restart the manager"
+	grantedAgain = "the permission that was lost is granted again: nodes and pods are counted in about two minutes, when their watches are back"
+)
+
+// permissions follow what is permitted while the manager runs. What is taken away is
+// not used any more; without that the cache would show for ever what it saw last.
+type permissions struct {
+	// atStart says what the cache was made for.
+	atStart Access
+	ask     func(context.Context) (Access, error)
+	trigger *trigger
+	current atomic.Pointer[Access]
+
+	// What follows belongs to the goroutine of Start.
+
+	lost bool
+	// again is how many answers in a row have granted what was lost.
+	again int
+}
+
+func newPermissions(atStart Access, ask func(context.Context) (Access, error), t *trigger) *permissions {
+	p := &permissions{atStart: atStart, ask: ask, trigger: t}
+	p.current.Store(&atStart)
+	return p
+}
+
+// NeedLeaderElection lets every replica follow, so that a new leader knows.
+func (p *permissions) NeedLeaderElection() bool { return false }
+
+// Start asks until the context ends.
+func (p *permissions) Start(ctx context.Context) error {
+	ticker := time.NewTicker(askEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			p.look(ctx)
+		}
+	}
+}
+
+// look asks once. Without an answer what was known stays.
+func (p *permissions) look(ctx context.Context) {
+	answer, err := p.ask(ctx)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "What the manager may do is not known; what it might before is taken to hold")
+		return
+	}
+	next, was := p.next(answer), p.current.Load()
+	if next == *was {
+		return
+	}
+	p.current.Store(&next)
+	p.trigger.poke(soon)
+	klog.FromContext(ctx).Info("What the manager may do has changed", "capacity", next.Capacity, "missing", next.Missing, "victims", next.Victims)
+}
+
+// next is what is in force after an answer. The kinds that are watched are those of
+// the start.
+func (p *permissions) next(answer Access) Access {
+	next := p.atStart
+	next.Victims, next.Capacity, next.Missing = answer.Victims, answer.Capacity, answer.Missing
+	switch {
+	case !p.atStart.Capacity && answer.Capacity:
+		next.Capacity, next.Missing = false, grantedSince
+	case !answer.Capacity:
+		p.lost, p.again = p.atStart.Capacity, 0
+	case p.lost:
+		p.again++
+		if p.lost = p.again < settledAfter; p.lost {
+			next.Capacity, next.Missing = false, grantedAgain
+		}
+	}
+	return next
+}
