@@ -209,7 +209,7 @@ func (o *offer) described() corev1.ResourceName {
 func (o *offer) ownProduct() string { return string(o.described()) + ".product" }
 
 // counted is the name of devices as the resource counts them: slices by their
-// profile, shared devices as such. It is an error, beside the name by the resource,
+// profile, shared devices as such, and those of a maker's further resources by them. It is an error, beside the name by the resource,
 // when the name says that it is another slice.
 func (n Name) counted(c convention, resource corev1.ResourceName) (Name, error) {
 	var err error
@@ -226,8 +226,13 @@ func (n Name) counted(c convention, resource corev1.ResourceName) (Name, error) 
 		if n.MIG != "" && n.MIG != slice {
 			err = fmt.Errorf("%s is no %s: name the accelerator without its slice, or the same slice", n, resource)
 		}
-		n.MIG, n.Shared = slice, n.Shared || renamed
+		n.MIG, n.Shared, n.Under = slice, n.Shared || renamed, ""
 	case wholeDevices:
+		under := c.kind.under(resource)
+		if n.Under != "" && n.Under != under {
+			err = fmt.Errorf("%s is no %s: name the accelerator without the resource, or the same resource", n, resource)
+		}
+		n.Under = under
 		if c.kind.named && n.maker != c.kind.maker {
 			err = fmt.Errorf("%s is no %s", n, resource)
 		}

@@ -75,9 +75,10 @@ func TestDevicesByEveryConvention(t *testing.T) {
 		{"partitions that are whole, by name", map[string]string{"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"}, list("amd.com/spx_nps1", "8"), "MI300X-OAM", 8, "amd.com/gpu.product-name"},
 		{"Gaudi", map[string]string{"habana.ai/product.name": "Intel-Gaudi-2-96GB"}, list("habana.ai/gaudi", "8"), "Gaudi2-96GB", 8, "habana.ai/product.name"},
 		{"Gaudi on AWS", map[string]string{"karpenter.k8s.aws/instance-gpu-name": "gaudi-hl-205"}, list("habana.ai/gaudi", "8"), "Gaudi1", 8, "karpenter.k8s.aws/instance-gpu-name"},
-		{"Intel", map[string]string{"gpu.intel.com/product": "Max_1550"}, list("gpu.intel.com/i915", "2", "gpu.intel.com/i915_monitoring", "1"), "MAX1550", 2, "gpu.intel.com/product"},
+		{"Intel", map[string]string{"gpu.intel.com/product": "Max_1550"}, list("gpu.intel.com/i915", "2", "gpu.intel.com/i915_monitoring", "1"), "MAX1550-I915", 2, "gpu.intel.com/product"},
 		{"Intel by its newer driver", map[string]string{"gpu.intel.com/product": "Flex_170"}, list("gpu.intel.com/xe", "2"), "FLEX170", 2, "gpu.intel.com/product"},
-		{"Intel by number", map[string]string{"gpu.intel.com/device-id.0380-0bd5.count": "2", "gpu.intel.com/device-id.0380-0bd5.present": "true"}, list("gpu.intel.com/i915", "2"), "MAX1550", 2, "gpu.intel.com/device-id.0380-0bd5.count"},
+		{"Intel by number", map[string]string{"gpu.intel.com/device-id.0380-0bd5.count": "2", "gpu.intel.com/device-id.0380-0bd5.present": "true"}, list("gpu.intel.com/i915", "2"), "MAX1550-I915", 2, "gpu.intel.com/device-id.0380-0bd5.count"},
+		{"Intel by the resources of both drivers", map[string]string{"gpu.intel.com/product": "Max_1550"}, list("gpu.intel.com/xe", "1", "gpu.intel.com/i915", "2"), "MAX1550", 1, "gpu.intel.com/product"},
 		{"TPU", map[string]string{"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice"}, list("google.com/tpu", "4"), "TPUV6E", 4, "cloud.google.com/gke-tpu-accelerator"},
 		{"Neuron", map[string]string{"karpenter.k8s.aws/instance-accelerator-name": "trainium2"}, list("aws.amazon.com/neuron", "16", "aws.amazon.com/neuroncore", "32"), "Trainium2", 16, "karpenter.k8s.aws/instance-accelerator-name"},
 		{"Neuron cores", map[string]string{"eks.amazonaws.com/instance-accelerator-name": "inferentia2"}, list("aws.amazon.com/neuroncore", "32"), "Inferentia2-CORE", 32, "eks.amazonaws.com/instance-accelerator-name"},
@@ -180,7 +181,7 @@ func TestDevicesOfSeveralKindsOnANode(t *testing.T) {
 			map[string]int{"": 4, "T4-SHARED": 16},
 			"label nvidia.com/gpu.product says that nvidia.com/gpu is shared, and the node offers nvidia.com/gpu.shared too"},
 		{"two makers", with(h100Labels, "gpu.intel.com/product", "Flex_170"), list("nvidia.com/gpu", "8", "gpu.intel.com/i915", "2"),
-			map[string]int{"H100-80GB-HBM3": 8, "FLEX170": 2}, ""},
+			map[string]int{"H100-80GB-HBM3": 8, "FLEX170-I915": 2}, ""},
 		{"two makers, and a cloud's label means the one that it fits", map[string]string{"karpenter.k8s.aws/instance-gpu-name": "h100"}, list("nvidia.com/gpu", "8", "gpu.intel.com/i915", "2"),
 			map[string]int{"H100": 8, "": 2}, "no label names the type of its gpu.intel.com/i915 yet"},
 		{"two makers, and an owner's label that may mean either", with(h100Labels, AcceleratorLabel, "our-card"), list("nvidia.com/gpu", "8", "gpu.intel.com/i915", "2"),
@@ -203,13 +204,15 @@ func TestDevicesOfSeveralKindsOnANode(t *testing.T) {
 }
 
 func TestDevicesUnderTwoResources(t *testing.T) {
-	carried := new(Names).Carried(labelled(map[string]string{"gpu.intel.com/product": "Max_1550"}, list("gpu.intel.com/xe", "2", "gpu.intel.com/i915", "2")))
-	wanted := Normalize("MAX1550").Device()
-	assert.Empty(t, carried.Elsewhere(wanted, "gpu.intel.com/xe"))
-	assert.Equal(t, "offers them as gpu.intel.com/xe", carried.Elsewhere(wanted, "gpu.intel.com/i915"))
+	carried := new(Names).Carried(labelled(map[string]string{"gpu.intel.com/product": "Max_1550"}, list("gpu.intel.com/xe", "2", "gpu.intel.com/i915", "3")))
+	xe, i915 := Normalize("MAX1550").Device(), Normalize("MAX1550-I915").Device()
+	assert.Empty(t, carried.Elsewhere(xe, "gpu.intel.com/xe"))
+	assert.Empty(t, carried.Elsewhere(i915, "gpu.intel.com/i915"))
+	assert.Equal(t, "offers them as gpu.intel.com/xe", carried.Elsewhere(xe, "nvidia.com/gpu"))
 	d, ok := carried.Under("gpu.intel.com/i915")
 	assert.True(t, ok)
-	assert.Equal(t, 2, d.Count)
+	assert.Equal(t, 3, d.Count)
+	assert.Equal(t, i915, d.Name.Device())
 	_, ok = carried.Under("nvidia.com/gpu")
 	assert.False(t, ok)
 }

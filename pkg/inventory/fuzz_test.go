@@ -21,6 +21,7 @@ func FuzzNormalize(f *testing.F) {
 	for _, seed := range []string{
 		"NVIDIA-A100-SXM4-80GB-MIG-3g.40gb-SHARED", "G2", "\xff-", "-MIG-1g.5gb", "X_-SHARED-SHARED", "-\tA", "H100-MIG-1g.10gb+me",
 		"MI300X-cpx_nps4", "nvidia", "GH200-480GB", "ſhared-ß", "A100-MIG-1g.5gb-MIG-INVALID",
+		"MAX1550-I915", "Trainium2-neurondevice-SHARED", "X-I915-CORE-NEURONDEVICE",
 	} {
 		f.Add(seed)
 	}

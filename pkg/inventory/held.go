@@ -21,7 +21,7 @@ func (h *holder) read(pod *corev1.Pod, devices []Devices) {
 		h.devices = append(h.devices, resource.Quantity{})
 	}
 	if !plain(pod) {
-		h.add(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true}), devices)
+		h.add(requestsOf(pod), devices)
 		return
 	}
 	for i := range pod.Spec.Containers {

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ const AcceleratorLabel = v1alpha1.LabelAcceleratorName
 // labels say what they are.
 type kind struct {
 	maker maker
-	// whole are the resources that count whole devices.
+	// whole are the resources that count whole devices, the usual one first.
 	whole []corev1.ResourceName
 	// shared is the resource under which devices are offered several times over.
 	shared corev1.ResourceName
@@ -206,6 +207,32 @@ var kinds = []kind{
 		products: []product{clusterAPI, skyPilot},
 	},
 }
+
+// under is the last word of a resource that is one of several for whole devices, and
+// not the first; else empty.
+func (k *kind) under(resource corev1.ResourceName) string {
+	if slices.Index(k.whole, resource) > 0 {
+		return lastWord(resource)
+	}
+	return ""
+}
+
+func lastWord(resource corev1.ResourceName) string {
+	return string(resource[strings.LastIndexByte(string(resource), '/')+1:])
+}
+
+// otherResources are all that under may say.
+var otherResources = func() []string {
+	var all []string
+	for i := range kinds {
+		for j, resource := range kinds[i].whole {
+			if j > 0 {
+				all = append(all, lastWord(resource))
+			}
+		}
+	}
+	return all
+}()
 
 // amdDevices are AMD's products by PCI device id, for nodes without a name.
 var amdDevices = map[string]string{

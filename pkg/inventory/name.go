@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,6 +27,10 @@ type Name struct {
 	MIG string
 	// Shared is set for a device that several containers use at a time.
 	Shared bool
+	// Under is the last word of the resource that offers whole devices of this name
+	// ("i915", "neurondevice") where their maker has several such resources and it is
+	// not the first; else empty.
+	Under string
 	// Raw is the text that was normalised.
 	Raw string
 	// Unlisted is set when no rule knows the text, and Short is the text itself.
@@ -39,7 +44,8 @@ func (n Name) Known() bool { return n.Short != "" }
 
 // Accelerator is the type that the capacity model counts by: the short name, and
 // apart from it each kind of slice and of shared device, because neither can stand
-// in for a whole device.
+// in for a whole device, and devices under another resource, because a pod that asks
+// for one resource gets nothing of another.
 func (n Name) Accelerator() capacity.Accelerator {
 	if n.Short == "" {
 		return ""
@@ -62,7 +68,8 @@ func (n Name) String() string {
 	return capacity.Device{Accelerator: n.Short, MemoryGiB: n.MemoryGiB, Form: n.Form}.String() + n.part()
 }
 
-// part says which part of a device is meant; nothing means all of it.
+// part says which part of a device is meant, and which resource it comes by; nothing
+// means all of it by the usual one.
 func (n Name) part() string {
 	part := ""
 	switch {
@@ -71,6 +78,9 @@ func (n Name) part() string {
 		part = "-MIG-" + n.MIG
 	default:
 		part = "-" + strings.ToUpper(n.MIG)
+	}
+	if n.Under != "" {
+		part += "-" + strings.ToUpper(n.Under)
 	}
 	if n.Shared {
 		part += "-SHARED"
@@ -102,6 +112,7 @@ const invalidSlices = "invalid"
 var (
 	migSuffix   = regexp.MustCompile(`-MIG-([0-9]+[CG](?:\.[0-9]+[CG])?\.[0-9]+GB(?:[+.][A-Z0-9.]+|-ME(?:\.[A-Z]+)?)?|INVALID)$`)
 	otherSuffix = regexp.MustCompile(`-([SDTQC]PX-NPS[0-9]+|CORE)$`)
+	underSuffix = regexp.MustCompile(`-(` + strings.ToUpper(strings.Join(otherResources, "|")) + `)$`)
 	memoryPart  = regexp.MustCompile(`(?:^|-)([0-9]{1,4})GI?B?(?:-|$)`)
 	formPart    = regexp.MustCompile(`(?:^|-)(SXM[0-9]?|PCIE|NVL|OAM|HBM3E?|MEGA)(?:-|$)`)
 )
@@ -189,12 +200,15 @@ func canonical(raw string) string {
 	}), "-")
 }
 
-// cutParts takes the suffixes that say which part of a device is meant off a
-// canonical text, and notes them.
+// cutParts takes the suffixes that part gives off a canonical text, and notes them.
 func (n *Name) cutParts(text string) string {
 	for {
 		if rest, ok := strings.CutSuffix(text, "-SHARED"); ok {
 			n.Shared, text = true, rest
+			continue
+		}
+		if m := underSuffix.FindStringSubmatchIndex(text); m != nil {
+			n.Under, text = cmp.Or(n.Under, strings.ToLower(text[m[2]:m[3]])), text[:m[0]]
 			continue
 		}
 		m := migSuffix.FindStringSubmatchIndex(text)

@@ -56,6 +56,21 @@ func TestTemplateTakesWhatTheWholePodAsksFor(t *testing.T) {
 	}
 }
 
+func TestReadingAPodDoesNotAddItsOverheadToIt(t *testing.T) {
+	tmpl := template(container())
+	tmpl.Spec.Resources, tmpl.Spec.Overhead = &corev1.ResourceRequirements{Limits: list("memory", "2.5Gi")}, list("memory", "512Mi")
+	pod := boundPod("a", container())
+	pod.Spec.Resources, pod.Spec.Overhead = &corev1.ResourceRequirements{Requests: list("memory", "2.5Gi")}, list("memory", "512Mi")
+	for range 3 {
+		takes, err := TemplateTakes(tmpl)
+		require.NoError(t, err)
+		assert.EqualValues(t, 3<<30, takes.MemoryBytes)
+		takes, err = PodTakes(pod)
+		require.NoError(t, err)
+		assert.EqualValues(t, 3<<30, takes.MemoryBytes)
+	}
+}
+
 func TestRequestKnowsWhichNodesRefuse(t *testing.T) {
 	tainted, spread, narrow, other := h100("tainted"), h100("labelled"), h100("narrow"), h100("zone")
 	tainted.Spec.Taints = []corev1.Taint{
@@ -254,15 +269,36 @@ func TestRequestKnowsThatCoresAreDevices(t *testing.T) {
 	}
 }
 
+func TestDevicesUnderEachResourceAreCountedThere(t *testing.T) {
+	both, first, second := h100("both"), h100("first"), h100("second")
+	for _, node := range []*corev1.Node{both, first, second} {
+		node.Labels = map[string]string{"gpu.intel.com/product": "Max_1550"}
+	}
+	both.Status.Allocatable = list("cpu", "192", "pods", "110", "gpu.intel.com/xe", "4", "gpu.intel.com/i915", "2")
+	first.Status.Allocatable = list("cpu", "192", "pods", "110", "gpu.intel.com/xe", "4")
+	second.Status.Allocatable = list("cpu", "192", "pods", "110", "gpu.intel.com/i915", "3")
+	inv := Read([]*corev1.Node{both, first, second}, []*corev1.Pod{
+		boundPod("both", container("gpu.intel.com/i915", "1")), boundPod("first", container("gpu.intel.com/xe", "3")),
+	})
+	for resource, want := range map[string]int{"gpu.intel.com/xe": 5, "gpu.intel.com/i915": 4} {
+		r, err := inv.Request(template(container(resource, "1")), Normalize("MAX1550"))
+		require.NoError(t, err)
+		assert.Nil(t, r.Refused)
+		assert.Empty(t, r.Bound)
+		slots, err := inv.Cluster.Slots(r)
+		require.NoError(t, err)
+		assert.Equal(t, want, slots, resource)
+	}
+}
+
 func TestRequestRefusesDevicesUnderAnotherResource(t *testing.T) {
 	node := h100("a")
-	node.Labels = map[string]string{"gpu.intel.com/product": "Max_1550"}
-	node.Status.Allocatable = list("cpu", "192", "pods", "110", "gpu.intel.com/xe", "4")
+	node.Labels = map[string]string{AcceleratorLabel: "our-card"}
 	inv := Read([]*corev1.Node{node}, nil)
-	r, err := inv.Request(template(container("gpu.intel.com/i915", "1")), Normalize("MAX1550"))
+	r, err := inv.Request(template(container("amd.com/gpu", "1")), Normalize("our-card"))
 	require.NoError(t, err)
-	assert.Equal(t, []string{"offers them as gpu.intel.com/xe"}, r.Refused)
-	r, err = inv.Request(template(container("gpu.intel.com/xe", "1")), Normalize("MAX1550"))
+	assert.Equal(t, []string{"offers them as nvidia.com/gpu"}, r.Refused)
+	r, err = inv.Request(template(container("nvidia.com/gpu", "1")), Normalize("our-card"))
 	require.NoError(t, err)
 	assert.Nil(t, r.Refused)
 }

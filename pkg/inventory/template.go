@@ -29,7 +29,19 @@ type Takes struct {
 // containers and sidecars, pod-level requests, overhead, and a resize under way.
 // It is an error when the pod asks for devices of several kinds.
 func PodTakes(pod *corev1.Pod) (Takes, error) {
-	return takesOf(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
+	return takesOf(requestsOf(pod))
+}
+
+// requestsOf adds up the requests with Kubernetes' own helper. The helper adds the
+// overhead to the pod-level requests in place where these are big decimals, such as
+// 2.5Gi, so it gets a copy of them.
+func requestsOf(pod *corev1.Pod) corev1.ResourceList {
+	if pod.Spec.Resources != nil && pod.Spec.Overhead != nil {
+		own := *pod
+		own.Spec.Resources = pod.Spec.Resources.DeepCopy()
+		pod = &own
+	}
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 }
 
 // DeviceOf is the first device resource that a container of the pod asks for, or

@@ -48,7 +48,9 @@ var products = []product{
 	{map[string]string{"beta.amd.com/gpu.device-id": "74a1"}, "amd.com/gpu", []string{"mi300x"}},
 	{map[string]string{"habana.ai/product.name": "Intel-Gaudi-2-96GB"}, "habana.ai/gaudi", []string{"gaudi2"}},
 	{map[string]string{"inference.optimization/acceleratorName": "Acme-Q1"}, nvidia, []string{"unlisted"}},
-	{map[string]string{"karpenter.k8s.aws/instance-accelerator-name": "trainium2"}, "aws.amazon.com/neuron", []string{"neuron", "neuron-core"}},
+	{map[string]string{"karpenter.k8s.aws/instance-accelerator-name": "trainium2"}, "aws.amazon.com/neuron", []string{"neuron", "neuron-core", "neuron-device"}},
+	{map[string]string{"gpu.intel.com/product": "Max_1550"}, "gpu.intel.com/xe", []string{"xe", "i915"}},
+	{map[string]string{"gpu.intel.com/product": "Max_1550"}, "gpu.intel.com/i915", []string{"xe", "i915"}},
 	// Names that only some clusters' administrators know.
 	{map[string]string{productLabel: "Our-Card"}, nvidia, []string{"renamed", "renamed-selected", "a100", "a100-80gb"}},
 	{map[string]string{productLabel: "NVIDIA-L40", memoryLabel: "46068"}, nvidia, []string{"h100", "resolved", "h100-80gb"}},
@@ -161,6 +163,12 @@ func (c *cluster) equip(n *corev1.Node, favourite product) {
 	}
 	if p.resource == "aws.amazon.com/neuron" && c.chance(2) {
 		offer("aws.amazon.com/neuroncore", int64(2+c.rng.IntN(15)))
+	}
+	if p.resource == "aws.amazon.com/neuron" && c.chance(2) {
+		offer("aws.amazon.com/neurondevice", int64(1+c.rng.IntN(15)))
+	}
+	if p.resource == "gpu.intel.com/xe" && c.chance(2) {
+		offer("gpu.intel.com/i915", int64(1+c.rng.IntN(4)))
 	}
 	if c.chance(15) {
 		// Two vendors in one box.

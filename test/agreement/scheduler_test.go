@@ -297,6 +297,9 @@ var variants = []served{
 	{name: "large-slice", accelerator: "A100-MIG-3g.40gb", resource: "nvidia.com/mig-3g.40gb"},
 	{name: "neuron", accelerator: "Trainium2", resource: "aws.amazon.com/neuron"},
 	{name: "neuron-core", accelerator: "Trainium2", resource: "aws.amazon.com/neuroncore"},
+	{name: "neuron-device", accelerator: "Trainium2", resource: "aws.amazon.com/neurondevice"},
+	{name: "xe", accelerator: "MAX1550", resource: "gpu.intel.com/xe"},
+	{name: "i915", accelerator: "MAX1550", resource: "gpu.intel.com/i915"},
 	{name: "shared", accelerator: "L40S-SHARED", resource: "nvidia.com/gpu.shared"},
 }
 

@@ -113,7 +113,7 @@ func (c *cluster) requests() corev1.ResourceRequirements {
 		amounts[corev1.ResourceCPU] = resource.MustParse(pick(c.rng, "100m", "250m", "1", "1500m", "2", "3.5", "7"))
 	}
 	if !c.chance(4) {
-		amounts[corev1.ResourceMemory] = resource.MustParse(pick(c.rng, "128Mi", "1G", "2.5Gi", "8Gi", "10G", "1234567", "100m"))
+		amounts[corev1.ResourceMemory] = resource.MustParse(pick(c.rng, "128Mi", "1G", "2560Mi", "8Gi", "10G", "1234567", "100m"))
 	}
 	if c.chance(4) {
 		return corev1.ResourceRequirements{Limits: amounts}
