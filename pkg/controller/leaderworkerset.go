@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -28,9 +29,18 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 				LeaderTemplate *corev1.PodTemplateSpec `json:"leaderTemplate"`
 				WorkerTemplate corev1.PodTemplateSpec  `json:"workerTemplate"`
 			} `json:"leaderWorkerTemplate"`
+			RolloutStrategy struct {
+				RollingUpdate struct {
+					MaxSurge *intstr.IntOrString `json:"maxSurge"`
+				} `json:"rollingUpdateConfiguration"`
+			} `json:"rolloutStrategy"`
 		} `json:"spec"`
 		Status struct {
 			Selector string `json:"hpaPodSelector"`
+			Replicas int    `json:"replicas"`
+			Updated  int    `json:"updatedReplicas"`
+			// Observed is not there in older versions of the kind.
+			Observed *int64 `json:"observedGeneration"`
 		} `json:"status"`
 	}
 	if err := decode(u, &set); err != nil {
@@ -43,6 +53,13 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 	}
 	t.found(&metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion()}, set.Spec.Replicas, template)
 	t.podsPerReplica, t.owners = size, nil
+	if size == 1 {
+		t.rollout = rollout{
+			underWay:   set.Status.Updated < set.Status.Replicas,
+			unobserved: set.Status.Observed != nil && *set.Status.Observed < u.GetGeneration(),
+			updated:    set.Status.Updated,
+		}.within(set.Spec.RolloutStrategy.RollingUpdate.MaxSurge, int(t.scale.Spec.Replicas))
+	}
 	t.bySelector(cmp.Or(set.Status.Selector, "leaderworkerset.sigs.k8s.io/name="+key.Name+",leaderworkerset.sigs.k8s.io/worker-index=0"))
 	return nil
 }

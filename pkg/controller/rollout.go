@@ -8,16 +8,17 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// rollout is the rolling update of a Deployment.
+// rollout is the rolling update of a Deployment, or of a LeaderWorkerSet whose replicas
+// are one pod each.
 type rollout struct {
 	// underWay is set while pods of an older template exist.
 	underWay bool
-	// unobserved is set while the Deployment's controller has not seen the newest
+	// unobserved is set while the controller of the target has not seen the newest
 	// spec, which may begin an update.
 	unobserved bool
 	// surge is how many pods beyond the replicas there may be at a time.
 	surge int
-	// updated is how many pods have the newest template.
+	// updated is how many pods are known to have the newest template.
 	updated int
 }
 
@@ -28,11 +29,25 @@ func rolloutOf(d *appsv1.Deployment, replicas int) rollout {
 		updated:    int(d.Status.UpdatedReplicas),
 	}
 	rolling := d.Spec.Strategy.RollingUpdate
-	if !r.underWay || d.Spec.Paused || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || rolling == nil || rolling.MaxSurge == nil {
+	if d.Spec.Paused || d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || rolling == nil {
 		return r
 	}
+	return r.within(rolling.MaxSurge, replicas)
+}
+
+// within is the rollout with the surge that it may make. Until the newest spec is
+// observed, none of the pods is known to be of its template, so that there is room for
+// all that an update may begin with. After a mere change of the replicas that is too
+// much, for the moment that the controller takes to look.
+func (r rollout) within(most *intstr.IntOrString, replicas int) rollout {
+	if most == nil || !r.underWay && !r.unobserved {
+		return r
+	}
+	if r.unobserved {
+		r.updated = 0
+	}
 	// The API server has validated the value; one that it has not is no surge.
-	if surge, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxSurge, replicas, true); err == nil {
+	if surge, err := intstr.GetScaledValueFromIntOrPercent(most, replicas, true); err == nil {
 		r.surge = surge
 	}
 	return r
