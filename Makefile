@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler image clean
+.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving image clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -35,9 +35,11 @@ IMAGE_TAG ?= dev
 # is part of this project.
 #   DATA   where the data lie; bench-packing wants the folder of the openb trace
 #   LIST   another list of pods of the same format
+#   SWEEP  another sweep of measurements for bench-serving
 #   PAIRS  pairs of runs of bench-scheduler            (6)
 DATA ?=
 LIST ?=
+SWEEP ?=
 PAIRS ?=
 
 help: ## list these targets
@@ -80,6 +82,10 @@ bench-churn: ## replicas that come and go, under several schedulers; writes benc
 
 bench-scheduler: build ## our scheduler against the stock one on 5,000 fake nodes (PAIRS); writes bench-scheduler.json
 	@go run ./test/performance/scheduler $(call setting,PAIRS,pairs)
+
+bench-serving: ## the latency model of a replica against a real sweep (DATA SWEEP); writes bench-serving.json
+	@hack/check-prerequisites.sh
+	@go run ./test/performance/serving $(call setting,DATA,data) $(call setting,SWEEP,sweep)
 
 image: ## build the container images of the manager, the scheduler and the playground (needs Docker)
 	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'

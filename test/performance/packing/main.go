@@ -20,6 +20,14 @@ func main() {
 	}
 }
 
+// The study's own list and number of seeds: there its figures are held against ours.
+const (
+	defaultList = "openb_pod_list_default.csv"
+	studySeeds  = 10
+)
+
+var errMissed = errors.New("the replay is not what the study's figures ask for")
+
 type options struct {
 	data, list, derived, out string
 	seeds, first             uint64
@@ -50,7 +58,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 		o.data = inner
 	}
 	if o.list == "" {
-		o.list = filepath.Join(o.data, "openb_pod_list_default.csv")
+		o.list = filepath.Join(o.data, defaultList)
 	}
 	return o, nil
 }
@@ -81,7 +89,20 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if err := o.save(resultsOf(name, seeds, curves)); err != nil {
 		return err
 	}
-	return writeTable(stdout, name, curves)
+	if err := writeTable(stdout, name, curves); err != nil {
+		return err
+	}
+	if o.derived != "" || filepath.Base(o.list) != defaultList || o.seeds < studySeeds {
+		return nil
+	}
+	text, good := verify(curves)
+	if _, err := io.WriteString(stdout, text); err != nil {
+		return fmt.Errorf("writing the check: %w", err)
+	}
+	if !good {
+		return errMissed
+	}
+	return nil
 }
 
 // study reads the lists.
