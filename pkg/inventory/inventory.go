@@ -28,6 +28,8 @@ type Inventory struct {
 
 	// ofType are the indexes of the nodes that carry a type.
 	ofType map[capacity.Accelerator][]int
+	// announced are the indexes of the nodes of whose devices only labels speak.
+	announced []int
 	// claims counts, by node, the pods whose devices come by resource claims.
 	claims map[int]int
 	// held are the resources of overlapping conventions that some pod holds.
@@ -111,6 +113,9 @@ func (inv *Inventory) add(i int, node *corev1.Node, c *Carried) {
 	inv.Carried[i] = c
 	inv.Cluster.Nodes[i] = c.View(Used{}, nil)
 	inv.systems[node.Labels[corev1.LabelOSStable]] = true
+	if len(c.Devices) > 0 && c.Devices[0].Count == 0 {
+		inv.announced = append(inv.announced, i)
+	}
 	unlisted := capacity.Accelerator("")
 	for j := range c.Devices {
 		name := c.Devices[j].Name
@@ -149,7 +154,7 @@ func (inv *Inventory) hold(i int, h *holder) {
 
 // remember keeps what else of a pod is of account to others.
 func (inv *Inventory) remember(i int, pod *corev1.Pod) {
-	if len(pod.Spec.ResourceClaims) > 0 {
+	if len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil {
 		inv.claims[i]++
 	}
 	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {

@@ -261,13 +261,13 @@ func TestAbsurdNodesHoldNothing(t *testing.T) {
 	absurd.Status.Allocatable = list("nvidia.com/gpu", "-3", "cpu", "9E", "memory", "-1", "pods", "110")
 	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}
 	inv := Read([]*corev1.Node{absurd, bare}, []*corev1.Pod{boundPod("bare", container("nvidia.com/gpu", "1"))})
-	for _, tmpl := range []*corev1.PodTemplateSpec{template(container("nvidia.com/gpu", "1")), template(container("memory", "1Gi"))} {
-		r, err := inv.Request(tmpl, Normalize("H100"))
-		require.NoError(t, err)
-		slots, err := inv.Cluster.Slots(r)
-		require.NoError(t, err)
-		assert.Zero(t, slots)
-	}
+	r, err := inv.Request(template(container("memory", "1Gi")), Normalize("H100"))
+	require.NoError(t, err)
+	slots, err := inv.Cluster.Slots(r)
+	require.NoError(t, err)
+	assert.Zero(t, slots)
+	_, err = inv.Request(template(container("nvidia.com/gpu", "1")), Normalize("H100"))
+	require.ErrorContains(t, err, "no node offers nvidia.com/gpu of H100", "which is not zero")
 	assert.Contains(t, inv.Reason(0), "allocatable cpu is more than any node has and was bounded; allocatable memory is negative and counts as none; allocatable nvidia.com/gpu is negative and counts as none")
 }
 

@@ -68,6 +68,12 @@ func (n Name) String() string {
 	return capacity.Device{Accelerator: n.Short, MemoryGiB: n.MemoryGiB, Form: n.Form}.String() + n.part()
 }
 
+// whole is the device that the name's part is of.
+func (n Name) whole() Name {
+	n.MIG, n.Shared, n.Under = "", false, ""
+	return n
+}
+
 // part says which part of a device is meant, and which resource it comes by; nothing
 // means all of it by the usual one.
 func (n Name) part() string {

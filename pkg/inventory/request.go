@@ -23,7 +23,8 @@ import (
 //
 // It is an error, and the shape unknown, when the model cannot count such pods: the
 // accelerator is unknown or contradicts the resource, devices come by resource
-// claims, or a pod asks for several kinds of devices.
+// claims, may do so because no node of their type offers any, or a pod asks for
+// several kinds of devices.
 //
 // The request's Refused is shared with other requests and must not be changed.
 func (inv *Inventory) Request(template *corev1.PodTemplateSpec, wanted Name) (*placement.Request, error) {
@@ -42,11 +43,41 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, wanted Name) (*p
 	if err != nil {
 		return nil, err
 	}
+	if err := inv.unserved(wanted, takes.Resource, shape); err != nil {
+		return nil, err
+	}
 	return &placement.Request{
 		Shape:   shape,
 		Bound:   strings.Join(inv.unmodelled(pod, takes), ", "),
 		Refused: inv.refusals(pod, shape, takes.Resource),
 	}, nil
+}
+
+// unserved is the error for devices that no node offers while labels say that nodes
+// have them: resource claims may serve them, of which nothing is counted, so that none
+// is no number. Once any node offers them, the others count as they are.
+func (inv *Inventory) unserved(wanted Name, resource corev1.ResourceName, shape capacity.Shape) error {
+	if len(inv.announced) == 0 || shape.Devices == 0 {
+		return nil
+	}
+	for _, i := range inv.ofType[shape.Accelerator] {
+		if d, ok := inv.Carried[i].Under(resource); ok && d.Count > 0 && shape.Device().Covers(d.Name.Device()) {
+			return nil
+		}
+	}
+	whole, count, first := wanted.whole(), 0, ""
+	for _, i := range inv.announced {
+		if c := inv.Carried[i]; c.Out == "" && whole.Covers(c.Devices[0].Name.whole()) {
+			if count++; count == 1 {
+				first = inv.Nodes[i].Name
+			}
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return fmt.Errorf("no node offers %s of %s, and labels announce them (nodes: %d, such as %s): the device plugin is not there yet, or %w",
+		resource, whole, count, first, ErrClaims)
 }
 
 // Shape is what a replica of one such pod takes, when its devices are to be the

@@ -1,11 +1,13 @@
 package inventory
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -280,14 +282,14 @@ func TestDevicesUnderEachResourceAreCountedThere(t *testing.T) {
 	inv := Read([]*corev1.Node{both, first, second}, []*corev1.Pod{
 		boundPod("both", container("gpu.intel.com/i915", "1")), boundPod("first", container("gpu.intel.com/xe", "3")),
 	})
-	for resource, want := range map[string]int{"gpu.intel.com/xe": 5, "gpu.intel.com/i915": 4} {
-		r, err := inv.Request(template(container(resource, "1")), Normalize("MAX1550"))
+	for offered, want := range map[string]int{"gpu.intel.com/xe": 5, "gpu.intel.com/i915": 4} {
+		r, err := inv.Request(template(container(offered, "1")), Normalize("MAX1550"))
 		require.NoError(t, err)
 		assert.Nil(t, r.Refused)
 		assert.Empty(t, r.Bound)
 		slots, err := inv.Cluster.Slots(r)
 		require.NoError(t, err)
-		assert.Equal(t, want, slots, resource)
+		assert.Equal(t, want, slots, offered)
 	}
 }
 
@@ -369,6 +371,57 @@ func TestRequestRefusesWhatItCannotCount(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
+}
+
+func TestLabelsWithoutDevicesAreNoZero(t *testing.T) {
+	bare := func(name string) *corev1.Node {
+		n := h100(name)
+		delete(n.Status.Allocatable, "nvidia.com/gpu")
+		return n
+	}
+	none, cordoned, full, cut := bare("none"), bare("cordoned"), h100("full"), h100("cut")
+	none.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("0")
+	cordoned.Spec.Unschedulable = true
+	cut.Status.Allocatable = list("cpu", "192", "pods", "110", "nvidia.com/mig-1g.10gb", "7")
+	cases := []struct {
+		name     string
+		nodes    []*corev1.Node
+		resource string
+		wanted   string
+		slots    int
+		wantErr  string
+	}{
+		{"only labels", []*corev1.Node{bare("a"), none}, "nvidia.com/gpu", "H100", 0,
+			"no node offers nvidia.com/gpu of H100, and labels announce them (nodes: 2, such as a): the device plugin is not there yet, or devices served through resource claims"},
+		{"only labels, of a narrower form", []*corev1.Node{bare("a")}, "nvidia.com/gpu", "H100-80GB", 0, "of H100-80GB"},
+		{"only labels, and slices are asked for", []*corev1.Node{bare("a")}, "nvidia.com/mig-1g.10gb", "H100", 0, "no node offers nvidia.com/mig-1g.10gb of H100"},
+		{"another node offers them", []*corev1.Node{bare("a"), h100("b")}, "nvidia.com/gpu", "H100", 8, ""},
+		{"another node offers them, and is full", []*corev1.Node{bare("a"), full}, "nvidia.com/gpu", "H100", 0, ""},
+		{"another node offers slices of them", []*corev1.Node{bare("a"), cut}, "nvidia.com/gpu", "H100", 0, "no node offers nvidia.com/gpu of H100"},
+		{"labels of another type", []*corev1.Node{bare("a")}, "nvidia.com/gpu", "A100", 0, ""},
+		{"a node that takes no pods", []*corev1.Node{cordoned}, "nvidia.com/gpu", "H100", 0, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var pods []*corev1.Pod
+			if slices.Contains(c.nodes, full) {
+				pods = append(pods, boundPod("full", container("nvidia.com/gpu", "8")))
+			}
+			inv := Read(c.nodes, pods)
+			r, err := inv.Request(template(container(c.resource, "1")), Normalize(c.wanted))
+			if c.wantErr != "" {
+				require.ErrorContains(t, err, c.wantErr)
+				require.ErrorIs(t, err, ErrClaims)
+				return
+			}
+			require.NoError(t, err)
+			got, err := inv.Cluster.Slots(r)
+			require.NoError(t, err)
+			assert.Equal(t, c.slots, got)
+		})
+	}
+	inv := Read([]*corev1.Node{bare("a"), h100("b")}, nil)
+	assert.Contains(t, inv.Reason(0), "its device plugin is not there yet", "it stays out with a reason")
 }
 
 func TestASliceIsNoWholeDevice(t *testing.T) {

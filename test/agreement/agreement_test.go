@@ -3,6 +3,7 @@ package agreement
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -68,6 +69,8 @@ type tally struct {
 	// Placed replicas, and demands that were met at least once before the cluster was
 	// full.
 	Placed, Full int
+	// Unserved demands are for devices that no node offers.
+	Unserved int
 	// Nodes, verdicts and explanations that were compared.
 	Nodes, Verdicts, Reasons int
 }
@@ -78,6 +81,7 @@ func (a *tally) add(b tally) {
 	a.BoundedShort += b.BoundedShort
 	a.Placed += b.Placed
 	a.Full += b.Full
+	a.Unserved += b.Unserved
 	a.Nodes += b.Nodes
 	a.Verdicts += b.Verdicts
 	a.Reasons += b.Reasons
@@ -173,12 +177,30 @@ func (g *game) begin(t *testing.T, d demand) *turn {
 		require.NoError(t, err, "cluster %d, variant %s", g.number, d.variant.name)
 		one.names = []inventory.Name{name}
 	}
+	if one.names = g.served(t, one); len(one.names) == 0 {
+		g.serial++
+		_, rejected := g.place(t, one.pod(g.serial))
+		require.Error(t, rejected, "cluster %d, variant %s: no node offers its devices", g.number, d.variant.name)
+		g.tally.Unserved++
+		return nil
+	}
 	if len(d.bounds) == 0 {
 		g.tally.Exact++
 	} else {
 		g.tally.Bounded++
 	}
 	return one
+}
+
+// served are the names of the turn but those of devices that labels announce and no
+// node offers: how many there are is not known, and none is there to be placed on.
+func (g *game) served(t *testing.T, turn *turn) []inventory.Name {
+	t.Helper()
+	known := g.names.Read(g.cachedNodes, g.cachedPods)
+	return slices.DeleteFunc(turn.names, func(name inventory.Name) bool {
+		_, err := known.Request(turn.template, name)
+		return errors.Is(err, inventory.ErrClaims)
+	})
 }
 
 // counted is what the inventory says of one turn.
