@@ -3,6 +3,8 @@ package placement
 import (
 	"cmp"
 	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // Placed is a replica that a node holds.
@@ -29,16 +31,19 @@ type Room struct {
 	Moves []Move
 }
 
-// movedAtOnce is the most replicas that are moved off one node. More than that is no
-// advice that anybody would take.
-const movedAtOnce = 4
+// Bounds of the search. More moves than that off one node is no advice that anybody
+// would take, and where so many sets do not help, hardly a further one does.
+const (
+	movedAtOnce = 4
+	setsTried   = 1 << 16
+)
 
 // Moves says which of the placed replicas to move so that one more of the request
 // fits: the fewest on any one node, and of equally many those with the fewest devices,
 // such that each finds a place on another node. There are no moves when it fits now.
 // It reports false when moving up to four replicas of one node does not help, or the
 // request cannot be counted. Other replicas are never moved to make a place for those
-// that move.
+// that move. Of each number of moves it tries the first 65,536 sets of replicas.
 func (c *Cluster) Moves(r *Request, placed []Placed) (Room, bool) {
 	if r.Countable() != nil {
 		return Room{}, false
@@ -47,28 +52,15 @@ func (c *Cluster) Moves(r *Request, placed []Placed) (Room, bool) {
 	if node, ok := trial.Place(r); ok {
 		return Room{Node: node}, true
 	}
-	on := make([][]int, len(c.Nodes))
-	for i, p := range placed {
-		if p.Node >= 0 && p.Node < len(c.Nodes) && p.Request.Countable() == nil {
-			on[p.Node] = append(on[p.Node], i)
-		}
-	}
-	m := mover{trial: trial, r: r, placed: placed}
+	m := newMover(trial, r, placed)
 	// Few moves are looked for on all nodes before more are on any.
 	for count := 1; count <= movedAtOnce; count++ {
-		best, found := Room{}, false
-		least := 0
-		for node := range c.Nodes {
-			if len(on[node]) < count || !m.couldHold(node) {
-				continue
-			}
-			moves, devices, ok := m.fewest(node, on[node], count)
-			if ok && (!found || devices < least) {
-				best, least, found = Room{Node: node, Moves: moves}, devices, true
-			}
+		m.left = setsTried
+		for i := range m.nodes {
+			m.grow(&m.nodes[i], count, m.set[:0], 0)
 		}
-		if found {
-			return best, true
+		if m.found {
+			return m.best, true
 		}
 	}
 	return Room{}, false
@@ -79,86 +71,147 @@ type mover struct {
 	trial  *Cluster
 	r      *Request
 	placed []Placed
+	// kinds are the different requests of what is placed, and kindOf that of each.
+	kinds  []moving
+	kindOf []int
+	// nodes are those that can be cleared.
+	nodes []clearing
+	set   [movedAtOnce]int
+	// left is how many sets may still be tried.
+	left int
+	// best is the room found with the fewest devices moved, which are least.
+	best  Room
+	least int
+	found bool
 }
 
-// couldHold reports whether the node takes such pods and lacks only what is free.
-func (m *mover) couldHold(node int) bool {
-	v := m.trial.Verdict(m.r, node)
-	return v == Fits || v.Resolvable()
+// moving is a request that replicas ask for which may move.
+type moving struct {
+	r *Request
+	// homes are the nodes that it fits on, the best first. There are as many as to have
+	// one left when its own node and those that others move to are none.
+	homes []home
+	known bool
 }
 
-// fewest tries the sets of that many replicas of a node, those with the fewest devices
-// first.
-func (m *mover) fewest(node int, replicas []int, count int) (moves []Move, devices int, ok bool) {
-	for _, set := range m.sets(replicas, count) {
-		if moves, ok := m.move(node, set); ok {
-			return moves, m.devices(set), true
+type home struct {
+	node  int
+	score int64
+}
+
+// clearing is a node that could hold the request, and its replicas that could move.
+type clearing struct {
+	node     int
+	replicas []int
+}
+
+// alike is the same for requests that are the same to the cluster.
+type alike struct {
+	shape   capacity.Shape
+	refused *string
+	nodes   int
+}
+
+// newMover looks once at every node and every request: most replicas of a full
+// cluster can go nowhere, and most nodes cannot be cleared.
+func newMover(trial *Cluster, r *Request, placed []Placed) *mover {
+	m := &mover{trial: trial, r: r, placed: placed, kindOf: make([]int, len(placed))}
+	known := map[alike]int{}
+	on := make([][]int, len(trial.Nodes))
+	for i, p := range placed {
+		if p.Node < 0 || p.Node >= len(trial.Nodes) || p.Request.Countable() != nil {
+			continue
+		}
+		key := alike{shape: p.Request.Shape, nodes: len(p.Request.Refused)}
+		if key.nodes > 0 {
+			key.refused = &p.Request.Refused[0]
+		}
+		kind, ok := known[key]
+		if !ok {
+			kind = len(m.kinds)
+			known[key] = kind
+			m.kinds = append(m.kinds, moving{r: p.Request})
+		}
+		m.kindOf[i] = kind
+		on[p.Node] = append(on[p.Node], i)
+	}
+	for node := range trial.Nodes {
+		if len(on[node]) == 0 || !trial.Verdict(r, node).Resolvable() {
+			continue
+		}
+		replicas := slices.DeleteFunc(on[node], func(i int) bool { return m.home(i, node, nil) < 0 })
+		if m.clears(node, replicas) {
+			m.nodes = append(m.nodes, clearing{node, replicas})
 		}
 	}
-	return nil, 0, false
+	return m
 }
 
-// sets are the sets of count replicas, by the devices that they hold. Replicas of one
-// request are the same to the cluster: of each only the first ones are in a set.
-func (m *mover) sets(replicas []int, count int) [][]int {
-	var sets [][]int
-	var grow func(set []int, from int)
-	grow = func(set []int, from int) {
-		if len(set) == count {
-			sets = append(sets, slices.Clone(set))
-			return
-		}
-		for i := from; i < len(replicas); i++ {
-			same := slices.ContainsFunc(replicas[from:i], func(other int) bool {
-				return m.placed[other].Request == m.placed[replicas[i]].Request
-			})
-			if !same {
-				grow(append(set, replicas[i]), i+1)
-			}
+// clears reports whether the request fits on the node without those replicas.
+func (m *mover) clears(node int, replicas []int) bool {
+	for _, i := range replicas {
+		m.trial.put(m.placed[i].Request, node, -1)
+	}
+	fits := m.trial.Verdict(m.r, node) == Fits
+	for _, i := range replicas {
+		m.trial.put(m.placed[i].Request, node, 1)
+	}
+	return fits
+}
+
+// grow tries the sets of that many replicas of a node which begin with the set.
+// Replicas of one kind are the same to the cluster: of each only the first ones are in
+// a set.
+func (m *mover) grow(n *clearing, count int, set []int, from int) {
+	if len(set) == count {
+		m.try(n.node, set)
+		return
+	}
+	for i := from; i < len(n.replicas) && m.left > 0; i++ {
+		kind := m.kindOf[n.replicas[i]]
+		same := slices.ContainsFunc(n.replicas[from:i], func(other int) bool { return m.kindOf[other] == kind })
+		if !same {
+			m.grow(n, count, append(set, n.replicas[i]), i+1)
 		}
 	}
-	grow(nil, 0)
-	slices.SortStableFunc(sets, func(a, b []int) int { return cmp.Compare(m.devices(a), m.devices(b)) })
-	return sets
 }
 
-func (m *mover) devices(set []int) int {
+// try keeps the moves of a set when it helps and holds fewer devices than the best
+// so far.
+func (m *mover) try(node int, set []int) {
+	m.left--
 	devices := 0
 	for _, i := range set {
 		devices = plus(devices, m.placed[i].Request.Shape.Devices)
 	}
-	return devices
+	if m.found && devices >= m.least {
+		return
+	}
+	if moves := m.move(node, set); moves != nil {
+		m.best, m.least, m.found = Room{Node: node, Moves: moves}, devices, true
+	}
 }
 
-// move tries to move a set of replicas off a node so that the request fits there, the
-// largest first. It leaves the cluster as it was.
-func (m *mover) move(node int, set []int) ([]Move, bool) {
-	for _, i := range set {
-		m.trial.put(m.placed[i].Request, node, -1)
+// move tries to move a set of replicas off a node so that the request fits there. It
+// leaves the cluster as it was.
+func (m *mover) move(node int, set []int) []Move {
+	if !m.clears(node, set) {
+		return nil
 	}
-	fits := m.trial.Verdict(m.r, node) == Fits
-	var moves []Move
-	if fits {
-		// The room is taken before the others look for theirs.
-		m.trial.put(m.r, node, 1)
-		moves = m.rehouse(node, set)
-		m.trial.put(m.r, node, -1)
-	}
-	for _, i := range set {
-		m.trial.put(m.placed[i].Request, node, 1)
-	}
-	return moves, len(moves) == len(set)
+	// The request's room is on this node, which the others do not look at.
+	return m.rehouse(node, set)
 }
 
-// rehouse finds a place on another node for each of the set, as far as it goes.
+// rehouse finds a place on another node for each of the set, the largest first; nil
+// is none for some.
 func (m *mover) rehouse(node int, set []int) []Move {
 	largest := slices.Clone(set)
 	slices.SortStableFunc(largest, func(a, b int) int {
 		return cmp.Compare(m.placed[b].Request.Shape.Devices, m.placed[a].Request.Shape.Devices)
 	})
-	var moves []Move
+	moves := make([]Move, 0, len(set))
 	for _, i := range largest {
-		to := m.trial.best(m.placed[i].Request, func(other int) bool { return other != node })
+		to := m.home(i, node, moves)
 		if to < 0 {
 			break
 		}
@@ -168,5 +221,62 @@ func (m *mover) rehouse(node int, set []int) []Move {
 	for _, moved := range moves {
 		m.trial.put(m.placed[moved.Replica].Request, moved.To, -1)
 	}
+	if len(moves) < len(set) {
+		return nil
+	}
 	return moves
+}
+
+// home is the best node for a replica besides its own, or -1. Nodes that others moved
+// to are looked at as they now are.
+func (m *mover) home(replica, from int, moved []Move) int {
+	k := &m.kinds[m.kindOf[replica]]
+	if !k.known {
+		k.homes, k.known = m.homes(k.r), true
+	}
+	best := home{node: -1}
+	for _, h := range k.homes {
+		if h.node != from && !slices.ContainsFunc(moved, func(other Move) bool { return other.To == h.node }) {
+			best = h
+			break
+		}
+	}
+	for _, other := range moved {
+		if m.trial.Verdict(k.r, other.To) != Fits {
+			continue
+		}
+		h := home{other.To, m.trial.Table.Score(&m.trial.Nodes[other.To], k.r.Shape, 0, 0)}
+		if best.node < 0 || h.before(best) {
+			best = h
+		}
+	}
+	return best.node
+}
+
+// before reports whether it is the better one. The order of the nodes breaks ties.
+func (h home) before(o home) bool {
+	return h.score > o.score || h.score == o.score && h.node < o.node
+}
+
+// homes are the best nodes that the request fits on.
+func (m *mover) homes(r *Request) []home {
+	var best []home
+	for i := range m.trial.Nodes {
+		if m.trial.Verdict(r, i) != Fits {
+			continue
+		}
+		h := home{i, m.trial.Table.Score(&m.trial.Nodes[i], r.Shape, 0, 0)}
+		at, _ := slices.BinarySearchFunc(best, h, func(b, h home) int {
+			if b.before(h) {
+				return -1
+			}
+			return 1
+		})
+		if at > movedAtOnce {
+			continue
+		}
+		best = slices.Insert(best, at, h)
+		best = best[:min(len(best), movedAtOnce+1)]
+	}
+	return best
 }

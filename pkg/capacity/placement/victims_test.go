@@ -266,17 +266,50 @@ func BenchmarkVictims(b *testing.B) {
 	}
 }
 
+// Where hardly anything is free, there is most to look for and least to find.
 func BenchmarkMoves(b *testing.B) {
-	c := &Cluster{}
-	var placed []Placed
-	for i := range 5_000 {
-		c.Nodes = append(c.Nodes, gpuNode(fmt.Sprint("n", i), "H100", 8, i%3))
-		for range (8 - i%3) / 2 {
-			placed = append(placed, Placed{Request: gpus(2, "H100"), Node: i})
+	cluster := func(withDevices int, free func(node int) int) *Cluster {
+		c := &Cluster{}
+		for i := range 5_000 {
+			devices := 0
+			if i < withDevices {
+				devices = 8
+			}
+			c.Nodes = append(c.Nodes, gpuNode(fmt.Sprint("n", i), "H100", devices, free(i)))
 		}
+		return c
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = c.Moves(gpus(4, "H100"), placed)
+	fill := func(c *Cluster, size int, cpu func(i int) int64) (placed []Placed) {
+		for i := range c.Nodes {
+			n := &c.Nodes[i]
+			for j := range (n.Allocatable.Devices - n.Free.Devices) / size {
+				r := gpus(size, "H100")
+				r.Shape.MilliCPU = cpu(j)
+				placed = append(placed, Placed{Request: r, Node: i})
+			}
+		}
+		return placed
+	}
+	same := func(int) int64 { return 0 }
+	different := func(i int) int64 { return int64(i + 1) }
+	spread := cluster(5_000, func(i int) int { return i % 3 })
+	full := cluster(700, func(int) int { return 0 })
+	nearly := cluster(700, func(i int) int { return min(i/698, 1) })
+	for _, bench := range []struct {
+		name   string
+		c      *Cluster
+		placed []Placed
+	}{
+		{"room=some", spread, fill(spread, 2, same)},
+		{"room=none", full, fill(full, 1, same)},
+		{"room=two/requests=alike", nearly, fill(nearly, 1, same)},
+		{"room=two/requests=different", nearly, fill(nearly, 1, different)},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = bench.c.Moves(gpus(4, "H100"), bench.placed)
+			}
+		})
 	}
 }
