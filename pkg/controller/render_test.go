@@ -335,7 +335,7 @@ wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="
 # HELP wva_unlisted_accelerator_nodes Nodes whose product label no rule knows, by that label's value in upper case; the ConfigMap of accelerator names can name it.
 # TYPE wva_unlisted_accelerator_nodes gauge
 wva_unlisted_accelerator_nodes{controller_instance="a",product="ACME-9000"} 2
-# HELP wva_variant_free_slots Replicas that still fit on the cluster now, beside what is asked for already; no series while that is not known.
+# HELP wva_variant_free_slots Replicas that still fit on the cluster, beside what was asked for before the last round; no series while that is not known.
 # TYPE wva_variant_free_slots gauge
 wva_variant_free_slots{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 7
 `), "wva_variant_free_slots", "wva_unlisted_accelerator_nodes"))

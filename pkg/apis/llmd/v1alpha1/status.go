@@ -80,11 +80,13 @@ type Placement struct {
 	// Shape is what one replica takes, as it was resolved.
 	// +optional
 	Shape *Shape `json:"shape,omitempty"`
-	// Slots is how many more replicas fit on the cluster. Because it moves with every
-	// pod of the cluster, the rounds between two full ones write it only with whatever
-	// else changes, when the last one is gone or the first one is back, and when it has
-	// moved by more than a quarter; the metric wva_variant_free_slots is always that of
-	// the last round.
+	// Slots is how many more replicas fit on the cluster, beside those that were asked
+	// for before the round: what the round itself adds, to this variant and to others,
+	// is not taken off before the next one. Every full round writes it. Because it moves
+	// with every pod of the cluster, the rounds between write it only with whatever else
+	// changes, when the last one is gone or the first one is back, and when it has moved
+	// by more than a quarter; the metric wva_variant_free_slots is always that of the
+	// last round.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Slots *int32 `json:"slots,omitempty"`
@@ -97,7 +99,9 @@ type Placement struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Pending *int32 `json:"pending,omitempty"`
-	// Unschedulable is the number of pending replicas that no node holds.
+	// Unschedulable is the number of pending replicas for which the scheduler says that
+	// it found no node. Those that it has not tried yet, or that are gated, are pending
+	// only.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Unschedulable *int32 `json:"unschedulable,omitempty"`
