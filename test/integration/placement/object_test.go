@@ -231,17 +231,11 @@ func exactly(n int32) func(int32) bool { return func(m int32) bool { return m ==
 
 func atLeast(n int32) func(int32) bool { return func(m int32) bool { return m >= n } }
 
-// slots is how many more replicas fit, as the manager counted in its last round; -1
-// means unknown. The status follows changes of more than a quarter.
+// slots is how many more replicas fit, as the last full round wrote it; -1 means
+// unknown.
 func (w *world) slots(t *testing.T, v *v1alpha1.VariantAutoscaling) int32 {
 	t.Helper()
-	slots := int32(-1)
-	w.scrape(t, read(t, w, v).Labels[v1alpha1.LabelControllerInstance], "wva_variant_free_slots", func(labels map[string]string, m *dto.Metric) {
-		if labels["namespace"] == v.Namespace && labels["variant_name"] == v.Name {
-			slots = int32(m.GetGauge().GetValue())
-		}
-	})
-	return slots
+	return written(read(t, w, v))
 }
 
 // written is the number of slots in the status; -1 means unknown.

@@ -21,6 +21,7 @@ func TestPlacement(t *testing.T) {
 	w := start(t)
 	for name, run := range map[string]func(*testing.T, *world){
 		"eight holes of one are no room for eight":       eightHoles,
+		"nor for the only replica of a model":            theOnlyReplicaFindsNoNode,
 		"half of the nodes is half of the slots":         halfOfTheNodes,
 		"a variant comes back at most once per back-off": comesBack,
 		"the replicas that go leave a node empty":        leavesANodeEmpty,

@@ -72,6 +72,7 @@ var fleet = []machines{
 	{"a10", machine("NVIDIA-A10", 4), 1},
 	{"t4", machine("Tesla-T4", 8), 1},
 	{"a30", machine("NVIDIA-A30", 8), 2},
+	{"a6000", machine("NVIDIA-A6000", 8), 8},
 }
 
 // start brings up the cluster with both managers, for as long as the test runs.
