@@ -2,6 +2,7 @@ package acceleratorplacement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	fcache "k8s.io/client-go/tools/cache/testing"
@@ -157,7 +159,7 @@ func TestACRDThatDisappearsLeavesThePodsToThemselves(t *testing.T) {
 	require.Eventually(t, func() bool {
 		// A watch that the API server ends is begun again.
 		source.FakeControllerSource.ResetWatch()
-		return w.variants.source.refused.Load()
+		return w.variants.source.none()
 	}, time.Minute, 10*time.Millisecond)
 	require.Eventually(t, func() bool { return w.handle.wasActivated("llm/waiting") }, time.Minute, time.Millisecond)
 	feasible, _ = w.schedule(t, gpuPod("p", 1, rs), nodes...)
@@ -170,4 +172,39 @@ func TestACRDThatDisappearsLeavesThePodsToThemselves(t *testing.T) {
 		feasible, _ = w.schedule(t, gpuPod("p", 1, rs), nodes...)
 		return len(feasible) == 1
 	}, time.Minute, 10*time.Millisecond)
+}
+
+// A role that is replaced is gone for a moment.
+func TestARefusalLeavesTheVariantsThatWereRead(t *testing.T) {
+	source := &failing{FakeControllerSource: fcache.NewFakeControllerSource()}
+	source.FakeControllerSource.Add(variant("v", "A100", 4))
+	rs := deployed("v")
+	w := newWorldFrom(t, source.FakeControllerSource, source, []runtime.Object{rs})
+	nodes := []fwk.NodeInfo{node("h100", h100, 8, 0), node("a100", a100, 8, 0)}
+	refused := func() bool {
+		source.FakeControllerSource.ResetWatch()
+		return w.variants.source.now() == kept
+	}
+	source.err.Store(errNotAllowed)
+	require.Eventually(t, refused, time.Minute, 10*time.Millisecond)
+	feasible, _ := w.schedule(t, gpuPod("p", 1, rs), nodes...)
+	assert.Equal(t, []string{"a100"}, feasible, "what was read counts")
+	assert.Len(t, w.variants.list(), 1)
+
+	source.err.Store(nil)
+	require.Eventually(t, func() bool { return w.variants.source.now() == served }, time.Minute, 10*time.Millisecond)
+}
+
+func TestARefusalAfterTheCRDIsGoneBringsNothingBack(t *testing.T) {
+	var said []access
+	s := newSource(fcache.NewFakeControllerSource(), time.Minute, func(_ context.Context, now access, _ error) { said = append(said, now) })
+	s.read.Store(true)
+	ctx := context.Background()
+	for _, err := range []error{nil, errNotAllowed, errNotAllowed, nil, errNotInstalled, errNotAllowed} {
+		s.answered(ctx, err)
+	}
+	assert.Equal(t, []access{kept, served, absent, denied}, said, "each change once")
+	assert.True(t, s.none())
+	assert.False(t, s.answered(ctx, apierrors.NewInternalError(errors.New("broken"))), "the informer deals with other errors")
+	assert.True(t, s.none())
 }

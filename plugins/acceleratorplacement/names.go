@@ -36,9 +36,15 @@ func configMap(client kubernetes.Interface, r *config.ConfigMapReference) cache.
 // there; a ConfigMap that is gone, or may not be read, says nothing.
 func (p *Plugin) newNames(ctx context.Context, from cache.ListerWatcher, r *config.ConfigMapReference) (cache.SharedIndexInformer, error) {
 	logger := klog.FromContext(ctx).WithValues("configMap", klog.KRef(r.Namespace, r.Name))
-	served := newSource(from, askAgain, func(_ context.Context, err error) {
-		if err != nil {
-			logger.Error(err, "The names of accelerators may not be read; those that are built in count. Grant get, list and watch on this ConfigMap")
+	served := newSource(from, askAgain, func(_ context.Context, now access, err error) {
+		const grant = "Grant list and watch on this ConfigMap"
+		switch now {
+		case denied, absent:
+			logger.Error(err, "The names of accelerators may not be read; those that are built in count. "+grant)
+		case kept:
+			logger.Error(err, "The names of accelerators may not be read any more; those that were read last count. "+grant)
+		case served:
+			logger.Info("The names of accelerators can be read")
 		}
 	})
 	informer := cache.NewSharedIndexInformer(served, &corev1.ConfigMap{}, 0, nil)

@@ -15,19 +15,8 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-// The weight of one replica that is still expected, in thousandths.
-const (
-	// wantedWeight is of one that is wanted and on no node yet.
-	wantedWeight = 1000
-	// roomWeight is of one that an explicit maxReplicas leaves room for.
-	roomWeight = 100
-	// sizeWeight is of a variant without a bound, as a whole: it keeps its size in
-	// mind and says nothing of how many may come.
-	sizeWeight = 100
-
-	// maxShapes bounds the outlook; the weightiest shapes stay.
-	maxShapes = 200
-)
+// maxShapes bounds the outlook; the weightiest shapes stay.
+const maxShapes = 200
 
 // replicas are how many pods of a variant there are.
 type replicas struct {
@@ -68,9 +57,7 @@ func (p *Plugin) count(pods []*corev1.Pod) map[types.NamespacedName]replicas {
 }
 
 // outlookOf is what the variants still expect, and the shapes that they come in. It
-// follows from what they want and may want, never from what was: wanted and not
-// placed yet counts in full, the room up to maxReplicas a tenth, and a variant
-// without a bound just enough that its size is not forgotten. The outlook is nil,
+// follows from what they want and may want, never from what was. The outlook is nil,
 // which is neutral, when no variant says its shape. The order of the variants is of
 // no account.
 func outlookOf(names *inventory.Names, variants []*v1alpha1.VariantAutoscaling, count map[types.NamespacedName]replicas) (placement.Outlook, []capacity.Shape) {
@@ -80,9 +67,10 @@ func outlookOf(names *inventory.Names, variants []*v1alpha1.VariantAutoscaling, 
 		if !ok {
 			continue
 		}
-		pods := int64(max(shape.Pods, 1))
+		pods := max(shape.Pods, 1)
 		shape.Pods = 1
-		weights[shape] += weightOf(v, count[types.NamespacedName{Namespace: v.Namespace, Name: v.Name}], pods)
+		e := expected(v, shape, count[types.NamespacedName{Namespace: v.Namespace, Name: v.Name}], pods)
+		weights[shape] += e.Weight
 	}
 	if len(weights) == 0 {
 		return nil, nil
@@ -100,26 +88,24 @@ func outlookOf(names *inventory.Names, variants []*v1alpha1.VariantAutoscaling, 
 	return outlook, shapes
 }
 
-// weightOf is what the pods that one variant still expects weigh together, where one
-// replica is so many pods.
-func weightOf(v *v1alpha1.VariantAutoscaling, c replicas, pods int64) int64 {
-	wanted := max(replicasWanted(v)*pods-int64(c.placed), int64(c.unplaced), 0)
-	weight := wanted * wantedWeight
-	if v.Spec.MaxReplicas == nil {
-		return weight + sizeWeight*pods
+// expected are the pods that one variant still expects, where one replica is so many
+// pods.
+func expected(v *v1alpha1.VariantAutoscaling, shape capacity.Shape, c replicas, pods int) placement.Expected {
+	wanted, most := max(replicasWanted(v)*pods-c.placed, c.unplaced), -1
+	if v.Spec.MaxReplicas != nil {
+		most = int(*v.Spec.MaxReplicas) * pods
 	}
-	room := int64(*v.Spec.MaxReplicas)*pods - int64(c.placed) - wanted
-	return weight + max(room, 0)*roomWeight
+	return placement.Expecting(shape, wanted, c.placed, most)
 }
 
 // replicasWanted is how many replicas the variant wants now, as far as its status
 // says.
-func replicasWanted(v *v1alpha1.VariantAutoscaling) int64 {
+func replicasWanted(v *v1alpha1.VariantAutoscaling) int {
 	if d := v.Status.DesiredOptimizedAlloc; d != nil && d.NumReplicas != nil {
-		return int64(*d.NumReplicas)
+		return int(*d.NumReplicas)
 	}
 	if c := v.Status.CurrentAlloc; c != nil && c.NumReplicas != nil {
-		return int64(*c.NumReplicas)
+		return int(*c.NumReplicas)
 	}
 	return 0
 }

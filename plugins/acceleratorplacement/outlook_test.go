@@ -52,7 +52,7 @@ func TestTheOutlookIsWhatIsStillExpected(t *testing.T) {
 	}{
 		"wanted and not placed yet":                {wanting("v", "H100", 4, 3, 3), counted("v", 1, 0), one(2000)},
 		"room up to the bound counts a tenth":      {wanting("v", "H100", 4, 3, 10), counted("v", 1, 2), one(2000 + 700)},
-		"without a bound the size is remembered":   {wanting("v", "H100", 4, 3, 0), counted("v", 3, 0), one(100)},
+		"without a bound it may double":            {wanting("v", "H100", 4, 3, 0), counted("v", 3, 0), one(300)},
 		"pods that exist are expected in any case": {wanting("v", "H100", 4, 0, 2), counted("v", 0, 2), one(2000)},
 		"all there, and no more allowed":           {wanting("v", "H100", 4, 3, 3), counted("v", 3, 0), placement.Outlook{}},
 		"nothing is known of its replicas":         {variant("v", "H100", 4), nil, one(100)},

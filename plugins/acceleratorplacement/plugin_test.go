@@ -166,6 +166,7 @@ func (f *failing) Watch(options metav1.ListOptions) (watch.Interface, error) {
 var (
 	variantObjects  = schema.GroupResource{Group: v1alpha1.GroupName, Resource: v1alpha1.Resource}
 	errNotInstalled = apierrors.NewGenericServerResponse(http.StatusNotFound, "list", variantObjects, "", "the server could not find the requested resource", 0, true)
+	errNotAllowed   = apierrors.NewForbidden(variantObjects, "", errors.New("no rule"))
 )
 
 func TestAMissingCRDDoesNoHarmAndMayComeLate(t *testing.T) {
@@ -174,7 +175,7 @@ func TestAMissingCRDDoesNoHarmAndMayComeLate(t *testing.T) {
 		err  *apierrors.StatusError
 	}{
 		{"not installed", errNotInstalled},
-		{"not allowed", apierrors.NewForbidden(variantObjects, "", errors.New("no rule"))},
+		{"not allowed", errNotAllowed},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

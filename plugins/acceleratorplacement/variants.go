@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,7 +45,7 @@ func sourceOf(base *rest.Config) (cache.ListerWatcher, error) {
 
 func newVariants(from cache.ListerWatcher, every time.Duration, changed func(*v1alpha1.VariantAutoscaling), expected func()) (*variants, error) {
 	v := &variants{changed: changed, expected: expected}
-	v.source = newSource(from, every, v.servedChanged)
+	v.source = newSource(from, every, v.accessChanged)
 	v.informer = cache.NewSharedIndexInformer(v.source, &v1alpha1.VariantAutoscaling{}, 0, cache.Indexers{byTarget: indexByTarget})
 	if err := v.informer.SetTransform(slim); err != nil {
 		return nil, err
@@ -119,21 +118,24 @@ func (v *variants) start(ctx context.Context, patience time.Duration) {
 }
 
 // known reports whether the objects were read once, or are not to be had.
-func (v *variants) known() bool { return v.synced() || v.source.refused.Load() }
+func (v *variants) known() bool { return v.synced() || v.source.none() }
 
-// servedChanged tells a CRD that is not there (it may come later, and may go again)
-// from objects that may not be read. Without them no pod has a variant, whatever was
-// read before.
-func (v *variants) servedChanged(ctx context.Context, err error) {
+// accessChanged tells a CRD that is not there (it may come later, and may go again)
+// from objects that may not be read. Without the CRD no pod has a variant, whatever
+// was read before; a refusal leaves what was read.
+func (v *variants) accessChanged(ctx context.Context, now access, err error) {
 	logger := klog.FromContext(ctx).WithName(Name)
-	switch {
-	case err == nil:
+	const grant = "Grant list and watch on " + v1alpha1.Resource + "." + v1alpha1.GroupName
+	switch now {
+	case served:
 		logger.Info("The VariantAutoscaling objects can be read")
-	case apierrors.IsNotFound(err):
+	case absent:
 		logger.Info("The VariantAutoscaling CRD is not installed; pods with devices are packed without variants")
-	default:
-		logger.Error(err, "VariantAutoscaling objects may not be read; pods with devices are packed without variants. Grant list and watch on "+
-			v1alpha1.Resource+"."+v1alpha1.GroupName)
+	case denied:
+		logger.Error(err, "VariantAutoscaling objects may not be read; pods with devices are packed without variants. "+grant)
+	case kept:
+		logger.Error(err, "VariantAutoscaling objects may not be read any more; pods with devices go by what was read last. "+grant)
+		return
 	}
 	v.changed(nil)
 	v.expected()
@@ -194,7 +196,7 @@ func sameExpected(a, b *v1alpha1.VariantAutoscaling) bool {
 
 // list are all variants.
 func (v *variants) list() []*v1alpha1.VariantAutoscaling {
-	if v.source.refused.Load() {
+	if v.source.none() {
 		return nil
 	}
 	var found []*v1alpha1.VariantAutoscaling
@@ -209,7 +211,7 @@ func (v *variants) list() []*v1alpha1.VariantAutoscaling {
 // of is the variant that scales one of the owners, the nearest first. Of two that
 // claim the same target the older counts, until their user has settled it.
 func (v *variants) of(owners []target) *v1alpha1.VariantAutoscaling {
-	if v.source.refused.Load() {
+	if v.source.none() {
 		return nil
 	}
 	for _, owner := range owners {
