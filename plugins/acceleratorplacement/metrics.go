@@ -43,6 +43,8 @@ type gauges struct {
 	metrics.BaseStableCollector
 	// found holds the *stock of each profile by its name.
 	found sync.Map
+	// current holds for each profile whether its variants are read, a func() bool.
+	current sync.Map
 }
 
 func gauge(name, help string, labels ...string) *metrics.Desc {
@@ -66,6 +68,8 @@ var (
 		"reason")
 	foreignPods = gauge("foreign_pods",
 		"Pods with devices that another scheduler placed on nodes that belong to this one by their taint.")
+	variantsKnown = gauge("variants_known",
+		"1 while the VariantAutoscaling objects are read, or there is no CRD of them; 0 while they cannot be read, so that pods with devices wait for them at first, and are then placed without them or by what was read last.")
 
 	registerOnce sync.Once
 )
@@ -81,15 +85,26 @@ func registerMetrics() {
 // report publishes what a profile found out.
 func (g *gauges) report(profile string, s *stock) { g.found.Store(profile, s) }
 
+// watch publishes whether a profile's variants are read.
+func (g *gauges) watch(profile string, current func() bool) { g.current.Store(profile, current) }
+
 // DescribeWithStability implements metrics.StableCollector.
 func (g *gauges) DescribeWithStability(ch chan<- *metrics.Desc) {
-	for _, d := range []*metrics.Desc{freeSlots, freeDevices, fragmentedDevices, unplaceablePods, foreignPods} {
+	for _, d := range []*metrics.Desc{freeSlots, freeDevices, fragmentedDevices, unplaceablePods, foreignPods, variantsKnown} {
 		ch <- d
 	}
 }
 
 // CollectWithStability implements metrics.StableCollector.
 func (g *gauges) CollectWithStability(ch chan<- metrics.Metric) {
+	g.current.Range(func(profile, current any) bool {
+		value := 0.0
+		if current.(func() bool)() {
+			value = 1
+		}
+		ch <- metrics.NewLazyConstMetric(variantsKnown, metrics.GaugeValue, value, profile.(string))
+		return true
+	})
 	g.found.Range(func(profile, found any) bool {
 		s := found.(*stock)
 		emit := func(d *metrics.Desc, value int, labels ...string) {

@@ -49,7 +49,8 @@ func New(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (fwk.
 		go names.RunWithContext(ctx)
 	}
 	go failed.RunWithContext(ctx)
-	p.variants.start(ctx, firstList)
+	cluster.watch(p.profile, p.variants.current)
+	p.variants.start(ctx, firstList, listLimit)
 	go p.afterSync(ctx)
 	return p, nil
 }

@@ -20,9 +20,12 @@ import (
 // Name is the plugin's name in a scheduler's configuration.
 const Name = "AcceleratorPlacement"
 
-// firstList is how long the plugin's start waits for the first list of the variants.
-// When the API server takes longer, pods with devices wait and scheduling starts.
-const firstList = 5 * time.Second
+// How long the first list of the variants is waited for: the plugin's start as long
+// as firstList, then scheduling starts and pods with devices wait until listLimit.
+const (
+	firstList = 5 * time.Second
+	listLimit = time.Minute
+)
 
 // Plugin implements the extension points.
 type Plugin struct {

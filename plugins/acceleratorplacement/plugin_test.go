@@ -206,11 +206,39 @@ func TestPodsWithDevicesWaitForTheVariantsOfASlowAPIServer(t *testing.T) {
 	require.NoError(t, err)
 	w := newWorld(t, nil)
 	w.variants = informer
-	informer.start(t.Context(), time.Millisecond)
+	informer.start(t.Context(), time.Millisecond, time.Hour)
 	_, status := w.PreFilter(context.Background(), newState(), gpuPod("p", 1, nil), nil)
 	assert.Equal(t, fwk.Error, status.Code())
 	_, status = w.PreFilter(context.Background(), newState(), gpuPod("web", 0, nil), nil)
 	assert.True(t, status.IsSkip(), "the others do not")
+}
+
+func TestAnAPIServerThatCannotListVariantsDoesNotStopPodsForEver(t *testing.T) {
+	registerMetrics()
+	source := &failing{FakeControllerSource: fcache.NewFakeControllerSource()}
+	source.FakeControllerSource.Add(variant("v", "A100", 1))
+	source.err.Store(apierrors.NewInternalError(errors.New("broken")))
+	rs := deployed("v")
+	waiting := gpuPod("waiting", 1, rs)
+	w := newWorld(t, []runtime.Object{rs, waiting})
+	w.scheduling.Store(true)
+	var err error
+	w.variants, err = newVariants(source, time.Minute, w.variantChanged, w.soon)
+	require.NoError(t, err)
+	cluster.watch(w.profile, w.variants.current)
+	w.variants.start(t.Context(), time.Millisecond, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return w.handle.wasActivated("llm/waiting") }, time.Minute, time.Millisecond)
+	nodes := []fwk.NodeInfo{node("h100", h100, 8, 0), node("a100", a100, 8, 0)}
+	feasible, _ := w.schedule(t, gpuPod("p", 1, rs), nodes...)
+	assert.Len(t, feasible, 2, "packed without variants")
+	assert.Equal(t, 0.0, gaugeOf(t, "acceleratorplacement_variants_known", nil))
+
+	w.handle.forget()
+	source.err.Store(nil)
+	require.Eventually(t, func() bool { return w.handle.wasActivated("llm/waiting") && !w.variants.overdue.Load() }, time.Minute, time.Millisecond)
+	feasible, _ = w.schedule(t, gpuPod("p", 1, rs), nodes...)
+	assert.Equal(t, []string{"a100"}, feasible)
+	assert.Equal(t, 1.0, gaugeOf(t, "acceleratorplacement_variants_known", nil))
 }
 
 func TestAChangedSpecWakesTheVariantsPodsAndAStatusDoesNot(t *testing.T) {

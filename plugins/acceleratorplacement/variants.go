@@ -2,6 +2,7 @@ package acceleratorplacement
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,6 +26,8 @@ const byTarget = "target"
 type variants struct {
 	informer cache.SharedIndexInformer
 	source   *source
+	// overdue is set when the first answer has been waited for in vain.
+	overdue atomic.Bool
 	// synced reports whether all events of the first list are behind us.
 	synced func() bool
 	// changed is called for every variant whose pods may now fit elsewhere, and with
@@ -106,19 +109,52 @@ func (t target) key() string {
 }
 
 // start runs the informer until the context ends, and waits for its first answer,
-// but not longer than the time given.
-func (v *variants) start(ctx context.Context, patience time.Duration) {
+// but not longer than the patience. Pods with devices wait longer, until the limit.
+func (v *variants) start(ctx context.Context, patience, limit time.Duration) {
 	go v.informer.RunWithContext(ctx)
-	limited, cancel := context.WithTimeout(ctx, patience)
+	if v.await(ctx, v.known, patience) {
+		return
+	}
+	klog.FromContext(ctx).Info("The VariantAutoscaling objects could not be read yet; pods with devices wait for them", "waited", patience, "limit", limit)
+	go v.late(ctx, limit-patience)
+}
+
+// await waits for the condition, but not longer than so long.
+func (v *variants) await(ctx context.Context, condition func() bool, limit time.Duration) bool {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cache.WaitForCacheSync(limited.Done(), v.known)
-	if !v.known() {
-		klog.FromContext(ctx).Info("The VariantAutoscaling objects could not be read yet; pods with devices wait for them", "waited", patience)
+	return cache.WaitForCacheSync(limited.Done(), condition)
+}
+
+// late lets the pods go without variants after the time given: an API server that
+// cannot list these objects must not stop every pod with devices. When they come
+// after all, whatever waits is tried again.
+func (v *variants) late(ctx context.Context, limit time.Duration) {
+	if v.await(ctx, v.known, limit) || ctx.Err() != nil {
+		return
+	}
+	logger := klog.FromContext(ctx).WithName(Name)
+	v.overdue.Store(true)
+	logger.Error(nil, "The VariantAutoscaling objects could still not be read; pods with devices are packed without variants until they can. See what the API server answers to a list of "+
+		v1alpha1.Resource+"."+v1alpha1.GroupName)
+	v.changed(nil)
+	if cache.WaitForCacheSync(ctx.Done(), v.synced) {
+		logger.Info("The VariantAutoscaling objects were read; pods with devices are placed by them from now on")
+		v.overdue.Store(false)
+		v.changed(nil)
+		v.expected()
 	}
 }
 
-// known reports whether the objects were read once, or are not to be had.
-func (v *variants) known() bool { return v.synced() || v.source.none() }
+// known reports whether pods can be placed by what is known: the objects were read
+// once, or are not to be had, or have been waited for long enough.
+func (v *variants) known() bool { return v.synced() || v.source.none() || v.overdue.Load() }
+
+// current reports whether what is known of the variants is what the API server has.
+func (v *variants) current() bool {
+	now := v.source.now()
+	return now == absent || now == served && v.synced()
+}
 
 // accessChanged tells a CRD that is not there (it may come later, and may go again)
 // from objects that may not be read. Without the CRD no pod has a variant, whatever

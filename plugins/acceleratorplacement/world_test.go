@@ -72,6 +72,12 @@ func (h *handle) wasActivated(key string) bool {
 	return h.activated[key]
 }
 
+func (h *handle) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.activated)
+}
+
 type lister struct {
 	fwk.SharedLister
 	fwk.NodeInfoLister
@@ -171,7 +177,7 @@ func newWorldFrom(t testing.TB, source *fcache.FakeControllerSource, served cach
 	var err error
 	p.variants, err = newVariants(served, 10*time.Millisecond, p.variantChanged, p.soon)
 	require.NoError(t, err)
-	p.variants.start(t.Context(), 5*time.Second)
+	p.variants.start(t.Context(), 5*time.Second, time.Hour)
 	w := &world{Plugin: p, factory: factory, source: source, handle: h}
 	for _, object := range objects {
 		w.see(t, object)
