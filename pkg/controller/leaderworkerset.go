@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // leaderWorkerSet reads one LeaderWorkerSet. A replica is a group of pods; the one
@@ -54,11 +56,11 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 	t.found(&metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion()}, set.Spec.Replicas, template)
 	t.podsPerReplica, t.owners = size, nil
 	if size == 1 {
-		t.rollout = rollout{
-			underWay:   set.Status.Updated < set.Status.Replicas,
-			unobserved: set.Status.Observed != nil && *set.Status.Observed < u.GetGeneration(),
-			updated:    set.Status.Updated,
-		}.within(set.Spec.RolloutStrategy.RollingUpdate.MaxSurge, int(t.scale.Spec.Replicas))
+		t.rollout = inventory.Rollout{
+			UnderWay:   set.Status.Updated < set.Status.Replicas,
+			Unobserved: set.Status.Observed != nil && *set.Status.Observed < u.GetGeneration(),
+			Updated:    set.Status.Updated,
+		}.Within(set.Spec.RolloutStrategy.RollingUpdate.MaxSurge, int(t.scale.Spec.Replicas))
 	}
 	t.bySelector(cmp.Or(set.Status.Selector, "leaderworkerset.sigs.k8s.io/name="+key.Name+",leaderworkerset.sigs.k8s.io/worker-index=0"))
 	return nil

@@ -179,14 +179,14 @@ func pointers[T any](items []T) []*T {
 func (o *observer) factsOf(v *variant, policy decision.VariantPolicy, s stock, r readings) decision.Variant {
 	v.picks = v.leftToUs(policy, o.access)
 	// A spec that its controller has not seen yet may be the beginning of an update.
-	fact := decision.Variant{Name: v.key.Name, Target: v.target.state, Picks: v.picks && !v.target.rollout.unobserved}
+	fact := decision.Variant{Name: v.key.Name, Target: v.target.state, Picks: v.picks && !v.target.rollout.Unobserved}
 	states := statesOf(v.pods)
 	fact.Ready, fact.Starting = len(states.ready), states.starting
 	fact.Replicas = replicas(states.ready, r.pods)
 	fact.Startup = o.startup(v.key, states.startup)
 	if v.target.scale != nil {
 		fact.Current = int(v.target.scale.Spec.Replicas)
-		fact.Surge = v.target.rollout.more(fact.Current, fact.Ready+len(fact.Starting))
+		fact.Surge = v.target.rollout.More(fact.Current, fact.Ready+len(fact.Starting))
 	}
 	v.resolve(&fact, s)
 	return fact

@@ -20,6 +20,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 const (
@@ -49,8 +50,8 @@ type target struct {
 	blind string
 	// costed is set when the controller of the pods heeds their deletion cost.
 	costed bool
-	// rollout is that of a Deployment.
-	rollout rollout
+	// rollout is that of a Deployment or LeaderWorkerSet.
+	rollout inventory.Rollout
 	// lent is set when another object on the same target counts its pods.
 	lent bool
 }
@@ -142,7 +143,7 @@ func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *
 		return err
 	}
 	t.found(&d.ObjectMeta, d.Spec.Replicas, &d.Spec.Template)
-	t.rollout, t.costed = rolloutOf(&d, int(t.scale.Spec.Replicas)), true
+	t.rollout, t.costed = inventory.RolloutOf(&d, int(t.scale.Spec.Replicas)), true
 	t.owners = nil
 	var sets appsv1.ReplicaSetList
 	err := f.reader.List(ctx, &sets, client.InNamespace(key.Namespace), client.MatchingFields{indexOwner: string(d.UID)}, client.UnsafeDisableDeepCopy)

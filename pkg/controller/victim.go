@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 const (
@@ -30,6 +31,15 @@ const (
 	// marked is the value under which indexVictim has every marked pod.
 	marked = "true"
 )
+
+// leftToUs reports whether which replicas of the variant go is our choice: the
+// controller of its pods heeds their deletion cost, and nobody said otherwise. While a
+// rolling update is under way its own rules decide.
+func (v *variant) leftToUs(policy decision.VariantPolicy, access Access) bool {
+	t := &v.target
+	return access.Victims && t.costed && !t.rollout.UnderWay && t.state == decision.TargetFound &&
+		policy.Actuation == decision.ActuationScale && v.object.Spec.Victims != v1alpha1.VictimsKubernetes
+}
 
 // victimCost is the deletion cost of a pod that is to go: the least that there is, so
 // that it beats what users gave other pods.

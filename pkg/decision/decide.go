@@ -11,14 +11,7 @@ import (
 // Decide answers one round. It changes neither the snapshot nor the memory that it
 // is given.
 func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, Memory) {
-	r := &round{
-		snapshot: &snapshot,
-		policy:   &policy,
-		kind:     kind,
-		old:      &memory,
-		next:     Memory{}.withMaps(),
-		unplaced: map[*Variant]int{},
-	}
+	r := newRound(&snapshot, &policy, &memory, kind)
 	r.reserve()
 	models := make([]*model, 0, len(snapshot.Models))
 	plan := Plan{Time: snapshot.Time, Round: kind, Models: make([]ModelPlan, 0, len(snapshot.Models))}
@@ -65,6 +58,13 @@ type round struct {
 	rooms map[asked]room
 	// nodes are the indexes of the cluster's nodes by name, once they are needed.
 	nodes map[string]int
+}
+
+func newRound(snapshot *Snapshot, policy *Policy, memory *Memory, kind Round) *round {
+	return &round{
+		snapshot: snapshot, policy: policy, kind: kind, old: memory,
+		next: Memory{}.withMaps(), unplaced: map[*Variant]int{},
+	}
 }
 
 // model is the working state of one model.
