@@ -24,6 +24,28 @@ type Expected struct {
 	Weight int64
 }
 
+// The weight of one replica that is still expected, in thousandths of one.
+const (
+	wantedWeight = 1000
+	roomWeight   = 100
+)
+
+// Expecting is what one variant still expects of its shape: in full the replicas that
+// it wants and no node holds, and a tenth of those that it has room for beyond these
+// and the present ones, which nodes hold. The room goes up to most; where most is
+// negative there is no bound, and the variant is expected to grow by what is present,
+// and at least by one. All who say what is expected say it with this function, so
+// that they value room alike.
+func Expecting(shape capacity.Shape, wanted, present, most int) Expected {
+	wanted, present = max(wanted, 0), max(present, 0)
+	room := max(1, present)
+	if most >= 0 {
+		room = max(0, minus(minus(most, present), wanted))
+	}
+	weight := plus(times(wantedWeight, int64(wanted)), times(roomWeight, int64(room)))
+	return Expected{Shape: shape, Weight: min(weight, MaxWeight)}
+}
+
 // MaxWeight keeps sums of weights far from the end of their range.
 const MaxWeight = 1_000_000_000_000
 

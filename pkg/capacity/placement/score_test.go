@@ -258,3 +258,24 @@ func BenchmarkRefresh(b *testing.B) {
 		})
 	}
 }
+
+func TestExpecting(t *testing.T) {
+	shape := gpus(4, "H100").Shape
+	for _, c := range []struct {
+		name                  string
+		wanted, present, most int
+		weight                int64
+	}{
+		{"wanted and nowhere yet", 2, 1, 3, 2000},
+		{"room beyond the wanted", 2, 1, 10, 2000 + 700},
+		{"more than allowed", 2, 3, 4, 2000},
+		{"all there, and no more allowed", 0, 3, 3, 0},
+		{"none allowed", 0, 0, 0, 0},
+		{"no bound", 0, 3, -1, 300},
+		{"no bound, and some wanted", 2, 3, -1, 2000 + 300},
+		{"no bound, and nothing there", 0, 0, -1, 100},
+		{"absurd", math.MaxInt, math.MinInt, math.MaxInt, MaxWeight},
+	} {
+		assert.Equal(t, Expected{Shape: shape, Weight: c.weight}, Expecting(shape, c.wanted, c.present, c.most), c.name)
+	}
+}
