@@ -22,6 +22,12 @@
 // nor of another one. Nobody makes a whole device of a slice or of a shared device by
 // naming its type.
 //
+// What is not seen: the defaults that a LimitRange gives to containers without
+// requests. They come when a pod is admitted, so a template is counted without them
+// and its pods, once there, with them. Templates that say their CPU and memory are
+// counted right; of others, the counts can be too high in a namespace with such
+// defaults.
+//
 // Read Name and kinds (the table of conventions) first, then Carried (one node, for
 // both programs), Inventory (all of them) and Inventory.Request.
 package inventory

@@ -41,7 +41,12 @@ func (m *Names) Resolve(spec, label string, template *corev1.PodTemplateSpec, no
 	resource := corev1.ResourceName("")
 	if template != nil {
 		resource = DeviceOf(podOf(template))
-		if n, err := common(m.selected(&template.Spec)); err != nil {
+		selected, err := m.selected(&template.Spec)
+		n := Name{}
+		if err == nil {
+			n, err = common(selected)
+		}
+		if err != nil {
 			return Name{}, SourceTemplate, fmt.Errorf("the pod template selects %w: set spec.accelerator", err)
 		} else if n.Known() {
 			return n, SourceTemplate, nil
@@ -75,36 +80,116 @@ func (c *Carried) used(resource corev1.ResourceName) (Devices, bool) {
 	return c.Devices[0], true
 }
 
-// selected are the accelerators that a pod's node selector and required node
-// affinity name.
-func (m *Names) selected(spec *corev1.PodSpec) []Name {
-	var found []Name
-	add := func(key, value string) {
-		if p, ok := productOf(key); ok {
-			if n := m.Of(p.decode(value)); n.Known() {
-				found = append(found, n)
-			}
+// selected are the accelerators of the nodes that a pod's node selector and required
+// node affinity allow; none where they allow any. Labels of one selector or term must
+// all hold, values of one label and terms are alternatives. It is an error when no
+// node can be all that is asked for.
+func (m *Names) selected(spec *corev1.PodSpec) ([]Name, error) {
+	var allowed []Name
+	var err error
+	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		if allowed, err = narrowed(allowed, m.named(key, spec.NodeSelector[key])); err != nil {
+			return nil, err
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
-		add(key, spec.NodeSelector[key])
+	if allowed, err = m.selectedByTerms(allowed, requiredNodeAffinity(spec)); err != nil {
+		return nil, err
 	}
-	if required := requiredNodeAffinity(spec); required != nil {
-		for _, term := range required.NodeSelectorTerms {
-			for _, e := range term.MatchExpressions {
-				if e.Operator == corev1.NodeSelectorOpIn {
-					for _, v := range e.Values {
-						add(e.Key, v)
-					}
+	part := selectedPart(spec.NodeSelector)
+	for i := range allowed {
+		allowed[i].MIG, allowed[i].Shared = cmp.Or(allowed[i].MIG, part.MIG), allowed[i].Shared || part.Shared
+	}
+	return allowed, nil
+}
+
+// selectedByTerms are those of the accelerators that some term allows.
+func (m *Names) selectedByTerms(allowed []Name, required *corev1.NodeSelector) ([]Name, error) {
+	if required == nil || len(required.NodeSelectorTerms) == 0 {
+		return allowed, nil
+	}
+	var found []Name
+	var impossible error
+	for _, term := range required.NodeSelectorTerms {
+		of := allowed
+		var err error
+		for _, e := range term.MatchExpressions {
+			if e.Operator == corev1.NodeSelectorOpIn && err == nil {
+				of, err = narrowed(of, m.named(e.Key, e.Values...))
+			}
+		}
+		switch {
+		case err != nil:
+			impossible = cmp.Or(impossible, err)
+		case len(of) == 0:
+			return nil, nil // any would do
+		default:
+			found = append(found, of...)
+		}
+	}
+	if len(found) == 0 {
+		return nil, impossible
+	}
+	return found, nil
+}
+
+// named are the accelerators that values of a label name; none where it is no product
+// label, or a value names none.
+func (m *Names) named(key string, values ...string) []Name {
+	p, ok := productOf(key)
+	if !ok {
+		return nil
+	}
+	var found []Name
+	for _, v := range values {
+		if n := m.Of(p.decode(v)); n.Known() {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// narrowed is what both lists allow, where none allow any. Where they agree on types
+// and not on forms, as labels of different makers may, their types count.
+func narrowed(allowed, also []Name) ([]Name, error) {
+	if len(allowed) == 0 || len(also) == 0 {
+		return append(slices.Clone(allowed), also...), nil
+	}
+	for _, strictly := range [...]bool{true, false} {
+		var both []Name
+		for _, a := range allowed {
+			for _, b := range also {
+				if n, same := a.and(b); n.Known() && (same || !strictly) {
+					both = append(both, n)
 				}
 			}
 		}
+		if len(both) > 0 {
+			return both, nil
+		}
 	}
-	part := selectedPart(spec.NodeSelector)
-	for i := range found {
-		found[i].MIG, found[i].Shared = cmp.Or(found[i].MIG, part.MIG), found[i].Shared || part.Shared
+	return nil, fmt.Errorf("both %s and %s, which no node is", allowed[0].Accelerator(), also[0].Accelerator())
+}
+
+// and is the accelerator that both names describe, or the zero Name. It reports false
+// where they agree on the type alone.
+func (n Name) and(o Name) (both Name, same bool) {
+	if n.Short != o.Short || n.MIG != "" && o.MIG != "" && n.MIG != o.MIG {
+		return Name{}, false
 	}
-	return found
+	whole, other := n.whole().Device(), o.whole().Device()
+	n.MIG, n.Shared, n.Under = cmp.Or(n.MIG, o.MIG), n.Shared || o.Shared, cmp.Or(n.Under, o.Under)
+	same = true
+	if whole.MemoryGiB == 0 || other.MemoryGiB == 0 {
+		n.MemoryGiB = max(whole.MemoryGiB, other.MemoryGiB)
+	} else if whole.MemoryGiB != other.MemoryGiB {
+		n.MemoryGiB, same = 0, false
+	}
+	if whole.Form == "" || other.Form == "" {
+		n.Form = cmp.Or(whole.Form, other.Form)
+	} else if whole.Form != other.Form {
+		n.Form, same = "", false
+	}
+	return n, same
 }
 
 // selectedPart is which part of a device a node selector names by a label of its own.
