@@ -13,12 +13,6 @@ import (
 // taken not to come: a quota or an admission rule keeps it away.
 const visibility = 2 * time.Minute
 
-// The worth of expected replicas for the outlook, in thousandths of a replica.
-const (
-	worthWanted = 1000
-	worthRoom   = 100
-)
-
 // reserve takes the room of replicas that were asked for and hold no node yet, of
 // those that no pod shows yet, and of the surge of rolling updates, so that nothing
 // is given away twice.
@@ -103,9 +97,8 @@ func (r *round) unborn(key Key, v *Variant) int {
 	return v.missing()
 }
 
-// outlook is the replicas still expected, one entry for each shape: those that are
-// wanted and hold no node, then room up to an explicit maximum. A variant without
-// one is expected to grow by what it has, and at least by one.
+// outlook is the replicas still expected. That of all variants of one shape is one
+// entry.
 func (r *round) outlook() placement.Outlook {
 	index := map[capacity.Shape]int{}
 	var all placement.Outlook
@@ -113,18 +106,15 @@ func (r *round) outlook() placement.Outlook {
 		if v.Request.Countable() != nil || v.Request.Shape.Devices == 0 {
 			return
 		}
-		policy := r.policy.Variant(key)
-		room := max(1, v.Current)
-		if policy.Max >= 0 {
-			room = max(0, policy.Max-v.Current)
-		}
+		wanted := v.waiting() + r.unborn(key, v)
+		e := placement.Expecting(v.Request.Shape, wanted, v.Current-v.waiting()-v.missing(), r.policy.Variant(key).Max)
 		at, ok := index[v.Request.Shape]
 		if !ok {
-			at = len(all)
-			index[v.Request.Shape] = at
-			all = append(all, placement.Expected{Shape: v.Request.Shape})
+			index[v.Request.Shape] = len(all)
+			all = append(all, e)
+			return
 		}
-		all[at].Weight += int64(worthWanted*(v.waiting()+r.unborn(key, v)) + worthRoom*room)
+		all[at].Weight += e.Weight
 	})
 	return all
 }

@@ -463,6 +463,11 @@ func TestVictims(t *testing.T) {
 	plan, _ = Decide(s, policy, Memory{}, RoundFull)
 	assert.Len(t, plan.Models[0].Variants[0].Victims, 2, "one is still there from before")
 
+	v.Replicas[0].Marked = true
+	plan, _ = Decide(s, policy, Memory{}, RoundFull)
+	assert.Equal(t, "a-h100-0", plan.Models[0].Variants[0].Victims[0], "what was chosen before stays chosen")
+	v.Replicas[0].Marked = false
+
 	v.Current, v.Starting = 6, []Starting{{Name: "waits", Created: s.Time}}
 	plan, _ = Decide(s, policy, Memory{}, RoundFull)
 	require.Equal(t, 3, *plan.Models[0].Variants[0].Desired)

@@ -38,16 +38,20 @@ func (r *round) victims(models []*model) {
 // removable are the variant's pods as the capacity model sees them.
 func (r *round) removable(v *variant) []placement.Replica {
 	all := make([]placement.Replica, 0, len(v.in.Starting)+len(v.in.Replicas))
-	for _, s := range v.in.Starting {
+	for i := range v.in.Starting {
+		s := &v.in.Starting[i]
 		state := placement.NotReady
-		if !s.Placed {
+		switch {
+		case !s.Placed:
 			state = placement.Unplaced
+		case s.Pending:
+			state = placement.Pending
 		}
-		all = append(all, placement.Replica{Name: s.Name, Node: r.node(s.Node), State: state, Stuck: s.Stuck})
+		all = append(all, placement.Replica{Name: s.Name, Node: r.node(s.Node), State: state, Stuck: s.Stuck, Chosen: s.Marked})
 	}
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		all = append(all, placement.Replica{Name: p.Name, Node: r.node(p.Node), State: placement.Ready, Load: r.load(v, p)})
+		all = append(all, placement.Replica{Name: p.Name, Node: r.node(p.Node), State: placement.Ready, Chosen: p.Marked, Load: r.load(v, p)})
 	}
 	return all
 }
