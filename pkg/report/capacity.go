@@ -51,10 +51,13 @@ type VariantCapacity struct {
 	Target string `json:"target"`
 	// Shape is what one replica takes; null when it is not known.
 	Shape *Shape `json:"shape"`
-	// Placed is how many pods of the variant hold a node, Waiting how many hold none.
+	// Placed is how many pods of the variant hold a node, Waiting how many hold none;
+	// those that are being deleted are neither.
 	Placed  *int `json:"placed"`
 	Waiting *int `json:"waiting"`
-	// Slots is how many more replicas fit now if nothing else is placed.
+	// Slots is how many more replicas fit now, beside those of all variants that wait
+	// for a node or have no pod yet and those that rolling updates may add, if nothing
+	// else is placed.
 	Slots *int `json:"slots"`
 	// SlotsBound names what is not modelled and makes Slots an upper bound; without
 	// it Slots is exact.

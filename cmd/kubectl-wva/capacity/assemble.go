@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -19,6 +18,10 @@ func assemble(seen *facts) report.Capacity {
 	for i := range seen.variants {
 		a.addVariant(&seen.variants[i])
 	}
+	a.left = a.reserve()
+	for i := range a.out.Variants {
+		a.addRoom(&a.out.Variants[i])
+	}
 	a.addNodes()
 	a.addAccelerators()
 	a.addRelocations()
@@ -30,7 +33,9 @@ func assemble(seen *facts) report.Capacity {
 type assembly struct {
 	seen      *facts
 	inventory *inventory.Inventory
-	nodes     map[string]*corev1.Node
+	// left is the cluster without what is spoken for.
+	left  *placement.Cluster
+	nodes map[string]*corev1.Node
 	// byNamespace are the pods of each namespace, byNode those that hold each node.
 	byNamespace, byNode map[string][]*corev1.Pod
 	// owners are the variants of pods, by the namespaced names of both.
@@ -66,7 +71,7 @@ func newAssembly(seen *facts) *assembly {
 	return a
 }
 
-// addVariant counts the pods of a variant and the room for more.
+// addVariant counts the pods of a variant and finds out what one of them asks for.
 func (a *assembly) addVariant(v *variant) {
 	spec := &v.object.Spec
 	out := report.VariantCapacity{
@@ -89,28 +94,32 @@ func (a *assembly) addVariant(v *variant) {
 	default:
 		a.claimed[out.Key()] = claim{request, pods}
 		a.requests = append(a.requests, request)
-		a.addRoom(request, &out)
 	}
 	a.out.Variants = append(a.out.Variants, out)
 }
 
 // addPods counts the variant's pods, claims them, and returns them and the nodes that
-// they are on.
+// they are on. Pods that are being deleted hold their devices still and are counted no
+// more.
 func (a *assembly) addPods(v *variant, out *report.VariantCapacity) (pods []*corev1.Pod, nodes []*corev1.Node) {
-	if v.target.selector == nil || !a.seen.podsKnown {
+	if v.target.selector == nil && v.target.owners == nil || !a.seen.podsKnown {
 		return nil, nil
 	}
 	out.Placed, out.Waiting = new(int), new(int)
 	for _, pod := range a.byNamespace[v.object.Namespace] {
-		if !v.target.selector.Matches(labels.Set(pod.Labels)) {
+		if !v.target.has(pod) {
 			continue
 		}
 		pods = append(pods, pod)
 		a.owners[key(pod)] = out.Key()
 		if node := a.nodes[pod.Spec.NodeName]; node != nil {
 			nodes = append(nodes, node)
+		}
+		switch {
+		case !isReplica(pod):
+		case pod.Spec.NodeName != "":
 			*out.Placed++
-		} else if pod.DeletionTimestamp == nil {
+		default:
 			*out.Waiting++
 		}
 	}
@@ -129,7 +138,9 @@ func (a *assembly) request(v *variant, nodes []*corev1.Node) (*placement.Request
 	case err != nil:
 		return nil, err
 	case v.target.template != nil:
-		r, err := a.inventory.Request(v.target.template, name)
+		template := *v.target.template
+		template.Namespace = v.object.Namespace
+		r, err := a.inventory.Request(&template, name)
 		if err == nil {
 			r.Shape.Pods = max(1, v.target.podsPerReplica)
 		}
@@ -143,17 +154,22 @@ func (a *assembly) request(v *variant, nodes []*corev1.Node) (*placement.Request
 	return nil, fmt.Errorf("the pod template of a %s is not known: set spec.accelerator and spec.acceleratorCount", v.target.kind)
 }
 
-// addRoom asks the model how many more fit, and why no more.
-func (a *assembly) addRoom(request *placement.Request, out *report.VariantCapacity) {
-	slots, err := a.inventory.Cluster.Slots(request)
+// addRoom asks the model how many more fit, and why no more, for a variant that it can
+// count.
+func (a *assembly) addRoom(out *report.VariantCapacity) {
+	c, ok := a.claimed[out.Key()]
+	if !ok {
+		return
+	}
+	slots, err := a.left.Slots(c.request)
 	if err != nil {
 		out.Explanation = err.Error()
 		return
 	}
-	out.Slots, out.SlotsBound = &slots, request.Bound
-	out.LargestHole = new(a.inventory.Cluster.LargestHole(request))
+	out.Slots, out.SlotsBound = &slots, c.request.Bound
+	out.LargestHole = new(a.left.LargestHole(c.request))
 	if slots == 0 {
-		out.Explanation = a.inventory.Cluster.Explain(request).String()
+		out.Explanation = a.left.Explain(c.request).String()
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -116,6 +118,79 @@ func TestDevicesThatNoVariantCanUse(t *testing.T) {
 	seen.variants = seen.variants[:1]
 	c := assemble(seen)
 	assert.Equal(t, new(10), c.Accelerators[1].Unusable, "7 and 3 are free, and 8 are wanted together")
+}
+
+// The slots are those that the autoscaler counts: without what others wait for.
+func TestSlotsLeaveOutWhatIsSpokenFor(t *testing.T) {
+	nominated := pod("small", "nominated", "", 1)
+	nominated.Status.NominatedNodeName = "h100-1"
+	leaving := pod("small", "leaving", "h100-1", 1)
+	leaving.DeletionTimestamp = new(metav1.Now())
+	update := inventory.Rollout{UnderWay: true}.Within(new(intstr.FromInt32(2)), 3)
+	for name, c := range map[string]struct {
+		change                 func(*facts)
+		placed, waiting, slots int
+	}{
+		"nobody waits":                 {func(*facts) {}, 3, 0, 10},
+		"a pod that waits":             {func(f *facts) { f.pods = append(f.pods, pod("small", "waits", "", 1)) }, 3, 1, 9},
+		"a nominated pod, once":        {func(f *facts) { f.pods = append(f.pods, nominated) }, 3, 1, 9},
+		"one that goes holds it still": {func(f *facts) { f.pods = append(f.pods, leaving) }, 3, 0, 9},
+		"two that no pod shows yet":    {func(f *facts) { f.variants[1].target.replicas = 5 }, 3, 0, 8},
+		"a rolling update":             {func(f *facts) { f.variants[1].target.rollout = update }, 3, 0, 8},
+		"of another variant": {func(f *facts) {
+			f.variants = append(f.variants, deployed("other", 2))
+			f.variants[2].target.replicas = 1
+		}, 3, 0, 8},
+		"two objects on one target, once": {func(f *facts) {
+			twin := deployed("small", 1)
+			twin.object.Name = "twin"
+			twin.target.replicas, f.variants[1].target.replicas = 4, 4
+			f.variants = append(f.variants, twin)
+		}, 3, 0, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := holed()
+			c.change(seen)
+			for i := range seen.variants {
+				v := &seen.variants[i]
+				v.target.replicas = max(v.target.replicas, map[string]int{"small": 3, "large": 1}[v.object.Spec.ScaleTargetRef.Name])
+			}
+			small := assemble(seen).Variants[1]
+			assert.Equal(t, []int{c.placed, c.waiting, c.slots}, []int{*small.Placed, *small.Waiting, *small.Slots})
+		})
+	}
+}
+
+func TestPodsAreThoseOfTheTargetsOwnReplicaSets(t *testing.T) {
+	seen := holed()
+	owned := func(p *corev1.Pod, set string) *corev1.Pod {
+		p.OwnerReferences = []metav1.OwnerReference{{UID: types.UID(set), Controller: new(true)}}
+		return p
+	}
+	seen.variants = seen.variants[1:]
+	seen.variants[0].target.owners = []types.UID{"old", "new"}
+	seen.pods = []*corev1.Pod{
+		owned(pod("small", "a", "h100-0", 1), "old"), owned(pod("small", "b", "h100-0", 1), "new"),
+		owned(pod("small", "stranger", "h100-0", 1), "another"), pod("small", "bare", "h100-0", 1),
+	}
+	c := assemble(seen)
+	assert.Equal(t, 2, *c.Variants[0].Placed)
+}
+
+func TestRequestsKnowTheirNamespace(t *testing.T) {
+	seen := holed()
+	guard := pod("guard", "guard", "h100-0", 0)
+	guard.Labels = nil
+	guard.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "small"}}, TopologyKey: corev1.LabelHostname,
+		}},
+	}}
+	seen.pods = append(seen.pods, guard)
+	seen.variants[1].target.template.Labels = map[string]string{"app": "small"}
+	assert.Equal(t, "anti-affinity of other pods", assemble(seen).Variants[1].SlotsBound, "a term without a namespace is for the pod's own")
+	guard.Namespace = "elsewhere"
+	assert.Empty(t, assemble(seen).Variants[1].SlotsBound)
 }
 
 func TestWhatIsNotKnownIsNotZero(t *testing.T) {

@@ -22,7 +22,9 @@ to move to make room.
 
 "Fits" is the answer of the model by which the autoscaler decides and the scheduler
 places: devices, CPU, memory and pod slots of nodes that are ready, not cordoned and
-tolerated. A number with "<=" is an upper bound; the column BOUND names what the pods
+tolerated, less the room of replicas that wait for a node or have no pod yet, and of
+rolling updates. With --namespace, what other namespaces wait for is not taken off.
+A number with "<=" is an upper bound; the column BOUND names what the pods
 ask for that is not modelled.
 
 Nodes that look the same share a line, unless --all or -o wide is given. Colours are

@@ -148,7 +148,7 @@ func (a *assembly) addRelocations() {
 		if v.Slots == nil || *v.Slots > 0 {
 			continue
 		}
-		room, ok := a.inventory.Cluster.Moves(a.claimed[v.Key()].request, placed)
+		room, ok := a.left.Moves(a.claimed[v.Key()].request, placed)
 		if !ok || len(room.Moves) == 0 {
 			continue
 		}

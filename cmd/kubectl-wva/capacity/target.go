@@ -3,6 +3,7 @@ package capacity
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,7 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // readers is how many targets are read side by side.
@@ -28,8 +34,13 @@ type target struct {
 	template *corev1.PodTemplateSpec
 	// podsPerReplica is 1 unless a replica spans nodes.
 	podsPerReplica int
-	// selector finds the pods; nil when it is not known.
+	// owners are the controllers of the pods, and selector finds the pods of a kind
+	// whose owners are not known; nil when it is not known either.
+	owners   []types.UID
 	selector labels.Selector
+	// replicas are those that are asked for, and rollout is the rolling update.
+	replicas int
+	rollout  inventory.Rollout
 	// problem says why the target is not known; empty when it is.
 	problem string
 }
@@ -89,6 +100,8 @@ var leaderWorkerSet = schema.GroupKind{Group: "leaderworkerset.x-k8s.io", Kind: 
 // fill takes from the target what its pods are like and by what they are found.
 func (t targets) fill(ctx context.Context, found *target, kind schema.GroupKind, object *unstructured.Unstructured) error {
 	switch {
+	case kind.Group == appsv1.GroupName && kind.Kind == "Deployment":
+		return t.deployment(ctx, found, object)
 	case kind.Group == appsv1.GroupName:
 		return found.workload(object)
 	case kind == leaderWorkerSet:
@@ -99,42 +112,91 @@ func (t targets) fill(ctx context.Context, found *target, kind schema.GroupKind,
 	if err := t.api.SubResource("scale").Get(ctx, object, scale); err != nil {
 		return err
 	}
+	found.replicas = int(scale.Spec.Replicas)
 	return found.selectBy(scale.Status.Selector)
 }
 
-// workload reads a Deployment, ReplicaSet or StatefulSet.
+// has reports whether a pod is the target's.
+func (t *target) has(pod *corev1.Pod) bool {
+	if t.owners == nil {
+		return t.selector.Matches(labels.Set(pod.Labels))
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && slices.Contains(t.owners, owner.UID)
+}
+
+// deployment reads a Deployment, whose pods are those of its ReplicaSets. Where those
+// may not be listed, its selector finds the pods, which somebody else's may meet too.
+func (t targets) deployment(ctx context.Context, found *target, object *unstructured.Unstructured) error {
+	var d appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
+		return err
+	}
+	found.template, found.replicas = &d.Spec.Template, int(ptr.Deref(d.Spec.Replicas, 1))
+	found.rollout = inventory.RolloutOf(&d, found.replicas)
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return err
+	}
+	sets := &metav1.PartialObjectMetadataList{}
+	sets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
+	found.owners = []types.UID{}
+	err = pages(ctx, t.api, sets, func() {
+		for i := range sets.Items {
+			if metav1.IsControlledBy(&sets.Items[i], &d) {
+				found.owners = append(found.owners, sets.Items[i].UID)
+			}
+		}
+	}, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	if apierrors.IsForbidden(err) {
+		found.owners = nil
+		return found.selectBy(selector.String())
+	}
+	return err
+}
+
+// workload reads a ReplicaSet or StatefulSet, which owns its pods.
 func (t *target) workload(object *unstructured.Unstructured) error {
 	var workload struct {
 		Spec struct {
-			Selector *metav1.LabelSelector  `json:"selector"`
+			Replicas *int32                 `json:"replicas"`
 			Template corev1.PodTemplateSpec `json:"template"`
 		} `json:"spec"`
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &workload); err != nil {
 		return err
 	}
-	selector, err := metav1.LabelSelectorAsSelector(workload.Spec.Selector)
-	if err != nil {
-		return err
-	}
-	t.template = &workload.Spec.Template
-	return t.selectBy(selector.String())
+	t.template, t.replicas = &workload.Spec.Template, int(ptr.Deref(workload.Spec.Replicas, 1))
+	t.owners = []types.UID{object.GetUID()}
+	return nil
 }
 
 // leaderWorkerSet reads groups of pods, all of which hold devices.
 func (t *target) leaderWorkerSet(object *unstructured.Unstructured) error {
 	var set struct {
 		Spec struct {
+			Replicas *int32 `json:"replicas"`
 			Template struct {
 				Size   *int                    `json:"size"`
 				Leader *corev1.PodTemplateSpec `json:"leaderTemplate"`
 				Worker corev1.PodTemplateSpec  `json:"workerTemplate"`
 			} `json:"leaderWorkerTemplate"`
+			Rollout struct {
+				RollingUpdate struct {
+					MaxSurge *intstr.IntOrString `json:"maxSurge"`
+				} `json:"rollingUpdateConfiguration"`
+			} `json:"rolloutStrategy"`
 		} `json:"spec"`
+		Status struct {
+			Replicas int    `json:"replicas"`
+			Updated  int    `json:"updatedReplicas"`
+			Observed *int64 `json:"observedGeneration"`
+		} `json:"status"`
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &set); err != nil {
 		return err
 	}
+	t.replicas = int(ptr.Deref(set.Spec.Replicas, 1))
 	if size := set.Spec.Template.Size; size != nil {
 		t.podsPerReplica = *size
 	}
@@ -142,6 +204,11 @@ func (t *target) leaderWorkerSet(object *unstructured.Unstructured) error {
 	if leader := set.Spec.Template.Leader; leader != nil && t.podsPerReplica == 1 {
 		t.template = leader
 	}
+	t.rollout = inventory.Rollout{
+		UnderWay:   set.Status.Updated < set.Status.Replicas,
+		Unobserved: set.Status.Observed != nil && *set.Status.Observed < object.GetGeneration(),
+		Updated:    set.Status.Updated,
+	}.Within(set.Spec.Rollout.RollingUpdate.MaxSurge, t.replicas)
 	return t.selectBy("leaderworkerset.sigs.k8s.io/name=" + object.GetName())
 }
 
