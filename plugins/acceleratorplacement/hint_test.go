@@ -127,6 +127,35 @@ func TestAPodThatGoesWakesThoseThatItsNodeCouldHold(t *testing.T) {
 	assert.Equal(t, fwk.Queue, w.hint(t, 1, pod, on("wrong"), nil), "nobody knows what the pod wants")
 }
 
+func TestNoEventBringsBackAPodThatIsNoRequest(t *testing.T) {
+	w := newWorld(t, nil)
+	pod := gpuPod("both", 1, nil)
+	pod.Spec.Containers[0].Resources.Requests["amd.com/gpu"] = resource.MustParse("1")
+	w.turnDown(t, pod)
+	assert.Equal(t, fwk.QueueSkip, w.hint(t, 0, pod, nil, node("n", h100, 8, 0).node))
+	assert.Equal(t, fwk.QueueSkip, w.hint(t, 1, pod, placedBy("x", "gone", "n", 1), nil))
+	assert.Equal(t, fwk.Queue, w.hint(t, 1, pod, pod, pod), "the pod itself changes")
+}
+
+// Another plugin's PreFilter may turn a pod down before this one is asked.
+func TestAPodThatAnotherPluginTurnedDownIsNotInvalid(t *testing.T) {
+	ctx := context.Background()
+	bad := gpuPod("bad", 1, nil)
+	bad.Annotations = map[string]string{"wva.llmd.ai/accelerators": ","}
+	for _, pod := range []*corev1.Pod{gpuPod("good", 1, nil), bad} {
+		w := newWorld(t, nil)
+		_, status := w.PostFilter(ctx, newState(), pod, nil)
+		require.True(t, status.IsRejected())
+		assert.Equal(t, reasonOthers, w.waiting.of(pod.UID).reason)
+
+		w.turnDown(t, pod)
+		_, status = w.PostFilter(ctx, newState(), pod, nil)
+		assert.Empty(t, status.Message(), "what an earlier attempt wanted is not known to hold")
+		assert.Equal(t, reasonOthers, w.waiting.of(pod.UID).reason)
+		assert.Equal(t, fwk.Queue, w.hint(t, 0, pod, nil, node("n", h100, 8, 0).node))
+	}
+}
+
 func TestPodsOfNoVariantAreWokenByNodesOfAnyType(t *testing.T) {
 	w := newWorld(t, nil)
 	pod := gpuPod("stray", 4, nil)

@@ -33,6 +33,12 @@ type queue struct {
 	active   []*corev1.Pod
 	asleep   map[string]*corev1.Pod
 	inFlight *corev1.Pod
+	// later are pods that come back after a back-off, because something could not be
+	// read.
+	later []*corev1.Pod
+	// unread is set while the variants are not to be read.
+	unread  bool
+	invalid int
 	// recalled is set when something happened that brings the pod in flight back.
 	recalled bool
 	serial   int
@@ -57,6 +63,8 @@ func newQueue(t *testing.T, seed uint64) *queue {
 		served = append(served, variant(name, accelerator, 0))
 	}
 	q := &queue{world: newWorld(t, objects, served...), t: t, rng: rand.New(rand.NewPCG(seed, 99)), bound: map[string]*corev1.Pod{}, asleep: map[string]*corev1.Pod{}}
+	synced := q.variants.synced
+	q.variants.synced = func() bool { return !q.unread && synced() }
 	q.handle.onActivate = func(pods map[string]*corev1.Pod) {
 		for _, pod := range pods {
 			q.wakeUp(pod)
@@ -86,8 +94,13 @@ func (q *queue) try(pod *corev1.Pod) {
 				return
 			}
 		}
+	} else if status.Code() == fwk.Error {
+		require.True(q.t, q.unread, status.Message())
+		q.later = append(q.later, pod)
+		return
 	} else {
 		require.True(q.t, status.IsRejected(), status.Message())
+		q.invalid++
 	}
 	q.inFlight, q.recalled = pod, false
 	var meanwhile []event
@@ -141,7 +154,9 @@ func (q *queue) asked(pod *corev1.Pod, e event) bool {
 	require.NoError(q.t, err)
 	hint, err := events[e.kind].QueueingHintFn(klog.Background(), pod, e.before, e.after)
 	require.NoError(q.t, err)
-	if known := q.waiting.want(pod.UID); known != nil && hint == fwk.Queue {
+	t := q.waiting.of(pod.UID)
+	require.False(q.t, t.hopeless() && hint == fwk.Queue, "%s was brought back, though no event can help it", pod.Name)
+	if known := t.want; known != nil && hint == fwk.Queue {
 		empty := *e.node
 		empty.requested = resources{}
 		if after, ok := e.after.(*corev1.Node); ok {
@@ -174,7 +189,7 @@ func (q *queue) happen() []event {
 var eventProducts = []string{h100, a100, "NVIDIA-A100-SXM4-40GB", "NVIDIA-FOO", ""}
 
 func (q *queue) change() []event {
-	switch kind := q.rng.IntN(12); {
+	switch kind := q.rng.IntN(13); {
 	case kind < 2 || len(q.nodes) == 0:
 		return q.addNode()
 	case kind == 2:
@@ -187,6 +202,8 @@ func (q *queue) change() []event {
 		q.changeVariant()
 	case kind == 10:
 		q.changeNames()
+	case kind == 11:
+		q.unread = q.rng.IntN(4) == 0
 	default:
 		q.addPod()
 	}
@@ -288,7 +305,7 @@ func (q *queue) changeNames() {
 }
 
 func (q *queue) addPod() {
-	if len(q.asleep)+len(q.active) > 8 {
+	if len(q.asleep)+len(q.active)+len(q.later) > 8 {
 		return
 	}
 	q.serial++
@@ -298,12 +315,24 @@ func (q *queue) addPod() {
 		pod.OwnerReferences = nil
 		pod.Annotations = map[string]string{v1alpha1.AnnotationAccelerators: "A100-80GB,H100"}
 	}
+	switch q.rng.IntN(10) {
+	case 0:
+		pod.Spec.Containers[0].Resources.Requests["amd.com/gpu"] = resource.MustParse("1")
+	case 1:
+		// A contradiction while its variant says what it is.
+		delete(pod.Spec.Containers[0].Resources.Requests, gpu)
+		pod.Spec.Containers[0].Resources.Requests["amd.com/gpu"] = resource.MustParse("1")
+	case 2:
+		pod.OwnerReferences = nil
+		pod.Annotations = map[string]string{v1alpha1.AnnotationAccelerators: "H100,,"}
+	}
 	q.see(q.t, pod)
 	q.active = append(q.active, pod)
 }
 
 // settle tries pods until none is left that should be.
 func (q *queue) settle() {
+	q.active, q.later = append(q.active, q.later...), nil
 	for steps := 0; len(q.active) > 0; steps++ {
 		require.Less(q.t, steps, 10_000, "the queue does not come to rest")
 		pod := q.active[0]
@@ -315,7 +344,7 @@ func (q *queue) settle() {
 // A pod that could fit is never left waiting, whatever happens in whatever order, also
 // while it is being tried; and no event brings back a pod that it cannot help.
 func TestNoPodWaitsThatCouldFit(t *testing.T) {
-	placed, waited := 0, 0
+	placed, waited, invalid := 0, 0, 0
 	for seed := range uint64(30) {
 		q := newQueue(t, seed)
 		for step := range 600 {
@@ -324,15 +353,19 @@ func TestNoPodWaitsThatCouldFit(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(q.asleep)) {
 				waited++
 				w, status := q.wantOf(context.Background(), q.asleep[name])
-				require.True(t, status.IsSuccess())
+				if status.IsRejected() || q.unread {
+					continue
+				}
+				require.True(t, status.IsSuccess(), status.Message())
 				for _, info := range q.nodes {
 					v := q.view(w, info, nil)
 					require.NotEqual(t, placement.Fits, v.verdict(), "seed %d, step %d: %s waits and would fit on %s", seed, step, name, info.Node().Name)
 				}
 			}
 		}
-		placed += q.placed
+		placed, invalid = placed+q.placed, invalid+q.invalid
 	}
 	require.Greater(t, placed, 500)
 	require.Greater(t, waited, 5_000)
+	require.Greater(t, invalid, 100)
 }

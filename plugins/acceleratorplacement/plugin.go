@@ -17,6 +17,17 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
+// cycle is one attempt to schedule a pod, once PreFilter has seen it.
+type cycle struct {
+	// state is the attempt's own: the same pod may be tried again.
+	state fwk.CycleState
+	pod   *corev1.Pod
+	// want is nil for a pod without devices.
+	want *want
+	// invalid is set when PreFilter turned the request down.
+	invalid bool
+}
+
 // Name is the plugin's name in a scheduler's configuration.
 const Name = "AcceleratorPlacement"
 
@@ -46,9 +57,9 @@ type Plugin struct {
 	// restock asks for stock to be taken.
 	restock chan struct{}
 
-	// current is what the pod of the running scheduling cycle wants. It spares the
-	// cycle state's look-up, which allocates, for every node.
-	current atomic.Pointer[want]
+	// current is the running scheduling cycle. It spares the cycle state's look-up,
+	// which allocates, for every node.
+	current atomic.Pointer[cycle]
 	// scheduling is set once pods come by: the queue exists, and this scheduler is the
 	// one that leads.
 	scheduling atomic.Bool
@@ -73,20 +84,23 @@ func (p *Plugin) Name() string { return Name }
 // still free it.
 func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	p.begin()
-	p.current.Store(&want{pod: pod})
+	// Once stored, a cycle never changes: a preemption may look at it.
+	c := cycle{state: state, pod: pod}
+	defer func() { p.current.Store(&c) }()
 	if !inventory.UsesDevices(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	p.waiting.forget(pod.UID)
 	w, status := p.wantOf(ctx, pod)
 	if !status.IsSuccess() {
+		c.invalid = status.IsRejected()
 		return nil, status
 	}
 	seen := p.catalog.see(p.names, nodes)
 	p.prices.refresh(seen)
 	w.table = p.prices.table.Load()
 	state.Write(Name, w)
-	p.current.Store(w)
+	c.want = w
 	return &fwk.PreFilterResult{NodeNames: seen.candidates(w)}, nil
 }
 
@@ -129,7 +143,7 @@ func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *corev1
 	w := p.wanted(state, pod)
 	if w == nil {
 		if inventory.UsesDevices(pod) {
-			p.waiting.add(turnedDown{pod: pod, reason: reasonInvalid})
+			p.waiting.add(turnedDown{pod: pod, reason: p.reasonBefore(state, pod)})
 		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
@@ -140,6 +154,23 @@ func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *corev1
 	said := p.explain(w, nodes)
 	p.waiting.add(turnedDown{pod: pod, want: w, reason: said.reason})
 	return nil, fwk.NewStatus(fwk.Unschedulable, said.text)
+}
+
+// reasonBefore is why a pod with devices was turned down before it was known what it
+// wants: by this plugin, or by another one whose turn came first.
+func (p *Plugin) reasonBefore(state fwk.CycleState, pod *corev1.Pod) string {
+	if c := p.running(state, pod); c != nil && c.invalid {
+		return reasonInvalid
+	}
+	return reasonOthers
+}
+
+// running is the cycle of that attempt, or nil when it is not the one that runs.
+func (p *Plugin) running(state fwk.CycleState, pod *corev1.Pod) *cycle {
+	if c := p.current.Load(); c != nil && c.pod == pod && c.state == state {
+		return c
+	}
+	return nil
 }
 
 // PreScore looks for the pod's mates. It skips the scores of pods without devices
@@ -157,7 +188,7 @@ func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, pod *corev1.P
 		beside := *w
 		beside.mates = found
 		state.Write(Name, &beside)
-		p.current.Store(&beside)
+		p.current.Store(&cycle{state: state, pod: pod, want: &beside})
 	}
 	return nil
 }
@@ -188,13 +219,12 @@ func (p *Plugin) NormalizeScore(_ context.Context, _ fwk.CycleState, _ *corev1.P
 
 // wanted is what the pod wants, or nil for a pod without devices.
 func (p *Plugin) wanted(state fwk.CycleState, pod *corev1.Pod) *want {
-	if w := p.current.Load(); w != nil && w.pod == pod {
-		if w.resource == "" {
-			return nil
-		}
-		return w
+	if c := p.running(state, pod); c != nil {
+		return c.want
 	}
-	// A preemption in the background asks about an earlier pod.
+	// A preemption asks with a copy of the state, in the background also about an
+	// earlier pod; and another plugin may have turned the pod down before this one saw
+	// it.
 	data, err := state.Read(Name)
 	if err != nil {
 		return nil

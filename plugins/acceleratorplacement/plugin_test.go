@@ -74,7 +74,7 @@ func TestVerdictsTellWhatPreemptionCouldChange(t *testing.T) {
 		assert.Equal(t, c.code, got.Code(), name)
 		assert.Equal(t, c.why, got.Message(), name)
 		// A preemption in the background asks while another pod is current.
-		w.current.Store(&want{pod: gpuPod("other", 1, nil), resource: gpu})
+		w.current.Store(&cycle{pod: gpuPod("other", 1, nil), want: &want{resource: gpu}})
 		assert.Equal(t, c.code, w.Filter(context.Background(), state, pod, c.info).Code(), name)
 	}
 }

@@ -38,7 +38,11 @@ func (p *Plugin) afterNode(_ klog.Logger, pod *corev1.Pod, before, after any) (f
 	if !ok {
 		return fwk.Queue, nil
 	}
-	w := p.waiting.want(pod.UID)
+	t := p.waiting.of(pod.UID)
+	if t.hopeless() {
+		return fwk.QueueSkip, nil
+	}
+	w := t.want
 	if w == nil {
 		return fwk.Queue, nil
 	}
@@ -74,7 +78,11 @@ func (p *Plugin) afterPod(_ klog.Logger, pod *corev1.Pod, before, after any) (fw
 	if name == "" {
 		return fwk.QueueSkip, nil
 	}
-	w := p.waiting.want(pod.UID)
+	t := p.waiting.of(pod.UID)
+	if t.hopeless() {
+		return fwk.QueueSkip, nil
+	}
+	w := t.want
 	if w == nil {
 		return fwk.Queue, nil
 	}

@@ -10,7 +10,7 @@ import (
 // turnedDown is a pod that the last attempt found no node for.
 type turnedDown struct {
 	pod *corev1.Pod
-	// want is what it wanted; nil for a pod that could not be read.
+	// want is what it wanted; nil where that was not found out.
 	want *want
 	// reason is the nearest reason, one of a closed set.
 	reason string
@@ -46,12 +46,17 @@ func (w *waiting) forget(uid types.UID) {
 	delete(w.pods, uid)
 }
 
-// want is what a waiting pod wants, or nil.
-func (w *waiting) want(uid types.UID) *want {
+// of is what is known of a waiting pod; nothing is known of others.
+func (w *waiting) of(uid types.UID) turnedDown {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return w.pods[uid].want
+	return w.pods[uid]
 }
+
+// hopeless reports whether no event helps the pod: what it asks for is no request.
+// What can mend that wakes the pod by itself: a change of its annotation, of its
+// variant, or of the names.
+func (t *turnedDown) hopeless() bool { return t.reason == reasonInvalid }
 
 // list are the waiting pods in no order.
 func (w *waiting) list() []turnedDown {
