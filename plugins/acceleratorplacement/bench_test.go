@@ -89,6 +89,16 @@ func BenchmarkFilter(b *testing.B) {
 	})
 }
 
+// A pod that finds no node is explained while the next one waits.
+func BenchmarkPostFilter(b *testing.B) {
+	ctx := context.Background()
+	forShapes(b, func(b *testing.B, at *bench) {
+		for b.Loop() {
+			at.PostFilter(ctx, at.state, at.pod, nil)
+		}
+	})
+}
+
 func BenchmarkScore(b *testing.B) {
 	ctx := context.Background()
 	forShapes(b, func(b *testing.B, at *bench) {

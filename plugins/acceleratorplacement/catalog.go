@@ -76,6 +76,9 @@ type catalog struct {
 type seen struct {
 	infos []fwk.NodeInfo
 	what  []*carried
+	// others is how many further nodes there are: without devices, and labels that
+	// announce any.
+	others int
 
 	mu    sync.Mutex
 	names map[string]sets.Set[string]
@@ -141,6 +144,8 @@ func (c *catalog) withDevices() *seen {
 	for i := range c.slots {
 		if what := c.slots[i].Load(); len(what.Devices) > 0 {
 			s.infos, s.what = append(s.infos, c.nodes[i]), append(s.what, what)
+		} else {
+			s.others++
 		}
 	}
 	return s

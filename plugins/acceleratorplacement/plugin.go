@@ -151,7 +151,7 @@ func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *corev1
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("listing the nodes to explain where pod %s fits: %w", klog.KObj(pod), err))
 	}
-	said := p.explain(w, nodes)
+	said := explain(w, p.catalog.see(p.names, nodes))
 	p.waiting.add(turnedDown{pod: pod, want: w, reason: said.reason})
 	return nil, fwk.NewStatus(fwk.Unschedulable, said.text)
 }

@@ -343,6 +343,19 @@ func TestRanksKeepTheOrderOfKeys(t *testing.T) {
 	}
 }
 
+func TestExplainingAllocatesNothingForANode(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 4))
+	pod, state := gpuPod("p", 4, rs), newState()
+	allocated := func(nodes int) float64 {
+		w.handle.nodes = names("n", nodes, func(i int) *nodeInfo { return node("", []string{h100, ""}[i%2], 8*(1-i%2), 7) })
+		_, status := w.PreFilter(context.Background(), state, pod, w.handle.nodes)
+		require.True(t, status.IsSuccess())
+		return testing.AllocsPerRun(100, func() { w.PostFilter(context.Background(), state, pod, nil) })
+	}
+	assert.InDelta(t, allocated(10), allocated(2_000), 5, "longer numbers aside")
+}
+
 func TestFilterAndScoreAllocateNothing(t *testing.T) {
 	rs := deployed("v")
 	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 1))

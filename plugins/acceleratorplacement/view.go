@@ -97,8 +97,9 @@ var nearest = []placement.Verdict{
 	placement.NodeOut, placement.Refused, placement.TooFewDevices, placement.AcceleratorUnknown, placement.WrongAccelerator,
 }
 
-// explain counts what keeps the pod off each node, whichever plugin said so.
-func (p *Plugin) explain(w *want, nodes []fwk.NodeInfo) explanation {
+// explain counts what keeps the pod off each node, whichever plugin said so. It is
+// on the path of the scheduling of pods, and so allocates nothing for a node.
+func explain(w *want, nodes *seen) explanation {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(w.pod)
 	devices := w.devices
 	if w.any() {
@@ -107,10 +108,13 @@ func (p *Plugin) explain(w *want, nodes []fwk.NodeInfo) explanation {
 	}
 	said := explanation{reason: reasonNoNodes}
 	best := len(nearest)
+	scratch := make([]placement.Pool, pools)
 	for i, device := range devices {
 		e := placement.Explanation{Shape: w.of(device)}
-		for _, info := range nodes {
-			e.Count(p.verdictOn(w, info, e.Shape, affinity))
+		e.Nodes[placement.WrongAccelerator] = nodes.others
+		for i, info := range nodes.infos {
+			n := nodeOf(nodes.what[i], info, scratch)
+			e.Count(&n, w.verdictOn(&n, nodes.what[i], e.Shape, affinity))
 		}
 		if i > 0 {
 			said.text += "; "
@@ -131,26 +135,23 @@ func (p *Plugin) explain(w *want, nodes []fwk.NodeInfo) explanation {
 
 // verdictOn is the verdict on the node for one of the types that the pod accepts,
 // with what its own taints and the pod's affinity say.
-func (p *Plugin) verdictOn(w *want, info fwk.NodeInfo, shape capacity.Shape, affinity nodeaffinity.RequiredNodeAffinity) (*placement.Node, placement.Verdict) {
-	node := info.Node()
-	what := p.catalog.of(p.names, node)
-	n := nodeOf(what, info, nil)
+func (w *want) verdictOn(n *placement.Node, what *carried, shape capacity.Shape, affinity nodeaffinity.RequiredNodeAffinity) placement.Verdict {
 	pool := what.pool(shape.Device(), w.resource)
 	if w.any() {
 		if pool = what.under(w.resource); pool >= 0 {
-			called(&n, pool, shape.Accelerator)
+			called(n, pool, shape.Accelerator)
 		}
 	}
 	verdict := n.Type(shape)
 	switch {
 	case pool < 0 && verdict != placement.AcceleratorUnknown:
 		verdict = placement.WrongAccelerator
-	case verdict == placement.Fits && refuses(w.pod, node, affinity):
+	case verdict == placement.Fits && refuses(w.pod, what.node, affinity):
 		verdict = placement.Refused
 	case verdict == placement.Fits:
 		verdict = n.Room(shape)
 	}
-	return &n, verdict
+	return verdict
 }
 
 func refuses(pod *corev1.Pod, node *corev1.Node, affinity nodeaffinity.RequiredNodeAffinity) bool {
