@@ -107,7 +107,8 @@ type scheduler struct {
 	cluster *localcluster.Cluster
 }
 
-// start starts the scheduler and waits until it says that it is healthy.
+// start starts the scheduler and waits until it tells an administrator its
+// configuration: then it works, and it has read who administrators are.
 func (a *arm) start(ctx context.Context, cluster *localcluster.Cluster) (*scheduler, error) {
 	address, err := cluster.FreeAddress()
 	if err != nil {
@@ -125,7 +126,7 @@ func (a *arm) start(ctx context.Context, cluster *localcluster.Cluster) (*schedu
 	args := append(append([]string{}, a.args...), "--config="+a.config, "--bind-address="+host, "--secure-port="+port,
 		"--authentication-kubeconfig="+cluster.Kubeconfig(), "--authorization-kubeconfig="+cluster.Kubeconfig())
 	err = cluster.StartProcess(ctx, localcluster.Process{Name: s.name, Path: a.path, Args: args, Ready: func(ctx context.Context) error {
-		_, err := s.get(ctx, "/healthz")
+		_, err := s.get(ctx, "/configz")
 		return err
 	}})
 	if err != nil {
