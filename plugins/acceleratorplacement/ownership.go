@@ -2,8 +2,10 @@ package acceleratorplacement
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,7 +133,7 @@ func (p *Plugin) newFailed(from cache.ListerWatcher) (cache.SharedIndexInformer,
 		AddFunc: func(object any, before bool) {
 			// Whoever led before has told of those that are there at the start.
 			if pod, ok := object.(*corev1.Pod); ok && !before {
-				p.tellRefused(pod)
+				p.seeRefused(pod)
 			}
 		},
 	})
@@ -161,6 +163,47 @@ const (
 	unexpectedAdmissionError = "UnexpectedAdmissionError"
 )
 
+// A refusal that comes while this scheduler stands by is the leader's to tell. It is
+// kept for a while all the same, because it may be of the time between two leaders.
+const (
+	keepRefusals = 5 * time.Minute
+	mostRefusals = 100
+)
+
+// early are the refusals from before this scheduler led, the oldest first.
+type early struct {
+	mu   sync.Mutex
+	pods []*corev1.Pod
+	came []time.Time
+}
+
+// keep remembers a refusal, unless this scheduler leads by now.
+func (e *early) keep(pod *corev1.Pod, leads func() bool) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if leads() {
+		return false
+	}
+	e.pods, e.came = append(e.pods, pod), append(e.came, time.Now())
+	if len(e.pods) > mostRefusals {
+		e.pods, e.came = slices.Delete(e.pods, 0, 1), slices.Delete(e.came, 0, 1)
+	}
+	return true
+}
+
+// take returns those that are not too old, and forgets all.
+func (e *early) take() []*corev1.Pod {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	recent := len(e.came)
+	for recent > 0 && time.Since(e.came[recent-1]) < keepRefusals {
+		recent--
+	}
+	pods := e.pods[recent:]
+	e.pods, e.came = nil, nil
+	return pods
+}
+
 // refusedForDevices reports whether a failed pod was refused for want of devices.
 func refusedForDevices(pod *corev1.Pod) bool {
 	if resource, ok := strings.CutPrefix(pod.Status.Reason, outOf); ok {
@@ -169,17 +212,31 @@ func refusedForDevices(pod *corev1.Pod) bool {
 	return pod.Status.Reason == unexpectedAdmissionError && inventory.UsesDevices(pod)
 }
 
-// tellRefused counts a failed pod that a kubelet refused for want of devices, and
-// says it in its event, where this scheduler placed it or owns the node.
-func (p *Plugin) tellRefused(pod *corev1.Pod) {
-	if !p.scheduling.Load() || !refusedForDevices(pod) {
+// seeRefused counts a failed pod that a kubelet refused for want of devices, where
+// this scheduler placed it or owns the node, and says so once it leads.
+func (p *Plugin) seeRefused(pod *corev1.Pod) {
+	if !refusedForDevices(pod) {
 		return
 	}
 	node, err := p.nodes.Get(pod.Spec.NodeName)
 	if pod.Spec.SchedulerName != p.profile && (err != nil || !p.owns(node)) {
 		return
 	}
-	refusals.WithLabelValues(p.profile, pod.Status.Reason).Inc()
+	refusals.WithLabelValues(p.profile, kindOfRefusal(pod.Status.Reason)).Inc()
+	if !p.early.keep(pod, p.scheduling.Load) {
+		p.tellRefused(pod)
+	}
+}
+
+// kindOfRefusal is the reason without what a cluster makes up, such as the slices of
+// its devices: the maker's name is enough.
+func kindOfRefusal(reason string) string {
+	kind, _, _ := strings.Cut(reason, "/")
+	return kind
+}
+
+// tellRefused says it in the event of a pod that was refused.
+func (p *Plugin) tellRefused(pod *corev1.Pod) {
 	p.handle.EventRecorder().Eventf(pod, nil, corev1.EventTypeWarning, reasonRefused, actionPlacing,
 		"the kubelet of node %s refused it (%s): something else holds the devices that it was placed on. See that %s alone places pods with devices there: taint the node %s=%s:NoSchedule",
 		pod.Spec.NodeName, pod.Status.Reason, p.profile, v1alpha1.TaintScheduler, p.profile)

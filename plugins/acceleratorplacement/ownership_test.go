@@ -86,7 +86,18 @@ func TestRefusalsOfKubeletsAreToldOnce(t *testing.T) {
 	require.NoError(t, err)
 	go informer.RunWithContext(t.Context())
 	require.Eventually(t, informer.HasSynced, time.Minute, time.Millisecond)
+	counted := func(reason string) float64 {
+		got, err := testutil.GetCounterMetricValue(refusals.WithLabelValues("variant-scheduler", reason))
+		require.NoError(t, err)
+		return got
+	}
+	source.Add(failedFor("OutOfnvidia.com/mig-1g.10gb", ours, "early", "nobodys", 1))
+	require.Eventually(t, func() bool { return counted("OutOfnvidia.com") == 1 }, time.Minute, time.Millisecond)
+	assert.Empty(t, w.told(), "it may only stand by")
 	w.schedule(t, gpuPod("web", 0, nil))
+	events := w.told()
+	require.Len(t, events, 1, "nobody else told it")
+	assert.Contains(t, events[0], "refused it (OutOfnvidia.com/mig-1g.10gb)")
 
 	for _, pod := range []*corev1.Pod{
 		failedFor(outOfGPUs, ours, "late", "nobodys", 1),
@@ -99,7 +110,7 @@ func TestRefusalsOfKubeletsAreToldOnce(t *testing.T) {
 	} {
 		source.Add(pod)
 	}
-	var events []string
+	events = nil
 	require.Eventually(t, func() bool {
 		events = append(events, w.told()...)
 		return len(events) >= 3
@@ -110,10 +121,8 @@ func TestRefusalsOfKubeletsAreToldOnce(t *testing.T) {
 	}
 	assert.Contains(t, events[0], "node nobodys refused it (OutOfnvidia.com/gpu)")
 	assert.Contains(t, events[0], "wva.llmd.ai/scheduler=variant-scheduler:NoSchedule")
-	for reason, want := range map[string]float64{outOfGPUs: 2, "UnexpectedAdmissionError": 1, "OutOfcpu": 0} {
-		got, err := testutil.GetCounterMetricValue(refusals.WithLabelValues("variant-scheduler", reason))
-		require.NoError(t, err)
-		assert.Equal(t, want, got, reason)
+	for reason, want := range map[string]float64{"OutOfnvidia.com": 3, "UnexpectedAdmissionError": 1, "OutOfcpu": 0} {
+		assert.Equal(t, want, counted(reason), reason)
 	}
 	for _, object := range informer.GetStore().List() {
 		assert.Empty(t, object.(*corev1.Pod).Spec.Containers[0].Name, "only what is needed is kept")

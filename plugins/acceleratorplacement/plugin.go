@@ -52,6 +52,7 @@ type Plugin struct {
 	prices   prices
 	waiting  *waiting
 	told     told
+	early    early
 	// seenBefore and seenAfter are the nodes of the last event.
 	seenBefore, seenAfter atomic.Pointer[carried]
 	// restock asks for stock to be taken.
@@ -104,10 +105,15 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev
 	return &fwk.PreFilterResult{NodeNames: seen.candidates(w)}, nil
 }
 
-// begin notes that pods come by, and so that this scheduler leads.
+// begin notes that pods come by, and so that this scheduler leads. It tells what was
+// kept until that was known.
 func (p *Plugin) begin() {
-	if !p.scheduling.Load() && !p.scheduling.Swap(true) {
-		p.soon()
+	if p.scheduling.Load() || p.scheduling.Swap(true) {
+		return
+	}
+	p.soon()
+	for _, pod := range p.early.take() {
+		p.tellRefused(pod)
 	}
 }
 

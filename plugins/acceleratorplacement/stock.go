@@ -74,7 +74,10 @@ func (p *Plugin) takeStock(ctx context.Context) {
 	foreign := p.foreign(nodes, withDevices)
 	p.tellForeign(foreign)
 	p.visitWaiting(ctx, withDevices)
-	cluster.report(p.profile, p.sum(inv.Cluster, shapes, len(foreign)))
+	// Whoever only stands by would report the same once more.
+	if p.scheduling.Load() {
+		cluster.report(p.profile, p.sum(inv.Cluster, shapes, len(foreign)))
+	}
 }
 
 // visitWaiting drops the waiting pods that are gone or placed, and wakes those whose
