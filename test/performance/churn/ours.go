@@ -4,20 +4,12 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
-// What a replica is worth in the outlook, in thousandths: one that is wanted and not
-// placed, and one that the variant has room for. No variant has a maximum here, so
-// each is expected to grow by what it has, as the autoscaler expects it.
-const (
-	worthWanted = 1000
-	worthRoom   = 100
-)
-
-// outlook is the replicas still expected, from the variants as they stand.
+// outlook is the replicas still expected, from the variants as they stand. None of
+// them has a maximum here.
 func outlook(w *world) placement.Outlook {
 	expected := make(placement.Outlook, 0, len(w.variants))
 	for _, v := range w.variants {
-		e := placement.Expected{Shape: v.requests[0].Shape}
-		e.Weight = int64(worthWanted*max(0, v.missing()) + worthRoom*max(1, len(v.nodes)))
+		e := placement.Expecting(v.requests[0].Shape, v.missing(), len(v.nodes), -1)
 		for _, further := range v.requests[1:] {
 			e.Also = append(e.Also, further.Shape.Accelerator)
 		}
