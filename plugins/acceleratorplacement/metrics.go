@@ -1,6 +1,7 @@
 package acceleratorplacement
 
 import (
+	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -56,7 +57,7 @@ var (
 
 	freeSlots = gauge("free_slots",
 		"How many more pods of a shape that the variants ask for fit on the nodes now, if nothing else is placed. Taints and affinity are left out of account.",
-		"shape", "cpu", "memory")
+		"shape", "device_memory_gib", "form", "cpu", "memory")
 	freeDevices = gauge("free_devices",
 		"Devices that no pod holds, on nodes that take pods.",
 		"accelerator")
@@ -111,7 +112,7 @@ func (g *gauges) CollectWithStability(ch chan<- metrics.Metric) {
 			ch <- metrics.NewLazyConstMetric(d, metrics.GaugeValue, float64(value), append([]string{profile.(string)}, labels...)...)
 		}
 		for _, of := range s.slots {
-			emit(freeSlots, of.slots, of.shape.String(), cpuText(of.shape.MilliCPU), memoryText(of.shape.MemoryBytes))
+			emit(freeSlots, of.slots, of.shape.String(), numberOrNone(of.shape.MemoryGiB), of.shape.Form, cpuText(of.shape.MilliCPU), memoryText(of.shape.MemoryBytes))
 		}
 		for a, count := range s.free {
 			emit(freeDevices, count, string(a))
@@ -125,6 +126,14 @@ func (g *gauges) CollectWithStability(ch chan<- metrics.Metric) {
 		emit(foreignPods, s.foreign)
 		return true
 	})
+}
+
+// numberOrNone is empty for a number that is not said.
+func numberOrNone(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // cpuText and memoryText are requests as people write them.

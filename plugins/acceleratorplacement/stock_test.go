@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // gaugeOf is the value that the scheduler serves.
@@ -62,7 +64,7 @@ acceleratorplacement_free_devices{accelerator="A100",profile="variant-scheduler"
 acceleratorplacement_free_devices{accelerator="H100",profile="variant-scheduler"} 11
 # HELP acceleratorplacement_free_slots [ALPHA] How many more pods of a shape that the variants ask for fit on the nodes now, if nothing else is placed. Taints and affinity are left out of account.
 # TYPE acceleratorplacement_free_slots gauge
-acceleratorplacement_free_slots{cpu="0",memory="0",profile="variant-scheduler",shape="2xH100"} 5
+acceleratorplacement_free_slots{cpu="0",device_memory_gib="",form="",memory="0",profile="variant-scheduler",shape="2xH100"} 5
 # HELP acceleratorplacement_unplaceable_pods [ALPHA] Pods with devices that found no node, by the reason of the nodes that come nearest.
 # TYPE acceleratorplacement_unplaceable_pods gauge
 acceleratorplacement_unplaceable_pods{profile="variant-scheduler",reason="too few devices"} 1
@@ -76,6 +78,35 @@ acceleratorplacement_unplaceable_pods{profile="variant-scheduler",reason="too fe
 	w.lose(t, larger)
 	w.takeStock(context.Background())
 	assert.Len(t, w.waiting.list(), 1, "a pod that is gone waits no longer")
+}
+
+// A type that nobody knows is called by its text, which can be that of a narrower
+// known one.
+func TestShapesThatAreWrittenAlikeHaveSeriesOfTheirOwn(t *testing.T) {
+	registerMetrics()
+	const profile = "alike"
+	t.Cleanup(func() { cluster.found.Delete(profile) })
+	cluster.report(profile, &stock{slots: []slotsOf{
+		{shape: capacity.Shape{Accelerator: "A100-80GB", Devices: 1}, slots: 1},
+		{shape: capacity.Shape{Accelerator: "A100", MemoryGiB: 80, Devices: 1}, slots: 2},
+	}})
+	labels := map[string]string{"profile": profile, "shape": "1xA100-80GB", "device_memory_gib": ""}
+	assert.Equal(t, 1.0, gaugeOf(t, "acceleratorplacement_free_slots", labels))
+	labels["device_memory_gib"] = "80"
+	assert.Equal(t, 2.0, gaugeOf(t, "acceleratorplacement_free_slots", labels))
+}
+
+func TestAProcessThatOnlyStandsByReportsNoCluster(t *testing.T) {
+	w := newWorld(t, nil)
+	w.profile = "standby"
+	t.Cleanup(func() { cluster.found.Delete(w.profile) })
+	w.takeStock(context.Background())
+	_, reported := cluster.found.Load(w.profile)
+	assert.False(t, reported)
+	w.begin()
+	w.takeStock(context.Background())
+	_, reported = cluster.found.Load(w.profile)
+	assert.True(t, reported)
 }
 
 func TestATableIsBuiltAnewOnlyForAnotherOutlook(t *testing.T) {
