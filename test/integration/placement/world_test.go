@@ -106,7 +106,8 @@ func start(t *testing.T) *world {
 	prometheus := httptest.NewServer(w.servers.prometheus.Handler)
 	t.Cleanup(prometheus.Close)
 	w.startManager(t, limited, prometheus.URL, "--wva-limited-mode")
-	w.startManager(t, growing, prometheus.URL)
+	// Where clusters grow, replicas wait for a node for minutes; here they do not.
+	w.startManager(t, growing, prometheus.URL, "--wva-startup-deadline=45s")
 	return w
 }
 
