@@ -2,6 +2,7 @@ package acceleratorplacement
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,8 +34,9 @@ func configMap(client kubernetes.Interface, r *config.ConfigMapReference) cache.
 
 // newNames prepares an informer that takes the names of accelerators over from the
 // ConfigMap, also while it changes. Names that cannot be read leave those that were
-// there; a ConfigMap that is gone, or may not be read, says nothing.
-func (p *Plugin) newNames(ctx context.Context, from cache.ListerWatcher, r *config.ConfigMapReference) (cache.SharedIndexInformer, error) {
+// there, and so does a ConfigMap that may not be read any more; one that is gone says
+// nothing.
+func (p *Plugin) newNames(ctx context.Context, from cache.ListerWatcher, r *config.ConfigMapReference) (*namesSource, error) {
 	logger := klog.FromContext(ctx).WithValues("configMap", klog.KRef(r.Namespace, r.Name))
 	served := newSource(from, askAgain, func(_ context.Context, now access, err error) {
 		const grant = "Grant list and watch on this ConfigMap"
@@ -48,7 +50,7 @@ func (p *Plugin) newNames(ctx context.Context, from cache.ListerWatcher, r *conf
 		}
 	})
 	informer := cache.NewSharedIndexInformer(served, &corev1.ConfigMap{}, 0, nil)
-	_, err := informer.AddEventHandler(cache.FilteringResourceEventHandler{
+	handler, err := informer.AddEventHandler(cache.FilteringResourceEventHandler{
 		FilterFunc: func(object any) bool {
 			found, ok := object.(*corev1.ConfigMap)
 			return !ok || found.Namespace == r.Namespace && found.Name == r.Name
@@ -59,7 +61,30 @@ func (p *Plugin) newNames(ctx context.Context, from cache.ListerWatcher, r *conf
 			DeleteFunc: func(any) { p.setNames(logger, nil) },
 		},
 	})
-	return informer, err
+	if err != nil {
+		return nil, err
+	}
+	return &namesSource{informer: informer, source: served, synced: handler.HasSynced}, nil
+}
+
+// namesSource is where the names come from.
+type namesSource struct {
+	informer cache.SharedIndexInformer
+	source   *source
+	// synced reports whether the names of the first list are taken over.
+	synced func() bool
+}
+
+// start runs the informer until the context ends, and waits for its first answer, but
+// not longer than the patience: until then the names that are built in count, by
+// which a pod may go to another type of device than the ConfigMap says.
+func (n *namesSource) start(ctx context.Context, patience time.Duration) {
+	go n.informer.RunWithContext(ctx)
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if !cache.WaitForCacheSync(limited.Done(), func() bool { return n.synced() || n.source.none() }) {
+		klog.FromContext(ctx).Info("The names of accelerators could not be read yet; those that are built in count until they are", "waited", patience)
+	}
 }
 
 func (p *Plugin) takeNames(logger klog.Logger, object any) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	fcache "k8s.io/client-go/tools/cache/testing"
@@ -22,7 +23,7 @@ func TestNamesOfOnesOwnAreFollowed(t *testing.T) {
 	source := fcache.NewFakeControllerSource()
 	informer, err := w.newNames(context.Background(), source, &config.ConfigMapReference{Namespace: "system", Name: "names"})
 	require.NoError(t, err)
-	go informer.RunWithContext(t.Context())
+	informer.start(t.Context(), time.Minute)
 
 	foo := node("foo", "NVIDIA-Foo", 8, 0)
 	feasible := func() int {
@@ -48,4 +49,36 @@ func TestNamesOfOnesOwnAreFollowed(t *testing.T) {
 
 	source.Delete(names("names", nil))
 	require.Eventually(t, func() bool { return feasible() == 0 }, time.Minute, time.Millisecond)
+}
+
+func TestTheFirstPodAlreadyGoesByNamesOfOnesOwn(t *testing.T) {
+	rs := deployed("v")
+	reference := &config.ConfigMapReference{Namespace: "system", Name: "names"}
+	own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "names"}, Data: map[string]string{"NVIDIA-Foo": "H100"}}
+	start := func(err *apierrors.StatusError) (*world, *failing, *namesSource) {
+		w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 1))
+		source := &failing{FakeControllerSource: fcache.NewFakeControllerSource()}
+		source.FakeControllerSource.Add(own)
+		source.err.Store(err)
+		names, failed := w.newNames(context.Background(), source, reference)
+		require.NoError(t, failed)
+		names.start(t.Context(), time.Minute)
+		return w, source, names
+	}
+	feasible := func(w *world) int {
+		found, _ := w.schedule(t, gpuPod("p", 1, rs), node("foo", "NVIDIA-Foo", 8, 0))
+		return len(found)
+	}
+	w, source, names := start(nil)
+	assert.Equal(t, 1, feasible(w))
+
+	source.err.Store(errNotAllowed)
+	require.Eventually(t, func() bool {
+		source.ResetWatch()
+		return names.source.now() == kept
+	}, time.Minute, 10*time.Millisecond)
+	assert.Equal(t, 1, feasible(w), "names that were read stay")
+
+	w, _, _ = start(errNotAllowed)
+	assert.Zero(t, feasible(w), "nothing is waited for that may not be read")
 }

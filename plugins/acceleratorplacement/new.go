@@ -46,7 +46,7 @@ func New(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (fwk.
 		if err != nil {
 			return nil, fmt.Errorf("watching the ConfigMap of accelerator names: %w", err)
 		}
-		go names.RunWithContext(ctx)
+		names.start(ctx, firstList)
 	}
 	go failed.RunWithContext(ctx)
 	cluster.watch(p.profile, p.variants.current)
