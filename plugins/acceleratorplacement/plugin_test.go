@@ -246,12 +246,20 @@ func TestAChangedSpecWakesTheVariantsPodsAndAStatusDoesNot(t *testing.T) {
 	waiting, bound, stranger := gpuPod("waiting", 1, rs), gpuPod("bound", 1, rs), gpuPod("stranger", 1, deployed("other"))
 	bound.Spec.NodeName = "n"
 	v := variant("v", "H100", 1)
-	w := newWorld(t, []runtime.Object{rs, waiting, bound, stranger}, v.DeepCopy())
+	w := newWorld(t, []runtime.Object{rs, deployed("other"), waiting, bound, stranger}, v.DeepCopy())
 	w.schedule(t, waiting)
 
 	status := v.DeepCopy()
 	status.Status.DesiredOptimizedAlloc = &v1alpha1.DesiredAlloc{Accelerator: "H100"}
-	assert.True(t, sameForPods(v, status))
+	// The first status that names an accelerator: the spec already does.
+	status.Status.CurrentAlloc = &v1alpha1.CurrentAlloc{Accelerator: "H100"}
+	w.source.Modify(status)
+	require.Eventually(t, func() bool { return w.variants.list()[0].Status.CurrentAlloc != nil }, time.Minute, time.Millisecond)
+	// Events come in their order: a change of another variant comes after this one.
+	w.source.Add(variant("other", "H100", 1))
+	require.Eventually(t, func() bool { return w.handle.wasActivated("llm/stranger") }, time.Minute, time.Millisecond)
+	assert.False(t, w.handle.wasActivated("llm/waiting"))
+	w.handle.forget()
 
 	spec := v.DeepCopy()
 	spec.Spec.Accelerator = "A100"
