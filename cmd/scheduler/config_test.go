@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
@@ -140,4 +142,27 @@ func TestTheCommandSaysWhatItIs(t *testing.T) {
 	command := newCommand()
 	assert.Equal(t, "scheduler", command.Name())
 	assert.Contains(t, command.Long, "AcceleratorPlacement")
+}
+
+// One step of the plugin's ranks has to be worth more than everything that all other
+// plugins together can say, or they would undo the packing.
+func TestTheOtherPluginsOnlyBreakTies(t *testing.T) {
+	const step = 5
+	for _, folder := range []string{"scheduler", "scheduler-one-process"} {
+		t.Run(folder, func(t *testing.T) {
+			ours, others := int64(0), int64(0)
+			// The profile as it is once the defaults of this release are in it.
+			for _, plugin := range newSchedulerOf(t, folder).profile.ListPlugins().Score.Enabled {
+				if plugin.Name == acceleratorplacement.Name {
+					ours = int64(plugin.Weight) * step
+				} else {
+					others += int64(plugin.Weight) * fwk.MaxNodeScore
+				}
+			}
+			assert.Greater(t, ours, others)
+			text, err := os.ReadFile("../../manifests/scheduler/config.yaml")
+			require.NoError(t, err)
+			assert.True(t, strings.Contains(string(text), fmt.Sprintf("scores together (%d)", others)), "the comment of the manifest should say %d", others)
+		})
+	}
 }
