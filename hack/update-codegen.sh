@@ -11,7 +11,7 @@ api=./pkg/apis/llmd/v1alpha1
 # The internal type of the arguments and its published version.
 arguments=(./pkg/apis/config)
 published=()
-for dir in pkg/apis/config/v*/; do
+for dir in pkg/apis/config/v[0-9]*/; do
 	published+=("./${dir%/}")
 done
 "$(hack/tool.sh deepcopy-gen)" --output-file zz_generated.deepcopy.go "${arguments[@]}" "${published[@]}"
