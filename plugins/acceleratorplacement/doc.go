@@ -9,7 +9,11 @@
 // about a single pod, and never need the VariantAutoscaling CRD: without it, every
 // pod is packed neutrally.
 //
-// A pod's variant is found by owner references, never by a label. Which devices its
+// A pod's variant is found by owner references, never by a label. They are followed
+// through ReplicaSets, StatefulSets and Pods, so that a variant may scale one of
+// these, a Deployment, or what owns one of them directly. A variant whose target is
+// above a Deployment, such as an object of one's own that makes Deployments, is not
+// found, and its pods are packed as those of no variant. Which devices its
 // pods go to is what the autoscaler resolved, while that is the object's, so that
 // both mean the same. A pod without a variant may list the types that it accepts in
 // an annotation. A rule that only this plugin knows is invisible to node
