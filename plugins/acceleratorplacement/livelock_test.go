@@ -87,18 +87,19 @@ func (q *queue) try(pod *corev1.Pod) {
 	snapshot := q.snapshot()
 	q.handle.nodes = snapshot
 	narrowed, status := q.PreFilter(ctx, state, pod, snapshot)
-	if status.IsSuccess() {
+	switch {
+	case status.IsSuccess():
 		for i, n := range snapshot {
 			if (narrowed.AllNodes() || narrowed.NodeNames.Has(n.Node().Name)) && q.Filter(ctx, state, pod, n).IsSuccess() {
 				q.bind(pod, q.nodes[i].(*nodeInfo))
 				return
 			}
 		}
-	} else if status.Code() == fwk.Error {
+	case status.Code() == fwk.Error:
 		require.True(q.t, q.unread, status.Message())
 		q.later = append(q.later, pod)
 		return
-	} else {
+	default:
 		require.True(q.t, status.IsRejected(), status.Message())
 		q.invalid++
 	}
