@@ -35,6 +35,18 @@ func (r *round) backOff(v *variant) {
 	}
 }
 
+// atMost keeps a variant that was left alone to one replica at a time, until one holds
+// a node: it is tried, not trusted. A negative limit is none.
+func (r *round) atMost(v *variant, limit int) int {
+	if _, tried := r.next.Backoffs[v.key]; !tried || v.paused > 0 || v.in.waiting() < len(v.in.Starting) {
+		return limit
+	}
+	if limit < 0 || limit > 1 {
+		limit = 1
+	}
+	return max(0, limit-v.in.waiting()-v.in.missing())
+}
+
 // again begins the next pause.
 func (b Backoff) again(now time.Time) Backoff {
 	pause := min(max(2*b.Pause, leastPause), mostPause)
@@ -93,7 +105,7 @@ func (m *model) dearer(v *variant) []*variant {
 func (m *model) servedDearer(v *variant) capacity.Rate {
 	sum := capacity.Rate(0)
 	for _, o := range m.dearer(v) {
-		sum += o.serves * capacity.Rate(o.target)
+		sum += o.serves * capacity.Rate(min(o.target, o.supply))
 	}
 	return sum
 }
@@ -108,25 +120,29 @@ func (m *model) saving(v *variant, rate capacity.Rate, limit int) int {
 	total := capacity.Rate(0)
 	for _, o := range m.variants {
 		if o.exists() {
-			total += o.serves * capacity.Rate(o.target)
+			total += o.serves * capacity.Rate(min(o.target, o.supply))
 		}
 	}
-	for ; n > 0; n-- {
+	net := func(n int) capacity.Cost {
 		left, saved := total+v.serves*capacity.Rate(n), -v.in.Cost*capacity.Cost(n)
 		for _, o := range m.dearer(v) {
-			for gone := o.policy.Min; gone < o.target && left-o.serves >= lowerHeadroom*m.required; gone++ {
+			for gone := max(o.policy.Min, o.target-o.supply); gone < o.target && left-o.serves >= lowerHeadroom*m.required; gone++ {
 				left -= o.serves
 				saved += o.in.Cost
 			}
 		}
-		if saved > 0 {
-			return n
+		return saved
+	}
+	best, most := 0, net(0)
+	for k := 1; k <= n; k++ {
+		if got := net(k); got > most+1e-9 {
+			best, most = k, got
 		}
 	}
-	return 0
+	return best
 }
 
 // pausedDetail says that the variant is left alone.
 func (v *variant) pausedDetail() string {
-	return fmt.Sprintf("its replicas found no node lately; it is tried again in %s", v.paused.Round(time.Second))
+	return fmt.Sprintf("its replicas got no node, or no pod, lately; it is tried again in %s", v.paused.Round(time.Second))
 }

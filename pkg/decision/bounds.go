@@ -46,7 +46,7 @@ func (r *round) leastPossible(v *variant) (least int, reason Reason, lacks strin
 	if v.paused > 0 {
 		return from, ReasonNoSlots, "; " + v.pausedDetail()
 	}
-	fits := r.place(v.in, least-from)
+	fits := r.place(v.in, r.atMost(v, least-from))
 	if from+fits == least {
 		return least, "", ""
 	}

@@ -111,8 +111,9 @@ type variant struct {
 	supply int
 	// saturated is set when one of its replicas is at or above a threshold.
 	saturated bool
-	// lost is the number of replicas that wait in vain for a node.
-	lost int
+	// lost is the number of replicas that wait in vain for a node, or of which there
+	// is no pod, which absent counts alone.
+	lost, absent int
 	// back is how many of them are given back.
 	back int
 	// paused is how long the variant is still left alone, because its replicas found

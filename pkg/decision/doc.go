@@ -26,6 +26,8 @@
 //	Replicas, Asked, variant    rate policies see no earlier changes, and changes made
 //	Changes                     by others meanwhile are not told from its own
 //	Missing          variant    waits once more for pods that do not show themselves
+//	Refused          variant    keeps room for pods that the scheduler refuses, for a
+//	                            while
 //	Backoffs         variant    may try a variant again whose replicas found no node
 //	Denied           variant    leaves demand with the dearer variant until it grows
 package decision

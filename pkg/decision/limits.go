@@ -30,12 +30,12 @@ func limits(r *round, m *model) {
 		case r.unknown(v) != nil && !r.guesses(v) && m.wants == wantMore:
 			v.note(StageLimits, ReasonCapacityUnknown, "%v, so nothing is added", r.unknown(v))
 		case back > 0:
-			detail := "no node holds " + plural(v.lost, "replica", "replicas") + "; " + v.pausedDetail()
+			detail := v.lostDetail() + "; " + v.pausedDetail()
 			v.step(StageLimits, v.target-back, ReasonNoSlots, "%s", detail)
 			total -= back
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
 		case v.lost > 0:
-			detail := "no node holds " + plural(v.lost, "replica", "replicas")
+			detail := v.lostDetail()
 			v.note(StageLimits, ReasonNoSlots, "%s", detail)
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
 		case m.short > 0:
@@ -46,6 +46,19 @@ func limits(r *round, m *model) {
 			v.note(StageLimits, ReasonCapacityUnknown, "%v", r.unknown(v))
 		}
 	})
+}
+
+// lostDetail says what the lost replicas lack.
+func (v *variant) lostDetail() string {
+	homeless := v.lost - v.absent
+	switch {
+	case v.absent == 0:
+		return "no node holds " + plural(homeless, "replica", "replicas")
+	case homeless == 0:
+		return plural(v.absent, "replica has", "replicas have") + " no pod"
+	default:
+		return fmt.Sprintf("no node holds %s and %s no pod", plural(homeless, "replica", "replicas"), plural(v.absent, "has", "have"))
+	}
 }
 
 // housed reports whether the replicas that hold a node serve, or will serve, all that

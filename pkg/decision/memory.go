@@ -28,6 +28,9 @@ type Memory struct {
 	Changes map[Key][]Change
 	// Missing is since when a target asks for replicas of which there is no pod.
 	Missing map[Key]time.Time
+	// Refused is since when the scheduler finds no node for a pod that the model
+	// would place.
+	Refused map[Key]time.Time
 	// Backoffs are the variants whose replicas found no node lately.
 	Backoffs map[Key]Backoff
 	// Denied are the rates in requests per second that a variant would have served
@@ -44,6 +47,7 @@ func (m Memory) withMaps() Memory {
 	m.Asked = map[Key]int{}
 	m.Changes = map[Key][]Change{}
 	m.Missing = map[Key]time.Time{}
+	m.Refused = map[Key]time.Time{}
 	m.Backoffs = map[Key]Backoff{}
 	m.Denied = map[Key]capacity.Rate{}
 	return m

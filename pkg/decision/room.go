@@ -25,9 +25,59 @@ func (r *round) reserve() {
 	r.cluster.Table = placement.NewTable(r.outlook(), r.cluster)
 	r.eachVariant(func(key Key, v *Variant) {
 		wanting := v.waiting() + r.unborn(key, v)
-		r.unplaced[v] = wanting - r.place(v, wanting)
+		held := r.hold(v, wanting)
+		r.unplaced[v] = wanting - len(held)
+		r.release(key, v, held, wanting)
 		r.place(v, v.Surge)
 	})
+}
+
+// hold takes the room of up to n replicas and returns the nodes that keep it.
+func (r *round) hold(v *Variant, n int) []int {
+	if n > 0 {
+		r.rooms = nil
+	}
+	var held []int
+	for range n {
+		node, ok := r.cluster.Place(v.Request)
+		if !ok {
+			break
+		}
+		held = append(held, node)
+	}
+	return held
+}
+
+// release gives away the room of pods that the scheduler has refused for a while
+// although the model would place them: something that is not modelled keeps them
+// away, and others may have what they cannot use.
+func (r *round) release(key Key, v *Variant, held []int, wanting int) {
+	usable := wanting - v.refused()
+	if v.refused() == 0 || len(held) <= usable {
+		return
+	}
+	since, known := r.old.Refused[key]
+	if !known {
+		since = r.snapshot.Time
+	}
+	r.next.Refused[key] = since
+	if r.snapshot.Time.Sub(since) <= placementPatience {
+		return
+	}
+	for _, node := range held[usable:] {
+		r.cluster.Remove(v.Request, node)
+	}
+}
+
+// refused is the number of waiting pods for which the scheduler found no node.
+func (v *Variant) refused() int {
+	n := 0
+	for i := range v.Starting {
+		if s := &v.Starting[i]; s.homeless() && s.Unschedulable {
+			n++
+		}
+	}
+	return n
 }
 
 // eachVariant calls f for every variant of the snapshot.
@@ -41,17 +91,7 @@ func (r *round) eachVariant(f func(Key, *Variant)) {
 }
 
 // place takes the room of up to n replicas and returns of how many.
-func (r *round) place(v *Variant, n int) int {
-	if n > 0 {
-		r.rooms = nil
-	}
-	for i := range n {
-		if _, ok := r.cluster.Place(v.Request); !ok {
-			return i
-		}
-	}
-	return n
-}
+func (r *round) place(v *Variant, n int) int { return len(r.hold(v, n)) }
 
 // waiting is the number of pods for which no node keeps room.
 func (v *Variant) waiting() int {
@@ -75,13 +115,13 @@ func (v *Variant) missing() int {
 	return max(0, v.Current-v.Ready-len(v.Starting))
 }
 
-// watchMissing keeps since when replicas are missing. A new number is a new start.
+// watchMissing keeps since when replicas are missing. A larger number is a new start.
 func (r *round) watchMissing(key Key, v *Variant) {
 	if v.missing() == 0 {
 		return
 	}
 	since, known := r.old.Missing[key]
-	if !known || r.old.Replicas[key] != v.Current {
+	if !known || r.old.Replicas[key] < v.Current {
 		since = r.snapshot.Time
 	}
 	r.next.Missing[key] = since
@@ -149,7 +189,7 @@ func (r *round) guesses(v *variant) bool {
 // fitting bounds what a variant may buy: its own bound, and what fits now. Negative
 // means no bound.
 func (r *round) fitting(v *variant) int {
-	limit := v.headroom(0)
+	limit := r.atMost(v, v.headroom(0))
 	if r.unknown(v) != nil {
 		if r.guesses(v) {
 			return limit
@@ -202,7 +242,7 @@ func (r *round) beyond(v *variant, bought int) int {
 	if r.unknown(v) != nil && !r.guesses(v) {
 		return 0
 	}
-	return v.headroom(bought)
+	return r.atMost(v, v.headroom(bought))
 }
 
 // crowded says, with numbers, that no more replicas of the variant fit now; empty

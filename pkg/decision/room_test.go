@@ -329,6 +329,57 @@ func TestNothingFitsAnywhereIsAFixedPoint(t *testing.T) {
 	}
 }
 
+// A quota keeps the pods away: what has no pod is asked for once, and others get what
+// they can serve.
+func TestReplicasThatNeverGetAPodAreAFixedPoint(t *testing.T) {
+	for name, limited := range map[string]bool{"limited": true, "unlimited": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(60)
+			w.variants = w.variants[:1]
+			s := w.snapshot()
+			s.Cluster = &placement.Cluster{Nodes: nodes(8, "H100", 8)}
+			var memory Memory
+			most, changes := 0, 0
+			for range 240 {
+				w.now = w.now.Add(30 * time.Second)
+				samples := w.snapshot()
+				v := &s.Models[0].Variants[0]
+				s.Time, s.Models[0].Arrival, s.Models[0].Queue = samples.Time, samples.Models[0].Arrival, samples.Models[0].Queue
+				v.Replicas = samples.Models[0].Variants[0].Replicas
+				var plan Plan
+				plan, memory = Decide(s, policyFor(limited, "a-h100"), memory, RoundFull)
+				if desired := *plan.Models[0].Variants[0].Desired; desired != v.Current {
+					changes++
+					v.Current = desired
+				}
+				most = max(most, v.Current)
+			}
+			assert.LessOrEqual(t, most, 5, "never more than the demand needs")
+			assert.LessOrEqual(t, changes, 30, "at most two for each pause")
+		})
+	}
+}
+
+// A rule that the model does not know keeps a pod off a node on which it would fit:
+// its room is not kept for ever.
+func TestRoomOfARefusedPodGoesToOthers(t *testing.T) {
+	s := newWorld(0).snapshot()
+	s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 8)}
+	small, big := &s.Models[0].Variants[0], &s.Models[0].Variants[1]
+	big.Request = request("H100", 8)
+	small.Current, small.Ready, small.Replicas = 1, 0, nil
+	small.Starting = []Starting{{Name: "refused", Created: s.Time, Unschedulable: true}}
+	s.Models[0].Queue = Sample{Value: 40, Time: s.Time, Present: true}
+	var memory Memory
+	var plan Plan
+	for range 4 {
+		plan, memory = Decide(s, policyFor(true, "a-h100", "b-l40s"), memory, RoundFull)
+		s.Time = s.Time.Add(30 * time.Second)
+		s.Models[0].Queue.Time = s.Time
+	}
+	assert.Equal(t, 1, *plan.Models[0].Variants[1].Desired, "requests wait, and this one fits")
+}
+
 func TestTheOnlyReplicaWaitsInVain(t *testing.T) {
 	for name, limited := range map[string]bool{"limited": true, "unlimited": false} {
 		t.Run(name, func(t *testing.T) {

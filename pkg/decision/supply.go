@@ -230,16 +230,18 @@ func (r *round) countSupply(v *variant) {
 	}
 	// One pod that does not come up is its own fault; all of them, or no room, is
 	// the variant's.
+	absent := v.in.missing() - r.unborn(v.key, v.in)
+	v.lost += absent
+	v.absent = absent
 	v.stuck = v.lost > 0 || late > 0 && late == len(v.in.Starting)
 	r.backOff(v)
-	absent := v.in.missing() - r.unborn(v.key, v.in)
-	gone := v.lost + late + absent
+	gone := v.lost + late
 	if v.paused > 0 {
 		// Nor do its others that wait for a node, as long as it is left alone.
 		gone = v.in.waiting() + late + absent
 	}
 	v.supply = max(0, min(v.in.Current, max(v.in.Current-gone, v.in.Ready)))
-	r.tellLate(v, v.lost+late+absent, absent)
+	r.tellLate(v, v.lost+late, absent)
 }
 
 // tellLate records the replicas that did not come up in time.

@@ -120,20 +120,17 @@ func kvTokens(devices int, memoryGiB, weightsGiB, kibPerToken float64) capacity.
 // object can state, in milliseconds: a straight line through the same profile at
 // the mean shape of the model's requests.
 //
-//	alpha = a                      an iteration without requests
-//	beta  = b + c*(in + out/2)     each request, with the tokens it holds at the mean
-//	gamma = a                      the iteration that carries the prefill
-//	delta = p                      each prompt token
+//	alpha = a                               an iteration without requests
+//	beta  = b + c*(in + out/2) + p*in/out   each request, with the tokens it holds at
+//	                                        the mean and its share of the prefills
+//	gamma = a                               the iteration that carries the prefill,
+//	delta = beta/in                         which is as long as any other
 //
-// The line is exact for decoding at that shape. It is wrong for another one, since
-// beta has the tokens in it, and it leaves out how prefills stretch the decoding
-// of others, which package serving adds from delta.
+// The line is exact for rate and time per token at that shape. It is wrong for
+// another one, since beta has the tokens in it, and the form has no place for the
+// prefill of a request of its own, so that its time to the first token is too short.
 func fourParameters(p serving.Profile, shape capacity.TokenShape) serving.FourParameter {
-	return serving.FourParameter{
-		Alpha:        p.Base,
-		Beta:         p.PerRequest + p.PerResidentToken*capacity.Milliseconds(shape.Input+shape.Output/2),
-		Gamma:        p.Base,
-		Delta:        p.PerPrefillToken,
-		MaxBatchSize: p.BatchLimit,
-	}
+	in, out := capacity.Milliseconds(shape.Input), capacity.Milliseconds(shape.Output)
+	beta := p.PerRequest + p.PerResidentToken*(in+out/2) + p.PerPrefillToken*in/out
+	return serving.FourParameter{Alpha: p.Base, Beta: beta, Gamma: p.Base, Delta: beta / in, MaxBatchSize: p.BatchLimit}
 }
