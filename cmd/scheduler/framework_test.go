@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/test/variantstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -30,39 +28,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/plugins/acceleratorplacement"
 )
-
-// serveVariants is an API server that serves VariantAutoscaling objects and
-// nothing else.
-func serveVariants(t *testing.T, variants ...v1alpha1.VariantAutoscaling) *rest.Config {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/apis/llmd.ai/v1alpha1/variantautoscalings" {
-			http.NotFound(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		query := r.URL.Query()
-		if query.Get("watch") != "" && query.Get("sendInitialEvents") != "" {
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
-			return
-		}
-		if query.Get("watch") != "" {
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-			return
-		}
-		_ = json.NewEncoder(w).Encode(v1alpha1.VariantAutoscalingList{
-			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind + "List"},
-			ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: variants,
-		})
-	}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return &rest.Config{Host: server.URL}
-}
 
 // realScheduler is Kubernetes' scheduler with the shipped profile, on caches that
 // the test fills.
@@ -92,7 +57,7 @@ func tryScheduler(t *testing.T, profiles []schedulerconfig.KubeSchedulerProfile)
 	registry := frameworkruntime.Registry{acceleratorplacement.Name: acceleratorplacement.New}
 	recorder := profile.RecorderFactory(func(string) events.EventRecorder { return events.NewFakeRecorder(1000) })
 	sched, err := scheduler.New(ctx, client, factory, nil, recorder,
-		scheduler.WithKubeConfig(serveVariants(t, variant("h100", "H100"), variant("a100", "A100"))),
+		scheduler.WithKubeConfig(variantstest.Serve(t, variant("h100", "H100"), variant("a100", "A100"))),
 		scheduler.WithProfiles(profiles...),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry))
 	if err != nil {

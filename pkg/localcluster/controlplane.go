@@ -163,7 +163,7 @@ func (c *Cluster) startKwok(ctx context.Context) error {
 	}
 	return c.startAt(ctx, clusterLayer, func(port int) Process {
 		address := net.JoinHostPort(c.block.host(), strconv.Itoa(port))
-		return c.component("kwok", healthy(http.DefaultClient, "http://"+address+"/healthz"),
+		return c.component("kwok", Healthy("http://"+address+"/healthz"),
 			"--kubeconfig="+kubeconfig, "--pod-block="+c.block.prefix(), "--node-address="+c.block.host(),
 			"--listen-address="+address)
 	})
@@ -177,7 +177,10 @@ func (c *Cluster) healthyAt(port int) func(context.Context) error {
 	return healthy(&http.Client{Transport: transport}, fmt.Sprintf("https://%s:%d/healthz", c.block.host(), port))
 }
 
-// healthy returns a question that is answered when the URL answers 200.
+// Healthy is a question for Process.Ready that is answered when the URL answers 200.
+func Healthy(url string) func(context.Context) error { return healthy(http.DefaultClient, url) }
+
+// healthy is Healthy through a client that knows the way or the certificates.
 func healthy(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

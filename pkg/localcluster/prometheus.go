@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -61,7 +60,7 @@ func (c *Cluster) startPrometheus(ctx context.Context) error {
 	return c.startAt(ctx, clusterLayer, func(port int) Process {
 		address := net.JoinHostPort(c.block.host(), strconv.Itoa(port))
 		c.prom = "http://" + address
-		return c.component("prometheus", healthy(http.DefaultClient, c.prom+"/-/ready"),
+		return c.component("prometheus", Healthy(c.prom+"/-/ready"),
 			"--config.file="+config, "--storage.tsdb.path="+c.file("tsdb"), "--web.listen-address="+address)
 	})
 }

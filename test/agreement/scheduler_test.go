@@ -2,15 +2,14 @@ package agreement
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/test/variantstest"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -83,37 +81,6 @@ func namesOf(t testing.TB, profile schedulerconfig.KubeSchedulerProfile) *corev1
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: args.AcceleratorNames.Namespace, Name: args.AcceleratorNames.Name}, Data: overrides}
 }
 
-// serve is an API server that serves VariantAutoscaling objects and nothing else.
-func serve(t testing.TB, served []v1alpha1.VariantAutoscaling) *rest.Config {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/apis/llmd.ai/v1alpha1/variantautoscalings" {
-			http.NotFound(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		query := r.URL.Query()
-		switch {
-		case query.Get("watch") != "" && query.Get("sendInitialEvents") != "":
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
-		case query.Get("watch") != "":
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-		default:
-			_ = json.NewEncoder(w).Encode(v1alpha1.VariantAutoscalingList{
-				TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind + "List"},
-				ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: served,
-			})
-		}
-	}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return &rest.Config{Host: server.URL}
-}
-
 // realScheduler is Kubernetes' scheduler with the shipped profile, on caches that the
 // test fills as the informers would.
 type realScheduler struct {
@@ -151,7 +118,7 @@ func newRealScheduler(t testing.TB, named bool) *realScheduler {
 	recorder := profile.RecorderFactory(func(string) events.EventRecorder { return discard{} })
 	var err error
 	s.Scheduler, err = scheduler.New(ctx, client, s.factory, nil, recorder,
-		scheduler.WithKubeConfig(serve(t, served)),
+		scheduler.WithKubeConfig(variantstest.Serve(t, served...)),
 		scheduler.WithProfiles(shipped),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry))
 	require.NoError(t, err)

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -173,43 +172,12 @@ func (t *target) workload(object *unstructured.Unstructured) error {
 
 // leaderWorkerSet reads groups of pods, all of which hold devices.
 func (t *target) leaderWorkerSet(object *unstructured.Unstructured) error {
-	var set struct {
-		Spec struct {
-			Replicas *int32 `json:"replicas"`
-			Template struct {
-				Size   *int                    `json:"size"`
-				Leader *corev1.PodTemplateSpec `json:"leaderTemplate"`
-				Worker corev1.PodTemplateSpec  `json:"workerTemplate"`
-			} `json:"leaderWorkerTemplate"`
-			Rollout struct {
-				RollingUpdate struct {
-					MaxSurge *intstr.IntOrString `json:"maxSurge"`
-				} `json:"rollingUpdateConfiguration"`
-			} `json:"rolloutStrategy"`
-		} `json:"spec"`
-		Status struct {
-			Replicas int    `json:"replicas"`
-			Updated  int    `json:"updatedReplicas"`
-			Observed *int64 `json:"observedGeneration"`
-		} `json:"status"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &set); err != nil {
+	set, err := inventory.LeaderWorkerSetOf(object)
+	if err != nil {
 		return err
 	}
-	t.replicas = int(ptr.Deref(set.Spec.Replicas, 1))
-	if size := set.Spec.Template.Size; size != nil {
-		t.podsPerReplica = *size
-	}
-	t.template = &set.Spec.Template.Worker
-	if leader := set.Spec.Template.Leader; leader != nil && t.podsPerReplica == 1 {
-		t.template = leader
-	}
-	t.rollout = inventory.Rollout{
-		UnderWay:   set.Status.Updated < set.Status.Replicas,
-		Unobserved: set.Status.Observed != nil && *set.Status.Observed < object.GetGeneration(),
-		Updated:    set.Status.Updated,
-	}.Within(set.Spec.Rollout.RollingUpdate.MaxSurge, t.replicas)
-	return t.selectBy("leaderworkerset.sigs.k8s.io/name=" + object.GetName())
+	t.template, t.replicas, t.podsPerReplica, t.rollout = set.Template, set.Replicas, set.PodsPerReplica, set.Rollout
+	return t.selectBy(set.Selector)
 }
 
 // selectBy finds pods by a selector, unless it could take in the pods of others.

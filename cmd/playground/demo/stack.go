@@ -281,31 +281,12 @@ func (s *stack) startManager(ctx context.Context) error {
 			"METRICS_SECURE=false",
 			"HEALTH_PROBE_BIND_ADDRESS=" + health,
 		},
-		Ready: answers("http://" + health + "/readyz"),
+		Ready: localcluster.Healthy("http://" + health + "/readyz"),
 	})
 	if err != nil {
 		return err
 	}
 	return s.cluster.AddScrapeTarget("workload-variant-autoscaler", metrics, nil)
-}
-
-// answers is ready when the address answers with 200.
-func answers(url string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = response.Body.Close() }()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s answers %s", url, response.Status)
-		}
-		return nil
-	}
 }
 
 // createModels creates the variants of every model, the first with one replica, and

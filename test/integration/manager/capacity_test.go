@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -31,7 +33,7 @@ func addNode(t *testing.T, devices int) {
 	shape.Product, shape.GPUs = ownProduct, devices
 	node := shape.Node("own", "a")
 	made(t, node)
-	eventually(t, patience, "a ready node", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "a ready node", func() (string, bool) {
 		for _, c := range read(t, node).Status.Conditions {
 			if c.Type == corev1.NodeReady {
 				return string(c.Status), c.Status == corev1.ConditionTrue
@@ -126,7 +128,7 @@ func TestThePermissionToCountMayComeAndGo(t *testing.T) {
 	fading := shows(t, 2*patience, variants["fading"], v1alpha1.ConditionCapacityKnown, "CapacityUnknown")
 	assert.Contains(t, fading.Message, `the permission to list nodes in API group "" is missing: grant it as manifests/rbac/observe.yaml does`)
 	assert.Nil(t, variants["fading"].Status.Placement.Slots, "what was counted last is not known to hold")
-	eventually(t, 2*patience, "what is to be done", func() (string, bool) {
+	conditiontest.Eventually(t, 2*patience, "what is to be done", func() (string, bool) {
 		known := shows(t, patience, variants["late"], v1alpha1.ConditionCapacityKnown, "CapacityUnknown")
 		return known.Message, contains(known.Message, "is granted now: restart the manager")
 	})
@@ -155,7 +157,7 @@ func TestThePlacementIsThatOfTheGenerationThatItNames(t *testing.T) {
 		"the pod template names H100-80GB-HBM3 nodes and the variant is for A100",
 		"spec.acceleratorCount is 4 and the pod template asks for 1, which counts",
 		"1xA100: 0 fit"), known.Message)
-	eventually(t, patience, "a warning event", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "a warning event", func() (string, bool) {
 		reasons := told(t, v)
 		return fmt.Sprint(reasons), count(reasons, v1alpha1.ReasonAcceleratorNotSelected) == 1
 	})
@@ -171,7 +173,7 @@ func TestHalfOfTheNodesIsHalfOfTheSlots(t *testing.T) {
 	// full rounds only every ten minutes.
 	gauge := func(want float64) {
 		t.Helper()
-		eventually(t, patience, fmt.Sprint(want, " slots"), func() (string, bool) {
+		conditiontest.Eventually(t, patience, fmt.Sprint(want, " slots"), func() (string, bool) {
 			for series, value := range seriesOf(t, "", namespace) {
 				if strings.HasPrefix(series, "wva_variant_free_slots") {
 					return fmt.Sprint(value), value == want
@@ -187,7 +189,7 @@ func TestHalfOfTheNodesIsHalfOfTheSlots(t *testing.T) {
 		t.Cleanup(func() { cordon(t, node, false) })
 	}
 	// A round that a node calls for keeps five seconds apart from the last one.
-	eventually(t, 5*time.Second+atOnce, "half of the slots", func() (string, bool) {
+	conditiontest.Eventually(t, 5*time.Second+atOnce, "half of the slots", func() (string, bool) {
 		slots := *read(t, v).Status.Placement.Slots
 		return fmt.Sprint(slots), slots == 15 || slots == 16
 	})
@@ -211,13 +213,13 @@ func TestNamesOfOnesOwnAreFollowed(t *testing.T) {
 	v.Spec.Accelerator = "L40S"
 	create(t, onOwnNode(deployment(namespace, "server", 1)), v)
 	const series = `wva_unlisted_accelerator_nodes{controller_instance="brisk",product="ACME-CARD-7"}`
-	eventually(t, patience, "the product that no rule knows", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the product that no rule knows", func() (string, bool) {
 		found := scrapeManager(t, brisk)
 		return fmt.Sprint(found[series]), found[series] == 1
 	})
 	slots := func(want int32) {
 		t.Helper()
-		eventually(t, patience, fmt.Sprint(want, " slots"), func() (string, bool) {
+		conditiontest.Eventually(t, patience, fmt.Sprint(want, " slots"), func() (string, bool) {
 			p := read(t, v).Status.Placement
 			return describe(v), p != nil && p.Slots != nil && *p.Slots == want
 		})
@@ -226,14 +228,14 @@ func TestNamesOfOnesOwnAreFollowed(t *testing.T) {
 
 	names := configMap(t, "workload-variant-autoscaler-accelerator-names", map[string]string{ownProduct: "L40S"})
 	slots(7)
-	eventually(t, patience, "the end of the series", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the end of the series", func() (string, bool) {
 		_, there := scrapeManager(t, brisk)[series]
 		return "", !there
 	})
 
 	names.Data[ownProduct] = "not a name"
 	require.NoError(t, api.Update(t.Context(), names))
-	eventually(t, patience, "an event that refuses it", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "an event that refuses it", func() (string, bool) {
 		reasons := told(t, names)
 		return fmt.Sprint(reasons), count(reasons, "InvalidConfiguration") > 0
 	})

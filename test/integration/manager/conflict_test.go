@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/assert"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -73,7 +75,7 @@ func TestNobodyFights(t *testing.T) {
 			remove(t, other)
 			shows(t, atOnce, v, v1alpha1.ConditionConflict, v1alpha1.ReasonNoConflict)
 			hasReplicas(t, atOnce, d, v, 3)
-			eventually(t, patience, "a warning event", func() (string, bool) {
+			conditiontest.Eventually(t, patience, "a warning event", func() (string, bool) {
 				reasons := told(t, v)
 				return fmt.Sprint(reasons), count(reasons, c.reason) == 1 && count(reasons, v1alpha1.ReasonNoConflict) == 1
 			})

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -33,7 +35,7 @@ func TestOneNamespaceWithLeaderElectionAndSecureMetrics(t *testing.T) {
 	hasReplicas(t, patience, d, v, 2)
 	assert.Empty(t, read(t, outside).Status.Conditions, "another namespace is not its business")
 	shows(t, patience, v, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityExact)
-	eventually(t, patience, "the devices that pods of other namespaces hold", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the devices that pods of other namespaces hold", func() (string, bool) {
 		slots := read(t, v).Status.Placement.Slots
 		return fmt.Sprint(ptr.Deref(slots, -1)), slots != nil && *slots <= 32-6-2
 	})

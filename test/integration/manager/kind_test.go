@@ -3,6 +3,8 @@ package manager_test
 import (
 	"testing"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -74,7 +76,7 @@ func TestAKindWithoutPermissionNamesTheMissingRule(t *testing.T) {
 
 	grant(t, "get")
 	condition = shows(t, patience, v, v1alpha1.ConditionTargetResolved, "TargetForbidden")
-	eventually(t, patience, "the next missing rule", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the next missing rule", func() (string, bool) {
 		condition = shows(t, patience, v, v1alpha1.ConditionTargetResolved, "TargetForbidden")
 		return condition.Message, contains(condition.Message, `the permission to update servers/scale in API group "example.com" is missing`)
 	})
@@ -82,7 +84,7 @@ func TestAKindWithoutPermissionNamesTheMissingRule(t *testing.T) {
 
 	grant(t, "get", "update")
 	shows(t, patience, v, v1alpha1.ConditionReady, v1alpha1.ReasonReady)
-	eventually(t, patience, "two replicas", func() (string, bool) { return describe(read(t, v)), specReplicas(t, u) == 2 })
+	conditiontest.Eventually(t, patience, "two replicas", func() (string, bool) { return describe(read(t, v)), specReplicas(t, u) == 2 })
 	shows(t, patience, v, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityUpperBound)
 }
 
@@ -161,11 +163,11 @@ func TestShippedKinds(t *testing.T) {
 			replicas := c.create(t, namespace)
 			v := target(variant(namespace, "llama-h100", "server", brisk), c.apiVersion, c.kind)
 			create(t, v)
-			eventually(t, patience, "the one replica that a model keeps", func() (string, bool) {
+			conditiontest.Eventually(t, patience, "the one replica that a model keeps", func() (string, bool) {
 				return describe(read(t, v)), replicas() == 1
 			})
 			// The scale is written first, the status after it.
-			eventually(t, patience, "the variant's ID in the status", func() (string, bool) {
+			conditiontest.Eventually(t, patience, "the variant's ID in the status", func() (string, bool) {
 				object := read(t, v)
 				return describe(object), object.Status.CurrentAlloc != nil && object.Status.CurrentAlloc.VariantID == "llama-H100-1"
 			})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -38,7 +37,6 @@ const (
 	patience = 40 * time.Second
 	// atOnce is how long an answer to an event may take.
 	atOnce = 2 * time.Second
-	tick   = 20 * time.Millisecond
 )
 
 // hurry are the settings of a brisk manager.
@@ -139,21 +137,6 @@ func managerProcess(instance, kubeconfig, metrics, health string) localcluster.P
 			"--controller-instance="+instance, "--wva-limited-mode", "-v=2",
 			"--metrics-bind-address="+metrics, "--metrics-secure=false", "--health-probe-bind-address="+health,
 		),
-		Ready: func(ctx context.Context) error { return answers(ctx, "http://"+health+"/readyz") },
+		Ready: localcluster.Healthy("http://" + health + "/readyz"),
 	}
-}
-
-func answers(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answers %s", url, response.Status)
-	}
-	return errors.Join(err, response.Body.Close())
 }

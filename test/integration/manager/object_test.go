@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -92,7 +94,7 @@ func create(t *testing.T, objects ...client.Object) {
 func remove(t *testing.T, object client.Object) {
 	t.Helper()
 	require.NoError(t, api.Delete(t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	eventually(t, patience, "deletion", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "deletion", func() (string, bool) {
 		err := api.Get(t.Context(), client.ObjectKeyFromObject(object), object)
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})
@@ -109,7 +111,7 @@ func read[T client.Object](t *testing.T, object T) T {
 func shows(t *testing.T, limit time.Duration, v *v1alpha1.VariantAutoscaling, condition, reason string) *metav1.Condition {
 	t.Helper()
 	var found *metav1.Condition
-	eventually(t, limit, fmt.Sprintf("condition %s with reason %s", condition, reason), func() (string, bool) {
+	conditiontest.Eventually(t, limit, fmt.Sprintf("condition %s with reason %s", condition, reason), func() (string, bool) {
 		read(t, v)
 		found = apimeta.FindStatusCondition(v.Status.Conditions, condition)
 		return describe(v), found != nil && found.Reason == reason && found.ObservedGeneration == v.Generation
@@ -136,7 +138,7 @@ func describe(v *v1alpha1.VariantAutoscaling) string {
 // hasReplicas waits until the Deployment asks for so many.
 func hasReplicas(t *testing.T, limit time.Duration, d *appsv1.Deployment, v *v1alpha1.VariantAutoscaling, replicas int32) {
 	t.Helper()
-	eventually(t, limit, fmt.Sprint(replicas, " replicas"), func() (string, bool) {
+	conditiontest.Eventually(t, limit, fmt.Sprint(replicas, " replicas"), func() (string, bool) {
 		read(t, d)
 		read(t, v)
 		return fmt.Sprintf("spec.replicas %d\n%s", *d.Spec.Replicas, describe(v)), *d.Spec.Replicas == replicas

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -30,7 +32,7 @@ func TestADeletedTargetIsToldAtOnceAndItsReturnResumesAtOnce(t *testing.T) {
 		assert.Nil(t, v.Status.DesiredOptimizedAlloc, "the desired allocation is cleared")
 		assert.Nil(t, v.Status.CurrentAlloc.NumReplicas)
 		assert.Nil(t, apimeta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionMetricsAvailable), "nothing is claimed of what was not looked at")
-		eventually(t, atOnce, "the end of the series", func() (string, bool) {
+		conditiontest.Eventually(t, atOnce, "the end of the series", func() (string, bool) {
 			found := seriesOf(t, "", namespace)
 			return fmt.Sprint(found), len(found) == 0
 		})
@@ -43,7 +45,7 @@ func TestADeletedTargetIsToldAtOnceAndItsReturnResumesAtOnce(t *testing.T) {
 	shows(t, patience, v, v1alpha1.ConditionReady, v1alpha1.ReasonReady)
 	assert.Equal(t, "H100", v.Status.CurrentAlloc.Accelerator, "by the node selector of the template")
 	assert.Equal(t, "llama-H100-1", v.Status.CurrentAlloc.VariantID)
-	eventually(t, patience, "a warning event for each deletion", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "a warning event for each deletion", func() (string, bool) {
 		reasons := told(t, v)
 		return fmt.Sprint(reasons), count(reasons, v1alpha1.ReasonTargetNotFound) >= 1 && count(reasons, v1alpha1.ReasonTargetFound) >= 1
 	})
@@ -68,12 +70,12 @@ func TestADeletedObjectEndsItsSeries(t *testing.T) {
 	v := variant(namespace, "llama-h100", "server", "")
 	create(t, deployment(namespace, "server", 2), v)
 	series := `{accelerator_type="H100",namespace="` + namespace + `",variant_name="llama-h100"}`
-	eventually(t, patience, "the gauges", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the gauges", func() (string, bool) {
 		found := seriesOf(t, "", namespace)
 		return fmt.Sprint(found), found["wva_desired_replicas"+series] == 2 && found["wva_current_replicas"+series] == 2 && found["wva_desired_ratio"+series] == 1
 	})
 	remove(t, v)
-	eventually(t, atOnce, "the end of the series", func() (string, bool) {
+	conditiontest.Eventually(t, atOnce, "the end of the series", func() (string, bool) {
 		found := seriesOf(t, "", namespace)
 		return fmt.Sprint(found), len(found) == 0
 	})
@@ -107,7 +109,7 @@ func TestAHangingPrometheusDelaysNoEvent(t *testing.T) {
 // roundsBegin waits until the manager waits for Prometheus.
 func roundsBegin(t *testing.T) {
 	t.Helper()
-	eventually(t, patience, "a query that hangs", func() (string, bool) { return "", outage.waiting.Load() > 0 })
+	conditiontest.Eventually(t, patience, "a query that hangs", func() (string, bool) { return "", outage.waiting.Load() > 0 })
 }
 
 func count(reasons []string, reason string) int {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/utils/ptr"
@@ -16,7 +18,7 @@ func roundsLater(t *testing.T, instance string, rounds float64) {
 	t.Helper()
 	series := `wva_round_duration_seconds{controller_instance="` + instance + `",result="success",round="Full"}`
 	first := scrapeManager(t, instance)[series]
-	eventually(t, patience, fmt.Sprint(rounds, " more rounds"), func() (string, bool) {
+	conditiontest.Eventually(t, patience, fmt.Sprint(rounds, " more rounds"), func() (string, bool) {
 		now := scrapeManager(t, instance)[series]
 		return fmt.Sprint(now - first), now >= first+rounds
 	})
@@ -47,7 +49,7 @@ func TestLoadIsFollowedUpAndDownWithOneWriteEach(t *testing.T) {
 	servers.ask(namespace, 0.1*serves)
 	hasReplicas(t, patience, d, v, 1)
 	assert.EqualValues(t, 3, d.Generation)
-	eventually(t, patience, "an event for each change", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "an event for each change", func() (string, bool) {
 		reasons := told(t, v)
 		return fmt.Sprint(reasons), count(reasons, "ScaledUp") == 1 && count(reasons, "ScaledDown") == 1
 	})
@@ -85,7 +87,7 @@ func TestMissingMetricsHoldTheReplicas(t *testing.T) {
 
 	outage.off.Store(false)
 	hasReplicas(t, patience, d, v, 1)
-	eventually(t, patience, "one warning and one all-clear", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "one warning and one all-clear", func() (string, bool) {
 		reasons := told(t, v)
 		return fmt.Sprint(reasons), count(reasons, v1alpha1.ReasonPrometheusError) == 1 && count(reasons, "MetricsFound") >= 1
 	})
@@ -99,7 +101,7 @@ func TestActuationMetricOnlyPublishes(t *testing.T) {
 	v.Spec.Actuation = v1alpha1.ActuationMetric
 	create(t, d, v)
 	series := `wva_desired_replicas{accelerator_type="H100",controller_instance="brisk",namespace="` + namespace + `",variant_name="llama-h100"}`
-	eventually(t, patience, "the wish as a metric", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the wish as a metric", func() (string, bool) {
 		found := seriesOf(t, brisk, namespace)
 		return fmt.Sprint(found), found[series] == 2
 	})
@@ -124,7 +126,7 @@ func roundsFailed(t *testing.T, rounds float64) {
 	t.Helper()
 	const series = `wva_round_duration_seconds{controller_instance="` + brisk + `",result="error",round="Full"}`
 	first := scrapeManager(t, brisk)[series]
-	eventually(t, patience, fmt.Sprint(rounds, " more failed rounds"), func() (string, bool) {
+	conditiontest.Eventually(t, patience, fmt.Sprint(rounds, " more failed rounds"), func() (string, bool) {
 		now := scrapeManager(t, brisk)[series]
 		return fmt.Sprint(now - first), now >= first+rounds
 	})

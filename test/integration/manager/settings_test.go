@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +42,7 @@ func TestSaturationThresholdsAreFollowed(t *testing.T) {
 
 	thresholds.Data["llama"] = "model_id: llama\nnamespace: " + namespace + "\nkvCacheThreshold: 5\n"
 	require.NoError(t, api.Update(t.Context(), thresholds))
-	eventually(t, patience, "an event that refuses it", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "an event that refuses it", func() (string, bool) {
 		reasons := told(t, thresholds)
 		return fmt.Sprint(reasons), count(reasons, "InvalidConfiguration") > 0
 	})
@@ -52,7 +54,7 @@ func TestStaticSettingsNeedARestart(t *testing.T) {
 	file := configMap(t, "workload-variant-autoscaler-variantautoscaling-config", map[string]string{
 		"config.yaml": "LEADER_ELECTION_ID: another\n",
 	})
-	eventually(t, patience, "an event that says so", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "an event that says so", func() (string, bool) {
 		reasons := told(t, file)
 		return fmt.Sprint(reasons), count(reasons, "ImmutableConfigChangeRejected") > 0
 	})

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -81,7 +83,7 @@ func (d *diary) note(event watch.Event) {
 // gone waits until so many pods are deleted, and returns those and the marked ones.
 func (d *diary) gone(t *testing.T, pods int) (deleted map[string]bool, marked map[string]int, lowered int) {
 	t.Helper()
-	eventually(t, patience, fmt.Sprint(pods, " deleted pods"), func() (string, bool) {
+	conditiontest.Eventually(t, patience, fmt.Sprint(pods, " deleted pods"), func() (string, bool) {
 		d.lock.Lock()
 		defer d.lock.Unlock()
 		deleted, marked, lowered = maps.Clone(d.deleted), maps.Clone(d.marked), d.lowered
@@ -185,7 +187,7 @@ func TestAScaleDownThatIsCalledOffLeavesNoTrace(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, cluster.Restart(context.Background(), controllers)) })
 	becomes := func(replicas int32, want string) {
 		t.Helper()
-		eventually(t, patience, fmt.Sprintf("%d replicas and the costs %s", replicas, want), func() (string, bool) {
+		conditiontest.Eventually(t, patience, fmt.Sprintf("%d replicas and the costs %s", replicas, want), func() (string, bool) {
 			asked, found := *read(t, set).Spec.Replicas, costs(t, namespace)
 			return fmt.Sprintf("%d replicas, costs %s\n%s", asked, found, describe(read(t, v))), asked == replicas && found == want
 		})
@@ -207,7 +209,7 @@ func TestAScaleDownThatIsCalledOffLeavesNoTrace(t *testing.T) {
 	setSpec(t, v, `{"minReplicas":0}`)
 	becomes(1, chosen)
 	require.NoError(t, api.Delete(t.Context(), v))
-	eventually(t, patience, "the end of the marks with that of the object", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the end of the marks with that of the object", func() (string, bool) {
 		found := costs(t, namespace)
 		return found, found == untouched
 	})
@@ -225,7 +227,7 @@ func TestMarksThatWereLeftBehindAreTakenBack(t *testing.T) {
 	require.Len(t, pods.Items, 1)
 	mark := fmt.Sprintf(`{"metadata":{"annotations":{%q:"-2147483648",%q:"5"}}}`, corev1.PodDeletionCost, v1alpha1.AnnotationVictim)
 	require.NoError(t, api.Patch(t.Context(), &pods.Items[0], client.RawPatch(types.MergePatchType, []byte(mark))))
-	eventually(t, patience, "the cost of before", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the cost of before", func() (string, bool) {
 		found := costs(t, namespace)
 		return found, found == `["5"]`
 	})

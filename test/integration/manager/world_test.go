@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,26 +79,8 @@ func serveModels(t *testing.T) *modelServers {
 	t.Helper()
 	m := &modelServers{prometheus: prometheustest.New(t), demand: map[string]float64{}, completed: map[client.ObjectKey]float64{}, since: map[client.ObjectKey]time.Time{}}
 	outage.handler.Store(&m.prometheus.Handler)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(scrapeEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case at := <-ticker.C:
-				m.scrape(ctx, t, at)
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-		outage.handler.Store(nil)
-	})
+	t.Cleanup(func() { outage.handler.Store(nil) })
+	conditiontest.Every(t, scrapeEvery, func(ctx context.Context, at time.Time) { m.scrape(ctx, t, at) })
 	return m
 }
 
@@ -169,29 +152,11 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// eventually waits for a state, and says what the last look found.
-func eventually(t *testing.T, limit time.Duration, what string, look func() (found string, ok bool)) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for {
-		found, ok := look()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			require.Failf(t, "it never came", "%s within %s; last seen:\n%s", what, limit, found)
-		}
-		<-ticker.C
-	}
-}
-
 // settle waits until so many replicas have been scraped for longer than the window,
 // so that its means are steady.
 func (m *modelServers) settle(t *testing.T, namespace string, replicas int) {
 	t.Helper()
-	eventually(t, patience, fmt.Sprint(replicas, " replicas in a steady state"), func() (string, bool) {
+	conditiontest.Eventually(t, patience, fmt.Sprint(replicas, " replicas in a steady state"), func() (string, bool) {
 		m.lock.Lock()
 		defer m.lock.Unlock()
 		steady := 0

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -119,7 +121,7 @@ func comesBack(t *testing.T, w *world) {
 	// More is asked, which the others cannot serve: what found no node is not tried.
 	w.servers.ask(namespace, 16)
 	w.asks(t, patience, small, vSmall, "eight", exactly(8))
-	throughout(t, leastPause-10*time.Second-time.Since(given), "left alone", func() (string, bool) {
+	conditiontest.Throughout(t, leastPause-10*time.Second-time.Since(given), "left alone", func() (string, bool) {
 		return describe(read(t, w, vLarge)), len(raised.seen()) == 1
 	})
 	w.create(t, gate(namespace))
@@ -158,7 +160,7 @@ func givesWay(t *testing.T, w *world) {
 
 	w.servers.ask(namespace, 2)
 	w.asks(t, patience, first, vFirst, "more", atLeast(2))
-	eventually(t, patience, "replicas that no node can hold", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "replicas that no node can hold", func() (string, bool) {
 		placement := read(t, w, vFirst).Status.Placement
 		return describe(vFirst), placement != nil && ptr.Deref(placement.Unschedulable, 0) > 0
 	})
@@ -167,7 +169,7 @@ func givesWay(t *testing.T, w *world) {
 	given, before := time.Now(), len(raised.seen())
 	w.servers.ask(namespace, 4)
 	w.asks(t, patience, second, vSecond, "more", atLeast(2))
-	throughout(t, leastPause/2-time.Since(given), "left alone", func() (string, bool) {
+	conditiontest.Throughout(t, leastPause/2-time.Since(given), "left alone", func() (string, bool) {
 		return describe(read(t, w, vFirst)), len(raised.seen()) == before
 	})
 }
@@ -187,7 +189,7 @@ func alone(template *corev1.PodTemplateSpec) {
 // variant is known to start fast.
 func (w *world) becomesReady(t *testing.T, namespace, app string, age time.Duration) {
 	t.Helper()
-	eventually(t, patience, fmt.Sprintf("a running pod of %s", app), func() (string, bool) {
+	conditiontest.Eventually(t, patience, fmt.Sprintf("a running pod of %s", app), func() (string, bool) {
 		pods := w.pods(t, namespace, app)
 		if len(pods) != 1 || pods[0].Status.Phase != corev1.PodRunning || time.Since(pods[0].CreationTimestamp.Time) < age {
 			return fmt.Sprint(len(pods)), false

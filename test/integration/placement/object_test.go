@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -140,7 +142,7 @@ func (w *world) fill(t *testing.T, namespace, node string, devices int) *corev1.
 	pod.Spec.NodeName = node
 	// The service account of the pod comes from a controller, a moment after the
 	// namespace.
-	eventually(t, patience, "a pod that holds devices of "+node, func() (string, bool) {
+	conditiontest.Eventually(t, patience, "a pod that holds devices of "+node, func() (string, bool) {
 		err := w.api.Create(t.Context(), pod)
 		return fmt.Sprint(err), err == nil
 	})
@@ -171,7 +173,7 @@ func (w *world) pods(t *testing.T, namespace, app string) []corev1.Pod {
 func (w *world) readyOn(t *testing.T, namespace, app string, count int) map[string]int {
 	t.Helper()
 	var on map[string]int
-	eventually(t, patience, fmt.Sprintf("%d ready pods of %s", count, app), func() (string, bool) {
+	conditiontest.Eventually(t, patience, fmt.Sprintf("%d ready pods of %s", count, app), func() (string, bool) {
 		on = map[string]int{}
 		pods := w.pods(t, namespace, app)
 		ready := 0
@@ -209,7 +211,7 @@ func describe(v *v1alpha1.VariantAutoscaling) string {
 func (w *world) shows(t *testing.T, limit time.Duration, v *v1alpha1.VariantAutoscaling, condition, reason string) *metav1.Condition {
 	t.Helper()
 	var found *metav1.Condition
-	eventually(t, limit, fmt.Sprintf("condition %s of %s with reason %s", condition, v.Name, reason), func() (string, bool) {
+	conditiontest.Eventually(t, limit, fmt.Sprintf("condition %s of %s with reason %s", condition, v.Name, reason), func() (string, bool) {
 		found = apimeta.FindStatusCondition(read(t, w, v).Status.Conditions, condition)
 		return describe(v), found != nil && found.Reason == reason && found.ObservedGeneration == v.Generation
 	})
@@ -220,7 +222,7 @@ func (w *world) shows(t *testing.T, limit time.Duration, v *v1alpha1.VariantAuto
 // do.
 func (w *world) asks(t *testing.T, limit time.Duration, d *appsv1.Deployment, v *v1alpha1.VariantAutoscaling, what string, will func(replicas int32) bool) int32 {
 	t.Helper()
-	eventually(t, limit, fmt.Sprintf("%s replicas of %s", what, d.Name), func() (string, bool) {
+	conditiontest.Eventually(t, limit, fmt.Sprintf("%s replicas of %s", what, d.Name), func() (string, bool) {
 		read(t, w, d)
 		return fmt.Sprintf("%d are asked for\n%s", *d.Spec.Replicas, describe(read(t, w, v))), will(*d.Spec.Replicas)
 	})

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -55,7 +57,7 @@ func peopleSee(t *testing.T, w *world) {
 	var shown report.Capacity
 	require.NoError(t, json.Unmarshal([]byte(text), &shown))
 	require.Len(t, shown.Variants, 2)
-	eventually(t, patience, "the same slots as the manager counts", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the same slots as the manager counts", func() (string, bool) {
 		return describe(vSmall), w.slots(t, vSmall) == int32(*shown.Variants[1].Slots) && w.slots(t, vLarge) == int32(*shown.Variants[0].Slots)
 	})
 	assert.Equal(t, 11, *shown.Variants[1].Slots)
@@ -90,7 +92,7 @@ func (w *world) peopleMayLittle(t *testing.T, namespace string) {
 			ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "looker"}},
 		})
-	eventually(t, patience, "what is left to see", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "what is left to see", func() (string, bool) {
 		text, complaint, err := wva(t, w.cluster, "--as=looker")
 		return complaint, err == nil &&
 			assert.Regexp(t, `(?m)^a30-0 and 1 like it +A30-80GB +-/8 +\[\?{8}\]`, text) &&

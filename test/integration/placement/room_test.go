@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,7 +37,7 @@ func eightHoles(t *testing.T, w *world) {
 	w.servers.ask(namespace, 1)
 	w.readyOn(t, namespace, "small", 1)
 	w.shows(t, patience, vSmall, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
-	eventually(t, patience, "seven slots beside the replica", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "seven slots beside the replica", func() (string, bool) {
 		return describe(vSmall), w.slots(t, vSmall) == 7
 	})
 
@@ -55,7 +57,7 @@ func eightHoles(t *testing.T, w *world) {
 	w.asks(t, patience, large, vLarge, "one", exactly(1))
 	w.readyOn(t, namespace, "large", 1)
 	rounds := w.rounds(t, limited)
-	eventually(t, patience, "three more rounds", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "three more rounds", func() (string, bool) {
 		now := w.rounds(t, limited)
 		return fmt.Sprint(now - rounds), now >= rounds+3
 	})
@@ -78,7 +80,7 @@ func theOnlyReplicaFindsNoNode(t *testing.T, w *world) {
 	vSmall.Spec.MaxReplicas = ptr.To[int32](3)
 	w.create(t, small, large, vSmall, vLarge)
 	w.servers.ask(namespace, 1)
-	eventually(t, patience, "a replica that no node can hold", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "a replica that no node can hold", func() (string, bool) {
 		placement := read(t, w, vLarge).Status.Placement
 		return describe(vLarge), placement != nil && ptr.Deref(placement.Unschedulable, 0) == 1 && ptr.Deref(placement.Unplaced, 0) == 1
 	})
@@ -128,7 +130,7 @@ func halfOfTheNodes(t *testing.T, w *world) {
 	v := variant(d, limited, "10")
 	v.Spec.Actuation = v1alpha1.ActuationOff
 	w.create(t, d, v)
-	eventually(t, patience, "eight slots", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "eight slots", func() (string, bool) {
 		return describe(v), w.slots(t, v) == 8
 	})
 	for _, c := range []struct {
@@ -167,14 +169,14 @@ func (w *world) halves(t *testing.T, v *v1alpha1.VariantAutoscaling, what string
 		require.NoError(t, w.api.Patch(t.Context(), n, client.MergeFrom(old)))
 	}
 	for i := range 4 {
-		eventually(t, patience, what, func() (string, bool) {
+		conditiontest.Eventually(t, patience, what, func() (string, bool) {
 			n := read(t, w, w.node(fmt.Sprintf("h200-%d", i)))
 			_, down := n.Annotations[notReady]
 			return fmt.Sprint(n.Status.Conditions), down != nodeReady(n)
 		})
 	}
 	changed := w.rounds(t, limited)
-	eventually(t, patience, fmt.Sprintf("%s: %d slots", what, slots), func() (string, bool) {
+	conditiontest.Eventually(t, patience, fmt.Sprintf("%s: %d slots", what, slots), func() (string, bool) {
 		late := w.rounds(t, limited) - changed
 		found := w.slots(t, v)
 		// A round that ends after the change may have begun before it; the status is

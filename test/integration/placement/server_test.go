@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,25 +48,7 @@ func serveModels(t *testing.T, api client.Client) *modelServers {
 		prometheus: prometheustest.New(t), api: api, demand: map[string]float64{},
 		completed: map[client.ObjectKey]float64{}, arrived: map[string]float64{},
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(scrapeEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case at := <-ticker.C:
-				m.scrape(ctx, t, at)
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	conditiontest.Every(t, scrapeEvery, func(ctx context.Context, at time.Time) { m.scrape(ctx, t, at) })
 	return m
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+
 	"github.com/stretchr/testify/assert"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
@@ -47,17 +49,17 @@ func leavesANodeEmpty(t *testing.T, w *world) {
 	d, v := w.spread(t, namespace, "a100", "")
 	large := &v1alpha1.VariantAutoscaling{}
 	large.Namespace, large.Name = namespace, "large"
-	eventually(t, patience, "no room for the large variant", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "no room for the large variant", func() (string, bool) {
 		return describe(large), w.slots(t, large) == 0
 	})
 
 	w.patch(t, v, `{"spec":{"minReplicas":3,"maxReplicas":3}}`)
 	w.asks(t, patience, d, v, "three", exactly(3))
-	eventually(t, patience, "the two replicas on the node that nobody else uses go", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the two replicas on the node that nobody else uses go", func() (string, bool) {
 		on := w.nodesOf(t, namespace)
 		return fmt.Sprint(on), on["a100-0"] == 3 && len(on) == 1
 	})
-	eventually(t, patience, "the hole is there for the large variant", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the hole is there for the large variant", func() (string, bool) {
 		return describe(large), w.slots(t, large) == 1
 	})
 	unmarked(t, w, namespace)
@@ -70,7 +72,7 @@ func leftToKubernetes(t *testing.T, w *world) {
 	d, v := w.spread(t, namespace, "l40s", v1alpha1.VictimsKubernetes)
 	w.patch(t, v, `{"spec":{"minReplicas":3,"maxReplicas":3}}`)
 	w.asks(t, patience, d, v, "three", exactly(3))
-	eventually(t, patience, "three replicas", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "three replicas", func() (string, bool) {
 		on := w.nodesOf(t, namespace)
 		return fmt.Sprint(on), on["l40s-0"]+on["l40s-1"] == 3
 	})
@@ -91,7 +93,7 @@ func (w *world) nodesOf(t *testing.T, namespace string) map[string]int {
 // unmarked waits until no replica carries a mark of a choice.
 func unmarked(t *testing.T, w *world, namespace string) {
 	t.Helper()
-	eventually(t, patience, "no replica is marked", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "no replica is marked", func() (string, bool) {
 		marks := map[string]string{}
 		for _, pod := range w.pods(t, namespace, "small") {
 			for _, key := range []string{"controller.kubernetes.io/pod-deletion-cost", v1alpha1.AnnotationVictim} {

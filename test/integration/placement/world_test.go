@@ -1,10 +1,8 @@
 package placement_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"testing"
@@ -35,7 +33,6 @@ const (
 	window   = 5 * time.Second
 	// patience is how long a test waits for what must come soon.
 	patience = 45 * time.Second
-	tick     = 50 * time.Millisecond
 )
 
 // world is what the tests share.
@@ -132,52 +129,6 @@ func (w *world) startManager(t *testing.T, instance, prometheus string, args ...
 			"--controller-instance="+instance, "-v=2",
 			"--metrics-bind-address="+metrics, "--metrics-secure=false", "--health-probe-bind-address="+health,
 		),
-		Ready: func(ctx context.Context) error { return answers(ctx, "http://"+health+"/readyz") },
+		Ready: localcluster.Healthy("http://" + health + "/readyz"),
 	}))
-}
-
-func answers(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answers %s", url, response.Status)
-	}
-	return errors.Join(err, response.Body.Close())
-}
-
-// eventually waits for a state, and says what the last look found.
-func eventually(t *testing.T, limit time.Duration, what string, look func() (found string, ok bool)) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for {
-		found, ok := look()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			require.Failf(t, "it never came", "%s within %s; last seen:\n%s", what, limit, found)
-		}
-		<-ticker.C
-	}
-}
-
-// throughout looks again and again for that long.
-func throughout(t *testing.T, span time.Duration, what string, look func() (found string, ok bool)) {
-	t.Helper()
-	end := time.Now().Add(span)
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for time.Now().Before(end) {
-		found, ok := look()
-		require.True(t, ok, "%s: %s", what, found)
-		<-ticker.C
-	}
 }

@@ -1,0 +1,220 @@
+package decision
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+func TestWhatWasDeniedIsRemembered(t *testing.T) {
+	w := bigAndSmall(40)
+	w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 1), nodes(8, "L40S", 8)...)}
+	w.cluster.Nodes[0].Allocatable.Devices = 8
+	policy := policyFor(true, "a-8xh100", "b-l40s")
+	plan, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+	key := Key{"ns", "a-8xh100"}
+	denied := memory.Denied[key]
+	require.Positive(t, denied)
+	w.apply(plan)
+
+	// A little more is asked, for which the small variant is the best answer anyway.
+	w.variants[0].cost = 20
+	w.arrival = 60
+	w.now = w.now.Add(time.Minute)
+	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	require.Greater(t, *plan.Models[0].Variants[1].Desired, w.variants[1].replicas, "it is a round in which replicas are added")
+	assert.GreaterOrEqual(t, memory.Denied[key], denied)
+}
+
+func TestOneThatWouldNotBeFullComesBackWhenThatSaves(t *testing.T) {
+	for name, test := range map[string]struct {
+		cost  capacity.Cost
+		comes int
+	}{"it costs less than what it replaces": {3.5, 1}, "it costs more": {3.9, 0}} {
+		t.Run(name, func(t *testing.T) {
+			w := bigAndSmall(5)
+			w.variants[0].cost = test.cost
+			w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
+			memory := Memory{Denied: map[Key]capacity.Rate{{"ns", "a-8xh100"}: 50}}
+			plan, _ := Decide(w.snapshot(), policyFor(true, "a-8xh100", "b-l40s"), memory, RoundFull)
+			assert.Equal(t, test.comes, *plan.Models[0].Variants[0].Desired)
+		})
+	}
+}
+
+func TestADeniedVariantDoesNotComeBackForNothing(t *testing.T) {
+	w := bigAndSmall(5)
+	w.variants[0].cost = 100
+	w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
+	memory := Memory{Denied: map[Key]capacity.Rate{{"ns", "a-8xh100"}: 50}}
+	plan, _ := Decide(w.snapshot(), policyFor(true, "a-8xh100", "b-l40s"), memory, RoundFull)
+	assert.Equal(t, 0, *plan.Models[0].Variants[0].Desired, "it is the dearer one")
+}
+
+func TestBackOff(t *testing.T) {
+	w := newWorld(30)
+	w.cluster = &placement.Cluster{Nodes: append(nodes(2, "H100", 8), nodes(4, "L40S", 8)...)}
+	policy := policyFor(true, "a-h100", "b-l40s")
+	// A rule that the model does not know keeps the second replica off every node.
+	stuck := func(s *Snapshot) {
+		v := &s.Models[0].Variants[0]
+		v.Current = 2
+		v.Starting = []Starting{{Name: "stuck", Created: s.Time.Add(-45 * time.Second), Unschedulable: true}}
+	}
+	s := w.snapshot()
+	stuck(&s)
+	plan, memory := Decide(s, policy, Memory{}, RoundFull)
+	key := Key{"ns", "a-h100"}
+	assert.Equal(t, leastPause, memory.Backoffs[key].Pause)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "given back")
+	assert.Positive(t, *plan.Models[0].Variants[1].Desired, "the next variant takes its part")
+
+	w.now = w.now.Add(30 * time.Second)
+	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "left alone, although the model says that it fits")
+
+	w.now = w.now.Add(time.Minute)
+	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 1, "tried again")
+
+	s = w.snapshot()
+	stuck(&s)
+	_, memory = Decide(s, policy, memory, RoundFull)
+	assert.Equal(t, 2*leastPause, memory.Backoffs[key].Pause, "the next pause is twice as long")
+
+	w.now = w.now.Add(time.Hour)
+	_, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.Empty(t, memory.Backoffs, "it has been well for long")
+}
+
+func TestInAClusterThatGrowsTheNextVariantTakesOver(t *testing.T) {
+	w := newWorld(30)
+	w.cluster = &placement.Cluster{Nodes: nodes(4, "L40S", 8)}
+	s := w.snapshot()
+	v := &s.Models[0].Variants[0]
+	v.Current = 2
+	v.Starting = []Starting{{Name: "stuck", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
+	v.Startup = 0
+	policy := policyFor(false, "a-h100", "b-l40s")
+	plan, memory := Decide(s, policy, Memory{}, RoundFull)
+	assert.Equal(t, 2, *plan.Models[0].Variants[0].Desired, "not given back before another one has a node")
+	others := *plan.Models[0].Variants[1].Desired
+	require.Positive(t, others)
+	assert.Contains(t, memory.Backoffs, Key{"ns", "a-h100"})
+
+	s.Models[0].Variants[1].Current = others
+	for i := range others {
+		s.Models[0].Variants[1].Starting = append(s.Models[0].Variants[1].Starting, Starting{Name: fmt.Sprint(i), Created: s.Time, Placed: true, Node: "L40S-0"})
+	}
+	s.Time = s.Time.Add(10 * time.Second)
+	plan, _ = Decide(s, policy, memory, RoundFull)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "given back, because the other one serves")
+	s.Models[0].Variants[1].Current, s.Models[0].Variants[1].Starting = 0, nil
+
+	s.Models[0].Variants = s.Models[0].Variants[:1]
+	plan, _ = Decide(s, policyFor(false, "a-h100"), Memory{}, RoundFull)
+	assert.GreaterOrEqual(t, *plan.Models[0].Variants[0].Desired, 2, "nobody else serves, and a node may still come")
+}
+
+// Constant demand for which nothing fits is a fixed point too: what waits in vain is
+// asked for once.
+func TestNothingFitsAnywhereIsAFixedPoint(t *testing.T) {
+	for _, variants := range []int{1, 2} {
+		t.Run(fmt.Sprint(variants, " variants"), func(t *testing.T) {
+			w := newWorld(60)
+			w.variants = w.variants[:variants]
+			full := append(nodes(1, "H100", 8), nodes(1, "L40S", 8)...)
+			for i := range full {
+				full[i].Free.Devices = 0
+			}
+			s := w.snapshot()
+			s.Cluster = &placement.Cluster{Nodes: full}
+			var memory Memory
+			changes, last := 0, time.Duration(0)
+			for range 240 {
+				w.now = w.now.Add(30 * time.Second)
+				samples := w.snapshot()
+				s.Time = samples.Time
+				s.Models[0].Arrival, s.Models[0].Queue = samples.Models[0].Arrival, samples.Models[0].Queue
+				s.Models[0].Variants[0].Replicas = samples.Models[0].Variants[0].Replicas
+				var plan Plan
+				plan, memory = Decide(s, policyFor(false, "a-h100", "b-l40s"), memory, RoundFull)
+				for i := range s.Models[0].Variants {
+					v := &s.Models[0].Variants[i]
+					desired := *plan.Models[0].Variants[i].Desired
+					if desired != v.Current {
+						changes++
+						last = s.Time.Sub(epoch)
+					}
+					v.Current = desired
+					for len(v.Starting) > desired-v.Ready {
+						v.Starting = v.Starting[:len(v.Starting)-1]
+					}
+					for len(v.Starting) < desired-v.Ready {
+						v.Starting = append(v.Starting, Starting{Name: fmt.Sprint("p", len(v.Starting)), Created: s.Time, Unschedulable: true})
+					}
+				}
+			}
+			assert.LessOrEqual(t, changes, 2*variants)
+			assert.Less(t, last, time.Hour+10*time.Minute)
+			assert.Greater(t, s.Models[0].Variants[0].Current, 1, "a node may still come")
+		})
+	}
+}
+
+// A quota keeps the pods away: what has no pod is asked for once, and others get what
+// they can serve.
+func TestReplicasThatNeverGetAPodAreAFixedPoint(t *testing.T) {
+	for name, limited := range map[string]bool{"limited": true, "unlimited": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(60)
+			w.variants = w.variants[:1]
+			s := w.snapshot()
+			s.Cluster = &placement.Cluster{Nodes: nodes(8, "H100", 8)}
+			var memory Memory
+			most, changes := 0, 0
+			for range 240 {
+				w.now = w.now.Add(30 * time.Second)
+				samples := w.snapshot()
+				v := &s.Models[0].Variants[0]
+				s.Time, s.Models[0].Arrival, s.Models[0].Queue = samples.Time, samples.Models[0].Arrival, samples.Models[0].Queue
+				v.Replicas = samples.Models[0].Variants[0].Replicas
+				var plan Plan
+				plan, memory = Decide(s, policyFor(limited, "a-h100"), memory, RoundFull)
+				if desired := *plan.Models[0].Variants[0].Desired; desired != v.Current {
+					changes++
+					v.Current = desired
+				}
+				most = max(most, v.Current)
+			}
+			assert.LessOrEqual(t, most, 5, "never more than the demand needs")
+			assert.LessOrEqual(t, changes, 30, "at most two for each pause")
+		})
+	}
+}
+
+func TestTheLastReplicaOfADearerVariantMakesRoomForACheaperOne(t *testing.T) {
+	w := bigAndSmall(2)
+	w.variants[0].request = request("H100", 1)
+	w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
+	w.cluster.Nodes[0].Free.Devices = 0
+	w.setReplicas(1, 0)
+	policy := policyFor(true, "a-8xh100", "b-l40s")
+	plan, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+	require.Equal(t, 1, *plan.Models[0].Variants[1].Desired)
+	w.apply(plan)
+	w.cluster.Nodes[0].Free.Devices = 8
+	for range 10 {
+		w.now = w.now.Add(time.Minute)
+		plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+		w.apply(plan)
+	}
+	assert.Equal(t, 1, w.variants[0].replicas, "the cheaper one")
+	assert.Equal(t, 0, w.variants[1].replicas)
+}

@@ -1,0 +1,76 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// LeaderWorkerSet is what the model reads of an object of that kind. A replica is a
+// group of pods, of which the leader serves and is counted.
+type LeaderWorkerSet struct {
+	// Replicas are the groups that are asked for.
+	Replicas int
+	// PodsPerReplica is the number of pods of a group, all of which hold devices.
+	PodsPerReplica int
+	// Template is that of the workers; of a group of one, that of its leader.
+	Template *corev1.PodTemplateSpec
+	// Selector finds the leaders.
+	Selector string
+	// Rollout is the rolling update of groups of one pod.
+	Rollout Rollout
+}
+
+// LeaderWorkerSetOf reads the object, whose library is not needed for that.
+func LeaderWorkerSetOf(object *unstructured.Unstructured) (LeaderWorkerSet, error) {
+	var set struct {
+		Spec struct {
+			Replicas             *int32 `json:"replicas"`
+			LeaderWorkerTemplate struct {
+				Size           *int32                  `json:"size"`
+				LeaderTemplate *corev1.PodTemplateSpec `json:"leaderTemplate"`
+				WorkerTemplate corev1.PodTemplateSpec  `json:"workerTemplate"`
+			} `json:"leaderWorkerTemplate"`
+			RolloutStrategy struct {
+				RollingUpdate struct {
+					MaxSurge *intstr.IntOrString `json:"maxSurge"`
+				} `json:"rollingUpdateConfiguration"`
+			} `json:"rolloutStrategy"`
+		} `json:"spec"`
+		Status struct {
+			Selector string `json:"hpaPodSelector"`
+			Replicas int    `json:"replicas"`
+			Updated  int    `json:"updatedReplicas"`
+			// Observed is not there in older versions of the kind.
+			Observed *int64 `json:"observedGeneration"`
+		} `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &set); err != nil {
+		return LeaderWorkerSet{}, fmt.Errorf("decoding LeaderWorkerSet %s/%s: %w", object.GetNamespace(), object.GetName(), err)
+	}
+	group := &set.Spec.LeaderWorkerTemplate
+	read := LeaderWorkerSet{
+		Replicas:       int(ptr.Deref(set.Spec.Replicas, 1)),
+		PodsPerReplica: int(ptr.Deref(group.Size, 1)),
+		Template:       &group.WorkerTemplate,
+		Selector: cmp.Or(set.Status.Selector,
+			"leaderworkerset.sigs.k8s.io/name="+object.GetName()+",leaderworkerset.sigs.k8s.io/worker-index=0"),
+	}
+	if read.PodsPerReplica != 1 {
+		return read, nil
+	}
+	if group.LeaderTemplate != nil {
+		read.Template = group.LeaderTemplate
+	}
+	read.Rollout = Rollout{
+		UnderWay:   set.Status.Updated < set.Status.Replicas,
+		Unobserved: set.Status.Observed != nil && *set.Status.Observed < object.GetGeneration(),
+		Updated:    set.Status.Updated,
+	}.Within(set.Spec.RolloutStrategy.RollingUpdate.MaxSurge, read.Replicas)
+	return read, nil
+}

@@ -1,0 +1,3 @@
+// Package variantstest serves VariantAutoscaling objects to a scheduler under test. It
+// is imported by tests alone.
+package variantstest
