@@ -33,6 +33,8 @@ type ModelPlan struct {
 	ID        string
 	// Demand is what the model must serve; nil means unknown.
 	Demand *Demand
+	// Promise is the model's service class.
+	Promise Promise
 	// Triggered says that a saturation trigger fired.
 	Triggered bool
 	Variants  []VariantPlan
@@ -61,6 +63,9 @@ type VariantPlan struct {
 	Ready, Starting, Unschedulable int
 	// Desired is the answer. It is nil while the variant's target is not there.
 	Desired *int
+	// Fallback is set while the data do not allow a decision: Desired is then Current,
+	// so that nothing is written, and who follows the metric is shown Fallback.
+	Fallback *Fallback
 	// ServesEach is the rate that one replica serves at the load that the triggers
 	// allow; 0 means unknown.
 	ServesEach capacity.Rate
@@ -90,6 +95,26 @@ type VariantPlan struct {
 	// found them. What is not listed is not the case.
 	Facts []Fact
 }
+
+// Fallback is what is shown in the place of a decision that could not be made.
+type Fallback struct {
+	// Replicas is what was wanted before, or Current when that is higher or nothing is
+	// known of before.
+	Replicas int
+	// Source says which of them it is.
+	Source FallbackSource
+	// Why says why there is no decision, in one clause.
+	Why string
+}
+
+// FallbackSource says where a Fallback is from.
+type FallbackSource string
+
+// The sources of a Fallback.
+const (
+	FallbackPrevious FallbackSource = "previous-desired"
+	FallbackCurrent  FallbackSource = "current-replicas"
+)
 
 // Slots is a count of replicas that still fit.
 type Slots struct {
@@ -158,6 +183,21 @@ const (
 	// ReasonRoomAppeared: there is room now for a variant that serves for less than
 	// the one that had to stand in for it.
 	ReasonRoomAppeared Reason = "RoomAppeared"
+	// ReasonCheaperVariant: another variant serves the same for so much less that its
+	// start-up pays.
+	ReasonCheaperVariant Reason = "CheaperVariant"
+	// ReasonSLO: the promised latency needs more replicas than saturation asks for.
+	ReasonSLO Reason = "SLO"
+	// ReasonBacklog: requests that wait are served first, before replicas go.
+	ReasonBacklog Reason = "Backlog"
+	// ReasonIdle: nothing was asked of the model for its retention period, so it may
+	// sleep.
+	ReasonIdle Reason = "Idle"
+	// ReasonRollingUpdate: no replica goes while pods are replaced by newer ones.
+	ReasonRollingUpdate Reason = "RollingUpdate"
+	// ReasonReplicasOverwritten: something else changes the replicas again and again,
+	// so nothing is written for a while.
+	ReasonReplicasOverwritten Reason = "ReplicasOverwritten"
 	// ReasonBackingOff: the variant's replicas found no node lately, so it is left
 	// alone for a while.
 	ReasonBackingOff Reason = "BackingOff"

@@ -2,6 +2,8 @@ package decision
 
 import (
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // Policy is what the users allow. The zero Policy is not usable; DefaultPolicy is
@@ -9,6 +11,14 @@ import (
 type Policy struct {
 	// Limited is set for clusters that do not grow: never ask for more than fits.
 	Limited bool
+	// Hybrid adds sizing for the promised latency at the expected load to what
+	// saturation asks for.
+	Hybrid bool
+	// Share is the share of requests, 0 to 1, that is to keep the promised latency.
+	Share float64
+	// Horizon is the time within which a switch to another variant must pay for the
+	// start-up of its replicas.
+	Horizon time.Duration
 	// Drain is the time in which a backlog is to be served.
 	Drain time.Duration
 	// StartupDeadline is how long a starting replica counts as supply when no
@@ -26,6 +36,13 @@ type Policy struct {
 	Saturation Saturation
 	// SaturationByModel overrides Saturation by namespace and model ID.
 	SaturationByModel map[ModelKey]Saturation
+	// Promises are what was promised to the models' clients; a model that is missing
+	// here has no promise and the least priority.
+	Promises map[ModelKey]Promise
+	// Idle says which models may scale to zero; IdleByModel overrides it by namespace
+	// and model ID.
+	Idle        Idle
+	IdleByModel map[ModelKey]Idle
 	// Variants holds each variant's own policy; a variant that is missing here has
 	// DefaultVariantPolicy.
 	Variants map[Key]VariantPolicy
@@ -57,6 +74,30 @@ type Saturation struct {
 	// QueueSpareTrigger is the mean spare queue length below which replicas are
 	// added.
 	QueueSpareTrigger float64
+}
+
+// LeastPriority is the priority of a model in no service class.
+const LeastPriority = 100
+
+// Promise is the service class of one model.
+type Promise struct {
+	// Class is the name of the service class.
+	Class string
+	// Priority is from 1, the most important, to LeastPriority.
+	Priority int
+	// SLO is the promised latency; the zero SLO promises none.
+	SLO capacity.SLO
+	// Problem says why no latency can be promised although one was asked for; then SLO
+	// is zero and saturation alone decides.
+	Problem string
+}
+
+// Idle says whether and when a model may scale to zero.
+type Idle struct {
+	// Enabled permits it.
+	Enabled bool
+	// Retention is how long nothing must have been asked of the model.
+	Retention time.Duration
 }
 
 // VariantPolicy is one variant's bounds and behaviour.
@@ -145,6 +186,9 @@ func DefaultVariantPolicy() VariantPolicy {
 // DefaultPolicy is the policy of a manager without configuration.
 func DefaultPolicy() Policy {
 	return Policy{
+		Share:           0.99,
+		Horizon:         30 * time.Minute,
+		Idle:            Idle{Retention: 10 * time.Minute},
 		Drain:           2 * time.Minute,
 		StartupDeadline: 10 * time.Minute,
 		Interval:        time.Minute,
@@ -168,4 +212,20 @@ func (p Policy) SaturationOf(key ModelKey) Saturation {
 		return s
 	}
 	return p.Saturation
+}
+
+// PromiseTo is what was promised to the clients of one model.
+func (p Policy) PromiseTo(key ModelKey) Promise {
+	if promise, ok := p.Promises[key]; ok {
+		return promise
+	}
+	return Promise{Priority: LeastPriority}
+}
+
+// IdleOf says whether and when one model may scale to zero.
+func (p Policy) IdleOf(key ModelKey) Idle {
+	if idle, ok := p.IdleByModel[key]; ok {
+		return idle
+	}
+	return p.Idle
 }

@@ -35,6 +35,10 @@ type Model struct {
 	// model, as the gateway counts them. It is absent without a gateway; then the
 	// arrival rate is derived from the replicas.
 	Arrival Sample
+	// Recent is the same between the last two scrapes alone, so that a step is seen at
+	// once; RecentSpan is the time between them.
+	Recent     Sample
+	RecentSpan time.Duration
 	// Queue is the number of requests that wait in front of the replicas, in the
 	// gateway.
 	Queue Sample
@@ -68,6 +72,16 @@ type Variant struct {
 	// BatchLimit is the largest number of requests in service at once as the
 	// server's arguments state it; 0 means unknown.
 	BatchLimit int
+	// KVTokens is the number of tokens that the KV cache of a replica holds as the
+	// server's arguments, or memory and model size, have it; 0 means unknown. What a
+	// replica reports itself comes before it.
+	KVTokens capacity.Tokens
+	// Rolling is set while a rolling update is under way: pods come and go that no
+	// load asked for.
+	Rolling bool
+	// Writer is the field manager that changed the target's replicas last, where it is
+	// not this program's own; empty means unknown.
+	Writer string
 	// Surge is how many pods beyond Current the rolling update under way may still
 	// make; 0 without one.
 	Surge int
@@ -143,6 +157,16 @@ type Replica struct {
 	// InFlightGrowth is the rate in requests per second at which running plus
 	// waiting grows; negative while it shrinks.
 	InFlightGrowth Sample
+	// Recent is the rate in requests per second at which requests reached the replica
+	// between the last two scrapes: completions and the change of what is running and
+	// waiting. RecentSpan is the time between them.
+	Recent     Sample
+	RecentSpan time.Duration
+	// TTFT is the mean time to first token and ITL the mean time per further token,
+	// in seconds, of the requests that got theirs.
+	TTFT, ITL Sample
+	// KVTokens is the number of tokens that the replica says its KV cache holds.
+	KVTokens Sample
 	// Input and Output are the mean prompt and generated tokens of the requests that
 	// completed.
 	Input, Output Sample
