@@ -17,8 +17,8 @@ func (c Change) String() string {
 
 // Update is the configuration after its file changed from one version to another.
 // Dynamic settings take effect; changes of static settings are returned and do not,
-// and neither does a static setting that the new file no longer has. The saturation
-// thresholds stay. On an error the old configuration is to be kept.
+// and neither does a static setting that the new file no longer has. What comes from
+// other ConfigMaps stays. On an error the old configuration is to be kept.
 func (c Config) Update(from Sources, file []byte) (Config, []Change, error) {
 	old, err := parseFile(from)
 	if err != nil {
@@ -46,6 +46,7 @@ func (c Config) Update(from Sources, file []byte) (Config, []Change, error) {
 	if err != nil {
 		return Config{}, nil, err
 	}
-	next.Saturation = c.Saturation
+	next.Saturation, next.ServiceClasses = c.Saturation, c.ServiceClasses
+	next.UnitCosts, next.ScaleToZero = c.UnitCosts, c.ScaleToZero
 	return next, changes, nil
 }

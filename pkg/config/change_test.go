@@ -60,10 +60,20 @@ func TestUpdate(t *testing.T) {
 			old.Saturation, _, err = config.ParseSaturation(map[string]string{"default": "queueLengthThreshold: 9"})
 			require.NoError(t, err)
 
+			old.ServiceClasses, _, err = config.ParseServiceClasses("classes", map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: 5}]}"})
+			require.NoError(t, err)
+			old.UnitCosts, _, err = config.ParseUnitCosts(map[string]string{"H100": `{"cost": "5"}`})
+			require.NoError(t, err)
+			old.ScaleToZero, _, err = config.ParseScaleToZero(map[string]string{"default": "enable_scale_to_zero: true"})
+			require.NoError(t, err)
+
 			got, changes, err := old.Update(from, []byte(test.edited))
 			require.NoError(t, err)
 			assert.Equal(t, old.Static, got.Static)
 			assert.Equal(t, old.Saturation, got.Saturation)
+			assert.Equal(t, old.ServiceClasses, got.ServiceClasses)
+			assert.Equal(t, old.UnitCosts, got.UnitCosts)
+			assert.Equal(t, old.ScaleToZero, got.ScaleToZero)
 			assert.Equal(t, test.interval, got.Interval)
 			assert.Len(t, got.Warnings, test.warnings)
 			var said []string

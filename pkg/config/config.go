@@ -16,7 +16,11 @@ type Config struct {
 
 // Static is read once. To change it the manager is restarted.
 type Static struct {
+	// MetricsSource says where samples of the replicas come from.
+	MetricsSource  MetricsSource
 	Prometheus     Prometheus
+	PodMetrics     PodMetrics
+	Gateway        Gateway
 	Serving        Serving
 	LeaderElection LeaderElection
 	// RESTClientTimeout bounds one request to the API server.
@@ -35,12 +39,58 @@ type Static struct {
 	// AcceleratorNamesConfigMap is the name of the ConfigMap in PodNamespace that names
 	// accelerators by the values of their product labels.
 	AcceleratorNamesConfigMap string
+	// ServiceClassConfigMap is the name of the ConfigMap in PodNamespace that holds the
+	// service classes.
+	ServiceClassConfigMap string
+	// UnitCostConfigMap is the name of the ConfigMap in PodNamespace that holds the
+	// prices of accelerators.
+	UnitCostConfigMap string
+	// ScaleToZeroConfigMap is the name of the ConfigMap in PodNamespace that says which
+	// models may scale to zero.
+	ScaleToZeroConfigMap string
 	// ConfigMap is the name of the ConfigMap in PodNamespace whose key config.yaml
 	// is the configuration file.
 	ConfigMap string
 }
 
-// Prometheus says where samples come from.
+// MetricsSource is where samples of the replicas come from.
+type MetricsSource string
+
+// The sources of samples.
+const (
+	// SourcePrometheus asks Prometheus, which scrapes the pods.
+	SourcePrometheus MetricsSource = "prometheus"
+	// SourcePods scrapes the pods itself, for clusters without Prometheus.
+	SourcePods MetricsSource = "pods"
+)
+
+// PodMetrics says how pods are scraped when they are the source of samples.
+type PodMetrics struct {
+	// ScrapeInterval is the time between two scrapes of a pod.
+	ScrapeInterval time.Duration
+	// Scheme is http or https.
+	Scheme string
+	// Port is where a pod that names no port of its own serves its metrics.
+	Port int
+	// TokenPath is the file of a bearer token, which is read again when it changes;
+	// empty means no token.
+	TokenPath string
+	// CACertPath is the file of the authorities that sign the pods' certificates; empty
+	// means those of the system.
+	CACertPath string
+	// InsecureSkipVerify accepts any certificate.
+	InsecureSkipVerify bool
+}
+
+// Gateway says where the endpoint picker of a gateway tells what waits.
+type Gateway struct {
+	// MetricsURLs are the metrics pages of the endpoint picker, each with scheme, host
+	// and path. Every address that a host resolves to is scraped, because each of
+	// several pickers knows only its own queue; every second while a model sleeps.
+	MetricsURLs []string
+}
+
+// Prometheus says how Prometheus is asked.
 type Prometheus struct {
 	// BaseURL is the address without the path of the API.
 	BaseURL string
@@ -93,6 +143,16 @@ type Dynamic struct {
 	Interval time.Duration
 	// Limited is set for clusters that do not grow.
 	Limited bool
+	// Hybrid adds sizing for the promised latency to what saturation asks for.
+	Hybrid bool
+	// Share is the share of requests, above 0 and below 1, that is to keep the promised
+	// latency.
+	Share float64
+	// Horizon is the time within which a switch to another variant must pay.
+	Horizon time.Duration
+	// Idle says whether and when models may scale to zero of which ScaleToZero says
+	// nothing.
+	Idle decision.Idle
 	// MetricsWindow is the window of averages and rates in queries.
 	MetricsWindow time.Duration
 	// Drain is the time in which a backlog is to be served.
@@ -104,13 +164,24 @@ type Dynamic struct {
 	Freshness decision.Freshness
 	// Saturation are the thresholds by model.
 	Saturation Saturation
+	// ServiceClasses are what was promised to the models' clients.
+	ServiceClasses ServiceClasses
+	// UnitCosts are the prices of accelerators.
+	UnitCosts UnitCosts
+	// ScaleToZero says by model whether and when it may scale to zero.
+	ScaleToZero ScaleToZero
 }
 
 // Policy is what the configuration allows. The policies of the variants come from
-// their objects, through VariantPolicy, and are not part of it.
+// their objects, through VariantPolicy, and are not part of it; and neither is what
+// depends on the models that there are, which Promise and IdleOf say of each.
 func (d Dynamic) Policy() decision.Policy {
 	p := decision.DefaultPolicy()
 	p.Limited = d.Limited
+	p.Hybrid = d.Hybrid
+	p.Share = d.Share
+	p.Horizon = d.Horizon
+	p.Idle = d.ScaleToZero.Default.over(d.Idle)
 	p.Drain = d.Drain
 	p.StartupDeadline = d.StartupDeadline
 	p.Interval = d.Interval
@@ -119,4 +190,15 @@ func (d Dynamic) Policy() decision.Policy {
 	p.Saturation = d.Saturation.Default
 	p.SaturationByModel = d.Saturation.ByModel
 	return p
+}
+
+// IdleOf says whether and when one model may scale to zero.
+func (d Dynamic) IdleOf(key decision.ModelKey) decision.Idle {
+	return d.ScaleToZero.of(key, d.Idle)
+}
+
+// Promise is what was promised to the clients of one model. References are those of
+// the model's variants that name a service class, in an order that does not change.
+func (d Dynamic) Promise(modelID string, references []ClassReference) decision.Promise {
+	return d.ServiceClasses.promise(modelID, references)
 }

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +19,9 @@ const (
 	KindText     Kind = "text"
 	KindBool     Kind = "bool"
 	KindDuration Kind = "duration"
+	KindShare    Kind = "share"
+	KindPort     Kind = "port"
+	KindList     Kind = "list"
 )
 
 // Key is one setting.
@@ -45,7 +50,9 @@ func (k Key) Flag() string {
 func Keys() []Key {
 	defaults := decision.DefaultPolicy()
 	return []Key{
-		static("PROMETHEUS_BASE_URL", "", "Address of Prometheus, such as https://prometheus.monitoring:9090; required.",
+		static("WVA_METRICS_SOURCE", string(SourcePrometheus), "Where samples of the replicas come from: prometheus, or pods to scrape them without it.",
+			choice(func(c *Config, value string) { c.MetricsSource = MetricsSource(value) }, string(SourcePrometheus), string(SourcePods))),
+		static("PROMETHEUS_BASE_URL", "", "Address of Prometheus, such as https://prometheus.monitoring:9090; required where it is the source.",
 			text(func(c *Config) *string { return &c.Prometheus.BaseURL })),
 		static("PROMETHEUS_ALLOW_HTTP", "false", "Permit an address of Prometheus without TLS.",
 			boolean(func(c *Config) *bool { return &c.Prometheus.AllowHTTP })),
@@ -61,6 +68,21 @@ func Keys() []Key {
 			text(func(c *Config) *string { return &c.Prometheus.ServerName })),
 		static("PROMETHEUS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of Prometheus.",
 			boolean(func(c *Config) *bool { return &c.Prometheus.InsecureSkipVerify })),
+
+		static("POD_METRICS_SCRAPE_INTERVAL", "5s", "Time between two scrapes of a pod, where pods are the source.",
+			duration(func(c *Config) *time.Duration { return &c.PodMetrics.ScrapeInterval })),
+		static("POD_METRICS_SCHEME", "http", "How pods serve their metrics: http or https.",
+			choice(func(c *Config, value string) { c.PodMetrics.Scheme = value }, "http", "https")),
+		static("POD_METRICS_PORT", "8000", "Port where a pod that names none serves its metrics.",
+			port(func(c *Config) *int { return &c.PodMetrics.Port })),
+		static("POD_METRICS_TOKEN_PATH", "", "File of the bearer token for pods; it is read again when it changes.",
+			text(func(c *Config) *string { return &c.PodMetrics.TokenPath })),
+		static("POD_METRICS_CA_CERT_PATH", "", "File of the authorities that sign the certificates of pods; without it those of the system.",
+			text(func(c *Config) *string { return &c.PodMetrics.CACertPath })),
+		static("POD_METRICS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of a pod.",
+			boolean(func(c *Config) *bool { return &c.PodMetrics.InsecureSkipVerify })),
+		static("GATEWAY_METRICS_URLS", "", "Metrics pages of the gateway's endpoint picker, with commas between them, such as http://epp.gateway:9090/metrics; every address of each host is scraped, every second while a model sleeps.",
+			addresses(func(c *Config) *[]string { return &c.Gateway.MetricsURLs })),
 
 		static("METRICS_BIND_ADDRESS", "0", "Address where metrics are served, such as :8443; 0 for nowhere.",
 			text(func(c *Config) *string { return &c.Serving.MetricsBindAddress })).alias("metrics-addr"),
@@ -100,11 +122,27 @@ func Keys() []Key {
 			text(func(c *Config) *string { return &c.SaturationConfigMap })),
 		static("ACCELERATOR_NAMES_CONFIG_MAP_NAME", "workload-variant-autoscaler-accelerator-names", "ConfigMap that names accelerators by the values of their product labels, over the names that are built in; it is followed.",
 			text(func(c *Config) *string { return &c.AcceleratorNamesConfigMap })),
+		static("SERVICE_CLASS_CONFIG_MAP_NAME", publishedServiceClasses, "ConfigMap of the service classes, which promise latencies and give priorities; it is followed.",
+			text(func(c *Config) *string { return &c.ServiceClassConfigMap })),
+		static("ACCELERATOR_COST_CONFIG_MAP_NAME", "accelerator-unit-costs", "ConfigMap of the prices of accelerators, for variants that give none; it is followed.",
+			text(func(c *Config) *string { return &c.UnitCostConfigMap })),
+		static("SCALE_TO_ZERO_CONFIG_MAP_NAME", "wva-model-scale-to-zero-config", "ConfigMap that says by model whether and when it may scale to zero; it is followed.",
+			text(func(c *Config) *string { return &c.ScaleToZeroConfigMap })),
 
 		dynamic("GLOBAL_OPT_INTERVAL", defaults.Interval, "Time between two full rounds.",
 			func(c *Config) *time.Duration { return &c.Interval }),
 		Key{Name: "WVA_LIMITED_MODE", Default: "false", Help: "Never ask for more replicas than fit; for clusters that do not grow."}.
 			with(boolean(func(c *Config) *bool { return &c.Limited })),
+		Key{Name: "EXPERIMENTAL_PROACTIVE_MODEL", Default: "false", Help: "Size for the promised latency at the expected load too, and not by saturation alone."}.
+			with(boolean(func(c *Config) *bool { return &c.Hybrid })),
+		Key{Name: "WVA_SLO_PERCENTILE", Default: strconv.FormatFloat(defaults.Share, 'g', -1, 64), Help: "Share of the requests that is to keep the promised latency: 0.99 for the 99th percentile."}.
+			with(share(func(c *Config) *float64 { return &c.Share })),
+		dynamic("WVA_SWITCH_HORIZON", defaults.Horizon, "Time within which a switch to another variant must pay for the start-up of its replicas.",
+			func(c *Config) *time.Duration { return &c.Horizon }),
+		Key{Name: "WVA_SCALE_TO_ZERO", Default: "false", Help: "Let models scale to zero of which the ConfigMap of scale to zero says nothing."}.
+			with(boolean(func(c *Config) *bool { return &c.Idle.Enabled })),
+		dynamic("WVA_SCALE_TO_ZERO_RETENTION", defaults.Idle.Retention, "How long nothing must have been asked of a model before it scales to zero.",
+			func(c *Config) *time.Duration { return &c.Idle.Retention }),
 		dynamic("PROMETHEUS_METRICS_WINDOW", defaults.Window, "Window of the averages and rates in queries.",
 			func(c *Config) *time.Duration { return &c.MetricsWindow }),
 		dynamic("WVA_BACKLOG_DRAIN_TIME", defaults.Drain, "Time in which waiting requests are to be served.",
@@ -172,6 +210,69 @@ func duration(field func(*Config) *time.Duration) form {
 			return fmt.Errorf("is %q: write a duration above zero", value)
 		}
 		*field(c) = parsed
+		return nil
+	}}
+}
+
+// choice is one of a few words.
+func choice(set func(*Config, string), words ...string) form {
+	return form{KindText, func(c *Config, value string) error {
+		word := strings.ToLower(value)
+		if !slices.Contains(words, word) {
+			return fmt.Errorf("is %q: write %s", value, strings.Join(words, " or "))
+		}
+		set(c, word)
+		return nil
+	}}
+}
+
+// share is a part of a whole, neither none nor all of it.
+func share(field func(*Config) *float64) form {
+	return form{KindShare, func(c *Config, value string) error {
+		parsed, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(parsed > 0 && parsed < 1) {
+			return fmt.Errorf("is %q: write a share above 0 and below 1, such as 0.99 for the 99th percentile", value)
+		}
+		*field(c) = parsed
+		return nil
+	}}
+}
+
+func port(field func(*Config) *int) form {
+	return form{KindPort, func(c *Config, value string) error {
+		parsed, err := strconv.ParseUint(value, 10, 16)
+		if err != nil || parsed == 0 {
+			return fmt.Errorf("is %q: write the number of a port, from 1 to 65535", value)
+		}
+		*field(c) = int(parsed)
+		return nil
+	}}
+}
+
+// metricsPath is the page of an address that names none.
+const metricsPath = "/metrics"
+
+// addresses are pages with commas between them.
+func addresses(field func(*Config) *[]string) form {
+	return form{KindList, func(c *Config, value string) error {
+		var pages []string
+		for item := range strings.SplitSeq(value, ",") {
+			item = strings.TrimSpace(item)
+			if item == "" {
+				continue
+			}
+			address, err := url.Parse(item)
+			if err != nil || address.Hostname() == "" || (address.Scheme != "https" && address.Scheme != "http") {
+				return fmt.Errorf("holds %q: write addresses such as http://epp.gateway:9090/metrics, with commas between them", item)
+			}
+			if strings.Trim(address.Path, "/") == "" {
+				address.Path = metricsPath
+			}
+			if page := address.String(); !slices.Contains(pages, page) {
+				pages = append(pages, page)
+			}
+		}
+		*field(c) = pages
 		return nil
 	}}
 }

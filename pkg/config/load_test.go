@@ -68,6 +68,7 @@ var values = map[string]struct {
 	seen  func(config.Config) any
 	want  any
 }{
+	"WVA_METRICS_SOURCE":                             {"Pods", func(c config.Config) any { return c.MetricsSource }, config.SourcePods},
 	"PROMETHEUS_BASE_URL":                            {"https://other", func(c config.Config) any { return c.Prometheus.BaseURL }, "https://other"},
 	"PROMETHEUS_ALLOW_HTTP":                          {"true", func(c config.Config) any { return c.Prometheus.AllowHTTP }, true},
 	"PROMETHEUS_TOKEN_PATH":                          {"/token", func(c config.Config) any { return c.Prometheus.TokenPath }, "/token"},
@@ -76,6 +77,13 @@ var values = map[string]struct {
 	"PROMETHEUS_CLIENT_KEY_PATH":                     {"/key", func(c config.Config) any { return c.Prometheus.ClientKeyPath }, "/key"},
 	"PROMETHEUS_SERVER_NAME":                         {"name", func(c config.Config) any { return c.Prometheus.ServerName }, "name"},
 	"PROMETHEUS_TLS_INSECURE_SKIP_VERIFY":            {"true", func(c config.Config) any { return c.Prometheus.InsecureSkipVerify }, true},
+	"POD_METRICS_SCRAPE_INTERVAL":                    {"7s", func(c config.Config) any { return c.PodMetrics.ScrapeInterval }, 7 * time.Second},
+	"POD_METRICS_SCHEME":                             {"https", func(c config.Config) any { return c.PodMetrics.Scheme }, "https"},
+	"POD_METRICS_PORT":                               {"8200", func(c config.Config) any { return c.PodMetrics.Port }, 8200},
+	"POD_METRICS_TOKEN_PATH":                         {"/pods/token", func(c config.Config) any { return c.PodMetrics.TokenPath }, "/pods/token"},
+	"POD_METRICS_CA_CERT_PATH":                       {"/pods/ca", func(c config.Config) any { return c.PodMetrics.CACertPath }, "/pods/ca"},
+	"POD_METRICS_TLS_INSECURE_SKIP_VERIFY":           {"true", func(c config.Config) any { return c.PodMetrics.InsecureSkipVerify }, true},
+	"GATEWAY_METRICS_URLS":                           {"http://epp:9090, https://other/page", func(c config.Config) any { return c.Gateway.MetricsURLs }, []string{"http://epp:9090/metrics", "https://other/page"}},
 	"METRICS_BIND_ADDRESS":                           {":8443", func(c config.Config) any { return c.Serving.MetricsBindAddress }, ":8443"},
 	"METRICS_SECURE":                                 {"False", func(c config.Config) any { return c.Serving.MetricsSecure }, false},
 	"METRICS_CERT_PATH":                              {"/certs", func(c config.Config) any { return c.Serving.MetricsCertPath }, "/certs"},
@@ -94,8 +102,16 @@ var values = map[string]struct {
 	"CONFIG_MAP_NAME":                                {"map", func(c config.Config) any { return c.ConfigMap }, "map"},
 	"SATURATION_CONFIG_MAP_NAME":                     {"sat", func(c config.Config) any { return c.SaturationConfigMap }, "sat"},
 	"ACCELERATOR_NAMES_CONFIG_MAP_NAME":              {"names", func(c config.Config) any { return c.AcceleratorNamesConfigMap }, "names"},
+	"SERVICE_CLASS_CONFIG_MAP_NAME":                  {"classes", func(c config.Config) any { return c.ServiceClassConfigMap }, "classes"},
+	"ACCELERATOR_COST_CONFIG_MAP_NAME":               {"costs", func(c config.Config) any { return c.UnitCostConfigMap }, "costs"},
+	"SCALE_TO_ZERO_CONFIG_MAP_NAME":                  {"zero", func(c config.Config) any { return c.ScaleToZeroConfigMap }, "zero"},
 	"GLOBAL_OPT_INTERVAL":                            {"15s", func(c config.Config) any { return c.Policy().Interval }, 15 * time.Second},
 	"WVA_LIMITED_MODE":                               {"true", func(c config.Config) any { return c.Policy().Limited }, true},
+	"EXPERIMENTAL_PROACTIVE_MODEL":                   {"true", func(c config.Config) any { return c.Policy().Hybrid }, true},
+	"WVA_SLO_PERCENTILE":                             {"0.95", func(c config.Config) any { return c.Policy().Share }, 0.95},
+	"WVA_SWITCH_HORIZON":                             {"1h", func(c config.Config) any { return c.Policy().Horizon }, time.Hour},
+	"WVA_SCALE_TO_ZERO":                              {"TRUE", func(c config.Config) any { return c.Policy().Idle.Enabled }, true},
+	"WVA_SCALE_TO_ZERO_RETENTION":                    {"3m", func(c config.Config) any { return c.Policy().Idle.Retention }, 3 * time.Minute},
 	"PROMETHEUS_METRICS_WINDOW":                      {"30s", func(c config.Config) any { return c.Policy().Window }, 30 * time.Second},
 	"WVA_BACKLOG_DRAIN_TIME":                         {"45s", func(c config.Config) any { return c.Policy().Drain }, 45 * time.Second},
 	"WVA_STARTUP_DEADLINE":                           {"3m", func(c config.Config) any { return c.Policy().StartupDeadline }, 3 * time.Minute},
@@ -142,6 +158,20 @@ func TestLoadAcceptsPublishedSpellingsOfFlags(t *testing.T) {
 	assert.Equal(t, ":8443", got.Serving.MetricsBindAddress)
 	assert.Equal(t, ":8082", got.Serving.HealthProbeBindAddress)
 	assert.True(t, got.LeaderElection.Enabled)
+}
+
+func TestPrometheusIsNotNeededWherePodsAreScraped(t *testing.T) {
+	got, err := config.Load(config.Sources{Flags: map[string]string{"wva-metrics-source": "pods"}})
+	require.NoError(t, err)
+	assert.Equal(t, config.SourcePods, got.MetricsSource)
+	assert.Equal(t, config.PodMetrics{ScrapeInterval: 5 * time.Second, Scheme: "http", Port: 8000}, got.PodMetrics)
+	assert.Empty(t, got.Gateway.MetricsURLs)
+}
+
+func TestPagesOfTheGateway(t *testing.T) {
+	got, err := config.Load(config.Sources{Flags: address, File: []byte("GATEWAY_METRICS_URLS: http://epp:9090/, ,https://[::1]:9/m?x=1,http://epp:9090/metrics,\n")})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"http://epp:9090/metrics", "https://[::1]:9/m?x=1"}, got.Gateway.MetricsURLs, "each page once")
 }
 
 func TestLoadFileWithPlainScalars(t *testing.T) {
@@ -215,6 +245,24 @@ func TestLoadErrors(t *testing.T) {
 			[]string{"reading the configuration file", `"V"`}},
 		"a list as a value": {config.Sources{Flags: address, File: []byte("WATCH_NAMESPACE: [a, b]\n"), FileName: "config.yaml"},
 			[]string{"reading config.yaml: WATCH_NAMESPACE is a list or a map: write a single value"}},
+		"a source that is none": {config.Sources{Flags: with("wva-metrics-source", "thanos")},
+			[]string{`flag --wva-metrics-source is "thanos": write prometheus or pods`}},
+		"pods that are scraped too seldom for a rate": {config.Sources{Flags: with("wva-metrics-source", "pods", "pod-metrics-scrape-interval", "31s")},
+			[]string{"flag --pod-metrics-scrape-interval is 31s: write at most half of PROMETHEUS_METRICS_WINDOW (1m0s)"}},
+		"a scheme that is none": {config.Sources{Flags: with("pod-metrics-scheme", "tcp")},
+			[]string{`flag --pod-metrics-scheme is "tcp": write http or https`}},
+		"a port that is none": {config.Sources{Flags: with("pod-metrics-port", "70000")},
+			[]string{`flag --pod-metrics-port is "70000": write the number of a port, from 1 to 65535`}},
+		"port zero": {config.Sources{Flags: with("pod-metrics-port", "0")},
+			[]string{`flag --pod-metrics-port is "0"`}},
+		"a page of the gateway without a scheme": {config.Sources{Flags: with("gateway-metrics-urls", "http://a/metrics, epp:9090")},
+			[]string{`flag --gateway-metrics-urls holds "epp:9090": write addresses such as http://epp.gateway:9090/metrics, with commas between them`}},
+		"a percentile in percent": {config.Sources{Flags: with("wva-slo-percentile", "99")},
+			[]string{`flag --wva-slo-percentile is "99": write a share above 0 and below 1, such as 0.99 for the 99th percentile`}},
+		"a percentile that nothing can keep": {config.Sources{Flags: with("wva-slo-percentile", "1")},
+			[]string{`flag --wva-slo-percentile is "1"`}},
+		"a percentile that is no number": {config.Sources{Flags: with("wva-slo-percentile", "nan")},
+			[]string{`flag --wva-slo-percentile is "nan"`}},
 		"two wrong settings are both named": {config.Sources{Flags: with("wva-limited-mode", "yes", "metrics-secure", "no")},
 			[]string{"--wva-limited-mode", "--metrics-secure"}},
 	}

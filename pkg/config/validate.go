@@ -13,7 +13,7 @@ func (c Config) validate(places map[string]string) []error {
 	wrong := func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s %s", places[key], fmt.Sprintf(format, args...)))
 	}
-	c.validatePrometheus(wrong)
+	c.validateSource(wrong)
 	c.validateLeaderElection(wrong)
 	if c.PodNamespace == "" {
 		wrong("POD_NAMESPACE", "is empty: name the namespace of the manager")
@@ -29,6 +29,17 @@ func (c Config) validate(places map[string]string) []error {
 		wrong("PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD", "is %s: write at least PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD (%s)", f.Stale, f.Ageing)
 	}
 	return errs
+}
+
+func (c Config) validateSource(wrong func(key, format string, args ...any)) {
+	if c.MetricsSource == SourcePrometheus {
+		c.validatePrometheus(wrong)
+		return
+	}
+	// Two scrapes are the least that a rate needs.
+	if c.PodMetrics.ScrapeInterval > c.MetricsWindow/2 {
+		wrong("POD_METRICS_SCRAPE_INTERVAL", "is %s: write at most half of PROMETHEUS_METRICS_WINDOW (%s)", c.PodMetrics.ScrapeInterval, c.MetricsWindow)
+	}
 }
 
 func (c Config) validatePrometheus(wrong func(key, format string, args ...any)) {

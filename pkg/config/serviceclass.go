@@ -1,0 +1,152 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// publishedServiceClasses is the published name of the ConfigMap of service classes.
+const publishedServiceClasses = "service-classes-config"
+
+// ServiceClasses are what was promised to clients. The zero ServiceClasses has none.
+type ServiceClasses struct {
+	// Classes are sorted: the most important first, then by name.
+	Classes []ServiceClass
+	// configMap is the name of the ConfigMap that they came from.
+	configMap string
+}
+
+// ServiceClass is one class of clients.
+type ServiceClass struct {
+	// Name is unique; case does not matter.
+	Name string
+	// Entry is the key of the ConfigMap that the class came from.
+	Entry string
+	// Priority is from 1, the most important, to decision.LeastPriority.
+	Priority int
+	// Targets are the promised latencies by model.
+	Targets map[string]capacity.SLO
+}
+
+// ParseServiceClasses reads the data of the ConfigMap of service classes. Each value is
+// YAML or JSON: one class, or a list of them in the field serviceClasses. A class has a
+// name, a priority from 1, the most important, to 100, and a list of models with their
+// latencies in milliseconds, in either of the published spellings: data with slo-tpot,
+// or modelTargets with slo-itl; slo-ttft is one in both. A priority outside of its
+// range is the least one. The warnings name that, and what has no effect. On an error
+// nothing of the data is usable.
+func ParseServiceClasses(configMap string, data map[string]string) (ServiceClasses, []string, error) {
+	classes := ServiceClasses{configMap: configMap}
+	s := &said{}
+	first := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		f, ok := parseFields(name, data[name], s)
+		if !ok {
+			continue
+		}
+		for _, f := range f.classes() {
+			class := f.class()
+			class.Entry = name
+			f.rest()
+			folded := strings.ToLower(class.Name)
+			if other, twice := first[folded]; twice && folded != "" {
+				f.wrong("service class %q is in %s already: give one of them another name", class.Name, other)
+			}
+			first[folded] = f.place
+			classes.Classes = append(classes.Classes, class)
+		}
+	}
+	if err := s.err(); err != nil {
+		return ServiceClasses{}, s.warnings, fmt.Errorf("service classes: %w", err)
+	}
+	slices.SortFunc(classes.Classes, func(a, b ServiceClass) int {
+		return cmp.Or(a.Priority-b.Priority, strings.Compare(a.Name, b.Name))
+	})
+	return classes, s.warnings, nil
+}
+
+// classes are the maps of an entry's classes.
+func (f fields) classes() []fields {
+	list, given := f.list("serviceClasses")
+	if !given {
+		return []fields{f}
+	}
+	f.rest()
+	return list
+}
+
+func (f fields) class() ServiceClass {
+	class := ServiceClass{Name: f.text("name"), Priority: f.priority(), Targets: map[string]capacity.SLO{}}
+	if class.Name == "" {
+		f.wrong("name is missing: name the service class")
+	}
+	targets, data := f.list("data")
+	others, modelTargets := f.list("modelTargets")
+	switch {
+	case data && modelTargets:
+		f.wrong("data and modelTargets are both given: move all models to one of them")
+	case !data && !modelTargets:
+		f.warn("the class lists no model: list them in data")
+	}
+	for _, t := range append(targets, others...) {
+		model := t.text("model")
+		slo := capacity.SLO{TTFT: t.latency("slo-ttft"), ITL: t.perToken()}
+		t.rest()
+		if _, twice := class.Targets[model]; twice {
+			t.wrong("model %q is listed twice: remove one", model)
+		}
+		switch {
+		case model == "":
+			t.wrong("model is missing: name the model by its ID")
+		case slo == capacity.SLO{}:
+			t.warn("model %q is promised no latency: set slo-ttft, slo-tpot or both", model)
+		}
+		class.Targets[model] = slo
+	}
+	return class
+}
+
+func (f fields) priority() int {
+	given := f.number("priority")
+	switch {
+	case given == nil:
+		f.warn("priority is missing, so it is %d: write 1, the most important, to %d", decision.LeastPriority, decision.LeastPriority)
+	case *given != math.Trunc(*given):
+		f.wrong("priority is %v: write a whole number from 1, the most important, to %d", *given, decision.LeastPriority)
+	case *given < 1 || *given > decision.LeastPriority:
+		f.warn("priority is %v, outside of 1 to %d, so it is %d", *given, decision.LeastPriority, decision.LeastPriority)
+	default:
+		return int(*given)
+	}
+	return decision.LeastPriority
+}
+
+// perToken is the time per further token, under either of its names.
+func (f fields) perToken() capacity.Milliseconds {
+	_, tpot := f.raw["slo-tpot"]
+	_, itl := f.raw["slo-itl"]
+	if tpot && itl {
+		f.wrong("slo-tpot and slo-itl are both given and mean the same: remove one")
+	}
+	return max(f.latency("slo-tpot"), f.latency("slo-itl"))
+}
+
+// latency is 0, which promises nothing, where it is not given.
+func (f fields) latency(name string) capacity.Milliseconds {
+	given := f.number(name)
+	if given == nil {
+		return 0
+	}
+	if *given < 0 {
+		f.wrong("%s is %v: write milliseconds, at least 0", name, *given)
+		return 0
+	}
+	return capacity.Milliseconds(*given)
+}
