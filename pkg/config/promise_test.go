@@ -1,0 +1,87 @@
+package config_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+func TestPromise(t *testing.T) {
+	classes, _, err := config.ParseServiceClasses("blue-classes", map[string]string{
+		"premium.yaml": "{name: Premium, priority: 1, data: [{model: chat, slo-tpot: 24, slo-ttft: 500}, {model: both, slo-tpot: 30, slo-ttft: 600}, {model: gold-chat, slo-ttft: 100}]}",
+		"free.yaml":    "{name: Free, priority: 10, data: [{model: batch, slo-ttft: 9000}, {model: both, slo-ttft: 8000}]}",
+		"team.json": `{"serviceClasses": [
+			{"name": "Team", "priority": 5, "modelTargets": [{"model": "chat-2", "slo-itl": 50}]},
+			{"name": "Guest", "priority": 7, "modelTargets": [{"model": "chat-3", "slo-itl": 60}]}]}`,
+	})
+	require.NoError(t, err)
+	settings := config.Dynamic{ServiceClasses: classes}
+	reference := func(variant, class, key string) config.ClassReference {
+		return config.ClassReference{Variant: variant, Class: class, Key: key}
+	}
+	premium := decision.Promise{Class: "Premium", Priority: 1, SLO: capacity.SLO{TTFT: 500, ITL: 24}}
+	tests := map[string]struct {
+		model      string
+		references []config.ClassReference
+		want       decision.Promise
+	}{
+		"the only class that lists the model": {model: "chat", want: premium},
+		"a model in no class":                 {model: "other", want: decision.Promise{Priority: 100}},
+		"a model in several classes": {model: "both", want: decision.Promise{Class: "Premium", Priority: 1,
+			Problem: "service classes Premium, Free all list model both: name one in spec.sloClassRef of its variants"}},
+		"a class by name":                 {model: "both", references: []config.ClassReference{reference("a", "Free", "")}, want: decision.Promise{Class: "Free", Priority: 10, SLO: capacity.SLO{TTFT: 8000}}},
+		"in whatever case":                {model: "chat", references: []config.ClassReference{reference("a", "PREMIUM", "")}, want: premium},
+		"by the key in the class":         {model: "other", references: []config.ClassReference{reference("a", "premium", "chat")}, want: premium},
+		"the key counts before the model": {model: "chat", references: []config.ClassReference{reference("a", "premium", "gold-chat")}, want: decision.Promise{Class: "Premium", Priority: 1, SLO: capacity.SLO{TTFT: 100}}},
+		"a key that is no entry leaves it to the model, as in older versions": {model: "chat", references: []config.ClassReference{reference("a", "premium", "opt-125m")}, want: premium},
+		"the published ConfigMap and a key of it":                             {model: "chat", references: []config.ClassReference{reference("a", "service-classes-config", "premium.yaml")}, want: premium},
+		"the ConfigMap by its own name, the key without its extension":        {model: "chat", references: []config.ClassReference{reference("a", "blue-classes", "premium")}, want: premium},
+		"the ConfigMap without a key":                                         {model: "chat", references: []config.ClassReference{reference("a", "service-classes-config", "")}, want: premium},
+		"a key of several classes":                                            {model: "chat-3", references: []config.ClassReference{reference("a", "service-classes-config", "team.json")}, want: decision.Promise{Class: "Guest", Priority: 7, SLO: capacity.SLO{ITL: 60}}},
+		"a key of the ConfigMap that is not there": {model: "chat", references: []config.ClassReference{reference("a", "service-classes-config", "gold")}, want: decision.Promise{Priority: 100,
+			Problem: `variant a names entry "gold" of ConfigMap service-classes-config, which holds no service class: there are Premium, Team, Guest, Free`}},
+		"an unknown class": {model: "chat", references: []config.ClassReference{reference("a", "Gold", "")}, want: decision.Promise{Priority: 100,
+			Problem: `variant a names service class "Gold", which does not exist: there are Premium, Team, Guest, Free`}},
+		"a class that does not list the model": {model: "batch", references: []config.ClassReference{reference("a", "premium", "")}, want: decision.Promise{Class: "Premium", Priority: 1,
+			Problem: "service class Premium, which variant a names, does not list model batch"}},
+		"nor the key": {model: "batch", references: []config.ClassReference{reference("a", "premium", "k")}, want: decision.Promise{Class: "Premium", Priority: 1,
+			Problem: "service class Premium, which variant a names, lists neither k nor model batch"}},
+		"variants that agree": {model: "chat", references: []config.ClassReference{reference("a", "premium", ""), reference("b", "Premium", "chat")}, want: premium},
+		"variants that disagree about the class": {model: "both", references: []config.ClassReference{reference("a", "free", ""), reference("b", "premium", "")}, want: decision.Promise{Class: "Premium", Priority: 1,
+			Problem: "variant a is of Free (priority 10, TTFT 8000 ms, ITL 0 ms) and variant b of Premium (priority 1, TTFT 600 ms, ITL 30 ms): give all variants of model both the same sloClassRef"}},
+		"variants that disagree about the entry": {model: "chat", references: []config.ClassReference{reference("a", "premium", ""), reference("b", "premium", "gold-chat")}, want: decision.Promise{Class: "Premium", Priority: 1,
+			Problem: "variant a is of Premium (priority 1, TTFT 500 ms, ITL 24 ms) and variant b of Premium (priority 1, TTFT 100 ms, ITL 0 ms): give all variants of model chat the same sloClassRef"}},
+		"a known and an unknown class": {model: "chat", references: []config.ClassReference{reference("a", "Gold", ""), reference("b", "premium", "")}, want: decision.Promise{Class: "Premium", Priority: 1,
+			Problem: `variant a names service class "Gold", which does not exist: there are Premium, Team, Guest, Free`}},
+		"two unknown classes are both named": {model: "chat", references: []config.ClassReference{reference("a", "Gold", ""), reference("b", "Silver", "")}, want: decision.Promise{Priority: 100,
+			Problem: `variant a names service class "Gold", which does not exist: there are Premium, Team, Guest, Free; variant b names service class "Silver", which does not exist: there are Premium, Team, Guest, Free`}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, test.want, settings.Promise(test.model, test.references))
+		})
+	}
+}
+
+func TestPromiseWithoutServiceClasses(t *testing.T) {
+	var settings config.Dynamic
+	assert.Equal(t, decision.Promise{Priority: decision.LeastPriority}, settings.Promise("m", nil))
+	got := settings.Promise("m", []config.ClassReference{{Variant: "a", Class: "premium"}})
+	assert.Equal(t, `variant a names service class "premium", which does not exist: there are no service classes`, got.Problem)
+}
+
+func TestManyClassesAreNotAllNamed(t *testing.T) {
+	data := map[string]string{}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		data[name] = "{name: " + name + ", priority: 1, data: []}"
+	}
+	classes, _, err := config.ParseServiceClasses("classes", data)
+	require.NoError(t, err)
+	got := config.Dynamic{ServiceClasses: classes}.Promise("m", []config.ClassReference{{Variant: "v", Class: "x"}})
+	assert.Contains(t, got.Problem, "there are a, b, c, d, e, 2 more")
+}
