@@ -1,0 +1,300 @@
+package allocation
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// stateBudget bounds the work of one search. It is some milliseconds; real rates and
+// costs need a few hundred states. Only many variants with the very same cost per
+// rate and rates without a common measure can reach it.
+const stateBudget = 40_000
+
+// state is a choice for some of the items, as what it changes against the break
+// solution: all items before the break item in full, none after it.
+type state struct {
+	served, cost float64
+	changes      int
+	// parent and count lead back to the choice: count replicas more, or fewer, of
+	// the item that was decided last.
+	parent, count int
+}
+
+// search finds the cheapest cover. It decides one item after the other, those whose
+// cost per rate is farthest from that of the break item first, and keeps of the
+// choices made so far only those that
+//   - could still beat the best known one: serving what is left at the break item's
+//     cost per rate is a lower bound, and
+//   - are not served better and cheaper by another one.
+//
+// The break item itself covers what is left.
+func (c *cover) search() (complete bool) {
+	s := newKnapsack(c)
+	complete = s.run()
+	for i := range c.items[:c.at] {
+		c.replicas[c.items[i].option] += c.items[i].limit
+	}
+	c.replicas[c.items[c.at].option] += s.best.last
+	for at, layer := s.best.state, s.best.layer; layer > 0; layer-- {
+		st := s.layers[layer][at]
+		c.replicas[s.deviations[layer-1].option] += st.count * s.deviations[layer-1].sign()
+		at = st.parent
+	}
+	return complete
+}
+
+// deviation is an item other than the break item.
+type deviation struct {
+	item
+	// full is true for an item that the break solution buys in full.
+	full bool
+}
+
+func (d deviation) sign() int {
+	if d.full {
+		return -1
+	}
+	return 1
+}
+
+type knapsack struct {
+	last       item
+	rest       float64
+	slack      float64
+	tolerance  float64
+	deviations []deviation
+	layers     [][]state
+	// lessChanges[k] is the least that deciding the deviations from k on can add to
+	// the number of changes, kept[k] what those that exist could serve, and
+	// largest[k] the most that one replica of them or of the break item serves.
+	lessChanges []int
+	kept        []float64
+	largest     []float64
+	made        int
+	best        solution
+}
+
+// solution is the best complete choice so far.
+type solution struct {
+	known   bool
+	cost    float64
+	changes int
+	spare   float64
+	last    int
+	layer   int
+	state   int
+}
+
+func newKnapsack(c *cover) *knapsack {
+	k := &knapsack{last: c.items[c.at], rest: c.rest, slack: c.slack}
+	first := state{parent: -1}
+	for i, it := range c.items {
+		if i == c.at {
+			continue
+		}
+		d := deviation{item: it, full: i < c.at}
+		d.beyond = it.serves * math.Abs(it.unit-k.last.unit)
+		if d.full {
+			first.served += it.serves * float64(it.limit)
+			first.cost += it.cost * float64(it.limit)
+			first.changes += it.change * it.limit
+		}
+		k.deviations = append(k.deviations, d)
+	}
+	k.tolerance = fine * (c.base + first.cost + k.last.unit*math.Max(0, k.rest-first.served))
+	slices.SortStableFunc(k.deviations, func(a, b deviation) int { return cmp.Compare(b.beyond/b.serves, a.beyond/a.serves) })
+	k.bounds()
+	k.layers = [][]state{{first}}
+	return k
+}
+
+func (k *knapsack) bounds() {
+	n := len(k.deviations)
+	k.lessChanges, k.kept, k.largest = make([]int, n+1), make([]float64, n+1), make([]float64, n+1)
+	k.largest[n] = k.last.serves
+	if k.last.change < 0 {
+		k.lessChanges[n], k.kept[n] = -k.last.limit, k.last.serves*float64(k.last.limit)
+	}
+	for i := n - 1; i >= 0; i-- {
+		d := k.deviations[i]
+		k.lessChanges[i], k.kept[i], k.largest[i] = k.lessChanges[i+1], k.kept[i+1], k.largest[i+1]
+		switch change := d.sign() * d.change; {
+		case change < 0:
+			k.lessChanges[i] -= d.limit
+			if !d.full {
+				k.kept[i] += d.serves * float64(d.limit)
+			}
+		case !d.full:
+			k.largest[i] = math.Max(k.largest[i], d.serves)
+		}
+	}
+}
+
+// run goes through the deviations; it is false when the budget did not suffice.
+func (k *knapsack) run() bool {
+	k.offer(0, 0)
+	k.probe()
+	for layer := range k.deviations {
+		next, within := k.expand(layer)
+		k.layers = append(k.layers, next)
+		for i := range next {
+			k.offer(layer+1, i)
+		}
+		if !within {
+			return false
+		}
+		if len(next) == 0 {
+			return true
+		}
+	}
+	return true
+}
+
+// probe tries each deviation alone, for a good bound from the start. It only lowers
+// what later choices must beat; the choice itself is found again.
+func (k *knapsack) probe() {
+	first := k.layers[0][0]
+	for _, d := range k.deviations {
+		for n := 1; n <= min(d.limit, 16); n++ {
+			if bound := first.with(d, n); k.hopeless(bound, len(k.deviations)) {
+				break
+			} else if cost, _, _, _, ok := k.finish(bound); ok {
+				// Somewhat more than found, so that finding it again is no tie.
+				k.bound(cost + 2*k.tolerance)
+			}
+		}
+	}
+}
+
+// bound notes that a cover of this cost exists.
+func (k *knapsack) bound(cost float64) {
+	if cost < k.best.cost-k.tolerance {
+		k.best.cost, k.best.changes, k.best.spare = cost, math.MaxInt32, 0
+	}
+}
+
+func (s state) with(d deviation, n int) state {
+	signed := float64(d.sign() * n)
+	return state{served: s.served + signed*d.serves, cost: s.cost + signed*d.cost, changes: s.changes + d.sign()*n*d.change, count: n}
+}
+
+// expand decides the deviation after layer.
+func (k *knapsack) expand(layer int) (next []state, within bool) {
+	d := k.deviations[layer]
+	within = true
+	for at, s := range k.layers[layer] {
+		for n := 0; n <= d.limit; n++ {
+			t := s.with(d, n)
+			t.parent = at
+			if k.made++; k.made > stateBudget {
+				return prune(next, k.tolerance), false
+			}
+			if k.hopeless(t, layer+1) {
+				if k.monotone(t, d, layer+1) || k.atLeast(t) > k.best.cost+k.tolerance {
+					break
+				}
+				continue
+			}
+			next = append(next, t)
+			if !d.full && t.served >= k.rest+k.overshoot(layer+1) {
+				break
+			}
+		}
+	}
+	return prune(next, k.tolerance), within
+}
+
+// overshoot is what the deviations from layer on could give back.
+func (k *knapsack) overshoot(layer int) float64 {
+	back := 0.0
+	for _, d := range k.deviations[layer:] {
+		if d.full {
+			back += d.serves * float64(d.limit)
+		}
+	}
+	return back
+}
+
+// monotone is true when more of the same deviation cannot mean fewer changes again:
+// each one more is a change itself, or needs at least one other in its place.
+func (k *knapsack) monotone(s state, d deviation, layer int) bool {
+	return d.sign()*d.change > 0 ||
+		d.full && d.serves >= k.largest[layer] && k.rest-s.served-k.slack-k.kept[layer] > 0
+}
+
+// atLeast is the Lagrangian bound with the break item's cost per rate as the price.
+func (k *knapsack) atLeast(s state) float64 { return s.cost + k.last.unit*(k.rest-s.served) }
+
+// hopeless reports whether no completion of the choice can beat the best one.
+func (k *knapsack) hopeless(s state, layer int) bool {
+	least := k.atLeast(s)
+	if k.rest > s.served {
+		least -= k.last.unit * k.slack
+	}
+	switch {
+	case least > k.best.cost+k.tolerance:
+		return true
+	case least < k.best.cost-k.tolerance:
+		return false
+	}
+	missing := k.rest - s.served - k.slack - k.kept[layer]
+	changes := s.changes + k.lessChanges[layer]
+	if missing > 0 {
+		changes += int(math.Min(math.Ceil(missing/k.largest[layer]), mostReplicas))
+	}
+	if changes != k.best.changes || k.last.unit == 0 {
+		return changes > k.best.changes
+	}
+	spare := (k.best.cost + k.tolerance - least) / k.last.unit
+	return spare <= k.best.spare
+}
+
+// finish covers what is left with the break item.
+func (k *knapsack) finish(s state) (cost float64, changes int, spare float64, n int, ok bool) {
+	if missing := k.rest - s.served; missing > k.slack {
+		need := math.Ceil((missing - k.slack) / k.last.serves)
+		if need > float64(k.last.limit) {
+			return 0, 0, 0, 0, false
+		}
+		n = int(need)
+	}
+	served := s.served + k.last.serves*float64(n)
+	return s.cost + k.last.cost*float64(n), s.changes + k.last.change*n, served - k.rest, n, true
+}
+
+// offer completes a choice and keeps it if it is the best one.
+func (k *knapsack) offer(layer, at int) {
+	cost, changes, spare, n, ok := k.finish(k.layers[layer][at])
+	if !ok {
+		return
+	}
+	better := !k.best.known && cost <= k.best.cost || cost < k.best.cost-k.tolerance
+	if k.best.known && !better && cost <= k.best.cost+k.tolerance {
+		better = changes < k.best.changes || changes == k.best.changes && spare > k.best.spare+k.slack
+	}
+	if better || layer == 0 {
+		k.best = solution{known: true, cost: cost, changes: changes, spare: spare, last: n, layer: layer, state: at}
+	}
+}
+
+// prune drops the states beside which another one serves as much for less, or for as
+// much with fewer changes.
+func prune(states []state, tolerance float64) []state {
+	slices.SortStableFunc(states, func(a, b state) int {
+		return cmp.Or(cmp.Compare(b.served, a.served), cmp.Compare(a.cost, b.cost), cmp.Compare(a.changes, b.changes))
+	})
+	kept := states[:0]
+	cheapest, changes := math.Inf(1), 0
+	for _, s := range states {
+		if s.cost > cheapest+tolerance || s.cost >= cheapest-tolerance/1024 && s.changes >= changes {
+			continue
+		}
+		if s.cost < cheapest-tolerance || s.changes < changes {
+			changes = s.changes
+		}
+		cheapest = math.Min(cheapest, s.cost)
+		kept = append(kept, s)
+	}
+	return kept
+}
