@@ -90,6 +90,8 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 	if err != nil {
 		return nil, err
 	}
+	stock.costs = settings.UnitCosts
+	seen.promise(settings, variants)
 	if o.access.Capacity {
 		seen.snapshot.Cluster, seen.unlisted = stock.inventory.Cluster, stock.inventory.Unlisted
 	}
@@ -144,6 +146,8 @@ type stock struct {
 	inventory *inventory.Inventory
 	nodes     map[string]*corev1.Node
 	pods      []*corev1.Pod
+	// costs are the prices of accelerators, for variants that give none.
+	costs config.UnitCosts
 }
 
 func (o *observer) inventory(ctx context.Context) (stock, error) {

@@ -49,7 +49,7 @@ func (v *variant) resolve(fact *decision.Variant, s stock) {
 	}
 	v.id = spec.ResolvedVariantID(v.accelerator, v.devices)
 	fact.BatchLimit = inventory.BatchLimit(v.target.template)
-	v.price(fact)
+	v.price(fact, s.costs)
 }
 
 // request is what one replica takes. Of a kind whose pod template is not known, the
@@ -106,14 +106,14 @@ func (v *variant) warn(s stock, name inventory.Name, source inventory.Source) {
 	}
 }
 
-func (v *variant) price(fact *decision.Variant) {
-	fact.Cost = v1alpha1.DefaultCost
-	cost, given, err := v.object.Spec.Cost()
-	switch {
-	case err != nil:
+func (v *variant) price(fact *decision.Variant, costs config.UnitCosts) {
+	device, count := capacity.Device{Accelerator: v.accelerator}, v.devices
+	if v.shape != nil {
+		device, count = v.shape.Device(), v.shape.Devices*v.shape.Pods
+	}
+	var err error
+	if fact.Cost, err = costs.Replica(&v.object.Spec, device, count); err != nil {
 		v.invalid(err)
-	case given:
-		fact.Cost = cost
 	}
 	profile, given, err := v.object.Spec.Profile()
 	switch {

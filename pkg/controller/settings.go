@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -64,7 +65,10 @@ type follower struct {
 
 // followed are the names of the ConfigMaps.
 func (f *follower) followed() []string {
-	return []string{f.config.ConfigMap, f.config.SaturationConfigMap, f.config.AcceleratorNamesConfigMap}
+	return []string{
+		f.config.ConfigMap, f.config.SaturationConfigMap, f.config.AcceleratorNamesConfigMap,
+		f.config.ServiceClassConfigMap, f.config.UnitCostConfigMap, f.config.ScaleToZeroConfigMap,
+	}
 }
 
 // Start reads the ConfigMaps once the cache has them.
@@ -100,20 +104,12 @@ func (f *follower) follow(ctx context.Context, name string) error {
 	}
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	switch {
-	case name == f.config.SaturationConfigMap:
-		err = f.followSaturation(ctx, object)
-	case name == f.config.AcceleratorNamesConfigMap:
-		err = f.followNames(ctx, object)
-	case object != nil && object.Data[configFile] != "":
-		err = f.followFile(object)
-	}
-	if err != nil {
+	if err := f.use(ctx, name, object); err != nil {
 		klog.FromContext(ctx).Error(err, "The ConfigMap is not used; the last good settings stay", "configMap", name)
 		f.reject(object, eventInvalid, err.Error())
 		return nil
 	}
-	if next := f.config.Dynamic; !sameSettings(&next, f.settings.Current()) {
+	if next := f.config.Dynamic; !reflect.DeepEqual(&next, f.settings.Current()) {
 		f.settings.current.Store(&next)
 		f.trigger.poke(soon)
 		klog.FromContext(ctx).Info("Settings changed", "configMap", name)
@@ -121,29 +117,54 @@ func (f *follower) follow(ctx context.Context, name string) error {
 	return nil
 }
 
-// followSaturation takes the published thresholds where there is no ConfigMap.
-func (f *follower) followSaturation(ctx context.Context, object *corev1.ConfigMap) error {
+// use puts the data of a ConfigMap, which is nil where there is none, into the
+// configuration. On an error nothing of it was.
+func (f *follower) use(ctx context.Context, name string, object *corev1.ConfigMap) error {
 	var data map[string]string
 	if object != nil {
 		data = object.Data
 	}
-	saturation, warnings, err := config.ParseSaturation(data)
-	for _, w := range warnings {
-		klog.FromContext(ctx).Info("The saturation thresholds hold what has no effect", "warning", w)
+	var warnings []string
+	var err error
+	switch c := &f.config; name {
+	case c.SaturationConfigMap:
+		warnings, err = take(&c.Saturation, config.ParseSaturation, data)
+	case c.ServiceClassConfigMap:
+		warnings, err = take(&c.ServiceClasses, f.parseServiceClasses, data)
+	case c.UnitCostConfigMap:
+		warnings, err = take(&c.UnitCosts, config.ParseUnitCosts, data)
+	case c.ScaleToZeroConfigMap:
+		warnings, err = take(&c.ScaleToZero, config.ParseScaleToZero, data)
+	case c.AcceleratorNamesConfigMap:
+		err = f.followNames(ctx, data)
+	default:
+		if data[configFile] != "" {
+			err = f.followFile(object)
+		}
 	}
-	if err == nil {
-		f.config.Saturation = saturation
+	for _, w := range warnings {
+		klog.FromContext(ctx).Info("The ConfigMap holds what has no effect or looks like a mistake", "configMap", name, "warning", w)
 	}
 	return err
 }
 
+// take puts what a ConfigMap says in the place of what was in force. Without a
+// ConfigMap that is what holds by default.
+func take[T any](inForce *T, parse func(map[string]string) (T, []string, error), data map[string]string) ([]string, error) {
+	parsed, warnings, err := parse(data)
+	if err == nil {
+		*inForce = parsed
+	}
+	return warnings, err
+}
+
+func (f *follower) parseServiceClasses(data map[string]string) (config.ServiceClasses, []string, error) {
+	return config.ParseServiceClasses(f.config.ServiceClassConfigMap, data)
+}
+
 // followNames puts the names of accelerators into force; without a ConfigMap those
 // that are built in.
-func (f *follower) followNames(ctx context.Context, object *corev1.ConfigMap) error {
-	var data map[string]string
-	if object != nil {
-		data = object.Data
-	}
+func (f *follower) followNames(ctx context.Context, data map[string]string) error {
 	overrides, err := inventory.ParseOverrides(data)
 	if err != nil || maps.Equal(overrides, f.overrides) {
 		return err
@@ -174,10 +195,4 @@ func (f *follower) reject(object *corev1.ConfigMap, reason, note string) {
 	}
 	f.rejected[object.Name] = object.ResourceVersion
 	f.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, "Configure", "%s", bounded(note))
-}
-
-func sameSettings(a, b *config.Dynamic) bool {
-	return a.Interval == b.Interval && a.Limited == b.Limited && a.MetricsWindow == b.MetricsWindow &&
-		a.Drain == b.Drain && a.StartupDeadline == b.StartupDeadline && a.Freshness == b.Freshness &&
-		a.Saturation.Default == b.Saturation.Default && maps.Equal(a.Saturation.ByModel, b.Saturation.ByModel)
 }

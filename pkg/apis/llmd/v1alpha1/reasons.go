@@ -32,6 +32,7 @@ const (
 	ReasonScaleFromZeroMode        = "ScaleFromZeroMode"
 	ReasonOptimizationFailed       = "OptimizationFailed"
 	ReasonSkippedProcessing        = "SkippedProcessing"
+	ReasonServiceClassUnclear      = "ServiceClassUnclear"
 	ReasonCapacityExact            = "CapacityExact"
 	ReasonCapacityUpperBound       = "CapacityUpperBound"
 	ReasonAcceleratorCountDiffers  = "AcceleratorCountDiffers"
@@ -87,6 +88,7 @@ func Reasons() []Reason {
 		{ConditionOptimizationReady, yes, ReasonOptimizationSucceeded, "The last decision used the latency model and the service class. Published; this version does not set it."},
 		{ConditionOptimizationReady, yes, ReasonSaturationOnlyMode, "The last decision used saturation and observed rates alone."},
 		{ConditionOptimizationReady, yes, ReasonSaturationSafetyOverride, "Saturation asked for more replicas than the latency model, and won. Published; this version does not set it."},
+		{ConditionOptimizationReady, yes, ReasonServiceClassUnclear, "Which service class counts for the model cannot be told, so the last decision used saturation and observed rates alone; the message says why."},
 		{ConditionOptimizationReady, yes, ReasonScaleFromZeroMode, "The last decision woke the model because requests wait."},
 		{ConditionOptimizationReady, no, ReasonOptimizationFailed, "The last decision failed; the message says why."},
 		{ConditionOptimizationReady, no, ReasonMetricsUnavailable, "There are no usable metrics, so the replicas are held."},

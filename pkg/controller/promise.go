@@ -1,0 +1,41 @@
+package controller
+
+import (
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// promise puts into the policy what was promised to each model's clients and whether
+// it may scale to zero. Variants of a model whose service class cannot be told get a
+// warning; saturation alone decides for them.
+func (seen *observation) promise(settings *config.Dynamic, variants []*variant) {
+	references := map[decision.ModelKey][]config.ClassReference{}
+	for _, v := range variants {
+		references[v.model()] = append(references[v.model()], v.classReferences()...)
+	}
+	seen.policy.Promises = make(map[decision.ModelKey]decision.Promise, len(references))
+	seen.policy.IdleByModel = make(map[decision.ModelKey]decision.Idle, len(references))
+	for model, named := range references {
+		seen.policy.Promises[model] = settings.Promise(model.ID, named)
+		seen.policy.IdleByModel[model] = settings.IdleOf(model)
+	}
+	for _, v := range variants {
+		if problem := seen.policy.Promises[v.model()].Problem; problem != "" {
+			v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonServiceClassUnclear, Detail: problem})
+		}
+	}
+}
+
+func (v *variant) model() decision.ModelKey {
+	return decision.ModelKey{Namespace: v.key.Namespace, ID: v.object.Spec.ModelID}
+}
+
+// classReferences are the one that the object gives, or none.
+func (v *variant) classReferences() []config.ClassReference {
+	named := v.object.Spec.SLOClassRef
+	if named == nil {
+		return nil
+	}
+	return []config.ClassReference{{Variant: v.key.Name, Class: named.Name, Key: named.Key}}
+}
