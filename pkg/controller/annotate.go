@@ -3,8 +3,10 @@ package controller
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
@@ -12,6 +14,9 @@ import (
 // the plan, so that every view shows the same: which object is in the way, which
 // rule is missing, which field is wrong, why there are no metrics.
 func annotate(plan *decision.Plan, seen *observation) {
+	for i := range plan.Models {
+		tellPromise(&plan.Models[i], seen.policy.Hybrid)
+	}
 	each(plan, func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
 		if p.Accelerator == "" {
@@ -34,6 +39,48 @@ func annotate(plan *decision.Plan, seen *observation) {
 			p.Reason, p.Message = decision.ReasonSteady, "the plan is only shown: spec.actuation is Off"
 		}
 	})
+}
+
+// tellPromise says, in hybrid mode, whether a model was decided by its promised latency.
+func tellPromise(m *decision.ModelPlan, hybrid bool) {
+	if !hybrid || !sized(m) {
+		return
+	}
+	f := decision.Fact{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: "decided by the latency model and saturation: " + kept(&m.Promise)}
+	if m.Triggered {
+		f = decision.Fact{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: "a threshold of saturation was passed, which comes before the latency model: " + kept(&m.Promise)}
+	}
+	for i := range m.Variants {
+		m.Variants[i].Facts = append(m.Variants[i].Facts, f)
+	}
+}
+
+// sized reports whether the latency model had what it needs: a promise, a demand and
+// the profile of a variant that can keep it.
+func sized(m *decision.ModelPlan) bool {
+	if m.Promise.SLO == (capacity.SLO{}) || m.Demand == nil || !m.Demand.Tokens.Known() {
+		return false
+	}
+	able := false
+	for i := range m.Variants {
+		unable := slices.ContainsFunc(m.Variants[i].Steps, func(s decision.Step) bool {
+			return s.Stage == decision.StageSupply && s.Reason == decision.ReasonSLO
+		})
+		able = able || len(m.Variants[i].Steps) > 0 && !unable
+	}
+	return able
+}
+
+// kept says what the promise is.
+func kept(p *decision.Promise) string {
+	var parts []string
+	if p.SLO.TTFT > 0 {
+		parts = append(parts, fmt.Sprintf("the first token within %g ms", p.SLO.TTFT))
+	}
+	if p.SLO.ITL > 0 {
+		parts = append(parts, fmt.Sprintf("each further one within %g ms", p.SLO.ITL))
+	}
+	return fmt.Sprintf("service class %s promises %s", p.Class, strings.Join(parts, " and "))
 }
 
 // reasonOf is the decision's own reason for a state of the target.

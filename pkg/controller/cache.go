@@ -39,7 +39,7 @@ const (
 // objects are handled, or empty for all; podNamespace is where the ConfigMaps are.
 // Access says what may be read.
 func CacheOptions(watchNamespace, podNamespace string, access Access) cache.Options {
-	pods := cache.ByObject{Transform: stripPod}
+	pods, target := cache.ByObject{Transform: stripPod}, cache.ByObject{Transform: keepWriter}
 	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
 	if watchNamespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{watchNamespace: {}}
@@ -49,10 +49,15 @@ func CacheOptions(watchNamespace, podNamespace string, access Access) cache.Opti
 		pods.Namespaces = map[string]cache.Config{cache.AllNamespaces: {}}
 	}
 	options.ByObject = map[client.Object]cache.ByObject{
-		&corev1.Pod{}:        pods,
-		&corev1.Node{}:       {Transform: stripNode},
-		&appsv1.ReplicaSet{}: {Transform: stripReplicaSet},
-		&corev1.ConfigMap{}:  {Namespaces: map[string]cache.Config{podNamespace: {}}},
+		&corev1.Pod{}:         pods,
+		&corev1.Node{}:        {Transform: stripNode},
+		&appsv1.Deployment{}:  target,
+		&appsv1.StatefulSet{}: target,
+		&appsv1.ReplicaSet{}:  {Transform: stripReplicaSet},
+		&corev1.ConfigMap{}:   {Namespaces: map[string]cache.Config{podNamespace: {}}},
+	}
+	if access.LeaderWorkerSets {
+		options.ByObject[empty(kindLeaderWorkerSet)] = target
 	}
 	return options
 }
@@ -193,13 +198,12 @@ func stripNode(object any) (any, error) {
 // stripReplicaSet drops the template of those that a Deployment made: only their
 // place in the chain of owners counts, and there are many of them.
 func stripReplicaSet(object any) (any, error) {
-	if set, ok := object.(*appsv1.ReplicaSet); ok {
-		set.ManagedFields = nil
-		if metav1.GetControllerOf(set) != nil {
-			set.Annotations = nil
-			set.Spec = appsv1.ReplicaSetSpec{Replicas: set.Spec.Replicas}
-		}
+	set, ok := object.(*appsv1.ReplicaSet)
+	if !ok || metav1.GetControllerOf(set) == nil {
+		return keepWriter(object)
 	}
+	set.ManagedFields, set.Annotations = nil, nil
+	set.Spec = appsv1.ReplicaSetSpec{Replicas: set.Spec.Replicas}
 	return object, nil
 }
 

@@ -73,6 +73,7 @@ func ready(p *decision.VariantPlan) finding {
 		{decision.ReasonTargetForbidden, string(decision.ReasonTargetForbidden)},
 		{v1alpha1.ReasonAutoscalerOnTarget, string(decision.ReasonConflict)},
 		{v1alpha1.ReasonTargetShared, string(decision.ReasonConflict)},
+		{decision.ReasonReplicasOverwritten, string(decision.ReasonConflict)},
 		{decision.ReasonShapeUnknown, string(decision.ReasonShapeUnknown)},
 		{v1alpha1.ReasonPrometheusError, v1alpha1.ReasonMetricsUnavailable},
 		{decision.ReasonMetricsMissing, v1alpha1.ReasonMetricsUnavailable},
@@ -121,8 +122,14 @@ func optimizationReady(p *decision.VariantPlan) finding {
 	if f, ok := fact(p, v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale); ok {
 		return no(v1alpha1.ReasonMetricsUnavailable, f.Detail)
 	}
+	if f, ok := fact(p, v1alpha1.ReasonServiceClassUnclear); ok {
+		return yes(f.Reason, f.Detail)
+	}
 	if p.Reason == decision.ReasonWake {
 		return yes(v1alpha1.ReasonScaleFromZeroMode, p.Message)
+	}
+	if f, ok := fact(p, v1alpha1.ReasonOptimizationSucceeded, v1alpha1.ReasonSaturationSafetyOverride); ok {
+		return yes(f.Reason, f.Detail)
 	}
 	return yes(v1alpha1.ReasonSaturationOnlyMode, "decided by saturation and observed rates")
 }
@@ -173,6 +180,7 @@ func room(p *decision.VariantPlan, v *variant) string {
 // limits are the reasons by which something else than the load settled the replicas.
 var limits = []decision.Reason{
 	decision.ReasonMinReplicas, decision.ReasonMaxReplicas, decision.ReasonStabilized, decision.ReasonRateLimited, decision.ReasonWithinTolerance,
+	decision.ReasonRollingUpdate,
 }
 
 func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
@@ -192,7 +200,7 @@ func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
 }
 
 func conflict(p *decision.VariantPlan) finding {
-	if f, ok := fact(p, v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared); ok {
+	if f, ok := fact(p, v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared, decision.ReasonReplicasOverwritten); ok {
 		return yes(f.Reason, f.Detail)
 	}
 	if has(p, decision.ReasonTargetMissing, v1alpha1.ReasonTargetNotScalable, decision.ReasonTargetForbidden) {

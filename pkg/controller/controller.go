@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -100,7 +99,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *
 			instance:  o.Config.ControllerInstance,
 			namespace: o.Config.WatchNamespace,
 			names:     f.names,
-			startups:  map[decision.Key]time.Duration{},
+			startups:  newStartups(),
 		},
 		actor: &actor{
 			scaler:  o.Scaler,

@@ -44,8 +44,8 @@ var telling = []struct {
 		v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected,
 	}},
 	{v1alpha1.ConditionScalingLimited, []string{string(decision.ReasonNoSlots), string(decision.ReasonStartupOverdue)}},
-	{v1alpha1.ConditionOptimizationReady, []string{v1alpha1.ReasonInvalidConfiguration}},
-	{v1alpha1.ConditionConflict, []string{v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared}},
+	{v1alpha1.ConditionOptimizationReady, []string{v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonServiceClassUnclear}},
+	{v1alpha1.ConditionConflict, []string{v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared, string(decision.ReasonReplicasOverwritten)}},
 }
 
 // conditionEvents tells of conditions that became bad, or good again. An unchanged

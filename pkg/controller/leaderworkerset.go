@@ -4,6 +4,7 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,9 +22,28 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 	if err != nil {
 		return err
 	}
-	t.found(&metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion()},
-		ptr.To(int32(set.Replicas)), set.Template)
+	t.found(&metav1.ObjectMeta{
+		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(), ManagedFields: u.GetManagedFields(),
+	}, ptr.To(int32(set.Replicas)), set.Template)
+	t.rolling = replacingGroups(u)
 	t.podsPerReplica, t.owners, t.rollout = set.PodsPerReplica, nil, set.Rollout
 	t.bySelector(set.Selector)
 	return nil
+}
+
+// replacingGroups reports whether groups are replaced by newer ones, of whatever size
+// they are. A version of the kind that does not say what it observed has observed it.
+func replacingGroups(u *unstructured.Unstructured) bool {
+	number := func(path ...string) int64 {
+		n, _, err := unstructured.NestedInt64(u.Object, path...)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	if observed, ok, err := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); ok && err == nil && observed < u.GetGeneration() {
+		return true
+	}
+	left := number("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
+	return number("status", "updatedReplicas") < number("status", "replicas")-left
 }

@@ -29,10 +29,8 @@ type observer struct {
 	// namespace is the only one whose objects are handled, or empty for all.
 	namespace string
 	// names reads the accelerators of nodes and objects.
-	names *inventory.Names
-	// startups are the start-up times last seen of variants of which no replica
-	// shows one now.
-	startups map[decision.Key]time.Duration
+	names    *inventory.Names
+	startups *startups
 }
 
 // observation is a snapshot and what of the cluster it stands for.
@@ -99,11 +97,12 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 		return nil, err
 	}
 	givePods(stock.pods, variants)
+	o.startups.begin(now)
 	models := map[decision.ModelKey]*decision.Model{}
 	for _, v := range variants {
 		seen.variants[v.key] = v
 		seen.policy.Variants[v.key] = v.policy()
-		fact := o.factsOf(v, seen.policy.Variants[v.key], stock, r)
+		fact := o.factsOf(v, &seen.policy, stock, r)
 		key := decision.ModelKey{Namespace: v.key.Namespace, ID: v.object.Spec.ModelID}
 		if models[key] == nil {
 			models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
@@ -114,7 +113,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 	if seen.strays, err = o.strays(ctx, seen); err != nil {
 		return nil, err
 	}
-	o.forget(seen)
+	o.startups.forget(seen.variants)
 	return seen, nil
 }
 
@@ -180,37 +179,21 @@ func pointers[T any](items []T) []*T {
 }
 
 // factsOf is one variant as the decision sees it.
-func (o *observer) factsOf(v *variant, policy decision.VariantPolicy, s stock, r readings) decision.Variant {
-	v.picks = v.leftToUs(policy, o.access)
+func (o *observer) factsOf(v *variant, policy *decision.Policy, s stock, r readings) decision.Variant {
+	v.picks = v.leftToUs(policy.Variants[v.key], o.access)
 	// A spec that its controller has not seen yet may be the beginning of an update.
 	fact := decision.Variant{Name: v.key.Name, Target: v.target.state, Picks: v.picks && !v.target.rollout.Unobserved}
 	states := statesOf(v.pods)
 	fact.Ready, fact.Starting = len(states.ready), states.starting
 	fact.Replicas = replicas(states.ready, r.pods)
-	fact.Startup = o.startup(v.key, states.startup)
+	fact.Startup = o.startups.of(v.key, v.pods, policy.StartupDeadline)
 	if v.target.scale != nil {
 		fact.Current = int(v.target.scale.Spec.Replicas)
 		fact.Surge = v.target.rollout.More(fact.Current, fact.Ready+len(fact.Starting))
+		fact.Rolling, fact.Writer = v.target.rolling, v.target.writer
 	}
 	v.resolve(&fact, s)
 	return fact
-}
-
-// startup is the start-up time that the pods show, or the last one seen.
-func (o *observer) startup(key decision.Key, seen time.Duration) time.Duration {
-	if seen > 0 {
-		o.startups[key] = seen
-	}
-	return o.startups[key]
-}
-
-// forget drops what is known of variants that are gone.
-func (o *observer) forget(seen *observation) {
-	for key := range o.startups {
-		if seen.variants[key] == nil {
-			delete(o.startups, key)
-		}
-	}
 }
 
 // replicas are the serving pods with their samples. A sample from before a pod's
@@ -224,6 +207,9 @@ func replicas(ready []*corev1.Pod, samples map[types.NamespacedName]decision.Rep
 			if s.Time.Before(pod.CreationTimestamp.Time) {
 				*s = decision.Sample{}
 			}
+		}
+		if !replica.Recent.Present {
+			replica.RecentSpan = 0
 		}
 		all = append(all, replica)
 	}
@@ -239,15 +225,21 @@ func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.Mo
 	}
 	sorted := make([]decision.Model, 0, len(models))
 	for key, m := range models {
-		read, ok := gateways[key]
-		if !ok && namespaces[key.ID] == 1 {
-			read = gateways[decision.ModelKey{ID: key.ID}]
-		}
-		m.Arrival, m.Queue = read.Arrival, read.Queue
+		read := gateways[gatewayKey(gateways, key, namespaces[key.ID])]
+		m.Arrival, m.Recent, m.RecentSpan, m.Queue = read.Arrival, read.Recent, read.RecentSpan, read.Queue
 		sorted = append(sorted, *m)
 	}
 	slices.SortFunc(sorted, func(a, b decision.Model) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID))
 	})
 	return sorted
+}
+
+// gatewayKey is the key under which gateways count a model whose ID so many namespaces
+// have.
+func gatewayKey[T any](counted map[decision.ModelKey]T, key decision.ModelKey, namespaces int) decision.ModelKey {
+	if _, ok := counted[key]; !ok && namespaces == 1 {
+		return decision.ModelKey{ID: key.ID}
+	}
+	return key
 }

@@ -123,7 +123,7 @@ func large(tb testing.TB) (*observer, readings) {
 	access := Access{Capacity: true, Victims: true}
 	return &observer{
 		reader: x, targets: &targetFinder{reader: x, access: access, overlay: newOverlay()}, access: access,
-		names: &inventory.Names{}, startups: map[decision.Key]time.Duration{},
+		names: &inventory.Names{}, startups: newStartups(),
 	}, r
 }
 

@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,18 +10,12 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-// startupSamples is how many of the latest start-ups make the median.
-const startupSamples = 9
-
 // podStates are a target's pods by what they do.
 type podStates struct {
 	// ready are sorted by name.
 	ready []*corev1.Pod
 	// starting are sorted by age, the oldest first.
 	starting []decision.Starting
-	// startup is the median time from creation to readiness of the pods that became
-	// ready last; 0 when none shows it.
-	startup time.Duration
 }
 
 // statesOf sorts pods by state. Pods that end, or have ended, are no replicas.
@@ -52,30 +45,7 @@ func statesOf(pods []*corev1.Pod) podStates {
 	slices.SortFunc(s.starting, func(a, b decision.Starting) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
-	s.startup = medianStartup(s.ready)
 	return s
-}
-
-// medianStartup leaves out pods with restarts: their readiness is not their first.
-func medianStartup(ready []*corev1.Pod) time.Duration {
-	type start struct {
-		at   time.Time
-		took time.Duration
-	}
-	var starts []start
-	for _, pod := range ready {
-		at := condition(pod, corev1.PodReady).LastTransitionTime.Time
-		if took := at.Sub(pod.CreationTimestamp.Time); took > 0 && !restarted(pod) {
-			starts = append(starts, start{at, took})
-		}
-	}
-	if len(starts) == 0 {
-		return 0
-	}
-	slices.SortFunc(starts, func(a, b start) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.took, b.took)) })
-	starts = starts[:min(len(starts), startupSamples)]
-	slices.SortFunc(starts, func(a, b start) int { return cmp.Compare(a.took, b.took) })
-	return starts[len(starts)/2].took
 }
 
 // failing are the reasons for which a container waits that time alone does not mend.
@@ -103,10 +73,6 @@ func stuck(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-func restarted(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 })
 }
 
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {

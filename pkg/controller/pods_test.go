@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -16,7 +17,7 @@ import (
 
 // server is a pod of this age in seconds at noon.
 func server(name string, age int, change ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-time.Duration(age) * time.Second))}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(noon.Add(-time.Duration(age) * time.Second))}}
 	for _, c := range change {
 		c(pod)
 	}
@@ -80,7 +81,6 @@ func TestStatesOfPods(t *testing.T) {
 		{Name: "homeless", Created: at(60), Unschedulable: true},
 		{Name: "young", Created: at(5), Placed: true, Node: "node", Held: true},
 	}, s.starting)
-	assert.Equal(t, 40*time.Second, s.startup)
 }
 
 func TestReplicasThatCannotComeUp(t *testing.T) {
@@ -113,28 +113,5 @@ func TestReplicasThatCannotComeUp(t *testing.T) {
 				assert.Equal(t, c.want, s.starting[0].Stuck)
 			}
 		})
-	}
-}
-
-func TestStartupSeen(t *testing.T) {
-	var many []*corev1.Pod
-	for i := range 20 {
-		// The older half started slowly.
-		many = append(many, server("p", 1000-50*i, readyAfter(map[bool]int{true: 60, false: 20}[i < 10])))
-	}
-	cases := []struct {
-		name string
-		pods []*corev1.Pod
-		want time.Duration
-	}{
-		{"none is ready", nil, 0},
-		{"one", []*corev1.Pod{server("a", 90, readyAfter(30))}, 30 * time.Second},
-		{"the median", []*corev1.Pod{server("a", 90, readyAfter(30)), server("b", 90, readyAfter(31)), server("c", 90, readyAfter(80))}, 31 * time.Second},
-		{"one that was restarted shows another readiness", []*corev1.Pod{server("a", 90, readyAfter(30)), server("b", 9000, readyAfter(8000), restartedOnce)}, 30 * time.Second},
-		{"the clock was set back", []*corev1.Pod{server("a", 90, readyAfter(-3))}, 0},
-		{"the latest count", many, 20 * time.Second},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, medianStartup(c.pods)) })
 	}
 }

@@ -31,8 +31,11 @@ func (r readings) over(before readings) readings {
 			filled.pods[name] = overlaid(filled.pods[name], pod)
 		}
 		for key, model := range from.models {
-			model.Arrival = newest(filled.models[key].Arrival, model.Arrival)
-			model.Queue = newest(filled.models[key].Queue, model.Queue)
+			old := filled.models[key]
+			if !model.Recent.Present {
+				model.Recent, model.RecentSpan = old.Recent, old.RecentSpan
+			}
+			model.Arrival, model.Queue = newest(old.Arrival, model.Arrival), newest(old.Queue, model.Queue)
 			filled.models[key] = model
 		}
 	}
@@ -40,6 +43,9 @@ func (r readings) over(before readings) readings {
 }
 
 func overlaid(before, now decision.Replica) decision.Replica {
+	if !now.Recent.Present {
+		now.RecentSpan = before.RecentSpan
+	}
 	old, current := samplesOf(&before), samplesOf(&now)
 	for i := range current {
 		*current[i] = newest(*old[i], *current[i])
@@ -57,6 +63,7 @@ func newest(before, now decision.Sample) decision.Sample {
 // samplesOf are all samples of a replica.
 func samplesOf(r *decision.Replica) []*decision.Sample {
 	return []*decision.Sample{
-		&r.KVUse, &r.Waiting, &r.Running, &r.Served, &r.InService, &r.InFlightGrowth, &r.Input, &r.Output,
+		&r.KVUse, &r.KVTokens, &r.Waiting, &r.Running, &r.Served, &r.InService, &r.InFlightGrowth, &r.Recent,
+		&r.TTFT, &r.ITL, &r.Input, &r.Output,
 	}
 }

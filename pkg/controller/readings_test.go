@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -22,9 +23,11 @@ func TestAFailedReadingKeepsWhatWasKnown(t *testing.T) {
 	a, b := types.NamespacedName{Namespace: "n", Name: "a"}, types.NamespacedName{Namespace: "n", Name: "b"}
 	model := decision.ModelKey{Namespace: "n", ID: "m"}
 	before := readings{
-		at:     noon,
-		pods:   map[types.NamespacedName]decision.Replica{a: {Name: "a", KVUse: sample(0.1, noon), Served: sample(1, noon)}, b: {Name: "b", KVUse: sample(0.2, noon)}},
-		models: map[decision.ModelKey]decision.Model{model: {Namespace: "n", ID: "m", Queue: sample(3, noon), Arrival: sample(4, noon)}},
+		at:   noon,
+		pods: map[types.NamespacedName]decision.Replica{a: {Name: "a", KVUse: sample(0.1, noon), Served: sample(1, noon)}, b: {Name: "b", KVUse: sample(0.2, noon)}},
+		models: map[decision.ModelKey]decision.Model{model: {
+			Namespace: "n", ID: "m", Queue: sample(3, noon), Arrival: sample(4, noon), Recent: sample(5, noon), RecentSpan: 15 * time.Second,
+		}},
 	}
 	now := readings{
 		at:     later,
@@ -37,15 +40,36 @@ func TestAFailedReadingKeepsWhatWasKnown(t *testing.T) {
 	filled := now.over(before)
 	assert.Equal(t, decision.Replica{Name: "a", KVUse: sample(0.5, later), Served: sample(1, noon)}, filled.pods[a])
 	assert.Equal(t, before.pods[b], filled.pods[b], "with its own time")
-	assert.Equal(t, decision.Model{Namespace: "n", ID: "m", Queue: sample(7, later), Arrival: sample(4, noon)}, filled.models[model])
+	assert.Equal(t, decision.Model{
+		Namespace: "n", ID: "m", Queue: sample(7, later), Arrival: sample(4, noon), Recent: sample(5, noon), RecentSpan: 15 * time.Second,
+	}, filled.models[model])
 	assert.Equal(t, now.err, filled.err)
 	assert.Equal(t, 0.1, before.pods[a].KVUse.Value, "the reading before is not changed")
+}
+
+func TestNoSampleOfAReplicaIsForgotten(t *testing.T) {
+	later := noon.Add(10 * time.Second)
+	var before, now decision.Replica
+	known := 0
+	for i, fields := 0, reflect.ValueOf(&before).Elem(); i < fields.NumField(); i++ {
+		if s, ok := fields.Field(i).Addr().Interface().(*decision.Sample); ok {
+			*s = sample(float64(i), noon)
+			known++
+		}
+	}
+	assert.Len(t, samplesOf(&before), known, "list every sample in samplesOf")
+	before.RecentSpan = 15 * time.Second
+	assert.Equal(t, before, overlaid(before, now), "the span goes with its sample")
+	now.Recent, now.RecentSpan = sample(7, later), 5*time.Second
+	filled := overlaid(before, now)
+	assert.Equal(t, sample(7, later), filled.Recent)
+	assert.Equal(t, 5*time.Second, filled.RecentSpan)
 }
 
 func TestSamplesOfAnEarlierPodOfTheSameNameDoNotCount(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "server-0", CreationTimestamp: metav1.NewTime(noon)}}
 	replicas := replicas([]*corev1.Pod{pod}, map[types.NamespacedName]decision.Replica{{Namespace: "n", Name: "server-0"}: {
-		Name: "server-0", KVUse: sample(0.9, noon.Add(-time.Second)), Waiting: sample(1, noon.Add(time.Second)),
+		Name: "server-0", KVUse: sample(0.9, noon.Add(-time.Second)), Recent: sample(2, noon.Add(-time.Second)), RecentSpan: time.Minute, Waiting: sample(1, noon.Add(time.Second)),
 	}})
 	assert.Equal(t, []decision.Replica{{Name: "server-0", Waiting: sample(1, noon.Add(time.Second))}}, replicas)
 }
@@ -53,7 +77,7 @@ func TestSamplesOfAnEarlierPodOfTheSameNameDoNotCount(t *testing.T) {
 func TestGatewaysWithoutANamespace(t *testing.T) {
 	gateways := map[decision.ModelKey]decision.Model{
 		{ID: "shared"}:               {ID: "shared", Queue: sample(1, noon)},
-		{ID: "single"}:               {ID: "single", Queue: sample(2, noon)},
+		{ID: "single"}:               {ID: "single", Queue: sample(2, noon), Recent: sample(5, noon), RecentSpan: time.Minute},
 		{Namespace: "b", ID: "mine"}: {Namespace: "b", ID: "mine", Queue: sample(3, noon)},
 		{ID: "mine"}:                 {ID: "mine", Queue: sample(4, noon)},
 	}
@@ -65,6 +89,6 @@ func TestGatewaysWithoutANamespace(t *testing.T) {
 		{Namespace: "a", ID: "shared"},
 		{Namespace: "b", ID: "mine", Queue: sample(3, noon)},
 		{Namespace: "b", ID: "shared"},
-		{Namespace: "b", ID: "single", Queue: sample(2, noon)},
+		{Namespace: "b", ID: "single", Queue: sample(2, noon), Recent: sample(5, noon), RecentSpan: time.Minute},
 	}, join(models, gateways), "sorted, and nothing is guessed where two namespaces have the model")
 }

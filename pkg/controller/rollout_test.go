@@ -5,7 +5,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -20,14 +23,16 @@ func TestSurgeOfALeaderWorkerSet(t *testing.T) {
 		surge  any
 		status map[string]any
 		want   int
+		// rolling is whether pods are replaced.
+		rolling bool
 	}{
-		{"replicas of one pod", 1, int64(2), map[string]any{"replicas": int64(4), "updatedReplicas": int64(1)}, 2},
-		{"a share, rounded up", 1, "30%", map[string]any{"replicas": int64(4), "updatedReplicas": int64(1)}, 2},
-		{"none unless it is said", 1, nil, map[string]any{"replicas": int64(4), "updatedReplicas": int64(1)}, 0},
-		{"no update is under way", 1, int64(2), map[string]any{"replicas": int64(4), "updatedReplicas": int64(4), "observedGeneration": int64(3)}, 0},
-		{"one that begins is not observed yet", 1, int64(2), map[string]any{"replicas": int64(4), "updatedReplicas": int64(4), "observedGeneration": int64(2)}, 2},
-		{"a version that does not say what it observed", 1, int64(2), map[string]any{"replicas": int64(4), "updatedReplicas": int64(4)}, 0},
-		{"groups cannot be counted anyway", 2, int64(2), map[string]any{"replicas": int64(4), "updatedReplicas": int64(1)}, 0},
+		{"replicas of one pod", 1, int64(2), map[string]any{"replicas": int64(4), "updatedReplicas": int64(1)}, 2, true},
+		{"a share, rounded up", 1, "30%", map[string]any{"replicas": int64(4), "updatedReplicas": int64(1)}, 2, true},
+		{"none unless it is said", 1, nil, map[string]any{"replicas": int64(4), "updatedReplicas": int64(1)}, 0, true},
+		{"no update is under way", 1, int64(2), map[string]any{"replicas": int64(4), "updatedReplicas": int64(4), "observedGeneration": int64(3)}, 0, false},
+		{"one that begins is not observed yet", 1, int64(2), map[string]any{"replicas": int64(4), "updatedReplicas": int64(4), "observedGeneration": int64(2)}, 2, true},
+		{"a version that does not say what it observed", 1, int64(2), map[string]any{"replicas": int64(4), "updatedReplicas": int64(4)}, 0, false},
+		{"groups cannot be counted anyway", 2, int64(2), map[string]any{"replicas": int64(4), "updatedReplicas": int64(1)}, 0, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -44,6 +49,7 @@ func TestSurgeOfALeaderWorkerSet(t *testing.T) {
 			var found target
 			require.NoError(t, (&targetFinder{reader: api}).leaderWorkerSet(t.Context(), client.ObjectKeyFromObject(set), &found))
 			assert.Equal(t, c.want, found.rollout.More(4, 4))
+			assert.Equal(t, c.rolling, found.rolling)
 		})
 	}
 }
@@ -74,4 +80,84 @@ func TestWhoseChoiceItIs(t *testing.T) {
 			assert.Equal(t, c.want, v.leftToUs(policy, access))
 		})
 	}
+}
+
+func TestWhetherAnUpdateIsUnderWay(t *testing.T) {
+	deployment := func(change func(*appsv1.Deployment)) client.Object {
+		d := &appsv1.Deployment{
+			Spec:   appsv1.DeploymentSpec{Replicas: ptr.To[int32](4)},
+			Status: appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 4, UpdatedReplicas: 4},
+		}
+		d.Generation = 2
+		change(d)
+		return d
+	}
+	set := func(change func(*appsv1.StatefulSet)) client.Object {
+		s := &appsv1.StatefulSet{
+			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](4), UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType}},
+			Status: appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 4, UpdatedReplicas: 1, CurrentRevision: "a", UpdateRevision: "b"},
+		}
+		s.Generation = 2
+		change(s)
+		return s
+	}
+	cases := []struct {
+		name   string
+		object client.Object
+		want   bool
+	}{
+		{"none", deployment(func(*appsv1.Deployment) {}), false},
+		{"old pods are there", deployment(func(d *appsv1.Deployment) { d.Status.Replicas = 5; d.Status.UpdatedReplicas = 1 }), true},
+		{"the newest spec is not observed", deployment(func(d *appsv1.Deployment) { d.Generation = 3 }), true},
+		{"only a scale-up", deployment(func(d *appsv1.Deployment) { d.Status.Replicas, d.Status.UpdatedReplicas = 2, 2 }), false},
+		{"paused half way", deployment(func(d *appsv1.Deployment) { d.Spec.Paused, d.Status.UpdatedReplicas = true, 1 }), false},
+		{"given up half way", deployment(func(d *appsv1.Deployment) {
+			d.Status.UpdatedReplicas = 1
+			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}}
+		}), false},
+		{"a StatefulSet", set(func(*appsv1.StatefulSet) {}), true},
+		{"of which all pods are new", set(func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 4 }), false},
+		{"whose update is over", set(func(s *appsv1.StatefulSet) { s.Status.CurrentRevision, s.Status.UpdatedReplicas = "b", 0 }), false},
+		{"whose newest spec is not observed", set(func(s *appsv1.StatefulSet) { s.Generation, s.Status.UpdateRevision = 3, "a" }), true},
+		{"up to its partition", set(func(s *appsv1.StatefulSet) {
+			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](3)}
+		}), false},
+		{"below its partition", set(func(s *appsv1.StatefulSet) {
+			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](2)}
+		}), true},
+		{"that waits for somebody to delete its pods", set(func(s *appsv1.StatefulSet) {
+			s.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+		}), false},
+		{"a set of groups", groups(2, nil), true},
+		{"a set of groups up to its partition", groups(2, int64(3)), false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			c.object.SetNamespace("n")
+			c.object.SetName("s")
+			api := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(c.object).
+				WithIndex(&appsv1.ReplicaSet{}, indexOwner, func(client.Object) []string { return nil }).Build()
+			f, key, found := &targetFinder{reader: api}, client.ObjectKeyFromObject(c.object), target{}
+			switch c.object.(type) {
+			case *appsv1.Deployment:
+				require.NoError(t, f.deployment(t.Context(), key, &found))
+			case *appsv1.StatefulSet:
+				require.NoError(t, f.statefulSet(t.Context(), key, &found))
+			default:
+				require.NoError(t, f.leaderWorkerSet(t.Context(), key, &found))
+			}
+			assert.Equal(t, c.want, found.rolling)
+		})
+	}
+}
+
+// groups is a LeaderWorkerSet of four groups of so many pods, of which one is updated.
+func groups(size int64, partition any) client.Object {
+	set := empty(kindLeaderWorkerSet)
+	set.Object["spec"] = map[string]any{
+		"replicas": int64(4), "leaderWorkerTemplate": map[string]any{"size": size, "workerTemplate": map[string]any{}},
+		"rolloutStrategy": map[string]any{"rollingUpdateConfiguration": map[string]any{"partition": partition}},
+	}
+	set.Object["status"] = map[string]any{"replicas": int64(4), "updatedReplicas": int64(1)}
+	return set
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,6 +53,11 @@ type target struct {
 	costed bool
 	// rollout is that of a Deployment or LeaderWorkerSet.
 	rollout inventory.Rollout
+	// rolling is set while an update of any kind of target replaces pods.
+	rolling bool
+	// writer is the field manager, not our own, that wrote the replicas last; empty
+	// means unknown.
+	writer string
 	// lent is set when another object on the same target counts its pods.
 	lent bool
 }
@@ -91,7 +97,10 @@ func (f *targetFinder) find(ctx context.Context, variants []*variant) error {
 		if v.target.scale == nil {
 			continue
 		}
-		v.target.scale = f.overlay.scale(v.target.scale)
+		if scale := f.overlay.scale(v.target.scale); scale != v.target.scale {
+			// What the cache knows of the writer is from before our own write.
+			v.target.scale, v.target.writer = scale, ""
+		}
 		if err := f.findConflict(ctx, v); err != nil {
 			return err
 		}
@@ -144,6 +153,7 @@ func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *
 	}
 	t.found(&d.ObjectMeta, d.Spec.Replicas, &d.Spec.Template)
 	t.rollout, t.costed = inventory.RolloutOf(&d, int(t.scale.Spec.Replicas)), true
+	t.rolling = t.rollout.Unobserved || t.rollout.UnderWay && progresses(&d)
 	t.owners = nil
 	var sets appsv1.ReplicaSetList
 	err := f.reader.List(ctx, &sets, client.InNamespace(key.Namespace), client.MatchingFields{indexOwner: string(d.UID)}, client.UnsafeDisableDeepCopy)
@@ -153,13 +163,38 @@ func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *
 	return err
 }
 
+// progresses reports whether the update of a Deployment goes on. One that is paused, or
+// that Kubernetes has given up waiting for, may stay as it is for ever.
+func progresses(d *appsv1.Deployment) bool {
+	return !d.Spec.Paused && !slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
+	})
+}
+
 func (f *targetFinder) statefulSet(ctx context.Context, key client.ObjectKey, t *target) error {
 	var s appsv1.StatefulSet
 	if err := f.reader.Get(ctx, key, &s, shared); err != nil {
 		return err
 	}
 	t.found(&s.ObjectMeta, s.Spec.Replicas, &s.Spec.Template)
+	t.rolling = replacing(&s)
 	return nil
+}
+
+// replacing reports whether a StatefulSet replaces pods. Those that a partition, or an
+// update that waits for their deletion, leaves as they are may stay so for ever.
+func replacing(s *appsv1.StatefulSet) bool {
+	if s.Status.ObservedGeneration < s.Generation {
+		return true
+	}
+	if s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType || s.Status.UpdateRevision == s.Status.CurrentRevision {
+		return false
+	}
+	left := int32(0)
+	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		left = ptr.Deref(rolling.Partition, 0)
+	}
+	return s.Status.UpdatedReplicas < s.Status.Replicas-left
 }
 
 func (f *targetFinder) replicaSet(ctx context.Context, key client.ObjectKey, t *target) error {
@@ -182,6 +217,7 @@ func (t *target) found(meta *metav1.ObjectMeta, replicas *int32, template *corev
 		Spec:       autoscalingv1.ScaleSpec{Replicas: ptr.Deref(replicas, 1)},
 	}
 	t.template, t.podsPerReplica, t.owners = template, 1, []types.UID{meta.UID}
+	t.writer = foreignWriter(meta.ManagedFields)
 }
 
 // findLive reads the targets of all other kinds from the API server.

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/scale"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
 // attempts is how often a write is tried while only the target's status moves.
@@ -107,7 +109,7 @@ func (c *Client) update(ctx context.Context, t target, resource schema.GroupReso
 			ResourceVersion: read.ResourceVersion,
 		},
 		Spec: autoscalingv1.ScaleSpec{Replicas: replicas},
-	}, metav1.UpdateOptions{FieldManager: "workload-variant-autoscaler"})
+	}, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
 }
 
 // resource finds the resource of the target's kind.

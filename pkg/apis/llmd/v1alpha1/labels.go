@@ -31,3 +31,7 @@ const (
 	// scheduler named by its value owns.
 	TaintScheduler = "wva.llmd.ai/scheduler"
 )
+
+// FieldManager is the name under which the autoscaler writes the replicas of scale
+// targets, as metadata.managedFields shows it.
+const FieldManager = "workload-variant-autoscaler"

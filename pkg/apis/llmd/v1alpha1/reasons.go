@@ -41,7 +41,6 @@ const (
 	ReasonNoConflict               = "NoConflict"
 	ReasonAutoscalerOnTarget       = "AutoscalerOnTarget"
 	ReasonTargetShared             = "TargetShared"
-	ReasonReplicasOverwritten      = "ReplicasOverwritten"
 )
 
 // Reason is one reason and what it means.
@@ -71,6 +70,7 @@ func Reasons() []Reason {
 		{ConditionReady, no, "Conflict", "Something else decides the replicas of the target, so nothing is written."},
 		{ConditionReady, no, "ShapeUnknown", "The accelerator of the variant or its number is unknown, so the replicas are held."},
 		{ConditionReady, no, ReasonMetricsUnavailable, "There are no usable metrics, so the replicas are held."},
+		{ConditionReady, no, ReasonOptimizationFailed, "The last decision failed, so the replicas are held; the message says why."},
 		{ConditionReady, no, ReasonInvalidConfiguration, "The object holds a value that cannot be used; the message names the field."},
 
 		{ConditionTargetResolved, yes, ReasonTargetFound, "The scale target exists and may be scaled."},
@@ -85,9 +85,9 @@ func Reasons() []Reason {
 		{ConditionMetricsAvailable, no, "MetricsStale", "The metrics are too old to act on."},
 		{ConditionMetricsAvailable, no, ReasonPrometheusError, "Prometheus did not answer or refused the queries."},
 
-		{ConditionOptimizationReady, yes, ReasonOptimizationSucceeded, "The last decision used the latency model and the service class. Published; this version does not set it."},
+		{ConditionOptimizationReady, yes, ReasonOptimizationSucceeded, "The last decision used the latency model and the service class."},
 		{ConditionOptimizationReady, yes, ReasonSaturationOnlyMode, "The last decision used saturation and observed rates alone."},
-		{ConditionOptimizationReady, yes, ReasonSaturationSafetyOverride, "Saturation asked for more replicas than the latency model, and won. Published; this version does not set it."},
+		{ConditionOptimizationReady, yes, ReasonSaturationSafetyOverride, "Saturation asked for more replicas than the latency model, and won."},
 		{ConditionOptimizationReady, yes, ReasonServiceClassUnclear, "Which service class counts for the model cannot be told, so the last decision used saturation and observed rates alone; the message says why."},
 		{ConditionOptimizationReady, yes, ReasonScaleFromZeroMode, "The last decision woke the model because requests wait."},
 		{ConditionOptimizationReady, no, ReasonOptimizationFailed, "The last decision failed; the message says why."},
@@ -110,11 +110,12 @@ func Reasons() []Reason {
 		{ConditionScalingLimited, yes, "Stabilized", "A recommendation within the stabilisation window holds the replicas."},
 		{ConditionScalingLimited, yes, "RateLimited", "A policy of the behaviour slows the change."},
 		{ConditionScalingLimited, yes, "WithinTolerance", "The change is smaller than the tolerance of the behaviour."},
+		{ConditionScalingLimited, yes, "RollingUpdate", "No replica goes while pods are replaced by newer ones."},
 
 		{ConditionConflict, no, ReasonNoConflict, "Nothing else decides the replicas of the target."},
 		{ConditionConflict, yes, ReasonAutoscalerOnTarget, "A HorizontalPodAutoscaler or a ScaledObject has the same target."},
 		{ConditionConflict, yes, ReasonTargetShared, "Another VariantAutoscaling object has the same target."},
-		{ConditionConflict, yes, ReasonReplicasOverwritten, "Something else keeps changing the replicas; the message names it and when the next try is. This version does not set it."},
+		{ConditionConflict, yes, "ReplicasOverwritten", "Something else keeps changing the replicas; the message names it and when the next try is."},
 
 		{"", "", "Steady", "The load needs the replicas that there are."},
 		{"", "", "Saturated", "A saturation threshold was passed, and replicas are added."},
@@ -122,6 +123,10 @@ func Reasons() []Reason {
 		{"", "", "SpareCapacity", "Fewer replicas carry the load."},
 		{"", "", "Borrowed", "Nothing is known of the variant yet, and another one of its model stands in."},
 		{"", "", "RoomAppeared", "There is room now for a variant that serves for less than those that had to stand in for it."},
+		{"", "", "CheaperVariant", "Another variant serves the same for so much less that its start-up pays."},
+		{"", "", "SLO", "The promised latency needs more replicas than saturation asks for."},
+		{"", "", "Backlog", "Requests that wait are served first, before replicas go."},
+		{"", "", "Idle", "Nothing was asked of the model for its retention period, so it may sleep."},
 		{"", "", "BackingOff", "The replicas of the variant found no node lately, so it is left alone for a while."},
 		{"", "", "Wake", "Requests wait and nothing serves."},
 		{"", "", "KeepOne", "A model keeps one replica on its cheapest variant that fits."},

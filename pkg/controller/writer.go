@@ -1,0 +1,63 @@
+package controller
+
+import (
+	"bytes"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+// ownsReplicas is all that the cache keeps of the fields that a manager owns.
+var ownsReplicas = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}
+
+// keepWriter drops all managed fields of a scale target but who wrote its replicas. It
+// changes nothing in an object that it has seen before, as a transform must not.
+func keepWriter(object any) (any, error) {
+	if o, ok := object.(client.Object); ok {
+		o.SetManagedFields(writersOfReplicas(o.GetManagedFields()))
+	}
+	return object, nil
+}
+
+// writersOfReplicas is the newest entry that owns spec.replicas, whether it was
+// written as such or through the scale subresource. There is more than one where
+// somebody applied the number that was there: that one agreed last.
+func writersOfReplicas(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	var newest *metav1.ManagedFieldsEntry
+	for i := range entries {
+		if e := &entries[i]; holdsReplicas(e.FieldsV1) && (newest == nil || newest.Time.Before(e.Time)) {
+			newest = e
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	kept := *newest
+	kept.FieldsV1 = ownsReplicas
+	return []metav1.ManagedFieldsEntry{kept}
+}
+
+func holdsReplicas(fields *metav1.FieldsV1) bool {
+	if fields == nil || !bytes.Contains(fields.Raw, []byte(`"f:replicas"`)) {
+		return false
+	}
+	var owned struct {
+		Spec struct {
+			Replicas json.RawMessage `json:"f:replicas"`
+		} `json:"f:spec"`
+	}
+	return json.Unmarshal(fields.Raw, &owned) == nil && owned.Spec.Replicas != nil
+}
+
+// foreignWriter is the field manager that wrote the replicas last; empty when that was
+// this program, or when nobody knows.
+func foreignWriter(entries []metav1.ManagedFieldsEntry) string {
+	last := writersOfReplicas(entries)
+	if len(last) == 0 || last[0].Manager == v1alpha1.FieldManager {
+		return ""
+	}
+	return last[0].Manager
+}
