@@ -53,6 +53,7 @@ func resolve(from Sources, file map[string]string) (Config, error) {
 	if len(errs) > 0 {
 		return Config{}, fmt.Errorf("configuration: %w", errors.Join(errs...))
 	}
+	config.ServiceClasses.configMap = config.ServiceClassConfigMap
 	config.Warnings = unknownKeys(from.fileName(), file)
 	return config, nil
 }

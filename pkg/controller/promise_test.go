@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// promised is a variant of a model with the name of its service class, if it has one.
+func promised(namespace, name, model, class string) *variant {
+	object := &v1alpha1.VariantAutoscaling{}
+	object.Namespace, object.Name, object.Spec.ModelID = namespace, name, model
+	if class != "" {
+		object.Spec.SLOClassRef = &v1alpha1.SLOClassReference{Name: class}
+	}
+	return &variant{object: object, key: decision.Key{Namespace: namespace, Name: name}}
+}
+
+func TestPromisesReachThePolicy(t *testing.T) {
+	classes, _, err := config.ParseServiceClasses("classes", map[string]string{
+		"premium": "{name: Premium, priority: 1, data: [{model: llama, slo-tpot: 24, slo-ttft: 500}]}",
+		"free":    "{name: Free, priority: 10, data: [{model: llama, slo-ttft: 5000}, {model: qwen, slo-ttft: 9000}]}",
+	})
+	require.NoError(t, err)
+	zero, _, err := config.ParseScaleToZero(map[string]string{"x": "{model_id: llama, namespace: chat, enable_scale_to_zero: true}"})
+	require.NoError(t, err)
+	settings := &config.Dynamic{ServiceClasses: classes, ScaleToZero: zero, Idle: decision.Idle{Retention: time.Minute}}
+	seen := &observation{policy: settings.Policy()}
+	variants := []*variant{
+		promised("batch", "llama-a", "llama", "free"), promised("batch", "llama-b", "llama", "premium"),
+		promised("chat", "llama-a", "llama", "premium"), promised("chat", "llama-b", "llama", ""),
+		promised("chat", "other", "other", ""),
+		promised("chat", "qwen", "qwen", ""),
+	}
+	seen.promise(settings, variants)
+
+	chat := func(model string) decision.ModelKey { return decision.ModelKey{Namespace: "chat", ID: model} }
+	assert.Equal(t, decision.Promise{Class: "Premium", Priority: 1, SLO: capacity.SLO{TTFT: 500, ITL: 24}}, seen.policy.PromiseTo(chat("llama")), "one variant speaks for all")
+	assert.Equal(t, decision.Promise{Class: "Free", Priority: 10, SLO: capacity.SLO{TTFT: 9000}}, seen.policy.PromiseTo(chat("qwen")), "the only class that lists it")
+	assert.Equal(t, decision.Promise{Priority: decision.LeastPriority}, seen.policy.PromiseTo(chat("other")))
+	assert.Equal(t, decision.Idle{Enabled: true, Retention: time.Minute}, seen.policy.IdleOf(chat("llama")))
+	assert.Equal(t, decision.Idle{Retention: time.Minute}, seen.policy.IdleOf(chat("qwen")))
+
+	unclear := seen.policy.PromiseTo(decision.ModelKey{Namespace: "batch", ID: "llama"})
+	assert.Equal(t, 1, unclear.Priority)
+	assert.Zero(t, unclear.SLO)
+	for _, v := range variants {
+		if v.key.Namespace == "batch" {
+			assert.Equal(t, []decision.Fact{{Reason: v1alpha1.ReasonServiceClassUnclear, Detail: unclear.Problem}}, v.warnings, v.key.Name)
+			assert.Contains(t, unclear.Problem, "variant llama-a is of Free")
+		} else {
+			assert.Empty(t, v.warnings, v.key.Name)
+		}
+	}
+}
+
+func TestWhatAReplicaCosts(t *testing.T) {
+	costs, _, err := config.ParseUnitCosts(map[string]string{"H100": `{"device": "NVIDIA-H100-80GB-HBM3", "cost": "5"}`})
+	require.NoError(t, err)
+	shape := func(accelerator capacity.Accelerator, devices, pods int) *capacity.Shape {
+		return &capacity.Shape{Accelerator: accelerator, Devices: devices, Pods: pods}
+	}
+	tests := map[string]struct {
+		given       string
+		accelerator capacity.Accelerator
+		devices     int
+		shape       *capacity.Shape
+		want        capacity.Cost
+	}{
+		"what the object says":              {"7.5", "H100", 8, shape("H100", 8, 1), 7.5},
+		"the devices of its pod":            {"", "H100", 8, shape("H100", 8, 1), 40},
+		"the devices of all its pods":       {"", "H100", 16, shape("H100", 8, 2), 80},
+		"the template counts":               {"", "H100", 1, shape("H100", 4, 1), 20},
+		"what the object says of its shape": {"", "H100", 2, nil, 10},
+		"a device without a price":          {"", "L40S", 4, shape("L40S", 4, 1), v1alpha1.DefaultCost},
+		"no devices":                        {"", "", 0, shape("", 0, 1), v1alpha1.DefaultCost},
+		"nothing is known of it":            {"", "", 0, nil, v1alpha1.DefaultCost},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			v := promised("chat", "v", "llama", "")
+			v.object.Spec.VariantCost = test.given
+			v.accelerator, v.devices, v.shape = test.accelerator, test.devices, test.shape
+			var fact decision.Variant
+			v.price(&fact, costs)
+			assert.InDelta(t, float64(test.want), float64(fact.Cost), 0)
+			assert.Empty(t, v.notes)
+		})
+	}
+}
