@@ -83,7 +83,7 @@ type cover struct {
 }
 
 func newCover(options []Option, need float64) *cover {
-	need = math.Max(need, 0)
+	need = positive(need)
 	c := &cover{replicas: make([]int, len(options)), items: make([]item, 0, 2*len(options)), rest: need, slack: fine * need}
 	for i, o := range options {
 		v := o.clean()

@@ -84,13 +84,20 @@ func (o Option) clean() variant {
 	return v
 }
 
-func unknown(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
+// Numbers beyond largest are nonsense like those without end; numbers below smallest
+// are zero, so that products and quotients stay numbers.
+const (
+	largest  = 1e60
+	smallest = 1e-60
+)
+
+func unknown(x float64) bool { return math.IsNaN(x) || math.Abs(x) > largest }
 
 func positive(x float64) float64 {
-	if unknown(x) {
+	if unknown(x) || x < smallest {
 		return 0
 	}
-	return math.Max(x, 0)
+	return x
 }
 
 // vector adds up what the replicas cost and serve.

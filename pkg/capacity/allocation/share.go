@@ -1,7 +1,9 @@
 package allocation
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
@@ -10,7 +12,9 @@ import (
 type Model struct {
 	// Priority is the importance; a lower number is more important.
 	Priority int
-	// Weight is the model's share among those of the same priority; 0 is 1.
+	// Weight is what the model's share counts among those of the same priority: of
+	// scarce devices one of weight 2 is served twice the share. What is not positive
+	// is 1.
 	Weight float64
 	// Need is the rate that its replicas are to serve.
 	Need capacity.Rate
@@ -18,27 +22,219 @@ type Model struct {
 	Options []Option
 }
 
-// Share returns the replicas of all models together under the shared limits rows: of
-// row i, the sum of Amount*(x-Now)^+ over all options is at most rows[i].
+// Share returns the replicas of all models together under the limits that they share:
+// of row i, the sum of Amount*(x-Now)^+ over all options is at most rows[i]. A limit
+// that is no number, or negative, allows nothing beyond what exists; an endless one
+// limits nothing. Doc.go says what is best.
+//
+// When the cheapest vectors of all models fit, they are the answer.
 func Share(models []Model, rows []float64) []Vector {
+	s := newSharing(models, rows)
+	s.grantMinima()
+	if !s.tryCheapest() {
+		for at := 0; at < len(s.groups); {
+			next := at
+			for next < len(s.groups) && s.groups[next].priority == s.groups[at].priority {
+				next++
+			}
+			s.serve(at, next)
+			at = next
+		}
+		s.cheapen()
+	}
 	result := make([]Vector, len(models))
-	used := make([]float64, len(rows))
-	fits := true
+	for _, g := range s.groups {
+		result[g.model] = vector(models[g.model].Options, positive(float64(models[g.model].Need)), g.replicas())
+	}
+	return result
+}
+
+// sharing is the state of one call of Share.
+type sharing struct {
+	// groups are the models, the more important first; within a priority in an order
+	// that follows from what they ask and not from where they stand.
+	groups []*group
+	// limits are what is left of the rows beside the minima.
+	limits []float64
+}
+
+func newSharing(models []Model, rows []float64) *sharing {
+	s := &sharing{limits: make([]float64, len(rows))}
+	for i, limit := range rows {
+		s.limits[i] = math.Max(0, limit)
+		if math.IsNaN(limit) {
+			s.limits[i] = 0
+		}
+	}
 	for i, m := range models {
-		result[i] = Cheapest(m.Options, m.Need)
-		for j, o := range m.Options {
-			for _, u := range o.Uses {
-				if u.Row >= 0 && u.Row < len(rows) {
-					used[u.Row] += positive(u.Amount) * float64(max(0, result[i].Replicas[j]-max(0, o.Now)))
+		s.groups = append(s.groups, newGroup(i, m, s.limits))
+	}
+	slices.SortStableFunc(s.groups, compareGroups)
+	heaviest := 0.0
+	for at, g := range s.groups {
+		if at == 0 || g.priority != s.groups[at-1].priority {
+			heaviest = 0
+			for _, other := range s.groups[at:] {
+				if other.priority == g.priority {
+					heaviest = math.Max(heaviest, other.weight)
 				}
 			}
 		}
+		g.heaviest = heaviest
 	}
-	for i, limit := range rows {
-		fits = fits && used[i] <= limit+fine*math.Abs(limit)
+	return s
+}
+
+func compareGroups(a, b *group) int {
+	order := cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.need, b.need), cmp.Compare(b.weight, a.weight), cmp.Compare(len(a.variants), len(b.variants)))
+	for i := 0; order == 0 && i < len(a.variants); i++ {
+		order = compareVariants(a.variants[i], b.variants[i])
 	}
-	if fits {
-		return result
+	return order
+}
+
+// grantMinima honours the lower bounds of all models before anybody grows above them.
+// Where they do not all fit, the more important models come first and those of the
+// same priority take turns.
+func (s *sharing) grantMinima() {
+	for at := 0; at < len(s.groups); {
+		next, waiting := at, []*variantAt(nil)
+		for ; next < len(s.groups) && s.groups[next].priority == s.groups[at].priority; next++ {
+			for i := range s.groups[next].variants {
+				v := &s.groups[next].variants[i]
+				if v.least > v.now {
+					v.granted = v.now
+					waiting = append(waiting, v)
+				}
+			}
+		}
+		s.takeTurns(waiting)
+		at = next
 	}
-	return result
+	for _, g := range s.groups {
+		g.begin(s.limits)
+	}
+}
+
+// takeTurns grants what is missing, all of it where that fits; else everybody takes a
+// small part of what still fits for it, and so on until nothing does.
+func (s *sharing) takeTurns(waiting []*variantAt) {
+	all := slices.Clone(s.limits)
+	for _, v := range waiting {
+		v.take(all, v.least-v.granted)
+	}
+	fits := !slices.ContainsFunc(all, func(left float64) bool { return over(-left, 0) })
+	for len(waiting) > 0 {
+		still := waiting[:0]
+		for _, v := range waiting {
+			n := min(v.least-v.granted, v.room(s.limits))
+			if !fits {
+				n = min(n, max(1, n/(2*len(waiting))))
+			}
+			if n <= 0 {
+				continue
+			}
+			v.take(s.limits, n)
+			if v.granted += n; v.granted < v.least {
+				still = append(still, v)
+			}
+		}
+		waiting = still
+	}
+}
+
+// tryCheapest gives every model its cheapest vector and reports whether they fit.
+func (s *sharing) tryCheapest() bool {
+	used := make([]float64, len(s.limits))
+	fits := true
+	for _, g := range s.groups {
+		g.ideal, g.idealFits = g.cheapest()
+		fits = fits && g.idealFits
+		add(used, g.ideal.uses, 1)
+	}
+	if !fits || !within(used, s.limits) {
+		return false
+	}
+	for _, g := range s.groups {
+		g.chosen = g.ideal
+	}
+	return true
+}
+
+// serve decides how much the groups from..to, which are of one priority, are served.
+// More important ones, before them, are served no less than before, but perhaps by
+// other replicas; less important ones have to wait.
+func (s *sharing) serve(from, to int) {
+	used := make([]float64, len(s.limits))
+	fits := true
+	for i, g := range s.groups[:to] {
+		if i < from {
+			add(used, g.chosen.uses, 1)
+			continue
+		}
+		fits = fits && g.idealFits
+		add(used, g.ideal.uses, 1)
+	}
+	if fits && within(used, s.limits) {
+		for _, g := range s.groups[from:to] {
+			g.chosen, g.target = g.ideal, math.Min(g.rest, g.ideal.served)
+		}
+		return
+	}
+	for _, g := range s.groups[from:to] {
+		g.target = -1
+	}
+	s.solve(s.groups[:to], costHint)
+	for _, g := range s.groups[from:to] {
+		g.target = math.Min(g.rest, g.chosen.served)
+	}
+}
+
+// costHint is the weight of costs while demand is what matters: it decides only
+// between choices that serve the same.
+const costHint = 1e-6
+
+// cheapen finds the least cost at which everybody is served what was decided.
+func (s *sharing) cheapen() {
+	s.solve(s.groups, 1)
+	used := make([]float64, len(s.limits))
+	for _, g := range s.groups {
+		add(used, g.chosen.uses, 1)
+	}
+	// Of equal costs Cheapest knows the better one.
+	for _, g := range s.groups {
+		if !g.idealFits || g.ideal.value > g.chosen.value+fine*math.Abs(g.chosen.value) || g.ideal.served < g.target-g.slack {
+			continue
+		}
+		trial := slices.Clone(used)
+		add(trial, g.chosen.uses, -1)
+		add(trial, g.ideal.uses, 1)
+		if within(trial, s.limits) {
+			g.chosen, used = g.ideal, trial
+		}
+	}
+}
+
+// solve finds the best choice of the groups for their present targets and prices,
+// starting from the choice that they have, which fits.
+func (s *sharing) solve(groups []*group, weight float64) {
+	var active []*group
+	limits := slices.Clone(s.limits)
+	for _, g := range groups {
+		if len(g.parts) > 0 {
+			active = append(active, g)
+		}
+	}
+	if len(active) == 0 {
+		return
+	}
+	for _, g := range active {
+		g.chosen = g.column(g.chosen.counts, weight)
+	}
+	prices := dualPrices(active, limits, weight)
+	c := newChoice(active, limits, prices, weight)
+	c.solve()
+	for i, g := range active {
+		g.chosen = c.columns[i][c.pick[i]]
+	}
 }
