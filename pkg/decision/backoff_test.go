@@ -8,54 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
-
-func TestWhatWasDeniedIsRemembered(t *testing.T) {
-	w := bigAndSmall(40)
-	w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 1), nodes(8, "L40S", 8)...)}
-	w.cluster.Nodes[0].Allocatable.Devices = 8
-	policy := policyFor(true, "a-8xh100", "b-l40s")
-	plan, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
-	key := Key{"ns", "a-8xh100"}
-	denied := memory.Denied[key]
-	require.Positive(t, denied)
-	w.apply(plan)
-
-	// A little more is asked, for which the small variant is the best answer anyway.
-	w.variants[0].cost = 20
-	w.arrival = 60
-	w.now = w.now.Add(time.Minute)
-	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
-	require.Greater(t, *plan.Models[0].Variants[1].Desired, w.variants[1].replicas, "it is a round in which replicas are added")
-	assert.GreaterOrEqual(t, memory.Denied[key], denied)
-}
-
-func TestOneThatWouldNotBeFullComesBackWhenThatSaves(t *testing.T) {
-	for name, test := range map[string]struct {
-		cost  capacity.Cost
-		comes int
-	}{"it costs less than what it replaces": {3.5, 1}, "it costs more": {3.9, 0}} {
-		t.Run(name, func(t *testing.T) {
-			w := bigAndSmall(5)
-			w.variants[0].cost = test.cost
-			w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
-			memory := Memory{Denied: map[Key]capacity.Rate{{"ns", "a-8xh100"}: 50}}
-			plan, _ := Decide(w.snapshot(), policyFor(true, "a-8xh100", "b-l40s"), memory, RoundFull)
-			assert.Equal(t, test.comes, *plan.Models[0].Variants[0].Desired)
-		})
-	}
-}
-
-func TestADeniedVariantDoesNotComeBackForNothing(t *testing.T) {
-	w := bigAndSmall(5)
-	w.variants[0].cost = 100
-	w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
-	memory := Memory{Denied: map[Key]capacity.Rate{{"ns", "a-8xh100"}: 50}}
-	plan, _ := Decide(w.snapshot(), policyFor(true, "a-8xh100", "b-l40s"), memory, RoundFull)
-	assert.Equal(t, 0, *plan.Models[0].Variants[0].Desired, "it is the dearer one")
-}
 
 func TestBackOff(t *testing.T) {
 	w := newWorld(30)

@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"fmt"
 	"math"
 	"time"
 )
@@ -25,14 +24,16 @@ func behavior(r *round, m *model) {
 		if v.target == wanted {
 			v.note(StageBehavior, ReasonSteady, "nothing to restrain")
 		}
-		r.next.Asked[v.key] = v.target
 	})
+	for _, v := range m.variants {
+		if v.exists() {
+			r.next.Asked[v.key] = v.target
+		}
+	}
 }
 
 // recordChange keeps the changes of the target's replicas that were seen, for the
-// rate policies. A change that was not asked for here is somebody else's: it is the
-// new starting point, and what was recommended before it no longer counts, so that
-// nothing is removed for one window.
+// rate policies.
 func (r *round) recordChange(v *variant) {
 	span := longestPeriod(v.policy)
 	var kept []Change
@@ -48,17 +49,8 @@ func (r *round) recordChange(v *variant) {
 	if len(kept) > 0 && span > 0 {
 		r.next.Changes[v.key] = kept
 	}
-	if !v.exists() {
-		return
-	}
-	r.next.Replicas[v.key] = v.in.Current
-	if v.policy.Actuation != ActuationScale {
-		// Whoever follows the metric makes changes of his own.
-		return
-	}
-	if asked, ok := r.old.Asked[v.key]; ok && known && before != v.in.Current && asked != v.in.Current {
-		v.foreign = true
-		v.plan.Facts = append(v.plan.Facts, Fact{ReasonReplicasChanged, fmt.Sprintf("something else changed the replicas from %d to %d; none is removed within the scale-down window", before, v.in.Current)})
+	if v.exists() {
+		r.next.Replicas[v.key] = v.in.Current
 	}
 }
 
@@ -74,7 +66,8 @@ func longestPeriod(p VariantPolicy) time.Duration {
 
 // recommend remembers what is wanted and returns the recommendations of the longer
 // window, the newest last, with one older than the window when there is one: it
-// shows that the window is covered.
+// shows that the window is covered. After a change by somebody else what was
+// recommended before it no longer counts, so that nothing is removed for one window.
 func (r *round) recommend(v *variant, wanted int) []Recommendation {
 	window := max(v.policy.Up.Window, v.policy.Down.Window)
 	old := r.old.Recommendations[v.key]
@@ -118,7 +111,13 @@ func (r *round) restrainDown(v *variant, recommended []Recommendation) {
 		v.step(StageBehavior, v.in.Current, ReasonRoundMayNotLower, "only a full round lowers")
 		return
 	}
-	r.slowDown(v, recommended)
+	if v.in.Rolling {
+		v.step(StageBehavior, v.in.Current, ReasonRollingUpdate, "pods are replaced by newer ones; none goes before that is done")
+		return
+	}
+	if !v.idle || v.policy.Down.Select == SelectDisabled {
+		r.slowDown(v, recommended)
+	}
 	if without := v.in.Current - v.back; v.back > 0 && v.target > max(without, v.least) {
 		v.step(StageBehavior, max(without, v.least), ReasonNoSlots, "what never served is not missed, so giving it back is not slowed down")
 	}

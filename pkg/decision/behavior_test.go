@@ -120,6 +120,7 @@ func TestBehaviorSlowsNoBound(t *testing.T) {
 			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull, next: Memory{}.withMaps(), old: &Memory{}}
 			v := &variant{in: &Variant{Name: "v", Current: tc.current, Request: request("H100", 1)}, managed: true, target: tc.wanted, policy: tc.policy}
 			m := &model{variants: []*variant{v}}
+			v.minimum = r.minimumOf(v)
 			bounds(r, m)
 			behavior(r, m)
 			assert.Equal(t, tc.want, v.target)

@@ -6,7 +6,7 @@ import "fmt"
 // as far as its replicas may be added: in a cluster that does not grow they must fit.
 func bounds(r *round, m *model) {
 	m.each(func(v *variant) {
-		least, reason, lacks := r.leastPossible(v)
+		least, reason, lacks := v.minimum.least, v.minimum.reason, v.minimum.lacks
 		if least > v.least {
 			v.least, v.leastReason = least, ReasonMinReplicas
 		}
@@ -26,29 +26,43 @@ func bounds(r *round, m *model) {
 	})
 }
 
-// leastPossible is the minimum as far as it may be asked for, and what is in the way
-// of the rest. It takes the room of what the minimum adds.
-func (r *round) leastPossible(v *variant) (least int, reason Reason, lacks string) {
-	least = v.policy.Min
+// minimum is a variant's lower bound as far as it may be asked for.
+type minimum struct {
+	least int
+	// held is how many replicas beyond the target have their room already.
+	held int
+	// reason and lacks say what is in the way of the rest.
+	reason Reason
+	lacks  string
+}
+
+// minimumOf is the variant's lower bound as far as it may be asked for: in a cluster
+// that does not grow its replicas must fit. It takes the room of what the bound adds.
+func (r *round) minimumOf(v *variant) minimum {
+	m := minimum{least: v.policy.Min}
 	from := max(v.target, v.in.Current-v.lost, 0)
-	if least <= from {
-		return least, "", ""
+	if m.least <= from {
+		return m
 	}
 	if err := r.unknown(v); err != nil {
 		if r.guesses(v) {
-			return least, "", ""
+			m.held = m.least - from
+			return m
 		}
-		return from, ReasonCapacityUnknown, "; " + err.Error()
+		return minimum{least: from, reason: ReasonCapacityUnknown, lacks: "; " + err.Error()}
 	}
 	if !r.policy.Limited {
-		return least, "", ""
+		r.place(v.in, m.least-from)
+		m.held = m.least - from
+		return m
 	}
 	if v.paused > 0 {
-		return from, ReasonNoSlots, "; " + v.pausedDetail()
+		return minimum{least: from, reason: ReasonNoSlots, lacks: "; " + v.pausedDetail()}
 	}
-	fits := r.place(v.in, r.atMost(v, least-from))
-	if from+fits == least {
-		return least, "", ""
+	m.held = r.place(v.in, r.atMost(v, m.least-from))
+	if from+m.held == m.least {
+		return m
 	}
-	return from + fits, ReasonNoSlots, "; " + r.cluster.Explain(v.in.Request).String()
+	m.least, m.reason, m.lacks = from+m.held, ReasonNoSlots, "; "+r.cluster.Explain(v.in.Request).String()
+	return m
 }

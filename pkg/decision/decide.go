@@ -2,9 +2,11 @@ package decision
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
@@ -14,34 +16,36 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 	r := newRound(&snapshot, &policy, &memory, kind)
 	r.reserve()
 	models := make([]*model, 0, len(snapshot.Models))
-	plan := Plan{Time: snapshot.Time, Round: kind, Models: make([]ModelPlan, 0, len(snapshot.Models))}
 	for i := range snapshot.Models {
 		m := r.begin(&snapshot.Models[i])
-		for _, stage := range stages {
+		for _, stage := range seeing {
 			stage(r, m)
 		}
+		r.watchWork(m)
 		models = append(models, m)
 	}
-	r.victims(models)
+	r.fit()
+	r.allocate(models)
 	for _, m := range models {
-		plan.Models = append(plan.Models, m.finish())
+		for _, stage := range bounding {
+			stage(r, m)
+		}
+	}
+	r.victims(models)
+	plan := Plan{Time: snapshot.Time, Round: kind, Models: make([]ModelPlan, 0, len(snapshot.Models))}
+	for _, m := range models {
+		plan.Models = append(plan.Models, r.finish(m))
 	}
 	return plan, r.next
 }
 
-// stages are the stages of a decision in their order. Each one appends a step to
-// every variant that it looked at.
-var stages = []func(*round, *model){
-	freshness,
-	demand,
-	supply,
-	requirement,
-	allocate,
-	limits,
-	zero,
-	bounds,
-	behavior,
-}
+// seeing and bounding are the stages of each model's decision in their order, before
+// and after the allocation, which looks at all models together. Each one appends a
+// step to every variant that it looked at.
+var (
+	seeing   = []func(*round, *model){freshness, demand, supply, requirement}
+	bounding = []func(*round, *model){limits, zero, bounds, behavior}
+)
 
 // round is the working state of one Decide.
 type round struct {
@@ -56,6 +60,12 @@ type round struct {
 	unplaced map[*Variant]int
 	// rooms is what was counted since the cluster last changed.
 	rooms map[asked]room
+	// switches is how many models switched variants.
+	switches int
+	// placed are the replicas that were tried out for growth.
+	placed []placed
+	// unfitted are the variants whose latency model may be fitted anew.
+	unfitted []*variant
 	// nodes are the indexes of the cluster's nodes by name, once they are needed.
 	nodes map[string]int
 }
@@ -81,6 +91,17 @@ type model struct {
 	saturation Saturation
 	// required is the rate that is asked for, including the backlog's share.
 	required capacity.Rate
+	// queued is the part of required that serves the backlog, and total what serves or
+	// will in time.
+	queued, total capacity.Rate
+	// why is the reason of the requirement stage.
+	why Reason
+	// sized is set when sizing for the promised latency takes part.
+	sized bool
+	// keep is the variant that is to keep the model's only replica, once chosen.
+	keep *variant
+	// chosen is set once keep was looked for.
+	chosen bool
 	// wants is what the requirement stage found; the allocation answers it.
 	wants want
 	// missing is the rate that the supply falls short of, when wants is wantMore.
@@ -105,10 +126,18 @@ type variant struct {
 	// managed is set when the decision may change this variant.
 	managed bool
 	target  int
-	// serves is the rate of one replica at the load that the triggers allow.
-	serves capacity.Rate
+	// serves is the rate of one replica at the load that the triggers allow and, where
+	// sizing takes part, within the promised latency; most is that of a full one, and
+	// triggers that of the triggers alone.
+	serves, most, triggers capacity.Rate
 	// supply is how many replicas serve or will in time.
 	supply int
+	// unfit is set when no load is so small that it keeps the promised latency.
+	unfit bool
+	// minimum is its lower bound as far as it may be asked for.
+	minimum minimum
+	// idle is set when it goes because nothing is asked of its model.
+	idle bool
 	// saturated is set when one of its replicas is at or above a threshold.
 	saturated bool
 	// lost is the number of replicas that wait in vain for a node, or of which there
@@ -135,6 +164,7 @@ func (r *round) begin(in *Model) *model {
 		plan: ModelPlan{Namespace: in.Namespace, ID: in.ID},
 	}
 	m.saturation = r.policy.SaturationOf(m.key)
+	m.plan.Promise = r.policy.PromiseTo(m.key)
 	m.advisory = true
 	for i := range in.Variants {
 		v := &in.Variants[i]
@@ -176,6 +206,7 @@ func (r *round) admit(m *model, v *variant) {
 		v.managed = false
 		v.settle(ReasonShapeUnknown, "the replicas are held: "+err.Error())
 	}
+	r.watchOverwriting(v)
 	if v.managed || v.exists() && v.policy.Actuation == ActuationOff {
 		r.look(v)
 	}
@@ -224,17 +255,43 @@ func (m *model) each(f func(*variant)) {
 	}
 }
 
-func (m *model) finish() ModelPlan {
+func (r *round) finish(m *model) ModelPlan {
+	next := m.alternative()
 	for _, v := range m.variants {
 		v.plan.ServesEach = v.serves
-		v.plan.Binds, v.plan.Alternative = m.binds(v), m.alternative(v)
+		v.plan.Binds = m.binds(v)
+		if v.managed {
+			v.plan.Alternative = next
+		}
 		if v.exists() {
 			desired := v.target
-			v.plan.Desired = &desired
+			v.plan.Desired, v.plan.Fallback = &desired, r.fallback(m, v)
 		}
 		m.plan.Variants = append(m.plan.Variants, v.plan)
 	}
 	return m.plan
+}
+
+// fallback is what is shown in the place of a decision while there are no data to
+// decide by. Nobody is told less than is there: a gauge that falls because data are
+// missing would take replicas away.
+func (r *round) fallback(m *model, v *variant) *Fallback {
+	if m.evidence != evidenceMissing && m.evidence != evidenceStale {
+		r.next.Wanted[v.key] = v.target
+		return nil
+	}
+	why := "the metrics of the serving replicas are missing"
+	if m.evidence == evidenceStale {
+		why = "the metrics of the serving replicas are old"
+	}
+	wanted, known := r.old.Wanted[v.key]
+	if known {
+		r.next.Wanted[v.key] = wanted
+	}
+	if known && wanted >= v.target {
+		return &Fallback{Replicas: wanted, Source: FallbackPrevious, Why: why}
+	}
+	return &Fallback{Replicas: v.target, Source: FallbackCurrent, Why: why}
 }
 
 // binds says what keeps the variant's replicas from being one fewer or one more.
@@ -251,17 +308,37 @@ func (m *model) binds(v *variant) string {
 	return fmt.Sprintf("demand: %.2f requests/s are asked of the model; a replica serves %.2f", m.required, v.serves)
 }
 
-// alternative names the variant that would have served the same for the least cost
-// after this one.
-func (m *model) alternative(v *variant) string {
-	var next *variant
-	m.each(func(o *variant) {
-		if o != v && o.serves > 0 && (next == nil || o.unitCost() < next.unitCost()) {
-			next = o
+// alternative is the next best answer: the cheapest other mix of variants that would
+// have served the same, and what it costs.
+func (m *model) alternative() string {
+	var options []allocation.Option
+	var names []string
+	serve := capacity.Rate(0)
+	m.each(func(v *variant) {
+		if v.serves > 0 {
+			options = append(options, allocation.Option{Cost: v.in.Cost, Serves: v.serves, Now: v.target, Most: v.policy.Max})
+			names = append(names, v.in.Name)
+			serve += v.serves * capacity.Rate(v.target)
 		}
 	})
-	if next == nil || v.serves == 0 {
+	if len(options) < 2 || serve <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s at %.3f an hour per request/s, against %.3f here", next.in.Name, next.unitCost(), v.unitCost())
+	best := allocation.Vector{Replicas: make([]int, len(options))}
+	for i, o := range options {
+		best.Replicas[i] = o.Now
+		best.Cost += o.Cost * capacity.Cost(o.Now)
+	}
+	// What is asked for, not the spare that the answer happens to have.
+	next, ok := allocation.Next(options, min(serve, max(m.required, oneMore)), best)
+	if !ok {
+		return ""
+	}
+	var parts []string
+	for i, n := range next.Replicas {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %s", n, names[i]))
+		}
+	}
+	return fmt.Sprintf("%s for %.2f an hour, against %.2f", strings.Join(parts, " and "), next.Cost, best.Cost)
 }

@@ -10,33 +10,27 @@ import (
 const (
 	// tokenHalfLife is how slowly the slow mean of the token shape forgets.
 	tokenHalfLife = 2 * time.Minute
-	// trendSpan is the past that a trend is read from, in metrics windows.
-	trendSpan = 2
-	// trendCertainty is how many standard errors a rise must measure to be believed.
-	trendCertainty = 3
-	// trendLeast is the least rise, as a share of the mean rate, that is carried on;
-	// traffic comes in bursts, and a smaller rise is left to the triggers.
-	trendLeast = 0.25
-	// trendGrowth is the most that a forecast may exceed the present rate.
-	trendGrowth = 3
-	// defaultLead is how long a replica is taken to start when none was seen.
-	defaultLead = time.Minute
+	// jumpCertainty is how many standard errors, and jumpLeast which share of the rate
+	// of the window, the newest scrapes must show more to be believed before the window
+	// shows it.
+	jumpCertainty = 3
+	jumpLeast     = 0.25
 )
 
 // demand finds the arrival rate, its trend, the token shape and the backlog.
 func demand(r *round, m *model) {
 	m.tokens = r.tokens(m)
 	d := Demand{Tokens: m.tokens, Backlog: r.backlog(m)}
-	arrival, ok := r.arrival(m)
-	m.remember(r, arrival, ok)
-	if ok {
-		d.Arrival, d.Forecast = arrival, r.forecast(m, arrival)
+	arrival, known := r.arrival(m)
+	m.remember(r, arrival, known)
+	switch {
+	case known:
+		d.Arrival, d.Error = arrival.rate, arrival.noise()
+		d.Forecast = r.forecast(m, arrival)
 		m.plan.Demand = &d
-		m.required = d.Forecast + capacity.Rate(d.Backlog/r.policy.Drain.Seconds())
-	} else if d.Backlog > 0 {
+	case d.Backlog > 0:
 		// A backlog alone is a lower bound of what is asked.
 		m.plan.Demand = &d
-		m.required = capacity.Rate(d.Backlog / r.policy.Drain.Seconds())
 	}
 	m.each(func(v *variant) {
 		if m.plan.Demand == nil {
@@ -74,36 +68,94 @@ func (r *round) cautious(m *model) (capacity.Rate, bool) {
 	return capacity.Rate(max(0, sum)), known
 }
 
-// arrival is the rate at which requests reach the model now: as the gateway counts
+// counted is a rate with the time over which it was counted.
+type counted struct {
+	rate capacity.Rate
+	span time.Duration
+	// jumped is set when the newest scrapes alone show far more than the window.
+	jumped bool
+}
+
+// noise is the standard error of the rate of independent arrivals counted over the
+// span: sqrt(rate/span), and never less than that of one arrival.
+func (c counted) noise() capacity.Rate {
+	seconds := c.span.Seconds()
+	if seconds <= 0 {
+		return 0
+	}
+	return capacity.Rate(math.Sqrt(max(float64(c.rate), 1/seconds) / seconds))
+}
+
+// arrival is the rate at which requests reach the model now: that of the metrics
+// window, or that between the newest scrapes when it is so much higher that no chance
+// explains it. So a step is answered at once and noise is not.
+func (r *round) arrival(m *model) (counted, bool) {
+	steady, known := r.overWindow(m)
+	newest, seen := r.betweenScrapes(m)
+	switch {
+	case !seen:
+		return steady, known
+	case !known:
+		return newest, true
+	}
+	chance := counted{rate: steady.rate, span: newest.span}.noise()
+	if newest.rate > steady.rate*(1+jumpLeast) && newest.rate > steady.rate+jumpCertainty*chance {
+		newest.jumped = true
+		return newest, true
+	}
+	return steady, true
+}
+
+// overWindow is the arrival rate over the metrics window: as the gateway counts
 // it, else completions plus the growth of what is in flight. A serving replica
 // without data adds nothing: had it the mean of the others, every new replica would
 // raise the demand until it is scraped, and the demand more replicas. What it really
 // serves is missing from the others, and a trigger that stays on asks again.
-func (r *round) arrival(m *model) (capacity.Rate, bool) {
+func (r *round) overWindow(m *model) (counted, bool) {
 	if r.usable(m.in.Arrival) {
-		return capacity.Rate(max(0, m.in.Arrival.Value)), true
+		return counted{rate: capacity.Rate(max(0, m.in.Arrival.Value)), span: r.policy.Window}, true
 	}
-	sum, known := 0.0, 0
+	sum, known := 0.0, false
+	m.eachReplica(func(p *Replica) {
+		if !r.usable(p.Served) {
+			return
+		}
+		known = true
+		sum += p.Served.Value
+		if r.usable(p.InFlightGrowth) {
+			sum += p.InFlightGrowth.Value
+		}
+	})
+	return counted{rate: capacity.Rate(max(0, sum)), span: r.policy.Window}, known
+}
+
+// betweenScrapes is the same between the last two scrapes alone.
+func (r *round) betweenScrapes(m *model) (counted, bool) {
+	if r.usable(m.in.Recent) && m.in.RecentSpan > 0 {
+		return counted{rate: capacity.Rate(max(0, m.in.Recent.Value)), span: m.in.RecentSpan}, true
+	}
+	if r.usable(m.in.Arrival) {
+		return counted{}, false
+	}
+	sum, known, longest := 0.0, false, time.Duration(0)
+	m.eachReplica(func(p *Replica) {
+		if r.usable(p.Recent) && p.RecentSpan > 0 {
+			sum, known, longest = sum+p.Recent.Value, true, max(longest, p.RecentSpan)
+		}
+	})
+	return counted{rate: capacity.Rate(max(0, sum)), span: longest}, known
+}
+
+// eachReplica calls f for every serving replica of the targets that are there.
+func (m *model) eachReplica(f func(*Replica)) {
 	for _, v := range m.variants {
 		if !v.exists() {
 			continue
 		}
 		for i := range v.in.Replicas {
-			p := &v.in.Replicas[i]
-			if !r.usable(p.Served) {
-				continue
-			}
-			known++
-			sum += p.Served.Value
-			if r.usable(p.InFlightGrowth) {
-				sum += p.InFlightGrowth.Value
-			}
+			f(&v.in.Replicas[i])
 		}
 	}
-	if known == 0 {
-		return 0, false
-	}
-	return capacity.Rate(max(0, sum)), true
 }
 
 // backlog is the number of requests that wait, in the gateway and in the replicas.
@@ -172,7 +224,7 @@ func (t TokenMean) blend(now time.Time, shape capacity.TokenShape, rate float64)
 }
 
 // remember keeps the arrival rates of the trend's span.
-func (m *model) remember(r *round, arrival capacity.Rate, ok bool) {
+func (m *model) remember(r *round, arrival counted, known bool) {
 	var kept []Observation
 	for _, o := range r.old.Arrivals[m.key] {
 		if r.snapshot.Time.Sub(o.Time) <= trendSpan*r.policy.Window {
@@ -181,8 +233,11 @@ func (m *model) remember(r *round, arrival capacity.Rate, ok bool) {
 	}
 	// An event round may look at the samples of the round before; they are one
 	// observation.
-	if sampled := r.sampled(m); ok && (len(kept) == 0 || sampled.After(kept[len(kept)-1].Sampled)) {
-		kept = append(kept, Observation{Time: r.snapshot.Time, Sampled: sampled, Rate: arrival, Output: m.tokens.Output})
+	if sampled := r.sampled(m); known && (len(kept) == 0 || sampled.After(kept[len(kept)-1].Sampled)) {
+		kept = append(kept, Observation{
+			Time: r.snapshot.Time, Sampled: sampled, Rate: arrival.rate, Jumped: arrival.jumped,
+			Output: m.tokens.Output, Backlog: r.backlog(m), Ready: m.ready(),
+		})
 	}
 	if len(kept) > 0 {
 		r.next.Arrivals[m.key] = kept
@@ -195,85 +250,10 @@ func (r *round) sampled(m *model) time.Time {
 		return m.in.Arrival.Time
 	}
 	var newest time.Time
-	for _, v := range m.variants {
-		for i := range v.in.Replicas {
-			if s := v.in.Replicas[i].Served; s.Present && s.Time.After(newest) {
-				newest = s.Time
-			}
+	m.eachReplica(func(p *Replica) {
+		if p.Served.Present && p.Served.Time.After(newest) {
+			newest = p.Served.Time
 		}
-	}
+	})
 	return newest
-}
-
-// forecast carries a rising arrival rate on until a replica that the next round
-// would start serves, and over the lag of the rate itself.
-func (r *round) forecast(m *model, arrival capacity.Rate) capacity.Rate {
-	points := r.next.Arrivals[m.key]
-	slope := max(trend(points, r.policy.Window), trend(asWork(points), r.policy.Window))
-	ahead := m.lead() + min(r.policy.Interval, FastInterval) + r.policy.Window/2
-	return min(arrival+capacity.Rate(slope*ahead.Seconds()), trendGrowth*arrival)
-}
-
-// asWork says the observed rates in requests of the newest length. Requests that
-// become longer need as much more as requests that become more; without a length
-// there is no such trend.
-func asWork(points []Observation) []Observation {
-	newest := points[len(points)-1].Output
-	if newest <= 0 {
-		return nil
-	}
-	work := make([]Observation, 0, len(points))
-	for _, p := range points {
-		if p.Output > 0 || p.Rate == 0 {
-			p.Rate *= capacity.Rate(p.Output / newest)
-			work = append(work, p)
-		}
-	}
-	return work
-}
-
-// lead is how long a new replica takes to serve: the longest of the model's
-// variants as seen, because it is not known yet which one grows.
-func (m *model) lead() time.Duration {
-	var seen time.Duration
-	for _, v := range m.variants {
-		seen = max(seen, v.in.Startup)
-	}
-	if seen == 0 {
-		return defaultLead
-	}
-	return seen
-}
-
-// trend is the steepest slope in requests per second per second that ends in the
-// newest point and is no noise, or 0. A rise that begins suddenly would drown in the
-// flat past before it, so every past of at least three points is tried.
-func trend(points []Observation, window time.Duration) float64 {
-	steepest := 0.0
-	for first := range max(0, len(points)-2) {
-		steepest = max(steepest, slope(points[first:], window))
-	}
-	return steepest
-}
-
-// slope is the least-squares slope of the points, or 0 when they do not rise any
-// more, or by no more than could be noise: a rate counted over a window of w seconds
-// has, for Poisson arrivals, the standard error sqrt(rate/w).
-func slope(points []Observation, window time.Duration) float64 {
-	n, origin, newest := float64(len(points)), points[0].Time, points[len(points)-1]
-	var sx, sy, sxx, sxy float64
-	for _, p := range points {
-		x, y := p.Time.Sub(origin).Seconds(), float64(p.Rate)
-		sx, sy, sxx, sxy = sx+x, sy+y, sxx+x*x, sxy+x*y
-	}
-	varX, mean := sxx-sx*sx/n, sy/n
-	if varX <= 0 || window <= 0 || float64(newest.Rate) <= mean {
-		return 0
-	}
-	slope := (sxy - sx*mean) / varX
-	rise := slope * newest.Time.Sub(origin).Seconds()
-	if rise < max(trendLeast*mean, trendCertainty*math.Sqrt(mean/window.Seconds())) {
-		return 0
-	}
-	return slope
 }

@@ -29,5 +29,9 @@
 //	Refused          variant    keeps room for pods that the scheduler refuses, for a
 //	                            while
 //	Backoffs         variant    may try a variant again whose replicas found no node
-//	Denied           variant    leaves demand with the dearer variant until it grows
+//	Learned, Sizes   variant    uses the given profile, or one that it borrows, until
+//	                            enough was seen
+//	Active           model      counts the retention period anew
+//	Wanted           variant    shows the current replicas while there are no data
+//	Overwriting      variant    has to see a fight begin again
 package decision

@@ -31,11 +31,18 @@ type Memory struct {
 	// Refused is since when the scheduler finds no node for a pod that the model
 	// would place.
 	Refused map[Key]time.Time
+	// Learned is what each variant's replicas showed of their latency, and Sizes what
+	// one replica of it serves within the promise.
+	Learned map[Key]Learning
+	Sizes   map[Key]Sizing
+	// Active is when something was last asked of each model.
+	Active map[ModelKey]time.Time
+	// Wanted is what each variant was to have when there were data to decide by.
+	Wanted map[Key]int
+	// Overwriting is what others did to each target's replicas.
+	Overwriting map[Key]Overwriting
 	// Backoffs are the variants whose replicas found no node lately.
 	Backoffs map[Key]Backoff
-	// Denied are the rates in requests per second that a variant would have served
-	// for less, had there been room; dearer ones serve them now.
-	Denied map[Key]capacity.Rate
 }
 
 func (m Memory) withMaps() Memory {
@@ -49,7 +56,11 @@ func (m Memory) withMaps() Memory {
 	m.Missing = map[Key]time.Time{}
 	m.Refused = map[Key]time.Time{}
 	m.Backoffs = map[Key]Backoff{}
-	m.Denied = map[Key]capacity.Rate{}
+	m.Learned = map[Key]Learning{}
+	m.Sizes = map[Key]Sizing{}
+	m.Active = map[ModelKey]time.Time{}
+	m.Wanted = map[Key]int{}
+	m.Overwriting = map[Key]Overwriting{}
 	return m
 }
 
@@ -59,9 +70,15 @@ type Observation struct {
 	// Sampled is the time of the newest sample in it.
 	Sampled time.Time
 	Rate    capacity.Rate
+	// Jumped is set when the rate is that between the newest scrapes alone.
+	Jumped bool
 	// Output is the mean number of output tokens that the requests were taken to
 	// have; 0 means unknown.
 	Output capacity.Tokens
+	// Backlog is the number of requests that waited, and Ready the number of replicas
+	// that served.
+	Backlog float64
+	Ready   int
 }
 
 // TokenMean is a mean token shape that forgets slowly.

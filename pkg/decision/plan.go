@@ -47,8 +47,12 @@ type Demand struct {
 	// Forecast is the arrival rate expected when a replica that is started now
 	// serves; never below Arrival.
 	Forecast capacity.Rate
+	// Error is the standard error of Arrival.
+	Error capacity.Rate
 	// Backlog is the number of waiting requests.
 	Backlog float64
+	// Meets is the number of waiting requests that the replicas which start will meet.
+	Meets float64
 	// Tokens is the mean shape of the requests; unknown lengths are zero.
 	Tokens capacity.TokenShape
 }
@@ -180,9 +184,6 @@ const (
 	ReasonKeepOne Reason = "KeepOne"
 	// ReasonNoSlots: fewer fit than are wanted.
 	ReasonNoSlots Reason = "NoSlots"
-	// ReasonRoomAppeared: there is room now for a variant that serves for less than
-	// the one that had to stand in for it.
-	ReasonRoomAppeared Reason = "RoomAppeared"
 	// ReasonCheaperVariant: another variant serves the same for so much less that its
 	// start-up pays.
 	ReasonCheaperVariant Reason = "CheaperVariant"

@@ -22,48 +22,149 @@ const (
 // 0.70.
 const lowerHeadroom = 0.85 / 0.70
 
-// requirement decides whether to act. The published thresholds decide on more;
-// less is asked for whenever nothing triggers, and proven safe by the allocation.
+// modelHeadroom is the same where sizing for the promised latency decides: that
+// reckons with the scatter of arrivals already, and what is left is that of the
+// estimates.
+const modelHeadroom = 1.05
+
+// requirement decides whether to act. The published thresholds decide on more, and so
+// does the promised latency; less is asked for whenever nothing triggers, and proven
+// safe by the allocation.
 func requirement(r *round, m *model) {
-	pressure := m.pressure(r)
-	var total capacity.Rate
+	m.ask(r)
+	load := m.pressure(r)
 	waiting := false
 	for _, v := range m.variants {
-		total += v.serves * capacity.Rate(v.supply)
+		m.total += v.serves * capacity.Rate(v.supply)
 		waiting = waiting || v.supply > v.in.Ready
 	}
-	if short := m.required - total*m.caution; !pressure.triggered && pressure.saturated > 0 && short > 0 && m.knowsRates() {
-		pressure.triggered = true
-		pressure.detail = fmt.Sprintf("%s, and what serves or starts falls %.2f requests/s short", plural(pressure.saturated, "replica is saturated", "replicas are saturated"), short)
+	if short := m.required - m.total*m.caution; !load.triggered && load.saturated > 0 && short > 0 && m.knowsRates() {
+		load.triggered = true
+		load.detail = fmt.Sprintf("%s, and what serves or starts falls %.2f requests/s short", plural(load.saturated, "replica is saturated", "replicas are saturated"), short)
 	}
-	m.load, m.plan.Triggered = pressure, pressure.triggered
-	reason, detail := ReasonSteady, pressure.detail
+	m.load, m.plan.Triggered = load, load.triggered
+	reason, detail := ReasonSteady, load.detail
 	switch {
+	case m.asleep():
+		reason, detail = ReasonSteady, "the model has no replica"
 	case m.evidence == evidenceMissing:
 		reason, detail = ReasonMetricsMissing, "no metrics of the serving replicas, so nothing changes"
 	case m.evidence == evidenceStale:
 		reason, detail = ReasonMetricsStale, "the metrics of the serving replicas are old, so nothing changes"
-	case pressure.triggered:
-		reason, detail = m.more(total, waiting, pressure.detail)
+	case load.triggered:
+		reason, detail = m.more(r, waiting, load.detail)
+	case m.sized && m.beyond() > 0:
+		m.wants, m.missing = wantMore, m.beyond()
+		m.load.detail = fmt.Sprintf("%.2f requests/s are expected and the promised latency is kept up to %.2f", m.required, m.total)
+		reason, detail = ReasonSLO, m.load.detail
 	case m.evidence == evidencePartial:
 		reason, detail = ReasonMetricsPartial, "too few replicas have fresh metrics to remove any"
 	default:
-		reason, detail = m.less(r, pressure.detail)
+		reason, detail = m.less(r, load.detail)
 	}
+	m.why = reason
 	m.each(func(v *variant) { v.step(StageRequirement, v.target, reason, "%s", detail) })
+}
+
+// ask sets the rate that is asked for: what is expected, and the share of the backlog
+// that is to be served within the drain time.
+func (m *model) ask(r *round) {
+	d := m.plan.Demand
+	if d == nil {
+		return
+	}
+	if m.knowsRates() {
+		d.Meets = r.meets(m)
+	} else {
+		d.Meets = d.Backlog
+	}
+	m.queued = capacity.Rate(d.Meets / r.policy.Drain.Seconds())
+	m.required = d.Forecast + m.queued
+}
+
+// beyond is what is asked for beyond what serves and starts; 0 when that is within
+// what the arrival rate may be wrong by, while replicas start that are to meet it.
+func (m *model) beyond() capacity.Rate {
+	missing := m.required - m.total*m.caution
+	if missing <= 1e-9*m.required {
+		return 0
+	}
+	if m.plan.Demand != nil && m.starts() && missing <= noiseHeeded*m.plan.Demand.Error {
+		return 0
+	}
+	return missing
+}
+
+// noiseHeeded is how many standard errors of the arrival rate more must be asked for
+// than what starts already will serve, before more is started.
+const noiseHeeded = 2
+
+// starts reports whether replicas start that count as supply.
+func (m *model) starts() bool {
+	for _, v := range m.variants {
+		if v.supply > v.in.Ready {
+			return true
+		}
+	}
+	return false
+}
+
+// asleep reports whether no target of the model asks for a replica.
+func (m *model) asleep() bool {
+	for _, v := range m.variants {
+		if v.exists() && v.in.Current > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // more sets how much is missing once a trigger fired. While nothing is known of what
 // a replica serves, one more at a time is all that can be said.
-func (m *model) more(total capacity.Rate, starting bool, detail string) (Reason, string) {
+func (m *model) more(r *round, starting bool, detail string) (Reason, string) {
 	if m.knowsRates() {
-		m.missing = m.required - total*m.caution
+		m.missing = m.beyond()
 	}
-	if m.missing <= 0 && starting {
+	switch {
+	case m.missing > 0:
+	case starting:
 		return ReasonStartingSuffices, detail + "; the replicas that start will carry it"
+	case r.drains(m):
+		return ReasonBacklog, detail + "; what serves now drains it in time"
+	case m.sized && m.total*m.caution > m.least()+m.smallest():
+		return ReasonSteady, detail + "; the promised latency needs fewer, so nothing changes"
 	}
 	m.wants = wantMore
 	return ReasonSaturated, detail
+}
+
+// least is what must still be served after a scale-down.
+func (m *model) least() capacity.Rate {
+	d := m.plan.Demand
+	if m.sized {
+		return max(modelHeadroom*d.Forecast, d.Forecast+d.Error)
+	}
+	return lowerHeadroom * d.Forecast
+}
+
+// smallest is the least rate that one replica of those that exist serves.
+func (m *model) smallest() capacity.Rate {
+	least := capacity.Rate(0)
+	for _, v := range m.variants {
+		if v.supply > 0 && v.serves > 0 && (least == 0 || v.serves < least) {
+			least = v.serves
+		}
+	}
+	return least
+}
+
+// mean is what one of the replicas that serve or will serves in the mean.
+func (m *model) mean() capacity.Rate {
+	replicas := 0
+	for _, v := range m.variants {
+		replicas += v.supply
+	}
+	return m.total / capacity.Rate(max(1, replicas))
 }
 
 // knowsRates reports whether it is known what a replica of any variant serves.
@@ -77,13 +178,21 @@ func (m *model) knowsRates() bool {
 }
 
 // less sets what must stay, when the arrival rate is known well enough to lower.
+// While a backlog is worth a replica all stay, so that the replicas that drain it go
+// together when it is gone, and not one by one.
 func (m *model) less(r *round, detail string) (Reason, string) {
 	arrival, ok := r.cautious(m)
 	if !ok || m.plan.Demand == nil {
 		return ReasonMetricsPartial, "the arrival rate is not known well enough to remove a replica"
 	}
+	if m.queued > 0 && m.queued >= m.mean() {
+		return ReasonBacklog, fmt.Sprintf("%s; none goes before the %.0f requests that wait are served", detail, m.plan.Demand.Meets)
+	}
 	m.wants = wantLess
-	m.atLeast = lowerHeadroom * max(m.required, arrival)
+	m.atLeast = max(m.least(), lowerHeadroom*arrival)
+	if m.sized {
+		m.atLeast = max(m.least(), modelHeadroom*arrival)
+	}
 	return ReasonSteady, detail
 }
 

@@ -196,7 +196,7 @@ func (r *round) fitting(v *variant) int {
 		}
 		return 0
 	}
-	slots := r.room(v).slots
+	slots := r.room(v).slots + v.minimum.held
 	if limit < 0 {
 		return slots
 	}
@@ -215,13 +215,18 @@ type asked struct {
 	refused *string
 }
 
+func kindOf(request *placement.Request) asked {
+	key := asked{shape: request.Shape}
+	if len(request.Refused) > 0 {
+		key.refused = &request.Refused[0]
+	}
+	return key
+}
+
 // room counts what fits of a variant that is not unknown. It counts again only what
 // was not asked since the last change of the cluster.
 func (r *round) room(v *variant) room {
-	key := asked{shape: v.in.Request.Shape}
-	if refused := v.in.Request.Refused; len(refused) > 0 {
-		key.refused = &refused[0]
-	}
+	key := kindOf(v.in.Request)
 	if counted, ok := r.rooms[key]; ok {
 		return counted
 	}

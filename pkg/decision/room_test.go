@@ -26,7 +26,7 @@ func bigAndSmall(arrival float64) *world {
 
 func policyFor(limited bool, names ...string) Policy {
 	p := demoPolicy()
-	p.Limited = limited
+	p.Limited, p.Horizon = limited, DefaultPolicy().Horizon
 	down := DefaultVariantPolicy()
 	down.Down.Window = 30 * time.Second
 	p.Variants = map[Key]VariantPolicy{}
@@ -62,7 +62,7 @@ func TestFreeDevicesOnEightNodesAreNoRoomForOneOfEight(t *testing.T) {
 	plan, memory = Decide(w.snapshot(), policy, memory, RoundEvent)
 	big = plan.Models[0].Variants[0]
 	require.Equal(t, 1, *big.Desired, "there is room now")
-	assert.Equal(t, ReasonRoomAppeared, big.Reason)
+	assert.Equal(t, ReasonCheaperVariant, big.Reason)
 
 	w.apply(plan)
 	w.cluster.Nodes[3].Free.Devices = 0

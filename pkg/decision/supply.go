@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -32,10 +33,12 @@ func supply(r *round, m *model) {
 	shape := m.tokens
 	for _, v := range m.variants {
 		r.learn(v, shape)
-		v.serves = r.serves(m, v, shape)
+		v.serves, v.most = r.serves(m, v, shape)
+		v.triggers = v.serves
 		r.countSupply(v)
 	}
 	m.caution = r.caution(m, shape)
+	r.size(m)
 	borrow(m)
 	m.each(func(v *variant) {
 		v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f requests/s at the load that the triggers allow; %d serve or will", v.serves, v.supply)
@@ -88,9 +91,21 @@ func (r *round) fromProfile(v *variant, shape capacity.TokenShape) serving.Curve
 	return curve
 }
 
-// serves is the rate of one replica at the load that the triggers allow.
-func (r *round) serves(m *model, v *variant, shape capacity.TokenShape) capacity.Rate {
-	n := v.allowed(r, m, shape)
+// serves is the rate of one replica at the load that the triggers allow, which is
+// the threshold minus the spare trigger as a share of what it holds, and at its
+// fullest. Where nobody knows what it holds, both are what it serves now.
+func (r *round) serves(m *model, v *variant, shape capacity.TokenShape) (allowed, most capacity.Rate) {
+	share := m.saturation.KVCacheThreshold - m.saturation.KVSpareTrigger
+	limit := v.holds(r, shape)
+	if math.IsInf(limit, 1) {
+		limit, share = v.meanRunning(r), 1
+	}
+	return r.rateAt(v, limit*share, shape), r.rateAt(v, limit, shape)
+}
+
+// rateAt is the rate of one replica with n requests in service, as it was seen, else
+// as its profile says; 0 means unknown.
+func (r *round) rateAt(v *variant, n float64, shape capacity.TokenShape) capacity.Rate {
 	if n <= 0 {
 		return 0
 	}
@@ -100,16 +115,16 @@ func (r *round) serves(m *model, v *variant, shape capacity.TokenShape) capacity
 	return v.in.Profile.Steady(n, shape).Rate
 }
 
-// allowed is the number of requests in service at the load that the triggers
-// allow: the threshold minus the spare trigger, as a share of the batch limit or of
-// what the KV cache holds, whichever is less. Where neither is known it is the
-// number in service now.
-func (v *variant) allowed(r *round, m *model, shape capacity.TokenShape) float64 {
+// holds is the largest number of requests in service: the batch limit or what the KV
+// cache holds, whichever is less; +Inf means that neither is known.
+func (v *variant) holds(r *round, shape capacity.TokenShape) float64 {
 	limit := math.Inf(1)
 	if b := v.batchLimit(); b > 0 {
 		limit = float64(b)
 	}
-	limit = min(limit, v.in.Profile.Concurrency(shape))
+	profile := v.in.Profile
+	profile.KVTokens = r.kvTokens(v)
+	limit = min(limit, profile.Concurrency(shape))
 	running, kv := 0.0, 0.0
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
@@ -121,10 +136,21 @@ func (v *variant) allowed(r *round, m *model, shape capacity.TokenShape) float64
 	if kv > 0 && running > 0 {
 		limit = min(limit, running/kv)
 	}
-	if math.IsInf(limit, 1) {
-		return v.meanRunning(r)
+	return limit
+}
+
+// kvTokens is the size of a replica's KV cache in tokens: the least that its replicas
+// report, else what its arguments or memory say, else the given profile; 0 means
+// unknown.
+func (r *round) kvTokens(v *variant) capacity.Tokens {
+	reported := capacity.Tokens(0)
+	for i := range v.in.Replicas {
+		s := v.in.Replicas[i].KVTokens
+		if r.age(s) != ageAbsent && s.Value > 0 && (reported == 0 || capacity.Tokens(s.Value) < reported) {
+			reported = capacity.Tokens(s.Value)
+		}
 	}
-	return limit * (m.saturation.KVCacheThreshold - m.saturation.KVSpareTrigger)
+	return cmp.Or(reported, v.in.KVTokens, v.in.Profile.KVTokens)
 }
 
 func (v *variant) meanRunning(r *round) float64 {
@@ -188,8 +214,9 @@ func borrow(m *model) {
 		return
 	}
 	for _, v := range m.variants {
-		if v.serves == 0 {
+		if v.serves == 0 && !v.unfit {
 			v.serves = best.serves * capacity.Rate(v.in.Cost/best.in.Cost)
+			v.most = best.most * capacity.Rate(v.in.Cost/best.in.Cost)
 			if !v.managed {
 				continue
 			}

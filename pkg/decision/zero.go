@@ -1,34 +1,122 @@
 package decision
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
 
-// zero keeps one replica of the model, on its cheapest variant that fits. A replica
-// that waits in vain for a node keeps nothing.
+// zero lets a model sleep of which nothing was asked for its retention period, if it
+// may; wakes it when something is; and keeps one replica of any other model, on its
+// cheapest variant that fits. A replica that waits in vain for a node keeps nothing.
 func zero(r *round, m *model) {
-	total, alive := 0, 0
+	rests := r.mayRest(m)
+	switch {
+	case rests && r.rest(m):
+	case m.alive() > 0:
+		m.each(func(v *variant) { v.note(StageZero, ReasonSteady, "the model has a replica") })
+	case rests && total(m) == 0 && !m.called():
+		m.each(func(v *variant) { v.note(StageZero, ReasonIdle, "the model sleeps: nothing is asked of it") })
+	default:
+		r.keepOne(m)
+	}
+}
+
+// mayRest reports whether the model may have no replica at all.
+func (r *round) mayRest(m *model) bool {
+	allowed := r.policy.IdleOf(m.key).Enabled
+	m.each(func(v *variant) { allowed = allowed && v.policy.Min == 0 })
+	return allowed
+}
+
+// watchWork keeps when something was last asked of the model. What is not known is
+// work: no sample says that a replica that nobody sees is idle.
+func (r *round) watchWork(m *model) {
+	since, known := r.old.Active[m.key]
+	if !known || m.called() || r.works(m) {
+		since = r.snapshot.Time
+	}
+	r.next.Active[m.key] = since
+}
+
+// called reports whether requests wait for the model or reach its gateway.
+func (m *model) called() bool {
+	d := m.plan.Demand
+	return d != nil && (d.Backlog > 0 || d.Arrival > 0)
+}
+
+// works reports whether a replica of the model starts, or may have something to do.
+func (r *round) works(m *model) bool {
+	busy := m.evidence != evidenceFull
 	for _, v := range m.variants {
-		if v.exists() {
-			total += v.target
-			alive += max(0, v.target-v.lost+v.back)
+		if !v.exists() {
+			continue
+		}
+		// One that starts was asked for; it has a grace until it serves.
+		busy = busy || v.supply > v.in.Ready || len(v.in.Replicas) < v.in.Ready
+		for i := range v.in.Replicas {
+			p := &v.in.Replicas[i]
+			for _, s := range []Sample{p.Running, p.Waiting, p.Served} {
+				busy = busy || r.age(s) != ageFresh || s.Value > 0
+			}
 		}
 	}
-	if alive > 0 {
-		m.each(func(v *variant) { v.note(StageZero, ReasonSteady, "the model has a replica") })
-		return
+	return busy
+}
+
+// rest gives up all replicas of a model of which nothing was asked for so long, and
+// reports whether there were any.
+func (r *round) rest(m *model) bool {
+	quiet := r.snapshot.Time.Sub(r.next.Active[m.key])
+	if retention := r.policy.IdleOf(m.key).Retention; quiet < retention || total(m) == 0 {
+		return false
 	}
-	keep := r.cheapestFitting(m, total == 0)
+	m.each(func(v *variant) {
+		v.idle = v.target > 0
+		v.step(StageZero, 0, ReasonIdle, "nothing was asked of the model for %s", quiet.Round(time.Second))
+	})
+	return true
+}
+
+// alive is the number of replicas that do not wait in vain for a node.
+func (m *model) alive() int {
+	n := 0
+	for _, v := range m.variants {
+		if v.exists() {
+			n += max(0, v.target-v.lost+v.back)
+		}
+	}
+	return n
+}
+
+func total(m *model) int {
+	n := 0
+	for _, v := range m.variants {
+		if v.exists() {
+			n += v.target
+		}
+	}
+	return n
+}
+
+// keepOne gives the model a replica, on its cheapest variant that fits, alone.
+func (r *round) keepOne(m *model) {
+	none := total(m) == 0
+	keep := m.keep
+	if !m.chosen {
+		keep = r.cheapestFitting(m, none)
+	}
 	m.each(func(v *variant) {
 		switch {
-		case keep == nil && total > 0:
+		case keep == nil && !none:
 			v.note(StageZero, ReasonSteady, "no other variant fits that could keep the model's replica")
 		case keep == nil:
 			r.nothingFits(v)
 		case v != keep:
 			v.note(StageZero, ReasonSteady, "another variant keeps the model's replica")
 			if why := r.crowded(v); why != "" && v.in.Cost < keep.in.Cost {
-				r.deny(v, max(v.serves, oneMore, r.next.Denied[v.key]), why)
+				v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, why})
 			}
-		case m.plan.Demand != nil && m.plan.Demand.Backlog > 0:
+		case m.called():
 			v.least, v.leastReason = v.target+1, ReasonWake
 			v.step(StageZero, v.target+1, ReasonWake, "%.0f requests wait and nothing serves", m.plan.Demand.Backlog)
 		default:

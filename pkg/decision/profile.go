@@ -1,0 +1,191 @@
+package decision
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+const (
+	// fitsPerRound is how many variants' profiles are fitted anew in one round: a fit
+	// takes milliseconds, and what was learned changes slowly.
+	fitsPerRound = 8
+	// fitSpacing is the least time between two fits of one variant.
+	fitSpacing = time.Minute
+	// sameLengths is the relative change of the token shape up to which a rate that was
+	// found stands.
+	sameLengths = 0.02
+)
+
+// Learning is what is known of one variant's latency from what its replicas showed.
+type Learning struct {
+	// Learned holds what was seen, and Estimate what was made of it at Fitted.
+	Learned  serving.Learned
+	Estimate serving.Estimate
+	Fitted   time.Time
+}
+
+// Sizing is the greatest rate that one replica of a variant serves within a promise,
+// with everything that it was found for.
+type Sizing struct {
+	Profile serving.Profile
+	Shape   capacity.TokenShape
+	SLO     capacity.SLO
+	Share   float64
+	Rate    capacity.Rate
+}
+
+// holds reports whether the sizing still answers the same question.
+func (s Sizing) holds(o Sizing) bool {
+	near := func(a, b capacity.Tokens) bool { return math.Abs(float64(a-b)) <= sameLengths*float64(b) }
+	return s.Profile == o.Profile && s.SLO == o.SLO && s.Share == o.Share &&
+		near(s.Shape.Input, o.Shape.Input) && near(s.Shape.Output, o.Shape.Output)
+}
+
+// size bounds, in hybrid mode, what one replica of each variant is reckoned to serve
+// by what it serves within the promised latency. A variant that cannot keep the
+// promise is taken to serve nothing, unless none of them can.
+func (r *round) size(m *model) {
+	slo := m.plan.Promise.SLO
+	if !r.policy.Hybrid || slo == (capacity.SLO{}) || !m.tokens.Known() {
+		return
+	}
+	r.watchLatency(m)
+	keeps, able := map[*variant]capacity.Rate{}, false
+	for v, p := range r.profiles(m) {
+		keeps[v] = r.keeps(v, p, m.tokens, slo)
+		able = able || keeps[v] > 0
+	}
+	if !able {
+		if len(keeps) > 0 {
+			m.each(func(v *variant) {
+				v.note(StageSupply, ReasonSLO, "no variant keeps the promised latency at any load, so saturation alone decides")
+			})
+		}
+		return
+	}
+	m.sized = true
+	for _, v := range m.variants {
+		rate, known := keeps[v]
+		switch {
+		case !known:
+		case rate == 0:
+			v.serves, v.unfit = 0, true
+			v.note(StageSupply, ReasonSLO, "no load is so small that a replica keeps the promised latency")
+		case v.serves == 0 || rate < v.serves:
+			v.serves = rate
+		}
+		if v.most == 0 {
+			v.most = v.serves
+		}
+	}
+}
+
+// keeps is the greatest rate that one replica serves within the promise.
+func (r *round) keeps(v *variant, profile serving.Profile, shape capacity.TokenShape, slo capacity.SLO) capacity.Rate {
+	asked := Sizing{Profile: profile, Shape: shape, SLO: slo, Share: r.policy.Share}
+	if old, known := r.old.Sizes[v.key]; known && old.holds(asked) {
+		r.next.Sizes[v.key] = old
+		return old.Rate
+	}
+	if queue, ok := serving.NewQueue(profile, shape, serving.Arrivals{}); ok {
+		asked.Rate = queue.MaxRate(slo, r.policy.Share)
+	}
+	r.next.Sizes[v.key] = asked
+	return asked.Rate
+}
+
+// profiles are the latency models of the variants of which anything is known: what was
+// learned, else what was given, else what can be borrowed from another variant.
+func (r *round) profiles(m *model) map[*variant]serving.Profile {
+	known := map[*variant]serving.Profile{}
+	var lenders []serving.Lender
+	for _, v := range m.variants {
+		p, confidence := v.in.Profile, 1.0
+		if e := r.next.Learned[v.key].Estimate; e.Usable() {
+			p, confidence = e.Profile, e.Confidence
+		}
+		if !p.Known() {
+			continue
+		}
+		known[v] = r.limited(v, p)
+		if v.in.Request.Countable() == nil {
+			lenders = append(lenders, serving.Lender{Name: v.in.Name, Shape: v.in.Request.Shape, Profile: p, Confidence: confidence})
+		}
+	}
+	for _, v := range m.variants {
+		if _, has := known[v]; has || v.in.Request.Countable() != nil {
+			continue
+		}
+		if loan, ok := serving.Borrow(v.in.Request.Shape, lenders); ok && loan.Confidence >= serving.UsableConfidence {
+			known[v] = r.limited(v, loan.Profile)
+			v.note(StageSupply, ReasonBorrowed, "%s", loan.Reason)
+		}
+	}
+	return known
+}
+
+// limited gives a latency model the limits of the variant's own server.
+func (r *round) limited(v *variant, p serving.Profile) serving.Profile {
+	p.BatchLimit = cmp.Or(v.batchLimit(), p.BatchLimit)
+	p.KVTokens = cmp.Or(r.kvTokens(v), p.KVTokens)
+	return p
+}
+
+// watchLatency adds what the replicas show to what was learned of their latency.
+func (r *round) watchLatency(m *model) {
+	for _, v := range m.variants {
+		l, known := r.old.Learned[v.key]
+		seen := l.Learned
+		for i := range v.in.Replicas {
+			if o, ok := r.latencyOf(m, &v.in.Replicas[i]); ok {
+				l.Learned = l.Learned.Observe(o)
+			}
+		}
+		if known || len(l.Learned.Seen) > 0 {
+			r.next.Learned[v.key] = l
+		}
+		if len(l.Learned.Seen) > 0 && !sameObservations(seen, l.Learned) && r.snapshot.Time.Sub(l.Fitted) >= fitSpacing {
+			r.unfitted = append(r.unfitted, v)
+		}
+	}
+}
+
+func sameObservations(a, b serving.Learned) bool {
+	return slices.Equal(a.Seen, b.Seen)
+}
+
+// latencyOf is what one replica showed of its latency, if it showed all that is
+// needed.
+func (r *round) latencyOf(m *model, p *Replica) (serving.Observation, bool) {
+	for _, s := range []Sample{p.Running, p.Served, p.ITL, p.Waiting} {
+		if r.age(s) != ageFresh {
+			return serving.Observation{}, false
+		}
+	}
+	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Point: serving.Point{
+		Shape: r.shapeOf(p, m.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value,
+		ITL: capacity.Milliseconds(1000 * p.ITL.Value),
+	}}
+	if r.age(p.TTFT) == ageFresh {
+		o.Point.TTFT = capacity.Milliseconds(1000 * p.TTFT.Value)
+	}
+	return o, true
+}
+
+// fit makes latency models of what was learned, of the variants that waited longest
+// for it; the next round decides with them.
+func (r *round) fit() {
+	slices.SortStableFunc(r.unfitted, func(a, b *variant) int {
+		return r.next.Learned[a.key].Fitted.Compare(r.next.Learned[b.key].Fitted)
+	})
+	for _, v := range r.unfitted[:min(fitsPerRound, len(r.unfitted))] {
+		l := r.next.Learned[v.key]
+		l.Estimate, l.Fitted = l.Learned.Estimate(v.in.Profile), r.snapshot.Time
+		r.next.Learned[v.key] = l
+	}
+}

@@ -1,0 +1,148 @@
+package decision
+
+import (
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
+)
+
+// switchesPerRound bounds how many models switch variants in one round: saving is no
+// emergency, and a new price must not turn a whole cluster over at once.
+const switchesPerRound = 16
+
+// replace starts replicas of variants that serve the same for less, where their
+// start-up pays within the horizon; the dearer ones go when the new ones serve and the
+// scale-down's window allows it. It reports whether any start.
+func (r *round) replace(m *model) bool {
+	if m.evidence != evidenceFull || r.policy.Horizon <= 0 || r.switches == switchesPerRound || m.changing() {
+		return false
+	}
+	candidates, need := m.mix()
+	if need <= 0 {
+		return false
+	}
+	best := allocation.Cheapest(r.swaps(m, candidates, r.fitting), need)
+	came := false
+	for i, v := range candidates {
+		n := best.Replicas[i] - v.target
+		if n <= 0 {
+			continue
+		}
+		if r.unknown(v) == nil {
+			n = r.place(v.in, n)
+		}
+		if n > 0 {
+			came = true
+			v.step(StageAllocation, v.target+n, ReasonCheaperVariant, "%s in the place of dearer ones: %.2f an hour in all instead of %.2f",
+				plural(n, "replica", "replicas"), best.Cost, costOf(candidates))
+		}
+	}
+	if !came {
+		r.tellDearer(m, candidates, need)
+		return false
+	}
+	r.switches++
+	return true
+}
+
+// changing reports whether the model's replicas change already: a switch on top of that
+// would be judged by what is about to be different.
+func (m *model) changing() bool {
+	for _, v := range m.variants {
+		if v.exists() && (v.in.Rolling || v.supply != v.target || v.in.Ready != v.target) {
+			return true
+		}
+	}
+	return false
+}
+
+// mix are the variants that may stand in for each other, and the rate that they must
+// serve: what must stay after a scale-down, or what they serve now when that is less.
+// The rate is 0 while nobody knows what any of them serves and something is asked for.
+func (m *model) mix() ([]*variant, capacity.Rate) {
+	var candidates []*variant
+	serve := capacity.Rate(0)
+	m.each(func(v *variant) {
+		if v.target > 0 || !v.unfit {
+			candidates = append(candidates, v)
+			serve += m.counts(v) * capacity.Rate(v.target)
+		}
+	})
+	if !m.knowsRates() && m.atLeast > 0 {
+		return candidates, 0
+	}
+	outside := capacity.Rate(0)
+	for _, v := range m.variants {
+		if v.exists() && !v.managed {
+			outside += m.counts(v) * capacity.Rate(v.supply)
+		}
+	}
+	return candidates, min(max(m.atLeast-outside, oneMore), serve)
+}
+
+// counts is what one replica counts for while nothing is added: what it serves;
+// where nothing is known of any of them, all count the same.
+func (m *model) counts(v *variant) capacity.Rate {
+	switch {
+	case v.serves > 0:
+		return v.serves
+	case v.unfit:
+		return v.triggers
+	case m.knowsRates():
+		return 0
+	}
+	return 1
+}
+
+// swaps are the candidates with what they cost to start: the new replicas run beside
+// the old ones until they serve and the scale-down's window is over, which is spread
+// over the horizon.
+func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) []allocation.Option {
+	options := make([]allocation.Option, len(candidates))
+	for i, v := range candidates {
+		startup := v.in.Startup
+		if startup == 0 {
+			startup = m.lead()
+		}
+		beside := (startup + v.policy.Down.Window).Seconds() / r.policy.Horizon.Seconds()
+		options[i] = allocation.Option{
+			Cost: v.in.Cost, Serves: m.counts(v), Now: v.target,
+			Least: min(v.policy.Min, v.target), Most: v.bounded(v.target), Start: v.in.Cost * capacity.Cost(beside),
+		}
+		if v.saturated || v.policy.Down.Select == SelectDisabled {
+			options[i].Least = options[i].Most
+		}
+		switch more := room(v); {
+		case v.paused > 0 || v.stuck || v.unfit:
+		case more < 0:
+			options[i].Most = -1
+		default:
+			options[i].Most = v.target + more
+		}
+	}
+	return options
+}
+
+// tellDearer says which variants would serve for less and lack room.
+func (r *round) tellDearer(m *model, candidates []*variant, need capacity.Rate) {
+	lacks := false
+	for _, v := range candidates {
+		lacks = lacks || r.crowded(v) != ""
+	}
+	if !lacks {
+		return
+	}
+	ideal := allocation.Cheapest(r.swaps(m, candidates, func(v *variant) int { return r.beyond(v, 0) }), need)
+	for i, v := range candidates {
+		if why := r.crowded(v); why != "" && ideal.Replicas[i] > v.target {
+			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, why})
+		}
+	}
+}
+
+func costOf(candidates []*variant) capacity.Cost {
+	sum := capacity.Cost(0)
+	for _, v := range candidates {
+		sum += v.in.Cost * capacity.Cost(v.target)
+	}
+	return sum
+}

@@ -1,0 +1,105 @@
+package decision
+
+import (
+	"cmp"
+	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// share divides the room among models that want more than there is: by priority, and
+// among equals so that none starves. The answer is by the index of the model. What
+// constraints the rows below do not know is left to the placement.
+func (r *round) share(models []*model) []map[*variant]int {
+	rows := r.newRows(models)
+	problems := make([]allocation.Model, len(models))
+	candidates := make([][]*variant, len(models))
+	for i, m := range models {
+		first, reserves := r.growable(m)
+		if len(first) == 0 {
+			first = reserves
+		}
+		candidates[i] = first
+		problems[i] = allocation.Model{
+			Priority: m.plan.Promise.Priority,
+			Need:     max(m.missing, oneMore),
+			Options: m.options(first, func(v *variant) allocation.Option {
+				return allocation.Option{Least: v.minimum.held, Most: r.fitting(v), Uses: rows.uses(v)}
+			}),
+		}
+	}
+	shares := make([]map[*variant]int, len(models))
+	for i, vector := range allocation.Share(problems, rows.limits) {
+		shares[i] = make(map[*variant]int, len(candidates[i]))
+		for j, v := range candidates[i] {
+			shares[i][v] = vector.Replicas[j]
+		}
+	}
+	return shares
+}
+
+// rows are the limits that variants share: for each kind of request how many fit, and
+// for each accelerator and each number of devices that somebody asks for how many
+// holes of that size there are. For sizes that divide each other and where devices
+// alone bind, these are exactly the conditions of fitting together; a replica of size
+// s takes floor(s/t) holes of size t.
+type rows struct {
+	round  *round
+	limits []float64
+	kinds  map[asked]int
+	holes  map[capacity.Accelerator][]hole
+}
+
+// hole is a number of devices and the row of its holes.
+type hole struct{ devices, row int }
+
+func (r *round) newRows(models []*model) *rows {
+	all := &rows{round: r, kinds: map[asked]int{}, holes: map[capacity.Accelerator][]hole{}}
+	for _, m := range models {
+		m.each(func(v *variant) {
+			if r.unknown(v) == nil {
+				all.add(v)
+			}
+		})
+	}
+	return all
+}
+
+func (w *rows) add(v *variant) {
+	key := kindOf(v.in.Request)
+	if _, known := w.kinds[key]; known {
+		return
+	}
+	w.kinds[key] = w.row(float64(w.round.room(v).slots + v.minimum.held))
+	shape := v.in.Request.Shape
+	if shape.Devices == 0 || slices.ContainsFunc(w.holes[shape.Accelerator], func(h hole) bool { return h.devices == shape.Devices }) {
+		return
+	}
+	alone := &placement.Request{Shape: capacity.Shape{Accelerator: shape.Accelerator, Devices: shape.Devices, Pods: 1}}
+	if slots, err := w.round.cluster.Slots(alone); err == nil {
+		w.holes[shape.Accelerator] = append(w.holes[shape.Accelerator], hole{shape.Devices, w.row(float64(slots))})
+	}
+}
+
+func (w *rows) row(limit float64) int {
+	w.limits = append(w.limits, limit)
+	return len(w.limits) - 1
+}
+
+// uses is what one replica of the variant takes of the rows, in their order.
+func (w *rows) uses(v *variant) []allocation.Use {
+	if w.round.unknown(v) != nil {
+		return nil
+	}
+	uses := []allocation.Use{{Row: w.kinds[kindOf(v.in.Request)], Amount: 1}}
+	shape := v.in.Request.Shape
+	for _, h := range w.holes[shape.Accelerator] {
+		if takes := shape.Devices / h.devices * max(1, shape.Pods); takes > 0 {
+			uses = append(uses, allocation.Use{Row: h.row, Amount: float64(takes)})
+		}
+	}
+	slices.SortFunc(uses, func(a, b allocation.Use) int { return cmp.Compare(a.Row, b.Row) })
+	return uses
+}

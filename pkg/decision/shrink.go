@@ -1,0 +1,159 @@
+package decision
+
+import (
+	"cmp"
+	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
+)
+
+// shrink removes what the cheapest mix does without, as long as what stays serves the
+// demand with something in hand and stays below the triggers. Where that mix is not
+// safe to go to, replicas go one by one, the most expensive per rate first.
+func (r *round) shrink(m *model) {
+	now := m.standing(func(v *variant) int { return v.target })
+	after := m.cheapestLeft(now)
+	if after == nil {
+		after = m.oneByOne(now)
+	}
+	m.each(func(v *variant) {
+		n := after[v]
+		if n == v.target {
+			v.note(StageAllocation, ReasonSteady, "none can go: %.2f requests/s must be served, with headroom %.2f", m.required, m.atLeast)
+			return
+		}
+		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %.2f requests/s", m.load.detail, plural(n, "replica suffices", "replicas suffice"), m.required)
+	})
+}
+
+// stays reports whether none of the variant's replicas may go: which one goes is not
+// ours to say and it might be the one with the queue, or pods come and go anyway.
+func (v *variant) stays() bool { return v.saturated || v.in.Rolling }
+
+// bounded is n, but no more than the variant's upper bound.
+func (v *variant) bounded(n int) int {
+	if v.policy.Max >= 0 {
+		return min(n, v.policy.Max)
+	}
+	return n
+}
+
+// cheapestLeft is the cheapest mix of replicas that exist which still serves what must
+// stay; nil when going there is not safe.
+func (m *model) cheapestLeft(now standing) map[*variant]int {
+	candidates, need := m.mix()
+	if need <= 0 {
+		return nil
+	}
+	options := make([]allocation.Option, len(candidates))
+	for i, v := range candidates {
+		options[i] = allocation.Option{Cost: v.in.Cost, Serves: m.counts(v), Now: v.target, Least: min(v.policy.Min, v.target), Most: v.bounded(v.target)}
+		if v.stays() {
+			options[i].Least = options[i].Most
+		}
+	}
+	best := allocation.Cheapest(options, need)
+	after := make(map[*variant]int, len(candidates))
+	for i, v := range candidates {
+		after[v] = best.Replicas[i]
+	}
+	m.each(func(v *variant) {
+		if _, listed := after[v]; !listed {
+			after[v] = v.target
+		}
+	})
+	left := m.standing(func(v *variant) int {
+		if n, managed := after[v]; managed {
+			return n
+		}
+		return v.target
+	})
+	if best.Unserved > 0 || left.total == 0 || !m.safe(now, left) {
+		return nil
+	}
+	return after
+}
+
+// oneByOne removes replicas, the most expensive per rate first, as long as it is safe.
+func (m *model) oneByOne(now standing) map[*variant]int {
+	left, after := now, map[*variant]int{}
+	for _, v := range m.byUnitCost() {
+		n := v.target
+		for ; !v.stays() && n > v.policy.Min && left.total > 1; n-- {
+			next := left
+			next.total--
+			if n <= v.in.Ready {
+				next.ready -= m.counts(v)
+			}
+			if n <= v.supply {
+				next.coming -= m.counts(v)
+			}
+			if !m.safe(now, next) {
+				break
+			}
+			left = next
+		}
+		after[v] = n
+	}
+	return after
+}
+
+// standing is what a model's replicas serve: those that are ready, and those with
+// the ones that start; and how many they are.
+type standing struct {
+	ready, coming capacity.Rate
+	total         int
+}
+
+// standing is what the model's replicas would serve if each variant had so many.
+func (m *model) standing(replicas func(*variant) int) standing {
+	var s standing
+	for _, v := range m.variants {
+		if v.exists() {
+			n := replicas(v)
+			s.ready += m.counts(v) * capacity.Rate(min(n, v.in.Ready))
+			s.coming += m.counts(v) * capacity.Rate(min(n, v.supply))
+			s.total += n
+		}
+	}
+	return s
+}
+
+// byUnitCost lists the managed variants, the most expensive per rate first; ties by
+// name, last first, as published.
+func (m *model) byUnitCost() []*variant {
+	var list []*variant
+	m.each(func(v *variant) { list = append(list, v) })
+	slices.SortStableFunc(list, func(a, b *variant) int {
+		ua, ub := float64(a.in.Cost), float64(b.in.Cost)
+		if a.serves > 0 && b.serves > 0 {
+			ua, ub = a.unitCost(), b.unitCost()
+		}
+		return cmp.Or(cmp.Compare(ub, ua), cmp.Compare(b.in.Name, a.in.Name))
+	})
+	return list
+}
+
+// safe reports whether the supply may fall from now to after: it must still serve
+// what is asked at least, and the load of the ready replicas that stay, which grows
+// as they become fewer, must stay clear of the triggers. A replica that is saturated,
+// or whose load is not known, has no spare to take over what another one did. No
+// ready replica goes while fewer than two are known to have some.
+func (m *model) safe(now, after standing) bool {
+	if after.coming < max(m.atLeast, oneMore) {
+		return false
+	}
+	if after.ready >= now.ready {
+		return true
+	}
+	remain := after.ready - m.load.blind
+	// Sums of rates are exact to a part in a billion at best.
+	if m.load.eased < 2 || remain <= now.ready*1e-9 || after.ready < m.atLeast {
+		return false
+	}
+	grown := float64((now.ready - m.load.blind) / remain)
+	t := m.saturation
+	return t.KVCacheThreshold-m.load.full*grown >= t.KVSpareTrigger &&
+		t.QueueLengthThreshold-m.load.queue*grown >= t.QueueSpareTrigger
+}
