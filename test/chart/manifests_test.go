@@ -21,7 +21,10 @@ var folders = []string{"rbac", "manager", "scheduler"}
 // renamed are the objects that a release prefixes although the plain manifests do
 // not, so that two releases can live in one namespace.
 var renamed = map[id]string{
-	{"ConfigMap", "wva-saturation-scaling-config"}: plainName + "-wva-saturation-scaling-config",
+	{"ConfigMap", "wva-saturation-scaling-config"}:  plainName + "-wva-saturation-scaling-config",
+	{"ConfigMap", "service-classes-config"}:         plainName + "-service-classes-config",
+	{"ConfigMap", "accelerator-unit-costs"}:         plainName + "-accelerator-unit-costs",
+	{"ConfigMap", "wva-model-scale-to-zero-config"}: plainName + "-wva-model-scale-to-zero-config",
 }
 
 // notPlain are the objects of manifests/ that a plain release does not have: Helm

@@ -19,6 +19,9 @@ var everything = release{plainName, plainNamespace, values{
 	"wva": values{
 		"namespaceScoped":    true,
 		"controllerInstance": "blue",
+		"metricsSource":      "pods",
+		"podMetrics":         values{"tokenPath": "/token", "caCertPath": "/ca.crt"},
+		"gateway":            values{"metricsURLs": []any{"http://epp:9090/metrics"}},
 		"prometheus": values{
 			"tokenPath": "/token",
 			"caCert":    "-----BEGIN CERTIFICATE-----",

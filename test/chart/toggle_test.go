@@ -83,7 +83,9 @@ func TestTheManagerIsRestartedForWhatItDoesNotFollow(t *testing.T) {
 		return pod
 	}
 	assert.NotEqual(t, template(nil), template(nested("wva.prometheus.baseURL", "https://thanos:9091")), "the address of Prometheus is read once")
+	assert.NotEqual(t, template(nil), template(nested("wva.metricsSource", "pods")), "the source of samples is chosen once")
 	assert.Equal(t, template(nil), template(nested("wva.limitedMode", true)), "the mode is followed")
+	assert.Equal(t, template(nil), template(nested("wva.scaleToZero", true)), "scale to zero is followed")
 	assert.Equal(t, template(nil), template(nested("wva.capacityScaling.default.kvCacheThreshold", 0.9)), "thresholds are followed")
 }
 
@@ -110,6 +112,9 @@ func TestTheManagerFindsItsConfigMaps(t *testing.T) {
 			"--config-map-name=":                   prefix + "-variantautoscaling-config",
 			"--saturation-config-map-name=":        prefix + "-wva-saturation-scaling-config",
 			"--accelerator-names-config-map-name=": prefix + "-accelerator-names",
+			"--service-class-config-map-name=":     prefix + "-service-classes-config",
+			"--accelerator-cost-config-map-name=":  prefix + "-accelerator-unit-costs",
+			"--scale-to-zero-config-map-name=":     prefix + "-wva-model-scale-to-zero-config",
 		} {
 			assert.Contains(t, arguments(t, manager), flag+name)
 			assert.Equal(t, r.namespace, all.get(t, "ConfigMap", name).GetNamespace())

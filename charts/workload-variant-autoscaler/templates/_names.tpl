@@ -64,7 +64,23 @@ seccompProfile:
 
 {{/* The settings that a running manager does not follow. */}}
 {{- define "wva.static" -}}
-{{- with .Values.wva.prometheus -}}
+WVA_METRICS_SOURCE: {{ .Values.wva.metricsSource }}
+{{- with .Values.wva.podMetrics }}
+POD_METRICS_SCRAPE_INTERVAL: {{ .scrapeInterval | quote }}
+POD_METRICS_SCHEME: {{ .scheme }}
+POD_METRICS_PORT: {{ .port }}
+{{- with .tokenPath }}
+POD_METRICS_TOKEN_PATH: {{ . | quote }}
+{{- end }}
+{{- with .caCertPath }}
+POD_METRICS_CA_CERT_PATH: {{ . | quote }}
+{{- end }}
+POD_METRICS_TLS_INSECURE_SKIP_VERIFY: {{ .insecureSkipVerify }}
+{{- end }}
+{{- with .Values.wva.gateway.metricsURLs }}
+GATEWAY_METRICS_URLS: {{ join "," . | quote }}
+{{- end }}
+{{- with .Values.wva.prometheus }}
 PROMETHEUS_BASE_URL: {{ required "wva.prometheus.baseURL: give the address of Prometheus, such as https://prometheus.monitoring:9090" .baseURL | quote }}
 PROMETHEUS_ALLOW_HTTP: {{ .allowHTTP }}
 {{- with .tokenPath }}
