@@ -122,7 +122,6 @@ func Reasons() []Reason {
 		{"", "", "StartingSuffices", "A saturation threshold was passed, and the replicas that are starting will carry the load."},
 		{"", "", "SpareCapacity", "Fewer replicas carry the load."},
 		{"", "", "Borrowed", "Nothing is known of the variant yet, and another one of its model stands in."},
-		{"", "", "RoomAppeared", "There is room now for a variant that serves for less than those that had to stand in for it."},
 		{"", "", "CheaperVariant", "Another variant serves the same for so much less that its start-up pays."},
 		{"", "", "SLO", "The promised latency needs more replicas than saturation asks for."},
 		{"", "", "Backlog", "Requests that wait are served first, before replicas go."},
