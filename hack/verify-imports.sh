@@ -55,7 +55,7 @@ function standard(path) {
 
 BEGIN {
 	ring0 = "pkg/capacity pkg/decision pkg/workload pkg/simulation pkg/replay pkg/migration"
-	ring1 = "pkg/apis pkg/inventory pkg/config pkg/report"
+	ring1 = "pkg/apis pkg/inventory pkg/config pkg/modelserver pkg/report"
 	ring2 = "pkg/adapters"
 	ring3 = "pkg/controller pkg/admission plugins"
 
@@ -67,7 +67,7 @@ BEGIN {
 	may["pkg/replay"] = ring0
 	may["pkg/migration"] = "pkg/capacity pkg/migration"
 	may["pkg/apis"] = ring0 " pkg/apis"
-	may["pkg/inventory"] = may["pkg/config"] = may["pkg/report"] = ring0 " " ring1
+	may["pkg/inventory"] = may["pkg/config"] = may["pkg/modelserver"] = may["pkg/report"] = ring0 " " ring1
 	may["pkg/adapters"] = ring0 " " ring1
 	may["pkg/controller"] = ring0 " " ring1 " pkg/controller"
 	may["pkg/admission"] = ring0 " " ring1 " pkg/admission"
@@ -93,7 +93,7 @@ BEGIN {
 $1 == "package" {
 	path = own($2)
 	room = one_of(path, "pkg/capacity pkg/decision pkg/workload pkg/simulation pkg/replay pkg/migration " \
-		"pkg/apis pkg/inventory pkg/config pkg/report pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler cmd/kubectl-wva")
+		"pkg/apis pkg/inventory pkg/config pkg/modelserver pkg/report pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler cmd/kubectl-wva")
 	direct = split($3, imports, ",")
 	all = split($4, linked, ",")
 

@@ -2,32 +2,47 @@ package prometheus
 
 import (
 	"fmt"
+	"strings"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
 
 // What a query is about. The strings appear in errors.
 const (
-	kvUse            = "KV cache use"
-	waiting          = "waiting requests"
-	running          = "running requests"
-	served           = "completed requests"
-	growth           = "growth of requests in flight"
-	inService        = "time in service"
-	inputTokens      = "input tokens"
-	outputTokens     = "output tokens"
-	scraped          = "time of the last scrape"
-	gatewayQueue     = "gateway queue"
-	gatewayGrowth    = "growth of the gateway queue"
-	gatewayDispatch  = "requests dispatched by the gateway"
-	gatewayScraped   = "time of the gateway's last scrape"
-	perPod           = "namespace, pod, pod_name"
-	perModel         = "namespace, target_model_name, model_name"
-	metricQueue      = "inference_extension_flow_control_queue_size"
-	metricDispatched = `inference_extension_scheduler_attempts_total{status="success"}`
-	metricRunning    = "vllm:num_requests_running"
-	metricWaiting    = "vllm:num_requests_waiting"
-	metricKV         = "vllm:kv_cache_usage_perc"
-	metricKVOlder    = "vllm:gpu_cache_usage_perc"
+	kvUse        = "KV cache use"
+	waiting      = "waiting requests"
+	running      = "running requests"
+	served       = "completed requests"
+	growth       = "growth of requests in flight"
+	inService    = "time in service"
+	inputTokens  = "input tokens"
+	outputTokens = "output tokens"
+	firstToken   = "time to first token"
+	interToken   = "time between tokens"
+	cacheBlocks  = "blocks of the KV cache"
+	cacheTokens  = "tokens of the KV cache"
+	scraped      = "time of the last scrape"
+	span         = "time between the last two scrapes"
+	latestServed = "requests completed since the scrape before"
+	latestChange = "change of requests in flight since the scrape before"
+
+	gatewayQueue    = "gateway queue"
+	gatewayGrowth   = "growth of the gateway queue"
+	gatewayDispatch = "requests dispatched by the gateway"
+	gatewayScraped  = "time of the gateway's last scrape"
+	gatewaySpan     = "time between the gateway's last two scrapes"
+	gatewayLatest   = "requests dispatched by the gateway since the scrape before"
+	gatewayChange   = "change of the gateway queue since the scrape before"
+
+	perPod   = "namespace, pod, pod_name"
+	perModel = "namespace, target_model_name, model_name"
+
+	// labelName tells by which of its names a gateway's metric was found, and labelIs
+	// whether a value is the metric's or the time of its scrape.
+	labelName = "wva_name"
+	labelIs   = "wva_is"
+	isTime    = "time"
 )
 
 type query struct {
@@ -38,66 +53,201 @@ type query struct {
 // queries are all queries of one reading.
 func queries(window, lookback time.Duration) []query {
 	q := builder{window: promDuration(window), lookback: promDuration(lookback)}
+	return append(q.ofPods(), q.ofGateways()...)
+}
+
+func (q builder) ofPods() []query {
 	return []query{
 		// A replica with several engines is as full as its fullest one: that engine
 		// queues first.
-		{kvUse, fmt.Sprintf("max by (%[1]s) (%[2]s) or max by (%[1]s) (%[3]s)", perPod, q.mean(metricKV), q.mean(metricKVOlder))},
-		{waiting, q.sum(perPod, q.mean(metricWaiting))},
-		{running, q.sum(perPod, q.mean(metricRunning))},
-		{served, q.sum(perPod, q.rate("vllm:request_success_total"))},
-		// A derivative is linear, so the two gauges need no common subquery.
-		{growth, q.sum(perPod, q.slope(metricRunning)) + " + " + q.sum(perPod, q.slope(metricWaiting))},
-		{inService, q.ratio("vllm:request_inference_time_seconds")},
-		{inputTokens, q.ratio("vllm:request_prompt_tokens")},
-		{outputTokens, q.ratio("vllm:request_generation_tokens")},
+		{kvUse, q.mean(modelserver.KVUse, "max")},
+		{waiting, q.mean(modelserver.Waiting, "sum")},
+		{running, q.mean(modelserver.Running, "sum")},
+		{served, q.rate(modelserver.Completed)},
+		{growth, q.growth()},
+		{inService, q.ratio(modelserver.InService)},
+		{inputTokens, q.ratio(modelserver.Prompt)},
+		{outputTokens, q.ratio(modelserver.Generation)},
+		{firstToken, q.ratio(modelserver.FirstToken)},
+		{interToken, q.ratio(modelserver.InterToken)},
+		{cacheBlocks, q.blocks()},
+		{cacheTokens, q.last(modelserver.CacheTokens)},
 		{scraped, q.scraped()},
-		{gatewayQueue, q.sum(perModel, once(metricQueue))},
-		{gatewayGrowth, q.sum(perModel, q.slope(metricQueue))},
-		{gatewayDispatch, q.sum(perModel, q.rate(metricDispatched))},
-		{gatewayScraped, fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s)) or max by (%[1]s) (timestamp(%[3]s))", perModel, metricQueue, metricDispatched)},
+		{span, q.span(perPod, modelserver.Running)},
+		{latestServed, q.latest()},
+		{latestChange, each(modelserver.Running, q.change) + " + " + each(modelserver.Waiting, q.change)},
 	}
+}
+
+func (q builder) ofGateways() []query {
+	over := func(function string) func(string) string {
+		return func(series string) string {
+			return sum(perModel, once(fmt.Sprintf("%s(%s[%s])", function, series, q.window)))
+		}
+	}
+	return []query{
+		{gatewayQueue, named(modelserver.GatewayQueue, func(series string) string { return sum(perModel, once(series)) })},
+		{gatewayGrowth, named(modelserver.GatewayQueue, over("deriv"))},
+		{gatewayDispatch, named(modelserver.GatewayDispatched, over("rate"))},
+		{gatewayScraped, gatewayTimes()},
+		{gatewaySpan, q.span(perModel, modelserver.GatewayDispatched) + " or " + q.span(perModel, modelserver.GatewayQueue)},
+		{gatewayLatest, named(modelserver.GatewayDispatched, over("irate"))},
+		{gatewayChange, named(modelserver.GatewayQueue, over("idelta"))},
+	}
+}
+
+// queues asks for the gateway's queues and for the times of their scrapes at once.
+func queues() query {
+	lengths := named(modelserver.GatewayQueue, func(series string) string { return sum(perModel, once(series)) })
+	return query{gatewayQueue, fmt.Sprintf("(%s) or label_replace(%s, %q, %q, \"\", \"\")",
+		lengths, each(modelserver.GatewayQueue, newest), labelIs, isTime)}
+}
+
+func gatewayTimes() string {
+	return each(modelserver.GatewayQueue, newest) + " or " + each(modelserver.GatewayDispatched, newest)
+}
+
+func newest(series string) string {
+	return fmt.Sprintf("max by (%s) (timestamp(%s))", perModel, series)
 }
 
 type builder struct {
 	window, lookback string
 }
 
-// once makes one series of those that differ only in how they were scraped: a pod
-// that two jobs scrape must not count twice. Two ports of a pod differ in their
-// instance and stay apart.
-func once(vector string) string {
-	return "max without (job, service, endpoint, container, prometheus, prometheus_replica) (" + vector + ")"
+// each asks for every name of a quantity. A pod (or a model) that has several counts
+// by the first: "or" adds only what has not been found.
+func each(quantity modelserver.Quantity, expression func(series string) string) string {
+	var all []string
+	for _, series := range selectors(quantity) {
+		all = append(all, expression(series))
+	}
+	return "(" + strings.Join(all, " or ") + ")"
 }
 
-func (builder) sum(by, vector string) string { return fmt.Sprintf("sum by (%s) (%s)", by, vector) }
+// named asks for every name of a gateway's quantity and says by which one each
+// answer was found. Two names of one thing need not carry the same labels, and "or"
+// compares labels: which answer counts for a model is decided when it is read.
+func named(quantity modelserver.Quantity, expression func(series string) string) string {
+	var all []string
+	for i, series := range selectors(quantity) {
+		all = append(all, fmt.Sprintf("label_replace(%s, %q, \"%d\", \"\", \"\")", expression(series), labelName, i))
+	}
+	return strings.Join(all, " or ")
+}
+
+// selectors are the names of a quantity as PromQL selects them.
+func selectors(quantity modelserver.Quantity) []string {
+	m := modelserver.Of(quantity)
+	all := m.Names
+	if m.Label != "" {
+		for i := range all {
+			all[i] += fmt.Sprintf("{%s=%q}", m.Label, m.Value)
+		}
+	}
+	return all
+}
+
+// once makes one series of those that differ only in how they were scraped or which
+// process of an engine told them: a pod that two jobs scrape must not count twice. Two
+// ports of a pod differ in their instance and stay apart.
+func once(vector string) string {
+	return "max without (job, service, endpoint, container, prometheus, prometheus_replica, " +
+		strings.Join(modelserver.RankLabels(), ", ") + ") (" + vector + ")"
+}
+
+func sum(by, vector string) string { return fmt.Sprintf("sum by (%s) (%s)", by, vector) }
 
 // mean is a gauge's mean over the window, or its last value before that. A pod that
-// is younger than the window has the mean of its life.
-func (q builder) mean(gauge string) string {
-	return once(fmt.Sprintf("avg_over_time(%[1]s[%[2]s]) or last_over_time(%[1]s[%[3]s])", gauge, q.window, q.lookback))
+// is younger than the window has the mean of its life. Every name is tried within the
+// window first: a pod that changed its server has both names in the past.
+func (q builder) mean(quantity modelserver.Quantity, across string) string {
+	return q.within(quantity, across, "avg_over_time")
+}
+
+// last is a gauge's last value.
+func (q builder) last(quantity modelserver.Quantity) string {
+	return q.within(quantity, "sum", "last_over_time")
+}
+
+func (q builder) within(quantity modelserver.Quantity, across, function string) string {
+	over := func(function, past string) string {
+		return each(quantity, func(series string) string {
+			return fmt.Sprintf("%s by (%s) (%s)", across, perPod, once(fmt.Sprintf("%s(%s[%s])", function, series, past)))
+		})
+	}
+	return over(function, q.window) + " or " + over("last_over_time", q.lookback)
+}
+
+func (q builder) over(function, series string) string {
+	return sum(perPod, once(fmt.Sprintf("%s(%s[%s])", function, series, q.window)))
 }
 
 // rate needs two scrapes in the window and is absent until then.
-func (q builder) rate(counter string) string {
-	return once(fmt.Sprintf("rate(%s[%s])", counter, q.window))
+func (q builder) rate(quantity modelserver.Quantity) string {
+	return each(quantity, func(series string) string { return q.over("rate", series) })
 }
 
-func (q builder) slope(gauge string) string {
-	return once(fmt.Sprintf("deriv(%s[%s])", gauge, q.window))
+// change is that between the last two scrapes.
+func (q builder) change(gauge string) string { return q.over("idelta", gauge) }
+
+// growth is the slope of what is in flight. A derivative is linear, so the two gauges
+// need no common subquery. A server that started anew within the window lost what it
+// had in flight: that is neither served nor gone, and the growth is unknown.
+func (q builder) growth() string {
+	slope := func(series string) string { return q.over("deriv", series) }
+	restarted := each(modelserver.Completed, func(series string) string {
+		return fmt.Sprintf("max by (%s) (resets(%s[%s])) > 0", perPod, series, q.window)
+	})
+	return fmt.Sprintf("(%s + %s) unless %s", each(modelserver.Running, slope), each(modelserver.Waiting, slope), restarted)
+}
+
+// latest is the rate of completions between the last two scrapes, unknown when the
+// server started anew between them.
+func (q builder) latest() string {
+	return each(modelserver.Completed, func(series string) string {
+		return fmt.Sprintf("(%s unless min by (%s) (idelta(%s[%s])) < 0)", q.over("irate", series), perPod, series, q.window)
+	})
 }
 
 // ratio is the mean of a histogram's observations. Without an observation in the
 // window it is 0/0, which is NaN and so absent.
-func (q builder) ratio(histogram string) string {
-	return q.sum(perPod, q.rate(histogram+"_sum")) + " / " + q.sum(perPod, q.rate(histogram+"_count"))
+func (q builder) ratio(quantity modelserver.Quantity) string {
+	return each(quantity, func(histogram string) string {
+		return q.over("rate", histogram+"_sum") + " / " + q.over("rate", histogram+"_count")
+	})
+}
+
+// blocks is the time of the newest scrape for each size that a KV cache was said to
+// have; only its labels say the size.
+func (q builder) blocks() string {
+	by := strings.Join([]string{perPod, "instance", modelserver.LabelEngine, modelserver.LabelBlocks, modelserver.LabelBlockSize}, ", ")
+	return each(modelserver.CacheBlocks, func(series string) string {
+		return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s)) or max by (%[1]s) (max_over_time(timestamp(%[2]s)[%[3]s:15s]))", by, series, q.lookback)
+	})
 }
 
 // scraped is the time of the newest sample. One failed scrape makes a series stale
 // at once, although the window still holds its samples; only a subquery finds the
 // time of the last good scrape then.
 func (q builder) scraped() string {
-	return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s)) or max by (%[1]s) (timestamp(%[3]s)) or max by (%[1]s) (timestamp(%[4]s))"+
-		" or max by (%[1]s) (max_over_time(timestamp(%[2]s)[%[5]s:15s]))", perPod, metricRunning, metricKV, metricKVOlder, q.lookback)
+	now := func(series string) string { return fmt.Sprintf("max by (%s) (timestamp(%s))", perPod, series) }
+	before := func(series string) string {
+		return fmt.Sprintf("max by (%s) (max_over_time(timestamp(%s)[%s:15s]))", perPod, series, q.lookback)
+	}
+	return strings.Join([]string{
+		each(modelserver.Running, now), each(modelserver.KVUse, now), each(modelserver.Running, before),
+	}, " or ")
+}
+
+// span is the time between the last two scrapes: the newest time less the newest one
+// that differs from it, looked for in steps of a second, which is less than any
+// interval in use. After a failed scrape it is absent.
+func (q builder) span(by string, quantity modelserver.Quantity) string {
+	return each(quantity, func(series string) string {
+		return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s) - max_over_time((timestamp(%[2]s) < timestamp(%[2]s @ end()))[%[3]s:1s]))",
+			by, series, q.window)
+	})
 }
 
 func promDuration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

@@ -12,10 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
 
 // Read returns the samples at an instant: the replicas by pod, and what gateways
-// count by model. Of a model only its name, Arrival and Queue are set; its
+// count by model. Of a model only its name, Arrival, Recent and Queue are set; its
 // namespace is empty when the gateway's series carry none.
 //
 // Rates and means are taken over the window, which must hold at least two scrapes.
@@ -48,6 +49,32 @@ func (c *Client) ask(ctx context.Context, at time.Time, queries []query) (map[st
 	return answers, errors.Join(failures...)
 }
 
+// Queues returns the lengths of the gateway's queues at an instant, with one query:
+// for a look in between two readings. The namespace of a model is empty when the
+// gateway's series carry none.
+func (c *Client) Queues(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error) {
+	vector, err := c.instant(ctx, queues(), at)
+	if err != nil {
+		return nil, err
+	}
+	var lengths, scrapes model.Vector
+	for _, s := range vector {
+		if s.Metric[labelIs] == isTime {
+			scrapes = append(scrapes, s)
+		} else {
+			lengths = append(lengths, s)
+		}
+	}
+	times := instants(scrapes, modelOf)
+	samples := map[decision.ModelKey]decision.Sample{}
+	for key, length := range totalsOf(lengths) {
+		if sample := modelserver.Known(length, times[key]); sample.Present {
+			samples[key] = sample
+		}
+	}
+	return samples, nil
+}
+
 func (c *Client) instant(ctx context.Context, q query, at time.Time) (model.Vector, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -62,58 +89,113 @@ func (c *Client) instant(ctx context.Context, q query, at time.Time) (model.Vect
 	return vector, nil
 }
 
+// fieldsOf says which answer is which sample of a replica.
+func fieldsOf(r *decision.Replica) map[string]*decision.Sample {
+	return map[string]*decision.Sample{
+		kvUse:        &r.KVUse,
+		waiting:      &r.Waiting,
+		running:      &r.Running,
+		served:       &r.Served,
+		growth:       &r.InFlightGrowth,
+		inService:    &r.InService,
+		inputTokens:  &r.Input,
+		outputTokens: &r.Output,
+		firstToken:   &r.TTFT,
+		interToken:   &r.ITL,
+		cacheTokens:  &r.KVTokens,
+	}
+}
+
 func pods(answers map[string]model.Vector) map[types.NamespacedName]decision.Replica {
 	times := instants(answers[scraped], podOf)
+	samples := map[string]map[types.NamespacedName]decision.Sample{}
+	for about := range fieldsOf(&decision.Replica{}) {
+		samples[about] = samplesOf(answers[about], times)
+	}
+	leaving, changes := samplesOf(answers[latestServed], times), samplesOf(answers[latestChange], times)
+	spans, caches := samplesOf(answers[span], times), caches(answers[cacheBlocks])
+
 	replicas := make(map[types.NamespacedName]decision.Replica, len(times))
-	for about, field := range map[string]func(*decision.Replica) *decision.Sample{
-		kvUse:        func(r *decision.Replica) *decision.Sample { return &r.KVUse },
-		waiting:      func(r *decision.Replica) *decision.Sample { return &r.Waiting },
-		running:      func(r *decision.Replica) *decision.Sample { return &r.Running },
-		served:       func(r *decision.Replica) *decision.Sample { return &r.Served },
-		growth:       func(r *decision.Replica) *decision.Sample { return &r.InFlightGrowth },
-		inService:    func(r *decision.Replica) *decision.Sample { return &r.InService },
-		inputTokens:  func(r *decision.Replica) *decision.Sample { return &r.Input },
-		outputTokens: func(r *decision.Replica) *decision.Sample { return &r.Output },
-	} {
-		for _, s := range answers[about] {
-			pod, ok := podOf(s.Metric)
-			if !ok {
-				continue
-			}
-			sample, ok := observed(s, times[pod])
-			if !ok {
-				continue
-			}
-			replica := replicas[pod]
-			replica.Name = pod.Name
-			*field(&replica) = sample
-			replicas[pod] = replica
+	for pod, at := range times {
+		r := decision.Replica{Name: pod.Name}
+		for about, field := range fieldsOf(&r) {
+			*field = samples[about][pod]
+		}
+		if tokens, ok := caches[pod]; ok {
+			r.KVTokens = modelserver.Known(tokens, at)
+		}
+		r.Recent, r.RecentSpan = modelserver.Recent(leaving[pod], changes[pod], seconds(spans[pod].Value), at)
+		if r != (decision.Replica{Name: pod.Name}) {
+			replicas[pod] = r
 		}
 	}
 	return replicas
 }
 
+func samplesOf(vector model.Vector, times map[types.NamespacedName]time.Time) map[types.NamespacedName]decision.Sample {
+	samples := make(map[types.NamespacedName]decision.Sample, len(vector))
+	for _, s := range vector {
+		pod, ok := podOf(s.Metric)
+		if !ok {
+			continue
+		}
+		if sample := modelserver.Known(number(s), times[pod]); sample.Present {
+			samples[pod] = sample
+		}
+	}
+	return samples
+}
+
+// caches adds up the KV caches of a pod's engines. An engine that started anew with
+// another size has told both; the newer one counts.
+func caches(vector model.Vector) map[types.NamespacedName]float64 {
+	type engine struct {
+		pod          types.NamespacedName
+		instance, id model.LabelValue
+	}
+	newest, tokens := map[engine]float64{}, map[engine]float64{}
+	for _, s := range vector {
+		pod, ok := podOf(s.Metric)
+		size, known := modelserver.Tokens(string(s.Metric[modelserver.LabelBlocks]), string(s.Metric[modelserver.LabelBlockSize]))
+		e := engine{pod, s.Metric["instance"], s.Metric[modelserver.LabelEngine]}
+		if ok && known && number(s) > newest[e] {
+			newest[e], tokens[e] = number(s), size
+		}
+	}
+	sums := make(map[types.NamespacedName]float64, len(tokens))
+	for e, n := range tokens {
+		sums[e.pod] += n
+	}
+	return sums
+}
+
 func models(answers map[string]model.Vector) map[decision.ModelKey]decision.Model {
 	times := instants(answers[gatewayScraped], modelOf)
-	queues := totals(answers[gatewayQueue])
-	growths := totals(answers[gatewayGrowth])
-	dispatched := totals(answers[gatewayDispatch])
+	totals := map[string]map[decision.ModelKey]float64{}
+	for _, about := range []string{gatewayQueue, gatewayGrowth, gatewayChange, gatewayDispatch, gatewayLatest} {
+		totals[about] = totalsOf(answers[about])
+	}
+	spans := map[decision.ModelKey]float64{}
+	for _, s := range answers[gatewaySpan] {
+		if key, ok := modelOf(s.Metric); ok {
+			spans[key] = max(spans[key], number(s))
+		}
+	}
 	read := make(map[decision.ModelKey]decision.Model, len(times))
 	for key, at := range times {
-		m := decision.Model{Namespace: key.Namespace, ID: key.ID}
-		queue, queued := queues[key]
-		if queued {
-			m.Queue = decision.Sample{Value: queue, Time: at, Present: true}
+		sample := func(about string) decision.Sample {
+			if total, ok := totals[about][key]; ok {
+				return modelserver.Known(total, at)
+			}
+			return decision.Sample{}
 		}
-		// What arrives is what leaves plus what the queue grows by. A gateway without
-		// a queue has nothing that could grow; one whose growth is not known yet has an
-		// unknown arrival rate.
-		leaving, known := dispatched[key]
-		grows, measured := growths[key]
-		if known && (measured || !queued) {
-			m.Arrival = decision.Sample{Value: max(0, leaving+grows), Time: at, Present: true}
-		}
-		read[key] = m
+		_, queued := totals[gatewayQueue][key]
+		read[key] = modelserver.Gateway{
+			Time: at, Queued: queued,
+			Queue: sample(gatewayQueue), Growth: sample(gatewayGrowth), Change: sample(gatewayChange),
+			Dispatched: sample(gatewayDispatch), Latest: sample(gatewayLatest),
+			Span: seconds(spans[key]),
+		}.Model(key)
 	}
 	return read
 }
@@ -136,16 +218,20 @@ func modelOf(labels model.Metric) (decision.ModelKey, bool) {
 	return decision.ModelKey{Namespace: string(labels["namespace"]), ID: string(id)}, id != ""
 }
 
-func observed(s *model.Sample, at time.Time) (decision.Sample, bool) {
-	if !finite(s) || at.IsZero() {
-		return decision.Sample{}, false
+// number is the value of a sample, and NaN for a histogram.
+func number(s *model.Sample) float64 {
+	if s.Histogram != nil {
+		return math.NaN()
 	}
-	return decision.Sample{Value: float64(s.Value), Time: at, Present: true}, true
+	return float64(s.Value)
 }
 
-func finite(s *model.Sample) bool {
-	v := float64(s.Value)
-	return s.Histogram == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
+// seconds has the resolution of Prometheus, and is zero for what is no number.
+func seconds(s float64) time.Duration {
+	if math.IsNaN(s) || math.IsInf(s, 0) {
+		return 0
+	}
+	return time.Duration(math.Round(s*1000)) * time.Millisecond
 }
 
 // instants reads values that are Unix times in seconds; the newest one counts.
@@ -153,33 +239,33 @@ func instants[K comparable](vector model.Vector, keyOf func(model.Metric) (K, bo
 	times := make(map[K]time.Time, len(vector))
 	for _, s := range vector {
 		key, ok := keyOf(s.Metric)
-		if !ok || !finite(s) {
+		since := seconds(number(s))
+		if !ok || since <= 0 {
 			continue
 		}
-		if at := time.UnixMilli(int64(math.Round(float64(s.Value) * 1000))).UTC(); at.After(times[key]) {
+		if at := time.Unix(0, 0).Add(since).UTC(); at.After(times[key]) {
 			times[key] = at
 		}
 	}
 	return times
 }
 
-// totals adds up the series of a model. A model with one value that is no number
-// has no total.
-func totals(vector model.Vector) map[decision.ModelKey]float64 {
+// totalsOf adds up the series of a model that have the preferred one of the metric's
+// names. A total in which one value is no number is no number.
+func totalsOf(vector model.Vector) map[decision.ModelKey]float64 {
+	names := map[decision.ModelKey]model.LabelValue{}
 	sums := make(map[decision.ModelKey]float64, len(vector))
-	broken := map[decision.ModelKey]bool{}
 	for _, s := range vector {
 		key, ok := modelOf(s.Metric)
-		if !ok {
-			continue
+		name := s.Metric[labelName]
+		before, found := names[key]
+		switch {
+		case !ok || found && name > before:
+		case found && name == before:
+			sums[key] += number(s)
+		default:
+			names[key], sums[key] = name, number(s)
 		}
-		if !finite(s) {
-			broken[key] = true
-		}
-		sums[key] += float64(s.Value)
-	}
-	for key := range broken {
-		delete(sums, key)
 	}
 	return sums
 }

@@ -77,6 +77,10 @@ func load(labels string, since time.Duration) map[string]float64 {
 		"vllm:request_inference_time_seconds_count{" + labels + "}":                        2 * s,
 		"vllm:request_generation_tokens_sum{" + labels + "}":                               400 * s,
 		"vllm:request_generation_tokens_count{" + labels + "}":                             2 * s,
+		"vllm:time_to_first_token_seconds_sum{" + labels + "}":                             0.6 * s,
+		"vllm:time_to_first_token_seconds_count{" + labels + "}":                           2 * s,
+		"vllm:inter_token_latency_seconds_sum{" + labels + "}":                             8 * s,
+		"vllm:inter_token_latency_seconds_count{" + labels + "}":                           400 * s,
 		"vllm:cache_config_info{num_gpu_blocks=\"1000\",block_size=\"16\"," + labels + "}": 1,
 	}
 }
@@ -106,11 +110,16 @@ func TestOneReplicaUnderSteadyLoad(t *testing.T) {
 		"in service": {r.InService, 8},
 		"input":      {r.Input, 1000},
 		"output":     {r.Output, 200},
+		"recent":     {r.Recent, 2.1},
+		"TTFT":       {r.TTFT, 0.3},
+		"ITL":        {r.ITL, 0.02},
+		"KV tokens":  {r.KVTokens, 16000},
 	} {
 		assert.True(t, want.sample.Present, name)
 		assert.InDelta(t, want.value, want.sample.Value, 1e-6, name)
 		assert.Equal(t, last, want.sample.Time, name)
 	}
+	assert.Equal(t, scrapeInterval, r.RecentSpan)
 	assert.Empty(t, models, "there is no gateway")
 }
 
@@ -171,6 +180,8 @@ func TestReplicasInUnusualStates(t *testing.T) {
 				assert.InDelta(t, 4, r.Served.Value, 1e-9)
 				assert.InDelta(t, 0.2, r.InFlightGrowth.Value, 1e-9)
 				assert.InDelta(t, 1000, r.Input.Value, 1e-6, "a mean, not a sum")
+				assert.InDelta(t, 32000, r.KVTokens.Value, 1e-9, "each engine has its own cache")
+				assert.InDelta(t, 4.2, r.Recent.Value, 1e-9)
 			},
 		},
 		{
@@ -185,6 +196,9 @@ func TestReplicasInUnusualStates(t *testing.T) {
 			assert: func(t *testing.T, r decision.Replica) {
 				assert.InDelta(t, 20, r.Running.Value, 1e-9, "counted once")
 				assert.InDelta(t, 2, r.Served.Value, 1e-2)
+				assert.InDelta(t, 16000, r.KVTokens.Value, 1e-9)
+				assert.InDelta(t, 2.1, r.Recent.Value, 1e-9)
+				assert.Equal(t, scrapeInterval, r.RecentSpan)
 			},
 		},
 		{
@@ -210,6 +224,9 @@ func TestReplicasInUnusualStates(t *testing.T) {
 				assert.False(t, r.Served.Present, "a rate needs two")
 				assert.False(t, r.InFlightGrowth.Present)
 				assert.False(t, r.Input.Present)
+				assert.False(t, r.Recent.Present)
+				assert.Zero(t, r.RecentSpan)
+				assert.InDelta(t, 16000, r.KVTokens.Value, 1e-9)
 			},
 		},
 		{
@@ -259,6 +276,8 @@ func TestReplicasInUnusualStates(t *testing.T) {
 			assert: func(t *testing.T, r decision.Replica) {
 				assert.True(t, r.KVUse.Present)
 				assert.Equal(t, start.Add(4*scrapeInterval), r.KVUse.Time, "the time of the last good scrape")
+				assert.InDelta(t, 16000, r.KVTokens.Value, 1e-9)
+				assert.False(t, r.Recent.Present, "what the last scrape would have shown is unknown")
 			},
 		},
 		{
@@ -417,5 +436,5 @@ func TestTheNumberOfQueriesDoesNotGrow(t *testing.T) {
 	}))
 	replicas, _ := read(t, client, start)
 	assert.Len(t, replicas, 200)
-	assert.Equal(t, int64(13), count.Load())
+	assert.Equal(t, int64(23), count.Load())
 }

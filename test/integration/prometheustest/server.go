@@ -48,6 +48,8 @@ func New(t testing.TB) *Prometheus {
 		Timeout:       time.Minute,
 		LookbackDelta: 5 * time.Minute,
 		Parser:        p.parser,
+		// As cmd/prometheus sets it since 2.33.
+		EnableAtModifier: true,
 	})
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	router := route.New()
