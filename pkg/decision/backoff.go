@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A variant whose replicas found no node is left alone for leastPause, and twice as
+// A variant whose replicas found no node, or did not come up, is left alone for leastPause, and twice as
 // long each time that it happens again within recovery of the end of a pause.
 const (
 	leastPause = time.Minute
@@ -13,14 +13,14 @@ const (
 	recovery   = 10 * time.Minute
 )
 
-// backOff leaves a variant alone whose replicas wait in vain for a node, and forgets
-// that it did so when the variant has been well for a while.
+// backOff leaves a variant alone whose replicas wait in vain for a node or do not come
+// up, and forgets that it did so when the variant has been well for a while.
 func (r *round) backOff(v *variant) {
 	b, known := r.old.Backoffs[v.key]
 	now := r.snapshot.Time
 	switch {
 	case known && now.Before(b.Until):
-	case v.lost > 0:
+	case v.stuck:
 		b = b.again(now)
 	case !known || now.Sub(b.Until) > recovery:
 		return
@@ -51,5 +51,5 @@ func (b Backoff) again(now time.Time) Backoff {
 
 // pausedDetail says that the variant is left alone.
 func (v *variant) pausedDetail() string {
-	return fmt.Sprintf("its replicas got no node, or no pod, lately; it is tried again in %s", v.paused.Round(time.Second))
+	return fmt.Sprintf("its replicas got no node, or no pod, or did not come up lately; it is tried again in %s", v.paused.Round(time.Second))
 }

@@ -60,6 +60,8 @@ type round struct {
 	unplaced map[*Variant]int
 	// rooms is what was counted since the cluster last changed.
 	rooms map[asked]room
+	// firstSizes and newSizes are how many rates within a promise were found.
+	firstSizes, newSizes int
 	// switches is how many models switched variants.
 	switches int
 	// placed are the replicas that were tried out for growth.
@@ -143,6 +145,9 @@ type variant struct {
 	// lost is the number of replicas that wait in vain for a node, or of which there
 	// is no pod, which absent counts alone.
 	lost, absent int
+	// failed is the number of replicas that hold a node, are past their deadline and
+	// cannot come up by themselves.
+	failed int
 	// back is how many of them are given back.
 	back int
 	// paused is how long the variant is still left alone, because its replicas found

@@ -23,8 +23,8 @@ func limits(r *round, m *model) {
 		back := 0
 		if v.target <= v.in.Current && givesBack {
 			// Some may be on their way out for want of load.
-			back = max(0, min(v.target-v.in.Current+v.lost, total-1))
-			v.back = min(v.lost, v.in.Current-v.target+back)
+			back = max(0, min(v.target-v.in.Current+v.lost+v.failed, total-1))
+			v.back = min(v.lost+v.failed, v.in.Current-v.target+back)
 		}
 		switch {
 		case r.unknown(v) != nil && !r.guesses(v) && m.wants == wantMore:
@@ -34,7 +34,7 @@ func limits(r *round, m *model) {
 			v.step(StageLimits, v.target-back, ReasonNoSlots, "%s", detail)
 			total -= back
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
-		case v.lost > 0:
+		case v.lost+v.failed > 0:
 			detail := v.lostDetail()
 			v.note(StageLimits, ReasonNoSlots, "%s", detail)
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
@@ -48,8 +48,19 @@ func limits(r *round, m *model) {
 	})
 }
 
-// lostDetail says what the lost replicas lack.
+// lostDetail says what the replicas lack that do not come up.
 func (v *variant) lostDetail() string {
+	if v.failed > 0 {
+		detail := plural(v.failed, "replica fails", "replicas fail") + " to start again and again"
+		if v.lost > 0 {
+			detail += "; " + v.homelessDetail()
+		}
+		return detail
+	}
+	return v.homelessDetail()
+}
+
+func (v *variant) homelessDetail() string {
 	homeless := v.lost - v.absent
 	switch {
 	case v.absent == 0:
@@ -70,7 +81,7 @@ func (m *model) housed() bool {
 	rate := capacity.Rate(0)
 	for _, v := range m.variants {
 		if v.exists() {
-			rate += v.serves * m.caution * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.waiting())
+			rate += v.serves * m.caution * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.waiting()-v.failed)
 		}
 	}
 	return rate >= m.required

@@ -16,6 +16,10 @@ const (
 	fitsPerRound = 8
 	// fitSpacing is the least time between two fits of one variant.
 	fitSpacing = time.Minute
+	// sizesPerRound bounds how many rates within a promise are found in one round for
+	// variants that have none, and for those whose old one no longer fits; the others
+	// wait, or keep the old one. One takes about half a millisecond.
+	sizesPerRound = 400
 	// sameLengths is the relative change of the token shape up to which a rate that was
 	// found stands.
 	sameLengths = 0.02
@@ -56,9 +60,14 @@ func (r *round) size(m *model) {
 	}
 	r.watchLatency(m)
 	keeps, able := map[*variant]capacity.Rate{}, false
-	for v, p := range r.profiles(m) {
-		keeps[v] = r.keeps(v, p, m.tokens, slo)
-		able = able || keeps[v] > 0
+	profiles := r.profiles(m)
+	for _, v := range m.variants {
+		if p, has := profiles[v]; has {
+			if rate, found := r.keeps(v, p, m.tokens, slo); found {
+				keeps[v] = rate
+				able = able || rate > 0
+			}
+		}
 	}
 	if !able {
 		if len(keeps) > 0 {
@@ -85,18 +94,28 @@ func (r *round) size(m *model) {
 	}
 }
 
-// keeps is the greatest rate that one replica serves within the promise.
-func (r *round) keeps(v *variant, profile serving.Profile, shape capacity.TokenShape, slo capacity.SLO) capacity.Rate {
+// keeps is the greatest rate that one replica serves within the promise; it is not
+// known before its turn to be found came.
+func (r *round) keeps(v *variant, profile serving.Profile, shape capacity.TokenShape, slo capacity.SLO) (rate capacity.Rate, known bool) {
 	asked := Sizing{Profile: profile, Shape: shape, SLO: slo, Share: r.policy.Share}
-	if old, known := r.old.Sizes[v.key]; known && old.holds(asked) {
-		r.next.Sizes[v.key] = old
-		return old.Rate
+	old, known := r.old.Sizes[v.key]
+	turn := &r.firstSizes
+	if known {
+		turn = &r.newSizes
 	}
+	if known && (old.holds(asked) || *turn >= sizesPerRound) {
+		r.next.Sizes[v.key] = old
+		return old.Rate, true
+	}
+	if *turn >= sizesPerRound {
+		return 0, false
+	}
+	*turn++
 	if queue, ok := serving.NewQueue(profile, shape, serving.Arrivals{}); ok {
 		asked.Rate = queue.MaxRate(slo, r.policy.Share)
 	}
 	r.next.Sizes[v.key] = asked
-	return asked.Rate
+	return asked.Rate, true
 }
 
 // profiles are the latency models of the variants of which anything is known: what was

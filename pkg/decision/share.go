@@ -64,6 +64,14 @@ func (r *round) newRows(models []*model) *rows {
 			}
 		})
 	}
+	// The room of minima is taken already, and theirs.
+	for _, m := range models {
+		m.each(func(v *variant) {
+			for _, u := range all.uses(v) {
+				all.limits[u.Row] += u.Amount * float64(v.minimum.held)
+			}
+		})
+	}
 	return all
 }
 
@@ -72,7 +80,7 @@ func (w *rows) add(v *variant) {
 	if _, known := w.kinds[key]; known {
 		return
 	}
-	w.kinds[key] = w.row(float64(w.round.room(v).slots + v.minimum.held))
+	w.kinds[key] = w.row(float64(w.round.room(v).slots))
 	shape := v.in.Request.Shape
 	if shape.Devices == 0 || slices.ContainsFunc(w.holes[shape.Accelerator], func(h hole) bool { return h.devices == shape.Devices }) {
 		return

@@ -253,6 +253,9 @@ func (r *round) countSupply(v *variant) {
 			v.lost++
 		case !s.Unschedulable && waited > deadline:
 			late++
+			if s.Stuck {
+				v.failed++
+			}
 		}
 	}
 	// One pod that does not come up is its own fault; all of them, or no room, is
@@ -260,7 +263,7 @@ func (r *round) countSupply(v *variant) {
 	absent := v.in.missing() - r.unborn(v.key, v.in)
 	v.lost += absent
 	v.absent = absent
-	v.stuck = v.lost > 0 || late > 0 && late == len(v.in.Starting)
+	v.stuck = v.lost > 0 || late > 0 && late == len(v.in.Starting) || v.failed > 0
 	r.backOff(v)
 	gone := v.lost + late
 	if v.paused > 0 {

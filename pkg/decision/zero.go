@@ -82,7 +82,7 @@ func (m *model) alive() int {
 	n := 0
 	for _, v := range m.variants {
 		if v.exists() {
-			n += max(0, v.target-v.lost+v.back)
+			n += max(0, v.target-v.lost-v.failed+v.back)
 		}
 	}
 	return n
