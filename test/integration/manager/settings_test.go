@@ -7,11 +7,14 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
 )
 
 // configMap makes one of the manager's ConfigMaps, which goes with the test.
@@ -58,4 +61,40 @@ func TestStaticSettingsNeedARestart(t *testing.T) {
 		reasons := told(t, file)
 		return fmt.Sprint(reasons), count(reasons, "ImmutableConfigChangeRejected") > 0
 	})
+}
+
+func TestPricesOfAcceleratorsAreFollowed(t *testing.T) {
+	servers := serveModels(t)
+	namespace := space(t)
+	// Enough for two replicas, one of each variant. The second device of the dear one
+	// brings nothing, and without prices its name would come first.
+	servers.ask(namespace, 1.3*serves)
+	two := deployment(namespace, "two-devices", 1)
+	two.Spec.Template.Spec.Containers[0].Resources.Limits[localcluster.GPUResource] = resource.MustParse("2")
+	one := deployment(namespace, "one-device", 1)
+	dear, cheap := variant(namespace, "a-dear", two.Name, brisk), variant(namespace, "cheap", one.Name, brisk)
+	create(t, two, one, dear, cheap)
+	servers.settle(t, namespace, 2)
+
+	configMap(t, "accelerator-unit-costs", map[string]string{"H100": `{"device": "NVIDIA-H100-80GB-HBM3", "cost": "100.0"}`})
+	roundsLater(t, brisk, 2)
+	servers.ask(namespace, 1.9*serves)
+	hasReplicas(t, patience, one, cheap, 2)
+	assert.EqualValues(t, 1, *read(t, two).Spec.Replicas, "%s", describe(read(t, dear)))
+}
+
+func TestConfigMapsThatCannotBeUsedAreTold(t *testing.T) {
+	for name, data := range map[string]map[string]string{
+		"service-classes-config":         {"premium": "{name: Premium, priority: high}"},
+		"accelerator-unit-costs":         {"H100": "100"},
+		"wva-model-scale-to-zero-config": {"default": "retention_period: 600"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := configMap(t, name, data)
+			conditiontest.Eventually(t, patience, "an event that refuses it", func() (string, bool) {
+				reasons := told(t, object)
+				return fmt.Sprint(reasons), count(reasons, "InvalidConfiguration") > 0
+			})
+		})
+	}
 }
