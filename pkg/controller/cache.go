@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -62,7 +63,8 @@ func CacheOptions(watchNamespace, podNamespace string, access Access) cache.Opti
 	return options
 }
 
-// stripPod keeps what the inventory and the states of replicas need.
+// stripPod keeps what the inventory, the states of replicas and whoever asks them for
+// their metrics need.
 func stripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -92,6 +94,7 @@ func stripPod(object any) (any, error) {
 		Status: corev1.PodStatus{
 			Phase:              pod.Status.Phase,
 			NominatedNodeName:  pod.Status.NominatedNodeName,
+			PodIP:              pod.Status.PodIP,
 			Resources:          pod.Status.Resources,
 			AllocatedResources: pod.Status.AllocatedResources,
 		},
@@ -108,11 +111,14 @@ func stripPod(object any) (any, error) {
 	return slim, nil
 }
 
-// stripPodAnnotations keeps what says which pod goes first.
+// scrapePrefix begins the annotations that say where a pod's metrics are.
+const scrapePrefix = "prometheus.io/"
+
+// stripPodAnnotations keeps what says which pod goes first and where its metrics are.
 func stripPodAnnotations(all map[string]string) map[string]string {
 	var kept map[string]string
-	for _, name := range [...]string{corev1.PodDeletionCost, v1alpha1.AnnotationVictim} {
-		if value, ok := all[name]; ok {
+	for name, value := range all {
+		if name == corev1.PodDeletionCost || name == v1alpha1.AnnotationVictim || strings.HasPrefix(name, scrapePrefix) {
 			if kept == nil {
 				kept = map[string]string{}
 			}
@@ -128,7 +134,7 @@ func stripContainers(containers []corev1.Container) []corev1.Container {
 	}
 	slim := make([]corev1.Container, len(containers))
 	for i, c := range containers {
-		slim[i] = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+		slim[i] = corev1.Container{Name: c.Name, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
 	}
 	return slim
 }

@@ -26,18 +26,19 @@ func whole() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "server", Namespace: "n", UID: "u", Labels: map[string]string{"app": "server"},
-			Annotations:     map[string]string{"long": "text", corev1.PodDeletionCost: "3", v1alpha1.AnnotationVictim: ""},
+			Annotations:     map[string]string{"long": "text", corev1.PodDeletionCost: "3", v1alpha1.AnnotationVictim: "", "prometheus.io/port": "9000"},
 			OwnerReferences: []metav1.OwnerReference{{Name: "other"}, {Name: "set", UID: "s", Controller: ptr.To(true)}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: "node",
 			Containers: []corev1.Container{{
 				Name: "server", Image: "x", Args: []string{"--many", "arguments"}, Env: []corev1.EnvVar{{Name: "A", Value: "b"}},
+				Ports:     []corev1.ContainerPort{{Name: "http", ContainerPort: 8000}},
 				Resources: corev1.ResourceRequirements{Requests: asked},
 			}},
 		},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, Message: "text",
+			Phase: corev1.PodRunning, Message: "text", PodIP: "10.0.0.7",
 			ContainerStatuses: []corev1.ContainerStatus{{
 				Name: "server", Image: "x", ImageID: "sha256:long", AllocatedResources: asked,
 				Resources: &corev1.ResourceRequirements{Requests: asked},
@@ -118,8 +119,10 @@ func TestWhatTheCacheLeavesOut(t *testing.T) {
 	slim, ok := stripped.(*corev1.Pod)
 	require.True(t, ok)
 	assert.Equal(t, "s", string(metav1.GetControllerOf(slim).UID))
-	assert.Equal(t, map[string]string{corev1.PodDeletionCost: "3", v1alpha1.AnnotationVictim: ""}, slim.Annotations)
+	assert.Equal(t, map[string]string{corev1.PodDeletionCost: "3", v1alpha1.AnnotationVictim: "", "prometheus.io/port": "9000"}, slim.Annotations)
 	assert.Empty(t, slim.Spec.Containers[0].Args)
+	assert.Equal(t, "10.0.0.7", slim.Status.PodIP)
+	assert.Equal(t, []corev1.ContainerPort{{Name: "http", ContainerPort: 8000}}, slim.Spec.Containers[0].Ports)
 	assert.Empty(t, slim.Status.ContainerStatuses, "a container that holds what it asks for needs no status")
 }
 

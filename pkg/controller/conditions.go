@@ -30,11 +30,7 @@ func no[R ~string](reason R, detail string) finding {
 // renderConditions are the conditions that show the plan. Their times of transition
 // come from those that stand.
 func renderConditions(old []metav1.Condition, p *decision.VariantPlan, v *variant) []metav1.Condition {
-	conditions := slices.Clone(old)
-	for _, c := range []struct {
-		kind    string
-		finding finding
-	}{
+	return setConditions(old, v, []claim{
 		{v1alpha1.ConditionReady, ready(p)},
 		{v1alpha1.ConditionTargetResolved, targetResolved(p)},
 		{v1alpha1.ConditionMetricsAvailable, metricsAvailable(p)},
@@ -42,7 +38,19 @@ func renderConditions(old []metav1.Condition, p *decision.VariantPlan, v *varian
 		{v1alpha1.ConditionCapacityKnown, capacityKnown(p, v)},
 		{v1alpha1.ConditionScalingLimited, scalingLimited(old, p)},
 		{v1alpha1.ConditionConflict, conflict(p)},
-	} {
+	})
+}
+
+// claim is what is found of one condition.
+type claim struct {
+	kind    string
+	finding finding
+}
+
+// setConditions are the conditions with what was found of some of them.
+func setConditions(old []metav1.Condition, v *variant, claims []claim) []metav1.Condition {
+	conditions := slices.Clone(old)
+	for _, c := range claims {
 		if c.finding.status == "" {
 			apimeta.RemoveStatusCondition(&conditions, c.kind)
 			continue
@@ -61,6 +69,10 @@ func renderConditions(old []metav1.Condition, p *decision.VariantPlan, v *varian
 // tookPart reports whether the decision looked at the variant.
 func tookPart(p *decision.VariantPlan) bool { return len(p.Steps) > 0 }
 
+// tolerable is what a variant can live with once it was decided on: a shape that is
+// guessed, or a write that failed and is tried again.
+var tolerable = []decision.Reason{decision.ReasonShapeUnknown, v1alpha1.ReasonOptimizationFailed}
+
 // ready is the worst of what keeps the variant from being autoscaled.
 func ready(p *decision.VariantPlan) finding {
 	for _, bad := range []struct {
@@ -75,11 +87,12 @@ func ready(p *decision.VariantPlan) finding {
 		{v1alpha1.ReasonTargetShared, string(decision.ReasonConflict)},
 		{decision.ReasonReplicasOverwritten, string(decision.ReasonConflict)},
 		{decision.ReasonShapeUnknown, string(decision.ReasonShapeUnknown)},
+		{v1alpha1.ReasonOptimizationFailed, v1alpha1.ReasonOptimizationFailed},
 		{v1alpha1.ReasonPrometheusError, v1alpha1.ReasonMetricsUnavailable},
 		{decision.ReasonMetricsMissing, v1alpha1.ReasonMetricsUnavailable},
 		{decision.ReasonMetricsStale, v1alpha1.ReasonMetricsUnavailable},
 	} {
-		if f, ok := fact(p, bad.fact); ok && (bad.fact != decision.ReasonShapeUnknown || !tookPart(p)) {
+		if f, ok := fact(p, bad.fact); ok && (!slices.Contains(tolerable, bad.fact) || !tookPart(p)) {
 			return no(bad.reason, f.Detail)
 		}
 	}

@@ -26,7 +26,10 @@ const component = "workload-variant-autoscaler"
 
 // Options are what the controller is made of.
 type Options struct {
+	// Metrics may be a Follower, too.
 	Metrics Metrics
+	// Gateway may be nil: then a model wakes when a round reads that requests wait.
+	Gateway Gateway
 	Scaler  Scaler
 	Clock   Clock
 	// Access is what is permitted at the start, and Ask asks anew for its Capacity and
@@ -88,6 +91,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *
 		telemetry: newTelemetry(instance),
 		clock:     o.Clock,
 		failures:  map[decision.Key]string{},
+		net:       safetyNet{},
 	}
 	if err := r.telemetry.register(o.Registerer, r.gauges); err != nil {
 		return nil, err
@@ -108,12 +112,15 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *
 		},
 		reporter:    r,
 		metrics:     o.Metrics,
+		gateway:     o.Gateway,
 		settings:    f.settings,
 		permissions: p,
 		clock:       o.Clock,
 		trigger:     trigger,
 		ready:       f.ready,
 		arrived:     make(chan readings, 1),
+		looked:      make(chan look, 1),
+		decide:      decision.Decide,
 	}, nil
 }
 

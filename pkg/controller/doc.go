@@ -15,6 +15,10 @@
 // already so, nor over a change of somebody else. What it marks it takes back when the
 // scale-down is called off (cancel.go), by what the cluster shows and not by memory.
 //
+// While there is nothing to decide by, nothing is written and the gauges never fall
+// (safety.go). While a model sleeps, the queues of the gateways are looked at between the
+// rounds (wake.go).
+//
 // Everything that can time out is behind the interfaces of interfaces.go, which the
 // program plugs adapters into; all else is read from the cache of the manager, by
 // index. One goroutine decides and writes; it never waits for metrics.

@@ -63,7 +63,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		if accelerator == "" {
 			accelerator = unresolved
 		}
-		desired, current := float64(*p.Desired), float64(p.Ready+p.Starting)
+		desired, current := float64(shown(p)), float64(p.Ready+p.Starting)
 		if current == 0 {
 			// Pods that cannot be found, or are not created yet, are not none.
 			current = float64(p.Current)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -13,11 +14,29 @@ import (
 // Metrics reads what model servers and gateways expose.
 type Metrics interface {
 	// Read returns the samples at an instant: replicas by pod, and of each model its
-	// Arrival and Queue; the namespace of a model is empty when the gateway does not
-	// say it. Rates and means are over the window; the last value of a gauge is
+	// Arrival, Recent and Queue; the namespace of a model is empty when the gateway does
+	// not say it. Rates and means are over the window; the last value of a gauge is
 	// looked for as far back as the lookback. With an error, what is there is good
 	// and the rest is unknown.
 	Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error)
+}
+
+// Follower is a Metrics that asks the pods itself, and so has to know them.
+type Follower interface {
+	// Follow is told, at every look at the cluster, of all pods of all variants that
+	// serve or are to serve. It must return at once and change none of them. Of each
+	// pod the cache keeps the names, labels, addresses and ports, and the annotations
+	// that begin with prometheus.io/.
+	Follow(pods []*corev1.Pod)
+}
+
+// Gateway looks at what waits in front of the replicas.
+type Gateway interface {
+	// Queues returns the number of requests that wait for each model; the namespace is
+	// empty when the gateway does not say it. It is called every second while a model
+	// sleeps, never twice at a time, and ends with its context. With an error, what is
+	// there is good and the rest is unknown.
+	Queues(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error)
 }
 
 // Scaler reads and writes scale subresources of any kind. Its errors answer to

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -11,14 +12,17 @@ import (
 
 // Loop runs the rounds. It is a Runnable of the manager for the leader alone.
 type Loop struct {
-	observer    *observer
-	actor       *actor
-	reporter    *reporter
-	metrics     Metrics
+	observer *observer
+	actor    *actor
+	reporter *reporter
+	metrics  Metrics
+	// gateway is nil where nothing tells what waits.
+	gateway     Gateway
 	settings    *Settings
 	permissions *permissions
 	clock       Clock
 	trigger     *trigger
+	decide      decide
 	// ready is closed when the settings of the cluster are in force.
 	ready <-chan struct{}
 
@@ -30,6 +34,11 @@ type Loop struct {
 	// reading is the round that the reading under way is for; empty when none is.
 	reading decision.Round
 	arrived chan readings
+	// sleepers are the models that sleep, and looked what the gateways say of them.
+	sleepers sleepers
+	looked   chan look
+	// stumbles counts the decisions in a row that panicked.
+	stumbles int
 }
 
 // NeedLeaderElection keeps the loop on the leader.
@@ -55,12 +64,23 @@ func (l *Loop) Start(ctx context.Context) error {
 			round := l.reading
 			l.reading, l.readings = "", r.over(l.readings)
 			l.round(ctx, round)
+		case seen := <-l.looked:
+			l.heard(ctx, seen)
 		case <-timer.C:
+			l.listen(ctx)
 			l.begin(ctx)
 		}
-		_, wait := l.due()
-		timer.Reset(wait)
+		timer.Reset(l.wait())
 	}
+}
+
+// wait is how long nothing is due.
+func (l *Loop) wait() time.Duration {
+	_, wait := l.due()
+	if look, ok := l.sleepers.next(l.clock.Now()); ok && l.gateway != nil {
+		wait = min(wait, look)
+	}
+	return wait
 }
 
 // due is the round that is due next; empty when none is. While samples are read,
@@ -86,34 +106,84 @@ func (l *Loop) begin(ctx context.Context) {
 		l.schedule.begin(round, l.clock.Now())
 		l.round(ctx, round)
 	default:
+		if l.readings.at.IsZero() {
+			l.introduce(ctx)
+		}
 		l.schedule.begin(round, l.clock.Now())
 		l.reading = round
 		go l.read(ctx)
 	}
 }
 
+// readTimeout bounds a reading, so that rounds go on with what is known when nobody
+// answers. A round waits for its reading, and fast rounds are as far apart.
+const readTimeout = fastInterval
+
 func (l *Loop) read(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	s := l.settings.Current()
 	r := readings{at: l.clock.Now()}
 	r.pods, r.models, r.err = l.metrics.Read(ctx, r.at, s.MetricsWindow, s.Freshness.Stale)
 	l.arrived <- r
 }
 
+// introduce lets metrics that ask pods know them before the first reading.
+func (l *Loop) introduce(ctx context.Context) {
+	if _, ok := l.metrics.(Follower); !ok {
+		return
+	}
+	if _, err := l.look(ctx, l.clock.Now()); err != nil {
+		klog.FromContext(ctx).Error(err, "The cluster could not be observed before the first reading of metrics")
+	}
+}
+
+// look observes the cluster, and tells metrics that ask pods which there are.
+func (l *Loop) look(ctx context.Context, now time.Time) (*observation, error) {
+	access := *l.permissions.current.Load()
+	l.observer.access, l.actor.access = access, access
+	seen, err := l.observer.observe(ctx, now, l.settings.Current(), l.readings)
+	if follower, ok := l.metrics.(Follower); ok && err == nil {
+		follower.Follow(seen.replicas())
+	}
+	return seen, err
+}
+
 // round is one round, from the cluster to the cluster.
 func (l *Loop) round(ctx context.Context, kind decision.Round) {
 	began := l.clock.Now()
-	access := *l.permissions.current.Load()
-	l.observer.access, l.actor.access = access, access
-	seen, err := l.observer.observe(ctx, began, l.settings.Current(), l.readings)
+	seen, err := l.look(ctx, began)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "The cluster could not be observed; nothing is changed", "round", kind)
+		l.reporter.unobserved(ctx, err)
 		l.reporter.finished(kind, l.clock.Now().Sub(began), err)
 		return
 	}
-	plan, memory := decision.Decide(seen.snapshot, seen.policy, l.memory, kind)
-	l.memory = memory
+	plan, memory, err := l.decide.guarded(seen.snapshot, seen.policy, l.memory, kind)
+	if err != nil {
+		l.stumble(ctx, err)
+		err = l.reporter.undecided(ctx, seen, kind, err)
+		l.reporter.finished(kind, l.clock.Now().Sub(began), err)
+		return
+	}
+	l.memory, l.stumbles = memory, 0
 	annotate(&plan, seen)
 	written := l.actor.act(ctx, &plan, seen)
+	l.sleepers.settle(&plan, seen, written)
 	failed := l.reporter.report(ctx, &plan, seen, written)
 	l.reporter.finished(kind, l.clock.Now().Sub(began), failed)
+}
+
+// stumble notes a decision that panicked. Where that was is told once for each time
+// that it begins.
+func (l *Loop) stumble(ctx context.Context, err error) {
+	log := klog.FromContext(ctx)
+	var p *panicError
+	if errors.As(err, &p) && l.stumbles == 0 {
+		log = log.WithValues("stack", string(p.stack))
+	}
+	log.Error(err, "Nothing was decided, and nothing is changed")
+	if l.stumbles++; l.stumbles%forgetAfter == 0 {
+		l.memory = decision.Memory{}
+		log.Info("What was learned so far is forgotten, for it may be the cause")
+	}
 }

@@ -69,6 +69,21 @@ type variant struct {
 	picks bool
 }
 
+// replicas are the pods of all variants that serve or are to serve.
+func (seen *observation) replicas() []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, m := range seen.snapshot.Models {
+		for i := range m.Variants {
+			for _, pod := range seen.variants[decision.Key{Namespace: m.Namespace, Name: m.Variants[i].Name}].pods {
+				if counts(pod) {
+					pods = append(pods, pod)
+				}
+			}
+		}
+	}
+	return pods
+}
+
 // observe reads the cache, and live only the targets of kinds that it does not hold.
 func (o *observer) observe(ctx context.Context, now time.Time, settings *config.Dynamic, r readings) (*observation, error) {
 	seen := &observation{

@@ -85,6 +85,12 @@ func TestConditions(t *testing.T) {
 		{"no room", settled(facts(decision.ReasonMetricsFound, decision.ReasonNoSlots)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NoSlots | NoConflict"},
 		{"stabilised", settled(because(decision.ReasonStabilized)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | Stabilized | NoConflict"},
 		{"at its maximum", settled(because(decision.ReasonMaxReplicas)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | MaxReplicas | NoConflict"},
+		{"written over again and again", unsettled(decision.ReasonReplicasOverwritten, decision.ReasonReplicasOverwritten), "Conflict | TargetFound | - | SkippedProcessing | - | - | ReplicasOverwritten"},
+		{"pods are replaced", settled(because(decision.ReasonRollingUpdate)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | RollingUpdate | NoConflict"},
+		{"sized for the promise", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonOptimizationSucceeded)), "Ready | TargetFound | MetricsFound | OptimizationSucceeded | CapacityExact | NotLimited | NoConflict"},
+		{"saturated in spite of the promise", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonSaturationSafetyOverride)), "Ready | TargetFound | MetricsFound | SaturationSafetyOverride | CapacityExact | NotLimited | NoConflict"},
+		{"the promise is not known", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonServiceClassUnclear)), "Ready | TargetFound | MetricsFound | ServiceClassUnclear | CapacityExact | NotLimited | NoConflict"},
+		{"the decision failed", unsettled(v1alpha1.ReasonOptimizationFailed, v1alpha1.ReasonOptimizationFailed), "OptimizationFailed | TargetFound | - | OptimizationFailed | - | - | NoConflict"},
 		{"writing is forbidden", settled(facts(decision.ReasonMetricsFound, decision.ReasonTargetForbidden)), "TargetForbidden | TargetForbidden | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | -"},
 		{"writing failed", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonOptimizationFailed)), "Ready | TargetFound | MetricsFound | OptimizationFailed | CapacityExact | NotLimited | NoConflict"},
 		{"target missing", unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), "DeploymentNotFound | TargetNotFound | - | SkippedProcessing | - | - | -"},
@@ -167,6 +173,9 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 		{"stabilised is normal life", settled(), settled(because(decision.ReasonStabilized)), nil},
 		{"good again", settled(facts(decision.ReasonMetricsMissing)), settled(), []string{"Normal MetricsFound 2 of 2"}},
 		{"from bad to worse", settled(facts(decision.ReasonMetricsStale)), settled(facts(decision.ReasonMetricsMissing)), []string{"Warning MetricsMissing which MetricsMissing"}},
+		{"somebody else writes", settled(), unsettled(decision.ReasonReplicasOverwritten, decision.ReasonReplicasOverwritten), []string{"Warning ReplicasOverwritten which ReplicasOverwritten"}},
+		{"the class became unclear", settled(), settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonServiceClassUnclear)), []string{"Warning ServiceClassUnclear which ServiceClassUnclear"}},
+		{"pods are replaced, which is normal life", settled(), settled(because(decision.ReasonRollingUpdate)), nil},
 		{"the target came", unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), settled(), []string{"Normal TargetFound the scale target exists and may be scaled"}},
 	}
 	for _, c := range cases {
@@ -287,6 +296,53 @@ func TestAnnotate(t *testing.T) {
 			assert.NotEmpty(t, got.Reason)
 		})
 	}
+}
+
+func TestWhetherThePromiseDecided(t *testing.T) {
+	model := func(change ...func(*decision.ModelPlan)) *decision.ModelPlan {
+		m := &decision.ModelPlan{
+			Demand:   &decision.Demand{Tokens: capacity.TokenShape{Input: 100, Output: 10}},
+			Promise:  decision.Promise{Class: "Premium", SLO: capacity.SLO{TTFT: 500, ITL: 24}},
+			Variants: []decision.VariantPlan{*settled(facts()), *settled(facts())},
+		}
+		for _, c := range change {
+			c(m)
+		}
+		return m
+	}
+	unable := func(i int) func(*decision.ModelPlan) {
+		return func(m *decision.ModelPlan) {
+			m.Variants[i].Steps = append(m.Variants[i].Steps, decision.Step{Stage: decision.StageSupply, Reason: decision.ReasonSLO})
+		}
+	}
+	const promise = "service class Premium promises the first token within 500 ms and each further one within 24 ms"
+	succeeded := []decision.Fact{{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: "decided by the latency model and saturation: " + promise}}
+	cases := []struct {
+		name   string
+		plan   *decision.ModelPlan
+		hybrid bool
+		want   []decision.Fact
+	}{
+		{"it did", model(), true, succeeded},
+		{"only saturation is asked", model(), false, nil},
+		{"saturation came first", model(func(m *decision.ModelPlan) { m.Triggered = true }), true,
+			[]decision.Fact{{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: "a threshold of saturation was passed, which comes before the latency model: " + promise}}},
+		{"nothing is promised", model(func(m *decision.ModelPlan) { m.Promise = decision.Promise{} }), true, nil},
+		{"the demand is not known", model(func(m *decision.ModelPlan) { m.Demand = nil }), true, nil},
+		{"the tokens are not known", model(func(m *decision.ModelPlan) { m.Demand.Tokens = capacity.TokenShape{} }), true, nil},
+		{"one variant cannot keep it", model(unable(0)), true, succeeded},
+		{"no variant can keep it", model(unable(0), unable(1)), true, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			tellPromise(c.plan, c.hybrid)
+			for _, v := range c.plan.Variants {
+				assert.Equal(t, c.want, v.Facts)
+			}
+		})
+	}
+	only := decision.Promise{Class: "Freemium", SLO: capacity.SLO{ITL: 40}}
+	assert.Equal(t, "service class Freemium promises each further one within 40 ms", kept(&only))
 }
 
 func TestAMissingPermissionIsNamedOnEveryPath(t *testing.T) {

@@ -32,17 +32,18 @@ type reporter struct {
 	// with scaling each of them.
 	known    map[decision.Key]bool
 	failures map[decision.Key]string
+	net      safetyNet
 }
 
 // report shows the plan everywhere. Its error joins all that went wrong in the
 // round; what could not be written is tried again in the next one.
 func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) error {
-	r.gauges.plan.Store(plan)
-	r.gauges.products.Store(&seen.unlisted)
+	r.publish(plan, seen)
 	errs := []error{seen.metricsErr}
 	var changes []*statusChange
 	each(plan, func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
+		r.net.follow(ctx, p)
 		o, asked := outcomes[p.Key]
 		if asked {
 			errs = append(errs, o.err)
@@ -57,6 +58,21 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 			changes = append(changes, &statusChange{base: base, status: status})
 		}
 	})
+	errs = append(errs, r.apply(ctx, changes)...)
+	r.forget(seen)
+	klog.FromContext(ctx).V(2).Info("Round", "kind", plan.Round, "models", len(plan.Models), "variants", len(seen.variants),
+		"scaled", len(outcomes), "statuses", len(changes))
+	return errors.Join(errs...)
+}
+
+// publish shows the plan to whoever scrapes it.
+func (r *reporter) publish(plan *decision.Plan, seen *observation) {
+	r.gauges.plan.Store(plan)
+	r.gauges.products.Store(&seen.unlisted)
+}
+
+// apply writes statuses and tells of the conditions that changed with them.
+func (r *reporter) apply(ctx context.Context, changes []*statusChange) (errs []error) {
 	r.write(ctx, changes)
 	for _, c := range changes {
 		errs = append(errs, c.err)
@@ -65,10 +81,7 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 			conditionEvents(r.recorder, c.written, c.base.Status.Conditions, c.status.Conditions)
 		}
 	}
-	r.forget(seen)
-	klog.FromContext(ctx).V(2).Info("Round", "kind", plan.Round, "models", len(plan.Models), "variants", len(seen.variants),
-		"scaled", len(outcomes), "statuses", len(changes))
-	return errors.Join(errs...)
+	return errs
 }
 
 // statusChange is a status that is not what the plan shows.
@@ -135,6 +148,7 @@ func (r *reporter) forget(seen *observation) {
 		if seen.variants[key] == nil {
 			r.telemetry.gone(key)
 			delete(r.failures, key)
+			delete(r.net, key)
 		}
 	}
 	r.known = make(map[decision.Key]bool, len(seen.variants))

@@ -100,7 +100,7 @@ func (f *follower) follow(ctx context.Context, name string) error {
 		return fmt.Errorf("reading ConfigMap %s/%s: %w", f.config.PodNamespace, name, err)
 	}
 	if err != nil {
-		object, err = nil, nil
+		object = nil
 	}
 	f.lock.Lock()
 	defer f.lock.Unlock()

@@ -37,11 +37,11 @@ func renderStatus(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPla
 		status.Actuation.LastScaleTime = ptr.To(metav1.NewTime(at))
 	}
 	status.CurrentAlloc.NumReplicas = number(current)
-	status.Actuation.Applied = current == *p.Desired
+	status.Actuation.Applied = current == shown(p)
 	status.DesiredOptimizedAlloc = &v1alpha1.DesiredAlloc{
 		LastRunTime: ptr.To(metav1.NewTime(at)),
 		Accelerator: string(p.Accelerator),
-		NumReplicas: number(*p.Desired),
+		NumReplicas: number(shown(p)),
 	}
 	if withheld(p, old) {
 		status.Decision = old.Decision

@@ -1,0 +1,163 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"k8s.io/klog/v2"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// The safety net is what is shown while there is nothing to decide by: nothing is
+// written, and whoever follows the metric sees the number that was wanted before, or
+// what is there when that is more or nothing was wanted before. So a failure of the
+// analysis never takes a replica away.
+
+// shown is the number of a plan that has one for whoever follows the metric.
+func shown(p *decision.VariantPlan) int {
+	if p.Fallback != nil {
+		return p.Fallback.Replicas
+	}
+	return *p.Desired
+}
+
+// safetyNet knows which variants it holds, so that each beginning is told of once.
+type safetyNet map[decision.Key]bool
+
+// follow tells of a variant that the net begins to hold, or lets go.
+func (n safetyNet) follow(ctx context.Context, p *decision.VariantPlan) {
+	switch {
+	case p.Desired != nil && p.Fallback != nil:
+		n.hold(ctx, p.Key, p.Current, p.Fallback)
+	case n[p.Key]:
+		delete(n, p.Key)
+		klog.FromContext(ctx).Info("Safety net deactivated", "variant", klog.KRef(p.Key.Namespace, p.Key.Name))
+	}
+}
+
+func (n safetyNet) hold(ctx context.Context, key decision.Key, current int, f *decision.Fallback) {
+	if n[key] {
+		return
+	}
+	n[key] = true
+	klog.FromContext(ctx).Info("Safety net activated", "variant", klog.KRef(key.Namespace, key.Name),
+		"currentReplicas", current, "desiredReplicas", f.Replicas, "fallbackSource", f.Source, "reason", f.Why)
+}
+
+// unobserved tells that a round could not look at the cluster. The gauges keep the last
+// plan, which is all that is known.
+func (r *reporter) unobserved(ctx context.Context, err error) {
+	klog.FromContext(ctx).Error(err, "The cluster could not be observed; nothing is changed")
+	last := r.gauges.plan.Load()
+	if last == nil {
+		return
+	}
+	each(last, func(p *decision.VariantPlan) {
+		if p.Desired != nil {
+			r.net.hold(ctx, p.Key, p.Current, &decision.Fallback{
+				Replicas: shown(p), Source: decision.FallbackPrevious, Why: "the cluster could not be observed",
+			})
+		}
+	})
+}
+
+// undecided shows a round without a decision. Of the statuses only the conditions
+// change that say so.
+func (r *reporter) undecided(ctx context.Context, seen *observation, round decision.Round, why error) error {
+	plan := r.stopgap(seen, round, why.Error())
+	annotate(plan, seen)
+	r.publish(plan, seen)
+	var changes []*statusChange
+	each(plan, func(p *decision.VariantPlan) {
+		r.net.follow(ctx, p)
+		v := seen.variants[p.Key]
+		base := r.overlay.variant(v.object)
+		status := *base.Status.DeepCopy()
+		status.Conditions = setConditions(status.Conditions, v, []claim{
+			{v1alpha1.ConditionReady, ready(p)}, {v1alpha1.ConditionOptimizationReady, optimizationReady(p)},
+		})
+		if !sameStatus(&base.Status, &status, round) {
+			changes = append(changes, &statusChange{base: base, status: status})
+		}
+	})
+	errs := append(r.apply(ctx, changes), why, seen.metricsErr)
+	r.forget(seen)
+	return errors.Join(errs...)
+}
+
+// stopgap is the plan in the place of the one that could not be made.
+func (r *reporter) stopgap(seen *observation, round decision.Round, why string) *decision.Plan {
+	before := map[decision.Key]int{}
+	if last := r.gauges.plan.Load(); last != nil {
+		each(last, func(p *decision.VariantPlan) {
+			if p.Desired != nil {
+				before[p.Key] = shown(p)
+			}
+		})
+	}
+	plan := &decision.Plan{Time: seen.snapshot.Time, Round: round}
+	for _, m := range seen.snapshot.Models {
+		held := decision.ModelPlan{Namespace: m.Namespace, ID: m.ID}
+		for i := range m.Variants {
+			key := decision.Key{Namespace: m.Namespace, Name: m.Variants[i].Name}
+			wanted, known := before[key]
+			held.Variants = append(held.Variants, hold(key, &m.Variants[i], wanted, known, why))
+		}
+		plan.Models = append(plan.Models, held)
+	}
+	return plan
+}
+
+// hold is the plan of a variant that stays as it is, given what was wanted of it before.
+func hold(key decision.Key, v *decision.Variant, wanted int, known bool, why string) decision.VariantPlan {
+	p := decision.VariantPlan{
+		Key: key, Current: v.Current, Ready: v.Ready, Starting: len(v.Starting), Cost: v.Cost,
+		Reason: v1alpha1.ReasonOptimizationFailed, Message: why,
+		Facts: []decision.Fact{{Reason: v1alpha1.ReasonOptimizationFailed, Detail: why}},
+	}
+	if v.Request != nil {
+		p.Accelerator = v.Request.Shape.Accelerator
+	}
+	if v.Target != decision.TargetFound && v.Target != decision.TargetConflict {
+		return p
+	}
+	current := v.Current
+	p.Desired, p.Fallback = &current, &decision.Fallback{Replicas: current, Source: decision.FallbackCurrent, Why: why}
+	if known && wanted >= current {
+		p.Fallback.Replicas, p.Fallback.Source = wanted, decision.FallbackPrevious
+	}
+	return p
+}
+
+// decide is the signature of decision.Decide.
+type decide func(decision.Snapshot, decision.Policy, decision.Memory, decision.Round) (decision.Plan, decision.Memory)
+
+// forgetAfter is how many decisions in a row may panic before the memory, which may be
+// the cause, is dropped; that is what a new leader begins with.
+const forgetAfter = 3
+
+// guarded calls the decision. A panic becomes an error: a model that nobody thought of
+// must neither end the loop for all others nor go unnoticed.
+func (d decide) guarded(snapshot decision.Snapshot, policy decision.Policy, memory decision.Memory, round decision.Round) (plan decision.Plan, next decision.Memory, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = &panicError{cause: cause, stack: debug.Stack()}
+		}
+	}()
+	plan, next = d(snapshot, policy, memory, round)
+	return plan, next, nil
+}
+
+// panicError is a decision that panicked.
+type panicError struct {
+	cause any
+	stack []byte
+}
+
+func (e *panicError) Error() string {
+	return fmt.Sprintf("the decision failed, which is a mistake in the autoscaler: %v", e.cause)
+}

@@ -1,0 +1,183 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// fallingBack is a plan that could not be made: 2 replicas are there.
+func fallingBack(replicas int, source decision.FallbackSource) func(*decision.VariantPlan) {
+	return func(p *decision.VariantPlan) {
+		p.Desired, p.Fallback = ptr.To(p.Current), &decision.Fallback{Replicas: replicas, Source: source, Why: "the metrics are old"}
+	}
+}
+
+func TestTheSafetyNetIsToldOfOncePerBeginning(t *testing.T) {
+	b := &bench{}
+	ctx, net := b.logging(t), safetyNet{}
+	held := settled(fallingBack(5, decision.FallbackPrevious))
+	for _, p := range []*decision.VariantPlan{settled(), held, held, settled(), settled(), held, unsettled(decision.ReasonTargetMissing)} {
+		net.follow(ctx, p)
+	}
+	var told []string
+	for _, line := range b.logs {
+		told = append(told, line[strings.Index(line, `"msg"`):])
+	}
+	activated := `"msg"="Safety net activated" "variant"={"name"="v" "namespace"="n"} "currentReplicas"=2 "desiredReplicas"=5 "fallbackSource"="previous-desired" "reason"="the metrics are old"`
+	deactivated := `"msg"="Safety net deactivated" "variant"={"name"="v" "namespace"="n"}`
+	assert.Equal(t, []string{activated, deactivated, activated, deactivated}, told)
+	assert.Empty(t, net)
+}
+
+func TestWhoeverFollowsTheMetricSeesTheFallback(t *testing.T) {
+	g := newGauges(nil)
+	g.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*settled(fallingBack(5, decision.FallbackPrevious))}}}})
+	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
+# HELP wva_desired_ratio Wanted replicas divided by current replicas; the wanted replicas while there are none.
+# TYPE wva_desired_ratio gauge
+wva_desired_ratio{accelerator_type="H100",namespace="n",variant_name="v"} 2.5
+# HELP wva_desired_replicas Replicas that the last decision wants.
+# TYPE wva_desired_replicas gauge
+wva_desired_replicas{accelerator_type="H100",namespace="n",variant_name="v"} 5
+`), "wva_desired_replicas", "wva_desired_ratio"))
+	status := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(fallingBack(5, decision.FallbackPrevious)), seventh, noon, false)
+	assert.EqualValues(t, 5, *status.DesiredOptimizedAlloc.NumReplicas, "the status shows the same")
+	assert.EqualValues(t, 2, *status.CurrentAlloc.NumReplicas)
+	assert.False(t, status.Actuation.Applied)
+	assert.False(t, changes(settled(fallingBack(5, decision.FallbackPrevious)), &variant{}, decision.DefaultVariantPolicy()), "and nothing is written")
+}
+
+// blind is a reader that fails from some time on.
+type blind struct {
+	client.Reader
+	from time.Time
+}
+
+func (r blind) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if !time.Now().Before(r.from) {
+		return errors.New("the cache is broken")
+	}
+	return r.Reader.List(ctx, list, options...)
+}
+
+func TestRoundsThatCannotSeeTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 2)
+		b.observer.reader = blind{b.api, b.began.Add(15 * time.Second)}
+		rounds := b.run(t, 45*time.Second)
+		assert.Equal(t, []string{"0 Full", "10 Fast"}, rounds)
+		assert.Len(t, b.logged("could not be observed; nothing is changed"), 3)
+		told := b.logged("Safety net activated")
+		require.Len(t, told, 1, "once, and not every round")
+		assert.Contains(t, told[0], `"currentReplicas"=2 "desiredReplicas"=2 "fallbackSource"="previous-desired"`)
+		assert.Equal(t, 3, testutil.CollectAndCount(b.reporter.gauges), "the gauges keep the last plan")
+	})
+}
+
+// panics is a decision that wants 5 of 2 replicas, and panics in some calls.
+func (b *bench) panics(when func(call int) bool) decide {
+	calls := 0
+	return func(s decision.Snapshot, p decision.Policy, m decision.Memory, kind decision.Round) (decision.Plan, decision.Memory) {
+		calls++
+		if when(calls) {
+			var none []int
+			_ = none[calls]
+		}
+		plan, _ := b.wakes(s, p, m, kind)
+		each(&plan, func(v *decision.VariantPlan) { v.Desired = ptr.To(5) })
+		return plan, decision.Memory{Asked: map[decision.Key]int{{}: calls}}
+	}
+}
+
+func TestADecisionThatPanicsChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 2)
+		b.decide = b.panics(func(call int) bool { return call > 1 && call < 4 })
+		b.run(t, 15*time.Second)
+		assert.EqualValues(t, 5, b.replicas(t))
+		reasons := func() string { return reasonsOf(b.status(t).Conditions) }
+		assert.Equal(t, "OptimizationFailed | TargetFound | MetricsFound | OptimizationFailed | - | NotLimited | NoConflict", reasons(),
+			"the other conditions stand")
+		why := apimeta.FindStatusCondition(b.status(t).Conditions, v1alpha1.ConditionOptimizationReady).Message
+		assert.Contains(t, why, "a mistake in the autoscaler: runtime error: index out of range")
+		assert.EqualValues(t, 5, *b.status(t).DesiredOptimizedAlloc.NumReplicas)
+		assert.Len(t, b.logged("Safety net activated"), 1)
+		errs := b.logged("Nothing was decided")
+		require.Len(t, errs, 1)
+		assert.Contains(t, errs[0], "safety_test.go", "it says where")
+
+		b.run(t, 20*time.Second)
+		assert.Equal(t, "Ready | TargetFound | MetricsFound | SaturationOnlyMode | - | NotLimited | NoConflict", reasons())
+		assert.Len(t, b.logged("Safety net activated"), 1)
+		assert.Len(t, b.logged("Safety net deactivated"), 1)
+		assert.Equal(t, 4, b.memory.Asked[decision.Key{}])
+	})
+}
+
+func TestAMemoryThatMakesDecisionsPanicIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 2)
+		remembered := 0
+		b.decide = func(s decision.Snapshot, p decision.Policy, m decision.Memory, kind decision.Round) (decision.Plan, decision.Memory) {
+			if len(m.Asked) > 0 {
+				remembered++
+				panic("poisoned")
+			}
+			plan, _ := b.wakes(s, p, m, kind)
+			return plan, decision.Memory{Asked: map[decision.Key]int{{}: 1}}
+		}
+		b.run(t, 45*time.Second)
+		assert.Equal(t, []string{"0 Full", "40 Fast"}, b.rounds)
+		assert.Equal(t, forgetAfter, remembered)
+	})
+}
+
+func TestWhatIsShownInsteadOfADecision(t *testing.T) {
+	cases := []struct {
+		name    string
+		before  *decision.VariantPlan
+		current int
+		state   decision.TargetState
+		want    *decision.Fallback
+	}{
+		{"nothing is known of before", nil, 3, decision.TargetFound, &decision.Fallback{Replicas: 3, Source: decision.FallbackCurrent}},
+		{"more was wanted before", settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(5) }), 3, decision.TargetFound, &decision.Fallback{Replicas: 5, Source: decision.FallbackPrevious}},
+		{"less was wanted before", settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(2) }), 3, decision.TargetFound, &decision.Fallback{Replicas: 3, Source: decision.FallbackCurrent}},
+		{"it was held before", settled(fallingBack(6, decision.FallbackPrevious)), 3, decision.TargetFound, &decision.Fallback{Replicas: 6, Source: decision.FallbackPrevious}},
+		{"its target was missing before", unsettled(decision.ReasonTargetMissing), 3, decision.TargetFound, &decision.Fallback{Replicas: 3, Source: decision.FallbackCurrent}},
+		{"its target is missing", settled(), 0, decision.TargetMissing, nil},
+		{"something else decides", settled(), 4, decision.TargetConflict, &decision.Fallback{Replicas: 4, Source: decision.FallbackCurrent}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := &reporter{gauges: newGauges(nil)}
+			if c.before != nil {
+				r.gauges.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*c.before}}}})
+			}
+			seen := &observation{snapshot: decision.Snapshot{Models: []decision.Model{{Namespace: "n", ID: "m", Variants: []decision.Variant{{Name: "v", Target: c.state, Current: c.current}}}}}}
+			p := r.stopgap(seen, decision.RoundFull, "why").Models[0].Variants[0]
+			if c.want == nil {
+				assert.Nil(t, p.Desired)
+				assert.Nil(t, p.Fallback)
+				return
+			}
+			c.want.Why = "why"
+			assert.Equal(t, c.want, p.Fallback)
+			assert.Equal(t, c.current, *p.Desired, "nothing is written")
+		})
+	}
+}

@@ -1,0 +1,179 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+const (
+	// lookEvery is the time between two looks at the gateways' queues while a model
+	// sleeps, and lookSeldom the same while the gateways fail.
+	lookEvery  = time.Second
+	lookSeldom = 5 * time.Second
+	// lookTimeout bounds one look: a request that waits is to be seen within seconds.
+	lookTimeout = 3 * time.Second
+	// wakeAgain is the time between two rounds for the same model while it sleeps on.
+	wakeAgain = 5 * time.Second
+)
+
+// sleepers are the models of which nothing is asked to run, and when to look at what
+// the gateways queue for them. It is a value without a clock.
+type sleepers struct {
+	// models are the sleeping ones, and namespaces counts the namespaces that have a
+	// model ID.
+	models     map[decision.ModelKey]bool
+	namespaces map[string]int
+	// tried is when a round was last begun for a sleeping model.
+	tried map[decision.ModelKey]time.Time
+	// looking is set while a look is under way, due is when the next one may begin.
+	looking bool
+	due     time.Time
+	// pause is the time from a look that failed to the next one; 0 while none fails.
+	pause time.Duration
+}
+
+// look is what was seen of the gateways' queues.
+type look struct {
+	queues map[decision.ModelKey]decision.Sample
+	err    error
+}
+
+// next is how long the next look may wait; false means that there is none to come
+// before something else happens.
+func (s *sleepers) next(now time.Time) (time.Duration, bool) {
+	return until(s.due, now), len(s.models) > 0 && !s.looking
+}
+
+// begin notes that a look begins.
+func (s *sleepers) begin(now time.Time) { s.looking, s.due = true, now.Add(lookEvery) }
+
+// end notes how a look ended, and reports whether looks begin to fail, or fail no more.
+func (s *sleepers) end(now time.Time, failed bool) (news bool) {
+	news = failed != (s.pause > 0)
+	s.looking = false
+	if !failed {
+		s.pause = 0
+		return news
+	}
+	s.pause = min(max(2*s.pause, lookEvery), lookSeldom)
+	s.due = now.Add(s.pause)
+	return news
+}
+
+// settle takes over which models sleep after a round.
+func (s *sleepers) settle(plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) {
+	asleep, tried := map[decision.ModelKey]bool{}, map[decision.ModelKey]time.Time{}
+	s.namespaces = map[string]int{}
+	for i := range plan.Models {
+		m := &plan.Models[i]
+		key := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
+		s.namespaces[m.ID]++
+		if !sleeps(m, seen, outcomes) {
+			continue
+		}
+		asleep[key] = true
+		if at, ok := s.tried[key]; ok {
+			tried[key] = at
+		}
+	}
+	s.models, s.tried = asleep, tried
+}
+
+// sleeps reports whether none of a model's targets asks for a replica, and there is one
+// that we may wake.
+func sleeps(m *decision.ModelPlan, seen *observation, outcomes map[decision.Key]outcome) bool {
+	ours := false
+	for i := range m.Variants {
+		p := &m.Variants[i]
+		v := seen.variants[p.Key]
+		if v == nil || v.target.scale == nil {
+			continue
+		}
+		replicas := v.target.scale.Spec.Replicas
+		if o, ok := outcomes[p.Key]; ok && o.err == nil {
+			replicas = o.scale.Spec.Replicas
+		}
+		if replicas > 0 {
+			return false
+		}
+		ours = ours || v.target.state == decision.TargetFound && seen.policy.Variant(p.Key).Actuation != decision.ActuationOff
+	}
+	return ours
+}
+
+// wanted are the requests that wait for sleeping models, if they were seen since. A
+// model that still sleeps although a round was held for it waits for a while before the
+// next one.
+func (s *sleepers) wanted(now, since time.Time, queues map[decision.ModelKey]decision.Sample) map[decision.ModelKey]decision.Sample {
+	wanted := map[decision.ModelKey]decision.Sample{}
+	for model := range s.models {
+		queue := queues[gatewayKey(queues, model, s.namespaces[model.ID])]
+		waits := queue.Present && queue.Value > 0 && queue.Time.After(since)
+		if at, ok := s.tried[model]; !waits || ok && now.Sub(at) < wakeAgain {
+			continue
+		}
+		s.tried[model] = now
+		wanted[model] = queue
+	}
+	return wanted
+}
+
+// listen looks at the gateways' queues aside when that is due.
+func (l *Loop) listen(ctx context.Context) {
+	now := l.clock.Now()
+	if wait, ok := l.sleepers.next(now); l.gateway == nil || !ok || wait > 0 {
+		return
+	}
+	l.sleepers.begin(now)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+		var seen look
+		seen.queues, seen.err = l.gateway.Queues(ctx, now)
+		l.looked <- seen
+	}()
+}
+
+// heard answers a look: requests that wait for a sleeping model are worth a round at
+// once. What some gateways said counts, whatever others did.
+func (l *Loop) heard(ctx context.Context, seen look) {
+	now := l.clock.Now()
+	if l.sleepers.end(now, seen.err != nil) {
+		tellLook(ctx, seen.err)
+	}
+	wanted := l.sleepers.wanted(now, now.Add(-l.settings.Current().Freshness.Ageing), seen.queues)
+	if len(wanted) == 0 {
+		return
+	}
+	l.readings = l.readings.withQueues(wanted, l.sleepers.namespaces)
+	klog.FromContext(ctx).Info("Requests wait for models that sleep", "models", len(wanted))
+	l.schedule.begin(decision.RoundEvent, now)
+	l.round(ctx, decision.RoundEvent)
+}
+
+func tellLook(ctx context.Context, err error) {
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Whether requests wait for models that sleep is not known")
+		return
+	}
+	klog.FromContext(ctx).Info("Whether requests wait for models that sleep is known again")
+}
+
+// withQueues are the readings with newer queues of some models, whose other samples
+// stay what they are.
+func (r readings) withQueues(queues map[decision.ModelKey]decision.Sample, namespaces map[string]int) readings {
+	models := make(map[decision.ModelKey]decision.Model, len(r.models)+len(queues))
+	maps.Copy(models, r.models)
+	for key, queue := range queues {
+		m := r.models[gatewayKey(r.models, key, namespaces[key.ID])]
+		m.Namespace, m.ID, m.Queue = key.Namespace, key.ID, queue
+		models[key] = m
+	}
+	r.models = models
+	return r
+}

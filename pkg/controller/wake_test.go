@@ -1,0 +1,228 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/utils/ptr"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// gate is a gateway at which requests for model m arrive after a while. It counts the
+// looks, and how many there are at a time.
+type gate struct {
+	began time.Time
+	// arrives is when the requests begin to wait; negative means never.
+	arrives time.Duration
+	// takes is how long an answer takes.
+	takes time.Duration
+	// fails are the times between which it fails.
+	fails, works time.Duration
+
+	lock             sync.Mutex
+	looks            []time.Duration
+	at, most         int
+	namespace, model string
+}
+
+func (g *gate) Queues(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error) {
+	g.lock.Lock()
+	since := time.Since(g.began)
+	g.looks = append(g.looks, since)
+	g.at++
+	g.most = max(g.most, g.at)
+	g.lock.Unlock()
+	defer func() {
+		g.lock.Lock()
+		g.at--
+		g.lock.Unlock()
+	}()
+	if g.takes > 0 {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(g.takes):
+		}
+	}
+	if since >= g.fails && since < g.works {
+		return nil, errors.New("no answer")
+	}
+	waits := 0.0
+	if g.arrives >= 0 && since >= g.arrives {
+		waits = 3
+	}
+	return map[decision.ModelKey]decision.Sample{{Namespace: g.namespace, ID: "m"}: sample(waits, at)}, nil
+}
+
+func (b *bench) listens(g *gate) *gate {
+	g.began, b.gateway = b.began, g
+	return g
+}
+
+func TestASleepingModelWakesAtItsFirstRequest(t *testing.T) {
+	for name, namespace := range map[string]string{"with its namespace": "n", "without a namespace": ""} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 0)
+				g := b.listens(&gate{arrives: 11500 * time.Millisecond, namespace: namespace})
+				rounds := b.run(t, 25*time.Second)
+				assert.Equal(t, []string{"0 Full", "10 Fast", "12 Event", "20 Fast"}, rounds, "the spacing of events does not hold it up")
+				assert.Equal(t, sample(3, b.began.Add(12*time.Second)), b.queues[2])
+				assert.EqualValues(t, 1, b.replicas(t))
+				assert.Len(t, g.looks, 13, "every second, and none once it is awake")
+				assert.Equal(t, 12*time.Second, g.looks[12])
+			})
+		})
+	}
+}
+
+func TestNobodyLooksWhileNothingSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1)
+		g := b.listens(&gate{})
+		b.run(t, time.Minute)
+		assert.Empty(t, g.looks)
+	})
+}
+
+func TestWithoutAGatewayRoundsReadTheQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 0)
+		b.metrics = &hanging{}
+		b.run(t, time.Second)
+		assert.EqualValues(t, 1, b.replicas(t))
+	})
+}
+
+func TestASlowGatewayIsAskedOnceAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 0)
+		g := b.listens(&gate{arrives: 15 * time.Second, takes: 2500 * time.Millisecond})
+		rounds := b.run(t, 25*time.Second)
+		assert.Equal(t, []string{"0 Full", "10 Fast", "17.5 Event", "20 Fast"}, rounds, "and holds no round up")
+		assert.Equal(t, 1, g.most)
+		assert.EqualValues(t, 1, b.replicas(t))
+	})
+}
+
+func TestAGatewayThatFails(t *testing.T) {
+	for name, g := range map[string]*gate{
+		"with an error":  {arrives: 40 * time.Second, works: 30 * time.Second},
+		"without answer": {arrives: -1, takes: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 0)
+				b.listens(g)
+				rounds := b.run(t, 39*time.Second)
+				assert.Equal(t, []string{"0 Full", "10 Fast", "20 Fast", "30 Fast"}, rounds)
+				for i := 5; i < len(g.looks) && g.looks[i] < g.works; i++ {
+					assert.GreaterOrEqual(t, g.looks[i]-g.looks[i-1], lookSeldom)
+				}
+				assert.Len(t, b.logged("is not known"), 1, "told of once")
+				if g.works > 0 {
+					assert.Len(t, b.logged("is known again"), 1)
+					assert.Equal(t, time.Second, g.looks[len(g.looks)-1]-g.looks[len(g.looks)-2], "every second again")
+				}
+			})
+		})
+	}
+}
+
+func TestAModelThatCannotWakeTakesNotAllRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 0)
+		b.decide = b.sleepsOn
+		b.listens(&gate{arrives: 2 * time.Second})
+		rounds := b.run(t, 21*time.Second)
+		assert.Equal(t, []string{"0 Full", "2 Event", "7 Event", "10 Fast", "12 Event", "17 Event", "20 Fast"}, rounds)
+	})
+}
+
+func TestOldQueuesWakeNobody(t *testing.T) {
+	s := sleepers{models: map[decision.ModelKey]bool{{Namespace: "n", ID: "m"}: true}, namespaces: map[string]int{"m": 1}, tried: map[decision.ModelKey]time.Time{}}
+	queue := func(value float64, at time.Time) map[decision.ModelKey]decision.Sample {
+		return map[decision.ModelKey]decision.Sample{{ID: "m"}: sample(value, at)}
+	}
+	since := noon.Add(-2 * time.Minute)
+	assert.Empty(t, s.wanted(noon, since, nil), "nobody says")
+	assert.Empty(t, s.wanted(noon, since, queue(0, noon)), "nothing waits")
+	assert.Empty(t, s.wanted(noon, since, queue(3, since)), "too old")
+	s.namespaces["m"] = 2
+	assert.Empty(t, s.wanted(noon, since, queue(3, noon)), "whose they are is not known")
+	s.namespaces["m"] = 1
+	assert.Equal(t, map[decision.ModelKey]decision.Sample{{Namespace: "n", ID: "m"}: sample(3, noon)}, s.wanted(noon, since, queue(3, noon)))
+}
+
+func TestANewerQueueLeavesTheRestOfAModel(t *testing.T) {
+	key := decision.ModelKey{Namespace: "n", ID: "m"}
+	before := readings{at: noon, models: map[decision.ModelKey]decision.Model{{ID: "m"}: {ID: "m", Arrival: sample(2, noon), Queue: sample(0, noon)}}}
+	later := noon.Add(time.Second)
+	after := before.withQueues(map[decision.ModelKey]decision.Sample{key: sample(3, later)}, map[string]int{"m": 1})
+	models := join(map[decision.ModelKey]*decision.Model{key: {Namespace: "n", ID: "m"}}, after.models)
+	assert.Equal(t, []decision.Model{{Namespace: "n", ID: "m", Arrival: sample(2, noon), Queue: sample(3, later)}}, models)
+	assert.Len(t, before.models, 1, "the reading before is not changed")
+	assert.Equal(t, noon, after.at)
+	assert.Len(t, readings{}.withQueues(map[decision.ModelKey]decision.Sample{key: sample(3, later)}, nil).models, 1)
+}
+
+func TestWhichModelsSleep(t *testing.T) {
+	type one struct {
+		current int32
+		state   decision.TargetState
+		acts    decision.Actuation
+		written *int32
+	}
+	cases := []struct {
+		name     string
+		variants []one
+		want     bool
+	}{
+		{"none of its targets exists", []one{{state: decision.TargetMissing}}, false},
+		{"it serves", []one{{current: 1}}, false},
+		{"it sleeps", []one{{}, {}}, true},
+		{"one of two serves", []one{{}, {current: 1}}, false},
+		{"the other target is missing", []one{{}, {state: decision.TargetMissing}}, true},
+		{"it was sent to sleep just now", []one{{current: 1, written: ptr.To[int32](0)}}, true},
+		{"it was woken just now", []one{{written: ptr.To[int32](1)}}, false},
+		{"only the metric is followed", []one{{acts: decision.ActuationMetric}}, true},
+		{"nobody may wake it", []one{{acts: decision.ActuationOff}, {state: decision.TargetConflict}}, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			m := decision.ModelPlan{Namespace: "n", ID: "m"}
+			seen := &observation{variants: map[decision.Key]*variant{}, policy: decision.Policy{Variants: map[decision.Key]decision.VariantPolicy{}}}
+			outcomes := map[decision.Key]outcome{}
+			for i, o := range c.variants {
+				key := decision.Key{Namespace: "n", Name: string(rune('a' + i))}
+				m.Variants = append(m.Variants, decision.VariantPlan{Key: key})
+				v := &variant{object: &v1alpha1.VariantAutoscaling{}, key: key, target: target{state: o.state}}
+				if o.state != decision.TargetMissing {
+					v.target.scale = &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: o.current}}
+				}
+				seen.variants[key] = v
+				policy := decision.DefaultVariantPolicy()
+				if o.acts != "" {
+					policy.Actuation = o.acts
+				}
+				seen.policy.Variants[key] = policy
+				if o.written != nil {
+					outcomes[key] = outcome{scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: *o.written}}}
+				}
+			}
+			s := sleepers{tried: map[decision.ModelKey]time.Time{{Namespace: "n", ID: "m"}: noon, {Namespace: "n", ID: "gone"}: noon}}
+			s.settle(&decision.Plan{Models: []decision.ModelPlan{m}}, seen, outcomes)
+			require.Equal(t, c.want, len(s.models) == 1)
+			assert.Equal(t, c.want, len(s.tried) == 1, "what was tried is kept while it sleeps")
+		})
+	}
+}
