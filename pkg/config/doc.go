@@ -4,13 +4,16 @@
 //
 // A value is taken from the first place that has it: a flag that was given, the
 // environment, the configuration file, the default. Static settings are read once;
-// dynamic settings follow the configuration file, and the saturation thresholds
-// follow their ConfigMap.
+// dynamic settings follow the configuration file. Saturation thresholds, service
+// classes, prices of accelerators and leave to scale to zero follow ConfigMaps of their
+// own, each of which is taken whole or not at all.
 //
 // It must never read a file, the environment or the cluster itself: its callers
 // hand it flags, a lookup function and bytes. A setting exists only if something
 // takes effect from it; unknown settings are reported and change nothing.
 //
-// Read Config first, then Load, Config.Update and ParseSaturation. The table of
-// all settings is Keys.
+// Read Config first, then Load, Config.Update, and the parser of each ConfigMap:
+// ParseSaturation, ParseServiceClasses, ParseUnitCosts, ParseScaleToZero. What a model is
+// promised, and whether it may sleep, say Dynamic.Promise and Dynamic.IdleOf. The table
+// of all settings is Keys.
 package config

@@ -48,7 +48,11 @@ func (k Key) Flag() string {
 
 // Keys are all settings, in the order in which they are documented.
 func Keys() []Key {
-	defaults := decision.DefaultPolicy()
+	return slices.Concat(sourceKeys(), programKeys(), placeKeys(), decisionKeys())
+}
+
+// sourceKeys say where samples come from.
+func sourceKeys() []Key {
 	return []Key{
 		static("WVA_METRICS_SOURCE", string(SourcePrometheus), "Where samples of the replicas come from: prometheus, or pods to scrape them without it.",
 			choice(func(c *Config, value string) { c.MetricsSource = MetricsSource(value) }, string(SourcePrometheus), string(SourcePods))),
@@ -83,7 +87,12 @@ func Keys() []Key {
 			boolean(func(c *Config) *bool { return &c.PodMetrics.InsecureSkipVerify })),
 		static("GATEWAY_METRICS_URLS", "", "Metrics pages of the gateway's endpoint picker, with commas between them, such as http://epp.gateway:9090/metrics; every address of each host is scraped, every second while a model sleeps.",
 			addresses(func(c *Config) *[]string { return &c.Gateway.MetricsURLs })),
+	}
+}
 
+// programKeys say how the manager runs.
+func programKeys() []Key {
+	return []Key{
 		static("METRICS_BIND_ADDRESS", "0", "Address where metrics are served, such as :8443; 0 for nowhere.",
 			text(func(c *Config) *string { return &c.Serving.MetricsBindAddress })).alias("metrics-addr"),
 		static("METRICS_SECURE", "true", "Serve metrics over TLS and only to readers whom the API server authorises.",
@@ -109,7 +118,12 @@ func Keys() []Key {
 			duration(func(c *Config) *time.Duration { return &c.LeaderElection.RetryPeriod })),
 		static("REST_CLIENT_TIMEOUT", "60s", "Time limit of one request to the API server.",
 			duration(func(c *Config) *time.Duration { return &c.RESTClientTimeout })),
+	}
+}
 
+// placeKeys say what the manager works on and where its ConfigMaps are.
+func placeKeys() []Key {
+	return []Key{
 		static("WATCH_NAMESPACE", "", "The only namespace to work in; without it all of them.",
 			text(func(c *Config) *string { return &c.WatchNamespace })),
 		static("CONTROLLER_INSTANCE", "", "Instance whose labelled objects this manager handles; without it the objects that carry no such label.",
@@ -128,7 +142,13 @@ func Keys() []Key {
 			text(func(c *Config) *string { return &c.UnitCostConfigMap })),
 		static("SCALE_TO_ZERO_CONFIG_MAP_NAME", "wva-model-scale-to-zero-config", "ConfigMap that says by model whether and when it may scale to zero; it is followed.",
 			text(func(c *Config) *string { return &c.ScaleToZeroConfigMap })),
+	}
+}
 
+// decisionKeys say what a decision may do. All of them are dynamic.
+func decisionKeys() []Key {
+	defaults := decision.DefaultPolicy()
+	return []Key{
 		dynamic("GLOBAL_OPT_INTERVAL", defaults.Interval, "Time between two full rounds.",
 			func(c *Config) *time.Duration { return &c.Interval }),
 		Key{Name: "WVA_LIMITED_MODE", Default: "false", Help: "Never ask for more replicas than fit; for clusters that do not grow."}.

@@ -24,8 +24,8 @@ type Sources struct {
 }
 
 // Load reads every setting and validates the whole. Its error names each wrong
-// setting, the place that it came from and what was expected. The saturation
-// thresholds are the published ones; they come from a ConfigMap later.
+// setting, the place that it came from and what was expected. What
+// comes from other ConfigMaps is what holds without them; it is read later.
 func Load(from Sources) (Config, error) {
 	file, err := parseFile(from)
 	if err != nil {

@@ -1,12 +1,9 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
@@ -35,86 +32,60 @@ func DefaultSaturation() Saturation {
 // data is usable, and the last good thresholds are to be kept.
 func ParseSaturation(data map[string]string) (Saturation, []string, error) {
 	result := DefaultSaturation()
-	var warnings []string
-	var errs []error
-	base := entry{}
+	s := &said{}
 	if text, ok := data[DefaultEntry]; ok {
-		parsed, warned, err := parseEntry(DefaultEntry, text)
-		if err == nil {
-			err = parsed.checkDefault()
+		if base, ok := parseEntry(DefaultEntry, text, s); ok {
+			if base.model != (decision.ModelKey{}) {
+				base.wrong("names a model (model_id %q, namespace %q): move it to an entry of another name", base.model.ID, base.model.Namespace)
+			}
+			result.Default = base.checked(result.Default)
 		}
-		warnings, errs = append(warnings, warned...), append(errs, err)
-		base = parsed
 	}
-	result.Default = base.over(result.Default)
-	errs = append(errs, checkThresholds(DefaultEntry, result.Default))
-
 	seen := map[decision.ModelKey]string{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		if name == DefaultEntry {
 			continue
 		}
-		override, warned, err := parseEntry(name, data[name])
-		if err == nil {
-			err = override.checkOverride(seen)
-		}
-		warnings = append(warnings, warned...)
-		if err != nil {
-			errs = append(errs, err)
+		override, ok := parseEntry(name, data[name], s)
+		if !ok || !override.checkModel(name, seen) {
 			continue
 		}
-		thresholds := override.over(result.Default)
-		errs = append(errs, checkThresholds(name, thresholds))
 		if result.ByModel == nil {
 			result.ByModel = map[decision.ModelKey]decision.Saturation{}
 		}
-		result.ByModel[override.model] = thresholds
+		result.ByModel[override.model] = override.checked(result.Default)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return Saturation{}, warnings, fmt.Errorf("saturation thresholds: %w", err)
+	if err := s.err(); err != nil {
+		return Saturation{}, s.warnings, fmt.Errorf("saturation thresholds: %w", err)
 	}
-	return result, warnings, nil
+	return result, s.warnings, nil
 }
 
 // entry is one entry as it was written: what is not given is nil.
 type entry struct {
-	name                              string
+	fields
 	model                             decision.ModelKey
 	kvCache, queueLength              *float64
 	kvSpareTrigger, queueSpareTrigger *float64
 }
 
-func parseEntry(name, text string) (entry, []string, error) {
-	e := entry{name: name}
-	var raw map[string]any
-	if err := yaml.UnmarshalStrict([]byte(text), &raw); err != nil {
-		return e, nil, fmt.Errorf("entry %q: %w; write it as YAML, one field: value per line", name, err)
+// parseEntry reports whether anything of the entry can be used.
+func parseEntry(name, text string, s *said) (entry, bool) {
+	errs := len(s.errs)
+	f, ok := parseFields(name, text, s)
+	if !ok {
+		return entry{}, false
 	}
-	texts := map[string]*string{"model_id": &e.model.ID, "namespace": &e.model.Namespace}
-	numbers := map[string]**float64{
-		"kvCacheThreshold":     &e.kvCache,
-		"queueLengthThreshold": &e.queueLength,
-		"kvSpareTrigger":       &e.kvSpareTrigger,
-		"queueSpareTrigger":    &e.queueSpareTrigger,
+	e := entry{
+		fields:            f,
+		model:             decision.ModelKey{ID: f.text("model_id"), Namespace: f.text("namespace")},
+		kvCache:           f.number("kvCacheThreshold"),
+		queueLength:       f.number("queueLengthThreshold"),
+		kvSpareTrigger:    f.number("kvSpareTrigger"),
+		queueSpareTrigger: f.number("queueSpareTrigger"),
 	}
-	var warnings []string
-	for _, field := range slices.Sorted(maps.Keys(raw)) {
-		value := raw[field]
-		if text, ok := texts[field]; ok {
-			if *text, ok = value.(string); !ok {
-				return e, nil, fmt.Errorf("entry %q: %s is %v: write a text, in quotes", name, field, value)
-			}
-		} else if number, ok := numbers[field]; ok {
-			parsed, ok := toNumber(value)
-			if !ok {
-				return e, nil, fmt.Errorf("entry %q: %s is %v: write a number", name, field, value)
-			}
-			*number = &parsed
-		} else {
-			warnings = append(warnings, fmt.Sprintf("%s in entry %q is not a threshold and has no effect: correct its name or remove it", field, name))
-		}
-	}
-	return e, warnings, nil
+	f.rest()
+	return e, len(s.errs) == errs
 }
 
 func toNumber(value any) (float64, bool) {
@@ -128,22 +99,19 @@ func toNumber(value any) (float64, bool) {
 	}
 }
 
-func (e entry) checkDefault() error {
-	if e.model != (decision.ModelKey{}) {
-		return fmt.Errorf("entry %q names a model (model_id %q, namespace %q): move it to an entry of another name", e.name, e.model.ID, e.model.Namespace)
+// checkModel reports whether the entry is for a model that no other one is for.
+func (e entry) checkModel(name string, seen map[decision.ModelKey]string) bool {
+	first, twice := seen[e.model]
+	switch {
+	case e.model.ID == "" || e.model.Namespace == "":
+		e.wrong("model_id is %q and namespace is %q: name both, because they say which model the entry is for", e.model.ID, e.model.Namespace)
+	case twice:
+		e.wrong("is for model %s in namespace %s, as entry %q is: remove one", e.model.ID, e.model.Namespace, first)
+	default:
+		seen[e.model] = name
+		return true
 	}
-	return nil
-}
-
-func (e entry) checkOverride(seen map[decision.ModelKey]string) error {
-	if e.model.ID == "" || e.model.Namespace == "" {
-		return fmt.Errorf("entry %q: model_id is %q and namespace is %q: name both, because they say which model the entry is for", e.name, e.model.ID, e.model.Namespace)
-	}
-	if first, ok := seen[e.model]; ok {
-		return fmt.Errorf("entries %q and %q are both for model %s in namespace %s: remove one", first, e.name, e.model.ID, e.model.Namespace)
-	}
-	seen[e.model] = e.name
-	return nil
+	return false
 }
 
 // over are the thresholds with what the entry gives in their place.
@@ -162,19 +130,18 @@ func (e entry) over(base decision.Saturation) decision.Saturation {
 	}
 }
 
-func checkThresholds(name string, s decision.Saturation) error {
-	var errs []error
-	wrong := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("entry %q: %s", name, fmt.Sprintf(format, args...)))
-	}
+// checked are the thresholds with what the entry gives in their place; what is wrong
+// with the whole is said.
+func (e entry) checked(base decision.Saturation) decision.Saturation {
+	s := e.over(base)
 	share := func(field string, value float64) {
 		if value < 0 || value > 1 {
-			wrong("%s is %v: write a share from 0 to 1", field, value)
+			e.wrong("%s is %v: write a share from 0 to 1", field, value)
 		}
 	}
 	length := func(field string, value float64) {
 		if value < 0 {
-			wrong("%s is %v: write a number of requests, at least 0", field, value)
+			e.wrong("%s is %v: write a number of requests, at least 0", field, value)
 		}
 	}
 	share("kvCacheThreshold", s.KVCacheThreshold)
@@ -183,10 +150,10 @@ func checkThresholds(name string, s decision.Saturation) error {
 	length("queueSpareTrigger", s.QueueSpareTrigger)
 	// A trigger above its threshold would fire on idle replicas, for ever.
 	if s.KVSpareTrigger > s.KVCacheThreshold {
-		wrong("kvSpareTrigger is %v: write at most kvCacheThreshold (%v)", s.KVSpareTrigger, s.KVCacheThreshold)
+		e.wrong("kvSpareTrigger is %v: write at most kvCacheThreshold (%v)", s.KVSpareTrigger, s.KVCacheThreshold)
 	}
 	if s.QueueSpareTrigger > s.QueueLengthThreshold {
-		wrong("queueSpareTrigger is %v: write at most queueLengthThreshold (%v)", s.QueueSpareTrigger, s.QueueLengthThreshold)
+		e.wrong("queueSpareTrigger is %v: write at most queueLengthThreshold (%v)", s.QueueSpareTrigger, s.QueueLengthThreshold)
 	}
-	return errors.Join(errs...)
+	return s
 }

@@ -61,7 +61,7 @@ func TestParseSaturation(t *testing.T) {
 		"fields without effect are named": {
 			data:     map[string]string{"default": "enableLimiter: true\nkvCacheTreshold: 0.5\n"},
 			base:     published,
-			warnings: []string{`enableLimiter in entry "default" is not a threshold and has no effect: correct its name or remove it`, `kvCacheTreshold in entry "default" is not a threshold and has no effect: correct its name or remove it`},
+			warnings: []string{`entry "default": enableLimiter has no effect: correct its name or remove it`, `entry "default": kvCacheTreshold has no effect: correct its name or remove it`},
 		},
 		"an override is valid only after the merge": {
 			data: map[string]string{
@@ -114,7 +114,7 @@ func TestParseSaturationErrors(t *testing.T) {
 		"no YAML": {map[string]string{"default": "0.8"},
 			[]string{`entry "default": `, "write it as YAML, one field: value per line"}},
 		"a default for one model": {map[string]string{"default": "model_id: m"},
-			[]string{`entry "default" names a model (model_id "m", namespace ""): move it to an entry of another name`}},
+			[]string{`entry "default": names a model (model_id "m", namespace ""): move it to an entry of another name`}},
 		"an override without a model": {map[string]string{"x": "namespace: chat"},
 			[]string{`entry "x": model_id is "" and namespace is "chat": name both`}},
 		"an override without a namespace": {map[string]string{"x": "model_id: m"},
@@ -122,7 +122,7 @@ func TestParseSaturationErrors(t *testing.T) {
 		"a model that is no text": {map[string]string{"x": "{model_id: 8, namespace: chat}"},
 			[]string{`entry "x": model_id is 8: write a text, in quotes`}},
 		"two overrides of one model": {map[string]string{"x": "{model_id: m, namespace: chat}", "y": "{model_id: m, namespace: chat}"},
-			[]string{`entries "x" and "y" are both for model m in namespace chat: remove one`}},
+			[]string{`entry "y": is for model m in namespace chat, as entry "x" is: remove one`}},
 		"an override that is wrong after the merge": {map[string]string{"x": "{model_id: m, namespace: chat, kvCacheThreshold: 0.01}"},
 			[]string{`entry "x": kvSpareTrigger is 0.1: write at most kvCacheThreshold (0.01)`}},
 		"all that is wrong is named": {map[string]string{"default": "kvCacheThreshold: 2", "x": "model_id: m"},
