@@ -87,11 +87,15 @@ func (q builder) ofGateways() []query {
 	}
 	return []query{
 		{gatewayQueue, named(modelserver.GatewayQueue, func(series string) string { return sum(perModel, once(series)) })},
-		{gatewayGrowth, named(modelserver.GatewayQueue, over("deriv"))},
+		// One that started anew lost its queue: those requests neither left nor wait.
+		{gatewayGrowth, fmt.Sprintf("(%s) unless on (%s) %s", named(modelserver.GatewayQueue, over("deriv")), perModel,
+			q.restarted(perModel, modelserver.GatewayDispatched))},
 		{gatewayDispatch, named(modelserver.GatewayDispatched, over("rate"))},
 		{gatewayScraped, gatewayTimes()},
 		{gatewaySpan, q.span(perModel, modelserver.GatewayDispatched) + " or " + q.span(perModel, modelserver.GatewayQueue)},
-		{gatewayLatest, named(modelserver.GatewayDispatched, over("irate"))},
+		{gatewayLatest, named(modelserver.GatewayDispatched, func(series string) string {
+			return q.unlessRestarted(perModel, series, over("irate")(series))
+		})},
 		{gatewayChange, named(modelserver.GatewayQueue, over("idelta"))},
 	}
 }
@@ -196,17 +200,27 @@ func (q builder) change(gauge string) string { return q.over("idelta", gauge) }
 // had in flight: that is neither served nor gone, and the growth is unknown.
 func (q builder) growth() string {
 	slope := func(series string) string { return q.over("deriv", series) }
-	restarted := each(modelserver.Completed, func(series string) string {
-		return fmt.Sprintf("max by (%s) (resets(%s[%s])) > 0", perPod, series, q.window)
+	return fmt.Sprintf("(%s + %s) unless %s", each(modelserver.Running, slope), each(modelserver.Waiting, slope),
+		q.restarted(perPod, modelserver.Completed))
+}
+
+// restarted are those whose counter began anew within the window.
+func (q builder) restarted(by string, quantity modelserver.Quantity) string {
+	return each(quantity, func(series string) string {
+		return fmt.Sprintf("max by (%s) (resets(%s[%s])) > 0", by, series, q.window)
 	})
-	return fmt.Sprintf("(%s + %s) unless %s", each(modelserver.Running, slope), each(modelserver.Waiting, slope), restarted)
+}
+
+// unlessRestarted leaves out those whose counter began anew with the last scrape.
+func (q builder) unlessRestarted(by, counter, vector string) string {
+	return fmt.Sprintf("(%s unless min by (%s) (idelta(%s[%s])) < 0)", vector, by, counter, q.window)
 }
 
 // latest is the rate of completions between the last two scrapes, unknown when the
 // server started anew between them.
 func (q builder) latest() string {
 	return each(modelserver.Completed, func(series string) string {
-		return fmt.Sprintf("(%s unless min by (%s) (idelta(%s[%s])) < 0)", q.over("irate", series), perPod, series, q.window)
+		return q.unlessRestarted(perPod, series, q.over("irate", series))
 	})
 }
 

@@ -1,0 +1,169 @@
+package podmetrics
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
+)
+
+const (
+	// maxBody bounds an exposition, and maxLine one line of it, in bytes. vLLM's is
+	// 100 KB, of which 2 KB are of interest.
+	maxBody = 64 << 20
+	maxLine = 1 << 20
+)
+
+// part says which series of a metric a value is of.
+type part byte
+
+const (
+	whole part = iota
+	sumPart
+	countPart
+)
+
+// meaning is what a name means.
+type meaning struct {
+	quantity modelserver.Quantity
+	// name is the place of the name in its row: the lower one counts.
+	name int
+	part part
+}
+
+// vocabulary is a part of the table, by name.
+type vocabulary struct {
+	names map[string]meaning
+	only  map[modelserver.Quantity]modelserver.Metric
+	ranks []string
+}
+
+func vocabularyOf(rows []modelserver.Metric) vocabulary {
+	v := vocabulary{names: map[string]meaning{}, only: map[modelserver.Quantity]modelserver.Metric{}, ranks: modelserver.RankLabels()}
+	for _, m := range rows {
+		v.only[m.Quantity] = m
+		for i, name := range m.Names {
+			if m.Series == modelserver.Histogram {
+				v.names[name+"_sum"] = meaning{m.Quantity, i, sumPart}
+				v.names[name+"_count"] = meaning{m.Quantity, i, countPart}
+				continue
+			}
+			v.names[name] = meaning{m.Quantity, i, whole}
+		}
+	}
+	return v
+}
+
+// key names a series of one target.
+type key struct {
+	meaning
+	// model is set for a gateway alone.
+	model decision.ModelKey
+	// labels tell the series of one meaning apart.
+	labels string
+}
+
+// exposition is what one scrape showed.
+type exposition map[key]float64
+
+// parse reads the text format. Lines of no interest, which are nearly all, are
+// dropped before they are parsed: a bucket costs as much as a value. Comments go with
+// them, and so every value is one of an untyped metric.
+func (v vocabulary) parse(body io.Reader) (exposition, error) {
+	var kept bytes.Buffer
+	lines := bufio.NewScanner(io.LimitReader(body, maxBody))
+	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	for lines.Scan() {
+		line := bytes.TrimLeft(lines.Bytes(), " \t")
+		end := bytes.IndexAny(line, "{ \t")
+		if end < 0 {
+			continue
+		}
+		if _, ok := v.names[string(line[:end])]; ok {
+			kept.Write(line)
+			kept.WriteByte('\n')
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("reading the metrics: %w", err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(&kept)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the metrics: %w", err)
+	}
+	found := exposition{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			v.add(found, v.names[name], m)
+		}
+	}
+	return found, nil
+}
+
+// add takes one value in. The processes of one engine tell the same; the largest
+// counts.
+func (v vocabulary) add(found exposition, means meaning, m *dto.Metric) {
+	row, value := v.only[means.quantity], m.GetUntyped().GetValue()
+	k := key{meaning: means}
+	switch {
+	case row.Label != "" && labelOf(m, row.Label) != row.Value:
+		return
+	case row.Series == modelserver.Info:
+		tokens, ok := modelserver.Tokens(labelOf(m, modelserver.LabelBlocks), labelOf(m, modelserver.LabelBlockSize))
+		if !ok {
+			return
+		}
+		value, k.labels = tokens, labelOf(m, modelserver.LabelEngine)
+	default:
+		k.labels = v.signature(m)
+	}
+	if means.quantity >= modelserver.GatewayQueue {
+		k.model = modelOf(m)
+		if k.model.ID == "" {
+			return
+		}
+	}
+	if before, twice := found[k]; twice {
+		value = largest(before, value)
+	}
+	found[k] = value
+}
+
+func (v vocabulary) signature(m *dto.Metric) string {
+	var pairs []string
+	for _, l := range m.GetLabel() {
+		if !slices.Contains(v.ranks, l.GetName()) {
+			pairs = append(pairs, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+		}
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
+
+// modelOf prefers the name after the gateway's own rewriting.
+func modelOf(m *dto.Metric) decision.ModelKey {
+	id := labelOf(m, modelserver.LabelTargetModel)
+	if id == "" {
+		id = labelOf(m, modelserver.LabelModel)
+	}
+	return decision.ModelKey{Namespace: labelOf(m, modelserver.LabelNamespace), ID: id}
+}
+
+func labelOf(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,91 @@
+package podmetrics
+
+import (
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
+)
+
+// sampleAt makes a sample of what a view found.
+func sampleAt(at time.Time) func(value float64, ok bool) decision.Sample {
+	return func(value float64, ok bool) decision.Sample {
+		if !ok {
+			return decision.Sample{}
+		}
+		return modelserver.Known(value, at)
+	}
+}
+
+// replica is a pod as its history shows it; it reports false when nothing is known.
+// failed says that the last scrape brought nothing: then what arrived since the one
+// before is unknown.
+func (v view) replica(name string, failed bool) (decision.Replica, bool) {
+	run, wait, completed := of(modelserver.Running), of(modelserver.Waiting), of(modelserver.Completed)
+	at, between := v.seen(run)
+	if full, _ := v.seen(of(modelserver.KVUse)); full.After(at) {
+		at = full
+	}
+	sample := sampleAt(at)
+	r := decision.Replica{
+		Name:      name,
+		KVUse:     sample(v.within(of(modelserver.KVUse), mean, largest)),
+		Waiting:   sample(v.within(wait, mean, sumOf)),
+		Running:   sample(v.within(run, mean, sumOf)),
+		Served:    sample(v.sum(completed, rate)),
+		InService: sample(v.ratio(modelserver.InService)),
+		Input:     sample(v.ratio(modelserver.Prompt)),
+		Output:    sample(v.ratio(modelserver.Generation)),
+		TTFT:      sample(v.ratio(modelserver.FirstToken)),
+		ITL:       sample(v.ratio(modelserver.InterToken)),
+		KVTokens:  sample(v.within(of(modelserver.CacheTokens), last, sumOf)),
+	}
+	if blocks := sample(v.total(of(modelserver.CacheBlocks), v.lookback, last, sumOf)); blocks.Present {
+		r.KVTokens = blocks
+	}
+	if !v.any(completed, resets, positive) {
+		r.InFlightGrowth = sample(v.added(run, wait, slope))
+	}
+	if !failed && !v.any(completed, change, negative) {
+		r.Recent, r.RecentSpan = modelserver.Recent(sample(v.sum(completed, latest)), sample(v.added(run, wait, change)), between, at)
+	}
+	return r, r != decision.Replica{Name: name}
+}
+
+func positive(x float64) bool { return x > 0 }
+
+func negative(x float64) bool { return x < 0 }
+
+// models are those that a gateway's last good scrape names.
+func (v view) models() map[decision.ModelKey]bool {
+	all := map[decision.ModelKey]bool{}
+	for at, those := range v.series {
+		for _, x := range those {
+			if x.points[len(x.points)-1].at == v.newest {
+				all[at.model] = true
+			}
+		}
+	}
+	return all
+}
+
+// gateway is what one address of a gateway shows of a model.
+func (v view) gateway(key decision.ModelKey) modelserver.Gateway {
+	queue := choice{shelf: shelf{modelserver.GatewayQueue, key}}
+	sent := choice{shelf: shelf{modelserver.GatewayDispatched, key}}
+	at, between := v.seen(queue, sent)
+	sample := sampleAt(at)
+	length, queued := v.total(queue, span{v.newest - 1, v.newest}, last, sumOf)
+	g := modelserver.Gateway{
+		Time: at, Queued: queued, Queue: sample(length, queued), Span: between,
+		Dispatched: sample(v.sum(sent, rate)), Change: sample(v.sum(queue, change)),
+	}
+	// One that started anew lost its queue: those requests neither left nor wait.
+	if !v.any(sent, resets, positive) {
+		g.Growth = sample(v.sum(queue, slope))
+	}
+	if !v.any(sent, change, negative) {
+		g.Latest = sample(v.sum(sent, latest))
+	}
+	return g
+}
