@@ -11,6 +11,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // promised is a variant of a model with the name of its service class, if it has one.
@@ -59,6 +60,33 @@ func TestPromisesReachThePolicy(t *testing.T) {
 			assert.Empty(t, v.warnings, v.key.Name)
 		}
 	}
+}
+
+func TestAnObservationHoldsPromisesAndPrices(t *testing.T) {
+	settings := &config.Dynamic{Hybrid: true, Share: 0.9, Horizon: time.Hour}
+	var err error
+	settings.ServiceClasses, _, err = config.ParseServiceClasses("classes", map[string]string{"a": "{name: A, priority: 3, data: [{model: llama, slo-ttft: 700}]}"})
+	require.NoError(t, err)
+	settings.UnitCosts, _, err = config.ParseUnitCosts(map[string]string{"H100": `{"cost": "5"}`})
+	require.NoError(t, err)
+	settings.ScaleToZero, _, err = config.ParseScaleToZero(map[string]string{"default": "{enable_scale_to_zero: true, retention_period: 5m}"})
+	require.NoError(t, err)
+
+	cached := indexed{}
+	require.NoError(t, addIndexes(t.Context(), cached, Access{}))
+	v := promised("chat", "v", "llama", "").object
+	v.Spec.ScaleTargetRef.Name, v.Spec.Accelerator, v.Spec.AcceleratorCount = "gone", "H100", new(int32(4))
+	require.NoError(t, cached.of(v).Add(v))
+	o := &observer{reader: cached, targets: &targetFinder{reader: cached, overlay: newOverlay()}, names: &inventory.Names{}, startups: newStartups()}
+	seen, err := o.observe(t.Context(), noon, settings, readings{at: noon})
+	require.NoError(t, err)
+	model := decision.ModelKey{Namespace: "chat", ID: "llama"}
+	assert.Equal(t, decision.Promise{Class: "A", Priority: 3, SLO: capacity.SLO{TTFT: 700}}, seen.policy.PromiseTo(model))
+	assert.Equal(t, decision.Idle{Enabled: true, Retention: 5 * time.Minute}, seen.policy.IdleOf(model))
+	assert.True(t, seen.policy.Hybrid)
+	assert.InDelta(t, 0.9, seen.policy.Share, 0)
+	assert.Equal(t, time.Hour, seen.policy.Horizon)
+	assert.InDelta(t, 20, float64(seen.snapshot.Models[0].Variants[0].Cost), 0)
 }
 
 func TestWhatAReplicaCosts(t *testing.T) {

@@ -83,6 +83,22 @@ func TestPricesOfAcceleratorsAreFollowed(t *testing.T) {
 	assert.EqualValues(t, 1, *read(t, two).Spec.Replicas, "%s", describe(read(t, dear)))
 }
 
+func TestServiceClassesAreFollowed(t *testing.T) {
+	servers := serveModels(t)
+	namespace := space(t)
+	servers.ask(namespace, 0.3*serves)
+	d, v := deployment(namespace, "server", 1), variant(namespace, "llama-h100", "server", brisk)
+	v.Spec.SLOClassRef = &v1alpha1.SLOClassReference{Name: "premium"}
+	create(t, d, v)
+	unclear := shows(t, patience, v, v1alpha1.ConditionOptimizationReady, v1alpha1.ReasonServiceClassUnclear)
+	assert.Contains(t, unclear.Message, `variant llama-h100 names service class "premium", which does not exist`)
+
+	configMap(t, "service-classes-config", map[string]string{
+		"premium.yaml": "name: Premium\npriority: 1\ndata:\n- model: llama\n  slo-ttft: 500\n",
+	})
+	shows(t, patience, v, v1alpha1.ConditionOptimizationReady, v1alpha1.ReasonSaturationOnlyMode)
+}
+
 func TestConfigMapsThatCannotBeUsedAreTold(t *testing.T) {
 	for name, data := range map[string]map[string]string{
 		"service-classes-config":         {"premium": "{name: Premium, priority: high}"},
