@@ -1,0 +1,41 @@
+package load_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// All tests run at once, however few processors there are: most of the time they
+// wait.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// One cluster for all of them.
+func TestLoad(t *testing.T) {
+	w := start(t)
+	for name, run := range map[string]func(*testing.T, *world){
+		"a step is answered in full at once, and given back once": aStep,
+		"one more at twelve is written":                           oneMoreAtTwelve,
+		"Prometheus stops":                                        prometheusStops,
+		"half of the pods show nothing":                           halfOfThePodsShowNothing,
+		"all numbers are none":                                    allNumbersAreNone,
+		"pods are asked where there is no Prometheus":             podsAreAsked,
+		"somebody else scales":                                    somebodyElseScales,
+		"the more important model gets the last node":             theMoreImportantModelGetsTheLastNode,
+		"replicas that never start are given back":                replicasThatNeverStart,
+		"and so are those that crash":                             replicasThatCrash,
+		"an idle model sleeps and wakes":                          anIdleModelSleepsAndWakes,
+		"nothing goes while pods are replaced":                    nothingGoesWhilePodsAreReplaced,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, w)
+		})
+	}
+}

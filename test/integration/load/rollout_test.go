@@ -1,0 +1,49 @@
+package load_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+)
+
+// While pods are replaced there are more of them than asked for, and the load falls
+// besides. None goes before all of them are new; nor are more asked for because those
+// that are replaced show nothing.
+func nothingGoesWhilePodsAreReplaced(t *testing.T, w *world) {
+	s := w.site(t, "llama")
+	x := s.target(t, plan{
+		name: "server", model: "llama", instance: brisk, kind: "a30", replicas: 4,
+		adjust: func(d *appsv1.Deployment, _ *v1alpha1.VariantAutoscaling) {
+			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{
+				MaxSurge: ptr.To(intstr.FromString("25%")), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
+			}
+		},
+	})
+	load := s.clients(t, "llama")
+	load.ask(8)
+	x.serves(t, 4)
+	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
+	w.roundsLater(t, brisk, 2)
+	require.EqualValues(t, 4, *x.deployment.Spec.Replicas)
+	recorded := x.watchWrites(t)
+
+	w.patch(t, x.deployment, `{"spec":{"template":{"metadata":{"annotations":{"version":"2"}}}}}`)
+	load.ask(0.5)
+	x.shows(t, patience, v1alpha1.ConditionScalingLimited, "RollingUpdate")
+	conditiontest.Eventually(t, 2*patience, "the end of the update", func() (string, bool) {
+		_, text := x.asks(t)
+		return text + "\n" + recorded.String(), isSettled(x.deployment, 4) || len(recorded.seen()) > 0
+	})
+	x.comesToAsk(t, patience, "fewer", below(4))
+	for _, one := range recorded.seen() {
+		assert.Less(t, one.to, one.from, "only fewer are asked for:\n%s", recorded)
+	}
+	assert.True(t, recorded.seen()[0].settled, "none goes before all pods are new:\n%s", recorded)
+}

@@ -1,0 +1,92 @@
+package load_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+)
+
+const (
+	// impatient is the instance of a manager that waits for first start-ups not long.
+	impatient         = "impatient"
+	impatientDeadline = 10 * time.Second
+	// leftAlone is how long a variant is left alone at least when its replicas did not
+	// come up.
+	leftAlone = time.Minute
+	never     = 10 * time.Hour
+)
+
+// replicasThatNeverStart are those of the cheaper variant: they hold their nodes and
+// never answer.
+func replicasThatNeverStart(t *testing.T, w *world) {
+	giveWay(t, w, "a30", "a6000", time.Second, func(*target) {})
+}
+
+// replicasThatCrash are given back whatever the scale-down's window says: what never
+// served is not missed.
+func replicasThatCrash(t *testing.T, w *world) {
+	giveWay(t, w, "a40", "v100", time.Hour, func(x *target) {
+		conditiontest.Every(t, 500*time.Millisecond, func(ctx context.Context, _ time.Time) {
+			var pods corev1.PodList
+			if err := x.api.List(ctx, &pods, client.InNamespace(x.namespace), client.MatchingLabels{"app": x.deployment.Name}); err != nil {
+				return
+			}
+			for i := range pods.Items {
+				crash(ctx, x, &pods.Items[i])
+			}
+		})
+	})
+}
+
+// crash lets a pod's container fail again and again.
+func crash(ctx context.Context, x *target, pod *corev1.Pod) {
+	if pod.DeletionTimestamp != nil || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].RestartCount > 0 {
+		return
+	}
+	s := &pod.Status.ContainerStatuses[0]
+	s.RestartCount = 3
+	s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off restarting failed container"}}
+	// Who is too late tries again with the next look.
+	_ = x.api.Status().Update(ctx, pod)
+}
+
+// giveWay has a cheap variant whose replicas do not come up, and a dear one that serves.
+// The cheap one is asked first; when its replicas are overdue the dear one gets the
+// demand, and the cheap one gives back what it has and is left alone for a while.
+func giveWay(t *testing.T, w *world, firstKind, secondKind string, window time.Duration, spoil func(first *target)) {
+	t.Helper()
+	s := w.site(t, "llama")
+	first := s.target(t, plan{name: "cheap", model: "llama", instance: impatient, kind: firstKind, startup: never, window: window, cost: 5})
+	second := s.target(t, plan{name: "dear", model: "llama", instance: impatient, kind: secondKind, replicas: 1, window: window, cost: 10})
+	spoil(first)
+	load := s.clients(t, "llama")
+	load.ask(1)
+	second.serves(t, 1)
+	second.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
+	recorded := first.watchWrites(t)
+
+	load.ask(2 * carries)
+	first.comesToAsk(t, patience, "some", atLeast(1))
+	asked := time.Now()
+	second.comesToAsk(t, patience, "two", atLeast(2))
+	moved := time.Since(asked)
+	first.comesToAsk(t, patience, "no", exactly(0))
+	given := time.Now()
+	t.Logf("the demand moved after %s, and the replicas were given back after %s", moved.Round(time.Second), given.Sub(asked).Round(time.Second))
+	assert.GreaterOrEqual(t, moved, impatientDeadline-2*time.Second, "not before they are overdue")
+	second.serves(t, int(*second.deployment.Spec.Replicas))
+	conditiontest.Throughout(t, leftAlone/3-time.Since(given), "left alone", func() (string, bool) {
+		ups, _ := split(recorded.seen())
+		return fmt.Sprint(recorded), len(ups) == 1
+	})
+	require.NotEmpty(t, recorded.seen())
+}
