@@ -88,6 +88,14 @@ type Gateway struct {
 	// and path. Every address that a host resolves to is scraped, because each of
 	// several pickers knows only its own queue; every second while a model sleeps.
 	MetricsURLs []string
+	// TokenPath is the file of a bearer token, which is read again when it changes;
+	// empty means no token.
+	TokenPath string
+	// CACertPath is the file of the authorities that sign the picker's certificate;
+	// empty means those of the system.
+	CACertPath string
+	// InsecureSkipVerify accepts any certificate.
+	InsecureSkipVerify bool
 }
 
 // Prometheus says how Prometheus is asked.

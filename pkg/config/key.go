@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -87,6 +88,12 @@ func sourceKeys() []Key {
 			boolean(func(c *Config) *bool { return &c.PodMetrics.InsecureSkipVerify })),
 		static("GATEWAY_METRICS_URLS", "", "Metrics pages of the gateway's endpoint picker, with commas between them, such as http://epp.gateway:9090/metrics; every address of each host is scraped, every second while a model sleeps.",
 			addresses(func(c *Config) *[]string { return &c.Gateway.MetricsURLs })),
+		static("GATEWAY_METRICS_TOKEN_PATH", "", "File of the bearer token for those pages; it is read again when it changes.",
+			text(func(c *Config) *string { return &c.Gateway.TokenPath })),
+		static("GATEWAY_METRICS_CA_CERT_PATH", "", "File of the authorities that sign the certificates of those pages; without it those of the system.",
+			text(func(c *Config) *string { return &c.Gateway.CACertPath })),
+		static("GATEWAY_METRICS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of those pages.",
+			boolean(func(c *Config) *bool { return &c.Gateway.InsecureSkipVerify })),
 	}
 }
 
@@ -282,6 +289,10 @@ func addresses(field func(*Config) *[]string) form {
 				continue
 			}
 			address, err := url.Parse(item)
+			if strings.Contains(item, "@") {
+				// It is not quoted, because it may hold a password.
+				return errors.New("holds an address with an @: leave credentials out, a bearer token is read from a file")
+			}
 			if err != nil || address.Hostname() == "" || (address.Scheme != "https" && address.Scheme != "http") {
 				return fmt.Errorf("holds %q: write addresses such as http://epp.gateway:9090/metrics, with commas between them", item)
 			}

@@ -84,6 +84,9 @@ var values = map[string]struct {
 	"POD_METRICS_CA_CERT_PATH":                       {"/pods/ca", func(c config.Config) any { return c.PodMetrics.CACertPath }, "/pods/ca"},
 	"POD_METRICS_TLS_INSECURE_SKIP_VERIFY":           {"true", func(c config.Config) any { return c.PodMetrics.InsecureSkipVerify }, true},
 	"GATEWAY_METRICS_URLS":                           {"http://epp:9090, https://other/page", func(c config.Config) any { return c.Gateway.MetricsURLs }, []string{"http://epp:9090/metrics", "https://other/page"}},
+	"GATEWAY_METRICS_TOKEN_PATH":                     {"/epp/token", func(c config.Config) any { return c.Gateway.TokenPath }, "/epp/token"},
+	"GATEWAY_METRICS_CA_CERT_PATH":                   {"/epp/ca", func(c config.Config) any { return c.Gateway.CACertPath }, "/epp/ca"},
+	"GATEWAY_METRICS_TLS_INSECURE_SKIP_VERIFY":       {"true", func(c config.Config) any { return c.Gateway.InsecureSkipVerify }, true},
 	"METRICS_BIND_ADDRESS":                           {":8443", func(c config.Config) any { return c.Serving.MetricsBindAddress }, ":8443"},
 	"METRICS_SECURE":                                 {"False", func(c config.Config) any { return c.Serving.MetricsSecure }, false},
 	"METRICS_CERT_PATH":                              {"/certs", func(c config.Config) any { return c.Serving.MetricsCertPath }, "/certs"},
@@ -257,6 +260,8 @@ func TestLoadErrors(t *testing.T) {
 			[]string{`flag --pod-metrics-port is "0"`}},
 		"a page of the gateway without a scheme": {config.Sources{Flags: with("gateway-metrics-urls", "http://a/metrics, epp:9090")},
 			[]string{`flag --gateway-metrics-urls holds "epp:9090": write addresses such as http://epp.gateway:9090/metrics, with commas between them`}},
+		"a page of the gateway with a password, which is not shown": {config.Sources{Flags: with("gateway-metrics-urls", "http://me:secret@epp:9090/metrics")},
+			[]string{"flag --gateway-metrics-urls holds an address with an @: leave credentials out, a bearer token is read from a file"}},
 		"a percentile in percent": {config.Sources{Flags: with("wva-slo-percentile", "99")},
 			[]string{`flag --wva-slo-percentile is "99": write a share above 0 and below 1, such as 0.99 for the 99th percentile`}},
 		"a percentile that nothing can keep": {config.Sources{Flags: with("wva-slo-percentile", "1")},
@@ -273,6 +278,7 @@ func TestLoadErrors(t *testing.T) {
 			for _, want := range test.want {
 				assert.ErrorContains(t, err, want)
 			}
+			assert.NotContains(t, err.Error(), "secret")
 		})
 	}
 }

@@ -21,7 +21,7 @@ var everything = release{plainName, plainNamespace, values{
 		"controllerInstance": "blue",
 		"metricsSource":      "pods",
 		"podMetrics":         values{"tokenPath": "/token", "caCertPath": "/ca.crt"},
-		"gateway":            values{"metricsURLs": []any{"http://epp:9090/metrics"}},
+		"gateway":            values{"metricsURLs": []any{"http://epp:9090/metrics"}, "tokenPath": "/token", "caCertPath": "/ca.crt"},
 		"prometheus": values{
 			"tokenPath": "/token",
 			"caCert":    "-----BEGIN CERTIFICATE-----",

@@ -77,8 +77,17 @@ POD_METRICS_CA_CERT_PATH: {{ . | quote }}
 {{- end }}
 POD_METRICS_TLS_INSECURE_SKIP_VERIFY: {{ .insecureSkipVerify }}
 {{- end }}
-{{- with .Values.wva.gateway.metricsURLs }}
+{{- with .Values.wva.gateway }}
+{{- with .metricsURLs }}
 GATEWAY_METRICS_URLS: {{ join "," . | quote }}
+{{- end }}
+{{- with .tokenPath }}
+GATEWAY_METRICS_TOKEN_PATH: {{ . | quote }}
+{{- end }}
+{{- with .caCertPath }}
+GATEWAY_METRICS_CA_CERT_PATH: {{ . | quote }}
+{{- end }}
+GATEWAY_METRICS_TLS_INSECURE_SKIP_VERIFY: {{ .insecureSkipVerify }}
 {{- end }}
 {{- with .Values.wva.prometheus }}
 PROMETHEUS_BASE_URL: {{ required "wva.prometheus.baseURL: give the address of Prometheus, such as https://prometheus.monitoring:9090" .baseURL | quote }}
