@@ -37,6 +37,7 @@ func (r *round) meets(m *model) float64 {
 			coming = append(coming, r.landings(m, v)...)
 		}
 	}
+	waits = max(0, waits+float64(d.Arrival-serving)*r.backlogAge(m).Seconds())
 	slices.SortStableFunc(coming, func(a, b landing) int { return cmp.Compare(a.in, b.in) })
 	// The last one adds nothing: it stands for the replica that would be started now.
 	coming = append(coming, landing{in: max(m.lead(), last(coming))})
@@ -47,6 +48,23 @@ func (r *round) meets(m *model) float64 {
 		serving += c.serves
 	}
 	return met
+}
+
+// backlogAge is how long ago the backlog was counted.
+func (r *round) backlogAge(m *model) time.Duration {
+	newest := time.Time{}
+	if r.usable(m.in.Queue) {
+		newest = m.in.Queue.Time
+	}
+	m.eachReplica(func(p *Replica) {
+		if r.usable(p.Waiting) && p.Waiting.Value > 0 && p.Waiting.Time.After(newest) {
+			newest = p.Waiting.Time
+		}
+	})
+	if newest.IsZero() {
+		return 0
+	}
+	return min(max(0, r.snapshot.Time.Sub(newest)), r.policy.Freshness.Fresh)
 }
 
 func last(coming []landing) time.Duration {
@@ -74,22 +92,37 @@ func (r *round) landings(m *model, v *variant) []landing {
 	return list
 }
 
-// drains reports whether the requests that wait become fewer, or are about to: what
-// serves suffices to serve them in time, and within a metrics window they became fewer
-// or replicas began to serve. The word of the same replicas that did not make them
-// fewer within a window weighs more.
+// drains reports whether the load that fired a trigger becomes less, or is about to:
+// what serves suffices for what is asked for, and within a metrics window replicas
+// began to serve or those that wait became fewer. The word of the same replicas that
+// did not make them fewer within a window weighs more.
 func (r *round) drains(m *model) bool {
 	d := m.plan.Demand
-	if d == nil || d.Backlog <= m.waitingShort() || m.required > m.total*m.caution {
+	if d == nil || m.required > m.total*m.caution {
 		return false
 	}
-	easing := false
+	waits, easing := d.Backlog > m.waitingShort(), false
 	for _, o := range r.next.Arrivals[m.key] {
-		same := o.Ready >= m.ready()
-		if r.snapshot.Time.Sub(o.Time) >= r.policy.Window && same && o.Backlog <= d.Backlog {
+		age, same := r.snapshot.Time.Sub(o.Time), o.Ready >= m.ready()
+		if waits && same && age >= r.policy.Window && o.Backlog <= d.Backlog {
 			return false
 		}
-		easing = easing || !same || o.Backlog > d.Backlog
+		easing = easing || age <= r.policy.Window && !same || waits && o.Backlog > d.Backlog
 	}
 	return easing
+}
+
+// unsettled says why what the metrics window shows is not how things are now: within
+// it a backlog was worth a replica, or replicas began to serve. Empty means that it
+// is.
+func (r *round) unsettled(m *model) string {
+	if r.grew(m) {
+		return "replicas began to serve within the metrics window"
+	}
+	for _, o := range r.next.Arrivals[m.key] {
+		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && capacity.Rate(o.Backlog/r.policy.Drain.Seconds()) >= m.mean() && o.Backlog > 0 {
+			return "requests waited within the metrics window"
+		}
+	}
+	return ""
 }

@@ -22,6 +22,10 @@ func (r *round) backOff(v *variant) {
 	case known && now.Before(b.Until):
 	case v.stuck:
 		b = b.again(now)
+		b.Ready = v.in.Ready
+	case known && v.in.Ready > b.Ready:
+		// One came up: whatever kept them away is over.
+		return
 	case !known || now.Sub(b.Until) > recovery:
 		return
 	}

@@ -293,10 +293,10 @@ func (r *round) fallback(m *model, v *variant) *Fallback {
 	if known {
 		r.next.Wanted[v.key] = wanted
 	}
-	if known && wanted >= v.target {
+	if known && wanted >= max(v.in.Current, v.target) {
 		return &Fallback{Replicas: wanted, Source: FallbackPrevious, Why: why}
 	}
-	return &Fallback{Replicas: v.target, Source: FallbackCurrent, Why: why}
+	return &Fallback{Replicas: max(v.in.Current, v.target), Source: FallbackCurrent, Why: why}
 }
 
 // binds says what keeps the variant's replicas from being one fewer or one more.

@@ -56,7 +56,7 @@ func (r *round) cautious(m *model) (capacity.Rate, bool) {
 		fresh := 0
 		for i := range v.in.Replicas {
 			p := &v.in.Replicas[i]
-			if r.age(p.Served) != ageFresh || r.age(p.InFlightGrowth) != ageFresh {
+			if r.age(p.Served) != ageFresh || r.ageSigned(p.InFlightGrowth) != ageFresh {
 				continue
 			}
 			fresh++
@@ -72,8 +72,6 @@ func (r *round) cautious(m *model) (capacity.Rate, bool) {
 type counted struct {
 	rate capacity.Rate
 	span time.Duration
-	// jumped is set when the newest scrapes alone show far more than the window.
-	jumped bool
 }
 
 // noise is the standard error of the rate of independent arrivals counted over the
@@ -88,7 +86,10 @@ func (c counted) noise() capacity.Rate {
 
 // arrival is the rate at which requests reach the model now: that of the metrics
 // window, or that between the newest scrapes when it is so much higher that no chance
-// explains it. So a step is answered at once and noise is not.
+// explains it. So a step is answered at once and noise is not. Where replicas count it
+// and some of them began to serve within the window, that of the newest scrapes also
+// counts when it is lower: the window holds what the others got before and what the
+// new ones get now.
 func (r *round) arrival(m *model) (counted, bool) {
 	steady, known := r.overWindow(m)
 	newest, seen := r.betweenScrapes(m)
@@ -97,13 +98,25 @@ func (r *round) arrival(m *model) (counted, bool) {
 		return steady, known
 	case !known:
 		return newest, true
+	case newest.rate < steady.rate && !m.in.Arrival.Present && r.grew(m):
+		return newest, true
 	}
 	chance := counted{rate: steady.rate, span: newest.span}.noise()
 	if newest.rate > steady.rate*(1+jumpLeast) && newest.rate > steady.rate+jumpCertainty*chance {
-		newest.jumped = true
 		return newest, true
 	}
 	return steady, true
+}
+
+// grew reports whether more replicas serve now than at some time within the metrics
+// window.
+func (r *round) grew(m *model) bool {
+	for _, o := range r.old.Arrivals[m.key] {
+		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && o.Ready < m.ready() {
+			return true
+		}
+	}
+	return false
 }
 
 // overWindow is the arrival rate over the metrics window: as the gateway counts
@@ -122,7 +135,7 @@ func (r *round) overWindow(m *model) (counted, bool) {
 		}
 		known = true
 		sum += p.Served.Value
-		if r.usable(p.InFlightGrowth) {
+		if r.usableSigned(p.InFlightGrowth) {
 			sum += p.InFlightGrowth.Value
 		}
 	})
@@ -131,7 +144,7 @@ func (r *round) overWindow(m *model) (counted, bool) {
 
 // betweenScrapes is the same between the last two scrapes alone.
 func (r *round) betweenScrapes(m *model) (counted, bool) {
-	if r.usable(m.in.Recent) && m.in.RecentSpan > 0 {
+	if r.usableSigned(m.in.Recent) && m.in.RecentSpan > 0 {
 		return counted{rate: capacity.Rate(max(0, m.in.Recent.Value)), span: m.in.RecentSpan}, true
 	}
 	if r.usable(m.in.Arrival) {
@@ -139,7 +152,7 @@ func (r *round) betweenScrapes(m *model) (counted, bool) {
 	}
 	sum, known, longest := 0.0, false, time.Duration(0)
 	m.eachReplica(func(p *Replica) {
-		if r.usable(p.Recent) && p.RecentSpan > 0 {
+		if r.usableSigned(p.Recent) && p.RecentSpan > 0 {
 			sum, known, longest = sum+p.Recent.Value, true, max(longest, p.RecentSpan)
 		}
 	})
@@ -234,10 +247,14 @@ func (m *model) remember(r *round, arrival counted, known bool) {
 	// An event round may look at the samples of the round before; they are one
 	// observation.
 	if sampled := r.sampled(m); known && (len(kept) == 0 || sampled.After(kept[len(kept)-1].Sampled)) {
-		kept = append(kept, Observation{
-			Time: r.snapshot.Time, Sampled: sampled, Rate: arrival.rate, Jumped: arrival.jumped,
+		o := Observation{
+			Time: r.snapshot.Time, Sampled: sampled, Rate: arrival.rate, Gateway: m.in.Arrival.Present,
 			Output: m.tokens.Output, Backlog: r.backlog(m), Ready: m.ready(),
-		})
+		}
+		if newest, seen := r.betweenScrapes(m); seen {
+			o.Newest, o.Span = newest.rate, newest.span
+		}
+		kept = append(kept, o)
 	}
 	if len(kept) > 0 {
 		r.next.Arrivals[m.key] = kept

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"math"
 	"time"
 )
 
@@ -32,9 +33,18 @@ const (
 	ageAbsent
 )
 
-// age classifies a sample. One from the future (a skewed clock) is as good as new.
+// age classifies a sample of something that cannot be negative. One from the future (a
+// skewed clock) is as good as new, and what is no number is absent.
 func (r *round) age(s Sample) age {
-	if !s.Present {
+	if s.Value < 0 {
+		return ageAbsent
+	}
+	return r.ageSigned(s)
+}
+
+// ageSigned is the same for what may be negative: the growth of something.
+func (r *round) ageSigned(s Sample) age {
+	if !s.Present || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 		return ageAbsent
 	}
 	old := r.snapshot.Time.Sub(s.Time)
@@ -52,6 +62,8 @@ func (r *round) age(s Sample) age {
 
 // usable reports whether a sample may enter an estimate that raises a count.
 func (r *round) usable(s Sample) bool { return r.age(s) <= ageAgeing }
+
+func (r *round) usableSigned(s Sample) bool { return r.ageSigned(s) <= ageAgeing }
 
 // freshness finds out what the data allow.
 func freshness(r *round, m *model) {

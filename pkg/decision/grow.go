@@ -25,7 +25,8 @@ type purchase struct {
 }
 
 // growAll buys for all models that want more, the most important ones first. Where
-// the room does not suffice for all of them, models of the same priority share it.
+// the room does not suffice for all of them, it is shared, those of the same priority
+// fairly.
 func (r *round) growAll(models []*model) {
 	began := len(r.placed)
 	all := make([]*purchase, len(models))
@@ -34,7 +35,7 @@ func (r *round) growAll(models []*model) {
 		all[i] = r.buy(m, nil)
 		crowded = crowded || all[i].short > 0 || r.tooFew(all[i])
 	}
-	if crowded && len(models) > 1 && r.cluster != nil {
+	if crowded && r.cluster != nil {
 		r.takeBack(began)
 		shares := r.share(models)
 		for i, m := range models {
@@ -104,6 +105,9 @@ func (m *model) worth(v *variant) capacity.Rate {
 	}
 	return v.serves * m.caution
 }
+
+// perRate is the cost of serving one request per second.
+func (m *model) perRate(v *variant) float64 { return float64(v.in.Cost) / float64(m.worth(v)) }
 
 // buyBeyond asks a cluster that grows for what does not fit now.
 func (r *round) buyBeyond(m *model, candidates []*variant, need capacity.Rate, bought map[*variant]int) (short capacity.Rate) {
@@ -262,7 +266,8 @@ func (r *round) placeAll(p *purchase, candidates []*variant, buy []int, bound ma
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(candidates[b].in.Request.Shape.Devices, candidates[a].in.Request.Shape.Devices)
+		va, vb := candidates[a], candidates[b]
+		return cmp.Or(cmp.Compare(vb.in.Request.Shape.Devices, va.in.Request.Shape.Devices), cmp.Compare(p.model.perRate(va), p.model.perRate(vb)))
 	})
 	for _, i := range order {
 		v := candidates[i]

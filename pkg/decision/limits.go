@@ -18,7 +18,7 @@ func limits(r *round, m *model) {
 			total += v.target
 		}
 	}
-	givesBack := r.policy.Limited || m.housed()
+	givesBack := (r.policy.Limited || m.housed()) && m.evidence <= evidencePartial
 	m.each(func(v *variant) {
 		back := 0
 		if v.target <= v.in.Current && givesBack {

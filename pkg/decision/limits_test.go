@@ -64,7 +64,7 @@ func TestWhatFitsNowhereIsGivenBack(t *testing.T) {
 		{Name: "placed", Created: s.Time.Add(-45 * time.Second), Placed: true},
 	}
 	s.Models[0].Variants[1].Startup = time.Hour
-	s.Models[0].Variants[0].Replicas[0].Waiting.Present = false // nothing goes for want of load
+	s.Models[0].Variants[0].Replicas[0].Waiting.Time = s.Time.Add(-90 * time.Second) // nothing goes for want of load
 	s.Cluster = &placement.Cluster{}
 	policy := demoPolicy()
 	policy.Limited = true

@@ -70,8 +70,11 @@ type Observation struct {
 	// Sampled is the time of the newest sample in it.
 	Sampled time.Time
 	Rate    capacity.Rate
-	// Jumped is set when the rate is that between the newest scrapes alone.
-	Jumped bool
+	// Newest is the rate between the newest scrapes, which were Span apart; without
+	// them Span is 0. Gateway is set when a gateway counted.
+	Newest  capacity.Rate
+	Span    time.Duration
+	Gateway bool
 	// Output is the mean number of output tokens that the requests were taken to
 	// have; 0 means unknown.
 	Output capacity.Tokens
@@ -105,4 +108,6 @@ type Backoff struct {
 	Until time.Time
 	// Pause is how long it was left alone; the next time, twice as long.
 	Pause time.Duration
+	// Ready is the number of its replicas that served when the pause began.
+	Ready int
 }

@@ -35,13 +35,11 @@ func requirement(r *round, m *model) {
 	load := m.pressure(r)
 	waiting := false
 	for _, v := range m.variants {
-		m.total += v.serves * capacity.Rate(v.supply)
+		// What an upper bound takes away is nothing to rely on.
+		m.total += v.serves * capacity.Rate(v.bounded(v.supply))
 		waiting = waiting || v.supply > v.in.Ready
 	}
-	if short := m.required - m.total*m.caution; !load.triggered && load.saturated > 0 && short > 0 && m.knowsRates() {
-		load.triggered = true
-		load.detail = fmt.Sprintf("%s, and what serves or starts falls %.2f requests/s short", plural(load.saturated, "replica is saturated", "replicas are saturated"), short)
-	}
+	m.judgeShortfall(&load)
 	m.load, m.plan.Triggered = load, load.triggered
 	reason, detail := ReasonSteady, load.detail
 	switch {
@@ -64,6 +62,26 @@ func requirement(r *round, m *model) {
 	}
 	m.why = reason
 	m.each(func(v *variant) { v.step(StageRequirement, v.target, reason, "%s", detail) })
+}
+
+// judgeShortfall fires where the triggers look elsewhere: some replicas are saturated,
+// or requests wait in front of them all, and what serves or starts does not suffice.
+func (m *model) judgeShortfall(load *pressure) {
+	short := m.required - m.total*m.caution
+	if load.triggered || short <= 0 || !m.knowsRates() {
+		return
+	}
+	what := ""
+	switch d := m.plan.Demand; {
+	case load.saturated > 0:
+		what = plural(load.saturated, "replica is saturated", "replicas are saturated")
+	case d != nil && d.Backlog > m.waitingShort():
+		what = fmt.Sprintf("%.0f requests wait", d.Backlog)
+	default:
+		return
+	}
+	load.triggered = true
+	load.detail = fmt.Sprintf("%s, and what serves or starts falls %.2f requests/s short", what, short)
 }
 
 // ask sets the rate that is asked for: what is expected, and the share of the backlog
@@ -187,6 +205,9 @@ func (m *model) less(r *round, detail string) (Reason, string) {
 	}
 	if m.queued > 0 && m.queued >= m.mean() {
 		return ReasonBacklog, fmt.Sprintf("%s; none goes before the %.0f requests that wait are served", detail, m.plan.Demand.Meets)
+	}
+	if why := r.unsettled(m); why != "" {
+		return ReasonBacklog, detail + "; none goes yet, because " + why
 	}
 	m.wants = wantLess
 	m.atLeast = max(m.least(), lowerHeadroom*arrival)

@@ -76,10 +76,12 @@ func (m *model) cheapestLeft(now standing) map[*variant]int {
 }
 
 // oneByOne removes replicas, the most expensive per rate first, as long as it is safe.
+// What an upper bound takes away anyway is not there to rely on.
 func (m *model) oneByOne(now standing) map[*variant]int {
-	left, after := now, map[*variant]int{}
+	left, after := m.standing(func(v *variant) int { return v.bounded(v.target) }), map[*variant]int{}
 	for _, v := range m.byUnitCost() {
-		n := v.target
+		n := v.bounded(v.target)
+		after[v] = v.target
 		for ; !v.stays() && n > v.policy.Min && left.total > 1; n-- {
 			next := left
 			next.total--
@@ -92,9 +94,8 @@ func (m *model) oneByOne(now standing) map[*variant]int {
 			if !m.safe(now, next) {
 				break
 			}
-			left = next
+			left, after[v] = next, n-1
 		}
-		after[v] = n
 	}
 	return after
 }

@@ -244,18 +244,22 @@ func (r *round) countSupply(v *variant) {
 	if r.policy.Limited {
 		patience = min(deadline, placementPatience)
 	}
-	late := 0
+	late, failing := 0, 0
 	for i := range v.in.Starting {
 		s := &v.in.Starting[i]
 		waited := r.snapshot.Time.Sub(s.Created)
 		switch {
 		case s.Unschedulable && waited > patience:
 			v.lost++
-		case !s.Unschedulable && waited > deadline:
+		case s.Unschedulable:
+		case s.Stuck && waited > min(deadline, v.stuckPatience()):
+			v.failed++
 			late++
-			if s.Stuck {
-				v.failed++
-			}
+		case waited > deadline:
+			late++
+		}
+		if s.Stuck {
+			failing++
 		}
 	}
 	// One pod that does not come up is its own fault; all of them, or no room, is
@@ -263,7 +267,7 @@ func (r *round) countSupply(v *variant) {
 	absent := v.in.missing() - r.unborn(v.key, v.in)
 	v.lost += absent
 	v.absent = absent
-	v.stuck = v.lost > 0 || late > 0 && late == len(v.in.Starting) || v.failed > 0
+	v.stuck = v.lost > 0 || late > 0 && late == len(v.in.Starting) || failing > 0 && failing == len(v.in.Starting)
 	r.backOff(v)
 	gone := v.lost + late
 	if v.paused > 0 {
@@ -272,6 +276,15 @@ func (r *round) countSupply(v *variant) {
 	}
 	v.supply = max(0, min(v.in.Current, max(v.in.Current-gone, v.in.Ready)))
 	r.tellLate(v, v.lost+late, absent)
+}
+
+// stuckPatience is how long a replica whose containers keep failing counts as supply:
+// one restart may be mended by the next.
+func (v *variant) stuckPatience() time.Duration {
+	if v.in.Startup == 0 {
+		return nodePatience
+	}
+	return max(v.in.Startup*3/2, leastDeadline)
 }
 
 // tellLate records the replicas that did not come up in time.

@@ -26,22 +26,52 @@ const (
 // forecast carries a rising arrival rate on until a replica that the next round
 // would start serves, and over the lag of the rate itself.
 func (r *round) forecast(m *model, arrival counted) capacity.Rate {
-	points := settled(r.next.Arrivals[m.key])
-	slope := max(trend(points, r.policy.Window), trend(asWork(points), r.policy.Window))
+	points, window := settled(r.next.Arrivals[m.key], r.policy.Window)
+	slope := max(trend(points, window), trend(asWork(points), window))
 	ahead := m.lead() + min(r.policy.Interval, FastInterval) + arrival.span/2
 	return min(arrival.rate+capacity.Rate(slope*ahead.Seconds()), trendGrowth*arrival.rate)
 }
 
-// settled are the observations since the latest jump. A step is no ramp: what was
-// before it says nothing of what comes, and while it arrives scrape by scrape it only
-// looks like one.
-func settled(points []Observation) []Observation {
-	for i := len(points) - 1; i >= 0; i-- {
-		if points[i].Jumped && (i == 0 || !points[i-1].Jumped) {
-			return points[min(len(points), i+jumpSettles):]
+// settled are the observations that a trend may be read from, and the time over which
+// their rates were counted: those between scrapes where there are any, because the
+// metrics window makes a ramp of every step. They begin after the latest jump: what
+// was before a step says nothing of what comes, and while it arrives scrape by scrape
+// it only looks like a ramp. Where replicas count, they begin when the latest replica
+// began to.
+func settled(points []Observation, window time.Duration) ([]Observation, time.Duration) {
+	span := time.Duration(0)
+	list := make([]Observation, 0, len(points))
+	for i, p := range points {
+		if p.Span > 0 {
+			p.Rate, span = p.Newest, max(span, p.Span)
 		}
+		before := points[max(0, i-1)]
+		if i > 0 && (p.Span > 0) != (before.Span > 0) || !p.Gateway && p.Ready > before.Ready {
+			list = list[:0]
+		}
+		list = append(list, p)
 	}
-	return points
+	if span == 0 {
+		return list, window
+	}
+	return list[afterJump(list):], span
+}
+
+// afterJump is the index from which the points are no part of a jump: a rise from one
+// to the next that no chance explains. One that goes on is a ramp, of which only the
+// beginning is lost.
+func afterJump(points []Observation) int {
+	jumped := false
+	first := 0
+	for i := 1; i < len(points); i++ {
+		chance := counted{rate: points[i-1].Rate, span: points[i].Span}.noise()
+		now := points[i].Rate > points[i-1].Rate+jumpCertainty*chance
+		if now && !jumped {
+			first = min(len(points), i+jumpSettles)
+		}
+		jumped = now
+	}
+	return first
 }
 
 // asWork says the observed rates in requests of the newest length. Requests that
@@ -102,6 +132,10 @@ func slope(points []Observation, window time.Duration) float64 {
 	}
 	slope := (sxy - sx*mean) / varX
 	rise := slope * newest.Time.Sub(origin).Seconds()
+	if newest.Span > 0 {
+		// Half of the points stand against the other half.
+		window = time.Duration(float64(window) * max(1, n/2))
+	}
 	if rise < max(trendLeast*mean, trendCertainty*math.Sqrt(mean/window.Seconds())) {
 		return 0
 	}

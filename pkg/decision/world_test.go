@@ -167,6 +167,12 @@ func (w *world) apply(p Plan) bool {
 	return changed
 }
 
+// eachServes is what one replica of a variant serves at the load that the triggers
+// allow.
+func (w *world) eachServes(i int) float64 {
+	return float64(w.variants[i].profile.Steady(0.7*128, w.tokens).Rate)
+}
+
 // serves is the rate at which the model's replicas, once started, are as full as
 // the triggers allow.
 func (w *world) serves() float64 {

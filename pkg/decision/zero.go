@@ -14,6 +14,8 @@ func zero(r *round, m *model) {
 	case rests && r.rest(m):
 	case m.alive() > 0:
 		m.each(func(v *variant) { v.note(StageZero, ReasonSteady, "the model has a replica") })
+	case m.floor() > 0:
+		m.each(func(v *variant) { v.note(StageZero, ReasonSteady, "a minimum keeps the model's replica") })
 	case rests && total(m) == 0 && !m.called():
 		m.each(func(v *variant) { v.note(StageZero, ReasonIdle, "the model sleeps: nothing is asked of it") })
 	default:
@@ -85,6 +87,17 @@ func (m *model) alive() int {
 			n += max(0, v.target-v.lost-v.failed+v.back)
 		}
 	}
+	return n
+}
+
+// floor is what the minima of the model's variants demand, as far as it fits.
+func (m *model) floor() int {
+	n := 0
+	m.each(func(v *variant) {
+		if v.policy.Min > 0 {
+			n += v.minimum.least
+		}
+	})
 	return n
 }
 
