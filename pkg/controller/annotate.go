@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
@@ -15,7 +14,7 @@ import (
 // rule is missing, which field is wrong, why there are no metrics.
 func annotate(plan *decision.Plan, seen *observation) {
 	for i := range plan.Models {
-		tellPromise(&plan.Models[i], seen.policy.Hybrid)
+		tellPromise(&plan.Models[i], seen.sizes)
 	}
 	each(plan, func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
@@ -41,34 +40,27 @@ func annotate(plan *decision.Plan, seen *observation) {
 	})
 }
 
-// tellPromise says, in hybrid mode, whether a model was decided by its promised latency.
-func tellPromise(m *decision.ModelPlan, hybrid bool) {
-	if !hybrid || !sized(m) {
+// tellPromise says whether a model was decided by its promised latency, for which its
+// replicas were sized.
+func tellPromise(m *decision.ModelPlan, sizes map[decision.Key]decision.Sizing) {
+	sized := slices.ContainsFunc(m.Variants, func(p decision.VariantPlan) bool { return sizes[p.Key].Rate > 0 })
+	if !sized {
 		return
 	}
 	f := decision.Fact{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: "decided by the latency model and saturation: " + kept(&m.Promise)}
-	if m.Triggered {
-		f = decision.Fact{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: "a threshold of saturation was passed, which comes before the latency model: " + kept(&m.Promise)}
+	if slices.ContainsFunc(m.Variants, saturated) {
+		f = decision.Fact{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: "saturation asked for more than the latency model: " + kept(&m.Promise)}
 	}
 	for i := range m.Variants {
 		m.Variants[i].Facts = append(m.Variants[i].Facts, f)
 	}
 }
 
-// sized reports whether the latency model had what it needs: a promise, a demand and
-// the profile of a variant that can keep it.
-func sized(m *decision.ModelPlan) bool {
-	if m.Promise.SLO == (capacity.SLO{}) || m.Demand == nil || !m.Demand.Tokens.Known() {
-		return false
-	}
-	able := false
-	for i := range m.Variants {
-		unable := slices.ContainsFunc(m.Variants[i].Steps, func(s decision.Step) bool {
-			return s.Stage == decision.StageSupply && s.Reason == decision.ReasonSLO
-		})
-		able = able || len(m.Variants[i].Steps) > 0 && !unable
-	}
-	return able
+// saturated reports whether saturation is what asked for replicas.
+func saturated(p decision.VariantPlan) bool {
+	return slices.ContainsFunc(p.Steps, func(s decision.Step) bool {
+		return s.Stage == decision.StageRequirement && s.Reason == decision.ReasonSaturated
+	})
 }
 
 // kept says what the promise is.

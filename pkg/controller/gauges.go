@@ -25,7 +25,7 @@ type gauges struct {
 func newGauges(instance prometheus.Labels) *gauges {
 	labels := []string{"variant_name", "namespace", "accelerator_type"}
 	return &gauges{
-		desired: prometheus.NewDesc("wva_desired_replicas", "Replicas that the last decision wants.", labels, instance),
+		desired: prometheus.NewDesc("wva_desired_replicas", "Replicas that the last decision wants; while nothing can be decided, what was wanted before, or what is there when that is more.", labels, instance),
 		current: prometheus.NewDesc("wva_current_replicas", "Replicas that the scale target has.", labels, instance),
 		ratio:   prometheus.NewDesc("wva_desired_ratio", "Wanted replicas divided by current replicas; the wanted replicas while there are none.", labels, instance),
 		slots: prometheus.NewDesc("wva_variant_free_slots", "Replicas that still fit on the cluster, beside what was asked for before the last round; "+

@@ -177,7 +177,7 @@ func (b *bench) run(t *testing.T, length time.Duration) []string {
 	ctx, cancel := context.WithCancel(b.logging(t))
 	ended := make(chan error, 1)
 	go func() { ended <- b.Start(ctx) }()
-	time.Sleep(length)
+	<-time.After(length)
 	synctest.Wait()
 	b.lock.Lock()
 	rounds := b.rounds
@@ -234,7 +234,6 @@ func TestRoundsGoOnWhileNobodyAnswers(t *testing.T) {
 
 // podAskers are metrics that ask the pods.
 type podAskers struct {
-	still
 	followed [][]string
 	read     []int
 }

@@ -238,7 +238,7 @@ func TestGauges(t *testing.T) {
 wva_desired_ratio{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 1.5
 wva_desired_ratio{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
 wva_desired_ratio{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="x"} 0.5
-# HELP wva_desired_replicas Replicas that the last decision wants.
+# HELP wva_desired_replicas Replicas that the last decision wants; while nothing can be decided, what was wanted before, or what is there when that is more.
 # TYPE wva_desired_replicas gauge
 wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 3
 wva_desired_replicas{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
@@ -299,44 +299,32 @@ func TestAnnotate(t *testing.T) {
 }
 
 func TestWhetherThePromiseDecided(t *testing.T) {
-	model := func(change ...func(*decision.ModelPlan)) *decision.ModelPlan {
-		m := &decision.ModelPlan{
-			Demand:   &decision.Demand{Tokens: capacity.TokenShape{Input: 100, Output: 10}},
-			Promise:  decision.Promise{Class: "Premium", SLO: capacity.SLO{TTFT: 500, ITL: 24}},
-			Variants: []decision.VariantPlan{*settled(facts()), *settled(facts())},
-		}
-		for _, c := range change {
-			c(m)
-		}
-		return m
-	}
-	unable := func(i int) func(*decision.ModelPlan) {
-		return func(m *decision.ModelPlan) {
-			m.Variants[i].Steps = append(m.Variants[i].Steps, decision.Step{Stage: decision.StageSupply, Reason: decision.ReasonSLO})
-		}
-	}
+	a, b := decision.Key{Namespace: "n", Name: "a"}, decision.Key{Namespace: "n", Name: "b"}
 	const promise = "service class Premium promises the first token within 500 ms and each further one within 24 ms"
 	succeeded := []decision.Fact{{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: "decided by the latency model and saturation: " + promise}}
 	cases := []struct {
 		name   string
-		plan   *decision.ModelPlan
-		hybrid bool
+		reason decision.Reason
+		sizes  map[decision.Key]decision.Sizing
 		want   []decision.Fact
 	}{
-		{"it did", model(), true, succeeded},
-		{"only saturation is asked", model(), false, nil},
-		{"saturation came first", model(func(m *decision.ModelPlan) { m.Triggered = true }), true,
-			[]decision.Fact{{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: "a threshold of saturation was passed, which comes before the latency model: " + promise}}},
-		{"nothing is promised", model(func(m *decision.ModelPlan) { m.Promise = decision.Promise{} }), true, nil},
-		{"the demand is not known", model(func(m *decision.ModelPlan) { m.Demand = nil }), true, nil},
-		{"the tokens are not known", model(func(m *decision.ModelPlan) { m.Demand.Tokens = capacity.TokenShape{} }), true, nil},
-		{"one variant cannot keep it", model(unable(0)), true, succeeded},
-		{"no variant can keep it", model(unable(0), unable(1)), true, nil},
+		{"nothing was sized", decision.ReasonSaturated, nil, nil},
+		{"another model was sized", decision.ReasonSaturated, map[decision.Key]decision.Sizing{{Namespace: "n", Name: "c"}: {Rate: 2}}, nil},
+		{"it did", decision.ReasonSLO, map[decision.Key]decision.Sizing{a: {Rate: 2}, b: {Rate: 1}}, succeeded},
+		{"the load needs what there is", decision.ReasonSteady, map[decision.Key]decision.Sizing{a: {Rate: 2}, b: {Rate: 1}}, succeeded},
+		{"one variant cannot keep it", decision.ReasonSLO, map[decision.Key]decision.Sizing{a: {}, b: {Rate: 1}}, succeeded},
+		{"no variant can keep it", decision.ReasonSaturated, map[decision.Key]decision.Sizing{a: {}, b: {}}, nil},
+		{"saturation asked for more", decision.ReasonSaturated, map[decision.Key]decision.Sizing{a: {Rate: 2}},
+			[]decision.Fact{{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: "saturation asked for more than the latency model: " + promise}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			tellPromise(c.plan, c.hybrid)
-			for _, v := range c.plan.Variants {
+			m := &decision.ModelPlan{Promise: decision.Promise{Class: "Premium", SLO: capacity.SLO{TTFT: 500, ITL: 24}}}
+			for _, key := range []decision.Key{a, b} {
+				m.Variants = append(m.Variants, *settled(facts(), func(p *decision.VariantPlan) { p.Key, p.Steps[0].Reason = key, c.reason }))
+			}
+			tellPromise(m, c.sizes)
+			for _, v := range m.Variants {
 				assert.Equal(t, c.want, v.Facts)
 			}
 		})

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,8 +11,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -28,10 +32,12 @@ type gate struct {
 	// fails are the times between which it fails.
 	fails, works time.Duration
 
-	lock             sync.Mutex
-	looks            []time.Duration
-	at, most         int
-	namespace, model string
+	// namespace is what it says of the model's.
+	namespace string
+
+	lock     sync.Mutex
+	looks    []time.Duration
+	at, most int
 }
 
 func (g *gate) Queues(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error) {
@@ -83,6 +89,34 @@ func TestASleepingModelWakesAtItsFirstRequest(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The same with the decision itself, and then the model is left alone.
+func TestTheDecisionWakesASleepingModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 0)
+		var d appsv1.Deployment
+		require.NoError(t, b.api.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "d"}, &d))
+		target, _ := bigTarget("n", "d")
+		d.Spec.Template = target.Spec.Template
+		require.NoError(t, b.api.Update(t.Context(), &d))
+		settings := *b.settings.Current()
+		settings.Idle = decision.Idle{Enabled: true, Retention: 10 * time.Minute}
+		settings.Drain, settings.StartupDeadline = 2*time.Minute, 10*time.Minute
+		b.settings = newSettings(settings)
+		b.decide = func(s decision.Snapshot, p decision.Policy, m decision.Memory, kind decision.Round) (decision.Plan, decision.Memory) {
+			b.note(kind, s)
+			return decision.Decide(s, p, m, kind)
+		}
+		b.listens(&gate{arrives: 11500 * time.Millisecond})
+		b.run(t, 11*time.Second)
+		assert.EqualValues(t, 0, b.replicas(t), "it sleeps as long as nothing waits")
+		rounds := b.run(t, 2*time.Second)
+		assert.Equal(t, "12 Event", rounds[len(rounds)-1])
+		assert.EqualValues(t, 1, b.replicas(t))
+		assert.Contains(t, strings.Join(drained(b.recorder), "\n"), "Normal ScaledUp replicas from 0 to 1")
+		assert.Equal(t, v1alpha1.ReasonScaleFromZeroMode, apimeta.FindStatusCondition(b.status(t).Conditions, v1alpha1.ConditionOptimizationReady).Reason)
+	})
 }
 
 func TestNobodyLooksWhileNothingSleeps(t *testing.T) {
