@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus"
 	"llmd.ai/workload-variant-autoscaler/pkg/adapters/scale"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
@@ -59,8 +58,8 @@ func run(ctx context.Context, c config.Config, sources config.Sources) error {
 	if err := addController(ctx, mgr, c, sources, access, again); err != nil {
 		return err
 	}
-	klog.InfoS("Starting", "version", version.Get().GitVersion, "interval", c.Interval, "limited", c.Limited,
-		"prometheus", c.Prometheus.BaseURL, "watchNamespace", c.WatchNamespace, "controllerInstance", c.ControllerInstance)
+	klog.InfoS("Starting", "version", version.Get().GitVersion, "interval", c.Interval, "limited", c.Limited, "hybrid", c.Hybrid,
+		"metricsSource", c.MetricsSource, "prometheus", c.Prometheus.BaseURL, "gateways", len(c.Gateway.MetricsURLs), "watchNamespace", c.WatchNamespace, "controllerInstance", c.ControllerInstance)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the manager: %w", err)
 	}
@@ -147,18 +146,7 @@ func serveMetrics(s config.Serving) metricsserver.Options {
 
 // addController plugs the adapters into the controller, and that into the manager.
 func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sources config.Sources, access controller.Access, again asking) error {
-	p := c.Prometheus
-	samples, err := prometheus.New(prometheus.Options{
-		Address:            p.BaseURL,
-		AllowHTTP:          p.AllowHTTP,
-		TokenFile:          p.TokenPath,
-		CAFile:             p.CACertPath,
-		CertFile:           p.ClientCertPath,
-		KeyFile:            p.ClientKeyPath,
-		ServerName:         p.ServerName,
-		InsecureSkipVerify: p.InsecureSkipVerify,
-		Timeout:            queryTimeout,
-	})
+	seen, err := see(mgr, c)
 	if err != nil {
 		return err
 	}
@@ -167,7 +155,8 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 		return err
 	}
 	added, err := controller.New(ctx, mgr, controller.Options{
-		Metrics:    samples,
+		Metrics:    seen.metrics,
+		Gateway:    seen.gateway,
 		Scaler:     scaler,
 		Clock:      clock.RealClock{},
 		Access:     access,

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/adapters/podmetrics"
+	"llmd.ai/workload-variant-autoscaler/pkg/adapters/prometheus"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller"
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
+)
+
+// seeing are where samples come from, and who knows what waits in front of models that
+// sleep.
+type seeing struct {
+	metrics controller.Metrics
+	gateway controller.Gateway
+}
+
+// see makes the sources of samples that the configuration names.
+func see(mgr manager.Manager, c config.Config) (seeing, error) {
+	if c.MetricsSource == config.SourcePods {
+		pods, err := podmetrics.New(scraping(c))
+		if err != nil {
+			return seeing{}, err
+		}
+		// The leader alone scrapes: nobody else decides.
+		if err := mgr.Add(manager.RunnableFunc(pods.Run)); err != nil {
+			return seeing{}, fmt.Errorf("adding the scraping of pods to the manager: %w", err)
+		}
+		return seeing{metrics: follower{pods}, gateway: pods}, nil
+	}
+	samples, err := prometheus.New(querying(c.Prometheus))
+	if err != nil {
+		return seeing{}, err
+	}
+	if len(c.Gateway.MetricsURLs) == 0 {
+		return seeing{metrics: samples, gateway: samples}, nil
+	}
+	// What Prometheus knows of the gateway is as old as its last scrape.
+	gateway, err := podmetrics.New(scraping(c))
+	if err != nil {
+		return seeing{}, err
+	}
+	return seeing{metrics: samples, gateway: gateway}, nil
+}
+
+func querying(p config.Prometheus) prometheus.Options {
+	return prometheus.Options{
+		Address:            p.BaseURL,
+		AllowHTTP:          p.AllowHTTP,
+		TokenFile:          p.TokenPath,
+		CAFile:             p.CACertPath,
+		CertFile:           p.ClientCertPath,
+		KeyFile:            p.ClientKeyPath,
+		ServerName:         p.ServerName,
+		InsecureSkipVerify: p.InsecureSkipVerify,
+		Timeout:            queryTimeout,
+	}
+}
+
+func scraping(c config.Config) podmetrics.Options {
+	return podmetrics.Options{
+		Pods:     podmetrics.HTTP{TokenFile: c.PodMetrics.TokenPath, CAFile: c.PodMetrics.CACertPath, InsecureSkipVerify: c.PodMetrics.InsecureSkipVerify},
+		Scheme:   c.PodMetrics.Scheme,
+		Port:     c.PodMetrics.Port,
+		Interval: c.PodMetrics.ScrapeInterval,
+		Gateways: c.Gateway.MetricsURLs,
+		Gateway:  podmetrics.HTTP{TokenFile: c.Gateway.TokenPath, CAFile: c.Gateway.CACertPath, InsecureSkipVerify: c.Gateway.InsecureSkipVerify},
+	}
+}
+
+// follower tells the scraper which pods there are.
+type follower struct{ *podmetrics.Client }
+
+// Follow implements controller.Follower.
+func (f follower) Follow(pods []*corev1.Pod) {
+	targets := make([]modelserver.Target, 0, len(pods))
+	for _, pod := range pods {
+		if target, ok := modelserver.TargetOf(pod); ok {
+			targets = append(targets, target)
+		}
+	}
+	f.Client.Follow(targets)
+}
