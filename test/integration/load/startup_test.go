@@ -2,7 +2,6 @@ package load_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -86,7 +85,7 @@ func giveWay(t *testing.T, w *world, firstKind, secondKind string, window time.D
 	second.serves(t, int(*second.deployment.Spec.Replicas))
 	conditiontest.Throughout(t, leftAlone/3-time.Since(given), "left alone", func() (string, bool) {
 		ups, _ := split(recorded.seen())
-		return fmt.Sprint(recorded), len(ups) == 1
+		return recorded.String(), len(ups) == 1
 	})
 	require.NotEmpty(t, recorded.seen())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -117,9 +118,9 @@ func start(t *testing.T) *world {
 	t.Cleanup(cluster.Stop)
 	w := &world{cluster: cluster, metrics: map[string]string{}}
 	w.connect(t)
-	shared := append(hurry, prometheusAt(cluster.PrometheusURL())...)
+	shared := slices.Concat(hurry, prometheusAt(cluster.PrometheusURL()))
 	w.startManager(t, brisk, shared...)
-	w.startManager(t, impatient, append(shared, "--wva-startup-deadline="+impatientDeadline.String())...)
+	w.startManager(t, impatient, slices.Concat(shared, []string{"--wva-startup-deadline=" + impatientDeadline.String()})...)
 	return w
 }
 
