@@ -22,18 +22,38 @@ type choice struct {
 	pick  []int
 	used  []float64
 	value float64
+	// worse is the sum of reduced over what is picked.
+	worse float64
+	// ceiling are the limits with what sums may be off, budget the pairs of columns
+	// that may still be looked at.
+	ceiling []float64
+	budget  int
 }
+
+// pairBudget bounds the search of one question: some ten milliseconds.
+const pairBudget = 1_000_000
 
 func newChoice(groups []*group, limits, prices []float64, weight float64) *choice {
 	c := &choice{groups: groups, limits: limits, pick: make([]int, len(groups)), used: make([]float64, len(limits))}
 	scale := math.Min(1, 150/float64(len(groups)))
+	room := slices.Clone(limits)
 	for _, g := range groups {
-		list := newFinder(g, prices, weight).all(scale)
+		add(room, g.chosen.uses, -1)
+	}
+	for _, g := range groups {
+		own := slices.Clone(room)
+		add(own, g.chosen.uses, 1)
+		list := newFinder(g, prices, weight).all(scale, own)
 		c.columns = append(c.columns, list)
 		c.value += list[0].value
 		add(c.used, list[0].uses, 1)
 	}
+	for _, limit := range limits {
+		c.ceiling = append(c.ceiling, limit+fine*math.Max(limit, 1))
+	}
+	c.budget = pairBudget
 	c.reprice(prices)
+	c.set(slices.Clone(c.pick))
 	return c
 }
 
@@ -45,6 +65,22 @@ func (c *choice) reprice(prices []float64) {
 	}
 	steps := min(max(1_500_000/(total*(1+len(c.limits))), 10), 100)
 	c.prices = ascend(prices, c.limits, c.value, steps, c.lagrangian)
+	c.sort()
+}
+
+// reweigh has costs count by another weight from now on.
+func (c *choice) reweigh(weight float64) {
+	for i, list := range c.columns {
+		for j := range list {
+			list[j] = c.groups[i].column(list[j].counts, weight)
+		}
+	}
+	c.sort()
+	c.set(slices.Clone(c.pick))
+}
+
+// sort orders the columns by their priced value and sets the bound.
+func (c *choice) sort() {
 	c.bound = c.lagrangian(c.prices, make([]float64, len(c.limits)))
 	c.reduced = make([][]float64, len(c.columns))
 	for i, list := range c.columns {
@@ -107,8 +143,9 @@ func (c *choice) solve() {
 func (c *choice) set(pick []int) {
 	copy(c.pick, pick)
 	clear(c.used)
-	c.value = 0
+	c.value, c.worse = 0, 0
 	for i, j := range c.pick {
+		c.worse += c.reduced[i][j]
 		c.value += c.columns[i][j].value
 		add(c.used, c.columns[i][j].uses, 1)
 	}
@@ -117,9 +154,21 @@ func (c *choice) set(pick []int) {
 func (c *choice) change(group, to int) {
 	from := &c.columns[group][c.pick[group]]
 	c.value += c.columns[group][to].value - from.value
+	c.worse += c.reduced[group][to] - c.reduced[group][c.pick[group]]
 	add(c.used, from.uses, -1)
 	add(c.used, c.columns[group][to].uses, 1)
 	c.pick[group] = to
+}
+
+// fits reports whether the limits hold when the group changes to a column.
+func (c *choice) fits(group, to int) bool {
+	from, next := c.columns[group][c.pick[group]].uses, c.columns[group][to].uses
+	for i, most := range c.ceiling {
+		if c.used[i]-from[i]+next[i] > most {
+			return false
+		}
+	}
+	return true
 }
 
 // excess is by how much the limits are exceeded, in parts of them, when the group
@@ -127,9 +176,9 @@ func (c *choice) change(group, to int) {
 func (c *choice) excess(group, to int) float64 {
 	sum := 0.0
 	from, next := c.columns[group][c.pick[group]].uses, c.columns[group][to].uses
-	for i, limit := range c.limits {
-		if used := c.used[i] - from[i] + next[i]; over(used, limit) {
-			sum += (used - limit) / math.Max(limit, 1)
+	for i, most := range c.ceiling {
+		if used := c.used[i] - from[i] + next[i]; used > most {
+			sum += (used - c.limits[i]) / math.Max(c.limits[i], 1)
 		}
 	}
 	return sum
@@ -146,11 +195,16 @@ func (c *choice) repair() bool {
 		group, to, best := -1, 0, math.Inf(1)
 		for i, list := range c.columns {
 			for j := range list {
+				price := math.Max(0, c.reduced[i][j]-c.reduced[i][c.pick[i]])
+				if price >= best*now {
+					// Sorted by that price, and no column eases more than all.
+					break
+				}
 				eased := now - c.excess(i, j)
 				if eased <= fine {
 					continue
 				}
-				if price := math.Max(0, c.reduced[i][j]-c.reduced[i][c.pick[i]]) / eased; price < best {
+				if price /= eased; price < best {
 					group, to, best = i, j, price
 				}
 			}
@@ -171,51 +225,59 @@ func (c *choice) improve() {
 	}
 }
 
-// single applies the best change of one group.
+// single changes one group after the other to its best column that fits.
 func (c *choice) single() bool {
-	group, to, best := -1, 0, -c.tolerance()
+	changed := false
 	for i, list := range c.columns {
-		value := list[c.pick[i]].value
+		to, best := -1, list[c.pick[i]].value-c.tolerance()
 		for j := range list {
-			if gain := list[j].value - value; gain < best && c.excess(i, j) == 0 {
-				group, to, best = i, j, gain
+			if list[j].value < best && c.fits(i, j) {
+				to, best = j, list[j].value
 			}
 		}
+		if to >= 0 {
+			c.change(i, to)
+			changed = true
+		}
 	}
-	if group >= 0 {
-		c.change(group, to)
-	}
-	return group >= 0
+	return changed
 }
 
-// double applies the best change that another group makes room for.
+// left is how much worse columns may be in sum than the best of their groups: no
+// choice of columns that exceeds it is better than the present one.
+func (c *choice) left() float64 { return c.value - c.tolerance() - c.bound }
+
+// double applies changes of one group that another one makes room for.
 func (c *choice) double() bool {
+	changed := false
 	for i, list := range c.columns {
-		from := c.pick[i]
-		for j := range list {
+		for j := 0; j < len(list) && c.budget > 0; j++ {
+			from := c.pick[i]
 			gain := list[from].value - list[j].value
 			if gain <= c.tolerance() {
 				continue
 			}
+			left := c.left()
 			c.change(i, j)
-			other, to := c.room(i, gain)
-			if other >= 0 {
-				c.change(other, to)
-				return true
+			other, to := c.room(i, gain, left)
+			if other < 0 {
+				c.change(i, from)
+				continue
 			}
-			c.change(i, from)
+			c.change(other, to)
+			changed = true
 		}
 	}
-	return false
+	return changed
 }
 
 // room finds the cheapest change of another group that makes the limits hold again,
 // if it costs less than gain.
-func (c *choice) room(not int, gain float64) (group, to int) {
+func (c *choice) room(not int, gain, left float64) (group, to int) {
 	group = -1
 	worst, most := -1, 0.0
 	for i, limit := range c.limits {
-		if over(c.used[i], limit) && c.used[i]-limit > most {
+		if c.used[i] > c.ceiling[i] && c.used[i]-limit > most {
 			worst, most = i, c.used[i]-limit
 		}
 	}
@@ -224,15 +286,17 @@ func (c *choice) room(not int, gain float64) (group, to int) {
 	}
 	least := gain - c.tolerance()
 	for i, list := range c.columns {
-		if i == not {
-			continue
-		}
 		from := &list[c.pick[i]]
-		if from.uses[worst] == 0 {
+		if i == not || from.uses[worst] == 0 {
 			continue
 		}
+		enough := from.uses[worst] - most*(1-fine)
+		others := c.worse - c.reduced[i][c.pick[i]]
 		for j := range list {
-			if loss := list[j].value - from.value; loss < least && from.uses[worst]-list[j].uses[worst] >= most*(1-fine) && c.excess(i, j) == 0 {
+			if c.budget--; others+c.reduced[i][j] > left {
+				break
+			}
+			if loss := list[j].value - from.value; loss < least && list[j].uses[worst] <= enough && c.fits(i, j) {
 				group, to, least = i, j, loss
 			}
 		}

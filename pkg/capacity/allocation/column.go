@@ -14,6 +14,9 @@ const (
 	columnBudget  = 3000
 	forcedBudget  = 80
 	fewestColumns = 6
+	levelColumns  = 2
+	levelBudget   = 100
+	besideColumns = 6
 )
 
 // finder looks for the choices of a group that are the best at given prices of the
@@ -45,15 +48,22 @@ func newFinder(g *group, prices []float64, weight float64) *finder {
 	f.order = r.order
 	for at, i := range f.order {
 		f.cost[at], f.unit[at] = g.priced(i, prices, weight), r.unit[i]
-		f.reach[at] = g.wanted(r.unit[i])
 	}
+	f.price()
 	return f
+}
+
+// price finds how much is worth serving with each part.
+func (f *finder) price() {
+	for at := range f.order {
+		f.reach[at] = f.group.wanted(f.unit[at])
+	}
 }
 
 // all returns the choices that a group should be offered: the best at these prices,
 // the best with forced numbers of the likely parts, so that a limit can be eased in
 // small steps, and the one that it has.
-func (f *finder) all(scale float64) []column {
+func (f *finder) all(scale float64, room []float64) []column {
 	g := f.group
 	seen := map[string]bool{}
 	var list []column
@@ -76,6 +86,8 @@ func (f *finder) all(scale float64) []column {
 	for _, c := range f.found {
 		put(c.counts)
 	}
+	f.levels(put)
+	f.beside(room, put)
 	forced := max(int(forcedCounts*scale), 2)
 	for at := range f.order[:min(len(f.order), forcedParts)] {
 		f.free()
@@ -88,6 +100,42 @@ func (f *finder) all(scale float64) []column {
 		})
 	}
 	return list
+}
+
+// levels offers the best choices that serve a number of bands, for when others leave
+// no room for more.
+func (f *finder) levels(put func([]int)) {
+	g := f.group
+	if g.target >= 0 {
+		return
+	}
+	var list [][]int
+	for k := 1; k <= bands; k++ {
+		g.target = g.rest * float64(k) / bands
+		f.price()
+		f.run(levelColumns, levelBudget)
+		for _, c := range f.found {
+			list = append(list, c.counts)
+		}
+	}
+	g.target = -1
+	f.price()
+	for _, counts := range list {
+		put(counts)
+	}
+}
+
+// beside offers the best choices within the room that the others leave now.
+func (f *finder) beside(room []float64, put func([]int)) {
+	for at, i := range f.order {
+		for _, u := range f.group.parts[i].uses {
+			f.high[at] = min(f.high[at], int(math.Max(0, room[u.Row])/u.Amount*(1+fine)))
+		}
+	}
+	f.run(besideColumns, levelBudget)
+	for _, c := range f.found {
+		put(c.counts)
+	}
 }
 
 // free bounds the parts by nothing but themselves.

@@ -194,6 +194,12 @@ func (s *sharing) serve(from, to int) {
 // between choices that serve the same.
 const costHint = 1e-6
 
+// rounds is how often new choices are looked for around the best ones.
+const rounds = 3
+
+// costRough is that weight while the search is on its way.
+const costRough = 0.05
+
 // cheapen finds the least cost at which everybody is served what was decided.
 func (s *sharing) cheapen() {
 	s.solve(s.groups, 1)
@@ -228,13 +234,25 @@ func (s *sharing) solve(groups []*group, weight float64) {
 	if len(active) == 0 {
 		return
 	}
+	// Without costs of their own, choices that serve the same are told apart by prices
+	// that no search finds.
+	rough := math.Max(weight, costRough)
 	for _, g := range active {
-		g.chosen = g.column(g.chosen.counts, weight)
+		g.chosen = g.column(g.chosen.counts, rough)
 	}
-	prices := dualPrices(active, limits, weight)
-	c := newChoice(active, limits, prices, weight)
-	c.solve()
-	for i, g := range active {
-		g.chosen = c.columns[i][c.pick[i]]
+	prices := dualPrices(active, limits, rough)
+	for range rounds {
+		c := newChoice(active, limits, prices, rough)
+		before := c.value
+		c.solve()
+		c.reweigh(weight)
+		c.improve()
+		for i, g := range active {
+			g.chosen = c.columns[i][c.pick[i]]
+		}
+		if c.reweigh(rough); c.value >= before-c.tolerance() {
+			break
+		}
+		prices = c.prices
 	}
 }
