@@ -83,14 +83,16 @@ type VariantAutoscalingSpec struct {
 
 	// VariantCost is the price of one replica per hour, a decimal number in quotes.
 	// All variants of a cluster are priced in the same currency. Without it the
-	// price is 10.0.
+	// price is the unit cost of the accelerator (ConfigMap accelerator-unit-costs) times
+	// the devices of a replica, and 10.0 where there is none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+([.][0-9]+)?$')",message="variantCost must be a decimal number without sign, exponent or unit, such as \"4.5\""
 	VariantCost string `json:"variantCost,omitempty"`
 
-	// SLOClassRef names the service class whose latency promise counts. It is kept
-	// for decisions by latency; not used yet.
+	// SLOClassRef names the service class (ConfigMap service-classes-config) whose
+	// priority and latency promise count. Without it the only class that lists the model
+	// counts.
 	// +optional
 	SLOClassRef *SLOClassReference `json:"sloClassRef,omitempty"`
 
