@@ -23,8 +23,10 @@ func keepWriter(object any) (any, error) {
 }
 
 // writersOfReplicas is the newest entry that owns spec.replicas, whether it was
-// written as such or through the scale subresource. There is more than one where
-// somebody applied the number that was there: that one agreed last.
+// written as such or through the scale subresource. Whoever changes the number takes it
+// from all others; there is more than one only where somebody applied the number that
+// was there, and that one agreed last. What was written through the scale subresource
+// carries no time.
 func writersOfReplicas(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var newest *metav1.ManagedFieldsEntry
 	for i := range entries {

@@ -49,6 +49,9 @@ func TestWhoWroteTheReplicas(t *testing.T) {
 		{"this program", []metav1.ManagedFieldsEntry{entry("helm", "", templateField, 1), entry(ours, "scale", replicasField, 9)}, ""},
 		{"somebody who applied the same number since", []metav1.ManagedFieldsEntry{entry(ours, "scale", replicasField, 9), entry("argocd", "", replicasField, 2)}, "argocd"},
 		{"this program since somebody applied", []metav1.ManagedFieldsEntry{entry(ours, "scale", replicasField, 2), entry("argocd", "", replicasField, 9)}, ""},
+		{"an entry of the scale subresource, which has no time", []metav1.ManagedFieldsEntry{
+			entry("helm", "", templateField, 1), {Manager: "kubectl", Subresource: "scale", FieldsV1: &metav1.FieldsV1{Raw: []byte(replicasField)}},
+		}, "kubectl"},
 		{"only the status", []metav1.ManagedFieldsEntry{entry("kube-controller-manager", "status", `{"f:status":{"f:replicas":{}}}`, 1)}, ""},
 		{"what cannot be read", []metav1.ManagedFieldsEntry{entry("odd", "", `{"f:spec":{"f:replicas"`, 1)}, ""},
 		{"without fields or time", []metav1.ManagedFieldsEntry{{Manager: "none"}, {Manager: "old", FieldsV1: ownsReplicas}}, "old"},
