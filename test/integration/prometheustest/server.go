@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,14 +54,18 @@ func New(t testing.TB) *Prometheus {
 	})
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	router := route.New()
-	p.api(engine).Register(router.WithPrefix("/api/v1"))
+	api := *prototype()
+	api.QueryEngine, api.Queryable = engine, p.db
+	api.Register(router.WithPrefix("/api/v1"))
 	p.Handler = router
 	return p
 }
 
-func (p *Prometheus) api(engine *promql.Engine) *v1.API {
+// prototype is the HTTP API without storage. Making one renders its description,
+// which takes longer than a test of a few queries; it is made once.
+var prototype = sync.OnceValue(func() *v1.API {
 	return v1.NewAPI(
-		engine, p.db, nil, nil, nil,
+		nil, nil, nil, nil, nil,
 		func(context.Context) v1.ScrapePoolsRetriever { return nil },
 		func(context.Context) v1.TargetRetriever { return nil },
 		func(context.Context) v1.AlertmanagerRetriever { return nil },
@@ -73,9 +78,9 @@ func (p *Prometheus) api(engine *promql.Engine) *v1.API {
 		func() (v1.RuntimeInfo, error) { return v1.RuntimeInfo{}, nil },
 		&v1.PrometheusVersion{}, nil, nil, nil, nil, nil,
 		false, nil, false, false, false, false, 5*time.Minute, false, false,
-		nil, nil, v1.OpenAPIOptions{}, p.parser,
+		nil, nil, v1.OpenAPIOptions{}, parser.NewParser(parser.Options{}),
 	)
-}
+})
 
 // Append stores one scrape: values by series, written as in a query, such as
 // `up{job="a"}`. Samples of one series must be appended in the order of time.
