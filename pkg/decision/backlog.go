@@ -14,6 +14,10 @@ func (m *model) waitingShort() float64 {
 	return max(0, m.saturation.QueueLengthThreshold-m.saturation.QueueSpareTrigger) * float64(m.ready())
 }
 
+// landingSlack is what passes beside a replica's start-up: the write, the pod's
+// creation, and the router's seeing that it is ready.
+const landingSlack = 2 * time.Second
+
 // landing is a replica that will serve.
 type landing struct {
 	in     time.Duration
@@ -40,7 +44,7 @@ func (r *round) meets(m *model) float64 {
 	waits = max(0, waits+float64(d.Arrival-serving)*r.backlogAge(m).Seconds())
 	slices.SortStableFunc(coming, func(a, b landing) int { return cmp.Compare(a.in, b.in) })
 	// The last one adds nothing: it stands for the replica that would be started now.
-	coming = append(coming, landing{in: max(m.lead(), last(coming))})
+	coming = append(coming, landing{in: max(m.lead()+landingSlack, last(coming))})
 	met, now := waits, time.Duration(0)
 	for _, c := range coming {
 		waits = max(0, waits+float64(d.Arrival-serving)*(c.in-now).Seconds())
@@ -81,6 +85,7 @@ func (r *round) landings(m *model, v *variant) []landing {
 	if startup == 0 {
 		startup = m.lead()
 	}
+	startup += landingSlack
 	var list []landing
 	for i := range max(0, v.supply-v.in.Ready) {
 		l := landing{in: startup, serves: v.most}

@@ -103,9 +103,31 @@ func (r *round) arrival(m *model) (counted, bool) {
 	}
 	chance := counted{rate: steady.rate, span: newest.span}.noise()
 	if newest.rate > steady.rate*(1+jumpLeast) && newest.rate > steady.rate+jumpCertainty*chance {
-		return newest, true
+		return r.sinceJump(m, newest), true
 	}
 	return steady, true
+}
+
+// sinceJump is the mean of the rates between scrapes since the latest jump arrived in
+// full: the longer ago that is, the less the scatter of one scrape counts.
+func (r *round) sinceJump(m *model, newest counted) counted {
+	var points []Observation
+	for _, o := range r.old.Arrivals[m.key] {
+		if o.Span > 0 && r.snapshot.Time.Sub(o.Time) <= r.policy.Window {
+			o.Rate = o.Newest
+			points = append(points, o)
+		}
+	}
+	first := afterJump(points)
+	if first == 0 {
+		return newest
+	}
+	sum, span := float64(newest.rate)*newest.span.Seconds(), newest.span
+	for _, o := range points[first:] {
+		sum += float64(o.Newest) * o.Span.Seconds()
+		span += o.Span
+	}
+	return counted{rate: capacity.Rate(sum / span.Seconds()), span: span}
 }
 
 // grew reports whether more replicas serve now than at some time within the metrics

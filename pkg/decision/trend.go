@@ -24,12 +24,13 @@ const (
 )
 
 // forecast carries a rising arrival rate on until a replica that the next round
-// would start serves, and over the lag of the rate itself.
+// would start serves, and over the lag of the rate itself, but no longer than it was
+// seen to rise.
 func (r *round) forecast(m *model, arrival counted) capacity.Rate {
 	points, window := settled(r.next.Arrivals[m.key], r.policy.Window)
-	slope := max(trend(points, window), trend(asWork(points), window))
 	ahead := m.lead() + min(r.policy.Interval, FastInterval) + arrival.span/2
-	return min(arrival.rate+capacity.Rate(slope*ahead.Seconds()), trendGrowth*arrival.rate)
+	rise := max(trend(points, window, ahead), trend(asWork(points), window, ahead))
+	return min(arrival.rate+capacity.Rate(rise), trendGrowth*arrival.rate)
 }
 
 // settled are the observations that a trend may be read from, and the time over which
@@ -105,15 +106,18 @@ func (m *model) lead() time.Duration {
 	return seen
 }
 
-// trend is the steepest slope in requests per second per second that ends in the
-// newest point and is no noise, or 0. A rise that begins suddenly would drown in the
-// flat past before it, so every past of at least three points is tried.
-func trend(points []Observation, window time.Duration) float64 {
-	steepest := 0.0
+// trend is by how many requests per second the rate will have risen so far ahead, or 0
+// when it does not rise by more than noise. A rise that begins suddenly would drown in
+// the flat past before it, so every past of at least three points is tried, and the
+// one that says the most counts; none is carried on for longer than it is.
+func trend(points []Observation, window, ahead time.Duration) float64 {
+	most := 0.0
 	for first := range max(0, len(points)-2) {
-		steepest = max(steepest, slope(points[first:], window))
+		past := points[first:]
+		seen := past[len(past)-1].Time.Sub(past[0].Time)
+		most = max(most, slope(past, window)*min(ahead, seen).Seconds())
 	}
-	return steepest
+	return most
 }
 
 // slope is the least-squares slope of the points, or 0 when they do not rise any
