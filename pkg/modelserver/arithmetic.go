@@ -55,6 +55,10 @@ type Gateway struct {
 	// Dispatched is the rate of requests sent on over the window, and Latest that
 	// between the last two scrapes.
 	Dispatched, Latest decision.Sample
+	// Born is the number of requests that were sent since the scrape before and are
+	// counted by series which did not exist then: a gateway that counts by replica has a
+	// new series for each new one. Latest knows nothing of them.
+	Born decision.Sample
 	// Span is the time between the last two scrapes.
 	Span time.Duration
 }
@@ -71,6 +75,7 @@ func (g Gateway) Model(key decision.ModelKey) decision.Model {
 	if g.Dispatched.Present && growth.Present {
 		m.Arrival = Known(max(0, g.Dispatched.Value+growth.Value), g.Time)
 	}
+	change.Value += g.Born.Value
 	m.Recent, m.RecentSpan = Recent(g.Latest, change, g.Span, g.Time)
 	return m
 }

@@ -640,6 +640,32 @@ func TestGatewaysBehindOneName(t *testing.T) {
 	assert.True(t, models[llama].Arrival.Present, "the address known before still answers")
 }
 
+// A gateway that counts by replica has a new series for each new replica.
+func TestTheQueueEmptiesIntoNewReplicas(t *testing.T) {
+	port, servers := epps(t, 1)
+	c, now := gatewayOf(t, "http://epp.models.svc:"+port, func() []string { return []string{"127.0.0.1"} })
+	for i := range 15 {
+		values := map[string]float64{
+			`llm_d_epp_flow_control_queue_size{model_name="llama"}`:                                300,
+			`llm_d_epp_scheduler_attempts_total{model_name="llama",pod_name="a",status="success"}`: 1000 + 2*now.Now().Sub(start).Seconds(),
+		}
+		if i == 14 {
+			values[`llm_d_epp_flow_control_queue_size{model_name="llama"}`] = 0
+			values[`llm_d_epp_scheduler_attempts_total{model_name="llama",pod_name="b",status="success"}`] = 330
+		}
+		servers[0].show(values)
+		c.Scrape(t.Context())
+		now.pass(interval5)
+	}
+	last := now.Now().Add(-interval5)
+	_, models, err := c.Read(t.Context(), last, window, lookback)
+	require.NoError(t, err)
+	m := models[decision.ModelKey{Namespace: "models", ID: "llama"}]
+	assert.InDelta(t, 2+(330.-300.)/5, m.Recent.Value, 1e-9)
+	// The slope of eleven times 300 and then 0, five seconds apart, is -5.5 * 300 / (143 * 5).
+	assert.InDelta(t, 2+330./60-5.5*300/(143*5), m.Arrival.Value, 1e-6)
+}
+
 func TestQueues(t *testing.T) {
 	port, servers := epps(t, 2)
 	addresses := []string{"127.0.0.1"}

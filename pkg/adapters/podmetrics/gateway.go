@@ -260,7 +260,7 @@ func (g *gateway) parts(endpoints []*endpoint, at time.Time, window, lookback ti
 	complete := true
 	for _, e := range endpoints {
 		e.mu.Lock()
-		v := e.history.view(at, window, lookback)
+		v := e.history.view(at, window, lookback).aged()
 		if e.failure != nil && failures[g.url.Redacted()] == nil {
 			failures[g.url.Redacted()] = e.failure
 		}
@@ -302,6 +302,7 @@ func merged(sums map[decision.ModelKey]modelserver.Gateway, key decision.ModelKe
 	sum.Change = plus(sum.Change, part.Change)
 	sum.Dispatched = plus(sum.Dispatched, part.Dispatched)
 	sum.Latest = plus(sum.Latest, part.Latest)
+	sum.Born = plus(sum.Born, part.Born)
 	sum.Span = max(sum.Span, part.Span)
 	if part.Time.Before(sum.Time) {
 		sum.Time = part.Time

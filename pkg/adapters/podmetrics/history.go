@@ -78,6 +78,9 @@ func (p points) since(from, limit int64) points {
 type view struct {
 	*history
 	window, lookback span
+	// older and twice are the names under which a gateway showed anything before the
+	// window, and twice within it; see aged.
+	older, twice map[int]bool
 }
 
 // view never looks at less than all: a scrape that began just after the instant
@@ -86,7 +89,7 @@ func (h *history) view(at time.Time, window, lookback time.Duration) view {
 	if newest := time.UnixMilli(h.newest); newest.After(at) {
 		at = newest
 	}
-	return view{h, spanOf(at, window), spanOf(at, lookback)}
+	return view{history: h, window: spanOf(at, window), lookback: spanOf(at, lookback)}
 }
 
 // names is how many names each quantity has.
@@ -118,12 +121,18 @@ func (v view) total(c choice, s span, reduce reduction, join func(a, b float64) 
 	return 0, false
 }
 
+// named is the total of one name.
 func (v view) named(c choice, name int, s span, reduce reduction, join func(a, b float64) float64) (total float64, found bool) {
+	return v.whole(c, name, s, func(p points, s span) (float64, bool) { return reduce(p.in(s), s) }, join)
+}
+
+// whole is the total of one name, of reductions that look beyond the span.
+func (v view) whole(c choice, name int, s span, reduce reduction, join func(a, b float64) float64) (total float64, found bool) {
 	for _, x := range v.series[c.shelf] {
 		if x.key.name != name || x.key.part != c.part {
 			continue
 		}
-		value, ok := reduce(x.points.in(s), s)
+		value, ok := reduce(x.points, s)
 		switch {
 		case !ok:
 		case !found:

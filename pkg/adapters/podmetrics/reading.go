@@ -69,6 +69,58 @@ func (v view) models() map[decision.ModelKey]bool {
 	return all
 }
 
+// aged finds out since when a gateway counts at all.
+func (v view) aged() view {
+	v.older, v.twice = map[int]bool{}, map[int]bool{}
+	for at, those := range v.series {
+		if at.quantity != modelserver.GatewayDispatched {
+			continue
+		}
+		for _, x := range those {
+			v.older[x.key.name] = v.older[x.key.name] || x.points[0].at <= v.window.from
+			v.twice[x.key.name] = v.twice[x.key.name] || len(x.points.in(v.window)) > 1
+		}
+	}
+	return v
+}
+
+// dispatched is the rate of what a gateway sent on. A gateway that counts by replica
+// has a new series for each new one, whose first value no rate sees: at the very time
+// when the queue empties into it. What such a series shows was all sent within the
+// window, if the gateway itself was seen before it.
+func (v view) dispatched(c choice) (float64, bool) {
+	for name := range names[c.quantity] {
+		fresh := func(p points, s span) (float64, bool) {
+			inside := p.in(s)
+			if len(inside) > 0 && p[0].at > s.from && v.older[name] {
+				return inside[len(inside)-1].value / s.seconds(), true
+			}
+			return rate(inside, s)
+		}
+		if total, ok := v.whole(c, name, v.window, fresh, sumOf); ok {
+			return total, true
+		}
+	}
+	return 0, false
+}
+
+// born is what the series show that the scrape before did not have, of a gateway that
+// it did have.
+func (v view) born(c choice) (float64, bool) {
+	for name := range names[c.quantity] {
+		fresh := func(p points, _ span) (float64, bool) {
+			if len(p) != 1 || p[0].at != v.newest || !v.twice[name] {
+				return 0, false
+			}
+			return p[0].value, true
+		}
+		if total, ok := v.named(c, name, v.window, fresh, sumOf); ok {
+			return total, true
+		}
+	}
+	return 0, false
+}
+
 // gateway is what one address of a gateway shows of a model.
 func (v view) gateway(key decision.ModelKey) modelserver.Gateway {
 	queue := choice{shelf: shelf{modelserver.GatewayQueue, key}}
@@ -78,7 +130,7 @@ func (v view) gateway(key decision.ModelKey) modelserver.Gateway {
 	length, queued := v.total(queue, span{v.newest - 1, v.newest}, last, sumOf)
 	g := modelserver.Gateway{
 		Time: at, Queued: queued, Queue: sample(length, queued), Span: between,
-		Dispatched: sample(v.sum(sent, rate)), Change: sample(v.sum(queue, change)),
+		Dispatched: sample(v.dispatched(sent)), Born: sample(v.born(sent)), Change: sample(v.sum(queue, change)),
 	}
 	// One that started anew lost its queue: those requests neither left nor wait.
 	if !v.any(sent, resets, positive) {

@@ -240,6 +240,35 @@ func TestTheGatewayUnderTwoNames(t *testing.T) {
 	assert.Equal(t, map[decision.ModelKey]decision.Sample{llama: sample(45), granite: sample(7)}, queues)
 }
 
+// A gateway that counts by replica has a new series for each new replica.
+func TestTheQueueEmptiesIntoNewReplicas(t *testing.T) {
+	p := prometheustest.New(t)
+	times := scrapes(6)
+	sent := func(pod, labels string) string {
+		return `llm_d_epp_scheduler_attempts_total{status="success", model_name="llama", namespace="models", pod_name="` + pod + `", instance="` + labels + `"}`
+	}
+	for i, at := range times {
+		s := at.Sub(start).Seconds()
+		values := map[string]float64{
+			`llm_d_epp_flow_control_queue_size{model_name="llama", namespace="models", instance="epp"}`: 300,
+			sent("a", "epp"): 1000 + 2*s,
+		}
+		if i == len(times)-1 {
+			values[`llm_d_epp_flow_control_queue_size{model_name="llama", namespace="models", instance="epp"}`] = 0
+			values[sent("b", "epp")], values[sent("c", "epp")] = 200, 130
+			// Another gateway is seen for the first time: what it ever counted is not new.
+			values[sent("a", "another")] = 1e6
+		}
+		p.Append(at, values)
+	}
+	last := times[len(times)-1]
+	_, models := read(t, serve(t, p.Handler), last.Add(time.Second))
+	m := models[decision.ModelKey{Namespace: "models", ID: "llama"}]
+	assert.InDelta(t, 2+(330.-300.)/15, m.Recent.Value, 1e-9)
+	// The queue's slope over the scrapes 300, 300, 300 and 0 is -6 per second.
+	assert.InDelta(t, 2+330./60-6, m.Arrival.Value, 1e-6)
+}
+
 func TestQueuesThatCannotBeRead(t *testing.T) {
 	p := prometheustest.New(t)
 	p.Append(start, map[string]float64{

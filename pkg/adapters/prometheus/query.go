@@ -34,6 +34,7 @@ const (
 	gatewaySpan     = "time between the gateway's last two scrapes"
 	gatewayLatest   = "requests dispatched by the gateway since the scrape before"
 	gatewayChange   = "change of the gateway queue since the scrape before"
+	gatewayBorn     = "requests dispatched by the gateway to new replicas"
 
 	perPod   = "namespace, pod, pod_name"
 	perModel = "namespace, target_model_name, model_name"
@@ -52,7 +53,7 @@ type query struct {
 
 // queries are all queries of one reading.
 func queries(window, lookback time.Duration) []query {
-	q := builder{window: promDuration(window), lookback: promDuration(lookback)}
+	q := builder{window: promDuration(window), lookback: promDuration(lookback), seconds: window.Seconds()}
 	return append(q.ofPods(), q.ofGateways()...)
 }
 
@@ -90,14 +91,31 @@ func (q builder) ofGateways() []query {
 		// One that started anew lost its queue: those requests neither left nor wait.
 		{gatewayGrowth, fmt.Sprintf("(%s) unless on (%s) %s", named(modelserver.GatewayQueue, over("deriv")), perModel,
 			q.restarted(perModel, modelserver.GatewayDispatched))},
-		{gatewayDispatch, named(modelserver.GatewayDispatched, over("rate"))},
+		{gatewayDispatch, named(modelserver.GatewayDispatched, q.dispatched)},
 		{gatewayScraped, gatewayTimes()},
 		{gatewaySpan, q.span(perModel, modelserver.GatewayDispatched) + " or " + q.span(perModel, modelserver.GatewayQueue)},
 		{gatewayLatest, named(modelserver.GatewayDispatched, func(series string) string {
 			return q.unlessRestarted(perModel, series, over("irate")(series))
 		})},
 		{gatewayChange, named(modelserver.GatewayQueue, over("idelta"))},
+		{gatewayBorn, named(modelserver.GatewayDispatched, q.born)},
 	}
+}
+
+// dispatched is the rate of what the gateway sent on. A gateway that counts by replica
+// has a new series for each new one, whose first value no rate sees: at the very time
+// when the queue empties into it. What such a series shows was all sent within the
+// window, if the gateway itself was seen before it.
+func (q builder) dispatched(series string) string {
+	fresh := fmt.Sprintf("((%[1]s unless %[1]s offset %[2]s) and on (instance, pod) %[1]s offset %[2]s)", series, q.window)
+	return sum(perModel, once(fmt.Sprintf("(rate(%[1]s[%[2]s]) unless %[3]s) or %[3]s / %[4]g", series, q.window, fresh, q.seconds)))
+}
+
+// born is what the series show that the scrape before did not have, of gateways that
+// it did have.
+func (q builder) born(series string) string {
+	return sum(perModel, once(fmt.Sprintf("%[1]s and (count_over_time(%[1]s[%[2]s]) == 1) and on (instance, pod) (count_over_time(%[1]s[%[2]s]) > 1)",
+		series, q.window)))
 }
 
 // queues asks for the gateway's queues and for the times of their scrapes at once.
@@ -117,6 +135,8 @@ func newest(series string) string {
 
 type builder struct {
 	window, lookback string
+	// seconds is the window.
+	seconds float64
 }
 
 // each asks for every name of a quantity. A pod (or a model) that has several counts

@@ -172,7 +172,7 @@ func caches(vector model.Vector) map[types.NamespacedName]float64 {
 func models(answers map[string]model.Vector) map[decision.ModelKey]decision.Model {
 	times := instants(answers[gatewayScraped], modelOf)
 	totals := map[string]map[decision.ModelKey]float64{}
-	for _, about := range []string{gatewayQueue, gatewayGrowth, gatewayChange, gatewayDispatch, gatewayLatest} {
+	for _, about := range []string{gatewayQueue, gatewayGrowth, gatewayChange, gatewayDispatch, gatewayLatest, gatewayBorn} {
 		totals[about] = totalsOf(answers[about])
 	}
 	spans := map[decision.ModelKey]float64{}
@@ -193,7 +193,7 @@ func models(answers map[string]model.Vector) map[decision.ModelKey]decision.Mode
 		read[key] = modelserver.Gateway{
 			Time: at, Queued: queued,
 			Queue: sample(gatewayQueue), Growth: sample(gatewayGrowth), Change: sample(gatewayChange),
-			Dispatched: sample(gatewayDispatch), Latest: sample(gatewayLatest),
+			Dispatched: sample(gatewayDispatch), Latest: sample(gatewayLatest), Born: sample(gatewayBorn),
 			Span: seconds(spans[key]),
 		}.Model(key)
 	}
