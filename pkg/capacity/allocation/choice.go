@@ -12,7 +12,7 @@ type choice struct {
 	groups  []*group
 	limits  []float64
 	prices  []float64
-	columns [][]column
+	columns [][]*column
 	// reduced is by how much a column is worse than the best of its group at the
 	// prices: value plus prices times uses, less the least of the group.
 	reduced [][]float64
@@ -30,8 +30,11 @@ type choice struct {
 	budget  int
 }
 
-// pairBudget bounds the search of one question: some ten milliseconds.
-const pairBudget = 1_000_000
+// pairBudget bounds the search of one question, per part, and mostPairs altogether.
+const (
+	pairBudget = 400
+	mostPairs  = 1_000_000
+)
 
 func newChoice(groups []*group, limits, prices []float64, weight float64) *choice {
 	c := &choice{groups: groups, limits: limits, pick: make([]int, len(groups)), used: make([]float64, len(limits))}
@@ -51,7 +54,10 @@ func newChoice(groups []*group, limits, prices []float64, weight float64) *choic
 	for _, limit := range limits {
 		c.ceiling = append(c.ceiling, limit+fine*math.Max(limit, 1))
 	}
-	c.budget = pairBudget
+	for _, g := range groups {
+		c.budget += pairBudget * len(g.parts)
+	}
+	c.budget = min(c.budget, mostPairs)
 	c.reprice(prices)
 	c.set(slices.Clone(c.pick))
 	return c
@@ -63,7 +69,7 @@ func (c *choice) reprice(prices []float64) {
 	for _, list := range c.columns {
 		total += len(list)
 	}
-	steps := min(max(1_500_000/(total*(1+len(c.limits))), 10), 100)
+	steps := min(max(1_000_000/(total*(1+len(c.limits))), 10), 50)
 	c.prices = ascend(prices, c.limits, c.value, steps, c.lagrangian)
 	c.sort()
 }
@@ -72,7 +78,7 @@ func (c *choice) reprice(prices []float64) {
 func (c *choice) reweigh(weight float64) {
 	for i, list := range c.columns {
 		for j := range list {
-			list[j] = c.groups[i].column(list[j].counts, weight)
+			list[j].value = c.groups[i].valued(list[j], weight)
 		}
 	}
 	c.sort()
@@ -85,15 +91,18 @@ func (c *choice) sort() {
 	c.reduced = make([][]float64, len(c.columns))
 	for i, list := range c.columns {
 		picked := list[c.pick[i]]
-		slices.SortStableFunc(list, func(a, b column) int { return cmp.Compare(c.priced(a), c.priced(b)) })
-		c.pick[i] = slices.IndexFunc(list, func(a column) bool { return slices.Equal(a.counts, picked.counts) })
 		for _, a := range list {
-			c.reduced[i] = append(c.reduced[i], c.priced(a)-c.priced(list[0]))
+			a.priced = c.priced(a)
+		}
+		slices.SortStableFunc(list, func(a, b *column) int { return cmp.Compare(a.priced, b.priced) })
+		c.pick[i] = slices.Index(list, picked)
+		for _, a := range list {
+			c.reduced[i] = append(c.reduced[i], a.priced-list[0].priced)
 		}
 	}
 }
 
-func (c *choice) priced(a column) float64 {
+func (c *choice) priced(a *column) float64 {
 	sum := a.value
 	for i, u := range a.uses {
 		if u != 0 {
@@ -152,7 +161,7 @@ func (c *choice) set(pick []int) {
 }
 
 func (c *choice) change(group, to int) {
-	from := &c.columns[group][c.pick[group]]
+	from := c.columns[group][c.pick[group]]
 	c.value += c.columns[group][to].value - from.value
 	c.worse += c.reduced[group][to] - c.reduced[group][c.pick[group]]
 	add(c.used, from.uses, -1)
@@ -221,8 +230,44 @@ func (c *choice) tolerance() float64 { return 1e-12 * math.Max(math.Abs(c.value)
 
 // improve changes one or two groups at a time while that is better.
 func (c *choice) improve() {
-	for c.single() || c.double() {
+	for c.single() || c.double() || c.yield() {
 	}
+}
+
+// yield has one group take a worse column, where others gain more by what it frees.
+func (c *choice) yield() bool {
+	before, picks := c.value, slices.Clone(c.pick)
+	for i, list := range c.columns {
+		from := c.pick[i]
+		for j := range list {
+			if c.worse-c.reduced[i][from]+c.reduced[i][j] > c.left() || c.budget <= 0 {
+				break
+			}
+			if list[j].value <= list[from].value || !c.frees(list[from], list[j]) {
+				continue
+			}
+			c.budget -= yieldPrice * len(c.columns)
+			c.change(i, j)
+			if c.single() && c.value < before-c.tolerance() {
+				return true
+			}
+			c.set(picks)
+		}
+	}
+	return false
+}
+
+// yieldPrice is the work of a try of yield per group, in pairs of columns.
+const yieldPrice = 8
+
+// frees reports whether a change eases a limit that is nearly reached.
+func (c *choice) frees(from, to *column) bool {
+	for i, u := range to.uses {
+		if u < from.uses[i] && c.prices[i] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // single changes one group after the other to its best column that fits.
@@ -286,7 +331,7 @@ func (c *choice) room(not int, gain, left float64) (group, to int) {
 	}
 	least := gain - c.tolerance()
 	for i, list := range c.columns {
-		from := &list[c.pick[i]]
+		from := list[c.pick[i]]
 		if i == not || from.uses[worst] == 0 {
 			continue
 		}

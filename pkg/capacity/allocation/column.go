@@ -6,16 +6,16 @@ import (
 )
 
 // Sizes of a search for columns: how many of the best ones are kept, how many numbers
-// of each of how many parts are forced, and how many choices are looked at.
+// of each of how many parts are forced, and how many choices per part are looked at.
 const (
-	bestColumns   = 40
-	forcedParts   = 6
-	forcedCounts  = 8
-	columnBudget  = 3000
-	forcedBudget  = 80
+	bestColumns   = 24
+	forcedParts   = 4
+	forcedCounts  = 5
+	columnBudget  = 120
+	forcedBudget  = 8
 	fewestColumns = 6
 	levelColumns  = 2
-	levelBudget   = 100
+	levelBudget   = 12
 	besideColumns = 6
 )
 
@@ -63,10 +63,10 @@ func (f *finder) price() {
 // all returns the choices that a group should be offered: the best at these prices,
 // the best with forced numbers of the likely parts, so that a limit can be eased in
 // small steps, and the one that it has.
-func (f *finder) all(scale float64, room []float64) []column {
+func (f *finder) all(scale float64, room []float64) []*column {
 	g := f.group
 	seen := map[string]bool{}
-	var list []column
+	var list []*column
 	put := func(counts []int) {
 		key := make([]byte, 0, 4*len(counts))
 		for _, n := range counts {
@@ -74,7 +74,8 @@ func (f *finder) all(scale float64, room []float64) []column {
 		}
 		if !seen[string(key)] {
 			seen[string(key)] = true
-			list = append(list, g.column(slices.Clone(counts), f.weight))
+			choice := g.column(slices.Clone(counts), f.weight)
+			list = append(list, &choice)
 		}
 	}
 	put(g.chosen.counts)
@@ -159,14 +160,14 @@ func (f *finder) each(at, steps int, do func(int)) {
 			last = n
 		}
 	}
-	for n := max(0, now-2); n <= min(most, now+2); n++ {
+	for n := max(0, now-1); n <= min(most, now+1); n++ {
 		do(n)
 	}
 }
 
 // run finds the best choices within low and high.
 func (f *finder) run(keep, budget int) {
-	f.keep, f.budget = keep, budget
+	f.keep, f.budget = keep, budget*(1+len(f.order))
 	f.found = f.found[:0]
 	f.branch(0, 0, 0)
 }

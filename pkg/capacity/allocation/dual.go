@@ -26,7 +26,7 @@ func dualPrices(groups []*group, limits []float64, weight float64) []float64 {
 		}
 		return sum
 	}
-	steps := min(max(600_000/(len(groups)*(1+len(limits))), 60), 400)
+	steps := min(max(600_000/(len(groups)*(1+len(limits))), 40), 250)
 	return ascend(make([]float64, len(limits)), limits, value, steps, bound)
 }
 
@@ -61,7 +61,7 @@ func ascend(prices, limits []float64, value float64, steps int, bound func(price
 			most = got
 			copy(best, at)
 		}
-		if idle >= 8 {
+		if idle >= 5 {
 			ahead, idle = ahead/2, 0
 			copy(at, best)
 			clear(excess)

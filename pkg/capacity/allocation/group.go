@@ -102,9 +102,11 @@ type group struct {
 type column struct {
 	counts []int
 	served float64
-	// cost is that of the parts; value is what the present question makes of it.
-	cost, value float64
-	uses        []float64
+	// cost is that of the parts; value is what the present question makes of it, and
+	// priced that with the limits that it uses.
+	cost, value, priced float64
+	changes             float64
+	uses                []float64
 }
 
 func newGroup(at int, m Model, limits []float64) *group {
@@ -219,18 +221,21 @@ func (g *group) wanted(unit float64) float64 {
 // column reckons a choice; costs count by weight beside the penalty.
 func (g *group) column(counts []int, weight float64) column {
 	c := column{counts: counts, uses: make([]float64, g.rows)}
-	changes := 0.0
 	for i, n := range counts {
 		p := &g.parts[i]
 		c.served += p.serves * float64(n)
 		c.cost += p.cost * float64(n)
-		changes += float64(p.change * n)
+		c.changes += float64(p.change * n)
 		for _, u := range p.uses {
 			c.uses[u.Row] += u.Amount * float64(n)
 		}
 	}
-	c.value = g.penalty(c.served) + weight*(c.cost+changes*g.perChange())
+	c.value = g.valued(&c, weight)
 	return c
+}
+
+func (g *group) valued(c *column, weight float64) float64 {
+	return g.penalty(c.served) + weight*(c.cost+c.changes*g.perChange())
 }
 
 // perChange is a cost so small that it only decides between equal ones.

@@ -197,6 +197,9 @@ const costHint = 1e-6
 // rounds is how often new choices are looked for around the best ones.
 const rounds = 3
 
+// near is the gap, as a share, at which the search is content.
+const near = 5e-4
+
 // costRough is that weight while the search is on its way.
 const costRough = 0.05
 
@@ -248,11 +251,16 @@ func (s *sharing) solve(groups []*group, weight float64) {
 		c.reweigh(weight)
 		c.improve()
 		for i, g := range active {
-			g.chosen = c.columns[i][c.pick[i]]
+			g.chosen = *c.columns[i][c.pick[i]]
 		}
-		if c.reweigh(rough); c.value >= before-c.tolerance() {
+		if c.reweigh(rough); c.value >= before-c.tolerance() || c.left() <= near*c.value || weight < 1 && allServed(active) {
 			break
 		}
 		prices = c.prices
 	}
+}
+
+// allServed reports whether the price of unserved demand is 0.
+func allServed(groups []*group) bool {
+	return !slices.ContainsFunc(groups, func(g *group) bool { return g.target < 0 && g.unserved(g.chosen.served) > 0 })
 }
