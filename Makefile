@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving image clean
+.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-allocation image clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -86,6 +86,10 @@ bench-scheduler: build ## our scheduler against the stock one on 5,000 fake node
 bench-serving: ## the latency model of a replica against a real sweep (DATA SWEEP); writes bench-serving.json
 	@hack/check-prerequisites.sh
 	@go run ./test/performance/serving $(call setting,DATA,data) $(call setting,SWEEP,sweep)
+
+bench-allocation: ## what to buy under shared limits against an exact solver, cbc (DATA); writes bench-allocation.json
+	@hack/check-prerequisites.sh
+	@go run ./test/performance/allocation $(call setting,DATA,data)
 
 image: ## build the container images of the manager, the scheduler and the playground (needs Docker)
 	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'

@@ -196,6 +196,9 @@ func (c *choice) excess(group, to int) float64 {
 // repair changes groups until the limits hold, each time the one that eases the most
 // for what it costs; it is false when none helps.
 func (c *choice) repair() bool {
+	if len(c.columns) > manyGroups {
+		c.repairMany()
+	}
 	for {
 		now := c.excess(0, c.pick[0])
 		if now == 0 {
@@ -222,6 +225,46 @@ func (c *choice) repair() bool {
 			return false
 		}
 		c.change(group, to)
+	}
+}
+
+// manyGroups is from how many on one change at a time takes too long.
+const manyGroups = 150
+
+// repairMany goes through the changes that ease the limits, the cheapest first, each
+// group once per pass, and makes those that still do.
+func (c *choice) repairMany() {
+	type move struct {
+		group, to int
+		price     float64
+	}
+	for changed := true; changed; {
+		changed = false
+		now := c.excess(0, c.pick[0])
+		var moves []move
+		for i, list := range c.columns {
+			best := move{to: -1, price: math.Inf(1)}
+			for j := range list {
+				price := math.Max(0, c.reduced[i][j]-c.reduced[i][c.pick[i]])
+				if eased := now - c.excess(i, j); eased > fine && price/eased < best.price {
+					best = move{i, j, price / eased}
+				}
+			}
+			if best.to >= 0 {
+				moves = append(moves, best)
+			}
+		}
+		slices.SortStableFunc(moves, func(a, b move) int { return cmp.Compare(a.price, b.price) })
+		for _, m := range moves {
+			left := c.excess(m.group, c.pick[m.group])
+			if left == 0 {
+				return
+			}
+			if c.excess(m.group, m.to) < left-fine {
+				c.change(m.group, m.to)
+				changed = true
+			}
+		}
 	}
 }
 

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What the answers are to reach.
+const (
+	mostMeanGapPct = 1
+	mostMsAt200    = 50
+	// same is how near two levels are the same, as a share of the level and of the
+	// priority's demand at the price of the last band.
+	same, sameShare = 0.001, 0.005
+)
+
+var errMissed = errors.New("the answers are not what they are to reach")
+
+// compareLevels is 1 when the first list is worse, at the first priority where they
+// differ.
+func compareLevels(a, b []float64) int {
+	for i := range a {
+		switch {
+		case a[i] > b[i]*(1+same)+sameShare:
+			return 1
+		case a[i] < b[i]*(1-same)-sameShare:
+			return -1
+		}
+	}
+	return 0
+}
+
+func verify(s summary) (text string, good bool) {
+	var b strings.Builder
+	good = true
+	say := func(holds bool, format string, args ...any) {
+		verdict := "ok"
+		if !holds {
+			good, verdict = false, "MISSED"
+		}
+		fmt.Fprintf(&b, "  %-70s %s\n", fmt.Sprintf(format, args...), verdict)
+	}
+	fmt.Fprintf(&b, "\n%d instances solved exactly, %d of them served alike; %d where the exact solver was stopped (%d times with less unserved all the same):\n", s.Compared, s.Equal, s.Stopped, s.WorseThanStopped)
+	say(s.MeanGapPct <= mostMeanGapPct, "gap in cost %.3f %% in the mean (at most %d), %.2f %% at most", s.MeanGapPct, mostMeanGapPct, s.MaxGapPct)
+	say(s.Worse+s.WorseThanStopped == 0, "%d with more unserved demand, by priority", s.Worse+s.WorseThanStopped)
+	say(s.MaxMsAt200 <= mostMsAt200, "%.1f ms with up to 200 variants (at most %d)", s.MaxMsAt200, mostMsAt200)
+	return b.String(), good
+}

@@ -1,0 +1,19 @@
+// Command allocation compares what pkg/capacity/allocation buys for many models under
+// shared limits with an exact solver's answer to the same question:
+//
+//	go run ./test/performance/allocation --data DIR [--limit 60s] [--seeds 3] [--out bench-allocation.json]
+//
+// DIR holds inferno_sample, published instances of an optimiser: its accelerators,
+// models, service classes and loads, as they are and with more load. The rate of each
+// replica within the class's SLO comes from pkg/capacity/serving. More instances are
+// random, from a seed: loose and tight ones, 20 to 200 variants, eight limits.
+//
+// The exact solver is CBC (apt-get install coinor-cbc). It solves one integer program
+// after the other: unserved demand of the first priority, then of the second with the
+// first one held, and so on, and at last the cost. The objective is that of the
+// package's documentation, written down a second time here; both answers are judged by
+// this writing. A level that CBC does not finish within the time limit is said so, and
+// the instance counts for speed only.
+//
+// Read Instance first, then program, then judge.
+package main
