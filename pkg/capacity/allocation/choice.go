@@ -238,7 +238,7 @@ func (c *choice) repairMany() {
 		group, to int
 		price     float64
 	}
-	for changed := true; changed; {
+	for changed, passes := true, 0; changed && passes < 50; passes++ {
 		changed = false
 		now := c.excess(0, c.pick[0])
 		var moves []move
