@@ -63,6 +63,6 @@ func (r *round) minimumOf(v *variant) minimum {
 	if from+m.held == m.least {
 		return m
 	}
-	m.least, m.reason, m.lacks = from+m.held, ReasonNoSlots, "; "+r.cluster.Explain(v.in.Request).String()
+	m.least, m.reason, m.lacks = from+m.held, ReasonNoSlots, "; "+r.trial.Explain(v.in.Request).String()
 	return m
 }

@@ -54,12 +54,10 @@ type round struct {
 	kind     Round
 	old      *Memory
 	next     Memory
-	// cluster is where placements are tried out; nil means unknown.
-	cluster *placement.Cluster
+	// trial is where placements are tried out; nil means that the nodes are unknown.
+	trial *placement.Trial
 	// unplaced is how many replicas of a variant that are asked for fit nowhere now.
 	unplaced map[*Variant]int
-	// rooms is what was counted since the cluster last changed.
-	rooms map[asked]room
 	// firstSizes and newSizes are how many rates within a promise were found.
 	firstSizes, newSizes int
 	// switches is how many models switched variants.

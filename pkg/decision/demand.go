@@ -108,24 +108,21 @@ func (r *round) arrival(m *model) (counted, bool) {
 	return steady, true
 }
 
-// sinceJump is the mean of the rates between scrapes since the latest jump arrived in
-// full: the longer ago that is, the less the scatter of one scrape counts.
+// sinceJump is the mean of the rates between scrapes since they last rose: the longer
+// ago that is, the less the scatter of one scrape counts.
 func (r *round) sinceJump(m *model, newest counted) counted {
-	var points []Observation
-	for _, o := range r.old.Arrivals[m.key] {
-		if o.Span > 0 && r.snapshot.Time.Sub(o.Time) <= r.policy.Window {
-			o.Rate = o.Newest
-			points = append(points, o)
-		}
+	points, _ := settled(r.old.Arrivals[m.key], r.policy.Window)
+	points = append(points, Observation{Time: r.snapshot.Time, Rate: newest.rate, Span: newest.span})
+	first := len(points) - 1
+	for first > 0 && points[first-1].Span > 0 && !risen(points[first-1], points[first], 1) {
+		first--
 	}
-	first := afterJump(points)
-	if first == 0 {
-		return newest
-	}
-	sum, span := float64(newest.rate)*newest.span.Seconds(), newest.span
+	sum, span := 0.0, time.Duration(0)
 	for _, o := range points[first:] {
-		sum += float64(o.Newest) * o.Span.Seconds()
-		span += o.Span
+		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window {
+			sum += float64(o.Rate) * o.Span.Seconds()
+			span += o.Span
+		}
 	}
 	return counted{rate: capacity.Rate(sum / span.Seconds()), span: span}
 }

@@ -35,7 +35,7 @@ func (r *round) growAll(models []*model) {
 		all[i] = r.buy(m, nil)
 		crowded = crowded || all[i].short > 0 || r.tooFew(all[i])
 	}
-	if crowded && r.cluster != nil {
+	if crowded && r.trial != nil {
 		r.takeBack(began)
 		shares := r.share(models)
 		for i, m := range models {
@@ -165,7 +165,7 @@ func (r *round) tooFew(p *purchase) bool { return len(r.missed(p)) > 0 }
 
 // missed are the variants of which more would have been bought, had there been room.
 func (r *round) missed(p *purchase) []*variant {
-	if !slices.ContainsFunc(p.first, func(v *variant) bool { return r.crowded(v) != "" }) {
+	if !slices.ContainsFunc(p.first, r.full) {
 		return nil
 	}
 	ideal := allocation.Cheapest(p.model.options(p.first, func(v *variant) allocation.Option {
@@ -173,7 +173,7 @@ func (r *round) missed(p *purchase) []*variant {
 	}), p.need)
 	var list []*variant
 	for i, v := range p.first {
-		if ideal.Replicas[i] > p.bought[v] && r.crowded(v) != "" {
+		if ideal.Replicas[i] > p.bought[v] && r.full(v) {
 			list = append(list, v)
 		}
 	}
@@ -273,8 +273,7 @@ func (r *round) placeAll(p *purchase, candidates []*variant, buy []int, bound ma
 		v := candidates[i]
 		held := min(buy[i], max(0, v.minimum.held-p.bought[v]))
 		for n := held; n < buy[i]; n++ {
-			r.rooms = nil
-			node, ok := r.cluster.Place(v.in.Request)
+			node, ok := r.trial.Place(v.in.Request)
 			if !ok {
 				bound[v] = n
 				return false
@@ -294,10 +293,7 @@ type placed struct {
 // takeBack takes off all that was tried out since.
 func (r *round) takeBack(since int) {
 	for _, p := range r.placed[since:] {
-		r.cluster.Remove(p.v.in.Request, p.node)
-	}
-	if len(r.placed) > since {
-		r.rooms = nil
+		r.trial.Remove(p.v.in.Request, p.node)
 	}
 	r.placed = r.placed[:since]
 }

@@ -1,6 +1,8 @@
 package decision
 
 import (
+	"slices"
+
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 )
@@ -124,11 +126,7 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 
 // tellDearer says which variants would serve for less and lack room.
 func (r *round) tellDearer(m *model, candidates []*variant, need capacity.Rate) {
-	lacks := false
-	for _, v := range candidates {
-		lacks = lacks || r.crowded(v) != ""
-	}
-	if !lacks {
+	if !slices.ContainsFunc(candidates, r.full) {
 		return
 	}
 	ideal := allocation.Cheapest(r.swaps(m, candidates, func(v *variant) int { return r.beyond(v, 0) }), need)

@@ -10,5 +10,8 @@ import "llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 func Reserve(snapshot Snapshot, policy Policy) *placement.Cluster {
 	r := newRound(&snapshot, &policy, &Memory{}, RoundFull)
 	r.reserve()
-	return r.cluster
+	if r.trial == nil {
+		return nil
+	}
+	return r.trial.Cluster()
 }

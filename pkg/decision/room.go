@@ -21,8 +21,9 @@ func (r *round) reserve() {
 	if r.snapshot.Cluster == nil {
 		return
 	}
-	r.cluster = r.snapshot.Cluster.Clone()
-	r.cluster.Table = placement.NewTable(r.outlook(), r.cluster)
+	cluster := r.snapshot.Cluster.Clone()
+	cluster.Table = placement.NewTable(r.outlook(), cluster)
+	r.trial = placement.NewTrial(cluster)
 	r.eachVariant(func(key Key, v *Variant) {
 		wanting := v.waiting() + r.unborn(key, v)
 		held := r.hold(v, wanting)
@@ -34,12 +35,9 @@ func (r *round) reserve() {
 
 // hold takes the room of up to n replicas and returns the nodes that keep it.
 func (r *round) hold(v *Variant, n int) []int {
-	if n > 0 {
-		r.rooms = nil
-	}
 	var held []int
 	for range n {
-		node, ok := r.cluster.Place(v.Request)
+		node, ok := r.trial.Place(v.Request)
 		if !ok {
 			break
 		}
@@ -65,7 +63,7 @@ func (r *round) release(key Key, v *Variant, held []int, wanting int) {
 		return
 	}
 	for _, node := range held[usable:] {
-		r.cluster.Remove(v.Request, node)
+		r.trial.Remove(v.Request, node)
 	}
 }
 
@@ -168,7 +166,7 @@ func (r *round) unknown(v *variant) error {
 	if err := v.in.Request.Countable(); err != nil {
 		return err
 	}
-	if r.cluster == nil {
+	if r.trial == nil {
 		return errNodesUnknown
 	}
 	return nil
@@ -196,50 +194,20 @@ func (r *round) fitting(v *variant) int {
 		}
 		return 0
 	}
-	slots := r.room(v).slots + v.minimum.held
+	slots := r.slots(v) + v.minimum.held
 	if limit < 0 {
 		return slots
 	}
 	return min(limit, slots)
 }
 
-// room is what fits of one request now.
-type room struct {
-	slots, hole int
-}
-
-// asked is what makes two requests fit alike: most variants of a cluster ask for the
-// same few shapes.
-type asked struct {
-	shape   capacity.Shape
-	refused *string
-}
-
-func kindOf(request *placement.Request) asked {
-	key := asked{shape: request.Shape}
-	if len(request.Refused) > 0 {
-		key.refused = &request.Refused[0]
-	}
-	return key
-}
-
-// room counts what fits of a variant that is not unknown. It counts again only what
-// was not asked since the last change of the cluster.
-func (r *round) room(v *variant) room {
-	key := kindOf(v.in.Request)
-	if counted, ok := r.rooms[key]; ok {
-		return counted
-	}
-	slots, err := r.cluster.Slots(v.in.Request)
+// slots is how many more replicas fit of a variant that is not unknown.
+func (r *round) slots(v *variant) int {
+	slots, err := r.trial.Slots(v.in.Request)
 	if err != nil {
-		return room{}
+		return 0
 	}
-	counted := room{slots: slots, hole: r.cluster.LargestHole(v.in.Request)}
-	if r.rooms == nil {
-		r.rooms = map[asked]room{}
-	}
-	r.rooms[key] = counted
-	return counted
+	return slots
 }
 
 // beyond bounds what a variant may buy of a cluster that grows, whatever fits now.
@@ -250,16 +218,17 @@ func (r *round) beyond(v *variant, bought int) int {
 	return r.atMost(v, v.headroom(bought))
 }
 
+// full reports whether no more replicas of the variant fit now; it is false when nobody
+// knows.
+func (r *round) full(v *variant) bool { return r.unknown(v) == nil && r.slots(v) == 0 }
+
 // crowded says, with numbers, that no more replicas of the variant fit now; empty
 // when some do or nobody knows.
 func (r *round) crowded(v *variant) string {
-	if r.unknown(v) != nil {
+	if !r.full(v) {
 		return ""
 	}
-	if r.room(v).slots > 0 {
-		return ""
-	}
-	return r.cluster.Explain(v.in.Request).String()
+	return r.trial.Explain(v.in.Request).String()
 }
 
 // look puts what is known of the variant's room into its plan.
@@ -269,9 +238,8 @@ func (r *round) look(v *variant) {
 		v.plan.Facts = append(v.plan.Facts, Fact{ReasonCapacityUnknown, unknownDetail(err, r.guesses(v))})
 		return
 	}
-	fits := r.room(v)
-	v.plan.Slots = &Slots{Count: fits.slots, Bound: v.in.Request.Bound}
-	v.plan.LargestHole = &fits.hole
+	hole := r.trial.LargestHole(v.in.Request)
+	v.plan.Slots, v.plan.LargestHole = &Slots{Count: r.slots(v), Bound: v.in.Request.Bound}, &hole
 }
 
 func unknownDetail(why error, guesses bool) string {

@@ -48,15 +48,29 @@ func (r *round) share(models []*model) []map[*variant]int {
 type rows struct {
 	round  *round
 	limits []float64
-	kinds  map[asked]int
+	kinds  map[kind]int
 	holes  map[capacity.Accelerator][]hole
+}
+
+// kind is what makes two requests fit alike.
+type kind struct {
+	shape   capacity.Shape
+	refused *string
+}
+
+func kindOf(request *placement.Request) kind {
+	k := kind{shape: request.Shape}
+	if len(request.Refused) > 0 {
+		k.refused = &request.Refused[0]
+	}
+	return k
 }
 
 // hole is a number of devices and the row of its holes.
 type hole struct{ devices, row int }
 
 func (r *round) newRows(models []*model) *rows {
-	all := &rows{round: r, kinds: map[asked]int{}, holes: map[capacity.Accelerator][]hole{}}
+	all := &rows{round: r, kinds: map[kind]int{}, holes: map[capacity.Accelerator][]hole{}}
 	for _, m := range models {
 		m.each(func(v *variant) {
 			if r.unknown(v) == nil {
@@ -80,13 +94,13 @@ func (w *rows) add(v *variant) {
 	if _, known := w.kinds[key]; known {
 		return
 	}
-	w.kinds[key] = w.row(float64(w.round.room(v).slots))
+	w.kinds[key] = w.row(float64(w.round.slots(v)))
 	shape := v.in.Request.Shape
 	if shape.Devices == 0 || slices.ContainsFunc(w.holes[shape.Accelerator], func(h hole) bool { return h.devices == shape.Devices }) {
 		return
 	}
 	alone := &placement.Request{Shape: capacity.Shape{Accelerator: shape.Accelerator, Devices: shape.Devices, Pods: 1}}
-	if slots, err := w.round.cluster.Slots(alone); err == nil {
+	if slots, err := w.round.trial.Slots(alone); err == nil {
 		w.holes[shape.Accelerator] = append(w.holes[shape.Accelerator], hole{shape.Devices, w.row(float64(slots))})
 	}
 }

@@ -17,8 +17,9 @@ const (
 	trendLeast = 0.25
 	// trendGrowth is the most that a forecast may exceed the present rate.
 	trendGrowth = 3
-	// jumpSettles is how many observations a jump may take until all scrapes show it.
-	jumpSettles = 2
+	// stepShare is the share of a rise from which on the two largest rises between two
+	// observations make it a step: one that arrives between two scrapes shows in two.
+	stepShare = 0.85
 	// defaultLead is how long a replica is taken to start when none was seen.
 	defaultLead = time.Minute
 )
@@ -35,10 +36,8 @@ func (r *round) forecast(m *model, arrival counted) capacity.Rate {
 
 // settled are the observations that a trend may be read from, and the time over which
 // their rates were counted: those between scrapes where there are any, because the
-// metrics window makes a ramp of every step. They begin after the latest jump: what
-// was before a step says nothing of what comes, and while it arrives scrape by scrape
-// it only looks like a ramp. Where replicas count, they begin when the latest replica
-// began to.
+// metrics window makes a ramp of every step. Where replicas count, they begin when the
+// latest replica began to.
 func settled(points []Observation, window time.Duration) ([]Observation, time.Duration) {
 	span := time.Duration(0)
 	list := make([]Observation, 0, len(points))
@@ -53,26 +52,9 @@ func settled(points []Observation, window time.Duration) ([]Observation, time.Du
 		list = append(list, p)
 	}
 	if span == 0 {
-		return list, window
+		span = window
 	}
-	return list[afterJump(list):], span
-}
-
-// afterJump is the index from which the points are no part of a jump: a rise from one
-// to the next that no chance explains. One that goes on is a ramp, of which only the
-// beginning is lost.
-func afterJump(points []Observation) int {
-	jumped := false
-	first := 0
-	for i := 1; i < len(points); i++ {
-		chance := counted{rate: points[i-1].Rate, span: points[i].Span}.noise()
-		now := points[i].Rate > points[i-1].Rate+jumpCertainty*chance
-		if now && !jumped {
-			first = min(len(points), i+jumpSettles)
-		}
-		jumped = now
-	}
-	return first
+	return list, span
 }
 
 // asWork says the observed rates in requests of the newest length. Requests that
@@ -108,16 +90,45 @@ func (m *model) lead() time.Duration {
 
 // trend is by how many requests per second the rate will have risen so far ahead, or 0
 // when it does not rise by more than noise. A rise that begins suddenly would drown in
-// the flat past before it, so every past of at least three points is tried, and the
+// the flat past before it, so every past of at least four points is tried, and the
 // one that says the most counts; none is carried on for longer than it is.
 func trend(points []Observation, window, ahead time.Duration) float64 {
+	if n := len(points); n < 4 || points[n-1].Span > 0 && !risen(points[n-2], points[n-1], 1) {
+		return 0
+	}
 	most := 0.0
-	for first := range max(0, len(points)-2) {
+	for first := range len(points) - 3 {
 		past := points[first:]
+		if isStep(past) {
+			continue
+		}
 		seen := past[len(past)-1].Time.Sub(past[0].Time)
 		most = max(most, slope(past, window)*min(ahead, seen).Seconds())
 	}
 	return most
+}
+
+// risen reports whether the rate between scrapes rose from one observation to the next
+// by more than that many standard errors.
+func risen(before, after Observation, certainty float64) bool {
+	chance := counted{rate: before.Rate, span: after.Span}.noise()
+	return after.Rate > before.Rate+capacity.Rate(certainty)*chance
+}
+
+// isStep reports whether nearly all of the rise came at once. What comes after a step
+// is not what came before it, and while it arrives scrape by scrape it only looks like
+// a ramp.
+func isStep(points []Observation) bool {
+	first, second := capacity.Rate(0), capacity.Rate(0)
+	for i := 1; i < len(points); i++ {
+		switch rise := points[i].Rate - points[i-1].Rate; {
+		case rise > first:
+			first, second = rise, first
+		case rise > second:
+			second = rise
+		}
+	}
+	return first+second > stepShare*(points[len(points)-1].Rate-points[0].Rate)
 }
 
 // slope is the least-squares slope of the points, or 0 when they do not rise any

@@ -28,7 +28,7 @@ func (r *round) victims(models []*model) {
 	if len(leaving) == 0 {
 		return
 	}
-	for i, chosen := range r.cluster.VictimsTogether(leaving) {
+	for i, chosen := range r.trial.Cluster().VictimsTogether(leaving) {
 		for _, j := range chosen {
 			choosing[i].plan.Victims = append(choosing[i].plan.Victims, leaving[i].Replicas[j].Name)
 		}
@@ -72,9 +72,10 @@ func (r *round) load(v *variant, p *Replica) float64 {
 // node is the index of a node of the cluster, or -1.
 func (r *round) node(name string) int {
 	if r.nodes == nil {
-		r.nodes = make(map[string]int, len(r.cluster.Nodes))
-		for i := range r.cluster.Nodes {
-			r.nodes[r.cluster.Nodes[i].Name] = i
+		nodes := r.trial.Cluster().Nodes
+		r.nodes = make(map[string]int, len(nodes))
+		for i := range nodes {
+			r.nodes[nodes[i].Name] = i
 		}
 	}
 	if i, ok := r.nodes[name]; ok {

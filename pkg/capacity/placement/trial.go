@@ -1,0 +1,200 @@
+package placement
+
+import (
+	"container/heap"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// Trial is a cluster on which many placements are tried out, one after the other. Its
+// answers are those of the Cluster; it remembers what it counted and brings up to date
+// only the nodes that changed since, so that a placement costs the logarithm of the
+// number of nodes and not all of them. Nobody else may change the cluster's nodes or
+// table meanwhile.
+type Trial struct {
+	cluster *Cluster
+	kinds   map[kindOfRequest]*candidates
+	// changed are the nodes that changed, in order.
+	changed []int
+}
+
+// kindOfRequest is what makes two requests fit alike: most variants of a cluster ask
+// for the same few shapes on the same nodes.
+type kindOfRequest struct {
+	shape   capacity.Shape
+	refused *string
+}
+
+// NewTrial begins with the cluster as it is.
+func NewTrial(c *Cluster) *Trial {
+	return &Trial{cluster: c, kinds: map[kindOfRequest]*candidates{}}
+}
+
+// Cluster is the cluster as it stands.
+func (t *Trial) Cluster() *Cluster { return t.cluster }
+
+// Slots is that of the cluster.
+func (t *Trial) Slots(r *Request) (int, error) {
+	if err := r.Countable(); err != nil {
+		return 0, err
+	}
+	q := t.upToDate(r)
+	if q.uncounted {
+		q.slots, q.uncounted = 0, false
+		for _, n := range q.each {
+			q.slots = plus(q.slots, n)
+		}
+	}
+	return q.slots, nil
+}
+
+// LargestHole is that of the cluster.
+func (t *Trial) LargestHole(r *Request) int {
+	if r == nil || r.Countable() != nil {
+		return t.cluster.LargestHole(r)
+	}
+	q := t.upToDate(r)
+	if q.holeAt != len(t.changed) {
+		q.hole, q.holeAt = t.cluster.LargestHole(r), len(t.changed)
+	}
+	return q.hole
+}
+
+// Explain is that of the cluster.
+func (t *Trial) Explain(r *Request) Explanation {
+	if r.Countable() != nil {
+		return t.cluster.Explain(r)
+	}
+	q := t.upToDate(r)
+	if q.explainedAt != len(t.changed) {
+		q.explained, q.explainedAt = t.cluster.Explain(r), len(t.changed)
+	}
+	return q.explained
+}
+
+// Place is that of the cluster.
+func (t *Trial) Place(r *Request) (node int, ok bool) {
+	if r.Countable() != nil {
+		return -1, false
+	}
+	q := t.upToDate(r)
+	for len(q.heap) > 0 {
+		best := q.heap[0]
+		if !q.fits[best.node] || q.score[best.node] != best.score {
+			heap.Pop(q)
+			continue
+		}
+		t.put(r, best.node, 1)
+		return best.node, true
+	}
+	return -1, false
+}
+
+// Remove is that of the cluster.
+func (t *Trial) Remove(r *Request, node int) { t.put(r, node, -1) }
+
+func (t *Trial) put(r *Request, node, count int) {
+	t.cluster.put(r, node, count)
+	t.changed = append(t.changed, node)
+}
+
+// candidates are the nodes for one kind of request, the best on top of a heap. An
+// entry that is not its node's present score is out of date and dropped when it comes
+// up.
+type candidates struct {
+	heap []candidate
+	// fits, score and each are by node: whether one fits, its score, and how many fit.
+	fits  []bool
+	score []int64
+	each  []int
+	// slots is the sum of each, unless uncounted.
+	slots     int
+	uncounted bool
+	hole      int
+	explained Explanation
+	// at, holeAt and explainedAt are how many changes are in it, in hole and in
+	// explained.
+	at, holeAt, explainedAt int
+}
+
+type candidate struct {
+	score int64
+	node  int
+}
+
+// manySlots is a number of slots so great that sums of it are counted anew.
+const manySlots = 1 << 40
+
+// upToDate are the candidates of a request as the cluster stands.
+func (t *Trial) upToDate(r *Request) *candidates {
+	key := kindOfRequest{shape: r.Shape}
+	if len(r.Refused) > 0 {
+		key.refused = &r.Refused[0]
+	}
+	q, known := t.kinds[key]
+	nodes := len(t.cluster.Nodes)
+	switch {
+	case !known || len(t.changed)-q.at > nodes:
+		q = &candidates{fits: make([]bool, nodes), score: make([]int64, nodes), each: make([]int, nodes), holeAt: -1, explainedAt: -1}
+		for i := range nodes {
+			t.judge(q, r, i)
+		}
+		heap.Init(q)
+		t.kinds[key] = q
+	default:
+		for _, i := range t.changed[q.at:] {
+			before := len(q.heap)
+			t.judge(q, r, i)
+			if len(q.heap) > before {
+				heap.Fix(q, before)
+			}
+		}
+	}
+	q.at = len(t.changed)
+	return q
+}
+
+// judge looks at one node, and adds an entry where one fits.
+func (t *Trial) judge(q *candidates, r *Request, i int) {
+	n := &t.cluster.Nodes[i]
+	each := 0
+	if r.refused(i) == "" {
+		each = n.Slots(r.Shape)
+	}
+	if each > manySlots || q.slots > manySlots {
+		q.uncounted = true
+	}
+	q.slots += each - q.each[i]
+	q.each[i] = each
+	q.fits[i] = t.cluster.Verdict(r, i) == Fits
+	if q.fits[i] {
+		q.score[i] = t.cluster.Table.Score(n, r.Shape, 0, 0)
+		q.heap = append(q.heap, candidate{q.score[i], i})
+	}
+}
+
+// Len, Less, Swap, Push and Pop implement heap.Interface: the highest score first, and
+// of equal ones the first node.
+func (q *candidates) Len() int { return len(q.heap) }
+
+// Less is the order of the heap.
+func (q *candidates) Less(a, b int) bool {
+	if q.heap[a].score != q.heap[b].score {
+		return q.heap[a].score > q.heap[b].score
+	}
+	return q.heap[a].node < q.heap[b].node
+}
+
+// Swap exchanges two entries.
+func (q *candidates) Swap(a, b int) { q.heap[a], q.heap[b] = q.heap[b], q.heap[a] }
+
+// Push adds an entry.
+func (q *candidates) Push(x any) { q.heap = append(q.heap, x.(candidate)) }
+
+// Pop takes the last entry off.
+func (q *candidates) Pop() any {
+	last := len(q.heap) - 1
+	x := q.heap[last]
+	q.heap = q.heap[:last]
+	return x
+}

@@ -1,0 +1,72 @@
+package placement
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// A trial says what the cluster says that it remembers, whatever was placed and taken
+// off before.
+func TestATrialAnswersAsTheClusterDoes(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		slow := &Cluster{}
+		types := []capacity.Accelerator{"H100", "L40S", ""}
+		for i := range 1 + random.IntN(12) {
+			size := Resources{Devices: random.IntN(9), MilliCPU: int64(random.IntN(64000)), MemoryBytes: int64(random.IntN(1 << 30)), Pods: 1 + random.IntN(20)}
+			slow.Nodes = append(slow.Nodes, Node{Name: fmt.Sprint("n", i), Accelerator: types[random.IntN(3)], Allocatable: size, Free: size})
+		}
+		var requests []*Request
+		for range 1 + random.IntN(4) {
+			r := &Request{Shape: capacity.Shape{Accelerator: types[random.IntN(2)], Devices: 1 << random.IntN(4), Pods: 1, MilliCPU: int64(random.IntN(9000)), MemoryBytes: int64(random.IntN(1 << 27))}}
+			if random.IntN(5) == 0 {
+				r.Shape = capacity.Shape{Pods: 1}
+			}
+			if random.IntN(2) == 0 {
+				r.Refused = make([]string, len(slow.Nodes))
+				r.Refused[random.IntN(len(slow.Nodes))] = "taint"
+			}
+			requests = append(requests, r)
+		}
+		outlook := Outlook{}
+		for _, r := range requests {
+			outlook = append(outlook, Expecting(r.Shape, 2, 1, 5))
+		}
+		slow.Table = NewTable(outlook, slow)
+		trial := NewTrial(slow.Clone())
+		type placed struct {
+			r    *Request
+			node int
+		}
+		var all []placed
+		for range 60 {
+			r := requests[random.IntN(len(requests))]
+			if len(all) > 0 && random.IntN(3) == 0 {
+				last := all[len(all)-1]
+				all = all[:len(all)-1]
+				slow.Remove(last.r, last.node)
+				trial.Remove(last.r, last.node)
+			} else {
+				node, ok := slow.Place(r)
+				got, gotOK := trial.Place(r)
+				require.Equal(t, ok, gotOK, "seed %d", seed)
+				require.Equal(t, node, got, "seed %d", seed)
+				if ok {
+					all = append(all, placed{r, node})
+				}
+			}
+			r = requests[random.IntN(len(requests))]
+			want, _ := slow.Slots(r)
+			slots, err := trial.Slots(r)
+			require.NoError(t, err)
+			require.Equal(t, want, slots, "seed %d", seed)
+			require.Equal(t, slow.Explain(r).String(), trial.Explain(r).String(), "seed %d", seed)
+			require.Equal(t, slow.LargestHole(r), trial.LargestHole(r), "seed %d", seed)
+		}
+	}
+}
