@@ -391,6 +391,18 @@ func TestAnswersThatAreNone(t *testing.T) {
 	require.NoError(t, err, "the silence of a pod that is not ready is no failure")
 }
 
+// endless is an exposition that does not end.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	return copy(b, strings.Repeat("x", 8<<10)+" 1\n"), nil
+}
+
+func TestAnEndlessAnswerIsGivenUp(t *testing.T) {
+	_, err := vocabularyOf(modelserver.OfServer()).parse(endless{})
+	require.ErrorContains(t, err, "more than 64 MiB")
+}
+
 func TestAPodThatHangsHoldsUpNobody(t *testing.T) {
 	release := make(chan struct{})
 	begun := make(chan struct{}, 100)

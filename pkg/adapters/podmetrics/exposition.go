@@ -80,7 +80,8 @@ type exposition map[key]float64
 // them, and so every value is one of an untyped metric.
 func (v vocabulary) parse(body io.Reader) (exposition, error) {
 	var kept bytes.Buffer
-	lines := bufio.NewScanner(io.LimitReader(body, maxBody))
+	limited := &io.LimitedReader{R: body, N: maxBody}
+	lines := bufio.NewScanner(limited)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
 	for lines.Scan() {
 		line := bytes.TrimLeft(lines.Bytes(), " \t")
@@ -95,6 +96,9 @@ func (v vocabulary) parse(body io.Reader) (exposition, error) {
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("reading the metrics: %w", err)
+	}
+	if limited.N <= 0 {
+		return nil, fmt.Errorf("reading the metrics: there are more than %d MiB", maxBody>>20)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(&kept)
