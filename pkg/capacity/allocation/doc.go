@@ -26,8 +26,10 @@
 //  3. Cost, start-ups included, for what is served then.
 //
 // The priorities are served one after the other, and then the cost is brought down with
-// what is served held fixed; this is near-exact, and exact where nothing is short: then
-// every model simply gets Cheapest. Prices of the limits (Lagrange multipliers) come
+// what is served held fixed. That is exact where nothing is short: then every model
+// simply gets Cheapest. Elsewhere it is a search: small clusters come out as by brute
+// force, large ones with many replicas per model can leave less important priorities
+// worse served than need be (see test/performance/allocation). Prices of the limits (Lagrange multipliers) come
 // from a relaxation with fractions of replicas; at these prices each model offers its
 // best choices in whole replicas, and a local search picks one of each.
 //
