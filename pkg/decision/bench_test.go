@@ -1,0 +1,96 @@
+package decision
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// estate is a cluster of as many nodes as variants, two variants for each model, and
+// ten ready replicas for each variant, under the share of the load that they carry at
+// the triggers.
+func estate(variants int, share float64) (Snapshot, Policy) {
+	s := Snapshot{Time: epoch.Add(time.Hour)}
+	policy := DefaultPolicy()
+	policy.Limited = true
+	policy.Promises = map[ModelKey]Promise{}
+	for i := range variants / 2 {
+		w := newWorld(1)
+		w.setReplicas(0, 10)
+		w.setReplicas(1, 10)
+		w.now = s.Time
+		// No two models are alike.
+		w.tokens.Input += capacity.Tokens(i % 97)
+		w.arrival = share * w.serves() * (1 - float64(i%31)/200)
+		m := w.snapshot().Models[0]
+		m.ID = fmt.Sprintf("m%05d", i)
+		for j := range m.Variants {
+			v := &m.Variants[j]
+			v.Name = fmt.Sprintf("%s-%05d", v.Name, i)
+			for k := range v.Replicas {
+				r := &v.Replicas[k]
+				r.Name = fmt.Sprintf("%s-%d", v.Name, k)
+				r.ITL, r.TTFT = Sample{0.01 + r.Running.Value/1e4, r.Running.Time, true}, Sample{0.1, r.Running.Time, true}
+			}
+		}
+		s.Models = append(s.Models, m)
+		policy.Promises[ModelKey{"ns", m.ID}] = Promise{Class: "c", Priority: 1 + i%5, SLO: capacity.SLO{TTFT: 1000, ITL: 30}}
+	}
+	s.Cluster = &placement.Cluster{Nodes: append(nodes(variants/2, "H100", 8), nodes(variants/2, "L40S", 8)...)}
+	return s, policy
+}
+
+// BenchmarkDecide is one full round of a big cluster: in a steady state, at a load that
+// has every model grow, and in hybrid mode. What a round works with beside the inputs
+// is reported as live-MB.
+func BenchmarkDecide(b *testing.B) {
+	for _, variants := range []int{1250, 2500, 5000} {
+		for _, c := range []struct {
+			name   string
+			share  float64
+			hybrid bool
+		}{{"steady", 0.95, false}, {"all-grow", 1.4, false}, {"all-shrink", 0.3, false}, {"hybrid", 0.95, true}} {
+			b.Run(fmt.Sprintf("variants=%d/%s", variants, c.name), func(b *testing.B) {
+				s, policy := estate(variants, c.share)
+				policy.Hybrid = c.hybrid
+				_, memory := Decide(s, policy, Memory{}, RoundFull)
+				benchmarkRounds(b, s, policy, memory)
+			})
+		}
+	}
+}
+
+func benchmarkRounds(b *testing.B, s Snapshot, policy Policy, memory Memory) {
+	before := live()
+	b.ReportAllocs()
+	var plan Plan
+	for b.Loop() {
+		// Every round sees new samples.
+		s.Time = s.Time.Add(policy.Interval)
+		for i := range s.Models {
+			for _, sample := range samples(&s.Models[i]) {
+				sample.Time = s.Time
+			}
+		}
+		plan, memory = Decide(s, policy, memory, RoundFull)
+	}
+	b.StopTimer()
+	after := live()
+	require.Len(b, plan.Models, len(s.Models))
+	require.NotEmpty(b, memory.Replicas)
+	b.ReportMetric(max(0, after-before)/(1<<20), "live-MB")
+}
+
+// live is the memory in use after a collection.
+func live() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}

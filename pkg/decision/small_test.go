@@ -1,0 +1,407 @@
+package decision
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// bare is a round at epoch with one model of one variant, to try single functions on.
+func bare(policy Policy, memory Memory, in *Variant) (*round, *model, *variant) {
+	r := newRound(&Snapshot{Time: epoch}, &policy, &memory, RoundFull)
+	key := ModelKey{"ns", "m"}
+	v := &variant{in: in, key: Key{"ns", in.Name}, managed: true, target: in.Current, policy: DefaultVariantPolicy(),
+		serves: 2.5, most: 3, supply: in.Ready + len(in.Starting)}
+	m := &model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), caution: 1, plan: ModelPlan{Demand: &Demand{}}}
+	return r, m, v
+}
+
+// What waits grows by what arrives beyond what is served, until replicas serve.
+func TestMeets(t *testing.T) {
+	born := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago)} }
+	for name, c := range map[string]struct {
+		arrival  float64
+		backlog  float64
+		ready    int
+		starting []Starting
+		want     float64
+	}{
+		"nothing waits and all is served":             {arrival: 3, ready: 1},
+		"fewer wait than fire the trigger":            {arrival: 3, backlog: 2, ready: 1},
+		"a queue that drains is met as it is":         {arrival: 1, backlog: 100, ready: 1, want: 100},
+		"it grows until one that is started now":      {arrival: 5, backlog: 100, ready: 1, want: 100 + 2*62},
+		"it grows until one that started long ago":    {arrival: 5, backlog: 100, ready: 1, starting: []Starting{born(42 * time.Second)}, want: 100 + 2*20},
+		"an overdue one is expected at any moment":    {arrival: 5, backlog: 100, ready: 1, starting: []Starting{born(time.Hour)}, want: 100},
+		"two that come one after the other":           {arrival: 8, backlog: 100, ready: 1, starting: []Starting{born(52 * time.Second), born(42 * time.Second)}, want: 100 + 5*10 + 2*10},
+		"nothing serves, all of it waits":             {arrival: 2, backlog: 7, want: 7 + 2*62},
+		"the steady rate alone overruns what serves":  {arrival: 4, ready: 1, want: 62},
+		"what few will wait, with less than a second": {arrival: 3, backlog: 2.5, ready: 1, want: 2.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &Variant{Name: "v", Current: c.ready + len(c.starting), Ready: c.ready, Starting: c.starting, Startup: time.Minute}
+			r, m, _ := bare(DefaultPolicy(), Memory{}, in)
+			m.plan.Demand.Arrival, m.plan.Demand.Backlog = capacity.Rate(c.arrival), c.backlog
+			assert.InDelta(t, c.want, r.meets(m), 1e-6)
+		})
+	}
+}
+
+// A trigger that what serves will quiet is left alone while the load eases.
+func TestDrains(t *testing.T) {
+	ago := func(d time.Duration, backlog float64, ready int) Observation {
+		return Observation{Time: epoch.Add(-d), Backlog: backlog, Ready: ready}
+	}
+	for name, c := range map[string]struct {
+		seen     []Observation
+		required float64
+		want     bool
+	}{
+		"fewer wait than before":                      {[]Observation{ago(20*time.Second, 300, 2)}, 4, true},
+		"replicas began to serve":                     {[]Observation{ago(20*time.Second, 90, 1)}, 4, true},
+		"what serves does not suffice":                {[]Observation{ago(20*time.Second, 300, 2)}, 6, false},
+		"more wait than before":                       {[]Observation{ago(20*time.Second, 50, 2)}, 4, false},
+		"no fewer than a window ago, of as many pods": {[]Observation{ago(70*time.Second, 100, 2), ago(20*time.Second, 300, 2)}, 4, false},
+		"nothing is known of before":                  {nil, 4, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
+			m.plan.Demand.Backlog, m.required, m.total = 100, capacity.Rate(c.required), 5
+			r.next.Arrivals[m.key] = c.seen
+			assert.Equal(t, c.want, r.drains(m))
+		})
+	}
+}
+
+// A step is no ramp, whatever its size and however the scrapes cut it; a ramp is one.
+func TestAStepIsNoRamp(t *testing.T) {
+	for _, before := range []float64{0.5, 1, 6, 50} {
+		for _, after := range []float64{1.3, 1.5, 2, 4, 20} {
+			for part := range 5 {
+				rate := float64(part) / 5
+				m := &flow{id: "m", arrivals: step(5*time.Minute+time.Duration(rate*15)*time.Second, before, before*after), variants: []*vessel{vesselOf("web", 40)}}
+				f := newFluid(machines(8), DefaultPolicy(), m)
+				f.told = func(_ *Snapshot, plan *Plan) {
+					if d := plan.Models[0].Demand; d != nil {
+						// What the noise of half a minute hides is not told apart.
+						noise := 4 * math.Sqrt(before*after/30)
+						require.LessOrEqual(t, float64(d.Forecast), before*after+noise, "%v to %v requests/s at %v", before, before*after, f.elapsed())
+					}
+				}
+				f.run(8 * time.Minute)
+			}
+		}
+	}
+}
+
+func TestARampIsCarriedOn(t *testing.T) {
+	m := &flow{id: "m", variants: []*vessel{vesselOf("web", 40)}, arrivals: func(t time.Duration) float64 {
+		return 5 + 0.3*max(0, (t-3*time.Minute).Seconds())
+	}}
+	f := newFluid(machines(8), DefaultPolicy(), m)
+	most := 0.0
+	f.told = func(_ *Snapshot, plan *Plan) {
+		if d := plan.Models[0].Demand; d != nil {
+			most = max(most, float64(d.Forecast-d.Arrival))
+		}
+	}
+	f.run(7 * time.Minute)
+	assert.Greater(t, most, 0.3*60, "at least a minute ahead")
+	assert.Less(t, most, 0.3*(110+10+60), "and not beyond the start-up")
+}
+
+// One change by somebody else is a new start; two within a window are a fight, which
+// ends in a truce that doubles when the fight begins again, and is forgotten in time.
+func TestTruce(t *testing.T) {
+	memory := Memory{}
+	in := Variant{Name: "v", Request: request("H100", 1), Writer: "kubectl"}
+	now, replicas := epoch, 3
+	round := func(after time.Duration, current int) VariantPlan {
+		now, in.Current, in.Ready = now.Add(after), current, current
+		var plan Plan
+		plan, memory = Decide(Snapshot{Time: now, Models: []Model{{Namespace: "ns", ID: "m", Variants: []Variant{in}}}}, DefaultPolicy(), memory, RoundFull)
+		v := plan.Models[0].Variants[0]
+		replicas = *v.Desired
+		return v
+	}
+	fight := func() VariantPlan {
+		round(time.Minute, replicas+2)
+		return round(time.Minute, replicas+2)
+	}
+	round(0, 3)
+	v := round(time.Minute, 5)
+	assert.Contains(t, detailOf(v.Facts, ReasonReplicasChanged), "field manager kubectl changed the replicas from 3 to 5")
+	assert.NotEqual(t, ReasonReplicasOverwritten, v.Reason, "once is accepted")
+
+	v = round(time.Minute, 7)
+	require.Equal(t, ReasonReplicasOverwritten, v.Reason)
+	assert.Contains(t, v.Message, "kubectl changes the replicas again and again, so nothing is written for 5m0s")
+	assert.Equal(t, 7, *v.Desired)
+	assert.Equal(t, ReasonReplicasOverwritten, round(4*time.Minute, 7).Reason)
+	assert.NotEqual(t, ReasonReplicasOverwritten, round(2*time.Minute, 7).Reason, "the truce is over")
+
+	assert.Contains(t, fight().Message, "10m0s", "the next one is longer")
+	for range 12 {
+		round(6*time.Minute, replicas)
+	}
+	assert.Empty(t, memory.Overwriting, "forgotten")
+	assert.Contains(t, fight().Message, "5m0s")
+}
+
+// One that follows the metric makes changes of its own, and no fight.
+func TestFollowersOfTheMetricDoNotFight(t *testing.T) {
+	policy := DefaultPolicy()
+	own := DefaultVariantPolicy()
+	own.Actuation = ActuationMetric
+	policy.Variants = map[Key]VariantPolicy{{"ns", "v"}: own}
+	memory := Memory{}
+	for i := range 6 {
+		in := Variant{Name: "v", Request: request("H100", 1), Current: 1 + i%3, Ready: 1 + i%3}
+		s := Snapshot{Time: epoch.Add(time.Duration(i) * time.Minute), Models: []Model{{Namespace: "ns", ID: "m", Variants: []Variant{in}}}}
+		var plan Plan
+		plan, memory = Decide(s, policy, memory, RoundFull)
+		require.Empty(t, detailOf(plan.Models[0].Variants[0].Facts, ReasonReplicasChanged))
+	}
+}
+
+// In hybrid mode a replica is reckoned with what it serves at the triggers or within
+// the promise, whichever is less.
+func TestHybridSizing(t *testing.T) {
+	mean := onH100.Steady(0.7*128, conv)
+	for name, c := range map[string]struct {
+		slo          capacity.SLO
+		least, most  float64
+		reason       Reason
+		word         string
+		hybrid, told bool
+	}{
+		"capacity-only":         {capacity.SLO{ITL: 12}, float64(mean.Rate), float64(mean.Rate), ReasonMetricsFound, "at the load that the triggers allow", false, true},
+		"a loose promise":       {capacity.SLO{TTFT: 60000, ITL: 500}, float64(mean.Rate), float64(mean.Rate), ReasonMetricsFound, "", true, true},
+		"a tight promise":       {capacity.SLO{ITL: 15}, 1, 0.9 * float64(mean.Rate), ReasonMetricsFound, "", true, true},
+		"no promise":            {capacity.SLO{}, float64(mean.Rate), float64(mean.Rate), ReasonMetricsFound, "", true, true},
+		"nobody can keep it":    {capacity.SLO{ITL: 0.1}, float64(mean.Rate), float64(mean.Rate), ReasonSLO, "no variant keeps the promised latency at any load", true, true},
+		"nothing is known here": {capacity.SLO{ITL: 15}, 1, 0.9 * float64(mean.Rate), ReasonBorrowed, "b-h100", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(5)
+			w.variants[1] = &worldVariant{name: "b-h100", profile: onH100, told: onH100, cost: 7, request: request("H100", 1)}
+			if !c.told {
+				w.variants[0].told = serving.Profile{}
+			}
+			policy := demoPolicy()
+			policy.Hybrid = c.hybrid
+			policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {Class: "c", Priority: 1, SLO: c.slo}}
+			s := w.snapshot()
+			if !c.told {
+				s.Models[0].Variants[0].Replicas[0].Served, s.Models[0].Variants[0].Replicas[0].Running = Sample{}, Sample{}
+				s.Models[0].Variants[1].Replicas = []Replica{{Name: "b-0", KVUse: w.sample(0.1), Waiting: w.sample(0), Running: w.sample(5), Served: w.sample(3), Input: w.sample(1155), Output: w.sample(211)}}
+				s.Models[0].Variants[1].Current, s.Models[0].Variants[1].Ready = 1, 1
+			}
+			v := first(s, policy).Models[0].Variants[0]
+			assert.GreaterOrEqual(t, float64(v.ServesEach), c.least*0.99)
+			assert.LessOrEqual(t, float64(v.ServesEach), c.most*1.01)
+			notes := fmt.Sprint(v.Steps)
+			assert.Contains(t, notes, c.reason)
+			assert.Contains(t, notes, c.word)
+		})
+	}
+}
+
+// A variant that cannot keep the promise is not added to.
+func TestUnfitVariantsAreNotAddedTo(t *testing.T) {
+	w := newWorld(60)
+	slow := onH100
+	slow.Base = 80
+	w.variants[1] = &worldVariant{name: "b-slow", profile: slow, told: slow, cost: 0.01, request: request("H100", 1)}
+	policy := demoPolicy()
+	policy.Hybrid = true
+	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {Class: "c", Priority: 1, SLO: capacity.SLO{ITL: 40}}}
+	plan := first(w.snapshot(), policy)
+	assert.Zero(t, *plan.Models[0].Variants[1].Desired, "however cheap it is")
+	assert.Contains(t, fmt.Sprint(plan.Models[0].Variants[1].Steps), "it cannot keep the promised latency")
+	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 3)
+}
+
+// A size that was found stands until the question changes.
+func TestSizesAreKept(t *testing.T) {
+	w := newWorld(5)
+	policy := demoPolicy()
+	policy.Hybrid = true
+	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 20}}}
+	_, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+	key := Key{"ns", "a-h100"}
+	kept := memory.Sizes[key]
+	require.Positive(t, kept.Rate)
+	kept.Rate = 1.5 // A mark, to see that it is not found anew.
+	memory.Sizes[key] = kept
+	plan, _ := Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.InDelta(t, 1.5, float64(plan.Models[0].Variants[0].ServesEach), 1e-9)
+	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 25}}}
+	plan, _ = Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.Greater(t, float64(plan.Models[0].Variants[0].ServesEach), 2.0)
+}
+
+// Eight devices for models that each want as many: priority first, equals alike.
+func TestSharing(t *testing.T) {
+	for name, c := range map[string]struct {
+		priorities []int
+		minima     []int
+		want       []int
+		anyOrder   bool
+	}{
+		"two equals":                           {[]int{1, 1}, nil, []int{4, 4}, false},
+		"the more important first":             {[]int{2, 1}, nil, []int{0, 8}, false},
+		"three equals, to one replica":         {[]int{5, 5, 5}, nil, []int{2, 3, 3}, true},
+		"equals below a more important one":    {[]int{3, 1, 3}, nil, []int{0, 8, 0}, false},
+		"a minimum of the least important one": {[]int{1, 9}, []int{0, 4}, []int{5, 3}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := DefaultPolicy()
+			policy.Limited, policy.Promises, policy.Variants = true, map[ModelKey]Promise{}, map[Key]VariantPolicy{}
+			cluster := machines(1)
+			s := Snapshot{Time: epoch.Add(time.Hour), Cluster: cluster}
+			for i, priority := range c.priorities {
+				w := newWorld(400)
+				w.variants, w.now = w.variants[:1], s.Time
+				m := w.snapshot().Models[0]
+				m.ID = fmt.Sprint("m", i)
+				m.Variants[0].Name = fmt.Sprint("v", i)
+				s.Models = append(s.Models, m)
+				policy.Promises[ModelKey{"ns", m.ID}] = Promise{Priority: priority}
+				own := DefaultVariantPolicy()
+				if c.minima != nil {
+					own.Min = c.minima[i]
+				}
+				policy.Variants[Key{"ns", m.Variants[0].Name}] = own
+			}
+			plan := first(s, policy)
+			var got []int
+			for _, m := range plan.Models {
+				got = append(got, *m.Variants[0].Desired-1)
+			}
+			if c.anyOrder {
+				slices.Sort(got)
+			}
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+// When a model may rest, and what keeps it awake.
+func TestRest(t *testing.T) {
+	quiet := func(ago time.Duration) Memory {
+		return Memory{Active: map[ModelKey]time.Time{{"ns", "m"}: epoch.Add(time.Hour - ago)}}
+	}
+	for name, c := range map[string]struct {
+		memory  Memory
+		change  func(*Snapshot, *Policy)
+		want    int
+		allowed bool
+	}{
+		"quiet for the retention":        {quiet(11 * time.Minute), nil, 0, true},
+		"quiet for less":                 {quiet(9 * time.Minute), nil, 1, true},
+		"it may not":                     {quiet(time.Hour), nil, 1, false},
+		"a new leader counts anew":       {Memory{}, nil, 1, true},
+		"a request is served":            {quiet(time.Hour), func(s *Snapshot, _ *Policy) { s.Models[0].Variants[0].Replicas[0].Running.Value = 0.1 }, 1, true},
+		"one waits in the gateway":       {quiet(time.Hour), func(s *Snapshot, _ *Policy) { s.Models[0].Queue.Value = 1 }, 1, true},
+		"one arrived":                    {quiet(time.Hour), func(s *Snapshot, _ *Policy) { s.Models[0].Arrival.Value = 0.01 }, 1, true},
+		"nobody saw":                     {quiet(time.Hour), func(s *Snapshot, _ *Policy) { s.Models[0].Variants[0].Replicas[0].Running = Sample{} }, 1, true},
+		"a replica starts after a wake":  {quiet(time.Hour), func(s *Snapshot, _ *Policy) { starts(&s.Models[0].Variants[0], s.Time) }, 1, true},
+		"a variant has a minimum":        {quiet(time.Hour), func(_ *Snapshot, p *Policy) { atLeastOne(p, "b-l40s") }, 1, true},
+		"data are old, and none is work": {quiet(time.Hour), func(s *Snapshot, _ *Policy) { s.Time = s.Time.Add(90 * time.Second) }, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(0)
+			w.now = epoch.Add(time.Hour)
+			s := w.snapshot()
+			s.Models[0].Variants[0].Replicas[0].Running.Value = 0
+			s.Models[0].Variants[0].Replicas[0].Served.Value = 0
+			policy := DefaultPolicy()
+			policy.Idle.Enabled = c.allowed
+			if c.change != nil {
+				c.change(&s, &policy)
+			}
+			plan, _ := Decide(s, policy, c.memory, RoundFull)
+			assert.Equal(t, c.want, *plan.Models[0].Variants[0].Desired, lineOf(&plan.Models[0].Variants[0]))
+		})
+	}
+}
+
+func starts(v *Variant, now time.Time) {
+	v.Ready, v.Replicas = 0, nil
+	v.Starting = []Starting{{Name: "s", Created: now.Add(-10 * time.Second), Placed: true}}
+}
+
+func atLeastOne(p *Policy, name string) {
+	own := DefaultVariantPolicy()
+	own.Min = 1
+	p.Variants = map[Key]VariantPolicy{{"ns", name}: own}
+}
+
+// Requests at the gateway of a model that sleeps get one replica of its cheapest
+// variant that fits, even in a round that is not full.
+func TestWake(t *testing.T) {
+	for name, c := range map[string]struct {
+		l40s int
+		want []int
+	}{
+		"the cheapest":           {8, []int{0, 1}},
+		"the cheapest that fits": {0, []int{1, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(0)
+			w.setReplicas(0, 0)
+			s := w.snapshot()
+			s.Models[0].Queue.Value = 400
+			s.Cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(1, "L40S", c.l40s)...)}
+			policy := DefaultPolicy()
+			policy.Idle.Enabled = true
+			plan, _ := Decide(s, policy, Memory{}, RoundEvent)
+			for i, want := range c.want {
+				assert.Equal(t, want, *plan.Models[0].Variants[i].Desired, "alone, however many wait")
+			}
+		})
+	}
+}
+
+// The minimum of one has its room before the growth of another.
+func TestMinimaHaveTheirRoomFirst(t *testing.T) {
+	w := newWorld(400)
+	w.variants = w.variants[:1]
+	s := w.snapshot()
+	idle := w.snapshot().Models[0]
+	idle.ID, idle.Variants = "z", []Variant{{Name: "z", Request: request("H100", 1)}}
+	idle.Arrival.Value = 0
+	s.Models = append(s.Models, idle)
+	s.Cluster = machines(1)
+	policy := DefaultPolicy()
+	policy.Limited = true
+	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {Priority: 1}, {"ns", "z"}: {Priority: 99}}
+	own := DefaultVariantPolicy()
+	own.Min = 3
+	policy.Variants = map[Key]VariantPolicy{{"ns", "z"}: own}
+	plan := first(s, policy)
+	assert.Equal(t, 3, *plan.Models[1].Variants[0].Desired)
+	assert.Equal(t, 1+5, *plan.Models[0].Variants[0].Desired, "the rest of eight")
+}
+
+// The plan says what binds, and what the next best answer would have cost.
+func TestTheNextBestAnswerIsTold(t *testing.T) {
+	plan := first(newWorld(74).snapshot(), demoPolicy())
+	a, b := plan.Models[0].Variants[0], plan.Models[0].Variants[1]
+	assert.Regexp(t, `^\d+ of (a-h100|b-l40s)( and \d+ of b-l40s)? for \d+\.\d\d an hour, against \d+\.\d\d$`, b.Alternative)
+	assert.Contains(t, b.Alternative, fmt.Sprintf("against %.2f", 6.88*float64(*a.Desired)+3.72*float64(*b.Desired)))
+	assert.Equal(t, a.Alternative, b.Alternative, "it is one of the model's")
+	assert.Regexp(t, `^demand: \d+\.\d\d requests/s are asked of the model; a replica serves 11\.33$`, b.Binds)
+	one := newWorld(74)
+	one.variants = one.variants[:1]
+	assert.Empty(t, first(one.snapshot(), demoPolicy()).Models[0].Variants[0].Alternative, "a model of one variant has none")
+}
