@@ -79,16 +79,13 @@ func prometheusStops(t *testing.T, w *world) {
 	s := w.site(t, "llama")
 	x := s.target(t, plan{name: "server", model: "llama", instance: instance, kind: "l4", replicas: 3})
 	load := s.clients(t, "llama")
-	load.ask(carriesThree)
-	x.serves(t, 3)
-	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
-	w.roundsLater(t, instance, 2)
-	recorded := x.watchWrites(t)
+	x.steady(t, load, carriesThree)
+	recorded, before := x.watchWrites(t), len(x.safetyNet(t, instance))
 
 	l.cut(t)
 	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, v1alpha1.ReasonPrometheusError)
 	load.ask(0.5)
-	x.isHeld(t, instance, 3)
+	x.isHeld(t, instance, before, 3)
 	x.shows(t, patience, v1alpha1.ConditionReady, v1alpha1.ReasonMetricsUnavailable)
 	x.shows(t, patience, v1alpha1.ConditionOptimizationReady, v1alpha1.ReasonMetricsUnavailable)
 	assert.Empty(t, recorded.seen(), recorded)
@@ -99,18 +96,23 @@ func prometheusStops(t *testing.T, w *world) {
 	assert.NotEmpty(t, w.logged(t, instance, "Safety net deactivated", x.variant.Name))
 }
 
-// isHeld waits until the safety net holds the variant, and that for some rounds: the
-// log says so once, and the metric shows no less than there is.
-func (x *target) isHeld(t *testing.T, instance string, replicas int) {
+// safetyNet are the lines of a manager's log by which its safety net began to hold the
+// variant. There may be one from the time before the first scrape.
+func (x *target) safetyNet(t *testing.T, instance string) []string {
 	t.Helper()
-	var lines []string
+	return x.logged(t, instance, "Safety net activated", x.namespace+"/"+x.variant.Name)
+}
+
+// isHeld waits until the safety net holds the variant once more than before, and that
+// for some rounds: the log says so once, and the metric shows no less than there is.
+func (x *target) isHeld(t *testing.T, instance string, before, replicas int) {
+	t.Helper()
 	conditiontest.Eventually(t, patience, "the line in the log", func() (string, bool) {
-		lines = x.logged(t, instance, "Safety net activated", x.namespace+"/"+x.variant.Name)
 		_, text := x.asks(t)
-		return text, len(lines) > 0
+		return text, len(x.safetyNet(t, instance)) > before
 	})
 	x.roundsLater(t, instance, 3)
-	lines = x.logged(t, instance, "Safety net activated", x.namespace+"/"+x.variant.Name)
+	lines := x.safetyNet(t, instance)[before:]
 	require.Len(t, lines, 1, "it is told of once")
 	assert.Contains(t, lines[0], fmt.Sprintf("currentReplicas=%d desiredReplicas=%d", replicas, replicas))
 	assert.Regexp(t, `fallbackSource="?(previous-desired|current-replicas)"?`, lines[0])
@@ -135,17 +137,18 @@ func halfOfThePodsShowNothing(t *testing.T, w *world) {
 	s := w.site(t, "llama")
 	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "a100", replicas: 4})
 	load := s.clients(t, "llama")
-	load.ask(8)
-	x.serves(t, 4)
-	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
+	x.steady(t, load, 8)
 	recorded := x.watchWrites(t)
 
 	pods := x.pods(t)
 	for i := range pods[:2] {
 		w.patch(t, &pods[i], `{"metadata":{"annotations":{"prometheus.io/scrape":"false"}}}`)
 	}
-	partial := x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsPartial")
-	assert.Equal(t, "2 of 4 serving replicas have fresh metrics", partial.Message)
+	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsPartial")
+	conditiontest.Eventually(t, patience, "two pods without metrics", func() (string, bool) {
+		seen, _ := s.query(t, fmt.Sprintf("count(vllm:num_requests_running{namespace=%q})", s.namespace))
+		return fmt.Sprint(seen), seen == 2
+	})
 	load.ask(0.5)
 	w.roundsLater(t, brisk, 5)
 	assert.Empty(t, recorded.seen(), recorded)
@@ -166,11 +169,8 @@ func allNumbersAreNone(t *testing.T, w *world) {
 	s := w.site(t, "llama")
 	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "l40s", replicas: 3})
 	load := s.clients(t, "llama")
-	load.ask(carriesThree)
-	x.serves(t, 3)
-	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
-	w.roundsLater(t, brisk, 2)
-	recorded := x.watchWrites(t)
+	x.steady(t, load, carriesThree)
+	recorded, before := x.watchWrites(t), len(x.safetyNet(t, brisk))
 
 	pods := x.pods(t)
 	for i := range pods {
@@ -178,7 +178,7 @@ func allNumbersAreNone(t *testing.T, w *world) {
 	}
 	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsMissing")
 	load.ask(0.5)
-	x.isHeld(t, brisk, 3)
+	x.isHeld(t, brisk, before, 3)
 	assert.Empty(t, recorded.seen(), recorded)
 
 	for i := range pods {
@@ -219,11 +219,7 @@ func podsAreAsked(t *testing.T, w *world) {
 		"--wva-metrics-source=pods", "--pod-metrics-scrape-interval=1s", "--gateway-metrics-urls="+s.gateway())...)
 	x := s.target(t, plan{name: "server", model: "llama", instance: instance, kind: "t4", replicas: 1})
 	load := s.clients(t, "llama")
-	load.ask(1)
-	x.serves(t, 1)
-	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
-	w.roundsLater(t, instance, 2)
-	require.EqualValues(t, 1, *x.deployment.Spec.Replicas)
+	x.steady(t, load, 1)
 
 	load.ask(carriesThree)
 	n := x.comesToAsk(t, patience, "three", atLeast(3))

@@ -44,7 +44,7 @@ type plan struct {
 	// kind is that of its nodes, and devices what a replica takes; 0 is one.
 	kind    string
 	devices int
-	// replicas is how many there are at first.
+	// replicas is how many there are at first, and at least until steady says otherwise.
 	replicas int32
 	// startup is how long a model server takes to answer; 0 is three seconds.
 	startup time.Duration
@@ -124,6 +124,7 @@ func (s *site) variant(p plan) *v1alpha1.VariantAutoscaling {
 			ScaleTargetRef: v1alpha1.ScaleTargetReference{Name: p.name},
 			ModelID:        s.model(p.model),
 			VariantCost:    strconv.Itoa(p.cost),
+			MinReplicas:    &p.replicas,
 			VariantProfile: &v1alpha1.VariantProfile{
 				MaxBatchSize: ptr.To[int32](batchLimit),
 				PerfParms: &v1alpha1.PerfParms{
@@ -222,6 +223,22 @@ func (x *target) serves(t *testing.T, replicas int) {
 		_, text := x.asks(t)
 		return fmt.Sprintf("%d of %d pods ready, %.0f seen\n%s", ready, len(pods), seen, text), ready == replicas && int(seen) == replicas
 	})
+}
+
+// steady waits until the first replicas serve, lets them have a rate that they carry,
+// and then leaves their number to the manager, which keeps it.
+func (x *target) steady(t *testing.T, load *clients, rate float64) {
+	t.Helper()
+	replicas, instance := *x.deployment.Spec.Replicas, x.variant.Labels[v1alpha1.LabelControllerInstance]
+	x.serves(t, int(replicas))
+	load.ask(rate)
+	// Longer than the metrics window.
+	x.roundsLater(t, instance, 3)
+	x.patch(t, x.variant, `{"spec":{"minReplicas":0}}`)
+	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
+	x.roundsLater(t, instance, 1)
+	found, text := x.asks(t)
+	require.Equal(t, replicas, found, "%s\n%s", text, strings.Join(x.told(t, "ScaledUp"), "\n"))
 }
 
 func isReady(pod *corev1.Pod) bool {

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -27,21 +27,20 @@ func nothingGoesWhilePodsAreReplaced(t *testing.T, w *world) {
 		},
 	})
 	load := s.clients(t, "llama")
-	load.ask(8)
-	x.serves(t, 4)
-	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
-	w.roundsLater(t, brisk, 2)
-	require.EqualValues(t, 4, *x.deployment.Spec.Replicas)
+	x.steady(t, load, 8)
 	recorded := x.watchWrites(t)
 
 	w.patch(t, x.deployment, `{"spec":{"template":{"metadata":{"annotations":{"version":"2"}}}}}`)
 	load.ask(0.5)
-	x.shows(t, patience, v1alpha1.ConditionScalingLimited, "RollingUpdate")
+	said := false
 	conditiontest.Eventually(t, 2*patience, "the end of the update", func() (string, bool) {
 		_, text := x.asks(t)
+		limited := apimeta.FindStatusCondition(x.variant.Status.Conditions, v1alpha1.ConditionScalingLimited)
+		said = said || limited != nil && limited.Reason == "RollingUpdate"
 		return text + "\n" + recorded.String(), isSettled(x.deployment, 4) || len(recorded.seen()) > 0
 	})
 	x.comesToAsk(t, patience, "fewer", below(4))
+	assert.True(t, said, "it is said what keeps the replicas")
 	for _, one := range recorded.seen() {
 		assert.Less(t, one.to, one.from, "only fewer are asked for:\n%s", recorded)
 	}

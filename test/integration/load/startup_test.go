@@ -10,12 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 )
 
 const (
-	// impatient is the instance of a manager that waits for first start-ups not long.
+	// impatient is the instance of a manager that waits for first start-ups not long, and
+	// starts no cheaper replicas to save alone: a test is shorter than what pays.
 	impatient         = "impatient"
 	impatientDeadline = 10 * time.Second
 	// leftAlone is how long a variant is left alone at least when its replicas did not
@@ -34,9 +34,10 @@ func replicasThatNeverStart(t *testing.T, w *world) {
 // served is not missed.
 func replicasThatCrash(t *testing.T, w *world) {
 	giveWay(t, w, "a40", "v100", time.Hour, func(x *target) {
+		app := x.deployment.Name
 		conditiontest.Every(t, 500*time.Millisecond, func(ctx context.Context, _ time.Time) {
 			var pods corev1.PodList
-			if err := x.api.List(ctx, &pods, client.InNamespace(x.namespace), client.MatchingLabels{"app": x.deployment.Name}); err != nil {
+			if err := x.api.List(ctx, &pods, client.InNamespace(x.namespace), client.MatchingLabels{"app": app}); err != nil {
 				return
 			}
 			for i := range pods.Items {
@@ -68,9 +69,7 @@ func giveWay(t *testing.T, w *world, firstKind, secondKind string, window time.D
 	second := s.target(t, plan{name: "dear", model: "llama", instance: impatient, kind: secondKind, replicas: 1, window: window, cost: 10})
 	spoil(first)
 	load := s.clients(t, "llama")
-	load.ask(1)
-	second.serves(t, 1)
-	second.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
+	second.steady(t, load, 1)
 	recorded := first.watchWrites(t)
 
 	load.ask(2 * carries)

@@ -3,13 +3,12 @@ package load_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
@@ -42,12 +41,11 @@ func aStep(t *testing.T, w *world) {
 	s := w.site(t, "llama")
 	x := s.target(t, plan{
 		name: "server", model: "llama", instance: instance, kind: "h100", replicas: 2, startup: 8 * time.Second, window: 10 * time.Second,
-		adjust: func(_ *appsv1.Deployment, v *v1alpha1.VariantAutoscaling) { v.Spec.MinReplicas = ptr.To[int32](2) },
 	})
 	load := s.clients(t, "llama")
-	load.ask(before)
 	x.serves(t, 2)
 	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
+	load.ask(before)
 	// A window of the old load, so that the step is one.
 	w.roundsLater(t, instance, 2)
 	require.EqualValues(t, 2, *x.deployment.Spec.Replicas)
@@ -72,8 +70,8 @@ func aStep(t *testing.T, w *world) {
 	drained := time.Since(stepped)
 	x.comesToAsk(t, patience, "fewer", func(n int32) bool { return recorded.fell() && n >= int32(math.Ceil(after/carries)) })
 	lowered := time.Since(stepped)
-	// Constant load: three full rounds and all between them change nothing.
-	w.roundsLater(t, instance, 3)
+	// Constant load: two full rounds and all between them change nothing.
+	w.roundsLater(t, instance, 2)
 
 	list := recorded.seen()
 	ups, downs := split(list)
@@ -119,19 +117,16 @@ func oneMoreAtTwelve(t *testing.T, w *world) {
 	s := w.site(t, "llama")
 	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "h200", replicas: 12})
 	load := s.clients(t, "llama")
-	// 0.68 of the batches are full, below the trigger at 0.70; with headroom it is more
-	// than twelve carry, so that none goes either.
-	load.ask(11.7 * carries)
-	x.serves(t, 12)
-	w.roundsLater(t, brisk, 3)
-	require.EqualValues(t, 12, *x.deployment.Spec.Replicas)
+	// Less than the triggers allow, and with headroom more than eleven carry, so that none
+	// goes either.
+	x.steady(t, load, 10.4*carries)
 	recorded := x.watchWrites(t)
 
-	load.ask(12.8 * carries)
+	load.ask(12.2 * carries)
 	x.comesToAsk(t, patience, "more", atLeast(13))
 	x.serves(t, int(*x.deployment.Spec.Replicas))
 	w.roundsLater(t, brisk, 4)
 	list := recorded.seen()
-	require.Len(t, list, 1, recorded)
+	require.Len(t, list, 1, "%s\n%s", recorded, strings.Join(x.told(t, "ScaledUp"), "\n"))
 	assert.EqualValues(t, 13, list[0].to)
 }

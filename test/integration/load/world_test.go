@@ -53,6 +53,8 @@ type world struct {
 	api     client.WithWatch
 	typed   kubernetes.Interface
 	queries prometheusv1.API
+	// kubeconfig is that of the managers' service account.
+	kubeconfig string
 
 	lock sync.Mutex
 	// metrics is where each manager serves its metrics.
@@ -118,9 +120,12 @@ func start(t *testing.T) *world {
 	t.Cleanup(cluster.Stop)
 	w := &world{cluster: cluster, metrics: map[string]string{}}
 	w.connect(t)
+	// Once for all of them: each call writes the file anew, and managers read it.
+	w.kubeconfig, err = cluster.KubeconfigFor(t.Context(), home, account)
+	require.NoError(t, err)
 	shared := slices.Concat(hurry, prometheusAt(cluster.PrometheusURL()))
 	w.startManager(t, brisk, shared...)
-	w.startManager(t, impatient, slices.Concat(shared, []string{"--wva-startup-deadline=" + impatientDeadline.String()})...)
+	w.startManager(t, impatient, slices.Concat(shared, []string{"--wva-startup-deadline=" + impatientDeadline.String(), "--wva-switch-horizon=1s"})...)
 	return w
 }
 
@@ -150,8 +155,6 @@ func (w *world) startManager(t *testing.T, instance string, args ...string) {
 	t.Helper()
 	programs, err := localcluster.Programs()
 	require.NoError(t, err)
-	kubeconfig, err := w.cluster.KubeconfigFor(t.Context(), home, account)
-	require.NoError(t, err)
 	metrics, err := w.cluster.FreeAddress()
 	require.NoError(t, err)
 	health, err := w.cluster.FreeAddress()
@@ -163,7 +166,7 @@ func (w *world) startManager(t *testing.T, instance string, args ...string) {
 		Name: managerName(instance),
 		Path: filepath.Join(programs, "manager"),
 		Args: append([]string{
-			"--kubeconfig=" + kubeconfig, "--controller-instance=" + instance, "-v=2",
+			"--kubeconfig=" + w.kubeconfig, "--controller-instance=" + instance, "-v=2",
 			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + health,
 		}, args...),
 		Ready: localcluster.Healthy("http://" + health + "/readyz"),

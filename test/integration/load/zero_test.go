@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
@@ -33,9 +34,9 @@ func anIdleModelSleepsAndWakes(t *testing.T, w *world) {
 		"sleeper": fmt.Sprintf("model_id: %s\nnamespace: %s\nenable_scale_to_zero: true\nretention_period: %s\n", s.model("sleeper"), s.namespace, retention),
 	})
 	w.startManager(t, instance, append(append(hurry, prometheusAt(w.cluster.PrometheusURL())...), "--gateway-metrics-urls="+s.gateway())...)
-	cheap := s.target(t, plan{name: "cheap", model: "sleeper", instance: instance, kind: "t4", replicas: 1, cost: 5})
+	cheap := s.target(t, plan{name: "cheap", model: "sleeper", instance: instance, kind: "t4", replicas: 1, cost: 5, adjust: mayRest})
 	dear := s.target(t, plan{name: "dear", model: "sleeper", instance: instance, kind: "l4", cost: 10})
-	neighbour := s.target(t, plan{name: "neighbour", model: "neighbour", instance: instance, kind: "t4", replicas: 1})
+	neighbour := s.target(t, plan{name: "neighbour", model: "neighbour", instance: instance, kind: "t4", replicas: 1, adjust: mayRest})
 	writesOfDear, writesOfNeighbour := dear.watchWrites(t), neighbour.watchWrites(t)
 	cheap.serves(t, 1)
 	outcome, err := s.once(t.Context(), "sleeper")
@@ -71,6 +72,8 @@ func anIdleModelSleepsAndWakes(t *testing.T, w *world) {
 	assert.Empty(t, writesOfDear.seen(), "it is woken alone:\n%s", writesOfDear)
 	assert.Empty(t, writesOfNeighbour.seen(), "nothing is said of the neighbour:\n%s", writesOfNeighbour)
 }
+
+func mayRest(_ *appsv1.Deployment, v *v1alpha1.VariantAutoscaling) { v.Spec.MinReplicas = nil }
 
 // fallsAsleep waits until a model sleeps of which nothing was asked since it was
 // answered, and no earlier than it may.
