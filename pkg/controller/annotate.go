@@ -14,7 +14,7 @@ import (
 // rule is missing, which field is wrong, why there are no metrics.
 func annotate(plan *decision.Plan, seen *observation) {
 	for i := range plan.Models {
-		tellPromise(&plan.Models[i], seen.sizes)
+		tellPromise(&plan.Models[i])
 	}
 	each(plan, func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
@@ -42,9 +42,8 @@ func annotate(plan *decision.Plan, seen *observation) {
 
 // tellPromise says whether a model was decided by its promised latency, for which its
 // replicas were sized.
-func tellPromise(m *decision.ModelPlan, sizes map[decision.Key]decision.Sizing) {
-	sized := slices.ContainsFunc(m.Variants, func(p decision.VariantPlan) bool { return sizes[p.Key].Rate > 0 })
-	if !sized {
+func tellPromise(m *decision.ModelPlan) {
+	if !m.Sized {
 		return
 	}
 	f := decision.Fact{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: "decided by the latency model and saturation: " + kept(&m.Promise)}

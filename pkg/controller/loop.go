@@ -165,7 +165,7 @@ func (l *Loop) round(ctx context.Context, kind decision.Round) {
 		l.reporter.finished(kind, l.clock.Now().Sub(began), err)
 		return
 	}
-	l.memory, l.stumbles, seen.sizes = memory, 0, memory.Sizes
+	l.memory, l.stumbles = memory, 0
 	annotate(&plan, seen)
 	written := l.actor.act(ctx, &plan, seen)
 	l.sleepers.settle(&plan, seen, written)

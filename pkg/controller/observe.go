@@ -44,9 +44,6 @@ type observation struct {
 	unreadable string
 	// unlisted counts the nodes by product name that no rule knows.
 	unlisted map[string]int
-	// sizes are what the decision then reckoned that a replica of each variant serves
-	// within its promise; only of those that took part in that.
-	sizes map[decision.Key]decision.Sizing
 	// strays are the pods with our mark that belong to no object any more.
 	strays []*corev1.Pod
 }

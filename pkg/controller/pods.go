@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -30,7 +31,7 @@ func statesOf(pods []*corev1.Pod) podStates {
 			scheduled := condition(pod, corev1.PodScheduled)
 			s.starting = append(s.starting, decision.Starting{
 				Name:          pod.Name,
-				Created:       pod.CreationTimestamp.Time,
+				Created:       begun(pod),
 				Placed:        pod.Spec.NodeName != "",
 				Node:          pod.Spec.NodeName,
 				Held:          inventory.HeldBy(pod) != "",
@@ -46,6 +47,16 @@ func statesOf(pods []*corev1.Pod) podStates {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
 	return s
+}
+
+// begun is since when a pod starts: its creation, or when it stopped being ready. One
+// that lost its readiness for a moment is not overdue for it.
+func begun(pod *corev1.Pod) time.Time {
+	created := pod.CreationTimestamp.Time
+	if ready := condition(pod, corev1.PodReady); ready != nil && ready.LastTransitionTime.After(created) {
+		return ready.LastTransitionTime.Time
+	}
+	return created
 }
 
 // failing are the reasons for which a container waits that time alone does not mend.

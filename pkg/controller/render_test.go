@@ -305,25 +305,22 @@ func TestWhetherThePromiseDecided(t *testing.T) {
 	cases := []struct {
 		name   string
 		reason decision.Reason
-		sizes  map[decision.Key]decision.Sizing
+		sized  bool
 		want   []decision.Fact
 	}{
-		{"nothing was sized", decision.ReasonSaturated, nil, nil},
-		{"another model was sized", decision.ReasonSaturated, map[decision.Key]decision.Sizing{{Namespace: "n", Name: "c"}: {Rate: 2}}, nil},
-		{"it did", decision.ReasonSLO, map[decision.Key]decision.Sizing{a: {Rate: 2}, b: {Rate: 1}}, succeeded},
-		{"the load needs what there is", decision.ReasonSteady, map[decision.Key]decision.Sizing{a: {Rate: 2}, b: {Rate: 1}}, succeeded},
-		{"one variant cannot keep it", decision.ReasonSLO, map[decision.Key]decision.Sizing{a: {}, b: {Rate: 1}}, succeeded},
-		{"no variant can keep it", decision.ReasonSaturated, map[decision.Key]decision.Sizing{a: {}, b: {}}, nil},
-		{"saturation asked for more", decision.ReasonSaturated, map[decision.Key]decision.Sizing{a: {Rate: 2}},
+		{"nothing was sized", decision.ReasonSaturated, false, nil},
+		{"it did", decision.ReasonSLO, true, succeeded},
+		{"the load needs what there is", decision.ReasonSteady, true, succeeded},
+		{"saturation asked for more", decision.ReasonSaturated, true,
 			[]decision.Fact{{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: "saturation asked for more than the latency model: " + promise}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			m := &decision.ModelPlan{Promise: decision.Promise{Class: "Premium", SLO: capacity.SLO{TTFT: 500, ITL: 24}}}
+			m := &decision.ModelPlan{Sized: c.sized, Promise: decision.Promise{Class: "Premium", SLO: capacity.SLO{TTFT: 500, ITL: 24}}}
 			for _, key := range []decision.Key{a, b} {
 				m.Variants = append(m.Variants, *settled(facts(), func(p *decision.VariantPlan) { p.Key, p.Steps[0].Reason = key, c.reason }))
 			}
-			tellPromise(m, c.sizes)
+			tellPromise(m)
 			for _, v := range m.Variants {
 				assert.Equal(t, c.want, v.Facts)
 			}

@@ -35,6 +35,8 @@ type ModelPlan struct {
 	Demand *Demand
 	// Promise is the model's service class.
 	Promise Promise
+	// Sized says that the promised latency took part in sizing.
+	Sized bool
 	// Triggered says that a saturation trigger fired.
 	Triggered bool
 	Variants  []VariantPlan

@@ -77,7 +77,7 @@ func (r *round) size(m *model) {
 		}
 		return
 	}
-	m.sized = true
+	m.sized, m.plan.Sized = true, true
 	for _, v := range m.variants {
 		rate, known := keeps[v]
 		switch {

@@ -1,8 +1,10 @@
 package decision
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -24,13 +26,40 @@ func (r *round) reserve() {
 	cluster := r.snapshot.Cluster.Clone()
 	cluster.Table = placement.NewTable(r.outlook(), cluster)
 	r.trial = placement.NewTrial(cluster)
-	r.eachVariant(func(key Key, v *Variant) {
-		wanting := v.waiting() + r.unborn(key, v)
-		held := r.hold(v, wanting)
-		r.unplaced[v] = wanting - len(held)
-		r.release(key, v, held, wanting)
-		r.place(v, v.Surge)
+	for _, w := range r.homeless() {
+		wanting := w.variant.waiting() + r.unborn(w.key, w.variant)
+		held := r.hold(w.variant, wanting)
+		r.unplaced[w.variant] = wanting - len(held)
+		r.release(w.key, w.variant, held, wanting)
+		r.place(w.variant, w.variant.Surge)
+	}
+}
+
+// keyed is a variant of the snapshot with its name.
+type keyed struct {
+	key     Key
+	variant *Variant
+	// priority is its model's.
+	priority int
+}
+
+// homeless are the variants in the order in which their waiting replicas take room:
+// the more important first, and of those the larger.
+func (r *round) homeless() []keyed {
+	var all []keyed
+	for i := range r.snapshot.Models {
+		m := &r.snapshot.Models[i]
+		priority := r.policy.PromiseTo(ModelKey{m.Namespace, m.ID}).Priority
+		for j := range m.Variants {
+			if v := &m.Variants[j]; v.Request != nil {
+				all = append(all, keyed{Key{m.Namespace, v.Name}, v, priority})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b keyed) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(b.variant.Request.Shape.Devices, a.variant.Request.Shape.Devices))
 	})
+	return all
 }
 
 // hold takes the room of up to n replicas and returns the nodes that keep it.

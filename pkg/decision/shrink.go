@@ -28,8 +28,8 @@ func (r *round) shrink(m *model) {
 }
 
 // stays reports whether none of the variant's replicas may go: which one goes is not
-// ours to say and it might be the one with the queue, or pods come and go anyway.
-func (v *variant) stays() bool { return v.saturated || v.in.Rolling }
+// ours to say, and it might be the one with the queue.
+func (v *variant) stays() bool { return v.saturated }
 
 // bounded is n, but no more than the variant's upper bound.
 func (v *variant) bounded(n int) int {

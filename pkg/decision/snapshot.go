@@ -115,7 +115,7 @@ const (
 // Starting is one replica that was created and does not serve yet.
 type Starting struct {
 	Name string
-	// Created is when the replica was created.
+	// Created is when the replica was created, or stopped serving.
 	Created time.Time
 	// Placed is set once a node holds it.
 	Placed bool

@@ -3,6 +3,7 @@ package localcluster
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -54,8 +55,12 @@ func (c *Cluster) writeKubeconfig(name, namespace string, user *clientcmdapi.Aut
 	config.AuthInfos[name] = user
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: "localcluster", AuthInfo: name, Namespace: namespace}
 	config.CurrentContext = name
-	path := c.kubeconfigPath(name)
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
+	// Written beside and renamed: a program that started a moment ago may be reading it.
+	path, fresh := c.kubeconfigPath(name), c.kubeconfigPath(name+".new")
+	if err := clientcmd.WriteToFile(*config, fresh); err != nil {
+		return "", fmt.Errorf("write the kubeconfig of %s: %w", name, err)
+	}
+	if err := os.Rename(fresh, path); err != nil {
 		return "", fmt.Errorf("write the kubeconfig of %s: %w", name, err)
 	}
 	return path, nil
