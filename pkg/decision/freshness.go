@@ -86,7 +86,10 @@ func freshness(r *round, m *model) {
 	case count[ageFresh]+count[ageAgeing] > 0:
 		m.evidence, reason = evidencePartial, ReasonMetricsPartial
 	case count[ageStale] > 0:
+		r.blindLately(m)
 		m.evidence, reason = evidenceStale, ReasonMetricsStale
+	case r.blindLately(m):
+		m.evidence, reason = evidencePartial, ReasonMetricsPartial
 	default:
 		m.evidence, reason = evidenceMissing, ReasonMetricsMissing
 	}
@@ -96,6 +99,18 @@ func freshness(r *round, m *model) {
 			v.plan.Facts = append(v.plan.Facts, Fact{reason, v.plan.Steps[len(v.plan.Steps)-1].Detail})
 		}
 	})
+}
+
+// blindLately keeps since when nothing new is known of the model's serving replicas,
+// and reports whether that is too short to mean anything: one that has just begun to
+// serve is scraped in a while.
+func (r *round) blindLately(m *model) bool {
+	since, known := r.old.Blind[m.key]
+	if !known {
+		since = r.snapshot.Time
+	}
+	r.next.Blind[m.key] = since
+	return r.snapshot.Time.Sub(since) < r.policy.Freshness.Fresh
 }
 
 // replicaAge is the class of the older of the two things that a trigger needs: how

@@ -84,7 +84,9 @@ func TestNothingIsKnownHoldsEverything(t *testing.T) {
 					}
 				}
 			}
-			plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFull)
+			// Their first scrape is a minute overdue.
+			memory := Memory{Blind: map[ModelKey]time.Time{{"ns", "m"}: s.Time.Add(-time.Minute)}}
+			plan, _ := Decide(s, demoPolicy(), memory, RoundFull)
 			assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired)
 			assert.Equal(t, 3, *plan.Models[0].Variants[1].Desired)
 			want := map[string]Reason{"absent": ReasonMetricsMissing, "stale": ReasonMetricsStale}[name]

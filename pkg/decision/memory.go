@@ -35,6 +35,8 @@ type Memory struct {
 	// one replica of it serves within the promise.
 	Learned map[Key]Learning
 	Sizes   map[Key]Sizing
+	// Blind is since when nothing at all is known of a model's serving replicas.
+	Blind map[ModelKey]time.Time
 	// Active is when something was last asked of each model.
 	Active map[ModelKey]time.Time
 	// Wanted is what each variant was to have when there were data to decide by.
@@ -59,6 +61,7 @@ func (m Memory) withMaps() Memory {
 	m.Learned = map[Key]Learning{}
 	m.Sizes = map[Key]Sizing{}
 	m.Active = map[ModelKey]time.Time{}
+	m.Blind = map[ModelKey]time.Time{}
 	m.Wanted = map[Key]int{}
 	m.Overwriting = map[Key]Overwriting{}
 	return m

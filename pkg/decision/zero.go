@@ -131,7 +131,7 @@ func (r *round) keepOne(m *model) {
 			}
 		case m.called():
 			v.least, v.leastReason = v.target+1, ReasonWake
-			v.step(StageZero, v.target+1, ReasonWake, "%.0f requests wait and nothing serves", m.plan.Demand.Backlog)
+			v.step(StageZero, v.target+1, ReasonWake, "%s and nothing serves", plural(int(m.plan.Demand.Backlog+0.5), "request waits", "requests wait"))
 		default:
 			v.least, v.leastReason = v.target+1, ReasonKeepOne
 			v.step(StageZero, v.target+1, ReasonKeepOne, "a model keeps one replica, on its cheapest variant that fits")
