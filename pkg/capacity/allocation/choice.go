@@ -6,219 +6,121 @@ import (
 	"slices"
 )
 
-// choice picks one column of each group so that together they keep the limits at the
-// least value: a knapsack of several dimensions with classes.
+// choice picks one offer of each group so that together they keep the limits at a low
+// value. It improves a pick by changes of one and of two groups.
 type choice struct {
-	groups  []*group
-	limits  []float64
-	prices  []float64
-	columns [][]*column
-	// reduced is by how much a column is worse than the best of its group at the
-	// prices: value plus prices times uses, less the least of the group.
-	reduced [][]float64
-	// bound is the Lagrangian bound over the columns.
-	bound float64
+	limits []float64
+	lists  [][]candidate
+	bound  float64
 
 	pick  []int
 	used  []float64
 	value float64
 	// worse is the sum of reduced over what is picked.
 	worse float64
-	// ceiling are the limits with what sums may be off, budget the pairs of columns
-	// that may still be looked at.
-	ceiling []float64
-	budget  int
+	// budget are the pairs of offers that may still be looked at.
+	budget int
 }
 
-// pairBudget bounds the search of one question, per part, and mostPairs altogether.
-const (
-	pairBudget = 400
-	mostPairs  = 1_000_000
-)
+// candidate is an offer and by how much it is worse than the best one of its group at
+// the prices of the rows.
+type candidate struct {
+	*offer
+	at      int
+	reduced float64
+}
 
-func newChoice(groups []*group, limits, prices []float64, weight float64) *choice {
-	c := &choice{groups: groups, limits: limits, pick: make([]int, len(groups)), used: make([]float64, len(limits))}
-	scale := math.Min(1, 150/float64(len(groups)))
-	room := slices.Clone(limits)
-	for _, g := range groups {
-		add(room, g.chosen.uses, -1)
+// pairBudget bounds the pairs that a search looks at.
+const pairBudget = 200_000
+
+// newChoice takes the offers that can be part of a choice better than value, and those
+// that are picked.
+func newChoice(m *master, pick []int, bound, value float64) *choice {
+	c := &choice{limits: m.limits, lists: make([][]candidate, len(pick)), bound: bound, pick: make([]int, len(pick)),
+		used: make([]float64, len(m.limits)), budget: pairBudget}
+	for i, pool := range m.pools {
+		least := m.priced(i, pick[i])
+		for j := range pool {
+			least = math.Min(least, m.priced(i, j))
+		}
+		for j := range pool {
+			if reduced := m.priced(i, j) - least; j == pick[i] || bound+reduced < value {
+				c.lists[i] = append(c.lists[i], candidate{&pool[j], j, reduced})
+			}
+		}
+		slices.SortStableFunc(c.lists[i], func(a, b candidate) int { return cmp.Compare(a.reduced, b.reduced) })
+		c.pick[i] = slices.IndexFunc(c.lists[i], func(a candidate) bool { return a.at == pick[i] })
 	}
-	for _, g := range groups {
-		own := slices.Clone(room)
-		add(own, g.chosen.uses, 1)
-		list := newFinder(g, prices, weight).all(scale, own)
-		c.columns = append(c.columns, list)
-		c.value += list[0].value
-		add(c.used, list[0].uses, 1)
-	}
-	for _, limit := range limits {
-		c.ceiling = append(c.ceiling, limit+fine*math.Max(limit, 1))
-	}
-	for _, g := range groups {
-		c.budget += pairBudget * len(g.parts)
-	}
-	c.budget = min(c.budget, mostPairs)
-	c.reprice(prices)
-	c.set(slices.Clone(c.pick))
+	c.settle()
 	return c
 }
 
-// reprice improves the prices for whole replicas and sorts the columns by them.
-func (c *choice) reprice(prices []float64) {
-	total := 0
-	for _, list := range c.columns {
-		total += len(list)
-	}
-	steps := min(max(1_000_000/(total*(1+len(c.limits))), 10), 50)
-	c.prices = ascend(prices, c.limits, c.value, steps, c.lagrangian)
-	c.sort()
-}
-
-// reweigh has costs count by another weight from now on.
-func (c *choice) reweigh(weight float64) {
-	for i, list := range c.columns {
-		for j := range list {
-			list[j].value = c.groups[i].valued(list[j], weight)
-		}
-	}
-	c.sort()
-	c.set(slices.Clone(c.pick))
-}
-
-// sort orders the columns by their priced value and sets the bound.
-func (c *choice) sort() {
-	c.bound = c.lagrangian(c.prices, make([]float64, len(c.limits)))
-	c.reduced = make([][]float64, len(c.columns))
-	for i, list := range c.columns {
-		picked := list[c.pick[i]]
-		for _, a := range list {
-			a.priced = c.priced(a)
-		}
-		slices.SortStableFunc(list, func(a, b *column) int { return cmp.Compare(a.priced, b.priced) })
-		c.pick[i] = slices.Index(list, picked)
-		for _, a := range list {
-			c.reduced[i] = append(c.reduced[i], a.priced-list[0].priced)
-		}
-	}
-}
-
-func (c *choice) priced(a *column) float64 {
-	sum := a.value
-	for i, u := range a.uses {
-		if u != 0 {
-			sum += c.prices[i] * u
-		}
-	}
-	return sum
-}
-
-func (c *choice) lagrangian(prices, excess []float64) float64 {
-	sum := 0.0
-	for i, limit := range c.limits {
-		if !math.IsInf(limit, 1) {
-			excess[i] -= limit
-			sum -= prices[i] * limit
-		}
-	}
-	for _, list := range c.columns {
-		least, at := math.Inf(1), 0
-		for j := range list {
-			value := list[j].value
-			for i, u := range list[j].uses {
-				value += prices[i] * u
-			}
-			if value < least {
-				least, at = value, j
-			}
-		}
-		sum += least
-		add(excess, list[at].uses, 1)
-	}
-	return sum
-}
-
-// solve improves what was chosen, and what the prices say, and keeps the better one.
-func (c *choice) solve() {
-	c.improve()
-	pick, value := slices.Clone(c.pick), c.value
-	c.set(make([]int, len(c.pick)))
-	if !c.repair() {
-		c.set(pick)
-	} else if c.improve(); c.value > value {
-		c.set(pick)
-	}
-}
-
-func (c *choice) set(pick []int) {
-	copy(c.pick, pick)
+func (c *choice) settle() {
 	clear(c.used)
 	c.value, c.worse = 0, 0
 	for i, j := range c.pick {
-		c.worse += c.reduced[i][j]
-		c.value += c.columns[i][j].value
-		add(c.used, c.columns[i][j].uses, 1)
+		c.value += c.lists[i][j].value
+		c.worse += c.lists[i][j].reduced
+		add(c.used, c.lists[i][j].uses, 1)
 	}
 }
 
+// picked are the offers by their place in the pools.
+func (c *choice) picked() []int {
+	list := make([]int, len(c.pick))
+	for i, j := range c.pick {
+		list[i] = c.lists[i][j].at
+	}
+	return list
+}
+
 func (c *choice) change(group, to int) {
-	from := c.columns[group][c.pick[group]]
-	c.value += c.columns[group][to].value - from.value
-	c.worse += c.reduced[group][to] - c.reduced[group][c.pick[group]]
+	from, next := &c.lists[group][c.pick[group]], &c.lists[group][to]
+	c.value += next.value - from.value
+	c.worse += next.reduced - from.reduced
 	add(c.used, from.uses, -1)
-	add(c.used, c.columns[group][to].uses, 1)
+	add(c.used, next.uses, 1)
 	c.pick[group] = to
 }
 
-// fits reports whether the limits hold when the group changes to a column.
-func (c *choice) fits(group, to int) bool {
-	from, next := c.columns[group][c.pick[group]].uses, c.columns[group][to].uses
-	for i, most := range c.ceiling {
-		if c.used[i]-from[i]+next[i] > most {
+// excess is by how much the limits are exceeded.
+func (c *choice) excess() float64 {
+	sum := 0.0
+	for r, u := range c.used {
+		if over(u, c.limits[r]) {
+			sum += u - c.limits[r]
+		}
+	}
+	return sum
+}
+
+// eased is by how much less the limits are exceeded with an offer that is added.
+func (c *choice) fits(a *candidate) bool {
+	for _, u := range a.uses {
+		if over(c.used[u.Row]+u.Amount, c.limits[u.Row]) {
 			return false
 		}
 	}
 	return true
 }
 
-// excess is by how much the limits are exceeded, in parts of them, when the group
-// changes to a column.
-func (c *choice) excess(group, to int) float64 {
-	sum := 0.0
-	from, next := c.columns[group][c.pick[group]].uses, c.columns[group][to].uses
-	for i, most := range c.ceiling {
-		if used := c.used[i] - from[i] + next[i]; used > most {
-			sum += (used - c.limits[i]) / math.Max(c.limits[i], 1)
-		}
-	}
-	return sum
-}
-
 // repair changes groups until the limits hold, each time the one that eases the most
 // for what it costs; it is false when none helps.
 func (c *choice) repair() bool {
-	if len(c.columns) > manyGroups {
-		c.repairMany()
-	}
-	for {
-		now := c.excess(0, c.pick[0])
-		if now == 0 {
-			return true
-		}
+	for now := c.excess(); now > 0; now = c.excess() {
 		group, to, best := -1, 0, math.Inf(1)
-		for i, list := range c.columns {
+		for i, list := range c.lists {
+			from := c.pick[i]
 			for j := range list {
-				price := math.Max(0, c.reduced[i][j]-c.reduced[i][c.pick[i]])
-				if price >= best*now {
-					// Sorted by that price, and no column eases more than all.
-					break
-				}
-				eased := now - c.excess(i, j)
-				if eased <= fine {
+				price := math.Max(0, list[j].reduced-list[from].reduced)
+				if j == from || price >= best*now {
 					continue
 				}
-				if price /= eased; price < best {
-					group, to, best = i, j, price
+				c.change(i, j)
+				if eased := now - c.excess(); eased > fine && price/eased < best {
+					group, to, best = i, j, price/eased
 				}
+				c.change(i, from)
 			}
 		}
 		if group < 0 {
@@ -226,103 +128,37 @@ func (c *choice) repair() bool {
 		}
 		c.change(group, to)
 	}
-}
-
-// manyGroups is from how many on one change at a time takes too long.
-const manyGroups = 150
-
-// repairMany goes through the changes that ease the limits, the cheapest first, each
-// group once per pass, and makes those that still do.
-func (c *choice) repairMany() {
-	type move struct {
-		group, to int
-		price     float64
-	}
-	for changed, passes := true, 0; changed && passes < 50; passes++ {
-		changed = false
-		now := c.excess(0, c.pick[0])
-		var moves []move
-		for i, list := range c.columns {
-			best := move{to: -1, price: math.Inf(1)}
-			for j := range list {
-				price := math.Max(0, c.reduced[i][j]-c.reduced[i][c.pick[i]])
-				if eased := now - c.excess(i, j); eased > fine && price/eased < best.price {
-					best = move{i, j, price / eased}
-				}
-			}
-			if best.to >= 0 {
-				moves = append(moves, best)
-			}
-		}
-		slices.SortStableFunc(moves, func(a, b move) int { return cmp.Compare(a.price, b.price) })
-		for _, m := range moves {
-			left := c.excess(m.group, c.pick[m.group])
-			if left == 0 {
-				return
-			}
-			if c.excess(m.group, m.to) < left-fine {
-				c.change(m.group, m.to)
-				changed = true
-			}
-		}
-	}
+	c.settle()
+	return true
 }
 
 // tolerance is the gain below which a change is none.
-func (c *choice) tolerance() float64 { return 1e-12 * math.Max(math.Abs(c.value), 1e-9) }
+func (c *choice) tolerance() float64 { return 1e-11 * math.Max(math.Abs(c.value), 1e-3) }
+
+// left is how much worse offers may be in sum than the best of their groups: no choice
+// that exceeds it is better than the present one.
+func (c *choice) left() float64 { return c.value - c.tolerance() - c.bound }
 
 // improve changes one or two groups at a time while that is better.
 func (c *choice) improve() {
-	for c.single() || c.double() || c.yield() {
+	for c.single() || c.double() {
 	}
+	c.settle()
 }
 
-// yield has one group take a worse column, where others gain more by what it frees.
-func (c *choice) yield() bool {
-	before, picks := c.value, slices.Clone(c.pick)
-	for i, list := range c.columns {
-		from := c.pick[i]
-		for j := range list {
-			if c.worse-c.reduced[i][from]+c.reduced[i][j] > c.left() || c.budget <= 0 {
-				break
-			}
-			if list[j].value <= list[from].value || !c.frees(list[from], list[j]) {
-				continue
-			}
-			c.budget -= yieldPrice * len(c.columns)
-			c.change(i, j)
-			if c.single() && c.value < before-c.tolerance() {
-				return true
-			}
-			c.set(picks)
-		}
-	}
-	return false
-}
-
-// yieldPrice is the work of a try of yield per group, in pairs of columns.
-const yieldPrice = 8
-
-// frees reports whether a change eases a limit that is nearly reached.
-func (c *choice) frees(from, to *column) bool {
-	for i, u := range to.uses {
-		if u < from.uses[i] && c.prices[i] > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// single changes one group after the other to its best column that fits.
+// single changes one group after the other to its best offer that fits.
 func (c *choice) single() bool {
 	changed := false
-	for i, list := range c.columns {
-		to, best := -1, list[c.pick[i]].value-c.tolerance()
+	for i, list := range c.lists {
+		from := &list[c.pick[i]]
+		to, best := -1, from.value-c.tolerance()
+		add(c.used, from.uses, -1)
 		for j := range list {
-			if list[j].value < best && c.fits(i, j) {
+			if list[j].value < best && c.fits(&list[j]) {
 				to, best = j, list[j].value
 			}
 		}
+		add(c.used, from.uses, 1)
 		if to >= 0 {
 			c.change(i, to)
 			changed = true
@@ -331,21 +167,20 @@ func (c *choice) single() bool {
 	return changed
 }
 
-// left is how much worse columns may be in sum than the best of their groups: no
-// choice of columns that exceeds it is better than the present one.
-func (c *choice) left() float64 { return c.value - c.tolerance() - c.bound }
-
 // double applies changes of one group that another one makes room for.
 func (c *choice) double() bool {
 	changed := false
-	for i, list := range c.columns {
+	for i, list := range c.lists {
 		for j := 0; j < len(list) && c.budget > 0; j++ {
 			from := c.pick[i]
+			left := c.left()
+			if c.worse-list[from].reduced+list[j].reduced > left {
+				break
+			}
 			gain := list[from].value - list[j].value
-			if gain <= c.tolerance() {
+			if j == from || gain <= c.tolerance() {
 				continue
 			}
-			left := c.left()
 			c.change(i, j)
 			other, to := c.room(i, gain, left)
 			if other < 0 {
@@ -364,30 +199,44 @@ func (c *choice) double() bool {
 func (c *choice) room(not int, gain, left float64) (group, to int) {
 	group = -1
 	worst, most := -1, 0.0
-	for i, limit := range c.limits {
-		if c.used[i] > c.ceiling[i] && c.used[i]-limit > most {
-			worst, most = i, c.used[i]-limit
+	for r, u := range c.used {
+		if over(u, c.limits[r]) && u-c.limits[r] > most {
+			worst, most = r, u-c.limits[r]
 		}
 	}
 	if worst < 0 {
 		return -1, 0
 	}
 	least := gain - c.tolerance()
-	for i, list := range c.columns {
-		from := list[c.pick[i]]
-		if i == not || from.uses[worst] == 0 {
+	for i, list := range c.lists {
+		from := &list[c.pick[i]]
+		if i == not || !slices.ContainsFunc(from.uses, func(u Use) bool { return u.Row == worst }) {
 			continue
 		}
-		enough := from.uses[worst] - most*(1-fine)
-		others := c.worse - c.reduced[i][c.pick[i]]
+		others := c.worse - from.reduced
+		add(c.used, from.uses, -1)
 		for j := range list {
-			if c.budget--; others+c.reduced[i][j] > left {
+			if c.budget--; others+list[j].reduced > left {
 				break
 			}
-			if loss := list[j].value - from.value; loss < least && list[j].uses[worst] <= enough && c.fits(i, j) {
+			if loss := list[j].value - from.value; loss < least && c.holds(&list[j]) {
 				group, to, least = i, j, loss
 			}
 		}
+		add(c.used, from.uses, 1)
 	}
 	return group, to
+}
+
+// holds reports whether all limits hold when an offer is added.
+func (c *choice) holds(a *candidate) bool {
+	if !c.fits(a) {
+		return false
+	}
+	for r, u := range c.used {
+		if over(u, c.limits[r]) && !slices.ContainsFunc(a.uses, func(u Use) bool { return u.Row == r }) {
+			return false
+		}
+	}
+	return true
 }

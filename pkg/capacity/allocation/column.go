@@ -5,32 +5,17 @@ import (
 	"slices"
 )
 
-// Sizes of a search for columns: how many of the best ones are kept, how many numbers
-// of each of how many parts are forced, and how many choices per part are looked at.
-const (
-	bestColumns   = 24
-	forcedParts   = 4
-	forcedCounts  = 5
-	columnBudget  = 120
-	forcedBudget  = 8
-	fewestColumns = 6
-	levelColumns  = 2
-	levelBudget   = 12
-	besideColumns = 6
-)
-
 // finder looks for the choices of a group that are the best at given prices of the
-// limits.
+// rows, by branch and bound over the numbers of its parts.
 type finder struct {
-	group  *group
-	prices []float64
-	weight float64
-	// order are the parts by priced cost per rate; cost, unit and reach are in it.
+	group *group
+	// order are the parts by priced cost per rate; cost, unit and reach, how much is
+	// worth serving with it, are in that order.
 	order             []int
 	cost, unit, reach []float64
-	low, high         []int
 	counts            []int
 	keep, budget      int
+	below             float64
 	found             []found
 }
 
@@ -39,142 +24,55 @@ type found struct {
 	counts []int
 }
 
-func newFinder(g *group, prices []float64, weight float64) *finder {
+// stepsPerPart bounds the search of one question; real ones need a few.
+const stepsPerPart = 60
+
+func newFinder(g *group) *finder {
 	n := len(g.parts)
-	f := &finder{group: g, prices: prices, weight: weight, cost: make([]float64, n), unit: make([]float64, n), reach: make([]float64, n),
-		low: make([]int, n), high: make([]int, n), counts: make([]int, n)}
-	r := newRelaxation(g, weight)
-	r.sort(prices)
-	f.order = r.order
-	for at, i := range f.order {
-		f.cost[at], f.unit[at] = g.priced(i, prices, weight), r.unit[i]
+	f := &finder{group: g, order: make([]int, n), cost: make([]float64, n), unit: make([]float64, n), reach: make([]float64, n), counts: make([]int, n)}
+	for i := range f.order {
+		f.order[i] = i
 	}
-	f.price()
 	return f
 }
 
-// price finds how much is worth serving with each part.
-func (f *finder) price() {
+// price sets what a cost counts and what the rows cost. The parts are nearly in order
+// from the last time.
+func (f *finder) price(weight float64, prices []float64) {
+	g := f.group
+	priced := func(i int) float64 {
+		p := &g.parts[i]
+		cost := weight * (p.cost + float64(p.change)*g.perChange())
+		for _, u := range p.uses {
+			cost += math.Max(0, prices[u.Row]) * u.Amount
+		}
+		return cost
+	}
+	for at, i := range f.order {
+		f.cost[at] = priced(i)
+		f.unit[at] = f.cost[at] / g.parts[i].serves
+		for j := at; j > 0 && f.unit[j] < f.unit[j-1]; j-- {
+			f.order[j], f.order[j-1] = f.order[j-1], f.order[j]
+			f.cost[j], f.cost[j-1] = f.cost[j-1], f.cost[j]
+			f.unit[j], f.unit[j-1] = f.unit[j-1], f.unit[j]
+		}
+	}
 	for at := range f.order {
-		f.reach[at] = f.group.wanted(f.unit[at])
+		f.reach[at] = g.wanted(f.unit[at])
 	}
 }
 
-// all returns the choices that a group should be offered: the best at these prices,
-// the best with forced numbers of the likely parts, so that a limit can be eased in
-// small steps, and the one that it has.
-func (f *finder) all(scale float64, room []float64) []*column {
-	g := f.group
-	seen := map[string]bool{}
-	var list []*column
-	put := func(counts []int) {
-		key := make([]byte, 0, 4*len(counts))
-		for _, n := range counts {
-			key = append(key, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
-		}
-		if !seen[string(key)] {
-			seen[string(key)] = true
-			choice := g.column(slices.Clone(counts), f.weight)
-			list = append(list, &choice)
-		}
-	}
-	put(g.chosen.counts)
-	if g.target < 0 {
-		put(make([]int, len(g.parts)))
-	}
-	f.free()
-	f.run(max(int(bestColumns*scale), fewestColumns), int(columnBudget*scale))
-	for _, c := range f.found {
-		put(c.counts)
-	}
-	f.levels(put)
-	f.beside(room, put)
-	forced := max(int(forcedCounts*scale), 2)
-	for at := range f.order[:min(len(f.order), forcedParts)] {
-		f.free()
-		f.each(at, forced, func(n int) {
-			f.low[at], f.high[at] = n, n
-			f.run(1, forcedBudget)
-			for _, c := range f.found {
-				put(c.counts)
-			}
-		})
-	}
-	return list
-}
-
-// levels offers the best choices that serve a number of bands, for when others leave
-// no room for more.
-func (f *finder) levels(put func([]int)) {
-	g := f.group
-	if g.target >= 0 {
-		return
-	}
-	var list [][]int
-	for k := 1; k <= bands; k++ {
-		g.target = g.rest * float64(k) / bands
-		f.price()
-		f.run(levelColumns, levelBudget)
-		for _, c := range f.found {
-			list = append(list, c.counts)
-		}
-	}
-	g.target = -1
-	f.price()
-	for _, counts := range list {
-		put(counts)
-	}
-}
-
-// beside offers the best choices within the room that the others leave now.
-func (f *finder) beside(room []float64, put func([]int)) {
-	for at, i := range f.order {
-		for _, u := range f.group.parts[i].uses {
-			f.high[at] = min(f.high[at], int(math.Max(0, room[u.Row])/u.Amount*(1+fine)))
-		}
-	}
-	f.run(besideColumns, levelBudget)
-	for _, c := range f.found {
-		put(c.counts)
-	}
-}
-
-// free bounds the parts by nothing but themselves.
-func (f *finder) free() {
-	for at, i := range f.order {
-		f.low[at], f.high[at] = 0, f.group.parts[i].limit
-	}
-}
-
-// each calls do with numbers of a part from none to as many as could be of use, and
-// with those beside the present one.
-func (f *finder) each(at, steps int, do func(int)) {
-	i := f.order[at]
-	p := f.group.parts[i]
-	most := min(p.limit, int(math.Min(math.Ceil(f.group.rest/p.serves), mostReplicas)))
-	now := f.group.chosen.counts[i]
-	last := -1
-	for step := 0; step <= steps; step++ {
-		if n := most * step / steps; n != last {
-			do(n)
-			last = n
-		}
-	}
-	for n := max(0, now-1); n <= min(most, now+1); n++ {
-		do(n)
-	}
-}
-
-// run finds the best choices within low and high.
-func (f *finder) run(keep, budget int) {
-	f.keep, f.budget = keep, budget*(1+len(f.order))
+// run finds the best choices, as many as keep, that are worth less than below.
+func (f *finder) run(keep int, below float64) []found {
+	f.keep, f.budget, f.below = keep, stepsPerPart*keep*(1+len(f.order)), below
 	f.found = f.found[:0]
 	f.branch(0, 0, 0)
+	return f.found
 }
 
 func (f *finder) threshold() float64 {
 	if len(f.found) < f.keep {
-		return math.Inf(1)
+		return f.below
 	}
 	return f.found[len(f.found)-1].value
 }
@@ -182,21 +80,13 @@ func (f *finder) threshold() float64 {
 // bound is the least value that a choice can come to when the parts from at on are
 // still open and may be bought in fractions.
 func (f *finder) bound(at int, rate, spent float64) float64 {
-	if at == len(f.order) {
-		return spent + f.group.penalty(rate)
+	g := f.group
+	for ; at < len(f.order) && rate < f.reach[at]; at++ {
+		p := &g.parts[f.order[at]]
+		more := math.Min(f.reach[at]-rate, p.serves*float64(p.limit))
+		rate, spent = rate+more, spent+more*f.unit[at]
 	}
-	reach := f.reach[at]
-	if rate >= reach {
-		if f.group.target >= 0 {
-			return spent
-		}
-		return spent + f.group.unserved(rate)
-	}
-	spent += f.unit[at] * (reach - rate)
-	if f.group.target < 0 {
-		spent += f.group.unserved(reach)
-	}
-	return spent
+	return spent + g.penalty(rate)
 }
 
 // branch tries numbers of the part at, from what fractions would take outwards.
@@ -204,33 +94,37 @@ func (f *finder) branch(at int, rate, spent float64) {
 	if f.budget--; f.budget < 0 {
 		return
 	}
+	g := f.group
 	if at == len(f.order) {
-		f.put(spent + f.group.penalty(rate))
+		f.put(spent + g.penalty(rate))
 		return
 	}
 	i := f.order[at]
-	p := &f.group.parts[i]
-	end := f.group.rest
-	if f.group.target >= 0 {
-		end = f.group.target
+	p := &g.parts[i]
+	most := f.enough(p, g.top-rate)
+	start := min(f.enough(p, f.reach[at]-rate), most)
+	for n := start; n >= 0 && f.try(at, n, rate, spent); n-- {
 	}
-	most := min(f.high[at], max(f.low[at], int(math.Min(math.Max(0, math.Ceil((end-rate-f.group.slack)/p.serves)), mostReplicas))))
-	start := min(max(f.low[at], int(math.Ceil((f.reach[at]-rate-f.group.slack)/p.serves))), most)
-	try := func(n int) bool {
-		nextRate, nextSpent := rate+float64(n)*p.serves, spent+float64(n)*f.cost[at]
-		if f.bound(at+1, nextRate, nextSpent) >= f.threshold() {
-			return false
-		}
-		f.counts[i] = n
-		f.branch(at+1, nextRate, nextSpent)
-		return f.budget >= 0
-	}
-	try(start)
-	for n := start - 1; n >= f.low[at] && try(n); n-- {
-	}
-	for n := start + 1; n <= most && try(n); n++ {
+	for n := start + 1; n <= most && f.try(at, n, rate, spent); n++ {
 	}
 	f.counts[i] = 0
+}
+
+// enough is how many replicas of a part serve the rate, within its limit.
+func (f *finder) enough(p *part, rate float64) int {
+	return min(p.limit, int(math.Min(math.Max(0, math.Ceil((rate-f.group.slack)/p.serves)), mostReplicas)))
+}
+
+// try goes on with n replicas of the part at; it is false when that is hopeless.
+func (f *finder) try(at, n int, rate, spent float64) bool {
+	i := f.order[at]
+	rate, spent = rate+float64(n)*f.group.parts[i].serves, spent+float64(n)*f.cost[at]
+	if f.bound(at+1, rate, spent) >= f.threshold() {
+		return false
+	}
+	f.counts[i] = n
+	f.branch(at+1, rate, spent)
+	return f.budget >= 0
 }
 
 func (f *finder) put(value float64) {

@@ -67,7 +67,8 @@ type part struct {
 	cost, serves float64
 	change       int
 	limit        int
-	uses         []Use
+	// uses are parts of the limits, by the rows of the cluster.
+	uses []Use
 }
 
 // group is one model under shared limits.
@@ -80,37 +81,45 @@ type group struct {
 	// base are the replicas of each variant below all parts.
 	base  []int
 	parts []part
-	// rest is the rate to serve above the base, slack what may be missing of it.
-	rest, slack float64
+	// rest is the rate to serve above the base, top what the bounds allow of it, and
+	// slack what may be missing.
+	rest, top, slack float64
 	// worth is what one request per second costs on the variant with the lowest cost
 	// per rate: the currency of unserved demand.
 	worth float64
-	// price[k] is what the k-th band of the demand counts, and tail[k] what the bands
-	// from k on cost while nothing of them is served.
+	// price[k] is what the k-th band of the demand counts, tail[k] what the bands from
+	// k on cost while nothing of them is served, and floor what is unserved at top.
 	price, tail [bands + 1]float64
-	// target is the rate above the base that must be served; negative while unserved
-	// demand has a price instead.
-	target float64
-	chosen column
+	floor       float64
+	// factor is what unserved demand counts in the present question, and least the
+	// rate above the base that must be served.
+	factor, least float64
+	// asked is true while the group's unserved demand is the question; held is, later,
+	// what its priority may leave unserved, and hold the row for that or -1.
+	asked    bool
+	held     float64
+	hold     int
+	costUnit float64
+	chosen   column
+	// known are choices of earlier questions.
+	known []*column
 	// ideal is the cheapest vector as if the model were alone.
 	ideal     column
 	idealFits bool
-	rows      int
 }
 
 // column is a choice for one group.
 type column struct {
 	counts []int
 	served float64
-	// cost is that of the parts; value is what the present question makes of it, and
-	// priced that with the limits that it uses.
-	cost, value, priced float64
-	changes             float64
-	uses                []float64
+	// cost is that of the parts.
+	cost    float64
+	changes int
+	uses    []Use
 }
 
 func newGroup(at int, m Model, limits []float64) *group {
-	g := &group{model: at, priority: m.Priority, weight: m.Weight, need: positive(float64(m.Need)), rows: len(limits)}
+	g := &group{model: at, priority: m.Priority, weight: m.Weight, need: positive(float64(m.Need))}
 	if g.weight = positive(g.weight); g.weight == 0 {
 		g.weight = 1
 	}
@@ -141,52 +150,73 @@ func newGroup(at int, m Model, limits []float64) *group {
 func (g *group) begin(limits []float64) {
 	g.base, g.rest, g.slack = make([]int, len(g.variants)), g.need, fine*g.need
 	least := math.Inf(1)
+	keeps := make([]int, len(g.variants))
 	for i := range g.variants {
 		v := &g.variants[i]
 		g.base[i] = v.granted
-		keep := min(max(0, v.now-v.granted), v.most-v.granted)
+		keeps[i] = min(max(0, v.now-v.granted), v.most-v.granted)
 		if v.cost == 0 {
-			g.base[i], keep = g.base[i]+keep, 0
+			g.base[i], keeps[i] = g.base[i]+keeps[i], 0
 		}
 		g.rest -= v.serves * float64(g.base[i])
-		if v.serves <= 0 || v.granted < v.least {
-			continue
-		}
-		if unit := v.cost / v.serves; unit > 0 {
+		if unit := v.cost / v.serves; v.serves > 0 && v.granted == v.least && unit > 0 {
 			least = math.Min(least, unit)
 		}
-		if keep > 0 {
-			g.parts = append(g.parts, part{variant: i, cost: v.cost, serves: v.serves, change: -1, limit: keep})
-		}
-		if n := min(v.most-g.base[i]-keep, v.room(limits)); n > 0 {
-			g.parts = append(g.parts, part{variant: i, cost: v.cost + v.start, serves: v.serves, change: 1, limit: n, uses: v.uses})
-		}
-	}
-	if g.rest <= g.slack {
-		g.rest, g.parts = 0, nil
 	}
 	if g.worth = least; unknown(least) {
 		g.worth = 1
 	}
-	g.prices()
-	g.target = g.rest
-	g.chosen = g.column(make([]int, len(g.parts)), 0)
+	if g.rest <= g.slack {
+		g.rest = 0
+	}
+	for i := range g.variants {
+		if v := &g.variants[i]; g.rest > 0 && v.serves > 0 && v.granted == v.least {
+			g.split(i, keeps[i], min(v.most-g.base[i]-keeps[i], v.room(limits)))
+		}
+	}
+	g.top = math.Min(g.top, g.rest)
 }
 
-// prices makes a band count half of the one before it, so that whoever is served the
-// smaller share comes first unless that takes twice the devices. With half the weight
-// it falls twice as fast.
-func (g *group) prices() {
-	width := g.rest / bands
-	for k := bands - 1; k >= 0; k-- {
-		fall := math.Min(float64(k)*g.heaviest/g.weight, flattest)
-		g.price[k] = g.worth * math.Exp2(bands-1-fall)
-		g.tail[k] = g.tail[k+1] + g.price[k]*width
+// split adds the parts of a variant: those that stay and those that are started, of
+// each no more than could be of use.
+func (g *group) split(i, keep, start int) {
+	v := &g.variants[i]
+	enough := int(math.Min(math.Ceil(g.rest/v.serves), mostReplicas))
+	for _, p := range []part{
+		{variant: i, cost: v.cost, serves: v.serves, change: -1, limit: min(keep, enough)},
+		{variant: i, cost: v.cost + v.start, serves: v.serves, change: 1, limit: min(start, enough), uses: v.uses},
+	} {
+		if p.limit > 0 {
+			g.parts = append(g.parts, p)
+			g.top += p.serves * float64(p.limit)
+		}
 	}
 }
 
-// unserved is the price of what is not served when the parts serve rate.
+// setPrices makes a band count half of the one before it, so that whoever is served
+// the smaller share comes first unless that takes twice the devices. With half the
+// weight it falls twice as fast. All demand of the priority counts unit in the last
+// band.
+func (g *group) setPrices(unit float64) {
+	width := g.rest / bands
+	for k := bands - 1; k >= 0; k-- {
+		fall := math.Min(float64(k)*g.heaviest/g.weight, flattest)
+		g.price[k] = g.worth / unit * math.Exp2(bands-1-fall)
+		g.tail[k] = g.tail[k+1] + g.price[k]*width
+	}
+	g.floor = 0
+	g.floor = g.unservedAt(g.top)
+}
+
+// unserved is the price of what is not served, but could be, when the parts serve rate.
 func (g *group) unserved(rate float64) float64 {
+	if rate >= g.top-g.slack {
+		return 0
+	}
+	return math.Max(0, g.unservedAt(rate)-g.floor)
+}
+
+func (g *group) unservedAt(rate float64) float64 {
 	if rate >= g.rest-g.slack {
 		return 0
 	}
@@ -195,58 +225,91 @@ func (g *group) unserved(rate float64) float64 {
 	return g.tail[k+1] + g.price[k]*math.Max(0, width*float64(k+1)-rate)
 }
 
-// penalty is unserved, or endless below the target.
-func (g *group) penalty(rate float64) float64 {
-	if g.target < 0 {
-		return g.unserved(rate)
+// rateAt is the least rate at which no more than that price is unserved.
+func (g *group) rateAt(price float64) float64 {
+	if price <= 0 {
+		return g.top
 	}
-	if rate >= g.target-g.slack {
+	price += g.floor
+	k := bands
+	for k > 0 && g.tail[k-1] <= price {
+		k--
+	}
+	if k == 0 {
 		return 0
 	}
-	return math.Inf(1)
+	rate := g.rest*float64(k)/bands - (price-g.tail[k])/g.price[k-1]
+	return math.Min(math.Max(0, rate), g.top)
+}
+
+// penalty is what the present question makes of what is not served.
+func (g *group) penalty(rate float64) float64 {
+	if rate < g.least-g.slack {
+		return math.Inf(1)
+	}
+	if g.factor == 0 {
+		return 0
+	}
+	return g.factor * g.unserved(rate)
 }
 
 // wanted is how much is worth serving at a price per rate.
 func (g *group) wanted(unit float64) float64 {
-	if g.target >= 0 {
-		return g.target
-	}
 	k := 0
-	for k < bands && g.price[k] > unit {
+	for k < bands && g.price[k]*g.factor > unit {
 		k++
 	}
-	return g.rest * float64(k) / bands
+	return math.Max(g.least, math.Min(g.top, g.rest*float64(k)/bands))
 }
 
-// column reckons a choice; costs count by weight beside the penalty.
-func (g *group) column(counts []int, weight float64) column {
-	c := column{counts: counts, uses: make([]float64, g.rows)}
+// column reckons a choice.
+func (g *group) column(counts []int) column {
+	c := column{counts: counts}
 	for i, n := range counts {
+		if n == 0 {
+			continue
+		}
 		p := &g.parts[i]
 		c.served += p.serves * float64(n)
 		c.cost += p.cost * float64(n)
-		c.changes += float64(p.change * n)
+		c.changes += p.change * n
 		for _, u := range p.uses {
-			c.uses[u.Row] += u.Amount * float64(n)
+			c.uses = use(c.uses, u.Row, u.Amount*float64(n))
 		}
 	}
-	c.value = g.valued(&c, weight)
 	return c
 }
 
-func (g *group) valued(c *column, weight float64) float64 {
-	return g.penalty(c.served) + weight*(c.cost+c.changes*g.perChange())
+// use adds to what is used of a row.
+func use(uses []Use, row int, amount float64) []Use {
+	for i := range uses {
+		if uses[i].Row == row {
+			uses[i].Amount += amount
+			return uses
+		}
+	}
+	return append(uses, Use{Row: row, Amount: amount})
 }
 
 // perChange is a cost so small that it only decides between equal ones.
-func (g *group) perChange() float64 { return fine * g.worth * g.rest }
+func (g *group) perChange() float64 { return fine * g.costUnit }
+
+// remembered is how many of its latest offers a group keeps for the next question.
+const remembered = 24
+
+func (g *group) remember(pool []offer) {
+	g.known = g.known[:0]
+	for _, o := range pool[max(0, len(pool)-remembered):] {
+		g.known = append(g.known, o.from)
+	}
+}
 
 // cheapest is the choice of Cheapest for the group alone, and whether each limit alone
 // allows it.
 func (g *group) cheapest() (choice column, fits bool) {
 	counts := make([]int, len(g.parts))
 	if len(g.parts) == 0 {
-		return g.column(counts, 1), g.rest <= g.slack
+		return g.column(counts), g.rest <= g.slack
 	}
 	options := make([]Option, len(g.variants))
 	for i := range g.variants {
@@ -264,7 +327,7 @@ func (g *group) cheapest() (choice column, fits bool) {
 	for _, n := range replicas {
 		fits = fits && n == 0
 	}
-	return g.column(counts, 1), fits
+	return g.column(counts), fits
 }
 
 // replicas is the total of each option of the model, in the order that was asked.
@@ -279,19 +342,10 @@ func (g *group) replicas() []int {
 	return total
 }
 
-func add(to, uses []float64, times float64) {
-	for i, u := range uses {
-		to[i] += times * u
+func add(to []float64, uses []Use, times float64) {
+	for _, u := range uses {
+		to[u.Row] += times * u.Amount
 	}
-}
-
-func within(used, limits []float64) bool {
-	for i, u := range used {
-		if over(u, limits[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 func over(used, limit float64) bool { return used > limit+fine*math.Max(limit, 1) }

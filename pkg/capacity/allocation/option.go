@@ -26,9 +26,6 @@ type Option struct {
 	Start capacity.Cost
 	// Uses is what each replica beyond Now takes of the shared limits of Share.
 	Uses []Use
-	// Limit is the greatest number that Cover may buy; negative means no limit.
-	// Nothing else reads it.
-	Limit int
 }
 
 // Use is what one replica takes of one of the limits that all models share.

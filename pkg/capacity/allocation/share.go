@@ -32,15 +32,9 @@ func Share(models []Model, rows []float64) []Vector {
 	s := newSharing(models, rows)
 	s.grantMinima()
 	if !s.tryCheapest() {
-		for at := 0; at < len(s.groups); {
-			next := at
-			for next < len(s.groups) && s.groups[next].priority == s.groups[at].priority {
-				next++
-			}
-			s.serve(at, next)
-			at = next
+		for _, c := range clusters(s.groups, s.limits) {
+			c.solve()
 		}
-		s.cheapen()
 	}
 	result := make([]Vector, len(models))
 	for _, g := range s.groups {
@@ -149,118 +143,12 @@ func (s *sharing) tryCheapest() bool {
 	fits := true
 	for _, g := range s.groups {
 		g.ideal, g.idealFits = g.cheapest()
-		fits = fits && g.idealFits
-		add(used, g.ideal.uses, 1)
-	}
-	if !fits || !within(used, s.limits) {
-		return false
-	}
-	for _, g := range s.groups {
 		g.chosen = g.ideal
-	}
-	return true
-}
-
-// serve decides how much the groups from..to, which are of one priority, are served.
-// More important ones, before them, are served no less than before, but perhaps by
-// other replicas; less important ones have to wait.
-func (s *sharing) serve(from, to int) {
-	used := make([]float64, len(s.limits))
-	fits := true
-	for i, g := range s.groups[:to] {
-		if i < from {
-			add(used, g.chosen.uses, 1)
-			continue
-		}
 		fits = fits && g.idealFits
 		add(used, g.ideal.uses, 1)
 	}
-	if fits && within(used, s.limits) {
-		for _, g := range s.groups[from:to] {
-			g.chosen, g.target = g.ideal, math.Min(g.rest, g.ideal.served)
-		}
-		return
+	for i, u := range used {
+		fits = fits && !over(u, s.limits[i])
 	}
-	for _, g := range s.groups[from:to] {
-		g.target = -1
-	}
-	s.solve(s.groups[:to], costHint)
-	for _, g := range s.groups[from:to] {
-		g.target = math.Min(g.rest, g.chosen.served)
-	}
-}
-
-// costHint is the weight of costs while demand is what matters: it decides only
-// between choices that serve the same.
-const costHint = 1e-6
-
-// rounds is how often new choices are looked for around the best ones.
-const rounds = 3
-
-// near is the gap, as a share, at which the search is content.
-const near = 5e-4
-
-// costRough is that weight while the search is on its way.
-const costRough = 0.05
-
-// cheapen finds the least cost at which everybody is served what was decided.
-func (s *sharing) cheapen() {
-	s.solve(s.groups, 1)
-	used := make([]float64, len(s.limits))
-	for _, g := range s.groups {
-		add(used, g.chosen.uses, 1)
-	}
-	// Of equal costs Cheapest knows the better one.
-	for _, g := range s.groups {
-		if !g.idealFits || g.ideal.value > g.chosen.value+fine*math.Abs(g.chosen.value) || g.ideal.served < g.target-g.slack {
-			continue
-		}
-		trial := slices.Clone(used)
-		add(trial, g.chosen.uses, -1)
-		add(trial, g.ideal.uses, 1)
-		if within(trial, s.limits) {
-			g.chosen, used = g.ideal, trial
-		}
-	}
-}
-
-// solve finds the best choice of the groups for their present targets and prices,
-// starting from the choice that they have, which fits.
-func (s *sharing) solve(groups []*group, weight float64) {
-	var active []*group
-	limits := slices.Clone(s.limits)
-	for _, g := range groups {
-		if len(g.parts) > 0 {
-			active = append(active, g)
-		}
-	}
-	if len(active) == 0 {
-		return
-	}
-	// Without costs of their own, choices that serve the same are told apart by prices
-	// that no search finds.
-	rough := math.Max(weight, costRough)
-	for _, g := range active {
-		g.chosen = g.column(g.chosen.counts, rough)
-	}
-	prices := dualPrices(active, limits, rough)
-	for range rounds {
-		c := newChoice(active, limits, prices, rough)
-		before := c.value
-		c.solve()
-		c.reweigh(weight)
-		c.improve()
-		for i, g := range active {
-			g.chosen = *c.columns[i][c.pick[i]]
-		}
-		if c.reweigh(rough); c.value >= before-c.tolerance() || c.left() <= near*c.value || weight < 1 && allServed(active) {
-			break
-		}
-		prices = c.prices
-	}
-}
-
-// allServed reports whether the price of unserved demand is 0.
-func allServed(groups []*group) bool {
-	return !slices.ContainsFunc(groups, func(g *group) bool { return g.target < 0 && g.unserved(g.chosen.served) > 0 })
+	return fits
 }

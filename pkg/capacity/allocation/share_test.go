@@ -68,6 +68,15 @@ func used(models []Model, rows []float64, answer []Vector) []float64 {
 	return sum
 }
 
+func within(used, limits []float64) bool {
+	for i, u := range used {
+		if over(u, limits[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 // judged is the priced unserved demand of each of two priorities, and the cost, written
 // down once more.
 func judged(models []Model, answer []Vector) [3]float64 {

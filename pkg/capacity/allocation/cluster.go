@@ -1,0 +1,204 @@
+package allocation
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// cluster are groups that compete for the same rows, directly or through others. Two
+// clusters have nothing to do with each other.
+type cluster struct {
+	// groups are in order of priority.
+	groups []*group
+	rows   int
+	// costUnit is what all demand is worth: costs are counted in it.
+	costUnit float64
+}
+
+// clusters splits the groups by the rows that they compete for. Rows that hold all that
+// could be bought are left out, the others are scaled so that each limit is 1.
+func clusters(groups []*group, limits []float64) []*cluster {
+	most := make([]float64, len(limits))
+	for _, g := range groups {
+		for _, p := range g.parts {
+			add(most, p.uses, float64(p.limit))
+		}
+	}
+	binds := func(row int) bool { return over(most[row], limits[row]) }
+	// owner leads from row to row to one that stands for all that are connected.
+	owner := make([]int, len(limits))
+	for r := range owner {
+		owner[r] = r
+	}
+	find := func(r int) int {
+		for owner[r] != r {
+			owner[r] = owner[owner[r]]
+			r = owner[r]
+		}
+		return r
+	}
+	first := make([]int, len(groups))
+	for i, g := range groups {
+		first[i] = -1
+		for _, p := range g.parts {
+			for _, u := range p.uses {
+				if !binds(u.Row) {
+					continue
+				}
+				if first[i] < 0 {
+					first[i] = u.Row
+				}
+				owner[find(u.Row)] = find(first[i])
+			}
+		}
+	}
+	byOwner := map[int]*cluster{}
+	var all []*cluster
+	for i, g := range groups {
+		c := &cluster{}
+		if first[i] >= 0 {
+			if known := byOwner[find(first[i])]; known != nil {
+				c = known
+			} else {
+				byOwner[find(first[i])] = c
+			}
+		}
+		if len(c.groups) == 0 {
+			all = append(all, c)
+		}
+		c.groups = append(c.groups, g)
+	}
+	for _, c := range all {
+		c.number(limits, binds)
+	}
+	return all
+}
+
+// number gives the rows of the cluster their own numbers and scale.
+func (c *cluster) number(limits []float64, binds func(int) bool) {
+	index := map[int]int{}
+	for _, g := range c.groups {
+		c.costUnit += g.worth * g.rest
+		for i, p := range g.parts {
+			var uses []Use
+			for _, u := range p.uses {
+				if !binds(u.Row) {
+					continue
+				}
+				if _, known := index[u.Row]; !known {
+					index[u.Row] = len(index)
+				}
+				uses = use(uses, index[u.Row], u.Amount/limits[u.Row])
+			}
+			g.parts[i].uses = uses
+		}
+	}
+	c.rows = len(index)
+	if c.costUnit <= 0 || unknown(c.costUnit) {
+		c.costUnit = 1
+	}
+	for _, g := range c.groups {
+		g.costUnit = c.costUnit
+		g.ideal = g.column(g.ideal.counts)
+		g.chosen = g.column(make([]int, len(g.parts)))
+		g.least = g.top
+	}
+}
+
+// solve decides what the groups get: how much is served of one priority after the
+// other, and then at what cost.
+func (c *cluster) solve() {
+	for at := 0; at < len(c.groups); {
+		next := at
+		for next < len(c.groups) && c.groups[next].priority == c.groups[at].priority {
+			next++
+		}
+		c.serve(at, next)
+		at = next
+	}
+	if c.rows > 0 {
+		c.ask(c.groups, 1)
+		c.takeIdeals()
+	}
+}
+
+// serve decides how much the groups from..to, which are of one priority, are served.
+// Of more important ones, before them, no more stays unserved in sum than before; less
+// important ones have to wait.
+func (c *cluster) serve(from, to int) {
+	block := c.groups[from:to]
+	if c.fitsIdeals(from, to) {
+		for _, g := range block {
+			g.chosen, g.least = g.ideal, math.Min(g.top, g.ideal.served)
+		}
+		return
+	}
+	unit := 0.0
+	for _, g := range block {
+		unit += g.rest * g.worth
+	}
+	for _, g := range block {
+		g.setPrices(cmp.Or(unit, 1))
+		g.asked, g.least = true, 0
+	}
+	c.ask(c.groups[:to], costHint)
+	held := 0.0
+	for _, g := range block {
+		g.asked = false
+		held += g.unserved(g.chosen.served)
+	}
+	if held *= 1 + 10*fine; held < holdLeast {
+		held = 0
+	}
+	for _, g := range block {
+		g.held = held
+		g.least = math.Min(g.rateAt(held), g.chosen.served)
+	}
+}
+
+// fitsIdeals reports whether the groups from..to can have their cheapest vectors beside
+// what the groups before them have.
+func (c *cluster) fitsIdeals(from, to int) bool {
+	used := make([]float64, c.rows)
+	for i, g := range c.groups[:to] {
+		switch {
+		case i < from:
+			add(used, g.chosen.uses, 1)
+		case !g.idealFits:
+			return false
+		default:
+			add(used, g.ideal.uses, 1)
+		}
+	}
+	return !slices.ContainsFunc(used, func(u float64) bool { return over(u, 1) })
+}
+
+// costHint is the weight of costs while demand is what matters: it decides only
+// between choices that serve the same.
+const costHint = 1e-6
+
+// holdLeast is the unserved demand, as a part of that of the priority, that is none.
+const holdLeast = 1e-7
+
+// takeIdeals changes to the cheapest vectors where the cost is equal: of equal costs
+// Cheapest knows the better one.
+func (c *cluster) takeIdeals() {
+	used := make([]float64, c.rows)
+	for _, g := range c.groups {
+		add(used, g.chosen.uses, 1)
+	}
+	for _, g := range c.groups {
+		if !g.idealFits || g.ideal.cost > g.chosen.cost+fine*g.chosen.cost || g.ideal.served < g.chosen.served-g.slack && g.ideal.served < g.top-g.slack {
+			continue
+		}
+		add(used, g.chosen.uses, -1)
+		add(used, g.ideal.uses, 1)
+		if !slices.ContainsFunc(used, func(u float64) bool { return over(u, 1) }) {
+			g.chosen = g.ideal
+			continue
+		}
+		add(used, g.ideal.uses, -1)
+		add(used, g.chosen.uses, 1)
+	}
+}

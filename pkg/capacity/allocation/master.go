@@ -1,0 +1,450 @@
+package allocation
+
+import "math"
+
+// master is the linear program that picks of each group a mix of its offers so that
+// the rows are kept at the least value:
+//
+//	minimise    sum value*x
+//	subject to  sum uses*x <= limits, sum of x over the offers of a group = 1, x >= 0
+//
+// It is solved by the primal simplex method with generalised upper bounds (Dantzig and
+// Van Slyke 1967): each group has one key offer whose share is what the others leave,
+// so the basis has one slot per row however many groups there are. It starts from
+// whole replicas that keep the rows, and every step keeps them. A basic solution mixes
+// offers in at most as many groups as there are rows; all others have whole replicas.
+type master struct {
+	limits []float64
+	pools  [][]offer
+	// fixed is the only offer that a group may take, or -1.
+	fixed []int
+	key   []int
+	slots []slot
+	// inverse is that of the basis, by slot and row; amount the value of each slot.
+	inverse [][]float64
+	amount  []float64
+	// prices are those of the rows, at least 0 at the end.
+	prices []float64
+	// high is the cost of an offer that its group may not take.
+	high float64
+
+	column, ratio []float64
+	tally         []float64
+	pivots        int
+}
+
+// offer is a column in the present question.
+type offer struct {
+	value float64
+	uses  []Use
+	// barred offers are taken only where there is no other way.
+	barred bool
+	from   *column
+}
+
+// slot is a basic variable: an offer beside the key of its group, or, where group is
+// negative, what is left of the row at.
+type slot struct{ group, at int }
+
+const (
+	// tiny is the reduced value that is none.
+	tiny = 1e-9
+	// least is the smallest element to pivot on, and refresh how many pivots an
+	// inverse is good for.
+	leastPivot = 1e-7
+	refresh    = 60
+)
+
+// newMaster starts from the first offer of each pool, which together keep the limits.
+func newMaster(pools [][]offer, limits []float64) *master {
+	m := &master{limits: limits, pools: pools, fixed: make([]int, len(pools)), key: make([]int, len(pools)), slots: make([]slot, len(limits)),
+		amount: make([]float64, len(limits)), prices: make([]float64, len(limits)), high: 1e4,
+		column: make([]float64, len(limits)), ratio: make([]float64, len(limits)), tally: make([]float64, len(pools))}
+	for i := range m.fixed {
+		m.fixed[i] = -1
+	}
+	for i := range limits {
+		row := make([]float64, len(limits))
+		row[i] = 1
+		m.inverse = append(m.inverse, row)
+		m.slots[i] = slot{group: -1, at: i}
+	}
+	m.settle()
+	return m
+}
+
+// cost is the value of an offer, high where the group may not take it.
+func (m *master) cost(group, at int) float64 {
+	o := &m.pools[group][at]
+	if o.barred || m.fixed[group] >= 0 && m.fixed[group] != at {
+		return o.value + m.high
+	}
+	return o.value
+}
+
+// settle reckons the amounts from the keys and the inverse.
+func (m *master) settle() {
+	left := append([]float64(nil), m.limits...)
+	for i, at := range m.key {
+		add(left, m.pools[i][at].uses, -1)
+	}
+	for s, row := range m.inverse {
+		sum := 0.0
+		for r, l := range left {
+			sum += row[r] * l
+		}
+		m.amount[s] = math.Max(0, sum)
+	}
+}
+
+// reprice finds the prices that make all basic variables worth nothing.
+func (m *master) reprice() {
+	clear(m.prices)
+	for s, b := range m.slots {
+		if b.group < 0 {
+			continue
+		}
+		if more := m.cost(b.group, b.at) - m.cost(b.group, m.key[b.group]); more != 0 {
+			for r, x := range m.inverse[s] {
+				m.prices[r] -= more * x
+			}
+		}
+	}
+}
+
+// solve improves until no offer of the pools does; passes bounds the work.
+func (m *master) solve(passes int) {
+	m.reprice()
+	for range passes {
+		if !m.pass() {
+			return
+		}
+	}
+}
+
+// pass lets every row and every group once enter its best variable.
+func (m *master) pass() (changed bool) {
+	for r := range m.limits {
+		if m.prices[r] < -tiny && m.enter(-1, r) {
+			changed = true
+		}
+	}
+	for i := range m.pools {
+		if at, gain := m.best(i); gain > tiny && m.enter(i, at) {
+			changed = true
+		}
+	}
+	return changed
+}
+
+// priced is an offer's value with the rows that it uses.
+func (m *master) priced(group, at int) float64 {
+	value := m.cost(group, at)
+	for _, u := range m.pools[group][at].uses {
+		value += m.prices[u.Row] * u.Amount
+	}
+	return value
+}
+
+// best is the offer of a group that is worth the most at the prices, and by how much
+// it beats the key.
+func (m *master) best(group int) (at int, gain float64) {
+	at = m.key[group]
+	key := m.priced(group, at)
+	least := key
+	for j := range m.pools[group] {
+		if m.fixed[group] >= 0 && m.fixed[group] != j {
+			continue
+		}
+		if value := m.priced(group, j); value < least {
+			at, least = j, value
+		}
+	}
+	return at, key - least
+}
+
+// enter brings a variable into the basis; it is false when that cannot be done.
+func (m *master) enter(group, at int) bool {
+	if m.pivots >= refresh {
+		m.refresh()
+	}
+	m.direction(group, at)
+	step, out, key := m.leaving(group)
+	if math.IsInf(step, 1) || out >= 0 && math.Abs(m.ratio[out]) < leastPivot {
+		return false
+	}
+	for s, a := range m.ratio {
+		m.amount[s] = math.Max(0, m.amount[s]-step*a)
+	}
+	switch {
+	case out < 0 && key < 0:
+		// The group has no other basic offer: it changes as a whole.
+		m.key[group] = at
+		m.reprice()
+		return true
+	case out < 0:
+		out = m.swapKey(key)
+		m.direction(group, at)
+		if math.Abs(m.ratio[out]) < leastPivot {
+			m.settle()
+			return false
+		}
+	}
+	m.pivot(out)
+	m.slots[out], m.amount[out] = slot{group, at}, step
+	m.reprice()
+	return true
+}
+
+// direction is what one unit of a variable takes of each slot.
+func (m *master) direction(group, at int) {
+	clear(m.column)
+	if group < 0 {
+		m.column[at] = 1
+	} else {
+		add(m.column, m.pools[group][at].uses, 1)
+		add(m.column, m.pools[group][m.key[group]].uses, -1)
+	}
+	for s, row := range m.inverse {
+		sum := 0.0
+		for r, c := range m.column {
+			if c != 0 {
+				sum += row[r] * c
+			}
+		}
+		m.ratio[s] = sum
+	}
+}
+
+// leaving is how far the entering variable can grow, and what stops it: a slot, or the
+// key of a group; neither when it takes the place of its own key.
+func (m *master) leaving(group int) (step float64, out, key int) {
+	step, out, key = math.Inf(1), -1, -1
+	biggest := 0.0
+	for s, a := range m.ratio {
+		if a < leastPivot {
+			continue
+		}
+		if t := m.amount[s] / a; t < step-tiny || t <= step+tiny && a > biggest {
+			step, out, biggest = t, s, a
+		}
+	}
+	own := false
+	for s, b := range m.slots {
+		if b.group >= 0 {
+			m.tally[b.group] -= m.ratio[s]
+			own = own || b.group == group
+		}
+	}
+	if own {
+		m.tally[group]++
+	}
+	for _, b := range m.slots {
+		if b.group < 0 {
+			continue
+		}
+		fall := m.tally[b.group]
+		if m.tally[b.group] = 0; fall < leastPivot {
+			continue
+		}
+		if t := m.share(b.group) / fall; t < step-tiny || t <= step+tiny && fall > biggest {
+			step, out, key, biggest = t, -1, b.group, fall
+		}
+	}
+	if group >= 0 && !own && step > 1-tiny {
+		return 1, -1, -1
+	}
+	return math.Max(0, step), out, key
+}
+
+// share is that of the key in its group.
+func (m *master) share(group int) float64 {
+	share := 1.0
+	for s, b := range m.slots {
+		if b.group == group {
+			share -= m.amount[s]
+		}
+	}
+	return math.Max(0, share)
+}
+
+// swapKey makes the largest basic offer of a group its key, and the old key basic.
+func (m *master) swapKey(group int) int {
+	share, to := m.share(group), -1
+	for s, b := range m.slots {
+		if b.group == group && (to < 0 || m.amount[s] > m.amount[to]) {
+			to = s
+		}
+	}
+	for s, b := range m.slots {
+		if b.group == group && s != to {
+			for r, x := range m.inverse[s] {
+				m.inverse[to][r] += x
+			}
+		}
+	}
+	for r := range m.inverse[to] {
+		m.inverse[to][r] = -m.inverse[to][r]
+	}
+	m.key[group], m.slots[to].at = m.slots[to].at, m.key[group]
+	m.amount[to] = share
+	return to
+}
+
+// pivot makes the entering variable, whose direction is known, the basic one of a slot.
+func (m *master) pivot(out int) {
+	m.pivots++
+	row := m.inverse[out]
+	for r := range row {
+		row[r] /= m.ratio[out]
+	}
+	for s, other := range m.inverse {
+		if a := m.ratio[s]; s != out && a != 0 {
+			for r, x := range row {
+				other[r] -= a * x
+			}
+		}
+	}
+}
+
+// refresh inverts the basis anew, so that rounding errors do not add up.
+func (m *master) refresh() {
+	n := len(m.limits)
+	m.pivots = 0
+	basis := make([][]float64, n)
+	for r := range basis {
+		basis[r] = make([]float64, 2*n)
+		basis[r][n+r] = 1
+	}
+	for s, b := range m.slots {
+		if b.group < 0 {
+			basis[b.at][s] = 1
+			continue
+		}
+		for _, u := range m.pools[b.group][b.at].uses {
+			basis[u.Row][s] += u.Amount
+		}
+		for _, u := range m.pools[b.group][m.key[b.group]].uses {
+			basis[u.Row][s] -= u.Amount
+		}
+	}
+	if !invert(basis, n) {
+		return
+	}
+	for s := range m.inverse {
+		copy(m.inverse[s], basis[s][n:])
+	}
+	m.settle()
+}
+
+// invert turns the left half of the matrix into the identity, and so the right half
+// into its inverse; it is false when there is none.
+func invert(matrix [][]float64, n int) bool {
+	for c := range n {
+		best := c
+		for r := c + 1; r < n; r++ {
+			if math.Abs(matrix[r][c]) > math.Abs(matrix[best][c]) {
+				best = r
+			}
+		}
+		if math.Abs(matrix[best][c]) < 1e-11 {
+			return false
+		}
+		matrix[c], matrix[best] = matrix[best], matrix[c]
+		scale := matrix[c][c]
+		for k := range matrix[c] {
+			matrix[c][k] /= scale
+		}
+		for r := range n {
+			factor := matrix[r][c]
+			if r == c || factor == 0 {
+				continue
+			}
+			for k, x := range matrix[c] {
+				if x != 0 {
+					matrix[r][k] -= factor * x
+				}
+			}
+		}
+	}
+	return true
+}
+
+// bound is the Lagrangian bound over the offers at the present prices.
+func (m *master) bound() float64 {
+	sum := 0.0
+	for r, limit := range m.limits {
+		sum -= math.Max(0, m.prices[r]) * limit
+	}
+	for i := range m.pools {
+		_, gain := m.best(i)
+		sum += m.priced(i, m.key[i]) - gain
+	}
+	return sum
+}
+
+// mixed are the groups with more than one offer, with the offer that has the largest
+// share of all.
+func (m *master) mixed() (groups []int, group, at int) {
+	group, most := -1, 0.0
+	consider := func(i, j int, share float64) {
+		if share > tiny && (share > most+tiny) {
+			group, at, most = i, j, share
+		}
+	}
+	for s, b := range m.slots {
+		if b.group < 0 || m.amount[s] < 1e-7 || m.amount[s] > 1-1e-7 && m.share(b.group) < 1e-7 {
+			continue
+		}
+		groups = append(groups, b.group)
+		if m.fixed[b.group] < 0 {
+			consider(b.group, b.at, m.amount[s])
+			consider(b.group, m.key[b.group], m.share(b.group))
+		}
+	}
+	return groups, group, at
+}
+
+// rounded is of each group the offer with the largest share.
+func (m *master) rounded() []int {
+	pick := append([]int(nil), m.key...)
+	for _, b := range m.slots {
+		if b.group >= 0 {
+			m.tally[b.group] = m.share(b.group)
+		}
+	}
+	for s, b := range m.slots {
+		if b.group >= 0 && m.amount[s] > m.tally[b.group] {
+			pick[b.group], m.tally[b.group] = b.at, m.amount[s]
+		}
+	}
+	for _, b := range m.slots {
+		if b.group >= 0 {
+			m.tally[b.group] = 0
+		}
+	}
+	return pick
+}
+
+// stuck reports whether a group with a fixed offer has a part of another one.
+func (m *master) stuck(group int) bool {
+	if m.key[group] != m.fixed[group] && m.share(group) > 1e-7 {
+		return true
+	}
+	for s, b := range m.slots {
+		if b.group == group && b.at != m.fixed[group] && m.amount[s] > 1e-7 {
+			return true
+		}
+	}
+	return false
+}
+
+// free allows all offers again.
+func (m *master) free() {
+	for i := range m.pools {
+		m.fixed[i] = -1
+		for j := range m.pools[i] {
+			m.pools[i][j].barred = false
+		}
+	}
+}
