@@ -10,6 +10,7 @@
 #   RATE      send every request of the trace so often (1)
 #   TAIL      how long to watch without traffic        (60s)
 #   STARTUP   start-up time of a model server          (15s)
+#   METRICS   pods: the autoscaler scrapes model servers itself (prometheus)
 #   REPORT    where the report goes                    (demo-report.json)
 #   KEEP      1: leave it running until Ctrl-C
 #   LOGS      directory for the components' logs
@@ -19,6 +20,7 @@ TRACE ?=
 RATE ?=
 TAIL ?=
 STARTUP ?=
+METRICS ?=
 REPORT ?=
 KEEP ?=
 LOGS ?=
@@ -62,10 +64,10 @@ update: ## write everything that is generated: code, CRD, chart, modules, format
 	@hack/check-prerequisites.sh
 	@hack/update.sh
 
-demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STARTUP REPORT KEEP LOGS SEED)
+demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STARTUP METRICS REPORT KEEP LOGS SEED)
 	@exec bin/playground demo \
 		$(call setting,DURATION,duration) $(call setting,TRACE,trace) $(call setting,RATE,rate) \
-		$(call setting,TAIL,tail) $(call setting,STARTUP,startup) $(call setting,REPORT,report) \
+		$(call setting,TAIL,tail) $(call setting,STARTUP,startup) $(call setting,METRICS,metrics) $(call setting,REPORT,report) \
 		$(call setting,KEEP,keep) $(call setting,LOGS,logs) $(call setting,SEED,seed)
 
 bench: ## measure the pure packages and the scheduler plugin

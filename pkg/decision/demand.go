@@ -259,7 +259,7 @@ func (t TokenMean) blend(now time.Time, shape capacity.TokenShape, rate float64)
 func (m *model) remember(r *round, arrival counted, known bool) {
 	var kept []Observation
 	for _, o := range r.old.Arrivals[m.key] {
-		if r.snapshot.Time.Sub(o.Time) <= trendSpan*r.policy.Window {
+		if r.snapshot.Time.Sub(o.Time) <= max(trendSpan*r.policy.Window, leastTrendSpan) {
 			kept = append(kept, o)
 		}
 	}

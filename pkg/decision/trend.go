@@ -10,6 +10,8 @@ import (
 const (
 	// trendSpan is the past that a trend is read from, in metrics windows.
 	trendSpan = 2
+	// leastTrendSpan holds enough rounds to tell a ramp from a step.
+	leastTrendSpan = time.Minute
 	// trendCertainty is how many standard errors a rise must measure to be believed.
 	trendCertainty = 3
 	// trendLeast is the least rise, as a share of the mean rate, that is carried on;

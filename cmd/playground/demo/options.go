@@ -25,6 +25,9 @@ type Options struct {
 	Rate float64
 	// Startup is how long a model server takes until it serves.
 	Startup time.Duration
+	// Metrics is where the autoscaler sees its model servers: metricsPrometheus or
+	// metricsPods.
+	Metrics string
 	// Report is the file that the report is written to.
 	Report string
 	// Keep leaves everything running after the traffic until Ctrl-C.
@@ -35,6 +38,12 @@ type Options struct {
 	// Seed decides every random number of the traffic.
 	Seed uint64
 }
+
+// Where the autoscaler sees its model servers.
+const (
+	metricsPrometheus = "prometheus"
+	metricsPods       = "pods"
+)
 
 const usage = `Starts a whole Kubernetes cluster with emulated GPU nodes and model servers,
 lets the autoscaler and its scheduler run two models under load, and writes a
@@ -72,6 +81,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	flags.Float64Var(&o.Rate, "rate", 1, "send every request of the trace this many times, the copies spread within its second; time is not compressed")
 	flags.Var((*seconds)(&o.Tail), "tail", "how long to watch without traffic after it, in which replicas are removed")
 	flags.Var((*seconds)(&o.Startup), "startup", "how long a model server takes until it serves")
+	flags.StringVar(&o.Metrics, "metrics", metricsPrometheus, "where the autoscaler sees its model servers: prometheus, or pods, which it then scrapes itself")
 	flags.StringVar(&o.Report, "report", "demo-report.json", "file that the report is written to, as JSON")
 	flags.BoolVar(&o.Keep, "keep", false, "leave everything running after the traffic, until Ctrl-C")
 	flags.StringVar(&o.Logs, "logs", "", "directory for the logs of every component; without one they are removed at the end")
@@ -102,6 +112,8 @@ func (o Options) check() error {
 		return fmt.Errorf("--startup is %s; expected between 0 and 1h", brief(o.Startup))
 	case !(o.Rate > 0) || o.Rate > 1000:
 		return fmt.Errorf("--rate is %v; expected above 0 and at most 1000", o.Rate)
+	case o.Metrics != metricsPrometheus && o.Metrics != metricsPods:
+		return fmt.Errorf("--metrics is %q; expected %s or %s", o.Metrics, metricsPrometheus, metricsPods)
 	case o.Report == "":
 		return errors.New("--report is empty; expected the name of a file")
 	}

@@ -38,8 +38,8 @@ const (
 // times, so that a few minutes show a full rise and fall.
 const (
 	managerInterval = "15s"
-	metricsWindow   = "10s"
-	scrapeInterval  = 2 * time.Second
+	metricsWindow   = "20s"
+	scrapeInterval  = 5 * time.Second
 )
 
 // stack is everything that runs.
@@ -270,23 +270,36 @@ func (s *stack) startManager(ctx context.Context) error {
 	err = s.cluster.StartProcess(ctx, localcluster.Process{
 		Name: "manager",
 		Path: s.plan.manager,
-		Env: []string{
-			"KUBECONFIG=" + kubeconfig,
-			"PROMETHEUS_BASE_URL=" + s.cluster.PrometheusURL(),
-			"PROMETHEUS_ALLOW_HTTP=true",
-			"PROMETHEUS_METRICS_WINDOW=" + metricsWindow,
-			"GLOBAL_OPT_INTERVAL=" + managerInterval,
+		Env: append(s.metricsSource(),
+			"KUBECONFIG="+kubeconfig,
+			"PROMETHEUS_METRICS_WINDOW="+metricsWindow,
+			"GLOBAL_OPT_INTERVAL="+managerInterval,
 			"WVA_LIMITED_MODE=true",
-			"METRICS_BIND_ADDRESS=" + metrics,
+			"METRICS_BIND_ADDRESS="+metrics,
 			"METRICS_SECURE=false",
-			"HEALTH_PROBE_BIND_ADDRESS=" + health,
-		},
+			"HEALTH_PROBE_BIND_ADDRESS="+health,
+		),
 		Ready: localcluster.Healthy("http://" + health + "/readyz"),
 	})
 	if err != nil {
 		return err
 	}
 	return s.cluster.AddScrapeTarget("workload-variant-autoscaler", metrics, nil)
+}
+
+// metricsSource are the manager's settings of where it sees model servers and router.
+func (s *stack) metricsSource() []string {
+	if s.plan.Metrics == metricsPods {
+		return []string{
+			"WVA_METRICS_SOURCE=pods",
+			"POD_METRICS_SCRAPE_INTERVAL=" + scrapeInterval.String(),
+			"GATEWAY_METRICS_URLS=" + s.routerURL + "/metrics",
+		}
+	}
+	return []string{
+		"PROMETHEUS_BASE_URL=" + s.cluster.PrometheusURL(),
+		"PROMETHEUS_ALLOW_HTTP=true",
+	}
 }
 
 // createModels creates the variants of every model, the first with one replica, and
