@@ -46,27 +46,61 @@ func estate(variants int, share float64) (Snapshot, Policy) {
 	return s, policy
 }
 
-// BenchmarkDecide is one full round of a big cluster: in a steady state, at a load that
-// has every model grow, and in hybrid mode. What a round works with beside the inputs
-// is reported as live-MB.
+// BenchmarkDecide is one full round of a big cluster: in a steady state, at loads that
+// have every model grow (with room, without, and while pods of all wait for nodes) or
+// shrink, and in hybrid mode, for a leader of long standing and for a new one. What
+// memory and plan hold beside the inputs is reported as live-MB.
 func BenchmarkDecide(b *testing.B) {
 	for _, variants := range []int{1250, 2500, 5000} {
 		for _, c := range []struct {
-			name   string
-			share  float64
-			hybrid bool
-		}{{"steady", 0.95, false}, {"all-grow", 1.4, false}, {"all-shrink", 0.3, false}, {"hybrid", 0.95, true}} {
+			name          string
+			share         float64
+			hybrid, fresh bool
+			change        func(*Snapshot)
+		}{
+			{name: "steady", share: 0.95},
+			{name: "all-grow", share: 1.4},
+			{name: "crowded", share: 1.4, change: crowd},
+			{name: "all-wait", share: 1.4, change: wait},
+			{name: "all-shrink", share: 0.3},
+			{name: "hybrid", share: 0.95, hybrid: true},
+			{name: "hybrid-new-leader", share: 0.95, hybrid: true, fresh: true},
+		} {
 			b.Run(fmt.Sprintf("variants=%d/%s", variants, c.name), func(b *testing.B) {
 				s, policy := estate(variants, c.share)
 				policy.Hybrid = c.hybrid
-				_, memory := Decide(s, policy, Memory{}, RoundFull)
-				benchmarkRounds(b, s, policy, memory)
+				if c.change != nil {
+					c.change(&s)
+				}
+				benchmarkRounds(b, s, policy, c.fresh)
 			})
 		}
 	}
 }
 
-func benchmarkRounds(b *testing.B, s Snapshot, policy Policy, memory Memory) {
+// crowd leaves few devices free.
+func crowd(s *Snapshot) {
+	for i := range s.Cluster.Nodes {
+		s.Cluster.Nodes[i].Free.Devices = max(0, i%9-6)
+	}
+}
+
+// wait has two pods of each variant wait for a node in a crowded cluster.
+func wait(s *Snapshot) {
+	crowd(s)
+	for i := range s.Models {
+		for j := range s.Models[i].Variants {
+			v := &s.Models[i].Variants[j]
+			v.Current += 2
+			for k := range 2 {
+				v.Starting = append(v.Starting, Starting{Name: fmt.Sprint(v.Name, "-s", k), Created: s.Time.Add(-time.Minute), Unschedulable: k == 0})
+			}
+		}
+	}
+}
+
+func benchmarkRounds(b *testing.B, s Snapshot, policy Policy, fresh bool) {
+	_, memory := Decide(s, policy, Memory{}, RoundFull)
 	before := live()
 	b.ReportAllocs()
 	var plan Plan
@@ -77,6 +111,9 @@ func benchmarkRounds(b *testing.B, s Snapshot, policy Policy, memory Memory) {
 			for _, sample := range samples(&s.Models[i]) {
 				sample.Time = s.Time
 			}
+		}
+		if fresh {
+			memory = Memory{}
 		}
 		plan, memory = Decide(s, policy, memory, RoundFull)
 	}

@@ -228,28 +228,6 @@ func reasons(facts []Fact) []Reason {
 	return list
 }
 
-func BenchmarkDecide5000Variants(b *testing.B) {
-	var s Snapshot
-	for i := range 2500 {
-		w := newWorld(40 + float64(i%80))
-		w.setReplicas(0, 4)
-		w.setReplicas(1, 6)
-		w.now = w.now.Add(time.Hour)
-		m := w.snapshot().Models[0]
-		m.ID = fmt.Sprint("m", i)
-		s.Time = w.now
-		s.Models = append(s.Models, m)
-	}
-	s.Cluster = &placement.Cluster{Nodes: append(nodes(2500, "H100", 8), nodes(2500, "L40S", 8)...)}
-	policy := DefaultPolicy()
-	policy.Limited = true
-	var memory Memory
-	b.ReportAllocs()
-	for b.Loop() {
-		_, memory = Decide(s, policy, memory, RoundFull)
-	}
-}
-
 // BenchmarkDecideVictims is the round after a peak: every variant gives up replicas.
 func BenchmarkDecideVictims(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))

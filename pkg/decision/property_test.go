@@ -376,7 +376,7 @@ func TestAbsurdInput(t *testing.T) {
 	absurd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, -1, 1e300, -1e300, math.MaxFloat64, 5e-324}
 	for seed := range uint64(cases() / 4) {
 		random := rand.New(rand.NewPCG(seed, 6))
-		any := func() float64 { return absurd[random.IntN(len(absurd))] }
+		odd := func() float64 { return absurd[random.IntN(len(absurd))] }
 		c := scene{seed: seed, models: 1 + random.IntN(3), load: 2 * random.Float64(), hybrid: seed%20 == 9, limited: seed%2 == 0}
 		s, policy := c.build()
 		policy.Idle.Enabled = seed%3 == 0
@@ -384,14 +384,14 @@ func TestAbsurdInput(t *testing.T) {
 			m := &s.Models[i]
 			for _, sample := range samples(m) {
 				if random.IntN(4) == 0 {
-					sample.Value = any()
+					sample.Value = odd()
 				}
 				if random.IntN(20) == 0 {
 					sample.Time = []time.Time{{}, epoch.Add(1e6 * time.Hour), epoch.Add(-1e6 * time.Hour)}[random.IntN(3)]
 				}
 			}
 			for j := range m.Variants {
-				absurdVariant(random, any, &m.Variants[j])
+				absurdVariant(random, odd, &m.Variants[j])
 			}
 			if len(m.Variants) > 0 && random.IntN(5) == 0 {
 				m.Variants = append(m.Variants, m.Variants[0])
@@ -431,18 +431,18 @@ func TestAbsurdInput(t *testing.T) {
 	assert.Equal(t, 3, *plan.Models[1].Variants[1].Desired, "of which nothing is known")
 }
 
-func absurdVariant(random *rand.Rand, any func() float64, v *Variant) {
+func absurdVariant(random *rand.Rand, odd func() float64, v *Variant) {
 	switch random.IntN(12) {
 	case 0:
-		v.Cost = capacity.Cost(any())
+		v.Cost = capacity.Cost(odd())
 	case 1:
-		v.Profile = serving.Profile{Base: capacity.Milliseconds(any()), PerPrefillToken: capacity.Milliseconds(any()), KVTokens: capacity.Tokens(any()), BatchLimit: -3}
+		v.Profile = serving.Profile{Base: capacity.Milliseconds(odd()), PerPrefillToken: capacity.Milliseconds(odd()), KVTokens: capacity.Tokens(odd()), BatchLimit: -3}
 	case 2:
 		v.Ready = 1000
 	case 3:
 		v.Replicas, v.Starting = nil, nil
 	case 4:
-		v.BatchLimit, v.KVTokens = math.MaxInt, capacity.Tokens(any())
+		v.BatchLimit, v.KVTokens = math.MaxInt, capacity.Tokens(odd())
 	case 5:
 		v.Startup = time.Duration(math.MinInt64)
 	case 6:

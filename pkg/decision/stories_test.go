@@ -3,6 +3,7 @@ package decision
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -121,6 +122,43 @@ func TestSurgeWithoutAGateway(t *testing.T) {
 		require.LessOrEqual(t, m.variants[0].replicas, need+1, "%v", f.writes)
 	}
 	assert.Equal(t, int(math.Ceil(lowerHeadroom*rate/allowed(plain))), m.variants[0].replicas)
+}
+
+// What a replica serves is not stated here but seen, at loads up to the triggers: the
+// step is met as well, but for what curves err by.
+func TestSurgeOfALearnedVariant(t *testing.T) {
+	const at, rate = time.Hour, 20.0
+	m := &flow{id: "m", variants: []*vessel{vesselOf("web", 1)}, arrivals: func(t time.Duration) float64 {
+		if t < at {
+			return 1.3 + 0.7*math.Sin(t.Minutes()/8)
+		}
+		return rate
+	}}
+	web := m.variants[0]
+	web.unstated = true
+	f := newFluid(machines(8), DefaultPolicy(), m)
+	f.run(at + 41*time.Second)
+	assert.InDelta(t, 15, web.replicas, 2)
+	require.LessOrEqual(t, len(f.writes), 2, "%v", f.writes)
+	f.run(at + 2*time.Hour)
+	assert.LessOrEqual(t, len(f.writes), 3, "up, and down once: %v", f.writes)
+	assert.InDelta(t, 10, web.replicas, 1)
+}
+
+// A new leader in the middle of a surge asks for nothing again that starts already.
+func TestFailoverInASurge(t *testing.T) {
+	const at = 5 * time.Minute
+	for _, after := range []time.Duration{15, 25, 50, 100, 130, 180} {
+		web := vesselOf("web", 1)
+		m := &flow{id: "m", arrivals: step(at, 1, 20), variants: []*vessel{web}}
+		f := newFluid(machines(8), DefaultPolicy(), m)
+		f.run(at + after*time.Second)
+		f.memory = Memory{}
+		f.run(at + 30*time.Minute)
+		assert.LessOrEqual(t, highest(f.writes), 17, "after %d s: %v", after, f.writes)
+		assert.LessOrEqual(t, len(f.writes), 4, "after %d s: %v", after, f.writes)
+		assert.Equal(t, 10, web.replicas)
+	}
 }
 
 // A model that starts for the first time, and takes six minutes for it: nothing is
@@ -391,4 +429,30 @@ func TestRollingUpdate(t *testing.T) {
 	assert.Less(t, web.replicas, 6)
 	assert.Greater(t, other.replicas, 4)
 	s.is(t, "rolling-update")
+}
+
+// Arrivals that scatter as independent ones do, and by twice that, are no reason to
+// write: after a beginning with too many or too few replicas the number stands.
+func TestNoiseMovesNothing(t *testing.T) {
+	for _, rate := range []float64{0.7, 6, 40} {
+		if !thorough && rate != 6 {
+			continue
+		}
+		for _, burst := range []float64{1, 2} {
+			for _, direct := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%v requests/s, scatter %v, gateway %v", rate, burst, !direct), func(t *testing.T) {
+					random := rand.New(rand.NewPCG(uint64(10*rate+burst), 1))
+					arrivals := func(time.Duration) float64 {
+						return max(0, rate+burst*math.Sqrt(rate)*random.NormFloat64())
+					}
+					begin := 1 + int(lowerHeadroom*rate/allowed(plain))
+					m := &flow{id: "m", arrivals: arrivals, direct: direct, variants: []*vessel{vesselOf("web", begin)}}
+					f := newFluid(machines(8), DefaultPolicy(), m)
+					f.run(3 * time.Hour)
+					assert.LessOrEqual(t, len(f.writes), 2, "%v", f.writes)
+					assert.GreaterOrEqual(t, m.variants[0].replicas, int(math.Ceil(0.95*rate/allowed(plain))))
+				})
+			}
+		}
+	}
 }
