@@ -13,7 +13,8 @@ type finder struct {
 	// worth serving with it, are in that order.
 	order             []int
 	cost, unit, reach []float64
-	counts            []int
+	// low and high bound the numbers of the parts.
+	low, high, counts []int
 	keep, budget      int
 	below             float64
 	found             []found
@@ -29,9 +30,10 @@ const stepsPerPart = 60
 
 func newFinder(g *group) *finder {
 	n := len(g.parts)
-	f := &finder{group: g, order: make([]int, n), cost: make([]float64, n), unit: make([]float64, n), reach: make([]float64, n), counts: make([]int, n)}
+	f := &finder{group: g, order: make([]int, n), cost: make([]float64, n), unit: make([]float64, n), reach: make([]float64, n),
+		low: make([]int, n), high: make([]int, n), counts: make([]int, n)}
 	for i := range f.order {
-		f.order[i] = i
+		f.order[i], f.high[i] = i, g.parts[i].limit
 	}
 	return f
 }
@@ -83,7 +85,7 @@ func (f *finder) bound(at int, rate, spent float64) float64 {
 	g := f.group
 	for ; at < len(f.order) && rate < f.reach[at]; at++ {
 		p := &g.parts[f.order[at]]
-		more := math.Min(f.reach[at]-rate, p.serves*float64(p.limit))
+		more := math.Min(f.reach[at]-rate, p.serves*float64(f.high[f.order[at]]))
 		rate, spent = rate+more, spent+more*f.unit[at]
 	}
 	return spent + g.penalty(rate)
@@ -101,9 +103,9 @@ func (f *finder) branch(at int, rate, spent float64) {
 	}
 	i := f.order[at]
 	p := &g.parts[i]
-	most := f.enough(p, g.top-rate)
-	start := min(f.enough(p, f.reach[at]-rate), most)
-	for n := start; n >= 0 && f.try(at, n, rate, spent); n-- {
+	most := min(max(f.enough(p, g.top-rate), f.low[i]), f.high[i])
+	start := min(max(f.enough(p, f.reach[at]-rate), f.low[i]), most)
+	for n := start; n >= f.low[i] && f.try(at, n, rate, spent); n-- {
 	}
 	for n := start + 1; n <= most && f.try(at, n, rate, spent); n++ {
 	}

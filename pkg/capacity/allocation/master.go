@@ -16,10 +16,8 @@ import "math"
 type master struct {
 	limits []float64
 	pools  [][]offer
-	// fixed is the only offer that a group may take, or -1.
-	fixed []int
-	key   []int
-	slots []slot
+	key    []int
+	slots  []slot
 	// inverse is that of the basis, by slot and row; amount the value of each slot.
 	inverse [][]float64
 	amount  []float64
@@ -57,12 +55,9 @@ const (
 
 // newMaster starts from the first offer of each pool, which together keep the limits.
 func newMaster(pools [][]offer, limits []float64) *master {
-	m := &master{limits: limits, pools: pools, fixed: make([]int, len(pools)), key: make([]int, len(pools)), slots: make([]slot, len(limits)),
+	m := &master{limits: limits, pools: pools, key: make([]int, len(pools)), slots: make([]slot, len(limits)),
 		amount: make([]float64, len(limits)), prices: make([]float64, len(limits)), high: 1e4,
 		column: make([]float64, len(limits)), ratio: make([]float64, len(limits)), tally: make([]float64, len(pools))}
-	for i := range m.fixed {
-		m.fixed[i] = -1
-	}
 	for i := range limits {
 		row := make([]float64, len(limits))
 		row[i] = 1
@@ -76,7 +71,7 @@ func newMaster(pools [][]offer, limits []float64) *master {
 // cost is the value of an offer, high where the group may not take it.
 func (m *master) cost(group, at int) float64 {
 	o := &m.pools[group][at]
-	if o.barred || m.fixed[group] >= 0 && m.fixed[group] != at {
+	if o.barred {
 		return o.value + m.high
 	}
 	return o.value
@@ -153,9 +148,6 @@ func (m *master) best(group int) (at int, gain float64) {
 	key := m.priced(group, at)
 	least := key
 	for j := range m.pools[group] {
-		if m.fixed[group] >= 0 && m.fixed[group] != j {
-			continue
-		}
 		if value := m.priced(group, j); value < least {
 			at, least = j, value
 		}
@@ -383,26 +375,37 @@ func (m *master) bound() float64 {
 	return sum
 }
 
-// mixed are the groups with more than one offer, with the offer that has the largest
-// share of all.
-func (m *master) mixed() (groups []int, group, at int) {
-	group, most := -1, 0.0
-	consider := func(i, j int, share float64) {
-		if share > tiny && (share > most+tiny) {
-			group, at, most = i, j, share
+// value is that of the present mix.
+func (m *master) value() float64 {
+	sum := 0.0
+	for i, at := range m.key {
+		sum += m.cost(i, at)
+	}
+	for s, b := range m.slots {
+		if b.group >= 0 {
+			sum += m.amount[s] * (m.cost(b.group, b.at) - m.cost(b.group, m.key[b.group]))
+		}
+	}
+	return sum
+}
+
+// each calls do with every offer that has a part, of groups with more than one basic
+// offer, and its share.
+func (m *master) each(do func(group, at int, share float64)) {
+	for _, b := range m.slots {
+		if b.group >= 0 {
+			m.tally[b.group] = 1
 		}
 	}
 	for s, b := range m.slots {
-		if b.group < 0 || m.amount[s] < 1e-7 || m.amount[s] > 1-1e-7 && m.share(b.group) < 1e-7 {
-			continue
-		}
-		groups = append(groups, b.group)
-		if m.fixed[b.group] < 0 {
-			consider(b.group, b.at, m.amount[s])
-			consider(b.group, m.key[b.group], m.share(b.group))
+		if b.group >= 0 {
+			do(b.group, b.at, m.amount[s])
+			if m.tally[b.group] > 0 {
+				m.tally[b.group] = 0
+				do(b.group, m.key[b.group], m.share(b.group))
+			}
 		}
 	}
-	return groups, group, at
 }
 
 // rounded is of each group the offer with the largest share.
@@ -426,25 +429,17 @@ func (m *master) rounded() []int {
 	return pick
 }
 
-// stuck reports whether a group with a fixed offer has a part of another one.
-func (m *master) stuck(group int) bool {
-	if m.key[group] != m.fixed[group] && m.share(group) > 1e-7 {
-		return true
+// stuck reports whether a barred offer has a part.
+func (m *master) stuck() bool {
+	for i, at := range m.key {
+		if m.pools[i][at].barred && m.share(i) > 1e-7 {
+			return true
+		}
 	}
 	for s, b := range m.slots {
-		if b.group == group && b.at != m.fixed[group] && m.amount[s] > 1e-7 {
+		if b.group >= 0 && m.pools[b.group][b.at].barred && m.amount[s] > 1e-7 {
 			return true
 		}
 	}
 	return false
-}
-
-// free allows all offers again.
-func (m *master) free() {
-	for i := range m.pools {
-		m.fixed[i] = -1
-		for j := range m.pools[i] {
-			m.pools[i][j].barred = false
-		}
-	}
 }

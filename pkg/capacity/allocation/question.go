@@ -19,6 +19,10 @@ type question struct {
 	master  *master
 	weight  float64
 	bound   float64
+	// best is the best pick so far, and value its value.
+	best        []int
+	value       float64
+	work, nodes int
 }
 
 const (
@@ -28,10 +32,6 @@ const (
 	rounds = 25
 	// offersPerRound is how many offers a group adds when it is asked.
 	offersPerRound = 2
-	// diveRounds is how often groups are asked within a dive step, and diveSteps how
-	// many steps a dive has for each row.
-	diveRounds = 1
-	diveSteps  = 4
 	// near is the gap, as a share, at which the search is content.
 	near = 1e-4
 )
@@ -113,38 +113,27 @@ func (q *question) offer(g *group, a *column) offer {
 // search returns the best pick of the pools, to which it adds.
 func (q *question) search(pick []int) []int {
 	m := q.master
-	m.solve(passes)
-	for range rounds {
-		if !q.generate(offersPerRound) {
-			break
-		}
-		m.solve(passes)
-	}
+	q.best, q.value = pick, q.sum(pick)
+	q.relax(rounds)
 	q.bound = m.bound()
-	value := q.value(pick)
-	better := func(trial []int, ok bool) {
-		if v := q.value(trial); ok && v < value {
-			pick, value = trial, v
-		}
-	}
-	better(q.polish(m.rounded(), value))
-	if q.content(value) {
-		return pick
-	}
-	prices := slices.Clone(m.prices)
-	better(q.dive())
-	copy(m.prices, prices)
-	m.free()
-	better(q.polish(pick, value))
-	return pick
+	println("LEVEL groups", len(q.groups), "rows", len(m.limits), "start", int(q.value*1e6), "bound", int(q.bound*1e6))
+	q.offerPick(m.rounded())
+	println("  rounded", int(q.value*1e6))
+	q.work = workBudget
+	q.branch()
+	println("  branched", int(q.value*1e6), q.work, "nodes", q.nodes)
+	return q.best
 }
 
 // content reports whether a value is as good as can be.
-func (q *question) content(value float64) bool {
-	return value-q.bound <= near*math.Abs(value)+tiny
+func (q *question) content() bool { return q.hopeless(q.bound) }
+
+// hopeless reports whether what a bound allows is not worth looking for.
+func (q *question) hopeless(bound float64) bool {
+	return bound >= q.value-near*math.Abs(q.value)-tiny
 }
 
-func (q *question) value(pick []int) float64 {
+func (q *question) sum(pick []int) float64 {
 	sum := 0.0
 	for i, j := range pick {
 		sum += q.master.pools[i][j].value
@@ -157,9 +146,6 @@ func (q *question) value(pick []int) float64 {
 func (q *question) generate(keep int) (changed bool) {
 	m := q.master
 	for i := range q.groups {
-		if m.fixed[i] >= 0 {
-			continue
-		}
 		at, gain := m.best(i)
 		below := m.priced(i, m.key[i]) - gain - tiny
 		if q.extend(i, keep, below) {
@@ -188,41 +174,25 @@ func (q *question) extend(i, keep int, below float64) bool {
 	return len(found) > 0
 }
 
-// polish makes a pick keep the limits and improves it.
-func (q *question) polish(pick []int, value float64) ([]int, bool) {
-	c := newChoice(q.master, pick, q.bound, value)
-	if !c.repair() {
-		return pick, false
+// relax solves the master with all the offers that there could be.
+func (q *question) relax(rounds int) {
+	q.master.solve(passes)
+	for range rounds {
+		if !q.generate(offersPerRound) {
+			return
+		}
+		q.master.solve(passes)
 	}
-	c.improve()
-	return c.picked(), true
 }
 
-// dive fixes the offer with the largest share of a group that has a mix, until all
-// have whole replicas.
-func (q *question) dive() ([]int, bool) {
-	m := q.master
-	steps := diveSteps * len(m.limits)
-	for range steps {
-		_, group, at := m.mixed()
-		if group < 0 {
-			break
-		}
-		m.fixed[group] = at
-		m.solve(passes)
-		if m.stuck(group) {
-			// It does not fit: the group has to do without that offer.
-			m.fixed[group] = -1
-			m.pools[group][at].barred = true
-			m.solve(passes)
-			continue
-		}
-		for range diveRounds {
-			if !q.generate(1) {
-				break
-			}
-			m.solve(passes)
-		}
+// offerPick makes a pick keep the limits, improves it, and keeps it if it is the best.
+func (q *question) offerPick(pick []int) {
+	c := newChoice(q.master, pick, q.bound, math.Inf(1))
+	if !c.repair() {
+		return
 	}
-	return q.polish(m.rounded(), math.Inf(1))
+	c.improve()
+	if c.value < q.value {
+		q.best, q.value = c.picked(), c.value
+	}
 }
