@@ -49,6 +49,6 @@ func theMoreImportantModelGetsTheLastNode(t *testing.T, w *world) {
 	limited := bulk.shows(t, patience, v1alpha1.ConditionScalingLimited, "NoSlots")
 	assert.Contains(t, limited.Message, "fewer than 4 free")
 	w.roundsLater(t, brisk, 3)
-	assert.Empty(t, raisedBulk.seen(), raisedBulk)
-	assert.Len(t, raisedChat.seen(), 1, raisedChat)
+	assert.Empty(t, raisedBulk.seen(), "%s\n%s", raisedBulk, bulk.notes(t))
+	assert.Len(t, raisedChat.seen(), 1, "%s\n%s", raisedChat, chat.notes(t))
 }

@@ -15,12 +15,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
-	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 )
 
-// carriesThree is a load for three replicas of which none may go: with headroom it is
-// more than two carry.
-const carriesThree = 6
+// ofThree and ofFour are loads for so many replicas of which none may go: with headroom
+// they are more than one fewer carries, and they are far from the triggers.
+const (
+	ofThree = 4.4
+	ofFour  = 6.5
+)
 
 // line is a way to Prometheus that can be cut: connections are refused then, as when it
 // has stopped.
@@ -77,9 +79,9 @@ func prometheusStops(t *testing.T, w *world) {
 	l := w.line(t)
 	w.startManager(t, instance, append(hurry, prometheusAt("http://"+l.address)...)...)
 	s := w.site(t, "llama")
-	x := s.target(t, plan{name: "server", model: "llama", instance: instance, kind: "l4", replicas: 3})
+	x := s.target(t, plan{name: "server", model: "llama", instance: instance, kind: "l4", replicas: 3, held: true})
 	load := s.clients(t, "llama")
-	x.steady(t, load, carriesThree)
+	x.steady(t, load, ofThree)
 	recorded, before := x.watchWrites(t), len(x.safetyNet(t, instance))
 
 	l.cut(t)
@@ -88,7 +90,7 @@ func prometheusStops(t *testing.T, w *world) {
 	x.isHeld(t, instance, before, 3)
 	x.shows(t, patience, v1alpha1.ConditionReady, v1alpha1.ReasonMetricsUnavailable)
 	x.shows(t, patience, v1alpha1.ConditionOptimizationReady, v1alpha1.ReasonMetricsUnavailable)
-	assert.Empty(t, recorded.seen(), recorded)
+	assert.Empty(t, recorded.seen(), "%s\n%s", recorded, x.notes(t))
 	assert.NotEmpty(t, x.told(t, v1alpha1.ReasonPrometheusError), "a warning event")
 
 	l.mend(t)
@@ -107,7 +109,7 @@ func (x *target) safetyNet(t *testing.T, instance string) []string {
 // for some rounds: the log says so once, and the metric shows no less than there is.
 func (x *target) isHeld(t *testing.T, instance string, before, replicas int) {
 	t.Helper()
-	conditiontest.Eventually(t, patience, "the line in the log", func() (string, bool) {
+	eventually(t, patience, "the line in the log", func() (string, bool) {
 		_, text := x.asks(t)
 		return text, len(x.safetyNet(t, instance)) > before
 	})
@@ -135,9 +137,9 @@ func (x *target) desired(t *testing.T, instance string) float64 {
 // raise and not lower.
 func halfOfThePodsShowNothing(t *testing.T, w *world) {
 	s := w.site(t, "llama")
-	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "a100", replicas: 4})
+	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "a100", replicas: 4, held: true})
 	load := s.clients(t, "llama")
-	x.steady(t, load, 8)
+	x.steady(t, load, ofFour)
 	recorded := x.watchWrites(t)
 
 	pods := x.pods(t)
@@ -145,13 +147,13 @@ func halfOfThePodsShowNothing(t *testing.T, w *world) {
 		w.patch(t, &pods[i], `{"metadata":{"annotations":{"prometheus.io/scrape":"false"}}}`)
 	}
 	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsPartial")
-	conditiontest.Eventually(t, patience, "two pods without metrics", func() (string, bool) {
+	eventually(t, patience, "two pods without metrics", func() (string, bool) {
 		seen, _ := s.query(t, fmt.Sprintf("count(vllm:num_requests_running{namespace=%q})", s.namespace))
 		return fmt.Sprint(seen), seen == 2
 	})
 	load.ask(0.5)
 	w.roundsLater(t, brisk, 5)
-	assert.Empty(t, recorded.seen(), recorded)
+	assert.Empty(t, recorded.seen(), "%s\n%s", recorded, x.notes(t))
 	// More is decided on partial data, and here it needs all of the load on the two that
 	// can be seen to look like too much.
 	load.ask(12)
@@ -167,9 +169,9 @@ func halfOfThePodsShowNothing(t *testing.T, w *world) {
 // All numbers of all pods are NaN, and then the load falls. NaN is unknown and no zero.
 func allNumbersAreNone(t *testing.T, w *world) {
 	s := w.site(t, "llama")
-	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "l40s", replicas: 3})
+	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "l40s", replicas: 3, held: true})
 	load := s.clients(t, "llama")
-	x.steady(t, load, carriesThree)
+	x.steady(t, load, ofThree)
 	recorded, before := x.watchWrites(t), len(x.safetyNet(t, brisk))
 
 	pods := x.pods(t)
@@ -179,7 +181,7 @@ func allNumbersAreNone(t *testing.T, w *world) {
 	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsMissing")
 	load.ask(0.5)
 	x.isHeld(t, brisk, before, 3)
-	assert.Empty(t, recorded.seen(), recorded)
+	assert.Empty(t, recorded.seen(), "%s\n%s", recorded, x.notes(t))
 
 	for i := range pods {
 		w.patch(t, &pods[i], fmt.Sprintf(`{"metadata":{"annotations":{"prometheus.io/port":%q}}}`, serverPort))
@@ -216,12 +218,12 @@ func podsAreAsked(t *testing.T, w *world) {
 	const instance = "pods"
 	s := w.site(t, "llama")
 	w.startManager(t, instance, append(hurry,
-		"--wva-metrics-source=pods", "--pod-metrics-scrape-interval=1s", "--gateway-metrics-urls="+s.gateway())...)
-	x := s.target(t, plan{name: "server", model: "llama", instance: instance, kind: "t4", replicas: 1})
+		"--wva-metrics-source=pods", "--pod-metrics-scrape-interval="+scrapeInterval.String(), "--gateway-metrics-urls="+s.gateway())...)
+	x := s.target(t, plan{name: "server", model: "llama", instance: instance, kind: "t4", replicas: 1, held: true})
 	load := s.clients(t, "llama")
 	x.steady(t, load, 1)
 
-	load.ask(carriesThree)
+	load.ask(2.4 * carries)
 	n := x.comesToAsk(t, patience, "three", atLeast(3))
 	assert.LessOrEqual(t, n, int32(4), "three, and one for what waited meanwhile")
 	x.serves(t, int(n))

@@ -25,7 +25,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
-	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 )
 
 // target is one way to serve a model: a Deployment and the object that scales it, which
@@ -44,8 +43,10 @@ type plan struct {
 	// kind is that of its nodes, and devices what a replica takes; 0 is one.
 	kind    string
 	devices int
-	// replicas is how many there are at first, and at least until steady says otherwise.
+	// replicas is how many there are at first; while they are held, the manager may not
+	// change that.
 	replicas int32
+	held     bool
 	// startup is how long a model server takes to answer; 0 is three seconds.
 	startup time.Duration
 	// window of scale-down; 0 is one second.
@@ -62,6 +63,9 @@ func (s *site) target(t *testing.T, p plan) *target {
 	p.devices, p.cost = cmp.Or(p.devices, 1), cmp.Or(p.cost, 10)
 	p.startup, p.window = cmp.Or(p.startup, 3*time.Second), cmp.Or(p.window, time.Second)
 	x := &target{site: s, deployment: s.deployment(p), variant: s.variant(p)}
+	if p.held {
+		x.variant.Spec.MinReplicas, x.variant.Spec.MaxReplicas = &p.replicas, &p.replicas
+	}
 	if p.adjust != nil {
 		p.adjust(x.deployment, x.variant)
 	}
@@ -124,7 +128,6 @@ func (s *site) variant(p plan) *v1alpha1.VariantAutoscaling {
 			ScaleTargetRef: v1alpha1.ScaleTargetReference{Name: p.name},
 			ModelID:        s.model(p.model),
 			VariantCost:    strconv.Itoa(p.cost),
-			MinReplicas:    &p.replicas,
 			VariantProfile: &v1alpha1.VariantProfile{
 				MaxBatchSize: ptr.To[int32](batchLimit),
 				PerfParms: &v1alpha1.PerfParms{
@@ -174,7 +177,7 @@ func (x *target) asks(t *testing.T) (int32, string) {
 func (x *target) comesToAsk(t *testing.T, limit time.Duration, what string, will func(replicas int32) bool) int32 {
 	t.Helper()
 	var replicas int32
-	conditiontest.Eventually(t, limit, fmt.Sprintf("%s replicas of %s", what, x.variant.Name), func() (string, bool) {
+	eventually(t, limit, fmt.Sprintf("%s replicas of %s", what, x.variant.Name), func() (string, bool) {
 		found, text := x.asks(t)
 		replicas = found
 		return text, will(replicas)
@@ -192,7 +195,7 @@ func below(n int32) func(int32) bool { return func(m int32) bool { return m < n 
 func (x *target) shows(t *testing.T, limit time.Duration, condition, reason string) *metav1.Condition {
 	t.Helper()
 	var found *metav1.Condition
-	conditiontest.Eventually(t, limit, fmt.Sprintf("condition %s of %s with reason %s", condition, x.variant.Name, reason), func() (string, bool) {
+	eventually(t, limit, fmt.Sprintf("condition %s of %s with reason %s", condition, x.variant.Name, reason), func() (string, bool) {
 		_, text := x.asks(t)
 		found = apimeta.FindStatusCondition(x.variant.Status.Conditions, condition)
 		return text, found != nil && found.Reason == reason && found.ObservedGeneration == x.variant.Generation
@@ -211,7 +214,7 @@ func (x *target) pods(t *testing.T) []corev1.Pod {
 // serves waits until so many replicas are ready and seen by Prometheus.
 func (x *target) serves(t *testing.T, replicas int) {
 	t.Helper()
-	conditiontest.Eventually(t, patience, fmt.Sprintf("%d ready replicas of %s with metrics", replicas, x.variant.Name), func() (string, bool) {
+	eventually(t, patience, fmt.Sprintf("%d ready replicas of %s with metrics", replicas, x.variant.Name), func() (string, bool) {
 		ready := 0
 		pods := x.pods(t)
 		for i := range pods {
@@ -225,20 +228,20 @@ func (x *target) serves(t *testing.T, replicas int) {
 	})
 }
 
-// steady waits until the first replicas serve, lets them have a rate that they carry,
-// and then leaves their number to the manager, which keeps it.
+// steady waits until replicas that are held serve, lets them have a rate that they
+// carry, and then leaves their number to the manager, which keeps it.
 func (x *target) steady(t *testing.T, load *clients, rate float64) {
 	t.Helper()
 	replicas, instance := *x.deployment.Spec.Replicas, x.variant.Labels[v1alpha1.LabelControllerInstance]
 	x.serves(t, int(replicas))
 	load.ask(rate)
 	// Longer than the metrics window.
-	x.roundsLater(t, instance, 3)
-	x.patch(t, x.variant, `{"spec":{"minReplicas":0}}`)
+	x.roundsLater(t, instance, 5)
+	x.patch(t, x.variant, `{"spec":{"minReplicas":0,"maxReplicas":null}}`)
 	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
-	x.roundsLater(t, instance, 1)
+	x.roundsLater(t, instance, 2)
 	found, text := x.asks(t)
-	require.Equal(t, replicas, found, "%s\n%s", text, strings.Join(x.told(t, "ScaledUp"), "\n"))
+	require.Equal(t, replicas, found, "%s\n%s", text, x.notes(t))
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -259,6 +262,12 @@ func (x *target) told(t *testing.T, reason string) []string {
 		}
 	}
 	return notes
+}
+
+// notes are those of the events that tell of writes, for people.
+func (x *target) notes(t *testing.T) string {
+	t.Helper()
+	return strings.Join(append(x.told(t, "ScaledUp"), x.told(t, "ScaledDown")...), "\n")
 }
 
 // configMap makes one of the managers' ConfigMaps, which goes with the test.

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
-	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 )
 
 // scaleAs writes the replicas as kubectl scale does, under a name.
@@ -31,13 +30,13 @@ func (x *target) scaleAs(t *testing.T, manager string, replicas int32) {
 func somebodyElseScales(t *testing.T, w *world) {
 	const somebody = "kubectl-scale"
 	s := w.site(t, "llama")
-	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "a10", replicas: 2, window: time.Minute})
+	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "a10", replicas: 2, held: true, window: time.Minute})
 	load := s.clients(t, "llama")
-	x.steady(t, load, 1.5*carries)
+	x.steady(t, load, 1.1*carries)
 	recorded := x.watchWrites(t)
 
 	x.scaleAs(t, somebody, 4)
-	conditiontest.Eventually(t, patience, "an event that names who it was", func() (string, bool) {
+	eventually(t, patience, "an event that names who it was", func() (string, bool) {
 		notes := x.told(t, "ReplicasChanged")
 		return fmt.Sprint(notes), len(notes) == 1 && strings.Contains(notes[0], somebody) && strings.Contains(notes[0], "from 2 to 4")
 	})

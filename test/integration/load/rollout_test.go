@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
-	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 )
 
 // While pods are replaced there are more of them than asked for, and the load falls
@@ -19,21 +19,23 @@ import (
 func nothingGoesWhilePodsAreReplaced(t *testing.T, w *world) {
 	s := w.site(t, "llama")
 	x := s.target(t, plan{
-		name: "server", model: "llama", instance: brisk, kind: "a30", replicas: 4,
+		name: "server", model: "llama", instance: brisk, kind: "a30", replicas: 4, held: true,
 		adjust: func(d *appsv1.Deployment, _ *v1alpha1.VariantAutoscaling) {
 			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{
-				MaxSurge: ptr.To(intstr.FromString("25%")), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
+				MaxSurge: ptr.To(intstr.FromString("50%")), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
 			}
 		},
 	})
 	load := s.clients(t, "llama")
-	x.steady(t, load, 8)
+	x.steady(t, load, ofFour)
 	recorded := x.watchWrites(t)
 
-	w.patch(t, x.deployment, `{"spec":{"template":{"metadata":{"annotations":{"version":"2"}}}}}`)
+	// Slow enough for the load to be seen to fall before the first new pod serves, which
+	// would be another reason to keep all for a while.
+	w.patch(t, x.deployment, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:"12s"}}}}}`, startupAnnotation))
 	load.ask(0.5)
 	said := false
-	conditiontest.Eventually(t, 2*patience, "the end of the update", func() (string, bool) {
+	eventually(t, 2*patience, "the end of the update", func() (string, bool) {
 		_, text := x.asks(t)
 		limited := apimeta.FindStatusCondition(x.variant.Status.Conditions, v1alpha1.ConditionScalingLimited)
 		said = said || limited != nil && limited.Reason == "RollingUpdate"

@@ -107,8 +107,8 @@ func describeServer(pod *corev1.Pod) (emulation.ServerOptions, error) {
 }
 
 // clients send requests of one model at even distances, at a rate that is set while
-// they do. Evenly, because the tests are about what is made of a rate and not about how
-// it is estimated.
+// they do. Evenly, and without catching up when the machine held them up, because the
+// tests are about what is made of a rate and not about how it is estimated.
 type clients struct {
 	start time.Time
 	ended <-chan struct{}
@@ -181,6 +181,9 @@ func (c *clients) Next() (workload.Request, error) {
 	}
 }
 
+// lateness is how far behind its time a request may be sent.
+const lateness = 100 * time.Millisecond
+
 // due is when the next request is, at the present rate; negative means never.
 func (c *clients) due() (time.Duration, <-chan struct{}) {
 	c.lock.Lock()
@@ -188,7 +191,7 @@ func (c *clients) due() (time.Duration, <-chan struct{}) {
 	if c.rate <= 0 {
 		return -1, c.changed
 	}
-	return max(c.since, c.last+time.Duration(float64(time.Second)/c.rate)), c.changed
+	return max(c.since, c.last+time.Duration(float64(time.Second)/c.rate), time.Since(c.start)-lateness), c.changed
 }
 
 // once sends a single request and returns what became of it.

@@ -66,7 +66,7 @@ func giveWay(t *testing.T, w *world, firstKind, secondKind string, window time.D
 	t.Helper()
 	s := w.site(t, "llama")
 	first := s.target(t, plan{name: "cheap", model: "llama", instance: impatient, kind: firstKind, startup: never, window: window, cost: 5})
-	second := s.target(t, plan{name: "dear", model: "llama", instance: impatient, kind: secondKind, replicas: 1, window: window, cost: 10})
+	second := s.target(t, plan{name: "dear", model: "llama", instance: impatient, kind: secondKind, replicas: 1, held: true, window: window, cost: 10})
 	spoil(first)
 	load := s.clients(t, "llama")
 	second.steady(t, load, 1)

@@ -3,15 +3,15 @@ package load_test
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
-	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 )
 
 // The load of a model steps from 1 to 20 requests a second, of which a replica carries
@@ -41,6 +41,7 @@ func aStep(t *testing.T, w *world) {
 	s := w.site(t, "llama")
 	x := s.target(t, plan{
 		name: "server", model: "llama", instance: instance, kind: "h100", replicas: 2, startup: 8 * time.Second, window: 10 * time.Second,
+		adjust: func(_ *appsv1.Deployment, v *v1alpha1.VariantAutoscaling) { v.Spec.MinReplicas = ptr.To[int32](2) },
 	})
 	load := s.clients(t, "llama")
 	x.serves(t, 2)
@@ -54,11 +55,11 @@ func aStep(t *testing.T, w *world) {
 	stepped := time.Now()
 	load.ask(after)
 	waiting := fmt.Sprintf("sum(vllm:num_requests_waiting{namespace=%q})", s.namespace)
-	conditiontest.Eventually(t, 30*time.Second, "the answer", func() (string, bool) {
+	eventually(t, 30*time.Second, "the answer", func() (string, bool) {
 		_, text := x.asks(t)
 		return text, len(recorded.seen()) > 0
 	})
-	conditiontest.Eventually(t, 3*patience, "the end of the backlog", func() (string, bool) {
+	eventually(t, 3*patience, "the end of the backlog", func() (string, bool) {
 		// As long as only the replicas serve that did before, there is one.
 		queue, _ := s.query(t, waiting)
 		serving, _ := s.query(t, fmt.Sprintf("count(vllm:num_requests_running{namespace=%q})", s.namespace))
@@ -75,8 +76,8 @@ func aStep(t *testing.T, w *world) {
 
 	list := recorded.seen()
 	ups, downs := split(list)
-	t.Logf("need %d (%.0f waited at most); backlog gone after %s, given back after %s; writes since the step at %s:\n%s",
-		need, highest, drained.Round(time.Second), lowered.Round(time.Second), stepped.Format("15:04:05.000"), recorded)
+	t.Logf("need %d (%.0f waited at most); backlog gone after %s, given back after %s; writes since the step at %s:\n%s\n%s",
+		need, highest, drained.Round(time.Second), lowered.Round(time.Second), stepped.Format("15:04:05.000"), recorded, x.notes(t))
 	require.NotEmpty(t, ups)
 	assert.LessOrEqual(t, len(ups), 2, "writes that raise")
 	answer := ups[len(ups)-1]
@@ -115,18 +116,18 @@ func (w *writes) fell() bool {
 // tolerates. It is written all the same, once, and no other follows.
 func oneMoreAtTwelve(t *testing.T, w *world) {
 	s := w.site(t, "llama")
-	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "h200", replicas: 12})
+	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "h200", replicas: 12, held: true})
 	load := s.clients(t, "llama")
 	// Less than the triggers allow, and with headroom more than eleven carry, so that none
 	// goes either.
-	x.steady(t, load, 10.4*carries)
+	x.steady(t, load, 10*carries)
 	recorded := x.watchWrites(t)
 
 	load.ask(12.2 * carries)
 	x.comesToAsk(t, patience, "more", atLeast(13))
 	x.serves(t, int(*x.deployment.Spec.Replicas))
-	w.roundsLater(t, brisk, 4)
+	w.roundsLater(t, brisk, 6)
 	list := recorded.seen()
-	require.Len(t, list, 1, "%s\n%s", recorded, strings.Join(x.told(t, "ScaledUp"), "\n"))
+	require.Len(t, list, 1, "%s\n%s", recorded, x.notes(t))
 	assert.EqualValues(t, 13, list[0].to)
 }

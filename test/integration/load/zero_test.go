@@ -7,11 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
-	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 )
 
 const (
@@ -34,9 +32,9 @@ func anIdleModelSleepsAndWakes(t *testing.T, w *world) {
 		"sleeper": fmt.Sprintf("model_id: %s\nnamespace: %s\nenable_scale_to_zero: true\nretention_period: %s\n", s.model("sleeper"), s.namespace, retention),
 	})
 	w.startManager(t, instance, append(append(hurry, prometheusAt(w.cluster.PrometheusURL())...), "--gateway-metrics-urls="+s.gateway())...)
-	cheap := s.target(t, plan{name: "cheap", model: "sleeper", instance: instance, kind: "t4", replicas: 1, cost: 5, adjust: mayRest})
+	cheap := s.target(t, plan{name: "cheap", model: "sleeper", instance: instance, kind: "t4", replicas: 1, cost: 5})
 	dear := s.target(t, plan{name: "dear", model: "sleeper", instance: instance, kind: "l4", cost: 10})
-	neighbour := s.target(t, plan{name: "neighbour", model: "neighbour", instance: instance, kind: "t4", replicas: 1, adjust: mayRest})
+	neighbour := s.target(t, plan{name: "neighbour", model: "neighbour", instance: instance, kind: "t4", replicas: 1})
 	writesOfDear, writesOfNeighbour := dear.watchWrites(t), neighbour.watchWrites(t)
 	cheap.serves(t, 1)
 	outcome, err := s.once(t.Context(), "sleeper")
@@ -55,7 +53,7 @@ func anIdleModelSleepsAndWakes(t *testing.T, w *world) {
 		answers <- outcome
 	}()
 	var woken write
-	conditiontest.Eventually(t, wakeLimit+wakeAllowance, "a replica for the request", func() (string, bool) {
+	eventually(t, wakeLimit+wakeAllowance, "a replica for the request", func() (string, bool) {
 		ups, _ := split(recorded.seen())
 		if len(ups) > 0 {
 			woken = ups[0]
@@ -73,8 +71,6 @@ func anIdleModelSleepsAndWakes(t *testing.T, w *world) {
 	assert.Empty(t, writesOfNeighbour.seen(), "nothing is said of the neighbour:\n%s", writesOfNeighbour)
 }
 
-func mayRest(_ *appsv1.Deployment, v *v1alpha1.VariantAutoscaling) { v.Spec.MinReplicas = nil }
-
 // fallsAsleep waits until a model sleeps of which nothing was asked since it was
 // answered, and no earlier than it may.
 func (x *target) fallsAsleep(t *testing.T, recorded *writes, answered time.Time) {
@@ -86,7 +82,7 @@ func (x *target) fallsAsleep(t *testing.T, recorded *writes, answered time.Time)
 	t.Logf("the model slept %s after its last answer, with a retention of %s", asleep.at.Sub(answered).Round(time.Millisecond), retention)
 	// What the last scrape and the round before it saw may be as old as they are apart.
 	assert.GreaterOrEqual(t, asleep.at.Sub(answered), retention-time.Second)
-	conditiontest.Eventually(t, patience, "no pods, and an event", func() (string, bool) {
+	eventually(t, patience, "no pods, and an event", func() (string, bool) {
 		return fmt.Sprint(len(x.pods(t))), len(x.pods(t)) == 0 && len(x.told(t, "ScaledToZero")) > 0
 	})
 	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
