@@ -148,11 +148,11 @@ func TestSurgeOfALearnedVariant(t *testing.T) {
 // A new leader in the middle of a surge asks for nothing again that starts already.
 func TestFailoverInASurge(t *testing.T) {
 	const at = 5 * time.Minute
-	for _, after := range []time.Duration{15, 25, 50, 100, 130, 180} {
+	for _, after := range []int{15, 25, 50, 100, 130, 180} {
 		web := vesselOf("web", 1)
 		m := &flow{id: "m", arrivals: step(at, 1, 20), variants: []*vessel{web}}
 		f := newFluid(machines(8), DefaultPolicy(), m)
-		f.run(at + after*time.Second)
+		f.run(at + time.Duration(after)*time.Second)
 		f.memory = Memory{}
 		f.run(at + 30*time.Minute)
 		assert.LessOrEqual(t, highest(f.writes), 17, "after %d s: %v", after, f.writes)
