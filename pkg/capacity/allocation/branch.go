@@ -1,47 +1,113 @@
 package allocation
 
-import "math"
-
-// workBudget bounds the search of one question.
-const workBudget = 400
+import (
+	"math"
+)
 
 // branchRounds is how often groups are asked for better offers within a branch.
-const branchRounds = 4
+const branchRounds = 12
 
-// branch looks for whole replicas depth first: it takes the number of replicas that is
-// the least whole in the mix, rounds it to the nearer side and solves again, then to
-// the other one. What cannot beat the best pick is left.
-func (q *question) branch() {
+// backtracks is how often a dive that ends nowhere goes on from its last branch.
+const backtracks = 6
+
+// branch is a part of all choices: those in which a number of replicas is within
+// bounds, and the numbers of its parents within theirs.
+type branch struct {
+	parent      *branch
+	group, part int
+	low, high   int
+	// bound is the value of the mix that it was split from.
+	bound float64
+}
+
+// whole is the branch of all choices.
+func whole() *branch { return &branch{group: -1, bound: math.Inf(-1)} }
+
+// fixed is the branch in which some groups keep what they have.
+func (q *question) fixed(keeps func(group int) bool) *branch {
+	b := whole()
+	for i, at := range q.best {
+		if keeps(i) {
+			for p, n := range q.master.pools[i][at].from.counts {
+				b = &branch{parent: b, group: i, part: p, low: n, high: n, bound: b.bound}
+			}
+		}
+	}
+	return b
+}
+
+// explore looks for whole replicas within a branch: it takes the number of replicas
+// that is the least whole in the mix, rounds it to the nearer side and solves again,
+// and so on until all are whole. The other sides wait; the one with the best bound is
+// next, or the last one where the dive came to nothing. What cannot beat the best pick
+// is left.
+func (q *question) explore(within *branch) {
+	waiting := []*branch{within}
+	for back := 0; len(waiting) > 0 && q.spent() < q.budget; {
+		at := q.next(&waiting, back)
+		if at == nil {
+			return
+		}
+		q.enter(at)
+		if back++; back > backtracks || q.dive(at, &waiting) {
+			back = 0
+		}
+	}
+}
+
+// dive goes from a branch to the nearer of its halves until all is whole, or nothing
+// is left to find; it is false when that was for want of room.
+func (q *question) dive(at *branch, waiting *[]*branch) (well bool) {
+	for q.spent() < q.budget {
+		q.relax(branchRounds)
+		near, far := q.split(at)
+		if near == nil {
+			return !q.master.stuck()
+		}
+		*waiting = append(*waiting, far)
+		q.restrict(near)
+		at = near
+	}
+	return true
+}
+
+// next takes the branch with the best bound, or, to go back, the last one.
+func (q *question) next(waiting *[]*branch, back int) *branch {
+	best := -1
+	for i, b := range *waiting {
+		if !q.hopeless(b.bound) && (best < 0 || back > 0 || b.bound <= (*waiting)[best].bound) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	b := (*waiting)[best]
+	*waiting = append((*waiting)[:best], (*waiting)[best+1:]...)
+	return b
+}
+
+// split divides a branch in two, unless there is nothing to be found in it.
+func (q *question) split(at *branch) (near, far *branch) {
 	m := q.master
 	q.nodes++
-	if q.work--; q.work < 0 {
-		return
-	}
-	if q.nodes > 1 {
-		q.relax(branchRounds)
-	}
-	if m.stuck() || q.hopeless(m.value()) {
-		return
+	value := m.value()
+	if m.stuck() || q.hopeless(value) {
+		return nil, nil
 	}
 	group, part, mean := q.broken()
 	if group < 0 {
 		q.offerPick(m.rounded())
-		return
+		return nil, nil
 	}
 	f := q.finders[group]
-	low, high := f.low[part], f.high[part]
 	down := int(math.Floor(mean))
-	below := func() { q.restrict(group, part, low, down) }
-	above := func() { q.restrict(group, part, down+1, high) }
-	first, then := below, above
+	below := &branch{parent: at, group: group, part: part, low: f.low[part], high: down, bound: value}
+	above := &branch{parent: at, group: group, part: part, low: down + 1, high: f.high[part], bound: value}
 	if mean-float64(down) >= 0.5 {
-		first, then = above, below
+		return above, below
 	}
-	first()
-	q.branch()
-	then()
-	q.branch()
-	q.restrict(group, part, low, high)
+	return below, above
 }
 
 // broken is the number of replicas that is the least whole.
@@ -69,11 +135,41 @@ func (q *question) broken() (group, part int, mean float64) {
 	return group, part, mean
 }
 
-// restrict bounds the number of replicas of a part.
-func (q *question) restrict(group, part, low, high int) {
-	f := q.finders[group]
-	f.low[part], f.high[part] = low, high
-	pool := q.master.pools[group]
+// enter goes to another branch.
+func (q *question) enter(to *branch) {
+	for i, f := range q.finders {
+		clear(f.low)
+		for p := range f.high {
+			f.high[p] = q.groups[i].parts[p].limit
+		}
+		for j := range q.master.pools[i] {
+			q.master.pools[i][j].barred = false
+		}
+	}
+	for b := to; b != nil; b = b.parent {
+		if b.group < 0 {
+			continue
+		}
+		f := q.finders[b.group]
+		f.low[b.part], f.high[b.part] = max(f.low[b.part], b.low), min(f.high[b.part], b.high)
+	}
+	for b := to; b != nil; b = b.parent {
+		if b.group >= 0 {
+			q.bar(b.group)
+		}
+	}
+}
+
+// restrict goes from a branch to one of its halves.
+func (q *question) restrict(to *branch) {
+	f := q.finders[to.group]
+	f.low[to.part], f.high[to.part] = to.low, to.high
+	q.bar(to.group)
+}
+
+// bar bars the offers of a group that are not within the branch.
+func (q *question) bar(group int) {
+	f, pool := q.finders[group], q.master.pools[group]
 	for j := range pool {
 		pool[j].barred = false
 		for p, n := range pool[j].from.counts {

@@ -23,6 +23,8 @@ type finder struct {
 	below     float64
 	layers    [][]partial
 	found     []found
+	// work counts the parts that were looked at.
+	work int
 }
 
 // partial is a choice for some of the parts; count is that of the last one decided,
@@ -116,6 +118,7 @@ func (f *finder) goal() float64 {
 // bound is the least value that a choice can come to when the first parts of the order
 // are still open and may be bought in fractions.
 func (f *finder) bound(open int, rate, spent float64) float64 {
+	f.work += 6 + open
 	for at := 0; at < open && rate < f.reach[at]; at++ {
 		more := math.Min(f.reach[at]-rate, f.before[at+1]-f.before[at])
 		rate, spent = rate+more, spent+more*f.unit[at]
@@ -172,6 +175,7 @@ func undominated(list []partial) []partial {
 func (f *finder) complete(layer, s int) {
 	g, p := f.group, f.layers[layer][s]
 	open := len(f.order) - layer
+	f.work += 10 * open
 	rate, spent := p.rate, p.spent
 	for at := range open {
 		i := f.order[at]

@@ -29,6 +29,8 @@ type master struct {
 	column, ratio []float64
 	tally         []float64
 	pivots        int
+	// work counts elements that were looked at.
+	work int
 }
 
 // offer is a column in the present question.
@@ -146,6 +148,7 @@ func (m *master) priced(group, at int) float64 {
 func (m *master) best(group int) (at int, gain float64) {
 	at = m.key[group]
 	key := m.priced(group, at)
+	m.work += 4 * len(m.pools[group])
 	least := key
 	for j := range m.pools[group] {
 		if value := m.priced(group, j); value < least {
@@ -160,6 +163,7 @@ func (m *master) enter(group, at int) bool {
 	if m.pivots >= refresh {
 		m.refresh()
 	}
+	m.work += 4 * len(m.limits) * len(m.limits)
 	m.direction(group, at)
 	step, out, key := m.leaving(group)
 	if math.IsInf(step, 1) || out >= 0 && math.Abs(m.ratio[out]) < leastPivot {

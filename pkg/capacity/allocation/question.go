@@ -20,9 +20,10 @@ type question struct {
 	weight  float64
 	bound   float64
 	// best is the best pick so far, and value its value.
-	best        []int
-	value       float64
-	work, nodes int
+	best          []int
+	value         float64
+	tolerance     float64
+	budget, nodes int
 }
 
 const (
@@ -44,6 +45,9 @@ func (c *cluster) ask(groups []*group, weight float64) {
 		limits[r] = 1
 	}
 	q := &question{weight: weight}
+	if weight < 1 {
+		q.tolerance = 2 * costHint
+	}
 	for i, g := range groups {
 		g.hold = -1
 		if g.factor = 0; g.asked {
@@ -113,15 +117,21 @@ func (q *question) offer(g *group, a *column) offer {
 // search returns the best pick of the pools, to which it adds.
 func (q *question) search(pick []int) []int {
 	m := q.master
+	const budget = 20_000_000
 	q.best, q.value = pick, q.sum(pick)
 	q.relax(rounds)
 	q.bound = m.bound()
 	println("LEVEL groups", len(q.groups), "rows", len(m.limits), "start", int(q.value*1e6), "bound", int(q.bound*1e6))
 	q.offerPick(m.rounded())
-	println("  rounded", int(q.value*1e6))
-	q.work = workBudget
-	q.branch()
-	println("  branched", int(q.value*1e6), q.work, "nodes", q.nodes)
+	println("  rounded", int(q.value*1e6), q.spent())
+	if q.weight < 1 && !q.groups[0].asked {
+		q.budget = q.spent() + budget/4
+		q.explore(q.fixed(func(i int) bool { return !q.groups[i].asked }))
+		println("  others fixed", int(q.value*1e6), q.nodes, q.spent())
+	}
+	q.budget = budget
+	q.explore(whole())
+	println("  branched", int(q.value*1e6), q.nodes, q.spent())
 	return q.best
 }
 
@@ -130,7 +140,7 @@ func (q *question) content() bool { return q.hopeless(q.bound) }
 
 // hopeless reports whether what a bound allows is not worth looking for.
 func (q *question) hopeless(bound float64) bool {
-	return bound >= q.value-near*math.Abs(q.value)-tiny
+	return bound >= q.value-near*math.Abs(q.value)-q.tolerance
 }
 
 func (q *question) sum(pick []int) float64 {
@@ -162,6 +172,7 @@ func (q *question) generate(keep int) (changed bool) {
 // extend adds the offers of a group that are worth less than below.
 func (q *question) extend(i, keep int, below float64) bool {
 	g, f, m := q.groups[i], q.finders[i], q.master
+	defer func() { m.work += f.work; f.work = 0 }()
 	if g.hold >= 0 {
 		g.factor = math.Max(0, m.prices[g.hold]) / g.held
 	}
@@ -196,3 +207,5 @@ func (q *question) offerPick(pick []int) {
 		q.best, q.value = c.picked(), c.value
 	}
 }
+
+func (q *question) spent() int { return q.master.work }
