@@ -71,7 +71,7 @@ func (m *model) judgeShortfall(load *pressure) {
 	if load.triggered || short <= 0 || !m.knowsRates() {
 		return
 	}
-	what := ""
+	var what string
 	switch d := m.plan.Demand; {
 	case load.saturated > 0:
 		what = plural(load.saturated, "replica is saturated", "replicas are saturated")
