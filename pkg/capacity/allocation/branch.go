@@ -2,6 +2,7 @@ package allocation
 
 import (
 	"math"
+	"slices"
 )
 
 // branchRounds is how often groups are asked for better offers within a branch.
@@ -95,9 +96,10 @@ func (q *question) split(at *branch) (near, far *branch) {
 	if m.stuck() || q.hopeless(value) {
 		return nil, nil
 	}
-	group, part, mean := q.broken()
+	mixes := q.mixes()
+	group, part, mean := broken(mixes)
 	if group < 0 {
-		q.offerPick(m.rounded())
+		q.offerPick(q.wholes(mixes))
 		return nil, nil
 	}
 	f := q.finders[group]
@@ -110,29 +112,59 @@ func (q *question) split(at *branch) (near, far *branch) {
 	return below, above
 }
 
-// broken is the number of replicas that is the least whole.
-func (q *question) broken() (group, part int, mean float64) {
-	group = -1
-	means := map[int][]float64{}
-	var order []int
+// mix are the mean numbers of replicas of a group.
+type mix struct {
+	group int
+	means []float64
+}
+
+// mixes are those of the groups that have more than one offer.
+func (q *question) mixes() []mix {
+	var list []mix
 	q.master.each(func(i, at int, share float64) {
-		if means[i] == nil {
-			means[i] = make([]float64, len(q.groups[i].parts))
-			order = append(order, i)
+		k := slices.IndexFunc(list, func(a mix) bool { return a.group == i })
+		if k < 0 {
+			k = len(list)
+			list = append(list, mix{i, make([]float64, len(q.groups[i].parts))})
 		}
 		for p, n := range q.master.pools[i][at].from.counts {
-			means[i][p] += share * float64(n)
+			list[k].means[p] += share * float64(n)
 		}
 	})
+	return list
+}
+
+// broken is the number of replicas that is the least whole.
+func broken(mixes []mix) (group, part int, mean float64) {
+	group = -1
 	most := 1e-6
-	for _, i := range order {
-		for p, x := range means[i] {
+	for _, m := range mixes {
+		for p, x := range m.means {
 			if off := math.Abs(x - math.Round(x)); off > most+tiny {
-				group, part, mean, most = i, p, x, off
+				group, part, mean, most = m.group, p, x, off
 			}
 		}
 	}
 	return group, part, mean
+}
+
+// wholes is a pick of the mixes that are whole numbers.
+func (q *question) wholes(mixes []mix) []int {
+	pick := slices.Clone(q.master.key)
+	for _, m := range mixes {
+		counts := make([]int, len(m.means))
+		for p, x := range m.means {
+			counts[p] = int(math.Round(x))
+		}
+		pool := q.master.pools[m.group]
+		pick[m.group] = slices.IndexFunc(pool, func(o offer) bool { return slices.Equal(o.from.counts, counts) })
+		if pick[m.group] < 0 {
+			choice := q.groups[m.group].column(counts)
+			pick[m.group] = len(pool)
+			q.master.pools[m.group] = append(pool, q.offer(q.groups[m.group], &choice))
+		}
+	}
+	return pick
 }
 
 // enter goes to another branch.

@@ -148,7 +148,7 @@ func (c *cluster) serve(from, to int) {
 		g.asked = false
 		held += g.unserved(g.chosen.served)
 	}
-	if held *= 1 + 10*fine; held < holdLeast {
+	if held < holdLeast {
 		held = 0
 	}
 	for _, g := range block {
