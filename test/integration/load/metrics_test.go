@@ -20,8 +20,8 @@ import (
 // ofThree and ofFour are loads for so many replicas of which none may go: with headroom
 // they are more than one fewer carries, and they are far from the triggers.
 const (
-	ofThree = 4.4
-	ofFour  = 6.5
+	ofThree = 4.8
+	ofFour  = 7.1
 )
 
 // line is a way to Prometheus that can be cut: connections are refused then, as when it

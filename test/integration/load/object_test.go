@@ -282,7 +282,7 @@ func (w *world) configMap(t *testing.T, name string, data map[string]string) {
 type write struct {
 	at       time.Time
 	from, to int32
-	// settled is set when no pod of it was being replaced then.
+	// settled is set when no pod of it was being replaced just before.
 	settled bool
 }
 
@@ -302,16 +302,16 @@ func (x *target) watchWrites(t *testing.T) *writes {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		last := int32(-1)
+		var last *appsv1.Deployment
 		for event := range watched.ResultChan() {
 			now, ok := event.Object.(*appsv1.Deployment)
 			if !ok {
 				continue
 			}
-			if last >= 0 && *now.Spec.Replicas != last {
-				recorded.add(write{at: time.Now(), from: last, to: *now.Spec.Replicas, settled: isSettled(now, last)})
+			if last != nil && *now.Spec.Replicas != *last.Spec.Replicas {
+				recorded.add(write{at: time.Now(), from: *last.Spec.Replicas, to: *now.Spec.Replicas, settled: isSettled(last)})
 			}
-			last = *now.Spec.Replicas
+			last = now
 		}
 	}()
 	t.Cleanup(func() {
@@ -322,11 +322,11 @@ func (x *target) watchWrites(t *testing.T) *writes {
 	return recorded
 }
 
-// isSettled reports whether all of so many replicas are of the newest template, and no
-// other is left.
-func isSettled(d *appsv1.Deployment, replicas int32) bool {
-	s := d.Status
-	return s.UpdatedReplicas == replicas && s.Replicas == replicas && s.AvailableReplicas == replicas
+// isSettled reports whether all replicas are of the newest template, and no other is
+// left.
+func isSettled(d *appsv1.Deployment) bool {
+	s, replicas := d.Status, *d.Spec.Replicas
+	return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == replicas && s.Replicas == replicas && s.AvailableReplicas == replicas
 }
 
 func (w *writes) add(one write) {

@@ -32,7 +32,7 @@ func somebodyElseScales(t *testing.T, w *world) {
 	s := w.site(t, "llama")
 	x := s.target(t, plan{name: "server", model: "llama", instance: brisk, kind: "a10", replicas: 2, held: true, window: time.Minute})
 	load := s.clients(t, "llama")
-	x.steady(t, load, 1.1*carries)
+	x.steady(t, load, 1.2*carries)
 	recorded := x.watchWrites(t)
 
 	x.scaleAs(t, somebody, 4)

@@ -2,6 +2,8 @@ package load_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -34,15 +36,18 @@ func nothingGoesWhilePodsAreReplaced(t *testing.T, w *world) {
 	// would be another reason to keep all for a while.
 	w.patch(t, x.deployment, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:"12s"}}}}}`, startupAnnotation))
 	load.ask(0.5)
-	said := false
+	var said []string
 	eventually(t, 2*patience, "the end of the update", func() (string, bool) {
 		_, text := x.asks(t)
-		limited := apimeta.FindStatusCondition(x.variant.Status.Conditions, v1alpha1.ConditionScalingLimited)
-		said = said || limited != nil && limited.Reason == "RollingUpdate"
-		return text + "\n" + recorded.String(), isSettled(x.deployment, 4) || len(recorded.seen()) > 0
+		if limited := apimeta.FindStatusCondition(x.variant.Status.Conditions, v1alpha1.ConditionScalingLimited); limited != nil {
+			said = append(said, limited.Reason+": "+limited.Message+" / "+x.variant.Status.Decision.Message)
+		}
+		return text + "\n" + recorded.String(), isSettled(x.deployment) || len(recorded.seen()) > 0
 	})
 	x.comesToAsk(t, patience, "fewer", below(4))
-	assert.True(t, said, "it is said what keeps the replicas")
+	said = slices.Compact(said)
+	assert.True(t, slices.ContainsFunc(said, func(one string) bool { return strings.HasPrefix(one, "RollingUpdate: ") }),
+		"it is said what keeps the replicas:\n%s", strings.Join(said, "\n"))
 	for _, one := range recorded.seen() {
 		assert.Less(t, one.to, one.from, "only fewer are asked for:\n%s", recorded)
 	}
