@@ -86,7 +86,8 @@ func freshness(r *round, m *model) {
 	case count[ageFresh]+count[ageAgeing] > 0:
 		m.evidence, reason = evidencePartial, ReasonMetricsPartial
 	case count[ageStale] > 0:
-		r.blindLately(m)
+		// Whoever was known is not waited for as a new one when that is gone too.
+		r.next.Blind[m.key] = r.snapshot.Time.Add(-r.policy.Freshness.Fresh)
 		m.evidence, reason = evidenceStale, ReasonMetricsStale
 	case r.blindLately(m):
 		m.evidence, reason = evidencePartial, ReasonMetricsPartial
@@ -101,7 +102,7 @@ func freshness(r *round, m *model) {
 	})
 }
 
-// blindLately keeps since when nothing new is known of the model's serving replicas,
+// blindLately keeps since when nothing is known of the model's serving replicas,
 // and reports whether that is too short to mean anything: one that has just begun to
 // serve is scraped in a while.
 func (r *round) blindLately(m *model) bool {

@@ -109,3 +109,17 @@ func TestFreshnessClasses(t *testing.T) {
 	}
 	assert.Equal(t, ageAbsent, r.age(Sample{Time: epoch}), "a zero sample is absent, not zero")
 }
+
+// Between old data and none there is no minute of grace.
+func TestOldDataThatVanishAreMissingAtOnce(t *testing.T) {
+	w, policy := newWorld(10), demoPolicy()
+	policy.Freshness = Freshness{Fresh: 8 * time.Second, Ageing: 10 * time.Second, Stale: 12 * time.Second}
+	_, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+	seen := w.snapshot()
+	for _, passed := range []time.Duration{8, 12} {
+		seen.Time = w.now.Add(passed * time.Second)
+		var plan Plan
+		plan, memory = Decide(seen, policy, memory, RoundFast)
+		assert.NotNil(t, plan.Models[0].Variants[0].Fallback, "%d s later", passed)
+	}
+}

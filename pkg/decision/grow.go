@@ -259,18 +259,11 @@ func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rat
 // does not fit it lowers that variant's bound and reports failure. The room of minima
 // is taken already.
 func (r *round) placeAll(p *purchase, candidates []*variant, buy []int, bound map[*variant]int) bool {
-	var order []int
-	for i, v := range candidates {
-		if r.unknown(v) == nil {
-			order = append(order, i)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		va, vb := candidates[a], candidates[b]
-		return cmp.Or(cmp.Compare(vb.in.Request.Shape.Devices, va.in.Request.Shape.Devices), cmp.Compare(p.model.perRate(va), p.model.perRate(vb)))
-	})
-	for _, i := range order {
+	for _, i := range p.model.placingOrder(candidates) {
 		v := candidates[i]
+		if r.unknown(v) != nil {
+			continue
+		}
 		held := min(buy[i], max(0, v.minimum.held-p.bought[v]))
 		for n := held; n < buy[i]; n++ {
 			node, ok := r.trial.Place(v.in.Request)
@@ -282,6 +275,25 @@ func (r *round) placeAll(p *purchase, candidates []*variant, buy []int, bound ma
 		}
 	}
 	return true
+}
+
+// placingOrder is the order in which candidates take room: larger replicas first,
+// which fit in fewer places, and of equal ones those that serve for less.
+func (m *model) placingOrder(candidates []*variant) []int {
+	devices := func(i int) int {
+		if request := candidates[i].in.Request; request != nil {
+			return request.Shape.Devices
+		}
+		return 0
+	}
+	order := make([]int, len(candidates))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(devices(b), devices(a)), cmp.Compare(m.perRate(candidates[a]), m.perRate(candidates[b])))
+	})
+	return order
 }
 
 // placed is a replica that was tried out on a node.

@@ -24,7 +24,8 @@ func (r *round) replace(m *model) bool {
 	}
 	best := allocation.Cheapest(r.swaps(m, candidates, r.fitting), need)
 	came := false
-	for i, v := range candidates {
+	for _, i := range m.placingOrder(candidates) {
+		v := candidates[i]
 		n := best.Replicas[i] - v.target
 		if n <= 0 {
 			continue
