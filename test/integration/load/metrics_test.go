@@ -18,10 +18,11 @@ import (
 )
 
 // ofThree and ofFour are loads for so many replicas of which none may go: with headroom
-// they are more than one fewer carries, and they are far from the triggers.
+// they are more than one fewer carries by a fifth, and as far from the triggers, because a
+// busy machine makes rates uneven.
 const (
-	ofThree = 4.8
-	ofFour  = 7.1
+	ofThree = 5.3
+	ofFour  = 7.6
 )
 
 // line is a way to Prometheus that can be cut: connections are refused then, as when it

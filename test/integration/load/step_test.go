@@ -120,7 +120,7 @@ func oneMoreAtTwelve(t *testing.T, w *world) {
 	load := s.clients(t, "llama")
 	// Less than the triggers allow, and with headroom more than eleven carry, so that none
 	// goes either.
-	x.steady(t, load, 10*carries)
+	x.steady(t, load, 10.6*carries)
 	recorded := x.watchWrites(t)
 
 	load.ask(12.2 * carries)

@@ -48,7 +48,7 @@ var hurry = []string{
 	"--global-opt-interval=3s", "--prometheus-metrics-window=10s", "--wva-limited-mode",
 	"--prometheus-metrics-cache-fresh-threshold=8s",
 	"--prometheus-metrics-cache-stale-threshold=10s",
-	"--prometheus-metrics-cache-unavailable-threshold=12s",
+	"--prometheus-metrics-cache-unavailable-threshold=20s",
 }
 
 // world is what the tests share.
