@@ -13,6 +13,7 @@ func behavior(r *round, m *model) {
 		r.recordChange(v)
 	}
 	m.each(func(v *variant) {
+		r.holdShown(m, v)
 		wanted := v.target
 		recommended := r.recommend(v, wanted)
 		switch {
@@ -21,6 +22,7 @@ func behavior(r *round, m *model) {
 		case wanted < v.in.Current:
 			r.restrainDown(v, recommended)
 		}
+		r.stabilizeShown(v, recommended)
 		if v.target == wanted {
 			v.note(StageBehavior, ReasonSteady, "nothing to restrain")
 		}
@@ -29,6 +31,47 @@ func behavior(r *round, m *model) {
 		if v.exists() {
 			r.next.Asked[v.key] = v.target
 		}
+	}
+}
+
+// shown is what the metric of a variant in mode Metric last showed. Whoever follows
+// it may not be there yet, and takes a lower number for a wish to remove replicas;
+// so that number, and not that of the target, is what may not fall unseen.
+func (r *round) shown(v *variant) (int, bool) {
+	n, known := r.old.Wanted[v.key]
+	return v.bounded(n), known && v.policy.Actuation == ActuationMetric
+}
+
+// holdShown keeps the number that is shown in a round that may not lower.
+func (r *round) holdShown(m *model, v *variant) {
+	shown, is := r.shown(v)
+	if !is || v.target >= shown {
+		return
+	}
+	switch {
+	case r.kind != RoundFull:
+		v.step(StageBehavior, shown, ReasonRoundMayNotLower, "only a full round lowers what is shown")
+	case m.evidence != evidenceFull:
+		v.step(StageBehavior, shown, ReasonMetricsPartial, "what is shown stays while the metrics do not allow less")
+	case v.in.Rolling:
+		v.step(StageBehavior, shown, ReasonRollingUpdate, "pods are replaced by newer ones; what is shown stays until that is done")
+	}
+}
+
+// stabilizeShown applies the scale-down window to the number that is shown.
+func (r *round) stabilizeShown(v *variant, recommended []Recommendation) {
+	shown, is := r.shown(v)
+	if !is || v.target >= shown || v.idle {
+		return
+	}
+	highest := v.target
+	for _, c := range recommended {
+		if r.snapshot.Time.Sub(c.Time) < v.policy.Down.Window {
+			highest = max(highest, c.Replicas)
+		}
+	}
+	if hold := min(shown, highest); hold > v.target {
+		v.step(StageBehavior, hold, ReasonStabilized, "%d were wanted within the last %s", highest, v.policy.Down.Window)
 	}
 }
 

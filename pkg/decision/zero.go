@@ -57,9 +57,11 @@ func (r *round) works(m *model) bool {
 		busy = busy || v.supply > v.in.Ready || len(v.in.Replicas) < v.in.Ready
 		for i := range v.in.Replicas {
 			p := &v.in.Replicas[i]
-			for _, s := range []Sample{p.Running, p.Waiting, p.Served} {
+			for _, s := range []Sample{p.Running, p.Waiting} {
 				busy = busy || r.age(s) != ageFresh || s.Value > 0
 			}
+			// Some servers have no counter of requests before the first one.
+			busy = busy || p.Served.Present && (r.age(p.Served) != ageFresh || p.Served.Value > 0)
 		}
 	}
 	return busy

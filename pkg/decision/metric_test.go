@@ -1,0 +1,44 @@
+package decision
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// An autoscaler that follows the metric lags behind it: what it was shown does not fall
+// in rounds that may not lower, on data that do not allow it, or within the window.
+func TestTheMetricFallsOnlyAsReplicasWould(t *testing.T) {
+	policy := demoPolicy()
+	metric := policy.Variants[Key{"ns", "a-h100"}]
+	metric.Actuation = ActuationMetric
+	policy.Variants = map[Key]VariantPolicy{{"ns", "a-h100"}: metric, {"ns", "b-l40s"}: metric}
+	w := newWorld(118)
+	plan, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+	sum := func(p Plan) int { return *p.Models[0].Variants[0].Desired + *p.Models[0].Variants[1].Desired }
+	wanted := sum(plan)
+	require.Greater(t, wanted, 3)
+
+	w.arrival = 5
+	w.now = w.now.Add(10 * time.Second)
+	plan, memory = Decide(w.snapshot(), policy, memory, RoundFast)
+	assert.Equal(t, wanted, sum(plan), "a fast round")
+
+	s := w.snapshot()
+	s.Models[0].Variants[0].Replicas[0].Waiting = Sample{}
+	s.Time = s.Time.Add(time.Second)
+	plan, memory = Decide(s, policy, memory, RoundFull)
+	assert.Equal(t, wanted, sum(plan), "no data")
+
+	w.now = w.now.Add(5 * time.Second)
+	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.Equal(t, wanted, sum(plan), "within the window")
+
+	for range 6 {
+		w.now = w.now.Add(15 * time.Second)
+		plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	}
+	assert.Equal(t, 1, sum(plan), "after it")
+}
