@@ -6,7 +6,7 @@ import (
 )
 
 // branchRounds is how often groups are asked for better offers within a branch.
-const branchRounds = 12
+const branchRounds = 3
 
 // backtracks is how often a dive that ends nowhere goes on from its last branch.
 const backtracks = 6
@@ -60,7 +60,10 @@ func (q *question) explore(within *branch) {
 // is left to find; it is false when that was for want of room.
 func (q *question) dive(at *branch, waiting *[]*branch) (well bool) {
 	for q.spent() < q.budget {
-		q.relax(branchRounds)
+		q.relax(1)
+		if q.master.stuck() || q.hopeless(q.master.value()) {
+			q.relax(branchRounds)
+		}
 		near, far := q.split(at)
 		if near == nil {
 			return !q.master.stuck()
@@ -91,7 +94,6 @@ func (q *question) next(waiting *[]*branch, back int) *branch {
 // split divides a branch in two, unless there is nothing to be found in it.
 func (q *question) split(at *branch) (near, far *branch) {
 	m := q.master
-	q.nodes++
 	value := m.value()
 	if m.stuck() || q.hopeless(value) {
 		return nil, nil
@@ -99,7 +101,7 @@ func (q *question) split(at *branch) (near, far *branch) {
 	mixes := q.mixes()
 	group, part, mean := broken(mixes)
 	if group < 0 {
-		q.offerPick(q.wholes(mixes))
+		q.offerPick(q.wholes(mixes, math.Round))
 		return nil, nil
 	}
 	f := q.finders[group]
@@ -148,21 +150,26 @@ func broken(mixes []mix) (group, part int, mean float64) {
 	return group, part, mean
 }
 
-// wholes is a pick of the mixes that are whole numbers.
-func (q *question) wholes(mixes []mix) []int {
-	pick := slices.Clone(q.master.key)
-	for _, m := range mixes {
-		counts := make([]int, len(m.means))
-		for p, x := range m.means {
-			counts[p] = int(math.Round(x))
+// wholes is a pick with the mixes made whole by round.
+func (q *question) wholes(mixes []mix, round func(float64) float64) []int {
+	m := q.master
+	pick := m.rounded()
+	for _, x := range mixes {
+		counts := make([]int, len(x.means))
+		for p, mean := range x.means {
+			counts[p] = int(round(mean))
 		}
-		pool := q.master.pools[m.group]
-		pick[m.group] = slices.IndexFunc(pool, func(o offer) bool { return slices.Equal(o.from.counts, counts) })
-		if pick[m.group] < 0 {
-			choice := q.groups[m.group].column(counts)
-			pick[m.group] = len(pool)
-			q.master.pools[m.group] = append(pool, q.offer(q.groups[m.group], &choice))
+		at := slices.IndexFunc(m.pools[x.group], func(o offer) bool { return slices.Equal(o.from.counts, counts) })
+		if at < 0 {
+			g := q.groups[x.group]
+			choice := g.column(counts)
+			if choice.served < g.least-g.slack {
+				continue
+			}
+			at = len(m.pools[x.group])
+			m.pools[x.group] = append(m.pools[x.group], q.offer(g, &choice))
 		}
+		pick[x.group] = at
 	}
 	return pick
 }
@@ -171,6 +178,7 @@ func (q *question) wholes(mixes []mix) []int {
 func (q *question) enter(to *branch) {
 	for i, f := range q.finders {
 		clear(f.low)
+		f.least = math.Inf(-1)
 		for p := range f.high {
 			f.high[p] = q.groups[i].parts[p].limit
 		}

@@ -18,8 +18,9 @@ type choice struct {
 	value float64
 	// worse is the sum of reduced over what is picked.
 	worse float64
-	// budget are the pairs of offers that may still be looked at.
-	budget int
+	// budget are the pairs of offers that may still be looked at, and work the offers
+	// that were.
+	budget, work int
 }
 
 // candidate is an offer and by how much it is worse than the best one of its group at
@@ -31,7 +32,7 @@ type candidate struct {
 }
 
 // pairBudget bounds the pairs that a search looks at.
-const pairBudget = 200_000
+const pairBudget = 60_000
 
 // newChoice takes the offers that can be part of a choice better than value, and those
 // that are picked.
@@ -39,6 +40,7 @@ func newChoice(m *master, pick []int, bound, value float64) *choice {
 	c := &choice{limits: m.limits, lists: make([][]candidate, len(pick)), bound: bound, pick: make([]int, len(pick)),
 		used: make([]float64, len(m.limits)), budget: pairBudget}
 	for i, pool := range m.pools {
+		c.work += 8 * len(pool)
 		least := m.priced(i, pick[i])
 		for j := range pool {
 			least = math.Min(least, m.priced(i, j))
@@ -94,7 +96,7 @@ func (c *choice) excess() float64 {
 	return sum
 }
 
-// eased is by how much less the limits are exceeded with an offer that is added.
+// fits reports whether the limits of what an offer uses hold when it is added.
 func (c *choice) fits(a *candidate) bool {
 	for _, u := range a.uses {
 		if over(c.used[u.Row]+u.Amount, c.limits[u.Row]) {
@@ -112,6 +114,7 @@ func (c *choice) repair() bool {
 		for i, list := range c.lists {
 			from := c.pick[i]
 			for j := range list {
+				c.work++
 				price := math.Max(0, list[j].reduced-list[from].reduced)
 				if j == from || price >= best*now {
 					continue
@@ -150,6 +153,7 @@ func (c *choice) improve() {
 func (c *choice) single() bool {
 	changed := false
 	for i, list := range c.lists {
+		c.work += len(list)
 		from := &list[c.pick[i]]
 		to, best := -1, from.value-c.tolerance()
 		add(c.used, from.uses, -1)

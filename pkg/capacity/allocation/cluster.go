@@ -2,7 +2,6 @@ package allocation
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -14,7 +13,18 @@ type cluster struct {
 	rows   int
 	// costUnit is what all demand is worth: costs are counted in it.
 	costUnit float64
+	// budget is the work that is left for its questions, in elements looked at, some
+	// nanoseconds each.
+	budget int
 }
+
+// The budget of all clusters together: enough for 40 ms or so, and for more of them for
+// more variants.
+const (
+	leastBudget      = 7_000_000
+	budgetPerVariant = 40_000
+	mostBudget       = 90_000_000
+)
 
 // clusters splits the groups by the rows that they compete for. Rows that hold all that
 // could be bought are left out, the others are scaled so that each limit is 1.
@@ -69,8 +79,17 @@ func clusters(groups []*group, limits []float64) []*cluster {
 		}
 		c.groups = append(c.groups, g)
 	}
+	variants := 0
+	for _, g := range groups {
+		variants += len(g.variants)
+	}
 	for _, c := range all {
 		c.number(limits, binds)
+		own := 0
+		for _, g := range c.groups {
+			own += len(g.variants)
+		}
+		c.budget = int(float64(min(max(leastBudget, budgetPerVariant*variants), mostBudget)) * float64(own) / float64(variants))
 	}
 	return all
 }
@@ -102,23 +121,28 @@ func (c *cluster) number(limits []float64, binds func(int) bool) {
 		g.costUnit = c.costUnit
 		g.ideal = g.column(g.ideal.counts)
 		g.chosen = g.column(make([]int, len(g.parts)))
-		g.least = g.top
 	}
 }
 
 // solve decides what the groups get: how much is served of one priority after the
 // other, and then at what cost.
 func (c *cluster) solve() {
-	for at := 0; at < len(c.groups); {
+	questions := 1
+	for i, g := range c.groups {
+		if i == 0 || g.priority != c.groups[i-1].priority {
+			questions++
+		}
+	}
+	for at := 0; at < len(c.groups); questions-- {
 		next := at
 		for next < len(c.groups) && c.groups[next].priority == c.groups[at].priority {
 			next++
 		}
-		c.serve(at, next)
+		c.serve(at, next, questions)
 		at = next
 	}
 	if c.rows > 0 {
-		c.ask(c.groups, 1)
+		c.ask(c.groups, 1, c.budget)
 		c.takeIdeals()
 	}
 }
@@ -126,11 +150,11 @@ func (c *cluster) solve() {
 // serve decides how much the groups from..to, which are of one priority, are served.
 // Of more important ones, before them, no more stays unserved in sum than before; less
 // important ones have to wait.
-func (c *cluster) serve(from, to int) {
+func (c *cluster) serve(from, to, questions int) {
 	block := c.groups[from:to]
 	if c.fitsIdeals(from, to) {
 		for _, g := range block {
-			g.chosen, g.least = g.ideal, math.Min(g.top, g.ideal.served)
+			g.chosen = g.ideal
 		}
 		return
 	}
@@ -140,9 +164,9 @@ func (c *cluster) serve(from, to int) {
 	}
 	for _, g := range block {
 		g.setPrices(cmp.Or(unit, 1))
-		g.asked, g.least = true, 0
+		g.asked = true
 	}
-	c.ask(c.groups[:to], costHint)
+	c.ask(c.groups[:to], costHint, 2*c.budget/(questions+1))
 	held := 0.0
 	for _, g := range block {
 		g.asked = false
@@ -153,7 +177,6 @@ func (c *cluster) serve(from, to int) {
 	}
 	for _, g := range block {
 		g.held = held
-		g.least = math.Min(g.rateAt(held), g.chosen.served)
 	}
 }
 

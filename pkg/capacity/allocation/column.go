@@ -12,19 +12,30 @@ import (
 // parts that are open, and that no other one serves better for less.
 type finder struct {
 	group *group
-	// order are the parts by priced cost per rate; cost, unit, reach, how much is
-	// worth serving with it, and before, what the cheaper ones could serve, are in that
-	// order.
-	order                     []int
-	cost, unit, reach, before []float64
+	// pieces are the parts by priced cost per rate, and open those of them about which
+	// there is something to decide.
+	pieces, open []piece
 	// low and high bound the numbers of the parts.
 	low, high []int
-	keep      int
-	below     float64
-	layers    [][]partial
-	found     []found
+	// least is what no choice is worth less than, as far as is known from the last
+	// search, which was for factor.
+	least, factor float64
+	keep          int
+	below         float64
+	// little is the gain that is not worth looking for.
+	little float64
+	layers [][]partial
+	found  []found
 	// work counts the parts that were looked at.
 	work int
+}
+
+// piece is a part at the present prices: what one replica costs, the cost per rate,
+// how much is worth serving at that, and how many may be added to the lower bound.
+type piece struct {
+	part                      int
+	serves, cost, unit, reach float64
+	limit                     int
 }
 
 // partial is a choice for some of the parts; count is that of the last one decided,
@@ -40,14 +51,13 @@ type found struct {
 }
 
 // mostPartials bounds the search; real ones keep some ten.
-const mostPartials = 60
+const mostPartials = 24
 
 func newFinder(g *group) *finder {
 	n := len(g.parts)
-	f := &finder{group: g, order: make([]int, n), cost: make([]float64, n), unit: make([]float64, n), reach: make([]float64, n), before: make([]float64, n+1),
-		low: make([]int, n), high: make([]int, n), layers: make([][]partial, n)}
-	for i := range f.order {
-		f.order[i], f.high[i] = i, g.parts[i].limit
+	f := &finder{group: g, pieces: make([]piece, n), low: make([]int, n), high: make([]int, n), layers: make([][]partial, n+1), least: math.Inf(-1)}
+	for i, p := range g.parts {
+		f.pieces[i], f.high[i] = piece{part: i, serves: p.serves}, p.limit
 	}
 	return f
 }
@@ -56,47 +66,99 @@ func newFinder(g *group) *finder {
 // from the last time.
 func (f *finder) price(weight float64, prices []float64) {
 	g := f.group
-	for at, i := range f.order {
-		p := &g.parts[i]
+	if g.factor != f.factor {
+		f.factor, f.least = g.factor, math.Inf(-1)
+	}
+	for at := range f.pieces {
+		now := &f.pieces[at]
+		p := &g.parts[now.part]
 		cost := weight * (p.cost + float64(p.change)*g.perChange())
 		for _, u := range p.uses {
 			cost += math.Max(0, prices[u.Row]) * u.Amount
 		}
-		f.cost[at], f.unit[at] = cost, cost/p.serves
-		for j := at; j > 0 && f.unit[j] < f.unit[j-1]; j-- {
-			f.order[j], f.order[j-1] = f.order[j-1], f.order[j]
-			f.cost[j], f.cost[j-1] = f.cost[j-1], f.cost[j]
-			f.unit[j], f.unit[j-1] = f.unit[j-1], f.unit[j]
+		if cost < now.cost {
+			f.least -= (now.cost - cost) * float64(f.high[now.part])
+		}
+		now.cost = cost
+	}
+	f.work += 2 * len(f.pieces)
+}
+
+// sort orders the parts by their cost per rate.
+func (f *finder) sort() {
+	for at := range f.pieces {
+		p := &f.pieces[at]
+		p.unit, p.limit = p.cost/p.serves, f.high[p.part]-f.low[p.part]
+		for j := at; j > 0 && f.pieces[j].unit < f.pieces[j-1].unit; j-- {
+			f.pieces[j], f.pieces[j-1] = f.pieces[j-1], f.pieces[j]
 		}
 	}
-	for at, i := range f.order {
-		f.reach[at] = g.wanted(f.unit[at])
-		f.before[at+1] = f.before[at] + float64(f.high[i]-f.low[i])*g.parts[i].serves
+	for at := range f.pieces {
+		f.pieces[at].reach = f.group.wanted(f.pieces[at].unit)
 	}
+	f.work += 4 * len(f.pieces)
 }
 
 // run finds good choices, the best one among them, as many as keep, that are worth
 // less than below.
 func (f *finder) run(keep int, below float64) []found {
 	f.keep, f.below, f.found = keep, below, f.found[:0]
-	first := partial{parent: -1}
-	for at, i := range f.order {
-		first.rate += float64(f.low[i]) * f.group.parts[i].serves
-		first.spent += float64(f.low[i]) * f.cost[at]
-	}
-	n := len(f.order)
-	if first.bound = f.bound(n, first.rate, first.spent); n == 0 || first.bound >= below {
+	if f.least >= below {
 		return nil
+	}
+	f.sort()
+	f.search()
+	f.least = below
+	if len(f.found) > 0 {
+		f.least = f.found[0].value - f.little
+	}
+	return f.found
+}
+
+func (f *finder) search() {
+	first := partial{parent: -1}
+	f.open = f.open[:0]
+	for _, p := range f.pieces {
+		first.rate += float64(f.low[p.part]) * p.serves
+		first.spent += float64(f.low[p.part]) * p.cost
+		if p.limit > 0 {
+			f.open = append(f.open, p)
+		}
+	}
+	if first.bound = f.bound(len(f.open), first.rate, first.spent); first.bound >= f.below {
+		return
 	}
 	f.layers[0] = append(f.layers[0][:0], first)
 	f.complete(0, 0)
-	for layer := 1; layer < n && len(f.layers[layer-1]) > 0; layer++ {
+	f.close(first)
+	for layer := 1; layer < len(f.open) && len(f.layers[layer-1]) > 0; layer++ {
 		f.expand(layer)
 		for s := range f.layers[layer] {
 			f.complete(layer, s)
 		}
 	}
-	return f.found
+}
+
+// close leaves the parts out of which not one replica can be of use.
+func (f *finder) close(first partial) {
+	useless := make([]bool, len(f.open))
+	some := false
+	for at, p := range f.open {
+		useless[at] = f.bound(len(f.open), first.rate+p.serves, first.spent+p.cost) >= f.goal()
+		some = some || useless[at]
+	}
+	if !some {
+		return
+	}
+	kept := f.open[:0]
+	for at, p := range f.open {
+		if !useless[at] {
+			kept = append(kept, p)
+		}
+	}
+	f.open = kept
+	// The choices that were found are complete ones, whatever is open.
+	f.complete(0, 0)
 }
 
 func (f *finder) threshold() float64 {
@@ -110,7 +172,7 @@ func (f *finder) threshold() float64 {
 // to find.
 func (f *finder) goal() float64 {
 	if len(f.found) > 0 {
-		return f.found[0].value
+		return f.found[0].value - f.little
 	}
 	return f.below
 }
@@ -118,10 +180,15 @@ func (f *finder) goal() float64 {
 // bound is the least value that a choice can come to when the first parts of the order
 // are still open and may be bought in fractions.
 func (f *finder) bound(open int, rate, spent float64) float64 {
-	f.work += 6 + open
-	for at := 0; at < open && rate < f.reach[at]; at++ {
-		more := math.Min(f.reach[at]-rate, f.before[at+1]-f.before[at])
-		rate, spent = rate+more, spent+more*f.unit[at]
+	f.work += 6
+	for at := range f.open[:open] {
+		p := &f.open[at]
+		if rate >= p.reach {
+			break
+		}
+		f.work++
+		more := math.Min(p.reach-rate, p.serves*float64(p.limit))
+		rate, spent = rate+more, spent+more*p.unit
 	}
 	return spent + f.group.penalty(rate)
 }
@@ -129,25 +196,29 @@ func (f *finder) bound(open int, rate, spent float64) float64 {
 // expand decides the next part for each partial choice, from what fractions would take
 // of it outwards.
 func (f *finder) expand(layer int) {
-	at := len(f.order) - layer
-	i := f.order[at]
-	serves, limit := f.group.parts[i].serves, f.high[i]-f.low[i]
+	at := len(f.open) - layer
+	last := f.open[at]
+	cheaper := 0.0
+	for _, p := range f.open[:at] {
+		cheaper += p.serves * float64(p.limit)
+	}
 	next := f.layers[layer][:0]
 	for parent, s := range f.layers[layer-1] {
 		try := func(n int) bool {
-			p := partial{rate: s.rate + float64(n)*serves, spent: s.spent + float64(n)*f.cost[at], parent: parent, count: n}
+			p := partial{rate: s.rate + float64(n)*last.serves, spent: s.spent + float64(n)*last.cost, parent: parent, count: n}
 			if p.bound = f.bound(at, p.rate, p.spent); p.bound >= f.goal() {
 				return false
 			}
 			next = append(next, p)
 			return true
 		}
-		start := min(max(0, int(math.Min((f.reach[at]-s.rate-f.before[at])/serves, mostReplicas))), limit)
+		start := min(max(0, int(math.Min((last.reach-s.rate-cheaper)/last.serves, mostReplicas))), last.limit)
 		for n := start; n >= 0 && try(n); n-- {
 		}
-		for n := start + 1; n <= limit && try(n); n++ {
+		for n := start + 1; n <= last.limit && try(n); n++ {
 		}
 	}
+	f.work += 8 * len(next)
 	f.layers[layer] = undominated(next)
 }
 
@@ -164,7 +235,7 @@ func undominated(list []partial) []partial {
 		}
 	}
 	if len(kept) > mostPartials {
-		slices.SortStableFunc(kept, func(a, b partial) int { return cmp.Compare(a.bound, b.bound) })
+		slices.SortFunc(kept, func(a, b partial) int { return cmp.Or(cmp.Compare(a.bound, b.bound), cmp.Compare(a.rate, b.rate)) })
 		kept = kept[:mostPartials]
 	}
 	return kept
@@ -173,27 +244,28 @@ func undominated(list []partial) []partial {
 // complete fills a partial choice with the open parts, the cheapest first. With one
 // open part that is the best that there is.
 func (f *finder) complete(layer, s int) {
-	g, p := f.group, f.layers[layer][s]
-	open := len(f.order) - layer
-	f.work += 10 * open
+	p := f.layers[layer][s]
+	open := len(f.open) - layer
 	rate, spent := p.rate, p.spent
 	for at := range open {
-		i := f.order[at]
-		serves := g.parts[i].serves
-		n := f.fill(at, rate)
-		rate, spent = rate+float64(n)*serves, spent+float64(n)*f.cost[at]
-		if n < f.high[i]-f.low[i] {
-			f.put(spent+f.cost[at]+g.penalty(rate+serves), layer, s, at)
+		next := &f.open[at]
+		n := next.fill(rate)
+		rate, spent = rate+float64(n)*next.serves, spent+float64(n)*next.cost
+		f.work += 6
+		if n < next.limit {
+			f.put(spent+next.cost+f.group.penalty(rate+next.serves), layer, s, at)
+		}
+		if rate >= next.reach {
+			break
 		}
 	}
-	f.put(spent+g.penalty(rate), layer, s, -1)
+	f.put(spent+f.group.penalty(rate), layer, s, -1)
 }
 
-// fill is how many replicas of a part fit below what is worth serving with it.
-func (f *finder) fill(at int, rate float64) int {
-	i := f.order[at]
-	n := math.Floor((f.reach[at] - rate) / f.group.parts[i].serves * (1 + fine))
-	return min(max(0, int(math.Min(n, mostReplicas))), f.high[i]-f.low[i])
+// fill is how many replicas fit below what is worth serving.
+func (p *piece) fill(rate float64) int {
+	n := math.Floor((p.reach - rate) / p.serves * (1 + fine))
+	return min(max(0, int(math.Min(n, mostReplicas))), p.limit)
 }
 
 // put notes a complete choice: a partial one and its completion, which ends with one
@@ -204,18 +276,19 @@ func (f *finder) put(value float64, layer, s, last int) {
 	}
 	counts := slices.Clone(f.low)
 	rate := f.layers[layer][s].rate
-	for at := range len(f.order) - layer {
-		n := f.fill(at, rate)
-		rate += float64(n) * f.group.parts[f.order[at]].serves
-		counts[f.order[at]] += n
+	for at := range f.open[:len(f.open)-layer] {
+		p := &f.open[at]
+		n := p.fill(rate)
+		rate += float64(n) * p.serves
+		counts[p.part] += n
 		if at == last {
-			counts[f.order[at]]++
+			counts[p.part]++
 			break
 		}
 	}
 	for l := layer; l > 0; l-- {
 		p := f.layers[l][s]
-		counts[f.order[len(f.order)-l]] += p.count
+		counts[f.open[len(f.open)-l].part] += p.count
 		s = p.parent
 	}
 	if slices.ContainsFunc(f.found, func(a found) bool { return slices.Equal(a.counts, counts) }) {

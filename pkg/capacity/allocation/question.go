@@ -20,10 +20,11 @@ type question struct {
 	weight  float64
 	bound   float64
 	// best is the best pick so far, and value its value.
-	best          []int
-	value         float64
-	tolerance     float64
-	budget, nodes int
+	best      []int
+	value     float64
+	tolerance float64
+	// most is the work that may be spent, and budget that up to the next step.
+	most, budget int
 }
 
 const (
@@ -38,34 +39,22 @@ const (
 )
 
 // ask finds the best choice of the groups in the present question, starting from the
-// one that they have, which keeps the limits.
-func (c *cluster) ask(groups []*group, weight float64) {
-	limits := make([]float64, c.rows)
-	for r := range limits {
-		limits[r] = 1
+// one that they have, which keeps the limits. It does so first with everybody served no
+// less than now, which is easier, and then with no more unserved in sum.
+func (c *cluster) ask(groups []*group, weight float64, budget int) {
+	spent := 0
+	if weight == 1 && slices.ContainsFunc(groups, func(g *group) bool { return g.held > 0 }) {
+		spent = c.answer(groups, weight, budget*2/3, false)
 	}
-	q := &question{weight: weight}
-	if weight < 1 {
-		q.tolerance = 2 * costHint
-	}
-	for i, g := range groups {
-		g.hold = -1
-		if g.factor = 0; g.asked {
-			g.factor = 1
-		}
-		if g.held > 0 && !g.asked {
-			if i == 0 || groups[i-1].priority != g.priority || groups[i-1].hold < 0 {
-				limits = append(limits, 1)
-			}
-			g.hold = len(limits) - 1
-		}
-		if len(g.parts) > 0 {
-			q.groups = append(q.groups, g)
-			q.finders = append(q.finders, newFinder(g))
-		}
-	}
+	spent += c.answer(groups, weight, budget-spent, true)
+	c.budget -= spent
+}
+
+func (c *cluster) answer(groups []*group, weight float64, budget int, trade bool) (spent int) {
+	q := &question{weight: weight, most: budget}
+	limits := q.take(groups, c.rows, trade)
 	if len(q.groups) == 0 {
-		return
+		return 0
 	}
 	var pools [][]offer
 	for _, g := range q.groups {
@@ -77,6 +66,38 @@ func (c *cluster) ask(groups []*group, weight float64) {
 		g.chosen = *q.master.pools[i][best[i]].from
 		g.remember(q.master.pools[i])
 	}
+	return q.spent()
+}
+
+// take sets what is asked of the groups and returns the limits of the rows: those of
+// the cluster, and one for what each priority may leave unserved where they may trade.
+func (q *question) take(groups []*group, rows int, trade bool) (limits []float64) {
+	for range rows {
+		limits = append(limits, 1)
+	}
+	if q.weight < 1 {
+		q.tolerance = 2 * costHint
+	}
+	last := math.MinInt
+	for i, g := range groups {
+		g.hold, g.factor = -1, 0
+		switch {
+		case g.asked:
+			g.factor, g.least = 1, 0
+		case g.held > 0 && trade:
+			if i == 0 || last != g.priority {
+				limits, last = append(limits, 1), g.priority
+			}
+			g.hold, g.least = len(limits)-1, math.Min(g.rateAt(g.held), g.chosen.served)
+		default:
+			g.least = math.Min(g.top, g.chosen.served)
+		}
+		if len(g.parts) > 0 {
+			q.groups = append(q.groups, g)
+			q.finders = append(q.finders, newFinder(g))
+		}
+	}
+	return limits
 }
 
 // pool are the offers that a group starts with, the chosen one first.
@@ -117,22 +138,30 @@ func (q *question) offer(g *group, a *column) offer {
 // search returns the best pick of the pools, to which it adds.
 func (q *question) search(pick []int) []int {
 	m := q.master
-	const budget = 20_000_000
 	q.best, q.value = pick, q.sum(pick)
 	q.relax(rounds)
 	q.bound = m.bound()
-	println("LEVEL groups", len(q.groups), "rows", len(m.limits), "start", int(q.value*1e6), "bound", int(q.bound*1e6))
+	sure := slices.Clone(m.key)
+	m.each(func(i, _ int, _ float64) { sure[i] = -1 })
+	q.offerPick(slices.Clone(pick))
 	q.offerPick(m.rounded())
-	println("  rounded", int(q.value*1e6), q.spent())
+	q.offerPick(q.wholes(q.mixes(), func(mean float64) float64 { return math.Floor(mean + 1e-6) }))
 	if q.weight < 1 && !q.groups[0].asked {
-		q.budget = q.spent() + budget/4
+		q.budget = q.spent() + q.most/4
 		q.explore(q.fixed(func(i int) bool { return !q.groups[i].asked }))
-		println("  others fixed", int(q.value*1e6), q.nodes, q.spent())
 	}
-	q.budget = budget
+	if !q.content() {
+		q.budget = q.spent() + q.most/4
+		q.explore(q.fixed(func(i int) bool { return q.best[i] == sure[i] }))
+	}
+	q.budget = q.most
 	q.explore(whole())
-	println("  branched", int(q.value*1e6), q.nodes, q.spent())
 	return q.best
+}
+
+// little is the gain of one group that is not worth looking for.
+func (q *question) little() float64 {
+	return math.Max(tiny, (near*math.Min(math.Abs(q.value), math.Abs(q.master.value()))+q.tolerance)/float64(2*len(q.groups)))
 }
 
 // content reports whether a value is as good as can be.
@@ -155,14 +184,12 @@ func (q *question) sum(pick []int) float64 {
 // are any.
 func (q *question) generate(keep int) (changed bool) {
 	m := q.master
+	little := q.little()
 	for i := range q.groups {
-		at, gain := m.best(i)
-		below := m.priced(i, m.key[i]) - gain - tiny
-		if q.extend(i, keep, below) {
-			at = len(m.pools[i]) - 1
-			changed = true
-		}
-		if at, gain = m.best(i); gain > tiny {
+		_, gain := m.best(i)
+		below := m.priced(i, m.key[i]) - gain - little
+		changed = q.extend(i, keep, below, little) || changed
+		if at, gain := m.best(i); gain > tiny {
 			m.enter(i, at)
 		}
 	}
@@ -170,13 +197,14 @@ func (q *question) generate(keep int) (changed bool) {
 }
 
 // extend adds the offers of a group that are worth less than below.
-func (q *question) extend(i, keep int, below float64) bool {
+func (q *question) extend(i, keep int, below, little float64) bool {
 	g, f, m := q.groups[i], q.finders[i], q.master
 	defer func() { m.work += f.work; f.work = 0 }()
 	if g.hold >= 0 {
 		g.factor = math.Max(0, m.prices[g.hold]) / g.held
 	}
 	f.price(q.weight/g.costUnit, m.prices)
+	f.little = little
 	found := f.run(keep, below)
 	for _, a := range found {
 		choice := g.column(a.counts)
@@ -199,13 +227,59 @@ func (q *question) relax(rounds int) {
 // offerPick makes a pick keep the limits, improves it, and keeps it if it is the best.
 func (q *question) offerPick(pick []int) {
 	c := newChoice(q.master, pick, q.bound, math.Inf(1))
-	if !c.repair() {
+	ok := c.repair()
+	if ok {
+		c.improve()
+	}
+	if q.master.work += 2*c.work + 2*(pairBudget-c.budget); !ok {
 		return
 	}
-	c.improve()
+	if pick = c.picked(); q.fill(pick, q.master.prices) || q.fill(pick, make([]float64, len(q.master.limits))) {
+		c = newChoice(q.master, pick, q.bound, c.value)
+		c.improve()
+	}
 	if c.value < q.value {
 		q.best, q.value = c.picked(), c.value
 	}
+}
+
+// fill lets one group after the other take its best choice at some prices within the
+// room that is left, and changes the pick.
+func (q *question) fill(pick []int, prices []float64) (changed bool) {
+	m := q.master
+	left := slices.Clone(m.limits)
+	for i, at := range pick {
+		add(left, m.pools[i][at].uses, -1)
+	}
+	for i, g := range q.groups {
+		now := &m.pools[i][pick[i]]
+		if g.hold >= 0 {
+			g.factor = prices[g.hold] / g.held
+		}
+		f := newFinder(g)
+		add(left, now.uses, 1)
+		for p, part := range g.parts {
+			for _, u := range part.uses {
+				f.high[p] = min(f.high[p], int(math.Max(0, left[u.Row])/u.Amount*(1+fine)))
+			}
+		}
+		f.price(q.weight/g.costUnit, prices)
+		priced := now.value
+		for _, u := range now.uses {
+			priced += prices[u.Row] * u.Amount
+		}
+		for _, a := range f.run(1, priced-tiny) {
+			choice := g.column(a.counts)
+			if o := q.offer(g, &choice); !slices.ContainsFunc(o.uses, func(u Use) bool { return over(u.Amount, left[u.Row]) }) {
+				pick[i] = len(m.pools[i])
+				m.pools[i] = append(m.pools[i], o)
+				changed = true
+			}
+		}
+		add(left, m.pools[i][pick[i]].uses, -1)
+		m.work += f.work
+	}
+	return changed
 }
 
 func (q *question) spent() int { return q.master.work }
