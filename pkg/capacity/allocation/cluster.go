@@ -2,6 +2,7 @@ package allocation
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -21,8 +22,8 @@ type cluster struct {
 // The budget of all clusters together: enough for 40 ms or so, and for more of them for
 // more variants.
 const (
-	leastBudget      = 7_000_000
-	budgetPerVariant = 40_000
+	leastBudget      = 7_500_000
+	budgetPerVariant = 35_000
 	mostBudget       = 90_000_000
 )
 
@@ -96,19 +97,29 @@ func clusters(groups []*group, limits []float64) []*cluster {
 
 // number gives the rows of the cluster their own numbers and scale.
 func (c *cluster) number(limits []float64, binds func(int) bool) {
-	index := map[int]int{}
+	index := map[hole]int{}
+	sizes := c.sizes(limits, binds)
 	for _, g := range c.groups {
 		c.costUnit += g.worth * g.rest
 		for i, p := range g.parts {
 			var uses []Use
+			put := func(row int, size, amount, limit float64) {
+				key := hole{row, size}
+				if _, known := index[key]; !known {
+					index[key] = len(index)
+				}
+				uses = use(uses, index[key], amount/limit)
+			}
 			for _, u := range p.uses {
 				if !binds(u.Row) {
 					continue
 				}
-				if _, known := index[u.Row]; !known {
-					index[u.Row] = len(index)
+				put(u.Row, 0, u.Amount, limits[u.Row])
+				for _, size := range sizes[u.Row] {
+					if takes := math.Floor(u.Amount / size); takes > 0 {
+						put(u.Row, size, takes, math.Floor(limits[u.Row]/size))
+					}
 				}
-				uses = use(uses, index[u.Row], u.Amount/limits[u.Row])
 			}
 			g.parts[i].uses = uses
 		}
@@ -122,6 +133,38 @@ func (c *cluster) number(limits []float64, binds func(int) bool) {
 		g.ideal = g.column(g.ideal.counts)
 		g.chosen = g.column(make([]int, len(g.parts)))
 	}
+}
+
+// hole is a row, or the row that counts how many whole amounts of a size it holds.
+type hole struct {
+	row  int
+	size float64
+}
+
+// mostSizes bounds the rows that are added for one.
+const mostSizes = 3
+
+// sizes are the amounts of each row that do not divide its limit. Of a limit of 7, a
+// replica that takes 4 leaves 3, and not three quarters of another one: with whole
+// replicas the sum of floor(amount/size) is at most floor(limit/size) (Chvatal 1973),
+// which the mixes of the linear program would not know.
+func (c *cluster) sizes(limits []float64, binds func(int) bool) map[int][]float64 {
+	sizes := map[int][]float64{}
+	for _, g := range c.groups {
+		for _, p := range g.parts {
+			for _, u := range p.uses {
+				rest := math.Mod(limits[u.Row], u.Amount)
+				if binds(u.Row) && rest > fine*limits[u.Row] && rest < u.Amount*(1-fine) && !slices.Contains(sizes[u.Row], u.Amount) {
+					sizes[u.Row] = append(sizes[u.Row], u.Amount)
+				}
+			}
+		}
+	}
+	for row, list := range sizes {
+		slices.SortFunc(list, func(a, b float64) int { return cmp.Compare(b, a) })
+		sizes[row] = list[:min(len(list), mostSizes)]
+	}
+	return sizes
 }
 
 // solve decides what the groups get: how much is served of one priority after the

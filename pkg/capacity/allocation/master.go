@@ -148,13 +148,23 @@ func (m *master) priced(group, at int) float64 {
 func (m *master) best(group int) (at int, gain float64) {
 	at = m.key[group]
 	key := m.priced(group, at)
-	m.work += 4 * len(m.pools[group])
 	least := key
-	for j := range m.pools[group] {
-		if value := m.priced(group, j); value < least {
+	pool := m.pools[group]
+	for j := range pool {
+		o := &pool[j]
+		// Prices only add to the value.
+		if o.barred || o.value >= least {
+			continue
+		}
+		value := o.value
+		for _, u := range o.uses {
+			value += m.prices[u.Row] * u.Amount
+		}
+		if value < least {
 			at, least = j, value
 		}
 	}
+	m.work += 8 + len(pool)
 	return at, key - least
 }
 
@@ -163,7 +173,7 @@ func (m *master) enter(group, at int) bool {
 	if m.pivots >= refresh {
 		m.refresh()
 	}
-	m.work += 4 * len(m.limits) * len(m.limits)
+	m.work += 2 * len(m.limits) * len(m.limits)
 	m.direction(group, at)
 	step, out, key := m.leaving(group)
 	if math.IsInf(step, 1) || out >= 0 && math.Abs(m.ratio[out]) < leastPivot {

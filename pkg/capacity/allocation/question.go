@@ -186,10 +186,11 @@ func (q *question) generate(keep int) (changed bool) {
 	m := q.master
 	little := q.little()
 	for i := range q.groups {
-		_, gain := m.best(i)
-		below := m.priced(i, m.key[i]) - gain - little
-		changed = q.extend(i, keep, below, little) || changed
-		if at, gain := m.best(i); gain > tiny {
+		at, gain := m.best(i)
+		if first := len(m.pools[i]); q.extend(i, keep, m.priced(i, m.key[i])-gain-little, little) {
+			at, gain, changed = first, gain+little, true
+		}
+		if gain > tiny {
 			m.enter(i, at)
 		}
 	}
