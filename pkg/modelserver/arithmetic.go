@@ -2,6 +2,7 @@ package modelserver
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,39 @@ func Known(value float64, at time.Time) decision.Sample {
 		return decision.Sample{}
 	}
 	return decision.Sample{Value: value, Time: at, Present: true}
+}
+
+// Seen is when a server last told some of its quantities; zero means never. Values of
+// one must not look as new as those of another.
+type Seen struct {
+	KVUse, Waiting, Running, Completed time.Time
+}
+
+// Any is when the server last told anything.
+func (s Seen) Any() time.Time {
+	return slices.MaxFunc([]time.Time{s.KVUse, s.Waiting, s.Running, s.Completed}, time.Time.Compare)
+}
+
+// Service is when it last told of requests that ended: it tells their number together
+// with their times and sizes. A server without that number has none of its own.
+func (s Seen) Service() time.Time {
+	if s.Completed.IsZero() {
+		return s.Any()
+	}
+	return s.Completed
+}
+
+// InFlight is when it last told of both kinds of requests in flight.
+func (s Seen) InFlight() time.Time { return older(s.Running, s.Waiting) }
+
+// Flow is when it last told of requests in flight and of those that ended.
+func (s Seen) Flow() time.Time { return older(s.InFlight(), s.Completed) }
+
+func older(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Recent is the rate at which requests arrived between two scrapes, which lie a span

@@ -85,6 +85,17 @@ const (
 // numbers. (SGLang's dp_rank is none of them: it tells engines apart.)
 func RankLabels() []string { return []string{"tp_rank", "pp_rank", "moe_ep_rank"} }
 
+// SeriesLabels are the labels by which the series of one metric of one server, or of one
+// gateway, may differ: its engines (engine of vLLM; dp_rank and engine_type of SGLang),
+// its models, how a request ended, and a gateway's queues and the replicas that it sent
+// to. Whoever scrapes adds labels of its own, and those say nothing about the server.
+func SeriesLabels() []string {
+	return []string{
+		LabelEngine, "dp_rank", "engine_type", "finished_reason", LabelModel, LabelTargetModel,
+		"fairness_id", "priority", "inference_pool", "status", "pod_name", "port",
+	}
+}
+
 // table has the quantities in their order. Of vLLM's names, those of version 1 of
 // its engine come first. The Python client appends _total to the name of a counter;
 // other writers of the same metrics do not. SGLang has no histogram of the time in

@@ -22,34 +22,46 @@ func sampleAt(at time.Time) func(value float64, ok bool) decision.Sample {
 // before is unknown.
 func (v view) replica(name string, failed bool) (decision.Replica, bool) {
 	run, wait, completed := of(modelserver.Running), of(modelserver.Waiting), of(modelserver.Completed)
-	at, between := v.seen(run)
-	if full, _ := v.seen(of(modelserver.KVUse)); full.After(at) {
-		at = full
-	}
-	sample := sampleAt(at)
+	_, between := v.seen(run)
+	seen := v.told()
+	service := sampleAt(seen.Service())
 	r := decision.Replica{
 		Name:      name,
-		KVUse:     sample(v.within(of(modelserver.KVUse), mean, largest)),
-		Waiting:   sample(v.within(wait, mean, sumOf)),
-		Running:   sample(v.within(run, mean, sumOf)),
-		Served:    sample(v.sum(completed, rate)),
-		InService: sample(v.ratio(modelserver.InService)),
-		Input:     sample(v.ratio(modelserver.Prompt)),
-		Output:    sample(v.ratio(modelserver.Generation)),
-		TTFT:      sample(v.ratio(modelserver.FirstToken)),
-		ITL:       sample(v.ratio(modelserver.InterToken)),
-		KVTokens:  sample(v.within(of(modelserver.CacheTokens), last, sumOf)),
+		KVUse:     sampleAt(seen.KVUse)(v.within(of(modelserver.KVUse), mean, largest)),
+		Waiting:   sampleAt(seen.Waiting)(v.within(wait, mean, sumOf)),
+		Running:   sampleAt(seen.Running)(v.within(run, mean, sumOf)),
+		Served:    service(v.sum(completed, rate)),
+		InService: service(v.ratio(modelserver.InService)),
+		Input:     service(v.ratio(modelserver.Prompt)),
+		Output:    service(v.ratio(modelserver.Generation)),
+		TTFT:      service(v.ratio(modelserver.FirstToken)),
+		ITL:       service(v.ratio(modelserver.InterToken)),
+		KVTokens:  sampleAt(seen.Any())(v.within(of(modelserver.CacheTokens), last, sumOf)),
 	}
-	if blocks := sample(v.total(of(modelserver.CacheBlocks), v.lookback, last, sumOf)); blocks.Present {
+	if blocks := sampleAt(seen.Any())(v.total(of(modelserver.CacheBlocks), v.lookback, last, sumOf)); blocks.Present {
 		r.KVTokens = blocks
 	}
 	if !v.any(completed, resets, positive) {
-		r.InFlightGrowth = sample(v.added(run, wait, slope))
+		r.InFlightGrowth = sampleAt(seen.InFlight())(v.added(run, wait, slope))
 	}
 	if !failed && !v.any(completed, change, negative) {
-		r.Recent, r.RecentSpan = modelserver.Recent(sample(v.sum(completed, latest)), sample(v.added(run, wait, change)), between, at)
+		flow := sampleAt(seen.Flow())
+		r.Recent, r.RecentSpan = modelserver.Recent(flow(v.sum(completed, latest)), flow(v.added(run, wait, change)), between, seen.Flow())
 	}
 	return r, r != decision.Replica{Name: name}
+}
+
+// told is when the server last told what. A counter tells nothing before the window.
+func (v view) told() modelserver.Seen {
+	at := func(q modelserver.Quantity, s span) time.Time {
+		v.lookback = s
+		newest, _ := v.seen(of(q))
+		return newest
+	}
+	return modelserver.Seen{
+		KVUse: at(modelserver.KVUse, v.lookback), Waiting: at(modelserver.Waiting, v.lookback),
+		Running: at(modelserver.Running, v.lookback), Completed: at(modelserver.Completed, v.window),
+	}
 }
 
 func positive(x float64) bool { return x > 0 }

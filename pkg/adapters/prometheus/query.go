@@ -22,7 +22,8 @@ const (
 	interToken   = "time between tokens"
 	cacheBlocks  = "blocks of the KV cache"
 	cacheTokens  = "tokens of the KV cache"
-	scraped      = "time of the last scrape"
+	scraped      = "times of the last scrapes"
+	ended        = "time of the last count of completed requests"
 	span         = "time between the last two scrapes"
 	latestServed = "requests completed since the scrape before"
 	latestChange = "change of requests in flight since the scrape before"
@@ -40,7 +41,7 @@ const (
 	perModel = "namespace, target_model_name, model_name"
 
 	// labelName tells by which of its names a gateway's metric was found, and labelIs
-	// whether a value is the metric's or the time of its scrape.
+	// whether a value is the metric's or the time of its scrape, and of what.
 	labelName = "wva_name"
 	labelIs   = "wva_is"
 	isTime    = "time"
@@ -74,6 +75,8 @@ func (q builder) ofPods() []query {
 		{cacheBlocks, q.blocks()},
 		{cacheTokens, q.last(modelserver.CacheTokens)},
 		{scraped, q.scraped()},
+		// A counter tells nothing before the window.
+		{ended, q.told(served, modelserver.Completed, q.window)},
 		{span, q.span(perPod, modelserver.Running)},
 		{latestServed, q.latest()},
 		{latestChange, each(modelserver.Running, q.change) + " + " + each(modelserver.Waiting, q.change)},
@@ -173,11 +176,11 @@ func selectors(quantity modelserver.Quantity) []string {
 }
 
 // once makes one series of those that differ only in how they were scraped or which
-// process of an engine told them: a pod that two jobs scrape must not count twice. Two
-// ports of a pod differ in their instance and stay apart.
+// process of an engine told them: a pod that two jobs scrape must not count twice,
+// whatever labels each of them adds. Two ports of a pod differ in their instance and
+// stay apart.
 func once(vector string) string {
-	return "max without (job, service, endpoint, container, prometheus, prometheus_replica, " +
-		strings.Join(modelserver.RankLabels(), ", ") + ") (" + vector + ")"
+	return fmt.Sprintf("max by (namespace, pod, instance, %s) (%s)", strings.Join(modelserver.SeriesLabels(), ", "), vector)
 }
 
 func sum(by, vector string) string { return fmt.Sprintf("sum by (%s) (%s)", by, vector) }
@@ -261,17 +264,25 @@ func (q builder) blocks() string {
 	})
 }
 
-// scraped is the time of the newest sample. One failed scrape makes a series stale
-// at once, although the window still holds its samples; only a subquery finds the
-// time of the last good scrape then.
+// scraped are the times of the newest samples of each quantity that says its own:
+// values of one must not look as new as those of another. One failed scrape makes a
+// series stale at once, although the window still holds its samples; only a subquery
+// finds the time of the last good scrape then.
 func (q builder) scraped() string {
+	return strings.Join([]string{
+		q.told(kvUse, modelserver.KVUse, q.lookback),
+		q.told(waiting, modelserver.Waiting, q.lookback),
+		q.told(running, modelserver.Running, q.lookback),
+	}, " or ")
+}
+
+// told is when a quantity was told last, in the past that is looked at.
+func (q builder) told(about string, quantity modelserver.Quantity, past string) string {
 	now := func(series string) string { return fmt.Sprintf("max by (%s) (timestamp(%s))", perPod, series) }
 	before := func(series string) string {
-		return fmt.Sprintf("max by (%s) (max_over_time(timestamp(%s)[%s:15s]))", perPod, series, q.lookback)
+		return fmt.Sprintf("max by (%s) (max_over_time(timestamp(%s)[%s:15s]))", perPod, series, past)
 	}
-	return strings.Join([]string{
-		each(modelserver.Running, now), each(modelserver.KVUse, now), each(modelserver.Running, before),
-	}, " or ")
+	return fmt.Sprintf("label_replace(%s or %s, %q, %q, \"\", \"\")", each(quantity, now), each(quantity, before), labelIs, about)
 }
 
 // span is the time between the last two scrapes: the newest time less the newest one

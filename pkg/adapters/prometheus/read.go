@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -106,25 +107,44 @@ func fieldsOf(r *decision.Replica) map[string]*decision.Sample {
 	}
 }
 
-func pods(answers map[string]model.Vector) map[types.NamespacedName]decision.Replica {
-	times := instants(answers[scraped], podOf)
-	samples := map[string]map[types.NamespacedName]decision.Sample{}
-	for about := range fieldsOf(&decision.Replica{}) {
-		samples[about] = samplesOf(answers[about], times)
+// seenFor says whose time a sample of a replica carries.
+func seenFor(about string, s modelserver.Seen) time.Time {
+	switch about {
+	case kvUse:
+		return s.KVUse
+	case waiting:
+		return s.Waiting
+	case running:
+		return s.Running
+	case growth:
+		return s.InFlight()
+	case latestServed, latestChange:
+		return s.Flow()
+	case cacheTokens, cacheBlocks, span:
+		return s.Any()
 	}
-	leaving, changes := samplesOf(answers[latestServed], times), samplesOf(answers[latestChange], times)
-	spans, caches := samplesOf(answers[span], times), caches(answers[cacheBlocks])
+	return s.Service()
+}
 
-	replicas := make(map[types.NamespacedName]decision.Replica, len(times))
-	for pod, at := range times {
+func pods(answers map[string]model.Vector) map[types.NamespacedName]decision.Replica {
+	seen := scrapesOf(slices.Concat(answers[scraped], answers[ended]))
+	samples := map[string]map[types.NamespacedName]decision.Sample{}
+	for about, vector := range answers {
+		samples[about] = samplesOf(about, vector, seen)
+	}
+	caches := caches(answers[cacheBlocks])
+
+	replicas := make(map[types.NamespacedName]decision.Replica, len(seen))
+	for pod, times := range seen {
 		r := decision.Replica{Name: pod.Name}
 		for about, field := range fieldsOf(&r) {
 			*field = samples[about][pod]
 		}
 		if tokens, ok := caches[pod]; ok {
-			r.KVTokens = modelserver.Known(tokens, at)
+			r.KVTokens = modelserver.Known(tokens, seenFor(cacheBlocks, times))
 		}
-		r.Recent, r.RecentSpan = modelserver.Recent(leaving[pod], changes[pod], seconds(spans[pod].Value), at)
+		r.Recent, r.RecentSpan = modelserver.Recent(samples[latestServed][pod], samples[latestChange][pod],
+			seconds(samples[span][pod].Value), seenFor(latestChange, times))
 		if r != (decision.Replica{Name: pod.Name}) {
 			replicas[pod] = r
 		}
@@ -132,14 +152,41 @@ func pods(answers map[string]model.Vector) map[types.NamespacedName]decision.Rep
 	return replicas
 }
 
-func samplesOf(vector model.Vector, times map[types.NamespacedName]time.Time) map[types.NamespacedName]decision.Sample {
+// scrapesOf reads when each pod last told what.
+func scrapesOf(vector model.Vector) map[types.NamespacedName]modelserver.Seen {
+	type told struct {
+		pod   types.NamespacedName
+		about model.LabelValue
+	}
+	scrapes := map[types.NamespacedName]modelserver.Seen{}
+	for last, at := range instants(vector, func(labels model.Metric) (told, bool) {
+		pod, ok := podOf(labels)
+		return told{pod, labels[labelIs]}, ok
+	}) {
+		seen := scrapes[last.pod]
+		switch last.about {
+		case kvUse:
+			seen.KVUse = at
+		case waiting:
+			seen.Waiting = at
+		case running:
+			seen.Running = at
+		case served:
+			seen.Completed = at
+		}
+		scrapes[last.pod] = seen
+	}
+	return scrapes
+}
+
+func samplesOf(about string, vector model.Vector, seen map[types.NamespacedName]modelserver.Seen) map[types.NamespacedName]decision.Sample {
 	samples := make(map[types.NamespacedName]decision.Sample, len(vector))
 	for _, s := range vector {
 		pod, ok := podOf(s.Metric)
 		if !ok {
 			continue
 		}
-		if sample := modelserver.Known(number(s), times[pod]); sample.Present {
+		if sample := modelserver.Known(number(s), seenFor(about, seen[pod])); sample.Present {
 			samples[pod] = sample
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -202,6 +203,74 @@ func TestReplicasInUnusualStates(t *testing.T) {
 			},
 		},
 		{
+			name: "a pod that two jobs scrape, of which one copies the labels of the pod",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(9) {
+					for _, e := range []string{"0", "1"} {
+						p.Append(at, load(engine(a, e), at.Sub(start)))
+						p.Append(at.Add(time.Second), load(engine(a, e)+`, app="vllm", node="n1", pod_template_hash="5d4f"`, at.Sub(start)))
+					}
+				}
+			},
+			at: 2*time.Minute + 2*time.Second,
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.InDelta(t, 40, r.Running.Value, 1e-9, "both engines, counted once")
+				assert.InDelta(t, 4, r.Served.Value, 2e-2)
+				assert.InDelta(t, 0.2, r.InFlightGrowth.Value, 1e-9)
+				assert.InDelta(t, 32000, r.KVTokens.Value, 1e-9)
+				assert.InDelta(t, 4.2, r.Recent.Value, 1e-9)
+				assert.Equal(t, scrapeInterval, r.RecentSpan)
+			},
+		},
+		{
+			name: "two ranks that each have their own requests",
+			feed: func(p *prometheustest.Prometheus) {
+				for _, at := range scrapes(9) {
+					for rank := range 2 {
+						labels := fmt.Sprintf(`dp_rank="%d", tp_rank="0", engine_type="unified", %s`, rank, engine(a, "0"))
+						p.Append(at, renamed(load(labels, at.Sub(start)), sglangNames))
+					}
+				}
+			},
+			at: 2 * time.Minute,
+			assert: func(t *testing.T, r decision.Replica) {
+				assert.InDelta(t, 40, r.Running.Value, 1e-9)
+				assert.InDelta(t, 4, r.Served.Value, 1e-9)
+			},
+		},
+		{
+			name: "what is no longer told looks as old as it is",
+			feed: func(p *prometheustest.Prometheus) {
+				for i, at := range scrapes(9) {
+					values := load(engine(a, "0"), at.Sub(start))
+					for series := range values {
+						switch gone := !strings.HasPrefix(series, "vllm:kv_cache"); {
+						case gone && i == 6:
+							values[series] = prometheustest.Stale
+						case gone && i > 6:
+							delete(values, series)
+						}
+					}
+					p.Append(at, values)
+				}
+			},
+			at: 2 * time.Minute,
+			assert: func(t *testing.T, r decision.Replica) {
+				now, then := start.Add(2*time.Minute), start.Add(5*scrapeInterval)
+				assert.Equal(t, now, r.KVUse.Time)
+				for name, sample := range map[string]decision.Sample{
+					"waiting": r.Waiting, "running": r.Running, "served": r.Served, "growth": r.InFlightGrowth, "input": r.Input,
+				} {
+					// Two scrapes, at 75 and at 60 seconds: only the former lies within the window.
+					if sample.Present {
+						assert.Equal(t, then, sample.Time, name)
+					}
+				}
+				assert.True(t, r.Waiting.Present && r.Running.Present)
+				assert.False(t, r.Recent.Present)
+			},
+		},
+		{
 			name: "the pod's name in the label pod_name",
 			feed: func(p *prometheustest.Prometheus) {
 				for _, at := range scrapes(5) {
@@ -342,6 +411,24 @@ func TestGateway(t *testing.T) {
 			},
 		},
 		{
+			name: "a gateway that two jobs scrape, of which one copies the labels of the pod", scrapes: 5,
+			feed: func(s float64) map[string]float64 {
+				all := map[string]float64{}
+				for _, job := range []string{`job="a"`, `job="b", app="epp", node="n1"`} {
+					for _, tenant := range []string{"x", "y"} {
+						all[queue+`{model_name="llama", namespace="models", instance="epp", inference_pool="p", priority="0", fairness_id="`+tenant+`",`+job+`}`] = 0.5 * s
+					}
+					for _, replica := range []string{"a", "b"} {
+						all[attempts+`{status="success", model_name="llama", namespace="models", instance="epp", pod_name="`+replica+`", port="1",`+job+`}`] = 1.5 * s
+					}
+				}
+				return all
+			},
+			want: map[decision.ModelKey]decision.Model{
+				{Namespace: "models", ID: "llama"}: {Queue: decision.Sample{Value: 60, Present: true}, Arrival: decision.Sample{Value: 4, Present: true}},
+			},
+		},
+		{
 			name: "a shrinking queue leaves faster than requests arrive", scrapes: 5,
 			feed: func(s float64) map[string]float64 {
 				return map[string]float64{
@@ -436,5 +523,5 @@ func TestTheNumberOfQueriesDoesNotGrow(t *testing.T) {
 	}))
 	replicas, _ := read(t, client, start)
 	assert.Len(t, replicas, 200)
-	assert.Equal(t, int64(24), count.Load())
+	assert.Equal(t, int64(25), count.Load())
 }
