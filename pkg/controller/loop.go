@@ -34,6 +34,8 @@ type Loop struct {
 	// reading is the round that the reading under way is for; empty when none is.
 	reading decision.Round
 	arrived chan readings
+	// wrong is what was last logged of readings: the text of the error; empty without.
+	wrong string
 	// sleepers are the models that sleep, and looked what the gateways say of them.
 	sleepers sleepers
 	looked   chan look
@@ -62,7 +64,8 @@ func (l *Loop) Start(ctx context.Context) error {
 			l.schedule.event(l.trigger.take())
 		case r := <-l.arrived:
 			round := l.reading
-			l.reading, l.readings = "", r.over(l.readings)
+			l.reading, l.readings = "", r.over(l.readings, l.settings.Current().Freshness.Stale)
+			l.tellReading(ctx, r.err)
 			l.round(ctx, round)
 		case seen := <-l.looked:
 			l.heard(ctx, seen)
@@ -126,6 +129,23 @@ func (l *Loop) read(ctx context.Context) {
 	r := readings{at: l.clock.Now()}
 	r.pods, r.models, r.err = l.metrics.Read(ctx, r.at, s.MetricsWindow, s.Freshness.Stale)
 	l.arrived <- r
+}
+
+// tellReading logs what is wrong with readings when that changes, and once when nothing
+// is any more.
+func (l *Loop) tellReading(ctx context.Context, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	switch {
+	case text == l.wrong:
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "Not all metrics could be read; what was known before stands in until it is stale")
+	default:
+		klog.FromContext(ctx).Info("All metrics could be read again")
+	}
+	l.wrong = text
 }
 
 // introduce lets metrics that ask pods know them before the first reading.

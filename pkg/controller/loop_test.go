@@ -232,6 +232,36 @@ func TestRoundsGoOnWhileNobodyAnswers(t *testing.T) {
 	})
 }
 
+// faulty are metrics of which each reading says one thing.
+type faulty struct{ errs []error }
+
+func (f *faulty) Read(context.Context, time.Time, time.Duration, time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
+	if len(f.errs) == 0 {
+		return nil, nil, nil
+	}
+	err := f.errs[0]
+	f.errs = f.errs[1:]
+	return nil, nil, err
+}
+
+func TestWhatIsWrongWithReadingsIsLoggedWhenItChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1)
+		one, other := errors.New("n/a is silent"), errors.New("n/b is silent")
+		b.metrics = &faulty{errs: []error{nil, one, one, other, other, nil, nil, one}}
+		b.run(t, 75*time.Second)
+		var told []string
+		for _, line := range b.logged("etrics ") {
+			for _, about := range []string{"n/a is silent", "n/b is silent", "again"} {
+				if strings.Contains(line, about) {
+					told = append(told, about)
+				}
+			}
+		}
+		assert.Equal(t, []string{"n/a is silent", "n/b is silent", "again", "n/a is silent"}, told)
+	})
+}
+
 // podAskers are metrics that ask the pods.
 type podAskers struct {
 	followed [][]string

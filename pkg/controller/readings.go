@@ -17,8 +17,10 @@ type readings struct {
 }
 
 // over fills what a reading that failed lacks with the one before. Samples carry
-// their times, so a short outage of Prometheus is what it is: data that age.
-func (r readings) over(before readings) readings {
+// their times, so a short outage of Prometheus is what it is: data that age. What is as
+// old as stale counts for nothing, and is dropped: a reading can fail for ever because of
+// one pod, while others come and go.
+func (r readings) over(before readings, stale time.Duration) readings {
 	if r.err == nil {
 		return r
 	}
@@ -26,20 +28,54 @@ func (r readings) over(before readings) readings {
 		pods:   make(map[types.NamespacedName]decision.Replica, len(before.pods)),
 		models: make(map[decision.ModelKey]decision.Model, len(before.models)),
 	}
-	for _, from := range []readings{before, r} {
-		for name, pod := range from.pods {
-			filled.pods[name] = overlaid(filled.pods[name], pod)
+	before.copySince(r.at.Add(-stale), filled)
+	for name, pod := range r.pods {
+		filled.pods[name] = overlaid(filled.pods[name], pod)
+	}
+	for key, model := range r.models {
+		old := filled.models[key]
+		if !model.Recent.Present {
+			model.RecentSpan = old.RecentSpan
 		}
-		for key, model := range from.models {
-			old := filled.models[key]
-			if !model.Recent.Present {
-				model.Recent, model.RecentSpan = old.Recent, old.RecentSpan
-			}
-			model.Arrival, model.Queue = newest(old.Arrival, model.Arrival), newest(old.Queue, model.Queue)
-			filled.models[key] = model
-		}
+		model.Arrival, model.Recent, model.Queue = newest(old.Arrival, model.Arrival), newest(old.Recent, model.Recent), newest(old.Queue, model.Queue)
+		filled.models[key] = model
 	}
 	return filled
+}
+
+// copySince copies the pods and models of which there are samples from after an instant,
+// with those samples.
+func (r readings) copySince(since time.Time, to readings) {
+	for name, pod := range r.pods {
+		if !keep(since, samplesOf(&pod)...) {
+			continue
+		}
+		if !pod.Recent.Present {
+			pod.RecentSpan = 0
+		}
+		to.pods[name] = pod
+	}
+	for key, model := range r.models {
+		if !keep(since, &model.Arrival, &model.Recent, &model.Queue) {
+			continue
+		}
+		if !model.Recent.Present {
+			model.RecentSpan = 0
+		}
+		to.models[key] = model
+	}
+}
+
+// keep drops the samples that are not from after an instant, and reports whether any is
+// left.
+func keep(since time.Time, samples ...*decision.Sample) (left bool) {
+	for _, s := range samples {
+		if !s.Time.After(since) {
+			*s = decision.Sample{}
+		}
+		left = left || s.Present
+	}
+	return left
 }
 
 func overlaid(before, now decision.Replica) decision.Replica {

@@ -34,10 +34,10 @@ func TestAFailedReadingKeepsWhatWasKnown(t *testing.T) {
 		pods:   map[types.NamespacedName]decision.Replica{a: {Name: "a", KVUse: sample(0.5, later)}},
 		models: map[decision.ModelKey]decision.Model{model: {Namespace: "n", ID: "m", Queue: sample(7, later)}},
 	}
-	assert.Equal(t, now, now.over(before), "a reading that succeeded stands alone")
+	assert.Equal(t, now, now.over(before, 5*time.Minute), "a reading that succeeded stands alone")
 
 	now.err = errors.New("one query failed")
-	filled := now.over(before)
+	filled := now.over(before, 5*time.Minute)
 	assert.Equal(t, decision.Replica{Name: "a", KVUse: sample(0.5, later), Served: sample(1, noon)}, filled.pods[a])
 	assert.Equal(t, before.pods[b], filled.pods[b], "with its own time")
 	assert.Equal(t, decision.Model{
@@ -45,6 +45,36 @@ func TestAFailedReadingKeepsWhatWasKnown(t *testing.T) {
 	}, filled.models[model])
 	assert.Equal(t, now.err, filled.err)
 	assert.Equal(t, 0.1, before.pods[a].KVUse.Value, "the reading before is not changed")
+}
+
+func TestReadingsThatKeepFailingForgetWhatIsOld(t *testing.T) {
+	const stale = 5 * time.Minute
+	pod := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "n", Name: name} }
+	model := func(id string) decision.ModelKey { return decision.ModelKey{Namespace: "n", ID: id} }
+	failed := errors.New("one pod is silent")
+	known := readings{
+		at: noon,
+		pods: map[types.NamespacedName]decision.Replica{
+			pod("gone"): {Name: "gone", KVUse: sample(0.1, noon), Recent: sample(2, noon), RecentSpan: time.Minute},
+			pod("half"): {Name: "half", KVUse: sample(0.1, noon.Add(time.Second)), Recent: sample(2, noon), RecentSpan: time.Minute},
+		},
+		models: map[decision.ModelKey]decision.Model{
+			model("gone"): {Namespace: "n", ID: "gone", Queue: sample(3, noon)},
+			model("half"): {Namespace: "n", ID: "half", Arrival: sample(1, noon.Add(time.Second)), Queue: sample(3, noon), Recent: sample(2, noon), RecentSpan: time.Minute},
+		},
+	}
+	almost := readings{at: noon.Add(stale - time.Nanosecond), err: failed}.over(known, stale)
+	assert.Equal(t, known.pods, almost.pods)
+	assert.Equal(t, known.models, almost.models)
+
+	then := readings{at: noon.Add(stale), err: failed}.over(almost, stale)
+	assert.Equal(t, map[types.NamespacedName]decision.Replica{pod("half"): {Name: "half", KVUse: sample(0.1, noon.Add(time.Second))}}, then.pods)
+	assert.Equal(t, map[decision.ModelKey]decision.Model{model("half"): {Namespace: "n", ID: "half", Arrival: sample(1, noon.Add(time.Second))}}, then.models)
+	assert.Len(t, known.pods, 2, "the reading before is not changed")
+
+	then = readings{at: noon.Add(stale + time.Second), err: failed}.over(then, stale)
+	assert.Empty(t, then.pods)
+	assert.Empty(t, then.models)
 }
 
 func TestNoSampleOfAReplicaIsForgotten(t *testing.T) {
