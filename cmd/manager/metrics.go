@@ -64,7 +64,7 @@ func querying(p config.Prometheus) prometheus.Options {
 
 func scraping(c config.Config) podmetrics.Options {
 	return podmetrics.Options{
-		Pods:     podmetrics.HTTP{TokenFile: c.PodMetrics.TokenPath, CAFile: c.PodMetrics.CACertPath, InsecureSkipVerify: c.PodMetrics.InsecureSkipVerify},
+		Pods:     podmetrics.HTTP{TokenFile: c.PodMetrics.TokenPath, CAFile: c.PodMetrics.CACertPath, ServerName: c.PodMetrics.ServerName, InsecureSkipVerify: c.PodMetrics.InsecureSkipVerify},
 		Scheme:   c.PodMetrics.Scheme,
 		Port:     c.PodMetrics.Port,
 		Interval: c.PodMetrics.ScrapeInterval,

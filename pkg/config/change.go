@@ -39,7 +39,7 @@ func (c Config) Update(from Sources, file []byte) (Config, []Change, error) {
 		before, _ := from.find(key, old)
 		after, _ := from.find(key, edited)
 		if edited[key.Name] != "" && after != before {
-			changes = append(changes, Change{Key: key.Name, Old: before, New: after})
+			changes = append(changes, Change{Key: key.Name, Old: key.shown(before), New: key.shown(after)})
 		}
 	}
 	next, err := resolve(from, effective)

@@ -28,6 +28,14 @@ func TestUpdate(t *testing.T) {
 			interval: 45 * time.Second,
 			changes:  []string{`PROMETHEUS_BASE_URL from "https://p" to "https://q"`, `LEADER_ELECTION_ID from "first" to "second"`},
 		},
+		"what may hold a password is not shown": {
+			edited:   "PROMETHEUS_BASE_URL: https://me:secret@q\nGATEWAY_METRICS_URLS: 'http://me:secret@epp'\n",
+			interval: 60 * time.Second,
+			changes: []string{
+				`PROMETHEUS_BASE_URL from "https://p" to "(an address with an @, which is not shown)"`,
+				`GATEWAY_METRICS_URLS from "" to "(an address with an @, which is not shown)"`,
+			},
+		},
 		"a static setting that is gone is no change": {
 			edited:   "GLOBAL_OPT_INTERVAL: 45s\n",
 			interval: 45 * time.Second,

@@ -72,12 +72,15 @@ type PodMetrics struct {
 	Scheme string
 	// Port is where a pod that names no port of its own serves its metrics.
 	Port int
-	// TokenPath is the file of a bearer token, which is read again when it changes;
-	// empty means no token.
+	// TokenPath is the file of a bearer token, which is read again when it changes and
+	// sent only where Scheme is https; empty means no token.
 	TokenPath string
 	// CACertPath is the file of the authorities that sign the pods' certificates; empty
 	// means those of the system.
 	CACertPath string
+	// ServerName is the name that the pods' certificates must carry; empty means the
+	// address of the pod.
+	ServerName string
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool
 }

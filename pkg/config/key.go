@@ -40,6 +40,8 @@ type Key struct {
 	Aliases []string
 
 	set func(*Config, string) error
+	// address is set where a value may hold a password, which nobody may see.
+	address bool
 }
 
 // Flag is the name of the setting's flag, without dashes in front.
@@ -58,7 +60,7 @@ func sourceKeys() []Key {
 		static("WVA_METRICS_SOURCE", string(SourcePrometheus), "Where samples of the replicas come from: prometheus, or pods to scrape them without it.",
 			choice(func(c *Config, value string) { c.MetricsSource = MetricsSource(value) }, string(SourcePrometheus), string(SourcePods))),
 		static("PROMETHEUS_BASE_URL", "", "Address of Prometheus, such as https://prometheus.monitoring:9090; required where it is the source.",
-			text(func(c *Config) *string { return &c.Prometheus.BaseURL })),
+			address(func(c *Config) *string { return &c.Prometheus.BaseURL })),
 		static("PROMETHEUS_ALLOW_HTTP", "false", "Permit an address of Prometheus without TLS.",
 			boolean(func(c *Config) *bool { return &c.Prometheus.AllowHTTP })),
 		static("PROMETHEUS_TOKEN_PATH", "", "File of the bearer token for Prometheus; it is read again when it changes.",
@@ -80,10 +82,12 @@ func sourceKeys() []Key {
 			choice(func(c *Config, value string) { c.PodMetrics.Scheme = value }, "http", "https")),
 		static("POD_METRICS_PORT", "8000", "Port where a pod that names none serves its metrics.",
 			port(func(c *Config) *int { return &c.PodMetrics.Port })),
-		static("POD_METRICS_TOKEN_PATH", "", "File of the bearer token for pods; it is read again when it changes.",
+		static("POD_METRICS_TOKEN_PATH", "", "File of the bearer token for pods, sent only where POD_METRICS_SCHEME is https; it is read again when it changes. Never the manager's own account token: every pod would see it.",
 			text(func(c *Config) *string { return &c.PodMetrics.TokenPath })),
 		static("POD_METRICS_CA_CERT_PATH", "", "File of the authorities that sign the certificates of pods; without it those of the system.",
 			text(func(c *Config) *string { return &c.PodMetrics.CACertPath })),
+		static("POD_METRICS_SERVER_NAME", "", "Name that the certificates of pods must carry; without it the address of the pod.",
+			text(func(c *Config) *string { return &c.PodMetrics.ServerName })),
 		static("POD_METRICS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of a pod.",
 			boolean(func(c *Config) *bool { return &c.PodMetrics.InsecureSkipVerify })),
 		static("GATEWAY_METRICS_URLS", "", "Metrics pages of the gateway's endpoint picker, with commas between them, such as http://epp.gateway:9090/metrics; every address of each host is scraped, every second while a model sleeps.",
@@ -187,8 +191,9 @@ func decisionKeys() []Key {
 
 // form is how a value of one kind is read into its field.
 type form struct {
-	kind Kind
-	set  func(*Config, string) error
+	kind    Kind
+	set     func(*Config, string) error
+	address bool
 }
 
 func static(name, value, help string, f form) Key {
@@ -200,7 +205,7 @@ func dynamic(name string, value time.Duration, help string, field func(*Config) 
 }
 
 func (k Key) with(f form) Key {
-	k.Kind, k.set = f.kind, f.set
+	k.Kind, k.set, k.address = f.kind, f.set, f.address
 	return k
 }
 
@@ -210,14 +215,14 @@ func (k Key) alias(flag string) Key {
 }
 
 func text(field func(*Config) *string) form {
-	return form{KindText, func(c *Config, value string) error {
+	return form{kind: KindText, set: func(c *Config, value string) error {
 		*field(c) = value
 		return nil
 	}}
 }
 
 func boolean(field func(*Config) *bool) form {
-	return form{KindBool, func(c *Config, value string) error {
+	return form{kind: KindBool, set: func(c *Config, value string) error {
 		parsed, err := strconv.ParseBool(strings.ToLower(value))
 		if err != nil {
 			return fmt.Errorf("is %q: write true or false", value)
@@ -228,7 +233,7 @@ func boolean(field func(*Config) *bool) form {
 }
 
 func duration(field func(*Config) *time.Duration) form {
-	return form{KindDuration, func(c *Config, value string) error {
+	return form{kind: KindDuration, set: func(c *Config, value string) error {
 		parsed, err := time.ParseDuration(value)
 		if err != nil {
 			return fmt.Errorf("is %q: write a duration with its unit, such as 60s or 5m", value)
@@ -243,7 +248,7 @@ func duration(field func(*Config) *time.Duration) form {
 
 // choice is one of a few words.
 func choice(set func(*Config, string), words ...string) form {
-	return form{KindText, func(c *Config, value string) error {
+	return form{kind: KindText, set: func(c *Config, value string) error {
 		word := strings.ToLower(value)
 		if !slices.Contains(words, word) {
 			return fmt.Errorf("is %q: write %s", value, strings.Join(words, " or "))
@@ -255,7 +260,7 @@ func choice(set func(*Config, string), words ...string) form {
 
 // share is a part of a whole, neither none nor all of it.
 func share(field func(*Config) *float64) form {
-	return form{KindShare, func(c *Config, value string) error {
+	return form{kind: KindShare, set: func(c *Config, value string) error {
 		parsed, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(parsed > 0 && parsed < 1) {
 			return fmt.Errorf("is %q: write a share above 0 and below 1, such as 0.99 for the 99th percentile", value)
@@ -266,7 +271,7 @@ func share(field func(*Config) *float64) form {
 }
 
 func port(field func(*Config) *int) form {
-	return form{KindPort, func(c *Config, value string) error {
+	return form{kind: KindPort, set: func(c *Config, value string) error {
 		parsed, err := strconv.ParseUint(value, 10, 16)
 		if err != nil || parsed == 0 {
 			return fmt.Errorf("is %q: write the number of a port, from 1 to 65535", value)
@@ -279,9 +284,31 @@ func port(field func(*Config) *int) form {
 // metricsPath is the page of an address that names none.
 const metricsPath = "/metrics"
 
+// noCredentials is said of an address that is not quoted, because it may hold a password.
+const noCredentials = "an address with an @: leave credentials out, a bearer token is read from a file"
+
+// address is one address.
+func address(field func(*Config) *string) form {
+	return form{kind: KindText, address: true, set: func(c *Config, value string) error {
+		if strings.Contains(value, "@") {
+			return errors.New("is " + noCredentials)
+		}
+		*field(c) = value
+		return nil
+	}}
+}
+
+// shown is a value as everybody may see it.
+func (k Key) shown(value string) string {
+	if k.address && strings.Contains(value, "@") {
+		return "(an address with an @, which is not shown)"
+	}
+	return value
+}
+
 // addresses are pages with commas between them.
 func addresses(field func(*Config) *[]string) form {
-	return form{KindList, func(c *Config, value string) error {
+	return form{kind: KindList, address: true, set: func(c *Config, value string) error {
 		var pages []string
 		for item := range strings.SplitSeq(value, ",") {
 			item = strings.TrimSpace(item)
@@ -290,8 +317,7 @@ func addresses(field func(*Config) *[]string) form {
 			}
 			address, err := url.Parse(item)
 			if strings.Contains(item, "@") {
-				// It is not quoted, because it may hold a password.
-				return errors.New("holds an address with an @: leave credentials out, a bearer token is read from a file")
+				return errors.New("holds " + noCredentials)
 			}
 			if err != nil || address.Hostname() == "" || (address.Scheme != "https" && address.Scheme != "http") {
 				return fmt.Errorf("holds %q: write addresses such as http://epp.gateway:9090/metrics, with commas between them", item)

@@ -82,7 +82,7 @@ func New(o Options) (*Client, error) {
 	if c.plain, err = o.Pods.client("pod metrics", "", false); err != nil {
 		return nil, err
 	}
-	if c.secure, err = o.Pods.client("pod metrics", "", true); err != nil {
+	if c.secure, err = o.Pods.client("pod metrics", "", o.Scheme == schemeHTTPS); err != nil {
 		return nil, err
 	}
 	for _, address := range o.Gateways {

@@ -477,9 +477,9 @@ func TestSecrets(t *testing.T) {
 	t.Cleanup(secure.Close)
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600))
-	c, now := client(t, Options{Pods: HTTP{TokenFile: token, CAFile: ca}})
+	c, now := client(t, Options{Pods: HTTP{TokenFile: token, CAFile: ca}, Scheme: "https"})
 	a, b := plain.target(t, "plain"), (&server{Server: secure}).target(t, "secure")
-	b.Scheme = "https"
+	a.Scheme = "http"
 	for _, secret := range []string{"first-secret", "second-secret"} {
 		require.NoError(t, os.WriteFile(token, []byte(secret+"\n"), 0o600))
 		c.Follow([]modelserver.Target{a, b})
@@ -498,6 +498,22 @@ func TestSecrets(t *testing.T) {
 	for _, r := range plain.asked {
 		assert.Empty(t, r.Header.Get("Authorization"), "no token without TLS")
 	}
+
+	// The pod's own annotation does not get it the token.
+	seen = nil
+	b.Path, b.Scheme = "", "https"
+	careful, now := client(t, Options{Pods: HTTP{TokenFile: token, CAFile: ca}})
+	careful.Follow([]modelserver.Target{b})
+	careful.Scrape(t.Context())
+	_, _, err = careful.Read(t.Context(), now.Now(), window, lookback)
+	require.NoError(t, err)
+	assert.Equal(t, []string{""}, seen)
+
+	named, now := client(t, Options{Pods: HTTP{CAFile: ca, ServerName: "vllm.example"}})
+	named.Follow([]modelserver.Target{b})
+	named.Scrape(t.Context())
+	_, _, err = named.Read(t.Context(), now.Now(), window, lookback)
+	require.ErrorContains(t, err, "vllm.example", "the certificate is for another name")
 
 	untrusting, now := client(t, Options{})
 	b.Path = ""

@@ -25,9 +25,9 @@ type HTTP struct {
 // Options says what to ask for metrics and how. The zero value of each means its
 // default.
 type Options struct {
-	// Pods is how to speak to pods. Their token is sent over https alone: a pod's
-	// annotations choose the scheme, and not everybody who may write those may see the
-	// token.
+	// Pods is how to speak to pods. Their token is sent over https alone, and only where
+	// that is the Scheme of all pods: a pod's annotations choose its own, and not
+	// everybody who may write those may see the token.
 	Pods HTTP
 	// Scheme, Port and Path are those of a pod that does not say its own: http, 8000 and
 	// /metrics.

@@ -3,6 +3,7 @@ package prometheus
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -44,19 +45,21 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	if o.Timeout <= 0 {
-		return nil, fmt.Errorf("prometheus %s: the timeout is %s and must be positive", address.Redacted(), o.Timeout)
+		return nil, fmt.Errorf("prometheus %s: the timeout is %s and must be positive", address, o.Timeout)
 	}
 	transport, err := config.NewRoundTripperFromConfig(o.http(), "prometheus")
 	if err != nil {
-		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", address.Redacted(), err)
+		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", address, err)
 	}
-	client, err := api.NewClient(api.Config{Address: address.String(), RoundTripper: transport})
+	// A redirect could carry the token elsewhere.
+	plain := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client, err := api.NewClient(api.Config{Address: address.String(), Client: plain})
 	if err != nil {
-		return nil, fmt.Errorf("prometheus %s: %w", address.Redacted(), err)
+		return nil, fmt.Errorf("prometheus %s: %w", address, err)
 	}
 	return &Client{
 		api:     v1.NewAPI(client),
-		address: address.Redacted(),
+		address: address.String(),
 		timeout: o.Timeout,
 	}, nil
 }
@@ -71,20 +74,21 @@ func checkAddress(o Options) (*url.URL, error) {
 		return nil, errors.New("the address of Prometheus is not a URL: set PROMETHEUS_BASE_URL to https://host:port")
 	}
 	switch {
+	case u.User != nil:
+		return nil, errors.New("the address of Prometheus holds credentials: leave them out of PROMETHEUS_BASE_URL and set PROMETHEUS_TOKEN_PATH")
 	case u.Host == "":
-		return nil, fmt.Errorf("the address of Prometheus, %q, names no host: set PROMETHEUS_BASE_URL to https://host:port", u.Redacted())
+		return nil, fmt.Errorf("the address of Prometheus, %q, names no host: set PROMETHEUS_BASE_URL to https://host:port", u.String())
 	case u.Scheme == "https", u.Scheme == "http" && o.AllowHTTP:
 		return u, nil
 	case u.Scheme == "http":
-		return nil, fmt.Errorf("the address of Prometheus, %s, has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP=true", u.Redacted())
+		return nil, fmt.Errorf("the address of Prometheus, %s, has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP=true", u.String())
 	}
-	return nil, fmt.Errorf("the address of Prometheus, %s, must begin with https://", u.Redacted())
+	return nil, fmt.Errorf("the address of Prometheus, %s, must begin with https://", u.String())
 }
 
 func (o Options) http() config.HTTPClientConfig {
 	c := config.HTTPClientConfig{
-		FollowRedirects: true,
-		EnableHTTP2:     true,
+		EnableHTTP2: true,
 		TLSConfig: config.TLSConfig{
 			CAFile:             o.CAFile,
 			CertFile:           o.CertFile,

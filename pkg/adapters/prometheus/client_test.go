@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,7 +35,9 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		{"no host", "https://", true, "names no host"},
 		{"another scheme", "ftp://prometheus:9090", true, "must begin with https://"},
 		{"no URL, with a password", "https://user:secret@prom etheus", false, "is not a URL"},
-		{"no TLS, with a password", "http://user:secret@prometheus", false, "has no TLS"},
+		{"a password", "https://user:secret@prometheus", false, "holds credentials"},
+		{"a password and no TLS", "http://user:secret@prometheus", false, "holds credentials"},
+		{"a password and no host", "https://user:secret@", false, "holds credentials"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,6 +101,25 @@ func TestARotatedTokenIsUsedAtOnce(t *testing.T) {
 			assert.Equal(t, "Bearer "+token, header)
 		}
 	}
+}
+
+func TestTheTokenGoesNowhereElse(t *testing.T) {
+	var followed atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Add(1) }))
+	t.Cleanup(other.Close)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(server.Close)
+	o := options(server.URL)
+	o.AllowHTTP = true
+	o.TokenFile = filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(o.TokenFile, []byte("secret"), 0o600))
+	client, err := New(o)
+	require.NoError(t, err)
+	_, _, err = client.Read(t.Context(), start, window, lookback)
+	require.ErrorContains(t, err, "307")
+	assert.Zero(t, followed.Load())
 }
 
 func TestOneFailingQueryLeavesTheRest(t *testing.T) {
