@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -403,6 +404,39 @@ func TestAnEndlessAnswerIsGivenUp(t *testing.T) {
 	require.ErrorContains(t, err, "more than 64 MiB")
 }
 
+func TestAPageOfTooManySeriesIsGivenUp(t *testing.T) {
+	many := func(n, width int) string {
+		var page strings.Builder
+		for i := range n {
+			fmt.Fprintf(&page, "vllm:num_requests_running{engine=\"%0*d\"} 1\n", width, i)
+		}
+		return page.String()
+	}
+	for name, c := range map[string]struct{ page, want string }{
+		"as many as may be": {many(4096, 1), ""},
+		"too many":          {many(4097, 1), "more than 4096 series of interest"},
+		"too long":          {many(1100, 1000), "more than 1 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, c.page) }))
+			t.Cleanup(s.Close)
+			client, now := client(t, Options{})
+			client.Follow([]modelserver.Target{(&server{Server: s}).target(t, "big")})
+			client.Scrape(t.Context())
+			_, _, err := client.Read(t.Context(), now.Now(), window, lookback)
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			assert.ErrorContains(t, err, "models/big", "the pod is named")
+		})
+	}
+	_, err := vocabularyOf(modelserver.OfGateway()).parse(strings.NewReader(strings.ReplaceAll(
+		many(4097, 1), "vllm:num_requests_running{", `llm_d_epp_flow_control_queue_size{model_name="m",`)))
+	require.NoError(t, err, "a gateway has a queue for each of its clients")
+}
+
 func TestAPodThatHangsHoldsUpNobody(t *testing.T) {
 	release := make(chan struct{})
 	begun := make(chan struct{}, 100)
@@ -729,6 +763,24 @@ func TestQueues(t *testing.T) {
 	require.ErrorContains(t, err, "403")
 	assert.Contains(t, queues, waits)
 	assert.NotContains(t, queues, rests, "that none waits is not known")
+}
+
+func TestALookDoesNotWaitForAnAddressThatIsDead(t *testing.T) {
+	port, servers := epps(t, 2)
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	servers[1].Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	})
+	c, now := gatewayOf(t, "http://epp.models.svc:"+port, func() []string { return []string{"127.0.0.1", "127.0.0.2"} })
+	c.options.Timeout = time.Hour
+	servers[0].show(map[string]float64{`llm_d_epp_flow_control_queue_size{model_name="llama"}`: 3})
+	queues, err := c.Queues(t.Context(), now.Now())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.InDelta(t, 3, queues[decision.ModelKey{Namespace: "models", ID: "llama"}].Value, 0, "what the other says is known")
 }
 
 func TestTheNamespaceInAName(t *testing.T) {

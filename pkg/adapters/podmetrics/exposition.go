@@ -21,6 +21,12 @@ const (
 	// 100 KB, of which 2 KB are of interest.
 	maxBody = 64 << 20
 	maxLine = 1 << 20
+	// maxKept and maxSeries bound what is of interest on the page of a pod, which nobody
+	// need trust. A server of eight engines has fewer than 200 such series. A gateway has
+	// a queue for each of its clients: it may have gatewayTimes as many.
+	maxKept      = 1 << 20
+	maxSeries    = 4096
+	gatewayTimes = 16
 )
 
 // part says which series of a metric a value is of.
@@ -45,12 +51,17 @@ type vocabulary struct {
 	names map[string]meaning
 	only  map[modelserver.Quantity]modelserver.Metric
 	ranks []string
+	// times is how often the bounds of a page may be taken.
+	times int
 }
 
 func vocabularyOf(rows []modelserver.Metric) vocabulary {
-	v := vocabulary{names: map[string]meaning{}, only: map[modelserver.Quantity]modelserver.Metric{}, ranks: modelserver.RankLabels()}
+	v := vocabulary{names: map[string]meaning{}, only: map[modelserver.Quantity]modelserver.Metric{}, ranks: modelserver.RankLabels(), times: 1}
 	for _, m := range rows {
 		v.only[m.Quantity] = m
+		if m.Quantity >= modelserver.GatewayQueue {
+			v.times = gatewayTimes
+		}
 		for i, name := range m.Names {
 			if m.Series == modelserver.Histogram {
 				v.names[name+"_sum"] = meaning{m.Quantity, i, sumPart}
@@ -79,29 +90,12 @@ type exposition map[key]float64
 // dropped before they are parsed: a bucket costs as much as a value. Comments go with
 // them, and so every value is one of an untyped metric.
 func (v vocabulary) parse(body io.Reader) (exposition, error) {
-	var kept bytes.Buffer
-	limited := &io.LimitedReader{R: body, N: maxBody}
-	lines := bufio.NewScanner(limited)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
-	for lines.Scan() {
-		line := bytes.TrimLeft(lines.Bytes(), " \t")
-		end := bytes.IndexAny(line, "{ \t")
-		if end < 0 {
-			continue
-		}
-		if _, ok := v.names[string(line[:end])]; ok {
-			kept.Write(line)
-			kept.WriteByte('\n')
-		}
-	}
-	if err := lines.Err(); err != nil {
+	kept, err := v.keep(body)
+	if err != nil {
 		return nil, fmt.Errorf("reading the metrics: %w", err)
 	}
-	if limited.N <= 0 {
-		return nil, fmt.Errorf("reading the metrics: there are more than %d MiB", maxBody>>20)
-	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(&kept)
+	families, err := parser.TextToMetricFamilies(kept)
 	if err != nil {
 		return nil, fmt.Errorf("parsing the metrics: %w", err)
 	}
@@ -112,6 +106,40 @@ func (v vocabulary) parse(body io.Reader) (exposition, error) {
 		}
 	}
 	return found, nil
+}
+
+// keep are the lines of interest.
+func (v vocabulary) keep(body io.Reader) (*bytes.Buffer, error) {
+	kept, series := &bytes.Buffer{}, 0
+	limited := &io.LimitedReader{R: body, N: maxBody}
+	lines := bufio.NewScanner(limited)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	for lines.Scan() {
+		line := bytes.TrimLeft(lines.Bytes(), " \t")
+		end := bytes.IndexAny(line, "{ \t")
+		if end < 0 {
+			continue
+		}
+		if _, ok := v.names[string(line[:end])]; !ok {
+			continue
+		}
+		series++
+		if series > maxSeries*v.times {
+			return nil, fmt.Errorf("there are more than %d series of interest", maxSeries*v.times)
+		}
+		if kept.Len()+len(line) >= maxKept*v.times {
+			return nil, fmt.Errorf("there are more than %d MiB of interest", maxKept*v.times>>20)
+		}
+		kept.Write(line)
+		kept.WriteByte('\n')
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if limited.N <= 0 {
+		return nil, fmt.Errorf("there are more than %d MiB", maxBody>>20)
+	}
+	return kept, nil
 }
 
 // add takes one value in. The processes of one engine tell the same; the largest

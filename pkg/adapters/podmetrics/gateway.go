@@ -22,6 +22,10 @@ import (
 // lookAge is how old a scrape may be that a look at the queues still uses.
 const lookAge = time.Second
 
+// lookPatience bounds how long one address, and the look-up of all, may hold up a look:
+// the next look is due after a second.
+const lookPatience = time.Second
+
 // gateway is one URL with the addresses behind it.
 type gateway struct {
 	url        *url.URL
@@ -114,6 +118,12 @@ func (g *gateway) resolve(ctx context.Context) ([]*endpoint, error) {
 	}
 	g.endpoints = endpoints
 	return g.all(), nil
+}
+
+func (g *gateway) resolveFor(ctx context.Context, limit time.Duration) ([]*endpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return g.resolve(ctx)
 }
 
 // family are the addresses of one family: a server with one of each must not count
@@ -325,7 +335,7 @@ func plus(a, b decision.Sample) decision.Sample {
 }
 
 // Queues returns the lengths of the gateways' queues, asked for at once: nothing is
-// older than a second. With an error some addresses did not answer; a queue that
+// older than a second, and no address is waited for longer. With an error some addresses did not answer; a queue that
 // nobody else is known to have is absent then, and any other a lower bound.
 func (c *Client) Queues(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
@@ -359,11 +369,13 @@ type look struct {
 }
 
 func (g *gateway) look(ctx context.Context, after time.Time, now func() time.Time) look {
-	endpoints, err := g.resolve(ctx)
+	endpoints, err := g.resolveFor(ctx, lookPatience)
 	looks := make([]look, len(endpoints))
 	var group errgroup.Group
 	for i, e := range endpoints {
 		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, lookPatience)
+			defer cancel()
 			found, at, err := g.ask(ctx, e, after, now)
 			if err == nil {
 				var once history
