@@ -31,8 +31,8 @@ func annotate(plan *decision.Plan, seen *observation) {
 		if seen.unreadable != "" && v.target.scale != nil {
 			unreadable(p, seen.unreadable)
 		}
-		if seen.metricsErr != nil && v.target.state == decision.TargetFound && !has(p, decision.ReasonMetricsFound) {
-			p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: brief(seen.metricsErr)})
+		if seen.metricsErr != nil && v.target.state == decision.TargetFound {
+			blame(p, seen)
 		}
 		if p.Reason == "" {
 			p.Reason, p.Message = decision.ReasonSteady, "the plan is only shown: spec.actuation is Off"
@@ -102,6 +102,26 @@ func unreadable(p *decision.VariantPlan, missing string) {
 	}
 	f.Detail += ": " + missing
 	replace(p, f.Reason, f)
+}
+
+// blame tells why a model's serving replicas are in the dark. One reading is of the whole
+// cluster: where nothing serves, or enough is known of what does, its error is about
+// others.
+func blame(p *decision.VariantPlan, seen *observation) {
+	if !has(p, decision.ReasonMetricsMissing, decision.ReasonMetricsStale) {
+		return
+	}
+	if !seen.asksPods {
+		p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: brief(seen.metricsErr)})
+		return
+	}
+	// The error names pods of other namespaces, and whoever reads this object may not
+	// know those.
+	for i := range p.Facts {
+		if f := &p.Facts[i]; f.Reason == decision.ReasonMetricsMissing || f.Reason == decision.ReasonMetricsStale {
+			f.Detail += "; not all metrics could be read, see the log of the autoscaler"
+		}
+	}
 }
 
 // each calls f for every variant of the plan.

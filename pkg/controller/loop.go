@@ -164,6 +164,7 @@ func (l *Loop) look(ctx context.Context, now time.Time) (*observation, error) {
 	l.observer.access, l.actor.access = access, access
 	seen, err := l.observer.observe(ctx, now, l.settings.Current(), l.readings)
 	if follower, ok := l.metrics.(Follower); ok && err == nil {
+		seen.asksPods = true
 		follower.Follow(seen.replicas())
 	}
 	return seen, err

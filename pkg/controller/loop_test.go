@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -264,6 +265,7 @@ func TestWhatIsWrongWithReadingsIsLoggedWhenItChanges(t *testing.T) {
 
 // podAskers are metrics that ask the pods.
 type podAskers struct {
+	err      error
 	followed [][]string
 	read     []int
 }
@@ -272,7 +274,41 @@ func (p *podAskers) Follow(pods []*corev1.Pod) { p.followed = append(p.followed,
 
 func (p *podAskers) Read(context.Context, time.Time, time.Duration, time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
 	p.read = append(p.read, len(p.followed))
-	return nil, nil, nil
+	return nil, nil, p.err
+}
+
+// One pod of somebody else is silent, and a model sleeps or serves in the dark.
+func TestASilentPodOfAnotherNamespace(t *testing.T) {
+	const elsewhere = "other/pod-7 at 10.0.0.7 is silent"
+	for name, c := range map[string]struct {
+		facts []decision.Fact
+		ready metav1.ConditionStatus
+	}{
+		"nothing serves":   {nil, metav1.ConditionTrue},
+		"nothing is known": {[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "0 of 2"}}, metav1.ConditionFalse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 0)
+				b.metrics = &podAskers{err: errors.New(elsewhere)}
+				b.decide = func(s decision.Snapshot, p decision.Policy, m decision.Memory, kind decision.Round) (decision.Plan, decision.Memory) {
+					plan, m := b.wakes(s, p, m, kind)
+					plan.Models[0].Variants[0].Facts = c.facts
+					return plan, m
+				}
+				b.run(t, 15*time.Second)
+				conditions := b.status(t).Conditions
+				require.NotNil(t, apimeta.FindStatusCondition(conditions, v1alpha1.ConditionReady))
+				assert.Equal(t, c.ready, apimeta.FindStatusCondition(conditions, v1alpha1.ConditionReady).Status)
+				assert.Equal(t, c.ready, apimeta.FindStatusCondition(conditions, v1alpha1.ConditionMetricsAvailable).Status)
+				for _, condition := range conditions {
+					assert.NotContains(t, condition.Message, "10.0.0.7", condition.Type)
+				}
+				assert.NotContains(t, strings.Join(drained(b.recorder), "\n"), "10.0.0.7")
+				assert.Len(t, b.logged(elsewhere), 1, "whoever runs the autoscaler is told, once")
+			})
+		})
+	}
 }
 
 func TestMetricsThatAskPodsKnowThem(t *testing.T) {

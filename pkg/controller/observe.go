@@ -40,6 +40,9 @@ type observation struct {
 	variants map[decision.Key]*variant
 	// metricsErr is what went wrong with reading metrics.
 	metricsErr error
+	// asksPods is set where metrics are asked of the pods themselves; metricsErr names
+	// pods then, of any namespace.
+	asksPods bool
 	// unreadable names the permissions without which nobody knows what is free.
 	unreadable string
 	// unlisted counts the nodes by product name that no rule knows.
