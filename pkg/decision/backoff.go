@@ -19,13 +19,13 @@ func (r *round) backOff(v *variant) {
 	b, known := r.old.Backoffs[v.key]
 	now := r.snapshot.Time
 	switch {
-	case known && now.Before(b.Until):
-	case v.stuck:
-		b = b.again(now)
-		b.Ready = v.in.Ready
 	case known && v.in.Ready > b.Ready:
 		// One came up: whatever kept them away is over.
 		return
+	case known && now.Before(b.Until):
+	case v.barren:
+		b = b.again(now)
+		b.Ready = v.in.Ready
 	case !known || now.Sub(b.Until) > recovery:
 		return
 	}

@@ -58,8 +58,8 @@ type round struct {
 	trial *placement.Trial
 	// unplaced is how many replicas of a variant that are asked for fit nowhere now.
 	unplaced map[*Variant]int
-	// firstSizes and newSizes are how many rates within a promise were found.
-	firstSizes, newSizes int
+	// sizes is how many rates within a promise were found.
+	sizes int
 	// switches is how many models switched variants.
 	switches int
 	// placed are the replicas that were tried out for growth.
@@ -143,8 +143,8 @@ type variant struct {
 	// lost is the number of replicas that wait in vain for a node, or of which there
 	// is no pod, which absent counts alone.
 	lost, absent int
-	// failed is the number of replicas that hold a node, are past their deadline and
-	// cannot come up by themselves.
+	// failed is the number of replicas that hold a node and do not come up: their
+	// containers keep failing, or others of the variant took a third of the time.
 	failed int
 	// back is how many of them are given back.
 	back int
@@ -156,6 +156,9 @@ type variant struct {
 	leastReason Reason
 	// foreign is set when somebody else changed the replicas.
 	foreign bool
+	// barren is set when its replicas come to nothing: they fit nowhere, have no pod, or
+	// passed their start-up deadline.
+	barren bool
 	// stuck is set when replicas passed their start-up deadline or fit nowhere.
 	stuck bool
 }
@@ -291,10 +294,11 @@ func (r *round) fallback(m *model, v *variant) *Fallback {
 	if known {
 		r.next.Wanted[v.key] = wanted
 	}
-	if known && wanted >= max(v.in.Current, v.target) {
-		return &Fallback{Replicas: wanted, Source: FallbackPrevious, Why: why}
+	least := max(v.bounded(v.in.Current), v.target)
+	if known && v.bounded(wanted) >= least {
+		return &Fallback{Replicas: v.bounded(wanted), Source: FallbackPrevious, Why: why}
 	}
-	return &Fallback{Replicas: max(v.in.Current, v.target), Source: FallbackCurrent, Why: why}
+	return &Fallback{Replicas: least, Source: FallbackCurrent, Why: why}
 }
 
 // binds says what keeps the variant's replicas from being one fewer or one more.

@@ -52,7 +52,7 @@ func (r *round) growAll(models []*model) {
 			r.askBeyond(p)
 		}
 		p.model.short = max(0, p.short)
-		p.model.each(func(v *variant) { v.grown(p.model, p.bought[v]) })
+		p.model.each(func(v *variant) { r.grown(p.model, v, p.bought[v]) })
 	}
 }
 
@@ -82,7 +82,9 @@ func (r *round) buyRest(m *model, p *purchase) {
 func (r *round) askBeyond(p *purchase) {
 	m, waits := p.model, r.waitsInVain(p.model)
 	p.short = r.buyBeyond(m, p.first, p.short, p.bought)
-	p.short = waits + r.buyBeyond(m, p.reserves, p.short-waits, p.bought)
+	// Those that are left alone are asked for already, or are tried again later.
+	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.paused > 0 })
+	p.short = waits + r.buyBeyond(m, others, p.short-waits, p.bought)
 }
 
 // waitsInVain is the rate that the replicas would serve which are no supply because
@@ -127,14 +129,14 @@ func (r *round) buyBeyond(m *model, candidates []*variant, need capacity.Rate, b
 }
 
 // grown records what was bought of the variant.
-func (v *variant) grown(m *model, n int) {
+func (r *round) grown(m *model, v *variant, n int) {
 	switch {
-	case n == 0 && v.paused > 0:
-		v.note(StageAllocation, ReasonBackingOff, "%s", v.pausedDetail())
-	case n == 0 && v.unfit:
-		v.note(StageAllocation, ReasonSLO, "it cannot keep the promised latency")
 	case n == 0:
-		v.note(StageAllocation, ReasonSteady, "other variants serve the demand for less, or nothing more fits")
+		reason, detail := ReasonSteady, "other variants serve the demand for less"
+		if m.short > 0 || v.unfit || v.paused > 0 {
+			reason, detail = r.obstacle(v)
+		}
+		v.note(StageAllocation, reason, "%s", detail)
 	case v.serves == 0:
 		v.step(StageAllocation, v.target+n, m.why, "%s: %s, because what a replica serves is not known yet", m.load.detail, plural(n, "more replica", "more replicas"))
 	default:

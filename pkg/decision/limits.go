@@ -51,7 +51,7 @@ func limits(r *round, m *model) {
 // lostDetail says what the replicas lack that do not come up.
 func (v *variant) lostDetail() string {
 	if v.failed > 0 {
-		detail := plural(v.failed, "replica fails", "replicas fail") + " to start again and again"
+		detail := plural(v.failed, "replica does", "replicas do") + " not come up"
 		if v.lost > 0 {
 			detail += "; " + v.homelessDetail()
 		}
@@ -84,23 +84,39 @@ func (m *model) housed() bool {
 			rate += v.serves * m.caution * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.waiting()-v.failed)
 		}
 	}
-	return rate >= m.required
+	return rate >= max(m.required, m.least())
 }
 
-// lacks records that the model could not get all that it wants.
+// lacks records that the model could not get all that it wants, and what is in the way
+// at this variant.
 func (r *round) lacks(m *model, v *variant) {
-	detail := m.load.detail + "; no more replicas fit or are allowed"
+	reason, why := r.obstacle(v)
+	detail := m.load.detail + "; " + why
 	if m.missing > 0 {
-		detail = fmt.Sprintf("%s; %.2f of %.2f requests/s stay unserved, because no more replicas fit or are allowed", m.load.detail, m.short, m.required)
+		detail = fmt.Sprintf("%s; %.2f of %.2f requests/s stay unserved; %s", m.load.detail, m.short, m.required, why)
 	}
-	if why := r.crowded(v); why != "" {
-		detail += "; " + why
+	v.note(StageLimits, reason, "%s", detail)
+	if reason == ReasonNoSlots {
+		v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
 	}
-	v.note(StageLimits, ReasonNoSlots, "%s", detail)
-	v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
 	if v.target == v.in.Current {
-		v.plan.Reason, v.plan.Message = ReasonNoSlots, detail
+		v.plan.Reason, v.plan.Message = reason, detail
 	}
+}
+
+// obstacle says what keeps the variant from having one more replica.
+func (r *round) obstacle(v *variant) (Reason, string) {
+	switch {
+	case v.headroom(0) == 0:
+		return ReasonMaxReplicas, fmt.Sprintf("maxReplicas is %d", v.policy.Max)
+	case v.unfit:
+		return ReasonSLO, "it cannot keep the promised latency"
+	case r.full(v):
+		return ReasonNoSlots, "no more replicas fit; " + r.crowded(v)
+	case v.paused > 0:
+		return ReasonBackingOff, v.pausedDetail()
+	}
+	return ReasonNoSlots, "no more replicas fit"
 }
 
 func (s Slots) detail() string {

@@ -29,6 +29,10 @@ type Overwriting struct {
 // here. One is a new starting point. More than one within a window is a fight, which
 // nobody wins: nothing is written for a while.
 func (r *round) watchOverwriting(v *variant) {
+	if v.in.Target != TargetFound {
+		// Whoever decides there is known, and over when it is gone.
+		return
+	}
 	o, now := r.old.Overwriting[v.key], r.snapshot.Time
 	o.Times = within(o.Times, now, v.window())
 	if before, changed := r.changedByOthers(v); changed {
@@ -57,7 +61,7 @@ func (r *round) changedByOthers(v *variant) (before int, changed bool) {
 	before, seen := r.old.Replicas[v.key]
 	asked, ours := r.old.Asked[v.key]
 	// Whoever follows the metric makes changes of his own.
-	return before, v.exists() && v.policy.Actuation == ActuationScale && seen && ours && before != v.in.Current && asked != v.in.Current
+	return before, v.policy.Actuation == ActuationScale && seen && ours && before != v.in.Current && asked != v.in.Current
 }
 
 // window is the time within which changes by somebody else are a fight.

@@ -70,10 +70,11 @@ type VariantPlan struct {
 	// Desired is the answer. It is nil while the variant's target is not there.
 	Desired *int
 	// Fallback is set while the data do not allow a decision: Desired is then Current,
-	// so that nothing is written, and who follows the metric is shown Fallback.
+	// so that nothing is written, unless a bound of the user's says otherwise; and who
+	// follows the metric is shown Fallback.
 	Fallback *Fallback
-	// ServesEach is the rate that one replica serves at the load that the triggers
-	// allow; 0 means unknown.
+	// ServesEach is the rate that one replica serves at the load that the triggers allow
+	// and, where sizing takes part, within the promised latency; 0 means unknown.
 	ServesEach capacity.Rate
 	// Cost of one replica per hour.
 	Cost capacity.Cost

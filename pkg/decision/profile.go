@@ -16,9 +16,9 @@ const (
 	fitsPerRound = 8
 	// fitSpacing is the least time between two fits of one variant.
 	fitSpacing = time.Minute
-	// sizesPerRound bounds how many rates within a promise are found in one round for
-	// variants that have none, and for those whose old one no longer fits; the others
-	// wait, or keep the old one. One takes about half a millisecond.
+	// sizesPerRound is how many rates within a promise are found in one round; variants
+	// that have one wait for their turn to have a newer one. One takes about half a
+	// millisecond.
 	sizesPerRound = 400
 	// sameLengths is the relative change of the token shape up to which a rate that was
 	// found stands.
@@ -31,6 +31,9 @@ type Learning struct {
 	Learned  serving.Learned
 	Estimate serving.Estimate
 	Fitted   time.Time
+	// Best is the last estimate that could be used: what was seen then does not become
+	// wrong because it is long ago.
+	Best serving.Estimate
 }
 
 // Sizing is the greatest rate that one replica of a variant serves within a promise,
@@ -41,6 +44,8 @@ type Sizing struct {
 	SLO     capacity.SLO
 	Share   float64
 	Rate    capacity.Rate
+	// Found is when Rate was found.
+	Found time.Time
 }
 
 // holds reports whether the sizing still answers the same question.
@@ -70,11 +75,11 @@ func (r *round) size(m *model) {
 		}
 	}
 	if !able {
-		if len(keeps) > 0 {
-			m.each(func(v *variant) {
-				v.note(StageSupply, ReasonSLO, "no variant keeps the promised latency at any load, so saturation alone decides")
-			})
+		why := "no variant keeps the promised latency at any load, so saturation alone decides"
+		if len(keeps) == 0 {
+			why = "no variant's latency is known well enough yet to reckon with the promise, so saturation alone decides"
 		}
+		m.each(func(v *variant) { v.note(StageSupply, ReasonSLO, "%s", why) })
 		return
 	}
 	m.sized, m.plan.Sized = true, true
@@ -82,6 +87,7 @@ func (r *round) size(m *model) {
 		rate, known := keeps[v]
 		switch {
 		case !known:
+			v.note(StageSupply, ReasonSLO, "its latency is not known well enough yet to reckon with the promise")
 		case rate == 0:
 			v.serves, v.unfit = 0, true
 			v.note(StageSupply, ReasonSLO, "no load is so small that a replica keeps the promised latency")
@@ -99,23 +105,26 @@ func (r *round) size(m *model) {
 func (r *round) keeps(v *variant, profile serving.Profile, shape capacity.TokenShape, slo capacity.SLO) (rate capacity.Rate, known bool) {
 	asked := Sizing{Profile: profile, Shape: shape, SLO: slo, Share: r.policy.Share}
 	old, known := r.old.Sizes[v.key]
-	turn := &r.firstSizes
-	if known {
-		turn = &r.newSizes
-	}
-	if known && (old.holds(asked) || *turn >= sizesPerRound) {
+	if known && (old.holds(asked) || r.snapshot.Time.Sub(old.Found) < r.sizeSpacing()) {
 		r.next.Sizes[v.key] = old
 		return old.Rate, true
 	}
-	if *turn >= sizesPerRound {
+	if !known && r.sizes == sizesPerRound {
 		return 0, false
 	}
-	*turn++
+	r.sizes++
+	asked.Found = r.snapshot.Time
 	if queue, ok := serving.NewQueue(profile, shape, serving.Arrivals{}); ok {
 		asked.Rate = queue.MaxRate(slo, r.policy.Share)
 	}
 	r.next.Sizes[v.key] = asked
 	return asked.Rate, true
+}
+
+// sizeSpacing is the least time between two findings for one variant, so that all of
+// them have their turn.
+func (r *round) sizeSpacing() time.Duration {
+	return FastInterval * time.Duration(len(r.old.Sizes)/sizesPerRound)
 }
 
 // profiles are the latency models of the variants of which anything is known: what was
@@ -125,7 +134,7 @@ func (r *round) profiles(m *model) map[*variant]serving.Profile {
 	var lenders []serving.Lender
 	for _, v := range m.variants {
 		p, confidence := v.in.Profile, 1.0
-		if e := r.next.Learned[v.key].Estimate; e.Usable() {
+		if e := r.next.Learned[v.key].Best; e.Usable() {
 			p, confidence = e.Profile, e.Confidence
 		}
 		if !p.Known() {
@@ -205,6 +214,9 @@ func (r *round) fit() {
 	for _, v := range r.unfitted[:min(fitsPerRound, len(r.unfitted))] {
 		l := r.next.Learned[v.key]
 		l.Estimate, l.Fitted = l.Learned.Estimate(v.in.Profile), r.snapshot.Time
+		if l.Estimate.Usable() {
+			l.Best = l.Estimate
+		}
 		r.next.Learned[v.key] = l
 	}
 }

@@ -51,8 +51,8 @@ func requirement(r *round, m *model) {
 		reason, detail = ReasonMetricsStale, "the metrics of the serving replicas are old, so nothing changes"
 	case load.triggered:
 		reason, detail = m.more(r, waiting, load.detail)
-	case m.sized && m.beyond() > 0:
-		m.wants, m.missing = wantMore, m.beyond()
+	case m.sized && m.beyond(true) > 0:
+		m.wants, m.missing = wantMore, m.beyond(true)
 		m.load.detail = fmt.Sprintf("%.2f requests/s are expected and the promised latency is kept up to %.2f", m.required, m.total)
 		reason, detail = ReasonSLO, m.load.detail
 	case m.evidence == evidencePartial:
@@ -101,13 +101,14 @@ func (m *model) ask(r *round) {
 }
 
 // beyond is what is asked for beyond what serves and starts; 0 when that is within
-// what the arrival rate may be wrong by, while replicas start that are to meet it.
-func (m *model) beyond() capacity.Rate {
+// what the arrival rate may be wrong by, and no trigger says otherwise, or replicas
+// start that are to meet it.
+func (m *model) beyond(calm bool) capacity.Rate {
 	missing := m.required - m.total*m.caution
 	if missing <= 1e-9*m.required {
 		return 0
 	}
-	if m.plan.Demand != nil && m.starts() && missing <= noiseHeeded*m.plan.Demand.Error {
+	if m.plan.Demand != nil && (calm || m.starts()) && missing <= noiseHeeded*m.plan.Demand.Error {
 		return 0
 	}
 	return missing
@@ -141,7 +142,7 @@ func (m *model) asleep() bool {
 // a replica serves, one more at a time is all that can be said.
 func (m *model) more(r *round, starting bool, detail string) (Reason, string) {
 	if m.knowsRates() {
-		m.missing = m.beyond()
+		m.missing = m.beyond(false)
 	}
 	switch {
 	case m.missing > 0:
@@ -160,7 +161,7 @@ func (m *model) more(r *round, starting bool, detail string) (Reason, string) {
 func (m *model) least() capacity.Rate {
 	d := m.plan.Demand
 	if m.sized {
-		return max(modelHeadroom*d.Forecast, d.Forecast+d.Error)
+		return max(modelHeadroom*d.Forecast, d.Forecast+noiseHeeded*d.Error)
 	}
 	return lowerHeadroom * d.Forecast
 }

@@ -248,26 +248,27 @@ func (r *round) countSupply(v *variant) {
 	for i := range v.in.Starting {
 		s := &v.in.Starting[i]
 		waited := r.snapshot.Time.Sub(s.Created)
+		overdue := waited > deadline || s.Stuck && waited > v.stuckPatience()
 		switch {
-		case s.Unschedulable && waited > patience:
+		case s.Unschedulable && waited > patience, s.homeless() && waited > max(patience, deadline):
 			v.lost++
-		case s.Unschedulable:
-		case s.Stuck && waited > min(deadline, v.stuckPatience()):
+		case s.homeless(), !overdue:
+		case s.Stuck || v.in.Startup > 0:
+			// What was seen to start sooner does not start any more.
 			v.failed++
 			late++
-		case waited > deadline:
+		default:
 			late++
 		}
 		if s.Stuck {
 			failing++
 		}
 	}
-	// One pod that does not come up is its own fault; all of them, or no room, is
-	// the variant's.
 	absent := v.in.missing() - r.unborn(v.key, v.in)
 	v.lost += absent
 	v.absent = absent
-	v.stuck = v.lost > 0 || late > 0 && late == len(v.in.Starting) || failing > 0 && failing == len(v.in.Starting)
+	v.barren = v.lost > 0 || v.mostly(late)
+	v.stuck = v.barren || v.mostly(failing)
 	r.backOff(v)
 	gone := v.lost + late
 	if v.paused > 0 {
@@ -276,6 +277,12 @@ func (r *round) countSupply(v *variant) {
 	}
 	v.supply = max(0, min(v.in.Current, max(v.in.Current-gone, v.in.Ready)))
 	r.tellLate(v, v.lost+late, absent)
+}
+
+// mostly reports whether so many bad starts are all of the variant's starts, and half
+// of its replicas at least: one that does not come up is its own fault.
+func (v *variant) mostly(bad int) bool {
+	return bad > 0 && bad == len(v.in.Starting) && 2*bad >= v.in.Ready+len(v.in.Starting)
 }
 
 // stuckPatience is how long a replica whose containers keep failing counts as supply:

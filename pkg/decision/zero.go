@@ -86,7 +86,7 @@ func (m *model) alive() int {
 	n := 0
 	for _, v := range m.variants {
 		if v.exists() {
-			n += max(0, v.target-v.lost-v.failed+v.back)
+			n += max(0, min(v.target, max(v.target, v.in.Current)-v.lost-v.failed))
 		}
 	}
 	return n
@@ -177,7 +177,11 @@ func (r *round) cheapestFitting(m *model, anything bool) *variant {
 			fits = v
 		}
 	})
-	if fits == nil && anything && !r.policy.Limited {
+	switch {
+	case fits != nil || !anything:
+	case r.policy.Limited:
+		fits = paused
+	default:
 		fits = cmp.Or(paused, cheapest)
 	}
 	if fits != nil && r.unknown(fits) == nil {
