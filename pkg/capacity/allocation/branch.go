@@ -185,6 +185,7 @@ func (q *question) enter(to *branch) {
 		for j := range q.master.pools[i] {
 			q.master.pools[i][j].barred = false
 		}
+		q.master.work += len(q.master.pools[i]) + 4*len(f.high)
 	}
 	for b := to; b != nil; b = b.parent {
 		if b.group < 0 {
@@ -193,8 +194,10 @@ func (q *question) enter(to *branch) {
 		f := q.finders[b.group]
 		f.low[b.part], f.high[b.part] = max(f.low[b.part], b.low), min(f.high[b.part], b.high)
 	}
+	touched := make([]bool, len(q.groups))
 	for b := to; b != nil; b = b.parent {
-		if b.group >= 0 {
+		if b.group >= 0 && !touched[b.group] {
+			touched[b.group] = true
 			q.bar(b.group)
 		}
 	}
@@ -210,6 +213,7 @@ func (q *question) restrict(to *branch) {
 // bar bars the offers of a group that are not within the branch.
 func (q *question) bar(group int) {
 	f, pool := q.finders[group], q.master.pools[group]
+	q.master.work += 2 * len(pool)
 	for j := range pool {
 		pool[j].barred = false
 		for p, n := range pool[j].from.counts {

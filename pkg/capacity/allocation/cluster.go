@@ -19,13 +19,18 @@ type cluster struct {
 	budget int
 }
 
-// The budget of all clusters together: enough for 40 ms or so, and for more of them for
-// more variants.
+// The budget of all clusters together is some 40 ms for up to fewVariants, and grows to
+// some half a second: large clusters are worth more than their part.
 const (
 	leastBudget      = 7_500_000
-	budgetPerVariant = 35_000
-	mostBudget       = 90_000_000
+	mostBudget       = 50_000_000
+	fewVariants      = 200
+	budgetPerVariant = 150_000
 )
+
+func budgetFor(variants int) int {
+	return min(leastBudget+budgetPerVariant*max(0, variants-fewVariants), mostBudget)
+}
 
 // clusters splits the groups by the rows that they compete for. Rows that hold all that
 // could be bought are left out, the others are scaled so that each limit is 1.
@@ -90,7 +95,7 @@ func clusters(groups []*group, limits []float64) []*cluster {
 		for _, g := range c.groups {
 			own += len(g.variants)
 		}
-		c.budget = int(float64(min(max(leastBudget, budgetPerVariant*variants), mostBudget)) * float64(own) / float64(variants))
+		c.budget = int(float64(budgetFor(variants)) * float64(own) / float64(variants))
 	}
 	return all
 }

@@ -219,26 +219,41 @@ func (f *finder) expand(layer int) {
 		}
 	}
 	f.work += 8 * len(next)
-	f.layers[layer] = undominated(next)
+	f.layers[layer] = undominated(next, f.little/8)
 }
 
-// undominated drops the partial choices beside which another one serves as much for no
-// more, and the least promising ones where there are too many.
-func undominated(list []partial) []partial {
-	slices.SortFunc(list, func(a, b partial) int {
-		return cmp.Or(cmp.Compare(b.rate, a.rate), cmp.Compare(a.spent, b.spent), cmp.Compare(a.parent, b.parent), cmp.Compare(a.count, b.count))
-	})
+// undominated drops the partial choices beside which another one serves as much for
+// little more, and the least promising ones where there are too many.
+func undominated(list []partial, little float64) []partial {
+	slices.SortFunc(list, byRate)
 	kept, least := list[:0], math.Inf(1)
 	for _, p := range list {
-		if p.spent < least {
+		if p.spent < least-little {
 			kept, least = append(kept, p), p.spent
 		}
 	}
 	if len(kept) > mostPartials {
-		slices.SortFunc(kept, func(a, b partial) int { return cmp.Or(cmp.Compare(a.bound, b.bound), cmp.Compare(a.rate, b.rate)) })
+		slices.SortFunc(kept, func(a, b partial) int {
+			if a.bound != b.bound {
+				return cmp.Compare(a.bound, b.bound)
+			}
+			return byRate(a, b)
+		})
 		kept = kept[:mostPartials]
 	}
 	return kept
+}
+
+func byRate(a, b partial) int {
+	switch {
+	case a.rate != b.rate:
+		return cmp.Compare(b.rate, a.rate)
+	case a.spent != b.spent:
+		return cmp.Compare(a.spent, b.spent)
+	case a.parent != b.parent:
+		return cmp.Compare(a.parent, b.parent)
+	}
+	return cmp.Compare(a.count, b.count)
 }
 
 // complete fills a partial choice with the open parts, the cheapest first. With one
