@@ -23,13 +23,9 @@ type seeing struct {
 // see makes the sources of samples that the configuration names.
 func see(mgr manager.Manager, c config.Config) (seeing, error) {
 	if c.MetricsSource == config.SourcePods {
-		pods, err := podmetrics.New(scraping(c))
+		pods, err := scraper(mgr, c)
 		if err != nil {
 			return seeing{}, err
-		}
-		// The leader alone scrapes: nobody else decides.
-		if err := mgr.Add(manager.RunnableFunc(pods.Run)); err != nil {
-			return seeing{}, fmt.Errorf("adding the scraping of pods to the manager: %w", err)
 		}
 		return seeing{metrics: follower{pods}, gateway: pods}, nil
 	}
@@ -40,12 +36,25 @@ func see(mgr manager.Manager, c config.Config) (seeing, error) {
 	if len(c.Gateway.MetricsURLs) == 0 {
 		return seeing{metrics: samples, gateway: samples}, nil
 	}
-	// What Prometheus knows of the gateway is as old as its last scrape.
-	gateway, err := podmetrics.New(scraping(c))
+	// What Prometheus knows of the gateway is as old as its last scrape, if it scrapes
+	// the gateway at all. No pod is followed.
+	gateways, err := scraper(mgr, c)
 	if err != nil {
 		return seeing{}, err
 	}
-	return seeing{metrics: samples, gateway: gateway}, nil
+	return seeing{metrics: layered{samples, gateways}, gateway: gateways}, nil
+}
+
+// scraper scrapes while the manager leads: nobody else decides.
+func scraper(mgr manager.Manager, c config.Config) (*podmetrics.Client, error) {
+	client, err := podmetrics.New(scraping(c))
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(manager.RunnableFunc(client.Run)); err != nil {
+		return nil, fmt.Errorf("adding the scraping of metrics to the manager: %w", err)
+	}
+	return client, nil
 }
 
 func querying(p config.Prometheus) prometheus.Options {

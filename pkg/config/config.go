@@ -66,7 +66,7 @@ const (
 
 // PodMetrics says how pods are scraped when they are the source of samples.
 type PodMetrics struct {
-	// ScrapeInterval is the time between two scrapes of a pod.
+	// ScrapeInterval is the time between two scrapes of a pod, or of a gateway.
 	ScrapeInterval time.Duration
 	// Scheme is http or https.
 	Scheme string

@@ -76,7 +76,7 @@ func sourceKeys() []Key {
 		static("PROMETHEUS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of Prometheus.",
 			boolean(func(c *Config) *bool { return &c.Prometheus.InsecureSkipVerify })),
 
-		static("POD_METRICS_SCRAPE_INTERVAL", "5s", "Time between two scrapes of a pod, where pods are the source.",
+		static("POD_METRICS_SCRAPE_INTERVAL", "5s", "Time between two scrapes of a pod, where pods are the source, and of the pages of GATEWAY_METRICS_URLS.",
 			duration(func(c *Config) *time.Duration { return &c.PodMetrics.ScrapeInterval })),
 		static("POD_METRICS_SCHEME", "http", "How pods serve their metrics: http or https.",
 			choice(func(c *Config, value string) { c.PodMetrics.Scheme = value }, "http", "https")),
@@ -90,7 +90,7 @@ func sourceKeys() []Key {
 			text(func(c *Config) *string { return &c.PodMetrics.ServerName })),
 		static("POD_METRICS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of a pod.",
 			boolean(func(c *Config) *bool { return &c.PodMetrics.InsecureSkipVerify })),
-		static("GATEWAY_METRICS_URLS", "", "Metrics pages of the gateway's endpoint picker, with commas between them, such as http://epp.gateway:9090/metrics; every address of each host is scraped, every second while a model sleeps.",
+		static("GATEWAY_METRICS_URLS", "", "Metrics pages of the gateway's endpoint picker, with commas between them, such as http://epp.gateway.svc:9090/metrics; every address of each host is scraped, every second while a model sleeps, so a Service in front of several pickers must be headless. The namespace of a series is that of its own label, else that of a host name.namespace.svc; if it is another than the model's, it counts when only one of our namespaces has that model.",
 			addresses(func(c *Config) *[]string { return &c.Gateway.MetricsURLs })),
 		static("GATEWAY_METRICS_TOKEN_PATH", "", "File of the bearer token for those pages; it is read again when it changes.",
 			text(func(c *Config) *string { return &c.Gateway.TokenPath })),

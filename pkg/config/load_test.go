@@ -259,6 +259,8 @@ func TestLoadErrors(t *testing.T) {
 			[]string{`flag --wva-metrics-source is "thanos": write prometheus or pods`}},
 		"pods that are scraped too seldom for a rate": {config.Sources{Flags: with("wva-metrics-source", "pods", "pod-metrics-scrape-interval", "31s")},
 			[]string{"flag --pod-metrics-scrape-interval is 31s: write at most half of PROMETHEUS_METRICS_WINDOW (1m0s)"}},
+		"a gateway that is scraped too seldom for a rate": {config.Sources{Flags: with("gateway-metrics-urls", "http://epp:9090", "pod-metrics-scrape-interval", "31s")},
+			[]string{"flag --pod-metrics-scrape-interval is 31s: write at most half of PROMETHEUS_METRICS_WINDOW (1m0s)"}},
 		"a scheme that is none": {config.Sources{Flags: with("pod-metrics-scheme", "tcp")},
 			[]string{`flag --pod-metrics-scheme is "tcp": write http or https`}},
 		"a port that is none": {config.Sources{Flags: with("pod-metrics-port", "70000")},

@@ -34,7 +34,9 @@ func (c Config) validate(places map[string]string) []error {
 func (c Config) validateSource(wrong func(key, format string, args ...any)) {
 	if c.MetricsSource == SourcePrometheus {
 		c.validatePrometheus(wrong)
-		return
+		if len(c.Gateway.MetricsURLs) == 0 {
+			return
+		}
 	}
 	// Two scrapes are the least that a rate needs.
 	if c.PodMetrics.ScrapeInterval > c.MetricsWindow/2 {
