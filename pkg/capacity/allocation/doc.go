@@ -14,24 +14,32 @@
 //     more important one could use. Requests of different models cannot be added, so
 //     demand counts what serving it costs on the model's variant with the lowest cost
 //     per rate: two models on the same accelerator then compete in the same currency.
-//     Within a priority fairness is part of that number, because least unserved demand
-//     alone would let a model starve another one that needs more devices for the same
-//     worth. The demand of each model above what its minimum serves is cut into ten
-//     equal bands. Unserved demand of the last band counts what it is worth, that of
-//     each band before it twice as much as the next. So the model that is served the
-//     smaller share comes first unless it takes more than twice the worth of devices
-//     for one band, or 512 times from the first to the last: water-filling in whole
-//     replicas. A model of weight w among those of weight W at most has prices that
-//     fall W/w times as fast, so that shares are filled in proportion to weights.
+//     Within a priority fairness is part of that number. The demand of each model above
+//     what its minimum serves is cut into ten equal bands. Unserved demand of the last
+//     band counts what it is worth, that of each band before it twice as much as the
+//     next. So the model that is served the smaller share comes first unless it takes
+//     more than twice the worth of devices for one band, or 512 times from the first
+//     to the last: water-filling in whole replicas. A model of weight w among those of
+//     weight W at most has prices that fall W/w times as fast, so that shares are
+//     filled in proportion to weights.
 //  3. Cost, start-ups included, for what is served then.
 //
-// The priorities are served one after the other, and then the cost is brought down with
-// what is served held fixed. That is exact where nothing is short: then every model
-// simply gets Cheapest. Elsewhere it is a search: small clusters come out as by brute
-// force, large ones with many replicas per model can leave less important priorities
-// worse served than need be (see test/performance/allocation). Prices of the limits (Lagrange multipliers) come
-// from a relaxation with fractions of replicas; at these prices each model offers its
-// best choices in whole replicas, and a local search picks one of each.
+// Why fairness is not a level of its own: below least unserved demand it would come
+// too late, because of 12 devices three replicas of one model may use as many as four
+// of another and starve it; and above it, as the greatest smallest share, one model
+// that nothing can serve would take the protection away from all the others.
 //
-// The package is pure. Read Option first, then Cheapest, then Share.
+// Models that share no limit that could bind are separate problems, and where nothing
+// is short every model simply gets Cheapest. Else the questions are asked one after the
+// other: the unserved demand of each priority, with that of the more important ones
+// held, and then the cost. Each is answered by branch and price: a linear program
+// (master) mixes whole choices (column) of each model under the limits; its prices ask
+// each model for a better choice (finder), until none has one; what is left mixed is
+// branched on (branch). That ends with a proof, or when its budget of work is used up
+// with the best choice so far, which always keeps limits and bounds. The budget
+// counts elements and not time, so the answer is the same on every machine. How near
+// that comes is measured in test/performance/allocation.
+//
+// The package is pure. Read Option first, then Cheapest, then Share; then cluster,
+// question, branch, master and column, in this order.
 package allocation

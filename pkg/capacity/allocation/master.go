@@ -29,8 +29,9 @@ type master struct {
 	column, ratio []float64
 	tally         []float64
 	pivots        int
-	// work counts elements that were looked at.
-	work int
+	// work counts elements that were looked at; beyond most the solution stops where
+	// it is.
+	work, most int
 }
 
 // offer is a column in the present question.
@@ -49,7 +50,7 @@ type slot struct{ group, at int }
 const (
 	// tiny is the reduced value that is none.
 	tiny = 1e-9
-	// least is the smallest element to pivot on, and refresh how many pivots an
+	// leastPivot is the smallest element to pivot on, and refresh how many pivots an
 	// inverse is good for.
 	leastPivot = 1e-7
 	refresh    = 60
@@ -113,7 +114,7 @@ func (m *master) reprice() {
 func (m *master) solve(passes int) {
 	m.reprice()
 	for range passes {
-		if !m.pass() {
+		if m.work >= m.most || !m.pass() {
 			return
 		}
 	}

@@ -11,8 +11,7 @@ import (
 // The master program over the offers that are known gives prices of the rows; at these
 // prices each group may know a better offer, and so on until nobody does (Dantzig and
 // Wolfe 1960; Gilmore and Gomory 1961). Its value is then a bound that no choice of
-// whole replicas beats. Few groups are left with a mix of offers: a dive gives one
-// group after the other the offer with the largest share and asks the others again.
+// whole replicas beats. Few groups are left with a mix of offers, see branch.
 type question struct {
 	groups  []*group
 	finders []*finder
@@ -61,6 +60,7 @@ func (c *cluster) answer(groups []*group, weight float64, budget int, trade bool
 		pools = append(pools, q.pool(g))
 	}
 	q.master = newMaster(pools, limits)
+	q.master.most = budget
 	best := q.search(slices.Clone(q.master.key))
 	for i, g := range q.groups {
 		g.chosen = *q.master.pools[i][best[i]].from
@@ -135,7 +135,9 @@ func (q *question) offer(g *group, a *column) offer {
 	return o
 }
 
-// search returns the best pick of the pools, to which it adds.
+// search returns the best pick of the pools, to which it adds. It looks first where the
+// groups that are not asked keep what they have, then where those do with which the
+// linear program agrees, and then everywhere.
 func (q *question) search(pick []int) []int {
 	m := q.master
 	q.best, q.value = pick, q.sum(pick)
@@ -218,7 +220,7 @@ func (q *question) extend(i, keep int, below, little float64) bool {
 func (q *question) relax(rounds int) {
 	q.master.solve(passes)
 	for range rounds {
-		if !q.generate(offersPerRound) {
+		if q.spent() >= q.most || !q.generate(offersPerRound) {
 			return
 		}
 		q.master.solve(passes)
@@ -255,7 +257,7 @@ func (q *question) fill(pick []int, prices []float64) (changed bool) {
 	for i, g := range q.groups {
 		now := &m.pools[i][pick[i]]
 		if g.hold >= 0 {
-			g.factor = prices[g.hold] / g.held
+			g.factor = math.Max(0, prices[g.hold]) / g.held
 		}
 		f := newFinder(g)
 		add(left, now.uses, 1)
