@@ -58,8 +58,8 @@ type round struct {
 	trial *placement.Trial
 	// unplaced is how many replicas of a variant that are asked for fit nowhere now.
 	unplaced map[*Variant]int
-	// sizes is how many rates within a promise were found.
-	sizes int
+	// firstSizes is how many rates within a promise were found of variants without one.
+	firstSizes int
 	// switches is how many models switched variants.
 	switches int
 	// placed are the replicas that were tried out for growth.

@@ -13,7 +13,7 @@ const (
 	// jumpCertainty is how many standard errors, and jumpLeast which share of the rate
 	// of the window, the newest scrapes must show more to be believed before the window
 	// shows it.
-	jumpCertainty = 3
+	jumpCertainty = 4
 	jumpLeast     = 0.25
 )
 

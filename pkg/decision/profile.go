@@ -16,9 +16,9 @@ const (
 	fitsPerRound = 8
 	// fitSpacing is the least time between two fits of one variant.
 	fitSpacing = time.Minute
-	// sizesPerRound is how many rates within a promise are found in one round; variants
-	// that have one wait for their turn to have a newer one. One takes about half a
-	// millisecond.
+	// sizesPerRound is how many rates within a promise are found in one round, for
+	// variants that have none and about as many newer ones for the others, in turns. One
+	// takes about half a millisecond.
 	sizesPerRound = 400
 	// sameLengths is the relative change of the token shape up to which a rate that was
 	// found stands.
@@ -109,10 +109,12 @@ func (r *round) keeps(v *variant, profile serving.Profile, shape capacity.TokenS
 		r.next.Sizes[v.key] = old
 		return old.Rate, true
 	}
-	if !known && r.sizes == sizesPerRound {
-		return 0, false
+	if !known {
+		if r.firstSizes == sizesPerRound {
+			return 0, false
+		}
+		r.firstSizes++
 	}
-	r.sizes++
 	asked.Found = r.snapshot.Time
 	if queue, ok := serving.NewQueue(profile, shape, serving.Arrivals{}); ok {
 		asked.Rate = queue.MaxRate(slo, r.policy.Share)

@@ -134,8 +134,9 @@ func isStep(points []Observation) bool {
 }
 
 // slope is the least-squares slope of the points, or 0 when they do not rise any
-// more, or by no more than could be noise: a rate counted over a window of w seconds
-// has, for Poisson arrivals, the standard error sqrt(rate/w).
+// more, or by no more than could be noise. A rate counted over a time of w seconds has,
+// for Poisson arrivals, the standard error sqrt(rate/w); that of the rise over n such
+// points which do not overlap is sqrt(12*(n-1)/(n*(n+1))) times as much.
 func slope(points []Observation, window time.Duration) float64 {
 	n, origin, newest := float64(len(points)), points[0].Time, points[len(points)-1]
 	var sx, sy, sxx, sxy float64
@@ -149,11 +150,11 @@ func slope(points []Observation, window time.Duration) float64 {
 	}
 	slope := (sxy - sx*mean) / varX
 	rise := slope * newest.Time.Sub(origin).Seconds()
+	noise := math.Sqrt(mean / window.Seconds())
 	if newest.Span > 0 {
-		// Half of the points stand against the other half.
-		window = time.Duration(float64(window) * max(1, n/2))
+		noise *= math.Sqrt(12 * (n - 1) / (n * (n + 1)))
 	}
-	if rise < max(trendLeast*mean, trendCertainty*math.Sqrt(mean/window.Seconds())) {
+	if rise < max(trendLeast*mean, trendCertainty*noise) {
 		return 0
 	}
 	return slope
