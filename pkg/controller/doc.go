@@ -17,7 +17,7 @@
 //
 // While there is nothing to decide by, nothing is written and the gauges never fall
 // (safety.go). While a model sleeps, the queues of the gateways are looked at between the
-// rounds (wake.go).
+// rounds (wake.go). Whose requests a gateway counts is settled in gateway.go alone.
 //
 // Everything that can time out is behind the interfaces of interfaces.go, which the
 // program plugs adapters into; all else is read from the cache of the manager, by

@@ -31,6 +31,9 @@ type observer struct {
 	// names reads the accelerators of nodes and objects.
 	names    *inventory.Names
 	startups *startups
+	// unclear are the models of which was told that nobody knows what gateways count of
+	// them.
+	unclear map[decision.ModelKey]bool
 }
 
 // observation is a snapshot and what of the cluster it stands for.
@@ -127,7 +130,9 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 		}
 		models[key].Variants = append(models[key].Variants, fact)
 	}
-	seen.snapshot.Models = join(models, r.models)
+	var unclear []decision.ModelKey
+	seen.snapshot.Models, unclear = join(models, r.models)
+	o.tellUnclear(ctx, models, unclear)
 	if seen.strays, err = o.strays(ctx, seen); err != nil {
 		return nil, err
 	}
@@ -232,32 +237,4 @@ func replicas(ready []*corev1.Pod, samples map[types.NamespacedName]decision.Rep
 		all = append(all, replica)
 	}
 	return all
-}
-
-// join gives each model what the gateways count, and sorts the models. Series
-// without a namespace count for a model whose ID only one namespace has.
-func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model) []decision.Model {
-	namespaces := map[string]int{}
-	for key := range models {
-		namespaces[key.ID]++
-	}
-	sorted := make([]decision.Model, 0, len(models))
-	for key, m := range models {
-		read := gateways[gatewayKey(gateways, key, namespaces[key.ID])]
-		m.Arrival, m.Recent, m.RecentSpan, m.Queue = read.Arrival, read.Recent, read.RecentSpan, read.Queue
-		sorted = append(sorted, *m)
-	}
-	slices.SortFunc(sorted, func(a, b decision.Model) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID))
-	})
-	return sorted
-}
-
-// gatewayKey is the key under which gateways count a model whose ID so many namespaces
-// have.
-func gatewayKey[T any](counted map[decision.ModelKey]T, key decision.ModelKey, namespaces int) decision.ModelKey {
-	if _, ok := counted[key]; !ok && namespaces == 1 {
-		return decision.ModelKey{ID: key.ID}
-	}
-	return key
 }

@@ -104,21 +104,55 @@ func TestSamplesOfAnEarlierPodOfTheSameNameDoNotCount(t *testing.T) {
 	assert.Equal(t, []decision.Replica{{Name: "server-0", Waiting: sample(1, noon.Add(time.Second))}}, replicas)
 }
 
-func TestGatewaysWithoutANamespace(t *testing.T) {
-	gateways := map[decision.ModelKey]decision.Model{
-		{ID: "shared"}:               {ID: "shared", Queue: sample(1, noon)},
-		{ID: "single"}:               {ID: "single", Queue: sample(2, noon), Recent: sample(5, noon), RecentSpan: time.Minute},
-		{Namespace: "b", ID: "mine"}: {Namespace: "b", ID: "mine", Queue: sample(3, noon)},
-		{ID: "mine"}:                 {ID: "mine", Queue: sample(4, noon)},
+func TestWhoseRequestsGatewaysCount(t *testing.T) {
+	counted := func(queue float64, namespace, id string) decision.Model {
+		return decision.Model{Namespace: namespace, ID: id, Queue: sample(queue, noon), Recent: sample(queue+1, noon), RecentSpan: time.Minute}
 	}
-	models := map[decision.ModelKey]*decision.Model{}
-	for _, key := range []decision.ModelKey{{Namespace: "b", ID: "shared"}, {Namespace: "a", ID: "shared"}, {Namespace: "b", ID: "single"}, {Namespace: "b", ID: "mine"}} {
-		models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
+	cases := []struct {
+		name string
+		// ours are the namespaces that have the model ID, gateways those that gateways
+		// say; the queue of each is its position, from 1.
+		ours, gateways []string
+		// want are the queues of ours, 0 for unknown, and unclear those that are told of.
+		want    []float64
+		unclear []string
+	}{
+		{"its own namespace", []string{"a"}, []string{"a"}, []float64{1}, nil},
+		{"its own before all others", []string{"a"}, []string{"", "a", "gateway"}, []float64{2}, nil},
+		{"no namespace", []string{"a"}, []string{""}, []float64{1}, nil},
+		{"no namespace before another one", []string{"a"}, []string{"gateway", ""}, []float64{2}, nil},
+		{"only another namespace", []string{"a"}, []string{"gateway"}, []float64{1}, nil},
+		{"two other namespaces", []string{"a"}, []string{"gateway", "x"}, []float64{0}, []string{"a"}},
+		{"nothing", []string{"a"}, nil, []float64{0}, nil},
+		{"two of ours, no namespace", []string{"a", "b"}, []string{""}, []float64{0, 0}, []string{"a", "b"}},
+		{"two of ours, another namespace", []string{"a", "b"}, []string{"gateway"}, []float64{0, 0}, []string{"a", "b"}},
+		{"two of ours, one is asked for", []string{"a", "b"}, []string{"b"}, []float64{0, 1}, nil},
+		{"two of ours, one and no namespace", []string{"a", "b"}, []string{"b", ""}, []float64{0, 1}, []string{"a"}},
 	}
-	assert.Equal(t, []decision.Model{
-		{Namespace: "a", ID: "shared"},
-		{Namespace: "b", ID: "mine", Queue: sample(3, noon)},
-		{Namespace: "b", ID: "shared"},
-		{Namespace: "b", ID: "single", Queue: sample(2, noon), Recent: sample(5, noon), RecentSpan: time.Minute},
-	}, join(models, gateways), "sorted, and nothing is guessed where two namespaces have the model")
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			models, gateways := map[decision.ModelKey]*decision.Model{}, map[decision.ModelKey]decision.Model{
+				{Namespace: "c", ID: "else"}: counted(9, "c", "else"),
+			}
+			var want []decision.Model
+			for i, namespace := range c.ours {
+				models[decision.ModelKey{Namespace: namespace, ID: "m"}] = &decision.Model{Namespace: namespace, ID: "m"}
+				m := decision.Model{Namespace: namespace, ID: "m"}
+				if c.want[i] > 0 {
+					m = counted(c.want[i], namespace, "m")
+				}
+				want = append(want, m)
+			}
+			for i, namespace := range c.gateways {
+				gateways[decision.ModelKey{Namespace: namespace, ID: "m"}] = counted(float64(i+1), namespace, "m")
+			}
+			var told []string
+			got, unclear := join(models, gateways)
+			for _, key := range unclear {
+				told = append(told, key.Namespace)
+			}
+			assert.Equal(t, want, got, "sorted")
+			assert.Equal(t, c.unclear, told)
+		})
+	}
 }

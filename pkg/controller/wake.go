@@ -106,19 +106,27 @@ func sleeps(m *decision.ModelPlan, seen *observation, outcomes map[decision.Key]
 	return ours
 }
 
+// waiting are requests that wait for a sleeping model, which gateways count under some
+// name.
+type waiting struct {
+	model, name decision.ModelKey
+	queue       decision.Sample
+}
+
 // wanted are the requests that wait for sleeping models, if they were seen since. A
 // model that still sleeps although a round was held for it waits for a while before the
 // next one.
-func (s *sleepers) wanted(now, since time.Time, queues map[decision.ModelKey]decision.Sample) map[decision.ModelKey]decision.Sample {
-	wanted := map[decision.ModelKey]decision.Sample{}
+func (s *sleepers) wanted(now, since time.Time, queues map[decision.ModelKey]decision.Sample) (wanted []waiting) {
+	seen := countedBy(queues)
 	for model := range s.models {
-		queue := queues[gatewayKey(queues, model, s.namespaces[model.ID])]
-		waits := queue.Present && queue.Value > 0 && queue.Time.After(since)
+		name, ok := seen.key(model, s.namespaces[model.ID])
+		queue := queues[name]
+		waits := ok && queue.Present && queue.Value > 0 && queue.Time.After(since)
 		if at, ok := s.tried[model]; !waits || ok && now.Sub(at) < wakeAgain {
 			continue
 		}
 		s.tried[model] = now
-		wanted[model] = queue
+		wanted = append(wanted, waiting{model, name, queue})
 	}
 	return wanted
 }
@@ -165,14 +173,21 @@ func tellLook(ctx context.Context, err error) {
 }
 
 // withQueues are the readings with newer queues of some models, whose other samples
-// stay what they are.
-func (r readings) withQueues(queues map[decision.ModelKey]decision.Sample, namespaces map[string]int) readings {
-	models := make(map[decision.ModelKey]decision.Model, len(r.models)+len(queues))
-	maps.Copy(models, r.models)
-	for key, queue := range queues {
-		m := r.models[gatewayKey(r.models, key, namespaces[key.ID])]
-		m.Namespace, m.ID, m.Queue = key.Namespace, key.ID, queue
-		models[key] = m
+// stay what they are. They go where the readings have the model, under the same name, so
+// that the next reading overwrites them.
+func (r readings) withQueues(wanted []waiting, namespaces map[string]int) readings {
+	models, read := maps.Clone(r.models), countedBy(r.models)
+	if models == nil {
+		models = map[decision.ModelKey]decision.Model{}
+	}
+	for _, w := range wanted {
+		name, ok := read.key(w.model, namespaces[w.model.ID])
+		if !ok {
+			name = w.name
+		}
+		m := r.models[name]
+		m.Namespace, m.ID, m.Queue = name.Namespace, name.ID, w.queue
+		models[name] = m
 	}
 	r.models = models
 	return r

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,7 +76,7 @@ func (b *bench) listens(g *gate) *gate {
 }
 
 func TestASleepingModelWakesAtItsFirstRequest(t *testing.T) {
-	for name, namespace := range map[string]string{"with its namespace": "n", "without a namespace": ""} {
+	for name, namespace := range map[string]string{"with its namespace": "n", "without a namespace": "", "with that of the gateway": "gateway"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, 0)
@@ -182,6 +183,59 @@ func TestAModelThatCannotWakeTakesNotAllRounds(t *testing.T) {
 	})
 }
 
+// counting are metrics of gateways that show an empty queue for model m under some
+// namespaces, while something else cannot be read.
+type counting struct{ namespaces []string }
+
+func (c counting) Read(_ context.Context, at time.Time, _, _ time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
+	models := map[decision.ModelKey]decision.Model{}
+	for _, namespace := range c.namespaces {
+		models[decision.ModelKey{Namespace: namespace, ID: "m"}] = decision.Model{Namespace: namespace, ID: "m", Queue: sample(0, at)}
+	}
+	return nil, models, errors.New("one pod is silent")
+}
+
+func TestNewerReadingsCountAfterAWake(t *testing.T) {
+	for _, as := range []string{"n", "", "gateway"} {
+		for _, looked := range []string{"n", "", "gateway"} {
+			t.Run("read as "+as+", seen as "+looked, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBench(t, 0)
+					b.decide = b.sleepsOn
+					b.metrics = counting{[]string{as}}
+					b.listens(&gate{arrives: 2 * time.Second, namespace: looked})
+					rounds := b.run(t, 11*time.Second)
+					require.Equal(t, []string{"0 Full", "2 Event", "7 Event", "10 Fast"}, rounds)
+					assert.Equal(t, sample(3, b.began.Add(7*time.Second)), b.queues[2])
+					assert.Equal(t, sample(0, b.began.Add(10*time.Second)), b.queues[3])
+				})
+			})
+		}
+	}
+}
+
+func TestModelsThatNobodyCanTellApartAreToldOfOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespaces []string
+		told       int
+	}{
+		"nothing is counted": {nil, 0},
+		"its own":            {[]string{"n", "other"}, 0},
+		"nobody's":           {[]string{""}, 0},
+		"one other":          {[]string{"gateway"}, 0},
+		"two others":         {[]string{"gateway", "other"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 1)
+				b.metrics = counting{c.namespaces}
+				b.run(t, 35*time.Second)
+				assert.Len(t, b.logged("whose"), c.told)
+			})
+		})
+	}
+}
+
 func TestOldQueuesWakeNobody(t *testing.T) {
 	s := sleepers{models: map[decision.ModelKey]bool{{Namespace: "n", ID: "m"}: true}, namespaces: map[string]int{"m": 1}, tried: map[decision.ModelKey]time.Time{}}
 	queue := func(value float64, at time.Time) map[decision.ModelKey]decision.Sample {
@@ -194,19 +248,19 @@ func TestOldQueuesWakeNobody(t *testing.T) {
 	s.namespaces["m"] = 2
 	assert.Empty(t, s.wanted(noon, since, queue(3, noon)), "whose they are is not known")
 	s.namespaces["m"] = 1
-	assert.Equal(t, map[decision.ModelKey]decision.Sample{{Namespace: "n", ID: "m"}: sample(3, noon)}, s.wanted(noon, since, queue(3, noon)))
+	assert.Equal(t, []waiting{{decision.ModelKey{Namespace: "n", ID: "m"}, decision.ModelKey{ID: "m"}, sample(3, noon)}}, s.wanted(noon, since, queue(3, noon)))
 }
 
 func TestANewerQueueLeavesTheRestOfAModel(t *testing.T) {
 	key := decision.ModelKey{Namespace: "n", ID: "m"}
 	before := readings{at: noon, models: map[decision.ModelKey]decision.Model{{ID: "m"}: {ID: "m", Arrival: sample(2, noon), Queue: sample(0, noon)}}}
 	later := noon.Add(time.Second)
-	after := before.withQueues(map[decision.ModelKey]decision.Sample{key: sample(3, later)}, map[string]int{"m": 1})
-	models := join(map[decision.ModelKey]*decision.Model{key: {Namespace: "n", ID: "m"}}, after.models)
-	assert.Equal(t, []decision.Model{{Namespace: "n", ID: "m", Arrival: sample(2, noon), Queue: sample(3, later)}}, models)
-	assert.Len(t, before.models, 1, "the reading before is not changed")
+	wanted := []waiting{{key, key, sample(3, later)}}
+	after := before.withQueues(wanted, map[string]int{"m": 1})
+	assert.Equal(t, map[decision.ModelKey]decision.Model{{ID: "m"}: {ID: "m", Arrival: sample(2, noon), Queue: sample(3, later)}}, after.models)
+	assert.Equal(t, sample(0, noon), before.models[decision.ModelKey{ID: "m"}].Queue, "the reading before is not changed")
 	assert.Equal(t, noon, after.at)
-	assert.Len(t, readings{}.withQueues(map[decision.ModelKey]decision.Sample{key: sample(3, later)}, nil).models, 1)
+	assert.Equal(t, map[decision.ModelKey]decision.Model{key: {Namespace: "n", ID: "m", Queue: sample(3, later)}}, readings{}.withQueues(wanted, nil).models)
 }
 
 func TestWhichModelsSleep(t *testing.T) {
