@@ -20,12 +20,12 @@ var everything = release{plainName, plainNamespace, values{
 		"namespaceScoped":    true,
 		"controllerInstance": "blue",
 		"metricsSource":      "pods",
-		"podMetrics":         values{"tokenPath": "/token", "caCertPath": "/ca.crt"},
+		"podMetrics":         values{"tokenPath": "/token", "caCertPath": "/ca.crt", "serverName": "vllm"},
 		"gateway":            values{"metricsURLs": []any{"http://epp:9090/metrics"}, "tokenPath": "/token", "caCertPath": "/ca.crt"},
 		"prometheus": values{
 			"tokenPath": "/token",
 			"caCert":    "-----BEGIN CERTIFICATE-----",
-			"tls":       values{"insecureSkipVerify": true},
+			"tls":       values{"insecureSkipVerify": true, "clientCertPath": "/client/tls.crt", "clientKeyPath": "/client/tls.key", "serverName": "prometheus"},
 		},
 	},
 }}

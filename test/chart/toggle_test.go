@@ -122,6 +122,22 @@ func TestTheManagerFindsItsConfigMaps(t *testing.T) {
 	}
 }
 
+func TestTheFilesOfPathsAreThere(t *testing.T) {
+	manager := render(t, release{plainName, plainNamespace, values{"wva": values{
+		"podMetrics":        values{"caCertPath": "/etc/pod-tls/ca.crt"},
+		"extraVolumes":      []any{values{"name": "pod-tls", "secret": values{"secretName": "pods"}}},
+		"extraVolumeMounts": []any{values{"name": "pod-tls", "mountPath": "/etc/pod-tls", "readOnly": true}},
+	}}}).get(t, "Deployment", plainName+"-controller-manager")
+	volumes, _, err := unstructured.NestedSlice(manager.Object, "spec", "template", "spec", "volumes")
+	require.NoError(t, err)
+	assert.Contains(t, volumes, map[string]any{"name": "pod-tls", "secret": map[string]any{"secretName": "pods"}})
+	assert.Len(t, volumes, 2, "the configuration stays")
+	mounts, _, err := unstructured.NestedSlice(container(t, manager), "volumeMounts")
+	require.NoError(t, err)
+	assert.Contains(t, mounts, map[string]any{"name": "pod-tls", "mountPath": "/etc/pod-tls", "readOnly": true})
+	assert.Len(t, mounts, 2)
+}
+
 func TestNotesSayWhatToDoNext(t *testing.T) {
 	files, err := plain.files(t)
 	require.NoError(t, err)

@@ -75,6 +75,9 @@ POD_METRICS_TOKEN_PATH: {{ . | quote }}
 {{- with .caCertPath }}
 POD_METRICS_CA_CERT_PATH: {{ . | quote }}
 {{- end }}
+{{- with .serverName }}
+POD_METRICS_SERVER_NAME: {{ . | quote }}
+{{- end }}
 POD_METRICS_TLS_INSECURE_SKIP_VERIFY: {{ .insecureSkipVerify }}
 {{- end }}
 {{- with .Values.wva.gateway }}
@@ -99,6 +102,15 @@ PROMETHEUS_TOKEN_PATH: {{ . | quote }}
 PROMETHEUS_CA_CERT_PATH: /etc/prometheus-ca/ca.crt
 {{- else if .tls.caCertPath }}
 PROMETHEUS_CA_CERT_PATH: {{ .tls.caCertPath | quote }}
+{{- end }}
+{{- with .tls.clientCertPath }}
+PROMETHEUS_CLIENT_CERT_PATH: {{ . | quote }}
+{{- end }}
+{{- with .tls.clientKeyPath }}
+PROMETHEUS_CLIENT_KEY_PATH: {{ . | quote }}
+{{- end }}
+{{- with .tls.serverName }}
+PROMETHEUS_SERVER_NAME: {{ . | quote }}
 {{- end }}
 PROMETHEUS_TLS_INSECURE_SKIP_VERIFY: {{ .tls.insecureSkipVerify }}
 {{- end }}
