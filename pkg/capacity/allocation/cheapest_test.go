@@ -34,7 +34,11 @@ func TestCheapest(t *testing.T) {
 		"a need that is not known":           {[]Option{{Cost: 1, Serves: 10, Now: 4, Most: 3}}, capacity.Rate(math.NaN()), []int{3}, 0},
 		"a negative need":                    {[]Option{{Cost: 1, Serves: 10, Now: 4, Least: 1, Most: 3}}, -5, []int{1}, 0},
 		"a cost that is not known":           {[]Option{{Cost: capacity.Cost(math.NaN()), Serves: 10, Most: -1}, {Cost: 99, Serves: 1, Most: -1}}, 2, []int{0, 2}, 0},
-		"no options":                         {nil, 2, []int{}, 2},
+		"of equal costs the fewer replicas":  {[]Option{{Cost: 1, Serves: 1, Most: -1}, {Cost: 2, Serves: 2, Most: -1}}, 2, []int{0, 1}, 0},
+		"many of equal worth are told apart by size": {[]Option{
+			{Cost: 10, Serves: 10, Most: -1}, {Cost: 10, Serves: 10, Most: -1}, {Cost: 10, Serves: 10, Most: -1}, {Cost: 20, Serves: 20, Most: -1},
+		}, 2000, []int{0, 0, 0, 100}, 0},
+		"no options": {nil, 2, []int{}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Cheapest(tc.options, tc.need)
@@ -259,6 +263,15 @@ func TestNextIsTheCheapestWithoutOneOfTheMix(t *testing.T) {
 	}
 }
 
+// equalWorth is the normal case where nobody states a cost.
+func equalWorth(n int) []Option {
+	options := make([]Option, n)
+	for i := range options {
+		options[i] = Option{Cost: capacity.Cost(10 * (1 + i%3)), Serves: capacity.Rate(1 + i%3), Most: -1}
+	}
+	return options
+}
+
 func BenchmarkCheapest(b *testing.B) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for name, of := range map[string]struct {
@@ -268,6 +281,7 @@ func BenchmarkCheapest(b *testing.B) {
 		"ThreeOptions": {realOptions(random, 3), 40},
 		"TenOptions":   {realOptions(random, 10), 1000},
 		"AMillion":     {realOptions(random, 10), 1e6},
+		"EqualWorth":   {equalWorth(12), 400},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
