@@ -28,13 +28,17 @@ type sleepers struct {
 	// model ID.
 	models     map[decision.ModelKey]bool
 	namespaces map[string]int
-	// tried is when a round was last begun for a sleeping model.
+	// tried is when a round was last begun for a sleeping model, and waits are the
+	// sleeping models for which requests waited when that was last known.
 	tried map[decision.ModelKey]time.Time
+	waits map[decision.ModelKey]bool
 	// looking is set while a look is under way, due is when the next one may begin.
 	looking bool
 	due     time.Time
-	// pause is the time from a look that failed to the next one; 0 while none fails.
-	pause time.Duration
+	// failing is set while looks fail, if only in part. Pause is the time from a look
+	// that nobody answered to the next one; 0 while somebody does.
+	failing bool
+	pause   time.Duration
 }
 
 // look is what was seen of the gateways' queues.
@@ -53,10 +57,12 @@ func (s *sleepers) next(now time.Time) (time.Duration, bool) {
 func (s *sleepers) begin(now time.Time) { s.looking, s.due = true, now.Add(lookEvery) }
 
 // end notes how a look ended, and reports whether looks begin to fail, or fail no more.
-func (s *sleepers) end(now time.Time, failed bool) (news bool) {
-	news = failed != (s.pause > 0)
-	s.looking = false
-	if !failed {
+// While some answer, those are looked at as often as ever.
+func (s *sleepers) end(now time.Time, seen look) (news bool) {
+	failed := seen.err != nil
+	news = failed != s.failing
+	s.looking, s.failing = false, failed
+	if !failed || len(seen.queues) > 0 {
 		s.pause = 0
 		return news
 	}
@@ -67,7 +73,7 @@ func (s *sleepers) end(now time.Time, failed bool) (news bool) {
 
 // settle takes over which models sleep after a round.
 func (s *sleepers) settle(plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) {
-	asleep, tried := map[decision.ModelKey]bool{}, map[decision.ModelKey]time.Time{}
+	asleep, waits, tried := map[decision.ModelKey]bool{}, map[decision.ModelKey]bool{}, map[decision.ModelKey]time.Time{}
 	s.namespaces = map[string]int{}
 	for i := range plan.Models {
 		m := &plan.Models[i]
@@ -80,8 +86,11 @@ func (s *sleepers) settle(plan *decision.Plan, seen *observation, outcomes map[d
 		if at, ok := s.tried[key]; ok {
 			tried[key] = at
 		}
+		if s.waits[key] {
+			waits[key] = true
+		}
 	}
-	s.models, s.tried = asleep, tried
+	s.models, s.waits, s.tried = asleep, waits, tried
 }
 
 // sleeps reports whether none of a model's targets asks for a replica, and there is one
@@ -111,6 +120,8 @@ func sleeps(m *decision.ModelPlan, seen *observation, outcomes map[decision.Key]
 type waiting struct {
 	model, name decision.ModelKey
 	queue       decision.Sample
+	// begins is set when none waited before.
+	begins bool
 }
 
 // wanted are the requests that wait for sleeping models, if they were seen since. A
@@ -121,12 +132,16 @@ func (s *sleepers) wanted(now, since time.Time, queues map[decision.ModelKey]dec
 	for model := range s.models {
 		name, ok := seen.key(model, s.namespaces[model.ID])
 		queue := queues[name]
-		waits := ok && queue.Present && queue.Value > 0 && queue.Time.After(since)
+		known := ok && queue.Present && queue.Time.After(since)
+		if known && queue.Value <= 0 {
+			delete(s.waits, model)
+		}
+		waits := known && queue.Value > 0
 		if at, ok := s.tried[model]; !waits || ok && now.Sub(at) < wakeAgain {
 			continue
 		}
-		s.tried[model] = now
-		wanted = append(wanted, waiting{model, name, queue})
+		wanted = append(wanted, waiting{model, name, queue, !s.waits[model]})
+		s.tried[model], s.waits[model] = now, true
 	}
 	return wanted
 }
@@ -151,7 +166,7 @@ func (l *Loop) listen(ctx context.Context) {
 // once. What some gateways said counts, whatever others did.
 func (l *Loop) heard(ctx context.Context, seen look) {
 	now := l.clock.Now()
-	if l.sleepers.end(now, seen.err != nil) {
+	if l.sleepers.end(now, seen) {
 		tellLook(ctx, seen.err)
 	}
 	wanted := l.sleepers.wanted(now, now.Add(-l.settings.Current().Freshness.Ageing), seen.queues)
@@ -159,17 +174,30 @@ func (l *Loop) heard(ctx context.Context, seen look) {
 		return
 	}
 	l.readings = l.readings.withQueues(wanted, l.sleepers.namespaces)
-	klog.FromContext(ctx).Info("Requests wait for models that sleep", "models", len(wanted))
+	tellWaiting(ctx, wanted)
 	l.schedule.begin(decision.RoundEvent, now)
 	l.round(ctx, decision.RoundEvent)
 }
 
 func tellLook(ctx context.Context, err error) {
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Whether requests wait for models that sleep is not known")
+		klog.FromContext(ctx).Error(err, "Not all gateways say whether requests wait for models that sleep")
 		return
 	}
-	klog.FromContext(ctx).Info("Whether requests wait for models that sleep is known again")
+	klog.FromContext(ctx).Info("All gateways say again whether requests wait for models that sleep")
+}
+
+// tellWaiting logs for how many models requests begin to wait.
+func tellWaiting(ctx context.Context, wanted []waiting) {
+	begun := 0
+	for i := range wanted {
+		if wanted[i].begins {
+			begun++
+		}
+	}
+	if begun > 0 {
+		klog.FromContext(ctx).Info("Requests wait for models that sleep", "models", begun)
+	}
 }
 
 // withQueues are the readings with newer queues of some models, whose other samples

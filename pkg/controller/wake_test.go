@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +33,8 @@ type gate struct {
 	takes time.Duration
 	// fails are the times between which it fails.
 	fails, works time.Duration
+	// lame is set when one of its addresses always fails.
+	lame bool
 
 	// namespace is what it says of the model's.
 	namespace string
@@ -67,7 +70,11 @@ func (g *gate) Queues(ctx context.Context, at time.Time) (map[decision.ModelKey]
 	if g.arrives >= 0 && since >= g.arrives {
 		waits = 3
 	}
-	return map[decision.ModelKey]decision.Sample{{Namespace: g.namespace, ID: "m"}: sample(waits, at)}, nil
+	var err error
+	if g.lame {
+		err = errors.New("one address does not answer")
+	}
+	return map[decision.ModelKey]decision.Sample{{Namespace: g.namespace, ID: "m"}: sample(waits, at)}, err
 }
 
 func (b *bench) listens(g *gate) *gate {
@@ -163,14 +170,26 @@ func TestAGatewayThatFails(t *testing.T) {
 				for i := 5; i < len(g.looks) && g.looks[i] < g.works; i++ {
 					assert.GreaterOrEqual(t, g.looks[i]-g.looks[i-1], lookSeldom)
 				}
-				assert.Len(t, b.logged("is not known"), 1, "told of once")
+				assert.Len(t, b.logged("Not all gateways say"), 1, "told of once")
 				if g.works > 0 {
-					assert.Len(t, b.logged("is known again"), 1)
+					assert.Len(t, b.logged("All gateways say again"), 1)
 					assert.Equal(t, time.Second, g.looks[len(g.looks)-1]-g.looks[len(g.looks)-2], "every second again")
 				}
 			})
 		})
 	}
+}
+
+func TestAGatewayThatFailsInPartIsAskedAsOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 0)
+		g := b.listens(&gate{arrives: 11500 * time.Millisecond, fails: 2 * time.Second, works: 3 * time.Second, lame: true})
+		rounds := b.run(t, 15*time.Second)
+		assert.Equal(t, []string{"0 Full", "10 Fast", "12 Event"}, rounds)
+		assert.EqualValues(t, 1, b.replicas(t))
+		assert.Len(t, g.looks, 13)
+		assert.Len(t, b.logged("whether requests wait"), 1, "told of once")
+	})
 }
 
 func TestAModelThatCannotWakeTakesNotAllRounds(t *testing.T) {
@@ -180,6 +199,7 @@ func TestAModelThatCannotWakeTakesNotAllRounds(t *testing.T) {
 		b.listens(&gate{arrives: 2 * time.Second})
 		rounds := b.run(t, 21*time.Second)
 		assert.Equal(t, []string{"0 Full", "2 Event", "7 Event", "10 Fast", "12 Event", "17 Event", "20 Fast"}, rounds)
+		assert.Len(t, b.logged("Requests wait"), 1, "told of when it begins")
 	})
 }
 
@@ -237,7 +257,7 @@ func TestModelsThatNobodyCanTellApartAreToldOfOnce(t *testing.T) {
 }
 
 func TestOldQueuesWakeNobody(t *testing.T) {
-	s := sleepers{models: map[decision.ModelKey]bool{{Namespace: "n", ID: "m"}: true}, namespaces: map[string]int{"m": 1}, tried: map[decision.ModelKey]time.Time{}}
+	s := sleepers{models: map[decision.ModelKey]bool{{Namespace: "n", ID: "m"}: true}, namespaces: map[string]int{"m": 1}, tried: map[decision.ModelKey]time.Time{}, waits: map[decision.ModelKey]bool{}}
 	queue := func(value float64, at time.Time) map[decision.ModelKey]decision.Sample {
 		return map[decision.ModelKey]decision.Sample{{ID: "m"}: sample(value, at)}
 	}
@@ -248,14 +268,38 @@ func TestOldQueuesWakeNobody(t *testing.T) {
 	s.namespaces["m"] = 2
 	assert.Empty(t, s.wanted(noon, since, queue(3, noon)), "whose they are is not known")
 	s.namespaces["m"] = 1
-	assert.Equal(t, []waiting{{decision.ModelKey{Namespace: "n", ID: "m"}, decision.ModelKey{ID: "m"}, sample(3, noon)}}, s.wanted(noon, since, queue(3, noon)))
+	assert.Equal(t, []waiting{{decision.ModelKey{Namespace: "n", ID: "m"}, decision.ModelKey{ID: "m"}, sample(3, noon), true}}, s.wanted(noon, since, queue(3, noon)))
+}
+
+func TestWaitingIsToldOfWhenItBegins(t *testing.T) {
+	key := decision.ModelKey{Namespace: "n", ID: "m"}
+	s := sleepers{models: map[decision.ModelKey]bool{key: true}, namespaces: map[string]int{"m": 1}, tried: map[decision.ModelKey]time.Time{}, waits: map[decision.ModelKey]bool{}}
+	for _, step := range []struct {
+		after time.Duration
+		queue decision.Sample
+		told  bool
+	}{
+		{0, sample(3, noon), true},
+		{1 * time.Second, sample(3, noon.Add(1*time.Second)), false},
+		{6 * time.Second, sample(4, noon.Add(6*time.Second)), false},
+		{7 * time.Second, decision.Sample{}, false},
+		{12 * time.Second, sample(4, noon.Add(12*time.Second)), false},
+		{13 * time.Second, sample(0, noon.Add(13*time.Second)), false},
+		{14 * time.Second, sample(1, noon.Add(14*time.Second)), false},
+		{18 * time.Second, sample(1, noon.Add(18*time.Second)), true},
+		{23 * time.Second, sample(1, noon.Add(23*time.Second)), false},
+	} {
+		now := noon.Add(step.after)
+		wanted := s.wanted(now, now.Add(-time.Minute), map[decision.ModelKey]decision.Sample{key: step.queue})
+		assert.Equal(t, step.told, slices.ContainsFunc(wanted, func(w waiting) bool { return w.begins }), "after %s", step.after)
+	}
 }
 
 func TestANewerQueueLeavesTheRestOfAModel(t *testing.T) {
 	key := decision.ModelKey{Namespace: "n", ID: "m"}
 	before := readings{at: noon, models: map[decision.ModelKey]decision.Model{{ID: "m"}: {ID: "m", Arrival: sample(2, noon), Queue: sample(0, noon)}}}
 	later := noon.Add(time.Second)
-	wanted := []waiting{{key, key, sample(3, later)}}
+	wanted := []waiting{{key, key, sample(3, later), true}}
 	after := before.withQueues(wanted, map[string]int{"m": 1})
 	assert.Equal(t, map[decision.ModelKey]decision.Model{{ID: "m"}: {ID: "m", Arrival: sample(2, noon), Queue: sample(3, later)}}, after.models)
 	assert.Equal(t, sample(0, noon), before.models[decision.ModelKey{ID: "m"}].Queue, "the reading before is not changed")
@@ -308,9 +352,11 @@ func TestWhichModelsSleep(t *testing.T) {
 				}
 			}
 			s := sleepers{tried: map[decision.ModelKey]time.Time{{Namespace: "n", ID: "m"}: noon, {Namespace: "n", ID: "gone"}: noon}}
+			s.waits = map[decision.ModelKey]bool{{Namespace: "n", ID: "m"}: true, {Namespace: "n", ID: "gone"}: true}
 			s.settle(&decision.Plan{Models: []decision.ModelPlan{m}}, seen, outcomes)
 			require.Equal(t, c.want, len(s.models) == 1)
 			assert.Equal(t, c.want, len(s.tried) == 1, "what was tried is kept while it sleeps")
+			assert.Equal(t, c.want, len(s.waits) == 1, "what waits is kept while it sleeps")
 		})
 	}
 }
