@@ -15,7 +15,7 @@ import (
 type Metrics interface {
 	// Read returns the samples at an instant: replicas by pod, and of each model its
 	// Arrival, Recent and Queue; the namespace of a model is empty when the gateway does
-	// not say it. Rates and means are over the window; the last value of a gauge is
+	// not say it, and may be that of the gateway. Rates and means are over the window; the last value of a gauge is
 	// looked for as far back as the lookback. With an error, what is there is good
 	// and the rest is unknown.
 	Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error)
@@ -33,7 +33,7 @@ type Follower interface {
 // Gateway looks at what waits in front of the replicas.
 type Gateway interface {
 	// Queues returns the number of requests that wait for each model; the namespace is
-	// empty when the gateway does not say it. It is called every second while a model
+	// as for Read. It is called every second while a model
 	// sleeps, never twice at a time, and ends with its context. With an error, what is
 	// there is good and the rest is unknown.
 	Queues(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error)

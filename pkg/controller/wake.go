@@ -12,9 +12,11 @@ import (
 
 const (
 	// lookEvery is the time between two looks at the gateways' queues while a model
-	// sleeps, and lookSeldom the same while the gateways fail.
+	// sleeps, and lookSeldom the longest between the end of one and the next while none
+	// is answered. An address may be dead and the other have nothing to show yet, and its
+	// first request is to be seen within 5 s all the same.
 	lookEvery  = time.Second
-	lookSeldom = 5 * time.Second
+	lookSeldom = 2 * time.Second
 	// lookTimeout bounds one look: a request that waits is to be seen within seconds.
 	lookTimeout = 3 * time.Second
 	// wakeAgain is the time between two rounds for the same model while it sleeps on.

@@ -35,6 +35,8 @@ type gate struct {
 	fails, works time.Duration
 	// lame is set when one of its addresses always fails.
 	lame bool
+	// blank is set when nothing is shown of the model before the first request.
+	blank bool
 
 	// namespace is what it says of the model's.
 	namespace string
@@ -73,6 +75,9 @@ func (g *gate) Queues(ctx context.Context, at time.Time) (map[decision.ModelKey]
 	var err error
 	if g.lame {
 		err = errors.New("one address does not answer")
+	}
+	if g.blank && waits == 0 {
+		return nil, err
 	}
 	return map[decision.ModelKey]decision.Sample{{Namespace: g.namespace, ID: "m"}: sample(waits, at)}, err
 }
@@ -190,6 +195,21 @@ func TestAGatewayThatFailsInPartIsAskedAsOften(t *testing.T) {
 		assert.Len(t, g.looks, 13)
 		assert.Len(t, b.logged("whether requests wait"), 1, "told of once")
 	})
+}
+
+// Of two addresses one never answers, each look waits a second for it, and the other one
+// has nothing to show yet.
+func TestAFirstRequestIsSeenInTimeBesideADeadAddress(t *testing.T) {
+	for arrives := 30 * time.Second; arrives < 40*time.Second; arrives += 250 * time.Millisecond {
+		t.Run(arrives.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 0)
+				b.listens(&gate{arrives: arrives, takes: time.Second, lame: true, blank: true})
+				b.run(t, arrives+5*time.Second)
+				assert.EqualValues(t, 1, b.replicas(t))
+			})
+		})
+	}
 }
 
 func TestAModelThatCannotWakeTakesNotAllRounds(t *testing.T) {
