@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,13 +42,22 @@ type machine struct {
 	names   map[string]string
 	engines int
 	gateway bool
-	values  map[string]float64
-	// failed is set while the next scrape fails.
+	// forgetful is set where a scrape may show some metrics and others not.
+	forgetful bool
+	values    map[string]float64
+	// failed is set while the next scrape fails, and silent are the metrics that it does
+	// not show.
 	failed bool
+	silent []string
 }
 
 func (m *machine) pass() {
-	m.failed = m.chance.IntN(8) == 0
+	m.failed, m.silent = m.chance.IntN(8) == 0, nil
+	for _, name := range []string{"kv_cache_usage", "requests_running", "requests_waiting", "request_success"} {
+		if m.forgetful && m.chance.IntN(3) == 0 {
+			m.silent = append(m.silent, name)
+		}
+	}
 	if m.values == nil || m.chance.IntN(12) == 0 { // starts, or starts anew
 		m.values = map[string]float64{}
 	}
@@ -89,6 +99,9 @@ func (m *machine) step(labels string) {
 func (m *machine) shown() map[string]float64 {
 	all := map[string]float64{}
 	for series, v := range m.values {
+		if slices.ContainsFunc(m.silent, func(name string) bool { return strings.Contains(series, name) }) {
+			continue
+		}
 		for old, other := range m.names {
 			series = strings.Replace(series, old, other, 1)
 		}
@@ -157,10 +170,11 @@ func compare(t *testing.T, chance *rand.Rand) {
 	require.NoError(t, err)
 
 	machines := map[string]*machine{
-		"new":    {chance: chance, engines: 1},
-		"two":    {chance: chance, engines: 2},
-		"old":    {chance: chance, engines: 1, names: map[string]string{"kv_cache_usage_perc": "gpu_cache_usage_perc", "inter_token_latency": "time_per_output_token", "success_total": "success"}},
-		"sglang": {chance: chance, engines: 1, names: map[string]string{"vllm:kv_cache_usage_perc": "sglang:token_usage", "vllm:num_requests_running": "sglang:num_running_reqs", "vllm:num_requests_waiting": "sglang:num_queue_reqs", "vllm:request_success_total": "sglang:num_requests_total"}},
+		"new":       {chance: chance, engines: 1},
+		"two":       {chance: chance, engines: 2},
+		"forgetful": {chance: chance, engines: 1, forgetful: true},
+		"old":       {chance: chance, engines: 1, names: map[string]string{"kv_cache_usage_perc": "gpu_cache_usage_perc", "inter_token_latency": "time_per_output_token", "success_total": "success"}},
+		"sglang":    {chance: chance, engines: 1, names: map[string]string{"vllm:kv_cache_usage_perc": "sglang:token_usage", "vllm:num_requests_running": "sglang:num_running_reqs", "vllm:num_requests_waiting": "sglang:num_queue_reqs", "vllm:request_success_total": "sglang:num_requests_total"}},
 	}
 	var targets []modelserver.Target
 	for name, m := range machines {
@@ -175,7 +189,7 @@ func compare(t *testing.T, chance *rand.Rand) {
 	for range 14 {
 		epp.pass()
 		before["epp"] = epp.store(p, now, `instance="epp"`, before["epp"])
-		for _, name := range []string{"new", "two", "old", "sglang"} {
+		for _, name := range []string{"new", "two", "old", "sglang", "forgetful"} {
 			m := machines[name]
 			m.pass()
 			before[name] = m.store(p, now, fmt.Sprintf(`namespace="models",pod=%q,instance=%q`, name, name), before[name])
