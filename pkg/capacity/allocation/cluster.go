@@ -22,7 +22,7 @@ type cluster struct {
 // The budget of all clusters together is some 40 ms for up to fewVariants, and grows to
 // some half a second: large clusters are worth more than their part.
 const (
-	leastBudget      = 7_500_000
+	leastBudget      = 6_500_000
 	mostBudget       = 50_000_000
 	fewVariants      = 200
 	budgetPerVariant = 150_000
@@ -214,7 +214,7 @@ func (c *cluster) serve(from, to, questions int) {
 		g.setPrices(cmp.Or(unit, 1))
 		g.asked = true
 	}
-	c.ask(c.groups[:to], costHint, 2*c.budget/(questions+1))
+	c.ask(c.groups[:to], costHint, 5*c.budget/(questions+4))
 	held := 0.0
 	for _, g := range block {
 		g.asked = false
