@@ -197,7 +197,8 @@ func (c *cluster) solve() {
 
 // serve decides how much the groups from..to, which are of one priority, are served.
 // Of more important ones, before them, no more stays unserved in sum than before; less
-// important ones have to wait.
+// important ones have to wait. Of the budget that is left it may spend more than its
+// part of the questions: cost, the last one, is the easiest and counts the least.
 func (c *cluster) serve(from, to, questions int) {
 	block := c.groups[from:to]
 	if c.fitsIdeals(from, to) {

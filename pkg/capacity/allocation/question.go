@@ -49,6 +49,8 @@ func (c *cluster) ask(groups []*group, weight float64, budget int) {
 	c.budget -= spent
 }
 
+// answer finds it; trade says whether groups of one priority may serve less for others
+// of theirs that serve more.
 func (c *cluster) answer(groups []*group, weight float64, budget int, trade bool) (spent int) {
 	q := &question{weight: weight, most: budget}
 	limits := q.take(groups, c.rows, trade)
