@@ -35,59 +35,20 @@ func budgetFor(variants int) int {
 // clusters splits the groups by the rows that they compete for. Rows that hold all that
 // could be bought are left out, the others are scaled so that each limit is 1.
 func clusters(groups []*group, limits []float64) []*cluster {
-	most := make([]float64, len(limits))
-	for _, g := range groups {
-		for _, p := range g.parts {
-			add(most, p.uses, float64(p.limit))
-		}
-	}
-	binds := func(row int) bool { return over(most[row], limits[row]) }
-	// owner leads from row to row to one that stands for all that are connected.
-	owner := make([]int, len(limits))
-	for r := range owner {
-		owner[r] = r
-	}
-	find := func(r int) int {
-		for owner[r] != r {
-			owner[r] = owner[owner[r]]
-			r = owner[r]
-		}
-		return r
-	}
-	first := make([]int, len(groups))
-	for i, g := range groups {
-		first[i] = -1
-		for _, p := range g.parts {
-			for _, u := range p.uses {
-				if !binds(u.Row) {
-					continue
-				}
-				if first[i] < 0 {
-					first[i] = u.Row
-				}
-				owner[find(u.Row)] = find(first[i])
-			}
-		}
-	}
-	byOwner := map[int]*cluster{}
+	binds := binding(groups, limits)
+	firsts := connect(groups, binds)
+	byRow := map[int]*cluster{}
 	var all []*cluster
+	variants := 0
 	for i, g := range groups {
-		c := &cluster{}
-		if first[i] >= 0 {
-			if known := byOwner[find(first[i])]; known != nil {
-				c = known
-			} else {
-				byOwner[find(first[i])] = c
-			}
-		}
-		if len(c.groups) == 0 {
+		variants += len(g.variants)
+		c := byRow[firsts[i]]
+		if c == nil || firsts[i] < 0 {
+			c = &cluster{}
+			byRow[firsts[i]] = c
 			all = append(all, c)
 		}
 		c.groups = append(c.groups, g)
-	}
-	variants := 0
-	for _, g := range groups {
-		variants += len(g.variants)
 	}
 	for _, c := range all {
 		c.number(limits, binds)
@@ -100,8 +61,60 @@ func clusters(groups []*group, limits []float64) []*cluster {
 	return all
 }
 
+// binding are the rows that do not hold all that could be bought.
+func binding(groups []*group, limits []float64) []bool {
+	most := make([]float64, len(limits))
+	for _, g := range groups {
+		for _, p := range g.parts {
+			add(most, p.uses, float64(p.limit))
+		}
+	}
+	binds := make([]bool, len(limits))
+	for r := range limits {
+		binds[r] = over(most[r], limits[r])
+	}
+	return binds
+}
+
+// connect returns for each group a row that stands for all those that it is connected
+// with through others, or -1.
+func connect(groups []*group, binds []bool) []int {
+	owner := make([]int, len(binds))
+	for r := range owner {
+		owner[r] = r
+	}
+	find := func(r int) int {
+		for owner[r] != r {
+			owner[r] = owner[owner[r]]
+			r = owner[r]
+		}
+		return r
+	}
+	firsts := make([]int, len(groups))
+	for i, g := range groups {
+		firsts[i] = -1
+		for _, p := range g.parts {
+			for _, u := range p.uses {
+				switch {
+				case !binds[u.Row]:
+				case firsts[i] < 0:
+					firsts[i] = u.Row
+				default:
+					owner[find(u.Row)] = find(firsts[i])
+				}
+			}
+		}
+	}
+	for i, r := range firsts {
+		if r >= 0 {
+			firsts[i] = find(r)
+		}
+	}
+	return firsts
+}
+
 // number gives the rows of the cluster their own numbers and scale.
-func (c *cluster) number(limits []float64, binds func(int) bool) {
+func (c *cluster) number(limits []float64, binds []bool) {
 	index := map[hole]int{}
 	sizes := c.sizes(limits, binds)
 	for _, g := range c.groups {
@@ -116,7 +129,7 @@ func (c *cluster) number(limits []float64, binds func(int) bool) {
 				uses = use(uses, index[key], amount/limit)
 			}
 			for _, u := range p.uses {
-				if !binds(u.Row) {
+				if !binds[u.Row] {
 					continue
 				}
 				put(u.Row, 0, u.Amount, limits[u.Row])
@@ -153,13 +166,13 @@ const mostSizes = 3
 // replica that takes 4 leaves 3, and not three quarters of another one: with whole
 // replicas the sum of floor(amount/size) is at most floor(limit/size) (Chvatal 1973),
 // which the mixes of the linear program would not know.
-func (c *cluster) sizes(limits []float64, binds func(int) bool) map[int][]float64 {
+func (c *cluster) sizes(limits []float64, binds []bool) map[int][]float64 {
 	sizes := map[int][]float64{}
 	for _, g := range c.groups {
 		for _, p := range g.parts {
 			for _, u := range p.uses {
 				rest := math.Mod(limits[u.Row], u.Amount)
-				if binds(u.Row) && rest > fine*limits[u.Row] && rest < u.Amount*(1-fine) && !slices.Contains(sizes[u.Row], u.Amount) {
+				if binds[u.Row] && rest > fine*limits[u.Row] && rest < u.Amount*(1-fine) && !slices.Contains(sizes[u.Row], u.Amount) {
 					sizes[u.Row] = append(sizes[u.Row], u.Amount)
 				}
 			}
