@@ -12,8 +12,10 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// layered lays what gateways say themselves over what others know of them: it is newer,
-// and it is there where nobody else asks them.
+// layered lays what gateways say themselves over what others know of them: all of them
+// are asked, and they are where nobody else asks them. It counts unless a gateway no
+// longer answers: a window holds at least two scrapes, so that what is older than the
+// other by more than half of it is that of a gateway which failed.
 type layered struct {
 	controller.Metrics
 	gateways controller.Metrics
@@ -23,12 +25,12 @@ type layered struct {
 func (l layered) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
 	_, own, ownErr := l.gateways.Read(ctx, at, window, lookback)
 	pods, models, err := l.Metrics.Read(ctx, at, window, lookback)
-	return pods, laid(own, models), errors.Join(err, ownErr)
+	return pods, laid(own, models, window/2), errors.Join(err, ownErr)
 }
 
 // laid are the models of both. Where one of the two says no namespace, and only one
 // model of that name can be meant, they are the same model by both names.
-func laid(own, others map[decision.ModelKey]decision.Model) map[decision.ModelKey]decision.Model {
+func laid(own, others map[decision.ModelKey]decision.Model, late time.Duration) map[decision.ModelKey]decision.Model {
 	all := maps.Clone(others)
 	if all == nil {
 		all = map[decision.ModelKey]decision.Model{}
@@ -40,9 +42,9 @@ func laid(own, others map[decision.ModelKey]decision.Model) map[decision.ModelKe
 		if len(ids) == 1 && len(otherIDs) == 1 && (key.Namespace == "" || otherIDs[0] == "") {
 			other := decision.ModelKey{Namespace: otherIDs[0], ID: key.ID}
 			below = others[other]
-			all[other] = over(below, model, other)
+			all[other] = over(below, model, other, late)
 		}
-		all[key] = over(below, model, key)
+		all[key] = over(below, model, key, late)
 	}
 	return all
 }
@@ -57,15 +59,18 @@ func byID(models map[decision.ModelKey]decision.Model) map[string][]string {
 }
 
 // over is a model with what gateways say of it themselves.
-func over(below, own decision.Model, key decision.ModelKey) decision.Model {
+func over(below, own decision.Model, key decision.ModelKey, late time.Duration) decision.Model {
+	counts := func(own, below decision.Sample) bool {
+		return own.Present && (!below.Present || !own.Time.Add(late).Before(below.Time))
+	}
 	below.Namespace, below.ID = key.Namespace, key.ID
-	if own.Queue.Present {
+	if counts(own.Queue, below.Queue) {
 		below.Queue = own.Queue
 	}
-	if own.Arrival.Present {
+	if counts(own.Arrival, below.Arrival) {
 		below.Arrival = own.Arrival
 	}
-	if own.Recent.Present {
+	if counts(own.Recent, below.Recent) {
 		below.Recent, below.RecentSpan = own.Recent, own.RecentSpan
 	}
 	return below

@@ -30,6 +30,11 @@ func known(v float64) decision.Sample {
 	return decision.Sample{Value: v, Time: time.Unix(1, 0), Present: true}
 }
 
+func after(s decision.Sample, d time.Duration) decision.Sample {
+	s.Time = s.Time.Add(d)
+	return s
+}
+
 func model(key decision.ModelKey, queue, arrival, recent decision.Sample) decision.Model {
 	m := decision.Model{Namespace: key.Namespace, ID: key.ID, Queue: queue, Arrival: arrival, Recent: recent}
 	if recent.Present {
@@ -62,6 +67,10 @@ func TestWhatGatewaysSayThemselvesCounts(t *testing.T) {
 		"a rate comes with its span": {
 			of(model(llama, unknown, known(8), known(7))), of(model(llama, known(1), known(2), known(3))),
 			of(model(llama, known(1), known(8), known(7))),
+		},
+		"a gateway that no longer answers gives way": {
+			of(model(llama, known(9), known(8), known(7))), of(model(llama, after(known(1), 31*time.Second), after(known(2), 30*time.Second), after(known(3), 31*time.Second))),
+			of(model(llama, after(known(1), 31*time.Second), known(8), after(known(3), 31*time.Second))),
 		},
 		"Prometheus says no namespace": {
 			of(model(llama, known(9), unknown, unknown)), of(model(anonymous, known(1), known(2), unknown)),

@@ -89,7 +89,8 @@ type PodMetrics struct {
 type Gateway struct {
 	// MetricsURLs are the metrics pages of the endpoint picker, each with scheme, host
 	// and path. Every address that a host resolves to is scraped, because each of
-	// several pickers knows only its own queue; every second while a model sleeps.
+	// several pickers knows only its own queue; at the scrape interval, and every second
+	// while a model sleeps.
 	MetricsURLs []string
 	// TokenPath is the file of a bearer token, which is read again when it changes;
 	// empty means no token.
