@@ -29,7 +29,8 @@ func (l layered) Read(ctx context.Context, at time.Time, window, lookback time.D
 }
 
 // laid are the models of both. Where one of the two says no namespace, and only one
-// model of that name can be meant, they are the same model by both names.
+// model of that name can be meant, they are the same model by both names; but what others
+// count without a namespace may be of several, and does not get one here.
 func laid(own, others map[decision.ModelKey]decision.Model, late time.Duration) map[decision.ModelKey]decision.Model {
 	all := maps.Clone(others)
 	if all == nil {
@@ -41,8 +42,10 @@ func laid(own, others map[decision.ModelKey]decision.Model, late time.Duration) 
 		below := all[key]
 		if len(ids) == 1 && len(otherIDs) == 1 && (key.Namespace == "" || otherIDs[0] == "") {
 			other := decision.ModelKey{Namespace: otherIDs[0], ID: key.ID}
-			below = others[other]
-			all[other] = over(below, model, other, late)
+			all[other] = over(others[other], model, other, late)
+			if key.Namespace == "" {
+				below = others[other]
+			}
 		}
 		all[key] = over(below, model, key, late)
 	}
