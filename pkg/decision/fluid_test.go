@@ -93,6 +93,8 @@ type vat struct {
 	node    int
 	placed  time.Time
 	ready   bool
+	// hung keeps it from becoming ready, failing does so with containers that restart.
+	hung, failing bool
 	// running and waiting are requests, done counts the completed ones.
 	running, waiting, done float64
 	scrapes                []scrape
@@ -224,7 +226,7 @@ func (f *fluid) reconcile(v *vessel) {
 				p.node, p.placed = node, f.now
 			}
 		}
-		if !p.ready && p.node >= 0 && !v.crashing && f.now.Sub(p.placed) >= v.startup {
+		if !p.ready && p.node >= 0 && !v.crashing && !p.hung && !p.failing && f.now.Sub(p.placed) >= v.startup {
 			p.ready, f.happened = true, true
 			v.seen = f.now.Sub(p.created)
 		}
@@ -235,6 +237,9 @@ func (f *fluid) reconcile(v *vessel) {
 }
 
 func serves(p *vat) bool { return p.ready }
+
+// lose takes the readiness of a pod away.
+func (f *fluid) lose(p *vat) { p.ready, p.created = false, f.now }
 
 func (v *vessel) rolling() bool {
 	return slices.ContainsFunc(v.pods, func(p *vat) bool { return p.version != v.version })
@@ -388,7 +393,7 @@ func (f *fluid) observe(v *vessel) Variant {
 		}
 		in.Starting = append(in.Starting, Starting{
 			Name: p.name, Created: p.created, Placed: p.node >= 0, Node: f.node(p), Held: p.node >= 0,
-			Unschedulable: p.node < 0, Stuck: p.node >= 0 && v.crashing && f.now.Sub(p.placed) > crashSeen,
+			Unschedulable: p.node < 0, Stuck: p.failing || p.node >= 0 && v.crashing && f.now.Sub(p.placed) > crashSeen,
 		})
 	}
 	slices.SortFunc(in.Replicas, func(a, b Replica) int {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
@@ -119,4 +120,59 @@ func TestTheLastReplicaIsNotGivenBack(t *testing.T) {
 	plan, _ = Decide(s, policy, Memory{}, RoundFull)
 	assert.Equal(t, 0, *plan.Models[0].Variants[0].Desired)
 	assert.Equal(t, ReasonNoSlots, plan.Models[0].Variants[0].Reason, "none fits, and that is no health")
+}
+
+// With room enough and a bound in the way, the bound is the reason.
+func TestABoundThatHoldsIsTheReason(t *testing.T) {
+	for name, limited := range bothModes {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(60)
+			w.variants, w.cluster = w.variants[:1], machines(8)
+			policy := policyFor(limited, "a-h100")
+			own := policy.Variants[Key{"ns", "a-h100"}]
+			own.Max = 1
+			policy.Variants[Key{"ns", "a-h100"}] = own
+			v := first(w.snapshot(), policy).Models[0].Variants[0]
+			assert.Equal(t, 1, *v.Desired)
+			assert.Equal(t, ReasonMaxReplicas, v.Reason)
+			assert.Contains(t, v.Message, "requests/s stay unserved; maxReplicas is 1")
+			assert.NotContains(t, reasons(v.Facts), ReasonNoSlots, "there is room")
+		})
+	}
+}
+
+// The user's bounds hold while the metrics are missing, and what is shown keeps to
+// them as well.
+func TestBoundsHoldWithoutMetrics(t *testing.T) {
+	for name, c := range map[string]struct{ least, most, want int }{
+		"none":              {0, -1, 5},
+		"a lower maximum":   {0, 2, 2},
+		"a greater minimum": {7, -1, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(60)
+			w.variants = w.variants[:1]
+			w.setReplicas(0, 5)
+			w.now = w.now.Add(time.Hour)
+			policy := policyFor(false, "a-h100")
+			_, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+			own := policy.Variants[Key{"ns", "a-h100"}]
+			own.Min, own.Max = c.least, c.most
+			policy.Variants[Key{"ns", "a-h100"}] = own
+			var plan Plan
+			for range 4 {
+				w.now = w.now.Add(time.Minute)
+				s := w.snapshot()
+				for i := range s.Models[0].Variants[0].Replicas {
+					p := &s.Models[0].Variants[0].Replicas[i]
+					*p = Replica{Name: p.Name}
+				}
+				plan, memory = Decide(s, policy, memory, RoundFull)
+			}
+			v := plan.Models[0].Variants[0]
+			assert.Equal(t, c.want, *v.Desired, v.Message)
+			require.NotNil(t, v.Fallback)
+			assert.Equal(t, c.want, v.Fallback.Replicas)
+		})
+	}
 }

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
 func TestASaturatedReplicaAndAShortfallTriggerBesideIdleOnes(t *testing.T) {
@@ -32,30 +35,35 @@ func TestPublishedWorkedExamples(t *testing.T) {
 		triggered bool
 		lower     bool
 	}{
-		"kv 0.75 and 0.76, queue 2":        {[]replica{{0.75, 2}, {0.76, 2}}, true, false},
-		"kv 0.5, queue 3 and 3":            {[]replica{{0.5, 3}, {0.5, 3}}, true, false},
-		"kv 0.5, queue 1, two replicas":    {[]replica{{0.5, 1}, {0.5, 1}}, false, false},
-		"kv 0.2, 0.3, 0.25, queue 1":       {[]replica{{0.2, 1}, {0.3, 1}, {0.25, 1}}, false, true},
-		"kv 0.70 and 0.75":                 {[]replica{{0.70, 0}, {0.75, 0}}, true, false},
-		"one idle replica":                 {[]replica{{0, 0}}, false, false},
-		"all saturated":                    {[]replica{{0.9, 0}, {0.1, 7}}, true, false},
-		"a saturated one beside idle ones": {[]replica{{0.9, 0}, {0.1, 0}, {0.1, 0}}, false, false},
-		"kv 0.35 at two is just safe":      {[]replica{{0.35, 0}, {0.35, 0}}, false, true},
-		"kv 0.36 at two is not":            {[]replica{{0.36, 0}, {0.36, 0}}, false, false},
-		"kv 0.46 at three is safe":         {[]replica{{0.46, 0}, {0.46, 0}, {0.46, 0}}, false, true},
-		"kv 0.47 at three is not":          {[]replica{{0.47, 0}, {0.47, 0}, {0.47, 0}}, false, false},
+		"kv 0.75 and 0.76, queue 2":          {[]replica{{0.75, 2}, {0.76, 2}}, true, false},
+		"kv 0.5, queue 3 and 3":              {[]replica{{0.5, 3}, {0.5, 3}}, true, false},
+		"kv 0.5, queue 1, two replicas":      {[]replica{{0.5, 1}, {0.5, 1}}, false, false},
+		"kv 0.2, 0.3, 0.25, queue 1":         {[]replica{{0.2, 1}, {0.3, 1}, {0.25, 1}}, false, true},
+		"kv 0.70 and 0.75":                   {[]replica{{0.70, 0}, {0.75, 0}}, true, false},
+		"one idle replica":                   {[]replica{{0, 0}}, false, false},
+		"all saturated":                      {[]replica{{0.9, 0}, {0.1, 7}}, true, false},
+		"a saturated one beside idle ones":   {[]replica{{0.9, 0}, {0.1, 0}, {0.1, 0}}, false, false},
+		"kv 0.35 at two leaves no headroom":  {[]replica{{0.35, 0}, {0.35, 0}}, false, false},
+		"kv 0.36 at two is not safe":         {[]replica{{0.36, 0}, {0.36, 0}}, false, false},
+		"kv 0.29 at two leaves too little":   {[]replica{{0.29, 0}, {0.29, 0}}, false, false},
+		"kv 0.28 at two leaves enough":       {[]replica{{0.28, 0}, {0.28, 0}}, false, true},
+		"kv 0.46 at three leaves none":       {[]replica{{0.46, 0}, {0.46, 0}, {0.46, 0}}, false, false},
+		"kv 0.47 at three is not safe":       {[]replica{{0.47, 0}, {0.47, 0}, {0.47, 0}}, false, false},
+		"kv 0.39 at three leaves too little": {[]replica{{0.39, 0}, {0.39, 0}, {0.39, 0}}, false, false},
+		"kv 0.38 at three leaves enough":     {[]replica{{0.38, 0}, {0.38, 0}, {0.38, 0}}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := Model{Namespace: "ns", ID: "m", Variants: []Variant{{
 				Name: "v", Current: len(tc.replicas), Ready: len(tc.replicas), Request: request("H100", 1), Cost: 10,
+				Profile: serving.Profile{Base: 100},
 			}}}
 			sample := func(v float64) Sample { return Sample{Value: v, Time: epoch, Present: true} }
 			for i, r := range tc.replicas {
-				// What a replica serves grows with its load, so that the load alone
-				// decides.
+				// Each request takes 10 s, so that what a replica serves grows with its
+				// load, and the load alone decides.
 				m.Variants[0].Replicas = append(m.Variants[0].Replicas, Replica{
 					Name: fmt.Sprint(i), KVUse: sample(r.kv), Waiting: sample(r.queue), Running: sample(100 * r.kv),
-					Served: sample(10 * r.kv), InFlightGrowth: sample(0), Input: sample(1), Output: sample(1),
+					Served: sample(10 * r.kv), InFlightGrowth: sample(0), Input: sample(1), Output: sample(100),
 				})
 			}
 			policy := DefaultPolicy()
@@ -67,12 +75,149 @@ func TestPublishedWorkedExamples(t *testing.T) {
 			assert.Equal(t, tc.triggered, plan.Models[0].Triggered)
 			v := plan.Models[0].Variants[0]
 			assert.Equal(t, tc.triggered, *v.Desired > v.Current)
-			if !tc.lower {
-				assert.GreaterOrEqual(t, *v.Desired, v.Current)
+			assert.Equal(t, tc.lower, *v.Desired < v.Current, v.Message)
+		})
+	}
+}
+
+// What the published token-based analyzer reckons for one replica, in tokens: the KV
+// cache times its threshold, or the batch limit times the mean request, whichever is
+// less. What a request holds is its prompt and half of its answer. (Its queue demand
+// in tokens has no counterpart here: a backlog is a rate over the drain time.)
+func TestPublishedTokenCapacities(t *testing.T) {
+	for name, c := range map[string]struct {
+		cache  capacity.Tokens
+		limit  int
+		tokens capacity.TokenShape
+		share  float64
+		want   float64
+	}{
+		"a cache of 16000 at 0.8":               {16000, 256, capacity.TokenShape{Input: 500, Output: 100}, 0.8, 12800},
+		"256 at once, prompts 500, answers 100": {1e6, 256, capacity.TokenShape{Input: 500, Output: 100}, 1, 140800},
+		"64 at once, prompts 100, answers 200":  {1e6, 64, capacity.TokenShape{Input: 100, Output: 200}, 1, 12800},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", KVTokens: c.cache, BatchLimit: c.limit})
+			each := float64(c.tokens.Input) + float64(c.tokens.Output)/2
+			assert.InDelta(t, c.want, c.share*v.holds(r, c.tokens)*each, 1e-6)
+		})
+	}
+}
+
+// Its thresholds are up at 0.85 of the supply and down at 0.70: between them nothing
+// happens.
+func TestPublishedUtilisations(t *testing.T) {
+	for utilisation, want := range map[float64]struct{ more, less bool }{
+		0.86: {true, false}, 0.84: {false, false}, 0.78: {false, false}, 0.71: {false, false}, 0.69: {false, true},
+	} {
+		t.Run(fmt.Sprint(utilisation), func(t *testing.T) {
+			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
+			m.plan.Demand.Forecast = capacity.Rate(utilisation)
+			m.required, m.total = m.plan.Demand.Forecast, 0.85
+			assert.Equal(t, want.more, m.beyond(false) > 0)
+			assert.Equal(t, want.less, m.least() < m.total)
+		})
+	}
+}
+
+// A trigger that fires although the promise needs fewer replicas moves nothing.
+func TestATriggerAndThePromiseDisagree(t *testing.T) {
+	for name, c := range map[string]struct {
+		sized bool
+		total capacity.Rate
+		want  Reason
+	}{
+		"the promise needs fewer":         {true, 10, ReasonSteady},
+		"the promise needs what there is": {true, 4.5, ReasonSaturated},
+		"nothing is promised":             {false, 10, ReasonSaturated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
+			m.sized, m.total, m.required, m.plan.Demand.Forecast = c.sized, c.total, 2, 2
+			reason, detail := m.more(r, false, "replicas are full")
+			assert.Equal(t, c.want, reason)
+			assert.Equal(t, c.want == ReasonSaturated, m.wants == wantMore)
+			if c.want == ReasonSteady {
+				assert.Contains(t, detail, "the promised latency needs fewer, so nothing changes")
 			}
-			if tc.lower && tc.replicas[0].kv < 0.3 {
-				assert.Less(t, *v.Desired, v.Current)
+		})
+	}
+}
+
+// What must still be served after a scale-down: the published distance of thresholds,
+// or, where sizing knows the scatter, the errors of the estimates and of the rate.
+func TestLeast(t *testing.T) {
+	for name, c := range map[string]struct {
+		sized           bool
+		forecast, error capacity.Rate
+		want            float64
+	}{
+		"triggers alone":                  {false, 70, 20, 85},
+		"a promise, the rate well known":  {true, 100, 0.1, 105},
+		"a promise, the rate less so":     {true, 10, 1, 12},
+		"a promise, at the same distance": {true, 40, 1, 42},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
+			m.sized, m.plan.Demand = c.sized, &Demand{Forecast: c.forecast, Error: c.error}
+			assert.InDelta(t, c.want, float64(m.least()), 1e-9)
+		})
+	}
+}
+
+// When less may do, and what must stay then: a replica that shows nothing is taken to
+// be as full as the triggers allow.
+func TestLess(t *testing.T) {
+	fresh := Sample{Value: 4, Time: epoch, Present: true}
+	still := Sample{Time: epoch, Present: true}
+	for name, c := range map[string]struct {
+		sized   bool
+		queued  capacity.Rate
+		replica Replica
+		want    Reason
+		least   float64
+	}{
+		"all is known":                        {false, 0, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, lowerHeadroom * (4 + 2.5)},
+		"with a promise":                      {true, 0, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, modelHeadroom * (4 + 2.5)},
+		"a backlog is worth less than one":    {false, 2.4, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, lowerHeadroom * (4 + 2.5)},
+		"a backlog is worth a replica":        {false, 2.5, Replica{Served: fresh, InFlightGrowth: still}, ReasonBacklog, 0},
+		"nobody knows what arrives":           {false, 0, Replica{}, ReasonMetricsPartial, 0},
+		"with a promise, and nobody knows it": {true, 0, Replica{}, ReasonMetricsPartial, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Replicas: []Replica{c.replica}})
+			m.sized, m.queued, m.total = c.sized, c.queued, 5
+			m.plan.Demand.Forecast, m.plan.Demand.Meets = 1, 300
+			reason, detail := m.less(r, "replicas are idle")
+			assert.Equal(t, c.want, reason)
+			assert.Equal(t, c.want == ReasonSteady, m.wants == wantLess)
+			assert.InDelta(t, c.least, float64(m.atLeast), 1e-9)
+			if c.want == ReasonBacklog {
+				assert.Equal(t, "replicas are idle; none goes before the 300 requests that wait are served", detail)
 			}
+		})
+	}
+}
+
+// A ready replica goes only where others are known to have room for its load.
+func TestSafe(t *testing.T) {
+	for name, c := range map[string]struct {
+		load  pressure
+		after standing
+		want  bool
+	}{
+		"two with room":                  {pressure{full: 0.3, eased: 2}, standing{5, 5, 2}, true},
+		"one with room":                  {pressure{full: 0.3, eased: 1}, standing{5, 5, 2}, false},
+		"one with room, a starting goes": {pressure{full: 0.3, eased: 1}, standing{7.5, 7.5, 3}, true},
+		"the others would be full":       {pressure{full: 0.5, eased: 3}, standing{5, 5, 2}, false},
+		"queues would trigger":           {pressure{queue: 1.5, eased: 3}, standing{5, 5, 2}, false},
+		"a blind one takes nothing over": {pressure{full: 0.4, eased: 2, blind: 2.5}, standing{5, 5, 2}, false},
+		"too little would be served":     {pressure{full: 0.1, eased: 3}, standing{2.5, 2.5, 1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
+			m.load, m.atLeast = c.load, 4
+			assert.Equal(t, c.want, m.safe(standing{7.5, 10, 4}, c.after))
 		})
 	}
 }

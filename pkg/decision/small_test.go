@@ -159,6 +159,24 @@ func TestTruce(t *testing.T) {
 	assert.Contains(t, fight().Message, "5m0s")
 }
 
+// A conflict that is known is no fight: when the other one is gone, it is over.
+func TestNoTruceAfterAConflict(t *testing.T) {
+	w, memory := newWorld(60), Memory{}
+	var plan Plan
+	for i := range 20 {
+		s := w.snapshot()
+		v := &s.Models[0].Variants[0]
+		if i < 19 {
+			v.Target, v.Current = TargetConflict, 1+i%3
+		}
+		plan, memory = Decide(s, demoPolicy(), memory, RoundFull)
+		require.NotEqual(t, ReasonReplicasOverwritten, plan.Models[0].Variants[0].Reason)
+		w.now = w.now.Add(30 * time.Second)
+	}
+	assert.Empty(t, memory.Overwriting)
+	assert.Greater(t, *plan.Models[0].Variants[0].Desired+*plan.Models[0].Variants[1].Desired, 1)
+}
+
 // One that follows the metric makes changes of its own, and no fight.
 func TestFollowersOfTheMetricDoNotFight(t *testing.T) {
 	policy := DefaultPolicy()
@@ -319,6 +337,7 @@ func TestRest(t *testing.T) {
 		"nobody saw":                     {quiet(time.Hour), func(s *Snapshot, _ *Policy) { s.Models[0].Variants[0].Replicas[0].Running = Sample{} }, 1, true},
 		"a replica starts after a wake":  {quiet(time.Hour), func(s *Snapshot, _ *Policy) { starts(&s.Models[0].Variants[0], s.Time) }, 1, true},
 		"a variant has a minimum":        {quiet(time.Hour), func(_ *Snapshot, p *Policy) { atLeastOne(p, "b-l40s") }, 1, true},
+		"how full it is, nobody knows":   {quiet(time.Hour), func(s *Snapshot, _ *Policy) { hides(&s.Models[0].Variants[0]) }, 1, true},
 		"data are old, and none is work": {quiet(time.Hour), func(s *Snapshot, _ *Policy) { s.Time = s.Time.Add(90 * time.Second) }, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -341,6 +360,12 @@ func TestRest(t *testing.T) {
 func starts(v *Variant, now time.Time) {
 	v.Ready, v.Replicas = 0, nil
 	v.Starting = []Starting{{Name: "s", Created: now.Add(-10 * time.Second), Placed: true}}
+}
+
+// hides leaves nothing that says how full the variant's replicas are.
+func hides(v *Variant) {
+	v.Profile, v.BatchLimit = serving.Profile{}, 0
+	v.Replicas[0].KVUse = Sample{}
 }
 
 func atLeastOne(p *Policy, name string) {

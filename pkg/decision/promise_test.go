@@ -1,0 +1,198 @@
+package decision
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// hybrid promises all the latency to the model m.
+func hybrid(policy Policy, slo capacity.SLO) Policy {
+	policy.Hybrid = true
+	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {Class: "c", Priority: 1, SLO: slo}}
+	return policy
+}
+
+// Where the promise decides, scatter of the arrivals is no reason to write either.
+func TestNoiseMovesLittleWhereThePromiseDecides(t *testing.T) {
+	for _, rate := range []float64{2, 6, 20} {
+		if !thorough && rate != 6 {
+			continue
+		}
+		t.Run(fmt.Sprintf("%v requests/s", rate), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 7))
+			arrivals := func(time.Duration) float64 { return max(0, rate+math.Sqrt(rate)*random.NormFloat64()) }
+			m := &flow{id: "m", arrivals: arrivals, variants: []*vessel{vesselOf("web", 1+int(rate/1.5))}}
+			f := newFluid(machines(8), hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 40}), m)
+			f.told = func(_ *Snapshot, plan *Plan) {
+				require.True(t, f.elapsed() < time.Minute || plan.Models[0].Sized)
+			}
+			f.run(6 * time.Hour)
+			assert.LessOrEqual(t, len(f.writes), 5, "%v", f.writes)
+		})
+	}
+}
+
+// estateOf is n models of one replica each whose answers have so many tokens.
+func estateOf(n int, now time.Time, output float64) Snapshot {
+	sample := func(v float64) Sample { return Sample{Value: v, Time: now, Present: true} }
+	small := onH100
+	small.BatchLimit = 4
+	s := Snapshot{Time: now, Cluster: &placement.Cluster{Nodes: nodes(n/8+1, "H100", 8)}}
+	for i := range n {
+		id := fmt.Sprintf("m%04d", i)
+		s.Models = append(s.Models, Model{Namespace: "ns", ID: id, Arrival: sample(1), Queue: sample(0), Variants: []Variant{{
+			Name: id, Current: 1, Ready: 1, Request: request("H100", 1), Cost: 1, Profile: small, Startup: time.Minute,
+			Replicas: []Replica{{
+				Name: "p", KVUse: sample(0.1), Waiting: sample(0), Running: sample(1), Served: sample(1), InFlightGrowth: sample(0),
+				Input: sample(1000), Output: sample(output),
+			}},
+		}}})
+	}
+	return s
+}
+
+// Of many models each has its turn to be sized: first ones a few hundred a round, new
+// ones when all can have had theirs. None waits for ever because of its name.
+func TestEveryModelHasItsTurnToBeSized(t *testing.T) {
+	const n = 900
+	policy := DefaultPolicy()
+	policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{}
+	for i := range n {
+		policy.Promises[ModelKey{"ns", fmt.Sprintf("m%04d", i)}] = Promise{Priority: 1, SLO: capacity.SLO{TTFT: 2000, ITL: 30}}
+	}
+	now, memory := epoch, Memory{}
+	round := func(after time.Duration, output float64) {
+		now = now.Add(after)
+		_, memory = Decide(estateOf(n, now, output), policy, memory, RoundFast)
+	}
+	newest := func() int {
+		count := 0
+		for _, s := range memory.Sizes {
+			if s.Found.Equal(now) {
+				count++
+			}
+		}
+		return count
+	}
+	for _, sized := range []int{sizesPerRound, 2 * sizesPerRound, n} {
+		round(FastInterval, 200)
+		require.Len(t, memory.Sizes, sized)
+	}
+	round(time.Second, 260)
+	assert.Equal(t, sizesPerRound, newest(), "the lengths are others, and it is the turn of the first ones")
+	round(time.Minute, 340)
+	assert.Equal(t, n, newest())
+	round(FastInterval, 440)
+	assert.Zero(t, newest(), "and it is nobody's turn")
+	round(FastInterval, 440)
+	assert.Equal(t, n, newest())
+	assert.Equal(t, memory.Sizes[Key{"ns", "m0000"}].Shape, memory.Sizes[Key{"ns", "m0899"}].Shape)
+}
+
+// shows gives the world's first replica all that a latency model is learned from.
+func (w *world) shows() Snapshot {
+	s := w.snapshot()
+	p := &s.Models[0].Variants[0].Replicas[0]
+	at := onH100.Steady(p.Running.Value, w.tokens)
+	p.ITL, p.TTFT = w.sample(float64(at.ITL)/1000), w.sample(float64(at.TTFT)/1000)
+	s.Models[0].Variants[0].Profile = serving.Profile{}
+	return s
+}
+
+// A latency model that was good enough once is kept: points that became too old make
+// the estimate of now useless, and not that of before.
+func TestAUsableLatencyModelIsKept(t *testing.T) {
+	w := newWorld(5)
+	w.variants = w.variants[:1]
+	policy, key := hybrid(demoPolicy(), capacity.SLO{ITL: 15}), Key{"ns", "a-h100"}
+	plan, memory := Decide(w.shows(), policy, Memory{}, RoundFull)
+	require.False(t, plan.Models[0].Sized, "one point teaches nothing")
+	l := memory.Learned[key]
+	require.False(t, l.Estimate.Usable())
+	l.Best = serving.Estimate{Profile: onH100, Confidence: 0.9}
+	memory.Learned[key] = l
+	for range 3 {
+		w.now = w.now.Add(2 * fitSpacing)
+		plan, memory = Decide(w.shows(), policy, memory, RoundFull)
+		assert.True(t, plan.Models[0].Sized)
+		assert.False(t, memory.Learned[key].Estimate.Usable())
+		assert.True(t, memory.Learned[key].Best.Usable())
+	}
+}
+
+// A fit takes milliseconds, so each variant has one in a while.
+func TestFitsAreSpaced(t *testing.T) {
+	w := newWorld(5)
+	w.variants = w.variants[:1]
+	policy, memory := hybrid(demoPolicy(), capacity.SLO{ITL: 15}), Memory{}
+	fitted := func(after time.Duration) time.Time {
+		w.now = w.now.Add(after)
+		_, memory = Decide(w.shows(), policy, memory, RoundFull)
+		return memory.Learned[Key{"ns", "a-h100"}].Fitted
+	}
+	began := fitted(0)
+	require.Equal(t, w.now, began)
+	assert.Equal(t, began, fitted(fitSpacing/2), "there is a new point, and it is too early")
+	assert.Equal(t, w.now.Add(fitSpacing/2), fitted(fitSpacing/2))
+}
+
+// What a replica shows of its time belongs to the requests that it completed itself.
+func TestAReplicaHasItsOwnTokenShape(t *testing.T) {
+	sample := func(v float64, ago time.Duration) Sample {
+		return Sample{Value: v, Time: epoch.Add(-ago), Present: true}
+	}
+	mean, own := capacity.TokenShape{Input: 1000, Output: 200}, capacity.TokenShape{Input: 300, Output: 40}
+	for name, c := range map[string]struct {
+		replica Replica
+		want    capacity.TokenShape
+	}{
+		"both are known":     {Replica{Input: sample(300, 0), Output: sample(40, 0)}, own},
+		"they are old":       {Replica{Input: sample(300, time.Hour), Output: sample(40, time.Hour)}, mean},
+		"one is old":         {Replica{Input: sample(300, 0), Output: sample(40, 90*time.Second)}, mean},
+		"one is missing":     {Replica{Input: sample(300, 0)}, mean},
+		"nothing completed":  {Replica{}, mean},
+		"they are no number": {Replica{Input: sample(math.NaN(), 0), Output: sample(40, 0)}, mean},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
+			assert.Equal(t, c.want, r.shapeOf(&c.replica, mean))
+		})
+	}
+}
+
+// A latency model has the limits of the server that it is used for, whoever it is from.
+func TestALatencyModelHasTheLimitsOfItsServer(t *testing.T) {
+	reported := Sample{Value: 111000, Time: epoch, Present: true}
+	for name, c := range map[string]struct {
+		in     Variant
+		limit  int
+		tokens capacity.Tokens
+	}{
+		"nothing else is known":         {Variant{Profile: onH100}, 128, 447936},
+		"the server's arguments":        {Variant{Profile: onH100, BatchLimit: 32, KVTokens: 90000}, 32, 90000},
+		"what a replica says":           {Variant{Profile: onH100, KVTokens: 90000, Replicas: []Replica{{KVTokens: reported}}}, 128, 111000},
+		"borrowed, with its own limits": {Variant{BatchLimit: 16, KVTokens: 80000}, 16, 80000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.in.Name, c.in.Request = "v", request("H100", 1)
+			r, m, v := bare(DefaultPolicy(), Memory{}, &c.in)
+			other := &variant{in: &Variant{Name: "o", Profile: onH100, Request: request("H100", 1)}, key: Key{"ns", "o"}}
+			m.variants = append(m.variants, other)
+			got := r.profiles(m)
+			require.Contains(t, got, v)
+			assert.Equal(t, c.limit, got[v].BatchLimit)
+			assert.Equal(t, c.tokens, got[v].KVTokens)
+			assert.Equal(t, onH100, got[other])
+		})
+	}
+}

@@ -1,0 +1,196 @@
+package decision
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// bothModes are clusters that do not grow, and ones that do.
+var bothModes = map[string]bool{"limited": true, "unlimited": false}
+
+// surgeOf is a world of six replicas at 10 requests/s that become 40 at the given time.
+func surgeOf(limited bool, at time.Duration) (*fluid, *flow, *vessel) {
+	web := vesselOf("web", 6)
+	m := &flow{id: "m", arrivals: step(at, 10, 40), variants: []*vessel{web}}
+	policy := DefaultPolicy()
+	policy.Limited = limited
+	return newFluid(machines(8), policy, m), m, web
+}
+
+// reaches lets the world go on until the variant is asked for so many replicas, and
+// returns when that was.
+func (f *fluid) reaches(t *testing.T, v *vessel, replicas int, until time.Duration) time.Duration {
+	t.Helper()
+	for v.replicas < replicas {
+		f.step()
+		require.Less(t, f.elapsed(), until, "%v", f.writes)
+	}
+	return f.elapsed()
+}
+
+// A pod among ready ones loses its readiness for good, and says nothing: it is no
+// supply, another one stands in for it, it is given back, and the next surge is met.
+func TestAHungPodIsGivenBack(t *testing.T) {
+	const at = 20 * time.Minute
+	for name, limited := range bothModes {
+		t.Run(name, func(t *testing.T) {
+			web := vesselOf("web", 3)
+			m := &flow{id: "m", arrivals: step(at, 5.1, 30), variants: []*vessel{web}}
+			policy := DefaultPolicy()
+			policy.Limited = limited
+			f := newFluid(machines(8), policy, m)
+			f.run(4 * time.Minute)
+			bad := web.pods[0]
+			bad.hung = true
+			f.lose(bad)
+			f.run(at)
+			assert.NotContains(t, web.pods, bad, "%v", f.writes)
+			assert.Equal(t, 3, web.count(serves), "two would be too few: %v", f.writes)
+			assert.Equal(t, 3, web.replicas, "%v", f.writes)
+			f.reaches(t, web, 12, at+time.Minute)
+			f.run(at + 30*time.Minute)
+			assert.Equal(t, web.replicas, web.count(serves))
+			assert.Less(t, m.queue, 1.0)
+		})
+	}
+}
+
+// One pod of six crashes as a surge begins: the others' variant grows as if it were
+// well, and is not left alone.
+func TestACrashOfOnePodDelaysNoSurge(t *testing.T) {
+	const at = 10 * time.Minute
+	for name, limited := range bothModes {
+		t.Run(name, func(t *testing.T) {
+			f, m, web := surgeOf(limited, at)
+			f.run(at - 30*time.Second)
+			bad := web.pods[0]
+			bad.failing = true
+			f.lose(bad)
+			f.reaches(t, web, 24, at+40*time.Second)
+			for f.elapsed() < at+30*time.Minute {
+				f.step()
+				require.Empty(t, f.memory.Backoffs, "%v", f.writes)
+			}
+			assert.NotContains(t, web.pods, bad)
+			assert.Equal(t, int(math.Ceil(lowerHeadroom*40/allowed(plain))), web.replicas, "%v", f.writes)
+			assert.Less(t, m.queue, 1.0)
+		})
+	}
+}
+
+// A pod that restarted once in its life loses its readiness for one round as a surge
+// begins.
+func TestAMomentWithoutReadinessDelaysNoSurge(t *testing.T) {
+	const at = 10 * time.Minute
+	met := map[bool]time.Duration{}
+	for _, blinks := range []bool{false, true} {
+		f, _, web := surgeOf(true, at)
+		f.run(at + 5*time.Second)
+		if blinks {
+			pod := web.pods[0]
+			pod.failing = true
+			f.lose(pod)
+			f.round(RoundEvent)
+			assert.Empty(t, f.memory.Backoffs)
+			pod.failing, pod.ready = false, true
+		}
+		met[blinks] = f.reaches(t, web, 24, at+time.Minute)
+	}
+	assert.Equal(t, met[false], met[true])
+}
+
+// What replicas that do not come up are taken for: supply yet, lost for want of a node,
+// failed by themselves; and whether that is the variant's fault.
+func TestWhatDoesNotComeUp(t *testing.T) {
+	type found struct {
+		supply, lost, failed  int
+		barren, stuck, paused bool
+	}
+	stuck := func(ago time.Duration) Starting {
+		return Starting{Created: epoch.Add(-ago), Placed: true, Held: true, Stuck: true}
+	}
+	starting := func(ago time.Duration) Starting {
+		return Starting{Created: epoch.Add(-ago), Placed: true, Held: true}
+	}
+	homeless := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago)} }
+	for name, c := range map[string]struct {
+		ready    int
+		starting []Starting
+		startup  time.Duration
+		want     found
+	}{
+		"one starts":                            {5, []Starting{starting(time.Minute)}, time.Minute, found{supply: 6}},
+		"one restarted a moment ago":            {5, []Starting{stuck(time.Second)}, time.Minute, found{supply: 6}},
+		"one keeps failing":                     {5, []Starting{stuck(2 * time.Minute)}, time.Minute, found{supply: 5, failed: 1}},
+		"one of two restarted a moment ago":     {1, []Starting{stuck(time.Second)}, time.Minute, found{supply: 2, stuck: true}},
+		"one of two keeps failing":              {1, []Starting{stuck(2 * time.Minute)}, time.Minute, found{supply: 1, failed: 1, barren: true, stuck: true, paused: true}},
+		"one of two keeps failing, one starts":  {1, []Starting{stuck(2 * time.Minute), starting(time.Minute)}, time.Minute, found{supply: 2, failed: 1}},
+		"none serves, one of two keeps failing": {0, []Starting{stuck(2 * time.Minute), starting(time.Minute)}, time.Minute, found{supply: 1, failed: 1}},
+		"one hangs":                             {5, []Starting{starting(4 * time.Minute)}, time.Minute, found{supply: 5, failed: 1}},
+		"one is late, and none ever started":    {5, []Starting{starting(11 * time.Minute)}, 0, found{supply: 5}},
+		"one waits for a node":                  {5, []Starting{homeless(time.Minute)}, time.Minute, found{supply: 6}},
+		"one waits for a node longer than that": {5, []Starting{homeless(4 * time.Minute)}, time.Minute, found{supply: 5, lost: 1, barren: true, stuck: true, paused: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: c.ready + len(c.starting), Ready: c.ready, Starting: c.starting, Startup: c.startup})
+			r.countSupply(v)
+			assert.Equal(t, c.want, found{v.supply, v.lost, v.failed, v.barren, v.stuck, v.paused > 0})
+		})
+	}
+}
+
+// A replica that waits for a node and is late is missing once, and not twice.
+func TestALateReplicaWithoutANodeIsMissingOnce(t *testing.T) {
+	w := newWorld(20)
+	w.variants = w.variants[:1]
+	s := w.snapshot()
+	v := &s.Models[0].Variants[0]
+	v.Current, v.Startup = 10, time.Minute
+	for range 4 {
+		v.Starting = append(v.Starting, Starting{Name: "late", Created: w.now.Add(-time.Hour)})
+	}
+	for range 5 {
+		v.Starting = append(v.Starting, Starting{Name: "new", Created: w.now.Add(-10 * time.Second), Placed: true, Node: "H100-0"})
+	}
+	for name, memory := range map[string]Memory{
+		"at first":         {},
+		"while left alone": {Backoffs: map[Key]Backoff{{"ns", "a-h100"}: {Until: w.now.Add(time.Minute), Pause: time.Minute, Ready: 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, _ := Decide(s, demoPolicy(), memory, RoundFast)
+			var supplied []string
+			for _, step := range plan.Models[0].Variants[0].Steps {
+				if step.Stage == StageSupply {
+					supplied = append(supplied, step.Detail)
+				}
+			}
+			require.Len(t, supplied, 1)
+			assert.Contains(t, supplied[0], "; 6 serve or will")
+		})
+	}
+}
+
+// A model whose only variant is left alone is woken all the same: nothing else fits.
+func TestALoneVariantThatIsLeftAloneIsWoken(t *testing.T) {
+	for name, limited := range bothModes {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(0)
+			w.variants = w.variants[:1]
+			w.setReplicas(0, 0)
+			w.cluster = machines(1)
+			s := w.snapshot()
+			s.Models[0].Queue.Value = 3
+			policy := policyFor(limited, "a-h100")
+			policy.Idle.Enabled = true
+			memory := Memory{Backoffs: map[Key]Backoff{{"ns", "a-h100"}: {Until: w.now.Add(mostPause), Pause: mostPause}}}
+			plan, _ := Decide(s, policy, memory, RoundEvent)
+			v := plan.Models[0].Variants[0]
+			assert.Equal(t, 1, *v.Desired)
+			assert.Equal(t, ReasonWake, v.Reason, v.Message)
+		})
+	}
+}
