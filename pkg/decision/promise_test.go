@@ -146,6 +146,29 @@ func TestFitsAreSpaced(t *testing.T) {
 	assert.Equal(t, w.now.Add(fitSpacing/2), fitted(fitSpacing/2))
 }
 
+// Of many variants those that waited longest have their fit first, a few a round.
+func TestFitsAreFewInARound(t *testing.T) {
+	const n = 2*fitsPerRound + 3
+	policy, memory := DefaultPolicy(), Memory{}
+	policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{}
+	for round, want := range []int{fitsPerRound, 2 * fitsPerRound, n} {
+		now := epoch.Add(time.Duration(round) * FastInterval)
+		s := estateOf(n, now, 200)
+		for i := range s.Models {
+			policy.Promises[ModelKey{"ns", s.Models[i].ID}] = Promise{SLO: capacity.SLO{ITL: 30}}
+			s.Models[i].Variants[0].Replicas[0].ITL = Sample{Value: 0.02, Time: now, Present: true}
+		}
+		_, memory = Decide(s, policy, memory, RoundFast)
+		fitted := 0
+		for _, l := range memory.Learned {
+			if !l.Fitted.IsZero() {
+				fitted++
+			}
+		}
+		require.Equal(t, want, fitted, "after %d rounds", round+1)
+	}
+}
+
 // What a replica shows of its time belongs to the requests that it completed itself.
 func TestAReplicaHasItsOwnTokenShape(t *testing.T) {
 	sample := func(v float64, ago time.Duration) Sample {

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ func TestAHungPodIsGivenBack(t *testing.T) {
 			bad.hung = true
 			f.lose(bad)
 			f.run(at)
-			assert.NotContains(t, web.pods, bad, "%v", f.writes)
+			assert.False(t, slices.Contains(web.pods, bad), "%v", f.writes)
 			assert.Equal(t, 3, web.count(serves), "two would be too few: %v", f.writes)
 			assert.Equal(t, 3, web.replicas, "%v", f.writes)
 			f.reaches(t, web, 12, at+time.Minute)
@@ -75,7 +76,7 @@ func TestACrashOfOnePodDelaysNoSurge(t *testing.T) {
 				f.step()
 				require.Empty(t, f.memory.Backoffs, "%v", f.writes)
 			}
-			assert.NotContains(t, web.pods, bad)
+			assert.False(t, slices.Contains(web.pods, bad), "%v", f.writes)
 			assert.Equal(t, int(math.Ceil(lowerHeadroom*40/allowed(plain))), web.replicas, "%v", f.writes)
 			assert.Less(t, m.queue, 1.0)
 		})
