@@ -116,10 +116,10 @@ func TestOldDataThatVanishAreMissingAtOnce(t *testing.T) {
 	policy.Freshness = Freshness{Fresh: 8 * time.Second, Ageing: 10 * time.Second, Stale: 12 * time.Second}
 	_, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
 	seen := w.snapshot()
-	for _, passed := range []time.Duration{8, 12} {
-		seen.Time = w.now.Add(passed * time.Second)
+	for _, passed := range []time.Duration{8 * time.Second, 12 * time.Second} {
+		seen.Time = w.now.Add(passed)
 		var plan Plan
 		plan, memory = Decide(seen, policy, memory, RoundFast)
-		assert.NotNil(t, plan.Models[0].Variants[0].Fallback, "%d s later", passed)
+		assert.NotNil(t, plan.Models[0].Variants[0].Fallback, "%s later", passed)
 	}
 }

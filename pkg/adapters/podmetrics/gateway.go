@@ -397,7 +397,7 @@ func (g *gateway) look(ctx context.Context, after time.Time, now func() time.Tim
 	if sum.err != nil {
 		for key, queue := range sum.queues {
 			if queue.Value <= 0 {
-				delete(sum.queues, key)
+				sum.queues[key] = decision.Sample{}
 			}
 		}
 	}
