@@ -305,7 +305,8 @@ func (r *round) fallback(m *model, v *variant) *Fallback {
 func (m *model) binds(v *variant) string {
 	for i := len(v.plan.Steps) - 1; i >= 0; i-- {
 		s := v.plan.Steps[i]
-		if s.Before != s.After && s.Stage != StageAllocation || s.Reason == ReasonNoSlots {
+		obstacle := s.Stage == StageLimits && (s.Reason == ReasonMaxReplicas || s.Reason == ReasonBackingOff)
+		if s.Before != s.After && s.Stage != StageAllocation || s.Reason == ReasonNoSlots || obstacle {
 			return fmt.Sprintf("%s: %s", s.Stage, s.Detail)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// limits says what the nodes allow, and gives back what was asked for and fits
-// nowhere: at once in a cluster that does not grow; in one that does, once replicas
-// that hold a node serve the demand without it.
+// limits says what the nodes allow, and gives back what does not come up, and what was
+// asked for and fits nowhere: that at once in a cluster that does not grow; in one that
+// does, once replicas that hold a node serve the demand without it.
 //
 // The model's last replica is not given back: while it waits it says why.
 func limits(r *round, m *model) {
@@ -18,13 +18,19 @@ func limits(r *round, m *model) {
 			total += v.target
 		}
 	}
-	givesBack := (r.policy.Limited || m.housed()) && m.evidence <= evidencePartial
+	// While the data do not allow a decision, nothing is given back either.
+	decides := m.evidence <= evidencePartial
+	homeless := decides && (r.policy.Limited || m.housed())
 	m.each(func(v *variant) {
 		back := 0
-		if v.target <= v.in.Current && givesBack {
+		if v.target <= v.in.Current && decides {
+			gone := v.failed
+			if homeless {
+				gone += v.lost
+			}
 			// Some may be on their way out for want of load.
-			back = max(0, min(v.target-v.in.Current+v.lost+v.failed, total-1))
-			v.back = min(v.lost+v.failed, v.in.Current-v.target+back)
+			back = max(0, min(v.target-v.in.Current+gone, total-1))
+			v.back = min(gone, v.in.Current-v.target+back)
 		}
 		switch {
 		case r.unknown(v) != nil && !r.guesses(v) && m.wants == wantMore:

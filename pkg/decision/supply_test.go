@@ -36,7 +36,7 @@ func TestStartingReplicasCountUntilTheirDeadline(t *testing.T) {
 	plan, _ = Decide(snapshot(), policy, memory, RoundFull)
 	assert.Contains(t, reasons(plan.Models[0].Variants[1].Facts), ReasonStartupOverdue)
 	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 1, "the demand goes to the other variant")
-	assert.Equal(t, w.variants[1].replicas, *plan.Models[0].Variants[1].Desired)
+	assert.Less(t, *plan.Models[0].Variants[1].Desired, w.variants[1].replicas, "and what did not come up is given back")
 }
 
 func TestCautionWhileTheLoadGrows(t *testing.T) {
