@@ -16,14 +16,15 @@ import (
 )
 
 // A short run on real parts: the load rises and ends, replicas follow, and every pod
-// lands on its variant's accelerator through our scheduler. How well latencies are
+// lands on its variant's accelerator through our scheduler. Requests wait in the first
+// replicas until these have served them, and none goes before. How well latencies are
 // kept depends on the machine and is not judged here.
 func TestAShortDemo(t *testing.T) {
 	programs, err := localcluster.Programs()
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "report.json")
 	command := exec.Command(filepath.Join(programs, "playground"), "demo", //nolint:gosec // our own program
-		"--duration", "30s", "--tail", "75s", "--startup", "3s", "--report", file)
+		"--duration", "30s", "--tail", "125s", "--startup", "3s", "--report", file)
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	require.NoError(t, command.Run(), "%s", &output)
