@@ -102,7 +102,6 @@ func comesBack(t *testing.T, w *world) {
 	gated(&large.Spec.Template)
 	halve(large)
 	vSmall, vLarge := variant(small, limited, "10"), variant(large, limited, "25")
-	keepUp(vSmall, vLarge)
 	w.create(t, small, large, vSmall, vLarge)
 	raised := w.watchRaises(t, large)
 	w.servers.ask(namespace, 1)
