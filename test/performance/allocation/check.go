@@ -41,9 +41,9 @@ func verify(s summary) (text string, good bool) {
 		}
 		fmt.Fprintf(&b, "  %-70s %s\n", fmt.Sprintf(format, args...), verdict)
 	}
-	fmt.Fprintf(&b, "\n%d instances solved exactly, %d of them served alike; %d where the exact solver was stopped, which are not judged (%d times its answer is the better one all the same):\n", s.Compared, s.Equal, s.Stopped, s.WorseThanStopped)
+	fmt.Fprintf(&b, "\n%d instances solved exactly, %d of them served alike; %d where the exact solver was stopped (%d times with less unserved all the same):\n", s.Compared, s.Equal, s.Stopped, s.WorseThanStopped)
 	say(s.MeanGapPct <= mostMeanGapPct, "gap in cost %.3f %% in the mean (at most %d), %.2f %% at most", s.MeanGapPct, mostMeanGapPct, s.MaxGapPct)
-	say(s.Worse == 0, "%d of those solved exactly with more unserved demand, by priority", s.Worse)
+	say(s.Worse+s.WorseThanStopped == 0, "%d with more unserved demand, by priority", s.Worse+s.WorseThanStopped)
 	say(s.MaxMsAt200 <= mostMsAt200, "%.1f ms with up to 200 variants (at most %d)", s.MaxMsAt200, mostMsAt200)
 	return b.String(), good
 }
