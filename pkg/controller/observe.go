@@ -226,6 +226,9 @@ func replicas(ready []*corev1.Pod, samples map[types.NamespacedName]decision.Rep
 	for _, pod := range ready {
 		replica := samples[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 		replica.Name, replica.Node, replica.Marked = pod.Name, pod.Spec.NodeName, isMarked(pod)
+		if ready := condition(pod, corev1.PodReady); ready != nil {
+			replica.Since = ready.LastTransitionTime.Time
+		}
 		for _, s := range samplesOf(&replica) {
 			if s.Time.Before(pod.CreationTimestamp.Time) {
 				*s = decision.Sample{}

@@ -197,7 +197,7 @@ func (r *round) latencyOf(m *model, p *Replica) (serving.Observation, bool) {
 			return serving.Observation{}, false
 		}
 	}
-	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Point: serving.Point{
+	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: r.fledgling(p), Point: serving.Point{
 		Shape: r.shapeOf(p, m.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value,
 		ITL: capacity.Milliseconds(1000 * p.ITL.Value),
 	}}

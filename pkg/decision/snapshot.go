@@ -142,6 +142,8 @@ type Replica struct {
 	Node string
 	// Marked is set when it was chosen to go, in a scale-down that is under way.
 	Marked bool
+	// Since is when it began to serve; the zero time means unknown.
+	Since time.Time
 	// KVUse is the used share of the KV cache, 0 to 1.
 	KVUse Sample
 	// Waiting is the mean number of requests that wait in the replica's queue.

@@ -54,7 +54,7 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) {
 	seen := curve.Updated
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		if r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh && p.Served.Time.After(seen) {
+		if !r.fledgling(p) && r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh && p.Served.Time.After(seen) {
 			served := capacity.Rate(p.Served.Value)
 			if r.age(p.InService) == ageFresh && p.InService.Value > 0 && served > 0 {
 				served = capacity.Rate(p.Running.Value / p.InService.Value)
@@ -65,6 +65,12 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) {
 	if curve.Known() {
 		r.next.Curves[v.key] = curve
 	}
+}
+
+// fledgling reports whether the replica serves for less than a metrics window: its
+// means and rates are then of its start, and nothing is learned from them.
+func (r *round) fledgling(p *Replica) bool {
+	return !p.Since.IsZero() && r.snapshot.Time.Sub(p.Since) < r.policy.Window
 }
 
 // shapeOf is the shape of the requests that the replica completed, which is what

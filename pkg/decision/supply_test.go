@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
@@ -114,5 +115,22 @@ func TestOneBadPodStopsNoGrowth(t *testing.T) {
 			plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
 			assert.GreaterOrEqual(t, *plan.Models[0].Variants[0].Desired, test.want)
 		})
+	}
+}
+
+// What a replica shows of its first metrics window is its start.
+func TestNothingIsLearnedFromAReplicaThatHasJustBegun(t *testing.T) {
+	w := newWorld(10)
+	for age, learns := range map[time.Duration]bool{19 * time.Second: false, 20 * time.Second: true} {
+		s := w.snapshot()
+		p := &s.Models[0].Variants[0].Replicas[0]
+		p.Since, p.ITL, p.TTFT = s.Time.Add(-age), w.sample(0.02), w.sample(0.1)
+		s.Models[0].Variants[0].Profile = serving.Profile{}
+		policy := demoPolicy()
+		policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
+		_, memory := Decide(s, policy, Memory{}, RoundFull)
+		key := Key{"ns", "a-h100"}
+		assert.Equal(t, learns, memory.Curves[key].Known())
+		assert.Equal(t, learns, len(memory.Learned[key].Learned.Seen) > 0)
 	}
 }
