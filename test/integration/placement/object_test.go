@@ -3,7 +3,6 @@ package placement_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +23,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
 
 // filler is the app of pods that hold devices for somebody else.
@@ -263,15 +261,7 @@ func (w *world) rounds(t *testing.T, instance string) uint64 {
 // scrape looks at all series of a manager's metric.
 func (w *world) scrape(t *testing.T, instance, name string, each func(labels map[string]string, m *dto.Metric)) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.metrics[instance], nil)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, response.Body.Close()) }()
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	require.NoError(t, err)
-	for _, m := range families[name].GetMetric() {
+	for _, m := range prometheustest.Page(t, w.metrics[instance])[name].GetMetric() {
 		labels := map[string]string{}
 		for _, l := range m.GetLabel() {
 			labels[l.GetName()] = l.GetValue()

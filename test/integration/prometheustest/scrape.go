@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 )
 
-// Scrape reads a metrics page once: values by series, written as in a query. Of a
-// histogram it returns the number of observations, under the name of the metric.
-func Scrape(t testing.TB, url string) map[string]float64 {
+// Page reads a metrics page once.
+func Page(t testing.TB, url string) map[string]*dto.MetricFamily {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
@@ -23,8 +23,15 @@ func Scrape(t testing.TB, url string) map[string]float64 {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(response.Body)
 	require.NoError(t, err)
+	return families
+}
+
+// Scrape reads a metrics page once: values by series, written as in a query. Of a
+// histogram it returns the number of observations, under the name of the metric.
+func Scrape(t testing.TB, url string) map[string]float64 {
+	t.Helper()
 	found := map[string]float64{}
-	for name, family := range families {
+	for name, family := range Page(t, url) {
 		for _, m := range family.GetMetric() {
 			var labels []string
 			for _, l := range m.GetLabel() {
