@@ -73,8 +73,8 @@ type Variant struct {
 	// server's arguments state it; 0 means unknown.
 	BatchLimit int
 	// KVTokens is the number of tokens that the KV cache of a replica holds as the
-	// server's arguments, or memory and model size, have it; 0 means unknown. What a
-	// replica reports itself comes before it.
+	// server's arguments have it; 0 means unknown. What a replica reports itself comes
+	// before it.
 	KVTokens capacity.Tokens
 	// Rolling is set while a rolling update is under way: pods come and go that no
 	// load asked for.
