@@ -36,12 +36,12 @@ func limits(r *round, m *model) {
 		case r.unknown(v) != nil && !r.guesses(v) && m.wants == wantMore:
 			v.note(StageLimits, ReasonCapacityUnknown, "%v, so nothing is added", r.unknown(v))
 		case back > 0:
-			detail := v.lostDetail() + "; " + v.pausedDetail()
+			detail := r.lostDetail(v) + "; " + v.pausedDetail()
 			v.step(StageLimits, v.target-back, ReasonNoSlots, "%s", detail)
 			total -= back
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
 		case v.lost+v.failed > 0:
-			detail := v.lostDetail()
+			detail := r.lostDetail(v)
 			v.note(StageLimits, ReasonNoSlots, "%s", detail)
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
 		case m.short > 0:
@@ -54,8 +54,17 @@ func limits(r *round, m *model) {
 	})
 }
 
-// lostDetail says what the replicas lack that do not come up.
-func (v *variant) lostDetail() string {
+// lostDetail says what the replicas lack that do not come up, and what is in the way of
+// those that no node holds.
+func (r *round) lostDetail(v *variant) string {
+	detail := v.stuckDetail()
+	if why := r.crowded(v); why != "" && v.lost > v.absent {
+		detail += "; " + why
+	}
+	return detail
+}
+
+func (v *variant) stuckDetail() string {
 	if v.failed > 0 {
 		detail := plural(v.failed, "replica does", "replicas do") + " not come up"
 		if v.lost > 0 {
