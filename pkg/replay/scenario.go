@@ -1,0 +1,97 @@
+package replay
+
+import (
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+)
+
+// Scenario is what a replay needs beside its requests: nodes, what runs on them, and
+// how the autoscaler is configured.
+type Scenario struct {
+	Name string
+	// Prices names the price list that the costs are of.
+	Prices string
+	// Cluster is what the nodes hold and have free before the first replica.
+	Cluster *placement.Cluster
+	// Models are served side by side. Every request goes to one of them, drawn by their
+	// shares.
+	Models []Model
+	// Policy is the configuration that the manager would have. Its Hybrid is set by the
+	// policy under test.
+	Policy decision.Policy
+	// Variation is the coefficient of variation of the start-up times; the mean is that
+	// of the run.
+	Variation float64
+	// Drain is the grace period of replicas that go.
+	Drain time.Duration
+	// Collection is how metrics are collected.
+	Collection Collection
+}
+
+// Collection says how late and how coarse metrics are.
+type Collection struct {
+	// Scrape is the time between two scrapes of one replica.
+	Scrape time.Duration
+	// Window is the time over which rates and means are taken.
+	Window time.Duration
+	// Gateway is set when a gateway counts the requests of each model.
+	Gateway bool
+}
+
+// Model is one model of a scenario.
+type Model struct {
+	Namespace, ID string
+	// SLO is promised to its clients.
+	SLO capacity.SLO
+	// Share is how many of the trace's requests it gets, compared with the other models;
+	// 0 means 1.
+	Share    float64
+	Variants []Variant
+}
+
+// Variant is one way to serve a model.
+type Variant struct {
+	Name string
+	// Cost is the price of one replica per hour.
+	Cost capacity.Cost
+	// Request is what one replica takes and where it may go.
+	Request *placement.Request
+	// Profile is the latency of one replica in the simulated world.
+	Profile serving.Profile
+	// Given is the profile that the autoscaler is given; the zero value means none, so
+	// that it has to learn.
+	Given serving.Profile
+	// TokenBudget is the most tokens in one iteration; 0 means the engine's default.
+	TokenBudget int
+	// Policy is its bounds and behaviour.
+	Policy decision.VariantPolicy
+	// Initial is the number of replicas at the start where nothing else says it;
+	// negative means what the bound has in its first minute.
+	Initial int
+}
+
+// epoch is the time of day of a run's beginning: nothing depends on it.
+var epoch = time.Unix(0, 0).UTC()
+
+func at(t time.Duration) time.Time { return epoch.Add(t) }
+
+// served are the models as the world knows them.
+func (s *Scenario) served(initial [][]int) []simulation.ServedModel {
+	models := make([]simulation.ServedModel, 0, len(s.Models))
+	for m := range s.Models {
+		model := simulation.ServedModel{ID: s.Models[m].ID}
+		for i, v := range s.Models[m].Variants {
+			model.Variants = append(model.Variants, simulation.ServedVariant{
+				Name: v.Name, Profile: v.Profile, TokenBudget: v.TokenBudget, Request: v.Request,
+				Max: v.Policy.Max, Initial: initial[m][i],
+			})
+		}
+		models = append(models, model)
+	}
+	return models
+}
