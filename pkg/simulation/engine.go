@@ -222,6 +222,37 @@ func (e *Engine) run(now time.Duration, inclusive bool) {
 	}
 }
 
+// due is a time before which Advance would change nothing. Unlike Next it begins no
+// iteration, so that what is submitted at the present time can still be part of it.
+func (e *Engine) due() time.Duration {
+	switch {
+	case e.active:
+		return e.end
+	case e.busy():
+		return e.clock + 1
+	default:
+		return never
+	}
+}
+
+// drop forgets all requests, and hands them over in the order of their service and
+// then of the queue. The engine is idle then.
+func (e *Engine) drop(each func(Request)) {
+	for _, s := range e.running {
+		each(s.request)
+		e.recycle(s)
+	}
+	for e.waiting.len() > 0 {
+		s := e.waiting.popFront()
+		each(s.request)
+		e.recycle(s)
+	}
+	clear(e.running)
+	e.running = e.running[:0]
+	e.decoding, e.held, e.resident = 0, 0, 0
+	e.active, e.start, e.nextFinish = false, e.clock, math.MaxUint64
+}
+
 func (e *Engine) busy() bool { return len(e.running) > 0 || e.waiting.len() > 0 }
 
 // begin forms the batch of the next iteration.

@@ -118,7 +118,7 @@ type Replica struct {
 	Node int
 	// Created, Placed and Ready are when it came to that stage; -1 means not yet.
 	Created, Placed, Ready time.Duration
-	// Metrics is what its server says of itself; the zero value unless it serves.
+	// Metrics is what its server says of itself; the zero value before it serves.
 	Metrics Metrics
 }
 

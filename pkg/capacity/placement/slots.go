@@ -120,8 +120,12 @@ func (c *Cluster) best(r *Request, allowed func(node int) bool) int {
 	return best
 }
 
+// Put has the node of that index hold one replica of the request, whether it fits or
+// not: for those who choose the node themselves.
+func (c *Cluster) Put(r *Request, node int) { c.put(r, node, 1) }
+
 // Remove takes one replica of the request off the node of that index. It undoes a
-// Place.
+// Place or a Put.
 func (c *Cluster) Remove(r *Request, node int) { c.put(r, node, -1) }
 
 // put has the node hold that many more replicas of the request, whether they fit or
