@@ -1,6 +1,9 @@
 package replay
 
 import (
+	"errors"
+	"io"
+	"math/rand/v2"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -16,12 +19,149 @@ type Load [][]Minute
 // minute is the grain of a Load.
 const minute = time.Minute
 
+// leastSpan is the least time over which a mean rate is taken: a last minute of a second
+// or two would make a peak of chance.
+const leastSpan = 10 * time.Second
+
 // Minute is what arrives at a model within one minute. In the last one, which may be
-// shorter, Length says for how long.
+// shorter, Length says for how long: to the end of the second of the last request of all
+// models.
 type Minute struct {
 	Length time.Duration
 	// Rate is the mean arrival rate, and Shape the mean tokens of the requests; without
-	// requests both are zero.
+	// requests both are zero. The rate of a last minute of less than ten seconds is
+	// taken over ten seconds.
 	Rate  capacity.Rate
 	Shape capacity.TokenShape
+}
+
+// Measure reads all requests and says what they ask of the models.
+func Measure(s *Scenario, source Source, seed uint64) (Load, error) {
+	stream, err := source()
+	if err != nil {
+		return nil, err
+	}
+	deal, m := s.deal(seed), newMeter(len(s.Models))
+	for {
+		r, err := stream.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.add(deal(r), r)
+	}
+	load := m.load()
+	if load == nil {
+		return nil, errors.New("the trace has no requests; expected at least one")
+	}
+	return load, nil
+}
+
+// meter measures a load request by request, in order of arrival.
+type meter struct {
+	// sums are by model and minute.
+	sums [][]tally
+	last time.Duration
+	some bool
+}
+
+// tally counts requests and their tokens.
+type tally struct{ requests, input, output int64 }
+
+func newMeter(models int) *meter { return &meter{sums: make([][]tally, models)} }
+
+// add counts one request.
+func (m *meter) add(model int, r workload.Request) {
+	m.last, m.some = max(m.last, r.Arrival), true
+	at := int(r.Arrival / minute)
+	for len(m.sums[model]) <= at {
+		m.sums[model] = append(m.sums[model], tally{})
+	}
+	t := &m.sums[model][at]
+	t.requests++
+	t.input += int64(r.Input)
+	t.output += int64(r.Output)
+}
+
+// load is what was counted; nil without any request.
+func (m *meter) load() Load {
+	if !m.some {
+		return nil
+	}
+	end := m.last.Truncate(time.Second) + time.Second
+	load := make(Load, len(m.sums))
+	for i, sums := range m.sums {
+		for from := time.Duration(0); from < end; from += minute {
+			length := min(minute, end-from)
+			var t tally
+			if at := int(from / minute); at < len(sums) {
+				t = sums[at]
+			}
+			load[i] = append(load[i], t.minute(length))
+		}
+	}
+	return load
+}
+
+// minute is the tally as the mean over a time.
+func (t tally) minute(length time.Duration) Minute {
+	m := Minute{Length: length}
+	if t.requests == 0 {
+		return m
+	}
+	m.Rate = capacity.Rate(float64(t.requests) / max(length, leastSpan).Seconds())
+	m.Shape = capacity.TokenShape{
+		Input:  capacity.Tokens(float64(t.input) / float64(t.requests)),
+		Output: capacity.Tokens(float64(t.output) / float64(t.requests)),
+	}
+	return m
+}
+
+// mean is the mean token shape of all requests of a model; zero without any.
+func (l Load) mean(model int) capacity.TokenShape {
+	requests, input, output := 0.0, 0.0, 0.0
+	for _, m := range l[model] {
+		n := float64(m.Rate) * m.Length.Seconds()
+		requests += n
+		input += n * float64(m.Shape.Input)
+		output += n * float64(m.Shape.Output)
+	}
+	if requests == 0 {
+		return capacity.TokenShape{}
+	}
+	return capacity.TokenShape{Input: capacity.Tokens(input / requests), Output: capacity.Tokens(output / requests)}
+}
+
+// randomDeal is the stream of random numbers by which requests find their models.
+const randomDeal = 0x6465616c
+
+// deal returns what says which model each request is for, when it is asked about all of
+// them in their order. The models are drawn by their shares: the same seed deals the
+// same. One model gets all.
+func (s *Scenario) deal(seed uint64) func(workload.Request) int {
+	last := len(s.Models) - 1
+	if last <= 0 {
+		return func(workload.Request) int { return 0 }
+	}
+	upTo, sum := make([]float64, len(s.Models)), 0.0
+	for m := range s.Models {
+		share := 1.0
+		if s.Models[m].Share > 0 {
+			share = s.Models[m].Share
+		}
+		sum += share
+		upTo[m] = sum
+	}
+	random := rand.New(rand.NewPCG(seed, randomDeal))
+	return func(workload.Request) int {
+		drawn := sum * random.Float64()
+		for m := range last {
+			if drawn < upTo[m] {
+				return m
+			}
+		}
+		return last
+	}
 }

@@ -1,0 +1,83 @@
+package replay
+
+import (
+	"math"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// shapeGrain is how finely token shapes are told apart, relatively: their lengths are
+// rounded to its multiples on a logarithmic scale, so that a day needs few sizes.
+const shapeGrain = 0.01
+
+// roundShape is the shape on that scale; an unknown one stays as it is.
+func roundShape(shape capacity.TokenShape) capacity.TokenShape {
+	if !shape.Known() {
+		return shape
+	}
+	round := func(t capacity.Tokens) capacity.Tokens {
+		return capacity.Tokens(math.Exp(shapeGrain * math.Round(math.Log(float64(t))/shapeGrain)))
+	}
+	return capacity.TokenShape{Input: round(shape.Input), Output: round(shape.Output)}
+}
+
+// serves is the largest rate of requests of a shape at which one replica keeps the SLO
+// for the share of the requests that the scenario's policy states; without an SLO, the
+// rate of its full batch. It is 0 where no rate keeps the SLO, and for an unknown shape.
+// Shapes count to the nearest per cent. It takes about a millisecond: ask for the rates
+// of a whole load instead where that does.
+func (s *Scenario) serves(model, variant int, shape capacity.TokenShape) capacity.Rate {
+	m := &s.Models[model]
+	queue, ok := serving.NewQueue(m.Variants[variant].Profile, roundShape(shape), serving.Arrivals{})
+	if !ok {
+		return 0
+	}
+	return queue.MaxRate(m.SLO, s.Policy.Share)
+}
+
+// rates is what one replica of each variant serves in each minute:
+// rates[model][minute][variant].
+func (s *Scenario) rates(load Load) [][][]capacity.Rate {
+	all := make([][][]capacity.Rate, len(s.Models))
+	for m := range s.Models {
+		known := map[capacity.TokenShape][]capacity.Rate{}
+		for _, at := range load[m] {
+			key := roundShape(at.Shape)
+			rates, found := known[key]
+			if !found {
+				rates = make([]capacity.Rate, len(s.Models[m].Variants))
+				for v := range rates {
+					rates[v] = s.serves(m, v, at.Shape)
+				}
+				known[key] = rates
+			}
+			all[m] = append(all[m], rates)
+		}
+	}
+	return all
+}
+
+// cheapest is, for each model, the variant that costs least for the rate that it serves
+// at the mean shape of the load; where none serves anything, the one of the least price.
+func (s *Scenario) cheapest(load Load) []int {
+	choice := make([]int, len(s.Models))
+	for m := range s.Models {
+		shape := load.mean(m)
+		best, bestRate := 0, 0.0
+		for v := range s.Models[m].Variants {
+			rate := float64(s.serves(m, v, shape))
+			cost, least := float64(s.Models[m].Variants[v].Cost), float64(s.Models[m].Variants[best].Cost)
+			switch {
+			case v == 0:
+			case rate <= 0 && (bestRate > 0 || cost >= least):
+				continue
+			case rate > 0 && bestRate > 0 && cost*bestRate >= least*rate:
+				continue
+			}
+			best, bestRate = v, rate
+		}
+		choice[m] = best
+	}
+	return choice
+}
