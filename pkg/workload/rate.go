@@ -15,6 +15,9 @@ const (
 	randomCopies = iota + 1
 	randomArrivals
 	randomLengths
+	randomSteps
+	randomClients
+	randomThinned
 )
 
 // MaxFactor bounds Rate, so that one second of copies fits into memory.

@@ -50,6 +50,28 @@ func (l *limited) Next() (Request, error) {
 	return r, nil
 }
 
+// From leaves out what arrives before a time; arrivals count from there.
+func From(stream Stream, from time.Duration) Stream {
+	return &later{stream: stream, from: from}
+}
+
+type later struct {
+	stream Stream
+	from   time.Duration
+}
+
+func (l *later) Next() (Request, error) {
+	for {
+		r, err := l.stream.Next()
+		if err != nil {
+			return Request{}, err
+		}
+		if r.Arrival -= l.from; r.Arrival >= 0 {
+			return r, nil
+		}
+	}
+}
+
 // Summary describes a whole stream.
 type Summary struct {
 	// Requests is the number of requests.

@@ -29,10 +29,24 @@ type Lengths struct {
 	Max int
 }
 
-// Synthetic describes arrivals of a Poisson process whose rate follows the points
-// linearly, from the first to the last of them.
+// LengthsOf is the log-normal distribution with that mean and 99th percentile, as
+// far as there is one: a log-normal percentile is at most some fifteen times the
+// mean, which is where the result stays for a larger one.
+func LengthsOf(mean, p99 float64, most int) Lengths {
+	// With s for sigma, p99/mean = exp(z*s - s^2/2): s is the smaller root.
+	const z = 2.3263478740408408
+	s := z - math.Sqrt(max(z*z-2*math.Log(max(p99/mean, 1)), 0))
+	return Lengths{Mean: mean, Variation: math.Sqrt(math.Expm1(s * s)), Max: most}
+}
+
+// Synthetic describes arrivals whose rate follows the points linearly, from the
+// first to the last of them.
 type Synthetic struct {
-	Rate          []Point
+	Rate []Point
+	// Variation is the coefficient of variation of the gaps between arrivals while the
+	// rate is level: 0 and 1 mean a Poisson process, more is burstier. The gaps are
+	// those of a gamma renewal process that was running before the stream began.
+	Variation     float64
 	Input, Output Lengths
 	// Seed decides every random number: the same description gives the same
 	// requests.
@@ -51,15 +65,26 @@ func NewSynthetic(s Synthetic) (Stream, error) {
 	if err := s.Output.check(); err != nil {
 		return nil, fmt.Errorf("synthetic arrivals: output tokens: %w", err)
 	}
-	return &poisson{
-		points:   s.Rate,
-		at:       s.Rate[0].At,
-		arrivals: rand.New(rand.NewPCG(s.Seed, randomArrivals)),
-		lengths:  rand.New(rand.NewPCG(s.Seed, randomLengths)),
-		input:    s.Input.sampler(),
-		output:   s.Output.sampler(),
-	}, nil
+	if !(s.Variation >= 0) || s.Variation > maxVariation {
+		return nil, fmt.Errorf("synthetic arrivals: the coefficient of variation of the gaps is %v; expected a number from 0 to %d", s.Variation, maxVariation)
+	}
+	p := &arrivals{
+		points:  s.Rate,
+		at:      s.Rate[0].At,
+		gaps:    rand.New(rand.NewPCG(s.Seed, randomArrivals)),
+		lengths: rand.New(rand.NewPCG(s.Seed, randomLengths)),
+		input:   s.Input.sampler(),
+		output:  s.Output.sampler(),
+	}
+	if s.Variation > 0 && s.Variation != 1 {
+		p.shape = 1 / (s.Variation * s.Variation)
+	}
+	return p, nil
 }
+
+// maxVariation bounds the burstiness of synthetic arrivals: beyond it they would
+// be one burst.
+const maxVariation = 1000
 
 func checkRate(points []Point) error {
 	if len(points) < 2 {
@@ -102,19 +127,36 @@ func (l Lengths) sampler() func(*rand.Rand) int {
 	}
 }
 
-type poisson struct {
+type arrivals struct {
 	points []Point
 	// at is the last arrival, within the segment from points[0] to points[1].
-	at                time.Duration
-	arrivals, lengths *rand.Rand
-	input, output     func(*rand.Rand) int
+	at            time.Duration
+	gaps, lengths *rand.Rand
+	input, output func(*rand.Rand) int
+	// shape is that of the gamma distribution of the gaps; 0 for a Poisson process.
+	shape float64
+	// running is set after the first arrival.
+	running bool
+}
+
+// gap draws the expected number of arrivals from one to the next, which is 1 in
+// the mean. What is left of the gap in which the stream begins is any part of
+// one that is met in proportion to its length.
+func (p *arrivals) gap() float64 {
+	if p.shape == 0 {
+		return p.gaps.ExpFloat64()
+	}
+	if !p.running {
+		p.running = true
+		return p.gaps.Float64() * gamma(p.gaps, p.shape+1) / p.shape
+	}
+	return gamma(p.gaps, p.shape) / p.shape
 }
 
 // Next implements Stream. The next arrival is where the expected number of
-// arrivals since the last one reaches a draw from the unit exponential
-// distribution.
-func (p *poisson) Next() (Request, error) {
-	due := p.arrivals.ExpFloat64()
+// arrivals since the last one reaches the gap that was drawn.
+func (p *arrivals) Next() (Request, error) {
+	due := p.gap()
 	for len(p.points) > 1 {
 		from, to := p.points[0], p.points[1]
 		length := (to.At - from.At).Seconds()

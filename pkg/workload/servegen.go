@@ -1,0 +1,347 @@
+package workload
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// ServeGenFiles are the three files of a ServeGen trace.
+type ServeGenFiles struct {
+	// Rate is what all clients ask together, window by window.
+	Rate File
+	// Clients is what each client asks, and how bursty.
+	Clients File
+	// Lengths are the quantiles of each client's input and output tokens.
+	Lengths File
+}
+
+// ServeGenOptions say which part of a ServeGen trace is made.
+type ServeGenOptions struct {
+	// From is where in the trace the stream begins; arrivals count from there.
+	From time.Duration
+	// Length is how long it is; 0 means to the end of the trace.
+	Length time.Duration
+	// Thin keeps every request with that probability; 0 means 1. The requests that are
+	// not kept are never made, so a tenth costs far less than all. A client whose gaps
+	// have a coefficient of variation c has one of sqrt(p*c^2 + 1 - p) when thinned to
+	// p, the same as behind Rate.
+	Thin float64
+	// Seed decides every random number.
+	Seed uint64
+}
+
+func (o ServeGenOptions) check() error {
+	switch {
+	case o.From < 0:
+		return fmt.Errorf("a trace is read from %s on; expected at least 0", o.From)
+	case o.Length < 0:
+		return fmt.Errorf("the length of a trace is %s; expected at least 0", o.Length)
+	case !(o.Thin >= 0) || o.Thin > 1:
+		return fmt.Errorf("requests are kept with probability %v; expected a number above 0 and at most 1", o.Thin)
+	}
+	return nil
+}
+
+// ServeGen makes the requests that the files of a ServeGen trace describe, in the
+// way of the published generator: in every window each client asks as often as
+// its rate says, with gaps from its distribution that are scaled so that they
+// fill the window. The rates of the clients are scaled so that they sum to the
+// rate of all.
+//
+// Two things differ. The gaps close a circle that is turned by chance, so that no
+// client's burst sticks to the border of a window. And a client whose lengths are
+// not known draws, for every request, those of one that has them, with the
+// probability of its rate in that window.
+//
+// Every window and client has its own random numbers, so what happens in a window
+// does not depend on where the stream began. It holds the description of the
+// whole part of the trace and the arrivals of one window.
+type ServeGen struct {
+	windows []window
+	length  time.Duration
+	lengths []shapes
+	thin    float64
+	seed    uint64
+	// from and until bound the part of the trace.
+	from, until time.Duration
+
+	// merge holds the clients of the present window that have requests left: a heap by
+	// the next arrival.
+	merge []*run
+	// spare are runs of former windows, to be used again.
+	spare []*run
+	mix   mix
+}
+
+// NewServeGen reads the three files. What it returns needs them no longer.
+func NewServeGen(f ServeGenFiles, o ServeGenOptions) (*ServeGen, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	windows, length, err := readRates(f.Rate)
+	if err != nil {
+		return nil, err
+	}
+	s := &ServeGen{length: length, thin: o.Thin, seed: o.Seed}
+	if s.thin == 0 {
+		s.thin = 1
+	}
+	// The trace begins with its first window, whatever that is called.
+	s.from = windows[0].start + o.From
+	s.until = windows[len(windows)-1].start + length
+	if o.Length > 0 {
+		s.until = min(s.until, s.from+o.Length)
+	}
+	part := func(w window) bool { return w.start+length > s.from && w.start < s.until }
+	if err = readClients(f.Clients, windows, length, part); err != nil {
+		return nil, err
+	}
+	if s.lengths, err = readLengths(f.Lengths); err != nil {
+		return nil, err
+	}
+	for _, w := range windows {
+		if !part(w) || w.rate == 0 {
+			continue
+		}
+		if len(w.clients) == 0 {
+			return nil, fmt.Errorf("%s:%d: the window %d has %v requests per second, but no client in %s; expected at least one with a rate",
+				f.Rate.Name, w.line, int(w.start.Seconds()), w.rate, f.Clients.Name)
+		}
+		s.windows = append(s.windows, w)
+	}
+	return s, nil
+}
+
+// Next implements Stream.
+func (s *ServeGen) Next() (Request, error) {
+	for {
+		for len(s.merge) == 0 {
+			if len(s.windows) == 0 {
+				return Request{}, io.EOF
+			}
+			s.begin(s.windows[0])
+			s.windows = s.windows[1:]
+		}
+		r := s.merge[0]
+		at := r.arrivals[r.next]
+		of := r.lengths
+		if of == nil {
+			of = s.mix.draw(r.random)
+		}
+		request := Request{Arrival: at - s.from, Input: of.input.draw(r.random), Output: of.output.draw(r.random)}
+		if r.next++; r.next == len(r.arrivals) {
+			last := len(s.merge) - 1
+			s.spare = append(s.spare, r)
+			s.merge[0] = s.merge[last]
+			s.merge = s.merge[:last]
+		}
+		s.down(0)
+		switch {
+		case at >= s.until:
+			s.merge, s.windows = nil, nil
+		case at >= s.from:
+			return request, nil
+		}
+	}
+}
+
+// begin draws the arrivals of a window.
+func (s *ServeGen) begin(w window) {
+	shapes := s.shapesAt(w.start)
+	s.mix = newMix(w.clients, shapes)
+	sum := 0.0
+	for _, c := range w.clients {
+		sum += c.rate
+	}
+	for _, c := range w.clients {
+		r := s.run(c.id, w.start)
+		r.arrive(c, c.rate/sum*w.rate*s.length.Seconds(), s.thin, w.start, s.length)
+		if len(r.arrivals) == 0 {
+			s.spare = append(s.spare, r)
+			continue
+		}
+		r.lengths = nil
+		if of := shapes.of[c.id]; of.known() {
+			r.lengths = of
+		}
+		s.merge = append(s.merge, r)
+	}
+	for i := len(s.merge)/2 - 1; i >= 0; i-- {
+		s.down(i)
+	}
+}
+
+// shapesAt are the lengths from the last start before, or else the first of all.
+func (s *ServeGen) shapesAt(start time.Duration) shapes {
+	found := s.lengths[0]
+	for _, l := range s.lengths[1:] {
+		if l.start > start {
+			break
+		}
+		found = l
+	}
+	return found
+}
+
+// down restores the order of the heap from one place on.
+func (s *ServeGen) down(i int) {
+	for {
+		least, left := i, 2*i+1
+		for child := left; child <= left+1 && child < len(s.merge); child++ {
+			if s.merge[child].before(s.merge[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		s.merge[i], s.merge[least] = s.merge[least], s.merge[i]
+		i = least
+	}
+}
+
+// run is what one client asks within one window.
+type run struct {
+	client   int
+	random   *rand.Rand
+	source   *rand.PCG
+	arrivals []time.Duration
+	next     int
+	// kept are where the arrivals stand before the circle is turned.
+	kept []float64
+	// lengths are those of the client; nil if they are not known.
+	lengths *lengthsOf
+}
+
+func (r *run) before(other *run) bool {
+	a, b := r.arrivals[r.next], other.arrivals[other.next]
+	return a < b || a == b && r.client < other.client
+}
+
+// run is an empty one with its own random numbers.
+func (s *ServeGen) run(id int, start time.Duration) *run {
+	var r *run
+	if n := len(s.spare); n > 0 {
+		r, s.spare = s.spare[n-1], s.spare[:n-1]
+	} else {
+		r = &run{source: rand.NewPCG(0, 0)}
+		r.random = rand.New(r.source)
+	}
+	r.client, r.arrivals, r.next = id, r.arrivals[:0], 0
+	// Whole seconds and 31 bits of a client never meet in one key.
+	key := uint64(id)<<32 | uint64(start/time.Second)
+	r.source.Seed(s.seed, mixed(mixed(key)+randomClients))
+	return r
+}
+
+// mixed spreads the bits of a key over all of a number, so that near keys give
+// seeds that are far apart (the finalizer of SplitMix64).
+func mixed(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// arrive draws the arrivals of a client that asks so many times within a window
+// and keeps each with probability thin. The mean number need not be whole: the
+// rest of it is the probability of one more.
+//
+// The gaps around the circle are those of a renewal process, divided by their
+// sum. The gap from one kept request to the next is the sum of as many gaps as a
+// geometric number says; of gamma gaps with the shape k, m are one of shape m*k.
+func (r *run) arrive(c client, mean, thin float64, start, length time.Duration) {
+	n := int(mean)
+	if r.random.Float64() < mean-math.Floor(mean) {
+		n++
+	}
+	gaps := func(m int) float64 {
+		if !c.weibull {
+			return gamma(r.random, float64(m)*c.shape)
+		}
+		sum := 0.0
+		for range m {
+			sum += weibull(r.random, c.shape)
+		}
+		return sum
+	}
+	r.circle(n, thin, gaps, start, length)
+}
+
+// circle places n requests, kept with probability thin, around the window.
+func (r *run) circle(n int, thin float64, gaps func(int) float64, start, length time.Duration) {
+	// Where requests stand on the circle, first as sums of gaps.
+	r.kept = r.kept[:0]
+	sum := 0.0
+	for i := 0; i < n; {
+		m := 1
+		if thin < 1 {
+			// The number of requests up to the next kept one is geometric.
+			m += int(min(r.random.ExpFloat64()/-math.Log1p(-thin), float64(n)))
+		}
+		sum += gaps(min(m, n-i))
+		if i += m; i <= n {
+			r.kept = append(r.kept, sum)
+		}
+	}
+	if sum == 0 {
+		// All gaps are too small for a number: one burst.
+		sum = 1
+	}
+	turn := r.random.Float64()
+	place := func(at float64) time.Duration {
+		at = at/sum + turn
+		at -= math.Floor(at)
+		return start + min(time.Duration(at*float64(length)), length-1)
+	}
+	// Those that the turn moves beyond the end of the window come first.
+	past := 0
+	for past < len(r.kept) && r.kept[past]/sum+turn < 1 {
+		past++
+	}
+	for _, at := range r.kept[past:] {
+		r.arrivals = append(r.arrivals, place(at))
+	}
+	for _, at := range r.kept[:past] {
+		r.arrivals = append(r.arrivals, place(at))
+	}
+}
+
+// mix draws lengths for clients that have none: those of the others, each with
+// the probability of its rate.
+type mix struct {
+	of []*lengthsOf
+	// upTo are the cumulated weights.
+	upTo []float64
+}
+
+// newMix weighs the clients of a window whose lengths are known. If none of them
+// is active, every client with known lengths weighs the same.
+func newMix(clients []client, lengths shapes) mix {
+	var m mix
+	sum := 0.0
+	for _, c := range clients {
+		if of := lengths.of[c.id]; of.known() {
+			sum += c.rate
+			m.of, m.upTo = append(m.of, of), append(m.upTo, sum)
+		}
+	}
+	if len(m.of) > 0 {
+		return m
+	}
+	for _, id := range lengths.donors() {
+		sum++
+		m.of, m.upTo = append(m.of, lengths.of[id]), append(m.upTo, sum)
+	}
+	return m
+}
+
+func (m *mix) draw(random *rand.Rand) *lengthsOf {
+	x := random.Float64() * m.upTo[len(m.upTo)-1]
+	i, _ := slices.BinarySearch(m.upTo, x)
+	return m.of[min(i, len(m.of)-1)]
+}
