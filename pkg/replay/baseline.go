@@ -1,0 +1,91 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// expectedBaselines says which names newBaseline knows.
+const expectedBaselines = "static:N, hpa:queue, hpa:kv, keda, saturation-v1 or saturation-v2"
+
+// newBaseline makes the published policy of that name. The choice is the index of the
+// variant of each model that a policy drives which knows only one: the cheapest one for
+// what it serves.
+func newBaseline(name string, s *Scenario, choice []int) (Policy, error) {
+	if len(choice) != len(s.Models) {
+		return nil, fmt.Errorf("policy %q: %d variants are chosen for %d models; expected one for each", name, len(choice), len(s.Models))
+	}
+	for m, v := range choice {
+		if v < 0 || v >= len(s.Models[m].Variants) {
+			return nil, fmt.Errorf("policy %q: variant %d of model %q is chosen; expected 0 to %d",
+				name, v, s.Models[m].ID, len(s.Models[m].Variants)-1)
+		}
+	}
+	if count, ok := strings.CutPrefix(name, staticPrefix); ok {
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("policy %q: %q is no number of replicas; expected 0 or more", name, count)
+		}
+		return &static{scenario: s, choice: choice, replicas: n}, nil
+	}
+	switch name {
+	case "hpa:queue":
+		return newQueueHPA(s, choice), nil
+	case "hpa:kv":
+		return newKVHPA(s, choice), nil
+	case "keda":
+		return newKEDA(s, choice), nil
+	case "saturation-v1":
+		return newSaturationV1(s), nil
+	case "saturation-v2":
+		return newSaturationV2(s), nil
+	}
+	return nil, fmt.Errorf("policy %q is not known; expected %s", name, expectedBaselines)
+}
+
+// asked are the replicas that the targets ask for now.
+func asked(view *View) [][]int {
+	replicas := make([][]int, len(view.Models))
+	for m := range view.Models {
+		for _, v := range view.Models[m].Variants {
+			replicas[m] = append(replicas[m], v.Replicas)
+		}
+	}
+	return replicas
+}
+
+// chosen names the chosen variants.
+func chosen(s *Scenario, choice []int) string {
+	var names []string
+	for m, v := range choice {
+		names = append(names, s.Models[m].Variants[v].Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// bounded keeps a number of replicas within the variant's bounds.
+func bounded(v *Variant, n int) int {
+	most := v.Policy.Max
+	if most < 0 {
+		most = math.MaxInt
+	}
+	return max(v.Policy.Min, min(n, most))
+}
+
+// keepOne gives a model that would have no replica one on its cheapest variant, the first
+// by name of equals: what the published enforcer does while scale to zero is off.
+func keepOne(variants []Variant, wanted []int) {
+	least := 0
+	for i := range variants {
+		if wanted[i] > 0 {
+			return
+		}
+		v, l := &variants[i], &variants[least]
+		if v.Cost < l.Cost || v.Cost == l.Cost && v.Name < l.Name {
+			least = i
+		}
+	}
+	wanted[least] = 1
+}
