@@ -4,10 +4,16 @@
 // same engine serves the replay, which jumps from event to event, and the
 // emulated model servers, which follow the wall clock.
 //
+// World is what the replay runs in: engines as replicas that wait for a node, start,
+// serve and drain, on nodes that fill and empty as the scheduler plugin's score would
+// have it, behind a router that sends each request to the least loaded. Everything
+// random in it comes from one seed.
+//
 // It has no clock and no input or output: every call says what time it is, as a
 // time.Duration since an epoch of the caller's choice, and the same calls give
 // the same events. It must never decide how many servers there are.
 //
-// Read Engine first, then Event and State. How long an iteration takes comes
-// from serving.Profile.
+// Read Engine first, then Event and State; then WorldOptions, World, and Stage for
+// the life of a replica. How long an iteration takes comes from serving.Profile, and
+// where a replica goes from placement.Table.
 package simulation

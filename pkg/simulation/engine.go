@@ -262,9 +262,14 @@ func (e *Engine) begin() {
 	e.held += e.decoding
 	e.resident += e.decoding
 	left := e.budget - e.decoding
-	prefill := 0
+	prefill, pairs := 0, 0.0
+	take := func(s *sequence) {
+		chunk, before := s.prefill(left - prefill)
+		prefill += chunk
+		pairs += float64(chunk) * (float64(before) + float64(chunk+1)/2)
+	}
 	for _, s := range e.running[e.decoding:] {
-		prefill += s.prefill(left - prefill)
+		take(s)
 	}
 	// As in vLLM, an iteration that had to preempt lets nobody in.
 	for !preempted && prefill < left && e.fits() {
@@ -275,9 +280,9 @@ func (e *Engine) begin() {
 		}
 		e.held += s.target
 		e.running = append(e.running, s)
-		prefill += s.prefill(left - prefill)
+		take(s)
 	}
-	length := e.profile.Iteration(e.decoding, capacity.Tokens(e.resident), capacity.Tokens(prefill))
+	length := e.profile.Iteration(e.decoding, capacity.Tokens(e.resident), capacity.Tokens(prefill)) + e.profile.Attention(pairs)
 	e.end = e.start + time.Duration(math.Round(float64(length)*float64(time.Millisecond)))
 	e.iteration = Iteration{
 		Start: e.start, End: e.end, Running: len(e.running),
@@ -424,11 +429,12 @@ func (e *Engine) emit(kind Kind, s *sequence) {
 	e.events = append(e.events, event)
 }
 
-// prefill takes the next chunk of the prompt, at most the given number of tokens.
-func (s *sequence) prefill(most int) int {
-	chunk := min(max(most, 0), s.target-s.computed)
+// prefill takes the next chunk of the prompt, at most the given number of tokens, and
+// says how many came before it.
+func (s *sequence) prefill(most int) (chunk, before int) {
+	chunk, before = min(max(most, 0), s.target-s.computed), s.computed
 	s.computed += chunk
-	return chunk
+	return chunk, before
 }
 
 func (e *Engine) newSequence() *sequence {

@@ -104,7 +104,7 @@ func (w *World) create(v *variant) *replica {
 // start has a replica start on its node.
 func (w *World) start(r *replica) {
 	r.Placed = w.now
-	r.serves = w.now + w.options.Startup.draw(w.options.Seed, r.variant.index, r.number)
+	r.serves = later(w.now, w.options.Startup.draw(w.options.Seed, r.variant.index, r.number))
 	w.move(r, Placed)
 }
 
@@ -136,7 +136,7 @@ func (w *World) leave(r *replica) {
 	}
 	m := &w.models[r.variant.index.Model]
 	m.serving = slices.DeleteFunc(m.serving, func(o *replica) bool { return o == r })
-	r.deadline = w.now + min(w.options.Drain, never-w.now)
+	r.deadline = later(w.now, w.options.Drain)
 	w.move(r, Leaving)
 	if r.inFlight == 0 || r.deadline <= w.now {
 		w.end(r)

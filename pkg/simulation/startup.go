@@ -21,5 +21,9 @@ func (s Startup) draw(seed uint64, v VariantIndex, number int) time.Duration {
 	z := rand.New(rand.NewPCG(seed, stream)).NormFloat64()
 	variance := math.Log1p(s.Variation * s.Variation)
 	factor := math.Exp(float64(math.Sqrt(variance)*z) - variance/2)
-	return time.Duration(float64(s.Mean) * factor).Round(time.Millisecond)
+	drawn := float64(s.Mean) * factor
+	if drawn >= float64(never) {
+		return never
+	}
+	return time.Duration(drawn).Round(time.Millisecond)
 }

@@ -13,6 +13,9 @@ import (
 // never is later than everything.
 const never = time.Duration(math.MaxInt64)
 
+// later is the time after another one, at most never.
+func later(t, by time.Duration) time.Duration { return t + min(by, never-t) }
+
 // World is model servers on nodes behind a router, in virtual time. Time only passes
 // in Advance, Arrive and Finish; what happens at one instant happens in this order:
 // tokens come, replicas go and come to serve, nodes take those that wait, and then the
@@ -76,7 +79,7 @@ func (w *World) Now() time.Duration { return w.now }
 // Advance lets time pass until now. A time before that of an earlier call counts as
 // that one.
 func (w *World) Advance(now time.Duration) {
-	for w.wake <= now {
+	for w.wake <= now && w.wake < never {
 		w.step(max(w.wake, w.now))
 	}
 	w.now = max(w.now, now)
@@ -187,7 +190,7 @@ func (w *World) Arrive(a Arrival) error {
 // Finish lets time pass until no request is left, at most as long as the limit. What
 // is left then has failed, whether it waits or is in service.
 func (w *World) Finish(limit time.Duration) {
-	end := w.now + min(max(limit, 0), never-w.now)
+	end := later(w.now, max(limit, 0))
 	for w.open > 0 {
 		next := w.wake
 		for _, r := range w.live {

@@ -57,7 +57,9 @@ func world(t testing.TB, o simulation.WorldOptions, variants ...simulation.Serve
 	if o.Cluster == nil {
 		o.Cluster = nodes(8)
 	}
-	o.Done = func(d simulation.Outcome) { w.done = append(w.done, d) }
+	if o.Done == nil {
+		o.Done = func(d simulation.Outcome) { w.done = append(w.done, d) }
+	}
 	o.Moved = func(m simulation.Move) { w.moves = append(w.moves, m) }
 	var err error
 	w.World, err = simulation.NewWorld(o)
