@@ -1,0 +1,44 @@
+package replay
+
+import (
+	"slices"
+	"time"
+)
+
+// clairvoyant plays the schedule of the bound: what a minute needs is started so early
+// that it serves when the minute begins. Its cost is the bound's, which does not depend
+// on the luck of start-ups; what it attains shows what the bound's numbers keep.
+type clairvoyant struct {
+	bound   *Bound
+	startup time.Duration
+	length  time.Duration
+}
+
+// Next implements Policy.
+func (c *clairvoyant) Next(now time.Duration) time.Duration {
+	if now < 0 {
+		return 0
+	}
+	return now + second
+}
+
+// Parameters implements Policy.
+func (c *clairvoyant) Parameters() []Parameter {
+	return []Parameter{{"cost", "computed, not played"}, {"grain", minute.String()}}
+}
+
+// Decide implements Policy.
+func (c *clairvoyant) Decide(view *View) Answer {
+	last := len(c.bound.Replicas) - 1
+	from, to := min(int(view.Now/minute), last), min(int((view.Now+c.startup)/minute), last)
+	wanted := make([][]int, len(view.Models))
+	for m := range wanted {
+		wanted[m] = slices.Clone(c.bound.Replicas[from][m])
+		for k := from + 1; k <= to; k++ {
+			for v, n := range c.bound.Replicas[k][m] {
+				wanted[m][v] = max(wanted[m][v], n)
+			}
+		}
+	}
+	return Answer{Replicas: wanted}
+}

@@ -1,0 +1,127 @@
+package replay
+
+import (
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+)
+
+// kept is how long scrapes are kept: longer than any window that a policy looks at.
+const kept = 5 * time.Minute
+
+// collector scrapes the replicas and the gateways of a world, each at its own beat, and
+// shows what was scraped.
+type collector struct {
+	scenario *Scenario
+	world    *simulation.World
+	pods     map[string]*history
+	gateways [][]GatewayScrape
+}
+
+// history is the scrapes of one replica.
+type history struct {
+	// phase is when within the interval it is scraped.
+	phase   time.Duration
+	scrapes []Scrape
+	// seen is when the replica was last there.
+	seen time.Duration
+}
+
+func newCollector(s *Scenario, w *simulation.World) *collector {
+	return &collector{scenario: s, world: w, pods: map[string]*history{}, gateways: make([][]GatewayScrape, len(s.Models))}
+}
+
+// phaseOf spreads the scrapes of different replicas over the interval, as Prometheus
+// does, in whole seconds.
+func phaseOf(name string, interval time.Duration) time.Duration {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	return time.Duration(h.Sum64()%uint64(max(1, interval/time.Second))) * time.Second
+}
+
+// tick scrapes what is due at now, which is a whole second.
+func (c *collector) tick(now time.Duration) {
+	interval := c.scenario.Collection.Scrape
+	for m := range c.scenario.Models {
+		if c.scenario.Collection.Gateway && now%interval == phaseOf(c.scenario.Models[m].ID, interval) {
+			c.gateways[m] = trim(append(c.gateways[m], GatewayScrape{At: now, Gateway: c.world.Gateway(m)}),
+				now, func(s GatewayScrape) time.Duration { return s.At })
+		}
+		for v := range c.scenario.Models[m].Variants {
+			for _, r := range c.world.Replicas(simulation.VariantIndex{Model: m, Variant: v}) {
+				c.scrape(now, interval, r)
+			}
+		}
+	}
+	if now%kept == 0 {
+		c.forget(now)
+	}
+}
+
+func (c *collector) scrape(now, interval time.Duration, r simulation.Replica) {
+	if r.Stage != simulation.Serving {
+		return
+	}
+	h := c.pods[r.Name]
+	if h == nil {
+		h = &history{phase: phaseOf(r.Name, interval)}
+		c.pods[r.Name] = h
+	}
+	h.seen = now
+	if now%interval == h.phase {
+		h.scrapes = trim(append(h.scrapes, Scrape{At: now, Metrics: r.Metrics}), now, func(s Scrape) time.Duration { return s.At })
+	}
+}
+
+// trim forgets what is older than kept. The slice moves only when half of it is old.
+func trim[S any](scrapes []S, now time.Duration, at func(S) time.Duration) []S {
+	old := 0
+	for old < len(scrapes) && at(scrapes[old]) < now-kept {
+		old++
+	}
+	if 2*old > len(scrapes) {
+		return slices.Delete(scrapes, 0, old)
+	}
+	return scrapes
+}
+
+func (c *collector) forget(now time.Duration) {
+	for name, h := range c.pods {
+		if h.seen < now-kept {
+			delete(c.pods, name)
+		}
+	}
+}
+
+// view is what a policy may know now.
+func (c *collector) view(now time.Duration) *View {
+	view := &View{Now: now, Scenario: c.scenario, Cluster: c.world.Cluster(), Models: make([]ModelView, len(c.scenario.Models))}
+	for m := range c.scenario.Models {
+		view.Models[m].Gateway = c.gateways[m]
+		for v := range c.scenario.Models[m].Variants {
+			view.Models[m].Variants = append(view.Models[m].Variants, c.variant(simulation.VariantIndex{Model: m, Variant: v}))
+		}
+	}
+	return view
+}
+
+func (c *collector) variant(v simulation.VariantIndex) VariantView {
+	out := VariantView{Replicas: c.world.Wanted(v)}
+	for _, r := range c.world.Replicas(v) {
+		if r.Stage == simulation.Leaving || r.Stage == simulation.Gone {
+			continue
+		}
+		// Nobody sees what a server says between two scrapes.
+		pod := Pod{Replica: r}
+		pod.Metrics = simulation.Metrics{}
+		if h := c.pods[r.Name]; h != nil {
+			pod.Scrapes = h.scrapes
+		}
+		out.Pods = append(out.Pods, pod)
+	}
+	slices.SortFunc(out.Pods, func(a, b Pod) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}

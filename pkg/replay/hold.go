@@ -1,0 +1,62 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+)
+
+// compact is a request in 16 bytes, so that a day of a large service fits in memory.
+type compact struct {
+	arrival       time.Duration
+	input, output int32
+}
+
+// hold reads a source once and gives its requests out again and again: making or parsing
+// them costs more than replaying them.
+func hold(source Source) (Source, error) {
+	stream, err := source()
+	if err != nil {
+		return nil, err
+	}
+	var all []compact
+	for {
+		r, err := stream.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if r.Input > math.MaxInt32 || r.Output > math.MaxInt32 {
+			return nil, fmt.Errorf("request %d has %d prompt and %d generated tokens; expected less than 2^31", len(all)+1, r.Input, r.Output)
+		}
+		if n := len(all); n > 0 && r.Arrival < all[n-1].arrival {
+			return nil, fmt.Errorf("request %d arrives at %s, before the one above at %s; expected requests in order of time", n+1, r.Arrival, all[n-1].arrival)
+		}
+		all = append(all, compact{r.Arrival, int32(r.Input), int32(r.Output)}) // #nosec G115: checked above
+	}
+	if len(all) == 0 {
+		return nil, errors.New("there are no requests in the trace")
+	}
+	return func() (workload.Stream, error) { return &held{all: all}, nil }, nil
+}
+
+type held struct {
+	all  []compact
+	next int
+}
+
+// Next implements workload.Stream.
+func (h *held) Next() (workload.Request, error) {
+	if h.next == len(h.all) {
+		return workload.Request{}, io.EOF
+	}
+	c := &h.all[h.next]
+	h.next++
+	return workload.Request{Arrival: c.arrival, Input: int(c.input), Output: int(c.output)}, nil
+}

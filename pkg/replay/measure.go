@@ -1,0 +1,225 @@
+package replay
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+)
+
+// measure takes down what happens in a run.
+type measure struct {
+	stage *stage
+	// requests, failed and met count requests; ttft and itl are in milliseconds.
+	requests, failed, met int
+	ttft, itl             []float32
+	// since is when each replica that a node holds got it, by its name.
+	since map[string]time.Duration
+	// held is the time that replicas of each variant were held by nodes.
+	held [][]time.Duration
+	// last is the direction of the variant's latest change, 0 before the first.
+	last          [][]int
+	events, flips int
+	unplaceable   int
+	short         time.Duration
+	served        [][]capacity.Rate
+	servedMinute  int
+	recorder      *recorder
+}
+
+func newMeasure(s *stage) *measure {
+	m := &measure{stage: s, since: map[string]time.Duration{}, servedMinute: -1}
+	for i := range s.scenario.Models {
+		n := len(s.scenario.Models[i].Variants)
+		m.held = append(m.held, make([]time.Duration, n))
+		m.last = append(m.last, make([]int, n))
+		m.served = append(m.served, make([]capacity.Rate, n))
+	}
+	if s.record {
+		m.recorder = newRecorder(s)
+	}
+	return m
+}
+
+// itlOf is the mean time per further token in milliseconds; false for a request of one
+// token.
+func itlOf(o simulation.Outcome) (float64, bool) {
+	if o.Output < 2 {
+		return 0, false
+	}
+	return milliseconds(o.Finished-o.FirstToken) / float64(o.Output-1), true
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// outcome is told of every request.
+func (m *measure) outcome(o simulation.Outcome) {
+	m.requests++
+	slo := m.stage.scenario.Models[o.Model].SLO
+	met := !o.Failed
+	ttft, itl := 0.0, 0.0
+	if o.Failed {
+		m.failed++
+	} else {
+		ttft = milliseconds(o.FirstToken - o.Arrived)
+		m.ttft = append(m.ttft, float32(ttft))
+		met = slo.TTFT <= 0 || ttft <= float64(slo.TTFT)
+		var further bool
+		if itl, further = itlOf(o); further {
+			m.itl = append(m.itl, float32(itl))
+			met = met && (slo.ITL <= 0 || itl <= float64(slo.ITL))
+		}
+	}
+	if met {
+		m.met++
+	}
+	if m.recorder != nil {
+		m.recorder.outcome(o, met, ttft, itl)
+	}
+}
+
+// move is told of every step in the life of a replica.
+func (m *measure) move(move simulation.Move) {
+	switch move.Stage {
+	case simulation.Placed:
+		m.since[move.Replica] = move.At
+	case simulation.Gone:
+		if from, held := m.since[move.Replica]; held {
+			m.hold(move.Variant, from, move.At)
+			delete(m.since, move.Replica)
+		}
+	case simulation.Created, simulation.Serving, simulation.Leaving:
+	}
+	if m.recorder != nil {
+		m.recorder.move(move)
+	}
+}
+
+// hold counts the time that a node held a replica, to the end of the trace.
+func (m *measure) hold(v simulation.VariantIndex, from, to time.Duration) {
+	m.held[v.Model][v.Variant] += max(0, min(to, m.stage.length)-from)
+}
+
+// decision counts a change of the wanted replicas.
+func (m *measure) decision(now time.Duration, v simulation.VariantIndex, from, to int, plan *decision.Plan) {
+	direction := cmp.Compare(to, from)
+	m.events++
+	if last := &m.last[v.Model][v.Variant]; *last != direction {
+		if *last != 0 {
+			m.flips++
+		}
+		*last = direction
+	}
+	if m.recorder != nil {
+		m.recorder.decision(now, v, from, to, plan)
+	}
+}
+
+// beat looks at the world once a second.
+func (m *measure) beat(now time.Duration) {
+	if now >= m.stage.length {
+		return
+	}
+	m.unplaceable = max(m.unplaceable, m.stage.world.Unplaced())
+	if m.lacking(now) {
+		m.short += second
+	}
+	if m.recorder != nil {
+		m.recorder.beat(now)
+	}
+}
+
+// lacking reports whether the replicas that serve some model could not keep its SLO at
+// the mean load of the minute.
+func (m *measure) lacking(now time.Duration) bool {
+	at := int(now / minute)
+	for i := range m.stage.scenario.Models {
+		load := m.stage.load[i][min(at, len(m.stage.load[i])-1)]
+		if load.Rate <= 0 {
+			continue
+		}
+		serves := capacity.Rate(0)
+		for v := range m.stage.scenario.Models[i].Variants {
+			if at != m.servedMinute {
+				m.served[i][v] = m.stage.scenario.serves(i, v, load.Shape)
+			}
+			ready := 0
+			for _, r := range m.stage.world.Replicas(simulation.VariantIndex{Model: i, Variant: v}) {
+				if r.Stage == simulation.Serving {
+					ready++
+				}
+			}
+			serves += capacity.Rate(ready) * m.served[i][v]
+		}
+		if serves < load.Rate {
+			return true
+		}
+	}
+	return false
+}
+
+// finish is the result, once the run is over.
+func (m *measure) finish(s *stage) (Result, Recording) {
+	for i := range s.scenario.Models {
+		for v := range s.scenario.Models[i].Variants {
+			index := simulation.VariantIndex{Model: i, Variant: v}
+			for _, r := range s.world.Replicas(index) {
+				if from, held := m.since[r.Name]; held {
+					m.hold(index, from, s.length)
+				}
+			}
+		}
+	}
+	r := Result{
+		Policy: s.play.policy, Parameters: s.policy.Parameters(), StartupSeconds: s.startup.Seconds(),
+		Requests: m.requests, Failed: m.failed, ScaleEvents: m.events, Flips: m.flips,
+		UnderProvisionedSeconds: m.short.Seconds(), UnplaceableReplicas: m.unplaceable,
+		TTFT: percentilesOf(m.ttft), ITL: percentilesOf(m.itl),
+	}
+	if m.requests > 0 {
+		r.Attainment = rounded(float64(m.met)/float64(m.requests), 6)
+	}
+	for i := range s.scenario.Models {
+		for v := range s.scenario.Models[i].Variants {
+			variant, hours := &s.scenario.Models[i].Variants[v], m.held[i][v].Hours()
+			r.ReplicaHours += hours
+			r.GPUHours += hours * float64(variant.Request.Shape.Devices*max(1, variant.Request.Shape.Pods))
+			r.Cost += hours * float64(variant.Cost)
+		}
+	}
+	if s.play.policy == policyBound {
+		r.ReplicaHours, r.GPUHours, r.Cost = s.bound.ReplicaHours, s.bound.GPUHours, s.bound.Cost
+	}
+	if s.bound.Cost > 0 {
+		r.CostOverBound = rounded(r.Cost/s.bound.Cost, 4)
+	}
+	r.ReplicaHours, r.GPUHours, r.Cost = rounded(r.ReplicaHours, 6), rounded(r.GPUHours, 6), rounded(r.Cost, 6)
+	if m.recorder == nil {
+		return r, Recording{}
+	}
+	return r, m.recorder.finish()
+}
+
+// percentilesOf are by nearest rank: the smallest value that at least so many per cent
+// of the values do not exceed. The values are sorted in place.
+func percentilesOf(values []float32) Percentiles {
+	if len(values) == 0 {
+		return Percentiles{}
+	}
+	slices.Sort(values)
+	return Percentiles{P50: rankOf(values, 50), P95: rankOf(values, 95), P99: rankOf(values, 99)}
+}
+
+func rankOf(sorted []float32, percent float64) float64 {
+	i := int(math.Ceil(percent/100*float64(len(sorted)))) - 1
+	return rounded(float64(sorted[max(0, i)]), 3)
+}
+
+func rounded(value float64, digits int) float64 {
+	scale := math.Pow10(digits)
+	return math.Round(value*scale) / scale
+}

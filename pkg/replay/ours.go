@@ -1,0 +1,192 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+)
+
+// ours asks decision.Decide in the rounds of the manager: a full one every interval, a
+// fast one every decision.FastInterval in between.
+type ours struct {
+	policy decision.Policy
+	memory decision.Memory
+	// lastFull is when the last full round was; negative before the first one.
+	lastFull time.Duration
+	order    []modelOrder
+	starts   map[simulation.VariantIndex]*starts
+}
+
+// modelOrder is a model with its variants in the order of names that a snapshot has.
+type modelOrder struct {
+	model    int
+	variants []int
+}
+
+// starts are the latest start-up times of a variant.
+type starts struct {
+	seen map[string]bool
+	took []time.Duration
+}
+
+func newOurs(s *Scenario, hybrid bool) *ours {
+	o := &ours{policy: s.Policy, lastFull: -1, starts: map[simulation.VariantIndex]*starts{}}
+	o.policy.Hybrid = hybrid
+	o.policy.Window = s.Collection.Window
+	o.policy.Variants = map[decision.Key]decision.VariantPolicy{}
+	o.policy.Promises = map[decision.ModelKey]decision.Promise{}
+	for m := range s.Models {
+		model := &s.Models[m]
+		promise := s.Policy.PromiseTo(decision.ModelKey{Namespace: model.Namespace, ID: model.ID})
+		promise.SLO = model.SLO
+		o.policy.Promises[decision.ModelKey{Namespace: model.Namespace, ID: model.ID}] = promise
+		order := modelOrder{model: m}
+		for v := range model.Variants {
+			o.policy.Variants[decision.Key{Namespace: model.Namespace, Name: model.Variants[v].Name}] = model.Variants[v].Policy
+			order.variants = append(order.variants, v)
+		}
+		slices.SortFunc(order.variants, func(a, b int) int {
+			return strings.Compare(model.Variants[a].Name, model.Variants[b].Name)
+		})
+		o.order = append(o.order, order)
+	}
+	slices.SortFunc(o.order, func(a, b modelOrder) int {
+		x, y := &s.Models[a.model], &s.Models[b.model]
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.ID, y.ID))
+	})
+	return o
+}
+
+// Next implements Policy.
+func (o *ours) Next(now time.Duration) time.Duration {
+	if now < 0 {
+		return 0
+	}
+	return min(now+decision.FastInterval, o.lastFull+o.policy.Interval)
+}
+
+// Parameters implements Policy.
+func (o *ours) Parameters() []Parameter {
+	s := o.policy.Saturation
+	return []Parameter{
+		{"interval", o.policy.Interval.String()},
+		{"window", o.policy.Window.String()},
+		{"hybrid", fmt.Sprint(o.policy.Hybrid)},
+		{"limited", fmt.Sprint(o.policy.Limited)},
+		{"share", fmt.Sprint(o.policy.Share)},
+		{"horizon", o.policy.Horizon.String()},
+		{"drain", o.policy.Drain.String()},
+		{"kvCacheThreshold", fmt.Sprint(s.KVCacheThreshold)},
+		{"queueLengthThreshold", fmt.Sprint(s.QueueLengthThreshold)},
+		{"kvSpareTrigger", fmt.Sprint(s.KVSpareTrigger)},
+		{"queueSpareTrigger", fmt.Sprint(s.QueueSpareTrigger)},
+	}
+}
+
+// Decide implements Policy.
+func (o *ours) Decide(view *View) Answer {
+	kind := decision.RoundFast
+	if o.lastFull < 0 || view.Now >= o.lastFull+o.policy.Interval {
+		kind, o.lastFull = decision.RoundFull, view.Now
+	}
+	plan, memory := decision.Decide(o.snapshot(view), o.policy, o.memory, kind)
+	o.memory = memory
+	answer := Answer{Plan: &plan, Replicas: make([][]int, len(view.Models)), Victims: make([][][]string, len(view.Models))}
+	for i, order := range o.order {
+		replicas, victims := make([]int, len(order.variants)), make([][]string, len(order.variants))
+		for j, v := range order.variants {
+			p := &plan.Models[i].Variants[j]
+			replicas[v], victims[v] = view.Models[order.model].Variants[v].Replicas, p.Victims
+			if p.Desired != nil && o.policy.Variants[p.Key].Actuation == decision.ActuationScale {
+				replicas[v] = *p.Desired
+			}
+		}
+		answer.Replicas[order.model], answer.Victims[order.model] = replicas, victims
+	}
+	return answer
+}
+
+// snapshot is what the manager would observe.
+func (o *ours) snapshot(view *View) decision.Snapshot {
+	// The scheduler's table is not the autoscaler's.
+	cluster := *view.Cluster
+	cluster.Table = nil
+	snapshot := decision.Snapshot{Time: at(view.Now), Cluster: &cluster}
+	for _, order := range o.order {
+		in, seen := &view.Scenario.Models[order.model], &view.Models[order.model]
+		m := decision.Model{Namespace: in.Namespace, ID: in.ID}
+		gateway(&m, seen.Gateway, view.Now, o.policy.Window)
+		for _, v := range order.variants {
+			m.Variants = append(m.Variants, o.variant(view, simulation.VariantIndex{Model: order.model, Variant: v}))
+		}
+		snapshot.Models = append(snapshot.Models, m)
+	}
+	return snapshot
+}
+
+func (o *ours) variant(view *View, index simulation.VariantIndex) decision.Variant {
+	in, seen := &view.Scenario.Models[index.Model].Variants[index.Variant], &view.Models[index.Model].Variants[index.Variant]
+	v := decision.Variant{
+		Name: in.Name, Current: seen.Replicas, Request: in.Request, Cost: in.Cost, Profile: in.Given,
+		BatchLimit: in.Profile.BatchLimit, Picks: true, Startup: o.startup(index, seen.Pods),
+	}
+	var waiting []Pod
+	for _, pod := range seen.Pods {
+		if pod.Stage != simulation.Serving {
+			waiting = append(waiting, pod)
+			continue
+		}
+		v.Ready++
+		w := windowOf(pod.Scrapes, view.Now, o.policy.Window)
+		v.Replicas = append(v.Replicas, w.replica(pod, view.node(pod)))
+	}
+	slices.SortFunc(waiting, func(a, b Pod) int { return cmp.Or(cmp.Compare(a.Created, b.Created), strings.Compare(a.Name, b.Name)) })
+	for _, pod := range waiting {
+		placed := pod.Node >= 0
+		v.Starting = append(v.Starting, decision.Starting{
+			Name: pod.Name, Created: at(pod.Created), Placed: placed, Node: view.node(pod), Held: placed, Unschedulable: !placed,
+		})
+	}
+	return v
+}
+
+// node is the name of the node that holds a replica, or empty.
+func (v *View) node(pod Pod) string {
+	if pod.Node < 0 {
+		return ""
+	}
+	return v.Cluster.Nodes[pod.Node].Name
+}
+
+// startupSamples is how many of the latest start-ups make the median that the manager
+// takes.
+const startupSamples = 9
+
+// startup is the median of the latest start-up times of the variant; 0 before the
+// first. Replicas that were there from the beginning show none.
+func (o *ours) startup(index simulation.VariantIndex, pods []Pod) time.Duration {
+	s := o.starts[index]
+	if s == nil {
+		s = &starts{seen: map[string]bool{}}
+		o.starts[index] = s
+	}
+	for _, pod := range pods {
+		if pod.Stage == simulation.Serving && !s.seen[pod.Name] {
+			s.seen[pod.Name] = true
+			if pod.Ready > pod.Created {
+				s.took = append(s.took, pod.Ready-pod.Created)
+			}
+		}
+	}
+	if len(s.took) == 0 {
+		return 0
+	}
+	s.took = s.took[max(0, len(s.took)-startupSamples):]
+	latest := slices.Sorted(slices.Values(s.took))
+	return latest[len(latest)/2]
+}

@@ -1,0 +1,144 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+)
+
+const (
+	// second is the beat of a run: scrapes and rounds are at whole seconds.
+	second = time.Second
+	// patience is how long after the last arrival requests may still end. What is not
+	// done by then has failed.
+	patience = 10 * time.Minute
+	// told is how much of a run lies between two looks at whether it is to stop.
+	told = time.Minute
+)
+
+// perform plays one run.
+func (p *play) perform() performed {
+	if p.policy == policyPeak {
+		return p.performPeak()
+	}
+	policy, err := p.newPolicy()
+	if err != nil {
+		return performed{err: err}
+	}
+	return p.with(policy, p.bound.Initial())
+}
+
+// with plays one run with a policy.
+func (p *play) with(policy Policy, initial [][]int) performed {
+	s, err := newStage(p, policy, initial)
+	if err == nil {
+		err = s.run()
+	}
+	if err != nil {
+		return performed{err: fmt.Errorf("policy %s with a start-up of %s: %w", p.policy, p.startup, err)}
+	}
+	result, recording := s.measure.finish(s)
+	return performed{result: result, recording: recording}
+}
+
+// stage is a run under way.
+type stage struct {
+	*play
+	policy    Policy
+	world     *simulation.World
+	collector *collector
+	measure   *measure
+	deal      func(workload.Request) int
+	length    time.Duration
+	next      time.Duration
+}
+
+func newStage(p *play, policy Policy, initial [][]int) (*stage, error) {
+	s := &stage{play: p, policy: policy, deal: p.scenario.deal(p.seed), length: p.load.length()}
+	s.measure = newMeasure(s)
+	world, err := simulation.NewWorld(simulation.WorldOptions{
+		Cluster: p.scenario.Cluster, Models: p.scenario.served(initial), Drain: p.scenario.Drain, Seed: p.seed,
+		Startup: simulation.Startup{Mean: p.startup, Variation: p.scenario.Variation},
+		Done:    s.measure.outcome, Moved: s.measure.move,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.world, s.collector = world, newCollector(p.scenario, world)
+	s.next = policy.Next(-1)
+	return s, nil
+}
+
+// length is that of the trace.
+func (l Load) length() time.Duration {
+	var length time.Duration
+	for _, m := range l[0] {
+		length += m.Length
+	}
+	return length
+}
+
+// run replays the requests second by second.
+func (s *stage) run() error {
+	stream, err := s.source()
+	if err != nil {
+		return err
+	}
+	request, err := stream.Next()
+	for now := time.Duration(0); now <= s.length; now += second {
+		for err == nil && request.Arrival <= now {
+			if err := s.world.Arrive(simulation.Arrival{Model: s.deal(request), Request: request}); err != nil {
+				return err
+			}
+			request, err = stream.Next()
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		s.beat(now)
+		if now%told == 0 && s.tell != nil && !s.tell(min(1, now.Seconds()/s.length.Seconds())) {
+			return ErrStopped
+		}
+	}
+	s.world.Finish(s.length + patience)
+	return nil
+}
+
+// beat is what happens at a whole second.
+func (s *stage) beat(now time.Duration) {
+	s.world.Advance(now)
+	s.collector.tick(now)
+	if s.next >= 0 && now >= s.next && now < s.length {
+		s.decide(now)
+		s.next = s.policy.Next(now)
+	}
+	s.measure.beat(now)
+}
+
+// decide asks the policy and does what it wants.
+func (s *stage) decide(now time.Duration) {
+	answer := s.policy.Decide(s.collector.view(now))
+	// Whoever lowers makes room first.
+	for _, lowers := range []bool{true, false} {
+		for m := range answer.Replicas {
+			for v, replicas := range answer.Replicas[m] {
+				index := simulation.VariantIndex{Model: m, Variant: v}
+				before := s.world.Wanted(index)
+				if replicas == before || (replicas < before) != lowers {
+					continue
+				}
+				var victims []string
+				if answer.Victims != nil {
+					victims = slices.Clone(answer.Victims[m][v])
+				}
+				s.measure.decision(now, index, before, replicas, answer.Plan)
+				s.world.Scale(index, replicas, victims)
+			}
+		}
+	}
+}

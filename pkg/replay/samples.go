@@ -1,0 +1,145 @@
+package replay
+
+import (
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// A replica's scrapes within a window, oldest first, and the samples that the manager's
+// queries would make of them: means of gauges, rates and ratios of sums over the window,
+// and what happened between the last two scrapes.
+type window []Scrape
+
+// windowOf are the scrapes of the last length of time before now.
+func windowOf(scrapes []Scrape, now, length time.Duration) window {
+	first := len(scrapes)
+	for first > 0 && scrapes[first-1].At > now-length {
+		first--
+	}
+	return scrapes[first:]
+}
+
+func (w window) last() Scrape { return w[len(w)-1] }
+
+func known(value float64, t time.Duration) decision.Sample {
+	return decision.Sample{Value: value, Time: at(t), Present: true}
+}
+
+// mean is that of a gauge; absent without a scrape.
+func (w window) mean(of func(Scrape) float64) decision.Sample {
+	if len(w) == 0 {
+		return decision.Sample{}
+	}
+	sum := 0.0
+	for _, s := range w {
+		sum += of(s)
+	}
+	return known(sum/float64(len(w)), w.last().At)
+}
+
+// rate is how much a sum grew per second; absent before the second scrape.
+func (w window) rate(of func(Scrape) float64) decision.Sample {
+	if len(w) < 2 {
+		return decision.Sample{}
+	}
+	return known((of(w.last())-of(w[0]))/(w.last().At-w[0].At).Seconds(), w.last().At)
+}
+
+// ratio is how much one sum grew for each unit of another; absent while that one does
+// not grow.
+func (w window) ratio(sum, count func(Scrape) float64) decision.Sample {
+	if len(w) < 2 || count(w.last()) <= count(w[0]) {
+		return decision.Sample{}
+	}
+	return known((sum(w.last())-sum(w[0]))/(count(w.last())-count(w[0])), w.last().At)
+}
+
+// slope is that of the least-squares line through a gauge, per second, as PromQL's
+// deriv has it; absent before the second scrape.
+func (w window) slope(of func(Scrape) float64) decision.Sample {
+	if len(w) < 2 {
+		return decision.Sample{}
+	}
+	return known(slope(len(w), func(i int) (x, y float64) { return w[i].At.Seconds(), of(w[i]) }), w.last().At)
+}
+
+// slope is that of the least-squares line through n points.
+func slope(n int, point func(i int) (x, y float64)) float64 {
+	meanX, meanY := 0.0, 0.0
+	for i := range n {
+		x, y := point(i)
+		meanX += x / float64(n)
+		meanY += y / float64(n)
+	}
+	products, squares := 0.0, 0.0
+	for i := range n {
+		x, y := point(i)
+		products += (x - meanX) * (y - meanY)
+		squares += (x - meanX) * (x - meanX)
+	}
+	return products / squares
+}
+
+// recent is the rate at which requests arrived between the last two scrapes: those that
+// ended and the change of what is there.
+func (w window) recent() (decision.Sample, time.Duration) {
+	if len(w) < 2 {
+		return decision.Sample{}, 0
+	}
+	a, b := w[len(w)-2], w[len(w)-1]
+	span := b.At - a.At
+	arrived := finished(b) - finished(a) + inFlight(b) - inFlight(a)
+	return known(max(0, arrived)/span.Seconds(), b.At), span
+}
+
+func finished(s Scrape) float64 { return float64(s.Finished) }
+func inFlight(s Scrape) float64 { return float64(s.Running + s.Waiting) }
+
+// replica is what the manager would know of a serving replica.
+func (w window) replica(pod Pod, node string) decision.Replica {
+	r := decision.Replica{
+		Name: pod.Name, Node: node, Since: at(pod.Ready),
+		Waiting:        w.mean(func(s Scrape) float64 { return float64(s.Waiting) }),
+		Running:        w.mean(func(s Scrape) float64 { return float64(s.Running) }),
+		Served:         w.rate(finished),
+		InFlightGrowth: w.slope(inFlight),
+		InService:      w.ratio(func(s Scrape) float64 { return s.InService.Seconds() }, finished),
+		Input:          w.ratio(func(s Scrape) float64 { return float64(s.Input) }, finished),
+		Output:         w.ratio(func(s Scrape) float64 { return float64(s.Output) }, finished),
+		TTFT: w.ratio(func(s Scrape) float64 { return s.FirstToken.Seconds() },
+			func(s Scrape) float64 { return float64(s.FirstTokens) }),
+		ITL: w.ratio(func(s Scrape) float64 { return s.BetweenTokens.Seconds() },
+			func(s Scrape) float64 { return float64(s.Tokens) }),
+	}
+	r.Recent, r.RecentSpan = w.recent()
+	if len(w) > 0 && w.last().KVCapacity > 0 {
+		r.KVUse = w.mean(Scrape.KVUse)
+		r.KVTokens = known(float64(w.last().KVCapacity), w.last().At)
+	}
+	return r
+}
+
+// gateway fills in what the manager would know of a model from the gateway's scrapes.
+func gateway(m *decision.Model, scrapes []GatewayScrape, now, length time.Duration) {
+	first := len(scrapes)
+	for first > 0 && scrapes[first-1].At > now-length {
+		first--
+	}
+	w := scrapes[first:]
+	if len(w) == 0 {
+		return
+	}
+	last := w[len(w)-1]
+	m.Queue = known(float64(last.Queue), last.At)
+	if len(w) < 2 {
+		return
+	}
+	dispatched := float64(last.Dispatched-w[0].Dispatched) / (last.At - w[0].At).Seconds()
+	growth := slope(len(w), func(i int) (x, y float64) { return w[i].At.Seconds(), float64(w[i].Queue) })
+	m.Arrival = known(max(0, dispatched+growth), last.At)
+	before := w[len(w)-2]
+	m.RecentSpan = last.At - before.At
+	arrived := float64(last.Dispatched-before.Dispatched) + float64(last.Queue-before.Queue)
+	m.Recent = known(max(0, arrived)/m.RecentSpan.Seconds(), last.At)
+}
