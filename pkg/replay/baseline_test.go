@@ -1,0 +1,462 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+)
+
+// toyCache is the KV cache of a replica of a toy, toyBatch the requests that one serves
+// at once, and toyTokens what each of those holds.
+const (
+	toyCache  = 10000
+	toyBatch  = 10
+	toyTokens = 1000
+)
+
+// toy is a cluster of arithmetic: a model has so many requests in flight, shared evenly
+// by the replicas that serve, and what is more than toyBatch at a replica waits there.
+type toy struct {
+	scenario *Scenario
+	startup  time.Duration
+	// inFlight is the requests of each model at a time.
+	inFlight func(model int, now time.Duration) int
+	// room is how many replicas of all can start; negative means all.
+	room int
+	view *View
+	made int
+}
+
+// toyVariant has replicas of one device that serve toyBatch requests at once.
+func toyVariant(name string, cost float64, least, most int) Variant {
+	return Variant{
+		Name: name, Cost: capacity.Cost(cost), Policy: decision.VariantPolicy{Min: least, Max: most},
+		Request: &placement.Request{Shape: capacity.Shape{Accelerator: "H100", Devices: 1, Pods: 1}},
+		Profile: serving.Profile{Base: 10, BatchLimit: toyBatch, KVTokens: toyCache},
+	}
+}
+
+func newToy(initial []int, variants ...Variant) *toy {
+	s := &Scenario{Models: []Model{{ID: "toy", Variants: variants}}}
+	t := &toy{scenario: s, startup: time.Minute, room: -1, view: &View{Scenario: s, Models: []ModelView{{Variants: make([]VariantView, len(variants))}}}}
+	for v, n := range initial {
+		t.scale(0, v, n, 0)
+		for i := range t.view.Models[0].Variants[v].Pods {
+			pod := &t.view.Models[0].Variants[v].Pods[i]
+			pod.Stage, pod.Ready = simulation.Serving, 0
+		}
+	}
+	return t
+}
+
+func (t *toy) scale(model, v, replicas int, now time.Duration) {
+	seen := &t.view.Models[model].Variants[v]
+	seen.Replicas = replicas
+	for len(seen.Pods) < replicas {
+		t.made++
+		seen.Pods = append(seen.Pods, Pod{Replica: simulation.Replica{
+			Name: fmt.Sprintf("pod-%04d", t.made), Stage: simulation.Created, Node: -1, Created: now, Placed: -1, Ready: -1,
+		}})
+	}
+	seen.Pods = seen.Pods[:replicas]
+}
+
+// beat starts what has waited long enough, and scrapes every 15 s.
+func (t *toy) beat(now time.Duration) {
+	t.view.Now = now
+	free := t.room
+	t.each(func(pod *Pod) {
+		if pod.Stage != simulation.Created {
+			free--
+		}
+	})
+	t.each(func(pod *Pod) {
+		if pod.Stage == simulation.Created && (t.room < 0 || free > 0) {
+			pod.Stage, pod.Placed, pod.Node = simulation.Placed, now, 0
+			free--
+		}
+		if pod.Stage == simulation.Placed && now >= pod.Placed+t.startup {
+			pod.Stage, pod.Ready = simulation.Serving, now
+		}
+	})
+	for m := range t.view.Models {
+		if now%(15*time.Second) == 0 {
+			t.scrape(m, now)
+		}
+	}
+}
+
+func (t *toy) each(visit func(*Pod)) {
+	for m := range t.view.Models {
+		for v := range t.view.Models[m].Variants {
+			for i := range t.view.Models[m].Variants[v].Pods {
+				visit(&t.view.Models[m].Variants[v].Pods[i])
+			}
+		}
+	}
+}
+
+func (t *toy) scrape(model int, now time.Duration) {
+	serving := 0
+	for _, v := range t.view.Models[model].Variants {
+		serving += v.Ready()
+	}
+	for v := range t.view.Models[model].Variants {
+		pods := t.view.Models[model].Variants[v].Pods
+		for i := range pods {
+			if pods[i].Stage != simulation.Serving {
+				continue
+			}
+			n := t.inFlight(model, now) / serving
+			ended := uint64(now / time.Second)
+			pods[i].Scrapes = append(pods[i].Scrapes, Scrape{At: now, Metrics: simulation.Metrics{
+				Running: min(n, toyBatch), Waiting: max(0, n-toyBatch), KVUsed: min(n, toyBatch) * toyTokens, KVCapacity: toyCache,
+				Finished: ended, Input: 900 * ended, Output: 200 * ended,
+			}})
+		}
+	}
+}
+
+// play lets a policy act until the end, and returns when the replicas of the first model
+// changed, and to what.
+func (t *toy) play(p Policy, end time.Duration) []string {
+	var out []string
+	next := p.Next(-1)
+	for now := time.Duration(0); now <= end; now += time.Second {
+		t.beat(now)
+		if now < next {
+			continue
+		}
+		answer := p.Decide(t.view)
+		if fmt.Sprint(answer.Replicas[0]) != fmt.Sprint(asked(t.view)[0]) {
+			out = append(out, fmt.Sprintf("%s %v", now, answer.Replicas[0]))
+		}
+		for m := range answer.Replicas {
+			for v, n := range answer.Replicas[m] {
+				t.scale(m, v, n, now)
+			}
+		}
+		next = p.Next(now)
+	}
+	return out
+}
+
+// constant is always the same number of requests in flight.
+func constant(n int) func(int, time.Duration) int {
+	return func(int, time.Duration) int { return n }
+}
+
+// until is a number of requests in flight up to a time, and another one after it.
+func until(end time.Duration, before, after int) func(int, time.Duration) int {
+	return func(_ int, now time.Duration) int {
+		if now < end {
+			return before
+		}
+		return after
+	}
+}
+
+func baseline(t *testing.T, name string, s *Scenario, choice ...int) Policy {
+	t.Helper()
+	p, err := newBaseline(name, s, choice)
+	require.NoError(t, err)
+	return p
+}
+
+func TestBaselinesFollowALoad(t *testing.T) {
+	// 60 requests in flight for ten minutes, and then 12. Ten fit on a replica, so six
+	// serve the one and two serve the other.
+	for _, c := range []struct {
+		name string
+		want []string
+	}{
+		{"static:3", []string{"0s [3 0]"}},
+		// 50 wait at one replica: ten times the target. Four more are allowed, and then what
+		// has not started yet counts as idle. With ten replicas nothing waits, which HPA takes
+		// for a load of nothing: when its window is over it takes all away but one.
+		{"hpa:queue", []string{"0s [5 0]", "15s [10 0]", "6m0s [7 0]", "6m15s [1 0]", "6m30s [5 0]", "6m45s [10 0]", "12m30s [7 0]", "12m45s [1 0]"}},
+		// A full cache is 1.25 of the target, however much waits: a quarter more whenever all
+		// that was asked for serves. Of seven each uses 0.8. One uses 0.1 at the end; the
+		// last replica is full again.
+		{"hpa:kv", []string{"0s [2 0]", "1m15s [3 0]", "2m30s [4 0]", "3m45s [5 0]", "5m0s [7 0]", "14m45s [1 0]", "15m0s [2 0]"}},
+		// The same as the first, but what has not started yet counts for nothing.
+		{"keda", []string{"0s [5 0]", "15s [10 0]", "6m0s [2 0]", "6m15s [6 0]", "6m30s [8 0]", "12m15s [1 0]"}},
+		// One step whenever the last one is done, until a replica uses 0.7. Less, step by
+		// step, when the maxima of a minute show it, until a second step would not be safe.
+		{"saturation-v1", []string{
+			"0s [2 0]", "1m30s [3 0]", "3m0s [4 0]", "4m30s [5 0]", "6m0s [6 0]", "7m30s [7 0]", "9m0s [8 0]",
+			"11m0s [7 0]", "11m30s [6 0]", "12m0s [5 0]", "12m30s [4 0]", "13m0s [3 0]", "13m30s [2 0]",
+		}},
+		// 10,000 tokens in a cache of which 8,000 count, at first without lengths: two. Then 50
+		// waiting prompts of 900 tokens beside: 55,000/0.85 are nine replicas. What waited a
+		// minute ago still counts, and then no more. At last 10 hold 1,000 tokens each, and
+		// of 80,000 tokens 10,000/0.7 are in need: eight go.
+		{"saturation-v2", []string{"0s [2 0]", "30s [9 0]", "1m30s [13 0]", "2m0s [15 0]", "3m30s [11 0]", "4m0s [10 0]", "11m0s [2 0]"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			play := func() []string {
+				y := newToy([]int{1, 0}, toyVariant("cheap", 5, 0, -1), toyVariant("dear", 9, 0, -1))
+				y.inFlight = until(10*time.Minute, 60, 12)
+				return y.play(baseline(t, c.name, y.scenario, 0), 15*time.Minute)
+			}
+			got := play()
+			assert.Equal(t, c.want, got)
+			assert.Equal(t, got, play(), "the same again")
+		})
+	}
+}
+
+func TestDrivenVariantIsTheChosenOne(t *testing.T) {
+	for _, name := range []string{"hpa:queue", "hpa:kv", "keda"} {
+		y := newToy([]int{2, 1, 0}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, 3), toyVariant("c", 1, 0, -1))
+		y.inFlight = constant(90)
+		p := baseline(t, name, y.scenario, 1)
+		y.beat(0)
+		answer := p.Decide(y.view)
+		assert.Equal(t, []int{2, 0}, []int{answer.Replicas[0][0], answer.Replicas[0][2]}, "%s: others keep what they have", name)
+		assert.Greater(t, answer.Replicas[0][1], 1, name)
+		assert.LessOrEqual(t, answer.Replicas[0][1], 3, "%s: the scenario's bound", name)
+		assert.Nil(t, answer.Victims)
+		assert.Nil(t, answer.Plan)
+	}
+	y := newToy([]int{2, 1, 0}, toyVariant("a", 5, 1, -1), toyVariant("b", 9, 0, 3), toyVariant("c", 1, 0, -1))
+	assert.Equal(t, [][]int{{1, 4, 0}}, baseline(t, "static:4", y.scenario, 1).Decide(y.view).Replicas, "others have their minimum")
+}
+
+func TestKEDACountsWhatWaitsAtAllReplicasOfTheModel(t *testing.T) {
+	// 15 wait at each of two replicas, of which the other variant has one.
+	for name, want := range map[string]int{"keda": 5, "hpa:queue": 3} {
+		y := newToy([]int{1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1))
+		y.inFlight = constant(50)
+		y.beat(0)
+		assert.Equal(t, [][]int{{want, 1}}, baseline(t, name, y.scenario, 0).Decide(y.view).Replicas, name)
+	}
+}
+
+func TestTargetWithoutReplicas(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   time.Duration
+		want int
+	}{
+		{"hpa:queue", 0, 1}, {"hpa:queue", seconds(15), 1},
+		{"keda", 0, 1}, {"keda", seconds(15), 0}, {"keda", seconds(30), 1},
+	} {
+		y := newToy([]int{0}, toyVariant("a", 5, 0, -1))
+		y.view.Now = c.at
+		assert.Equal(t, [][]int{{c.want}}, baseline(t, c.name, y.scenario, 0).Decide(y.view).Replicas, "%s at %s", c.name, c.at)
+	}
+	// The enforcer of the saturation policies keeps one, the cheapest.
+	for _, name := range []string{"saturation-v1", "saturation-v2"} {
+		y := newToy([]int{0, 0, 0}, toyVariant("c", 9, 0, -1), toyVariant("b", 5, 0, -1), toyVariant("a", 5, 0, -1))
+		assert.Equal(t, [][]int{{0, 0, 1}}, baseline(t, name, y.scenario, 0).Decide(y.view).Replicas, name)
+	}
+}
+
+func TestPodsAsHPASeesThem(t *testing.T) {
+	scraped := Pod{Replica: simulation.Replica{Stage: simulation.Serving}, Scrapes: []Scrape{
+		{Metrics: simulation.Metrics{Waiting: 9}},
+		{Metrics: simulation.Metrics{Waiting: 2, KVUsed: 2, KVCapacity: 3}},
+	}}
+	pods := []Pod{
+		{Replica: simulation.Replica{Stage: simulation.Created}},
+		{Replica: simulation.Replica{Stage: simulation.Placed}},
+		{Replica: simulation.Replica{Stage: simulation.Serving}},
+		scraped,
+	}
+	assert.Equal(t, []reading{{pending: true}, {}, {}, {present: true, value: 2000}},
+		readings(pods, func(s Scrape) float64 { return float64(s.Waiting) }), "the last scrape counts")
+	assert.Equal(t, milli(666), readings(pods, Scrape.KVUse)[3].value, "cut to thousandths")
+	assert.Equal(t, milli(800), targetOf(kvTarget))
+}
+
+func TestPendingReplicaFreezesSaturationV1(t *testing.T) {
+	// As published: with room for two of three, the third one is pending for ever, and
+	// nothing grows or shrinks any more, not even when the load has gone.
+	y := newToy([]int{1, 1}, toyVariant("cheap", 5, 0, -1), toyVariant("dear", 9, 0, -1))
+	y.room, y.inFlight = 2, until(5*time.Minute, 60, 2)
+	assert.Equal(t, []string{"0s [2 1]"}, y.play(baseline(t, "saturation-v1", y.scenario, 0), 20*time.Minute))
+}
+
+func TestPendingReplicasAreCapacityForSaturationV2(t *testing.T) {
+	// As published: what never starts counts as capacity to come, so nothing else grows.
+	y := newToy([]int{1, 1}, toyVariant("cheap", 5, 0, -1), toyVariant("dear", 9, 0, -1))
+	y.room, y.inFlight = 2, constant(30)
+	got := y.play(baseline(t, "saturation-v2", y.scenario, 0), 20*time.Minute)
+	// 2*(10,000 + 5*900) = 29,000 tokens; /0.85 are five replicas of 8,000 tokens each, of
+	// both variants together.
+	assert.Equal(t, []string{"0s [2 1]", "30s [4 1]"}, got)
+}
+
+func TestBoundsOfSaturation(t *testing.T) {
+	for _, name := range []string{"saturation-v1", "saturation-v2"} {
+		y := newToy([]int{1}, toyVariant("a", 5, 0, 2))
+		y.inFlight = constant(200)
+		assert.Equal(t, []string{"0s [2]"}, y.play(baseline(t, name, y.scenario, 0), 10*time.Minute), "%s: not above its maximum", name)
+		y = newToy([]int{4}, toyVariant("a", 5, 3, -1))
+		y.inFlight = constant(0)
+		assert.Equal(t, []string{"0s [3]"}, y.play(baseline(t, name, y.scenario, 0), 10*time.Minute), "%s: not below its minimum", name)
+	}
+}
+
+func TestSaturationDoesNothingWithoutMetrics(t *testing.T) {
+	for _, name := range []string{"saturation-v1", "saturation-v2"} {
+		y := newToy([]int{3, 1}, toyVariant("a", 5, 0, 2), toyVariant("b", 5, 2, -1))
+		assert.Equal(t, [][]int{{3, 1}}, baseline(t, name, y.scenario, 0).Decide(y.view).Replicas, "%s: no scrape at all", name)
+		y.inFlight = constant(0)
+		y.beat(0)
+		y.view.Now = 2 * time.Minute
+		assert.Equal(t, [][]int{{3, 1}}, baseline(t, name, y.scenario, 0).Decide(y.view).Replicas, "%s: only an old one", name)
+	}
+}
+
+func TestSaturationV2LeavesSleepingVariantsAlone(t *testing.T) {
+	// The cheaper variant has no replicas, so it does not take part.
+	y := newToy([]int{0, 1}, toyVariant("cheap", 1, 0, -1), toyVariant("dear", 9, 0, -1))
+	y.inFlight = constant(40)
+	for _, step := range y.play(baseline(t, "saturation-v2", y.scenario, 0), 10*time.Minute) {
+		assert.Contains(t, step, " [0 ", step)
+	}
+}
+
+func TestStoredTokenCapacity(t *testing.T) {
+	other := toyVariant("other", 9, 0, -1)
+	other.Request = &placement.Request{Shape: capacity.Shape{Accelerator: "H200", Devices: 1, Pods: 1}}
+	y := newToy([]int{1, 1, 1}, toyVariant("a", 5, 0, -1), toyVariant("same", 9, 0, -1), other)
+	p := newSaturationV2(y.scenario)
+	// B = 2048, S = 10: min(2048*200/1100, 10) = 10 requests of 1000 tokens.
+	assert.Equal(t, 10000, p.stored(0, 1, 900, 200), "from the arguments")
+	assert.Equal(t, simulation.DefaultTokenBudget, p.stored(0, 1, 900, 0), "batched tokens, without lengths")
+	p.live[0][0] = 7000
+	assert.Equal(t, 7000, p.stored(0, 1, 900, 200), "not more than the same variant was seen to hold")
+	assert.Equal(t, 10000, p.stored(0, 2, 900, 200), "another accelerator says nothing")
+	p.live[0][1] = 6000
+	assert.Equal(t, 6000, p.stored(0, 1, 900, 200), "its own")
+
+	assert.Equal(t, engineLimits{simulation.DefaultTokenBudget, defaultMaxNumSeqs}, limitsOf(&Variant{}))
+	assert.Equal(t, engineLimits{512, 7}, limitsOf(&Variant{TokenBudget: 512, Profile: serving.Profile{BatchLimit: 7}}))
+}
+
+func TestSaturationV2CountsTheGatewaysQueue(t *testing.T) {
+	for queue, want := range map[int]int{0: 1, 10: 3} {
+		y := newToy([]int{1}, toyVariant("a", 5, 0, -1))
+		y.inFlight = constant(6)
+		y.beat(0)
+		y.beat(15 * time.Second)
+		y.view.Models[0].Gateway = []GatewayScrape{{Gateway: simulation.Gateway{Queue: 99}}, {Gateway: simulation.Gateway{Queue: queue}}}
+		// 6,000 tokens in use; ten requests of 900 + 200 tokens beside: 17,000/0.85 = 20,000.
+		assert.Equal(t, [][]int{{want}}, baseline(t, "saturation-v2", y.scenario, 0).Decide(y.view).Replicas)
+	}
+}
+
+func TestModelsAreIndependent(t *testing.T) {
+	two := func() *toy {
+		y := newToy([]int{1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1))
+		second := newToy([]int{2}, toyVariant("c", 1, 0, -1))
+		y.scenario.Models = append(y.scenario.Models, second.scenario.Models[0])
+		y.view.Models = append(y.view.Models, second.view.Models[0])
+		y.inFlight = func(model int, _ time.Duration) int { return []int{55, 9}[model] }
+		return y
+	}
+	for _, name := range []string{"static:2", "hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2"} {
+		alone := two()
+		alone.scenario.Models, alone.view.Models = alone.scenario.Models[:1], alone.view.Models[:1]
+		want := alone.play(baseline(t, name, alone.scenario, 0), 10*time.Minute)
+		both := two()
+		got := both.play(baseline(t, name, both.scenario, 0, 0), 10*time.Minute)
+		assert.Equal(t, want, got, name)
+		if name != "static:2" {
+			assert.NotEmpty(t, got, name)
+		}
+	}
+}
+
+func TestPoliciesLeaveTheViewAlone(t *testing.T) {
+	for _, name := range []string{"static:3", "hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2"} {
+		make3 := func() *toy {
+			y := newToy([]int{1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1))
+			y.inFlight = constant(60)
+			y.beat(0)
+			return y
+		}
+		y := make3()
+		baseline(t, name, y.scenario, 0).Decide(y.view)
+		assert.True(t, reflect.DeepEqual(make3().view, y.view), name)
+	}
+}
+
+func TestWhenBaselinesAct(t *testing.T) {
+	y := newToy([]int{1}, toyVariant("a", 5, 0, -1))
+	for name, want := range map[string]time.Duration{
+		"static:1": math.MaxInt64, "hpa:queue": seconds(115), "hpa:kv": seconds(115), "keda": seconds(115),
+		"saturation-v1": seconds(130), "saturation-v2": seconds(130),
+	} {
+		p := baseline(t, name, y.scenario, 0)
+		assert.Equal(t, time.Duration(0), p.Next(-1), name)
+		assert.Equal(t, want, p.Next(seconds(100)), name)
+	}
+}
+
+func TestParametersOfBaselines(t *testing.T) {
+	y := newToy([]int{1, 1}, toyVariant("a", 5, 0, 8), toyVariant("b", 9, 0, -1))
+	horizontal := []Parameter{
+		{"variant", "a"},
+		{"replicas", "1 to 8"},
+		{"syncPeriod", "15s"},
+		{"tolerance", "0.1"},
+		{"scaleUp", "window 0s, 100% per 15s, 4 pods per 15s, the larger change"},
+		{"scaleDown", "window 5m0s, 100% per 15s"},
+	}
+	saturation := []Parameter{
+		{"interval", "30s"},
+		{"window", "1m0s"},
+		{"actuation", "replicas, in the same cycle"},
+		{"kvCacheThreshold", "0.8"},
+		{"queueLengthThreshold", "5"},
+	}
+	for name, want := range map[string][]Parameter{
+		"static:2":  {{"variant", "a"}, {"replicas", "2"}},
+		"hpa:queue": append([]Parameter{{"metric", "vllm:num_requests_waiting"}, {"metricType", "Pods"}, {"targetAverageValue", "5"}}, horizontal...),
+		"hpa:kv":    append([]Parameter{{"metric", "vllm:kv_cache_usage_perc"}, {"metricType", "Pods"}, {"targetAverageValue", "0.8"}}, horizontal...),
+		"keda": append([]Parameter{
+			{"query", "sum(vllm:num_requests_waiting)"}, {"metricType", "AverageValue"}, {"threshold", "5"},
+			{"pollingInterval", "30s"}, {"cooldownPeriod", "5m0s"}, {"useCachedMetrics", "false"},
+		}, horizontal...),
+		"saturation-v1": append(saturation[:5:5], Parameter{"kvSpareTrigger", "0.1"}, Parameter{"queueSpareTrigger", "3"}),
+		"saturation-v2": append(saturation[:5:5], Parameter{"scaleUpThreshold", "0.85"}, Parameter{"scaleDownBoundary", "0.7"},
+			Parameter{"lengthWindow", "5m0s"}, Parameter{"capacityHistory", "10"}, Parameter{"optimizer", "cost-aware, unlimited"}),
+	} {
+		assert.Equal(t, want, baseline(t, name, y.scenario, 0).Parameters(), name)
+	}
+}
+
+func TestNamesOfBaselines(t *testing.T) {
+	y := newToy([]int{1}, toyVariant("a", 5, 0, -1))
+	for _, c := range []struct {
+		name   string
+		choice []int
+		want   string
+	}{
+		{"hpa:cpu", []int{0}, `policy "hpa:cpu" is not known; expected static:N, hpa:queue, hpa:kv, keda, saturation-v1 or saturation-v2`},
+		{"static:", []int{0}, `policy "static:": "" is no number of replicas; expected 0 or more`},
+		{"static:-1", []int{0}, `policy "static:-1": "-1" is no number of replicas; expected 0 or more`},
+		{"keda", nil, `policy "keda": 0 variants are chosen for 1 models; expected one for each`},
+		{"keda", []int{1}, `policy "keda": variant 1 of model "toy" is chosen; expected 0 to 0`},
+		{"keda", []int{-1}, `policy "keda": variant -1 of model "toy" is chosen; expected 0 to 0`},
+	} {
+		p, err := newBaseline(c.name, y.scenario, c.choice)
+		assert.Nil(t, p)
+		assert.EqualError(t, err, c.want)
+	}
+}
