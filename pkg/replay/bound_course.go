@@ -180,8 +180,12 @@ func (c *course) byModel(vectors [][]int) [][][]int {
 	return all
 }
 
-// searchable is how many vectors, over all minutes, are looked at.
-const searchable = 50_000_000
+// searchable is how many vectors, over all minutes, are looked at, and nearby how many
+// near good ones: about a tenth of a microsecond each.
+const (
+	searchable = 30_000_000
+	nearby     = 10_000_000
+)
 
 // plan looks at all vectors where they are few enough, else at those near good ones.
 func (c *course) plan() plan {
@@ -195,16 +199,22 @@ func (c *course) plan() plan {
 		p.optimal = true
 		return p
 	}
+	return c.planNear(nearby)
+}
+
+// planNear looks at up to a number of vectors near those that are good for each minute
+// on its own, the further the better.
+func (c *course) planNear(most float64) plan {
 	base := c.base()
-	for _, width := range [][2]int{{10, 3}, {6, 2}, {4, 1}, {2, 1}, {1, 0}} {
-		if near := c.near(base, width[0], width[1]); vectors(near) <= searchable {
-			p := newSearch(c, near).run()
-			p.least = c.relaxed(base)
-			return p
+	near := c.near(base, 0, 0)
+	for _, reach := range []struct{ minutes, more int }{{10, 3}, {6, 2}, {4, 1}, {2, 1}, {1, 0}} {
+		if wide := c.near(base, reach.minutes, reach.more); vectors(wide) <= most {
+			near = wide
+			break
 		}
 	}
-	p := newSearch(c, c.near(base, 0, 0)).run()
-	p.least = c.relaxed(base)
+	p := newSearch(c, near).run()
+	p.least = min(p.least, c.relaxed(base))
 	return p
 }
 

@@ -8,25 +8,25 @@ import (
 // span is a range of vectors: those with low <= x <= high in every place.
 type span struct{ low, high []int }
 
-// size is the number of its vectors.
+func (s span) same(o span) bool { return slices.Equal(s.low, o.low) && slices.Equal(s.high, o.high) }
+
+// size is the number of its vectors; enormous ones count as mostReplicas squared.
 func (s span) size() int {
 	size := 1
 	for i := range s.low {
 		size *= s.high[i] - s.low[i] + 1
-		if size > searchable {
-			return searchable + 1
+		if size > mostReplicas {
+			return mostReplicas * mostReplicas
 		}
 	}
 	return size
 }
 
-// vectors counts those of all spans, up to a number that is too large.
-func vectors(spans []span) int {
-	sum := 0
+// vectors counts those of all spans.
+func vectors(spans []span) float64 {
+	sum := 0.0
 	for _, s := range spans {
-		if sum += s.size(); sum > searchable {
-			break
-		}
+		sum += float64(s.size())
 	}
 	return sum
 }
@@ -98,6 +98,11 @@ func (s *search) upTo(t int, before []float64) []float64 {
 // started is the least cost up to a minute's begin by the vector that serves in it.
 func (s *search) started(t int, before []float64) []float64 {
 	from, to := s.spans[t-1], s.spans[t]
+	if from.same(to) {
+		s.line = append(s.line[:0], before...)
+		s.sweep(s.line, from)
+		return s.line
+	}
 	costs := before
 	outer, inner := 1, len(before)
 	for i := range s.options {
@@ -113,6 +118,30 @@ func (s *search) started(t int, before []float64) []float64 {
 		outer *= k
 	}
 	return costs
+}
+
+// sweep does it in place, where the vectors of both minutes are the same: down, because
+// whoever lets replicas go pays nothing, and up again.
+func (s *search) sweep(costs []float64, of span) {
+	inner := len(costs)
+	for i := range s.options {
+		outer, start := inner, s.options[i].price*s.startup
+		inner /= of.high[i] - of.low[i] + 1
+		for first := 0; first < len(costs); first += outer {
+			for at := first + outer - inner; at > first; at -= inner {
+				fewer, more := costs[at-inner:at], costs[at:at+inner]
+				for j, cost := range more {
+					fewer[j] = min(fewer[j], cost)
+				}
+			}
+			for at := first + inner; at < first+outer; at += inner {
+				fewer, more := costs[at-inner:at], costs[at:at+inner]
+				for j, cost := range fewer {
+					more[j] = min(more[j], cost+start)
+				}
+			}
+		}
+	}
 }
 
 // pass does it for one option and one line of vectors, which are inner apart.
@@ -167,7 +196,7 @@ func (s *search) own(t int) []float64 {
 // findMosts finds how many of the last option fit beside each beginning of a vector.
 func (s *search) findMosts(t int) {
 	of, last := s.spans[t], len(s.options)-1
-	if s.mosts != nil && slices.Equal(of.low, s.mostOf.low) && slices.Equal(of.high, s.mostOf.high) {
+	if s.mosts != nil && of.same(s.mostOf) {
 		return
 	}
 	s.mostOf = of
