@@ -47,6 +47,12 @@ func toyVariant(name string, cost float64, least, most int) Variant {
 	}
 }
 
+// elsewhere puts a variant on another accelerator.
+func elsewhere(v Variant) Variant {
+	v.Request = &placement.Request{Shape: capacity.Shape{Accelerator: "H200", Devices: 1, Pods: 1}}
+	return v
+}
+
 func newToy(initial []int, variants ...Variant) *toy {
 	s := &Scenario{Models: []Model{{ID: "toy", Variants: variants}}}
 	t := &toy{scenario: s, startup: time.Minute, room: -1, view: &View{Scenario: s, Models: []ModelView{{Variants: make([]VariantView, len(variants))}}}}
@@ -330,10 +336,25 @@ func TestSaturationV2LeavesSleepingVariantsAlone(t *testing.T) {
 	}
 }
 
+func TestSaturationV2WithoutReportsOfAVariant(t *testing.T) {
+	// What starts has the cost that was written down, and the capacity of its arguments.
+	for _, c := range []struct {
+		cost float64
+		want []int
+	}{{6.2, []int{1, 3}}, {6.3, []int{3, 1}}} {
+		y := newToy([]int{1, 0}, toyVariant("a", 5, 0, -1), elsewhere(toyVariant("b", c.cost, 0, -1)))
+		y.inFlight = constant(30)
+		y.beat(0)
+		y.beat(15 * time.Second)
+		y.scale(0, 1, 1, 15*time.Second)
+		// 10,000 + 20*900 tokens are 32,941 at 0.85; 8,000 and 10,000 are there or to come. Each
+		// of a's replicas holds 8,000, each of b's 10,000.
+		assert.Equal(t, [][]int{c.want}, baseline(t, "saturation-v2", y.scenario, 0).Decide(y.view).Replicas, c.cost)
+	}
+}
+
 func TestStoredTokenCapacity(t *testing.T) {
-	other := toyVariant("other", 9, 0, -1)
-	other.Request = &placement.Request{Shape: capacity.Shape{Accelerator: "H200", Devices: 1, Pods: 1}}
-	y := newToy([]int{1, 1, 1}, toyVariant("a", 5, 0, -1), toyVariant("same", 9, 0, -1), other)
+	y := newToy([]int{1, 1, 1}, toyVariant("a", 5, 0, -1), toyVariant("same", 9, 0, -1), elsewhere(toyVariant("other", 9, 0, -1)))
 	p := newSaturationV2(y.scenario)
 	// B = 2048, S = 10: min(2048*200/1100, 10) = 10 requests of 1000 tokens.
 	assert.Equal(t, 10000, p.stored(0, 1, 900, 200), "from the arguments")

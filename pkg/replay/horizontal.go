@@ -59,19 +59,7 @@ type reading struct {
 // around, or brings within the tolerance, changes nothing. False means that no pod has a
 // value, so that HPA does nothing.
 func averageReplicas(pods []reading, current int, target milli, tolerance float64) (int, bool) {
-	var sum milli
-	counted, pending, missing := 0, 0, 0
-	for _, p := range pods {
-		switch {
-		case p.pending:
-			pending++
-		case !p.present:
-			missing++
-		default:
-			sum += p.value
-			counted++
-		}
-	}
+	sum, counted, pending, missing := countReadings(pods)
 	if counted == 0 {
 		return current, false
 	}
@@ -94,12 +82,27 @@ func averageReplicas(pods []reading, current int, target milli, tolerance float6
 	}
 	adjusted := usage(sum, counted, target)
 	wanted := int(math.Ceil(adjusted * float64(counted)))
-	turned := ratio < 1 && adjusted > 1 || ratio > 1 && adjusted < 1 ||
-		adjusted < 1 && wanted > current || adjusted > 1 && wanted < current
-	if turned || within(adjusted, tolerance) {
+	if within(adjusted, tolerance) || ratio < 1 && (adjusted > 1 || wanted > current) || ratio > 1 && (adjusted < 1 || wanted < current) {
 		return current, true
 	}
 	return wanted, true
+}
+
+// countReadings sorts the pods: how many have values, and their sum; how many are pending, and how
+// many have none.
+func countReadings(pods []reading) (sum milli, counted, pending, missing int) {
+	for _, p := range pods {
+		switch {
+		case p.pending:
+			pending++
+		case !p.present:
+			missing++
+		default:
+			sum += p.value
+			counted++
+		}
+	}
+	return sum, counted, pending, missing
 }
 
 // usage is a mean over a target; the mean is cut to whole thousandths.

@@ -153,6 +153,9 @@ func TestSmallerChangeUp(t *testing.T) {
 	// One pod, 2 pods or 50 % per minute: the smaller change is one.
 	up := decision.Behavior{Select: decision.SelectMin, Policies: []decision.RatePolicy{{Pods: 2, Period: time.Minute}, {Percent: 50, Period: time.Minute}}}
 	assert.Equal(t, []int{1, 2}, follow(plain(up, defaultDown()), 1, 0, time.Minute, 0, 100))
+	// Without any policy nothing slows it down.
+	assert.Equal(t, []int{1, 90}, follow(plain(decision.Behavior{}, defaultDown()), 1, 0, time.Minute, 0, 90))
+	assert.Equal(t, []int{90, 2}, follow(plain(defaultUp(), decision.Behavior{}), 90, 0, time.Minute, 0, 2))
 	// Five pods, the same down: two.
 	assert.Equal(t, []int{5, 3}, follow(plain(defaultUp(), up), 5, 0, time.Minute, 0, 1))
 }

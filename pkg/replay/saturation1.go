@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -165,10 +167,7 @@ func stepSaturation(states []saturationState, verdict saturationVerdict) []int {
 	targets := make([]int, len(states))
 	transition := false
 	for i, s := range states {
-		targets[i] = s.current
-		if s.desired != 0 {
-			targets[i] = s.desired
-		}
+		targets[i] = cmp.Or(s.desired, s.current)
 		transition = transition || s.reporting > 0 && (targets[i] != s.current || s.reporting != s.current)
 	}
 	if transition {
@@ -180,10 +179,10 @@ func stepSaturation(states []saturationState, verdict saturationVerdict) []int {
 			continue
 		}
 		targets[i] = s.reporting
-		if s.pending == 0 && (add < 0 || s.cost < states[add].cost || s.cost == states[add].cost && s.name < states[add].name) {
+		if s.pending == 0 && (add < 0 || s.dearer(states[add]) < 0) {
 			add = i
 		}
-		if s.reporting > 1 && (remove < 0 || s.cost > states[remove].cost || s.cost == states[remove].cost && s.name > states[remove].name) {
+		if s.reporting > 1 && (remove < 0 || s.dearer(states[remove]) > 0) {
 			remove = i
 		}
 	}
@@ -194,6 +193,11 @@ func stepSaturation(states []saturationState, verdict saturationVerdict) []int {
 		targets[remove]--
 	}
 	return targets
+}
+
+// dearer compares the costs of two variants, and where these are equal, their names.
+func (s saturationState) dearer(than saturationState) int {
+	return cmp.Or(cmp.Compare(s.cost, than.cost), strings.Compare(s.name, than.name))
 }
 
 // Parameters implements Policy.
