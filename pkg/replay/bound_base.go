@@ -40,8 +40,8 @@ func (c *course) choices(m *moment, model int) []allocation.Option {
 func (c *course) alone(m *moment) (vector []int, price float64) {
 	for model := range c.ends {
 		best := allocation.Cheapest(c.choices(m, model), capacity.Rate(m.need[model]))
-		if c.idle(best.Replicas) {
-			best.Replicas[c.lowest(model, func(int) bool { return true })]++
+		if k, some := c.lowest(model, func(int) bool { return true }); some && c.idle(best.Replicas) {
+			best.Replicas[k]++
 		}
 		vector = append(vector, best.Replicas...)
 	}
@@ -57,14 +57,14 @@ func (c *course) idle(replicas []int) bool {
 
 // lowest is the place among a model's options of the one of the least price of which
 // there may be a replica.
-func (c *course) lowest(model int, may func(option int) bool) int {
+func (c *course) lowest(model int, may func(option int) bool) (place int, some bool) {
 	best := -1
 	for i := c.first(model); i < c.ends[model]; i++ {
 		if c.options[i].most > 0 && may(i) && (best < 0 || c.options[i].price < c.options[best].price) {
 			best = i
 		}
 	}
-	return best - c.first(model)
+	return best - c.first(model), best >= 0
 }
 
 // shared is a vector of a minute whose replicas fit together.
@@ -93,7 +93,7 @@ func (c *course) shared(m *moment) []int {
 				defer func() { vector[i]-- }()
 				return c.room.holds(vector)
 			}
-			if k := c.lowest(model, fits); k >= 0 {
+			if k, some := c.lowest(model, fits); some {
 				own[k]++
 			}
 		}

@@ -320,8 +320,7 @@ func (c *course) modelOf(option int) int {
 }
 
 // before is the vector of a minute from which the next one is reached at the least cost;
-// nil means that none comes after it. Of equal ones it is the first, which has fewer
-// replicas.
+// nil means that none comes after it. Of equal ones it is the first.
 func (s *search) before(t int, costs []float64, next []int) []int {
 	of := s.spans[t]
 	best, least := -1, math.Inf(1)

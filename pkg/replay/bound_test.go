@@ -12,6 +12,8 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 // reference finds the least costly schedule by trying every vector in every minute, one
@@ -140,10 +142,13 @@ func TestTheScheduleIsTheBestOfAll(t *testing.T) {
 	for range 1500 {
 		c := randomCourse(random, 1, 1+random.IntN(2))
 		want := reference{c}.least()
-		got := c.plan()
+		got := c.solve()
 		require.True(t, got.optimal)
 		require.InDelta(t, want, got.least, 1e-9, "%+v", c)
 		require.InDelta(t, want, c.cost(got.replicas), 1e-9)
+		for _, x := range got.replicas {
+			require.True(t, c.room.holds(x))
+		}
 		if !c.room.holds(c.everything().high) {
 			tight++
 		}
@@ -155,4 +160,235 @@ func TestTheScheduleIsTheBestOfAll(t *testing.T) {
 	assert.Greater(t, short, 100)
 }
 
-var _ = time.Second
+func TestModelsThatShareAClusterGetTheBestTogether(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	contested, free := 0, 0
+	for range 150 {
+		c := randomCourse(random, 2, 1+random.IntN(2))
+		want := reference{c}.least()
+		got := c.solve()
+		require.True(t, got.optimal)
+		require.InDelta(t, want, c.cost(got.replicas), 1e-9, "%+v", c)
+		own := 0.0
+		for m := range c.ends {
+			own += c.only(m).plan().least
+		}
+		if want > own+1e-9 || want < own-1e-9 {
+			contested++
+		} else {
+			free++
+		}
+	}
+	assert.Greater(t, contested, 20)
+	assert.Greater(t, free, 20)
+}
+
+func TestWhatIsLookedAtOnlyInPartIsBoundedFromBothSides(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	loose := 0
+	for range 600 {
+		models := 1 + random.IntN(2)
+		c := randomCourse(random, models, 2)
+		want := reference{c}.least()
+		got := c.planNear(float64(random.IntN(300)))
+		short := false
+		for k, x := range got.replicas {
+			require.True(t, c.room.holds(x))
+			short = short || c.unserved(&c.moments[k], x) > 0
+		}
+		if models == 1 || !short {
+			require.LessOrEqual(t, got.least, want+1e-9, "%+v", c)
+		}
+		if !short {
+			require.GreaterOrEqual(t, c.cost(got.replicas), want-1e-9, "%+v", c)
+		}
+		if len(c.options) == 1 && !short {
+			require.InDelta(t, want, got.least, 1e-9, "one variant is solved level by level")
+		}
+		if got.least < want-1e-9 {
+			loose++
+		}
+	}
+	assert.Greater(t, loose, 50)
+}
+
+func TestMoreLoadNeverCostsLess(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for range 300 {
+		c := randomCourse(random, 1, 2)
+		c.room.cluster = nil
+		for i := range c.options {
+			c.options[i].most = 12
+		}
+		last := 0.0
+		for range 4 {
+			for k := range c.moments {
+				for i := range c.moments[k].serves {
+					c.moments[k].serves[i] = max(1, c.moments[k].serves[i])
+				}
+				c.moments[k].need[0] = min(12, c.moments[k].need[0]+float64(random.IntN(3)))
+			}
+			got := c.solve()
+			require.GreaterOrEqual(t, got.least, last-1e-9)
+			last = got.least
+		}
+	}
+}
+
+// oneModel is a scenario of one model with a variant of one device and, if asked for, a
+// second of two; each serves what its name says, at any shape.
+func oneModel(prices ...capacity.Cost) *Scenario {
+	s := &Scenario{
+		Cluster: &placement.Cluster{Nodes: []placement.Node{node("H100", 8)}}, Policy: decision.DefaultPolicy(),
+		Models: []Model{{ID: "m", SLO: capacity.SLO{TTFT: 2000, ITL: 50}}},
+	}
+	for i, price := range prices {
+		s.Models[0].Variants = append(s.Models[0].Variants, Variant{
+			Name: string(rune('a' + i)), Cost: price, Request: asks("H100", 1+i), Policy: decision.DefaultVariantPolicy(),
+			Profile: serving.Profile{Base: capacity.Milliseconds(20 - 8*i), PerRequest: 0.05, PerPrefillToken: 0.05, BatchLimit: 64},
+		})
+	}
+	return s
+}
+
+var someShape = capacity.TokenShape{Input: 1000, Output: 100}
+
+// loadOf asks, minute by minute, for what so many replicas of a variant serve.
+func loadOf(s *Scenario, variant int, replicas ...float64) Load {
+	one := s.serves(0, variant, someShape)
+	load := Load{nil}
+	for _, n := range replicas {
+		m := Minute{Length: time.Minute}
+		if n > 0 {
+			m.Rate, m.Shape = capacity.Rate(n)*one, someShape
+		}
+		load[0] = append(load[0], m)
+	}
+	return load
+}
+
+// counts are the replicas of the first model's variant.
+func counts(b Bound, variant int) []int {
+	var all []int
+	for _, at := range b.Replicas {
+		all = append(all, at[0][variant])
+	}
+	return all
+}
+
+func TestBoundByExample(t *testing.T) {
+	for name, tc := range map[string]struct {
+		startup time.Duration
+		load    []float64
+		want    []int
+		// minutes are those of replicas that are paid.
+		minutes    float64
+		overloaded int
+	}{
+		"whole replicas":                                           {0, []float64{0.2, 1, 1.01, 2.9}, []int{1, 1, 2, 3}, 7, 0},
+		"at least one":                                             {0, []float64{0, 0, 1.5, 0}, []int{1, 1, 2, 1}, 5, 0},
+		"without a start-up nothing is kept":                       {0, []float64{2, 1, 2, 1, 2}, []int{2, 1, 2, 1, 2}, 8, 0},
+		"a gap shorter than a start-up is bridged":                 {90 * time.Second, []float64{2, 1, 2, 1, 1, 2}, []int{2, 2, 2, 1, 1, 2}, 10 + 1.5, 0},
+		"what is needed before it could start is there at once":    {3 * time.Minute, []float64{1, 1, 2, 1}, []int{2, 2, 2, 1}, 7, 0},
+		"what is needed later starts in time":                      {time.Minute, []float64{1, 1, 1, 3}, []int{1, 1, 1, 3}, 6 + 2, 0},
+		"levels are kept each for itself":                          {150 * time.Second, []float64{3, 1, 2, 1, 1, 3}, []int{3, 2, 2, 2, 2, 3}, 14 + 2.5, 0},
+		"what cannot be served gets what serves most, and no more": {0, []float64{1, 9, 1}, []int{1, 8, 1}, 10, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := oneModel(6)
+			b, err := s.Bound(loadOf(s, 0, tc.load...), tc.startup)
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, counts(b, 0))
+			assert.InDelta(t, tc.minutes/10, b.Cost, 1e-9)
+			assert.InDelta(t, tc.minutes/60, b.ReplicaHours, 1e-9)
+			assert.InDelta(t, tc.minutes/60, b.GPUHours, 1e-9)
+			assert.Zero(t, b.Gap)
+			assert.Equal(t, tc.overloaded, b.Overloaded)
+			assert.Equal(t, [][]int{{tc.want[0]}}, b.Initial())
+			paid := 0.0
+			for at := range tc.load {
+				paid += b.CostAt(at, 0) / 60
+			}
+			assert.InDelta(t, b.Cost, paid, 1e-9)
+		})
+	}
+}
+
+func TestBoundPaysForAStartBeforeItServes(t *testing.T) {
+	s := oneModel(6)
+	b, err := s.Bound(loadOf(s, 0, 1, 1, 1, 3), 90*time.Second)
+	require.NoError(t, err)
+	for at, want := range []float64{6, 6 + 0.5*12, 6 + 12, 18} {
+		assert.InDelta(t, want, b.CostAt(at, 0), 1e-9, "minute %d", at)
+	}
+	assert.True(t, b.Short(3, 0, []int{2}))
+	assert.False(t, b.Short(3, 0, []int{3}))
+	assert.False(t, b.Short(0, 0, []int{1}))
+}
+
+func TestBoundTakesWhatFitsAndWhatMayBe(t *testing.T) {
+	s := oneModel(6, 14)
+	assert.Greater(t, s.serves(0, 1, someShape), s.serves(0, 0, someShape))
+	load := loadOf(s, 0, 2.5)
+	three, err := s.Bound(load, 0)
+	require.NoError(t, err)
+	assert.Equal(t, [][]int{{3, 0}}, three.Initial())
+
+	s.Cluster.Nodes[0].Free.Devices = 2
+	two, err := s.Bound(load, 0)
+	require.NoError(t, err)
+	assert.Equal(t, [][]int{{2, 0}}, two.Initial(), "the node has two devices")
+	assert.Equal(t, 1, two.Overloaded)
+
+	s = oneModel(6, 14)
+	s.Models[0].Variants[0].Policy.Max = 1
+	one, err := s.Bound(load, 0)
+	require.NoError(t, err)
+	assert.LessOrEqual(t, one.Initial()[0][0], 1)
+	assert.Positive(t, one.Initial()[0][1])
+	assert.Zero(t, one.Overloaded)
+	assert.Greater(t, one.Cost, three.Cost)
+
+	s.Models[0].Variants[0].Policy = decision.DefaultVariantPolicy()
+	s.Models[0].Variants[1].Policy.Min = 2
+	least, err := s.Bound(load, 0)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, least.Initial()[0][1], 2)
+
+	s.Models[0].Variants[0].Policy.Min = 7
+	unbounded, err := s.Bound(load, 0)
+	require.NoError(t, err)
+	assert.Equal(t, three.Initial(), unbounded.Initial(), "minima that do not fit together bind nobody")
+}
+
+func TestBoundNamesWhatItCannotReckonWith(t *testing.T) {
+	s := oneModel(6)
+	_, err := s.Bound(Load{}, 0)
+	require.EqualError(t, err, "the load is of 0 models; expected that of all 1 of the scenario")
+	_, err = s.Bound(Load{nil}, 0)
+	require.EqualError(t, err, "the load of model m has 0 minutes; expected as many as that of the others and at least one")
+	s.Models[0].Variants[0].Cost = capacity.Cost(math.NaN())
+	_, err = s.Bound(loadOf(s, 0, 1), 0)
+	require.EqualError(t, err, "model m: variant a: the price is NaN per hour; expected a number of at least 0")
+	s = oneModel(6)
+	s.Models[0].Variants[0].Policy.Max = 0
+	_, err = s.Bound(loadOf(s, 0, 1), 0)
+	require.EqualError(t, err, "model m: no variant may have a replica; expected one whose greatest number is not 0 and that fits on a node")
+}
+
+func TestBoundIsTheSameTwice(t *testing.T) {
+	load := Load{nil}
+	random := rand.New(rand.NewPCG(9, 10))
+	for range 120 {
+		load[0] = append(load[0], Minute{Length: time.Minute, Rate: capacity.Rate(100 * random.Float64()), Shape: capacity.TokenShape{
+			Input: capacity.Tokens(800 + 400*random.Float64()), Output: capacity.Tokens(150 + 100*random.Float64()),
+		}})
+	}
+	first, err := roomy().Bound(load, time.Minute)
+	require.NoError(t, err)
+	again, err := roomy().Bound(load, time.Minute)
+	require.NoError(t, err)
+	assert.Equal(t, first, again)
+	assert.Zero(t, first.Gap)
+	assert.Zero(t, first.Overloaded)
+}
