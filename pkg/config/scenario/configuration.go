@@ -91,28 +91,37 @@ func noPrometheus(values map[string]any) func(string) (string, bool) {
 // maps reads what the manager has in ConfigMaps of their own. What they only warn of
 // is an error here: whoever tries something out wants to know that it had no effect.
 func (d *document) maps(s *settings) error {
-	var warnings []string
-	entries, err := entriesOf("saturation", d.Saturation)
-	if err == nil && len(entries) > 0 {
-		s.Saturation, warnings, err = config.ParseSaturation(entries)
-	}
-	if err = firstOf("saturation", warnings, err); err != nil {
+	if err := readEntries("saturation", d.Saturation, config.ParseSaturation, &s.Saturation); err != nil {
 		return err
 	}
-	warnings = nil
-	entries, err = entriesOf("scaleToZero", d.ScaleToZero)
-	if err == nil && len(entries) > 0 {
-		s.ScaleToZero, warnings, err = config.ParseScaleToZero(entries)
-	}
-	if err = firstOf("scaleToZero", warnings, err); err != nil || d.ServiceClasses == nil {
+	if err := readEntries("scaleToZero", d.ScaleToZero, config.ParseScaleToZero, &s.ScaleToZero); err != nil {
 		return err
 	}
-	text, err := yaml.Marshal(map[string]any{"serviceClasses": d.ServiceClasses})
+	if len(d.ServiceClasses) == 0 {
+		return nil
+	}
+	const at = "serviceClasses"
+	text, err := yaml.Marshal(map[string]any{at: d.ServiceClasses})
 	if err != nil {
-		return fmt.Errorf("serviceClasses: %w", err)
+		return fmt.Errorf("%s: %w", at, err)
 	}
-	s.ServiceClasses, warnings, err = config.ParseServiceClasses("serviceClasses", map[string]string{"serviceClasses": string(text)})
-	return firstOf("serviceClasses", warnings, err)
+	var warnings []string
+	s.ServiceClasses, warnings, err = config.ParseServiceClasses(at, map[string]string{at: string(text)})
+	return firstOf(at, warnings, err)
+}
+
+// readEntries reads the entries of one such ConfigMap, if there are any.
+func readEntries[T any](at string, given map[string]any, parse func(map[string]string) (T, []string, error), to *T) error {
+	if len(given) == 0 {
+		return nil
+	}
+	entries, err := entriesOf(at, given)
+	if err != nil {
+		return err
+	}
+	parsed, warnings, err := parse(entries)
+	*to = parsed
+	return firstOf(at, warnings, err)
 }
 
 func firstOf(at string, warnings []string, err error) error {

@@ -136,7 +136,8 @@ func checkSlice(at string, value any, t reflect.Type) error {
 
 func checkScalar(at string, value any, t reflect.Type) error {
 	number, isNumber := value.(float64)
-	ok, expected := false, ""
+	var ok bool
+	var expected string
 	switch t.Kind() {
 	case reflect.String:
 		_, ok = value.(string)
