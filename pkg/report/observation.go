@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
 // Observation is what one run saw. All instants are counted from the start of the
@@ -23,6 +24,26 @@ type Observation struct {
 	Placements   []Placement
 	// Decisions are in any order.
 	Decisions []Decision
+	// Nodes are the nodes of the cluster, and Moves the steps in the lives of the pods,
+	// in the order of time; both are for the pictures.
+	Nodes []ObservedNode
+	Moves []ObservedMove
+}
+
+// ObservedNode is one node and its devices.
+type ObservedNode struct {
+	Name        string
+	Accelerator capacity.Accelerator
+	Devices     int
+}
+
+// ObservedMove is one step in the life of a pod.
+type ObservedMove struct {
+	At           time.Duration
+	Pod, Variant string
+	Stage        simulation.Stage
+	// Node is the name of the node that holds it; empty without one.
+	Node string
 }
 
 // ObservedModel is one model and its promise.

@@ -1,0 +1,255 @@
+package report
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+)
+
+// page is what one HTML file shows: tables that stand in its markup, and the courses of
+// the runs, which its script draws. It knows nothing of where they came from.
+type page struct {
+	Title  string
+	Lead   string
+	Tables []pageTable
+	// Note says what a point of the charts stands for.
+	Note string
+	Data pageData
+}
+
+// pageTable is one table of the page. Columns that follow each other under one Group
+// share a heading.
+type pageTable struct {
+	Caption string
+	Columns []pageColumn
+	Rows    []pageRow
+}
+
+type pageColumn struct {
+	Group, Name string
+	// Hint explains the column.
+	Hint string
+	// Text columns align to the left.
+	Text bool
+}
+
+// pageRow is one row; Run is the index of the run that it is about, or -1.
+type pageRow struct {
+	Run   int
+	Kind  string
+	Cells []pageCell
+}
+
+// pageCell is a text, and what it is sorted by.
+type pageCell struct {
+	Text string
+	Sort float64
+}
+
+// Headings are the groups of the columns and how many columns each one spans.
+func (t pageTable) Headings() []pageHeading {
+	var headings []pageHeading
+	for _, c := range t.Columns {
+		if n := len(headings); n > 0 && c.Group != "" && headings[n-1].Name == c.Group {
+			headings[n-1].Span++
+			continue
+		}
+		headings = append(headings, pageHeading{Name: c.Group, Span: 1})
+	}
+	return headings
+}
+
+type pageHeading struct {
+	Name string
+	Span int
+}
+
+// Grouped reports whether any column has a group.
+func (t pageTable) Grouped() bool {
+	for _, c := range t.Columns {
+		if c.Group != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// pageData is the page's JSON. Times are in seconds from the start of the run, latencies
+// in milliseconds, prices per hour; null is unknown. The names are short because there
+// are many of them.
+type pageData struct {
+	// Clusters are the different sets of nodes; runs name theirs by its index.
+	Clusters [][]pageNode `json:"clusters"`
+	Runs     []pageRun    `json:"runs"`
+}
+
+// pageRun is one run. Scene is what was run on what, Kind says whose policy it is.
+type pageRun struct {
+	Scene      string      `json:"scene,omitempty"`
+	Policy     string      `json:"policy"`
+	Kind       string      `json:"kind"`
+	Startup    *float64    `json:"startup,omitempty"`
+	Parameters [][2]string `json:"parameters,omitempty"`
+	Attainment *float64    `json:"attainment,omitempty"`
+	Cost       *float64    `json:"cost,omitempty"`
+	Over       *float64    `json:"over,omitempty"`
+	Course     *pageCourse `json:"course,omitempty"`
+}
+
+// The kinds of policies.
+const (
+	kindOurs      = "ours"
+	kindBaseline  = "baseline"
+	kindReference = "reference"
+)
+
+// pageCourse is what happened in a run.
+type pageCourse struct {
+	Length    float64        `json:"length"`
+	Models    []pageModel    `json:"models"`
+	Variants  []pageVariant  `json:"variants"`
+	Cluster   int            `json:"cluster"`
+	Lives     []pageLife     `json:"lives"`
+	Decisions []pageDecision `json:"decisions"`
+}
+
+// pageModel is the course of one model. Point i is about the time from i*Step on.
+type pageModel struct {
+	ID   string  `json:"id"`
+	TTFT float64 `json:"sloTtft"`
+	ITL  float64 `json:"sloItl"`
+	Step float64 `json:"step"`
+	// Load is in requests per second, Met the share of them that kept the SLO.
+	Load      []float64  `json:"load"`
+	Met       []*float64 `json:"met"`
+	TTFTs     []*float64 `json:"ttft"`
+	ITLs      []*float64 `json:"itl"`
+	CostRate  []float64  `json:"cost"`
+	BoundRate []float64  `json:"bound,omitempty"`
+}
+
+// pageVariant is the course of one variant: from T[i] on, Wanted[i] and Ready[i].
+type pageVariant struct {
+	Name        string    `json:"name"`
+	Model       int       `json:"model"`
+	Accelerator string    `json:"accelerator"`
+	Devices     int       `json:"devices"`
+	Cost        float64   `json:"cost"`
+	T           []float64 `json:"t"`
+	Wanted      []int     `json:"wanted"`
+	Ready       []int     `json:"ready"`
+}
+
+// pageNode is one node; Others is how many of its devices other work holds.
+type pageNode struct {
+	Name        string `json:"name"`
+	Accelerator string `json:"accelerator"`
+	Devices     int    `json:"devices"`
+	Others      int    `json:"others,omitempty"`
+}
+
+// pageLife is one replica from when it was asked for until it was gone; an instant that
+// never came is -1. In the JSON it is a list, since there are thousands.
+type pageLife struct {
+	Variant, Node                           int
+	Created, Placed, Serving, Leaving, Gone float64
+	Name                                    string
+}
+
+// MarshalJSON writes the list.
+func (l pageLife) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{l.Variant, l.Node, l.Created, l.Placed, l.Serving, l.Leaving, l.Gone, l.Name})
+}
+
+// pageDecision is one change of the wanted replicas.
+type pageDecision struct {
+	T       float64    `json:"t"`
+	Variant int        `json:"v"`
+	From    int        `json:"from"`
+	To      int        `json:"to"`
+	Reason  string     `json:"reason,omitempty"`
+	Message string     `json:"message,omitempty"`
+	Steps   []pageStep `json:"steps,omitempty"`
+}
+
+// pageStep is one step of a decision.
+type pageStep struct {
+	Stage, Reason, Detail string
+	Before, After         int
+}
+
+// MarshalJSON writes a list.
+func (s pageStep) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{s.Stage, s.Before, s.After, s.Reason, s.Detail})
+}
+
+// cluster finds or adds a set of nodes.
+func (d *pageData) cluster(nodes []pageNode) int {
+	for i, known := range d.Clusters {
+		if equalNodes(known, nodes) {
+			return i
+		}
+	}
+	d.Clusters = append(d.Clusters, nodes)
+	return len(d.Clusters) - 1
+}
+
+func equalNodes(a, b []pageNode) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+//go:embed page/page.html page/page.css page/*.js
+var pageFiles embed.FS
+
+// pageScripts are the parts of the page's one script, in their order.
+var pageScripts = []string{"base.js", "chart.js", "scatter.js", "nodes.js", "decisions.js", "main.js"}
+
+// write renders the page. Everything that it needs is in it: it names no other file and
+// forbids itself to load any.
+func (p page) write(w io.Writer) error {
+	source, err := pageFiles.ReadFile("page/page.html")
+	if err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	style, err := pageFiles.ReadFile("page/page.css")
+	if err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	var script bytes.Buffer
+	for _, name := range pageScripts {
+		part, err := pageFiles.ReadFile("page/" + name)
+		if err != nil {
+			return fmt.Errorf("writing the page: %w", err)
+		}
+		script.Write(part)
+	}
+	// Marshal writes <, > and & as escapes, so no text can end the script element.
+	data, err := json.Marshal(p.Data)
+	if err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	t, err := template.New("page").Parse(string(source))
+	if err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	err = t.Execute(w, struct {
+		page
+		Style        template.CSS
+		Script, JSON template.JS
+	}{p, template.CSS(style), template.JS(script.String()), template.JS(data)})
+	if err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+
+// The selectors, the time, and what ties the pictures together.
+
+const spoken = (s) => (s >= 120 && s % 60 === 0 ? `${s / 60} min` : `${s} s`);
+
+// The address after # says which run and time are shown, so that it can be passed on.
+function readAddress() {
+  const said = new URLSearchParams(location.hash.slice(1));
+  const number = (name, most, or) => {
+    const n = Number(said.get(name));
+    return said.has(name) && n >= 0 && n <= most ? n : or;
+  };
+  state.run = Math.floor(number("run", data.runs.length - 1, firstRun()));
+  const c = current() && course();
+  state.model = c ? Math.floor(number("model", c.models.length - 1, 0)) : 0;
+  state.t = c ? number("t", c.length, busiest(c)) : 0;
+}
+
+let saving = 0;
+function saveAddress() {
+  clearTimeout(saving);
+  saving = setTimeout(() => {
+    try {
+      history.replaceState(null, "", `#run=${state.run}&model=${state.model}&t=${Math.round(state.t)}`);
+    } catch { /* an address that cannot be changed is no loss */ }
+  }, 300);
+}
+
+// firstRun prefers what the page is about: the last of our own policies that has a
+// course.
+function firstRun() {
+  const scene = data.runs.length ? data.runs[0].scene : "";
+  let best = data.runs.findIndex((run) => run.course);
+  data.runs.forEach((run, i) => {
+    if (run.course && run.kind === "ours" && run.scene === scene && run.startup === data.runs[0].startup) best = i;
+  });
+  return Math.max(0, best);
+}
+
+// busiest is when the first model's load is highest: there is something to see.
+function busiest(c) {
+  const m = c.models[0];
+  if (!m || m.load.length === 0) return 0;
+  const top = m.load.reduce((best, load, i) => (load > m.load[best] ? i : best), 0);
+  return Math.min(c.length, (top + 0.5) * m.step);
+}
+
+function setTime(t) {
+  const c = course();
+  state.t = Math.min(c.length, Math.max(0, t));
+  showTime();
+}
+
+function showTime() {
+  const c = course();
+  byId("time").value = state.t;
+  byId("time").setAttribute("aria-valuetext", clock(state.t, c.length));
+  byId("clock").textContent = `${clock(state.t, c.length)} of ${clock(c.length, c.length)}`;
+  showCursor();
+  showNodes();
+  showDecisions(false);
+  saveAddress();
+}
+
+function setHover(t) {
+  state.hover = t;
+  showCursor();
+}
+
+// choose makes a selector; with one choice there is nothing to select.
+function choose(label, values, chosen, name, pick) {
+  if (values.length < 2) return null;
+  const select = el("select", { onchange: (event) => pick(values[event.target.selectedIndex]) }, ...values.map((v) => el("option", null, name(v))));
+  select.selectedIndex = values.indexOf(chosen);
+  return el("label", null, label, select);
+}
+
+// like finds the run that differs from the shown one in what is wanted and as little
+// else as possible.
+function like(wanted) {
+  const own = current();
+  let best = -1;
+  let most = -1;
+  data.runs.forEach((run, i) => {
+    for (const key of Object.keys(wanted)) if (run[key] !== wanted[key]) return;
+    const same = ["scene", "startup", "policy"].reduce((n, key) => n + (run[key] === own[key] ? 1 : 0), 0);
+    if (same > most) [best, most] = [i, same];
+  });
+  return best;
+}
+
+const distinct = (values) => [...new Set(values)];
+
+function showSelectors() {
+  const own = current();
+  const scenes = distinct(data.runs.map((run) => run.scene));
+  const startups = distinct(data.runs.filter((run) => run.scene === own.scene).map((run) => run.startup));
+  const policies = distinct(data.runs.filter((run) => run.scene === own.scene && run.startup === own.startup).map((run) => run.policy));
+  const top = [
+    choose("Scene", scenes, own.scene, (v) => v || "other", (scene) => selectRun(like({ scene }))),
+    choose("Start-up", startups, own.startup, (v) => spoken(v), (startup) => selectRun(like({ scene: own.scene, startup }))),
+  ].filter(Boolean);
+  byId("scenes").replaceChildren(...top);
+  byId("scenes").hidden = top.length === 0;
+  const c = own.course;
+  const models = c ? c.models.map((_, i) => i) : [];
+  byId("choice").replaceChildren(...[
+    choose("Policy", policies, own.policy, (v) => v, (policy) => selectRun(like({ scene: own.scene, startup: own.startup, policy }))),
+    choose("Model", models, state.model, (i) => c.models[i].id, (i) => {
+      state.model = i;
+      makeCharts();
+      saveAddress();
+    }),
+  ].filter(Boolean));
+}
+
+function selectRun(index) {
+  if (index < 0) return;
+  const before = course();
+  stop();
+  state.run = index;
+  state.hover = null;
+  const c = course();
+  if (c) {
+    state.model = Math.min(state.model, Math.max(0, c.models.length - 1));
+    state.t = before ? Math.min(state.t, c.length) : busiest(c);
+  }
+  showRun();
+}
+
+function showRun() {
+  const run = current();
+  showSelectors();
+  for (const row of document.querySelectorAll("tr[data-run]")) {
+    const index = Number(row.dataset.run);
+    row.classList.toggle("picked", index === state.run && data.runs.length > 1);
+    if (index >= 0) row.hidden = data.runs[index].scene !== run.scene;
+  }
+  drawScatter();
+  drawCard();
+  // A run without a course still offers the others.
+  const c = run.course;
+  for (const id of ["transport", "charts", "below"]) byId(id).hidden = !c;
+  byId("run").hidden = false;
+  byId("run-title").textContent = data.runs.length > 1
+    ? `The run of ${run.policy}${run.startup === undefined ? "" : `, start-up ${spoken(run.startup)}`}${c ? "" : ": its course was not recorded"}` : "The run";
+  if (!c) return;
+  const slider = byId("time");
+  slider.max = c.length;
+  slider.step = c.length > 7200 ? 10 : 1;
+  makeCharts();
+  makeNodes();
+  makeFilter();
+  makeDecisions();
+  showTime();
+}
+
+// The play button sweeps the run in playSeconds; with reduced motion it goes from event
+// to event instead.
+const playSeconds = 60;
+let playing = 0;
+
+function stop() {
+  clearTimeout(playing);
+  cancelAnimationFrame(playing);
+  playing = 0;
+  showPlaying();
+}
+
+function showPlaying() {
+  byId("play").setAttribute("aria-label", playing ? "Pause" : "Play");
+  byId("play").querySelector("path").setAttribute("d", playing ? "M3 2h4v12H3zM9 2h4v12H9z" : "M4 2l9 6-9 6z");
+}
+
+function play() {
+  if (state.t >= course().length) setTime(0);
+  if (calm()) {
+    const step = () => {
+      playing = setTimeout(step, 1000);
+      if (!jump(1)) stop();
+    };
+    playing = setTimeout(step, 1000);
+  } else {
+    let last = performance.now();
+    const frame = (now) => {
+      setTime(state.t + ((now - last) / 1000 / playSeconds) * course().length);
+      last = now;
+      if (state.t >= course().length) stop();
+      else playing = requestAnimationFrame(frame);
+    };
+    playing = requestAnimationFrame(frame);
+  }
+  showPlaying();
+}
+
+// jump goes to the next event of the replicas and the decisions, or the one before.
+function jump(direction) {
+  const at = lastAt(fleet.events, state.t);
+  let next = direction > 0 ? at + 1 : at;
+  if (direction < 0 && fleet.events[at] >= state.t) next--;
+  if (next < 0 || next >= fleet.events.length) return false;
+  setTime(fleet.events[next]);
+  return true;
+}
+
+function makeTransport() {
+  byId("time").addEventListener("input", (event) => {
+    stop();
+    setTime(Number(event.target.value));
+  });
+  byId("play").addEventListener("click", () => (playing ? stop() : play()));
+  byId("previous").addEventListener("click", () => { stop(); jump(-1); });
+  byId("next").addEventListener("click", () => { stop(); jump(1); });
+}
+
+// A table is sorted by a click on a column's name. The first column of a row with a run
+// selects it.
+function makeTable(table) {
+  const heads = [...table.querySelectorAll("thead tr:last-child th")];
+  const body = table.tBodies[0];
+  heads.forEach((head, column) => {
+    const text = head.textContent;
+    head.replaceChildren(el("button", { type: "button", onclick: () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const value = (row) => Number(row.cells[column].dataset.sort);
+      const word = (row) => row.cells[column].textContent;
+      const sorted = [...body.rows].sort((a, b) => value(a) - value(b) || word(a).localeCompare(word(b)));
+      body.append(...(down ? sorted.reverse() : sorted));
+    } }, text));
+    if (head.classList.contains("text")) for (const row of body.rows) row.cells[column].classList.add("text");
+  });
+  if (data.runs.length < 2) return;
+  const policy = heads.findIndex((head) => head.textContent === "Policy");
+  for (const row of body.rows) {
+    const index = Number(row.dataset.run);
+    if (index < 0 || policy < 0) continue;
+    const cell = row.cells[policy];
+    cell.replaceChildren(el("button", { type: "button", onclick: () => selectRun(index) }, cell.textContent));
+  }
+}
+
+// The theme follows the system until the button says otherwise.
+function makeTheme() {
+  const root = document.documentElement;
+  const button = byId("theme");
+  const themes = ["system", "light", "dark"];
+  let theme = "system";
+  try {
+    theme = localStorage.getItem("wva-report-theme") || theme;
+  } catch { /* nothing is remembered then */ }
+  const show = () => {
+    if (theme === "system") root.removeAttribute("data-theme");
+    else root.setAttribute("data-theme", theme);
+    button.textContent = `Theme: ${theme}`;
+  };
+  button.addEventListener("click", () => {
+    theme = themes[(themes.indexOf(theme) + 1) % themes.length];
+    try {
+      localStorage.setItem("wva-report-theme", theme);
+    } catch { /* nothing is remembered then */ }
+    show();
+  });
+  button.hidden = false;
+  show();
+}
+
+function start() {
+  makeTheme();
+  document.querySelectorAll("table.numbers").forEach(makeTable);
+  for (const form of document.forms) form.addEventListener("submit", (event) => event.preventDefault());
+  if (data.runs.length === 0) return;
+  makeTransport();
+  readAddress();
+  showRun();
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === width) return;
+    width = window.innerWidth;
+    drawScatter();
+    if (course()) drawCharts();
+  });
+  window.addEventListener("hashchange", () => {
+    stop();
+    readAddress();
+    showRun();
+  });
+}
+
+start();
