@@ -110,7 +110,6 @@ func (b *Bound) account(s *Scenario, startup time.Duration) (cost float64) {
 	for t := range b.pays {
 		b.pays[t] = make([]float64, len(s.Models))
 	}
-	begin := time.Duration(0)
 	for t := range minutes {
 		for m := range s.Models {
 			for v := range s.Models[m].Variants {
@@ -119,7 +118,7 @@ func (b *Bound) account(s *Scenario, startup time.Duration) (cost float64) {
 				b.pays[t][m] += float64(b.Replicas[t][m][v]) * float64(variant.Cost)
 				if started := b.started(t, m, v); started > 0 {
 					hours += float64(started) * startup.Hours()
-					b.payStarts(t, m, begin, startup, float64(started)*float64(variant.Cost))
+					b.payStarts(t, m, startup, float64(started)*float64(variant.Cost))
 				}
 				cost += hours * float64(variant.Cost)
 				b.ReplicaHours += hours
@@ -128,7 +127,6 @@ func (b *Bound) account(s *Scenario, startup time.Duration) (cost float64) {
 				}
 			}
 		}
-		begin += minutes[t].Length
 	}
 	return cost
 }
@@ -141,9 +139,9 @@ func (b *Bound) started(t, model, variant int) int {
 	return max(0, b.Replicas[t][model][variant]-b.Replicas[t-1][model][variant])
 }
 
-// payStarts adds the price per hour of replicas that serve from minute t, which begins
-// at begin, to the minutes of their start-up.
-func (b *Bound) payStarts(t, model int, begin, startup time.Duration, price float64) {
+// payStarts adds the price per hour of replicas that serve from minute t on to the
+// minutes of their start-up.
+func (b *Bound) payStarts(t, model int, startup time.Duration, price float64) {
 	for at := t - 1; at >= 0 && startup > 0; at-- {
 		length := b.load[0][at].Length
 		part := min(startup, length)

@@ -189,6 +189,9 @@ const (
 
 // plan looks at all vectors where they are few enough, else at those near good ones.
 func (c *course) plan() plan {
+	if keep := c.needed(); len(keep) < len(c.options) {
+		return c.planOf(keep)
+	}
 	everything := make([]span, len(c.moments))
 	all := c.everything()
 	for t := range everything {
@@ -200,6 +203,70 @@ func (c *course) plan() plan {
 		return p
 	}
 	return c.planNear(nearby)
+}
+
+// needed are the options without those that another one can replace. It is only asked
+// of a single model that has room for everything.
+func (c *course) needed() []int {
+	var keep []int
+	for i := range c.options {
+		keep = append(keep, i)
+	}
+	if len(c.ends) > 1 || !c.room.holds(c.everything().high) {
+		return keep
+	}
+	for i := range c.options {
+		if slices.ContainsFunc(keep, func(j int) bool { return j != i && c.replaces(j, i) }) {
+			keep = slices.DeleteFunc(keep, func(j int) bool { return j == i })
+		}
+	}
+	return keep
+}
+
+// replaces reports whether some replicas of one option cost no more than one of another
+// and serve as much in every minute. In every schedule they can then stand in for it: up
+// to the number that is enough alone, they also start when it does and for no more.
+func (c *course) replaces(one, other int) bool {
+	a, b := c.options[one], c.options[other]
+	if b.least > 0 || a.price <= 0 || a.price > b.price {
+		return false
+	}
+	times := math.Floor(b.price / a.price)
+	for t := range c.moments {
+		serves := c.moments[t].serves
+		if times*serves[one] < serves[other] || !enough(serves[one]*float64(a.most), c.moments[t].need[0]) {
+			return false
+		}
+	}
+	return times*a.price <= b.price
+}
+
+// planOf plans with some of the options alone.
+func (c *course) planOf(keep []int) plan {
+	some := &course{ends: []int{len(keep)}, startup: c.startup}
+	var requests []*placement.Request
+	for _, i := range keep {
+		some.options = append(some.options, c.options[i])
+		if c.room.cluster != nil {
+			requests = append(requests, c.room.requests[i])
+		}
+	}
+	some.room = newRoom(c.room.cluster, requests)
+	for _, m := range c.moments {
+		own := moment{hours: m.hours, need: m.need}
+		for _, i := range keep {
+			own.serves = append(own.serves, m.serves[i])
+		}
+		some.moments = append(some.moments, own)
+	}
+	p := some.plan()
+	for t, x := range p.replicas {
+		p.replicas[t] = make([]int, len(c.options))
+		for k, i := range keep {
+			p.replicas[t][i] = x[k]
+		}
+	}
+	return p
 }
 
 // planNear looks at up to a number of vectors near those that are good for each minute

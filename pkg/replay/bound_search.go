@@ -148,13 +148,12 @@ func (s *search) sweep(costs []float64, of span) {
 func (s *search) pass(costs, next []float64, inner, i int, from, to span) {
 	n, low, start := from.high[i]-from.low[i]+1, from.low[i], s.options[i].price*s.startup
 	// Whoever lets replicas go pays nothing: the least of as many and more.
-	line := append(s.line[:0], make([]float64, n)...)
+	s.line = append(s.line[:0], make([]float64, n)...)
 	least := math.Inf(1)
 	for y := n - 1; y >= 0; y-- {
 		least = min(least, costs[y*inner])
-		line[y] = least
+		s.line[y] = least
 	}
-	s.line = line
 	// up is the least cost from fewer.
 	up := math.Inf(1)
 	for y := low; y < min(to.low[i], from.high[i]+1); y++ {
@@ -164,7 +163,7 @@ func (s *search) pass(costs, next []float64, inner, i int, from, to span) {
 	for x := to.low[i]; x <= to.high[i]; x++ {
 		cost := up
 		if x <= from.high[i] {
-			cost = min(cost, line[max(0, x-low)])
+			cost = min(cost, s.line[max(0, x-low)])
 		}
 		next[(x-to.low[i])*inner] = cost
 		up += start

@@ -160,6 +160,30 @@ func TestTheScheduleIsTheBestOfAll(t *testing.T) {
 	assert.Greater(t, short, 100)
 }
 
+func TestWhatAnotherReplacesIsNotMissed(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	left := 0
+	for range 600 {
+		c := randomCourse(random, 1, 3)
+		c.room.cluster = nil
+		for i := range c.options {
+			c.options[i].most = 5
+		}
+		for k := range c.moments {
+			for i := range c.moments[k].serves {
+				c.moments[k].serves[i] = float64(1 + random.IntN(3) + 2*i)
+			}
+			c.moments[k].need[0] = float64(random.IntN(6))
+		}
+		require.InDelta(t, reference{c}.least(), c.plan().least, 1e-9, "%+v", c)
+		if len(c.needed()) < len(c.options) {
+			left++
+		}
+	}
+	assert.Greater(t, left, 200)
+	assert.Less(t, left, 550)
+}
+
 func TestModelsThatShareAClusterGetTheBestTogether(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	contested, free := 0, 0
