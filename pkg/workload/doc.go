@@ -1,11 +1,15 @@
 // Package workload says which requests arrive when: recorded request traces and
 // synthetic arrivals, both as a Stream in order of arrival.
 //
-// It reads from an io.Reader that the caller opened, holds at most one second of
-// a trace in memory, and takes every random number from an explicit seed, so the
-// same input gives the same requests. It must never open a file, look at a clock
-// or decide how requests are served.
+// It reads what the caller opens for it, line by line, and holds no more of a
+// trace than it has to: a second of copies, a step of a Mooncake trace, or the
+// arrivals of one window of a ServeGen trace, whose description alone it holds as
+// a whole. Every random number is from an explicit seed, so the same input gives
+// the same requests. It must never open a file by itself, look at a clock or
+// decide how requests are served.
 //
-// Read Request and Stream first; then Azure (a recorded trace), Synthetic (a
-// Poisson process), and Rate and Limit, which wrap another stream.
+// Read Request and Stream first; then Open, which knows the formats by their
+// content (Azure, Mooncake and ServeGen), Examples and Named (synthetic loads from
+// published figures), Synthetic (what they are made of), and Rate, From and
+// Limit, which wrap another stream.
 package workload

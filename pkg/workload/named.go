@@ -160,13 +160,13 @@ func chatting(rate []Point) Synthetic {
 	}
 }
 
-// daily is a smooth day with a mean rate: quietest at three in the morning,
-// busiest twelve hours later, and the peak so many times the trough. A width
+// daily is a smooth day with a mean rate: quietest between three and four in
+// the morning, busiest twelve hours later, and the peak so many times the trough. A width
 // above 1 makes the night longer than the day.
 func daily(mean, peakToTrough, width float64) []Point {
 	const (
 		step   = 5 * time.Minute
-		trough = 3 * time.Hour
+		trough = 3*time.Hour + 30*time.Minute
 	)
 	var points []Point
 	sum := 0.0

@@ -32,6 +32,18 @@ type OpenOptions struct {
 	Seed uint64
 }
 
+func (o OpenOptions) check() error {
+	switch {
+	case o.From < 0:
+		return fmt.Errorf("a trace is read from %s on; expected at least 0", o.From)
+	case o.Length < 0:
+		return fmt.Errorf("the length of a trace is %s; expected at least 0", o.Length)
+	case !(o.Thin >= 0) || o.Thin > 1:
+		return fmt.Errorf("requests are kept with probability %v; expected a number above 0 and at most 1", o.Thin)
+	}
+	return nil
+}
+
 // Trace is an opened trace. It closes its file when the stream ends; Close does
 // so before.
 type Trace struct {
@@ -62,11 +74,11 @@ func (t *Trace) Next() (Request, error) {
 // Close closes the file of the trace; after the end of the stream it does
 // nothing.
 func (t *Trace) Close() error {
-	if t.err != nil {
-		return nil
+	if t.err == nil {
+		t.err = errors.New("the trace is closed")
+		return t.closer.Close()
 	}
-	t.err = errors.New("the trace is closed")
-	return t.closer.Close()
+	return nil
 }
 
 // Open opens a trace by its path: an Azure CSV file, a Mooncake JSONL file, or the
@@ -74,7 +86,7 @@ func (t *Trace) Close() error {
 // each may be compressed with gzip. The first line tells the format. A path with
 // SyntheticPrefix names a synthetic load and opens no file.
 func Open(files Files, path string, o OpenOptions) (*Trace, error) {
-	if err := ServeGenOptions(o).check(); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	if name, ok := strings.CutPrefix(path, SyntheticPrefix); ok {
@@ -173,7 +185,7 @@ func openServeGen(files Files, path string, rate io.Reader, o OpenOptions) (Stre
 		Rate:    File{Name: path, Reader: rate},
 		Clients: File{Name: clients.name, Reader: clients},
 		Lengths: File{Name: lengths.name, Reader: lengths},
-	}, ServeGenOptions(o))
+	}, o)
 }
 
 // openSibling opens a file with or without compression.
@@ -226,11 +238,11 @@ func (f *file) peekLine() (string, error) {
 		if i := bytes.IndexByte(text, '\n'); i >= 0 {
 			return strings.TrimSuffix(string(text[:i]), "\r"), nil
 		}
-		switch {
-		case err != nil && !errors.Is(err, io.EOF):
-			return "", err
-		case err != nil, n == peekMost:
+		if errors.Is(err, io.EOF) || n == peekMost {
 			return string(text), nil
+		}
+		if err != nil {
+			return "", err
 		}
 	}
 }

@@ -19,33 +19,6 @@ type ServeGenFiles struct {
 	Lengths File
 }
 
-// ServeGenOptions say which part of a ServeGen trace is made.
-type ServeGenOptions struct {
-	// From is where in the trace the stream begins; arrivals count from there.
-	From time.Duration
-	// Length is how long it is; 0 means to the end of the trace.
-	Length time.Duration
-	// Thin keeps every request with that probability; 0 means 1. The requests that are
-	// not kept are never made, so a tenth costs far less than all. A client whose gaps
-	// have a coefficient of variation c has one of sqrt(p*c^2 + 1 - p) when thinned to
-	// p, the same as behind Rate.
-	Thin float64
-	// Seed decides every random number.
-	Seed uint64
-}
-
-func (o ServeGenOptions) check() error {
-	switch {
-	case o.From < 0:
-		return fmt.Errorf("a trace is read from %s on; expected at least 0", o.From)
-	case o.Length < 0:
-		return fmt.Errorf("the length of a trace is %s; expected at least 0", o.Length)
-	case !(o.Thin >= 0) || o.Thin > 1:
-		return fmt.Errorf("requests are kept with probability %v; expected a number above 0 and at most 1", o.Thin)
-	}
-	return nil
-}
-
 // ServeGen makes the requests that the files of a ServeGen trace describe, in the
 // way of the published generator: in every window each client asks as often as
 // its rate says, with gaps from its distribution that are scaled so that they
@@ -56,6 +29,10 @@ func (o ServeGenOptions) check() error {
 // client's burst sticks to the border of a window. And a client whose lengths are
 // not known draws, for every request, those of one that has them, with the
 // probability of its rate in that window.
+//
+// With OpenOptions.Thin the requests that are not kept are never made, so a tenth
+// costs far less than all. A client whose gaps have a coefficient of variation c
+// has one of sqrt(p*c^2 + 1 - p) when thinned to p, the same as behind Rate.
 //
 // Every window and client has its own random numbers, so what happens in a window
 // does not depend on where the stream began. It holds the description of the
@@ -72,13 +49,17 @@ type ServeGen struct {
 	// merge holds the clients of the present window that have requests left: a heap by
 	// the next arrival.
 	merge []*run
-	// spare are runs of former windows, to be used again.
-	spare []*run
-	mix   mix
+	// runs are those of the present window and room for more.
+	runs []*run
+	// arrivals are those of the whole window, client after client.
+	arrivals []time.Duration
+	// sums are those of one client's gaps, up to each request that is kept.
+	sums []float64
+	mix  mix
 }
 
 // NewServeGen reads the three files. What it returns needs them no longer.
-func NewServeGen(f ServeGenFiles, o ServeGenOptions) (*ServeGen, error) {
+func NewServeGen(f ServeGenFiles, o OpenOptions) (*ServeGen, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -97,7 +78,7 @@ func NewServeGen(f ServeGenFiles, o ServeGenOptions) (*ServeGen, error) {
 		s.until = min(s.until, s.from+o.Length)
 	}
 	part := func(w window) bool { return w.start+length > s.from && w.start < s.until }
-	if err = readClients(f.Clients, windows, length, part); err != nil {
+	if err := readClients(f.Clients, windows, length, part); err != nil {
 		return nil, err
 	}
 	if s.lengths, err = readLengths(f.Lengths); err != nil {
@@ -127,17 +108,18 @@ func (s *ServeGen) Next() (Request, error) {
 			s.windows = s.windows[1:]
 		}
 		r := s.merge[0]
-		at := r.arrivals[r.next]
+		at := r.at
 		of := r.lengths
 		if of == nil {
 			of = s.mix.draw(r.random)
 		}
 		request := Request{Arrival: at - s.from, Input: of.input.draw(r.random), Output: of.output.draw(r.random)}
-		if r.next++; r.next == len(r.arrivals) {
+		if r.next == r.end {
 			last := len(s.merge) - 1
-			s.spare = append(s.spare, r)
 			s.merge[0] = s.merge[last]
 			s.merge = s.merge[:last]
+		} else {
+			s.advance(r)
 		}
 		s.down(0)
 		switch {
@@ -153,26 +135,39 @@ func (s *ServeGen) Next() (Request, error) {
 func (s *ServeGen) begin(w window) {
 	shapes := s.shapesAt(w.start)
 	s.mix = newMix(w.clients, shapes)
+	s.arrivals = s.arrivals[:0]
 	sum := 0.0
 	for _, c := range w.clients {
 		sum += c.rate
 	}
-	for _, c := range w.clients {
-		r := s.run(c.id, w.start)
-		r.arrive(c, c.rate/sum*w.rate*s.length.Seconds(), s.thin, w.start, s.length)
-		if len(r.arrivals) == 0 {
-			s.spare = append(s.spare, r)
-			continue
+	for i, c := range w.clients {
+		if i == len(s.runs) {
+			s.runs = append(s.runs, newRun())
 		}
+		r := s.runs[i]
+		r.reset(c.id, w.start, s.seed)
 		r.lengths = nil
 		if of := shapes.of[c.id]; of.known() {
 			r.lengths = of
 		}
-		s.merge = append(s.merge, r)
+		r.next = len(s.arrivals)
+		s.arrive(r, c, c.rate/sum*w.rate*s.length.Seconds(), w.start)
+		if r.end = len(s.arrivals); r.next < r.end {
+			s.merge = append(s.merge, r)
+		}
+	}
+	for _, r := range s.merge {
+		s.advance(r)
 	}
 	for i := len(s.merge)/2 - 1; i >= 0; i-- {
 		s.down(i)
 	}
+}
+
+// advance takes the next arrival of a run.
+func (s *ServeGen) advance(r *run) {
+	r.at = s.arrivals[r.next]
+	r.next++
 }
 
 // shapesAt are the lengths from the last start before, or else the first of all.
@@ -206,36 +201,32 @@ func (s *ServeGen) down(i int) {
 
 // run is what one client asks within one window.
 type run struct {
-	client   int
-	random   *rand.Rand
-	source   *rand.PCG
-	arrivals []time.Duration
-	next     int
-	// kept are where the arrivals stand before the circle is turned.
-	kept []float64
+	client int
+	source *rand.PCG
+	random *rand.Rand
+	// at is the arrival that is due; those after it stand in the window's arrivals from
+	// next up to end.
+	at        time.Duration
+	next, end int
 	// lengths are those of the client; nil if they are not known.
 	lengths *lengthsOf
 }
 
-func (r *run) before(other *run) bool {
-	a, b := r.arrivals[r.next], other.arrivals[other.next]
-	return a < b || a == b && r.client < other.client
+func newRun() *run {
+	source := rand.NewPCG(0, 0)
+	return &run{source: source, random: rand.New(source)}
 }
 
-// run is an empty one with its own random numbers.
-func (s *ServeGen) run(id int, start time.Duration) *run {
-	var r *run
-	if n := len(s.spare); n > 0 {
-		r, s.spare = s.spare[n-1], s.spare[:n-1]
-	} else {
-		r = &run{source: rand.NewPCG(0, 0)}
-		r.random = rand.New(r.source)
-	}
-	r.client, r.arrivals, r.next = id, r.arrivals[:0], 0
+// reset gives a run the random numbers of its client and window.
+func (r *run) reset(client int, start time.Duration, seed uint64) {
+	r.client = client
 	// Whole seconds and 31 bits of a client never meet in one key.
-	key := uint64(id)<<32 | uint64(start/time.Second)
-	r.source.Seed(s.seed, mixed(mixed(key)+randomClients))
-	return r
+	key := uint64(client)<<32 | uint64(start/time.Second)
+	r.source.Seed(seed, mixed(mixed(key)+randomClients))
+}
+
+func (r *run) before(other *run) bool {
+	return r.at < other.at || r.at == other.at && r.client < other.client
 }
 
 // mixed spreads the bits of a key over all of a number, so that near keys give
@@ -247,68 +238,63 @@ func mixed(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// arrive draws the arrivals of a client that asks so many times within a window
-// and keeps each with probability thin. The mean number need not be whole: the
-// rest of it is the probability of one more.
+// arrive draws the arrivals of a client that asks so many times within a window.
+// The mean number need not be whole: the rest of it is the probability of one more.
 //
 // The gaps around the circle are those of a renewal process, divided by their
 // sum. The gap from one kept request to the next is the sum of as many gaps as a
 // geometric number says; of gamma gaps with the shape k, m are one of shape m*k.
-func (r *run) arrive(c client, mean, thin float64, start, length time.Duration) {
+func (s *ServeGen) arrive(r *run, c client, mean float64, start time.Duration) {
 	n := int(mean)
 	if r.random.Float64() < mean-math.Floor(mean) {
 		n++
 	}
-	gaps := func(m int) float64 {
-		if !c.weibull {
-			return gamma(r.random, float64(m)*c.shape)
-		}
-		sum := 0.0
-		for range m {
-			sum += weibull(r.random, c.shape)
-		}
-		return sum
-	}
-	r.circle(n, thin, gaps, start, length)
-}
-
-// circle places n requests, kept with probability thin, around the window.
-func (r *run) circle(n int, thin float64, gaps func(int) float64, start, length time.Duration) {
-	// Where requests stand on the circle, first as sums of gaps.
-	r.kept = r.kept[:0]
+	s.sums = s.sums[:0]
 	sum := 0.0
 	for i := 0; i < n; {
 		m := 1
-		if thin < 1 {
-			// The number of requests up to the next kept one is geometric.
-			m += int(min(r.random.ExpFloat64()/-math.Log1p(-thin), float64(n)))
+		if s.thin < 1 {
+			m += int(min(r.random.ExpFloat64()/-math.Log1p(-s.thin), float64(n)))
 		}
-		sum += gaps(min(m, n-i))
+		sum += c.gaps(r.random, min(m, n-i))
 		if i += m; i <= n {
-			r.kept = append(r.kept, sum)
+			s.sums = append(s.sums, sum)
 		}
 	}
+	s.turn(sum, r.random.Float64(), start)
+}
+
+// gaps draws the sum of m gaps in a unit of its own.
+func (c client) gaps(random *rand.Rand, m int) float64 {
+	if !c.weibull {
+		return gamma(random, float64(m)*c.shape)
+	}
+	sum := 0.0
+	for range m {
+		sum += weibull(random, c.shape)
+	}
+	return sum
+}
+
+// turn places the sums of gaps around the window and turns them by a part of it.
+func (s *ServeGen) turn(sum, part float64, start time.Duration) {
 	if sum == 0 {
 		// All gaps are too small for a number: one burst.
 		sum = 1
 	}
-	turn := r.random.Float64()
-	place := func(at float64) time.Duration {
-		at = at/sum + turn
-		at -= math.Floor(at)
-		return start + min(time.Duration(at*float64(length)), length-1)
-	}
-	// Those that the turn moves beyond the end of the window come first.
+	// What the turn moves beyond the end of the window comes first.
 	past := 0
-	for past < len(r.kept) && r.kept[past]/sum+turn < 1 {
+	for past < len(s.sums) && s.sums[past]/sum+part < 1 {
 		past++
 	}
-	for _, at := range r.kept[past:] {
-		r.arrivals = append(r.arrivals, place(at))
+	place := func(sums []float64, turned float64) {
+		for _, at := range sums {
+			at := time.Duration((at/sum + turned) * float64(s.length))
+			s.arrivals = append(s.arrivals, start+max(0, min(at, s.length-1)))
+		}
 	}
-	for _, at := range r.kept[:past] {
-		r.arrivals = append(r.arrivals, place(at))
-	}
+	place(s.sums[past:], part-1)
+	place(s.sums[:past], part)
 }
 
 // mix draws lengths for clients that have none: those of the others, each with

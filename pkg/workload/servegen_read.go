@@ -72,14 +72,6 @@ type lengthsOf struct {
 
 func (l *lengthsOf) known() bool { return l != nil && l.input != nil && l.output != nil }
 
-// fileEnd ends a loop over the rows of a file: it drops io.EOF.
-func fileEnd(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
 // seconds is a whole number of seconds as a time.
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
@@ -93,11 +85,13 @@ func readRates(f File) ([]window, time.Duration, error) {
 	step := serveGenWindow
 	for {
 		columns, err := l.columns(4)
-		if err != nil {
-			if err = fileEnd(err); err == nil && len(windows) == 0 {
-				err = l.fail("there are no windows; expected rows of %s", ServeGenRateHeader)
-			}
-			return windows, step, err
+		switch {
+		case errors.Is(err, io.EOF) && len(windows) == 0:
+			return nil, 0, l.fail("there are no windows; expected rows of %s", ServeGenRateHeader)
+		case errors.Is(err, io.EOF):
+			return windows, step, nil
+		case err != nil:
+			return nil, 0, err
 		}
 		start, err := l.whole("window_start_s", columns[0])
 		if err != nil {
@@ -131,11 +125,11 @@ func readClients(f File, windows []window, step time.Duration, keep func(window)
 	}
 	for {
 		c, start, err := readClient(l)
-		if err != nil {
-			if err = fileEnd(err); err != nil {
-				return err
-			}
+		if errors.Is(err, io.EOF) {
 			break
+		}
+		if err != nil {
+			return err
 		}
 		i := int((start - windows[0].start) / step)
 		if start < windows[0].start || i >= len(windows) || windows[i].start != start {
@@ -202,11 +196,11 @@ func readLengths(f File) ([]shapes, error) {
 	index := map[int]int{}
 	for {
 		columns, err := l.columns(14)
-		if err != nil {
-			if err = fileEnd(err); err != nil {
-				return nil, err
-			}
+		if errors.Is(err, io.EOF) {
 			break
+		}
+		if err != nil {
+			return nil, err
 		}
 		id, err := l.whole("client", columns[0])
 		if err != nil {
