@@ -249,8 +249,7 @@ func (e *Engine) drop(each func(Request)) {
 	}
 	clear(e.running)
 	e.running = e.running[:0]
-	e.decoding, e.held, e.resident = 0, 0, 0
-	e.active, e.start, e.nextFinish = false, e.clock, math.MaxUint64
+	e.decoding, e.held, e.resident, e.active = 0, 0, 0, false
 }
 
 func (e *Engine) busy() bool { return len(e.running) > 0 || e.waiting.len() > 0 }

@@ -184,14 +184,17 @@ func TestFinish(t *testing.T) {
 		assert.Empty(t, w.Replicas(only), "the one that drains has nothing more to do")
 		assert.Zero(t, w.Gateway(0).Queue)
 	})
-	t.Run("a replica goes on afterwards", func(t *testing.T) {
-		w := world(t, simulation.WorldOptions{}, single(1))
+	t.Run("a replica goes on afterwards, with all its room", func(t *testing.T) {
+		v := single(1)
+		v.Profile.KVTokens, v.Profile.PerResidentToken = 1200, 0.01
+		w := world(t, simulation.WorldOptions{}, v)
 		w.arrive(t, 0, 100, 1000)
 		w.Finish(s)
-		w.arrive(t, 2*s, 100, 3)
+		w.arrive(t, s, 1190, 3)
 		w.Finish(s)
+		// 129 ms of prefill, then two tokens of 11 ms and 0.01 ms for each resident token.
 		assert.Equal(t, simulation.Outcome{
-			Arrived: 2 * s, FirstToken: 2*s + 20*ms, Finished: 2*s + 42*ms, Input: 100, Output: 3,
+			Arrived: s, FirstToken: s + 129*ms, Finished: s + 129*ms + 45830*time.Microsecond, Input: 1190, Output: 3,
 		}, w.done[1])
 	})
 	t.Run("without an end", func(t *testing.T) {

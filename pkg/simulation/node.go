@@ -19,8 +19,6 @@ func (w *World) Unplaced() int { return w.unplaced }
 type pricing struct {
 	outlook, scratch placement.Outlook
 	table            *placement.Table
-	// stale is set when nodes hold more or less than the table knows.
-	stale bool
 }
 
 // place gives nodes to the replicas that wait for one, the oldest first.
@@ -78,7 +76,6 @@ func (w *World) change(v *variant, node, by int) {
 	}
 	v.on[node] += by
 	v.held += by
-	w.pricing.stale = true
 }
 
 // best is the node that the scheduler plugin's score prefers among those with room
@@ -118,15 +115,13 @@ func (w *World) table() *placement.Table {
 			p.scratch = append(p.scratch, placement.Expecting(shape, wanted, v.held, v.Max))
 		}
 	}
-	switch {
-	case p.table == nil || !equal(p.outlook, p.scratch):
-		// A table keeps its outlook.
-		p.outlook, p.scratch = p.scratch, nil
-		p.table = placement.NewTable(p.outlook, w.cluster)
-	case p.stale:
+	if p.table != nil && equal(p.outlook, p.scratch) {
 		p.table = p.table.Refresh(w.cluster)
+		return p.table
 	}
-	p.stale = false
+	// A table keeps its outlook.
+	p.outlook, p.scratch = p.scratch, nil
+	p.table = placement.NewTable(p.outlook, w.cluster)
 	return p.table
 }
 

@@ -1,6 +1,9 @@
 package simulation_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -56,8 +59,9 @@ func TestWhereReplicasGo(t *testing.T) {
 		assert.Equal(t, 1, w.Replicas(only)[0].Node)
 	})
 	t.Run("the largest of the beginning first", func(t *testing.T) {
-		w := world(t, simulation.WorldOptions{Cluster: nodes(8, 2)}, variant("small", 1, 2), variant("large", 8, 1))
-		assert.Zero(t, w.Unplaced())
+		w := world(t, simulation.WorldOptions{Cluster: nodes(8)}, variant("small", 1, 2), variant("large", 8, 1))
+		assert.Equal(t, 2, w.Unplaced())
+		assert.Zero(t, w.Replicas(second(1))[0].Node)
 	})
 	t.Run("those of a small variant beside others, where all else is equal", func(t *testing.T) {
 		w := world(t, simulation.WorldOptions{Cluster: nodes(2, 1)}, variant("small", 1, 0), variant("other", 1, 1))
@@ -73,27 +77,109 @@ func TestWhereReplicasGo(t *testing.T) {
 		w := world(t, simulation.WorldOptions{Cluster: nodes(1, 8)}, v)
 		assert.Equal(t, 1, w.Replicas(only)[0].Node)
 	})
-	t.Run("as placement has it when nothing is known of mates", func(t *testing.T) {
-		c := nodes(8, 5, 3, 6)
-		v := variant("small", 2, 0)
-		v.Max = 20
-		w := world(t, simulation.WorldOptions{Cluster: c}, v)
-		w.Scale(only, 11, nil)
-		trial := c.Clone()
-		for placed := range 10 {
-			trial.Table = placement.NewTable(placement.Outlook{placement.Expecting(v.Request.Shape, 11-placed, placed, 20)}, trial)
-			node, ok := trial.Place(v.Request)
-			require.True(t, ok)
-			assert.Equal(t, node, w.Replicas(only)[placed].Node)
-		}
-		assert.Equal(t, 1, w.Unplaced())
-		assert.Equal(t, trial.Nodes, w.Cluster().Nodes)
-		assert.Equal(t, 5, c.Nodes[1].Free.Devices, "the world has a copy of its own")
-	})
 	t.Run("the beginning may have too little room", func(t *testing.T) {
 		w := world(t, simulation.WorldOptions{Cluster: nodes(3)}, variant("small", 2, 2))
 		assert.Equal(t, 1, w.Unplaced())
 	})
+}
+
+// Every replica goes to the node with the best score of a table made for the moment,
+// the oldest first, and the world leaves the cluster of its options alone.
+func TestReplicasGoWhereTheScoreSays(t *testing.T) {
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		free := make([]int, 10)
+		for i := range free {
+			free[i] = random.IntN(9)
+		}
+		f := field{wanted: make([]int, 4), held: make([]int, 4), on: make([][]int, 4)}
+		for i, devices := range []int{1, 2, 4, 8} {
+			v := variant(fmt.Sprint("v", i), devices, 0)
+			v.Max = random.IntN(12) - 1
+			f.variants = append(f.variants, v)
+			f.on[i] = make([]int, len(free))
+		}
+		c := nodes(free...)
+		f.Cluster = c.Clone()
+		w := world(t, simulation.WorldOptions{Cluster: c}, f.variants...)
+		for range 20 {
+			at := random.IntN(len(f.variants))
+			var victims []string
+			if r := w.Replicas(second(at)); f.held[at] > 0 && random.IntN(2) == 0 {
+				r = slices.DeleteFunc(r, func(r simulation.Replica) bool { return r.Node < 0 })
+				victim := r[random.IntN(len(r))]
+				victims = append(victims, victim.Name)
+				f.wanted[at]--
+				f.change(at, victim.Node, -1)
+			} else {
+				for range 1 + random.IntN(3) {
+					f.wanted[at]++
+					f.waiting = append(f.waiting, at)
+				}
+			}
+			w.Scale(second(at), f.wanted[at], victims)
+			f.place()
+			assert.Equal(t, f.Nodes, w.Cluster().Nodes, "seed %d", seed)
+			assert.Equal(t, len(f.waiting), w.Unplaced(), "seed %d", seed)
+		}
+		assert.Equal(t, nodes(free...), c)
+	}
+}
+
+// field is the slow reference of nodes and the replicas on them.
+type field struct {
+	*placement.Cluster
+	variants []simulation.ServedVariant
+	// wanted and held count the replicas of each variant, on those on each node.
+	wanted, held []int
+	on           [][]int
+	// waiting are the variants of the replicas without a node, the oldest first.
+	waiting []int
+}
+
+func (f *field) change(v, node, by int) {
+	if by > 0 {
+		f.Put(f.variants[v].Request, node)
+	} else {
+		f.Remove(f.variants[v].Request, node)
+	}
+	f.held[v] += by
+	f.on[v][node] += by
+}
+
+func (f *field) place() {
+	var left []int
+	for _, v := range f.waiting {
+		if node := f.best(v); node >= 0 {
+			f.change(v, node, 1)
+		} else {
+			left = append(left, v)
+		}
+	}
+	f.waiting = left
+}
+
+// best is the best node for one more replica of a variant, or -1.
+func (f *field) best(v int) int {
+	var outlook placement.Outlook
+	for i, o := range f.variants {
+		outlook = append(outlook, placement.Expecting(o.Request.Shape, f.wanted[i]-f.held[i], f.held[i], o.Max))
+	}
+	table := placement.NewTable(outlook, f.Cluster)
+	best, most := -1, int64(0)
+	for i := range f.Nodes {
+		if !f.Fits(f.variants[v].Request, i) {
+			continue
+		}
+		mates := 0
+		if f.wanted[v] == 2 || f.wanted[v] == 3 {
+			mates = f.on[v][i]
+		}
+		if score := table.Score(&f.Nodes[i], f.variants[v].Request.Shape, 0, mates); best < 0 || score > most {
+			best, most = i, score
+		}
+	}
+	return best
 }
 
 func TestWorldsThatMakeNoSense(t *testing.T) {

@@ -123,7 +123,6 @@ func (w *World) serve(r *replica) {
 	for m.queue.count > 0 {
 		w.dispatch(m, m.queue.pop())
 	}
-	w.tell()
 }
 
 // leave takes a replica out: at once when it serves nobody, else when its requests are

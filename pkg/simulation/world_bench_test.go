@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
@@ -36,7 +34,9 @@ func busy(t testing.TB, replicas int, rate float64) (*simulation.World, func()) 
 		at += time.Duration(random.ExpFloat64() / rate * float64(time.Second))
 		a := simulation.Arrival{}
 		a.Arrival, a.Input, a.Output = at, 1+random.IntN(2000), 1+random.IntN(400)
-		require.NoError(t, w.Arrive(a))
+		if err := w.Arrive(a); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
