@@ -1,0 +1,89 @@
+package capacity
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// Served is what a cluster serves, and what would be free if nothing of it ran.
+type Served struct {
+	// Cluster is the nodes with what others than the variants hold.
+	Cluster *placement.Cluster
+	// Variants are sorted by namespace and name.
+	Variants []ServedVariant
+	// Notes say what could not be read.
+	Notes []string
+}
+
+// ServedVariant is one object and what a replica of it takes.
+type ServedVariant struct {
+	Object *v1alpha1.VariantAutoscaling
+	// Request is nil when it is not known or cannot be counted; Problem says why.
+	Request *placement.Request
+	Problem string
+}
+
+// ReadServed reads the variants of a namespace, or of all, and all nodes and pods. Names
+// is the ConfigMap with names of accelerators; empty means none. Where the pods may not
+// be read, the cluster is nil: what is free is not known.
+func ReadServed(ctx context.Context, api client.Client, namespace string, names types.NamespacedName) (*Served, error) {
+	seen, err := read(ctx, api, source{namespace: namespace, names: names})
+	if err != nil {
+		return nil, err
+	}
+	return seen.served(), nil
+}
+
+func (f *facts) served() *Served {
+	all := newAssembly(f)
+	for i := range f.variants {
+		all.addVariant(&f.variants[i])
+	}
+	others := *f
+	others.pods = nil
+	for _, pod := range f.pods {
+		if all.owners[key(pod)] == "" {
+			others.pods = append(others.pods, pod)
+		}
+	}
+	without := newAssembly(&others)
+	served := &Served{Notes: f.notes}
+	if f.podsKnown {
+		served.Cluster = without.inventory.Cluster
+	}
+	for i := range f.variants {
+		v := &f.variants[i]
+		out := ServedVariant{Object: v.object}
+		request, err := without.request(v, all.nodesOf(v))
+		if err == nil {
+			err = request.Countable()
+		}
+		if err != nil {
+			out.Problem = err.Error()
+		} else {
+			out.Request = request
+		}
+		served.Variants = append(served.Variants, out)
+	}
+	return served
+}
+
+// nodesOf are the nodes that the pods of a variant are on.
+func (a *assembly) nodesOf(v *variant) []*corev1.Node {
+	if v.target.selector == nil && v.target.owners == nil {
+		return nil
+	}
+	var nodes []*corev1.Node
+	for _, pod := range a.byNamespace[v.object.Namespace] {
+		if node := a.nodes[pod.Spec.NodeName]; node != nil && v.target.has(pod) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
