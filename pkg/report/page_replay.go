@@ -249,12 +249,12 @@ func replayTable(runs []ReplayRun) pageTable {
 		scenes = scenes || runs[i].Scene != ""
 	}
 	if scenes {
-		t.Columns = append([]pageColumn{{Name: "Scene", Text: true}}, t.Columns...)
+		t.Columns = append(t.Columns, pageColumn{Name: "Scene", Text: true})
 	}
 	for i := range runs {
 		row := pageRow{Run: i, Kind: kindOf(runs[i].Result.Policy), Cells: replayCells(&runs[i].Result)}
 		if scenes {
-			row.Cells = append([]pageCell{{Text: runs[i].Scene, Sort: float64(i)}}, row.Cells...)
+			row.Cells = append(row.Cells, pageCell{Text: runs[i].Scene})
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -265,19 +265,19 @@ func replayColumns() []pageColumn {
 	return []pageColumn{
 		{Name: "Policy", Text: true},
 		{Name: "Start-up", Hint: "mean time from the moment that a node holds a replica until it serves"},
-		{Name: "Requests"},
-		{Name: "Failed", Hint: "requests that never got their last token"},
 		{Name: "Met SLO", Hint: "share of all requests within the TTFT and the ITL target"},
+		{Name: "Cost"},
+		{Name: "× bound", Hint: "cost as a multiple of the clairvoyant lower bound's"},
 		{Group: "TTFT", Name: "p50"}, {Group: "TTFT", Name: "p95"}, {Group: "TTFT", Name: "p99"},
 		{Group: "ITL", Name: "p50"}, {Group: "ITL", Name: "p95"}, {Group: "ITL", Name: "p99"},
 		{Group: "Hours", Name: "replica", Hint: "from the moment that a node holds a replica until it has left"},
 		{Group: "Hours", Name: "GPU"},
-		{Name: "Cost"},
-		{Name: "× bound", Hint: "cost as a multiple of the clairvoyant lower bound's"},
 		{Name: "Scale events", Hint: "how often the wanted replicas of a variant changed"},
 		{Name: "Flips", Hint: "changes that went the other way than the variant's change before"},
 		{Name: "Under-provisioned", Hint: "time in which the serving replicas could not keep the SLO at that minute's mean load"},
 		{Name: "Un-placeable", Hint: "the most replicas at one time that were asked for and fitted on no node"},
+		{Name: "Requests"},
+		{Name: "Failed", Hint: "requests that never got their last token"},
 	}
 }
 
@@ -299,11 +299,12 @@ func replayCells(r *replay.Result) []pageCell {
 	hours := func(value float64) pageCell { return pageCell{Text: decimals(value, 1), Sort: value} }
 	return []pageCell{
 		{Text: r.Policy}, {Text: spokenSeconds(r.StartupSeconds), Sort: r.StartupSeconds},
-		count(r.Requests), count(r.Failed), met,
+		met, {Text: "$" + decimals(r.Cost, 2), Sort: r.Cost}, over,
 		ms(r.TTFT.P50), ms(r.TTFT.P95), ms(r.TTFT.P99), ms(r.ITL.P50), ms(r.ITL.P95), ms(r.ITL.P99),
-		hours(r.ReplicaHours), hours(r.GPUHours), {Text: "$" + decimals(r.Cost, 2), Sort: r.Cost}, over,
+		hours(r.ReplicaHours), hours(r.GPUHours),
 		count(r.ScaleEvents), count(r.Flips),
 		{Text: spokenSeconds(math.Round(r.UnderProvisionedSeconds)), Sort: r.UnderProvisionedSeconds}, count(r.UnplaceableReplicas),
+		count(r.Requests), count(r.Failed),
 	}
 }
 

@@ -46,11 +46,12 @@ func madeUp(seed uint64, samples int, startups ...float64) ([]replay.Result, []r
 			if policy == "bound" {
 				attainment, over = 1, 1
 			}
+			attainment = min(attainment, 1)
 			results = append(results, replay.Result{
 				Policy: policy, StartupSeconds: startup, Requests: 1_728_000, Failed: 7 * i, Attainment: attainment,
-				Parameters: []replay.Parameter{{Name: "period", Value: "15s"}, {Name: "target", Value: "5 waiting per replica"}},
-				TTFT:       replay.Percentiles{P50: 121.4, P95: 480 + 300*float64(i), P99: 900 + 4000*float64(i)},
-				ITL:        replay.Percentiles{P50: 22.8, P95: 31.4, P99: 44 + float64(i)},
+				Parameters:   []replay.Parameter{{Name: "period", Value: "15s"}, {Name: "target", Value: "5 waiting per replica"}},
+				TTFT:         replay.Percentiles{P50: 121.4, P95: 480 + 300*float64(i), P99: 900 + 4000*float64(i)},
+				ITL:          replay.Percentiles{P50: 22.8, P95: 31.4, P99: 44 + float64(i)},
 				ReplicaHours: 96.4 * over, GPUHours: 420.1 * over, Cost: 1034.55 * over, CostOverBound: over,
 				ScaleEvents: 40 + 31*i, Flips: 12 * i, UnderProvisionedSeconds: 77 * float64(i*i), UnplaceableReplicas: i / 4,
 			})

@@ -56,12 +56,12 @@ function specs(run, index) {
       lines: [{ ...sampled(m.ttft), color: "var(--accent)" }], read: (t) => latency(at(m.ttft)(t)) },
     { title: "ITL", unit: "p95", scale: latencyScale(m.itl, m.sloItl), tick: latency, limit: promised(m.sloItl),
       lines: [{ ...sampled(m.itl), color: "var(--accent)" }], read: (t) => latency(at(m.itl)(t)) },
-    { title: "Cost", unit: m.bound ? "$/h, dashed: the bound" : "$/h", scale: linear(Math.max(...m.cost, ...(m.bound || []))), tick: (y) => `$${digits(y, 3)}`,
+    { title: "Cost", unit: "$/h", scale: linear(Math.max(...m.cost, ...(m.bound || []))), tick: (y) => `$${digits(y, 3)}`,
       areas: [{ ...stepped(m.cost), color: "var(--v3)" }], lines: [
         { ...stepped(m.cost), color: "var(--v3)" },
-        ...(m.bound ? [{ ...stepped(m.bound), color: "var(--ink)", dashed: true }] : []),
+        ...(m.bound ? [{ ...sampled(m.bound), color: "var(--ink)", dashed: true }] : []),
       ],
-      read: (t) => `${money(at(m.cost)(t))}/h${m.bound ? `, bound ${money(at(m.bound)(t))}/h` : ""}` },
+      read: (t) => [`${money(at(m.cost)(t))}/h`, ...(m.bound ? [el("i", { class: "swatch stroke dashes" }), `bound ${money(at(m.bound)(t))}/h`] : [])] },
   ];
   c.variants.forEach((v, i) => {
     if (v.model === index) all.push(replicaSpec(v, i));
@@ -72,11 +72,14 @@ function specs(run, index) {
 function replicaSpec(v, i) {
   const known = (t) => Math.max(0, lastAt(v.t, t));
   return {
-    title: v.name, chip: i, unit: `${v.devices}x${v.accelerator}, ${money(v.cost)}/h each; line: wanted, area: ready`,
+    title: v.name, chip: i, unit: `${v.devices}x${v.accelerator}, ${money(v.cost)}/h each`,
     scale: linear(Math.max(...v.wanted, ...v.ready, 1), true), tick: (y) => digits(y, 3),
     areas: [{ t: v.t, y: v.ready, step: true, color: color(i), strong: true }],
     lines: [{ t: v.t, y: v.wanted, step: true, color: "var(--ink)" }],
-    read: (t) => (v.t.length === 0 ? "-" : `${v.wanted[known(t)]} wanted, ${v.ready[known(t)]} ready`),
+    read: (t) => (v.t.length === 0 ? ["-"] : [
+      el("i", { class: "swatch stroke" }), `${v.wanted[known(t)]} wanted `,
+      el("i", { class: "swatch", style: `background:${color(i)};opacity:0.55` }), `${v.ready[known(t)]} ready`,
+    ]),
   };
 }
 
@@ -190,7 +193,7 @@ function showCursor() {
       line.setAttribute("x1", chart.x(at));
       line.setAttribute("x2", chart.x(at));
     }
-    chart.read.textContent = chart.spec.read(t);
+    chart.read.replaceChildren(...[chart.spec.read(t)].flat());
   }
 }
 

@@ -232,6 +232,8 @@ function makeTable(table) {
     if (head.classList.contains("text")) for (const row of body.rows) row.cells[column].classList.add("text");
   });
   if (data.runs.length < 2) return;
+  // Only the rows of the chosen scene are shown, so its column, the last one, is idle.
+  if (heads[heads.length - 1].textContent === "Scene") for (const row of table.rows) row.lastElementChild.hidden = true;
   const policy = heads.findIndex((head) => head.textContent === "Policy");
   for (const row of body.rows) {
     const index = Number(row.dataset.run);
