@@ -85,7 +85,7 @@ func code() Example {
 		Name:        "code",
 		Description: "a weekday of a coding service: 27.8 requests per second on average, peak ten times the trough, long prompts and short answers",
 		Load: Synthetic{
-			Rate:   daily(27.8, 10, 1.78),
+			Rate:   daily(27.8, 10, 1.68),
 			Input:  LengthsOf(2511, 7685, mostInput),
 			Output: LengthsOf(23, 271, mostOutput),
 		},

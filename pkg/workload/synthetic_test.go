@@ -131,3 +131,48 @@ func TestSyntheticRefusals(t *testing.T) {
 		})
 	}
 }
+
+func TestSyntheticGapsVaryAsTheyShould(t *testing.T) {
+	for _, c := range []float64{0.3, 1.7, 4} {
+		all := synthetic(t, workload.Synthetic{
+			Rate: []workload.Point{{0, 50}, {time.Hour, 50}}, Variation: c, Input: tokens, Output: tokens, Seed: 2,
+		})
+		n := 50 * 3600.0
+		assert.InDelta(t, n, len(all), 4*c*math.Sqrt(n), "a variation of %v: the number of requests, within four standard deviations", c)
+		// The kurtosis of gamma gaps is 3 + 6c^2; the relative error of a standard deviation
+		// is sqrt((kurtosis-1)/4n).
+		assert.InEpsilon(t, c, gaps(all), 5*math.Sqrt((2+6*c*c)/(4*n)))
+	}
+}
+
+func TestSyntheticBurstsAreRunningFromTheBeginning(t *testing.T) {
+	const seeds, rate = 600, 1.0
+	var first, sum float64
+	for seed := range uint64(seeds) {
+		for _, r := range synthetic(t, workload.Synthetic{
+			Rate: []workload.Point{{0, rate}, {10 * time.Minute, rate}}, Variation: 5, Input: tokens, Output: tokens, Seed: seed,
+		}) {
+			sum++
+			if r.Arrival < time.Minute {
+				first++
+			}
+		}
+	}
+	assert.InEpsilon(t, seeds*600*rate, sum, 4*5/math.Sqrt(seeds*600), "no more than the rate, within four standard deviations")
+	assert.InEpsilon(t, seeds*60*rate, first, 4*5/math.Sqrt(seeds*60), "also in the first minute")
+}
+
+func TestSyntheticVariationOfOneIsPoisson(t *testing.T) {
+	of := func(variation float64) []workload.Request {
+		return synthetic(t, workload.Synthetic{
+			Rate: []workload.Point{{0, 5}, {time.Minute, 5}}, Variation: variation, Input: tokens, Output: tokens, Seed: 1,
+		})
+	}
+	assert.Equal(t, of(0), of(1))
+	for _, variation := range []float64{-1, math.NaN(), math.Inf(1), 1001} {
+		_, err := workload.NewSynthetic(workload.Synthetic{
+			Rate: []workload.Point{{0, 5}, {time.Minute, 5}}, Variation: variation, Input: tokens, Output: tokens,
+		})
+		assert.ErrorContains(t, err, "the coefficient of variation of the gaps is")
+	}
+}
