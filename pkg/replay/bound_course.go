@@ -124,8 +124,23 @@ func (c *course) heedMinima() {
 	}
 }
 
-// solve plans all models.
+// solve plans all models. Where those that each would have alone fit together there is
+// nothing better; else the vectors of all models together are looked at.
 func (c *course) solve() plan {
+	whole := c.apart()
+	if len(c.ends) == 1 || !slices.ContainsFunc(whole.replicas, func(x []int) bool { return !c.room.holds(x) }) {
+		return whole
+	}
+	if all := c.everywhere(); vectors(all) <= searchable/10 {
+		p := newSearch(c, all).run()
+		p.optimal = true
+		return p
+	}
+	return c.contested(whole, nearby/40)
+}
+
+// apart plans each model as if it had the cluster for itself.
+func (c *course) apart() plan {
 	plans := make([]plan, len(c.ends))
 	whole := plan{optimal: true, replicas: make([][]int, len(c.moments))}
 	for m := range c.ends {
@@ -134,21 +149,37 @@ func (c *course) solve() plan {
 		whole.least += plans[m].least
 		whole.optimal = whole.optimal && plans[m].optimal
 	}
-	fits := true
 	for t := range c.moments {
 		for m := range plans {
 			whole.replicas[t] = append(whole.replicas[t], plans[m].replicas[t]...)
 		}
-		fits = fits && c.room.holds(whole.replicas[t])
 	}
-	if fits || len(c.ends) == 1 {
-		return whole
+	return whole
+}
+
+// contested plans models of which each for itself got what only one of them can have: it
+// looks at up to a number of vectors near the minutes in which they do not fit together.
+// What they cost alone is a bound still, unless somebody is not served now.
+func (c *course) contested(whole plan, most float64) plan {
+	served := true
+	base, open := make([][]int, len(c.moments)), make([]bool, len(c.moments))
+	for t, vector := range whole.replicas {
+		base[t] = vector
+		if !c.room.holds(vector) {
+			base[t] = c.shared(&c.moments[t])
+			served = served && c.unserved(&c.moments[t], base[t]) == 0
+			for k := max(0, t-reach); k <= min(len(open)-1, t+reach); k++ {
+				open[k] = true
+			}
+		}
 	}
-	// Each model for itself gets what only one of them can have. What they cost then is
-	// a bound still, of those that share.
-	joint := c.plan()
-	joint.least = max(joint.least, whole.least)
-	return joint
+	p := c.nearest(base, open, most)
+	if served {
+		p.least = whole.least
+	} else {
+		p.least = min(p.least, c.relaxed(base))
+	}
+	return p
 }
 
 // only is the course of one model that has the cluster for itself.
@@ -192,13 +223,8 @@ func (c *course) plan() plan {
 	if keep := c.needed(); len(keep) < len(c.options) {
 		return c.planOf(keep)
 	}
-	everything := make([]span, len(c.moments))
-	all := c.everything()
-	for t := range everything {
-		everything[t] = all
-	}
-	if vectors(everything) <= searchable {
-		p := newSearch(c, everything).run()
+	if all := c.everywhere(); vectors(all) <= searchable {
+		p := newSearch(c, all).run()
 		p.optimal = true
 		return p
 	}
@@ -270,19 +296,39 @@ func (c *course) planOf(keep []int) plan {
 }
 
 // planNear looks at up to a number of vectors near those that are good for each minute
-// on its own, the further the better.
+// on its own.
 func (c *course) planNear(most float64) plan {
-	base := c.base()
-	near := c.near(base, 0, 0)
-	for _, reach := range []struct{ minutes, more int }{{10, 3}, {6, 2}, {4, 1}, {2, 1}, {1, 0}} {
-		if wide := c.near(base, reach.minutes, reach.more); vectors(wide) <= most {
+	base, open := c.base(), make([]bool, len(c.moments))
+	for t := range open {
+		open[t] = true
+	}
+	p := c.nearest(base, open, most)
+	p.least = min(p.least, c.relaxed(base))
+	return p
+}
+
+// reach is how many minutes around one count as near.
+const reach = 10
+
+// nearest looks at vectors near the base in the open minutes, the further the better.
+func (c *course) nearest(base [][]int, open []bool, most float64) plan {
+	near := c.near(base, open, 0, 0)
+	for _, how := range []struct{ minutes, more int }{{reach, 3}, {6, 2}, {4, 1}, {2, 1}, {2, 0}, {1, 0}} {
+		if wide := c.near(base, open, how.minutes, how.more); vectors(wide) <= most {
 			near = wide
 			break
 		}
 	}
-	p := newSearch(c, near).run()
-	p.least = min(p.least, c.relaxed(base))
-	return p
+	return newSearch(c, near).run()
+}
+
+// everywhere is everything for each minute.
+func (c *course) everywhere() []span {
+	all, spans := c.everything(), make([]span, len(c.moments))
+	for t := range spans {
+		spans[t] = all
+	}
+	return spans
 }
 
 // everything is the span of all vectors that can be of any use.
@@ -294,12 +340,15 @@ func (c *course) everything() span {
 	return all
 }
 
-// near are the spans that hold, for each minute, the base vectors of so many minutes
-// before and after it, and so many replicas more and fewer.
-func (c *course) near(base [][]int, minutes, more int) []span {
+// near are the spans that hold the base vector and, for each open minute, those of so
+// many minutes before and after it, and so many replicas more and fewer.
+func (c *course) near(base [][]int, open []bool, minutes, more int) []span {
 	spans := make([]span, len(base))
 	for t := range base {
 		s := span{low: slices.Clone(base[t]), high: slices.Clone(base[t])}
+		if spans[t] = s; !open[t] {
+			continue
+		}
 		for k := max(0, t-minutes); k <= min(len(base)-1, t+minutes); k++ {
 			for i, n := range base[k] {
 				s.low[i], s.high[i] = min(s.low[i], n), max(s.high[i], n)

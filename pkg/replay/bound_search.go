@@ -254,14 +254,14 @@ func (w *walk) serving(i, index int, cost, rest float64, count int) {
 	}
 	each := w.options[i].price * w.moment.hours
 	for n := from; n <= to; n++ {
-		next, paid := index*(high-low+1)+n-low, cost+float64(each*float64(n))
+		next, paid := index*(high-low+1)+n-low, cost+each*float64(n)
 		switch {
 		case i == len(w.options)-1:
 			w.costs[next], w.found = paid, true
 		case i == w.ends[model]-1:
 			w.serving(i+1, next, paid, w.moment.need[model+1], 0)
 		default:
-			w.serving(i+1, next, paid, rest-float64(one*float64(n)), count+n)
+			w.serving(i+1, next, paid, rest-one*float64(n), count+n)
 		}
 	}
 }
