@@ -106,6 +106,8 @@ type model struct {
 	wants want
 	// missing is the rate that the supply falls short of, when wants is wantMore.
 	missing capacity.Rate
+	// dispersion is the index of dispersion of the arrivals, at least 1.
+	dispersion float64
 	// tokens is the shape of the requests that is reckoned with.
 	tokens capacity.TokenShape
 	// caution is the share of serves that is reckoned with when replicas are added.

@@ -20,12 +20,14 @@ const (
 // demand finds the arrival rate, its trend, the token shape and the backlog.
 func demand(r *round, m *model) {
 	m.tokens = r.tokens(m)
+	m.dispersion = r.old.Dispersion[m.key].index()
 	d := Demand{Tokens: m.tokens, Backlog: r.backlog(m)}
 	arrival, known := r.arrival(m)
 	m.remember(r, arrival, known)
+	m.watchArrivals(r)
 	switch {
 	case known:
-		d.Arrival, d.Error = arrival.rate, arrival.noise()
+		d.Arrival, d.Error = arrival.rate, arrival.noise(m.dispersion)
 		d.Forecast = r.forecast(m, arrival)
 		m.plan.Demand = &d
 	case d.Backlog > 0:
@@ -74,14 +76,14 @@ type counted struct {
 	span time.Duration
 }
 
-// noise is the standard error of the rate of independent arrivals counted over the
-// span: sqrt(rate/span), and never less than that of one arrival.
-func (c counted) noise() capacity.Rate {
+// noise is the standard error of a rate counted over the span, sqrt(index*rate/span) for
+// arrivals with that index of dispersion, and never less than that of one arrival.
+func (c counted) noise(dispersion float64) capacity.Rate {
 	seconds := c.span.Seconds()
 	if seconds <= 0 {
 		return 0
 	}
-	return capacity.Rate(math.Sqrt(max(float64(c.rate), 1/seconds) / seconds))
+	return capacity.Rate(math.Sqrt(dispersion * max(float64(c.rate), 1/seconds) / seconds))
 }
 
 // arrival is the rate at which requests reach the model now: that of the metrics
@@ -101,7 +103,7 @@ func (r *round) arrival(m *model) (counted, bool) {
 	case newest.rate < steady.rate && !m.in.Arrival.Present && r.grew(m):
 		return newest, true
 	}
-	chance := counted{rate: steady.rate, span: newest.span}.noise()
+	chance := counted{rate: steady.rate, span: newest.span}.noise(m.dispersion)
 	if newest.rate > steady.rate*(1+jumpLeast) && newest.rate > steady.rate+jumpCertainty*chance {
 		return r.sinceJump(m, newest), true
 	}
@@ -114,7 +116,7 @@ func (r *round) sinceJump(m *model, newest counted) counted {
 	points, _ := settled(r.old.Arrivals[m.key], r.policy.Window)
 	points = append(points, Observation{Time: r.snapshot.Time, Rate: newest.rate, Span: newest.span})
 	first := len(points) - 1
-	for first > 0 && points[first-1].Span > 0 && !risen(points[first-1], points[first], 1) {
+	for first > 0 && points[first-1].Span > 0 && !risen(points[first-1], points[first], m.dispersion) {
 		first--
 	}
 	sum, span := 0.0, time.Duration(0)

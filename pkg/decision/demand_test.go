@@ -116,7 +116,7 @@ func TestTrendIgnoresNoise(t *testing.T) {
 		"up and down again": {points(5, 20, 35, 50, 12), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.InDelta(t, tc.want, trend(tc.points, time.Minute, time.Second), 1e-9)
+			assert.InDelta(t, tc.want, trend(tc.points, time.Minute, time.Second, 1), 1e-9)
 		})
 	}
 }

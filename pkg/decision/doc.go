@@ -19,6 +19,7 @@
 //	Curves           variant    learns them anew from the next samples; until then
 //	                            the profile, or one observation, is used
 //	Arrivals         model      sees no trend until it has three samples
+//	Dispersion       model      takes arrivals for independent until it has seen some
 //	Tokens           model      does without until requests complete, then follows
 //	                            the newest mean alone
 //	Recommendations  variant    holds scale-down for one stabilisation window,

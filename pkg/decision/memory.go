@@ -14,6 +14,8 @@ type Memory struct {
 	Curves map[Key]serving.Curve
 	// Arrivals are the latest arrival rates of each model, oldest first.
 	Arrivals map[ModelKey][]Observation
+	// Dispersion is how irregular each model's arrivals are.
+	Dispersion map[ModelKey]Dispersion
 	// Tokens is the slow mean of each model's token shape.
 	Tokens map[ModelKey]TokenMean
 	// Recommendations are each variant's wanted replicas before stabilisation,
@@ -50,6 +52,7 @@ type Memory struct {
 func (m Memory) withMaps() Memory {
 	m.Curves = map[Key]serving.Curve{}
 	m.Arrivals = map[ModelKey][]Observation{}
+	m.Dispersion = map[ModelKey]Dispersion{}
 	m.Tokens = map[ModelKey]TokenMean{}
 	m.Recommendations = map[Key][]Recommendation{}
 	m.Replicas = map[Key]int{}

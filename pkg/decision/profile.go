@@ -23,6 +23,8 @@ const (
 	// sameLengths is the relative change of the token shape up to which a rate that was
 	// found stands.
 	sameLengths = 0.02
+	// sameBurst is the same for how the arrivals scatter, which changes the rate far less.
+	sameBurst = 0.1
 )
 
 // Learning is what is known of one variant's latency from what its replicas showed.
@@ -43,16 +45,17 @@ type Sizing struct {
 	Shape   capacity.TokenShape
 	SLO     capacity.SLO
 	Share   float64
-	Rate    capacity.Rate
+	// Burst is that of the arrivals at one replica.
+	Burst float64
+	Rate  capacity.Rate
 	// Found is when Rate was found.
 	Found time.Time
 }
 
 // holds reports whether the sizing still answers the same question.
 func (s Sizing) holds(o Sizing) bool {
-	near := func(a, b capacity.Tokens) bool { return math.Abs(float64(a-b)) <= sameLengths*float64(b) }
-	return s.Profile == o.Profile && s.SLO == o.SLO && s.Share == o.Share &&
-		near(s.Shape.Input, o.Shape.Input) && near(s.Shape.Output, o.Shape.Output)
+	return s.Profile == o.Profile && s.SLO == o.SLO && s.Share == o.Share && near(s.Burst, o.Burst, sameBurst) &&
+		near(float64(s.Shape.Input), float64(o.Shape.Input), sameLengths) && near(float64(s.Shape.Output), float64(o.Shape.Output), sameLengths)
 }
 
 // size bounds, in hybrid mode, what one replica of each variant is reckoned to serve
@@ -68,7 +71,7 @@ func (r *round) size(m *model) {
 	profiles := r.profiles(m)
 	for _, v := range m.variants {
 		if p, has := profiles[v]; has {
-			if rate, found := r.keeps(v, p, m.tokens, slo); found {
+			if rate, found := r.keeps(m, v, p); found {
 				keeps[v] = rate
 				able = able || rate > 0
 			}
@@ -102,9 +105,10 @@ func (r *round) size(m *model) {
 
 // keeps is the greatest rate that one replica serves within the promise; it is not
 // known before its turn to be found came.
-func (r *round) keeps(v *variant, profile serving.Profile, shape capacity.TokenShape, slo capacity.SLO) (rate capacity.Rate, known bool) {
-	asked := Sizing{Profile: profile, Shape: shape, SLO: slo, Share: r.policy.Share}
+func (r *round) keeps(m *model, v *variant, profile serving.Profile) (rate capacity.Rate, known bool) {
 	old, known := r.old.Sizes[v.key]
+	asked := Sizing{Profile: profile, Shape: m.tokens, SLO: m.plan.Promise.SLO, Share: r.policy.Share}
+	asked.Burst = m.burst(old.Rate)
 	if known && (old.holds(asked) || r.snapshot.Time.Sub(old.Found) < r.sizeSpacing()) {
 		r.next.Sizes[v.key] = old
 		return old.Rate, true
@@ -116,12 +120,44 @@ func (r *round) keeps(v *variant, profile serving.Profile, shape capacity.TokenS
 		r.firstSizes++
 	}
 	asked.Found = r.snapshot.Time
-	if queue, ok := serving.NewQueue(profile, shape, serving.Arrivals{}); ok {
-		asked.Rate = queue.MaxRate(slo, r.policy.Share)
-	}
+	asked = m.find(asked)
 	r.next.Sizes[v.key] = asked
 	return asked.Rate, true
 }
+
+// sharingRounds bounds how often a rate is found anew for the replicas that it makes
+// necessary: they become few in steps that are ever smaller.
+const sharingRounds = 4
+
+// find finds the rate of a sizing. How bursty the arrivals at one replica are depends on
+// how many share them, and that on the rate.
+func (m *model) find(asked Sizing) Sizing {
+	for range sharingRounds {
+		queue, ok := serving.NewQueue(asked.Profile, asked.Shape, serving.Arrivals{Burst: asked.Burst})
+		if !ok {
+			return asked
+		}
+		asked.Rate = queue.MaxRate(asked.SLO, asked.Share)
+		burst := m.burst(asked.Rate)
+		if near(asked.Burst, burst, sameBurst) {
+			break
+		}
+		asked.Burst = burst
+	}
+	return asked
+}
+
+// burst is how bursty the arrivals are at one of the replicas that share them when each
+// serves so much.
+func (m *model) burst(each capacity.Rate) float64 {
+	sharing := 1
+	if d := m.plan.Demand; d != nil && each > 0 {
+		sharing += int(d.Arrival / each)
+	}
+	return serving.Shared(m.dispersion, sharing).Burst
+}
+
+func near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }
 
 // sizeSpacing is the least time between two findings for one variant, so that all of
 // them have their turn.

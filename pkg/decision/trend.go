@@ -32,7 +32,7 @@ const (
 func (r *round) forecast(m *model, arrival counted) capacity.Rate {
 	points, window := settled(r.next.Arrivals[m.key], r.policy.Window)
 	ahead := m.lead() + min(r.policy.Interval, FastInterval) + arrival.span/2
-	rise := max(trend(points, window, ahead), trend(asWork(points), window, ahead))
+	rise := max(trend(points, window, ahead, m.dispersion), trend(asWork(points), window, ahead, m.dispersion))
 	return min(arrival.rate+capacity.Rate(rise), trendGrowth*arrival.rate)
 }
 
@@ -94,8 +94,8 @@ func (m *model) lead() time.Duration {
 // when it does not rise by more than noise. A rise that begins suddenly would drown in
 // the flat past before it, so every past of at least four points is tried, and the
 // one that says the most counts; none is carried on for longer than it is.
-func trend(points []Observation, window, ahead time.Duration) float64 {
-	if n := len(points); n < 4 || points[n-1].Span > 0 && !risen(points[n-2], points[n-1], 1) {
+func trend(points []Observation, window, ahead time.Duration, dispersion float64) float64 {
+	if n := len(points); n < 4 || points[n-1].Span > 0 && !risen(points[n-2], points[n-1], dispersion) {
 		return 0
 	}
 	most := 0.0
@@ -105,16 +105,15 @@ func trend(points []Observation, window, ahead time.Duration) float64 {
 			continue
 		}
 		seen := past[len(past)-1].Time.Sub(past[0].Time)
-		most = max(most, slope(past, window)*min(ahead, seen).Seconds())
+		most = max(most, slope(past, window, dispersion)*min(ahead, seen).Seconds())
 	}
 	return most
 }
 
 // risen reports whether the rate between scrapes rose from one observation to the next
-// by more than that many standard errors.
-func risen(before, after Observation, certainty float64) bool {
-	chance := counted{rate: before.Rate, span: after.Span}.noise()
-	return after.Rate > before.Rate+capacity.Rate(certainty)*chance
+// by more than a standard error.
+func risen(before, after Observation, dispersion float64) bool {
+	return after.Rate > before.Rate+counted{rate: before.Rate, span: after.Span}.noise(dispersion)
 }
 
 // isStep reports whether nearly all of the rise came at once. What comes after a step
@@ -135,9 +134,9 @@ func isStep(points []Observation) bool {
 
 // slope is the least-squares slope of the points, or 0 when they do not rise any
 // more, or by no more than could be noise. A rate counted over a time of w seconds has,
-// for Poisson arrivals, the standard error sqrt(rate/w); that of the rise over n such
+// for arrivals with the index of dispersion I, the standard error sqrt(I*rate/w); that of the rise over n such
 // points which do not overlap is sqrt(12*(n-1)/(n*(n+1))) times as much.
-func slope(points []Observation, window time.Duration) float64 {
+func slope(points []Observation, window time.Duration, dispersion float64) float64 {
 	n, origin, newest := float64(len(points)), points[0].Time, points[len(points)-1]
 	var sx, sy, sxx, sxy float64
 	for _, p := range points {
@@ -150,7 +149,7 @@ func slope(points []Observation, window time.Duration) float64 {
 	}
 	slope := (sxy - sx*mean) / varX
 	rise := slope * newest.Time.Sub(origin).Seconds()
-	noise := math.Sqrt(mean / window.Seconds())
+	noise := math.Sqrt(dispersion * mean / window.Seconds())
 	if newest.Span > 0 {
 		noise *= math.Sqrt(12 * (n - 1) / (n * (n + 1)))
 	}
