@@ -61,14 +61,14 @@ func madeUp(seed uint64, samples int, startups ...float64) ([]replay.Result, []r
 }
 
 type maker struct {
-	random     *rand.Rand
-	samples    int
-	lag        int
-	spare      float64
-	recordingX replay.Recording
-	free       []int
-	live       [][]held
-	names      int
+	random  *rand.Rand
+	samples int
+	lag     int
+	spare   float64
+	r       replay.Recording
+	free    []int
+	live    [][]held
+	names   int
 }
 
 type held struct {
@@ -79,7 +79,7 @@ type held struct {
 const minuteStep = time.Minute
 
 func (m *maker) recording(policy string, startup time.Duration) replay.Recording {
-	r := &m.recordingX
+	r := &m.r
 	*r = replay.Recording{Policy: policy, Startup: startup, Length: time.Duration(m.samples) * minuteStep, Step: minuteStep}
 	for i := range 14 {
 		node := replay.RecordedNode{Name: fmt.Sprintf("h100-%d", i), Accelerator: "H100", Devices: 8, Others: (i * 5) % 7}
@@ -157,11 +157,11 @@ func (m *maker) decide(model *replay.RecordedModel, v, from, to int, now time.Du
 		{Stage: decision.StageDemand, Before: from, After: from, Reason: decision.ReasonSteady, Detail: "demand is 18.2 req/s of 1155 in and 211 out"},
 		{Stage: decision.StageAllocation, Before: from, After: to, Reason: d.Reason, Detail: d.Message},
 	}
-	m.recordingX.Decisions = append(m.recordingX.Decisions, d)
+	m.r.Decisions = append(m.r.Decisions, d)
 }
 
 func (m *maker) scale(model *replay.RecordedModel, v, from, to int, now time.Duration) {
-	r := &m.recordingX
+	r := &m.r
 	index := simulation.VariantIndex{Variant: v}
 	note := func(at time.Duration, name string, stage simulation.Stage, node int) {
 		r.Moves = append(r.Moves, simulation.Move{At: max(0, at), Variant: index, Replica: name, Stage: stage, Node: node})

@@ -1,0 +1,118 @@
+package report
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+)
+
+func TestTheTableOfAReplayLinesUp(t *testing.T) {
+	results, _ := madeUp(7, 3, 30, 300)
+	results[3].CostOverBound, results[4].Requests, results[5].TTFT = 0, 0, replay.Percentiles{}
+	colors := regexp.MustCompile("\x1b\\[[0-9]*m")
+	shown := map[int]int{}
+	for _, width := range []int{30, 60, 80, 120, 200} {
+		lines := ReplayTable(results, Style{Width: width})
+		require.Len(t, lines, len(results)+2)
+		for i, line := range lines {
+			assert.LessOrEqual(t, utf8.RuneCountInString(line), width, line)
+			if i >= 2 {
+				// Every column but the first ends where its name ends.
+				assert.Equal(t, utf8.RuneCountInString(lines[1]), utf8.RuneCountInString(line), line)
+			}
+		}
+		for i, end := range ends(lines[1]) {
+			for _, line := range lines[2:] {
+				if runes := []rune(line); i > 0 && end < len(runes) {
+					assert.Equal(t, ' ', runes[end], "%d: %q", end, line)
+				}
+			}
+		}
+		shown[width] = len(strings.Fields(lines[1]))
+		colored := ReplayTable(results, Style{Width: width, Color: true})
+		assert.Equal(t, lines, strings.Split(colors.ReplaceAllString(strings.Join(colored, "\n"), ""), "\n"))
+	}
+	assert.Equal(t, len(replayTextColumns), shown[120], "all columns fit 120")
+	assert.Equal(t, len(replayTextColumns), shown[200])
+	assert.Less(t, shown[80], shown[120])
+	assert.Less(t, shown[60], shown[80])
+	assert.Empty(t, ReplayTable(nil, Style{}))
+}
+
+// ends are the columns behind each word.
+func ends(line string) []int {
+	var out []int
+	runes := []rune(line)
+	for i, r := range runes {
+		if r != ' ' && (i+1 == len(runes) || runes[i+1] == ' ') {
+			out = append(out, i+1)
+		}
+	}
+	return out
+}
+
+func TestTheChartOfAReplayFitsItsWidth(t *testing.T) {
+	_, recordings := madeUp(7, 1440, 60)
+	long := recordings[1]
+	long.Models = append([]replay.RecordedModel{}, long.Models[0], long.Models[0])
+	for _, width := range []int{40, 80, 120, 200} {
+		for _, recording := range []replay.Recording{recordings[1], long, {Policy: "nothing"}, {Policy: "empty", Models: []replay.RecordedModel{{ID: "m", Variants: []replay.RecordedVariant{{Name: "v"}}}}}} {
+			lines := ReplayChart(recording, Style{}, width)
+			for _, line := range lines {
+				assert.LessOrEqual(t, utf8.RuneCountInString(line), width, line)
+				assert.NotContains(t, line, "NaN")
+			}
+		}
+	}
+	lines := strings.Join(ReplayChart(recordings[1], Style{}, 100), "\n")
+	for _, part := range []string{"hybrid", "load", "llama-70b-4xh100", "llama-70b-2xh200", "attainment", "cost / bound", "12:00", "24:00"} {
+		assert.Contains(t, lines, part)
+	}
+}
+
+func TestTheChartOfAReplayKeepsPeaks(t *testing.T) {
+	r := replay.Recording{Policy: "p", Length: 24 * time.Hour, Step: time.Minute, Models: []replay.RecordedModel{{
+		Samples:  make([]replay.Sample, 1440),
+		Variants: []replay.RecordedVariant{{Name: "v", Wanted: make([]int, 1440), Ready: make([]int, 1440)}},
+	}}}
+	m := &r.Models[0]
+	for i := range m.Samples {
+		m.Samples[i] = replay.Sample{Requests: 60, Met: 60}
+	}
+	m.Samples[700] = replay.Sample{Requests: 6000, Met: 3000}
+	m.Variants[0].Ready[33], m.Variants[0].Wanted[33] = 4, 4
+	lines := ReplayChart(r, Style{}, 100)
+	require.Len(t, lines, 6)
+	assert.Equal(t, 1, strings.Count(lines[1], "█"), lines[1])
+	assert.Equal(t, 1, strings.Count(lines[2], "█"), lines[2])
+	assert.Contains(t, lines[2], ".", "none is not few")
+	assert.Equal(t, 1, strings.Count(lines[3], "▁"), "one bad minute: "+lines[3])
+}
+
+func TestShortFormsStayShort(t *testing.T) {
+	for want, ms := range map[string]float64{"-": 0, "4.2ms": 4.21, "31ms": 31.4, "999ms": 999.4, "1.0s": 999.6, "9.9s": 9949, "10s": 9951, "599s": 599_000, "12m": 720_000} {
+		assert.Equal(t, want, brief(ms))
+	}
+	for want, s := range map[string]float64{"0s": 0, "45s": 45, "2m": 120, "9m59s": 599, "12m": 720, "3h07m": 11_225, "27h00m": 97_200} {
+		assert.Equal(t, want, hoursAndMinutes(s))
+	}
+	for want, value := range map[string]float64{"0.00": 0, "9.99": 9.99, "10.0": 9.996, "100": 99.96, "12346": 12345.6} {
+		assert.Equal(t, want, short(value))
+	}
+	for want, n := range map[string]int{"0": 0, "999": 999, "12.3k": 12_345, "999k": 999_499, "1.00M": 999_500, "1.73M": 1_728_000} {
+		assert.Equal(t, want, thousands(n))
+	}
+	for want, share := range map[string]float64{"100.00%": 1, "99.99%": 0.99999, "99.87%": 0.9987, "0.00%": 0} {
+		assert.Equal(t, want, attained(share), "rounded down")
+	}
+	for want, n := range map[string]int{"0": 0, "999": 999, "1,000": 1000, "-12,345,678": -12345678} {
+		assert.Equal(t, want, grouped(n))
+	}
+}
