@@ -82,7 +82,11 @@ type Engine struct {
 	// those of them that belong to decoding requests.
 	held, resident int
 
-	counts    Counts
+	counts Counts
+	// decoded is the number of tokens that iterations decoded, between the sum of the
+	// lengths of those iterations, once for each token.
+	decoded   uint64
+	between   time.Duration
 	events    []Event
 	delivered bool
 }
@@ -342,6 +346,8 @@ func (e *Engine) release(i int) (generated int) {
 // requests go.
 func (e *Engine) finish() {
 	e.active = false
+	e.decoded += uint64(e.iteration.Decoding)
+	e.between += time.Duration(e.iteration.Decoding) * (e.end - e.start)
 	e.start = e.end
 	e.step++
 	e.counts.Iterations++

@@ -21,7 +21,8 @@ type replica struct {
 	// inFlight is the number of requests that it has, load that over its weight.
 	inFlight int
 	load     float64
-	sums     Metrics
+	// sums are what the events say; its engine knows the rest.
+	sums Metrics
 }
 
 // Scale sets how many replicas of a variant are wanted. Of those that have to go, the
@@ -71,6 +72,8 @@ func (r *replica) said() Replica {
 	state := r.engine.State()
 	said.Metrics = r.sums
 	said.Metrics.Running, said.Metrics.Waiting = state.Running, state.Waiting
+	said.Metrics.Tokens += r.engine.decoded
+	said.Metrics.BetweenTokens += r.engine.between
 	said.Metrics.KVUsed, said.Metrics.KVCapacity = state.KVUsed, state.KVCapacity
 	return said
 }
@@ -84,7 +87,7 @@ func (w *World) move(r *replica, stage Stage) {
 }
 
 // create makes a replica that waits for a node.
-func (w *World) create(v *variant) *replica {
+func (w *World) create(v *variant) {
 	r := &replica{
 		Replica: Replica{
 			Name: fmt.Sprintf("%s-%05d", v.Name, w.created), Node: -1, Created: w.now, Placed: -1, Ready: -1,
@@ -98,7 +101,6 @@ func (w *World) create(v *variant) *replica {
 	v.unplaced++
 	w.live = append(w.live, r)
 	w.move(r, Created)
-	return r
 }
 
 // start has a replica start on its node.
@@ -110,7 +112,7 @@ func (w *World) start(r *replica) {
 
 // serve lets a replica take requests, first those that wait for one.
 func (w *World) serve(r *replica) {
-	engine, err := r.variant.engine(r.iteration)
+	engine, err := r.variant.engine()
 	if err != nil {
 		// NewWorld has made one with the same options.
 		panic(err)
@@ -190,13 +192,7 @@ func (r *replica) observe(e *Event) {
 	}
 }
 
-// iteration adds up the tokens that an iteration decoded.
-func (r *replica) iteration(i Iteration) {
-	r.sums.Tokens += uint64(i.Decoding)
-	r.sums.BetweenTokens += time.Duration(i.Decoding) * (i.End - i.Start)
-}
-
 // engine makes the engine of one replica.
-func (v *variant) engine(watch func(Iteration)) (*Engine, error) {
-	return NewEngine(Options{Profile: v.Profile, TokenBudget: v.TokenBudget, Watch: watch})
+func (v *variant) engine() (*Engine, error) {
+	return NewEngine(Options{Profile: v.Profile, TokenBudget: v.TokenBudget})
 }

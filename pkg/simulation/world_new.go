@@ -97,6 +97,6 @@ func (v *ServedVariant) check(c *placement.Cluster) error {
 	if v.Initial < 0 {
 		return fmt.Errorf("there are %d initial replicas; expected at least 0", v.Initial)
 	}
-	_, err := (&variant{ServedVariant: *v}).engine(nil)
+	_, err := (&variant{ServedVariant: *v}).engine()
 	return err
 }
