@@ -160,6 +160,61 @@ func TestTheScheduleIsTheBestOfAll(t *testing.T) {
 	assert.Greater(t, short, 100)
 }
 
+// each calls f for every vector of a span, in the order of their indexes.
+func each(of span, f func(index int, x []int)) {
+	x := slices.Clone(of.low)
+	for index := range of.size() {
+		f(index, x)
+		for k := len(x) - 1; k >= 0; k-- {
+			if x[k]++; x[k] <= of.high[k] {
+				break
+			}
+			x[k] = of.low[k]
+		}
+	}
+}
+
+func TestWhatIsStartedCostsTheLeastOverAllVectorsBefore(t *testing.T) {
+	random := rand.New(rand.NewPCG(15, 16))
+	for round := range 2000 {
+		c := &course{startup: 0.5, options: make([]option, 1+random.IntN(3))}
+		spans := make([]span, 2)
+		for i := range c.options {
+			c.options[i].price = float64(random.IntN(5))
+			for k := range spans {
+				low := random.IntN(6)
+				spans[k].low, spans[k].high = append(spans[k].low, low), append(spans[k].high, low+random.IntN(4))
+			}
+		}
+		if round%3 == 0 {
+			spans[1] = spans[0]
+		}
+		before := make([]float64, spans[0].size())
+		for i := range before {
+			if before[i] = float64(random.IntN(20)); random.IntN(4) == 0 {
+				before[i] = math.Inf(1)
+			}
+		}
+		got := newSearch(c, spans).started(1, before)
+		require.Len(t, got, spans[1].size())
+		each(spans[1], func(index int, x []int) {
+			want := math.Inf(1)
+			each(spans[0], func(from int, y []int) {
+				cost := before[from]
+				for i := range x {
+					cost += 0.5 * c.options[i].price * float64(max(0, x[i]-y[i]))
+				}
+				want = min(want, cost)
+			})
+			if math.IsInf(want, 1) {
+				require.True(t, math.IsInf(got[index], 1))
+			} else {
+				require.InDelta(t, want, got[index], 1e-9, "%+v %v: %v", spans, before, x)
+			}
+		})
+	}
+}
+
 func TestWhatAnotherReplacesIsNotMissed(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	left := 0
