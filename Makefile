@@ -12,6 +12,7 @@
 #   STARTUP   start-up time of a model server          (15s)
 #   METRICS   pods: the autoscaler scrapes model servers itself (prometheus)
 #   REPORT    where the report goes                    (demo-report.json)
+#   REPORT_HTML  where it goes as a page with pictures (nowhere)
 #   KEEP      1: leave it running until Ctrl-C
 #   LOGS      directory for the components' logs
 #   SEED      decides the random numbers of the traffic
@@ -22,6 +23,7 @@ TAIL ?=
 STARTUP ?=
 METRICS ?=
 REPORT ?=
+REPORT_HTML ?=
 KEEP ?=
 LOGS ?=
 SEED ?=
@@ -64,11 +66,11 @@ update: ## write everything that is generated: code, CRD, chart, modules, format
 	@hack/check-prerequisites.sh
 	@hack/update.sh
 
-demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STARTUP METRICS REPORT KEEP LOGS SEED)
+demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STARTUP METRICS REPORT REPORT_HTML KEEP LOGS SEED)
 	@exec bin/playground demo \
 		$(call setting,DURATION,duration) $(call setting,TRACE,trace) $(call setting,RATE,rate) \
 		$(call setting,TAIL,tail) $(call setting,STARTUP,startup) $(call setting,METRICS,metrics) $(call setting,REPORT,report) \
-		$(call setting,KEEP,keep) $(call setting,LOGS,logs) $(call setting,SEED,seed)
+		$(call setting,REPORT_HTML,report-html) $(call setting,KEEP,keep) $(call setting,LOGS,logs) $(call setting,SEED,seed)
 
 bench: ## measure the pure packages and the scheduler plugin
 	@hack/check-prerequisites.sh

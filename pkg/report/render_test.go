@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -29,12 +31,15 @@ func golden(t *testing.T, name, got string) {
 }
 
 // sample is a small run with everything in it that rendering treats specially.
-func sample() Demo {
+func sample() Demo { return New(observed()) }
+
+// observed is what the run of sample saw.
+func observed() Observation {
 	s := time.Second
 	served := func(at time.Duration) Outcome {
 		return Outcome{Model: "meta-llama/Llama-3.1-8B-Instruct", Arrived: at, Completed: true, TTFT: 41.2, EndToEnd: 291.2, OutputTokens: 11}
 	}
-	return New(Observation{
+	return Observation{
 		Trace: Synthetic, Rate: 1, KubernetesVersion: "v1.35.4", Traffic: 180 * s, End: 240 * s,
 		Models: []ObservedModel{
 			{ID: "meta-llama/Llama-3.1-8B-Instruct", SLO: promise},
@@ -58,7 +63,20 @@ func sample() Demo {
 			{T: 198.5, Variant: "llama-8b-h100", From: 4, To: 1, Reason: "SpareCapacity: 1 replica carries 3.1 req/s"},
 			{T: 20, Variant: "llama-8b-h100", From: 1, To: 4, Reason: "Saturated: KV use 0.83 of 0.80 <&>"},
 		},
-	})
+		Nodes: []ObservedNode{{Name: "h100-0", Accelerator: "H100", Devices: 8}, {Name: "cpu-0"}},
+		Moves: []ObservedMove{
+			{At: -9 * s, Pod: "llama-8b-h100-old", Variant: "llama-8b-h100", Stage: simulation.Placed, Node: "h100-0"},
+			{At: -8 * s, Pod: "llama-8b-h100-a", Variant: "llama-8b-h100", Stage: simulation.Placed, Node: "h100-0"},
+			{At: -5 * s, Pod: "llama-8b-h100-old", Variant: "llama-8b-h100", Stage: simulation.Gone, Node: "h100-0"},
+			{At: -1 * s, Pod: "llama-8b-h100-a", Variant: "llama-8b-h100", Stage: simulation.Serving, Node: "h100-0"},
+			{At: 20 * s, Pod: "llama-8b-h100-b", Variant: "llama-8b-h100", Stage: simulation.Created},
+			{At: 21 * s, Pod: "llama-8b-h100-b", Variant: "llama-8b-h100", Stage: simulation.Placed, Node: "cpu-0"},
+			{At: 21 * s, Pod: "unknown", Variant: "of nobody", Stage: simulation.Created},
+			{At: 36 * s, Pod: "llama-8b-h100-b", Variant: "llama-8b-h100", Stage: simulation.Serving, Node: "cpu-0"},
+			{At: 200 * s, Pod: "llama-8b-h100-b", Variant: "llama-8b-h100", Stage: simulation.Leaving, Node: "cpu-0"},
+			{At: 999 * s, Pod: "llama-8b-h100-b", Variant: "llama-8b-h100", Stage: simulation.Gone, Node: "cpu-0"},
+		},
+	}
 }
 
 func TestTheClockSaysWhatGoesBeyondTheEnd(t *testing.T) {

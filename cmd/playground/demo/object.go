@@ -44,11 +44,17 @@ type node struct {
 func nodes() []node {
 	var all []node
 	for _, group := range nodeGroups {
-		for i := range group.Count {
-			name := fmt.Sprintf("%s-%d", group.Name, i)
-			zone := fmt.Sprintf("zone-%c", 'a'+rune(i%2))
-			all = append(all, node{Node: group.Shape.Node(name, zone), accelerator: group.Accelerator})
-		}
+		all = append(all, nodesOf(group)...)
+	}
+	return all
+}
+
+func nodesOf(group nodeGroup) []node {
+	var all []node
+	for i := range group.Count {
+		name := fmt.Sprintf("%s-%d", group.Name, i)
+		zone := fmt.Sprintf("zone-%c", 'a'+rune(i%2))
+		all = append(all, node{Node: group.Shape.Node(name, zone), accelerator: group.Accelerator})
 	}
 	return all
 }

@@ -1,8 +1,10 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
 // observer watches the demo's Deployments, pods and VariantAutoscaling objects as
@@ -48,7 +51,9 @@ type replicaState struct {
 type podState struct {
 	name, variant, node, scheduler string
 	ready, leaving                 bool
-	bound, gone                    time.Time
+	// When it was first seen, held by a node, Ready, on its way out, and gone; zero
+	// means not yet.
+	seen, bound, served, left, gone time.Time
 }
 
 // decided is a change of the replicas that the autoscaler wants.
@@ -139,7 +144,7 @@ func (o *observer) pod(p *corev1.Pod) {
 	defer o.mu.Unlock()
 	state := o.pods[p.UID]
 	if state == nil {
-		state = &podState{name: p.Name, variant: p.Labels[variantLabel]}
+		state = &podState{name: p.Name, variant: p.Labels[variantLabel], seen: time.Now()}
 		o.pods[p.UID] = state
 	}
 	if state.node == "" && p.Spec.NodeName != "" {
@@ -147,9 +152,15 @@ func (o *observer) pod(p *corev1.Pod) {
 	}
 	state.scheduler = p.Spec.SchedulerName
 	state.leaving = p.DeletionTimestamp != nil
+	if state.leaving && state.left.IsZero() {
+		state.left = time.Now()
+	}
 	state.ready = false
 	for _, c := range p.Status.Conditions {
 		state.ready = state.ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	}
+	if state.ready && state.served.IsZero() {
+		state.served = time.Now()
 	}
 	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		o.ended(state)
@@ -269,6 +280,38 @@ func (o *observer) observedVariants(models []model) []report.ObservedVariant {
 			out = append(out, seen)
 		}
 	}
+	return out
+}
+
+// moves are the steps in the lives of the pods in the order of time.
+func (o *observer) moves() []report.ObservedMove {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []report.ObservedMove
+	for _, p := range o.pods {
+		for _, step := range []struct {
+			at    time.Time
+			stage simulation.Stage
+		}{
+			{p.seen, simulation.Created},
+			{p.bound, simulation.Placed},
+			{p.served, simulation.Serving},
+			{p.left, simulation.Leaving},
+			{p.gone, simulation.Gone},
+		} {
+			if step.at.IsZero() {
+				continue
+			}
+			move := report.ObservedMove{At: step.at.Sub(o.start), Pod: p.name, Variant: p.variant, Stage: step.stage}
+			if step.stage > simulation.Created {
+				move.Node = p.node
+			}
+			out = append(out, move)
+		}
+	}
+	slices.SortFunc(out, func(a, b report.ObservedMove) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Stage, b.Stage))
+	})
 	return out
 }
 

@@ -17,6 +17,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
 func newObserver() *observer {
@@ -90,6 +91,12 @@ func TestObserverFollowsAPodFromItsNodeToItsEnd(t *testing.T) {
 	assert.False(t, held[0].Open)
 	assert.GreaterOrEqual(t, held[0].To, held[0].From)
 	assert.Len(t, o.placements(), 1, "a placement stays one")
+	var steps []simulation.Stage
+	for _, m := range o.moves() {
+		steps = append(steps, m.Stage)
+		assert.Equal(t, m.Stage == simulation.Created, m.Node == "", "no node holds what was only asked for")
+	}
+	assert.Equal(t, []simulation.Stage{simulation.Created, simulation.Placed, simulation.Serving, simulation.Gone}, steps)
 }
 
 func TestAPodWithoutANodeHoldsNothing(t *testing.T) {

@@ -30,6 +30,9 @@ type Options struct {
 	Metrics string
 	// Report is the file that the report is written to.
 	Report string
+	// ReportHTML is the file that the report is written to as a page with pictures;
+	// empty means none.
+	ReportHTML string
 	// Keep leaves everything running after the traffic until Ctrl-C.
 	Keep bool
 	// Logs is the directory for the logs of every component; empty means one that
@@ -83,6 +86,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	flags.Var((*seconds)(&o.Startup), "startup", "how long a model server takes until it serves")
 	flags.StringVar(&o.Metrics, "metrics", metricsPrometheus, "where the autoscaler sees its model servers: prometheus, or pods, which it then scrapes itself")
 	flags.StringVar(&o.Report, "report", "demo-report.json", "file that the report is written to, as JSON")
+	flags.StringVar(&o.ReportHTML, "report-html", "", "file that the report is written to as one HTML page with pictures, which opens without a network")
 	flags.BoolVar(&o.Keep, "keep", false, "leave everything running after the traffic, until Ctrl-C")
 	flags.StringVar(&o.Logs, "logs", "", "directory for the logs of every component; without one they are removed at the end")
 	flags.Uint64Var(&o.Seed, "seed", 1, "decides every random number of the traffic: the same seed sends the same requests")
@@ -116,6 +120,8 @@ func (o Options) check() error {
 		return fmt.Errorf("--metrics is %q; expected %s or %s", o.Metrics, metricsPrometheus, metricsPods)
 	case o.Report == "":
 		return errors.New("--report is empty; expected the name of a file")
+	case o.ReportHTML != "" && filepath.Clean(o.ReportHTML) == filepath.Clean(o.Report):
+		return fmt.Errorf("--report-html is %s, as --report is; expected two files", o.ReportHTML)
 	}
 	return nil
 }
@@ -136,6 +142,12 @@ func (o Options) checkOutput() (undo func(), err error) {
 	if err := tryWriting(o.Report); err != nil {
 		undo()
 		return nil, fmt.Errorf("--report: %w; expected a file in a directory that is there and can be written to", err)
+	}
+	if o.ReportHTML != "" {
+		if err := tryWriting(o.ReportHTML); err != nil {
+			undo()
+			return nil, fmt.Errorf("--report-html: %w; expected a file in a directory that is there and can be written to", err)
+		}
 	}
 	return undo, nil
 }

@@ -34,7 +34,8 @@ func TestParse(t *testing.T) {
 		})},
 		"pods as the source":               {[]string{"--metrics=pods"}, with(func(o *Options) { o.Metrics = metricsPods })},
 		"KEEP=1 as make passes it":         {[]string{"--keep=1"}, with(func(o *Options) { o.Keep = true })},
-		"empty strings are not given":      {[]string{"--trace=", "--logs=", "--keep=false"}, defaults},
+		"a page with pictures":             {[]string{"--report-html=r.html"}, with(func(o *Options) { o.ReportHTML = "r.html" })},
+		"empty strings are not given":      {[]string{"--trace=", "--logs=", "--report-html=", "--keep=false"}, defaults},
 		"the default rate without a trace": {[]string{"--rate=1"}, defaults},
 	}
 	for name, test := range tests {
@@ -77,6 +78,8 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"an argument":                  {[]string{"DURATION=3m"}, []string{"DURATION=3m", "--help"}},
 		"a report in nowhere":          {[]string{"--report=" + filepath.Join(dir, "none", "r.json")}, []string{"--report", "none"}},
 		"a report that is a directory": {[]string{"--report=" + dir}, []string{"--report", "directory"}},
+		"pictures in nowhere":          {[]string{"--report-html=" + filepath.Join(dir, "none", "r.html")}, []string{"--report-html", "none"}},
+		"pictures over the report":     {[]string{"--report-html=" + filepath.Join(dir, "r.json")}, []string{"--report-html", "two files"}},
 		"no name for the report":       {[]string{"--report="}, []string{"--report", "file"}},
 		"logs below a file":            {[]string{"--logs=" + filepath.Join(bad, "deep", "logs")}, []string{"--logs", "directory"}},
 		"a log that is a directory":    {[]string{"--logs=" + filepath.Dir(taken)}, []string{"--logs", "playground.log", "directory"}},
@@ -134,7 +137,7 @@ func TestHelpShowsExamples(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	assert.Equal(t, 0, Main([]string{"--help"}, &stdout, &stderr))
 	assert.Empty(t, stderr.String())
-	for _, part := range []string{"playground demo --trace", "--duration", "--trace", "--rate", "--tail", "--startup", "--report", "--keep", "--logs", "--seed", "(default 3m)"} {
+	for _, part := range []string{"playground demo --trace", "--duration", "--trace", "--rate", "--tail", "--startup", "--report", "--report-html", "--keep", "--logs", "--seed", "(default 3m)"} {
 		assert.Contains(t, stdout.String(), part)
 	}
 	for line := range strings.Lines(stdout.String()) {

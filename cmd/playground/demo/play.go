@@ -184,6 +184,17 @@ func (r *traffic) soFar(m model, at time.Duration) (arrival, attainment *float64
 	return arrival, report.Attainment(own, m.SLO)
 }
 
+// observedNodes are the nodes that the demo made.
+func observedNodes() []report.ObservedNode {
+	var all []report.ObservedNode
+	for _, group := range nodeGroups {
+		for _, n := range nodesOf(group) {
+			all = append(all, report.ObservedNode{Name: n.Name, Accelerator: group.Accelerator, Devices: group.Shape.GPUs})
+		}
+	}
+	return all
+}
+
 // observation is everything that was seen.
 func (r *traffic) observation() report.Observation {
 	p := r.stack.plan
@@ -196,6 +207,8 @@ func (r *traffic) observation() report.Observation {
 		Variants:          r.stack.observer.observedVariants(p.models),
 		Placements:        r.stack.observer.placements(),
 		Decisions:         r.stack.observer.decisionsSoFar(),
+		Nodes:             observedNodes(),
+		Moves:             r.stack.observer.moves(),
 	}
 	if p.Trace != "" {
 		o.Trace = p.Trace

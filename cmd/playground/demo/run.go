@@ -31,13 +31,22 @@ func (s *stack) run(ctx context.Context) error {
 	if err := r.play(ctx); err != nil {
 		return r.partial(ctx, err)
 	}
-	demo := report.New(r.observation())
-	if err := writeReport(p.Report, demo); err != nil {
+	observation := r.observation()
+	demo := report.New(observation)
+	if err := writeReport(p.Report, demo.WriteJSON); err != nil {
 		return err
+	}
+	written := "report: " + p.Report
+	if p.ReportHTML != "" {
+		html := func(w io.Writer) error { return report.DemoHTML(w, observation) }
+		if err := writeReport(p.ReportHTML, html); err != nil {
+			return err
+		}
+		written += ", with pictures: " + p.ReportHTML
 	}
 	t.println("")
 	t.println(demo.Summary(t.style, schedulerName)...)
-	t.println("report: "+p.Report, "")
+	t.println(written, "")
 	if p.Keep {
 		if err := s.linger(ctx); err != nil {
 			return err
@@ -89,12 +98,12 @@ func trafficLines(p plan) []string {
 	return append(lines, "")
 }
 
-func writeReport(path string, demo report.Demo) error {
+func writeReport(path string, write func(io.Writer) error) error {
 	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
-	if err := errors.Join(demo.WriteJSON(file), file.Close()); err != nil {
+	if err := errors.Join(write(file), file.Close()); err != nil {
 		return fmt.Errorf("writing the report %s: %w", path, err)
 	}
 	return nil

@@ -49,7 +49,7 @@ func TestTheReportReplacesAnOlderOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.json")
 	require.NoError(t, os.WriteFile(path, make([]byte, 1<<16), 0o644))
 	require.NoError(t, tryWriting(path))
-	require.NoError(t, writeReport(path, report.New(report.Observation{Trace: report.Synthetic})))
+	require.NoError(t, writeReport(path, report.New(report.Observation{Trace: report.Synthetic}).WriteJSON))
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	var back report.Demo
