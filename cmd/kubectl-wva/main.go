@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -10,10 +11,18 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay"
 )
 
+// exitInterrupted is what shells expect after Ctrl-C.
+const exitInterrupted = 130
+
 func main() {
-	if err := cli.RunNoErrOutput(newCommand()); err != nil {
+	err := cli.RunNoErrOutput(newCommand())
+	switch {
+	case errors.Is(err, replay.ErrInterrupted):
+		os.Exit(exitInterrupted)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
@@ -22,9 +31,9 @@ func main() {
 func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "kubectl-wva",
-		Short: "Look at the variants of large language models and at the room there is for them",
+		Short: "Look at the variants of large language models and their room, and try policies on them",
 		Long: `kubectl-wva shows what the Workload Variant Autoscaler and its scheduler see, by
-the same model of capacity. It reads with your own permissions and writes nothing.
+the same model of capacity. It reads with your own permissions and changes nothing.
 
 Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
 		Version:     version.Get().GitVersion,
@@ -32,6 +41,6 @@ Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
 	}
 	flags := &cluster.Flags{}
 	flags.Add(command.PersistentFlags())
-	command.AddCommand(capacity.NewCommand(flags))
+	command.AddCommand(capacity.NewCommand(flags), replay.NewCommand(flags))
 	return command
 }

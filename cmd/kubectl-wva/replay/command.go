@@ -1,0 +1,178 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+)
+
+// ErrInterrupted says that the user ended the replay early.
+var ErrInterrupted = errors.New("interrupted")
+
+const long = `Try scaling policies on a trace of requests before you buy: in virtual time, with the
+very decision that the autoscaler makes, the placement that the scheduler does, and the
+published rules of others. A day takes seconds to minutes.
+
+The trace is a file in the format of the Azure LLM inference traces (CSV), of Mooncake
+(JSON lines) or of ServeGen (its rate file, with the clients and lengths files beside it),
+or synthetic:NAME. The scenario has nodes, models, variants with their latency and
+prices, and the autoscaler's configuration; without --scenario one is built in, and
+--print-scenario prints it with what every key means. With --from-cluster, nodes and
+variants are those of a live cluster, which is only read.
+
+Policies:
+  capacity-only  this autoscaler, by saturation
+  hybrid         this autoscaler, sizing for the promised latency too
+  static:N       N replicas of the cheapest variant, always
+  peak           the smallest static fleet that keeps the promise on this very trace, by
+                 hindsight: a reference and no competitor
+  hpa:queue      HorizontalPodAutoscaler on waiting requests, 5 for each replica
+  hpa:kv         HorizontalPodAutoscaler on the use of the KV cache, 0.8
+  keda           KEDA, polling every 30 s, then the HorizontalPodAutoscaler on the queue
+  saturation-v1  the published rule of one step in each cycle
+  saturation-v2  the published rule that divides demand by capacity
+  bound          the least that any policy could pay, knowing the future
+Those without variants of their own drive the variant that is cheapest for each request.
+
+Synthetic traces:`
+
+const examples = `  # A service's day, with every policy
+  kubectl wva replay --trace synthetic:diurnal
+
+  # A recorded hour, every request twenty times, two policies, two start-up times
+  kubectl wva replay --trace AzureLLMInferenceTrace_conv.csv --rate 20 --policy hybrid,hpa:queue --startup 60s,300s
+
+  # The first ten minutes, as a page for the browser
+  kubectl wva replay --trace AzureLLMInferenceTrace_conv.csv --rate 20 --duration 10m --policy hybrid --html replay.html
+
+  # Your own nodes, variants and prices
+  kubectl wva replay --print-scenario > scenario.yaml
+  kubectl wva replay --trace yesterday.csv --scenario scenario.yaml
+
+  # The nodes and variants of a live cluster, for a script
+  kubectl wva replay --trace yesterday.csv --from-cluster -o json | jq '.[] | {policy, attainment, cost}'`
+
+// options are what the command line says.
+type options struct {
+	live *cluster.Flags
+
+	trace    string
+	rate     float64
+	from     time.Duration
+	duration time.Duration
+
+	scenario string
+	prices   string
+	cluster  string
+	print    bool
+
+	policies []string
+	startups []time.Duration
+	seed     uint64
+
+	output string
+	html   string
+
+	fromCluster bool
+	names       string
+	namespace   string
+	sloTTFT     float64
+	sloITL      float64
+}
+
+// The forms of the output.
+var outputs = []string{"table", "json"}
+
+// NewCommand is the command; flags say which cluster is meant by --from-cluster.
+func NewCommand(flags *cluster.Flags) *cobra.Command {
+	o := &options{live: flags, startups: []time.Duration{time.Minute}, policies: standardPolicies()}
+	command := &cobra.Command{
+		Use:          "replay --trace FILE|synthetic:NAME",
+		Short:        "Try scaling policies on a trace of requests, in virtual time",
+		Long:         long + synthetic(),
+		Example:      examples,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return o.run(ctx, command)
+		},
+	}
+	o.add(command)
+	return command
+}
+
+// synthetic are the synthetic traces, one on each line.
+func synthetic() string {
+	var b strings.Builder
+	for _, e := range workload.Examples() {
+		fmt.Fprintf(&b, "\n  %-7s  %s", e.Name, e.Description)
+	}
+	return b.String()
+}
+
+// standardPolicies are all but those that need a number.
+func standardPolicies() []string {
+	var names []string
+	for _, name := range replay.PolicyNames() {
+		if replay.CheckPolicy(name) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (o *options) add(command *cobra.Command) {
+	f := command.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.trace, "trace", "", "Requests: a file, or synthetic:NAME.")
+	f.Float64Var(&o.rate, "rate", 1, "Send every request this many times, the copies spread within its second; below 1 only that share of them. Time is not compressed.")
+	f.Var((*span)(&o.from), "from", "Leave out what arrives before this time of the trace.")
+	f.Var((*span)(&o.duration), "duration", "How much of the trace is replayed; without it all.")
+	f.StringVar(&o.scenario, "scenario", "", "Scenario file (YAML); without it the one that is built in. With --from-cluster it adds what a cluster does not tell, such as profiles.")
+	f.StringVar(&o.prices, "prices", "", "Price list of the scenario; without it the one that the scenario names.")
+	f.StringVar(&o.cluster, "cluster", "", "Cluster of the scenario; without it the one that the scenario names. A live one is chosen with --context.")
+	f.BoolVar(&o.print, "print-scenario", false, "Print the scenario that is built in, with what every key means, and do nothing else.")
+	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies, with commas between them; bound is always worked out.")
+	f.Var((*spans)(&o.startups), "startup", "How long a replica takes on its node until it serves, at the mean; several with commas between them.")
+	f.Uint64Var(&o.seed, "seed", 1, "Decides every random number: the same seed and inputs give the same bytes.")
+	f.StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")
+	f.StringVar(&o.html, "html", "", "Also write a page with charts to this file; it opens without a network.")
+	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take nodes, with what other pods hold, and variants from a live cluster.")
+	f.StringVar(&o.namespace, "manager-namespace", managerNamespace(), "With --from-cluster: namespace of the manager, where its ConfigMaps are.")
+	f.StringVar(&o.names, "accelerator-names", "", "With --from-cluster: ConfigMap (NAMESPACE/NAME) with names of accelerators.")
+	f.Float64Var(&o.sloTTFT, "slo-ttft", 0, "With --from-cluster: promised time to first token in milliseconds, where no service class says it.")
+	f.Float64Var(&o.sloITL, "slo-itl", 0, "With --from-cluster: promised mean time per further token in milliseconds, where no service class says it.")
+	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(completions(outputs), cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(completions(standardPolicies()), cobra.ShellCompDirectiveNoFileComp))
+}
+
+func completions(words []string) []cobra.Completion {
+	made := make([]cobra.Completion, len(words))
+	copy(made, words)
+	return made
+}
+
+// run does what the command line says.
+func (o *options) run(ctx context.Context, command *cobra.Command) error {
+	if o.print {
+		return printScenario(command.OutOrStdout())
+	}
+	j, err := o.prepare(ctx, command)
+	if err != nil {
+		return err
+	}
+	return j.run(ctx)
+}

@@ -1,0 +1,255 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+)
+
+// command is the command as the program has it, without a cluster.
+func command() *cobra.Command {
+	flags := &cluster.Flags{}
+	root := &cobra.Command{Use: "wva", SilenceErrors: true}
+	flags.Add(root.PersistentFlags())
+	root.AddCommand(NewCommand(flags))
+	return root
+}
+
+// run runs the command line and returns what it wrote to its outputs.
+func run(ctx context.Context, args ...string) (out, errOut string, err error) {
+	c := command()
+	var stdout, stderr bytes.Buffer
+	c.SetOut(&stdout)
+	c.SetErr(&stderr)
+	c.SetArgs(append([]string{"replay"}, args...))
+	err = c.ExecuteContext(ctx)
+	return stdout.String(), stderr.String(), err
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// short is a load that replays in no time.
+var short = []string{"--trace", "synthetic:step", "--duration", "2m"}
+
+func with(more ...string) []string { return append(append([]string(nil), short...), more...) }
+
+const tinyTrace = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,100,10\n2023-11-16 18:15:47.6805900,100,10\n"
+
+func TestMistakesAreFoundBeforeAnythingRuns(t *testing.T) {
+	dir := t.TempDir()
+	broken := write(t, "broken.csv", strings.Replace(tinyTrace, "100,10", "100,ten", 1))
+	tiny := write(t, "tiny.csv", tinyTrace)
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no trace":                   {nil, "--trace is missing: expected a file of requests, or synthetic: and one of code, chat"},
+		"no such file":               {[]string{"--trace", filepath.Join(dir, "none.csv")}, "none.csv: no such file or directory"},
+		"a directory":                {[]string{"--trace", dir}, "is a directory"},
+		"no trace at all":            {[]string{"--trace", write(t, "x", "hello\n")}, `x:1: the first line is "hello"; expected that of an Azure trace`},
+		"a broken line":              {[]string{"--trace", broken}, "broken.csv:2: "},
+		"an unknown synthetic one":   {[]string{"--trace", "synthetic:none"}, `there is no synthetic load "none"; expected one of code`},
+		"nothing left of it":         {[]string{"--trace", tiny, "--from", "1h"}, "has no request from 1h on: expected a smaller --from"},
+		"an argument":                {with("more"), `unknown command "more"`},
+		"an unknown policy":          {with("--policy", "best"), `--policy: unknown policy "best"; expected one of capacity-only, hybrid, static:N, peak, hpa:queue, hpa:kv, keda, saturation-v1, saturation-v2, bound`},
+		"a fleet of no number":       {with("--policy", "static:many"), `unknown policy "static:many"`},
+		"a policy twice":             {with("--policy", "hybrid,bound,hybrid"), "--policy has hybrid twice: expected each once"},
+		"no policy":                  {with("--policy", ""), "--policy is empty: expected at least one"},
+		"no rate":                    {with("--rate", "0"), "--rate is 0: expected above 0 and at most 10000"},
+		"too high a rate":            {with("--rate", "10001"), "--rate is 10001: expected"},
+		"a rate that is no number":   {with("--rate", "NaN"), "--rate is NaN: expected"},
+		"no time at all":             {with("--duration", "0"), "--duration is 0s: expected from 1s"},
+		"a time without its unit":    {with("--from", "1 hour"), "expected a number of seconds, or a duration such as 90s or 10m"},
+		"a negative start-up":        {with("--startup", "-1s"), "expected a number of seconds, or a duration"},
+		"a start-up twice":           {with("--startup", "60,1m"), "--startup has 1m0s twice"},
+		"a start-up of days":         {with("--startup", "25h"), "--startup has 25h: expected at most 24h"},
+		"a form":                     {with("-o", "yaml"), `--output is "yaml": expected one of table, json`},
+		"a page without a name":      {with("--html", ""), "--html is empty: expected the name of a file"},
+		"a page in no directory":     {with("--html", filepath.Join(dir, "none", "x.html")), "expected a file in a directory that is there and can be written to"},
+		"a page that is a directory": {with("--html", dir), "is no regular file: expected the name of a file that is new or may be replaced"},
+		"a page that is a device":    {with("--html", os.DevNull), "is no regular file"},
+		"no scenario":                {with("--scenario", filepath.Join(dir, "none.yaml")), "--scenario: open"},
+		"a wrong scenario":           {with("--scenario", write(t, "mine.yaml", "nodes: 3\n")), "mine.yaml: nodes is 3: expected a list"},
+		"an unknown price list":      {with("--prices", "free"), `the built-in scenario: --prices is "free": expected one of aws, lowest`},
+		"an unknown cluster":         {with("--cluster", "mine"), `the built-in scenario: --cluster is "mine": expected one of full, roomy`},
+		"a promise without cluster":  {with("--slo-ttft", "100"), "--slo-ttft goes with --from-cluster only"},
+		"two clusters":               {with("--from-cluster", "--cluster", "full"), "--cluster and --from-cluster are both given"},
+		"a negative promise":         {with("--from-cluster", "--slo-itl", "-1"), "--slo-itl is -1: expected milliseconds"},
+		"names without a namespace":  {with("--from-cluster", "--accelerator-names", "x"), `--accelerator-names is "x": expected NAMESPACE/NAME`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			page := filepath.Join(t.TempDir(), "page.html")
+			args := append([]string{"--html", page}, c.args...)
+			out, _, err := run(t.Context(), args...)
+			require.ErrorContains(t, err, c.says)
+			assert.NotContains(t, err.Error(), "\n", "one line")
+			assert.Empty(t, out)
+			left, err := os.ReadDir(filepath.Dir(page))
+			require.NoError(t, err)
+			assert.Empty(t, left, "no half of a page")
+		})
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestTheSameInputsGiveTheSameBytes(t *testing.T) {
+	args := with("--policy", "static:2,hybrid,hpa:queue", "--startup", "30s,60s", "-o", "json")
+	first, _, err := run(t.Context(), args...)
+	require.NoError(t, err)
+	second, _, err := run(t.Context(), args...)
+	require.NoError(t, err)
+	assert.Equal(t, first, second)
+	other, _, err := run(t.Context(), append(args, "--seed", "2")...)
+	require.NoError(t, err)
+	assert.NotEqual(t, first, other, "the seed decides")
+
+	var results []replay.Result
+	require.NoError(t, json.Unmarshal([]byte(first), &results))
+	var order []string
+	for _, r := range results {
+		order = append(order, r.Policy+" "+brief(time.Duration(r.StartupSeconds)*time.Second))
+	}
+	assert.Equal(t, []string{"static:2 30s", "hybrid 30s", "hpa:queue 30s", "static:2 1m", "hybrid 1m", "hpa:queue 1m"}, order)
+	assert.True(t, strings.HasPrefix(first, "[\n  {\n    \"policy\": \"static:2\",\n    \"parameters\": ["), "indented")
+	assert.True(t, strings.HasSuffix(first, "]\n"))
+}
+
+func TestRateAndPartOfATraceDecideHowManyRequestsThereAre(t *testing.T) {
+	requests := func(args ...string) int {
+		out, _, err := run(t.Context(), append(args, "--policy", "static:1", "-o", "json")...)
+		require.NoError(t, err)
+		var results []replay.Result
+		require.NoError(t, json.Unmarshal([]byte(out), &results))
+		require.Len(t, results, 1)
+		return results[0].Requests
+	}
+	tiny := write(t, "tiny.csv", tinyTrace)
+	assert.Equal(t, 2, requests("--trace", tiny))
+	assert.Equal(t, 14, requests("--trace", tiny, "--rate", "7"))
+	assert.Equal(t, 1, requests("--trace", tiny, "--from", "500ms"))
+	assert.Equal(t, 1, requests("--trace", tiny, "--duration", "1s"))
+	all := requests(short...)
+	assert.InDelta(t, 1200, all, 150, "10 requests per second")
+	assert.InEpsilon(t, float64(all)/4, float64(requests(with("--rate", "0.25")...)), 0.2)
+}
+
+func TestTheTableAndThePage(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.html")
+	out, errOut, err := run(t.Context(), with("--policy", "static:1,static:2", "--prices", "lowest", "--html", page)...)
+	require.NoError(t, err)
+	assert.Empty(t, errOut, "progress is for terminals")
+	assert.NotContains(t, out, "\x1b")
+	assert.Contains(t, out, "synthetic:step, 2m, Llama-3.1-70B fp8 on H100 and H200, prices lowest\n")
+	assert.Contains(t, out, "static:2")
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "</html>")
+	left, err := os.ReadDir(filepath.Dir(page))
+	require.NoError(t, err)
+	assert.Len(t, left, 1)
+}
+
+func TestPrintedScenarioIsTheOneThatIsBuiltIn(t *testing.T) {
+	printed, _, err := run(t.Context(), "--print-scenario")
+	require.NoError(t, err)
+	assert.Equal(t, string(scenario.BuiltIn()), printed)
+	args := with("--policy", "hybrid", "-o", "json")
+	built, _, err := run(t.Context(), args...)
+	require.NoError(t, err)
+	own, _, err := run(t.Context(), append(args, "--scenario", write(t, "scenario.yaml", printed))...)
+	require.NoError(t, err)
+	assert.Equal(t, built, own)
+}
+
+// What the help shows is what the command takes.
+func TestTheExamplesAreGoodCommandLines(t *testing.T) {
+	found := 0
+	for line := range strings.Lines(examples) {
+		words, ok := strings.CutPrefix(strings.TrimSpace(line), "kubectl wva replay ")
+		if !ok {
+			continue
+		}
+		found++
+		words, _, _ = strings.Cut(words, " | ")
+		words, _, _ = strings.Cut(words, " > ")
+		c := command().Commands()[0]
+		require.NoError(t, c.ParseFlags(strings.Fields(words)), line)
+		if strings.Contains(words, "--print-scenario") {
+			continue
+		}
+		assert.NoError(t, given(c).check(c), line)
+	}
+	assert.Equal(t, 6, found)
+}
+
+// given are the options that the flags of a command say.
+func given(c *cobra.Command) *options {
+	o := &options{live: &cluster.Flags{}, policies: standardPolicies(), startups: []time.Duration{time.Minute}}
+	again := &cobra.Command{}
+	o.add(again)
+	c.Flags().Visit(func(f *pflag.Flag) { _ = again.Flags().Set(f.Name, strings.Trim(f.Value.String(), "[]")) })
+	return o
+}
+
+func TestStandardPoliciesAreAllThatNeedNoNumber(t *testing.T) {
+	assert.Equal(t, []string{
+		"capacity-only", "hybrid", "peak", "hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2", "bound",
+	}, standardPolicies())
+	for _, name := range replay.PolicyNames() {
+		assert.Contains(t, long, "\n  "+name+" ", "the help says what it is")
+	}
+}
+
+func TestWhoeverHasEnoughGetsNothingHalf(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	page := filepath.Join(t.TempDir(), "page.html")
+	out, _, err := run(ctx, with("--html", page)...)
+	require.ErrorIs(t, err, ErrInterrupted)
+	assert.Empty(t, out)
+	left, err := os.ReadDir(filepath.Dir(page))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+// A replay ends in the middle, too.
+func TestInterruptedReplaysEndAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &options{trace: "synthetic:code", rate: 1, policies: []string{"hybrid"}, startups: []time.Duration{time.Minute}, output: "json", seed: 1}
+	var out bytes.Buffer
+	j := &job{options: o, out: &out, err: &out}
+	var err error
+	j.scenario, err = scenario.Parse(scenario.BuiltIn(), scenario.Options{})
+	require.NoError(t, err)
+	source, err := o.source(ctx)
+	require.NoError(t, err)
+	j.source = func() (workload.Stream, error) {
+		s, err := source()
+		cancel()
+		return s, err
+	}
+	require.ErrorIs(t, j.run(ctx), ErrInterrupted)
+	assert.Empty(t, out.String())
+}

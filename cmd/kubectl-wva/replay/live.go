@@ -1,0 +1,121 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	served "llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
+)
+
+// configurationFile is the key of the manager's ConfigMap that holds its settings.
+const configurationFile = "config.yaml"
+
+// setting is the default of a setting of the manager: the names of its ConfigMaps.
+func setting(name string) string {
+	for _, key := range config.Keys() {
+		if key.Name == name {
+			return key.Default
+		}
+	}
+	return ""
+}
+
+func managerNamespace() string { return setting("POD_NAMESPACE") }
+
+// readCluster reads the cluster that the flags name.
+func (o *options) readCluster(ctx context.Context, notes io.Writer) (scenario.Live, error) {
+	var names types.NamespacedName
+	if o.names != "" {
+		namespace, name, ok := strings.Cut(o.names, "/")
+		if !ok || namespace == "" || name == "" {
+			return scenario.Live{}, fmt.Errorf("--accelerator-names is %q: expected NAMESPACE/NAME", o.names)
+		}
+		names = types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	api, err := o.live.Client()
+	if err != nil {
+		return scenario.Live{}, err
+	}
+	return o.readLive(ctx, api, names, notes)
+}
+
+// readLive makes a scenario of what a cluster has. A variant whose replicas cannot be
+// counted would fit nowhere or everywhere, so it is an error.
+func (o *options) readLive(ctx context.Context, api client.Client, names types.NamespacedName, notes io.Writer) (scenario.Live, error) {
+	live := scenario.Live{SLO: capacity.SLO{TTFT: capacity.Milliseconds(o.sloTTFT), ITL: capacity.Milliseconds(o.sloITL)}}
+	seen, err := served.ReadServed(ctx, api, o.live.Namespace(), names)
+	if err != nil {
+		return live, err
+	}
+	switch {
+	case len(seen.Variants) == 0:
+		return live, errors.New("--from-cluster: " + strings.Join(seen.Notes, "; ") + ": expected at least one VariantAutoscaling object")
+	case seen.Cluster == nil:
+		return live, errors.New("--from-cluster: " + strings.Join(seen.Notes, "; "))
+	}
+	live.Cluster = seen.Cluster
+	for _, v := range seen.Variants {
+		if v.Request == nil {
+			return live, fmt.Errorf("--from-cluster: variant %s/%s: %s", v.Object.Namespace, v.Object.Name, v.Problem)
+		}
+		live.Variants = append(live.Variants, scenario.LiveVariant{Object: v.Object, Request: v.Request})
+	}
+	settings, err := o.readSettings(ctx, api, &live)
+	for _, note := range append(seen.Notes, settings...) {
+		_, _ = fmt.Fprintln(notes, "note:", note)
+	}
+	return live, err
+}
+
+// readSettings reads the manager's ConfigMaps. Those that are not there hold nothing;
+// of those that may not be read a note says so.
+func (o *options) readSettings(ctx context.Context, api client.Reader, live *scenario.Live) (notes []string, err error) {
+	for _, m := range []struct {
+		setting string
+		use     func(data map[string]string) ([]string, error)
+	}{
+		{"CONFIG_MAP_NAME", func(data map[string]string) ([]string, error) {
+			live.Configuration = []byte(data[configurationFile])
+			return nil, nil
+		}},
+		{"SERVICE_CLASS_CONFIG_MAP_NAME", func(data map[string]string) (warnings []string, err error) {
+			live.ServiceClasses, warnings, err = config.ParseServiceClasses(setting("SERVICE_CLASS_CONFIG_MAP_NAME"), data)
+			return warnings, err
+		}},
+		{"ACCELERATOR_COST_CONFIG_MAP_NAME", func(data map[string]string) (warnings []string, err error) {
+			live.UnitCosts, warnings, err = config.ParseUnitCosts(data)
+			return warnings, err
+		}},
+	} {
+		name := types.NamespacedName{Namespace: o.namespace, Name: setting(m.setting)}
+		var found corev1.ConfigMap
+		switch err := api.Get(ctx, name, &found); {
+		case apierrors.IsNotFound(err):
+			continue
+		case apierrors.IsForbidden(err):
+			notes = append(notes, fmt.Sprintf("ConfigMap %s may not be read, so what it holds does not count: ask for the permission to get it", name))
+			continue
+		case err != nil:
+			return notes, fmt.Errorf("reading ConfigMap %s: %w", name, err)
+		}
+		warnings, err := m.use(found.Data)
+		if err != nil {
+			return notes, fmt.Errorf("in ConfigMap %s: %w", name, err)
+		}
+		for _, warning := range warnings {
+			notes = append(notes, fmt.Sprintf("ConfigMap %s: %s", name, warning))
+		}
+	}
+	return notes, nil
+}

@@ -1,0 +1,210 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
+)
+
+func devices(n int64) corev1.ResourceList {
+	return corev1.ResourceList{
+		"nvidia.com/gpu":      *resource.NewQuantity(n, resource.DecimalSI),
+		corev1.ResourceCPU:    resource.MustParse("8"),
+		corev1.ResourceMemory: resource.MustParse("64Gi"),
+		corev1.ResourcePods:   resource.MustParse("110"),
+	}
+}
+
+func serving(gpus int64) corev1.PodSpec {
+	list := corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI)}
+	return corev1.PodSpec{Containers: []corev1.Container{{Name: "server", Resources: corev1.ResourceRequirements{Requests: list, Limits: list}}}}
+}
+
+func named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "demo", Name: name, Labels: map[string]string{"app": name}, UID: types.UID("uid-" + name)}
+}
+
+func controlled(meta metav1.ObjectMeta, kind, by string) metav1.ObjectMeta {
+	meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: by, UID: types.UID("uid-" + by), Controller: new(true)}}
+	return meta
+}
+
+// objects are a node with 8 devices, a variant that holds 2 of them and a training that
+// holds 3.
+func objects() []client.Object {
+	set := controlled(named("llama-1"), "Deployment", "llama")
+	set.Labels = map[string]string{"app": "llama"}
+	pod := controlled(named("llama-1-a"), "ReplicaSet", "llama-1")
+	pod.Labels = set.Labels
+	running := serving(2)
+	running.NodeName = "gpu"
+	training := serving(3)
+	training.NodeName = "gpu"
+	ready := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	return []client.Object{
+		&corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "gpu", Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}},
+			Status:     corev1.NodeStatus{Allocatable: devices(8), Conditions: ready},
+		},
+		&appsv1.Deployment{ObjectMeta: named("llama"), Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "llama"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: set.Labels}, Spec: serving(2)},
+		}},
+		&appsv1.ReplicaSet{ObjectMeta: set},
+		&corev1.Pod{ObjectMeta: pod, Spec: running},
+		&corev1.Pod{ObjectMeta: named("training"), Spec: training},
+		&v1alpha1.VariantAutoscaling{ObjectMeta: named("llama"), Spec: v1alpha1.VariantAutoscalingSpec{
+			ModelID: "llama", ScaleTargetRef: v1alpha1.ScaleTargetReference{Name: "llama"},
+			VariantProfile: &v1alpha1.VariantProfile{PerfParms: &v1alpha1.PerfParms{
+				DecodeParms: &v1alpha1.DecodeParms{Alpha: "7", Beta: "0.1"}, PrefillParms: &v1alpha1.PrefillParms{Gamma: "9", Delta: "0.01"},
+			}},
+		}},
+	}
+}
+
+func configMap(name string, data map[string]string) client.Object {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: managerNamespace(), Name: name}, Data: data}
+}
+
+// api is a cluster with those objects; fail says which reads fail.
+func api(t *testing.T, fail func(object runtime.Object, name string) error, all ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).
+		WithIndex(&corev1.Pod{}, "status.phase", func(object client.Object) []string {
+			return []string{string(object.(*corev1.Pod).Status.Phase)}
+		}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if err := fail(object, key.Name); err != nil {
+					return err
+				}
+				return c.Get(ctx, key, object, options...)
+			},
+			// A fake knows no inequality of fields.
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if err := fail(list, ""); err != nil {
+					return err
+				}
+				var kept []client.ListOption
+				for _, o := range options {
+					if _, ok := o.(client.MatchingFieldsSelector); !ok {
+						kept = append(kept, o)
+					}
+				}
+				return c.List(ctx, list, kept...)
+			},
+		}).Build()
+}
+
+func never(runtime.Object, string) error { return nil }
+
+func readLive(t *testing.T, api client.Client) (live scenario.Live, notes string, err error) {
+	t.Helper()
+	var said bytes.Buffer
+	o := &options{live: &cluster.Flags{}, namespace: managerNamespace(), sloTTFT: 1500}
+	live, err = o.readLive(t.Context(), api, types.NamespacedName{}, &said)
+	return live, said.String(), err
+}
+
+func TestALiveClusterBecomesAScenario(t *testing.T) {
+	all := append(objects(),
+		configMap("service-classes-config", map[string]string{"gold": "name: gold\npriority: 1\ndata: [{model: llama, slo-ttft: 400, slo-tpot: 30}]"}),
+		configMap("accelerator-unit-costs", map[string]string{"H100": "cost: 3"}),
+		configMap("workload-variant-autoscaler-variantautoscaling-config", map[string]string{"config.yaml": "WVA_LIMITED_MODE: true"}),
+	)
+	live, notes, err := readLive(t, api(t, never, all...))
+	require.NoError(t, err)
+	assert.Empty(t, notes)
+	s, err := live.Scenario(nil, scenario.Options{})
+	require.NoError(t, err)
+	require.Len(t, s.Cluster.Nodes, 1)
+	assert.Equal(t, 5, s.Cluster.Nodes[0].Free.Devices, "only the training holds some")
+	m := s.Models[0]
+	assert.Equal(t, capacity.SLO{TTFT: 400, ITL: 30}, m.SLO, "of the service class")
+	assert.Equal(t, []any{"llama", capacity.Cost(6), 2}, []any{m.Variants[0].Name, m.Variants[0].Cost, m.Variants[0].Request.Shape.Devices})
+	assert.True(t, s.Policy.Limited)
+}
+
+func TestALiveClusterWithoutConfigMaps(t *testing.T) {
+	live, notes, err := readLive(t, api(t, never, objects()...))
+	require.NoError(t, err)
+	assert.Empty(t, notes)
+	s, err := live.Scenario(nil, scenario.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, capacity.SLO{TTFT: 1500}, s.Models[0].SLO, "of the flag")
+	assert.Equal(t, v1alpha1.DefaultCost, s.Models[0].Variants[0].Cost)
+}
+
+func TestWhatALiveClusterDoesNotTell(t *testing.T) {
+	forbidden := func(what string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: what}, "", errors.New("no"))
+	}
+	without := func(name string) []client.Object {
+		var kept []client.Object
+		for _, object := range objects() {
+			if _, isPod := object.(*corev1.Pod); object.GetName() != name || isPod {
+				kept = append(kept, object)
+			}
+		}
+		return kept
+	}
+	for name, c := range map[string]struct {
+		objects []client.Object
+		fail    func(runtime.Object, string) error
+		says    string
+		notes   string
+	}{
+		"no object": {objects()[:1], never, "there are no VariantAutoscaling objects in all namespaces: expected at least one", ""},
+		"no target": {append(without("llama"), objects()[5]), never, "--from-cluster: variant demo/llama: Deployment llama does not exist in namespace demo", ""},
+		"no pods may be read": {objects(), func(o runtime.Object, _ string) error {
+			if _, ok := o.(*corev1.PodList); ok {
+				return forbidden("pods")
+			}
+			return nil
+		}, "--from-cluster: the pods of all namespaces may not be read", ""},
+		"no ConfigMap may be read": {objects(), func(o runtime.Object, _ string) error {
+			if _, ok := o.(*corev1.ConfigMap); ok {
+				return forbidden("configmaps")
+			}
+			return nil
+		}, "", "note: ConfigMap workload-variant-autoscaler-system/service-classes-config may not be read"},
+		"a broken ConfigMap": {append(objects(), configMap("accelerator-unit-costs", map[string]string{"H100": "cost: dear"})), never,
+			`in ConfigMap workload-variant-autoscaler-system/accelerator-unit-costs: accelerator prices: entry "H100": cost is dear`, ""},
+		"a strange ConfigMap": {append(objects(), configMap("accelerator-unit-costs", map[string]string{"H100": "{cost: 3, colour: red}"})), never,
+			"", "colour has no effect"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, notes, err := readLive(t, api(t, c.fail, c.objects...))
+			if c.says != "" {
+				require.ErrorContains(t, err, c.says)
+			} else {
+				require.NoError(t, err)
+			}
+			assert.Contains(t, notes, c.notes)
+			assert.Equal(t, c.notes == "", notes == "")
+		})
+	}
+}

@@ -1,0 +1,192 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+)
+
+// The bounds of what a person means.
+const (
+	longestStartup = 24 * time.Hour
+	longestTrace   = 366 * 24 * time.Hour
+	// largestScenario keeps a file that is no scenario out of memory.
+	largestScenario = 16 << 20
+)
+
+// prepare finds every mistake that can be found before anything runs.
+func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, error) {
+	if err := o.check(command); err != nil {
+		return nil, err
+	}
+	j := &job{options: o, out: command.OutOrStdout(), err: command.ErrOrStderr()}
+	var err error
+	if o.html != "" {
+		if j.page, err = checkPage(o.html); err != nil {
+			return nil, fmt.Errorf("--html: %w", err)
+		}
+	}
+	if j.scenario, err = o.readScenario(ctx, j.err); err != nil {
+		return nil, err
+	}
+	if j.source, err = o.source(ctx); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// check looks at the flags alone.
+func (o *options) check(command *cobra.Command) error {
+	policies, err := distinct("--policy", o.policies)
+	if err != nil {
+		return err
+	}
+	startups, err := distinct("--startup", o.startups)
+	if err != nil {
+		return err
+	}
+	o.policies, o.startups = policies, startups
+	switch {
+	case o.trace == "":
+		return errors.New("--trace is missing: expected a file of requests, or synthetic: and one of " + strings.Join(workload.Names(), ", "))
+	case !(o.rate > 0) || o.rate > workload.MaxFactor:
+		return fmt.Errorf("--rate is %v: expected above 0 and at most %d", o.rate, workload.MaxFactor)
+	case o.from > longestTrace:
+		return fmt.Errorf("--from is %s: expected at most %s", brief(o.from), brief(longestTrace))
+	case command.Flags().Changed("duration") && (o.duration < time.Second || o.duration > longestTrace):
+		return fmt.Errorf("--duration is %s: expected from 1s to %s", brief(o.duration), brief(longestTrace))
+	case !slices.Contains(outputs, o.output):
+		return fmt.Errorf("--output is %q: expected one of %s", o.output, strings.Join(outputs, ", "))
+	case command.Flags().Changed("html") && o.html == "":
+		return errors.New("--html is empty: expected the name of a file")
+	}
+	for _, name := range o.policies {
+		if err := replay.CheckPolicy(name); err != nil {
+			return fmt.Errorf("--policy: %w", err)
+		}
+	}
+	for _, startup := range o.startups {
+		if startup > longestStartup {
+			return fmt.Errorf("--startup has %s: expected at most %s", brief(startup), brief(longestStartup))
+		}
+	}
+	return o.checkLive(command)
+}
+
+// checkLive looks at the flags that only go with --from-cluster, or only without.
+func (o *options) checkLive(command *cobra.Command) error {
+	if o.fromCluster && o.cluster != "" {
+		return errors.New("--cluster and --from-cluster are both given: expected one of them; a live cluster is chosen with --context")
+	}
+	for _, name := range []string{"manager-namespace", "accelerator-names", "slo-ttft", "slo-itl"} {
+		if !o.fromCluster && command.Flags().Changed(name) {
+			return fmt.Errorf("--%s goes with --from-cluster only: expected both or none", name)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{{"slo-ttft", o.sloTTFT}, {"slo-itl", o.sloITL}} {
+		if !(f.value >= 0) || math.IsInf(f.value, 0) {
+			return fmt.Errorf("--%s is %v: expected milliseconds, at least 0", f.name, f.value)
+		}
+	}
+	return nil
+}
+
+// distinct refuses an empty list and what is in it twice.
+func distinct[T comparable](flag string, values []T) ([]T, error) {
+	if len(values) == 0 {
+		return nil, fmt.Errorf("%s is empty: expected at least one", flag)
+	}
+	for i, v := range values {
+		if slices.Contains(values[:i], v) {
+			return nil, fmt.Errorf("%s has %v twice: expected each once", flag, v)
+		}
+	}
+	return values, nil
+}
+
+// readScenario is the scenario that is meant.
+func (o *options) readScenario(ctx context.Context, notes io.Writer) (*replay.Scenario, error) {
+	var data []byte
+	place := "the built-in scenario"
+	switch {
+	case o.scenario != "":
+		place = o.scenario
+		read, err := readFile(o.scenario)
+		if err != nil {
+			return nil, fmt.Errorf("--scenario: %w", err)
+		}
+		data = read
+	case !o.fromCluster:
+		data = scenario.BuiltIn()
+	default:
+		place = "the live cluster"
+	}
+	chosen := scenario.Options{Prices: o.prices, Cluster: o.cluster}
+	var made *replay.Scenario
+	var err error
+	if o.fromCluster {
+		var live scenario.Live
+		if live, err = o.readCluster(ctx, notes); err != nil {
+			return nil, err
+		}
+		made, err = live.Scenario(data, chosen)
+	} else {
+		made, err = scenario.Parse(data, chosen)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", place, err)
+	}
+	return made, nil
+}
+
+// readFile reads a whole file, if it may be a scenario.
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, largestScenario+1))
+	if err == nil && len(data) > largestScenario {
+		err = fmt.Errorf("%s is larger than %d MiB: expected a scenario file (YAML)", path, largestScenario>>20)
+	}
+	return data, err
+}
+
+func printScenario(out io.Writer) error {
+	if _, err := out.Write(scenario.BuiltIn()); err != nil {
+		return fmt.Errorf("printing the scenario: %w", err)
+	}
+	return nil
+}
+
+// terminalOf is how text is shown on an output; false means that it is no terminal.
+// NO_COLOR and TERM=dumb are respected.
+func terminalOf(out io.Writer) (report.Style, bool) {
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return report.Style{}, false
+	}
+	columns, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		columns = 0
+	}
+	return report.Style{Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: columns}, true
+}

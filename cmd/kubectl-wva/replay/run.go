@@ -1,0 +1,130 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
+)
+
+// job is a replay, checked.
+type job struct {
+	*options
+	scenario *replay.Scenario
+	source   replay.Source
+	// page is where the page goes; nil means nowhere.
+	page     *page
+	out, err io.Writer
+}
+
+// performed is what a replay gave.
+type performed struct {
+	results    []replay.Result
+	recordings []replay.Recording
+	err        error
+}
+
+func (j *job) run(ctx context.Context) error {
+	style, terminal := terminalOf(j.out)
+	chart := terminal && j.output == outputs[0]
+	done := j.perform(ctx, j.page != nil || chart)
+	if done.err != nil {
+		return done.err
+	}
+	if j.page != nil {
+		err := j.page.write(func(w io.Writer) error {
+			return report.HTML(w, j.title(), done.results, done.recordings)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if j.output == "json" {
+		return j.writeJSON(done.results)
+	}
+	lines := append([]string{style.Title(j.title())}, report.ReplayTable(done.results, style)...)
+	if chart {
+		for i := range done.recordings {
+			lines = append(lines, "")
+			lines = append(lines, report.ReplayChart(done.recordings[i], style, style.Width)...)
+		}
+	}
+	if _, err := fmt.Fprintln(j.out, strings.Join(lines, "\n")); err != nil {
+		return fmt.Errorf("writing the results: %w", err)
+	}
+	return nil
+}
+
+// perform replays in the background, so that Ctrl-C ends the command at once, whatever
+// the replay is at.
+func (j *job) perform(ctx context.Context, record bool) performed {
+	shown := newProgress(j.err)
+	defer shown.end()
+	ended, told := make(chan performed, 1), make(chan replay.Progress, 1)
+	go func() {
+		var p performed
+		p.results, p.recordings, p.err = replay.Run(replay.Options{
+			Scenario: j.scenario, Source: j.source, Policies: j.policies, Startups: j.startups, Seed: j.seed,
+			Workers: runtime.GOMAXPROCS(0), Record: record,
+			Progress: func(at replay.Progress) {
+				select {
+				case told <- at:
+				default:
+				}
+			},
+			Stop: func() bool { return ctx.Err() != nil },
+		})
+		ended <- p
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return performed{err: ErrInterrupted}
+		case at := <-told:
+			shown.show(at)
+		case p := <-ended:
+			return p
+		}
+	}
+}
+
+// title says what was replayed.
+func (j *job) title() string {
+	parts := []string{filepath.Base(j.trace)}
+	if j.rate != 1 {
+		parts[0] += fmt.Sprintf(" x %v", j.rate)
+	}
+	if j.from > 0 {
+		parts = append(parts, "from "+brief(j.from))
+	}
+	if j.duration > 0 {
+		parts = append(parts, brief(j.duration))
+	}
+	if j.scenario.Name != "" {
+		parts = append(parts, j.scenario.Name)
+	}
+	if j.options.cluster != "" {
+		parts = append(parts, "cluster "+j.options.cluster)
+	}
+	if j.scenario.Prices != "" {
+		parts = append(parts, "prices "+j.scenario.Prices)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writeJSON writes the results as a list, one object for each policy and start-up time.
+func (j *job) writeJSON(results []replay.Result) error {
+	encoder := json.NewEncoder(j.out)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(results); err != nil {
+		return fmt.Errorf("writing the results as JSON: %w", err)
+	}
+	return nil
+}

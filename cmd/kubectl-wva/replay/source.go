@@ -1,0 +1,70 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+)
+
+// source opens the trace from its beginning, each time that it is asked. That there is
+// a request in it is found out now.
+func (o *options) source(ctx context.Context) (replay.Source, error) {
+	source := func() (workload.Stream, error) { return o.open(ctx) }
+	stream, err := o.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("--trace: %w", err)
+	}
+	_, err = stream.Next()
+	closed := stream.trace.Close()
+	switch {
+	case errors.Is(err, io.EOF) && o.from > 0:
+		return nil, fmt.Errorf("--trace: %s has no request from %s on: expected a smaller --from", o.trace, brief(o.from))
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("--trace: %s has no request in it: expected at least one", o.trace)
+	case err != nil:
+		return nil, fmt.Errorf("--trace: %w", err)
+	}
+	return source, closed
+}
+
+// open opens the part of the trace that is meant, with as many requests as are meant.
+func (o *options) open(ctx context.Context) (*requests, error) {
+	part := workload.OpenOptions{From: o.from, Length: o.duration, Seed: o.seed}
+	if o.rate < 1 {
+		part.Thin = o.rate
+	}
+	trace, err := workload.Open(openFile, o.trace, part)
+	if err != nil {
+		return nil, err
+	}
+	stream := workload.Stream(trace)
+	if o.rate > 1 {
+		if stream, err = workload.Rate(trace, o.rate, o.seed); err != nil {
+			return nil, errors.Join(err, trace.Close())
+		}
+	}
+	return &requests{Stream: stream, trace: trace, ctx: ctx}, nil
+}
+
+func openFile(path string) (io.ReadCloser, error) { return os.Open(path) }
+
+// requests are those of a trace, until the user has enough.
+type requests struct {
+	workload.Stream
+	trace *workload.Trace
+	// ctx is that of the command: a stream of package workload knows none.
+	ctx context.Context
+}
+
+// Next implements workload.Stream.
+func (r *requests) Next() (workload.Request, error) {
+	if r.ctx.Err() != nil {
+		return workload.Request{}, ErrInterrupted
+	}
+	return r.Stream.Next()
+}

@@ -1,0 +1,81 @@
+package replay
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// span is a flag that takes a number of seconds or a duration.
+type span time.Duration
+
+// String implements pflag.Value. The help does not show a default of "0".
+func (s *span) String() string {
+	if *s == 0 {
+		return "0"
+	}
+	return brief(time.Duration(*s))
+}
+
+// Type implements pflag.Value.
+func (s *span) Type() string { return "duration" }
+
+// Set implements pflag.Value.
+func (s *span) Set(text string) error {
+	d, err := parseSpan(text)
+	*s = span(d)
+	return err
+}
+
+// spans is a flag that takes several of them.
+type spans []time.Duration
+
+// String implements pflag.Value.
+func (s *spans) String() string {
+	texts := make([]string, len(*s))
+	for i, d := range *s {
+		texts[i] = brief(d)
+	}
+	return strings.Join(texts, ",")
+}
+
+// Type implements pflag.Value.
+func (s *spans) Type() string { return "durations" }
+
+// Set implements pflag.Value.
+func (s *spans) Set(text string) error {
+	var all []time.Duration
+	for part := range strings.SplitSeq(text, ",") {
+		d, err := parseSpan(strings.TrimSpace(part))
+		if err != nil {
+			return err
+		}
+		all = append(all, d)
+	}
+	*s = all
+	return nil
+}
+
+func parseSpan(text string) (time.Duration, error) {
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(n) * time.Second, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, errors.New("expected a number of seconds, or a duration such as 90s or 10m")
+	}
+	return d, nil
+}
+
+// brief writes 3m and not 3m0s.
+func brief(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
