@@ -72,10 +72,10 @@ func NewServeGen(f ServeGenFiles, o OpenOptions) (*ServeGen, error) {
 		s.thin = 1
 	}
 	// The trace begins with its first window, whatever that is called.
-	s.from = windows[0].start + o.From
 	s.until = windows[len(windows)-1].start + length
+	s.from = windows[0].start + min(o.From, s.until-windows[0].start)
 	if o.Length > 0 {
-		s.until = min(s.until, s.from+o.Length)
+		s.until = s.from + min(o.Length, s.until-s.from)
 	}
 	part := func(w window) bool { return w.start+length > s.from && w.start < s.until }
 	if err := readClients(f.Clients, windows, length, part); err != nil {

@@ -193,6 +193,8 @@ func TestServeGenFromAndLength(t *testing.T) {
 		"until within a window": {Length: 15 * time.Minute},
 		"within one window":     {From: time.Minute, Length: time.Minute},
 		"longer than the trace": {From: 39 * time.Minute, Length: time.Hour},
+		"longer than all time":  {From: 39 * time.Minute, Length: math.MaxInt64},
+		"begins after all time": {From: math.MaxInt64},
 		"begins after its end":  {From: 40 * time.Minute, Length: time.Hour},
 		"a nanosecond":          {Length: 1},
 	} {
