@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 )
 
 // day is a course of 1,440 minutes of one model whose greatest load takes so many
@@ -32,7 +31,7 @@ func BenchmarkBoundOfADay(b *testing.B) {
 	for _, of := range []struct {
 		replicas float64
 		variants int
-	}{{30, 1}, {30, 3}, {300, 2}, {300, 3}, {3000, 3}, {30, 4}} {
+	}{{30, 1}, {30, 3}, {300, 2}, {300, 3}} {
 		b.Run(fmt.Sprintf("%.0fx%d", of.replicas, of.variants), func(b *testing.B) {
 			c := day(of.replicas, of.variants)
 			var p plan
@@ -43,5 +42,3 @@ func BenchmarkBoundOfADay(b *testing.B) {
 		})
 	}
 }
-
-var _ = time.Second

@@ -139,7 +139,7 @@ func asks(accelerator capacity.Accelerator, devices int) *placement.Request {
 func TestTheScheduleIsTheBestOfAll(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	tight, short := 0, 0
-	for range 1000 {
+	for range 600 {
 		c := randomCourse(random, 1, 1+random.IntN(2))
 		want := reference{c}.least()
 		got := c.solve()
@@ -156,8 +156,8 @@ func TestTheScheduleIsTheBestOfAll(t *testing.T) {
 			short++
 		}
 	}
-	assert.Greater(t, tight, 100)
-	assert.Greater(t, short, 100)
+	assert.Greater(t, tight, 50)
+	assert.Greater(t, short, 50)
 }
 
 // each calls f for every vector of a span, in the order of their indexes.
@@ -242,7 +242,7 @@ func TestWhatAnotherReplacesIsNotMissed(t *testing.T) {
 func TestModelsThatShareAClusterGetTheBestTogether(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	contested, free := 0, 0
-	for range 150 {
+	for range 80 {
 		c := randomCourse(random, 2, 1+random.IntN(2))
 		want := reference{c}.least()
 		got := c.solve()
@@ -258,14 +258,14 @@ func TestModelsThatShareAClusterGetTheBestTogether(t *testing.T) {
 			free++
 		}
 	}
-	assert.Greater(t, contested, 20)
-	assert.Greater(t, free, 20)
+	assert.Greater(t, contested, 10)
+	assert.Greater(t, free, 10)
 }
 
 func TestWhatIsLookedAtOnlyInPartIsBoundedFromBothSides(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	loose := 0
-	for range 400 {
+	for range 200 {
 		models := 1 + random.IntN(2)
 		c := randomCourse(random, models, 2)
 		want := reference{c}.least()
@@ -288,7 +288,7 @@ func TestWhatIsLookedAtOnlyInPartIsBoundedFromBothSides(t *testing.T) {
 			loose++
 		}
 	}
-	assert.Greater(t, loose, 50)
+	assert.Greater(t, loose, 25)
 }
 
 func TestContestedModelsAreBoundedFromBothSides(t *testing.T) {
