@@ -18,6 +18,13 @@ func TestARisingRateIsCarriedOnToTheStartOfNewReplicas(t *testing.T) {
 		w.now = w.now.Add(10 * time.Second)
 		w.arrival += 4
 	}
+	// No more than that is believed at once.
+	assert.InDelta(t, trendGrowth*float64(plan.Models[0].Demand.Arrival), float64(plan.Models[0].Demand.Forecast), 0.01)
+	for range 5 {
+		plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFast)
+		w.now = w.now.Add(10 * time.Second)
+		w.arrival += 4
+	}
 	demand := plan.Models[0].Demand
 	require.NotNil(t, demand)
 	// 0.4 requests/s more per second, 15 s of start-up, 10 s to the next round and

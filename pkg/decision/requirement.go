@@ -161,7 +161,7 @@ func (m *model) more(r *round, starting bool, detail string) (Reason, string) {
 func (m *model) least() capacity.Rate {
 	d := m.plan.Demand
 	if m.sized {
-		return max(modelHeadroom*d.Forecast, d.Forecast+noiseHeeded*d.Error)
+		return max(modelHeadroom*d.Forecast, d.Forecast+d.Error)
 	}
 	return lowerHeadroom * d.Forecast
 }

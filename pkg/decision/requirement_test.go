@@ -154,8 +154,8 @@ func TestLeast(t *testing.T) {
 	}{
 		"triggers alone":                  {false, 70, 20, 85},
 		"a promise, the rate well known":  {true, 100, 0.1, 105},
-		"a promise, the rate less so":     {true, 10, 1, 12},
-		"a promise, at the same distance": {true, 40, 1, 42},
+		"a promise, the rate less so":     {true, 10, 1, 11},
+		"a promise, at the same distance": {true, 20, 1, 21},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})

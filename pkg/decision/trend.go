@@ -18,7 +18,7 @@ const (
 	// traffic comes in bursts, and a smaller rise is left to the triggers.
 	trendLeast = 0.25
 	// trendGrowth is the most that a forecast may exceed the present rate.
-	trendGrowth = 3
+	trendGrowth = 1.5
 	// stepShare is the share of a rise from which on the two largest rises between two
 	// observations make it a step: one that arrives between two scrapes shows in two.
 	stepShare = 0.85

@@ -45,6 +45,10 @@ type Arrivals struct {
 const (
 	sharedScatter = 3.4
 	sharedPower   = 0.65
+	// mostScatter is where it ends: the rate is about half of that of independent
+	// arrivals then, and who gives more room to bursts pays for more idle time than these
+	// last.
+	mostScatter = 10
 )
 
 // Shared is what one of several replicas gets of arrivals with an index of dispersion
@@ -53,14 +57,14 @@ const (
 // burstiness z = (Burst+1)/2 falls with the number of replicas r; and a burst brings
 // prompts that slow down all who decode, of lengths that differ:
 //
-//	z = 3.4 * (index/r)^0.65, at least 1
+//	z = 3.4 * (index/r)^0.65, at least 1 and at most 10
 //
 // The two numbers are fitted: at the rate that this gives, 99 % of the requests keep
 // their latency in the simulated servers, for 1 to 30 replicas and requests that come
 // one, five or twenty at a time. A test holds them against each other.
 func Shared(dispersion float64, replicas int) Arrivals {
 	z := sharedScatter * math.Pow(max(1, dispersion)/float64(max(1, replicas)), sharedPower)
-	return Arrivals{Burst: max(1, 2*z-1)}
+	return Arrivals{Burst: 2*min(max(1, z), mostScatter) - 1}
 }
 
 // NewQueue returns the queue of one replica for one load shape, and false when the
