@@ -162,7 +162,7 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, largestScenario+1))
 	if err == nil && len(data) > largestScenario {
 		err = fmt.Errorf("%s is larger than %d MiB: expected a scenario file (YAML)", path, largestScenario>>20)

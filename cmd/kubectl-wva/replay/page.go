@@ -54,11 +54,7 @@ func (p *page) write(fill func(io.Writer) error) (err error) {
 			err = fmt.Errorf("writing %s: %w", p.path, err)
 		}
 	}()
-	err = fill(file)
-	if err == nil {
-		err = file.Chmod(p.mode)
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err := errors.Join(fill(file), file.Chmod(p.mode), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), p.path)

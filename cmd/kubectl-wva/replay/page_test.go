@@ -60,9 +60,9 @@ func assertPage(t *testing.T, path, text string) {
 
 func TestProgressSaysPercentAndTimeLeft(t *testing.T) {
 	at := replay.Progress{Policy: "hybrid", Startup: time.Minute, Done: 1, Total: 4, Part: 0.25}
-	assert.Equal(t, " 25 %  1 of 4 runs done, now hybrid with 1m start-up, 30s left", describe(at, 10*time.Second))
+	assert.Equal(t, " 25 %  1 of 4 runs done, 30s left", describe(at, 10*time.Second))
 	at.Part = 0
-	assert.Equal(t, "  0 %  1 of 4 runs done, now hybrid with 1m start-up", describe(at, time.Second), "too early to tell")
+	assert.Equal(t, "  0 %  1 of 4 runs done", describe(at, time.Second), "too early to tell")
 }
 
 func TestSpans(t *testing.T) {

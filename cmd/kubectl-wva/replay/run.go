@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
@@ -48,13 +49,16 @@ func (j *job) run(ctx context.Context) error {
 	if j.output == "json" {
 		return j.writeJSON(done.results)
 	}
-	lines := append([]string{style.Title(j.title())}, report.ReplayTable(done.results, style)...)
+	// The table comes last, where it is seen without scrolling.
+	var lines []string
 	if chart {
 		for i := range done.recordings {
-			lines = append(lines, "")
 			lines = append(lines, report.ReplayChart(done.recordings[i], style, style.Width)...)
+			lines = append(lines, "")
 		}
 	}
+	lines = append(lines, style.Title(j.title()))
+	lines = append(lines, report.ReplayTable(done.results, style)...)
 	if _, err := fmt.Fprintln(j.out, strings.Join(lines, "\n")); err != nil {
 		return fmt.Errorf("writing the results: %w", err)
 	}
@@ -82,8 +86,12 @@ func (j *job) perform(ctx context.Context, record bool) performed {
 		})
 		ended <- p
 	}()
+	slow := time.NewTimer(drawEvery)
+	defer slow.Stop()
 	for {
 		select {
+		case <-slow.C:
+			shown.wait()
 		case <-ctx.Done():
 			return performed{err: ErrInterrupted}
 		case at := <-told:
