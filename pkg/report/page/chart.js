@@ -21,7 +21,7 @@ function logarithmic(bottom, top) {
   const ticks = [];
   for (let y = low; y <= high * 1.001; y *= 10) ticks.push(y);
   if (span < 2) for (const y of [low * 2, low * 5]) ticks.push(y);
-  return { ticks, at: (y, height) => height * (1 - Math.log10(Math.max(y, low) / low) / span) };
+  return { ticks, logarithmic: true, at: (y, height) => height * (1 - Math.log10(Math.max(y, low) / low) / span) };
 }
 
 // latencyScale is linear from zero unless a few values would flatten all others.
@@ -45,17 +45,20 @@ function specs(run, index) {
     const ticks = { 0: [0, 0.25, 0.5, 0.75, 1], 0.5: [0.5, 0.6, 0.7, 0.8, 0.9, 1], 0.9: [0.9, 0.92, 0.94, 0.96, 0.98, 1] }[floor];
     return { ticks, at: (y, height) => (height * (1 - y)) / (1 - floor) };
   };
-  const promised = (ms) => (ms > 0 ? { value: ms, text: `SLO ${latency(ms)}` } : null);
+  const latencySpec = (title, list, slo) => {
+    const scale = latencyScale(list, slo);
+    return { title, unit: scale.logarithmic ? "p95, logarithmic" : "p95", scale, tick: latency,
+      limit: slo > 0 ? { value: slo, text: `SLO ${latency(slo)}` } : null,
+      lines: [{ ...sampled(list), color: "var(--accent)" }], read: (t) => latency(at(list)(t)) };
+  };
   const all = [
     { title: "Load", unit: "requests/s", scale: linear(Math.max(...m.load, 0)), tick: rate,
       areas: [{ ...sampled(m.load), color: "var(--accent)" }], lines: [{ ...sampled(m.load), color: "var(--accent)" }],
       read: (t) => `${rate(at(m.load)(t))}/s` },
     { title: "Attainment", unit: "share that met the SLO", scale: percentScale(m.met), tick: (y) => `${Math.round(y * 100)}%`,
       lines: [{ ...sampled(m.met), color: "var(--v2)" }], read: (t) => percent(at(m.met)(t)) },
-    { title: "TTFT", unit: "p95", scale: latencyScale(m.ttft, m.sloTtft), tick: latency, limit: promised(m.sloTtft),
-      lines: [{ ...sampled(m.ttft), color: "var(--accent)" }], read: (t) => latency(at(m.ttft)(t)) },
-    { title: "ITL", unit: "p95", scale: latencyScale(m.itl, m.sloItl), tick: latency, limit: promised(m.sloItl),
-      lines: [{ ...sampled(m.itl), color: "var(--accent)" }], read: (t) => latency(at(m.itl)(t)) },
+    latencySpec("TTFT", m.ttft, m.sloTtft),
+    latencySpec("ITL", m.itl, m.sloItl),
     { title: "Cost", unit: "$/h", scale: linear(Math.max(...m.cost, ...(m.bound || []))), tick: (y) => `$${digits(y, 3)}`,
       areas: [{ ...stepped(m.cost), color: "var(--v3)" }], lines: [
         { ...stepped(m.cost), color: "var(--v3)" },
@@ -102,7 +105,7 @@ function path(series, x, y, end, base) {
     if (!open) text += base === null ? `M${px} ${py}` : `M${px} ${base}V${py}`;
     else text += series.step ? `H${px}V${py}` : `L${px} ${py}`;
     // A point between two gaps would not be seen.
-    if (!open && base === null && !series.step && (i + 1 >= series.y.length || series.y[i + 1] === null)) text += "h1.5";
+    if (!open && base === null && !series.step && (i + 1 >= series.y.length || series.y[i + 1] === null)) text += "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0";
     open = true;
     lastX = px;
   });

@@ -1,7 +1,11 @@
 
 // The selectors, the time, and what ties the pictures together.
 
-const spoken = (s) => (s >= 120 && s % 60 === 0 ? `${s / 60} min` : `${s} s`);
+// spoken writes a stretch of time as 90s is written on the command line: 1m30s.
+function spoken(s) {
+  const parts = [[Math.floor(s / 3600), "h"], [Math.floor(s / 60) % 60, "m"], [Math.round((s % 60) * 1000) / 1000, "s"]];
+  return parts.filter(([n]) => n > 0).map(([n, unit]) => n + unit).join("") || "0s";
+}
 
 // The address after # says which run and time are shown, so that it can be passed on.
 function readAddress() {

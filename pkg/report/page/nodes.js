@@ -84,10 +84,11 @@ function makeNodes() {
 
 function makeLegend() {
   const c = course();
+  const others = fleet.nodes.some((n) => n.others);
   const items = c.variants.map((v, i) => el("span", null, el("i", { class: "chip", style: `--c:${color(i)};margin:0;font-style:normal` }, letter(i)), v.name));
   const kind = (name, text) => el("span", null, el("i", { class: `slot ${name}`, style: "--c:var(--soft)" }), text);
   byId("legend").replaceChildren(...items, kind("serving", "serving"), kind("starting", "starting"), kind("leaving", "leaving"), kind("", "free"),
-    fleet.nodes.some((n) => n.others) ? kind("other", "other work") : null);
+    ...(others ? [kind("other", "other work")] : []));
 }
 
 // showNodes draws the nodes at the chosen time; one that looks as before is left alone.
