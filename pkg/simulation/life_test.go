@@ -175,7 +175,7 @@ func TestFinish(t *testing.T) {
 		w.Advance(ms)
 		w.Scale(only, 0, nil)
 		w.arrive(t, s, 100, 3)
-		w.Finish(s)
+		w.Finish(2 * s)
 		assert.Equal(t, 2*s, w.Now())
 		assert.Equal(t, []simulation.Outcome{
 			{Variant: -1, Arrived: s, Input: 100, Output: 3, Failed: true},
@@ -191,7 +191,7 @@ func TestFinish(t *testing.T) {
 		w.arrive(t, 0, 100, 1000)
 		w.Finish(s)
 		w.arrive(t, s, 1190, 3)
-		w.Finish(s)
+		w.Finish(2 * s)
 		// 129 ms of prefill, then two tokens of 11 ms and 0.01 ms for each resident token.
 		assert.Equal(t, simulation.Outcome{
 			Arrived: s, FirstToken: s + 129*ms, Finished: s + 129*ms + 45830*time.Microsecond, Input: 1190, Output: 3,

@@ -76,7 +76,7 @@ func TestRequestsThatNeverFit(t *testing.T) {
 	assert.Equal(t, []simulation.Outcome{{Arrived: s, Input: 100, Output: 2, Failed: true}}, w.done)
 	w.arrive(t, s, 100, 1)
 	assert.Equal(t, [][]int{{1}}, w.inFlight(1))
-	w.Finish(s)
+	w.Finish(2 * s)
 	assert.Len(t, w.done, 2)
 }
 

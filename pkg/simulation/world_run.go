@@ -187,10 +187,10 @@ func (w *World) Arrive(a Arrival) error {
 	return nil
 }
 
-// Finish lets time pass until no request is left, at most as long as the limit. What
-// is left then has failed, whether it waits or is in service.
+// Finish lets time pass until no request is left, at most until the limit. What is left
+// then has failed, whether it waits or is in service.
 func (w *World) Finish(limit time.Duration) {
-	end := later(w.now, max(limit, 0))
+	end := max(limit, w.now)
 	for w.open > 0 {
 		next := w.wake
 		for _, r := range w.live {
