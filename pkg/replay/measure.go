@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
@@ -26,18 +25,18 @@ type measure struct {
 	events, flips int
 	unplaceable   int
 	short         time.Duration
-	served        [][]capacity.Rate
-	servedMinute  int
-	recorder      *recorder
+	// serving is room to count the replicas that serve in.
+	serving  [][]int
+	recorder *recorder
 }
 
 func newMeasure(s *stage) *measure {
-	m := &measure{stage: s, since: map[string]time.Duration{}, servedMinute: -1}
+	m := &measure{stage: s, since: map[string]time.Duration{}}
 	for i := range s.scenario.Models {
 		n := len(s.scenario.Models[i].Variants)
 		m.held = append(m.held, make([]time.Duration, n))
 		m.last = append(m.last, make([]int, n))
-		m.served = append(m.served, make([]capacity.Rate, n))
+		m.serving = append(m.serving, make([]int, n))
 	}
 	if s.record {
 		m.recorder = newRecorder(s)
@@ -138,24 +137,15 @@ func (m *measure) beat(now time.Duration) {
 func (m *measure) lacking(now time.Duration) bool {
 	at := int(now / minute)
 	for i := range m.stage.scenario.Models {
-		load := m.stage.load[i][min(at, len(m.stage.load[i])-1)]
-		if load.Rate <= 0 {
-			continue
-		}
-		serves := capacity.Rate(0)
-		for v := range m.stage.scenario.Models[i].Variants {
-			if at != m.servedMinute {
-				m.served[i][v] = m.stage.scenario.serves(i, v, load.Shape)
-			}
-			ready := 0
+		for v := range m.serving[i] {
+			m.serving[i][v] = 0
 			for _, r := range m.stage.world.Replicas(simulation.VariantIndex{Model: i, Variant: v}) {
 				if r.Stage == simulation.Serving {
-					ready++
+					m.serving[i][v]++
 				}
 			}
-			serves += capacity.Rate(ready) * m.served[i][v]
 		}
-		if serves < load.Rate {
+		if m.stage.bound.Short(min(at, len(m.stage.load[i])-1), i, m.serving[i]) {
 			return true
 		}
 	}

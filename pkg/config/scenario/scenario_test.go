@@ -64,7 +64,7 @@ func TestWhatASmallFileMeans(t *testing.T) {
 	v := m.Variants[0]
 	assert.Equal(t, capacity.Cost(28), v.Cost)
 	assert.Equal(t, serving.Profile{Base: 10}, v.Profile)
-	assert.Equal(t, serving.Profile{}, v.Given, "without variantProfile the autoscaler learns")
+	assert.Equal(t, v.Profile, v.Given, "the autoscaler has learned it before")
 	assert.Equal(t, -1, v.Initial)
 	assert.Equal(t, decision.DefaultVariantPolicy(), v.Policy)
 	assert.Equal(t, replay.Collection{Scrape: 15 * time.Second, Window: time.Minute}, s.Collection)
@@ -342,6 +342,8 @@ func TestVariantsAreAsTheirObjectsSay(t *testing.T) {
 	assert.Equal(t, capacity.Shape{Accelerator: "H100", Devices: 4, Pods: 1, MilliCPU: 4000, MemoryBytes: 1 << 30}, v.Request.Shape)
 	assert.Equal(t, given, v.Given)
 
+	v = of("\n    profile: {base: 1}\n    learn: true")
+	assert.Equal(t, serving.Profile{}, v.Given, "it is to be learned")
 	v = of("\n    profile: {base: 1}" + published + "\n    learn: true")
 	assert.Equal(t, serving.Profile{}, v.Given, "it is to be learned")
 	v = of(published)
