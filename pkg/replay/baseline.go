@@ -38,9 +38,9 @@ func newBaseline(name string, s *Scenario, choice []int) (Policy, error) {
 	case "keda":
 		return newKEDA(s, choice), nil
 	case "saturation-v1":
-		return newSaturationV1(s), nil
+		return newSaturation(s, newSaturationV1(s)), nil
 	case "saturation-v2":
-		return newSaturationV2(s), nil
+		return newSaturation(s, newSaturationV2(s)), nil
 	}
 	return nil, fmt.Errorf("policy %q is not known; expected %s", name, expectedBaselines)
 }

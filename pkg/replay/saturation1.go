@@ -4,80 +4,43 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
-	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
-)
-
-// What the two published saturation policies have in common.
-const (
-	// saturationPeriod is the time between two cycles.
-	saturationPeriod = 30 * time.Second
-	// saturationWindow is the window of the maxima of KV use and queue length.
-	saturationWindow = time.Minute
 )
 
 // saturationV1 is the published analyser of spare percentages: it adds one replica to the
 // cheapest variant, or takes one from the most expensive one, and waits until that is
 // done. Only variants with replicas that report take part.
-//
-// As published, it shows its wish as a metric, and an HPA acts on that. How long this
-// takes depends on the HPA: the one of the chart waits until a wish has lasted for 240 s
-// in either direction, a sample beside it waits for nothing, and the tolerance drops single
-// steps from eleven replicas on. Here the wish is written to the target in the same
-// cycle. That is the quickest that any of these paths can be, and so the most that can be
-// said for the policy.
 type saturationV1 struct {
 	scenario   *Scenario
 	thresholds decision.Saturation
-	// desired is what was wanted last, by model and variant; 0 before the first wish.
-	desired [][]int
 }
 
 func newSaturationV1(s *Scenario) *saturationV1 {
-	p := &saturationV1{scenario: s, thresholds: decision.DefaultSaturation(), desired: make([][]int, len(s.Models))}
-	for m := range s.Models {
-		p.desired[m] = make([]int, len(s.Models[m].Variants))
-	}
-	return p
+	return &saturationV1{scenario: s, thresholds: decision.DefaultSaturation()}
 }
 
-// Next implements Policy.
-func (p *saturationV1) Next(now time.Duration) time.Duration { return nextCycle(now) }
-
-func nextCycle(now time.Duration) time.Duration {
-	if now < 0 {
-		return 0
-	}
-	return now + saturationPeriod
-}
-
-// Decide implements Policy.
-func (p *saturationV1) Decide(view *View) Answer {
-	wanted := asked(view)
+// wish implements saturationRule.
+func (p *saturationV1) wish(view *View, wanted [][]int) {
 	for m := range view.Models {
-		variants := p.scenario.Models[m].Variants
-		states, samples := p.observe(view, m)
+		states, samples := p.observe(view, m, wanted[m])
 		targets := stepSaturation(states, analyzeSaturation(p.thresholds, samples))
 		for i, s := range states {
 			if s.reporting > 0 {
-				wanted[m][i] = bounded(&variants[i], targets[i])
+				wanted[m][i] = targets[i]
 			}
 		}
-		keepOne(variants, wanted[m])
-		copy(p.desired[m], wanted[m])
+		keepOne(p.scenario.Models[m].Variants, wanted[m])
 	}
-	return Answer{Replicas: wanted}
 }
 
 // observe is what one cycle knows of a model: its variants, and the replicas that report.
-func (p *saturationV1) observe(view *View, m int) ([]saturationState, []saturationSample) {
+func (p *saturationV1) observe(view *View, m int, desired []int) ([]saturationState, []saturationSample) {
 	var states []saturationState
 	var samples []saturationSample
 	for i := range view.Models[m].Variants {
 		seen, in := &view.Models[m].Variants[i], &p.scenario.Models[m].Variants[i]
-		state := saturationState{name: in.Name, cost: float64(in.Cost), desired: p.desired[m][i]}
+		state := saturationState{name: in.Name, cost: float64(in.Cost), desired: desired[i]}
 		state.current, state.pending = currentOf(seen)
 		for _, pod := range seen.Pods {
 			if sample, ok := maxima(pod, view.Now); ok {
@@ -88,31 +51,6 @@ func (p *saturationV1) observe(view *View, m int) ([]saturationState, []saturati
 		states = append(states, state)
 	}
 	return states, samples
-}
-
-// currentOf is how many replicas a target has, or asks for where it has none yet, and how
-// many of them are not ready.
-func currentOf(v *VariantView) (current, pending int) {
-	current = len(v.Pods)
-	if current == 0 {
-		current = v.Replicas
-	}
-	return current, max(0, current-v.Ready())
-}
-
-// saturationSample is the largest KV use, 0 to 1, and the longest queue of one replica
-// within the window.
-type saturationSample struct{ kv, queue float64 }
-
-// maxima are those of a replica; false when it was not scraped within the window.
-func maxima(pod Pod, now time.Duration) (saturationSample, bool) {
-	var out saturationSample
-	w := windowOf(pod.Scrapes, now, saturationWindow)
-	for _, s := range w {
-		out.kv = max(out.kv, s.KVUse())
-		out.queue = max(out.queue, float64(s.Waiting))
-	}
-	return out, len(w) > 0 && pod.Stage == simulation.Serving
 }
 
 // saturationState is what one cycle knows of a variant.
@@ -200,21 +138,10 @@ func (s saturationState) dearer(than saturationState) int {
 	return cmp.Or(cmp.Compare(s.cost, than.cost), strings.Compare(s.name, than.name))
 }
 
-// Parameters implements Policy.
-func (p *saturationV1) Parameters() []Parameter {
-	return append(saturationParameters(p.thresholds),
-		Parameter{"kvSpareTrigger", fmt.Sprint(p.thresholds.KVSpareTrigger)},
-		Parameter{"queueSpareTrigger", fmt.Sprint(p.thresholds.QueueSpareTrigger)},
-	)
-}
-
-// saturationParameters are those of both policies.
-func saturationParameters(t decision.Saturation) []Parameter {
+// parameters implements saturationRule.
+func (p *saturationV1) parameters() []Parameter {
 	return []Parameter{
-		{"interval", saturationPeriod.String()},
-		{"window", saturationWindow.String()},
-		{"actuation", "replicas, in the same cycle"},
-		{"kvCacheThreshold", fmt.Sprint(t.KVCacheThreshold)},
-		{"queueLengthThreshold", fmt.Sprint(t.QueueLengthThreshold)},
+		{"kvSpareTrigger", fmt.Sprint(p.thresholds.KVSpareTrigger)},
+		{"queueSpareTrigger", fmt.Sprint(p.thresholds.QueueSpareTrigger)},
 	}
 }

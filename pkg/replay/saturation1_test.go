@@ -43,6 +43,7 @@ func TestPublishedSaturationVerdicts(t *testing.T) {
 		{"three, a little above its lower end", samplesOf(0, 0.47, 0.47, 0.47), saturationVerdict{}},
 		{"four, a little below the band", samplesOf(0, 0.52, 0.52, 0.52, 0.52), saturationVerdict{down: true}},
 		{"four, a little above its lower end", samplesOf(0, 0.53, 0.53, 0.53, 0.53), saturationVerdict{}},
+		{"two, whose queue one would just hold", samplesOf(1, 0, 0), saturationVerdict{down: true}},
 		{"a queue that two hold and one does not", samplesOf(1.1, 0, 0), saturationVerdict{}},
 		{"a queue that one holds", samplesOf(0.9, 0, 0), saturationVerdict{down: true}},
 	} {

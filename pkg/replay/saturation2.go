@@ -27,8 +27,7 @@ const (
 
 // saturationV2 is the published analyser of tokens with its cost-aware optimiser: it
 // holds the demand between two shares of the supply, in as many steps at once as that
-// takes. Variants without replicas do not take part. It is written to the targets as that
-// of saturationV1 is, and for the same reason.
+// takes. Variants without replicas do not take part.
 //
 // Where a variant has no replica that reports, the published code takes its cost for 0,
 // and adds every new replica there. That is an accident and no rule; here it has its cost.
@@ -88,25 +87,18 @@ func newSaturationV2(s *Scenario) *saturationV2 {
 	return p
 }
 
-// Next implements Policy.
-func (p *saturationV2) Next(now time.Duration) time.Duration { return nextCycle(now) }
-
-// Decide implements Policy.
-func (p *saturationV2) Decide(view *View) Answer {
-	wanted := asked(view)
+// wish implements saturationRule.
+func (p *saturationV2) wish(view *View, wanted [][]int) {
 	for m := range view.Models {
-		variants := p.scenario.Models[m].Variants
-		supplies, demand, ok := p.analyze(view, m)
-		if ok {
+		if supplies, demand, ok := p.analyze(view, m); ok {
 			for i, n := range optimizeTokens(supplies, balanceTokens(supplies, demand)) {
-				if wanted[m][i] > 0 {
-					wanted[m][i] = bounded(&variants[i], n)
+				if supplies[i].current > 0 {
+					wanted[m][i] = n
 				}
 			}
 		}
-		keepOne(variants, wanted[m])
+		keepOne(p.scenario.Models[m].Variants, wanted[m])
 	}
-	return Answer{Replicas: wanted}
 }
 
 // tokenSample is what a replica said of itself.
@@ -352,13 +344,13 @@ func total(replicas []int) int {
 	return sum
 }
 
-// Parameters implements Policy.
-func (p *saturationV2) Parameters() []Parameter {
-	return append(saturationParameters(p.thresholds),
-		Parameter{"scaleUpThreshold", fmt.Sprint(scaleUpThreshold)},
-		Parameter{"scaleDownBoundary", fmt.Sprint(scaleDownBoundary)},
-		Parameter{"lengthWindow", lengthWindow.String()},
-		Parameter{"capacityHistory", fmt.Sprint(capacityHistory)},
-		Parameter{"optimizer", "cost-aware, unlimited"},
-	)
+// parameters implements saturationRule.
+func (p *saturationV2) parameters() []Parameter {
+	return []Parameter{
+		{"scaleUpThreshold", fmt.Sprint(scaleUpThreshold)},
+		{"scaleDownBoundary", fmt.Sprint(scaleDownBoundary)},
+		{"lengthWindow", lengthWindow.String()},
+		{"capacityHistory", fmt.Sprint(capacityHistory)},
+		{"optimizer", "cost-aware, unlimited"},
+	}
 }

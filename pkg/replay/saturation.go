@@ -1,0 +1,144 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+)
+
+// What the two published saturation policies have in common.
+const (
+	// saturationPeriod is the time between two cycles.
+	saturationPeriod = 30 * time.Second
+	// saturationWindow is the window of the maxima of KV use and queue length.
+	saturationWindow = time.Minute
+)
+
+// saturationBehavior is that of the published chart's HPA, in both directions.
+func saturationBehavior() decision.Behavior {
+	return decision.Behavior{
+		Window: 240 * time.Second, Select: decision.SelectMax,
+		Policies: []decision.RatePolicy{{Pods: 10, Period: 150 * time.Second}},
+	}
+}
+
+// saturationRule is what one of the policies wishes for.
+type saturationRule interface {
+	// wish changes the wishes of the last cycle, by model and variant, to those of this one.
+	wish(view *View, wanted [][]int)
+	// parameters are those of the rule.
+	parameters() []Parameter
+}
+
+// saturation lets a rule wish for replicas in every cycle, and an HPA for each variant
+// fulfil the wishes, as published: the rule's controller shows its wish as a metric of
+// type External with a target AverageValue of 1. It writes itself only where a variant
+// without replicas is to have the first one.
+//
+// The HPA is that of the published chart, which waits for 240 s in either direction. It is
+// slower than the sample beside it, which waits for nothing; but these rules take replicas
+// away as soon as a minute was calm, and on ramps and on days the slow one kept the SLO
+// for more requests, mostly for less money. What would only hurt is left out: the time in
+// which the metric is scraped; the tolerance, which would drop single steps from eleven
+// replicas on, and so stop for good a rule that waits until they are done; and the chart's
+// bounds of 1 and 10, instead of which the scenario's count.
+type saturation struct {
+	scenario    *Scenario
+	rule        saturationRule
+	wishes      [][]int
+	next        time.Duration
+	autoscalers [][]*horizontal
+}
+
+func newSaturation(s *Scenario, rule saturationRule) *saturation {
+	p := &saturation{scenario: s, rule: rule}
+	for m := range s.Models {
+		var all []*horizontal
+		for i := range s.Models[m].Variants {
+			h := newHorizontal(&s.Models[m].Variants[i], horizontalPeriod)
+			h.min, h.up, h.down = s.Models[m].Variants[i].Policy.Min, saturationBehavior(), saturationBehavior()
+			all = append(all, h)
+		}
+		p.autoscalers = append(p.autoscalers, all)
+	}
+	return p
+}
+
+// Next implements Policy.
+func (p *saturation) Next(now time.Duration) time.Duration {
+	if now < 0 {
+		return 0
+	}
+	return now + horizontalPeriod
+}
+
+// Decide implements Policy.
+func (p *saturation) Decide(view *View) Answer {
+	replicas := asked(view)
+	if p.wishes == nil {
+		p.wishes = asked(view)
+	}
+	if view.Now >= p.next {
+		p.next = view.Now + saturationPeriod
+		p.rule.wish(view, p.wishes)
+	}
+	for m := range replicas {
+		for i, current := range replicas[m] {
+			wish := bounded(&p.scenario.Models[m].Variants[i], p.wishes[m][i])
+			p.wishes[m][i] = wish
+			if current == 0 && wish > 0 {
+				replicas[m][i] = 1
+				continue
+			}
+			pods := len(view.Models[m].Variants[i].Pods)
+			replicas[m][i] = p.autoscalers[m][i].reconcile(view.Now, current, func() (int, bool) {
+				return sharedReplicas(toMilli(float64(wish)), pods, toMilli(1), 0), true
+			})
+		}
+	}
+	return Answer{Replicas: replicas}
+}
+
+// Parameters implements Policy.
+func (p *saturation) Parameters() []Parameter {
+	t := decision.DefaultSaturation()
+	return append(append([]Parameter{
+		{"interval", saturationPeriod.String()},
+		{"window", saturationWindow.String()},
+		{"kvCacheThreshold", fmt.Sprint(t.KVCacheThreshold)},
+		{"queueLengthThreshold", fmt.Sprint(t.QueueLengthThreshold)},
+	}, p.rule.parameters()...),
+		Parameter{"actuation", "HPA of the chart"},
+		Parameter{"syncPeriod", horizontalPeriod.String()},
+		Parameter{"tolerance", "0"},
+		Parameter{"scaleUp", describe(saturationBehavior())},
+		Parameter{"scaleDown", describe(saturationBehavior())},
+	)
+}
+
+// currentOf is how many replicas a target has, or asks for where it has none yet, and how
+// many of them are not ready.
+func currentOf(v *VariantView) (current, pending int) {
+	current = len(v.Pods)
+	if current == 0 {
+		current = v.Replicas
+	}
+	return current, max(0, current-v.Ready())
+}
+
+// saturationSample is the largest KV use, 0 to 1, and the longest queue of one replica
+// within the window.
+type saturationSample struct{ kv, queue float64 }
+
+// maxima are those of a replica; false when it was not scraped within the window.
+func maxima(pod Pod, now time.Duration) (saturationSample, bool) {
+	var out saturationSample
+	w := windowOf(pod.Scrapes, now, saturationWindow)
+	for _, s := range w {
+		out.kv = max(out.kv, s.KVUse())
+		out.queue = max(out.queue, float64(s.Waiting))
+	}
+	return out, len(w) > 0 && pod.Stage == simulation.Serving
+}
