@@ -13,7 +13,8 @@ import (
 
 // Served is what a cluster serves, and what would be free if nothing of it ran.
 type Served struct {
-	// Cluster is the nodes with what others than the variants hold.
+	// Cluster is the nodes with what others than the variants hold, and the variants
+	// without a request.
 	Cluster *placement.Cluster
 	// Variants are sorted by namespace and name.
 	Variants []ServedVariant
@@ -48,7 +49,7 @@ func (f *facts) served() *Served {
 	others := *f
 	others.pods = nil
 	for _, pod := range f.pods {
-		if all.owners[key(pod)] == "" {
+		if _, own := all.claimed[all.owners[key(pod)]]; !own {
 			others.pods = append(others.pods, pod)
 		}
 	}

@@ -51,6 +51,7 @@ func TestWhatIsNotKnownOfWhatIsServed(t *testing.T) {
 	for _, v := range served.Variants {
 		assert.Nil(t, v.Request)
 	}
+	assert.Equal(t, 7, served.Cluster.Nodes[2].Free.Devices, "what it holds is other work")
 	seen = holed()
 	seen.pods, seen.podsKnown = nil, false
 	assert.Equal(t, (*placement.Cluster)(nil), seen.served().Cluster, "what is free is not known")

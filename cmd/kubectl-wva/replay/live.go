@@ -51,7 +51,7 @@ func (o *options) readCluster(ctx context.Context, notes io.Writer) (scenario.Li
 }
 
 // readLive makes a scenario of what a cluster has. A variant whose replicas cannot be
-// counted would fit nowhere or everywhere, so it is an error.
+// counted is left out with a note, and what it holds is other work.
 func (o *options) readLive(ctx context.Context, api client.Client, names types.NamespacedName, notes io.Writer) (scenario.Live, error) {
 	live := scenario.Live{SLO: capacity.SLO{TTFT: capacity.Milliseconds(o.sloTTFT), ITL: capacity.Milliseconds(o.sloITL)}}
 	seen, err := served.ReadServed(ctx, api, o.live.Namespace(), names)
@@ -67,9 +67,13 @@ func (o *options) readLive(ctx context.Context, api client.Client, names types.N
 	live.Cluster = seen.Cluster
 	for _, v := range seen.Variants {
 		if v.Request == nil {
-			return live, fmt.Errorf("--from-cluster: variant %s/%s: %s", v.Object.Namespace, v.Object.Name, v.Problem)
+			seen.Notes = append(seen.Notes, fmt.Sprintf("variant %s/%s is left out, and its pods are other work: %s", v.Object.Namespace, v.Object.Name, v.Problem))
+			continue
 		}
 		live.Variants = append(live.Variants, scenario.LiveVariant{Object: v.Object, Request: v.Request})
+	}
+	if len(live.Variants) == 0 {
+		return live, errors.New("--from-cluster: " + strings.Join(seen.Notes, "; "))
 	}
 	settings, err := o.readSettings(ctx, api, &live)
 	for _, note := range append(seen.Notes, settings...) {

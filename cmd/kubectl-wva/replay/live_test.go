@@ -83,6 +83,13 @@ func objects() []client.Object {
 	}
 }
 
+// orphan is a variant without a target.
+func orphan() client.Object {
+	return &v1alpha1.VariantAutoscaling{ObjectMeta: named("orphan"), Spec: v1alpha1.VariantAutoscalingSpec{
+		ModelID: "llama", ScaleTargetRef: v1alpha1.ScaleTargetReference{Name: "orphan"},
+	}}
+}
+
 func configMap(name string, data map[string]string) client.Object {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: managerNamespace(), Name: name}, Data: data}
 }
@@ -177,8 +184,9 @@ func TestWhatALiveClusterDoesNotTell(t *testing.T) {
 		says    string
 		notes   string
 	}{
-		"no object": {objects()[:1], never, "there are no VariantAutoscaling objects in all namespaces: expected at least one", ""},
-		"no target": {append(without("llama"), objects()[5]), never, "--from-cluster: variant demo/llama: Deployment llama does not exist in namespace demo", ""},
+		"no object":               {objects()[:1], never, "there are no VariantAutoscaling objects in all namespaces: expected at least one", ""},
+		"no target":               {append(without("llama"), objects()[5]), never, "--from-cluster: variant demo/llama is left out, and its pods are other work: Deployment llama does not exist in namespace demo", ""},
+		"no target of one of two": {append(objects(), orphan()), never, "", "note: variant demo/orphan is left out, and its pods are other work: Deployment orphan does not exist in namespace demo"},
 		"no pods may be read": {objects(), func(o runtime.Object, _ string) error {
 			if _, ok := o.(*corev1.PodList); ok {
 				return forbidden("pods")
