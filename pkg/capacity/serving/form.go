@@ -51,11 +51,12 @@ func overlap(memory, arithmetic float64) float64 { return math.Hypot(memory, ari
 // In the form Overlapped, an iteration with n decoding requests and k prompt
 // tokens of j prompts takes
 //
-//	b*n + c*resident + hypot(a, g*(n+k)) + w*j + pairs
+//	o + b*n + c*resident + hypot(a, g*(n+k)) + w*j + pairs
 //
 // with a = Base (reading the weights), g = PerPrefillToken (arithmetic of one
-// token, decoded or prefilled), b = PerRequest, c = PerResidentToken, w =
-// PerPrompt, and pairs = attentionRatio*c*in*in/2 per prompt. Every request is
+// token, decoded or prefilled), b = PerRequest, c = PerResidentToken, o =
+// Overhead, w = PerPrompt, and pairs = q*in*in/2 per prompt, where q is PerPair or,
+// without one, attentionRatio*c. Every request is
 // replaced after out iterations, so m = n/out prompts come per iteration. They
 // share iterations as independent arrivals do: a share 1-exp(-m) of the iterations
 // carries all of them.
@@ -74,14 +75,18 @@ func (p Profile) decode(n float64, shape capacity.TokenShape) float64 {
 		if busy > 0 {
 			mixed = (1-busy)*mixed + busy*overlap(a, g*(n+in*m/busy))
 		}
-		return b*n + c*n*(in+out/2) + mixed + m*p.promptCost(in)
+		return float64(p.Overhead) + b*n + c*n*(in+out/2) + mixed + m*p.promptCost(in)
 	}
 	return a + b*n + c*n*(in+out/2) + g*in*n/out
 }
 
 // promptCost is what a prompt costs beside the arithmetic of its tokens.
 func (p Profile) promptCost(in float64) float64 {
-	return float64(p.PerPrompt) + attentionRatio*float64(p.PerResidentToken)*in*in/2
+	pair := float64(p.PerPair)
+	if pair == 0 {
+		pair = attentionRatio * float64(p.PerResidentToken)
+	}
+	return float64(p.PerPrompt) + pair*in*in/2
 }
 
 // tokenIteration is T(n) of the three-parameter form: alpha + n*(beta*tc +
@@ -107,7 +112,7 @@ func (p Profile) prefill(n float64, shape capacity.TokenShape) float64 {
 		return p.tokenIteration(n, shape) + (g+c)*in
 	case Overlapped:
 		out := float64(shape.Output)
-		return float64(p.PerRequest)*n + c*n*(in+out/2) + overlap(float64(p.Base), g*(n+in)) + p.promptCost(in)
+		return float64(p.Overhead) + float64(p.PerRequest)*n + c*n*(in+out/2) + overlap(float64(p.Base), g*(n+in)) + p.promptCost(in)
 	}
 	return g * in
 }

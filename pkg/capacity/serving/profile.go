@@ -28,6 +28,14 @@ type Profile struct {
 	PerPrefillToken capacity.Milliseconds
 	// Form says how these parameters are read; the formula above is Linear's.
 	Form Form
+	// Overhead is what every iteration takes beside reading and arithmetic: launches,
+	// sampling, scheduling. Only the form Overlapped reads it, whose Base is the time
+	// of reading the weights.
+	Overhead capacity.Milliseconds
+	// PerPair is the time that attention adds for each pair of a prompt token and
+	// itself or a token before it. The means read it in the form Overlapped alone,
+	// where 0 means that it follows from PerResidentToken; in one iteration 0 is 0.
+	PerPair capacity.Milliseconds
 	// PerPrompt is the time that each prompt adds whatever its length. Only the
 	// form Overlapped reads it.
 	PerPrompt capacity.Milliseconds
@@ -51,13 +59,20 @@ func (p Profile) Known() bool { return p.Base > 0 }
 // prompt costs beside its tokens is not in it.
 func (p Profile) Iteration(n int, resident, prefill capacity.Tokens) capacity.Milliseconds {
 	if p.Form == Overlapped {
-		return p.PerRequest*capacity.Milliseconds(n) + p.PerResidentToken*capacity.Milliseconds(resident) +
+		return p.Overhead + p.PerRequest*capacity.Milliseconds(n) + p.PerResidentToken*capacity.Milliseconds(resident) +
 			capacity.Milliseconds(overlap(float64(p.Base), float64(p.PerPrefillToken)*(float64(n)+float64(prefill))))
 	}
 	return p.Base +
 		p.PerRequest*capacity.Milliseconds(n) +
 		p.PerResidentToken*capacity.Milliseconds(resident) +
 		p.PerPrefillToken*capacity.Milliseconds(prefill)
+}
+
+// Attention is what an iteration takes longer for attention between its prompt tokens
+// and those before them: a chunk of k tokens after m tokens of the same prompt has
+// k*(m + (k+1)/2) pairs.
+func (p Profile) Attention(pairs float64) capacity.Milliseconds {
+	return p.PerPair * capacity.Milliseconds(pairs)
 }
 
 // FourParameter is the published profile form in milliseconds:

@@ -1,0 +1,67 @@
+package serving
+
+import "llmd.ai/workload-variant-autoscaler/pkg/capacity"
+
+// ModelFigures are the published figures of a dense transformer.
+type ModelFigures struct {
+	// Parameters is the number of all parameters, Embedding that of the table in
+	// which input tokens are looked up (0 where the head uses the same one), and Head
+	// that of the matrix that only sampled tokens are multiplied by.
+	Parameters, Embedding, Head float64
+	// Layers is the number of layers, Width the number of query heads times the head
+	// size, KVHeads and HeadSize what each token keeps in the cache of a layer.
+	Layers, Width, KVHeads, HeadSize int
+	// WeightBytes and CacheBytes are the bytes per number of the weights and of the
+	// KV cache.
+	WeightBytes, CacheBytes float64
+}
+
+// DeviceFigures are the published figures of what serves one replica, all its
+// devices together.
+type DeviceFigures struct {
+	// Bandwidth is that of the memory in bytes per second, Arithmetic the dense
+	// operations per second at the model's precision.
+	Bandwidth, Arithmetic float64
+}
+
+// Efficiency is what lies between the published figures and a server.
+type Efficiency struct {
+	// Overhead is what every iteration takes beside reading and arithmetic, and what
+	// reading takes longer than at the published bandwidth.
+	Overhead capacity.Milliseconds
+	// Arithmetic is the share of the published operations per second that is reached.
+	Arithmetic float64
+}
+
+// Roofline is the profile that follows from published figures alone, with the
+// symbols of Profile.decode:
+//
+//	a = bytes of weights / bandwidth            all but the embedding table
+//	c = 2*layers*KV heads*head size*bytes / bandwidth
+//	g = 2*(parameters - table - head) / arithmetic
+//	b = 2*head / arithmetic                     decoded tokens alone are sampled
+//	q = 4*layers*width / arithmetic             both products of attention
+//
+// It knows nothing of the links between devices, so it holds for replicas of one
+// device and is too fast for others. Limits are left unknown. Figures that are not
+// above 0 give a profile that answers nothing.
+func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
+	if m.Parameters <= m.Embedding+m.Head || d.Bandwidth <= 0 || d.Arithmetic <= 0 || e.Arithmetic <= 0 || e.Overhead < 0 {
+		return Profile{}
+	}
+	reading := func(bytes float64) capacity.Milliseconds {
+		return capacity.Milliseconds(1000 * bytes / d.Bandwidth)
+	}
+	arithmetic := func(operations float64) capacity.Milliseconds {
+		return capacity.Milliseconds(1000 * operations / (d.Arithmetic * e.Arithmetic))
+	}
+	return Profile{
+		Form:             Overlapped,
+		Overhead:         e.Overhead,
+		Base:             reading((m.Parameters - m.Embedding) * m.WeightBytes),
+		PerResidentToken: reading(2 * float64(m.Layers*m.KVHeads*m.HeadSize) * m.CacheBytes),
+		PerPrefillToken:  arithmetic(2 * (m.Parameters - m.Embedding - m.Head)),
+		PerRequest:       arithmetic(2 * m.Head),
+		PerPair:          arithmetic(4 * float64(m.Layers*m.Width)),
+	}
+}
