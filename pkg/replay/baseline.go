@@ -45,8 +45,8 @@ func newBaseline(name string, s *Scenario, choice []int) (Policy, error) {
 	return nil, fmt.Errorf("policy %q is not known; expected %s", name, expectedBaselines)
 }
 
-// asked are the replicas that the targets ask for now.
-func asked(view *View) [][]int {
+// askedReplicas are those that the targets ask for now.
+func askedReplicas(view *View) [][]int {
 	replicas := make([][]int, len(view.Models))
 	for m := range view.Models {
 		for _, v := range view.Models[m].Variants {

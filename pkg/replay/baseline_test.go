@@ -145,7 +145,7 @@ func (t *toy) play(p Policy, end time.Duration) []string {
 			continue
 		}
 		answer := p.Decide(t.view)
-		if fmt.Sprint(answer.Replicas[0]) != fmt.Sprint(asked(t.view)[0]) {
+		if fmt.Sprint(answer.Replicas[0]) != fmt.Sprint(askedReplicas(t.view)[0]) {
 			out = append(out, fmt.Sprintf("%s %v", now, answer.Replicas[0]))
 		}
 		for m := range answer.Replicas {
@@ -196,7 +196,7 @@ func (direct) Next(now time.Duration) time.Duration {
 }
 
 func (d direct) Decide(view *View) Answer {
-	wanted := asked(view)
+	wanted := askedReplicas(view)
 	d.rule.wish(view, wanted)
 	for m := range wanted {
 		for i := range wanted[m] {

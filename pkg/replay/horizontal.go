@@ -278,7 +278,7 @@ func (d *driver) Next(now time.Duration) time.Duration {
 
 // drive is one round of every HPA.
 func (d *driver) drive(view *View, propose func(model *ModelView, variant *VariantView) (int, bool)) Answer {
-	replicas := asked(view)
+	replicas := askedReplicas(view)
 	for m, v := range d.choice {
 		model := &view.Models[m]
 		variant := &model.Variants[v]

@@ -76,9 +76,9 @@ func (p *saturation) Next(now time.Duration) time.Duration {
 
 // Decide implements Policy.
 func (p *saturation) Decide(view *View) Answer {
-	replicas := asked(view)
+	replicas := askedReplicas(view)
 	if p.wishes == nil {
-		p.wishes = asked(view)
+		p.wishes = askedReplicas(view)
 	}
 	if view.Now >= p.next {
 		p.next = view.Now + saturationPeriod

@@ -24,7 +24,7 @@ func (s *static) Next(now time.Duration) time.Duration {
 
 // Decide implements Policy.
 func (s *static) Decide(view *View) Answer {
-	replicas := asked(view)
+	replicas := askedReplicas(view)
 	for m := range replicas {
 		for v := range replicas[m] {
 			replicas[m][v] = s.scenario.Models[m].Variants[v].Policy.Min
