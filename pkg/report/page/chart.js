@@ -67,9 +67,22 @@ function specs(run, index) {
       read: (t) => [`${money(at(m.cost)(t))}/h`, ...(m.bound ? [el("i", { class: "swatch stroke dashes" }), `bound ${money(at(m.bound)(t))}/h`] : [])] },
   ];
   c.variants.forEach((v, i) => {
-    if (v.model === index) all.push(replicaSpec(v, i));
+    if (v.model === index && isUsed(v)) all.push(replicaSpec(v, i));
   });
   return all;
+}
+
+const isUsed = (v) => v.wanted.some((n) => n > 0) || v.ready.some((n) => n > 0);
+
+// unused names the variants that get no chart because they had no replica.
+function unused() {
+  const c = course();
+  const items = [];
+  c.variants.forEach((v, i) => {
+    if (v.model !== state.model || isUsed(v)) return;
+    items.push(el("span", null, el("span", { class: "chip", style: `--c:${color(i)}` }, letter(i)), `${v.name} (${v.devices}x${v.accelerator}, ${money(v.cost)}/h each) `));
+  });
+  return items.length ? [el("p", { class: "unused" }, "Never used: ", ...items)] : [];
 }
 
 function replicaSpec(v, i) {
@@ -208,6 +221,6 @@ function drawCharts() {
 function makeCharts() {
   charts.length = 0;
   for (const spec of specs(current(), state.model)) charts.push(makeChart(spec));
-  byId("charts").replaceChildren(...charts.map((chart) => chart.figure));
+  byId("charts").replaceChildren(...charts.map((chart) => chart.figure), ...unused());
   drawCharts();
 }

@@ -23,7 +23,7 @@ function prepareNodes() {
     for (const t of life.slice(lifeCreated, lifeGone + 1)) if (t >= 0 && t <= c.length) events.add(t);
   }
   for (const d of c.decisions) events.add(d.t);
-  fleet = { nodes, own, waiting, events: [...events].sort((a, b) => a - b), views: [] };
+  fleet = { nodes, own, waiting, events: [...events].sort((a, b) => a - b), views: [], pools: [] };
 }
 
 const goneAt = (life) => (life[lifeGone] < 0 ? Infinity : life[lifeGone]);
@@ -60,26 +60,47 @@ function makeNodes() {
     if (!pools.has(node.accelerator)) pools.set(node.accelerator, []);
     pools.get(node.accelerator).push(i);
   });
-  host.replaceChildren();
-  host.classList.toggle("dense", fleet.nodes.length > 60);
+  fleet.list = el("div", { class: "waiting-list" });
+  host.replaceChildren(fleet.list);
   if (pools.size === 0) host.append(el("p", { class: "note" }, "Nothing is known of the nodes of this run."));
+  fleet.pools = [];
+  let inSight = 0;
   for (const [accelerator, members] of pools) {
     const heading = el("p", { class: "pool" });
     const box = el("div", { class: "nodes" });
+    const idle = el("div", { class: "nodes" });
     for (const i of members) {
-      const node = fleet.nodes[i];
-      const slots = el("div", { class: "slots", style: `--n:${node.devices}` });
-      const view = el("div", { class: "node", role: "img", style: `--n:${node.devices}` }, el("div", { title: node.name }, node.name), slots);
-      fleet.views.push({ index: i, node, slots, view, shown: null });
-      box.append(view);
+      const apart = members.length > manyNodes && fleet.own[i].length === 0;
+      (apart ? idle : box).append(makeNode(i));
+      if (!apart) inSight++;
     }
-    fleet.pools = [...(fleet.pools || []), { accelerator, members, heading }];
+    fleet.pools.push({ accelerator, members, heading });
     host.append(heading, box);
+    if (idle.children.length > 0) host.append(el("details", null, el("summary", null, idleNodes(members)), idle));
   }
-  fleet.list = el("div", { class: "waiting-list" });
-  host.append(fleet.list);
+  host.classList.toggle("dense", inSight > 60);
   makeLegend();
   showNodes();
+}
+
+// In a pool of more nodes than this, those that hold no replica in the whole run are
+// folded away.
+const manyNodes = 16;
+
+function makeNode(i) {
+  const node = fleet.nodes[i];
+  const slots = el("div", { class: "slots", style: `--n:${node.devices}` });
+  const view = el("div", { class: "node", role: "img", style: `--n:${node.devices}` }, el("div", { title: node.name }, node.name), slots);
+  fleet.views.push({ index: i, node, slots, view, shown: null });
+  return view;
+}
+
+// idleNodes says what is folded away.
+function idleNodes(members) {
+  const idle = members.filter((i) => fleet.own[i].length === 0).map((i) => fleet.nodes[i]);
+  const others = idle.reduce((sum, node) => sum + (node.others || 0), 0);
+  const free = idle.reduce((sum, node) => sum + node.devices, 0) - others;
+  return `${idle.length} nodes hold none of these replicas in this run: ${free} devices free${others ? `, ${others} with other work` : ""}`;
 }
 
 function makeLegend() {
@@ -106,7 +127,7 @@ function showNodes() {
     if (look !== view.shown) drawNode(view, here, c.variants);
     view.shown = look;
   }
-  for (const { accelerator, members, heading } of fleet.pools || []) {
+  for (const { accelerator, members, heading } of fleet.pools) {
     const total = members.reduce((sum, i) => sum + fleet.nodes[i].devices, 0);
     const busy = members.reduce((sum, i) => sum + used.get(i), 0);
     heading.replaceChildren(el("b", null, accelerator || "devices"), ` ${members.length} ${members.length === 1 ? "node" : "nodes"}, ${total - busy} of ${total} devices free`);

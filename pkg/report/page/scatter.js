@@ -46,7 +46,7 @@ function drawScatter() {
   const low = Math.min(...costs, relative ? 1 : Infinity) * 0.94;
   const high = Math.max(...costs) * 1.08;
   const worst = Math.min(0.98, ...shown.map(({ run }) => run.attainment));
-  const bottom = stretched(Math.max(0, worst - 0.15 * (1 - worst)));
+  const bottom = stretched(Math.max(0, worst - 0.15 * (1 - worst))) - 0.12;
   const top = stretched(1) + 0.12;
   const box = { w: width - scatterEdge.left - scatterEdge.right, h: height - scatterEdge.top - scatterEdge.bottom };
   const x = (v) => scatterEdge.left + (box.w * Math.log(v / low)) / Math.log(high / low);
@@ -104,7 +104,7 @@ function scatterPoint({ run, index, px, py }, taken, width, height, relative) {
   const label = { w: run.policy.length * 6.6 + 4, h: 14 };
   const places = [
     [px + 11, py - 7], [px - 11 - label.w, py - 7], [px - label.w / 2, py - 24], [px - label.w / 2, py + 10],
-    [px + 9, py - 20], [px + 9, py + 6], [px - 9 - label.w, py - 20], [px - 9 - label.w, py + 6],
+    [px + 9, py - 20], [px + 9, py + 6], [px - 9 - label.w, py - 20], [px - 9 - label.w, py + 6], [px - 6, py - 24], [px - 6, py - 38], [px - 6, py + 24],
   ];
   const free = places.find(([lx, ly]) => lx >= scatterEdge.left && lx + label.w <= width - 2 && ly >= 0 && ly + label.h <= height - scatterEdge.bottom &&
     !taken.some((t) => lx < t.x + t.w && t.x < lx + label.w && ly < t.y + t.h && t.y < ly + label.h && !(t.x + 6 === px && t.y + 6 === py)));
