@@ -120,41 +120,24 @@ func (r *round) keeps(m *model, v *variant, profile serving.Profile) (rate capac
 		r.firstSizes++
 	}
 	asked.Found = r.snapshot.Time
-	asked = m.find(asked)
+	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.arrives(), m.dispersion, asked.SLO, asked.Share)
+	asked.Rate, asked.Burst = rate, arrivals.Burst
 	r.next.Sizes[v.key] = asked
 	return asked.Rate, true
-}
-
-// sharingRounds bounds how often a rate is found anew for the replicas that it makes
-// necessary: they become few in steps that are ever smaller.
-const sharingRounds = 4
-
-// find finds the rate of a sizing. How bursty the arrivals at one replica are depends on
-// how many share them, and that on the rate.
-func (m *model) find(asked Sizing) Sizing {
-	for range sharingRounds {
-		queue, ok := serving.NewQueue(asked.Profile, asked.Shape, serving.Arrivals{Burst: asked.Burst})
-		if !ok {
-			return asked
-		}
-		asked.Rate = queue.MaxRate(asked.SLO, asked.Share)
-		burst := m.burst(asked.Rate)
-		if near(asked.Burst, burst, sameBurst) {
-			break
-		}
-		asked.Burst = burst
-	}
-	return asked
 }
 
 // burst is how bursty the arrivals are at one of the replicas that share them when each
 // serves so much.
 func (m *model) burst(each capacity.Rate) float64 {
-	sharing := 1
-	if d := m.plan.Demand; d != nil && each > 0 {
-		sharing += int(d.Arrival / each)
+	return serving.Shared(m.dispersion, serving.Sharing(m.arrives(), each)).Burst
+}
+
+// arrives is the present arrival rate; 0 when it is unknown.
+func (m *model) arrives() capacity.Rate {
+	if m.plan.Demand == nil {
+		return 0
 	}
-	return serving.Shared(m.dispersion, sharing).Burst
+	return m.plan.Demand.Arrival
 }
 
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }

@@ -33,6 +33,9 @@ type Minute struct {
 	// taken over ten seconds.
 	Rate  capacity.Rate
 	Shape capacity.TokenShape
+	// Dispersion is the index of dispersion of the arrivals in the minutes around; 0
+	// means unknown and counts as independent arrivals.
+	Dispersion float64
 }
 
 // Measure reads all requests and says what they ask of the models.
@@ -61,16 +64,23 @@ func Measure(s *Scenario, source Source, seed uint64) (Load, error) {
 
 // meter measures a load request by request, in order of arrival.
 type meter struct {
-	// sums are by model and minute.
-	sums [][]tally
-	last time.Duration
-	some bool
+	// sums are by model and minute, counts the requests by model and beat.
+	sums   [][]tally
+	counts [][]float64
+	last   time.Duration
+	some   bool
 }
+
+// beat is the time over which requests are counted to see how they scatter: that of
+// usual scrapes.
+const beat = 15 * time.Second
 
 // tally counts requests and their tokens.
 type tally struct{ requests, input, output int64 }
 
-func newMeter(models int) *meter { return &meter{sums: make([][]tally, models)} }
+func newMeter(models int) *meter {
+	return &meter{sums: make([][]tally, models), counts: make([][]float64, models)}
+}
 
 // add counts one request.
 func (m *meter) add(model int, r workload.Request) {
@@ -79,6 +89,10 @@ func (m *meter) add(model int, r workload.Request) {
 	for len(m.sums[model]) <= at {
 		m.sums[model] = append(m.sums[model], tally{})
 	}
+	for len(m.counts[model]) <= int(r.Arrival/beat) {
+		m.counts[model] = append(m.counts[model], 0)
+	}
+	m.counts[model][r.Arrival/beat]++
 	t := &m.sums[model][at]
 	t.requests++
 	t.input += int64(r.Input)
@@ -100,10 +114,36 @@ func (m *meter) load() Load {
 				t = sums[at]
 			}
 			load[i] = append(load[i], t.minute(length))
+			load[i][len(load[i])-1].Dispersion = dispersion(m.counts[i], from)
 		}
 	}
 	return load
 }
+
+// scatterSpan is the time before and after the beginning of a minute that its dispersion
+// is taken from.
+const scatterSpan = 5 * time.Minute
+
+// dispersion is the index of dispersion of counts around a time: the mean of the squared
+// differences of neighbours over their sums, because the mean moves; 0 when there are
+// not enough.
+func dispersion(counts []float64, around time.Duration) float64 {
+	from, to := max(0, int((around-scatterSpan)/beat)), min(len(counts)-1, int((around+scatterSpan)/beat))
+	sum, pairs := 0.0, 0
+	for i := from; i+1 <= to; i++ {
+		if both := counts[i] + counts[i+1]; both > 0 {
+			sum += (counts[i+1] - counts[i]) * (counts[i+1] - counts[i]) / both
+			pairs++
+		}
+	}
+	if pairs < leastPairs {
+		return 0
+	}
+	return sum / float64(pairs)
+}
+
+// leastPairs is the number of differences below which nothing is said.
+const leastPairs = 4
 
 // minute is the tally as the mean over a time.
 func (t tally) minute(length time.Duration) Minute {

@@ -23,8 +23,8 @@ func roundShape(shape capacity.TokenShape) capacity.TokenShape {
 }
 
 // serves is the largest rate of requests of a shape at which one replica keeps the SLO
-// for the share of the requests that the scenario's policy states; without an SLO, the
-// rate of its full batch. It is 0 where no rate keeps the SLO, and for an unknown shape.
+// for the share of the requests that the scenario's policy states, if they arrive
+// independently; without an SLO, the rate of its full batch. It is 0 where no rate keeps the SLO, and for an unknown shape.
 // Shapes count to the nearest per cent. It takes about a millisecond: ask for the rates
 // of a whole load instead where that does.
 func (s *Scenario) serves(model, variant int, shape capacity.TokenShape) capacity.Rate {
@@ -36,19 +36,50 @@ func (s *Scenario) serves(model, variant int, shape capacity.TokenShape) capacit
 	return queue.MaxRate(m.SLO, s.Policy.Share)
 }
 
+// servesOf is the same for one of the replicas that share the requests of a minute, which
+// may come in bursts.
+func (s *Scenario) servesOf(model, variant int, at question) capacity.Rate {
+	m := &s.Models[model]
+	if at.dispersion == 0 {
+		return s.serves(model, variant, at.shape)
+	}
+	each, _ := serving.SharedRate(m.Variants[variant].Profile, at.shape, at.rate, at.dispersion, m.SLO, s.Policy.Share)
+	return each
+}
+
+// question is what a rate is found for, rounded.
+type question struct {
+	shape      capacity.TokenShape
+	rate       capacity.Rate
+	dispersion float64
+}
+
+// rateGrain is how finely rates and dispersions are told apart: they matter far less than
+// the lengths.
+const rateGrain = 0.1
+
+func roundQuestion(m Minute) question {
+	round := func(x float64) float64 { return math.Exp(rateGrain * math.Round(math.Log(x)/rateGrain)) }
+	a := question{shape: roundShape(m.Shape)}
+	if m.Dispersion > 0 && m.Rate > 0 {
+		a.rate, a.dispersion = capacity.Rate(round(float64(m.Rate))), round(m.Dispersion)
+	}
+	return a
+}
+
 // rates is what one replica of each variant serves in each minute:
 // rates[model][minute][variant].
 func (s *Scenario) rates(load Load) [][][]capacity.Rate {
 	all := make([][][]capacity.Rate, len(s.Models))
 	for m := range s.Models {
-		known := map[capacity.TokenShape][]capacity.Rate{}
+		known := map[question][]capacity.Rate{}
 		for _, at := range load[m] {
-			key := roundShape(at.Shape)
+			key := roundQuestion(at)
 			rates, found := known[key]
 			if !found {
 				rates = make([]capacity.Rate, len(s.Models[m].Variants))
 				for v := range rates {
-					rates[v] = s.serves(m, v, at.Shape)
+					rates[v] = s.servesOf(m, v, key)
 				}
 				known[key] = rates
 			}

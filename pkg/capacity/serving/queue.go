@@ -67,6 +67,42 @@ func Shared(dispersion float64, replicas int) Arrivals {
 	return Arrivals{Burst: 2*min(max(1, z), mostScatter) - 1}
 }
 
+// sharingRounds bounds how often a rate is found anew for the number of replicas that it
+// makes necessary: the changes become small fast.
+const sharingRounds = 4
+
+// sameBurst is the relative change of the burstiness that makes no difference to a rate.
+const sameBurst = 0.1
+
+// SharedRate is the greatest rate that each replica serves within the SLO for the share
+// of the requests, when so many of them as that makes necessary share the arrivals of a
+// rate with an index of dispersion. It also returns what each replica gets. It is 0 for a
+// profile or a shape that is not known.
+func SharedRate(profile Profile, shape capacity.TokenShape, rate capacity.Rate, dispersion float64, slo capacity.SLO, share float64) (capacity.Rate, Arrivals) {
+	arrivals, each := Shared(dispersion, math.MaxInt32), capacity.Rate(0)
+	for range sharingRounds {
+		queue, ok := NewQueue(profile, shape, arrivals)
+		if !ok {
+			return 0, arrivals
+		}
+		each = queue.MaxRate(slo, share)
+		next := Shared(dispersion, Sharing(rate, each))
+		if math.Abs(next.Burst-arrivals.Burst) <= sameBurst*next.Burst {
+			break
+		}
+		arrivals = next
+	}
+	return each, arrivals
+}
+
+// Sharing is how many replicas are necessary for a rate of which each serves so much.
+func Sharing(rate, each capacity.Rate) int {
+	if rate <= 0 || each <= 0 {
+		return 1
+	}
+	return int(math.Min(math.Ceil(float64(rate/each)), math.MaxInt32))
+}
+
 // NewQueue returns the queue of one replica for one load shape, and false when the
 // profile or the shape is unknown or no number.
 func NewQueue(profile Profile, shape capacity.TokenShape, arrivals Arrivals) (Queue, bool) {
