@@ -94,9 +94,14 @@ type options struct {
 // The forms of the output.
 var outputs = []string{"table", "json"}
 
+// newOptions are those of a command line that says nothing.
+func newOptions(flags *cluster.Flags) *options {
+	return &options{live: flags, rate: 1, startups: []time.Duration{time.Minute}, policies: standardPolicies()}
+}
+
 // NewCommand is the command; flags say which cluster is meant by --from-cluster.
 func NewCommand(flags *cluster.Flags) *cobra.Command {
-	o := &options{live: flags, startups: []time.Duration{time.Minute}, policies: standardPolicies()}
+	o := newOptions(flags)
 	command := &cobra.Command{
 		Use:          "replay --trace FILE|synthetic:NAME",
 		Short:        "Try scaling policies on a trace of requests, in virtual time",
@@ -138,7 +143,7 @@ func (o *options) add(command *cobra.Command) {
 	f := command.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.trace, "trace", "", "Requests: a file, or synthetic:NAME.")
-	f.Float64Var(&o.rate, "rate", 1, "Send every request this many times, the copies spread within its second; below 1 only that share of them. Time is not compressed.")
+	f.Var((*number)(&o.rate), "rate", "Send every request this many times, the copies spread within its second; below 1 only that share of them. Time is not compressed.")
 	f.Var((*span)(&o.from), "from", "Leave out what arrives before this time of the trace.")
 	f.Var((*span)(&o.duration), "duration", "How much of the trace is replayed; without it all.")
 	f.StringVar(&o.scenario, "scenario", "", "Scenario file (YAML); without it the one that is built in. With --from-cluster it adds what a cluster does not tell, such as profiles.")
@@ -153,8 +158,8 @@ func (o *options) add(command *cobra.Command) {
 	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take nodes, with what other pods hold, and variants from a live cluster.")
 	f.StringVar(&o.namespace, "manager-namespace", managerNamespace(), "With --from-cluster: namespace of the manager, where its ConfigMaps are.")
 	f.StringVar(&o.names, "accelerator-names", "", "With --from-cluster: ConfigMap (NAMESPACE/NAME) with names of accelerators.")
-	f.Float64Var(&o.sloTTFT, "slo-ttft", 0, "With --from-cluster: promised time to first token in milliseconds, where no service class says it.")
-	f.Float64Var(&o.sloITL, "slo-itl", 0, "With --from-cluster: promised mean time per further token in milliseconds, where no service class says it.")
+	f.Var((*number)(&o.sloTTFT), "slo-ttft", "With --from-cluster: promised time to first token in milliseconds, where no service class says it.")
+	f.Var((*number)(&o.sloITL), "slo-itl", "With --from-cluster: promised mean time per further token in milliseconds, where no service class says it.")
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(completions(outputs), cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(completions(standardPolicies()), cobra.ShellCompDirectiveNoFileComp))
 }

@@ -32,7 +32,11 @@ func checkPage(path string) (*page, error) {
 	}
 	file, err := p.temporary()
 	if err != nil {
-		return nil, fmt.Errorf("%w: expected a file in a directory that is there and can be written to", err)
+		// The name that the user does not know is left out.
+		if of := new(os.PathError); errors.As(err, &of) {
+			err = of.Err
+		}
+		return nil, fmt.Errorf("%s cannot be written (%w): expected a file in a directory that is there and can be written to", path, err)
 	}
 	return p, errors.Join(file.Close(), os.Remove(file.Name()))
 }

@@ -28,6 +28,25 @@ func (s *span) Set(text string) error {
 	return err
 }
 
+// number is a flag that takes a number.
+type number float64
+
+// String implements pflag.Value.
+func (n *number) String() string { return strconv.FormatFloat(float64(*n), 'g', -1, 64) }
+
+// Type implements pflag.Value.
+func (n *number) Type() string { return "number" }
+
+// Set implements pflag.Value.
+func (n *number) Set(text string) error {
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return errors.New("expected a number")
+	}
+	*n = number(value)
+	return nil
+}
+
 // spans is a flag that takes several of them.
 type spans []time.Duration
 
