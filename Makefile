@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-allocation image clean
+.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation image clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -40,14 +40,16 @@ IMAGE_TAG ?= dev
 #   DATA   where the data lie; bench-packing wants the folder of the openb trace
 #   LIST   another list of pods of the same format
 #   SWEEP  another sweep of measurements for bench-serving
+#   RUN    folder of another recorded run for bench-simulation
 #   PAIRS  pairs of runs of bench-scheduler            (6)
 DATA ?=
 LIST ?=
 SWEEP ?=
+RUN ?=
 PAIRS ?=
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the programs into bin/ (the first time takes minutes)
 	@hack/build.sh
@@ -90,6 +92,10 @@ bench-scheduler: build ## our scheduler against the stock one on 5,000 fake node
 bench-serving: ## the latency model of a replica against a real sweep (DATA SWEEP); writes bench-serving.json
 	@hack/check-prerequisites.sh
 	@go run ./test/performance/serving $(call setting,DATA,data) $(call setting,SWEEP,sweep)
+
+bench-simulation: ## the simulated model server against real ones (DATA RUN); writes bench-simulation.json
+	@hack/check-prerequisites.sh
+	@go run ./test/performance/simulation $(call setting,DATA,data) $(call setting,RUN,run)
 
 bench-allocation: ## what to buy under shared limits against an exact solver, cbc (DATA); writes bench-allocation.json
 	@hack/check-prerequisites.sh

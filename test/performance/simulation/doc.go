@@ -1,0 +1,20 @@
+// Command simulation judges the queueing engine of pkg/simulation against real
+// model servers: a sweep of constant-rate runs, point by point, and one recorded
+// run of vLLM, request by request with that server's limits.
+//
+// How long an iteration takes follows from the published figures of the model and
+// of the device (serving.Roofline) and two constants: what every iteration takes
+// beside reading and arithmetic, and the share of the published arithmetic that is
+// reached. They are fitted to the means of half of the sweep's token shapes (the
+// black fields of a checkerboard over the two length axes) and judged on the other
+// half, both ways round; the recorded run, on another device, is judged with the
+// same constants of either half.
+//
+// Of the sweep, every row of a constant rate counts whose rate of completed
+// requests is at most 0.8 of that of the shape's throughput row. The synchronous
+// rows are left out: one client that waits for its answer has no rate.
+//
+// The sweep was taken by a client, the run inside the engine. A client is taken to
+// have a token one iteration after the engine: vLLM detokenizes and streams the
+// tokens of an iteration in another process while the next one runs.
+package main

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// models are the published figures of dense models at two bytes per number, by the
+// last part of their name: parameters from the model card, the rest from its
+// config.json (vocab_size*hidden_size for table and head, which are two matrices in
+// all of these; num_hidden_layers, num_attention_heads*head_dim,
+// num_key_value_heads, head_dim).
+var models = map[string]serving.ModelFigures{
+	"Llama-3.1-8B": {Parameters: 8.03e9, Embedding: 128256 * 4096, Head: 128256 * 4096,
+		Layers: 32, Width: 32 * 128, KVHeads: 8, HeadSize: 128, WeightBytes: 2, CacheBytes: 2},
+	"Llama-3.1-70B": {Parameters: 70.6e9, Embedding: 128256 * 8192, Head: 128256 * 8192,
+		Layers: 80, Width: 64 * 128, KVHeads: 8, HeadSize: 128, WeightBytes: 2, CacheBytes: 2},
+	"Qwen2.5-14B": {Parameters: 14.7e9, Embedding: 152064 * 5120, Head: 152064 * 5120,
+		Layers: 48, Width: 40 * 128, KVHeads: 8, HeadSize: 128, WeightBytes: 2, CacheBytes: 2},
+	"Qwen3-8B": {Parameters: 8.2e9, Embedding: 151936 * 4096, Head: 151936 * 4096,
+		Layers: 36, Width: 32 * 128, KVHeads: 8, HeadSize: 128, WeightBytes: 2, CacheBytes: 2},
+	"Qwen3-32B": {Parameters: 32.8e9, Embedding: 151936 * 5120, Head: 151936 * 5120,
+		Layers: 64, Width: 64 * 128, KVHeads: 8, HeadSize: 128, WeightBytes: 2, CacheBytes: 2},
+}
+
+// device is what is published about one kind of device: the data sheet's memory
+// bandwidth and dense bf16 arithmetic with fp32 accumulation, and the fastest large
+// bf16 product that was measured on it. The data sheet counts at a clock that the
+// H100 cannot hold at its power limit while the RTX 4090 runs above it, so that only
+// the measured one compares devices; what is left for the fitted share are the
+// shapes of a model's matrices.
+type device struct{ bandwidth, sheet, measured float64 }
+
+// devices are known by the name that the driver reports. Measured are, in TFLOP/s:
+// H100 794.5 and A100 267.9 in github.com/stas00/ml-engineering
+// (compute/accelerator: Maximum Achievable Matmul FLOPS), which a public table of
+// torch products confirms with 789 and 265; RTX 4090 163.5 in the README of
+// github.com/xytpai/gpuk, 162 to 173 on four cards in that table. The data sheet of
+// the RTX 4090 has 165.2 TFLOP/s for this (Nvidia's white paper of the Ada
+// architecture); 82.6 is its arithmetic without tensor cores, 330.3 that with fp16
+// accumulation. The H200 is the H100's chip at the same power. For the RTX PRO 6000 no
+// measured product was found, which leaves the data sheet's 4,000 sparse fp4 TOPS, an
+// eighth of which is this; its shares may be too high.
+var devices = map[string]device{
+	"NVIDIA H100 80GB HBM3":                             {bandwidth: 3350e9, sheet: 989.4e12, measured: 794.5e12},
+	"NVIDIA H200":                                       {bandwidth: 4800e9, sheet: 989.4e12, measured: 794.5e12},
+	"NVIDIA A100-SXM4-80GB":                             {bandwidth: 2039e9, sheet: 312e12, measured: 267.9e12},
+	"NVIDIA A100-SXM4-40GB":                             {bandwidth: 1555e9, sheet: 312e12, measured: 267.9e12},
+	"NVIDIA GeForce RTX 4090":                           {bandwidth: 1008e9, sheet: 165.2e12, measured: 163.5e12},
+	"NVIDIA RTX PRO 6000 Blackwell Server Edition":      {bandwidth: 1792e9, sheet: 500e12},
+	"NVIDIA RTX PRO 6000 Blackwell Workstation Edition": {bandwidth: 1792e9, sheet: 500e12},
+}
+
+// modelNamed finds the figures of a model at the precisions of its weights and of
+// its KV cache, in the words of vLLM's arguments.
+func modelNamed(name, dtype, cache string) (serving.ModelFigures, error) {
+	last := strings.TrimSuffix(path.Base(name), "-Instruct")
+	m, ok := models[last]
+	if !ok {
+		return m, fmt.Errorf("no published figures for the model %q; known are %s", name, known(models))
+	}
+	switch strings.TrimPrefix(dtype, "torch.") {
+	case "bfloat16", "float16", "half", "auto":
+	default:
+		return m, fmt.Errorf("no published figures for %q at the dtype %q; known are bfloat16 and float16", name, dtype)
+	}
+	switch {
+	case cache == "" || cache == "auto" || cache == "bfloat16" || cache == "float16":
+	case strings.HasPrefix(cache, "fp8"):
+		m.CacheBytes = 1
+	default:
+		return m, fmt.Errorf("unknown precision %q of the KV cache; known are auto, bfloat16, float16 and fp8", cache)
+	}
+	return m, nil
+}
+
+// deviceNamed finds the figures of so many devices of a name that share each layer,
+// with the arithmetic as it was measured, or that of the data sheet where it is asked
+// for or nothing else known.
+func deviceNamed(name string, count int, sheet bool) (serving.DeviceFigures, error) {
+	d, ok := devices[name]
+	if !ok {
+		return serving.DeviceFigures{}, fmt.Errorf("no published figures for the device %q; known are %s", name, known(devices))
+	}
+	arithmetic := d.measured
+	if sheet || arithmetic == 0 {
+		arithmetic = d.sheet
+	}
+	return serving.DeviceFigures{Bandwidth: d.bandwidth * float64(count), Arithmetic: arithmetic * float64(count)}, nil
+}
+
+func known[T any](table map[string]T) string {
+	return strings.Join(slices.Sorted(maps.Keys(table)), ", ")
+}
