@@ -54,6 +54,7 @@ func known(choose func(a, b float64) float64, a, b float64) float64 {
 // course fills the series of a model from its points.
 func (m *pageModel) course(points []point, step time.Duration) {
 	m.Step = seconds(step)
+	m.Load, m.Met, m.TTFTs, m.ITLs, m.CostRate = []float64{}, []*float64{}, []*float64{}, []*float64{}, []float64{}
 	bounded := false
 	for _, p := range points {
 		bounded = bounded || p.bound > 0

@@ -279,6 +279,39 @@ func TestAResultWithoutARecordingIsStillInThePage(t *testing.T) {
 	}
 }
 
+func TestTheScriptFindsWhatItLooksFor(t *testing.T) {
+	markup, err := pageFiles.ReadFile("page/page.html")
+	require.NoError(t, err)
+	found := 0
+	for _, name := range pageScripts {
+		script, err := pageFiles.ReadFile("page/" + name)
+		require.NoError(t, err)
+		for _, match := range regexp.MustCompile(`byId\("([^"]*)"\)`).FindAllStringSubmatch(string(script), -1) {
+			assert.Contains(t, string(markup), `id="`+match[1]+`"`, name)
+			found++
+		}
+	}
+	assert.Greater(t, found, 20)
+	entries, err := pageFiles.ReadDir("page")
+	require.NoError(t, err)
+	assert.Len(t, entries, len(pageScripts)+2, "every script is in the page")
+}
+
+func TestARunOfNothingHasACourse(t *testing.T) {
+	results := []replay.Result{{Policy: "hybrid"}, {Policy: "keda"}}
+	recordings := []replay.Recording{{Policy: "hybrid"}, {Policy: "keda", Models: []replay.RecordedModel{{ID: "m", Variants: []replay.RecordedVariant{{Name: "v"}}}}}}
+	html := written(t, "nothing.html", func(w io.Writer) error { return HTML(w, "t", results, recordings) })
+	for _, run := range dataOf(t, html)["runs"].([]any) {
+		course := run.(map[string]any)["course"].(map[string]any)
+		for _, list := range []string{"models", "variants", "lives", "decisions"} {
+			assert.NotNil(t, course[list], list)
+		}
+		for _, model := range course["models"].([]any) {
+			assert.NotNil(t, model.(map[string]any)["load"])
+		}
+	}
+}
+
 func TestAPageOfNothingIsAPage(t *testing.T) {
 	html := written(t, "empty.html", func(w io.Writer) error { return HTML(w, "t", nil, nil) })
 	wellFormed(t, html)

@@ -69,6 +69,7 @@ function tickClock(t, step, length) {
 }
 
 function digits(value, n) {
+  if (value === undefined || value === null) return "-";
   if (value === 0) return "0";
   const places = Math.max(0, n - 1 - Math.floor(Math.log10(Math.abs(value))));
   return value.toLocaleString("en", { maximumFractionDigits: Math.min(places, 6) });

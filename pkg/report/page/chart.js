@@ -36,6 +36,7 @@ function latencyScale(values, limit) {
 function specs(run, index) {
   const c = run.course;
   const m = c.models[index];
+  if (!m) return [];
   const at = (list) => (t) => list[Math.min(list.length - 1, Math.max(0, Math.floor(t / m.step)))];
   const sampled = (list) => ({ t: list.map((_, i) => Math.min(c.length, (i + 0.5) * m.step)), y: list });
   const stepped = (list) => ({ t: list.map((_, i) => i * m.step), y: list, step: true });
@@ -162,7 +163,7 @@ function drawChart(chart) {
   chart.width = width;
   const innerWidth = width - edge.left - edge.right;
   const innerHeight = height - edge.top - edge.bottom;
-  const length = course().length;
+  const length = course().length || 1;
   const x = (t) => edge.left + (innerWidth * Math.min(t, length)) / length;
   const y = (value) => edge.top + spec.scale.at(value, innerHeight);
   const base = edge.top + innerHeight;
