@@ -15,7 +15,7 @@ const (
 	// chartLabel is the greatest width of a label, chartRange that of what stands behind
 	// the chart, and fewestColumns how narrow the chart may become.
 	chartLabel    = 20
-	chartRange    = 26
+	chartRange    = 28
 	fewestColumns = 10
 )
 
@@ -122,6 +122,9 @@ func (c chart) variant(v *replay.RecordedVariant) string {
 	}
 	most, asked := highest(ready), highest(wanted)
 	said := fmt.Sprintf("up to %.0f ready, %.0f wanted", most, asked)
+	if most == 0 && asked == 0 {
+		said = "never used"
+	}
 	return c.line(v.Name, plain, c.columned(ready, math.Max), 0, max(most, asked), said)
 }
 
