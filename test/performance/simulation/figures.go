@@ -36,24 +36,23 @@ var models = map[string]serving.ModelFigures{
 // shapes of a model's matrices.
 type device struct{ bandwidth, sheet, measured float64 }
 
-// devices are known by the name that the driver reports. Measured are, in TFLOP/s:
-// H100 794.5 and A100 267.9 in github.com/stas00/ml-engineering
-// (compute/accelerator: Maximum Achievable Matmul FLOPS), which a public table of
-// torch products confirms with 789 and 265; RTX 4090 163.5 in the README of
-// github.com/xytpai/gpuk, 162 to 173 on four cards in that table. The data sheet of
-// the RTX 4090 has 165.2 TFLOP/s for this (Nvidia's white paper of the Ada
-// architecture); 82.6 is its arithmetic without tensor cores, 330.3 that with fp16
-// accumulation. The H200 is the H100's chip at the same power. For the RTX PRO 6000 no
-// measured product was found, which leaves the data sheet's 4,000 sparse fp4 TOPS, an
-// eighth of which is this; its shares may be too high.
+// devices are known by the name that the driver reports. The measured products are
+// of one program on many machines, github.com/zzc0721/torch-performance-test-data;
+// the median where there are several entries (four of the RTX 4090 with 24 GB, 162 to
+// 173 TFLOP/s). Others agree: 794.5 for the H100 and 267.9 for the A100 in
+// github.com/stas00/ml-engineering, 163.5 for the RTX 4090 in github.com/xytpai/gpuk.
+// The H200 is the H100's chip at the same power. The RTX 4090's data sheet has 165.2
+// for this kind of product (Nvidia's white paper of the Ada architecture); its 82.6
+// are without tensor cores, its 330.3 with fp16 accumulation. The RTX PRO 6000's is an
+// eighth of its 4,000 fp4 TOPS with sparsity.
 var devices = map[string]device{
-	"NVIDIA H100 80GB HBM3":                             {bandwidth: 3350e9, sheet: 989.4e12, measured: 794.5e12},
-	"NVIDIA H200":                                       {bandwidth: 4800e9, sheet: 989.4e12, measured: 794.5e12},
-	"NVIDIA A100-SXM4-80GB":                             {bandwidth: 2039e9, sheet: 312e12, measured: 267.9e12},
-	"NVIDIA A100-SXM4-40GB":                             {bandwidth: 1555e9, sheet: 312e12, measured: 267.9e12},
-	"NVIDIA GeForce RTX 4090":                           {bandwidth: 1008e9, sheet: 165.2e12, measured: 163.5e12},
-	"NVIDIA RTX PRO 6000 Blackwell Server Edition":      {bandwidth: 1792e9, sheet: 500e12},
-	"NVIDIA RTX PRO 6000 Blackwell Workstation Edition": {bandwidth: 1792e9, sheet: 500e12},
+	"NVIDIA H100 80GB HBM3":                             {bandwidth: 3350e9, sheet: 989.4e12, measured: 789.2e12},
+	"NVIDIA H200":                                       {bandwidth: 4800e9, sheet: 989.4e12, measured: 789.2e12},
+	"NVIDIA A100-SXM4-80GB":                             {bandwidth: 2039e9, sheet: 312e12, measured: 264.5e12},
+	"NVIDIA A100-SXM4-40GB":                             {bandwidth: 1555e9, sheet: 312e12, measured: 246.3e12},
+	"NVIDIA GeForce RTX 4090":                           {bandwidth: 1008e9, sheet: 165.2e12, measured: 166.6e12},
+	"NVIDIA RTX PRO 6000 Blackwell Server Edition":      {bandwidth: 1597e9, sheet: 500e12, measured: 417.3e12},
+	"NVIDIA RTX PRO 6000 Blackwell Workstation Edition": {bandwidth: 1792e9, sheet: 500e12, measured: 368.4e12},
 }
 
 // modelNamed finds the figures of a model at the precisions of its weights and of
@@ -80,15 +79,14 @@ func modelNamed(name, dtype, cache string) (serving.ModelFigures, error) {
 }
 
 // deviceNamed finds the figures of so many devices of a name that share each layer,
-// with the arithmetic as it was measured, or that of the data sheet where it is asked
-// for or nothing else known.
+// with the arithmetic as it was measured or that of the data sheet.
 func deviceNamed(name string, count int, sheet bool) (serving.DeviceFigures, error) {
 	d, ok := devices[name]
 	if !ok {
 		return serving.DeviceFigures{}, fmt.Errorf("no published figures for the device %q; known are %s", name, known(devices))
 	}
 	arithmetic := d.measured
-	if sheet || arithmetic == 0 {
+	if sheet {
 		arithmetic = d.sheet
 	}
 	return serving.DeviceFigures{Bandwidth: d.bandwidth * float64(count), Arithmetic: arithmetic * float64(count)}, nil
