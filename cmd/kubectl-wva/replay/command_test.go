@@ -183,25 +183,32 @@ func TestPrintedScenarioIsTheOneThatIsBuiltIn(t *testing.T) {
 	assert.Equal(t, built, own)
 }
 
-// What the help shows is what the command takes.
+// What the help and the README show is what the command takes.
 func TestTheExamplesAreGoodCommandLines(t *testing.T) {
-	found := 0
-	for line := range strings.Lines(examples) {
-		words, ok := strings.CutPrefix(strings.TrimSpace(line), "kubectl wva replay ")
-		if !ok {
-			continue
+	readme, err := os.ReadFile("../../../README.md")
+	require.NoError(t, err)
+	for place, c := range map[string]struct {
+		text  string
+		lines int
+	}{"the help": {examples, 6}, "the README": {string(readme), 1}} {
+		found := 0
+		for line := range strings.Lines(c.text) {
+			words, ok := strings.CutPrefix(strings.TrimSpace(line), "kubectl wva replay ")
+			if !ok {
+				continue
+			}
+			found++
+			words, _, _ = strings.Cut(words, " | ")
+			words, _, _ = strings.Cut(words, " > ")
+			o, command := newOptions(&cluster.Flags{}), &cobra.Command{}
+			o.add(command)
+			require.NoError(t, command.ParseFlags(strings.Fields(words)), line)
+			if !o.print {
+				assert.NoError(t, o.check(command), line)
+			}
 		}
-		found++
-		words, _, _ = strings.Cut(words, " | ")
-		words, _, _ = strings.Cut(words, " > ")
-		o, c := newOptions(&cluster.Flags{}), &cobra.Command{}
-		o.add(c)
-		require.NoError(t, c.ParseFlags(strings.Fields(words)), line)
-		if !o.print {
-			assert.NoError(t, o.check(c), line)
-		}
+		assert.Equal(t, c.lines, found, place)
 	}
-	assert.Equal(t, 6, found)
 }
 
 func TestStandardPoliciesAreAllThatNeedNoNumber(t *testing.T) {
