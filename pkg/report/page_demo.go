@@ -65,16 +65,18 @@ func modelTable(d Demo) pageTable {
 
 func variantTable(d Demo) pageTable {
 	t := pageTable{Caption: "What the variants did and cost", Columns: []pageColumn{
-		{Name: "Variant", Text: true}, {Name: "Model", Text: true}, {Name: "Takes", Text: true}, {Name: "Cost per hour", Hint: "of one replica"},
+		{Name: "Variant", Text: true}, {Name: "Takes", Text: true}, {Name: "Cost per hour", Hint: "of one replica"},
 		{Group: "Replicas", Name: "most"}, {Group: "Replicas", Name: "last"},
 		{Name: "Writes", Hint: "changes of the target's replicas"}, {Name: "GPU-hours"}, {Name: "Cost"},
+		{Name: "Model", Text: true},
 	}}
 	for _, v := range d.Variants {
 		cells := v.cells()
-		row := pageRow{Run: -1, Cells: []pageCell{{Text: v.Name}, {Text: v.Model}, {Text: cells[1].text}, {Text: cells[2].text, Sort: v.CostPerReplicaHour}}}
+		row := pageRow{Run: -1, Cells: []pageCell{{Text: v.Name}, {Text: cells[1].text}, {Text: cells[2].text, Sort: v.CostPerReplicaHour}}}
 		for i, sort := range []float64{float64(most(v)), float64(last(v)), float64(v.ScaleWrites), v.GPUHours, v.Cost} {
 			row.Cells = append(row.Cells, pageCell{Text: cells[3+i].text, Sort: sort})
 		}
+		row.Cells = append(row.Cells, pageCell{Text: v.Model})
 		t.Rows = append(t.Rows, row)
 	}
 	return t
