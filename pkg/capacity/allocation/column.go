@@ -24,6 +24,8 @@ type finder struct {
 	below         float64
 	// little is the gain that is not worth looking for.
 	little float64
+	// quick takes the first complete choices, without deciding part after part.
+	quick  bool
 	layers [][]partial
 	found  []found
 	// work counts the parts that were looked at.
@@ -60,6 +62,16 @@ func newFinder(g *group) *finder {
 		f.pieces[i], f.high[i] = piece{part: i, serves: p.serves}, p.limit
 	}
 	return f
+}
+
+// within bounds the parts by the room that is left.
+func (f *finder) within(left []float64) {
+	for p, part := range f.group.parts {
+		f.high[p] = part.limit
+		for _, u := range part.uses {
+			f.high[p] = min(f.high[p], int(math.Max(0, left[u.Row])/u.Amount*(1+fine)))
+		}
+	}
 }
 
 // price sets what a cost counts and what the rows cost. The parts are nearly in order
@@ -130,6 +142,9 @@ func (f *finder) search() {
 	}
 	f.layers[0] = append(f.layers[0][:0], first)
 	f.complete(0, 0)
+	if f.quick {
+		return
+	}
 	f.close(first)
 	for layer := 1; layer < len(f.open) && len(f.layers[layer-1]) > 0; layer++ {
 		f.expand(layer)

@@ -35,11 +35,13 @@
 // held, and then the cost. Each is answered by branch and price: a linear program
 // (master) mixes whole choices (column) of each model under the limits; its prices ask
 // each model for a better choice (finder), until none has one; what is left mixed is
-// branched on (branch). That ends with a proof, or when its budget of work is used up
-// with the best choice so far, which always keeps limits and bounds. The budget
-// counts elements and not time, so the answer is the same on every machine. How near
-// that comes is measured in test/performance/allocation.
+// branched on (branch), and a walk around the best choice so far exchanges replicas
+// across models where branching would not soon come to it (walk). That ends with a
+// proof, or when its budget of work is used up with the best choice so far, which
+// always keeps limits and bounds. The budget counts elements and not time, and the walk
+// draws the same numbers each time, so the answer is the same on every machine. How
+// near that comes is measured in test/performance/allocation.
 //
 // The package is pure. Read Option first, then Cheapest, then Share; then cluster,
-// question, branch, master and column, in this order.
+// question, branch, walk, master and column, in this order.
 package allocation

@@ -139,24 +139,31 @@ func (q *question) offer(g *group, a *column) offer {
 
 // search returns the best pick of the pools, to which it adds. It looks first where the
 // groups that are not asked keep what they have, then where those do with which the
-// linear program agrees, and then everywhere.
+// linear program agrees, then around the best pick, and so once more; what is left of
+// the budget goes to looking everywhere, which alone can end with a proof.
 func (q *question) search(pick []int) []int {
 	m := q.master
 	q.best, q.value = pick, q.sum(pick)
 	q.relax(rounds)
 	q.bound = m.bound()
+	prices := slices.Clone(m.prices)
 	sure := slices.Clone(m.key)
 	m.each(func(i, _ int, _ float64) { sure[i] = -1 })
 	q.offerPick(slices.Clone(pick))
 	q.offerPick(m.rounded())
 	q.offerPick(q.wholes(q.mixes(), func(mean float64) float64 { return math.Floor(mean + 1e-6) }))
 	if q.weight < 1 && !q.groups[0].asked {
-		q.budget = q.spent() + q.most/4
+		q.spend(20)
 		q.explore(q.fixed(func(i int) bool { return !q.groups[i].asked }))
 	}
-	if !q.content() {
-		q.budget = q.spent() + q.most/4
+	for _, share := range q.shares() {
+		if q.content() {
+			break
+		}
+		q.spend(share.explore)
 		q.explore(q.fixed(func(i int) bool { return q.best[i] == sure[i] }))
+		q.spend(share.walk)
+		q.walk(prices)
 	}
 	q.budget = q.most
 	q.explore(whole())
@@ -263,11 +270,7 @@ func (q *question) fill(pick []int, prices []float64) (changed bool) {
 		}
 		f := newFinder(g)
 		add(left, now.uses, 1)
-		for p, part := range g.parts {
-			for _, u := range part.uses {
-				f.high[p] = min(f.high[p], int(math.Max(0, left[u.Row])/u.Amount*(1+fine)))
-			}
-		}
+		f.within(left)
 		f.price(q.weight/g.costUnit, prices)
 		priced := now.value
 		for _, u := range now.uses {
@@ -286,5 +289,20 @@ func (q *question) fill(pick []int, prices []float64) (changed bool) {
 	}
 	return changed
 }
+
+// share is what a round of the search may spend, in hundredths of the budget.
+type share struct{ explore, walk int }
+
+// shares are the rounds: two for demand, which is a matter of what fits, and one for
+// cost, where the linear program is rarely far off and looking everywhere soon ends.
+func (q *question) shares() []share {
+	if q.weight < 1 {
+		return []share{{25, 5}, {20, 15}}
+	}
+	return []share{{explore: 25}}
+}
+
+// spend sets the budget of the next step to some hundredths of the whole.
+func (q *question) spend(hundredths int) { q.budget = min(q.most, q.spent()+q.most*hundredths/100) }
 
 func (q *question) spent() int { return q.master.work }

@@ -73,7 +73,7 @@ func (s *solver) run(ctx context.Context, text string, limit time.Duration) (val
 	ctx, cancel := context.WithTimeout(ctx, 2*limit+time.Minute)
 	defer cancel()
 	seconds := strconv.FormatFloat(limit.Seconds(), 'f', 1, 64)
-	out, err := exec.CommandContext(ctx, s.path, problem, "-sec", seconds, "-ratio", "0", "-allow", "1e-7", "-integerT", "1e-7", "-primalT", "1e-8", "-solve", "-solution", solution).CombinedOutput()
+	out, err := exec.CommandContext(ctx, s.path, problem, "-timeMode", "elapsed", "-sec", seconds, "-ratio", "0", "-allow", "1e-7", "-integerT", "1e-7", "-primalT", "1e-8", "-solve", "-solution", solution).CombinedOutput()
 	if err != nil {
 		return nil, false, fmt.Errorf("run cbc: %w: %s", err, tail(string(out)))
 	}
