@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation image clean
+.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation bench-autoscaling image clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -101,8 +101,12 @@ bench-allocation: ## what to buy under shared limits against an exact solver, cb
 	@hack/check-prerequisites.sh
 	@go run ./test/performance/allocation $(call setting,DATA,data)
 
+bench-autoscaling: ## policies on recorded traces, ours and others', against the bound (DATA); writes bench-autoscaling.json and .html
+	@hack/check-prerequisites.sh
+	@go run ./test/performance/autoscaling $(call setting,DATA,data)
+
 image: ## build the container images of the manager, the scheduler and the playground (needs Docker)
 	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'
 
 clean: ## remove what the build and the demo left
-	rm -rf bin demo-logs demo-report.json coverage.out bench-*.json
+	rm -rf bin demo-logs demo-report.json demo-report.html coverage.out bench-*.json bench-*.html

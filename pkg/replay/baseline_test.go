@@ -520,6 +520,7 @@ func TestParametersOfBaselines(t *testing.T) {
 	horizontal := []Parameter{
 		{"variant", "a"},
 		{"replicas", "1 to 8"},
+		{"otherVariants", "to their minimum after 5m0s"},
 		{"syncPeriod", "15s"},
 		{"tolerance", "0.1"},
 		{"scaleUp", "window 0s, 100% per 15s, 4 pods per 15s, the larger change"},
@@ -564,4 +565,16 @@ func TestNamesOfBaselines(t *testing.T) {
 		assert.Nil(t, p)
 		assert.EqualError(t, err, c.want)
 	}
+}
+
+// Without a bound of its own an HPA gets what the nodes would hold if they were empty, and
+// the variants that nobody drives go after a window.
+func TestWhatAnHPADoesBesides(t *testing.T) {
+	s := large(append(nodes("h100", "H100", 2, 8), nodes("h200", "H200", 3, 1)...)...)
+	p := baseline(t, "hpa:queue", s, 2)
+	assert.Contains(t, p.Parameters(), Parameter{"replicas", "1 to 12"})
+	view := &View{Scenario: s, Models: []ModelView{{Variants: []VariantView{{Replicas: 3}, {Replicas: 1}, {Replicas: 2}}}}}
+	assert.Equal(t, [][]int{{3, 1, 2}}, p.Decide(view).Replicas)
+	view.Now = 5 * time.Minute
+	assert.Equal(t, []int{0, 0}, p.Decide(view).Replicas[0][:2])
 }

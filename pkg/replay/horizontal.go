@@ -16,7 +16,7 @@ const (
 	horizontalPeriod    = 15 * time.Second
 	horizontalTolerance = 0.1
 	horizontalMin       = 1
-	// horizontalMax stands for a bound that nobody meets: maxReplicas has no default.
+	// horizontalMax stands for a bound that nobody meets.
 	horizontalMax = 1000
 )
 
@@ -153,6 +153,26 @@ func newHorizontal(v *Variant, wake time.Duration) *horizontal {
 	return h
 }
 
+// within bounds an HPA whose variant has no bound: maxReplicas has no default, and who has
+// to write one writes what all nodes would hold if they were empty.
+func (h *horizontal) within(s *Scenario, v *Variant) *horizontal {
+	if v.Policy.Max >= 0 || s.Cluster == nil {
+		return h
+	}
+	empty := s.Cluster.Clone()
+	for i := range empty.Nodes {
+		n := &empty.Nodes[i]
+		n.Free = n.Allocatable
+		for j := range n.Beside {
+			n.Beside[j].Free = n.Beside[j].Allocatable
+		}
+	}
+	if slots, err := empty.Slots(v.Request); err == nil {
+		h.max = max(h.min, slots)
+	}
+	return h
+}
+
 // reconcile is one round: the replicas that the target is to have. The proposal is what
 // the metric asks for; false means that there is none.
 func (h *horizontal) reconcile(now time.Duration, current int, propose func() (int, bool)) int {
@@ -263,7 +283,7 @@ type driver struct {
 func newDriver(s *Scenario, choice []int, wake time.Duration) driver {
 	d := driver{scenario: s, choice: choice}
 	for m, v := range choice {
-		d.autoscalers = append(d.autoscalers, newHorizontal(&s.Models[m].Variants[v], wake))
+		d.autoscalers = append(d.autoscalers, newHorizontal(&s.Models[m].Variants[v], wake).within(s, &s.Models[m].Variants[v]))
 	}
 	return d
 }
@@ -283,6 +303,13 @@ func (d *driver) drive(view *View, propose func(model *ModelView, variant *Varia
 		model := &view.Models[m]
 		variant := &model.Variants[v]
 		replicas[m][v] = d.autoscalers[m].reconcile(view.Now, variant.Replicas, func() (int, bool) { return propose(model, variant) })
+		// Nobody drives the other variants. What they begin with goes after the window in
+		// which nothing is removed, or it would cost all day.
+		for other := range replicas[m] {
+			if other != v && view.Now >= defaultDown().Window {
+				replicas[m][other] = view.Scenario.Models[m].Variants[other].Policy.Min
+			}
+		}
 	}
 	return Answer{Replicas: replicas}
 }
@@ -296,6 +323,7 @@ func (d *driver) parameters() []Parameter {
 	return []Parameter{
 		{"variant", chosen(d.scenario, d.choice)},
 		{"replicas", strings.Join(bounds, ", ")},
+		{"otherVariants", "to their minimum after " + defaultDown().Window.String()},
 		{"syncPeriod", horizontalPeriod.String()},
 		{"tolerance", fmt.Sprint(horizontalTolerance)},
 		{"scaleUp", describe(defaultUp())},

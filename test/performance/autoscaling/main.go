@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,8 +61,7 @@ func run(arguments []string, out, progress io.Writer) error {
 		names = strings.Split(o.policies, ",")
 	}
 	var rows []row
-	var results []replay.Result
-	var recordings []replay.Recording
+	var runs []report.ReplayRun
 	for _, t := range trials() {
 		if !strings.Contains(t.String(), o.only) {
 			continue
@@ -74,9 +74,11 @@ func run(arguments []string, out, progress io.Writer) error {
 		fmt.Fprintf(progress, "%-50s %4d runs in %s\n", t, len(r), time.Since(began).Round(time.Second))
 		for i := range r {
 			rows = append(rows, row{Trace: t.trace.name, Prices: t.prices, Cluster: t.cluster, Result: r[i]})
-			if pictured(t, r[i]) {
-				results, recordings = append(results, r[i]), append(recordings, recorded[i])
+			run := report.ReplayRun{Scene: t.String(), Result: r[i]}
+			if pictured(r[i]) {
+				run.Recording = &recorded[i]
 			}
+			runs = append(runs, run)
 		}
 	}
 	if len(rows) == 0 {
@@ -84,7 +86,7 @@ func run(arguments []string, out, progress io.Writer) error {
 	}
 	table(out, rows)
 	holds := verdict(out, rows)
-	if err := keep(&o, rows, results, recordings); err != nil {
+	if err := keep(&o, rows, runs); err != nil {
 		return err
 	}
 	if !holds {
@@ -93,10 +95,10 @@ func run(arguments []string, out, progress io.Writer) error {
 	return nil
 }
 
-// pictured says which runs the page shows: all policies on the first trial, so that
-// they can be compared, and of the others none, so that the page stays small.
-func pictured(t trial, r replay.Result) bool {
-	return t.trace.name == "azure-conversation" && t.prices == aws && t.cluster == roomy && r.StartupSeconds == 60
+// pictured says of which runs the page shows the course: with one start-up time, and not
+// of all policies, so that the page stays small.
+func pictured(r replay.Result) bool {
+	return r.StartupSeconds == 60 && slices.Contains([]string{"hybrid", "capacity-only", "hpa:queue", "saturation-v2", "bound"}, r.Policy)
 }
 
 func perform(o *options, t trial, names []string) ([]replay.Result, []replay.Recording, error) {
@@ -152,7 +154,7 @@ func table(out io.Writer, rows []row) {
 }
 
 // keep writes the files.
-func keep(o *options, rows []row, results []replay.Result, recordings []replay.Recording) error {
+func keep(o *options, rows []row, runs []report.ReplayRun) error {
 	if o.target != "" {
 		encoded, err := json.MarshalIndent(rows, "", "  ")
 		if err != nil {
@@ -169,7 +171,7 @@ func keep(o *options, rows []row, results []replay.Result, recordings []replay.R
 	if err != nil {
 		return fmt.Errorf("write the pictures: %w", err)
 	}
-	if err := report.HTML(file, "Scaling policies on recorded traces", results, recordings); err != nil {
+	if err := report.HTMLOfRuns(file, "Scaling policies on recorded traces", runs); err != nil {
 		_ = file.Close()
 		return fmt.Errorf("write the pictures: %w", err)
 	}
