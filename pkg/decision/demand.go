@@ -10,6 +10,9 @@ import (
 const (
 	// tokenHalfLife is how slowly the slow mean of the token shape forgets.
 	tokenHalfLife = 2 * time.Minute
+	// lengthsHeeded is by which share requests must be longer than usual to be believed at
+	// once.
+	lengthsHeeded = 0.1
 	// jumpCertainty is how many standard errors, and jumpLeast which share of the rate
 	// of the window, the newest scrapes must show more to be believed before the window
 	// shows it.
@@ -238,7 +241,13 @@ func (r *round) tokens(m *model) capacity.TokenShape {
 	now := capacity.TokenShape{Input: capacity.Tokens(input / weight), Output: capacity.Tokens(output / weight)}
 	next := old.blend(r.snapshot.Time, now, weight)
 	r.next.Tokens[m.key] = next
-	return capacity.TokenShape{Input: max(now.Input, next.Shape.Input), Output: max(now.Output, next.Shape.Output)}
+	longer := func(now, usual capacity.Tokens) capacity.Tokens {
+		if now > usual*(1+lengthsHeeded) {
+			return now
+		}
+		return usual
+	}
+	return capacity.TokenShape{Input: longer(now.Input, next.Shape.Input), Output: longer(now.Output, next.Shape.Output)}
 }
 
 // blend takes the newest mean into the slow one, which forgets by halves.

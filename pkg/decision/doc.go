@@ -32,6 +32,7 @@
 //	Backoffs         variant    may try a variant again whose replicas found no node
 //	Learned, Sizes   variant    uses the given profile, or one that it borrows, until
 //	                            enough was seen
+//	Cheaper          model      waits once more before it switches variants
 //	Blind            model      waits once more for the first metrics
 //	Active           model      counts the retention period anew
 //	Wanted           variant    shows the current replicas while there are no data

@@ -37,6 +37,8 @@ type Memory struct {
 	// one replica of it serves within the promise.
 	Learned map[Key]Learning
 	Sizes   map[Key]Sizing
+	// Cheaper is since when another mix of variants would serve each model for less.
+	Cheaper map[ModelKey]time.Time
 	// Blind is since when nothing at all is known of a model's serving replicas.
 	Blind map[ModelKey]time.Time
 	// Active is when something was last asked of each model.
@@ -64,6 +66,7 @@ func (m Memory) withMaps() Memory {
 	m.Learned = map[Key]Learning{}
 	m.Sizes = map[Key]Sizing{}
 	m.Active = map[ModelKey]time.Time{}
+	m.Cheaper = map[ModelKey]time.Time{}
 	m.Blind = map[ModelKey]time.Time{}
 	m.Wanted = map[Key]int{}
 	m.Overwriting = map[Key]Overwriting{}

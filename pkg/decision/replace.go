@@ -2,6 +2,7 @@ package decision
 
 import (
 	"slices"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
@@ -11,10 +12,20 @@ import (
 // emergency, and a new price must not turn a whole cluster over at once.
 const switchesPerRound = 16
 
+// switchLeast is the least saving, as a share of what the replicas cost that could stay,
+// for which a model switches. Below it the needs of the next minutes decide, and these go
+// both ways.
+const switchLeast = 0.05
+
 // replace starts replicas of variants that serve the same for less, where their
-// start-up pays within the horizon; the dearer ones go when the new ones serve and the
-// scale-down's window allows it. It reports whether any start.
+// start-up pays within the horizon and did so for as long as a scale-down waits; the
+// dearer ones go when the new ones serve and the scale-down's window allows it. It
+// reports whether any start.
 func (r *round) replace(m *model) bool {
+	since, cheaper := r.old.Cheaper[m.key]
+	if cheaper {
+		r.next.Cheaper[m.key] = since
+	}
 	if m.evidence != evidenceFull || r.policy.Horizon <= 0 || r.switches == switchesPerRound || m.changing() {
 		return false
 	}
@@ -22,7 +33,19 @@ func (r *round) replace(m *model) bool {
 	if need <= 0 {
 		return false
 	}
-	best := allocation.Cheapest(r.swaps(m, candidates, r.fitting), need)
+	options := r.swaps(m, candidates, r.fitting)
+	best := allocation.Cheapest(options, need)
+	if !m.pays(candidates, options, best) {
+		delete(r.next.Cheaper, m.key)
+		r.tellDearer(m, candidates, need)
+		return false
+	}
+	if !cheaper {
+		since, r.next.Cheaper[m.key] = r.snapshot.Time, r.snapshot.Time
+	}
+	if r.snapshot.Time.Sub(since) < longestWindow(candidates) {
+		return false
+	}
 	came := false
 	for _, i := range m.placingOrder(candidates) {
 		v := candidates[i]
@@ -45,6 +68,32 @@ func (r *round) replace(m *model) bool {
 	}
 	r.switches++
 	return true
+}
+
+// pays reports whether a mix that starts replicas costs so much less, their start
+// included, than the least that those which there are could be reduced to.
+func (m *model) pays(candidates []*variant, options []allocation.Option, best allocation.Vector) bool {
+	spent := best.Cost
+	for i, v := range candidates {
+		spent += options[i].Start * capacity.Cost(max(0, best.Replicas[i]-v.target))
+	}
+	kept := costOf(candidates)
+	if left := m.cheapestLeft(m.standing(func(v *variant) int { return v.target })); left != nil {
+		kept = 0
+		for _, v := range candidates {
+			kept += v.in.Cost * capacity.Cost(left[v])
+		}
+	}
+	return spent < kept*(1-switchLeast)
+}
+
+// longestWindow is the longest time that any of the variants waits before it scales down.
+func longestWindow(candidates []*variant) time.Duration {
+	longest := time.Duration(0)
+	for _, v := range candidates {
+		longest = max(longest, v.policy.Down.Window)
+	}
+	return longest
 }
 
 // changing reports whether the model's replicas change already: a switch on top of that

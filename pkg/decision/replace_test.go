@@ -11,6 +11,15 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
+// atOnce lets the policy's variants go without a window, so that a single round switches.
+func atOnce(p Policy) Policy {
+	for key, own := range p.Variants {
+		own.Down.Window = 0
+		p.Variants[key] = own
+	}
+	return p
+}
+
 func TestASwitchMustPayForItsStart(t *testing.T) {
 	for name, test := range map[string]struct {
 		cost    capacity.Cost
@@ -18,8 +27,9 @@ func TestASwitchMustPayForItsStart(t *testing.T) {
 		comes   int
 	}{
 		"it saves much":                           {2, 30 * time.Minute, 1},
-		"it saves less than its start costs":      {3.66, 30 * time.Minute, 0},
-		"the same saves enough over a day":        {3.66, 24 * time.Hour, 1},
+		"with its start it saves too little":      {3.52, 30 * time.Minute, 0},
+		"the same saves enough over a day":        {3.52, 24 * time.Hour, 1},
+		"it saves less than is worth a switch":    {3.56, 24 * time.Hour, 0},
 		"it costs more":                           {3.9, 24 * time.Hour, 0},
 		"it costs much more":                      {100, 24 * time.Hour, 0},
 		"much is saved, and switching is not for": {2, 0, 0},
@@ -28,7 +38,7 @@ func TestASwitchMustPayForItsStart(t *testing.T) {
 			w := bigAndSmall(5)
 			w.variants[0].cost = test.cost
 			w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
-			policy := policyFor(true, "a-8xh100", "b-l40s")
+			policy := atOnce(policyFor(true, "a-8xh100", "b-l40s"))
 			policy.Horizon = test.horizon
 			plan, _ := Decide(w.snapshot(), policy, Memory{}, RoundFull)
 			v := plan.Models[0].Variants[0]
@@ -59,7 +69,7 @@ func TestWhatStaysIsNotReplaced(t *testing.T) {
 			w.setReplicas(1, 3)
 			w.now = w.now.Add(time.Hour)
 			w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
-			policy := policyFor(true, "a-8xh100", "b-l40s")
+			policy := atOnce(policyFor(true, "a-8xh100", "b-l40s"))
 			s, own := w.snapshot(), policy.Variants[Key{"ns", "b-l40s"}]
 			c.change(&s, &own)
 			policy.Variants[Key{"ns", "b-l40s"}] = own
@@ -83,7 +93,14 @@ func TestSwitchesAreFewInARound(t *testing.T) {
 		}
 		s.Models = append(s.Models, m)
 	}
-	plan, _ := Decide(s, DefaultPolicy(), Memory{}, RoundFull)
+	policy := DefaultPolicy()
+	policy.Variants = map[Key]VariantPolicy{}
+	for i := range s.Models {
+		for _, v := range s.Models[i].Variants {
+			policy.Variants[Key{s.Models[i].Namespace, v.Name}] = DefaultVariantPolicy()
+		}
+	}
+	plan, _ := Decide(s, atOnce(policy), Memory{}, RoundFull)
 	switched := 0
 	for _, m := range plan.Models {
 		switched += *m.Variants[0].Desired

@@ -161,7 +161,7 @@ func (m *model) more(r *round, starting bool, detail string) (Reason, string) {
 func (m *model) least() capacity.Rate {
 	d := m.plan.Demand
 	if m.sized {
-		return max(modelHeadroom*d.Forecast, d.Forecast+d.Error)
+		return modelHeadroom * d.Forecast
 	}
 	return lowerHeadroom * d.Forecast
 }

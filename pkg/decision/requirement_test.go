@@ -145,17 +145,17 @@ func TestATriggerAndThePromiseDisagree(t *testing.T) {
 }
 
 // What must still be served after a scale-down: the published distance of thresholds,
-// or, where sizing knows the scatter, the errors of the estimates and of the rate.
+// or, where sizing knows the scatter of the arrivals, the errors of the estimates alone.
 func TestLeast(t *testing.T) {
 	for name, c := range map[string]struct {
 		sized           bool
 		forecast, error capacity.Rate
 		want            float64
 	}{
-		"triggers alone":                  {false, 70, 20, 85},
-		"a promise, the rate well known":  {true, 100, 0.1, 105},
-		"a promise, the rate less so":     {true, 10, 1, 11},
-		"a promise, at the same distance": {true, 20, 1, 21},
+		"triggers alone":                 {false, 70, 20, 85},
+		"a promise, the rate well known": {true, 100, 0.1, 105},
+		"a promise, the rate less so":    {true, 10, 1, 10.5},
+		"a promise, the rate hardly":     {true, 20, 9, 21},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
