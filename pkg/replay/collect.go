@@ -9,7 +9,8 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
-// kept is how long scrapes are kept: longer than any window that a policy looks at.
+// kept is how long scrapes are kept at least: as long as the published policies look
+// back. A longer window of the scenario's keeps them longer.
 const kept = 5 * time.Minute
 
 // collector scrapes the replicas and the gateways of a world, each at its own beat, and
@@ -19,6 +20,8 @@ type collector struct {
 	world    *simulation.World
 	pods     map[string]*history
 	gateways [][]GatewayScrape
+	// keep is how long scrapes are kept.
+	keep time.Duration
 }
 
 // history is the scrapes of one replica.
@@ -31,7 +34,10 @@ type history struct {
 }
 
 func newCollector(s *Scenario, w *simulation.World) *collector {
-	return &collector{scenario: s, world: w, pods: map[string]*history{}, gateways: make([][]GatewayScrape, len(s.Models))}
+	return &collector{
+		scenario: s, world: w, pods: map[string]*history{}, gateways: make([][]GatewayScrape, len(s.Models)),
+		keep: max(kept, s.Collection.Window),
+	}
 }
 
 // phaseOf spreads the scrapes of different replicas over the interval, as Prometheus
@@ -48,7 +54,7 @@ func (c *collector) tick(now time.Duration) {
 	for m := range c.scenario.Models {
 		if c.scenario.Collection.Gateway && now%interval == phaseOf(c.scenario.Models[m].ID, interval) {
 			c.gateways[m] = trim(append(c.gateways[m], GatewayScrape{At: now, Gateway: c.world.Gateway(m)}),
-				now, func(s GatewayScrape) time.Duration { return s.At })
+				now-c.keep, func(s GatewayScrape) time.Duration { return s.At })
 		}
 		for v := range c.scenario.Models[m].Variants {
 			for _, r := range c.world.Replicas(simulation.VariantIndex{Model: m, Variant: v}) {
@@ -56,7 +62,7 @@ func (c *collector) tick(now time.Duration) {
 			}
 		}
 	}
-	if now%kept == 0 {
+	if now%c.keep == 0 {
 		c.forget(now)
 	}
 }
@@ -72,14 +78,14 @@ func (c *collector) scrape(now, interval time.Duration, r simulation.Replica) {
 	}
 	h.seen = now
 	if now%interval == h.phase {
-		h.scrapes = trim(append(h.scrapes, Scrape{At: now, Metrics: r.Metrics}), now, func(s Scrape) time.Duration { return s.At })
+		h.scrapes = trim(append(h.scrapes, Scrape{At: now, Metrics: r.Metrics}), now-c.keep, func(s Scrape) time.Duration { return s.At })
 	}
 }
 
-// trim forgets what is older than kept. The slice moves only when half of it is old.
-func trim[S any](scrapes []S, now time.Duration, at func(S) time.Duration) []S {
+// trim forgets what is older than a time. The slice moves only when half of it is old.
+func trim[S any](scrapes []S, since time.Duration, at func(S) time.Duration) []S {
 	old := 0
-	for old < len(scrapes) && at(scrapes[old]) < now-kept {
+	for old < len(scrapes) && at(scrapes[old]) < since {
 		old++
 	}
 	if 2*old > len(scrapes) {
@@ -90,7 +96,7 @@ func trim[S any](scrapes []S, now time.Duration, at func(S) time.Duration) []S {
 
 func (c *collector) forget(now time.Duration) {
 	for name, h := range c.pods {
-		if h.seen < now-kept {
+		if h.seen < now-c.keep {
 			delete(c.pods, name)
 		}
 	}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -16,8 +17,10 @@ func (p *play) performPeak() performed {
 	most := p.mostReplicas()
 	low, high := 0, 1
 	played := map[int]performed{}
+	tell := p.tell
 	try := func(n int) performed {
 		if _, ok := played[n]; !ok {
+			p.tell = halfOfTheRest(tell, len(played))
 			played[n] = p.withStatic(n)
 		}
 		return played[n]
@@ -33,6 +36,18 @@ func (p *play) performPeak() performed {
 		}
 	}
 	return try(high)
+}
+
+// halfOfTheRest tells how far a search is that nobody knows the length of: each play
+// counts for half of what the plays before it left.
+func halfOfTheRest(tell func(float64) bool, before int) func(float64) bool {
+	if tell == nil {
+		return nil
+	}
+	return func(part float64) bool {
+		left := math.Pow(0.5, float64(before))
+		return tell(1 - left + left/2*part)
+	}
 }
 
 // mostReplicas is a number of replicas that is enough for any minute, or all that fit.
@@ -82,9 +97,14 @@ func (s *Scenario) check() error {
 	if s == nil || s.Cluster == nil || len(s.Models) == 0 {
 		return fmt.Errorf("the scenario has no cluster or no models; expected both")
 	}
-	seen := map[decision.Key]bool{}
+	seen, models := map[decision.Key]bool{}, map[decision.ModelKey]bool{}
 	for i := range s.Models {
 		m := &s.Models[i]
+		id := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
+		if models[id] {
+			return fmt.Errorf("model %s: namespace %q has it twice; expected each model once", m.ID, m.Namespace)
+		}
+		models[id] = true
 		if len(m.Variants) == 0 {
 			return fmt.Errorf("model %s: it has no variants; expected at least one", m.ID)
 		}
