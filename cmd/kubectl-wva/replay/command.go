@@ -42,8 +42,10 @@ Policies:
   keda           KEDA, polling every 30 s, then the HorizontalPodAutoscaler on the queue
   saturation-v1  the published rule of one step in each cycle
   saturation-v2  the published rule that divides demand by capacity
-  bound          the least that any policy could pay, knowing the future
-Those without variants of their own drive the variant that is cheapest for each request.
+  bound          the least that keeping the promise in every minute can cost, knowing the
+                 future; who breaks it in some minutes may pay less
+Of each model, static, peak, hpa and keda drive one variant: the one that is cheapest for
+the requests that it serves.
 
 Synthetic traces:`
 
