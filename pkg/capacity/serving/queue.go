@@ -45,9 +45,7 @@ type Arrivals struct {
 const (
 	sharedScatter = 3.4
 	sharedPower   = 0.65
-	// mostScatter is where it ends: the rate is about half of that of independent
-	// arrivals then, and who gives more room to bursts pays for more idle time than these
-	// last.
+	// mostScatter is where it ends.
 	mostScatter = 10
 )
 
@@ -67,32 +65,51 @@ func Shared(dispersion float64, replicas int) Arrivals {
 	return Arrivals{Burst: 2*min(max(1, z), mostScatter) - 1}
 }
 
-// sharingRounds bounds how often a rate is found anew for the number of replicas that it
-// makes necessary: the changes become small fast.
-const sharingRounds = 4
-
-// sameBurst is the relative change of the burstiness that makes no difference to a rate.
-const sameBurst = 0.1
+// scatters are the values of z at which a rate is found; between them it is read off the
+// line in the logarithm of z. To find it at every z that comes up would cost milliseconds.
+var scatters = [...]float64{1, 2, 4, mostScatter}
 
 // SharedRate is the greatest rate that each replica serves within the SLO for the share
 // of the requests, when so many of them as that makes necessary share the arrivals of a
 // rate with an index of dispersion. It also returns what each replica gets. It is 0 for a
-// profile or a shape that is not known.
+// profile or a shape that is not known, and at least half of what a replica serves of
+// independent arrivals: who gives more room to bursts pays for more idle time than these
+// last.
+//
+// The more replicas share, the more each serves, so the least number that serves the rate
+// is found by halving.
 func SharedRate(profile Profile, shape capacity.TokenShape, rate capacity.Rate, dispersion float64, slo capacity.SLO, share float64) (capacity.Rate, Arrivals) {
-	arrivals, each := Shared(dispersion, math.MaxInt32), capacity.Rate(0)
-	for range sharingRounds {
-		queue, ok := NewQueue(profile, shape, arrivals)
-		if !ok {
-			return 0, arrivals
+	var found [len(scatters)]capacity.Rate
+	at := func(i int) capacity.Rate {
+		if found[i] == 0 {
+			if queue, ok := NewQueue(profile, shape, Arrivals{Burst: 2*scatters[i] - 1}); ok {
+				found[i] = queue.MaxRate(slo, share)
+			}
 		}
-		each = queue.MaxRate(slo, share)
-		next := Shared(dispersion, Sharing(rate, each))
-		if math.Abs(next.Burst-arrivals.Burst) <= sameBurst*next.Burst {
-			break
-		}
-		arrivals = next
+		return found[i]
 	}
-	return each, arrivals
+	independent := at(0)
+	each := func(replicas int) capacity.Rate {
+		z, i := (Shared(dispersion, replicas).Burst+1)/2, 1
+		for i < len(scatters)-1 && z > scatters[i] {
+			i++
+		}
+		part := capacity.Rate(math.Log(z/scatters[i-1]) / math.Log(scatters[i]/scatters[i-1]))
+		if part <= 0 {
+			return max(at(i-1), independent/2)
+		}
+		return max(at(i-1)+(at(i)-at(i-1))*part, independent/2)
+	}
+	few := Sharing(rate, independent)
+	many := max(few, Sharing(rate, independent/2))
+	for few < many {
+		if middle := few + (many-few)/2; each(middle)*capacity.Rate(middle) >= rate {
+			many = middle
+		} else {
+			few = middle + 1
+		}
+	}
+	return each(many), Shared(dispersion, many)
 }
 
 // Sharing is how many replicas are necessary for a rate of which each serves so much.
