@@ -109,7 +109,13 @@ func SharedRate(profile Profile, shape capacity.TokenShape, rate capacity.Rate, 
 			few = middle + 1
 		}
 	}
-	return each(many), Shared(dispersion, many)
+	most := each(many)
+	if many > 1 && Sharing(rate, most) < many {
+		// So many serve more than is necessary and one fewer less: what they must serve, or
+		// what one of fewer does, says their number.
+		most = max(each(many-1), rate/capacity.Rate(many)*(1+1e-9))
+	}
+	return most, Shared(dispersion, many)
 }
 
 // Sharing is how many replicas are necessary for a rate of which each serves so much.
