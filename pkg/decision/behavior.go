@@ -64,14 +64,14 @@ func (r *round) stabilizeShown(v *variant, recommended []Recommendation) {
 	if !is || v.target >= shown || v.idle {
 		return
 	}
-	highest := v.target
+	highest, window := v.target, r.downWindow(v)
 	for _, c := range recommended {
-		if r.snapshot.Time.Sub(c.Time) < v.policy.Down.Window {
+		if r.snapshot.Time.Sub(c.Time) < window {
 			highest = max(highest, c.Replicas)
 		}
 	}
 	if hold := min(shown, highest); hold > v.target {
-		v.step(StageBehavior, hold, ReasonStabilized, "%d were wanted within the last %s", highest, v.policy.Down.Window)
+		v.step(StageBehavior, hold, ReasonStabilized, "%d were wanted within the last %s", highest, window)
 	}
 }
 
@@ -112,7 +112,7 @@ func longestPeriod(p VariantPolicy) time.Duration {
 // shows that the window is covered. After a change by somebody else what was
 // recommended before it no longer counts, so that nothing is removed for one window.
 func (r *round) recommend(v *variant, wanted int) []Recommendation {
-	window := max(v.policy.Up.Window, v.policy.Down.Window)
+	window := max(v.policy.Up.Window, r.downWindow(v))
 	old := r.old.Recommendations[v.key]
 	if v.foreign {
 		old = nil
@@ -172,18 +172,19 @@ func (r *round) restrainDown(v *variant, recommended []Recommendation) {
 // slowDown applies the window, the policies and the tolerance of the way down.
 func (r *round) slowDown(v *variant, recommended []Recommendation) {
 	b := v.policy.Down
-	if oldest := recommended[0]; r.snapshot.Time.Sub(oldest.Time) < b.Window {
-		v.step(StageBehavior, v.in.Current, ReasonStabilized, "the last %s are not all seen yet", b.Window)
+	window := r.downWindow(v)
+	if oldest := recommended[0]; r.snapshot.Time.Sub(oldest.Time) < window {
+		v.step(StageBehavior, v.in.Current, ReasonStabilized, "the last %s are not all seen yet", window)
 		return
 	}
 	highest := v.target
 	for _, c := range recommended {
-		if r.snapshot.Time.Sub(c.Time) < b.Window {
+		if r.snapshot.Time.Sub(c.Time) < window {
 			highest = max(highest, c.Replicas)
 		}
 	}
 	if highest = min(highest, v.in.Current); highest > v.target {
-		v.step(StageBehavior, highest, ReasonStabilized, "%d were wanted within the last %s", highest, b.Window)
+		v.step(StageBehavior, highest, ReasonStabilized, "%d were wanted within the last %s", highest, window)
 	}
 	if limit, ok := r.downLimit(v); ok && v.target < limit {
 		v.step(StageBehavior, min(limit, v.in.Current), ReasonRateLimited, "the scale-down policies allow %d now", limit)
@@ -243,4 +244,20 @@ func (r *round) changed(v *variant, period time.Duration) int {
 		}
 	}
 	return sum
+}
+
+// slowStarts bounds how much longer than its window a variant is held that starts slowly.
+const slowStarts = 2
+
+// downWindow is the scale-down window. Where the promised latency is kept watch on, what
+// takes longer to start than half of the window is held for two of its start-ups, and no
+// longer than for two windows: to throw it away and to start it again costs more than to
+// keep it through the lull, and the promise is broken meanwhile. A window of zero stays
+// zero.
+func (r *round) downWindow(v *variant) time.Duration {
+	window := v.policy.Down.Window
+	if !r.policy.Hybrid {
+		return window
+	}
+	return max(window, min(2*v.in.Startup, slowStarts*window))
 }

@@ -18,6 +18,9 @@ const (
 	// shows it.
 	jumpCertainty = 4
 	jumpLeast     = 0.25
+	// jumpLead is how many windows a start may take for a jump to be answered before the
+	// window shows it: what starts slower comes too late for most of them anyway.
+	jumpLead = 2
 )
 
 // demand finds the arrival rate, its trend, the token shape and the backlog.
@@ -91,7 +94,7 @@ func (c counted) noise(dispersion float64) capacity.Rate {
 
 // arrival is the rate at which requests reach the model now: that of the metrics
 // window, or that between the newest scrapes when it is so much higher that no chance
-// explains it. So a step is answered at once and noise is not. Where replicas count it
+// explains it and replicas start fast. So a step is answered at once and noise is not. Where replicas count it
 // and some of them began to serve within the window, that of the newest scrapes also
 // counts when it is lower: the window holds what the others got before and what the
 // new ones get now.
@@ -105,6 +108,9 @@ func (r *round) arrival(m *model) (counted, bool) {
 		return newest, true
 	case newest.rate < steady.rate && !m.in.Arrival.Present && r.grew(m):
 		return newest, true
+	}
+	if m.lead() > jumpLead*r.policy.Window {
+		return steady, true
 	}
 	chance := counted{rate: steady.rate, span: newest.span}.noise(m.dispersion)
 	if newest.rate > steady.rate*(1+jumpLeast) && newest.rate > steady.rate+jumpCertainty*chance {
