@@ -20,6 +20,7 @@ func (r *round) allocate(models []*model) {
 		switch {
 		case m.wants == wantMore:
 		case m.wants != wantLess:
+			r.keepCheaper(m)
 			m.each(func(v *variant) { v.note(StageAllocation, ReasonSteady, "no change is wanted") })
 		case !r.replace(m):
 			r.shrink(m)

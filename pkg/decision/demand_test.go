@@ -64,6 +64,30 @@ func TestAFewShortRequestsDoNotLowerTheTokensReckonedWith(t *testing.T) {
 	assert.InDelta(t, 50, float64(plan.Models[0].Demand.Tokens.Output), 5, "in the end they do")
 }
 
+// Requests that are a little longer for once are chance; much longer ones count at once.
+func TestOnlyMuchLongerRequestsCountAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		input, output capacity.Tokens
+		wantInput     float64
+		wantOutput    float64
+	}{
+		"a little longer":     {1155 * 1.09, 211 * 1.09, 1155, 211},
+		"much longer prompts": {1155 * 1.5, 211, 1155 * 1.5, 211},
+		"much longer answers": {1155, 211 * 1.5, 1155, 211 * 1.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Replicas: []Replica{{
+				Served: Sample{5, epoch, true}, Input: Sample{float64(c.input), epoch, true}, Output: Sample{float64(c.output), epoch, true},
+			}}})
+			known := TokenMean{Time: epoch.Add(-time.Second), Shape: conv, Weight: 1e9}
+			r.old.Tokens = map[ModelKey]TokenMean{m.key: known}
+			got := r.tokens(m)
+			assert.InEpsilon(t, c.wantInput, float64(got.Input), 1e-6)
+			assert.InEpsilon(t, c.wantOutput, float64(got.Output), 1e-6)
+		})
+	}
+}
+
 // New replicas that nobody scrapes yet must not multiply the demand.
 func TestConstantLoadDoesNotRunAwayWhileNewReplicasAreSilent(t *testing.T) {
 	w, memory := newWorld(60), Memory{}

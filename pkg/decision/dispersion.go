@@ -39,10 +39,10 @@ func (d Dispersion) observe(now time.Time, before, after Observation) Dispersion
 	difference := float64(after.Newest - before.Newest)
 	seen := min(difference*difference/chance, dispersionTrim*d.index())
 	kept := d.Weight * math.Exp2(-max(0, now.Sub(d.Time).Seconds())/dispersionHalfLife.Seconds())
-	sum := d.Index*kept + seen
-	if d.Weight == 0 {
-		sum, kept = dispersionPrior+seen, dispersionPrior
-	}
+	// What is not known, or was forgotten, is assumed.
+	assumed := max(0, dispersionPrior-kept)
+	sum := d.Index*kept + assumed + seen
+	kept += assumed
 	return Dispersion{Time: now, Index: sum / (kept + 1), Weight: kept + 1}
 }
 

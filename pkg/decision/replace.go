@@ -22,10 +22,7 @@ const switchLeast = 0.05
 // dearer ones go when the new ones serve and the scale-down's window allows it. It
 // reports whether any start.
 func (r *round) replace(m *model) bool {
-	since, cheaper := r.old.Cheaper[m.key]
-	if cheaper {
-		r.next.Cheaper[m.key] = since
-	}
+	since, cheaper := r.keepCheaper(m)
 	if m.evidence != evidenceFull || r.policy.Horizon <= 0 || r.switches == switchesPerRound || m.changing() {
 		return false
 	}
@@ -68,6 +65,15 @@ func (r *round) replace(m *model) bool {
 	}
 	r.switches++
 	return true
+}
+
+// keepCheaper remembers since when another mix would cost less: a round that cannot judge
+// it, because replicas begin to serve or metrics are missing, has not found otherwise.
+func (r *round) keepCheaper(m *model) (since time.Time, known bool) {
+	if since, known = r.old.Cheaper[m.key]; known {
+		r.next.Cheaper[m.key] = since
+	}
+	return since, known
 }
 
 // pays reports whether a mix that starts replicas costs so much less, their start

@@ -107,3 +107,121 @@ func TestSwitchesAreFewInARound(t *testing.T) {
 	}
 	assert.Equal(t, switchesPerRound, switched)
 }
+
+// switching is a world in which one whole node of H100 could take over, and the policy
+// that waits five minutes before it removes anything.
+func switching(arrival float64) (*world, Policy) {
+	w := bigAndSmall(arrival)
+	w.cluster = &placement.Cluster{Nodes: append(nodes(2, "H100", 8), nodes(4, "L40S", 8)...)}
+	policy := policyFor(true, "a-8xh100", "b-l40s")
+	for key, own := range policy.Variants {
+		own.Down.Window = 5 * time.Minute
+		policy.Variants[key] = own
+	}
+	return w, policy
+}
+
+// Prices that change places faster than the window lasts move nothing, however much they
+// differ; a saving that lasts is taken when the window is over, once.
+func TestASwitchWaitsForASavingThatLasts(t *testing.T) {
+	for name, c := range map[string]struct {
+		alternates time.Duration
+		comes      time.Duration
+	}{
+		"it alternates fast":   {2 * time.Minute, 0},
+		"almost for a window":  {4*time.Minute + 45*time.Second, 0},
+		"it lasts for ever":    {24 * time.Hour, 5 * time.Minute},
+		"it lasts long enough": {20 * time.Minute, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, policy := switching(5)
+			memory, begin := Memory{}, w.now
+			came := time.Duration(0)
+			for w.now.Sub(begin) < 15*time.Minute {
+				cheap := int(w.now.Sub(begin)/c.alternates)%2 == 0
+				w.variants[0].cost = 12
+				if cheap {
+					w.variants[0].cost = 2
+				}
+				var plan Plan
+				plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+				if came == 0 && *plan.Models[0].Variants[0].Desired > 0 {
+					came = w.now.Sub(begin)
+					assert.Equal(t, ReasonCheaperVariant, plan.Models[0].Variants[0].Reason)
+				}
+				w.apply(plan)
+				w.now = w.now.Add(15 * time.Second)
+			}
+			assert.Equal(t, c.comes, came)
+			if c.comes > 0 {
+				assert.Equal(t, []int{1, 0}, []int{w.variants[0].replicas, w.variants[1].replicas}, "and the dearer one went")
+			}
+		})
+	}
+}
+
+// A switch pays against what could be removed without it, not against what stands there.
+func TestASwitchIsHeldAgainstAShrink(t *testing.T) {
+	for name, c := range map[string]struct {
+		cost  capacity.Cost
+		comes bool
+	}{
+		"hardly less than the one that would stay": {3.6, false},
+		"much less than it":                        {2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, policy := switching(5)
+			w.variants[0].cost = c.cost
+			w.setReplicas(1, 3)
+			w.now = w.now.Add(time.Hour)
+			plan, _ := Decide(w.snapshot(), atOnce(policy), Memory{}, RoundFast)
+			assert.Equal(t, c.comes, *plan.Models[0].Variants[0].Desired > 0, lineOf(&plan.Models[0].Variants[0]))
+		})
+	}
+}
+
+// Since when a switch pays is remembered while replicas change or nothing is known, and
+// forgotten when it does not pay any more; the memory that was given stays as it is.
+func TestTheTimeOfASavingIsKept(t *testing.T) {
+	key, since := ModelKey{"ns", "m"}, epoch.Add(58*time.Minute)
+	for name, c := range map[string]struct {
+		change func(*world, *Snapshot)
+		kept   bool
+	}{
+		"nothing changes": {func(*world, *Snapshot) {}, true},
+		"a replica starts": {func(_ *world, s *Snapshot) {
+			v := &s.Models[0].Variants[1]
+			v.Current, v.Starting = 2, []Starting{{Name: "new", Created: s.Time, Placed: true}}
+		}, true},
+		"an update rolls": {func(_ *world, s *Snapshot) { s.Models[0].Variants[1].Rolling = true }, true},
+		"nothing is known": {func(_ *world, s *Snapshot) {
+			s.Models[0].Variants[1].Replicas, s.Models[0].Arrival = nil, Sample{}
+		}, true},
+		"more is wanted": {func(_ *world, s *Snapshot) {
+			s.Models[0].Variants[1].Replicas[0].Waiting.Value = 50
+		}, false},
+		"it does not pay": {func(_ *world, s *Snapshot) { s.Models[0].Variants[0].Cost = 12 }, false},
+		"the node is gone": {func(_ *world, s *Snapshot) {
+			s.Cluster = &placement.Cluster{Nodes: nodes(4, "L40S", 8)}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, policy := switching(5)
+			w.variants[0].cost = 2
+			s := w.snapshot()
+			c.change(w, &s)
+			given := Memory{Cheaper: map[ModelKey]time.Time{key: since}}
+			_, next := Decide(s, policy, given, RoundFull)
+			got, kept := next.Cheaper[key]
+			assert.Equal(t, c.kept, kept)
+			if kept {
+				assert.Equal(t, since, got)
+			}
+			assert.Equal(t, map[ModelKey]time.Time{key: since}, given.Cheaper)
+		})
+	}
+	w, policy := switching(5)
+	w.variants[0].cost = 2
+	_, next := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+	assert.Equal(t, map[ModelKey]time.Time{key: w.now}, next.Cheaper, "it begins now")
+}
