@@ -30,7 +30,25 @@ func (p *play) perform() performed {
 	if err != nil {
 		return performed{err: err}
 	}
-	return p.with(policy, p.bound.Initial())
+	return p.with(policy, p.initial())
+}
+
+// initial is what the scenario says, and the bound where it says nothing. The bound
+// itself plays its own schedule from the first minute on.
+func (p *play) initial() [][]int {
+	if p.policy == policyBound {
+		return p.bound.Initial()
+	}
+	initial := make([][]int, len(p.scenario.Models))
+	for m := range initial {
+		initial[m] = slices.Clone(p.bound.Initial()[m])
+		for v := range initial[m] {
+			if given := p.scenario.Models[m].Variants[v].Initial; given >= 0 {
+				initial[m][v] = given
+			}
+		}
+	}
+	return initial
 }
 
 // with plays one run with a policy.
