@@ -42,6 +42,24 @@ const (
 	scrapeInterval  = 5 * time.Second
 )
 
+// managerSettings are those that decide what the manager wants, as its environment has
+// them.
+func managerSettings() []string {
+	return []string{
+		"PROMETHEUS_METRICS_WINDOW=" + metricsWindow,
+		"GLOBAL_OPT_INTERVAL=" + managerInterval,
+		"WVA_LIMITED_MODE=true",
+	}
+}
+
+// initialReplicas is how many replicas the i-th variant of a model starts with.
+func initialReplicas(i int) int {
+	if i == 0 {
+		return 1
+	}
+	return 0
+}
+
 // stack is everything that runs.
 type stack struct {
 	plan     plan
@@ -270,11 +288,8 @@ func (s *stack) startManager(ctx context.Context) error {
 	err = s.cluster.StartProcess(ctx, localcluster.Process{
 		Name: "manager",
 		Path: s.plan.manager,
-		Env: append(s.metricsSource(),
+		Env: append(append(s.metricsSource(), managerSettings()...),
 			"KUBECONFIG="+kubeconfig,
-			"PROMETHEUS_METRICS_WINDOW="+metricsWindow,
-			"GLOBAL_OPT_INTERVAL="+managerInterval,
-			"WVA_LIMITED_MODE=true",
 			"METRICS_BIND_ADDRESS="+metrics,
 			"METRICS_SECURE=false",
 			"HEALTH_PROBE_BIND_ADDRESS="+health,
@@ -307,10 +322,7 @@ func (s *stack) metricsSource() []string {
 func (s *stack) createModels(ctx context.Context) error {
 	for _, m := range s.plan.models {
 		for i, v := range m.Variants {
-			replicas := int32(0)
-			if i == 0 {
-				replicas = 1
-			}
+			replicas := int32(initialReplicas(i)) // #nosec G115: 0 or 1
 			if err := s.create(ctx, deployment(m, v, replicas)); err != nil {
 				return err
 			}

@@ -1,0 +1,243 @@
+package replay_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/playground/demo"
+	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+)
+
+const (
+	// length is how long there is traffic, and beat how often both are compared.
+	length = 70 * time.Second
+	beat   = 10 * time.Second
+	// lag is how much earlier or later a replica may be wanted than in virtual time: one
+	// fast round.
+	lag = 10 * time.Second
+	// rounds is after how long the manager's rounds repeat.
+	rounds = 15 * time.Second
+	// apart is how many replicas both may differ by.
+	apart = 1
+)
+
+// The same minute in the playground, with real components in real time, and in virtual
+// time: at every tenth second both want the same replicas within one, at most a fast round
+// earlier or later, and so do their peaks and their ends.
+//
+// What is decided depends on when within the manager's fifteen seconds the load rises, and
+// on when its replicas are scraped, which no report tells. So the minute is replayed for
+// each second of the fifteen. The load is one for which all of these want three or four
+// replicas in the end: most of them must agree on the replicas of the model. How these are
+// shared out is less certain, because one replica of the first variant costs almost what
+// two of the second do: one of them must agree on every variant, too.
+//
+// The first model alone is compared, which has the trace. Its requests are short, so that
+// the rates that the manager sees are soon those that are sent.
+func TestVirtualTimeAgreesWithThePlayground(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "trace.csv")
+	writeTrace(t, trace)
+	args := []string{"--trace", trace, "--duration", length.String(), "--tail", "0", "--startup", "5s"}
+	replays, err := demo.Replays(args)
+	require.NoError(t, err)
+	inReal := realCourse(t, args, replays[0].Scenario)
+	t.Logf("real                   %v", inReal)
+	model := len(inReal) - 1
+	require.Greater(t, peak(inReal[model]), 1+apart, "the model must grow, or nothing is compared")
+
+	agreed, fewest := 0, []string(nil)
+	for begin := time.Duration(0); begin < rounds; begin += time.Second {
+		inVirtual := virtualCourse(t, replays[0], begin)
+		t.Logf("virtual, traffic at %3s %v", begin, inVirtual)
+		if len(disagreements("the model", inReal[model], inVirtual[model])) == 0 {
+			agreed++
+		}
+		var found []string
+		for v := range inReal {
+			found = append(found, disagreements(inReal.name(v), inReal[v], inVirtual[v])...)
+		}
+		if begin == 0 || len(found) < len(fewest) {
+			fewest = found
+		}
+	}
+	assert.Greater(t, agreed, int(rounds/time.Second)/2, "replays that agree on the replicas of the model")
+	assert.Empty(t, fewest, "where the replay disagrees that agrees best on every variant")
+}
+
+// writeTrace writes a minute in the format of the public Azure traces: a low load, a rise
+// as long as a round, and a level. The lengths have the proportion that the profiles in
+// the demo's objects are for, 1155 to 211.
+func writeTrace(t *testing.T, file string) {
+	stream, err := workload.NewSynthetic(workload.Synthetic{
+		Rate: []workload.Point{
+			{At: 0, Rate: 20}, {At: 10 * time.Second, Rate: 20}, {At: 25 * time.Second, Rate: 230}, {At: length, Rate: 230},
+		},
+		Input:  workload.Lengths{Mean: 219, Variation: 0.3, Max: 4096},
+		Output: workload.Lengths{Mean: 40, Variation: 0.3, Max: 1024},
+		Seed:   7,
+	})
+	require.NoError(t, err)
+	var text strings.Builder
+	text.WriteString(workload.AzureHeader + "\n")
+	for {
+		r, err := stream.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		at := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC).Add(r.Arrival)
+		fmt.Fprintf(&text, "%s,%d,%d\n", at.Format("2006-01-02 15:04:05.000000"), r.Input, r.Output)
+	}
+	require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
+}
+
+// course is the wanted replicas of each variant in the order of the scenario, and last
+// those of the model, at every second.
+type course [][]int
+
+// newCourse follows the changes of the wanted replicas, each from a time on.
+func newCourse(variants int, wanted func(variant int, at time.Duration) int) course {
+	c := make(course, variants+1)
+	for at := time.Duration(0); at <= length; at += time.Second {
+		sum := 0
+		for v := range variants {
+			n := wanted(v, at)
+			c[v], sum = append(c[v], n), sum+n
+		}
+		c[variants] = append(c[variants], sum)
+	}
+	return c
+}
+
+// name says whose replicas the v-th are.
+func (c course) name(v int) string {
+	if v == len(c)-1 {
+		return "the model"
+	}
+	return fmt.Sprintf("variant %d", v)
+}
+
+// String shows a course at the beats.
+func (c course) String() string {
+	var text []string
+	for _, wanted := range c {
+		var shown []int
+		for at := time.Duration(0); at <= length; at += beat {
+			shown = append(shown, wanted[at/time.Second])
+		}
+		text = append(text, fmt.Sprint(shown))
+	}
+	return strings.Join(text, " ")
+}
+
+// realCourse runs the demo.
+func realCourse(t *testing.T, args []string, s *replay.Scenario) course {
+	programs, err := localcluster.Programs()
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "report.json")
+	command := exec.Command(filepath.Join(programs, "playground"), append([]string{"demo", "--report", file}, args...)...) //nolint:gosec // our own program
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	require.NoError(t, command.Run(), "%s", &output)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var run report.Demo
+	require.NoError(t, json.Unmarshal(text, &run))
+
+	points := map[string][]report.ReplicaPoint{}
+	for _, v := range run.Variants {
+		points[v.Name] = v.Replicas
+	}
+	variants := s.Models[0].Variants
+	return newCourse(len(variants), func(v int, at time.Duration) int {
+		all, n := points[variants[v].Name], 0
+		require.NotEmpty(t, all)
+		for _, p := range all {
+			if p.T <= at.Seconds() {
+				n = p.Desired
+			}
+		}
+		return n
+	})
+}
+
+// virtualCourse replays the minute with the traffic beginning so long after a full round.
+func virtualCourse(t *testing.T, o replay.Options, begin time.Duration) course {
+	source := o.Source
+	o.Source = func() (workload.Stream, error) {
+		stream, err := source()
+		return delayed{stream, begin}, err
+	}
+	_, recordings, err := replay.Run(o)
+	require.NoError(t, err)
+	variants := o.Scenario.Models[0].Variants
+	return newCourse(len(variants), func(v int, at time.Duration) int {
+		n := variants[v].Initial
+		for _, d := range recordings[0].Decisions {
+			if d.Variant == variants[v].Name && d.At <= at+begin {
+				n = d.To
+			}
+		}
+		return n
+	})
+}
+
+// delayed is a stream that begins later.
+type delayed struct {
+	workload.Stream
+	by time.Duration
+}
+
+// Next implements workload.Stream.
+func (d delayed) Next() (workload.Request, error) {
+	r, err := d.Stream.Next()
+	r.Arrival += d.by
+	return r, err
+}
+
+// disagreements are the beats at which the real replicas are further from the virtual
+// ones than they may be, and peak and end if they are.
+func disagreements(who string, inReal, inVirtual []int) []string {
+	var found []string
+	for at := time.Duration(0); at <= length; at += beat {
+		least, most := extent(inVirtual[max(0, at-lag)/time.Second : min(length, at+lag)/time.Second+1])
+		if n := inReal[at/time.Second]; n < least-apart || n > most+apart {
+			found = append(found, fmt.Sprintf("%s at %s: %d wanted, in virtual time %d to %d", who, at, n, least, most))
+		}
+	}
+	if a, b := peak(inReal), peak(inVirtual); a < b-apart || a > b+apart {
+		found = append(found, fmt.Sprintf("%s: its peak is %d, in virtual time %d", who, a, b))
+	}
+	if a, b := inReal[len(inReal)-1], inVirtual[len(inVirtual)-1]; a < b-apart || a > b+apart {
+		found = append(found, fmt.Sprintf("%s at the end: %d wanted, in virtual time %d", who, a, b))
+	}
+	return found
+}
+
+func extent(counts []int) (least, most int) {
+	least, most = counts[0], counts[0]
+	for _, n := range counts {
+		least, most = min(least, n), max(most, n)
+	}
+	return least, most
+}
+
+func peak(counts []int) int {
+	_, most := extent(counts)
+	return most
+}
