@@ -28,7 +28,7 @@ func newBaseline(name string, s *Scenario, choice []int) (Policy, error) {
 		if err != nil || n < 0 {
 			return nil, fmt.Errorf("policy %q: %q is no number of replicas; expected 0 or more", name, count)
 		}
-		return &static{scenario: s, choice: choice, replicas: n}, nil
+		return newFleet(s, choice, n), nil
 	}
 	switch name {
 	case "hpa:queue":

@@ -528,16 +528,17 @@ func TestParametersOfBaselines(t *testing.T) {
 	}
 	saturation := func(rule ...Parameter) []Parameter {
 		all := append([]Parameter{{"interval", "30s"}, {"window", "1m0s"}, {"kvCacheThreshold", "0.8"}, {"queueLengthThreshold", "5"}}, rule...)
-		return append(all, Parameter{"actuation", "HPA of the chart"}, Parameter{"syncPeriod", "15s"}, Parameter{"tolerance", "0"},
+		return append(all, Parameter{"actuation", "HPA of the chart"},
+			Parameter{"replicas", "a: 0 to 8; b: 0 to 1000 (the chart's bounds of 1 to 10 are lifted)"}, Parameter{"syncPeriod", "15s"}, Parameter{"tolerance", "0"},
 			Parameter{"scaleUp", "window 4m0s, 10 pods per 2m30s"}, Parameter{"scaleDown", "window 4m0s, 10 pods per 2m30s"})
 	}
 	for name, want := range map[string][]Parameter{
-		"static:2":  {{"variant", "a"}, {"replicas", "2"}},
+		"static:2":  {{"variant", "a"}, {"replicas", "2"}, {"otherVariants", "their minimum"}},
 		"hpa:queue": append([]Parameter{{"metric", "vllm:num_requests_waiting"}, {"metricType", "Pods"}, {"targetAverageValue", "5"}}, horizontal...),
 		"hpa:kv":    append([]Parameter{{"metric", "vllm:kv_cache_usage_perc"}, {"metricType", "Pods"}, {"targetAverageValue", "0.8"}}, horizontal...),
 		"keda": append([]Parameter{
 			{"query", "sum(vllm:num_requests_waiting)"}, {"metricType", "AverageValue"}, {"threshold", "5"},
-			{"pollingInterval", "30s"}, {"cooldownPeriod", "5m0s"}, {"useCachedMetrics", "false"},
+			{"pollingInterval", "30s, for the first replica only"}, {"useCachedMetrics", "false"},
 		}, horizontal...),
 		"saturation-v1": saturation(Parameter{"kvSpareTrigger", "0.1"}, Parameter{"queueSpareTrigger", "3"}),
 		"saturation-v2": saturation(Parameter{"scaleUpThreshold", "0.85"}, Parameter{"scaleDownBoundary", "0.7"},

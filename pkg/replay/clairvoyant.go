@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -10,8 +12,8 @@ import (
 // on the luck of start-ups; what it attains shows what the bound's numbers keep.
 type clairvoyant struct {
 	bound   *Bound
+	share   float64
 	startup time.Duration
-	length  time.Duration
 }
 
 // Next implements Policy.
@@ -24,7 +26,18 @@ func (c *clairvoyant) Next(now time.Duration) time.Duration {
 
 // Parameters implements Policy.
 func (c *clairvoyant) Parameters() []Parameter {
-	return []Parameter{{"cost", "computed, not played"}, {"grain", minute.String()}}
+	out := []Parameter{
+		{"cost", "computed, not played"},
+		{"schedule", "every minute"},
+		{"promisedShare", fmt.Sprint(c.share)},
+	}
+	// What the schedule costs above the bound, and where it cannot keep the SLO either,
+	// limit what the bound says.
+	gap := "0, optimal"
+	if c.bound.Gap > 0 {
+		gap = fmt.Sprintf("%v above the cost", rounded(c.bound.Gap, 6))
+	}
+	return append(out, Parameter{"gap", gap}, Parameter{"overloadedMinutes", strconv.Itoa(c.bound.Overloaded)})
 }
 
 // Decide implements Policy.

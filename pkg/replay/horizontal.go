@@ -318,7 +318,7 @@ func (d *driver) drive(view *View, propose func(model *ModelView, variant *Varia
 func (d *driver) parameters() []Parameter {
 	var bounds []string
 	for _, h := range d.autoscalers {
-		bounds = append(bounds, fmt.Sprintf("%d to %d", h.min, h.max))
+		bounds = append(bounds, rangeOf(h.min, h.max))
 	}
 	return []Parameter{
 		{"variant", chosen(d.scenario, d.choice)},
@@ -329,20 +329,4 @@ func (d *driver) parameters() []Parameter {
 		{"scaleUp", describe(defaultUp())},
 		{"scaleDown", describe(defaultDown())},
 	}
-}
-
-// describe renders a behaviour: "window 5m0s, 100% per 15s".
-func describe(b decision.Behavior) string {
-	parts := []string{"window " + b.Window.String()}
-	for _, p := range b.Policies {
-		if p.Percent > 0 {
-			parts = append(parts, fmt.Sprintf("%d%% per %s", p.Percent, p.Period))
-		} else {
-			parts = append(parts, fmt.Sprintf("%d pods per %s", p.Pods, p.Period))
-		}
-	}
-	if len(b.Policies) > 1 {
-		parts = append(parts, "the larger change")
-	}
-	return strings.Join(parts, ", ")
 }

@@ -5,16 +5,14 @@ import (
 	"time"
 )
 
-// The documented defaults of a ScaledObject that matter here.
-const (
-	kedaPolling  = 30 * time.Second
-	kedaCooldown = 300 * time.Second
-)
+// kedaPolling is the documented default of a ScaledObject's pollingInterval.
+const kedaPolling = 30 * time.Second
 
 // keda drives the chosen variant of each model by the requests that wait at all replicas
 // of the model, through the HPA that KEDA makes from a ScaledObject.
 //
-// Polling and cooldown only rule the steps between no replica and the first one. Between
+// Polling and cooldown only rule the steps between no replica and the first one, and the
+// last one never goes here, so that cooldownPeriod has no effect. Between
 // one and more the HPA asks every 15 s, and KEDA, which caches nothing by default
 // (useCachedMetrics: false), asks Prometheus at once, whose answer is as old as the last
 // scrapes.
@@ -57,8 +55,7 @@ func (k *keda) Parameters() []Parameter {
 		{"query", "sum(vllm:num_requests_waiting)"},
 		{"metricType", "AverageValue"},
 		{"threshold", fmt.Sprint(queueTarget)},
-		{"pollingInterval", kedaPolling.String()},
-		{"cooldownPeriod", kedaCooldown.String()},
+		{"pollingInterval", kedaPolling.String() + ", for the first replica only"},
 		{"useCachedMetrics", "false"},
 	}, k.parameters()...)
 }

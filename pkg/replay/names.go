@@ -42,7 +42,7 @@ func (p *play) newPolicy() (Policy, error) {
 	case policyCapacityOnly, policyHybrid:
 		return newOurs(p.scenario, p.policy == policyHybrid), nil
 	case policyBound:
-		return &clairvoyant{bound: p.bound, startup: p.startup, length: p.load.length()}, nil
+		return &clairvoyant{bound: p.bound, share: p.scenario.Policy.Share, startup: p.startup}, nil
 	default:
 		return newBaseline(p.policy, p.scenario, p.choice)
 	}

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +13,9 @@ import (
 // ours asks decision.Decide in the rounds of the manager: a full one every interval, a
 // fast one every decision.FastInterval in between.
 type ours struct {
-	policy decision.Policy
-	memory decision.Memory
+	scenario *Scenario
+	policy   decision.Policy
+	memory   decision.Memory
 	// lastFull is when the last full round was; negative before the first one.
 	lastFull time.Duration
 	order    []modelOrder
@@ -35,7 +35,7 @@ type starts struct {
 }
 
 func newOurs(s *Scenario, hybrid bool) *ours {
-	o := &ours{policy: s.Policy, lastFull: -1, starts: map[simulation.VariantIndex]*starts{}}
+	o := &ours{scenario: s, policy: s.Policy, lastFull: -1, starts: map[simulation.VariantIndex]*starts{}}
 	o.policy.Hybrid = hybrid
 	o.policy.Window = s.Collection.Window
 	o.policy.Variants = map[decision.Key]decision.VariantPolicy{}
@@ -68,24 +68,6 @@ func (o *ours) Next(now time.Duration) time.Duration {
 		return 0
 	}
 	return min(now+decision.FastInterval, o.lastFull+o.policy.Interval)
-}
-
-// Parameters implements Policy.
-func (o *ours) Parameters() []Parameter {
-	s := o.policy.Saturation
-	return []Parameter{
-		{"interval", o.policy.Interval.String()},
-		{"window", o.policy.Window.String()},
-		{"hybrid", fmt.Sprint(o.policy.Hybrid)},
-		{"limited", fmt.Sprint(o.policy.Limited)},
-		{"share", fmt.Sprint(o.policy.Share)},
-		{"horizon", o.policy.Horizon.String()},
-		{"drain", o.policy.Drain.String()},
-		{"kvCacheThreshold", fmt.Sprint(s.KVCacheThreshold)},
-		{"queueLengthThreshold", fmt.Sprint(s.QueueLengthThreshold)},
-		{"kvSpareTrigger", fmt.Sprint(s.KVSpareTrigger)},
-		{"queueSpareTrigger", fmt.Sprint(s.QueueSpareTrigger)},
-	}
 }
 
 // Decide implements Policy.

@@ -1,12 +1,6 @@
 package replay
 
-import (
-	"fmt"
-	"math"
-	"time"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/decision"
-)
+import "math"
 
 // performPeak plays static fleets of the cheapest variants until it has the smallest one
 // that keeps the SLO for the promised share of this trace's requests. Nobody could have
@@ -65,67 +59,6 @@ func (p *play) mostReplicas() int {
 // withStatic plays a fleet of n replicas of the cheapest variant of each model, which is
 // there from the start.
 func (p *play) withStatic(n int) performed {
-	initial := make([][]int, len(p.scenario.Models))
-	for m := range initial {
-		initial[m] = make([]int, len(p.scenario.Models[m].Variants))
-		initial[m][p.choice[m]] = n
-	}
-	return p.with(fleet{replicas: initial}, initial)
-}
-
-// fleet never changes.
-type fleet struct{ replicas [][]int }
-
-// Next implements Policy.
-func (fleet) Next(now time.Duration) time.Duration {
-	if now < 0 {
-		return 0
-	}
-	return 1<<63 - 1
-}
-
-// Parameters implements Policy.
-func (f fleet) Parameters() []Parameter {
-	return []Parameter{{"replicas", fmt.Sprint(f.replicas)}}
-}
-
-// Decide implements Policy.
-func (f fleet) Decide(*View) Answer { return Answer{Replicas: f.replicas} }
-
-// check reports what a scenario lacks.
-func (s *Scenario) check() error {
-	if s == nil || s.Cluster == nil || len(s.Models) == 0 {
-		return fmt.Errorf("the scenario has no cluster or no models; expected both")
-	}
-	seen, models := map[decision.Key]bool{}, map[decision.ModelKey]bool{}
-	for i := range s.Models {
-		m := &s.Models[i]
-		id := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
-		if models[id] {
-			return fmt.Errorf("model %s: namespace %q has it twice; expected each model once", m.ID, m.Namespace)
-		}
-		models[id] = true
-		if len(m.Variants) == 0 {
-			return fmt.Errorf("model %s: it has no variants; expected at least one", m.ID)
-		}
-		for j := range m.Variants {
-			v := &m.Variants[j]
-			key := decision.Key{Namespace: m.Namespace, Name: v.Name}
-			switch {
-			case v.Name == "" || seen[key]:
-				return fmt.Errorf("model %s: variant %q: expected a name that no other variant of namespace %q has", m.ID, v.Name, m.Namespace)
-			case v.Request == nil:
-				return fmt.Errorf("model %s: variant %s: the shape of a replica is not known; expected an accelerator and its count", m.ID, v.Name)
-			case !v.Profile.Known():
-				return fmt.Errorf("model %s: variant %s: it has no profile; expected the latency parameters of one replica", m.ID, v.Name)
-			}
-			seen[key] = true
-		}
-	}
-	c := s.Collection
-	if c.Scrape < second || c.Scrape%second != 0 || c.Window < 2*c.Scrape || s.Policy.Interval < second {
-		return fmt.Errorf("metrics are scraped every %s, over a window of %s, for rounds every %s; expected whole seconds, a window of at least two scrapes and rounds of at least a second",
-			c.Scrape, c.Window, s.Policy.Interval)
-	}
-	return nil
+	f := newFleet(p.scenario, p.choice, n).found(p.scenario.Policy.Share)
+	return p.with(f, f.replicas)
 }

@@ -112,11 +112,23 @@ func (p *saturation) Parameters() []Parameter {
 		{"queueLengthThreshold", fmt.Sprint(t.QueueLengthThreshold)},
 	}, p.rule.parameters()...),
 		Parameter{"actuation", "HPA of the chart"},
+		Parameter{"replicas", p.bounds() + " (the chart's bounds of 1 to 10 are lifted)"},
 		Parameter{"syncPeriod", horizontalPeriod.String()},
 		Parameter{"tolerance", "0"},
 		Parameter{"scaleUp", describe(saturationBehavior())},
 		Parameter{"scaleDown", describe(saturationBehavior())},
 	)
+}
+
+// bounds are those of the HPA of each variant.
+func (p *saturation) bounds() string {
+	var names, values []string
+	for m := range p.autoscalers {
+		for i, h := range p.autoscalers[m] {
+			names, values = append(names, p.scenario.Models[m].Variants[i].Name), append(values, rangeOf(h.min, h.max))
+		}
+	}
+	return oneOrEach(names, values)
 }
 
 // currentOf is how many replicas a target has, or asks for where it has none yet, and how

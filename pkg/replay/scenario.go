@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -94,4 +95,42 @@ func (s *Scenario) served(initial [][]int) []simulation.ServedModel {
 		models = append(models, model)
 	}
 	return models
+}
+
+// check reports what a scenario lacks.
+func (s *Scenario) check() error {
+	if s == nil || s.Cluster == nil || len(s.Models) == 0 {
+		return fmt.Errorf("the scenario has no cluster or no models; expected both")
+	}
+	seen, models := map[decision.Key]bool{}, map[decision.ModelKey]bool{}
+	for i := range s.Models {
+		m := &s.Models[i]
+		id := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
+		if models[id] {
+			return fmt.Errorf("model %s: namespace %q has it twice; expected each model once", m.ID, m.Namespace)
+		}
+		models[id] = true
+		if len(m.Variants) == 0 {
+			return fmt.Errorf("model %s: it has no variants; expected at least one", m.ID)
+		}
+		for j := range m.Variants {
+			v := &m.Variants[j]
+			key := decision.Key{Namespace: m.Namespace, Name: v.Name}
+			switch {
+			case v.Name == "" || seen[key]:
+				return fmt.Errorf("model %s: variant %q: expected a name that no other variant of namespace %q has", m.ID, v.Name, m.Namespace)
+			case v.Request == nil:
+				return fmt.Errorf("model %s: variant %s: the shape of a replica is not known; expected an accelerator and its count", m.ID, v.Name)
+			case !v.Profile.Known():
+				return fmt.Errorf("model %s: variant %s: it has no profile; expected the latency parameters of one replica", m.ID, v.Name)
+			}
+			seen[key] = true
+		}
+	}
+	c := s.Collection
+	if c.Scrape < second || c.Scrape%second != 0 || c.Window < 2*c.Scrape || s.Policy.Interval < second || s.Policy.Interval%second != 0 {
+		return fmt.Errorf("metrics are scraped every %s, over a window of %s, for rounds every %s; expected whole seconds for scrapes and rounds, at least one, and a window of at least two scrapes",
+			c.Scrape, c.Window, s.Policy.Interval)
+	}
+	return nil
 }
