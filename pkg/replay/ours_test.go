@@ -187,8 +187,8 @@ func TestFullClusterIsNotAskedForMoreThanItHolds(t *testing.T) {
 	s := small()
 	s.Cluster = &placement.Cluster{Nodes: append(nodes("h100", "H100", 1, 2), nodes("h200", "H200", 1, 1)...)}
 	s.Policy.Limited = true
-	source := short(t, workload.Point{Rate: 5}, workload.Point{At: 2 * time.Minute, Rate: 5}, workload.Point{At: 3 * time.Minute, Rate: 90}, workload.Point{At: 8 * time.Minute, Rate: 90}, workload.Point{At: 10 * time.Minute, Rate: 5})
-	for _, startup := range []time.Duration{0, time.Minute} {
+	source := short(t, workload.Point{Rate: 3}, workload.Point{At: 90 * time.Second, Rate: 3}, workload.Point{At: 100 * time.Second, Rate: 40}, workload.Point{At: 5 * time.Minute, Rate: 40})
+	for _, startup := range []time.Duration{30 * time.Second} {
 		for _, name := range []string{"capacity-only", "hybrid", "static:6", "hpa:queue", "saturation-v2"} {
 			p := played(t, s, source, name, startup)
 			policy, err := p.newPolicy()

@@ -42,7 +42,9 @@ func TestPeakWithoutEnoughRoomIsAllThatFits(t *testing.T) {
 	found := p.perform()
 	require.NoError(t, found.err)
 	assert.Less(t, found.result.Attainment, s.Policy.Share)
-	assert.Equal(t, []Parameter{{"replicas", "[[3 0]]"}}, found.result.Parameters)
+	assert.Equal(t, []Parameter{
+		{"variant", "cheap"}, {"replicas", "3"}, {"otherVariants", "their minimum"}, {"promisedShare", "0.99"},
+	}, found.result.Parameters)
 	assert.Zero(t, found.result.UnplaceableReplicas)
 }
 
@@ -102,15 +104,4 @@ func TestClairvoyantHasWhatEachMinuteNeeds(t *testing.T) {
 		// What is asked for at the beginning of a second serves from there on.
 		assert.Zero(t, r.UnderProvisionedSeconds, startup)
 	}
-}
-
-func TestRunsStartWithWhatTheScenarioSays(t *testing.T) {
-	s := small()
-	s.Models[0].Variants[1].Initial = 2
-	source := sourceOf(io.EOF, arrival(0, 10, 10), arrival(30, 10, 10))
-	p := played(t, s, source, "hybrid", time.Minute)
-	performed := p.perform()
-	require.NoError(t, performed.err)
-	assert.Equal(t, 2, performed.recording.Models[0].Variants[1].Ready[0])
-	assert.Equal(t, p.bound.Initial()[0][0], performed.recording.Models[0].Variants[0].Ready[0], "the others start with what the bound has")
 }
