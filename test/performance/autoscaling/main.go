@@ -12,14 +12,20 @@ import (
 	"strings"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
-// errBeaten is the end of a run that proved something against us; it is told already.
-var errBeaten = errors.New("not everything that was to be proved holds")
+// What a run ends with; its rows are told already.
+var (
+	// errBeaten ends a run that proved something against us.
+	errBeaten = errors.New("not everything that was to be proved holds")
+	// errPartial ends a whole run that left something unproved.
+	errPartial = errors.New("not everything that was to be proved was judged")
+)
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
@@ -54,45 +60,78 @@ func run(arguments []string, out, progress io.Writer) error {
 		return errors.New("say where the traces are: --data FOLDER (holds azure2023 and servegen)")
 	}
 	if o.speed {
-		return measureSpeed(&o, out)
+		return measureSpeed(&o, speed(), out)
 	}
-	names := policies
-	if o.policies != "" {
-		names = strings.Split(o.policies, ",")
+	began := time.Now()
+	rows, runs, err := replays(&o, progress)
+	if err != nil {
+		return err
+	}
+	table(out, rows)
+	holds, whole := verdict(out, rows)
+	if err := keep(&o, rows, runs); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d runs in %s\n", len(rows), time.Since(began).Round(time.Second))
+	switch {
+	case !holds:
+		return errBeaten
+	case !whole && o.only == "" && o.policies == "":
+		return errPartial
+	}
+	return nil
+}
+
+// replays performs the trials that the flags leave.
+func replays(o *options, progress io.Writer) ([]row, []report.ReplayRun, error) {
+	names, err := o.names()
+	if err != nil {
+		return nil, nil, err
 	}
 	var rows []row
 	var runs []report.ReplayRun
 	for _, t := range trials() {
-		if !strings.Contains(t.String(), o.only) {
+		chosen := t.chosen(names)
+		if len(chosen) == 0 || !strings.Contains(t.String(), o.only) {
 			continue
 		}
 		began := time.Now()
-		r, recorded, err := perform(&o, t, names)
+		results, recorded, err := perform(o, t, chosen)
 		if err != nil {
-			return fmt.Errorf("%s: %w", t, err)
+			return nil, nil, fmt.Errorf("%s: %w", t, err)
 		}
-		fmt.Fprintf(progress, "%-50s %4d runs in %s\n", t, len(r), time.Since(began).Round(time.Second))
-		for i := range r {
-			rows = append(rows, row{Trace: t.trace.name, Prices: t.prices, Cluster: t.cluster, Result: r[i]})
-			run := report.ReplayRun{Scene: t.String(), Result: r[i]}
-			if pictured(r[i]) {
-				run.Recording = &recorded[i]
+		fmt.Fprintf(progress, "%-50s %4d runs in %s\n", t, len(results), time.Since(began).Round(time.Second))
+		for i := range results {
+			rows = append(rows, row{Trace: t.trace.name, Prices: t.prices, Cluster: t.cluster, Result: results[i], aside: t.learns})
+			run := report.ReplayRun{Scene: t.String(), Result: results[i]}
+			if pictured(results[i]) {
+				// A copy, so that the recordings that are not shown can go.
+				run.Recording = new(recorded[i])
 			}
 			runs = append(runs, run)
 		}
 	}
 	if len(rows) == 0 {
-		return fmt.Errorf("no trial has %q in its name; there are: %s", o.only, trials())
+		return nil, nil, fmt.Errorf("no trial of these policies has %q in its name; there are: %s", o.only, trials())
 	}
-	table(out, rows)
-	holds := verdict(out, rows)
-	if err := keep(&o, rows, runs); err != nil {
-		return err
+	return rows, runs, nil
+}
+
+// names are the policies that the flags leave.
+func (o *options) names() ([]string, error) {
+	if o.policies == "" {
+		return policies, nil
 	}
-	if !holds {
-		return errBeaten
+	names := strings.Split(o.policies, ",")
+	for i, name := range names {
+		if err := replay.CheckPolicy(name); err != nil {
+			return nil, err
+		}
+		if slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("the policy %s is named twice: expected each once", name)
+		}
 	}
-	return nil
+	return names, nil
 }
 
 // pictured says of which runs the page shows the course: with one start-up time, and not
@@ -106,26 +145,22 @@ func perform(o *options, t trial, names []string) ([]replay.Result, []replay.Rec
 	if err != nil {
 		return nil, nil, err
 	}
+	if t.learns {
+		forget(s)
+	}
 	return replay.Run(replay.Options{
-		Scenario: s, Policies: names, Startups: t.startups, Seed: seed, Workers: o.workers, Record: true,
+		Scenario: s, Policies: names, Startups: t.startups, Seed: seed, Workers: o.workers, Record: !o.speed,
 		Source: func() (workload.Stream, error) { return t.trace.open(o.data) },
 	})
 }
 
-// measureSpeed replays the large hour once and says how long it took.
-func measureSpeed(o *options, out io.Writer) error {
-	o.workers = 1
-	began := time.Now()
-	results, _, err := perform(o, speed(), []string{"hybrid"})
-	if err != nil {
-		return err
+// forget takes the profiles from the autoscaler, so that it has to learn them.
+func forget(s *replay.Scenario) {
+	for m := range s.Models {
+		for v := range s.Models[m].Variants {
+			s.Models[m].Variants[v].Given = serving.Profile{}
+		}
 	}
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	fmt.Fprintf(out, "%s: %d requests in %s; %d MiB from the system, %.2f%% attained at %.2f times the bound\n",
-		speed(), results[0].Requests, time.Since(began).Round(10*time.Millisecond), memory.Sys>>20,
-		100*results[0].Attainment, results[0].CostOverBound)
-	return nil
 }
 
 // table prints the rows for people.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
@@ -21,6 +22,9 @@ type trial struct {
 	trace           trace
 	prices, cluster string
 	startups        []time.Duration
+	// learns is set where the autoscaler is told no profile and has to learn it. The
+	// others know as much from the start, so that its rows are judged by nothing.
+	learns bool
 }
 
 const seed = 1
@@ -36,27 +40,44 @@ const (
 	roomy, full = "roomy", "full"
 )
 
+// The traces that are named in more than one place.
+const (
+	conversation = "azure-conversation"
+	large        = "servegen-m-large"
+)
+
 var (
 	usual = []time.Duration{60 * time.Second, 300 * time.Second}
 	every = []time.Duration{30 * time.Second, 60 * time.Second, 120 * time.Second, 300 * time.Second}
 )
 
-// trials are the judged ones.
+// trials are all of them.
 func trials() []trial {
-	conversation := trace{"azure-conversation", azure("azure2023/AzureLLMInferenceTrace_conv.csv")}
+	talk := azure("azure2023/AzureLLMInferenceTrace_conv.csv")
+	known := trace{conversation, talk}
 	return []trial{
-		{conversation, aws, roomy, every},
-		{conversation, lowest, roomy, usual},
-		{conversation, aws, full, usual},
-		{trace{"azure-code", azure("azure2023/AzureLLMInferenceTrace_code.csv")}, aws, roomy, usual},
-		{trace{"servegen-m-large", servegen(24*time.Hour, 0.1)}, aws, roomy, usual},
-		{trace{"synthetic-diurnal", synthetic("diurnal")}, aws, roomy, usual},
+		{trace: known, prices: aws, cluster: roomy, startups: every},
+		{trace: known, prices: lowest, cluster: roomy, startups: usual},
+		{trace: known, prices: aws, cluster: full, startups: usual},
+		{trace: trace{"azure-code", azure("azure2023/AzureLLMInferenceTrace_code.csv")}, prices: aws, cluster: roomy, startups: usual},
+		{trace: trace{large, servegen(24*time.Hour, 0.1)}, prices: aws, cluster: roomy, startups: usual},
+		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: usual},
+		{trace: trace{conversation + "-learning", talk}, prices: aws, cluster: roomy, startups: usual[:1], learns: true},
 	}
+}
+
+// chosen are the policies of the trial among those that are asked for. Only hybrid mode
+// makes much of a profile, so that it alone shows what learning costs.
+func (t trial) chosen(names []string) []string {
+	if !t.learns {
+		return names
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name != "hybrid" })
 }
 
 // speed is one hour of the large service at its full rate.
 func speed() trial {
-	return trial{trace{"servegen-m-large-hour", servegen(time.Hour, 1)}, aws, roomy, []time.Duration{time.Minute}}
+	return trial{trace: trace{large + "-hour", servegen(time.Hour, 1)}, prices: aws, cluster: roomy, startups: usual[:1]}
 }
 
 // factor multiplies the requests of the Azure traces.
