@@ -189,7 +189,7 @@ func TestFullClusterIsNotAskedForMoreThanItHolds(t *testing.T) {
 	s.Policy.Limited = true
 	source := short(t, workload.Point{Rate: 3}, workload.Point{At: 90 * time.Second, Rate: 3}, workload.Point{At: 100 * time.Second, Rate: 40}, workload.Point{At: 5 * time.Minute, Rate: 40})
 	for _, startup := range []time.Duration{30 * time.Second} {
-		for _, name := range []string{"capacity-only", "hybrid", "static:6", "hpa:queue", "saturation-v2"} {
+		for _, name := range []string{"capacity-only", "hybrid", "static:6", "hpa:queue"} {
 			p := played(t, s, source, name, startup)
 			policy, err := p.newPolicy()
 			require.NoError(t, err)
