@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 )
 
@@ -23,11 +22,10 @@ func newBaseline(name string, s *Scenario, choice []int) (Policy, error) {
 				name, v, s.Models[m].ID, len(s.Models[m].Variants)-1)
 		}
 	}
-	if count, ok := strings.CutPrefix(name, staticPrefix); ok {
-		n, err := strconv.Atoi(count)
-		if err != nil || n < 0 {
-			return nil, fmt.Errorf("policy %q: %q is no number of replicas; expected 0 or more", name, count)
-		}
+	switch n, isStatic, err := staticReplicas(name); {
+	case err != nil:
+		return nil, err
+	case isStatic:
 		return newFleet(s, choice, n), nil
 	}
 	switch name {

@@ -556,8 +556,10 @@ func TestNamesOfBaselines(t *testing.T) {
 		want   string
 	}{
 		{"hpa:cpu", []int{0}, `policy "hpa:cpu" is not known; expected static:N, hpa:queue, hpa:kv, keda, saturation-v1 or saturation-v2`},
-		{"static:", []int{0}, `policy "static:": "" is no number of replicas; expected 0 or more`},
-		{"static:-1", []int{0}, `policy "static:-1": "-1" is no number of replicas; expected 0 or more`},
+		{"static:", []int{0}, `policy "static:": "" is no number of replicas; expected 0 to 100000, in digits alone and without zeros before them`},
+		{"static:-1", []int{0}, `policy "static:-1": "-1" is no number of replicas; expected 0 to 100000, in digits alone and without zeros before them`},
+		{"static:03", []int{0}, `policy "static:03": "03" is no number of replicas; expected 0 to 100000, in digits alone and without zeros before them`},
+		{"static:100001", []int{0}, `policy "static:100001": "100001" is no number of replicas; expected 0 to 100000, in digits alone and without zeros before them`},
 		{"keda", nil, `policy "keda": 0 variants are chosen for 1 models; expected one for each`},
 		{"keda", []int{1}, `policy "keda": variant 1 of model "toy" is chosen; expected 0 to 0`},
 		{"keda", []int{-1}, `policy "keda": variant -1 of model "toy" is chosen; expected 0 to 0`},

@@ -16,9 +16,14 @@ type compact struct {
 	input, output int32
 }
 
+// mostRequests bounds what is held: 3.2 GB.
+const mostRequests = 200_000_000
+
 // hold reads a source once and gives its requests out again and again: making or parsing
 // them costs more than replaying them.
-func hold(source Source) (Source, error) {
+func hold(source Source) (Source, error) { return holdUpTo(source, mostRequests) }
+
+func holdUpTo(source Source, most int) (Source, error) {
 	stream, err := source()
 	if err != nil {
 		return nil, err
@@ -31,6 +36,9 @@ func hold(source Source) (Source, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if len(all) == most {
+			return nil, fmt.Errorf("there are more than %d requests in the trace; expected at most so many: replay a part of it, or lower its rate", most)
 		}
 		if r.Input > math.MaxInt32 || r.Output > math.MaxInt32 {
 			return nil, fmt.Errorf("request %d has %d prompt and %d generated tokens; expected less than 2^31", len(all)+1, r.Input, r.Output)

@@ -29,11 +29,29 @@ func CheckPolicy(name string) error {
 			return nil
 		}
 	}
-	number, static := strings.CutPrefix(name, staticPrefix)
-	if n, err := strconv.Atoi(number); static && err == nil && n >= 0 {
-		return nil
+	if strings.HasPrefix(name, staticPrefix) && name != staticPrefix+"N" {
+		_, _, err := staticReplicas(name)
+		return err
 	}
 	return fmt.Errorf("unknown policy %q; expected one of %s", name, strings.Join(PolicyNames(), ", "))
+}
+
+// MostReplicas bounds the replicas of one variant that anybody may ask for: more are a
+// slip of the pen, and each takes memory and time.
+const MostReplicas = 100_000
+
+// staticReplicas is the number in the name of a static fleet; false for other names. Each
+// fleet has one name: a number has neither a sign nor zeros before it.
+func staticReplicas(name string) (int, bool, error) {
+	number, static := strings.CutPrefix(name, staticPrefix)
+	if !static {
+		return 0, false, nil
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 || n > MostReplicas || strconv.Itoa(n) != number {
+		return 0, true, fmt.Errorf("policy %q: %q is no number of replicas; expected 0 to %d, in digits alone and without zeros before them", name, number, MostReplicas)
+	}
+	return n, true, nil
 }
 
 // newPolicy makes the policy of a play.

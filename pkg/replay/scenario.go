@@ -69,6 +69,9 @@ type Variant struct {
 	Given serving.Profile
 	// TokenBudget is the most tokens in one iteration; 0 means the engine's default.
 	TokenBudget int
+	// Weight is how much load the router gives one replica, compared with those of the
+	// other variants; 0 means 1.
+	Weight float64
 	// Policy is its bounds and behaviour.
 	Policy decision.VariantPolicy
 	// Initial is the number of replicas at the start where nothing else says it;
@@ -89,7 +92,7 @@ func (s *Scenario) served(initial [][]int) []simulation.ServedModel {
 		for i, v := range s.Models[m].Variants {
 			model.Variants = append(model.Variants, simulation.ServedVariant{
 				Name: v.Name, Profile: v.Profile, TokenBudget: v.TokenBudget, Request: v.Request,
-				Max: v.Policy.Max, Initial: initial[m][i],
+				Weight: v.Weight, Max: v.Policy.Max, Initial: initial[m][i],
 			})
 		}
 		models = append(models, model)

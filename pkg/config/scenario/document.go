@@ -89,6 +89,7 @@ type variant struct {
 	MaxReplicas      *int32                      `json:"maxReplicas"`
 	Behavior         *v1alpha1.Behavior          `json:"behavior"`
 	InitialReplicas  *int                        `json:"initialReplicas"`
+	Weight           *float64                    `json:"weight"`
 }
 
 // profile is the latency of one replica; times are in milliseconds.

@@ -162,7 +162,7 @@ func addVariant(m *model, at string, added *variant) error {
 		v.VariantProfile = cmp.Or(added.VariantProfile, v.VariantProfile)
 		v.MinReplicas, v.MaxReplicas = cmp.Or(added.MinReplicas, v.MinReplicas), cmp.Or(added.MaxReplicas, v.MaxReplicas)
 		v.Behavior = cmp.Or(added.Behavior, v.Behavior)
-		v.Learn, v.Profile, v.InitialReplicas = added.Learn, added.Profile, added.InitialReplicas
+		v.Learn, v.Profile, v.InitialReplicas, v.Weight = added.Learn, added.Profile, added.InitialReplicas, added.Weight
 		return nil
 	}
 	return fmt.Errorf("%s is %q: expected the name of an object of model %s (%s)", key(at, "name"), added.Name, m.ID, strings.Join(names, ", "))

@@ -126,6 +126,10 @@ func (a *assembly) collect() error {
 	if c.Scrape < time.Second || c.Scrape%time.Second != 0 || c.Scrape > c.Window/2 {
 		return fmt.Errorf("collection.scrape is %s: expected whole seconds, at least 1s and at most half of the window (%s)", c.Scrape, c.Window)
 	}
+	// A replay counts in whole seconds.
+	if interval := a.settings.Interval; interval%time.Second != 0 {
+		return fmt.Errorf("configuration.GLOBAL_OPT_INTERVAL is %s: expected whole seconds", interval)
+	}
 	a.scenario.Collection = c
 	return nil
 }

@@ -134,7 +134,11 @@ func TestWhatIsWrongIsNamedWithItsPlace(t *testing.T) {
 		"a profile without quotes":   {[]string{"{base: 10}", "{base: 10}\n    variantProfile: {perfParms: {decodeParms: {alpha: 1}}}"}, "models[0].variants[0].variantProfile.perfParms.decodeParms.alpha is 1: expected a text, in quotes"},
 		"a cost that is none":        {[]string{"{base: 10}", "{base: 10}\n    variantCost: much"}, `models[0].variants[0].variantCost is "much"`},
 		"min above max":              {[]string{"{base: 10}", "{base: 10}\n    minReplicas: 3\n    maxReplicas: 2"}, "models[0].variants[0].minReplicas (3) is above models[0].variants[0].maxReplicas (2)"},
-		"no replica at most":         {[]string{"{base: 10}", "{base: 10}\n    maxReplicas: 0"}, "models[0].variants[0].maxReplicas is 0: expected at least 1"},
+		"no replica at most":         {[]string{"{base: 10}", "{base: 10}\n    maxReplicas: 0"}, "models[0].variants[0].maxReplicas is 0: expected from 1 to 100000"},
+		"a slip of the pen":          {[]string{"{base: 10}", "{base: 10}\n    maxReplicas: 100001"}, "models[0].variants[0].maxReplicas is 100001: expected from 1 to 100000, or none for no bound"},
+		"too large a minimum":        {[]string{"{base: 10}", "{base: 10}\n    minReplicas: 100001"}, "models[0].variants[0].minReplicas is 100001: expected from 0 to 100000"},
+		"too many at the start":      {[]string{"{base: 10}", "{base: 10}\n    initialReplicas: 100001"}, "models[0].variants[0].initialReplicas is 100001: expected from 0 to 100000"},
+		"no weight":                  {[]string{"{base: 10}", "{base: 10}\n    weight: 0"}, "models[0].variants[0].weight is 0: expected above 0"},
 		"less than no replica":       {[]string{"{base: 10}", "{base: 10}\n    initialReplicas: -1"}, "models[0].variants[0].initialReplicas is -1"},
 		"a window above the bound":   {[]string{"{base: 10}", "{base: 10}\n    behavior: {scaleDown: {stabilizationWindowSeconds: 3601}}"}, "models[0].variants[0].behavior.scaleDown.stabilizationWindowSeconds is 3601: expected from 0 to 3600"},
 		"a period of nothing":        {[]string{"{base: 10}", "{base: 10}\n    behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 0}]}}"}, "models[0].variants[0].behavior.scaleUp.policies[0].periodSeconds is 0"},
@@ -144,6 +148,7 @@ func TestWhatIsWrongIsNamedWithItsPlace(t *testing.T) {
 		"a setting's value":          {[]string{"prices:", "configuration: {GLOBAL_OPT_INTERVAL: 60}\nprices:"}, `GLOBAL_OPT_INTERVAL in the scenario is "60": write a duration with its unit`},
 		"a window twice":             {[]string{"prices:", "configuration: {PROMETHEUS_METRICS_WINDOW: 30s}\ncollection: {window: 60s}\nprices:"}, "collection.window and configuration.PROMETHEUS_METRICS_WINDOW (30s) are both given"},
 		"too rare scrapes":           {[]string{"prices:", "collection: {scrape: 31s}\nprices:"}, "collection.scrape is 31s: expected whole seconds, at least 1s and at most half of the window (1m0s)"},
+		"rounds of parts":            {[]string{"prices:", "configuration: {GLOBAL_OPT_INTERVAL: 7500ms}\nprices:"}, "configuration.GLOBAL_OPT_INTERVAL is 7.5s: expected whole seconds"},
 		"scrapes of parts":           {[]string{"prices:", "collection: {scrape: 1500ms}\nprices:"}, "collection.scrape is 1.5s: expected whole seconds"},
 		"wild start-ups":             {[]string{"prices:", "startupVariation: 3\nprices:"}, "startupVariation is 3"},
 		"a threshold":                {[]string{"prices:", "saturation: {default: {kvCacheThreshold: 8}}\nprices:"}, "saturation: saturation thresholds: entry \"default\": kvCacheThreshold is 8"},
@@ -328,6 +333,7 @@ func TestVariantsAreAsTheirObjectsSay(t *testing.T) {
     minReplicas: 1
     maxReplicas: 9
     initialReplicas: 3
+    weight: 1.5
     cpu: 4
     memory: 1Gi
     behavior: {scaleDown: {stabilizationWindowSeconds: 60, tolerance: "0.1", selectPolicy: Min, policies: [{type: Percent, value: 10, periodSeconds: 60}]}}` + published)
@@ -335,6 +341,7 @@ func TestVariantsAreAsTheirObjectsSay(t *testing.T) {
 	assert.Equal(t, 7, v.TokenBudget)
 	assert.Equal(t, capacity.Cost(12.5), v.Cost, "over the price of its devices")
 	assert.Equal(t, 3, v.Initial)
+	assert.InDelta(t, 1.5, v.Weight, 0)
 	assert.Equal(t, []int{1, 9}, []int{v.Policy.Min, v.Policy.Max})
 	assert.Equal(t, decision.Behavior{
 		Window: time.Minute, Tolerance: 0.1, Select: decision.SelectMin, Policies: []decision.RatePolicy{{Percent: 10, Period: time.Minute}},

@@ -90,12 +90,14 @@ func (b *built) shape() (*placement.Request, error) {
 // refuses is refused here.
 func (b *built) bounds(v *replay.Variant) error {
 	switch {
-	case b.in.MinReplicas != nil && *b.in.MinReplicas < 0:
-		return b.wrong("minReplicas", "is %d: expected at least 0", *b.in.MinReplicas)
-	case b.in.MaxReplicas != nil && *b.in.MaxReplicas < 1:
-		return b.wrong("maxReplicas", "is %d: expected at least 1, or none for no bound", *b.in.MaxReplicas)
-	case b.in.InitialReplicas != nil && *b.in.InitialReplicas < 0:
-		return b.wrong("initialReplicas", "is %d: expected at least 0", *b.in.InitialReplicas)
+	case b.in.MinReplicas != nil && (*b.in.MinReplicas < 0 || *b.in.MinReplicas > replay.MostReplicas):
+		return b.wrong("minReplicas", "is %d: expected from 0 to %d", *b.in.MinReplicas, replay.MostReplicas)
+	case b.in.MaxReplicas != nil && (*b.in.MaxReplicas < 1 || *b.in.MaxReplicas > replay.MostReplicas):
+		return b.wrong("maxReplicas", "is %d: expected from 1 to %d, or none for no bound", *b.in.MaxReplicas, replay.MostReplicas)
+	case b.in.InitialReplicas != nil && (*b.in.InitialReplicas < 0 || *b.in.InitialReplicas > replay.MostReplicas):
+		return b.wrong("initialReplicas", "is %d: expected from 0 to %d", *b.in.InitialReplicas, replay.MostReplicas)
+	case b.in.Weight != nil && !(*b.in.Weight > 0):
+		return b.wrong("weight", "is %v: expected above 0", *b.in.Weight)
 	}
 	if given := b.in.Behavior; given != nil {
 		if err := cmp.Or(
@@ -113,6 +115,9 @@ func (b *built) bounds(v *replay.Variant) error {
 	v.Policy = policy
 	if b.in.InitialReplicas != nil {
 		v.Initial = *b.in.InitialReplicas
+	}
+	if b.in.Weight != nil {
+		v.Weight = *b.in.Weight
 	}
 	return nil
 }
