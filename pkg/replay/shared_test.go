@@ -52,8 +52,8 @@ func TestSharedRateHoldsInTheSimulatedServers(t *testing.T) {
 			require.True(t, ok)
 			each := queue.MaxRate(s.Models[0].SLO, 0.99)
 			rate := each * capacity.Rate(c.replicas)
-			shared, _ := serving.SharedRate(s.Models[0].Variants[h200].Profile, shape, 0.999*rate, c.copies, s.Models[0].SLO, 0.99)
-			require.Equal(t, c.replicas, serving.Sharing(0.999*rate, shared), "it is the rate of so many")
+			shared, _ := serving.SharedRate(s.Models[0].Variants[h200].Profile, shape, 0.97*rate, c.copies, s.Models[0].SLO, 0.99)
+			require.InDelta(t, c.replicas, serving.Sharing(0.97*rate, shared), 0.05*float64(c.replicas), "it is the rate of so many")
 
 			kept := attained(t, s, h200, c.replicas, float64(rate), c.copies)
 			more := attained(t, s, h200, c.replicas, 1.25*float64(rate), c.copies)
