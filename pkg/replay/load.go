@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -124,22 +125,26 @@ func (m *meter) load() Load {
 // is taken from.
 const scatterSpan = 5 * time.Minute
 
-// dispersion is the index of dispersion of counts around a time: the mean of the squared
-// differences of neighbours over their sums, because the mean moves; 0 when there are
-// not enough.
+// medianOfScatter is the median of the square of a standard normal variable.
+const medianOfScatter = 0.4549
+
+// dispersion is the index of dispersion of counts around a time; 0 when there are not
+// enough. The squared difference of neighbours over their sum has the index as its mean,
+// and for many requests its median is that share of it. The median is taken because a
+// step or a ramp, which is no scatter, changes few of them.
 func dispersion(counts []float64, around time.Duration) float64 {
 	from, to := max(0, int((around-scatterSpan)/beat)), min(len(counts)-1, int((around+scatterSpan)/beat))
-	sum, pairs := 0.0, 0
+	var seen []float64
 	for i := from; i+1 <= to; i++ {
 		if both := counts[i] + counts[i+1]; both > 0 {
-			sum += (counts[i+1] - counts[i]) * (counts[i+1] - counts[i]) / both
-			pairs++
+			seen = append(seen, (counts[i+1]-counts[i])*(counts[i+1]-counts[i])/both)
 		}
 	}
-	if pairs < leastPairs {
+	if len(seen) < leastPairs {
 		return 0
 	}
-	return sum / float64(pairs)
+	slices.Sort(seen)
+	return max(1, seen[len(seen)/2]/medianOfScatter)
 }
 
 // leastPairs is the number of differences below which nothing is said.
