@@ -42,11 +42,13 @@ IMAGE_TAG ?= dev
 #   SWEEP  another sweep of measurements for bench-serving
 #   RUN    folder of another recorded run for bench-simulation
 #   PAIRS  pairs of runs of bench-scheduler            (6)
+#   SPEED  1: bench-autoscaling replays one hour at the full rate and tells its time
 DATA ?=
 LIST ?=
 SWEEP ?=
 RUN ?=
 PAIRS ?=
+SPEED ?=
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,9 +103,9 @@ bench-allocation: ## what to buy under shared limits against an exact solver, cb
 	@hack/check-prerequisites.sh
 	@go run ./test/performance/allocation $(call setting,DATA,data)
 
-bench-autoscaling: ## policies on recorded traces, ours and others', against the bound (DATA); writes bench-autoscaling.json and .html
+bench-autoscaling: ## policies on recorded traces, ours and others', against the bound (DATA SPEED); writes bench-autoscaling.json and .html
 	@hack/check-prerequisites.sh
-	@go run ./test/performance/autoscaling $(call setting,DATA,data)
+	@go run ./test/performance/autoscaling $(call setting,DATA,data) $(call setting,SPEED,speed)
 
 image: ## build the container images of the manager, the scheduler and the playground (needs Docker)
 	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -46,14 +47,31 @@ func run(arguments []string, out io.Writer) error {
 		return err
 	}
 	results, err := compare(judge{sheet: *sheet}, report{out}, sweep, points, recorded, *rows)
-	if err != nil || *target == "" {
+	if err != nil {
 		return err
+	}
+	if err := keep(*target, results); err != nil {
+		return err
+	}
+	if len(missed(results)) > 0 {
+		return errMissed
+	}
+	return nil
+}
+
+// errMissed ends a run with an error beyond its target; which one is told already.
+var errMissed = errors.New("not every error is within its target")
+
+// keep writes the file, if there is to be one.
+func keep(target string, results []result) error {
+	if target == "" {
+		return nil
 	}
 	encoded, err := json.MarshalIndent(results, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the results: %w", err)
 	}
-	if err := os.WriteFile(*target, append(encoded, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(target, append(encoded, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write the results: %w", err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,9 +47,9 @@ const madeMeta = `{"model": "/models/Llama-3.1-8B-Instruct", "engine_kwargs": {"
 	"max_num_seqs": 4, "max_num_batched_tokens": 512, "dtype": "bfloat16", "kv_cache_dtype": "auto"},
 	"kv_cache": {"num_kv_tokens": 2400}, "hardware": {"device_name": "NVIDIA GeForce RTX 4090"}}`
 
-// madeRun writes a run of the engine itself, whose few tokens of cache and places in
-// the batch make requests wait and lose their place.
-func madeRun(t *testing.T, folder string) {
+// madeRun writes a run of the engine itself with the constants, whose few tokens of
+// cache and places in the batch make requests wait and lose their place.
+func madeRun(t *testing.T, folder string, constants serving.Efficiency) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(folder, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "meta.json"), []byte(madeMeta), 0o600))
@@ -56,7 +57,7 @@ func madeRun(t *testing.T, folder string) {
 	require.NoError(t, err)
 	device, err := deviceNamed("NVIDIA GeForce RTX 4090", 1, false)
 	require.NoError(t, err)
-	profile := serving.Roofline(model, device, truth)
+	profile := serving.Roofline(model, device, constants)
 	profile.KVTokens, profile.BatchLimit = 2400, 4
 	requests := make([]request, 40)
 	for i := range requests {
@@ -78,7 +79,7 @@ func madeRun(t *testing.T, folder string) {
 func TestTheEngineFindsItself(t *testing.T) {
 	data, target := t.TempDir(), filepath.Join(t.TempDir(), "bench.json")
 	madeSweep(t, data)
-	madeRun(t, filepath.Join(data, "made"))
+	madeRun(t, filepath.Join(data, "made"), truth)
 	var out strings.Builder
 	require.NoError(t, run([]string{"--data", data, "--run", "made", "--out", target, "--rows"}, &out))
 
@@ -104,9 +105,48 @@ func TestTheEngineFindsItself(t *testing.T) {
 	assert.NotContains(t, out.String(), "misses the target")
 }
 
+func TestAMissedTargetIsAnErrorAfterTheFile(t *testing.T) {
+	data, target := t.TempDir(), filepath.Join(t.TempDir(), "bench.json")
+	madeSweep(t, data)
+	// A server with three times the overhead of the one that the sweep is of.
+	madeRun(t, filepath.Join(data, "made"), serving.Efficiency{Overhead: 9, Arithmetic: truth.Arithmetic})
+	for _, to := range []string{target, ""} {
+		var out strings.Builder
+		require.ErrorIs(t, run([]string{"--data", data, "--run", "made", "--out", to}, &out), errMissed)
+		assert.Contains(t, out.String(), "made misses the target of its mean TPOT")
+		assert.NotContains(t, out.String(), "guidellm misses")
+	}
+	text, err := os.ReadFile(target)
+	require.NoError(t, err)
+	var results []result
+	require.NoError(t, json.Unmarshal(text, &results))
+	require.Len(t, results, 2)
+	assert.Greater(t, results[1].MeanTPOTErrorPct, 10.0)
+}
+
+func TestWhichTargetsAreMissed(t *testing.T) {
+	at := result{"run", 15, 25, 10, 25}
+	for name, tc := range map[string]struct {
+		results []result
+		want    []string
+	}{
+		"exactly at all of them": {[]result{at}, nil},
+		"no error at all":        {[]result{{Run: "run"}}, nil},
+		"mean TTFT":              {[]result{at, {"run", 15.01, 25, 10, 25}}, []string{"run misses the target of its mean TTFT"}},
+		"p99 TTFT":               {[]result{{"run", 15, 25.01, 10, 25}, at}, []string{"run misses the target of its p99 TTFT"}},
+		"mean TPOT":              {[]result{{"run", 15, 25, 10.01, 25}}, []string{"run misses the target of its mean TPOT"}},
+		"p99 TPOT":               {[]result{{"run", 15, 25, 10, 25.01}}, []string{"run misses the target of its p99 TPOT"}},
+		"no number":              {[]result{{"run", math.NaN(), 25, 10, 25}}, []string{"run misses the target of its mean TTFT"}},
+		"two runs": {[]result{{"sweep", 16, 25, 10, 25}, {"run", 15, 25, 11, 25}},
+			[]string{"sweep misses the target of its mean TTFT", "run misses the target of its mean TPOT"}},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, missed(tc.results)) })
+	}
+}
+
 func TestARunOfTheEngineItselfIsPredictedExactly(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "made")
-	madeRun(t, folder)
+	madeRun(t, folder, truth)
 	r, err := readRecord(folder)
 	require.NoError(t, err)
 	predicted, err := judge{}.record(r, truth)
