@@ -47,6 +47,9 @@ const (
 // shared out is less certain, because one replica of the first variant costs almost what
 // two of the second do: one of them must agree on every variant, too.
 //
+// It fails for a replay whose replicas are twice as fast, three times as slow (twice, where
+// the machine has time), have a quarter of the batch, or are three at the start.
+//
 // The first model alone is compared, which has the trace. Its requests are short, so that
 // the rates that the manager sees are soon those that are sent.
 func TestVirtualTimeAgreesWithThePlayground(t *testing.T) {
