@@ -107,6 +107,9 @@ func (c *collector) view(now time.Duration) *View {
 	view := &View{Now: now, Scenario: c.scenario, Cluster: c.world.Cluster(), Models: make([]ModelView, len(c.scenario.Models))}
 	for m := range c.scenario.Models {
 		view.Models[m].Gateway = c.gateways[m]
+		if c.scenario.Collection.Gateway {
+			view.Models[m].Queue = c.world.Gateway(m).Queue
+		}
 		for v := range c.scenario.Models[m].Variants {
 			view.Models[m].Variants = append(view.Models[m].Variants, c.variant(simulation.VariantIndex{Model: m, Variant: v}))
 		}

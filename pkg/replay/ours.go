@@ -11,15 +11,18 @@ import (
 )
 
 // ours asks decision.Decide in the rounds of the manager: a full one every interval, a
-// fast one every decision.FastInterval in between.
+// fast one every decision.FastInterval in between, and one at once when a look at the
+// gateways' queues finds requests for a model that sleeps.
 type ours struct {
 	scenario *Scenario
 	policy   decision.Policy
 	memory   decision.Memory
-	// lastFull is when the last full round was; negative before the first one.
-	lastFull time.Duration
-	order    []modelOrder
-	starts   map[simulation.VariantIndex]*starts
+	// lastFull is when the last full round was, and lastTimed that or the last fast one;
+	// negative before the first one.
+	lastFull, lastTimed time.Duration
+	sleepers            sleepers
+	order               []modelOrder
+	starts              map[simulation.VariantIndex]*starts
 }
 
 // modelOrder is a model with its variants in the order of names that a snapshot has.
@@ -35,7 +38,7 @@ type starts struct {
 }
 
 func newOurs(s *Scenario, hybrid bool) *ours {
-	o := &ours{scenario: s, policy: s.Policy, lastFull: -1, starts: map[simulation.VariantIndex]*starts{}}
+	o := &ours{scenario: s, policy: s.Policy, lastFull: -1, lastTimed: -1, starts: map[simulation.VariantIndex]*starts{}}
 	o.policy.Hybrid = hybrid
 	o.policy.Window = s.Collection.Window
 	o.policy.Variants = map[decision.Key]decision.VariantPolicy{}
@@ -67,16 +70,46 @@ func (o *ours) Next(now time.Duration) time.Duration {
 	if now < 0 {
 		return 0
 	}
-	return min(now+decision.FastInterval, o.lastFull+o.policy.Interval)
+	next := min(o.lastTimed+decision.FastInterval, o.lastFull+o.policy.Interval)
+	if o.sleepers.any() && o.scenario.Collection.Gateway {
+		next = min(next, now+lookEvery)
+	}
+	return next
+}
+
+// round is what is due now: empty where that is only a look at the queues.
+func (o *ours) round(now time.Duration) decision.Round {
+	switch {
+	case o.lastFull < 0 || now >= o.lastFull+o.policy.Interval:
+		return decision.RoundFull
+	case now >= o.lastTimed+decision.FastInterval:
+		return decision.RoundFast
+	}
+	return ""
 }
 
 // Decide implements Policy.
 func (o *ours) Decide(view *View) Answer {
-	kind := decision.RoundFast
-	if o.lastFull < 0 || view.Now >= o.lastFull+o.policy.Interval {
-		kind, o.lastFull = decision.RoundFull, view.Now
+	kind := o.round(view.Now)
+	queued := o.sleepers.wanted(view)
+	switch {
+	case kind == "" && len(queued) == 0:
+		return Answer{Replicas: askedReplicas(view)}
+	case kind == "":
+		kind = decision.RoundEvent
+	default:
+		o.lastTimed = view.Now
 	}
-	plan, memory := decision.Decide(o.snapshot(view), o.policy, o.memory, kind)
+	if kind == decision.RoundFull {
+		o.lastFull = view.Now
+	}
+	snapshot := o.snapshot(view)
+	for i, order := range o.order {
+		if slices.Contains(queued, order.model) {
+			snapshot.Models[i].Queue = known(float64(view.Models[order.model].Queue), view.Now)
+		}
+	}
+	plan, memory := decision.Decide(snapshot, o.policy, o.memory, kind)
 	o.memory = memory
 	answer := Answer{Plan: &plan, Replicas: make([][]int, len(view.Models)), Victims: make([][][]string, len(view.Models))}
 	for i, order := range o.order {
@@ -90,6 +123,7 @@ func (o *ours) Decide(view *View) Answer {
 		}
 		answer.Replicas[order.model], answer.Victims[order.model] = replicas, victims
 	}
+	o.sleepers.settle(answer.Replicas)
 	return answer
 }
 

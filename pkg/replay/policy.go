@@ -51,7 +51,11 @@ type View struct {
 // ModelView is one model.
 type ModelView struct {
 	// Gateway are the scrapes of what the gateway says, oldest first; empty without one.
-	Gateway  []GatewayScrape
+	Gateway []GatewayScrape
+	// Queue is what the gateway itself says now of the requests that wait; 0 without a
+	// gateway. Who reads it asks the gateway and not the scrapes, as our manager does for
+	// models that sleep.
+	Queue    int
 	Variants []VariantView
 }
 
