@@ -72,7 +72,7 @@ func run(arguments []string, out, progress io.Writer) error {
 	if err := keep(&o, rows, runs); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d runs in %s\n", len(rows), time.Since(began).Round(time.Second))
+	tell(out, "%d runs in %s\n", len(rows), time.Since(began).Round(time.Second))
 	switch {
 	case !holds:
 		return errBeaten
@@ -100,7 +100,7 @@ func replays(o *options, progress io.Writer) ([]row, []report.ReplayRun, error) 
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", t, err)
 		}
-		fmt.Fprintf(progress, "%-50s %4d runs in %s\n", t, len(results), time.Since(began).Round(time.Second))
+		tell(progress, "%-50s %4d runs in %s\n", t, len(results), time.Since(began).Round(time.Second))
 		for i := range results {
 			rows = append(rows, row{Trace: t.trace.name, Prices: t.prices, Cluster: t.cluster, Result: results[i], aside: t.learns})
 			run := report.ReplayRun{Scene: t.String(), Result: results[i]}
@@ -163,15 +163,20 @@ func forget(s *replay.Scenario) {
 	}
 }
 
+// tell prints for people; that nobody may listen is no failure of the benchmark.
+func tell(out io.Writer, format string, arguments ...any) {
+	_, _ = fmt.Fprintf(out, format, arguments...)
+}
+
 // table prints the rows for people.
 func table(out io.Writer, rows []row) {
 	last := ""
 	var part []replay.Result
 	flush := func() {
 		if len(part) > 0 {
-			fmt.Fprintf(out, "\n%s\n", last)
+			tell(out, "\n%s\n", last)
 			for _, line := range report.ReplayTable(part, report.Style{}) {
-				fmt.Fprintln(out, line)
+				tell(out, "%s\n", line)
 			}
 		}
 		part = nil
@@ -185,7 +190,7 @@ func table(out io.Writer, rows []row) {
 		part = append(part, r.Result)
 	}
 	flush()
-	fmt.Fprintln(out)
+	tell(out, "\n")
 }
 
 // keep writes the files.

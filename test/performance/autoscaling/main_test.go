@@ -43,7 +43,7 @@ func bench(t *testing.T, data string, arguments ...string) (out string, rows []m
 	var printed, progress strings.Builder
 	err = run(append([]string{"--data", data, "--out", target, "--html", html}, arguments...), &printed, &progress)
 	text, failed := os.ReadFile(target)
-	require.NoError(t, failed, err)
+	require.NoError(t, failed, "the run ended with %v", err)
 	require.NoError(t, json.Unmarshal(text, &rows))
 	shown, failed := os.ReadFile(html)
 	require.NoError(t, failed)

@@ -22,9 +22,9 @@ func measureSpeed(o *options, t trial, out io.Writer) error {
 	took := time.Since(began)
 	bytes, source := peakMemory()
 	r := results[0]
-	fmt.Fprintf(out, "%s, hybrid, start-up %g s: %d requests in %s of wall time with one worker, the reading and the bound included\n",
+	tell(out, "%s, hybrid, start-up %g s: %d requests in %s of wall time with one worker, the reading and the bound included\n",
 		t, r.StartupSeconds, r.Requests, took.Round(10*time.Millisecond))
-	fmt.Fprintf(out, "peak memory %d MiB (%s); %.2f%% attained at %.2f times the bound\n",
+	tell(out, "peak memory %d MiB (%s); %.2f%% attained at %.2f times the bound\n",
 		bytes>>20, source, 100*r.Attainment, r.CostOverBound)
 	return nil
 }

@@ -73,15 +73,15 @@ func (p *proof) String() string {
 func verdict(out io.Writer, rows []row) (holds, whole bool) {
 	all := proofs(rows)
 	for i := range all {
-		fmt.Fprintf(out, "%d. %s\n", i+1, &all[i])
+		tell(out, "%d. %s\n", i+1, &all[i])
 		for _, line := range all[i].against {
-			fmt.Fprintf(out, "   %s\n", line)
+			tell(out, "   %s\n", line)
 		}
 	}
 	holds = !slices.ContainsFunc(all, func(p proof) bool { return len(p.against) > 0 })
 	whole = !slices.ContainsFunc(all, func(p proof) bool { return !p.whole() })
 	if holds && whole {
-		fmt.Fprintln(out, "All three hold.")
+		tell(out, "All three hold.\n")
 	}
 	return holds, whole
 }
