@@ -7,7 +7,7 @@ import (
 )
 
 // expectedBaselines says which names newBaseline knows.
-const expectedBaselines = "static:N, hpa:queue, hpa:kv, keda, saturation-v1 or saturation-v2"
+const expectedBaselines = anyStatic + ", " + policyQueueHPA + ", " + policyKVHPA + ", " + policyKEDA + ", " + policySaturationV1 + " or " + policySaturationV2
 
 // newBaseline makes the published policy of that name. The choice is the index of the
 // variant of each model that a policy drives which knows only one: the cheapest one for
@@ -29,15 +29,15 @@ func newBaseline(name string, s *Scenario, choice []int) (Policy, error) {
 		return newFleet(s, choice, n), nil
 	}
 	switch name {
-	case "hpa:queue":
+	case policyQueueHPA:
 		return newQueueHPA(s, choice), nil
-	case "hpa:kv":
+	case policyKVHPA:
 		return newKVHPA(s, choice), nil
-	case "keda":
+	case policyKEDA:
 		return newKEDA(s, choice), nil
-	case "saturation-v1":
+	case policySaturationV1:
 		return newSaturation(s, newSaturationV1(s)), nil
-	case "saturation-v2":
+	case policySaturationV2:
 		return newSaturation(s, newSaturationV2(s)), nil
 	}
 	return nil, fmt.Errorf("policy %q is not known; expected %s", name, expectedBaselines)

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,30 +11,80 @@ import (
 const (
 	policyCapacityOnly = "capacity-only"
 	policyHybrid       = "hybrid"
-	policyBound        = "bound"
-	policyPeak         = "peak"
 	staticPrefix       = "static:"
+	policyPeak         = "peak"
+	policyQueueHPA     = "hpa:queue"
+	policyKVHPA        = "hpa:kv"
+	policyKEDA         = "keda"
+	policySaturationV1 = "saturation-v1"
+	policySaturationV2 = "saturation-v2"
+	policyBound        = "bound"
 )
+
+// anyStatic stands for the names of all static fleets.
+const anyStatic = staticPrefix + "N"
+
+// Kind says whose a policy is.
+type Kind string
+
+// The kinds of policies: those of this project; those that others have published; and
+// what stands still or knows the future, and so competes with nobody.
+const (
+	KindOurs      Kind = "ours"
+	KindBaseline  Kind = "baseline"
+	KindReference Kind = "reference"
+)
+
+// policies are all that there are, in the order in which people read them.
+var policies = []struct {
+	name string
+	kind Kind
+}{
+	{policyCapacityOnly, KindOurs},
+	{policyHybrid, KindOurs},
+	{anyStatic, KindReference},
+	{policyPeak, KindReference},
+	{policyQueueHPA, KindBaseline},
+	{policyKVHPA, KindBaseline},
+	{policyKEDA, KindBaseline},
+	{policySaturationV1, KindBaseline},
+	{policySaturationV2, KindBaseline},
+	{policyBound, KindReference},
+}
 
 // PolicyNames are the policies that there are, as they are written.
 func PolicyNames() []string {
-	return []string{
-		policyCapacityOnly, policyHybrid, staticPrefix + "N", policyPeak, "hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2", policyBound,
+	names := make([]string, 0, len(policies))
+	for _, p := range policies {
+		names = append(names, p.name)
 	}
+	return names
+}
+
+// KindOf is the kind of a policy, and that of the published ones for a name that is not
+// known.
+func KindOf(name string) Kind {
+	if strings.HasPrefix(name, staticPrefix) {
+		name = anyStatic
+	}
+	for _, p := range policies {
+		if p.name == name {
+			return p.kind
+		}
+	}
+	return KindBaseline
 }
 
 // CheckPolicy reports what is wrong with the name of a policy.
 func CheckPolicy(name string) error {
-	for _, known := range PolicyNames() {
-		if name == known && known != staticPrefix+"N" {
-			return nil
-		}
-	}
-	if strings.HasPrefix(name, staticPrefix) && name != staticPrefix+"N" {
+	if strings.HasPrefix(name, staticPrefix) && name != anyStatic {
 		_, _, err := staticReplicas(name)
 		return err
 	}
-	return fmt.Errorf("unknown policy %q; expected one of %s", name, strings.Join(PolicyNames(), ", "))
+	if name == anyStatic || !slices.Contains(PolicyNames(), name) {
+		return fmt.Errorf("unknown policy %q; expected one of %s", name, strings.Join(PolicyNames(), ", "))
+	}
+	return nil
 }
 
 // MostReplicas bounds the replicas of one variant that anybody may ask for: more are a

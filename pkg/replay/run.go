@@ -10,8 +10,7 @@ import (
 type Options struct {
 	Scenario *Scenario
 	Source   Source
-	// Policies are names: capacity-only, hybrid, static:N, peak, hpa:queue, hpa:kv, keda,
-	// saturation-v1, saturation-v2, bound.
+	// Policies are some of PolicyNames, a number in place of the N of static fleets.
 	Policies []string
 	// Startups are mean start-up times; every policy runs once with each.
 	Startups []time.Duration

@@ -99,13 +99,6 @@ type pageRun struct {
 	Course     *pageCourse `json:"course,omitempty"`
 }
 
-// The kinds of policies.
-const (
-	kindOurs      = "ours"
-	kindBaseline  = "baseline"
-	kindReference = "reference"
-)
-
 // pageCourse is what happened in a run.
 type pageCourse struct {
 	Length    float64        `json:"length"`

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
@@ -29,7 +30,7 @@ func demoPage(o Observation) page {
 		nodes = append(nodes, pageNode{Name: n.Name, Accelerator: string(n.Accelerator), Devices: n.Devices})
 	}
 	course.Cluster = p.Data.cluster(nodes)
-	p.Data.Runs = []pageRun{{Policy: "the autoscaler", Kind: kindOurs, Course: course}}
+	p.Data.Runs = []pageRun{{Policy: "the autoscaler", Kind: string(replay.KindOurs), Course: course}}
 	return p
 }
 

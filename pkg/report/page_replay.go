@@ -109,22 +109,9 @@ func quantity(n int, one, many string) string {
 	return fmt.Sprintf("%s %s", grouped(n), many)
 }
 
-// kindOf says whose policy it is: what knows the future, or stands still, competes with
-// nobody.
-func kindOf(policy string) string {
-	name, _, _ := strings.Cut(policy, ":")
-	switch name {
-	case "capacity-only", "hybrid":
-		return kindOurs
-	case "static", "peak", "bound":
-		return kindReference
-	}
-	return kindBaseline
-}
-
 func pageRunOf(r *ReplayRun) pageRun {
 	result := &r.Result
-	run := pageRun{Scene: r.Scene, Policy: result.Policy, Kind: kindOf(result.Policy), Startup: new(result.StartupSeconds)}
+	run := pageRun{Scene: r.Scene, Policy: result.Policy, Kind: string(replay.KindOf(result.Policy)), Startup: new(result.StartupSeconds)}
 	for _, p := range result.Parameters {
 		run.Parameters = append(run.Parameters, [2]string{p.Name, p.Value})
 	}
@@ -252,7 +239,7 @@ func replayTable(runs []ReplayRun) pageTable {
 		t.Columns = append(t.Columns, pageColumn{Name: "Scene", Text: true})
 	}
 	for i := range runs {
-		row := pageRow{Run: i, Kind: kindOf(runs[i].Result.Policy), Cells: replayCells(&runs[i].Result)}
+		row := pageRow{Run: i, Kind: string(replay.KindOf(runs[i].Result.Policy)), Cells: replayCells(&runs[i].Result)}
 		if scenes {
 			row.Cells = append(row.Cells, pageCell{Text: runs[i].Scene})
 		}

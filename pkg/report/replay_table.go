@@ -106,7 +106,7 @@ func fitted(columns []replayColumn, widths []int, results []replay.Result, style
 		for j, c := range columns {
 			cells[j] = cell{text: c.text(&results[i])}
 		}
-		if kindOf(results[i].Policy) == kindOurs {
+		if replay.KindOf(results[i].Policy) == replay.KindOurs {
 			cells[0].tone = strong
 		}
 		lines = append(lines, style.row(widths, cells))

@@ -71,7 +71,7 @@ func TestMistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		"nothing left of it":         {[]string{"--trace", tiny, "--from", "1h"}, "has no request from 1h on: expected a smaller --from"},
 		"an argument":                {with("more"), `unknown command "more"`},
 		"an unknown policy":          {with("--policy", "best"), `--policy: unknown policy "best"; expected one of capacity-only, hybrid, static:N, peak, hpa:queue, hpa:kv, keda, saturation-v1, saturation-v2, bound`},
-		"a fleet of no number":       {with("--policy", "static:many"), `unknown policy "static:many"`},
+		"a fleet of no number":       {with("--policy", "static:many"), `policy "static:many": "many" is no number of replicas`},
 		"a policy twice":             {with("--policy", "hybrid,bound,hybrid"), "--policy has hybrid twice: expected each once"},
 		"no policy":                  {with("--policy", ""), "--policy is empty: expected at least one"},
 		"no rate":                    {with("--rate", "0"), "--rate is 0: expected above 0 and at most 10000"},
