@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -49,6 +50,9 @@ func Parse(data []byte, o Options) (*replay.Scenario, error) {
 	if a.settings, err = d.settings(nil, over); err != nil {
 		return nil, err
 	}
+	if err := d.checkClusters(); err != nil {
+		return nil, err
+	}
 	if a.costs, a.scenario.Prices, err = d.unitCosts(o.Prices); err != nil {
 		return nil, err
 	}
@@ -74,6 +78,20 @@ func (d *document) chosenCluster(asked string) (*placement.Cluster, map[string]a
 	chosen := d.Clusters[name]
 	made, err := nodes(key(key("clusters", name), "nodes"), chosen.Nodes)
 	return made, maps.Clone(chosen.Configuration), err
+}
+
+// checkClusters finds the mistakes in clusters that nobody has chosen this time.
+func (d *document) checkClusters() error {
+	for _, name := range slices.Sorted(maps.Keys(d.Clusters)) {
+		at, other := key("clusters", name), d.Clusters[name]
+		if _, err := nodes(key(at, "nodes"), other.Nodes); err != nil {
+			return err
+		}
+		if _, err := d.settings(nil, other.Configuration); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	return nil
 }
 
 // assembly is a scenario in the making.
@@ -221,10 +239,7 @@ func (a *assembly) promise(at string, in *model) (decision.Promise, error) {
 
 // checkRoom refuses variants that would fit on no node even without other work.
 func (a *assembly) checkRoom() error {
-	empty := a.scenario.Cluster.Clone()
-	for i := range empty.Nodes {
-		empty.Nodes[i].Free = empty.Nodes[i].Allocatable
-	}
+	empty := a.scenario.Cluster.Emptied()
 	for i, m := range a.scenario.Models {
 		for j, v := range m.Variants {
 			slots, err := empty.Slots(v.Request)

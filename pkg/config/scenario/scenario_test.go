@@ -251,6 +251,16 @@ func TestPriceListsAndClustersAreChosen(t *testing.T) {
 			assert.Equal(t, map[bool]string{true: "cheap", false: "dear"}[c.options.Prices == "cheap"], s.Prices)
 		})
 	}
+	for change, says := range map[string]string{
+		"{WVA_LIMITED: true}":          "clusters.two: configuration.WVA_LIMITED is not a setting",
+		"{GLOBAL_OPT_INTERVAL: 60}":    `clusters.two: GLOBAL_OPT_INTERVAL in the scenario is "60": write a duration`,
+		"{WVA_LIMITED_MODE: sometime}": "clusters.two: configuration: WVA_LIMITED_MODE",
+	} {
+		_, err := scenario.Parse(with(t, string(file), "{WVA_LIMITED_MODE: true}", change), scenario.Options{})
+		require.ErrorContains(t, err, says, "a cluster that is not chosen")
+	}
+	_, err := scenario.Parse(with(t, string(file), "name: b, count: 2", "name: b, count: -2"), scenario.Options{})
+	require.ErrorContains(t, err, "clusters.two.nodes[0].count is -2", "a cluster that is not chosen")
 	for flag, o := range map[string]scenario.Options{"--prices": {Prices: "x"}, "--cluster": {Cluster: "x"}} {
 		_, err := scenario.Parse([]byte(small), o)
 		require.ErrorContains(t, err, flag+` is "x", and the scenario has no`)
