@@ -84,9 +84,14 @@ func (s *Scenario) Bound(load Load, startup time.Duration) (Bound, error) {
 // Initial are the replicas of the first minute.
 func (b Bound) Initial() [][]int { return b.Replicas[0] }
 
-// CostAt is what a model's Replicas cost per hour in a minute, with those that start
-// then.
-func (b Bound) CostAt(minute, model int) float64 { return b.pays[minute][model] }
+// CostAt is a model's part of Cost in a minute, per hour: what its Replicas cost, with
+// those that start then, less the same share of all that is Gap.
+func (b Bound) CostAt(minute, model int) float64 {
+	if b.Gap == 0 {
+		return b.pays[minute][model]
+	}
+	return b.pays[minute][model] * b.Cost / (b.Cost + b.Gap)
+}
 
 // Short reports whether so many serving replicas of a model's variants could not, by the
 // capacity model, keep the SLO at the mean rate of a minute.

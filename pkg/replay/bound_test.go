@@ -434,6 +434,14 @@ func TestBoundPaysForAStartBeforeItServes(t *testing.T) {
 		assert.InDelta(t, want, b.CostAt(at, 0), 1e-9, "minute %d", at)
 	}
 	assert.True(t, b.Short(3, 0, []int{2}))
+	// The parts of a relaxed cost add up to it too.
+	b.Gap = b.Cost / 4
+	b.Cost -= b.Gap
+	paid := 0.0
+	for at := range 4 {
+		paid += b.CostAt(at, 0) / 60
+	}
+	assert.InDelta(t, b.Cost, paid, 1e-9)
 	assert.False(t, b.Short(3, 0, []int{3}))
 	assert.False(t, b.Short(0, 0, []int{1}))
 }

@@ -81,7 +81,7 @@ type Sample struct {
 	// milliseconds; 0 without any.
 	TTFT, ITL float64
 	// Cost is what the replicas of the model cost per hour at the end of the step, and
-	// Bound what the clairvoyant bound paid.
+	// Bound its part of the clairvoyant bound's cost (Bound.CostAt).
 	Cost, Bound float64
 }
 
