@@ -159,15 +159,7 @@ func (h *horizontal) within(s *Scenario, v *Variant) *horizontal {
 	if v.Policy.Max >= 0 || s.Cluster == nil {
 		return h
 	}
-	empty := s.Cluster.Clone()
-	for i := range empty.Nodes {
-		n := &empty.Nodes[i]
-		n.Free = n.Allocatable
-		for j := range n.Beside {
-			n.Beside[j].Free = n.Beside[j].Allocatable
-		}
-	}
-	if slots, err := empty.Slots(v.Request); err == nil {
+	if slots, err := s.Cluster.Emptied().Slots(v.Request); err == nil {
 		h.max = max(h.min, slots)
 	}
 	return h

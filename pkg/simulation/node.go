@@ -4,10 +4,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
-// fewReplicas is up to how many replicas those of one variant prefer different nodes,
-// where nothing else tells the nodes apart. The scheduler plugin has the same number.
-const fewReplicas = 3
-
 // Cluster is what the nodes hold and have free now: a replica holds its node from
 // Placed until it is Gone. Nobody but the world changes it.
 func (w *World) Cluster() *placement.Cluster { return w.cluster }
@@ -91,7 +87,7 @@ func (w *World) best(v *variant) int {
 			table = w.table()
 		}
 		mates := 0
-		if v.wanted > 1 && v.wanted <= fewReplicas {
+		if v.wanted > 1 && v.wanted <= placement.SpreadUpTo {
 			mates = v.on[i]
 		}
 		score := table.Score(&w.cluster.Nodes[i], v.Request.Shape, 0, mates)

@@ -5,12 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
-)
 
-// fewReplicas is up to how many replicas an owner's pods prefer different nodes,
-// where nothing else tells the nodes apart: the loss of one node should not take all
-// of a small variant.
-const fewReplicas = 3
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
 
 // mates are how many pods of the same owner the nodes hold, by the node's name.
 type mates map[string]int
@@ -23,7 +20,7 @@ func (p *Plugin) matesOf(pod *corev1.Pod, devices corev1.ResourceName, nodes []f
 	if owner == nil {
 		return nil
 	}
-	if replicas := p.owners.replicas(owner, pod.Namespace); replicas < 2 || replicas > fewReplicas {
+	if replicas := p.owners.replicas(owner, pod.Namespace); replicas < 2 || replicas > placement.SpreadUpTo {
 		return nil
 	}
 	var found mates

@@ -85,6 +85,19 @@ func (c *Cluster) Clone() *Cluster {
 	return clone
 }
 
+// Emptied is a copy with nothing on its nodes.
+func (c *Cluster) Emptied() *Cluster {
+	empty := c.Clone()
+	for i := range empty.Nodes {
+		n := &empty.Nodes[i]
+		n.Free = n.Allocatable
+		for j := range n.Beside {
+			n.Beside[j].Free = n.Beside[j].Allocatable
+		}
+	}
+	return empty
+}
+
 // refused is the reason why a node refuses the request's pods, or empty.
 func (r *Request) refused(node int) string {
 	if node >= len(r.Refused) {

@@ -4,6 +4,12 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
+// SpreadUpTo is up to how many replicas those of one owner prefer different nodes, where
+// nothing else tells the nodes apart: the loss of one node should not take all of a small
+// variant. With more, some node has to hold two anyway, and Score is to be told of no
+// mates.
+const SpreadUpTo = 3
+
 // Loss is what one more pod of the shape on this node costs the replicas still
 // expected, in units: positive when it takes room that they need, negative when it
 // uses what they would leave unused. It is for a node that the pod fits on, and it
