@@ -253,7 +253,7 @@ func TestPriceListsAndClustersAreChosen(t *testing.T) {
 	}
 	for change, says := range map[string]string{
 		"{WVA_LIMITED: true}":          "clusters.two: configuration.WVA_LIMITED is not a setting",
-		"{GLOBAL_OPT_INTERVAL: 60}":    `clusters.two: GLOBAL_OPT_INTERVAL in the scenario is "60": write a duration`,
+		"{GLOBAL_OPT_INTERVAL: 60}":    `clusters.two: configuration: GLOBAL_OPT_INTERVAL in the scenario is "60": write a duration`,
 		"{WVA_LIMITED_MODE: sometime}": "clusters.two: configuration: WVA_LIMITED_MODE",
 	} {
 		_, err := scenario.Parse(with(t, string(file), "{WVA_LIMITED_MODE: true}", change), scenario.Options{})
