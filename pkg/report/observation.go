@@ -50,6 +50,9 @@ type ObservedMove struct {
 type ObservedModel struct {
 	ID  string
 	SLO capacity.SLO
+	// Bound is what the clairvoyant bound costs per hour in each minute of the traffic;
+	// empty without one.
+	Bound []capacity.Cost
 }
 
 // ObservedVariant is what was seen of one variant.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 func TestADemosPageHoldsItsRun(t *testing.T) {
@@ -26,7 +28,7 @@ func TestADemosPageHoldsItsRun(t *testing.T) {
 	assert.Equal(t, 41.2, *first.TTFTs[5])
 	assert.Equal(t, 25.0, *first.ITLs[20])
 	assert.Equal(t, []float64{6.88, 13.76, 13.76, 6.88}, []float64{first.CostRate[9], first.CostRate[10], first.CostRate[99], first.CostRate[100]})
-	assert.Nil(t, first.BoundRate, "nobody knows the bound of a demo")
+	assert.Nil(t, first.BoundRate, "nobody said what the bound is")
 	assert.Equal(t, []pageLife{
 		{Variant: 0, Node: 0, Created: 0, Placed: 0, Serving: 0, Leaving: -1, Gone: -1, Name: "a"},
 		{Variant: 0, Node: 1, Created: 20, Placed: 21, Serving: 36, Leaving: 200, Gone: -1, Name: "b"},
@@ -34,6 +36,16 @@ func TestADemosPageHoldsItsRun(t *testing.T) {
 	assert.Equal(t, []float64{0, 20, 36, 200}, course.Variants[0].T)
 	require.Len(t, course.Decisions, 2)
 	assert.Equal(t, pageDecision{T: 20, From: 1, To: 4, Reason: "Saturated", Message: "KV use 0.83 of 0.80 <&>"}, course.Decisions[0])
+}
+
+func TestADemosPageComparesWithTheBound(t *testing.T) {
+	o := observed()
+	o.Models[0].Bound = []capacity.Cost{10, 20}
+	course := demoPage(o).Data.Runs[0].Course
+	bound := course.Models[0].BoundRate
+	require.Len(t, bound, 120)
+	assert.Equal(t, []float64{10, 10, 20, 20}, []float64{bound[0], bound[29], bound[30], bound[119]}, "and keeps what it had after the traffic")
+	assert.Nil(t, course.Models[1].BoundRate)
 }
 
 func TestTheStepOfADemoFollowsItsLength(t *testing.T) {

@@ -22,6 +22,9 @@ type lines struct {
 	at int
 }
 
+// byteOrderMark is what spreadsheet programs put before a file in UTF-8.
+const byteOrderMark = "\ufeff"
+
 // newLines reads lines of at most longest bytes.
 func newLines(r io.Reader, name, want string, longest int) *lines {
 	l := &lines{name: name, want: want, longest: longest, scanner: bufio.NewScanner(r)}
@@ -74,7 +77,11 @@ func (l *lines) columns(n int) ([]string, error) {
 func (l *lines) read() (string, error) {
 	l.at++
 	if l.scanner.Scan() {
-		return strings.TrimSuffix(l.scanner.Text(), "\r"), nil
+		line := strings.TrimSuffix(l.scanner.Text(), "\r")
+		if l.at == 1 {
+			line = strings.TrimPrefix(line, byteOrderMark)
+		}
+		return line, nil
 	}
 	switch err := l.scanner.Err(); {
 	case err == nil:

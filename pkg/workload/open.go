@@ -224,6 +224,9 @@ func openFile(files Files, path string) (*file, error) {
 		}
 		f.Reader = bufio.NewReaderSize(plain, peekMost)
 	}
+	if mark, err := f.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = f.Discard(len(byteOrderMark))
+	}
 	return f, nil
 }
 

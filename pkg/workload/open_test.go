@@ -267,3 +267,18 @@ func TestFrom(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []workload.Request{{Arrival: 0, Input: 3, Output: 10}}, got, "one that arrives at that time is part of it")
 }
+
+// Spreadsheet programs put a mark before a file.
+func TestAByteOrderMarkIsNoMistake(t *testing.T) {
+	text := "\ufeff" + workload.AzureHeader + "\n2023-11-16 18:15:46.6805900,100,10\n"
+	files := func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }
+	trace, err := workload.Open(files, "marked.csv", workload.OpenOptions{})
+	require.NoError(t, err)
+	r, err := trace.Next()
+	require.NoError(t, err)
+	assert.Equal(t, workload.Request{Input: 100, Output: 10}, r)
+	direct, err := workload.NewAzure(strings.NewReader(text), "marked.csv")
+	require.NoError(t, err)
+	_, err = direct.Next()
+	require.NoError(t, err)
+}

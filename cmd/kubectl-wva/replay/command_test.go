@@ -171,6 +171,26 @@ func TestTheTableAndThePage(t *testing.T) {
 	assert.Len(t, left, 1)
 }
 
+func TestAPageReplacesNothingThatIsRead(t *testing.T) {
+	trace, file := write(t, "own.csv", tinyTrace), write(t, "own.yaml", "name: x\n")
+	for flag, args := range map[string][]string{
+		"--trace":    {"--trace", trace, "--html", trace},
+		"--scenario": {"--trace", trace, "--scenario", file, "--html", file},
+	} {
+		_, _, err := run(t.Context(), args...)
+		require.ErrorContains(t, err, "is the file of "+flag+", and would be replaced: expected another name")
+	}
+	read, err := os.ReadFile(trace)
+	require.NoError(t, err)
+	assert.Equal(t, tinyTrace, string(read))
+}
+
+func TestAMistakeFarDownATraceNamesItsFlag(t *testing.T) {
+	_, _, err := run(t.Context(), "--trace", write(t, "late.csv", tinyTrace+"nonsense\n"), "--policy", "static:1")
+	require.ErrorContains(t, err, "--trace: ")
+	require.ErrorContains(t, err, "late.csv:4: ")
+}
+
 func TestPrintedScenarioIsTheOneThatIsBuiltIn(t *testing.T) {
 	printed, _, err := run(t.Context(), "--print-scenario")
 	require.NoError(t, err)

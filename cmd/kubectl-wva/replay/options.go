@@ -39,6 +39,9 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 		if j.page, err = checkPage(o.html); err != nil {
 			return nil, fmt.Errorf("--html: %w", err)
 		}
+		if err := o.sparesInputs(); err != nil {
+			return nil, err
+		}
 	}
 	if j.scenario, err = o.readScenario(ctx, j.err); err != nil {
 		return nil, err
@@ -47,6 +50,21 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 		return nil, err
 	}
 	return j, nil
+}
+
+// sparesInputs refuses a page in the place of what is read.
+func (o *options) sparesInputs() error {
+	page, err := os.Stat(o.html)
+	if err != nil {
+		// There is nothing yet that it could replace.
+		return nil //nolint:nilerr // the page was tried already
+	}
+	for _, in := range []struct{ flag, path string }{{"--trace", o.trace}, {"--scenario", o.scenario}} {
+		if read, err := os.Stat(in.path); err == nil && os.SameFile(page, read) {
+			return fmt.Errorf("--html: %s is the file of %s, and would be replaced: expected another name", o.html, in.flag)
+		}
+	}
+	return nil
 }
 
 // check looks at the flags alone.

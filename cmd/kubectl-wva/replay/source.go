@@ -27,7 +27,7 @@ func (o *options) source(ctx context.Context) (replay.Source, error) {
 	case errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("--trace: %s has no request in it: expected at least one", o.trace)
 	case err != nil:
-		return nil, fmt.Errorf("--trace: %w", err)
+		return nil, err
 	}
 	return source, closed
 }
@@ -66,5 +66,9 @@ func (r *requests) Next() (workload.Request, error) {
 	if r.ctx.Err() != nil {
 		return workload.Request{}, ErrInterrupted
 	}
-	return r.Stream.Next()
+	request, err := r.Stream.Next()
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("--trace: %w", err)
+	}
+	return request, err
 }

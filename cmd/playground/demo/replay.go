@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -43,6 +44,36 @@ func Replays(args []string) ([]replay.Options, error) {
 			Scenario: s, Source: requests[i], Policies: []string{"capacity-only"},
 			Startups: []time.Duration{o.Startup}, Seed: o.Seed, Record: true,
 		})
+	}
+	return all, nil
+}
+
+// bounds are what a fleet that knew the future would have cost per hour in each minute of
+// the traffic, by model: what the page compares the cost with.
+func (p plan) bounds() ([][]capacity.Cost, error) {
+	requests, err := p.requests()
+	if err != nil {
+		return nil, err
+	}
+	all := make([][]capacity.Cost, 0, len(p.models))
+	for i, m := range p.models {
+		s, err := replayed(m)
+		if err != nil {
+			return nil, err
+		}
+		load, err := replay.Measure(s, requests[i], p.Seed)
+		if err != nil {
+			return nil, fmt.Errorf("model %s: %w", m.ID, err)
+		}
+		bound, err := s.Bound(load, p.Startup)
+		if err != nil {
+			return nil, fmt.Errorf("model %s: %w", m.ID, err)
+		}
+		var own []capacity.Cost
+		for minute := range load[0] {
+			own = append(own, capacity.Cost(bound.CostAt(minute, 0)))
+		}
+		all = append(all, own)
 	}
 	return all, nil
 }

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"io"
 	"testing"
 	"time"
 
@@ -59,5 +60,20 @@ func TestReplaysTakeTheDemosArguments(t *testing.T) {
 	for _, args := range [][]string{{"--no-such-flag"}, {"--duration", "0s"}, {"--trace", "no-such-file"}} {
 		_, err := Replays(args)
 		assert.Error(t, err, "%v", args)
+	}
+}
+
+// The bound of the page is that of the traffic: something in each of its minutes.
+func TestBoundsOfADemo(t *testing.T) {
+	o, err := parse([]string{"--duration", "90s"}, io.Discard)
+	require.NoError(t, err)
+	bounds, err := plan{Options: o, models: scenario()}.bounds()
+	require.NoError(t, err)
+	require.Len(t, bounds, 2)
+	for i, own := range bounds {
+		require.Len(t, own, 2, scenario()[i].ID)
+		for _, cost := range own {
+			assert.GreaterOrEqual(t, float64(cost), 0.9*float64(scenario()[i].Variants[1].cost()), "at least one replica, of the cheaper variant")
+		}
 	}
 }

@@ -38,6 +38,13 @@ func (s *stack) run(ctx context.Context) error {
 	}
 	written := "report: " + p.Report
 	if p.ReportHTML != "" {
+		bounds, err := p.bounds()
+		if err != nil {
+			return fmt.Errorf("the bound for the page: %w", err)
+		}
+		for i := range observation.Models {
+			observation.Models[i].Bound = bounds[i]
+		}
 		html := func(w io.Writer) error { return report.DemoHTML(w, observation) }
 		if err := writeReport(p.ReportHTML, html); err != nil {
 			return err
