@@ -49,7 +49,7 @@ var replayTextColumns = []replayColumn{
 	{"SCALE", "EVENTS", 4, func(r *replay.Result) string { return fmt.Sprint(r.ScaleEvents) }},
 	{"", "FLIPS", 7, func(r *replay.Result) string { return fmt.Sprint(r.Flips) }},
 	{"UNDER-", "PROV.", 4, func(r *replay.Result) string { return hoursAndMinutes(r.UnderProvisionedSeconds) }},
-	{"UN-", "PLACED", 2, func(r *replay.Result) string { return fmt.Sprint(r.UnplaceableReplicas) }},
+	{"UNPLA-", "CEABLE", 2, func(r *replay.Result) string { return fmt.Sprint(r.UnplaceableReplicas) }},
 }
 
 // ReplayTable renders the numbers of a replay as lines for a terminal, each within the
