@@ -262,7 +262,7 @@ func replayColumns() []pageColumn {
 		{Name: "Scale events", Hint: "how often the wanted replicas of a variant changed"},
 		{Name: "Flips", Hint: "changes that went the other way than the variant's change before"},
 		{Name: "Under-provisioned", Hint: "time in which the serving replicas could not keep the SLO at that minute's mean load"},
-		{Name: "Un-placeable", Hint: "the most replicas at one time that were asked for and fitted on no node"},
+		{Name: "Unplaceable", Hint: "the most replicas at one time that were asked for and fitted on no node"},
 		{Name: "Requests"},
 		{Name: "Failed", Hint: "requests that never got their last token"},
 	}
