@@ -72,7 +72,7 @@ func run(arguments []string, out, progress io.Writer) error {
 	if err := keep(&o, rows, runs); err != nil {
 		return err
 	}
-	tell(out, "%d runs in %s\n", len(rows), time.Since(began).Round(time.Second))
+	tell(out, "runs: %d, in %s\n", len(rows), time.Since(began).Round(time.Second))
 	switch {
 	case !holds:
 		return errBeaten

@@ -69,7 +69,7 @@ func TestAPartOfTheTrials(t *testing.T) {
 	assert.Contains(t, out, "bound: not judged, 0 of 2 traces")
 	assert.Contains(t, out, "nowhere: holds so far, judged on 2 of 4 runs alone")
 	assert.NotContains(t, out, "All three hold")
-	assert.Contains(t, out, "4 runs in ")
+	assert.Contains(t, out, "runs: 4, in ")
 	assert.Contains(t, page, "azure-conversation aws full")
 }
 
