@@ -2,8 +2,8 @@ package replay
 
 import "math"
 
-// performPeak plays static fleets of the cheapest variants until it has the smallest one
-// that keeps the SLO for the promised share of this trace's requests. Nobody could have
+// performPeak plays static fleets of the cheapest variants, each with the same number for
+// every model, until it has the smallest one that keeps the SLO for the promised share of this trace's requests. Nobody could have
 // known it before: it is a reference and no policy. Where no fleet that fits keeps it,
 // the largest one is the answer.
 func (p *play) performPeak() performed {

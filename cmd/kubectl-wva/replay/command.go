@@ -36,7 +36,8 @@ Policies:
   hybrid         this autoscaler, sizing for the promised latency too
   static:N       N replicas of the cheapest variant, always
   peak           the smallest static fleet that keeps the promise on this very trace, by
-                 hindsight: a reference and no competitor
+                 hindsight, with as many replicas for every model: a reference and
+                 no competitor
   hpa:queue      HorizontalPodAutoscaler on waiting requests, 5 for each replica
   hpa:kv         HorizontalPodAutoscaler on the use of the KV cache, 0.8
   keda           KEDA, polling every 30 s, then the HorizontalPodAutoscaler on the queue
