@@ -52,15 +52,12 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	return j, nil
 }
 
-// sparesInputs refuses a page in the place of what is read.
+// sparesInputs refuses a page in the place of what is read. What is not there yet cannot
+// be replaced.
 func (o *options) sparesInputs() error {
-	page, err := os.Stat(o.html)
-	if err != nil {
-		// There is nothing yet that it could replace.
-		return nil //nolint:nilerr // the page was tried already
-	}
+	page, none := os.Stat(o.html)
 	for _, in := range []struct{ flag, path string }{{"--trace", o.trace}, {"--scenario", o.scenario}} {
-		if read, err := os.Stat(in.path); err == nil && os.SameFile(page, read) {
+		if read, err := os.Stat(in.path); none == nil && err == nil && os.SameFile(page, read) {
 			return fmt.Errorf("--html: %s is the file of %s, and would be replaced: expected another name", o.html, in.flag)
 		}
 	}
