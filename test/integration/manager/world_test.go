@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -18,9 +19,9 @@ import (
 )
 
 const (
-	// serves is how many requests per second one replica serves, and holds how many
-	// it has in service then.
-	serves, holds = 2.0, 40.0
+	// serves is how many requests per second one replica serves, holds how many it has
+	// in service then, and queue how many may wait.
+	serves, holds, queue = 2.0, 4.0, 10.0
 	// scrapeEvery is the time between two scrapes.
 	scrapeEvery = 500 * time.Millisecond
 )
@@ -60,24 +61,42 @@ func (s *switchable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	(*handler).ServeHTTP(w, r)
 }
 
-// modelServers expose what the Ready pods of a namespace would under its demand,
-// shared evenly: a replica in a steady state, with a queue when it gets more than it
-// serves.
+// modelServers expose what the Ready pods of a namespace would under its demand, which
+// they share evenly. Every request that arrives is seen to wait, in service or completed
+// at the next scrape, however late that is; only what a full queue turns away is not.
 type modelServers struct {
 	prometheus *prometheustest.Prometheus
 
 	lock   sync.Mutex
 	demand map[string]float64
-	// completed are the requests of each pod so far.
-	completed map[client.ObjectKey]float64
-	// since is when each pod was scraped first.
-	since map[client.ObjectKey]time.Time
+	pods   map[client.ObjectKey]*modelServer
+}
+
+// modelServer is one of them: a fluid of requests in front of holds places, each of
+// which serves one in holds/serves seconds.
+type modelServer struct {
+	// since is when it was scraped first, and at when last.
+	since, at                   time.Time
+	waiting, running, completed float64
+}
+
+// pass lets the time go on to a scrape, with so many requests arriving per second.
+func (s *modelServer) pass(at time.Time, rate float64) {
+	seconds := at.Sub(s.at).Seconds()
+	s.at = at
+	before := s.waiting
+	s.waiting = min(queue, max(0, s.waiting+(rate-serves)*seconds))
+	taken := min(serves*seconds, max(0, rate*seconds+before-s.waiting))
+	steady := holds * taken / (serves * max(seconds, 1e-9))
+	after := steady + (s.running-steady)*math.Exp(-seconds*serves/holds)
+	s.completed += taken + s.running - after
+	s.running = after
 }
 
 // serveModels scrapes until the test ends.
 func serveModels(t *testing.T) *modelServers {
 	t.Helper()
-	m := &modelServers{prometheus: prometheustest.New(t), demand: map[string]float64{}, completed: map[client.ObjectKey]float64{}, since: map[client.ObjectKey]time.Time{}}
+	m := &modelServers{prometheus: prometheustest.New(t), demand: map[string]float64{}, pods: map[client.ObjectKey]*modelServer{}}
 	outage.handler.Store(&m.prometheus.Handler)
 	t.Cleanup(func() { outage.handler.Store(nil) })
 	conditiontest.Every(t, scrapeEvery, func(ctx context.Context, at time.Time) { m.scrape(ctx, t, at) })
@@ -116,27 +135,23 @@ func (m *modelServers) scrape(ctx context.Context, t *testing.T, at time.Time) {
 
 // expose is one scrape of a pod that gets the rate.
 func (m *modelServers) expose(pod *corev1.Pod, rate float64, at time.Time) {
-	use := min(1, rate/serves)
-	waiting := 0.0
-	if rate > serves {
-		waiting = 10
-	}
 	key := client.ObjectKeyFromObject(pod)
-	if m.since[key].IsZero() {
-		m.since[key] = at
+	s := m.pods[key]
+	if s == nil {
+		s = &modelServer{since: at, at: at}
+		m.pods[key] = s
 	}
-	m.completed[key] += min(rate, serves) * scrapeEvery.Seconds()
-	done := m.completed[key]
+	s.pass(at, rate)
 	labels := fmt.Sprintf(`engine="0",model_name="llama",namespace=%q,pod=%q,instance=%q`, pod.Namespace, pod.Name, pod.Status.PodIP)
 	m.prometheus.Append(at, map[string]float64{
-		"vllm:kv_cache_usage_perc{" + labels + "}":                          use,
-		"vllm:num_requests_running{" + labels + "}":                         holds * use,
-		"vllm:num_requests_waiting{" + labels + "}":                         waiting,
-		`vllm:request_success_total{finished_reason="stop",` + labels + "}": done,
-		"vllm:request_prompt_tokens_sum{" + labels + "}":                    1000 * done,
-		"vllm:request_prompt_tokens_count{" + labels + "}":                  done,
-		"vllm:request_generation_tokens_sum{" + labels + "}":                200 * done,
-		"vllm:request_generation_tokens_count{" + labels + "}":              done,
+		"vllm:kv_cache_usage_perc{" + labels + "}":                          s.running / holds,
+		"vllm:num_requests_running{" + labels + "}":                         s.running,
+		"vllm:num_requests_waiting{" + labels + "}":                         s.waiting,
+		`vllm:request_success_total{finished_reason="stop",` + labels + "}": s.completed,
+		"vllm:request_prompt_tokens_sum{" + labels + "}":                    1000 * s.completed,
+		"vllm:request_prompt_tokens_count{" + labels + "}":                  s.completed,
+		"vllm:request_generation_tokens_sum{" + labels + "}":                200 * s.completed,
+		"vllm:request_generation_tokens_count{" + labels + "}":              s.completed,
 	})
 }
 
@@ -160,8 +175,8 @@ func (m *modelServers) settle(t *testing.T, namespace string, replicas int) {
 		m.lock.Lock()
 		defer m.lock.Unlock()
 		steady := 0
-		for pod, since := range m.since {
-			if pod.Namespace == namespace && time.Since(since) > window+2*scrapeEvery {
+		for pod, server := range m.pods {
+			if pod.Namespace == namespace && time.Since(server.since) > window+2*scrapeEvery {
 				steady++
 			}
 		}
