@@ -159,8 +159,8 @@ func (l *pageLife) take(m move) {
 	}
 }
 
-// spoken writes a step of time as people say it.
-func spoken(d time.Duration) string {
+// Duration writes a length of time as people say it: 3m, not 3m0s.
+func Duration(d time.Duration) string {
 	text := d.Round(time.Millisecond).String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

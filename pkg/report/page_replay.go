@@ -97,7 +97,7 @@ func replayLead(runs []ReplayRun) string {
 		parts = append(parts, "up to "+grouped(requests)+" requests each")
 	}
 	if lengths > 0 {
-		parts = append(parts, spoken(lengths.Round(time.Second))+" of traffic")
+		parts = append(parts, Duration(lengths.Round(time.Second))+" of traffic")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -295,7 +295,7 @@ func replayCells(r *replay.Result) []pageCell {
 	}
 }
 
-func spokenSeconds(s float64) string { return spoken(time.Duration(s * float64(time.Second))) }
+func spokenSeconds(s float64) string { return Duration(time.Duration(s * float64(time.Second))) }
 
 // attained shows a share in per cent, rounded down: 100 % is all of them.
 func attained(share float64) string {

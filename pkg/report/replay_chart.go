@@ -24,27 +24,41 @@ const attainmentFloor = 0.9
 
 var bars = []rune("▁▂▃▄▅▆▇█")
 
-// ReplayChart renders the course of a run as a few lines for a terminal, each within the
-// width (0 means the style's): load, the replicas of every variant, attainment, and the
-// cost against the bound. A column shows the highest load, the most replicas that were
-// ready, and the shares of the time that it stands for; the bars of attainment begin at
-// 90 %.
-func ReplayChart(recording replay.Recording, style Style, width int) []string {
+// ReplayChart renders the courses of runs of one load as lines for a terminal, each
+// within the width (0 means the style's): the load, and for each run the replicas of
+// every variant, attainment, and the cost against the bound. A column shows the highest
+// load, the most replicas that were ready, and the shares of the time that it stands
+// for; the bars of attainment begin at 90 %.
+func ReplayChart(recordings []replay.Recording, style Style, width int) []string {
+	if len(recordings) == 0 {
+		return nil
+	}
 	if width <= 0 {
 		width = style.width()
 	}
-	c := newChart(&recording, style, width)
-	column := recording.Length / time.Duration(c.columns)
-	lines := []string{style.paint(strong, cut(fmt.Sprintf("%s, start-up %s: %s, a column is %s", recording.Policy, spoken(recording.Startup),
-		spoken(recording.Length), spoken(column.Round(time.Second))), width))}
-	for m := range recording.Models {
-		model := &recording.Models[m]
-		if len(recording.Models) > 1 {
-			lines = append(lines, cut(model.ID, width))
-		}
-		lines = append(lines, c.model(model, recording.Step)...)
+	first := &recordings[0]
+	c := newChart(first, style, width)
+	column := first.Length / time.Duration(c.columns)
+	lines := c.block(first, fmt.Sprintf("%s of load, a column is %s", Duration(first.Length), Duration(column.Round(time.Second))), c.load)
+	for i := range recordings {
+		r := &recordings[i]
+		lines = append(lines, "")
+		lines = append(lines, c.block(r, fmt.Sprintf("%s, start-up %s", r.Policy, Duration(r.Startup)), c.model)...)
 	}
-	return append(lines, c.axis(recording.Length))
+	return lines
+}
+
+// block is a title, what is to be shown of each model, and the time.
+func (c chart) block(r *replay.Recording, title string, show func(*replay.RecordedModel, time.Duration) []string) []string {
+	lines := []string{c.style.paint(strong, cut(title, c.width))}
+	for m := range r.Models {
+		model := &r.Models[m]
+		if len(r.Models) > 1 {
+			lines = append(lines, cut(model.ID, c.width))
+		}
+		lines = append(lines, show(model, r.Step)...)
+	}
+	return append(lines, c.axis(r.Length))
 }
 
 // chart draws values over time in a number of columns.
@@ -65,15 +79,23 @@ func newChart(r *replay.Recording, style Style, width int) chart {
 	return c
 }
 
-func (c chart) model(m *replay.RecordedModel, step time.Duration) []string {
-	n := len(m.Samples)
-	load, requests, met, cost, bound := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+func (c chart) load(m *replay.RecordedModel, step time.Duration) []string {
+	load := make([]float64, len(m.Samples))
 	for i, s := range m.Samples {
-		load[i], requests[i], met[i] = float64(s.Requests)/step.Seconds(), float64(s.Requests), float64(s.Met)
-		cost[i], bound[i] = s.Cost, s.Bound
+		load[i] = float64(s.Requests) / step.Seconds()
 	}
 	top := highest(load)
-	lines := []string{c.line("load", plain, c.columned(load, math.Max), 0, top, fmt.Sprintf("up to %s req/s", short(top)))}
+	return []string{c.line("load", plain, c.columned(load, math.Max), 0, top, fmt.Sprintf("up to %s req/s", short(top)))}
+}
+
+func (c chart) model(m *replay.RecordedModel, _ time.Duration) []string {
+	n := len(m.Samples)
+	requests, met, cost, bound := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	for i, s := range m.Samples {
+		requests[i], met[i] = float64(s.Requests), float64(s.Met)
+		cost[i], bound[i] = s.Cost, s.Bound
+	}
+	var lines []string
 	for i := range m.Variants {
 		lines = append(lines, c.variant(&m.Variants[i]))
 	}

@@ -25,6 +25,7 @@ var replayTextColumns = []replayColumn{
 	{"", "POLICY", 0, func(r *replay.Result) string { return r.Policy }},
 	{"START", "-UP", 1, func(r *replay.Result) string { return spokenSeconds(r.StartupSeconds) }},
 	{"REQ-", "UESTS", 10, func(r *replay.Result) string { return thousands(r.Requests) }},
+	{"", "FAILED", 7, func(r *replay.Result) string { return thousands(r.Failed) }},
 	{"MET", "SLO", 0, func(r *replay.Result) string {
 		if r.Requests == 0 {
 			return unknown
@@ -163,7 +164,7 @@ func hoursAndMinutes(s float64) string {
 	d := time.Duration(math.Round(s)) * time.Second
 	switch {
 	case d < 10*time.Minute:
-		return spoken(d)
+		return Duration(d)
 	case d < time.Hour:
 		return fmt.Sprintf("%.0fm", d.Minutes())
 	}

@@ -17,6 +17,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
@@ -129,7 +130,7 @@ func TestTheSameInputsGiveTheSameBytes(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(first), &results))
 	var order []string
 	for _, r := range results {
-		order = append(order, r.Policy+" "+brief(time.Duration(r.StartupSeconds)*time.Second))
+		order = append(order, r.Policy+" "+report.Duration(time.Duration(r.StartupSeconds)*time.Second))
 	}
 	assert.Equal(t, []string{"static:2 30s", "hybrid 30s", "hpa:queue 30s", "static:2 1m", "hybrid 1m", "hpa:queue 1m"}, order)
 	assert.True(t, strings.HasPrefix(first, "[\n  {\n    \"policy\": \"static:2\",\n    \"parameters\": ["), "indented")
@@ -173,12 +174,24 @@ func TestTheTableAndThePage(t *testing.T) {
 
 func TestAPageReplacesNothingThatIsRead(t *testing.T) {
 	trace, file := write(t, "own.csv", tinyTrace), write(t, "own.yaml", "name: x\n")
-	for flag, args := range map[string][]string{
-		"--trace":    {"--trace", trace, "--html", trace},
-		"--scenario": {"--trace", trace, "--scenario", file, "--html", file},
+	rate := write(t, "day_rate.csv", workload.ServeGenRateHeader+"\n0,2,1,1\n")
+	beside := func(suffix, rows string) string {
+		path := strings.Replace(rate, "_rate", suffix, 1)
+		require.NoError(t, os.WriteFile(path, []byte(rows), 0o600))
+		return path
+	}
+	beside("_clients", workload.ServeGenClientsHeader+"\n0,0,2,1,Gamma,1,1\n")
+	lengths := beside("_lengths", workload.ServeGenLengthsHeader+"\n0,0,input_tokens,9,9,9,9,9,9,9,9,9,9,9\n0,0,output_tokens,9,9,9,9,9,9,9,9,9,9,9\n")
+	for _, c := range []struct {
+		flag string
+		args []string
+	}{
+		{"--trace", []string{"--trace", trace, "--html", trace}},
+		{"--trace", []string{"--trace", rate, "--html", lengths}},
+		{"--scenario", []string{"--trace", trace, "--scenario", file, "--html", file}},
 	} {
-		_, _, err := run(t.Context(), args...)
-		require.ErrorContains(t, err, "is the file of "+flag+", and would be replaced: expected another name")
+		_, _, err := run(t.Context(), c.args...)
+		require.ErrorContains(t, err, "is read for "+c.flag+", and would be replaced: expected another name")
 	}
 	read, err := os.ReadFile(trace)
 	require.NoError(t, err)

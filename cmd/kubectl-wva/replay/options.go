@@ -39,7 +39,7 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 		if j.page, err = checkPage(o.html); err != nil {
 			return nil, fmt.Errorf("--html: %w", err)
 		}
-		if err := o.sparesInputs(); err != nil {
+		if err := o.spares("--scenario", o.scenario); err != nil {
 			return nil, err
 		}
 	}
@@ -52,14 +52,12 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	return j, nil
 }
 
-// sparesInputs refuses a page in the place of what is read. What is not there yet cannot
-// be replaced.
-func (o *options) sparesInputs() error {
+// spares refuses a page in the place of a file that is read. What is not there yet
+// cannot be replaced.
+func (o *options) spares(flag, path string) error {
 	page, none := os.Stat(o.html)
-	for _, in := range []struct{ flag, path string }{{"--trace", o.trace}, {"--scenario", o.scenario}} {
-		if read, err := os.Stat(in.path); none == nil && err == nil && os.SameFile(page, read) {
-			return fmt.Errorf("--html: %s is the file of %s, and would be replaced: expected another name", o.html, in.flag)
-		}
+	if read, err := os.Stat(path); none == nil && err == nil && os.SameFile(page, read) {
+		return fmt.Errorf("--html: %s is read for %s, and would be replaced: expected another name", o.html, flag)
 	}
 	return nil
 }
@@ -81,9 +79,9 @@ func (o *options) check(command *cobra.Command) error {
 	case !(o.rate > 0) || o.rate > workload.MaxFactor:
 		return fmt.Errorf("--rate is %v: expected above 0 and at most %d", o.rate, workload.MaxFactor)
 	case o.from > longestTrace:
-		return fmt.Errorf("--from is %s: expected at most %s", brief(o.from), brief(longestTrace))
+		return fmt.Errorf("--from is %s: expected at most %s", report.Duration(o.from), report.Duration(longestTrace))
 	case command.Flags().Changed("duration") && (o.duration < time.Second || o.duration > longestTrace):
-		return fmt.Errorf("--duration is %s: expected from 1s to %s", brief(o.duration), brief(longestTrace))
+		return fmt.Errorf("--duration is %s: expected from 1s to %s", report.Duration(o.duration), report.Duration(longestTrace))
 	case !slices.Contains(outputs, o.output):
 		return fmt.Errorf("--output is %q: expected one of %s", o.output, strings.Join(outputs, ", "))
 	case command.Flags().Changed("html") && o.html == "":
@@ -96,7 +94,7 @@ func (o *options) check(command *cobra.Command) error {
 	}
 	for _, startup := range o.startups {
 		if startup > longestStartup {
-			return fmt.Errorf("--startup has %s: expected at most %s", brief(startup), brief(longestStartup))
+			return fmt.Errorf("--startup has %s: expected at most %s", report.Duration(startup), report.Duration(longestStartup))
 		}
 	}
 	return o.checkLive(command)

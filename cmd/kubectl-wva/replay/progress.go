@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 
 // progress is a line on a terminal that says how far the work is.
@@ -68,7 +69,7 @@ func describe(at replay.Progress, elapsed time.Duration) string {
 	left := ""
 	if at.Part > enoughToSay {
 		d := time.Duration(float64(elapsed) * (1 - at.Part) / at.Part)
-		left = ", " + brief(d.Round(time.Second)) + " left"
+		left = ", " + report.Duration(d.Round(time.Second)) + " left"
 	}
 	return fmt.Sprintf("%3.0f %%  %d of %d runs done%s", 100*at.Part, at.Done, at.Total, left)
 }

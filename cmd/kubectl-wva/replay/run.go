@@ -52,10 +52,7 @@ func (j *job) run(ctx context.Context) error {
 	// The table comes last, where it is seen without scrolling.
 	var lines []string
 	if chart {
-		for i := range done.recordings {
-			lines = append(lines, report.ReplayChart(done.recordings[i], style, style.Width)...)
-			lines = append(lines, "")
-		}
+		lines = append(report.ReplayChart(done.recordings, style, style.Width), "")
 	}
 	lines = append(lines, style.Title(j.title()))
 	lines = append(lines, report.ReplayTable(done.results, style)...)
@@ -109,10 +106,10 @@ func (j *job) title() string {
 		parts[0] += fmt.Sprintf(" x %v", j.rate)
 	}
 	if j.from > 0 {
-		parts = append(parts, "from "+brief(j.from))
+		parts = append(parts, "from "+report.Duration(j.from))
 	}
 	if j.duration > 0 {
-		parts = append(parts, brief(j.duration))
+		parts = append(parts, report.Duration(j.duration))
 	}
 	if j.scenario.Name != "" {
 		parts = append(parts, j.scenario.Name)

@@ -8,22 +8,30 @@ import (
 	"os"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // source opens the trace from its beginning, each time that it is asked. That there is
 // a request in it is found out now.
 func (o *options) source(ctx context.Context) (replay.Source, error) {
-	source := func() (workload.Stream, error) { return o.open(ctx) }
-	stream, err := o.open(ctx)
+	source := func() (workload.Stream, error) { return o.open(ctx, openFile) }
+	var files []string
+	stream, err := o.open(ctx, func(path string) (io.ReadCloser, error) {
+		files = append(files, path)
+		return openFile(path)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}
 	_, err = stream.Next()
 	closed := stream.trace.Close()
+	for _, path := range files {
+		err = errors.Join(o.spares("--trace", path), err)
+	}
 	switch {
 	case errors.Is(err, io.EOF) && o.from > 0:
-		return nil, fmt.Errorf("--trace: %s has no request from %s on: expected a smaller --from", o.trace, brief(o.from))
+		return nil, fmt.Errorf("--trace: %s has no request from %s on: expected a smaller --from", o.trace, report.Duration(o.from))
 	case errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("--trace: %s has no request in it: expected at least one", o.trace)
 	case err != nil:
@@ -33,12 +41,12 @@ func (o *options) source(ctx context.Context) (replay.Source, error) {
 }
 
 // open opens the part of the trace that is meant, with as many requests as are meant.
-func (o *options) open(ctx context.Context) (*requests, error) {
+func (o *options) open(ctx context.Context, file func(path string) (io.ReadCloser, error)) (*requests, error) {
 	part := workload.OpenOptions{From: o.from, Length: o.duration, Seed: o.seed}
 	if o.rate < 1 {
 		part.Thin = o.rate
 	}
-	trace, err := workload.Open(openFile, o.trace, part)
+	trace, err := workload.Open(file, o.trace, part)
 	if err != nil {
 		return nil, err
 	}

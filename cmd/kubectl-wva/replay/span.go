@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 
 // span is a flag that takes a number of seconds or a duration.
@@ -15,7 +17,7 @@ func (s *span) String() string {
 	if *s == 0 {
 		return "0"
 	}
-	return brief(time.Duration(*s))
+	return report.Duration(time.Duration(*s))
 }
 
 // Type implements pflag.Value.
@@ -54,7 +56,7 @@ type spans []time.Duration
 func (s *spans) String() string {
 	texts := make([]string, len(*s))
 	for i, d := range *s {
-		texts[i] = brief(d)
+		texts[i] = report.Duration(d)
 	}
 	return strings.Join(texts, ",")
 }
@@ -85,16 +87,4 @@ func parseSpan(text string) (time.Duration, error) {
 		return 0, errors.New("expected a number of seconds, or a duration such as 90s or 10m")
 	}
 	return d, nil
-}
-
-// brief writes 3m and not 3m0s.
-func brief(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 
 // Options is what the user chose.
@@ -109,11 +111,11 @@ func parse(args []string, out io.Writer) (Options, error) {
 func (o Options) check() error {
 	switch {
 	case o.Duration < time.Second || o.Duration > 24*time.Hour:
-		return fmt.Errorf("--duration is %s; expected between 1s and 24h", brief(o.Duration))
+		return fmt.Errorf("--duration is %s; expected between 1s and 24h", report.Duration(o.Duration))
 	case o.Tail < 0 || o.Tail > 24*time.Hour:
-		return fmt.Errorf("--tail is %s; expected between 0 and 24h", brief(o.Tail))
+		return fmt.Errorf("--tail is %s; expected between 0 and 24h", report.Duration(o.Tail))
 	case o.Startup < 0 || o.Startup > time.Hour:
-		return fmt.Errorf("--startup is %s; expected between 0 and 1h", brief(o.Startup))
+		return fmt.Errorf("--startup is %s; expected between 0 and 1h", report.Duration(o.Startup))
 	case !(o.Rate > 0) || o.Rate > 1000:
 		return fmt.Errorf("--rate is %v; expected above 0 and at most 1000", o.Rate)
 	case o.Metrics != metricsPrometheus && o.Metrics != metricsPods:
@@ -189,19 +191,7 @@ func tryWriting(path string) error {
 // seconds is a flag that takes a number of seconds or a duration.
 type seconds time.Duration
 
-func (s *seconds) String() string { return brief(time.Duration(*s)) }
-
-// brief writes 3m and not 3m0s.
-func brief(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
+func (s *seconds) String() string { return report.Duration(time.Duration(*s)) }
 
 func (s *seconds) Type() string { return "duration" }
 

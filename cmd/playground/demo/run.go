@@ -94,11 +94,11 @@ func summaryOfNodes() string {
 
 // trafficLines say what is sent, one line per model.
 func trafficLines(p plan) []string {
-	lines := []string{fmt.Sprintf("Traffic for %s, then %s without:", brief(p.Duration), brief(p.Tail))}
+	lines := []string{fmt.Sprintf("Traffic for %s, then %s without:", report.Duration(p.Duration), report.Duration(p.Tail))}
 	for i, m := range p.models {
 		what := fmt.Sprintf("synthetic, up to %.0f req/s", peak(m))
 		if i == 0 && p.Trace != "" {
-			what = fmt.Sprintf("%d requests in %s, every one of the trace %g times", p.trace.requests, brief(p.trace.last.Round(time.Second)), p.Rate)
+			what = fmt.Sprintf("%d requests in %s, every one of the trace %g times", p.trace.requests, report.Duration(p.trace.last.Round(time.Second)), p.Rate)
 		}
 		lines = append(lines, fmt.Sprintf("  %-38s %s", m.ID, what))
 	}

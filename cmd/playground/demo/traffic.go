@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
@@ -123,7 +124,7 @@ func checkTrace(o Options) (extent, error) {
 		r, err := t.Next()
 		switch {
 		case errors.Is(err, io.EOF) && e.requests == 0:
-			return e, fmt.Errorf("%s: there are no requests in the first %s; expected rows of %s", o.Trace, brief(o.Duration), workload.AzureHeader)
+			return e, fmt.Errorf("%s: there are no requests in the first %s; expected rows of %s", o.Trace, report.Duration(o.Duration), workload.AzureHeader)
 		case errors.Is(err, io.EOF):
 			return e, nil
 		case err != nil:
