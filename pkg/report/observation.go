@@ -50,8 +50,8 @@ type ObservedMove struct {
 type ObservedModel struct {
 	ID  string
 	SLO capacity.SLO
-	// Bound is what the clairvoyant bound costs per hour in each minute of the traffic;
-	// empty without one.
+	// Bound is what the clairvoyant bound costs per hour in each minute of the traffic,
+	// and then in all after it; empty without one.
 	Bound []capacity.Cost
 }
 

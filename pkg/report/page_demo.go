@@ -143,7 +143,6 @@ func demoCourse(o Observation, demo Demo) *pageCourse {
 			// The last step may be shorter; its middle is what it is judged at.
 			end := min(time.Duration(j+1)*step, o.End)
 			points[j].cost = costAt(o.Variants, i, models, end-1)
-			// After the traffic the bound keeps what it had.
 			if n := len(m.Bound); n > 0 {
 				points[j].bound = float64(m.Bound[min(int(max(0, end-1)/time.Minute), n-1)])
 			}

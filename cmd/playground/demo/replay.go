@@ -49,7 +49,7 @@ func Replays(args []string) ([]replay.Options, error) {
 }
 
 // bounds are what a fleet that knew the future would have cost per hour in each minute of
-// the traffic, by model: what the page compares the cost with.
+// the traffic, and in one without, by model: what the page compares the cost with.
 func (p plan) bounds() ([][]capacity.Cost, error) {
 	requests, err := p.requests()
 	if err != nil {
@@ -65,6 +65,7 @@ func (p plan) bounds() ([][]capacity.Cost, error) {
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", m.ID, err)
 		}
+		load[0] = append(load[0], replay.Minute{Length: time.Minute})
 		bound, err := s.Bound(load, p.Startup)
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", m.ID, err)
