@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -26,7 +27,7 @@ func newBaseline(name string, s *Scenario, choice []int) (Policy, error) {
 	case err != nil:
 		return nil, err
 	case isStatic:
-		return newFleet(s, choice, n), nil
+		return newFleet(s, choice, slices.Repeat([]int{n}, len(choice))), nil
 	}
 	switch name {
 	case policyQueueHPA:

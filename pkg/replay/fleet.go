@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,17 +17,24 @@ type fleet struct {
 
 // newFleet has a number of replicas of the chosen variant of each model, and of the other
 // variants their minimum.
-func newFleet(s *Scenario, choice []int, replicas int) fleet {
+func newFleet(s *Scenario, choice, replicas []int) fleet {
+	numbers := make([]string, len(replicas))
+	for m, n := range replicas {
+		numbers[m] = strconv.Itoa(n)
+	}
+	if slices.Max(replicas) == slices.Min(replicas) {
+		numbers = numbers[:1]
+	}
 	f := fleet{replicas: make([][]int, len(s.Models)), parameters: []Parameter{
 		{"variant", chosen(s, choice)},
-		{"replicas", strconv.Itoa(replicas)},
+		{"replicas", strings.Join(numbers, ", ")},
 		{"otherVariants", "their minimum"},
 	}}
 	for m := range f.replicas {
 		for _, v := range s.Models[m].Variants {
 			f.replicas[m] = append(f.replicas[m], v.Policy.Min)
 		}
-		f.replicas[m][choice[m]] = replicas
+		f.replicas[m][choice[m]] = replicas[m]
 	}
 	return f
 }

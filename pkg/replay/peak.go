@@ -1,36 +1,80 @@
 package replay
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
-// performPeak plays static fleets of the cheapest variants, each with the same number for
-// every model, until it has the smallest one that keeps the SLO for the promised share of this trace's requests. Nobody could have
-// known it before: it is a reference and no policy. Where no fleet that fits keeps it,
-// the largest one is the answer.
+// performPeak plays static fleets of the cheapest variants until it has the smallest one
+// that keeps the SLO for the promised share of this trace's requests. Nobody could have
+// known it before: it is a reference and no policy. All models have the same number at
+// first; then each in turn gives back what the fleet does without. Where no fleet that
+// fits keeps the SLO, the largest one is the answer.
 func (p *play) performPeak() performed {
-	kept := func(n performed) bool { return n.err != nil || n.result.Attainment >= p.scenario.Policy.Share }
+	s := fleetSearch{play: p, tell: p.tell}
 	most := p.mostReplicas()
 	low, high := 0, 1
-	played := map[int]performed{}
-	tell := p.tell
-	try := func(n int) performed {
-		if _, ok := played[n]; !ok {
-			p.tell = halfOfTheRest(tell, len(played))
-			played[n] = p.withStatic(n)
-		}
-		return played[n]
-	}
-	for high < most && !kept(try(high)) {
+	for high < most && !s.keeps(p.alike(high)) {
 		low, high = high, min(2*high, most)
 	}
+	high = s.least(low, high, p.alike)
+	fleet := p.alike(high)
+	if len(fleet) > 1 && s.keeps(fleet) {
+		for m := range fleet {
+			fleet[m] = s.least(0, fleet[m], func(n int) []int {
+				fewer := slices.Clone(fleet)
+				fewer[m] = n
+				return fewer
+			})
+		}
+	}
+	return s.try(fleet)
+}
+
+// fleetSearch plays fleets, each once.
+type fleetSearch struct {
+	*play
+	tell   func(float64) bool
+	played []fleetPlay
+}
+
+type fleetPlay struct {
+	replicas []int
+	performed
+}
+
+// try plays a fleet with so many replicas of each model.
+func (s *fleetSearch) try(replicas []int) performed {
+	for _, f := range s.played {
+		if slices.Equal(f.replicas, replicas) {
+			return f.performed
+		}
+	}
+	s.play.tell = halfOfTheRest(s.tell, len(s.played))
+	s.played = append(s.played, fleetPlay{slices.Clone(replicas), s.withStatic(replicas)})
+	return s.played[len(s.played)-1].performed
+}
+
+// keeps reports whether a fleet keeps the SLO, or there is no use in going on.
+func (s *fleetSearch) keeps(replicas []int) bool {
+	n := s.try(replicas)
+	return n.err != nil || n.result.Attainment >= s.scenario.Policy.Share
+}
+
+// least is the smallest number above low whose fleet keeps the SLO, or high.
+func (s *fleetSearch) least(low, high int, fleet func(n int) []int) int {
 	for high-low > 1 {
-		if mid := (low + high) / 2; kept(try(mid)) {
+		if mid := (low + high) / 2; s.keeps(fleet(mid)) {
 			high = mid
 		} else {
 			low = mid
 		}
 	}
-	return try(high)
+	return high
 }
+
+// alike is the same number for every model.
+func (p *play) alike(n int) []int { return slices.Repeat([]int{n}, len(p.choice)) }
 
 // halfOfTheRest tells how far a search is that nobody knows the length of: each play
 // counts for half of what the plays before it left.
@@ -56,9 +100,9 @@ func (p *play) mostReplicas() int {
 	return most
 }
 
-// withStatic plays a fleet of n replicas of the cheapest variant of each model, which is
-// there from the start.
-func (p *play) withStatic(n int) performed {
-	f := newFleet(p.scenario, p.choice, n).found(p.scenario.Policy.Share)
+// withStatic plays a fleet of so many replicas of the cheapest variant of each model,
+// which is there from the start.
+func (p *play) withStatic(replicas []int) performed {
+	f := newFleet(p.scenario, p.choice, replicas).found(p.scenario.Policy.Share)
 	return p.with(f, f.replicas)
 }

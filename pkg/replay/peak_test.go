@@ -2,6 +2,9 @@ package replay
 
 import (
 	"io"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +23,7 @@ func TestPeakIsTheSmallestFleetThatKeepsTheSLO(t *testing.T) {
 			p := played(t, s, source, "peak", time.Minute)
 			least := performed{}
 			for n := 1; n <= 8; n++ {
-				least = p.withStatic(n)
+				least = p.withStatic(p.alike(n))
 				require.NoError(t, least.err)
 				if least.result.Attainment >= share {
 					break
@@ -31,6 +34,34 @@ func TestPeakIsTheSmallestFleetThatKeepsTheSLO(t *testing.T) {
 			require.NoError(t, found.err)
 			assert.Equal(t, least, found, "rate %v, share %v", rate, share)
 			assert.Zero(t, found.result.ScaleEvents)
+		}
+	}
+}
+
+func TestPeakOfTwoModelsHasNoReplicaThatIsNotNeeded(t *testing.T) {
+	s := small()
+	s.Models[0].Share = 5
+	other := s.Models[0]
+	other.ID, other.Share = "other", 1
+	other.Variants = []Variant{smallVariant("other-cheap", "H100", 2), smallVariant("other-dear", "H200", 3)}
+	s.Models = append(s.Models, other)
+	p := played(t, s, short(t, workload.Point{Rate: 20}, workload.Point{At: time.Minute, Rate: 70}, workload.Point{At: 3 * time.Minute, Rate: 20}), "peak", time.Minute)
+	found := p.perform()
+	require.NoError(t, found.err)
+	require.GreaterOrEqual(t, found.result.Attainment, s.Policy.Share)
+	var replicas []int
+	for _, text := range strings.Split(found.result.Parameters[1].Value, ", ") {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		replicas = append(replicas, n)
+	}
+	require.Len(t, replicas, 2)
+	assert.Greater(t, replicas[0], replicas[1], "five times the load")
+	assert.Equal(t, found, p.withStatic(replicas))
+	for m := range replicas {
+		fewer := slices.Clone(replicas)
+		if fewer[m]--; fewer[m] > 0 {
+			assert.Less(t, p.withStatic(fewer).result.Attainment, s.Policy.Share, "%v", fewer)
 		}
 	}
 }
