@@ -25,7 +25,7 @@ var replayTextColumns = []replayColumn{
 	{"", "POLICY", 0, func(r *replay.Result) string { return r.Policy }},
 	{"START", "-UP", 1, func(r *replay.Result) string { return spokenSeconds(r.StartupSeconds) }},
 	{"REQ-", "UESTS", 10, func(r *replay.Result) string { return thousands(r.Requests) }},
-	{"", "FAILED", 7, func(r *replay.Result) string { return thousands(r.Failed) }},
+	{"", "FAILED", 8, func(r *replay.Result) string { return thousands(r.Failed) }},
 	{"MET", "SLO", 0, func(r *replay.Result) string {
 		if r.Requests == 0 {
 			return unknown
