@@ -168,6 +168,8 @@ type stock struct {
 	inventory *inventory.Inventory
 	nodes     map[string]*corev1.Node
 	pods      []*corev1.Pod
+	// memory is that of the smallest device of each type, in GiB.
+	memory map[capacity.Accelerator]int
 	// costs are the prices of accelerators, for variants that give none.
 	costs config.UnitCosts
 }
@@ -187,6 +189,7 @@ func (o *observer) inventory(ctx context.Context) (stock, error) {
 		return stock{}, fmt.Errorf("listing nodes: %w", err)
 	}
 	s.inventory = o.names.Read(pointers(nodes.Items), s.pods)
+	s.memory = leastMemory(s.inventory.Cluster.Nodes)
 	for i := range nodes.Items {
 		s.nodes[nodes.Items[i].Name] = &nodes.Items[i]
 	}

@@ -1,17 +1,14 @@
 package controller
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -51,27 +48,8 @@ func (v *variant) resolve(fact *decision.Variant, s stock) {
 		v.warn(s, name, source)
 	}
 	v.id = spec.ResolvedVariantID(v.accelerator, v.devices)
-	fact.BatchLimit, fact.KVTokens = serverLimits(v.target.template)
+	v.serverLimits(fact, name, s)
 	v.price(fact, s.costs)
-}
-
-// serverLimits are the batch limit and the tokens in the KV cache as far as the
-// arguments of a template's server fix them. How large the model is the cluster does
-// not know, so the cache does not follow from the memory.
-func serverLimits(template *corev1.PodTemplateSpec) (batch int, cache capacity.Tokens) {
-	if template == nil {
-		return 0, 0
-	}
-	batch = inventory.BatchLimit(template)
-	for i := range template.Spec.Containers {
-		c := &template.Spec.Containers[i]
-		arguments := serving.ParseArguments(slices.Concat(c.Command, c.Args))
-		batch = cmp.Or(batch, arguments.MaxSequences)
-		if cache == 0 {
-			cache, _ = serving.KVCapacity(serving.CacheConfig{}, arguments, serving.Memory{})
-		}
-	}
-	return batch, cache
 }
 
 // request is what one replica takes. Of a kind whose pod template is not known, the

@@ -72,10 +72,11 @@ type Variant struct {
 	// BatchLimit is the largest number of requests in service at once as the
 	// server's arguments state it; 0 means unknown.
 	BatchLimit int
-	// KVTokens is the number of tokens that the KV cache of a replica holds as the
-	// server's arguments have it; 0 means unknown. What a replica reports itself comes
-	// before it.
+	// KVTokens is the number of tokens that the KV cache of a replica holds by the
+	// server's arguments, or by the memory and the model's size, and KVSource says which
+	// of them; 0 means unknown. What a replica reports itself comes before it.
 	KVTokens capacity.Tokens
+	KVSource serving.CacheSource
 	// Rolling is set while a rolling update is under way: pods come and go that no
 	// load asked for.
 	Rolling bool

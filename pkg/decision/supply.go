@@ -42,6 +42,9 @@ func supply(r *round, m *model) {
 	borrow(m)
 	m.each(func(v *variant) {
 		v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f requests/s at the load that the triggers allow; %d serve or will", v.serves, v.supply)
+		if v.in.KVTokens > 0 && v.in.KVSource != serving.CacheUnknown && r.reportedKVTokens(v) == 0 {
+			v.note(StageSupply, ReasonMetricsFound, "no replica says how large its KV cache is: %.0f tokens by %s", v.in.KVTokens, v.in.KVSource)
+		}
 	})
 }
 
@@ -86,7 +89,7 @@ func (r *round) shapeOf(p *Replica, model capacity.TokenShape) capacity.TokenSha
 // fromProfile begins a curve with what the given profile predicts.
 func (r *round) fromProfile(v *variant, shape capacity.TokenShape) serving.Curve {
 	var curve serving.Curve
-	limit := v.in.Profile.Concurrency(shape)
+	limit := r.limited(v, v.in.Profile).Concurrency(shape)
 	if math.IsInf(limit, 1) {
 		limit = float64(max(v.batchLimit(), 1))
 	}
@@ -149,6 +152,11 @@ func (v *variant) holds(r *round, shape capacity.TokenShape) float64 {
 // report, else what its arguments or memory say, else the given profile; 0 means
 // unknown.
 func (r *round) kvTokens(v *variant) capacity.Tokens {
+	return cmp.Or(r.reportedKVTokens(v), v.in.KVTokens, v.in.Profile.KVTokens)
+}
+
+// reportedKVTokens is the least that the replicas report; 0 means that none does.
+func (r *round) reportedKVTokens(v *variant) capacity.Tokens {
 	reported := capacity.Tokens(0)
 	for i := range v.in.Replicas {
 		s := v.in.Replicas[i].KVTokens
@@ -156,7 +164,7 @@ func (r *round) kvTokens(v *variant) capacity.Tokens {
 			reported = capacity.Tokens(s.Value)
 		}
 	}
-	return cmp.Or(reported, v.in.KVTokens, v.in.Profile.KVTokens)
+	return reported
 }
 
 func (v *variant) meanRunning(r *round) float64 {

@@ -134,3 +134,37 @@ func TestNothingIsLearnedFromAReplicaThatHasJustBegun(t *testing.T) {
 		assert.Equal(t, learns, len(memory.Learned[key].Learned.Seen) > 0)
 	}
 }
+
+// A variant of which no replica runs yet is reckoned with by what its KV cache holds:
+// the first guess of its curve lies where its replicas will work.
+func TestAVariantWithoutReplicasHasAKVCache(t *testing.T) {
+	// Times per token bend where arithmetic overtakes the reading of the weights.
+	bends := serving.Profile{Form: serving.Overlapped, Base: 5, PerResidentToken: 4e-5, PerPrefillToken: 0.02, BatchLimit: 1024}
+	long := capacity.TokenShape{Input: 10_000, Output: 1000}
+	for name, c := range map[string]struct {
+		in    Variant
+		holds float64
+	}{
+		"memory and model size": {Variant{KVTokens: 420_000, KVSource: serving.CacheComputed}, 40},
+		"a smaller batch limit": {Variant{KVTokens: 420_000, KVSource: serving.CacheComputed, BatchLimit: 16}, 16},
+		"nothing of the cache":  {Variant{}, 1024},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.in.Name, c.in.Profile = "v", bends
+			r, m, v := bare(DefaultPolicy(), Memory{}, &c.in)
+			m.tokens = long
+			supply(r, m)
+			assert.InDelta(t, c.holds, v.holds(r, long), 1e-9)
+			assert.InEpsilon(t, float64(bends.Steady(c.holds, long).Rate), float64(v.most), 0.05)
+			told := ""
+			for _, s := range v.plan.Steps {
+				told += s.Detail + "\n"
+			}
+			if c.in.KVTokens > 0 {
+				assert.Contains(t, told, "no replica says how large its KV cache is: 420000 tokens by memory and model size")
+			} else {
+				assert.NotContains(t, told, "KV cache")
+			}
+		})
+	}
+}

@@ -7,5 +7,5 @@
 // stays absent and is never zero.
 //
 // Read Metric and the table in table.go first, then Gateway and Recent in
-// arithmetic.go, then Target.
+// arithmetic.go, then Target and EngineOf.
 package modelserver

@@ -7,17 +7,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// hardware is what a device can do by its data sheet: memory bandwidth in TB/s and
-// dense 16-bit arithmetic in TFLOP/s. Only ratios are used.
-type hardware struct{ bandwidth, compute float64 }
-
-var hardwareOf = map[capacity.Accelerator]hardware{
-	"A100": {2.04, 312}, "H100": {3.35, 989}, "H200": {4.8, 989}, "B200": {8, 2250}, "GH200": {4.0, 989},
-	"L4": {0.3, 121}, "L40S": {0.864, 362}, "A10G": {0.6, 70}, "T4": {0.32, 65}, "V100": {0.9, 125},
-	"MI210": {1.6, 181}, "MI250": {3.28, 362}, "MI300X": {5.3, 1307}, "MI325X": {6, 1307},
-	"Gaudi2": {2.45, 432}, "Gaudi3": {3.7, 1835},
-}
-
 // Exponents of the number of devices: what each time is divided by when the devices
 // of a replica double. From published measurements of dense models on 1 to 8 H100
 // and H200: the weights' reading loses most to the exchange between devices, reading
@@ -87,7 +76,7 @@ func scaling(from, to capacity.Shape) (scale, bool) {
 	a, knownA := hardwareOf[from.Accelerator]
 	b, knownB := hardwareOf[to.Accelerator]
 	if from.Accelerator == to.Accelerator && from.Accelerator != "" {
-		a, b = hardware{1, 1}, hardware{1, 1}
+		a, b = hardware{bandwidth: 1, compute: 1}, hardware{bandwidth: 1, compute: 1}
 	} else if !knownA || !knownB {
 		return scale{}, false
 	}

@@ -14,4 +14,8 @@
 // variant; Roofline derives one from the published figures of a model and a device.
 // Curve is a line through what a running replica was seen to do, for variants about
 // whose latency nothing is known.
+//
+// KVCapacity is the size of the KV cache from the surest source that there is. Of the
+// last one, memory and model size, FiguresOf knows the model by its name, DeviceGiB
+// the device by its type, and MemoryOf lays one out on the other.
 package serving

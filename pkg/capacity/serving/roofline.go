@@ -2,20 +2,6 @@ package serving
 
 import "llmd.ai/workload-variant-autoscaler/pkg/capacity"
 
-// ModelFigures are the published figures of a dense transformer.
-type ModelFigures struct {
-	// Parameters is the number of all parameters, Embedding that of the table in
-	// which input tokens are looked up (0 where the head uses the same one), and Head
-	// that of the matrix that only sampled tokens are multiplied by.
-	Parameters, Embedding, Head float64
-	// Layers is the number of layers, Width the number of query heads times the head
-	// size, KVHeads and HeadSize what each token keeps in the cache of a layer.
-	Layers, Width, KVHeads, HeadSize int
-	// WeightBytes and CacheBytes are the bytes per number of the weights and of the
-	// KV cache.
-	WeightBytes, CacheBytes float64
-}
-
 // DeviceFigures are the published figures of what serves one replica, all its
 // devices together.
 type DeviceFigures struct {
@@ -44,9 +30,10 @@ type Efficiency struct {
 //
 // It knows nothing of the links between devices, so it holds for replicas of one
 // device and is too fast for others. Limits are left unknown. Figures that are not
-// above 0 give a profile that answers nothing.
+// above 0 give a profile that answers nothing, and so does a model of which an
+// iteration reads less than all its weights or its whole cache.
 func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
-	if m.Parameters <= m.Embedding+m.Head || d.Bandwidth <= 0 || d.Arithmetic <= 0 || e.Arithmetic <= 0 || e.Overhead < 0 {
+	if m.Experts || m.Latent > 0 || m.Windowed > 0 || m.Parameters <= m.Embedding+m.Head || d.Bandwidth <= 0 || d.Arithmetic <= 0 || e.Arithmetic <= 0 || e.Overhead < 0 {
 		return Profile{}
 	}
 	reading := func(bytes float64) capacity.Milliseconds {

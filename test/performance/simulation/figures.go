@@ -3,30 +3,12 @@ package main
 import (
 	"fmt"
 	"maps"
-	"path"
+	"math"
 	"slices"
 	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
-
-// models are the published figures of dense models at two bytes per number, by the
-// last part of their name: parameters from the model card, the rest from its
-// config.json (vocab_size*hidden_size for table and head, which are two matrices in
-// all of these; num_hidden_layers, num_attention_heads*head_dim,
-// num_key_value_heads, head_dim).
-var models = map[string]serving.ModelFigures{
-	"Llama-3.1-8B": {Parameters: 8.03e9, Embedding: 128256 * 4096, Head: 128256 * 4096,
-		Layers: 32, Width: 32 * 128, KVHeads: 8, HeadSize: 128, WeightBytes: 2, CacheBytes: 2},
-	"Llama-3.1-70B": {Parameters: 70.6e9, Embedding: 128256 * 8192, Head: 128256 * 8192,
-		Layers: 80, Width: 64 * 128, KVHeads: 8, HeadSize: 128, WeightBytes: 2, CacheBytes: 2},
-	"Qwen2.5-14B": {Parameters: 14.7e9, Embedding: 152064 * 5120, Head: 152064 * 5120,
-		Layers: 48, Width: 40 * 128, KVHeads: 8, HeadSize: 128, WeightBytes: 2, CacheBytes: 2},
-	"Qwen3-8B": {Parameters: 8.2e9, Embedding: 151936 * 4096, Head: 151936 * 4096,
-		Layers: 36, Width: 32 * 128, KVHeads: 8, HeadSize: 128, WeightBytes: 2, CacheBytes: 2},
-	"Qwen3-32B": {Parameters: 32.8e9, Embedding: 151936 * 5120, Head: 151936 * 5120,
-		Layers: 64, Width: 64 * 128, KVHeads: 8, HeadSize: 128, WeightBytes: 2, CacheBytes: 2},
-}
 
 // device is what is published about one kind of device: the data sheet's memory
 // bandwidth and dense bf16 arithmetic with fp32 accumulation, and the fastest large
@@ -55,26 +37,21 @@ var devices = map[string]device{
 	"NVIDIA RTX PRO 6000 Blackwell Workstation Edition": {bandwidth: 1792e9, sheet: 500e12, measured: 368.4e12},
 }
 
-// modelNamed finds the figures of a model at the precisions of its weights and of
-// its KV cache, in the words of vLLM's arguments.
+// modelNamed finds the figures of a dense model at the precisions of its weights and
+// of its KV cache, in the words of vLLM's arguments. Its parameters are counted in tens
+// of millions, as model cards do.
 func modelNamed(name, dtype, cache string) (serving.ModelFigures, error) {
-	last := strings.TrimSuffix(path.Base(name), "-Instruct")
-	m, ok := models[last]
-	if !ok {
-		return m, fmt.Errorf("no published figures for the model %q; known are %s", name, known(models))
-	}
-	switch strings.TrimPrefix(dtype, "torch.") {
-	case "bfloat16", "float16", "half", "auto":
-	default:
+	m := serving.FiguresOf(name, serving.Arguments{CacheNumbers: cache})
+	switch dtype = strings.TrimPrefix(dtype, "torch."); {
+	case m.Layers == 0 || m.Experts || m.Windowed > 0:
+		return m, fmt.Errorf("no published figures for the model %q; known are %s", name, strings.Join(serving.DenseModels(), ", "))
+	case m.WeightBytes != 2 || !slices.Contains([]string{"bfloat16", "float16", "half", "auto"}, dtype):
 		return m, fmt.Errorf("no published figures for %q at the dtype %q; known are bfloat16 and float16", name, dtype)
-	}
-	switch {
-	case cache == "" || cache == "auto" || cache == "bfloat16" || cache == "float16":
-	case strings.HasPrefix(cache, "fp8"):
-		m.CacheBytes = 1
-	default:
+	case m.CacheBytes == 0:
 		return m, fmt.Errorf("unknown precision %q of the KV cache; known are auto, bfloat16, float16 and fp8", cache)
 	}
+	const unit = 1e7
+	m.Parameters = unit * math.Round(m.Parameters/unit)
 	return m, nil
 }
 

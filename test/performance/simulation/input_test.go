@@ -114,9 +114,11 @@ func TestABrokenRunSaysWhereItIs(t *testing.T) {
 
 func TestUnknownFiguresAreNamed(t *testing.T) {
 	_, err := modelNamed("org/Mixtral-8x7B", "bfloat16", "auto")
-	assert.ErrorContains(t, err, `no published figures for the model "org/Mixtral-8x7B"; known are Llama-3.1-70B, Llama-3.1-8B`)
+	assert.ErrorContains(t, err, `no published figures for the model "org/Mixtral-8x7B"; known are deepseek-r1-distill-qwen-1.5b, granite-3.1-8b, llama-2-13b`)
 	_, err = modelNamed("Llama-3.1-8B", "float32", "auto")
 	assert.ErrorContains(t, err, `at the dtype "float32"`)
+	_, err = modelNamed("Llama-3.1-8B-FP8", "auto", "auto")
+	assert.ErrorContains(t, err, `no published figures for "Llama-3.1-8B-FP8"`)
 	_, err = modelNamed("Llama-3.1-8B", "bfloat16", "int4")
 	assert.ErrorContains(t, err, `precision "int4" of the KV cache`)
 	m, err := modelNamed("Llama-3.1-8B", "torch.bfloat16", "fp8_e4m3")

@@ -1,0 +1,103 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
+)
+
+// serverLimits fills in the batch limit and the tokens in the KV cache as far as they
+// follow from the arguments of a template's server, or from the memory of the replica's
+// devices and the size of the model that the arguments, or else the object, name.
+func (v *variant) serverLimits(fact *decision.Variant, name inventory.Name, s stock) {
+	template := v.target.template
+	if template == nil {
+		return
+	}
+	fact.BatchLimit = inventory.BatchLimit(template)
+	for i := range template.Spec.Containers {
+		c := &template.Spec.Containers[i]
+		arguments := serving.ParseArguments(commandLine(c))
+		fact.BatchLimit = cmp.Or(fact.BatchLimit, arguments.MaxSequences)
+		if fact.KVTokens == 0 {
+			fact.KVTokens, fact.KVSource = serving.KVCapacity(serving.CacheConfig{}, arguments, v.memory(c, arguments, name, s))
+		}
+	}
+}
+
+// memory is that of a replica, with the model that the container's server loads. It is
+// unknown for a server whose use of it is not known.
+func (v *variant) memory(c *corev1.Container, a serving.Arguments, name inventory.Name, s stock) serving.Memory {
+	switch engine := modelserver.EngineOf(c); {
+	case v.shape == nil || engine == modelserver.EngineUnknown:
+		return serving.Memory{}
+	case engine == modelserver.SGLang && !a.Static:
+		// Its default differs from version to version.
+		return serving.Memory{}
+	case v.shape.Accelerator != name.Short:
+		// A part of a device, whose memory nothing says.
+		return serving.Memory{}
+	}
+	device := v.shape.Device()
+	device.MemoryGiB = cmp.Or(device.MemoryGiB, s.memory[device.Accelerator])
+	model := serving.FiguresOf(a.Model, a)
+	if model.Layers == 0 && model.Parameters == 0 {
+		// A path such as /models names no model.
+		model = serving.FiguresOf(v.object.Spec.ModelID, a)
+	}
+	return serving.MemoryOf(model, a, serving.DeviceGiB(device), v.shape.Devices*v.shape.Pods)
+}
+
+// commandLine is a container's command and arguments, with the variables in them that
+// the container gives a value.
+func commandLine(c *corev1.Container) []string {
+	words := slices.Concat(c.Command, c.Args)
+	if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "$") }) {
+		return words
+	}
+	env := slices.SortedStableFunc(slices.Values(c.Env), func(a, b corev1.EnvVar) int {
+		return cmp.Compare(len(b.Name), len(a.Name)) // $TP is also the beginning of $TP_SIZE
+	})
+	var pairs []string
+	for _, e := range env {
+		if e.ValueFrom == nil {
+			pairs = append(pairs, "$("+e.Name+")", e.Value, "${"+e.Name+"}", e.Value, "$"+e.Name, e.Value)
+		}
+	}
+	replacer := strings.NewReplacer(pairs...)
+	for i := range words {
+		words[i] = replacer.Replace(words[i])
+	}
+	return words
+}
+
+// leastMemory is the memory of one device of each type, in GiB, of the nodes whose
+// devices have least of it. A type of which some nodes do not say it is left out.
+func leastMemory(nodes []placement.Node) map[capacity.Accelerator]int {
+	least := map[capacity.Accelerator]int{}
+	add := func(d capacity.Device) {
+		if d.Accelerator == "" {
+			return
+		}
+		if known, seen := least[d.Accelerator]; !seen || d.MemoryGiB < known {
+			least[d.Accelerator] = d.MemoryGiB
+		}
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		add(capacity.Device{Accelerator: n.Accelerator, MemoryGiB: n.MemoryGiB})
+		for _, pool := range n.Beside {
+			add(pool.Device)
+		}
+	}
+	return least
+}
