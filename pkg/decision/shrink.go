@@ -13,9 +13,10 @@ import (
 // safe to go to, replicas go one by one, the most expensive per rate first.
 func (r *round) shrink(m *model) {
 	now := m.standing(func(v *variant) int { return v.target })
-	after := m.cheapestLeft(now)
-	if after == nil {
-		after = m.oneByOne(now)
+	mix := m.cheapestMix()
+	after := mix
+	if !m.reaches(now, mix) {
+		after = m.oneByOne(now, mix)
 	}
 	m.each(func(v *variant) {
 		n := after[v]
@@ -42,6 +43,15 @@ func (v *variant) bounded(n int) int {
 // cheapestLeft is the cheapest mix of replicas that exist which still serves what must
 // stay; nil when going there is not safe.
 func (m *model) cheapestLeft(now standing) map[*variant]int {
+	if mix := m.cheapestMix(); m.reaches(now, mix) {
+		return mix
+	}
+	return nil
+}
+
+// cheapestMix is the same, whether or not those that start serve already; nil when
+// those that exist do not suffice.
+func (m *model) cheapestMix() map[*variant]int {
 	candidates, need := m.mix()
 	if need <= 0 {
 		return nil
@@ -54,35 +64,48 @@ func (m *model) cheapestLeft(now standing) map[*variant]int {
 		}
 	}
 	best := allocation.Cheapest(options, need)
-	after := make(map[*variant]int, len(candidates))
+	if best.Unserved > 0 {
+		return nil
+	}
+	mix := make(map[*variant]int, len(candidates))
 	for i, v := range candidates {
-		after[v] = best.Replicas[i]
+		mix[v] = best.Replicas[i]
 	}
 	m.each(func(v *variant) {
-		if _, listed := after[v]; !listed {
-			after[v] = v.target
+		if _, listed := mix[v]; !listed {
+			mix[v] = v.target
 		}
 	})
+	return mix
+}
+
+// reaches reports whether it is safe to go to the mix at once.
+func (m *model) reaches(now standing, mix map[*variant]int) bool {
+	if mix == nil {
+		return false
+	}
 	left := m.standing(func(v *variant) int {
-		if n, managed := after[v]; managed {
+		if n, managed := mix[v]; managed {
 			return n
 		}
 		return v.target
 	})
-	if best.Unserved > 0 || left.total == 0 || !m.safe(now, left) {
-		return nil
-	}
-	return after
+	return left.total > 0 && m.safe(now, left)
 }
 
 // oneByOne removes replicas, the most expensive per rate first, as long as it is safe.
-// What an upper bound takes away anyway is not there to rely on.
-func (m *model) oneByOne(now standing) map[*variant]int {
+// What an upper bound takes away anyway is not there to rely on. A variant of which
+// replicas start keeps what the cheapest mix needs: the mix cannot be gone to only until
+// they serve, and who gave them up meanwhile would start them again in the next round.
+func (m *model) oneByOne(now standing, mix map[*variant]int) map[*variant]int {
 	left, after := m.standing(func(v *variant) int { return v.bounded(v.target) }), map[*variant]int{}
 	for _, v := range m.byUnitCost() {
-		n := v.bounded(v.target)
+		n, least := v.bounded(v.target), v.policy.Min
+		if v.supply > v.in.Ready {
+			least = max(least, mix[v])
+		}
 		after[v] = v.target
-		for ; !v.stays() && n > v.policy.Min && left.total > 1; n-- {
+		for ; !v.stays() && n > least && left.total > 1; n-- {
 			next := left
 			next.total--
 			if n <= v.in.Ready {
