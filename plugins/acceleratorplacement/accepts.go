@@ -15,8 +15,9 @@ import (
 // of an order apart.
 const maxAccepted = 8
 
-// accepted are the devices that a pod without a variant accepts, in the order of its
-// annotation; none when it says nothing. The error tells its user what to write.
+// accepted are the devices that a pod accepts whose variant names none, or that has no
+// variant, in the order of its annotation; none when it says nothing. The error tells
+// its user what to write.
 func accepted(pod *corev1.Pod, resource corev1.ResourceName) ([]capacity.Device, error) {
 	text, said := pod.Annotations[v1alpha1.AnnotationAccelerators]
 	if !said {

@@ -15,7 +15,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
-// accepting is a pod of no variant that says which accelerators it accepts.
+// accepting is a pod that says which accelerators it accepts.
 func accepting(devices int, text string) *corev1.Pod {
 	pod := gpuPod("p", devices, nil)
 	pod.Annotations = map[string]string{v1alpha1.AnnotationAccelerators: text}
@@ -76,6 +76,30 @@ func TestACorrectedOrderIsTriedAgain(t *testing.T) {
 	w.see(t, corrected)
 	w.takeStock(context.Background())
 	assert.True(t, w.handle.wasActivated("llm/p"))
+}
+
+func TestTheAnnotationCountsWhereNothingNamesTheVariantsAccelerator(t *testing.T) {
+	rs := deployed("v")
+	ambiguous := func(pod *corev1.Pod) {
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: "nvidia.com/gpu.product", Operator: corev1.NodeSelectorOpIn, Values: []string{h100, a100, "NVIDIA-L4"}},
+			}}},
+		}}}
+	}
+	for name, change := range map[string]func(*corev1.Pod){"nothing says it": func(*corev1.Pod) {}, "its template allows several": ambiguous} {
+		w := newWorld(t, []runtime.Object{rs}, variant("v", "", 0))
+		pod := accepting(1, "H100,A100")
+		pod.OwnerReferences = gpuPod("p", 1, rs).OwnerReferences
+		change(pod)
+		feasible, best := w.schedule(t, pod, node("l4", "NVIDIA-L4", 1, 0), node("h100", h100, 8, 0), node("a100", a100, 8, 7), node("unlabelled", "", 1, 0))
+		assert.Equal(t, []string{"h100", "a100"}, feasible, name)
+		assert.Equal(t, "h100", best, name)
+
+		pod.Annotations[v1alpha1.AnnotationAccelerators] = "H100,"
+		_, status := w.PreFilter(context.Background(), newState(), pod, nil)
+		assert.Contains(t, status.Message(), "an entry is empty", name)
+	}
 }
 
 func TestAVariantsPodsGoWhereTheVariantSays(t *testing.T) {

@@ -96,29 +96,29 @@ func (p *Plugin) wantOf(ctx context.Context, pod *corev1.Pod) (*want, *fwk.Statu
 	if !complete && time.Since(pod.CreationTimestamp.Time) < ownerGrace {
 		return nil, fwk.NewStatus(fwk.Error, "the owners of the pod are not seen yet")
 	}
-	variant := p.variants.of(owners)
-	if variant == nil {
+	if variant := p.variants.of(owners); variant != nil {
+		if w.devices, err = p.devicesOf(ctx, variant, pod, takes.Resource); err != nil {
+			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("VariantAutoscaling %s: %v", variant.Name, err))
+		}
+	}
+	if w.any() {
 		if w.devices, err = accepted(pod, takes.Resource); err != nil {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
 		}
-		return w, nil
-	}
-	if w.devices, err = p.devicesOf(ctx, variant, pod, takes.Resource); err != nil {
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("VariantAutoscaling %s: %v", variant.Name, err))
 	}
 	return w, nil
 }
 
 // devicesOf are the devices that the pods of a variant go to that ask for them by the
 // resource: what the autoscaler resolved counts first, so that both mean the same.
-// It is an error when what is said contradicts the resource.
+// There are none while nothing says them, or what does is ambiguous. It is an error when what is said contradicts the resource.
 func (p *Plugin) devicesOf(ctx context.Context, v *v1alpha1.VariantAutoscaling, pod *corev1.Pod, resource corev1.ResourceName) ([]capacity.Device, error) {
 	if s := observed(v); s != nil {
 		return []capacity.Device{deviceIn(s)}, nil
 	}
 	name, err := nameWanted(p.names, v, &pod.Spec)
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("The variant's accelerator is ambiguous; its pods go by their own node selectors",
+		klog.FromContext(ctx).V(2).Info("The variant's accelerator is ambiguous; its pods go by their annotation and node selectors",
 			"plugin", Name, "variant", klog.KObj(v), "reason", err.Error())
 		return nil, nil
 	}
