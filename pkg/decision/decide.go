@@ -66,6 +66,8 @@ type round struct {
 	placed []placed
 	// unfitted are the variants whose latency model may be fitted anew.
 	unfitted []*variant
+	// queued are the namespaces in which a gateway shows queues, once they are needed.
+	queued map[string]bool
 	// nodes are the indexes of the cluster's nodes by name, once they are needed.
 	nodes map[string]int
 }

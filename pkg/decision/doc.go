@@ -35,6 +35,8 @@
 //	Cheaper          model      waits once more before it switches variants
 //	Blind            model      waits once more for the first metrics
 //	Active           model      counts the retention period anew
+//	Gateways         model      lets no model sleep before its gateway shows its queue, or
+//	                            one of its namespace shows that of another
 //	Wanted           variant    shows the current replicas while there are no data
 //	Overwriting      variant    has to see a fight begin again
 package decision

@@ -43,6 +43,8 @@ type Memory struct {
 	Blind map[ModelKey]time.Time
 	// Active is when something was last asked of each model.
 	Active map[ModelKey]time.Time
+	// Gateways is what was seen of the gateway of each model.
+	Gateways map[ModelKey]Gateway
 	// Wanted is what each variant was to have when there were data to decide by.
 	Wanted map[Key]int
 	// Overwriting is what others did to each target's replicas.
@@ -66,6 +68,7 @@ func (m Memory) withMaps() Memory {
 	m.Learned = map[Key]Learning{}
 	m.Sizes = map[Key]Sizing{}
 	m.Active = map[ModelKey]time.Time{}
+	m.Gateways = map[ModelKey]Gateway{}
 	m.Cheaper = map[ModelKey]time.Time{}
 	m.Blind = map[ModelKey]time.Time{}
 	m.Wanted = map[Key]int{}
@@ -91,6 +94,14 @@ type Observation struct {
 	// that served.
 	Backlog float64
 	Ready   int
+}
+
+// Gateway is what was seen of a model's gateway.
+type Gateway struct {
+	// Queued is when it last showed a queue of the model; the zero time means never.
+	Queued time.Time
+	// Unseen is when it was last not known what waits there.
+	Unseen time.Time
 }
 
 // TokenMean is a mean token shape that forgets slowly.

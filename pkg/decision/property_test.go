@@ -634,7 +634,7 @@ func TestMemoryStaysBounded(t *testing.T) {
 // longest is the number of things in a memory.
 func longest(m Memory) int {
 	n := len(m.Curves) + len(m.Tokens) + len(m.Replicas) + len(m.Asked) + len(m.Missing) + len(m.Refused) + len(m.Sizes) +
-		len(m.Active) + len(m.Blind) + len(m.Wanted) + len(m.Backoffs)
+		len(m.Active) + len(m.Gateways) + len(m.Blind) + len(m.Wanted) + len(m.Backoffs)
 	for _, a := range m.Arrivals {
 		n += len(a)
 	}

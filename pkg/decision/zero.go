@@ -13,11 +13,11 @@ func zero(r *round, m *model) {
 	switch {
 	case rests && r.rest(m):
 	case m.alive() > 0:
-		m.each(func(v *variant) { v.note(StageZero, ReasonSteady, "the model has a replica") })
+		r.stays(m, rests)
 	case m.floor() > 0:
 		m.each(func(v *variant) { v.note(StageZero, ReasonSteady, "a minimum keeps the model's replica") })
 	case rests && total(m) == 0 && !m.called():
-		m.each(func(v *variant) { v.note(StageZero, ReasonIdle, "the model sleeps: nothing is asked of it") })
+		r.sleepsOn(m)
 	default:
 		r.keepOne(m)
 	}
@@ -30,9 +30,88 @@ func (r *round) mayRest(m *model) bool {
 	return allowed
 }
 
+// sleepsOn records that the model still sleeps, and whether anything would wake it.
+func (r *round) sleepsOn(m *model) {
+	unseen := r.unseen(m)
+	m.each(func(v *variant) {
+		v.note(StageZero, ReasonIdle, "the model sleeps: nothing is asked of it")
+		if unseen != "" {
+			v.plan.Facts = append(v.plan.Facts, Fact{ReasonMetricsPartial, "the model sleeps, but " + unseen + ", so that a request may not wake it"})
+		}
+	})
+}
+
+// stays records that the model keeps its replicas, and why where only its gateway is in
+// the way of its sleep.
+func (r *round) stays(m *model, rests bool) {
+	unseen := r.unseen(m)
+	m.each(func(v *variant) {
+		if !rests || unseen == "" || v.target == 0 || r.quiet(m) < r.policy.IdleOf(m.key).Retention {
+			v.note(StageZero, ReasonSteady, "the model has a replica")
+			return
+		}
+		detail := "nothing is asked of the model, but " + unseen + ", so that nothing would wake it: it keeps its replica"
+		v.note(StageZero, ReasonMetricsPartial, "%s", detail)
+		v.plan.Facts = append(v.plan.Facts, Fact{ReasonMetricsPartial, detail})
+	})
+}
+
+// watchGateway keeps when the model's gateway showed its queue, and when it was last not
+// known what waits there; samples that are ageing are no gap yet.
+func (r *round) watchGateway(m *model) {
+	g := r.old.Gateways[m.key]
+	if r.age(m.in.Queue) == ageFresh {
+		g.Queued = r.snapshot.Time
+	}
+	if known := r.usable(m.in.Queue) || !m.in.Queue.Present && r.usable(m.in.Arrival); !known && r.unseen(m) != "" {
+		g.Unseen = r.snapshot.Time
+	}
+	if g != (Gateway{}) {
+		r.next.Gateways[m.key] = g
+	}
+}
+
+// unseen says why nobody knows what waits for the model, or would wake it; empty means
+// that its gateway tells. A gateway has no queue for a model before its first request: then
+// one that shows others of its namespace will do, unless it showed this one before.
+func (r *round) unseen(m *model) string {
+	queue, arrival := r.age(m.in.Queue), r.age(m.in.Arrival)
+	queued := !r.old.Gateways[m.key].Queued.IsZero()
+	switch {
+	case m.in.Queue.Present && queue != ageFresh, m.in.Arrival.Present && arrival != ageFresh:
+		return "what its gateway counts is old or no number"
+	case queue == ageFresh, arrival == ageFresh && queued:
+		return ""
+	case arrival == ageFresh:
+		return "its gateway counts requests and shows no queue: flow control is off"
+	case queued:
+		return "its gateway shows no queue of it any more"
+	case r.queues()[m.key.Namespace]:
+		return ""
+	}
+	return "no gateway shows a queue of it"
+}
+
+// queues are the namespaces of the models of which a gateway shows the queue.
+func (r *round) queues() map[string]bool {
+	if r.queued == nil {
+		r.queued = map[string]bool{}
+		for i := range r.snapshot.Models {
+			if m := &r.snapshot.Models[i]; r.age(m.Queue) == ageFresh {
+				r.queued[m.Namespace] = true
+			}
+		}
+	}
+	return r.queued
+}
+
+// quiet is how long nothing was asked of the model.
+func (r *round) quiet(m *model) time.Duration { return r.snapshot.Time.Sub(r.next.Active[m.key]) }
+
 // watchWork keeps when something was last asked of the model. What is not known is
 // work: no sample says that a replica that nobody sees is idle.
 func (r *round) watchWork(m *model) {
+	r.watchGateway(m)
 	since, known := r.old.Active[m.key]
 	if !known || m.called() || r.works(m) {
 		since = r.snapshot.Time
@@ -49,6 +128,9 @@ func (m *model) called() bool {
 // works reports whether a replica of the model starts, or may have something to do.
 func (r *round) works(m *model) bool {
 	busy := m.evidence != evidenceFull
+	// Where none serves, only the gateway can tell that nothing is asked.
+	tells := r.age(m.in.Queue) == ageFresh || r.age(m.in.Arrival) == ageFresh
+	busy = busy || !tells && !m.asleep() && m.ready() == 0
 	for _, v := range m.variants {
 		if !v.exists() {
 			continue
@@ -70,8 +152,9 @@ func (r *round) works(m *model) bool {
 // rest gives up all replicas of a model of which nothing was asked for so long, and
 // reports whether there were any.
 func (r *round) rest(m *model) bool {
-	quiet := r.snapshot.Time.Sub(r.next.Active[m.key])
-	if retention := r.policy.IdleOf(m.key).Retention; quiet < retention || total(m) == 0 {
+	quiet, retention := r.quiet(m), r.policy.IdleOf(m.key).Retention
+	seen := r.snapshot.Time.Sub(r.next.Gateways[m.key].Unseen)
+	if quiet < retention || seen < retention || r.unseen(m) != "" || total(m) == 0 {
 		return false
 	}
 	m.each(func(v *variant) {

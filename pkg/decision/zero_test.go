@@ -1,6 +1,9 @@
 package decision
 
 import (
+	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +55,123 @@ func TestHoldHoldsMinimaAndTheLastReplicaToo(t *testing.T) {
 			assert.Equal(t, 0, *got.Desired)
 			assert.Equal(t, ReasonCapacityUnknown, got.Reason)
 			assert.NotContains(t, reasons(got.Facts), ReasonNoSlots, "unknown is not none")
+		})
+	}
+}
+
+// Nothing lets a model sleep that is not known: not what waits for it, not whether
+// anything would wake it, not what a replica does that nobody sees.
+func TestUnknownLetsNothingSleep(t *testing.T) {
+	ago := func(s *Snapshot, d time.Duration) time.Time { return s.Time.Add(-d) }
+	neighbour := func(s *Snapshot, namespace string) {
+		s.Models = append(s.Models, Model{Namespace: namespace, ID: "z", Queue: Sample{Time: s.Time, Present: true}})
+	}
+	crashes := func(v *Variant) {
+		v.Ready, v.Replicas = 0, nil
+		v.Starting = []Starting{{Name: "crashes", Created: epoch, Placed: true, Stuck: true}}
+	}
+	none := func(m *Model) { m.Queue, m.Arrival = Sample{}, Sample{} }
+	const asleep, awake = 0, 1
+	for name, c := range map[string]struct {
+		change func(*Snapshot, *Model, *Memory)
+		want   int
+		told   string
+	}{
+		"all is known": {func(*Snapshot, *Model, *Memory) {}, asleep, ""},
+		"an old queue with requests": {func(s *Snapshot, m *Model, _ *Memory) {
+			m.Queue = Sample{3, ago(s, 4*time.Minute), true}
+		}, awake, "what its gateway counts is old or no number"},
+		"old words of the gateway": {func(s *Snapshot, m *Model, _ *Memory) {
+			m.Queue.Time, m.Arrival.Time = ago(s, 10*time.Minute), ago(s, 10*time.Minute)
+		}, awake, "what its gateway counts is old or no number"},
+		"an ageing arrival rate": {func(s *Snapshot, m *Model, _ *Memory) {
+			m.Arrival.Time = ago(s, 90*time.Second)
+		}, awake, "what its gateway counts is old or no number"},
+		"a queue that is no number": {func(_ *Snapshot, m *Model, _ *Memory) {
+			m.Queue.Value = math.NaN()
+		}, awake, "what its gateway counts is old or no number"},
+		"its only replica crashes, and there are no data": {func(_ *Snapshot, m *Model, _ *Memory) {
+			none(m)
+			crashes(&m.Variants[0])
+		}, awake, ""},
+		"its only replica crashes, and a gateway is known by others alone": {func(s *Snapshot, m *Model, _ *Memory) {
+			none(m)
+			crashes(&m.Variants[0])
+			neighbour(s, "ns")
+		}, awake, ""},
+		"its only replica crashes, and nothing waits": {func(_ *Snapshot, m *Model, _ *Memory) {
+			crashes(&m.Variants[0])
+		}, asleep, ""},
+		"no gateway was ever seen": {func(_ *Snapshot, m *Model, _ *Memory) {
+			none(m)
+		}, awake, "no gateway shows a queue of it"},
+		"only gateways of other namespaces were seen": {func(s *Snapshot, m *Model, _ *Memory) {
+			none(m)
+			neighbour(s, "other")
+		}, awake, "no gateway shows a queue of it"},
+		"it never had a request, and its namespace has a gateway": {func(s *Snapshot, m *Model, _ *Memory) {
+			none(m)
+			neighbour(s, "ns")
+		}, asleep, ""},
+		"a gateway without flow control": {func(_ *Snapshot, m *Model, _ *Memory) {
+			m.Queue = Sample{}
+		}, awake, "its gateway counts requests and shows no queue: flow control is off"},
+		"a gateway that shows a queue only while requests wait": {func(s *Snapshot, m *Model, old *Memory) {
+			m.Queue = Sample{}
+			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, time.Hour)}}
+		}, asleep, ""},
+		"its gateway is gone": {func(s *Snapshot, m *Model, old *Memory) {
+			none(m)
+			neighbour(s, "ns")
+			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, time.Minute)}}
+		}, awake, "its gateway shows no queue of it any more"},
+		"its gateway is back for less than the retention": {func(s *Snapshot, _ *Model, old *Memory) {
+			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, time.Minute), Unseen: ago(s, 9*time.Minute)}}
+		}, awake, ""},
+		"its gateway is back for the retention": {func(s *Snapshot, _ *Model, old *Memory) {
+			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, time.Minute), Unseen: ago(s, 10*time.Minute)}}
+		}, asleep, ""},
+		"one replica of five shows nothing": {func(_ *Snapshot, m *Model, _ *Memory) {
+			v := &m.Variants[0]
+			v.Replicas = slices.Repeat(v.Replicas, 4)
+			v.Ready, v.Current = 5, 5
+		}, awake, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(0)
+			w.now = epoch.Add(time.Hour)
+			s := w.snapshot()
+			m := &s.Models[0]
+			m.Variants[0].Replicas[0].Running.Value, m.Variants[0].Replicas[0].Served.Value = 0, 0
+			memory := Memory{Active: map[ModelKey]time.Time{{"ns", "m"}: ago(&s, 11*time.Minute)}}
+			policy := DefaultPolicy()
+			policy.Idle.Enabled = true
+			c.change(&s, m, &memory)
+			plan, _ := Decide(s, policy, memory, RoundFull)
+			v := plan.Models[0].Variants[0]
+			assert.Equal(t, c.want == asleep, *v.Desired == 0, lineOf(&v))
+			assert.Equal(t, c.told != "", strings.Contains(detailOf(v.Facts, ReasonMetricsPartial), "nothing would wake"), "%v", v.Facts)
+			assert.Contains(t, detailOf(v.Facts, ReasonMetricsPartial), c.told)
+		})
+	}
+}
+
+// A model that sleeps says when it is not known that anything would wake it.
+func TestASleeperWithoutAGatewaySaysSo(t *testing.T) {
+	for name, c := range map[string]struct {
+		queue Sample
+		told  string
+	}{
+		"its queue is seen":     {Sample{Time: epoch, Present: true}, ""},
+		"its queue is not seen": {Sample{}, "the model sleeps, but no gateway shows a queue of it, so that a request may not wake it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Snapshot{Time: epoch, Models: []Model{{Namespace: "ns", ID: "m", Queue: c.queue, Variants: []Variant{{Name: "v", Request: request("H100", 1)}}}}}
+			policy := DefaultPolicy()
+			policy.Idle.Enabled = true
+			v := first(s, policy).Models[0].Variants[0]
+			assert.Zero(t, *v.Desired)
+			assert.Equal(t, c.told, detailOf(v.Facts, ReasonMetricsPartial))
 		})
 	}
 }

@@ -81,7 +81,7 @@ func Reasons() []Reason {
 		{ConditionMetricsAvailable, yes, "MetricsFound", "Enough of the replicas that serve, 80 % at least, have fresh metrics."},
 		{ConditionMetricsAvailable, yes, ReasonScaleFromZero, "Requests wait at the gateway and nothing serves yet."},
 		{ConditionMetricsAvailable, no, "MetricsMissing", "No replica has metrics."},
-		{ConditionMetricsAvailable, no, "MetricsPartial", "Some replicas that serve have no metrics, so replicas are not removed."},
+		{ConditionMetricsAvailable, no, "MetricsPartial", "Some replicas that serve have no metrics, or no gateway shows the queue of a model that may sleep, so replicas are not removed."},
 		{ConditionMetricsAvailable, no, "MetricsStale", "The metrics are too old to act on."},
 		{ConditionMetricsAvailable, no, ReasonPrometheusError, "Prometheus did not answer or refused the queries."},
 
