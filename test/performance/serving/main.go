@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
@@ -52,7 +51,7 @@ func run(arguments []string, out io.Writer) error {
 	flags := flag.NewFlagSet("serving", flag.ContinueOnError)
 	data := flags.String("data", "", "folder that holds "+defaultSweep)
 	sweep := flags.String("sweep", "", "a sweep to judge instead, absolute or within the folder")
-	window := flags.Duration("window", 6*time.Minute, "length of each run, which began with an empty server; 0 takes every row for a steady state")
+	window := flags.Duration("window", assumedRun, "length of every run, in the place of what the rows say; 0 takes every row for a steady state")
 	target := flags.String("out", "bench-serving.json", "where the numbers go; empty for nowhere")
 	parameters := flags.Bool("parameters", false, "print the fitted parameters of our form, and its error at every row of the half that it was not fitted on")
 	if err := flags.Parse(arguments); err != nil {
@@ -66,11 +65,17 @@ func run(arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for i := range rows {
-		rows[i].point.Window = *window
-	}
 	var text strings.Builder
 	report(&text, path, rows)
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name != "window" {
+			return
+		}
+		fmt.Fprintf(&text, "every run is taken to last %s, whatever the rows say; 0s is a steady state\n", *window)
+		for i := range rows {
+			rows[i].point.Window = *window
+		}
+	})
 	results := make([]result, 0, 2*len(forms))
 	for _, f := range forms {
 		results = append(results, judge(f.name, f.form, filepath.Base(path), rows)...)
@@ -129,6 +134,8 @@ func judge(name string, form serving.Form, file string, rows []row) []result {
 	return []result{{name, file, "heldout", round(ttft / float64(judged)), round(itl / float64(judged))}, inSample}
 }
 
+// fit finds the form's parameters: our own as the autoscaler does, a published form's
+// as well as we can.
 func fit(form serving.Form, rows []row) serving.Profile {
 	points := make([]serving.Point, len(rows))
 	for i, r := range rows {
@@ -136,10 +143,15 @@ func fit(form serving.Form, rows []row) serving.Profile {
 	}
 	start := serving.Guess(form, points)
 	start.BatchLimit = clients
-	return serving.Fit(start, points)
+	fitted := serving.Fit(start, points)
+	if form == serving.Overlapped {
+		return fitted
+	}
+	return searched(append(published(form), fitted), rows)
 }
 
-// predict uses the rate and the lengths of the row and nothing else of it.
+// predict uses the rate, the lengths and the duration of the row and nothing else of
+// it.
 func predict(profile serving.Profile, r row) (ttft, itl float64) {
 	_, at := profile.Within(r.point.Rate, r.point.Shape, r.point.Window)
 	return float64(at.TTFT), float64(at.ITL)

@@ -2,13 +2,15 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
-// report says what is judged.
+// report says what is judged, and what a prediction uses.
 func report(out *strings.Builder, path string, rows []row) {
 	shapes := map[[2]float64]bool{}
 	median := 0
@@ -22,6 +24,28 @@ func report(out *strings.Builder, path string, rows []row) {
 	if median > 0 {
 		fmt.Fprintf(out, "%d of them have an impossible mean TTFT (not positive: a broken clock); their median is used instead\n", median)
 	}
+	fmt.Fprintf(out, "a prediction uses rps, isl_mean, osl_mean and how long the run lasted: %s\n", durations(rows))
+}
+
+// durations says where the lengths of the runs come from.
+func durations(rows []row) string {
+	least, most, silent := time.Duration(math.MaxInt64), time.Duration(0), 0
+	for _, r := range rows {
+		if r.unsaid {
+			silent++
+			continue
+		}
+		least, most = min(least, r.point.Window), max(most, r.point.Window)
+	}
+	said := fmt.Sprintf("the row's duration_s, %.0f s to %.0f s", least.Seconds(), most.Seconds())
+	assumed := fmt.Sprintf("%.0f s is assumed for the %d rows without duration_s", assumedRun.Seconds(), silent)
+	switch silent {
+	case 0:
+		return said
+	case len(rows):
+		return assumed
+	}
+	return said + "; " + assumed
 }
 
 func table(out *strings.Builder, results []result) {

@@ -9,16 +9,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
+// assumedRun is how long a run is taken to have lasted when its row does not say it: the
+// load generator was told six minutes for nearly all runs of the default sweep.
+const assumedRun = 6 * time.Minute
+
 // row is one constant-rate run of a sweep.
 type row struct {
 	// in and out are the nominal lengths, which name the token shape.
 	in, out float64
-	point   serving.Point
+	// point holds the length of the run as its Window.
+	point serving.Point
+	// unsaid says that the row does not say how long the run lasted.
+	unsaid bool
 	// medianTTFT says that the file's mean was impossible and its median was taken.
 	medianTTFT bool
 }
@@ -92,11 +100,16 @@ func parseRow(record []string, columns map[string]int, ttft, itl string) (row, e
 		TTFT:  capacity.Milliseconds(number(ttft)),
 		ITL:   capacity.Milliseconds(number(itl)),
 	}}
+	if at, ok := columns["duration_s"]; ok && strings.TrimSpace(record[at]) != "" {
+		r.point.Window = time.Duration(number("duration_s") * float64(time.Second))
+	} else {
+		r.point.Window, r.unsaid = assumedRun, true
+	}
 	if _, ok := columns["ttft_ms_p50"]; ok && failed == nil && r.point.TTFT <= 0 {
 		r.point.TTFT, r.medianTTFT = capacity.Milliseconds(number("ttft_ms_p50")), true
 	}
-	if p := r.point; failed == nil && (!p.Shape.Known() || p.Rate <= 0 || p.TTFT <= 0 || p.ITL <= 0) {
-		failed = fmt.Errorf("a rate, a length or a latency is not positive: %v", record)
+	if p := r.point; failed == nil && (!p.Shape.Known() || p.Rate <= 0 || p.TTFT <= 0 || p.ITL <= 0 || p.Window <= 0) {
+		failed = fmt.Errorf("a rate, a length, a latency or a duration is not positive: %v", record)
 	}
 	return r, failed
 }
