@@ -42,7 +42,7 @@ const (
 // Carried reads a node.
 func (m *Names) Carried(node *corev1.Node) *Carried {
 	c := &Carried{Out: Out(node), tainted: slices.ContainsFunc(node.Spec.Taints, keepsAway)}
-	for _, o := range offers(node.Status.Allocatable) {
+	for _, o := range offers(&node.Status) {
 		c.Devices = append(c.Devices, m.devices(node.Labels, o))
 	}
 	if len(c.Devices) == 0 {

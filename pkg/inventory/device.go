@@ -27,6 +27,10 @@ type Devices struct {
 	Why string
 	// Notes say what else of the labels is doubtful, and what was believed.
 	Notes []string
+
+	// slice is the name of devices that are part of a slice over several hosts, which
+	// have no Name because they are to be had with those of the other hosts alone.
+	slice Name
 }
 
 // offer is a device resource of a node.
@@ -34,6 +38,8 @@ type offer struct {
 	convention
 	resource corev1.ResourceName
 	count    int
+	// all are the devices of the node, with those that are not allocatable.
+	all int
 	// alone is set when the node offers devices of one kind only, so that a label that
 	// names devices of any maker means these.
 	alone bool
@@ -100,6 +106,10 @@ func (m *Names) devices(labels map[string]string, o offer) Devices {
 	}
 	name.refine(labels, o)
 	if d.Why = o.confused(labels, name, best); d.Why != "" {
+		return d
+	}
+	if d.Why = o.spans(labels); d.Why != "" {
+		d.slice = name
 		return d
 	}
 	d.Name, d.Source = name, best.source
@@ -250,9 +260,7 @@ func (n *Name) refine(labels map[string]string, o offer) {
 			}
 		}
 	}
-	for _, l := range k.sharing {
-		n.Shared = n.Shared || labels[l] != ""
-	}
+	n.Shared = n.Shared || k.shares(labels)
 	if k.described && !o.besideShared {
 		base := string(o.described())
 		replicas, err := strconv.Atoi(labels[base+".replicas"])
@@ -319,11 +327,13 @@ func cuts(config string) bool { return config != "" && config != "all-disabled" 
 
 // offers are the device resources of which the node has any, in the order of the
 // table.
-func offers(allocatable corev1.ResourceList) []offer {
+func offers(status *corev1.NodeStatus) []offer {
 	var found []offer
-	for resource, quantity := range allocatable {
+	for resource, quantity := range status.Allocatable {
 		if c, ok := conventionOf(resource); ok && quantity.Sign() > 0 {
-			found = append(found, offer{convention: c, resource: resource, count: int(amount(quantity, mostDevices)), alone: true})
+			count := int(amount(quantity, mostDevices))
+			all := max(count, int(amount(status.Capacity[resource], mostDevices)))
+			found = append(found, offer{convention: c, resource: resource, count: count, all: all, alone: true})
 		}
 	}
 	if len(found) < 2 {

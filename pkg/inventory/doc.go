@@ -22,6 +22,10 @@
 // nor of another one. Nobody makes a whole device of a slice or of a shared device by
 // naming its type.
 //
+// A node that is part of a slice over several hosts, as TPU topologies have them, is of
+// unknown type: its devices are given out with those of the other hosts alone, and
+// replicas that span nodes are not modelled.
+//
 // What is not seen: the defaults that a LimitRange gives to containers without
 // requests. They come when a pod is admitted, so a template is counted without them
 // and its pods, once there, with them. Templates that say their CPU and memory are

@@ -21,7 +21,7 @@ func FuzzNormalize(f *testing.F) {
 	for _, seed := range []string{
 		"NVIDIA-A100-SXM4-80GB-MIG-3g.40gb-SHARED", "G2", "\xff-", "-MIG-1g.5gb", "X_-SHARED-SHARED", "-\tA", "H100-MIG-1g.10gb+me",
 		"MI300X-cpx_nps4", "nvidia", "GH200-480GB", "ſhared-ß", "A100-MIG-1g.5gb-MIG-INVALID",
-		"MAX1550-I915", "Trainium2-neurondevice-SHARED", "X-I915-CORE-NEURONDEVICE",
+		"GRID-A100-1-10C", "NVIDIA-A10-4Q-SHARED", "RTX6000-Ada-48Q-1B4", "MAX1550-I915", "Trainium2-neurondevice-SHARED", "X-I915-CORE-NEURONDEVICE",
 	} {
 		f.Add(seed)
 	}
@@ -65,7 +65,7 @@ func (w *world) quantity() resource.Quantity {
 
 func (w *world) resource() corev1.ResourceName {
 	return pickOf[corev1.ResourceName](w, "cpu", "memory", "pods", "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-", "nvidia.com/gpu.shared",
-		"amd.com/gpu", "amd.com/cpx_nps4", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "huawei.com/Ascend910", "gpu.intel.com/i915", "rdma/hca", "")
+		"amd.com/gpu", "amd.com/cpx_nps4", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "huawei.com/Ascend910", "gpu.intel.com/i915", "google.com/tpu", "rdma/hca", "")
 }
 
 func (w *world) resources(negative bool) corev1.ResourceList {
@@ -85,8 +85,9 @@ func (w *world) node(i int) *corev1.Node {
 	for range w.pick(5) {
 		key := pickOf(w, AcceleratorLabel, "nvidia.com/gpu.product", "nvidia.com/gpu.memory", "nvidia.com/gpu.replicas", "nvidia.com/mig-1g.10gb.product", "nvidia.com/mig.config",
 			"amd.com/gpu.product-name", "amd.com/gpu.product-name.AMD_Instinct_MI300X", "amd.com/gpu.device-id.74a1", "beta.amd.com/gpu.device-id", "amd.com/gpu.vram",
-			"amd.com/gpu.compute-memory-partition", "cloud.google.com/gke-accelerator", "cloud.google.com/gke-gpu-partition-size", "karpenter.k8s.aws/instance-gpu-name", "kubernetes.azure.com/accelerator")
-		n.Labels[key] = pickOf(w, "NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB-MIG-1g.5gb", "Tesla-T4-SHARED", "nvidia", "h100", "mi300x", "74a1", "1g.5gb", "cpx_nps4", "4", "-1", "81559", "192G", "1e400", "NaN", "", "\xff")
+			"amd.com/gpu.compute-memory-partition", "cloud.google.com/gke-accelerator", "cloud.google.com/gke-gpu-partition-size", "karpenter.k8s.aws/instance-gpu-name", "kubernetes.azure.com/accelerator",
+			"cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology", "cloud.google.com/gke-max-shared-clients-per-gpu")
+		n.Labels[key] = pickOf(w, "NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB-MIG-1g.5gb", "Tesla-T4-SHARED", "nvidia", "h100", "mi300x", "74a1", "tpu-v5p-slice", "2x4", "99999999999x99999999999", "GRID-A100-10C", "1g.5gb", "cpx_nps4", "4", "-1", "81559", "192G", "1e400", "NaN", "", "\xff")
 	}
 	n.Status.Allocatable = w.resources(true)
 	if w.pick(3) > 0 {
@@ -236,7 +237,7 @@ func checkBounds(t *testing.T, allocatable, free placement.Resources) {
 func checkRequests(t *testing.T, w *world, inv *Inventory) {
 	t.Helper()
 	tmpl := template(w.container(true))
-	wanted := Normalize(pickOf(w, "H100", "H100-80GB", "A100-MIG-1g.5gb", "MI300X", "T4-SHARED", "ASCEND910", ""))
+	wanted := Normalize(pickOf(w, "H100", "H100-80GB", "A100-MIG-1g.5gb", "MI300X", "T4-SHARED", "ASCEND910", "TPUV5P", ""))
 	r, err := inv.Request(tmpl, wanted)
 	if err != nil {
 		return

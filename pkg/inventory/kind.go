@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,9 +38,22 @@ type kind struct {
 	// products say what the devices are, those first that are believed first.
 	products []product
 	// partitions are labels with the profile of the slices that a whole resource
-	// counts, sharing those that are set where it is offered several times over.
-	partitions, sharing []string
-	memory              []memory
+	// counts, sharing those that are set where it is offered several times over, and
+	// clients those with the number of pods that one device is offered to.
+	partitions, sharing, clients []string
+	// topology is the label with the dimensions of the slice that a node is part of.
+	topology string
+	memory   []memory
+}
+
+// shares says whether labels, or a selector on them, mean devices that are offered
+// several times over.
+func (k *kind) shares(labels map[string]string) bool {
+	return slices.ContainsFunc(k.sharing, func(key string) bool { return labels[key] != "" }) ||
+		slices.ContainsFunc(k.clients, func(key string) bool {
+			clients, err := strconv.Atoi(labels[key])
+			return err == nil && clients > 1
+		})
 }
 
 // maker is who makes a kind of devices.
@@ -109,6 +123,9 @@ var (
 	clusterAPI   = product{key: "cluster-api/accelerator", level: byCloud, anyMaker: true}
 	skyPilot     = product{key: "skypilot.co/accelerator", level: byCloud, anyMaker: true}
 	digitalOcean = product{key: "doks.digitalocean.com/gpu-model", level: byCloud, anyMaker: true}
+	// Of these two, the cluster autoscaler's, the value may also be no more than true.
+	digitalNode = product{key: "cloud.digitalocean.com/gpu-node", level: byCloud, anyMaker: true}
+	civoNode    = product{key: "civo.com/gpu-node", level: byCloud, anyMaker: true}
 )
 
 var (
@@ -132,10 +149,11 @@ var kinds = []kind{
 			{key: "gpu.nvidia.com/model", level: byCloud},
 			{key: "aliyun.accelerator/nvidia_name", level: byCloud},
 			{key: "baidu/nvidia_name", level: byCloud},
-			digitalOcean, autoscalerA, clusterAPI, skyPilot,
+			digitalOcean, digitalNode, civoNode, autoscalerA, clusterAPI, skyPilot,
 		},
 		partitions: []string{"cloud.google.com/gke-gpu-partition-size"},
 		sharing:    []string{"cloud.google.com/gke-gpu-sharing-strategy"},
+		clients:    []string{"cloud.google.com/gke-max-shared-clients-per-gpu"},
 		memory:     []memory{karpenterMemory, eksAutoMemory, {key: "gpu.nvidia.com/vram", perGiB: 1}},
 	},
 	{
@@ -148,7 +166,7 @@ var kinds = []kind{
 			{key: "beta.amd.com/gpu.product-name", level: byDiscovery},
 			{key: "amd.com/gpu.product-name.", level: byDiscovery, counted: true},
 			{key: "beta.amd.com/gpu.product-name.", level: byDiscovery, counted: true},
-			karpenterAWS, eksAuto, azure, digitalOcean, clusterAPI, skyPilot,
+			karpenterAWS, eksAuto, azure, digitalOcean, digitalNode, clusterAPI, skyPilot,
 			{key: "amd.com/gpu.device-id", level: byID, ids: amdDevices},
 			{key: "beta.amd.com/gpu.device-id", level: byID, ids: amdDevices},
 			{key: "amd.com/gpu.device-id.", level: byID, ids: amdDevices, counted: true},
@@ -184,6 +202,7 @@ var kinds = []kind{
 		maker:    google,
 		whole:    []corev1.ResourceName{"google.com/tpu"},
 		products: []product{{key: "cloud.google.com/gke-tpu-accelerator", level: byCloud}, clusterAPI, skyPilot},
+		topology: "cloud.google.com/gke-tpu-topology",
 	},
 	{
 		maker:       aws,

@@ -23,7 +23,7 @@ type Name struct {
 	// MEGA), or empty.
 	Form string
 	// MIG is the profile of a slice such as "3g.40gb" (of other makers "cpx-nps4",
-	// "core"), or empty for a whole device.
+	// "core") or of a virtual device such as "10c", or empty for a whole device.
 	MIG string
 	// Shared is set for a device that several containers use at a time.
 	Shared bool
@@ -80,6 +80,8 @@ func (n Name) part() string {
 	part := ""
 	switch {
 	case n.MIG == "":
+	case virtual.MatchString(n.MIG):
+		part = "-" + strings.ToUpper(n.MIG)
 	case n.MIG[0] >= '0' && n.MIG[0] <= '9' || n.MIG == invalidSlices:
 		part = "-MIG-" + n.MIG
 	default:
@@ -116,8 +118,15 @@ func (n Name) As(resource corev1.ResourceName) (Name, error) {
 const invalidSlices = "invalid"
 
 var (
-	migSuffix   = regexp.MustCompile(`-MIG-([0-9]+[CG](?:\.[0-9]+[CG])?\.[0-9]+GB(?:[+.][A-Z0-9.]+|-ME(?:\.[A-Z]+)?)?|INVALID)$`)
-	otherSuffix = regexp.MustCompile(`-([SDTQC]PX-NPS[0-9]+|CORE)$`)
+	// partSuffixes are what names end with that mean a part of a device.
+	partSuffixes = [...]*regexp.Regexp{
+		regexp.MustCompile(`^(.*)-MIG-([0-9]+[CG](?:\.[0-9]+[CG])?\.[0-9]+GB(?:[+.][A-Z0-9.]+|-ME(?:\.[A-Z]+)?)?|INVALID)$`),
+		regexp.MustCompile(`^(.*)-([SDTQC]PX-NPS[0-9]+|CORE)$`),
+		// What a hypervisor hands out of a device, by its gigabytes and the kind of work: 10C
+		// of an A100, 1-10C of a slice of one. It comes after a model, which has a digit.
+		regexp.MustCompile(`^(.*?[0-9].*?)-((?:[0-9]-)?[0-9]{1,3}[QCAB](?:4|ME)?)$`),
+	}
+	virtual     = regexp.MustCompile(`^(?:[0-9]-)?[0-9]{1,3}[qcab](?:4|me)?$`)
 	underSuffix = regexp.MustCompile(`-(` + strings.ToUpper(strings.Join(otherResources, "|")) + `)$`)
 	memoryPart  = regexp.MustCompile(`(?:^|-)([0-9]{1,4})GI?B?(?:-|$)`)
 	formPart    = regexp.MustCompile(`(?:^|-)(SXM[0-9]?|PCIE|NVL|OAM|HBM3E?|MEGA)(?:-|$)`)
@@ -167,7 +176,7 @@ var rules = []rule{
 // which.
 var noTypes = map[string]bool{
 	"NVIDIA": true, "TESLA": true, "GEFORCE": true, "AMD": true, "INSTINCT": true, "RADEON": true, "INTEL": true,
-	"GPU": true, "TRUE": true, "FALSE": true, "NONE": true, "UNKNOWN": true,
+	"GRID": true, "GPU": true, "TRUE": true, "FALSE": true, "NONE": true, "UNKNOWN": true,
 }
 
 // Normalize reads a product label's value, a cloud's name or what a person wrote.
@@ -217,18 +226,26 @@ func (n *Name) cutParts(text string) string {
 			n.Under, text = cmp.Or(n.Under, strings.ToLower(text[m[2]:m[3]])), text[:m[0]]
 			continue
 		}
-		m := migSuffix.FindStringSubmatchIndex(text)
-		if m == nil {
-			m = otherSuffix.FindStringSubmatchIndex(text)
-		}
+		m := partOf(text)
 		if m == nil {
 			return text
 		}
 		if n.MIG == "" {
-			n.MIG = profile(text[m[2]:m[3]])
+			n.MIG = profile(m[2])
 		}
-		text = text[:m[0]]
+		text = m[1]
 	}
+}
+
+// partOf is, after the text, what of it comes before a suffix that means a part, and
+// what the suffix means; nil without one.
+func partOf(text string) []string {
+	for _, suffix := range partSuffixes {
+		if m := suffix.FindStringSubmatch(text); m != nil {
+			return m
+		}
+	}
+	return nil
 }
 
 // profile is the name of a kind of slices in one spelling. It is empty for the

@@ -23,8 +23,8 @@ import (
 //
 // It is an error, and the shape unknown, when the model cannot count such pods: the
 // accelerator is unknown or contradicts the resource, devices come by resource
-// claims, may do so because no node of their type offers any, or a pod asks for
-// several kinds of devices.
+// claims, may do so because no node of their type offers any, are parts of slices over
+// several hosts, or a pod asks for several kinds of devices.
 //
 // The request's Refused is shared with other requests and must not be changed.
 func (inv *Inventory) Request(template *corev1.PodTemplateSpec, wanted Name) (*placement.Request, error) {
@@ -44,6 +44,9 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, wanted Name) (*p
 		return nil, err
 	}
 	if err := inv.unserved(wanted, takes.Resource, shape); err != nil {
+		return nil, err
+	}
+	if err := inv.spanning(&pod.Spec, wanted, takes.Resource, shape); err != nil {
 		return nil, err
 	}
 	return &placement.Request{

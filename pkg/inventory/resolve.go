@@ -202,9 +202,7 @@ func selectedPart(selector map[string]string) Name {
 		for _, l := range kinds[i].partitions {
 			part.MIG = cmp.Or(part.MIG, profile(selector[l]))
 		}
-		for _, l := range kinds[i].sharing {
-			part.Shared = part.Shared || selector[l] != ""
-		}
+		part.Shared = part.Shared || kinds[i].shares(selector)
 	}
 	return part
 }
