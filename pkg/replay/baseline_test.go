@@ -519,12 +519,17 @@ func TestParametersOfBaselines(t *testing.T) {
 	y := newToy([]int{1, 1}, toyVariant("a", 5, 0, 8), toyVariant("b", 9, 0, -1))
 	horizontal := []Parameter{
 		{"variant", "a"},
-		{"replicas", "1 to 8"},
 		{"otherVariants", "to their minimum after 5m0s"},
 		{"syncPeriod", "15s"},
 		{"tolerance", "0.1"},
 		{"scaleUp", "window 0s, 100% per 15s, 4 pods per 15s, the larger change"},
 		{"scaleDown", "window 5m0s, 100% per 15s"},
+	}
+	hpa := func(metric, target string) []Parameter {
+		return append([]Parameter{
+			{"metric", metric}, {"metricType", "Pods"}, {"targetAverageValue", target},
+			{"minReplicas", "1"}, {"maxReplicas", "8 (has no default: the variant's bound, else what empty nodes hold)"},
+		}, horizontal...)
 	}
 	saturation := func(rule ...Parameter) []Parameter {
 		all := append([]Parameter{{"interval", "30s"}, {"window", "1m0s"}, {"kvCacheThreshold", "0.8"}, {"queueLengthThreshold", "5"}}, rule...)
@@ -534,11 +539,13 @@ func TestParametersOfBaselines(t *testing.T) {
 	}
 	for name, want := range map[string][]Parameter{
 		"static:2":  {{"variant", "a"}, {"replicas", "2"}, {"otherVariants", "their minimum"}},
-		"hpa:queue": append([]Parameter{{"metric", "vllm:num_requests_waiting"}, {"metricType", "Pods"}, {"targetAverageValue", "5"}}, horizontal...),
-		"hpa:kv":    append([]Parameter{{"metric", "vllm:kv_cache_usage_perc"}, {"metricType", "Pods"}, {"targetAverageValue", "0.8"}}, horizontal...),
+		"hpa:queue": hpa("vllm:num_requests_waiting", "5"),
+		"hpa:kv":    hpa("vllm:kv_cache_usage_perc", "0.8"),
 		"keda": append([]Parameter{
 			{"query", "sum(vllm:num_requests_waiting)"}, {"metricType", "AverageValue"}, {"threshold", "5"},
-			{"pollingInterval", "30s, for the first replica only"}, {"useCachedMetrics", "false"},
+			{"pollingInterval", "30s, for the first replica only"},
+			{"cooldownPeriod", "5m0s, without effect: it rules the step to no replica"}, {"useCachedMetrics", "false"},
+			{"minReplicaCount", "1"}, {"maxReplicaCount", "8 (100 by default, unless the variant has a bound or fewer fit)"},
 		}, horizontal...),
 		"saturation-v1": saturation(Parameter{"kvSpareTrigger", "0.1"}, Parameter{"queueSpareTrigger", "3"}),
 		"saturation-v2": saturation(Parameter{"scaleUpThreshold", "0.85"}, Parameter{"scaleDownBoundary", "0.7"},
@@ -575,9 +582,52 @@ func TestNamesOfBaselines(t *testing.T) {
 func TestWhatAnHPADoesBesides(t *testing.T) {
 	s := large(append(nodes("h100", "H100", 2, 8), nodes("h200", "H200", 3, 1)...)...)
 	p := baseline(t, "hpa:queue", s, 2)
-	assert.Contains(t, p.Parameters(), Parameter{"replicas", "1 to 12"})
+	assert.Contains(t, p.Parameters(), Parameter{"maxReplicas", "12 (has no default: the variant's bound, else what empty nodes hold)"})
 	view := &View{Scenario: s, Models: []ModelView{{Variants: []VariantView{{Replicas: 3}, {Replicas: 1}, {Replicas: 2}}}}}
 	assert.Equal(t, [][]int{{3, 1, 2}}, p.Decide(view).Replicas)
 	view.Now = 5 * time.Minute
 	assert.Equal(t, []int{0, 0}, p.Decide(view).Replicas[0][:2])
+}
+
+// KEDA's maxReplicaCount has a default, which binds where more fit; an HPA's has none.
+func TestBoundsWithAndWithoutAPublishedDefault(t *testing.T) {
+	for _, c := range []struct {
+		name                 string
+		nodes, least, most   int
+		keda, queue, atLeast int
+	}{
+		{"fewer fit than the default", 12, 0, -1, 96, 96, 1},
+		{"exactly the default fits, and more", 13, 0, -1, 100, 104, 1},
+		{"the variant has a higher bound", 20, 0, 150, 150, 150, 1},
+		{"the variant has a lower bound", 20, 2, 30, 30, 30, 2},
+		{"the minimum is above the default", 20, 120, -1, 120, 160, 120},
+	} {
+		s := large(nodes("h100", "H100", c.nodes, 8)...)
+		s.Models[0].Variants = []Variant{toyVariant("a", 5, c.least, c.most)}
+		for name, want := range map[string]int{"keda": c.keda, "hpa:queue": c.queue, "hpa:kv": c.queue} {
+			p := baseline(t, name, s, 0)
+			var d driver
+			switch p := p.(type) {
+			case *keda:
+				d = p.driver
+			case *hpa:
+				d = p.driver
+			}
+			require.Len(t, d.autoscalers, 1, c.name)
+			assert.Equal(t, want, d.autoscalers[0].max, "%s: %s", c.name, name)
+			assert.Equal(t, c.atLeast, d.autoscalers[0].min, "%s: %s", c.name, name)
+		}
+	}
+}
+
+func TestKEDAGoesToItsMaximumAndNoFurther(t *testing.T) {
+	y := newToy([]int{60}, toyVariant("a", 5, 0, -1))
+	y.inFlight = constant(60 * 1000)
+	for range 3 {
+		y.beat(0)
+		replicas := baseline(t, "keda", y.scenario, 0).Decide(y.view).Replicas
+		assert.LessOrEqual(t, replicas[0][0], 100)
+		y.scale(0, 0, replicas[0][0], 0)
+	}
+	assert.Equal(t, 100, y.view.Models[0].Variants[0].Replicas)
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -18,6 +18,8 @@ const (
 	horizontalMin       = 1
 	// horizontalMax stands for a bound that nobody meets.
 	horizontalMax = 1000
+	// noDefault is for a maximum that has to be written.
+	noDefault = 0
 )
 
 // The documented behaviour of an HPA whose object says nothing about it.
@@ -153,13 +155,20 @@ func newHorizontal(v *Variant, wake time.Duration) *horizontal {
 	return h
 }
 
-// within bounds an HPA whose variant has no bound: maxReplicas has no default, and who has
-// to write one writes what all nodes would hold if they were empty.
-func (h *horizontal) within(s *Scenario, v *Variant) *horizontal {
-	if v.Policy.Max >= 0 || s.Cluster == nil {
+// within bounds an HPA whose variant has no bound: by the published default, if there is
+// one, and by what all nodes would hold if they were empty. The HPA itself has no default
+// (noDefault), and who has to write a maximum writes what could ever run.
+func (h *horizontal) within(s *Scenario, v *Variant, published int) *horizontal {
+	if v.Policy.Max >= 0 {
 		return h
 	}
-	if slots, err := s.Cluster.Emptied().Slots(v.Request); err == nil {
+	if published != noDefault {
+		h.max = max(h.min, published)
+	}
+	if s.Cluster == nil {
+		return h
+	}
+	if slots, err := s.Cluster.Emptied().Slots(v.Request); err == nil && (published == noDefault || slots < published) {
 		h.max = max(h.min, slots)
 	}
 	return h
@@ -272,10 +281,12 @@ type driver struct {
 	autoscalers []*horizontal
 }
 
-func newDriver(s *Scenario, choice []int, wake time.Duration) driver {
+// newDriver makes the HPAs. The published maximum is that of a variant without a bound.
+func newDriver(s *Scenario, choice []int, wake time.Duration, published int) driver {
 	d := driver{scenario: s, choice: choice}
 	for m, v := range choice {
-		d.autoscalers = append(d.autoscalers, newHorizontal(&s.Models[m].Variants[v], wake).within(s, &s.Models[m].Variants[v]))
+		variant := &s.Models[m].Variants[v]
+		d.autoscalers = append(d.autoscalers, newHorizontal(variant, wake).within(s, variant, published))
 	}
 	return d
 }
@@ -308,17 +319,23 @@ func (d *driver) drive(view *View, propose func(model *ModelView, variant *Varia
 
 // parameters are those of the HPA itself.
 func (d *driver) parameters() []Parameter {
-	var bounds []string
-	for _, h := range d.autoscalers {
-		bounds = append(bounds, rangeOf(h.min, h.max))
-	}
 	return []Parameter{
 		{"variant", chosen(d.scenario, d.choice)},
-		{"replicas", strings.Join(bounds, ", ")},
 		{"otherVariants", "to their minimum after " + defaultDown().Window.String()},
 		{"syncPeriod", horizontalPeriod.String()},
 		{"tolerance", fmt.Sprint(horizontalTolerance)},
 		{"scaleUp", describe(defaultUp())},
 		{"scaleDown", describe(defaultDown())},
 	}
+}
+
+// bounds are the least and the most replicas, of every HPA unless all have the same, under
+// the names by which people set them.
+func (d *driver) bounds(least, most string) []Parameter {
+	var names, lows, highs []string
+	for m, h := range d.autoscalers {
+		names = append(names, d.scenario.Models[m].Variants[d.choice[m]].Name)
+		lows, highs = append(lows, strconv.Itoa(h.min)), append(highs, strconv.Itoa(h.max))
+	}
+	return []Parameter{{least, oneOrEach(names, lows)}, {most, oneOrEach(names, highs)}}
 }

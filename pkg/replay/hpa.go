@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
@@ -26,14 +27,14 @@ const (
 
 func newQueueHPA(s *Scenario, choice []int) *hpa {
 	return &hpa{
-		driver: newDriver(s, choice, horizontalPeriod), metric: "vllm:num_requests_waiting", target: queueTarget,
+		driver: newDriver(s, choice, horizontalPeriod, noDefault), metric: "vllm:num_requests_waiting", target: queueTarget,
 		value: func(s Scrape) float64 { return float64(s.Waiting) },
 	}
 }
 
 func newKVHPA(s *Scenario, choice []int) *hpa {
 	return &hpa{
-		driver: newDriver(s, choice, horizontalPeriod), metric: "vllm:kv_cache_usage_perc", target: kvTarget,
+		driver: newDriver(s, choice, horizontalPeriod, noDefault), metric: "vllm:kv_cache_usage_perc", target: kvTarget,
 		value: Scrape.KVUse,
 	}
 }
@@ -63,9 +64,11 @@ func readings(pods []Pod, value func(Scrape) float64) []reading {
 
 // Parameters implements Policy.
 func (h *hpa) Parameters() []Parameter {
-	return append([]Parameter{
+	bounds := h.bounds("minReplicas", "maxReplicas")
+	bounds[1].Value += " (has no default: the variant's bound, else what empty nodes hold)"
+	return slices.Concat([]Parameter{
 		{"metric", h.metric},
 		{"metricType", "Pods"},
 		{"targetAverageValue", fmt.Sprint(h.target)},
-	}, h.parameters()...)
+	}, bounds, h.parameters())
 }

@@ -2,11 +2,16 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
-// kedaPolling is the documented default of a ScaledObject's pollingInterval.
-const kedaPolling = 30 * time.Second
+// The documented defaults of a ScaledObject.
+const (
+	kedaPolling  = 30 * time.Second
+	kedaCooldown = 300 * time.Second
+	kedaMax      = 100
+)
 
 // keda drives the chosen variant of each model by the requests that wait at all replicas
 // of the model, through the HPA that KEDA makes from a ScaledObject.
@@ -18,14 +23,14 @@ const kedaPolling = 30 * time.Second
 // scrapes.
 //
 // minReplicaCount is 1 and not its default of 0: a model server whose queue is empty may
-// be busy, and KEDA would take it away. maxReplicaCount is not its default of 100, which
-// would bind nowhere but in the largest traces, and there for no good reason.
+// be busy, and KEDA would take it away. maxReplicaCount is its default of 100, unless the
+// variant has a bound of its own or the nodes hold fewer; on large traces it binds.
 type keda struct {
 	driver
 }
 
 func newKEDA(s *Scenario, choice []int) *keda {
-	return &keda{newDriver(s, choice, kedaPolling)}
+	return &keda{newDriver(s, choice, kedaPolling, kedaMax)}
 }
 
 // Decide implements Policy.
@@ -51,11 +56,14 @@ func waiting(model *ModelView) milli {
 
 // Parameters implements Policy.
 func (k *keda) Parameters() []Parameter {
-	return append([]Parameter{
+	bounds := k.bounds("minReplicaCount", "maxReplicaCount")
+	bounds[1].Value += fmt.Sprintf(" (%d by default, unless the variant has a bound or fewer fit)", kedaMax)
+	return slices.Concat([]Parameter{
 		{"query", "sum(vllm:num_requests_waiting)"},
 		{"metricType", "AverageValue"},
 		{"threshold", fmt.Sprint(queueTarget)},
 		{"pollingInterval", kedaPolling.String() + ", for the first replica only"},
+		{"cooldownPeriod", kedaCooldown.String() + ", without effect: it rules the step to no replica"},
 		{"useCachedMetrics", "false"},
-	}, k.parameters()...)
+	}, bounds, k.parameters())
 }

@@ -58,7 +58,7 @@ func newSaturation(s *Scenario, rule saturationRule) *saturation {
 	for m := range s.Models {
 		var all []*horizontal
 		for i := range s.Models[m].Variants {
-			h := newHorizontal(&s.Models[m].Variants[i], horizontalPeriod).within(s, &s.Models[m].Variants[i])
+			h := newHorizontal(&s.Models[m].Variants[i], horizontalPeriod).within(s, &s.Models[m].Variants[i], noDefault)
 			h.min, h.up, h.down = s.Models[m].Variants[i].Policy.Min, saturationBehavior(), saturationBehavior()
 			all = append(all, h)
 		}
