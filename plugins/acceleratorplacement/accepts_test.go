@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
@@ -99,6 +101,44 @@ func TestTheAnnotationCountsWhereNothingNamesTheVariantsAccelerator(t *testing.T
 		pod.Annotations[v1alpha1.AnnotationAccelerators] = "H100,"
 		_, status := w.PreFilter(context.Background(), newState(), pod, nil)
 		assert.Contains(t, status.Message(), "an entry is empty", name)
+	}
+}
+
+func TestWhatAPodSelectsComesBeforeAStatusThatSaysOtherwise(t *testing.T) {
+	rs := deployed("v")
+	stale := v1alpha1.Shape{Accelerator: "A100", DeviceMemoryGiB: 80, Devices: ptr.To(int32(1))}
+	corrected := node("corrected", h100, 8, 0)
+	corrected.node.Labels[v1alpha1.LabelAcceleratorName] = "A100-80GB"
+	nodes := []*nodeInfo{node("h100", h100, 8, 0), node("a100", a100, 8, 0), node("small", "NVIDIA-A100-SXM4-40GB", 8, 0), node("l4", "NVIDIA-L4", 8, 0), corrected}
+	for name, c := range map[string]struct {
+		variant  *v1alpha1.VariantAutoscaling
+		selected string
+		feasible []string
+		best     string
+	}{
+		"another type":                          {resolved(variant("v", "", 1), 7, stale), h100, []string{"h100", "corrected"}, "h100"},
+		"another size":                          {resolved(variant("v", "", 1), 7, stale), "NVIDIA-A100-SXM4-40GB", []string{"small"}, "small"},
+		"the same":                              {resolved(variant("v", "", 1), 7, stale), a100, []string{"a100"}, "a100"},
+		"what the spec says is no status":       {variant("v", "A100", 1), h100, []string{"h100", "corrected"}, "h100"},
+		"a product that no rule knows":          {variant("v", "A100", 1), "Our-Card", nil, ""},
+		"a label that is no product's is quiet": {resolved(variant("v", "", 1), 7, stale), "", []string{"a100", "corrected"}, "a100"},
+	} {
+		w := newWorld(t, []runtime.Object{rs}, c.variant)
+		pod := gpuPod("p", 1, rs)
+		pod.Spec.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
+		if c.selected != "" {
+			pod.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": c.selected}
+		}
+		var admitting []fwk.NodeInfo
+		for _, n := range nodes {
+			n.node.Labels["kubernetes.io/os"] = "linux"
+			if !refuses(pod, n.node, nodeaffinity.GetRequiredNodeAffinity(pod)) {
+				admitting = append(admitting, n)
+			}
+		}
+		feasible, best := w.schedule(t, pod, admitting...)
+		assert.Equal(t, c.feasible, feasible, name)
+		assert.Equal(t, c.best, best, name)
 	}
 }
 

@@ -28,6 +28,8 @@ const noneOfThem capacity.Accelerator = "unnamed"
 type want struct {
 	pod      *corev1.Pod
 	resource corev1.ResourceName
+	// variant is the pod's, or nil.
+	variant *v1alpha1.VariantAutoscaling
 	// devices are those that would do, in the pod's order; none means that any would.
 	devices []capacity.Device
 	// shape has no devices' type yet: that depends on the node.
@@ -96,10 +98,11 @@ func (p *Plugin) wantOf(ctx context.Context, pod *corev1.Pod) (*want, *fwk.Statu
 	if !complete && time.Since(pod.CreationTimestamp.Time) < ownerGrace {
 		return nil, fwk.NewStatus(fwk.Error, "the owners of the pod are not seen yet")
 	}
-	if variant := p.variants.of(owners); variant != nil {
-		if w.devices, err = p.devicesOf(ctx, variant, pod, takes.Resource); err != nil {
-			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("VariantAutoscaling %s: %v", variant.Name, err))
+	if w.variant = p.variants.of(owners); w.variant != nil {
+		if w.devices, err = p.devicesOf(ctx, w.variant, pod, takes.Resource); err != nil {
+			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("VariantAutoscaling %s: %v", w.variant.Name, err))
 		}
+		w.prefer(p.names)
 	}
 	if w.any() {
 		if w.devices, err = accepted(pod, takes.Resource); err != nil {
@@ -130,4 +133,30 @@ func (p *Plugin) devicesOf(ctx context.Context, v *v1alpha1.VariantAutoscaling, 
 		return nil, err
 	}
 	return []capacity.Device{name.Device()}, nil
+}
+
+// prefer puts what the pod itself selects before what its variant says, where these
+// differ: no node but those that it selects will admit it. The variant may go by a
+// status from before the template was changed, of an autoscaler that is gone. What it
+// says is still accepted, because a node may be corrected by a label that outranks the
+// one that the pod selects it by.
+func (w *want) prefer(names *inventory.Names) {
+	spec := &w.pod.Spec
+	if w.any() || len(spec.NodeSelector) == 0 && spec.Affinity == nil {
+		return
+	}
+	name, _, err := names.Resolve("", "", &corev1.PodTemplateSpec{Spec: *spec}, nil)
+	if err != nil || !name.Known() {
+		return
+	}
+	if name, err = name.As(w.resource); err == nil && apart(name.Device(), w.devices[0]) {
+		w.devices = []capacity.Device{name.Device(), w.devices[0]}
+	}
+}
+
+// apart reports whether no device is both. Labels of different makers may call one
+// form differently, so that forms are of no account.
+func apart(a, b capacity.Device) bool {
+	a.Form, b.Form = "", ""
+	return !a.Covers(b) && !b.Covers(a)
 }
