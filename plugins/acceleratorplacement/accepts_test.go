@@ -142,6 +142,32 @@ func TestWhatAPodSelectsComesBeforeAStatusThatSaysOtherwise(t *testing.T) {
 	}
 }
 
+func TestTheExplanationSaysWhereAPodContradictsItsVariant(t *testing.T) {
+	rs := deployed("v")
+	for name, c := range map[string]struct {
+		accelerator, selected, annotation, said string
+	}{
+		"selector":               {"A100", h100, "H100", "; its node selector or affinity says H100-80GB-HBM3, and VariantAutoscaling v says A100: correct one of them"},
+		"annotation":             {"A100", "", "H100,L4", "; its annotation wva.llmd.ai/accelerators says H100,L4, but what VariantAutoscaling v says counts: correct one of them"},
+		"both say the same":      {"A100", a100, "H100,A100-80GB", ""},
+		"the variant says none":  {"", "", "H100", ""},
+		"a malformed annotation": {"A100", "", "H100,", ""},
+	} {
+		w := newWorld(t, []runtime.Object{rs}, variant("v", c.accelerator, 1))
+		pod, state := accepting(1, c.annotation), newState()
+		pod.OwnerReferences = gpuPod("p", 1, rs).OwnerReferences
+		if c.selected != "" {
+			pod.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": c.selected}
+		}
+		_, status := w.PreFilter(context.Background(), state, pod, nil)
+		require.True(t, status.IsSuccess(), name)
+		_, status = w.PostFilter(context.Background(), state, pod, nil)
+		_, said, _ := strings.Cut(status.Message(), "; its ")
+		_, want, _ := strings.Cut(c.said, "; its ")
+		assert.Equal(t, want, said, name)
+	}
+}
+
 func TestAVariantsPodsGoWhereTheVariantSays(t *testing.T) {
 	rs := deployed("v")
 	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 1))

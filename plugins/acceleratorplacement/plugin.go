@@ -159,7 +159,7 @@ func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *corev1
 	}
 	said := explain(w, p.catalog.see(p.names, nodes))
 	p.waiting.add(turnedDown{pod: pod, want: w, reason: said.reason})
-	return nil, fwk.NewStatus(fwk.Unschedulable, said.text)
+	return nil, fwk.NewStatus(fwk.Unschedulable, said.text+w.contradiction())
 }
 
 // reasonBefore is why a pod with devices was turned down before it was known what it

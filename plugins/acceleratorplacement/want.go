@@ -3,6 +3,7 @@ package acceleratorplacement
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,8 @@ type want struct {
 	resource corev1.ResourceName
 	// variant is the pod's, or nil.
 	variant *v1alpha1.VariantAutoscaling
+	// selected is what the pod itself selects where its variant says otherwise.
+	selected capacity.Device
 	// devices are those that would do, in the pod's order; none means that any would.
 	devices []capacity.Device
 	// shape has no devices' type yet: that depends on the node.
@@ -150,7 +153,8 @@ func (w *want) prefer(names *inventory.Names) {
 		return
 	}
 	if name, err = name.As(w.resource); err == nil && apart(name.Device(), w.devices[0]) {
-		w.devices = []capacity.Device{name.Device(), w.devices[0]}
+		w.selected = name.Device()
+		w.devices = []capacity.Device{w.selected, w.devices[0]}
 	}
 }
 
@@ -159,4 +163,21 @@ func (w *want) prefer(names *inventory.Names) {
 func apart(a, b capacity.Device) bool {
 	a.Form, b.Form = "", ""
 	return !a.Covers(b) && !b.Covers(a)
+}
+
+// contradiction says that the pod and its variant name different accelerators; it is
+// empty where they agree.
+func (w *want) contradiction() string {
+	if w.variant == nil || w.any() {
+		return ""
+	}
+	if w.selected.Accelerator != "" {
+		return fmt.Sprintf("; its node selector or affinity says %s, and VariantAutoscaling %s says %s: correct one of them", w.selected, w.variant.Name, w.devices[1])
+	}
+	listed, err := accepted(w.pod, w.resource)
+	if err != nil || len(listed) == 0 || slices.ContainsFunc(listed, func(d capacity.Device) bool { return !apart(d, w.devices[0]) }) {
+		return ""
+	}
+	return fmt.Sprintf("; its annotation %s says %s, but what VariantAutoscaling %s says counts: correct one of them",
+		v1alpha1.AnnotationAccelerators, shorten(w.pod.Annotations[v1alpha1.AnnotationAccelerators]), w.variant.Name)
 }
