@@ -19,7 +19,8 @@ const (
 	jumpCertainty = 4
 	jumpLeast     = 0.25
 	// jumpLead is how many windows a start may take for a jump to be answered before the
-	// window shows it: what starts slower comes too late for most of them anyway.
+	// window or a trigger shows it: what starts slower comes too late for most of them
+	// anyway.
 	jumpLead = 2
 )
 
@@ -94,7 +95,7 @@ func (c counted) noise(dispersion float64) capacity.Rate {
 
 // arrival is the rate at which requests reach the model now: that of the metrics
 // window, or that between the newest scrapes when it is so much higher that no chance
-// explains it and replicas start fast. So a step is answered at once and noise is not. Where replicas count it
+// explains it and replicas start fast or are short already. So a step is answered at once and noise is not. Where replicas count it
 // and some of them began to serve within the window, that of the newest scrapes also
 // counts when it is lower: the window holds what the others got before and what the
 // new ones get now.
@@ -109,7 +110,7 @@ func (r *round) arrival(m *model) (counted, bool) {
 	case newest.rate < steady.rate && !m.in.Arrival.Present && r.grew(m):
 		return newest, true
 	}
-	if m.lead() > jumpLead*r.policy.Window {
+	if m.lead() > jumpLead*r.policy.Window && !m.strained(r) {
 		return steady, true
 	}
 	chance := counted{rate: steady.rate, span: newest.span}.noise(m.dispersion)
@@ -117,6 +118,13 @@ func (r *round) arrival(m *model) (counted, bool) {
 		return r.sinceJump(m, newest), true
 	}
 	return steady, true
+}
+
+// strained reports whether a trigger fires, or a replica or more than a few requests that
+// wait say that one will.
+func (m *model) strained(r *round) bool {
+	load := m.pressure(r)
+	return load.triggered || load.saturated > 0 || r.backlog(m) > m.waitingShort()
 }
 
 // sinceJump is the mean of the rates between scrapes since they last rose: the longer

@@ -44,24 +44,57 @@ func most(p serving.Profile) capacity.Rate {
 }
 
 // A step from 1 to 20 requests/s where a replica carries 2.5 and starts in 110 s, at
-// every phase of scrapes and rounds. With scrapes every 5 s, as the manager's own are,
-// it is answered within 30 s. With those of Prometheus it takes up to two scrapes and a
-// round until all of a step can be seen.
+// every phase of scrapes and rounds: it is answered within 30 s, both with scrapes every
+// 5 s, as the manager's own are, and with those of Prometheus.
 func TestSurge(t *testing.T) {
-	for every, within := range map[time.Duration]time.Duration{5 * time.Second: 30 * time.Second, scrapeEvery: 40 * time.Second} {
+	for _, every := range []time.Duration{5 * time.Second, scrapeEvery} {
 		for phase := range 12 {
 			if !thorough && phase%4 != 0 {
 				continue
 			}
 			t.Run(fmt.Sprintf("scrapes every %v, %d s after a full round", every, 5*phase), func(t *testing.T) {
-				surge(t, every, 5*time.Minute+time.Duration(5*phase)*time.Second, within, phase == 0 && every == scrapeEvery)
+				surge(t, every, 5*time.Minute+time.Duration(5*phase)*time.Second, phase == 0 && every == scrapeEvery)
 			})
 		}
 	}
 }
 
-func surge(t *testing.T, every, at, within time.Duration, told bool) {
+// However long replicas take to start, and also those of a variant that nobody buys, a
+// step is asked for at once and in full.
+func TestSurgeOfSlowStarters(t *testing.T) {
 	const rate = 20.0
+	for _, startup := range []time.Duration{110 * time.Second, 121 * time.Second, 5 * time.Minute, 10 * time.Minute} {
+		for _, hybrid := range []bool{false, true} {
+			for _, beside := range []bool{false, true} {
+				for _, every := range []time.Duration{5 * time.Second, scrapeEvery} {
+					for phase := 0; phase < 12; phase += 4 {
+						at := 5*time.Minute + time.Duration(5*phase)*time.Second
+						web := vesselOf("web", 1)
+						web.startup, web.seen = startup, startup
+						m := &flow{id: "m", arrivals: step(at, 1, rate), variants: []*vessel{web}}
+						if beside {
+							web.startup, web.seen = time.Minute, time.Minute
+							dear := vesselOf("dear", 0)
+							dear.cost, dear.startup, dear.seen = 100, startup, startup
+							m.variants = append(m.variants, dear)
+						}
+						policy := DefaultPolicy()
+						policy.Hybrid = hybrid
+						f := newFluid(machines(8), policy, m)
+						f.every = every
+						f.run(at + 30*time.Second)
+						what := fmt.Sprintf("start-up %v, hybrid %v, beside %v, scrapes every %v, phase %d: %v", startup, hybrid, beside, every, phase, f.writes)
+						require.GreaterOrEqual(t, float64(web.replicas), rate/allowed(plain), what)
+						require.LessOrEqual(t, len(f.writes), 2, what)
+					}
+				}
+			}
+		}
+	}
+}
+
+func surge(t *testing.T, every, at time.Duration, told bool) {
+	const rate, within = 20.0, 30 * time.Second
 	m := &flow{id: "m", arrivals: step(at, 1, rate), variants: []*vessel{vesselOf("web", 1)}}
 	f := newFluid(machines(8), DefaultPolicy(), m)
 	f.every = every
