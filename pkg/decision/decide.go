@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -212,13 +213,26 @@ func (r *round) admit(m *model, v *variant) {
 	default:
 		v.managed = m.advisory || v.policy.Actuation != ActuationOff
 	}
-	if err := v.in.Request.Countable(); v.managed && err != nil && !r.guesses(v) {
-		v.managed = false
-		v.settle(ReasonShapeUnknown, "the replicas are held: "+err.Error())
+	if err := r.unknown(v); v.managed && err != nil && !r.guesses(v) {
+		v.hold(err)
 	}
 	r.watchOverwriting(v)
 	if v.managed || v.exists() && v.policy.Actuation == ActuationOff {
 		r.look(v)
+	}
+}
+
+// hold keeps the replicas as they are, within the upper bound, while nobody knows how
+// many fit: those that went could not come back.
+func (v *variant) hold(unknown error) {
+	reason := ReasonShapeUnknown
+	if errors.Is(unknown, errNodesUnknown) {
+		reason = ReasonCapacityUnknown
+	}
+	v.managed = false
+	v.settle(reason, "the replicas are held: "+unknown.Error())
+	if most := v.bounded(v.target); most < v.target {
+		v.step(StageBounds, most, ReasonMaxReplicas, "maxReplicas is %d", most)
 	}
 }
 

@@ -117,6 +117,50 @@ func TestUnknownCapacity(t *testing.T) {
 	}
 }
 
+// Held replicas neither grow nor go, whatever is unknown: what went could not come back.
+// What the upper bound takes away goes.
+func TestHeldReplicasStay(t *testing.T) {
+	for name, test := range map[string]struct {
+		limited, shape bool
+		answer         OnUnknown
+		most, want     int
+	}{
+		"no nodes, held":                    {answer: OnUnknownHold, most: -1, want: 5},
+		"no nodes, limited":                 {limited: true, most: -1, want: 5},
+		"no nodes, held, bounded":           {answer: OnUnknownHold, most: 2, want: 2},
+		"no nodes, unlimited":               {most: -1, want: 1},
+		"no nodes, limited, allowed":        {limited: true, answer: OnUnknownAllow, most: -1, want: 1},
+		"no shape":                          {shape: true, most: -1, want: 5},
+		"no shape, held, bounded":           {shape: true, answer: OnUnknownHold, most: 2, want: 2},
+		"no shape, allowed":                 {shape: true, answer: OnUnknownAllow, most: -1, want: 1},
+		"no shape, limited, held, in bound": {shape: true, limited: true, answer: OnUnknownHold, most: 7, want: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(1)
+			w.variants = w.variants[:1]
+			w.setReplicas(0, 5)
+			policy := policyFor(test.limited, "a-h100")
+			v := policy.Variants[Key{"ns", "a-h100"}]
+			v.OnUnknown, v.Max, v.Down.Window = test.answer, test.most, 0
+			policy.Variants[Key{"ns", "a-h100"}] = v
+			memory := Memory{}
+			var got VariantPlan
+			for range 10 {
+				w.now = w.now.Add(time.Minute)
+				s := w.snapshot()
+				if test.shape {
+					s.Cluster = &placement.Cluster{Nodes: nodes(9, "H100", 8)}
+					s.Models[0].Variants[0].Request = nil
+				}
+				var plan Plan
+				plan, memory = Decide(s, policy, memory, RoundFull)
+				got = plan.Models[0].Variants[0]
+			}
+			assert.Equal(t, test.want, *got.Desired, got.Message)
+		})
+	}
+}
+
 func TestReplicasWithoutPodsHoldTheirRoomForAWhile(t *testing.T) {
 	w := newWorld(1)
 	s := w.snapshot()

@@ -125,8 +125,9 @@ type VariantAutoscalingSpec struct {
 
 	// OnUnknownCapacity says what happens while nobody knows whether more replicas
 	// fit, because nodes or pods may not be read or the devices are not modelled:
-	// Allow adds replicas as if they fitted, Hold adds none. Without it, replicas are
-	// held in limited mode and where the shape of a replica is unknown, and else
+	// Allow decides as if they fitted, Hold keeps the replicas as they are, within
+	// maxReplicas, because those that went could not come back. Without it, replicas
+	// are held in limited mode and where the shape of a replica is unknown, and else
 	// allowed.
 	// +optional
 	OnUnknownCapacity UnknownCapacity `json:"onUnknownCapacity,omitempty"`
