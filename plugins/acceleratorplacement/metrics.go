@@ -34,7 +34,7 @@ type slotsOf struct {
 var refusals = metrics.NewCounterVec(&metrics.CounterOpts{
 	Subsystem:      subsystem,
 	Name:           "kubelet_refusals_total",
-	Help:           "Pods that a kubelet refused because it had too few devices for them, by the reason of the failed pod. More than none says that something else places pods with devices on the same nodes.",
+	Help:           "Pods that a kubelet refused while this scheduler led, because it had too few devices for them, by the reason of the failed pod. More than none says that something else places pods with devices on the same nodes.",
 	StabilityLevel: metrics.ALPHA,
 }, []string{"profile", "reason"})
 
@@ -68,7 +68,7 @@ var (
 		"Pods with devices that found no node, by the reason of the nodes that come nearest.",
 		"reason")
 	foreignPods = gauge("foreign_pods",
-		"Pods with devices that another scheduler placed on nodes that belong to this one by their taint.")
+		"Pods of another scheduler on nodes that belong to this one by their taint, without the cluster's own equipment: pods without devices of DaemonSets, of files of the kubelet, and that tolerate every taint.")
 	variantsKnown = gauge("variants_known",
 		"1 while the VariantAutoscaling objects are read, or there is no CRD of them; 0 while they cannot be read, so that pods with devices wait for them at first, and are then placed without them or by what was read last.")
 

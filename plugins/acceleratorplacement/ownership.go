@@ -19,10 +19,10 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-// Two schedulers that place pods with devices on the same node race: each believes a
-// device free that the other has just given away, and the kubelet refuses the pod
-// that comes second. So nodes belong to one scheduler, by a taint. What breaks that
-// rule is told as events of the pods that break it, each once.
+// Two schedulers that place pods on the same node race: each believes a device or a
+// CPU free that the other has just given away, and the kubelet refuses the pod that
+// comes second. So nodes belong to one scheduler, by a taint. What breaks that rule is
+// told as events of the pods that break it, each once.
 
 // Reasons of the events.
 const (
@@ -36,14 +36,15 @@ const (
 func (p *Plugin) owns(node *corev1.Node) bool {
 	for i := range node.Spec.Taints {
 		t := &node.Spec.Taints[i]
-		if t.Key == v1alpha1.TaintScheduler && t.Value == p.profile && t.Effect == corev1.TaintEffectNoSchedule {
+		keepsAway := t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+		if t.Key == v1alpha1.TaintScheduler && t.Value == p.profile && keepsAway {
 			return true
 		}
 	}
 	return false
 }
 
-// foreign are the pods with devices that another scheduler placed on owned nodes.
+// foreign are the pods of another scheduler on owned nodes.
 func (p *Plugin) foreign(nodes []*corev1.Node, pods []*corev1.Pod) []*corev1.Pod {
 	owned := map[string]bool{}
 	for _, node := range nodes {
@@ -56,12 +57,38 @@ func (p *Plugin) foreign(nodes []*corev1.Node, pods []*corev1.Pod) []*corev1.Pod
 	}
 	var found []*corev1.Pod
 	for _, pod := range pods {
-		if owned[pod.Spec.NodeName] && pod.Spec.SchedulerName != p.profile && inventory.UsesDevices(pod) {
+		if owned[pod.Spec.NodeName] && pod.Spec.SchedulerName != p.profile && !harmless(pod) {
 			found = append(found, pod)
 		}
 	}
 	return found
 }
+
+// harmless reports whether a pod may sit on an owned node whoever placed it there: it
+// leaves already, or it has no devices and is of the cluster's own equipment. That is
+// a pod of a DaemonSet, one that a kubelet runs from a file, and one that tolerates
+// every taint, as the operators of networks and drivers do: nobody could change them.
+func harmless(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return true
+	}
+	if inventory.UsesDevices(pod) {
+		return false
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror || owner != nil && owner.Kind == "DaemonSet" || toleratesAll(pod)
+}
+
+func toleratesAll(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.Key == "" && t.Operator == corev1.TolerationOpExists && (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule)
+	})
+}
+
+// mostTold bounds the events of one look at the cluster: a taint can come to nodes
+// that are full of pods. The others are told at the next look.
+const mostTold = 100
 
 // told remembers of which foreign pods it was told.
 type told struct {
@@ -69,18 +96,21 @@ type told struct {
 	pods map[types.UID]bool
 }
 
-// first returns the pods that were not among those of the last call, and remembers
-// these.
+// first returns pods of which it was not told at the last call, and remembers all of
+// which it now was.
 func (t *told) first(pods []*corev1.Pod) []*corev1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := make(map[types.UID]bool, len(pods))
 	var fresh []*corev1.Pod
 	for _, pod := range pods {
-		now[pod.UID] = true
 		if !t.pods[pod.UID] {
+			if len(fresh) == mostTold {
+				continue
+			}
 			fresh = append(fresh, pod)
 		}
+		now[pod.UID] = true
 	}
 	t.pods = now
 	return fresh
@@ -94,7 +124,7 @@ func (p *Plugin) tellForeign(pods []*corev1.Pod) {
 	}
 	for _, pod := range p.told.first(pods) {
 		p.handle.EventRecorder().Eventf(pod, nil, corev1.EventTypeWarning, reasonForeign, actionPlacing,
-			"%s placed it on node %s, which belongs to %s by its taint %s: two schedulers race for its devices. Set schedulerName: %s, or remove the toleration of the taint",
+			"%s placed it on node %s, which belongs to %s by its taint %s: two schedulers race for what is free there. Set schedulerName: %s, or let it go elsewhere: without a toleration of the taint it does not come back",
 			nameOf(pod.Spec.SchedulerName), pod.Spec.NodeName, p.profile, v1alpha1.TaintScheduler, p.profile)
 	}
 }
@@ -212,8 +242,8 @@ func refusedForDevices(pod *corev1.Pod) bool {
 	return pod.Status.Reason == unexpectedAdmissionError && inventory.UsesDevices(pod)
 }
 
-// seeRefused counts a failed pod that a kubelet refused for want of devices, where
-// this scheduler placed it or owns the node, and says so once it leads.
+// seeRefused tells of a failed pod that a kubelet refused for want of devices, where
+// this scheduler placed it or owns the node, once it leads.
 func (p *Plugin) seeRefused(pod *corev1.Pod) {
 	if !refusedForDevices(pod) {
 		return
@@ -222,7 +252,6 @@ func (p *Plugin) seeRefused(pod *corev1.Pod) {
 	if pod.Spec.SchedulerName != p.profile && (err != nil || !p.owns(node)) {
 		return
 	}
-	refusals.WithLabelValues(p.profile, kindOfRefusal(pod.Status.Reason)).Inc()
 	if !p.early.keep(pod, p.scheduling.Load) {
 		p.tellRefused(pod)
 	}
@@ -235,8 +264,10 @@ func kindOfRefusal(reason string) string {
 	return kind
 }
 
-// tellRefused says it in the event of a pod that was refused.
+// tellRefused counts a pod that was refused, and says it in its event. The scheduler
+// that leads does so alone: the counts of two would add up.
 func (p *Plugin) tellRefused(pod *corev1.Pod) {
+	refusals.WithLabelValues(p.profile, kindOfRefusal(pod.Status.Reason)).Inc()
 	p.handle.EventRecorder().Eventf(pod, nil, corev1.EventTypeWarning, reasonRefused, actionPlacing,
 		"the kubelet of node %s refused it (%s): something else holds the devices that it was placed on. See that %s alone places pods with devices there: taint the node %s=%s:NoSchedule",
 		pod.Spec.NodeName, pod.Status.Reason, p.profile, v1alpha1.TaintScheduler, p.profile)

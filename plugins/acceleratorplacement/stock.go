@@ -71,7 +71,7 @@ func (p *Plugin) takeStock(ctx context.Context) {
 	inv := p.names.Read(nodes, pods)
 	p.prices.expect(outlook, inv.Cluster)
 
-	foreign := p.foreign(nodes, withDevices)
+	foreign := p.foreign(nodes, pods)
 	p.tellForeign(foreign)
 	p.visitWaiting(ctx, withDevices)
 	// Whoever only stands by would report the same once more.

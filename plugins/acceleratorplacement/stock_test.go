@@ -51,7 +51,7 @@ func TestTheMetricsSayWhatIsLeft(t *testing.T) {
 	w.takeStock(context.Background())
 
 	expected := `
-# HELP acceleratorplacement_foreign_pods [ALPHA] Pods with devices that another scheduler placed on nodes that belong to this one by their taint.
+# HELP acceleratorplacement_foreign_pods [ALPHA] Pods of another scheduler on nodes that belong to this one by their taint, without the cluster's own equipment: pods without devices of DaemonSets, of files of the kubelet, and that tolerate every taint.
 # TYPE acceleratorplacement_foreign_pods gauge
 acceleratorplacement_foreign_pods{profile="variant-scheduler"} 0
 # HELP acceleratorplacement_fragmented_devices [ALPHA] Free devices that no mix of the shapes that the variants ask for can use where they are.
