@@ -18,7 +18,7 @@ func (m *model) waitingShort() float64 {
 // creation, and the router's seeing that it is ready.
 const landingSlack = 2 * time.Second
 
-// landing is a replica that will serve.
+// landing are replicas that will serve at the same time.
 type landing struct {
 	in     time.Duration
 	serves capacity.Rate
@@ -87,12 +87,13 @@ func (r *round) landings(m *model, v *variant) []landing {
 	}
 	startup += landingSlack
 	var list []landing
-	for i := range max(0, v.supply-v.in.Ready) {
-		l := landing{in: startup, serves: v.most}
-		if i < len(v.in.Starting) {
-			l.in = max(0, startup-r.snapshot.Time.Sub(v.in.Starting[i].Created))
-		}
-		list = append(list, l)
+	coming := max(0, v.supply-v.in.Ready)
+	for _, s := range v.in.Starting[:min(coming, len(v.in.Starting))] {
+		list = append(list, landing{in: max(0, startup-r.snapshot.Time.Sub(s.Created)), serves: v.most})
+	}
+	// However many no pod shows yet, they are one.
+	if unborn := coming - len(list); unborn > 0 {
+		list = append(list, landing{in: startup, serves: v.most * capacity.Rate(unborn)})
 	}
 	return list
 }

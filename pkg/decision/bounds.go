@@ -1,6 +1,12 @@
 package decision
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
+
+// mostReplicas is the largest number that a scale subresource holds.
+const mostReplicas = math.MaxInt32
 
 // bounds keeps each variant between its minReplicas and maxReplicas. A minimum holds
 // as far as its replicas may be added: in a cluster that does not grow they must fit.
@@ -10,11 +16,14 @@ func bounds(r *round, m *model) {
 		if least > v.least {
 			v.least, v.leastReason = least, ReasonMinReplicas
 		}
+		v.least = min(v.least, mostReplicas)
 		switch p := v.policy; {
 		case v.target < least:
 			v.step(StageBounds, least, ReasonMinReplicas, "minReplicas is %d%s", p.Min, lacks)
 		case p.Max >= 0 && v.target > p.Max:
 			v.step(StageBounds, p.Max, ReasonMaxReplicas, "maxReplicas is %d", p.Max)
+		case v.target > mostReplicas:
+			v.step(StageBounds, mostReplicas, ReasonMaxReplicas, "a scale target holds no more than %d", mostReplicas)
 		case lacks != "":
 			v.note(StageBounds, reason, "minReplicas is %d%s", p.Min, lacks)
 		default:
