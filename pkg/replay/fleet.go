@@ -11,25 +11,16 @@ import (
 
 // fleet never changes.
 type fleet struct {
-	replicas   [][]int
-	parameters []Parameter
+	scenario *Scenario
+	replicas [][]int
+	// choice is the variant of each model that has more than its minimum; nil for a mix.
+	choice []int
 }
 
 // newFleet has a number of replicas of the chosen variant of each model, and of the other
 // variants their minimum.
 func newFleet(s *Scenario, choice, replicas []int) fleet {
-	numbers := make([]string, len(replicas))
-	for m, n := range replicas {
-		numbers[m] = strconv.Itoa(n)
-	}
-	if slices.Max(replicas) == slices.Min(replicas) {
-		numbers = numbers[:1]
-	}
-	f := fleet{replicas: make([][]int, len(s.Models)), parameters: []Parameter{
-		{"variant", chosen(s, choice)},
-		{"replicas", strings.Join(numbers, ", ")},
-		{"otherVariants", "their minimum"},
-	}}
+	f := fleet{scenario: s, choice: choice, replicas: make([][]int, len(s.Models))}
 	for m := range f.replicas {
 		for _, v := range s.Models[m].Variants {
 			f.replicas[m] = append(f.replicas[m], v.Policy.Min)
@@ -39,10 +30,40 @@ func newFleet(s *Scenario, choice, replicas []int) fleet {
 	return f
 }
 
-// found is the fleet with the promised share that it was searched for.
-func (f fleet) found(share float64) fleet {
-	f.parameters = append(slices.Clone(f.parameters), Parameter{"promisedShare", fmt.Sprint(share)})
+// but is the fleet with another number of replicas of one variant.
+func (f fleet) but(model, variant, replicas int) fleet {
+	all := slices.Clone(f.replicas)
+	all[model] = slices.Clone(all[model])
+	all[model][variant] = replicas
+	f.replicas = all
 	return f
+}
+
+// same reports whether two fleets have the same replicas.
+func (f fleet) same(other fleet) bool {
+	return slices.EqualFunc(f.replicas, other.replicas, slices.Equal)
+}
+
+// alone is the one variant of each model that has another number than its minimum; false
+// where that are several.
+func (f fleet) alone() ([]int, bool) {
+	if f.choice != nil {
+		return f.choice, true
+	}
+	choice := make([]int, len(f.replicas))
+	for m := range f.replicas {
+		some := 0
+		for v, n := range f.replicas[m] {
+			if n != f.scenario.Models[m].Variants[v].Policy.Min {
+				choice[m] = v
+				some++
+			}
+		}
+		if some != 1 {
+			return nil, false
+		}
+	}
+	return choice, true
 }
 
 // Next implements Policy.
@@ -54,7 +75,30 @@ func (fleet) Next(now time.Duration) time.Duration {
 }
 
 // Parameters implements Policy.
-func (f fleet) Parameters() []Parameter { return f.parameters }
+func (f fleet) Parameters() []Parameter {
+	choice, alone := f.alone()
+	if !alone {
+		var each []string
+		for m := range f.replicas {
+			for v, n := range f.replicas[m] {
+				each = append(each, fmt.Sprintf("%s: %d", f.scenario.Models[m].Variants[v].Name, n))
+			}
+		}
+		return []Parameter{{"variant", "mixed"}, {"replicas", strings.Join(each, "; ")}}
+	}
+	numbers := make([]string, len(choice))
+	for m, v := range choice {
+		numbers[m] = strconv.Itoa(f.replicas[m][v])
+	}
+	if len(slices.Compact(slices.Clone(numbers))) == 1 {
+		numbers = numbers[:1]
+	}
+	return []Parameter{
+		{"variant", chosen(f.scenario, choice)},
+		{"replicas", strings.Join(numbers, ", ")},
+		{"otherVariants", "their minimum"},
+	}
+}
 
 // Decide implements Policy.
 func (f fleet) Decide(*View) Answer { return Answer{Replicas: f.replicas} }

@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
@@ -89,26 +91,38 @@ func (s *Scenario) rates(load Load) [][][]capacity.Rate {
 	return all
 }
 
-// cheapest is, for each model, the variant that costs least for the rate that it serves
-// at the mean shape of the load; where none serves anything, the one of the least price.
+// cheapest is, for each model, the first of its variants by rank.
 func (s *Scenario) cheapest(load Load) []int {
 	choice := make([]int, len(s.Models))
-	for m := range s.Models {
-		shape := load.mean(m)
-		best, bestRate := 0, 0.0
-		for v := range s.Models[m].Variants {
-			rate := float64(s.serves(m, v, shape))
-			cost, least := float64(s.Models[m].Variants[v].Cost), float64(s.Models[m].Variants[best].Cost)
-			switch {
-			case v == 0:
-			case rate <= 0 && (bestRate > 0 || cost >= least):
-				continue
-			case rate > 0 && bestRate > 0 && cost*bestRate >= least*rate:
-				continue
-			}
-			best, bestRate = v, rate
-		}
-		choice[m] = best
+	for m, ranks := range s.ranked(load) {
+		choice[m] = ranks[0]
 	}
 	return choice
+}
+
+// ranked are the variants of each model in the order of what they cost for the rate that
+// they serve at the mean shape of the load; last, by their prices, those that serve
+// nothing. Equals stay in the order of the scenario.
+func (s *Scenario) ranked(load Load) [][]int {
+	all := make([][]int, len(s.Models))
+	for m := range s.Models {
+		shape := load.mean(m)
+		rates := make([]float64, len(s.Models[m].Variants))
+		for v := range rates {
+			rates[v] = float64(s.serves(m, v, shape))
+			all[m] = append(all[m], v)
+		}
+		slices.SortStableFunc(all[m], func(a, b int) int {
+			first, second := float64(s.Models[m].Variants[a].Cost), float64(s.Models[m].Variants[b].Cost)
+			switch {
+			case rates[a] > 0 && rates[b] > 0:
+				return cmp.Compare(first*rates[b], second*rates[a])
+			case rates[a] > 0 || rates[b] > 0:
+				return cmp.Compare(rates[b], rates[a])
+			default:
+				return cmp.Compare(first, second)
+			}
+		})
+	}
+	return all
 }

@@ -1,68 +1,115 @@
 package replay
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"sort"
+	"strconv"
 )
 
-// performPeak plays static fleets of the cheapest variants until it has the smallest one
-// that keeps the SLO for the promised share of this trace's requests. Nobody could have
-// known it before: it is a reference and no policy. All models have the same number at
-// first; then each in turn gives back what the fleet does without. Where no fleet that
-// fits keeps the SLO, the largest one is the answer.
+// performPeak plays static fleets until it has the smallest one that keeps the SLO for the
+// promised share of this trace's requests. Nobody could have known it before: it is a
+// reference and no policy. In this order:
+//
+//  1. Fleets of the variant of each model that is cheapest for what it serves. All models
+//     have the same number at first; then each in turn gives back what the fleet does
+//     without. The smallest one that keeps the SLO is the answer.
+//  2. Where none of these does: fleets of the next variants alone, the cheapest first, and
+//     mixes (mixes); of all that keep the SLO the least costly one.
+//  3. Where none does at all: of those that were played the least costly one that attains
+//     as much as any but for slack. A parameter says so.
 func (p *play) performPeak() performed {
-	s := fleetSearch{play: p, tell: p.tell}
-	most := p.mostReplicas()
-	low, high := 0, 1
-	for high < most && !s.keeps(p.alike(high)) {
-		low, high = high, min(2*high, most)
-	}
-	high = s.least(low, high, p.alike)
-	fleet := p.alike(high)
-	if len(fleet) > 1 && s.keeps(fleet) {
-		for m := range fleet {
-			fleet[m] = s.least(0, fleet[m], func(n int) []int {
-				fewer := slices.Clone(fleet)
-				fewer[m] = n
-				return fewer
-			})
+	s := fleetSearch{play: *p, tell: p.tell}
+	s.record = false
+	ranks := p.scenario.ranked(p.load)
+	variants := slices.MaxFunc(ranks, func(a, b []int) int { return cmp.Compare(len(a), len(b)) })
+	for rank := range variants {
+		choice := make([]int, len(ranks))
+		for m := range choice {
+			choice[m] = ranks[m][min(rank, len(ranks[m])-1)]
+		}
+		if s.climb(s.alike(choice)) && rank == 0 {
+			return s.answer(p)
 		}
 	}
-	return s.try(fleet)
+	s.climb(s.mixes(ranks))
+	return s.answer(p)
 }
+
+// slack is by how much less than the most a fleet may attain where none keeps the SLO: the
+// last tenth of a per cent may take twice the fleet.
+const slack = 0.001
 
 // fleetSearch plays fleets, each once.
 type fleetSearch struct {
-	*play
+	play
 	tell   func(float64) bool
 	played []fleetPlay
 }
 
 type fleetPlay struct {
-	replicas []int
+	fleet
 	performed
 }
 
-// try plays a fleet with so many replicas of each model.
-func (s *fleetSearch) try(replicas []int) performed {
-	for _, f := range s.played {
-		if slices.Equal(f.replicas, replicas) {
-			return f.performed
+// ladder is a row of fleets, each larger than the one before.
+type ladder struct {
+	first, last int
+	fleet       func(n int) fleet
+}
+
+// climb looks for the smallest fleet of a ladder that keeps the SLO; false without any.
+func (s *fleetSearch) climb(l ladder) bool {
+	low, high, step := l.first-1, l.first, 1
+	for !s.keeps(l.fleet(high)) {
+		if high == l.last {
+			return false
+		}
+		low, high, step = high, min(high+step, l.last), 2*step
+	}
+	s.giveBack(l.fleet(s.least(low, high, l.fleet)))
+	return true
+}
+
+// giveBack takes from each variant in turn, the last one first, what the fleet does
+// without. One of a model stays.
+func (s *fleetSearch) giveBack(f fleet) {
+	if len(f.replicas) == 1 && f.choice != nil {
+		return
+	}
+	for m := range f.replicas {
+		for v, n := range slices.Backward(f.replicas[m]) {
+			low := s.scenario.Models[m].Variants[v].Policy.Min - 1
+			if !slices.ContainsFunc(f.but(m, v, 0).replicas[m], func(n int) bool { return n > 0 }) {
+				low = max(low, 0)
+			}
+			f = f.but(m, v, s.least(low, n, func(n int) fleet { return f.but(m, v, n) }))
+		}
+	}
+}
+
+// try plays a fleet that is there from the start. After an error nothing is played.
+func (s *fleetSearch) try(f fleet) performed {
+	for i := range s.played {
+		if s.played[i].err != nil || s.played[i].same(f) {
+			return s.played[i].performed
 		}
 	}
 	s.play.tell = halfOfTheRest(s.tell, len(s.played))
-	s.played = append(s.played, fleetPlay{slices.Clone(replicas), s.withStatic(replicas)})
+	s.played = append(s.played, fleetPlay{f, s.with(f, f.replicas)})
 	return s.played[len(s.played)-1].performed
 }
 
 // keeps reports whether a fleet keeps the SLO, or there is no use in going on.
-func (s *fleetSearch) keeps(replicas []int) bool {
-	n := s.try(replicas)
+func (s *fleetSearch) keeps(f fleet) bool {
+	n := s.try(f)
 	return n.err != nil || n.result.Attainment >= s.scenario.Policy.Share
 }
 
 // least is the smallest number above low whose fleet keeps the SLO, or high.
-func (s *fleetSearch) least(low, high int, fleet func(n int) []int) int {
+func (s *fleetSearch) least(low, high int, fleet func(n int) fleet) int {
 	for high-low > 1 {
 		if mid := (low + high) / 2; s.keeps(fleet(mid)) {
 			high = mid
@@ -73,8 +120,117 @@ func (s *fleetSearch) least(low, high int, fleet func(n int) []int) int {
 	return high
 }
 
-// alike is the same number for every model.
-func (p *play) alike(n int) []int { return slices.Repeat([]int{n}, len(p.choice)) }
+// answer is the best of what was played, played again where its course is wanted.
+func (s *fleetSearch) answer(p *play) performed {
+	if last := s.played[len(s.played)-1]; last.err != nil {
+		return last.performed
+	}
+	best, keeps := s.best()
+	out := best.performed
+	if s.record = p.record; s.record {
+		s.play.tell = halfOfTheRest(s.tell, len(s.played))
+		out = s.with(best.fleet, best.replicas)
+	}
+	out.result.Parameters = append(best.Parameters(),
+		Parameter{"promisedShare", fmt.Sprint(s.scenario.Policy.Share)}, Parameter{keepsThePromise, strconv.FormatBool(keeps)})
+	return out
+}
+
+// best is the least costly fleet that keeps the SLO; where none does, the least costly one
+// that attains the most but for slack.
+func (s *fleetSearch) best() (best fleetPlay, keeps bool) {
+	most := 0.0
+	for i := range s.played {
+		most = max(most, s.played[i].result.Attainment)
+	}
+	enough, keeps := most-slack, most >= s.scenario.Policy.Share
+	if keeps {
+		enough = s.scenario.Policy.Share
+	}
+	candidates := slices.DeleteFunc(slices.Clone(s.played), func(f fleetPlay) bool { return f.result.Attainment < enough })
+	return slices.MinFunc(candidates, func(a, b fleetPlay) int {
+		return cmp.Or(cmp.Compare(a.result.Cost, b.result.Cost), cmp.Compare(a.result.ReplicaHours, b.result.ReplicaHours))
+	}), keeps
+}
+
+// alike are fleets of one variant of each model, with the same number of each: up to what
+// is enough for any minute, or all that fit together.
+func (s *fleetSearch) alike(choice []int) ladder {
+	fleets := func(n int) fleet { return newFleet(s.scenario, choice, slices.Repeat([]int{n}, len(choice))) }
+	most := 1
+	for m, v := range choice {
+		slots, err := s.scenario.Cluster.Slots(s.scenario.Models[m].Variants[v].Request)
+		if err == nil {
+			most = max(most, slots)
+		}
+	}
+	if len(choice) > 1 {
+		most = 1 + sort.Search(most-1, func(i int) bool { return !s.scenario.holds(fleets(i + 2).replicas) })
+	}
+	return ladder{1, most, fleets}
+}
+
+// mixes begin with what the bound has in its dearest minute. Each further one has one more
+// replica of each model, of the first variant by rank that fits beside the others, until
+// none does.
+func (s *fleetSearch) mixes(ranks [][]int) ladder {
+	rungs := []fleet{{scenario: s.scenario, replicas: s.dearest()}}
+	most := s.alike(s.choice).last
+	for len(rungs) <= most {
+		next, some := rungs[len(rungs)-1], false
+		for m := range ranks {
+			grown, ok := s.grown(next, m, ranks[m])
+			next, some = grown, some || ok
+		}
+		if !some {
+			break
+		}
+		rungs = append(rungs, next)
+	}
+	return ladder{0, len(rungs) - 1, func(n int) fleet { return rungs[n] }}
+}
+
+// dearest is what the bound has in the minute in which that costs most.
+func (s *fleetSearch) dearest() [][]int {
+	dearest, at := -1.0, 0
+	for t, replicas := range s.bound.Replicas {
+		cost := 0.0
+		for m := range replicas {
+			for v, n := range replicas[m] {
+				cost += float64(n) * float64(s.scenario.Models[m].Variants[v].Cost)
+			}
+		}
+		if cost > dearest {
+			dearest, at = cost, t
+		}
+	}
+	return s.bound.Replicas[at]
+}
+
+// grown is a fleet with one more replica of a model; false where none fits.
+func (s *fleetSearch) grown(f fleet, model int, ranks []int) (fleet, bool) {
+	for _, v := range ranks {
+		n := f.replicas[model][v] + 1
+		if most := s.scenario.Models[model].Variants[v].Policy.Max; most >= 0 && n > most {
+			continue
+		}
+		if more := f.but(model, v, n); s.scenario.holds(more.replicas) {
+			return more, true
+		}
+	}
+	return f, false
+}
+
+// holds reports whether so many replicas of all variants fit together.
+func (s *Scenario) holds(replicas [][]int) bool {
+	room := newRoom(s.Cluster, nil)
+	for m := range s.Models {
+		for v := range s.Models[m].Variants {
+			room.requests = append(room.requests, s.Models[m].Variants[v].Request)
+		}
+	}
+	return room.holds(slices.Concat(replicas...))
+}
 
 // halfOfTheRest tells how far a search is that nobody knows the length of: each play
 // counts for half of what the plays before it left.
@@ -86,23 +242,4 @@ func halfOfTheRest(tell func(float64) bool, before int) func(float64) bool {
 		left := math.Pow(0.5, float64(before))
 		return tell(1 - left + left/2*part)
 	}
-}
-
-// mostReplicas is a number of replicas that is enough for any minute, or all that fit.
-func (p *play) mostReplicas() int {
-	most := 1
-	for m, v := range p.choice {
-		slots, err := p.scenario.Cluster.Slots(p.scenario.Models[m].Variants[v].Request)
-		if err == nil {
-			most = max(most, slots)
-		}
-	}
-	return most
-}
-
-// withStatic plays a fleet of so many replicas of the cheapest variant of each model,
-// which is there from the start.
-func (p *play) withStatic(replicas []int) performed {
-	f := newFleet(p.scenario, p.choice, replicas).found(p.scenario.Policy.Share)
-	return p.with(f, f.replicas)
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -38,6 +39,16 @@ type Result struct {
 	// UnplaceableReplicas is the largest number of replicas at one time that were asked
 	// for and fitted on no node.
 	UnplaceableReplicas int `json:"unplaceableReplicas"`
+}
+
+// keepsThePromise is the parameter that says whether a searched fleet keeps the SLO for the
+// promised share of the requests, as "true" or "false".
+const keepsThePromise = "keepsThePromise"
+
+// BreaksPromise reports whether no fleet was found that keeps the SLO, so that the result
+// is that of one which attains the most. It is false for policies that search for none.
+func (r *Result) BreaksPromise() bool {
+	return slices.Contains(r.Parameters, Parameter{keepsThePromise, "false"})
 }
 
 // Percentiles of a latency in milliseconds over all requests that ended.

@@ -31,7 +31,8 @@ func attained(t *testing.T, s *Scenario, variant, replicas int, rate, copies flo
 	bound, err := s.Bound(load, time.Minute)
 	require.NoError(t, err)
 	p := play{scenario: s, source: held, policy: "static", startup: time.Minute, seed: 1, load: load, bound: &bound, choice: []int{variant}}
-	done := p.withStatic(p.alike(replicas))
+	f := newFleet(s, p.choice, []int{replicas})
+	done := p.with(f, f.replicas)
 	require.NoError(t, done.err)
 	require.Greater(t, float64(done.result.Requests), 0.8*rate*length.Seconds())
 	return float64(done.result.Attainment)
