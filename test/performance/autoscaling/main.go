@@ -41,6 +41,7 @@ type options struct {
 	policies           string
 	workers            int
 	speed              bool
+	markdown           bool
 }
 
 func run(arguments []string, out, progress io.Writer) error {
@@ -52,6 +53,7 @@ func run(arguments []string, out, progress io.Writer) error {
 	flags.StringVar(&o.only, "only", "", "only trials whose name contains this, such as azure-code or full")
 	flags.StringVar(&o.policies, "policies", "", "only these policies, separated by commas")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at the same time")
+	flags.BoolVar(&o.markdown, "markdown", false, "print the comparison as one Markdown table, too")
 	flags.BoolVar(&o.speed, "speed", false, "replay one hour of the large service at its full rate in hybrid mode alone, and say how long it took")
 	if err := flags.Parse(arguments); err != nil {
 		return err
@@ -68,6 +70,9 @@ func run(arguments []string, out, progress io.Writer) error {
 		return err
 	}
 	table(out, rows)
+	if o.markdown {
+		tell(out, "%s\n", markdown(rows))
+	}
 	holds, whole := verdict(out, rows)
 	if err := keep(&o, rows, runs); err != nil {
 		return err
