@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
@@ -26,6 +25,9 @@ tolerated, less the room of replicas that wait for a node or have no pod yet, an
 rolling updates. With --namespace, what other namespaces wait for is not taken off.
 A number with "<=" is an upper bound; the column BOUND names what the pods
 ask for that is not modelled.
+
+Accelerators have the names that the ConfigMap of the autoscaler gives them, if there
+is one (--accelerator-names).
 
 Nodes that look the same share a line, unless --all or -o wide is given. Colours are
 for terminals; NO_COLOR=1 turns them off.`
@@ -68,12 +70,12 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 			if !slices.Contains(outputs, o.output) {
 				return fmt.Errorf("--output %q is none of %s", o.output, strings.Join(outputs, ", "))
 			}
-			return o.run(command.Context(), command.OutOrStdout())
+			return o.run(command.Context(), command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
 	command.Flags().StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")
 	command.Flags().BoolVar(&o.all, "all", false, "Show every node by itself, those without devices too.")
-	command.Flags().StringVar(&o.names, "accelerator-names", "", "ConfigMap (NAMESPACE/NAME) with names of accelerators, the one that the autoscaler and the scheduler were given.")
+	command.Flags().StringVar(&o.names, "accelerator-names", "", "ConfigMap (NAMESPACE/NAME) with names of accelerators, the one that the autoscaler and the scheduler were given; without it "+managerNames.String()+", if it is there.")
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(toCompletions(outputs), cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
@@ -84,22 +86,21 @@ func toCompletions(words []string) []cobra.Completion {
 	return completions
 }
 
-func (o *options) run(ctx context.Context, out io.Writer) error {
-	from := source{namespace: o.cluster.Namespace()}
-	if o.names != "" {
-		namespace, name, ok := strings.Cut(o.names, "/")
-		if !ok || namespace == "" || name == "" {
-			return fmt.Errorf("--accelerator-names %q is not of the form NAMESPACE/NAME", o.names)
-		}
-		from.names = types.NamespacedName{Namespace: namespace, Name: name}
+func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
+	names, err := parseNames(o.names)
+	if err != nil {
+		return err
 	}
 	api, err := o.cluster.Client()
 	if err != nil {
 		return err
 	}
-	seen, err := read(ctx, api, from)
+	seen, err := read(ctx, api, source{namespace: o.cluster.Namespace(), names: names})
 	if err != nil {
 		return err
+	}
+	for _, warning := range seen.warnings {
+		_, _ = fmt.Fprintln(complaints, "note:", warning)
 	}
 	capacity := assemble(seen)
 	switch o.output {

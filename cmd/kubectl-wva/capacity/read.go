@@ -31,6 +31,8 @@ type facts struct {
 	variants  []variant
 	// notes say what could not be read, what that leaves out, and what to do.
 	notes []string
+	// warnings say what is not as it should be and changes nothing of most reports.
+	warnings []string
 }
 
 // variant is one object and its target.
@@ -43,7 +45,8 @@ type variant struct {
 type source struct {
 	// namespace is the one whose variants are read; empty means all.
 	namespace string
-	// names is the ConfigMap with names of accelerators; empty means none.
+	// names is the ConfigMap with names of accelerators. Without a name it is the
+	// manager's, in that namespace, if it is there.
 	names types.NamespacedName
 }
 
@@ -81,24 +84,6 @@ func pages(ctx context.Context, api client.Reader, list client.ObjectList, each 
 			return nil
 		}
 	}
-}
-
-// readNames reads the ConfigMap with names of accelerators, which whoever named it
-// wants to be believed.
-func (f *facts) readNames(ctx context.Context, api client.Reader, name types.NamespacedName) error {
-	if name.Name == "" {
-		return nil
-	}
-	var data corev1.ConfigMap
-	if err := api.Get(ctx, name, &data); err != nil {
-		return fmt.Errorf("reading the names of accelerators in ConfigMap %s: %w", name, err)
-	}
-	overrides, err := inventory.ParseOverrides(data.Data)
-	if err != nil {
-		return fmt.Errorf("in ConfigMap %s: %w", name, err)
-	}
-	f.names.SetOverrides(overrides)
-	return nil
 }
 
 // readPods reads the pods of all namespaces: whatever they belong to, they hold

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,7 +32,8 @@ type ServedVariant struct {
 }
 
 // ReadServed reads the variants of a namespace, or of all, and all nodes and pods. Names
-// is the ConfigMap with names of accelerators; empty means none. Where the pods may not
+// is the ConfigMap with names of accelerators; without a name it is the manager's in that
+// namespace, if it is there. Where the pods may not
 // be read, the cluster is nil: what is free is not known.
 func ReadServed(ctx context.Context, api client.Client, namespace string, names types.NamespacedName) (*Served, error) {
 	seen, err := read(ctx, api, source{namespace: namespace, names: names})
@@ -54,7 +56,7 @@ func (f *facts) served() *Served {
 		}
 	}
 	without := newAssembly(&others)
-	served := &Served{Notes: f.notes}
+	served := &Served{Notes: slices.Concat(f.warnings, f.notes)}
 	if f.podsKnown {
 		served.Cluster = without.inventory.Cluster
 	}

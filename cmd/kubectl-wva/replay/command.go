@@ -160,7 +160,7 @@ func (o *options) add(command *cobra.Command) {
 	f.StringVar(&o.html, "html", "", "Also write a page with charts to this file; it opens without a network.")
 	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take nodes, with what other pods hold, and variants from a live cluster.")
 	f.StringVar(&o.namespace, "manager-namespace", managerNamespace(), "With --from-cluster: namespace of the manager, where its ConfigMaps are.")
-	f.StringVar(&o.names, "accelerator-names", "", "With --from-cluster: ConfigMap (NAMESPACE/NAME) with names of accelerators.")
+	f.StringVar(&o.names, "accelerator-names", "", "With --from-cluster: ConfigMap (NAMESPACE/NAME) with names of accelerators; without it the manager's, if it is there.")
 	f.Var((*number)(&o.sloTTFT), "slo-ttft", "With --from-cluster: promised time to first token in milliseconds, where no service class says it.")
 	f.Var((*number)(&o.sloITL), "slo-itl", "With --from-cluster: promised mean time per further token in milliseconds, where no service class says it.")
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(completions(outputs), cobra.ShellCompDirectiveNoFileComp))

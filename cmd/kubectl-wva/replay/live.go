@@ -35,7 +35,7 @@ func managerNamespace() string { return setting("POD_NAMESPACE") }
 
 // readCluster reads the cluster that the flags name.
 func (o *options) readCluster(ctx context.Context, notes io.Writer) (scenario.Live, error) {
-	var names types.NamespacedName
+	names := types.NamespacedName{Namespace: o.namespace}
 	if o.names != "" {
 		namespace, name, ok := strings.Cut(o.names, "/")
 		if !ok || namespace == "" || name == "" {

@@ -1,0 +1,68 @@
+package capacity
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// managerNames is the ConfigMap with names of accelerators that the manager reads
+// when nobody tells it another one.
+var managerNames = func() (name types.NamespacedName) {
+	for _, key := range config.Keys() {
+		switch key.Name {
+		case "POD_NAMESPACE":
+			name.Namespace = key.Default
+		case "ACCELERATOR_NAMES_CONFIG_MAP_NAME":
+			name.Name = key.Default
+		}
+	}
+	return name
+}()
+
+// parseNames reads NAMESPACE/NAME; an empty text names none.
+func parseNames(text string) (types.NamespacedName, error) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if text != "" && (!ok || namespace == "" || name == "") {
+		return types.NamespacedName{}, fmt.Errorf("--accelerator-names %q is not of the form NAMESPACE/NAME", text)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// readNames reads the ConfigMap with names of accelerators. One that somebody named is
+// to be believed, so that it is an error when it is not there. The manager's own may be
+// absent, as it may be for the manager, and what is wrong with it is a warning.
+func (f *facts) readNames(ctx context.Context, api client.Reader, name types.NamespacedName) error {
+	given := name.Name != ""
+	name.Namespace, name.Name = cmp.Or(name.Namespace, managerNames.Namespace), cmp.Or(name.Name, managerNames.Name)
+	var data corev1.ConfigMap
+	switch err := api.Get(ctx, name, &data); {
+	case err == nil:
+	case !given && apierrors.IsNotFound(err):
+		return nil
+	case !given && apierrors.IsForbidden(err):
+		f.warnings = append(f.warnings, fmt.Sprintf("ConfigMap %s may not be read, so names of accelerators in it do not count: ask for the permission to get it, or name another one with --accelerator-names", name))
+		return nil
+	default:
+		return fmt.Errorf("reading the names of accelerators in ConfigMap %s: %w%s", name, err, advice(err, "configmaps", name.Namespace))
+	}
+	overrides, err := inventory.ParseOverrides(data.Data)
+	switch {
+	case err != nil && given:
+		return fmt.Errorf("in ConfigMap %s: %w", name, err)
+	case err != nil:
+		f.warnings = append(f.warnings, fmt.Sprintf("ConfigMap %s does not count: %v", name, err))
+	default:
+		f.names.SetOverrides(overrides)
+	}
+	return nil
+}
