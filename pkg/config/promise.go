@@ -123,7 +123,7 @@ func (c ServiceClasses) known() string {
 
 // promiseTo is the class's entry by the key of the reference, else by the model.
 func (class ServiceClass) promiseTo(modelID string, r ClassReference) decision.Promise {
-	promise := decision.Promise{Class: class.Name, Priority: class.Priority}
+	promise := decision.Promise{Class: class.Name, Priority: class.Priority, Weight: class.Weight}
 	slo, ok := class.Targets[r.Key]
 	if !ok {
 		slo, ok = class.Targets[modelID]
@@ -148,7 +148,7 @@ func onlyOf(classes []ServiceClass, modelID string) decision.Promise {
 			continue
 		}
 		if len(names) == 0 {
-			promise = decision.Promise{Class: class.Name, Priority: class.Priority, SLO: slo}
+			promise = decision.Promise{Class: class.Name, Priority: class.Priority, Weight: class.Weight, SLO: slo}
 		}
 		names = append(names, class.Name)
 	}

@@ -14,7 +14,7 @@ import (
 func TestPromise(t *testing.T) {
 	classes, _, err := config.ParseServiceClasses("blue-classes", map[string]string{
 		"premium.yaml": "{name: Premium, priority: 1, data: [{model: chat, slo-tpot: 24, slo-ttft: 500}, {model: both, slo-tpot: 30, slo-ttft: 600}, {model: gold-chat, slo-ttft: 100}]}",
-		"free.yaml":    "{name: Free, priority: 10, data: [{model: batch, slo-ttft: 9000}, {model: both, slo-ttft: 8000}]}",
+		"free.yaml":    "{name: Free, priority: 10, weight: 2, data: [{model: batch, slo-ttft: 9000}, {model: both, slo-ttft: 8000}]}",
 		"team.json": `{"serviceClasses": [
 			{"name": "Team", "priority": 5, "modelTargets": [{"model": "chat-2", "slo-itl": 50}]},
 			{"name": "Guest", "priority": 7, "modelTargets": [{"model": "chat-3", "slo-itl": 60}]}]}`,
@@ -34,7 +34,7 @@ func TestPromise(t *testing.T) {
 		"a model in no class":                 {model: "other", want: decision.Promise{Priority: 100}},
 		"a model in several classes": {model: "both", want: decision.Promise{Class: "Premium", Priority: 1,
 			Problem: "service classes Premium, Free all list model both: name one in spec.sloClassRef of its variants"}},
-		"a class by name":                 {model: "both", references: []config.ClassReference{reference("a", "Free", "")}, want: decision.Promise{Class: "Free", Priority: 10, SLO: capacity.SLO{TTFT: 8000}}},
+		"a class by name":                 {model: "both", references: []config.ClassReference{reference("a", "Free", "")}, want: decision.Promise{Class: "Free", Priority: 10, Weight: 2, SLO: capacity.SLO{TTFT: 8000}}},
 		"in whatever case":                {model: "chat", references: []config.ClassReference{reference("a", "PREMIUM", "")}, want: premium},
 		"by the key in the class":         {model: "other", references: []config.ClassReference{reference("a", "premium", "chat")}, want: premium},
 		"the key counts before the model": {model: "chat", references: []config.ClassReference{reference("a", "premium", "gold-chat")}, want: decision.Promise{Class: "Premium", Priority: 1, SLO: capacity.SLO{TTFT: 100}}},

@@ -31,6 +31,9 @@ type ServiceClass struct {
 	Entry string
 	// Priority is from 1, the most important, to decision.LeastPriority.
 	Priority int
+	// Weight is what each of its models counts among those of its priority when devices
+	// are scarce; 0 counts as 1.
+	Weight float64
 	// Targets are the promised latencies by model.
 	Targets map[string]capacity.SLO
 }
@@ -39,8 +42,9 @@ type ServiceClass struct {
 // YAML or JSON: one class, or a list of them in the field serviceClasses. A class has a
 // name, a priority from 1, the most important, to 100, and a list of models with their
 // latencies in milliseconds, in either of the published spellings: data with slo-tpot,
-// or modelTargets with slo-itl; slo-ttft is one in both. A priority outside of its
-// range is the least one. The warnings name that, and what has no effect. On an error
+// or modelTargets with slo-itl; slo-ttft is one in both. A weight, above 0 and at most
+// 100, may say that its models count more, or less, than others of their priority when
+// devices are scarce. A priority outside of its range is the least one. The warnings name that, and what has no effect. On an error
 // nothing of the data is usable.
 func ParseServiceClasses(configMap string, data map[string]string) (ServiceClasses, []string, error) {
 	classes := ServiceClasses{configMap: configMap}
@@ -83,7 +87,7 @@ func (f fields) classes() []fields {
 }
 
 func (f fields) class() ServiceClass {
-	class := ServiceClass{Name: f.text("name"), Priority: f.priority(), Targets: map[string]capacity.SLO{}}
+	class := ServiceClass{Name: f.text("name"), Priority: f.priority(), Weight: f.weight(), Targets: map[string]capacity.SLO{}}
 	if class.Name == "" {
 		f.wrong("name is missing: name the service class")
 	}
@@ -126,6 +130,22 @@ func (f fields) priority() int {
 		return int(*given)
 	}
 	return decision.LeastPriority
+}
+
+// mostWeight is the greatest weight of a service class.
+const mostWeight = 100
+
+// weight is 0 where it is not given.
+func (f fields) weight() float64 {
+	given := f.number("weight")
+	if given == nil {
+		return 0
+	}
+	if *given <= 0 || *given > mostWeight {
+		f.wrong("weight is %v: write a number above 0 and at most %d; 1 is that of a class without one", *given, mostWeight)
+		return 0
+	}
+	return *given
 }
 
 // perToken is the time per further token, under either of its names.

@@ -49,6 +49,10 @@ func TestParseServiceClasses(t *testing.T) {
 				{Name: "B", Entry: "classes.json", Priority: 5, Targets: targets},
 			},
 		},
+		"a class whose models count more": {
+			data: map[string]string{"a": "{name: A, priority: 2, weight: 2.5, data: [{model: m, slo-itl: 24, slo-ttft: 500}]}"},
+			want: []config.ServiceClass{{Name: "A", Entry: "a", Priority: 2, Weight: 2.5, Targets: targets}},
+		},
 		"a promise of one latency alone": {
 			data: map[string]string{"a": "{name: A, priority: 100, data: [{model: m, slo-tpot: 12.5}]}"},
 			want: []config.ServiceClass{{Name: "A", Entry: "a", Priority: 100, Targets: map[string]capacity.SLO{"m": {ITL: 12.5}}}},
@@ -102,6 +106,8 @@ func TestParseServiceClassesErrors(t *testing.T) {
 		"a text for a class":       {map[string]string{"a": "Premium"}, []string{`entry "a": `}},
 		"a name that is a number":  {map[string]string{"a": "{name: 7, data: []}"}, []string{`entry "a": name is 7: write a text, in quotes`}},
 		"a priority in quotes":     {map[string]string{"a": "{name: A, priority: \"1\", data: []}"}, []string{`entry "a": priority is 1: write a number, without quotes`}},
+		"no weight at all":         {map[string]string{"a": "{name: A, priority: 1, weight: 0, data: []}"}, []string{`entry "a": weight is 0: write a number above 0 and at most 100; 1 is that of a class without one`}},
+		"a weight without measure": {map[string]string{"a": "{name: A, priority: 1, weight: 1e9, data: []}"}, []string{`entry "a": weight is 1e+09: write a number above 0 and at most 100`}},
 		"half a priority":          {map[string]string{"a": "{name: A, priority: 1.5, data: []}"}, []string{`entry "a": priority is 1.5: write a whole number from 1, the most important, to 100`}},
 		"models that are no list":  {map[string]string{"a": "{name: A, priority: 1, data: {model: m}}"}, []string{`entry "a": data is no list`}},
 		"a model that is a text":   {map[string]string{"a": "{name: A, priority: 1, data: [m]}"}, []string{`entry "a", data[0]: is m: write fields such as model: name`}},

@@ -85,6 +85,9 @@ type Promise struct {
 	Class string
 	// Priority is from 1, the most important, to LeastPriority.
 	Priority int
+	// Weight is what the model's share of scarce devices counts among those of its
+	// priority; 0 counts as 1.
+	Weight float64
 	// SLO is the promised latency; the zero SLO promises none.
 	SLO capacity.SLO
 	// Problem says why no latency can be promised although one was asked for; then SLO

@@ -24,6 +24,7 @@ func (r *round) share(models []*model) []map[*variant]int {
 		candidates[i] = first
 		problems[i] = allocation.Model{
 			Priority: m.plan.Promise.Priority,
+			Weight:   m.plan.Promise.Weight,
 			Need:     max(m.missing, oneMore),
 			Options: m.options(first, func(v *variant) allocation.Option {
 				return allocation.Option{Least: v.minimum.held, Most: r.fitting(v), Uses: rows.uses(v)}

@@ -276,13 +276,16 @@ func TestSharing(t *testing.T) {
 		priorities []int
 		minima     []int
 		want       []int
+		weights    []float64
 		anyOrder   bool
 	}{
-		"two equals":                           {[]int{1, 1}, nil, []int{4, 4}, false},
-		"the more important first":             {[]int{2, 1}, nil, []int{0, 8}, false},
-		"three equals, to one replica":         {[]int{5, 5, 5}, nil, []int{2, 3, 3}, true},
-		"equals below a more important one":    {[]int{3, 1, 3}, nil, []int{0, 8, 0}, false},
-		"a minimum of the least important one": {[]int{1, 9}, []int{0, 4}, []int{5, 3}, false},
+		"two equals":                           {priorities: []int{1, 1}, want: []int{4, 4}},
+		"the more important first":             {priorities: []int{2, 1}, want: []int{0, 8}},
+		"three equals, to one replica":         {priorities: []int{5, 5, 5}, want: []int{2, 3, 3}, anyOrder: true},
+		"equals below a more important one":    {priorities: []int{3, 1, 3}, want: []int{0, 8, 0}},
+		"a minimum of the least important one": {priorities: []int{1, 9}, minima: []int{0, 4}, want: []int{5, 3}},
+		"one that counts more":                 {priorities: []int{1, 1}, weights: []float64{3, 0}, want: []int{5, 3}},
+		"a weight against a priority":          {priorities: []int{2, 1}, weights: []float64{100, 0}, want: []int{0, 8}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := DefaultPolicy()
@@ -296,7 +299,11 @@ func TestSharing(t *testing.T) {
 				m.ID = fmt.Sprint("m", i)
 				m.Variants[0].Name = fmt.Sprint("v", i)
 				s.Models = append(s.Models, m)
-				policy.Promises[ModelKey{"ns", m.ID}] = Promise{Priority: priority}
+				promise := Promise{Priority: priority}
+				if c.weights != nil {
+					promise.Weight = c.weights[i]
+				}
+				policy.Promises[ModelKey{"ns", m.ID}] = promise
 				own := DefaultVariantPolicy()
 				if c.minima != nil {
 					own.Min = c.minima[i]
