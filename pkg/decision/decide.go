@@ -75,7 +75,7 @@ type round struct {
 
 func newRound(snapshot *Snapshot, policy *Policy, memory *Memory, kind Round) *round {
 	return &round{
-		snapshot: snapshot, policy: policy, kind: kind, old: memory,
+		snapshot: snapshot, policy: policy, kind: kind, old: memory.upTo(snapshot.Time),
 		next: Memory{}.withMaps(), unplaced: map[*Variant]int{},
 	}
 }

@@ -1,0 +1,131 @@
+package decision
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// aRoundAhead is a round of a clock that is ahead, whose plan nobody carries out; shared
+// is set when the clock of the samples is the same one.
+func aRoundAhead(f *fluid, ahead time.Duration, shared bool) {
+	s := f.snapshot()
+	s.Time = s.Time.Add(ahead)
+	for i := range s.Models {
+		for _, sample := range samples(&s.Models[i]) {
+			if shared && sample.Present {
+				sample.Time = sample.Time.Add(ahead)
+			}
+		}
+	}
+	_, f.memory = Decide(s, f.policy, f.memory, RoundFull)
+}
+
+// After one round of a clock that ran ahead and came back, replicas go at most one
+// scale-down window later than without it, to the same number; and what was not seen
+// ahead delays nothing else.
+func TestAClockThatRanAheadDelaysAtMostOneWindow(t *testing.T) {
+	for _, ahead := range []time.Duration{10 * time.Minute, time.Hour, 24 * time.Hour} {
+		for _, shared := range []bool{false, true} {
+			for _, hybrid := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%v, samples too %v, hybrid %v", ahead, shared, hybrid), func(t *testing.T) {
+					// While requests wait for the replicas of a rise.
+					const rises, jumps, falls = 5 * time.Minute, 6*time.Minute + 31*time.Second, 20 * time.Minute
+					run := func(jump bool) *fluid {
+						policy := DefaultPolicy()
+						policy.Hybrid = hybrid
+						rate := func(t time.Duration) float64 { return step(falls, step(rises, 5, 20)(t), 12)(t) }
+						m := &flow{id: "m", arrivals: rate, variants: []*vessel{vesselOf("web", 3)}}
+						f := newFluid(machines(2), policy, m)
+						f.run(jumps)
+						if jump {
+							aRoundAhead(f, ahead, shared)
+						}
+						f.run(falls + 20*time.Minute)
+						return f
+					}
+					without, with := run(false), run(true)
+					require.NotEmpty(t, without.writes)
+					require.NotEmpty(t, with.writes)
+					assert.Equal(t, without.models[0].variants[0].replicas, with.models[0].variants[0].replicas)
+					last := func(f *fluid) time.Duration { return f.writes[len(f.writes)-1].at }
+					assert.LessOrEqual(t, last(with), last(without)+DefaultVariantPolicy().Down.Window, "%v, else %v", with.writes, without.writes)
+				})
+			}
+		}
+	}
+}
+
+// No time in the memory is later than the clock that came back, wherever it stands: a
+// truce and a pause that began before end later.
+func TestNothingInTheMemoryIsLaterThanNow(t *testing.T) {
+	policy := DefaultPolicy()
+	policy.Hybrid, policy.Idle.Enabled, policy.Share = true, true, 0.9
+	policy.Promises = map[ModelKey]Promise{}
+	own := DefaultVariantPolicy()
+	own.Up.Policies = []RatePolicy{{Pods: 4, Period: 30 * time.Hour}}
+	policy.Variants = map[Key]VariantPolicy{{"ns", "web"}: own}
+	m := &flow{id: "m", arrivals: step(5*time.Minute, 1, 12), variants: []*vessel{vesselOf("web", 1)}}
+	f := newFluid(machines(2), policy, m)
+	f.run(15 * time.Minute)
+	now := f.now
+	f.memory = *f.memory.upTo(now)
+	before := fmt.Sprint(f.memory)
+	assert.Equal(t, before, fmt.Sprint(*f.memory.upTo(now)), "what is not later stays")
+	for range 3 {
+		aRoundAhead(f, 24*time.Hour, true)
+	}
+	ahead := f.memory
+	key, mk := Key{"ns", "web"}, ModelKey{"ns", "m"}
+	late := now.Add(24 * time.Hour)
+	for _, since := range []map[Key]time.Time{ahead.Missing, ahead.Refused} {
+		since[key] = late
+	}
+	for _, since := range []map[ModelKey]time.Time{ahead.Cheaper, ahead.Blind} {
+		since[mk] = late
+	}
+	ahead.Changes[key] = append(ahead.Changes[key], Change{late, 1})
+	ahead.Overwriting[key] = Overwriting{Times: []time.Time{late}}
+	ahead.Backoffs[key] = Backoff{Until: late.Add(time.Minute), Pause: time.Minute}
+	text := fmt.Sprint(ahead)
+	found := 0
+	count := func(at time.Time, where string) {
+		if at.After(now) {
+			found++
+		}
+	}
+	times(reflect.ValueOf(ahead), "memory", count)
+	require.Greater(t, found, 15)
+	next := ahead.upTo(now)
+	times(reflect.ValueOf(*next), "memory", func(at time.Time, where string) {
+		assert.False(t, at.After(now), "%s is %v", where, at)
+	})
+	assert.Equal(t, text, fmt.Sprint(ahead), "the memory that was given is left as it is")
+	assert.True(t, next.Curves[key].Known(), "what was learned stays")
+}
+
+// times calls f for every time in a value.
+func times(v reflect.Value, where string, f func(time.Time, string)) {
+	if at, is := v.Interface().(time.Time); is {
+		f(at, where)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			times(v.Field(i), where+"."+v.Type().Field(i).Name, f)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			times(v.MapIndex(key), where, f)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			times(v.Index(i), where, f)
+		}
+	}
+}
