@@ -17,6 +17,9 @@ func (r *round) allocate(models []*model) {
 	}
 	r.growAll(slices.DeleteFunc(slices.Clone(ordered), func(m *model) bool { return m.wants != wantMore }))
 	for _, m := range ordered {
+		if m.wants == wantLess {
+			r.watchFull(m)
+		}
 		switch {
 		case m.wants == wantMore:
 		case m.wants != wantLess:

@@ -118,6 +118,8 @@ type model struct {
 	// atLeast is what the supply must still serve after a scale-down.
 	atLeast capacity.Rate
 	load    pressure
+	// full is what its saturated replicas mean for a scale-down.
+	full fullness
 	// short is the rate that could not be bought within the limits.
 	short capacity.Rate
 }
@@ -145,6 +147,8 @@ type variant struct {
 	idle bool
 	// saturated is set when one of its replicas is at or above a threshold.
 	saturated bool
+	// hot is how many of them are or may be, where that is asked for.
+	hot int
 	// lost is the number of replicas that wait in vain for a node, or of which there
 	// is no pod, which absent counts alone.
 	lost, absent int

@@ -95,6 +95,8 @@ type vat struct {
 	ready   bool
 	// hung keeps it from becoming ready, failing does so with containers that restart.
 	hung, failing bool
+	// frozen keeps it from completing anything although it is ready.
+	frozen bool
 	// running and waiting are requests, done counts the completed ones.
 	running, waiting, done float64
 	scrapes                []scrape
@@ -275,6 +277,9 @@ func (f *fluid) flow(m *flow) {
 		for _, p := range v.pods {
 			if p.ready {
 				done := min(p.running, max(0.01, float64(v.profile.Steady(p.running, conv).Rate)))
+				if p.frozen {
+					done = 0
+				}
 				p.running -= done
 				p.done += done
 				ready, limits = append(ready, p), append(limits, limit)

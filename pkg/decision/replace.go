@@ -114,7 +114,8 @@ func (m *model) changing() bool {
 }
 
 // mix are the variants that may stand in for each other, and the rate that they must
-// serve: what must stay after a scale-down, or what they serve now when that is less.
+// serve: what must stay after a scale-down, with what saturated replicas do not serve
+// although they count for it, or what they serve now when that is less.
 // The rate is 0 while nobody knows what any of them serves and something is asked for.
 func (m *model) mix() ([]*variant, capacity.Rate) {
 	var candidates []*variant
@@ -134,7 +135,7 @@ func (m *model) mix() ([]*variant, capacity.Rate) {
 			outside += m.counts(v) * capacity.Rate(v.supply)
 		}
 	}
-	return candidates, min(max(m.atLeast-outside, oneMore), serve)
+	return candidates, min(max(m.atLeast+m.full.idling-outside, oneMore), serve)
 }
 
 // counts is what one replica counts for while nothing is added: what it serves;
@@ -164,9 +165,9 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 		beside := (startup + v.policy.Down.Window).Seconds() / r.policy.Horizon.Seconds()
 		options[i] = allocation.Option{
 			Cost: v.in.Cost, Serves: m.counts(v), Now: v.target,
-			Least: min(v.policy.Min, v.target), Most: v.bounded(v.target), Start: v.in.Cost * capacity.Cost(beside),
+			Least: v.staying(v.bounded(v.target)), Most: v.bounded(v.target), Start: v.in.Cost * capacity.Cost(beside),
 		}
-		if v.saturated || v.policy.Down.Select == SelectDisabled {
+		if v.policy.Down.Select == SelectDisabled {
 			options[i].Least = options[i].Most
 		}
 		switch more := room(v); {

@@ -51,17 +51,21 @@ func TestASwitchMustPayForItsStart(t *testing.T) {
 	}
 }
 
-// A replica that is saturated, and one of a variant that may not scale down, stay; so
+// A replica that is saturated, and those of a variant that may not scale down, stay; so
 // nothing is started in their place.
 func TestWhatStaysIsNotReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Snapshot, *VariantPolicy)
-		comes  bool
+		comes  string
 	}{
-		"all may go":      {func(*Snapshot, *VariantPolicy) {}, true},
-		"one is full":     {func(s *Snapshot, _ *VariantPolicy) { s.Models[0].Variants[1].Replicas[0].Waiting.Value = 9 }, false},
-		"none may go":     {func(_ *Snapshot, p *VariantPolicy) { p.Down.Select = SelectDisabled }, false},
-		"a minimum holds": {func(_ *Snapshot, p *VariantPolicy) { p.Min = 3 }, false},
+		"all may go":  {func(*Snapshot, *VariantPolicy) {}, "2.00 an hour in all instead of 11.16"},
+		"one is full": {func(s *Snapshot, _ *VariantPolicy) { s.Models[0].Variants[1].Replicas[0].Waiting.Value = 9 }, "5.72 an hour in all instead of 11.16"},
+		"one is full, and nobody knows what it serves": {func(s *Snapshot, _ *VariantPolicy) {
+			p := &s.Models[0].Variants[1].Replicas[0]
+			p.Waiting.Value, p.Served = 9, Sample{}
+		}, "5.72 an hour in all instead of 11.16"},
+		"none may go":     {func(_ *Snapshot, p *VariantPolicy) { p.Down.Select = SelectDisabled }, ""},
+		"a minimum holds": {func(_ *Snapshot, p *VariantPolicy) { p.Min = 3 }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := bigAndSmall(12)
@@ -74,7 +78,8 @@ func TestWhatStaysIsNotReplaced(t *testing.T) {
 			c.change(&s, &own)
 			policy.Variants[Key{"ns", "b-l40s"}] = own
 			plan, _ := Decide(s, policy, Memory{}, RoundFull)
-			assert.Equal(t, c.comes, *plan.Models[0].Variants[0].Desired > 0, lineOf(&plan.Models[0].Variants[0]))
+			assert.Equal(t, c.comes != "", *plan.Models[0].Variants[0].Desired > 0, lineOf(&plan.Models[0].Variants[0]))
+			assert.Contains(t, plan.Models[0].Variants[0].Message, c.comes)
 			assert.Equal(t, 3, *plan.Models[0].Variants[1].Desired)
 		})
 	}

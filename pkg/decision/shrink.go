@@ -28,9 +28,66 @@ func (r *round) shrink(m *model) {
 	})
 }
 
-// stays reports whether none of the variant's replicas may go: which one goes is not
-// ours to say, and it might be the one with the queue.
-func (v *variant) stays() bool { return v.saturated }
+// hot reports whether the replica is at or above a threshold.
+func (r *round) hot(m *model, v *variant, p *Replica) bool {
+	full, known := v.full(r, p)
+	return known && full >= m.saturation.KVCacheThreshold ||
+		r.usable(p.Waiting) && p.Waiting.Value >= m.saturation.QueueLengthThreshold
+}
+
+// fullness is what it means for a scale-down that replicas of a model are saturated.
+type fullness struct {
+	// any is set when one is; else the rest is not asked for.
+	any bool
+	// eased is how many are known not to be.
+	eased int
+	// blind is the rate that the others count for, and idling how much less they serve:
+	// one that hangs serves nothing, however full it is.
+	blind, idling capacity.Rate
+}
+
+// watchFull finds how many of each variant's replicas must stay because they are
+// saturated, and what that means for the others. Beside a saturated replica one of which
+// something is not known may be saturated too.
+func (r *round) watchFull(m *model) {
+	m.full = fullness{any: m.load.saturated > 0}
+	if !m.full.any {
+		return
+	}
+	for _, v := range m.variants {
+		if !v.exists() {
+			continue
+		}
+		v.hot = max(0, v.in.Ready-len(v.in.Replicas))
+		for i := range v.in.Replicas {
+			p := &v.in.Replicas[i]
+			known := r.age(p.KVUse) == ageFresh && r.age(p.Waiting) == ageFresh && (v.batchLimit() == 0 || r.age(p.Running) == ageFresh)
+			if known && !r.hot(m, v, p) {
+				m.full.eased++
+				continue
+			}
+			v.hot++
+			served := capacity.Rate(0)
+			if r.age(p.Served) == ageFresh {
+				served = capacity.Rate(p.Served.Value)
+			}
+			m.full.idling += max(0, m.counts(v)-served)
+		}
+		m.full.blind += m.counts(v) * capacity.Rate(v.hot)
+	}
+}
+
+// staying is how many of up to n replicas a scale-down leaves: its minimum, and as many as
+// are saturated. Whoever chooses which one goes may take one of these, and then one that
+// has room for its load stays in its place. Where nobody knows what a replica serves all
+// stay: what a saturated one must be relieved of is then not known either.
+func (v *variant) staying(n int) int {
+	least := max(v.policy.Min, v.hot)
+	if v.saturated && v.serves == 0 {
+		least = n
+	}
+	return min(least, n)
+}
 
 // bounded is n, but no more than the variant's upper bound.
 func (v *variant) bounded(n int) int {
@@ -58,10 +115,7 @@ func (m *model) cheapestMix() map[*variant]int {
 	}
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
-		options[i] = allocation.Option{Cost: v.in.Cost, Serves: m.counts(v), Now: v.target, Least: min(v.policy.Min, v.target), Most: v.bounded(v.target)}
-		if v.stays() {
-			options[i].Least = options[i].Most
-		}
+		options[i] = allocation.Option{Cost: v.in.Cost, Serves: m.counts(v), Now: v.target, Least: v.staying(v.bounded(v.target)), Most: v.bounded(v.target)}
 	}
 	best := allocation.Cheapest(options, need)
 	if best.Unserved > 0 {
@@ -100,12 +154,13 @@ func (m *model) reaches(now standing, mix map[*variant]int) bool {
 func (m *model) oneByOne(now standing, mix map[*variant]int) map[*variant]int {
 	left, after := m.standing(func(v *variant) int { return v.bounded(v.target) }), map[*variant]int{}
 	for _, v := range m.byUnitCost() {
-		n, least := v.bounded(v.target), v.policy.Min
+		n := v.bounded(v.target)
+		least := v.staying(n)
 		if v.supply > v.in.Ready {
 			least = max(least, mix[v])
 		}
 		after[v] = v.target
-		for ; !v.stays() && n > least && left.total > 1; n-- {
+		for ; n > least && left.total > 1; n-- {
 			next := left
 			next.total--
 			if n <= v.in.Ready {
@@ -162,21 +217,26 @@ func (m *model) byUnitCost() []*variant {
 // safe reports whether the supply may fall from now to after: it must still serve
 // what is asked at least, and the load of the ready replicas that stay, which grows
 // as they become fewer, must stay clear of the triggers. A replica that is saturated,
-// or whose load is not known, has no spare to take over what another one did. No
-// ready replica goes while fewer than two are known to have some.
+// or whose load is not known, has no spare to take over what another one did, and a
+// saturated one counts for no more than it serves now. No ready replica goes while fewer
+// than two are known to have some spare, and beside a saturated one none that starts.
 func (m *model) safe(now, after standing) bool {
-	if after.coming < max(m.atLeast, oneMore) {
+	eased, blind := m.load.eased, m.load.blind
+	if m.full.any {
+		eased, blind = min(eased, m.full.eased), max(blind, m.full.blind)
+	}
+	if after.coming-m.full.idling < max(m.atLeast, oneMore) || m.full.any && eased < 2 {
 		return false
 	}
 	if after.ready >= now.ready {
 		return true
 	}
-	remain := after.ready - m.load.blind
+	remain := after.ready - blind
 	// Sums of rates are exact to a part in a billion at best.
-	if m.load.eased < 2 || remain <= now.ready*1e-9 || after.ready < m.atLeast {
+	if eased < 2 || remain <= now.ready*1e-9 || after.ready-m.full.idling < m.atLeast {
 		return false
 	}
-	grown := float64((now.ready - m.load.blind) / remain)
+	grown := float64((now.ready - blind) / remain)
 	t := m.saturation
 	return t.KVCacheThreshold-m.load.full*grown >= t.KVSpareTrigger &&
 		t.QueueLengthThreshold-m.load.queue*grown >= t.QueueSpareTrigger

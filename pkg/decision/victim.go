@@ -1,7 +1,9 @@
 package decision
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
@@ -22,7 +24,7 @@ func (r *round) victims(models []*model) {
 				return
 			}
 			choosing = append(choosing, v)
-			leaving = append(leaving, placement.Leaving{Request: v.in.Request, Replicas: r.removable(v), Count: n})
+			leaving = append(leaving, placement.Leaving{Request: v.in.Request, Replicas: r.removable(m, v, n), Count: n})
 		})
 	}
 	if len(leaving) == 0 {
@@ -35,8 +37,10 @@ func (r *round) victims(models []*model) {
 	}
 }
 
-// removable are the variant's pods as the capacity model sees them.
-func (r *round) removable(v *variant) []placement.Replica {
+// removable are the variant's pods as the capacity model sees them, of which n go:
+// without those that are saturated, unless there are too few others, because what waits
+// in them would be lost and who is chosen in their place has room for their load.
+func (r *round) removable(m *model, v *variant, n int) []placement.Replica {
 	all := make([]placement.Replica, 0, len(v.in.Starting)+len(v.in.Replicas))
 	for i := range v.in.Starting {
 		s := &v.in.Starting[i]
@@ -49,9 +53,20 @@ func (r *round) removable(v *variant) []placement.Replica {
 		}
 		all = append(all, placement.Replica{Name: s.Name, Node: r.node(s.Node), State: state, Stuck: s.Stuck, Chosen: s.Marked})
 	}
+	var hot []placement.Replica
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		all = append(all, placement.Replica{Name: p.Name, Node: r.node(p.Node), State: placement.Ready, Chosen: p.Marked, Load: r.load(v, p)})
+		replica := placement.Replica{Name: p.Name, Node: r.node(p.Node), State: placement.Ready, Chosen: p.Marked, Load: r.load(v, p)}
+		// Who was chosen before is on its way out.
+		if v.saturated && !p.Marked && r.hot(m, v, p) {
+			hot = append(hot, replica)
+			continue
+		}
+		all = append(all, replica)
+	}
+	if more := n - len(all); more > 0 {
+		slices.SortStableFunc(hot, func(a, b placement.Replica) int { return cmp.Compare(a.Load, b.Load) })
+		all = append(all, hot[:min(more, len(hot))]...)
 	}
 	return all
 }

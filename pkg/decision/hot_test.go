@@ -1,0 +1,159 @@
+package decision
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// One replica of twenty has a queue, or does nothing any more: the others go that are
+// too many, and where the choice is ours it is not the one that goes.
+func TestOneFullReplicaKeepsNoFleet(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Replica)
+		left   int
+	}{
+		"none is full": {func(*Replica) {}, 1},
+		"one is full":  {func(p *Replica) { p.Waiting.Value = 6 }, 2},
+		"one does nothing": {func(p *Replica) {
+			p.Running.Value, p.Waiting.Value, p.KVUse.Value, p.Served.Value = 128, 6, 0.5, 0
+		}, 2},
+	} {
+		for _, picks := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, the choice is ours: %v", name, picks), func(t *testing.T) {
+				w := newWorld(15)
+				w.variants = w.variants[:1]
+				w.cluster = machines(3)
+				w.setReplicas(0, 20)
+				w.now = w.now.Add(time.Hour)
+				policy, memory := demoPolicy(), Memory{}
+				for range 20 {
+					s := w.snapshot()
+					v := &s.Models[0].Variants[0]
+					v.Picks = picks
+					c.change(&v.Replicas[0])
+					var plan Plan
+					plan, memory = Decide(s, policy, memory, RoundFull)
+					if c.left > 1 {
+						assert.NotContains(t, plan.Models[0].Variants[0].Victims, v.Replicas[0].Name)
+					}
+					w.apply(plan)
+					w.now = w.now.Add(15 * time.Second)
+				}
+				assert.Equal(t, c.left, w.variants[0].replicas)
+			})
+		}
+	}
+}
+
+// A replica that hangs while the load is high stays full for ever: when the load falls
+// the others go as if it were not there, once, and what serves suffices.
+func TestAFrozenReplica(t *testing.T) {
+	const at = 20 * time.Minute
+	web := vesselOf("web", 10)
+	m := &flow{id: "m", arrivals: step(at, 20, 5), variants: []*vessel{web}}
+	f := newFluid(machines(4), DefaultPolicy(), m)
+	f.run(10 * time.Minute)
+	bad := web.pods[3]
+	bad.frozen, bad.running, bad.waiting = true, 16, podQueue
+	f.run(2 * time.Hour)
+	assert.Contains(t, web.pods, bad)
+	assert.Equal(t, 4, web.replicas, "three serve 5 requests/s with headroom: %v", f.writes)
+	assert.Less(t, m.queue, 1.0)
+	down := 0
+	for _, w := range f.writes {
+		if w.to < w.from {
+			down++
+			assert.Greater(t, w.at, at)
+		}
+	}
+	assert.Equal(t, 1, down, "%v", f.writes)
+	assert.LessOrEqual(t, len(f.writes), 2, "%v", f.writes)
+}
+
+// Where none may stay all go, the full ones last.
+func TestAFullVictim(t *testing.T) {
+	w := newWorld(2)
+	w.variants = w.variants[:1]
+	w.cluster = machines(1)
+	w.setReplicas(0, 4)
+	w.now = w.now.Add(time.Hour)
+	s := w.snapshot()
+	v := &s.Models[0].Variants[0]
+	v.Picks = true
+	v.Replicas[0].Waiting.Value, v.Replicas[1].Waiting.Value = 9, 7
+	for most, want := range map[int][]string{2: {"a-h100-2", "a-h100-3"}, 1: {"a-h100-1", "a-h100-2", "a-h100-3"}} {
+		policy := demoPolicy()
+		own := policy.Variants[Key{"ns", "a-h100"}]
+		own.Max = most
+		policy.Variants[Key{"ns", "a-h100"}] = own
+		assert.ElementsMatch(t, want, first(s, policy).Models[0].Variants[0].Victims, "of %d none is more than %d", 4, most)
+	}
+	v.Replicas[0].Marked = true
+	policy := demoPolicy()
+	own := policy.Variants[Key{"ns", "a-h100"}]
+	own.Max = 2
+	policy.Variants[Key{"ns", "a-h100"}] = own
+	assert.Contains(t, first(s, policy).Models[0].Variants[0].Victims, "a-h100-0", "what was chosen before stays chosen")
+}
+
+// After a scale-down beside saturated replicas at least as many stay, two others had
+// room, and the load of those that had room, carried by those of them that stay, is
+// within the triggers; so is what all of them serve, with headroom, where a saturated one
+// counts for no more than it serves now.
+func TestBesideFullReplicasTheOthersHaveRoom(t *testing.T) {
+	const each = 7.0 // what one replica serves at the load of the triggers
+	lowered := 0
+	for seed := range uint64(4 * cases()) {
+		random := rand.New(rand.NewPCG(seed, 4))
+		n, hot := 2+random.IntN(12), 1+random.IntN(2)
+		level, spread := 0.7*random.Float64(), 0.05
+		v := Variant{Name: "v", Current: n, Ready: n, Request: request("H100", 1), Cost: 10, Profile: serving.Profile{Base: 100}}
+		sample := func(v float64) Sample { return Sample{Value: v, Time: epoch, Present: true} }
+		full, queue, eased, served, useful := 0.0, 0.0, 0, 0.0, 0.0
+		for i := range n {
+			kv, waits := max(0, level+spread*random.Float64()), 0.5*random.Float64()
+			rate := 10 * kv
+			if i < hot {
+				kv, waits = 0.85, 6*random.Float64()
+				rate = []float64{0, 2, each}[random.IntN(3)]
+				useful += min(rate, each)
+			} else {
+				full, queue, eased = full+kv, queue+waits, eased+1
+			}
+			served += rate
+			v.Replicas = append(v.Replicas, Replica{
+				Name: fmt.Sprint(i), KVUse: sample(kv), Waiting: sample(waits), Running: sample(100 * kv),
+				Served: sample(rate), InFlightGrowth: sample(0), InService: sample(10), Input: sample(1), Output: sample(100),
+			})
+		}
+		m := Model{Namespace: "ns", ID: "m", Arrival: sample(served), Variants: []Variant{v}}
+		policy := DefaultPolicy()
+		own := DefaultVariantPolicy()
+		own.Down.Window = 0
+		policy.Variants = map[Key]VariantPolicy{{"ns", "v"}: own}
+		plan := first(Snapshot{Time: epoch, Models: []Model{m}}, policy)
+		p := plan.Models[0].Variants[0]
+		gone := n - *p.Desired
+		if gone <= 0 {
+			continue
+		}
+		lowered++
+		stay := float64(eased - gone)
+		told := fmt.Sprintf("seed %d: %s", seed, lineOf(&p))
+		require.GreaterOrEqual(t, *p.Desired, hot, told)
+		require.GreaterOrEqual(t, eased, 2, told)
+		require.Positive(t, stay, told)
+		require.LessOrEqual(t, full/stay, 0.7+1e-9, told)
+		require.LessOrEqual(t, queue/stay, 2+1e-9, told)
+		require.InDelta(t, each, float64(p.ServesEach), 1e-6, told)
+		require.GreaterOrEqual(t, stay*each+useful, lowerHeadroom*served-1e-6, told)
+	}
+	assert.Greater(t, lowered, cases()/4)
+}
