@@ -65,6 +65,11 @@ type catalog struct {
 	// nodes is the snapshot's list that the slots are of.
 	nodes []fwk.NodeInfo
 	slots []*atomic.Pointer[carried]
+	// objects are the Node objects that the slots are of, as the names of one
+	// generation read them. They are kept beside the slots because they are compared
+	// for every pod.
+	objects    []*corev1.Node
+	generation uint64
 	// last is what was seen last.
 	last *seen
 
@@ -101,10 +106,14 @@ func (c *catalog) see(names *inventory.Names, nodes []fwk.NodeInfo) *seen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed := c.align(nodes)
-	generation := names.Generation()
+	if generation := names.Generation(); generation != c.generation {
+		c.generation = generation
+		clear(c.objects)
+	}
+	objects := c.objects[:len(nodes)]
 	for i, info := range nodes {
-		node := info.Node()
-		if known := c.slots[i].Load(); known == nil || known.node != node || known.generation != generation {
+		if node := info.Node(); objects[i] != node {
+			objects[i] = node
 			c.slots[i].Store(carriedBy(names, node))
 			changed = true
 		}
@@ -126,7 +135,7 @@ func (c *catalog) align(nodes []fwk.NodeInfo) (changed bool) {
 		old = *known
 	}
 	byName := make(map[string]*atomic.Pointer[carried], len(nodes))
-	c.nodes, c.slots = nodes, make([]*atomic.Pointer[carried], len(nodes))
+	c.nodes, c.slots, c.objects = nodes, make([]*atomic.Pointer[carried], len(nodes)), make([]*corev1.Node, len(nodes))
 	for i, info := range nodes {
 		name := info.Node().Name
 		slot := old[name]

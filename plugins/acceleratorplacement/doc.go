@@ -22,6 +22,15 @@
 // should also say it as a node selector or node affinity. Devices that come by
 // resource claims are not its business.
 //
+// A pod with devices costs a comparison with every node of the snapshot, to see which
+// Node objects are others than before: about 20 microseconds of CPU for 5,000 nodes,
+// 2 % of the time that a fast scheduler takes for a pod. What is scarce among the
+// nodes with devices (prices.refresh) takes as long again, spread over many pods. The
+// framework tells no generation of Node objects alone
+// (every pod that is placed raises a node's), and the informer's events come sooner or
+// later than the snapshot has the change: a pod could be turned down by what a node
+// was, with no event to come that brings it back.
+//
 // What takes long goes on beside the scheduling of pods: watchStock looks at the
 // whole cluster now and then, works out what is still expected, has the table of
 // what room is worth built anew, and says in metrics and events what is left and

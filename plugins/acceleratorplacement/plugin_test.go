@@ -25,6 +25,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 const (
@@ -51,6 +52,27 @@ func TestPreFilterNarrowsByTypeAndNeverByWhatIsFree(t *testing.T) {
 	narrowed, status := w.PreFilter(context.Background(), newState(), gpuPod("p", 4, rs), nodes)
 	require.True(t, status.IsSuccess())
 	assert.ElementsMatch(t, []string{"full", "free"}, narrowed.NodeNames.UnsortedList())
+}
+
+// The framework changes the nodes of a snapshot in place while none comes or goes.
+func TestANodeThatChangesInItsPlaceIsSeen(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 4))
+	cpu, other := node("cpu", "", 0, 0), node("other", a100, 8, 0)
+	nodes := infosOf(cpu, other)
+	found := func() []string {
+		narrowed, status := w.PreFilter(context.Background(), newState(), gpuPod("p", 4, rs), nodes)
+		require.True(t, status.IsSuccess())
+		return narrowed.NodeNames.UnsortedList()
+	}
+	assert.Empty(t, found())
+	*cpu = *node("cpu", h100, 8, 0)
+	assert.Equal(t, []string{"cpu"}, found())
+	*other, *cpu = *node("other", h100, 8, 0), *node("cpu", "", 0, 0)
+	assert.Equal(t, []string{"other"}, found())
+	w.names.SetOverrides(inventory.Overrides{"NVIDIA-H100-80GB-HBM3": inventory.Normalize("L4")})
+	assert.Empty(t, found(), "the names changed")
+	assert.Same(t, w.catalog.see(w.names, nodes), w.catalog.see(w.names, nodes), "nothing changed")
 }
 
 func TestVerdictsTellWhatPreemptionCouldChange(t *testing.T) {
