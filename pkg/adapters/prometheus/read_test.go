@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -511,17 +512,34 @@ func TestGateway(t *testing.T) {
 	}
 }
 
+// What the package's documentation says of the number of queries is what a server
+// counts, for one model as for many, with and without a gateway.
 func TestTheNumberOfQueriesDoesNotGrow(t *testing.T) {
-	p := prometheustest.New(t)
-	for i := range 200 {
-		p.Append(start, load(fmt.Sprintf(`namespace="n%d", pod="p", model_name="m%d"`, i, i), 0))
+	const documented = 25
+	text, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	require.Contains(t, string(text), fmt.Sprintf("A reading is %d PromQL queries", documented))
+	for _, models := range []int{0, 1, 50} {
+		t.Run(fmt.Sprint(models), func(t *testing.T) {
+			p := prometheustest.New(t)
+			for i := range models {
+				p.Append(start, load(fmt.Sprintf(`namespace="n%d", pod="p", model_name="m%d"`, i, i), 0))
+				p.Append(start, map[string]float64{fmt.Sprintf(`inference_extension_flow_control_queue_size{model_name="m%d"}`, i): 1})
+			}
+			var count atomic.Int64
+			client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				count.Add(1)
+				p.Handler.ServeHTTP(w, r)
+			}))
+			replicas, seen := read(t, client, start)
+			assert.Len(t, replicas, models)
+			assert.Len(t, seen, models)
+			assert.Equal(t, int64(documented), count.Load(), "requests of a reading")
+			count.Store(0)
+			queues, err := client.Queues(t.Context(), start)
+			require.NoError(t, err)
+			assert.Len(t, queues, models)
+			assert.Equal(t, int64(1), count.Load(), "requests of a look at the queues")
+		})
 	}
-	var count atomic.Int64
-	client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		count.Add(1)
-		p.Handler.ServeHTTP(w, r)
-	}))
-	replicas, _ := read(t, client, start)
-	assert.Len(t, replicas, 200)
-	assert.Equal(t, int64(25), count.Load())
 }
