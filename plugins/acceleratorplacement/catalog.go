@@ -106,16 +106,20 @@ func (c *catalog) see(names *inventory.Names, nodes []fwk.NodeInfo) *seen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed := c.align(nodes)
-	if generation := names.Generation(); generation != c.generation {
+	generation := names.Generation()
+	if generation != c.generation {
 		c.generation = generation
 		clear(c.objects)
 	}
 	objects := c.objects[:len(nodes)]
 	for i, info := range nodes {
-		if node := info.Node(); objects[i] != node {
-			objects[i] = node
+		node := info.Node()
+		if objects[i] == node {
+			continue
+		}
+		objects[i], changed = node, true
+		if known := c.slots[i].Load(); known == nil || known.node != node || known.generation != generation {
 			c.slots[i].Store(carriedBy(names, node))
-			changed = true
 		}
 	}
 	if changed || c.last == nil {
