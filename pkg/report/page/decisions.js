@@ -23,10 +23,12 @@ function makeFilter() {
 function makeDecisions() {
   const c = course();
   const body = el("tbody");
+  // Policies that give no reason have no column for it.
+  const reasoned = c.decisions.some((d) => d.reason || d.message || d.steps);
   rows = [];
   for (const d of c.decisions) {
     if (state.filter >= 0 && d.v !== state.filter) continue;
-    const row = decisionRow(d, c);
+    const row = decisionRow(d, c, reasoned);
     rows.push({ t: d.t, row });
     body.append(row);
   }
@@ -35,12 +37,12 @@ function makeDecisions() {
     host.replaceChildren(el("p", null, "Nothing was changed."));
     return;
   }
-  const heads = ["Time", "Variant", "Replicas", "Reason"].map((text) => el("th", { scope: "col" }, text));
+  const heads = ["Time", "Variant", "Replicas", ...(reasoned ? ["Reason"] : [])].map((text) => el("th", { scope: "col" }, text));
   host.replaceChildren(el("table", null, el("thead", null, el("tr", null, ...heads)), body));
   showDecisions(true);
 }
 
-function decisionRow(d, c) {
+function decisionRow(d, c, reasoned) {
   const name = d.v < 0 ? "?" : c.variants[d.v].name;
   const go = () => setTime(d.t);
   const chip = d.v < 0 ? null : el("span", { class: "chip", style: `--c:${color(d.v)}` }, letter(d.v));
@@ -57,7 +59,7 @@ function decisionRow(d, c) {
     el("td", null, el("button", { type: "button", class: "when" }, clock(d.t, c.length))),
     el("td", { class: "name" }, chip, name),
     el("td", { class: "change" }, `${d.from} \u2192 ${d.to}`),
-    why);
+    reasoned ? why : null);
 }
 
 // showDecisions marks the last decisions so far and, unless the pointer is on the list,

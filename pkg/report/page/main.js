@@ -30,15 +30,17 @@ function saveAddress() {
   }, 300);
 }
 
-// firstRun prefers what the page is about: the last of our own policies that has a
-// course.
+// firstRun prefers what the page is about: of the first scene and start-up time the run of
+// our own policy that knows the promise, then the other one; and one that has a course.
 function firstRun() {
-  const scene = data.runs.length ? data.runs[0].scene : "";
-  let best = data.runs.findIndex((run) => run.course);
-  data.runs.forEach((run, i) => {
-    if (run.course && run.kind === "ours" && run.scene === scene && run.startup === data.runs[0].startup) best = i;
-  });
-  return Math.max(0, best);
+  if (data.runs.length === 0) return 0;
+  const { scene, startup } = data.runs[0];
+  const worth = (run) => {
+    if (!run.course) return 0;
+    if (run.scene !== scene || run.startup !== startup) return 1;
+    return 3 + ["capacity-only", "hybrid"].indexOf(run.policy);
+  };
+  return data.runs.reduce((best, run, i) => (worth(run) > worth(data.runs[best]) ? i : best), 0);
 }
 
 // busiest is when the first model's load is highest: there is something to see.

@@ -32,8 +32,12 @@ function costTicks(low, high) {
 function drawScatter() {
   const host = byId("scatter");
   const shown = rivals();
-  byId("compare").hidden = data.runs.length < 2;
-  if (shown.length === 0 || byId("compare").hidden) {
+  // A run alone has nobody to be compared with, but still parameters.
+  const alone = data.runs.length < 2;
+  byId("rivals").hidden = alone;
+  byId("compare").hidden = alone && !current().parameters;
+  byId("compare").classList.toggle("alone", alone);
+  if (shown.length === 0 || alone) {
     host.replaceChildren();
     return;
   }
