@@ -26,6 +26,8 @@ type pageTable struct {
 	Caption string
 	Columns []pageColumn
 	Rows    []pageRow
+	// Note stands below.
+	Note string
 }
 
 type pageColumn struct {

@@ -244,6 +244,9 @@ func replayTable(runs []ReplayRun) pageTable {
 			row.Cells = append(row.Cells, pageCell{Text: runs[i].Scene})
 		}
 		t.Rows = append(t.Rows, row)
+		if r := &runs[i].Result; r.BreaksPromise() {
+			t.Note = brokenMark + " " + r.Policy + ": " + brokenText
+		}
 	}
 	return t
 }
@@ -274,7 +277,7 @@ func replayCells(r *replay.Result) []pageCell {
 		over = pageCell{Text: fmt.Sprintf("%.2f", r.CostOverBound), Sort: r.CostOverBound}
 	}
 	if r.Requests > 0 {
-		met = pageCell{Text: attained(r.Attainment), Sort: r.Attainment}
+		met = pageCell{Text: attained(r.Attainment) + markOf(r), Sort: r.Attainment}
 	}
 	count := func(n int) pageCell { return pageCell{Text: grouped(n), Sort: float64(n)} }
 	ms := func(value float64) pageCell {

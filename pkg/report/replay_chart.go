@@ -28,8 +28,9 @@ var bars = []rune("▁▂▃▄▅▆▇█")
 // within the width (0 means the style's): the load, and for each run the replicas of
 // every variant, attainment, and the cost against the bound. A column shows the highest
 // load, the most replicas that were ready, and the shares of the time that it stands
-// for; the bars of attainment begin at 90 %.
-func ReplayChart(recordings []replay.Recording, style Style, width int) []string {
+// for; the bars of attainment begin at 90 %, and a line says so. The results are those of
+// the recordings, in the same order.
+func ReplayChart(results []replay.Result, recordings []replay.Recording, style Style, width int) []string {
 	if len(recordings) == 0 {
 		return nil
 	}
@@ -40,10 +41,18 @@ func ReplayChart(recordings []replay.Recording, style Style, width int) []string
 	c := newChart(first, style, width)
 	column := first.Length / time.Duration(c.columns)
 	lines := c.block(first, fmt.Sprintf("%s of load, a column is %s", Duration(first.Length), Duration(column.Round(time.Second))), c.load)
+	for _, line := range (Style{Width: width}).wrap(fmt.Sprintf("Bars of attainment begin at %.0f%%.", 100*attainmentFloor)) {
+		lines = append(lines, style.paint(faint, line))
+	}
 	for i := range recordings {
 		r := &recordings[i]
+		// What it cost in all is the result's: the samples begin a moment later.
+		title := fmt.Sprintf("%s, start-up %s", r.Policy, Duration(r.Startup))
+		if over := results[i].CostOverBound; over > 0 {
+			title += fmt.Sprintf(", %.2f x bound", over)
+		}
 		lines = append(lines, "")
-		lines = append(lines, c.block(r, fmt.Sprintf("%s, start-up %s", r.Policy, Duration(r.Startup)), c.model)...)
+		lines = append(lines, c.block(r, title, c.model)...)
 	}
 	return lines
 }
@@ -95,9 +104,12 @@ func (c chart) model(m *replay.RecordedModel, _ time.Duration) []string {
 		requests[i], met[i] = float64(s.Requests), float64(s.Met)
 		cost[i], bound[i] = s.Cost, s.Bound
 	}
-	var lines []string
+	var lines, names []string
 	for i := range m.Variants {
-		lines = append(lines, c.variant(&m.Variants[i]))
+		names = append(names, m.Variants[i].Name)
+	}
+	for i, name := range shortened(names, c.label) {
+		lines = append(lines, c.variant(&m.Variants[i], name))
 	}
 	said, tone := "no requests", plain
 	if all := sum(requests); all > 0 {
@@ -105,9 +117,9 @@ func (c chart) model(m *replay.RecordedModel, _ time.Duration) []string {
 		said, tone = attained(share)+" met the SLO", judged(share)
 	}
 	lines = append(lines, c.line("attainment", tone, c.ratios(met, requests), attainmentFloor, 1, said))
-	if all := sum(bound); all > 0 {
+	if sum(bound) > 0 {
 		over := c.ratios(cost, bound)
-		return append(lines, c.line("cost / bound", plain, over, 0, highest(over), fmt.Sprintf("%.2f in all", sum(cost)/all)))
+		return append(lines, c.line("cost / bound", plain, over, 0, highest(over), fmt.Sprintf("up to %.2f", highest(over))))
 	}
 	dear := highest(cost)
 	return append(lines, c.line("cost", plain, c.columned(cost, math.Max), 0, dear, fmt.Sprintf("up to $%s/h", short(dear))))
@@ -134,7 +146,7 @@ func (c chart) ratios(over, under []float64) []float64 {
 	return above
 }
 
-func (c chart) variant(v *replay.RecordedVariant) string {
+func (c chart) variant(v *replay.RecordedVariant, name string) string {
 	ready, wanted := make([]float64, len(v.Ready)), make([]float64, len(v.Wanted))
 	for i := range v.Ready {
 		ready[i] = float64(v.Ready[i])
@@ -147,7 +159,7 @@ func (c chart) variant(v *replay.RecordedVariant) string {
 	if most == 0 && asked == 0 {
 		said = "never used"
 	}
-	return c.line(v.Name, plain, c.columned(ready, math.Max), 0, max(most, asked), said)
+	return c.line(name, plain, c.columned(ready, math.Max), 0, max(most, asked), said)
 }
 
 // highest of the known values, at least 0.

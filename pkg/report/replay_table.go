@@ -30,7 +30,7 @@ var replayTextColumns = []replayColumn{
 		if r.Requests == 0 {
 			return unknown
 		}
-		return attained(r.Attainment)
+		return attained(r.Attainment) + markOf(r)
 	}},
 	{"TTFT", "P50", 9, func(r *replay.Result) string { return brief(r.TTFT.P50) }},
 	{"TTFT", "P95", 5, func(r *replay.Result) string { return brief(r.TTFT.P95) }},
@@ -64,10 +64,33 @@ func ReplayTable(results []replay.Result, style Style) []string {
 	for rank := 11; ; rank-- {
 		widths := replayWidths(columns, results)
 		if total(widths) <= style.width() || rank == 0 {
-			return fitted(columns, widths, results, style)
+			return append(fitted(columns, widths, results, style), brokenNote(results, style)...)
 		}
 		columns = slices.DeleteFunc(columns, func(c replayColumn) bool { return c.rank == rank })
 	}
+}
+
+// brokenMark follows the attainment of a searched fleet that is not what was searched for,
+// and brokenText says so.
+const (
+	brokenMark = "*"
+	brokenText = "no static fleet that was tried keeps the promise; this one attains about the most of them"
+)
+
+func markOf(r *replay.Result) string {
+	if r.BreaksPromise() {
+		return brokenMark
+	}
+	return ""
+}
+
+// brokenNote explains the mark, where there is one.
+func brokenNote(results []replay.Result, style Style) []string {
+	i := slices.IndexFunc(results, func(r replay.Result) bool { return r.BreaksPromise() })
+	if i < 0 {
+		return nil
+	}
+	return style.wrap(brokenMark + " " + results[i].Policy + ": " + brokenText)
 }
 
 // replayWidths are negative for the first column, which aligns to the left.
@@ -102,11 +125,16 @@ func fitted(columns []replayColumn, widths []int, results []replay.Result, style
 		over[i], names[i] = c.over, c.name
 	}
 	lines := []string{trimmed(style.row(widths, header(over))), trimmed(style.row(widths, header(names)))}
+	policies := make([]string, len(results))
 	for i := range results {
+		policies[i] = columns[0].text(&results[i])
+	}
+	for i, policy := range shortened(policies, -widths[0]) {
 		cells := make([]cell, len(columns))
 		for j, c := range columns {
 			cells[j] = cell{text: c.text(&results[i])}
 		}
+		cells[0].text = policy
 		if replay.KindOf(results[i].Policy) == replay.KindOurs {
 			cells[0].tone = strong
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -59,21 +60,22 @@ func ends(line string) []int {
 }
 
 func TestTheChartOfAReplayFitsItsWidth(t *testing.T) {
-	_, recordings := madeUp(7, 1440, 60)
+	results, recordings := madeUp(7, 1440, 60)
 	long := recordings[1]
 	long.Models = append([]replay.RecordedModel{}, long.Models[0], long.Models[0])
 	for _, width := range []int{40, 80, 120, 200} {
 		for _, recording := range []replay.Recording{recordings[1], long, {Policy: "nothing"}, {Policy: "empty", Models: []replay.RecordedModel{{ID: "m", Variants: []replay.RecordedVariant{{Name: "v"}}}}}} {
-			lines := ReplayChart([]replay.Recording{recording, recording}, Style{}, width)
+			lines := ReplayChart(results[:2], []replay.Recording{recording, recording}, Style{}, width)
+			assert.Contains(t, lines, "Bars of attainment begin at 90%.")
 			for _, line := range lines {
 				assert.LessOrEqual(t, utf8.RuneCountInString(line), width, line)
 				assert.NotContains(t, line, "NaN")
 			}
 		}
 	}
-	lines := strings.Join(ReplayChart(recordings[1:2], Style{}, 100), "\n")
-	assert.Equal(t, 1, strings.Count(strings.Join(ReplayChart(recordings, Style{}, 100), "\n"), "load  "), "the load is the same for all")
-	assert.Empty(t, ReplayChart(nil, Style{}, 100))
+	lines := strings.Join(ReplayChart(results[1:2], recordings[1:2], Style{}, 100), "\n")
+	assert.Equal(t, 1, strings.Count(strings.Join(ReplayChart(results, recordings, Style{}, 100), "\n"), "load  "), "the load is the same for all")
+	assert.Empty(t, ReplayChart(nil, nil, Style{}, 100))
 	for _, part := range []string{"hybrid", "load", "llama-70b-4xh100", "llama-70b-2xh200", "attainment", "cost / bound", "12:00", "24:00"} {
 		assert.Contains(t, lines, part)
 	}
@@ -90,12 +92,64 @@ func TestTheChartOfAReplayKeepsPeaks(t *testing.T) {
 	}
 	m.Samples[700] = replay.Sample{Requests: 6000, Met: 3000}
 	m.Variants[0].Ready[33], m.Variants[0].Wanted[33] = 4, 4
-	lines := ReplayChart([]replay.Recording{r}, Style{}, 100)
-	require.Len(t, lines, 9)
+	lines := ReplayChart(make([]replay.Result, 1), []replay.Recording{r}, Style{}, 100)
+	require.Len(t, lines, 10)
 	assert.Equal(t, 1, strings.Count(lines[1], "█"), lines[1])
-	assert.Equal(t, 1, strings.Count(lines[5], "█"), lines[5])
-	assert.Contains(t, lines[5], ".", "none is not few")
-	assert.Equal(t, 1, strings.Count(lines[6], "▁"), "one bad minute: "+lines[6])
+	assert.Equal(t, 1, strings.Count(lines[6], "█"), lines[6])
+	assert.Contains(t, lines[6], ".", "none is not few")
+	assert.Equal(t, 1, strings.Count(lines[7], "▁"), "one bad minute: "+lines[7])
+}
+
+func TestTheChartOfAReplayHasTheCostOfTheTable(t *testing.T) {
+	results, recordings := madeUp(7, 30, 60)
+	results[0].CostOverBound, results[1].CostOverBound = 1.2249, 0
+	text := strings.Join(ReplayChart(results[:2], recordings[:2], Style{}, 100), "\n")
+	assert.Contains(t, text, "capacity-only, start-up 1m, 1.22 x bound\n")
+	assert.Contains(t, text, "hybrid, start-up 1m\n", "none is known")
+	assert.NotContains(t, text, "in all")
+}
+
+func TestNamesStayDistinctInNarrowTerminals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		names   []string
+		columns int
+		want    []string
+	}{
+		"enough room":                   {[]string{"a", "bcd"}, 3, []string{"a", "bcd"}},
+		"other ends":                    {[]string{"llama-70b-h100-4", "llama-70b-h100-8", "x"}, 15, []string{"llama-7…-h100-4", "llama-7…-h100-8", "x"}},
+		"the middle is what is other":   {[]string{"variant-a-of-the-model", "variant-b-of-the-model"}, 12, []string{"variant-a…el", "variant-b…el"}},
+		"the difference is at one side": {[]string{"abcdefg-model-on-h100", "abcdxfg-model-on-h100"}, 8, []string{"abcde…00", "abcdx…00"}},
+		"the same name twice":           {[]string{"abcdefghij", "abcdefghij"}, 5, []string{"ab…ij", "ab…ij"}},
+		"no room":                       {[]string{"abc", "abd"}, 1, []string{"…", "…"}},
+	} {
+		assert.Equal(t, tc.want, shortened(tc.names, tc.columns), name)
+	}
+	for width := 30; width <= 60; width++ {
+		results, recordings := madeUp(7, 30, 60)
+		for _, lines := range [][]string{ReplayTable(results, Style{Width: width})[2:], ReplayChart(results[:1], recordings[:1], Style{}, width)[5:8]} {
+			seen := map[string]bool{}
+			for _, line := range lines {
+				word, _, _ := strings.Cut(line, " ")
+				assert.False(t, seen[word], "%d columns: %q twice", width, word)
+				seen[word] = true
+			}
+		}
+	}
+}
+
+func TestAFleetThatBreaksThePromiseIsMarked(t *testing.T) {
+	results, _ := madeUp(7, 3, 60)
+	whole := ReplayTable(results, Style{Width: 80})
+	results[3].Parameters = append(results[3].Parameters, replay.Parameter{Name: "keepsThePromise", Value: "true"})
+	assert.Equal(t, whole, ReplayTable(results, Style{Width: 80}), "one that keeps it is not")
+	results[3].Parameters = []replay.Parameter{{Name: "keepsThePromise", Value: "false"}}
+	lines := ReplayTable(results, Style{Width: 80})
+	require.Len(t, lines, len(results)+4)
+	assert.Regexp(t, `^peak .* 9\d\.\d\d%\* `, lines[5])
+	assert.Equal(t, "* peak: no static fleet that was tried keeps the promise; this one attains about", lines[len(lines)-2])
+	html := written(t, "broken.html", func(w io.Writer) error { return HTML(w, "t", results, nil) })
+	assert.Contains(t, html, `<p class="note">* peak: no static fleet that was tried keeps the promise`)
+	assert.Equal(t, 1, strings.Count(html, "%*</td>"))
 }
 
 func TestShortFormsStayShort(t *testing.T) {

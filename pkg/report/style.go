@@ -102,6 +102,47 @@ func (s Style) spaced(gap string, widths []int, cells []cell) string {
 	return b.String()
 }
 
+// shortened are names in a number of columns at most. What is too long loses its middle, or
+// another part where names would look the same that are not.
+func shortened(names []string, columns int) []string {
+	middle := max(0, columns-1) / 2
+	heads := []int{middle}
+	for away := 1; away <= columns; away++ {
+		heads = append(heads, middle-away, middle+away)
+	}
+	first := shortenedTo(names, columns, middle)
+	for _, head := range heads {
+		if head < 0 || head > columns-1 {
+			continue
+		}
+		if short := shortenedTo(names, columns, head); differences(short) == differences(names) {
+			return short
+		}
+	}
+	return first
+}
+
+// shortenedTo keeps so many letters at the beginning of the names that are too long.
+func shortenedTo(names []string, columns, head int) []string {
+	short := make([]string, len(names))
+	for i, name := range names {
+		letters := []rune(name)
+		if short[i] = name; len(letters) > columns && columns > 0 {
+			short[i] = string(letters[:head]) + "…" + string(letters[len(letters)-(columns-1-head):])
+		}
+	}
+	return short
+}
+
+// differences is how many different names there are.
+func differences(names []string) int {
+	seen := map[string]bool{}
+	for _, name := range names {
+		seen[name] = true
+	}
+	return len(seen)
+}
+
 // cut shortens a text to a number of columns, with an ellipsis where it ends.
 func cut(text string, columns int) string {
 	if utf8.RuneCountInString(text) <= columns {

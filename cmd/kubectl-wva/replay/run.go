@@ -52,7 +52,7 @@ func (j *job) run(ctx context.Context) error {
 	// The table comes last, where it is seen without scrolling.
 	var lines []string
 	if chart {
-		lines = append(report.ReplayChart(done.recordings, style, style.Width), "")
+		lines = append(report.ReplayChart(done.results, done.recordings, style, style.Width), "")
 	}
 	lines = append(lines, style.Title(j.title()))
 	lines = append(lines, report.ReplayTable(done.results, style)...)
