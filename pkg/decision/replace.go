@@ -153,8 +153,8 @@ func (m *model) counts(v *variant) capacity.Rate {
 }
 
 // swaps are the candidates with what they cost to start: the new replicas run beside
-// the old ones until they serve and the scale-down's window is over, which is spread
-// over the horizon.
+// the old ones until they serve and the scale-down's window of these is over, which is
+// spread over the horizon.
 func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) []allocation.Option {
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
@@ -162,7 +162,7 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 		if startup == 0 {
 			startup = m.lead()
 		}
-		beside := (startup + v.policy.Down.Window).Seconds() / r.policy.Horizon.Seconds()
+		beside := (startup + r.longestHold(m, candidates, v)).Seconds() / r.policy.Horizon.Seconds()
 		options[i] = allocation.Option{
 			Cost: v.in.Cost, Serves: m.counts(v), Now: v.target,
 			Least: v.staying(v.bounded(v.target)), Most: v.bounded(v.target), Start: v.in.Cost * capacity.Cost(beside),
@@ -179,6 +179,27 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 		}
 	}
 	return options
+}
+
+// longestHold is the longest time for which replicas are held that may go when v takes
+// over: those of the dearer variants per rate; and of any other, where none is dearer,
+// because few large replicas can cost more than many small ones that serve for more.
+func (r *round) longestHold(m *model, candidates []*variant, v *variant) time.Duration {
+	dearer, longest := time.Duration(-1), time.Duration(0)
+	for _, o := range candidates {
+		if o == v || o.staying(o.target) >= o.target || o.policy.Down.Select == SelectDisabled {
+			continue
+		}
+		hold := r.downWindow(o)
+		longest = max(longest, hold)
+		if float64(o.in.Cost)*float64(m.counts(v)) > float64(v.in.Cost)*float64(m.counts(o)) {
+			dearer = max(dearer, hold)
+		}
+	}
+	if dearer < 0 {
+		return longest
+	}
+	return dearer
 }
 
 // tellDearer says which variants would serve for less and lack room.

@@ -137,3 +137,40 @@ func TestASwitchThatNeverServes(t *testing.T) {
 		}
 	}
 }
+
+// The old replicas run beside the new ones until their own window is over, and in hybrid
+// mode for as long as they are held there: that decides whether a switch pays.
+func TestASwitchPaysForTheWindowOfTheOldOnes(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, fresh time.Duration
+		hybrid     bool
+		startup    time.Duration
+		comes      bool
+	}{
+		"the old ones go soon":                       {old: time.Minute, comes: true},
+		"the new ones would go late":                 {old: time.Minute, fresh: time.Hour, comes: true},
+		"the old ones stay long":                     {old: time.Hour},
+		"the old ones start slowly":                  {old: 10 * time.Minute, startup: 20 * time.Minute, comes: true},
+		"the same where the promise is kept":         {old: 10 * time.Minute, startup: 20 * time.Minute, hybrid: true},
+		"where it is, and the old ones start sooner": {old: 10 * time.Minute, startup: 2 * time.Minute, hybrid: true, comes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := bigAndSmall(5)
+			w.variants[0].cost = 2.3
+			w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
+			policy := policyFor(true, "a-8xh100", "b-l40s")
+			policy.Hybrid = c.hybrid
+			for name, window := range map[string]time.Duration{"a-8xh100": c.fresh, "b-l40s": c.old} {
+				own := policy.Variants[Key{"ns", name}]
+				own.Down.Window = window
+				policy.Variants[Key{"ns", name}] = own
+			}
+			s := w.snapshot()
+			s.Models[0].Variants[1].Startup = c.startup
+			// It was so for long.
+			memory := Memory{Cheaper: map[ModelKey]time.Time{{"ns", "m"}: w.now.Add(-24 * time.Hour)}}
+			plan, _ := Decide(s, policy, memory, RoundFull)
+			assert.Equal(t, c.comes, *plan.Models[0].Variants[0].Desired > 0, lineOf(&plan.Models[0].Variants[0]))
+		})
+	}
+}
