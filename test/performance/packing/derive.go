@@ -28,6 +28,11 @@ var derivations = map[string]func(*deriver){
 	"spec33":     func(d *deriver) { d.named(33, false) },
 	"spec33rare": func(d *deriver) { d.named(33, true) },
 	"spec100":    func(d *deriver) { d.named(100, false) },
+	// Every share is of another size, drawn anew for each of the three: what the list
+	// says of sizes that go together is gone.
+	"sizes1": func(d *deriver) { d.resized(1) },
+	"sizes2": func(d *deriver) { d.resized(2) },
+	"sizes3": func(d *deriver) { d.resized(3) },
 }
 
 type deriver struct {
@@ -106,6 +111,24 @@ func (d *deriver) without(pct int) {
 	d.out = slices.Concat(d.part, d.one, d.many)
 	for range len(d.none) * pct / 100 {
 		d.out = append(d.out, d.none[d.random.IntN(len(d.none))])
+	}
+}
+
+// resized gives all pods of one share the same other share, in hundredths of a device.
+func (d *deriver) resized(seed uint64) {
+	random := rand.New(rand.NewPCG(99, 1+seed))
+	sizes := map[int]int{}
+	for i := range d.part {
+		sizes[d.part[i].Share] = 0
+	}
+	for _, share := range slices.Sorted(maps.Keys(sizes)) {
+		sizes[share] = (1 + random.IntN(99)) * whole / 100
+	}
+	d.out = slices.Clone(d.all)
+	for i := range d.out {
+		if size, ok := sizes[d.out[i].Share]; ok && d.out[i].Devices > 0 {
+			d.out[i].Share = size
+		}
 	}
 }
 

@@ -137,6 +137,28 @@ func TestDerivedLists(t *testing.T) {
 	assert.InDelta(t, 0.5, part("multi50", func(p *Pod) bool { return p.Devices > 1 }), 0.1)
 	assert.InDelta(t, 0.6, part("share60", func(p *Pod) bool { return p.Share < whole }), 0.1)
 	assert.InDelta(t, 1, part("share100", func(p *Pod) bool { return p.Share < whole }), 1e-9)
+	resized, err := derive("sizes1", s.Nodes, s.Pods)
+	require.NoError(t, err)
+	sizes := map[int]int{}
+	for i := range s.Pods {
+		before, after := s.Pods[i].Share, resized[i].Share
+		if before == whole || s.Pods[i].Devices == 0 {
+			assert.Equal(t, before, after, "no share")
+			continue
+		}
+		if size, seen := sizes[before]; seen {
+			assert.Equal(t, size, after, "one size becomes one size")
+		}
+		sizes[before] = after
+		assert.True(t, after > 0 && after < whole, "a share")
+	}
+	require.NotEmpty(t, sizes)
+	for before, after := range sizes {
+		assert.NotEqual(t, before, after, "another size")
+	}
+	other, err := derive("sizes2", s.Nodes, s.Pods)
+	require.NoError(t, err)
+	assert.NotEqual(t, resized, other)
 	assert.Greater(t, part("spec100", func(p *Pod) bool { return p.Models != "" }), 0.9)
 }
 
