@@ -30,6 +30,7 @@ type bench struct {
 func newBench(b *testing.B, shapes int) *bench {
 	b.Helper()
 	source := fcache.NewFakeControllerSource()
+	var objects []runtime.Object
 	for i := range shapes {
 		v := variant(fmt.Sprintf("v%d", i), []string{"H100", "A100", "L40S"}[i%3], 0)
 		v.Spec.MaxReplicas = ptr.To(int32(1 + i%20))
@@ -38,13 +39,19 @@ func newBench(b *testing.B, shapes int) *bench {
 			CPU: resource.NewMilliQuantity(int64(1000+100*i), resource.DecimalSI),
 		}}
 		source.Add(v)
+		objects = append(objects, templated(v.Name, "", func(spec *corev1.PodSpec) {
+			toleratesTeam(spec)
+			spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *v.Status.Placement.Shape.CPU
+		}))
 	}
 	rs := deployed("v0")
-	bench := &bench{world: newWorldFrom(b, source, source, []runtime.Object{rs})}
+	bench := &bench{world: newWorldFrom(b, source, source, objects)}
 	products := []string{h100, a100, "NVIDIA-L40S"}
 	for i := range 5_000 {
 		if i%7 == 0 {
-			bench.nodes = append(bench.nodes, node(fmt.Sprintf("gpu%d", i), products[i%3], 8, i%8))
+			n := node(fmt.Sprintf("gpu%d", i), products[i%3], 8, i%8)
+			n.node.Spec.Taints = []corev1.Taint{{Key: "team", Effect: corev1.TaintEffectNoSchedule}}
+			bench.nodes = append(bench.nodes, n)
 		} else {
 			bench.nodes = append(bench.nodes, node(fmt.Sprintf("cpu%d", i), "", 0, 0))
 		}

@@ -56,7 +56,7 @@ var (
 	cluster = &gauges{}
 
 	freeSlots = gauge("free_slots",
-		"How many more pods of a shape that the variants ask for fit on the nodes now, if nothing else is placed. Taints and affinity are left out of account.",
+		"How many more pods of a shape that the variants ask for fit on the nodes now, if nothing else is placed: on nodes that the template of at least one of the variants of that shape may go to by taints, node selector and affinity. Of a variant of which the scheduler sees no ReplicaSet or StatefulSet, the pods may go anywhere.",
 		"shape", "device_memory_gib", "form", "cpu", "memory")
 	freeDevices = gauge("free_devices",
 		"Devices that no pod holds, on nodes that take pods.",

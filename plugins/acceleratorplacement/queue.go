@@ -134,7 +134,7 @@ func (p *Plugin) variantChanged(variant *v1alpha1.VariantAutoscaling) {
 		p.wakeAll(klog.Background().WithName(Name))
 		return
 	}
-	wanted := target{namespace: variant.Namespace, kind: kindOf(variant), name: variant.Spec.ScaleTargetRef.Name}
+	wanted := targetOf(variant)
 	p.wake(klog.Background().WithName(Name), func(pod *corev1.Pod) bool {
 		if pod.Namespace != variant.Namespace {
 			return false

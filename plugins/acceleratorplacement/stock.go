@@ -67,7 +67,8 @@ func (p *Plugin) takeStock(ctx context.Context) {
 		return
 	}
 	withDevices := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !inventory.UsesDevices(pod) })
-	outlook, shapes := outlookOf(p.names, p.variants.list(), p.count(withDevices))
+	variants := p.variants.list()
+	outlook, shapes := outlookOf(p.names, variants, p.count(withDevices))
 	inv := p.names.Read(nodes, pods)
 	p.prices.expect(outlook, inv.Cluster)
 
@@ -76,7 +77,7 @@ func (p *Plugin) takeStock(ctx context.Context) {
 	p.visitWaiting(ctx, withDevices)
 	// Whoever only stands by would report the same once more.
 	if p.scheduling.Load() {
-		cluster.report(p.profile, p.sum(inv.Cluster, shapes, len(foreign)))
+		cluster.report(p.profile, p.sum(inv.Cluster, p.slots(inv, variants, shapes), len(foreign)))
 	}
 }
 
@@ -102,17 +103,13 @@ func (p *Plugin) visitWaiting(ctx context.Context, pods []*corev1.Pod) {
 }
 
 // sum adds up the gauges.
-func (p *Plugin) sum(c *placement.Cluster, shapes []capacity.Shape, foreign int) *stock {
+func (p *Plugin) sum(c *placement.Cluster, slots []slotsOf, foreign int) *stock {
 	s := &stock{
+		slots:       slots,
 		free:        freeBy(c),
 		fragmented:  p.prices.table.Load().Fragmentation(c),
 		unplaceable: map[string]int{},
 		foreign:     foreign,
-	}
-	for _, shape := range shapes {
-		if slots, err := c.Slots(&placement.Request{Shape: shape}); err == nil {
-			s.slots = append(s.slots, slotsOf{shape: shape, slots: slots})
-		}
 	}
 	for _, t := range p.waiting.list() {
 		s.unplaceable[t.reason]++

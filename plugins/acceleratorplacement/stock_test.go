@@ -62,7 +62,7 @@ acceleratorplacement_fragmented_devices{accelerator="H100",profile="variant-sche
 # TYPE acceleratorplacement_free_devices gauge
 acceleratorplacement_free_devices{accelerator="A100",profile="variant-scheduler"} 8
 acceleratorplacement_free_devices{accelerator="H100",profile="variant-scheduler"} 11
-# HELP acceleratorplacement_free_slots [ALPHA] How many more pods of a shape that the variants ask for fit on the nodes now, if nothing else is placed. Taints and affinity are left out of account.
+# HELP acceleratorplacement_free_slots [ALPHA] How many more pods of a shape that the variants ask for fit on the nodes now, if nothing else is placed: on nodes that the template of at least one of the variants of that shape may go to by taints, node selector and affinity. Of a variant of which the scheduler sees no ReplicaSet or StatefulSet, the pods may go anywhere.
 # TYPE acceleratorplacement_free_slots gauge
 acceleratorplacement_free_slots{cpu="0",device_memory_gib="",form="",memory="0",profile="variant-scheduler",shape="2xH100"} 5
 # HELP acceleratorplacement_unplaceable_pods [ALPHA] Pods with devices that found no node, by the reason of the nodes that come nearest.

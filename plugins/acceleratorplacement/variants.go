@@ -96,12 +96,17 @@ func indexByTarget(object any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	kind := kindOf(v)
-	if kind.Empty() {
+	of := targetOf(v)
+	if of.kind.Empty() {
 		// The object's own conditions tell its user; it has no pods that we could find.
 		return nil, nil
 	}
-	return []string{target{namespace: v.Namespace, kind: kind, name: v.Spec.ScaleTargetRef.Name}.key()}, nil
+	return []string{of.key()}, nil
+}
+
+// targetOf is what the variant scales.
+func targetOf(v *v1alpha1.VariantAutoscaling) target {
+	return target{namespace: v.Namespace, kind: kindOf(v), name: v.Spec.ScaleTargetRef.Name}
 }
 
 func (t target) key() string {

@@ -1,0 +1,135 @@
+package acceleratorplacement
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// slots are how many more pods of the shapes fit: on nodes that admit the pods of at
+// least one of the variants of that shape. So for one variant it is the number that
+// the autoscaler finds. A shape that cannot be counted for any of its variants has
+// none.
+func (p *Plugin) slots(inv *inventory.Inventory, variants []*v1alpha1.VariantAutoscaling, shapes []capacity.Shape) []slotsOf {
+	templates := p.owners.templates(variants)
+	refused := map[capacity.Shape][]string{}
+	for _, v := range variants {
+		shape, ok := shapeSaid(p.names, v)
+		if !ok {
+			continue
+		}
+		shape.Pods = 1
+		refusals, err := refusalsOf(inv, shape, templates[targetOf(v)])
+		if err != nil {
+			continue
+		}
+		if others, known := refused[shape]; known {
+			refusals = byBoth(others, refusals)
+		}
+		refused[shape] = refusals
+	}
+	var found []slotsOf
+	for _, shape := range shapes {
+		refusals, countable := refused[shape]
+		if !countable {
+			continue
+		}
+		if slots, err := inv.Cluster.Slots(&placement.Request{Shape: shape, Refused: refusals}); err == nil {
+			found = append(found, slotsOf{shape: shape, slots: slots})
+		}
+	}
+	return found
+}
+
+// refusalsOf says for each node why it keeps pods of the template away; nil is that
+// none does, or that the template is not known or of another shape.
+func refusalsOf(inv *inventory.Inventory, shape capacity.Shape, template *corev1.PodTemplateSpec) ([]string, error) {
+	if template == nil {
+		return nil, nil
+	}
+	name := inventory.Normalize(string(shape.Accelerator))
+	name.MemoryGiB, name.Form = shape.MemoryGiB, shape.Form
+	request, err := inv.Request(template, name)
+	if err != nil || request.Shape.Device() != shape.Device() {
+		return nil, err
+	}
+	return request.Refused, nil
+}
+
+// byBoth keeps the refusals that are in both lists. It changes neither.
+func byBoth(a, b []string) []string {
+	if len(a) == 0 || len(b) == 0 {
+		return nil
+	}
+	if &a[0] == &b[0] {
+		return a
+	}
+	both := slices.Clone(a)
+	for i := range both {
+		if b[i] == "" {
+			both[i] = ""
+		}
+	}
+	return both
+}
+
+// templates are the pod templates of what the variants scale, as far as the caches
+// hold them: of ReplicaSets and StatefulSets, and of what owns those.
+func (o owners) templates(variants []*v1alpha1.VariantAutoscaling) map[target]*corev1.PodTemplateSpec {
+	wanted := make(map[target]bool, len(variants))
+	for _, v := range variants {
+		wanted[targetOf(v)] = true
+	}
+	found, newest := map[target]*corev1.PodTemplateSpec{}, map[target]metav1.Object{}
+	see := func(kind schema.GroupKind, object metav1.Object, template *corev1.PodTemplateSpec) {
+		of := target{object.GetNamespace(), kind, object.GetName()}
+		if wanted[of] {
+			found[of] = template
+		}
+		ref := metav1.GetControllerOfNoCopy(object)
+		if ref == nil {
+			return
+		}
+		of = target{of.namespace, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
+		if wanted[of] && (newest[of] == nil || newer(object, newest[of])) {
+			found[of], newest[of] = template, object
+		}
+	}
+	// A cache that cannot be listed holds none.
+	replicaSets, _ := o.replicaSets.List(labels.Everything())
+	for _, rs := range replicaSets {
+		see(replicaSet, rs, &rs.Spec.Template)
+	}
+	statefulSets, _ := o.statefulSets.List(labels.Everything())
+	for _, set := range statefulSets {
+		see(statefulSet, set, &set.Spec.Template)
+	}
+	return found
+}
+
+// revisionAnnotation is what a Deployment numbers its ReplicaSets by. One that is
+// rolled back to has a new number.
+const revisionAnnotation = "deployment.kubernetes.io/revision"
+
+// newer reports whether an object belongs to a later revision of its owner.
+func newer(a, b metav1.Object) bool {
+	revision := func(o metav1.Object) int {
+		n, _ := strconv.Atoi(o.GetAnnotations()[revisionAnnotation])
+		return n
+	}
+	return cmp.Or(
+		cmp.Compare(revision(a), revision(b)),
+		a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+		cmp.Compare(a.GetName(), b.GetName()),
+	) > 0
+}

@@ -1,0 +1,121 @@
+package acceleratorplacement
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// templated is a replica set of the deployment of that name, whose pods take one
+// device.
+func templated(name, revision string, change func(*corev1.PodSpec)) *appsv1.ReplicaSet {
+	rs := deployed(name)
+	rs.Name += revision
+	rs.Annotations = map[string]string{revisionAnnotation: revision}
+	rs.Spec.Template.Spec = gpuPod("p", 1, nil).Spec
+	change(&rs.Spec.Template.Spec)
+	return rs
+}
+
+func toleratesTeam(spec *corev1.PodSpec) {
+	spec.Tolerations = []corev1.Toleration{{Key: "team", Operator: corev1.TolerationOpExists}}
+}
+
+func selectsPool(spec *corev1.PodSpec) { spec.NodeSelector = map[string]string{"pool": "inference"} }
+
+func unchanged(*corev1.PodSpec) {}
+
+func TestFreeSlotsAreOnNodesThatAdmitThePods(t *testing.T) {
+	closed, pooled, open := node("closed", h100, 8, 0), node("pooled", h100, 4, 0), node("open", h100, 2, 0)
+	closed.node.Spec.Taints = []corev1.Taint{{Key: "team", Value: "other", Effect: corev1.TaintEffectNoSchedule}}
+	pooled.node.Labels["pool"] = "inference"
+	inSet := &appsv1.StatefulSet{ObjectMeta: meta("a", nil), Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{Spec: gpuPod("p", 1, nil).Spec}}}
+	a, b := variant("a", "H100", 1), variant("b", "H100", 1)
+	ofSet := variant("a", "H100", 1)
+	ofSet.Spec.ScaleTargetRef.APIVersion, ofSet.Spec.ScaleTargetRef.Kind = "apps/v1", "StatefulSet"
+	claiming := func(spec *corev1.PodSpec) { spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c"}} }
+	amd := func(spec *corev1.PodSpec) {
+		spec.Containers[0].Resources.Requests["amd.com/gpu"] = resource.MustParse("1")
+	}
+	const none = -1
+	for name, c := range map[string]struct {
+		variants []*v1alpha1.VariantAutoscaling
+		owners   []runtime.Object
+		want     int
+	}{
+		"taints refuse":                       {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", unchanged)}, 6},
+		"of a stateful set":                   {[]*v1alpha1.VariantAutoscaling{ofSet}, []runtime.Object{inSet}, 6},
+		"taints are tolerated":                {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", toleratesTeam)}, 14},
+		"node selectors refuse":               {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", selectsPool)}, 4},
+		"the last revision counts":            {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "9", toleratesTeam), templated("a", "10", selectsPool)}, 4},
+		"another's template is of no account": {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("b", "1", selectsPool)}, 14},
+		"one of two may go there": {[]*v1alpha1.VariantAutoscaling{a, b},
+			[]runtime.Object{templated("a", "1", selectsPool), templated("b", "1", func(s *corev1.PodSpec) { selectsPool(s); toleratesTeam(s) })}, 4},
+		"each of two may go somewhere": {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", selectsPool), templated("b", "1", unchanged)}, 6},
+		"two of one kind":              {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", unchanged), templated("b", "1", unchanged)}, 6},
+		"nothing is known of one":      {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("b", "1", selectsPool)}, 14},
+		"not to be counted":            {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", claiming)}, none},
+		"one is not to be counted":     {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", amd), templated("b", "1", selectsPool)}, 4},
+	} {
+		w := newWorld(t, c.owners, c.variants...)
+		inv := w.names.Read([]*corev1.Node{closed.node, pooled.node, open.node}, nil)
+		_, shapes := outlookOf(w.names, c.variants, nil)
+		require.Len(t, shapes, 1, name)
+		got := none
+		if slots := w.slots(inv, c.variants, shapes); len(slots) == 1 {
+			got = slots[0].slots
+		}
+		assert.Equal(t, c.want, got, name)
+	}
+}
+
+func TestSlotsOfSlicesAndNarrowerTypesKeepTheirNames(t *testing.T) {
+	closed := withSlices("closed")
+	closed.node.Spec.Taints = []corev1.Taint{{Key: "team", Effect: corev1.TaintEffectNoSchedule}}
+	open := withSlices("open")
+	inv := (&inventory.Names{}).Read([]*corev1.Node{closed.node, open.node}, nil)
+	for accelerator, c := range map[string]struct {
+		resource corev1.ResourceName
+		want     int
+	}{
+		"A100-80GB":        {gpu, 4},
+		"A100-SXM4-80GB":   {gpu, 4},
+		"A100-MIG-1g.10gb": {"nvidia.com/mig-1g.10gb", 7},
+	} {
+		rs := templated("v", "1", func(spec *corev1.PodSpec) {
+			delete(spec.Containers[0].Resources.Requests, gpu)
+			spec.Containers[0].Resources.Requests[c.resource] = resource.MustParse("1")
+		})
+		v := variant("v", accelerator, 1)
+		w := newWorld(t, []runtime.Object{rs}, v)
+		_, shapes := outlookOf(w.names, []*v1alpha1.VariantAutoscaling{v}, nil)
+		slots := w.slots(inv, []*v1alpha1.VariantAutoscaling{v}, shapes)
+		require.Len(t, slots, 1, accelerator)
+		assert.Equal(t, c.want, slots[0].slots, accelerator)
+	}
+}
+
+func TestTheNewestReplicaSetIsThatOfTheLastRevision(t *testing.T) {
+	at := func(name, revision string, second int64) metav1.Object {
+		rs := templated(name, revision, unchanged)
+		rs.CreationTimestamp = metav1.Unix(second, 0)
+		return rs
+	}
+	for name, c := range map[string]struct{ a, b metav1.Object }{
+		"numbers, not texts": {at("v", "10", 1), at("v", "9", 2)},
+		"by age":             {at("v", "x", 2), at("v", "y", 1)},
+		"by name":            {at("w", "1", 1), at("v", "1", 1)},
+	} {
+		assert.True(t, newer(c.a, c.b), name)
+		assert.False(t, newer(c.b, c.a), name)
+	}
+}
