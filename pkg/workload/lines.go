@@ -113,6 +113,9 @@ func (l *lines) onlyEmptyLines() error {
 func (l *lines) tokens(column, text string) (int, error) {
 	// 31 bits are far above any context and keep sums of tokens exact.
 	n, err := strconv.ParseInt(text, 10, 32)
+	if err == nil && n == 0 {
+		return 0, l.fail("%s is %q; expected a whole number of at least 1: leave out requests that have none", column, short(text))
+	}
 	if err != nil || n < 1 {
 		return 0, l.fail("%s is %q; expected a whole number of at least 1", column, short(text))
 	}

@@ -36,8 +36,9 @@ Policies:
   hybrid         this autoscaler, sizing for the promised latency too
   static:N       N replicas of the cheapest variant, always
   peak           the smallest static fleet that keeps the promise on this very trace, by
-                 hindsight, with as many replicas for every model: a reference and
-                 no competitor
+                 hindsight: a reference and no competitor. Where the cheapest variant alone
+                 does not suffice, other variants and mixes are tried; where nothing does, a
+                 mark says so, and the fleet is one that attains about the most
   hpa:queue      HorizontalPodAutoscaler on waiting requests, 5 for each replica
   hpa:kv         HorizontalPodAutoscaler on the use of the KV cache, 0.8
   keda           KEDA, polling every 30 s, then the HorizontalPodAutoscaler on the queue
@@ -45,8 +46,9 @@ Policies:
   saturation-v2  the published rule that divides demand by capacity
   bound          the least that keeping the promise in every minute can cost, knowing the
                  future; who breaks it in some minutes may pay less
-Of each model, static, peak, hpa and keda drive one variant: the one that is cheapest for
-the requests that it serves.
+Of each model, static, hpa and keda drive one variant: the one that is cheapest for the
+requests that it serves. keda goes up to 100 replicas, hpa to what empty nodes would hold,
+unless the variant has a bound of its own.
 
 Synthetic traces:`
 

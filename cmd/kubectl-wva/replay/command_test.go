@@ -16,6 +16,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
+	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
@@ -65,11 +66,13 @@ func TestMistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 	}{
 		"no trace":                   {nil, "--trace is missing: expected a file of requests, or synthetic: and one of code, chat"},
 		"no such file":               {[]string{"--trace", filepath.Join(dir, "none.csv")}, "none.csv: no such file or directory"},
-		"a directory":                {[]string{"--trace", dir}, "is a directory"},
+		"a directory":                {[]string{"--trace", dir}, "--trace: " + dir + " is a directory: expected a file of requests"},
 		"no trace at all":            {[]string{"--trace", write(t, "x", "hello\n")}, `x:1: the first line is "hello"; expected that of an Azure trace`},
 		"a broken line":              {[]string{"--trace", broken}, "broken.csv:2: "},
 		"an unknown synthetic one":   {[]string{"--trace", "synthetic:none"}, `there is no synthetic load "none"; expected one of code`},
 		"nothing left of it":         {[]string{"--trace", tiny, "--from", "1h"}, "has no request from 1h on: expected a smaller --from"},
+		"all left out":               {[]string{"--trace", tiny, "--rate", "0.0001"}, "tiny.csv has requests, but --rate 0.0001 left none of them: expected a larger one, or another --seed"},
+		"none there to leave out":    {[]string{"--trace", write(t, "empty.csv", tinyTrace[:strings.Index(tinyTrace, "\n")+1]), "--rate", "0.5"}, "has no request in it: expected at least one"},
 		"an argument":                {with("more"), `unknown command "more"`},
 		"an unknown policy":          {with("--policy", "best"), `--policy: unknown policy "best"; expected one of capacity-only, hybrid, static:N, peak, hpa:queue, hpa:kv, keda, saturation-v1, saturation-v2, bound`},
 		"a fleet of no number":       {with("--policy", "static:many"), `policy "static:many": "many" is no number of replicas`},
@@ -241,6 +244,17 @@ func TestTheExamplesAreGoodCommandLines(t *testing.T) {
 			}
 		}
 		assert.Equal(t, c.lines, found, place)
+	}
+}
+
+func TestSleepThatNothingWouldEndIsNoted(t *testing.T) {
+	text := string(scenario.BuiltIn())
+	for gateway, noted := range map[string]bool{"true": false, "false": true} {
+		changed := strings.Replace(text, "\nscaleToZero: {}", "\nscaleToZero: {default: {enable_scale_to_zero: true}}", 1)
+		changed = strings.Replace(changed, "gateway: true}", "gateway: "+gateway+"}", 1)
+		_, progress, err := run(t.Context(), with("--policy", " bound, static:1", "--scenario", write(t, "mine.yaml", changed))...)
+		require.NoError(t, err, "blanks around the names of policies do no harm")
+		assert.Equal(t, noted, strings.Contains(progress, "mine.yaml: model "), progress)
 	}
 }
 

@@ -64,6 +64,9 @@ func (o *options) spares(flag, path string) error {
 
 // check looks at the flags alone.
 func (o *options) check(command *cobra.Command) error {
+	for i, name := range o.policies {
+		o.policies[i] = strings.TrimSpace(name)
+	}
 	policies, err := distinct("--policy", o.policies)
 	if err != nil {
 		return err
@@ -165,6 +168,9 @@ func (o *options) readScenario(ctx context.Context, notes io.Writer) (*replay.Sc
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", place, err)
+	}
+	for _, note := range scenario.Notes(made) {
+		_, _ = fmt.Fprintf(notes, "note: %s: %s\n", place, note)
 	}
 	return made, nil
 }

@@ -30,6 +30,8 @@ func (o *options) source(ctx context.Context) (replay.Source, error) {
 		err = errors.Join(o.spares("--trace", path), err)
 	}
 	switch {
+	case errors.Is(err, io.EOF) && o.thinned(ctx):
+		return nil, fmt.Errorf("--trace: %s has requests, but --rate %v left none of them: expected a larger one, or another --seed", o.trace, o.rate)
 	case errors.Is(err, io.EOF) && o.from > 0:
 		return nil, fmt.Errorf("--trace: %s has no request from %s on: expected a smaller --from", o.trace, report.Duration(o.from))
 	case errors.Is(err, io.EOF):
@@ -38,6 +40,19 @@ func (o *options) source(ctx context.Context) (replay.Source, error) {
 		return nil, err
 	}
 	return source, closed
+}
+
+// thinned reports whether there would be a request if all were kept.
+func (o *options) thinned(ctx context.Context) bool {
+	whole := *o
+	whole.rate = 1
+	stream, err := whole.open(ctx, openFile)
+	if err != nil {
+		return false
+	}
+	_, err = stream.Next()
+	_ = stream.trace.Close()
+	return err == nil && o.rate < 1
 }
 
 // open opens the part of the trace that is meant, with as many requests as are meant.
@@ -59,7 +74,12 @@ func (o *options) open(ctx context.Context, file func(path string) (io.ReadClose
 	return &requests{Stream: stream, trace: trace, ctx: ctx}, nil
 }
 
-func openFile(path string) (io.ReadCloser, error) { return os.Open(path) }
+func openFile(path string) (io.ReadCloser, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory: expected a file of requests", path)
+	}
+	return os.Open(path)
+}
 
 // requests are those of a trace, until the user has enough.
 type requests struct {

@@ -28,6 +28,9 @@ func choose[T any](field, named, flag, asked, standard string, all map[string]T)
 		if _, ok := all[standard]; ok {
 			return standard, nil
 		}
+		if len(names) == 0 {
+			return "", fmt.Errorf("%s is %q, and the scenario has no %s to choose from: leave it out", named, standard, field)
+		}
 		return "", fmt.Errorf("%s is %q: expected one of %s, the names in %s", named, standard, strings.Join(names, ", "), field)
 	case len(names) == 1:
 		return names[0], nil

@@ -154,6 +154,8 @@ func TestWhatIsWrongIsNamedWithItsPlace(t *testing.T) {
 		"a threshold":                {[]string{"prices:", "saturation: {default: {kvCacheThreshold: 8}}\nprices:"}, "saturation: saturation thresholds: entry \"default\": kvCacheThreshold is 8"},
 		"a threshold without effect": {[]string{"prices:", "saturation: {default: {kvCache: 0.8}}\nprices:"}, "kvCache has no effect"},
 		"thresholds that are none":   {[]string{"prices:", "saturation: {default: 8}\nprices:"}, "saturation.default is 8: expected a map of fields"},
+		"a cluster of none":          {[]string{"prices:", "cluster: x\nprices:"}, `cluster is "x", and the scenario has no clusters to choose from: leave it out`},
+		"a price list of none":       {[]string{"prices:", "priceList: x\nprices:"}, `priceList is "x", and the scenario has no priceLists to choose from: leave it out`},
 		"a retention":                {[]string{"prices:", "scaleToZero: {default: {retention_period: 10}}\nprices:"}, "retention_period is 10: write a duration"},
 	} {
 		t.Run(name, func(t *testing.T) {
