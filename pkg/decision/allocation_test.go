@@ -1,11 +1,14 @@
 package decision
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
@@ -38,15 +41,46 @@ func TestOneReplicaWithSpareStaysBesideAQueue(t *testing.T) {
 	assert.Equal(t, 2, *plan.Models[0].Variants[1].Desired)
 }
 
-func TestAnUnknownVariantBorrowsFromThePriceOfAKnownOne(t *testing.T) {
-	w := newWorld(60)
-	w.variants[1].told = serving.Profile{}
-	plan, _ := Decide(w.snapshot(), demoPolicy(), Memory{}, RoundFast)
-	h100, l40s := plan.Models[0].Variants[0], plan.Models[0].Variants[1]
-	assert.InEpsilon(t, float64(h100.ServesEach)*3.72/6.88, float64(l40s.ServesEach), 1e-9)
-	found := false
-	for _, step := range l40s.Steps {
-		found = found || step.Reason == ReasonBorrowed
+// A variant of which nothing is known serves what its hardware makes of what a known one
+// serves, and where that cannot be compared, what its price does; and it says so.
+func TestAnUnknownVariantBorrowsFromAKnownOne(t *testing.T) {
+	const price = 3.72 / 6.88
+	for name, c := range map[string]struct {
+		request *placement.Request
+		factor  float64
+		told    string
+	}{
+		"another type":        {request("L40S", 2), math.Cbrt(0.864 / 3.35 * 0.864 / 3.35 * 362 / 989 * math.Pow(2, 2.25)), "0.49 times as much as a-h100, by what 2xL40S can do beside 1xH100"},
+		"eight of the same":   {request("H100", 8), math.Pow(8, 0.75), "4.76 times as much as a-h100, by what 8xH100 can do beside 1xH100"},
+		"the same hardware":   {request("H100", 1), 1, "as much as a-h100, on the same hardware"},
+		"a type nobody knows": {request("Abacus", 1), price, "as much per cost as a-h100"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(60)
+			w.variants[1].told, w.variants[1].request = serving.Profile{}, c.request
+			plan, _ := Decide(w.snapshot(), demoPolicy(), Memory{}, RoundFast)
+			known, unknown := plan.Models[0].Variants[0], plan.Models[0].Variants[1]
+			assert.InEpsilon(t, float64(known.ServesEach)*c.factor, float64(unknown.ServesEach), 1e-9)
+			told := ""
+			for _, step := range unknown.Steps {
+				if step.Reason == ReasonBorrowed {
+					told = step.Detail
+				}
+			}
+			assert.Equal(t, "nothing was seen of this variant yet; it is taken to serve "+c.told, told)
+		})
 	}
-	assert.True(t, found, "and says so")
+}
+
+// Of several known ones the one whose hardware is most alike lends, and of equal ones the
+// one that serves for less; nobody lends what was borrowed.
+func TestTheMostAlikeLends(t *testing.T) {
+	lender := func(name string, devices int, cost capacity.Cost, serves capacity.Rate) *variant {
+		return &variant{in: &Variant{Name: name, Cost: cost, Request: request("H100", devices)}, serves: serves, most: serves}
+	}
+	one, dear, cheap := lender("one", 1, 1, 3), lender("dear", 4, 9, 8), lender("cheap", 4, 5, 9)
+	unknown, other := lender("unknown", 8, 10, 0), lender("other", 8, 10, 0)
+	borrow(&model{variants: []*variant{one, dear, cheap, unknown, other}})
+	assert.InEpsilon(t, 9*math.Pow(2, 0.75), float64(unknown.serves), 1e-9)
+	assert.InDelta(t, float64(unknown.most), float64(other.most), 1e-9)
 }

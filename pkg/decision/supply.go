@@ -215,28 +215,75 @@ func (r *round) caution(m *model, shape capacity.TokenShape) capacity.Rate {
 	return min(1, max(served/predicted, leastCaution))
 }
 
-// borrow gives a variant of which nothing is known the rate per cost of the best
-// known one of its model: prices follow what a machine can do.
+// borrow gives a variant of which nothing is known the rate of the known one of its model
+// whose hardware is most alike, scaled by what its own can do; where hardware cannot be
+// compared, the rate per cost of the best known one: prices follow what a machine can do.
 func borrow(m *model) {
-	var best *variant
+	var lenders []*variant
 	for _, v := range m.variants {
-		if v.serves > 0 && v.in.Cost > 0 && (best == nil || v.unitCost() < best.unitCost()) {
-			best = v
+		if v.serves > 0 {
+			lenders = append(lenders, v)
+		}
+	}
+	for _, v := range m.variants {
+		if v.serves > 0 || v.unfit {
+			continue
+		}
+		lender, factor, how := v.alike(lenders)
+		if lender == nil {
+			lender, factor, how = v.priced(lenders)
+		}
+		if lender == nil {
+			continue
+		}
+		v.serves, v.most = lender.serves*factor, lender.most*factor
+		if v.managed {
+			v.note(StageSupply, ReasonBorrowed, "nothing was seen of this variant yet; it is taken to serve %s", how)
+		}
+	}
+}
+
+// alike is the lender whose hardware is most like the variant's, and how many times as
+// much the variant serves; of equal ones the one that serves for less. A variant with a
+// profile, which says nothing while the lengths of the requests are unknown, may be unlike
+// its hardware.
+func (v *variant) alike(lenders []*variant) (best *variant, factor capacity.Rate, how string) {
+	if v.in.Request.Countable() != nil || v.in.Profile.Known() {
+		return nil, 0, ""
+	}
+	far := func(factor float64) float64 { return math.Abs(math.Log(factor)) }
+	found := 0.0
+	for _, l := range lenders {
+		if l.in.Request.Countable() != nil {
+			continue
+		}
+		f, ok := serving.Faster(l.in.Request.Shape, v.in.Request.Shape)
+		if ok && (best == nil || far(f) < far(found) || far(f) == far(found) && l.unitCost() < best.unitCost()) {
+			best, found = l, f
 		}
 	}
 	if best == nil {
-		return
+		return nil, 0, ""
 	}
-	for _, v := range m.variants {
-		if v.serves == 0 && !v.unfit {
-			v.serves = best.serves * capacity.Rate(v.in.Cost/best.in.Cost)
-			v.most = best.most * capacity.Rate(v.in.Cost/best.in.Cost)
-			if !v.managed {
-				continue
-			}
-			v.note(StageSupply, ReasonBorrowed, "nothing was seen of this variant yet; it is taken to serve as much per cost as %s", best.in.Name)
+	how = fmt.Sprintf("%.2f times as much as %s, by what %s can do beside %s", found, best.in.Name, v.in.Request.Shape, best.in.Request.Shape)
+	if v.in.Request.Shape == best.in.Request.Shape {
+		how = fmt.Sprintf("as much as %s, on the same hardware", best.in.Name)
+	}
+	return best, capacity.Rate(found), how
+}
+
+// priced is the lender that serves for the least, and the variant's price as a multiple of
+// its.
+func (v *variant) priced(lenders []*variant) (best *variant, factor capacity.Rate, how string) {
+	for _, l := range lenders {
+		if l.in.Cost > 0 && (best == nil || l.unitCost() < best.unitCost()) {
+			best = l
 		}
 	}
+	if best == nil {
+		return nil, 0, ""
+	}
+	return best, capacity.Rate(v.in.Cost / best.in.Cost), fmt.Sprintf("as much per cost as %s", best.in.Name)
 }
 
 // unitCost is the cost per rate; it is only called where the rate is known.
