@@ -42,7 +42,7 @@ func allocated(t *testing.T, variants int, share float64, later bool, change fun
 func TestMemoryGrowsAsTheVariants(t *testing.T) {
 	small := 250
 	if !thorough {
-		small = 50
+		small = 40
 	}
 	const times = 4
 	for name, c := range map[string]struct {
