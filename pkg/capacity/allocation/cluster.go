@@ -11,7 +11,8 @@ import (
 type cluster struct {
 	// groups are in order of priority.
 	groups []*group
-	rows   int
+	// rows are all rows, of which the first ones are the limits themselves.
+	rows, limits int
 	// costUnit is what all demand is worth: costs are counted in it.
 	costUnit float64
 	// budget is the work that is left for its questions, in elements looked at, some
@@ -116,6 +117,12 @@ func connect(groups []*group, binds []bool) []int {
 // number gives the rows of the cluster their own numbers and scale.
 func (c *cluster) number(limits []float64, binds []bool) {
 	index := map[hole]int{}
+	for r, b := range binds {
+		if b {
+			index[hole{row: r}] = len(index)
+		}
+	}
+	c.limits = len(index)
 	sizes := c.sizes(limits, binds)
 	for _, g := range c.groups {
 		c.costUnit += g.worth * g.rest

@@ -176,6 +176,58 @@ func (f *finder) close(first partial) {
 	f.complete(0, 0)
 }
 
+// several finds the choices that are worth the least, as many as keep, with at most
+// gap more than the least, also such beside which another one is better at these
+// prices: which of them fit is another question. It stops where they take more than
+// most work.
+func (f *finder) several(keep int, gap float64, most int) []found {
+	f.sort()
+	f.keep, f.found, f.open = keep, f.found[:0], append(f.open[:0], f.pieces...)
+	f.below = f.bound(len(f.open), 0, 0) + gap
+	f.visit(len(f.open), 0, 0, make([]int, len(f.pieces)), most)
+	return f.found
+}
+
+// visit decides the open parts, from what fractions would take of each outwards.
+func (f *finder) visit(open int, rate, spent float64, counts []int, most int) {
+	if open == 0 {
+		f.keepIfLean(spent+f.group.penalty(rate), rate, counts)
+		return
+	}
+	p := &f.open[open-1]
+	try := func(n int) bool {
+		r, s := rate+float64(n)*p.serves, spent+float64(n)*p.cost
+		if f.work > most || f.bound(open-1, r, s) >= f.threshold() {
+			return false
+		}
+		counts[p.part] = n
+		f.visit(open-1, r, s, counts, most)
+		counts[p.part] = 0
+		return true
+	}
+	start := f.start(open-1, p, rate)
+	for n := start; n >= 0 && try(n); n-- {
+	}
+	for n := start + 1; n <= p.limit && try(n); n++ {
+	}
+}
+
+// keepIfLean keeps a choice that is good enough, unless it serves no more than it
+// would with a replica less.
+func (f *finder) keepIfLean(value, rate float64, counts []int) {
+	if math.IsInf(value, 1) || value >= f.threshold() {
+		return
+	}
+	g := f.group
+	for p, n := range counts {
+		if n > 0 && g.penalty(rate-g.parts[p].serves) <= g.penalty(rate) {
+			return
+		}
+	}
+	f.work += 20
+	f.insert(value, slices.Clone(counts))
+}
+
 func (f *finder) threshold() float64 {
 	if len(f.found) < f.keep {
 		return f.below
@@ -213,10 +265,6 @@ func (f *finder) bound(open int, rate, spent float64) float64 {
 func (f *finder) expand(layer int) {
 	at := len(f.open) - layer
 	last := f.open[at]
-	cheaper := 0.0
-	for _, p := range f.open[:at] {
-		cheaper += p.serves * float64(p.limit)
-	}
 	next := f.layers[layer][:0]
 	for parent, s := range f.layers[layer-1] {
 		try := func(n int) bool {
@@ -227,7 +275,7 @@ func (f *finder) expand(layer int) {
 			next = append(next, p)
 			return true
 		}
-		start := min(max(0, int(math.Min((last.reach-s.rate-cheaper)/last.serves, mostReplicas))), last.limit)
+		start := f.start(at, &last, s.rate)
 		for n := start; n >= 0 && try(n); n-- {
 		}
 		for n := start + 1; n <= last.limit && try(n); n++ {
@@ -235,6 +283,14 @@ func (f *finder) expand(layer int) {
 	}
 	f.work += 8 * len(next)
 	f.layers[layer] = undominated(next, f.little/8)
+}
+
+// start is how many of a part, the next after the open ones, fractions would take.
+func (f *finder) start(open int, p *piece, rate float64) int {
+	for at := range f.open[:open] {
+		rate += f.open[at].serves * float64(f.open[at].limit)
+	}
+	return min(max(0, int(math.Min((p.reach-rate)/p.serves, mostReplicas))), p.limit)
 }
 
 // undominated drops the partial choices beside which another one serves as much for
@@ -324,6 +380,11 @@ func (f *finder) put(value float64, layer, s, last int) {
 	if slices.ContainsFunc(f.found, func(a found) bool { return slices.Equal(a.counts, counts) }) {
 		return
 	}
+	f.insert(value, counts)
+}
+
+// insert keeps a choice in its place in the order of value.
+func (f *finder) insert(value float64, counts []int) {
 	at, _ := slices.BinarySearchFunc(f.found, value, func(a found, v float64) int {
 		if a.value <= v {
 			return -1

@@ -35,8 +35,11 @@
 // held, and then the cost. Each is answered by branch and price: a linear program
 // (master) mixes whole choices (column) of each model under the limits; its prices ask
 // each model for a better choice (finder), until none has one; what is left mixed is
-// branched on (branch), and a walk around the best choice so far exchanges replicas
-// across models where branching would not soon come to it (walk). That ends with a
+// branched on (branch), and a walk from the best choice so far exchanges replicas
+// across models where branching would not soon come to it (walk): it lists for each
+// model the choices that are nearly the best at these prices, gives one model another
+// one of its list, takes out those that are in the way, and lets each of them take the
+// first of its list that fits; a step takes about a microsecond. That ends with a
 // proof, or when its budget of work is used up with the best choice so far, which
 // always keeps limits and bounds. The budget counts elements and not time, and the walk
 // draws the same numbers each time, so the answer is the same on every machine. How

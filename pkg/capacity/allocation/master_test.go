@@ -3,8 +3,10 @@ package allocation
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -80,37 +82,86 @@ func TestTheFinderAgreesWithBruteForce(t *testing.T) {
 	for range 2000 {
 		g := randomGroup(random)
 		prices := []float64{30 * random.Float64(), 30 * random.Float64()}
-		f := newFinder(g)
-		f.price(1e-3, prices)
+		f := newPriced(g, prices)
 		got := math.Inf(1)
 		if found := f.run(1, math.Inf(1)); len(found) > 0 {
 			got = found[0].value
 		}
 		want := math.Inf(1)
-		counts := make([]int, len(g.parts))
-		var try func(at int)
-		try = func(at int) {
-			if at == len(counts) {
-				c := g.column(counts)
-				value := g.penalty(c.served) + 1e-3*(c.cost+float64(c.changes)*g.perChange())
-				for _, u := range c.uses {
-					value += prices[u.Row] * u.Amount
-				}
-				want = math.Min(want, value)
-				return
-			}
-			for counts[at] = 0; counts[at] <= g.parts[at].limit; counts[at]++ {
-				try(at + 1)
-			}
-			counts[at] = 0
-		}
-		try(0)
+		everyChoice(g, prices, func(_ column, value float64) { want = math.Min(want, value) })
 		if math.IsInf(want, 1) {
 			require.True(t, math.IsInf(got, 1))
 			continue
 		}
 		require.InDelta(t, want, got, 1e-9*(1+math.Abs(want)))
 	}
+}
+
+// everyChoice calls do with all numbers of the parts and what they are worth at a
+// weight of 1e-3.
+func everyChoice(g *group, prices []float64, do func(c column, value float64)) {
+	counts := make([]int, len(g.parts))
+	var try func(at int)
+	try = func(at int) {
+		if at == len(counts) {
+			c := g.column(counts)
+			value := g.penalty(c.served) + 1e-3*(c.cost+float64(c.changes)*g.perChange())
+			for _, u := range c.uses {
+				value += prices[u.Row] * u.Amount
+			}
+			do(c, value)
+			return
+		}
+		for counts[at] = 0; counts[at] <= g.parts[at].limit; counts[at]++ {
+			try(at + 1)
+		}
+		counts[at] = 0
+	}
+	try(0)
+}
+
+// The walk's lists are the best of all choices without a replica that serves nothing
+// that counts.
+func TestSeveralAreTheBestLeanChoices(t *testing.T) {
+	random := rand.New(rand.NewPCG(37, 38))
+	const keep = 8
+	full := 0
+	for range 1000 {
+		g := randomGroup(random)
+		prices := []float64{3 * random.Float64(), 3 * random.Float64()}
+		var want []float64
+		everyChoice(g, prices, func(c column, value float64) {
+			lean := !math.IsInf(value, 1)
+			for p, n := range c.counts {
+				lean = lean && (n == 0 || g.penalty(c.served-g.parts[p].serves) > g.penalty(c.served))
+			}
+			if lean {
+				want = append(want, value)
+			}
+		})
+		slices.Sort(want)
+		want = want[:min(len(want), keep)]
+		found := newPriced(g, prices).several(keep, math.Inf(1), math.MaxInt)
+		require.Len(t, found, len(want))
+		for i, a := range found {
+			require.InDelta(t, want[i], a.value, 1e-9*(1+math.Abs(want[i])))
+		}
+		if len(want) == keep {
+			full++
+		}
+		gap := random.Float64()
+		for _, a := range newPriced(g, prices).several(keep, gap, math.MaxInt) {
+			require.LessOrEqual(t, a.value, want[0]+gap, "beyond what is worth trying")
+		}
+		require.LessOrEqual(t, len(newPriced(g, prices).several(keep, math.Inf(1), 0)), 1, "without work")
+	}
+	assert.Greater(t, full, 200, "cases with more than enough choices")
+}
+
+func newPriced(g *group, prices []float64) *finder {
+	f := newFinder(g)
+	f.price(1e-3, prices)
+	return f
 }
 
 // randomGroup asks a question about a model with up to six parts.

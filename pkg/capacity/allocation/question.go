@@ -22,6 +22,8 @@ type question struct {
 	best      []int
 	value     float64
 	tolerance float64
+	// rows are those of the cluster, of which the first ones are its limits themselves.
+	rows, limits int
 	// most is the work that may be spent, and budget that up to the next step.
 	most, budget int
 }
@@ -52,7 +54,7 @@ func (c *cluster) ask(groups []*group, weight float64, budget int) {
 // answer finds it; trade says whether groups of one priority may serve less for others
 // of theirs that serve more.
 func (c *cluster) answer(groups []*group, weight float64, budget int, trade bool) (spent int) {
-	q := &question{weight: weight, most: budget}
+	q := &question{weight: weight, most: budget, rows: c.rows, limits: c.limits}
 	limits := q.take(groups, c.rows, trade)
 	if len(q.groups) == 0 {
 		return 0
@@ -139,8 +141,8 @@ func (q *question) offer(g *group, a *column) offer {
 
 // search returns the best pick of the pools, to which it adds. It looks first where the
 // groups that are not asked keep what they have, then where those do with which the
-// linear program agrees, then around the best pick, and so once more; what is left of
-// the budget goes to looking everywhere, which alone can end with a proof.
+// linear program agrees, then around the best pick; what is left of the budget goes to
+// looking everywhere, which alone can end with a proof.
 func (q *question) search(pick []int) []int {
 	m := q.master
 	q.best, q.value = pick, q.sum(pick)
@@ -156,13 +158,11 @@ func (q *question) search(pick []int) []int {
 		q.spend(20)
 		q.explore(q.fixed(func(i int) bool { return !q.groups[i].asked }))
 	}
-	for _, share := range q.shares() {
-		if q.content() {
-			break
-		}
-		q.spend(share.explore)
+	if !q.content() {
+		explore, walk := q.shares()
+		q.spend(explore)
 		q.explore(q.fixed(func(i int) bool { return q.best[i] == sure[i] }))
-		q.spend(share.walk)
+		q.spend(walk)
 		q.walk(prices)
 	}
 	q.budget = q.most
@@ -290,16 +290,14 @@ func (q *question) fill(pick []int, prices []float64) (changed bool) {
 	return changed
 }
 
-// share is what a round of the search may spend, in hundredths of the budget.
-type share struct{ explore, walk int }
-
-// shares are the rounds: two for demand, which is a matter of what fits, and one for
-// cost, where the linear program is rarely far off and looking everywhere soon ends.
-func (q *question) shares() []share {
+// shares are what looking where the linear program agrees and the walk may spend, in
+// hundredths of the budget. Demand is a matter of what fits; for cost the linear program
+// is rarely far off, and looking everywhere soon ends.
+func (q *question) shares() (explore, walk int) {
 	if q.weight < 1 {
-		return []share{{25, 5}, {20, 15}}
+		return 45, 50
 	}
-	return []share{{explore: 25}}
+	return 25, 0
 }
 
 // spend sets the budget of the next step to some hundredths of the whole.

@@ -1,43 +1,65 @@
 package allocation
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
 
-// walk goes from one pick to another that is not much worse. A step frees a few groups
-// and lets each in turn take the best that then fits, at prices somewhat off those of
-// the linear program: ruin and recreate (Schrimpf et al. 2000). How much worse a step
-// may be falls to nothing on the way (simulated annealing). It finds what branching
-// does not in good time: exchanges across several groups and rows that lead through
-// picks which are no better.
+// walk goes from one pick to another that is not much worse. A step gives one group
+// another one of the choices that it knows, takes groups that are in the way out, and
+// lets each of them take the first choice that then fits: ruin and recreate (Schrimpf
+// et al. 2000). How much worse a step may be falls to nothing on the way (simulated
+// annealing). It finds what branching does not in good time: exchanges across several
+// groups and rows that lead through picks which are no better. A step takes less than
+// a microsecond, because what each group may take is known before.
 type walk struct {
 	*question
 	draws draws
-	// finders are its own: those of the question keep to a branch.
-	finders []*finder
-	// now is what each group has, least the value of its best known offer, and left
-	// the room beside all of them.
-	now   []offer
+	// lists are the choices that each group knows, the best ones at the prices of the
+	// linear program first.
+	lists [][]known
+	// now is what each group has, nothing while it is out, and left the room beside
+	// all of them.
+	now  []*known
+	left []float64
+	// least is the value of the best choice of each group.
 	least []float64
-	left  []float64
 	total float64
-	// prices are those of the present step, none those of free rows, and heat how much
-	// worse a step may be in the mean.
-	prices, none []float64
-	heat         float64
+	// heat is how much worse a step may be in the mean.
+	heat float64
+	// out are the groups that the present step takes out, the one that it starts from
+	// first, and old what they had.
+	out []int
+	old []*known
+}
+
+// known is an offer that a group knows.
+type known struct {
+	offer
+	// takes is what it uses of the limits themselves: whole replicas that keep those
+	// keep the rows that follow from them.
+	takes []Use
+	// priced is its value with what it uses.
+	priced float64
 }
 
 const (
-	// fewestFree and mostFree bound how many groups a step frees.
-	fewestFree, mostFree = 2, 5
+	// mostOut bounds how many groups a step changes.
+	mostOut = 6
+	// mostKnown is how many of its best choices a group knows beside those that the
+	// linear program came upon.
+	mostKnown = 30
 	// warmth is the heat at the start, as a part of what there is to gain at most, and
 	// cold the part of the way, the last one, without any.
-	warmth, cold = 0.05, 0.1
-	// settled is how near to its best offer a group has nothing more to look for.
+	warmth, cold = 0.1, 0.1
+	// listShare is the part of the walk that may go into making the lists.
+	listShare = 0.5
+	// settled is how near to the best of its choices a group has nothing more to look
+	// for: costs count less while demand is what matters.
 	settled = 1e-5
-	// stepWork is what a choice costs beside its search, in elements.
-	stepWork = 100
+	// stepWork and takeWork are what a step and each group in it cost, in elements.
+	stepWork, takeWork = 20, 10
 )
 
 // walk improves the best pick within the budget.
@@ -47,24 +69,24 @@ func (q *question) walk(prices []float64) {
 	}
 	w := q.startWalk(prices)
 	began := q.spent()
-	best := slices.Clone(w.now)
+	best, value := slices.Clone(w.now), q.value
 	for !q.content() && q.spent() < q.budget {
 		ahead := float64(q.budget-q.spent()) / float64(q.budget-began)
 		w.heat = warmth * (q.value - q.bound) * math.Max(0, ahead-cold)
-		for r, p := range prices {
-			w.prices[r] = p * (0.5 + w.draws.part())
-		}
 		if w.step(); w.total < q.value-tiny*near {
 			q.value = w.total
 			copy(best, w.now)
 		}
 	}
-	for i, o := range best {
+	if q.value == value {
+		return
+	}
+	for i, k := range best {
 		pool := q.master.pools[i]
-		at := slices.IndexFunc(pool, func(p offer) bool { return slices.Equal(p.from.counts, o.from.counts) })
+		at := slices.IndexFunc(pool, func(o offer) bool { return slices.Equal(o.from.counts, k.from.counts) })
 		if at < 0 {
 			at = len(pool)
-			q.master.pools[i] = append(pool, o)
+			q.master.pools[i] = append(pool, k.offer)
 		}
 		q.best[i] = at
 	}
@@ -72,137 +94,171 @@ func (q *question) walk(prices []float64) {
 }
 
 func (q *question) startWalk(prices []float64) *walk {
-	w := &walk{question: q, left: slices.Clone(q.master.limits), total: q.value,
-		prices: make([]float64, len(prices)), none: make([]float64, len(prices))}
-	for i, g := range q.groups {
-		w.finders = append(w.finders, newFinder(g))
-		w.finders[i].quick = true
-		pool := q.master.pools[i]
-		now := pool[q.best[i]]
-		now.barred = false
-		least := now.value
-		for j := range pool {
-			least = math.Min(least, pool[j].value)
-		}
-		w.now, w.least = append(w.now, now), append(w.least, least)
-		add(w.left, now.uses, -1)
-		q.master.work += len(pool)
+	w := &walk{question: q, left: slices.Clone(q.master.limits), total: q.value}
+	for r := range w.left {
+		w.left[r] += fine * math.Max(w.left[r], 1)
+	}
+	most := int(listShare * float64(q.budget-q.spent()) / float64(len(q.groups)))
+	for i := range q.groups {
+		w.lists = append(w.lists, w.list(i, prices, most))
+		from := q.master.pools[i][q.best[i]].from
+		at := slices.IndexFunc(w.lists[i], func(k known) bool { return k.from == from })
+		w.now = append(w.now, nil)
+		w.least = append(w.least, slices.MinFunc(w.lists[i], func(a, b known) int { return cmp.Compare(a.value, b.value) }).value)
+		w.put(i, &w.lists[i][at])
 	}
 	return w
 }
 
-// step goes to another pick, or stays.
-func (w *walk) step() {
-	free := w.free(fewestFree + w.draws.below(mostFree-fewestFree+1))
-	old := make([]offer, len(free))
-	before, after := 0.0, 0.0
-	for k, i := range free {
-		old[k] = w.now[i]
-		before += old[k].value
-		add(w.left, old[k].uses, 1)
-	}
-	served := 0
-	for served < len(free) && w.take(free[served], w.prices) {
-		served++
-	}
-	if served == len(free) {
-		for _, i := range free {
-			w.top(i)
-			after += w.now[i].value
-		}
-		if after-before <= w.heat*w.draws.excess() {
-			w.total += after - before
-			return
-		}
-	}
-	for k, i := range free {
-		if k < served {
-			add(w.left, w.now[i].uses, 1)
-		}
-		w.now[i] = old[k]
-		add(w.left, old[k].uses, -1)
-	}
-}
-
-// top lets a group change to what is best where the room costs nothing.
-func (w *walk) top(i int) {
-	if w.now[i].value-w.least[i] < settled {
-		return
-	}
-	add(w.left, w.now[i].uses, 1)
-	if !w.take(i, w.none) {
-		add(w.left, w.now[i].uses, -1)
-	}
-}
-
-// take gives a group its best choice at some prices within the room that is left.
-func (w *walk) take(i int, prices []float64) bool {
-	g, f := w.groups[i], w.finders[i]
-	f.within(w.left)
+// list are the choices of a group that are worth trying at the prices.
+func (w *walk) list(i int, prices []float64, most int) []known {
+	g, f := w.groups[i], newFinder(w.groups[i])
+	offers := slices.Clone(w.master.pools[i])
 	if g.hold >= 0 {
 		g.factor = math.Max(0, prices[g.hold]) / g.held
 	}
 	f.price(w.weight/g.costUnit, prices)
-	f.little, f.least = w.little(), math.Inf(-1)
-	found := f.run(1, math.Inf(1))
-	w.master.work += 2*f.work + stepWork
-	f.work = 0
-	if len(found) == 0 {
-		return false
-	}
-	choice := g.column(found[0].counts)
-	o := w.offer(g, &choice)
-	if slices.ContainsFunc(o.uses, func(u Use) bool { return over(u.Amount, w.left[u.Row]) }) {
-		return false
-	}
-	w.now[i] = o
-	add(w.left, o.uses, -1)
-	return true
-}
-
-// free draws groups: one that is likely far from its best offer, and others that hold
-// what it, or one of them, could use; in any order.
-func (w *walk) free(count int) []int {
-	list := []int{w.worst()}
-	for range 8 * count {
-		if len(list) == count {
-			break
+	for _, a := range f.several(mostKnown, w.value-w.bound, most) {
+		if !slices.ContainsFunc(offers, func(o offer) bool { return slices.Equal(o.from.counts, a.counts) }) {
+			choice := g.column(a.counts)
+			offers = append(offers, w.offer(g, &choice))
 		}
-		g := w.groups[list[w.draws.below(len(list))]]
-		if uses := g.parts[w.draws.below(len(g.parts))].uses; len(uses) > 0 {
-			if i := w.holder(uses[w.draws.below(len(uses))].Row, list); i >= 0 {
-				list = append(list, i)
+	}
+	w.master.work += f.work + 10*len(offers)
+	var list []known
+	for _, o := range offers {
+		o.barred = false
+		k := known{offer: o, priced: o.value}
+		for _, u := range o.uses {
+			k.priced += prices[u.Row] * u.Amount
+			if u.Row < w.limits || u.Row >= w.rows {
+				k.takes = append(k.takes, u)
 			}
 		}
+		list = append(list, k)
 	}
-	w.draws.shuffle(list)
-	w.master.work += 3 * len(w.now)
+	slices.SortStableFunc(list, func(a, b known) int { return cmp.Compare(a.priced, b.priced) })
 	return list
 }
 
-// worst draws a group, each as likely as it is far from its best offer.
-func (w *walk) worst() int {
-	sum := 0.0
-	for i := range w.now {
-		sum += w.now[i].value - w.least[i]
+// step goes to another pick, or stays.
+func (w *walk) step() {
+	w.master.work += stepWork
+	i := w.draws.below(len(w.now))
+	x := w.draws.part()
+	to := &w.lists[i][int(x*x*float64(len(w.lists[i])))]
+	if to == w.now[i] {
+		return
 	}
-	draw := w.draws.part() * sum
-	for i := range w.now {
-		if draw -= w.now[i].value - w.least[i]; draw < 0 {
-			return i
+	w.out, w.old = w.out[:0], w.old[:0]
+	w.takeOut(i)
+	w.put(i, to)
+	if w.makeRoom(to) && w.placeRest() {
+		change := 0.0
+		for k, i := range w.out {
+			change += w.now[i].value - w.old[k].value
+		}
+		if change <= w.heat*w.draws.excess() {
+			w.total += change
+			return
 		}
 	}
-	return w.draws.below(len(w.now))
+	for k, i := range w.out {
+		if w.now[i] != nil {
+			add(w.left, w.now[i].takes, 1)
+		}
+		w.put(i, w.old[k])
+	}
 }
 
-// holder draws a group that is not in the list and has some of a row, or is -1.
-func (w *walk) holder(row int, list []int) int {
-	first := w.draws.below(len(w.now))
+func (w *walk) takeOut(i int) {
+	w.out, w.old = append(w.out, i), append(w.old, w.now[i])
+	add(w.left, w.now[i].takes, 1)
+	w.now[i] = nil
+	w.master.work += takeWork
+}
+
+func (w *walk) put(i int, to *known) {
+	w.now[i] = to
+	add(w.left, to.takes, -1)
+}
+
+// makeRoom takes groups out until a choice fits.
+func (w *walk) makeRoom(to *known) bool {
+	for _, u := range to.takes {
+		for w.left[u.Row] < 0 {
+			i := w.holder(u.Row)
+			if i < 0 || len(w.out) == mostOut {
+				return false
+			}
+			w.takeOut(i)
+		}
+	}
+	return true
+}
+
+// holder draws a group that has some of a row and may be taken out, or is -1.
+func (w *walk) holder(row int) int {
+	i := w.draws.below(len(w.now))
 	for k := range w.now {
-		i := (first + k) % len(w.now)
-		if !slices.Contains(list, i) && slices.ContainsFunc(w.now[i].uses, func(u Use) bool { return u.Row == row }) {
-			return i
+		if i++; i == len(w.now) {
+			i = 0
+		}
+		if w.now[i] == nil || i == w.out[0] {
+			continue
+		}
+		for _, u := range w.now[i].takes {
+			if u.Row == row {
+				w.master.work += k
+				return i
+			}
 		}
 	}
 	return -1
+}
+
+// placeRest lets each group that was taken out take the first choice that fits, and
+// then, when all have one, the best that does.
+func (w *walk) placeRest() bool {
+	for _, i := range w.out[1:] {
+		list := w.lists[i]
+		at := 0
+		for at < len(list) && !w.fits(list[at].takes) {
+			at++
+		}
+		if w.master.work += at; at == len(list) {
+			return false
+		}
+		w.put(i, &list[at])
+	}
+	for _, i := range w.out[1:] {
+		w.improve(i)
+	}
+	return true
+}
+
+// improve changes a group to the best choice that fits.
+func (w *walk) improve(i int) {
+	now := w.now[i]
+	if now.value-w.least[i] < settled {
+		return
+	}
+	add(w.left, now.takes, 1)
+	list := w.lists[i]
+	for at := range list {
+		if k := &list[at]; k.value < now.value && w.fits(k.takes) {
+			now = k
+		}
+	}
+	w.put(i, now)
+	w.master.work += len(list) / 4
+}
+
+func (w *walk) fits(takes []Use) bool {
+	for _, u := range takes {
+		if u.Amount > w.left[u.Row] {
+			return false
+		}
+	}
+	return true
 }
