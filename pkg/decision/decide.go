@@ -3,11 +3,9 @@ package decision
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
@@ -284,7 +282,7 @@ func (m *model) each(f func(*variant)) {
 }
 
 func (r *round) finish(m *model) ModelPlan {
-	next := m.alternative()
+	next := r.alternative(m)
 	for _, v := range m.variants {
 		v.plan.ServesEach = v.serves
 		v.plan.Binds = m.binds(v)
@@ -336,39 +334,4 @@ func (m *model) binds(v *variant) string {
 		return ""
 	}
 	return fmt.Sprintf("demand: %.2f requests/s are asked of the model; a replica serves %.2f", m.required, v.serves)
-}
-
-// alternative is the next best answer: the cheapest other mix of variants that would
-// have served the same, and what it costs.
-func (m *model) alternative() string {
-	var options []allocation.Option
-	var names []string
-	serve := capacity.Rate(0)
-	m.each(func(v *variant) {
-		if v.serves > 0 {
-			options = append(options, allocation.Option{Cost: v.in.Cost, Serves: v.serves, Now: v.target, Most: v.policy.Max})
-			names = append(names, v.in.Name)
-			serve += v.serves * capacity.Rate(v.target)
-		}
-	})
-	if len(options) < 2 || serve <= 0 {
-		return ""
-	}
-	best := allocation.Vector{Replicas: make([]int, len(options))}
-	for i, o := range options {
-		best.Replicas[i] = o.Now
-		best.Cost += o.Cost * capacity.Cost(o.Now)
-	}
-	// What is asked for, not the spare that the answer happens to have.
-	next, ok := allocation.Next(options, min(serve, max(m.required, oneMore)), best)
-	if !ok {
-		return ""
-	}
-	var parts []string
-	for i, n := range next.Replicas {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d of %s", n, names[i]))
-		}
-	}
-	return fmt.Sprintf("%s for %.2f an hour, against %.2f", strings.Join(parts, " and "), next.Cost, best.Cost)
 }

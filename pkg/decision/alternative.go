@@ -1,0 +1,155 @@
+package decision
+
+import (
+	"fmt"
+	"strings"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
+)
+
+// alternative is the next best answer: the cheapest other mix of variants that would
+// serve what is asked for, and what it costs. It keeps the bounds of the objects. In a
+// cluster that does not grow it fits: its replicas are those that hold a node already and
+// those for which the nodes have room all at once beside everything that this round asks
+// for, so what the answer's own new replicas take is not offered twice. Where the cluster
+// grows it says what to ask for, whether or not that fits now.
+func (r *round) alternative(m *model) string {
+	var options []allocation.Option
+	var variants []*variant
+	serve := capacity.Rate(0)
+	m.each(func(v *variant) {
+		if v.serves > 0 {
+			most := r.available(v)
+			options = append(options, allocation.Option{Cost: v.in.Cost, Serves: v.serves, Now: v.target, Least: least(v.policy.Min, most), Most: most})
+			variants = append(variants, v)
+			serve += v.serves * capacity.Rate(v.target)
+		}
+	})
+	if len(options) < 2 || serve <= 0 {
+		return ""
+	}
+	best := allocation.Vector{Replicas: make([]int, len(options))}
+	for i, o := range options {
+		best.Replicas[i] = o.Now
+		best.Cost += o.Cost * capacity.Cost(o.Now)
+	}
+	// What is asked for, not the spare that the answer happens to have.
+	need := min(serve, max(m.required, oneMore))
+	next, ok := allocation.Next(options, need, best)
+	for ok && r.policy.Limited && !r.fits(variants, options, next) {
+		next, ok = allocation.Next(options, need, best)
+	}
+	if !ok {
+		return ""
+	}
+	var parts []string
+	for i, n := range next.Replicas {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %s", n, variants[i].in.Name))
+		}
+	}
+	told := fmt.Sprintf("%s for %.2f an hour, against %.2f", strings.Join(parts, " and "), next.Cost, best.Cost)
+	if next.Cost < best.Cost {
+		told += "; " + r.preferred(m, variants, next)
+	}
+	return told
+}
+
+// least is a lower bound as far as an upper one, negative for none, allows it.
+func least(bound, most int) int {
+	if most < 0 {
+		return bound
+	}
+	return min(bound, most)
+}
+
+// available is how many replicas of the variant there could be instead of those that are
+// asked for; negative means no bound.
+func (r *round) available(v *variant) int {
+	if !r.policy.Limited {
+		return v.policy.Max
+	}
+	there, more := v.there(), 0
+	switch {
+	case v.paused > 0 || v.stuck:
+	case r.unknown(v) == nil:
+		more = r.slots(v)
+	case r.guesses(v):
+		return v.policy.Max
+	}
+	return v.bounded(there + more)
+}
+
+// there is how many replicas of the variant need no more room: those that are asked for,
+// and those on their way out that still hold a node.
+func (v *variant) there() int {
+	return max(v.target, min(v.in.Current, v.in.Ready+len(v.in.Starting)-v.in.waiting()))
+}
+
+// fits reports whether the nodes have room for all that the mix adds, at once. Where they
+// do not, it lowers the bound of the variant that lacks it. What one variant alone adds
+// is within its bound already.
+func (r *round) fits(variants []*variant, options []allocation.Option, next allocation.Vector) bool {
+	growing := 0
+	for i, v := range variants {
+		if next.Replicas[i] > v.there() {
+			growing++
+		}
+	}
+	if growing < 2 {
+		return true
+	}
+	began := len(r.placed)
+	defer func() { r.takeBack(began) }()
+	for i, v := range variants {
+		if r.unknown(v) != nil {
+			continue
+		}
+		for n := v.there(); n < next.Replicas[i]; n++ {
+			node, ok := r.trial.Place(v.in.Request)
+			if !ok {
+				options[i].Most = n
+				options[i].Least = min(options[i].Least, n)
+				return false
+			}
+			r.placed = append(r.placed, placed{v, node})
+		}
+	}
+	return true
+}
+
+// preferred says why a mix that would cost less is not the answer: what keeps the
+// replicas that it does without. As long as the same is in the way it says the same, in
+// rounds that are not full too.
+func (r *round) preferred(m *model, variants []*variant, next allocation.Vector) string {
+	for i, v := range variants {
+		if v.target <= next.Replicas[i] {
+			continue
+		}
+		for j := len(v.plan.Steps) - 1; j >= 0; j-- {
+			s := v.plan.Steps[j]
+			switch {
+			case s.After <= s.Before || s.Stage != StageBounds && s.Stage != StageBehavior:
+			case s.Stage == StageBounds || s.Reason == ReasonRollingUpdate:
+				return v.in.Name + " is held: " + s.Detail
+			default:
+				return v.in.Name + " is held by its behavior on the way down"
+			}
+		}
+	}
+	_, pays := r.next.Cheaper[m.key]
+	switch {
+	case m.wants == wantMore:
+		return "what serves is not replaced while more is asked for"
+	case m.wants != wantLess:
+		return "nothing is replaced while replicas may not go"
+	case r.policy.Horizon <= 0:
+		return "no variant takes over from another one"
+	case m.changing():
+		return "nothing else is replaced while replicas start or go"
+	case pays:
+		return "the saving must last as long as a scale-down waits"
+	}
+	return "it saves too little for a switch, or leaves too little headroom"
+}

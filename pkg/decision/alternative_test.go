@@ -1,0 +1,121 @@
+package decision
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// The next best answer is the cheapest that serves what is asked for, backlog included,
+// where a replica of the one serves 18.8 requests/s and one of the other 11.3; where it
+// costs less than the answer it says what is in its way.
+func TestTheAlternativeServesWhatIsAskedFor(t *testing.T) {
+	for arrival, want := range map[float64]string{
+		10: "1 of b-l40s for 3.72 an hour, against 6.88; it saves too little for a switch, or leaves too little headroom",
+		40: "4 of b-l40s for 14.88 an hour, against 17.48; what serves is not replaced while more is asked for",
+		74: "8 of b-l40s for 29.76 an hour, against 29.20",
+	} {
+		policy := demoPolicy()
+		policy.Horizon = time.Hour
+		plan := first(newWorld(arrival).snapshot(), policy)
+		assert.Equal(t, want, plan.Models[0].Variants[0].Alternative)
+	}
+}
+
+// In a cluster that does not grow the next best answer fits beside what is asked for.
+func TestTheAlternativeFits(t *testing.T) {
+	const other, same = "5 of a-h100 for 34.40 an hour, against 29.20", "8 of b-l40s for 29.76 an hour, against 29.20"
+	for name, c := range map[string]struct {
+		nodes   []placement.Node
+		limited bool
+		most    int
+		want    string
+	}{
+		"there is room for two more":     {append(nodes(1, "H100", 8), nodes(8, "L40S", 2)...), true, -1, same},
+		"there is room for one more":     {append(nodes(1, "H100", 8), nodes(7, "L40S", 2)...), true, -1, other},
+		"there will be, if need be":      {append(nodes(1, "H100", 8), nodes(7, "L40S", 2)...), false, -1, same},
+		"there is none of the other one": {nodes(7, "L40S", 2), true, -1, ""},
+		"the other one has a bound":      {append(nodes(1, "H100", 8), nodes(7, "L40S", 2)...), true, 4, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(74)
+			w.cluster = &placement.Cluster{Nodes: c.nodes}
+			policy := demoPolicy()
+			policy.Limited = c.limited
+			own := policy.Variants[Key{"ns", "a-h100"}]
+			own.Max = c.most
+			policy.Variants[Key{"ns", "a-h100"}] = own
+			plan := first(w.snapshot(), policy)
+			require.Equal(t, 6, *plan.Models[0].Variants[1].Desired)
+			assert.Equal(t, c.want, plan.Models[0].Variants[0].Alternative)
+		})
+	}
+}
+
+// Two variants that share nodes are not offered the same room twice.
+func TestTheAlternativeFitsAllAtOnce(t *testing.T) {
+	offered := 0
+	mix := regexp.MustCompile(`(\d+) of (\S+)`)
+	for seed := range uint64(2 * cases()) {
+		c := scene{seed: seed, models: 1, load: 1 + float64(seed%7)/3, limited: true, plain: true}
+		s, policy := c.build()
+		plan := first(s, policy)
+		m := &plan.Models[0]
+		counts := map[string]int{}
+		for _, v := range m.Variants {
+			counts[v.Key.Name] = *v.Desired
+		}
+		if m.Variants[0].Alternative == "" {
+			continue
+		}
+		for _, part := range mix.FindAllStringSubmatch(m.Variants[0].Alternative, -1) {
+			n := 0
+			_, err := fmt.Sscan(part[1], &n)
+			require.NoError(t, err)
+			counts[part[2]] = max(counts[part[2]], n)
+		}
+		var wants []placement.Want
+		for j := range s.Models[0].Variants {
+			v := &s.Models[0].Variants[j]
+			if more := counts[v.Name] - v.Current; more > 0 {
+				wants = append(wants, placement.Want{Request: v.Request, Count: more})
+			}
+		}
+		if len(wants) > 1 {
+			offered++
+		}
+		require.True(t, s.Cluster.Feasible(wants).OK, "%v: %s\n%s", c, m.Variants[0].Alternative, tellShort(m))
+	}
+	assert.Greater(t, offered, cases()/20)
+}
+
+// While a switch is on its way the plan says what keeps the old replicas; when they are
+// gone, that they could still come back.
+func TestTheAlternativeOfASwitch(t *testing.T) {
+	policy := DefaultPolicy()
+	policy.Limited = true
+	f, _, dear := takeover(policy, 110*time.Second, 2*time.Minute)
+	var told []string
+	f.told = func(_ *Snapshot, p *Plan) {
+		if now := p.Models[0].Variants[0].Alternative; len(told) == 0 || now != told[len(told)-1] {
+			told = append(told, now)
+		}
+	}
+	f.run(20 * time.Minute)
+	assert.Equal(t, 0, dear.replicas)
+	const cheap, beside = "4 of cheap for 12.00 an hour, against 27.52; ", "4 of cheap for 12.00 an hour, against 39.52; "
+	assert.Equal(t, []string{
+		"",
+		cheap + "the saving must last as long as a scale-down waits",
+		beside + "nothing else is replaced while replicas start or go",
+		beside + "nothing is replaced while replicas may not go",
+		beside + "dear is held by its behavior on the way down",
+		"4 of dear for 27.52 an hour, against 12.00",
+	}, told)
+}
