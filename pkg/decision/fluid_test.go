@@ -275,15 +275,17 @@ func (f *fluid) flow(m *flow) {
 	for _, v := range m.variants {
 		limit := v.profile.Concurrency(conv)
 		for _, p := range v.pods {
-			if p.ready {
-				done := min(p.running, max(0.01, float64(v.profile.Steady(p.running, conv).Rate)))
-				if p.frozen {
-					done = 0
-				}
-				p.running -= done
-				p.done += done
-				ready, limits = append(ready, p), append(limits, limit)
+			if !p.ready {
+				continue
 			}
+			done := min(p.running, max(0.01, float64(v.profile.Steady(p.running, conv).Rate)))
+			if p.frozen {
+				done = 0
+			}
+			p.running -= done
+			p.done += done
+			ready, limits = append(ready, p), append(limits, limit)
+
 		}
 	}
 	depth := float64(podQueue)

@@ -89,7 +89,8 @@ func TestASwitchIsUndoneOnce(t *testing.T) {
 				f.run(f.elapsed() + 30*time.Second)
 				c.change(f, cheap, dear)
 				f.run(f.elapsed() + 45*time.Minute)
-				assert.Equal(t, c.left, []int{cheap.replicas, dear.replicas}, "%v", f.writes)
+				left := []int{cheap.replicas, dear.replicas}
+				assert.Equal(t, c.left, left, "%v", f.writes)
 				for _, w := range f.writes[1:] {
 					assert.Less(t, w.to, w.from, "%v", f.writes)
 				}
