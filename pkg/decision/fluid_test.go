@@ -285,7 +285,6 @@ func (f *fluid) flow(m *flow) {
 			p.running -= done
 			p.done += done
 			ready, limits = append(ready, p), append(limits, limit)
-
 		}
 	}
 	depth := float64(podQueue)
