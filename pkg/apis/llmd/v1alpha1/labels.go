@@ -12,8 +12,9 @@ const (
 
 // Annotations of pod templates.
 const (
-	// AnnotationAccelerators lists the accelerators that pods without a variant
-	// accept, in the order in which they prefer them, such as "H100,A100-80GB".
+	// AnnotationAccelerators lists the accelerators that pods without a variant, or of
+	// one whose accelerator nothing names, accept, in the order in which they prefer
+	// them, such as "H100,A100-80GB".
 	AnnotationAccelerators = "wva.llmd.ai/accelerators"
 )
 
