@@ -12,8 +12,8 @@
 // after the other: unserved demand of the first priority, then of the second with the
 // first one held, and so on, and at last the cost. The objective is that of the
 // package's documentation, written down a second time here; both answers are judged by
-// this writing. A level that CBC does not finish within the time limit is said so, and
-// the instance counts for speed only.
+// this writing. An instance of which CBC does not finish a level within the time limit
+// counts for speed only; who left less unserved there is told, not judged.
 //
 // Read Instance first, then program, then judge.
 package main

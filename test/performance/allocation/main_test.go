@@ -117,10 +117,13 @@ func TestTheVerdict(t *testing.T) {
 	text, ok := verify(summarise(good))
 	assert.True(t, ok, text)
 	for name, r := range map[string]result{
-		"slow": {Variants: 200, OursMs: 51}, "dear": {GapPct: 4}, "worse": {Worse: true}, "worse than a stopped one": {Worse: true, Stopped: true},
+		"slow": {Variants: 200, OursMs: 51}, "dear": {GapPct: 4}, "worse": {Worse: true},
 	} {
 		text, ok := verify(summarise(append(good, r)))
 		assert.False(t, ok, name)
 		assert.Contains(t, text, "MISSED", name)
 	}
+	text, ok = verify(summarise(append(good, result{Worse: true, Stopped: true}, result{Better: true, Stopped: true})))
+	assert.True(t, ok, text)
+	assert.Contains(t, text, "2 where the exact solver was stopped: it had less unserved all the same in 1, and more in 1")
 }

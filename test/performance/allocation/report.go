@@ -38,13 +38,15 @@ type summary struct {
 	// Compared is the number of instances that the exact solver finished.
 	Compared int `json:"compared"`
 	// Equal is the number of those in which both serve the same, whose costs are
-	// compared; WorseThanStopped counts worse answers than those of a stopped solver.
-	Equal            int     `json:"equal"`
-	Stopped          int     `json:"stopped"`
-	Worse            int     `json:"worse"`
-	WorseThanStopped int     `json:"worseThanStopped"`
-	MaxMsAt200       float64 `json:"maxMsAt200"`
-	MaxMsOverall     float64 `json:"maxMsOverall"`
+	// compared; WorseThanStopped counts worse answers than those of a stopped solver, and
+	// BetterThanStopped better ones. What is no exact answer is told, not judged.
+	Equal             int     `json:"equal"`
+	Stopped           int     `json:"stopped"`
+	Worse             int     `json:"worse"`
+	WorseThanStopped  int     `json:"worseThanStopped"`
+	BetterThanStopped int     `json:"betterThanStopped"`
+	MaxMsAt200        float64 `json:"maxMsAt200"`
+	MaxMsOverall      float64 `json:"maxMsOverall"`
 }
 
 func summarise(results []result) summary {
@@ -54,16 +56,20 @@ func summarise(results []result) summary {
 		if r.Variants <= 200 {
 			s.MaxMsAt200 = math.Max(s.MaxMsAt200, r.OursMs)
 		}
-		if r.Worse && r.Stopped {
-			s.WorseThanStopped++
-		} else if r.Worse {
-			s.Worse++
-		}
 		if r.Stopped {
 			s.Stopped++
+			if r.Worse {
+				s.WorseThanStopped++
+			}
+			if r.Better {
+				s.BetterThanStopped++
+			}
 			continue
 		}
 		s.Compared++
+		if r.Worse {
+			s.Worse++
+		}
 		if r.Worse || r.Better {
 			// Serving less costs less: only equal service has costs to compare.
 			continue
