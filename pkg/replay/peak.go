@@ -153,10 +153,16 @@ func (s *fleetSearch) best() (best fleetPlay, keeps bool) {
 	}), keeps
 }
 
-// alike are fleets of one variant of each model, with the same number of each: up to what
-// is enough for any minute, or all that fit together.
+// alike are fleets of one variant of each model, with the same number of each as far as
+// its bounds allow: up to what is enough for any minute, or all that fit together.
 func (s *fleetSearch) alike(choice []int) ladder {
-	fleets := func(n int) fleet { return newFleet(s.scenario, choice, slices.Repeat([]int{n}, len(choice))) }
+	fleets := func(n int) fleet {
+		replicas := make([]int, len(choice))
+		for m, v := range choice {
+			replicas[m] = bounded(&s.scenario.Models[m].Variants[v], n)
+		}
+		return newFleet(s.scenario, choice, replicas)
+	}
 	most := 1
 	for m, v := range choice {
 		slots, err := s.scenario.Cluster.Slots(s.scenario.Models[m].Variants[v].Request)

@@ -128,6 +128,19 @@ func TestPeakOfARequestThatNobodyServesInTimeSaysSo(t *testing.T) {
 	assert.Equal(t, "1", done.result.Parameters[1].Value, "more attains nothing, so one is enough")
 }
 
+func TestPeakKeepsTheBoundsOfTheVariants(t *testing.T) {
+	s := small()
+	s.Models[0].Variants[0].Policy.Max = 1
+	s.Models[0].Variants[1].Policy.Min = 1
+	p := played(t, s, short(t, workload.Point{Rate: 60}, workload.Point{At: 2 * time.Minute, Rate: 60}), "peak", time.Minute)
+	search := fleetSearch{play: p}
+	assert.Equal(t, [][]int{{1, 1}}, search.alike([]int{0}).fleet(5).replicas)
+	found := p.perform()
+	require.NoError(t, found.err)
+	require.GreaterOrEqual(t, found.result.Attainment, s.Policy.Share, "of the other variant there may be enough")
+	assert.Contains(t, found.result.Parameters[1].Value, "cheap: 1;")
+}
+
 func TestPeakReportsWhatWentWrong(t *testing.T) {
 	p := played(t, small(), sourceOf(io.EOF, arrival(1, 10, 10), arrival(2, 0, 10)), "peak", time.Minute)
 	require.ErrorContains(t, p.perform().err, "policy peak with a start-up of 1m0s: request at 2s")

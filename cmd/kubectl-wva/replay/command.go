@@ -47,8 +47,8 @@ Policies:
   bound          the least that keeping the promise in every minute can cost, knowing the
                  future; who breaks it in some minutes may pay less
 Of each model, static, hpa and keda drive one variant: the one that is cheapest for the
-requests that it serves. keda goes up to 100 replicas, hpa to what empty nodes would hold,
-unless the variant has a bound of its own.
+requests that it serves. keda goes up to 100 replicas, hpa has no limit, and neither goes
+beyond what empty nodes would hold, unless the variant has a bound of its own.
 
 Synthetic traces:`
 

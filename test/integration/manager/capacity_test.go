@@ -188,8 +188,9 @@ func TestHalfOfTheNodesIsHalfOfTheSlots(t *testing.T) {
 		cordon(t, node, true)
 		t.Cleanup(func() { cordon(t, node, false) })
 	}
-	// A round that a node calls for keeps five seconds apart from the last one.
-	conditiontest.Eventually(t, 5*time.Second+atOnce, "half of the slots", func() (string, bool) {
+	// A round that a node calls for keeps five seconds apart from the last one, and comes
+	// before the next fast one, ten seconds after it.
+	conditiontest.Eventually(t, 9*time.Second, "half of the slots", func() (string, bool) {
 		slots := *read(t, v).Status.Placement.Slots
 		return fmt.Sprint(slots), slots == 15 || slots == 16
 	})

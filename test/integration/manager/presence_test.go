@@ -24,8 +24,8 @@ func TestADeletedTargetIsToldAtOnceAndItsReturnResumesAtOnce(t *testing.T) {
 	shows(t, patience, v, v1alpha1.ConditionReady, v1alpha1.ReasonReady)
 
 	// The manager's full round comes every ten minutes and its fast one every ten
-	// seconds; several times in a row within two seconds is no coincidence.
-	for range 3 {
+	// seconds; so often in a row sooner than that is no coincidence.
+	for range 5 {
 		remove(t, deployment(namespace, "server", 1))
 		shows(t, atOnce, v, v1alpha1.ConditionReady, v1alpha1.ReasonDeploymentNotFound)
 		shows(t, atOnce, v, v1alpha1.ConditionTargetResolved, v1alpha1.ReasonTargetNotFound)
