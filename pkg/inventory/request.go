@@ -46,7 +46,7 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, wanted Name) (*p
 	if err := inv.unserved(wanted, takes.Resource, shape); err != nil {
 		return nil, err
 	}
-	if err := inv.spanning(&pod.Spec, wanted, takes.Resource, shape); err != nil {
+	if err := inv.spanning(&pod.Spec, wanted, takes, shape); err != nil {
 		return nil, err
 	}
 	return &placement.Request{

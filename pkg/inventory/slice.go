@@ -44,11 +44,32 @@ func devicesOf(topology string) int {
 	return devices
 }
 
+// Open says why the type of devices is not known that labels do name, or empty: the
+// labels contradict each other, or the devices are parts of a slice over several hosts.
+func (d *Devices) Open() string {
+	if !d.open {
+		return ""
+	}
+	return d.Why
+}
+
+// Spanning reports whether the devices are parts of a slice over several hosts.
+func (d *Devices) Spanning() bool { return d.slice.Known() }
+
+// Spans reports whether the pod can only be meant as a part of what spans several
+// hosts where no host has as much: its node selector asks for a topology of more
+// devices than it takes.
+func (t Takes) Spans(spec *corev1.PodSpec) bool {
+	c, ok := conventionOf(t.Resource)
+	return ok && c.kind.topology != "" && devicesOf(spec.NodeSelector[c.kind.topology]) > t.Devices
+}
+
 // spanning is the error for pods that can only be meant as parts of a slice over
 // several hosts: no node has such devices to itself, and the template selects a
 // topology of more devices than a pod asks for, or nodes have such slices. Of these
 // none is no number.
-func (inv *Inventory) spanning(spec *corev1.PodSpec, wanted Name, resource corev1.ResourceName, shape capacity.Shape) error {
+func (inv *Inventory) spanning(spec *corev1.PodSpec, wanted Name, takes Takes, shape capacity.Shape) error {
+	resource := takes.Resource
 	c, ok := conventionOf(resource)
 	if !ok || c.kind.topology == "" {
 		return nil
@@ -61,12 +82,12 @@ func (inv *Inventory) spanning(spec *corev1.PodSpec, wanted Name, resource corev
 			return nil
 		}
 	}
-	if devicesOf(asked) > shape.Devices {
+	if takes.Spans(spec) {
 		return fmt.Errorf("the pods ask for %d %s of a slice of topology %s, and replicas that span nodes are not modelled", shape.Devices, resource, asked)
 	}
 	for _, i := range inv.ofType[""] {
 		d, ok := inv.Carried[i].Under(resource)
-		if ok && d.slice.Known() && wanted.Covers(d.slice) && inv.Carried[i].Out == "" && alike(i) {
+		if ok && d.Spanning() && wanted.Covers(d.slice) && inv.Carried[i].Out == "" && alike(i) {
 			return fmt.Errorf("the %s of %s are parts of slices over several hosts, such as on node %s, and replicas that span nodes are not modelled",
 				resource, wanted, inv.Nodes[i].Name)
 		}

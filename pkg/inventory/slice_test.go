@@ -25,6 +25,8 @@ func TestPartsOfASliceOverSeveralHostsAreUnknown(t *testing.T) {
 	node := tpu("a", "4x4x4", "4", "4")
 	carried := new(Names).Carried(node)
 	assert.Equal(t, "label cloud.google.com/gke-tpu-topology says 4x4x4: the node's 4 google.com/tpu are part of a slice of 64 over several hosts, and replicas that span nodes are not modelled", carried.Reason())
+	assert.Equal(t, carried.Reason(), carried.Devices[0].Open())
+	assert.True(t, carried.Devices[0].Spanning())
 	n := carried.View(Used{}, nil)
 	assert.Equal(t, placement.AcceleratorUnknown, n.Verdict(capacity.Shape{Accelerator: "TPUV5P", Devices: 4}), "neither of the type nor of another one")
 	assert.Equal(t, placement.Fits, n.Verdict(capacity.Shape{MilliCPU: 1000}), "others may go there")
@@ -32,6 +34,7 @@ func TestPartsOfASliceOverSeveralHostsAreUnknown(t *testing.T) {
 	unhealthy := new(Names).Carried(tpu("a", "2x4", "7", "8"))
 	assert.Equal(t, "TPUV5P", unhealthy.Devices[0].Name.String(), "one chip less is no further host")
 	assert.Empty(t, unhealthy.Reason())
+	assert.False(t, unhealthy.Devices[0].Spanning())
 	assert.Equal(t, "label cloud.google.com/gke-tpu-topology says big, which is no topology such as 2x4", new(Names).Carried(tpu("a", "big", "4", "4")).Reason())
 }
 
@@ -41,6 +44,39 @@ func TestDevicesOfATopology(t *testing.T) {
 		"99999999999x99999999999x99999999999": mostDevices, "99999999999999999999x2": 0,
 	} {
 		assert.Equal(t, want, devicesOf(topology), topology)
+	}
+}
+
+func TestATypeIsOpenWhereLabelsNameIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		labels map[string]string
+		open   bool
+	}{
+		"known":         {map[string]string{"nvidia.com/gpu.product": "NVIDIA-L4"}, false},
+		"no label":      {nil, false},
+		"not all alike": {map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-INVALID"}, true},
+	} {
+		d := new(Names).Carried(labelled(c.labels, list("nvidia.com/gpu", "4"))).Devices[0]
+		assert.Equal(t, c.open, d.Open() != "", name)
+	}
+}
+
+func TestPodsThatSpanHosts(t *testing.T) {
+	for _, c := range []struct {
+		resource corev1.ResourceName
+		devices  int
+		topology string
+		spans    bool
+	}{
+		{"google.com/tpu", 4, "4x4x4", true},
+		{"google.com/tpu", 4, "2x2x1", false},
+		{"google.com/tpu", 4, "big", false},
+		{"google.com/tpu", 4, "", false},
+		{"nvidia.com/gpu", 4, "4x4x4", false},
+		{"", 0, "4x4x4", false},
+	} {
+		spec := &corev1.PodSpec{NodeSelector: map[string]string{tpuTopology: c.topology}}
+		assert.Equal(t, c.spans, Takes{Resource: c.resource, Devices: c.devices}.Spans(spec), "%v", c)
 	}
 }
 

@@ -41,10 +41,10 @@ func (p *Plugin) view(w *want, info fwk.NodeInfo, scratch []placement.Pool) view
 	pool, order, ok := w.choose(what)
 	v.order, v.accepted = order, ok
 	switch {
+	case ok && (w.any() || what.devices[pool].Accelerator == ""):
+		v.shape = w.of(named(&v.node, what.devices[pool], pool))
 	case !w.any():
 		v.shape = w.of(w.devices[order])
-	case ok:
-		v.shape = w.of(named(&v.node, what.devices[pool], pool))
 	default:
 		v.shape = w.of(capacity.Device{Accelerator: noneOfThem})
 	}
@@ -114,7 +114,11 @@ func explain(w *want, nodes *seen) explanation {
 		e.Nodes[placement.WrongAccelerator] = nodes.others
 		for i, info := range nodes.infos {
 			n := nodeOf(nodes.what[i], info, scratch)
-			e.Count(&n, w.verdictOn(&n, nodes.what[i], e.Shape, affinity))
+			verdict := w.verdictOn(&n, nodes.what[i], e.Shape, affinity)
+			e.Count(&n, verdict)
+			if verdict == placement.AcceleratorUnknown {
+				e.LeftOpen(nodes.what[i].open(w.resource))
+			}
 		}
 		if i > 0 {
 			said.text += "; "
@@ -138,9 +142,12 @@ func explain(w *want, nodes *seen) explanation {
 func (w *want) verdictOn(n *placement.Node, what *carried, shape capacity.Shape, affinity nodeaffinity.RequiredNodeAffinity) placement.Verdict {
 	pool := what.pool(shape.Device(), w.resource)
 	if w.any() {
-		if pool = what.under(w.resource); pool >= 0 {
-			called(n, pool, shape.Accelerator)
-		}
+		pool = what.under(w.resource)
+	} else if pool < 0 && w.spans {
+		pool = what.spanning(w.resource)
+	}
+	if pool >= 0 && (w.any() || what.devices[pool].Accelerator == "") {
+		called(n, pool, shape)
 	}
 	verdict := n.Type(shape)
 	switch {
@@ -158,11 +165,11 @@ func refuses(pod *corev1.Pod, node *corev1.Node, affinity nodeaffinity.RequiredN
 	return inventory.Refusal(pod, node, affinity) != ""
 }
 
-// called gives the devices of a pool that name and nothing more.
-func called(n *placement.Node, pool int, name capacity.Accelerator) {
+// called lets the devices of a pool be those of the shape.
+func called(n *placement.Node, pool int, shape capacity.Shape) {
 	if pool == 0 {
-		n.Accelerator, n.MemoryGiB, n.Form = name, 0, ""
+		n.Accelerator, n.MemoryGiB, n.Form = shape.Accelerator, shape.MemoryGiB, shape.Form
 		return
 	}
-	n.Beside[pool-1].Device = capacity.Device{Accelerator: name}
+	n.Beside[pool-1].Device = shape.Device()
 }

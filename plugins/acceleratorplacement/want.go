@@ -35,6 +35,9 @@ type want struct {
 	selected capacity.Device
 	// devices are those that would do, in the pod's order; none means that any would.
 	devices []capacity.Device
+	// spans is set when the pod is a part of what spans several hosts. No type is known
+	// of their devices, of which the pod accepts any: its own selectors say which.
+	spans bool
 	// shape has no devices' type yet: that depends on the node.
 	shape capacity.Shape
 	// table values the room that the pod takes; nil does as for usual sizes.
@@ -55,6 +58,9 @@ func (w *want) key() string {
 	b.WriteString(string(w.resource))
 	for _, d := range w.devices {
 		fmt.Fprintf(&b, ",%s/%d/%s", d.Accelerator, d.MemoryGiB, d.Form)
+	}
+	if w.spans {
+		b.WriteString(",spans")
 	}
 	return b.String()
 }
@@ -78,6 +84,10 @@ func (w *want) choose(what *carried) (pool, order int, ok bool) {
 			return pool, order, true
 		}
 	}
+	if w.spans {
+		pool = what.spanning(w.resource)
+		return pool, 0, pool >= 0
+	}
 	return -1, 0, false
 }
 
@@ -92,6 +102,7 @@ func (p *Plugin) wantOf(ctx context.Context, pod *corev1.Pod) (*want, *fwk.Statu
 	w := &want{
 		pod:      pod,
 		resource: takes.Resource,
+		spans:    takes.Spans(&pod.Spec),
 		shape:    capacity.Shape{Devices: takes.Devices, Pods: 1, MilliCPU: takes.MilliCPU, MemoryBytes: takes.MemoryBytes},
 	}
 	if !p.variants.known() {

@@ -17,6 +17,10 @@ type Explanation struct {
 	// LargestHole is the largest number of free devices on a node that has enough
 	// of them, but not free.
 	LargestHole int
+	// Open is how many of the nodes of unknown type have labels that name one, and Why
+	// is why it is left open all the same, on the first of them.
+	Open int
+	Why  string
 }
 
 // Count adds one node with its verdict.
@@ -26,6 +30,17 @@ func (e *Explanation) Count(n *Node, v Verdict) {
 		if p, ok := n.Pool(e.Shape); ok {
 			e.LargestHole = max(e.LargestHole, p.Free)
 		}
+	}
+}
+
+// LeftOpen says of a node that was counted as of unknown type why its labels leave the
+// type open; the empty text is that they name none.
+func (e *Explanation) LeftOpen(why string) {
+	if why == "" {
+		return
+	}
+	if e.Open++; e.Open == 1 {
+		e.Why = why
 	}
 }
 
@@ -51,8 +66,8 @@ func (e Explanation) String() string {
 		return e.Problem.Error()
 	}
 	var parts []string
-	add := func(v Verdict, one, many string) {
-		switch count := e.Nodes[v]; count {
+	count := func(count int, one, many string) {
+		switch count {
 		case 0:
 		case 1:
 			parts = append(parts, "1 "+one)
@@ -60,6 +75,7 @@ func (e Explanation) String() string {
 			parts = append(parts, fmt.Sprintf("%d %s", count, many))
 		}
 	}
+	add := func(v Verdict, one, many string) { count(e.Nodes[v], one, many) }
 	add(Fits, "node has room", "nodes have room")
 	node, nodes := "node", "nodes"
 	if e.Shape.Devices > 0 {
@@ -76,7 +92,8 @@ func (e Explanation) String() string {
 	add(NodeOut, node+" takes no pods", nodes+" take no pods")
 	add(Refused, node+" refuses it by taint or affinity", nodes+" refuse it by taint or affinity")
 	add(WrongAccelerator, "node is of another type", "nodes are of another type")
-	add(AcceleratorUnknown, "has no product label", "have no product label")
+	count(e.Nodes[AcceleratorUnknown]-e.Open, "has no product label", "have no product label")
+	count(e.Open, "is of a type that is left open ("+e.Why+")", "are of types that are left open (such as: "+e.Why+")")
 	if len(parts) == 0 {
 		parts = append(parts, "there are no nodes")
 	}
