@@ -43,8 +43,12 @@ func TestWhatTheArgumentsOfAServerFix(t *testing.T) {
 		), 256, 160},
 		{"the container's own variables", templateOf(corev1.Container{
 			Env:  []corev1.EnvVar{{Name: "BLOCK", Value: "5"}, {Name: "BLOCKS", Value: "700"}, {Name: "SIZE", ValueFrom: &corev1.EnvVarSource{}}},
-			Args: []string{"--num-gpu-blocks-override=$(BLOCKS)", "--block-size=$(SIZE)"},
-		}), 0, 11200},
+			Args: []string{"--num-gpu-blocks-override=$(BLOCKS)", "--block-size=$(BLOCK)"},
+		}), 0, 3500},
+		{"a variable that the template does not tell", templateOf(corev1.Container{
+			Env:  []corev1.EnvVar{{Name: "SIZE", ValueFrom: &corev1.EnvVarSource{}}},
+			Args: []string{"--num-gpu-blocks-override=700", "--block-size=$(SIZE)"},
+		}), 0, 0},
 		{"a shell's variables", templateOf(corev1.Container{
 			Env:     []corev1.EnvVar{{Name: "BLOCK", Value: "32"}, {Name: "BLOCKS", Value: "700"}},
 			Command: []string{"sh", "-c", "vllm serve m --num-gpu-blocks-override $BLOCKS --block-size ${BLOCK}"},
@@ -99,6 +103,12 @@ func TestTheKVCacheFromMemoryAndModelSize(t *testing.T) {
 		"a model that nobody knows":         {modelID: "chat", container: serve("/models")},
 		"a size alone":                      {modelID: "acme/Anvil-8B", container: serve("acme/Anvil-8B")},
 		"a device that the layout has not":  {modelID: model, devices: 2, container: serve(model)},
+		"a share that nobody tells":         {modelID: model, container: serve(model, "--gpu-memory-utilization=$(UTIL)")},
+		"blocks that nobody tells":          {modelID: model, container: serve(model, "--num-gpu-blocks-override=$(BLOCKS)")},
+		"a length that it may choose":       {modelID: model, container: serve(model, "--max-model-len=auto"), want: onH100},
+		"an image without arguments":        {modelID: model, container: corev1.Container{Image: "vllm/vllm-openai"}, want: onH100},
+		"a script in a server's image":      {modelID: model, container: corev1.Container{Image: "vllm/vllm-openai", Command: []string{"bash", "/scripts/start.sh"}}},
+		"a script for an image's shell":     {modelID: model, container: corev1.Container{Image: "vllm/vllm-openai", Args: []string{"/scripts/start.sh"}}},
 		"a configuration that is not there": {modelID: model, container: serve("--config", "/etc/vllm.yaml")},
 	}
 	for name, c := range cases {

@@ -35,10 +35,10 @@ func (v *variant) serverLimits(fact *decision.Variant, name inventory.Name, s st
 }
 
 // memory is that of a replica, with the model that the container's server loads. It is
-// unknown for a server whose use of it is not known.
+// unknown for a server whose use of it is not known, or whose arguments are not all seen.
 func (v *variant) memory(c *corev1.Container, a serving.Arguments, name inventory.Name, s stock) serving.Memory {
 	switch engine := modelserver.EngineOf(c); {
-	case v.shape == nil || engine == modelserver.EngineUnknown:
+	case v.shape == nil || engine == modelserver.EngineUnknown || !showsArguments(c):
 		return serving.Memory{}
 	case engine == modelserver.SGLang && !a.Static:
 		// Its default differs from version to version.
@@ -55,6 +55,15 @@ func (v *variant) memory(c *corev1.Container, a serving.Arguments, name inventor
 		model = serving.FiguresOf(v.object.Spec.ModelID, a)
 	}
 	return serving.MemoryOf(model, a, serving.DeviceGiB(device), v.shape.Devices*v.shape.Pods)
+}
+
+// showsArguments says whether a container's words are the arguments of its server: they
+// start an engine, or go to what the image starts. A script may give it others.
+func showsArguments(c *corev1.Container) bool {
+	if len(c.Command) == 0 && (len(c.Args) == 0 || strings.HasPrefix(c.Args[0], "-")) {
+		return true
+	}
+	return modelserver.EngineIn(commandLine(c)) != modelserver.EngineUnknown
 }
 
 // commandLine is a container's command and arguments, with the variables in them that

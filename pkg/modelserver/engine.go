@@ -20,7 +20,23 @@ const (
 // EngineOf is the engine that a container runs, by its command line and else by the
 // name of its image: people build one into images of the other.
 func EngineOf(c *corev1.Container) Engine {
-	for _, argument := range slices.Concat(c.Command, c.Args) {
+	if engine := EngineIn(slices.Concat(c.Command, c.Args)); engine != EngineUnknown {
+		return engine
+	}
+	image := strings.ToLower(c.Image)
+	switch {
+	case strings.Contains(image, "sglang"):
+		return SGLang
+	case strings.Contains(image, "vllm"):
+		return VLLM
+	}
+	return EngineUnknown
+}
+
+// EngineIn is the engine that a command line starts in its own words. A script may start
+// one too, and does not show it.
+func EngineIn(command []string) Engine {
+	for _, argument := range command {
 		for word := range strings.FieldsFuncSeq(argument, separates) {
 			program := word[strings.LastIndexByte(word, '/')+1:]
 			switch {
@@ -30,13 +46,6 @@ func EngineOf(c *corev1.Container) Engine {
 				return VLLM
 			}
 		}
-	}
-	image := strings.ToLower(c.Image)
-	switch {
-	case strings.Contains(image, "sglang"):
-		return SGLang
-	case strings.Contains(image, "vllm"):
-		return VLLM
 	}
 	return EngineUnknown
 }

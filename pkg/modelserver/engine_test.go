@@ -26,4 +26,6 @@ func TestEngineOf(t *testing.T) {
 	} {
 		assert.Equal(t, tc.want, EngineOf(&tc.container), tc.name)
 	}
+	assert.Equal(t, VLLM, EngineIn([]string{"sh", "-c", "exec vllm serve m"}))
+	assert.Equal(t, EngineUnknown, EngineIn([]string{"bash", "/scripts/start.sh"}), "a script shows nothing")
 }

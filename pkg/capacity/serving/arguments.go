@@ -7,7 +7,7 @@ import (
 )
 
 // Arguments are the server's arguments that its capacity follows from. 0 and empty
-// mean not given.
+// mean not given, unless the argument is among the unread.
 type Arguments struct {
 	// Model is the name or the path of the model.
 	Model string
@@ -33,6 +33,14 @@ type Arguments struct {
 	// Unmodelled is an argument because of which the cache does not follow from the
 	// memory and the model's size; empty without one.
 	Unmodelled string
+	// Unread are the names of the arguments with a number that are given one which
+	// cannot be read here, such as a variable of a ConfigMap: not the default, but unknown.
+	Unread []string
+}
+
+// SequencesUnread says that the server is given a batch limit, and nobody knows which.
+func (a *Arguments) SequencesUnread() bool {
+	return slices.ContainsFunc(a.Unread, func(name string) bool { return a.whole(name) == &a.MaxSequences })
 }
 
 // unmodelled are arguments that put something else into the memory, take something out
@@ -44,14 +52,13 @@ var unmodelled = []string{
 
 // ParseArguments reads a container's command and arguments: --name=value or --name
 // value, hyphens or underscores, also within one string for a shell. What it does not
-// know or cannot read it leaves out. The last of several counts, as it does for the
-// servers.
+// know it leaves out. The last of several counts, as it does for the servers.
 func ParseArguments(command []string) Arguments {
 	var a Arguments
-	words := slices.DeleteFunc(strings.Fields(strings.Join(command, " ")), func(word string) bool { return word == `\` })
+	words := wordsOf(command)
 	for i, word := range words {
 		if word == "serve" && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
-			a.Model = strings.Trim(words[i+1], `"'`)
+			a.Model = words[i+1]
 		}
 		if !strings.HasPrefix(word, "-") {
 			continue
@@ -62,7 +69,24 @@ func ParseArguments(command []string) Arguments {
 		}
 		a.set(strings.ReplaceAll(name, "_", "-"), strings.Trim(value, `"'`))
 	}
+	if len(a.Unread) > 0 && a.Unmodelled == "" {
+		a.Unmodelled = a.Unread[0]
+	}
+	if slices.Contains(a.Unread, "block-size") {
+		// A number of blocks of an unknown size says nothing.
+		a.BlocksOverride = 0
+	}
 	return a
+}
+
+// wordsOf are the words of a command line, without a shell's quotes around them and
+// without what continues a line or ends a command.
+func wordsOf(command []string) []string {
+	words := strings.Fields(strings.Join(command, " "))
+	for i, word := range words {
+		words[i] = strings.Trim(word, `\"';`)
+	}
+	return slices.DeleteFunc(words, func(word string) bool { return word == "" })
 }
 
 // set takes over one argument.
@@ -74,14 +98,33 @@ func (a *Arguments) set(name, value string) {
 		*target = value
 	}
 	if target := a.whole(name); target != nil {
-		if n, err := strconv.Atoi(value); err == nil && n > 0 {
-			*target = n
+		n, err := strconv.Atoi(value)
+		read := err == nil && n > 0
+		if !read {
+			n = 0
 		}
+		*target = n
+		a.note(name, read || target == &a.MaxModelLength)
 	}
 	if name == "gpu-memory-utilization" || name == "mem-fraction-static" {
-		if x, err := strconv.ParseFloat(value, 64); err == nil && x > 0 && x <= 1 {
-			a.MemoryShare, a.Static = x, name == "mem-fraction-static"
+		x, err := strconv.ParseFloat(value, 64)
+		read := err == nil && x > 0 && x <= 1
+		if !read {
+			x = 0
 		}
+		a.MemoryShare, a.Static = x, name == "mem-fraction-static"
+		a.note(name, read)
+	}
+}
+
+// note keeps whether the last value of an argument could be read. (Nothing follows from
+// the length of the context, which may also be auto or 32k.)
+func (a *Arguments) note(name string, read bool) {
+	a.Unread = slices.DeleteFunc(a.Unread, func(other string) bool { return other == name })
+	if !read {
+		a.Unread = append(a.Unread, name)
+	} else if len(a.Unread) == 0 {
+		a.Unread = nil
 	}
 }
 

@@ -142,19 +142,35 @@ func TestParseArguments(t *testing.T) {
 		command []string
 		want    Arguments
 	}{
-		"separate words":   {[]string{"vllm", "serve", "--max-num-seqs", "64", "--block_size=32"}, Arguments{MaxSequences: 64, BlockSize: 32}},
-		"for a shell":      {[]string{"sh", "-c", "vllm serve \\\n  m --gpu-memory-utilization=0.85 --tensor-parallel-size 4"}, Arguments{Model: "m", MemoryShare: 0.85, TensorParallel: 4}},
-		"SGLang":           {[]string{"--max-total-tokens", "5000", "--mem-fraction-static", "0.8", "--tp", "2"}, Arguments{MaxTotalTokens: 5000, MemoryShare: 0.8, Static: true, TensorParallel: 2}},
-		"the last counts":  {[]string{"--max-model-len=100", "--max-model-len=200"}, Arguments{MaxModelLength: 200}},
-		"what cannot be":   {[]string{"--max-num-seqs=-3", "--gpu-memory-utilization=90", "--gpu-memory-utilization=-0.5", "--block-size"}, Arguments{}},
-		"quoted":           {[]string{`--num-gpu-blocks-override="700"`, "--max-num-batched-tokens='2048'"}, Arguments{BlocksOverride: 700, MaxBatchedTokens: 2048}},
-		"the precisions":   {[]string{"--model", "org/m", "-q", "fp8", "--dtype=half", "--kv-cache-dtype", "fp8_e5m2"}, Arguments{Model: "org/m", Quantization: "fp8", Numbers: "half", CacheNumbers: "fp8_e5m2"}},
-		"the layout":       {[]string{"-tp", "4", "-pp=2", "-dp", "8"}, Arguments{TensorParallel: 4, PipelineParallel: 2, DataParallel: 8}},
-		"not modelled":     {[]string{"--model-path=m", "--cpu_offload_gb=8"}, Arguments{Model: "m", Unmodelled: "cpu-offload-gb"}},
-		"no value":         {[]string{"--model", "--dtype=auto"}, Arguments{Numbers: "auto"}},
-		"nothing":          {nil, Arguments{}},
-		"values look like": {[]string{"--name", "max-num-seqs", "7"}, Arguments{}},
+		"separate words":    {[]string{"vllm", "serve", "--max-num-seqs", "64", "--block_size=32"}, Arguments{MaxSequences: 64, BlockSize: 32}},
+		"for a shell":       {[]string{"sh", "-c", "vllm serve \\\n  m --gpu-memory-utilization=0.85 --tensor-parallel-size 4"}, Arguments{Model: "m", MemoryShare: 0.85, TensorParallel: 4}},
+		"SGLang":            {[]string{"--max-total-tokens", "5000", "--mem-fraction-static", "0.8", "--tp", "2"}, Arguments{MaxTotalTokens: 5000, MemoryShare: 0.8, Static: true, TensorParallel: 2}},
+		"the last counts":   {[]string{"--max-model-len=100", "--max-model-len=200"}, Arguments{MaxModelLength: 200}},
+		"what cannot be":    {[]string{"--max-num-seqs=-3", "--gpu-memory-utilization=90", "--gpu-memory-utilization=-0.5", "--block-size"}, unread("max-num-seqs", "gpu-memory-utilization", "block-size")},
+		"variables":         {[]string{"--num_gpu_blocks_override=$(BLOCKS)", "--mem-fraction-static", "$SHARE", "--tp=$(TP)"}, Arguments{Static: true, Unmodelled: "num-gpu-blocks-override", Unread: []string{"num-gpu-blocks-override", "mem-fraction-static", "tp"}}},
+		"unknown blocks":    {[]string{"--num-gpu-blocks-override=10", "--block-size=$(SIZE)"}, unread("block-size")},
+		"read at last":      {[]string{"--block-size=$(SIZE)", "--block-size=32"}, Arguments{BlockSize: 32}},
+		"unread at last":    {[]string{"--max-num-seqs=8", "--max-num-seqs=$(MAX)"}, unread("max-num-seqs")},
+		"a length in k":     {[]string{"--max-model-len=32k"}, Arguments{}},
+		"quoted":            {[]string{`--num-gpu-blocks-override="700"`, "--max-num-batched-tokens='2048'"}, Arguments{BlocksOverride: 700, MaxBatchedTokens: 2048}},
+		"quoted as a whole": {[]string{"sh", "-c", `vllm serve "m" "--max-num-seqs=12"; sleep 1`}, Arguments{Model: "m", MaxSequences: 12}},
+		"longer names":      {[]string{"--max-num-seqs-per-lora=3"}, Arguments{}},
+		"the precisions":    {[]string{"--model", "org/m", "-q", "fp8", "--dtype=half", "--kv-cache-dtype", "fp8_e5m2"}, Arguments{Model: "org/m", Quantization: "fp8", Numbers: "half", CacheNumbers: "fp8_e5m2"}},
+		"the layout":        {[]string{"-tp", "4", "-pp=2", "-dp", "8"}, Arguments{TensorParallel: 4, PipelineParallel: 2, DataParallel: 8}},
+		"not modelled":      {[]string{"--model-path=m", "--cpu_offload_gb=8"}, Arguments{Model: "m", Unmodelled: "cpu-offload-gb"}},
+		"no value":          {[]string{"--model", "--dtype=auto"}, Arguments{Numbers: "auto"}},
+		"nothing":           {nil, Arguments{}},
+		"values look like":  {[]string{"--name", "max-num-seqs", "7"}, Arguments{}},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, ParseArguments(tc.command)) })
 	}
+	a := ParseArguments([]string{"--block-size=x"})
+	assert.False(t, a.SequencesUnread())
+	for _, name := range []string{"--max_num_seqs", "--max-running-requests"} {
+		a := ParseArguments([]string{name, "$(MAX)"})
+		assert.True(t, a.SequencesUnread(), name)
+	}
 }
+
+// unread are arguments of which none could be read.
+func unread(names ...string) Arguments { return Arguments{Unmodelled: names[0], Unread: names} }
