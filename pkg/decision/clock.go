@@ -10,8 +10,9 @@ import (
 
 // upTo is the memory without what is later than now: a clock that ran ahead and came back
 // leaves times that would hold everything until they are reached. What was learned stays,
-// as if it were of now. The memory itself is left as it is.
-func (m *Memory) upTo(now time.Time) *Memory {
+// as if it were of now; its times are those of samples, whose clock may always be ahead
+// by up to skew. The memory itself is left as it is.
+func (m *Memory) upTo(now time.Time, skew time.Duration) *Memory {
 	later := func(t time.Time) bool { return t.After(now) }
 	next := *m
 	next.Arrivals = notLater(m.Arrivals, func(o Observation) bool { return later(o.Time) })
@@ -27,7 +28,8 @@ func (m *Memory) upTo(now time.Time) *Memory {
 	next.Overwriting = without(m.Overwriting, func(o Overwriting) bool {
 		return later(o.Until.Add(-o.Truce)) || slices.ContainsFunc(o.Times, later)
 	})
-	next.Curves = mended(m.Curves, func(c serving.Curve) bool { return later(c.Updated) },
+	sampledLater := func(t time.Time) bool { return t.After(now.Add(skew)) }
+	next.Curves = mended(m.Curves, func(c serving.Curve) bool { return sampledLater(c.Updated) },
 		func(c serving.Curve) serving.Curve { c.Updated = now; return c })
 	next.Dispersion = mended(m.Dispersion, func(d Dispersion) bool { return later(d.Time) },
 		func(d Dispersion) Dispersion { d.Time = now; return d })
@@ -37,7 +39,7 @@ func (m *Memory) upTo(now time.Time) *Memory {
 		func(s Sizing) Sizing { s.Found = now; return s })
 	next.Gateways = mended(m.Gateways, func(g Gateway) bool { return later(g.Queued) || later(g.Unseen) },
 		func(g Gateway) Gateway { return Gateway{earlier(g.Queued, now), earlier(g.Unseen, now)} })
-	seenLater := func(o serving.Observation) bool { return later(o.Time) }
+	seenLater := func(o serving.Observation) bool { return sampledLater(o.Time) }
 	next.Learned = mended(m.Learned, func(l Learning) bool { return later(l.Fitted) || slices.ContainsFunc(l.Learned.Seen, seenLater) },
 		func(l Learning) Learning {
 			l.Fitted, l.Learned.Seen = earlier(l.Fitted, now), slices.DeleteFunc(slices.Clone(l.Learned.Seen), seenLater)

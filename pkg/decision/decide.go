@@ -73,7 +73,7 @@ type round struct {
 
 func newRound(snapshot *Snapshot, policy *Policy, memory *Memory, kind Round) *round {
 	return &round{
-		snapshot: snapshot, policy: policy, kind: kind, old: memory.upTo(snapshot.Time),
+		snapshot: snapshot, policy: policy, kind: kind, old: memory.upTo(snapshot.Time, policy.Freshness.Stale),
 		next: Memory{}.withMaps(), unplaced: map[*Variant]int{},
 	}
 }
@@ -216,7 +216,7 @@ func (r *round) admit(m *model, v *variant) {
 		v.managed = m.advisory || v.policy.Actuation != ActuationOff
 	}
 	if err := r.unknown(v); v.managed && err != nil && !r.guesses(v) {
-		v.hold(err)
+		r.freeze(v, err)
 	}
 	r.watchOverwriting(v)
 	if v.managed || v.exists() && v.policy.Actuation == ActuationOff {
@@ -224,16 +224,17 @@ func (r *round) admit(m *model, v *variant) {
 	}
 }
 
-// hold keeps the replicas as they are, within the upper bound, while nobody knows how
-// many fit: those that went could not come back.
-func (v *variant) hold(unknown error) {
+// freeze keeps the replicas as they are, within the upper bound, while nobody knows how
+// many fit: those that went could not come back. What the bound takes goes when replicas
+// may go: in a full round, and not while they are replaced.
+func (r *round) freeze(v *variant, unknown error) {
 	reason := ReasonShapeUnknown
 	if errors.Is(unknown, errNodesUnknown) {
 		reason = ReasonCapacityUnknown
 	}
 	v.managed = false
 	v.settle(reason, "the replicas are held: "+unknown.Error())
-	if most := v.bounded(v.target); most < v.target {
+	if most := v.bounded(v.target); most < v.target && r.kind == RoundFull && !v.in.Rolling {
 		v.step(StageBounds, most, ReasonMaxReplicas, "maxReplicas is %d", most)
 	}
 }

@@ -95,10 +95,10 @@ func (c counted) noise(dispersion float64) capacity.Rate {
 
 // arrival is the rate at which requests reach the model now: that of the metrics
 // window, or that between the newest scrapes when it is so much higher that no chance
-// explains it and replicas start fast or are short already. So a step is answered at once and noise is not. Where replicas count it
-// and some of them began to serve within the window, that of the newest scrapes also
-// counts when it is lower: the window holds what the others got before and what the
-// new ones get now.
+// explains it and replicas start fast or are short already. So a step is answered at
+// once and noise is not. Where replicas count it and some of them began to serve within
+// the window, that of the newest scrapes also counts when it is lower: the window holds
+// what the others got before and what the new ones get now.
 func (r *round) arrival(m *model) (counted, bool) {
 	steady, known := r.overWindow(m)
 	newest, seen := r.betweenScrapes(m)
@@ -110,14 +110,14 @@ func (r *round) arrival(m *model) (counted, bool) {
 	case newest.rate < steady.rate && !m.in.Arrival.Present && r.grew(m):
 		return newest, true
 	}
+	chance := counted{rate: steady.rate, span: newest.span}.noise(m.dispersion)
+	if newest.rate <= steady.rate*(1+jumpLeast) || newest.rate <= steady.rate+jumpCertainty*chance {
+		return steady, true
+	}
 	if m.lead() > jumpLead*r.policy.Window && !m.strained(r) {
 		return steady, true
 	}
-	chance := counted{rate: steady.rate, span: newest.span}.noise(m.dispersion)
-	if newest.rate > steady.rate*(1+jumpLeast) && newest.rate > steady.rate+jumpCertainty*chance {
-		return r.sinceJump(m, newest), true
-	}
-	return steady, true
+	return r.sinceJump(m, newest), true
 }
 
 // strained reports whether a trigger fires, or a replica or more than a few requests that

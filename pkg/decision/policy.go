@@ -95,7 +95,8 @@ type Promise struct {
 	Problem string
 }
 
-// Idle says whether and when a model may scale to zero.
+// Idle says whether and when a model may scale to zero. It never does while no gateway is
+// seen that would wake it.
 type Idle struct {
 	// Enabled permits it.
 	Enabled bool

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -124,6 +125,8 @@ func TestHeldReplicasStay(t *testing.T) {
 		limited, shape bool
 		answer         OnUnknown
 		most, want     int
+		round          Round
+		rolling        bool
 	}{
 		"no nodes, held":                    {answer: OnUnknownHold, most: -1, want: 5},
 		"no nodes, limited":                 {limited: true, most: -1, want: 5},
@@ -133,6 +136,8 @@ func TestHeldReplicasStay(t *testing.T) {
 		"no shape":                          {shape: true, most: -1, want: 5},
 		"no shape, held, bounded":           {shape: true, answer: OnUnknownHold, most: 2, want: 2},
 		"no shape, allowed":                 {shape: true, answer: OnUnknownAllow, most: -1, want: 1},
+		"no nodes, held, in a fast round":   {answer: OnUnknownHold, most: 2, want: 5, round: RoundFast},
+		"no nodes, held, while it rolls":    {answer: OnUnknownHold, most: 2, want: 5, rolling: true},
 		"no shape, limited, held, in bound": {shape: true, limited: true, answer: OnUnknownHold, most: 7, want: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,12 +153,13 @@ func TestHeldReplicasStay(t *testing.T) {
 			for range 10 {
 				w.now = w.now.Add(time.Minute)
 				s := w.snapshot()
+				s.Models[0].Variants[0].Rolling = test.rolling
 				if test.shape {
 					s.Cluster = &placement.Cluster{Nodes: nodes(9, "H100", 8)}
 					s.Models[0].Variants[0].Request = nil
 				}
 				var plan Plan
-				plan, memory = Decide(s, policy, memory, RoundFull)
+				plan, memory = Decide(s, policy, memory, cmp.Or(test.round, RoundFull))
 				got = plan.Models[0].Variants[0]
 			}
 			assert.Equal(t, test.want, *got.Desired, got.Message)

@@ -280,7 +280,7 @@ func (v *variant) priced(lenders []*variant) (best *variant, factor capacity.Rat
 			best = l
 		}
 	}
-	if best == nil {
+	if best == nil || v.in.Cost <= 0 {
 		return nil, 0, ""
 	}
 	return best, capacity.Rate(v.in.Cost / best.in.Cost), fmt.Sprintf("as much per cost as %s", best.in.Name)

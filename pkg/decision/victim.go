@@ -65,10 +65,21 @@ func (r *round) removable(m *model, v *variant, n int) []placement.Replica {
 		all = append(all, replica)
 	}
 	if more := n - len(all); more > 0 {
-		slices.SortStableFunc(hot, func(a, b placement.Replica) int { return cmp.Compare(a.Load, b.Load) })
+		// Of which nothing is known may be the fullest.
+		slices.SortStableFunc(hot, func(a, b placement.Replica) int {
+			return cmp.Compare(atWorst(a.Load), atWorst(b.Load))
+		})
 		all = append(all, hot[:min(more, len(hot))]...)
 	}
 	return all
+}
+
+// atWorst is a load, without one the highest.
+func atWorst(load float64) float64 {
+	if math.IsNaN(load) {
+		return math.Inf(1)
+	}
+	return load
 }
 
 // load is how busy a replica is: the used share of what limits it, and the requests

@@ -73,18 +73,19 @@ func (r *round) watchGateway(m *model) {
 
 // unseen says why nobody knows what waits for the model, or would wake it; empty means
 // that its gateway tells. A gateway has no queue for a model before its first request: then
-// one that shows others of its namespace will do, unless it showed this one before.
+// one that shows others of its namespace will do, unless it showed this one within the
+// retention period: after that it may have begun anew.
 func (r *round) unseen(m *model) string {
 	queue, arrival := r.age(m.in.Queue), r.age(m.in.Arrival)
-	queued := !r.old.Gateways[m.key].Queued.IsZero()
+	last := r.old.Gateways[m.key].Queued
 	switch {
 	case m.in.Queue.Present && queue != ageFresh, m.in.Arrival.Present && arrival != ageFresh:
 		return "what its gateway counts is old or no number"
-	case queue == ageFresh, arrival == ageFresh && queued:
+	case queue == ageFresh, arrival == ageFresh && !last.IsZero():
 		return ""
 	case arrival == ageFresh:
 		return "its gateway counts requests and shows no queue: flow control is off"
-	case queued:
+	case r.snapshot.Time.Sub(last) < r.policy.IdleOf(m.key).Retention:
 		return "its gateway shows no queue of it any more"
 	case r.queues()[m.key.Namespace]:
 		return ""

@@ -125,6 +125,11 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 			neighbour(s, "ns")
 			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, time.Minute)}}
 		}, awake, "its gateway shows no queue of it any more"},
+		"its gateway began anew, which knows no model before its first request": {func(s *Snapshot, m *Model, old *Memory) {
+			none(m)
+			neighbour(s, "ns")
+			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, 21*time.Minute), Unseen: ago(s, 11*time.Minute)}}
+		}, asleep, ""},
 		"its gateway is back for less than the retention": {func(s *Snapshot, _ *Model, old *Memory) {
 			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, time.Minute), Unseen: ago(s, 9*time.Minute)}}
 		}, awake, ""},

@@ -24,8 +24,6 @@ type finder struct {
 	below         float64
 	// little is the gain that is not worth looking for.
 	little float64
-	// quick takes the first complete choices, without deciding part after part.
-	quick  bool
 	layers [][]partial
 	found  []found
 	// work counts the parts that were looked at.
@@ -142,9 +140,6 @@ func (f *finder) search() {
 	}
 	f.layers[0] = append(f.layers[0][:0], first)
 	f.complete(0, 0)
-	if f.quick {
-		return
-	}
 	f.close(first)
 	for layer := 1; layer < len(f.open) && len(f.layers[layer-1]) > 0; layer++ {
 		f.expand(layer)

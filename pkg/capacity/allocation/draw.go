@@ -22,11 +22,3 @@ func (d *draws) below(n int) int { return int(d.part() * float64(n)) }
 
 // excess is exponential with a mean of 1.
 func (d *draws) excess() float64 { return -math.Log(1 - d.part()) }
-
-// shuffle puts a list in any order.
-func (d *draws) shuffle(list []int) {
-	for i := len(list) - 1; i > 0; i-- {
-		j := d.below(i + 1)
-		list[i], list[j] = list[j], list[i]
-	}
-}

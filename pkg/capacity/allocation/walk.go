@@ -11,8 +11,8 @@ import (
 // lets each of them take the first choice that then fits: ruin and recreate (Schrimpf
 // et al. 2000). How much worse a step may be falls to nothing on the way (simulated
 // annealing). It finds what branching does not in good time: exchanges across several
-// groups and rows that lead through picks which are no better. A step takes less than
-// a microsecond, because what each group may take is known before.
+// groups and rows that lead through picks which are no better. A step takes about a
+// microsecond, because what each group may take is known before.
 type walk struct {
 	*question
 	draws draws
