@@ -109,6 +109,11 @@ func TestWhatAPodSelectsComesBeforeAStatusThatSaysOtherwise(t *testing.T) {
 	stale := v1alpha1.Shape{Accelerator: "A100", DeviceMemoryGiB: 80, Devices: ptr.To(int32(1))}
 	corrected := node("corrected", h100, 8, 0)
 	corrected.node.Labels[v1alpha1.LabelAcceleratorName] = "A100-80GB"
+	labelling := func(accelerator string) *v1alpha1.VariantAutoscaling {
+		v := variant("v", "", 1)
+		v.Labels = map[string]string{v1alpha1.LabelAcceleratorName: accelerator}
+		return v
+	}
 	nodes := []*nodeInfo{node("h100", h100, 8, 0), node("a100", a100, 8, 0), node("small", "NVIDIA-A100-SXM4-40GB", 8, 0), node("l4", "NVIDIA-L4", 8, 0), corrected}
 	for name, c := range map[string]struct {
 		variant  *v1alpha1.VariantAutoscaling
@@ -119,7 +124,10 @@ func TestWhatAPodSelectsComesBeforeAStatusThatSaysOtherwise(t *testing.T) {
 		"another type":                          {resolved(variant("v", "", 1), 7, stale), h100, []string{"h100", "corrected"}, "h100"},
 		"another size":                          {resolved(variant("v", "", 1), 7, stale), "NVIDIA-A100-SXM4-40GB", []string{"small"}, "small"},
 		"the same":                              {resolved(variant("v", "", 1), 7, stale), a100, []string{"a100"}, "a100"},
-		"what the spec says is no status":       {variant("v", "A100", 1), h100, []string{"h100", "corrected"}, "h100"},
+		"what the spec says is no status":       {variant("v", "A100", 1), h100, []string{"corrected"}, "corrected"},
+		"also with a status that says the same": {resolved(variant("v", "A100", 1), 7, stale), h100, []string{"corrected"}, "corrected"},
+		"nor is what the label says":            {labelling("A100"), h100, []string{"corrected"}, "corrected"},
+		"a label that came after the status":    {resolved(labelling("H100"), 7, stale), h100, []string{"h100", "corrected"}, "h100"},
 		"a product that no rule knows":          {variant("v", "A100", 1), "Our-Card", nil, ""},
 		"a label that is no product's is quiet": {resolved(variant("v", "", 1), 7, stale), "", []string{"a100", "corrected"}, "a100"},
 	} {

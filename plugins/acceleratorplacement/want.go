@@ -149,11 +149,12 @@ func (p *Plugin) devicesOf(ctx context.Context, v *v1alpha1.VariantAutoscaling, 
 	return []capacity.Device{name.Device()}, nil
 }
 
-// prefer puts what the pod itself selects before what its variant says, where these
-// differ: no node but those that it selects will admit it. The variant may go by a
-// status from before the template was changed, of an autoscaler that is gone. What it
-// says is still accepted, because a node may be corrected by a label that outranks the
-// one that the pod selects it by.
+// prefer puts what the pod itself selects before what the status of its variant says,
+// where these differ: no node but those that it selects will admit it. The status may
+// be from before the template was changed, of an autoscaler that is gone. What it says
+// is still accepted, because a node may be corrected by a label that outranks the one
+// that the pod selects it by. An accelerator that the object itself names counts
+// whatever the pod selects, as it does for the autoscaler.
 func (w *want) prefer(names *inventory.Names) {
 	spec := &w.pod.Spec
 	if w.any() || len(spec.NodeSelector) == 0 && spec.Affinity == nil {
@@ -163,10 +164,22 @@ func (w *want) prefer(names *inventory.Names) {
 	if err != nil || !name.Known() {
 		return
 	}
-	if name, err = name.As(w.resource); err == nil && apart(name.Device(), w.devices[0]) {
-		w.selected = name.Device()
+	if name, err = name.As(w.resource); err != nil || !apart(name.Device(), w.devices[0]) {
+		return
+	}
+	w.selected = name.Device()
+	if !w.otherwise(names, w.selected) {
 		w.devices = []capacity.Device{w.selected, w.devices[0]}
 	}
+}
+
+// otherwise reports whether the variant's object itself names another accelerator.
+func (w *want) otherwise(names *inventory.Names, selected capacity.Device) bool {
+	named, _, err := names.Resolve(w.variant.Spec.Accelerator, w.variant.Labels[v1alpha1.LabelAcceleratorName], nil, nil)
+	if err == nil && named.Known() {
+		named, err = named.As(w.resource)
+	}
+	return err != nil || named.Known() && apart(selected, named.Device())
 }
 
 // apart reports whether no device is both. Labels of different makers may call one
@@ -183,7 +196,7 @@ func (w *want) contradiction() string {
 		return ""
 	}
 	if w.selected.Accelerator != "" {
-		return fmt.Sprintf("; its node selector or affinity says %s, and VariantAutoscaling %s says %s: correct one of them", w.selected, w.variant.Name, w.devices[1])
+		return fmt.Sprintf("; its node selector or affinity says %s, and VariantAutoscaling %s says %s: correct one of them", w.selected, w.variant.Name, w.devices[len(w.devices)-1])
 	}
 	listed, err := accepted(w.pod, w.resource)
 	if err != nil || len(listed) == 0 || slices.ContainsFunc(listed, func(d capacity.Device) bool { return !apart(d, w.devices[0]) }) {
