@@ -122,14 +122,16 @@ var (
 	partSuffixes = [...]*regexp.Regexp{
 		regexp.MustCompile(`^(.*)-MIG-([0-9]+[CG](?:\.[0-9]+[CG])?\.[0-9]+GB(?:[+.][A-Z0-9.]+|-ME(?:\.[A-Z]+)?)?|INVALID)$`),
 		regexp.MustCompile(`^(.*)-([SDTQC]PX-NPS[0-9]+|CORE)$`),
-		// What a hypervisor hands out of a device, by its gigabytes and the kind of work: 10C
-		// of an A100, 1-10C of a slice of one. It comes after a model, which has a digit.
-		regexp.MustCompile(`^(.*?[0-9].*?)-((?:[0-9]-)?[0-9]{1,3}[QCAB](?:4|ME)?)$`),
+		virtualSuffix,
 	}
-	virtual     = regexp.MustCompile(`^(?:[0-9]-)?[0-9]{1,3}[qcab](?:4|me)?$`)
-	underSuffix = regexp.MustCompile(`-(` + strings.ToUpper(strings.Join(otherResources, "|")) + `)$`)
-	memoryPart  = regexp.MustCompile(`(?:^|-)([0-9]{1,4})GI?B?(?:-|$)`)
-	formPart    = regexp.MustCompile(`(?:^|-)(SXM[0-9]?|PCIE|NVL|OAM|HBM3E?|MEGA)(?:-|$)`)
+	// virtualSuffix is what NVIDIA's hypervisor hands out of a device, by its gigabytes and
+	// the kind of work: 10C of an A100, 1-10C of a slice of one. Other makers' models may
+	// end alike: HL-225B, Ascend910-910B.
+	virtualSuffix = regexp.MustCompile(`^(.*?[0-9].*?)-((?:[0-9]-)?[0-9]{1,3}[QCAB](?:4|ME)?)$`)
+	virtual       = regexp.MustCompile(`^(?:[0-9]-)?[0-9]{1,3}[qcab](?:4|me)?$`)
+	underSuffix   = regexp.MustCompile(`-(` + strings.ToUpper(strings.Join(otherResources, "|")) + `)$`)
+	memoryPart    = regexp.MustCompile(`(?:^|-)([0-9]{1,4})GI?B?(?:-|$)`)
+	formPart      = regexp.MustCompile(`(?:^|-)(SXM[0-9]?|PCIE|NVL|OAM|HBM3E?|MEGA)(?:-|$)`)
 )
 
 // rule names a family of accelerators. Rules are tried in order, the most specific
@@ -241,11 +243,22 @@ func (n *Name) cutParts(text string) string {
 // what the suffix means; nil without one.
 func partOf(text string) []string {
 	for _, suffix := range partSuffixes {
-		if m := suffix.FindStringSubmatch(text); m != nil {
+		if m := suffix.FindStringSubmatch(text); m != nil && (suffix != virtualSuffix || makerOf(m[1]) == nvidia) {
 			return m
 		}
 	}
 	return nil
+}
+
+// makerOf is the maker of the product that a canonical text names.
+func makerOf(text string) maker {
+	product := withoutNoTypes(text)
+	for i := range rules {
+		if rules[i].pattern.MatchString(product) {
+			return rules[i].maker
+		}
+	}
+	return unknownMaker
 }
 
 // profile is the name of a kind of slices in one spelling. It is empty for the
