@@ -53,6 +53,20 @@ func TestWhatTheArgumentsOfAServerFix(t *testing.T) {
 			Env:     []corev1.EnvVar{{Name: "BLOCK", Value: "32"}, {Name: "BLOCKS", Value: "700"}},
 			Command: []string{"sh", "-c", "vllm serve m --num-gpu-blocks-override $BLOCKS --block-size ${BLOCK}"},
 		}), 256, 22400},
+		{"a batch limit by a variable", templateOf(corev1.Container{
+			Image: "vllm/vllm-openai", Env: []corev1.EnvVar{{Name: "MAX", Value: "64"}}, Args: []string{"--max-num-seqs=$(MAX)"},
+		}), 64, 0},
+		{"SGLang's, beside an image of vLLM", templateOf(
+			corev1.Container{Image: "acme/vllm-proxy"},
+			corev1.Container{Image: "lmsysorg/sglang", Env: []corev1.EnvVar{{Name: "MAX", Value: "48"}}, Args: []string{"--max-running-requests", "$(MAX)"}},
+		), 48, 0},
+		{"a batch limit that the template does not tell", templateOf(corev1.Container{
+			Image: "vllm/vllm-openai", Env: []corev1.EnvVar{{Name: "MAX", ValueFrom: &corev1.EnvVarSource{}}}, Args: []string{"--max-num-seqs=$(MAX)"},
+		}), 0, 0},
+		{"a batch limit that is no number", templateOf(corev1.Container{Image: "vllm", Args: []string{"--max-num-seqs", "many"}}), 0, 0},
+		{"a batch limit in a shell", templateOf(corev1.Container{
+			Command: []string{"/bin/sh", "-c"}, Args: []string{"exec vllm serve m \\\n  --max-num-seqs 16 --port 8000"},
+		}), 16, 0},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -23,14 +23,19 @@ func (v *variant) serverLimits(fact *decision.Variant, name inventory.Name, s st
 	if template == nil {
 		return
 	}
-	fact.BatchLimit = inventory.BatchLimit(template)
+	standard, unread := 0, false
 	for i := range template.Spec.Containers {
 		c := &template.Spec.Containers[i]
 		arguments := serving.ParseArguments(commandLine(c))
 		fact.BatchLimit = cmp.Or(fact.BatchLimit, arguments.MaxSequences)
+		unread = unread || arguments.SequencesUnread()
+		standard = cmp.Or(standard, inventory.DefaultBatchLimit(c))
 		if fact.KVTokens == 0 {
 			fact.KVTokens, fact.KVSource = serving.KVCapacity(serving.CacheConfig{}, arguments, v.memory(c, arguments, name, s))
 		}
+	}
+	if !unread {
+		fact.BatchLimit = cmp.Or(fact.BatchLimit, standard)
 	}
 }
 

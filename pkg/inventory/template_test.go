@@ -8,31 +8,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestBatchLimit(t *testing.T) {
+func TestDefaultBatchLimit(t *testing.T) {
 	cases := []struct {
 		name      string
 		container corev1.Container
 		want      int
 	}{
-		{"one word", corev1.Container{Args: []string{"--max-num-seqs=128"}}, 128},
-		{"two words", corev1.Container{Command: []string{"vllm", "serve"}, Args: []string{"m", "--max-num-seqs", "64"}}, 64},
-		{"underscores", corev1.Container{Args: []string{"--max_num_seqs=32"}}, 32},
-		{"inside a shell", corev1.Container{Command: []string{"/bin/sh", "-c"}, Args: []string{"exec vllm serve m \\\n  --max-num-seqs 16 --port 8000"}}, 16},
-		{"quoted in a shell", corev1.Container{Command: []string{"sh", "-c", `vllm serve "m" "--max-num-seqs=12"`}}, 12},
-		{"the last one counts", corev1.Container{Args: []string{"--max-num-seqs=1", "--max-num-seqs=2"}}, 2},
 		{"vLLM by its image", corev1.Container{Image: "docker.io/vllm/vllm-openai:v0.11.0"}, 256},
 		{"vLLM by its program", corev1.Container{Command: []string{"vllm"}}, 256},
 		{"vLLM by its module", corev1.Container{Command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}}, 256},
-		{"no number", corev1.Container{Image: "vllm", Args: []string{"--max-num-seqs", "many"}}, 256},
-		{"another flag", corev1.Container{Args: []string{"--max-num-seqs-per-lora=3"}}, 0},
+		{"SGLang in an image of vLLM", corev1.Container{Image: "acme/vllm", Command: []string{"python3", "-m", "sglang.launch_server"}}, 0},
 		{"something else", corev1.Container{Image: "nginx"}, 0},
 	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			assert.Equal(t, c.want, BatchLimit(template(corev1.Container{Name: "sidecar", Image: "proxy"}, c.container)))
-		})
+		assert.Equal(t, c.want, DefaultBatchLimit(&c.container), c.name)
 	}
-	assert.Zero(t, BatchLimit(nil))
 }
 
 func TestResolveBelievesInOrder(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
@@ -25,7 +26,7 @@ func TestTemplatesAreReadAsTheScenarioMeansThem(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, localcluster.GPUResource, takes.Resource)
 				assert.Equal(t, v.Devices, takes.Devices)
-				assert.Equal(t, batchLimit, inventory.BatchLimit(template))
+				assert.Equal(t, batchLimit, serving.ParseArguments(template.Spec.Containers[0].Args).MaxSequences)
 				name, _, err := inventory.Resolve("", "", template, nil)
 				require.NoError(t, err)
 				assert.Equal(t, v.Accelerator, name.Short)
