@@ -176,6 +176,22 @@ func TestTheExplanationSaysWhereAPodContradictsItsVariant(t *testing.T) {
 	}
 }
 
+func TestTheExplanationSaysThatAStatusIsStale(t *testing.T) {
+	rs := deployed("v")
+	for accelerator, want := range map[string]string{
+		"":     "; its node selector or affinity says H100-80GB-HBM3, and the status of VariantAutoscaling v still says A100-80GB",
+		"H100": "; its node selector or affinity says H100-80GB-HBM3, and the status of VariantAutoscaling v still says A100-80GB",
+		"A100": "; its node selector or affinity says H100-80GB-HBM3, and VariantAutoscaling v says A100-80GB: correct one of them",
+	} {
+		w := newWorld(t, []runtime.Object{rs}, resolved(variant("v", accelerator, 1), 7, v1alpha1.Shape{Accelerator: "A100", DeviceMemoryGiB: 80, Devices: ptr.To(int32(1))}))
+		pod := gpuPod("p", 1, rs)
+		pod.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": h100}
+		wanted, status := w.wantOf(context.Background(), pod)
+		require.True(t, status.IsSuccess())
+		assert.Equal(t, want, wanted.contradiction(), accelerator)
+	}
+}
+
 func TestAVariantsPodsGoWhereTheVariantSays(t *testing.T) {
 	rs := deployed("v")
 	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 1))

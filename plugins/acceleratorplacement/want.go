@@ -33,6 +33,8 @@ type want struct {
 	variant *v1alpha1.VariantAutoscaling
 	// selected is what the pod itself selects where its variant says otherwise.
 	selected capacity.Device
+	// stale is set when it is the variant's status alone that says otherwise.
+	stale bool
 	// devices are those that would do, in the pod's order; none means that any would.
 	devices []capacity.Device
 	// spans is set when the pod is a part of what spans several hosts. No type is known
@@ -168,7 +170,7 @@ func (w *want) prefer(names *inventory.Names) {
 		return
 	}
 	w.selected = name.Device()
-	if !w.otherwise(names, w.selected) {
+	if w.stale = !w.otherwise(names, w.selected); w.stale {
 		w.devices = []capacity.Device{w.selected, w.devices[0]}
 	}
 }
@@ -195,8 +197,11 @@ func (w *want) contradiction() string {
 	if w.variant == nil || w.any() {
 		return ""
 	}
+	if w.stale {
+		return fmt.Sprintf("; its node selector or affinity says %s, and the status of VariantAutoscaling %s still says %s", w.selected, w.variant.Name, w.devices[1])
+	}
 	if w.selected.Accelerator != "" {
-		return fmt.Sprintf("; its node selector or affinity says %s, and VariantAutoscaling %s says %s: correct one of them", w.selected, w.variant.Name, w.devices[len(w.devices)-1])
+		return fmt.Sprintf("; its node selector or affinity says %s, and VariantAutoscaling %s says %s: correct one of them", w.selected, w.variant.Name, w.devices[0])
 	}
 	listed, err := accepted(w.pod, w.resource)
 	if err != nil || len(listed) == 0 || slices.ContainsFunc(listed, func(d capacity.Device) bool { return !apart(d, w.devices[0]) }) {
