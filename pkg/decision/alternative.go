@@ -75,7 +75,7 @@ func (r *round) available(v *variant) int {
 	case v.paused > 0 || v.stuck:
 	case r.unknown(v) == nil:
 		more = r.slots(v)
-	case r.guesses(v):
+	default:
 		return v.policy.Max
 	}
 	return v.bounded(there + more)

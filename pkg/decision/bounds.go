@@ -53,12 +53,9 @@ func (r *round) minimumOf(v *variant) minimum {
 	if m.least <= from {
 		return m
 	}
-	if err := r.unknown(v); err != nil {
-		if r.guesses(v) {
-			m.held = m.least - from
-			return m
-		}
-		return minimum{least: from, reason: ReasonCapacityUnknown, lacks: "; " + err.Error()}
+	if r.unknown(v) != nil {
+		m.held = m.least - from
+		return m
 	}
 	if !r.policy.Limited {
 		r.place(v.in, m.least-from)

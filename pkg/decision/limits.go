@@ -33,8 +33,6 @@ func limits(r *round, m *model) {
 			v.back = min(gone, v.in.Current-v.target+back)
 		}
 		switch {
-		case r.unknown(v) != nil && !r.guesses(v) && m.wants == wantMore:
-			v.note(StageLimits, ReasonCapacityUnknown, "%v, so nothing is added", r.unknown(v))
 		case back > 0:
 			detail := r.lostDetail(v) + "; " + v.pausedDetail()
 			v.step(StageLimits, v.target-back, ReasonNoSlots, "%s", detail)

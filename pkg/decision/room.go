@@ -201,7 +201,8 @@ func (r *round) unknown(v *variant) error {
 	return nil
 }
 
-// guesses reports whether replicas are added as if they fitted while nobody knows.
+// guesses reports whether the variant is decided about as if its replicas fitted while
+// nobody knows; else they are held, and it is not managed.
 func (r *round) guesses(v *variant) bool {
 	switch v.policy.OnUnknown {
 	case OnUnknownAllow:
@@ -218,10 +219,7 @@ func (r *round) guesses(v *variant) bool {
 func (r *round) fitting(v *variant) int {
 	limit := r.atMost(v, v.headroom(0))
 	if r.unknown(v) != nil {
-		if r.guesses(v) {
-			return limit
-		}
-		return 0
+		return limit
 	}
 	slots := r.slots(v) + v.minimum.held
 	if limit < 0 {
@@ -240,12 +238,7 @@ func (r *round) slots(v *variant) int {
 }
 
 // beyond bounds what a variant may buy of a cluster that grows, whatever fits now.
-func (r *round) beyond(v *variant, bought int) int {
-	if r.unknown(v) != nil && !r.guesses(v) {
-		return 0
-	}
-	return r.atMost(v, v.headroom(bought))
-}
+func (r *round) beyond(v *variant, bought int) int { return r.atMost(v, v.headroom(bought)) }
 
 // full reports whether no more replicas of the variant fit now; it is false when nobody
 // knows.

@@ -227,17 +227,12 @@ func (r *round) keepOne(m *model) {
 
 // nothingFits records why the model gets no replica of the variant.
 func (r *round) nothingFits(v *variant) {
-	reason, detail := ReasonNoSlots, "the model has no replica, and none fits or is allowed"
-	if why := r.unknown(v); why != nil && !r.guesses(v) {
-		reason, detail = ReasonCapacityUnknown, "the model has no replica, and nobody knows whether one fits: "+why.Error()
-	} else if why := r.crowded(v); why != "" {
+	detail := "the model has no replica, and none fits or is allowed"
+	if why := r.crowded(v); why != "" {
 		detail += "; " + why
 	}
-	v.note(StageZero, reason, "%s", detail)
-	if reason == ReasonNoSlots {
-		v.plan.Facts = append(v.plan.Facts, Fact{reason, detail})
-	}
-	v.plan.Reason, v.plan.Message = reason, detail
+	v.note(StageZero, ReasonNoSlots, "%s", detail)
+	v.settle(ReasonNoSlots, detail)
 }
 
 // cheapestFitting is the variant with the least cost of one replica of which one
@@ -248,7 +243,7 @@ func (r *round) cheapestFitting(m *model, anything bool) *variant {
 	var fits, paused, cheapest *variant
 	better := func(v, best *variant) bool { return best == nil || v.in.Cost < best.in.Cost }
 	m.each(func(v *variant) {
-		if v.headroom(0) == 0 || r.unknown(v) != nil && !r.guesses(v) {
+		if v.headroom(0) == 0 {
 			return
 		}
 		if better(v, cheapest) {
