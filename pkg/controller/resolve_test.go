@@ -64,6 +64,18 @@ func TestWhatTheArgumentsOfAServerFix(t *testing.T) {
 			Image: "vllm/vllm-openai", Env: []corev1.EnvVar{{Name: "MAX", ValueFrom: &corev1.EnvVarSource{}}}, Args: []string{"--max-num-seqs=$(MAX)"},
 		}), 0, 0},
 		{"a batch limit that is no number", templateOf(corev1.Container{Image: "vllm", Args: []string{"--max-num-seqs", "many"}}), 0, 0},
+		{"the last of several variables with one name", templateOf(corev1.Container{
+			Env:  []corev1.EnvVar{{Name: "MAX", Value: "64"}, {Name: "MAX", Value: "32"}},
+			Args: []string{"--max-num-seqs=$(MAX)"},
+		}), 32, 0},
+		{"the last of several variables, which nobody tells", templateOf(corev1.Container{
+			Image: "vllm", Env: []corev1.EnvVar{{Name: "MAX", Value: "64"}, {Name: "MAX", ValueFrom: &corev1.EnvVarSource{}}},
+			Args: []string{"--max-num-seqs=$(MAX)"},
+		}), 0, 0},
+		{"a variable whose name begins like another", templateOf(corev1.Container{
+			Env:     []corev1.EnvVar{{Name: "MAX", Value: "6"}, {Name: "MAX4", ValueFrom: &corev1.EnvVarSource{}}},
+			Command: []string{"sh", "-c", "vllm serve m --max-num-seqs $MAX4"},
+		}), 0, 0},
 		{"a batch limit in a shell", templateOf(corev1.Container{
 			Command: []string{"/bin/sh", "-c"}, Args: []string{"exec vllm serve m \\\n  --max-num-seqs 16 --port 8000"},
 		}), 16, 0},
@@ -86,6 +98,8 @@ const onH100 = (71.28 - 1.7625 - 14.9575) * 8192
 
 func TestTheKVCacheFromMemoryAndModelSize(t *testing.T) {
 	const name, model = "NVIDIA-H100-80GB-HBM3", "meta-llama/Llama-3.1-8B-Instruct"
+	// It has no devices, and no say.
+	beside := corev1.Container{Image: "acme/vllm-proxy"}
 	serve := func(args ...string) corev1.Container {
 		return corev1.Container{Command: append([]string{"vllm", "serve"}, args...)}
 	}
@@ -131,11 +145,12 @@ func TestTheKVCacheFromMemoryAndModelSize(t *testing.T) {
 			if accelerator == "" {
 				accelerator = "NVIDIA-H100-80GB-HBM3"
 			}
+			c.container.Resources = bigResources()
 			n := inventory.Normalize(accelerator)
 			device := n.Device()
 			v := &variant{
 				object: &v1alpha1.VariantAutoscaling{Spec: v1alpha1.VariantAutoscalingSpec{ModelID: c.modelID}},
-				target: target{template: templateOf(c.container)},
+				target: target{template: templateOf(beside, c.container)},
 				shape: &capacity.Shape{
 					Accelerator: device.Accelerator, MemoryGiB: device.MemoryGiB, Form: device.Form, Devices: max(1, c.devices), Pods: max(1, c.pods),
 				},
@@ -151,6 +166,25 @@ func TestTheKVCacheFromMemoryAndModelSize(t *testing.T) {
 			assert.Equal(t, serving.CacheComputed, fact.KVSource)
 		})
 	}
+}
+
+// What arguments fix counts in whichever container they are.
+func TestArgumentsComeBeforeMemoryInAllContainers(t *testing.T) {
+	const model = "meta-llama/Llama-3.1-8B-Instruct"
+	first := corev1.Container{Command: []string{"vllm", "serve", model}, Resources: bigResources()}
+	second := corev1.Container{Args: []string{"--num-gpu-blocks-override=1000"}, Resources: bigResources()}
+	device := inventory.Normalize("NVIDIA-H100-80GB-HBM3")
+	shape := &capacity.Shape{Accelerator: device.Short, MemoryGiB: device.Device().MemoryGiB, Form: device.Device().Form, Devices: 1, Pods: 1}
+	tokens := func(containers ...corev1.Container) capacity.Tokens {
+		v := &variant{object: &v1alpha1.VariantAutoscaling{}, target: target{template: templateOf(containers...)}, shape: shape}
+		var fact decision.Variant
+		v.serverLimits(&fact, device, stock{})
+		return fact.KVTokens
+	}
+	assert.InEpsilon(t, onH100, float64(tokens(first)), 1e-4)
+	assert.Equal(t, capacity.Tokens(16000), tokens(first, second))
+	first.Resources = corev1.ResourceRequirements{}
+	assert.Zero(t, tokens(first), "without devices")
 }
 
 func TestTheLeastMemoryOfATypeOfDevices(t *testing.T) {

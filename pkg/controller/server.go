@@ -23,20 +23,41 @@ func (v *variant) serverLimits(fact *decision.Variant, name inventory.Name, s st
 	if template == nil {
 		return
 	}
+	containers := template.Spec.Containers
+	arguments := make([]serving.Arguments, len(containers))
 	standard, unread := 0, false
-	for i := range template.Spec.Containers {
-		c := &template.Spec.Containers[i]
-		arguments := serving.ParseArguments(commandLine(c))
-		fact.BatchLimit = cmp.Or(fact.BatchLimit, arguments.MaxSequences)
-		unread = unread || arguments.SequencesUnread()
+	for i := range containers {
+		c := &containers[i]
+		arguments[i] = serving.ParseArguments(commandLine(c))
+		fact.BatchLimit = cmp.Or(fact.BatchLimit, arguments[i].MaxSequences)
+		unread = unread || arguments[i].SequencesUnread()
 		standard = cmp.Or(standard, inventory.DefaultBatchLimit(c))
 		if fact.KVTokens == 0 {
-			fact.KVTokens, fact.KVSource = serving.KVCapacity(serving.CacheConfig{}, arguments, v.memory(c, arguments, name, s))
+			fact.KVTokens, fact.KVSource = serving.KVCapacity(serving.CacheConfig{}, arguments[i], serving.Memory{})
+		}
+	}
+	for i := range containers {
+		// What one server's arguments fix comes before what another's memory has room for.
+		if c := &containers[i]; fact.KVTokens == 0 && asksForDevices(c) {
+			fact.KVTokens, fact.KVSource = serving.KVCapacity(serving.CacheConfig{}, arguments[i], v.memory(c, arguments[i], name, s))
 		}
 	}
 	if !unread {
 		fact.BatchLimit = cmp.Or(fact.BatchLimit, standard)
 	}
+}
+
+// asksForDevices says whether a container has devices for itself. A proxy beside the
+// server has none, whatever the name of its image.
+func asksForDevices(c *corev1.Container) bool {
+	for _, list := range [...]corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+		for resource, quantity := range list {
+			if inventory.IsDevice(resource) && quantity.Sign() > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // memory is that of a replica, with the model that the container's server loads. It is
@@ -72,19 +93,26 @@ func showsArguments(c *corev1.Container) bool {
 }
 
 // commandLine is a container's command and arguments, with the variables in them that
-// the container gives a value.
+// the container gives a value. Of several with one name the last counts, as it does for
+// Kubernetes.
 func commandLine(c *corev1.Container) []string {
 	words := slices.Concat(c.Command, c.Args)
 	if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "$") }) {
 		return words
 	}
-	env := slices.SortedStableFunc(slices.Values(c.Env), func(a, b corev1.EnvVar) int {
+	env := slices.Clone(c.Env)
+	slices.Reverse(env)
+	slices.SortStableFunc(env, func(a, b corev1.EnvVar) int {
 		return cmp.Compare(len(b.Name), len(a.Name)) // $TP is also the beginning of $TP_SIZE
 	})
-	var pairs []string
+	var pairs []string // of which the replacer takes the first that fits
 	for _, e := range env {
-		if e.ValueFrom == nil {
-			pairs = append(pairs, "$("+e.Name+")", e.Value, "${"+e.Name+"}", e.Value, "$"+e.Name, e.Value)
+		for _, word := range [...]string{"$(" + e.Name + ")", "${" + e.Name + "}", "$" + e.Name} {
+			value := e.Value
+			if e.ValueFrom != nil {
+				value = word // nobody here knows it
+			}
+			pairs = append(pairs, word, value)
 		}
 	}
 	replacer := strings.NewReplacer(pairs...)
