@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -117,18 +118,30 @@ func (o owners) templates(variants []*v1alpha1.VariantAutoscaling) map[target]*c
 	return found
 }
 
-// revisionAnnotation is what a Deployment numbers its ReplicaSets by. One that is
-// rolled back to has a new number.
-const revisionAnnotation = "deployment.kubernetes.io/revision"
+// What owners number their ReplicaSets by. One that is rolled back to has a new number.
+const (
+	revisionAnnotation = "deployment.kubernetes.io/revision"
+	rolloutRevision    = "rollout.argoproj.io/revision"
+)
 
-// newer reports whether an object belongs to a later revision of its owner.
+// newer reports whether an object belongs to a later revision of its owner. Where the
+// owner numbers none, what it scales counts before what is younger: after a rollback
+// the current one is the older.
 func newer(a, b metav1.Object) bool {
 	revision := func(o metav1.Object) int {
-		n, _ := strconv.Atoi(o.GetAnnotations()[revisionAnnotation])
+		of := o.GetAnnotations()
+		n, _ := strconv.Atoi(cmp.Or(of[revisionAnnotation], of[rolloutRevision]))
 		return n
+	}
+	scaled := func(o metav1.Object) int {
+		if rs, ok := o.(*appsv1.ReplicaSet); ok && rs.Spec.Replicas != nil && *rs.Spec.Replicas == 0 {
+			return 0
+		}
+		return 1
 	}
 	return cmp.Or(
 		cmp.Compare(revision(a), revision(b)),
+		cmp.Compare(scaled(a), scaled(b)),
 		a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
 		cmp.Compare(a.GetName(), b.GetName()),
 	) > 0

@@ -110,10 +110,24 @@ func TestTheNewestReplicaSetIsThatOfTheLastRevision(t *testing.T) {
 		rs.CreationTimestamp = metav1.Unix(second, 0)
 		return rs
 	}
+	rollout := func(revision string, second int64) metav1.Object {
+		rs := at("v", "", second)
+		rs.SetAnnotations(map[string]string{rolloutRevision: revision})
+		return rs
+	}
+	scaled := func(o metav1.Object, replicas int32) metav1.Object {
+		o.(*appsv1.ReplicaSet).Spec.Replicas = &replicas
+		return o
+	}
 	for name, c := range map[string]struct{ a, b metav1.Object }{
-		"numbers, not texts": {at("v", "10", 1), at("v", "9", 2)},
-		"by age":             {at("v", "x", 2), at("v", "y", 1)},
-		"by name":            {at("w", "1", 1), at("v", "1", 1)},
+		"a rollout that is rolled back":  {rollout("3", 1), rollout("2", 2)},
+		"what is scaled before age":      {scaled(at("v", "", 1), 2), scaled(at("v", "", 2), 0)},
+		"one by default":                 {at("v", "", 1), scaled(at("v", "", 2), 0)},
+		"a number before what is scaled": {scaled(at("v", "2", 1), 0), scaled(at("v", "1", 2), 1)},
+		"age where both are scaled":      {scaled(at("v", "", 2), 1), scaled(at("v", "", 1), 5)},
+		"numbers, not texts":             {at("v", "10", 1), at("v", "9", 2)},
+		"by age":                         {at("v", "x", 2), at("v", "y", 1)},
+		"by name":                        {at("w", "1", 1), at("v", "1", 1)},
 	} {
 		assert.True(t, newer(c.a, c.b), name)
 		assert.False(t, newer(c.b, c.a), name)
