@@ -235,8 +235,13 @@ func (x *target) steady(t *testing.T, load *clients, rate float64) {
 	replicas, instance := *x.deployment.Spec.Replicas, x.variant.Labels[v1alpha1.LabelControllerInstance]
 	x.serves(t, int(replicas))
 	load.ask(rate)
-	// Longer than the metrics window.
+	// Longer than the metrics window, and until all of the rate is seen: a busy machine
+	// sends some of it late, and one that is too busy less of it.
 	x.roundsLater(t, instance, 5)
+	eventually(t, 2*patience, fmt.Sprintf("%g requests/s", rate), func() (string, bool) {
+		seen, _ := x.query(t, fmt.Sprintf("sum(rate(vllm:request_success_total{namespace=%q}[10s]))", x.namespace))
+		return fmt.Sprintf("%g are seen", seen), seen > 0.97*rate
+	})
 	x.patch(t, x.variant, `{"spec":{"minReplicas":0,"maxReplicas":null}}`)
 	x.shows(t, patience, v1alpha1.ConditionMetricsAvailable, "MetricsFound")
 	x.roundsLater(t, instance, 2)

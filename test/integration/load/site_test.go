@@ -182,7 +182,7 @@ func (c *clients) Next() (workload.Request, error) {
 }
 
 // lateness is how far behind its time a request may be sent.
-const lateness = 100 * time.Millisecond
+const lateness = 500 * time.Millisecond
 
 // due is when the next request is, at the present rate; negative means never.
 func (c *clients) due() (time.Duration, <-chan struct{}) {
