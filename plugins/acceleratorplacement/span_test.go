@@ -16,10 +16,11 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
+const tpu corev1.ResourceName = "google.com/tpu"
+
 const (
-	tpu            corev1.ResourceName = "google.com/tpu"
-	tpuTopology                        = "cloud.google.com/gke-tpu-topology"
-	tpuAccelerator                     = "cloud.google.com/gke-tpu-accelerator"
+	tpuTopology    = "cloud.google.com/gke-tpu-topology"
+	tpuAccelerator = "cloud.google.com/gke-tpu-accelerator"
 )
 
 // tpuNode is a host of a slice of TPU v5p with that topology, with some of its four
