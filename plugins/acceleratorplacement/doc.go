@@ -15,8 +15,10 @@
 // above a Deployment, such as an object of one's own that makes Deployments, is not
 // found, and its pods are packed as those of no variant. Which devices its
 // pods go to is what the autoscaler resolved, while that is the object's, so that
-// both mean the same; but what a pod's own node selector says comes first, because no
-// other node admits the pod. A pod without a variant, or of a variant whose
+// both mean the same; but where the object itself names none, what a pod's own node
+// selector says comes first, because no other node admits the pod. Pods that select a
+// part of a slice over several hosts go to such slices of any type, which the model
+// leaves unknown. A pod without a variant, or of a variant whose
 // accelerator nothing names yet, may list the types that it accepts in an annotation.
 // A rule that only this plugin knows is invisible to node autoscalers, so the template
 // should also say it as a node selector or node affinity. Devices that come by
