@@ -31,7 +31,7 @@ func (v *variant) serverLimits(fact *decision.Variant, name inventory.Name, s st
 		arguments[i] = serving.ParseArguments(commandLine(c))
 		fact.BatchLimit = cmp.Or(fact.BatchLimit, arguments[i].MaxSequences)
 		unread = unread || arguments[i].SequencesUnread()
-		standard = cmp.Or(standard, inventory.DefaultBatchLimit(c))
+		standard = cmp.Or(standard, modelserver.EngineOf(c).BatchLimit())
 		if fact.KVTokens == 0 {
 			fact.KVTokens, fact.KVSource = serving.KVCapacity(serving.CacheConfig{}, arguments[i], serving.Memory{})
 		}

@@ -8,23 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestDefaultBatchLimit(t *testing.T) {
-	cases := []struct {
-		name      string
-		container corev1.Container
-		want      int
-	}{
-		{"vLLM by its image", corev1.Container{Image: "docker.io/vllm/vllm-openai:v0.11.0"}, 256},
-		{"vLLM by its program", corev1.Container{Command: []string{"vllm"}}, 256},
-		{"vLLM by its module", corev1.Container{Command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}}, 256},
-		{"SGLang in an image of vLLM", corev1.Container{Image: "acme/vllm", Command: []string{"python3", "-m", "sglang.launch_server"}}, 0},
-		{"something else", corev1.Container{Image: "nginx"}, 0},
-	}
-	for _, c := range cases {
-		assert.Equal(t, c.want, DefaultBatchLimit(&c.container), c.name)
-	}
-}
-
 func TestResolveBelievesInOrder(t *testing.T) {
 	selector := template()
 	selector.Spec.NodeSelector = map[string]string{"pool": "x", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}

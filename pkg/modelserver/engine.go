@@ -17,6 +17,15 @@ const (
 	SGLang        Engine = "SGLang"
 )
 
+// BatchLimit is the largest number of requests that the engine takes into service at once
+// when nothing says how many; 0 means unknown.
+func (e Engine) BatchLimit() int {
+	if e == VLLM {
+		return 256
+	}
+	return 0
+}
+
 // EngineOf is the engine that a container runs, by its command line and else by the
 // name of its image: people build one into images of the other.
 func EngineOf(c *corev1.Container) Engine {
