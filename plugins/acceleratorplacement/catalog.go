@@ -66,15 +66,6 @@ func (c *carried) spanning(resource corev1.ResourceName) int {
 	return -1
 }
 
-// open says why the labels leave the type of the devices under the resource open, or
-// empty.
-func (c *carried) open(resource corev1.ResourceName) string {
-	if i := c.under(resource); i >= 0 {
-		return c.Devices[i].Open()
-	}
-	return ""
-}
-
 // catalog remembers what the nodes of the snapshot carry, because Node objects change
 // seldom and pods come often. It is only a memory: what it does not know is read from
 // the node.

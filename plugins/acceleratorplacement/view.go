@@ -116,9 +116,6 @@ func explain(w *want, nodes *seen) explanation {
 			n := nodeOf(nodes.what[i], info, scratch)
 			verdict := w.verdictOn(&n, nodes.what[i], e.Shape, affinity)
 			e.Count(&n, verdict)
-			if verdict == placement.AcceleratorUnknown {
-				e.LeftOpen(nodes.what[i].open(w.resource))
-			}
 		}
 		if i > 0 {
 			said.text += "; "
