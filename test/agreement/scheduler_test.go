@@ -2,10 +2,12 @@ package agreement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,13 +49,20 @@ const (
 	namespace   = "llm"
 )
 
+// register makes the plugin's arguments known to the scheduler's schemes, which all tests
+// of a process share.
+var register = sync.OnceValue(func() error {
+	var err error
+	for _, s := range []*runtime.Scheme{scheme.Scheme, schedulerv1.GetPluginArgConversionScheme()} {
+		err = errors.Join(err, config.AddToScheme(s), configv1.AddToScheme(s))
+	}
+	return err
+})
+
 // shippedProfile is the profile that a cluster installs.
 func shippedProfile(t testing.TB) schedulerconfig.KubeSchedulerProfile {
 	t.Helper()
-	for _, s := range []*runtime.Scheme{scheme.Scheme, schedulerv1.GetPluginArgConversionScheme()} {
-		require.NoError(t, config.AddToScheme(s))
-		require.NoError(t, configv1.AddToScheme(s))
-	}
+	require.NoError(t, register())
 	content, err := os.ReadFile("../../manifests/scheduler/config.yaml")
 	require.NoError(t, err)
 	var configMap corev1.ConfigMap
