@@ -258,14 +258,14 @@ func (m *model) pressure(r *round) pressure {
 
 // add takes one replica into the sums.
 func (p *pressure) add(r *round, v *variant, replica *Replica, t Saturation) {
-	full, knowsFull := v.full(r, replica)
-	queue, knowsQueue := replica.Waiting.Value, r.usable(replica.Waiting)
-	if knowsFull && full >= t.KVCacheThreshold || knowsQueue && queue >= t.QueueLengthThreshold {
+	if r.hot(t, v, replica) {
 		p.saturated++
 		p.blind += v.serves
 		v.saturated = true
 		return
 	}
+	full, knowsFull := v.full(r, replica)
+	queue, knowsQueue := replica.Waiting.Value, r.usable(replica.Waiting)
 	if knowsFull {
 		p.seenFull++
 		p.full += full

@@ -29,10 +29,10 @@ func (r *round) shrink(m *model) {
 }
 
 // hot reports whether the replica is at or above a threshold.
-func (r *round) hot(m *model, v *variant, p *Replica) bool {
+func (r *round) hot(t Saturation, v *variant, p *Replica) bool {
 	full, known := v.full(r, p)
-	return known && full >= m.saturation.KVCacheThreshold ||
-		r.usable(p.Waiting) && p.Waiting.Value >= m.saturation.QueueLengthThreshold
+	return known && full >= t.KVCacheThreshold ||
+		r.usable(p.Waiting) && p.Waiting.Value >= t.QueueLengthThreshold
 }
 
 // fullness is what it means for a scale-down that replicas of a model are saturated.
@@ -62,7 +62,7 @@ func (r *round) watchFull(m *model) {
 		for i := range v.in.Replicas {
 			p := &v.in.Replicas[i]
 			known := r.age(p.KVUse) == ageFresh && r.age(p.Waiting) == ageFresh && (v.batchLimit() == 0 || r.age(p.Running) == ageFresh)
-			if known && !r.hot(m, v, p) {
+			if known && !r.hot(m.saturation, v, p) {
 				m.full.eased++
 				continue
 			}

@@ -28,8 +28,6 @@ type Devices struct {
 	// Notes say what else of the labels is doubtful, and what was believed.
 	Notes []string
 
-	// open is set when labels name a type and it is left open all the same.
-	open bool
 	// slice is the name of devices that are part of a slice over several hosts, which
 	// have no Name because they are to be had with those of the other hosts alone.
 	slice Name
@@ -88,7 +86,6 @@ func (m *Names) devices(labels map[string]string, o offer) Devices {
 		}
 		return d
 	}
-	d.open = true
 	best := slices.MinFunc(all, said.compare)
 	name, err := best.name.counted(o.convention, o.resource)
 	if err != nil && best.level > byOverride {
@@ -115,7 +112,7 @@ func (m *Names) devices(labels map[string]string, o offer) Devices {
 		d.slice = name
 		return d
 	}
-	d.Name, d.Source, d.open = name, best.source, false
+	d.Name, d.Source = name, best.source
 	return d
 }
 

@@ -44,15 +44,6 @@ func devicesOf(topology string) int {
 	return devices
 }
 
-// Open says why the type of devices is not known that labels do name, or empty: the
-// labels contradict each other, or the devices are parts of a slice over several hosts.
-func (d *Devices) Open() string {
-	if !d.open {
-		return ""
-	}
-	return d.Why
-}
-
 // Spanning reports whether the devices are parts of a slice over several hosts.
 func (d *Devices) Spanning() bool { return d.slice.Known() }
 

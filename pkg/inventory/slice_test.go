@@ -25,7 +25,6 @@ func TestPartsOfASliceOverSeveralHostsAreUnknown(t *testing.T) {
 	node := tpu("a", "4x4x4", "4", "4")
 	carried := new(Names).Carried(node)
 	assert.Equal(t, "label cloud.google.com/gke-tpu-topology says 4x4x4: the node's 4 google.com/tpu are part of a slice of 64 over several hosts, and replicas that span nodes are not modelled", carried.Reason())
-	assert.Equal(t, carried.Reason(), carried.Devices[0].Open())
 	assert.True(t, carried.Devices[0].Spanning())
 	n := carried.View(Used{}, nil)
 	assert.Equal(t, placement.AcceleratorUnknown, n.Verdict(capacity.Shape{Accelerator: "TPUV5P", Devices: 4}), "neither of the type nor of another one")
@@ -44,20 +43,6 @@ func TestDevicesOfATopology(t *testing.T) {
 		"99999999999x99999999999x99999999999": mostDevices, "99999999999999999999x2": 0,
 	} {
 		assert.Equal(t, want, devicesOf(topology), topology)
-	}
-}
-
-func TestATypeIsOpenWhereLabelsNameIt(t *testing.T) {
-	for name, c := range map[string]struct {
-		labels map[string]string
-		open   bool
-	}{
-		"known":         {map[string]string{"nvidia.com/gpu.product": "NVIDIA-L4"}, false},
-		"no label":      {nil, false},
-		"not all alike": {map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-INVALID"}, true},
-	} {
-		d := new(Names).Carried(labelled(c.labels, list("nvidia.com/gpu", "4"))).Devices[0]
-		assert.Equal(t, c.open, d.Open() != "", name)
 	}
 }
 

@@ -17,10 +17,6 @@ type Explanation struct {
 	// LargestHole is the largest number of free devices on a node that has enough
 	// of them, but not free.
 	LargestHole int
-	// Open is how many of the nodes of unknown type have labels that name one, and Why
-	// is why it is left open all the same, on the first of them.
-	Open int
-	Why  string
 }
 
 // Count adds one node with its verdict.
@@ -30,17 +26,6 @@ func (e *Explanation) Count(n *Node, v Verdict) {
 		if p, ok := n.Pool(e.Shape); ok {
 			e.LargestHole = max(e.LargestHole, p.Free)
 		}
-	}
-}
-
-// LeftOpen says of a node that was counted as of unknown type why its labels leave the
-// type open; the empty text is that they name none.
-func (e *Explanation) LeftOpen(why string) {
-	if why == "" {
-		return
-	}
-	if e.Open++; e.Open == 1 {
-		e.Why = why
 	}
 }
 
@@ -66,8 +51,8 @@ func (e Explanation) String() string {
 		return e.Problem.Error()
 	}
 	var parts []string
-	count := func(count int, one, many string) {
-		switch count {
+	add := func(v Verdict, one, many string) {
+		switch count := e.Nodes[v]; count {
 		case 0:
 		case 1:
 			parts = append(parts, "1 "+one)
@@ -75,7 +60,6 @@ func (e Explanation) String() string {
 			parts = append(parts, fmt.Sprintf("%d %s", count, many))
 		}
 	}
-	add := func(v Verdict, one, many string) { count(e.Nodes[v], one, many) }
 	add(Fits, "node has room", "nodes have room")
 	node, nodes := "node", "nodes"
 	if e.Shape.Devices > 0 {
@@ -92,8 +76,7 @@ func (e Explanation) String() string {
 	add(NodeOut, node+" takes no pods", nodes+" take no pods")
 	add(Refused, node+" refuses it by taint or affinity", nodes+" refuse it by taint or affinity")
 	add(WrongAccelerator, "node is of another type", "nodes are of another type")
-	count(e.Nodes[AcceleratorUnknown]-e.Open, "has no product label", "have no product label")
-	count(e.Open, "is of a type that is left open ("+e.Why+")", "are of types that are left open (such as: "+e.Why+")")
+	add(AcceleratorUnknown, "has no product label", "have no product label")
 	if len(parts) == 0 {
 		parts = append(parts, "there are no nodes")
 	}
