@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 )
 
@@ -65,11 +66,15 @@ func crash(ctx context.Context, x *target, pod *corev1.Pod) {
 func giveWay(t *testing.T, w *world, firstKind, secondKind string, window time.Duration, spoil func(first *target)) {
 	t.Helper()
 	s := w.site(t, "llama")
-	first := s.target(t, plan{name: "cheap", model: "llama", instance: impatient, kind: firstKind, startup: never, window: window, cost: 5})
 	second := s.target(t, plan{name: "dear", model: "llama", instance: impatient, kind: secondKind, replicas: 1, held: true, window: window, cost: 10})
-	spoil(first)
 	load := s.clients(t, "llama")
 	second.steady(t, load, 1)
+	// Not before the other is steady: a busy machine may be late with that one's first
+	// replica too, and then this variant would have been tried and left alone by now.
+	first := s.target(t, plan{name: "cheap", model: "llama", instance: impatient, kind: firstKind, startup: never, window: window, cost: 5})
+	spoil(first)
+	first.shows(t, patience, v1alpha1.ConditionTargetResolved, "TargetFound")
+	w.roundsLater(t, impatient, 2)
 	recorded := first.watchWrites(t)
 
 	load.ask(2 * carries)

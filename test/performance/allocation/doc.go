@@ -12,7 +12,9 @@
 // after the other: unserved demand of the first priority, then of the second with the
 // first one held, and so on, and at last the cost. The objective is that of the
 // package's documentation, written down a second time here; both answers are judged by
-// this writing. An instance of which CBC does not finish a level within the time limit
+// this writing: by the costs where all priorities are served alike, and everywhere by
+// the first part of the objective in which they differ, a priority's unserved level or
+// the cost. An instance of which CBC does not finish a level within the time limit
 // counts for speed only; who left less unserved there is told, not judged.
 //
 // Read Instance first, then program, then judge.

@@ -75,9 +75,14 @@ func TestTheExactSolverAgreesOnWhatIsPlain(t *testing.T) {
 }
 
 func TestLevelsCompareByTheFirstThatDiffers(t *testing.T) {
-	assert.Equal(t, 0, compareLevels([]float64{0, 5}, []float64{0, 5.001}))
-	assert.Equal(t, 1, compareLevels([]float64{0, 6, 0}, []float64{0, 5, 9}))
-	assert.Equal(t, -1, compareLevels([]float64{0, 5, 9}, []float64{0.1, 4, 0}))
+	_, differs := firstDifference([]float64{0, 5}, []float64{0, 5.001})
+	assert.False(t, differs)
+	at, differs := firstDifference([]float64{0, 6, 0}, []float64{0, 5, 9})
+	assert.True(t, differs)
+	assert.Equal(t, 1, at)
+	at, differs = firstDifference([]float64{0, 5, 9}, []float64{0.1, 4, 0})
+	assert.True(t, differs)
+	assert.Equal(t, 0, at)
 }
 
 func TestThePublishedLayoutIsRead(t *testing.T) {
@@ -117,7 +122,7 @@ func TestTheVerdict(t *testing.T) {
 	text, ok := verify(summarise(good))
 	assert.True(t, ok, text)
 	for name, r := range map[string]result{
-		"slow": {Variants: 200, OursMs: 51}, "dear": {GapPct: 4}, "worse": {Worse: true},
+		"slow": {Variants: 200, OursMs: 51}, "dear": {GapPct: 4}, "worse": {Worse: true, ObjectiveGapPct: 4},
 	} {
 		text, ok := verify(summarise(append(good, r)))
 		assert.False(t, ok, name)

@@ -21,9 +21,12 @@ type result struct {
 	LevelsExact   []float64 `json:"levelsExact"`
 	CostOurs      float64   `json:"costOurs"`
 	CostExact     float64   `json:"costExact"`
-	GapPct        float64   `json:"gapPct"`
-	OursMs        float64   `json:"oursMs"`
-	ExactMs       float64   `json:"exactMs"`
+	// GapPct is that of the costs, and ObjectiveGapPct that of the first part of the
+	// objective in which both differ: a priority's level, or else the cost.
+	GapPct          float64 `json:"gapPct"`
+	ObjectiveGapPct float64 `json:"objectiveGapPct"`
+	OursMs          float64 `json:"oursMs"`
+	ExactMs         float64 `json:"exactMs"`
 	// Worse and Better say how the levels compare; Stopped that the exact solver did
 	// not come to its end.
 	Worse   bool `json:"worse"`
@@ -35,6 +38,9 @@ type result struct {
 type summary struct {
 	MeanGapPct float64 `json:"meanGapPct"`
 	MaxGapPct  float64 `json:"maxGapPct"`
+	// These are over all instances that the exact solver finished.
+	MeanObjectiveGapPct float64 `json:"meanObjectiveGapPct"`
+	MaxObjectiveGapPct  float64 `json:"maxObjectiveGapPct"`
 	// Compared is the number of instances that the exact solver finished.
 	Compared int `json:"compared"`
 	// Equal is the number of those in which both serve the same, whose costs are
@@ -67,6 +73,8 @@ func summarise(results []result) summary {
 			continue
 		}
 		s.Compared++
+		s.MeanObjectiveGapPct += r.ObjectiveGapPct
+		s.MaxObjectiveGapPct = math.Max(s.MaxObjectiveGapPct, r.ObjectiveGapPct)
 		if r.Worse {
 			s.Worse++
 		}
@@ -80,6 +88,9 @@ func summarise(results []result) summary {
 	}
 	if s.Equal > 0 {
 		s.MeanGapPct /= float64(s.Equal)
+	}
+	if s.Compared > 0 {
+		s.MeanObjectiveGapPct /= float64(s.Compared)
 	}
 	return s
 }
