@@ -19,7 +19,7 @@ import (
 // stays, within its bounds.
 func Cheapest(options []Option, need capacity.Rate) Vector {
 	replicas, _ := cheapest(options, float64(need))
-	return vector(options, math.Max(0, positive(float64(need))), replicas)
+	return vector(options, max(0, positive(float64(need))), replicas)
 }
 
 // cheapest also says whether the search came to its end.
@@ -116,7 +116,7 @@ func (c *cover) add(option int, cost, serves float64, change, limit int) {
 // enough is the number of replicas that serve rate.
 func (c *cover) enough(it item, rate float64) int {
 	n := math.Ceil((rate - c.slack) / it.serves)
-	return int(math.Min(math.Max(n, 0), mostReplicas))
+	return int(min(max(n, 0), mostReplicas))
 }
 
 // orderUpToBreak sorts the items by cost per rate and finds the break item. It is

@@ -41,9 +41,10 @@ func newChoice(m *master, pick []int, bound, value float64) *choice {
 		used: make([]float64, len(m.limits)), budget: pairBudget}
 	for i, pool := range m.pools {
 		c.work += 8 * len(pool)
+		c.lists[i] = make([]candidate, 0, len(pool))
 		least := m.priced(i, pick[i])
 		for j := range pool {
-			least = math.Min(least, m.priced(i, j))
+			least = min(least, m.priced(i, j))
 		}
 		for j := range pool {
 			if reduced := m.priced(i, j) - least; j == pick[i] || bound+reduced < value {
@@ -115,7 +116,7 @@ func (c *choice) repair() bool {
 			from := c.pick[i]
 			for j := range list {
 				c.work++
-				price := math.Max(0, list[j].reduced-list[from].reduced)
+				price := max(0, list[j].reduced-list[from].reduced)
 				if j == from || price >= best*now {
 					continue
 				}
@@ -136,7 +137,7 @@ func (c *choice) repair() bool {
 }
 
 // tolerance is the gain below which a change is none.
-func (c *choice) tolerance() float64 { return 1e-11 * math.Max(math.Abs(c.value), 1e-3) }
+func (c *choice) tolerance() float64 { return 1e-11 * max(math.Abs(c.value), 1e-3) }
 
 // left is how much worse offers may be in sum than the best of their groups: no choice
 // that exceeds it is better than the present one.

@@ -55,11 +55,18 @@ const mostPartials = 24
 
 func newFinder(g *group) *finder {
 	n := len(g.parts)
-	f := &finder{group: g, pieces: make([]piece, n), low: make([]int, n), high: make([]int, n), layers: make([][]partial, n+1), least: math.Inf(-1)}
-	for i, p := range g.parts {
+	f := &finder{group: g, pieces: make([]piece, n), low: make([]int, n), high: make([]int, n), layers: make([][]partial, n+1)}
+	f.reset()
+	return f
+}
+
+// reset forgets prices, bounds and work.
+func (f *finder) reset() {
+	clear(f.low)
+	f.factor, f.least, f.work = 0, math.Inf(-1), 0
+	for i, p := range f.group.parts {
 		f.pieces[i], f.high[i] = piece{part: i, serves: p.serves}, p.limit
 	}
-	return f
 }
 
 // within bounds the parts by the room that is left.
@@ -67,7 +74,7 @@ func (f *finder) within(left []float64) {
 	for p, part := range f.group.parts {
 		f.high[p] = part.limit
 		for _, u := range part.uses {
-			f.high[p] = min(f.high[p], int(math.Max(0, left[u.Row])/u.Amount*(1+fine)))
+			f.high[p] = min(f.high[p], int(max(0, left[u.Row])/u.Amount*(1+fine)))
 		}
 	}
 }
@@ -84,7 +91,7 @@ func (f *finder) price(weight float64, prices []float64) {
 		p := &g.parts[now.part]
 		cost := weight * (p.cost + float64(p.change)*g.perChange())
 		for _, u := range p.uses {
-			cost += math.Max(0, prices[u.Row]) * u.Amount
+			cost += max(0, prices[u.Row]) * u.Amount
 		}
 		if cost < now.cost {
 			f.least -= (now.cost - cost) * float64(f.high[now.part])
@@ -177,7 +184,7 @@ func (f *finder) close(first partial) {
 // most work.
 func (f *finder) several(keep int, gap float64, most int) []found {
 	f.sort()
-	f.keep, f.found, f.open = keep, f.found[:0], append(f.open[:0], f.pieces...)
+	f.keep, f.found, f.open = keep, slices.Grow(f.found[:0], keep+1), append(f.open[:0], f.pieces...)
 	f.below = f.bound(len(f.open), 0, 0) + gap
 	f.visit(len(f.open), 0, 0, make([]int, len(f.pieces)), most)
 	return f.found
@@ -242,16 +249,17 @@ func (f *finder) goal() float64 {
 // bound is the least value that a choice can come to when the first parts of the order
 // are still open and may be bought in fractions.
 func (f *finder) bound(open int, rate, spent float64) float64 {
-	f.work += 6
+	looked := 6
 	for at := range f.open[:open] {
 		p := &f.open[at]
 		if rate >= p.reach {
 			break
 		}
-		f.work++
-		more := math.Min(p.reach-rate, p.serves*float64(p.limit))
+		looked++
+		more := min(p.reach-rate, p.serves*float64(p.limit))
 		rate, spent = rate+more, spent+more*p.unit
 	}
+	f.work += looked
 	return spent + f.group.penalty(rate)
 }
 
@@ -285,7 +293,7 @@ func (f *finder) start(open int, p *piece, rate float64) int {
 	for at := range f.open[:open] {
 		rate += f.open[at].serves * float64(f.open[at].limit)
 	}
-	return min(max(0, int(math.Min((p.reach-rate)/p.serves, mostReplicas))), p.limit)
+	return min(max(0, int(min((p.reach-rate)/p.serves, mostReplicas))), p.limit)
 }
 
 // undominated drops the partial choices beside which another one serves as much for
@@ -346,7 +354,7 @@ func (f *finder) complete(layer, s int) {
 // fill is how many replicas fit below what is worth serving.
 func (p *piece) fill(rate float64) int {
 	n := math.Floor((p.reach - rate) / p.serves * (1 + fine))
-	return min(max(0, int(math.Min(n, mostReplicas))), p.limit)
+	return min(max(0, int(min(n, mostReplicas))), p.limit)
 }
 
 // put notes a complete choice: a partial one and its completion, which ends with one

@@ -29,7 +29,7 @@ func (v *variantAt) room(limits []float64) int {
 	n := float64(mostReplicas)
 	for _, u := range v.uses {
 		if u.Amount > 0 {
-			n = math.Min(n, math.Floor(math.Max(0, limits[u.Row])/u.Amount*(1+fine)))
+			n = min(n, math.Floor(max(0, limits[u.Row])/u.Amount*(1+fine)))
 		}
 	}
 	return int(n)
@@ -160,7 +160,7 @@ func (g *group) begin(limits []float64) {
 		}
 		g.rest -= v.serves * float64(g.base[i])
 		if unit := v.cost / v.serves; v.serves > 0 && v.granted == v.least && unit > 0 {
-			least = math.Min(least, unit)
+			least = min(least, unit)
 		}
 	}
 	if g.worth = least; unknown(least) {
@@ -174,14 +174,14 @@ func (g *group) begin(limits []float64) {
 			g.split(i, keeps[i], min(v.most-g.base[i]-keeps[i], v.room(limits)))
 		}
 	}
-	g.top = math.Min(g.top, g.rest)
+	g.top = min(g.top, g.rest)
 }
 
 // split adds the parts of a variant: those that stay and those that are started, of
 // each no more than could be of use.
 func (g *group) split(i, keep, start int) {
 	v := &g.variants[i]
-	enough := int(math.Min(math.Ceil(g.rest/v.serves), mostReplicas))
+	enough := int(min(math.Ceil(g.rest/v.serves), mostReplicas))
 	for _, p := range []part{
 		{variant: i, cost: v.cost, serves: v.serves, change: -1, limit: min(keep, enough)},
 		{variant: i, cost: v.cost + v.start, serves: v.serves, change: 1, limit: min(start, enough), uses: v.uses},
@@ -200,7 +200,7 @@ func (g *group) split(i, keep, start int) {
 func (g *group) setPrices(unit float64) {
 	width := g.rest / bands
 	for k := bands - 1; k >= 0; k-- {
-		fall := math.Min(float64(k)*g.heaviest/g.weight, flattest)
+		fall := min(float64(k)*g.heaviest/g.weight, flattest)
 		g.price[k] = g.worth / unit * math.Exp2(bands-1-fall)
 		g.tail[k] = g.tail[k+1] + g.price[k]*width
 	}
@@ -213,7 +213,7 @@ func (g *group) unserved(rate float64) float64 {
 	if rate >= g.top-g.slack {
 		return 0
 	}
-	return math.Max(0, g.unservedAt(rate)-g.floor)
+	return max(0, g.unservedAt(rate)-g.floor)
 }
 
 func (g *group) unservedAt(rate float64) float64 {
@@ -222,7 +222,7 @@ func (g *group) unservedAt(rate float64) float64 {
 	}
 	width := g.rest / bands
 	k := min(int(rate/width), bands-1)
-	return g.tail[k+1] + g.price[k]*math.Max(0, width*float64(k+1)-rate)
+	return g.tail[k+1] + g.price[k]*max(0, width*float64(k+1)-rate)
 }
 
 // rateAt is the least rate at which no more than that price is unserved.
@@ -239,7 +239,7 @@ func (g *group) rateAt(price float64) float64 {
 		return 0
 	}
 	rate := g.rest*float64(k)/bands - (price-g.tail[k])/g.price[k-1]
-	return math.Min(math.Max(0, rate), g.top)
+	return min(max(0, rate), g.top)
 }
 
 // penalty is what the present question makes of what is not served.
@@ -259,7 +259,7 @@ func (g *group) wanted(unit float64) float64 {
 	for k < bands && g.price[k]*g.factor > unit {
 		k++
 	}
-	return math.Max(g.least, math.Min(g.top, g.rest*float64(k)/bands))
+	return max(g.least, min(g.top, g.rest*float64(k)/bands))
 }
 
 // column reckons a choice.
@@ -348,4 +348,4 @@ func add(to []float64, uses []Use, times float64) {
 	}
 }
 
-func over(used, limit float64) bool { return used > limit+fine*math.Max(limit, 1) }
+func over(used, limit float64) bool { return used > limit+fine*max(limit, 1) }

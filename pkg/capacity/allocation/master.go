@@ -28,6 +28,7 @@ type master struct {
 
 	column, ratio []float64
 	tally         []float64
+	touched       []Use
 	pivots        int
 	// work counts elements that were looked at; beyond most the solution stops where
 	// it is.
@@ -91,7 +92,7 @@ func (m *master) settle() {
 		for r, l := range left {
 			sum += row[r] * l
 		}
-		m.amount[s] = math.Max(0, sum)
+		m.amount[s] = max(0, sum)
 	}
 }
 
@@ -181,7 +182,7 @@ func (m *master) enter(group, at int) bool {
 		return false
 	}
 	for s, a := range m.ratio {
-		m.amount[s] = math.Max(0, m.amount[s]-step*a)
+		m.amount[s] = max(0, m.amount[s]-step*a)
 	}
 	switch {
 	case out < 0 && key < 0:
@@ -212,12 +213,16 @@ func (m *master) direction(group, at int) {
 		add(m.column, m.pools[group][at].uses, 1)
 		add(m.column, m.pools[group][m.key[group]].uses, -1)
 	}
+	m.touched = m.touched[:0]
+	for r, c := range m.column {
+		if c != 0 {
+			m.touched = append(m.touched, Use{Row: r, Amount: c})
+		}
+	}
 	for s, row := range m.inverse {
 		sum := 0.0
-		for r, c := range m.column {
-			if c != 0 {
-				sum += row[r] * c
-			}
+		for _, u := range m.touched {
+			sum += row[u.Row] * u.Amount
 		}
 		m.ratio[s] = sum
 	}
@@ -261,7 +266,7 @@ func (m *master) leaving(group int) (step float64, out, key int) {
 	if group >= 0 && !own && step > 1-tiny {
 		return 1, -1, -1
 	}
-	return math.Max(0, step), out, key
+	return max(0, step), out, key
 }
 
 // share is that of the key in its group.
@@ -272,7 +277,7 @@ func (m *master) share(group int) float64 {
 			share -= m.amount[s]
 		}
 	}
-	return math.Max(0, share)
+	return max(0, share)
 }
 
 // swapKey makes the largest basic offer of a group its key, and the old key basic.
@@ -381,7 +386,7 @@ func invert(matrix [][]float64, n int) bool {
 func (m *master) bound() float64 {
 	sum := 0.0
 	for r, limit := range m.limits {
-		sum -= math.Max(0, m.prices[r]) * limit
+		sum -= max(0, m.prices[r]) * limit
 	}
 	for i := range m.pools {
 		_, gain := m.best(i)

@@ -22,7 +22,7 @@ func Next(options []Option, need capacity.Rate, best Vector) (Vector, bool) {
 		without[i].Most, without[i].Serves = 0, 0
 		v := Cheapest(without, need)
 		v.Replicas[i] = 0
-		v = vector(options, math.Max(0, positive(float64(need))), v.Replicas)
+		v = vector(options, max(0, positive(float64(need))), v.Replicas)
 		if float64(v.Unserved-best.Unserved) > fine*float64(need) {
 			continue
 		}
@@ -36,7 +36,7 @@ func Next(options []Option, need capacity.Rate, best Vector) (Vector, bool) {
 // dearer reports whether a is worse than b: in cost, then in changes.
 func dearer(options []Option, a, b Vector) bool {
 	costA, costB := float64(a.Cost+a.Start), float64(b.Cost+b.Start)
-	if tolerance := fine * math.Max(costA, costB); math.Abs(costA-costB) > tolerance {
+	if tolerance := fine * max(costA, costB); math.Abs(costA-costB) > tolerance {
 		return costA > costB
 	}
 	return changes(options, a) > changes(options, b)

@@ -13,11 +13,12 @@ import (
 // Wolfe 1960; Gilmore and Gomory 1961). Its value is then a bound that no choice of
 // whole replicas beats. Few groups are left with a mix of offers, see branch.
 type question struct {
-	groups  []*group
-	finders []*finder
-	master  *master
-	weight  float64
-	bound   float64
+	groups []*group
+	// finders look for offers in the branch; those apart are there once they are needed.
+	finders, apart []*finder
+	master         *master
+	weight         float64
+	bound          float64
 	// best is the best pick so far, and value its value.
 	best      []int
 	value     float64
@@ -92,13 +93,13 @@ func (q *question) take(groups []*group, rows int, trade bool) (limits []float64
 			if i == 0 || last != g.priority {
 				limits, last = append(limits, 1), g.priority
 			}
-			g.hold, g.least = len(limits)-1, math.Min(g.rateAt(g.held), g.chosen.served)
+			g.hold, g.least = len(limits)-1, min(g.rateAt(g.held), g.chosen.served)
 		default:
-			g.least = math.Min(g.top, g.chosen.served)
+			g.least = min(g.top, g.chosen.served)
 		}
 		if len(g.parts) > 0 {
 			q.groups = append(q.groups, g)
-			q.finders = append(q.finders, newFinder(g))
+			q.finders, q.apart = append(q.finders, newFinder(g)), append(q.apart, nil)
 		}
 	}
 	return limits
@@ -172,7 +173,7 @@ func (q *question) search(pick []int) []int {
 
 // little is the gain of one group that is not worth looking for.
 func (q *question) little() float64 {
-	return math.Max(tiny, (near*math.Min(math.Abs(q.value), math.Abs(q.master.value()))+q.tolerance)/float64(2*len(q.groups)))
+	return max(tiny, (near*min(math.Abs(q.value), math.Abs(q.master.value()))+q.tolerance)/float64(2*len(q.groups)))
 }
 
 // content reports whether a value is as good as can be.
@@ -213,7 +214,7 @@ func (q *question) extend(i, keep int, below, little float64) bool {
 	g, f, m := q.groups[i], q.finders[i], q.master
 	defer func() { m.work += f.work; f.work = 0 }()
 	if g.hold >= 0 {
-		g.factor = math.Max(0, m.prices[g.hold]) / g.held
+		g.factor = max(0, m.prices[g.hold]) / g.held
 	}
 	f.price(q.weight/g.costUnit, m.prices)
 	f.little = little
@@ -255,6 +256,15 @@ func (q *question) offerPick(pick []int) {
 	}
 }
 
+// aside is a finder of a group for a search that has nothing to do with the branch.
+func (q *question) aside(group int) *finder {
+	if q.apart[group] == nil {
+		q.apart[group] = newFinder(q.groups[group])
+	}
+	q.apart[group].reset()
+	return q.apart[group]
+}
+
 // fill lets one group after the other take its best choice at some prices within the
 // room that is left, and changes the pick.
 func (q *question) fill(pick []int, prices []float64) (changed bool) {
@@ -266,9 +276,9 @@ func (q *question) fill(pick []int, prices []float64) (changed bool) {
 	for i, g := range q.groups {
 		now := &m.pools[i][pick[i]]
 		if g.hold >= 0 {
-			g.factor = math.Max(0, prices[g.hold]) / g.held
+			g.factor = max(0, prices[g.hold]) / g.held
 		}
-		f := newFinder(g)
+		f := q.aside(i)
 		add(left, now.uses, 1)
 		f.within(left)
 		f.price(q.weight/g.costUnit, prices)

@@ -102,7 +102,7 @@ func newKnapsack(c *cover) *knapsack {
 		}
 		k.deviations = append(k.deviations, d)
 	}
-	k.tolerance = fine * (c.base + first.cost + k.last.unit*math.Max(0, k.rest-first.served))
+	k.tolerance = fine * (c.base + first.cost + k.last.unit*max(0, k.rest-first.served))
 	slices.SortStableFunc(k.deviations, func(a, b deviation) int { return cmp.Compare(b.beyond/b.serves, a.beyond/a.serves) })
 	k.bounds()
 	k.layers = [][]state{{first}}
@@ -126,7 +126,7 @@ func (k *knapsack) bounds() {
 				k.kept[i] += d.serves * float64(d.limit)
 			}
 		case !d.full:
-			k.largest[i] = math.Max(k.largest[i], d.serves)
+			k.largest[i] = max(k.largest[i], d.serves)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func (k *knapsack) hopeless(s state, layer int) bool {
 	missing := k.rest - s.served - k.slack - k.kept[layer]
 	changes := s.changes + k.lessChanges[layer]
 	if missing > 0 {
-		changes += int(math.Min(math.Ceil(missing/k.largest[layer]), mostReplicas))
+		changes += int(min(math.Ceil(missing/k.largest[layer]), mostReplicas))
 	}
 	if changes != k.best.changes || k.last.unit == 0 {
 		return changes > k.best.changes
@@ -293,7 +293,7 @@ func prune(states []state, tolerance float64) []state {
 		if s.cost < cheapest-tolerance || s.changes < changes {
 			changes = s.changes
 		}
-		cheapest = math.Min(cheapest, s.cost)
+		cheapest = min(cheapest, s.cost)
 		kept = append(kept, s)
 	}
 	return kept

@@ -55,7 +55,7 @@ type sharing struct {
 func newSharing(models []Model, rows []float64) *sharing {
 	s := &sharing{limits: make([]float64, len(rows))}
 	for i, limit := range rows {
-		s.limits[i] = math.Max(0, limit)
+		s.limits[i] = max(0, limit)
 		if math.IsNaN(limit) {
 			s.limits[i] = 0
 		}
@@ -70,7 +70,7 @@ func newSharing(models []Model, rows []float64) *sharing {
 			heaviest = 0
 			for _, other := range s.groups[at:] {
 				if other.priority == g.priority {
-					heaviest = math.Max(heaviest, other.weight)
+					heaviest = max(heaviest, other.weight)
 				}
 			}
 		}

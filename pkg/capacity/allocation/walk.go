@@ -2,7 +2,6 @@ package allocation
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -72,7 +71,7 @@ func (q *question) walk(prices []float64) {
 	best, value := slices.Clone(w.now), q.value
 	for !q.content() && q.spent() < q.budget {
 		ahead := float64(q.budget-q.spent()) / float64(q.budget-began)
-		w.heat = warmth * (q.value - q.bound) * math.Max(0, ahead-cold)
+		w.heat = warmth * (q.value - q.bound) * max(0, ahead-cold)
 		if w.step(); w.total < q.value-tiny*near {
 			q.value = w.total
 			copy(best, w.now)
@@ -96,7 +95,7 @@ func (q *question) walk(prices []float64) {
 func (q *question) startWalk(prices []float64) *walk {
 	w := &walk{question: q, left: slices.Clone(q.master.limits), total: q.value}
 	for r := range w.left {
-		w.left[r] += fine * math.Max(w.left[r], 1)
+		w.left[r] += fine * max(w.left[r], 1)
 	}
 	most := int(listShare * float64(q.budget-q.spent()) / float64(len(q.groups)))
 	for i := range q.groups {
@@ -112,10 +111,10 @@ func (q *question) startWalk(prices []float64) *walk {
 
 // list are the choices of a group that are worth trying at the prices.
 func (w *walk) list(i int, prices []float64, most int) []known {
-	g, f := w.groups[i], newFinder(w.groups[i])
+	g, f := w.groups[i], w.aside(i)
 	offers := slices.Clone(w.master.pools[i])
 	if g.hold >= 0 {
-		g.factor = math.Max(0, prices[g.hold]) / g.held
+		g.factor = max(0, prices[g.hold]) / g.held
 	}
 	f.price(w.weight/g.costUnit, prices)
 	for _, a := range f.several(mostKnown, w.value-w.bound, most) {
@@ -125,16 +124,21 @@ func (w *walk) list(i int, prices []float64, most int) []known {
 		}
 	}
 	w.master.work += f.work + 10*len(offers)
-	var list []known
+	list, uses := make([]known, 0, len(offers)), 0
+	for _, o := range offers {
+		uses += len(o.uses)
+	}
+	takes := make([]Use, 0, uses)
 	for _, o := range offers {
 		o.barred = false
-		k := known{offer: o, priced: o.value}
+		k, first := known{offer: o, priced: o.value}, len(takes)
 		for _, u := range o.uses {
 			k.priced += prices[u.Row] * u.Amount
 			if u.Row < w.limits || u.Row >= w.rows {
-				k.takes = append(k.takes, u)
+				takes = append(takes, u)
 			}
 		}
+		k.takes = takes[first:]
 		list = append(list, k)
 	}
 	slices.SortStableFunc(list, func(a, b known) int { return cmp.Compare(a.priced, b.priced) })

@@ -127,11 +127,17 @@ func (s *solver) compare(ctx context.Context, in Instance) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	solved := time.Since(began)
+	// The machine may have been slow the first time.
+	again, later := ours(in)
+	if took = math.Min(took, later); !slices.EqualFunc(replicas, again, slices.Equal) {
+		return result{}, fmt.Errorf("%s: two of our answers to the same question differ", in.Name)
+	}
 	best := in.score(exact)
 	r := result{
 		Instance: in.Name, Models: len(in.Models), Variants: in.variants(), Stopped: !complete,
 		UnservedOurs: round(score.Unserved), UnservedExact: round(best.Unserved), LevelsOurs: score.Levels, LevelsExact: best.Levels,
-		CostOurs: round(score.Cost), CostExact: round(best.Cost), OursMs: took, ExactMs: round(1000 * time.Since(began).Seconds()),
+		CostOurs: round(score.Cost), CostExact: round(best.Cost), OursMs: took, ExactMs: round(1000 * solved.Seconds()),
 	}
 	if best.Cost > 0 {
 		r.GapPct = 100 * (score.Cost/best.Cost - 1)
@@ -146,7 +152,7 @@ func (s *solver) compare(ctx context.Context, in Instance) (result, error) {
 }
 
 // answers is how often each question is answered for its time.
-const answers = 20
+const answers = 10
 
 // ours answers several times and takes the least of the processor's times in
 // milliseconds, garbage collection included. The work is the same each time, and other
