@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +33,11 @@ type workload struct {
 var workloads = []workload{
 	{name: "one GPU", devices: 1, target: 1},
 	{name: "no devices", target: 0.95},
+}
+
+// workloads are those that are to be measured.
+func (o options) workloads() []workload {
+	return slices.DeleteFunc(slices.Clone(workloads), func(w workload) bool { return !strings.Contains(w.name, o.only) })
 }
 
 // bench is a cluster that is measured on.
@@ -66,7 +72,7 @@ func measure(ctx context.Context, o options, log io.Writer) (*results, error) {
 		if pair%2 == 0 {
 			order = []string{oursName, stockName}
 		}
-		for _, w := range workloads {
+		for _, w := range o.workloads() {
 			for _, name := range order {
 				one, err := b.run(ctx, w, b.arms[name], pair, o.pods)
 				if err != nil {
@@ -77,7 +83,7 @@ func measure(ctx context.Context, o options, log io.Writer) (*results, error) {
 		}
 	}
 	r.Minutes = time.Since(r.Started).Minutes()
-	for _, w := range workloads {
+	for _, w := range o.workloads() {
 		r.Summary = append(r.Summary, compare(w, r.Runs))
 	}
 	return r, nil

@@ -17,6 +17,7 @@ type options struct {
 	nodes            int
 	acceleratorNodes int
 	pods             int
+	only             string
 	out              string
 	profiles         string
 	logs             string
@@ -64,6 +65,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.nodes, "nodes", 5000, "Nodes of the cluster.")
 	flags.IntVar(&o.acceleratorNodes, "accelerator-nodes", 700, "How many of the nodes carry 8 GPUs.")
 	flags.IntVar(&o.pods, "pods", 5000, "Pods of a run.")
+	flags.StringVar(&o.only, "only", "", "Only the workloads with this in their names, which are \"one GPU\" and \"no devices\".")
 	flags.StringVar(&o.out, "out", "bench-scheduler.json", "File for the results.")
 	flags.StringVar(&o.profiles, "profiles", "", "Directory for a CPU profile of the scheduler in each run; taking it slows both.")
 	flags.StringVar(&o.logs, "logs", "", "Directory for the logs of etcd, the API server and the schedulers.")
@@ -80,6 +82,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		err = errors.New("--accelerator-nodes is at least 1 and at most --nodes")
 	case o.pods < 2 || o.pods > devicesPerNode*o.acceleratorNodes:
 		err = fmt.Errorf("--pods is at least 2 and at most %d, the GPUs of the cluster", devicesPerNode*o.acceleratorNodes)
+	case len(o.workloads()) == 0:
+		err = fmt.Errorf("--only is part of a workload's name, not %q", o.only)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, "error:", err)

@@ -49,6 +49,7 @@ func TestMistakesOnTheCommandLineAreTold(t *testing.T) {
 		"--accelerator-nodes=0": "--accelerator-nodes is at least 1",
 		"--nodes=10":            "at most --nodes",
 		"--pods=5601":           "at most 5600",
+		"--only=two GPUs":       `not "two GPUs"`,
 		"fast":                  `what is "fast"?`,
 	} {
 		var stderr bytes.Buffer
