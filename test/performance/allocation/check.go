@@ -37,9 +37,10 @@ func verify(s summary) (text string, good bool) {
 		}
 		fmt.Fprintf(&b, "  %-70s %s\n", fmt.Sprintf(format, args...), verdict)
 	}
-	fmt.Fprintf(&b, "\n%d instances solved exactly, %d of them served alike, %d with more unserved demand:\n", s.Compared, s.Equal, s.Worse)
-	say(s.MeanGapPct <= mostMeanGapPct, "alike: gap in cost %.3f %% in the mean (at most %d), %.2f %% at most", s.MeanGapPct, mostMeanGapPct, s.MaxGapPct)
-	say(s.MeanObjectiveGapPct <= mostMeanGapPct, "all: gap in what differs first %.3f %% in the mean (at most %d), %.2f %% at most", s.MeanObjectiveGapPct, mostMeanGapPct, s.MaxObjectiveGapPct)
+	fmt.Fprintf(&b, "\n%d instances solved exactly, %d of them served alike:\n", s.Compared, s.Equal)
+	say(s.MeanGapPct <= mostMeanGapPct, "gap in cost %.3f %% in the mean (at most %d), %.2f %% at most", s.MeanGapPct, mostMeanGapPct, s.MaxGapPct)
+	say(s.MeanObjectiveGapPct <= mostMeanGapPct, "gap in what differs first %.3f %% in the mean (at most %d), %.2f %% at most", s.MeanObjectiveGapPct, mostMeanGapPct, s.MaxObjectiveGapPct)
+	say(s.Worse == 0, "%d with more unserved demand, by priority", s.Worse)
 	say(s.MaxMsAt200 <= mostMsAt200, "%.1f ms with up to 200 variants (at most %d)", s.MaxMsAt200, mostMsAt200)
 	fmt.Fprintf(&b, "%d where the exact solver was stopped: it had less unserved all the same in %d, and more in %d\n", s.Stopped, s.WorseThanStopped, s.BetterThanStopped)
 	return b.String(), good

@@ -122,7 +122,7 @@ func TestTheVerdict(t *testing.T) {
 	text, ok := verify(summarise(good))
 	assert.True(t, ok, text)
 	for name, r := range map[string]result{
-		"slow": {Variants: 200, OursMs: 51}, "dear": {GapPct: 4}, "worse": {Worse: true, ObjectiveGapPct: 4},
+		"slow": {Variants: 200, OursMs: 51}, "dear": {GapPct: 4}, "worse": {Worse: true}, "far": {ObjectiveGapPct: 4},
 	} {
 		text, ok := verify(summarise(append(good, r)))
 		assert.False(t, ok, name)
