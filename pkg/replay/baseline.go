@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// expectedBaselines says which names newBaseline knows.
-const expectedBaselines = anyStatic + ", " + policyQueueHPA + ", " + policyKVHPA + ", " + policyKEDA + ", " + policySaturationV1 + " or " + policySaturationV2
-
 // newBaseline makes the published policy of that name. The choice is the index of the
 // variant of each model that a policy drives which knows only one: the cheapest one for
 // what it serves.
@@ -29,19 +26,29 @@ func newBaseline(name string, s *Scenario, choice []int) (Policy, error) {
 	case isStatic:
 		return newFleet(s, choice, slices.Repeat([]int{n}, len(choice))), nil
 	}
-	switch name {
-	case policyQueueHPA:
-		return newQueueHPA(s, choice), nil
-	case policyKVHPA:
-		return newKVHPA(s, choice), nil
+	spec, err := ParseSpec(name)
+	if err != nil {
+		return nil, err
+	}
+	switch family, _, _ := strings.Cut(spec.Family, ":"); family {
+	case policyHPA:
+		return ready(newHPA(s, spec, choice))
 	case policyKEDA:
-		return newKEDA(s, choice), nil
+		return ready(newKEDA(s, spec, choice))
 	case policySaturationV1:
 		return newSaturation(s, newSaturationV1(s)), nil
 	case policySaturationV2:
 		return newSaturation(s, newSaturationV2(s)), nil
 	}
-	return nil, fmt.Errorf("policy %q is not known; expected %s", name, expectedBaselines)
+	return nil, fmt.Errorf("policy %q follows no published rule", name)
+}
+
+// ready is a policy that was made without an error.
+func ready[P Policy](p P, err error) (Policy, error) {
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // askedReplicas are those that the targets ask for now.

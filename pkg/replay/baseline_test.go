@@ -343,7 +343,7 @@ func TestPodsAsHPASeesThem(t *testing.T) {
 	assert.Equal(t, []reading{{pending: true}, {}, {}, {present: true, value: 2000}},
 		readings(pods, func(s Scrape) float64 { return float64(s.Waiting) }), "the last scrape counts")
 	assert.Equal(t, milli(666), readings(pods, Scrape.KVUse)[3].value, "cut to thousandths")
-	assert.Equal(t, milli(800), targetOf(kvTarget))
+	assert.Equal(t, milli(800), targetOf(0.8))
 }
 
 func TestPendingReplicaFreezesSaturationV1(t *testing.T) {
@@ -562,7 +562,7 @@ func TestNamesOfBaselines(t *testing.T) {
 		choice []int
 		want   string
 	}{
-		{"hpa:cpu", []int{0}, `policy "hpa:cpu" is not known; expected static:N, hpa:queue, hpa:kv, keda, saturation-v1 or saturation-v2`},
+		{"hpa:cpu", []int{0}, `policy "hpa:cpu": "cpu" is not known; expected rps, intok, inflight, queue, kv, down, up, min, max, tolerance, window or variant`},
 		{"static:", []int{0}, `policy "static:": "" is no number of replicas; expected 0 to 100000, in digits alone and without zeros before them`},
 		{"static:-1", []int{0}, `policy "static:-1": "-1" is no number of replicas; expected 0 to 100000, in digits alone and without zeros before them`},
 		{"static:03", []int{0}, `policy "static:03": "03" is no number of replicas; expected 0 to 100000, in digits alone and without zeros before them`},

@@ -13,8 +13,9 @@ const (
 	kedaMax      = 100
 )
 
-// keda drives the chosen variant of each model by the requests that wait at all replicas
-// of the model, through the HPA that KEDA makes from a ScaledObject.
+// keda drives the chosen variant of each model by a sum over all replicas of the model,
+// through the HPA that KEDA makes from a ScaledObject: as published by the requests that
+// wait.
 //
 // Polling and cooldown only rule the steps between no replica and the first one, and the
 // last one never goes here, so that cooldownPeriod has no effect. Between
@@ -29,39 +30,28 @@ type keda struct {
 	driver
 }
 
-func newKEDA(s *Scenario, choice []int) *keda {
-	return &keda{newDriver(s, choice, kedaPolling, kedaMax)}
+func newKEDA(s *Scenario, spec Spec, choice []int) (*keda, error) {
+	d, err := newDriver(s, spec, choice, kedaPolling, kedaMax)
+	return &keda{d}, err
 }
 
 // Decide implements Policy.
 func (k *keda) Decide(view *View) Answer {
-	return k.drive(view, func(model *ModelView, variant *VariantView) (int, bool) {
-		return sharedReplicas(waiting(model), len(variant.Pods), targetOf(queueTarget), horizontalTolerance), true
+	return k.drive(view, func(m int, model *ModelView, variant *VariantView) (int, bool) {
+		return k.external(view.Now, m, model, variant)
 	})
-}
-
-// waiting is the sum over the replicas of a model. Without any sample it is 0, as KEDA
-// has it (ignoreNullValues: true).
-func waiting(model *ModelView) milli {
-	var sum milli
-	for v := range model.Variants {
-		for _, pod := range model.Variants[v].Pods {
-			if last, ok := pod.Last(); ok {
-				sum += toMilli(float64(last.Waiting))
-			}
-		}
-	}
-	return sum
 }
 
 // Parameters implements Policy.
 func (k *keda) Parameters() []Parameter {
 	bounds := k.bounds("minReplicaCount", "maxReplicaCount")
-	bounds[1].Value += fmt.Sprintf(" (%d by default, unless the variant has a bound or fewer fit)", kedaMax)
+	if !k.maxGiven {
+		bounds[1].Value += fmt.Sprintf(" (%d by default, unless the variant has a bound or fewer fit)", kedaMax)
+	}
 	return slices.Concat([]Parameter{
-		{"query", "sum(vllm:num_requests_waiting)"},
+		{"query", k.trigger.query},
 		{"metricType", "AverageValue"},
-		{"threshold", fmt.Sprint(queueTarget)},
+		{"threshold", k.targetText()},
 		{"pollingInterval", kedaPolling.String() + ", for the first replica only"},
 		{"cooldownPeriod", kedaCooldown.String() + ", without effect: it rules the step to no replica"},
 		{"useCachedMetrics", "false"},

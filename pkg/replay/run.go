@@ -10,7 +10,7 @@ import (
 type Options struct {
 	Scenario *Scenario
 	Source   Source
-	// Policies are some of PolicyNames, a number in place of the N of static fleets.
+	// Policies are as ParseSpec reads them.
 	Policies []string
 	// Startups are mean start-up times; every policy runs once with each.
 	Startups []time.Duration
@@ -103,10 +103,9 @@ func prepare(o *Options) ([]play, error) {
 	if len(o.Policies) == 0 || len(o.Startups) == 0 {
 		return nil, errors.New("nothing to replay: expected at least one policy and one start-up time")
 	}
-	for _, name := range o.Policies {
-		if err := CheckPolicy(name); err != nil {
-			return nil, err
-		}
+	policies, err := o.Scenario.canonical(o.Policies)
+	if err != nil {
+		return nil, err
 	}
 	source, err := hold(o.Source)
 	if err != nil {
@@ -126,7 +125,7 @@ func prepare(o *Options) ([]play, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range o.Policies {
+		for _, name := range policies {
 			plays = append(plays, play{
 				scenario: o.Scenario, source: source, policy: name, startup: startup, seed: o.Seed,
 				load: load, bound: &bound, choice: choice, record: o.Record,
@@ -134,6 +133,27 @@ func prepare(o *Options) ([]play, error) {
 		}
 	}
 	return plays, nil
+}
+
+// canonical are the policies in the one spelling that each has, if all of them can be
+// made for the scenario.
+func (s *Scenario) canonical(policies []string) ([]string, error) {
+	var out []string
+	for _, text := range policies {
+		spec, err := ParseSpec(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, spec.String())
+		if spec.Family == policyPeak || spec.Family == policyBound {
+			continue
+		}
+		p := play{scenario: s, policy: spec.String(), choice: make([]int, len(s.Models))}
+		if _, err := p.newPolicy(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // news is what a worker tells: that a play is so far, that it has ended, or that there

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -136,4 +137,27 @@ func (s *Scenario) check() error {
 			c.Scrape, c.Window, s.Policy.Interval)
 	}
 	return nil
+}
+
+// variantNamed is the place of a variant, which is named NAME or, where several namespaces
+// have one of that name, NAMESPACE/NAME.
+func (s *Scenario) variantNamed(name string) (simulation.VariantIndex, error) {
+	var found []simulation.VariantIndex
+	var names []string
+	for m := range s.Models {
+		for v := range s.Models[m].Variants {
+			own := s.Models[m].Variants[v].Name
+			names = append(names, own)
+			if name == own || name == s.Models[m].Namespace+"/"+own {
+				found = append(found, simulation.VariantIndex{Model: m, Variant: v})
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return simulation.VariantIndex{}, fmt.Errorf("no variant is named %s; expected one of %s", name, strings.Join(names, ", "))
+	}
+	return simulation.VariantIndex{}, fmt.Errorf("%d variants are named %s; expected NAMESPACE/NAME", len(found), name)
 }

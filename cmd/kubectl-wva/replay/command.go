@@ -39,8 +39,11 @@ Policies:
                  hindsight: a reference and no competitor. Where the cheapest variant alone
                  does not suffice, other variants and mixes are tried; where nothing does, a
                  mark says so, and the fleet is one that attains about the most
-  hpa:queue      HorizontalPodAutoscaler on waiting requests, 5 for each replica
-  hpa:kv         HorizontalPodAutoscaler on the use of the KV cache, 0.8
+  hpa:rps=N      HorizontalPodAutoscaler on the requests per second, N for each replica
+  hpa:intok=N    the same on prompt tokens per second
+  hpa:inflight=N the same on running and waiting requests
+  hpa:queue      the same on waiting requests, 5 for each replica
+  hpa:kv         the same on the used share of the KV cache, 0.8
   keda           KEDA, polling every 30 s, then the HorizontalPodAutoscaler on the queue
   saturation-v1  the published rule of one step in each cycle
   saturation-v2  the published rule that divides demand by capacity
@@ -50,6 +53,12 @@ Of each model, static, hpa and keda drive one variant: the one that is cheapest 
 requests that it serves. keda goes up to 100 replicas, hpa has no limit, and neither goes
 beyond what empty nodes would hold, unless the variant has a bound of its own.
 
+Settings follow the name, as in hpa:rps=4.5,down=60s,min=2,max=40 or keda:inflight=30:
+  hpa and keda: the trigger with its target (rps, intok, inflight, queue or kv); down and up,
+  the stabilisation windows; min and max replicas; tolerance; window, over which rates are
+  taken; variant, the one that is driven. With several models, a value may have one part
+  for each with + between them, and variant names one of each.
+
 Synthetic traces:`
 
 const examples = `  # A service's day, with every policy
@@ -57,6 +66,9 @@ const examples = `  # A service's day, with every policy
 
   # A recorded hour, every request twenty times, two policies, two start-up times
   kubectl wva replay --trace AzureLLMInferenceTrace_conv.csv --rate 20 --policy hybrid,hpa:queue --startup 60s,300s
+
+  # A HorizontalPodAutoscaler on requests per second, at two targets
+  kubectl wva replay --trace synthetic:diurnal --policy hpa:rps=3.4,down=120s,hpa:rps=3.8,down=120s
 
   # The first ten minutes, as a page for the browser
   kubectl wva replay --trace AzureLLMInferenceTrace_conv.csv --rate 20 --duration 10m --policy hybrid --html replay.html
@@ -155,7 +167,7 @@ func (o *options) add(command *cobra.Command) {
 	f.StringVar(&o.prices, "prices", "", "Price list of the scenario; without it the one that the scenario names.")
 	f.StringVar(&o.cluster, "cluster", "", "Cluster of the scenario; without it the one that the scenario names. A live one is chosen with --context.")
 	f.BoolVar(&o.print, "print-scenario", false, "Print the scenario that is built in, with what every key means, and do nothing else.")
-	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies, with commas between them; bound is always worked out.")
+	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies with their settings, with commas between them; bound is always worked out.")
 	f.Var((*spans)(&o.startups), "startup", "How long a replica takes on its node until it serves, at the mean; several with commas between them.")
 	f.Uint64Var(&o.seed, "seed", 1, "Decides every random number: the same seed and inputs give the same bytes.")
 	f.StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")

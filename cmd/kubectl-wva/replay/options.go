@@ -64,8 +64,13 @@ func (o *options) spares(flag, path string) error {
 
 // check looks at the flags alone.
 func (o *options) check(command *cobra.Command) error {
+	o.policies = replay.JoinPolicies(o.policies)
 	for i, name := range o.policies {
-		o.policies[i] = strings.TrimSpace(name)
+		spec, err := replay.ParseSpec(name)
+		if err != nil {
+			return fmt.Errorf("--policy: %w", err)
+		}
+		o.policies[i] = spec.String()
 	}
 	policies, err := distinct("--policy", o.policies)
 	if err != nil {
@@ -89,11 +94,6 @@ func (o *options) check(command *cobra.Command) error {
 		return fmt.Errorf("--output is %q: expected one of %s", o.output, strings.Join(outputs, ", "))
 	case command.Flags().Changed("html") && o.html == "":
 		return errors.New("--html is empty: expected the name of a file")
-	}
-	for _, name := range o.policies {
-		if err := replay.CheckPolicy(name); err != nil {
-			return fmt.Errorf("--policy: %w", err)
-		}
 	}
 	for _, startup := range o.startups {
 		if startup > longestStartup {

@@ -51,7 +51,7 @@ func run(arguments []string, out, progress io.Writer) error {
 	flags.StringVar(&o.target, "out", "bench-autoscaling.json", "where the numbers go; empty for nowhere")
 	flags.StringVar(&o.page, "html", "bench-autoscaling.html", "where the pictures go; empty for nowhere")
 	flags.StringVar(&o.only, "only", "", "only trials whose name contains this, such as azure-code or full")
-	flags.StringVar(&o.policies, "policies", "", "only these policies, separated by commas")
+	flags.StringVar(&o.policies, "policies", "", "only these policies with their settings, separated by commas")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at the same time")
 	flags.BoolVar(&o.markdown, "markdown", false, "print the comparison as one Markdown table, too")
 	flags.BoolVar(&o.speed, "speed", false, "replay one hour of the large service at its full rate in hybrid mode alone, and say how long it took")
@@ -127,11 +127,14 @@ func (o *options) names() ([]string, error) {
 	if o.policies == "" {
 		return policies, nil
 	}
-	names := strings.Split(o.policies, ",")
+	names := replay.JoinPolicies(strings.Split(o.policies, ","))
 	for i, name := range names {
-		if err := replay.CheckPolicy(name); err != nil {
+		spec, err := replay.ParseSpec(name)
+		if err != nil {
 			return nil, err
 		}
+		name = spec.String()
+		names[i] = name
 		if slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("the policy %s is named twice: expected each once", name)
 		}
