@@ -14,6 +14,17 @@ import (
 // Source opens the requests of a run from their beginning: every policy gets the same.
 type Source func() (workload.Stream, error)
 
+// counted is the source, whose requests are counted as they are read.
+func (s Source) counted(in *workload.Dispersion) Source {
+	return func() (workload.Stream, error) {
+		stream, err := s()
+		if err != nil {
+			return nil, err
+		}
+		return in.Of(stream), nil
+	}
+}
+
 // Load is what is asked of each model, minute by minute: Load[model][minute].
 type Load [][]Minute
 

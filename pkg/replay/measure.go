@@ -168,7 +168,7 @@ func (m *measure) finish(s *stage) (Result, Recording) {
 		Policy: s.play.policy, Parameters: s.policy.Parameters(), StartupSeconds: s.startup.Seconds(),
 		Requests: m.requests, Failed: m.failed, ScaleEvents: m.events, Flips: m.flips,
 		UnderProvisionedSeconds: m.short.Seconds(), UnplaceableReplicas: m.unplaceable,
-		TTFT: percentilesOf(m.ttft), ITL: percentilesOf(m.itl),
+		TTFT: percentilesOf(m.ttft), ITL: percentilesOf(m.itl), Dispersion: s.scatter, TraceDispersion: s.before,
 	}
 	if m.requests > 0 {
 		r.Attainment = rounded(float64(m.met)/float64(m.requests), 6)

@@ -4,12 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // Options are what is replayed.
 type Options struct {
 	Scenario *Scenario
-	Source   Source
+	// Source is read once.
+	Source Source
+	// Trace, unless nil, has counted the requests before they were multiplied, once Source
+	// has been read.
+	Trace *workload.Dispersion
 	// Policies are as ParseSpec reads them.
 	Policies []string
 	// Startups are mean start-up times; every policy runs once with each.
@@ -84,6 +90,8 @@ type play struct {
 	// choice is the cheapest variant of each model, for policies that know one alone.
 	choice []int
 	record bool
+	// scatter is that of the requests, and before that of the trace.
+	scatter, before []workload.Index
 	// tell is told the part that is done; it reports false when the run is to stop.
 	tell func(part float64) bool
 }
@@ -107,9 +115,13 @@ func prepare(o *Options) ([]play, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := hold(o.Source)
+	var counted, before workload.Dispersion
+	source, err := hold(o.Source.counted(&counted))
 	if err != nil {
 		return nil, err
+	}
+	if o.Trace != nil {
+		before = *o.Trace
 	}
 	load, err := Measure(o.Scenario, source, o.Seed)
 	if err != nil {
@@ -129,6 +141,7 @@ func prepare(o *Options) ([]play, error) {
 			plays = append(plays, play{
 				scenario: o.Scenario, source: source, policy: name, startup: startup, seed: o.Seed,
 				load: load, bound: &bound, choice: choice, record: o.Record,
+				scatter: counted.Indexes(), before: before.Indexes(),
 			})
 		}
 	}

@@ -33,6 +33,9 @@ type Scenario struct {
 	Drain time.Duration
 	// Collection is how metrics are collected.
 	Collection Collection
+	// RateSpread is over what time the copies of a request are spread where somebody
+	// multiplies the requests (workload.Rate). A replay itself multiplies nothing.
+	RateSpread time.Duration
 }
 
 // Collection says how late and how coarse metrics are.

@@ -23,7 +23,7 @@ func attained(t *testing.T, s *Scenario, variant, replicas int, rate, copies flo
 		if err != nil {
 			return nil, err
 		}
-		return workload.Rate(singles, copies, 3)
+		return workload.Rate(singles, copies, workload.MinSpread, 3)
 	})
 	require.NoError(t, err)
 	load, err := Measure(s, held, 1)

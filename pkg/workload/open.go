@@ -148,7 +148,7 @@ func (o OpenOptions) trace(format string, s Stream, c io.Closer) (*Trace, error)
 	}
 	if o.Thin > 0 && o.Thin < 1 {
 		var err error
-		if s, err = Rate(s, o.Thin, o.Seed); err != nil {
+		if s, err = Rate(s, o.Thin, MinSpread, o.Seed); err != nil {
 			return nil, err
 		}
 	}

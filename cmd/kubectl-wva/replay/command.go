@@ -86,6 +86,7 @@ type options struct {
 
 	trace    string
 	rate     float64
+	spread   time.Duration
 	from     time.Duration
 	duration time.Duration
 
@@ -160,7 +161,8 @@ func (o *options) add(command *cobra.Command) {
 	f := command.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.trace, "trace", "", "Requests: a file, or synthetic:NAME.")
-	f.Var((*number)(&o.rate), "rate", "Send every request this many times, the copies spread within its second; below 1 only that share of them. Time is not compressed.")
+	f.Var((*number)(&o.rate), "rate", "Send every request this many times; below 1 only that share of them. Time is not compressed.")
+	f.Var((*span)(&o.spread), "rate-spread", "With --rate: over what time around its request a copy arrives, from 1s to 1h; without it what the scenario says, and else a minute. With 1s the copies come in bursts, in the very second of their request.")
 	f.Var((*span)(&o.from), "from", "Leave out what arrives before this time of the trace.")
 	f.Var((*span)(&o.duration), "duration", "How much of the trace is replayed; without it all.")
 	f.StringVar(&o.scenario, "scenario", "", "Scenario file (YAML); without it the one that is built in. With --from-cluster it adds what a cluster does not tell, such as profiles.")

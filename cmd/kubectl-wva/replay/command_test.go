@@ -84,6 +84,8 @@ func TestMistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		"too high a rate":            {with("--rate", "10001"), "--rate is 10001: expected"},
 		"a rate of letters":          {with("--rate", "x"), `invalid argument "x" for "--rate" flag: expected a number`},
 		"a rate that is no number":   {with("--rate", "NaN"), "--rate is NaN: expected"},
+		"copies in no time":          {with("--rate", "2", "--rate-spread", "0"), "--rate-spread: the copies of a request are spread over 0s; expected from 1s to 1h0m0s"},
+		"copies over days":           {with("--rate", "2", "--rate-spread", "25h"), "--rate-spread: the copies of a request are spread over 25h0m0s; expected"},
 		"no time at all":             {with("--duration", "0"), "--duration is 0s: expected from 1s"},
 		"a time without its unit":    {with("--from", "1 hour"), "expected a number of seconds, or a duration such as 90s or 10m"},
 		"a negative start-up":        {with("--startup", "-1s"), "expected a number of seconds, or a duration"},
@@ -159,6 +161,48 @@ func TestRateAndPartOfATraceDecideHowManyRequestsThereAre(t *testing.T) {
 	all := requests(short...)
 	assert.InDelta(t, 1200, all, 150, "10 requests per second")
 	assert.InEpsilon(t, float64(all)/4, float64(requests(with("--rate", "0.25")...)), 0.2)
+}
+
+// The flag goes over the scenario, which goes over the default.
+func TestCopiesAreSpread(t *testing.T) {
+	perSecond := func(args ...string) (result replay.Result, text string) {
+		args = append([]string{"--trace", "synthetic:step", "--duration", "20m", "--rate", "8", "--policy", "static:8"}, args...)
+		out, _, err := run(t.Context(), append(args, "-o", "json")...)
+		require.NoError(t, err)
+		var results []replay.Result
+		require.NoError(t, json.Unmarshal([]byte(out), &results))
+		require.Len(t, results, 1)
+		text, _, err = run(t.Context(), args...)
+		require.NoError(t, err)
+		return results[0], text
+	}
+	file := write(t, "mine.yaml", strings.Replace(string(scenario.BuiltIn()), "\nrateSpread: 60s", "\nrateSpread: 1s", 1))
+	for _, c := range []struct {
+		args  []string
+		index float64
+		title string
+	}{
+		// What it is in ten seconds for seven copies beside each request; see the tests of the
+		// spread in package workload.
+		{nil, 1.13, "synthetic:step x 8, 20m, "},
+		{[]string{"--rate-spread", "10"}, 4.5, "synthetic:step x 8 spread over 10s, 20m, "},
+		{[]string{"--rate-spread", "1s"}, 8, "synthetic:step x 8 spread over 1s, 20m, "},
+		{[]string{"--scenario", file}, 8, "synthetic:step x 8 spread over 1s, 20m, "},
+		{[]string{"--scenario", file, "--rate-spread", "1m"}, 1.13, "synthetic:step x 8, 20m, "},
+	} {
+		r, text := perSecond(c.args...)
+		require.Len(t, r.Dispersion, 3)
+		require.Len(t, r.TraceDispersion, 3)
+		assert.InDelta(t, 10, r.Dispersion[1].Seconds, 0)
+		assert.InEpsilon(t, c.index, r.Dispersion[1].Index, 0.4, "%v", c.args)
+		assert.InEpsilon(t, 1, r.TraceDispersion[1].Index, 0.4, "%v", c.args)
+		assert.Contains(t, text, c.title)
+		assert.Regexp(t, `(?m)^index of dispersion of the arrivals: [0-9.]+ in 1s, [0-9.]+ in 10s, [0-9.]+ in 1m; of the trace as it is: [0-9.]+ in 1s, `, text)
+	}
+	out, _, err := run(t.Context(), with("--policy", "static:1", "-o", "json")...)
+	require.NoError(t, err)
+	assert.Contains(t, out, `"dispersion"`)
+	assert.NotContains(t, out, `"traceDispersion"`, "nothing is multiplied")
 }
 
 func TestTheTableAndThePage(t *testing.T) {
@@ -290,7 +334,7 @@ func TestInterruptedReplaysEndAtOnce(t *testing.T) {
 	var err error
 	j.scenario, err = scenario.Parse(scenario.BuiltIn(), scenario.Options{})
 	require.NoError(t, err)
-	source, err := o.source(ctx)
+	source, err := o.source(ctx, new(workload.Dispersion))
 	require.NoError(t, err)
 	j.source = func() (workload.Stream, error) {
 		s, err := source()

@@ -46,7 +46,10 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	if j.scenario, err = o.readScenario(ctx, j.err); err != nil {
 		return nil, err
 	}
-	if j.source, err = o.source(ctx); err != nil {
+	if o.spread == 0 {
+		o.spread = j.scenario.RateSpread
+	}
+	if j.source, err = o.source(ctx, &j.asItIs); err != nil {
 		return nil, err
 	}
 	return j, nil
@@ -86,6 +89,8 @@ func (o *options) check(command *cobra.Command) error {
 		return errors.New("--trace is missing: expected a file of requests, or synthetic: and one of " + strings.Join(workload.Names(), ", "))
 	case !(o.rate > 0) || o.rate > workload.MaxFactor:
 		return fmt.Errorf("--rate is %v: expected above 0 and at most %d", o.rate, workload.MaxFactor)
+	case command.Flags().Changed("rate-spread") && workload.CheckSpread(o.spread) != nil:
+		return fmt.Errorf("--rate-spread: %w", workload.CheckSpread(o.spread))
 	case o.from > longestTrace:
 		return fmt.Errorf("--from is %s: expected at most %s", report.Duration(o.from), report.Duration(longestTrace))
 	case command.Flags().Changed("duration") && (o.duration < time.Second || o.duration > longestTrace):

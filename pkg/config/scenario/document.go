@@ -36,6 +36,7 @@ type document struct {
 	Collection       collection `json:"collection"`
 	StartupVariation *float64   `json:"startupVariation"`
 	Drain            *duration  `json:"drain"`
+	RateSpread       *duration  `json:"rateSpread"`
 }
 
 // cluster is one of several clusters to choose from.

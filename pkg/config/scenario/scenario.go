@@ -12,6 +12,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // Options are choices among what a file has.
@@ -125,6 +126,13 @@ func (a *assembly) assemble() error {
 			return fmt.Errorf("startupVariation is %v: expected a coefficient of variation from 0 to %d", *v, mostVariation)
 		}
 		s.Variation = *v
+	}
+	s.RateSpread = workload.DefaultSpread
+	if d.RateSpread != nil {
+		s.RateSpread = time.Duration(*d.RateSpread)
+	}
+	if err := workload.CheckSpread(s.RateSpread); err != nil {
+		return fmt.Errorf("rateSpread: %w", err)
 	}
 	for i := range d.Models {
 		if err := a.addModel(index("models", i), &d.Models[i]); err != nil {

@@ -156,9 +156,10 @@ func perform(o *options, t trial, names []string) ([]replay.Result, []replay.Rec
 	if t.learns {
 		forget(s)
 	}
+	var counted workload.Dispersion
 	return replay.Run(replay.Options{
 		Scenario: s, Policies: names, Startups: t.startups, Seed: seed, Workers: o.workers, Record: !o.speed,
-		Source: func() (workload.Stream, error) { return t.trace.open(o.data) },
+		Source: func() (workload.Stream, error) { return t.trace.open(o.data, &counted) }, Trace: &counted,
 	})
 }
 
@@ -183,6 +184,9 @@ func table(out io.Writer, rows []row) {
 	flush := func() {
 		if len(part) > 0 {
 			tell(out, "\n%s\n", last)
+			for _, line := range report.ReplayDispersion(part) {
+				tell(out, "%s\n", line)
+			}
 			for _, line := range report.ReplayTable(part, report.Style{}) {
 				tell(out, "%s\n", line)
 			}
