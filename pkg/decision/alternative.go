@@ -84,7 +84,7 @@ func (r *round) available(v *variant) int {
 // there is how many replicas of the variant need no more room: those that are asked for,
 // and those on their way out that still hold a node.
 func (v *variant) there() int {
-	return max(v.target, min(v.in.Current, v.in.Ready+len(v.in.Starting)-v.in.waiting()))
+	return max(v.target, min(v.in.Current, v.in.Ready+len(v.in.Starting)-v.in.unscheduled()))
 }
 
 // fits reports whether the nodes have room for all that the mix adds, at once. Where they
@@ -138,7 +138,7 @@ func (r *round) preferred(m *model, variants []*variant, next allocation.Vector)
 			}
 		}
 	}
-	_, pays := r.next.Cheaper[m.key]
+	pays := !m.next.Cheaper.IsZero()
 	switch {
 	case m.wants == wantMore:
 		return "what serves is not replaced while more is asked for"

@@ -108,7 +108,7 @@ func (r *round) drains(m *model) bool {
 		return false
 	}
 	waits, easing := d.Backlog > m.waitingShort(), false
-	for _, o := range r.next.Arrivals[m.key] {
+	for _, o := range m.next.Arrivals {
 		age, same := r.snapshot.Time.Sub(o.Time), o.Ready >= m.ready()
 		if waits && same && age >= r.policy.Window && o.Backlog <= d.Backlog {
 			return false
@@ -125,7 +125,7 @@ func (r *round) unsettled(m *model) string {
 	if r.grew(m) {
 		return "replicas began to serve within the metrics window"
 	}
-	for _, o := range r.next.Arrivals[m.key] {
+	for _, o := range m.next.Arrivals {
 		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && capacity.Rate(o.Backlog/r.policy.Drain.Seconds()) >= m.mean() && o.Backlog > 0 {
 			return "requests waited within the metrics window"
 		}

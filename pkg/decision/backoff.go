@@ -16,8 +16,8 @@ const (
 // backOff leaves a variant alone whose replicas wait in vain for a node or do not come
 // up, and forgets that it did so when the variant has been well for a while.
 func (r *round) backOff(v *variant) {
-	b, known := r.old.Backoffs[v.key]
-	now := r.snapshot.Time
+	b, now := v.old.Backoff, r.snapshot.Time
+	known := b != (Backoff{})
 	switch {
 	case known && v.in.Ready > b.Ready:
 		// One came up: whatever kept them away is over.
@@ -29,7 +29,7 @@ func (r *round) backOff(v *variant) {
 	case !known || now.Sub(b.Until) > recovery:
 		return
 	}
-	r.next.Backoffs[v.key] = b
+	v.next.Backoff = b
 	if now.Before(b.Until) {
 		v.paused = b.Until.Sub(now)
 	}
@@ -38,13 +38,13 @@ func (r *round) backOff(v *variant) {
 // atMost keeps a variant that was left alone to one replica at a time, until one holds
 // a node: it is tried, not trusted. A negative limit is none.
 func (r *round) atMost(v *variant, limit int) int {
-	if _, tried := r.next.Backoffs[v.key]; !tried || v.paused > 0 || v.in.waiting() < len(v.in.Starting) {
+	if v.next.Backoff == (Backoff{}) || v.paused > 0 || v.in.unscheduled() < len(v.in.Starting) {
 		return limit
 	}
 	if limit < 0 || limit > 1 {
 		limit = 1
 	}
-	return max(0, limit-v.in.waiting()-v.in.missing())
+	return max(0, limit-v.in.unscheduled()-v.in.noPod())
 }
 
 // again begins the next pause.

@@ -27,7 +27,7 @@ const (
 // demand finds the arrival rate, its trend, the token shape and the backlog.
 func demand(r *round, m *model) {
 	m.tokens = r.tokens(m)
-	m.dispersion = r.old.Dispersion[m.key].index()
+	m.dispersion = m.old.Dispersion.index()
 	d := Demand{Tokens: m.tokens, Backlog: r.backlog(m)}
 	arrival, known := r.arrival(m)
 	m.remember(r, arrival, known)
@@ -130,7 +130,7 @@ func (m *model) strained(r *round) bool {
 // sinceJump is the mean of the rates between scrapes since they last rose: the longer
 // ago that is, the less the scatter of one scrape counts.
 func (r *round) sinceJump(m *model, newest counted) counted {
-	points, _ := settled(r.old.Arrivals[m.key], r.policy.Window)
+	points, _ := settled(m.old.Arrivals, r.policy.Window)
 	points = append(points, Observation{Time: r.snapshot.Time, Rate: newest.rate, Span: newest.span})
 	first := len(points) - 1
 	for first > 0 && points[first-1].Span > 0 && !risen(points[first-1], points[first], m.dispersion) {
@@ -149,7 +149,7 @@ func (r *round) sinceJump(m *model, newest counted) counted {
 // grew reports whether more replicas serve now than at some time within the metrics
 // window.
 func (r *round) grew(m *model) bool {
-	for _, o := range r.old.Arrivals[m.key] {
+	for _, o := range m.old.Arrivals {
 		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && o.Ready < m.ready() {
 			return true
 		}
@@ -245,16 +245,16 @@ func (r *round) tokens(m *model) capacity.TokenShape {
 			}
 		}
 	}
-	old := r.old.Tokens[m.key]
+	old := m.old.Tokens
 	if weight == 0 {
 		if old.Shape.Known() {
-			r.next.Tokens[m.key] = old
+			m.next.Tokens = old
 		}
 		return old.Shape
 	}
 	now := capacity.TokenShape{Input: capacity.Tokens(input / weight), Output: capacity.Tokens(output / weight)}
 	next := old.blend(r.snapshot.Time, now, weight)
-	r.next.Tokens[m.key] = next
+	m.next.Tokens = next
 	longer := func(now, usual capacity.Tokens) capacity.Tokens {
 		if now > usual*(1+lengthsHeeded) {
 			return now
@@ -283,7 +283,7 @@ func (t TokenMean) blend(now time.Time, shape capacity.TokenShape, rate float64)
 // remember keeps the arrival rates of the trend's span.
 func (m *model) remember(r *round, arrival counted, known bool) {
 	var kept []Observation
-	for _, o := range r.old.Arrivals[m.key] {
+	for _, o := range m.old.Arrivals {
 		if r.snapshot.Time.Sub(o.Time) <= max(trendSpan*r.policy.Window, leastTrendSpan) {
 			kept = append(kept, o)
 		}
@@ -301,7 +301,7 @@ func (m *model) remember(r *round, arrival counted, known bool) {
 		kept = append(kept, o)
 	}
 	if len(kept) > 0 {
-		r.next.Arrivals[m.key] = kept
+		m.next.Arrivals = kept
 	}
 }
 

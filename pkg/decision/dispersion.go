@@ -48,15 +48,13 @@ func (d Dispersion) observe(now time.Time, before, after Observation) Dispersion
 
 // watchArrivals takes the newest observation into what is known of the dispersion.
 func (m *model) watchArrivals(r *round) {
-	d, known := r.old.Dispersion[m.key]
-	points := r.next.Arrivals[m.key]
+	d := m.old.Dispersion
+	points := m.next.Arrivals
 	if n := len(points); n >= 2 && points[n-1].Time.Equal(r.snapshot.Time) {
 		before, after := points[n-2], points[n-1]
 		if before.Span > 0 && after.Span > 0 && after.Sampled.Sub(before.Sampled) >= after.Span {
-			d, known = d.observe(r.snapshot.Time, before, after), true
+			d = d.observe(r.snapshot.Time, before, after)
 		}
 	}
-	if known {
-		r.next.Dispersion[m.key] = d
-	}
+	m.next.Dispersion = d
 }

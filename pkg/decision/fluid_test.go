@@ -92,7 +92,9 @@ type vat struct {
 	created time.Time
 	node    int
 	placed  time.Time
-	ready   bool
+	// since is when it became ready.
+	since time.Time
+	ready bool
 	// hung keeps it from becoming ready, failing does so with containers that restart.
 	hung, failing bool
 	// frozen keeps it from completing anything although it is ready.
@@ -229,7 +231,7 @@ func (f *fluid) reconcile(v *vessel) {
 			}
 		}
 		if !p.ready && p.node >= 0 && !v.crashing && !p.hung && !p.failing && f.now.Sub(p.placed) >= v.startup {
-			p.ready, f.happened = true, true
+			p.ready, p.since, f.happened = true, f.now, true
 			v.seen = f.now.Sub(p.created)
 		}
 	}
@@ -423,7 +425,7 @@ func (f *fluid) node(p *vat) string {
 
 // shown is what the metrics of a serving replica show; rates need two scrapes.
 func shown(profile serving.Profile, p *vat, node string) Replica {
-	r := Replica{Name: p.name, Node: node}
+	r := Replica{Name: p.name, Node: node, Since: p.since}
 	n := len(p.scrapes)
 	if n == 0 {
 		return r

@@ -86,10 +86,8 @@ func freshness(r *round, m *model) {
 	case count[ageFresh]+count[ageAgeing] > 0:
 		m.evidence, reason = evidencePartial, ReasonMetricsPartial
 	case count[ageStale] > 0:
-		// Whoever was known is not waited for as a new one when that is gone too.
-		r.next.Blind[m.key] = r.snapshot.Time.Add(-r.policy.Freshness.Fresh)
 		m.evidence, reason = evidenceStale, ReasonMetricsStale
-	case r.blindLately(m):
+	case r.justBegun(m):
 		m.evidence, reason = evidencePartial, ReasonMetricsPartial
 	default:
 		m.evidence, reason = evidenceMissing, ReasonMetricsMissing
@@ -102,16 +100,23 @@ func freshness(r *round, m *model) {
 	})
 }
 
-// blindLately keeps since when nothing is known of the model's serving replicas,
-// and reports whether that is too short to mean anything: one that has just begun to
-// serve is scraped in a while.
-func (r *round) blindLately(m *model) bool {
-	since, known := r.old.Blind[m.key]
-	if !known {
-		since = r.snapshot.Time
+// justBegun reports whether every serving replica began to serve too lately to be known:
+// it is scraped in a while.
+func (r *round) justBegun(m *model) bool {
+	for _, v := range m.variants {
+		if !v.exists() {
+			continue
+		}
+		for i := range v.in.Replicas {
+			if since := v.in.Replicas[i].Since; since.IsZero() || r.snapshot.Time.Sub(since) >= r.policy.Freshness.Fresh {
+				return false
+			}
+		}
+		if len(v.in.Replicas) < v.in.Ready {
+			return false
+		}
 	}
-	r.next.Blind[m.key] = since
-	return r.snapshot.Time.Sub(since) < r.policy.Freshness.Fresh
+	return true
 }
 
 // replicaAge is the class of the older of the two things that a trigger needs: how

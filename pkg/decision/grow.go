@@ -92,7 +92,7 @@ func (r *round) askBeyond(p *purchase) {
 func (r *round) waitsInVain(m *model) capacity.Rate {
 	rate := capacity.Rate(0)
 	m.each(func(v *variant) {
-		if waiting := v.in.waiting() + v.absent; v.paused > 0 && waiting > 0 {
+		if waiting := v.in.unscheduled() + v.absent; v.paused > 0 && waiting > 0 {
 			rate += m.worth(v) * capacity.Rate(waiting)
 		}
 	})

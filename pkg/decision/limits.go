@@ -94,7 +94,7 @@ func (m *model) housed() bool {
 	rate := capacity.Rate(0)
 	for _, v := range m.variants {
 		if v.exists() {
-			rate += v.serves * m.caution * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.waiting()-v.failed)
+			rate += v.serves * m.caution * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.unscheduled()-v.failed)
 		}
 	}
 	return rate >= max(m.required, m.least())

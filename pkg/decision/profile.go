@@ -29,13 +29,12 @@ const (
 
 // Learning is what is known of one variant's latency from what its replicas showed.
 type Learning struct {
-	// Learned holds what was seen, and Estimate what was made of it at Fitted.
-	Learned  serving.Learned
-	Estimate serving.Estimate
-	Fitted   time.Time
-	// Best is the last estimate that could be used: what was seen then does not become
+	// Learned holds what was seen, and Fitted is when an estimate was last made of it.
+	Learned serving.Learned
+	Fitted  time.Time
+	// Estimate is the last one that could be used: what was seen then does not become
 	// wrong because it is long ago.
-	Best serving.Estimate
+	Estimate serving.Estimate
 }
 
 // Sizing is the greatest rate that one replica of a variant serves within a promise,
@@ -106,11 +105,12 @@ func (r *round) size(m *model) {
 // keeps is the greatest rate that one replica serves within the promise; it is not
 // known before its turn to be found came.
 func (r *round) keeps(m *model, v *variant, profile serving.Profile) (rate capacity.Rate, known bool) {
-	old, known := r.old.Sizes[v.key]
+	old := v.old.Sizing
+	known = !old.Found.IsZero()
 	asked := Sizing{Profile: profile, Shape: m.tokens, SLO: m.plan.Promise.SLO, Share: r.policy.Share}
 	asked.Burst = m.burst(old.Rate)
 	if known && (old.holds(asked) || r.snapshot.Time.Sub(old.Found) < r.sizeSpacing()) {
-		r.next.Sizes[v.key] = old
+		v.next.Sizing = old
 		return old.Rate, true
 	}
 	if !known {
@@ -122,7 +122,7 @@ func (r *round) keeps(m *model, v *variant, profile serving.Profile) (rate capac
 	asked.Found = r.snapshot.Time
 	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.arrives(), m.dispersion, asked.SLO, asked.Share)
 	asked.Rate, asked.Burst = rate, arrivals.Burst
-	r.next.Sizes[v.key] = asked
+	v.next.Sizing = asked
 	return asked.Rate, true
 }
 
@@ -145,7 +145,7 @@ func near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }
 // sizeSpacing is the least time between two findings for one variant, so that all of
 // them have their turn.
 func (r *round) sizeSpacing() time.Duration {
-	return FastInterval * time.Duration(len(r.old.Sizes)/sizesPerRound)
+	return FastInterval * time.Duration(r.sized/sizesPerRound)
 }
 
 // profiles are the latency models of the variants of which anything is known: what was
@@ -155,7 +155,7 @@ func (r *round) profiles(m *model) map[*variant]serving.Profile {
 	var lenders []serving.Lender
 	for _, v := range m.variants {
 		p, confidence := v.in.Profile, 1.0
-		if e := r.next.Learned[v.key].Best; e.Usable() {
+		if e := v.next.Latency.Estimate; e.Usable() {
 			p, confidence = e.Profile, e.Confidence
 		}
 		if !p.Known() {
@@ -188,16 +188,14 @@ func (r *round) limited(v *variant, p serving.Profile) serving.Profile {
 // watchLatency adds what the replicas show to what was learned of their latency.
 func (r *round) watchLatency(m *model) {
 	for _, v := range m.variants {
-		l, known := r.old.Learned[v.key]
+		l := v.old.Latency
 		seen := l.Learned
 		for i := range v.in.Replicas {
 			if o, ok := r.latencyOf(m, &v.in.Replicas[i]); ok {
 				l.Learned = l.Learned.Observe(o)
 			}
 		}
-		if known || len(l.Learned.Seen) > 0 {
-			r.next.Learned[v.key] = l
-		}
+		v.next.Latency = l
 		if len(l.Learned.Seen) > 0 && !sameObservations(seen, l.Learned) && r.snapshot.Time.Sub(l.Fitted) >= fitSpacing {
 			r.unfitted = append(r.unfitted, v)
 		}
@@ -230,14 +228,13 @@ func (r *round) latencyOf(m *model, p *Replica) (serving.Observation, bool) {
 // for it; the next round decides with them.
 func (r *round) fit() {
 	slices.SortStableFunc(r.unfitted, func(a, b *variant) int {
-		return r.next.Learned[a.key].Fitted.Compare(r.next.Learned[b.key].Fitted)
+		return a.next.Latency.Fitted.Compare(b.next.Latency.Fitted)
 	})
 	for _, v := range r.unfitted[:min(fitsPerRound, len(r.unfitted))] {
-		l := r.next.Learned[v.key]
-		l.Estimate, l.Fitted = l.Learned.Estimate(v.in.Profile), r.snapshot.Time
-		if l.Estimate.Usable() {
-			l.Best = l.Estimate
+		l := &v.next.Latency
+		l.Fitted = r.snapshot.Time
+		if e := l.Learned.Estimate(v.in.Profile); e.Usable() {
+			l.Estimate = e
 		}
-		r.next.Learned[v.key] = l
 	}
 }

@@ -633,22 +633,12 @@ func TestMemoryStaysBounded(t *testing.T) {
 
 // longest is the number of things in a memory.
 func longest(m Memory) int {
-	n := len(m.Curves) + len(m.Tokens) + len(m.Replicas) + len(m.Asked) + len(m.Missing) + len(m.Refused) + len(m.Sizes) +
-		len(m.Active) + len(m.Gateways) + len(m.Blind) + len(m.Wanted) + len(m.Backoffs)
-	for _, a := range m.Arrivals {
-		n += len(a)
+	n := len(m.Variants) + len(m.Models)
+	for _, a := range m.Variants {
+		n += len(a.History) + len(a.Latency.Learned.Seen) + len(a.Conflict.Times)
 	}
-	for _, a := range m.Recommendations {
-		n += len(a)
-	}
-	for _, a := range m.Changes {
-		n += len(a)
-	}
-	for _, a := range m.Learned {
-		n += len(a.Learned.Seen)
-	}
-	for _, a := range m.Overwriting {
-		n += len(a.Times)
+	for _, a := range m.Models {
+		n += len(a.Arrivals)
 	}
 	return n
 }

@@ -33,12 +33,12 @@ func (r *round) replace(m *model) bool {
 	options := r.swaps(m, candidates, r.fitting)
 	best := allocation.Cheapest(options, need)
 	if !m.pays(candidates, options, best) {
-		delete(r.next.Cheaper, m.key)
+		m.next.Cheaper = time.Time{}
 		r.tellDearer(m, candidates, need)
 		return false
 	}
 	if !cheaper {
-		since, r.next.Cheaper[m.key] = r.snapshot.Time, r.snapshot.Time
+		since, m.next.Cheaper = r.snapshot.Time, r.snapshot.Time
 	}
 	if r.snapshot.Time.Sub(since) < longestWindow(candidates) {
 		return false
@@ -70,10 +70,8 @@ func (r *round) replace(m *model) bool {
 // keepCheaper remembers since when another mix would cost less: a round that cannot judge
 // it, because replicas begin to serve or metrics are missing, has not found otherwise.
 func (r *round) keepCheaper(m *model) (since time.Time, known bool) {
-	if since, known = r.old.Cheaper[m.key]; known {
-		r.next.Cheaper[m.key] = since
-	}
-	return since, known
+	m.next.Cheaper = m.old.Cheaper
+	return m.old.Cheaper, !m.old.Cheaper.IsZero()
 }
 
 // pays reports whether a mix that starts replicas costs so much less, their start

@@ -306,7 +306,7 @@ func TestLimitedModeNeverAsksForMoreThanFits(t *testing.T) {
 					v.Starting = append(v.Starting, Starting{Name: "waits", Created: s.Time})
 				}
 				// What is asked for already has its room before anything is added.
-				for range v.waiting() + v.missing() + v.Surge {
+				for range v.unscheduled() + v.noPod() + v.Surge {
 					left.Place(v.Request)
 				}
 			}

@@ -75,7 +75,7 @@ func TestDrains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
 			m.plan.Demand.Backlog, m.required, m.total = 100, capacity.Rate(c.required), 5
-			r.next.Arrivals[m.key] = c.seen
+			m.next.Arrivals = c.seen
 			assert.Equal(t, c.want, r.drains(m))
 		})
 	}
@@ -155,7 +155,7 @@ func TestTruce(t *testing.T) {
 	for range 12 {
 		round(6*time.Minute, replicas)
 	}
-	assert.Empty(t, memory.Overwriting, "forgotten")
+	assert.Empty(t, memory.Variants[Key{"ns", "v"}].Conflict, "forgotten")
 	assert.Contains(t, fight().Message, "5m0s")
 }
 
@@ -173,7 +173,9 @@ func TestNoTruceAfterAConflict(t *testing.T) {
 		require.NotEqual(t, ReasonReplicasOverwritten, plan.Models[0].Variants[0].Reason)
 		w.now = w.now.Add(30 * time.Second)
 	}
-	assert.Empty(t, memory.Overwriting)
+	for key, v := range memory.Variants {
+		assert.Empty(t, v.Conflict, "%v", key)
+	}
 	assert.Greater(t, *plan.Models[0].Variants[0].Desired+*plan.Models[0].Variants[1].Desired, 1)
 }
 
@@ -259,10 +261,11 @@ func TestSizesAreKept(t *testing.T) {
 	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 20}}}
 	_, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
 	key := Key{"ns", "a-h100"}
-	kept := memory.Sizes[key]
+	v := memory.Variants[key]
+	kept := &v.Sizing
 	require.Positive(t, kept.Rate)
 	kept.Rate *= 1.003 // A mark, to see that it is not found anew.
-	memory.Sizes[key] = kept
+	memory.Variants[key] = v
 	plan, _ := Decide(w.snapshot(), policy, memory, RoundFull)
 	assert.InDelta(t, float64(kept.Rate), float64(plan.Models[0].Variants[0].ServesEach), 1e-9)
 	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 25}}}
@@ -326,7 +329,7 @@ func TestSharing(t *testing.T) {
 // When a model may rest, and what keeps it awake.
 func TestRest(t *testing.T) {
 	quiet := func(ago time.Duration) Memory {
-		return Memory{Active: map[ModelKey]time.Time{{"ns", "m"}: epoch.Add(time.Hour - ago)}}
+		return Memory{Models: map[ModelKey]ModelMemory{{"ns", "m"}: {Active: epoch.Add(time.Hour - ago)}}}
 	}
 	for name, c := range map[string]struct {
 		memory  Memory

@@ -50,7 +50,7 @@ func supply(r *round, m *model) {
 
 // learn adds what the replicas show to the variant's curve.
 func (r *round) learn(v *variant, shape capacity.TokenShape) {
-	curve := r.old.Curves[v.key]
+	curve := v.old.Curve
 	if !curve.Known() && v.in.Profile.Known() && shape.Known() {
 		curve = r.fromProfile(v, shape)
 	}
@@ -65,9 +65,7 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) {
 			curve = curve.Observe(p.Served.Time, p.Running.Value, served, r.shapeOf(p, shape))
 		}
 	}
-	if curve.Known() {
-		r.next.Curves[v.key] = curve
-	}
+	v.next.Curve = curve
 }
 
 // fledgling reports whether the replica serves for less than a metrics window: its
@@ -118,7 +116,7 @@ func (r *round) rateAt(v *variant, n float64, shape capacity.TokenShape) capacit
 	if n <= 0 {
 		return 0
 	}
-	if curve := r.next.Curves[v.key]; curve.Known() {
+	if curve := v.next.Curve; curve.Known() {
 		return curve.Rate(n, shape, v.in.Profile)
 	}
 	return v.in.Profile.Steady(n, shape).Rate
@@ -200,7 +198,7 @@ func (r *round) caution(m *model, shape capacity.TokenShape) capacity.Rate {
 	}
 	var served, predicted capacity.Rate
 	for _, v := range m.variants {
-		curve := r.next.Curves[v.key]
+		curve := v.next.Curve
 		for i := range v.in.Replicas {
 			p := &v.in.Replicas[i]
 			if r.usable(p.Running) && r.usable(p.Served) && curve.Known() {
@@ -311,9 +309,9 @@ func (r *round) countSupply(v *variant) {
 		waited := r.snapshot.Time.Sub(s.Created)
 		overdue := waited > deadline || s.Stuck && waited > v.stuckPatience()
 		switch {
-		case s.Unschedulable && waited > patience, s.homeless() && waited > max(patience, deadline):
+		case s.Unschedulable && waited > patience, s.unscheduled() && waited > max(patience, deadline):
 			v.lost++
-		case s.homeless(), !overdue:
+		case s.unscheduled(), !overdue:
 		case s.Stuck || v.in.Startup > 0:
 			// What was seen to start sooner does not start any more.
 			v.failed++
@@ -325,7 +323,7 @@ func (r *round) countSupply(v *variant) {
 			failing++
 		}
 	}
-	absent := v.in.missing() - r.unborn(v.key, v.in)
+	absent := v.in.noPod() - r.awaitingPod(v)
 	v.lost += absent
 	v.absent = absent
 	v.barren = v.lost > 0 || v.mostly(late)
@@ -334,7 +332,7 @@ func (r *round) countSupply(v *variant) {
 	gone := v.lost + late
 	if v.paused > 0 {
 		// Nor do its others that wait for a node, as long as it is left alone.
-		gone = v.in.waiting() + late + absent
+		gone = v.in.unscheduled() + late + absent
 	}
 	v.supply = max(0, min(v.in.Current, max(v.in.Current-gone, v.in.Ready)))
 	r.tellLate(v, v.lost+late, absent)

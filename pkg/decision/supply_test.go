@@ -130,8 +130,8 @@ func TestNothingIsLearnedFromAReplicaThatHasJustBegun(t *testing.T) {
 		policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
 		_, memory := Decide(s, policy, Memory{}, RoundFull)
 		key := Key{"ns", "a-h100"}
-		assert.Equal(t, learns, memory.Curves[key].Known())
-		assert.Equal(t, learns, len(memory.Learned[key].Learned.Seen) > 0)
+		assert.Equal(t, learns, memory.Variants[key].Curve.Known())
+		assert.Equal(t, learns, len(memory.Variants[key].Latency.Learned.Seen) > 0)
 	}
 }
 

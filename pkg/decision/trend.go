@@ -30,7 +30,7 @@ const (
 // would start serves, and over the lag of the rate itself, but no longer than it was
 // seen to rise.
 func (r *round) forecast(m *model, arrival counted) capacity.Rate {
-	points, window := settled(r.next.Arrivals[m.key], r.policy.Window)
+	points, window := settled(m.next.Arrivals, r.policy.Window)
 	ahead := m.lead() + min(r.policy.Interval, FastInterval) + arrival.span/2
 	rise := max(trend(points, window, ahead, m.dispersion), trend(asWork(points), window, ahead, m.dispersion))
 	return min(arrival.rate+capacity.Rate(rise), trendGrowth*arrival.rate)

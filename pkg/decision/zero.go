@@ -59,16 +59,14 @@ func (r *round) stays(m *model, rests bool) {
 // watchGateway keeps when the model's gateway showed its queue, and when it was last not
 // known what waits there; samples that are ageing are no gap yet.
 func (r *round) watchGateway(m *model) {
-	g := r.old.Gateways[m.key]
+	g := m.old.Gateway
 	if r.age(m.in.Queue) == ageFresh {
 		g.Queued = r.snapshot.Time
 	}
 	if known := r.usable(m.in.Queue) || !m.in.Queue.Present && r.usable(m.in.Arrival); !known && r.unseen(m) != "" {
 		g.Unseen = r.snapshot.Time
 	}
-	if g != (Gateway{}) {
-		r.next.Gateways[m.key] = g
-	}
+	m.next.Gateway = g
 }
 
 // unseen says why nobody knows what waits for the model, or would wake it; empty means
@@ -77,7 +75,7 @@ func (r *round) watchGateway(m *model) {
 // retention period: after that it may have begun anew.
 func (r *round) unseen(m *model) string {
 	queue, arrival := r.age(m.in.Queue), r.age(m.in.Arrival)
-	last := r.old.Gateways[m.key].Queued
+	last := m.old.Gateway.Queued
 	switch {
 	case m.in.Queue.Present && queue != ageFresh, m.in.Arrival.Present && arrival != ageFresh:
 		return "what its gateway counts is old or no number"
@@ -107,17 +105,17 @@ func (r *round) queues() map[string]bool {
 }
 
 // quiet is how long nothing was asked of the model.
-func (r *round) quiet(m *model) time.Duration { return r.snapshot.Time.Sub(r.next.Active[m.key]) }
+func (r *round) quiet(m *model) time.Duration { return r.snapshot.Time.Sub(m.next.Active) }
 
 // watchWork keeps when something was last asked of the model. What is not known is
 // work: no sample says that a replica that nobody sees is idle.
 func (r *round) watchWork(m *model) {
 	r.watchGateway(m)
-	since, known := r.old.Active[m.key]
-	if !known || m.called() || r.works(m) {
+	since := m.old.Active
+	if since.IsZero() || m.called() || r.works(m) {
 		since = r.snapshot.Time
 	}
-	r.next.Active[m.key] = since
+	m.next.Active = since
 }
 
 // called reports whether requests wait for the model or reach its gateway.
@@ -154,7 +152,7 @@ func (r *round) works(m *model) bool {
 // reports whether there were any.
 func (r *round) rest(m *model) bool {
 	quiet, retention := r.quiet(m), r.policy.IdleOf(m.key).Retention
-	seen := r.snapshot.Time.Sub(r.next.Gateways[m.key].Unseen)
+	seen := r.snapshot.Time.Sub(m.next.Gateway.Unseen)
 	if quiet < retention || seen < retention || r.unseen(m) != "" || total(m) == 0 {
 		return false
 	}
