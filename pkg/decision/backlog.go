@@ -24,12 +24,12 @@ type landing struct {
 	serves capacity.Rate
 }
 
-// meets is the number of requests that will wait when the replicas that start begin
+// backlogAtReady is the number of requests that will wait when the replicas that start begin
 // to serve, or when one that is started now would: the backlog grows until then by
 // what arrives beyond what is served.
-func (r *round) meets(m *model) float64 {
-	d := m.plan.Demand
-	waits := d.Backlog
+func (r *round) backlogAtReady(m *model) float64 {
+	d := &m.demand
+	waits := d.backlog
 	if waits <= m.waitingShort() {
 		waits = 0
 	}
@@ -41,13 +41,13 @@ func (r *round) meets(m *model) float64 {
 			coming = append(coming, r.landings(m, v)...)
 		}
 	}
-	waits = max(0, waits+float64(d.Arrival-serving)*r.backlogAge(m).Seconds())
+	waits = max(0, waits+float64(d.now-serving)*r.backlogAge(m).Seconds())
 	slices.SortStableFunc(coming, func(a, b landing) int { return cmp.Compare(a.in, b.in) })
 	// The last one adds nothing: it stands for the replica that would be started now.
 	coming = append(coming, landing{in: max(m.lead()+landingSlack, last(coming))})
 	met, now := waits, time.Duration(0)
 	for _, c := range coming {
-		waits = max(0, waits+float64(d.Arrival-serving)*(c.in-now).Seconds())
+		waits = max(0, waits+float64(d.now-serving)*(c.in-now).Seconds())
 		met, now = max(met, waits), c.in
 		serving += c.serves
 	}
@@ -103,17 +103,17 @@ func (r *round) landings(m *model, v *variant) []landing {
 // began to serve or those that wait became fewer. The word of the same replicas that
 // did not make them fewer within a window weighs more.
 func (r *round) drains(m *model) bool {
-	d := m.plan.Demand
-	if d == nil || m.required > m.total*m.caution {
+	d := &m.demand
+	if !d.seen || m.required > m.total*d.caution {
 		return false
 	}
-	waits, easing := d.Backlog > m.waitingShort(), false
+	waits, easing := d.backlog > m.waitingShort(), false
 	for _, o := range m.next.Arrivals {
 		age, same := r.snapshot.Time.Sub(o.Time), o.Ready >= m.ready()
-		if waits && same && age >= r.policy.Window && o.Backlog <= d.Backlog {
+		if waits && same && age >= r.policy.Window && o.Backlog <= d.backlog {
 			return false
 		}
-		easing = easing || age <= r.policy.Window && !same || waits && o.Backlog > d.Backlog
+		easing = easing || age <= r.policy.Window && !same || waits && o.Backlog > d.backlog
 	}
 	return easing
 }

@@ -38,7 +38,7 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 // and after the allocation, which looks at all models together. Each one appends a
 // step to every variant that it looked at.
 var (
-	preAllocation  = []func(*round, *model){freshness, demand, supply, requirement}
+	preAllocation  = []func(*round, *model){freshness, foresee, supply, requirement}
 	postAllocation = []func(*round, *model){limits, zero, bounds, behavior}
 )
 
@@ -105,12 +105,8 @@ type model struct {
 	wants want
 	// missing is the rate that the supply falls short of, when wants is wantMore.
 	missing capacity.Rate
-	// dispersion is the index of dispersion of the arrivals, at least 1.
-	dispersion float64
-	// tokens is the shape of the requests that is reckoned with.
-	tokens capacity.TokenShape
-	// caution is the share of serves that is reckoned with when replicas are added.
-	caution capacity.Rate
+	// demand is what is asked of it.
+	demand demand
 	// atLeast is what the supply must still serve after a scale-down.
 	atLeast capacity.Rate
 	load    pressure
@@ -354,7 +350,7 @@ func (m *model) binds(v *variant) string {
 			return fmt.Sprintf("%s: %s", s.Stage, s.Detail)
 		}
 	}
-	if !v.managed || m.plan.Demand == nil || v.serves == 0 {
+	if !v.managed || !m.demand.seen || v.serves == 0 {
 		return ""
 	}
 	return fmt.Sprintf("demand: %.2f requests/s are asked of the model; a replica serves %.2f", m.required, v.serves)

@@ -134,11 +134,7 @@ func TestDispersionWantsSeparateSamples(t *testing.T) {
 		"the one before it has none": {[]Observation{point(-15*time.Second, 5, 0), point(0, 9, 15*time.Second)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-			m.old.Dispersion = known
-			m.next.Arrivals = c.points
-			m.watchArrivals(r)
-			got := m.next.Dispersion
+			got := known.watch(epoch, c.points)
 			assert.Equal(t, !c.taken, got == known)
 			if c.taken {
 				// (9-5)^2 over (5+9)/15 is a large observation.
@@ -147,9 +143,7 @@ func TestDispersionWantsSeparateSamples(t *testing.T) {
 			}
 		})
 	}
-	r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-	m.watchArrivals(r)
-	assert.Empty(t, m.next.Dispersion, "nothing was known and nothing is seen")
+	assert.Empty(t, Dispersion{}.watch(epoch, nil), "nothing was known and nothing is seen")
 }
 
 func TestNoiseGrowsWithTheRootOfTheDispersion(t *testing.T) {
@@ -187,10 +181,9 @@ func TestBurstsAreNoJump(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-			m.dispersion = c.index
 			m.in.Arrival = Sample{20, epoch, true}
 			m.in.Recent, m.in.RecentSpan = Sample{c.newest, epoch, true}, scrapeEvery
-			got, known := r.arrival(m)
+			got, known := r.arrival(m, &demand{dispersion: c.index})
 			require.True(t, known)
 			assert.InDelta(t, float64(c.want), float64(got.rate), 1e-9)
 		})

@@ -105,7 +105,7 @@ func (m *model) worth(v *variant) capacity.Rate {
 	if v.serves == 0 {
 		return 1
 	}
-	return v.serves * m.caution
+	return v.serves * m.demand.caution
 }
 
 // perRate is the cost of serving one request per second.
@@ -210,7 +210,7 @@ func (m *model) options(candidates []*variant, bounds func(*variant) allocation.
 	worth := math.Inf(1)
 	for _, v := range candidates {
 		if v.serves > 0 {
-			worth = min(worth, spareWorth*float64(v.in.Cost)/float64(v.serves*m.caution))
+			worth = min(worth, spareWorth*float64(v.in.Cost)/float64(v.serves*m.demand.caution))
 		}
 	}
 	list := make([]allocation.Option, len(candidates))

@@ -88,13 +88,13 @@ func (v *variant) homelessDetail() string {
 // housed reports whether the replicas that hold a node serve, or will serve, all that
 // is asked of the model.
 func (m *model) housed() bool {
-	if m.plan.Demand == nil || !m.knowsRates() {
+	if !m.demand.seen || !m.knowsRates() {
 		return false
 	}
 	rate := capacity.Rate(0)
 	for _, v := range m.variants {
 		if v.exists() {
-			rate += v.serves * m.caution * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.unscheduled()-v.failed)
+			rate += v.serves * m.demand.caution * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.unscheduled()-v.failed)
 		}
 	}
 	return rate >= max(m.required, m.least())

@@ -53,8 +53,9 @@ type Demand struct {
 	Error capacity.Rate
 	// Backlog is the number of waiting requests.
 	Backlog float64
-	// Meets is the number of waiting requests that the replicas which start will meet.
-	Meets float64
+	// BacklogAtReady is the number of waiting requests that the replicas which start will
+	// meet.
+	BacklogAtReady float64
 	// Tokens is the mean shape of the requests; unknown lengths are zero.
 	Tokens capacity.TokenShape
 }

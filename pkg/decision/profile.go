@@ -62,7 +62,7 @@ func (s Sizing) holds(o Sizing) bool {
 // promise is taken to serve nothing, unless none of them can.
 func (r *round) size(m *model) {
 	slo := m.plan.Promise.SLO
-	if !r.policy.Hybrid || slo == (capacity.SLO{}) || !m.tokens.Known() {
+	if !r.policy.Hybrid || slo == (capacity.SLO{}) || !m.demand.tokens.Known() {
 		return
 	}
 	r.watchLatency(m)
@@ -107,7 +107,7 @@ func (r *round) size(m *model) {
 func (r *round) keeps(m *model, v *variant, profile serving.Profile) (rate capacity.Rate, known bool) {
 	old := v.old.Sizing
 	known = !old.Found.IsZero()
-	asked := Sizing{Profile: profile, Shape: m.tokens, SLO: m.plan.Promise.SLO, Share: r.policy.Share}
+	asked := Sizing{Profile: profile, Shape: m.demand.tokens, SLO: m.plan.Promise.SLO, Share: r.policy.Share}
 	asked.Burst = m.burst(old.Rate)
 	if known && (old.holds(asked) || r.snapshot.Time.Sub(old.Found) < r.sizeSpacing()) {
 		v.next.Sizing = old
@@ -120,7 +120,7 @@ func (r *round) keeps(m *model, v *variant, profile serving.Profile) (rate capac
 		r.firstSizes++
 	}
 	asked.Found = r.snapshot.Time
-	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.arrives(), m.dispersion, asked.SLO, asked.Share)
+	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.demand.now, m.demand.dispersion, asked.SLO, asked.Share)
 	asked.Rate, asked.Burst = rate, arrivals.Burst
 	v.next.Sizing = asked
 	return asked.Rate, true
@@ -129,15 +129,7 @@ func (r *round) keeps(m *model, v *variant, profile serving.Profile) (rate capac
 // burst is how bursty the arrivals are at one of the replicas that share them when each
 // serves so much.
 func (m *model) burst(each capacity.Rate) float64 {
-	return serving.Shared(m.dispersion, serving.Sharing(m.arrives(), each)).Burst
-}
-
-// arrives is the present arrival rate; 0 when it is unknown.
-func (m *model) arrives() capacity.Rate {
-	if m.plan.Demand == nil {
-		return 0
-	}
-	return m.plan.Demand.Arrival
+	return serving.Shared(m.demand.dispersion, serving.Sharing(m.demand.now, each)).Burst
 }
 
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }
@@ -215,7 +207,7 @@ func (r *round) latencyOf(m *model, p *Replica) (serving.Observation, bool) {
 		}
 	}
 	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: r.fledgling(p), Point: serving.Point{
-		Shape: r.shapeOf(p, m.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value,
+		Shape: r.shapeOf(p, m.demand.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value,
 		ITL: capacity.Milliseconds(1000 * p.ITL.Value),
 	}}
 	if r.age(p.TTFT) == ageFresh {

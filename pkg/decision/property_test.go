@@ -142,7 +142,7 @@ func askedOf(plan *ModelPlan, policy Policy) float64 {
 	if plan.Demand == nil {
 		return 0
 	}
-	return float64(plan.Demand.Forecast) + plan.Demand.Meets/policy.Drain.Seconds()
+	return float64(plan.Demand.Forecast) + plan.Demand.BacklogAtReady/policy.Drain.Seconds()
 }
 
 func replicas(plan *ModelPlan) int {

@@ -32,7 +32,7 @@ const modelHeadroom = 1.05
 // safe by the allocation.
 func requirement(r *round, m *model) {
 	m.ask(r)
-	load := m.pressure(r)
+	load := m.pressure(r, &m.demand)
 	waiting := false
 	for _, v := range m.variants {
 		// What an upper bound takes away is nothing to rely on.
@@ -67,16 +67,16 @@ func requirement(r *round, m *model) {
 // judgeShortfall fires where the triggers look elsewhere: some replicas are saturated,
 // or requests wait in front of them all, and what serves or starts does not suffice.
 func (m *model) judgeShortfall(load *pressure) {
-	short := m.required - m.total*m.caution
+	short := m.required - m.total*m.demand.caution
 	if load.triggered || short <= 0 || !m.knowsRates() {
 		return
 	}
 	var what string
-	switch d := m.plan.Demand; {
+	switch d := &m.demand; {
 	case load.saturated > 0:
 		what = plural(load.saturated, "replica is saturated", "replicas are saturated")
-	case d != nil && d.Backlog > m.waitingShort():
-		what = fmt.Sprintf("%.0f requests wait", d.Backlog)
+	case d.backlog > m.waitingShort():
+		what = fmt.Sprintf("%.0f requests wait", d.backlog)
 	default:
 		return
 	}
@@ -87,36 +87,39 @@ func (m *model) judgeShortfall(load *pressure) {
 // ask sets the rate that is asked for: what is expected, and the share of the backlog
 // that is to be served within the drain time.
 func (m *model) ask(r *round) {
-	d := m.plan.Demand
-	if d == nil {
+	if !m.demand.seen {
 		return
 	}
+	waits := m.demand.backlog
 	if m.knowsRates() {
-		d.Meets = r.meets(m)
-	} else {
-		d.Meets = d.Backlog
+		waits = r.backlogAtReady(m)
 	}
-	m.queued = capacity.Rate(d.Meets / r.policy.Drain.Seconds())
-	m.required = d.Forecast + m.queued
+	m.plan.Demand.BacklogAtReady = waits
+	m.queued = capacity.Rate(waits / r.policy.Drain.Seconds())
+	m.required = m.expected() + m.queued
 }
 
 // beyond is what is asked for beyond what serves and starts; 0 when that is within
 // what the arrival rate may be wrong by, and no trigger says otherwise, or replicas
 // start that are to meet it.
 func (m *model) beyond(calm bool) capacity.Rate {
-	missing := m.required - m.total*m.caution
+	missing := m.required - m.total*m.demand.caution
 	if missing <= 1e-9*m.required {
 		return 0
 	}
-	if m.plan.Demand != nil && (calm || m.starts()) && missing <= noiseHeeded*m.plan.Demand.Error {
+	if (calm || m.starts()) && m.demand.insignificant(missing) {
 		return 0
 	}
 	return missing
 }
 
-// noiseHeeded is how many standard errors of the arrival rate more must be asked for
-// than what starts already will serve, before more is started.
-const noiseHeeded = 2
+// expected is the arrival rate expected when a replica that is asked for now serves.
+func (m *model) expected() capacity.Rate {
+	if m.plan.Demand == nil {
+		return 0
+	}
+	return m.plan.Demand.Forecast
+}
 
 // starts reports whether replicas start that count as supply.
 func (m *model) starts() bool {
@@ -150,7 +153,7 @@ func (m *model) more(r *round, starting bool, detail string) (Reason, string) {
 		return ReasonStartingSuffices, detail + "; the replicas that start will carry it"
 	case r.drains(m):
 		return ReasonBacklog, detail + "; what serves now drains it in time"
-	case m.sized && m.total*m.caution > m.least()+m.smallest():
+	case m.sized && m.total*m.demand.caution > m.least()+m.smallest():
 		return ReasonSteady, detail + "; the promised latency needs fewer, so nothing changes"
 	}
 	m.wants = wantMore
@@ -159,11 +162,10 @@ func (m *model) more(r *round, starting bool, detail string) (Reason, string) {
 
 // least is what must still be served after a scale-down.
 func (m *model) least() capacity.Rate {
-	d := m.plan.Demand
 	if m.sized {
-		return modelHeadroom * d.Forecast
+		return modelHeadroom * m.expected()
 	}
-	return lowerHeadroom * d.Forecast
+	return lowerHeadroom * m.expected()
 }
 
 // smallest is the least rate that one replica of those that exist serves.
@@ -186,6 +188,16 @@ func (m *model) mean() capacity.Rate {
 	return m.total / capacity.Rate(max(1, replicas))
 }
 
+// certain is the arrival rate that a scale-down reckons with: a serving replica without
+// fresh samples is taken to be as full as the triggers allow.
+func (m *model) certain() capacity.Rate {
+	rate := m.demand.certain
+	for i, n := range m.demand.silent {
+		rate += m.variants[i].serves * capacity.Rate(n)
+	}
+	return max(0, rate)
+}
+
 // knowsRates reports whether it is known what a replica of any variant serves.
 func (m *model) knowsRates() bool {
 	for _, v := range m.variants {
@@ -200,17 +212,17 @@ func (m *model) knowsRates() bool {
 // While a backlog is worth a replica all stay, so that the replicas that drain it go
 // together when it is gone, and not one by one.
 func (m *model) less(r *round, detail string) (Reason, string) {
-	arrival, ok := r.cautious(m)
-	if !ok || m.plan.Demand == nil {
+	if !m.demand.isCertain || !m.demand.seen {
 		return ReasonMetricsPartial, "the arrival rate is not known well enough to remove a replica"
 	}
 	if m.queued > 0 && m.queued >= m.mean() {
-		return ReasonBacklog, fmt.Sprintf("%s; none goes before the %.0f requests that wait are served", detail, m.plan.Demand.Meets)
+		return ReasonBacklog, fmt.Sprintf("%s; none goes before the %.0f requests that wait are served", detail, m.plan.Demand.BacklogAtReady)
 	}
 	if why := r.unsettled(m); why != "" {
 		return ReasonBacklog, detail + "; none goes yet, because " + why
 	}
 	m.wants = wantLess
+	arrival := m.certain()
 	m.atLeast = max(m.least(), lowerHeadroom*arrival)
 	if m.sized {
 		m.atLeast = max(m.least(), modelHeadroom*arrival)
@@ -239,7 +251,7 @@ type pressure struct {
 // KV cache or of the batch limit, whichever is more) and how many requests wait in
 // it. Replicas that are saturated have no spare; of the others the mean spare must
 // not fall below the triggers.
-func (m *model) pressure(r *round) pressure {
+func (m *model) pressure(r *round, d *demand) pressure {
 	var p pressure
 	for _, v := range m.variants {
 		if !v.exists() {
@@ -252,7 +264,7 @@ func (m *model) pressure(r *round) pressure {
 	}
 	p.full = mean(p.full, p.seenFull)
 	p.queue = mean(p.queue, p.seenQueue)
-	p.judge(m)
+	p.judge(m, d)
 	return p
 }
 
@@ -282,7 +294,7 @@ func (p *pressure) add(r *round, v *variant, replica *Replica, t Saturation) {
 }
 
 // judge holds the means against the triggers.
-func (p *pressure) judge(m *model) {
+func (p *pressure) judge(m *model, d *demand) {
 	t := m.saturation
 	fullest, longest := t.KVCacheThreshold-t.KVSpareTrigger, t.QueueLengthThreshold-t.QueueSpareTrigger
 	seen := p.seenFull > 0 || p.seenQueue > 0
@@ -294,8 +306,8 @@ func (p *pressure) judge(m *model) {
 		p.detail = fmt.Sprintf("replicas are %.0f %% full, above %.0f %%", 100*p.full, 100*fullest)
 	case p.seenQueue > 0 && t.QueueLengthThreshold-p.queue < t.QueueSpareTrigger:
 		p.detail = fmt.Sprintf("%.1f requests wait per replica, more than %.1f", p.queue, longest)
-	case m.ready() == 0 && m.plan.Demand != nil && m.plan.Demand.Backlog > 0:
-		p.detail = fmt.Sprintf("%.0f requests wait and no replica serves", m.plan.Demand.Backlog)
+	case m.ready() == 0 && d.backlog > 0:
+		p.detail = fmt.Sprintf("%.0f requests wait and no replica serves", d.backlog)
 	case !seen:
 		p.triggered, p.detail = false, "no replica shows its load"
 	default:

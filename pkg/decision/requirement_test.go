@@ -189,7 +189,8 @@ func TestLess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Replicas: []Replica{c.replica}})
 			m.sized, m.queued, m.total = c.sized, c.queued, 5
-			m.plan.Demand.Forecast, m.plan.Demand.Meets = 1, 300
+			m.plan.Demand.Forecast, m.plan.Demand.BacklogAtReady = 1, 300
+			m.demand.certain, m.demand.silent, m.demand.isCertain = r.certain(m)
 			reason, detail := m.less(r, "replicas are idle")
 			assert.Equal(t, c.want, reason)
 			assert.Equal(t, c.want == ReasonSteady, m.wants == wantLess)

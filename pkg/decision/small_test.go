@@ -21,12 +21,12 @@ func bare(policy Policy, memory Memory, in *Variant) (*round, *model, *variant) 
 	key := ModelKey{"ns", "m"}
 	v := &variant{in: in, key: Key{"ns", in.Name}, managed: true, target: in.Current, policy: DefaultVariantPolicy(),
 		serves: 2.5, most: 3, supply: in.Ready + len(in.Starting)}
-	m := &model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), caution: 1, plan: ModelPlan{Demand: &Demand{}}}
+	m := &model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), demand: demand{seen: true, caution: 1}, plan: ModelPlan{Demand: &Demand{}}}
 	return r, m, v
 }
 
 // What waits grows by what arrives beyond what is served, until replicas serve.
-func TestMeets(t *testing.T) {
+func TestBacklogAtReady(t *testing.T) {
 	born := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago)} }
 	for name, c := range map[string]struct {
 		arrival  float64
@@ -49,8 +49,8 @@ func TestMeets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := &Variant{Name: "v", Current: c.ready + len(c.starting), Ready: c.ready, Starting: c.starting, Startup: time.Minute}
 			r, m, _ := bare(DefaultPolicy(), Memory{}, in)
-			m.plan.Demand.Arrival, m.plan.Demand.Backlog = capacity.Rate(c.arrival), c.backlog
-			assert.InDelta(t, c.want, r.meets(m), 1e-6)
+			m.demand.now, m.demand.backlog = capacity.Rate(c.arrival), c.backlog
+			assert.InDelta(t, c.want, r.backlogAtReady(m), 1e-6)
 		})
 	}
 }
@@ -74,7 +74,7 @@ func TestDrains(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-			m.plan.Demand.Backlog, m.required, m.total = 100, capacity.Rate(c.required), 5
+			m.demand.backlog, m.required, m.total = 100, capacity.Rate(c.required), 5
 			m.next.Arrivals = c.seen
 			assert.Equal(t, c.want, r.drains(m))
 		})

@@ -21,8 +21,6 @@ const (
 	placementPatience = 30 * time.Second
 	// nodePatience is the same for clusters that grow: a node takes minutes to come.
 	nodePatience = 3 * time.Minute
-	// leastCaution bounds by how much a growing load may be sized for too much.
-	leastCaution = 0.5
 	// leastKVUse is the least use of the KV cache from which a replica's size in
 	// requests can be told.
 	leastKVUse = 0.02
@@ -30,14 +28,14 @@ const (
 
 // supply finds what each variant's replicas serve, and how many do or will.
 func supply(r *round, m *model) {
-	shape := m.tokens
+	shape := m.demand.tokens
 	for _, v := range m.variants {
 		r.learn(v, shape)
 		v.serves, v.most = r.serves(m, v, shape)
 		v.triggers = v.serves
 		r.countSupply(v)
 	}
-	m.caution = r.caution(m, shape)
+	m.demand.caution = r.caution(m, shape)
 	r.size(m)
 	borrow(m)
 	m.each(func(v *variant) {
@@ -186,31 +184,6 @@ func (v *variant) batchLimit() int {
 		return v.in.BatchLimit
 	}
 	return v.in.Profile.BatchLimit
-}
-
-// caution is, while the load grows, what the replicas complete over what their
-// curves predict, at most 1: what has just begun is not done yet, and the requests
-// that completed are the short ones, so that curves promise too much. Sizing with it
-// errs towards too much. While the load does not grow it is 1.
-func (r *round) caution(m *model, shape capacity.TokenShape) capacity.Rate {
-	if m.plan.Demand == nil || m.plan.Demand.Forecast <= m.plan.Demand.Arrival {
-		return 1
-	}
-	var served, predicted capacity.Rate
-	for _, v := range m.variants {
-		curve := v.next.Curve
-		for i := range v.in.Replicas {
-			p := &v.in.Replicas[i]
-			if r.usable(p.Running) && r.usable(p.Served) && curve.Known() {
-				served += capacity.Rate(p.Served.Value)
-				predicted += curve.Rate(p.Running.Value, r.shapeOf(p, shape), v.in.Profile)
-			}
-		}
-	}
-	if predicted <= 0 {
-		return 1
-	}
-	return min(1, max(served/predicted, leastCaution))
 }
 
 // borrow gives a variant of which nothing is known the rate of the known one of its model

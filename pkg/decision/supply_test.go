@@ -152,7 +152,7 @@ func TestAVariantWithoutReplicasHasAKVCache(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.in.Name, c.in.Profile = "v", bends
 			r, m, v := bare(DefaultPolicy(), Memory{}, &c.in)
-			m.tokens = long
+			m.demand.tokens = long
 			supply(r, m)
 			assert.InDelta(t, c.holds, v.holds(r, long), 1e-9)
 			assert.InEpsilon(t, float64(bends.Steady(c.holds, long).Rate), float64(v.most), 0.05)

@@ -29,11 +29,10 @@ const (
 // forecast carries a rising arrival rate on until a replica that the next round
 // would start serves, and over the lag of the rate itself, but no longer than it was
 // seen to rise.
-func (r *round) forecast(m *model, arrival counted) capacity.Rate {
-	points, window := settled(m.next.Arrivals, r.policy.Window)
-	ahead := m.lead() + min(r.policy.Interval, FastInterval) + arrival.span/2
-	rise := max(trend(points, window, ahead, m.dispersion), trend(asWork(points), window, ahead, m.dispersion))
-	return min(arrival.rate+capacity.Rate(rise), trendGrowth*arrival.rate)
+func (d *demand) forecast(lead time.Duration) capacity.Rate {
+	ahead := lead + d.lag
+	rise := max(trend(d.past, d.window, ahead, d.dispersion), trend(asWork(d.past), d.window, ahead, d.dispersion))
+	return min(d.now+capacity.Rate(rise), trendGrowth*d.now)
 }
 
 // settled are the observations that a trend may be read from, and the time over which

@@ -120,8 +120,7 @@ func (r *round) watchWork(m *model) {
 
 // called reports whether requests wait for the model or reach its gateway.
 func (m *model) called() bool {
-	d := m.plan.Demand
-	return d != nil && (d.Backlog > 0 || d.Arrival > 0)
+	return m.demand.backlog > 0 || m.demand.now > 0
 }
 
 // works reports whether a replica of the model starts, or may have something to do.
@@ -215,7 +214,7 @@ func (r *round) keepOne(m *model) {
 			}
 		case m.called():
 			v.least, v.leastReason = v.target+1, ReasonWake
-			v.step(StageZero, v.target+1, ReasonWake, "%s and nothing serves", plural(int(m.plan.Demand.Backlog+0.5), "request waits", "requests wait"))
+			v.step(StageZero, v.target+1, ReasonWake, "%s and nothing serves", plural(int(m.demand.backlog+0.5), "request waits", "requests wait"))
 		default:
 			v.least, v.leastReason = v.target+1, ReasonKeepOne
 			v.step(StageZero, v.target+1, ReasonKeepOne, "a model keeps one replica, on its cheapest variant that fits")
