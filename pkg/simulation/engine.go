@@ -113,7 +113,7 @@ func NewEngine(o Options) (*Engine, error) {
 	if !p.Known() {
 		return nil, fmt.Errorf("simulated model server: the profile has no base time of an iteration (%v ms); expected one above 0", p.Base)
 	}
-	if p.PerRequest < 0 || p.PerResidentToken < 0 || p.PerPrefillToken < 0 || p.Overhead < 0 || p.PerPair < 0 {
+	if p.PerRequest < 0 || p.PerResidentToken < 0 || p.PerPrefillToken < 0 || p.Overhead < 0 || p.PerPair < 0 || p.PerExchanged < 0 || p.LongExchange < 0 {
 		return nil, fmt.Errorf("simulated model server: the profile has a negative time: %+v", p)
 	}
 	if o.TokenBudget < 0 || p.BatchLimit < 0 || p.KVTokens < 0 {

@@ -11,9 +11,10 @@ type ModelFigures struct {
 	// which input tokens are looked up (0 where the head uses the same one), and Head
 	// that of the matrix that only sampled tokens are multiplied by.
 	Parameters, Embedding, Head float64
-	// Layers is the number of layers, Width the number of query heads times the head
-	// size, KVHeads and HeadSize what each token keeps in the cache of a layer.
-	Layers, Width, KVHeads, HeadSize int
+	// Layers is the number of layers, Hidden how many numbers a token takes from one to
+	// the next, Width the number of query heads times the head size, KVHeads and
+	// HeadSize what each token keeps in the cache of a layer.
+	Layers, Hidden, Width, KVHeads, HeadSize int
 	// Latent is how many numbers each token keeps in the cache of a layer where all
 	// heads share them (multi-head latent attention); KVHeads and HeadSize are then 0.
 	Latent int
@@ -66,7 +67,7 @@ const (
 // (tie_word_embeddings is false).
 func dense(parameters float64, own bool, vocabulary, hidden, layers, heads, kvHeads, headSize int) ModelFigures {
 	m := ModelFigures{
-		Parameters: parameters, Head: float64(vocabulary * hidden), Layers: layers, Width: heads * headSize,
+		Parameters: parameters, Head: float64(vocabulary * hidden), Layers: layers, Hidden: hidden, Width: heads * headSize,
 		KVHeads: kvHeads, HeadSize: headSize, WeightBytes: plainBytes, CacheBytes: plainBytes,
 	}
 	if own {
@@ -97,7 +98,7 @@ func (m ModelFigures) at(weightBytes float64) ModelFigures {
 // latent are DeepSeek-V3's figures: kv_lora_rank 512 and qk_rope_head_dim 64. The
 // layer that predicts further tokens is left out, as servers do without speculation.
 var latent = ModelFigures{
-	Parameters: 671_026_419_200, Embedding: 129280 * 7168, Head: 129280 * 7168, Layers: 61, Width: 128 * 128,
+	Parameters: 671_026_419_200, Embedding: 129280 * 7168, Head: 129280 * 7168, Layers: 61, Hidden: 7168, Width: 128 * 128,
 	Latent: 512 + 64, Experts: true, WeightBytes: 1, CacheBytes: plainBytes,
 }
 

@@ -32,6 +32,11 @@ type Profile struct {
 	// sampling, scheduling. Only the form Overlapped reads it, whose Base is the time
 	// of reading the weights.
 	Overhead capacity.Milliseconds
+	// PerExchanged is the time that each token computed in the iteration, decoded or
+	// prefilled, adds for what the devices of the replica send each other of it; few of
+	// them take twice that, until it is LongExchange more. Only the form Overlapped
+	// reads them; in the others such times are part of the other parameters.
+	PerExchanged, LongExchange capacity.Milliseconds
 	// PerPair is the time that attention adds for each pair of a prompt token and
 	// itself or a token before it. The means read it in the form Overlapped alone,
 	// where 0 means that it follows from PerResidentToken; in one iteration 0 is 0.
@@ -59,8 +64,9 @@ func (p Profile) Known() bool { return p.Base > 0 }
 // prompt costs beside its tokens is not in it.
 func (p Profile) Iteration(n int, resident, prefill capacity.Tokens) capacity.Milliseconds {
 	if p.Form == Overlapped {
+		tokens := float64(n) + float64(prefill)
 		return p.Overhead + p.PerRequest*capacity.Milliseconds(n) + p.PerResidentToken*capacity.Milliseconds(resident) +
-			capacity.Milliseconds(overlap(float64(p.Base), float64(p.PerPrefillToken)*(float64(n)+float64(prefill))))
+			capacity.Milliseconds(p.exchanged(tokens)+overlap(float64(p.Base), float64(p.PerPrefillToken)*tokens))
 	}
 	return p.Base +
 		p.PerRequest*capacity.Milliseconds(n) +

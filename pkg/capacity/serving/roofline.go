@@ -8,6 +8,10 @@ type DeviceFigures struct {
 	// Bandwidth is that of the memory in bytes per second, Arithmetic the dense
 	// operations per second at the model's precision.
 	Bandwidth, Arithmetic float64
+	// Devices is how many share each layer (tensor parallelism); 0 means one. Link is
+	// what several send each other their parts over.
+	Devices int
+	Link    Link
 }
 
 // Efficiency is what lies between the published figures and a server.
@@ -28,12 +32,14 @@ type Efficiency struct {
 //	b = 2*head / arithmetic                     decoded tokens alone are sampled
 //	q = 4*layers*width / arithmetic             both products of attention
 //
-// It knows nothing of the links between devices, so it holds for replicas of one
-// device and is too fast for others. Limits are left unknown. Figures that are not
-// above 0 give a profile that answers nothing, and so does a model of which an
-// iteration reads less than all its weights or its whole cache.
+// What several devices send each other is added to it (ModelFigures.Exchange): to the
+// overhead of an iteration, to b, and per token computed. Limits are left unknown.
+// Figures that are not above 0 give a profile that answers nothing, and so do several
+// devices with an unknown link, and a model of which an iteration reads less than all
+// its weights or its whole cache.
 func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
-	if m.Experts || m.Latent > 0 || m.Windowed > 0 || m.Parameters <= m.Embedding+m.Head || d.Bandwidth <= 0 || d.Arithmetic <= 0 || e.Arithmetic <= 0 || e.Overhead < 0 {
+	exchange, ok := m.Exchange(d.Link, d.Devices)
+	if !ok || m.Experts || m.Latent > 0 || m.Windowed > 0 || m.Parameters <= m.Embedding+m.Head || d.Bandwidth <= 0 || d.Arithmetic <= 0 || e.Arithmetic <= 0 || e.Overhead < 0 {
 		return Profile{}
 	}
 	reading := func(bytes float64) capacity.Milliseconds {
@@ -44,11 +50,13 @@ func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
 	}
 	return Profile{
 		Form:             Overlapped,
-		Overhead:         e.Overhead,
+		Overhead:         e.Overhead + exchange.PerIteration,
 		Base:             reading((m.Parameters - m.Embedding) * m.WeightBytes),
 		PerResidentToken: reading(2 * float64(m.Layers*m.KVHeads*m.HeadSize) * m.CacheBytes),
 		PerPrefillToken:  arithmetic(2 * (m.Parameters - m.Embedding - m.Head)),
-		PerRequest:       arithmetic(2 * m.Head),
+		PerRequest:       arithmetic(2*m.Head) + exchange.PerSampled,
+		PerExchanged:     exchange.PerToken,
+		LongExchange:     exchange.Long,
 		PerPair:          arithmetic(4 * float64(m.Layers*m.Width)),
 	}
 }

@@ -130,8 +130,13 @@ func TestUnknownFiguresAreNamed(t *testing.T) {
 	require.NoError(t, err)
 	assert.InDelta(t, 2*989.4e12, two.Arithmetic, 1)
 	assert.InDelta(t, 6.7e12, two.Bandwidth, 1)
+	assert.Equal(t, 2, two.Devices)
+	assert.Equal(t, "NVLink 4", two.Link.Name)
 	for name, d := range devices {
 		assert.Positive(t, d.bandwidth, name)
 		assert.InDelta(t, d.sheet, d.measured, 0.3*d.sheet, name)
+		several, err := deviceNamed(name, 8, false)
+		require.NoError(t, err)
+		assert.True(t, several.Link.Known(), name)
 	}
 }

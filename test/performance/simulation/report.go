@@ -56,9 +56,6 @@ func (p report) record(r record) {
 	e := r.meta.Engine
 	p.printf("%s: %d requests to %s on %d of %s; at most %d sequences, %d tokens per iteration, %d tokens of KV cache\n",
 		r.name, len(r.requests), r.meta.Model, max(1, e.Tensor), r.meta.Hardware.Device, e.Sequences, e.BatchedTokens, r.meta.Cache.Tokens)
-	if e.Tensor > 1 {
-		p.printf("  what its devices send to each other is not part of the figures: expect it to be predicted too fast\n")
-	}
 }
 
 func (p report) constants(half int, c serving.Efficiency) {
