@@ -58,7 +58,12 @@ func (s *Scenario) Bound(load Load, startup time.Duration) (Bound, error) {
 			return Bound{}, fmt.Errorf("the load of model %s has %d minutes; expected as many as that of the others and at least one", s.Models[m].ID, len(load[m]))
 		}
 	}
-	b := Bound{load: load, serves: s.rates(load)}
+	return s.bound(load, s.rates(load), startup)
+}
+
+// bound is the same with what one replica serves in each minute.
+func (s *Scenario) bound(load Load, serves [][][]capacity.Rate, startup time.Duration) (Bound, error) {
+	b := Bound{load: load, serves: serves}
 	c, err := s.course(load, b.serves, startup)
 	if err != nil {
 		return Bound{}, err

@@ -103,6 +103,23 @@ func (m *measure) hold(v simulation.VariantIndex, from, to time.Duration) {
 	m.held[v.Model][v.Variant] += max(0, min(to, m.stage.length)-from)
 }
 
+// spent is what the replicas have cost until now.
+func (m *measure) spent(now time.Duration) float64 {
+	sum := 0.0
+	for i := range m.stage.scenario.Models {
+		for v := range m.stage.scenario.Models[i].Variants {
+			time := m.held[i][v]
+			for _, r := range m.stage.world.Replicas(simulation.VariantIndex{Model: i, Variant: v}) {
+				if from, held := m.since[r.Name]; held {
+					time += now - from
+				}
+			}
+			sum += time.Hours() * float64(m.stage.scenario.Models[i].Variants[v].Cost)
+		}
+	}
+	return sum
+}
+
 // decision counts a change of the wanted replicas.
 func (m *measure) decision(now time.Duration, v simulation.VariantIndex, from, to int, plan *decision.Plan) {
 	direction := cmp.Compare(to, from)

@@ -122,8 +122,28 @@ func (s *stage) run() error {
 		if now%told == 0 && s.tell != nil && !s.tell(min(1, now.Seconds()/s.length.Seconds())) {
 			return ErrStopped
 		}
+		if now%told == 0 {
+			if err := s.hopeless(now); err != nil {
+				return err
+			}
+		}
 	}
 	s.world.Finish(s.length + patience)
+	return nil
+}
+
+// hopeless says whether the run cannot keep within its limits any more.
+func (s *stage) hopeless(now time.Duration) error {
+	if s.limit == (Limit{}) {
+		return nil
+	}
+	missed := float64(s.measure.requests - s.measure.met)
+	switch {
+	case missed > (1-s.limit.Attainment)*float64(s.Trial.requests):
+		return ErrTooPoor
+	case s.limit.Cost > 0 && s.measure.spent(now) > s.limit.Cost:
+		return ErrTooDear
+	}
 	return nil
 }
 

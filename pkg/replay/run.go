@@ -2,7 +2,6 @@ package replay
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
@@ -80,18 +79,12 @@ func firstError(outcomes []performed) error {
 
 // play is one run: one policy with one start-up time.
 type play struct {
-	scenario *Scenario
-	source   Source
-	policy   string
-	startup  time.Duration
-	seed     uint64
-	load     Load
-	bound    *Bound
-	// choice is the cheapest variant of each model, for policies that know one alone.
-	choice []int
-	record bool
-	// scatter is that of the requests, and before that of the trace.
-	scatter, before []workload.Index
+	*Trial
+	policy  string
+	startup time.Duration
+	bound   *Bound
+	record  bool
+	limit   Limit
 	// tell is told the part that is done; it reports false when the run is to stop.
 	tell func(part float64) bool
 }
@@ -105,9 +98,6 @@ type performed struct {
 
 // prepare checks everything before the first request is replayed.
 func prepare(o *Options) ([]play, error) {
-	if err := o.Scenario.check(); err != nil {
-		return nil, err
-	}
 	if len(o.Policies) == 0 || len(o.Startups) == 0 {
 		return nil, errors.New("nothing to replay: expected at least one policy and one start-up time")
 	}
@@ -115,34 +105,14 @@ func prepare(o *Options) ([]play, error) {
 	if err != nil {
 		return nil, err
 	}
-	var counted, before workload.Dispersion
-	source, err := hold(o.Source.counted(&counted))
+	trial, err := NewTrial(TrialOptions{Scenario: o.Scenario, Source: o.Source, Trace: o.Trace, Startups: o.Startups, Seed: o.Seed})
 	if err != nil {
 		return nil, err
 	}
-	if o.Trace != nil {
-		before = *o.Trace
-	}
-	load, err := Measure(o.Scenario, source, o.Seed)
-	if err != nil {
-		return nil, err
-	}
-	choice := o.Scenario.cheapest(load)
 	var plays []play
 	for _, startup := range o.Startups {
-		if startup < 0 {
-			return nil, fmt.Errorf("the start-up time is %s; expected at least 0", startup)
-		}
-		bound, err := o.Scenario.Bound(load, startup)
-		if err != nil {
-			return nil, err
-		}
 		for _, name := range policies {
-			plays = append(plays, play{
-				scenario: o.Scenario, source: source, policy: name, startup: startup, seed: o.Seed,
-				load: load, bound: &bound, choice: choice, record: o.Record,
-				scatter: counted.Indexes(), before: before.Indexes(),
-			})
+			plays = append(plays, play{Trial: trial, policy: name, startup: startup, bound: trial.bounds[startup], record: o.Record})
 		}
 	}
 	return plays, nil
@@ -161,7 +131,7 @@ func (s *Scenario) canonical(policies []string) ([]string, error) {
 		if spec.Family == policyPeak || spec.Family == policyBound {
 			continue
 		}
-		p := play{scenario: s, policy: spec.String(), choice: make([]int, len(s.Models))}
+		p := play{Trial: &Trial{scenario: s, choice: make([]int, len(s.Models))}, policy: spec.String()}
 		if _, err := p.newPolicy(); err != nil {
 			return nil, err
 		}

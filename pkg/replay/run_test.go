@@ -263,7 +263,7 @@ func TestTheFirstErrorThatIsNews(t *testing.T) {
 
 func TestHeldRequestsAreThoseOfTheSource(t *testing.T) {
 	all := []workload.Request{arrival(0, 1, 2), arrival(0, 3, 4), arrival(2.5, 5, 6)}
-	source, err := hold(sourceOf(io.EOF, all...))
+	_, source, err := hold(sourceOf(io.EOF, all...))
 	require.NoError(t, err)
 	for range 2 {
 		stream, err := source()

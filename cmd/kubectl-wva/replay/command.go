@@ -96,8 +96,10 @@ type options struct {
 	print    bool
 
 	policies []string
+	tuned    []string
 	startups []time.Duration
 	seed     uint64
+	seeds    int
 
 	output string
 	html   string
@@ -114,7 +116,7 @@ var outputs = []string{"table", "json"}
 
 // newOptions are those of a command line that says nothing.
 func newOptions(flags *cluster.Flags) *options {
-	return &options{live: flags, rate: 1, startups: []time.Duration{time.Minute}, policies: standardPolicies()}
+	return &options{live: flags, rate: 1, startups: []time.Duration{time.Minute}, seeds: 3, policies: standardPolicies()}
 }
 
 // NewCommand is the command; flags say which cluster is meant by --from-cluster.
@@ -172,6 +174,8 @@ func (o *options) add(command *cobra.Command) {
 	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies with their settings, with commas between them; bound is always worked out.")
 	f.Var((*spans)(&o.startups), "startup", "How long a replica takes on its node until it serves, at the mean; several with commas between them.")
 	f.Uint64Var(&o.seed, "seed", 1, "Decides every random number: the same seed and inputs give the same bytes.")
+	f.StringSliceVar(&o.tuned, "tune", nil, "Instead of replaying every policy once, try many settings of these families and judge ours (or --policy) against the front of them; several with commas between them.")
+	f.IntVar(&o.seeds, "seeds", o.seeds, "With --tune: how many seeds, from --seed on, the numbers are means of.")
 	f.StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")
 	f.StringVar(&o.html, "html", "", "Also write a page with charts to this file; it opens without a network.")
 	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take nodes, with what other pods hold, and variants from a live cluster.")

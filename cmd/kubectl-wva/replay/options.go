@@ -16,6 +16,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
@@ -75,6 +76,9 @@ func (o *options) check(command *cobra.Command) error {
 		}
 		o.policies[i] = spec.String()
 	}
+	if len(o.tuned) > 0 && !command.Flags().Changed("policy") {
+		o.policies = oursByDefault()
+	}
 	policies, err := distinct("--policy", o.policies)
 	if err != nil {
 		return err
@@ -105,7 +109,47 @@ func (o *options) check(command *cobra.Command) error {
 			return fmt.Errorf("--startup has %s: expected at most %s", report.Duration(startup), report.Duration(longestStartup))
 		}
 	}
+	if err := o.checkTuned(command); err != nil {
+		return err
+	}
 	return o.checkLive(command)
+}
+
+// mostSeeds is more than anybody needs to see the noise.
+const mostSeeds = 100
+
+// checkTuned looks at the flags of a sweep.
+func (o *options) checkTuned(command *cobra.Command) error {
+	for i, name := range o.tuned {
+		o.tuned[i] = strings.TrimSpace(name)
+		if _, err := tuning.Named(o.tuned[i]); err != nil {
+			return fmt.Errorf("--tune: %w", err)
+		}
+	}
+	switch {
+	case command.Flags().Changed("tune") && len(o.tuned) == 0:
+		return errors.New("--tune is empty: expected at least one family")
+	case command.Flags().Changed("seeds") && len(o.tuned) == 0:
+		return errors.New("--seeds goes with --tune only: expected both or none")
+	case o.seeds < 1 || o.seeds > mostSeeds:
+		return fmt.Errorf("--seeds is %d: expected from 1 to %d", o.seeds, mostSeeds)
+	}
+	if len(o.tuned) > 0 {
+		_, err := distinct("--tune", o.tuned)
+		return err
+	}
+	return nil
+}
+
+// oursByDefault are both of our modes.
+func oursByDefault() []string {
+	var names []string
+	for _, name := range replay.PolicyNames() {
+		if replay.KindOf(name) == replay.KindOurs {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // checkLive looks at the flags that only go with --from-cluster, or only without.

@@ -36,6 +36,9 @@ type performed struct {
 }
 
 func (j *job) run(ctx context.Context) error {
+	if len(j.tuned) > 0 {
+		return j.tune(ctx)
+	}
 	style, terminal := terminalOf(j.out)
 	chart := terminal && j.output == outputs[0]
 	done := j.perform(ctx, j.page != nil || chart)
@@ -131,8 +134,8 @@ func (j *job) title() string {
 	return strings.Join(parts, ", ")
 }
 
-// writeJSON writes the results as a list, one object for each policy and start-up time.
-func (j *job) writeJSON(results []replay.Result) error {
+// writeJSON writes a list.
+func (j *job) writeJSON(results any) error {
 	encoder := json.NewEncoder(j.out)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
