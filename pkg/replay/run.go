@@ -98,6 +98,9 @@ type performed struct {
 
 // prepare checks everything before the first request is replayed.
 func prepare(o *Options) ([]play, error) {
+	if err := o.Scenario.check(); err != nil {
+		return nil, err
+	}
 	if len(o.Policies) == 0 || len(o.Startups) == 0 {
 		return nil, errors.New("nothing to replay: expected at least one policy and one start-up time")
 	}
