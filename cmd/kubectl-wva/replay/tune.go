@@ -15,6 +15,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // ofFront is one object of the output with --tune: a result in the mean over the seeds, as
@@ -50,7 +51,8 @@ func (j *job) tune(ctx context.Context) error {
 	}
 	o := sweep.Options{
 		Cases: cases, Ours: j.policies, Workers: runtime.GOMAXPROCS(0),
-		Stop: func() bool { return ctx.Err() != nil },
+		Progress: shown.count,
+		Stop:     func() bool { return ctx.Err() != nil },
 	}
 	for _, name := range j.tuned {
 		family, err := tuning.Named(name)
@@ -83,20 +85,23 @@ func (j *job) cases(ctx context.Context) ([]sweep.Case, error) {
 	for i, startup := range j.startups {
 		cases[i] = sweep.Case{Name: fmt.Sprintf("start-up %s", report.Duration(startup)), Startup: startup, Models: len(j.scenario.Models)}
 	}
-	for k := range j.seeds {
+	trials, err := sweep.Trials(runtime.GOMAXPROCS(0), j.seeds, func(k int) (*replay.Trial, error) {
 		with := *j.options
 		with.seed = j.seed + uint64(k)
-		source, err := with.source(ctx)
+		var asItIs workload.Dispersion
+		source, err := with.source(ctx, &asItIs)
 		if err != nil {
 			return nil, err
 		}
-		trial, err := replay.NewTrial(j.scenario, source, j.startups, with.seed)
-		if err != nil {
-			return nil, err
-		}
-		for i := range cases {
-			cases[i].Trials = append(cases[i].Trials, trial)
-		}
+		return replay.NewTrial(replay.TrialOptions{
+			Scenario: j.scenario, Source: source, Trace: &asItIs, Startups: j.startups, Seed: with.seed,
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range cases {
+		cases[i].Trials = trials
 	}
 	return cases, nil
 }

@@ -2,7 +2,17 @@ package sweep
 
 import (
 	"sync"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 )
+
+// Trials prepares trials, several at a time.
+func Trials(workers, n int, prepare func(i int) (*replay.Trial, error)) ([]*replay.Trial, error) {
+	p := newPool(workers, nil, nil)
+	trials, problems := make([]*replay.Trial, n), make([]error, n)
+	p.each(n, func(i int) { p.run(func() { trials[i], problems[i] = prepare(i) }) })
+	return trials, first(problems)
+}
 
 // pool runs work on so many processors as it may.
 type pool struct {
