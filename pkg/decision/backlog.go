@@ -37,7 +37,7 @@ func (r *round) backlogAtReady(m *model) float64 {
 	var coming []landing
 	for _, v := range m.variants {
 		if v.exists() {
-			serving += v.most * capacity.Rate(min(v.in.Current, v.in.Ready))
+			serving += v.rate.max * capacity.Rate(min(v.in.Current, v.in.Ready))
 			coming = append(coming, r.landings(m, v)...)
 		}
 	}
@@ -87,13 +87,13 @@ func (r *round) landings(m *model, v *variant) []landing {
 	}
 	startup += landingSlack
 	var list []landing
-	coming := max(0, v.supply-v.in.Ready)
+	coming := max(0, v.fleet.supply-v.in.Ready)
 	for _, s := range v.in.Starting[:min(coming, len(v.in.Starting))] {
-		list = append(list, landing{in: max(0, startup-r.snapshot.Time.Sub(s.Created)), serves: v.most})
+		list = append(list, landing{in: max(0, startup-r.snapshot.Time.Sub(s.Created)), serves: v.rate.max})
 	}
 	// However many no pod shows yet, they are one.
-	if unborn := coming - len(list); unborn > 0 {
-		list = append(list, landing{in: startup, serves: v.most * capacity.Rate(unborn)})
+	if awaiting := coming - len(list); awaiting > 0 {
+		list = append(list, landing{in: startup, serves: v.rate.max * capacity.Rate(awaiting)})
 	}
 	return list
 }
@@ -102,9 +102,9 @@ func (r *round) landings(m *model, v *variant) []landing {
 // what serves suffices for what is asked for, and within a metrics window replicas
 // began to serve or those that wait became fewer. The word of the same replicas that
 // did not make them fewer within a window weighs more.
-func (r *round) drains(m *model) bool {
+func (r *round) drains(m *model, n *need) bool {
 	d := &m.demand
-	if !d.seen || m.required > m.total*d.caution {
+	if !d.seen || n.required > n.supply*d.caution {
 		return false
 	}
 	waits, easing := d.backlog > m.waitingShort(), false
@@ -121,12 +121,12 @@ func (r *round) drains(m *model) bool {
 // unsettled says why what the metrics window shows is not how things are now: within
 // it a backlog was worth a replica, or replicas began to serve. Empty means that it
 // is.
-func (r *round) unsettled(m *model) string {
+func (r *round) unsettled(m *model, n *need) string {
 	if r.grew(m) {
 		return "replicas began to serve within the metrics window"
 	}
 	for _, o := range m.next.Arrivals {
-		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && capacity.Rate(o.Backlog/r.policy.Drain.Seconds()) >= m.mean() && o.Backlog > 0 {
+		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && capacity.Rate(o.Backlog/r.policy.Drain.Seconds()) >= m.mean(n) && o.Backlog > 0 {
 			return "requests waited within the metrics window"
 		}
 	}

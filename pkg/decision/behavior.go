@@ -130,7 +130,7 @@ func (r *round) restrainDown(v *variant, past []Stretch) {
 	if !v.idle || v.policy.Down.Select == SelectDisabled {
 		r.slowDown(v, past)
 	}
-	if without := v.in.Current - v.back; v.back > 0 && v.target > max(without, v.least) {
+	if without := v.in.Current - v.giveBack; v.giveBack > 0 && v.target > max(without, v.least) {
 		v.step(StageBehavior, max(without, v.least), ReasonNoSlots, "what never served is not missed, so giving it back is not slowed down")
 	}
 	if p := v.policy; p.Max >= 0 && v.target > p.Max {

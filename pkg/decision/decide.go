@@ -3,7 +3,6 @@ package decision
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
@@ -15,13 +14,13 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 	r := newRound(&snapshot, &policy, &memory, kind)
 	r.reserve()
 	for _, m := range r.models {
-		for _, v := range m.variants {
-			r.admit(v)
+		r.see(m)
+		m.need = r.requirement(m)
+		m.plan.Triggered = m.need.triggered
+		if m.plan.Demand != nil {
+			m.plan.Demand.BacklogAtReady = m.need.backlog
 		}
-		for _, stage := range preAllocation {
-			stage(r, m)
-		}
-		r.watchWork(m)
+		m.next.Active, m.next.Gateway = r.watchWork(m)
 	}
 	r.fit()
 	r.allocate(r.models)
@@ -34,13 +33,25 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 	return r.finish()
 }
 
-// preAllocation and postAllocation are the stages of each model's decision in their order, before
-// and after the allocation, which looks at all models together. Each one appends a
-// step to every variant that it looked at.
-var (
-	preAllocation  = []func(*round, *model){freshness, foresee, supply, requirement}
-	postAllocation = []func(*round, *model){limits, zero, bounds, behavior}
-)
+// see finds what is known of the model, stage by stage.
+func (r *round) see(m *model) {
+	for _, v := range m.variants {
+		r.admit(v)
+		v.fleet, v.load = r.fleetOf(v), r.loadOf(v, m.saturation)
+	}
+	m.load = m.loadOfAll()
+	m.evidence = r.freshness(m)
+	m.demand = r.demandOf(m)
+	m.plan.Demand = m.demand.told(m.lead())
+	m.tellDemand()
+	m.sized, m.rated = r.rates(m)
+	m.plan.Sized = m.sized
+	r.tellSupply(m)
+}
+
+// postAllocation are the stages of each model's decision after the allocation, which looks
+// at all models together. Each one appends a step to every variant that it looked at.
+var postAllocation = []func(*round, *model){limits, zero, bounds, behavior}
 
 // round is the working state of one Decide.
 type round struct {
@@ -86,32 +97,18 @@ type model struct {
 	// as if they were not, to be looked at.
 	advisory bool
 
-	evidence   evidence
 	saturation Saturation
-	// required is the rate that is asked for, including the backlog's share.
-	required capacity.Rate
-	// queued is the part of required that serves the backlog, and total what serves or
-	// will in time.
-	queued, total capacity.Rate
-	// why is the reason of the requirement stage.
-	why Reason
-	// sized is set when sizing for the promised latency takes part.
-	sized bool
+	evidence   evidence
+	load       load
+	demand     demand
+	// sized is set when sizing for the promised latency takes part, and rated when it is
+	// known what a replica of any variant serves.
+	sized, rated bool
+	need         need
 	// keep is the variant that is to keep the model's only replica, once chosen.
 	keep *variant
 	// chosen is set once keep was looked for.
 	chosen bool
-	// wants is what the requirement stage found; the allocation answers it.
-	wants want
-	// missing is the rate that the supply falls short of, when wants is wantMore.
-	missing capacity.Rate
-	// demand is what is asked of it.
-	demand demand
-	// atLeast is what the supply must still serve after a scale-down.
-	atLeast capacity.Rate
-	load    pressure
-	// full is what its saturated replicas mean for a scale-down.
-	full fullness
 	// short is the rate that could not be bought within the limits.
 	short capacity.Rate
 }
@@ -129,33 +126,17 @@ type variant struct {
 	// managed is set when the decision may change this variant.
 	managed bool
 	target  int
-	// serves is the rate of one replica at the load that the triggers allow and, where
-	// sizing takes part, within the promised latency; most is that of a full one, and
-	// triggers that of the triggers alone.
-	serves, most, triggers capacity.Rate
-	// supply is how many replicas serve or will in time.
-	supply int
-	// unfit is set when no load is so small that it keeps the promised latency.
-	unfit bool
+	// fleet, load and rate are what its replicas do, how loaded they are, and what one of
+	// them serves.
+	fleet fleet
+	load  load
+	rate  rate
 	// minimum is its lower bound as far as it may be asked for.
 	minimum minimum
 	// idle is set when it goes because nothing is asked of its model.
 	idle bool
-	// saturated is set when one of its replicas is at or above a threshold.
-	saturated bool
-	// hot is how many of them are or may be, where that is asked for.
-	hot int
-	// lost is the number of replicas that wait in vain for a node, or of which there
-	// is no pod, which absent counts alone.
-	lost, absent int
-	// failed is the number of replicas that hold a node and do not come up: their
-	// containers keep failing, or others of the variant took a third of the time.
-	failed int
-	// back is how many of them are given back.
-	back int
-	// paused is how long the variant is still left alone, because its replicas found
-	// no node.
-	paused time.Duration
+	// giveBack is how many of those that do not come up are given back.
+	giveBack int
 	// least is what a minimum demands, and why; no behaviour slows it down.
 	least       int
 	leastReason Reason
@@ -163,11 +144,6 @@ type variant struct {
 	externallyChanged bool
 	// wanted is its target before behavior.
 	wanted int
-	// barren is set when its replicas come to nothing: they fit nowhere, have no pod, or
-	// passed their start-up deadline.
-	barren bool
-	// stuck is set when replicas passed their start-up deadline or fit nowhere.
-	stuck bool
 }
 
 func (r *round) begin(in *Model, memory *Memory) *model {
@@ -299,7 +275,9 @@ func (r *round) finish() (Plan, Memory) {
 		next := r.alternative(m)
 		m.plan.Variants = make([]VariantPlan, 0, len(m.variants))
 		for _, v := range m.variants {
-			v.plan.ServesEach = v.serves
+			if m.rated {
+				v.plan.ServesEach = v.rate.serves()
+			}
 			v.plan.Binds = m.binds(v)
 			if v.managed {
 				v.plan.Alternative = next
@@ -350,8 +328,8 @@ func (m *model) binds(v *variant) string {
 			return fmt.Sprintf("%s: %s", s.Stage, s.Detail)
 		}
 	}
-	if !v.managed || !m.demand.seen || v.serves == 0 {
+	if !v.managed || !m.demand.seen || !m.rated || v.rate.serves() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("demand: %.2f requests/s are asked of the model; a replica serves %.2f", m.required, v.serves)
+	return fmt.Sprintf("demand: %.2f requests/s are asked of the model; a replica serves %.2f", m.need.required, v.rate.serves())
 }

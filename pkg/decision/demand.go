@@ -84,13 +84,6 @@ func (d *demand) told(lead time.Duration) *Demand {
 	return &Demand{Arrival: d.now, Forecast: d.expected(lead), Error: d.error, Backlog: d.backlog, Tokens: d.tokens}
 }
 
-// foresee sets what is asked of the model.
-func foresee(r *round, m *model) {
-	m.demand = r.demandOf(m)
-	m.plan.Demand = m.demand.told(m.lead())
-	m.tellDemand()
-}
-
 // demandOf finds the arrival rate, its trend, the token shape and the backlog.
 func (r *round) demandOf(m *model) demand {
 	d := demand{tokens: r.tokens(m), dispersion: m.old.Dispersion.index(), backlog: r.backlog(m), caution: 1}
@@ -207,7 +200,7 @@ func (r *round) arrival(m *model, d *demand) (counted, bool) {
 	if newest.rate <= steady.rate*(1+jumpLeast) || newest.rate <= steady.rate+jumpCertainty*chance {
 		return steady, true
 	}
-	if m.lead() > jumpLead*r.policy.Window && !m.strained(r, d) {
+	if m.lead() > jumpLead*r.policy.Window && !m.strained(d) {
 		return steady, true
 	}
 	return r.sinceJump(m, d, newest), true
@@ -215,9 +208,9 @@ func (r *round) arrival(m *model, d *demand) (counted, bool) {
 
 // strained reports whether a trigger fires, or a replica or more than a few requests that
 // wait say that one will.
-func (m *model) strained(r *round, d *demand) bool {
-	load := m.pressure(r, d)
-	return load.triggered || load.saturated > 0 || d.backlog > m.waitingShort()
+func (m *model) strained(d *demand) bool {
+	fired, _ := m.trigger(d.backlog)
+	return fired || m.load.saturated > 0 || d.backlog > m.waitingShort()
 }
 
 // sinceJump is the mean of the rates between scrapes since they last rose: the longer

@@ -66,7 +66,7 @@ func (r *round) usable(s Sample) bool { return r.age(s) <= ageAgeing }
 func (r *round) usableSigned(s Sample) bool { return r.ageSigned(s) <= ageAgeing }
 
 // freshness finds out what the data allow.
-func freshness(r *round, m *model) {
+func (r *round) freshness(m *model) (found evidence) {
 	ready, count := 0, map[age]int{}
 	for _, v := range m.variants {
 		if !v.exists() {
@@ -82,15 +82,15 @@ func freshness(r *round, m *model) {
 	var reason Reason
 	switch {
 	case ready == 0 || float64(count[ageFresh]) >= lowerCoverage*float64(ready):
-		m.evidence, reason = evidenceFull, ReasonMetricsFound
+		found, reason = evidenceFull, ReasonMetricsFound
 	case count[ageFresh]+count[ageAgeing] > 0:
-		m.evidence, reason = evidencePartial, ReasonMetricsPartial
+		found, reason = evidencePartial, ReasonMetricsPartial
 	case count[ageStale] > 0:
-		m.evidence, reason = evidenceStale, ReasonMetricsStale
+		found, reason = evidenceStale, ReasonMetricsStale
 	case r.justBegun(m):
-		m.evidence, reason = evidencePartial, ReasonMetricsPartial
+		found, reason = evidencePartial, ReasonMetricsPartial
 	default:
-		m.evidence, reason = evidenceMissing, ReasonMetricsMissing
+		found, reason = evidenceMissing, ReasonMetricsMissing
 	}
 	m.each(func(v *variant) {
 		v.note(StageFreshness, reason, "%d of %d serving replicas have fresh metrics", count[ageFresh], ready)
@@ -98,6 +98,7 @@ func freshness(r *round, m *model) {
 			v.plan.Facts = append(v.plan.Facts, Fact{reason, v.plan.Steps[len(v.plan.Steps)-1].Detail})
 		}
 	})
+	return found
 }
 
 // justBegun reports whether every serving replica began to serve too lately to be known:

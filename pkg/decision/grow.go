@@ -60,7 +60,7 @@ func (r *round) growAll(models []*model) {
 // what fits; at most gives each variant's share of the room, and is nil when there is
 // enough for all.
 func (r *round) buy(m *model, atMost map[*variant]int) *purchase {
-	p := &purchase{model: m, need: max(m.missing, oneMore), bought: map[*variant]int{}}
+	p := &purchase{model: m, need: max(m.need.missing, oneMore), bought: map[*variant]int{}}
 	p.first, p.reserves = r.growable(m)
 	p.short = r.buyFitting(p, p.first, p.need, atMost)
 	// What waits in vain for a node is asked for already.
@@ -83,7 +83,7 @@ func (r *round) askBeyond(p *purchase) {
 	m, waits := p.model, r.waitsInVain(p.model)
 	p.short = r.buyBeyond(m, p.first, p.short, p.bought)
 	// Those that are left alone are asked for already, or are tried again later.
-	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.paused > 0 })
+	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.fleet.paused > 0 })
 	p.short = waits + r.buyBeyond(m, others, p.short-waits, p.bought)
 }
 
@@ -92,21 +92,15 @@ func (r *round) askBeyond(p *purchase) {
 func (r *round) waitsInVain(m *model) capacity.Rate {
 	rate := capacity.Rate(0)
 	m.each(func(v *variant) {
-		if waiting := v.in.unscheduled() + v.absent; v.paused > 0 && waiting > 0 {
+		if waiting := v.in.unscheduled() + v.fleet.count[stateNoPod]; v.fleet.paused > 0 && waiting > 0 {
 			rate += m.worth(v) * capacity.Rate(waiting)
 		}
 	})
 	return rate
 }
 
-// worth is what one replica of the variant is reckoned with when replicas are added;
-// while nothing is known of what any of them serves, all count as equal.
-func (m *model) worth(v *variant) capacity.Rate {
-	if v.serves == 0 {
-		return 1
-	}
-	return v.serves * m.demand.caution
-}
+// worth is what one replica of the variant is reckoned with when replicas are added.
+func (m *model) worth(v *variant) capacity.Rate { return v.rate.serves() * m.demand.caution }
 
 // perRate is the cost of serving one request per second.
 func (m *model) perRate(v *variant) float64 { return float64(v.in.Cost) / float64(m.worth(v)) }
@@ -133,14 +127,14 @@ func (r *round) grown(m *model, v *variant, n int) {
 	switch {
 	case n == 0:
 		reason, detail := ReasonSteady, "other variants serve the demand for less"
-		if m.short > 0 || v.unfit || v.paused > 0 {
+		if m.short > 0 || v.rate.unfit() || v.fleet.paused > 0 {
 			reason, detail = r.obstacle(v)
 		}
 		v.note(StageAllocation, reason, "%s", detail)
-	case v.serves == 0:
-		v.step(StageAllocation, v.target+n, m.why, "%s: %s, because what a replica serves is not known yet", m.load.detail, plural(n, "more replica", "more replicas"))
+	case !m.rated:
+		v.step(StageAllocation, v.target+n, m.need.reason, "%s: %s, because what a replica serves is not known yet", m.need.detail, plural(n, "more replica", "more replicas"))
 	default:
-		v.step(StageAllocation, v.target+n, m.why, "%s: %s for %.2f requests/s, of which a replica serves %.2f", m.load.detail, plural(n, "more replica", "more replicas"), m.required, v.serves)
+		v.step(StageAllocation, v.target+n, m.need.reason, "%s: %s for %.2f requests/s, of which a replica serves %.2f", m.need.detail, plural(n, "more replica", "more replicas"), m.need.required, v.rate.serves())
 	}
 }
 
@@ -151,8 +145,8 @@ func (r *round) grown(m *model, v *variant, n int) {
 func (r *round) growable(m *model) (first, reserves []*variant) {
 	m.each(func(v *variant) {
 		switch {
-		case v.paused > 0 && r.policy.Limited, v.unfit:
-		case v.paused > 0 || v.stuck:
+		case v.fleet.paused > 0 && r.policy.Limited, v.rate.unfit():
+		case v.fleet.paused > 0 || v.fleet.unhealthy:
 			reserves = append(reserves, v)
 		default:
 			first = append(first, v)
@@ -209,15 +203,14 @@ const spareWorth = 0.1
 func (m *model) options(candidates []*variant, bounds func(*variant) allocation.Option) []allocation.Option {
 	worth := math.Inf(1)
 	for _, v := range candidates {
-		if v.serves > 0 {
-			worth = min(worth, spareWorth*float64(v.in.Cost)/float64(v.serves*m.demand.caution))
-		}
+		worth = min(worth, spareWorth*m.perRate(v))
 	}
 	list := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
 		list[i] = bounds(v)
-		list[i].Cost, list[i].Serves = v.in.Cost, m.worth(v)
-		if v.serves > 0 {
+		list[i].Serves = m.worth(v)
+		list[i].Cost = v.in.Cost
+		if m.rated {
 			list[i].Cost -= capacity.Cost(worth * float64(list[i].Serves))
 		}
 	}

@@ -58,53 +58,52 @@ func (s Sizing) holds(o Sizing) bool {
 }
 
 // size bounds, in hybrid mode, what one replica of each variant is reckoned to serve
-// by what it serves within the promised latency. A variant that cannot keep the
-// promise is taken to serve nothing, unless none of them can.
-func (r *round) size(m *model) {
+// by what it serves within the promised latency, and reports whether it does. A variant
+// that cannot keep the promise is taken to serve nothing, unless none of them can.
+func (r *round) size(m *model) bool {
 	slo := m.plan.Promise.SLO
 	if !r.policy.Hybrid || slo == (capacity.SLO{}) || !m.demand.tokens.Known() {
-		return
+		return false
 	}
 	r.watchLatency(m)
-	keeps, able := map[*variant]capacity.Rate{}, false
+	rates, able := map[*variant]capacity.Rate{}, false
 	profiles := r.profiles(m)
 	for _, v := range m.variants {
 		if p, has := profiles[v]; has {
-			if rate, found := r.keeps(m, v, p); found {
-				keeps[v] = rate
+			if rate, found := r.sloRate(m, v, p); found {
+				rates[v] = rate
 				able = able || rate > 0
 			}
 		}
 	}
 	if !able {
 		why := "no variant keeps the promised latency at any load, so saturation alone decides"
-		if len(keeps) == 0 {
+		if len(rates) == 0 {
 			why = "no variant's latency is known well enough yet to reckon with the promise, so saturation alone decides"
 		}
 		m.each(func(v *variant) { v.note(StageSupply, ReasonSLO, "%s", why) })
-		return
+		return false
 	}
-	m.sized, m.plan.Sized = true, true
 	for _, v := range m.variants {
-		rate, known := keeps[v]
-		switch {
-		case !known:
+		rate, known := rates[v]
+		if !known {
 			v.note(StageSupply, ReasonSLO, "its latency is not known well enough yet to reckon with the promise")
-		case rate == 0:
-			v.serves, v.unfit = 0, true
-			v.note(StageSupply, ReasonSLO, "no load is so small that a replica keeps the promised latency")
-		case v.serves == 0 || rate < v.serves:
-			v.serves = rate
+			continue
 		}
-		if v.most == 0 {
-			v.most = v.serves
+		v.rate.promised, v.rate.bound = rate, true
+		if rate == 0 {
+			v.note(StageSupply, ReasonSLO, "no load is so small that a replica keeps the promised latency")
+		}
+		if v.rate.max == 0 {
+			v.rate.max = v.rate.serves()
 		}
 	}
+	return true
 }
 
-// keeps is the greatest rate that one replica serves within the promise; it is not
+// sloRate is the greatest rate that one replica serves within the promise; it is not
 // known before its turn to be found came.
-func (r *round) keeps(m *model, v *variant, profile serving.Profile) (rate capacity.Rate, known bool) {
+func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate capacity.Rate, known bool) {
 	old := v.old.Sizing
 	known = !old.Found.IsZero()
 	asked := Sizing{Profile: profile, Shape: m.demand.tokens, SLO: m.plan.Promise.SLO, Share: r.policy.Share}

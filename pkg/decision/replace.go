@@ -104,7 +104,7 @@ func longestWindow(candidates []*variant) time.Duration {
 // would be judged by what is about to be different.
 func (m *model) changing() bool {
 	for _, v := range m.variants {
-		if v.exists() && (v.in.Rolling || v.supply != v.target || v.in.Ready != v.target) {
+		if v.exists() && (v.in.Rolling || v.fleet.supply != v.target || v.in.Ready != v.target) {
 			return true
 		}
 	}
@@ -119,35 +119,21 @@ func (m *model) mix() ([]*variant, capacity.Rate) {
 	var candidates []*variant
 	serve := capacity.Rate(0)
 	m.each(func(v *variant) {
-		if v.target > 0 || !v.unfit {
+		if v.target > 0 || !v.rate.unfit() {
 			candidates = append(candidates, v)
-			serve += m.counts(v) * capacity.Rate(v.target)
+			serve += v.rate.serves() * capacity.Rate(v.target)
 		}
 	})
-	if !m.knowsRates() && m.atLeast > 0 {
+	if !m.rated && m.need.least > 0 {
 		return candidates, 0
 	}
 	outside := capacity.Rate(0)
 	for _, v := range m.variants {
 		if v.exists() && !v.managed {
-			outside += m.counts(v) * capacity.Rate(v.supply)
+			outside += v.rate.serves() * capacity.Rate(v.fleet.supply)
 		}
 	}
-	return candidates, min(max(m.atLeast+m.full.idling-outside, oneMore), serve)
-}
-
-// counts is what one replica counts for while nothing is added: what it serves;
-// where nothing is known of any of them, all count the same.
-func (m *model) counts(v *variant) capacity.Rate {
-	switch {
-	case v.serves > 0:
-		return v.serves
-	case v.unfit:
-		return v.triggers
-	case m.knowsRates():
-		return 0
-	}
-	return 1
+	return candidates, min(max(m.need.least+m.need.idle-outside, oneMore), serve)
 }
 
 // swaps are the candidates with what they cost to start: the new replicas run beside
@@ -162,14 +148,14 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 		}
 		beside := (startup + r.longestHold(m, candidates, v)).Seconds() / r.policy.Horizon.Seconds()
 		options[i] = allocation.Option{
-			Cost: v.in.Cost, Serves: m.counts(v), Now: v.target,
-			Least: v.staying(v.bounded(v.target)), Most: v.bounded(v.target), Start: v.in.Cost * capacity.Cost(beside),
+			Cost: v.in.Cost, Serves: v.rate.serves(), Now: v.target,
+			Least: m.staying(v, v.bounded(v.target)), Most: v.bounded(v.target), Start: v.in.Cost * capacity.Cost(beside),
 		}
 		if v.policy.Down.Select == SelectDisabled {
 			options[i].Least = options[i].Most
 		}
 		switch more := room(v); {
-		case v.paused > 0 || v.stuck || v.unfit:
+		case v.fleet.paused > 0 || v.fleet.unhealthy || v.rate.unfit():
 		case more < 0:
 			options[i].Most = -1
 		default:
@@ -185,12 +171,12 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 func (r *round) longestHold(m *model, candidates []*variant, v *variant) time.Duration {
 	dearer, longest := time.Duration(-1), time.Duration(0)
 	for _, o := range candidates {
-		if o == v || o.staying(o.target) >= o.target || o.policy.Down.Select == SelectDisabled {
+		if o == v || m.staying(o, o.target) >= o.target || o.policy.Down.Select == SelectDisabled {
 			continue
 		}
 		hold := r.downWindow(o)
 		longest = max(longest, hold)
-		if float64(o.in.Cost)*float64(m.counts(v)) > float64(v.in.Cost)*float64(m.counts(o)) {
+		if float64(o.in.Cost)*float64(v.rate.serves()) > float64(v.in.Cost)*float64(o.rate.serves()) {
 			dearer = max(dearer, hold)
 		}
 	}

@@ -25,7 +25,7 @@ func (r *round) share(models []*model) []map[*variant]int {
 		problems[i] = allocation.Model{
 			Priority: m.plan.Promise.Priority,
 			Weight:   m.plan.Promise.Weight,
-			Need:     max(m.missing, oneMore),
+			Need:     max(m.need.missing, oneMore),
 			Options: m.options(first, func(v *variant) allocation.Option {
 				return allocation.Option{Least: v.minimum.held, Most: r.fitting(v), Uses: rows.uses(v)}
 			}),

@@ -20,8 +20,9 @@ func bare(policy Policy, memory Memory, in *Variant) (*round, *model, *variant) 
 	r := newRound(&Snapshot{Time: epoch}, &policy, &memory, RoundFull)
 	key := ModelKey{"ns", "m"}
 	v := &variant{in: in, key: Key{"ns", in.Name}, managed: true, target: in.Current, policy: DefaultVariantPolicy(),
-		serves: 2.5, most: 3, supply: in.Ready + len(in.Starting)}
-	m := &model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), demand: demand{seen: true, caution: 1}, plan: ModelPlan{Demand: &Demand{}}}
+		rate: rate{trigger: 2.5, max: 3}, fleet: fleet{supply: in.Ready + len(in.Starting)}}
+	v.fleet.count[stateServing] = in.Ready
+	m := &model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), rated: true, demand: demand{seen: true, caution: 1}, plan: ModelPlan{Demand: &Demand{}}}
 	return r, m, v
 }
 
@@ -74,9 +75,9 @@ func TestDrains(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-			m.demand.backlog, m.required, m.total = 100, capacity.Rate(c.required), 5
+			m.demand.backlog = 100
 			m.next.Arrivals = c.seen
-			assert.Equal(t, c.want, r.drains(m))
+			assert.Equal(t, c.want, r.drains(m, &need{required: capacity.Rate(c.required), supply: 5}))
 		})
 	}
 }

@@ -138,8 +138,8 @@ func TestWhatDoesNotComeUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: c.ready + len(c.starting), Ready: c.ready, Starting: c.starting, Startup: c.startup})
-			r.countSupply(v)
-			assert.Equal(t, c.want, found{v.supply, v.lost, v.failed, v.barren, v.stuck, v.paused > 0})
+			f := r.fleetOf(v)
+			assert.Equal(t, c.want, found{f.supply, f.unplaced(), f.hopeless(), f.unplaceable, f.unhealthy, f.paused > 0})
 		})
 	}
 }

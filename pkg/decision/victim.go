@@ -58,7 +58,7 @@ func (r *round) removable(m *model, v *variant, n int) []placement.Replica {
 		p := &v.in.Replicas[i]
 		replica := placement.Replica{Name: p.Name, Node: r.node(p.Node), State: placement.Ready, Chosen: p.Marked, Load: r.load(v, p)}
 		// Who was chosen before is on its way out.
-		if v.saturated && !p.Marked && r.hot(m.saturation, v, p) {
+		if v.load.of[i] == saturated && !p.Marked {
 			hot = append(hot, replica)
 			continue
 		}

@@ -58,7 +58,7 @@ func (r *round) stays(m *model, rests bool) {
 
 // watchGateway keeps when the model's gateway showed its queue, and when it was last not
 // known what waits there; samples that are ageing are no gap yet.
-func (r *round) watchGateway(m *model) {
+func (r *round) watchGateway(m *model) Gateway {
 	g := m.old.Gateway
 	if r.age(m.in.Queue) == ageFresh {
 		g.Queued = r.snapshot.Time
@@ -66,7 +66,7 @@ func (r *round) watchGateway(m *model) {
 	if known := r.usable(m.in.Queue) || !m.in.Queue.Present && r.usable(m.in.Arrival); !known && r.unseen(m) != "" {
 		g.Unseen = r.snapshot.Time
 	}
-	m.next.Gateway = g
+	return g
 }
 
 // unseen says why nobody knows what waits for the model, or would wake it; empty means
@@ -109,13 +109,12 @@ func (r *round) quiet(m *model) time.Duration { return r.snapshot.Time.Sub(m.nex
 
 // watchWork keeps when something was last asked of the model. What is not known is
 // work: no sample says that a replica that nobody sees is idle.
-func (r *round) watchWork(m *model) {
-	r.watchGateway(m)
+func (r *round) watchWork(m *model) (active time.Time, gateway Gateway) {
 	since := m.old.Active
 	if since.IsZero() || m.called() || r.works(m) {
 		since = r.snapshot.Time
 	}
-	m.next.Active = since
+	return since, r.watchGateway(m)
 }
 
 // called reports whether requests wait for the model or reach its gateway.
@@ -134,7 +133,7 @@ func (r *round) works(m *model) bool {
 			continue
 		}
 		// One that starts was asked for; it has a grace until it serves.
-		busy = busy || v.supply > v.in.Ready || len(v.in.Replicas) < v.in.Ready
+		busy = busy || v.fleet.starts() || len(v.in.Replicas) < v.in.Ready
 		for i := range v.in.Replicas {
 			p := &v.in.Replicas[i]
 			for _, s := range []Sample{p.Running, p.Waiting} {
@@ -167,7 +166,7 @@ func (m *model) alive() int {
 	n := 0
 	for _, v := range m.variants {
 		if v.exists() {
-			n += max(0, min(v.target, max(v.target, v.in.Current)-v.lost-v.failed))
+			n += max(0, min(v.target, max(v.target, v.in.Current)-v.fleet.unplaced()-v.fleet.hopeless()))
 		}
 	}
 	return n
@@ -247,9 +246,9 @@ func (r *round) cheapestFitting(m *model, anything bool) *variant {
 			cheapest = v
 		}
 		switch fitting := r.fitting(v) != 0; {
-		case fitting && v.paused > 0 && better(v, paused):
+		case fitting && v.fleet.paused > 0 && better(v, paused):
 			paused = v
-		case fitting && v.paused == 0 && better(v, fits):
+		case fitting && v.fleet.paused == 0 && better(v, fits):
 			fits = v
 		}
 	})

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"time"
+	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
@@ -14,32 +14,70 @@ const (
 	// profileWeight is how many observations a given profile is worth before
 	// anything was seen.
 	profileWeight = 3
-	// leastDeadline is the least start-up deadline.
-	leastDeadline = time.Minute
-	// placementPatience is how long a replica may hold no node before the cluster is
-	// taken to have no room for it, where clusters do not grow.
-	placementPatience = 30 * time.Second
-	// nodePatience is the same for clusters that grow: a node takes minutes to come.
-	nodePatience = 3 * time.Minute
 	// leastKVUse is the least use of the KV cache from which a replica's size in
 	// requests can be told.
 	leastKVUse = 0.02
 )
 
-// supply finds what each variant's replicas serve, and how many do or will.
-func supply(r *round, m *model) {
+// rate is what one replica of a variant serves, in requests per second. It is made once
+// per variant and round.
+type rate struct {
+	// trigger is at the load that the triggers allow, and max at the fullest; 0 means
+	// unknown.
+	trigger, max capacity.Rate
+	// promised is the greatest within the promised latency, where bound.
+	promised capacity.Rate
+	bound    bool
+}
+
+// serves is what one replica is reckoned with, by everybody: the least that binds. It is 0
+// for one that cannot keep the promise that decides, and else positive once the rates of
+// the model are made.
+func (r rate) serves() capacity.Rate {
+	if r.bound && (r.trigger == 0 || r.promised < r.trigger) {
+		return r.promised
+	}
+	return r.trigger
+}
+
+// unfit reports whether no load is so small that a replica keeps the promise.
+func (r rate) unfit() bool { return r.bound && r.promised == 0 }
+
+// times is the rate of a replica that is so many times as fast.
+func (r rate) times(factor capacity.Rate) rate {
+	return rate{trigger: r.serves() * factor, max: r.max * factor}
+}
+
+// rates makes what one replica of each variant serves. It reports whether the promise
+// takes part, and whether any rate is known; where none is, all replicas count the same.
+func (r *round) rates(m *model) (sized, rated bool) {
 	shape := m.demand.tokens
 	for _, v := range m.variants {
-		r.learn(v, shape)
-		v.serves, v.most = r.serves(m, v, shape)
-		v.triggers = v.serves
-		r.countSupply(v)
+		v.next.Curve = r.learn(v, shape)
+		v.rate = r.seenRate(m, v, shape)
 	}
 	m.demand.caution = r.caution(m, shape)
-	r.size(m)
-	borrow(m)
+	sized = r.size(m)
+	infer(m)
+	for _, v := range m.variants {
+		rated = rated || v.rate.serves() > 0
+	}
+	if !rated {
+		for _, v := range m.variants {
+			v.rate = rate{trigger: 1, max: 1}
+		}
+	}
+	return sized, rated
+}
+
+// tellSupply records what the replicas serve.
+func (r *round) tellSupply(m *model) {
 	m.each(func(v *variant) {
-		v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f requests/s at the load that the triggers allow; %d serve or will", v.serves, v.supply)
+		each := v.rate.serves()
+		if !m.rated {
+			each = 0
+		}
+		v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f requests/s at the load that the triggers allow; %d serve or will", each, v.fleet.supply)
 		if v.in.KVTokens > 0 && v.in.KVSource != serving.CacheUnknown && r.reportedKVTokens(v) == 0 {
 			v.note(StageSupply, ReasonMetricsFound, "no replica says how large its KV cache is: %.0f tokens by %s", v.in.KVTokens, v.in.KVSource)
 		}
@@ -47,7 +85,7 @@ func supply(r *round, m *model) {
 }
 
 // learn adds what the replicas show to the variant's curve.
-func (r *round) learn(v *variant, shape capacity.TokenShape) {
+func (r *round) learn(v *variant, shape capacity.TokenShape) serving.Curve {
 	curve := v.old.Curve
 	if !curve.Known() && v.in.Profile.Known() && shape.Known() {
 		curve = r.fromProfile(v, shape)
@@ -63,7 +101,7 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) {
 			curve = curve.Observe(p.Served.Time, p.Running.Value, served, r.shapeOf(p, shape))
 		}
 	}
-	v.next.Curve = curve
+	return curve
 }
 
 // fledgling reports whether the replica serves for less than a metrics window: its
@@ -96,16 +134,16 @@ func (r *round) fromProfile(v *variant, shape capacity.TokenShape) serving.Curve
 	return curve
 }
 
-// serves is the rate of one replica at the load that the triggers allow, which is
+// seenRate is the rate of one replica at the load that the triggers allow, which is
 // the threshold minus the spare trigger as a share of what it holds, and at its
 // fullest. Where nobody knows what it holds, both are what it serves now.
-func (r *round) serves(m *model, v *variant, shape capacity.TokenShape) (allowed, most capacity.Rate) {
+func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) rate {
 	share := m.saturation.KVCacheThreshold - m.saturation.KVSpareTrigger
 	limit := v.holds(r, shape)
 	if math.IsInf(limit, 1) {
 		limit, share = v.meanRunning(r), 1
 	}
-	return r.rateAt(v, limit*share, shape), r.rateAt(v, limit, shape)
+	return rate{trigger: r.rateAt(v, limit*share, shape), max: r.rateAt(v, limit, shape)}
 }
 
 // rateAt is the rate of one replica with n requests in service, as it was seen, else
@@ -186,18 +224,19 @@ func (v *variant) batchLimit() int {
 	return v.in.Profile.BatchLimit
 }
 
-// borrow gives a variant of which nothing is known the rate of the known one of its model
+// infer gives a variant of which nothing is known the rate of the known one of its model
 // whose hardware is most alike, scaled by what its own can do; where hardware cannot be
-// compared, the rate per cost of the best known one: prices follow what a machine can do.
-func borrow(m *model) {
+// compared, the rate per cost of the best known one: prices follow what a machine can do;
+// and where it has no price either, the least of the known ones.
+func infer(m *model) {
 	var lenders []*variant
 	for _, v := range m.variants {
-		if v.serves > 0 {
+		if v.rate.serves() > 0 {
 			lenders = append(lenders, v)
 		}
 	}
 	for _, v := range m.variants {
-		if v.serves > 0 || v.unfit {
+		if v.rate.serves() > 0 || v.rate.unfit() || len(lenders) == 0 {
 			continue
 		}
 		lender, factor, how := v.alike(lenders)
@@ -205,9 +244,10 @@ func borrow(m *model) {
 			lender, factor, how = v.priced(lenders)
 		}
 		if lender == nil {
-			continue
+			lender, factor = slices.MinFunc(lenders, func(a, b *variant) int { return cmp.Compare(a.rate.serves(), b.rate.serves()) }), 1
+			how = "as much as " + lender.in.Name
 		}
-		v.serves, v.most = lender.serves*factor, lender.most*factor
+		v.rate = lender.rate.times(factor)
 		if v.managed {
 			v.note(StageSupply, ReasonBorrowed, "nothing was seen of this variant yet; it is taken to serve %s", how)
 		}
@@ -258,85 +298,4 @@ func (v *variant) priced(lenders []*variant) (best *variant, factor capacity.Rat
 }
 
 // unitCost is the cost per rate; it is only called where the rate is known.
-func (v *variant) unitCost() float64 { return float64(v.in.Cost) / float64(v.serves) }
-
-// countSupply counts the replicas that serve or will in time. What is past its
-// deadline, or fits nowhere, is no supply, so that its demand goes elsewhere.
-func (r *round) countSupply(v *variant) {
-	if !v.exists() {
-		return
-	}
-	deadline := r.policy.StartupDeadline
-	if v.in.Startup > 0 {
-		deadline = max(3*v.in.Startup, leastDeadline)
-	}
-	// Where clusters grow, a node may take its time to come, however fast a replica
-	// starts once it is there.
-	patience := min(r.policy.StartupDeadline, nodePatience)
-	if r.policy.Limited {
-		patience = min(deadline, placementPatience)
-	}
-	late, failing := 0, 0
-	for i := range v.in.Starting {
-		s := &v.in.Starting[i]
-		waited := r.snapshot.Time.Sub(s.Created)
-		overdue := waited > deadline || s.Stuck && waited > v.stuckPatience()
-		switch {
-		case s.Unschedulable && waited > patience, s.unscheduled() && waited > max(patience, deadline):
-			v.lost++
-		case s.unscheduled(), !overdue:
-		case s.Stuck || v.in.Startup > 0:
-			// What was seen to start sooner does not start any more.
-			v.failed++
-			late++
-		default:
-			late++
-		}
-		if s.Stuck {
-			failing++
-		}
-	}
-	absent := v.in.noPod() - r.awaitingPod(v)
-	v.lost += absent
-	v.absent = absent
-	v.barren = v.lost > 0 || v.mostly(late)
-	v.stuck = v.barren || v.mostly(failing)
-	r.backOff(v)
-	gone := v.lost + late
-	if v.paused > 0 {
-		// Nor do its others that wait for a node, as long as it is left alone.
-		gone = v.in.unscheduled() + late + absent
-	}
-	v.supply = max(0, min(v.in.Current, max(v.in.Current-gone, v.in.Ready)))
-	r.tellLate(v, v.lost+late, absent)
-}
-
-// mostly reports whether so many bad starts are all of the variant's starts, and half
-// of its replicas at least: one that does not come up is its own fault.
-func (v *variant) mostly(bad int) bool {
-	return bad > 0 && bad == len(v.in.Starting) && 2*bad >= v.in.Ready+len(v.in.Starting)
-}
-
-// stuckPatience is how long a replica whose containers keep failing counts as supply:
-// one restart may be mended by the next.
-func (v *variant) stuckPatience() time.Duration {
-	if v.in.Startup == 0 {
-		return nodePatience
-	}
-	return max(v.in.Startup*3/2, leastDeadline)
-}
-
-// tellLate records the replicas that did not come up in time.
-func (r *round) tellLate(v *variant, late, absent int) {
-	if late == 0 {
-		return
-	}
-	detail := "1 replica has not become ready in time and is no supply"
-	if late > 1 {
-		detail = fmt.Sprintf("%d replicas have not become ready in time and are no supply", late)
-	}
-	if absent > 0 {
-		detail += fmt.Sprintf("; %s no pod, see the events of the target", plural(absent, "of them has", "of them have"))
-	}
-	v.plan.Facts = append(v.plan.Facts, Fact{ReasonStartupOverdue, detail})
-}
+func (v *variant) unitCost() float64 { return float64(v.in.Cost) / float64(v.rate.serves()) }

@@ -153,9 +153,10 @@ func TestAVariantWithoutReplicasHasAKVCache(t *testing.T) {
 			c.in.Name, c.in.Profile = "v", bends
 			r, m, v := bare(DefaultPolicy(), Memory{}, &c.in)
 			m.demand.tokens = long
-			supply(r, m)
+			m.sized, m.rated = r.rates(m)
+			r.tellSupply(m)
 			assert.InDelta(t, c.holds, v.holds(r, long), 1e-9)
-			assert.InEpsilon(t, float64(bends.Steady(c.holds, long).Rate), float64(v.most), 0.05)
+			assert.InEpsilon(t, float64(bends.Steady(c.holds, long).Rate), float64(v.rate.max), 0.05)
 			told := ""
 			for _, s := range v.plan.Steps {
 				told += s.Detail + "\n"
