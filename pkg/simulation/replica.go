@@ -36,7 +36,7 @@ func (w *World) Scale(v VariantIndex, replicas int, victims []string) {
 	}
 	if surplus := of.active - of.wanted; surplus > 0 {
 		for _, r := range w.victims(of, victims)[:surplus] {
-			w.leave(r)
+			w.leave(r, w.options.Drain)
 		}
 		w.clear()
 	}
@@ -106,6 +106,12 @@ func (w *World) create(v *variant) {
 // start has a replica start on its node.
 func (w *World) start(r *replica) {
 	r.Placed = w.now
+	if w.dead[r.Node] {
+		// Nobody is there to start it.
+		r.Silent, r.serves = true, never
+		w.move(r, Placed)
+		return
+	}
 	r.serves = later(w.now, w.options.Startup.draw(w.options.Seed, r.variant.index, r.number))
 	w.move(r, Placed)
 }
@@ -128,20 +134,25 @@ func (w *World) serve(r *replica) {
 }
 
 // leave takes a replica out: at once when it serves nobody, else when its requests are
-// done. The caller clears up.
-func (w *World) leave(r *replica) {
+// done or a time is over. The caller clears up.
+func (w *World) leave(r *replica, within time.Duration) {
 	r.variant.active--
-	if r.Stage != Serving {
+	if !r.Answers() {
 		w.end(r)
 		return
 	}
-	m := &w.models[r.variant.index.Model]
-	m.serving = slices.DeleteFunc(m.serving, func(o *replica) bool { return o == r })
-	r.deadline = later(w.now, w.options.Drain)
+	w.withdraw(r)
+	r.deadline = later(w.now, within)
 	w.move(r, Leaving)
 	if r.inFlight == 0 || r.deadline <= w.now {
 		w.end(r)
 	}
+}
+
+// withdraw has the router send no more requests to a replica.
+func (w *World) withdraw(r *replica) {
+	m := &w.models[r.variant.index.Model]
+	m.serving = slices.DeleteFunc(m.serving, func(o *replica) bool { return o == r })
 }
 
 // end takes a replica off its node. What it still has, has failed. The caller clears
