@@ -68,7 +68,11 @@ func (c *collector) tick(now time.Duration) {
 }
 
 func (c *collector) scrape(now, interval time.Duration, r simulation.Replica) {
-	if r.Stage != simulation.Serving {
+	if !r.Answers() {
+		// A scrape that fails ends the series.
+		if h := c.pods[r.Name]; h != nil && now%interval == h.phase {
+			h.scrapes = nil
+		}
 		return
 	}
 	h := c.pods[r.Name]

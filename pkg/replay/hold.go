@@ -29,6 +29,7 @@ func holdUpTo(source Source, most int) (int, Source, error) {
 		return 0, nil, err
 	}
 	var all []compact
+	var models []uint16
 	for {
 		r, err := stream.Next()
 		if errors.Is(err, io.EOF) {
@@ -46,17 +47,29 @@ func holdUpTo(source Source, most int) (int, Source, error) {
 		if n := len(all); n > 0 && r.Arrival < all[n-1].arrival {
 			return 0, nil, fmt.Errorf("request %d arrives at %s, before the one above at %s; expected requests in order of time", n+1, r.Arrival, all[n-1].arrival)
 		}
+		if model, known := modelOf(stream); known {
+			models = append(models, uint16(model)) // #nosec G115: an index of a model
+		}
 		all = append(all, compact{r.Arrival, int32(r.Input), int32(r.Output)}) // #nosec G115: checked above
 	}
 	if len(all) == 0 {
 		return 0, nil, errors.New("there are no requests in the trace")
 	}
-	return len(all), func() (workload.Stream, error) { return &held{all: all}, nil }, nil
+	return len(all), func() (workload.Stream, error) { return &held{all: all, models: models}, nil }, nil
 }
 
 type held struct {
-	all  []compact
-	next int
+	all []compact
+	// models are those of the requests; nil where nobody knows them.
+	models []uint16
+	next   int
+}
+
+func (h *held) model() (int, bool) {
+	if h.models == nil || h.next == 0 {
+		return 0, false
+	}
+	return int(h.models[h.next-1]), true
 }
 
 // Next implements workload.Stream.

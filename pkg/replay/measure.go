@@ -57,27 +57,34 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 // outcome is told of every request.
 func (m *measure) outcome(o simulation.Outcome) {
-	m.requests++
 	slo := m.stage.scenario.Models[o.Model].SLO
 	met := !o.Failed
-	ttft, itl := 0.0, 0.0
-	if o.Failed {
-		m.failed++
-	} else {
+	ttft, itl, further := 0.0, 0.0, false
+	if !o.Failed {
 		ttft = milliseconds(o.FirstToken - o.Arrived)
-		m.ttft = append(m.ttft, float32(ttft))
 		met = slo.TTFT <= 0 || ttft <= float64(slo.TTFT)
-		var further bool
 		if itl, further = itlOf(o); further {
-			m.itl = append(m.itl, float32(itl))
 			met = met && (slo.ITL <= 0 || itl <= float64(slo.ITL))
 		}
 	}
-	if met {
-		m.met++
-	}
 	if m.recorder != nil {
 		m.recorder.outcome(o, met, ttft, itl)
+	}
+	if o.Arrived < m.stage.scenario.Learning {
+		return
+	}
+	m.requests++
+	switch {
+	case o.Failed:
+		m.failed++
+	case further:
+		m.itl = append(m.itl, float32(itl))
+		fallthrough
+	default:
+		m.ttft = append(m.ttft, float32(ttft))
+	}
+	if met {
+		m.met++
 	}
 }
 
@@ -85,13 +92,16 @@ func (m *measure) outcome(o simulation.Outcome) {
 func (m *measure) move(move simulation.Move) {
 	switch move.Stage {
 	case simulation.Placed:
-		m.since[move.Replica] = move.At
+		// One that starts again on its node was held all the time.
+		if _, held := m.since[move.Replica]; !held {
+			m.since[move.Replica] = move.At
+		}
 	case simulation.Gone:
 		if from, held := m.since[move.Replica]; held {
 			m.hold(move.Variant, from, move.At)
 			delete(m.since, move.Replica)
 		}
-	case simulation.Created, simulation.Serving, simulation.Leaving:
+	case simulation.Created, simulation.Serving, simulation.Leaving, simulation.NotReady:
 	}
 	if m.recorder != nil {
 		m.recorder.move(move)
@@ -100,7 +110,7 @@ func (m *measure) move(move simulation.Move) {
 
 // hold counts the time that a node held a replica, to the end of the trace.
 func (m *measure) hold(v simulation.VariantIndex, from, to time.Duration) {
-	m.held[v.Model][v.Variant] += max(0, min(to, m.stage.length)-from)
+	m.held[v.Model][v.Variant] += max(0, min(to, m.stage.length)-max(from, m.stage.scenario.Learning))
 }
 
 // spent is what the replicas have cost until now.
@@ -111,7 +121,7 @@ func (m *measure) spent(now time.Duration) float64 {
 			time := m.held[i][v]
 			for _, r := range m.stage.world.Replicas(simulation.VariantIndex{Model: i, Variant: v}) {
 				if from, held := m.since[r.Name]; held {
-					time += now - from
+					time += max(0, now-max(from, m.stage.scenario.Learning))
 				}
 			}
 			sum += time.Hours() * float64(m.stage.scenario.Models[i].Variants[v].Cost)
@@ -122,10 +132,12 @@ func (m *measure) spent(now time.Duration) float64 {
 
 // decision counts a change of the wanted replicas.
 func (m *measure) decision(now time.Duration, v simulation.VariantIndex, from, to int, plan *decision.Plan) {
-	direction := cmp.Compare(to, from)
-	m.events++
+	direction, counts := cmp.Compare(to, from), now >= m.stage.scenario.Learning
+	if counts {
+		m.events++
+	}
 	if last := &m.last[v.Model][v.Variant]; *last != direction {
-		if *last != 0 {
+		if *last != 0 && counts {
 			m.flips++
 		}
 		*last = direction
@@ -140,9 +152,11 @@ func (m *measure) beat(now time.Duration) {
 	if now >= m.stage.length {
 		return
 	}
-	m.unplaceable = max(m.unplaceable, m.stage.world.Unplaced())
-	if m.lacking(now) {
-		m.short += second
+	if now >= m.stage.scenario.Learning {
+		m.unplaceable = max(m.unplaceable, m.stage.world.Unplaced())
+		if m.lacking(now) {
+			m.short += second
+		}
 	}
 	if m.recorder != nil {
 		m.recorder.beat(now)
@@ -157,7 +171,7 @@ func (m *measure) lacking(now time.Duration) bool {
 		for v := range m.serving[i] {
 			m.serving[i][v] = 0
 			for _, r := range m.stage.world.Replicas(simulation.VariantIndex{Model: i, Variant: v}) {
-				if r.Stage == simulation.Serving {
+				if r.Answers() {
 					m.serving[i][v]++
 				}
 			}
@@ -186,6 +200,7 @@ func (m *measure) finish(s *stage) (Result, Recording) {
 		Requests: m.requests, Failed: m.failed, ScaleEvents: m.events, Flips: m.flips,
 		UnderProvisionedSeconds: m.short.Seconds(), UnplaceableReplicas: m.unplaceable,
 		TTFT: percentilesOf(m.ttft), ITL: percentilesOf(m.itl), Dispersion: s.scatter, TraceDispersion: s.before,
+		LearningSeconds: s.scenario.Learning.Seconds(),
 	}
 	if m.requests > 0 {
 		r.Attainment = rounded(float64(m.met)/float64(m.requests), 6)

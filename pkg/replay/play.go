@@ -77,11 +77,12 @@ type stage struct {
 }
 
 func newStage(p *play, policy Policy, initial [][]int) (*stage, error) {
-	s := &stage{play: p, policy: policy, deal: p.scenario.deal(p.seed), length: p.load.length()}
+	s := &stage{play: p, policy: policy, length: p.load.length()}
 	s.measure = newMeasure(s)
 	world, err := simulation.NewWorld(simulation.WorldOptions{
 		Cluster: p.scenario.Cluster, Models: p.scenario.served(initial), Drain: p.scenario.Drain, Seed: p.seed,
 		Startup: simulation.Startup{Mean: p.startup, Variation: p.scenario.Variation},
+		Events:  p.scenario.Events,
 		Done:    s.measure.outcome, Moved: s.measure.move,
 	})
 	if err != nil {
@@ -107,6 +108,7 @@ func (s *stage) run() error {
 	if err != nil {
 		return err
 	}
+	s.deal = s.scenario.dealer(stream, s.seed)
 	request, err := stream.Next()
 	for now := time.Duration(0); now <= s.length; now += second {
 		for err == nil && request.Arrival <= now {

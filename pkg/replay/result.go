@@ -40,6 +40,8 @@ type Result struct {
 	// UnplaceableReplicas is the largest number of replicas at one time that were asked
 	// for and fitted on no node.
 	UnplaceableReplicas int `json:"unplaceableReplicas"`
+	// LearningSeconds is how much of the beginning counts in nothing of this.
+	LearningSeconds float64 `json:"learningSeconds,omitempty"`
 	// Dispersion is how the requests scatter in time, and TraceDispersion how they did
 	// before somebody multiplied them; nil where nobody did.
 	Dispersion      []workload.Index `json:"dispersion,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // Scenario is what a replay needs beside its requests: nodes, what runs on them, and
@@ -23,6 +24,11 @@ type Scenario struct {
 	// Models are served side by side. Every request goes to one of them, drawn by their
 	// shares.
 	Models []Model
+	// Events happen to the nodes, whatever the policy.
+	Events []simulation.NodeEvent
+	// Learning is how long at the beginning nothing counts, neither requests nor cost: time
+	// for who has to learn.
+	Learning time.Duration
 	// Policy is the configuration that the manager would have. Its Hybrid is set by the
 	// policy under test.
 	Policy decision.Policy
@@ -55,7 +61,10 @@ type Model struct {
 	SLO capacity.SLO
 	// Share is how many of the trace's requests it gets, compared with the other models;
 	// 0 means 1.
-	Share    float64
+	Share float64
+	// Traffic is what its clients ask for where no trace says it; nil means nothing. The
+	// seed is that of the run.
+	Traffic  *workload.Synthetic
 	Variants []Variant
 }
 
@@ -108,6 +117,9 @@ func (s *Scenario) served(initial [][]int) []simulation.ServedModel {
 func (s *Scenario) check() error {
 	if s == nil || s.Cluster == nil || len(s.Models) == 0 {
 		return fmt.Errorf("the scenario has no cluster or no models; expected both")
+	}
+	if s.Learning < 0 || s.Learning%minute != 0 {
+		return fmt.Errorf("the learning takes %s; expected whole minutes, at least 0", s.Learning)
 	}
 	seen, models := map[decision.Key]bool{}, map[decision.ModelKey]bool{}
 	for i := range s.Models {

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -63,18 +64,46 @@ func NewTrial(o TrialOptions) (*Trial, error) {
 		load: load, choice: s.cheapest(load), bounds: map[time.Duration]*Bound{},
 		scatter: counted.Indexes(), before: before.Indexes(),
 	}
+	if err := t.skipLearning(); err != nil {
+		return nil, err
+	}
 	serves := s.rates(load)
 	for _, startup := range o.Startups {
 		if startup < 0 {
 			return nil, fmt.Errorf("the start-up time is %s; expected at least 0", startup)
 		}
-		bound, err := s.bound(load, serves, startup)
+		bound, err := s.boundAfterLearning(load, serves, startup)
 		if err != nil {
 			return nil, err
 		}
 		t.bounds[startup] = &bound
 	}
 	return t, nil
+}
+
+// skipLearning counts the requests again where the first of them do not count.
+func (t *Trial) skipLearning() error {
+	if t.scenario.Learning == 0 {
+		return nil
+	}
+	t.requests = 0
+	stream, err := t.source()
+	if err != nil {
+		return err
+	}
+	for {
+		r, err := stream.Next()
+		switch {
+		case errors.Is(err, io.EOF) && t.requests == 0:
+			return fmt.Errorf("no request comes after the first %s, which are for learning; expected a longer trace", t.scenario.Learning)
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case r.Arrival >= t.scenario.Learning:
+			t.requests++
+		}
+	}
 }
 
 // Requests is how many there are.
