@@ -174,6 +174,9 @@ func TestRequestNamesWhatItDoesNotModel(t *testing.T) {
 		{"", func(s *corev1.PodSpec) { s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}} }},
 		{"runtime class", func(s *corev1.PodSpec) { s.RuntimeClassName, s.Overhead = ptr.To("kata"), list("cpu", "1") }},
 		{"scheduling gates", func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} }},
+		{"Kueue", func(s *corev1.PodSpec) {
+			s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
+		}},
 		{"workload", func(s *corev1.PodSpec) { s.WorkloadRef = &corev1.WorkloadReference{Name: "gang"} }},
 		{"operating system", func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Linux} }},
 		{"ephemeral-storage, hugepages-2Mi, rdma/hca", func(s *corev1.PodSpec) {
@@ -198,6 +201,28 @@ func TestRequestNamesWhatItDoesNotModel(t *testing.T) {
 	r, err := Read([]*corev1.Node{linux}, nil).Request(same, Normalize("H100"))
 	require.NoError(t, err)
 	assert.Empty(t, r.Bound, "all nodes run it")
+}
+
+// What others make of a pod is on its template: Kueue holds it back and chooses its
+// nodes, and a LeaderWorkerSet keeps the others off its group's topology.
+func TestRequestNamesWhoElseDecides(t *testing.T) {
+	for want, change := range map[string]func(*corev1.PodTemplateSpec){
+		"Kueue": func(p *corev1.PodTemplateSpec) { p.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "serving"} },
+		"exclusive topology": func(p *corev1.PodTemplateSpec) {
+			p.Annotations = map[string]string{"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"}
+		},
+		"": func(p *corev1.PodTemplateSpec) {
+			p.Labels, p.Annotations = map[string]string{"app": "server"}, map[string]string{"leaderworkerset.sigs.k8s.io/size": "1"}
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			tmpl := template(container("nvidia.com/gpu", "1"))
+			change(tmpl)
+			r, err := Read([]*corev1.Node{h100("a")}, nil).Request(tmpl, Normalize("H100"))
+			require.NoError(t, err)
+			assert.Equal(t, want, r.Bound)
+		})
+	}
 }
 
 func TestRequestSeesTheAntiAffinityOfOthers(t *testing.T) {
