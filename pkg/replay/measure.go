@@ -3,7 +3,6 @@ package replay
 import (
 	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -227,19 +226,62 @@ func (m *measure) finish(s *stage) (Result, Recording) {
 }
 
 // percentilesOf are by nearest rank: the smallest value that at least so many per cent
-// of the values do not exceed. The values are sorted in place.
+// of the values do not exceed. The values change their order.
 func percentilesOf(values []float32) Percentiles {
 	if len(values) == 0 {
 		return Percentiles{}
 	}
-	slices.Sort(values)
-	return Percentiles{P50: rankOf(values, 50), P95: rankOf(values, 95), P99: rankOf(values, 99)}
+	// What the greatest rank leaves on its left is all that the others need.
+	p99 := rankOf(values, len(values), 99)
+	p95 := rankOf(values, rank(len(values), 99)+1, 95)
+	return Percentiles{P50: rankOf(values, rank(len(values), 95)+1, 50), P95: p95, P99: p99}
 }
 
-func rankOf(sorted []float32, percent float64) float64 {
-	i := int(math.Ceil(percent/100*float64(len(sorted)))) - 1
-	return rounded(float64(sorted[max(0, i)]), 3)
+// rank is the place of a percentile among so many sorted values.
+func rank(values int, percent float64) int {
+	return max(0, int(math.Ceil(percent/100*float64(values)))-1)
 }
+
+// rankOf is a percentile of the values, of which it moves the first ones so that none to
+// the left of its place is greater and none to the right less.
+func rankOf(values []float32, first int, percent float64) float64 {
+	at := rank(len(values), percent)
+	place(values[:first], at)
+	return rounded(float64(values[at]), 3)
+}
+
+// place moves the value that belongs to a place of the sorted values there, and those that
+// are not greater to its left (Hoare 1961). Sorting all of millions would take longer than
+// what else a run measures.
+func place(values []float32, at int) {
+	for low, high := 0, len(values)-1; low < high; {
+		pivot := middle(values[low], values[(low+high)/2], values[high])
+		i, j := low, high
+		for i <= j {
+			for values[i] < pivot {
+				i++
+			}
+			for values[j] > pivot {
+				j--
+			}
+			if i <= j {
+				values[i], values[j] = values[j], values[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case at <= j:
+			high = j
+		case at >= i:
+			low = i
+		default:
+			return
+		}
+	}
+}
+
+// middle is the second largest of three values.
+func middle(a, b, c float32) float32 { return max(min(a, b), min(max(a, b), c)) }
 
 func rounded(value float64, digits int) float64 {
 	scale := math.Pow10(digits)
