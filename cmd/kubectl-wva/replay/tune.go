@@ -61,7 +61,7 @@ func (j *job) tune(ctx context.Context) error {
 		}
 		o.Rivals = append(o.Rivals, family)
 	}
-	reports, err := sweep.Run(o)
+	reports, err := sweep.New(o).Run()
 	if ctx.Err() != nil {
 		return ErrInterrupted
 	}

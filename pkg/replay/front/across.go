@@ -22,7 +22,7 @@ func Mean(owns []Entry, others [][]Entry) (ratio, noise float64, place Place) {
 		sum := 0.0
 		for i := range owns {
 			own := owns[i].mean(without)
-			cost, _ := frontOf(complete(others[i], len(owns[i].Runs)), without).CostAt(own.Attainment)
+			cost, _ := frontOf(complete(others[i], len(owns[i].Runs)), without).CostAt(min(Enough, own.Attainment))
 			sum += math.Log(own.Cost / cost)
 		}
 		return math.Exp(sum / float64(len(owns)))

@@ -38,11 +38,15 @@ func (e *Entry) Noise() Point {
 	return Point{attainment, cost}
 }
 
+// Enough is the attainment beyond which more of it is worth nothing: who keeps all counts
+// as one who keeps so much.
+const Enough = 0.9995
+
 // Verdict compares one entry with the front of others.
 type Verdict struct {
 	// Own is what the entry kept and cost in the mean over the seeds.
 	Own Point
-	// FrontCost is what the front costs at that attainment, and Ratio what the entry costs
+	// FrontCost is what the front costs at that attainment, or at Enough, and Ratio what the entry costs
 	// divided by it. Noise is the ratio's standard error over the seeds; NaN where there
 	// are fewer than two.
 	FrontCost, Ratio, Noise float64
@@ -74,7 +78,7 @@ func Judge(own Entry, others []Entry) Verdict {
 	others = complete(others, len(own.Runs))
 	v := Verdict{Own: own.Mean(), Seeds: len(own.Runs)}
 	whole := frontOf(others, -1)
-	if v.FrontCost, v.Place = whole.CostAt(v.Own.Attainment); v.Place == Nowhere {
+	if v.FrontCost, v.Place = whole.CostAt(min(Enough, v.Own.Attainment)); v.Place == Nowhere {
 		v.FrontCost, v.Ratio, v.Noise = math.NaN(), math.NaN(), math.NaN()
 		v.CostPlace, v.FrontAttainment = Nowhere, math.NaN()
 		return v
@@ -82,7 +86,7 @@ func Judge(own Entry, others []Entry) Verdict {
 	v.FrontAttainment, v.CostPlace = whole.AttainmentAt(v.Own.Cost)
 	v.Ratio, v.Noise = jackknife(len(own.Runs), func(without int) float64 {
 		p := own.mean(without)
-		cost, _ := frontOf(others, without).CostAt(p.Attainment)
+		cost, _ := frontOf(others, without).CostAt(min(Enough, p.Attainment))
 		return p.Cost / cost
 	})
 	return v

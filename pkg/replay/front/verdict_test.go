@@ -21,7 +21,7 @@ func entry(name string, attainment, cost, change float64, seeds int) Entry {
 // rivals are the settings of a policy: dearer ones attain more.
 func rivals(seeds int) []Entry {
 	var all []Entry
-	for i := range 11 {
+	for i := range 9 {
 		all = append(all, entry("rival", 0.90+0.01*float64(i), 100+10*float64(i), 0.001, seeds))
 	}
 	return all
@@ -39,8 +39,8 @@ func TestWhoDominatesAndWhoIsDominated(t *testing.T) {
 		"dominates: a fifth cheaper":           {entry("own", 0.95, 120, 0.001, 4), 0.8, Within, Holds, Holds},
 		"dominated: a fifth dearer":            {entry("own", 0.95, 180, 0.001, 4), 1.2, Within, Fails, Fails},
 		"between two settings of the rival":    {entry("own", 0.955, 0.8*155, 0.001, 4), 0.8, Within, Holds, Holds},
-		"attains more than any, and cheaper":   {entry("own", 1.01, 160, 0.001, 4), 0.8, Above, Holds, Holds},
-		"attains more than any, for more":      {entry("own", 1.01, 240, 0.001, 4), 1.2, Above, NotShown, NotShown},
+		"attains more than any, and cheaper":   {entry("own", 0.99, 144, 0.001, 4), 0.8, Above, Holds, Holds},
+		"attains more than any, for more":      {entry("own", 0.99, 216, 0.001, 4), 1.2, Above, NotShown, NotShown},
 		"attains less than any, and dearer":    {entry("own", 0.8, 120, 0.001, 4), 1.2, Below, Fails, Fails},
 		"attains less than any, and cheaper":   {entry("own", 0.8, 80, 0.001, 4), 0.8, Below, NotShown, NotShown},
 		"cheaper by less than the noise":       {entry("own", 0.95, 148, 0.1, 4), 148. / 150, Within, NotShown, NotShown},
@@ -56,9 +56,18 @@ func TestWhoDominatesAndWhoIsDominated(t *testing.T) {
 	}
 }
 
+func TestWhoKeepsAllIsHeldAgainstWhatIsEnough(t *testing.T) {
+	others := []Entry{entry("rival", 0.9, 100, 0, 2), entry("rival", 0.9996, 150, 0, 2)}
+	for _, own := range []float64{0.9995, 0.9999, 1} {
+		v := Judge(entry("own", own, 120, 0, 2), others)
+		assert.Equal(t, Within, v.Place, own)
+		assert.InDelta(t, 0.8, v.Ratio, 1e-3, own)
+	}
+}
+
 func TestWhatTheFrontAttainsAtTheSameCost(t *testing.T) {
-	v := Judge(entry("own", 0.95, 175, 0, 2), rivals(2))
-	assert.InDelta(t, 0.975, v.FrontAttainment, 1e-4)
+	v := Judge(entry("own", 0.95, 165, 0, 2), rivals(2))
+	assert.InDelta(t, 0.965, v.FrontAttainment, 1e-4)
 	assert.Equal(t, Within, v.CostPlace)
 	v = Judge(entry("own", 0.95, 90, 0, 2), rivals(2))
 	assert.Equal(t, Below, v.CostPlace, "the rival has nothing so cheap")
@@ -119,7 +128,7 @@ func TestTheMeanOverTrials(t *testing.T) {
 	assert.Equal(t, Within, place)
 	assert.False(t, math.IsNaN(noise))
 
-	above := entry("own", 1.01, 120, 0.001, 3)
+	above := entry("own", 0.99, 120, 0.001, 3)
 	_, _, place = Mean([]Entry{one, above}, [][]Entry{rivals(3), rivals(3)})
 	assert.Equal(t, Above, place, "one part is at most so large, so the mean is")
 	below := entry("own", 0.5, 120, 0.001, 3)

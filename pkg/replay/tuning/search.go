@@ -17,7 +17,8 @@ type Outcome struct {
 	TooPoor, TooDear bool
 }
 
-func (o Outcome) alive() bool { return !o.TooPoor && !o.TooDear }
+// Alive reports whether the run was not given up.
+func (o Outcome) Alive() bool { return !o.TooPoor && !o.TooDear }
 
 // Search looks for the front of a family on one trial. Along its axis a policy has ever
 // fewer replicas, so that it costs less and attains less: what is known to be too dear on
@@ -43,8 +44,9 @@ const (
 	// coarse is the relative difference in cost between neighbours that is never looked
 	// into, and level the difference in attainment.
 	coarse, level = 0.05, 0.001
-	// full is the attainment beyond which more replicas are of no use.
-	full = 0.9995
+	// gain is the attainment that a dearer place has to bring for even dearer ones to be
+	// looked at.
+	gain = 0.0002
 	// borderStride is how closely the place is found at which a policy becomes too poor or
 	// too dear.
 	borderStride = 2
@@ -55,7 +57,7 @@ const (
 // NewSearch begins at a place of an axis with so many places, on so many lines.
 func NewSearch(places, lines, start int, focus []float64) *Search {
 	if len(focus) == 0 {
-		focus = []float64{full}
+		focus = []float64{front.Enough}
 	}
 	s := &Search{places: places, lines: lines, start: min(max(start, 0), places-1), focus: focus, known: make([]map[int]Outcome, lines)}
 	for i := range s.known {
@@ -109,7 +111,7 @@ func (s *Search) wanted(line int) []int {
 		}
 	}
 	first, last := tried[0], tried[len(tried)-1]
-	if o := known[first]; !o.TooDear && (o.TooPoor || o.Attainment < full) {
+	if o := known[first]; o.TooPoor || o.Alive() && o.Attainment < front.Enough && (len(tried) < 2 || gains(known[tried[1]], o)) {
 		add(first - firstStride)
 	}
 	if o := known[last]; !o.TooPoor {
@@ -128,13 +130,19 @@ func (s *Search) wanted(line int) []int {
 	return out
 }
 
+// gains reports whether what a dearer place attains more is worth to look at even dearer
+// ones.
+func gains(a, dearer Outcome) bool {
+	return !a.Alive() || dearer.Cost <= a.Cost*(1+coarse) || dearer.Attainment > a.Attainment+gain
+}
+
 // begin are the first places of a line: around the start, and later around what the first
 // line found to be of use.
 func (s *Search) begin(line int) []int {
 	var begin []int
 	if line > 0 {
 		for at, o := range s.known[0] {
-			if o.alive() && at%2 == 0 {
+			if o.Alive() && at%2 == 0 {
 				begin = append(begin, at)
 			}
 		}
@@ -151,13 +159,14 @@ func (s *Search) begin(line int) []int {
 // matters reports whether to look between two neighbours.
 func (s *Search) matters(a, b Outcome, gap int) bool {
 	switch {
-	case !a.alive() && !b.alive():
+	case !a.Alive() && !b.Alive():
 		return a.TooDear && b.TooPoor
-	case !a.alive() || !b.alive():
+	case !a.Alive() || !b.Alive():
 		return gap > borderStride || b.TooPoor && a.Attainment > slices.Min(s.focus)
 	}
 	low, high := min(a.Attainment, b.Attainment), max(a.Attainment, b.Attainment)
 	for _, f := range s.focus {
+		f = min(f, front.Enough)
 		if low <= f && f <= high {
 			return true
 		}

@@ -5,5 +5,5 @@
 // one of package replay; here they are put together on the processors that there are. How
 // many these are changes no result.
 //
-// Read Case and Options first, then Run, then Report.
+// Read Case and Options first, then Sweep, Report and Single.
 package sweep

@@ -19,6 +19,7 @@ type pool struct {
 	slots    chan struct{}
 	progress func(done int)
 	stop     func() bool
+	memo     memo
 
 	mutex  sync.Mutex
 	done   int
@@ -26,7 +27,7 @@ type pool struct {
 }
 
 func newPool(workers int, progress func(int), stop func() bool) *pool {
-	return &pool{slots: make(chan struct{}, max(1, workers)), progress: progress, stop: stop}
+	return &pool{slots: make(chan struct{}, max(1, workers)), progress: progress, stop: stop, memo: memo{known: map[run]*ran{}}}
 }
 
 // each does n things side by side, and returns when all are done. What takes a processor

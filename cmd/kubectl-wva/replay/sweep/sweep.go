@@ -3,25 +3,13 @@ package sweep
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 )
-
-// Case is one load in one setting with one start-up time.
-type Case struct {
-	Name    string
-	Startup time.Duration
-	// Trials are the same case with one seed each.
-	Trials []*replay.Trial
-	// Models is how many models the scenario has.
-	Models int
-}
 
 // Options are what is swept.
 type Options struct {
@@ -30,7 +18,7 @@ type Options struct {
 	Ours []string
 	// Rivals are tuned, and judged against.
 	Rivals []tuning.Family
-	// Workers is how many runs go on at the same time.
+	// Workers is how many runs go on at the same time. It changes no result.
 	Workers int
 	// Progress, unless nil, is told of every run that has ended.
 	Progress func(done int)
@@ -39,83 +27,42 @@ type Options struct {
 	Stop func() bool
 }
 
-// Entry is one policy with one setting on one case: a result for each seed that it ran
-// with.
-type Entry struct {
-	// Family is the policy without its settings, and Policy with them.
-	Family, Policy string
-	Results        []replay.Result
-}
-
-// Judged is the entry for package front.
-func (e *Entry) Judged() front.Entry {
-	j := front.Entry{Family: e.Family, Setting: e.Policy}
-	for i := range e.Results {
-		j.Runs = append(j.Runs, front.Point{Attainment: e.Results[i].Attainment, Cost: e.Results[i].Cost})
-	}
-	return j
-}
-
-// Mean is what it kept and cost in the mean over its seeds.
-func (e *Entry) Mean() front.Point {
-	j := e.Judged()
-	return j.Mean()
-}
-
-// Report is what came of one case.
-type Report struct {
-	// Ours are the policies that were judged, in their order, and Verdicts what they are
-	// against the front of all rivals.
-	Ours     []Entry
-	Verdicts []front.Verdict
-	// Rivals are all settings that were not given up, by family and policy. Those that came
-	// near the front ran with all seeds, the others with the first one.
-	Rivals []Entry
-	// GivenUp is how many settings were.
-	GivenUp int
-}
-
-// Front are the rivals of one family, or of all with an empty name, that are on its front,
-// in the order of the front.
-func (r *Report) Front(family string) []Entry {
-	var own []Entry
-	var points []front.Point
-	for i := range r.Rivals {
-		if family == "" || r.Rivals[i].Family == family {
-			own = append(own, r.Rivals[i])
-			points = append(points, r.Rivals[i].Mean())
-		}
-	}
-	var on []Entry
-	for _, i := range front.Indices(points) {
-		on = append(on, own[i])
-	}
-	return on
-}
-
 // What is of interest: rivals that attain no less than ours by so much, and cost no more
-// than ours so many times. Without ours, half of the requests, and a multiple of the bound.
+// than ours so many times. Without ours: half of the requests, and so many times the bound.
 const (
-	interestBelow = 0.03
+	interestBelow = 0.1
 	interestTimes = 1.6
 	leastInterest = 0.5
-	mostOverBound = 4.0
-	nearFront     = 1.03
+	mostOverBound = 4
+	// nearFront is how much dearer than the front of the first seed another seed may make
+	// cheaper.
+	nearFront = 1.03
 )
 
-// Run sweeps all cases.
-func Run(o Options) ([]Report, error) {
-	p := newPool(o.Workers, o.Progress, o.Stop)
-	reports, problems := make([]Report, len(o.Cases)), make([]error, len(o.Cases))
-	p.each(len(o.Cases), func(i int) { reports[i], problems[i] = p.sweep(&o, &o.Cases[i]) })
-	return reports, first(problems)
+// Sweep is a sweep under way. Its methods may be called once each, in their order.
+type Sweep struct {
+	*pool
+	options Options
+	reports []Report
 }
 
-// first is what went wrong first; that others were stopped then is no news.
+// New is a sweep of which nothing has run.
+func New(o Options) *Sweep {
+	return &Sweep{pool: newPool(o.Workers, o.Progress, o.Stop), options: o, reports: make([]Report, len(o.Cases))}
+}
+
+// Run sweeps all cases, and says of each what came of it.
+func (s *Sweep) Run() ([]Report, error) {
+	problems := make([]error, len(s.reports))
+	s.each(len(s.reports), func(i int) { problems[i] = s.sweep(&s.options.Cases[i], &s.reports[i]) })
+	return s.reports, first(problems)
+}
+
+// first is what went wrong first; that others were stopped then, or given up, is no news.
 func first(problems []error) error {
 	var found error
 	for _, err := range problems {
-		if err != nil && (found == nil || errors.Is(found, replay.ErrStopped)) {
+		if err != nil && (found == nil || errors.Is(found, replay.ErrStopped) || hopeless(found)) {
 			found = err
 		}
 	}
@@ -124,46 +71,43 @@ func first(problems []error) error {
 
 // sweep is one case: ours first, which say what is of interest; then the families with
 // the first seed; then what came near the front with the other seeds.
-func (p *pool) sweep(o *Options, c *Case) (Report, error) {
-	var r Report
-	for _, name := range o.Ours {
-		r.Ours = append(r.Ours, Entry{Family: name, Policy: name, Results: make([]replay.Result, len(c.Trials))})
+func (s *Sweep) sweep(c *Case, r *Report) error {
+	for _, name := range s.options.Ours {
+		r.Ours = append(r.Ours, Entry{Family: name, Policy: name})
 	}
-	problems := make([]error, len(r.Ours)*len(c.Trials))
-	p.each(len(problems), func(i int) {
-		e, seed := &r.Ours[i/len(c.Trials)], i%len(c.Trials)
-		e.Results[seed], problems[i] = p.play(c, seed, e.Policy, replay.Limit{})
-	})
-	if err := first(problems); err != nil {
-		return r, err
+	all := make([]int, len(r.Ours))
+	for i := range all {
+		all[i] = i
 	}
+	if err := s.complete(c, r.Ours, all); err != nil {
+		return err
+	}
+	rivals := s.options.Rivals
 	limit, focus := interest(c, r.Ours)
-	found, givenUp, problems := make([][]Entry, len(o.Rivals)), make([]int, len(o.Rivals)), make([]error, len(o.Rivals))
-	p.each(len(o.Rivals), func(i int) {
-		found[i], givenUp[i], problems[i] = p.search(c, &o.Rivals[i], limit, focus)
-	})
+	found, givenUp, problems := make([][]Entry, len(rivals)), make([]int, len(rivals)), make([]error, len(rivals))
+	s.each(len(rivals), func(i int) { found[i], givenUp[i], problems[i] = s.search(c, &rivals[i], limit, focus) })
 	if err := first(problems); err != nil {
-		return r, err
+		return err
 	}
 	for i := range found {
 		r.Rivals = append(r.Rivals, found[i]...)
 		r.GivenUp += givenUp[i]
 	}
-	if err := p.repeat(c, r.Rivals, candidates(&r, o.Rivals, focus)); err != nil {
-		return r, err
+	// Other seeds may show that one that was thought to be near is not, and then it is
+	// another one's turn.
+	for {
+		more := slices.DeleteFunc(candidates(r, rivals, focus), func(i int) bool { return len(r.Rivals[i].Results) == len(c.Trials) })
+		if len(more) == 0 {
+			break
+		}
+		if err := s.complete(c, r.Rivals, more); err != nil {
+			return err
+		}
 	}
 	for i := range r.Ours {
-		r.Verdicts = append(r.Verdicts, front.Judge(r.Ours[i].Judged(), judged(r.Rivals)))
+		r.Verdicts = append(r.Verdicts, r.Verdict(i, ""))
 	}
-	return r, nil
-}
-
-func judged(entries []Entry) []front.Entry {
-	var all []front.Entry
-	for i := range entries {
-		all = append(all, entries[i].Judged())
-	}
-	return all
+	return nil
 }
 
 // interest is which runs are worth their time, and the attainments about which is asked.
@@ -174,7 +118,8 @@ func interest(c *Case, ours []Entry) (limit replay.Limit, focus []float64) {
 	limit.Attainment = math.Inf(1)
 	for i := range ours {
 		mean := ours[i].Mean()
-		focus = append(focus, mean.Attainment)
+		// The first seed alone decides what is looked at, and then all seeds judge.
+		focus = append(focus, ours[i].Results[0].Attainment, mean.Attainment)
 		limit.Attainment = min(limit.Attainment, mean.Attainment-interestBelow)
 		limit.Cost = max(limit.Cost, interestTimes*mean.Cost)
 	}
@@ -182,37 +127,66 @@ func interest(c *Case, ours []Entry) (limit replay.Limit, focus []float64) {
 }
 
 // search tries the settings of a family with the first seed.
-func (p *pool) search(c *Case, f *tuning.Family, limit replay.Limit, focus []float64) (found []Entry, givenUp int, err error) {
-	tests := make([]tuning.LoadTest, c.Models)
-	for m := range tests {
-		tests[m] = c.Trials[0].LoadTest(m)
-	}
-	s := tuning.NewSearch(len(f.Axis), len(f.Lines), f.Start(tests), focus)
-	for {
-		wave := s.Next()
-		if len(wave) == 0 {
-			break
+func (s *Sweep) search(c *Case, f *tuning.Family, limit replay.Limit, focus []float64) (found []Entry, givenUp int, err error) {
+	tests := c.loadTests()
+	err = s.walk(tuning.NewSearch(len(f.Axis), len(f.Lines), f.Start(tests), focus), func(at tuning.Place) (tuning.Outcome, error) {
+		result, err := s.play(c, 0, f.Policy(at, tests), limit)
+		return tuning.Outcome{Point: front.Point{Attainment: result.Attainment, Cost: result.Cost}}, err
+	}, func(at tuning.Place, o tuning.Outcome) {
+		if o.Alive() {
+			found = append(found, Entry{Family: f.Name, Policy: f.Policy(at, tests)})
+		} else {
+			givenUp++
 		}
-		results, problems := make([]replay.Result, len(wave)), make([]error, len(wave))
-		p.each(len(wave), func(i int) {
-			results[i], problems[i] = p.play(c, 0, f.Policy(wave[i], tests), limit)
-		})
-		for i, place := range wave {
-			o := tuning.Outcome{TooPoor: errors.Is(problems[i], replay.ErrTooPoor), TooDear: errors.Is(problems[i], replay.ErrTooDear)}
-			switch {
-			case o.TooPoor || o.TooDear:
-				givenUp++
-			case problems[i] != nil:
-				return nil, 0, problems[i]
-			default:
-				o.Point = front.Point{Attainment: results[i].Attainment, Cost: results[i].Cost}
-				found = append(found, Entry{Family: f.Name, Policy: f.Policy(place, tests), Results: results[i : i+1 : i+1]})
-			}
-			s.Tell(place, o)
-		}
+	})
+	if err != nil {
+		return nil, 0, err
 	}
 	slices.SortFunc(found, func(a, b Entry) int { return cmp.Compare(a.Policy, b.Policy) })
-	return slices.CompactFunc(found, func(a, b Entry) bool { return a.Policy == b.Policy }), givenUp, nil
+	found = slices.CompactFunc(found, func(a, b Entry) bool { return a.Policy == b.Policy })
+	for i := range found {
+		result, err := s.play(c, 0, found[i].Policy, limit)
+		if err != nil {
+			return nil, 0, err
+		}
+		found[i].Results = []replay.Result{result}
+	}
+	return found, givenUp, nil
+}
+
+// walk answers the questions of a search until there are none. A try that was given up
+// says so by its error. Each outcome is noted once, in the order of the questions.
+func (s *Sweep) walk(of *tuning.Search, try func(tuning.Place) (tuning.Outcome, error), note func(tuning.Place, tuning.Outcome)) error {
+	for {
+		wave := of.Next()
+		if len(wave) == 0 {
+			return nil
+		}
+		outcomes, problems := make([]tuning.Outcome, len(wave)), make([]error, len(wave))
+		s.each(len(wave), func(i int) { outcomes[i], problems[i] = try(wave[i]) })
+		for i, at := range wave {
+			outcomes[i].TooPoor, outcomes[i].TooDear = errors.Is(problems[i], replay.ErrTooPoor), errors.Is(problems[i], replay.ErrTooDear)
+			if problems[i] != nil && !hopeless(problems[i]) {
+				return first(problems)
+			}
+			of.Tell(at, outcomes[i])
+			note(at, outcomes[i])
+		}
+	}
+}
+
+// complete runs some of the entries with all seeds, without any limit.
+func (s *Sweep) complete(c *Case, entries []Entry, which []int) error {
+	seeds := len(c.Trials)
+	problems := make([]error, len(which)*seeds)
+	for _, k := range which {
+		entries[k].Results = make([]replay.Result, seeds)
+	}
+	s.each(len(problems), func(i int) {
+		e, seed := &entries[which[i/seeds]], i%seeds
+		e.Results[seed], problems[i] = s.play(c, seed, e.Policy, replay.Limit{})
+	})
+	return first(problems)
 }
 
 // candidates are the places of the rivals that came so near the front of all that another
@@ -222,12 +196,11 @@ func candidates(r *Report, families []tuning.Family, focus []float64) []int {
 	for i := range r.Rivals {
 		points[i] = r.Rivals[i].Mean()
 	}
-	chosen := map[int]bool{}
+	chosen := make([]bool, len(points))
 	whole := front.Of(points)
 	for i, p := range points {
-		if cost, _ := whole.CostAt(p.Attainment); p.Cost <= nearFront*cost {
-			chosen[i] = true
-		}
+		cost, _ := whole.CostAt(p.Attainment)
+		chosen[i] = p.Cost <= nearFront*cost
 	}
 	for _, f := range families {
 		var own []int
@@ -237,21 +210,12 @@ func candidates(r *Report, families []tuning.Family, focus []float64) []int {
 				own, of = append(own, i), append(of, points[i])
 			}
 		}
-		on := front.Indices(of)
-		for _, attainment := range focus {
-			next := slices.IndexFunc(on, func(i int) bool { return of[i].Attainment >= attainment })
-			for _, k := range []int{next - 1, next} {
-				if next >= 0 && k >= 0 {
-					chosen[own[on[k]]] = true
-				}
-			}
-			if n := len(on); next < 0 && n > 0 {
-				chosen[own[on[n-1]]] = true
-			}
+		for _, i := range around(of, focus) {
+			chosen[own[i]] = true
 		}
 	}
 	var out []int
-	for i := range r.Rivals {
+	for i := range chosen {
 		if chosen[i] {
 			out = append(out, i)
 		}
@@ -259,34 +223,19 @@ func candidates(r *Report, families []tuning.Family, focus []float64) []int {
 	return out
 }
 
-// repeat runs some of the entries with the other seeds.
-func (p *pool) repeat(c *Case, entries []Entry, which []int) error {
-	more := len(c.Trials) - 1
-	results, problems := make([]replay.Result, len(which)*more), make([]error, len(which)*more)
-	p.each(len(results), func(i int) {
-		results[i], problems[i] = p.play(c, 1+i%more, entries[which[i/more]].Policy, replay.Limit{})
-	})
-	if err := first(problems); err != nil {
-		return err
+// around are the places of the points on the front of some on either side of each
+// attainment that is asked about: two of them, or the one at the end.
+func around(points []front.Point, focus []float64) []int {
+	on := front.Indices(points)
+	var out []int
+	for _, attainment := range focus {
+		attainment = min(attainment, front.Enough)
+		next := slices.IndexFunc(on, func(i int) bool { return points[i].Attainment >= attainment })
+		if next < 0 {
+			next = len(on)
+		}
+		out = append(out, on[max(0, next-1):min(len(on), next+1)]...)
 	}
-	for i, k := range which {
-		entries[k].Results = append(entries[k].Results, results[i*more:(i+1)*more]...)
-	}
-	return nil
-}
-
-// play is one run of a policy with one seed.
-func (p *pool) play(c *Case, seed int, policy string, limit replay.Limit) (replay.Result, error) {
-	var result replay.Result
-	var err error
-	p.run(func() {
-		result, _, err = c.Trials[seed].Play(replay.Play{
-			Policy: policy, Startup: c.Startup, Limit: limit,
-			Tell: func(float64) bool { return !p.stopped() },
-		})
-	})
-	if err != nil && !errors.Is(err, replay.ErrTooPoor) && !errors.Is(err, replay.ErrTooDear) {
-		err = fmt.Errorf("%s: %w", c.Name, err)
-	}
-	return result, err
+	slices.Sort(out)
+	return slices.Compact(out)
 }
