@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -20,25 +19,25 @@ func newBaseline(name string, s *Scenario, choice []int) (Policy, error) {
 				name, v, s.Models[m].ID, len(s.Models[m].Variants)-1)
 		}
 	}
-	switch n, isStatic, err := staticReplicas(name); {
-	case err != nil:
-		return nil, err
-	case isStatic:
-		return newFleet(s, choice, slices.Repeat([]int{n}, len(choice))), nil
-	}
 	spec, err := ParseSpec(name)
 	if err != nil {
 		return nil, err
 	}
 	switch family, _, _ := strings.Cut(spec.Family, ":"); family {
+	case policyStatic:
+		return ready(newStatic(s, spec, choice))
 	case policyHPA:
 		return ready(newHPA(s, spec, choice))
 	case policyKEDA:
 		return ready(newKEDA(s, spec, choice))
+	case policyKPA:
+		return ready(newKPA(s, spec, choice))
+	case policyPlanner:
+		return ready(newPlanner(s, spec, choice))
 	case policySaturationV1:
-		return newSaturation(s, newSaturationV1(s)), nil
+		return newSaturation(s, spec, newSaturationV1(s, spec)), nil
 	case policySaturationV2:
-		return newSaturation(s, newSaturationV2(s)), nil
+		return newSaturation(s, spec, newSaturationV2(s, spec)), nil
 	}
 	return nil, fmt.Errorf("policy %q follows no published rule", name)
 }

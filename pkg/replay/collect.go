@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -20,8 +21,15 @@ type collector struct {
 	world    *simulation.World
 	pods     map[string]*history
 	gateways [][]GatewayScrape
-	// keep is how long scrapes are kept.
-	keep time.Duration
+	// every is the time between two scrapes of one replica, and keep how long they are kept.
+	every, keep time.Duration
+}
+
+// looker is a policy that has its own eyes.
+type looker interface {
+	// looks is the time between two scrapes of one replica, or 0 for that of the scenario,
+	// and how far back the policy looks at them.
+	looks() (every, back time.Duration)
 }
 
 // history is the scrapes of one replica.
@@ -33,11 +41,16 @@ type history struct {
 	seen time.Duration
 }
 
-func newCollector(s *Scenario, w *simulation.World) *collector {
-	return &collector{
+func newCollector(s *Scenario, w *simulation.World, policy Policy) *collector {
+	c := &collector{
 		scenario: s, world: w, pods: map[string]*history{}, gateways: make([][]GatewayScrape, len(s.Models)),
-		keep: max(kept, s.Collection.Window),
+		every: s.Collection.Scrape, keep: max(kept, s.Collection.Window),
 	}
+	if own, ok := policy.(looker); ok {
+		every, back := own.looks()
+		c.every, c.keep = cmp.Or(every, c.every), max(c.keep, back)
+	}
+	return c
 }
 
 // phaseOf spreads the scrapes of different replicas over the interval, as Prometheus
@@ -50,7 +63,7 @@ func phaseOf(name string, interval time.Duration) time.Duration {
 
 // tick scrapes what is due at now, which is a whole second.
 func (c *collector) tick(now time.Duration) {
-	interval := c.scenario.Collection.Scrape
+	interval := c.every
 	for m := range c.scenario.Models {
 		if c.scenario.Collection.Gateway && now%interval == phaseOf(c.scenario.Models[m].ID, interval) {
 			c.gateways[m] = trim(append(c.gateways[m], GatewayScrape{At: now, Gateway: c.world.Gateway(m)}),

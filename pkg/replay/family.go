@@ -1,11 +1,12 @@
 package replay
 
 import (
+	"maps"
+	"slices"
 	"strings"
-	"time"
 )
 
-// The families of policies. Those with triggers are followed by one.
+// The names of the families of policies. Those with triggers are followed by one.
 const (
 	policyCapacityOnly = "capacity-only"
 	policyHybrid       = "hybrid"
@@ -13,13 +14,12 @@ const (
 	policyPeak         = "peak"
 	policyHPA          = "hpa"
 	policyKEDA         = "keda"
+	policyKPA          = "kpa"
 	policySaturationV1 = "saturation-v1"
 	policySaturationV2 = "saturation-v2"
+	policyPlanner      = "planner"
 	policyBound        = "bound"
 )
-
-// staticPrefix begins the name of a static fleet, and a number ends it.
-const staticPrefix = policyStatic + ":"
 
 // staticKey names the replicas of a static fleet, which are written without a key.
 const staticKey = "replicas"
@@ -32,6 +32,11 @@ type family struct {
 	triggers []*trigger
 	trigger  string
 	settings []setting
+	// bare is the key of a first item that has none.
+	bare string
+	// others is the form of all other keys, which the scenario knows; nil where there are
+	// none.
+	others *form
 }
 
 // setting is one key of a family.
@@ -42,29 +47,19 @@ type setting struct {
 
 // families are all that there are, in the order in which people read them.
 var families = []*family{
-	{name: policyCapacityOnly, kind: KindOurs},
-	{name: policyHybrid, kind: KindOurs},
-	{name: policyStatic, kind: KindReference},
+	{name: policyCapacityOnly, kind: KindOurs, settings: ownSettings, others: managerSetting},
+	{name: policyHybrid, kind: KindOurs, settings: ownSettings, others: managerSetting},
+	{name: policyStatic, kind: KindReference, bare: staticKey, settings: staticSettings},
 	{name: policyPeak, kind: KindReference},
-	{name: policyHPA, kind: KindBaseline, triggers: triggers, settings: horizontalSettings},
-	{name: policyKEDA, kind: KindBaseline, triggers: triggers, trigger: triggerQueue, settings: horizontalSettings},
-	{name: policySaturationV1, kind: KindBaseline},
-	{name: policySaturationV2, kind: KindBaseline},
+	{name: policyHPA, kind: KindBaseline, triggers: triggers, settings: slices.Concat(windowSettings, boundSettings, metricSettings, placeSettings)},
+	{name: policyKEDA, kind: KindBaseline, triggers: triggers, trigger: triggerQueue,
+		settings: slices.Concat(windowSettings, mayBeZero(boundSettings), metricSettings, kedaSettings, placeSettings)},
+	{name: policyKPA, kind: KindBaseline, triggers: knativeTriggers, trigger: triggerInflight,
+		settings: slices.Concat(knativeSettings, mayBeZero(boundSettings), placeSettings)},
+	{name: policySaturationV1, kind: KindBaseline, settings: slices.Concat(saturationSettings, saturationV1Settings)},
+	{name: policySaturationV2, kind: KindBaseline, settings: slices.Concat(saturationSettings, saturationV2Settings)},
+	{name: policyPlanner, kind: KindBaseline, settings: slices.Concat(plannerSettings, boundSettings, placeSettings)},
 	{name: policyBound, kind: KindReference},
-}
-
-// The bounds that Kubernetes has for the windows of an HPA.
-const longestStabilization = time.Hour
-
-// horizontalSettings are those of an HPA.
-var horizontalSettings = []setting{
-	{"down", spanOf(0, longestStabilization, "the stabilisation window of scaling down in whole seconds, up to 3600s, such as 60s")},
-	{"up", spanOf(0, longestStabilization, "the stabilisation window of scaling up in whole seconds, up to 3600s, such as 0s")},
-	{"min", countOf(1, MostReplicas, "the least replicas, from 1, or one number for each model with + between them").ofEach()},
-	{"max", countOf(1, MostReplicas, "the most replicas, from 1, or one number for each model with + between them").ofEach()},
-	{"tolerance", shareOf("the share by which the metric may differ from its target, from 0 to 1, such as 0.1")},
-	{"window", spanOf(2*time.Second, time.Hour, "the time over which rates are taken in whole seconds, from 2s to 3600s, such as 60s")},
-	{"variant", nameOf("the name of the variant that it drives, or several of different models with + between them").ofEach()},
 }
 
 func familyOf(name string) *family {
@@ -94,12 +89,29 @@ func (f *family) setting(key string) *setting {
 	return nil
 }
 
+// has reports whether there is such a key.
+func (f *family) has(key string) bool {
+	return f.triggerNamed(key) != nil || f.setting(key) != nil || f.others != nil && key != ""
+}
+
+// spelling is the one spelling of a key: those of the manager's settings are written in
+// many ways.
+func (f *family) spelling(key string) string {
+	if f.others == nil || f.setting(key) != nil {
+		return key
+	}
+	return strings.ToLower(strings.ReplaceAll(key, "-", "_"))
+}
+
 // form is that of a key that the family has.
 func (f *family) form(key string) form {
 	if t := f.triggerNamed(key); t != nil {
 		return t.form()
 	}
-	return f.setting(key).form
+	if s := f.setting(key); s != nil {
+		return s.form
+	}
+	return *f.others
 }
 
 // triggerNames are "rps, intok or kv".
@@ -113,12 +125,15 @@ func (f *family) triggerNames() string {
 
 // expected says which keys there are.
 func (f *family) expected() string {
-	names := make([]string, 0, len(f.triggers)+len(f.settings))
+	names := make([]string, 0, len(f.triggers)+len(f.settings)+1)
 	for _, t := range f.triggers {
 		names = append(names, t.name)
 	}
 	for _, s := range f.settings {
 		names = append(names, s.key)
+	}
+	if f.others != nil {
+		names = append(names, f.others.expected)
 	}
 	if len(names) == 0 {
 		return "no settings, for " + f.name + " has none"
@@ -135,18 +150,25 @@ func alternatives(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// ordered are the parameters that are given, the trigger first, then in the order of the
-// settings.
+// ordered are the parameters that are given: the trigger first, then in the order of the
+// settings, then the others by name.
 func (f *family) ordered(given map[string]string) []Parameter {
-	var out []Parameter
+	var keys []string
 	for _, t := range f.triggers {
-		if value, ok := given[t.name]; ok {
-			out = append(out, Parameter{t.name, value})
-		}
+		keys = append(keys, t.name)
 	}
 	for _, s := range f.settings {
-		if value, ok := given[s.key]; ok {
-			out = append(out, Parameter{s.key, value})
+		keys = append(keys, s.key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	var out []Parameter
+	for _, key := range keys {
+		if value, ok := given[key]; ok {
+			out = append(out, Parameter{key, value})
 		}
 	}
 	return out
@@ -164,12 +186,13 @@ func (f *family) names() []string {
 	return out
 }
 
-// patterns are how people see the family in a list, each trigger for itself.
+// patterns are how people see the family in a list, each trigger for itself unless one is
+// the usual one.
 func (f *family) patterns() []string {
-	if f.name == policyStatic {
+	switch {
+	case f.name == policyStatic:
 		return []string{anyStatic}
-	}
-	if len(f.triggers) == 0 || f.trigger != "" {
+	case len(f.triggers) == 0 || f.trigger != "":
 		return []string{f.name}
 	}
 	var out []string

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,19 +48,15 @@ func (f form) ofEach() form {
 // mostTarget bounds the numbers that anybody may mean.
 const mostTarget = 1e12
 
+// orZero is a lower bound that lets a number be 0.
+const orZero = -math.SmallestNonzeroFloat64
+
 // numberOf is a number above one bound and up to another.
 func numberOf(above, most float64, expected string) form {
 	return form{expected: expected, one: func(text string) (string, bool) {
 		value, err := strconv.ParseFloat(text, 64)
-		return number(value), err == nil && value > above && value <= most
-	}}
-}
-
-// shareOf is a number from 0 to 1.
-func shareOf(expected string) form {
-	return form{expected: expected, one: func(text string) (string, bool) {
-		value, err := strconv.ParseFloat(text, 64)
-		return number(value), err == nil && value >= 0 && value <= 1
+		// A negative zero is a zero.
+		return number(value + 0), err == nil && value > above && value <= most
 	}}
 }
 
@@ -67,7 +64,7 @@ func shareOf(expected string) form {
 func countOf(least, most int, expected string) form {
 	return form{expected: expected, one: func(text string) (string, bool) {
 		n, err := strconv.Atoi(text)
-		return strconv.Itoa(n), err == nil && n >= least && n <= most && !strings.ContainsAny(text, "+-")
+		return text, err == nil && n >= least && n <= most && strconv.Itoa(n) == text
 	}}
 }
 
@@ -79,6 +76,29 @@ func spanOf(least, most time.Duration, expected string) form {
 	}}
 }
 
+// oneOf is one of some words.
+func oneOf(words ...string) form {
+	return form{expected: alternatives(words), one: func(text string) (string, bool) {
+		return text, slices.Contains(words, text)
+	}}
+}
+
+// splitOf are numbers of replicas by the names of variants.
+func splitOf(expected string) form {
+	return form{expected: expected, each: true, one: func(text string) (string, bool) {
+		name, count, _ := strings.Cut(text, ":")
+		n, err := strconv.Atoi(count)
+		return text, name != "" && err == nil && n >= 0 && n <= MostReplicas && strconv.Itoa(n) == count
+	}}
+}
+
+// textOf is any text that needs no quotes.
+func textOf(expected string) form {
+	return form{expected: expected, one: func(text string) (string, bool) {
+		return text, text != "" && !strings.ContainsAny(text, "= \t")
+	}}
+}
+
 // nameOf is a name.
 func nameOf(expected string) form {
 	return form{expected: expected, one: func(text string) (string, bool) {
@@ -86,10 +106,11 @@ func nameOf(expected string) form {
 	}}
 }
 
-// number has as many digits as it takes to read the same value again.
+// number has as many digits as it takes to read the same value again; an infinite one is
+// none.
 func number(value float64) string {
-	if math.IsInf(value, 0) || math.IsNaN(value) {
-		return ""
+	if math.IsInf(value, 0) {
+		return "none"
 	}
 	return strconv.FormatFloat(value, 'f', -1, 64)
 }

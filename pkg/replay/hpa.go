@@ -49,7 +49,7 @@ func readings(pods []Pod, value func(Scrape) float64) []reading {
 // Parameters implements Policy.
 func (h *hpa) Parameters() []Parameter {
 	bounds := h.bounds("minReplicas", "maxReplicas")
-	if !h.maxGiven {
+	if !h.mostGiven {
 		bounds[1].Value += " (has no default: the variant's bound, else what empty nodes hold)"
 	}
 	metric := []Parameter{{"metric", h.trigger.metric}, {"metricType", "Pods"}}

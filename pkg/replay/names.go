@@ -1,13 +1,9 @@
 package replay
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // anyStatic stands for the names of all static fleets.
-const anyStatic = staticPrefix + "N"
+const anyStatic = policyStatic + ":N"
 
 // Kind says whose a policy is.
 type Kind string
@@ -47,25 +43,15 @@ func CheckPolicy(name string) error {
 // slip of the pen, and each takes memory and time.
 const MostReplicas = 100_000
 
-// staticReplicas is the number in the name of a static fleet; false for other names. Each
-// fleet has one name: a number has neither a sign nor zeros before it.
-func staticReplicas(name string) (int, bool, error) {
-	number, static := strings.CutPrefix(name, staticPrefix)
-	if !static {
-		return 0, false, nil
-	}
-	n, err := strconv.Atoi(number)
-	if err != nil || n < 0 || n > MostReplicas || strconv.Itoa(n) != number {
-		return 0, true, fmt.Errorf("policy %q: %q is no number of replicas; expected 0 to %d, in digits alone and without zeros before them", name, number, MostReplicas)
-	}
-	return n, true, nil
-}
-
 // newPolicy makes the policy of a play.
 func (p *play) newPolicy() (Policy, error) {
-	switch p.policy {
+	spec, err := ParseSpec(p.policy)
+	if err != nil {
+		return nil, err
+	}
+	switch spec.Family {
 	case policyCapacityOnly, policyHybrid:
-		return newOurs(p.scenario, p.policy == policyHybrid), nil
+		return p.scenario.own(spec)
 	case policyBound:
 		return &clairvoyant{bound: p.bound, share: p.scenario.Policy.Share, startup: p.startup}, nil
 	default:

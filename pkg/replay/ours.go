@@ -77,6 +77,9 @@ func (o *ours) Next(now time.Duration) time.Duration {
 	return next
 }
 
+// looks implements looker.
+func (o *ours) looks() (every, back time.Duration) { return 0, o.policy.Window }
+
 // round is what is due now: empty where that is only a look at the queues.
 func (o *ours) round(now time.Duration) decision.Round {
 	switch {

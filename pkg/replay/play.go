@@ -30,7 +30,58 @@ func (p *play) perform() performed {
 	if err != nil {
 		return performed{err: err}
 	}
-	return p.with(policy, p.initial())
+	return p.with(policy, p.startOf(policy, p.initial()))
+}
+
+// drives is a policy that drives one variant of each model.
+type drives interface {
+	drives() (choice []int, fixed [][]int, named bool)
+}
+
+// startOf is what a run of the policy begins with. Where people name the variant that it
+// drives, or what stands beside it, they begin with that: with enough of the driven one for
+// the first minute, of what nothing else says.
+func (p *play) startOf(policy Policy, initial [][]int) [][]int {
+	own, ok := policy.(drives)
+	if !ok {
+		return initial
+	}
+	choice, fixed, named := own.drives()
+	if !named {
+		return initial
+	}
+	for m := range initial {
+		for v := range initial[m] {
+			variant := &p.scenario.Models[m].Variants[v]
+			switch {
+			case variant.Initial >= 0:
+			case fixed[m][v] >= 0:
+				initial[m][v] = fixed[m][v]
+			case v == choice[m]:
+				initial[m][v] = bounded(variant, p.enough(m, v, fixed[m]))
+			default:
+				initial[m][v] = variant.Policy.Min
+			}
+		}
+	}
+	return initial
+}
+
+// enough is how many replicas of a variant serve a model's first minute, at least one, when
+// so many of the other variants are there; negative is none.
+func (p *play) enough(m, v int, beside []int) int {
+	first := p.load[m][0]
+	need := float64(first.Rate)
+	for other, n := range beside {
+		if n > 0 {
+			need -= float64(n) * float64(p.scenario.servesOf(m, other, roundQuestion(first)))
+		}
+	}
+	one := float64(p.scenario.servesOf(m, v, roundQuestion(first)))
+	if need <= 0 || one <= 0 {
+		return 1
+	}
+	return max(1, wanted(need, one))
 }
 
 // initial is what the scenario says, and the bound where it says nothing. The bound
@@ -88,7 +139,7 @@ func newStage(p *play, policy Policy, initial [][]int) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.world, s.collector = world, newCollector(p.scenario, world)
+	s.world, s.collector = world, newCollector(p.scenario, world, policy)
 	s.next = policy.Next(-1)
 	return s, nil
 }

@@ -104,12 +104,15 @@ func prepare(o *Options) ([]play, error) {
 	if len(o.Policies) == 0 || len(o.Startups) == 0 {
 		return nil, errors.New("nothing to replay: expected at least one policy and one start-up time")
 	}
-	policies, err := o.Scenario.canonical(o.Policies)
+	policies, err := o.Scenario.PolicyNames(o.Policies)
 	if err != nil {
 		return nil, err
 	}
 	trial, err := NewTrial(TrialOptions{Scenario: o.Scenario, Source: o.Source, Trace: o.Trace, Startups: o.Startups, Seed: o.Seed})
 	if err != nil {
+		return nil, err
+	}
+	if err := trial.allows(policies); err != nil {
 		return nil, err
 	}
 	var plays []play
@@ -119,27 +122,6 @@ func prepare(o *Options) ([]play, error) {
 		}
 	}
 	return plays, nil
-}
-
-// canonical are the policies in the one spelling that each has, if all of them can be
-// made for the scenario.
-func (s *Scenario) canonical(policies []string) ([]string, error) {
-	var out []string
-	for _, text := range policies {
-		spec, err := ParseSpec(text)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, spec.String())
-		if spec.Family == policyPeak || spec.Family == policyBound {
-			continue
-		}
-		p := play{Trial: &Trial{scenario: s, choice: make([]int, len(s.Models))}, policy: spec.String()}
-		if _, err := p.newPolicy(); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 // news is what a worker tells: that a play is so far, that it has ended, or that there

@@ -32,6 +32,11 @@ type Scenario struct {
 	// Policy is the configuration that the manager would have. Its Hybrid is set by the
 	// policy under test.
 	Policy decision.Policy
+	// Settings changes that configuration for policies with settings of their own; nil
+	// where nobody knows it.
+	Settings Settings
+	// Policies are those that are tried where nobody asks for others; empty means all.
+	Policies []string
 	// Variation is the coefficient of variation of the start-up times; the mean is that
 	// of the run.
 	Variation float64

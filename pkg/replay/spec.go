@@ -32,18 +32,22 @@ func ParseSpec(text string) (Spec, error) {
 	if f == nil {
 		return Spec{}, unknownPolicy(text)
 	}
-	spec := Spec{Family: f.name}
-	if f.name == policyStatic {
-		return spec.static(text)
-	}
 	var items []string
 	if some {
 		items = strings.Split(rest, ",")
 	}
+	if text == anyStatic || f.bare != "" && !some {
+		return Spec{}, unknownPolicy(text)
+	}
+	spec := Spec{Family: f.name}
 	if err := spec.read(f, items); err != nil {
 		return Spec{}, fmt.Errorf("policy %q: %w", text, err)
 	}
 	return spec, nil
+}
+
+func unknownPolicy(text string) error {
+	return fmt.Errorf("unknown policy %q; expected one of %s", text, strings.Join(PolicyNames(), ", "))
 }
 
 // read takes the items after the family's name.
@@ -51,6 +55,10 @@ func (s *Spec) read(f *family, items []string) error {
 	given, name := map[string]string{}, ""
 	for i, item := range items {
 		key, value, valued := strings.Cut(item, "=")
+		if i == 0 && !valued && f.bare != "" {
+			key, value, valued = f.bare, item, true
+		}
+		key = f.spelling(key)
 		isTrigger := f.triggerNamed(key) != nil
 		_, twice := given[key]
 		switch {
@@ -61,13 +69,16 @@ func (s *Spec) read(f *family, items []string) error {
 		case isTrigger && !valued && i == 0:
 			name = key
 			continue
-		case !isTrigger && f.setting(key) == nil:
+		case !f.has(key):
 			return fmt.Errorf("%q is not known; expected %s", key, f.expected())
 		case !valued:
 			return fmt.Errorf("%s has no value; expected %s", key, f.form(key).expected)
 		}
 		canonical, err := f.form(key).read(value)
-		if err != nil {
+		switch {
+		case err != nil && key == f.bare:
+			return fmt.Errorf("%q is no number of replicas; %w", value, err)
+		case err != nil:
 			return fmt.Errorf("%s is %q; %w", key, value, err)
 		}
 		given[key] = canonical
@@ -96,23 +107,6 @@ func (s *Spec) chooseTrigger(f *family, name string) error {
 	return nil
 }
 
-// static reads a static fleet: its number of replicas.
-func (s Spec) static(text string) (Spec, error) {
-	if text == anyStatic || text == policyStatic {
-		return Spec{}, unknownPolicy(text)
-	}
-	n, _, err := staticReplicas(text)
-	if err != nil {
-		return Spec{}, err
-	}
-	s.Parameters = []Parameter{{staticKey, fmt.Sprint(n)}}
-	return s, nil
-}
-
-func unknownPolicy(text string) error {
-	return fmt.Errorf("unknown policy %q; expected one of %s", text, strings.Join(PolicyNames(), ", "))
-}
-
 // String is how people write it, and the name of the policy in results: parsed again it
 // is the same.
 func (s Spec) String() string {
@@ -120,7 +114,7 @@ func (s Spec) String() string {
 	f := familyOf(name)
 	var items []string
 	for _, p := range s.Parameters {
-		if name == policyStatic && p.Name == staticKey {
+		if f != nil && f.bare != "" && p.Name == f.bare {
 			items = append(items, p.Value)
 			continue
 		}
@@ -159,6 +153,58 @@ func (s Spec) Kind() Kind {
 		return f.kind
 	}
 	return KindBaseline
+}
+
+// PolicyNames are policies in the one spelling that each has, if the scenario has all that
+// they name.
+func (s *Scenario) PolicyNames(policies []string) ([]string, error) {
+	var out []string
+	for _, text := range policies {
+		spec, err := ParseSpec(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, spec.String())
+		if err := s.allows(spec, nil); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// allows reports what is wrong with a policy for the scenario. Without a choice the variants
+// are not known yet that it drives where it names none.
+func (s *Scenario) allows(spec Spec, choice []int) error {
+	if spec.Family == policyPeak || spec.Family == policyBound {
+		return nil
+	}
+	if choice == nil {
+		split, _ := spec.Value("split")
+		choice = make([]int, len(s.Models))
+		for m := range choice {
+			choice[m] = max(0, slices.IndexFunc(s.Models[m].Variants, func(v Variant) bool {
+				return !strings.Contains(between+split, between+v.Name+":")
+			}))
+		}
+	}
+	p := play{Trial: &Trial{scenario: s, choice: choice}, policy: spec.String()}
+	_, err := p.newPolicy()
+	return err
+}
+
+// allows reports what is wrong with policies, now that it is known which variants they
+// drive.
+func (t *Trial) allows(policies []string) error {
+	for _, name := range policies {
+		spec, err := ParseSpec(name)
+		if err == nil {
+			err = t.scenario.allows(spec, t.choice)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // JoinPolicies puts together what a list with commas has taken apart: what has the form

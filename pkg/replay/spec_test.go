@@ -29,6 +29,17 @@ func TestSpecsHaveOneSpelling(t *testing.T) {
 		{"keda", "keda:queue", "keda", nil},
 		{"keda:queue", "keda:queue", "keda", nil},
 		{"keda:down=0s", "keda:queue", "keda:down=0s", []Parameter{{"down", "0s"}}},
+		{"keda:polling=5s,cooldown=60s,activation=1.50,min=0", "keda:queue", "keda:min=0,polling=5s,cooldown=60s,activation=1.5",
+			[]Parameter{{"min", "0"}, {"polling", "5s"}, {"cooldown", "60s"}, {"activation", "1.5"}}},
+		{"kpa", "kpa:inflight", "kpa", nil},
+		{"kpa:inflight=30,window=90s", "kpa:inflight", "kpa:inflight=30,window=90s", []Parameter{{"inflight", "30"}, {"window", "90s"}}},
+		{"static:3+1,variant=a+b", "static", "static:3+1,variant=a+b", []Parameter{{"replicas", "3+1"}, {"variant", "a+b"}}},
+		{"static:split=a:4+b:2", "static", "static:split=a:4+b:2", []Parameter{{"split", "a:4+b:2"}}},
+		{"saturation-v1:kvSpareTrigger=.2", "saturation-v1", "saturation-v1:kvSpareTrigger=0.2", []Parameter{{"kvSpareTrigger", "0.2"}}},
+		{"planner:predictor=kalman,mode=both", "planner", "planner:mode=both,predictor=kalman", []Parameter{{"mode", "both"}, {"predictor", "kalman"}}},
+		{"hybrid:down=2m", "hybrid", "hybrid:down=120s", []Parameter{{"down", "120s"}}},
+		{"hybrid:WVA-SWITCH-HORIZON=10m,risk=0.9,down=0s", "hybrid", "hybrid:down=0s,risk=0.9,wva_switch_horizon=10m",
+			[]Parameter{{"down", "0s"}, {"risk", "0.9"}, {"wva_switch_horizon", "10m"}}},
 		{"keda:kv=0.7", "keda:kv", "keda:kv=0.7", []Parameter{{"kv", "0.7"}}},
 	} {
 		got, err := ParseSpec(c.text)
@@ -65,9 +76,20 @@ func TestWhatIsNoSpec(t *testing.T) {
 		"hpa:rps=4,min=0":             `min is "0"; expected the least replicas, from 1`,
 		"hpa:rps=4,max=+3":            `max is "+3"; expected the most replicas`,
 		"hpa:rps=4,tolerance=2":       `tolerance is "2"; expected the share`,
-		"hpa:rps=4,speed=2":           `"speed" is not known; expected rps, intok, inflight, queue, kv, down, up, min, max, tolerance, window or variant`,
+		"hpa:rps=4,speed=2":           `"speed" is not known; expected rps, intok, inflight, queue, kv, down, up, min, max, tolerance, window, variant or split`,
 		"hpa:rps=4,variant=":          `variant is ""; expected the name of the variant`,
-		"saturation-v1:x=1":           `policy "saturation-v1:x=1": "x" is not known; expected no settings, for saturation-v1 has none`,
+		"saturation-v1:x=1":           `policy "saturation-v1:x=1": "x" is not known; expected kvCacheThreshold, queueLengthThreshold, down, up, kvSpareTrigger or queueSpareTrigger`,
+		"static:03+1":                 `"03+1" is no number of replicas; expected 0 to 100000`,
+		"static:3,split=a":            `split is "a"; expected replicas of variants, such as cheap:4+dear:2`,
+		"static:3,4":                  `"4" is not known; expected replicas, variant or split`,
+		"hpa:rps=4,split=a:-1":        `split is "a:-1"; expected replicas of other variants`,
+		"kpa:queue=4":                 `"queue" is not known; expected inflight, rps, utilization,`,
+		"kpa:panic=0":                 `panic is "0"; expected the panic window as a share of the stable one`,
+		"planner:mode=slow":           `mode is "slow"; expected throughput, load or both`,
+		"hybrid:down":                 `down has no value; expected stabilizationWindowSeconds`,
+		"hybrid:":                     `"" is not known; expected down, up or a setting of the manager's configuration`,
+		"hybrid:risk=":                `risk is ""; expected a setting of the manager's configuration`,
+		"keda:min=-1":                 `min is "-1"; expected the least replicas, from 0`,
 		"bound:":                      `"" is not known; expected no settings`,
 	} {
 		_, err := ParseSpec(text)
@@ -141,18 +163,32 @@ func TestSettingsOfHPA(t *testing.T) {
 func TestSettingsThatDoNotFitTheScenario(t *testing.T) {
 	y := newToy([]int{1, 1}, toyVariant("a", 5, 2, 8), toyVariant("b", 9, 0, -1))
 	for text, want := range map[string]string{
-		"hpa:rps=4+5":              `policy "hpa:rps=4+5": rps has 2 values, and the scenario 1 models; expected one value, or one for each model`,
-		"hpa:rps=4,variant=c":      `policy "hpa:rps=4,variant=c": no variant is named c; expected one of a, b`,
-		"hpa:rps=4,variant=a+b":    `variants a and b both serve model toy; expected one variant of a model`,
-		"hpa:rps=4,min=1":          `min is 1 for variant a; expected at least its own minReplicas of 2`,
-		"hpa:rps=4,max=1":          `max is 1 for variant a; expected at least its minimum of 2`,
-		"hpa:rps=4,max=9":          `9 replicas are allowed of variant a; expected at most its own maxReplicas of 8`,
-		"keda:rps=4,min=5,max=4":   `max is 4 for variant a; expected at least its minimum of 5`,
-		"keda:queue=4,variant=c/a": `no variant is named c/a; expected one of a, b`,
+		"hpa:rps=4+5":                   `policy "hpa:rps=4+5": rps has 2 values, and the scenario 1 models; expected one value, or one for each model`,
+		"hpa:rps=4,variant=c":           `policy "hpa:rps=4,variant=c": variant: no variant is named c; expected one of a, b`,
+		"hpa:rps=4,variant=a+b":         `variants a and b both serve model toy; expected one variant of a model`,
+		"hpa:rps=4,min=1":               `min is 1 for variant a; expected at least its own minReplicas of 2`,
+		"hpa:rps=4,max=1":               `max is 1 for variant a; expected at least its minimum of 2`,
+		"hpa:rps=4,max=9":               `9 replicas are allowed of variant a; expected at most its own maxReplicas of 8`,
+		"keda:rps=4,min=5,max=4":        `max is 4 for variant a; expected at least its minimum of 5`,
+		"keda:queue=4,variant=c/a":      `no variant is named c/a; expected one of a, b`,
+		"hpa:rps=4,split=c:1":           `split: no variant is named c; expected one of a, b`,
+		"hpa:rps=4,split=a:3":           `split has variant a, which is the driven one; expected others`,
+		"hpa:rps=4,split=b:1+b:2":       `split has variant b twice; expected once`,
+		"hpa:rps=4,variant=b,split=a:9": `split has 9 replicas of variant a; expected 2 to 8, as its own bounds say`,
+		"static:2,split=a:3":            `split has variant a, which is the driven one`,
+		"static:2+3":                    `replicas has 2 values, and the scenario 1 models`,
 	} {
 		_, err := newBaseline(text, y.scenario, []int{0})
 		assert.ErrorContains(t, err, want, text)
 	}
 	p := baseline(t, "hpa:rps=4,variant=b,max=50", y.scenario, 0)
 	assert.Contains(t, p.Parameters(), Parameter{"variant", "b"})
+}
+
+// spec is a policy that people write so.
+func spec(t *testing.T, text string) Spec {
+	t.Helper()
+	s, err := ParseSpec(text)
+	require.NoError(t, err)
+	return s
 }

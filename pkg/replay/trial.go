@@ -147,7 +147,7 @@ func (t *Trial) Play(p Play) (Result, Recording, error) {
 	if !known {
 		return Result{}, Recording{}, fmt.Errorf("a start-up of %s was not prepared", p.Startup)
 	}
-	names, err := t.scenario.canonical([]string{p.Policy})
+	names, err := t.scenario.PolicyNames([]string{p.Policy})
 	if err != nil {
 		return Result{}, Recording{}, err
 	}

@@ -114,17 +114,6 @@ func inputTokens(model *ModelView, now, window time.Duration) (float64, bool) {
 	if !ok || rate == 0 {
 		return 0, ok
 	}
-	tokens, requests := 0.0, 0.0
-	for v := range model.Variants {
-		for _, pod := range model.Variants[v].Pods {
-			if w := windowOf(pod.Scrapes, now, window); len(w) > 1 {
-				tokens += float64(w.last().Input - w[0].Input)
-				requests += finished(w.last()) - finished(w[0])
-			}
-		}
-	}
-	if requests == 0 {
-		return 0, false
-	}
-	return rate * tokens / requests, true
+	input, _, some := meanLengths(model, now, window)
+	return rate * input, some
 }

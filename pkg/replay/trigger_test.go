@@ -74,11 +74,16 @@ func TestTunedRivalsFollowARamp(t *testing.T) {
 	s := small()
 	s.Cluster.Nodes = nodes("h100", "H100", 8, 8)
 	s.Models[0].Variants = s.Models[0].Variants[:1]
-	policies := []string{"hpa:rps=9,down=120s", "hpa:intok=1800,down=120s", "hpa:inflight=7,down=120s", "keda:rps=9", "keda:inflight=7"}
+	policies := []string{
+		"hpa:rps=9,down=120s", "hpa:intok=1800,down=120s", "hpa:inflight=7,down=120s", "keda:rps=9", "keda:inflight=7",
+		"kpa:inflight=8,utilization=1", "kpa:rps=9,utilization=1",
+		"saturation-v1:kvCacheThreshold=0.05,up=0s,kvSpareTrigger=0.02", "saturation-v2:kvCacheThreshold=0.06,up=0s",
+		"planner:predictor=kalman,interval=60s,itl=25,isl=200,osl=60", "planner:mode=load,itl=25,isl=200,osl=60",
+		"planner:mode=both,interval=60s,itl=30,isl=200,osl=60",
+	}
 	results, _, err := Run(Options{Scenario: s, Source: ramp(t), Policies: policies, Startups: []time.Duration{30 * time.Second}, Seed: 1})
 	require.NoError(t, err)
 	for i, r := range results {
-		t.Log(r.Policy, r.Attainment, r.CostOverBound)
 		assert.Equal(t, policies[i], r.Policy)
 		assert.Greater(t, r.Attainment, 0.98, r.Policy)
 		assert.Less(t, r.CostOverBound, 1.5, r.Policy)

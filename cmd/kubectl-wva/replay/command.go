@@ -45,19 +45,39 @@ Policies:
   hpa:queue      the same on waiting requests, 5 for each replica
   hpa:kv         the same on the used share of the KV cache, 0.8
   keda           KEDA, polling every 30 s, then the HorizontalPodAutoscaler on the queue
+  kpa            Knative's pod autoscaler on concurrency, 100 for each replica at full use
   saturation-v1  the published rule of one step in each cycle
   saturation-v2  the published rule that divides demand by capacity
+  planner        the planner of Dynamo: the requests that are forecast, divided by what one
+                 replica serves at the mean within the promise
   bound          the least that keeping the promise in every minute can cost, knowing the
                  future; who breaks it in some minutes may pay less
-Of each model, static, hpa and keda drive one variant: the one that is cheapest for the
-requests that it serves. keda goes up to 100 replicas, hpa has no limit, and neither goes
-beyond what empty nodes would hold, unless the variant has a bound of its own.
+Of each model, static, hpa, keda, kpa and planner drive one variant: the one that is
+cheapest for the requests that it serves. keda goes up to 100 replicas, the others have no
+limit, and none goes beyond what empty nodes would hold, unless the variant has a bound of
+its own.
 
-Settings follow the name, as in hpa:rps=4.5,down=60s,min=2,max=40 or keda:inflight=30:
-  hpa and keda: the trigger with its target (rps, intok, inflight, queue or kv); down and up,
-  the stabilisation windows; min and max replicas; tolerance; window, over which rates are
-  taken; variant, the one that is driven. With several models, a value may have one part
-  for each with + between them, and variant names one of each.
+Settings follow the name, as in hpa:rps=4.5,down=60s,max=40 or hybrid:down=120s. A wrong one
+says which there are.
+  ours        down and up, the stabilisation windows of all variants; every setting of the
+              manager's configuration that rules decisions, in small letters or by the end of
+              its name (horizon=10m); and the thresholds of saturation
+  hpa, keda   the trigger with its target: rps, intok (prompt tokens per second), inflight,
+              queue or kv; down, up, min, max, tolerance; window, over which rates are taken;
+              of keda polling, cooldown and activation, which matter with min=0
+  kpa         inflight or rps with its target, utilization, window and panic (the panic
+              window's share of it), threshold, down, uprate, downrate, grace, min, max
+  saturation  kvCacheThreshold, queueLengthThreshold, of v1 kvSpareTrigger and
+              queueSpareTrigger, of v2 scaleUpThreshold and scaleDownBoundary; down and up
+  planner     mode (throughput, load or both), target (sla, throughput or latency), predictor
+              (constant or kalman: level, trend, noise, points), interval, reaction,
+              sensitivity, ttft, itl, isl, osl, min, max
+  hpa, keda, kpa, planner and static: variant, the one that is driven, and split, replicas of
+              others that are always there: hpa:rps=4,variant=dear,split=cheap:4. A fleet of
+              several variants is static:split=cheap:4+dear:2
+With several models each has its own autoscaler; a number may have one part for each model
+with + between them, in the order of the scenario (hpa:rps=4.5+0.8), and variant names one
+of each.
 
 Synthetic traces:`
 

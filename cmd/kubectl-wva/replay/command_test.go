@@ -73,12 +73,12 @@ func TestMistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		"all left out":               {[]string{"--trace", tiny, "--rate", "0.0001"}, "tiny.csv has requests, but --rate 0.0001 left none of them: expected a larger one, or another --seed"},
 		"none there to leave out":    {[]string{"--trace", write(t, "empty.csv", tinyTrace[:strings.Index(tinyTrace, "\n")+1]), "--rate", "0.5"}, "has no request in it: expected at least one"},
 		"an argument":                {with("more"), `unknown command "more"`},
-		"an unknown policy":          {with("--policy", "best"), `--policy: unknown policy "best"; expected one of capacity-only, hybrid, static:N, peak, hpa:rps=N, hpa:intok=N, hpa:inflight=N, hpa:queue, hpa:kv, keda, saturation-v1, saturation-v2, bound`},
+		"an unknown policy":          {with("--policy", "best"), `--policy: unknown policy "best"; expected one of capacity-only, hybrid, static:N, peak, hpa:rps=N, hpa:intok=N, hpa:inflight=N, hpa:queue, hpa:kv, keda, kpa, saturation-v1, saturation-v2, planner, bound`},
 		"a fleet of no number":       {with("--policy", "static:many"), `policy "static:many": "many" is no number of replicas`},
 		"a policy twice":             {with("--policy", "hybrid,bound,hybrid"), "--policy has hybrid twice: expected each once"},
 		"a policy twice, otherwise":  {with("--policy", "hpa:rps=4.0,down=1m,hybrid,hpa:down=60s,rps=4"), "--policy has hpa:rps=4,down=60s twice: expected each once"},
 		"a wrong setting":            {with("--policy", "hybrid,hpa:rps=4,down=fast"), `--policy: policy "hpa:rps=4,down=fast": down is "fast"; expected the stabilisation window of scaling down in whole seconds`},
-		"a variant of nobody":        {with("--policy", "hpa:rps=4,variant=mine"), `policy "hpa:rps=4,variant=mine": no variant is named mine; expected one of llama-70b-h100-4, llama-70b-h100-8, llama-70b-h200-2`},
+		"a variant of nobody":        {with("--policy", "hpa:rps=4,variant=mine"), `policy "hpa:rps=4,variant=mine": variant: no variant is named mine; expected one of llama-70b-h100-4, llama-70b-h100-8, llama-70b-h200-2`},
 		"no policy":                  {with("--policy", ""), "--policy is empty: expected at least one"},
 		"no rate":                    {with("--rate", "0"), "--rate is 0: expected above 0 and at most 10000"},
 		"too high a rate":            {with("--rate", "10001"), "--rate is 10001: expected"},
@@ -304,9 +304,29 @@ func TestSleepThatNothingWouldEndIsNoted(t *testing.T) {
 	}
 }
 
+// A scenario says what is tried, unless the command line does.
+func TestPoliciesOfTheScenario(t *testing.T) {
+	changed := strings.Replace(string(scenario.BuiltIn()), "\npolicies: []", "\npolicies: [\"static:1\", \"hpa:rps=4,down=60s\"]", 1)
+	for flag, want := range map[string][]string{"": {"static:1", "hpa:rps=4,down=60s"}, "hybrid:down=2m,hpa:kv,up=15s": {"hybrid:down=120s", "hpa:kv,up=15s"}} {
+		args := with("-o", "json", "--scenario", write(t, "mine.yaml", changed))
+		if flag != "" {
+			args = append(args, "--policy", flag)
+		}
+		out, _, err := run(t.Context(), args...)
+		require.NoError(t, err)
+		var results []replay.Result
+		require.NoError(t, json.Unmarshal([]byte(out), &results))
+		var got []string
+		for _, r := range results {
+			got = append(got, r.Policy)
+		}
+		assert.Equal(t, want, got)
+	}
+}
+
 func TestStandardPoliciesAreAllThatNeedNoNumber(t *testing.T) {
 	assert.Equal(t, []string{
-		"capacity-only", "hybrid", "peak", "hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2", "bound",
+		"capacity-only", "hybrid", "peak", "hpa:queue", "hpa:kv", "keda", "kpa", "saturation-v1", "saturation-v2", "planner", "bound",
 	}, standardPolicies())
 	for _, name := range replay.PolicyNames() {
 		assert.Contains(t, long, "\n  "+name+" ", "the help says what it is")

@@ -50,6 +50,12 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	if o.spread == 0 {
 		o.spread = j.scenario.RateSpread
 	}
+	if !command.Flags().Changed("policy") && len(o.tuned) == 0 && len(j.scenario.Policies) > 0 {
+		o.policies = j.scenario.Policies
+	}
+	if _, err := j.scenario.PolicyNames(o.policies); err != nil {
+		return nil, fmt.Errorf("--policy: %w", err)
+	}
 	if j.source, err = o.source(ctx, &j.asItIs); err != nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ type document struct {
 	Saturation     map[string]any `json:"saturation"`
 	ScaleToZero    map[string]any `json:"scaleToZero"`
 
+	// Policies are tried where nobody asks for others.
+	Policies []string `json:"policies"`
+
 	Collection       collection `json:"collection"`
 	StartupVariation *float64   `json:"startupVariation"`
 	Drain            *duration  `json:"drain"`

@@ -50,7 +50,7 @@ func (l Live) Scenario(data []byte, o Options) (*replay.Scenario, error) {
 		return nil, errors.New("the cluster has no VariantAutoscaling object to replay")
 	}
 	a := assembly{
-		document: &d, slo: l.SLO, requests: map[decision.Key]*placement.Request{},
+		document: &d, slo: l.SLO, base: l.Configuration, requests: map[decision.Key]*placement.Request{},
 		scenario: &replay.Scenario{Name: cmp.Or(d.Name, "live cluster"), Cluster: l.Cluster},
 	}
 	if a.settings, err = d.settings(l.Configuration, nil); err != nil {

@@ -47,7 +47,7 @@ func Parse(data []byte, o Options) (*replay.Scenario, error) {
 	if len(d.Models) == 0 {
 		return nil, errors.New("models is missing: expected at least one model with its variants")
 	}
-	a := assembly{document: &d, scenario: &replay.Scenario{Name: d.Name, Cluster: nodes}}
+	a := assembly{document: &d, over: over, scenario: &replay.Scenario{Name: d.Name, Cluster: nodes}}
 	if a.settings, err = d.settings(nil, over); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,10 @@ func (d *document) checkClusters() error {
 type assembly struct {
 	document *document
 	settings settings
-	costs    config.UnitCosts
+	// base and over are the manager's configuration beside that of the document.
+	base  []byte
+	over  map[string]any
+	costs config.UnitCosts
 	// requests are those of live variants by namespace and name; nil without a cluster.
 	requests map[decision.Key]*placement.Request
 	// slo is promised to models of which nothing else says it.
@@ -139,7 +142,8 @@ func (a *assembly) assemble() error {
 			return err
 		}
 	}
-	return nil
+	s.Settings = &manager{document: d, base: a.base, over: a.over, policy: s.Policy}
+	return a.policies()
 }
 
 // collect says how metrics are collected.
