@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/feasibility"
 )
 
 // bigAndSmall is a world whose cheaper variant takes whole nodes of H100.
@@ -312,16 +313,15 @@ func TestLimitedModeNeverAsksForMoreThanFits(t *testing.T) {
 			}
 		}
 		plan, _ := Decide(s, policy, Memory{}, RoundFull)
-		var wants []placement.Want
+		var wants []feasibility.Want
 		for i, m := range plan.Models {
 			for j, v := range m.Variants {
 				in := &s.Models[i].Variants[j]
 				if more := *v.Desired - v.Current; more > 0 {
-					wants = append(wants, placement.Want{Request: in.Request, Count: more})
+					wants = append(wants, feasibility.Want{Request: in.Request, Count: more})
 				}
 			}
 		}
-		fits := left.Feasible(wants)
-		require.True(t, fits.OK, "seed %d: %s", seed, fits.Binds)
+		require.True(t, feasibility.Of(left, wants).OK, "seed %d: %v", seed, wants)
 	}
 }

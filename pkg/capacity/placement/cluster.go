@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -110,57 +109,19 @@ func (r *Request) refused(node int) string {
 // ends of their range.
 func (r Resources) Minus(o Resources) Resources {
 	return Resources{
-		Devices:     minus(r.Devices, o.Devices),
-		MilliCPU:    minus(r.MilliCPU, o.MilliCPU),
-		MemoryBytes: minus(r.MemoryBytes, o.MemoryBytes),
-		Pods:        minus(r.Pods, o.Pods),
+		Devices:     capacity.Minus(r.Devices, o.Devices),
+		MilliCPU:    capacity.Minus(r.MilliCPU, o.MilliCPU),
+		MemoryBytes: capacity.Minus(r.MemoryBytes, o.MemoryBytes),
+		Pods:        capacity.Minus(r.Pods, o.Pods),
 	}
 }
 
 // Plus is r and o together, within the range of the numbers.
 func (r Resources) Plus(o Resources) Resources {
 	return Resources{
-		Devices:     plus(r.Devices, o.Devices),
-		MilliCPU:    plus(r.MilliCPU, o.MilliCPU),
-		MemoryBytes: plus(r.MemoryBytes, o.MemoryBytes),
-		Pods:        plus(r.Pods, o.Pods),
+		Devices:     capacity.Plus(r.Devices, o.Devices),
+		MilliCPU:    capacity.Plus(r.MilliCPU, o.MilliCPU),
+		MemoryBytes: capacity.Plus(r.MemoryBytes, o.MemoryBytes),
+		Pods:        capacity.Plus(r.Pods, o.Pods),
 	}
-}
-
-func plus[T int | int64](a, b T) T {
-	sum := a + b
-	switch {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	default:
-		return sum
-	}
-}
-
-func minus[T int | int64](a, b T) T {
-	difference := a - b
-	switch {
-	case a >= 0 && b < 0 && difference < 0:
-		return math.MaxInt64
-	case a < 0 && b > 0 && difference >= 0:
-		return math.MinInt64
-	default:
-		return difference
-	}
-}
-
-// times is a product that stays within the range of its numbers.
-func times[T int | int64](a, b T) T {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	if product := a * b; product/b == a && (a != math.MinInt64 || b != -1) && (b != math.MinInt64 || a != -1) {
-		return product
-	}
-	if (a < 0) == (b < 0) {
-		return math.MaxInt64
-	}
-	return math.MinInt64
 }

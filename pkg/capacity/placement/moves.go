@@ -182,7 +182,7 @@ func (m *mover) try(node int, set []int) {
 	m.left--
 	devices := 0
 	for _, i := range set {
-		devices = plus(devices, m.placed[i].Request.Shape.Devices)
+		devices = capacity.Plus(devices, m.placed[i].Request.Shape.Devices)
 	}
 	if m.found && devices >= m.least {
 		return

@@ -40,9 +40,9 @@ func Expecting(shape capacity.Shape, wanted, present, most int) Expected {
 	wanted, present = max(wanted, 0), max(present, 0)
 	room := max(1, present)
 	if most >= 0 {
-		room = max(0, minus(minus(most, present), wanted))
+		room = max(0, capacity.Minus(capacity.Minus(most, present), wanted))
 	}
-	weight := plus(times(wantedWeight, int64(wanted)), times(roomWeight, int64(room)))
+	weight := capacity.Plus(capacity.Times(wantedWeight, int64(wanted)), capacity.Times(roomWeight, int64(room)))
 	return Expected{Shape: shape, Weight: min(weight, MaxWeight)}
 }
 

@@ -85,16 +85,16 @@ func (p Pool) unknown(s capacity.Shape) bool {
 func (n *Node) change(s capacity.Shape, pool, count int) {
 	devices := 0
 	if pool != noPool {
-		devices = times(s.Devices, count)
+		devices = capacity.Times(s.Devices, count)
 	}
 	if pool > 0 {
-		n.Beside[pool-1].Free = plus(n.Beside[pool-1].Free, devices)
+		n.Beside[pool-1].Free = capacity.Plus(n.Beside[pool-1].Free, devices)
 		devices = 0
 	}
 	n.Free = n.Free.Plus(Resources{
 		Devices:     devices,
-		MilliCPU:    times(s.MilliCPU, int64(count)),
-		MemoryBytes: times(s.MemoryBytes, int64(count)),
+		MilliCPU:    capacity.Times(s.MilliCPU, int64(count)),
+		MemoryBytes: capacity.Times(s.MemoryBytes, int64(count)),
 		Pods:        count,
 	})
 }

@@ -117,48 +117,8 @@ func bruteForce(c *Cluster, r *Request) int {
 	return count
 }
 
-// fitsTogether tries every node for every replica.
-func fitsTogether(c *Cluster, wants []Want) bool {
-	return fitTogether(c, plainly(c), wants)
-}
-
-func fitTogether(c *Cluster, nodes []held, wants []Want) bool {
-	if len(wants) == 0 {
-		return true
-	}
-	w := wants[0]
-	if w.Count <= 0 {
-		return fitTogether(c, nodes, wants[1:])
-	}
-	rest := append([]Want{{w.Request, w.Count - 1}}, wants[1:]...)
-	for i := range nodes {
-		before := nodes[i]
-		if nodes[i].take(&c.Nodes[i], w.Request.Shape, w.Request.Refused != nil && w.Request.Refused[i] != "") {
-			if fitTogether(c, nodes, rest) {
-				return true
-			}
-			nodes[i] = before
-		}
-	}
-	return false
-}
-
-func randomWants(rng *rand.Rand, c *Cluster) []Want {
-	var wants []Want
-	left := 7
-	for range 1 + rng.IntN(3) {
-		r := randomRequest(rng, len(c.Nodes))
-		// Most of what cannot fit alone is of no interest together.
-		slots := bruteForce(c, r)
-		count := min(rng.IntN(left+1), slots+rng.IntN(8)/7)
-		left -= count
-		wants = append(wants, Want{Request: r, Count: count})
-	}
-	return wants
-}
-
 // check compares everything that can be counted on one random cluster.
-func check(t *testing.T, rng *rand.Rand, round int) (wanted, fit bool) {
+func check(t *testing.T, rng *rand.Rand, round int) (slots int) {
 	c := randomCluster(rng)
 	r := randomRequest(rng, len(c.Nodes))
 	before := c.Clone()
@@ -173,25 +133,7 @@ func check(t *testing.T, rng *rand.Rand, round int) (wanted, fit bool) {
 	placeAndRemove(t, c, r, slots)
 	c.Table = nil
 	require.Equal(t, before, c, "round %d: what was placed is undone", round)
-
-	wants := randomWants(rng, c)
-	got := c.Feasible(wants)
-	want := fitsTogether(c, wants)
-	require.Equal(t, before, c, "round %d: asking changes nothing", round)
-	require.True(t, got.Exact, "round %d: a small instance is decided: %+v", round, got)
-	require.Equal(t, want, got.OK, "round %d: %s: %+v on %+v", round, got.Binds, wants, c.Nodes)
-	require.Equal(t, !got.OK, got.Binds != "", got.Binds)
-	searched := true
-	for _, p := range c.problems(wants) {
-		searched = searched && p.search() == found
-	}
-	require.Equal(t, want, searched, "round %d: the search alone finds the same", round)
-	if got.OK {
-		fewer := append([]Want{}, wants...)
-		fewer[rng.IntN(len(fewer))].Count--
-		require.True(t, c.Feasible(fewer).OK, "round %d: fewer fit where more do", round)
-	}
-	return len(wants) > 1, want
+	return slots
 }
 
 // placeAndRemove places until nothing fits, which must be so many times, and takes
@@ -213,13 +155,14 @@ func placeAndRemove(t *testing.T, c *Cluster, r *Request, slots int) {
 
 func TestTheModelEqualsBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	fitting := 0
+	some := 0
 	for round := range 5_000 {
-		if several, fit := check(t, rng, round); several && fit {
-			fitting++
+		if check(t, rng, round) > 0 {
+			some++
 		}
 	}
-	require.Greater(t, fitting, 1_000, "both answers are common")
+	require.Greater(t, some, 1_000, "both answers are common")
+	require.Less(t, some, 4_000)
 }
 
 // The same on many more clusters, because what the model gets wrong is rare.

@@ -68,7 +68,7 @@ func (c *Cluster) Slots(r *Request) (int, error) {
 	slots := 0
 	for i := range c.Nodes {
 		if r.refused(i) == "" {
-			slots = plus(slots, c.Nodes[i].Slots(r.Shape))
+			slots = capacity.Plus(slots, c.Nodes[i].Slots(r.Shape))
 		}
 	}
 	return slots, nil

@@ -126,7 +126,7 @@ func (l *layout) usual() Outlook {
 func (l *layout) share() {
 	total := int64(0)
 	for i := range l.classes {
-		total = plus(total, l.classes[i].weight)
+		total = capacity.Plus(total, l.classes[i].weight)
 	}
 	l.shares = make([]float64, len(l.classes))
 	for i := range l.classes {

@@ -42,7 +42,7 @@ func (t *Trial) Slots(r *Request) (int, error) {
 	if q.uncounted {
 		q.slots, q.uncounted = 0, false
 		for _, n := range q.each {
-			q.slots = plus(q.slots, n)
+			q.slots = capacity.Plus(q.slots, n)
 		}
 	}
 	return q.slots, nil

@@ -1,10 +1,12 @@
-package placement
+package feasibility
 
 import (
 	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // packs reports whether one of a few simple ways to pack finds room for everything.
@@ -159,7 +161,7 @@ func (p *problem) search() outcome {
 	s := search{problem: p, failed: map[string]bool{}}
 	replicas := 0
 	for i := range p.items {
-		replicas = plus(replicas, p.items[i].count)
+		replicas = capacity.Plus(replicas, p.items[i].count)
 	}
 	for i := range p.bins {
 		if replicas > searchReplicas || p.bins[i].count > searchBins-len(s.open) {
@@ -204,7 +206,7 @@ type search struct {
 func (s *search) room(index, from int) int {
 	room := 0
 	for b := from; b < len(s.open); b++ {
-		room = plus(room, s.open[b].slots(&s.items[index], index))
+		room = capacity.Plus(room, s.open[b].slots(&s.items[index], index))
 	}
 	s.steps += len(s.open) - from
 	return room

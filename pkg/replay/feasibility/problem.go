@@ -1,10 +1,11 @@
-package placement
+package feasibility
 
 import (
 	"encoding/binary"
 	"math"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
 // problem is a number of items to be packed into bins together. No other problem of
@@ -46,10 +47,10 @@ const (
 	bare int32 = -2
 )
 
-// problems turns a question into problems that have nothing to do with each other.
-func (c *Cluster) problems(wants []Want) []problem {
+// problemsOf turns a question into problems that have nothing to do with each other.
+func problemsOf(c *placement.Cluster, wants []Want) []problem {
 	var all problem
-	var requests []*Request
+	var requests []*placement.Request
 	for i := range wants {
 		if w := &wants[i]; w.Count > 0 {
 			all.items = append(all.items, item{shape: &w.Request.Shape, count: w.Count})
@@ -67,20 +68,20 @@ func (c *Cluster) problems(wants []Want) []problem {
 		all.bins = append(all.bins, *b)
 	}
 	for i := range c.Nodes {
-		c.binsOf(i, requests, all.items, add)
+		binsOf(&c.Nodes[i], i, requests, all.items, add)
 	}
 	return all.split()
 }
 
-// binsOf hands over the bins that a node makes.
-func (c *Cluster) binsOf(node int, requests []*Request, items []item, add func(*bin)) {
-	n := &c.Nodes[node]
+// binsOf hands over the bins that a node makes, which has that index.
+func binsOf(n *placement.Node, node int, requests []*placement.Request, items []item, add func(*bin)) {
 	if n.Out != "" {
 		return
 	}
+	pools := poolsOf(n)
 	b := bin{
 		count:       1,
-		pools:       make([]int, n.pools()),
+		pools:       make([]int, len(pools)),
 		milliCPU:    max(n.Free.MilliCPU, 0),
 		memoryBytes: max(n.Free.MemoryBytes, 0),
 		pods:        max(int64(n.Free.Pods), 0),
@@ -89,12 +90,12 @@ func (c *Cluster) binsOf(node int, requests []*Request, items []item, add func(*
 	some := false
 	for i := range items {
 		b.means[i] = shut
-		if requests[i].refused(node) != "" {
+		if refused := requests[i].Refused; node < len(refused) && refused[node] != "" {
 			continue
 		}
-		b.means[i] = n.meant(items[i].shape)
+		b.means[i] = meant(pools, items[i].shape)
 		if pool := b.means[i]; pool >= 0 {
-			b.pools[pool] = max(n.free(int(pool)), 0)
+			b.pools[pool] = max(pools[pool].Free, 0)
 		}
 		if b.slots(&items[i], i) == 0 {
 			b.means[i] = shut
@@ -116,16 +117,31 @@ func (c *Cluster) binsOf(node int, requests []*Request, items []item, add func(*
 	}
 }
 
-// meant is the pool that the shape means on the node, or shut, or bare.
-func (n *Node) meant(s *capacity.Shape) int32 {
+// poolsOf are the devices of the node by type, its own ones first.
+func poolsOf(n *placement.Node) []placement.Pool {
+	own := placement.Pool{
+		Device:      capacity.Device{Accelerator: n.Accelerator, MemoryGiB: n.MemoryGiB, Form: n.Form},
+		Allocatable: n.Allocatable.Devices,
+		Free:        n.Free.Devices,
+	}
+	return append([]placement.Pool{own}, n.Beside...)
+}
+
+// meant is the pool that the shape means, the first whose devices it covers, or shut, or
+// bare.
+func meant(pools []placement.Pool, s *capacity.Shape) int32 {
 	if s.Devices == 0 {
 		return bare
 	}
-	pool := n.poolOf(s)
-	if pool == noPool || n.pool(pool).Allocatable < s.Devices {
-		return shut
+	for i := range pools {
+		if s.Device().Covers(pools[i].Device) {
+			if pools[i].Allocatable < s.Devices {
+				return shut
+			}
+			return int32(i)
+		}
 	}
-	return int32(pool)
+	return shut
 }
 
 // forget makes unlimited what cannot run out before the devices do, and drops the
@@ -163,15 +179,15 @@ func (b *bin) most(items []item, takes func(*capacity.Shape) int64) int64 {
 		if b.means[i] == shut {
 			continue
 		}
-		all = plus(all, times(takes(s), int64(items[i].count)))
+		all = capacity.Plus(all, capacity.Times(takes(s), int64(items[i].count)))
 		if pool := b.means[i]; pool >= 0 {
-			ratio[pool] = max(ratio[pool], times(takes(s), int64(b.pools[pool]))/int64(s.Devices))
+			ratio[pool] = max(ratio[pool], capacity.Times(takes(s), int64(b.pools[pool]))/int64(s.Devices))
 		} else {
-			most = plus(most, times(takes(s), int64(items[i].count)))
+			most = capacity.Plus(most, capacity.Times(takes(s), int64(items[i].count)))
 		}
 	}
 	for _, r := range ratio {
-		most = plus(most, r)
+		most = capacity.Plus(most, r)
 	}
 	return min(most, all)
 }
