@@ -2,7 +2,8 @@
 // queueing engine of one model server: a first-come-first-served queue,
 // continuous batching, chunked prefill, and a KV cache that limits both. The
 // same engine serves the replay, which jumps from event to event, and the
-// emulated model servers, which follow the wall clock.
+// emulated model servers, which follow the wall clock. Group is several of them behind
+// one address.
 //
 // World is what the replay runs in: engines as replicas that wait for a node, start,
 // serve and drain, on nodes that fill and empty as the scheduler plugin's score would

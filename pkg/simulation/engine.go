@@ -60,6 +60,8 @@ type Engine struct {
 	batch   int
 	cache   int
 	watch   func(Iteration)
+	// member is set for an engine whose iterations a Group begins and ends.
+	member bool
 
 	// clock is the latest time that a call named. start and end are those of the
 	// running iteration; without one, start is where the next may begin.
@@ -109,17 +111,10 @@ type sequence struct {
 // NewEngine makes an idle engine. It refuses a profile that cannot tell the time
 // of an iteration, and negative limits.
 func NewEngine(o Options) (*Engine, error) {
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("simulated model server: %w", err)
+	}
 	p := o.Profile
-	if !p.Known() {
-		return nil, fmt.Errorf("simulated model server: the profile has no base time of an iteration (%v ms); expected one above 0", p.Base)
-	}
-	if p.PerRequest < 0 || p.PerResidentToken < 0 || p.PerPrefillToken < 0 || p.Overhead < 0 || p.PerPair < 0 || p.PerExchanged < 0 || p.LongExchange < 0 {
-		return nil, fmt.Errorf("simulated model server: the profile has a negative time: %+v", p)
-	}
-	if o.TokenBudget < 0 || p.BatchLimit < 0 || p.KVTokens < 0 {
-		return nil, fmt.Errorf("simulated model server: negative limit: token budget %d, batch limit %d, KV cache %v tokens",
-			o.TokenBudget, p.BatchLimit, p.KVTokens)
-	}
 	e := &Engine{
 		profile:    p,
 		budget:     o.TokenBudget,
@@ -138,6 +133,21 @@ func NewEngine(o Options) (*Engine, error) {
 		e.cache = math.MaxInt
 	}
 	return e, nil
+}
+
+func (o Options) check() error {
+	p, x := o.Profile, o.Profile.Experts
+	switch {
+	case !p.Known():
+		return fmt.Errorf("the profile has no base time of an iteration (%v ms); expected one above 0", p.Base)
+	case p.PerRequest < 0 || p.PerResidentToken < 0 || p.PerPrefillToken < 0 || p.Overhead < 0 || p.PerPair < 0 || p.PerExchanged < 0 || p.LongExchange < 0:
+		return fmt.Errorf("the profile has a negative time: %+v", p)
+	case x.Reading < 0 || x.PerToken < 0 || x.PerExchanged < 0 || !(x.Share >= 0 && x.Share <= 1) || x.Engines < 0:
+		return fmt.Errorf("experts with a negative time, or of which a token uses no share between 0 and 1: %+v", x)
+	case o.TokenBudget < 0 || p.BatchLimit < 0 || p.KVTokens < 0:
+		return fmt.Errorf("negative limit: token budget %d, batch limit %d, KV cache %v tokens", o.TokenBudget, p.BatchLimit, p.KVTokens)
+	}
+	return nil
 }
 
 // Submit puts a request into the queue at the given time. Iterations that ended
@@ -208,6 +218,9 @@ func (e *Engine) run(now time.Duration, inclusive bool) {
 		e.events, e.delivered = e.events[:0], false
 	}
 	e.clock = max(e.clock, now)
+	if e.member {
+		return
+	}
 	for {
 		if !e.active {
 			if !e.busy() {
@@ -258,8 +271,30 @@ func (e *Engine) drop(each func(Request)) {
 
 func (e *Engine) busy() bool { return len(e.running) > 0 || e.waiting.len() > 0 }
 
-// begin forms the batch of the next iteration.
+// begin begins the next iteration.
 func (e *Engine) begin() {
+	f := e.form()
+	e.lasts(f, e.profile.Iteration(e.decoding, capacity.Tokens(e.resident), capacity.Tokens(f.prefill))+e.profile.Attention(f.pairs))
+}
+
+// lasts says how long the iteration takes that begins.
+func (e *Engine) lasts(f prompts, length capacity.Milliseconds) {
+	e.end = e.start + time.Duration(math.Round(float64(length)*float64(time.Millisecond)))
+	e.iteration = Iteration{
+		Start: e.start, End: e.end, Running: len(e.running),
+		Decoding: e.decoding, Resident: e.resident, Prefill: f.prefill, Held: e.held,
+	}
+}
+
+// prompts are what an iteration computes of prompts: tokens, and pairs of one of them and
+// itself or one before it.
+type prompts struct {
+	prefill int
+	pairs   float64
+}
+
+// form forms the batch of the next iteration.
+func (e *Engine) form() prompts {
 	preempted := e.makeRoom()
 	e.active = true
 	e.held += e.decoding
@@ -285,13 +320,8 @@ func (e *Engine) begin() {
 		e.running = append(e.running, s)
 		take(s)
 	}
-	length := e.profile.Iteration(e.decoding, capacity.Tokens(e.resident), capacity.Tokens(prefill)) + e.profile.Attention(pairs)
-	e.end = e.start + time.Duration(math.Round(float64(length)*float64(time.Millisecond)))
-	e.iteration = Iteration{
-		Start: e.start, End: e.end, Running: len(e.running),
-		Decoding: e.decoding, Resident: e.resident, Prefill: prefill, Held: e.held,
-	}
 	e.counts.Prefilled += uint64(prefill)
+	return prompts{prefill, pairs}
 }
 
 // fits reports whether the first waiting request may enter the batch.

@@ -71,19 +71,42 @@ func (p Profile) decode(n float64, shape capacity.TokenShape) float64 {
 	case Overlapped:
 		m := n / out
 		busy := -math.Expm1(-m)
-		computed := func(tokens float64) float64 { return overlap(a, g*tokens) + p.exchanged(tokens) }
-		mixed := computed(n)
+		mixed := p.computed(n) + p.exchanged(n)
 		if busy > 0 {
-			mixed = (1-busy)*mixed + busy*computed(n+in*m/busy)
+			together := n + in*m/busy
+			mixed = (1-busy)*mixed + busy*(p.computed(together)+p.exchanged(together))
 		}
 		return float64(p.Overhead) + b*n + c*n*(in+out/2) + mixed + m*p.promptCost(in)
 	}
 	return a + b*n + c*n*(in+out/2) + g*in*n/out
 }
 
+// computed is hypot(a, g*k) for an iteration with k tokens. With experts, a grows by
+// those of them that the tokens use,
+//
+//	reading * (1 - (1-share)^k)
+//
+// where k are the tokens of all engines that share them.
+func (p *Profile) computed(tokens float64) float64 {
+	return p.computedAmong(tokens, tokens*float64(max(1, p.Experts.Engines)))
+}
+
+// computedAmong is the same where all engines that share the experts have so many tokens
+// together, which also move to the experts and back.
+func (p *Profile) computedAmong(tokens, all float64) float64 {
+	memory, arithmetic := float64(p.Base), float64(p.PerPrefillToken)*tokens
+	x := p.Experts
+	if x.Reading <= 0 || all <= 0 {
+		return overlap(memory, arithmetic)
+	}
+	memory -= float64(x.Reading) * math.Expm1(all*math.Log1p(-x.Share))
+	arithmetic += float64(x.PerToken) * (all/float64(max(1, x.Engines)) - tokens)
+	return overlap(memory, arithmetic) + float64(x.PerExchanged)*all
+}
+
 // exchanged is what an iteration with so many tokens takes longer for what devices send
 // each other of each token.
-func (p Profile) exchanged(tokens float64) float64 {
+func (p *Profile) exchanged(tokens float64) float64 {
 	x := float64(p.PerExchanged) * tokens
 	return x + min(x, float64(p.LongExchange))
 }
@@ -120,7 +143,7 @@ func (p Profile) prefill(n float64, shape capacity.TokenShape) float64 {
 		return p.tokenIteration(n, shape) + (g+c)*in
 	case Overlapped:
 		out := float64(shape.Output)
-		return float64(p.Overhead) + float64(p.PerRequest)*n + c*n*(in+out/2) + overlap(float64(p.Base), g*(n+in)) + p.exchanged(n+in) + p.promptCost(in)
+		return float64(p.Overhead) + float64(p.PerRequest)*n + c*n*(in+out/2) + p.computed(n+in) + p.exchanged(n+in) + p.promptCost(in)
 	}
 	return g * in
 }

@@ -42,14 +42,14 @@ var devices = map[string]device{
 	"NVIDIA RTX PRO 6000 Blackwell Workstation Edition": {bandwidth: 1792e9, sheet: 500e12, measured: 368.4e12, kind: capacity.Device{Accelerator: "RTXPRO6000"}},
 }
 
-// modelNamed finds the figures of a dense model at the precisions of its weights and
+// modelNamed finds the figures of a model at the precisions of its weights and
 // of its KV cache, in the words of vLLM's arguments. Its parameters are counted in tens
 // of millions, as model cards do.
 func modelNamed(name, dtype, cache string) (serving.ModelFigures, error) {
 	m := serving.FiguresOf(name, serving.Arguments{CacheNumbers: cache})
 	switch dtype = strings.TrimPrefix(dtype, "torch."); {
-	case m.Layers == 0 || m.Experts || m.Windowed > 0:
-		return m, fmt.Errorf("no published figures for the model %q; known are %s", name, strings.Join(serving.DenseModels(), ", "))
+	case m.Layers == 0 || m.Windowed > 0 || m.Latent > 0:
+		return m, fmt.Errorf("no published figures for the model %q; known are %s", name, strings.Join(serving.RooflineModels(), ", "))
 	case m.WeightBytes != 2 || !slices.Contains([]string{"bfloat16", "float16", "half", "auto"}, dtype):
 		return m, fmt.Errorf("no published figures for %q at the dtype %q; known are bfloat16 and float16", name, dtype)
 	case m.CacheBytes == 0:
