@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/fnv"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ type history struct {
 	// phase is when within the interval it is scraped.
 	phase   time.Duration
 	scrapes []Scrape
-	// seen is when the replica was last there.
+	// seen is when the replica was last scraped.
 	seen time.Duration
 }
 
@@ -70,8 +71,10 @@ func (c *collector) tick(now time.Duration) {
 				now-c.keep, func(s GatewayScrape) time.Duration { return s.At })
 		}
 		for v := range c.scenario.Models[m].Variants {
-			for _, r := range c.world.Replicas(simulation.VariantIndex{Model: m, Variant: v}) {
-				c.scrape(now, interval, r)
+			due := c.world.Asked(simulation.VariantIndex{Model: m, Variant: v}, func(r *simulation.Replica) bool { return c.due(now, r) })
+			for i := range due {
+				h := c.pods[due[i].Name]
+				h.scrapes = trim(append(h.scrapes, Scrape{At: now, Metrics: due[i].Metrics}), now-c.keep, func(s Scrape) time.Duration { return s.At })
 			}
 		}
 	}
@@ -80,35 +83,36 @@ func (c *collector) tick(now time.Duration) {
 	}
 }
 
-func (c *collector) scrape(now, interval time.Duration, r simulation.Replica) {
-	if !r.Answers() {
-		// A scrape that fails ends the series.
-		if h := c.pods[r.Name]; h != nil && now%interval == h.phase {
-			h.scrapes = nil
-		}
-		return
-	}
+// due reports whether a replica is to be scraped now and answers.
+func (c *collector) due(now time.Duration, r *simulation.Replica) bool {
 	h := c.pods[r.Name]
-	if h == nil {
-		h = &history{phase: phaseOf(r.Name, interval)}
+	switch {
+	case h == nil && !r.Answers():
+		return false
+	case h == nil:
+		h = &history{phase: phaseOf(r.Name, c.every)}
 		c.pods[r.Name] = h
 	}
-	h.seen = now
-	if now%interval == h.phase {
-		h.scrapes = trim(append(h.scrapes, Scrape{At: now, Metrics: r.Metrics}), now-c.keep, func(s Scrape) time.Duration { return s.At })
+	if now%c.every != h.phase {
+		return false
 	}
+	if !r.Answers() {
+		// A scrape that fails ends the series.
+		h.scrapes = nil
+		return false
+	}
+	h.seen = now
+	return true
 }
 
-// trim forgets what is older than a time. The slice moves only when half of it is old.
+// trim forgets what is older than a time. The slice moves only when more than half of it is
+// old.
 func trim[S any](scrapes []S, since time.Duration, at func(S) time.Duration) []S {
-	old := 0
-	for old < len(scrapes) && at(scrapes[old]) < since {
-		old++
+	if n := len(scrapes); n == 0 || at(scrapes[n/2]) >= since {
+		return scrapes
 	}
-	if 2*old > len(scrapes) {
-		return slices.Delete(scrapes, 0, old)
-	}
-	return scrapes
+	old := sort.Search(len(scrapes), func(i int) bool { return at(scrapes[i]) >= since })
+	return slices.Delete(scrapes, 0, old)
 }
 
 func (c *collector) forget(now time.Duration) {

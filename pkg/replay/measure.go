@@ -168,12 +168,7 @@ func (m *measure) lacking(now time.Duration) bool {
 	at := int(now / minute)
 	for i := range m.stage.scenario.Models {
 		for v := range m.serving[i] {
-			m.serving[i][v] = 0
-			for _, r := range m.stage.world.Replicas(simulation.VariantIndex{Model: i, Variant: v}) {
-				if r.Answers() {
-					m.serving[i][v]++
-				}
-			}
+			m.serving[i][v] = m.stage.world.Answering(simulation.VariantIndex{Model: i, Variant: v})
 		}
 		if m.stage.bound.Short(min(at, len(m.stage.load[i])-1), i, m.serving[i]) {
 			return true

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
@@ -266,7 +267,7 @@ func (p *planner) watch(now time.Duration, m int, variant *VariantView) []engine
 			continue
 		}
 		if len(w) > 1 {
-			e.observe(w[0], w.last())
+			e.observe(w[0], w.last(), &p.scenario.Models[m].Variants[p.choice[m]].Profile)
 		}
 		out = append(out, engineReport{float64(w.last().Waiting) * e.input.mean(), float64(w.last().KVUsed)})
 	}
@@ -279,25 +280,28 @@ func (p *planner) scrape() time.Duration {
 	return cmp.Or(every, p.scenario.Collection.Scrape)
 }
 
-// observe adds the mean pass of an engine between two looks. While it decodes nothing there
-// is none.
-func (e *engineModel) observe(before, after Scrape) {
+// observe adds the mean pass of an engine between two looks: what it decoded, and beside it
+// the prompts of the requests that got their first token, each of the mean length of those
+// that ended. Real engines tell how long a pass took to the microsecond; here their profile
+// does. While an engine decodes nothing there is no pass.
+func (e *engineModel) observe(before, after Scrape, profile *serving.Profile) {
 	tokens, requests := float64(after.Tokens-before.Tokens), finished(after)-finished(before)
 	if tokens == 0 {
 		return
 	}
-	seconds := (after.BetweenTokens - before.BetweenTokens).Seconds() / tokens
+	between := (after.BetweenTokens - before.BetweenTokens).Seconds() / tokens
 	running, cached := float64(before.Running+after.Running)/2, float64(before.KVUsed+after.KVUsed)/2
-	passes := min(tokens/max(1, running), (after.At-before.At).Seconds()/seconds)
-	prefill := float64(after.Input-before.Input) / passes
+	passes := min(tokens/max(1, running), (after.At-before.At).Seconds()/between)
 	if requests > 0 {
 		e.input.add(float64(after.Input-before.Input) / requests)
 	}
 	if running > 0 {
 		e.decoded.add(cached / running)
 	}
+	prefill := float64(after.FirstTokens-before.FirstTokens) * e.input.mean() / passes
 	e.prefill.add(prefill)
-	e.add(enginePass{prefill, cached, seconds})
+	took := profile.Iteration(int(math.Round(running)), capacity.Tokens(cached), capacity.Tokens(prefill))
+	e.add(enginePass{prefill, cached, float64(took) / 1000})
 }
 
 // Parameters implements Policy.

@@ -51,14 +51,31 @@ func (w *World) Wanted(v VariantIndex) int { return w.variant(v).wanted }
 // Replicas are the replicas of a variant that are not gone, in order of creation,
 // which is also that of their names.
 func (w *World) Replicas(v VariantIndex) []Replica {
+	return w.Asked(v, func(*Replica) bool { return true })
+}
+
+// Asked are those of Replicas alone that are wanted. What is shown to say so has no metrics,
+// which take time, and must not be changed.
+func (w *World) Asked(v VariantIndex, wanted func(*Replica) bool) []Replica {
 	of := w.variant(v)
 	var replicas []Replica
 	for _, r := range w.live {
-		if r.variant == of {
+		if r.variant == of && wanted(&r.Replica) {
 			replicas = append(replicas, r.said())
 		}
 	}
 	return replicas
+}
+
+// Answering is how many replicas of a variant answer.
+func (w *World) Answering(v VariantIndex) int {
+	of, n := w.variant(v), 0
+	for _, r := range w.live {
+		if r.variant == of && r.Answers() {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *World) variant(v VariantIndex) *variant { return &w.models[v.Model].variants[v.Variant] }
