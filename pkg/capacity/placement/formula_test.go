@@ -6,11 +6,10 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// LossByFormula is Table.Loss worked out the long way from the formula that Table
-// documents, in devices and with exact CPU. It takes milliseconds: the tables, and
-// other implementations of the formula, are compared with it. The node has one kind
-// of devices, which the cluster has too.
-func LossByFormula(outlook Outlook, c *Cluster, n *Node, s capacity.Shape) float64 {
+// lossByFormula is Table.Loss worked out the long way from the formula that Table
+// documents, in devices and with exact CPU. The node has one kind of devices, which the
+// cluster has too.
+func lossByFormula(outlook Outlook, c *Cluster, n *Node, s capacity.Shape) float64 {
 	f := formula{classes: classesOf(outlook), cluster: c}
 	after := *n
 	after.Free = n.Free.Minus(Resources{Devices: s.Devices, MilliCPU: s.MilliCPU})
