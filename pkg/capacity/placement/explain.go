@@ -10,6 +10,10 @@ import (
 // Explanation counts why the nodes of a cluster do not take one more replica.
 type Explanation struct {
 	Shape capacity.Shape
+	// Other names what else is asked for: "1 of rdma/hca".
+	Other string
+	// Quota says what is left of a quota that allows no more; empty when all do.
+	Quota string
 	// Problem is set when the request cannot be counted; then nothing else is.
 	Problem error
 	// Nodes is the number of nodes by verdict.
@@ -20,25 +24,64 @@ type Explanation struct {
 }
 
 // Count adds one node with its verdict.
-func (e *Explanation) Count(n *Node, v Verdict) {
+func (e *Explanation) Count(n *Node, v Verdict) { e.count(n, v, 0) }
+
+// count is Count where so many devices would be yielded.
+func (e *Explanation) count(n *Node, v Verdict, yielded int) {
 	e.Nodes[v]++
 	if v == TooFewFree {
 		if p, ok := n.Pool(e.Shape); ok {
-			e.LargestHole = max(e.LargestHole, p.Free)
+			e.LargestHole = max(e.LargestHole, with(p.Free, yielded, p.Allocatable))
 		}
 	}
 }
 
-// Explain counts the verdicts of all nodes on the request.
+// Explain counts the verdicts of all nodes on the request, and names a quota that allows
+// no more.
 func (c *Cluster) Explain(r *Request) Explanation {
 	if err := r.Countable(); err != nil {
 		return Explanation{Problem: err}
 	}
-	e := Explanation{Shape: r.Shape}
-	for i := range c.Nodes {
-		e.Count(&c.Nodes[i], c.Verdict(r, i))
+	return c.allowing(c.explainNodes(r), r)
+}
+
+// allowing adds what quotas say.
+func (c *Cluster) allowing(e Explanation, r *Request) Explanation {
+	if allowed, by := c.Allowed(r); allowed < 1 {
+		e.Quota = by.String()
 	}
 	return e
+}
+
+func (c *Cluster) explainNodes(r *Request) Explanation {
+	e := Explanation{Shape: r.Shape, Other: c.others(r)}
+	for i := range c.Nodes {
+		e.count(&c.Nodes[i], c.Verdict(r, i), r.yield(i).Devices)
+	}
+	return e
+}
+
+// others names what the request takes of further resources.
+func (c *Cluster) others(r *Request) string {
+	var parts []string
+	for _, a := range r.Other {
+		if a.Count > 0 && a.Index >= 0 && a.Index < len(c.Others) {
+			parts = append(parts, fmt.Sprintf("%d of %s", a.Count, c.Others[a.Index]))
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
+// wants is what is asked for.
+func (e *Explanation) wants() string {
+	switch {
+	case e.Other == "":
+		return e.Shape.String()
+	case e.Shape.Devices == 0:
+		return e.Other
+	default:
+		return e.Shape.String() + " and " + e.Other
+	}
 }
 
 // String says it in one line:
@@ -51,6 +94,9 @@ func (e Explanation) String() string {
 		return e.Problem.Error()
 	}
 	var parts []string
+	if e.Quota != "" {
+		parts = append(parts, e.Quota)
+	}
 	add := func(v Verdict, one, many string) {
 		switch count := e.Nodes[v]; count {
 		case 0:
@@ -71,6 +117,7 @@ func (e Explanation) String() string {
 	add(TooLittleCPU, node+" has too little CPU", nodes+" have too little CPU")
 	add(TooLittleMemory, node+" has too little memory", nodes+" have too little memory")
 	add(NoPodSlot, node+" has no pod slot left", nodes+" have no pod slot left")
+	add(TooLittleOther, node+" has less than "+e.Other+" free", nodes+" have less than "+e.Other+" free")
 	small := fmt.Sprintf("fewer than %d devices", e.Shape.Devices)
 	add(TooFewDevices, node+" has "+small, nodes+" have "+small)
 	add(NodeOut, node+" takes no pods", nodes+" take no pods")
@@ -80,5 +127,5 @@ func (e Explanation) String() string {
 	if len(parts) == 0 {
 		parts = append(parts, "there are no nodes")
 	}
-	return fmt.Sprintf("wants %s: %s", e.Shape, strings.Join(parts, ", "))
+	return fmt.Sprintf("wants %s: %s", e.wants(), strings.Join(parts, ", "))
 }

@@ -26,10 +26,18 @@ func FuzzAbsurdNumbers(f *testing.F) {
 			Allocatable: Resources{int(allocatable), cpu, memory, int(pods)},
 			Free:        Resources{int(free), cpu, memory, int(pods)},
 			Beside:      []Pool{{Device: capacity.Device{Accelerator: "slice"}, Allocatable: int(free), Free: int(allocatable)}},
+			Other:       []Stock{{Allocatable: cpu, Free: free}},
 		}
-		c := &Cluster{Nodes: []Node{n, gpuNode("b", "H100", 8, 5), n}}
+		c := &Cluster{
+			Nodes: []Node{n, gpuNode("b", "H100", 8, 5), n}, Others: []string{"example.com/link"},
+			Quotas: []Quota{{Resource: "requests.cpu", Hard: free, Left: memory}, {Resource: "memory", Hard: cpu, Left: pods}},
+		}
 		r := &Request{Shape: capacity.Shape{Accelerator: "H100", Devices: int(devices), Pods: 1, MilliCPU: wantsCPU, MemoryBytes: wantsMemory}}
-		slice := &Request{Shape: capacity.Shape{Accelerator: "slice", Devices: int(count), MilliCPU: cpu}}
+		slice := &Request{
+			Shape: capacity.Shape{Accelerator: "slice", Devices: int(count), MilliCPU: cpu},
+			Other: []Amount{{Count: devices}, {Index: 1, Count: count}}, Charges: []Amount{{Index: 0, Count: wantsCPU}, {Index: 1, Count: count}},
+			Yields: []Yield{{Resources: Resources{int(pods), memory, cpu, int(free)}, Other: []int64{free}}},
+		}
 		outlook := Outlook{
 			{Shape: r.Shape, Weight: count}, {Shape: slice.Shape, Weight: free, Also: []capacity.Accelerator{"H100", ""}},
 			{Shape: gpus(2, "H100").Shape, Weight: most},
@@ -48,7 +56,9 @@ func absurd(t *testing.T, c *Cluster, requests []*Request, count int) {
 		slots, err := c.Slots(r)
 		require.GreaterOrEqual(t, slots, 0)
 		if err == nil {
-			assert.Equal(t, slots > 0, c.Explain(r).Nodes[Fits] > 0)
+			e := c.Explain(r)
+			assert.Equal(t, slots > 0, e.Nodes[Fits] > 0 && e.Quota == "")
+			assert.NotEmpty(t, e.String())
 		}
 		for i := range c.Nodes {
 			assert.LessOrEqual(t, c.Table.Score(&c.Nodes[i], r.Shape, count, -count), int64(0))

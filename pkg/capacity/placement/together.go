@@ -195,4 +195,4 @@ func (n *Node) holding(r *Request) int {
 }
 
 // release takes replicas of the request off the node that holds them.
-func (n *Node) release(r *Request, count int) { n.change(r.Shape, n.holding(r), count) }
+func (n *Node) release(r *Request, count int) { n.change(r, n.holding(r), count) }
