@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
@@ -23,6 +21,8 @@ type Trial struct {
 	load     Load
 	// choice is the cheapest variant of each model, for policies that know one alone.
 	choice []int
+	// serves is what one replica serves, by model, minute and variant.
+	serves [][][]capacity.Rate
 	bounds map[time.Duration]*Bound
 	// scatter is that of the requests, and before that of the trace.
 	scatter, before []workload.Index
@@ -67,12 +67,12 @@ func NewTrial(o TrialOptions) (*Trial, error) {
 	if err := t.skipLearning(); err != nil {
 		return nil, err
 	}
-	serves := s.rates(load)
+	t.serves = s.rates(load)
 	for _, startup := range o.Startups {
 		if startup < 0 {
 			return nil, fmt.Errorf("the start-up time is %s; expected at least 0", startup)
 		}
-		bound, err := s.boundAfterLearning(load, serves, startup)
+		bound, err := s.boundAfterLearning(load, t.serves, startup)
 		if err != nil {
 			return nil, err
 		}
@@ -154,15 +154,4 @@ func (t *Trial) Play(p Play) (Result, Recording, error) {
 	one := play{Trial: t, policy: names[0], startup: p.Startup, bound: bound, record: p.Record, limit: p.Limit, tell: p.Tell}
 	done := one.perform()
 	return done.result, done.recording, done.err
-}
-
-// LoadTest is what a load test of one replica of the variant that is cheapest for a model
-// would find, with requests of the mean shape that arrive independently.
-func (t *Trial) LoadTest(model int) tuning.LoadTest {
-	shape, m := t.load.mean(model), &t.scenario.Models[model]
-	test := tuning.LoadTest{Rate: float64(t.scenario.serves(model, t.choice[model], shape)), Input: float64(shape.Input)}
-	if queue, ok := serving.NewQueue(m.Variants[t.choice[model]].Profile, shape, serving.Arrivals{}); ok {
-		test.InFlight = queue.At(capacity.Rate(test.Rate)).InService
-	}
-	return test
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 func tried(t *testing.T) *Trial {
@@ -76,10 +78,35 @@ func TestWhatATrialCannotPlay(t *testing.T) {
 // A load test of one replica finds what the capacity model says of it, with the requests
 // that Little's law has at a time.
 func TestALoadTest(t *testing.T) {
-	trial := tried(t)
-	test := trial.LoadTest(0)
+	trial, err := NewTrial(TrialOptions{Scenario: small(), Source: short(t, workload.Point{Rate: 5}, workload.Point{At: 5 * time.Minute, Rate: 5}), Startups: []time.Duration{0}})
+	require.NoError(t, err)
+	placings := trial.Placings()
+	require.Len(t, placings, 2, "the other variant costs half as much again for the same, and both have room enough")
+	assert.Empty(t, placings[0].Setting)
+	assert.Equal(t, "variant=dear", placings[1].Setting)
+	test := placings[0].Tests[0]
 	assert.InDelta(t, float64(trial.scenario.serves(0, trial.choice[0], trial.load.mean(0))), test.Rate, 1e-9)
 	assert.InEpsilon(t, 200, test.Input, 0.1, "the traffic is of 200 tokens in the mean")
 	assert.Greater(t, test.InFlight, 1.0)
 	assert.Less(t, test.InFlight, 32.0, "its batch limit")
+	assert.InDelta(t, 40, test.ITL, 0, "what is promised")
+}
+
+// Where the cheapest variant has no room for the peak, what fits of it may always be there
+// while another one goes with the load.
+func TestPlacingsOfAScarceVariant(t *testing.T) {
+	s := small()
+	s.Models[0].Variants[0].Policy.Max = 2
+	s.Cluster.Nodes[0].Free.Devices = 2
+	trial, err := NewTrial(TrialOptions{Scenario: s, Source: hill(t), Startups: []time.Duration{0}, Seed: 3})
+	require.NoError(t, err)
+	var settings []string
+	for _, p := range trial.Placings() {
+		settings = append(settings, p.Setting)
+	}
+	assert.Equal(t, []string{"", "variant=dear", "variant=dear,split=cheap:2", "variant=dear,split=cheap:1"}, settings)
+	for _, setting := range settings[1:] {
+		_, _, err := trial.Play(Play{Policy: "hpa:rps=4," + setting, Startup: 0})
+		require.NoError(t, err, setting)
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
@@ -117,6 +118,8 @@ type options struct {
 
 	policies []string
 	tuned    []string
+	rivals   []tuning.Family
+	aside    []tuning.Family
 	startups []time.Duration
 	seed     uint64
 	seeds    int

@@ -128,8 +128,14 @@ const mostSeeds = 100
 func (o *options) checkTuned(command *cobra.Command) error {
 	for i, name := range o.tuned {
 		o.tuned[i] = strings.TrimSpace(name)
-		if _, err := tuning.Named(o.tuned[i]); err != nil {
+		family, err := tuning.Named(o.tuned[i])
+		if err != nil {
 			return fmt.Errorf("--tune: %w", err)
+		}
+		if family.Aside {
+			o.aside = append(o.aside, family)
+		} else {
+			o.rivals = append(o.rivals, family)
 		}
 	}
 	switch {

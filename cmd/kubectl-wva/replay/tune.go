@@ -3,17 +3,13 @@ package replay
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"runtime"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
@@ -25,9 +21,11 @@ type ofFront struct {
 	Seeds           int      `json:"seeds"`
 	AttainmentNoise *float64 `json:"attainmentNoise"`
 	CostNoise       *float64 `json:"costNoise"`
-	// Front is set for the points of a front.
-	Front  bool   `json:"front,omitempty"`
-	Family string `json:"family,omitempty"`
+	// Front is set for the points of the front of a family, and OnFront for those that are
+	// on the front of all of them.
+	Front   bool   `json:"front,omitempty"`
+	OnFront bool   `json:"onFront,omitempty"`
+	Family  string `json:"family,omitempty"`
 	// The others are those of a verdict.
 	*verdict
 }
@@ -50,16 +48,9 @@ func (j *job) tune(ctx context.Context) error {
 		return err
 	}
 	o := sweep.Options{
-		Cases: cases, Ours: j.policies, Workers: runtime.GOMAXPROCS(0),
+		Cases: cases, Workers: runtime.GOMAXPROCS(0),
 		Progress: shown.count,
 		Stop:     func() bool { return ctx.Err() != nil },
-	}
-	for _, name := range j.tuned {
-		family, err := tuning.Named(name)
-		if err != nil {
-			return err
-		}
-		o.Rivals = append(o.Rivals, family)
 	}
 	reports, err := sweep.New(o).Run()
 	if ctx.Err() != nil {
@@ -69,11 +60,14 @@ func (j *job) tune(ctx context.Context) error {
 		return err
 	}
 	if j.output == "json" {
-		return j.writeJSON(listed(reports, j.tuned))
+		return j.writeJSON(listed(cases, reports))
 	}
+	style, _ := terminalOf(j.out)
 	for i := range reports {
-		if err := j.writeFront(cases[i].Startup, &reports[i]); err != nil {
-			return err
+		fronts := reports[i].Fronts(&cases[i])
+		lines := []string{style.Title(fmt.Sprintf("%s, start-up %s, %d seeds", j.title(), report.Duration(cases[i].Startup), j.seeds))}
+		if _, err := fmt.Fprintln(j.out, strings.Join(append(lines, report.FrontTable(&fronts, style)...), "\n")); err != nil {
+			return fmt.Errorf("writing the results: %w", err)
 		}
 	}
 	return nil
@@ -83,7 +77,7 @@ func (j *job) tune(ctx context.Context) error {
 func (j *job) cases(ctx context.Context) ([]sweep.Case, error) {
 	cases := make([]sweep.Case, len(j.startups))
 	for i, startup := range j.startups {
-		cases[i] = sweep.Case{Name: fmt.Sprintf("start-up %s", report.Duration(startup)), Startup: startup, Models: len(j.scenario.Models)}
+		cases[i] = sweep.Case{Name: fmt.Sprintf("start-up %s", report.Duration(startup)), Startup: startup, Ours: j.policies, Rivals: j.rivals, Aside: j.aside}
 	}
 	trials, err := sweep.Trials(runtime.GOMAXPROCS(0), j.seeds, func(k int) (*replay.Trial, error) {
 		with := *j.options
@@ -107,37 +101,42 @@ func (j *job) cases(ctx context.Context) ([]sweep.Case, error) {
 }
 
 // listed are ours with their verdicts, and the points of the fronts of all families.
-func listed(reports []sweep.Report, families []string) []ofFront {
+func listed(cases []sweep.Case, reports []sweep.Report) []ofFront {
 	list := []ofFront{}
 	for i := range reports {
 		r := &reports[i]
+		fronts := r.Fronts(&cases[i])
 		for k := range r.Ours {
-			one := meanOf(&r.Ours[k])
-			v := &r.Verdicts[k]
-			one.verdict = &verdict{orNull(v.FrontCost), orNull(v.Ratio), orNull(v.Noise), v.Place, orNull(v.FrontAttainment)}
+			v := &fronts.Ours[k]
+			one := ofFront{
+				Result: r.Ours[k].Results[0], Seeds: v.Seeds, AttainmentNoise: orNull(v.Noise.Attainment), CostNoise: orNull(v.Noise.Cost),
+				verdict: &verdict{orNull(v.FrontCost), orNull(v.Ratio), orNull(v.Verdict.Noise), v.Place, orNull(v.FrontAttainment)},
+			}
+			one.in(v.Own, fronts.BoundCost)
 			list = append(list, one)
 		}
-		for _, family := range families {
-			for _, e := range r.Front(family) {
-				one := meanOf(&e)
-				one.Front, one.Family = true, family
-				list = append(list, one)
+		entries := map[string]*sweep.Entry{}
+		for _, all := range [][]sweep.Entry{r.Rivals, r.Aside} {
+			for k := range all {
+				entries[all[k].Policy] = &all[k]
 			}
+		}
+		for k := range fronts.Points {
+			p := &fronts.Points[k]
+			one := ofFront{
+				Result: entries[p.Policy].Results[0], Seeds: p.Seeds, AttainmentNoise: orNull(p.Noise.Attainment), CostNoise: orNull(p.Noise.Cost),
+				Front: true, Family: p.Family, OnFront: p.OnFront,
+			}
+			one.in(p.Point, fronts.BoundCost)
+			list = append(list, one)
 		}
 	}
 	return list
 }
 
-// meanOf is the result of the first seed with the mean of what was kept and cost.
-func meanOf(e *sweep.Entry) ofFront {
-	entry := e.Judged()
-	mean, noise := entry.Mean(), entry.Noise()
-	one := ofFront{Result: e.Results[0], Seeds: len(e.Results), AttainmentNoise: orNull(noise.Attainment), CostNoise: orNull(noise.Cost)}
-	one.Attainment, one.Cost, one.CostOverBound = mean.Attainment, mean.Cost, 0
-	for i := range e.Results {
-		one.CostOverBound += e.Results[i].CostOverBound / float64(len(e.Results))
-	}
-	return one
+// in puts the mean over the seeds in the place of what the first one kept and cost.
+func (o *ofFront) in(mean front.Point, bound float64) {
+	o.Attainment, o.Cost, o.CostOverBound = mean.Attainment, mean.Cost, mean.Cost/bound
 }
 
 func orNull(value float64) *float64 {
@@ -145,51 +144,4 @@ func orNull(value float64) *float64 {
 		return nil
 	}
 	return new(math.Round(value*1e6) / 1e6)
-}
-
-// writeFront prints ours and the front of all rivals as a table.
-func (j *job) writeFront(startup time.Duration, r *sweep.Report) error {
-	if _, err := fmt.Fprintf(j.out, "%s, start-up %s, %d seeds; %d settings on the way to the front, %d given up\n",
-		j.title(), report.Duration(startup), j.seeds, len(r.Rivals), r.GivenUp); err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(j.out, 0, 0, 2, ' ', 0)
-	line := func(name string, e *sweep.Entry, last string) {
-		one := meanOf(e)
-		_, _ = fmt.Fprintf(w, "%s\t%.2f%%%s\t$%.2f%s\t%.3f\t%s\n", name, 100*one.Attainment, plusMinus(one.AttainmentNoise, 100, 2), one.Cost, plusMinus(one.CostNoise, 1, 2), one.CostOverBound, last)
-	}
-	_, _ = fmt.Fprintln(w, "POLICY\tMET SLO\tCOST\tx BOUND\tCOST / FRONT'S AT SAME ATTAINMENT")
-	for i := range r.Ours {
-		line(r.Ours[i].Policy, &r.Ours[i], ratioText(&r.Verdicts[i]))
-	}
-	for _, e := range r.Front("") {
-		line(e.Policy, &e, strings.Repeat("front", min(1, len(e.Results)/j.seeds)))
-	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("writing the results: %w", err)
-	}
-	_, err := io.WriteString(j.out, "\n")
-	return err
-}
-
-// ratioText is a ratio with its noise, and what is known of it.
-func ratioText(v *front.Verdict) string {
-	noise := plusMinus(orNull(v.Noise), 1, 3)
-	switch v.Place {
-	case front.Above:
-		return fmt.Sprintf("at most %.3f%s, no rival attains as much", v.Ratio, noise)
-	case front.Below:
-		return fmt.Sprintf("at least %.3f%s, all rivals attain more", v.Ratio, noise)
-	case front.Nowhere:
-		return "no rivals"
-	case front.Within:
-	}
-	return fmt.Sprintf("%.3f%s", v.Ratio, noise)
-}
-
-func plusMinus(noise *float64, times float64, places int) string {
-	if noise == nil {
-		return ""
-	}
-	return fmt.Sprintf(" ±%.*f", places, times**noise)
 }

@@ -18,23 +18,27 @@ func TestTheSeriesOfPreferredNumbers(t *testing.T) {
 }
 
 func TestAxesGoFromManyReplicasToFew(t *testing.T) {
-	for _, f := range Families() {
+	for _, f := range slices.Concat(Families(), Aside()) {
 		require.NotEmpty(t, f.Axis, f.Name)
 		require.NotEmpty(t, f.Lines, f.Name)
 		assert.Empty(t, f.Lines[0], "%s: the first line is that of the defaults", f.Name)
+		if len(f.Axis) == 1 {
+			continue
+		}
 		rises := f.Axis[0] < f.Axis[len(f.Axis)-1]
-		assert.Equal(t, f.Name != "static", rises, "%s: a larger target has fewer replicas, a larger fleet more", f.Name)
+		falls := []string{"static", "saturation-v1"}
+		assert.Equal(t, !slices.Contains(falls, f.Name), rises, "%s: a larger target has fewer replicas; a larger fleet or trigger of spare room more", f.Name)
 	}
 }
 
 func TestFamiliesAreFoundByTheirNames(t *testing.T) {
-	for _, f := range Families() {
+	for _, f := range slices.Concat(Families(), Aside()) {
 		found, err := Named(f.Name)
 		require.NoError(t, err)
 		assert.Equal(t, f.Name, found.Name)
 	}
 	_, err := Named("magic")
-	assert.ErrorContains(t, err, `"magic" cannot be tuned; expected one of static, hpa:rps, `)
+	assert.ErrorContains(t, err, `"magic" cannot be tuned; expected one of hpa:rps, hpa:intok, `)
 }
 
 func place(t *testing.T, f Family, value float64) int {
@@ -48,22 +52,28 @@ func TestHowSettingsAreWritten(t *testing.T) {
 	one := []LoadTest{{Rate: 5, Input: 1000, InFlight: 20}}
 	three := []LoadTest{{Rate: 5, Input: 1000, InFlight: 20}, {Rate: 10, Input: 500, InFlight: 20}, {Rate: 5, Input: 1000, InFlight: 20}}
 	for _, tc := range []struct {
-		family string
-		value  float64
-		line   int
-		tests  []LoadTest
-		want   string
+		family  string
+		value   float64
+		line    int
+		tests   []LoadTest
+		placing string
+		want    string
 	}{
-		{"hpa:rps", 3.83, 0, one, "hpa:rps=3.83"},
-		{"hpa:rps", 3.83, 1, one, "hpa:rps=3.83,down=120s"},
-		{"hpa:rps", 3.83, 2, three, "hpa:rps=3.83+7.66+3.83,down=60s"},
-		{"keda:intok", 5110, 0, three, "keda:intok=5110"},
-		{"hpa:kv", 0.681, 0, three, "hpa:kv=0.681"},
-		{"static", 12, 0, three, "static:12"},
+		{"hpa:rps", 3.83, 0, one, "", "hpa:rps=3.83"},
+		{"hpa:rps", 3.83, 1, one, "", "hpa:rps=3.83,down=120s"},
+		{"hpa:rps", 3.83, 2, three, "", "hpa:rps=3.83+7.66+3.83,down=60s"},
+		{"keda:intok", 5110, 0, three, "", "keda:intok=5110"},
+		{"hpa:kv", 0.681, 0, three, "", "hpa:kv=0.681"},
+		{"static", 12, 0, three, "", "static:12"},
+		{"hpa:rps", 3.83, 0, one, "variant=dear", "hpa:rps=3.83,variant=dear"},
+		{"hpa:rps", 3.83, 2, one, "variant=dear,split=cheap:4", "hpa:rps=3.83,down=60s,variant=dear,split=cheap:4"},
+		{"saturation-v2", 0.85, 0, one, "", "saturation-v2:scaleUpThreshold=0.85,scaleDownBoundary=0.7"},
+		{"hybrid", 0, 0, one, "", "hybrid"},
+		{"hybrid", 0, 2, one, "", "hybrid:down=60s"},
 	} {
 		f, err := Named(tc.family)
 		require.NoError(t, err)
-		assert.Equal(t, tc.want, f.Policy(Place{Line: tc.line, At: place(t, f, tc.value)}, tc.tests))
+		assert.Equal(t, tc.want, f.Policy(Place{Line: tc.line, At: place(t, f, tc.value)}, Placing{tc.placing, tc.tests}))
 	}
 }
 

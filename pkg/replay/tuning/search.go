@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"maps"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
@@ -22,16 +23,18 @@ func (o Outcome) Alive() bool { return !o.TooPoor && !o.TooDear }
 
 // Search looks for the front of a family on one trial. Along its axis a policy has ever
 // fewer replicas, so that it costs less and attains less: what is known to be too dear on
-// one place is so on all before it, and too poor on all after it. Between those ends it
-// looks at every stride-th place first, then between neighbours that differ enough to
-// matter, and at the attainments that are asked about place by place. The first line is
-// searched alone, and shows the others where to begin.
+// one place is so on all before it, and too poor on all after it. The first line is looked
+// at from one end to the other: every stride-th place, then between neighbours that differ
+// enough to matter, and at the attainments that are asked about place by place. The other
+// lines begin where the first one had those attainments, and are looked at there alone.
 type Search struct {
 	places int
 	lines  int
 	start  int
 	// focus are the attainments about which somebody asks.
 	focus []float64
+	// near is set where the first line, too, is only looked at around them.
+	near  bool
 	known []map[int]Outcome
 	open  int
 	waves int
@@ -41,6 +44,8 @@ type Search struct {
 const (
 	// firstStride is the distance of the first places, and of those beyond the ends.
 	firstStride = 8
+	// nearStride is the distance beyond the ends where only an attainment is looked for.
+	nearStride = 4
 	// coarse is the relative difference in cost between neighbours that is never looked
 	// into, and level the difference in attainment.
 	coarse, level = 0.05, 0.001
@@ -63,6 +68,13 @@ func NewSearch(places, lines, start int, focus []float64) *Search {
 	for i := range s.known {
 		s.known[i] = map[int]Outcome{}
 	}
+	return s
+}
+
+// Near is a search that looks only at the attainments that are asked about.
+func Near(places, lines, start int, focus []float64) *Search {
+	s := NewSearch(places, lines, start, focus)
+	s.near = true
 	return s
 }
 
@@ -95,14 +107,6 @@ func (s *Search) Tell(p Place, o Outcome) { s.known[p.Line][p.At] = o }
 // wanted are the places of a line to try now, in order.
 func (s *Search) wanted(line int) []int {
 	known := s.known[line]
-	if len(known) == 0 {
-		return s.begin(line)
-	}
-	tried := make([]int, 0, len(known))
-	for at := range known {
-		tried = append(tried, at)
-	}
-	slices.Sort(tried)
 	want := map[int]bool{}
 	add := func(at int) {
 		at = min(max(at, 0), s.places-1)
@@ -110,6 +114,22 @@ func (s *Search) wanted(line int) []int {
 			want[at] = true
 		}
 	}
+	tried := slices.Sorted(maps.Keys(known))
+	switch {
+	case len(tried) == 0:
+		s.begin(line, add)
+	case line > 0 || s.near:
+		for _, f := range s.focus {
+			s.close(known, tried, min(f, front.Enough), add)
+		}
+	default:
+		s.spread(known, tried, add)
+	}
+	return slices.Sorted(maps.Keys(want))
+}
+
+// spread looks at a line from end to end.
+func (s *Search) spread(known map[int]Outcome, tried []int, add func(int)) {
 	first, last := tried[0], tried[len(tried)-1]
 	if o := known[first]; o.TooPoor || o.Alive() && o.Attainment < front.Enough && (len(tried) < 2 || gains(known[tried[1]], o)) {
 		add(first - firstStride)
@@ -122,12 +142,22 @@ func (s *Search) wanted(line int) []int {
 			add((a + b) / 2)
 		}
 	}
-	out := make([]int, 0, len(want))
-	for at := range want {
-		out = append(out, at)
+}
+
+// close looks for two neighbours on either side of an attainment.
+func (s *Search) close(known map[int]Outcome, tried []int, f float64, add func(int)) {
+	keeps := func(at int) bool { o := known[at]; return o.TooDear || !o.TooPoor && o.Attainment >= f }
+	fewer := slices.IndexFunc(tried, func(at int) bool { return !keeps(at) })
+	switch {
+	case fewer < 0:
+		add(tried[len(tried)-1] + nearStride)
+	case fewer == 0:
+		add(tried[0] - nearStride)
+	default:
+		if a, b := tried[fewer-1], tried[fewer]; b-a > 1 && !(known[a].TooDear && known[b].TooPoor && b-a <= borderStride) {
+			add((a + b) / 2)
+		}
 	}
-	slices.Sort(out)
-	return out
 }
 
 // gains reports whether what a dearer place attains more is worth to look at even dearer
@@ -136,24 +166,27 @@ func gains(a, dearer Outcome) bool {
 	return !a.Alive() || dearer.Cost <= a.Cost*(1+coarse) || dearer.Attainment > a.Attainment+gain
 }
 
-// begin are the first places of a line: around the start, and later around what the first
-// line found to be of use.
-func (s *Search) begin(line int) []int {
-	var begin []int
-	if line > 0 {
-		for at, o := range s.known[0] {
-			if o.Alive() && at%2 == 0 {
-				begin = append(begin, at)
-			}
+// begin are the first places of a line: around the start, and later where the first line
+// has what is asked about.
+func (s *Search) begin(line int, add func(int)) {
+	tried := slices.Sorted(maps.Keys(s.known[0]))
+	some := false
+	for _, f := range s.focus {
+		at := slices.IndexFunc(tried, func(at int) bool { o := s.known[0][at]; return o.Alive() && o.Attainment < min(f, front.Enough) })
+		if line > 0 && at > 0 && s.known[0][tried[at-1]].Alive() {
+			add(tried[at-1])
+			some = true
 		}
 	}
-	if len(begin) == 0 {
+	switch {
+	case some:
+	case s.near || line > 0:
+		add(s.start)
+	default:
 		for _, at := range []int{s.start - firstStride, s.start, s.start + firstStride} {
-			begin = append(begin, min(max(at, 0), s.places-1))
+			add(at)
 		}
 	}
-	slices.Sort(begin)
-	return slices.Compact(begin)
 }
 
 // matters reports whether to look between two neighbours.

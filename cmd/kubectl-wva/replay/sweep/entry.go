@@ -14,17 +14,11 @@ type Case struct {
 	Startup time.Duration
 	// Trials are the same case with one seed each.
 	Trials []*replay.Trial
-	// Models is how many models the scenario has.
-	Models int
-}
-
-// loadTests are what a load test of one replica of each model finds.
-func (c *Case) loadTests() []tuning.LoadTest {
-	tests := make([]tuning.LoadTest, c.Models)
-	for m := range tests {
-		tests[m] = c.Trials[0].LoadTest(m)
-	}
-	return tests
+	// Ours are the policies that are judged, as they are.
+	Ours []string
+	// Rivals are tuned, and judged against. Aside are tuned, too, and nobody is judged
+	// against them.
+	Rivals, Aside []tuning.Family
 }
 
 // Entry is one policy with one setting on one case: a result for each seed that it ran
@@ -67,37 +61,38 @@ type Report struct {
 	// Rivals are all settings that were not given up, by family and policy. Those that came
 	// near the front ran with all seeds, the others with the first one.
 	Rivals []Entry
+	// Aside are the settings that nobody is judged against, with the first seed.
+	Aside []Entry
 	// GivenUp is how many settings were.
 	GivenUp int
 }
 
-// Of are the rivals of a family; of all with an empty name.
-func (r *Report) Of(family string) []Entry {
+// Of are the entries of a family.
+func Of(entries []Entry, family string) []Entry {
 	var own []Entry
-	for i := range r.Rivals {
-		if family == "" || r.Rivals[i].Family == family {
-			own = append(own, r.Rivals[i])
+	for i := range entries {
+		if entries[i].Family == family {
+			own = append(own, entries[i])
 		}
 	}
 	return own
 }
 
-// Front are the rivals of a family, or of all with an empty name, that are on its front,
-// in the order of the front.
-func (r *Report) Front(family string) []Entry {
-	own := r.Of(family)
-	points := make([]front.Point, len(own))
-	for i := range own {
-		points[i] = own[i].Mean()
-	}
+// Front are the entries that are on the front of all of them, in its order.
+func Front(entries []Entry) []Entry {
 	var on []Entry
-	for _, i := range front.Indices(points) {
-		on = append(on, own[i])
+	for _, i := range front.Indices(means(entries)) {
+		on = append(on, entries[i])
 	}
 	return on
 }
 
-// Verdict is what one of ours is against the front of a family alone.
+// Verdict is what one of ours is against the front of a family alone, or of all rivals
+// with an empty name.
 func (r *Report) Verdict(ours int, family string) front.Verdict {
-	return front.Judge(r.Ours[ours].Judged(), judged(r.Of(family)))
+	rivals := r.Rivals
+	if family != "" {
+		rivals = Of(rivals, family)
+	}
+	return front.Judge(r.Ours[ours].Judged(), judged(rivals))
 }

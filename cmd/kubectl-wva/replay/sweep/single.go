@@ -27,37 +27,37 @@ type Single struct {
 // singleTimes is how many times as much as ours a single setting may cost on one case.
 const singleTimes = 6
 
-// Singles finds the best single setting of each family over all cases, against one of
-// ours. It comes after Run.
-func (s *Sweep) Singles(ours int) ([]Single, error) {
-	singles, problems := make([]Single, len(s.options.Rivals)), make([]error, len(s.options.Rivals))
-	s.each(len(singles), func(i int) { singles[i], problems[i] = s.single(&s.options.Rivals[i], ours) })
+// Singles finds the best single setting of each family over some of the cases, by their
+// places, against one of ours. It comes after Run.
+func (s *Sweep) Singles(families []tuning.Family, cases []int, ours int) ([]Single, error) {
+	all := s.together(cases, ours)
+	singles, problems := make([]Single, len(families)), make([]error, len(families))
+	s.each(len(singles), func(i int) { singles[i], problems[i] = s.single(&families[i], &all) })
 	return singles, first(problems)
 }
 
 // single searches among the settings of a family as search does, but each is tried on all
 // cases, and counts as one.
-func (s *Sweep) single(f *tuning.Family, ours int) (Single, error) {
-	all := s.together(ours)
+func (s *Sweep) single(f *tuning.Family, all *together) (Single, error) {
 	own := all.entry
 	limits, focus := all.limits(), []float64{own.Runs[0].Attainment, all.mean.Attainment}
-	tests := s.options.Cases[0].loadTests()
+	where := all.cases[0].Trials[0].Placings()[0]
 	var found []front.Entry
-	err := s.walk(tuning.NewSearch(len(f.Axis), len(f.Lines), f.Start(tests), focus), func(at tuning.Place) (tuning.Outcome, error) {
-		e, err := s.everywhere(f.Policy(at, tests), all.units, 1, limits)
+	err := s.walk(tuning.Near(len(f.Axis), len(f.Lines), f.Start(where.Tests), focus), func(at tuning.Place) (tuning.Outcome, error) {
+		e, err := s.everywhere(f.Policy(at, where), all, 1, limits)
 		if err != nil {
 			return tuning.Outcome{}, err
 		}
 		return tuning.Outcome{Point: e.Runs[0]}, nil
 	}, func(at tuning.Place, o tuning.Outcome) {
 		if o.Alive() {
-			found = append(found, front.Entry{Family: f.Name, Setting: f.Policy(at, tests), Runs: []front.Point{o.Point}})
+			found = append(found, front.Entry{Family: f.Name, Setting: f.Policy(at, where), Runs: []front.Point{o.Point}})
 		}
 	})
 	if err != nil {
 		return Single{}, err
 	}
-	repeated, err := s.repeat(found, &all, focus)
+	repeated, err := s.repeat(found, all, focus)
 	if err != nil {
 		return Single{}, err
 	}
@@ -67,7 +67,7 @@ func (s *Sweep) single(f *tuning.Family, ours int) (Single, error) {
 	}
 	best := slices.MaxFunc(repeated, func(a, b front.Entry) int { return preferred(a.Mean(), b.Mean(), all.mean.Attainment) })
 	out.Policy, out.Point = best.Setting, best.Mean()
-	out.Worst, err = s.worst(best.Setting)
+	out.Worst, err = s.worst(best.Setting, all.cases)
 	return out, err
 }
 
@@ -89,7 +89,7 @@ func (s *Sweep) repeat(found []front.Entry, all *together, focus []float64) (rep
 			return repeated, nil
 		}
 		for _, i := range more {
-			e, err := s.everywhere(found[i].Setting, all.units, len(all.entry.Runs), nil)
+			e, err := s.everywhere(found[i].Setting, all, len(all.entry.Runs), nil)
 			if err != nil {
 				return nil, err
 			}
@@ -111,21 +111,22 @@ func preferred(a, b front.Point, enough float64) int {
 	return -1
 }
 
-// together is one of ours over all cases.
+// together is one of ours over some cases.
 type together struct {
+	cases []*Case
 	entry front.Entry
 	mean  front.Point
 	// units are what ours costs on each case.
 	units []float64
 }
 
-func (s *Sweep) together(ours int) together {
+func (s *Sweep) together(cases []int, ours int) together {
 	var t together
 	var each []front.Entry
-	for i := range s.reports {
+	for _, i := range cases {
 		e := s.reports[i].Ours[ours].Judged()
 		each = append(each, e)
-		t.units = append(t.units, e.Mean().Cost)
+		t.cases, t.units = append(t.cases, &s.options.Cases[i]), append(t.units, e.Mean().Cost)
 	}
 	t.entry = front.Together(each, t.units)
 	t.mean = t.entry.Mean()
@@ -146,9 +147,9 @@ func (t *together) limits() []replay.Limit {
 	return limits
 }
 
-// everywhere is a policy on all cases, with so many seeds.
-func (s *Sweep) everywhere(policy string, units []float64, seeds int, limits []replay.Limit) (front.Entry, error) {
-	cases := s.options.Cases
+// everywhere is a policy on the cases, with so many seeds.
+func (s *Sweep) everywhere(policy string, all *together, seeds int, limits []replay.Limit) (front.Entry, error) {
+	cases := all.cases
 	each, problems := make([]front.Entry, len(cases)), make([]error, len(cases)*seeds)
 	for i := range each {
 		each[i] = front.Entry{Setting: policy, Runs: make([]front.Point, seeds)}
@@ -159,20 +160,19 @@ func (s *Sweep) everywhere(policy string, units []float64, seeds int, limits []r
 		if limits != nil {
 			limit = limits[i]
 		}
-		result, err := s.play(&cases[i], seed, policy, limit)
+		result, err := s.play(cases[i], seed, policy, limit)
 		each[i].Runs[seed], problems[k] = front.Point{Attainment: result.Attainment, Cost: result.Cost}, err
 	})
 	if err := first(problems); err != nil {
 		return front.Entry{}, err
 	}
-	return front.Together(each, units), nil
+	return front.Together(each, all.units), nil
 }
 
 // worst is the least that a policy attains on any case, in the mean over the seeds.
-func (s *Sweep) worst(policy string) (float64, error) {
+func (s *Sweep) worst(policy string, cases []*Case) (float64, error) {
 	worst := 1.0
-	for i := range s.options.Cases {
-		c := &s.options.Cases[i]
+	for _, c := range cases {
 		e := []Entry{{Policy: policy}}
 		if err := s.complete(c, e, []int{0}); err != nil {
 			return 0, err

@@ -3,7 +3,6 @@ package sweep
 import (
 	"cmp"
 	"errors"
-	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
@@ -14,10 +13,6 @@ import (
 // Options are what is swept.
 type Options struct {
 	Cases []Case
-	// Ours are the policies that are judged, as they are.
-	Ours []string
-	// Rivals are tuned, and judged against.
-	Rivals []tuning.Family
 	// Workers is how many runs go on at the same time. It changes no result.
 	Workers int
 	// Progress, unless nil, is told of every run that has ended.
@@ -27,16 +22,19 @@ type Options struct {
 	Stop func() bool
 }
 
-// What is of interest: rivals that attain no less than ours by so much, and cost no more
-// than ours so many times. Without ours: half of the requests, and so many times the bound.
+// What is of interest: rivals that attain no less than ours by so much, and at least half of
+// the requests, and cost no more than ours so many times. Without ours that attain half of
+// the requests: so many times the bound.
 const (
 	interestBelow = 0.1
 	interestTimes = 1.6
 	leastInterest = 0.5
 	mostOverBound = 4
 	// nearFront is how much dearer than the front of the first seed another seed may make
-	// cheaper.
-	nearFront = 1.03
+	// cheaper, and hopelessTimes how many times as dear as the usual placing another one
+	// may be before it is not tried with further families.
+	nearFront     = 1.02
+	hopelessTimes = 1.05
 )
 
 // Sweep is a sweep under way. Its methods may be called once each, in their order.
@@ -72,7 +70,7 @@ func first(problems []error) error {
 // sweep is one case: ours first, which say what is of interest; then the families with
 // the first seed; then what came near the front with the other seeds.
 func (s *Sweep) sweep(c *Case, r *Report) error {
-	for _, name := range s.options.Ours {
+	for _, name := range c.Ours {
 		r.Ours = append(r.Ours, Entry{Family: name, Policy: name})
 	}
 	all := make([]int, len(r.Ours))
@@ -82,21 +80,22 @@ func (s *Sweep) sweep(c *Case, r *Report) error {
 	if err := s.complete(c, r.Ours, all); err != nil {
 		return err
 	}
-	rivals := s.options.Rivals
 	limit, focus := interest(c, r.Ours)
-	found, givenUp, problems := make([][]Entry, len(rivals)), make([]int, len(rivals)), make([]error, len(rivals))
-	s.each(len(rivals), func(i int) { found[i], givenUp[i], problems[i] = s.search(c, &rivals[i], limit, focus) })
-	if err := first(problems); err != nil {
-		return err
-	}
-	for i := range found {
-		r.Rivals = append(r.Rivals, found[i]...)
-		r.GivenUp += givenUp[i]
+	for _, of := range []struct {
+		families []tuning.Family
+		found    *[]Entry
+	}{{c.Rivals, &r.Rivals}, {c.Aside, &r.Aside}} {
+		found, givenUp, err := s.searchAll(c, of.families, limit, focus)
+		if err != nil {
+			return err
+		}
+		*of.found = found
+		r.GivenUp += givenUp
 	}
 	// Other seeds may show that one that was thought to be near is not, and then it is
 	// another one's turn.
 	for {
-		more := slices.DeleteFunc(candidates(r, rivals, focus), func(i int) bool { return len(r.Rivals[i].Results) == len(c.Trials) })
+		more := slices.DeleteFunc(candidates(r.Rivals, c.Rivals, focus), func(i int) bool { return len(r.Rivals[i].Results) == len(c.Trials) })
 		if len(more) == 0 {
 			break
 		}
@@ -112,46 +111,129 @@ func (s *Sweep) sweep(c *Case, r *Report) error {
 
 // interest is which runs are worth their time, and the attainments about which is asked.
 func interest(c *Case, ours []Entry) (limit replay.Limit, focus []float64) {
-	if len(ours) == 0 {
-		return replay.Limit{Attainment: leastInterest, Cost: mostOverBound * c.Trials[0].Bound(c.Startup).Cost}, nil
-	}
-	limit.Attainment = math.Inf(1)
+	limit = replay.Limit{Attainment: 1}
 	for i := range ours {
 		mean := ours[i].Mean()
+		if mean.Attainment < leastInterest {
+			continue
+		}
 		// The first seed alone decides what is looked at, and then all seeds judge.
 		focus = append(focus, ours[i].Results[0].Attainment, mean.Attainment)
-		limit.Attainment = min(limit.Attainment, mean.Attainment-interestBelow)
+		limit.Attainment = min(limit.Attainment, max(leastInterest, mean.Attainment-interestBelow))
 		limit.Cost = max(limit.Cost, interestTimes*mean.Cost)
+	}
+	if len(focus) == 0 {
+		return replay.Limit{Attainment: leastInterest, Cost: mostOverBound * c.Trials[0].Bound(c.Startup).Cost}, nil
 	}
 	return limit, focus
 }
 
+// search is one family in one way of placing it.
+type search struct {
+	family  *tuning.Family
+	where   tuning.Placing
+	near    bool
+	found   []Entry
+	givenUp int
+}
+
+// searchAll searches several families, with the default placing from end to end. In other
+// ways of placing it the first family that can be placed is searched near what is asked
+// about, and the others where that comes near the front.
+func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit, focus []float64) (all []Entry, givenUp int, err error) {
+	var searches []search
+	placings := c.Trials[0].Placings()
+	scout := slices.IndexFunc(families, func(f tuning.Family) bool { return f.Placed })
+	for i := range families {
+		searches = append(searches, search{family: &families[i], where: placings[0]})
+	}
+	for _, where := range placings[1:] {
+		if scout >= 0 {
+			searches = append(searches, search{family: &families[scout], where: where, near: true})
+		}
+	}
+	if err := s.searchEach(c, searches, limit, focus); err != nil {
+		return nil, 0, err
+	}
+	var more []search
+	for k, one := range searches[len(families):] {
+		if !comparable(searches[scout].found, one.found, focus) {
+			continue
+		}
+		for i := range families {
+			if i != scout && families[i].Placed {
+				more = append(more, search{family: &families[i], where: placings[1+k], near: true})
+			}
+		}
+	}
+	if err := s.searchEach(c, more, limit, focus); err != nil {
+		return nil, 0, err
+	}
+	for _, one := range slices.Concat(searches, more) {
+		all = append(all, one.found...)
+		givenUp += one.givenUp
+	}
+	return all, givenUp, nil
+}
+
+// comparable reports whether some settings are nowhere near as dear as others at an
+// attainment that is asked about that nobody would try more of their kind.
+func comparable(usual, other []Entry, focus []float64) bool {
+	for _, f := range focus {
+		best, where := front.Of(means(usual)).CostAt(min(f, front.Enough))
+		cost, place := front.Of(means(other)).CostAt(min(f, front.Enough))
+		if place != front.Nowhere && (place != front.Above || where == front.Above) && (where == front.Nowhere || cost <= hopelessTimes*best) {
+			return true
+		}
+	}
+	return false
+}
+
+func means(entries []Entry) []front.Point {
+	points := make([]front.Point, len(entries))
+	for i := range entries {
+		points[i] = entries[i].Mean()
+	}
+	return points
+}
+
+// searchEach does several searches side by side.
+func (s *Sweep) searchEach(c *Case, searches []search, limit replay.Limit, focus []float64) error {
+	problems := make([]error, len(searches))
+	s.each(len(searches), func(i int) { problems[i] = s.search(c, &searches[i], limit, focus) })
+	return first(problems)
+}
+
 // search tries the settings of a family with the first seed.
-func (s *Sweep) search(c *Case, f *tuning.Family, limit replay.Limit, focus []float64) (found []Entry, givenUp int, err error) {
-	tests := c.loadTests()
-	err = s.walk(tuning.NewSearch(len(f.Axis), len(f.Lines), f.Start(tests), focus), func(at tuning.Place) (tuning.Outcome, error) {
-		result, err := s.play(c, 0, f.Policy(at, tests), limit)
+func (s *Sweep) search(c *Case, of *search, limit replay.Limit, focus []float64) error {
+	f := of.family
+	questions := tuning.NewSearch(len(f.Axis), len(f.Lines), f.Start(of.where.Tests), focus)
+	if of.near {
+		questions = tuning.Near(len(f.Axis), len(f.Lines), f.Start(of.where.Tests), focus)
+	}
+	err := s.walk(questions, func(at tuning.Place) (tuning.Outcome, error) {
+		result, err := s.play(c, 0, f.Policy(at, of.where), limit)
 		return tuning.Outcome{Point: front.Point{Attainment: result.Attainment, Cost: result.Cost}}, err
 	}, func(at tuning.Place, o tuning.Outcome) {
 		if o.Alive() {
-			found = append(found, Entry{Family: f.Name, Policy: f.Policy(at, tests)})
+			of.found = append(of.found, Entry{Family: f.Name, Policy: f.Policy(at, of.where)})
 		} else {
-			givenUp++
+			of.givenUp++
 		}
 	})
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
-	slices.SortFunc(found, func(a, b Entry) int { return cmp.Compare(a.Policy, b.Policy) })
-	found = slices.CompactFunc(found, func(a, b Entry) bool { return a.Policy == b.Policy })
-	for i := range found {
-		result, err := s.play(c, 0, found[i].Policy, limit)
+	slices.SortFunc(of.found, func(a, b Entry) int { return cmp.Compare(a.Policy, b.Policy) })
+	of.found = slices.CompactFunc(of.found, func(a, b Entry) bool { return a.Policy == b.Policy })
+	for i := range of.found {
+		result, err := s.play(c, 0, of.found[i].Policy, limit)
 		if err != nil {
-			return nil, 0, err
+			return err
 		}
-		found[i].Results = []replay.Result{result}
+		of.found[i].Results = []replay.Result{result}
 	}
-	return found, givenUp, nil
+	return nil
 }
 
 // walk answers the questions of a search until there are none. A try that was given up
@@ -191,11 +273,8 @@ func (s *Sweep) complete(c *Case, entries []Entry, which []int) error {
 
 // candidates are the places of the rivals that came so near the front of all that another
 // seed may put them on it, and those of each family on either side of what is asked about.
-func candidates(r *Report, families []tuning.Family, focus []float64) []int {
-	points := make([]front.Point, len(r.Rivals))
-	for i := range r.Rivals {
-		points[i] = r.Rivals[i].Mean()
-	}
+func candidates(entries []Entry, families []tuning.Family, focus []float64) []int {
+	points := means(entries)
 	chosen := make([]bool, len(points))
 	whole := front.Of(points)
 	for i, p := range points {
@@ -205,8 +284,8 @@ func candidates(r *Report, families []tuning.Family, focus []float64) []int {
 	for _, f := range families {
 		var own []int
 		var of []front.Point
-		for i := range r.Rivals {
-			if r.Rivals[i].Family == f.Name {
+		for i := range entries {
+			if entries[i].Family == f.Name {
 				own, of = append(own, i), append(of, points[i])
 			}
 		}

@@ -1,6 +1,8 @@
 package sweep
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +22,7 @@ func hill(t *testing.T, name string, peak float64, seeds int) Case {
 	t.Helper()
 	s, err := scenario.Parse(scenario.BuiltIn(), scenario.Options{})
 	require.NoError(t, err)
-	c := Case{Name: name, Models: 1}
+	c := Case{Name: name}
 	c.Trials, err = Trials(2, seeds, func(i int) (*replay.Trial, error) {
 		return replay.NewTrial(replay.TrialOptions{
 			Scenario: s, Seed: uint64(i), Startups: []time.Duration{c.Startup},
@@ -46,18 +48,22 @@ func family(t *testing.T, name string) tuning.Family {
 	return f
 }
 
-func swept(t *testing.T, o Options) []Report {
+// of is the case with policies to judge and rivals.
+func of(c Case, ours []string, rivals ...tuning.Family) []Case {
+	c.Ours, c.Rivals = ours, rivals
+	return []Case{c}
+}
+
+func swept(t *testing.T, workers int, cases []Case) []Report {
 	t.Helper()
-	reports, err := New(o).Run()
+	reports, err := New(Options{Cases: cases, Workers: workers}).Run()
 	require.NoError(t, err)
 	return reports
 }
 
 // A fixed fleet that is one of those that it is held against is exactly on their front.
 func TestOnTheFront(t *testing.T) {
-	r := swept(t, Options{
-		Cases: []Case{hill(t, "hill", 30, 2)}, Ours: []string{"static:3"}, Rivals: []tuning.Family{family(t, "static")}, Workers: 2,
-	})[0]
+	r := swept(t, 2, of(hill(t, "hill", 30, 2), []string{"static:3"}, family(t, "static")))[0]
 	v := &r.Verdicts[0]
 	assert.Equal(t, front.Within, v.Place)
 	assert.InDelta(t, 1, v.Ratio, 1e-9)
@@ -65,7 +71,7 @@ func TestOnTheFront(t *testing.T) {
 	assert.Equal(t, front.Holds, v.AtMost(1))
 	assert.Len(t, r.Ours[0].Results, 2, "every seed")
 	last := front.Point{}
-	for _, e := range r.Front("static") {
+	for _, e := range Front(Of(r.Rivals, "static")) {
 		assert.Contains(t, e.Policy, "static:")
 		p := e.Mean()
 		assert.Greater(t, p.Attainment, last.Attainment)
@@ -74,34 +80,59 @@ func TestOnTheFront(t *testing.T) {
 	}
 }
 
-// A fleet that never shrinks below the peak is dominated by an HPA that goes with the load,
-// and the HPA dominates all fleets.
+// An HPA that does not shrink is dominated by one that goes with the load,
+// and that one dominates all fleets.
 func TestDominatedAndDominating(t *testing.T) {
 	c := hill(t, "hill", 60, 3)
-	r := swept(t, Options{Cases: []Case{c}, Ours: []string{"static:20"}, Rivals: []tuning.Family{family(t, "hpa:rps")}, Workers: 2})[0]
+	r := swept(t, 2, of(c, []string{"hpa:rps=4.64,down=1800s"}, family(t, "hpa:rps")))[0]
 	assert.Greater(t, r.Verdicts[0].Ratio, 1.5)
 	assert.Equal(t, front.Fails, r.Verdicts[0].AtMost(1))
 
-	r = swept(t, Options{Cases: []Case{c}, Ours: []string{"hpa:rps=3,down=60s"}, Rivals: []tuning.Family{family(t, "static")}, Workers: 2})[0]
+	r = swept(t, 2, of(c, []string{"hpa:rps=3,down=60s"}, family(t, "static")))[0]
 	assert.Less(t, r.Verdicts[0].Ratio, 0.8)
 	assert.Equal(t, front.Holds, r.Verdicts[0].AtMost(0.85))
 }
 
+// What is tuned aside is found, and judges nobody.
+func TestAside(t *testing.T) {
+	cases := of(hill(t, "hill", 30, 2), []string{"static:12"}, family(t, "static"))
+	cases[0].Aside = []tuning.Family{family(t, "hybrid")}
+	r := swept(t, 2, cases)[0]
+	assert.Equal(t, front.Within, r.Verdicts[0].Place)
+	var names []string
+	for _, e := range r.Aside {
+		names = append(names, e.Policy)
+		assert.Len(t, e.Results, 1, "the first seed alone")
+	}
+	assert.Equal(t, []string{"hybrid", "hybrid:down=120s", "hybrid:down=60s"}, names)
+	alone := swept(t, 2, of(cases[0], []string{"static:12"}, family(t, "static")))[0]
+	assert.Equal(t, alone.Verdicts, r.Verdicts)
+}
+
+// A variant that costs more and serves as much is tried, and is never better.
+func TestRivalsDriveTheVariantThatIsBest(t *testing.T) {
+	c := hill(t, "hill", 30, 1)
+	require.NotEmpty(t, c.Trials[0].Placings()[1:])
+	r := swept(t, 2, of(c, []string{"hybrid"}, family(t, "hpa:rps")))[0]
+	tried := map[string]bool{}
+	for _, e := range r.Rivals {
+		_, setting, _ := strings.Cut(e.Policy, "variant=")
+		tried[setting] = true
+	}
+	for _, where := range c.Trials[0].Placings() {
+		assert.True(t, tried[strings.TrimPrefix(where.Setting, "variant=")], where.Setting)
+	}
+}
+
 func TestWorkersChangeNothing(t *testing.T) {
-	c := hill(t, "hill", 20, 2)
-	o := Options{Cases: []Case{c}, Ours: []string{"hybrid"}, Rivals: []tuning.Family{family(t, "hpa:rps"), family(t, "static")}, Workers: 1}
-	one := swept(t, o)
-	o.Workers = 4
-	assert.Equal(t, one, swept(t, o))
+	cases := of(hill(t, "hill", 20, 2), []string{"hybrid"}, family(t, "hpa:rps"), family(t, "static"))
+	assert.Equal(t, swept(t, 1, cases), swept(t, 4, cases))
 }
 
 func TestNoRunIsMadeTwice(t *testing.T) {
 	made := 0
-	o := Options{
-		Cases: []Case{hill(t, "hill", 20, 2)}, Ours: []string{"static:4"}, Rivals: []tuning.Family{family(t, "static")}, Workers: 2,
-		Progress: func(done int) { made = done },
-	}
-	s := New(o)
+	cases := of(hill(t, "hill", 20, 2), []string{"static:4"}, family(t, "static"))
+	s := New(Options{Cases: cases, Workers: 2, Progress: func(done int) { made = done }})
 	reports, err := s.Run()
 	require.NoError(t, err)
 	needed := reports[0].GivenUp + len(reports[0].Ours[0].Results)
@@ -110,7 +141,7 @@ func TestNoRunIsMadeTwice(t *testing.T) {
 	}
 	assert.LessOrEqual(t, made, needed, "each setting once with each seed")
 	before := made
-	_, err = s.Singles(0)
+	_, err = s.Singles(cases[0].Rivals, []int{0}, 0)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, made-before, 20, "much is known already")
 }
@@ -118,14 +149,11 @@ func TestNoRunIsMadeTwice(t *testing.T) {
 func TestTheBestSingleSetting(t *testing.T) {
 	// Two services, of which one needs four times as much: one size of fleet must be too
 	// large for the one or too small for the other, and one target fits both.
-	o := Options{
-		Cases: []Case{hill(t, "small", 10, 2), hill(t, "large", 40, 2)}, Ours: []string{"hpa:rps=3,down=60s"},
-		Rivals: []tuning.Family{family(t, "static"), family(t, "hpa:rps")}, Workers: 2,
-	}
-	s := New(o)
+	ours, rivals := []string{"hpa:rps=3,down=60s"}, []tuning.Family{family(t, "static"), family(t, "hpa:rps")}
+	s := New(Options{Cases: slices.Concat(of(hill(t, "small", 10, 2), ours), of(hill(t, "large", 40, 2), ours)), Workers: 2})
 	_, err := s.Run()
 	require.NoError(t, err)
-	singles, err := s.Singles(0)
+	singles, err := s.Singles(rivals, []int{0, 1}, 0)
 	require.NoError(t, err)
 	require.Len(t, singles, 2)
 	fleets, targets := singles[0], singles[1]
@@ -165,13 +193,12 @@ func TestWhatIsKnownOfARun(t *testing.T) {
 
 func TestASweepStops(t *testing.T) {
 	_, err := New(Options{
-		Cases: []Case{hill(t, "hill", 20, 1)}, Ours: []string{"hybrid"}, Rivals: []tuning.Family{family(t, "static")}, Workers: 2,
-		Stop: func() bool { return true },
+		Cases: of(hill(t, "hill", 20, 1), []string{"hybrid"}, family(t, "static")), Workers: 2, Stop: func() bool { return true },
 	}).Run()
 	require.ErrorIs(t, err, replay.ErrStopped)
 }
 
 func TestWhatCannotBePlayedIsNamed(t *testing.T) {
-	_, err := New(Options{Cases: []Case{hill(t, "hill", 20, 1)}, Ours: []string{"magic"}, Workers: 1}).Run()
+	_, err := New(Options{Cases: of(hill(t, "hill", 20, 1), []string{"magic"}), Workers: 1}).Run()
 	assert.ErrorContains(t, err, `hill: unknown policy "magic"`)
 }
