@@ -26,6 +26,7 @@ func (r *round) allocate(models []*model) {
 			r.shrink(m)
 		}
 	}
+	r.preempt(ordered)
 }
 
 // setAside takes the room of what the model's minima add, and of the replica that

@@ -76,7 +76,7 @@ func TestAnUnknownVariantBorrowsFromAKnownOne(t *testing.T) {
 // one that serves for less; nobody lends what was borrowed.
 func TestTheMostAlikeLends(t *testing.T) {
 	lender := func(name string, devices int, cost capacity.Cost, serves capacity.Rate) *variant {
-		return &variant{in: &Variant{Name: name, Cost: cost, Request: request("H100", devices)}, rate: rate{trigger: serves, max: serves}}
+		return &variant{in: &Variant{Name: name, Cost: cost, Request: request("H100", devices)}, price: cost, rate: rate{trigger: serves, max: serves}}
 	}
 	one, dear, cheap := lender("one", 1, 1, 3), lender("dear", 4, 9, 8), lender("cheap", 4, 5, 9)
 	unknown, other := lender("unknown", 8, 10, 0), lender("other", 8, 10, 0)

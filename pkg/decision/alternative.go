@@ -21,7 +21,7 @@ func (r *round) alternative(m *model) string {
 	m.each(func(v *variant) {
 		if each := v.rate.serves(); m.rated && each > 0 {
 			most := r.available(v)
-			options = append(options, allocation.Option{Cost: v.in.Cost, Serves: each, Now: v.target, Least: least(v.policy.Min, most), Most: most})
+			options = append(options, allocation.Option{Cost: v.in.Cost, Serves: each, Now: v.target, Least: fewer(most, v.policy.Min), Most: most})
 			variants = append(variants, v)
 			serve += each * capacity.Rate(v.target)
 		}
@@ -54,14 +54,6 @@ func (r *round) alternative(m *model) string {
 		told += "; " + r.preferred(m, variants, next)
 	}
 	return told
-}
-
-// least is a lower bound as far as an upper one, negative for none, allows it.
-func least(bound, most int) int {
-	if most < 0 {
-		return bound
-	}
-	return min(bound, most)
 }
 
 // available is how many replicas of the variant there could be instead of those that are

@@ -24,9 +24,9 @@ type landing struct {
 	serves capacity.Rate
 }
 
-// backlogAtReady is the number of requests that will wait when the replicas that start begin
-// to serve, or when one that is started now would: the backlog grows until then by
-// what arrives beyond what is served.
+// backlogAtReady is the number of requests that a replica which is started now will meet:
+// the most that wait within the drain time before it serves. Until then the backlog grows
+// by what arrives beyond what is served, and those that start already drain it.
 func (r *round) backlogAtReady(m *model) float64 {
 	d := &m.demand
 	waits := d.backlog
@@ -44,14 +44,19 @@ func (r *round) backlogAtReady(m *model) float64 {
 	waits = max(0, waits+float64(d.now-serving)*r.backlogAge(m).Seconds())
 	slices.SortStableFunc(coming, func(a, b landing) int { return cmp.Compare(a.in, b.in) })
 	// The last one adds nothing: it stands for the replica that would be started now.
-	coming = append(coming, landing{in: max(m.lead()+landingSlack, last(coming))})
-	met, now := waits, time.Duration(0)
+	coming = append(coming, landing{in: max(m.lead+landingSlack, last(coming))})
+	met, now, from := 0.0, time.Duration(0), last(coming)-r.policy.Drain
 	for _, c := range coming {
-		waits = max(0, waits+float64(d.now-serving)*(c.in-now).Seconds())
-		met, now = max(met, waits), c.in
+		grown := func(until time.Duration) float64 {
+			return max(0, waits+float64(d.now-serving)*(until-now).Seconds())
+		}
+		if c.in >= from {
+			met = max(met, grown(max(now, from)))
+		}
+		waits, now = grown(c.in), c.in
 		serving += c.serves
 	}
-	return met
+	return max(met, waits)
 }
 
 // backlogAge is how long ago the backlog was counted.
@@ -81,11 +86,7 @@ func last(coming []landing) time.Duration {
 // landings are the starting replicas of the variant that count as supply, with the
 // time until each serves.
 func (r *round) landings(m *model, v *variant) []landing {
-	startup := v.in.Startup
-	if startup == 0 {
-		startup = m.lead()
-	}
-	startup += landingSlack
+	startup := cmp.Or(v.in.Startup, m.lead) + landingSlack
 	var list []landing
 	coming := max(0, v.fleet.supply-v.in.Ready)
 	for _, s := range v.in.Starting[:min(coming, len(v.in.Starting))] {
@@ -104,7 +105,7 @@ func (r *round) landings(m *model, v *variant) []landing {
 // did not make them fewer within a window weighs more.
 func (r *round) drains(m *model, n *need) bool {
 	d := &m.demand
-	if !d.seen || n.required > n.supply*d.caution {
+	if !d.seen || n.toGrow > n.supply {
 		return false
 	}
 	waits, easing := d.backlog > m.waitingShort(), false

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -11,16 +12,14 @@ import (
 func behavior(r *round, m *model) {
 	m.each(func(v *variant) {
 		r.holdShown(m, v)
-		v.wanted = v.target
+		asked := v.target
+		v.wanted = max(v.target, v.ideal)
 		past := v.decided()
-		switch {
-		case v.wanted > v.in.Current:
-			r.restrainUp(v, past)
-		case v.wanted < v.in.Current:
+		if v.target < v.in.Current {
 			r.restrainDown(v, past)
 		}
 		r.stabilizeShown(v, past)
-		if v.target == v.wanted {
+		if v.target == asked {
 			v.note(StageBehavior, ReasonSteady, "nothing to restrain")
 		}
 	})
@@ -38,16 +37,15 @@ func (v *variant) decided() []Stretch {
 	return past
 }
 
-// wantedWithin is the highest and the lowest number that was wanted within the window,
-// now included.
-func (r *round) wantedWithin(v *variant, past []Stretch, window time.Duration) (lowest, highest int) {
-	lowest, highest = v.target, v.target
+// highestWanted is the highest number that was wanted within the window, now included.
+func (r *round) highestWanted(v *variant, past []Stretch, window time.Duration) int {
+	highest := v.target
 	for _, s := range past {
 		if r.snapshot.Time.Sub(s.Until) < window {
-			lowest, highest = min(lowest, s.Wanted), max(highest, s.Wanted)
+			highest = max(highest, s.Wanted)
 		}
 	}
-	return lowest, highest
+	return highest
 }
 
 // remember records the round. Span is as long as any window or period looks back.
@@ -85,7 +83,7 @@ func (r *round) holdShown(m *model, v *variant) {
 		v.step(StageBehavior, shown, ReasonRoundMayNotLower, "only a full round lowers what is shown")
 	case m.evidence != evidenceFull:
 		v.step(StageBehavior, shown, ReasonMetricsPartial, "what is shown stays while the metrics do not allow less")
-	case v.in.Rolling:
+	case v.rolling():
 		v.step(StageBehavior, shown, ReasonRollingUpdate, "pods are replaced by newer ones; what is shown stays until that is done")
 	}
 }
@@ -97,25 +95,47 @@ func (r *round) stabilizeShown(v *variant, past []Stretch) {
 		return
 	}
 	window := r.downWindow(v)
-	_, highest := r.wantedWithin(v, past, window)
+	highest := r.highestWanted(v, past, window)
 	if hold := min(shown, highest); hold > v.target {
 		v.step(StageBehavior, hold, ReasonStabilized, "%d were wanted within the last %s", highest, window)
 	}
 }
 
-func (r *round) restrainUp(v *variant, past []Stretch) {
-	b := v.policy.Up
-	lowest, _ := r.wantedWithin(v, past, b.Window)
-	if lowest = max(lowest, v.in.Current); lowest < v.target {
-		v.step(StageBehavior, lowest, ReasonStabilized, "only %d were wanted within the last %s", lowest, b.Window)
+// mayReach is the most replicas that the variant's scaleUp policies allow now, and why no
+// more. Who has none is bounded by the growth limit, from the replicas that serve: those
+// that start have not shown yet that the estimate which asked for them was right.
+func (r *round) mayReach(v *variant) (most int, why string) {
+	up, limit := v.policy.Up, r.policy.Growth
+	switch {
+	case up.Select == SelectDisabled:
+		return v.in.Current, "scaleUp.selectPolicy is Disabled"
+	case len(up.Policies) > 0:
+		most = max(r.rateLimit(v, up, 1), v.in.Current)
+		return most, fmt.Sprintf("the scale-up policies allow %d now", most)
+	case limit == Growth{}:
+		return mostReplicas, ""
 	}
-	if limit, ok := r.upLimit(v); ok && v.target > limit {
-		v.step(StageBehavior, max(limit, v.in.Current), ReasonRateLimited, "the scale-up policies allow %d now", limit)
+	serves := min(v.in.Ready, v.in.Current)
+	most = max(v.in.Current, serves+max(limit.Pods, serves*limit.Percent/100))
+	return most, fmt.Sprintf("the growth limit allows %d while %d serve", most, serves)
+}
+
+// heldUp is how many of the wanted replicas the window and the tolerance of scaleUp allow
+// now.
+func (r *round) heldUp(v *variant, wanted int) int {
+	up := v.policy.Up
+	most := wanted
+	if up.Window > 0 {
+		for _, s := range v.decided() {
+			if r.snapshot.Time.Sub(s.Until) < up.Window {
+				most = min(most, max(s.Wanted, v.in.Current))
+			}
+		}
 	}
-	v.withinTolerance(b)
-	if v.target < v.least {
-		v.step(StageBehavior, v.least, v.leastReason, "a minimum is not slowed down")
+	if v.tolerates(up, most) {
+		most = min(most, v.in.Current)
 	}
+	return most
 }
 
 func (r *round) restrainDown(v *variant, past []Stretch) {
@@ -123,7 +143,7 @@ func (r *round) restrainDown(v *variant, past []Stretch) {
 		v.step(StageBehavior, v.in.Current, ReasonRoundMayNotLower, "only a full round lowers")
 		return
 	}
-	if v.in.Rolling {
+	if v.rolling() {
 		v.step(StageBehavior, v.in.Current, ReasonRollingUpdate, "pods are replaced by newer ones; none goes before that is done")
 		return
 	}
@@ -146,40 +166,31 @@ func (r *round) slowDown(v *variant, past []Stretch) {
 		v.step(StageBehavior, v.in.Current, ReasonStabilized, "the last %s are not all seen yet", window)
 		return
 	}
-	_, highest := r.wantedWithin(v, past, window)
+	highest := r.highestWanted(v, past, window)
 	if highest = min(highest, v.in.Current); highest > v.target {
 		v.step(StageBehavior, highest, ReasonStabilized, "%d were wanted within the last %s", highest, window)
 	}
-	if limit, ok := r.downLimit(v); ok && v.target < limit {
-		v.step(StageBehavior, min(limit, v.in.Current), ReasonRateLimited, "the scale-down policies allow %d now", limit)
+	if b.Select == SelectDisabled || len(b.Policies) > 0 {
+		if limit := r.rateLimit(v, b, -1); v.target < limit {
+			v.step(StageBehavior, min(limit, v.in.Current), ReasonRateLimited, "the scale-down policies allow %d now", limit)
+		}
 	}
-	v.withinTolerance(b)
-}
-
-func (v *variant) withinTolerance(b Behavior) {
-	if v.in.Current == 0 || v.target == v.in.Current || b.Tolerance <= 0 {
-		return
-	}
-	if change := math.Abs(float64(v.target)/float64(v.in.Current) - 1); change <= b.Tolerance+1e-9 {
-		v.step(StageBehavior, v.in.Current, ReasonWithinTolerance, "a change of %.0f %% is within the tolerance of %.0f %%", 100*change, 100*b.Tolerance)
+	if v.tolerates(b, v.target) {
+		v.step(StageBehavior, v.in.Current, ReasonWithinTolerance, "the change is within the tolerance of %.0f %%", 100*b.Tolerance)
 	}
 }
 
-// upLimit is the most replicas that the scale-up policies allow.
-func (r *round) upLimit(v *variant) (int, bool) {
-	return r.rateLimit(v, v.policy.Up, 1)
-}
-
-// downLimit is the fewest replicas that the scale-down policies allow.
-func (r *round) downLimit(v *variant) (int, bool) {
-	return r.rateLimit(v, v.policy.Down, -1)
+// tolerates reports whether a change to so many replicas is within the tolerance.
+func (v *variant) tolerates(b Behavior, wanted int) bool {
+	return v.in.Current > 0 && wanted != v.in.Current && b.Tolerance > 0 &&
+		math.Abs(float64(wanted)/float64(v.in.Current)-1) <= b.Tolerance+1e-9
 }
 
 // rateLimit is the furthest that the policies of one direction (+1 up, -1 down)
 // allow. The selection Max takes the policy that allows the larger change.
-func (r *round) rateLimit(v *variant, b Behavior, sign int) (int, bool) {
+func (r *round) rateLimit(v *variant, b Behavior, sign int) int {
 	if b.Select == SelectDisabled {
-		return v.in.Current, true
+		return v.in.Current
 	}
 	best, found := 0, false
 	for _, p := range b.Policies {
@@ -195,7 +206,7 @@ func (r *round) rateLimit(v *variant, b Behavior, sign int) (int, bool) {
 		}
 		found = true
 	}
-	return max(best, 0), found
+	return max(best, 0)
 }
 
 // replicasBefore is what the target asked for when the period began.

@@ -71,6 +71,7 @@ func TestBehavior(t *testing.T) {
 		"changes older than the period":           {up: Behavior{Policies: pods(3)}, current: 4, wanted: 9, past: past(ago(180, 2, 9), ago(120, 4, 9)), want: 7, reason: ReasonRateLimited},
 		"removed ones count back, as for the HPA": {up: Behavior{Policies: pods(4)}, current: 10, wanted: 30, past: past(ago(30, 16, 30)), want: 20, reason: ReasonRateLimited},
 		"added ones count back on the way down":   {down: Behavior{Policies: percent(50)}, current: 10, wanted: 1, past: past(ago(30, 4, 1)), want: 2, reason: ReasonRateLimited},
+		"a share of nothing lets one begin":       {up: Behavior{Policies: percent(50)}, current: 0, wanted: 5, want: 1, reason: ReasonRateLimited},
 		"percent rounds up":                       {up: Behavior{Policies: percent(50)}, current: 3, wanted: 9, want: 5, reason: ReasonRateLimited},
 		"down by percent":                         {down: Behavior{Policies: percent(50)}, current: 8, wanted: 1, want: 4, reason: ReasonRateLimited},
 		"down by pods":                            {down: Behavior{Policies: pods(1)}, current: 8, wanted: 1, want: 7, reason: ReasonRateLimited},
@@ -90,10 +91,18 @@ func TestBehavior(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			key := Key{"ns", "v"}
 			policy := DefaultPolicy()
+			policy.Growth = Growth{}
 			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull}
 			v := &variant{in: &Variant{Name: "v", Current: tc.current}, key: key, managed: true, target: tc.wanted}
 			v.old.History = tc.past
 			v.policy = VariantPolicy{Max: -1, Up: tc.up, Down: tc.down}
+			if tc.wanted > tc.current {
+				most, why := r.mayReach(v)
+				assert.Equal(t, tc.want, r.heldUp(v, min(tc.wanted, most)), "what may be bought")
+				assert.Equal(t, tc.reason == ReasonRateLimited, tc.wanted > most)
+				assert.Equal(t, tc.reason == ReasonRateLimited, why != "")
+				return
+			}
 			behavior(r, &model{variants: []*variant{v}})
 			assert.Equal(t, tc.want, v.target)
 			assert.Equal(t, tc.reason, v.plan.Reason)
@@ -108,7 +117,6 @@ func TestBehaviorSlowsNoBound(t *testing.T) {
 		current, wanted int
 		want            int
 	}{
-		"a share of nothing lets one begin":         {VariantPolicy{Max: -1, Up: Behavior{Policies: percent}}, 0, 5, 1},
 		"a minimum passes the policies":             {VariantPolicy{Min: 4, Max: -1, Up: Behavior{Policies: percent}}, 0, 2, 4},
 		"a minimum passes a disabled direction":     {VariantPolicy{Min: 2, Max: -1, Up: Behavior{Select: SelectDisabled}}, 0, 0, 2},
 		"a maximum passes an uncovered window":      {VariantPolicy{Max: 2, Down: Behavior{Window: time.Hour}}, 5, 4, 2},

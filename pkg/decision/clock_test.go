@@ -84,7 +84,7 @@ func TestNothingInTheMemoryIsLaterThanNow(t *testing.T) {
 	late := now.Add(24 * time.Hour)
 	v, of := ahead.Variants[key], ahead.Models[mk]
 	v.NoPod, v.Refused, of.Cheaper = late, late, late
-	v.Conflict = Conflict{Times: []time.Time{late}}
+	v.Conflict = Conflict{Changes: []Change{{Time: late}}}
 	v.Backoff = Backoff{Until: late.Add(time.Minute), Pause: time.Minute}
 	ahead.Variants[key], ahead.Models[mk] = v, of
 	text := fmt.Sprint(ahead)

@@ -3,6 +3,7 @@ package decision
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
@@ -39,10 +40,12 @@ func (r *round) see(m *model) {
 		r.admit(v)
 		v.fleet, v.load = r.fleetOf(v), r.loadOf(v, m.saturation)
 	}
+	m.trustUnseen()
 	m.load = m.loadOfAll()
 	m.evidence = r.freshness(m)
+	m.lead = r.lead(m)
 	m.demand = r.demandOf(m)
-	m.plan.Demand = m.demand.told(m.lead())
+	m.plan.Demand = m.demand.told(m.lead)
 	m.tellDemand()
 	m.sized, m.rated = r.rates(m)
 	m.plan.Sized = m.sized
@@ -101,6 +104,8 @@ type model struct {
 	evidence   evidence
 	load       load
 	demand     demand
+	// lead is how long a new replica takes to serve.
+	lead time.Duration
 	// sized is set when sizing for the promised latency takes part, and rated when it is
 	// known what a replica of any variant serves.
 	sized, rated bool
@@ -131,6 +136,8 @@ type variant struct {
 	fleet fleet
 	load  load
 	rate  rate
+	// price is what one replica is compared by.
+	price capacity.Cost
 	// minimum is its lower bound as far as it may be asked for.
 	minimum minimum
 	// idle is set when it goes because nothing is asked of its model.
@@ -140,10 +147,12 @@ type variant struct {
 	// least is what a minimum demands, and why; no behaviour slows it down.
 	least       int
 	leastReason Reason
+	// giving are the replicas that give way to a more important model.
+	giving []string
 	// externallyChanged is set when somebody else changed the replicas.
 	externallyChanged bool
-	// wanted is its target before behavior.
-	wanted int
+	// wanted is its target before behavior, and ideal what it would be without scaleUp.
+	wanted, ideal int
 }
 
 func (r *round) begin(in *Model, memory *Memory) *model {
@@ -197,7 +206,7 @@ func (r *round) admit(v *variant) {
 	if err := r.unknown(v); v.managed && err != nil && !r.guesses(v) {
 		r.freeze(v, err)
 	}
-	r.watchConflict(v)
+	v.next.Conflict, v.externallyChanged = r.conflictOf(v)
 	if v.managed || v.exists() && v.policy.Actuation == ActuationOff {
 		r.look(v)
 	}
@@ -218,7 +227,7 @@ func (r *round) freeze(v *variant, unknown error) {
 		reason = ReasonCapacityUnknown
 	}
 	v.refuse(reason, "the replicas are held: "+unknown.Error())
-	if most := v.bounded(v.target); most < v.target && r.kind == RoundFull && !v.in.Rolling {
+	if most := v.bounded(v.target); most < v.target && r.kind == RoundFull && !v.rolling() {
 		v.step(StageBounds, most, ReasonMaxReplicas, "maxReplicas is %d", most)
 	}
 }

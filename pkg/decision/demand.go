@@ -200,7 +200,7 @@ func (r *round) arrival(m *model, d *demand) (counted, bool) {
 	if newest.rate <= steady.rate*(1+jumpLeast) || newest.rate <= steady.rate+jumpCertainty*chance {
 		return steady, true
 	}
-	if m.lead() > jumpLead*r.policy.Window && !m.strained(d) {
+	if m.lead > jumpLead*r.policy.Window && !m.strained(d) {
 		return steady, true
 	}
 	return r.sinceJump(m, d, newest), true
@@ -295,7 +295,8 @@ func (m *model) eachReplica(f func(*Replica)) {
 	}
 }
 
-// backlog is the number of requests that wait, in the gateway and in the replicas.
+// backlog is the number of requests that wait, in the gateway and in the replicas; but not
+// in one that hangs: nothing that is added serves these.
 func (r *round) backlog(m *model) float64 {
 	sum := 0.0
 	if r.usable(m.in.Queue) {
@@ -306,8 +307,8 @@ func (r *round) backlog(m *model) float64 {
 			continue
 		}
 		for i := range v.in.Replicas {
-			if w := v.in.Replicas[i].Waiting; r.usable(w) {
-				sum += w.Value
+			if p := &v.in.Replicas[i]; r.usable(p.Waiting) && !r.hangs(p) {
+				sum += p.Waiting.Value
 			}
 		}
 	}

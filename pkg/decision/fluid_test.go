@@ -58,7 +58,9 @@ type flow struct {
 	id       string
 	arrivals func(time.Duration) float64
 	// direct leaves out the gateway: requests wait in the replicas alone.
-	direct   bool
+	direct bool
+	// evenly sends every replica the same share, however full it is.
+	evenly   bool
 	queue    float64
 	arrived  float64
 	scrapes  []scrape
@@ -307,6 +309,13 @@ func (f *fluid) flow(m *flow) {
 // pour gives what is queued to the replicas that are least full, up to depth waiting
 // requests beyond what each can serve at once.
 func (m *flow) pour(ready []*vat, limits []float64, depth float64) {
+	if m.evenly && len(ready) > 0 {
+		for _, p := range ready {
+			p.waiting += m.queue / float64(len(ready))
+		}
+		m.queue = 0
+		return
+	}
 	portion := m.queue / drops
 	for range drops {
 		least := -1

@@ -34,7 +34,7 @@ const (
 )
 
 // age classifies a sample of something that cannot be negative. One from the future (a
-// skewed clock) is as good as new, and what is no number is absent.
+// skewed clock) is as old as it is ahead, and what is no number is absent.
 func (r *round) age(s Sample) age {
 	if s.Value < 0 {
 		return ageAbsent
@@ -47,7 +47,7 @@ func (r *round) ageSigned(s Sample) age {
 	if !s.Present || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 		return ageAbsent
 	}
-	old := r.snapshot.Time.Sub(s.Time)
+	old := r.snapshot.Time.Sub(s.Time).Abs()
 	limit := r.policy.Freshness
 	for _, c := range []struct {
 		below time.Duration

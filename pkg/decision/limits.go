@@ -94,10 +94,10 @@ func (m *model) housed() bool {
 	rate := capacity.Rate(0)
 	for _, v := range m.variants {
 		if v.exists() {
-			rate += v.rate.serves() * m.demand.caution * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.unscheduled()-v.fleet.hopeless())
+			rate += v.rate.serves() * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.unscheduled()-v.fleet.hopeless())
 		}
 	}
-	return rate >= max(m.need.required, m.least())
+	return rate >= max(m.need.toGrow, m.least())
 }
 
 // lacks records that the model could not get all that it wants, and what is in the way
@@ -119,9 +119,13 @@ func (r *round) lacks(m *model, v *variant) {
 
 // obstacle says what keeps the variant from having one more replica.
 func (r *round) obstacle(v *variant) (Reason, string) {
-	switch {
-	case v.headroom(0) == 0:
+	switch most, why := r.mayReach(v); {
+	case v.policy.Max >= 0 && v.target >= v.policy.Max:
 		return ReasonMaxReplicas, fmt.Sprintf("maxReplicas is %d", v.policy.Max)
+	case v.target >= most:
+		return ReasonRateLimited, why
+	case v.policy.Up.Window > 0 && r.heldUp(v, v.ideal) < v.ideal:
+		return ReasonStabilized, fmt.Sprintf("fewer were wanted within the last %s", v.policy.Up.Window)
 	case v.rate.unfit():
 		return ReasonSLO, "it cannot keep the promised latency"
 	case r.full(v):

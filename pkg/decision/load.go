@@ -26,6 +26,8 @@ type load struct {
 	// seenFull and seenQueue are over how many.
 	full, queue         float64
 	seenFull, seenQueue int
+	// hanging is how many complete nothing.
+	hanging int
 }
 
 // loadOf classifies the variant's serving replicas. How full one is, is the used share of
@@ -39,6 +41,9 @@ func (r *round) loadOf(v *variant, t Saturation) load {
 		p := &v.in.Replicas[i]
 		full, knowsFull := v.full(r, p)
 		queue, knowsQueue := p.Waiting.Value, r.usable(p.Waiting)
+		if r.hangs(p) {
+			l.hanging++
+		}
 		switch {
 		case knowsFull && full >= t.KVCacheThreshold, knowsQueue && queue >= t.QueueLengthThreshold:
 			l.of[i] = saturated
@@ -58,6 +63,17 @@ func (r *round) loadOf(v *variant, t Saturation) load {
 		}
 	}
 	return l
+}
+
+// hangs reports whether the replica has work, and requests that wait, and completed none of
+// it within the metrics window.
+func (r *round) hangs(p *Replica) bool {
+	for _, s := range []Sample{p.Served, p.Running, p.Waiting} {
+		if r.age(s) != ageFresh {
+			return false
+		}
+	}
+	return p.Served.Value == 0 && p.Running.Value > 0 && p.Waiting.Value > 0 && !r.fledgling(p)
 }
 
 // loadOfAll is the load of all replicas of the model.

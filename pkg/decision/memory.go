@@ -39,6 +39,9 @@ type VariantMemory struct {
 	// Refused is since when the scheduler finds no node for a pod that the capacity
 	// model would place. A new leader keeps room for it once more for a while.
 	Refused time.Time
+	// Unseen is what is known of start-ups while none was ever seen to end. A new leader
+	// gives them the start-up deadline once more.
+	Unseen Unseen
 	// Backoff is set once replicas found no node, or did not start. A new leader may try
 	// the variant again at once.
 	Backoff Backoff
@@ -113,6 +116,12 @@ type TokenMean struct {
 	Time   time.Time
 	Shape  capacity.TokenShape
 	Weight float64
+}
+
+// Unseen is how long replicas were given to start, of which none did.
+type Unseen struct {
+	// Now is how long the oldest starts, and Before the longest that one was given before.
+	Now, Before time.Duration
 }
 
 // Backoff says until when a variant is left alone after its replicas found no node.

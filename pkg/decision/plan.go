@@ -198,6 +198,8 @@ const (
 	// ReasonIdle: nothing was asked of the model for its retention period, so it may
 	// sleep.
 	ReasonIdle Reason = "Idle"
+	// ReasonPreempted: a more important model needs the room.
+	ReasonPreempted Reason = "Preempted"
 	// ReasonRollingUpdate: no replica goes while pods are replaced by newer ones.
 	ReasonRollingUpdate Reason = "RollingUpdate"
 	// ReasonReplicasOverwritten: something else changes the replicas again and again,

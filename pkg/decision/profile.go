@@ -47,6 +47,8 @@ type Sizing struct {
 	// Burst is that of the arrivals at one replica.
 	Burst float64
 	Rate  capacity.Rate
+	// Keeps is set while the variant is taken to keep the promise.
+	Keeps bool
 	// Found is when Rate was found.
 	Found time.Time
 }
@@ -69,11 +71,21 @@ func (r *round) size(m *model) bool {
 	rates, able := map[*variant]capacity.Rate{}, false
 	profiles := r.profiles(m)
 	for _, v := range m.variants {
-		if p, has := profiles[v]; has {
-			if rate, found := r.sloRate(m, v, p); found {
-				rates[v] = rate
-				able = able || rate > 0
+		p, has := profiles[v]
+		if !has {
+			continue
+		}
+		if rate, found := r.sloRate(m, v, p); found {
+			least := leastPromised * v.rate.trigger
+			if v.old.Sizing.Keeps {
+				least /= 2
 			}
+			v.next.Sizing.Keeps = rate > least
+			if !v.next.Sizing.Keeps {
+				rate = 0
+			}
+			rates[v] = rate
+			able = able || rate > 0
 		}
 	}
 	if !able {

@@ -462,6 +462,7 @@ func TestHybridIsNeverBelowTriggersNorPromise(t *testing.T) {
 	for seed := range uint64(cases() / 8) {
 		c := scene{seed: seed, models: 1, load: 0.2 + 2*float64(seed%11)/10, plain: true}
 		s, policy := c.build()
+		policy.Growth = Growth{}
 		capacityOnly := first(s, policy)
 		policy.Hybrid = true
 		hybrid := first(s, policy)
@@ -499,7 +500,11 @@ func promised(v *Variant, slo capacity.SLO) float64 {
 	if !ok {
 		return 0
 	}
-	return min(float64(queue.MaxRate(slo, DefaultPolicy().Share)), allowed(v.Profile))
+	rate := float64(queue.MaxRate(slo, DefaultPolicy().Share))
+	if rate < leastPromised*allowed(v.Profile) {
+		return 0
+	}
+	return min(rate, allowed(v.Profile))
 }
 
 // surplus reports whether what serves keeps the promise with a replica to spare.
@@ -635,7 +640,7 @@ func TestMemoryStaysBounded(t *testing.T) {
 func longest(m Memory) int {
 	n := len(m.Variants) + len(m.Models)
 	for _, a := range m.Variants {
-		n += len(a.History) + len(a.Latency.Learned.Seen) + len(a.Conflict.Times)
+		n += len(a.History) + len(a.Latency.Learned.Seen) + len(a.Conflict.Changes)
 	}
 	for _, a := range m.Models {
 		n += len(a.Arrivals)

@@ -19,6 +19,11 @@ const (
 	leastKVUse = 0.02
 )
 
+// leastPromised is the share of its rate at the triggers that a replica must serve within
+// the promise to be taken to keep it; half of that once it is. Near the edge of what a
+// device can do an error of a few percent in an estimate is a factor in that rate.
+const leastPromised = 0.2
+
 // rate is what one replica of a variant serves, in requests per second. It is made once
 // per variant and round.
 type rate struct {
@@ -51,6 +56,7 @@ func (r rate) times(factor capacity.Rate) rate {
 // rates makes what one replica of each variant serves. It reports whether the promise
 // takes part, and whether any rate is known; where none is, all replicas count the same.
 func (r *round) rates(m *model) (sized, rated bool) {
+	m.prices()
 	shape := m.demand.tokens
 	for _, v := range m.variants {
 		v.next.Curve = r.learn(v, shape)
@@ -269,7 +275,7 @@ func (v *variant) alike(lenders []*variant) (best *variant, factor capacity.Rate
 			continue
 		}
 		f, ok := serving.Faster(l.in.Request.Shape, v.in.Request.Shape)
-		if ok && (best == nil || far(f) < far(found) || far(f) == far(found) && l.unitCost() < best.unitCost()) {
+		if ok && (best == nil || far(f) < far(found) || far(f) == far(found) && l.unitPrice() < best.unitPrice()) {
 			best, found = l, f
 		}
 	}
@@ -287,7 +293,7 @@ func (v *variant) alike(lenders []*variant) (best *variant, factor capacity.Rate
 // its.
 func (v *variant) priced(lenders []*variant) (best *variant, factor capacity.Rate, how string) {
 	for _, l := range lenders {
-		if l.in.Cost > 0 && (best == nil || l.unitCost() < best.unitCost()) {
+		if l.in.Cost > 0 && (best == nil || l.unitPrice() < best.unitPrice()) {
 			best = l
 		}
 	}
@@ -297,5 +303,30 @@ func (v *variant) priced(lenders []*variant) (best *variant, factor capacity.Rat
 	return best, capacity.Rate(v.in.Cost / best.in.Cost), fmt.Sprintf("as much per cost as %s", best.in.Name)
 }
 
-// unitCost is the cost per rate; it is only called where the rate is known.
-func (v *variant) unitCost() float64 { return float64(v.in.Cost) / float64(v.rate.serves()) }
+// freeShare is the share of the least cost of a model's variants that one which costs
+// nothing is reckoned with.
+const freeShare = 1e-3
+
+// prices are what the model's variants are compared by: their costs; but one that costs
+// nothing holds devices all the same, and counts a little of the least cost, so that
+// replicas of it go, too.
+func (m *model) prices() {
+	least := capacity.Cost(math.Inf(1))
+	for _, v := range m.variants {
+		if v.in.Cost > 0 {
+			least = min(least, v.in.Cost)
+		}
+	}
+	if math.IsInf(float64(least), 1) {
+		least = 1 / freeShare
+	}
+	for _, v := range m.variants {
+		v.price = v.in.Cost
+		if v.in.Cost <= 0 {
+			v.price = freeShare * least
+		}
+	}
+}
+
+// unitPrice is the price per rate; it is only called where the rate is known.
+func (v *variant) unitPrice() float64 { return float64(v.price) / float64(v.rate.serves()) }

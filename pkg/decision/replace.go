@@ -32,7 +32,10 @@ func (r *round) replace(m *model) bool {
 	}
 	options := r.swaps(m, candidates, r.fitting)
 	best := allocation.Cheapest(options, need)
-	if !m.pays(candidates, options, best) {
+	for r.holdBack(candidates, options, best.Replicas, func(v *variant) int { return v.target }) {
+		best = allocation.Cheapest(options, need)
+	}
+	if !m.pays(candidates, best) {
 		m.next.Cheaper = time.Time{}
 		r.tellDearer(m, candidates, need)
 		return false
@@ -44,7 +47,7 @@ func (r *round) replace(m *model) bool {
 		return false
 	}
 	came := false
-	for _, i := range m.placingOrder(candidates) {
+	for _, i := range placingOrder(candidates) {
 		v := candidates[i]
 		n := best.Replicas[i] - v.target
 		if n <= 0 {
@@ -76,19 +79,17 @@ func (r *round) keepCheaper(m *model) (since time.Time, known bool) {
 
 // pays reports whether a mix that starts replicas costs so much less, their start
 // included, than the least that those which there are could be reduced to.
-func (m *model) pays(candidates []*variant, options []allocation.Option, best allocation.Vector) bool {
-	spent := best.Cost
-	for i, v := range candidates {
-		spent += options[i].Start * capacity.Cost(max(0, best.Replicas[i]-v.target))
-	}
-	kept := costOf(candidates)
-	if left := m.cheapestLeft(m.standing(func(v *variant) int { return v.target })); left != nil {
-		kept = 0
-		for _, v := range candidates {
-			kept += v.in.Cost * capacity.Cost(left[v])
+func (m *model) pays(candidates []*variant, best allocation.Vector) bool {
+	left := m.cheapestLeft(m.standing(func(v *variant) int { return v.target }))
+	kept := capacity.Cost(0)
+	for _, v := range candidates {
+		n := v.target
+		if left != nil {
+			n = left[v]
 		}
+		kept += v.price * capacity.Cost(n)
 	}
-	return spent < kept*(1-switchLeast)
+	return best.Cost+best.Start < kept*(1-switchLeast)
 }
 
 // longestWindow is the longest time that any of the variants waits before it scales down.
@@ -104,7 +105,7 @@ func longestWindow(candidates []*variant) time.Duration {
 // would be judged by what is about to be different.
 func (m *model) changing() bool {
 	for _, v := range m.variants {
-		if v.exists() && (v.in.Rolling || v.fleet.supply != v.target || v.in.Ready != v.target) {
+		if v.exists() && (v.rolling() || v.fleet.supply != v.target || v.in.Ready != v.target) {
 			return true
 		}
 	}
@@ -144,19 +145,19 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 	for i, v := range candidates {
 		startup := v.in.Startup
 		if startup == 0 {
-			startup = m.lead()
+			startup = m.lead
 		}
 		beside := (startup + r.longestHold(m, candidates, v)).Seconds() / r.policy.Horizon.Seconds()
 		options[i] = allocation.Option{
-			Cost: v.in.Cost, Serves: v.rate.serves(), Now: v.target,
-			Least: m.staying(v, v.bounded(v.target)), Most: v.bounded(v.target), Start: v.in.Cost * capacity.Cost(beside),
+			Cost: v.price, Serves: v.rate.serves(), Now: v.target,
+			Least: m.staying(v, v.bounded(v.target)), Most: v.bounded(v.target), Start: v.price * capacity.Cost(beside),
 		}
 		if v.policy.Down.Select == SelectDisabled {
 			options[i].Least = options[i].Most
 		}
 		switch more := room(v); {
 		case v.fleet.paused > 0 || v.fleet.unhealthy || v.rate.unfit():
-		case more < 0:
+		case more < 0 || more > mostReplicas-v.target:
 			options[i].Most = -1
 		default:
 			options[i].Most = v.target + more
@@ -176,7 +177,7 @@ func (r *round) longestHold(m *model, candidates []*variant, v *variant) time.Du
 		}
 		hold := r.downWindow(o)
 		longest = max(longest, hold)
-		if float64(o.in.Cost)*float64(v.rate.serves()) > float64(v.in.Cost)*float64(o.rate.serves()) {
+		if float64(o.price)*float64(v.rate.serves()) > float64(v.price)*float64(o.rate.serves()) {
 			dearer = max(dearer, hold)
 		}
 	}
@@ -191,7 +192,7 @@ func (r *round) tellDearer(m *model, candidates []*variant, need capacity.Rate) 
 	if !slices.ContainsFunc(candidates, r.full) {
 		return
 	}
-	ideal := allocation.Cheapest(r.swaps(m, candidates, func(v *variant) int { return r.beyond(v, 0) }), need)
+	ideal := allocation.Cheapest(r.swaps(m, candidates, func(v *variant) int { return r.atMost(v, r.mayAdd(v, 0)) }), need)
 	for i, v := range candidates {
 		if why := r.crowded(v); why != "" && ideal.Replicas[i] > v.target {
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, why})

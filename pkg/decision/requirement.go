@@ -36,10 +36,15 @@ type need struct {
 	// required is the rate that is asked for: what is expected, and queued, the part that
 	// serves the backlog within the drain time.
 	required, queued capacity.Rate
+	// toGrow is what the supply must serve before nothing is missing: required, and more
+	// while replicas are not trusted with all that they are reckoned to serve.
+	toGrow capacity.Rate
 	// backlog is the number of requests that the replicas which start will meet.
 	backlog float64
 	// supply is the rate of the replicas that serve or will in time.
 	supply capacity.Rate
+	// bounded is how many of them an upper bound takes.
+	bounded int
 	// missing is what the supply falls short of, when more is wanted.
 	missing capacity.Rate
 	// least is what must still be served after a scale-down.
@@ -85,24 +90,29 @@ func (r *round) asked(m *model) need {
 	if m.rated {
 		n.backlog = r.backlogAtReady(m)
 		for _, v := range m.variants {
-			// What an upper bound takes away is nothing to rely on.
-			n.supply += v.rate.serves() * capacity.Rate(v.bounded(v.fleet.supply))
+			// What an upper bound takes away is nothing to rely on, nor is what hangs.
+			left := v.bounded(v.fleet.supply)
+			n.supply += v.rate.serves() * capacity.Rate(max(0, left-v.load.hanging))
+			n.bounded += v.fleet.supply - left
 		}
 	}
 	n.queued = capacity.Rate(n.backlog / r.policy.Drain.Seconds())
 	n.required = m.expected() + n.queued
+	n.toGrow = n.required / m.demand.caution
 	return n
 }
 
 // judgeShortfall fires where the triggers look elsewhere: some replicas are saturated,
 // or requests wait in front of them all, and what serves or starts does not suffice.
 func (m *model) judgeShortfall(n *need) {
-	short := n.required - n.supply*m.demand.caution
+	short := n.toGrow - n.supply
 	if n.triggered || short <= 0 || !m.rated {
 		return
 	}
 	var what string
 	switch backlog := m.demand.backlog; {
+	case n.bounded > 0:
+		what = "maxReplicas takes " + plural(n.bounded, "replica", "replicas")
 	case m.load.saturated > 0:
 		what = plural(m.load.saturated, "replica is saturated", "replicas are saturated")
 	case backlog > m.waitingShort():
@@ -126,8 +136,8 @@ func (m *model) expected() capacity.Rate {
 // what the arrival rate may be wrong by, and no trigger says otherwise, or replicas
 // start that are to meet it.
 func (m *model) beyond(n *need, calm bool) capacity.Rate {
-	missing := n.required - n.supply*m.demand.caution
-	if missing <= 1e-9*n.required || (calm || m.starts()) && m.demand.insignificant(missing) {
+	missing := n.toGrow - n.supply
+	if missing <= 1e-9*n.toGrow || (calm || m.starts()) && m.demand.insignificant(missing) {
 		return 0
 	}
 	return missing
@@ -167,7 +177,7 @@ func (r *round) more(m *model, n *need) {
 	case r.drains(m, n):
 		n.reason, n.detail = ReasonBacklog, n.detail+"; what serves now drains it in time"
 		return
-	case m.sized && n.supply*m.demand.caution > m.least()+m.smallest():
+	case m.sized && n.supply > m.least()+m.smallest():
 		n.reason, n.detail = ReasonSteady, n.detail+"; the promised latency needs fewer, so nothing changes"
 		return
 	}

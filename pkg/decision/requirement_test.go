@@ -115,7 +115,7 @@ func TestPublishedUtilisations(t *testing.T) {
 		t.Run(fmt.Sprint(utilisation), func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
 			m.plan.Demand.Forecast = capacity.Rate(utilisation)
-			n := need{required: m.plan.Demand.Forecast, supply: 0.85}
+			n := need{toGrow: m.plan.Demand.Forecast, supply: 0.85}
 			assert.Equal(t, want.more, m.beyond(&n, false) > 0)
 			assert.Equal(t, want.less, m.least() < n.supply)
 		})
@@ -136,7 +136,7 @@ func TestATriggerAndThePromiseDisagree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
 			m.sized, m.plan.Demand.Forecast = c.sized, 2
-			n := need{supply: c.total, required: 2, detail: "replicas are full"}
+			n := need{supply: c.total, toGrow: 2, detail: "replicas are full"}
 			r.more(m, &n)
 			assert.Equal(t, c.want, n.reason)
 			assert.Equal(t, c.want == ReasonSaturated, n.want == wantMore)
@@ -211,18 +211,18 @@ func TestSafe(t *testing.T) {
 		after standing
 		want  bool
 	}{
-		"two with room":                  {load{full: 0.3, unsaturated: 2}, 0, standing{5, 5, 2}, true},
-		"one with room":                  {load{full: 0.3, unsaturated: 1}, 0, standing{5, 5, 2}, false},
-		"one with room, a starting goes": {load{full: 0.3, unsaturated: 1}, 0, standing{7.5, 7.5, 3}, true},
-		"the others would be full":       {load{full: 0.5, unsaturated: 3}, 0, standing{5, 5, 2}, false},
-		"queues would trigger":           {load{queue: 1.5, unsaturated: 3}, 0, standing{5, 5, 2}, false},
-		"a blind one takes nothing over": {load{full: 0.4, unsaturated: 2}, 1, standing{5, 5, 2}, false},
-		"too little would be served":     {load{full: 0.1, unsaturated: 3}, 0, standing{2.5, 2.5, 1}, false},
+		"two with room":                  {load{full: 0.3, unsaturated: 2}, 0, standing{5, 5, 2, 2}, true},
+		"one with room":                  {load{full: 0.3, unsaturated: 1}, 0, standing{5, 5, 2, 2}, false},
+		"one with room, a starting goes": {load{full: 0.3, unsaturated: 1}, 0, standing{7.5, 7.5, 3, 3}, true},
+		"the others would be full":       {load{full: 0.5, unsaturated: 3}, 0, standing{5, 5, 2, 2}, false},
+		"queues would trigger":           {load{queue: 1.5, unsaturated: 3}, 0, standing{5, 5, 2, 2}, false},
+		"a blind one takes nothing over": {load{full: 0.4, unsaturated: 2}, 1, standing{5, 5, 2, 2}, false},
+		"too little would be served":     {load{full: 0.1, unsaturated: 3}, 0, standing{2.5, 2.5, 1, 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.blind})
 			m.load, m.need.least = c.load, 4
-			assert.Equal(t, c.want, m.safe(standing{7.5, 10, 4}, c.after))
+			assert.Equal(t, c.want, m.safe(standing{7.5, 10, 3, 4}, c.after))
 		})
 	}
 }

@@ -198,18 +198,32 @@ func (r *round) guesses(v *variant) bool {
 	}
 }
 
-// fitting bounds what a variant may buy: its own bound, and what fits now. Negative
-// means no bound.
+// fitting bounds what a variant may buy: its own bound and behavior, and what fits now.
+// Negative means no bound.
 func (r *round) fitting(v *variant) int {
-	limit := r.atMost(v, v.headroom(0))
+	limit := r.atMost(v, r.mayAdd(v, 0))
 	if r.unknown(v) != nil {
 		return limit
 	}
-	slots := r.slots(v) + v.minimum.held
-	if limit < 0 {
-		return slots
+	return fewer(limit, r.slots(v)+v.minimum.held)
+}
+
+// fewer is the lower of an upper bound, negative for none, and another number.
+func fewer(bound, n int) int {
+	if bound < 0 {
+		return n
 	}
-	return min(limit, slots)
+	return min(bound, n)
+}
+
+// mayAdd is how many replicas beyond those already bought the variant's own bound and its
+// behavior allow, those of its minimum in any case; negative means no bound.
+func (r *round) mayAdd(v *variant, bought int) int {
+	most, _ := r.mayReach(v)
+	if v.policy.Max >= 0 {
+		most = min(most, v.policy.Max)
+	}
+	return max(0, v.minimum.held, most-v.target) - bought
 }
 
 // slots is how many more replicas fit of a variant that is not unknown.
@@ -220,9 +234,6 @@ func (r *round) slots(v *variant) int {
 	}
 	return slots
 }
-
-// beyond bounds what a variant may buy of a cluster that grows, whatever fits now.
-func (r *round) beyond(v *variant, bought int) int { return r.atMost(v, v.headroom(bought)) }
 
 // full reports whether no more replicas of the variant fit now; it is false when nobody
 // knows.

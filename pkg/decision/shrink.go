@@ -69,7 +69,7 @@ func (m *model) cheapestMix() map[*variant]int {
 	}
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
-		options[i] = allocation.Option{Cost: v.in.Cost, Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, v.bounded(v.target)), Most: v.bounded(v.target)}
+		options[i] = allocation.Option{Cost: v.price, Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, v.bounded(v.target)), Most: v.bounded(v.target)}
 	}
 	best := allocation.Cheapest(options, need)
 	if best.Unserved > 0 {
@@ -119,6 +119,7 @@ func (m *model) oneByOne(now standing, mix map[*variant]int) map[*variant]int {
 			next.total--
 			if n <= v.in.Ready {
 				next.ready -= v.rate.serves()
+				next.up--
 			}
 			if n <= v.fleet.supply {
 				next.coming -= v.rate.serves()
@@ -133,10 +134,10 @@ func (m *model) oneByOne(now standing, mix map[*variant]int) map[*variant]int {
 }
 
 // standing is what a model's replicas serve: those that are ready, and those with
-// the ones that start; and how many they are.
+// the ones that start; and how many they are, ready ones and in all.
 type standing struct {
 	ready, coming capacity.Rate
-	total         int
+	up, total     int
 }
 
 // standing is what the model's replicas would serve if each variant had so many.
@@ -146,6 +147,7 @@ func (m *model) standing(replicas func(*variant) int) standing {
 		if v.exists() {
 			n := replicas(v)
 			s.ready += v.rate.serves() * capacity.Rate(min(n, v.in.Ready))
+			s.up += min(n, v.in.Ready)
 			s.coming += v.rate.serves() * capacity.Rate(min(n, v.fleet.supply))
 			s.total += n
 		}
@@ -159,11 +161,7 @@ func (m *model) byUnitCost() []*variant {
 	var list []*variant
 	m.each(func(v *variant) { list = append(list, v) })
 	slices.SortStableFunc(list, func(a, b *variant) int {
-		ua, ub := float64(a.in.Cost), float64(b.in.Cost)
-		if a.rate.serves() > 0 && b.rate.serves() > 0 {
-			ua, ub = a.unitCost(), b.unitCost()
-		}
-		return cmp.Or(cmp.Compare(ub, ua), cmp.Compare(b.in.Name, a.in.Name))
+		return cmp.Or(cmp.Compare(b.unitPrice(), a.unitPrice()), cmp.Compare(b.in.Name, a.in.Name))
 	})
 	return list
 }
@@ -179,7 +177,7 @@ func (m *model) safe(now, after standing) bool {
 	if after.coming-idle < max(m.need.least, oneMore) || anySaturated && unsaturated < 2 {
 		return false
 	}
-	if after.ready >= now.ready {
+	if after.up >= now.up {
 		return true
 	}
 	unknown := m.unknownLoad()

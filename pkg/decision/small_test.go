@@ -23,6 +23,7 @@ func bare(policy Policy, memory Memory, in *Variant) (*round, *model, *variant) 
 		rate: rate{trigger: 2.5, max: 3}, fleet: fleet{supply: in.Ready + len(in.Starting)}}
 	v.fleet.count[stateServing] = in.Ready
 	m := &model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), rated: true, demand: demand{seen: true, caution: 1}, plan: ModelPlan{Demand: &Demand{}}}
+	m.lead = r.lead(m)
 	return r, m, v
 }
 
@@ -77,7 +78,7 @@ func TestDrains(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
 			m.demand.backlog = 100
 			m.next.Arrivals = c.seen
-			assert.Equal(t, c.want, r.drains(m, &need{required: capacity.Rate(c.required), supply: 5}))
+			assert.Equal(t, c.want, r.drains(m, &need{toGrow: capacity.Rate(c.required), supply: 5}))
 		})
 	}
 }

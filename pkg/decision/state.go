@@ -110,12 +110,50 @@ func (r *round) fleetOf(v *variant) fleet {
 	return f
 }
 
-// startupDeadline is how long a starting replica of the variant is taken to come up.
+// trustUnseen counts replicas that passed a deadline although nobody knows how long a start
+// takes as supply, where no other variant could take their place: to buy them again would
+// bring nothing sooner.
+func (m *model) trustUnseen() {
+	for _, v := range m.variants {
+		f := &v.fleet
+		if f.startupSeen || f.count[stateOverdue] == 0 {
+			continue
+		}
+		alone := true
+		for _, o := range m.variants {
+			alone = alone && (o == v || !o.managed || o.fleet.unhealthy || o.fleet.paused > 0)
+		}
+		if alone {
+			f.supply = min(v.in.Current, f.supply+f.count[stateOverdue])
+		}
+	}
+}
+
+// rolling reports whether a rolling update is under way and moves on: one all of whose new
+// pods do not come up waits for its user.
+func (v *variant) rolling() bool {
+	f := &v.fleet
+	stalled := f.count[statePending] == 0 && f.unplaced()+f.count[stateCrashLooping]+f.count[stateOverdue] > 0
+	return v.in.Rolling && !stalled
+}
+
+// startupDeadline is how long a starting replica of the variant is taken to come up. Where
+// none was ever seen to, the next ones have twice as long as those that were given up.
 func (r *round) startupDeadline(v *variant) time.Duration {
 	if v.in.Startup > 0 {
 		return max(3*v.in.Startup, leastDeadline)
 	}
-	return r.policy.StartupDeadline
+	u := Unseen{Before: v.old.Unseen.Before}
+	for i := range v.in.Starting {
+		if s := &v.in.Starting[i]; !s.unscheduled() && !s.Stuck {
+			u.Now = max(u.Now, r.snapshot.Time.Sub(s.Created))
+		}
+	}
+	if u.Now < v.old.Unseen.Now {
+		u.Before = max(u.Before, v.old.Unseen.Now)
+	}
+	v.next.Unseen = u
+	return max(r.policy.StartupDeadline, 2*u.Before)
 }
 
 // stateOf is the state of one replica that does not serve.

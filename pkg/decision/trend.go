@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -76,17 +77,20 @@ func asWork(points []Observation) []Observation {
 	return work
 }
 
-// lead is how long a new replica takes to serve: the longest of the model's
-// variants as seen, because it is not known yet which one grows.
-func (m *model) lead() time.Duration {
-	var seen time.Duration
+// lead is how long a new replica takes to serve: the longest of the model's variants as
+// seen, because it is not known yet which one grows. Where no start-up was seen it is no
+// less than those that start have taken so far.
+func (r *round) lead(m *model) time.Duration {
+	seen, longest := time.Duration(0), defaultLead
 	for _, v := range m.variants {
 		seen = max(seen, v.in.Startup)
+		for i, s := range v.fleet.of {
+			if s == statePending || s == stateOverdue {
+				longest = max(longest, r.snapshot.Time.Sub(v.in.Starting[i].Created))
+			}
+		}
 	}
-	if seen == 0 {
-		return defaultLead
-	}
-	return seen
+	return cmp.Or(seen, longest)
 }
 
 // trend is by how many requests per second the rate will have risen so far ahead, or 0

@@ -1,9 +1,6 @@
 package decision
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // zero lets a model sleep of which nothing was asked for its retention period, if it
 // may; wakes it when something is; and keeps one replica of any other model, on its
@@ -172,12 +169,12 @@ func (m *model) alive() int {
 	return n
 }
 
-// floor is what the minima of the model's variants demand, as far as it fits.
+// floor is what the minima of the model's variants demand, as far as it fits and comes up.
 func (m *model) floor() int {
 	n := 0
 	m.each(func(v *variant) {
 		if v.policy.Min > 0 {
-			n += v.minimum.least
+			n += max(0, v.minimum.least-v.fleet.unplaced()-v.fleet.hopeless())
 		}
 	})
 	return n
@@ -208,7 +205,7 @@ func (r *round) keepOne(m *model) {
 			r.nothingFits(v)
 		case v != keep:
 			v.note(StageZero, ReasonSteady, "another variant keeps the model's replica")
-			if why := r.crowded(v); why != "" && v.in.Cost < keep.in.Cost {
+			if why := r.crowded(v); why != "" && v.price < keep.price {
 				v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, why})
 			}
 		case m.called():
@@ -232,35 +229,30 @@ func (r *round) nothingFits(v *variant) {
 }
 
 // cheapestFitting is the variant with the least cost of one replica of which one
-// fits, one that is left alone only when there is no other; in a cluster that grows
-// and if anything will do, the cheapest of all when none fits. Nil means that there is
-// none.
+// fits, one that is left alone or cannot keep the promise only when there is no other; in
+// a cluster that grows and if anything will do, the cheapest of all when none fits. Nil
+// means that there is none.
 func (r *round) cheapestFitting(m *model, anything bool) *variant {
-	var fits, paused, cheapest *variant
-	better := func(v, best *variant) bool { return best == nil || v.in.Cost < best.in.Cost }
+	var best *variant
+	least := 0
 	m.each(func(v *variant) {
-		if v.headroom(0) == 0 {
+		fits := r.unknown(v) != nil || r.slots(v)+v.minimum.held > 0
+		fits = fits && r.atMost(v, 1) > 0
+		if v.policy.Max >= 0 && v.target >= v.policy.Max || !fits && (!anything || r.policy.Limited) || v.fleet.paused > 0 && !anything {
 			return
 		}
-		if better(v, cheapest) {
-			cheapest = v
+		rank := 0
+		for i, worse := range []bool{v.rate.unfit(), v.fleet.paused > 0, !fits} {
+			if worse {
+				rank += 1 << i
+			}
 		}
-		switch fitting := r.fitting(v) != 0; {
-		case fitting && v.fleet.paused > 0 && better(v, paused):
-			paused = v
-		case fitting && v.fleet.paused == 0 && better(v, fits):
-			fits = v
+		if best == nil || rank < least || rank == least && v.price < best.price {
+			best, least = v, rank
 		}
 	})
-	switch {
-	case fits != nil || !anything:
-	case r.policy.Limited:
-		fits = paused
-	default:
-		fits = cmp.Or(paused, cheapest)
+	if best != nil && r.unknown(best) == nil {
+		r.place(best.in, 1)
 	}
-	if fits != nil && r.unknown(fits) == nil {
-		r.place(fits.in, 1)
-	}
-	return fits
+	return best
 }
