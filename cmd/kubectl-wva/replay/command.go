@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
@@ -98,6 +99,9 @@ const examples = `  # A service's day, with every policy
   kubectl wva replay --print-scenario > scenario.yaml
   kubectl wva replay --trace yesterday.csv --scenario scenario.yaml
 
+  # Two models that share a cluster, with requests of their own
+  kubectl wva replay --scenario two-models --cluster busy-60
+
   # The nodes and variants of a live cluster, for a script
   kubectl wva replay --trace yesterday.csv --from-cluster -o json | jq '.[] | {policy, attainment, cost}'`
 
@@ -146,7 +150,7 @@ func newOptions(flags *cluster.Flags) *options {
 func NewCommand(flags *cluster.Flags) *cobra.Command {
 	o := newOptions(flags)
 	command := &cobra.Command{
-		Use:          "replay --trace FILE|synthetic:NAME",
+		Use:          "replay --trace FILE|synthetic:NAME | --scenario NAME",
 		Short:        "Try scaling policies on a trace of requests, in virtual time",
 		Long:         long + synthetic(),
 		Example:      examples,
@@ -162,11 +166,15 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	return command
 }
 
-// synthetic are the synthetic traces, one on each line.
+// synthetic are the synthetic traces, one on each line, and the scenarios.
 func synthetic() string {
 	var b strings.Builder
 	for _, e := range workload.Examples() {
 		fmt.Fprintf(&b, "\n  %-7s  %s", e.Name, e.Description)
+	}
+	b.WriteString("\n\nScenarios with requests of their own (--scenario NAME):")
+	for _, e := range scenario.Examples() {
+		fmt.Fprintf(&b, "\n  %-13s  %s", e.Name, e.Description)
 	}
 	return b.String()
 }
@@ -185,15 +193,15 @@ func standardPolicies() []string {
 func (o *options) add(command *cobra.Command) {
 	f := command.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.trace, "trace", "", "Requests: a file, or synthetic:NAME.")
+	f.StringVar(&o.trace, "trace", "", "Requests: a file, or synthetic:NAME. Without it those that the scenario has of its own.")
 	f.Var((*number)(&o.rate), "rate", "Send every request this many times; below 1 only that share of them. Time is not compressed.")
 	f.Var((*span)(&o.spread), "rate-spread", "With --rate: over what time around its request a copy arrives, from 1s to 1h; without it what the scenario says, and else a minute. With 1s the copies come in bursts, in the very second of their request.")
 	f.Var((*span)(&o.from), "from", "Leave out what arrives before this time of the trace.")
 	f.Var((*span)(&o.duration), "duration", "How much of the trace is replayed; without it all.")
-	f.StringVar(&o.scenario, "scenario", "", "Scenario file (YAML); without it the one that is built in. With --from-cluster it adds what a cluster does not tell, such as profiles.")
+	f.StringVar(&o.scenario, "scenario", "", "Scenario file (YAML), or the name of one that is built in; without it the usual one. With --from-cluster it adds what a cluster does not tell, such as profiles.")
 	f.StringVar(&o.prices, "prices", "", "Price list of the scenario; without it the one that the scenario names.")
 	f.StringVar(&o.cluster, "cluster", "", "Cluster of the scenario; without it the one that the scenario names. A live one is chosen with --context.")
-	f.BoolVar(&o.print, "print-scenario", false, "Print the scenario that is built in, with what every key means, and do nothing else.")
+	f.BoolVar(&o.print, "print-scenario", false, "Print the scenario that is built in, with what every key means, or with --scenario another one that is, and do nothing else.")
 	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies with their settings, with commas between them; bound is always worked out.")
 	f.Var((*spans)(&o.startups), "startup", "How long a replica takes on its node until it serves, at the mean; several with commas between them.")
 	f.Uint64Var(&o.seed, "seed", 1, "Decides every random number: the same seed and inputs give the same bytes.")
@@ -219,7 +227,7 @@ func completions(words []string) []cobra.Completion {
 // run does what the command line says.
 func (o *options) run(ctx context.Context, command *cobra.Command) error {
 	if o.print {
-		return printScenario(command.OutOrStdout())
+		return printScenario(command.OutOrStdout(), o.scenario)
 	}
 	j, err := o.prepare(ctx, command)
 	if err != nil {

@@ -80,6 +80,11 @@ func TestMistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		"a wrong setting":            {with("--policy", "hybrid,hpa:rps=4,down=fast"), `--policy: policy "hpa:rps=4,down=fast": down is "fast"; expected the stabilisation window of scaling down in whole seconds`},
 		"a variant of nobody":        {with("--policy", "hpa:rps=4,variant=mine"), `policy "hpa:rps=4,variant=mine": variant: no variant is named mine; expected one of llama-70b-h100-4, llama-70b-h100-8, llama-70b-h200-2`},
 		"no policy":                  {with("--policy", ""), "--policy is empty: expected at least one"},
+		"no trace for an own file":   {[]string{"--scenario", write(t, "own.yaml", string(scenario.BuiltIn()))}, "--trace is missing: expected a file of requests"},
+		"a part of its own requests": {[]string{"--scenario", "spot", "--from", "1h"}, "--from goes with --trace only: what happens in the scenario has times of its own"},
+		"nothing but learning":       {[]string{"--scenario", "spot", "--duration", "3h"}, "--duration is 3h, and the first 3h of the scenario are for learning: expected more"},
+		"no such scenario":           {with("--scenario", "sport"), "sport: no such file or directory: expected a file, or one of the built-in two-models, five-models, failing-nodes, four-cheap, spot"},
+		"a cluster it does not have": {[]string{"--scenario", "two-models", "--cluster", "full"}, `the built-in scenario two-models: --cluster is "full": expected one of busy-60, busy-85`},
 		"no rate":                    {with("--rate", "0"), "--rate is 0: expected above 0 and at most 10000"},
 		"too high a rate":            {with("--rate", "10001"), "--rate is 10001: expected"},
 		"a rate of letters":          {with("--rate", "x"), `invalid argument "x" for "--rate" flag: expected a number`},
@@ -265,6 +270,43 @@ func TestPrintedScenarioIsTheOneThatIsBuiltIn(t *testing.T) {
 	assert.Equal(t, built, own)
 }
 
+// A scenario that is built in has requests of its own; a trace goes over them.
+func TestScenariosWithRequestsOfTheirOwn(t *testing.T) {
+	one := func(args ...string) (replay.Result, string) {
+		args = append([]string{"--scenario", "four-cheap", "--policy", "static:4"}, args...)
+		out, _, err := run(t.Context(), append(args, "-o", "json")...)
+		require.NoError(t, err)
+		var results []replay.Result
+		require.NoError(t, json.Unmarshal([]byte(out), &results))
+		require.Len(t, results, 1)
+		text, _, err := run(t.Context(), args...)
+		require.NoError(t, err)
+		return results[0], text
+	}
+	part := []string{"--duration", "3h20m"}
+	r, text := one(part...)
+	assert.InDelta(t, 3*3600, r.LearningSeconds, 0)
+	assert.InEpsilon(t, 20*60*9, r.Requests, 0.3, "the quietest minutes of 25 requests a second")
+	assert.Contains(t, text, "its own requests, 3h20m, the first 3h not counted, four cheap replicas, prices aws\n")
+	again, _ := one(part...)
+	assert.Equal(t, r, again)
+	twice, _ := one(append(part, "--rate", "2")...)
+	assert.InEpsilon(t, 2*r.Requests, twice.Requests, 0.05)
+	assert.Equal(t, r.Dispersion, twice.TraceDispersion)
+	other, _ := one(append(part, "--seed", "2")...)
+	assert.NotEqual(t, r.Requests, other.Requests)
+	_, _, err := run(t.Context(), "--scenario", "four-cheap", "--policy", "static:4", "--trace", "synthetic:step")
+	require.ErrorContains(t, err, "no request comes after the first 3h0m0s", "a trace of an hour, all of which is for learning")
+
+	printed, _, err := run(t.Context(), "--print-scenario", "--scenario", "spot")
+	require.NoError(t, err)
+	named, ok := scenario.Named("spot")
+	require.True(t, ok)
+	assert.Equal(t, string(named.Data), printed)
+	_, _, err = run(t.Context(), "--print-scenario", "--scenario", "mine.yaml")
+	require.EqualError(t, err, `--scenario is "mine.yaml", which is not built in: expected one of two-models, five-models, failing-nodes, four-cheap, spot, or none`)
+}
+
 // What the help and the README show is what the command takes.
 func TestTheExamplesAreGoodCommandLines(t *testing.T) {
 	readme, err := os.ReadFile("../../../README.md")
@@ -272,7 +314,7 @@ func TestTheExamplesAreGoodCommandLines(t *testing.T) {
 	for place, c := range map[string]struct {
 		text  string
 		lines int
-	}{"the help": {examples, 7}, "the README": {string(readme), 1}} {
+	}{"the help": {examples, 8}, "the README": {string(readme), 1}} {
 		found := 0
 		for line := range strings.Lines(c.text) {
 			words, ok := strings.CutPrefix(strings.TrimSpace(line), "kubectl wva replay ")

@@ -56,7 +56,7 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	if _, err := j.scenario.PolicyNames(o.policies); err != nil {
 		return nil, fmt.Errorf("--policy: %w", err)
 	}
-	if j.source, err = o.source(ctx, &j.asItIs); err != nil {
+	if j.source, err = o.asked(ctx, j.scenario, &j.asItIs); err != nil {
 		return nil, err
 	}
 	return j, nil
@@ -95,8 +95,6 @@ func (o *options) check(command *cobra.Command) error {
 	}
 	o.policies, o.startups = policies, startups
 	switch {
-	case o.trace == "":
-		return errors.New("--trace is missing: expected a file of requests, or synthetic: and one of " + strings.Join(workload.Names(), ", "))
 	case !(o.rate > 0) || o.rate > workload.MaxFactor:
 		return fmt.Errorf("--rate is %v: expected above 0 and at most %d", o.rate, workload.MaxFactor)
 	case command.Flags().Changed("rate-spread") && workload.CheckSpread(o.spread) != nil:
@@ -204,12 +202,10 @@ func (o *options) readScenario(ctx context.Context, notes io.Writer) (*replay.Sc
 	place := "the built-in scenario"
 	switch {
 	case o.scenario != "":
-		place = o.scenario
-		read, err := readFile(o.scenario)
-		if err != nil {
-			return nil, fmt.Errorf("--scenario: %w", err)
+		var err error
+		if data, place, err = o.scenarioData(); err != nil {
+			return nil, err
 		}
-		data = read
 	case !o.fromCluster:
 		data = scenario.BuiltIn()
 	default:
@@ -250,8 +246,17 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-func printScenario(out io.Writer) error {
-	if _, err := out.Write(scenario.BuiltIn()); err != nil {
+// printScenario prints a scenario that is built in: with a name one of the others.
+func printScenario(out io.Writer, name string) error {
+	data := scenario.BuiltIn()
+	if name != "" {
+		e, ok := scenario.Named(name)
+		if !ok {
+			return fmt.Errorf("--scenario is %q, which is not built in: expected one of %s, or none", name, strings.Join(exampleNames(), ", "))
+		}
+		data = e.Data
+	}
+	if _, err := out.Write(data); err != nil {
 		return fmt.Errorf("printing the scenario: %w", err)
 	}
 	return nil

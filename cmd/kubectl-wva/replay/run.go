@@ -110,6 +110,9 @@ func (j *job) perform(ctx context.Context, record bool) performed {
 // title says what was replayed.
 func (j *job) title() string {
 	parts := []string{filepath.Base(j.trace)}
+	if j.trace == "" {
+		parts[0] = "its own requests"
+	}
 	if j.rate != 1 {
 		parts[0] += fmt.Sprintf(" x %v", j.rate)
 	}
@@ -121,6 +124,9 @@ func (j *job) title() string {
 	}
 	if j.duration > 0 {
 		parts = append(parts, report.Duration(j.duration))
+	}
+	if j.scenario.Learning > 0 {
+		parts = append(parts, "the first "+report.Duration(j.scenario.Learning)+" not counted")
 	}
 	if j.scenario.Name != "" {
 		parts = append(parts, j.scenario.Name)

@@ -75,7 +75,7 @@ func (o *options) open(ctx context.Context, counted *workload.Dispersion, file w
 			return nil, errors.Join(err, trace.Close())
 		}
 	}
-	return &requests{Stream: stream, trace: trace, ctx: ctx}, nil
+	return &requests{interruptible: interruptible{Stream: stream, ctx: ctx}, trace: trace}, nil
 }
 
 func openFile(path string) (io.ReadCloser, error) {
@@ -87,19 +87,14 @@ func openFile(path string) (io.ReadCloser, error) {
 
 // requests are those of a trace, until the user has enough.
 type requests struct {
-	workload.Stream
+	interruptible
 	trace *workload.Trace
-	// ctx is that of the command: a stream of package workload knows none.
-	ctx context.Context
 }
 
 // Next implements workload.Stream.
 func (r *requests) Next() (workload.Request, error) {
-	if r.ctx.Err() != nil {
-		return workload.Request{}, ErrInterrupted
-	}
-	request, err := r.Stream.Next()
-	if err != nil && !errors.Is(err, io.EOF) {
+	request, err := r.interruptible.Next()
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, ErrInterrupted) {
 		err = fmt.Errorf("--trace: %w", err)
 	}
 	return request, err

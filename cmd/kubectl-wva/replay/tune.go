@@ -83,7 +83,7 @@ func (j *job) cases(ctx context.Context) ([]sweep.Case, error) {
 		with := *j.options
 		with.seed = j.seed + uint64(k)
 		var asItIs workload.Dispersion
-		source, err := with.source(ctx, &asItIs)
+		source, err := with.asked(ctx, j.scenario, &asItIs)
 		if err != nil {
 			return nil, err
 		}

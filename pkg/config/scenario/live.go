@@ -129,7 +129,7 @@ func addTo(models []model, at string, added *model) error {
 			continue
 		}
 		found = true
-		m.Share, m.SLO = cmp.Or(added.Share, m.Share), cmp.Or(added.SLO, m.SLO)
+		m.Share, m.SLO, m.Traffic = cmp.Or(added.Share, m.Share), cmp.Or(added.SLO, m.SLO), cmp.Or(added.Traffic, m.Traffic)
 		for j := range added.Variants {
 			if err := addVariant(m, index(key(at, "variants"), j), &added.Variants[j]); err != nil {
 				return err
@@ -147,8 +147,8 @@ func addTo(models []model, at string, added *model) error {
 }
 
 func addVariant(m *model, at string, added *variant) error {
-	if added.Accelerator != "" || added.AcceleratorCount != nil || added.CPU != nil || added.Memory != nil {
-		return fmt.Errorf("%s: accelerator, acceleratorCount, cpu and memory come from the cluster: expected none of them", at)
+	if added.Accelerator != "" || added.AcceleratorCount != nil || added.NodeGroups != nil || added.CPU != nil || added.Memory != nil {
+		return fmt.Errorf("%s: accelerator, acceleratorCount, nodeGroups, cpu and memory come from the cluster: expected none of them", at)
 	}
 	names := make([]string, 0, len(m.Variants))
 	for i := range m.Variants {

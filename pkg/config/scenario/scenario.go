@@ -137,6 +137,9 @@ func (a *assembly) assemble() error {
 	if err := workload.CheckSpread(s.RateSpread); err != nil {
 		return fmt.Errorf("rateSpread: %w", err)
 	}
+	if err := a.schedule(); err != nil {
+		return err
+	}
 	for i := range d.Models {
 		if err := a.addModel(index("models", i), &d.Models[i]); err != nil {
 			return err
@@ -184,6 +187,10 @@ func (a *assembly) addModel(at string, in *model) error {
 	if in.Share != nil {
 		m.Share = *in.Share
 	}
+	var err error
+	if m.Traffic, err = a.traffic(key(at, "traffic"), in.Traffic); err != nil {
+		return err
+	}
 	promise, err := a.promise(at, in)
 	if err != nil {
 		return err
@@ -205,7 +212,7 @@ func (a *assembly) addVariant(at string, m *replay.Model, in *variant) error {
 	if _, twice := a.scenario.Policy.Variants[name]; twice {
 		return fmt.Errorf("%s is %q, as that of another variant of namespace %s: expected a name of its own", key(at, "name"), in.Name, m.Namespace)
 	}
-	b := built{at: at, in: in, request: a.requests[name], costs: a.costs, priced: a.requests != nil}
+	b := built{at: at, in: in, request: a.requests[name], cluster: a.scenario.Cluster, costs: a.costs, priced: a.requests != nil}
 	b.spec.ModelID = m.ID
 	v, err := b.variant()
 	if err != nil {
