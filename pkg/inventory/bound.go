@@ -40,7 +40,7 @@ func (inv *Inventory) unmodelled(pod *corev1.Pod, takes Takes) []string {
 	add(spec.WorkloadRef != nil, "workload")
 	add(spec.OS != nil && !inv.allRun(string(spec.OS.Name)), "operating system")
 	add(inv.overlapped(takes.Resource), "devices held under another resource")
-	for _, r := range takes.Other {
+	for _, r := range takes.Beyond {
 		found = append(found, string(r))
 	}
 	return found

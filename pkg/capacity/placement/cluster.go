@@ -31,8 +31,9 @@ type Node struct {
 	// counted apart: slices of several sizes, for example. They share CPU, memory and
 	// pod slots.
 	Beside []Pool
-	// Other are the further resources of the node, by the index of the cluster's Others.
-	// It has none of those beyond the end of the list.
+	// Other are further resources of the node, extended resources that are no accelerators
+	// or of a maker that nobody knows, by an index that is the same for all nodes. It has
+	// none of those beyond the end of the list.
 	Other []Stock
 	// Out says why the node takes no new pods at all (cordoned, not ready, ...);
 	// empty means that it does.
@@ -54,9 +55,6 @@ type Stock struct {
 type Cluster struct {
 	// Nodes are sorted by name. The order breaks ties.
 	Nodes []Node
-	// Others are the names of the further resources that nodes have: extended resources
-	// that are no accelerators, or of a maker that nobody knows.
-	Others []string
 	// Quotas are what namespaces may take beside what the nodes have.
 	Quotas []Quota
 	// Table is what Place spares room by. Nil spares room for the usual sizes.
@@ -66,8 +64,8 @@ type Cluster struct {
 // Request is what one replica asks of the cluster.
 type Request struct {
 	Shape capacity.Shape
-	// Other is what a replica takes of further resources of its node, by the index of the
-	// cluster's Others, each once. Requests that take the same share it.
+	// Other is what a replica takes of the further resources of its node, each once.
+	// Requests that take the same share it.
 	Other []Amount
 	// Charges is what a replica takes of quotas, by the index of the cluster's Quotas.
 	Charges []Amount
@@ -86,14 +84,17 @@ type Request struct {
 
 // Amount is so much of one of several things that are counted by their index.
 type Amount struct {
+	// Index may be out of range: of that there is none.
 	Index int
 	Count int64
+	// Name says of what, for people.
+	Name string
 }
 
 // Yield is what some pods hold of a node, devices of the type that the request means.
 type Yield struct {
 	Resources
-	// Other is by the index of the cluster's Others, and may end before it.
+	// Other is by the index of the node's Other, and may end before it.
 	Other []int64
 }
 
@@ -125,7 +126,7 @@ func first[T any](list []T) *T {
 // Clone copies the cluster, so that placements can be tried out on the copy. The
 // table is shared: nothing here changes it.
 func (c *Cluster) Clone() *Cluster {
-	clone := &Cluster{Nodes: slices.Clone(c.Nodes), Others: c.Others, Quotas: slices.Clone(c.Quotas), Table: c.Table}
+	clone := &Cluster{Nodes: slices.Clone(c.Nodes), Quotas: slices.Clone(c.Quotas), Table: c.Table}
 	pools, stocks := 0, 0
 	for i := range c.Nodes {
 		pools += len(c.Nodes[i].Beside)
@@ -190,7 +191,7 @@ var none Yield
 
 // of is how much of a further resource it is.
 func (y *Yield) of(other int) int64 {
-	if other >= len(y.Other) {
+	if other < 0 || other >= len(y.Other) {
 		return 0
 	}
 	return y.Other[other]

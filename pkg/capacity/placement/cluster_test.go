@@ -30,7 +30,7 @@ func TestEmptiedHasNothingOnItsNodes(t *testing.T) {
 
 // What is done to a copy leaves the cluster as it was.
 func TestACloneIsOfItsOwn(t *testing.T) {
-	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 8), gpuNode("b", "H100", 8, 8)}, Others: []string{"rdma/hca"}, Quotas: []Quota{{Hard: 7, Left: 2}}}
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 8), gpuNode("b", "H100", 8, 8)}, Quotas: []Quota{{Hard: 7, Left: 2}}}
 	for i := range c.Nodes {
 		c.Nodes[i].Other = []Stock{{Allocatable: 4, Free: 4}}
 		c.Nodes[i].Beside = []Pool{{Device: capacity.Device{Accelerator: "slice"}, Allocatable: 7, Free: 7}}

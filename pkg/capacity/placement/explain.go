@@ -10,8 +10,8 @@ import (
 // Explanation counts why the nodes of a cluster do not take one more replica.
 type Explanation struct {
 	Shape capacity.Shape
-	// Other names what else is asked for: "1 of rdma/hca".
-	Other string
+	// Other is what is asked for beside the shape.
+	Other []Amount
 	// Quota says what is left of a quota that allows no more; empty when all do.
 	Quota string
 	// Problem is set when the request cannot be counted; then nothing else is.
@@ -54,34 +54,29 @@ func (c *Cluster) allowing(e Explanation, r *Request) Explanation {
 }
 
 func (c *Cluster) explainNodes(r *Request) Explanation {
-	e := Explanation{Shape: r.Shape, Other: c.others(r)}
+	e := Explanation{Shape: r.Shape, Other: r.Other}
 	for i := range c.Nodes {
 		e.count(&c.Nodes[i], c.Verdict(r, i), r.yield(i).Devices)
 	}
 	return e
 }
 
-// others names what the request takes of further resources.
-func (c *Cluster) others(r *Request) string {
+// Wants says what a replica asks for: "4xH100 and 1 of rdma/hca".
+func Wants(shape capacity.Shape, other []Amount) string {
 	var parts []string
-	for _, a := range r.Other {
-		if a.Count > 0 && a.Index >= 0 && a.Index < len(c.Others) {
-			parts = append(parts, fmt.Sprintf("%d of %s", a.Count, c.Others[a.Index]))
-		}
+	if shape.Devices > 0 || len(other) == 0 {
+		parts = append(parts, shape.String())
 	}
-	return strings.Join(parts, " and ")
+	return strings.Join(append(parts, named(other)...), " and ")
 }
 
-// wants is what is asked for.
-func (e *Explanation) wants() string {
-	switch {
-	case e.Other == "":
-		return e.Shape.String()
-	case e.Shape.Devices == 0:
-		return e.Other
-	default:
-		return e.Shape.String() + " and " + e.Other
+// named says how much of what.
+func named(other []Amount) []string {
+	var parts []string
+	for _, a := range other {
+		parts = append(parts, fmt.Sprintf("%d of %s", a.Count, a.Name))
 	}
+	return parts
 }
 
 // String says it in one line:
@@ -117,7 +112,8 @@ func (e Explanation) String() string {
 	add(TooLittleCPU, node+" has too little CPU", nodes+" have too little CPU")
 	add(TooLittleMemory, node+" has too little memory", nodes+" have too little memory")
 	add(NoPodSlot, node+" has no pod slot left", nodes+" have no pod slot left")
-	add(TooLittleOther, node+" has less than "+e.Other+" free", nodes+" have less than "+e.Other+" free")
+	less := fmt.Sprintf("less than %s free", strings.Join(named(e.Other), " and "))
+	add(TooLittleOther, node+" has "+less, nodes+" have "+less)
 	small := fmt.Sprintf("fewer than %d devices", e.Shape.Devices)
 	add(TooFewDevices, node+" has "+small, nodes+" have "+small)
 	add(NodeOut, node+" takes no pods", nodes+" take no pods")
@@ -127,5 +123,5 @@ func (e Explanation) String() string {
 	if len(parts) == 0 {
 		parts = append(parts, "there are no nodes")
 	}
-	return fmt.Sprintf("wants %s: %s", e.wants(), strings.Join(parts, ", "))
+	return fmt.Sprintf("wants %s: %s", Wants(e.Shape, e.Other), strings.Join(parts, ", "))
 }

@@ -29,7 +29,7 @@ func FuzzAbsurdNumbers(f *testing.F) {
 			Other:       []Stock{{Allocatable: cpu, Free: free}},
 		}
 		c := &Cluster{
-			Nodes: []Node{n, gpuNode("b", "H100", 8, 5), n}, Others: []string{"example.com/link"},
+			Nodes:  []Node{n, gpuNode("b", "H100", 8, 5), n},
 			Quotas: []Quota{{Resource: "requests.cpu", Hard: free, Left: memory}, {Resource: "memory", Hard: cpu, Left: pods}},
 		}
 		r := &Request{Shape: capacity.Shape{Accelerator: "H100", Devices: int(devices), Pods: 1, MilliCPU: wantsCPU, MemoryBytes: wantsMemory}}

@@ -98,7 +98,7 @@ func (n *Node) change(r *Request, pool, count int) {
 		Pods:        count,
 	})
 	for _, a := range r.Other {
-		if a.Index < len(n.Other) {
+		if a.Index >= 0 && a.Index < len(n.Other) {
 			o := &n.Other[a.Index]
 			o.Free = capacity.Plus(o.Free, capacity.Times(a.Count, int64(count)))
 		}

@@ -92,10 +92,10 @@ func TestAQuotaSaysWhatIsLeft(t *testing.T) {
 // Further resources are counted as numbers of the node, and named where they are what
 // is missing.
 func TestFurtherResources(t *testing.T) {
-	c := &Cluster{Nodes: []Node{gpuNode("a", "", 0, 0), gpuNode("b", "", 0, 0), gpuNode("c", "", 0, 0)}, Others: []string{"rdma/hca", "furiosa.ai/rngd"}}
+	c := &Cluster{Nodes: []Node{gpuNode("a", "", 0, 0), gpuNode("b", "", 0, 0), gpuNode("c", "", 0, 0)}}
 	c.Nodes[0].Other = []Stock{{Allocatable: 1, Free: 1}, {Allocatable: 8, Free: 8}}
 	c.Nodes[1].Other = []Stock{{Allocatable: 1, Free: 1}, {Allocatable: 8, Free: 3}}
-	r := &Request{Shape: capacity.Shape{Pods: 1, MilliCPU: 1000}, Other: []Amount{{Index: 1, Count: 3}}}
+	r := &Request{Shape: capacity.Shape{Pods: 1, MilliCPU: 1000}, Other: []Amount{{Index: 1, Count: 3, Name: "furiosa.ai/rngd"}}}
 	slots, err := c.Slots(r)
 	require.NoError(t, err)
 	assert.Equal(t, 3, slots)
@@ -109,7 +109,7 @@ func TestFurtherResources(t *testing.T) {
 	assert.True(t, TooLittleOther.Resolvable())
 	assert.Equal(t, "wants 9 of furiosa.ai/rngd: 3 nodes have less than 9 of furiosa.ai/rngd free", c.Explain(r).String())
 	both := gpus(1, "H100")
-	both.Other = []Amount{{Index: 0, Count: 2}, {Index: 1, Count: 0}}
+	both.Other = []Amount{{Index: -1, Count: 2, Name: "rdma/hca"}}
 	c.Nodes[2] = gpuNode("c", "H100", 8, 8)
 	assert.Equal(t, "wants 1xH100 and 2 of rdma/hca: 1 H100 node has less than 2 of rdma/hca free, 2 nodes are of another type", c.Explain(both).String())
 }
