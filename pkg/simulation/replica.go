@@ -222,5 +222,5 @@ func (r *replica) observe(e *Event) {
 
 // engine makes the engine of one replica.
 func (v *variant) engine() (*Engine, error) {
-	return NewEngine(Options{Profile: v.Profile, TokenBudget: v.TokenBudget})
+	return NewEngine(Options{Profile: v.Profile, TokenBudget: v.TokenBudget, PrefixCache: v.PrefixCache, PrefixHits: v.PrefixHits})
 }

@@ -54,6 +54,9 @@ type ServedVariant struct {
 	// iteration of its engine; 0 means DefaultTokenBudget.
 	Profile     serving.Profile
 	TokenBudget int
+	// PrefixCache and PrefixHits are those of its engine.
+	PrefixCache bool
+	PrefixHits  float64
 	// Request is what one replica takes and where it may go.
 	Request *placement.Request
 	// Weight is how much load one replica takes compared with those of the other

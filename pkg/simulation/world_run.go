@@ -238,7 +238,7 @@ func (w *World) fail(v VariantIndex, r Request) {
 // The engine of a replica only sees when a request came to it. When it came to the
 // router is kept in its ID.
 func requestOf(a Arrival) Request {
-	return Request{ID: uint64(a.Arrival), Input: a.Input, Output: a.Output}
+	return Request{ID: uint64(a.Arrival), Input: a.Input, Output: a.Output, Prompt: a.Prompt}
 }
 
 func arrivalOf(r Request) time.Duration { return time.Duration(r.ID) }

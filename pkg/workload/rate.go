@@ -47,6 +47,9 @@ const DefaultSpread = time.Minute
 // last request. One that would is mirrored at that end, which keeps the rate there what
 // it is: an even stream stays even to its ends.
 //
+// What prompts begin with moves with their lengths. Copies of the same number share the
+// beginnings that their requests share; no two others do.
+//
 // With a spread of a second the copies of a request stay in its very second, and keep
 // their own lengths: factor requests at a time, so bursts as no service of that size
 // has them.
@@ -113,8 +116,8 @@ type placed struct {
 	Request
 	// by is what the list is ordered by; among the arrivals, when the copy arrives.
 	by time.Duration
-	// copied is set for all copies but the first.
-	copied bool
+	// copy is the number of the copy; that of the request itself is 0.
+	copy int
 }
 
 // Next implements Stream.
@@ -123,14 +126,14 @@ func (m *multiplied) Next() (Request, error) {
 		if m.arrivals.some() {
 			first := m.arrivals.ready[m.arrivals.next]
 			switch {
-			case !first.copied:
+			case first.copy == 0:
 				m.arrivals.next++
 				return first.Request, nil
 			case m.lengths.some():
 				from := m.lengths.ready[m.lengths.next]
 				m.arrivals.next++
 				m.lengths.next++
-				return Request{Arrival: first.by, Input: from.Input, Output: from.Output}, nil
+				return Request{Arrival: first.by, Input: from.Input, Output: from.Output, Prompt: from.Prompt.copied(from.copy)}, nil
 			}
 		}
 		if m.err != nil {
@@ -183,11 +186,11 @@ func (m *multiplied) copies(r Request, second time.Duration) {
 			continue
 		}
 		at := mirrored(second-m.reach()+time.Duration(m.random.Int64N(int64(m.spread))), math.MaxInt64)
-		m.arrivals.add(placed{Request: r, by: at, copied: true})
+		m.arrivals.add(placed{Request: r, by: at, copy: i})
 		if reach := m.reach(); reach > 0 {
 			at = mirrored(at-reach+time.Duration(m.moved.Int64N(int64(2*reach))), math.MaxInt64)
 		}
-		m.lengths.add(placed{Request: r, by: at, copied: true})
+		m.lengths.add(placed{Request: r, by: at, copy: i})
 	}
 }
 
