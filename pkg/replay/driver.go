@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -24,6 +25,11 @@ func newDriver(s *Scenario, spec Spec, choice []int, wake time.Duration, publish
 	}
 	if d.trigger, d.targets, err = d.scalesBy(); err != nil {
 		return d, err
+	}
+	_, window := spec.Value("window")
+	_, split := spec.Value("split")
+	if window && d.trigger.gauge != nil && !split {
+		return d, fmt.Errorf("policy %q: window has no effect on %s, which is that of the last scrape; expected it with rps or intok", spec, d.trigger.name)
 	}
 	for m, v := range d.choice {
 		h := newHorizontal(&s.Models[m].Variants[v], wake)

@@ -9,7 +9,9 @@ import (
 )
 
 // What Kubernetes documents as the defaults of its HorizontalPodAutoscaler (HPA below):
-// how often it looks, by how much the usage may differ from the target, and its bounds.
+// how often it looks, by how much the usage may differ from the target, and its bounds. The
+// rules are those of kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale and
+// of k8s.io/kubernetes, pkg/controller/podautoscaler (horizontal.go, replica_calculator.go).
 const (
 	horizontalPeriod    = 15 * time.Second
 	horizontalTolerance = 0.1

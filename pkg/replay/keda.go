@@ -22,7 +22,8 @@ var kedaSettings = []setting{
 
 // keda drives the chosen variant of each model by a sum over all replicas of the model,
 // through the HPA that KEDA makes from a ScaledObject: as published by the requests that
-// wait.
+// wait. The rules are those of keda.sh/docs (scaling deployments, ScaledObject specification)
+// and of kedacore/keda, pkg/scaling/executor.
 //
 // Polling, cooldown and activation only rule the steps between no replica and the first
 // one. Between one and more the HPA asks every 15 s, and KEDA, which caches nothing by
@@ -117,6 +118,9 @@ func (k *keda) Parameters() []Parameter {
 	} else {
 		polling += ", for the first replica only"
 		cooldown += ", without effect: it rules the step to no replica"
+	}
+	if k.trigger.flow != nil {
+		bounds = append(bounds, Parameter{"window", k.window.String()})
 	}
 	return slices.Concat([]Parameter{
 		{"query", k.trigger.query},

@@ -98,8 +98,8 @@ func newPlanner(s *Scenario, spec Spec, choice []int) (*planner, error) {
 		interval: spec.span("interval", plannerInterval), reaction: spec.span("reaction", plannerReaction),
 		sensitivity: spec.float("sensitivity", plannerSensitivity) / 100,
 	}
-	if p.target != plannerSLA && p.mode != plannerLoad {
-		return nil, fmt.Errorf("policy %q: target is %s, which only load mode knows; expected mode=%s", spec, p.target, plannerLoad)
+	if err := p.idle(spec); err != nil {
+		return nil, err
 	}
 	var err error
 	if p.driven, err = newDriven(s, spec, choice, noDefault); err != nil {
@@ -122,6 +122,28 @@ func newPlanner(s *Scenario, spec Spec, choice []int) (*planner, error) {
 		p.models = append(p.models, p.model(m))
 	}
 	return p, nil
+}
+
+// idle reports a setting that has no effect beside the others.
+func (p *planner) idle(spec Spec) error {
+	for _, rule := range []struct {
+		keys   []string
+		has    bool
+		expect string
+	}{
+		{[]string{"target"}, p.mode == plannerLoad, "mode=load"},
+		{[]string{"ttft", "itl", "isl", "osl"}, p.target == plannerSLA, "target=sla"},
+		{[]string{"sensitivity"}, p.mode != plannerThroughput && p.target == plannerSLA, "mode=load or mode=both, and target=sla"},
+		{[]string{"predictor", "interval"}, p.mode != plannerLoad, "mode=throughput or mode=both"},
+		{[]string{"level", "trend", "noise", "points"}, p.mode != plannerLoad && p.predicts == predictKalman, "predictor=kalman"},
+	} {
+		for _, key := range rule.keys {
+			if value, given := spec.Value(key); given && !rule.has && value != plannerSLA {
+				return fmt.Errorf("policy %q: %s has no effect; expected it with %s", spec, key, rule.expect)
+			}
+		}
+	}
+	return nil
 }
 
 // promised is a target: the given one, else the model's, else none.
@@ -316,10 +338,19 @@ func (p *planner) Parameters() []Parameter {
 			Parameter{"isl", p.perModel(p.profiled[0])}, Parameter{"osl", p.perModel(p.profiled[1])})
 	}
 	if p.mode != plannerLoad {
-		out = append(out, Parameter{"predictor", p.predicts}, Parameter{"throughputAdjustmentInterval", p.interval.String()})
+		out = append(out, Parameter{"predictor", p.predictorText()}, Parameter{"throughputAdjustmentInterval", p.interval.String()})
 	}
-	if p.mode != plannerThroughput {
-		out = append(out, Parameter{"loadAdjustmentInterval", p.reaction.String()}, Parameter{"loadScalingDownSensitivity", number(100 * p.sensitivity)})
+	out = append(out, Parameter{"loadAdjustmentInterval", p.reaction.String()})
+	if p.mode != plannerThroughput && p.target == plannerSLA {
+		out = append(out, Parameter{"loadScalingDownSensitivity", number(100 * p.sensitivity)})
 	}
 	return slices.Concat(out, bounds, p.driven.parameters())
+}
+
+// predictorText is the predictor with its settings.
+func (p *planner) predictorText() string {
+	if k, ok := p.models[0].requests.(*kalmanPredictor); ok {
+		return fmt.Sprintf("%s: level %v, trend %v, noise %v, from %d points on", p.predicts, k.level, k.trend, k.noise, k.least)
+	}
+	return p.predicts
 }

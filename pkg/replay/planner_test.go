@@ -241,8 +241,17 @@ func TestPlannerSettings(t *testing.T) {
 	} {
 		assert.Contains(t, p.Parameters(), want)
 	}
-	_, err := newBaseline("planner:target=latency", y.scenario, []int{0})
-	require.ErrorContains(t, err, "target is latency, which only load mode knows; expected mode=load")
+	for text, says := range map[string]string{
+		"planner:target=latency":                 "target has no effect; expected it with mode=load",
+		"planner:mode=load,target=latency,itl=9": "itl has no effect; expected it with target=sla",
+		"planner:sensitivity=50":                 "sensitivity has no effect; expected it with mode=load or mode=both",
+		"planner:mode=load,predictor=kalman":     "predictor has no effect; expected it with mode=throughput or mode=both",
+		"planner:noise=3":                        "noise has no effect; expected it with predictor=kalman",
+	} {
+		_, err := newBaseline(text, y.scenario, []int{0})
+		require.ErrorContains(t, err, says, text)
+	}
+	assert.NoError(t, CheckPolicy("planner:target=sla"))
 	assert.Contains(t, baseline(t, "planner:mode=load,target=latency", y.scenario, 0).Parameters(), Parameter{"loadAdjustmentInterval", "5s"})
 	assert.Contains(t, baseline(t, "planner:mode=both,predictor=kalman,ttft=400", y.scenario, 0).Parameters(), Parameter{"ttftMs", "400"})
 }

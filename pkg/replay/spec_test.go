@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,47 @@ func TestSettingsOfHPA(t *testing.T) {
 	assert.Contains(t, p.Parameters(), Parameter{"targetAverageValue", "10"})
 }
 
+// Whatever can be set is taken over, and shown to people.
+func TestEverySettingIsTakenOver(t *testing.T) {
+	y := newToy([]int{1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1))
+	beside := map[string]string{
+		"planner target": "mode=load", "planner sensitivity": "mode=load", "planner level": "predictor=kalman", "planner trend": "predictor=kalman",
+		"planner noise": "predictor=kalman", "planner points": "predictor=kalman", "keda polling": "min=0", "keda cooldown": "min=0", "keda activation": "min=0",
+		"hpa *": "rps=4", "keda window": "rps=4", "static variant": "replicas=3",
+	}
+	values := map[string]string{
+		"down": "77s", "up": "77s", "min": "2", "max": "77", "tolerance": "0.77", "window": "77s", "variant": "b", "split": "b:7", "polling": "77s",
+		"cooldown": "77s", "activation": "77", "utilization": "0.77", "panic": "0.77", "threshold": "7", "uprate": "77", "downrate": "77", "grace": "77s",
+		"kvCacheThreshold": "0.77", "queueLengthThreshold": "77", "kvSpareTrigger": "0.77", "queueSpareTrigger": "77", "scaleUpThreshold": "0.77",
+		"scaleDownBoundary": "0.77", "mode": "both", "target": "latency", "predictor": "kalman", "interval": "77s", "reaction": "7s", "sensitivity": "77",
+		"ttft": "77", "itl": "77", "isl": "77", "osl": "77", "level": "77", "trend": "77", "noise": "77", "points": "77", "replicas": "7",
+	}
+	parameters := func(text string) []Parameter {
+		p := play{Trial: &Trial{scenario: y.scenario, choice: []int{0}}, policy: text}
+		policy, err := p.newPolicy()
+		require.NoError(t, err, text)
+		return policy.Parameters()
+	}
+	for _, f := range families {
+		for _, s := range f.settings {
+			require.Contains(t, values, s.key)
+			before := f.name
+			if more, ok := beside[f.name+" "+s.key]; ok {
+				before += ":" + more
+			} else if more, ok := beside[f.name+" *"]; ok {
+				before += ":" + more
+			} else if f.bare != "" {
+				before += ":3"
+			}
+			plain, err := ParseSpec(strings.Replace(before, "replicas=", "", 1))
+			require.NoError(t, err, before)
+			set, err := plain.With(s.key, values[s.key])
+			require.NoError(t, err)
+			assert.NotEqual(t, parameters(plain.String()), parameters(set.String()), set.String())
+		}
+	}
+}
+
 func TestSettingsThatDoNotFitTheScenario(t *testing.T) {
 	y := newToy([]int{1, 1}, toyVariant("a", 5, 2, 8), toyVariant("b", 9, 0, -1))
 	for text, want := range map[string]string{
@@ -176,6 +218,7 @@ func TestSettingsThatDoNotFitTheScenario(t *testing.T) {
 		"hpa:rps=4,split=b:1+b:2":       `split has variant b twice; expected once`,
 		"hpa:rps=4,variant=b,split=a:9": `split has 9 replicas of variant a; expected 2 to 8, as its own bounds say`,
 		"static:2,split=a:3":            `split has variant a, which is the driven one`,
+		"hpa:kv,window=60s":             `window has no effect on kv, which is that of the last scrape; expected it with rps or intok`,
 		"static:2+3":                    `replicas has 2 values, and the scenario 1 models`,
 	} {
 		_, err := newBaseline(text, y.scenario, []int{0})
