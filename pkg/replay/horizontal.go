@@ -272,3 +272,6 @@ func (h *horizontal) longestPeriod() time.Duration {
 func (h *horizontal) forget(all []counted, now, age time.Duration) []counted {
 	return slices.DeleteFunc(all, func(c counted) bool { return c.at <= now-age })
 }
+
+// after is the next time at a beat.
+func after(now, every time.Duration) time.Duration { return now - now%every + every }

@@ -60,7 +60,7 @@ func (k *keda) Next(now time.Duration) time.Duration {
 	if now < 0 || !slices.Contains(k.least, 0) {
 		return next
 	}
-	return min(next, (now/k.polling+1)*k.polling)
+	return min(next, after(now, k.polling))
 }
 
 // Decide implements Policy.

@@ -195,7 +195,7 @@ func (p *planner) Next(now time.Duration) time.Duration {
 	if now < 0 {
 		return p.reaction
 	}
-	return min((now/p.reaction+1)*p.reaction, (now/p.interval+1)*p.interval)
+	return min(after(now, p.reaction), after(now, p.interval))
 }
 
 // looks implements looker.

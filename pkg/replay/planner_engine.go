@@ -179,12 +179,9 @@ func (e *engineModel) firstToken(queued, cached, budget float64) (float64, bool)
 }
 
 // betweenTokens is the estimated time between two tokens, in milliseconds: that of a pass
-// with one more request. False while the model is not ready.
-func (e *engineModel) betweenTokens(cached float64) (float64, bool) {
-	if !e.ready() {
-		return 0, false
-	}
-	return 1000 * e.pass(e.prefill.mean(), cached+e.decoded.mean()), true
+// with one more request. The model has to be ready.
+func (e *engineModel) betweenTokens(cached float64) float64 {
+	return 1000 * e.pass(e.prefill.mean(), cached+e.decoded.mean())
 }
 
 // engineBounds are what limits one engine.

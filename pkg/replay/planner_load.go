@@ -71,8 +71,8 @@ func (p *planner) step(m int, reports []engineReport) (int, bool) {
 	slowFirst, slowNext, spare := true, true, n > 1
 	for _, r := range reports {
 		first, _ := k.engine.firstToken(r.queued, r.cached, float64(k.bounds.budget))
-		next, _ := k.engine.betweenTokens(r.cached)
-		slowFirst, slowNext = slowFirst && first > p.ttft[m], slowNext && next > p.itl[m]
+		slowFirst = slowFirst && first > p.ttft[m]
+		slowNext = slowNext && k.engine.betweenTokens(r.cached) > p.itl[m]
 		spare = spare && p.sparesFirst(m, r, grow) && p.sparesNext(m, r, grow)
 	}
 	switch {
@@ -104,6 +104,5 @@ func (p *planner) sparesNext(m int, r engineReport, grow float64) bool {
 	if k.bounds.cache > 0 && cached >= k.bounds.cache {
 		return false
 	}
-	next, _ := k.engine.betweenTokens(cached)
-	return next < p.itl[m]*p.sensitivity
+	return k.engine.betweenTokens(cached) < p.itl[m]*p.sensitivity
 }

@@ -74,13 +74,8 @@ func (o *options) spares(flag, path string) error {
 
 // check looks at the flags alone.
 func (o *options) check(command *cobra.Command) error {
-	o.policies = replay.JoinPolicies(o.policies)
-	for i, name := range o.policies {
-		spec, err := replay.ParseSpec(name)
-		if err != nil {
-			return fmt.Errorf("--policy: %w", err)
-		}
-		o.policies[i] = spec.String()
+	if err := o.readPolicies(); err != nil {
+		return err
 	}
 	if len(o.tuned) > 0 && !command.Flags().Changed("policy") {
 		o.policies = oursByDefault()
@@ -179,6 +174,19 @@ func (o *options) checkLive(command *cobra.Command) error {
 		if !(f.value >= 0) || math.IsInf(f.value, 0) {
 			return fmt.Errorf("--%s is %v: expected milliseconds, at least 0", f.name, f.value)
 		}
+	}
+	return nil
+}
+
+// readPolicies brings the policies into the one spelling that each has.
+func (o *options) readPolicies() error {
+	o.policies = replay.JoinPolicies(o.policies)
+	for i, name := range o.policies {
+		spec, err := replay.ParseSpec(name)
+		if err != nil {
+			return fmt.Errorf("--policy: %w", err)
+		}
+		o.policies[i] = spec.String()
 	}
 	return nil
 }
