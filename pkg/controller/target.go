@@ -33,8 +33,8 @@ const (
 
 // target is a scale target as it was found.
 type target struct {
-	ref   autoscalingv1.CrossVersionObjectReference
-	key   string
+	ref autoscalingv1.CrossVersionObjectReference
+	key string
 	// child is the key of the Deployment below the target that owns its pods; empty
 	// where the target itself does, or where there is none.
 	child string

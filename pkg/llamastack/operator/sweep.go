@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,11 +46,15 @@ func (o *operator) sweep(ctx context.Context, p *plan, deployment *appsv1.Deploy
 			use(used, set.Spec.Template.Spec)
 		}
 	}
-	slices.SortFunc(old, func(a, b corev1.ConfigMap) int {
-		if c := b.CreationTimestamp.Compare(a.CreationTimestamp.Time); c != 0 {
-			return c
+	isPresent := func(m corev1.ConfigMap) int {
+		if p.Configuration != nil && m.Name == p.Configuration.ConfigMap {
+			return 0
 		}
-		return slices.Compare([]byte(a.Name), []byte(b.Name))
+		return 1
+	}
+	// Several may be of the same second.
+	slices.SortFunc(old, func(a, b corev1.ConfigMap) int {
+		return cmp.Or(isPresent(a)-isPresent(b), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	for _, configMap := range old[kept:] {
 		if used[configMap.Name] {
