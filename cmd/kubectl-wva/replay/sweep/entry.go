@@ -67,6 +67,9 @@ type Report struct {
 	GivenUp int
 }
 
+// Judged are all rivals for package front.
+func (r *Report) Judged() []front.Entry { return judged(r.Rivals) }
+
 // Of are the entries of a family.
 func Of(entries []Entry, family string) []Entry {
 	var own []Entry
