@@ -61,7 +61,7 @@ func judge(o *options, chosen []trial, progress io.Writer) (*bench, error) {
 		cases[i] = b.cases[i].Case
 	}
 	last := time.Now()
-	s := sweep.New(sweep.Options{Cases: cases, Workers: o.workers, Progress: func(done int) {
+	s := sweep.New(sweep.Options{Cases: cases, Bound: true, Workers: o.workers, Progress: func(done int) {
 		b.runs = done
 		if time.Since(last) >= time.Minute {
 			last = time.Now()
@@ -107,14 +107,30 @@ func prepare(o *options, t trial) ([]*replay.Trial, error) {
 		var counted workload.Dispersion
 		return replay.NewTrial(replay.TrialOptions{
 			Scenario: s, Startups: t.startups, Seed: seed, Trace: &counted,
-			Source: func() (workload.Stream, error) { return t.trace.open(o.data, seed, &counted) },
+			Source: t.source(s, o.data, seed, &counted),
 		})
 	})
 }
 
+// source are the requests of a trial: those of its trace, or of its scenario.
+func (t trial) source(s *replay.Scenario, data string, seed uint64, counted *workload.Dispersion) replay.Source {
+	if t.example != "" {
+		return replay.Merge(s.Sources(seed))
+	}
+	return func() (workload.Stream, error) { return t.trace.open(data, seed, counted) }
+}
+
 // scenario is what the trial runs on.
 func (t trial) scenario() (*replay.Scenario, error) {
-	s, err := scenario.Parse(scenario.BuiltIn(), scenario.Options{Prices: t.prices, Cluster: t.cluster})
+	data := scenario.BuiltIn()
+	if t.example != "" {
+		e, known := scenario.Named(t.example)
+		if !known {
+			return nil, fmt.Errorf("no scenario is named %s", t.example)
+		}
+		data = e.Data
+	}
+	s, err := scenario.Parse(data, scenario.Options{Prices: t.prices, Cluster: t.cluster})
 	if err == nil && t.learns {
 		forget(s)
 	}
@@ -130,32 +146,25 @@ func forget(s *replay.Scenario) {
 	}
 }
 
-// pictured is one run with its course.
-type pictured struct {
-	place     int
-	result    replay.Result
-	recording replay.Recording
-}
-
-// picture plays ours again with the first seed, and beside them the rival that is next to
-// hybrid mode on the front and the bound, and keeps what happened.
+// picture keeps the courses of some runs of each case with a start-up of a minute.
 func (b *bench) picture() error {
 	for i := range b.cases {
-		c := &b.cases[i]
-		if c.Startup != minute[0] {
+		if b.cases[i].Startup != minute[0] {
 			continue
 		}
-		policies := []string{ours[0], ours[1], "bound"}
-		if rival, some := b.reports[i].Nearest(0); some {
-			policies = append(policies, rival.Policy)
+		runs, err := b.reports[i].Pictures(&b.cases[i].Case)
+		if err != nil {
+			return err
 		}
-		for _, policy := range policies {
-			result, recording, err := c.Trials[0].Play(replay.Play{Policy: policy, Startup: c.Startup, Record: true})
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.Name, err)
-			}
-			b.pictured = append(b.pictured, pictured{i, result, recording})
+		for _, run := range runs {
+			b.pictured = append(b.pictured, pictured{i, run})
 		}
 	}
 	return nil
+}
+
+// pictured is one run with its course, and the place of its case.
+type pictured struct {
+	place int
+	report.ReplayRun
 }

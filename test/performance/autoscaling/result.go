@@ -78,7 +78,9 @@ type singleRow struct {
 
 // runRow is one run of those that are pictured.
 type runRow struct {
-	where
+	Trace   string `json:"trace"`
+	Prices  string `json:"prices"`
+	Cluster string `json:"cluster"`
 	replay.Result
 }
 
@@ -108,7 +110,8 @@ func (b *bench) results() results {
 		})
 	}
 	for _, p := range b.pictured {
-		r.Runs = append(r.Runs, runRow{b.where(p.place), p.result})
+		at := b.where(p.place)
+		r.Runs = append(r.Runs, runRow{at.Trace, at.Prices, at.Cluster, p.Result})
 	}
 	return r
 }
@@ -151,8 +154,7 @@ func (b *bench) keep(o *options) error {
 	}
 	runs := make([]report.ReplayRun, len(b.pictured))
 	for i := range b.pictured {
-		p := &b.pictured[i]
-		runs[i] = report.ReplayRun{Scene: b.cases[p.place].Name, Result: p.result, Recording: &p.recording}
+		runs[i] = b.pictured[i].ReplayRun
 	}
 	file, err := os.Create(o.page)
 	if err != nil {

@@ -36,7 +36,10 @@ const (
 
 // trial is one load in one setting.
 type trial struct {
-	trace           trace
+	trace trace
+	// example is the scenario that the trial is of, with requests of its own; without it
+	// the usual one with the trace.
+	example         string
 	prices, cluster string
 	startups        []time.Duration
 	part            part
@@ -85,7 +88,15 @@ func trials() []trial {
 		{trace: known, prices: lowest, cluster: roomy, startups: minute, part: beside, rivals: proven},
 		{trace: trace{"azure-conversation-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven},
 		{trace: trace{"azure-conversation-learning", talk}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven, learns: true},
+		example("two-models", "busy-60"), example("two-models", "busy-85"),
+		example("five-models", "busy-60"), example("five-models", "busy-85"),
+		example("failing-nodes", ""), example("four-cheap", ""), example("spot", ""),
 	}
+}
+
+// example is a scenario with requests of its own, and its own prices.
+func example(name, cluster string) trial {
+	return trial{trace: trace{name: name}, example: name, cluster: cluster, startups: minute, part: several, rivals: ranked, quick: name == "four-cheap"}
 }
 
 // hurried is the trial as a quick run has it; false where it has none.
@@ -150,5 +161,5 @@ func opener(name string) (io.ReadCloser, error) { return os.Open(name) }
 
 // String names the trial.
 func (t trial) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", t.trace.name, t.prices, t.cluster))
+	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", t.trace.name, t.prices, t.cluster)), " ")
 }

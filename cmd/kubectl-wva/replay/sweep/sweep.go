@@ -14,6 +14,8 @@ import (
 // Options are what is swept.
 type Options struct {
 	Cases []Case
+	// Bound asks for the bound's own front, which takes seconds to find.
+	Bound bool
 	// Workers is how many runs go on at the same time. It changes no result.
 	Workers int
 	// Progress, unless nil, is told of every run that has ended.
@@ -107,6 +109,9 @@ func (s *Sweep) sweep(c *Case, r *Report) error {
 	}
 	for i := range r.Ours {
 		r.Verdicts = append(r.Verdicts, r.Verdict(i, ""))
+	}
+	if s.options.Bound {
+		s.run(func() { r.Bound = c.Trials[0].BoundFront(c.Startup) })
 	}
 	return nil
 }
