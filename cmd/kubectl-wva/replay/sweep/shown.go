@@ -68,11 +68,17 @@ func (r *Report) Nearest(ours int) (Entry, bool) {
 }
 
 // Pictures plays ours again with the first seed, and beside them the bound and the rival
-// that is next to the first of ours on the front, and keeps what happened.
+// that is next on the front to the one of ours that keeps most, and keeps what happened.
 func (r *Report) Pictures(c *Case) ([]report.ReplayRun, error) {
 	policies := append(slices.Clone(c.Ours), "bound")
-	if len(c.Ours) > 0 {
-		if rival, some := r.Nearest(0); some {
+	most := -1
+	for i := range r.Verdicts {
+		if most < 0 || r.Verdicts[i].Own.Attainment > r.Verdicts[most].Own.Attainment {
+			most = i
+		}
+	}
+	if most >= 0 {
+		if rival, some := r.Nearest(most); some {
 			policies = append(policies, rival.Policy)
 		}
 	}

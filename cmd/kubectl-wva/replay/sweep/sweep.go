@@ -37,8 +37,9 @@ const (
 	// cheaper, and focusWidth how far from what is asked about that matters.
 	nearFront, focusWidth = 1.02, 0.02
 	// hopelessTimes is how many times as dear as the best of all a family may be, with its
-	// defaults but for the target, for more of it to be tried.
-	hopelessTimes = 1.15
+	// defaults but for the target, for more of it to be tried, and hopelessBelow how much
+	// less it may attain at most.
+	hopelessTimes, hopelessBelow = 1.5, 0.15
 )
 
 // Sweep is a sweep under way. Its methods may be called once each, in their order.
@@ -198,8 +199,8 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 	return all, givenUp, nil
 }
 
-// worthwhile are the searches that found something that is not hopelessly dearer than the
-// best of all where somebody asks; and those that are tried aside.
+// worthwhile are the searches that found something from which other settings may come near
+// the best of all where somebody asks; and those that are tried aside.
 func worthwhile(searches, all []*search, focus []float64) []*search {
 	var found []front.Point
 	for _, one := range all {
@@ -210,9 +211,16 @@ func worthwhile(searches, all []*search, focus []float64) []*search {
 	for _, one := range searches {
 		own, some := front.Of(means(one.found)), one.family.Aside || len(focus) == 0
 		for _, f := range focus {
-			least, most := best.CostAt(min(f, front.Enough))
-			cost, place := own.CostAt(min(f, front.Enough))
-			some = some || place != front.Nowhere && (place != front.Above || most == front.Above) && cost <= hopelessTimes*least
+			f = min(f, front.Enough)
+			least, _ := best.CostAt(f)
+			cost, place := own.CostAt(f)
+			switch place {
+			case front.Within, front.Below:
+				some = some || cost <= hopelessTimes*least
+			case front.Above:
+				some = some || own[len(own)-1].Attainment >= f-hopelessBelow && cost <= hopelessTimes*least
+			case front.Nowhere:
+			}
 		}
 		if some {
 			out = append(out, one)
