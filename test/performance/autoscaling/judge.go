@@ -48,8 +48,8 @@ func judge(o *options, chosen []trial, progress io.Writer) (*bench, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t, err)
 		}
-		rivals, aside := t.families(o.asked())
 		for _, startup := range t.startups {
+			rivals, aside := t.families(startup, o.asked())
 			b.cases = append(b.cases, oneCase{t, sweep.Case{
 				Name: t.String(), Startup: startup, Trials: prepared, Ours: ours, Rivals: rivals, Aside: aside,
 			}})
@@ -85,13 +85,15 @@ func judge(o *options, chosen []trial, progress io.Writer) (*bench, error) {
 }
 
 // plain are the places of the cases with one model and one best variant, and the families
-// that are tuned on all of them.
+// that are tuned on the first of them.
 func (b *bench) plain() (places []int, families []tuning.Family) {
 	for i := range b.cases {
 		if b.cases[i].trial.part == single {
 			places = append(places, i)
-			families = b.cases[i].Rivals
 		}
+	}
+	if len(places) > 0 {
+		families = b.cases[places[0]].Rivals
 	}
 	return places, families
 }

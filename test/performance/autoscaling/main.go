@@ -80,6 +80,9 @@ func run(arguments []string, out, progress io.Writer) error {
 		return err
 	}
 	tell(out, "%d runs with %d seeds in %s", b.runs, o.seeds, time.Since(began).Round(time.Second))
+	if spent, known := processorTime(); known {
+		tell(out, ", %s of processor", spent.Round(time.Second))
+	}
 	if o.commit != "" {
 		tell(out, ", commit %s", o.commit)
 	}

@@ -99,7 +99,7 @@ func TestAPartOfTheTrials(t *testing.T) {
 	assert.Regexp(t, `\(c\) with several models or variants that matter at most 0\.80: .+\n   .+  azure-conversation aws full, start-up 60 s  `, out)
 	assert.Contains(t, out, "(d) on the full cluster ours ask for nothing that fits nowhere: holds\n")
 	assert.Contains(t, out, "| azure-conversation aws full, start-up 60 s | ")
-	assert.Regexp(t, `\n\d+ runs with 2 seeds in \S+, commit abc\n$`, out)
+	assert.Regexp(t, `\n\d+ runs with 2 seeds in \S+, \S+ of processor, commit abc\n$`, out)
 	assert.Contains(t, page, "Ours against all others at their best")
 	assert.Contains(t, page, "hpa:inflight")
 }
@@ -123,8 +123,11 @@ func TestTheTrials(t *testing.T) {
 		count[one.part] += len(one.startups)
 		_, err := one.scenario()
 		require.NoError(t, err, one)
-		rivals, aside := one.families(nil)
+		rivals, aside := one.families(minute[0], nil)
 		assert.GreaterOrEqual(t, len(rivals), 4, one)
+		further, none := one.families(time.Hour, nil)
+		assert.Len(t, further, len(common), "every name is a family")
+		assert.Empty(t, none)
 		assert.Equal(t, one.aside, len(aside) > 0, one)
 		if one.rivals != nil {
 			assert.Len(t, rivals, len(one.rivals), "%s: every name is a family", one)
@@ -140,7 +143,7 @@ func TestTheTrials(t *testing.T) {
 		"two-models busy-60", "two-models busy-85", "five-models busy-60", "five-models busy-85", "failing-nodes", "four-cheap", "spot",
 	}, names)
 	assert.Equal(t, map[part]int{single: 8, several: 8, beside: 3}, count)
-	assert.Equal(t, slices.Concat(names[:4], []string{"four-cheap"}), quick)
+	assert.Equal(t, slices.Concat(names[:2], []string{"synthetic-diurnal aws roomy", "four-cheap"}), quick)
 }
 
 func TestWhatCannotBeRun(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
@@ -32,6 +33,16 @@ func measureSpeed(o *options, t trial, out io.Writer) error {
 	tell(out, "peak memory %d MiB (%s); %.2f%% attained at %.2f times the bound\n",
 		bytes>>20, source, 100*r.Attainment, r.CostOverBound)
 	return nil
+}
+
+// processorTime is what this process has taken of the processors; false where the system
+// does not tell.
+func processorTime() (time.Duration, bool) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, false
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), true
 }
 
 // peakMemory is the most that the process held at one time, in bytes, and who says so.

@@ -43,8 +43,8 @@ type trial struct {
 	prices, cluster string
 	startups        []time.Duration
 	part            part
-	// rivals are the families that are tuned; all with nil. static fleets and ours with
-	// other settings are tuned aside where aside is set.
+	// rivals are the families that are tuned with the first start-up time; all with nil.
+	// static fleets and ours with other settings are tuned aside where aside is set.
 	rivals []string
 	aside  bool
 	// learns is set where the autoscaler is told no profile and has to learn it.
@@ -70,6 +70,8 @@ var (
 	// are tried where several variants matter.
 	proven = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "planner"}
 	ranked = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:inflight", "planner", "saturation-v2"}
+	// common are those of further start-up times.
+	common = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:rps", "kpa:inflight", "saturation-v2", "planner"}
 	// hasty are those of a quick run.
 	hasty = []string{"hpa:rps", "hpa:intok", "hpa:inflight"}
 )
@@ -82,7 +84,7 @@ func trials() []trial {
 	return []trial{
 		{trace: known, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
 		{trace: trace{"azure-code", azure("azure2023/AzureLLMInferenceTrace_code.csv", workload.DefaultSpread)}, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
-		{trace: trace{"servegen-m-large", servegen(24*time.Hour, 0.1)}, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
+		{trace: trace{"servegen-m-large", servegen(24*time.Hour, 0.1)}, prices: aws, cluster: roomy, startups: both, aside: true},
 		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
 		{trace: known, prices: aws, cluster: full, startups: minute, part: several, rivals: ranked},
 		{trace: known, prices: lowest, cluster: roomy, startups: minute, part: beside, rivals: proven},
@@ -105,17 +107,21 @@ func (t trial) hurried() (trial, bool) {
 	return t, t.quick
 }
 
-// families are those that are tuned as rivals, and aside, of the names that are asked for;
-// all with none.
-func (t trial) families(asked []string) (rivals, aside []tuning.Family) {
+// families are those that are tuned as rivals, and aside, with a start-up time, of the names
+// that are asked for; all with none. What another start-up time needs are the common ones.
+func (t trial) families(startup time.Duration, asked []string) (rivals, aside []tuning.Family) {
 	wanted := func(name string) bool { return len(asked) == 0 || slices.Contains(asked, name) }
+	names := t.rivals
+	if startup != t.startups[0] {
+		names = common
+	}
 	for _, f := range tuning.Families() {
-		if wanted(f.Name) && (t.rivals == nil || slices.Contains(t.rivals, f.Name)) {
+		if wanted(f.Name) && (names == nil || slices.Contains(names, f.Name)) {
 			rivals = append(rivals, f)
 		}
 	}
 	for _, f := range tuning.Aside() {
-		if t.aside && wanted(f.Name) {
+		if t.aside && wanted(f.Name) && startup == t.startups[0] {
 			aside = append(aside, f)
 		}
 	}
