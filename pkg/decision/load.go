@@ -7,10 +7,9 @@ import "fmt"
 type class uint8
 
 const (
-	// unknownLoad: too little of it is known, or fresh.
-	unknownLoad class = iota
-	// unsaturated: it is below both thresholds.
-	unsaturated
+	// unsaturated: it is below both thresholds. The zero class is unknown: too little of the
+	// load is known, or fresh.
+	unsaturated class = iota + 1
 	// saturated: it is at or above a threshold.
 	saturated
 )

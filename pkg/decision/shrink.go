@@ -173,13 +173,14 @@ type standing struct {
 func (m *model) standing(replicas func(*variant) int) standing {
 	var s standing
 	for _, v := range m.variants {
-		if v.exists() {
-			n := replicas(v)
-			s.ready += v.rate.serves() * capacity.Rate(min(n, v.in.Ready))
-			s.up += min(n, v.in.Ready)
-			s.coming += v.rate.serves() * capacity.Rate(min(n, v.fleet.supply))
-			s.total += n
+		if !v.exists() {
+			continue
 		}
+		n := replicas(v)
+		s.ready += v.rate.serves() * capacity.Rate(min(n, v.in.Ready))
+		s.up += min(n, v.in.Ready)
+		s.coming += v.rate.serves() * capacity.Rate(min(n, v.fleet.supply))
+		s.total += n
 	}
 	return s
 }

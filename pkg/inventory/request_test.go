@@ -254,7 +254,7 @@ func TestRequestCountsExtendedResources(t *testing.T) {
 		return r
 	}
 	one, other := same(), same()
-	assert.True(t, one.Kind() == other.Kind(), "equal requests share what is the same")
+	assert.Equal(t, one.Kind(), other.Kind(), "equal requests share what is the same")
 }
 
 // What others make of a pod is on its template: Kueue holds it back and chooses its

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -170,15 +169,6 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	}
 	o.add(command)
 	return command
-}
-
-// familyNames are the families that can be tuned.
-func familyNames() string {
-	var names []string
-	for _, f := range slices.Concat(tuning.Families(), tuning.Aside()) {
-		names = append(names, f.Name)
-	}
-	return strings.Join(names, ", ") + "."
 }
 
 // synthetic are the synthetic traces, one on each line, and the scenarios.

@@ -10,11 +10,6 @@ type Point struct {
 	Attainment, Cost float64
 }
 
-// dominates reports whether p is at least as good as q in both and better in one.
-func (p Point) dominates(q Point) bool {
-	return p.Attainment >= q.Attainment && p.Cost <= q.Cost && p != q
-}
-
 // Front are points of which none dominates another: each further one attains more and
 // costs more.
 type Front []Point

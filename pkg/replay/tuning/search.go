@@ -159,7 +159,7 @@ func (s *Search) close(known map[int]Outcome, tried []int, f float64, add func(i
 	case fewer == 0:
 		add(tried[0] - nearStride)
 	default:
-		if a, b := tried[fewer-1], tried[fewer]; b-a > 1 && !(known[a].TooDear && known[b].TooPoor && b-a <= borderStride) {
+		if a, b := tried[fewer-1], tried[fewer]; b-a > 1 && (!known[a].TooDear || !known[b].TooPoor || b-a > borderStride) {
 			add((a + b) / 2)
 		}
 	}
