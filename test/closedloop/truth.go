@@ -1,0 +1,85 @@
+package closedloop
+
+import (
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// truth is what one replica of a variant serves in this world, of its model's load. Two
+// numbers bound what a replica may be said to serve: most is the most generous and least
+// the strictest defensible reading of the contract. Whether replicas suffice is judged by
+// most, and whether they are too many by least, so that no reading is called wrong.
+type truth struct {
+	curve *curve
+	// saturation is the rate at which a saturation trigger fires.
+	saturation bound
+	// promise is the greatest rate within the promise. It counts where promised is set;
+	// otherwise there is no promise, or no sizing for it.
+	promise  bound
+	promised bool
+	// told says that the decision knows the profile; without it the promise has to be
+	// learned, and may never be.
+	told bool
+}
+
+// bound is the range of a rate.
+type bound struct {
+	most, least float64
+}
+
+// keptShare is the published distance between growing and shrinking: replicas are added
+// when the load is above 0.85 of what they serve at kvCacheThreshold, and taken away as
+// far as the rest serves it at no more than 0.70 of that.
+const keptShare = 0.70
+
+// Below edgeShare of its greatest rate a replica that keeps the promise may also count as
+// one that misses it: from which share on it is worth buying is for the decision to
+// state. Below hardlyShare it is not.
+const (
+	edgeShare   = 0.25
+	hardlyShare = 0.01
+)
+
+// newTruth is the truth about one replica, for the load that stays in the end.
+func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
+	t := truth{curve: newCurve(v.Profile, m), told: v.Told, promised: s.Hybrid && m.SLO != capacity.SLO{}}
+	settings := decision.DefaultSaturation()
+	perRequest := float64(m.Shape.Input) + float64(m.Shape.Output)/2
+	// The KV cache is full to a share of it, or the batch is full and a queue begins.
+	at := func(share float64) float64 {
+		return t.curve.rateAt(min(t.curve.limit, share*float64(v.Profile.KVTokens)/perRequest))
+	}
+	t.saturation = bound{
+		most:  at(settings.KVCacheThreshold - settings.KVSpareTrigger),
+		least: keptShare * at(settings.KVCacheThreshold),
+	}
+	if t.promised {
+		// The more replicas share the arrivals, the more the formula lets each serve. How many
+		// of this variant do is for the decision to choose: at most all of them, at least one.
+		share := decision.DefaultPolicy().Share
+		all, _ := serving.SharedRate(v.Profile, m.Shape, capacity.Rate(max(1e-9, load)), 1, m.SLO, share)
+		alone, _ := serving.SharedRate(v.Profile, m.Shape, 1e-9, 1, m.SLO, share)
+		t.promise = bound{most: min(float64(all), t.saturation.most), least: min(float64(alone), t.saturation.least)}
+	}
+	return t
+}
+
+// readings are the rates that a replica may be said to count, all of which are
+// defensible; by most or by least of each.
+func (t *truth) readings(of func(bound) float64) []float64 {
+	saturation, promise := of(t.saturation), of(t.promise)
+	switch share := t.promise.most / t.curve.max; {
+	case !t.promised:
+		return []float64{saturation}
+	case !t.told:
+		// Learned, learned as a variant that misses it, or not learned yet.
+		return []float64{saturation, promise, 0}
+	case share < hardlyShare:
+		return []float64{0}
+	case share < edgeShare:
+		return []float64{promise, 0}
+	default:
+		return []float64{promise}
+	}
+}
