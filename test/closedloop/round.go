@@ -113,6 +113,12 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 		return max(n, v.policy.Min)
 	}
 	w.checkBounds(v, desired)
+	v.highest = max(v.highest, desired)
+	for _, fact := range p.Facts {
+		if fact.Reason == decision.ReasonReplicasOverwritten {
+			v.fights++
+		}
+	}
 	if !v.Kubernetes && len(p.Victims) != max(0, v.target-desired) && len(p.Victims) != 0 {
 		w.fail(CheckVictims, "%s goes from %d to %d, and %d replicas are chosen", v.key.Name, v.target, desired, len(p.Victims))
 	}

@@ -16,8 +16,7 @@ const (
 	// are taken, and lookback how long a sample that nobody renews is still answered.
 	scrapeEvery = 15 * time.Second
 	lookback    = 5 * time.Minute
-	// leastQueue is the waiting requests of every replica from which a gateway keeps
-	// requests back.
+	// leastQueue is the waiting requests per replica that are a queue.
 	leastQueue = 5
 )
 
@@ -53,8 +52,11 @@ type modelState struct {
 	// held wait at the gateway; arrived, lost and gaveUp count requests.
 	held, arrived, lost float64
 	seen                []gatewayScrape
-	// calm says that the last step changed nothing, so that shares are as they were.
+	// shares are what each replica gets of a step's arrivals.
 	shares []float64
+	// waited is for how long, without a break, more than a few requests waited before each
+	// replica, and waiting since when they do.
+	waited, waiting time.Duration
 }
 
 type variantState struct {
@@ -77,6 +79,8 @@ type variantState struct {
 	rolling bool
 	surge   int
 	writes  []write
+	// highest is the most that was ever decided, and fights the rounds that named a fight.
+	highest, fights int
 	// placedAt is when a node last took a pod of it.
 	placedAt time.Duration
 	// served says that a replica of it ever did.
@@ -217,6 +221,19 @@ func (m *modelState) flow(now time.Duration) {
 		s.pod.serve(s.curve, m.shares[i], step)
 	}
 	m.giveUp(serving)
+	m.watchQueues(now, serving)
+}
+
+// watchQueues keeps the longest time for which replicas were saturated by their queues.
+func (m *modelState) watchQueues(now time.Duration, serving []server) {
+	total := m.held
+	for _, s := range serving {
+		total += s.pod.waiting
+	}
+	if total <= leastQueue*float64(len(serving)) {
+		m.waiting = now
+	}
+	m.waited = max(m.waited, now-m.waiting)
 }
 
 // server is a replica that serves, and what it does.
