@@ -151,6 +151,7 @@ func (w *world) growNodes() {
 	for _, device := range devices {
 		if at := w.coming[device.name]; at > 0 && at <= w.now {
 			delete(w.coming, device.name)
+			w.changed = true
 			w.addNode(device.name, 8, fmt.Sprintf("%s-new-%06d", device.name, int(w.now/time.Second)))
 		}
 	}

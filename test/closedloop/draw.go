@@ -19,9 +19,13 @@ var devices = []struct {
 // drawScenario makes a scenario of bytes.
 func drawScenario(data []byte) *Scenario {
 	d := &dice{data: data}
-	s := &Scenario{Hybrid: d.chance(0.6), Limited: d.chance(0.4)}
-	s.Calm = d.span(5*time.Minute, 35*time.Minute)
-	for i := range 1 + d.below(4)*d.below(2) {
+	s := &Scenario{Hybrid: d.chance(0.6), Limited: d.chance(0.3)}
+	s.Calm = d.span(5*time.Minute, 30*time.Minute)
+	models := 1
+	if d.chance(0.25) {
+		models = pick(d, 2, 2, 3, 4)
+	}
+	for i := range models {
 		s.Models = append(s.Models, drawModel(d, i, s))
 	}
 	drawCluster(d, s)
@@ -50,7 +54,10 @@ func drawModel(d *dice, index int, s *Scenario) Model {
 	if d.chance(0.15) {
 		m.Sleeps = d.span(2*time.Minute, 20*time.Minute)
 	}
-	told := pick(d, 1.0, 1.0, 0.0, 0.5)
+	told := 1.0
+	if d.chance(0.15) {
+		told = pick(d, 0.5, 0.0)
+	}
 	for j := range 1 + d.below(4) {
 		m.Variants = append(m.Variants, drawVariant(d, j, told))
 	}
@@ -69,7 +76,7 @@ func drawVariant(d *dice, index int, told float64) Variant {
 		Accelerator: device.name,
 		Devices:     pick(d, 1, 1, 2, 4, 8),
 		Told:        d.unit() < told,
-		Startup:     time.Duration(d.scaled(float64(5*time.Second), float64(20*time.Minute))).Truncate(step),
+		Startup:     time.Duration(d.scaled(float64(5*time.Second), float64(pick(d, 2*time.Minute, 2*time.Minute, 20*time.Minute)))).Truncate(step),
 		Seen:        !d.chance(0.4),
 		Replicas:    d.below(4),
 		Kubernetes:  d.chance(0.2),
@@ -261,7 +268,7 @@ func drawCluster(d *dice, s *Scenario) {
 		}
 	}
 	if !s.Limited {
-		s.Hidden = d.chance(0.3)
+		s.Hidden = d.chance(0.5)
 		if d.chance(0.4) {
 			s.Grows = d.span(time.Minute, 6*time.Minute)
 		}

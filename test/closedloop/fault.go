@@ -44,6 +44,9 @@ func (w *world) applyFaults() {
 			continue
 		}
 		v := w.models[f.Model].variants[f.Variant]
+		if w.now == f.From || w.now == f.To {
+			w.disturbed = w.now
+		}
 		if w.now == f.From {
 			w.story.happened(w.now, f.describe(v.key.Name))
 			w.beginFault(f, v)

@@ -2,6 +2,7 @@ package closedloop
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -38,9 +39,11 @@ type world struct {
 	memory decision.Memory
 	// led is since when this leader decides.
 	led time.Duration
-	// changed says that a pod came up or found no node since the last round.
-	changed bool
-	story   *story
+	// changed says that a pod came up or found no node since the last round, and disturbed
+	// is when anything that a round is shown last changed.
+	changed   bool
+	disturbed time.Duration
+	story     *story
 	// rounds counts them.
 	rounds int
 }
@@ -186,9 +189,14 @@ func (w *world) advance() {
 	w.now += step
 	w.applyFaults()
 	for _, m := range w.models {
-		m.flow(w.now)
+		if m.flow(w.now) {
+			w.disturbed = w.now
+		}
 	}
 	w.runPods()
+	if w.changed {
+		w.disturbed = w.now
+	}
 	if w.now%scrapeEvery == 0 {
 		for _, m := range w.models {
 			w.scrape(m)
@@ -196,8 +204,9 @@ func (w *world) advance() {
 	}
 }
 
-// flow lets the requests of one step arrive and be served.
-func (m *modelState) flow(now time.Duration) {
+// flow lets the requests of one step arrive and be served. It reports whether that
+// changed how many are in flight anywhere.
+func (m *modelState) flow(now time.Duration) (moved bool) {
 	arriving := (m.rate(now-step) + m.rate(now)) / 2 * step.Seconds()
 	m.arrived += arriving
 	arriving += m.held
@@ -210,30 +219,22 @@ func (m *modelState) flow(now time.Duration) {
 			m.lost += arriving
 		}
 		m.giveUp(nil)
-		return
+		m.watchQueues(now, nil)
+		return m.held > 0
 	}
 	m.spread(serving, arriving)
 	for i, s := range serving {
+		before := s.pod.inFlight()
 		if s.pod.hung {
 			s.pod.waiting += m.shares[i]
-			continue
+		} else {
+			s.pod.serve(s.curve, m.shares[i], step)
 		}
-		s.pod.serve(s.curve, m.shares[i], step)
+		moved = moved || math.Abs(s.pod.inFlight()-before) > 1e-4*s.curve.limit
 	}
 	m.giveUp(serving)
 	m.watchQueues(now, serving)
-}
-
-// watchQueues keeps the longest time for which replicas were saturated by their queues.
-func (m *modelState) watchQueues(now time.Duration, serving []server) {
-	total := m.held
-	for _, s := range serving {
-		total += s.pod.waiting
-	}
-	if total <= leastQueue*float64(len(serving)) {
-		m.waiting = now
-	}
-	m.waited = max(m.waited, now-m.waiting)
+	return moved
 }
 
 // server is a replica that serves, and what it does.
@@ -258,7 +259,7 @@ func (m *modelState) servers() []server {
 // share of what they can have in service.
 func (m *modelState) spread(serving []server, arriving float64) {
 	m.shares = slices.Grow(m.shares[:0], len(serving))[:len(serving)]
-	if m.Even || arriving <= 0 {
+	if m.Even || arriving <= 0 || len(serving) == 1 {
 		for i := range m.shares {
 			m.shares[i] = max(0, arriving) / float64(len(serving))
 		}
@@ -305,6 +306,18 @@ func (m *modelState) giveUp(serving []server) {
 	}
 }
 
+// watchQueues keeps the longest time for which replicas were saturated by their queues.
+func (m *modelState) watchQueues(now time.Duration, serving []server) {
+	total := m.held
+	for _, s := range serving {
+		total += s.pod.waiting
+	}
+	if total <= leastQueue*float64(len(serving)) {
+		m.waiting = now
+	}
+	m.waited = max(m.waited, now-m.waiting)
+}
+
 // decideRound asks for a plan and writes it.
 func (w *world) decideRound(kind decision.Round) {
 	snapshot := w.snapshot()
@@ -337,6 +350,7 @@ func (w *world) find(key decision.Key) *variantState {
 // Kubernetes does it: those without a node first, then those that do not serve, then
 // the youngest.
 func (w *world) scale(v *variantState, to int, victims []string, foreign bool) {
+	w.disturbed = w.now
 	v.writes = append(v.writes, write{at: w.now, from: v.target, to: to, foreign: foreign})
 	v.target = to
 	for v.own() < to {
