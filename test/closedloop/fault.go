@@ -158,6 +158,7 @@ func (w *world) overwrite(v *variantState, to int) {
 	}
 	w.story.happened(w.now, fmt.Sprintf("%s: kubectl scale %d -> %d", v.key.Name, v.target, to))
 	v.writer = "kubectl"
+	v.bounded = w.now
 	w.scale(v, to, nil, true)
 }
 

@@ -3,6 +3,7 @@ package closedloop
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -112,12 +113,13 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 		}
 		return max(n, v.policy.Min)
 	}
-	w.checkBounds(v, desired)
 	v.highest = max(v.highest, desired)
-	for _, fact := range p.Facts {
-		if fact.Reason == decision.ReasonReplicasOverwritten {
-			v.fights++
-		}
+	if fighting(p) {
+		// Nothing is written while somebody else writes again and again.
+		v.fights++
+		v.bounded = w.now
+	} else {
+		w.checkBounds(v, desired)
 	}
 	if !v.Kubernetes && len(p.Victims) != max(0, v.target-desired) && len(p.Victims) != 0 {
 		w.fail(CheckVictims, "%s goes from %d to %d, and %d replicas are chosen", v.key.Name, v.target, desired, len(p.Victims))
@@ -145,10 +147,15 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 	}
 }
 
+// fighting says whether a plan found that somebody else keeps changing the replicas.
+func fighting(p *decision.VariantPlan) bool {
+	return slices.ContainsFunc(p.Facts, func(f decision.Fact) bool { return f.Reason == decision.ReasonReplicasOverwritten })
+}
+
 // checkBounds asserts minReplicas, as far as they fit where no more may be asked for than
-// fits, and maxReplicas. Where these were lowered below what serves, only a full round
-// takes replicas away, and their replacement by others may come first: three of the
-// slowest start-ups and ten minutes later none may be left.
+// fits, and maxReplicas. Where the user lowered these below what serves, or somebody else
+// set more, only a full round takes replicas away, and their replacement by others may
+// come first: three of the slowest start-ups and ten minutes later none may be left.
 func (w *world) checkBounds(v *variantState, desired int) {
 	if least := v.policy.Min; desired < least && !(w.scenario.Limited && w.slots(v) < least-v.target) {
 		w.fail(CheckBounds, "%s is to have %d, of at least %d", v.key.Name, desired, least)

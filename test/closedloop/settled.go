@@ -3,6 +3,7 @@ package closedloop
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -208,10 +209,7 @@ func capacityOf(count func(*variantState) int, m *modelState, rates []float64) (
 // which others have to go first is not asserted, because no replica may go first.
 func (w *world) checkShort(m *modelState) bool {
 	load := m.final()
-	saturation := make([]float64, len(m.variants))
-	for i, v := range m.variants {
-		saturation[i] = v.truth.saturation.most
-	}
+	saturation := m.saturations(mostOf)
 	enough := capacityOf((*variantState).serves, m, saturation)
 	var best string
 	short := enough < load*(1-rounding)
@@ -264,9 +262,10 @@ func (w *world) checkQueues(m *modelState) bool {
 	return false
 }
 
-// strict are the rates that judge what is too much. Where those that keep the promise
-// cannot carry the load, the others have to help, within the saturation triggers.
-func (w *world) strict(m *modelState, rates []float64) []float64 {
+// reaches says whether the variants that count can be brought to carry the load: with
+// what the bounds, behavior and the cluster allow. Where they cannot, all of them are
+// needed, and the others have to help within the saturation triggers.
+func (w *world) reaches(m *modelState, rates []float64) bool {
 	reach := 0.0
 	for i, v := range m.variants {
 		n := v.placed()
@@ -281,17 +280,7 @@ func (w *world) strict(m *modelState, rates []float64) []float64 {
 		}
 		reach += float64(n) * rates[i]
 	}
-	if reach >= m.final() {
-		return rates
-	}
-	helping := make([]float64, len(rates))
-	for i, v := range m.variants {
-		helping[i] = rates[i]
-		if rates[i] == 0 {
-			helping[i] = v.truth.saturation.least
-		}
-	}
-	return helping
+	return reach >= m.final()
 }
 
 // checkSpare asserts that no variant has two replicas that nothing needs: without them
@@ -304,7 +293,12 @@ func (w *world) checkSpare(m *modelState) {
 		}
 		var text string
 		spare := m.combinations(leastOf, func(rates []float64) bool {
-			rates = w.strict(m, rates)
+			if !w.reaches(m, rates) {
+				if rates[i] > 0 {
+					return false
+				}
+				rates = m.saturations(leastOf)
+			}
 			left := capacityOf((*variantState).placed, m, rates) - 2*rates[i]
 			text = fmt.Sprintf("%s has %d replicas, and without two of them the model's would serve %.4g of its %.4g requests/s. %s",
 				v.key.Name, placed, left, m.final(), w.rates(m))
@@ -316,13 +310,26 @@ func (w *world) checkSpare(m *modelState) {
 	}
 }
 
+// saturations are the rates of the saturation triggers alone.
+func (m *modelState) saturations(of func(bound) float64) []float64 {
+	rates := make([]float64, len(m.variants))
+	for i, v := range m.variants {
+		rates[i] = of(v.truth.saturation)
+	}
+	return rates
+}
+
 // checkDear asserts that what there is costs no more than the cheapest mix that could be
 // reached from it, the start-ups of its replicas, and one replica more. The start-ups
-// count as documented: a switch pays within the horizon.
+// count as documented: a switch pays within the horizon. Where none keeps the promise,
+// the mixes are those of the saturation triggers.
 func (w *world) checkDear(m *modelState) {
 	var text string
 	dear := m.combinations(leastOf, func(rates []float64) bool {
-		mix, ok := w.cheapest(m, w.strict(m, rates))
+		if !slices.ContainsFunc(rates, func(rate float64) bool { return rate > 0 }) {
+			rates = m.saturations(leastOf)
+		}
+		mix, ok := w.cheapest(m, rates)
 		if !ok {
 			return false
 		}

@@ -60,7 +60,10 @@ func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
 		share := decision.DefaultPolicy().Share
 		all, _ := serving.SharedRate(v.Profile, m.Shape, capacity.Rate(max(1e-9, load)), 1, m.SLO, share)
 		alone, _ := serving.SharedRate(v.Profile, m.Shape, 1e-9, 1, m.SLO, share)
-		t.promise = bound{most: min(float64(all), t.saturation.most), least: min(float64(alone), t.saturation.least)}
+		t.promise = bound{
+			most:  min(max(float64(all), float64(alone)), t.saturation.most),
+			least: min(float64(all), float64(alone), t.saturation.least),
+		}
 	}
 	return t
 }

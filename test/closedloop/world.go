@@ -68,7 +68,7 @@ type variantState struct {
 	index  int
 	truth  truth
 	policy decision.VariantPolicy
-	// bounded is since when that is the policy.
+	// bounded is since when that is the policy, and nobody else set the replicas.
 	bounded time.Duration
 	key     decision.Key
 	target  int
