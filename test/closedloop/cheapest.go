@@ -70,7 +70,9 @@ func (s *search) range_(v *variantState, rate float64) (low, high int) {
 	if v.policy.Down.Select == decision.SelectDisabled || v.policy.Down.Tolerance > 0 {
 		low = max(low, placed)
 	}
-	known := v.truth.told || v.served
+	// Of a variant that nobody described and that does not serve now, nothing is known for
+	// sure.
+	known := v.truth.told || placed > 0
 	if rate > 0 && known && v.policy.Up.Select != decision.SelectDisabled && v.policy.Up.Tolerance == 0 {
 		high = max(placed, int(math.Ceil(s.model.final()/rate)))
 	}

@@ -134,7 +134,6 @@ func (w *world) runPod(v *variantState, p *pod) {
 			return
 		}
 		p.serving, p.since = true, w.now
-		v.served = true
 		v.startup = w.now - p.placed
 		w.changed = true
 	}

@@ -114,6 +114,7 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 		return max(n, v.policy.Min)
 	}
 	v.highest = max(v.highest, desired)
+	v.said = p.ServesEach
 	if fighting(p) {
 		// Nothing is written while somebody else writes again and again.
 		v.fights++
@@ -216,7 +217,8 @@ func unknownLoad(s *decision.Snapshot, m *decision.Model) string {
 // no more than its policy allows of what there was at the period's start. Without a
 // policy of the user's the limit is the default of the HorizontalPodAutoscaler, the
 // larger of 100 % and 4 replicas per 15 s. minReplicas passes it, as it does there. What
-// others add counts as there before, and a new leader knows of no earlier change.
+// others add counts as there before, and a new leader knows of no earlier change. The one
+// replica that a model keeps may be of a variant that may not grow where no other may.
 func (w *world) checkGrowth(v *variantState, desired int) {
 	if desired <= v.policy.Min {
 		return
@@ -229,6 +231,9 @@ func (w *world) checkGrowth(v *variantState, desired int) {
 		}
 	}
 	if which == decision.SelectDisabled {
+		if desired == 1 && v.target == 0 && !w.othersCanGrow(v) {
+			return
+		}
 		w.fail(CheckGrowth, "%s goes from %d to %d, and scaleUp.selectPolicy is Disabled", v.key.Name, v.target, desired)
 		return
 	}
@@ -247,6 +252,11 @@ func (w *world) checkGrowth(v *variantState, desired int) {
 	if desired-v.target > max(0, allowed) {
 		w.fail(CheckGrowth, "%s goes from %d to %d, and %d may be added now", v.key.Name, v.target, desired, max(0, allowed))
 	}
+}
+
+// othersCanGrow says whether another variant of the same model could get a replica.
+func (w *world) othersCanGrow(v *variantState) bool {
+	return slices.ContainsFunc(v.model.variants, func(other *variantState) bool { return other != v && w.canAdd(other, 1) })
 }
 
 // within is how many replicas there were when a period began that ends now, what others

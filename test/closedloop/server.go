@@ -61,6 +61,10 @@ func (c *curve) latency(n float64) (ttft, itl float64) {
 	return along(c.n, c.ttft, n), along(c.n, c.itl, n)
 }
 
+// lastRequest is how little of a request is left when it is done, where no others come:
+// a fluid alone would never be empty.
+const lastRequest = 0.01
+
 // queue is the requests of one replica as a fluid.
 type queue struct {
 	// running are in service, waiting are before it.
@@ -76,6 +80,9 @@ func (q *queue) serve(c *curve, arrived float64, over time.Duration) {
 	seconds := over.Seconds()
 	before := q.inFlight()
 	after := q.after(c, arrived, seconds)
+	if arrived == 0 && after < lastRequest {
+		after = 0
+	}
 	completed := max(0, before+arrived-after)
 	after = before + arrived - completed
 	mean := min(c.limit, (before+after)/2)

@@ -51,8 +51,9 @@ func (w *world) checkSettled() {
 
 // checkCycle asserts that no target changed since the load has been constant for an hour.
 // None, because nothing that the decision is shown changes any more: the world is a
-// fluid, without chance. But where nobody knows what fits, or nodes may come, a variant
-// whose replicas find no node may be tried again after a back-off: once in the time.
+// fluid, without chance. There are two exceptions, both for replicas that find no node:
+// where nobody knows what fits, or nodes may come, they may be tried again after a
+// back-off, once in the time; and a queue that grows for want of them may ask for more.
 func (w *world) checkCycle(m *modelState) {
 	for _, v := range m.variants {
 		var changes []string
@@ -65,8 +66,10 @@ func (w *world) checkCycle(m *modelState) {
 				}
 			}
 		}
-		tried := !w.scenario.Limited && raises <= 1+int(w.scenario.Longer/watch) && v.placedAt <= w.scenario.Calm && w.slots(v) == 0
-		if len(changes) > 0 && !tried {
+		homeless := !w.scenario.Limited && v.placedAt <= w.scenario.Calm && w.slots(v) == 0
+		tried := homeless && raises <= 1+int(w.scenario.Longer/watch)
+		queued := homeless && raises == len(changes) && m.waiting < w.scenario.settled()
+		if len(changes) > 0 && !tried && !queued {
 			w.fail(CheckCycle, "%s changed %d times since %s, with a load that is constant since %s: %s", v.key.Name,
 				len(changes), clock(w.scenario.settled()), clock(w.scenario.Calm), strings.Join(changes[:min(8, len(changes))], ", "))
 		}
@@ -74,9 +77,11 @@ func (w *world) checkCycle(m *modelState) {
 }
 
 // checkSleep asserts that nothing sleeps that may not or has load, and that a model
-// sleeps which may and has had none for an hour and its gateway shows it.
+// sleeps which may and has had none for an hour and its gateway shows it. That it may
+// sleep takes a gateway that would wake it: one of its namespace is enough.
 func (w *world) checkSleep(m *modelState) {
 	total, least, possible := 0, 0, false
+	gateway := slices.ContainsFunc(w.models, func(other *modelState) bool { return other.Gateway })
 	for _, v := range m.variants {
 		total += v.target
 		least += v.policy.Min
@@ -84,8 +89,8 @@ func (w *world) checkSleep(m *modelState) {
 	}
 	idle := m.final() == 0
 	switch {
-	case total == 0 && possible && (!idle || m.Sleeps == 0 || !m.Gateway) && (!idle || m.everServed()):
-		w.fail(CheckSleep, "%s sleeps with %.3g requests/s; sleeping is allowed: %v, gateway: %v", m.Name, m.final(), m.Sleeps > 0, m.Gateway)
+	case total == 0 && possible && (!idle || m.Sleeps == 0 || !gateway) && (!idle || m.everServed()):
+		w.fail(CheckSleep, "%s sleeps with %.3g requests/s; sleeping is allowed: %v, gateway: %v", m.Name, m.final(), m.Sleeps > 0, gateway)
 	case idle && m.Sleeps > 0 && m.Gateway && total > least && w.mayLower(m):
 		w.fail(CheckSleep, "%s has %d replicas, of which %d by minReplicas, and may sleep after %s without requests", m.Name, total, least, m.Sleeps)
 	}
@@ -244,16 +249,27 @@ func (w *world) checkShort(m *modelState) bool {
 	return w.checkQueues(m)
 }
 
-// checkQueues asserts that no queue is left over from before, where replicas suffice.
+// checkQueues asserts that no queue is left over from before, where replicas suffice. A
+// router that knows no load goes on feeding a replica with a long queue, whatever is
+// decided, so that queue says nothing.
 func (w *world) checkQueues(m *modelState) bool {
-	waiting, serving := m.held, 0
+	if m.Even {
+		return false
+	}
+	waiting, serving, most, possible := m.held, 0, 0.0, false
 	for _, v := range m.variants {
+		possible = possible || w.canAdd(v, 1)
 		for _, p := range v.pods {
 			if p.serving && !p.hung {
 				serving++
 				waiting += p.waiting
+				most += v.truth.curve.max
 			}
 		}
+	}
+	// Where nothing can be added, a queue only goes when what serves has something left.
+	if !possible && most < 1.1*m.final() {
+		return false
 	}
 	if waiting > decision.DefaultSaturation().QueueLengthThreshold*float64(max(1, serving)) {
 		w.fail(CheckShort, "%s: %.0f requests wait before %d replicas. %s", m.Name, waiting, serving, w.rates(m))
@@ -285,10 +301,11 @@ func (w *world) reaches(m *modelState, rates []float64) bool {
 
 // checkSpare asserts that no variant has two replicas that nothing needs: without them
 // the rest would serve the load by the strictest reading. Cost does not matter for that.
+// With a tolerance so many more may stay as are relatively few.
 func (w *world) checkSpare(m *modelState) {
 	for i, v := range m.variants {
 		placed := v.placed()
-		if placed < v.policy.Min+2 || v.policy.Down.Select == decision.SelectDisabled || 2/float64(placed) <= v.policy.Down.Tolerance {
+		if v.policy.Down.Select == decision.SelectDisabled {
 			continue
 		}
 		var text string
@@ -299,10 +316,14 @@ func (w *world) checkSpare(m *modelState) {
 				}
 				rates = m.saturations(leastOf)
 			}
-			left := capacityOf((*variantState).placed, m, rates) - 2*rates[i]
-			text = fmt.Sprintf("%s has %d replicas, and without two of them the model's would serve %.4g of its %.4g requests/s. %s",
-				v.key.Name, placed, left, m.final(), w.rates(m))
-			return left >= m.final()
+			others := capacityOf((*variantState).placed, m, rates) - float64(placed)*rates[i]
+			needed := 0
+			if rest := m.final() - others; rest > 0 {
+				needed = int(math.Ceil(rest/rates[i] - 1e-9))
+			}
+			spare := placed - max(needed, v.policy.Min)
+			text = fmt.Sprintf("%s has %d replicas, %d more than are needed for %.4g requests/s. %s", v.key.Name, placed, spare, m.final(), w.rates(m))
+			return spare >= 2 && float64(spare-1)/float64(placed) > v.policy.Down.Tolerance
 		})
 		if spare {
 			w.fail(CheckSpare, "%s", text)

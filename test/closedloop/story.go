@@ -74,7 +74,7 @@ func (w *world) rates(m *modelState) string {
 		if t.promised {
 			text += fmt.Sprintf(", %.4g to %.4g within the promise", t.promise.least, t.promise.most)
 		}
-		parts = append(parts, text+fmt.Sprintf(", %.4g at most)", t.curve.max))
+		parts = append(parts, text+fmt.Sprintf(", %.4g at most; the plan says %.4g)", t.curve.max, float64(v.said)))
 		for _, p := range v.pods {
 			waiting += p.waiting
 		}

@@ -33,6 +33,9 @@ type bound struct {
 // far as the rest serves it at no more than 0.70 of that.
 const keptShare = 0.70
 
+// learnedShare is how far below the truth a rate may be held that nobody told.
+const learnedShare = 0.8
+
 // Below edgeShare of its greatest rate a replica that keeps the promise may also count as
 // one that misses it: from which share on it is worth buying is for the decision to
 // state. Below hardlyShare it is not.
@@ -53,6 +56,10 @@ func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
 	t.saturation = bound{
 		most:  at(settings.KVCacheThreshold - settings.KVSpareTrigger),
 		least: keptShare * at(settings.KVCacheThreshold),
+	}
+	if !v.Told {
+		// What is learned from a few points is extrapolated to a full replica.
+		t.saturation.least *= learnedShare
 	}
 	if t.promised {
 		// The more replicas share the arrivals, the more the formula lets each serve. How many

@@ -84,10 +84,10 @@ type variantState struct {
 	writes  []write
 	// highest is the most that was ever decided, and fights the rounds that named a fight.
 	highest, fights int
+	// said is what the last plan says that each replica serves.
+	said capacity.Rate
 	// placedAt is when a node last took a pod of it.
 	placedAt time.Duration
-	// served says that a replica of it ever did.
-	served bool
 }
 
 // write is one change of a target's replicas.
@@ -172,7 +172,7 @@ func (w *world) begin(v *variantState) {
 		p.created -= time.Hour
 		if w.place(v, p) {
 			p.placed -= time.Hour
-			p.serving, p.since, v.served = true, -time.Hour, true
+			p.serving, p.since = true, -time.Hour
 		}
 	}
 }
