@@ -97,7 +97,7 @@ func (w *world) checkRound(snapshot *decision.Snapshot, plan *decision.Plan, kin
 				continue
 			}
 			w.checkVariant(v, &snapshot.Models[i].Variants[j], p, kind, unknown)
-			if *p.Desired > max(v.target, v.policy.Min) {
+			if *p.Desired > v.target {
 				more[v] = *p.Desired - v.target
 			}
 		}
@@ -118,7 +118,7 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 	if fighting(p) {
 		// Nothing is written while somebody else writes again and again.
 		v.fights++
-		v.bounded = w.now
+		v.bounded, v.fought = w.now, w.now
 	} else {
 		w.checkBounds(v, desired)
 	}
@@ -158,7 +158,7 @@ func fighting(p *decision.VariantPlan) bool {
 // set more, only a full round takes replicas away, and their replacement by others may
 // come first: three of the slowest start-ups and ten minutes later none may be left.
 func (w *world) checkBounds(v *variantState, desired int) {
-	if least := v.policy.Min; desired < least && !(w.scenario.Limited && w.slots(v) < least-v.target) {
+	if least := v.policy.Min; desired < least && !w.scenario.Limited {
 		w.fail(CheckBounds, "%s is to have %d, of at least %d", v.key.Name, desired, least)
 	}
 	if most := v.policy.Max; most >= 0 && desired > most && (desired > v.target || w.now > v.bounded+w.scenario.patience()) {
@@ -312,9 +312,24 @@ func (w *world) checkShrink(v *variantState, desired int) {
 }
 
 // checkLimited asserts that in limited mode everything that is asked for more finds a
-// place, beside what was asked for before.
+// place, beside what was asked for before, and that no minimum is missed that would, too.
 func (w *world) checkLimited(more map[*variantState]int) {
-	if !w.scenario.Limited || len(more) == 0 {
+	if !w.scenario.Limited {
+		return
+	}
+	for _, m := range w.models {
+		for _, v := range m.variants {
+			if v.target+more[v] >= v.policy.Min || w.now == v.fought {
+				continue
+			}
+			more[v]++
+			if w.fits(more) {
+				w.fail(CheckBounds, "%s is to have %d, of at least %d, and another fits", v.key.Name, v.target+more[v]-1, v.policy.Min)
+			}
+			more[v]--
+		}
+	}
+	if len(more) == 0 {
 		return
 	}
 	wanted := map[*variantState]int{}

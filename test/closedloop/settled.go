@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
@@ -53,7 +54,8 @@ func (w *world) checkSettled() {
 // None, because nothing that the decision is shown changes any more: the world is a
 // fluid, without chance. There are two exceptions, both for replicas that find no node:
 // where nobody knows what fits, or nodes may come, they may be tried again after a
-// back-off, once in the time; and a queue that grows for want of them may ask for more.
+// back-off of a quarter of an hour at least; and a queue that grows for want of them may
+// ask for more.
 func (w *world) checkCycle(m *modelState) {
 	for _, v := range m.variants {
 		var changes []string
@@ -66,8 +68,8 @@ func (w *world) checkCycle(m *modelState) {
 				}
 			}
 		}
-		homeless := !w.scenario.Limited && v.placedAt <= w.scenario.Calm && w.slots(v) == 0
-		tried := homeless && raises <= 1+int(w.scenario.Longer/watch)
+		homeless := !w.scenario.Limited && v.placedAt <= w.scenario.settled() && w.slots(v) == 0
+		tried := homeless && raises <= int((watch+w.scenario.Longer)/(15*time.Minute))
 		queued := homeless && raises == len(changes) && m.waiting < w.scenario.settled()
 		if len(changes) > 0 && !tried && !queued {
 			w.fail(CheckCycle, "%s changed %d times since %s, with a load that is constant since %s: %s", v.key.Name,

@@ -49,13 +49,13 @@ func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
 	t := truth{curve: newCurve(v.Profile, m), told: v.Told, promised: s.Hybrid && m.SLO != capacity.SLO{}}
 	settings := decision.DefaultSaturation()
 	perRequest := float64(m.Shape.Input) + float64(m.Shape.Output)/2
-	// The KV cache is full to a share of it, or the batch is full and a queue begins.
-	at := func(share float64) float64 {
-		return t.curve.rateAt(min(t.curve.limit, share*float64(v.Profile.KVTokens)/perRequest))
-	}
+	// At most: the KV cache is full to kvCacheThreshold less kvSpareTrigger, or the batch is
+	// full and a queue begins. At least: the batch counts as full like the cache, because
+	// requests that come by chance queue before a mean batch is full.
+	spare := (settings.KVCacheThreshold - settings.KVSpareTrigger) * float64(v.Profile.KVTokens) / perRequest
 	t.saturation = bound{
-		most:  at(settings.KVCacheThreshold - settings.KVSpareTrigger),
-		least: keptShare * at(settings.KVCacheThreshold),
+		most:  t.curve.rateAt(min(t.curve.limit, spare)),
+		least: keptShare * t.curve.rateAt(settings.KVCacheThreshold*t.curve.limit),
 	}
 	if !v.Told {
 		// What is learned from a few points is extrapolated to a full replica.

@@ -70,9 +70,11 @@ type variantState struct {
 	policy decision.VariantPolicy
 	// bounded is since when that is the policy, and nobody else set the replicas.
 	bounded time.Duration
-	key     decision.Key
-	target  int
-	pods    []*pod
+	// fought is when a plan last said that somebody else keeps changing them.
+	fought time.Duration
+	key    decision.Key
+	target int
+	pods   []*pod
 	// leaving hold their devices until their grace is over.
 	leaving []*pod
 	born    int
