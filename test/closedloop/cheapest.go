@@ -43,7 +43,7 @@ func (s *search) look(i int, left, cost, start float64) {
 		return
 	}
 	v := s.model.variants[i]
-	low, high := s.range_(v, s.rates[i])
+	low, high := s.limits(v, s.rates[i])
 	last := i == len(s.counts)-1
 	if last && left > 0 {
 		if s.rates[i] == 0 {
@@ -62,9 +62,9 @@ func (s *search) look(i int, left, cost, start float64) {
 	}
 }
 
-// range_ is the least and the most of a variant that can be reached: what is there where
+// limits is the least and the most of a variant that can be reached: what is there where
 // behavior allows no change, or none that is small.
-func (s *search) range_(v *variantState, rate float64) (low, high int) {
+func (s *search) limits(v *variantState, rate float64) (low, high int) {
 	placed := v.placed()
 	low, high = v.policy.Min, placed
 	if v.policy.Down.Select == decision.SelectDisabled || v.policy.Down.Tolerance > 0 {

@@ -31,11 +31,13 @@ func (v *Variant) takes() placement.Resources {
 	return placement.Resources{Devices: shape.Devices, MilliCPU: shape.MilliCPU, MemoryBytes: shape.MemoryBytes, Pods: 1}
 }
 
-// place puts a pod on the node with the least room that has enough.
+// place puts a pod on the node with the least room that has enough. Only devices and the
+// state of the nodes bind.
 func (w *world) place(v *variantState, p *pod) bool {
 	var best *node
 	for _, n := range w.nodes {
-		if n.Verdict(v.shape()) == placement.Fits && (best == nil || n.Free.Devices < best.Free.Devices) {
+		if n.Accelerator == v.Accelerator && n.Out == "" && n.Free.Devices >= v.Devices &&
+			(best == nil || n.Free.Devices < best.Free.Devices) {
 			best = n
 		}
 	}
@@ -113,30 +115,35 @@ func (w *world) runPods() {
 				w.free(v, p)
 				return true
 			})
+			full := false
 			for _, p := range v.pods {
-				w.runPod(v, p)
+				// What one pod finds no node for, the next of the variant finds none for either.
+				full = w.runPod(v, p, full)
 			}
 		}
 	}
 }
 
-func (w *world) runPod(v *variantState, p *pod) {
+// runPod reports whether the cluster is full for the variant, which it may be known to be.
+func (w *world) runPod(v *variantState, p *pod, full bool) bool {
 	switch {
 	case p.node == nil:
 		refused := p.refused
-		if !w.place(v, p) {
+		if full || !w.place(v, p) {
+			p.refused, full = true, true
 			w.orderNode(v)
 			w.changed = w.changed || !refused
 		}
 	case !p.serving && !p.crashes && w.now >= p.placed+v.Startup:
 		if w.failsToStart(v) {
 			p.crashes = true
-			return
+			break
 		}
 		p.serving, p.since = true, w.now
 		v.startup = w.now - p.placed
 		w.changed = true
 	}
+	return full
 }
 
 // orderNode asks a node autoscaler for a node, one at a time for each accelerator.

@@ -105,10 +105,7 @@ func (q *queue) after(c *curve, arrived, seconds float64) float64 {
 	rate := arrived / seconds
 	full := before + arrived - c.max*seconds
 	if rate >= c.max {
-		if before >= c.limit {
-			return full
-		}
-		return max(before, min(c.limit, q.nearing(c, before, c.limit, rate, seconds)))
+		return max(full, min(c.limit, q.nearing(c, before, c.limit, rate, seconds)))
 	}
 	steady := c.inService(rate)
 	if before > c.limit {
