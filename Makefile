@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation bench-autoscaling image clean
+.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation bench-autoscaling mutate image clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -34,6 +34,9 @@ setting = $(if $(value $(1)),--$(2)='$(subst ','\'',$(value $(1)))')
 # IMAGE_PREFIX and IMAGE_TAG name what "make image" builds.
 IMAGE_PREFIX ?= workload-variant-autoscaler
 IMAGE_TAG ?= dev
+
+# PKG is the package that "make mutate" changes, pkg/decision, or one file of one.
+PKG ?=
 
 # Settings of the benchmarks. DATA is a folder with the published data; nothing of it
 # is part of this project.
@@ -106,6 +109,9 @@ bench-allocation: ## what to buy under shared limits against an exact solver, cb
 bench-autoscaling: ## policies on recorded traces, ours and others', against the bound (DATA SPEED); writes bench-autoscaling.json and .html
 	@hack/check-prerequisites.sh
 	@go run ./test/performance/autoscaling $(call setting,DATA,data) $(call setting,SPEED,speed)
+
+mutate: ## change a package in one place at a time and say what its tests do not notice (PKG)
+	@hack/mutate.sh '$(PKG)'
 
 image: ## build the container images of the manager, the scheduler and the playground (needs Docker)
 	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'

@@ -7,4 +7,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 for tool in controller-gen deepcopy-gen defaulter-gen conversion-gen; do
 	hack/tool.sh "$tool" >/dev/null
 done
-hack/drift.sh hack/update-codegen.sh pkg/apis manifests/crd
+hack/drift.sh hack/update-codegen.sh pkg/apis manifests/crd manifests/llamastack

@@ -55,9 +55,9 @@ function standard(path) {
 
 BEGIN {
 	ring0 = "pkg/capacity pkg/decision pkg/workload pkg/simulation pkg/replay pkg/migration"
-	ring1 = "pkg/apis pkg/inventory pkg/config pkg/modelserver pkg/report"
+	ring1 = "pkg/apis pkg/inventory pkg/config pkg/llamastack pkg/modelserver pkg/report"
 	ring2 = "pkg/adapters"
-	ring3 = "pkg/controller pkg/admission plugins"
+	ring3 = "pkg/controller pkg/admission pkg/llamastack/operator plugins"
 
 	# Of ours, what each room may link.
 	may["pkg/capacity"] = "pkg/capacity"
@@ -68,6 +68,8 @@ BEGIN {
 	may["pkg/migration"] = "pkg/capacity pkg/migration"
 	may["pkg/apis"] = ring0 " pkg/apis"
 	may["pkg/inventory"] = may["pkg/config"] = may["pkg/modelserver"] = may["pkg/report"] = ring0 " " ring1
+	may["pkg/llamastack"] = "pkg/apis pkg/llamastack"
+	may["pkg/llamastack/operator"] = "pkg/apis pkg/llamastack"
 	may["pkg/adapters"] = ring0 " " ring1
 	may["pkg/controller"] = ring0 " " ring1 " pkg/controller"
 	may["pkg/admission"] = ring0 " " ring1 " pkg/admission"
@@ -93,7 +95,7 @@ BEGIN {
 $1 == "package" {
 	path = own($2)
 	room = one_of(path, "pkg/capacity pkg/decision pkg/workload pkg/simulation pkg/replay pkg/migration " \
-		"pkg/apis pkg/inventory pkg/config pkg/modelserver pkg/report pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler cmd/kubectl-wva")
+		"pkg/apis pkg/inventory pkg/config pkg/llamastack/operator pkg/llamastack pkg/modelserver pkg/report pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler cmd/kubectl-wva")
 	direct = split($3, imports, ",")
 	all = split($4, linked, ",")
 
@@ -120,8 +122,10 @@ $1 == "package" {
 		if (other == "" && !standard(name) && one_of(path, ring0) && \
 		    !(within(path, "pkg/migration") && name ~ /yaml/))
 			complain(path, "ring 0 links " library(name))
-		if (one_of(path, ring1) && one_of(name, clients))
+		if (one_of(path, ring1) && !one_of(path, ring3) && one_of(name, clients))
 			complain(path, "ring 1 links the client " library(name))
+		if (one_of(other, "pkg/llamastack/operator") && one_of(path, ring1 " " ring2 " " ring3) && !one_of(path, "pkg/llamastack/operator"))
+			complain(path, "links " other "; nobody but a program knows the operator of servers")
 		if (within(name, "k8s.io/kubernetes") && !one_of(path, kubernetes))
 			complain(path, "links k8s.io/kubernetes; only " kubernetes " may")
 		if (within(path, "pkg/localcluster") && one_of(name, components))

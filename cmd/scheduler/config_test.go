@@ -94,6 +94,10 @@ func TestTheShippedConfigurationsAreRead(t *testing.T) {
 			assert.Equal(t, schedulerconfig.ListDefaulting, spread.DefaultingType)
 			assert.Empty(t, spread.DefaultConstraints)
 			if c.ours {
+				for _, one := range cfg.Profiles {
+					// Pods without devices go by every profile.
+					assert.True(t, argsOf(t, one, acceleratorplacement.Name).(*config.AcceleratorPlacementArgs).KeepOthersOffAcceleratorNodes, one.SchedulerName)
+				}
 				assert.Equal(t, &config.AcceleratorPlacementArgs{
 					KeepOthersOffAcceleratorNodes: true,
 					AcceleratorNames:              &config.ConfigMapReference{Namespace: namespace, Name: "workload-variant-autoscaler-accelerator-names"},
@@ -122,6 +126,26 @@ func TestSchedulersAreMadeOfTheShippedConfigurations(t *testing.T) {
 			if folder != "scheduler" {
 				require.Contains(t, s.Profiles, "default-scheduler")
 				assert.NotEmpty(t, s.Profiles["default-scheduler"].ListPlugins().Score.Enabled)
+			}
+		})
+	}
+}
+
+// One process places the pods without devices too, and no taint keeps them off the
+// nodes with devices.
+func TestOneProcessKeepsPodsWithoutDevicesOffNodesWithDevices(t *testing.T) {
+	for _, profile := range []string{"default-scheduler", profileName} {
+		t.Run(profile, func(t *testing.T) {
+			s := newSchedulerOf(t, "scheduler-one-process")
+			s.Cache.AddNode(klog.Background(), gpuNode("h0", products[0], 8))
+			s.Cache.AddNode(klog.Background(), gpuNode("plain", "", 0))
+			s.profile = s.Profiles[profile]
+			for i := range 4 {
+				pod := replica("h100", i, template(0, 1, 1))
+				pod.Spec.SchedulerName = profile
+				host, err := s.place(t, pod)
+				require.NoError(t, err)
+				assert.Equal(t, "plain", host)
 			}
 		})
 	}

@@ -97,6 +97,8 @@ func stripPod(object any) (any, error) {
 			PodIP:              pod.Status.PodIP,
 			Resources:          pod.Status.Resources,
 			AllocatedResources: pod.Status.AllocatedResources,
+
+			ExtendedResourceClaimStatus: pod.Status.ExtendedResourceClaimStatus,
 		},
 	}
 	for _, c := range pod.Status.Conditions {

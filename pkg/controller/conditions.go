@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
@@ -182,7 +183,7 @@ func room(p *decision.VariantPlan, v *variant) string {
 		text = fmt.Sprintf("at most %d fit, for the model does not know: %s", p.Slots.Count, p.Slots.Bound)
 	}
 	if v.shape != nil {
-		text = fmt.Sprintf("%s: %s", v.shape, text)
+		text = fmt.Sprintf("%s: %s", placement.Wants(*v.shape, v.other), text)
 	}
 	if p.Slots.Count == 0 && p.LargestHole != nil {
 		text += fmt.Sprintf(" (largest hole %d)", *p.LargestHole)

@@ -13,6 +13,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -69,6 +70,8 @@ type variant struct {
 	devices     int
 	id          string
 	shape       *capacity.Shape
+	// other is what a replica takes of extended resources beside the shape.
+	other []placement.Amount
 	// pods are the target's pods, those that end and have ended included.
 	pods []*corev1.Pod
 	// picks is set when which replicas go is our choice.

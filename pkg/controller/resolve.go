@@ -41,7 +41,7 @@ func (v *variant) resolve(fact *decision.Variant, s stock) {
 	}
 	if fact.Request != nil {
 		shape := fact.Request.Shape
-		v.shape, v.accelerator = &shape, shape.Accelerator
+		v.shape, v.other, v.accelerator = &shape, fact.Request.Other, shape.Accelerator
 		if v.devices == 0 {
 			v.devices = shape.Devices * shape.Pods
 		}

@@ -99,7 +99,7 @@ func (b *bench) panics(when func(call int) bool) decide {
 		}
 		plan, _ := b.wakes(s, p, m, kind)
 		each(&plan, func(v *decision.VariantPlan) { v.Desired = ptr.To(5) })
-		return plan, decision.Memory{Asked: map[decision.Key]int{{}: calls}}
+		return plan, decision.Memory{Time: noon.Add(time.Duration(calls) * time.Second)}
 	}
 }
 
@@ -124,7 +124,7 @@ func TestADecisionThatPanicsChangesNothing(t *testing.T) {
 		assert.Equal(t, "Ready | TargetFound | MetricsFound | SaturationOnlyMode | - | NotLimited | NoConflict", reasons())
 		assert.Len(t, b.logged("Safety net activated"), 1)
 		assert.Len(t, b.logged("Safety net deactivated"), 1)
-		assert.Equal(t, 4, b.memory.Asked[decision.Key{}])
+		assert.Equal(t, noon.Add(4*time.Second), b.memory.Time)
 	})
 }
 
@@ -133,12 +133,12 @@ func TestAMemoryThatMakesDecisionsPanicIsForgotten(t *testing.T) {
 		b := newBench(t, 2)
 		remembered := 0
 		b.decide = func(s decision.Snapshot, p decision.Policy, m decision.Memory, kind decision.Round) (decision.Plan, decision.Memory) {
-			if len(m.Asked) > 0 {
+			if !m.Time.IsZero() {
 				remembered++
 				panic("poisoned")
 			}
 			plan, _ := b.wakes(s, p, m, kind)
-			return plan, decision.Memory{Asked: map[decision.Key]int{{}: 1}}
+			return plan, decision.Memory{Time: noon}
 		}
 		b.run(t, 45*time.Second)
 		assert.Equal(t, []string{"0 Full", "40 Fast"}, b.rounds)

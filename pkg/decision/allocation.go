@@ -15,20 +15,18 @@ func (r *round) allocate(models []*model) {
 	for _, m := range ordered {
 		r.setAside(m)
 	}
-	r.growAll(slices.DeleteFunc(slices.Clone(ordered), func(m *model) bool { return m.wants != wantMore }))
+	r.growAll(slices.DeleteFunc(slices.Clone(ordered), func(m *model) bool { return m.need.want != wantMore }))
 	for _, m := range ordered {
-		if m.wants == wantLess {
-			r.watchFull(m)
-		}
 		switch {
-		case m.wants == wantMore:
-		case m.wants != wantLess:
+		case m.need.want == wantMore:
+		case m.need.want != wantLess:
 			r.keepCheaper(m)
 			m.each(func(v *variant) { v.note(StageAllocation, ReasonSteady, "no change is wanted") })
 		case !r.replace(m):
 			r.shrink(m)
 		}
 	}
+	r.preempt(ordered)
 }
 
 // setAside takes the room of what the model's minima add, and of the replica that

@@ -76,11 +76,11 @@ func TestAnUnknownVariantBorrowsFromAKnownOne(t *testing.T) {
 // one that serves for less; nobody lends what was borrowed.
 func TestTheMostAlikeLends(t *testing.T) {
 	lender := func(name string, devices int, cost capacity.Cost, serves capacity.Rate) *variant {
-		return &variant{in: &Variant{Name: name, Cost: cost, Request: request("H100", devices)}, serves: serves, most: serves}
+		return &variant{in: &Variant{Name: name, Cost: cost, Request: request("H100", devices)}, price: cost, rate: rate{trigger: serves, max: serves}}
 	}
 	one, dear, cheap := lender("one", 1, 1, 3), lender("dear", 4, 9, 8), lender("cheap", 4, 5, 9)
 	unknown, other := lender("unknown", 8, 10, 0), lender("other", 8, 10, 0)
-	borrow(&model{variants: []*variant{one, dear, cheap, unknown, other}})
-	assert.InEpsilon(t, 9*math.Pow(2, 0.75), float64(unknown.serves), 1e-9)
-	assert.InDelta(t, float64(unknown.most), float64(other.most), 1e-9)
+	infer(&model{variants: []*variant{one, dear, cheap, unknown, other}})
+	assert.InEpsilon(t, 9*math.Pow(2, 0.75), float64(unknown.rate.serves()), 1e-9)
+	assert.InDelta(t, float64(unknown.rate.max), float64(other.rate.max), 1e-9)
 }

@@ -19,11 +19,11 @@ func (r *round) alternative(m *model) string {
 	var variants []*variant
 	serve := capacity.Rate(0)
 	m.each(func(v *variant) {
-		if v.serves > 0 {
+		if each := v.rate.serves(); m.rated && each > 0 {
 			most := r.available(v)
-			options = append(options, allocation.Option{Cost: v.in.Cost, Serves: v.serves, Now: v.target, Least: least(v.policy.Min, most), Most: most})
+			options = append(options, allocation.Option{Cost: v.in.Cost, Serves: each, Now: v.target, Least: fewer(most, v.policy.Min), Most: most})
 			variants = append(variants, v)
-			serve += v.serves * capacity.Rate(v.target)
+			serve += each * capacity.Rate(v.target)
 		}
 	})
 	if len(options) < 2 || serve <= 0 {
@@ -35,7 +35,7 @@ func (r *round) alternative(m *model) string {
 		best.Cost += o.Cost * capacity.Cost(o.Now)
 	}
 	// What is asked for, not the spare that the answer happens to have.
-	need := min(serve, max(m.required, oneMore))
+	need := min(serve, max(m.need.required, oneMore))
 	next, ok := allocation.Next(options, need, best)
 	for ok && r.policy.Limited && !r.fits(variants, options, next) {
 		next, ok = allocation.Next(options, need, best)
@@ -56,14 +56,6 @@ func (r *round) alternative(m *model) string {
 	return told
 }
 
-// least is a lower bound as far as an upper one, negative for none, allows it.
-func least(bound, most int) int {
-	if most < 0 {
-		return bound
-	}
-	return min(bound, most)
-}
-
 // available is how many replicas of the variant there could be instead of those that are
 // asked for; negative means no bound.
 func (r *round) available(v *variant) int {
@@ -72,7 +64,7 @@ func (r *round) available(v *variant) int {
 	}
 	there, more := v.there(), 0
 	switch {
-	case v.paused > 0 || v.stuck:
+	case v.fleet.paused > 0 || v.fleet.unhealthy:
 	case r.unknown(v) == nil:
 		more = r.slots(v)
 	default:
@@ -84,7 +76,7 @@ func (r *round) available(v *variant) int {
 // there is how many replicas of the variant need no more room: those that are asked for,
 // and those on their way out that still hold a node.
 func (v *variant) there() int {
-	return max(v.target, min(v.in.Current, v.in.Ready+len(v.in.Starting)-v.in.waiting()))
+	return max(v.target, min(v.in.Current, v.in.Ready+len(v.in.Starting)-v.in.unscheduled()))
 }
 
 // fits reports whether the nodes have room for all that the mix adds, at once. Where they
@@ -138,11 +130,11 @@ func (r *round) preferred(m *model, variants []*variant, next allocation.Vector)
 			}
 		}
 	}
-	_, pays := r.next.Cheaper[m.key]
+	pays := !m.next.Cheaper.IsZero()
 	switch {
-	case m.wants == wantMore:
+	case m.need.want == wantMore:
 		return "what serves is not replaced while more is asked for"
-	case m.wants != wantLess:
+	case m.need.want != wantLess:
 		return "nothing is replaced while replicas may not go"
 	case r.policy.Horizon <= 0:
 		return "no variant takes over from another one"

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/feasibility"
 )
 
 // The next best answer is the cheapest that serves what is asked for, backlog included,
@@ -80,17 +81,17 @@ func TestTheAlternativeFitsAllAtOnce(t *testing.T) {
 			require.NoError(t, err)
 			counts[part[2]] = max(counts[part[2]], n)
 		}
-		var wants []placement.Want
+		var wants []feasibility.Want
 		for j := range s.Models[0].Variants {
 			v := &s.Models[0].Variants[j]
 			if more := counts[v.Name] - v.Current; more > 0 {
-				wants = append(wants, placement.Want{Request: v.Request, Count: more})
+				wants = append(wants, feasibility.Want{Request: v.Request, Count: more})
 			}
 		}
 		if len(wants) > 1 {
 			offered++
 		}
-		require.True(t, s.Cluster.Feasible(wants).OK, "%v: %s\n%s", c, m.Variants[0].Alternative, tellShort(m))
+		require.True(t, feasibility.Of(s.Cluster, wants).OK, "%v: %s\n%s", c, m.Variants[0].Alternative, tellShort(m))
 	}
 	assert.Greater(t, offered, cases()/20)
 }

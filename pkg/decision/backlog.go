@@ -24,12 +24,12 @@ type landing struct {
 	serves capacity.Rate
 }
 
-// meets is the number of requests that will wait when the replicas that start begin
-// to serve, or when one that is started now would: the backlog grows until then by
-// what arrives beyond what is served.
-func (r *round) meets(m *model) float64 {
-	d := m.plan.Demand
-	waits := d.Backlog
+// backlogAtReady is the number of requests that a replica which is started now will meet:
+// the most that wait within the drain time before it serves. Until then the backlog grows
+// by what arrives beyond what is served, and those that start already drain it.
+func (r *round) backlogAtReady(m *model) float64 {
+	d := &m.demand
+	waits := d.backlog
 	if waits <= m.waitingShort() {
 		waits = 0
 	}
@@ -37,21 +37,26 @@ func (r *round) meets(m *model) float64 {
 	var coming []landing
 	for _, v := range m.variants {
 		if v.exists() {
-			serving += v.most * capacity.Rate(min(v.in.Current, v.in.Ready))
+			serving += v.rate.max * capacity.Rate(min(v.in.Current, v.in.Ready))
 			coming = append(coming, r.landings(m, v)...)
 		}
 	}
-	waits = max(0, waits+float64(d.Arrival-serving)*r.backlogAge(m).Seconds())
+	waits = max(0, waits+float64(d.now-serving)*r.backlogAge(m).Seconds())
 	slices.SortStableFunc(coming, func(a, b landing) int { return cmp.Compare(a.in, b.in) })
 	// The last one adds nothing: it stands for the replica that would be started now.
-	coming = append(coming, landing{in: max(m.lead()+landingSlack, last(coming))})
-	met, now := waits, time.Duration(0)
+	coming = append(coming, landing{in: max(m.lead+landingSlack, last(coming))})
+	met, now, from := 0.0, time.Duration(0), last(coming)-r.policy.Drain
 	for _, c := range coming {
-		waits = max(0, waits+float64(d.Arrival-serving)*(c.in-now).Seconds())
-		met, now = max(met, waits), c.in
+		grown := func(until time.Duration) float64 {
+			return max(0, waits+float64(d.now-serving)*(until-now).Seconds())
+		}
+		if c.in >= from {
+			met = max(met, grown(max(now, from)))
+		}
+		waits, now = grown(c.in), c.in
 		serving += c.serves
 	}
-	return met
+	return max(met, waits)
 }
 
 // backlogAge is how long ago the backlog was counted.
@@ -81,19 +86,15 @@ func last(coming []landing) time.Duration {
 // landings are the starting replicas of the variant that count as supply, with the
 // time until each serves.
 func (r *round) landings(m *model, v *variant) []landing {
-	startup := v.in.Startup
-	if startup == 0 {
-		startup = m.lead()
-	}
-	startup += landingSlack
+	startup := cmp.Or(v.in.Startup, m.lead) + landingSlack
 	var list []landing
-	coming := max(0, v.supply-v.in.Ready)
+	coming := max(0, v.fleet.supply-v.in.Ready)
 	for _, s := range v.in.Starting[:min(coming, len(v.in.Starting))] {
-		list = append(list, landing{in: max(0, startup-r.snapshot.Time.Sub(s.Created)), serves: v.most})
+		list = append(list, landing{in: max(0, startup-r.snapshot.Time.Sub(s.Created)), serves: v.rate.max})
 	}
 	// However many no pod shows yet, they are one.
-	if unborn := coming - len(list); unborn > 0 {
-		list = append(list, landing{in: startup, serves: v.most * capacity.Rate(unborn)})
+	if awaiting := coming - len(list); awaiting > 0 {
+		list = append(list, landing{in: startup, serves: v.rate.max * capacity.Rate(awaiting)})
 	}
 	return list
 }
@@ -102,18 +103,18 @@ func (r *round) landings(m *model, v *variant) []landing {
 // what serves suffices for what is asked for, and within a metrics window replicas
 // began to serve or those that wait became fewer. The word of the same replicas that
 // did not make them fewer within a window weighs more.
-func (r *round) drains(m *model) bool {
-	d := m.plan.Demand
-	if d == nil || m.required > m.total*m.caution {
+func (r *round) drains(m *model, n *need) bool {
+	d := &m.demand
+	if !d.seen || n.toGrow > n.supply {
 		return false
 	}
-	waits, easing := d.Backlog > m.waitingShort(), false
-	for _, o := range r.next.Arrivals[m.key] {
+	waits, easing := d.backlog > m.waitingShort(), false
+	for _, o := range m.next.Arrivals {
 		age, same := r.snapshot.Time.Sub(o.Time), o.Ready >= m.ready()
-		if waits && same && age >= r.policy.Window && o.Backlog <= d.Backlog {
+		if waits && same && age >= r.policy.Window && o.Backlog <= d.backlog {
 			return false
 		}
-		easing = easing || age <= r.policy.Window && !same || waits && o.Backlog > d.Backlog
+		easing = easing || age <= r.policy.Window && !same || waits && o.Backlog > d.backlog
 	}
 	return easing
 }
@@ -121,12 +122,12 @@ func (r *round) drains(m *model) bool {
 // unsettled says why what the metrics window shows is not how things are now: within
 // it a backlog was worth a replica, or replicas began to serve. Empty means that it
 // is.
-func (r *round) unsettled(m *model) string {
+func (r *round) unsettled(m *model, n *need) string {
 	if r.grew(m) {
 		return "replicas began to serve within the metrics window"
 	}
-	for _, o := range r.next.Arrivals[m.key] {
-		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && capacity.Rate(o.Backlog/r.policy.Drain.Seconds()) >= m.mean() && o.Backlog > 0 {
+	for _, o := range m.next.Arrivals {
+		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && capacity.Rate(o.Backlog/r.policy.Drain.Seconds()) >= m.mean(n) && o.Backlog > 0 {
 			return "requests waited within the metrics window"
 		}
 	}

@@ -13,38 +13,37 @@ const (
 	recovery   = 10 * time.Minute
 )
 
-// backOff leaves a variant alone whose replicas wait in vain for a node or do not come
+// backoffOf leaves a variant alone whose replicas wait in vain for a node or do not come
 // up, and forgets that it did so when the variant has been well for a while.
-func (r *round) backOff(v *variant) {
-	b, known := r.old.Backoffs[v.key]
-	now := r.snapshot.Time
+func (r *round) backoffOf(v *variant, unplaceable bool) Backoff {
+	b, now := v.old.Backoff, r.snapshot.Time
+	known := b != (Backoff{})
 	switch {
 	case known && v.in.Ready > b.Ready:
 		// One came up: whatever kept them away is over.
-		return
+		return Backoff{}
 	case known && now.Before(b.Until):
-	case v.barren:
+		return b
+	case unplaceable:
 		b = b.again(now)
 		b.Ready = v.in.Ready
+		return b
 	case !known || now.Sub(b.Until) > recovery:
-		return
+		return Backoff{}
 	}
-	r.next.Backoffs[v.key] = b
-	if now.Before(b.Until) {
-		v.paused = b.Until.Sub(now)
-	}
+	return b
 }
 
 // atMost keeps a variant that was left alone to one replica at a time, until one holds
 // a node: it is tried, not trusted. A negative limit is none.
 func (r *round) atMost(v *variant, limit int) int {
-	if _, tried := r.next.Backoffs[v.key]; !tried || v.paused > 0 || v.in.waiting() < len(v.in.Starting) {
+	if v.next.Backoff == (Backoff{}) || v.fleet.paused > 0 || v.in.unscheduled() < len(v.in.Starting) {
 		return limit
 	}
 	if limit < 0 || limit > 1 {
 		limit = 1
 	}
-	return max(0, limit-v.in.waiting()-v.in.missing())
+	return max(0, limit-v.in.unscheduled()-v.in.noPod())
 }
 
 // again begins the next pause.
@@ -55,5 +54,5 @@ func (b Backoff) again(now time.Time) Backoff {
 
 // pausedDetail says that the variant is left alone.
 func (v *variant) pausedDetail() string {
-	return fmt.Sprintf("its replicas got no node, or no pod, or did not come up lately; it is tried again in %s", v.paused.Round(time.Second))
+	return fmt.Sprintf("its replicas got no node, or no pod, or did not come up lately; it is tried again in %s", v.fleet.paused.Round(time.Second))
 }

@@ -25,7 +25,7 @@ func TestBackOff(t *testing.T) {
 	stuck(&s)
 	plan, memory := Decide(s, policy, Memory{}, RoundFull)
 	key := Key{"ns", "a-h100"}
-	assert.Equal(t, leastPause, memory.Backoffs[key].Pause)
+	assert.Equal(t, leastPause, memory.Variants[key].Backoff.Pause)
 	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "given back")
 	assert.Positive(t, *plan.Models[0].Variants[1].Desired, "the next variant takes its part")
 
@@ -40,11 +40,11 @@ func TestBackOff(t *testing.T) {
 	s = w.snapshot()
 	stuck(&s)
 	_, memory = Decide(s, policy, memory, RoundFull)
-	assert.Equal(t, 2*leastPause, memory.Backoffs[key].Pause, "the next pause is twice as long")
+	assert.Equal(t, 2*leastPause, memory.Variants[key].Backoff.Pause, "the next pause is twice as long")
 
 	w.now = w.now.Add(time.Hour)
 	_, memory = Decide(w.snapshot(), policy, memory, RoundFull)
-	assert.Empty(t, memory.Backoffs, "it has been well for long")
+	assert.Empty(t, memory.Variants[key].Backoff, "it has been well for long")
 }
 
 func TestInAClusterThatGrowsTheNextVariantTakesOver(t *testing.T) {
@@ -60,7 +60,7 @@ func TestInAClusterThatGrowsTheNextVariantTakesOver(t *testing.T) {
 	assert.Equal(t, 2, *plan.Models[0].Variants[0].Desired, "not given back before another one has a node")
 	others := *plan.Models[0].Variants[1].Desired
 	require.Positive(t, others)
-	assert.Contains(t, memory.Backoffs, Key{"ns", "a-h100"})
+	assert.NotEmpty(t, memory.Variants[Key{"ns", "a-h100"}].Backoff)
 
 	s.Models[0].Variants[1].Current = others
 	for i := range others {

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -9,42 +10,71 @@ import (
 // HorizontalPodAutoscaler gives to it, and keeps rounds that are not full from
 // lowering.
 func behavior(r *round, m *model) {
-	for _, v := range m.variants {
-		r.recordChange(v)
-	}
 	m.each(func(v *variant) {
 		r.holdShown(m, v)
-		wanted := v.target
-		recommended := r.recommend(v, wanted)
-		switch {
-		case wanted > v.in.Current:
-			r.restrainUp(v, recommended)
-		case wanted < v.in.Current:
-			r.restrainDown(v, recommended)
+		asked := v.target
+		v.wanted = max(v.target, v.ideal)
+		past := v.decided()
+		if v.target < v.in.Current {
+			r.restrainDown(v, past)
 		}
-		r.stabilizeShown(v, recommended)
-		if v.target == wanted {
+		r.stabilizeShown(v, past)
+		if v.target == asked {
 			v.note(StageBehavior, ReasonSteady, "nothing to restrain")
 		}
 	})
-	for _, v := range m.variants {
-		if v.exists() {
-			r.next.Asked[v.key] = v.target
+}
+
+// decided is the history since the variant was last held or changed by somebody else:
+// what was wanted before that no longer counts, so that nothing is removed for a window.
+func (v *variant) decided() []Stretch {
+	past := v.old.History
+	for i := len(past) - 1; i >= 0; i-- {
+		if !past[i].Decided || v.externallyChanged {
+			return past[i+1:]
 		}
 	}
+	return past
+}
+
+// highestWanted is the highest number that was wanted within the window, now included.
+func (r *round) highestWanted(v *variant, past []Stretch, window time.Duration) int {
+	highest := v.target
+	for _, s := range past {
+		if r.snapshot.Time.Sub(s.Until) < window {
+			highest = max(highest, s.Wanted)
+		}
+	}
+	return highest
+}
+
+// remember records the round. Span is as long as any window or period looks back.
+func (r *round) remember(v *variant, shown int) {
+	span := max(v.policy.Up.Window, r.downWindow(v))
+	for _, b := range []Behavior{v.policy.Up, v.policy.Down} {
+		for _, p := range b.Policies {
+			span = max(span, p.Period)
+		}
+	}
+	now := Stretch{From: r.snapshot.Time, Until: r.snapshot.Time, Replicas: v.in.Current, Wanted: v.wanted, Desired: shown, Decided: v.managed}
+	past := v.old.History
+	if v.externallyChanged {
+		past = nil
+	}
+	v.next.History = record(past, now, span)
 }
 
 // shown is what the metric of a variant in mode Metric last showed. Whoever follows
 // it may not be there yet, and takes a lower number for a wish to remove replicas;
 // so that number, and not that of the target, is what may not fall unseen.
-func (r *round) shown(v *variant) (int, bool) {
-	n, known := r.old.Wanted[v.key]
-	return v.bounded(n), known && v.policy.Actuation == ActuationMetric
+func (v *variant) shown() (int, bool) {
+	last, known := v.old.before()
+	return v.bounded(last.Desired), known && v.policy.Actuation == ActuationMetric
 }
 
 // holdShown keeps the number that is shown in a round that may not lower.
 func (r *round) holdShown(m *model, v *variant) {
-	shown, is := r.shown(v)
+	shown, is := v.shown()
 	if !is || v.target >= shown {
 		return
 	}
@@ -53,115 +83,74 @@ func (r *round) holdShown(m *model, v *variant) {
 		v.step(StageBehavior, shown, ReasonRoundMayNotLower, "only a full round lowers what is shown")
 	case m.evidence != evidenceFull:
 		v.step(StageBehavior, shown, ReasonMetricsPartial, "what is shown stays while the metrics do not allow less")
-	case v.in.Rolling:
+	case v.rolling():
 		v.step(StageBehavior, shown, ReasonRollingUpdate, "pods are replaced by newer ones; what is shown stays until that is done")
 	}
 }
 
 // stabilizeShown applies the scale-down window to the number that is shown.
-func (r *round) stabilizeShown(v *variant, recommended []Recommendation) {
-	shown, is := r.shown(v)
+func (r *round) stabilizeShown(v *variant, past []Stretch) {
+	shown, is := v.shown()
 	if !is || v.target >= shown || v.idle {
 		return
 	}
-	highest, window := v.target, r.downWindow(v)
-	for _, c := range recommended {
-		if r.snapshot.Time.Sub(c.Time) < window {
-			highest = max(highest, c.Replicas)
-		}
-	}
+	window := r.downWindow(v)
+	highest := r.highestWanted(v, past, window)
 	if hold := min(shown, highest); hold > v.target {
 		v.step(StageBehavior, hold, ReasonStabilized, "%d were wanted within the last %s", highest, window)
 	}
 }
 
-// recordChange keeps the changes of the target's replicas that were seen, for the
-// rate policies.
-func (r *round) recordChange(v *variant) {
-	span := longestPeriod(v.policy)
-	var kept []Change
-	for _, c := range r.old.Changes[v.key] {
-		if r.snapshot.Time.Sub(c.Time) < span {
-			kept = append(kept, c)
-		}
+// mayReach is the most replicas that the variant's scaleUp policies allow now, and why no
+// more. Who has none is bounded by the growth limit, from the replicas that serve: those
+// that start have not shown yet that the estimate which asked for them was right.
+func (r *round) mayReach(v *variant) (most int, why string) {
+	up, limit := v.policy.Up, r.policy.Growth
+	switch {
+	case up.Select == SelectDisabled:
+		return v.in.Current, "scaleUp.selectPolicy is Disabled"
+	case len(up.Policies) > 0:
+		most = max(r.rateLimit(v, up, 1), v.in.Current)
+		return most, fmt.Sprintf("the scale-up policies allow %d now", most)
+	case limit == Growth{}:
+		return mostReplicas, ""
 	}
-	before, known := r.old.Replicas[v.key]
-	if known && before != v.in.Current {
-		kept = append(kept, Change{r.snapshot.Time, v.in.Current - before})
-	}
-	if len(kept) > 0 && span > 0 {
-		r.next.Changes[v.key] = kept
-	}
-	if v.exists() {
-		r.next.Replicas[v.key] = v.in.Current
-	}
+	serves := min(v.in.Ready, v.in.Current)
+	most = max(v.in.Current, serves+max(limit.Pods, serves*limit.Percent/100))
+	return most, fmt.Sprintf("the growth limit allows %d while %d serve", most, serves)
 }
 
-func longestPeriod(p VariantPolicy) time.Duration {
-	var longest time.Duration
-	for _, b := range []Behavior{p.Up, p.Down} {
-		for _, rate := range b.Policies {
-			longest = max(longest, rate.Period)
+// heldUp is how many of the wanted replicas the window and the tolerance of scaleUp allow
+// now.
+func (r *round) heldUp(v *variant, wanted int) int {
+	up := v.policy.Up
+	most := wanted
+	if up.Window > 0 {
+		for _, s := range v.decided() {
+			if r.snapshot.Time.Sub(s.Until) < up.Window {
+				most = min(most, max(s.Wanted, v.in.Current))
+			}
 		}
 	}
-	return longest
+	if v.tolerates(up, most) {
+		most = min(most, v.in.Current)
+	}
+	return most
 }
 
-// recommend remembers what is wanted and returns the recommendations of the longer
-// window, the newest last, with one older than the window when there is one: it
-// shows that the window is covered. After a change by somebody else what was
-// recommended before it no longer counts, so that nothing is removed for one window.
-func (r *round) recommend(v *variant, wanted int) []Recommendation {
-	window := max(v.policy.Up.Window, r.downWindow(v))
-	old := r.old.Recommendations[v.key]
-	if v.foreign {
-		old = nil
-	}
-	first := 0
-	for i := range old {
-		if r.snapshot.Time.Sub(old[i].Time) >= window {
-			first = i
-		}
-	}
-	kept := append([]Recommendation(nil), old[first:]...)
-	kept = append(kept, Recommendation{r.snapshot.Time, wanted})
-	r.next.Recommendations[v.key] = kept
-	return kept
-}
-
-func (r *round) restrainUp(v *variant, recommended []Recommendation) {
-	b := v.policy.Up
-	lowest := v.target
-	for _, c := range recommended {
-		if r.snapshot.Time.Sub(c.Time) < b.Window {
-			lowest = min(lowest, c.Replicas)
-		}
-	}
-	if lowest = max(lowest, v.in.Current); lowest < v.target {
-		v.step(StageBehavior, lowest, ReasonStabilized, "only %d were wanted within the last %s", lowest, b.Window)
-	}
-	if limit, ok := r.upLimit(v); ok && v.target > limit {
-		v.step(StageBehavior, max(limit, v.in.Current), ReasonRateLimited, "the scale-up policies allow %d now", limit)
-	}
-	v.withinTolerance(b)
-	if v.target < v.least {
-		v.step(StageBehavior, v.least, v.leastReason, "a minimum is not slowed down")
-	}
-}
-
-func (r *round) restrainDown(v *variant, recommended []Recommendation) {
+func (r *round) restrainDown(v *variant, past []Stretch) {
 	if r.kind != RoundFull {
 		v.step(StageBehavior, v.in.Current, ReasonRoundMayNotLower, "only a full round lowers")
 		return
 	}
-	if v.in.Rolling {
+	if v.rolling() {
 		v.step(StageBehavior, v.in.Current, ReasonRollingUpdate, "pods are replaced by newer ones; none goes before that is done")
 		return
 	}
 	if !v.idle || v.policy.Down.Select == SelectDisabled {
-		r.slowDown(v, recommended)
+		r.slowDown(v, past)
 	}
-	if without := v.in.Current - v.back; v.back > 0 && v.target > max(without, v.least) {
+	if without := v.in.Current - v.giveBack; v.giveBack > 0 && v.target > max(without, v.least) {
 		v.step(StageBehavior, max(without, v.least), ReasonNoSlots, "what never served is not missed, so giving it back is not slowed down")
 	}
 	if p := v.policy; p.Max >= 0 && v.target > p.Max {
@@ -170,56 +159,42 @@ func (r *round) restrainDown(v *variant, recommended []Recommendation) {
 }
 
 // slowDown applies the window, the policies and the tolerance of the way down.
-func (r *round) slowDown(v *variant, recommended []Recommendation) {
+func (r *round) slowDown(v *variant, past []Stretch) {
 	b := v.policy.Down
 	window := r.downWindow(v)
-	if oldest := recommended[0]; r.snapshot.Time.Sub(oldest.Time) < window {
+	if window > 0 && (len(past) == 0 || r.snapshot.Time.Sub(past[0].From) < window) {
 		v.step(StageBehavior, v.in.Current, ReasonStabilized, "the last %s are not all seen yet", window)
 		return
 	}
-	highest := v.target
-	for _, c := range recommended {
-		if r.snapshot.Time.Sub(c.Time) < window {
-			highest = max(highest, c.Replicas)
-		}
-	}
+	highest := r.highestWanted(v, past, window)
 	if highest = min(highest, v.in.Current); highest > v.target {
 		v.step(StageBehavior, highest, ReasonStabilized, "%d were wanted within the last %s", highest, window)
 	}
-	if limit, ok := r.downLimit(v); ok && v.target < limit {
-		v.step(StageBehavior, min(limit, v.in.Current), ReasonRateLimited, "the scale-down policies allow %d now", limit)
+	if b.Select == SelectDisabled || len(b.Policies) > 0 {
+		if limit := r.rateLimit(v, b, -1); v.target < limit {
+			v.step(StageBehavior, min(limit, v.in.Current), ReasonRateLimited, "the scale-down policies allow %d now", limit)
+		}
 	}
-	v.withinTolerance(b)
-}
-
-func (v *variant) withinTolerance(b Behavior) {
-	if v.in.Current == 0 || v.target == v.in.Current || b.Tolerance <= 0 {
-		return
-	}
-	if change := math.Abs(float64(v.target)/float64(v.in.Current) - 1); change <= b.Tolerance+1e-9 {
-		v.step(StageBehavior, v.in.Current, ReasonWithinTolerance, "a change of %.0f %% is within the tolerance of %.0f %%", 100*change, 100*b.Tolerance)
+	if v.tolerates(b, v.target) {
+		v.step(StageBehavior, v.in.Current, ReasonWithinTolerance, "the change is within the tolerance of %.0f %%", 100*b.Tolerance)
 	}
 }
 
-// upLimit is the most replicas that the scale-up policies allow.
-func (r *round) upLimit(v *variant) (int, bool) {
-	return r.rateLimit(v, v.policy.Up, 1)
-}
-
-// downLimit is the fewest replicas that the scale-down policies allow.
-func (r *round) downLimit(v *variant) (int, bool) {
-	return r.rateLimit(v, v.policy.Down, -1)
+// tolerates reports whether a change to so many replicas is within the tolerance.
+func (v *variant) tolerates(b Behavior, wanted int) bool {
+	return v.in.Current > 0 && wanted != v.in.Current && b.Tolerance > 0 &&
+		math.Abs(float64(wanted)/float64(v.in.Current)-1) <= b.Tolerance+1e-9
 }
 
 // rateLimit is the furthest that the policies of one direction (+1 up, -1 down)
 // allow. The selection Max takes the policy that allows the larger change.
-func (r *round) rateLimit(v *variant, b Behavior, sign int) (int, bool) {
+func (r *round) rateLimit(v *variant, b Behavior, sign int) int {
 	if b.Select == SelectDisabled {
-		return v.in.Current, true
+		return v.in.Current
 	}
 	best, found := 0, false
 	for _, p := range b.Policies {
-		start := v.in.Current - r.changed(v, p.Period)
+		start := r.replicasBefore(v, p.Period)
 		step := p.Pods
 		if p.Percent > 0 {
 			// A share of nothing would never let a variant begin.
@@ -231,19 +206,17 @@ func (r *round) rateLimit(v *variant, b Behavior, sign int) (int, bool) {
 		}
 		found = true
 	}
-	return max(best, 0), found
+	return max(best, 0)
 }
 
-// changed is the sum of the changes within the period: the replicas now without it
-// are those that the period began with.
-func (r *round) changed(v *variant, period time.Duration) int {
-	sum := 0
-	for _, c := range r.next.Changes[v.key] {
-		if r.snapshot.Time.Sub(c.Time) < period {
-			sum += c.Replicas
+// replicasBefore is what the target asked for when the period began.
+func (r *round) replicasBefore(v *variant, period time.Duration) int {
+	for i := len(v.old.History) - 1; i >= 0 && !v.externallyChanged; i-- {
+		if s := v.old.History[i]; i == 0 || r.snapshot.Time.Sub(s.From) >= period {
+			return s.Replicas
 		}
 	}
-	return sum
+	return v.in.Current
 }
 
 // slowStarts bounds how much longer than its window a variant is held that starts slowly.

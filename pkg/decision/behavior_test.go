@@ -52,21 +52,26 @@ func TestSomebodyElsesChangeIsTheNewStartingPoint(t *testing.T) {
 func TestBehavior(t *testing.T) {
 	pods := func(n int) []RatePolicy { return []RatePolicy{{Pods: n, Period: time.Minute}} }
 	percent := func(n int) []RatePolicy { return []RatePolicy{{Percent: n, Period: time.Minute}} }
+	ago := func(seconds, replicas, wanted int) Stretch {
+		at := epoch.Add(-time.Duration(seconds) * time.Second)
+		return Stretch{From: at, Until: at, Replicas: replicas, Wanted: wanted, Decided: true}
+	}
+	past := func(all ...Stretch) []Stretch { return all }
 	for name, tc := range map[string]struct {
 		up, down        Behavior
 		current, wanted int
-		recommended     []Recommendation
-		changed         []Change
+		past            []Stretch
 		want            int
 		reason          Reason
 	}{
 		"free to go up":                           {current: 2, wanted: 9, want: 9},
 		"free to go down":                         {current: 9, wanted: 2, want: 2},
 		"pods per minute":                         {up: Behavior{Policies: pods(3)}, current: 2, wanted: 9, want: 5, reason: ReasonRateLimited},
-		"pods already added count":                {up: Behavior{Policies: pods(3)}, current: 4, wanted: 9, changed: []Change{{epoch, 2}}, want: 5, reason: ReasonRateLimited},
-		"changes older than the period":           {up: Behavior{Policies: pods(3)}, current: 4, wanted: 9, changed: []Change{{epoch.Add(-2 * time.Minute), 2}}, want: 7, reason: ReasonRateLimited},
-		"removed ones count back, as for the HPA": {up: Behavior{Policies: pods(4)}, current: 10, wanted: 30, changed: []Change{{epoch, -6}}, want: 20, reason: ReasonRateLimited},
-		"added ones count back on the way down":   {down: Behavior{Policies: percent(50)}, current: 10, wanted: 1, changed: []Change{{epoch, 6}}, want: 2, reason: ReasonRateLimited},
+		"pods already added count":                {up: Behavior{Policies: pods(3)}, current: 4, wanted: 9, past: past(ago(30, 2, 9)), want: 5, reason: ReasonRateLimited},
+		"changes older than the period":           {up: Behavior{Policies: pods(3)}, current: 4, wanted: 9, past: past(ago(180, 2, 9), ago(120, 4, 9)), want: 7, reason: ReasonRateLimited},
+		"removed ones count back, as for the HPA": {up: Behavior{Policies: pods(4)}, current: 10, wanted: 30, past: past(ago(30, 16, 30)), want: 20, reason: ReasonRateLimited},
+		"added ones count back on the way down":   {down: Behavior{Policies: percent(50)}, current: 10, wanted: 1, past: past(ago(30, 4, 1)), want: 2, reason: ReasonRateLimited},
+		"a share of nothing lets one begin":       {up: Behavior{Policies: percent(50)}, current: 0, wanted: 5, want: 1, reason: ReasonRateLimited},
 		"percent rounds up":                       {up: Behavior{Policies: percent(50)}, current: 3, wanted: 9, want: 5, reason: ReasonRateLimited},
 		"down by percent":                         {down: Behavior{Policies: percent(50)}, current: 8, wanted: 1, want: 4, reason: ReasonRateLimited},
 		"down by pods":                            {down: Behavior{Policies: pods(1)}, current: 8, wanted: 1, want: 7, reason: ReasonRateLimited},
@@ -79,22 +84,25 @@ func TestBehavior(t *testing.T) {
 		"within the tolerance":                    {up: Behavior{Tolerance: 0.1}, current: 20, wanted: 22, want: 20, reason: ReasonWithinTolerance},
 		"beyond the tolerance":                    {up: Behavior{Tolerance: 0.1}, current: 20, wanted: 23, want: 23},
 		"an uncovered window holds":               {down: Behavior{Window: time.Minute}, current: 5, wanted: 1, want: 5, reason: ReasonStabilized},
-		"the highest of the window holds":         {down: Behavior{Window: time.Minute}, current: 5, wanted: 1, recommended: []Recommendation{{epoch.Add(-70 * time.Second), 9}, {epoch.Add(-30 * time.Second), 3}}, want: 3, reason: ReasonStabilized},
-		"never up while stabilising down":         {down: Behavior{Window: time.Minute}, current: 5, wanted: 1, recommended: []Recommendation{{epoch.Add(-70 * time.Second), 1}, {epoch.Add(-30 * time.Second), 8}}, want: 5, reason: ReasonStabilized},
-		"the lowest of the window on the way up":  {up: Behavior{Window: time.Minute}, current: 2, wanted: 9, recommended: []Recommendation{{epoch.Add(-30 * time.Second), 4}}, want: 4, reason: ReasonStabilized},
+		"the highest of the window holds":         {down: Behavior{Window: time.Minute}, current: 5, wanted: 1, past: past(ago(70, 5, 9), ago(30, 5, 3)), want: 3, reason: ReasonStabilized},
+		"never up while stabilising down":         {down: Behavior{Window: time.Minute}, current: 5, wanted: 1, past: past(ago(70, 5, 1), ago(30, 5, 8)), want: 5, reason: ReasonStabilized},
+		"the lowest of the window on the way up":  {up: Behavior{Window: time.Minute}, current: 2, wanted: 9, past: past(ago(30, 2, 4)), want: 4, reason: ReasonStabilized},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := Key{"ns", "v"}
 			policy := DefaultPolicy()
-			r := &round{
-				snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull, next: Memory{}.withMaps(),
-				old: &Memory{
-					Recommendations: map[Key][]Recommendation{key: tc.recommended},
-					Changes:         map[Key][]Change{key: tc.changed},
-				},
-			}
+			policy.Growth = Growth{}
+			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull}
 			v := &variant{in: &Variant{Name: "v", Current: tc.current}, key: key, managed: true, target: tc.wanted}
+			v.old.History = tc.past
 			v.policy = VariantPolicy{Max: -1, Up: tc.up, Down: tc.down}
+			if tc.wanted > tc.current {
+				most, why := r.mayReach(v)
+				assert.Equal(t, tc.want, r.heldUp(v, min(tc.wanted, most)), "what may be bought")
+				assert.Equal(t, tc.reason == ReasonRateLimited, tc.wanted > most)
+				assert.Equal(t, tc.reason == ReasonRateLimited, why != "")
+				return
+			}
 			behavior(r, &model{variants: []*variant{v}})
 			assert.Equal(t, tc.want, v.target)
 			assert.Equal(t, tc.reason, v.plan.Reason)
@@ -109,7 +117,6 @@ func TestBehaviorSlowsNoBound(t *testing.T) {
 		current, wanted int
 		want            int
 	}{
-		"a share of nothing lets one begin":         {VariantPolicy{Max: -1, Up: Behavior{Policies: percent}}, 0, 5, 1},
 		"a minimum passes the policies":             {VariantPolicy{Min: 4, Max: -1, Up: Behavior{Policies: percent}}, 0, 2, 4},
 		"a minimum passes a disabled direction":     {VariantPolicy{Min: 2, Max: -1, Up: Behavior{Select: SelectDisabled}}, 0, 0, 2},
 		"a maximum passes an uncovered window":      {VariantPolicy{Max: 2, Down: Behavior{Window: time.Hour}}, 5, 4, 2},
@@ -117,7 +124,7 @@ func TestBehaviorSlowsNoBound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := DefaultPolicy()
-			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull, next: Memory{}.withMaps(), old: &Memory{}}
+			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull}
 			v := &variant{in: &Variant{Name: "v", Current: tc.current, Request: request("H100", 1)}, managed: true, target: tc.wanted, policy: tc.policy}
 			m := &model{variants: []*variant{v}}
 			v.minimum = r.minimumOf(v)

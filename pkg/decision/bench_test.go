@@ -120,7 +120,7 @@ func benchmarkRounds(b *testing.B, s Snapshot, policy Policy, fresh bool) {
 	b.StopTimer()
 	after := live()
 	require.Len(b, plan.Models, len(s.Models))
-	require.NotEmpty(b, memory.Replicas)
+	require.NotEmpty(b, memory.Variants)
 	b.ReportMetric(max(0, after-before)/(1<<20), "live-MB")
 }
 

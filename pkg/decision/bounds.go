@@ -49,7 +49,7 @@ type minimum struct {
 // that does not grow its replicas must fit. It takes the room of what the bound adds.
 func (r *round) minimumOf(v *variant) minimum {
 	m := minimum{least: v.policy.Min}
-	from := max(v.target, v.in.Current-v.lost, 0)
+	from := max(v.target, v.in.Current-v.fleet.unplaced(), 0)
 	if m.least <= from {
 		return m
 	}
@@ -62,7 +62,7 @@ func (r *round) minimumOf(v *variant) minimum {
 		m.held = m.least - from
 		return m
 	}
-	if v.paused > 0 {
+	if v.fleet.paused > 0 {
 		return minimum{least: from, reason: ReasonNoSlots, lacks: "; " + v.pausedDetail()}
 	}
 	m.held = r.place(v.in, r.atMost(v, m.least-from))

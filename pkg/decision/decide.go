@@ -14,51 +14,59 @@ import (
 func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, Memory) {
 	r := newRound(&snapshot, &policy, &memory, kind)
 	r.reserve()
-	models := make([]*model, 0, len(snapshot.Models))
-	for i := range snapshot.Models {
-		m := r.begin(&snapshot.Models[i])
-		for _, stage := range seeing {
-			stage(r, m)
+	for _, m := range r.models {
+		r.see(m)
+		m.need = r.requirement(m)
+		m.plan.Triggered = m.need.triggered
+		if m.plan.Demand != nil {
+			m.plan.Demand.BacklogAtReady = m.need.backlog
 		}
-		r.watchWork(m)
-		models = append(models, m)
+		m.next.Active, m.next.Gateway = r.watchWork(m)
 	}
 	r.fit()
-	r.allocate(models)
-	for _, m := range models {
-		for _, stage := range bounding {
+	r.allocate(r.models)
+	for _, m := range r.models {
+		for _, stage := range postAllocation {
 			stage(r, m)
 		}
 	}
-	r.victims(models)
-	plan := Plan{Time: snapshot.Time, Round: kind, Models: make([]ModelPlan, 0, len(snapshot.Models))}
-	for _, m := range models {
-		plan.Models = append(plan.Models, r.finish(m))
-	}
-	return plan, r.next
+	r.victims(r.models)
+	return r.finish()
 }
 
-// seeing and bounding are the stages of each model's decision in their order, before
-// and after the allocation, which looks at all models together. Each one appends a
-// step to every variant that it looked at.
-var (
-	seeing   = []func(*round, *model){freshness, demand, supply, requirement}
-	bounding = []func(*round, *model){limits, zero, bounds, behavior}
-)
+// see finds what is known of the model, stage by stage.
+func (r *round) see(m *model) {
+	for _, v := range m.variants {
+		r.admit(v)
+		v.fleet, v.load = r.fleetOf(v), r.loadOf(v, m.saturation)
+	}
+	m.trustUnseen()
+	m.load = m.loadOfAll()
+	m.evidence = r.freshness(m)
+	m.lead = r.lead(m)
+	m.demand = r.demandOf(m)
+	m.plan.Demand = m.demand.told(m.lead)
+	m.tellDemand()
+	m.sized, m.rated = r.rates(m)
+	m.plan.Sized = m.sized
+	r.tellSupply(m)
+}
+
+// postAllocation are the stages of each model's decision after the allocation, which looks
+// at all models together. Each one appends a step to every variant that it looked at.
+var postAllocation = []func(*round, *model){limits, zero, bounds, behavior}
 
 // round is the working state of one Decide.
 type round struct {
 	snapshot *Snapshot
 	policy   *Policy
 	kind     Round
-	old      *Memory
-	next     Memory
+	models   []*model
 	// trial is where placements are tried out; nil means that the nodes are unknown.
 	trial *placement.Trial
-	// unplaced is how many replicas of a variant that are asked for fit nowhere now.
-	unplaced map[*Variant]int
-	// firstSizes is how many rates within a promise were found of variants without one.
-	firstSizes int
+	// sized is how many variants had a rate within a promise before this round, and
+	// firstSizes how many got their first one in it.
+	sized, firstSizes int
 	// switches is how many models switched variants.
 	switches int
 	// placed are the replicas that were tried out for growth.
@@ -72,52 +80,40 @@ type round struct {
 }
 
 func newRound(snapshot *Snapshot, policy *Policy, memory *Memory, kind Round) *round {
-	return &round{
-		snapshot: snapshot, policy: policy, kind: kind, old: memory.upTo(snapshot.Time, policy.Freshness.Stale),
-		next: Memory{}.withMaps(), unplaced: map[*Variant]int{},
+	r := &round{snapshot: snapshot, policy: policy, kind: kind, models: make([]*model, len(snapshot.Models))}
+	old := memory.upTo(snapshot.Time, policy.Freshness.Stale)
+	for i := range snapshot.Models {
+		r.models[i] = r.begin(&snapshot.Models[i], old)
 	}
+	return r
 }
 
 // model is the working state of one model.
 type model struct {
-	in       *Model
-	key      ModelKey
-	plan     ModelPlan
-	variants []*variant
+	in  *Model
+	key ModelKey
+	// old is what was remembered, and next what will be.
+	old, next ModelMemory
+	plan      ModelPlan
+	variants  []*variant
 	// advisory is set when every variant is in mode Off: then they are planned for
 	// as if they were not, to be looked at.
 	advisory bool
 
-	evidence   evidence
 	saturation Saturation
-	// required is the rate that is asked for, including the backlog's share.
-	required capacity.Rate
-	// queued is the part of required that serves the backlog, and total what serves or
-	// will in time.
-	queued, total capacity.Rate
-	// why is the reason of the requirement stage.
-	why Reason
-	// sized is set when sizing for the promised latency takes part.
-	sized bool
+	evidence   evidence
+	load       load
+	demand     demand
+	// lead is how long a new replica takes to serve.
+	lead time.Duration
+	// sized is set when sizing for the promised latency takes part, and rated when it is
+	// known what a replica of any variant serves.
+	sized, rated bool
+	need         need
 	// keep is the variant that is to keep the model's only replica, once chosen.
 	keep *variant
 	// chosen is set once keep was looked for.
 	chosen bool
-	// wants is what the requirement stage found; the allocation answers it.
-	wants want
-	// missing is the rate that the supply falls short of, when wants is wantMore.
-	missing capacity.Rate
-	// dispersion is the index of dispersion of the arrivals, at least 1.
-	dispersion float64
-	// tokens is the shape of the requests that is reckoned with.
-	tokens capacity.TokenShape
-	// caution is the share of serves that is reckoned with when replicas are added.
-	caution capacity.Rate
-	// atLeast is what the supply must still serve after a scale-down.
-	atLeast capacity.Rate
-	load    pressure
-	// full is what its saturated replicas mean for a scale-down.
-	full fullness
 	// short is the rate that could not be bought within the limits.
 	short capacity.Rate
 }
@@ -128,61 +124,54 @@ type variant struct {
 	key    Key
 	policy VariantPolicy
 	plan   VariantPlan
+	// priority is its model's.
+	priority int
+	// old is what was remembered, and next what will be.
+	old, next VariantMemory
 	// managed is set when the decision may change this variant.
 	managed bool
 	target  int
-	// serves is the rate of one replica at the load that the triggers allow and, where
-	// sizing takes part, within the promised latency; most is that of a full one, and
-	// triggers that of the triggers alone.
-	serves, most, triggers capacity.Rate
-	// supply is how many replicas serve or will in time.
-	supply int
-	// unfit is set when no load is so small that it keeps the promised latency.
-	unfit bool
+	// fleet, load and rate are what its replicas do, how loaded they are, and what one of
+	// them serves.
+	fleet fleet
+	load  load
+	rate  rate
+	// price is what one replica is compared by.
+	price capacity.Cost
 	// minimum is its lower bound as far as it may be asked for.
 	minimum minimum
 	// idle is set when it goes because nothing is asked of its model.
 	idle bool
-	// saturated is set when one of its replicas is at or above a threshold.
-	saturated bool
-	// hot is how many of them are or may be, where that is asked for.
-	hot int
-	// lost is the number of replicas that wait in vain for a node, or of which there
-	// is no pod, which absent counts alone.
-	lost, absent int
-	// failed is the number of replicas that hold a node and do not come up: their
-	// containers keep failing, or others of the variant took a third of the time.
-	failed int
-	// back is how many of them are given back.
-	back int
-	// paused is how long the variant is still left alone, because its replicas found
-	// no node.
-	paused time.Duration
+	// giveBack is how many of those that do not come up are given back.
+	giveBack int
 	// least is what a minimum demands, and why; no behaviour slows it down.
 	least       int
 	leastReason Reason
-	// foreign is set when somebody else changed the replicas.
-	foreign bool
-	// barren is set when its replicas come to nothing: they fit nowhere, have no pod, or
-	// passed their start-up deadline.
-	barren bool
-	// stuck is set when replicas passed their start-up deadline or fit nowhere.
-	stuck bool
+	// giving are the replicas that give way to a more important model.
+	giving []string
+	// externallyChanged is set when somebody else changed the replicas.
+	externallyChanged bool
+	// wanted is its target before behavior, and ideal what it would be without scaleUp.
+	wanted, ideal int
 }
 
-func (r *round) begin(in *Model) *model {
+func (r *round) begin(in *Model, memory *Memory) *model {
 	m := &model{
 		in:   in,
 		key:  ModelKey{Namespace: in.Namespace, ID: in.ID},
 		plan: ModelPlan{Namespace: in.Namespace, ID: in.ID},
 	}
+	m.old = memory.Models[m.key]
 	m.saturation = r.policy.SaturationOf(m.key)
 	m.plan.Promise = r.policy.PromiseTo(m.key)
 	m.advisory = true
 	for i := range in.Variants {
 		v := &in.Variants[i]
 		key := Key{Namespace: in.Namespace, Name: v.Name}
-		w := &variant{in: v, key: key, policy: r.policy.Variant(key), target: v.Current}
+		w := &variant{in: v, key: key, policy: r.policy.Variant(key), priority: m.plan.Promise.Priority, old: memory.Variants[key], target: v.Current, wanted: v.Current}
+		if !w.old.Sizing.Found.IsZero() {
+			r.sized++
+		}
 		w.plan = VariantPlan{Key: key, Current: v.Current, Ready: v.Ready, Starting: len(v.Starting), Cost: v.Cost}
 		for _, s := range v.Starting {
 			if s.Unschedulable {
@@ -195,33 +184,38 @@ func (r *round) begin(in *Model) *model {
 		m.variants = append(m.variants, w)
 		m.advisory = m.advisory && w.policy.Actuation == ActuationOff
 	}
-	for _, w := range m.variants {
-		r.admit(m, w)
+	for _, v := range m.variants {
+		v.managed = m.advisory || v.policy.Actuation != ActuationOff
 	}
 	return m
 }
 
 // admit decides whether the variant takes part, and says why when it does not.
-func (r *round) admit(m *model, v *variant) {
+func (r *round) admit(v *variant) {
 	switch v.in.Target {
+	case TargetFound:
 	case TargetMissing:
-		v.settle(ReasonTargetMissing, "the scale target does not exist")
+		v.refuse(ReasonTargetMissing, "the scale target does not exist")
 	case TargetForbidden:
-		v.settle(ReasonTargetForbidden, "the scale target may not be read or scaled")
+		v.refuse(ReasonTargetForbidden, "the scale target may not be read or scaled")
 	case TargetShared:
-		v.settle(ReasonConflict, "another object counts the replicas of the scale target")
+		v.refuse(ReasonConflict, "another object counts the replicas of the scale target")
 	case TargetConflict:
-		v.settle(ReasonConflict, "something else decides the replicas of the scale target")
-	default:
-		v.managed = m.advisory || v.policy.Actuation != ActuationOff
+		v.refuse(ReasonConflict, "something else decides the replicas of the scale target")
 	}
 	if err := r.unknown(v); v.managed && err != nil && !r.guesses(v) {
 		r.freeze(v, err)
 	}
-	r.watchOverwriting(v)
+	v.next.Conflict, v.externallyChanged = r.conflictOf(v)
 	if v.managed || v.exists() && v.policy.Actuation == ActuationOff {
 		r.look(v)
 	}
+}
+
+// refuse keeps the variant as it is.
+func (v *variant) refuse(reason Reason, detail string) {
+	v.managed = false
+	v.settle(reason, detail)
 }
 
 // freeze keeps the replicas as they are, within the upper bound, while nobody knows how
@@ -232,9 +226,8 @@ func (r *round) freeze(v *variant, unknown error) {
 	if errors.Is(unknown, errNodesUnknown) {
 		reason = ReasonCapacityUnknown
 	}
-	v.managed = false
-	v.settle(reason, "the replicas are held: "+unknown.Error())
-	if most := v.bounded(v.target); most < v.target && r.kind == RoundFull && !v.in.Rolling {
+	v.refuse(reason, "the replicas are held: "+unknown.Error())
+	if most := v.bounded(v.target); most < v.target && r.kind == RoundFull && !v.rolling() {
 		v.step(StageBounds, most, ReasonMaxReplicas, "maxReplicas is %d", most)
 	}
 }
@@ -282,42 +275,55 @@ func (m *model) each(f func(*variant)) {
 	}
 }
 
-func (r *round) finish(m *model) ModelPlan {
-	next := r.alternative(m)
-	for _, v := range m.variants {
-		v.plan.ServesEach = v.serves
-		v.plan.Binds = m.binds(v)
-		if v.managed {
-			v.plan.Alternative = next
+// finish makes the plan and the next memory of what was found.
+func (r *round) finish() (Plan, Memory) {
+	now := r.snapshot.Time
+	plan := Plan{Time: now, Round: r.kind, Models: make([]ModelPlan, 0, len(r.models))}
+	memory := Memory{Time: now, Variants: make(map[Key]VariantMemory, len(r.models)), Models: make(map[ModelKey]ModelMemory, len(r.models))}
+	for _, m := range r.models {
+		next := r.alternative(m)
+		m.plan.Variants = make([]VariantPlan, 0, len(m.variants))
+		for _, v := range m.variants {
+			if m.rated {
+				v.plan.ServesEach = v.rate.serves()
+			}
+			v.plan.Binds = m.binds(v)
+			if v.managed {
+				v.plan.Alternative = next
+			}
+			if v.exists() {
+				desired := v.target
+				v.plan.Desired, v.plan.Fallback = &desired, m.fallback(v)
+				shown := desired
+				if v.plan.Fallback != nil {
+					shown = v.plan.Fallback.Replicas
+				}
+				r.remember(v, shown)
+			}
+			m.plan.Variants = append(m.plan.Variants, v.plan)
+			memory.Variants[v.key] = v.next
 		}
-		if v.exists() {
-			desired := v.target
-			v.plan.Desired, v.plan.Fallback = &desired, r.fallback(m, v)
-		}
-		m.plan.Variants = append(m.plan.Variants, v.plan)
+		plan.Models = append(plan.Models, m.plan)
+		memory.Models[m.key] = m.next
 	}
-	return m.plan
+	return plan, memory
 }
 
 // fallback is what is shown in the place of a decision while there are no data to
 // decide by. Nobody is told less than is there: a gauge that falls because data are
 // missing would take replicas away.
-func (r *round) fallback(m *model, v *variant) *Fallback {
+func (m *model) fallback(v *variant) *Fallback {
 	if m.evidence != evidenceMissing && m.evidence != evidenceStale {
-		r.next.Wanted[v.key] = v.target
 		return nil
 	}
 	why := "the metrics of the serving replicas are missing"
 	if m.evidence == evidenceStale {
 		why = "the metrics of the serving replicas are old"
 	}
-	wanted, known := r.old.Wanted[v.key]
-	if known {
-		r.next.Wanted[v.key] = wanted
-	}
+	last, known := v.old.before()
 	least := max(v.bounded(v.in.Current), v.target)
-	if known && v.bounded(wanted) >= least {
-		return &Fallback{Replicas: v.bounded(wanted), Source: FallbackPrevious, Why: why}
+	if wanted := v.bounded(last.Desired); known && wanted >= least {
+		return &Fallback{Replicas: wanted, Source: FallbackPrevious, Why: why}
 	}
 	return &Fallback{Replicas: least, Source: FallbackCurrent, Why: why}
 }
@@ -331,8 +337,8 @@ func (m *model) binds(v *variant) string {
 			return fmt.Sprintf("%s: %s", s.Stage, s.Detail)
 		}
 	}
-	if !v.managed || m.plan.Demand == nil || v.serves == 0 {
+	if !v.managed || !m.demand.seen || !m.rated || v.rate.serves() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("demand: %.2f requests/s are asked of the model; a replica serves %.2f", m.required, v.serves)
+	return fmt.Sprintf("demand: %.2f requests/s are asked of the model; a replica serves %.2f", m.need.required, v.rate.serves())
 }

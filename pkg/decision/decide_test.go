@@ -87,7 +87,7 @@ func TestItBuysTheCheapestPerRequest(t *testing.T) {
 	plan, _ := Decide(w.snapshot(), demoPolicy(), Memory{}, RoundFull)
 	w.apply(plan)
 	h100, l40s := w.variants[0].replicas-1, w.variants[1].replicas
-	need := float64(plan.Models[0].Demand.Forecast) + plan.Models[0].Demand.Meets/120 - w.eachServes(0)
+	need := float64(plan.Models[0].Demand.Forecast) + plan.Models[0].Demand.BacklogAtReady/120 - w.eachServes(0)
 	cost := func(a, b int) float64 { return 6.88*float64(a) + 3.72*float64(b) }
 	for a := range 9 {
 		for b := range 13 {

@@ -80,7 +80,7 @@ func TestOnlyMuchLongerRequestsCountAtOnce(t *testing.T) {
 				Served: Sample{5, epoch, true}, Input: Sample{float64(c.input), epoch, true}, Output: Sample{float64(c.output), epoch, true},
 			}}})
 			known := TokenMean{Time: epoch.Add(-time.Second), Shape: conv, Weight: 1e9}
-			r.old.Tokens = map[ModelKey]TokenMean{m.key: known}
+			m.old.Tokens = known
 			got := r.tokens(m)
 			assert.InEpsilon(t, c.wantInput, float64(got.Input), 1e-6)
 			assert.InEpsilon(t, c.wantOutput, float64(got.Output), 1e-6)
@@ -120,11 +120,11 @@ func TestTheSameSamplesAreOneObservation(t *testing.T) {
 	w := newWorld(10)
 	s := w.snapshot()
 	_, memory := Decide(s, demoPolicy(), Memory{}, RoundFull)
-	before := memory.Curves[Key{"ns", "a-h100"}].Weight
+	before := memory.Variants[Key{"ns", "a-h100"}].Curve.Weight
 	s.Time = s.Time.Add(2 * time.Second)
 	_, memory = Decide(s, demoPolicy(), memory, RoundEvent)
-	assert.Len(t, memory.Arrivals[ModelKey{"ns", "m"}], 1)
-	assert.InDelta(t, before, memory.Curves[Key{"ns", "a-h100"}].Weight, 1e-9)
+	assert.Len(t, memory.Models[ModelKey{"ns", "m"}].Arrivals, 1)
+	assert.InDelta(t, before, memory.Variants[Key{"ns", "a-h100"}].Curve.Weight, 1e-9)
 }
 
 func TestTrendIgnoresNoise(t *testing.T) {

@@ -46,17 +46,15 @@ func (d Dispersion) observe(now time.Time, before, after Observation) Dispersion
 	return Dispersion{Time: now, Index: sum / (kept + 1), Weight: kept + 1}
 }
 
-// watchArrivals takes the newest observation into what is known of the dispersion.
-func (m *model) watchArrivals(r *round) {
-	d, known := r.old.Dispersion[m.key]
-	points := r.next.Arrivals[m.key]
-	if n := len(points); n >= 2 && points[n-1].Time.Equal(r.snapshot.Time) {
-		before, after := points[n-2], points[n-1]
-		if before.Span > 0 && after.Span > 0 && after.Sampled.Sub(before.Sampled) >= after.Span {
-			d, known = d.observe(r.snapshot.Time, before, after), true
-		}
+// watch takes the newest observation in, if it was made now and overlaps none before.
+func (d Dispersion) watch(now time.Time, points []Observation) Dispersion {
+	n := len(points)
+	if n < 2 || !points[n-1].Time.Equal(now) {
+		return d
 	}
-	if known {
-		r.next.Dispersion[m.key] = d
+	before, after := points[n-2], points[n-1]
+	if before.Span > 0 && after.Span > 0 && after.Sampled.Sub(before.Sampled) >= after.Span {
+		return d.observe(now, before, after)
 	}
+	return d
 }

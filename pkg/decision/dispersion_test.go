@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -41,6 +42,19 @@ func (d Dispersion) learn(list []Observation) []Dispersion {
 		all = append(all, d)
 	}
 	return all
+}
+
+// scatter is the memory with what is known of how the arrivals of the model m scatter.
+func (m Memory) scatter(d Dispersion) Memory {
+	key := ModelKey{"ns", "m"}
+	m.Models = maps.Clone(m.Models)
+	if m.Models == nil {
+		m.Models = map[ModelKey]ModelMemory{}
+	}
+	of := m.Models[key]
+	of.Dispersion = d
+	m.Models[key] = of
+	return m
 }
 
 // What is learned is the number of requests that come at a time, in the mean over a day,
@@ -120,11 +134,7 @@ func TestDispersionWantsSeparateSamples(t *testing.T) {
 		"the one before it has none": {[]Observation{point(-15*time.Second, 5, 0), point(0, 9, 15*time.Second)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-			r.old.Dispersion = map[ModelKey]Dispersion{m.key: known}
-			r.next.Arrivals[m.key] = c.points
-			m.watchArrivals(r)
-			got := r.next.Dispersion[m.key]
+			got := known.watch(epoch, c.points)
 			assert.Equal(t, !c.taken, got == known)
 			if c.taken {
 				// (9-5)^2 over (5+9)/15 is a large observation.
@@ -133,9 +143,7 @@ func TestDispersionWantsSeparateSamples(t *testing.T) {
 			}
 		})
 	}
-	r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-	m.watchArrivals(r)
-	assert.Empty(t, r.next.Dispersion, "nothing was known and nothing is seen")
+	assert.Empty(t, Dispersion{}.watch(epoch, nil), "nothing was known and nothing is seen")
 }
 
 func TestNoiseGrowsWithTheRootOfTheDispersion(t *testing.T) {
@@ -173,10 +181,9 @@ func TestBurstsAreNoJump(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-			m.dispersion = c.index
 			m.in.Arrival = Sample{20, epoch, true}
 			m.in.Recent, m.in.RecentSpan = Sample{c.newest, epoch, true}, scrapeEvery
-			got, known := r.arrival(m)
+			got, known := r.arrival(m, &demand{dispersion: c.index})
 			require.True(t, known)
 			assert.InDelta(t, float64(c.want), float64(got.rate), 1e-9)
 		})
@@ -206,7 +213,7 @@ func TestWhoKnowsBurstsExpectsNoMore(t *testing.T) {
 				alarms++
 			}
 			if !knows {
-				memory.Dispersion = nil
+				memory = memory.scatter(Dispersion{})
 			}
 		}
 		return alarms
@@ -225,7 +232,7 @@ func TestBurstsNeedMoreReplicas(t *testing.T) {
 		memory, policy := Memory{}, hybrid(demoPolicy(), capacity.SLO{TTFT: 1000, ITL: 20})
 		var plan Plan
 		for range 40 {
-			memory.Dispersion = map[ModelKey]Dispersion{{"ns", "m"}: {Time: w.now, Index: index, Weight: 50}}
+			memory = memory.scatter(Dispersion{Time: w.now, Index: index, Weight: 50})
 			plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
 			w.apply(plan)
 			w.now = w.now.Add(15 * time.Second)
@@ -248,15 +255,15 @@ func TestSizesFollowTheBursts(t *testing.T) {
 	policy := hybrid(demoPolicy(), capacity.SLO{TTFT: 1000, ITL: 20})
 	found := func(memory Memory, index float64) Memory {
 		w.now = w.now.Add(15 * time.Second)
-		memory.Dispersion = map[ModelKey]Dispersion{{"ns", "m"}: {Time: w.now, Index: index, Weight: 50}}
+		memory = memory.scatter(Dispersion{Time: w.now, Index: index, Weight: 50})
 		_, memory = Decide(w.snapshot(), policy, memory, RoundFast)
 		return memory
 	}
 	key := Key{"ns", "a-h100"}
 	first := found(found(Memory{}, 10), 10)
 	again := found(first, 10.1)
-	assert.Equal(t, first.Sizes[key].Found, again.Sizes[key].Found)
+	assert.Equal(t, first.Variants[key].Sizing.Found, again.Variants[key].Sizing.Found)
 	bursty := found(again, 30)
-	assert.Equal(t, w.now, bursty.Sizes[key].Found)
-	assert.Less(t, float64(bursty.Sizes[key].Rate), float64(first.Sizes[key].Rate))
+	assert.Equal(t, w.now, bursty.Variants[key].Sizing.Found)
+	assert.Less(t, float64(bursty.Variants[key].Sizing.Rate), float64(first.Variants[key].Sizing.Rate))
 }

@@ -12,31 +12,6 @@
 //
 // # What survives a round
 //
-// Memory is a value. A new leader starts with the zero Memory; the table says what
-// it loses.
-//
-//	field            kept per   a new leader
-//	Curves           variant    learns them anew from the next samples; until then
-//	                            the profile, or one observation, is used
-//	Arrivals         model      sees no trend until it has three samples
-//	Dispersion       model      takes arrivals for independent until it has seen some
-//	Tokens           model      does without until requests complete, then follows
-//	                            the newest mean alone
-//	Recommendations  variant    holds scale-down for one stabilisation window,
-//	                            because the window is not covered
-//	Replicas, Asked, variant    rate policies see no earlier changes, and changes made
-//	Changes                     by others meanwhile are not told from its own
-//	Missing          variant    waits once more for pods that do not show themselves
-//	Refused          variant    keeps room for pods that the scheduler refuses, for a
-//	                            while
-//	Backoffs         variant    may try a variant again whose replicas found no node
-//	Learned, Sizes   variant    uses the given profile, or one that it borrows, until
-//	                            enough was seen
-//	Cheaper          model      waits once more before it switches variants
-//	Blind            model      waits once more for the first metrics
-//	Active           model      counts the retention period anew
-//	Gateways         model      lets no model sleep before its gateway shows its queue, or
-//	                            one of its namespace shows that of another
-//	Wanted           variant    shows the current replicas while there are no data
-//	Overwriting      variant    has to see a fight begin again
+// Memory is a value: one struct per variant and one per model. Each of their fields says
+// what a new leader, which starts with the zero Memory, does without it.
 package decision

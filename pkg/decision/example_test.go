@@ -201,9 +201,9 @@ func TestPublishedExampleOfTheQueueDemand(t *testing.T) {
 	}
 	without, with := decide(0), decide(10)
 	assert.Equal(t, []int{2}, desiredOf(without))
-	assert.InDelta(t, 0, without.Demand.Meets, 1e-9)
+	assert.InDelta(t, 0, without.Demand.BacklogAtReady, 1e-9)
 	assert.Equal(t, []int{3}, desiredOf(with), "13.98 and 10/120 requests/s are more than the 14 of two replicas")
-	assert.InDelta(t, 10, with.Demand.Meets, 1e-9)
+	assert.InDelta(t, 10, with.Demand.BacklogAtReady, 1e-9)
 	assert.InDelta(t, float64(without.Demand.Forecast), float64(with.Demand.Forecast), 1e-9, "a stock is no rate")
 }
 

@@ -58,7 +58,9 @@ type flow struct {
 	id       string
 	arrivals func(time.Duration) float64
 	// direct leaves out the gateway: requests wait in the replicas alone.
-	direct   bool
+	direct bool
+	// evenly sends every replica the same share, however full it is.
+	evenly   bool
 	queue    float64
 	arrived  float64
 	scrapes  []scrape
@@ -92,7 +94,9 @@ type vat struct {
 	created time.Time
 	node    int
 	placed  time.Time
-	ready   bool
+	// since is when it became ready.
+	since time.Time
+	ready bool
 	// hung keeps it from becoming ready, failing does so with containers that restart.
 	hung, failing bool
 	// frozen keeps it from completing anything although it is ready.
@@ -229,7 +233,7 @@ func (f *fluid) reconcile(v *vessel) {
 			}
 		}
 		if !p.ready && p.node >= 0 && !v.crashing && !p.hung && !p.failing && f.now.Sub(p.placed) >= v.startup {
-			p.ready, f.happened = true, true
+			p.ready, p.since, f.happened = true, f.now, true
 			v.seen = f.now.Sub(p.created)
 		}
 	}
@@ -305,6 +309,13 @@ func (f *fluid) flow(m *flow) {
 // pour gives what is queued to the replicas that are least full, up to depth waiting
 // requests beyond what each can serve at once.
 func (m *flow) pour(ready []*vat, limits []float64, depth float64) {
+	if m.evenly && len(ready) > 0 {
+		for _, p := range ready {
+			p.waiting += m.queue / float64(len(ready))
+		}
+		m.queue = 0
+		return
+	}
 	portion := m.queue / drops
 	for range drops {
 		least := -1
@@ -423,7 +434,7 @@ func (f *fluid) node(p *vat) string {
 
 // shown is what the metrics of a serving replica show; rates need two scrapes.
 func shown(profile serving.Profile, p *vat, node string) Replica {
-	r := Replica{Name: p.name, Node: node}
+	r := Replica{Name: p.name, Node: node, Since: p.since}
 	n := len(p.scrapes)
 	if n == 0 {
 		return r

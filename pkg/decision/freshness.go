@@ -34,7 +34,7 @@ const (
 )
 
 // age classifies a sample of something that cannot be negative. One from the future (a
-// skewed clock) is as good as new, and what is no number is absent.
+// skewed clock) is as old as it is ahead, and what is no number is absent.
 func (r *round) age(s Sample) age {
 	if s.Value < 0 {
 		return ageAbsent
@@ -47,7 +47,7 @@ func (r *round) ageSigned(s Sample) age {
 	if !s.Present || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 		return ageAbsent
 	}
-	old := r.snapshot.Time.Sub(s.Time)
+	old := r.snapshot.Time.Sub(s.Time).Abs()
 	limit := r.policy.Freshness
 	for _, c := range []struct {
 		below time.Duration
@@ -66,7 +66,7 @@ func (r *round) usable(s Sample) bool { return r.age(s) <= ageAgeing }
 func (r *round) usableSigned(s Sample) bool { return r.ageSigned(s) <= ageAgeing }
 
 // freshness finds out what the data allow.
-func freshness(r *round, m *model) {
+func (r *round) freshness(m *model) (found evidence) {
 	ready, count := 0, map[age]int{}
 	for _, v := range m.variants {
 		if !v.exists() {
@@ -82,17 +82,15 @@ func freshness(r *round, m *model) {
 	var reason Reason
 	switch {
 	case ready == 0 || float64(count[ageFresh]) >= lowerCoverage*float64(ready):
-		m.evidence, reason = evidenceFull, ReasonMetricsFound
+		found, reason = evidenceFull, ReasonMetricsFound
 	case count[ageFresh]+count[ageAgeing] > 0:
-		m.evidence, reason = evidencePartial, ReasonMetricsPartial
+		found, reason = evidencePartial, ReasonMetricsPartial
 	case count[ageStale] > 0:
-		// Whoever was known is not waited for as a new one when that is gone too.
-		r.next.Blind[m.key] = r.snapshot.Time.Add(-r.policy.Freshness.Fresh)
-		m.evidence, reason = evidenceStale, ReasonMetricsStale
-	case r.blindLately(m):
-		m.evidence, reason = evidencePartial, ReasonMetricsPartial
+		found, reason = evidenceStale, ReasonMetricsStale
+	case r.justBegun(m):
+		found, reason = evidencePartial, ReasonMetricsPartial
 	default:
-		m.evidence, reason = evidenceMissing, ReasonMetricsMissing
+		found, reason = evidenceMissing, ReasonMetricsMissing
 	}
 	m.each(func(v *variant) {
 		v.note(StageFreshness, reason, "%d of %d serving replicas have fresh metrics", count[ageFresh], ready)
@@ -100,18 +98,26 @@ func freshness(r *round, m *model) {
 			v.plan.Facts = append(v.plan.Facts, Fact{reason, v.plan.Steps[len(v.plan.Steps)-1].Detail})
 		}
 	})
+	return found
 }
 
-// blindLately keeps since when nothing is known of the model's serving replicas,
-// and reports whether that is too short to mean anything: one that has just begun to
-// serve is scraped in a while.
-func (r *round) blindLately(m *model) bool {
-	since, known := r.old.Blind[m.key]
-	if !known {
-		since = r.snapshot.Time
+// justBegun reports whether every serving replica began to serve too lately to be known:
+// it is scraped in a while.
+func (r *round) justBegun(m *model) bool {
+	for _, v := range m.variants {
+		if !v.exists() {
+			continue
+		}
+		for i := range v.in.Replicas {
+			if since := v.in.Replicas[i].Since; since.IsZero() || r.snapshot.Time.Sub(since) >= r.policy.Freshness.Fresh {
+				return false
+			}
+		}
+		if len(v.in.Replicas) < v.in.Ready {
+			return false
+		}
 	}
-	r.next.Blind[m.key] = since
-	return r.snapshot.Time.Sub(since) < r.policy.Freshness.Fresh
+	return true
 }
 
 // replicaAge is the class of the older of the two things that a trigger needs: how

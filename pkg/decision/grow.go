@@ -17,9 +17,9 @@ const oneMore capacity.Rate = 1e-3
 type purchase struct {
 	model *model
 	// first are the variants whose replicas come up; reserves are asked only for what
-	// those cannot serve.
-	first, reserves []*variant
-	// need is what is missing, and short what of it no replica that fits serves.
+	// those cannot serve, and misfits, which do not keep the promise, for what neither can.
+	first, reserves, misfits []*variant
+	// need is what is missing, and short what of it no replica that may be added serves.
 	need, short capacity.Rate
 	bought      map[*variant]int
 }
@@ -33,7 +33,7 @@ func (r *round) growAll(models []*model) {
 	crowded := false
 	for i, m := range models {
 		all[i] = r.buy(m, nil)
-		crowded = crowded || all[i].short > 0 || r.tooFew(all[i])
+		crowded = crowded || all[i].short > 0 || len(r.missed(all[i])) > 0
 	}
 	if crowded && r.trial != nil {
 		r.takeBack(began)
@@ -42,17 +42,21 @@ func (r *round) growAll(models []*model) {
 			all[i] = r.buy(m, shares[i])
 		}
 		// Whole replicas may leave room that no share used.
-		for i, m := range models {
-			r.buyRest(m, all[i])
+		for _, p := range all {
+			if p.short > r.waitsInVain(p.model) {
+				p.short = r.buyFitting(p, p.first, p.short, nil)
+			}
 		}
 	}
 	for _, p := range all {
-		r.tellCrowded(p)
+		for _, v := range r.missed(p) {
+			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, r.crowded(v)})
+		}
 		if !r.policy.Limited {
 			r.askBeyond(p)
 		}
 		p.model.short = max(0, p.short)
-		p.model.each(func(v *variant) { r.grown(p.model, v, p.bought[v]) })
+		p.model.each(func(v *variant) { r.grown(p, v) })
 	}
 }
 
@@ -60,119 +64,118 @@ func (r *round) growAll(models []*model) {
 // what fits; at most gives each variant's share of the room, and is nil when there is
 // enough for all.
 func (r *round) buy(m *model, atMost map[*variant]int) *purchase {
-	p := &purchase{model: m, need: max(m.missing, oneMore), bought: map[*variant]int{}}
-	p.first, p.reserves = r.growable(m)
+	p := &purchase{model: m, need: max(m.need.missing, oneMore), bought: map[*variant]int{}}
+	p.first, p.reserves, p.misfits = r.growable(m)
 	p.short = r.buyFitting(p, p.first, p.need, atMost)
-	// What waits in vain for a node is asked for already.
+	// What waits in vain is asked for already.
 	if waits := r.waitsInVain(m); p.short > waits && len(p.reserves) > 0 {
 		p.short = r.buyFitting(p, p.reserves, p.short-waits, atMost) + waits
 	}
-	return p
-}
-
-// buyRest buys of what is left when all have their shares.
-func (r *round) buyRest(m *model, p *purchase) {
-	if p.short > r.waitsInVain(m) {
-		p.short = r.buyFitting(p, p.first, p.short, nil)
+	// To be served late is better than not at all.
+	late := capacity.Rate(0)
+	for _, v := range m.variants {
+		if v.rate.unfit() {
+			late += v.rate.trigger * capacity.Rate(v.fleet.supply)
+		}
 	}
+	if p.short > late && len(p.misfits) > 0 {
+		p.short = r.buyFitting(p, p.misfits, p.short-late, atMost) + late
+	}
+	return p
 }
 
 // askBeyond asks a cluster that grows for the rest, so that its node autoscaler can
 // act.
 func (r *round) askBeyond(p *purchase) {
-	m, waits := p.model, r.waitsInVain(p.model)
-	p.short = r.buyBeyond(m, p.first, p.short, p.bought)
+	waits := r.waitsInVain(p.model)
+	p.short = r.buyBeyond(p, p.first, p.short)
 	// Those that are left alone are asked for already, or are tried again later.
-	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.paused > 0 })
-	p.short = waits + r.buyBeyond(m, others, p.short-waits, p.bought)
+	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.fleet.paused > 0 })
+	p.short = waits + r.buyBeyond(p, others, p.short-waits)
 }
 
 // waitsInVain is the rate that the replicas would serve which are no supply because
-// they wait in vain for a node.
+// they wait in vain for a node, or do not come up and nobody knows how long that takes.
 func (r *round) waitsInVain(m *model) capacity.Rate {
 	rate := capacity.Rate(0)
 	m.each(func(v *variant) {
-		if waiting := v.in.waiting() + v.absent; v.paused > 0 && waiting > 0 {
-			rate += m.worth(v) * capacity.Rate(waiting)
+		waiting := 0
+		if v.fleet.paused > 0 {
+			waiting = v.in.unscheduled() + v.fleet.count[stateNoPod]
 		}
+		if !v.fleet.startupSeen {
+			waiting += v.fleet.count[stateOverdue]
+		}
+		rate += v.rate.serves() * capacity.Rate(waiting)
 	})
 	return rate
 }
 
-// worth is what one replica of the variant is reckoned with when replicas are added;
-// while nothing is known of what any of them serves, all count as equal.
-func (m *model) worth(v *variant) capacity.Rate {
-	if v.serves == 0 {
-		return 1
-	}
-	return v.serves * m.caution
-}
-
-// perRate is the cost of serving one request per second.
-func (m *model) perRate(v *variant) float64 { return float64(v.in.Cost) / float64(m.worth(v)) }
-
 // buyBeyond asks a cluster that grows for what does not fit now.
-func (r *round) buyBeyond(m *model, candidates []*variant, need capacity.Rate, bought map[*variant]int) (short capacity.Rate) {
+func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate) (short capacity.Rate) {
 	if need <= 0 || len(candidates) == 0 {
 		return max(0, need)
 	}
-	beyond := allocation.Cheapest(m.options(candidates, func(v *variant) allocation.Option {
-		return allocation.Option{Most: r.beyond(v, bought[v])}
-	}), need)
+	options := p.model.purchasable(candidates)
 	for i, v := range candidates {
-		bought[v] += beyond.Replicas[i]
-		if slots := v.plan.Slots; slots != nil && bought[v] > slots.Count {
-			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, fmt.Sprintf("%s wanted, %d fit; the cluster must grow", plural(bought[v], "more replica", "more replicas"), slots.Count)})
+		options[i].Most = r.atMost(v, r.mayAdd(v, p.bought[v]))
+	}
+	beyond := allocation.Cheapest(options, need)
+	for i, v := range candidates {
+		p.bought[v] += beyond.Replicas[i]
+		if slots := v.plan.Slots; slots != nil && p.bought[v] > slots.Count {
+			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, fmt.Sprintf("%s wanted, %d fit; the cluster must grow", plural(p.bought[v], "more replica", "more replicas"), slots.Count)})
 		}
 	}
 	return beyond.Unserved
 }
 
-// grown records what was bought of the variant.
-func (r *round) grown(m *model, v *variant, n int) {
+// grown records what was bought of the variant, and what keeps it from more.
+func (r *round) grown(p *purchase, v *variant) {
+	m, n := p.model, p.bought[v]
 	switch {
 	case n == 0:
 		reason, detail := ReasonSteady, "other variants serve the demand for less"
-		if m.short > 0 || v.unfit || v.paused > 0 {
+		if m.short > 0 || v.rate.unfit() || v.fleet.paused > 0 {
 			reason, detail = r.obstacle(v)
 		}
 		v.note(StageAllocation, reason, "%s", detail)
-	case v.serves == 0:
-		v.step(StageAllocation, v.target+n, m.why, "%s: %s, because what a replica serves is not known yet", m.load.detail, plural(n, "more replica", "more replicas"))
+	case !m.rated:
+		v.step(StageAllocation, v.target+n, m.need.reason, "%s: %s, because what a replica serves is not known yet", m.need.detail, plural(n, "more replica", "more replicas"))
 	default:
-		v.step(StageAllocation, v.target+n, m.why, "%s: %s for %.2f requests/s, of which a replica serves %.2f", m.load.detail, plural(n, "more replica", "more replicas"), m.required, v.serves)
+		v.step(StageAllocation, v.target+n, m.need.reason, "%s: %s for %.2f requests/s, of which a replica serves %.2f", m.need.detail, plural(n, "more replica", "more replicas"), m.need.required, v.rate.serves())
 	}
 }
 
 // growable lists the variants that may grow: first those whose replicas come up;
 // the reserves, whose replicas get stuck or found no node lately, are asked only for
 // what the others cannot serve. A cluster that does not grow has nothing more for a
-// variant that found no node.
-func (r *round) growable(m *model) (first, reserves []*variant) {
+// variant that found no node. Misfits do not keep the promise.
+func (r *round) growable(m *model) (first, reserves, misfits []*variant) {
 	m.each(func(v *variant) {
 		switch {
-		case v.paused > 0 && r.policy.Limited, v.unfit:
-		case v.paused > 0 || v.stuck:
+		case v.fleet.paused > 0 && (r.policy.Limited || v.rate.unfit()):
+		case v.rate.unfit():
+			misfits = append(misfits, v)
+		case v.fleet.paused > 0 || v.fleet.unhealthy:
 			reserves = append(reserves, v)
 		default:
 			first = append(first, v)
 		}
 	})
-	return first, reserves
+	return first, reserves, misfits
 }
-
-// tooFew reports whether the purchase has fewer of a variant than it would without
-// the limits of the room.
-func (r *round) tooFew(p *purchase) bool { return len(r.missed(p)) > 0 }
 
 // missed are the variants of which more would have been bought, had there been room.
 func (r *round) missed(p *purchase) []*variant {
 	if !slices.ContainsFunc(p.first, r.full) {
 		return nil
 	}
-	ideal := allocation.Cheapest(p.model.options(p.first, func(v *variant) allocation.Option {
-		return allocation.Option{Least: v.minimum.held, Most: r.beyond(v, 0)}
-	}), p.need)
+	options := p.model.purchasable(p.first)
+	for i, v := range p.first {
+		options[i].Least, options[i].Most = v.minimum.held, r.atMost(v, r.mayAdd(v, 0))
+	}
+	ideal := allocation.Cheapest(options, p.need)
 	var list []*variant
 	for i, v := range p.first {
 		if ideal.Replicas[i] > p.bought[v] && r.full(v) {
@@ -182,72 +185,57 @@ func (r *round) missed(p *purchase) []*variant {
 	return list
 }
 
-// tellCrowded says which variants lack room.
-func (r *round) tellCrowded(p *purchase) {
-	for _, v := range r.missed(p) {
-		v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, r.crowded(v)})
-	}
-}
-
-// headroom is how many replicas the variant's own bound still allows beyond those
-// already bought; negative means no bound.
-func (v *variant) headroom(bought int) int {
-	if v.policy.Max < 0 {
-		return -1
-	}
-	return max(0, v.policy.Max-v.target-bought)
-}
-
 // spareWorth is the worth of spare capacity as a share of what it would cost of the
 // variant with the lowest cost per rate. Demand that triggers is likely to grow: of
 // two purchases of nearly the same cost the one that leaves more in hand is better.
 const spareWorth = 0.1
 
-// options are the candidates with what they serve and cost, less the worth of what
-// they serve. As the need is the same for all purchases, that values the spare. The
-// bounds are of what is bought.
-func (m *model) options(candidates []*variant, bounds func(*variant) allocation.Option) []allocation.Option {
+// purchasable are the candidates with what they serve and cost, less the worth of what
+// they serve. As the need is the same for all purchases, that values the spare.
+func (m *model) purchasable(candidates []*variant) []allocation.Option {
 	worth := math.Inf(1)
 	for _, v := range candidates {
-		if v.serves > 0 {
-			worth = min(worth, spareWorth*float64(v.in.Cost)/float64(v.serves*m.caution))
-		}
+		worth = min(worth, spareWorth*v.unitPrice())
+	}
+	if !m.rated || math.IsInf(worth, 1) {
+		worth = 0
 	}
 	list := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
-		list[i] = bounds(v)
-		list[i].Cost, list[i].Serves = v.in.Cost, m.worth(v)
-		if v.serves > 0 {
-			list[i].Cost -= capacity.Cost(worth * float64(list[i].Serves))
-		}
+		each := cmp.Or(v.rate.serves(), v.rate.trigger)
+		list[i] = allocation.Option{Cost: v.price - capacity.Cost(worth*float64(each)), Serves: each}
 	}
 	return list
 }
 
 // buyFitting covers need with replicas that fit together, and takes their room.
 // Variants share nodes, so what each of them could place alone is only where the
-// search starts: a variant that could not place its share is bounded by what it
-// could, and the search runs again. It returns what stays unserved.
+// search starts: a variant that could not place its share, or that its behavior holds
+// back, is bounded by what it could, and the search runs again. It returns what stays
+// unserved.
 func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rate, atMost map[*variant]int) capacity.Rate {
 	if len(candidates) == 0 {
 		return need
 	}
-	bound := make(map[*variant]int, len(candidates))
-	for _, v := range candidates {
-		bound[v] = r.fitting(v)
-		if limit, shared := atMost[v]; shared && (bound[v] < 0 || limit < bound[v]) {
-			bound[v] = limit
+	options := p.model.purchasable(candidates)
+	for i, v := range candidates {
+		most := r.fitting(v)
+		if limit, shared := atMost[v]; shared {
+			most = fewer(most, limit)
 		}
-		if bound[v] >= 0 {
-			bound[v] = max(0, bound[v]-p.bought[v])
+		options[i].Least = max(0, v.minimum.held-p.bought[v])
+		options[i].Most = most
+		if most >= 0 {
+			options[i].Most = max(0, most-p.bought[v])
 		}
 	}
 	for {
-		buy := allocation.Cheapest(p.model.options(candidates, func(v *variant) allocation.Option {
-			return allocation.Option{Least: max(0, v.minimum.held-p.bought[v]), Most: bound[v]}
-		}), need)
+		buy := allocation.Cheapest(options, need)
+		if r.holdBack(candidates, options, buy.Replicas, func(v *variant) int { return v.target + p.bought[v] }) {
+			continue
+		}
 		began := len(r.placed)
-		if r.placeAll(p, candidates, buy.Replicas, bound) {
+		if r.placeAll(p, candidates, buy.Replicas, options) {
 			for i, v := range candidates {
 				p.bought[v] += buy.Replicas[i]
 			}
@@ -257,11 +245,28 @@ func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rat
 	}
 }
 
+// holdBack lowers the bounds of the options of which more would be added than windows and
+// tolerances allow now, where from is what they are added to; it reports whether any was.
+func (r *round) holdBack(candidates []*variant, options []allocation.Option, replicas []int, from func(*variant) int) (held bool) {
+	for i, v := range candidates {
+		base := from(v) - options[i].Now
+		wanted := base + replicas[i]
+		if v.policy.Up.Window > 0 {
+			v.ideal = max(v.ideal, wanted)
+		}
+		if most := r.heldUp(v, wanted); most < wanted && replicas[i] > options[i].Least {
+			options[i].Most = max(most-base, options[i].Least)
+			held = true
+		}
+	}
+	return held
+}
+
 // placeAll tries the purchase out on the cluster, larger replicas first. When one
 // does not fit it lowers that variant's bound and reports failure. The room of minima
 // is taken already.
-func (r *round) placeAll(p *purchase, candidates []*variant, buy []int, bound map[*variant]int) bool {
-	for _, i := range p.model.placingOrder(candidates) {
+func (r *round) placeAll(p *purchase, candidates []*variant, buy []int, options []allocation.Option) bool {
+	for _, i := range placingOrder(candidates) {
 		v := candidates[i]
 		if r.unknown(v) != nil {
 			continue
@@ -270,7 +275,7 @@ func (r *round) placeAll(p *purchase, candidates []*variant, buy []int, bound ma
 		for n := held; n < buy[i]; n++ {
 			node, ok := r.trial.Place(v.in.Request)
 			if !ok {
-				bound[v] = n
+				options[i].Most = n
 				return false
 			}
 			r.placed = append(r.placed, placed{v, node})
@@ -281,7 +286,7 @@ func (r *round) placeAll(p *purchase, candidates []*variant, buy []int, bound ma
 
 // placingOrder is the order in which candidates take room: larger replicas first,
 // which fit in fewer places, and of equal ones those that serve for less.
-func (m *model) placingOrder(candidates []*variant) []int {
+func placingOrder(candidates []*variant) []int {
 	devices := func(i int) int {
 		if request := candidates[i].in.Request; request != nil {
 			return request.Shape.Devices
@@ -293,7 +298,7 @@ func (m *model) placingOrder(candidates []*variant) []int {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(devices(b), devices(a)), cmp.Compare(m.perRate(candidates[a]), m.perRate(candidates[b])))
+		return cmp.Or(cmp.Compare(devices(b), devices(a)), cmp.Compare(candidates[a].unitPrice(), candidates[b].unitPrice()))
 	})
 	return order
 }

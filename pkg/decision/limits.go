@@ -20,17 +20,17 @@ func limits(r *round, m *model) {
 	}
 	// While the data do not allow a decision, nothing is given back either.
 	decides := m.evidence <= evidencePartial
-	homeless := decides && (r.policy.Limited || m.housed())
+	unplaced := decides && (r.policy.Limited || m.housed())
 	m.each(func(v *variant) {
 		back := 0
 		if v.target <= v.in.Current && decides {
-			gone := v.failed
-			if homeless {
-				gone += v.lost
+			gone := v.fleet.hopeless()
+			if unplaced {
+				gone += v.fleet.unplaced()
 			}
 			// Some may be on their way out for want of load.
 			back = max(0, min(v.target-v.in.Current+gone, total-1))
-			v.back = min(gone, v.in.Current-v.target+back)
+			v.giveBack = min(gone, v.in.Current-v.target+back)
 		}
 		switch {
 		case back > 0:
@@ -38,7 +38,7 @@ func limits(r *round, m *model) {
 			v.step(StageLimits, v.target-back, ReasonNoSlots, "%s", detail)
 			total -= back
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
-		case v.lost+v.failed > 0:
+		case v.fleet.unplaced()+v.fleet.hopeless() > 0:
 			detail := r.lostDetail(v)
 			v.note(StageLimits, ReasonNoSlots, "%s", detail)
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, detail})
@@ -55,58 +55,58 @@ func limits(r *round, m *model) {
 // lostDetail says what the replicas lack that do not come up, and what is in the way of
 // those that no node holds.
 func (r *round) lostDetail(v *variant) string {
-	detail := v.stuckDetail()
-	if why := r.crowded(v); why != "" && v.lost > v.absent {
+	detail := v.unhealthyDetail()
+	if why := r.crowded(v); why != "" && v.fleet.count[stateUnschedulable] > 0 {
 		detail += "; " + why
 	}
 	return detail
 }
 
-func (v *variant) stuckDetail() string {
-	if v.failed > 0 {
-		detail := plural(v.failed, "replica does", "replicas do") + " not come up"
-		if v.lost > 0 {
-			detail += "; " + v.homelessDetail()
+func (v *variant) unhealthyDetail() string {
+	if n := v.fleet.hopeless(); n > 0 {
+		detail := plural(n, "replica does", "replicas do") + " not come up"
+		if v.fleet.unplaced() > 0 {
+			detail += "; " + v.unplacedDetail()
 		}
 		return detail
 	}
-	return v.homelessDetail()
+	return v.unplacedDetail()
 }
 
-func (v *variant) homelessDetail() string {
-	homeless := v.lost - v.absent
+func (v *variant) unplacedDetail() string {
+	unscheduled, absent := v.fleet.count[stateUnschedulable], v.fleet.count[stateNoPod]
 	switch {
-	case v.absent == 0:
-		return "no node holds " + plural(homeless, "replica", "replicas")
-	case homeless == 0:
-		return plural(v.absent, "replica has", "replicas have") + " no pod"
+	case absent == 0:
+		return "no node holds " + plural(unscheduled, "replica", "replicas")
+	case unscheduled == 0:
+		return plural(absent, "replica has", "replicas have") + " no pod"
 	default:
-		return fmt.Sprintf("no node holds %s and %s no pod", plural(homeless, "replica", "replicas"), plural(v.absent, "has", "have"))
+		return fmt.Sprintf("no node holds %s and %s no pod", plural(unscheduled, "replica", "replicas"), plural(absent, "has", "have"))
 	}
 }
 
 // housed reports whether the replicas that hold a node serve, or will serve, all that
 // is asked of the model.
 func (m *model) housed() bool {
-	if m.plan.Demand == nil || !m.knowsRates() {
+	if !m.demand.seen || !m.rated {
 		return false
 	}
 	rate := capacity.Rate(0)
 	for _, v := range m.variants {
 		if v.exists() {
-			rate += v.serves * m.caution * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.waiting()-v.failed)
+			rate += v.rate.serves() * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.unscheduled()-v.fleet.hopeless())
 		}
 	}
-	return rate >= max(m.required, m.least())
+	return rate >= max(m.need.toGrow, m.least())
 }
 
 // lacks records that the model could not get all that it wants, and what is in the way
 // at this variant.
 func (r *round) lacks(m *model, v *variant) {
 	reason, why := r.obstacle(v)
-	detail := m.load.detail + "; " + why
-	if m.missing > 0 {
-		detail = fmt.Sprintf("%s; %.2f of %.2f requests/s stay unserved; %s", m.load.detail, m.short, m.required, why)
+	detail := m.need.detail + "; " + why
+	if m.need.missing > 0 {
+		detail = fmt.Sprintf("%s; %.2f of %.2f requests/s stay unserved; %s", m.need.detail, m.short, m.need.required, why)
 	}
 	v.note(StageLimits, reason, "%s", detail)
 	if reason == ReasonNoSlots {
@@ -119,14 +119,18 @@ func (r *round) lacks(m *model, v *variant) {
 
 // obstacle says what keeps the variant from having one more replica.
 func (r *round) obstacle(v *variant) (Reason, string) {
-	switch {
-	case v.headroom(0) == 0:
+	switch most, why := r.mayReach(v); {
+	case v.policy.Max >= 0 && v.target >= v.policy.Max:
 		return ReasonMaxReplicas, fmt.Sprintf("maxReplicas is %d", v.policy.Max)
-	case v.unfit:
+	case v.target >= most:
+		return ReasonRateLimited, why
+	case v.policy.Up.Window > 0 && r.heldUp(v, v.ideal) < v.ideal:
+		return ReasonStabilized, fmt.Sprintf("fewer were wanted within the last %s", v.policy.Up.Window)
+	case v.rate.unfit():
 		return ReasonSLO, "it cannot keep the promised latency"
 	case r.full(v):
 		return ReasonNoSlots, "no more replicas fit; " + r.crowded(v)
-	case v.paused > 0:
+	case v.fleet.paused > 0:
 		return ReasonBackingOff, v.pausedDetail()
 	}
 	return ReasonNoSlots, "no more replicas fit"

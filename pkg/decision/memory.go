@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -10,70 +11,76 @@ import (
 // Memory is what must survive from one round to the next. It is a value: Decide
 // returns the next one and changes nothing in the one that it was given.
 type Memory struct {
-	// Curves are the throughput curves learned from the replicas of each variant.
-	Curves map[Key]serving.Curve
-	// Arrivals are the latest arrival rates of each model, oldest first.
-	Arrivals map[ModelKey][]Observation
-	// Dispersion is how irregular each model's arrivals are.
-	Dispersion map[ModelKey]Dispersion
-	// Tokens is the slow mean of each model's token shape.
-	Tokens map[ModelKey]TokenMean
-	// Recommendations are each variant's wanted replicas before stabilisation,
-	// oldest first.
-	Recommendations map[Key][]Recommendation
-	// Replicas are what each variant's target asked for in the round before.
-	Replicas map[Key]int
-	// Asked is what each variant was last planned to have.
-	Asked map[Key]int
-	// Changes are the changes of Replicas that were seen, whoever made them, oldest
-	// first.
-	Changes map[Key][]Change
-	// Missing is since when a target asks for replicas of which there is no pod.
-	Missing map[Key]time.Time
-	// Refused is since when the scheduler finds no node for a pod that the model
-	// would place.
-	Refused map[Key]time.Time
-	// Learned is what each variant's replicas showed of their latency, and Sizes what
-	// one replica of it serves within the promise.
-	Learned map[Key]Learning
-	Sizes   map[Key]Sizing
-	// Cheaper is since when another mix of variants would serve each model for less.
-	Cheaper map[ModelKey]time.Time
-	// Blind is since when nothing at all is known of a model's serving replicas.
-	Blind map[ModelKey]time.Time
-	// Active is when something was last asked of each model.
-	Active map[ModelKey]time.Time
-	// Gateways is what was seen of the gateway of each model.
-	Gateways map[ModelKey]Gateway
-	// Wanted is what each variant was to have when there were data to decide by.
-	Wanted map[Key]int
-	// Overwriting is what others did to each target's replicas.
-	Overwriting map[Key]Overwriting
-	// Backoffs are the variants whose replicas found no node lately.
-	Backoffs map[Key]Backoff
+	// Time is when it was written.
+	Time time.Time
+	// Variants and Models hold what is known of each that the last round saw.
+	Variants map[Key]VariantMemory
+	Models   map[ModelKey]ModelMemory
 }
 
-func (m Memory) withMaps() Memory {
-	m.Curves = map[Key]serving.Curve{}
-	m.Arrivals = map[ModelKey][]Observation{}
-	m.Dispersion = map[ModelKey]Dispersion{}
-	m.Tokens = map[ModelKey]TokenMean{}
-	m.Recommendations = map[Key][]Recommendation{}
-	m.Replicas = map[Key]int{}
-	m.Asked = map[Key]int{}
-	m.Changes = map[Key][]Change{}
-	m.Missing = map[Key]time.Time{}
-	m.Refused = map[Key]time.Time{}
-	m.Backoffs = map[Key]Backoff{}
-	m.Learned = map[Key]Learning{}
-	m.Sizes = map[Key]Sizing{}
-	m.Active = map[ModelKey]time.Time{}
-	m.Gateways = map[ModelKey]Gateway{}
-	m.Cheaper = map[ModelKey]time.Time{}
-	m.Blind = map[ModelKey]time.Time{}
-	m.Wanted = map[Key]int{}
-	m.Overwriting = map[Key]Overwriting{}
-	return m
+// VariantMemory is what is remembered of one variant. A new leader starts with the zero
+// value; each field says what that costs.
+type VariantMemory struct {
+	// Curve is the throughput learned from the replicas. Until it is learned anew the
+	// profile is used, or one observation.
+	Curve serving.Curve
+	// Latency is what the replicas showed of their latency. Until enough is seen anew
+	// the given profile is used, or one that is borrowed.
+	Latency Learning
+	// Sizing is the rate that one replica serves within the promise. It is found anew.
+	Sizing Sizing
+	// History is what the target asked for and what was wanted of it, oldest first. A
+	// new leader holds scale-down for one stabilization window, counts the periods of
+	// rate policies anew, and takes the replicas as they are for its own.
+	History []Stretch
+	// NoPod is since when the target asks for replicas of which there is no pod. A new
+	// leader waits once more for them.
+	NoPod time.Time
+	// Refused is since when the scheduler finds no node for a pod that the capacity
+	// model would place. A new leader keeps room for it once more for a while.
+	Refused time.Time
+	// Unseen is what is known of start-ups while none was ever seen to end. A new leader
+	// gives them the start-up deadline once more.
+	Unseen Unseen
+	// Backoff is set once replicas found no node, or did not start. A new leader may try
+	// the variant again at once.
+	Backoff Backoff
+	// Conflict is what others did to the target's replicas. A new leader has to see
+	// a fight begin again.
+	Conflict Conflict
+}
+
+// ModelMemory is what is remembered of one model.
+type ModelMemory struct {
+	// Arrivals are the latest arrival rates, oldest first. A new leader sees no trend
+	// before the third.
+	Arrivals []Observation
+	// Dispersion is how irregular the arrivals are. A new leader takes them for
+	// independent until it has seen some.
+	Dispersion Dispersion
+	// Tokens is the slow mean of the token shape. A new leader does without until
+	// requests complete, then follows the newest mean alone.
+	Tokens TokenMean
+	// Cheaper is since when another mix of variants would serve for less. A new leader
+	// waits once more before it switches.
+	Cheaper time.Time
+	// Active is when something was last asked of the model. A new leader counts the
+	// retention period anew.
+	Active time.Time
+	// Gateway is what was seen of the model's gateway. A new leader lets no model sleep
+	// before the gateway shows its queue, or one of its namespace shows another's.
+	Gateway Gateway
+}
+
+// Stretch is a time during which the numbers of a variant stayed the same.
+type Stretch struct {
+	// From and Until are the first and the last round of it.
+	From, Until time.Time
+	// Replicas is what the target asked for, Wanted what was wanted before behavior, and
+	// Desired what was planned, or shown while there was nothing to decide by.
+	Replicas, Wanted, Desired int
+	// Decided is set when Wanted was decided; else the variant was held.
+	Decided bool
 }
 
 // Observation is a rate at a time.
@@ -111,16 +118,10 @@ type TokenMean struct {
 	Weight float64
 }
 
-// Recommendation is a number of replicas that was wanted at a time.
-type Recommendation struct {
-	Time     time.Time
-	Replicas int
-}
-
-// Change is a number of replicas that was added (or, negative, removed) at a time.
-type Change struct {
-	Time     time.Time
-	Replicas int
+// Unseen is how long replicas were given to start, of which none did.
+type Unseen struct {
+	// Now is how long the oldest starts, and Before the longest that one was given before.
+	Now, Before time.Duration
 }
 
 // Backoff says until when a variant is left alone after its replicas found no node.
@@ -130,4 +131,95 @@ type Backoff struct {
 	Pause time.Duration
 	// Ready is the number of its replicas that served when the pause began.
 	Ready int
+}
+
+// before is the variant's last stretch, if there is one.
+func (m *VariantMemory) before() (Stretch, bool) {
+	if len(m.History) == 0 {
+		return Stretch{}, false
+	}
+	return m.History[len(m.History)-1], true
+}
+
+// record is the history with one more round, without what ended longer than span ago; but
+// for the last of these, which shows that the span is covered. It shares nothing with the
+// history before.
+func record(history []Stretch, now Stretch, span time.Duration) []Stretch {
+	first := 0
+	for i := range history {
+		if now.From.Sub(history[i].Until) >= span {
+			first = i
+		}
+	}
+	next := make([]Stretch, len(history)-first, len(history)-first+1)
+	copy(next, history[first:])
+	if n := len(next); n > 0 {
+		last := &next[n-1]
+		if last.Replicas == now.Replicas && last.Wanted == now.Wanted && last.Desired == now.Desired && last.Decided == now.Decided {
+			last.Until = now.Until
+			return next
+		}
+	}
+	return append(next, now)
+}
+
+// upTo is the memory without what is later than now: a clock that ran ahead and came back
+// leaves times that would hold everything until they are reached. What was learned stays,
+// as if it were of now; its times are those of samples, whose clock may always be ahead
+// by up to skew. The memory itself is left as it is.
+func (m *Memory) upTo(now time.Time, skew time.Duration) *Memory {
+	if !m.Time.After(now) {
+		return m
+	}
+	next := Memory{Time: now, Variants: make(map[Key]VariantMemory, len(m.Variants)), Models: make(map[ModelKey]ModelMemory, len(m.Models))}
+	for key, v := range m.Variants {
+		next.Variants[key] = v.upTo(now, skew)
+	}
+	for key, v := range m.Models {
+		next.Models[key] = v.upTo(now)
+	}
+	return &next
+}
+
+func (m VariantMemory) upTo(now time.Time, skew time.Duration) VariantMemory {
+	m.History = slices.DeleteFunc(slices.Clone(m.History), func(s Stretch) bool { return s.From.After(now) })
+	for i := range m.History {
+		m.History[i].Until = earlier(m.History[i].Until, now)
+	}
+	m.NoPod, m.Refused = unlessLater(m.NoPod, now), unlessLater(m.Refused, now)
+	// A pause and a truce end later than now, but began before.
+	if m.Backoff.Until.Add(-m.Backoff.Pause).After(now) {
+		m.Backoff = Backoff{}
+	}
+	if m.Conflict.later(now) {
+		m.Conflict = Conflict{}
+	}
+	if m.Curve.Updated.After(now.Add(skew)) {
+		m.Curve.Updated = now
+	}
+	m.Sizing.Found, m.Latency.Fitted = earlier(m.Sizing.Found, now), earlier(m.Latency.Fitted, now)
+	m.Latency.Learned.Seen = slices.DeleteFunc(slices.Clone(m.Latency.Learned.Seen), func(o serving.Observation) bool { return o.Time.After(now.Add(skew)) })
+	return m
+}
+
+func (m ModelMemory) upTo(now time.Time) ModelMemory {
+	m.Arrivals = slices.DeleteFunc(slices.Clone(m.Arrivals), func(o Observation) bool { return o.Time.After(now) })
+	m.Dispersion.Time, m.Tokens.Time = earlier(m.Dispersion.Time, now), earlier(m.Tokens.Time, now)
+	m.Cheaper, m.Active = unlessLater(m.Cheaper, now), unlessLater(m.Active, now)
+	m.Gateway = Gateway{earlier(m.Gateway.Queued, now), earlier(m.Gateway.Unseen, now)}
+	return m
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
+	}
+	return a
+}
+
+func unlessLater(t, now time.Time) time.Time {
+	if t.After(now) {
+		return time.Time{}
+	}
+	return t
 }

@@ -53,8 +53,9 @@ type Demand struct {
 	Error capacity.Rate
 	// Backlog is the number of waiting requests.
 	Backlog float64
-	// Meets is the number of waiting requests that the replicas which start will meet.
-	Meets float64
+	// BacklogAtReady is the number of waiting requests that the replicas which start will
+	// meet.
+	BacklogAtReady float64
 	// Tokens is the mean shape of the requests; unknown lengths are zero.
 	Tokens capacity.TokenShape
 }
@@ -197,6 +198,8 @@ const (
 	// ReasonIdle: nothing was asked of the model for its retention period, so it may
 	// sleep.
 	ReasonIdle Reason = "Idle"
+	// ReasonPreempted: a more important model needs the room.
+	ReasonPreempted Reason = "Preempted"
 	// ReasonRollingUpdate: no replica goes while pods are replaced by newer ones.
 	ReasonRollingUpdate Reason = "RollingUpdate"
 	// ReasonReplicasOverwritten: something else changes the replicas again and again,

@@ -16,6 +16,12 @@ type Policy struct {
 	Hybrid bool
 	// Share is the share of requests, 0 to 1, that is to keep the promised latency.
 	Share float64
+	// Growth bounds how fast a variant without scaleUp policies grows; the zero value does
+	// not.
+	Growth Growth
+	// ConflictWindow is the time within which the same writer who sets the same number of
+	// replicas again is in conflict with this program.
+	ConflictWindow time.Duration
 	// Horizon is the time within which a switch to another variant must pay for the
 	// start-up of its replicas.
 	Horizon time.Duration
@@ -58,6 +64,12 @@ type ModelKey struct {
 // (may raise, not lower); stale below Stale (hold); absent above.
 type Freshness struct {
 	Fresh, Ageing, Stale time.Duration
+}
+
+// Growth is the most that a variant may ask for beyond the replicas of it that serve: the
+// larger of Pods and Percent of them.
+type Growth struct {
+	Pods, Percent int
 }
 
 // Saturation are the published thresholds that decide whether to act.
@@ -191,6 +203,8 @@ func DefaultVariantPolicy() VariantPolicy {
 func DefaultPolicy() Policy {
 	return Policy{
 		Share:           0.99,
+		Growth:          Growth{Pods: 40, Percent: 300},
+		ConflictWindow:  time.Hour,
 		Horizon:         30 * time.Minute,
 		Idle:            Idle{Retention: 10 * time.Minute},
 		Drain:           2 * time.Minute,

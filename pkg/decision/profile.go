@@ -29,13 +29,12 @@ const (
 
 // Learning is what is known of one variant's latency from what its replicas showed.
 type Learning struct {
-	// Learned holds what was seen, and Estimate what was made of it at Fitted.
-	Learned  serving.Learned
-	Estimate serving.Estimate
-	Fitted   time.Time
-	// Best is the last estimate that could be used: what was seen then does not become
+	// Learned holds what was seen, and Fitted is when an estimate was last made of it.
+	Learned serving.Learned
+	Fitted  time.Time
+	// Estimate is the last one that could be used: what was seen then does not become
 	// wrong because it is long ago.
-	Best serving.Estimate
+	Estimate serving.Estimate
 }
 
 // Sizing is the greatest rate that one replica of a variant serves within a promise,
@@ -48,6 +47,8 @@ type Sizing struct {
 	// Burst is that of the arrivals at one replica.
 	Burst float64
 	Rate  capacity.Rate
+	// Keeps is set while the variant is taken to keep the promise.
+	Keeps bool
 	// Found is when Rate was found.
 	Found time.Time
 }
@@ -59,58 +60,68 @@ func (s Sizing) holds(o Sizing) bool {
 }
 
 // size bounds, in hybrid mode, what one replica of each variant is reckoned to serve
-// by what it serves within the promised latency. A variant that cannot keep the
-// promise is taken to serve nothing, unless none of them can.
-func (r *round) size(m *model) {
+// by what it serves within the promised latency, and reports whether it does. A variant
+// that cannot keep the promise is taken to serve nothing, unless none of them can.
+func (r *round) size(m *model) bool {
 	slo := m.plan.Promise.SLO
-	if !r.policy.Hybrid || slo == (capacity.SLO{}) || !m.tokens.Known() {
-		return
+	if !r.policy.Hybrid || slo == (capacity.SLO{}) || !m.demand.tokens.Known() {
+		return false
 	}
 	r.watchLatency(m)
-	keeps, able := map[*variant]capacity.Rate{}, false
+	rates, able := map[*variant]capacity.Rate{}, false
 	profiles := r.profiles(m)
 	for _, v := range m.variants {
-		if p, has := profiles[v]; has {
-			if rate, found := r.keeps(m, v, p); found {
-				keeps[v] = rate
-				able = able || rate > 0
+		p, has := profiles[v]
+		if !has {
+			continue
+		}
+		if rate, found := r.sloRate(m, v, p); found {
+			least := leastPromised * v.rate.trigger
+			if v.old.Sizing.Keeps {
+				least /= 2
 			}
+			v.next.Sizing.Keeps = rate > least
+			if !v.next.Sizing.Keeps {
+				rate = 0
+			}
+			rates[v] = rate
+			able = able || rate > 0
 		}
 	}
 	if !able {
 		why := "no variant keeps the promised latency at any load, so saturation alone decides"
-		if len(keeps) == 0 {
+		if len(rates) == 0 {
 			why = "no variant's latency is known well enough yet to reckon with the promise, so saturation alone decides"
 		}
 		m.each(func(v *variant) { v.note(StageSupply, ReasonSLO, "%s", why) })
-		return
+		return false
 	}
-	m.sized, m.plan.Sized = true, true
 	for _, v := range m.variants {
-		rate, known := keeps[v]
-		switch {
-		case !known:
+		rate, known := rates[v]
+		if !known {
 			v.note(StageSupply, ReasonSLO, "its latency is not known well enough yet to reckon with the promise")
-		case rate == 0:
-			v.serves, v.unfit = 0, true
-			v.note(StageSupply, ReasonSLO, "no load is so small that a replica keeps the promised latency")
-		case v.serves == 0 || rate < v.serves:
-			v.serves = rate
+			continue
 		}
-		if v.most == 0 {
-			v.most = v.serves
+		v.rate.promised, v.rate.bound = rate, true
+		if rate == 0 {
+			v.note(StageSupply, ReasonSLO, "no load is so small that a replica keeps the promised latency")
+		}
+		if v.rate.max == 0 {
+			v.rate.max = v.rate.serves()
 		}
 	}
+	return true
 }
 
-// keeps is the greatest rate that one replica serves within the promise; it is not
+// sloRate is the greatest rate that one replica serves within the promise; it is not
 // known before its turn to be found came.
-func (r *round) keeps(m *model, v *variant, profile serving.Profile) (rate capacity.Rate, known bool) {
-	old, known := r.old.Sizes[v.key]
-	asked := Sizing{Profile: profile, Shape: m.tokens, SLO: m.plan.Promise.SLO, Share: r.policy.Share}
+func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate capacity.Rate, known bool) {
+	old := v.old.Sizing
+	known = !old.Found.IsZero()
+	asked := Sizing{Profile: profile, Shape: m.demand.tokens, SLO: m.plan.Promise.SLO, Share: r.policy.Share}
 	asked.Burst = m.burst(old.Rate)
 	if known && (old.holds(asked) || r.snapshot.Time.Sub(old.Found) < r.sizeSpacing()) {
-		r.next.Sizes[v.key] = old
+		v.next.Sizing = old
 		return old.Rate, true
 	}
 	if !known {
@@ -120,24 +131,16 @@ func (r *round) keeps(m *model, v *variant, profile serving.Profile) (rate capac
 		r.firstSizes++
 	}
 	asked.Found = r.snapshot.Time
-	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.arrives(), m.dispersion, asked.SLO, asked.Share)
+	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.demand.now, m.demand.dispersion, asked.SLO, asked.Share)
 	asked.Rate, asked.Burst = rate, arrivals.Burst
-	r.next.Sizes[v.key] = asked
+	v.next.Sizing = asked
 	return asked.Rate, true
 }
 
 // burst is how bursty the arrivals are at one of the replicas that share them when each
 // serves so much.
 func (m *model) burst(each capacity.Rate) float64 {
-	return serving.Shared(m.dispersion, serving.Sharing(m.arrives(), each)).Burst
-}
-
-// arrives is the present arrival rate; 0 when it is unknown.
-func (m *model) arrives() capacity.Rate {
-	if m.plan.Demand == nil {
-		return 0
-	}
-	return m.plan.Demand.Arrival
+	return serving.Shared(m.demand.dispersion, serving.Sharing(m.demand.now, each)).Burst
 }
 
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }
@@ -145,7 +148,7 @@ func near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }
 // sizeSpacing is the least time between two findings for one variant, so that all of
 // them have their turn.
 func (r *round) sizeSpacing() time.Duration {
-	return FastInterval * time.Duration(len(r.old.Sizes)/sizesPerRound)
+	return FastInterval * time.Duration(r.sized/sizesPerRound)
 }
 
 // profiles are the latency models of the variants of which anything is known: what was
@@ -155,7 +158,7 @@ func (r *round) profiles(m *model) map[*variant]serving.Profile {
 	var lenders []serving.Lender
 	for _, v := range m.variants {
 		p, confidence := v.in.Profile, 1.0
-		if e := r.next.Learned[v.key].Best; e.Usable() {
+		if e := v.next.Latency.Estimate; e.Usable() {
 			p, confidence = e.Profile, e.Confidence
 		}
 		if !p.Known() {
@@ -188,16 +191,14 @@ func (r *round) limited(v *variant, p serving.Profile) serving.Profile {
 // watchLatency adds what the replicas show to what was learned of their latency.
 func (r *round) watchLatency(m *model) {
 	for _, v := range m.variants {
-		l, known := r.old.Learned[v.key]
+		l := v.old.Latency
 		seen := l.Learned
 		for i := range v.in.Replicas {
 			if o, ok := r.latencyOf(m, &v.in.Replicas[i]); ok {
 				l.Learned = l.Learned.Observe(o)
 			}
 		}
-		if known || len(l.Learned.Seen) > 0 {
-			r.next.Learned[v.key] = l
-		}
+		v.next.Latency = l
 		if len(l.Learned.Seen) > 0 && !sameObservations(seen, l.Learned) && r.snapshot.Time.Sub(l.Fitted) >= fitSpacing {
 			r.unfitted = append(r.unfitted, v)
 		}
@@ -217,7 +218,7 @@ func (r *round) latencyOf(m *model, p *Replica) (serving.Observation, bool) {
 		}
 	}
 	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: r.fledgling(p), Point: serving.Point{
-		Shape: r.shapeOf(p, m.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value,
+		Shape: r.shapeOf(p, m.demand.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value,
 		ITL: capacity.Milliseconds(1000 * p.ITL.Value),
 	}}
 	if r.age(p.TTFT) == ageFresh {
@@ -230,14 +231,13 @@ func (r *round) latencyOf(m *model, p *Replica) (serving.Observation, bool) {
 // for it; the next round decides with them.
 func (r *round) fit() {
 	slices.SortStableFunc(r.unfitted, func(a, b *variant) int {
-		return r.next.Learned[a.key].Fitted.Compare(r.next.Learned[b.key].Fitted)
+		return a.next.Latency.Fitted.Compare(b.next.Latency.Fitted)
 	})
 	for _, v := range r.unfitted[:min(fitsPerRound, len(r.unfitted))] {
-		l := r.next.Learned[v.key]
-		l.Estimate, l.Fitted = l.Learned.Estimate(v.in.Profile), r.snapshot.Time
-		if l.Estimate.Usable() {
-			l.Best = l.Estimate
+		l := &v.next.Latency
+		l.Fitted = r.snapshot.Time
+		if e := l.Learned.Estimate(v.in.Profile); e.Usable() {
+			l.Estimate = e
 		}
-		r.next.Learned[v.key] = l
 	}
 }

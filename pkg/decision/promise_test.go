@@ -77,8 +77,8 @@ func TestEveryModelHasItsTurnToBeSized(t *testing.T) {
 	}
 	newest := func() int {
 		count := 0
-		for _, s := range memory.Sizes {
-			if s.Found.Equal(now) {
+		for _, v := range memory.Variants {
+			if v.Sizing.Found.Equal(now) {
 				count++
 			}
 		}
@@ -86,7 +86,13 @@ func TestEveryModelHasItsTurnToBeSized(t *testing.T) {
 	}
 	for _, sized := range []int{sizesPerRound, 2 * sizesPerRound, n} {
 		round(FastInterval, 200)
-		require.Len(t, memory.Sizes, sized)
+		found := 0
+		for _, v := range memory.Variants {
+			if !v.Sizing.Found.IsZero() {
+				found++
+			}
+		}
+		require.Equal(t, sized, found)
 	}
 	round(time.Second, 260)
 	assert.Equal(t, sizesPerRound, newest(), "the lengths are others, and it is the turn of the first ones")
@@ -96,7 +102,7 @@ func TestEveryModelHasItsTurnToBeSized(t *testing.T) {
 	assert.Zero(t, newest(), "and it is nobody's turn")
 	round(FastInterval, 440)
 	assert.Equal(t, n, newest())
-	assert.Equal(t, memory.Sizes[Key{"ns", "m0000"}].Shape, memory.Sizes[Key{"ns", "m0899"}].Shape)
+	assert.Equal(t, memory.Variants[Key{"ns", "m0000"}].Sizing.Shape, memory.Variants[Key{"ns", "m0899"}].Sizing.Shape)
 }
 
 // shows gives the world's first replica all that a latency model is learned from.
@@ -117,16 +123,17 @@ func TestAUsableLatencyModelIsKept(t *testing.T) {
 	policy, key := hybrid(demoPolicy(), capacity.SLO{ITL: 15}), Key{"ns", "a-h100"}
 	plan, memory := Decide(w.shows(), policy, Memory{}, RoundFull)
 	require.False(t, plan.Models[0].Sized, "one point teaches nothing")
-	l := memory.Learned[key]
-	require.False(t, l.Estimate.Usable())
-	l.Best = serving.Estimate{Profile: onH100, Confidence: 0.9}
-	memory.Learned[key] = l
+	v := memory.Variants[key]
+	require.False(t, v.Latency.Estimate.Usable())
+	v.Latency.Estimate = serving.Estimate{Profile: onH100, Confidence: 0.9}
+	memory.Variants[key] = v
 	for range 3 {
 		w.now = w.now.Add(2 * fitSpacing)
 		plan, memory = Decide(w.shows(), policy, memory, RoundFull)
 		assert.True(t, plan.Models[0].Sized)
-		assert.False(t, memory.Learned[key].Estimate.Usable())
-		assert.True(t, memory.Learned[key].Best.Usable())
+		l := memory.Variants[key].Latency
+		assert.False(t, l.Learned.Estimate(serving.Profile{}).Usable())
+		assert.True(t, l.Estimate.Usable())
 	}
 }
 
@@ -138,7 +145,7 @@ func TestFitsAreSpaced(t *testing.T) {
 	fitted := func(after time.Duration) time.Time {
 		w.now = w.now.Add(after)
 		_, memory = Decide(w.shows(), policy, memory, RoundFull)
-		return memory.Learned[Key{"ns", "a-h100"}].Fitted
+		return memory.Variants[Key{"ns", "a-h100"}].Latency.Fitted
 	}
 	began := fitted(0)
 	require.Equal(t, w.now, began)
@@ -160,8 +167,8 @@ func TestFitsAreFewInARound(t *testing.T) {
 		}
 		_, memory = Decide(s, policy, memory, RoundFast)
 		fitted := 0
-		for _, l := range memory.Learned {
-			if !l.Fitted.IsZero() {
+		for _, v := range memory.Variants {
+			if !v.Latency.Fitted.IsZero() {
 				fitted++
 			}
 		}

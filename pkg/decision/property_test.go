@@ -142,7 +142,7 @@ func askedOf(plan *ModelPlan, policy Policy) float64 {
 	if plan.Demand == nil {
 		return 0
 	}
-	return float64(plan.Demand.Forecast) + plan.Demand.Meets/policy.Drain.Seconds()
+	return float64(plan.Demand.Forecast) + plan.Demand.BacklogAtReady/policy.Drain.Seconds()
 }
 
 func replicas(plan *ModelPlan) int {
@@ -462,6 +462,7 @@ func TestHybridIsNeverBelowTriggersNorPromise(t *testing.T) {
 	for seed := range uint64(cases() / 8) {
 		c := scene{seed: seed, models: 1, load: 0.2 + 2*float64(seed%11)/10, plain: true}
 		s, policy := c.build()
+		policy.Growth = Growth{}
 		capacityOnly := first(s, policy)
 		policy.Hybrid = true
 		hybrid := first(s, policy)
@@ -499,7 +500,11 @@ func promised(v *Variant, slo capacity.SLO) float64 {
 	if !ok {
 		return 0
 	}
-	return min(float64(queue.MaxRate(slo, DefaultPolicy().Share)), allowed(v.Profile))
+	rate := float64(queue.MaxRate(slo, DefaultPolicy().Share))
+	if rate < leastPromised*allowed(v.Profile) {
+		return 0
+	}
+	return min(rate, allowed(v.Profile))
 }
 
 // surplus reports whether what serves keeps the promise with a replica to spare.
@@ -633,22 +638,12 @@ func TestMemoryStaysBounded(t *testing.T) {
 
 // longest is the number of things in a memory.
 func longest(m Memory) int {
-	n := len(m.Curves) + len(m.Tokens) + len(m.Replicas) + len(m.Asked) + len(m.Missing) + len(m.Refused) + len(m.Sizes) +
-		len(m.Active) + len(m.Gateways) + len(m.Blind) + len(m.Wanted) + len(m.Backoffs)
-	for _, a := range m.Arrivals {
-		n += len(a)
+	n := len(m.Variants) + len(m.Models)
+	for _, a := range m.Variants {
+		n += len(a.History) + len(a.Latency.Learned.Seen) + len(a.Conflict.Changes)
 	}
-	for _, a := range m.Recommendations {
-		n += len(a)
-	}
-	for _, a := range m.Changes {
-		n += len(a)
-	}
-	for _, a := range m.Learned {
-		n += len(a.Learned.Seen)
-	}
-	for _, a := range m.Overwriting {
-		n += len(a.Times)
+	for _, a := range m.Models {
+		n += len(a.Arrivals)
 	}
 	return n
 }

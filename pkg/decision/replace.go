@@ -32,19 +32,22 @@ func (r *round) replace(m *model) bool {
 	}
 	options := r.swaps(m, candidates, r.fitting)
 	best := allocation.Cheapest(options, need)
-	if !m.pays(candidates, options, best) {
-		delete(r.next.Cheaper, m.key)
+	for r.holdBack(candidates, options, best.Replicas, func(v *variant) int { return v.target }) {
+		best = allocation.Cheapest(options, need)
+	}
+	if !m.pays(candidates, best) {
+		m.next.Cheaper = time.Time{}
 		r.tellDearer(m, candidates, need)
 		return false
 	}
 	if !cheaper {
-		since, r.next.Cheaper[m.key] = r.snapshot.Time, r.snapshot.Time
+		since, m.next.Cheaper = r.snapshot.Time, r.snapshot.Time
 	}
 	if r.snapshot.Time.Sub(since) < longestWindow(candidates) {
 		return false
 	}
 	came := false
-	for _, i := range m.placingOrder(candidates) {
+	for _, i := range placingOrder(candidates) {
 		v := candidates[i]
 		n := best.Replicas[i] - v.target
 		if n <= 0 {
@@ -70,27 +73,23 @@ func (r *round) replace(m *model) bool {
 // keepCheaper remembers since when another mix would cost less: a round that cannot judge
 // it, because replicas begin to serve or metrics are missing, has not found otherwise.
 func (r *round) keepCheaper(m *model) (since time.Time, known bool) {
-	if since, known = r.old.Cheaper[m.key]; known {
-		r.next.Cheaper[m.key] = since
-	}
-	return since, known
+	m.next.Cheaper = m.old.Cheaper
+	return m.old.Cheaper, !m.old.Cheaper.IsZero()
 }
 
 // pays reports whether a mix that starts replicas costs so much less, their start
 // included, than the least that those which there are could be reduced to.
-func (m *model) pays(candidates []*variant, options []allocation.Option, best allocation.Vector) bool {
-	spent := best.Cost
-	for i, v := range candidates {
-		spent += options[i].Start * capacity.Cost(max(0, best.Replicas[i]-v.target))
-	}
-	kept := costOf(candidates)
-	if left := m.cheapestLeft(m.standing(func(v *variant) int { return v.target })); left != nil {
-		kept = 0
-		for _, v := range candidates {
-			kept += v.in.Cost * capacity.Cost(left[v])
+func (m *model) pays(candidates []*variant, best allocation.Vector) bool {
+	left := m.cheapestLeft(m.standing(func(v *variant) int { return v.target }))
+	kept := capacity.Cost(0)
+	for _, v := range candidates {
+		n := v.target
+		if left != nil {
+			n = left[v]
 		}
+		kept += v.price * capacity.Cost(n)
 	}
-	return spent < kept*(1-switchLeast)
+	return best.Cost+best.Start < kept*(1-switchLeast)
 }
 
 // longestWindow is the longest time that any of the variants waits before it scales down.
@@ -106,7 +105,7 @@ func longestWindow(candidates []*variant) time.Duration {
 // would be judged by what is about to be different.
 func (m *model) changing() bool {
 	for _, v := range m.variants {
-		if v.exists() && (v.in.Rolling || v.supply != v.target || v.in.Ready != v.target) {
+		if v.exists() && (v.rolling() || v.fleet.supply != v.target || v.in.Ready != v.target) {
 			return true
 		}
 	}
@@ -121,35 +120,21 @@ func (m *model) mix() ([]*variant, capacity.Rate) {
 	var candidates []*variant
 	serve := capacity.Rate(0)
 	m.each(func(v *variant) {
-		if v.target > 0 || !v.unfit {
+		if v.target > 0 || !v.rate.unfit() {
 			candidates = append(candidates, v)
-			serve += m.counts(v) * capacity.Rate(v.target)
+			serve += v.rate.serves() * capacity.Rate(v.target)
 		}
 	})
-	if !m.knowsRates() && m.atLeast > 0 {
+	if !m.rated && m.need.least > 0 {
 		return candidates, 0
 	}
 	outside := capacity.Rate(0)
 	for _, v := range m.variants {
 		if v.exists() && !v.managed {
-			outside += m.counts(v) * capacity.Rate(v.supply)
+			outside += v.rate.serves() * capacity.Rate(v.fleet.supply)
 		}
 	}
-	return candidates, min(max(m.atLeast+m.full.idling-outside, oneMore), serve)
-}
-
-// counts is what one replica counts for while nothing is added: what it serves;
-// where nothing is known of any of them, all count the same.
-func (m *model) counts(v *variant) capacity.Rate {
-	switch {
-	case v.serves > 0:
-		return v.serves
-	case v.unfit:
-		return v.triggers
-	case m.knowsRates():
-		return 0
-	}
-	return 1
+	return candidates, min(max(m.need.least+m.need.idle-outside, oneMore), serve)
 }
 
 // swaps are the candidates with what they cost to start: the new replicas run beside
@@ -160,19 +145,19 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 	for i, v := range candidates {
 		startup := v.in.Startup
 		if startup == 0 {
-			startup = m.lead()
+			startup = m.lead
 		}
 		beside := (startup + r.longestHold(m, candidates, v)).Seconds() / r.policy.Horizon.Seconds()
 		options[i] = allocation.Option{
-			Cost: v.in.Cost, Serves: m.counts(v), Now: v.target,
-			Least: v.staying(v.bounded(v.target)), Most: v.bounded(v.target), Start: v.in.Cost * capacity.Cost(beside),
+			Cost: v.price, Serves: v.rate.serves(), Now: v.target,
+			Least: m.staying(v, v.bounded(v.target)), Most: v.bounded(v.target), Start: v.price * capacity.Cost(beside),
 		}
 		if v.policy.Down.Select == SelectDisabled {
 			options[i].Least = options[i].Most
 		}
 		switch more := room(v); {
-		case v.paused > 0 || v.stuck || v.unfit:
-		case more < 0:
+		case v.fleet.paused > 0 || v.fleet.unhealthy || v.rate.unfit():
+		case more < 0 || more > mostReplicas-v.target:
 			options[i].Most = -1
 		default:
 			options[i].Most = v.target + more
@@ -187,12 +172,12 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 func (r *round) longestHold(m *model, candidates []*variant, v *variant) time.Duration {
 	dearer, longest := time.Duration(-1), time.Duration(0)
 	for _, o := range candidates {
-		if o == v || o.staying(o.target) >= o.target || o.policy.Down.Select == SelectDisabled {
+		if o == v || m.staying(o, o.target) >= o.target || o.policy.Down.Select == SelectDisabled {
 			continue
 		}
 		hold := r.downWindow(o)
 		longest = max(longest, hold)
-		if float64(o.in.Cost)*float64(m.counts(v)) > float64(v.in.Cost)*float64(m.counts(o)) {
+		if float64(o.price)*float64(v.rate.serves()) > float64(v.price)*float64(o.rate.serves()) {
 			dearer = max(dearer, hold)
 		}
 	}
@@ -207,7 +192,7 @@ func (r *round) tellDearer(m *model, candidates []*variant, need capacity.Rate) 
 	if !slices.ContainsFunc(candidates, r.full) {
 		return
 	}
-	ideal := allocation.Cheapest(r.swaps(m, candidates, func(v *variant) int { return r.beyond(v, 0) }), need)
+	ideal := allocation.Cheapest(r.swaps(m, candidates, func(v *variant) int { return r.atMost(v, r.mayAdd(v, 0)) }), need)
 	for i, v := range candidates {
 		if why := r.crowded(v); why != "" && ideal.Replicas[i] > v.target {
 			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, why})

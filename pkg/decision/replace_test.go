@@ -215,18 +215,18 @@ func TestTheTimeOfASavingIsKept(t *testing.T) {
 			w.variants[0].cost = 2
 			s := w.snapshot()
 			c.change(w, &s)
-			given := Memory{Cheaper: map[ModelKey]time.Time{key: since}}
+			given := Memory{Models: map[ModelKey]ModelMemory{key: {Cheaper: since}}}
 			_, next := Decide(s, policy, given, RoundFull)
-			got, kept := next.Cheaper[key]
-			assert.Equal(t, c.kept, kept)
-			if kept {
+			got := next.Models[key].Cheaper
+			assert.Equal(t, c.kept, !got.IsZero())
+			if c.kept {
 				assert.Equal(t, since, got)
 			}
-			assert.Equal(t, map[ModelKey]time.Time{key: since}, given.Cheaper)
+			assert.Equal(t, since, given.Models[key].Cheaper)
 		})
 	}
 	w, policy := switching(5)
 	w.variants[0].cost = 2
 	_, next := Decide(w.snapshot(), policy, Memory{}, RoundFull)
-	assert.Equal(t, map[ModelKey]time.Time{key: w.now}, next.Cheaper, "it begins now")
+	assert.Equal(t, w.now, next.Models[key].Cheaper, "it begins now")
 }

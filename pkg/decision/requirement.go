@@ -10,7 +10,7 @@ import (
 type want int
 
 const (
-	// wantMore: the supply must grow by at least model.missing, and by at least one.
+	// wantMore: the supply must grow by at least need.missing, and by at least one.
 	wantMore want = iota + 1
 	// wantLess: less may do.
 	wantLess
@@ -27,101 +27,126 @@ const lowerHeadroom = 0.85 / 0.70
 // estimates.
 const modelHeadroom = 1.05
 
+// need is what a model wants: the requirement stage finds it, the allocation answers it.
+type need struct {
+	want want
+	// reason and detail say why.
+	reason Reason
+	detail string
+	// required is the rate that is asked for: what is expected, and queued, the part that
+	// serves the backlog within the drain time.
+	required, queued capacity.Rate
+	// toGrow is what the supply must serve before nothing is missing: required, and more
+	// while replicas are not trusted with all that they are reckoned to serve.
+	toGrow capacity.Rate
+	// backlog is the number of requests that the replicas which start will meet.
+	backlog float64
+	// supply is the rate of the replicas that serve or will in time.
+	supply capacity.Rate
+	// bounded is how many of them an upper bound takes.
+	bounded int
+	// missing is what the supply falls short of, when more is wanted.
+	missing capacity.Rate
+	// least is what must still be served after a scale-down.
+	least capacity.Rate
+	// idle is what the saturated replicas count for and do not serve: one that hangs
+	// serves nothing, however full it is.
+	idle capacity.Rate
+	// triggered is set when a trigger fired.
+	triggered bool
+}
+
 // requirement decides whether to act. The published thresholds decide on more, and so
 // does the promised latency; less is asked for whenever nothing triggers, and proven
 // safe by the allocation.
-func requirement(r *round, m *model) {
-	m.ask(r)
-	load := m.pressure(r)
-	waiting := false
-	for _, v := range m.variants {
-		// What an upper bound takes away is nothing to rely on.
-		m.total += v.serves * capacity.Rate(v.bounded(v.supply))
-		waiting = waiting || v.supply > v.in.Ready
-	}
-	m.judgeShortfall(&load)
-	m.load, m.plan.Triggered = load, load.triggered
-	reason, detail := ReasonSteady, load.detail
+func (r *round) requirement(m *model) need {
+	n := r.asked(m)
+	n.triggered, n.detail = m.trigger(m.demand.backlog)
+	m.judgeShortfall(&n)
 	switch {
 	case m.asleep():
-		reason, detail = ReasonSteady, "the model has no replica"
+		n.reason, n.detail = ReasonSteady, "the model has no replica"
 	case m.evidence == evidenceMissing:
-		reason, detail = ReasonMetricsMissing, "no metrics of the serving replicas, so nothing changes"
+		n.reason, n.detail = ReasonMetricsMissing, "no metrics of the serving replicas, so nothing changes"
 	case m.evidence == evidenceStale:
-		reason, detail = ReasonMetricsStale, "the metrics of the serving replicas are old, so nothing changes"
-	case load.triggered:
-		reason, detail = m.more(r, waiting, load.detail)
-	case m.sized && m.beyond(true) > 0:
-		m.wants, m.missing = wantMore, m.beyond(true)
-		m.load.detail = fmt.Sprintf("%.2f requests/s are expected and the promised latency is kept up to %.2f", m.required, m.total)
-		reason, detail = ReasonSLO, m.load.detail
+		n.reason, n.detail = ReasonMetricsStale, "the metrics of the serving replicas are old, so nothing changes"
+	case n.triggered:
+		r.more(m, &n)
+	case m.sized && m.beyond(&n, true) > 0:
+		n.want, n.missing, n.reason = wantMore, m.beyond(&n, true), ReasonSLO
+		n.detail = fmt.Sprintf("%.2f requests/s are expected and the promised latency is kept up to %.2f", n.required, n.supply)
 	case m.evidence == evidencePartial:
-		reason, detail = ReasonMetricsPartial, "too few replicas have fresh metrics to remove any"
+		n.reason, n.detail = ReasonMetricsPartial, "too few replicas have fresh metrics to remove any"
 	default:
-		reason, detail = m.less(r, load.detail)
+		r.less(m, &n)
 	}
-	m.why = reason
-	m.each(func(v *variant) { v.step(StageRequirement, v.target, reason, "%s", detail) })
+	m.each(func(v *variant) { v.step(StageRequirement, v.target, n.reason, "%s", n.detail) })
+	return n
+}
+
+// asked is the rate that is asked for, and that of the replicas that serve or will.
+func (r *round) asked(m *model) need {
+	n := need{backlog: m.demand.backlog}
+	if m.rated {
+		n.backlog = r.backlogAtReady(m)
+		for _, v := range m.variants {
+			// What an upper bound takes away is nothing to rely on, nor is what hangs.
+			left := v.bounded(v.fleet.supply)
+			n.supply += v.rate.serves() * capacity.Rate(max(0, left-v.load.hanging))
+			n.bounded += v.fleet.supply - left
+		}
+	}
+	n.queued = capacity.Rate(n.backlog / r.policy.Drain.Seconds())
+	n.required = m.expected() + n.queued
+	n.toGrow = n.required / m.demand.caution
+	return n
 }
 
 // judgeShortfall fires where the triggers look elsewhere: some replicas are saturated,
 // or requests wait in front of them all, and what serves or starts does not suffice.
-func (m *model) judgeShortfall(load *pressure) {
-	short := m.required - m.total*m.caution
-	if load.triggered || short <= 0 || !m.knowsRates() {
+func (m *model) judgeShortfall(n *need) {
+	short := n.toGrow - n.supply
+	if n.triggered || short <= 0 || !m.rated {
 		return
 	}
 	var what string
-	switch d := m.plan.Demand; {
-	case load.saturated > 0:
-		what = plural(load.saturated, "replica is saturated", "replicas are saturated")
-	case d != nil && d.Backlog > m.waitingShort():
-		what = fmt.Sprintf("%.0f requests wait", d.Backlog)
+	switch backlog := m.demand.backlog; {
+	case n.bounded > 0:
+		what = "maxReplicas takes " + plural(n.bounded, "replica", "replicas")
+	case m.load.saturated > 0:
+		what = plural(m.load.saturated, "replica is saturated", "replicas are saturated")
+	case backlog > m.waitingShort():
+		what = fmt.Sprintf("%.0f requests wait", backlog)
 	default:
 		return
 	}
-	load.triggered = true
-	load.detail = fmt.Sprintf("%s, and what serves or starts falls %.2f requests/s short", what, short)
+	n.triggered = true
+	n.detail = fmt.Sprintf("%s, and what serves or starts falls %.2f requests/s short", what, short)
 }
 
-// ask sets the rate that is asked for: what is expected, and the share of the backlog
-// that is to be served within the drain time.
-func (m *model) ask(r *round) {
-	d := m.plan.Demand
-	if d == nil {
-		return
+// expected is the arrival rate expected when a replica that is asked for now serves.
+func (m *model) expected() capacity.Rate {
+	if m.plan.Demand == nil {
+		return 0
 	}
-	if m.knowsRates() {
-		d.Meets = r.meets(m)
-	} else {
-		d.Meets = d.Backlog
-	}
-	m.queued = capacity.Rate(d.Meets / r.policy.Drain.Seconds())
-	m.required = d.Forecast + m.queued
+	return m.plan.Demand.Forecast
 }
 
 // beyond is what is asked for beyond what serves and starts; 0 when that is within
 // what the arrival rate may be wrong by, and no trigger says otherwise, or replicas
 // start that are to meet it.
-func (m *model) beyond(calm bool) capacity.Rate {
-	missing := m.required - m.total*m.caution
-	if missing <= 1e-9*m.required {
-		return 0
-	}
-	if m.plan.Demand != nil && (calm || m.starts()) && missing <= noiseHeeded*m.plan.Demand.Error {
+func (m *model) beyond(n *need, calm bool) capacity.Rate {
+	missing := n.toGrow - n.supply
+	if missing <= 1e-9*n.toGrow || (calm || m.starts()) && m.demand.insignificant(missing) {
 		return 0
 	}
 	return missing
 }
 
-// noiseHeeded is how many standard errors of the arrival rate more must be asked for
-// than what starts already will serve, before more is started.
-const noiseHeeded = 2
-
 // starts reports whether replicas start that count as supply.
 func (m *model) starts() bool {
 	for _, v := range m.variants {
-		if v.supply > v.in.Ready {
+		if v.fleet.starts() {
 			return true
 		}
 	}
@@ -140,195 +165,100 @@ func (m *model) asleep() bool {
 
 // more sets how much is missing once a trigger fired. While nothing is known of what
 // a replica serves, one more at a time is all that can be said.
-func (m *model) more(r *round, starting bool, detail string) (Reason, string) {
-	if m.knowsRates() {
-		m.missing = m.beyond(false)
+func (r *round) more(m *model, n *need) {
+	if m.rated {
+		n.missing = m.beyond(n, false)
 	}
 	switch {
-	case m.missing > 0:
-	case starting:
-		return ReasonStartingSuffices, detail + "; the replicas that start will carry it"
-	case r.drains(m):
-		return ReasonBacklog, detail + "; what serves now drains it in time"
-	case m.sized && m.total*m.caution > m.least()+m.smallest():
-		return ReasonSteady, detail + "; the promised latency needs fewer, so nothing changes"
+	case n.missing > 0:
+	case m.starts():
+		n.reason, n.detail = ReasonStartingSuffices, n.detail+"; the replicas that start will carry it"
+		return
+	case r.drains(m, n):
+		n.reason, n.detail = ReasonBacklog, n.detail+"; what serves now drains it in time"
+		return
+	case m.sized && n.supply > m.least()+m.smallest():
+		n.reason, n.detail = ReasonSteady, n.detail+"; the promised latency needs fewer, so nothing changes"
+		return
 	}
-	m.wants = wantMore
-	return ReasonSaturated, detail
+	n.want, n.reason = wantMore, ReasonSaturated
 }
 
 // least is what must still be served after a scale-down.
-func (m *model) least() capacity.Rate {
-	d := m.plan.Demand
+func (m *model) least() capacity.Rate { return m.headroom() * m.expected() }
+
+// headroom is how much more than the demand the supply must still be after a scale-down.
+func (m *model) headroom() capacity.Rate {
 	if m.sized {
-		return modelHeadroom * d.Forecast
+		return modelHeadroom
 	}
-	return lowerHeadroom * d.Forecast
+	return lowerHeadroom
 }
 
 // smallest is the least rate that one replica of those that exist serves.
 func (m *model) smallest() capacity.Rate {
 	least := capacity.Rate(0)
 	for _, v := range m.variants {
-		if v.supply > 0 && v.serves > 0 && (least == 0 || v.serves < least) {
-			least = v.serves
+		if each := v.rate.serves(); v.fleet.supply > 0 && each > 0 && (least == 0 || each < least) {
+			least = each
 		}
 	}
 	return least
 }
 
 // mean is what one of the replicas that serve or will serves in the mean.
-func (m *model) mean() capacity.Rate {
+func (m *model) mean(n *need) capacity.Rate {
 	replicas := 0
 	for _, v := range m.variants {
-		replicas += v.supply
+		replicas += v.fleet.supply
 	}
-	return m.total / capacity.Rate(max(1, replicas))
-}
-
-// knowsRates reports whether it is known what a replica of any variant serves.
-func (m *model) knowsRates() bool {
-	for _, v := range m.variants {
-		if v.serves > 0 {
-			return true
-		}
-	}
-	return false
+	return n.supply / capacity.Rate(max(1, replicas))
 }
 
 // less sets what must stay, when the arrival rate is known well enough to lower.
 // While a backlog is worth a replica all stay, so that the replicas that drain it go
 // together when it is gone, and not one by one.
-func (m *model) less(r *round, detail string) (Reason, string) {
-	arrival, ok := r.cautious(m)
-	if !ok || m.plan.Demand == nil {
-		return ReasonMetricsPartial, "the arrival rate is not known well enough to remove a replica"
-	}
-	if m.queued > 0 && m.queued >= m.mean() {
-		return ReasonBacklog, fmt.Sprintf("%s; none goes before the %.0f requests that wait are served", detail, m.plan.Demand.Meets)
-	}
-	if why := r.unsettled(m); why != "" {
-		return ReasonBacklog, detail + "; none goes yet, because " + why
-	}
-	m.wants = wantLess
-	m.atLeast = max(m.least(), lowerHeadroom*arrival)
-	if m.sized {
-		m.atLeast = max(m.least(), modelHeadroom*arrival)
-	}
-	return ReasonSteady, detail
-}
-
-// pressure is what the triggers found.
-type pressure struct {
-	triggered bool
-	detail    string
-	// full and queue are the mean load of the replicas that are not saturated.
-	full, queue float64
-	// seenFull and seenQueue are over how many replicas these means are.
-	seenFull, seenQueue int
-	// saturated is the number of replicas at or above a threshold.
-	saturated int
-	// eased is the number of replicas that are known not to be saturated.
-	eased int
-	// blind is the rate that the replicas serve which can take over nothing: they
-	// are saturated, or their load is not known.
-	blind capacity.Rate
-}
-
-// pressure looks at every serving replica: how full it is (the used share of the
-// KV cache or of the batch limit, whichever is more) and how many requests wait in
-// it. Replicas that are saturated have no spare; of the others the mean spare must
-// not fall below the triggers.
-func (m *model) pressure(r *round) pressure {
-	var p pressure
-	for _, v := range m.variants {
-		if !v.exists() {
-			continue
-		}
-		p.blind += v.serves * capacity.Rate(max(0, v.in.Ready-len(v.in.Replicas)))
-		for i := range v.in.Replicas {
-			p.add(r, v, &v.in.Replicas[i], m.saturation)
-		}
-	}
-	p.full = mean(p.full, p.seenFull)
-	p.queue = mean(p.queue, p.seenQueue)
-	p.judge(m)
-	return p
-}
-
-// add takes one replica into the sums.
-func (p *pressure) add(r *round, v *variant, replica *Replica, t Saturation) {
-	if r.hot(t, v, replica) {
-		p.saturated++
-		p.blind += v.serves
-		v.saturated = true
-		return
-	}
-	full, knowsFull := v.full(r, replica)
-	queue, knowsQueue := replica.Waiting.Value, r.usable(replica.Waiting)
-	if knowsFull {
-		p.seenFull++
-		p.full += full
-	}
-	if knowsQueue {
-		p.seenQueue++
-		p.queue += queue
-	}
-	if knowsFull && knowsQueue {
-		p.eased++
-	} else {
-		p.blind += v.serves
-	}
-}
-
-// judge holds the means against the triggers.
-func (p *pressure) judge(m *model) {
-	t := m.saturation
-	fullest, longest := t.KVCacheThreshold-t.KVSpareTrigger, t.QueueLengthThreshold-t.QueueSpareTrigger
-	seen := p.seenFull > 0 || p.seenQueue > 0
-	p.triggered = true
+func (r *round) less(m *model, n *need) {
+	unsettled := r.unsettled(m, n)
 	switch {
-	case p.saturated > 0 && !seen:
-		p.detail = "every serving replica is saturated"
-	case p.seenFull > 0 && t.KVCacheThreshold-p.full < t.KVSpareTrigger:
-		p.detail = fmt.Sprintf("replicas are %.0f %% full, above %.0f %%", 100*p.full, 100*fullest)
-	case p.seenQueue > 0 && t.QueueLengthThreshold-p.queue < t.QueueSpareTrigger:
-		p.detail = fmt.Sprintf("%.1f requests wait per replica, more than %.1f", p.queue, longest)
-	case m.ready() == 0 && m.plan.Demand != nil && m.plan.Demand.Backlog > 0:
-		p.detail = fmt.Sprintf("%.0f requests wait and no replica serves", m.plan.Demand.Backlog)
-	case !seen:
-		p.triggered, p.detail = false, "no replica shows its load"
+	case !m.demand.isCertain || !m.demand.seen:
+		n.reason, n.detail = ReasonMetricsPartial, "the arrival rate is not known well enough to remove a replica"
+	case n.queued > 0 && n.queued >= m.mean(n):
+		n.reason, n.detail = ReasonBacklog, fmt.Sprintf("%s; none goes before the %.0f requests that wait are served", n.detail, n.backlog)
+	case unsettled != "":
+		n.reason, n.detail = ReasonBacklog, n.detail+"; none goes yet, because "+unsettled
 	default:
-		p.triggered, p.detail = false, fmt.Sprintf("replicas are %.0f %% full and %.1f requests wait per replica", 100*p.full, p.queue)
+		n.want, n.reason = wantLess, ReasonSteady
+		n.least = max(m.least(), m.headroom()*m.certain())
+		n.idle = r.idleOf(m)
 	}
 }
 
-func mean(sum float64, n int) float64 {
-	if n == 0 {
-		return 0
+// certain is the arrival rate that a scale-down reckons with: a serving replica without
+// fresh samples is taken to be as full as the triggers allow.
+func (m *model) certain() capacity.Rate {
+	rate := m.demand.certain
+	for i, n := range m.demand.silent {
+		rate += m.variants[i].rate.serves() * capacity.Rate(n)
 	}
-	return sum / float64(n)
+	return max(0, rate)
 }
 
-// ready is the number of replicas that serve.
-func (m *model) ready() int {
-	n := 0
+// idleOf is what replicas that may be saturated count for and do not serve; none are while
+// no replica is.
+func (r *round) idleOf(m *model) capacity.Rate {
+	idle := capacity.Rate(0)
 	for _, v := range m.variants {
-		if v.exists() {
-			n += v.in.Ready
+		for i, c := range v.load.of {
+			if c == unsaturated || m.load.saturated == 0 {
+				continue
+			}
+			served := capacity.Rate(0)
+			if p := &v.in.Replicas[i]; r.age(p.Served) == ageFresh {
+				served = capacity.Rate(p.Served.Value)
+			}
+			idle += max(0, v.rate.serves()-served)
 		}
 	}
-	return n
-}
-
-// full is the used share of what limits the replica: its KV cache or its batch.
-func (v *variant) full(r *round, p *Replica) (float64, bool) {
-	full, known := 0.0, false
-	if r.usable(p.KVUse) {
-		full, known = p.KVUse.Value, true
-	}
-	if b := v.batchLimit(); b > 0 && r.usable(p.Running) {
-		full, known = max(full, p.Running.Value/float64(b)), true
-	}
-	return full, known
+	return idle
 }

@@ -115,9 +115,9 @@ func TestPublishedUtilisations(t *testing.T) {
 		t.Run(fmt.Sprint(utilisation), func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
 			m.plan.Demand.Forecast = capacity.Rate(utilisation)
-			m.required, m.total = m.plan.Demand.Forecast, 0.85
-			assert.Equal(t, want.more, m.beyond(false) > 0)
-			assert.Equal(t, want.less, m.least() < m.total)
+			n := need{toGrow: m.plan.Demand.Forecast, supply: 0.85}
+			assert.Equal(t, want.more, m.beyond(&n, false) > 0)
+			assert.Equal(t, want.less, m.least() < n.supply)
 		})
 	}
 }
@@ -135,12 +135,13 @@ func TestATriggerAndThePromiseDisagree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-			m.sized, m.total, m.required, m.plan.Demand.Forecast = c.sized, c.total, 2, 2
-			reason, detail := m.more(r, false, "replicas are full")
-			assert.Equal(t, c.want, reason)
-			assert.Equal(t, c.want == ReasonSaturated, m.wants == wantMore)
+			m.sized, m.plan.Demand.Forecast = c.sized, 2
+			n := need{supply: c.total, toGrow: 2, detail: "replicas are full"}
+			r.more(m, &n)
+			assert.Equal(t, c.want, n.reason)
+			assert.Equal(t, c.want == ReasonSaturated, n.want == wantMore)
 			if c.want == ReasonSteady {
-				assert.Contains(t, detail, "the promised latency needs fewer, so nothing changes")
+				assert.Contains(t, n.detail, "the promised latency needs fewer, so nothing changes")
 			}
 		})
 	}
@@ -188,14 +189,15 @@ func TestLess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Replicas: []Replica{c.replica}})
-			m.sized, m.queued, m.total = c.sized, c.queued, 5
-			m.plan.Demand.Forecast, m.plan.Demand.Meets = 1, 300
-			reason, detail := m.less(r, "replicas are idle")
-			assert.Equal(t, c.want, reason)
-			assert.Equal(t, c.want == ReasonSteady, m.wants == wantLess)
-			assert.InDelta(t, c.least, float64(m.atLeast), 1e-9)
+			m.sized, m.plan.Demand.Forecast = c.sized, 1
+			n := need{queued: c.queued, supply: 5, backlog: 300, detail: "replicas are idle"}
+			m.demand.certain, m.demand.silent, m.demand.isCertain = r.certain(m)
+			r.less(m, &n)
+			assert.Equal(t, c.want, n.reason)
+			assert.Equal(t, c.want == ReasonSteady, n.want == wantLess)
+			assert.InDelta(t, c.least, float64(n.least), 1e-9)
 			if c.want == ReasonBacklog {
-				assert.Equal(t, "replicas are idle; none goes before the 300 requests that wait are served", detail)
+				assert.Equal(t, "replicas are idle; none goes before the 300 requests that wait are served", n.detail)
 			}
 		})
 	}
@@ -204,22 +206,23 @@ func TestLess(t *testing.T) {
 // A ready replica goes only where others are known to have room for its load.
 func TestSafe(t *testing.T) {
 	for name, c := range map[string]struct {
-		load  pressure
+		load  load
+		blind int
 		after standing
 		want  bool
 	}{
-		"two with room":                  {pressure{full: 0.3, eased: 2}, standing{5, 5, 2}, true},
-		"one with room":                  {pressure{full: 0.3, eased: 1}, standing{5, 5, 2}, false},
-		"one with room, a starting goes": {pressure{full: 0.3, eased: 1}, standing{7.5, 7.5, 3}, true},
-		"the others would be full":       {pressure{full: 0.5, eased: 3}, standing{5, 5, 2}, false},
-		"queues would trigger":           {pressure{queue: 1.5, eased: 3}, standing{5, 5, 2}, false},
-		"a blind one takes nothing over": {pressure{full: 0.4, eased: 2, blind: 2.5}, standing{5, 5, 2}, false},
-		"too little would be served":     {pressure{full: 0.1, eased: 3}, standing{2.5, 2.5, 1}, false},
+		"two with room":                  {load{full: 0.3, unsaturated: 2}, 0, standing{5, 5, 2, 2}, true},
+		"one with room":                  {load{full: 0.3, unsaturated: 1}, 0, standing{5, 5, 2, 2}, false},
+		"one with room, a starting goes": {load{full: 0.3, unsaturated: 1}, 0, standing{7.5, 7.5, 3, 3}, true},
+		"the others would be full":       {load{full: 0.5, unsaturated: 3}, 0, standing{5, 5, 2, 2}, false},
+		"queues would trigger":           {load{queue: 1.5, unsaturated: 3}, 0, standing{5, 5, 2, 2}, false},
+		"a blind one takes nothing over": {load{full: 0.4, unsaturated: 2}, 1, standing{5, 5, 2, 2}, false},
+		"too little would be served":     {load{full: 0.1, unsaturated: 3}, 0, standing{2.5, 2.5, 1, 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-			m.load, m.atLeast = c.load, 4
-			assert.Equal(t, c.want, m.safe(standing{7.5, 10, 4}, c.after))
+			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.blind})
+			m.load, m.need.least = c.load, 4
+			assert.Equal(t, c.want, m.safe(standing{7.5, 10, 3, 4}, c.after))
 		})
 	}
 }

@@ -19,45 +19,33 @@ const visibility = 2 * time.Minute
 // those that no pod shows yet, and of the surge of rolling updates, so that nothing
 // is given away twice.
 func (r *round) reserve() {
-	r.eachVariant(r.watchMissing)
+	r.each(r.watchNoPod)
 	if r.snapshot.Cluster == nil {
 		return
 	}
 	cluster := r.snapshot.Cluster.Clone()
 	cluster.Table = placement.NewTable(r.outlook(), cluster)
 	r.trial = placement.NewTrial(cluster)
-	for _, w := range r.homeless() {
-		wanting := w.variant.waiting() + r.unborn(w.key, w.variant)
-		held := r.hold(w.variant, wanting)
-		r.unplaced[w.variant] = wanting - len(held)
-		r.release(w.key, w.variant, held, wanting)
-		r.place(w.variant, w.variant.Surge)
+	for _, v := range r.byImportance() {
+		wanting := v.in.unscheduled() + r.awaitingPod(v)
+		held := r.hold(v.in, wanting)
+		v.plan.Unplaced = wanting - len(held)
+		r.release(v, held, wanting)
+		r.place(v.in, v.in.Surge)
 	}
 }
 
-// keyed is a variant of the snapshot with its name.
-type keyed struct {
-	key     Key
-	variant *Variant
-	// priority is its model's.
-	priority int
-}
-
-// homeless are the variants in the order in which their waiting replicas take room:
+// byImportance are the variants in the order in which their waiting replicas take room:
 // the more important first, and of those the larger.
-func (r *round) homeless() []keyed {
-	var all []keyed
-	for i := range r.snapshot.Models {
-		m := &r.snapshot.Models[i]
-		priority := r.policy.PromiseTo(ModelKey{m.Namespace, m.ID}).Priority
-		for j := range m.Variants {
-			if v := &m.Variants[j]; v.Request != nil {
-				all = append(all, keyed{Key{m.Namespace, v.Name}, v, priority})
-			}
+func (r *round) byImportance() []*variant {
+	var all []*variant
+	r.each(func(v *variant) {
+		if v.in.Request != nil {
+			all = append(all, v)
 		}
-	}
-	slices.SortStableFunc(all, func(a, b keyed) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(b.variant.Request.Shape.Devices, a.variant.Request.Shape.Devices))
+	})
+	slices.SortStableFunc(all, func(a, b *variant) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(b.in.Request.Shape.Devices, a.in.Request.Shape.Devices))
 	})
 	return all
 }
@@ -78,21 +66,20 @@ func (r *round) hold(v *Variant, n int) []int {
 // release gives away the room of pods that the scheduler has refused for a while
 // although the model would place them: something that is not modelled keeps them
 // away, and others may have what they cannot use.
-func (r *round) release(key Key, v *Variant, held []int, wanting int) {
-	usable := wanting - v.refused()
-	if v.refused() == 0 || len(held) <= usable {
+func (r *round) release(v *variant, held []int, wanting int) {
+	usable := wanting - v.in.refused()
+	if v.in.refused() == 0 || len(held) <= usable {
 		return
 	}
-	since, known := r.old.Refused[key]
-	if !known {
-		since = r.snapshot.Time
+	v.next.Refused = v.old.Refused
+	if v.old.Refused.IsZero() {
+		v.next.Refused = r.snapshot.Time
 	}
-	r.next.Refused[key] = since
-	if r.snapshot.Time.Sub(since) <= placementPatience {
+	if r.snapshot.Time.Sub(v.next.Refused) <= placementPatience {
 		return
 	}
 	for _, node := range held[usable:] {
-		r.trial.Remove(v.Request, node)
+		r.trial.Remove(v.in.Request, node)
 	}
 }
 
@@ -100,19 +87,18 @@ func (r *round) release(key Key, v *Variant, held []int, wanting int) {
 func (v *Variant) refused() int {
 	n := 0
 	for i := range v.Starting {
-		if s := &v.Starting[i]; s.homeless() && s.Unschedulable {
+		if s := &v.Starting[i]; s.unscheduled() && s.Unschedulable {
 			n++
 		}
 	}
 	return n
 }
 
-// eachVariant calls f for every variant of the snapshot.
-func (r *round) eachVariant(f func(Key, *Variant)) {
-	for i := range r.snapshot.Models {
-		m := &r.snapshot.Models[i]
-		for j := range m.Variants {
-			f(Key{m.Namespace, m.Variants[j].Name}, &m.Variants[j])
+// each calls f for every variant.
+func (r *round) each(f func(*variant)) {
+	for _, m := range r.models {
+		for _, v := range m.variants {
+			f(v)
 		}
 	}
 }
@@ -120,48 +106,46 @@ func (r *round) eachVariant(f func(Key, *Variant)) {
 // place takes the room of up to n replicas and returns of how many.
 func (r *round) place(v *Variant, n int) int { return len(r.hold(v, n)) }
 
-// waiting is the number of pods for which no node keeps room.
-func (v *Variant) waiting() int {
+// unscheduled is the number of pods for which no node keeps room.
+func (v *Variant) unscheduled() int {
 	n := 0
 	for i := range v.Starting {
-		if v.Starting[i].homeless() {
+		if v.Starting[i].unscheduled() {
 			n++
 		}
 	}
 	return n
 }
 
-func (s *Starting) homeless() bool { return !s.Placed && !s.Held }
+func (s *Starting) unscheduled() bool { return !s.Placed && !s.Held }
 
-// missing is the number of replicas that were asked for and of which there is no
+// noPod is the number of replicas that were asked for and of which there is no
 // pod.
-func (v *Variant) missing() int {
+func (v *Variant) noPod() int {
 	if v.Target != TargetFound && v.Target != TargetConflict {
 		return 0
 	}
 	return max(0, v.Current-v.Ready-len(v.Starting))
 }
 
-// watchMissing keeps since when replicas are missing. A larger number is a new start.
-func (r *round) watchMissing(key Key, v *Variant) {
-	if v.missing() == 0 {
+// watchNoPod keeps since when replicas have no pod. A larger number is a new start.
+func (r *round) watchNoPod(v *variant) {
+	if v.in.noPod() == 0 {
 		return
 	}
-	since, known := r.old.Missing[key]
-	if !known || r.old.Replicas[key] < v.Current {
-		since = r.snapshot.Time
+	v.next.NoPod = v.old.NoPod
+	if before, _ := v.old.before(); v.old.NoPod.IsZero() || before.Replicas < v.in.Current {
+		v.next.NoPod = r.snapshot.Time
 	}
-	r.next.Missing[key] = since
 }
 
-// unborn is the number of missing replicas that may still come: a write is not
-// visible at once.
-func (r *round) unborn(key Key, v *Variant) int {
-	since, missing := r.next.Missing[key]
-	if !missing || r.snapshot.Time.Sub(since) > visibility {
+// awaitingPod is the number of replicas without a pod that may still get one: a write is
+// not visible at once.
+func (r *round) awaitingPod(v *variant) int {
+	if v.next.NoPod.IsZero() || r.snapshot.Time.Sub(v.next.NoPod) > visibility {
 		return 0
 	}
-	return v.missing()
+	return v.in.noPod()
 }
 
 // outlook is the replicas still expected. That of all variants of one shape is one
@@ -169,15 +153,15 @@ func (r *round) unborn(key Key, v *Variant) int {
 func (r *round) outlook() placement.Outlook {
 	index := map[capacity.Shape]int{}
 	var all placement.Outlook
-	r.eachVariant(func(key Key, v *Variant) {
-		if v.Request.Countable() != nil || v.Request.Shape.Devices == 0 {
+	r.each(func(v *variant) {
+		in := v.in
+		if in.Request.Countable() != nil || in.Request.Shape.Devices == 0 {
 			return
 		}
-		wanted := v.waiting() + r.unborn(key, v)
-		e := placement.Expecting(v.Request.Shape, wanted, v.Current-v.waiting()-v.missing(), r.policy.Variant(key).Max)
-		at, ok := index[v.Request.Shape]
+		e := placement.Expecting(in.Request.Shape, in.unscheduled()+r.awaitingPod(v), in.Current-in.unscheduled()-in.noPod(), v.policy.Max)
+		at, ok := index[in.Request.Shape]
 		if !ok {
-			index[v.Request.Shape] = len(all)
+			index[in.Request.Shape] = len(all)
 			all = append(all, e)
 			return
 		}
@@ -214,18 +198,32 @@ func (r *round) guesses(v *variant) bool {
 	}
 }
 
-// fitting bounds what a variant may buy: its own bound, and what fits now. Negative
-// means no bound.
+// fitting bounds what a variant may buy: its own bound and behavior, and what fits now.
+// Negative means no bound.
 func (r *round) fitting(v *variant) int {
-	limit := r.atMost(v, v.headroom(0))
+	limit := r.atMost(v, r.mayAdd(v, 0))
 	if r.unknown(v) != nil {
 		return limit
 	}
-	slots := r.slots(v) + v.minimum.held
-	if limit < 0 {
-		return slots
+	return fewer(limit, r.slots(v)+v.minimum.held)
+}
+
+// fewer is the lower of an upper bound, negative for none, and another number.
+func fewer(bound, n int) int {
+	if bound < 0 {
+		return n
 	}
-	return min(limit, slots)
+	return min(bound, n)
+}
+
+// mayAdd is how many replicas beyond those already bought the variant's own bound and its
+// behavior allow, those of its minimum in any case; negative means no bound.
+func (r *round) mayAdd(v *variant, bought int) int {
+	most, _ := r.mayReach(v)
+	if v.policy.Max >= 0 {
+		most = min(most, v.policy.Max)
+	}
+	return max(0, v.minimum.held, most-v.target) - bought
 }
 
 // slots is how many more replicas fit of a variant that is not unknown.
@@ -236,9 +234,6 @@ func (r *round) slots(v *variant) int {
 	}
 	return slots
 }
-
-// beyond bounds what a variant may buy of a cluster that grows, whatever fits now.
-func (r *round) beyond(v *variant, bought int) int { return r.atMost(v, v.headroom(bought)) }
 
 // full reports whether no more replicas of the variant fit now; it is false when nobody
 // knows.
@@ -255,7 +250,6 @@ func (r *round) crowded(v *variant) string {
 
 // look puts what is known of the variant's room into its plan.
 func (r *round) look(v *variant) {
-	v.plan.Unplaced = r.unplaced[v.in]
 	if err := r.unknown(v); err != nil {
 		v.plan.Facts = append(v.plan.Facts, Fact{ReasonCapacityUnknown, unknownDetail(err, r.guesses(v))})
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/feasibility"
 )
 
 // bigAndSmall is a world whose cheaper variant takes whole nodes of H100.
@@ -306,22 +307,21 @@ func TestLimitedModeNeverAsksForMoreThanFits(t *testing.T) {
 					v.Starting = append(v.Starting, Starting{Name: "waits", Created: s.Time})
 				}
 				// What is asked for already has its room before anything is added.
-				for range v.waiting() + v.missing() + v.Surge {
+				for range v.unscheduled() + v.noPod() + v.Surge {
 					left.Place(v.Request)
 				}
 			}
 		}
 		plan, _ := Decide(s, policy, Memory{}, RoundFull)
-		var wants []placement.Want
+		var wants []feasibility.Want
 		for i, m := range plan.Models {
 			for j, v := range m.Variants {
 				in := &s.Models[i].Variants[j]
 				if more := *v.Desired - v.Current; more > 0 {
-					wants = append(wants, placement.Want{Request: in.Request, Count: more})
+					wants = append(wants, feasibility.Want{Request: in.Request, Count: more})
 				}
 			}
 		}
-		fits := left.Feasible(wants)
-		require.True(t, fits.OK, "seed %d: %s", seed, fits.Binds)
+		require.True(t, feasibility.Of(left, wants).OK, "seed %d: %v", seed, wants)
 	}
 }

@@ -17,7 +17,7 @@ func (r *round) share(models []*model) []map[*variant]int {
 	problems := make([]allocation.Model, len(models))
 	candidates := make([][]*variant, len(models))
 	for i, m := range models {
-		first, reserves := r.growable(m)
+		first, reserves, _ := r.growable(m)
 		if len(first) == 0 {
 			first = reserves
 		}
@@ -25,10 +25,12 @@ func (r *round) share(models []*model) []map[*variant]int {
 		problems[i] = allocation.Model{
 			Priority: m.plan.Promise.Priority,
 			Weight:   m.plan.Promise.Weight,
-			Need:     max(m.missing, oneMore),
-			Options: m.options(first, func(v *variant) allocation.Option {
-				return allocation.Option{Least: v.minimum.held, Most: r.fitting(v), Uses: rows.uses(v)}
-			}),
+			Need:     max(m.need.missing, oneMore),
+			Options:  m.purchasable(first),
+		}
+		for j, v := range first {
+			o := &problems[i].Options[j]
+			o.Least, o.Most, o.Uses = v.minimum.held, r.fitting(v), rows.uses(v)
 		}
 	}
 	shares := make([]map[*variant]int, len(models))

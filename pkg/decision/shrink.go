@@ -21,69 +21,23 @@ func (r *round) shrink(m *model) {
 	m.each(func(v *variant) {
 		n := after[v]
 		if n == v.target {
-			v.note(StageAllocation, ReasonSteady, "none can go: %.2f requests/s must be served, with headroom %.2f", m.required, m.atLeast)
+			v.note(StageAllocation, ReasonSteady, "none can go: %.2f requests/s must be served, with headroom %.2f", m.need.required, m.need.least)
 			return
 		}
-		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %.2f requests/s", m.load.detail, plural(n, "replica suffices", "replicas suffice"), m.required)
+		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %.2f requests/s", m.need.detail, plural(n, "replica suffices", "replicas suffice"), m.need.required)
 	})
-}
-
-// hot reports whether the replica is at or above a threshold.
-func (r *round) hot(t Saturation, v *variant, p *Replica) bool {
-	full, known := v.full(r, p)
-	return known && full >= t.KVCacheThreshold ||
-		r.usable(p.Waiting) && p.Waiting.Value >= t.QueueLengthThreshold
-}
-
-// fullness is what it means for a scale-down that replicas of a model are saturated.
-type fullness struct {
-	// any is set when one is; else the rest is not asked for.
-	any bool
-	// eased is how many are known not to be.
-	eased int
-	// blind is the rate that the others count for, and idling how much less they serve:
-	// one that hangs serves nothing, however full it is.
-	blind, idling capacity.Rate
-}
-
-// watchFull finds how many of each variant's replicas must stay because they are
-// saturated, and what that means for the others. Beside a saturated replica one of which
-// something is not known may be saturated too.
-func (r *round) watchFull(m *model) {
-	m.full = fullness{any: m.load.saturated > 0}
-	if !m.full.any {
-		return
-	}
-	for _, v := range m.variants {
-		if !v.exists() {
-			continue
-		}
-		v.hot = max(0, v.in.Ready-len(v.in.Replicas))
-		for i := range v.in.Replicas {
-			p := &v.in.Replicas[i]
-			known := r.age(p.KVUse) == ageFresh && r.age(p.Waiting) == ageFresh && (v.batchLimit() == 0 || r.age(p.Running) == ageFresh)
-			if known && !r.hot(m.saturation, v, p) {
-				m.full.eased++
-				continue
-			}
-			v.hot++
-			served := capacity.Rate(0)
-			if r.age(p.Served) == ageFresh {
-				served = capacity.Rate(p.Served.Value)
-			}
-			m.full.idling += max(0, m.counts(v)-served)
-		}
-		m.full.blind += m.counts(v) * capacity.Rate(v.hot)
-	}
 }
 
 // staying is how many of up to n replicas a scale-down leaves: its minimum, and as many as
 // are saturated. Whoever chooses which one goes may take one of these, and then one that
 // has room for its load stays in its place. Where nobody knows what a replica serves all
 // stay: what a saturated one must be relieved of is then not known either.
-func (v *variant) staying(n int) int {
-	least := max(v.policy.Min, v.hot)
-	if v.saturated && v.serves == 0 {
+func (m *model) staying(v *variant, n int) int {
+	least := v.policy.Min
+	if m.load.saturated > 0 && v.exists() {
+		least = max(least, v.in.Ready-v.load.unsaturated)
+	}
+	if v.load.saturated > 0 && !m.rated {
 		least = n
 	}
 	return min(least, n)
@@ -115,7 +69,7 @@ func (m *model) cheapestMix() map[*variant]int {
 	}
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
-		options[i] = allocation.Option{Cost: v.in.Cost, Serves: m.counts(v), Now: v.target, Least: v.staying(v.bounded(v.target)), Most: v.bounded(v.target)}
+		options[i] = allocation.Option{Cost: v.price, Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, v.bounded(v.target)), Most: v.bounded(v.target)}
 	}
 	best := allocation.Cheapest(options, need)
 	if best.Unserved > 0 {
@@ -155,8 +109,8 @@ func (m *model) oneByOne(now standing, mix map[*variant]int) map[*variant]int {
 	left, after := m.standing(func(v *variant) int { return v.bounded(v.target) }), map[*variant]int{}
 	for _, v := range m.byUnitCost() {
 		n := v.bounded(v.target)
-		least := v.staying(n)
-		if v.supply > v.in.Ready {
+		least := m.staying(v, n)
+		if v.fleet.starts() {
 			least = max(least, mix[v])
 		}
 		after[v] = v.target
@@ -164,10 +118,11 @@ func (m *model) oneByOne(now standing, mix map[*variant]int) map[*variant]int {
 			next := left
 			next.total--
 			if n <= v.in.Ready {
-				next.ready -= m.counts(v)
+				next.ready -= v.rate.serves()
+				next.up--
 			}
-			if n <= v.supply {
-				next.coming -= m.counts(v)
+			if n <= v.fleet.supply {
+				next.coming -= v.rate.serves()
 			}
 			if !m.safe(now, next) {
 				break
@@ -179,10 +134,10 @@ func (m *model) oneByOne(now standing, mix map[*variant]int) map[*variant]int {
 }
 
 // standing is what a model's replicas serve: those that are ready, and those with
-// the ones that start; and how many they are.
+// the ones that start; and how many they are, ready ones and in all.
 type standing struct {
 	ready, coming capacity.Rate
-	total         int
+	up, total     int
 }
 
 // standing is what the model's replicas would serve if each variant had so many.
@@ -191,8 +146,9 @@ func (m *model) standing(replicas func(*variant) int) standing {
 	for _, v := range m.variants {
 		if v.exists() {
 			n := replicas(v)
-			s.ready += m.counts(v) * capacity.Rate(min(n, v.in.Ready))
-			s.coming += m.counts(v) * capacity.Rate(min(n, v.supply))
+			s.ready += v.rate.serves() * capacity.Rate(min(n, v.in.Ready))
+			s.up += min(n, v.in.Ready)
+			s.coming += v.rate.serves() * capacity.Rate(min(n, v.fleet.supply))
 			s.total += n
 		}
 	}
@@ -205,11 +161,7 @@ func (m *model) byUnitCost() []*variant {
 	var list []*variant
 	m.each(func(v *variant) { list = append(list, v) })
 	slices.SortStableFunc(list, func(a, b *variant) int {
-		ua, ub := float64(a.in.Cost), float64(b.in.Cost)
-		if a.serves > 0 && b.serves > 0 {
-			ua, ub = a.unitCost(), b.unitCost()
-		}
-		return cmp.Or(cmp.Compare(ub, ua), cmp.Compare(b.in.Name, a.in.Name))
+		return cmp.Or(cmp.Compare(b.unitPrice(), a.unitPrice()), cmp.Compare(b.in.Name, a.in.Name))
 	})
 	return list
 }
@@ -221,23 +173,33 @@ func (m *model) byUnitCost() []*variant {
 // saturated one counts for no more than it serves now. No ready replica goes while fewer
 // than two are known to have some spare, and beside a saturated one none that starts.
 func (m *model) safe(now, after standing) bool {
-	eased, blind := m.load.eased, m.load.blind
-	if m.full.any {
-		eased, blind = min(eased, m.full.eased), max(blind, m.full.blind)
-	}
-	if after.coming-m.full.idling < max(m.atLeast, oneMore) || m.full.any && eased < 2 {
+	anySaturated, unsaturated, idle := m.load.saturated > 0, m.load.unsaturated, m.need.idle
+	if after.coming-idle < max(m.need.least, oneMore) || anySaturated && unsaturated < 2 {
 		return false
 	}
-	if after.ready >= now.ready {
+	if after.up >= now.up {
 		return true
 	}
-	remain := after.ready - blind
+	unknown := m.unknownLoad()
+	remain := after.ready - unknown
 	// Sums of rates are exact to a part in a billion at best.
-	if eased < 2 || remain <= now.ready*1e-9 || after.ready-m.full.idling < m.atLeast {
+	if unsaturated < 2 || remain <= now.ready*1e-9 || after.ready-idle < m.need.least {
 		return false
 	}
-	grown := float64((now.ready - blind) / remain)
+	grown := float64((now.ready - unknown) / remain)
 	t := m.saturation
 	return t.KVCacheThreshold-m.load.full*grown >= t.KVSpareTrigger &&
 		t.QueueLengthThreshold-m.load.queue*grown >= t.QueueSpareTrigger
+}
+
+// unknownLoad is the rate of the serving replicas that can take over nothing: they are
+// saturated, or their load is not known.
+func (m *model) unknownLoad() capacity.Rate {
+	sum := capacity.Rate(0)
+	for _, v := range m.variants {
+		if v.exists() {
+			sum += v.rate.serves() * capacity.Rate(max(0, v.in.Ready-v.load.unsaturated))
+		}
+	}
+	return sum
 }

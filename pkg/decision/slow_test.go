@@ -40,10 +40,9 @@ func TestAJumpIsForFastStarts(t *testing.T) {
 		30 * time.Second: 20, 2 * time.Minute: 20, 3 * time.Minute: 5,
 	} {
 		r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Startup: startup})
-		m.dispersion = 1
 		m.in.Arrival = Sample{Value: 5, Time: epoch, Present: true}
 		m.in.Recent, m.in.RecentSpan = Sample{Value: 20, Time: epoch, Present: true}, 15*time.Second
-		got, known := r.arrival(m)
+		got, known := r.arrival(m, &demand{dispersion: 1})
 		assert.True(t, known)
 		assert.Equal(t, want, got.rate, "a start takes %s", startup)
 	}

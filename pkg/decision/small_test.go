@@ -20,13 +20,15 @@ func bare(policy Policy, memory Memory, in *Variant) (*round, *model, *variant) 
 	r := newRound(&Snapshot{Time: epoch}, &policy, &memory, RoundFull)
 	key := ModelKey{"ns", "m"}
 	v := &variant{in: in, key: Key{"ns", in.Name}, managed: true, target: in.Current, policy: DefaultVariantPolicy(),
-		serves: 2.5, most: 3, supply: in.Ready + len(in.Starting)}
-	m := &model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), caution: 1, plan: ModelPlan{Demand: &Demand{}}}
+		rate: rate{trigger: 2.5, max: 3}, fleet: fleet{supply: in.Ready + len(in.Starting)}}
+	v.fleet.count[stateServing] = in.Ready
+	m := &model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), rated: true, demand: demand{seen: true, caution: 1}, plan: ModelPlan{Demand: &Demand{}}}
+	m.lead = r.lead(m)
 	return r, m, v
 }
 
 // What waits grows by what arrives beyond what is served, until replicas serve.
-func TestMeets(t *testing.T) {
+func TestBacklogAtReady(t *testing.T) {
 	born := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago)} }
 	for name, c := range map[string]struct {
 		arrival  float64
@@ -49,8 +51,8 @@ func TestMeets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := &Variant{Name: "v", Current: c.ready + len(c.starting), Ready: c.ready, Starting: c.starting, Startup: time.Minute}
 			r, m, _ := bare(DefaultPolicy(), Memory{}, in)
-			m.plan.Demand.Arrival, m.plan.Demand.Backlog = capacity.Rate(c.arrival), c.backlog
-			assert.InDelta(t, c.want, r.meets(m), 1e-6)
+			m.demand.now, m.demand.backlog = capacity.Rate(c.arrival), c.backlog
+			assert.InDelta(t, c.want, r.backlogAtReady(m), 1e-6)
 		})
 	}
 }
@@ -74,9 +76,9 @@ func TestDrains(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-			m.plan.Demand.Backlog, m.required, m.total = 100, capacity.Rate(c.required), 5
-			r.next.Arrivals[m.key] = c.seen
-			assert.Equal(t, c.want, r.drains(m))
+			m.demand.backlog = 100
+			m.next.Arrivals = c.seen
+			assert.Equal(t, c.want, r.drains(m, &need{toGrow: capacity.Rate(c.required), supply: 5}))
 		})
 	}
 }
@@ -155,7 +157,7 @@ func TestTruce(t *testing.T) {
 	for range 12 {
 		round(6*time.Minute, replicas)
 	}
-	assert.Empty(t, memory.Overwriting, "forgotten")
+	assert.Empty(t, memory.Variants[Key{"ns", "v"}].Conflict, "forgotten")
 	assert.Contains(t, fight().Message, "5m0s")
 }
 
@@ -173,7 +175,9 @@ func TestNoTruceAfterAConflict(t *testing.T) {
 		require.NotEqual(t, ReasonReplicasOverwritten, plan.Models[0].Variants[0].Reason)
 		w.now = w.now.Add(30 * time.Second)
 	}
-	assert.Empty(t, memory.Overwriting)
+	for key, v := range memory.Variants {
+		assert.Empty(t, v.Conflict, "%v", key)
+	}
 	assert.Greater(t, *plan.Models[0].Variants[0].Desired+*plan.Models[0].Variants[1].Desired, 1)
 }
 
@@ -259,10 +263,11 @@ func TestSizesAreKept(t *testing.T) {
 	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 20}}}
 	_, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
 	key := Key{"ns", "a-h100"}
-	kept := memory.Sizes[key]
+	v := memory.Variants[key]
+	kept := &v.Sizing
 	require.Positive(t, kept.Rate)
 	kept.Rate *= 1.003 // A mark, to see that it is not found anew.
-	memory.Sizes[key] = kept
+	memory.Variants[key] = v
 	plan, _ := Decide(w.snapshot(), policy, memory, RoundFull)
 	assert.InDelta(t, float64(kept.Rate), float64(plan.Models[0].Variants[0].ServesEach), 1e-9)
 	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 25}}}
@@ -326,7 +331,7 @@ func TestSharing(t *testing.T) {
 // When a model may rest, and what keeps it awake.
 func TestRest(t *testing.T) {
 	quiet := func(ago time.Duration) Memory {
-		return Memory{Active: map[ModelKey]time.Time{{"ns", "m"}: epoch.Add(time.Hour - ago)}}
+		return Memory{Models: map[ModelKey]ModelMemory{{"ns", "m"}: {Active: epoch.Add(time.Hour - ago)}}}
 	}
 	for name, c := range map[string]struct {
 		memory  Memory

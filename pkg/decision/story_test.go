@@ -55,7 +55,7 @@ func demandOf(d *Demand) string {
 	if d == nil {
 		return "nobody knows what arrives"
 	}
-	return fmt.Sprintf("%.1f requests/s arrive, %.1f are expected, %.0f wait and %.0f will", d.Arrival, d.Forecast, d.Backlog, d.Meets)
+	return fmt.Sprintf("%.1f requests/s arrive, %.1f are expected, %.0f wait and %.0f will", d.Arrival, d.Forecast, d.Backlog, d.BacklogAtReady)
 }
 
 func lineOf(v *VariantPlan) string {

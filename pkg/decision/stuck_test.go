@@ -74,7 +74,7 @@ func TestACrashOfOnePodDelaysNoSurge(t *testing.T) {
 			f.reaches(t, web, 24, at+40*time.Second)
 			for f.elapsed() < at+30*time.Minute {
 				f.step()
-				require.Empty(t, f.memory.Backoffs, "%v", f.writes)
+				require.Empty(t, f.memory.Variants[Key{"ns", web.name}].Backoff, "%v", f.writes)
 			}
 			assert.False(t, slices.Contains(web.pods, bad), "%v", f.writes)
 			assert.Equal(t, int(math.Ceil(lowerHeadroom*40/allowed(plain))), web.replicas, "%v", f.writes)
@@ -96,7 +96,7 @@ func TestAMomentWithoutReadinessDelaysNoSurge(t *testing.T) {
 			pod.failing = true
 			f.lose(pod)
 			f.round(RoundEvent)
-			assert.Empty(t, f.memory.Backoffs)
+			assert.Empty(t, f.memory.Variants[Key{"ns", web.name}].Backoff)
 			pod.failing, pod.ready = false, true
 		}
 		met[blinks] = f.reaches(t, web, 24, at+time.Minute)
@@ -138,8 +138,8 @@ func TestWhatDoesNotComeUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: c.ready + len(c.starting), Ready: c.ready, Starting: c.starting, Startup: c.startup})
-			r.countSupply(v)
-			assert.Equal(t, c.want, found{v.supply, v.lost, v.failed, v.barren, v.stuck, v.paused > 0})
+			f := r.fleetOf(v)
+			assert.Equal(t, c.want, found{f.supply, f.unplaced(), f.hopeless(), f.unplaceable, f.unhealthy, f.paused > 0})
 		})
 	}
 }
@@ -159,7 +159,7 @@ func TestALateReplicaWithoutANodeIsMissingOnce(t *testing.T) {
 	}
 	for name, memory := range map[string]Memory{
 		"at first":         {},
-		"while left alone": {Backoffs: map[Key]Backoff{{"ns", "a-h100"}: {Until: w.now.Add(time.Minute), Pause: time.Minute, Ready: 1}}},
+		"while left alone": {Variants: map[Key]VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: w.now.Add(time.Minute), Pause: time.Minute, Ready: 1}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, _ := Decide(s, demoPolicy(), memory, RoundFast)
@@ -187,7 +187,7 @@ func TestALoneVariantThatIsLeftAloneIsWoken(t *testing.T) {
 			s.Models[0].Queue.Value = 3
 			policy := policyFor(limited, "a-h100")
 			policy.Idle.Enabled = true
-			memory := Memory{Backoffs: map[Key]Backoff{{"ns", "a-h100"}: {Until: w.now.Add(mostPause), Pause: mostPause}}}
+			memory := Memory{Variants: map[Key]VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: w.now.Add(mostPause), Pause: mostPause}}}}
 			plan, _ := Decide(s, policy, memory, RoundEvent)
 			v := plan.Models[0].Variants[0]
 			assert.Equal(t, 1, *v.Desired)

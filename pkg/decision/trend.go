@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -29,11 +30,10 @@ const (
 // forecast carries a rising arrival rate on until a replica that the next round
 // would start serves, and over the lag of the rate itself, but no longer than it was
 // seen to rise.
-func (r *round) forecast(m *model, arrival counted) capacity.Rate {
-	points, window := settled(r.next.Arrivals[m.key], r.policy.Window)
-	ahead := m.lead() + min(r.policy.Interval, FastInterval) + arrival.span/2
-	rise := max(trend(points, window, ahead, m.dispersion), trend(asWork(points), window, ahead, m.dispersion))
-	return min(arrival.rate+capacity.Rate(rise), trendGrowth*arrival.rate)
+func (d *demand) forecast(lead time.Duration) capacity.Rate {
+	ahead := lead + d.lag
+	rise := max(trend(d.past, d.window, ahead, d.dispersion), trend(asWork(d.past), d.window, ahead, d.dispersion))
+	return min(d.now+capacity.Rate(rise), trendGrowth*d.now)
 }
 
 // settled are the observations that a trend may be read from, and the time over which
@@ -77,17 +77,20 @@ func asWork(points []Observation) []Observation {
 	return work
 }
 
-// lead is how long a new replica takes to serve: the longest of the model's
-// variants as seen, because it is not known yet which one grows.
-func (m *model) lead() time.Duration {
-	var seen time.Duration
+// lead is how long a new replica takes to serve: the longest of the model's variants as
+// seen, because it is not known yet which one grows. Where no start-up was seen it is no
+// less than those that start have taken so far.
+func (r *round) lead(m *model) time.Duration {
+	seen, longest := time.Duration(0), defaultLead
 	for _, v := range m.variants {
 		seen = max(seen, v.in.Startup)
+		for i, s := range v.fleet.of {
+			if s == statePending || s == stateOverdue {
+				longest = max(longest, r.snapshot.Time.Sub(v.in.Starting[i].Created))
+			}
+		}
 	}
-	if seen == 0 {
-		return defaultLead
-	}
-	return seen
+	return cmp.Or(seen, longest)
 }
 
 // trend is by how many requests per second the rate will have risen so far ahead, or 0

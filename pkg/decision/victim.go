@@ -51,14 +51,14 @@ func (r *round) removable(m *model, v *variant, n int) []placement.Replica {
 		case s.Pending:
 			state = placement.Pending
 		}
-		all = append(all, placement.Replica{Name: s.Name, Node: r.node(s.Node), State: state, Stuck: s.Stuck, Chosen: s.Marked})
+		all = append(all, placement.Replica{Name: s.Name, Node: r.node(s.Node), State: state, Stuck: s.Stuck, Chosen: s.Marked || slices.Contains(v.giving, s.Name)})
 	}
 	var hot []placement.Replica
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		replica := placement.Replica{Name: p.Name, Node: r.node(p.Node), State: placement.Ready, Chosen: p.Marked, Load: r.load(v, p)}
+		replica := placement.Replica{Name: p.Name, Node: r.node(p.Node), State: placement.Ready, Chosen: p.Marked || slices.Contains(v.giving, p.Name), Load: r.load(v, p)}
 		// Who was chosen before is on its way out.
-		if v.saturated && !p.Marked && r.hot(m.saturation, v, p) {
+		if v.load.of[i] == saturated && !p.Marked {
 			hot = append(hot, replica)
 			continue
 		}

@@ -1,9 +1,6 @@
 package decision
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // zero lets a model sleep of which nothing was asked for its retention period, if it
 // may; wakes it when something is; and keeps one replica of any other model, on its
@@ -58,17 +55,15 @@ func (r *round) stays(m *model, rests bool) {
 
 // watchGateway keeps when the model's gateway showed its queue, and when it was last not
 // known what waits there; samples that are ageing are no gap yet.
-func (r *round) watchGateway(m *model) {
-	g := r.old.Gateways[m.key]
+func (r *round) watchGateway(m *model) Gateway {
+	g := m.old.Gateway
 	if r.age(m.in.Queue) == ageFresh {
 		g.Queued = r.snapshot.Time
 	}
 	if known := r.usable(m.in.Queue) || !m.in.Queue.Present && r.usable(m.in.Arrival); !known && r.unseen(m) != "" {
 		g.Unseen = r.snapshot.Time
 	}
-	if g != (Gateway{}) {
-		r.next.Gateways[m.key] = g
-	}
+	return g
 }
 
 // unseen says why nobody knows what waits for the model, or would wake it; empty means
@@ -77,7 +72,7 @@ func (r *round) watchGateway(m *model) {
 // retention period: after that it may have begun anew.
 func (r *round) unseen(m *model) string {
 	queue, arrival := r.age(m.in.Queue), r.age(m.in.Arrival)
-	last := r.old.Gateways[m.key].Queued
+	last := m.old.Gateway.Queued
 	switch {
 	case m.in.Queue.Present && queue != ageFresh, m.in.Arrival.Present && arrival != ageFresh:
 		return "what its gateway counts is old or no number"
@@ -107,23 +102,21 @@ func (r *round) queues() map[string]bool {
 }
 
 // quiet is how long nothing was asked of the model.
-func (r *round) quiet(m *model) time.Duration { return r.snapshot.Time.Sub(r.next.Active[m.key]) }
+func (r *round) quiet(m *model) time.Duration { return r.snapshot.Time.Sub(m.next.Active) }
 
 // watchWork keeps when something was last asked of the model. What is not known is
 // work: no sample says that a replica that nobody sees is idle.
-func (r *round) watchWork(m *model) {
-	r.watchGateway(m)
-	since, known := r.old.Active[m.key]
-	if !known || m.called() || r.works(m) {
+func (r *round) watchWork(m *model) (active time.Time, gateway Gateway) {
+	since := m.old.Active
+	if since.IsZero() || m.called() || r.works(m) {
 		since = r.snapshot.Time
 	}
-	r.next.Active[m.key] = since
+	return since, r.watchGateway(m)
 }
 
 // called reports whether requests wait for the model or reach its gateway.
 func (m *model) called() bool {
-	d := m.plan.Demand
-	return d != nil && (d.Backlog > 0 || d.Arrival > 0)
+	return m.demand.backlog > 0 || m.demand.now > 0
 }
 
 // works reports whether a replica of the model starts, or may have something to do.
@@ -137,7 +130,7 @@ func (r *round) works(m *model) bool {
 			continue
 		}
 		// One that starts was asked for; it has a grace until it serves.
-		busy = busy || v.supply > v.in.Ready || len(v.in.Replicas) < v.in.Ready
+		busy = busy || v.fleet.starts() || len(v.in.Replicas) < v.in.Ready
 		for i := range v.in.Replicas {
 			p := &v.in.Replicas[i]
 			for _, s := range []Sample{p.Running, p.Waiting} {
@@ -154,7 +147,7 @@ func (r *round) works(m *model) bool {
 // reports whether there were any.
 func (r *round) rest(m *model) bool {
 	quiet, retention := r.quiet(m), r.policy.IdleOf(m.key).Retention
-	seen := r.snapshot.Time.Sub(r.next.Gateways[m.key].Unseen)
+	seen := r.snapshot.Time.Sub(m.next.Gateway.Unseen)
 	if quiet < retention || seen < retention || r.unseen(m) != "" || total(m) == 0 {
 		return false
 	}
@@ -170,18 +163,18 @@ func (m *model) alive() int {
 	n := 0
 	for _, v := range m.variants {
 		if v.exists() {
-			n += max(0, min(v.target, max(v.target, v.in.Current)-v.lost-v.failed))
+			n += max(0, min(v.target, max(v.target, v.in.Current)-v.fleet.unplaced()-v.fleet.hopeless()))
 		}
 	}
 	return n
 }
 
-// floor is what the minima of the model's variants demand, as far as it fits.
+// floor is what the minima of the model's variants demand, as far as it fits and comes up.
 func (m *model) floor() int {
 	n := 0
 	m.each(func(v *variant) {
 		if v.policy.Min > 0 {
-			n += v.minimum.least
+			n += max(0, v.minimum.least-v.fleet.unplaced()-v.fleet.hopeless())
 		}
 	})
 	return n
@@ -212,12 +205,12 @@ func (r *round) keepOne(m *model) {
 			r.nothingFits(v)
 		case v != keep:
 			v.note(StageZero, ReasonSteady, "another variant keeps the model's replica")
-			if why := r.crowded(v); why != "" && v.in.Cost < keep.in.Cost {
+			if why := r.crowded(v); why != "" && v.price < keep.price {
 				v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, why})
 			}
 		case m.called():
 			v.least, v.leastReason = v.target+1, ReasonWake
-			v.step(StageZero, v.target+1, ReasonWake, "%s and nothing serves", plural(int(m.plan.Demand.Backlog+0.5), "request waits", "requests wait"))
+			v.step(StageZero, v.target+1, ReasonWake, "%s and nothing serves", plural(int(m.demand.backlog+0.5), "request waits", "requests wait"))
 		default:
 			v.least, v.leastReason = v.target+1, ReasonKeepOne
 			v.step(StageZero, v.target+1, ReasonKeepOne, "a model keeps one replica, on its cheapest variant that fits")
@@ -236,35 +229,30 @@ func (r *round) nothingFits(v *variant) {
 }
 
 // cheapestFitting is the variant with the least cost of one replica of which one
-// fits, one that is left alone only when there is no other; in a cluster that grows
-// and if anything will do, the cheapest of all when none fits. Nil means that there is
-// none.
+// fits, one that is left alone or cannot keep the promise only when there is no other; in
+// a cluster that grows and if anything will do, the cheapest of all when none fits. Nil
+// means that there is none.
 func (r *round) cheapestFitting(m *model, anything bool) *variant {
-	var fits, paused, cheapest *variant
-	better := func(v, best *variant) bool { return best == nil || v.in.Cost < best.in.Cost }
+	var best *variant
+	least := 0
 	m.each(func(v *variant) {
-		if v.headroom(0) == 0 {
+		fits := r.unknown(v) != nil || r.slots(v)+v.minimum.held > 0
+		fits = fits && r.atMost(v, 1) > 0
+		if v.policy.Max >= 0 && v.target >= v.policy.Max || !fits && (!anything || r.policy.Limited) || v.fleet.paused > 0 && !anything {
 			return
 		}
-		if better(v, cheapest) {
-			cheapest = v
+		rank := 0
+		for i, worse := range []bool{v.rate.unfit(), v.fleet.paused > 0, !fits} {
+			if worse {
+				rank += 1 << i
+			}
 		}
-		switch fitting := r.fitting(v) != 0; {
-		case fitting && v.paused > 0 && better(v, paused):
-			paused = v
-		case fitting && v.paused == 0 && better(v, fits):
-			fits = v
+		if best == nil || rank < least || rank == least && v.price < best.price {
+			best, least = v, rank
 		}
 	})
-	switch {
-	case fits != nil || !anything:
-	case r.policy.Limited:
-		fits = paused
-	default:
-		fits = cmp.Or(paused, cheapest)
+	if best != nil && r.unknown(best) == nil {
+		r.place(best.in, 1)
 	}
-	if fits != nil && r.unknown(fits) == nil {
-		r.place(fits.in, 1)
-	}
-	return fits
+	return best
 }

@@ -118,23 +118,23 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 		}, awake, "its gateway counts requests and shows no queue: flow control is off"},
 		"a gateway that shows a queue only while requests wait": {func(s *Snapshot, m *Model, old *Memory) {
 			m.Queue = Sample{}
-			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, time.Hour)}}
+			old.gateway(Gateway{Queued: ago(s, time.Hour)})
 		}, asleep, ""},
 		"its gateway is gone": {func(s *Snapshot, m *Model, old *Memory) {
 			none(m)
 			neighbour(s, "ns")
-			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, time.Minute)}}
+			old.gateway(Gateway{Queued: ago(s, time.Minute)})
 		}, awake, "its gateway shows no queue of it any more"},
 		"its gateway began anew, which knows no model before its first request": {func(s *Snapshot, m *Model, old *Memory) {
 			none(m)
 			neighbour(s, "ns")
-			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, 21*time.Minute), Unseen: ago(s, 11*time.Minute)}}
+			old.gateway(Gateway{Queued: ago(s, 21*time.Minute), Unseen: ago(s, 11*time.Minute)})
 		}, asleep, ""},
 		"its gateway is back for less than the retention": {func(s *Snapshot, _ *Model, old *Memory) {
-			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, time.Minute), Unseen: ago(s, 9*time.Minute)}}
+			old.gateway(Gateway{Queued: ago(s, time.Minute), Unseen: ago(s, 9*time.Minute)})
 		}, awake, ""},
 		"its gateway is back for the retention": {func(s *Snapshot, _ *Model, old *Memory) {
-			old.Gateways = map[ModelKey]Gateway{{"ns", "m"}: {Queued: ago(s, time.Minute), Unseen: ago(s, 10*time.Minute)}}
+			old.gateway(Gateway{Queued: ago(s, time.Minute), Unseen: ago(s, 10*time.Minute)})
 		}, asleep, ""},
 		"one replica of five shows nothing": {func(_ *Snapshot, m *Model, _ *Memory) {
 			v := &m.Variants[0]
@@ -148,7 +148,7 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 			s := w.snapshot()
 			m := &s.Models[0]
 			m.Variants[0].Replicas[0].Running.Value, m.Variants[0].Replicas[0].Served.Value = 0, 0
-			memory := Memory{Active: map[ModelKey]time.Time{{"ns", "m"}: ago(&s, 11*time.Minute)}}
+			memory := Memory{Models: map[ModelKey]ModelMemory{{"ns", "m"}: {Active: ago(&s, 11*time.Minute)}}}
 			policy := DefaultPolicy()
 			policy.Idle.Enabled = true
 			c.change(&s, m, &memory)
@@ -159,6 +159,14 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 			assert.Contains(t, detailOf(v.Facts, ReasonMetricsPartial), c.told)
 		})
 	}
+}
+
+// gateway remembers what was seen of the gateway of the model m.
+func (m *Memory) gateway(g Gateway) {
+	key := ModelKey{"ns", "m"}
+	of := m.Models[key]
+	of.Gateway = g
+	m.Models[key] = of
 }
 
 // A model that sleeps says when it is not known that anything would wake it.

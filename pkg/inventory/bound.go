@@ -33,14 +33,30 @@ func (inv *Inventory) unmodelled(pod *corev1.Pod, takes Takes) []string {
 	add(hasHostPorts(spec, spec.Containers) || hasHostPorts(spec, spec.InitContainers), "host ports")
 	// Its class may add to the requests, the node selector and the tolerations.
 	add(spec.RuntimeClassName != nil, "runtime class")
-	add(len(spec.SchedulingGates) > 0, "scheduling gates")
+	queued := queuedByKueue(pod)
+	add(queued, "Kueue")
+	add(!queued && len(spec.SchedulingGates) > 0, "scheduling gates")
+	add(pod.Annotations[exclusiveTopology] != "", "exclusive topology")
 	add(spec.WorkloadRef != nil, "workload")
 	add(spec.OS != nil && !inv.allRun(string(spec.OS.Name)), "operating system")
 	add(inv.overlapped(takes.Resource), "devices held under another resource")
-	for _, r := range takes.Other {
+	for _, r := range takes.Beyond {
 		found = append(found, string(r))
 	}
 	return found
+}
+
+// exclusiveTopology on a LeaderWorkerSet and its pods keeps those of other groups off
+// the group's topology domain, by affinity that its admission adds to the pods.
+const exclusiveTopology = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+
+// queuedByKueue says whether Kueue holds such pods back until its own quota has room,
+// and chooses nodes for them.
+func queuedByKueue(pod *corev1.Pod) bool {
+	const domain = "kueue.x-k8s.io/"
+	return pod.Labels[domain+"queue-name"] != "" || slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool {
+		return strings.HasPrefix(g.Name, domain)
+	})
 }
 
 // allRun says whether all nodes are known to run the operating system.

@@ -204,11 +204,12 @@ func checkHeld(t *testing.T, nodes []*corev1.Node, pods []*corev1.Pod) {
 	for _, pod := range pods {
 		for _, node := range nodes {
 			devices := new(Names).Carried(node).Devices
-			var h holder
-			h.read(pod, devices)
+			h := holder{extended: []corev1.ResourceName{"rdma/hca"}}
+			h.read(pod, devices, 1)
 			want := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 			assert.Zero(t, h.cpu.Cmp(want["cpu"]))
 			assert.Zero(t, h.memory.Cmp(want["memory"]))
+			assert.Zero(t, h.other[0].Cmp(want["rdma/hca"]))
 			for i := range devices {
 				assert.Zero(t, h.devices[i].Cmp(want[devices[i].Resource]), devices[i].Resource)
 			}

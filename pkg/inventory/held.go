@@ -11,14 +11,21 @@ type holder struct {
 	cpu, memory resource.Quantity
 	// devices are by the index of the node's Devices.
 	devices []resource.Quantity
+	// other are of the first ones of extended, as many as the node has.
+	other    []resource.Quantity
+	extended []corev1.ResourceName
 }
 
-// read adds up the requests of one pod as the scheduler does.
-func (h *holder) read(pod *corev1.Pod, devices []Devices) {
+// read adds up the requests of one pod as the scheduler does, on a node with those
+// devices and so many extended resources.
+func (h *holder) read(pod *corev1.Pod, devices []Devices, others int) {
 	h.cpu, h.memory = resource.Quantity{}, resource.Quantity{}
-	h.devices = h.devices[:0]
+	h.devices, h.other = h.devices[:0], h.other[:0]
 	for range devices {
 		h.devices = append(h.devices, resource.Quantity{})
+	}
+	for range others {
+		h.other = append(h.other, resource.Quantity{})
 	}
 	if !plain(pod) {
 		h.add(requestsOf(pod), devices)
@@ -42,6 +49,11 @@ func (h *holder) add(requests corev1.ResourceList, devices []Devices) {
 	for i := range devices {
 		if q, ok := requests[devices[i].Resource]; ok {
 			h.devices[i].Add(q)
+		}
+	}
+	for i := range h.other {
+		if q, ok := requests[h.extended[i]]; ok {
+			h.other[i].Add(q)
 		}
 	}
 }

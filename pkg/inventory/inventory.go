@@ -34,6 +34,9 @@ type Inventory struct {
 	claims map[int]int
 	// held are the resources of overlapping conventions that some pod holds.
 	held map[corev1.ResourceName]bool
+	// extended are the further extended resources that nodes offer, sorted. Their places
+	// are the indexes of placement.Node.Other.
+	extended []corev1.ResourceName
 	// systems are the operating systems of the nodes.
 	systems map[string]bool
 
@@ -44,6 +47,8 @@ type Inventory struct {
 	seed     maphash.Seed
 	answers  []answer
 	repelled repellents
+	// amounts are what requests take of extended resources.
+	amounts [][]placement.Amount
 }
 
 // Read takes stock of the nodes without overrides; Names.Read does with them.
@@ -74,7 +79,8 @@ func (m *Names) Read(nodes []*corev1.Node, pods []*corev1.Pod) *Inventory {
 		inv.add(i, node, m.Carried(node))
 		index[node.Name] = i
 	}
-	var h holder
+	inv.offered()
+	h := holder{extended: inv.extended}
 	counted := make(map[types.UID]struct{}, len(pods))
 	for _, pod := range pods {
 		i, ok := index[HeldBy(pod)]
@@ -87,7 +93,7 @@ func (m *Names) Read(nodes []*corev1.Node, pods []*corev1.Pod) *Inventory {
 			}
 			counted[pod.UID] = struct{}{}
 		}
-		h.read(pod, inv.Carried[i].Devices)
+		h.read(pod, inv.Carried[i].Devices, len(inv.Cluster.Nodes[i].Other))
 		inv.hold(i, &h)
 		inv.remember(i, pod)
 	}
@@ -136,6 +142,9 @@ func (inv *Inventory) hold(i int, h *holder) {
 	n.Free.MilliCPU = less(n.Free.MilliCPU, milli(h.cpu, most))
 	n.Free.MemoryBytes = less(n.Free.MemoryBytes, amount(h.memory, most))
 	n.Free.Pods = int(less(int64(n.Free.Pods), 1))
+	for j := range h.other {
+		n.Other[j].Free = less(n.Other[j].Free, amount(h.other[j], most))
+	}
 	for j := range h.devices {
 		devices := amount(h.devices[j], most)
 		if devices == 0 {

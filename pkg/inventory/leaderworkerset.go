@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -66,6 +67,10 @@ func LeaderWorkerSetOf(object *unstructured.Unstructured) (LeaderWorkerSet, erro
 	}
 	if group.LeaderTemplate != nil {
 		read.Template = group.LeaderTemplate
+	}
+	if topology := object.GetAnnotations()[exclusiveTopology]; topology != "" {
+		// The set passes it on to its pods.
+		metav1.SetMetaDataAnnotation(&read.Template.ObjectMeta, exclusiveTopology, topology)
 	}
 	read.Rollout = Rollout{
 		UnderWay:   set.Status.Updated < set.Status.Replicas,

@@ -51,6 +51,7 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, wanted Name) (*p
 	}
 	return &placement.Request{
 		Shape:   shape,
+		Other:   inv.other(takes),
 		Bound:   strings.Join(inv.unmodelled(pod, takes), ", "),
 		Refused: inv.refusals(pod, shape, takes.Resource),
 	}, nil

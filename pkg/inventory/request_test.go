@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -9,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
 func TestRequestReadsTheTemplate(t *testing.T) {
@@ -174,12 +178,15 @@ func TestRequestNamesWhatItDoesNotModel(t *testing.T) {
 		{"", func(s *corev1.PodSpec) { s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}} }},
 		{"runtime class", func(s *corev1.PodSpec) { s.RuntimeClassName, s.Overhead = ptr.To("kata"), list("cpu", "1") }},
 		{"scheduling gates", func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} }},
+		{"Kueue", func(s *corev1.PodSpec) {
+			s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
+		}},
 		{"workload", func(s *corev1.PodSpec) { s.WorkloadRef = &corev1.WorkloadReference{Name: "gang"} }},
 		{"operating system", func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Linux} }},
-		{"ephemeral-storage, hugepages-2Mi, rdma/hca", func(s *corev1.PodSpec) {
+		{"ephemeral-storage, hugepages-2Mi", func(s *corev1.PodSpec) {
 			s.Containers = append(s.Containers, container("rdma/hca", "1", "hugepages-2Mi", "4Mi", "ephemeral-storage", "1Gi"))
 		}},
-		{"pod anti-affinity, volumes, rdma/hca", func(s *corev1.PodSpec) {
+		{"pod anti-affinity, volumes", func(s *corev1.PodSpec) {
 			s.Affinity, s.Volumes = anti, []corev1.Volume{{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}}}
 			s.Containers = append(s.Containers, container("rdma/hca", "1"))
 		}},
@@ -198,6 +205,78 @@ func TestRequestNamesWhatItDoesNotModel(t *testing.T) {
 	r, err := Read([]*corev1.Node{linux}, nil).Request(same, Normalize("H100"))
 	require.NoError(t, err)
 	assert.Empty(t, r.Bound, "all nodes run it")
+}
+
+// An extended resource is a number per node, whatever it is: that of a maker that
+// nobody knows, or one beside the devices.
+func TestRequestCountsExtendedResources(t *testing.T) {
+	offering := func(name string, amounts ...string) *corev1.Node {
+		n := h100(name)
+		maps.Copy(n.Status.Allocatable, list(amounts...))
+		return n
+	}
+	nodes := []*corev1.Node{offering("a", "rdma/hca", "2"), offering("b", "rdma/hca", "8", "furiosa.ai/rngd", "4"), h100("c")}
+	pods := []*corev1.Pod{
+		boundPod("b", container("rdma/hca", "3", "furiosa.ai/rngd", "1")), boundPod("b", container("rdma/hca", "1")),
+		boundPod("c", container("rdma/hca", "1")),
+	}
+	for i := range pods {
+		pods[i].UID = types.UID(fmt.Sprint(i))
+	}
+	inv := Read(nodes, pods)
+	for _, c := range []struct {
+		asks  []string
+		slots int
+		wants string
+	}{
+		{[]string{"nvidia.com/gpu", "1", "rdma/hca", "1"}, 2 + 4, "1xH100 and 1 of rdma/hca"},
+		{[]string{"nvidia.com/gpu", "1", "rdma/hca", "3"}, 1, "1xH100 and 3 of rdma/hca"},
+		{[]string{"furiosa.ai/rngd", "1"}, 3, "1 of furiosa.ai/rngd"},
+		{[]string{"furiosa.ai/rngd", "2", "rdma/hca", "1"}, 1, "2 of furiosa.ai/rngd and 1 of rdma/hca"},
+		{[]string{"nobody.example.com/has-it", "1"}, 0, "1 of nobody.example.com/has-it"},
+		{[]string{"rdma/hca", "0"}, 3 * 110, "no devices"},
+	} {
+		r, err := inv.Request(template(container(c.asks...)), Normalize("H100"))
+		require.NoError(t, err)
+		assert.Empty(t, r.Bound)
+		slots, err := inv.Cluster.Slots(r)
+		require.NoError(t, err)
+		if c.wants == "no devices" {
+			// Pod slots and what pods hold of them.
+			c.slots -= len(pods)
+		}
+		assert.Equal(t, c.slots, slots, "%v", c.asks)
+		assert.Equal(t, c.wants, placement.Wants(r.Shape, r.Other))
+	}
+	same := func() *placement.Request {
+		r, err := inv.Request(template(container("nvidia.com/gpu", "1", "rdma/hca", "1")), Normalize("H100"))
+		require.NoError(t, err)
+		return r
+	}
+	one, other := same(), same()
+	assert.True(t, one.Kind() == other.Kind(), "equal requests share what is the same")
+}
+
+// What others make of a pod is on its template: Kueue holds it back and chooses its
+// nodes, and a LeaderWorkerSet keeps the others off its group's topology.
+func TestRequestNamesWhoElseDecides(t *testing.T) {
+	for want, change := range map[string]func(*corev1.PodTemplateSpec){
+		"Kueue": func(p *corev1.PodTemplateSpec) { p.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "serving"} },
+		"exclusive topology": func(p *corev1.PodTemplateSpec) {
+			p.Annotations = map[string]string{"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"}
+		},
+		"": func(p *corev1.PodTemplateSpec) {
+			p.Labels, p.Annotations = map[string]string{"app": "server"}, map[string]string{"leaderworkerset.sigs.k8s.io/size": "1"}
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			tmpl := template(container("nvidia.com/gpu", "1"))
+			change(tmpl)
+			r, err := Read([]*corev1.Node{h100("a")}, nil).Request(tmpl, Normalize("H100"))
+			require.NoError(t, err)
+			assert.Equal(t, want, r.Bound)
+		})
+	}
 }
 
 func TestRequestSeesTheAntiAffinityOfOthers(t *testing.T) {

@@ -21,8 +21,10 @@ type Takes struct {
 	MilliCPU int64
 	// MemoryBytes is the memory request.
 	MemoryBytes int64
-	// Other are the resources beyond the model that it requests too, sorted.
-	Other []corev1.ResourceName
+	// Extended is what it takes of further extended resources, sorted by them.
+	Extended []extended
+	// Beyond are the resources that it requests too and the model does not know, sorted.
+	Beyond []corev1.ResourceName
 }
 
 // PodTakes adds up the requests of a pod as the scheduler does: containers, init
@@ -129,10 +131,13 @@ func takesOf(requests corev1.ResourceList) (Takes, error) {
 				return Takes{}, fmt.Errorf("it asks for both %s and %s, and replicas with devices of two kinds are not modelled", first, second)
 			}
 			t.Resource, t.Devices = resource, int(amount(quantity, most))
+		case isExtended(resource):
+			t.Extended = append(t.Extended, extended{resource, amount(quantity, most)})
 		default:
-			t.Other = append(t.Other, resource)
+			t.Beyond = append(t.Beyond, resource)
 		}
 	}
-	slices.Sort(t.Other)
+	slices.SortFunc(t.Extended, compareExtended)
+	slices.Sort(t.Beyond)
 	return t, nil
 }

@@ -3,12 +3,8 @@ package replay
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 )
-
-// expectedBaselines says which names newBaseline knows.
-const expectedBaselines = anyStatic + ", " + policyQueueHPA + ", " + policyKVHPA + ", " + policyKEDA + ", " + policySaturationV1 + " or " + policySaturationV2
 
 // newBaseline makes the published policy of that name. The choice is the index of the
 // variant of each model that a policy drives which knows only one: the cheapest one for
@@ -23,25 +19,35 @@ func newBaseline(name string, s *Scenario, choice []int) (Policy, error) {
 				name, v, s.Models[m].ID, len(s.Models[m].Variants)-1)
 		}
 	}
-	switch n, isStatic, err := staticReplicas(name); {
-	case err != nil:
+	spec, err := ParseSpec(name)
+	if err != nil {
 		return nil, err
-	case isStatic:
-		return newFleet(s, choice, slices.Repeat([]int{n}, len(choice))), nil
 	}
-	switch name {
-	case policyQueueHPA:
-		return newQueueHPA(s, choice), nil
-	case policyKVHPA:
-		return newKVHPA(s, choice), nil
+	switch family, _, _ := strings.Cut(spec.Family, ":"); family {
+	case policyStatic:
+		return ready(newStatic(s, spec, choice))
+	case policyHPA:
+		return ready(newHPA(s, spec, choice))
 	case policyKEDA:
-		return newKEDA(s, choice), nil
+		return ready(newKEDA(s, spec, choice))
+	case policyKPA:
+		return ready(newKPA(s, spec, choice))
+	case policyPlanner:
+		return ready(newPlanner(s, spec, choice))
 	case policySaturationV1:
-		return newSaturation(s, newSaturationV1(s)), nil
+		return newSaturation(s, spec, newSaturationV1(s, spec)), nil
 	case policySaturationV2:
-		return newSaturation(s, newSaturationV2(s)), nil
+		return newSaturation(s, spec, newSaturationV2(s, spec)), nil
 	}
-	return nil, fmt.Errorf("policy %q is not known; expected %s", name, expectedBaselines)
+	return nil, fmt.Errorf("policy %q follows no published rule", name)
+}
+
+// ready is a policy that was made without an error.
+func ready[P Policy](p P, err error) (Policy, error) {
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // askedReplicas are those that the targets ask for now.

@@ -210,9 +210,9 @@ func (d direct) Decide(view *View) Answer {
 func rule(t *testing.T, name string, s *Scenario) Policy {
 	switch name {
 	case "rule of saturation-v1":
-		return direct{newSaturationV1(s), s}
+		return direct{newSaturationV1(s, Spec{}), s}
 	case "rule of saturation-v2":
-		return direct{newSaturationV2(s), s}
+		return direct{newSaturationV2(s, Spec{}), s}
 	}
 	return baseline(t, name, s, 0)
 }
@@ -343,7 +343,7 @@ func TestPodsAsHPASeesThem(t *testing.T) {
 	assert.Equal(t, []reading{{pending: true}, {}, {}, {present: true, value: 2000}},
 		readings(pods, func(s Scrape) float64 { return float64(s.Waiting) }), "the last scrape counts")
 	assert.Equal(t, milli(666), readings(pods, Scrape.KVUse)[3].value, "cut to thousandths")
-	assert.Equal(t, milli(800), targetOf(kvTarget))
+	assert.Equal(t, milli(800), targetOf(0.8))
 }
 
 func TestPendingReplicaFreezesSaturationV1(t *testing.T) {
@@ -440,7 +440,7 @@ func TestSaturationV2WithoutReportsOfAVariant(t *testing.T) {
 
 func TestStoredTokenCapacity(t *testing.T) {
 	y := newToy([]int{1, 1, 1}, toyVariant("a", 5, 0, -1), toyVariant("same", 9, 0, -1), elsewhere(toyVariant("other", 9, 0, -1)))
-	p := newSaturationV2(y.scenario)
+	p := newSaturationV2(y.scenario, Spec{})
 	// B = 2048, S = 10: min(2048*200/1100, 10) = 10 requests of 1000 tokens.
 	assert.Equal(t, 10000, p.stored(0, 1, 900, 200), "from the arguments")
 	assert.Equal(t, simulation.DefaultTokenBudget, p.stored(0, 1, 900, 0), "batched tokens, without lengths")
@@ -562,7 +562,7 @@ func TestNamesOfBaselines(t *testing.T) {
 		choice []int
 		want   string
 	}{
-		{"hpa:cpu", []int{0}, `policy "hpa:cpu" is not known; expected static:N, hpa:queue, hpa:kv, keda, saturation-v1 or saturation-v2`},
+		{"hpa:cpu", []int{0}, `policy "hpa:cpu": "cpu" is not known; expected rps, intok, inflight, queue, kv, down, up, min, max, tolerance, window, variant or split`},
 		{"static:", []int{0}, `policy "static:": "" is no number of replicas; expected 0 to 100000, in digits alone and without zeros before them`},
 		{"static:-1", []int{0}, `policy "static:-1": "-1" is no number of replicas; expected 0 to 100000, in digits alone and without zeros before them`},
 		{"static:03", []int{0}, `policy "static:03": "03" is no number of replicas; expected 0 to 100000, in digits alone and without zeros before them`},

@@ -17,7 +17,7 @@ import (
 //   - that pays for a replica from the beginning of its start-up. What serves in the
 //     first minute is there from the start and pays for no start-up.
 //
-// It is generous where that keeps it a lower bound: a replica that starts, or drains,
+// It is generous where that keeps it a lower bound: nodes do not fail, a replica that starts, or drains,
 // takes no room from others, drains for nothing, and starts in the mean time. A minute
 // that no replicas that fit can serve is no reason to give up: what counts then is the
 // vector that serves the most.
@@ -58,7 +58,12 @@ func (s *Scenario) Bound(load Load, startup time.Duration) (Bound, error) {
 			return Bound{}, fmt.Errorf("the load of model %s has %d minutes; expected as many as that of the others and at least one", s.Models[m].ID, len(load[m]))
 		}
 	}
-	b := Bound{load: load, serves: s.rates(load)}
+	return s.bound(load, s.rates(load), startup)
+}
+
+// bound is the same with what one replica serves in each minute.
+func (s *Scenario) bound(load Load, serves [][][]capacity.Rate, startup time.Duration) (Bound, error) {
+	b := Bound{load: load, serves: serves}
 	c, err := s.course(load, b.serves, startup)
 	if err != nil {
 		return Bound{}, err
@@ -79,6 +84,26 @@ func (s *Scenario) Bound(load Load, startup time.Duration) (Bound, error) {
 		}
 	}
 	return b, nil
+}
+
+// boundAfterLearning is the bound whose schedule is for the whole load, while what it
+// costs is the least for the part of it that counts.
+func (s *Scenario) boundAfterLearning(load Load, serves [][][]capacity.Rate, startup time.Duration) (Bound, error) {
+	whole, err := s.bound(load, serves, startup)
+	if err != nil || s.Learning == 0 {
+		return whole, err
+	}
+	counted := make([][][]capacity.Rate, len(serves))
+	for m := range serves {
+		counted[m] = serves[m][s.Learning/minute:]
+	}
+	part, err := s.bound(load.from(s.Learning), counted, startup)
+	if err != nil {
+		return Bound{}, err
+	}
+	whole.Cost, whole.Gap = part.Cost, part.Gap
+	whole.ReplicaHours, whole.GPUHours, whole.Overloaded = part.ReplicaHours, part.GPUHours, part.Overloaded
+	return whole, nil
 }
 
 // Initial are the replicas of the first minute.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/feasibility"
 )
 
 // room says which vectors fit on the cluster. What cannot be counted limits nothing,
@@ -27,16 +28,16 @@ func (r *room) holds(vector []int) bool {
 	if r.cluster == nil {
 		return true
 	}
-	var wants []placement.Want
+	var wants []feasibility.Want
 	for i, n := range vector {
 		if n > 0 && r.requests[i].Countable() == nil {
-			wants = append(wants, placement.Want{Request: r.requests[i], Count: n})
+			wants = append(wants, feasibility.Want{Request: r.requests[i], Count: n})
 		}
 	}
 	if len(wants) == 0 {
 		return true
 	}
-	f := r.cluster.Feasible(wants)
+	f := feasibility.Of(r.cluster, wants)
 	return f.OK || !f.Exact
 }
 

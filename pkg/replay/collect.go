@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"cmp"
 	"hash/fnv"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -20,8 +22,15 @@ type collector struct {
 	world    *simulation.World
 	pods     map[string]*history
 	gateways [][]GatewayScrape
-	// keep is how long scrapes are kept.
-	keep time.Duration
+	// every is the time between two scrapes of one replica, and keep how long they are kept.
+	every, keep time.Duration
+}
+
+// looker is a policy that has its own eyes.
+type looker interface {
+	// looks is the time between two scrapes of one replica, or 0 for that of the scenario,
+	// and how far back the policy looks at them.
+	looks() (every, back time.Duration)
 }
 
 // history is the scrapes of one replica.
@@ -29,15 +38,20 @@ type history struct {
 	// phase is when within the interval it is scraped.
 	phase   time.Duration
 	scrapes []Scrape
-	// seen is when the replica was last there.
+	// seen is when the replica was last scraped.
 	seen time.Duration
 }
 
-func newCollector(s *Scenario, w *simulation.World) *collector {
-	return &collector{
+func newCollector(s *Scenario, w *simulation.World, policy Policy) *collector {
+	c := &collector{
 		scenario: s, world: w, pods: map[string]*history{}, gateways: make([][]GatewayScrape, len(s.Models)),
-		keep: max(kept, s.Collection.Window),
+		every: s.Collection.Scrape, keep: max(kept, s.Collection.Window),
 	}
+	if own, ok := policy.(looker); ok {
+		every, back := own.looks()
+		c.every, c.keep = cmp.Or(every, c.every), max(c.keep, back)
+	}
+	return c
 }
 
 // phaseOf spreads the scrapes of different replicas over the interval, as Prometheus
@@ -50,15 +64,17 @@ func phaseOf(name string, interval time.Duration) time.Duration {
 
 // tick scrapes what is due at now, which is a whole second.
 func (c *collector) tick(now time.Duration) {
-	interval := c.scenario.Collection.Scrape
+	interval := c.every
 	for m := range c.scenario.Models {
 		if c.scenario.Collection.Gateway && now%interval == phaseOf(c.scenario.Models[m].ID, interval) {
 			c.gateways[m] = trim(append(c.gateways[m], GatewayScrape{At: now, Gateway: c.world.Gateway(m)}),
 				now-c.keep, func(s GatewayScrape) time.Duration { return s.At })
 		}
 		for v := range c.scenario.Models[m].Variants {
-			for _, r := range c.world.Replicas(simulation.VariantIndex{Model: m, Variant: v}) {
-				c.scrape(now, interval, r)
+			due := c.world.Asked(simulation.VariantIndex{Model: m, Variant: v}, func(r *simulation.Replica) bool { return c.due(now, r) })
+			for i := range due {
+				h := c.pods[due[i].Name]
+				h.scrapes = trim(append(h.scrapes, Scrape{At: now, Metrics: due[i].Metrics}), now-c.keep, func(s Scrape) time.Duration { return s.At })
 			}
 		}
 	}
@@ -67,31 +83,36 @@ func (c *collector) tick(now time.Duration) {
 	}
 }
 
-func (c *collector) scrape(now, interval time.Duration, r simulation.Replica) {
-	if r.Stage != simulation.Serving {
-		return
-	}
+// due reports whether a replica is to be scraped now and answers.
+func (c *collector) due(now time.Duration, r *simulation.Replica) bool {
 	h := c.pods[r.Name]
-	if h == nil {
-		h = &history{phase: phaseOf(r.Name, interval)}
+	switch {
+	case h == nil && !r.Answers():
+		return false
+	case h == nil:
+		h = &history{phase: phaseOf(r.Name, c.every)}
 		c.pods[r.Name] = h
 	}
-	h.seen = now
-	if now%interval == h.phase {
-		h.scrapes = trim(append(h.scrapes, Scrape{At: now, Metrics: r.Metrics}), now-c.keep, func(s Scrape) time.Duration { return s.At })
+	if now%c.every != h.phase {
+		return false
 	}
+	if !r.Answers() {
+		// A scrape that fails ends the series.
+		h.scrapes = nil
+		return false
+	}
+	h.seen = now
+	return true
 }
 
-// trim forgets what is older than a time. The slice moves only when half of it is old.
+// trim forgets what is older than a time. The slice moves only when more than half of it is
+// old.
 func trim[S any](scrapes []S, since time.Duration, at func(S) time.Duration) []S {
-	old := 0
-	for old < len(scrapes) && at(scrapes[old]) < since {
-		old++
+	if n := len(scrapes); n == 0 || at(scrapes[n/2]) >= since {
+		return scrapes
 	}
-	if 2*old > len(scrapes) {
-		return slices.Delete(scrapes, 0, old)
-	}
-	return scrapes
+	old := sort.Search(len(scrapes), func(i int) bool { return at(scrapes[i]) >= since })
+	return slices.Delete(scrapes, 0, old)
 }
 
 func (c *collector) forget(now time.Duration) {

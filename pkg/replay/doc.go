@@ -6,8 +6,12 @@
 // of the replicas' metrics. It must never look into the future; Bound alone does, and is
 // no policy but a measure.
 //
+// A policy is named by its Spec: a family and its settings, as in hpa:rps=4.5,down=60s.
+// Each rule of others is built from what they publish, which its doc comment names, and
+// tested against their examples.
+//
 // It has no clock and no input or output: the same scenario, requests and seed give the
 // same result on every machine.
 //
-// Read Scenario and Policy first, then Run, then Result and Recording.
+// Read Scenario, Policy and Spec first, then Run, then Result and Recording.
 package replay

@@ -30,6 +30,44 @@ func newFleet(s *Scenario, choice, replicas []int) fleet {
 	return f
 }
 
+// newStatic is the fleet that a spec names: a number of replicas of one variant of each
+// model, and a split over several.
+func newStatic(s *Scenario, spec Spec, choice []int) (fleet, error) {
+	choice, err := s.variantsOf(spec, choice)
+	if err != nil {
+		return fleet{}, err
+	}
+	numbers, err := forEach(s, spec, staticKey, unset)
+	if err != nil {
+		return fleet{}, err
+	}
+	driven := choice
+	if _, some := spec.Value(staticKey); !some {
+		driven = nil
+	}
+	fixed, err := s.split(spec, driven)
+	if err != nil {
+		return fleet{}, err
+	}
+	replicas := make([]int, len(choice))
+	for m, v := range choice {
+		replicas[m] = max(int(numbers[m]), s.Models[m].Variants[v].Policy.Min)
+		if numbers[m] != unset {
+			replicas[m] = int(numbers[m])
+		}
+	}
+	f := newFleet(s, choice, replicas)
+	for m := range fixed {
+		for v, n := range fixed[m] {
+			if n != unset {
+				f = f.but(m, v, n)
+				f.choice = nil
+			}
+		}
+	}
+	return f, nil
+}
+
 // but is the fleet with another number of replicas of one variant.
 func (f fleet) but(model, variant, replicas int) fleet {
 	all := slices.Clone(f.replicas)

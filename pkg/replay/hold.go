@@ -19,44 +19,57 @@ type compact struct {
 // mostRequests bounds what is held: 3.2 GB.
 const mostRequests = 200_000_000
 
-// hold reads a source once and gives its requests out again and again: making or parsing
-// them costs more than replaying them.
-func hold(source Source) (Source, error) { return holdUpTo(source, mostRequests) }
+// hold reads a source once and gives its requests out again and again, with their number:
+// making or parsing them costs more than replaying them.
+func hold(source Source) (int, Source, error) { return holdUpTo(source, mostRequests) }
 
-func holdUpTo(source Source, most int) (Source, error) {
+func holdUpTo(source Source, most int) (int, Source, error) {
 	stream, err := source()
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	var all []compact
+	var models []uint16
 	for {
 		r, err := stream.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 		if len(all) == most {
-			return nil, fmt.Errorf("there are more than %d requests in the trace; expected at most so many: replay a part of it, or lower its rate", most)
+			return 0, nil, fmt.Errorf("there are more than %d requests in the trace; expected at most so many: replay a part of it, or lower its rate", most)
 		}
 		if r.Input > math.MaxInt32 || r.Output > math.MaxInt32 {
-			return nil, fmt.Errorf("request %d has %d prompt and %d generated tokens; expected less than 2^31", len(all)+1, r.Input, r.Output)
+			return 0, nil, fmt.Errorf("request %d has %d prompt and %d generated tokens; expected less than 2^31", len(all)+1, r.Input, r.Output)
 		}
 		if n := len(all); n > 0 && r.Arrival < all[n-1].arrival {
-			return nil, fmt.Errorf("request %d arrives at %s, before the one above at %s; expected requests in order of time", n+1, r.Arrival, all[n-1].arrival)
+			return 0, nil, fmt.Errorf("request %d arrives at %s, before the one above at %s; expected requests in order of time", n+1, r.Arrival, all[n-1].arrival)
+		}
+		if model, known := modelOf(stream); known {
+			models = append(models, uint16(model)) // #nosec G115: an index of a model
 		}
 		all = append(all, compact{r.Arrival, int32(r.Input), int32(r.Output)}) // #nosec G115: checked above
 	}
 	if len(all) == 0 {
-		return nil, errors.New("there are no requests in the trace")
+		return 0, nil, errors.New("there are no requests in the trace")
 	}
-	return func() (workload.Stream, error) { return &held{all: all}, nil }, nil
+	return len(all), func() (workload.Stream, error) { return &held{all: all, models: models}, nil }, nil
 }
 
 type held struct {
-	all  []compact
-	next int
+	all []compact
+	// models are those of the requests; nil where nobody knows them.
+	models []uint16
+	next   int
+}
+
+func (h *held) model() (int, bool) {
+	if h.models == nil || h.next == 0 {
+		return 0, false
+	}
+	return int(h.models[h.next-1]), true
 }
 
 // Next implements workload.Stream.

@@ -1,17 +1,17 @@
 package replay
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 // What Kubernetes documents as the defaults of its HorizontalPodAutoscaler (HPA below):
-// how often it looks, by how much the usage may differ from the target, and its bounds.
+// how often it looks, by how much the usage may differ from the target, and its bounds. The
+// rules are those of kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale and
+// of k8s.io/kubernetes, pkg/controller/podautoscaler (horizontal.go, replica_calculator.go).
 const (
 	horizontalPeriod    = 15 * time.Second
 	horizontalTolerance = 0.1
@@ -273,69 +273,5 @@ func (h *horizontal) forget(all []counted, now, age time.Duration) []counted {
 	return slices.DeleteFunc(all, func(c counted) bool { return c.at <= now-age })
 }
 
-// driver lets one HPA drive the chosen variant of each model. The other variants keep
-// what they have.
-type driver struct {
-	scenario    *Scenario
-	choice      []int
-	autoscalers []*horizontal
-}
-
-// newDriver makes the HPAs. The published maximum is that of a variant without a bound.
-func newDriver(s *Scenario, choice []int, wake time.Duration, published int) driver {
-	d := driver{scenario: s, choice: choice}
-	for m, v := range choice {
-		variant := &s.Models[m].Variants[v]
-		d.autoscalers = append(d.autoscalers, newHorizontal(variant, wake).within(s, variant, published))
-	}
-	return d
-}
-
-// Next implements Policy.
-func (d *driver) Next(now time.Duration) time.Duration {
-	if now < 0 {
-		return 0
-	}
-	return now + horizontalPeriod
-}
-
-// drive is one round of every HPA.
-func (d *driver) drive(view *View, propose func(model *ModelView, variant *VariantView) (int, bool)) Answer {
-	replicas := askedReplicas(view)
-	for m, v := range d.choice {
-		model := &view.Models[m]
-		variant := &model.Variants[v]
-		replicas[m][v] = d.autoscalers[m].reconcile(view.Now, variant.Replicas, func() (int, bool) { return propose(model, variant) })
-		// Nobody drives the other variants. What they begin with goes after the window in
-		// which nothing is removed, or it would cost all day.
-		for other := range replicas[m] {
-			if other != v && view.Now >= defaultDown().Window {
-				replicas[m][other] = view.Scenario.Models[m].Variants[other].Policy.Min
-			}
-		}
-	}
-	return Answer{Replicas: replicas}
-}
-
-// parameters are those of the HPA itself.
-func (d *driver) parameters() []Parameter {
-	return []Parameter{
-		{"variant", chosen(d.scenario, d.choice)},
-		{"otherVariants", "to their minimum after " + defaultDown().Window.String()},
-		{"syncPeriod", horizontalPeriod.String()},
-		{"tolerance", fmt.Sprint(horizontalTolerance)},
-		{"scaleUp", describe(defaultUp())},
-		{"scaleDown", describe(defaultDown())},
-	}
-}
-
-// bounds are the least and the most replicas, of every HPA unless all have the same, under
-// the names by which people set them.
-func (d *driver) bounds(least, most string) []Parameter {
-	var names, lows, highs []string
-	for m, h := range d.autoscalers {
-		names = append(names, d.scenario.Models[m].Variants[d.choice[m]].Name)
-		lows, highs = append(lows, strconv.Itoa(h.min)), append(highs, strconv.Itoa(h.max))
-	}
-	return []Parameter{{least, oneOrEach(names, lows)}, {most, oneOrEach(names, highs)}}
-}
+// after is the next time at a beat.
+func after(now, every time.Duration) time.Duration { return now - now%every + every }

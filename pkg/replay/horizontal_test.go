@@ -74,6 +74,22 @@ func TestAverageReplicas(t *testing.T) {
 	}
 }
 
+// The examples are those of k8s.io/kubernetes, pkg/controller/podautoscaler,
+// replica_calculator_test.go.
+func TestPublishedTolerances(t *testing.T) {
+	for _, c := range []struct {
+		tolerance float64
+		want      int
+	}{{0, 4}, {0.01, 3}, {2, 3}} {
+		got, ok := averageReplicas(values(909, 1010, 1111), 3, 1000, c.tolerance)
+		assert.True(t, ok)
+		assert.Equal(t, c.want, got, c.tolerance)
+	}
+	assert.Equal(t, 4, sharedReplicas(8_600, 3, 2_800, 0.01))
+	assert.Equal(t, 3, sharedReplicas(8_600, 3, 2_800, horizontalTolerance))
+	assert.Equal(t, 5, sharedReplicas(20_208, 4, 5_000, 0.01))
+}
+
 func TestAverageReplicasWithoutAnyValue(t *testing.T) {
 	for name, pods := range map[string][]reading{"no pods": nil, "silent ones": silent(2), "pending ones": pending(2)} {
 		got, ok := averageReplicas(pods, 3, 1_000, horizontalTolerance)

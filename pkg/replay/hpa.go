@@ -1,48 +1,32 @@
 package replay
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
-// hpa drives the chosen variant of each model by a metric of type Pods, which a custom
-// metrics adapter reads from Prometheus: its value is that of the pod's last scrape.
+// hpa drives the chosen variant of each model by one metric, which an adapter reads from
+// Prometheus. A gauge of the replicas is of type Pods: its value is that of the pod's last
+// scrape. A flow is of type External with a target AverageValue: the flow of the whole
+// model, divided by the target.
 type hpa struct {
 	driver
-	// metric is the name of what is averaged, and value reads it.
-	metric string
-	value  func(Scrape) float64
-	// target is what one pod is to have.
-	target float64
 }
 
-// The targets that hpa and keda run with.
-const (
-	queueTarget = 5
-	kvTarget    = 0.8
-)
-
-func newQueueHPA(s *Scenario, choice []int) *hpa {
-	return &hpa{
-		driver: newDriver(s, choice, horizontalPeriod, noDefault), metric: "vllm:num_requests_waiting", target: queueTarget,
-		value: func(s Scrape) float64 { return float64(s.Waiting) },
-	}
-}
-
-func newKVHPA(s *Scenario, choice []int) *hpa {
-	return &hpa{
-		driver: newDriver(s, choice, horizontalPeriod, noDefault), metric: "vllm:kv_cache_usage_perc", target: kvTarget,
-		value: Scrape.KVUse,
-	}
+func newHPA(s *Scenario, spec Spec, choice []int) (*hpa, error) {
+	d, err := newDriver(s, spec, choice, horizontalPeriod, noDefault)
+	return &hpa{d}, err
 }
 
 // Decide implements Policy.
 func (h *hpa) Decide(view *View) Answer {
-	return h.drive(view, func(_ *ModelView, variant *VariantView) (int, bool) {
-		return averageReplicas(readings(variant.Pods, h.value), variant.Replicas, targetOf(h.target), horizontalTolerance)
+	return h.drive(view, func(m int, model *ModelView, variant *VariantView) (int, bool) {
+		if h.trigger.gauge == nil {
+			return h.external(view.Now, m, model, variant)
+		}
+		return averageReplicas(readings(variant.Pods, h.trigger.gauge), variant.Replicas, targetOf(h.targets[m]), h.tolerance)
 	})
 }
 
@@ -65,10 +49,12 @@ func readings(pods []Pod, value func(Scrape) float64) []reading {
 // Parameters implements Policy.
 func (h *hpa) Parameters() []Parameter {
 	bounds := h.bounds("minReplicas", "maxReplicas")
-	bounds[1].Value += " (has no default: the variant's bound, else what empty nodes hold)"
-	return slices.Concat([]Parameter{
-		{"metric", h.metric},
-		{"metricType", "Pods"},
-		{"targetAverageValue", fmt.Sprint(h.target)},
-	}, bounds, h.parameters())
+	if !h.mostGiven {
+		bounds[1].Value += " (has no default: the variant's bound, else what empty nodes hold)"
+	}
+	metric := []Parameter{{"metric", h.trigger.metric}, {"metricType", "Pods"}}
+	if h.trigger.gauge == nil {
+		metric = []Parameter{{"metric", h.trigger.query}, {"metricType", "External"}, {"window", h.window.String()}}
+	}
+	return slices.Concat(metric, []Parameter{{"targetAverageValue", h.targetText()}}, bounds, h.parameters())
 }

@@ -9,9 +9,9 @@ import (
 
 func TestATraceHasALimit(t *testing.T) {
 	source := sourceOf(io.EOF, arrival(0, 10, 10), arrival(1, 10, 10), arrival(2, 10, 10))
-	_, err := holdUpTo(source, 3)
+	_, _, err := holdUpTo(source, 3)
 	require.NoError(t, err)
-	_, err = holdUpTo(source, 2)
+	_, _, err = holdUpTo(source, 2)
 	require.EqualError(t, err, "there are more than 2 requests in the trace; expected at most so many: replay a part of it, or lower its rate")
 }
 

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,17 @@ import (
 
 // Source opens the requests of a run from their beginning: every policy gets the same.
 type Source func() (workload.Stream, error)
+
+// counted is the source, whose requests are counted as they are read.
+func (s Source) counted(in *workload.Dispersion) Source {
+	return func() (workload.Stream, error) {
+		stream, err := s()
+		if err != nil {
+			return nil, err
+		}
+		return passed{Stream: in.Of(stream), from: stream}, nil
+	}
+}
 
 // Load is what is asked of each model, minute by minute: Load[model][minute].
 type Load [][]Minute
@@ -45,7 +57,7 @@ func Measure(s *Scenario, source Source, seed uint64) (Load, error) {
 	if err != nil {
 		return nil, err
 	}
-	deal, m := s.deal(seed), newMeter(len(s.Models))
+	deal, m := s.dealer(stream, seed), newMeter(len(s.Models))
 	for {
 		r, err := stream.Next()
 		if errors.Is(err, io.EOF) {
@@ -54,7 +66,11 @@ func Measure(s *Scenario, source Source, seed uint64) (Load, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.add(deal(r), r)
+		model := deal(r)
+		if model >= len(s.Models) {
+			return nil, fmt.Errorf("there is a request of model %d; expected one of the %d of the scenario", model+1, len(s.Models))
+		}
+		m.add(model, r)
 	}
 	load := m.load()
 	if load == nil {
@@ -70,6 +86,15 @@ type meter struct {
 	counts [][]float64
 	last   time.Duration
 	some   bool
+}
+
+// from is the load from a whole minute on.
+func (l Load) from(t time.Duration) Load {
+	rest := make(Load, len(l))
+	for m := range l {
+		rest[m] = l[m][t/minute:]
+	}
+	return rest
 }
 
 // beat is the time over which requests are counted to see how they scatter: that of
@@ -177,6 +202,18 @@ func (l Load) mean(model int) capacity.TokenShape {
 		return capacity.TokenShape{}
 	}
 	return capacity.TokenShape{Input: capacity.Tokens(input / requests), Output: capacity.Tokens(output / requests)}
+}
+
+// dealer says which model each request of a stream is for: what the stream knows, else
+// what is dealt.
+func (s *Scenario) dealer(stream workload.Stream, seed uint64) func(workload.Request) int {
+	deal := s.deal(seed)
+	return func(r workload.Request) int {
+		if model, known := modelOf(stream); known {
+			return model
+		}
+		return deal(r)
+	}
 }
 
 // randomDeal is the stream of random numbers by which requests find their models.

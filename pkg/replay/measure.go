@@ -3,7 +3,6 @@ package replay
 import (
 	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -57,27 +56,34 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 // outcome is told of every request.
 func (m *measure) outcome(o simulation.Outcome) {
-	m.requests++
 	slo := m.stage.scenario.Models[o.Model].SLO
 	met := !o.Failed
-	ttft, itl := 0.0, 0.0
-	if o.Failed {
-		m.failed++
-	} else {
+	ttft, itl, further := 0.0, 0.0, false
+	if !o.Failed {
 		ttft = milliseconds(o.FirstToken - o.Arrived)
-		m.ttft = append(m.ttft, float32(ttft))
 		met = slo.TTFT <= 0 || ttft <= float64(slo.TTFT)
-		var further bool
 		if itl, further = itlOf(o); further {
-			m.itl = append(m.itl, float32(itl))
 			met = met && (slo.ITL <= 0 || itl <= float64(slo.ITL))
 		}
 	}
-	if met {
-		m.met++
-	}
 	if m.recorder != nil {
 		m.recorder.outcome(o, met, ttft, itl)
+	}
+	if o.Arrived < m.stage.scenario.Learning {
+		return
+	}
+	m.requests++
+	switch {
+	case o.Failed:
+		m.failed++
+	case further:
+		m.itl = append(m.itl, float32(itl))
+		fallthrough
+	default:
+		m.ttft = append(m.ttft, float32(ttft))
+	}
+	if met {
+		m.met++
 	}
 }
 
@@ -85,13 +91,16 @@ func (m *measure) outcome(o simulation.Outcome) {
 func (m *measure) move(move simulation.Move) {
 	switch move.Stage {
 	case simulation.Placed:
-		m.since[move.Replica] = move.At
+		// One that starts again on its node was held all the time.
+		if _, held := m.since[move.Replica]; !held {
+			m.since[move.Replica] = move.At
+		}
 	case simulation.Gone:
 		if from, held := m.since[move.Replica]; held {
 			m.hold(move.Variant, from, move.At)
 			delete(m.since, move.Replica)
 		}
-	case simulation.Created, simulation.Serving, simulation.Leaving:
+	case simulation.Created, simulation.Serving, simulation.Leaving, simulation.NotReady:
 	}
 	if m.recorder != nil {
 		m.recorder.move(move)
@@ -100,15 +109,34 @@ func (m *measure) move(move simulation.Move) {
 
 // hold counts the time that a node held a replica, to the end of the trace.
 func (m *measure) hold(v simulation.VariantIndex, from, to time.Duration) {
-	m.held[v.Model][v.Variant] += max(0, min(to, m.stage.length)-from)
+	m.held[v.Model][v.Variant] += max(0, min(to, m.stage.length)-max(from, m.stage.scenario.Learning))
+}
+
+// spent is what the replicas have cost until now.
+func (m *measure) spent(now time.Duration) float64 {
+	sum := 0.0
+	for i := range m.stage.scenario.Models {
+		for v := range m.stage.scenario.Models[i].Variants {
+			time := m.held[i][v]
+			for _, r := range m.stage.world.Replicas(simulation.VariantIndex{Model: i, Variant: v}) {
+				if from, held := m.since[r.Name]; held {
+					time += max(0, now-max(from, m.stage.scenario.Learning))
+				}
+			}
+			sum += time.Hours() * float64(m.stage.scenario.Models[i].Variants[v].Cost)
+		}
+	}
+	return sum
 }
 
 // decision counts a change of the wanted replicas.
 func (m *measure) decision(now time.Duration, v simulation.VariantIndex, from, to int, plan *decision.Plan) {
-	direction := cmp.Compare(to, from)
-	m.events++
+	direction, counts := cmp.Compare(to, from), now >= m.stage.scenario.Learning
+	if counts {
+		m.events++
+	}
 	if last := &m.last[v.Model][v.Variant]; *last != direction {
-		if *last != 0 {
+		if *last != 0 && counts {
 			m.flips++
 		}
 		*last = direction
@@ -123,9 +151,11 @@ func (m *measure) beat(now time.Duration) {
 	if now >= m.stage.length {
 		return
 	}
-	m.unplaceable = max(m.unplaceable, m.stage.world.Unplaced())
-	if m.lacking(now) {
-		m.short += second
+	if now >= m.stage.scenario.Learning {
+		m.unplaceable = max(m.unplaceable, m.stage.world.Unplaced())
+		if m.lacking(now) {
+			m.short += second
+		}
 	}
 	if m.recorder != nil {
 		m.recorder.beat(now)
@@ -138,12 +168,7 @@ func (m *measure) lacking(now time.Duration) bool {
 	at := int(now / minute)
 	for i := range m.stage.scenario.Models {
 		for v := range m.serving[i] {
-			m.serving[i][v] = 0
-			for _, r := range m.stage.world.Replicas(simulation.VariantIndex{Model: i, Variant: v}) {
-				if r.Stage == simulation.Serving {
-					m.serving[i][v]++
-				}
-			}
+			m.serving[i][v] = m.stage.world.Answering(simulation.VariantIndex{Model: i, Variant: v})
 		}
 		if m.stage.bound.Short(min(at, len(m.stage.load[i])-1), i, m.serving[i]) {
 			return true
@@ -168,7 +193,8 @@ func (m *measure) finish(s *stage) (Result, Recording) {
 		Policy: s.play.policy, Parameters: s.policy.Parameters(), StartupSeconds: s.startup.Seconds(),
 		Requests: m.requests, Failed: m.failed, ScaleEvents: m.events, Flips: m.flips,
 		UnderProvisionedSeconds: m.short.Seconds(), UnplaceableReplicas: m.unplaceable,
-		TTFT: percentilesOf(m.ttft), ITL: percentilesOf(m.itl),
+		TTFT: percentilesOf(m.ttft), ITL: percentilesOf(m.itl), Dispersion: s.scatter, TraceDispersion: s.before,
+		LearningSeconds: s.scenario.Learning.Seconds(),
 	}
 	if m.requests > 0 {
 		r.Attainment = rounded(float64(m.met)/float64(m.requests), 6)
@@ -195,19 +221,62 @@ func (m *measure) finish(s *stage) (Result, Recording) {
 }
 
 // percentilesOf are by nearest rank: the smallest value that at least so many per cent
-// of the values do not exceed. The values are sorted in place.
+// of the values do not exceed. The values change their order.
 func percentilesOf(values []float32) Percentiles {
 	if len(values) == 0 {
 		return Percentiles{}
 	}
-	slices.Sort(values)
-	return Percentiles{P50: rankOf(values, 50), P95: rankOf(values, 95), P99: rankOf(values, 99)}
+	// What the greatest rank leaves on its left is all that the others need.
+	p99 := rankOf(values, len(values), 99)
+	p95 := rankOf(values, rank(len(values), 99)+1, 95)
+	return Percentiles{P50: rankOf(values, rank(len(values), 95)+1, 50), P95: p95, P99: p99}
 }
 
-func rankOf(sorted []float32, percent float64) float64 {
-	i := int(math.Ceil(percent/100*float64(len(sorted)))) - 1
-	return rounded(float64(sorted[max(0, i)]), 3)
+// rank is the place of a percentile among so many sorted values.
+func rank(values int, percent float64) int {
+	return max(0, int(math.Ceil(percent/100*float64(values)))-1)
 }
+
+// rankOf is a percentile of the values, of which it moves the first ones so that none to
+// the left of its place is greater and none to the right less.
+func rankOf(values []float32, first int, percent float64) float64 {
+	at := rank(len(values), percent)
+	place(values[:first], at)
+	return rounded(float64(values[at]), 3)
+}
+
+// place moves the value that belongs to a place of the sorted values there, and those that
+// are not greater to its left (Hoare 1961). Sorting all of millions would take longer than
+// what else a run measures.
+func place(values []float32, at int) {
+	for low, high := 0, len(values)-1; low < high; {
+		pivot := middle(values[low], values[(low+high)/2], values[high])
+		i, j := low, high
+		for i <= j {
+			for values[i] < pivot {
+				i++
+			}
+			for values[j] > pivot {
+				j--
+			}
+			if i <= j {
+				values[i], values[j] = values[j], values[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case at <= j:
+			high = j
+		case at >= i:
+			low = i
+		default:
+			return
+		}
+	}
+}
+
+// middle is the second largest of three values.
+func middle(a, b, c float32) float32 { return max(min(a, b), min(max(a, b), c)) }
 
 func rounded(value float64, digits int) float64 {
 	scale := math.Pow10(digits)

@@ -1,28 +1,9 @@
 package replay
 
-import (
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
-)
-
-// The names of policies. That of static fleets is staticPrefix and a number.
-const (
-	policyCapacityOnly = "capacity-only"
-	policyHybrid       = "hybrid"
-	staticPrefix       = "static:"
-	policyPeak         = "peak"
-	policyQueueHPA     = "hpa:queue"
-	policyKVHPA        = "hpa:kv"
-	policyKEDA         = "keda"
-	policySaturationV1 = "saturation-v1"
-	policySaturationV2 = "saturation-v2"
-	policyBound        = "bound"
-)
+import "strings"
 
 // anyStatic stands for the names of all static fleets.
-const anyStatic = staticPrefix + "N"
+const anyStatic = policyStatic + ":N"
 
 // Kind says whose a policy is.
 type Kind string
@@ -35,28 +16,11 @@ const (
 	KindReference Kind = "reference"
 )
 
-// policies are all that there are, in the order in which people read them.
-var policies = []struct {
-	name string
-	kind Kind
-}{
-	{policyCapacityOnly, KindOurs},
-	{policyHybrid, KindOurs},
-	{anyStatic, KindReference},
-	{policyPeak, KindReference},
-	{policyQueueHPA, KindBaseline},
-	{policyKVHPA, KindBaseline},
-	{policyKEDA, KindBaseline},
-	{policySaturationV1, KindBaseline},
-	{policySaturationV2, KindBaseline},
-	{policyBound, KindReference},
-}
-
-// PolicyNames are the policies that there are, as they are written.
+// PolicyNames are the policies that there are, as they are written; N stands for a number.
 func PolicyNames() []string {
-	names := make([]string, 0, len(policies))
-	for _, p := range policies {
-		names = append(names, p.name)
+	var names []string
+	for _, f := range families {
+		names = append(names, f.patterns()...)
 	}
 	return names
 }
@@ -64,52 +28,30 @@ func PolicyNames() []string {
 // KindOf is the kind of a policy, and that of the published ones for a name that is not
 // known.
 func KindOf(name string) Kind {
-	if strings.HasPrefix(name, staticPrefix) {
-		name = anyStatic
-	}
-	for _, p := range policies {
-		if p.name == name {
-			return p.kind
-		}
-	}
-	return KindBaseline
+	family, _, _ := strings.Cut(name, ":")
+	return Spec{Family: family}.Kind()
 }
 
-// CheckPolicy reports what is wrong with the name of a policy.
+// CheckPolicy reports what is wrong with a policy, as far as that can be told without a
+// scenario.
 func CheckPolicy(name string) error {
-	if strings.HasPrefix(name, staticPrefix) && name != anyStatic {
-		_, _, err := staticReplicas(name)
-		return err
-	}
-	if name == anyStatic || !slices.Contains(PolicyNames(), name) {
-		return fmt.Errorf("unknown policy %q; expected one of %s", name, strings.Join(PolicyNames(), ", "))
-	}
-	return nil
+	_, err := ParseSpec(name)
+	return err
 }
 
 // MostReplicas bounds the replicas of one variant that anybody may ask for: more are a
 // slip of the pen, and each takes memory and time.
 const MostReplicas = 100_000
 
-// staticReplicas is the number in the name of a static fleet; false for other names. Each
-// fleet has one name: a number has neither a sign nor zeros before it.
-func staticReplicas(name string) (int, bool, error) {
-	number, static := strings.CutPrefix(name, staticPrefix)
-	if !static {
-		return 0, false, nil
-	}
-	n, err := strconv.Atoi(number)
-	if err != nil || n < 0 || n > MostReplicas || strconv.Itoa(n) != number {
-		return 0, true, fmt.Errorf("policy %q: %q is no number of replicas; expected 0 to %d, in digits alone and without zeros before them", name, number, MostReplicas)
-	}
-	return n, true, nil
-}
-
 // newPolicy makes the policy of a play.
 func (p *play) newPolicy() (Policy, error) {
-	switch p.policy {
+	spec, err := ParseSpec(p.policy)
+	if err != nil {
+		return nil, err
+	}
+	switch spec.Family {
 	case policyCapacityOnly, policyHybrid:
-		return newOurs(p.scenario, p.policy == policyHybrid), nil
+		return p.scenario.own(spec)
 	case policyBound:
 		return &clairvoyant{bound: p.bound, share: p.scenario.Policy.Share, startup: p.startup}, nil
 	default:

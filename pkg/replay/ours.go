@@ -77,6 +77,9 @@ func (o *ours) Next(now time.Duration) time.Duration {
 	return next
 }
 
+// looks implements looker.
+func (o *ours) looks() (every, back time.Duration) { return 0, o.policy.Window }
+
 // round is what is due now: empty where that is only a look at the queues.
 func (o *ours) round(now time.Duration) decision.Round {
 	switch {
@@ -163,9 +166,13 @@ func (o *ours) variant(view *View, index simulation.VariantIndex) decision.Varia
 	}
 	slices.SortFunc(waiting, func(a, b Pod) int { return cmp.Or(cmp.Compare(a.Created, b.Created), strings.Compare(a.Name, b.Name)) })
 	for _, pod := range waiting {
-		placed := pod.Node >= 0
+		placed, begun := pod.Node >= 0, pod.Created
+		if pod.Stage == simulation.NotReady {
+			begun = pod.Unready
+		}
 		v.Starting = append(v.Starting, decision.Starting{
-			Name: pod.Name, Created: at(pod.Created), Placed: placed, Node: view.node(pod), Held: placed, Unschedulable: !placed,
+			Name: pod.Name, Created: at(begun), Placed: placed, Node: view.node(pod), Held: placed, Unschedulable: !placed,
+			Stuck: pod.Restarts > 0,
 		})
 	}
 	return v

@@ -22,7 +22,7 @@ import (
 //     as much as any but for slack. A parameter says so.
 func (p *play) performPeak() performed {
 	s := fleetSearch{play: *p, tell: p.tell}
-	s.record = false
+	s.record, s.limit = false, Limit{}
 	ranks := p.scenario.ranked(p.load)
 	variants := slices.MaxFunc(ranks, func(a, b []int) int { return cmp.Compare(len(a), len(b)) })
 	for rank := range variants {

@@ -30,7 +30,58 @@ func (p *play) perform() performed {
 	if err != nil {
 		return performed{err: err}
 	}
-	return p.with(policy, p.initial())
+	return p.with(policy, p.startOf(policy, p.initial()))
+}
+
+// drives is a policy that drives one variant of each model.
+type drives interface {
+	drives() (choice []int, fixed [][]int, named bool)
+}
+
+// startOf is what a run of the policy begins with. Where people name the variant that it
+// drives, or what stands beside it, they begin with that: with enough of the driven one for
+// the first minute, of what nothing else says.
+func (p *play) startOf(policy Policy, initial [][]int) [][]int {
+	own, ok := policy.(drives)
+	if !ok {
+		return initial
+	}
+	choice, fixed, named := own.drives()
+	if !named {
+		return initial
+	}
+	for m := range initial {
+		for v := range initial[m] {
+			variant := &p.scenario.Models[m].Variants[v]
+			switch {
+			case variant.Initial >= 0:
+			case fixed[m][v] >= 0:
+				initial[m][v] = fixed[m][v]
+			case v == choice[m]:
+				initial[m][v] = bounded(variant, p.enough(m, v, fixed[m]))
+			default:
+				initial[m][v] = variant.Policy.Min
+			}
+		}
+	}
+	return initial
+}
+
+// enough is how many replicas of a variant serve a model's first minute, at least one, when
+// so many of the other variants are there; negative is none.
+func (p *play) enough(m, v int, beside []int) int {
+	first := p.load[m][0]
+	need := float64(first.Rate)
+	for other, n := range beside {
+		if n > 0 {
+			need -= float64(n) * float64(p.scenario.servesOf(m, other, roundQuestion(first)))
+		}
+	}
+	one := float64(p.scenario.servesOf(m, v, roundQuestion(first)))
+	if need <= 0 || one <= 0 {
+		return 1
+	}
+	return max(1, wanted(need, one))
 }
 
 // initial is what the scenario says, and the bound where it says nothing. The bound
@@ -77,17 +128,18 @@ type stage struct {
 }
 
 func newStage(p *play, policy Policy, initial [][]int) (*stage, error) {
-	s := &stage{play: p, policy: policy, deal: p.scenario.deal(p.seed), length: p.load.length()}
+	s := &stage{play: p, policy: policy, length: p.load.length()}
 	s.measure = newMeasure(s)
 	world, err := simulation.NewWorld(simulation.WorldOptions{
 		Cluster: p.scenario.Cluster, Models: p.scenario.served(initial), Drain: p.scenario.Drain, Seed: p.seed,
 		Startup: simulation.Startup{Mean: p.startup, Variation: p.scenario.Variation},
+		Events:  p.scenario.Events,
 		Done:    s.measure.outcome, Moved: s.measure.move,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.world, s.collector = world, newCollector(p.scenario, world)
+	s.world, s.collector = world, newCollector(p.scenario, world, policy)
 	s.next = policy.Next(-1)
 	return s, nil
 }
@@ -107,6 +159,7 @@ func (s *stage) run() error {
 	if err != nil {
 		return err
 	}
+	s.deal = s.scenario.dealer(stream, s.seed)
 	request, err := stream.Next()
 	for now := time.Duration(0); now <= s.length; now += second {
 		for err == nil && request.Arrival <= now {
@@ -122,8 +175,28 @@ func (s *stage) run() error {
 		if now%told == 0 && s.tell != nil && !s.tell(min(1, now.Seconds()/s.length.Seconds())) {
 			return ErrStopped
 		}
+		if now%told == 0 {
+			if err := s.hopeless(now); err != nil {
+				return err
+			}
+		}
 	}
 	s.world.Finish(s.length + patience)
+	return nil
+}
+
+// hopeless says whether the run cannot keep within its limits any more.
+func (s *stage) hopeless(now time.Duration) error {
+	if s.limit == (Limit{}) {
+		return nil
+	}
+	missed := float64(s.measure.requests - s.measure.met)
+	switch {
+	case missed > (1-s.limit.Attainment)*float64(s.Trial.requests):
+		return ErrTooPoor
+	case s.limit.Cost > 0 && s.measure.spent(now) > s.limit.Cost:
+		return ErrTooDear
+	}
 	return nil
 }
 

@@ -105,7 +105,7 @@ func (r *recorder) beat(now time.Duration) {
 			index := simulation.VariantIndex{Model: i, Variant: v}
 			held := 0
 			for _, replica := range r.stage.world.Replicas(index) {
-				if replica.Stage == simulation.Serving {
+				if replica.Answers() {
 					m.Variants[v].Ready[at]++
 				}
 				if replica.Node >= 0 {

@@ -7,6 +7,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // Result is what one policy cost and kept in one run. Its JSON names are a published
@@ -39,6 +40,12 @@ type Result struct {
 	// UnplaceableReplicas is the largest number of replicas at one time that were asked
 	// for and fitted on no node.
 	UnplaceableReplicas int `json:"unplaceableReplicas"`
+	// LearningSeconds is how much of the beginning counts in nothing of this.
+	LearningSeconds float64 `json:"learningSeconds,omitempty"`
+	// Dispersion is how the requests scatter in time, and TraceDispersion how they did
+	// before somebody multiplied them; nil where nobody did.
+	Dispersion      []workload.Index `json:"dispersion,omitempty"`
+	TraceDispersion []workload.Index `json:"traceDispersion,omitempty"`
 }
 
 // keepsThePromise is the parameter that says whether a searched fleet keeps the SLO for the

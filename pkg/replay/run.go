@@ -2,15 +2,20 @@ package replay
 
 import (
 	"errors"
-	"fmt"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // Options are what is replayed.
 type Options struct {
 	Scenario *Scenario
-	Source   Source
-	// Policies are some of PolicyNames, a number in place of the N of static fleets.
+	// Source is read once.
+	Source Source
+	// Trace, unless nil, has counted the requests before they were multiplied, once Source
+	// has been read.
+	Trace *workload.Dispersion
+	// Policies are as ParseSpec reads them.
 	Policies []string
 	// Startups are mean start-up times; every policy runs once with each.
 	Startups []time.Duration
@@ -74,16 +79,12 @@ func firstError(outcomes []performed) error {
 
 // play is one run: one policy with one start-up time.
 type play struct {
-	scenario *Scenario
-	source   Source
-	policy   string
-	startup  time.Duration
-	seed     uint64
-	load     Load
-	bound    *Bound
-	// choice is the cheapest variant of each model, for policies that know one alone.
-	choice []int
-	record bool
+	*Trial
+	policy  string
+	startup time.Duration
+	bound   *Bound
+	record  bool
+	limit   Limit
 	// tell is told the part that is done; it reports false when the run is to stop.
 	tell func(part float64) bool
 }
@@ -103,34 +104,21 @@ func prepare(o *Options) ([]play, error) {
 	if len(o.Policies) == 0 || len(o.Startups) == 0 {
 		return nil, errors.New("nothing to replay: expected at least one policy and one start-up time")
 	}
-	for _, name := range o.Policies {
-		if err := CheckPolicy(name); err != nil {
-			return nil, err
-		}
-	}
-	source, err := hold(o.Source)
+	policies, err := o.Scenario.PolicyNames(o.Policies)
 	if err != nil {
 		return nil, err
 	}
-	load, err := Measure(o.Scenario, source, o.Seed)
+	trial, err := NewTrial(TrialOptions{Scenario: o.Scenario, Source: o.Source, Trace: o.Trace, Startups: o.Startups, Seed: o.Seed})
 	if err != nil {
 		return nil, err
 	}
-	choice := o.Scenario.cheapest(load)
+	if err := trial.allows(policies); err != nil {
+		return nil, err
+	}
 	var plays []play
 	for _, startup := range o.Startups {
-		if startup < 0 {
-			return nil, fmt.Errorf("the start-up time is %s; expected at least 0", startup)
-		}
-		bound, err := o.Scenario.Bound(load, startup)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range o.Policies {
-			plays = append(plays, play{
-				scenario: o.Scenario, source: source, policy: name, startup: startup, seed: o.Seed,
-				load: load, bound: &bound, choice: choice, record: o.Record,
-			})
+		for _, name := range policies {
+			plays = append(plays, play{Trial: trial, policy: name, startup: startup, bound: trial.bounds[startup], record: o.Record})
 		}
 	}
 	return plays, nil

@@ -64,17 +64,21 @@ func short(t *testing.T, points ...workload.Point) Source {
 
 // everyPolicy is each policy once.
 var everyPolicy = []string{
-	"capacity-only", "hybrid", "static:2", "peak", "hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2", "bound",
+	"capacity-only", "hybrid", "static:2", "peak", "hpa:rps=9", "hpa:intok=2000", "hpa:inflight=12", "hpa:queue", "hpa:kv",
+	"keda", "keda:rps=9", "keda:intok=2000", "keda:inflight=12", "keda:kv=0.8",
+	"kpa", "kpa:rps=9", "saturation-v1", "saturation-v2", "planner", "bound",
 }
 
 func TestEveryPolicyIsTried(t *testing.T) {
 	names := map[string]bool{}
 	for _, name := range everyPolicy {
-		names[name] = true
+		spec, err := ParseSpec(name)
+		require.NoError(t, err)
+		names[spec.Family] = true
 	}
-	for _, name := range PolicyNames() {
-		if name != "static:N" {
-			assert.True(t, names[name], name)
+	for _, f := range families {
+		for _, family := range f.names() {
+			assert.True(t, names[family], family)
 		}
 	}
 }
@@ -139,7 +143,7 @@ func TestWhatCannotBeReplayed(t *testing.T) {
 		change func(*Options)
 		says   string
 	}{
-		"an unknown policy":         {func(o *Options) { o.Policies = []string{"hybrid", "magic"} }, `unknown policy "magic"; expected one of capacity-only, hybrid, static:N, peak, hpa:queue, hpa:kv, keda, saturation-v1, saturation-v2, bound`},
+		"an unknown policy":         {func(o *Options) { o.Policies = []string{"hybrid", "magic"} }, `unknown policy "magic"; expected one of capacity-only, hybrid, static:N, peak, hpa:rps=N, hpa:intok=N, hpa:inflight=N, hpa:queue, hpa:kv, keda, kpa, saturation-v1, saturation-v2, planner, bound`},
 		"a pattern as a name":       {func(o *Options) { o.Policies = []string{"static:N"} }, `unknown policy "static:N"`},
 		"fewer replicas than none":  {func(o *Options) { o.Policies = []string{"static:-1"} }, `policy "static:-1": "-1" is no number`},
 		"a number with a sign":      {func(o *Options) { o.Policies = []string{"static:+3"} }, "expected 0 to 100000"},
@@ -260,7 +264,7 @@ func TestTheFirstErrorThatIsNews(t *testing.T) {
 
 func TestHeldRequestsAreThoseOfTheSource(t *testing.T) {
 	all := []workload.Request{arrival(0, 1, 2), arrival(0, 3, 4), arrival(2.5, 5, 6)}
-	source, err := hold(sourceOf(io.EOF, all...))
+	_, source, err := hold(sourceOf(io.EOF, all...))
 	require.NoError(t, err)
 	for range 2 {
 		stream, err := source()

@@ -16,6 +16,35 @@ const (
 	saturationWindow = time.Minute
 )
 
+// The settings of both, by their published names, and those of the HPA that fulfils their
+// wishes; and the settings that only one of them has.
+var (
+	saturationSettings = []setting{
+		{"kvCacheThreshold", numberOf(0, 1, "the used share of the KV cache at which a replica is saturated, above 0 and up to 1, such as 0.8")},
+		{"queueLengthThreshold", numberOf(0, mostTarget, "the waiting requests at which a replica is saturated, above 0, such as 5")},
+		{"down", spanOf(0, longestWindow, "the HPA's stabilisation window of scaling down in whole seconds, up to 3600s, such as 240s")},
+		{"up", spanOf(0, longestWindow, "the HPA's stabilisation window of scaling up in whole seconds, up to 3600s, such as 240s")},
+	}
+	saturationV1Settings = []setting{
+		{"kvSpareTrigger", numberOf(0, 1, "the mean spare share of the KV cache below which replicas are added, above 0 and up to 1, such as 0.1")},
+		{"queueSpareTrigger", numberOf(0, mostTarget, "the mean spare queue length below which replicas are added, above 0, such as 3")},
+	}
+	saturationV2Settings = []setting{
+		{"scaleUpThreshold", numberOf(0, 1, "the share of the supply above which replicas are added, above 0 and up to 1, such as 0.85")},
+		{"scaleDownBoundary", numberOf(0, 1, "the share of the supply below which replicas go, above 0 and up to 1, such as 0.7")},
+	}
+)
+
+// thresholdsOf are the published thresholds with those of a spec over them.
+func thresholdsOf(spec Spec) decision.Saturation {
+	t := decision.DefaultSaturation()
+	t.KVCacheThreshold = spec.float("kvCacheThreshold", t.KVCacheThreshold)
+	t.QueueLengthThreshold = spec.float("queueLengthThreshold", t.QueueLengthThreshold)
+	t.KVSpareTrigger = spec.float("kvSpareTrigger", t.KVSpareTrigger)
+	t.QueueSpareTrigger = spec.float("queueSpareTrigger", t.QueueSpareTrigger)
+	return t
+}
+
 // saturationBehavior is that of the published chart's HPA, in both directions.
 func saturationBehavior() decision.Behavior {
 	return decision.Behavior{
@@ -53,19 +82,22 @@ type saturationRule interface {
 // scenario's count.
 type saturation struct {
 	scenario    *Scenario
+	thresholds  decision.Saturation
+	up, down    decision.Behavior
 	rule        saturationRule
 	wishes      [][]int
 	next        time.Duration
 	autoscalers [][]*horizontal
 }
 
-func newSaturation(s *Scenario, rule saturationRule) *saturation {
-	p := &saturation{scenario: s, rule: rule}
+func newSaturation(s *Scenario, spec Spec, rule saturationRule) *saturation {
+	p := &saturation{scenario: s, rule: rule, thresholds: thresholdsOf(spec), up: saturationBehavior(), down: saturationBehavior()}
+	p.up.Window, p.down.Window = spec.span("up", p.up.Window), spec.span("down", p.down.Window)
 	for m := range s.Models {
 		var all []*horizontal
 		for i := range s.Models[m].Variants {
 			h := newHorizontal(&s.Models[m].Variants[i], horizontalPeriod).within(s, &s.Models[m].Variants[i], noDefault)
-			h.min, h.up, h.down = s.Models[m].Variants[i].Policy.Min, saturationBehavior(), saturationBehavior()
+			h.min, h.up, h.down = s.Models[m].Variants[i].Policy.Min, p.up, p.down
 			all = append(all, h)
 		}
 		p.autoscalers = append(p.autoscalers, all)
@@ -110,7 +142,7 @@ func (p *saturation) Decide(view *View) Answer {
 
 // Parameters implements Policy.
 func (p *saturation) Parameters() []Parameter {
-	t := decision.DefaultSaturation()
+	t := p.thresholds
 	return append(append([]Parameter{
 		{"interval", saturationPeriod.String()},
 		{"window", saturationWindow.String()},
@@ -121,8 +153,8 @@ func (p *saturation) Parameters() []Parameter {
 		Parameter{"replicas", p.bounds() + " (the chart's bounds of 1 to 10 are lifted)"},
 		Parameter{"syncPeriod", horizontalPeriod.String()},
 		Parameter{"tolerance", "0"},
-		Parameter{"scaleUp", describe(saturationBehavior())},
-		Parameter{"scaleDown", describe(saturationBehavior())},
+		Parameter{"scaleUp", describe(p.up)},
+		Parameter{"scaleDown", describe(p.down)},
 	)
 }
 

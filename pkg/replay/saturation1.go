@@ -16,8 +16,8 @@ type saturationV1 struct {
 	thresholds decision.Saturation
 }
 
-func newSaturationV1(s *Scenario) *saturationV1 {
-	return &saturationV1{scenario: s, thresholds: decision.DefaultSaturation()}
+func newSaturationV1(s *Scenario, spec Spec) *saturationV1 {
+	return &saturationV1{scenario: s, thresholds: thresholdsOf(spec)}
 }
 
 // wish implements saturationRule.

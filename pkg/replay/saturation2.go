@@ -34,6 +34,7 @@ const (
 type saturationV2 struct {
 	scenario   *Scenario
 	thresholds decision.Saturation
+	band       tokenBand
 	// live is the last capacity of a replica that was seen, by model and variant; 0
 	// before the first.
 	live [][]int
@@ -79,8 +80,11 @@ func (r *rolling) mean() float64 {
 	return sum / float64(len(r.values))
 }
 
-func newSaturationV2(s *Scenario) *saturationV2 {
-	p := &saturationV2{scenario: s, thresholds: decision.DefaultSaturation(), history: map[capacityKey]*rolling{}, live: make([][]int, len(s.Models))}
+func newSaturationV2(s *Scenario, spec Spec) *saturationV2 {
+	p := &saturationV2{
+		scenario: s, thresholds: thresholdsOf(spec), history: map[capacityKey]*rolling{}, live: make([][]int, len(s.Models)),
+		band: tokenBand{spec.float("scaleUpThreshold", scaleUpThreshold), spec.float("scaleDownBoundary", scaleDownBoundary)},
+	}
 	for m := range s.Models {
 		p.live[m] = make([]int, len(s.Models[m].Variants))
 	}
@@ -91,7 +95,7 @@ func newSaturationV2(s *Scenario) *saturationV2 {
 func (p *saturationV2) wish(view *View, wanted [][]int) {
 	for m := range view.Models {
 		if supplies, demand, ok := p.analyze(view, m); ok {
-			for i, n := range optimizeTokens(supplies, balanceTokens(supplies, demand)) {
+			for i, n := range optimizeTokens(supplies, p.band.balance(supplies, demand)) {
 				if supplies[i].current > 0 {
 					wanted[m][i] = n
 				}
@@ -282,19 +286,22 @@ func queueDemand(size, bytes, input, output, hit float64) float64 {
 // tokenBalance is what a model lacks or has too much of, in tokens.
 type tokenBalance struct{ required, spare float64 }
 
-// balanceTokens is the published rule:
+// tokenBand are the shares of the supply between which the demand is held.
+type tokenBand struct{ up, down float64 }
+
+// balance is the published rule:
 //
-//	required = demand/0.85 - capacity of ready and pending replicas
-//	spare    = capacity of ready replicas - demand/0.70
-func balanceTokens(supplies []tokenSupply, demand float64) tokenBalance {
+//	required = demand/up - capacity of ready and pending replicas
+//	spare    = capacity of ready replicas - demand/down
+func (b tokenBand) balance(supplies []tokenSupply, demand float64) tokenBalance {
 	var ready, anticipated float64
 	for _, s := range supplies {
 		ready += float64(max(0, s.current-s.pending) * s.perReplica)
 		anticipated += float64(s.current * s.perReplica)
 	}
 	return tokenBalance{
-		required: math.Max(0, demand/scaleUpThreshold-anticipated),
-		spare:    math.Max(0, ready-demand/scaleDownBoundary),
+		required: math.Max(0, demand/b.up-anticipated),
+		spare:    math.Max(0, ready-demand/b.down),
 	}
 }
 
@@ -347,8 +354,8 @@ func total(replicas []int) int {
 // parameters implements saturationRule.
 func (p *saturationV2) parameters() []Parameter {
 	return []Parameter{
-		{"scaleUpThreshold", fmt.Sprint(scaleUpThreshold)},
-		{"scaleDownBoundary", fmt.Sprint(scaleDownBoundary)},
+		{"scaleUpThreshold", fmt.Sprint(p.band.up)},
+		{"scaleDownBoundary", fmt.Sprint(p.band.down)},
 		{"lengthWindow", lengthWindow.String()},
 		{"capacityHistory", fmt.Sprint(capacityHistory)},
 		{"optimizer", "cost-aware, unlimited"},

@@ -94,7 +94,7 @@ func TestPublishedTokenBalance(t *testing.T) {
 		{"published: its second one is not taken back", one(2, 0), 860, 0, 2000 - 860/0.70},
 		{"published: six replicas become seven, and stay", one(7, 0), 5110, 0, 0},
 	} {
-		got := balanceTokens(c.supplies, c.demand)
+		got := tokenBand{0.85, 0.70}.balance(c.supplies, c.demand)
 		assert.InDelta(t, c.required, got.required, 1e-6, c.name)
 		assert.InDelta(t, c.spare, got.spare, 1e-6, c.name)
 	}

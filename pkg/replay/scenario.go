@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -9,6 +10,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // Scenario is what a replay needs beside its requests: nodes, what runs on them, and
@@ -22,9 +24,19 @@ type Scenario struct {
 	// Models are served side by side. Every request goes to one of them, drawn by their
 	// shares.
 	Models []Model
+	// Events happen to the nodes, whatever the policy.
+	Events []simulation.NodeEvent
+	// Learning is how long at the beginning nothing counts, neither requests nor cost: time
+	// for who has to learn.
+	Learning time.Duration
 	// Policy is the configuration that the manager would have. Its Hybrid is set by the
 	// policy under test.
 	Policy decision.Policy
+	// Settings changes that configuration for policies with settings of their own; nil
+	// where nobody knows it.
+	Settings Settings
+	// Policies are those that are tried where nobody asks for others; empty means all.
+	Policies []string
 	// Variation is the coefficient of variation of the start-up times; the mean is that
 	// of the run.
 	Variation float64
@@ -32,6 +44,9 @@ type Scenario struct {
 	Drain time.Duration
 	// Collection is how metrics are collected.
 	Collection Collection
+	// RateSpread is over what time the copies of a request are spread where somebody
+	// multiplies the requests (workload.Rate). A replay itself multiplies nothing.
+	RateSpread time.Duration
 }
 
 // Collection says how late and how coarse metrics are.
@@ -51,7 +66,10 @@ type Model struct {
 	SLO capacity.SLO
 	// Share is how many of the trace's requests it gets, compared with the other models;
 	// 0 means 1.
-	Share    float64
+	Share float64
+	// Traffic is what its clients ask for where no trace says it; nil means nothing. The
+	// seed is that of the run.
+	Traffic  *workload.Synthetic
 	Variants []Variant
 }
 
@@ -105,6 +123,9 @@ func (s *Scenario) check() error {
 	if s == nil || s.Cluster == nil || len(s.Models) == 0 {
 		return fmt.Errorf("the scenario has no cluster or no models; expected both")
 	}
+	if s.Learning < 0 || s.Learning%minute != 0 {
+		return fmt.Errorf("the learning takes %s; expected whole minutes, at least 0", s.Learning)
+	}
 	seen, models := map[decision.Key]bool{}, map[decision.ModelKey]bool{}
 	for i := range s.Models {
 		m := &s.Models[i]
@@ -136,4 +157,27 @@ func (s *Scenario) check() error {
 			c.Scrape, c.Window, s.Policy.Interval)
 	}
 	return nil
+}
+
+// variantNamed is the place of a variant, which is named NAME or, where several namespaces
+// have one of that name, NAMESPACE/NAME.
+func (s *Scenario) variantNamed(name string) (simulation.VariantIndex, error) {
+	var found []simulation.VariantIndex
+	var names []string
+	for m := range s.Models {
+		for v := range s.Models[m].Variants {
+			own := s.Models[m].Variants[v].Name
+			names = append(names, own)
+			if name == own || name == s.Models[m].Namespace+"/"+own {
+				found = append(found, simulation.VariantIndex{Model: m, Variant: v})
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return simulation.VariantIndex{}, fmt.Errorf("no variant is named %s; expected one of %s", name, strings.Join(names, ", "))
+	}
+	return simulation.VariantIndex{}, fmt.Errorf("%d variants are named %s; expected NAMESPACE/NAME", len(found), name)
 }

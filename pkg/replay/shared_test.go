@@ -18,19 +18,20 @@ import (
 func attained(t *testing.T, s *Scenario, variant, replicas int, rate, copies float64) float64 {
 	t.Helper()
 	const length = 20 * time.Minute
-	held, err := hold(func() (workload.Stream, error) {
+	requests, held, err := hold(func() (workload.Stream, error) {
 		singles, err := chat(t, 7, workload.Point{Rate: rate / copies}, workload.Point{At: length, Rate: rate / copies})()
 		if err != nil {
 			return nil, err
 		}
-		return workload.Rate(singles, copies, 3)
+		return workload.Rate(singles, copies, workload.MinSpread, 3)
 	})
 	require.NoError(t, err)
 	load, err := Measure(s, held, 1)
 	require.NoError(t, err)
 	bound, err := s.Bound(load, time.Minute)
 	require.NoError(t, err)
-	p := play{scenario: s, source: held, policy: "static", startup: time.Minute, seed: 1, load: load, bound: &bound, choice: []int{variant}}
+	trial := &Trial{scenario: s, source: held, requests: requests, seed: 1, load: load, choice: []int{variant}}
+	p := play{Trial: trial, policy: "static", startup: time.Minute, bound: &bound}
 	f := newFleet(s, p.choice, []int{replicas})
 	done := p.with(f, f.replicas)
 	require.NoError(t, done.err)

@@ -139,10 +139,14 @@ func (l *pageLife) take(m move) {
 	case simulation.Created:
 		l.Created = t
 	case simulation.Placed:
-		l.Placed = t
+		// Again where its node was away for a while.
+		if l.Placed < 0 {
+			l.Placed = t
+		}
+		l.Serving, l.Leaving = -1, -1
 	case simulation.Serving:
 		l.Serving = t
-	case simulation.Leaving:
+	case simulation.Leaving, simulation.NotReady:
 		l.Leaving = t
 	case simulation.Gone:
 		l.Gone = t

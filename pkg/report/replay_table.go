@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // replayColumn is one column of the table of a replay. Its name has two lines, of which
@@ -68,6 +70,27 @@ func ReplayTable(results []replay.Result, style Style) []string {
 		}
 		columns = slices.DeleteFunc(columns, func(c replayColumn) bool { return c.rank == rank })
 	}
+}
+
+// ReplayDispersion says in one line how the requests of a replay scatter; none where
+// that is not known.
+func ReplayDispersion(results []replay.Result) []string {
+	if len(results) == 0 || len(results[0].Dispersion) == 0 {
+		return nil
+	}
+	line := "index of dispersion of the arrivals: " + indexes(results[0].Dispersion)
+	if before := results[0].TraceDispersion; len(before) > 0 {
+		line += "; of the trace as it is: " + indexes(before)
+	}
+	return []string{line}
+}
+
+func indexes(all []workload.Index) string {
+	texts := make([]string, len(all))
+	for i, x := range all {
+		texts[i] = fmt.Sprintf("%s in %s", short(x.Index), spokenSeconds(x.Seconds))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // brokenMark follows the attainment of a searched fleet that is not what was searched for,

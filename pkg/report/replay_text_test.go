@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 func TestTheTableOfAReplayLinesUp(t *testing.T) {
@@ -45,6 +46,15 @@ func TestTheTableOfAReplayLinesUp(t *testing.T) {
 	assert.Less(t, shown[80], shown[120])
 	assert.Less(t, shown[60], shown[80])
 	assert.Empty(t, ReplayTable(nil, Style{}))
+}
+
+func TestDispersionIsSaidOnce(t *testing.T) {
+	r := replay.Result{Dispersion: []workload.Index{{Seconds: 1, Index: 1.316}, {Seconds: 60, Index: 13.2}}}
+	assert.Equal(t, []string{"index of dispersion of the arrivals: 1.32 in 1s, 13.2 in 1m"}, ReplayDispersion([]replay.Result{r, r}))
+	r.TraceDispersion = []workload.Index{{Seconds: 1, Index: 1}}
+	assert.Equal(t, []string{"index of dispersion of the arrivals: 1.32 in 1s, 13.2 in 1m; of the trace as it is: 1.00 in 1s"}, ReplayDispersion([]replay.Result{r}))
+	assert.Empty(t, ReplayDispersion([]replay.Result{{}}), "too short to say")
+	assert.Empty(t, ReplayDispersion(nil))
 }
 
 // ends are the columns behind each word.

@@ -39,6 +39,8 @@ func TestNegativeTimesAreRefused(t *testing.T) {
 	for name, p := range map[string]serving.Profile{
 		"overhead": {Base: 1, Overhead: -1},
 		"pairs":    {Base: 1, PerPair: -1},
+		"exchange": {Base: 1, PerExchanged: -1},
+		"its way":  {Base: 1, LongExchange: -1},
 	} {
 		_, err := simulation.NewEngine(simulation.Options{Profile: p})
 		assert.ErrorContains(t, err, "negative time", name)

@@ -7,6 +7,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // DefaultTokenBudget is the largest number of tokens in one iteration, decoded
@@ -27,6 +28,14 @@ type Options struct {
 	// TokenBudget is the largest number of tokens in one iteration; 0 means
 	// DefaultTokenBudget.
 	TokenBudget int
+	// PrefixCache has the engine keep what it computed of prompts, in the room that no
+	// request needs, for later prompts that begin alike (enable_prefix_caching of vLLM).
+	// Requests say by their Prompt what they begin with.
+	PrefixCache bool
+	// PrefixHits is the share of its prompt that a request without a Prompt finds computed
+	// already, at least 0 and below 1. It has a place in the KV cache of its own all the
+	// same.
+	PrefixHits float64
 	// Watch, if set, is called at the end of every iteration.
 	Watch func(Iteration)
 }
@@ -40,6 +49,8 @@ type Request struct {
 	Input int
 	// Output is the number of tokens to generate, at least 1.
 	Output int
+	// Prompt says what the prompt begins with; nil means that nobody knows.
+	Prompt *workload.Prompt
 }
 
 // Engine serves the requests of one model server in virtual time. Each iteration
@@ -51,6 +62,14 @@ type Request struct {
 // generated tokens as part of the prompt. A request gets its first token at the
 // end of the iteration that completes its prompt.
 //
+// With a prefix cache, a request begins behind the blocks of its prompt that are
+// computed already, be it that a running request holds them or that nobody needed their
+// room since. At least one token is always computed. Blocks are computed as the tokens
+// of an iteration are handed out, so that a request behind another in the same iteration
+// finds them. Those that no request holds give way to what is needed, the one that was
+// let go first before the others; of one request, the end of its prompt goes first. What
+// is generated is not kept.
+//
 // An iteration costs a constant time unless a request starts, finishes or is
 // preempted in it, then at most a time linear in the batch; nothing is allocated
 // once the buffers have grown. An Engine is not safe for concurrent use.
@@ -60,6 +79,11 @@ type Engine struct {
 	batch   int
 	cache   int
 	watch   func(Iteration)
+	// prefix is nil without a prefix cache.
+	prefix *prefixCache
+	hits   float64
+	// member is set for an engine whose iterations a Group begins and ends.
+	member bool
 
 	// clock is the latest time that a call named. start and end are those of the
 	// running iteration; without one, start is where the next may begin.
@@ -104,29 +128,30 @@ type sequence struct {
 	target, computed int
 	// last is when its latest token came, if it was preempted since.
 	last time.Duration
+	// kept are the blocks of its prompt that it holds in the prefix cache, from the first
+	// on; sharing is the number of their tokens.
+	kept    []*block
+	sharing int
 }
 
 // NewEngine makes an idle engine. It refuses a profile that cannot tell the time
 // of an iteration, and negative limits.
 func NewEngine(o Options) (*Engine, error) {
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("simulated model server: %w", err)
+	}
 	p := o.Profile
-	if !p.Known() {
-		return nil, fmt.Errorf("simulated model server: the profile has no base time of an iteration (%v ms); expected one above 0", p.Base)
-	}
-	if p.PerRequest < 0 || p.PerResidentToken < 0 || p.PerPrefillToken < 0 || p.Overhead < 0 || p.PerPair < 0 {
-		return nil, fmt.Errorf("simulated model server: the profile has a negative time: %+v", p)
-	}
-	if o.TokenBudget < 0 || p.BatchLimit < 0 || p.KVTokens < 0 {
-		return nil, fmt.Errorf("simulated model server: negative limit: token budget %d, batch limit %d, KV cache %v tokens",
-			o.TokenBudget, p.BatchLimit, p.KVTokens)
-	}
 	e := &Engine{
 		profile:    p,
 		budget:     o.TokenBudget,
 		batch:      p.BatchLimit,
 		cache:      int(p.KVTokens),
 		watch:      o.Watch,
+		hits:       o.PrefixHits,
 		nextFinish: math.MaxUint64,
+	}
+	if o.PrefixCache {
+		e.prefix = newPrefixCache()
 	}
 	if e.budget == 0 {
 		e.budget = DefaultTokenBudget
@@ -138,6 +163,23 @@ func NewEngine(o Options) (*Engine, error) {
 		e.cache = math.MaxInt
 	}
 	return e, nil
+}
+
+func (o Options) check() error {
+	p, x := o.Profile, o.Profile.Experts
+	switch {
+	case !p.Known():
+		return fmt.Errorf("the profile has no base time of an iteration (%v ms); expected one above 0", p.Base)
+	case p.PerRequest < 0 || p.PerResidentToken < 0 || p.PerPrefillToken < 0 || p.Overhead < 0 || p.PerPair < 0 || p.PerExchanged < 0 || p.LongExchange < 0:
+		return fmt.Errorf("the profile has a negative time: %+v", p)
+	case x.Reading < 0 || x.PerToken < 0 || x.PerExchanged < 0 || !(x.Share >= 0 && x.Share <= 1) || x.Engines < 0:
+		return fmt.Errorf("experts with a negative time, or of which a token uses no share between 0 and 1: %+v", x)
+	case !(o.PrefixHits >= 0 && o.PrefixHits < 1):
+		return fmt.Errorf("%v of each prompt is found in the prefix cache; expected at least 0 and below 1", o.PrefixHits)
+	case o.TokenBudget < 0 || p.BatchLimit < 0 || p.KVTokens < 0:
+		return fmt.Errorf("negative limit: token budget %d, batch limit %d, KV cache %v tokens", o.TokenBudget, p.BatchLimit, p.KVTokens)
+	}
+	return nil
 }
 
 // Submit puts a request into the queue at the given time. Iterations that ended
@@ -156,7 +198,7 @@ func (e *Engine) Submit(now time.Duration, r Request) error {
 	}
 	e.run(now, false)
 	s := e.newSequence()
-	*s = sequence{request: r, times: Times{Arrived: e.clock}}
+	*s = sequence{request: r, times: Times{Arrived: e.clock}, kept: s.kept[:0]}
 	e.waiting.pushBack(s)
 	return nil
 }
@@ -208,6 +250,9 @@ func (e *Engine) run(now time.Duration, inclusive bool) {
 		e.events, e.delivered = e.events[:0], false
 	}
 	e.clock = max(e.clock, now)
+	if e.member {
+		return
+	}
 	for {
 		if !e.active {
 			if !e.busy() {
@@ -254,12 +299,37 @@ func (e *Engine) drop(each func(Request)) {
 	clear(e.running)
 	e.running = e.running[:0]
 	e.decoding, e.held, e.resident, e.active = 0, 0, 0, false
+	if e.prefix != nil {
+		e.prefix = newPrefixCache()
+	}
 }
 
 func (e *Engine) busy() bool { return len(e.running) > 0 || e.waiting.len() > 0 }
 
-// begin forms the batch of the next iteration.
+// begin begins the next iteration.
 func (e *Engine) begin() {
+	f := e.form()
+	e.lasts(f, e.profile.Iteration(e.decoding, capacity.Tokens(e.resident), capacity.Tokens(f.prefill))+e.profile.Attention(f.pairs))
+}
+
+// lasts says how long the iteration takes that begins.
+func (e *Engine) lasts(f prompts, length capacity.Milliseconds) {
+	e.end = e.start + time.Duration(math.Round(float64(length)*float64(time.Millisecond)))
+	e.iteration = Iteration{
+		Start: e.start, End: e.end, Running: len(e.running),
+		Decoding: e.decoding, Resident: e.resident, Prefill: f.prefill, Held: e.held,
+	}
+}
+
+// prompts are what an iteration computes of prompts: tokens, and pairs of one of them and
+// itself or one before it.
+type prompts struct {
+	prefill int
+	pairs   float64
+}
+
+// form forms the batch of the next iteration.
+func (e *Engine) form() prompts {
 	preempted := e.makeRoom()
 	e.active = true
 	e.held += e.decoding
@@ -270,6 +340,9 @@ func (e *Engine) begin() {
 		chunk, before := s.prefill(left - prefill)
 		prefill += chunk
 		pairs += float64(chunk) * (float64(before) + float64(chunk+1)/2)
+		if e.prefix != nil {
+			e.prefix.keep(s)
+		}
 	}
 	for _, s := range e.running[e.decoding:] {
 		take(s)
@@ -282,16 +355,17 @@ func (e *Engine) begin() {
 			s.times.Started = e.start
 		}
 		e.held += s.target
+		if e.prefix != nil || e.hits > 0 {
+			e.find(s)
+		}
 		e.running = append(e.running, s)
 		take(s)
 	}
-	length := e.profile.Iteration(e.decoding, capacity.Tokens(e.resident), capacity.Tokens(prefill)) + e.profile.Attention(pairs)
-	e.end = e.start + time.Duration(math.Round(float64(length)*float64(time.Millisecond)))
-	e.iteration = Iteration{
-		Start: e.start, End: e.end, Running: len(e.running),
-		Decoding: e.decoding, Resident: e.resident, Prefill: prefill, Held: e.held,
-	}
 	e.counts.Prefilled += uint64(prefill)
+	if e.prefix != nil {
+		e.prefix.shrink(e.cache - e.held)
+	}
+	return prompts{prefill, pairs}
 }
 
 // fits reports whether the first waiting request may enter the batch.
@@ -300,7 +374,11 @@ func (e *Engine) fits() bool {
 		return false
 	}
 	first := e.waiting.front()
-	return first.request.Input+first.generated <= e.cache-e.held
+	need := first.request.Input + first.generated
+	if e.prefix != nil && need > e.cache-e.held {
+		need -= e.prefix.held(&first.request)
+	}
+	return need <= e.cache-e.held
 }
 
 // makeRoom preempts the youngest requests until each of the others can decode
@@ -328,7 +406,7 @@ func (e *Engine) makeRoom() (preempted bool) {
 func (e *Engine) release(i int) (generated int) {
 	s := e.running[i]
 	if i >= e.decoding {
-		e.held -= s.target
+		e.free(s, s.target)
 		return 0
 	}
 	total := s.request.Output - int(s.finishStep-e.step)
@@ -336,10 +414,18 @@ func (e *Engine) release(i int) (generated int) {
 	if e.active {
 		place++
 	}
-	e.held -= place
+	e.free(s, place)
 	e.resident -= place
 	e.decoding--
 	return total - s.generated
+}
+
+// free gives back so many places of a request.
+func (e *Engine) free(s *sequence, places int) {
+	e.held -= places
+	if e.prefix != nil {
+		e.held += e.prefix.letGo(s)
+	}
 }
 
 // finish ends the running iteration: it hands out its tokens and lets finished
@@ -377,7 +463,7 @@ func (e *Engine) settle() {
 			stays = s.finishStep != e.step
 			if !stays {
 				place := s.request.Input + s.request.Output - 1
-				e.held -= place
+				e.free(s, place)
 				e.resident -= place
 				e.decoding--
 			}
@@ -413,7 +499,7 @@ func (e *Engine) prompted(s *sequence) bool {
 		e.emit(Resumed, s)
 	}
 	if s.generated == s.request.Output {
-		e.held -= s.target
+		e.free(s, s.target)
 		return false
 	}
 	e.decoding++

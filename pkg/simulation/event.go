@@ -78,6 +78,9 @@ type Counts struct {
 	// Prefilled is the number of tokens that were prefilled, those again that a
 	// preemption made necessary, and those of the running iteration.
 	Prefilled uint64
+	// Found is the number of tokens of prompts that did not have to be computed, because
+	// they were in the prefix cache.
+	Found uint64
 	// Generated is the number of tokens that were handed out.
 	Generated uint64
 	// Iterations is the number of iterations that have ended.

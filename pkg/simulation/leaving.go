@@ -7,13 +7,13 @@ import (
 
 // victims are the replicas of a variant that could go, the first to go first: the
 // named ones in their order, then the others as the ReplicaSet controller orders them:
-// those without a node, those that do not serve yet, those on the nodes with the most
+// those without a node, those that do not serve, those on the nodes with the most
 // replicas of the variant, those that have served for the shortest time, the youngest.
 func (w *World) victims(v *variant, named []string) []*replica {
 	beside := make([]int, len(w.cluster.Nodes))
 	var order []*replica
 	for _, r := range w.live {
-		if r.variant != v || r.Stage >= Leaving {
+		if r.variant != v || r.Stage == Leaving || r.Stage == Gone {
 			continue
 		}
 		order = append(order, r)
@@ -38,11 +38,26 @@ func (w *World) victims(v *variant, named []string) []*replica {
 	slices.SortFunc(order, func(a, b *replica) int {
 		return cmp.Or(
 			cmp.Compare(rank[a], rank[b]),
-			cmp.Compare(a.Stage, b.Stage),
+			cmp.Compare(a.Stage.standing(), b.Stage.standing()),
 			cmp.Compare(on(b), on(a)),
 			cmp.Compare(b.Ready, a.Ready),
 			cmp.Compare(b.ordinal, a.ordinal),
 		)
 	})
 	return order
+}
+
+// standing is how far a replica has come; one that is not ready has begun to run at
+// least.
+func (s Stage) standing() int {
+	switch s {
+	case Created:
+		return 0
+	case Placed:
+		return 1
+	case NotReady:
+		return 2
+	case Serving, Leaving, Gone:
+	}
+	return 3
 }

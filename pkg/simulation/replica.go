@@ -36,7 +36,7 @@ func (w *World) Scale(v VariantIndex, replicas int, victims []string) {
 	}
 	if surplus := of.active - of.wanted; surplus > 0 {
 		for _, r := range w.victims(of, victims)[:surplus] {
-			w.leave(r)
+			w.leave(r, w.options.Drain)
 		}
 		w.clear()
 	}
@@ -51,14 +51,31 @@ func (w *World) Wanted(v VariantIndex) int { return w.variant(v).wanted }
 // Replicas are the replicas of a variant that are not gone, in order of creation,
 // which is also that of their names.
 func (w *World) Replicas(v VariantIndex) []Replica {
+	return w.Asked(v, func(*Replica) bool { return true })
+}
+
+// Asked are those of Replicas alone that are wanted. What is shown to say so has no metrics,
+// which take time, and must not be changed.
+func (w *World) Asked(v VariantIndex, wanted func(*Replica) bool) []Replica {
 	of := w.variant(v)
 	var replicas []Replica
 	for _, r := range w.live {
-		if r.variant == of {
+		if r.variant == of && wanted(&r.Replica) {
 			replicas = append(replicas, r.said())
 		}
 	}
 	return replicas
+}
+
+// Answering is how many replicas of a variant answer.
+func (w *World) Answering(v VariantIndex) int {
+	of, n := w.variant(v), 0
+	for _, r := range w.live {
+		if r.variant == of && r.Answers() {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *World) variant(v VariantIndex) *variant { return &w.models[v.Model].variants[v.Variant] }
@@ -106,6 +123,12 @@ func (w *World) create(v *variant) {
 // start has a replica start on its node.
 func (w *World) start(r *replica) {
 	r.Placed = w.now
+	if w.dead[r.Node] {
+		// Nobody is there to start it.
+		r.Silent, r.serves = true, never
+		w.move(r, Placed)
+		return
+	}
 	r.serves = later(w.now, w.options.Startup.draw(w.options.Seed, r.variant.index, r.number))
 	w.move(r, Placed)
 }
@@ -128,20 +151,25 @@ func (w *World) serve(r *replica) {
 }
 
 // leave takes a replica out: at once when it serves nobody, else when its requests are
-// done. The caller clears up.
-func (w *World) leave(r *replica) {
+// done or a time is over. The caller clears up.
+func (w *World) leave(r *replica, within time.Duration) {
 	r.variant.active--
-	if r.Stage != Serving {
+	if !r.Answers() {
 		w.end(r)
 		return
 	}
-	m := &w.models[r.variant.index.Model]
-	m.serving = slices.DeleteFunc(m.serving, func(o *replica) bool { return o == r })
-	r.deadline = later(w.now, w.options.Drain)
+	w.withdraw(r)
+	r.deadline = later(w.now, within)
 	w.move(r, Leaving)
 	if r.inFlight == 0 || r.deadline <= w.now {
 		w.end(r)
 	}
+}
+
+// withdraw has the router send no more requests to a replica.
+func (w *World) withdraw(r *replica) {
+	m := &w.models[r.variant.index.Model]
+	m.serving = slices.DeleteFunc(m.serving, func(o *replica) bool { return o == r })
 }
 
 // end takes a replica off its node. What it still has, has failed. The caller clears
@@ -194,5 +222,5 @@ func (r *replica) observe(e *Event) {
 
 // engine makes the engine of one replica.
 func (v *variant) engine() (*Engine, error) {
-	return NewEngine(Options{Profile: v.Profile, TokenBudget: v.TokenBudget})
+	return NewEngine(Options{Profile: v.Profile, TokenBudget: v.TokenBudget, PrefixCache: v.PrefixCache, PrefixHits: v.PrefixHits})
 }

@@ -21,6 +21,9 @@ type WorldOptions struct {
 	// Drain is how long a replica that goes may still take for the requests that it
 	// has. What is not done by then has failed.
 	Drain time.Duration
+	// Events happen to the nodes. Several at one time happen in the order in which they
+	// are given.
+	Events []NodeEvent
 	// Seed decides every random number.
 	Seed uint64
 	// Done, unless nil, is told of every request once, when it has ended.
@@ -51,6 +54,9 @@ type ServedVariant struct {
 	// iteration of its engine; 0 means DefaultTokenBudget.
 	Profile     serving.Profile
 	TokenBudget int
+	// PrefixCache and PrefixHits are those of its engine.
+	PrefixCache bool
+	PrefixHits  float64
 	// Request is what one replica takes and where it may go.
 	Request *placement.Request
 	// Weight is how much load one replica takes compared with those of the other
@@ -80,18 +86,21 @@ type Outcome struct {
 // Stage is a stage in the life of a replica.
 type Stage uint8
 
-// The stages in their order.
+// The stages in their order, and last the one that few go through.
 const (
 	// Created: it was asked for.
 	Created Stage = iota + 1
 	// Placed: a node holds it, and it starts.
 	Placed
-	// Serving: it takes requests.
+	// Serving: it takes requests, for all that the cluster knows.
 	Serving
 	// Leaving: it takes no more requests and finishes those that it has.
 	Leaving
 	// Gone: it has left its node.
 	Gone
+	// NotReady: it served, and the cluster knows that its node does not answer. It goes,
+	// or is Placed again when the node comes back before.
+	NotReady
 )
 
 // Move is one step in the life of a replica.
@@ -118,9 +127,18 @@ type Replica struct {
 	Node int
 	// Created, Placed and Ready are when it came to that stage; -1 means not yet.
 	Created, Placed, Ready time.Duration
+	// Silent is set while nothing answers, because its node does not.
+	Silent bool
+	// Unready is when it came to be NotReady, else 0, and Restarts how often it started
+	// again on its node after it had served.
+	Unready  time.Duration
+	Restarts int
 	// Metrics is what its server says of itself; the zero value before it serves.
 	Metrics Metrics
 }
+
+// Answers reports whether its server serves, which the cluster may not know to be over.
+func (r *Replica) Answers() bool { return r.Stage == Serving && !r.Silent }
 
 // Metrics is what a model server says of itself at one instant: gauges, and sums since
 // it started, as vLLM has them.

@@ -28,6 +28,7 @@ func NewWorld(o WorldOptions) (*World, error) {
 		}
 		w.models = append(w.models, m)
 	}
+	w.expect(o.Events)
 	w.begin()
 	return w, nil
 }
@@ -69,6 +70,11 @@ func (o *WorldOptions) check() error {
 		return fmt.Errorf("the mean start-up time is %v; expected at least 0", o.Startup.Mean)
 	case !(o.Startup.Variation >= 0) || math.IsInf(o.Startup.Variation, 0):
 		return fmt.Errorf("the variation of the start-up times is %v; expected at least 0", o.Startup.Variation)
+	}
+	for i := range o.Events {
+		if err := o.Events[i].check(o.Cluster); err != nil {
+			return err
+		}
 	}
 	for i := range o.Models {
 		m := &o.Models[i]

@@ -83,6 +83,22 @@ func draw(seed uint64) script {
 	return sc
 }
 
+// drawOutages is such a script at a slower pace, in which things happen to the nodes.
+func drawOutages(seed uint64) script {
+	sc, random := draw(seed), rand.New(rand.NewPCG(seed, 11))
+	for i := range sc.acts {
+		sc.acts[i].arrival.Arrival *= 20
+	}
+	end := int64(sc.acts[len(sc.acts)-1].arrival.Arrival)
+	for range 30 {
+		sc.options.Events = append(sc.options.Events, simulation.NodeEvent{
+			At: time.Duration(random.Int64N(end)), Node: random.IntN(len(sc.options.Cluster.Nodes)),
+			Kind: simulation.NodeEventKind(1 + random.IntN(5)), Notice: time.Duration(random.IntN(3)) * s,
+		})
+	}
+	return sc
+}
+
 // play plays a script; look is called between the acts.
 func (sc script) play(t *testing.T, look func(*watched)) *watched {
 	t.Helper()
@@ -138,8 +154,11 @@ func hold(t *testing.T, ok bool, format string, args ...any) {
 // Every request ends once, and nodes hold what the replicas say.
 func TestNothingIsLost(t *testing.T) {
 	var failed, served, waited int
-	for seed := range uint64(50) {
+	for seed := range uint64(90) {
 		sc := draw(seed)
+		if seed >= 50 {
+			sc = drawOutages(seed)
+		}
 		w := sc.play(t, func(w *watched) { checkNodes(t, sc, w) })
 
 		arrived := map[string]int{}
@@ -180,9 +199,10 @@ func checkNodes(t *testing.T, sc script, w *watched) {
 				if r.Stage != simulation.Leaving {
 					active++
 				}
-				if r.Stage == simulation.Serving {
+				if r.Answers() {
 					serving++
 				}
+				hold(t, r.Stage != simulation.NotReady || r.Silent && r.Metrics == simulation.Metrics{}, "what is not ready does not answer: %+v", r)
 				hold(t, (r.Node < 0) == (r.Stage == simulation.Created), "a node holds a replica from Placed on: %+v", r)
 				if r.Node < 0 {
 					unplaced++
@@ -197,6 +217,10 @@ func checkNodes(t *testing.T, sc script, w *watched) {
 	}
 	hold(t, unplaced == w.Unplaced(), "%d replicas have no node; the world says %d", unplaced, w.Unplaced())
 	for i, n := range w.Cluster().Nodes {
+		if n.Out == simulation.OutGone {
+			hold(t, n.Free == placement.Resources{} && n.Allocatable == placement.Resources{} && held[i] == 0, "node %d is not there: %+v", i, n)
+			continue
+		}
 		hold(t, n.Free.Devices >= 0 && n.Free.Devices+held[i] == sc.options.Cluster.Nodes[i].Free.Devices,
 			"node %d holds %d devices and has %d free", i, held[i], n.Free.Devices)
 	}
@@ -230,9 +254,12 @@ func checkMoves(t *testing.T, sc script, w *watched) (waited int) {
 			l.left = m.At
 		case simulation.Gone:
 			hold(t, l.stage != simulation.Leaving || m.At-l.left <= sc.options.Drain, "%s drained too long", m.Replica)
-		case simulation.Serving:
+		case simulation.Serving, simulation.NotReady:
 		}
-		hold(t, m.Stage == l.stage+1 || m.Stage == simulation.Gone && l.stage < simulation.Serving && l.stage > 0,
+		down := len(sc.options.Events) > 0 && l.stage > 0 && (m.Stage == simulation.Gone ||
+			m.Stage == simulation.NotReady && l.stage == simulation.Serving ||
+			m.Stage == simulation.Placed && l.stage != simulation.Created && l.stage != simulation.Leaving)
+		hold(t, m.Stage == l.stage+1 || m.Stage == simulation.Gone && l.stage < simulation.Serving && l.stage > 0 || down,
 			"%s goes from stage %d to %d", m.Replica, l.stage, m.Stage)
 		l.stage = m.Stage
 		lives[m.Replica] = l
@@ -248,17 +275,23 @@ func TestLookingChangesNothing(t *testing.T) {
 		require.NoError(t, err)
 		return string(bytes)
 	}
-	for seed := range uint64(15) {
+	for seed := range uint64(25) {
 		sc := draw(seed)
+		if seed >= 15 {
+			sc = drawOutages(seed)
+		}
 		first := told(sc.play(t, func(*watched) {}))
 		assert.Equal(t, first, told(sc.play(t, func(*watched) {})), "seed %d", seed)
 
 		random := rand.New(rand.NewPCG(seed, 8))
-		often := script{options: sc.options}
+		often, step := script{options: sc.options}, int64(20*ms)
+		if len(sc.options.Events) > 0 {
+			step *= 20
+		}
 		for i, a := range sc.acts {
 			often.acts = append(often.acts, a)
 			if i+1 < len(sc.acts) {
-				for at, end := a.arrival.Arrival, sc.acts[i+1].arrival.Arrival; at < end; at += 1 + time.Duration(random.Int64N(int64(20*ms))) {
+				for at, end := a.arrival.Arrival, sc.acts[i+1].arrival.Arrival; at < end; at += 1 + time.Duration(random.Int64N(step)) {
 					pass := act{replicas: -1, idle: true}
 					pass.arrival.Arrival = at
 					often.acts = append(often.acts, pass)

@@ -18,8 +18,8 @@ func later(t, by time.Duration) time.Duration { return t + min(by, never-t) }
 
 // World is model servers on nodes behind a router, in virtual time. Time only passes
 // in Advance, Arrive and Finish; what happens at one instant happens in this order:
-// tokens come, replicas go and come to serve, nodes take those that wait, and then the
-// caller acts. Done and Moved are told in order of time; they must not call the world.
+// tokens come, nodes meet their events, replicas go and come to serve, nodes take those
+// that wait, and then the caller acts. Done and Moved are told in order of time; they must not call the world.
 // A World is not safe for concurrent use.
 type World struct {
 	options WorldOptions
@@ -30,6 +30,7 @@ type World struct {
 	// created counts all replicas that ever were, unplaced those that wait for a node.
 	created, unplaced int
 	pricing           pricing
+	outages
 
 	now time.Duration
 	// wake is when the next thing happens, or may happen, that changes the stage of a
@@ -91,7 +92,7 @@ func (w *World) Advance(now time.Duration) {
 func (w *World) step(at time.Duration) {
 	w.now = at
 	w.follow()
-	gone := false
+	gone := w.befall()
 	// What comes to serve does not change the list, and what goes stays in it for now.
 	for _, r := range w.live {
 		switch {
@@ -103,7 +104,9 @@ func (w *World) step(at time.Duration) {
 		}
 	}
 	if gone {
+		w.refill()
 		w.clear()
+		w.tell()
 	}
 	w.plan()
 }
@@ -111,13 +114,16 @@ func (w *World) step(at time.Duration) {
 // plan finds out when to step next.
 func (w *World) plan() {
 	w.wake = never
+	if len(w.due) > 0 {
+		w.wake = w.due[0].at
+	}
 	for _, r := range w.live {
 		switch r.Stage {
 		case Placed:
 			w.wake = min(w.wake, r.serves)
 		case Leaving:
 			w.wake = min(w.wake, r.deadline, r.next)
-		case Created, Serving, Gone:
+		case Created, NotReady, Serving, Gone:
 		}
 	}
 }
@@ -232,7 +238,7 @@ func (w *World) fail(v VariantIndex, r Request) {
 // The engine of a replica only sees when a request came to it. When it came to the
 // router is kept in its ID.
 func requestOf(a Arrival) Request {
-	return Request{ID: uint64(a.Arrival), Input: a.Input, Output: a.Output}
+	return Request{ID: uint64(a.Arrival), Input: a.Input, Output: a.Output, Prompt: a.Prompt}
 }
 
 func arrivalOf(r Request) time.Duration { return time.Duration(r.ID) }

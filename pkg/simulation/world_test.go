@@ -74,7 +74,7 @@ func (w *watched) arrive(t testing.TB, at time.Duration, input, output int) {
 
 // stages says the moves in short.
 func (w *watched) stages() []string {
-	names := [...]string{"", "created", "placed", "serving", "leaving", "gone"}
+	names := [...]string{"", "created", "placed", "serving", "leaving", "gone", "not ready"}
 	var said []string
 	for _, m := range w.moves {
 		said = append(said, fmt.Sprintf("%v %s %s on %d", m.At, m.Replica, names[m.Stage], m.Node))

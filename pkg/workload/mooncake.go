@@ -16,6 +16,9 @@ const (
 	// is not read here.
 	MooncakeRow = `{"timestamp": MILLISECONDS, "input_length": TOKENS, "output_length": TOKENS}`
 
+	// MooncakePromptRow is the same with the blocks of the prompt.
+	MooncakePromptRow = `{"timestamp": MILLISECONDS, "input_length": TOKENS, "output_length": TOKENS, "hash_ids": [NUMBER, ...]}`
+
 	// MooncakeStep is the grain of the recorded time in these traces: twelve thousand
 	// conversations stand at some twelve hundred times.
 	MooncakeStep = 3 * time.Second
@@ -25,8 +28,8 @@ const (
 	// request few come so near, and those move by less than one arrival.
 	mooncakeSlack = 5 * time.Millisecond
 
-	// maxMooncakeLine leaves room for the prefix blocks of a prompt, which are not read:
-	// a million tokens have 65,536 of 16 tokens.
+	// maxMooncakeLine leaves room for the blocks of a prompt: a million tokens have 65,536
+	// of 16 tokens.
 	maxMooncakeLine = 1 << 20
 
 	// maxMooncakeStep bounds the requests of one step, which are held together.
@@ -51,6 +54,8 @@ type Mooncake struct {
 	hasAhead bool
 	// started is set once there was a row.
 	started bool
+	// prompts says that the blocks of the prompts are wanted.
+	prompts bool
 	err     error
 }
 
@@ -62,6 +67,13 @@ func NewMooncake(r io.Reader, name string, seed uint64) *Mooncake {
 		lines:  newLines(r, name, MooncakeRow, maxMooncakeLine),
 		random: rand.New(rand.NewPCG(seed, randomSteps)),
 	}
+}
+
+// Prompts has the stream say what prompts begin with. Every row must have the blocks of
+// its prompt then. It returns the stream.
+func (m *Mooncake) Prompts() *Mooncake {
+	m.prompts, m.lines.want = true, MooncakePromptRow
+	return m
 }
 
 // Next implements Stream.
@@ -136,7 +148,9 @@ func (m *Mooncake) read() (Request, error) {
 		Timestamp *float64 `json:"timestamp"`
 		Input     *float64 `json:"input_length"`
 		Output    *float64 `json:"output_length"`
+		Blocks    blocks   `json:"hash_ids"`
 	}
+	row.Blocks.wanted = m.prompts
 	if err := json.Unmarshal([]byte(text), &row); err != nil {
 		return Request{}, m.lines.fail("%s; expected %s", mooncakeError(err, text), MooncakeRow)
 	}
@@ -152,7 +166,34 @@ func (m *Mooncake) read() (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	return Request{Arrival: at, Input: input, Output: output}, nil
+	r := Request{Arrival: at, Input: input, Output: output}
+	if m.prompts {
+		if row.Blocks.err != nil {
+			return Request{}, m.lines.fail("hash_ids is not a list of whole numbers of at least 0; expected %s", MooncakePromptRow)
+		}
+		if len(row.Blocks.numbers) == 0 {
+			return Request{}, m.lines.fail("hash_ids is missing, so that nothing says what the prompt begins with; expected %s", MooncakePromptRow)
+		}
+		if r.Prompt, err = NewPrompt(input, row.Blocks.numbers); err != nil {
+			return Request{}, m.lines.fail("hash_ids has %s", err)
+		}
+	}
+	return r, nil
+}
+
+// blocks are the numbers of a prompt's blocks, read where they are wanted.
+type blocks struct {
+	wanted  bool
+	numbers []uint64
+	err     error
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *blocks) UnmarshalJSON(text []byte) error {
+	if b.wanted {
+		b.err = json.Unmarshal(text, &b.numbers)
+	}
+	return nil
 }
 
 // mooncakeError words what the parser of JSON says about a line.

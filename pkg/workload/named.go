@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 )
@@ -164,22 +163,5 @@ func chatting(rate []Point) Synthetic {
 // the morning, busiest twelve hours later, and the peak so many times the trough. A width
 // above 1 makes the night longer than the day.
 func daily(mean, peakToTrough, width float64) []Point {
-	const (
-		step   = 5 * time.Minute
-		trough = 3*time.Hour + 30*time.Minute
-	)
-	var points []Point
-	sum := 0.0
-	for at := time.Duration(0); at <= day; at += step {
-		turn := 2 * math.Pi * float64(at-trough) / float64(day)
-		rise := math.Pow((1-math.Cos(turn))/2, width)
-		points = append(points, Point{at, 1 + (peakToTrough-1)*rise})
-		if at > 0 {
-			sum += (points[len(points)-2].Rate + points[len(points)-1].Rate) / 2
-		}
-	}
-	for i := range points {
-		points[i].Rate *= mean * float64(len(points)-1) / sum
-	}
-	return points
+	return Wave{Mean: mean, PeakToTrough: peakToTrough, Width: width, Period: day, Peak: 15*time.Hour + 30*time.Minute}.Points(day)
 }

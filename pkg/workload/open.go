@@ -30,6 +30,9 @@ type OpenOptions struct {
 	Thin float64
 	// Seed decides every random number.
 	Seed uint64
+	// Prompts asks for what prompts begin with, which Mooncake traces say. A trace of
+	// another format has requests of which nobody knows it.
+	Prompts bool
 }
 
 func (o OpenOptions) check() error {
@@ -116,7 +119,11 @@ func openFormat(files Files, path string, file *file, o OpenOptions) (*Trace, er
 	}
 	switch {
 	case strings.HasPrefix(first, "{"):
-		return o.trace("a Mooncake trace", NewMooncake(file, path, o.Seed), file)
+		m := NewMooncake(file, path, o.Seed)
+		if o.Prompts {
+			m.Prompts()
+		}
+		return o.trace("a Mooncake trace", m, file)
 	case first == ServeGenRateHeader:
 		s, err := openServeGen(files, path, file, o)
 		if err != nil {
@@ -148,7 +155,7 @@ func (o OpenOptions) trace(format string, s Stream, c io.Closer) (*Trace, error)
 	}
 	if o.Thin > 0 && o.Thin < 1 {
 		var err error
-		if s, err = Rate(s, o.Thin, o.Seed); err != nil {
+		if s, err = Rate(s, o.Thin, MinSpread, o.Seed); err != nil {
 			return nil, err
 		}
 	}

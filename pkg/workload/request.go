@@ -15,6 +15,8 @@ type Request struct {
 	Input int
 	// Output is the number of tokens to generate, at least 1.
 	Output int
+	// Prompt says what the prompt begins with; nil means that nobody knows.
+	Prompt *Prompt
 }
 
 // Stream hands out requests in order of arrival.

@@ -161,7 +161,7 @@ func TestServeGenThinsAsRateDoes(t *testing.T) {
 			thin := f.read(t, workload.OpenOptions{Thin: p, Seed: 1})
 			whole, err := f.open(workload.OpenOptions{Seed: 1})
 			require.NoError(t, err)
-			rate, err := workload.Rate(whole, p, 1)
+			rate, err := workload.Rate(whole, p, workload.MinSpread, 1)
 			require.NoError(t, err)
 			reference, err := readAll(rate)
 			require.NoError(t, err)

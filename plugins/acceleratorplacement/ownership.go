@@ -2,6 +2,7 @@ package acceleratorplacement
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -187,10 +188,12 @@ func slimFailed(object any) (any, error) {
 }
 
 // How the kubelet names the refusal of a pod: by the resource that it has too little
-// of, or when a device plugin does not hand out what it offered.
+// of; when a device plugin does not hand out what it offered; or when its topology
+// manager may not give the pod devices and CPUs that lie so far apart.
 const (
 	outOf                    = "OutOf"
 	unexpectedAdmissionError = "UnexpectedAdmissionError"
+	topologyAffinityError    = "TopologyAffinityError"
 )
 
 // A refusal that comes while this scheduler stands by is the leader's to tell. It is
@@ -239,7 +242,8 @@ func refusedForDevices(pod *corev1.Pod) bool {
 	if resource, ok := strings.CutPrefix(pod.Status.Reason, outOf); ok {
 		return inventory.IsDevice(corev1.ResourceName(resource))
 	}
-	return pod.Status.Reason == unexpectedAdmissionError && inventory.UsesDevices(pod)
+	known := pod.Status.Reason == unexpectedAdmissionError || pod.Status.Reason == topologyAffinityError
+	return known && inventory.UsesDevices(pod)
 }
 
 // seeRefused tells of a failed pod that a kubelet refused for want of devices, where
@@ -268,7 +272,11 @@ func kindOfRefusal(reason string) string {
 // that leads does so alone: the counts of two would add up.
 func (p *Plugin) tellRefused(pod *corev1.Pod) {
 	refusals.WithLabelValues(p.profile, kindOfRefusal(pod.Status.Reason)).Inc()
+	why := fmt.Sprintf("something else holds the devices that it was placed on. See that %s alone places pods with devices there: taint the node %s=%s:NoSchedule",
+		p.profile, v1alpha1.TaintScheduler, p.profile)
+	if pod.Status.Reason == topologyAffinityError {
+		why = "its topology manager found no devices and CPUs near enough to each other, of which schedulers know nothing. Ask for what one NUMA node holds, or set another topologyManagerPolicy for the kubelet"
+	}
 	p.handle.EventRecorder().Eventf(pod, nil, corev1.EventTypeWarning, reasonRefused, actionPlacing,
-		"the kubelet of node %s refused it (%s): something else holds the devices that it was placed on. See that %s alone places pods with devices there: taint the node %s=%s:NoSchedule",
-		pod.Spec.NodeName, pod.Status.Reason, p.profile, v1alpha1.TaintScheduler, p.profile)
+		"the kubelet of node %s refused it (%s): %s", pod.Spec.NodeName, pod.Status.Reason, why)
 }

@@ -172,6 +172,8 @@ func TestRefusalsOfKubeletsAreToldOnce(t *testing.T) {
 	for _, pod := range []*corev1.Pod{
 		failedFor(outOfGPUs, ours, "late", "nobodys", 1),
 		failedFor("UnexpectedAdmissionError", "default-scheduler", "foreign", "ours", 1),
+		failedFor("TopologyAffinityError", ours, "numa", "ours", 1),
+		failedFor("TopologyAffinityError", ours, "web", "ours", 0),
 		failedFor("UnexpectedAdmissionError", ours, "web", "ours", 0),
 		failedFor("OutOfcpu", ours, "starved", "ours", 1),
 		failedFor("Evicted", ours, "evicted", "ours", 1),
@@ -183,15 +185,17 @@ func TestRefusalsOfKubeletsAreToldOnce(t *testing.T) {
 	events = nil
 	require.Eventually(t, func() bool {
 		events = append(events, w.told()...)
-		return len(events) >= 3
+		return len(events) >= 4
 	}, time.Minute, time.Millisecond)
-	require.Len(t, events, 3)
+	require.Len(t, events, 4)
 	for _, e := range events {
 		assert.True(t, strings.HasPrefix(e, "Warning RefusedForDevices the kubelet of node "), e)
 	}
 	assert.Contains(t, events[0], "node nobodys refused it (OutOfnvidia.com/gpu)")
 	assert.Contains(t, events[0], "wva.llmd.ai/scheduler=variant-scheduler:NoSchedule")
-	for reason, want := range map[string]float64{"OutOfnvidia.com": 3, "UnexpectedAdmissionError": 1, "OutOfcpu": 0} {
+	assert.Contains(t, events[2], "refused it (TopologyAffinityError)")
+	assert.Contains(t, events[2], "topology manager", "no other scheduler is to blame")
+	for reason, want := range map[string]float64{"OutOfnvidia.com": 3, "UnexpectedAdmissionError": 1, "TopologyAffinityError": 1, "OutOfcpu": 0} {
 		assert.Equal(t, want, counted(reason), reason)
 	}
 	for _, object := range informer.GetStore().List() {

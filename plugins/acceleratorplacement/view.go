@@ -1,6 +1,8 @@
 package acceleratorplacement
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -93,7 +95,7 @@ const (
 
 // nearest are the verdicts in the order in which they say how near a node comes.
 var nearest = []placement.Verdict{
-	placement.Fits, placement.TooFewFree, placement.TooLittleCPU, placement.TooLittleMemory, placement.NoPodSlot,
+	placement.Fits, placement.TooFewFree, placement.TooLittleCPU, placement.TooLittleMemory, placement.NoPodSlot, placement.TooLittleOther,
 	placement.NodeOut, placement.Refused, placement.TooFewDevices, placement.AcceleratorUnknown, placement.WrongAccelerator,
 }
 
@@ -110,11 +112,14 @@ func explain(w *want, nodes *seen) explanation {
 	best := len(nearest)
 	scratch := make([]placement.Pool, pools)
 	for i, device := range devices {
-		e := placement.Explanation{Shape: w.of(device)}
+		e := placement.Explanation{Shape: w.of(device), Other: w.other}
 		e.Nodes[placement.WrongAccelerator] = nodes.others
 		for i, info := range nodes.infos {
 			n := nodeOf(nodes.what[i], info, scratch)
 			verdict := w.verdictOn(&n, nodes.what[i], e.Shape, affinity)
+			if verdict == placement.Fits && w.lacks(info) {
+				verdict = placement.TooLittleOther
+			}
 			e.Count(&n, verdict)
 		}
 		if i > 0 {
@@ -156,6 +161,15 @@ func (w *want) verdictOn(n *placement.Node, what *carried, shape capacity.Shape,
 		verdict = n.Room(shape)
 	}
 	return verdict
+}
+
+// lacks reports whether the node has too little free of an extended resource that the
+// pod takes beside its devices. The framework's own plugin keeps the pod off it.
+func (w *want) lacks(info fwk.NodeInfo) bool {
+	return slices.ContainsFunc(w.other, func(a placement.Amount) bool {
+		resource := corev1.ResourceName(a.Name)
+		return a.Count > info.GetAllocatable().GetScalarResources()[resource]-info.GetRequested().GetScalarResources()[resource]
+	})
 }
 
 func refuses(pod *corev1.Pod, node *corev1.Node, affinity nodeaffinity.RequiredNodeAffinity) bool {

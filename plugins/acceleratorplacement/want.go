@@ -42,6 +42,8 @@ type want struct {
 	spans bool
 	// shape has no devices' type yet: that depends on the node.
 	shape capacity.Shape
+	// other is what the pod takes of extended resources beside its devices.
+	other []placement.Amount
 	// table values the room that the pod takes; nil does as for usual sizes.
 	table *placement.Table
 	// mates are the nodes that hold pods of the same owner, where that matters.
@@ -106,6 +108,7 @@ func (p *Plugin) wantOf(ctx context.Context, pod *corev1.Pod) (*want, *fwk.Statu
 		resource: takes.Resource,
 		spans:    takes.Spans(&pod.Spec),
 		shape:    capacity.Shape{Devices: takes.Devices, Pods: 1, MilliCPU: takes.MilliCPU, MemoryBytes: takes.MemoryBytes},
+		other:    takes.Other(),
 	}
 	if !p.variants.known() {
 		return nil, fwk.NewStatus(fwk.Error, "the VariantAutoscaling objects are not read yet")

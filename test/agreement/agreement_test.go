@@ -333,7 +333,13 @@ func (g *game) compare(t *testing.T, c *counted, about string) {
 			MilliCPU: requested.GetMilliCPU(), MemoryBytes: requested.GetMemory(),
 			Pods: len(info.GetPods()), Devices: requested.GetScalarResources(),
 		}, nil)
-		require.Equal(t, seen, c.inventory.Cluster.Nodes[i], "%s: node %s", about, name)
+		counted := c.inventory.Cluster.Nodes[i]
+		for _, links := range counted.Other {
+			require.Equal(t, info.GetAllocatable().GetScalarResources()[link], links.Allocatable, about)
+			require.Equal(t, links.Allocatable-requested.GetScalarResources()[link], links.Free, about)
+		}
+		counted.Other = nil
+		require.Equal(t, seen, counted, "%s: node %s", about, name)
 		require.Equal(t, usable(info.Node()), seen.Out == "", "%s: node %s is out: %q", about, name, seen.Out)
 		allocatable := info.GetAllocatable()
 		require.Equal(t, allocatable.GetMilliCPU(), seen.Allocatable.MilliCPU, about)

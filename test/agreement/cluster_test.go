@@ -12,7 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const nvidia corev1.ResourceName = "nvidia.com/gpu"
+const (
+	nvidia corev1.ResourceName = "nvidia.com/gpu"
+	// link is an extended resource that nobody knows.
+	link corev1.ResourceName = "example.com/link"
+)
 
 const (
 	productLabel = "nvidia.com/gpu.product"
@@ -188,6 +192,9 @@ func (c *cluster) mar(n *corev1.Node) {
 			corev1.Taint{Key: "team", Value: "other", Effect: corev1.TaintEffectNoExecute},
 			corev1.Taint{Key: "team", Value: "other", Effect: corev1.TaintEffectPreferNoSchedule},
 		))
+	}
+	if c.chance(3) {
+		n.Status.Allocatable[link] = *resource.NewQuantity(int64(c.rng.IntN(6)), resource.DecimalSI)
 	}
 	switch c.rng.IntN(30) {
 	case 0:

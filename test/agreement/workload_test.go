@@ -65,7 +65,9 @@ func (c *cluster) newDemand() demand {
 	c.choose(spec)
 	c.tolerate(spec, d.devices)
 	if c.chance(5) {
-		d.bounds = append(d.bounds, c.constrain(d.template))
+		if bound := c.constrain(d.template); bound != "" {
+			d.bounds = append(d.bounds, bound)
+		}
 	}
 	if d.devices && d.variant.resource == nvidia && d.variant.selector == nil && c.chance(6) {
 		d.accepts = pick(c.rng, acceptedLists...)
@@ -241,8 +243,8 @@ func (c *cluster) tolerate(spec *corev1.PodSpec, devices bool) {
 	}
 }
 
-// constrain adds one constraint that the model does not know, and returns the words
-// for it.
+// constrain adds one constraint beyond devices, CPU and memory, and returns the words
+// for it if the model does not know it.
 func (c *cluster) constrain(template *corev1.PodTemplateSpec) string {
 	spec := &template.Spec
 	own := &metav1.LabelSelector{MatchLabels: map[string]string{"variant": template.Labels["variant"]}}
@@ -275,8 +277,8 @@ func (c *cluster) constrain(template *corev1.PodTemplateSpec) string {
 		ask(&spec.Containers[0].Resources, corev1.ResourceEphemeralStorage, 8<<30)
 		return "ephemeral-storage"
 	case 6:
-		ask(&spec.Containers[0].Resources, "example.com/link", 1)
-		return "example.com/link"
+		ask(&spec.Containers[0].Resources, link, pick[int64](c.rng, 1, 1, 2))
+		return ""
 	default:
 		spec.Volumes = []corev1.Volume{{Name: "model", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "model"},

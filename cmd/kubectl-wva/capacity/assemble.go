@@ -84,7 +84,7 @@ func (a *assembly) addVariant(v *variant) {
 		err = request.Countable()
 	}
 	if request != nil {
-		out.Shape = shapeOf(request.Shape)
+		out.Shape = shapeOf(request)
 	}
 	switch {
 	case err != nil:
@@ -177,9 +177,10 @@ func shapeFor(d capacity.Device, count int) capacity.Shape {
 	return capacity.Shape{Accelerator: d.Accelerator, MemoryGiB: d.MemoryGiB, Form: d.Form, Devices: count, Pods: 1}
 }
 
-func shapeOf(s capacity.Shape) *report.Shape {
+func shapeOf(r *placement.Request) *report.Shape {
+	s := r.Shape
 	return &report.Shape{
-		Text: s.String(), Accelerator: s.Device().String(), Devices: s.Devices, Pods: s.Pods,
+		Text: placement.Wants(s, r.Other), Accelerator: s.Device().String(), Devices: s.Devices, Pods: s.Pods,
 		MilliCPU: s.MilliCPU, MemoryBytes: s.MemoryBytes,
 	}
 }

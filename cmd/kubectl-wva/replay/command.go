@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
@@ -39,16 +41,45 @@ Policies:
                  hindsight: a reference and no competitor. Where the cheapest variant alone
                  does not suffice, other variants and mixes are tried; where nothing does, a
                  mark says so, and the fleet is one that attains about the most
-  hpa:queue      HorizontalPodAutoscaler on waiting requests, 5 for each replica
-  hpa:kv         HorizontalPodAutoscaler on the use of the KV cache, 0.8
+  hpa:rps=N      HorizontalPodAutoscaler on the requests per second, N for each replica
+  hpa:intok=N    the same on prompt tokens per second
+  hpa:inflight=N the same on running and waiting requests
+  hpa:queue      the same on waiting requests, 5 for each replica
+  hpa:kv         the same on the used share of the KV cache, 0.8
   keda           KEDA, polling every 30 s, then the HorizontalPodAutoscaler on the queue
+  kpa            Knative's pod autoscaler on concurrency, 100 for each replica at full use
   saturation-v1  the published rule of one step in each cycle
   saturation-v2  the published rule that divides demand by capacity
+  planner        the planner of Dynamo: the requests that are forecast, divided by what one
+                 replica serves at the mean within the promise
   bound          the least that keeping the promise in every minute can cost, knowing the
                  future; who breaks it in some minutes may pay less
-Of each model, static, hpa and keda drive one variant: the one that is cheapest for the
-requests that it serves. keda goes up to 100 replicas, hpa has no limit, and neither goes
-beyond what empty nodes would hold, unless the variant has a bound of its own.
+Of each model, static, hpa, keda, kpa and planner drive one variant: the one that is
+cheapest for the requests that it serves. keda goes up to 100 replicas, the others have no
+limit, and none goes beyond what empty nodes would hold, unless the variant has a bound of
+its own.
+
+Settings follow the name, as in hpa:rps=4.5,down=60s,max=40 or hybrid:down=120s. A wrong one
+says which there are.
+  ours        down and up, the stabilisation windows of all variants; every setting of the
+              manager's configuration that rules decisions, in small letters or by the end of
+              its name (horizon=10m); and the thresholds of saturation
+  hpa, keda   the trigger with its target: rps, intok (prompt tokens per second), inflight,
+              queue or kv; down, up, min, max, tolerance; window, over which rates are taken;
+              of keda polling, cooldown and activation, which matter with min=0
+  kpa         inflight or rps with its target, utilization, window and panic (the panic
+              window's share of it), threshold, down, uprate, downrate, grace, min, max
+  saturation  kvCacheThreshold, queueLengthThreshold, of v1 kvSpareTrigger and
+              queueSpareTrigger, of v2 scaleUpThreshold and scaleDownBoundary; down and up
+  planner     mode (throughput, load or both), target (sla, throughput or latency), predictor
+              (constant or kalman: level, trend, noise, points), interval, reaction,
+              sensitivity, ttft, itl, isl, osl, min, max
+  hpa, keda, kpa, planner and static: variant, the one that is driven, and split, replicas of
+              others that are always there: hpa:rps=4,variant=dear,split=cheap:4. A fleet of
+              several variants is static:split=cheap:4+dear:2
+With several models each has its own autoscaler; a number may have one part for each model
+with + between them, in the order of the scenario (hpa:rps=4.5+0.8), and variant names one
+of each.
 
 Synthetic traces:`
 
@@ -58,12 +89,18 @@ const examples = `  # A service's day, with every policy
   # A recorded hour, every request twenty times, two policies, two start-up times
   kubectl wva replay --trace AzureLLMInferenceTrace_conv.csv --rate 20 --policy hybrid,hpa:queue --startup 60s,300s
 
+  # A HorizontalPodAutoscaler on requests per second, at two targets
+  kubectl wva replay --trace synthetic:diurnal --policy hpa:rps=3.4,down=120s,hpa:rps=3.8,down=120s
+
   # The first ten minutes, as a page for the browser
   kubectl wva replay --trace AzureLLMInferenceTrace_conv.csv --rate 20 --duration 10m --policy hybrid --html replay.html
 
   # Your own nodes, variants and prices
   kubectl wva replay --print-scenario > scenario.yaml
   kubectl wva replay --trace yesterday.csv --scenario scenario.yaml
+
+  # Two models that share a cluster, with requests of their own
+  kubectl wva replay --scenario two-models --cluster busy-60
 
   # The nodes and variants of a live cluster, for a script
   kubectl wva replay --trace yesterday.csv --from-cluster -o json | jq '.[] | {policy, attainment, cost}'`
@@ -74,6 +111,7 @@ type options struct {
 
 	trace    string
 	rate     float64
+	spread   time.Duration
 	from     time.Duration
 	duration time.Duration
 
@@ -83,8 +121,12 @@ type options struct {
 	print    bool
 
 	policies []string
+	tuned    []string
+	rivals   []tuning.Family
+	aside    []tuning.Family
 	startups []time.Duration
 	seed     uint64
+	seeds    int
 
 	output string
 	html   string
@@ -101,14 +143,14 @@ var outputs = []string{"table", "json"}
 
 // newOptions are those of a command line that says nothing.
 func newOptions(flags *cluster.Flags) *options {
-	return &options{live: flags, rate: 1, startups: []time.Duration{time.Minute}, policies: standardPolicies()}
+	return &options{live: flags, rate: 1, startups: []time.Duration{time.Minute}, seeds: 3, policies: standardPolicies()}
 }
 
 // NewCommand is the command; flags say which cluster is meant by --from-cluster.
 func NewCommand(flags *cluster.Flags) *cobra.Command {
 	o := newOptions(flags)
 	command := &cobra.Command{
-		Use:          "replay --trace FILE|synthetic:NAME",
+		Use:          "replay --trace FILE|synthetic:NAME | --scenario NAME",
 		Short:        "Try scaling policies on a trace of requests, in virtual time",
 		Long:         long + synthetic(),
 		Example:      examples,
@@ -124,11 +166,15 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	return command
 }
 
-// synthetic are the synthetic traces, one on each line.
+// synthetic are the synthetic traces, one on each line, and the scenarios.
 func synthetic() string {
 	var b strings.Builder
 	for _, e := range workload.Examples() {
 		fmt.Fprintf(&b, "\n  %-7s  %s", e.Name, e.Description)
+	}
+	b.WriteString("\n\nScenarios with requests of their own (--scenario NAME):")
+	for _, e := range scenario.Examples() {
+		fmt.Fprintf(&b, "\n  %-13s  %s", e.Name, e.Description)
 	}
 	return b.String()
 }
@@ -147,17 +193,20 @@ func standardPolicies() []string {
 func (o *options) add(command *cobra.Command) {
 	f := command.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.trace, "trace", "", "Requests: a file, or synthetic:NAME.")
-	f.Var((*number)(&o.rate), "rate", "Send every request this many times, the copies spread within its second; below 1 only that share of them. Time is not compressed.")
+	f.StringVar(&o.trace, "trace", "", "Requests: a file, or synthetic:NAME. Without it those that the scenario has of its own.")
+	f.Var((*number)(&o.rate), "rate", "Send every request this many times; below 1 only that share of them. Time is not compressed.")
+	f.Var((*span)(&o.spread), "rate-spread", "With --rate: over what time around its request a copy arrives, from 1s to 1h; without it what the scenario says, and else a minute. With 1s the copies come in bursts, in the very second of their request.")
 	f.Var((*span)(&o.from), "from", "Leave out what arrives before this time of the trace.")
 	f.Var((*span)(&o.duration), "duration", "How much of the trace is replayed; without it all.")
-	f.StringVar(&o.scenario, "scenario", "", "Scenario file (YAML); without it the one that is built in. With --from-cluster it adds what a cluster does not tell, such as profiles.")
+	f.StringVar(&o.scenario, "scenario", "", "Scenario file (YAML), or the name of one that is built in; without it the usual one. With --from-cluster it adds what a cluster does not tell, such as profiles.")
 	f.StringVar(&o.prices, "prices", "", "Price list of the scenario; without it the one that the scenario names.")
 	f.StringVar(&o.cluster, "cluster", "", "Cluster of the scenario; without it the one that the scenario names. A live one is chosen with --context.")
-	f.BoolVar(&o.print, "print-scenario", false, "Print the scenario that is built in, with what every key means, and do nothing else.")
-	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies, with commas between them; bound is always worked out.")
+	f.BoolVar(&o.print, "print-scenario", false, "Print the scenario that is built in, with what every key means, or with --scenario another one that is, and do nothing else.")
+	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies with their settings, with commas between them; bound is always worked out.")
 	f.Var((*spans)(&o.startups), "startup", "How long a replica takes on its node until it serves, at the mean; several with commas between them.")
 	f.Uint64Var(&o.seed, "seed", 1, "Decides every random number: the same seed and inputs give the same bytes.")
+	f.StringSliceVar(&o.tuned, "tune", nil, "Instead of replaying every policy once, try many settings of these families and judge ours (or --policy) against the front of them; several with commas between them.")
+	f.IntVar(&o.seeds, "seeds", o.seeds, "With --tune: how many seeds, from --seed on, the numbers are means of.")
 	f.StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")
 	f.StringVar(&o.html, "html", "", "Also write a page with charts to this file; it opens without a network.")
 	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take nodes, with what other pods hold, and variants from a live cluster.")
@@ -178,7 +227,7 @@ func completions(words []string) []cobra.Completion {
 // run does what the command line says.
 func (o *options) run(ctx context.Context, command *cobra.Command) error {
 	if o.print {
-		return printScenario(command.OutOrStdout())
+		return printScenario(command.OutOrStdout(), o.scenario)
 	}
 	j, err := o.prepare(ctx, command)
 	if err != nil {

@@ -73,14 +73,24 @@ func TestMistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		"all left out":               {[]string{"--trace", tiny, "--rate", "0.0001"}, "tiny.csv has requests, but --rate 0.0001 left none of them: expected a larger one, or another --seed"},
 		"none there to leave out":    {[]string{"--trace", write(t, "empty.csv", tinyTrace[:strings.Index(tinyTrace, "\n")+1]), "--rate", "0.5"}, "has no request in it: expected at least one"},
 		"an argument":                {with("more"), `unknown command "more"`},
-		"an unknown policy":          {with("--policy", "best"), `--policy: unknown policy "best"; expected one of capacity-only, hybrid, static:N, peak, hpa:queue, hpa:kv, keda, saturation-v1, saturation-v2, bound`},
+		"an unknown policy":          {with("--policy", "best"), `--policy: unknown policy "best"; expected one of capacity-only, hybrid, static:N, peak, hpa:rps=N, hpa:intok=N, hpa:inflight=N, hpa:queue, hpa:kv, keda, kpa, saturation-v1, saturation-v2, planner, bound`},
 		"a fleet of no number":       {with("--policy", "static:many"), `policy "static:many": "many" is no number of replicas`},
 		"a policy twice":             {with("--policy", "hybrid,bound,hybrid"), "--policy has hybrid twice: expected each once"},
+		"a policy twice, otherwise":  {with("--policy", "hpa:rps=4.0,down=1m,hybrid,hpa:down=60s,rps=4"), "--policy has hpa:rps=4,down=60s twice: expected each once"},
+		"a wrong setting":            {with("--policy", "hybrid,hpa:rps=4,down=fast"), `--policy: policy "hpa:rps=4,down=fast": down is "fast"; expected the stabilisation window of scaling down in whole seconds`},
+		"a variant of nobody":        {with("--policy", "hpa:rps=4,variant=mine"), `policy "hpa:rps=4,variant=mine": variant: no variant is named mine; expected one of llama-70b-h100-4, llama-70b-h100-8, llama-70b-h200-2`},
 		"no policy":                  {with("--policy", ""), "--policy is empty: expected at least one"},
+		"no trace for an own file":   {[]string{"--scenario", write(t, "own.yaml", string(scenario.BuiltIn()))}, "--trace is missing: expected a file of requests"},
+		"a part of its own requests": {[]string{"--scenario", "spot", "--from", "1h"}, "--from goes with --trace only: what happens in the scenario has times of its own"},
+		"nothing but learning":       {[]string{"--scenario", "spot", "--duration", "3h"}, "--duration is 3h, and the first 3h of the scenario are for learning: expected more"},
+		"no such scenario":           {with("--scenario", "sport"), "sport: no such file or directory: expected a file, or one of the built-in two-models, five-models, failing-nodes, four-cheap, spot"},
+		"a cluster it does not have": {[]string{"--scenario", "two-models", "--cluster", "full"}, `the built-in scenario two-models: --cluster is "full": expected one of busy-60, busy-85`},
 		"no rate":                    {with("--rate", "0"), "--rate is 0: expected above 0 and at most 10000"},
 		"too high a rate":            {with("--rate", "10001"), "--rate is 10001: expected"},
 		"a rate of letters":          {with("--rate", "x"), `invalid argument "x" for "--rate" flag: expected a number`},
 		"a rate that is no number":   {with("--rate", "NaN"), "--rate is NaN: expected"},
+		"copies in no time":          {with("--rate", "2", "--rate-spread", "0"), "--rate-spread: the copies of a request are spread over 0s; expected from 1s to 1h0m0s"},
+		"copies over days":           {with("--rate", "2", "--rate-spread", "25h"), "--rate-spread: the copies of a request are spread over 25h0m0s; expected"},
 		"no time at all":             {with("--duration", "0"), "--duration is 0s: expected from 1s"},
 		"a time without its unit":    {with("--from", "1 hour"), "expected a number of seconds, or a duration such as 90s or 10m"},
 		"a negative start-up":        {with("--startup", "-1s"), "expected a number of seconds, or a duration"},
@@ -158,6 +168,48 @@ func TestRateAndPartOfATraceDecideHowManyRequestsThereAre(t *testing.T) {
 	assert.InEpsilon(t, float64(all)/4, float64(requests(with("--rate", "0.25")...)), 0.2)
 }
 
+// The flag goes over the scenario, which goes over the default.
+func TestCopiesAreSpread(t *testing.T) {
+	perSecond := func(args ...string) (result replay.Result, text string) {
+		args = append([]string{"--trace", "synthetic:step", "--duration", "20m", "--rate", "8", "--policy", "static:8"}, args...)
+		out, _, err := run(t.Context(), append(args, "-o", "json")...)
+		require.NoError(t, err)
+		var results []replay.Result
+		require.NoError(t, json.Unmarshal([]byte(out), &results))
+		require.Len(t, results, 1)
+		text, _, err = run(t.Context(), args...)
+		require.NoError(t, err)
+		return results[0], text
+	}
+	file := write(t, "mine.yaml", strings.Replace(string(scenario.BuiltIn()), "\nrateSpread: 60s", "\nrateSpread: 1s", 1))
+	for _, c := range []struct {
+		args  []string
+		index float64
+		title string
+	}{
+		// What it is in ten seconds for seven copies beside each request; see the tests of the
+		// spread in package workload.
+		{nil, 1.13, "synthetic:step x 8, 20m, "},
+		{[]string{"--rate-spread", "10"}, 4.5, "synthetic:step x 8 spread over 10s, 20m, "},
+		{[]string{"--rate-spread", "1s"}, 8, "synthetic:step x 8 spread over 1s, 20m, "},
+		{[]string{"--scenario", file}, 8, "synthetic:step x 8 spread over 1s, 20m, "},
+		{[]string{"--scenario", file, "--rate-spread", "1m"}, 1.13, "synthetic:step x 8, 20m, "},
+	} {
+		r, text := perSecond(c.args...)
+		require.Len(t, r.Dispersion, 3)
+		require.Len(t, r.TraceDispersion, 3)
+		assert.InDelta(t, 10, r.Dispersion[1].Seconds, 0)
+		assert.InEpsilon(t, c.index, r.Dispersion[1].Index, 0.4, "%v", c.args)
+		assert.InEpsilon(t, 1, r.TraceDispersion[1].Index, 0.4, "%v", c.args)
+		assert.Contains(t, text, c.title)
+		assert.Regexp(t, `(?m)^index of dispersion of the arrivals: [0-9.]+ in 1s, [0-9.]+ in 10s, [0-9.]+ in 1m; of the trace as it is: [0-9.]+ in 1s, `, text)
+	}
+	out, _, err := run(t.Context(), with("--policy", "static:1", "-o", "json")...)
+	require.NoError(t, err)
+	assert.Contains(t, out, `"dispersion"`)
+	assert.NotContains(t, out, `"traceDispersion"`, "nothing is multiplied")
+}
+
 func TestTheTableAndThePage(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, errOut, err := run(t.Context(), with("--policy", "static:1,static:2", "--prices", "lowest", "--html", page)...)
@@ -218,6 +270,43 @@ func TestPrintedScenarioIsTheOneThatIsBuiltIn(t *testing.T) {
 	assert.Equal(t, built, own)
 }
 
+// A scenario that is built in has requests of its own; a trace goes over them.
+func TestScenariosWithRequestsOfTheirOwn(t *testing.T) {
+	one := func(args ...string) (replay.Result, string) {
+		args = append([]string{"--scenario", "four-cheap", "--policy", "static:4"}, args...)
+		out, _, err := run(t.Context(), append(args, "-o", "json")...)
+		require.NoError(t, err)
+		var results []replay.Result
+		require.NoError(t, json.Unmarshal([]byte(out), &results))
+		require.Len(t, results, 1)
+		text, _, err := run(t.Context(), args...)
+		require.NoError(t, err)
+		return results[0], text
+	}
+	part := []string{"--duration", "3h20m"}
+	r, text := one(part...)
+	assert.InDelta(t, 3*3600, r.LearningSeconds, 0)
+	assert.InEpsilon(t, 20*60*9, r.Requests, 0.3, "the quietest minutes of 25 requests a second")
+	assert.Contains(t, text, "its own requests, 3h20m, the first 3h not counted, four cheap replicas, prices aws\n")
+	again, _ := one(part...)
+	assert.Equal(t, r, again)
+	twice, _ := one(append(part, "--rate", "2")...)
+	assert.InEpsilon(t, 2*r.Requests, twice.Requests, 0.05)
+	assert.Equal(t, r.Dispersion, twice.TraceDispersion)
+	other, _ := one(append(part, "--seed", "2")...)
+	assert.NotEqual(t, r.Requests, other.Requests)
+	_, _, err := run(t.Context(), "--scenario", "four-cheap", "--policy", "static:4", "--trace", "synthetic:step")
+	require.ErrorContains(t, err, "no request comes after the first 3h0m0s", "a trace of an hour, all of which is for learning")
+
+	printed, _, err := run(t.Context(), "--print-scenario", "--scenario", "spot")
+	require.NoError(t, err)
+	named, ok := scenario.Named("spot")
+	require.True(t, ok)
+	assert.Equal(t, string(named.Data), printed)
+	_, _, err = run(t.Context(), "--print-scenario", "--scenario", "mine.yaml")
+	require.EqualError(t, err, `--scenario is "mine.yaml", which is not built in: expected one of two-models, five-models, failing-nodes, four-cheap, spot, or none`)
+}
+
 // What the help and the README show is what the command takes.
 func TestTheExamplesAreGoodCommandLines(t *testing.T) {
 	readme, err := os.ReadFile("../../../README.md")
@@ -225,7 +314,7 @@ func TestTheExamplesAreGoodCommandLines(t *testing.T) {
 	for place, c := range map[string]struct {
 		text  string
 		lines int
-	}{"the help": {examples, 6}, "the README": {string(readme), 1}} {
+	}{"the help": {examples, 8}, "the README": {string(readme), 1}} {
 		found := 0
 		for line := range strings.Lines(c.text) {
 			words, ok := strings.CutPrefix(strings.TrimSpace(line), "kubectl wva replay ")
@@ -257,9 +346,29 @@ func TestSleepThatNothingWouldEndIsNoted(t *testing.T) {
 	}
 }
 
+// A scenario says what is tried, unless the command line does.
+func TestPoliciesOfTheScenario(t *testing.T) {
+	changed := strings.Replace(string(scenario.BuiltIn()), "\npolicies: []", "\npolicies: [\"static:1\", \"hpa:rps=4,down=60s\"]", 1)
+	for flag, want := range map[string][]string{"": {"static:1", "hpa:rps=4,down=60s"}, "hybrid:down=2m,hpa:kv,up=15s": {"hybrid:down=120s", "hpa:kv,up=15s"}} {
+		args := with("-o", "json", "--scenario", write(t, "mine.yaml", changed))
+		if flag != "" {
+			args = append(args, "--policy", flag)
+		}
+		out, _, err := run(t.Context(), args...)
+		require.NoError(t, err)
+		var results []replay.Result
+		require.NoError(t, json.Unmarshal([]byte(out), &results))
+		var got []string
+		for _, r := range results {
+			got = append(got, r.Policy)
+		}
+		assert.Equal(t, want, got)
+	}
+}
+
 func TestStandardPoliciesAreAllThatNeedNoNumber(t *testing.T) {
 	assert.Equal(t, []string{
-		"capacity-only", "hybrid", "peak", "hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2", "bound",
+		"capacity-only", "hybrid", "peak", "hpa:queue", "hpa:kv", "keda", "kpa", "saturation-v1", "saturation-v2", "planner", "bound",
 	}, standardPolicies())
 	for _, name := range replay.PolicyNames() {
 		assert.Contains(t, long, "\n  "+name+" ", "the help says what it is")
@@ -287,7 +396,7 @@ func TestInterruptedReplaysEndAtOnce(t *testing.T) {
 	var err error
 	j.scenario, err = scenario.Parse(scenario.BuiltIn(), scenario.Options{})
 	require.NoError(t, err)
-	source, err := o.source(ctx)
+	source, err := o.source(ctx, new(workload.Dispersion))
 	require.NoError(t, err)
 	j.source = func() (workload.Stream, error) {
 		s, err := source()

@@ -16,6 +16,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
@@ -46,7 +47,16 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	if j.scenario, err = o.readScenario(ctx, j.err); err != nil {
 		return nil, err
 	}
-	if j.source, err = o.source(ctx); err != nil {
+	if o.spread == 0 {
+		o.spread = j.scenario.RateSpread
+	}
+	if !command.Flags().Changed("policy") && len(o.tuned) == 0 && len(j.scenario.Policies) > 0 {
+		o.policies = j.scenario.Policies
+	}
+	if _, err := j.scenario.PolicyNames(o.policies); err != nil {
+		return nil, fmt.Errorf("--policy: %w", err)
+	}
+	if j.source, err = o.asked(ctx, j.scenario, &j.asItIs); err != nil {
 		return nil, err
 	}
 	return j, nil
@@ -64,8 +74,11 @@ func (o *options) spares(flag, path string) error {
 
 // check looks at the flags alone.
 func (o *options) check(command *cobra.Command) error {
-	for i, name := range o.policies {
-		o.policies[i] = strings.TrimSpace(name)
+	if err := o.readPolicies(); err != nil {
+		return err
+	}
+	if len(o.tuned) > 0 && !command.Flags().Changed("policy") {
+		o.policies = oursByDefault()
 	}
 	policies, err := distinct("--policy", o.policies)
 	if err != nil {
@@ -77,10 +90,10 @@ func (o *options) check(command *cobra.Command) error {
 	}
 	o.policies, o.startups = policies, startups
 	switch {
-	case o.trace == "":
-		return errors.New("--trace is missing: expected a file of requests, or synthetic: and one of " + strings.Join(workload.Names(), ", "))
 	case !(o.rate > 0) || o.rate > workload.MaxFactor:
 		return fmt.Errorf("--rate is %v: expected above 0 and at most %d", o.rate, workload.MaxFactor)
+	case command.Flags().Changed("rate-spread") && workload.CheckSpread(o.spread) != nil:
+		return fmt.Errorf("--rate-spread: %w", workload.CheckSpread(o.spread))
 	case o.from > longestTrace:
 		return fmt.Errorf("--from is %s: expected at most %s", report.Duration(o.from), report.Duration(longestTrace))
 	case command.Flags().Changed("duration") && (o.duration < time.Second || o.duration > longestTrace):
@@ -90,17 +103,58 @@ func (o *options) check(command *cobra.Command) error {
 	case command.Flags().Changed("html") && o.html == "":
 		return errors.New("--html is empty: expected the name of a file")
 	}
-	for _, name := range o.policies {
-		if err := replay.CheckPolicy(name); err != nil {
-			return fmt.Errorf("--policy: %w", err)
-		}
-	}
 	for _, startup := range o.startups {
 		if startup > longestStartup {
 			return fmt.Errorf("--startup has %s: expected at most %s", report.Duration(startup), report.Duration(longestStartup))
 		}
 	}
+	if err := o.checkTuned(command); err != nil {
+		return err
+	}
 	return o.checkLive(command)
+}
+
+// mostSeeds is more than anybody needs to see the noise.
+const mostSeeds = 100
+
+// checkTuned looks at the flags of a sweep.
+func (o *options) checkTuned(command *cobra.Command) error {
+	for i, name := range o.tuned {
+		o.tuned[i] = strings.TrimSpace(name)
+		family, err := tuning.Named(o.tuned[i])
+		if err != nil {
+			return fmt.Errorf("--tune: %w", err)
+		}
+		if family.Aside {
+			o.aside = append(o.aside, family)
+		} else {
+			o.rivals = append(o.rivals, family)
+		}
+	}
+	switch {
+	case command.Flags().Changed("tune") && len(o.tuned) == 0:
+		return errors.New("--tune is empty: expected at least one family")
+	case command.Flags().Changed("seeds") && len(o.tuned) == 0:
+		return errors.New("--seeds goes with --tune only: expected both or none")
+	case o.seeds < 1 || o.seeds > mostSeeds:
+		return fmt.Errorf("--seeds is %d: expected from 1 to %d", o.seeds, mostSeeds)
+	}
+	if len(o.tuned) > 0 {
+		_, err := distinct("--tune", o.tuned)
+		return err
+	}
+	return nil
+}
+
+// oursByDefault are both of our modes.
+func oursByDefault() []string {
+	var names []string
+	for _, name := range replay.PolicyNames() {
+		if replay.KindOf(name) == replay.KindOurs {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // checkLive looks at the flags that only go with --from-cluster, or only without.
@@ -124,6 +178,19 @@ func (o *options) checkLive(command *cobra.Command) error {
 	return nil
 }
 
+// readPolicies brings the policies into the one spelling that each has.
+func (o *options) readPolicies() error {
+	o.policies = replay.JoinPolicies(o.policies)
+	for i, name := range o.policies {
+		spec, err := replay.ParseSpec(name)
+		if err != nil {
+			return fmt.Errorf("--policy: %w", err)
+		}
+		o.policies[i] = spec.String()
+	}
+	return nil
+}
+
 // distinct refuses an empty list and what is in it twice.
 func distinct[T comparable](flag string, values []T) ([]T, error) {
 	if len(values) == 0 {
@@ -143,12 +210,10 @@ func (o *options) readScenario(ctx context.Context, notes io.Writer) (*replay.Sc
 	place := "the built-in scenario"
 	switch {
 	case o.scenario != "":
-		place = o.scenario
-		read, err := readFile(o.scenario)
-		if err != nil {
-			return nil, fmt.Errorf("--scenario: %w", err)
+		var err error
+		if data, place, err = o.scenarioData(); err != nil {
+			return nil, err
 		}
-		data = read
 	case !o.fromCluster:
 		data = scenario.BuiltIn()
 	default:
@@ -189,8 +254,17 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-func printScenario(out io.Writer) error {
-	if _, err := out.Write(scenario.BuiltIn()); err != nil {
+// printScenario prints a scenario that is built in: with a name one of the others.
+func printScenario(out io.Writer, name string) error {
+	data := scenario.BuiltIn()
+	if name != "" {
+		e, ok := scenario.Named(name)
+		if !ok {
+			return fmt.Errorf("--scenario is %q, which is not built in: expected one of %s, or none", name, strings.Join(exampleNames(), ", "))
+		}
+		data = e.Data
+	}
+	if _, err := out.Write(data); err != nil {
 		return fmt.Errorf("printing the scenario: %w", err)
 	}
 	return nil

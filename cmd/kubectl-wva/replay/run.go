@@ -12,6 +12,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // job is a replay, checked.
@@ -19,6 +20,9 @@ type job struct {
 	*options
 	scenario *replay.Scenario
 	source   replay.Source
+	// asItIs has counted the requests of the trace once the source has been read, if they
+	// are multiplied.
+	asItIs workload.Dispersion
 	// page is where the page goes; nil means nowhere.
 	page     *page
 	out, err io.Writer
@@ -32,6 +36,9 @@ type performed struct {
 }
 
 func (j *job) run(ctx context.Context) error {
+	if len(j.tuned) > 0 {
+		return j.tune(ctx)
+	}
 	style, terminal := terminalOf(j.out)
 	chart := terminal && j.output == outputs[0]
 	done := j.perform(ctx, j.page != nil || chart)
@@ -55,6 +62,7 @@ func (j *job) run(ctx context.Context) error {
 		lines = append(report.ReplayChart(done.results, done.recordings, style, style.Width), "")
 	}
 	lines = append(lines, style.Title(j.title()))
+	lines = append(lines, report.ReplayDispersion(done.results)...)
 	lines = append(lines, report.ReplayTable(done.results, style)...)
 	if _, err := fmt.Fprintln(j.out, strings.Join(lines, "\n")); err != nil {
 		return fmt.Errorf("writing the results: %w", err)
@@ -71,7 +79,7 @@ func (j *job) perform(ctx context.Context, record bool) performed {
 	go func() {
 		var p performed
 		p.results, p.recordings, p.err = replay.Run(replay.Options{
-			Scenario: j.scenario, Source: j.source, Policies: j.policies, Startups: j.startups, Seed: j.seed,
+			Scenario: j.scenario, Source: j.source, Trace: &j.asItIs, Policies: j.policies, Startups: j.startups, Seed: j.seed,
 			Workers: runtime.GOMAXPROCS(0), Record: record,
 			Progress: func(at replay.Progress) {
 				select {
@@ -102,14 +110,23 @@ func (j *job) perform(ctx context.Context, record bool) performed {
 // title says what was replayed.
 func (j *job) title() string {
 	parts := []string{filepath.Base(j.trace)}
+	if j.trace == "" {
+		parts[0] = "its own requests"
+	}
 	if j.rate != 1 {
 		parts[0] += fmt.Sprintf(" x %v", j.rate)
+	}
+	if j.rate > 1 && j.spread != workload.DefaultSpread {
+		parts[0] += " spread over " + report.Duration(j.spread)
 	}
 	if j.from > 0 {
 		parts = append(parts, "from "+report.Duration(j.from))
 	}
 	if j.duration > 0 {
 		parts = append(parts, report.Duration(j.duration))
+	}
+	if j.scenario.Learning > 0 {
+		parts = append(parts, "the first "+report.Duration(j.scenario.Learning)+" not counted")
 	}
 	if j.scenario.Name != "" {
 		parts = append(parts, j.scenario.Name)
@@ -123,8 +140,8 @@ func (j *job) title() string {
 	return strings.Join(parts, ", ")
 }
 
-// writeJSON writes the results as a list, one object for each policy and start-up time.
-func (j *job) writeJSON(results []replay.Result) error {
+// writeJSON writes a list.
+func (j *job) writeJSON(results any) error {
 	encoder := json.NewEncoder(j.out)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)

@@ -14,10 +14,14 @@ import (
 
 // source opens the trace from its beginning, each time that it is asked. That there is
 // a request in it is found out now.
-func (o *options) source(ctx context.Context) (replay.Source, error) {
-	source := func() (workload.Stream, error) { return o.open(ctx, openFile) }
+// Requests are counted as they are read, before they are multiplied.
+func (o *options) source(ctx context.Context, counted *workload.Dispersion) (replay.Source, error) {
+	source := func() (workload.Stream, error) {
+		*counted = workload.Dispersion{}
+		return o.open(ctx, counted, openFile)
+	}
 	var files []string
-	stream, err := o.open(ctx, func(path string) (io.ReadCloser, error) {
+	stream, err := o.open(ctx, new(workload.Dispersion), func(path string) (io.ReadCloser, error) {
 		files = append(files, path)
 		return openFile(path)
 	})
@@ -46,7 +50,7 @@ func (o *options) source(ctx context.Context) (replay.Source, error) {
 func (o *options) thinned(ctx context.Context) bool {
 	whole := *o
 	whole.rate = 1
-	stream, err := whole.open(ctx, openFile)
+	stream, err := whole.open(ctx, new(workload.Dispersion), openFile)
 	if err != nil {
 		return false
 	}
@@ -56,7 +60,7 @@ func (o *options) thinned(ctx context.Context) bool {
 }
 
 // open opens the part of the trace that is meant, with as many requests as are meant.
-func (o *options) open(ctx context.Context, file func(path string) (io.ReadCloser, error)) (*requests, error) {
+func (o *options) open(ctx context.Context, counted *workload.Dispersion, file workload.Files) (*requests, error) {
 	part := workload.OpenOptions{From: o.from, Length: o.duration, Seed: o.seed}
 	if o.rate < 1 {
 		part.Thin = o.rate
@@ -67,11 +71,11 @@ func (o *options) open(ctx context.Context, file func(path string) (io.ReadClose
 	}
 	stream := workload.Stream(trace)
 	if o.rate > 1 {
-		if stream, err = workload.Rate(trace, o.rate, o.seed); err != nil {
+		if stream, err = workload.Rate(counted.Of(trace), o.rate, o.spread, o.seed); err != nil {
 			return nil, errors.Join(err, trace.Close())
 		}
 	}
-	return &requests{Stream: stream, trace: trace, ctx: ctx}, nil
+	return &requests{interruptible: interruptible{Stream: stream, ctx: ctx}, trace: trace}, nil
 }
 
 func openFile(path string) (io.ReadCloser, error) {
@@ -83,19 +87,14 @@ func openFile(path string) (io.ReadCloser, error) {
 
 // requests are those of a trace, until the user has enough.
 type requests struct {
-	workload.Stream
+	interruptible
 	trace *workload.Trace
-	// ctx is that of the command: a stream of package workload knows none.
-	ctx context.Context
 }
 
 // Next implements workload.Stream.
 func (r *requests) Next() (workload.Request, error) {
-	if r.ctx.Err() != nil {
-		return workload.Request{}, ErrInterrupted
-	}
-	request, err := r.Stream.Next()
-	if err != nil && !errors.Is(err, io.EOF) {
+	request, err := r.interruptible.Next()
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, ErrInterrupted) {
 		err = fmt.Errorf("--trace: %w", err)
 	}
 	return request, err

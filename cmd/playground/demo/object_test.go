@@ -97,7 +97,7 @@ func TestObjectsStateTheirPriceAndTheirLine(t *testing.T) {
 	assert.Equal(t, "meta-llama/Llama-3.1-8B-Instruct-L40S-2", va.Spec.VariantID)
 	alpha, err := strconv.ParseFloat(string(va.Spec.VariantProfile.PerfParms.DecodeParms.Alpha), 64)
 	require.NoError(t, err)
-	assert.InDelta(t, 12.52, alpha, 0.01)
+	assert.InDelta(t, 13.82, alpha, 0.01)
 	assert.Equal(t, int32(30), *va.Spec.Behavior.ScaleDown.StabilizationWindowSeconds)
 	assert.Equal(t, capacity.Cost(3.722), m.Variants[1].cost())
 }

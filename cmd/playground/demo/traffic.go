@@ -97,11 +97,11 @@ func limitedTrace(file *os.File, o Options) (workload.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	copies, err := workload.Rate(workload.Limit(azure, o.Duration), o.Rate, o.Seed)
+	copies, err := workload.Rate(workload.Limit(azure, o.Duration), o.Rate, workload.DefaultSpread, o.Seed)
 	if err != nil {
 		return nil, fmt.Errorf("--rate: %w", err)
 	}
-	// Copies fall anywhere within their second, which the duration may cut.
+	// Copies come up to the end of the last request's second, which the duration may cut.
 	return workload.Limit(copies, o.Duration), nil
 }
 

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -32,6 +31,10 @@ type Node struct {
 	// counted apart: slices of several sizes, for example. They share CPU, memory and
 	// pod slots.
 	Beside []Pool
+	// Other are further resources of the node, extended resources that are no accelerators
+	// or of a maker that nobody knows, by an index that is the same for all nodes. It has
+	// none of those beyond the end of the list.
+	Other []Stock
 	// Out says why the node takes no new pods at all (cordoned, not ready, ...);
 	// empty means that it does.
 	Out string
@@ -43,10 +46,17 @@ type Pool struct {
 	Allocatable, Free int
 }
 
+// Stock is how much of a further resource a node offers to pods, and what no pod holds.
+type Stock struct {
+	Allocatable, Free int64
+}
+
 // Cluster is a set of nodes on which placements can be tried out.
 type Cluster struct {
 	// Nodes are sorted by name. The order breaks ties.
 	Nodes []Node
+	// Quotas are what namespaces may take beside what the nodes have.
+	Quotas []Quota
 	// Table is what Place spares room by. Nil spares room for the usual sizes.
 	Table *Table
 }
@@ -54,38 +64,94 @@ type Cluster struct {
 // Request is what one replica asks of the cluster.
 type Request struct {
 	Shape capacity.Shape
+	// Other is what a replica takes of the further resources of its node, each once.
+	// Requests that take the same share it.
+	Other []Amount
+	// Charges is what a replica takes of quotas, by the index of the cluster's Quotas.
+	Charges []Amount
 	// Refused says for each node of the cluster why pods of this request may not go
 	// there (a taint, a node selector, node affinity), by the index of the node;
 	// empty means that they may. A nil slice means that every node admits them.
 	Refused []string
+	// Yields is what pods of lower priority hold of each node, by its index, which
+	// preemption would free for this request. A nil slice means that none do.
+	Yields []Yield
 	// Bound names what else the pods ask for that the model does not know (pod
 	// affinity, volumes, ...); it makes every count an upper bound. Empty means that
 	// counts are exact.
 	Bound string
 }
 
+// Amount is so much of one of several things that are counted by their index.
+type Amount struct {
+	// Index may be out of range: of that there is none.
+	Index int
+	Count int64
+	// Name says of what, for people.
+	Name string
+}
+
+// Yield is what some pods hold of a node, devices of the type that the request means.
+type Yield struct {
+	Resources
+	// Other is by the index of the node's Other, and may end before it.
+	Other []int64
+}
+
+// Kind is the same for requests that the nodes of a cluster take alike.
+type Kind struct {
+	shape   capacity.Shape
+	nodes   int
+	refused *string
+	yields  *Yield
+	other   *Amount
+}
+
+// Kind is that of the request. Requests that were made for one cluster share what is the
+// same of them.
+func (r *Request) Kind() Kind {
+	return Kind{
+		shape: r.Shape, nodes: max(len(r.Refused), len(r.Yields)),
+		refused: first(r.Refused), yields: first(r.Yields), other: first(r.Other),
+	}
+}
+
+func first[T any](list []T) *T {
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
+
 // Clone copies the cluster, so that placements can be tried out on the copy. The
 // table is shared: nothing here changes it.
 func (c *Cluster) Clone() *Cluster {
-	clone := &Cluster{Nodes: slices.Clone(c.Nodes), Table: c.Table}
-	pools := 0
+	clone := &Cluster{Nodes: slices.Clone(c.Nodes), Quotas: slices.Clone(c.Quotas), Table: c.Table}
+	pools, stocks := 0, 0
 	for i := range c.Nodes {
 		pools += len(c.Nodes[i].Beside)
+		stocks += len(c.Nodes[i].Other)
 	}
-	beside := make([]Pool, 0, pools)
+	beside, other := make([]Pool, 0, pools), make([]Stock, 0, stocks)
 	for i := range clone.Nodes {
 		n := &clone.Nodes[i]
-		if n.Beside == nil {
-			continue
-		}
-		first := len(beside)
-		beside = append(beside, n.Beside...)
-		n.Beside = beside[first:len(beside):len(beside)]
+		n.Beside, beside = copied(n.Beside, beside)
+		n.Other, other = copied(n.Other, other)
 	}
 	return clone
 }
 
-// Emptied is a copy with nothing on its nodes.
+// copied puts a copy of the list to the end of all, which have room for it.
+func copied[T any](list, all []T) (own, grown []T) {
+	if list == nil {
+		return nil, all
+	}
+	first := len(all)
+	all = append(all, list...)
+	return all[first:len(all):len(all)], all
+}
+
+// Emptied is a copy with nothing on its nodes, and nothing taken of its quotas.
 func (c *Cluster) Emptied() *Cluster {
 	empty := c.Clone()
 	for i := range empty.Nodes {
@@ -94,6 +160,12 @@ func (c *Cluster) Emptied() *Cluster {
 		for j := range n.Beside {
 			n.Beside[j].Free = n.Beside[j].Allocatable
 		}
+		for j := range n.Other {
+			n.Other[j].Free = n.Other[j].Allocatable
+		}
+	}
+	for i := range empty.Quotas {
+		empty.Quotas[i].Left = empty.Quotas[i].Hard
 	}
 	return empty
 }
@@ -106,61 +178,58 @@ func (r *Request) refused(node int) string {
 	return r.Refused[node]
 }
 
+// yield is what preemption would free of a node for the request.
+func (r *Request) yield(node int) *Yield {
+	if node >= len(r.Yields) {
+		return &none
+	}
+	return &r.Yields[node]
+}
+
+// none is what pods of lower priority hold where there are none.
+var none Yield
+
+// of is how much of a further resource it is.
+func (y *Yield) of(other int) int64 {
+	if other < 0 || other >= len(y.Other) {
+		return 0
+	}
+	return y.Other[other]
+}
+
+// with is what is free once others have yielded, which is never more than there is.
+func with[T int | int64](free, yielded, allocatable T) T {
+	if yielded <= 0 {
+		return free
+	}
+	return min(capacity.Plus(free, yielded), allocatable)
+}
+
+// other is what the node has of a further resource.
+func (n *Node) other(index int) Stock {
+	if index < 0 || index >= len(n.Other) {
+		return Stock{}
+	}
+	return n.Other[index]
+}
+
 // Minus is what is left of r without o. Numbers that no real node has stay at the
 // ends of their range.
 func (r Resources) Minus(o Resources) Resources {
 	return Resources{
-		Devices:     minus(r.Devices, o.Devices),
-		MilliCPU:    minus(r.MilliCPU, o.MilliCPU),
-		MemoryBytes: minus(r.MemoryBytes, o.MemoryBytes),
-		Pods:        minus(r.Pods, o.Pods),
+		Devices:     capacity.Minus(r.Devices, o.Devices),
+		MilliCPU:    capacity.Minus(r.MilliCPU, o.MilliCPU),
+		MemoryBytes: capacity.Minus(r.MemoryBytes, o.MemoryBytes),
+		Pods:        capacity.Minus(r.Pods, o.Pods),
 	}
 }
 
 // Plus is r and o together, within the range of the numbers.
 func (r Resources) Plus(o Resources) Resources {
 	return Resources{
-		Devices:     plus(r.Devices, o.Devices),
-		MilliCPU:    plus(r.MilliCPU, o.MilliCPU),
-		MemoryBytes: plus(r.MemoryBytes, o.MemoryBytes),
-		Pods:        plus(r.Pods, o.Pods),
+		Devices:     capacity.Plus(r.Devices, o.Devices),
+		MilliCPU:    capacity.Plus(r.MilliCPU, o.MilliCPU),
+		MemoryBytes: capacity.Plus(r.MemoryBytes, o.MemoryBytes),
+		Pods:        capacity.Plus(r.Pods, o.Pods),
 	}
-}
-
-func plus[T int | int64](a, b T) T {
-	sum := a + b
-	switch {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	default:
-		return sum
-	}
-}
-
-func minus[T int | int64](a, b T) T {
-	difference := a - b
-	switch {
-	case a >= 0 && b < 0 && difference < 0:
-		return math.MaxInt64
-	case a < 0 && b > 0 && difference >= 0:
-		return math.MinInt64
-	default:
-		return difference
-	}
-}
-
-// times is a product that stays within the range of its numbers.
-func times[T int | int64](a, b T) T {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	if product := a * b; product/b == a && (a != math.MinInt64 || b != -1) && (b != math.MinInt64 || a != -1) {
-		return product
-	}
-	if (a < 0) == (b < 0) {
-		return math.MaxInt64
-	}
-	return math.MinInt64
 }

@@ -9,7 +9,7 @@
 // from outside and may be absurd: nothing overflows, and no work grows with them.
 //
 // Read Cluster, Node and Request first, then Verdict (one node), Slots (one request on
-// all nodes) and Feasible (several requests together); then Table, which has the
+// all nodes) and Trial (one placement after the other); then Table, which has the
 // formula of what room is worth, and Score (which of the nodes that fit), Victims
 // (which replicas go), Moves (which could go elsewhere) and Fragmentation.
 package placement

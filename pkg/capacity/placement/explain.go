@@ -10,6 +10,10 @@ import (
 // Explanation counts why the nodes of a cluster do not take one more replica.
 type Explanation struct {
 	Shape capacity.Shape
+	// Other is what is asked for beside the shape.
+	Other []Amount
+	// Quota says what is left of a quota that allows no more; empty when all do.
+	Quota string
 	// Problem is set when the request cannot be counted; then nothing else is.
 	Problem error
 	// Nodes is the number of nodes by verdict.
@@ -20,25 +24,59 @@ type Explanation struct {
 }
 
 // Count adds one node with its verdict.
-func (e *Explanation) Count(n *Node, v Verdict) {
+func (e *Explanation) Count(n *Node, v Verdict) { e.count(n, v, 0) }
+
+// count is Count where so many devices would be yielded.
+func (e *Explanation) count(n *Node, v Verdict, yielded int) {
 	e.Nodes[v]++
 	if v == TooFewFree {
 		if p, ok := n.Pool(e.Shape); ok {
-			e.LargestHole = max(e.LargestHole, p.Free)
+			e.LargestHole = max(e.LargestHole, with(p.Free, yielded, p.Allocatable))
 		}
 	}
 }
 
-// Explain counts the verdicts of all nodes on the request.
+// Explain counts the verdicts of all nodes on the request, and names a quota that allows
+// no more.
 func (c *Cluster) Explain(r *Request) Explanation {
 	if err := r.Countable(); err != nil {
 		return Explanation{Problem: err}
 	}
-	e := Explanation{Shape: r.Shape}
-	for i := range c.Nodes {
-		e.Count(&c.Nodes[i], c.Verdict(r, i))
+	return c.allowing(c.explainNodes(r), r)
+}
+
+// allowing adds what quotas say.
+func (c *Cluster) allowing(e Explanation, r *Request) Explanation {
+	if allowed, by := c.Allowed(r); allowed < 1 {
+		e.Quota = by.String()
 	}
 	return e
+}
+
+func (c *Cluster) explainNodes(r *Request) Explanation {
+	e := Explanation{Shape: r.Shape, Other: r.Other}
+	for i := range c.Nodes {
+		e.count(&c.Nodes[i], c.Verdict(r, i), r.yield(i).Devices)
+	}
+	return e
+}
+
+// Wants says what a replica asks for: "4xH100 and 1 of rdma/hca".
+func Wants(shape capacity.Shape, other []Amount) string {
+	var parts []string
+	if shape.Devices > 0 || len(other) == 0 {
+		parts = append(parts, shape.String())
+	}
+	return strings.Join(append(parts, named(other)...), " and ")
+}
+
+// named says how much of what.
+func named(other []Amount) []string {
+	var parts []string
+	for _, a := range other {
+		parts = append(parts, fmt.Sprintf("%d of %s", a.Count, a.Name))
+	}
+	return parts
 }
 
 // String says it in one line:
@@ -51,6 +89,9 @@ func (e Explanation) String() string {
 		return e.Problem.Error()
 	}
 	var parts []string
+	if e.Quota != "" {
+		parts = append(parts, e.Quota)
+	}
 	add := func(v Verdict, one, many string) {
 		switch count := e.Nodes[v]; count {
 		case 0:
@@ -71,6 +112,8 @@ func (e Explanation) String() string {
 	add(TooLittleCPU, node+" has too little CPU", nodes+" have too little CPU")
 	add(TooLittleMemory, node+" has too little memory", nodes+" have too little memory")
 	add(NoPodSlot, node+" has no pod slot left", nodes+" have no pod slot left")
+	less := fmt.Sprintf("less than %s free", strings.Join(named(e.Other), " and "))
+	add(TooLittleOther, node+" has "+less, nodes+" have "+less)
 	small := fmt.Sprintf("fewer than %d devices", e.Shape.Devices)
 	add(TooFewDevices, node+" has "+small, nodes+" have "+small)
 	add(NodeOut, node+" takes no pods", nodes+" take no pods")
@@ -80,5 +123,5 @@ func (e Explanation) String() string {
 	if len(parts) == 0 {
 		parts = append(parts, "there are no nodes")
 	}
-	return fmt.Sprintf("wants %s: %s", e.Shape, strings.Join(parts, ", "))
+	return fmt.Sprintf("wants %s: %s", Wants(e.Shape, e.Other), strings.Join(parts, ", "))
 }

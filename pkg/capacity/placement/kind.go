@@ -115,7 +115,7 @@ func (k *kind) findLevels(classes []class) {
 		k.unit, k.levels = 1, 1
 		return
 	}
-	top := min(max(k.milliCPU, 0), times(most, int64(max(Offered, k.devices))))
+	top := min(max(k.milliCPU, 0), capacity.Times(most, int64(max(Offered, k.devices))))
 	if top/unit >= max(1, min(exactLevels, maxStates/int64(k.rows()))) {
 		levels := max(1, min(coarseLevels, maxStates/int64(k.rows())))
 		unit = top/levels + 1

@@ -41,11 +41,14 @@ const (
 // Moves says which of the placed replicas to move so that one more of the request
 // fits: the fewest on any one node, and of equally many those with the fewest devices,
 // such that each finds a place on another node. There are no moves when it fits now.
-// It reports false when moving up to four replicas of one node does not help, or the
-// request cannot be counted. Other replicas are never moved to make a place for those
+// It reports false when moving up to four replicas of one node does not help, a quota
+// allows no more, or the request cannot be counted. Other replicas are never moved to make a place for those
 // that move. Of each number of moves it tries the first 65,536 sets of replicas.
 func (c *Cluster) Moves(r *Request, placed []Placed) (Room, bool) {
 	if r.Countable() != nil {
+		return Room{}, false
+	}
+	if allowed, _ := c.Allowed(r); allowed < 1 {
 		return Room{}, false
 	}
 	trial := c.Clone()
@@ -105,27 +108,17 @@ type clearing struct {
 	replicas []int
 }
 
-// alike is the same for requests that are the same to the cluster.
-type alike struct {
-	shape   capacity.Shape
-	refused *string
-	nodes   int
-}
-
 // newMover looks once at every node and every request: most replicas of a full
 // cluster can go nowhere, and most nodes cannot be cleared.
 func newMover(trial *Cluster, r *Request, placed []Placed) *mover {
 	m := &mover{trial: trial, r: r, placed: placed, kindOf: make([]int, len(placed))}
-	known := map[alike]int{}
+	known := map[Kind]int{}
 	on := make([][]int, len(trial.Nodes))
 	for i, p := range placed {
 		if p.Node < 0 || p.Node >= len(trial.Nodes) || p.Request.Countable() != nil {
 			continue
 		}
-		key := alike{shape: p.Request.Shape, nodes: len(p.Request.Refused)}
-		if key.nodes > 0 {
-			key.refused = &p.Request.Refused[0]
-		}
+		key := p.Request.Kind()
 		kind, ok := known[key]
 		if !ok {
 			kind = len(m.kinds)
@@ -182,7 +175,7 @@ func (m *mover) try(node int, set []int) {
 	m.left--
 	devices := 0
 	for _, i := range set {
-		devices = plus(devices, m.placed[i].Request.Shape.Devices)
+		devices = capacity.Plus(devices, m.placed[i].Request.Shape.Devices)
 	}
 	if m.found && devices >= m.least {
 		return
@@ -242,7 +235,7 @@ func (m *mover) home(replica, from int, moved []Move) int {
 		}
 	}
 	for _, other := range moved {
-		if m.trial.Verdict(k.r, other.To) != Fits {
+		if !m.trial.vacant(k.r, other.To) {
 			continue
 		}
 		h := home{other.To, m.trial.Table.Score(&m.trial.Nodes[other.To], k.r.Shape, 0, 0)}
@@ -262,7 +255,7 @@ func (h home) before(o home) bool {
 func (m *mover) homes(r *Request) []home {
 	var best []home
 	for i := range m.trial.Nodes {
-		if m.trial.Verdict(r, i) != Fits {
+		if !m.trial.vacant(r, i) {
 			continue
 		}
 		h := home{i, m.trial.Table.Score(&m.trial.Nodes[i], r.Shape, 0, 0)}

@@ -40,9 +40,9 @@ func Expecting(shape capacity.Shape, wanted, present, most int) Expected {
 	wanted, present = max(wanted, 0), max(present, 0)
 	room := max(1, present)
 	if most >= 0 {
-		room = max(0, minus(minus(most, present), wanted))
+		room = max(0, capacity.Minus(capacity.Minus(most, present), wanted))
 	}
-	weight := plus(times(wantedWeight, int64(wanted)), times(roomWeight, int64(room)))
+	weight := capacity.Plus(capacity.Times(wantedWeight, int64(wanted)), capacity.Times(roomWeight, int64(room)))
 	return Expected{Shape: shape, Weight: min(weight, MaxWeight)}
 }
 
@@ -150,10 +150,10 @@ func Draw(weights []int64) *[Drawings][Offered]int {
 		return nil
 	}
 	var drawn [Drawings][Offered]int
-	chance := splitmix(1)
-	ranks := chance.order(Offered)
+	chance := capacity.Draws(1)
+	ranks := order(&chance, Offered)
 	for place := range Offered {
-		strata := chance.order(Drawings)
+		strata := order(&chance, Drawings)
 		for d := range Drawings {
 			// The middle of one of Drawings * Offered equal parts, each taken once.
 			part := uint64(strata[d]*Offered + ranks[place])
@@ -170,22 +170,11 @@ func Draw(weights []int64) *[Drawings][Offered]int {
 	return &drawn
 }
 
-// splitmix is the generator SplitMix64 of Steele, Lea and Flood (2014).
-type splitmix uint64
-
-func (s *splitmix) next() uint64 {
-	*s += 0x9e3779b97f4a7c15
-	z := uint64(*s)
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
 // order is the first n whole numbers in random order.
-func (s *splitmix) order(n int) []int {
+func order(chance *capacity.Draws, n int) []int {
 	order := make([]int, n)
 	for i := range order {
-		j := int(s.next() % uint64(i+1))
+		j := int(chance.Next() % uint64(i+1))
 		order[i], order[j] = order[j], i
 	}
 	return order

@@ -80,21 +80,27 @@ func (p Pool) unknown(s capacity.Shape) bool {
 	return s.Device().Covers(p.Device)
 }
 
-// change adds what count pods of the shape hold to what is free on the node; a
+// change adds what count replicas of the request hold to what is free on the node; a
 // negative count takes it away. The pool is where their devices are.
-func (n *Node) change(s capacity.Shape, pool, count int) {
-	devices := 0
+func (n *Node) change(r *Request, pool, count int) {
+	s, devices := &r.Shape, 0
 	if pool != noPool {
-		devices = times(s.Devices, count)
+		devices = capacity.Times(s.Devices, count)
 	}
 	if pool > 0 {
-		n.Beside[pool-1].Free = plus(n.Beside[pool-1].Free, devices)
+		n.Beside[pool-1].Free = capacity.Plus(n.Beside[pool-1].Free, devices)
 		devices = 0
 	}
 	n.Free = n.Free.Plus(Resources{
 		Devices:     devices,
-		MilliCPU:    times(s.MilliCPU, int64(count)),
-		MemoryBytes: times(s.MemoryBytes, int64(count)),
+		MilliCPU:    capacity.Times(s.MilliCPU, int64(count)),
+		MemoryBytes: capacity.Times(s.MemoryBytes, int64(count)),
 		Pods:        count,
 	})
+	for _, a := range r.Other {
+		if a.Index >= 0 && a.Index < len(n.Other) {
+			o := &n.Other[a.Index]
+			o.Free = capacity.Plus(o.Free, capacity.Times(a.Count, int64(count)))
+		}
+	}
 }

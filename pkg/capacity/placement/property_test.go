@@ -20,7 +20,7 @@ func randomCluster(rng *rand.Rand) *Cluster {
 	types := []capacity.Accelerator{"H100", "H100", "A100", ""}
 	c := &Cluster{}
 	for i := range 1 + rng.IntN(5) {
-		n := gpuNode(fmt.Sprint("n", i), types[rng.IntN(len(types))], 8, rng.IntN(11)-1)
+		n := gpuNode(fmt.Sprint("n", i), types[rng.IntN(len(types))], 8, rng.IntN(10)-1)
 		n.MemoryGiB = []int{0, 40, 80}[rng.IntN(3)]
 		n.Free.MilliCPU = int64(rng.IntN(13)) * 1000
 		n.Free.MemoryBytes = int64(rng.IntN(13)) << 30
@@ -37,7 +37,14 @@ func randomCluster(rng *rand.Rand) *Cluster {
 		if rng.IntN(8) == 0 {
 			n.Out = "cordoned"
 		}
+		if rng.IntN(2) == 0 {
+			n.Other = []Stock{{Allocatable: 4, Free: int64(rng.IntN(6)) - 1}, {Allocatable: 9, Free: int64(rng.IntN(10))}}[:1+rng.IntN(2)]
+		}
 		c.Nodes = append(c.Nodes, n)
+	}
+	for i := range rng.IntN(3) {
+		hard := int64(rng.IntN(20))
+		c.Quotas = append(c.Quotas, Quota{Namespace: "team", Name: fmt.Sprint("q", i), Resource: "pods", Hard: hard, Left: hard - int64(rng.IntN(4))})
 	}
 	return c
 }
@@ -56,6 +63,41 @@ func randomRequest(rng *rand.Rand, nodes int) *Request {
 		r.Refused = make([]string, nodes)
 		r.Refused[rng.IntN(nodes)] = "taint"
 	}
+	if rng.IntN(3) == 0 {
+		r.Other = []Amount{{Index: 1 + rng.IntN(2), Count: int64(rng.IntN(3))}, {Index: 0, Count: 1}}[:1+rng.IntN(2)]
+	}
+	return r
+}
+
+// yielding lets pods of some nodes yield to the request: what they hold is not free.
+func yielding(rng *rand.Rand, c *Cluster, r *Request) *Request {
+	if rng.IntN(3) > 0 {
+		return r
+	}
+	r.Yields = make([]Yield, len(c.Nodes))
+	for i := range r.Yields[:1+rng.IntN(len(c.Nodes))] {
+		n := &c.Nodes[i]
+		devices := n.Allocatable.Devices - n.Free.Devices
+		if r.Shape.Accelerator == "slice" && n.Beside != nil {
+			devices = min(n.Beside[0].Allocatable-n.Beside[0].Free, n.Beside[1].Allocatable-n.Beside[1].Free)
+		}
+		r.Yields[i] = Yield{Resources: Resources{
+			Devices: min(rng.IntN(4), max(devices, 0)), MilliCPU: int64(rng.IntN(3)) * 1000, MemoryBytes: int64(rng.IntN(3)) << 30, Pods: rng.IntN(3),
+		}}
+		if len(n.Other) > 0 {
+			r.Yields[i].Other = []int64{min(int64(rng.IntN(2)), n.Other[0].Allocatable-n.Other[0].Free)}
+		}
+	}
+	return r
+}
+
+// charged lets the request count against the quotas of the cluster.
+func charged(rng *rand.Rand, c *Cluster, r *Request) *Request {
+	for i := range c.Quotas {
+		if rng.IntN(2) == 0 {
+			r.Charges = append(r.Charges, Amount{Index: i, Count: int64(rng.IntN(4))})
+		}
+	}
 	return r
 }
 
@@ -64,23 +106,62 @@ type held struct {
 	devices, slices10, slices20 int
 	milliCPU, memoryBytes       int64
 	pods                        int
+	other                       [3]int64
 }
 
-func plainly(c *Cluster) []held {
+// plainly is every node once what yields to the request has yielded.
+func plainly(c *Cluster, r *Request) []held {
 	nodes := make([]held, len(c.Nodes))
-	for i, n := range c.Nodes {
+	for i, n := range c.Clone().Nodes {
+		if r.Yields != nil {
+			give(&n, r.Shape, &r.Yields[i])
+		}
 		nodes[i] = held{devices: n.Free.Devices, milliCPU: n.Free.MilliCPU, memoryBytes: n.Free.MemoryBytes, pods: n.Free.Pods}
 		if n.Beside != nil {
 			nodes[i].slices10, nodes[i].slices20 = n.Beside[0].Free, n.Beside[1].Free
+		}
+		for j := range n.Other {
+			nodes[i].other[j] = n.Other[j].Free
 		}
 	}
 	return nodes
 }
 
+// give adds what yields to what is free, never beyond what there is.
+func give(n *Node, s capacity.Shape, y *Yield) {
+	slice := map[int]int{10: 0, 20: 1}
+	if at, ok := slice[s.MemoryGiB]; s.Accelerator == "slice" {
+		if ok && n.Beside != nil && y.Devices > 0 {
+			n.Beside[at].Free = min(n.Beside[at].Free+y.Devices, n.Beside[at].Allocatable)
+		}
+	} else if y.Devices > 0 {
+		n.Free.Devices = min(n.Free.Devices+y.Devices, n.Allocatable.Devices)
+	}
+	if y.MilliCPU > 0 {
+		n.Free.MilliCPU = min(n.Free.MilliCPU+y.MilliCPU, n.Allocatable.MilliCPU)
+	}
+	if y.MemoryBytes > 0 {
+		n.Free.MemoryBytes = min(n.Free.MemoryBytes+y.MemoryBytes, n.Allocatable.MemoryBytes)
+	}
+	if y.Pods > 0 {
+		n.Free.Pods = min(n.Free.Pods+y.Pods, n.Allocatable.Pods)
+	}
+	for j := range min(len(n.Other), len(y.Other)) {
+		if y.Other[j] > 0 {
+			n.Other[j].Free = min(n.Other[j].Free+y.Other[j], n.Other[j].Allocatable)
+		}
+	}
+}
+
 // take puts a pod on the node if there is room for it. The node in the cluster says
 // what does not change.
-func (h *held) take(n *Node, s capacity.Shape, refused bool) bool {
-	after := *h
+func (h *held) take(n *Node, r *Request, refused bool) bool {
+	s, after := r.Shape, *h
+	others := true
+	for _, a := range r.Other {
+		after.other[a.Index] -= a.Count
+		others = others && (a.Count == 0 || after.other[a.Index] >= 0)
+	}
 	after.milliCPU -= s.MilliCPU
 	after.memoryBytes -= s.MemoryBytes
 	after.pods--
@@ -99,99 +180,61 @@ func (h *held) take(n *Node, s capacity.Shape, refused bool) bool {
 	}
 	enough := (s.Devices == 0 || after.devices >= 0 || s.Accelerator == "slice") && after.slices10 >= 0 && after.slices20 >= 0 &&
 		(s.MilliCPU == 0 || after.milliCPU >= 0) && (s.MemoryBytes == 0 || after.memoryBytes >= 0) && after.pods >= 0
-	if refused || n.Out != "" || !right || !enough {
+	if refused || n.Out != "" || !right || !enough || !others {
 		return false
 	}
 	*h = after
 	return true
 }
 
-// bruteForce counts by putting pods on nodes one after the other.
+// bruteForce counts by putting pods on nodes one after the other, as long as the quotas
+// allow it.
 func bruteForce(c *Cluster, r *Request) int {
+	left := make([]int64, len(c.Quotas))
+	for i, q := range c.Quotas {
+		left[i] = q.Left
+	}
+	allowed := func() bool {
+		for _, a := range r.Charges {
+			left[a.Index] -= a.Count
+		}
+		for _, a := range r.Charges {
+			if a.Count > 0 && left[a.Index] < 0 {
+				return false
+			}
+		}
+		return true
+	}
 	count := 0
-	for i, h := range plainly(c) {
-		for h.take(&c.Nodes[i], r.Shape, r.Refused != nil && r.Refused[i] != "") {
+	for i, h := range plainly(c, r) {
+		for h.take(&c.Nodes[i], r, r.Refused != nil && r.Refused[i] != "") {
+			if !allowed() {
+				return count
+			}
 			count++
 		}
 	}
 	return count
 }
 
-// fitsTogether tries every node for every replica.
-func fitsTogether(c *Cluster, wants []Want) bool {
-	return fitTogether(c, plainly(c), wants)
-}
-
-func fitTogether(c *Cluster, nodes []held, wants []Want) bool {
-	if len(wants) == 0 {
-		return true
-	}
-	w := wants[0]
-	if w.Count <= 0 {
-		return fitTogether(c, nodes, wants[1:])
-	}
-	rest := append([]Want{{w.Request, w.Count - 1}}, wants[1:]...)
-	for i := range nodes {
-		before := nodes[i]
-		if nodes[i].take(&c.Nodes[i], w.Request.Shape, w.Request.Refused != nil && w.Request.Refused[i] != "") {
-			if fitTogether(c, nodes, rest) {
-				return true
-			}
-			nodes[i] = before
-		}
-	}
-	return false
-}
-
-func randomWants(rng *rand.Rand, c *Cluster) []Want {
-	var wants []Want
-	left := 7
-	for range 1 + rng.IntN(3) {
-		r := randomRequest(rng, len(c.Nodes))
-		// Most of what cannot fit alone is of no interest together.
-		slots := bruteForce(c, r)
-		count := min(rng.IntN(left+1), slots+rng.IntN(8)/7)
-		left -= count
-		wants = append(wants, Want{Request: r, Count: count})
-	}
-	return wants
-}
-
 // check compares everything that can be counted on one random cluster.
-func check(t *testing.T, rng *rand.Rand, round int) (wanted, fit bool) {
+func check(t *testing.T, rng *rand.Rand, round int) (slots int) {
 	c := randomCluster(rng)
-	r := randomRequest(rng, len(c.Nodes))
+	r := yielding(rng, c, charged(rng, c, randomRequest(rng, len(c.Nodes))))
 	before := c.Clone()
 
 	slots, err := c.Slots(r)
 	require.NoError(t, err)
 	require.Equal(t, bruteForce(c, r), slots, "round %d: %+v on %+v", round, r, c.Nodes)
-	require.Equal(t, slots > 0, c.Explain(r).Nodes[Fits] > 0)
+	e := c.Explain(r)
+	require.Equal(t, slots > 0, e.Nodes[Fits] > 0 && e.Quota == "", "round %d: %v", round, e)
 	if rng.IntN(16) == 0 {
 		c.Table = NewTable(Outlook{{Shape: randomRequest(rng, 1).Shape, Weight: 1}}, c)
 	}
 	placeAndRemove(t, c, r, slots)
 	c.Table = nil
 	require.Equal(t, before, c, "round %d: what was placed is undone", round)
-
-	wants := randomWants(rng, c)
-	got := c.Feasible(wants)
-	want := fitsTogether(c, wants)
-	require.Equal(t, before, c, "round %d: asking changes nothing", round)
-	require.True(t, got.Exact, "round %d: a small instance is decided: %+v", round, got)
-	require.Equal(t, want, got.OK, "round %d: %s: %+v on %+v", round, got.Binds, wants, c.Nodes)
-	require.Equal(t, !got.OK, got.Binds != "", got.Binds)
-	searched := true
-	for _, p := range c.problems(wants) {
-		searched = searched && p.search() == found
-	}
-	require.Equal(t, want, searched, "round %d: the search alone finds the same", round)
-	if got.OK {
-		fewer := append([]Want{}, wants...)
-		fewer[rng.IntN(len(fewer))].Count--
-		require.True(t, c.Feasible(fewer).OK, "round %d: fewer fit where more do", round)
-	}
-	return len(wants) > 1, want
+	return slots
 }
 
 // placeAndRemove places until nothing fits, which must be so many times, and takes
@@ -206,6 +249,19 @@ func placeAndRemove(t *testing.T, c *Cluster, r *Request, slots int) {
 		placed = append(placed, node)
 	}
 	require.Len(t, placed, slots)
+	forced := false
+	for at, node := range placed {
+		// What was placed before is still there when one looks from the end.
+		for _, later := range placed[at:] {
+			c.Remove(r, later)
+		}
+		free := c.Nodes[node].slots(&r.Shape, r.Other, &none) > 0
+		require.False(t, forced && free, "nobody yields while there is room elsewhere")
+		forced = forced || !free
+		for _, later := range placed[at:] {
+			c.put(r, later, 1)
+		}
+	}
 	for _, node := range placed {
 		c.Remove(r, node)
 	}
@@ -213,13 +269,14 @@ func placeAndRemove(t *testing.T, c *Cluster, r *Request, slots int) {
 
 func TestTheModelEqualsBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	fitting := 0
+	some := 0
 	for round := range 5_000 {
-		if several, fit := check(t, rng, round); several && fit {
-			fitting++
+		if check(t, rng, round) > 0 {
+			some++
 		}
 	}
-	require.Greater(t, fitting, 1_000, "both answers are common")
+	require.Greater(t, some, 1_000, "both answers are common")
+	require.Less(t, some, 4_000)
 }
 
 // The same on many more clusters, because what the model gets wrong is rare.

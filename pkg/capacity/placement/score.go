@@ -23,14 +23,14 @@ func (t *Table) Loss(n *Node, s capacity.Shape) int64 {
 func (t *Table) worthOf(n *Node, s *capacity.Shape, pool, count int) int64 {
 	milliCPU, devices := n.Free.MilliCPU, 0
 	if s != nil {
-		milliCPU = minus(milliCPU, times(s.MilliCPU, int64(count)))
-		devices = times(s.Devices, count)
+		milliCPU = capacity.Minus(milliCPU, capacity.Times(s.MilliCPU, int64(count)))
+		devices = capacity.Times(s.Devices, count)
 	}
 	worth := int64(0)
 	for i := range n.pools() {
 		free := n.free(i)
 		if i == pool {
-			free = minus(free, devices)
+			free = capacity.Minus(free, devices)
 		}
 		at := t.kindOf(n, i)
 		if at < 0 {
@@ -103,8 +103,8 @@ const (
 func (t *Table) Score(n *Node, s capacity.Shape, order, mates int) int64 {
 	pool := n.poolOf(&s)
 	loss := t.worthOf(n, nil, noPool, 0) - t.worthOf(n, &s, pool, 1)
-	devices := minus(n.free(max(pool, 0)), s.Devices)
-	cpu := minus(n.Free.MilliCPU, s.MilliCPU) / cpuStep
+	devices := capacity.Minus(n.free(max(pool, 0)), s.Devices)
+	cpu := capacity.Minus(n.Free.MilliCPU, s.MilliCPU) / cpuStep
 	return -(clamp(int64(order), orderBits)<<orderShift |
 		clamp(loss-leastLoss, lossBits)<<lossShift |
 		clamp(int64(devices), deviceBits)<<deviceShift |

@@ -75,7 +75,7 @@ func TestTheTableIsTheFormula(t *testing.T) {
 			if n.Verdict(s) != Fits {
 				continue
 			}
-			want := LossByFormula(outlook, c, n, s)
+			want := lossByFormula(outlook, c, n, s)
 			got := float64(table.Loss(n, s)) / Unit
 			require.InDelta(t, want, got, 1e-4*max(1, math.Abs(want)), "round %d: %v on %+v for %+v", round, s, n, outlook)
 		}

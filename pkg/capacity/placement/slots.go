@@ -37,41 +37,58 @@ func (r *Request) Countable() error {
 }
 
 // Slots is how many more pods of the shape fit on the node now.
-func (n *Node) Slots(s capacity.Shape) int {
+func (n *Node) Slots(s capacity.Shape) int { return n.slots(&s, nil, &none) }
+
+// slots is Slots for pods that take further resources too, and before which some others
+// yield.
+func (n *Node) slots(s *capacity.Shape, other []Amount, y *Yield) int {
 	if n.Out != "" {
 		return 0
 	}
-	slots := max(n.Free.Pods, 0)
+	slots := max(with(n.Free.Pods, y.Pods, n.Allocatable.Pods), 0)
 	if s.Devices > 0 {
-		pool := n.poolOf(&s)
+		pool := n.poolOf(s)
 		if pool == noPool || s.Devices > n.pool(pool).Allocatable {
 			return 0
 		}
-		slots = min(slots, max(n.free(pool), 0)/s.Devices)
+		slots = min(slots, max(with(n.free(pool), y.Devices, n.pool(pool).Allocatable), 0)/s.Devices)
 	}
-	if s.MilliCPU > 0 {
-		slots = int(min(int64(slots), max(n.Free.MilliCPU, 0)/s.MilliCPU))
+	atMost := func(free, each int64) {
+		if each > 0 {
+			slots = int(min(int64(slots), max(free, 0)/each))
+		}
 	}
-	if s.MemoryBytes > 0 {
-		slots = int(min(int64(slots), max(n.Free.MemoryBytes, 0)/s.MemoryBytes))
+	atMost(with(n.Free.MilliCPU, y.MilliCPU, n.Allocatable.MilliCPU), s.MilliCPU)
+	atMost(with(n.Free.MemoryBytes, y.MemoryBytes, n.Allocatable.MemoryBytes), s.MemoryBytes)
+	for _, a := range other {
+		o := n.other(a.Index)
+		atMost(with(o.Free, y.of(a.Index), o.Allocatable), a.Count)
 	}
 	return slots
 }
 
-// Slots is how many more replicas of the request fit now, if nothing else is
-// placed: exact when r.Bound is empty, else an upper bound. It is an error, and not
-// none, when the request cannot be counted.
+// slotsOn is how many more replicas of the request fit on the node of that index.
+func (c *Cluster) slotsOn(r *Request, node int) int {
+	if r.refused(node) != "" {
+		return 0
+	}
+	return c.Nodes[node].slots(&r.Shape, r.Other, r.yield(node))
+}
+
+// Slots is how many more replicas of the request fit now and quotas allow, if nothing
+// else is placed: exact when r.Bound is empty, else an upper bound. Where pods of lower
+// priority yield, they are gone then. It is an error, and not none, when the request
+// cannot be counted.
 func (c *Cluster) Slots(r *Request) (int, error) {
 	if err := r.Countable(); err != nil {
 		return 0, err
 	}
 	slots := 0
 	for i := range c.Nodes {
-		if r.refused(i) == "" {
-			slots = plus(slots, c.Nodes[i].Slots(r.Shape))
-		}
+		slots = capacity.Plus(slots, c.slotsOn(r, i))
 	}
-	return slots, nil
+	allowed, _ := c.Allowed(r)
+	return min(slots, allowed), nil
 }
 
 // LargestHole is the largest number of free devices on one node that takes the
@@ -84,17 +101,20 @@ func (c *Cluster) LargestHole(r *Request) int {
 	for i := range c.Nodes {
 		v, pool := c.Nodes[i].typed(&r.Shape)
 		if v == Fits && pool != noPool && r.refused(i) == "" {
-			hole = max(hole, c.Nodes[i].free(pool))
+			hole = max(hole, with(c.Nodes[i].free(pool), r.yield(i).Devices, c.Nodes[i].pool(pool).Allocatable))
 		}
 	}
 	return hole
 }
 
-// Place puts one replica on the node with the best score and returns its index.
-// It reports false, and changes nothing, when no node has room or the request
-// cannot be counted.
+// Place puts one replica on the node with the best score and returns its index. Nodes
+// on which nobody has to yield come first. It reports false, and changes nothing, when
+// no node has room, a quota is used up, or the request cannot be counted.
 func (c *Cluster) Place(r *Request) (node int, ok bool) {
 	if r.Countable() != nil {
+		return -1, false
+	}
+	if allowed, _ := c.Allowed(r); allowed < 1 {
 		return -1, false
 	}
 	best := c.best(r, func(int) bool { return true })
@@ -113,11 +133,21 @@ func (c *Cluster) best(r *Request, allowed func(node int) bool) int {
 		if !allowed(i) || c.Verdict(r, i) != Fits {
 			continue
 		}
-		if score := c.Table.Score(&c.Nodes[i], r.Shape, 0, 0); best < 0 || score > bestScore {
+		if score := c.score(r, i); best < 0 || score > bestScore {
 			best, bestScore = i, score
 		}
 	}
 	return best
+}
+
+// score is that of a node that the request fits on. Where others would have to yield it
+// is below that of every node where they need not.
+func (c *Cluster) score(r *Request, node int) int64 {
+	n, order := &c.Nodes[node], 0
+	if r.Yields != nil && !c.vacant(r, node) {
+		order = 1
+	}
+	return c.Table.Score(n, r.Shape, order, 0)
 }
 
 // Put has the node of that index hold one replica of the request, whether it fits or
@@ -132,5 +162,6 @@ func (c *Cluster) Remove(r *Request, node int) { c.put(r, node, -1) }
 // not.
 func (c *Cluster) put(r *Request, node, count int) {
 	n := &c.Nodes[node]
-	n.change(r.Shape, n.poolOf(&r.Shape), -count)
+	n.change(r, n.poolOf(&r.Shape), -count)
+	c.charge(r, count)
 }

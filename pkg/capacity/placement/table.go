@@ -27,7 +27,7 @@ import (
 //     Above 1 that set is about to run out.
 //
 // The formula is of a study of packing on traces; devices that are free on nodes that
-// take no pods count nowhere. LossByFormula works it out the long way.
+// take no pods count nowhere.
 //
 // A Table never changes. The nil Table knows neither outlook nor cluster and counts
 // the slots of the usual sizes.
@@ -126,7 +126,7 @@ func (l *layout) usual() Outlook {
 func (l *layout) share() {
 	total := int64(0)
 	for i := range l.classes {
-		total = plus(total, l.classes[i].weight)
+		total = capacity.Plus(total, l.classes[i].weight)
 	}
 	l.shares = make([]float64, len(l.classes))
 	for i := range l.classes {

@@ -1,6 +1,10 @@
 package placement
 
-import "slices"
+import (
+	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
 
 // Leaving is the replicas of one request of which some are to be removed at the same
 // time as some of others.
@@ -135,7 +139,7 @@ func (t *exchange) round() (changed bool) {
 			}
 			s.party.swap(s.more, s.few)
 			made = append(made, s)
-			if sum = plus(sum, s.gain); sum > best {
+			if sum = capacity.Plus(sum, s.gain); sum > best {
 				best, keep = sum, len(made)
 			}
 		}
@@ -158,7 +162,7 @@ func (t *exchange) next(node int) (best swap, ok bool) {
 			if other == node || p.goes[other] == 0 {
 				continue
 			}
-			if gain := plus(freed, p.gain(other, -1)); !ok || gain > best.gain {
+			if gain := capacity.Plus(freed, p.gain(other, -1)); !ok || gain > best.gain {
 				best, ok = swap{p, node, other, gain}, true
 			}
 		}
@@ -177,7 +181,7 @@ func (p *party) swap(more, few int) {
 func (p *party) gain(node, more int) int64 {
 	n := &p.c.Nodes[node]
 	pool := n.holding(p.r)
-	return minus(p.worth(n, pool, more), p.worth(n, pool, 0))
+	return capacity.Minus(p.worth(n, pool, more), p.worth(n, pool, 0))
 }
 
 // holding is the pool with the devices of a request's replica that the node holds.
@@ -191,4 +195,4 @@ func (n *Node) holding(r *Request) int {
 }
 
 // release takes replicas of the request off the node that holds them.
-func (n *Node) release(r *Request, count int) { n.change(r.Shape, n.holding(r), count) }
+func (n *Node) release(r *Request, count int) { n.change(r, n.holding(r), count) }

@@ -13,21 +13,14 @@ import (
 // table meanwhile.
 type Trial struct {
 	cluster *Cluster
-	kinds   map[kindOfRequest]*candidates
+	kinds   map[Kind]*candidates
 	// changed are the nodes that changed, in order.
 	changed []int
 }
 
-// kindOfRequest is what makes two requests fit alike: most variants of a cluster ask
-// for the same few shapes on the same nodes.
-type kindOfRequest struct {
-	shape   capacity.Shape
-	refused *string
-}
-
 // NewTrial begins with the cluster as it is.
 func NewTrial(c *Cluster) *Trial {
-	return &Trial{cluster: c, kinds: map[kindOfRequest]*candidates{}}
+	return &Trial{cluster: c, kinds: map[Kind]*candidates{}}
 }
 
 // Cluster is the cluster as it stands.
@@ -42,10 +35,11 @@ func (t *Trial) Slots(r *Request) (int, error) {
 	if q.uncounted {
 		q.slots, q.uncounted = 0, false
 		for _, n := range q.each {
-			q.slots = plus(q.slots, n)
+			q.slots = capacity.Plus(q.slots, n)
 		}
 	}
-	return q.slots, nil
+	allowed, _ := t.cluster.Allowed(r)
+	return min(q.slots, allowed), nil
 }
 
 // LargestHole is that of the cluster.
@@ -67,14 +61,17 @@ func (t *Trial) Explain(r *Request) Explanation {
 	}
 	q := t.upToDate(r)
 	if q.explainedAt != len(t.changed) {
-		q.explained, q.explainedAt = t.cluster.Explain(r), len(t.changed)
+		q.explained, q.explainedAt = t.cluster.explainNodes(r), len(t.changed)
 	}
-	return q.explained
+	return t.cluster.allowing(q.explained, r)
 }
 
 // Place is that of the cluster.
 func (t *Trial) Place(r *Request) (node int, ok bool) {
 	if r.Countable() != nil {
+		return -1, false
+	}
+	if allowed, _ := t.cluster.Allowed(r); allowed < 1 {
 		return -1, false
 	}
 	q := t.upToDate(r)
@@ -127,10 +124,7 @@ const manySlots = 1 << 40
 
 // upToDate are the candidates of a request as the cluster stands.
 func (t *Trial) upToDate(r *Request) *candidates {
-	key := kindOfRequest{shape: r.Shape}
-	if len(r.Refused) > 0 {
-		key.refused = &r.Refused[0]
-	}
+	key := r.Kind()
 	q, known := t.kinds[key]
 	nodes := len(t.cluster.Nodes)
 	switch {
@@ -156,11 +150,7 @@ func (t *Trial) upToDate(r *Request) *candidates {
 
 // judge looks at one node, and adds an entry where one fits.
 func (t *Trial) judge(q *candidates, r *Request, i int) {
-	n := &t.cluster.Nodes[i]
-	each := 0
-	if r.refused(i) == "" {
-		each = n.Slots(r.Shape)
-	}
+	each := t.cluster.slotsOn(r, i)
 	if each > manySlots || q.slots > manySlots {
 		q.uncounted = true
 	}
@@ -168,7 +158,7 @@ func (t *Trial) judge(q *candidates, r *Request, i int) {
 	q.each[i] = each
 	q.fits[i] = t.cluster.Verdict(r, i) == Fits
 	if q.fits[i] {
-		q.score[i] = t.cluster.Table.Score(n, r.Shape, 0, 0)
+		q.score[i] = t.cluster.score(r, i)
 		q.heap = append(q.heap, candidate{q.score[i], i})
 	}
 }

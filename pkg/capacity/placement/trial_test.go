@@ -19,8 +19,14 @@ func TestATrialAnswersAsTheClusterDoes(t *testing.T) {
 		types := []capacity.Accelerator{"H100", "L40S", ""}
 		for i := range 1 + random.IntN(12) {
 			size := Resources{Devices: random.IntN(9), MilliCPU: int64(random.IntN(64000)), MemoryBytes: int64(random.IntN(1 << 30)), Pods: 1 + random.IntN(20)}
-			slow.Nodes = append(slow.Nodes, Node{Name: fmt.Sprint("n", i), Accelerator: types[random.IntN(3)], Allocatable: size, Free: size})
+			n := Node{Name: fmt.Sprint("n", i), Accelerator: types[random.IntN(3)], Allocatable: size, Free: size}
+			n.Free.Devices -= random.IntN(n.Free.Devices + 1)
+			if random.IntN(2) == 0 {
+				n.Other = []Stock{{Allocatable: 5, Free: int64(random.IntN(6))}}
+			}
+			slow.Nodes = append(slow.Nodes, n)
 		}
+		slow.Quotas = []Quota{{Name: "q", Hard: 20, Left: int64(random.IntN(20))}}
 		var requests []*Request
 		for range 1 + random.IntN(4) {
 			r := &Request{Shape: capacity.Shape{Accelerator: types[random.IntN(2)], Devices: 1 << random.IntN(4), Pods: 1, MilliCPU: int64(random.IntN(9000)), MemoryBytes: int64(random.IntN(1 << 27))}}
@@ -31,7 +37,10 @@ func TestATrialAnswersAsTheClusterDoes(t *testing.T) {
 				r.Refused = make([]string, len(slow.Nodes))
 				r.Refused[random.IntN(len(slow.Nodes))] = "taint"
 			}
-			requests = append(requests, r)
+			if random.IntN(3) == 0 {
+				r.Other = []Amount{{Count: 1}}
+			}
+			requests = append(requests, yielding(random, slow, charged(random, slow, r)))
 		}
 		outlook := Outlook{}
 		for _, r := range requests {

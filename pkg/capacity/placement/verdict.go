@@ -30,8 +30,10 @@ const (
 	TooLittleMemory
 	// NoPodSlot: the node holds as many pods as it may.
 	NoPodSlot
+	// TooLittleOther: the node has too little free of a further resource.
+	TooLittleOther
 
-	verdicts = int(NoPodSlot) + 1
+	verdicts = int(TooLittleOther) + 1
 )
 
 var verdictNames = [verdicts]string{
@@ -45,6 +47,7 @@ var verdictNames = [verdicts]string{
 	TooLittleCPU:       "too little CPU",
 	TooLittleMemory:    "too little memory",
 	NoPodSlot:          "no pod slot",
+	TooLittleOther:     "too little of another resource",
 }
 
 // String is the reason in a few words, for people and as a label of metrics.
@@ -59,7 +62,7 @@ func (v Verdict) String() string {
 // The others need a change of the node itself.
 func (v Verdict) Resolvable() bool {
 	switch v {
-	case TooFewFree, TooLittleCPU, TooLittleMemory, NoPodSlot:
+	case TooFewFree, TooLittleCPU, TooLittleMemory, NoPodSlot, TooLittleOther:
 		return true
 	default:
 		return false
@@ -105,37 +108,47 @@ func (n *Node) Verdict(s capacity.Shape) Verdict {
 	if v != Fits {
 		return v
 	}
-	return n.room(&s, pool)
+	return n.room(&s, pool, nil, &none)
 }
 
 // Room is the verdict on the resources of the node alone.
 func (n *Node) Room(s capacity.Shape) Verdict {
-	return n.room(&s, n.poolOf(&s))
+	return n.room(&s, n.poolOf(&s), nil, &none)
 }
 
-func (n *Node) room(s *capacity.Shape, pool int) Verdict {
+func (n *Node) room(s *capacity.Shape, pool int, other []Amount, y *Yield) Verdict {
 	if s.Devices > 0 {
 		if pool == noPool || s.Devices > n.pool(pool).Allocatable {
 			return TooFewDevices
 		}
-		if s.Devices > n.free(pool) {
+		if s.Devices > with(n.free(pool), y.Devices, n.pool(pool).Allocatable) {
 			return TooFewFree
 		}
 	}
 	switch {
-	case s.MilliCPU > 0 && s.MilliCPU > n.Free.MilliCPU:
+	case s.MilliCPU > 0 && s.MilliCPU > with(n.Free.MilliCPU, y.MilliCPU, n.Allocatable.MilliCPU):
 		return TooLittleCPU
-	case s.MemoryBytes > 0 && s.MemoryBytes > n.Free.MemoryBytes:
+	case s.MemoryBytes > 0 && s.MemoryBytes > with(n.Free.MemoryBytes, y.MemoryBytes, n.Allocatable.MemoryBytes):
 		return TooLittleMemory
-	case n.Free.Pods < 1:
+	case with(n.Free.Pods, y.Pods, n.Allocatable.Pods) < 1:
 		return NoPodSlot
-	default:
-		return Fits
 	}
+	for _, a := range other {
+		if o := n.other(a.Index); a.Count > 0 && a.Count > with(o.Free, y.of(a.Index), o.Allocatable) {
+			return TooLittleOther
+		}
+	}
+	return Fits
 }
 
-// Verdict says whether one more pod of the request fits on the node of that index.
-func (c *Cluster) Verdict(r *Request, node int) Verdict {
+// Verdict says whether one more pod of the request fits on the node of that index,
+// whatever quotas allow.
+func (c *Cluster) Verdict(r *Request, node int) Verdict { return c.verdict(r, node, r.yield(node)) }
+
+// vacant reports whether one more fits there and nobody has to yield.
+func (c *Cluster) vacant(r *Request, node int) bool { return c.verdict(r, node, &none) == Fits }
+
+func (c *Cluster) verdict(r *Request, node int, y *Yield) Verdict {
 	n := &c.Nodes[node]
 	v, pool := n.typed(&r.Shape)
 	if v != Fits {
@@ -144,7 +157,7 @@ func (c *Cluster) Verdict(r *Request, node int) Verdict {
 	if r.refused(node) != "" {
 		return Refused
 	}
-	return n.room(&r.Shape, pool)
+	return n.room(&r.Shape, pool, r.Other, y)
 }
 
 // Fits reports whether one more replica fits on the node of that index. It is

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // ReplicaState is how far a replica has come.
@@ -110,7 +112,7 @@ type gain struct {
 }
 
 func (g gain) plus(o gain) gain {
-	return gain{plus(g.worth, o.worth), plus(g.load, o.load)}
+	return gain{capacity.Plus(g.worth, o.worth), capacity.Plus(g.load, o.load)}
 }
 
 func (g gain) compare(o gain) int {
@@ -193,8 +195,8 @@ func (v *choice) gains(node int, candidates []int, most int) []gain {
 	gains := make([]gain, 1, len(candidates)+1)
 	busy := int64(0)
 	for k := 1; k <= len(candidates) && k <= most; k++ {
-		busy = plus(busy, load(&v.replicas[candidates[k-1]]))
-		gains = append(gains, gain{worth: minus(v.worth(n, pool, gone+k), before), load: busy})
+		busy = capacity.Plus(busy, load(&v.replicas[candidates[k-1]]))
+		gains = append(gains, gain{worth: capacity.Minus(v.worth(n, pool, gone+k), before), load: busy})
 	}
 	return gains
 }
@@ -207,7 +209,7 @@ func (v *choice) worth(n *Node, pool, gone int) int64 {
 	}
 	worth := v.c.Table.worthOf(n, &v.r.Shape, pool, -gone)
 	if pool != noPool {
-		free := int64(min(max(plus(n.free(pool), times(v.r.Shape.Devices, gone)), 0), maxDevices))
+		free := int64(min(max(capacity.Plus(n.free(pool), capacity.Times(v.r.Shape.Devices, gone)), 0), maxDevices))
 		worth += Unit * free * free / int64(max(n.pool(pool).Allocatable, 1))
 	}
 	return worth

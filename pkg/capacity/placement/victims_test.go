@@ -212,6 +212,25 @@ func TestMovesMakeRoomAndAreFewest(t *testing.T) {
 	assert.Greater(t, helped, 100)
 }
 
+// arranged tries every node for each of the requests.
+func arranged(c *Cluster, requests []*Request) bool {
+	if len(requests) == 0 {
+		return true
+	}
+	for i := range c.Nodes {
+		if !c.Fits(requests[0], i) {
+			continue
+		}
+		c.put(requests[0], i, 1)
+		fits := arranged(c, requests[1:])
+		c.Remove(requests[0], i)
+		if fits {
+			return true
+		}
+	}
+	return false
+}
+
 // fewestMoves tries every set of up to four replicas of each node, and every place for
 // each of them; -1 says that none helps.
 func fewestMoves(c *Cluster, want *Request, placed []Placed) int {
@@ -222,7 +241,7 @@ func fewestMoves(c *Cluster, want *Request, placed []Placed) int {
 			if count > movedAtOnce || fewest >= 0 && count >= fewest {
 				continue
 			}
-			trial, others := c.Clone(), []Want{}
+			trial, others := c.Clone(), []*Request{}
 			for i := range placed {
 				if set&(1<<i) == 0 {
 					continue
@@ -235,12 +254,12 @@ func fewestMoves(c *Cluster, want *Request, placed []Placed) int {
 				r := *placed[i].Request
 				r.Refused = make([]string, len(c.Nodes))
 				r.Refused[node] = "it moves"
-				others = append(others, Want{Request: &r, Count: 1})
+				others = append(others, &r)
 			}
 			if trial == nil || !trial.Fits(want, node) {
 				continue
 			}
-			if trial.put(want, node, 1); fitsTogether(trial, others) {
+			if trial.put(want, node, 1); arranged(trial, others) {
 				fewest = count
 			}
 		}

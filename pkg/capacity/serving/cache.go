@@ -75,7 +75,7 @@ func MemoryOf(m ModelFigures, a Arguments, deviceGiB float64, devices int) Memor
 	tensor, pipeline, data := max(1, a.TensorParallel), max(1, a.PipelineParallel), max(1, a.DataParallel)
 	memory := Memory{DeviceGiB: deviceGiB, Devices: devices, WeightsGiB: float64(data) * m.Weights() / gib}
 	laidOut := tensor <= devices && pipeline <= devices && data <= devices && tensor*pipeline*data == devices
-	if laidOut && a.Unmodelled == "" && (data == 1 || !m.Experts) {
+	if laidOut && a.Unmodelled == "" && (data == 1 || m.Experts.Count == 0) {
 		memory.BytesPerToken = m.CachePerToken(tensor)
 	}
 	return memory

@@ -51,11 +51,11 @@ func overlap(memory, arithmetic float64) float64 { return math.Hypot(memory, ari
 // In the form Overlapped, an iteration with n decoding requests and k prompt
 // tokens of j prompts takes
 //
-//	o + b*n + c*resident + hypot(a, g*(n+k)) + w*j + pairs
+//	o + b*n + c*resident + hypot(a, g*(n+k)) + x*(n+k) + min(x*(n+k), l) + w*j + pairs
 //
 // with a = Base (reading the weights), g = PerPrefillToken (arithmetic of one
-// token, decoded or prefilled), b = PerRequest, c = PerResidentToken, o =
-// Overhead, w = PerPrompt, and pairs = q*in*in/2 per prompt, where q is PerPair or,
+// token, decoded or prefilled), x = PerExchanged, l = LongExchange, b = PerRequest, c =
+// PerResidentToken, o = Overhead, w = PerPrompt, and pairs = q*in*in/2 per prompt, where q is PerPair or,
 // without one, attentionRatio*c. Every request is
 // replaced after out iterations, so m = n/out prompts come per iteration. They
 // share iterations as independent arrivals do: a share 1-exp(-m) of the iterations
@@ -71,13 +71,44 @@ func (p Profile) decode(n float64, shape capacity.TokenShape) float64 {
 	case Overlapped:
 		m := n / out
 		busy := -math.Expm1(-m)
-		mixed := overlap(a, g*n)
+		mixed := p.computed(n) + p.exchanged(n)
 		if busy > 0 {
-			mixed = (1-busy)*mixed + busy*overlap(a, g*(n+in*m/busy))
+			together := n + in*m/busy
+			mixed = (1-busy)*mixed + busy*(p.computed(together)+p.exchanged(together))
 		}
 		return float64(p.Overhead) + b*n + c*n*(in+out/2) + mixed + m*p.promptCost(in)
 	}
 	return a + b*n + c*n*(in+out/2) + g*in*n/out
+}
+
+// computed is hypot(a, g*k) for an iteration with k tokens. With experts, a grows by
+// those of them that the tokens use,
+//
+//	reading * (1 - (1-share)^k)
+//
+// where k are the tokens of all engines that share them.
+func (p *Profile) computed(tokens float64) float64 {
+	return p.computedAmong(tokens, tokens*float64(max(1, p.Experts.Engines)))
+}
+
+// computedAmong is the same where all engines that share the experts have so many tokens
+// together, which also move to the experts and back.
+func (p *Profile) computedAmong(tokens, all float64) float64 {
+	memory, arithmetic := float64(p.Base), float64(p.PerPrefillToken)*tokens
+	x := p.Experts
+	if x.Reading <= 0 || all <= 0 {
+		return overlap(memory, arithmetic)
+	}
+	memory -= float64(x.Reading) * math.Expm1(all*math.Log1p(-x.Share))
+	arithmetic += float64(x.PerToken) * (all/float64(max(1, x.Engines)) - tokens)
+	return overlap(memory, arithmetic) + float64(x.PerExchanged)*all
+}
+
+// exchanged is what an iteration with so many tokens takes longer for what devices send
+// each other of each token.
+func (p *Profile) exchanged(tokens float64) float64 {
+	x := float64(p.PerExchanged) * tokens
+	return x + min(x, float64(p.LongExchange))
 }
 
 // promptCost is what a prompt costs beside the arithmetic of its tokens.
@@ -112,7 +143,7 @@ func (p Profile) prefill(n float64, shape capacity.TokenShape) float64 {
 		return p.tokenIteration(n, shape) + (g+c)*in
 	case Overlapped:
 		out := float64(shape.Output)
-		return float64(p.Overhead) + float64(p.PerRequest)*n + c*n*(in+out/2) + overlap(float64(p.Base), g*(n+in)) + p.promptCost(in)
+		return float64(p.Overhead) + float64(p.PerRequest)*n + c*n*(in+out/2) + p.computed(n+in) + p.exchanged(n+in) + p.promptCost(in)
 	}
 	return g * in
 }

@@ -11,19 +11,46 @@ type ModelFigures struct {
 	// which input tokens are looked up (0 where the head uses the same one), and Head
 	// that of the matrix that only sampled tokens are multiplied by.
 	Parameters, Embedding, Head float64
-	// Layers is the number of layers, Width the number of query heads times the head
-	// size, KVHeads and HeadSize what each token keeps in the cache of a layer.
-	Layers, Width, KVHeads, HeadSize int
+	// Layers is the number of layers, Hidden how many numbers a token takes from one to
+	// the next, Width the number of query heads times the head size, KVHeads and
+	// HeadSize what each token keeps in the cache of a layer.
+	Layers, Hidden, Width, KVHeads, HeadSize int
 	// Latent is how many numbers each token keeps in the cache of a layer where all
 	// heads share them (multi-head latent attention); KVHeads and HeadSize are then 0.
 	Latent int
 	// Windowed of the layers keep the last Window tokens alone.
 	Windowed, Window int
-	// Experts is set for a mixture of experts, of which a token uses a part.
-	Experts bool
+	// Experts are the part of a mixture of experts of which a token uses a part.
+	Experts ExpertFigures
 	// WeightBytes and CacheBytes are the bytes per number of the weights and of the
 	// KV cache; 0 means unknown. Embedding and Head never have less than two.
 	WeightBytes, CacheBytes float64
+}
+
+// ExpertFigures say which part of a model a token uses a part of; zero for a model of
+// which a token uses all.
+type ExpertFigures struct {
+	// Count is the number of experts in each layer that has them, and Used how many of
+	// them a token uses. Experts that every token uses do not count.
+	Count, Used int
+	// Parameters is the number of the parameters of all experts in all layers.
+	Parameters float64
+}
+
+// share is the share of the experts that one token uses.
+func (e ExpertFigures) share() float64 {
+	if e.Count < 1 {
+		return 0
+	}
+	return float64(e.Used) / float64(e.Count)
+}
+
+// Active is how many of its parameters the model uses for one token.
+func (m ModelFigures) Active() float64 {
+	if m.Experts.Count < 1 {
+		return m.Parameters
+	}
+	return m.Parameters - m.Experts.Parameters*(1-m.Experts.share())
 }
 
 // Weights is the size of the weights in bytes; 0 means unknown.
@@ -66,7 +93,7 @@ const (
 // (tie_word_embeddings is false).
 func dense(parameters float64, own bool, vocabulary, hidden, layers, heads, kvHeads, headSize int) ModelFigures {
 	m := ModelFigures{
-		Parameters: parameters, Head: float64(vocabulary * hidden), Layers: layers, Width: heads * headSize,
+		Parameters: parameters, Head: float64(vocabulary * hidden), Layers: layers, Hidden: hidden, Width: heads * headSize,
 		KVHeads: kvHeads, HeadSize: headSize, WeightBytes: plainBytes, CacheBytes: plainBytes,
 	}
 	if own {
@@ -75,10 +102,17 @@ func dense(parameters float64, own bool, vocabulary, hidden, layers, heads, kvHe
 	return m
 }
 
-// experts are the figures of a mixture of experts.
-func experts(parameters float64, vocabulary, hidden, layers, heads, kvHeads, headSize int) ModelFigures {
-	m := dense(parameters, true, vocabulary, hidden, layers, heads, kvHeads, headSize)
-	m.Experts = true
+// experts are the figures of a mixture of so many experts per layer, of which a token
+// uses so many: num_experts (num_local_experts), num_experts_per_tok, and
+// moe_intermediate_size (intermediate_size). Each expert has three matrices.
+func (m ModelFigures) experts(count, used, inner int) ModelFigures {
+	m.Experts = ExpertFigures{Count: count, Used: used, Parameters: float64(m.Layers*count) * float64(3*m.Hidden*inner)}
+	return m
+}
+
+// biased says that each of an expert's matrices has a bias.
+func (m ModelFigures) biased(inner int) ModelFigures {
+	m.Experts.Parameters += float64(m.Layers*m.Experts.Count) * float64(2*inner+m.Hidden)
 	return m
 }
 
@@ -94,11 +128,12 @@ func (m ModelFigures) at(weightBytes float64) ModelFigures {
 	return m
 }
 
-// latent are DeepSeek-V3's figures: kv_lora_rank 512 and qk_rope_head_dim 64. The
-// layer that predicts further tokens is left out, as servers do without speculation.
+// latent are DeepSeek-V3's figures: kv_lora_rank 512 and qk_rope_head_dim 64; all layers
+// but the first three have experts, of 2048. The layer that predicts further tokens is
+// left out, as servers do without speculation.
 var latent = ModelFigures{
-	Parameters: 671_026_419_200, Embedding: 129280 * 7168, Head: 129280 * 7168, Layers: 61, Width: 128 * 128,
-	Latent: 512 + 64, Experts: true, WeightBytes: 1, CacheBytes: plainBytes,
+	Parameters: 671_026_419_200, Embedding: 129280 * 7168, Head: 129280 * 7168, Layers: 61, Hidden: 7168, Width: 128 * 128,
+	Latent: 512 + 64, Experts: ExpertFigures{Count: 256, Used: 8, Parameters: 58 * 256 * 3 * 7168 * 2048}, WeightBytes: 1, CacheBytes: plainBytes,
 }
 
 // published are the models by their names without what versions of one size differ in;
@@ -132,9 +167,9 @@ var published = map[string]ModelFigures{
 	"qwen3-8b":                      dense(8_190_735_360, true, 151936, 4096, 36, 32, 8, 128),
 	"qwen3-14b":                     dense(14_768_307_200, true, 151936, 5120, 40, 40, 8, 128),
 	"qwen3-32b":                     dense(32_762_123_264, true, 151936, 5120, 64, 64, 8, 128),
-	"qwen3-30b-a3b":                 experts(30_532_122_624, 151936, 2048, 48, 32, 4, 128),
-	"qwen3-235b-a22b":               experts(235_093_634_560, 151936, 4096, 94, 64, 4, 128),
-	"qwen3-coder-480b-a35b":         experts(480_154_875_392, 151936, 6144, 62, 96, 8, 128),
+	"qwen3-30b-a3b":                 dense(30_532_122_624, true, 151936, 2048, 48, 32, 4, 128).experts(128, 8, 768),
+	"qwen3-235b-a22b":               dense(235_093_634_560, true, 151936, 4096, 94, 64, 4, 128).experts(128, 8, 1536),
+	"qwen3-coder-480b-a35b":         dense(480_154_875_392, true, 151936, 6144, 62, 96, 8, 128).experts(160, 8, 2560),
 
 	"mistral-7b":            dense(7_248_023_552, true, 32768, 4096, 32, 32, 8, 128),
 	"mistral-nemo":          dense(12_247_782_400, true, 131072, 5120, 40, 32, 8, 128),
@@ -143,8 +178,8 @@ var published = map[string]ModelFigures{
 	"mistral-small-3.1-24b": dense(24_010_000_000, true, 131072, 5120, 40, 32, 8, 128),
 	"mistral-small-3.2-24b": dense(24_010_000_000, true, 131072, 5120, 40, 32, 8, 128),
 	"mistral-large-2407":    dense(122_610_069_504, true, 32768, 12288, 88, 96, 8, 128),
-	"mixtral-8x7b":          experts(46_702_792_704, 32000, 4096, 32, 32, 8, 128),
-	"mixtral-8x22b":         experts(140_620_634_112, 32000, 6144, 56, 48, 8, 128),
+	"mixtral-8x7b":          dense(46_702_792_704, true, 32000, 4096, 32, 32, 8, 128).experts(8, 2, 14336),
+	"mixtral-8x22b":         dense(140_620_634_112, true, 32000, 6144, 56, 48, 8, 128).experts(8, 2, 16384),
 
 	"gemma-2-2b":  dense(2_614_341_888, false, 256000, 2304, 26, 8, 4, 256).windowed(13, 4096),
 	"gemma-2-9b":  dense(9_241_705_984, false, 256000, 3584, 42, 16, 8, 256).windowed(21, 4096),
@@ -159,19 +194,22 @@ var published = map[string]ModelFigures{
 	"granite-3.1-8b": dense(8_170_848_256, false, 49155, 4096, 40, 32, 8, 128),
 
 	"deepseek-v3":  latent,
-	"gpt-oss-20b":  experts(20_914_757_184, 201088, 2880, 24, 64, 8, 64).windowed(12, 128).at(0.578),
-	"gpt-oss-120b": experts(116_829_156_672, 201088, 2880, 36, 64, 8, 64).windowed(18, 128).at(0.578),
+	"gpt-oss-20b":  dense(20_914_757_184, true, 201088, 2880, 24, 64, 8, 64).experts(32, 4, 2880).biased(2880).windowed(12, 128).at(0.578),
+	"gpt-oss-120b": dense(116_829_156_672, true, 201088, 2880, 36, 64, 8, 64).experts(128, 4, 2880).biased(2880).windowed(18, 128).at(0.578),
 }
 
-// DenseModels are the names of the published models of which an iteration reads all
-// weights and the whole cache, sorted.
-func DenseModels() []string {
+// RooflineModels are the names of the published models for which Roofline has an answer
+// at 16 bits, sorted.
+func RooflineModels() []string {
 	names := slices.Sorted(maps.Keys(published))
 	return slices.DeleteFunc(names, func(name string) bool {
 		m := published[name]
-		return m.Experts || m.Windowed > 0 || m.WeightBytes != plainBytes
+		return !m.readWhole() || m.WeightBytes != plainBytes
 	})
 }
+
+// readWhole says that an iteration reads the whole cache, in the usual form.
+func (m ModelFigures) readWhole() bool { return m.Latent == 0 && m.Windowed == 0 }
 
 // sameAs are beginnings of names that mean the model of another one, because its
 // figures are the same. The first that fits is taken.

@@ -32,6 +32,13 @@ type Profile struct {
 	// sampling, scheduling. Only the form Overlapped reads it, whose Base is the time
 	// of reading the weights.
 	Overhead capacity.Milliseconds
+	// PerExchanged is the time that each token computed in the iteration, decoded or
+	// prefilled, adds for what the devices of the replica send each other of it; few of
+	// them take twice that, until it is LongExchange more. Only the form Overlapped
+	// reads them; in the others such times are part of the other parameters.
+	PerExchanged, LongExchange capacity.Milliseconds
+	// Experts is what a mixture of experts adds. Only the form Overlapped reads it.
+	Experts ExpertTimes
 	// PerPair is the time that attention adds for each pair of a prompt token and
 	// itself or a token before it. The means read it in the form Overlapped alone,
 	// where 0 means that it follows from PerResidentToken; in one iteration 0 is 0.
@@ -51,16 +58,33 @@ type Profile struct {
 	BatchLimit int
 }
 
+// ExpertTimes are the times of the experts of a mixture. A token uses a share of them,
+// which is taken to be drawn evenly; an iteration reads those that any of its tokens
+// uses.
+type ExpertTimes struct {
+	// Reading is the time of reading all experts that the replica has, Share the share of
+	// them that one token uses.
+	Reading capacity.Milliseconds
+	Share   float64
+	// Engines is how many engines share the experts (expert parallelism beside data
+	// parallelism), each of which reads its part of them for the tokens of all; 0 means
+	// one. PerToken is the part of PerPrefillToken that is theirs, which moves to where the
+	// experts are, and PerExchanged what each token of any engine adds for its way there
+	// and back.
+	Engines                int
+	PerToken, PerExchanged capacity.Milliseconds
+}
+
 // Known reports whether the profile can predict anything.
 func (p Profile) Known() bool { return p.Base > 0 }
 
 // Iteration is the time of one iteration with n requests that hold resident
 // tokens in the KV cache and prefill tokens of prompts computed beside them. What a
-// prompt costs beside its tokens is not in it.
-func (p Profile) Iteration(n int, resident, prefill capacity.Tokens) capacity.Milliseconds {
+// prompt costs beside its tokens is not in it. Engines that share experts with this one
+// are taken to have as many tokens.
+func (p *Profile) Iteration(n int, resident, prefill capacity.Tokens) capacity.Milliseconds {
 	if p.Form == Overlapped {
-		return p.Overhead + p.PerRequest*capacity.Milliseconds(n) + p.PerResidentToken*capacity.Milliseconds(resident) +
-			capacity.Milliseconds(overlap(float64(p.Base), float64(p.PerPrefillToken)*(float64(n)+float64(prefill))))
+		return p.IterationAmong(n, resident, prefill, (capacity.Tokens(n)+prefill)*capacity.Tokens(max(1, p.Experts.Engines)))
 	}
 	return p.Base +
 		p.PerRequest*capacity.Milliseconds(n) +
@@ -68,10 +92,18 @@ func (p Profile) Iteration(n int, resident, prefill capacity.Tokens) capacity.Mi
 		p.PerPrefillToken*capacity.Milliseconds(prefill)
 }
 
+// IterationAmong is the same of an engine that shares experts with others, where all
+// have so many tokens together.
+func (p *Profile) IterationAmong(n int, resident, prefill, all capacity.Tokens) capacity.Milliseconds {
+	tokens := float64(n) + float64(prefill)
+	return p.Overhead + p.PerRequest*capacity.Milliseconds(n) + p.PerResidentToken*capacity.Milliseconds(resident) +
+		capacity.Milliseconds(p.exchanged(tokens)+p.computedAmong(tokens, float64(all)))
+}
+
 // Attention is what an iteration takes longer for attention between its prompt tokens
 // and those before them: a chunk of k tokens after m tokens of the same prompt has
 // k*(m + (k+1)/2) pairs.
-func (p Profile) Attention(pairs float64) capacity.Milliseconds {
+func (p *Profile) Attention(pairs float64) capacity.Milliseconds {
 	return p.PerPair * capacity.Milliseconds(pairs)
 }
 

@@ -8,6 +8,14 @@ type DeviceFigures struct {
 	// Bandwidth is that of the memory in bytes per second, Arithmetic the dense
 	// operations per second at the model's precision.
 	Bandwidth, Arithmetic float64
+	// Devices is how many share each layer (tensor parallelism); 0 means one. Link is
+	// what several send each other their parts over.
+	Devices int
+	Link    Link
+	// Engines is how many engines, each with such a device, share the experts of a
+	// mixture (expert parallelism beside data parallelism) over the same link; 0 means
+	// one.
+	Engines int
 }
 
 // Efficiency is what lies between the published figures and a server.
@@ -28,12 +36,18 @@ type Efficiency struct {
 //	b = 2*head / arithmetic                     decoded tokens alone are sampled
 //	q = 4*layers*width / arithmetic             both products of attention
 //
-// It knows nothing of the links between devices, so it holds for replicas of one
-// device and is too fast for others. Limits are left unknown. Figures that are not
-// above 0 give a profile that answers nothing, and so does a model of which an
-// iteration reads less than all its weights or its whole cache.
+// Of a mixture of experts, a holds no experts, which a token uses in part (ExpertTimes),
+// and g counts those that it uses. What several devices send each other is added
+// (ModelFigures.Exchange): to the overhead of an iteration, to b, and per token computed;
+// what engines send to experts and back, per token of all engines.
+//
+// Limits are left unknown. Figures that are not above 0 give a profile that answers
+// nothing, and so do several devices with an unknown link, engines that share experts and
+// have several devices each, and a model of which an iteration reads less than its whole
+// cache.
 func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
-	if m.Experts || m.Latent > 0 || m.Windowed > 0 || m.Parameters <= m.Embedding+m.Head || d.Bandwidth <= 0 || d.Arithmetic <= 0 || e.Arithmetic <= 0 || e.Overhead < 0 {
+	exchange, ok := m.Exchange(d.Link, d.Devices)
+	if !ok || !m.readWhole() || m.Parameters <= m.Embedding+m.Head+m.Experts.Parameters || d.Bandwidth <= 0 || d.Arithmetic <= 0 || e.Arithmetic <= 0 || e.Overhead < 0 {
 		return Profile{}
 	}
 	reading := func(bytes float64) capacity.Milliseconds {
@@ -42,13 +56,31 @@ func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
 	arithmetic := func(operations float64) capacity.Milliseconds {
 		return capacity.Milliseconds(1000 * operations / (d.Arithmetic * e.Arithmetic))
 	}
-	return Profile{
+	p := Profile{
 		Form:             Overlapped,
-		Overhead:         e.Overhead,
-		Base:             reading((m.Parameters - m.Embedding) * m.WeightBytes),
+		Overhead:         e.Overhead + exchange.PerIteration,
+		Base:             reading((m.Parameters - m.Embedding - m.Experts.Parameters) * m.WeightBytes),
 		PerResidentToken: reading(2 * float64(m.Layers*m.KVHeads*m.HeadSize) * m.CacheBytes),
-		PerPrefillToken:  arithmetic(2 * (m.Parameters - m.Embedding - m.Head)),
-		PerRequest:       arithmetic(2 * m.Head),
+		PerPrefillToken:  arithmetic(2 * (m.Active() - m.Embedding - m.Head)),
+		PerRequest:       arithmetic(2*m.Head) + exchange.PerSampled,
+		PerExchanged:     exchange.PerToken,
+		LongExchange:     exchange.Long,
 		PerPair:          arithmetic(4 * float64(m.Layers*m.Width)),
 	}
+	if m.Experts.Count == 0 {
+		return p
+	}
+	engines := max(1, d.Engines)
+	p.Experts = ExpertTimes{Reading: reading(m.Experts.Parameters * m.WeightBytes / float64(engines)), Share: m.Experts.share(), Engines: engines}
+	if engines == 1 {
+		return p
+	}
+	way, ok := m.way(d.Link, engines)
+	if !ok || d.Devices > 1 {
+		return Profile{}
+	}
+	p.Overhead += way.PerIteration
+	p.Experts.PerExchanged = way.PerToken
+	p.Experts.PerToken = arithmetic(2 * m.Experts.Parameters * m.Experts.share())
+	return p
 }

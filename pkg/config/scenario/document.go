@@ -33,9 +33,18 @@ type document struct {
 	Saturation     map[string]any `json:"saturation"`
 	ScaleToZero    map[string]any `json:"scaleToZero"`
 
+	// Policies are tried where nobody asks for others.
+	Policies []string `json:"policies"`
+
 	Collection       collection `json:"collection"`
 	StartupVariation *float64   `json:"startupVariation"`
 	Drain            *duration  `json:"drain"`
+	RateSpread       *duration  `json:"rateSpread"`
+
+	// Length is that of the models' own traffic, Learning how much of it counts for nothing.
+	Length   *duration `json:"length"`
+	Learning *duration `json:"learning"`
+	Events   []event   `json:"events"`
 }
 
 // cluster is one of several clusters to choose from.
@@ -63,7 +72,26 @@ type model struct {
 	Namespace string    `json:"namespace"`
 	Share     *float64  `json:"share"`
 	SLO       *slo      `json:"slo"`
+	Traffic   *traffic  `json:"traffic"`
 	Variants  []variant `json:"variants"`
+}
+
+// traffic is a model's own, of a rate that rises and falls.
+type traffic struct {
+	Like         string    `json:"like"`
+	Mean         float64   `json:"mean"`
+	PeakToTrough *float64  `json:"peakToTrough"`
+	Period       *duration `json:"period"`
+	Peak         *duration `json:"peak"`
+}
+
+// event is something that happens to nodes.
+type event struct {
+	At     *duration `json:"at"`
+	What   string    `json:"what"`
+	Nodes  []string  `json:"nodes"`
+	Notice *duration `json:"notice"`
+	For    *duration `json:"for"`
 }
 
 // slo is in milliseconds.
@@ -78,6 +106,7 @@ type variant struct {
 	Name             string                      `json:"name"`
 	Accelerator      string                      `json:"accelerator"`
 	AcceleratorCount *int32                      `json:"acceleratorCount"`
+	NodeGroups       []string                    `json:"nodeGroups"`
 	CPU              *resource.Quantity          `json:"cpu"`
 	Memory           *resource.Quantity          `json:"memory"`
 	VariantCost      string                      `json:"variantCost"`

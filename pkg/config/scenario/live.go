@@ -50,7 +50,7 @@ func (l Live) Scenario(data []byte, o Options) (*replay.Scenario, error) {
 		return nil, errors.New("the cluster has no VariantAutoscaling object to replay")
 	}
 	a := assembly{
-		document: &d, slo: l.SLO, requests: map[decision.Key]*placement.Request{},
+		document: &d, slo: l.SLO, base: l.Configuration, requests: map[decision.Key]*placement.Request{},
 		scenario: &replay.Scenario{Name: cmp.Or(d.Name, "live cluster"), Cluster: l.Cluster},
 	}
 	if a.settings, err = d.settings(l.Configuration, nil); err != nil {
@@ -129,7 +129,7 @@ func addTo(models []model, at string, added *model) error {
 			continue
 		}
 		found = true
-		m.Share, m.SLO = cmp.Or(added.Share, m.Share), cmp.Or(added.SLO, m.SLO)
+		m.Share, m.SLO, m.Traffic = cmp.Or(added.Share, m.Share), cmp.Or(added.SLO, m.SLO), cmp.Or(added.Traffic, m.Traffic)
 		for j := range added.Variants {
 			if err := addVariant(m, index(key(at, "variants"), j), &added.Variants[j]); err != nil {
 				return err
@@ -147,8 +147,8 @@ func addTo(models []model, at string, added *model) error {
 }
 
 func addVariant(m *model, at string, added *variant) error {
-	if added.Accelerator != "" || added.AcceleratorCount != nil || added.CPU != nil || added.Memory != nil {
-		return fmt.Errorf("%s: accelerator, acceleratorCount, cpu and memory come from the cluster: expected none of them", at)
+	if added.Accelerator != "" || added.AcceleratorCount != nil || added.NodeGroups != nil || added.CPU != nil || added.Memory != nil {
+		return fmt.Errorf("%s: accelerator, acceleratorCount, nodeGroups, cpu and memory come from the cluster: expected none of them", at)
 	}
 	names := make([]string, 0, len(m.Variants))
 	for i := range m.Variants {

@@ -129,7 +129,7 @@ func TestWhatALiveClusterLacksIsNamed(t *testing.T) {
 		"a name of the file":   {nil, "models: [{id: llama, variants: [{name: smal}]}]", scenario.Options{}, `models[0].variants[0].name is "smal": expected the name of an object of model llama (large, small)`},
 		"nothing: nodes":       {nil, "nodes: []", scenario.Options{}, "come from the live cluster"},
 		"nothing: a cluster":   {nil, "", scenario.Options{Cluster: "full"}, "come from the live cluster"},
-		"nothing: shapes":      {nil, "models: [{id: llama, variants: [{name: small, accelerator: H100}]}]", scenario.Options{}, "accelerator, acceleratorCount, cpu and memory come from the cluster"},
+		"nothing: shapes":      {nil, "models: [{id: llama, variants: [{name: small, accelerator: H100}]}]", scenario.Options{}, "accelerator, acceleratorCount, nodeGroups, cpu and memory come from the cluster"},
 		"nothing: a namespace": {nil, "models: [{id: llama, namespace: other}]", scenario.Options{}, `models[0].id is "llama"`},
 		"a setting":            {nil, "configuration: {WVA_LIMITED: 1}", scenario.Options{}, "configuration.WVA_LIMITED is not a setting"},
 		"a good configuration": {func(l *scenario.Live) { l.Configuration = []byte("[1]") }, "", scenario.Options{}, "the manager's configuration file: "},

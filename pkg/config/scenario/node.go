@@ -107,6 +107,12 @@ func (g *nodeGroup) nodes() []placement.Node {
 	return made
 }
 
+// groupOf is the group of a node, by its name.
+func groupOf(node string) string {
+	group := strings.TrimRight(node, "0123456789")
+	return strings.TrimSuffix(group, "-")
+}
+
 // part is what work on so many devices of a node holds: of CPU and memory the same
 // share as of the devices, and a pod for each.
 func part(all placement.Resources, devices int) placement.Resources {

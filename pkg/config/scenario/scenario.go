@@ -12,6 +12,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // Options are choices among what a file has.
@@ -46,7 +47,7 @@ func Parse(data []byte, o Options) (*replay.Scenario, error) {
 	if len(d.Models) == 0 {
 		return nil, errors.New("models is missing: expected at least one model with its variants")
 	}
-	a := assembly{document: &d, scenario: &replay.Scenario{Name: d.Name, Cluster: nodes}}
+	a := assembly{document: &d, over: over, scenario: &replay.Scenario{Name: d.Name, Cluster: nodes}}
 	if a.settings, err = d.settings(nil, over); err != nil {
 		return nil, err
 	}
@@ -98,7 +99,10 @@ func (d *document) checkClusters() error {
 type assembly struct {
 	document *document
 	settings settings
-	costs    config.UnitCosts
+	// base and over are the manager's configuration beside that of the document.
+	base  []byte
+	over  map[string]any
+	costs config.UnitCosts
 	// requests are those of live variants by namespace and name; nil without a cluster.
 	requests map[decision.Key]*placement.Request
 	// slo is promised to models of which nothing else says it.
@@ -126,12 +130,23 @@ func (a *assembly) assemble() error {
 		}
 		s.Variation = *v
 	}
+	s.RateSpread = workload.DefaultSpread
+	if d.RateSpread != nil {
+		s.RateSpread = time.Duration(*d.RateSpread)
+	}
+	if err := workload.CheckSpread(s.RateSpread); err != nil {
+		return fmt.Errorf("rateSpread: %w", err)
+	}
+	if err := a.schedule(); err != nil {
+		return err
+	}
 	for i := range d.Models {
 		if err := a.addModel(index("models", i), &d.Models[i]); err != nil {
 			return err
 		}
 	}
-	return nil
+	s.Settings = &manager{document: d, base: a.base, over: a.over, policy: s.Policy}
+	return a.policies()
 }
 
 // collect says how metrics are collected.
@@ -172,6 +187,10 @@ func (a *assembly) addModel(at string, in *model) error {
 	if in.Share != nil {
 		m.Share = *in.Share
 	}
+	var err error
+	if m.Traffic, err = a.traffic(key(at, "traffic"), in.Traffic); err != nil {
+		return err
+	}
 	promise, err := a.promise(at, in)
 	if err != nil {
 		return err
@@ -193,7 +212,7 @@ func (a *assembly) addVariant(at string, m *replay.Model, in *variant) error {
 	if _, twice := a.scenario.Policy.Variants[name]; twice {
 		return fmt.Errorf("%s is %q, as that of another variant of namespace %s: expected a name of its own", key(at, "name"), in.Name, m.Namespace)
 	}
-	b := built{at: at, in: in, request: a.requests[name], costs: a.costs, priced: a.requests != nil}
+	b := built{at: at, in: in, request: a.requests[name], cluster: a.scenario.Cluster, costs: a.costs, priced: a.requests != nil}
 	b.spec.ModelID = m.ID
 	v, err := b.variant()
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // small is the least that a scenario says.
@@ -94,6 +96,19 @@ func TestWhatIsWrongIsNamedWithItsPlace(t *testing.T) {
 		"a map for a list":           {[]string{"- {name: gpu,", "  {name: gpu,"}, "nodes is a map: expected a list"},
 		"a text for a truth":         {[]string{"{base: 10}", "{base: 10}\n    learn: 'yes'"}, `models[0].variants[0].learn is "yes": expected true or false`},
 		"a quantity":                 {[]string{"devices: 8", "devices: 8, cpu: many"}, `nodes[0].cpu is "many": `},
+		"no such groups":             {[]string{"acceleratorCount: 4", "acceleratorCount: 4\n    nodeGroups: [gpu, cpu]"}, `models[0].variants[0].nodeGroups[1] is "cpu": expected one of the node groups gpu`},
+		"traffic like nothing":       {[]string{"  slo:", "  traffic: {like: none, mean: 1}\n  slo:"}, `models[0].traffic.like is "none": expected one of code, chat`},
+		"traffic without a rate":     {[]string{"  slo:", "  traffic: {like: chat}\n  slo:"}, "models[0].traffic: the mean is 0 requests per second; expected a number above 0"},
+		"traffic of no length":       {[]string{"prices:", "length: 3s\nprices:"}, "length is 3s: expected from 1m"},
+		"traffic of one model alone": {[]string{"  slo:", "  traffic: {like: chat, mean: 1}\n  slo:", "prices:", "length: 1h\nprices:", "{base: 10}\n", "{base: 10}\n- {id: other, slo: {itl: 1}, variants: [{name: v, accelerator: H100, acceleratorCount: 1, profile: {base: 1}}]}\n"}, "models[1].traffic is missing: expected the traffic of every model, or of none"},
+		"learning of half a minute":  {[]string{"prices:", "learning: 30s\nprices:"}, "learning is 30s: expected whole minutes"},
+		"learning to the end":        {[]string{"  slo:", "  traffic: {like: chat, mean: 1}\n  slo:", "prices:", "learning: 24h\nprices:"}, "learning is 24h0m0s: expected less than the length, 24h0m0s"},
+		"an event at no time":        {[]string{"prices:", "events: [{what: fail, nodes: [gpu]}]\nprices:"}, "events[0].at is missing: expected the time from the beginning"},
+		"an event of nothing":        {[]string{"prices:", "events: [{at: 1h, nodes: [gpu]}]\nprices:"}, `events[0].what is "": expected cordon, drain, fail or reclaim`},
+		"an event of nobody":         {[]string{"prices:", "events: [{at: 1h, what: fail}]\nprices:"}, "events[0].nodes is missing: expected names of nodes"},
+		"an event elsewhere":         {[]string{"prices:", "events: [{at: 1h, what: fail, nodes: [gpu-0, gpu-7]}]\nprices:"}, `events[0].nodes[1] is "gpu-7": expected the name of a node of the cluster, or of a group`},
+		"notice of a failure":        {[]string{"prices:", "events: [{at: 1h, what: fail, nodes: [gpu], notice: 1m}]\nprices:"}, "events[0].notice goes with reclaim only: expected none"},
+		"copies in no time":          {[]string{"prices:", "rateSpread: 500ms\nprices:"}, "rateSpread: the copies of a request are spread over 500ms; expected from 1s to 1h0m0s"},
 		"a duration":                 {[]string{"prices:", "drain: 30\nprices:"}, "drain is 30: expected a duration with its unit, such as 15s"},
 		"no number of a price":       {[]string{"H100: 7", "H100: cheap"}, `prices.H100 is "cheap": expected a number`},
 		"a negative price":           {[]string{"H100: 7", "H100: -7"}, "cost is -7: write a number of at least 0"},
@@ -296,9 +311,21 @@ func TestTheConfigurationIsTheManagers(t *testing.T) {
 		"sleep": {"scaleToZero: {x: {model_id: llama, enable_scale_to_zero: true, retention_period: 5m}}",
 			func(s *replay.Scenario) any { return s.Policy.IdleOf(llama) }, decision.Idle{Enabled: true, Retention: 5 * time.Minute}},
 		"sleep of all": {"configuration: {WVA_SCALE_TO_ZERO: true}", func(s *replay.Scenario) any { return s.Policy.IdleOf(llama).Enabled }, true},
-		"drain":        {"drain: 1m", func(s *replay.Scenario) any { return s.Drain }, time.Minute},
-		"variation":    {"startupVariation: 0", func(s *replay.Scenario) any { return s.Variation }, 0.0},
-		"name":         {"name: mine", func(s *replay.Scenario) any { return s.Name }, "mine"},
+		"rate spread":  {"rateSpread: 10s", func(s *replay.Scenario) any { return s.RateSpread }, 10 * time.Second},
+		"learning":     {"learning: 2h", func(s *replay.Scenario) any { return s.Learning }, 2 * time.Hour},
+		"events": {"events: [{at: 2h, what: reclaim, nodes: [gpu-1], for: 1h}, {at: 1h, what: fail, nodes: [gpu], for: 30m}, {at: 3h, what: cordon, nodes: [gpu-0]}, {at: 4h, what: drain, nodes: [gpu-0]}, {at: 5h, what: reclaim, nodes: [gpu-0], notice: 30s}]",
+			func(s *replay.Scenario) any { return s.Events }, []simulation.NodeEvent{
+				{At: time.Hour, Node: 0, Kind: simulation.Failed}, {At: time.Hour, Node: 1, Kind: simulation.Failed},
+				{At: 90 * time.Minute, Node: 0, Kind: simulation.Restored}, {At: 90 * time.Minute, Node: 1, Kind: simulation.Restored},
+				{At: 2 * time.Hour, Node: 1, Kind: simulation.Reclaimed, Notice: 2 * time.Minute},
+				{At: 3 * time.Hour, Node: 0, Kind: simulation.Cordoned},
+				{At: 3*time.Hour + 2*time.Minute, Node: 1, Kind: simulation.Restored},
+				{At: 4 * time.Hour, Node: 0, Kind: simulation.Drained},
+				{At: 5 * time.Hour, Node: 0, Kind: simulation.Reclaimed, Notice: 30 * time.Second},
+			}},
+		"drain":     {"drain: 1m", func(s *replay.Scenario) any { return s.Drain }, time.Minute},
+		"variation": {"startupVariation: 0", func(s *replay.Scenario) any { return s.Variation }, 0.0},
+		"name":      {"name: mine", func(s *replay.Scenario) any { return s.Name }, "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.NotEqual(t, c.want, c.of(parse(t, []byte(small))), "it makes a difference")
@@ -375,4 +402,32 @@ func TestModelsShareATrace(t *testing.T) {
 	require.Len(t, s.Models, 2)
 	assert.Equal(t, []any{"b", 3.0, 0.0}, []any{s.Models[0].Namespace, s.Models[0].Share, s.Models[1].Share})
 	assert.Len(t, s.Policy.Variants, 2, "one name in two namespaces")
+}
+
+func TestTrafficOfAModel(t *testing.T) {
+	s := parse(t, with(t, small, "  slo:", "  traffic: {like: code, mean: 5, peakToTrough: 4, period: 2h, peak: 30m}\n  slo:", "prices:", "length: 4h\nprices:"))
+	load := *s.Models[0].Traffic
+	assert.Equal(t, workload.Wave{Mean: 5, PeakToTrough: 4, Period: 2 * time.Hour, Peak: 30 * time.Minute}.Points(4*time.Hour), load.Rate)
+	for _, e := range workload.Examples() {
+		if e.Name == "code" {
+			assert.Equal(t, e.Load.Input, load.Input)
+			assert.Equal(t, e.Load.Output, load.Output)
+			assert.Equal(t, e.Load.Variation, load.Variation)
+		}
+	}
+	level := parse(t, with(t, small, "  slo:", "  traffic: {like: chat, mean: 5}\n  slo:"))
+	for _, p := range level.Models[0].Traffic.Rate {
+		assert.InDelta(t, 5, p.Rate, 1e-9)
+	}
+	assert.Equal(t, 24*time.Hour, level.Models[0].Traffic.Rate[len(level.Models[0].Traffic.Rate)-1].At)
+	assert.Nil(t, parse(t, []byte(small)).Models[0].Traffic)
+}
+
+func TestNodeGroupsOfAVariant(t *testing.T) {
+	s := parse(t, with(t, small, "devices: 8}", "devices: 8}\n- {name: gpu-spot, count: 1, accelerator: H100, devices: 8}", "acceleratorCount: 4", "acceleratorCount: 4\n    nodeGroups: [gpu-spot]"))
+	request := s.Models[0].Variants[0].Request
+	slots, err := s.Cluster.Slots(request)
+	require.NoError(t, err)
+	assert.Equal(t, 2, slots, "two on the one node")
+	assert.Contains(t, s.Cluster.Explain(request).String(), "2 H100 nodes refuse it")
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -30,6 +32,7 @@ type built struct {
 	spec v1alpha1.VariantAutoscalingSpec
 	// request is that of a live variant; nil means that the file says it.
 	request *placement.Request
+	cluster *placement.Cluster
 	costs   config.UnitCosts
 	// priced says that a replica without a price costs what the manager takes for it.
 	priced bool
@@ -79,11 +82,36 @@ func (b *built) shape() (*placement.Request, error) {
 	case b.in.Memory != nil && b.in.Memory.Sign() < 0:
 		return nil, b.wrong("memory", "is %s: expected at least 0", b.in.Memory)
 	}
+	refused, err := b.refused()
+	if err != nil {
+		return nil, err
+	}
 	d := name.Device()
-	return &placement.Request{Shape: capacity.Shape{
+	return &placement.Request{Refused: refused, Shape: capacity.Shape{
 		Accelerator: d.Accelerator, MemoryGiB: d.MemoryGiB, Form: d.Form, Devices: int(count), Pods: 1,
 		MilliCPU: milli(b.in.CPU, 0), MemoryBytes: bytes(b.in.Memory, 0),
 	}}, nil
+}
+
+// refused says which nodes are of other groups than those that the variant names.
+func (b *built) refused() ([]string, error) {
+	if len(b.in.NodeGroups) == 0 {
+		return nil, nil
+	}
+	groups, refused := map[string]bool{}, make([]string, len(b.cluster.Nodes))
+	for i := range b.cluster.Nodes {
+		group := groupOf(b.cluster.Nodes[i].Name)
+		groups[group] = true
+		if !slices.Contains(b.in.NodeGroups, group) {
+			refused[i] = "the node selector names other nodes"
+		}
+	}
+	for i, name := range b.in.NodeGroups {
+		if !groups[name] {
+			return nil, b.wrong(index("nodeGroups", i), "is %q: expected one of the node groups %s", name, strings.Join(slices.Sorted(maps.Keys(groups)), ", "))
+		}
+	}
+	return refused, nil
 }
 
 // bounds are the replicas and the behaviour that are allowed. What the object's schema

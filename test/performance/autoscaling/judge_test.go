@@ -214,30 +214,30 @@ func TestTheVerdict(t *testing.T) {
 		says         []string
 	}{
 		"all is there and good": {wholeRun(unchanged), true, true, []string{
-			"1. no baseline is better than ours: holds, judged on 140 of 140 comparisons",
+			"1. no baseline is better than ours: holds, judged on 160 of 160 comparisons",
 			"2. hybrid attains at least 99% at no more than 1.3 times the bound: holds, judged on 2 of 2 traces",
 			"3. in the full cluster ours ask for nothing that fits nowhere: holds, judged on 4 of 4 runs", all,
 		}},
 		"nothing is there": {nil, true, false, []string{
-			"ours: not judged, 0 of 140 comparisons", "bound: not judged, 0 of 2 traces", "nowhere: not judged, 0 of 4 runs",
+			"ours: not judged, 0 of 160 comparisons", "bound: not judged, 0 of 2 traces", "nowhere: not judged, 0 of 4 runs",
 		}},
 		"a fixed fleet on one trace": {without(func(r *row) bool { return r.Policy != "static:6" || r.Trace != "azure-code" }), true, false, []string{
 			"ours: not judged", "bound: not judged", "nowhere: not judged",
 		}},
 		"one trace of the promise is missing": {without(func(r *row) bool { return r.Trace == large && r.Policy == "hybrid" }), true, false, []string{
-			"bound: holds so far, judged on 1 of 2 traces alone", "ours: holds so far, judged on 130 of 140 comparisons alone", "nowhere: holds, judged on 4 of 4",
+			"bound: holds so far, judged on 1 of 2 traces alone", "ours: holds so far, judged on 150 of 160 comparisons alone", "nowhere: holds, judged on 4 of 4",
 		}},
 		"one baseline is missing": {without(func(r *row) bool { return r.Policy == "keda" }), true, false, []string{
-			"ours: holds so far, judged on 112 of 140 comparisons alone", "bound: holds, judged on 2 of 2",
+			"ours: holds so far, judged on 128 of 160 comparisons alone", "bound: holds, judged on 2 of 2",
 		}},
 		"a mode is missing in the full cluster": {without(func(r *row) bool { return r.Cluster == full && r.Policy == "capacity-only" }), true, false, []string{
 			"nowhere: holds so far, judged on 2 of 4 runs alone",
 		}},
 		"a run that measured nothing": {wholeRun(at("hybrid", large, roomy, 60, empty)), true, false, []string{
-			"bound: holds so far, judged on 1 of 2 traces alone", "ours: holds so far, judged on 135 of 140 comparisons alone",
+			"bound: holds so far, judged on 1 of 2 traces alone", "ours: holds so far, judged on 155 of 160 comparisons alone",
 		}},
 		"a baseline is cheaper": {wholeRun(at("hpa:kv", "synthetic-diurnal", roomy, 300, costs(98))), false, true, []string{
-			"ours: does not hold, judged on 140 of 140 comparisons",
+			"ours: does not hold, judged on 160 of 160 comparisons",
 			"   synthetic-diurnal, aws prices, roomy cluster, start-up 300 s: hpa:kv attains 99.20% for 98.00, hybrid 99.20% for 100.00",
 			"   synthetic-diurnal, aws prices, roomy cluster, start-up 300 s: hpa:kv attains 99.20% for 98.00, capacity-only 99.20% for 100.00",
 		}},
@@ -248,7 +248,7 @@ func TestTheVerdict(t *testing.T) {
 			"nowhere: does not hold, judged on 4 of 4 runs", "start-up 300 s: capacity-only asked for 2 replicas that fit nowhere",
 		}},
 		"missed and most is missing": {[]row{made("hybrid", attains(0.9))}, false, false, []string{
-			"ours: not judged, 0 of 140", "bound: does not hold, judged on 1 of 2 traces", "nowhere: not judged, 0 of 4",
+			"ours: not judged, 0 of 160", "bound: does not hold, judged on 1 of 2 traces", "nowhere: not judged, 0 of 4",
 		}},
 		"one that learns is judged by nothing": {wholeRun(func(r *row) {
 			if r.aside {

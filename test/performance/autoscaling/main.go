@@ -51,7 +51,7 @@ func run(arguments []string, out, progress io.Writer) error {
 	flags.StringVar(&o.target, "out", "bench-autoscaling.json", "where the numbers go; empty for nowhere")
 	flags.StringVar(&o.page, "html", "bench-autoscaling.html", "where the pictures go; empty for nowhere")
 	flags.StringVar(&o.only, "only", "", "only trials whose name contains this, such as azure-code or full")
-	flags.StringVar(&o.policies, "policies", "", "only these policies, separated by commas")
+	flags.StringVar(&o.policies, "policies", "", "only these policies with their settings, separated by commas")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at the same time")
 	flags.BoolVar(&o.markdown, "markdown", false, "print the comparison as one Markdown table, too")
 	flags.BoolVar(&o.speed, "speed", false, "replay one hour of the large service at its full rate in hybrid mode alone, and say how long it took")
@@ -127,11 +127,14 @@ func (o *options) names() ([]string, error) {
 	if o.policies == "" {
 		return policies, nil
 	}
-	names := strings.Split(o.policies, ",")
+	names := replay.JoinPolicies(strings.Split(o.policies, ","))
 	for i, name := range names {
-		if err := replay.CheckPolicy(name); err != nil {
+		spec, err := replay.ParseSpec(name)
+		if err != nil {
 			return nil, err
 		}
+		name = spec.String()
+		names[i] = name
 		if slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("the policy %s is named twice: expected each once", name)
 		}
@@ -153,9 +156,10 @@ func perform(o *options, t trial, names []string) ([]replay.Result, []replay.Rec
 	if t.learns {
 		forget(s)
 	}
+	var counted workload.Dispersion
 	return replay.Run(replay.Options{
 		Scenario: s, Policies: names, Startups: t.startups, Seed: seed, Workers: o.workers, Record: !o.speed,
-		Source: func() (workload.Stream, error) { return t.trace.open(o.data) },
+		Source: func() (workload.Stream, error) { return t.trace.open(o.data, &counted) }, Trace: &counted,
 	})
 }
 
@@ -180,6 +184,9 @@ func table(out io.Writer, rows []row) {
 	flush := func() {
 		if len(part) > 0 {
 			tell(out, "\n%s\n", last)
+			for _, line := range report.ReplayDispersion(part) {
+				tell(out, "%s\n", line)
+			}
 			for _, line := range report.ReplayTable(part, report.Style{}) {
 				tell(out, "%s\n", line)
 			}

@@ -65,7 +65,7 @@ func TestAPartOfTheTrials(t *testing.T) {
 		}
 	}
 	assert.Contains(t, out, "azure-conversation, aws prices, full cluster")
-	assert.Contains(t, out, "ours: not judged, 0 of 140 comparisons")
+	assert.Contains(t, out, "ours: not judged, 0 of 160 comparisons")
 	assert.Contains(t, out, "bound: not judged, 0 of 2 traces")
 	assert.Contains(t, out, "nowhere: holds so far, judged on 2 of 4 runs alone")
 	assert.NotContains(t, out, "All three hold")
@@ -116,9 +116,10 @@ func TestTheTrials(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"azure-conversation aws roomy", "azure-conversation lowest roomy", "azure-conversation aws full", "azure-code aws roomy",
-		"servegen-m-large aws roomy", "synthetic-diurnal aws roomy", "azure-conversation-learning aws roomy",
+		"servegen-m-large aws roomy", "synthetic-diurnal aws roomy", "azure-conversation-in-bursts aws roomy",
+		"azure-conversation-learning aws roomy",
 	}, names)
-	assert.Equal(t, 14*10+1, runs)
+	assert.Equal(t, 16*10+1, runs)
 	assert.Equal(t, 1, learning)
 	assert.Subset(t, policies, ours)
 	assert.Subset(t, policies, baselines)

@@ -29,8 +29,8 @@ func TestMarkdownOfSomeRuns(t *testing.T) {
 func TestMarkdownOfAWholeRun(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(markdown(wholeRun(unchanged))), "\n")
 	assert.Equal(t, "| trace, prices, cluster, start-up | "+strings.Join(policies, " | ")+" |", lines[0])
-	assert.Len(t, lines, 2+15, "every trial with each of its start-up times")
-	for _, line := range lines[2:16] {
+	assert.Len(t, lines, 2+17, "every trial with each of its start-up times")
+	for _, line := range lines[2:18] {
 		assert.Equal(t, len(policies), strings.Count(line, "99.2 % at 1.20"), line)
 	}
 }

@@ -14,7 +14,8 @@ import (
 // trace is one load.
 type trace struct {
 	name string
-	open func(data string) (workload.Stream, error)
+	// open opens it. Of a trace that is multiplied, the requests are counted before.
+	open func(data string, counted *workload.Dispersion) (workload.Stream, error)
 }
 
 // trial is one load in one setting.
@@ -53,15 +54,17 @@ var (
 
 // trials are all of them.
 func trials() []trial {
-	talk := azure("azure2023/AzureLLMInferenceTrace_conv.csv")
+	const conv = "azure2023/AzureLLMInferenceTrace_conv.csv"
+	talk := azure(conv, workload.DefaultSpread)
 	known := trace{conversation, talk}
 	return []trial{
 		{trace: known, prices: aws, cluster: roomy, startups: every},
 		{trace: known, prices: lowest, cluster: roomy, startups: usual},
 		{trace: known, prices: aws, cluster: full, startups: usual},
-		{trace: trace{"azure-code", azure("azure2023/AzureLLMInferenceTrace_code.csv")}, prices: aws, cluster: roomy, startups: usual},
+		{trace: trace{"azure-code", azure("azure2023/AzureLLMInferenceTrace_code.csv", workload.DefaultSpread)}, prices: aws, cluster: roomy, startups: usual},
 		{trace: trace{large, servegen(24*time.Hour, 0.1)}, prices: aws, cluster: roomy, startups: usual},
 		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: usual},
+		{trace: trace{conversation + "-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: usual},
 		{trace: trace{conversation + "-learning", talk}, prices: aws, cluster: roomy, startups: usual[:1], learns: true},
 	}
 }
@@ -83,25 +86,26 @@ func speed() trial {
 // factor multiplies the requests of the Azure traces.
 const factor = 20
 
-func azure(file string) func(string) (workload.Stream, error) {
-	return func(data string) (workload.Stream, error) {
+// azure has its copies spread over a time.
+func azure(file string, spread time.Duration) func(string, *workload.Dispersion) (workload.Stream, error) {
+	return func(data string, counted *workload.Dispersion) (workload.Stream, error) {
 		stream, err := workload.Open(opener, filepath.Join(data, file), workload.OpenOptions{Seed: seed})
 		if err != nil {
 			return nil, err
 		}
-		return workload.Rate(stream, factor, seed)
+		return workload.Rate(counted.Of(stream), factor, spread, seed)
 	}
 }
 
-func servegen(length time.Duration, share float64) func(string) (workload.Stream, error) {
-	return func(data string) (workload.Stream, error) {
+func servegen(length time.Duration, share float64) func(string, *workload.Dispersion) (workload.Stream, error) {
+	return func(data string, _ *workload.Dispersion) (workload.Stream, error) {
 		return workload.Open(opener, filepath.Join(data, "servegen/language_m-large_rate.csv"),
 			workload.OpenOptions{Seed: seed, Length: length, Thin: share})
 	}
 }
 
-func synthetic(name string) func(string) (workload.Stream, error) {
-	return func(string) (workload.Stream, error) {
+func synthetic(name string) func(string, *workload.Dispersion) (workload.Stream, error) {
+	return func(string, *workload.Dispersion) (workload.Stream, error) {
 		stream, _, err := workload.Named(name, seed)
 		return stream, err
 	}

@@ -1,14 +1,22 @@
 // Command simulation judges the queueing engine of pkg/simulation against real
-// model servers: a sweep of constant-rate runs, point by point, and one recorded
-// run of vLLM, request by request with that server's limits.
+// model servers: a sweep of constant-rate runs, point by point, and recorded runs of
+// vLLM, request by request with that server's limits.
 //
 // How long an iteration takes follows from the published figures of the model and
 // of the device (serving.Roofline) and two constants: what every iteration takes
 // beside reading and arithmetic, and the share of the published arithmetic that is
 // reached. They are fitted to the means of half of the sweep's token shapes (the
 // black fields of a checkerboard over the two length axes) and judged on the other
-// half, both ways round; the recorded run, on another device, is judged with the
+// half, both ways round; the recorded runs, on other devices, are judged with the
 // same constants of either half.
+//
+// A recorded run may be of several devices that share each layer, of a mixture of
+// experts, and of several engines behind one address: of a server with data
+// parallelism, or of servers apart. Its config.json, in the form of LLMServingSim's
+// clusters, says of the hardware what meta.json does not; a KV cache whose size nobody
+// says is what the weights leave of the memory. What is not modelled is refused with
+// its name: pipelines, engines for prefill or decode alone, quantized weights, experts
+// shared by engines of several devices each, and what has no published figures.
 //
 // Of the sweep, every row of a constant rate counts whose rate of completed
 // requests is at most 0.8 of that of the shape's throughput row. The synchronous

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
@@ -16,7 +17,11 @@ import (
 // H100 cannot hold at its power limit while the RTX 4090 runs above it, so that only
 // the measured one compares devices; what is left for the fitted share are the
 // shapes of a model's matrices.
-type device struct{ bandwidth, sheet, measured float64 }
+type device struct {
+	bandwidth, sheet, measured float64
+	// kind is what its link to others follows from.
+	kind capacity.Device
+}
 
 // devices are known by the name that the driver reports. The measured products are
 // of one program on many machines, github.com/zzc0721/torch-performance-test-data;
@@ -28,23 +33,23 @@ type device struct{ bandwidth, sheet, measured float64 }
 // are without tensor cores, its 330.3 with fp16 accumulation. The RTX PRO 6000's is an
 // eighth of its 4,000 fp4 TOPS with sparsity.
 var devices = map[string]device{
-	"NVIDIA H100 80GB HBM3":                             {bandwidth: 3350e9, sheet: 989.4e12, measured: 789.2e12},
-	"NVIDIA H200":                                       {bandwidth: 4800e9, sheet: 989.4e12, measured: 789.2e12},
-	"NVIDIA A100-SXM4-80GB":                             {bandwidth: 2039e9, sheet: 312e12, measured: 264.5e12},
-	"NVIDIA A100-SXM4-40GB":                             {bandwidth: 1555e9, sheet: 312e12, measured: 246.3e12},
-	"NVIDIA GeForce RTX 4090":                           {bandwidth: 1008e9, sheet: 165.2e12, measured: 166.6e12},
-	"NVIDIA RTX PRO 6000 Blackwell Server Edition":      {bandwidth: 1597e9, sheet: 500e12, measured: 417.3e12},
-	"NVIDIA RTX PRO 6000 Blackwell Workstation Edition": {bandwidth: 1792e9, sheet: 500e12, measured: 368.4e12},
+	"NVIDIA H100 80GB HBM3":                             {bandwidth: 3350e9, sheet: 989.4e12, measured: 789.2e12, kind: capacity.Device{Accelerator: "H100"}},
+	"NVIDIA H200":                                       {bandwidth: 4800e9, sheet: 989.4e12, measured: 789.2e12, kind: capacity.Device{Accelerator: "H200"}},
+	"NVIDIA A100-SXM4-80GB":                             {bandwidth: 2039e9, sheet: 312e12, measured: 264.5e12, kind: capacity.Device{Accelerator: "A100"}},
+	"NVIDIA A100-SXM4-40GB":                             {bandwidth: 1555e9, sheet: 312e12, measured: 246.3e12, kind: capacity.Device{Accelerator: "A100"}},
+	"NVIDIA GeForce RTX 4090":                           {bandwidth: 1008e9, sheet: 165.2e12, measured: 166.6e12, kind: capacity.Device{Accelerator: "RTX4090"}},
+	"NVIDIA RTX PRO 6000 Blackwell Server Edition":      {bandwidth: 1597e9, sheet: 500e12, measured: 417.3e12, kind: capacity.Device{Accelerator: "RTXPRO6000"}},
+	"NVIDIA RTX PRO 6000 Blackwell Workstation Edition": {bandwidth: 1792e9, sheet: 500e12, measured: 368.4e12, kind: capacity.Device{Accelerator: "RTXPRO6000"}},
 }
 
-// modelNamed finds the figures of a dense model at the precisions of its weights and
+// modelNamed finds the figures of a model at the precisions of its weights and
 // of its KV cache, in the words of vLLM's arguments. Its parameters are counted in tens
 // of millions, as model cards do.
 func modelNamed(name, dtype, cache string) (serving.ModelFigures, error) {
 	m := serving.FiguresOf(name, serving.Arguments{CacheNumbers: cache})
 	switch dtype = strings.TrimPrefix(dtype, "torch."); {
-	case m.Layers == 0 || m.Experts || m.Windowed > 0:
-		return m, fmt.Errorf("no published figures for the model %q; known are %s", name, strings.Join(serving.DenseModels(), ", "))
+	case m.Layers == 0 || m.Windowed > 0 || m.Latent > 0:
+		return m, fmt.Errorf("no published figures for the model %q; known are %s", name, strings.Join(serving.RooflineModels(), ", "))
 	case m.WeightBytes != 2 || !slices.Contains([]string{"bfloat16", "float16", "half", "auto"}, dtype):
 		return m, fmt.Errorf("no published figures for %q at the dtype %q; known are bfloat16 and float16", name, dtype)
 	case m.CacheBytes == 0:
@@ -66,7 +71,11 @@ func deviceNamed(name string, count int, sheet bool) (serving.DeviceFigures, err
 	if sheet {
 		arithmetic = d.sheet
 	}
-	return serving.DeviceFigures{Bandwidth: d.bandwidth * float64(count), Arithmetic: arithmetic * float64(count)}, nil
+	figures := serving.DeviceFigures{Bandwidth: d.bandwidth * float64(count), Arithmetic: arithmetic * float64(count), Devices: count}
+	if figures.Link, ok = serving.LinkOf(d.kind); !ok && count > 1 {
+		return figures, fmt.Errorf("no published figures of the link between several of the device %q", name)
+	}
+	return figures, nil
 }
 
 func known[T any](table map[string]T) string {

@@ -92,7 +92,8 @@ func TestABrokenRunSaysWhereItIs(t *testing.T) {
 		"no JSON":          {"{", good, "meta.json"},
 		"no device":        {strings.Replace(madeMeta, "device_name", "other", 1), good, "meta.json: expected the names"},
 		"no limit":         {strings.Replace(madeMeta, "num_kv_tokens", "other", 1), good, "num_kv_tokens (0)"},
-		"two engines":      {strings.Replace(madeMeta, `data_parallel_size": 1`, `data_parallel_size": 2`, 1), good, "expected one engine"},
+		"a pipeline":       {strings.Replace(madeMeta, `data_parallel_size": 1`, `pipeline_parallel_size": 2`, 1), good, "pipeline_parallel_size 2; expected none below 0, and no pipeline"},
+		"minus one engine": {strings.Replace(madeMeta, `data_parallel_size": 1`, `data_parallel_size": -1`, 1), good, "data_parallel_size is -1"},
 		"quantized":        {strings.Replace(madeMeta, `"dtype"`, `"quantization": "awq", "dtype"`, 1), good, `no published figures for the quantization "awq"`},
 		"no requests":      {madeMeta, "\n", "requests.jsonl: it has no requests"},
 		"a broken request": {madeMeta, good + "\n{", "requests.jsonl: line 2"},
@@ -113,8 +114,8 @@ func TestABrokenRunSaysWhereItIs(t *testing.T) {
 }
 
 func TestUnknownFiguresAreNamed(t *testing.T) {
-	_, err := modelNamed("org/Mixtral-8x7B", "bfloat16", "auto")
-	assert.ErrorContains(t, err, `no published figures for the model "org/Mixtral-8x7B"; known are deepseek-r1-distill-qwen-1.5b, granite-3.1-8b, llama-2-13b`)
+	_, err := modelNamed("org/gemma-2-9b", "bfloat16", "auto")
+	assert.ErrorContains(t, err, `no published figures for the model "org/gemma-2-9b"; known are deepseek-r1-distill-qwen-1.5b, granite-3.1-8b, llama-2-13b`)
 	_, err = modelNamed("Llama-3.1-8B", "float32", "auto")
 	assert.ErrorContains(t, err, `at the dtype "float32"`)
 	_, err = modelNamed("Llama-3.1-8B-FP8", "auto", "auto")
@@ -130,8 +131,13 @@ func TestUnknownFiguresAreNamed(t *testing.T) {
 	require.NoError(t, err)
 	assert.InDelta(t, 2*989.4e12, two.Arithmetic, 1)
 	assert.InDelta(t, 6.7e12, two.Bandwidth, 1)
+	assert.Equal(t, 2, two.Devices)
+	assert.Equal(t, "NVLink 4", two.Link.Name)
 	for name, d := range devices {
 		assert.Positive(t, d.bandwidth, name)
 		assert.InDelta(t, d.sheet, d.measured, 0.3*d.sheet, name)
+		several, err := deviceNamed(name, 8, false)
+		require.NoError(t, err)
+		assert.True(t, several.Link.Known(), name)
 	}
 }

@@ -111,24 +111,62 @@ func (j judge) row(r row, constants serving.Efficiency) (statistics, error) {
 	return summarize(all, true), nil
 }
 
-// record is what the engine says of a recorded run.
+// record is what the engines say of a recorded run.
 func (j judge) record(r record, constants serving.Efficiency) (statistics, error) {
 	e := r.meta.Engine
-	model, err := modelNamed(r.meta.Model, e.Type, e.CacheType)
+	profile, err := j.profile(r, constants)
 	if err != nil {
 		return statistics{}, err
 	}
-	device, err := deviceNamed(r.meta.Hardware.Device, max(1, e.Tensor), j.sheet)
-	if err != nil {
-		return statistics{}, err
-	}
-	profile := serving.Roofline(model, device, constants)
-	profile.KVTokens, profile.BatchLimit = capacity.Tokens(r.meta.Cache.Tokens), e.Sequences
-	all, err := server{profile: profile, budget: e.BatchedTokens}.serve(r.requests, 0)
+	all, err := server{profile: profile, budget: e.BatchedTokens, engines: r.engines}.serve(r.requests, 0)
 	if err != nil {
 		return statistics{}, err
 	}
 	return summarize(all, false), nil
+}
+
+// profile is that of one engine of a recorded run.
+func (j judge) profile(r record, constants serving.Efficiency) (serving.Profile, error) {
+	e := r.meta.Engine
+	tensor := max(1, e.Tensor)
+	model, err := modelNamed(r.meta.Model, e.Type, e.CacheType)
+	if err != nil {
+		return serving.Profile{}, err
+	}
+	device, err := deviceNamed(r.meta.Hardware.Device, tensor, j.sheet)
+	if err != nil {
+		return serving.Profile{}, err
+	}
+	if r.sharing && model.Experts.Count > 0 {
+		device.Engines = r.engines
+	}
+	profile := serving.Roofline(model, device, constants)
+	if !profile.Known() {
+		return profile, fmt.Errorf("%d engines that share the experts of %s, each of %d devices: what they send each other is not modelled", r.engines, r.meta.Model, tensor)
+	}
+	if profile.KVTokens, err = r.cache(model); err != nil {
+		return profile, err
+	}
+	profile.BatchLimit = e.Sequences
+	return profile, nil
+}
+
+// cache is the size of an engine's KV cache in tokens: what is recorded, else what is
+// left of the memory.
+func (r record) cache(model serving.ModelFigures) (capacity.Tokens, error) {
+	if r.meta.Cache.Tokens > 0 {
+		return capacity.Tokens(r.meta.Cache.Tokens), nil
+	}
+	tensor := max(1, r.meta.Engine.Tensor)
+	if r.sharing {
+		model.Parameters -= model.Experts.Parameters * (1 - 1/float64(r.engines))
+	}
+	arguments := serving.Arguments{TensorParallel: tensor, MemoryShare: r.meta.Cache.Share, MaxBatchedTokens: r.meta.Engine.BatchedTokens}
+	tokens, _ := serving.KVCapacity(serving.CacheConfig{}, arguments, serving.MemoryOf(model, arguments, r.memory, tensor))
+	if tokens == 0 {
+		return 0, fmt.Errorf("%s leaves no room for a KV cache on %d devices of %.0f GiB; expected kv_cache.num_kv_tokens", r.meta.Model, tensor, r.memory)
+	}
+	return tokens, nil
 }
 
 // rows is how far off every row is predicted. They are done two at a time, because

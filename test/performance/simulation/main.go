@@ -27,7 +27,7 @@ func main() {
 func run(arguments []string, out io.Writer) error {
 	flags := flag.NewFlagSet("simulation", flag.ContinueOnError)
 	data := flags.String("data", "", "folder that holds "+defaultSweep+" and "+defaultRun)
-	folder := flags.String("run", "", "another recorded run to judge (meta.json and requests.jsonl), absolute or within the data folder")
+	folder := flags.String("run", "", "another recorded run to judge (meta.json, requests.jsonl, and config.json for hardware that meta.json does not name), or a folder of such, absolute or within the data folder")
 	target := flags.String("out", "bench-simulation.json", "where the numbers go; empty for nowhere")
 	sheet := flags.Bool("datasheet", false, "take the arithmetic of the devices from their data sheets, not as it was measured")
 	rows := flags.Bool("rows", false, "print the error at every row of the sweep")
@@ -42,9 +42,15 @@ func run(arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	recorded, err := readRecord(choose(*data, *folder))
+	folders, err := runsIn(choose(*data, *folder))
 	if err != nil {
 		return err
+	}
+	recorded := make([]record, len(folders))
+	for i, folder := range folders {
+		if recorded[i], err = readRecord(folder); err != nil {
+			return err
+		}
 	}
 	results, err := compare(judge{sheet: *sheet}, report{out}, sweep, points, recorded, *rows)
 	if err != nil {
@@ -88,17 +94,50 @@ func choose(data, folder string) string {
 	return folder
 }
 
-// compare fits on each half of the sweep, and judges on the other and on the run.
-func compare(j judge, to report, path string, rows []row, recorded record, every bool) ([]result, error) {
-	to.sweep(path, rows)
-	to.record(recorded)
-	// A run of a model or a device without figures should fail before the work.
-	if _, err := j.record(recorded, firstGuess); err != nil {
-		return nil, fmt.Errorf("the run %s: %w", recorded.name, err)
+// runsIn are the folders of runs in a folder, sorted, or the folder itself if it is one.
+func runsIn(folder string) ([]string, error) {
+	isRun := func(folder string) bool {
+		for _, within := range []string{"", "vllm"} {
+			if _, err := os.Stat(filepath.Join(folder, within, "meta.json")); err == nil {
+				return true
+			}
+		}
+		return false
 	}
-	measured := summarize(recorded.measured, false)
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("read the run: %w", err)
+	}
+	var runs []string
+	for _, e := range entries {
+		if within := filepath.Join(folder, e.Name()); !isRun(folder) && isRun(within) {
+			runs = append(runs, within)
+		}
+	}
+	if len(runs) == 0 {
+		// What is missing in it, reading it says.
+		runs = []string{folder}
+	}
+	return runs, nil
+}
+
+// compare fits on each half of the sweep, and judges on the other and on the runs.
+func compare(j judge, to report, path string, rows []row, recorded []record, every bool) ([]result, error) {
+	to.sweep(path, rows)
+	// A run of a model or a device without figures should fail before the work.
+	for _, r := range recorded {
+		profile, err := j.profile(r, firstGuess)
+		if err == nil {
+			_, err = j.record(r, firstGuess)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the run %s: %w", r.name, err)
+		}
+		to.record(r, profile)
+	}
 	halves := checkerboard(rows)
-	var ofRows, ofRuns []miss
+	var ofRows []miss
+	ofRuns := make([][]miss, len(recorded))
 	for i, half := range halves {
 		other := halves[1-i]
 		if len(half) == 0 || len(other) == 0 {
@@ -119,16 +158,22 @@ func compare(j judge, to report, path string, rows []row, recorded record, every
 			}
 		}
 		ofRows = append(ofRows, misses...)
-		predicted, err := j.record(recorded, constants)
-		if err != nil {
-			return nil, err
+		for k, r := range recorded {
+			predicted, err := j.record(r, constants)
+			if err != nil {
+				return nil, err
+			}
+			measured := summarize(r.measured, false)
+			ofRun := predicted.against(measured)
+			to.signed(r, measured, ofRun)
+			ofRuns[k] = append(ofRuns[k], ofRun)
 		}
-		ofRun := predicted.against(measured)
-		to.signed(recorded, measured, ofRun)
-		ofRuns = append(ofRuns, ofRun)
 	}
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	results := []result{lineOf(name, meanSize(ofRows)), lineOf(recorded.name, meanSize(ofRuns))}
+	results := []result{lineOf(name, meanSize(ofRows))}
+	for k, r := range recorded {
+		results = append(results, lineOf(r.name, meanSize(ofRuns[k])))
+	}
 	to.table(results)
 	return results, nil
 }

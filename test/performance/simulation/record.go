@@ -19,6 +19,12 @@ type record struct {
 	meta     meta
 	requests []request
 	measured []served
+	// engines is how many engines requests are divided among, each with the limits of
+	// meta; sharing is set when they are one server, which share its experts.
+	engines int
+	sharing bool
+	// memory is the size of a device in GiB, for a KV cache whose size is not recorded.
+	memory float64
 }
 
 // meta is what a run's meta.json says of the server.
@@ -31,13 +37,17 @@ type meta struct {
 		CacheType     string `json:"kv_cache_dtype"`
 		Tensor        int    `json:"tensor_parallel_size"`
 		Data          int    `json:"data_parallel_size"`
+		Pipeline      int    `json:"pipeline_parallel_size"`
 		Quantization  string `json:"quantization"`
 	} `json:"engine_kwargs"`
 	Cache struct {
 		Tokens int `json:"num_kv_tokens"`
+		// Share is the part of a device's memory that the server may use.
+		Share float64 `json:"gpu_memory_utilization"`
 	} `json:"kv_cache"`
 	Hardware struct {
-		Device string `json:"device_name"`
+		Device string  `json:"device_name"`
+		Memory float64 `json:"device_total_memory_bytes"`
 	} `json:"hardware"`
 }
 
@@ -53,10 +63,15 @@ type entry struct {
 	LastToken  *float64 `json:"last_token_ts"`
 }
 
-// readRecord reads a run's folder.
+// readRecord reads a run's folder: meta.json and requests.jsonl, there or in a folder
+// vllm within it, and config.json for what meta.json does not say of the hardware.
 func readRecord(folder string) (record, error) {
 	r := record{name: filepath.Base(filepath.Clean(folder))}
-	path := filepath.Join(folder, "meta.json")
+	within := folder
+	if _, err := os.Stat(filepath.Join(folder, "vllm", "meta.json")); err == nil {
+		within = filepath.Join(folder, "vllm")
+	}
+	path := filepath.Join(within, "meta.json")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return r, fmt.Errorf("read the run: %w", err)
@@ -64,10 +79,21 @@ func readRecord(folder string) (record, error) {
 	if err := json.Unmarshal(text, &r.meta); err != nil {
 		return r, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := r.meta.check(); err != nil {
+	c, described, err := readCluster(filepath.Join(folder, "config.json"))
+	if err != nil {
+		return r, err
+	}
+	r.engines, r.sharing = max(1, r.meta.Engine.Data), r.meta.Engine.Data > 1
+	r.memory = r.meta.Hardware.Memory / (1 << 30)
+	if described {
+		if err := r.complete(c); err != nil {
+			return r, fmt.Errorf("%s and config.json: %w", path, err)
+		}
+	}
+	if err := r.check(); err != nil {
 		return r, fmt.Errorf("%s: %w", path, err)
 	}
-	path = filepath.Join(folder, "requests.jsonl")
+	path = filepath.Join(within, "requests.jsonl")
 	if text, err = os.ReadFile(path); err != nil {
 		return r, fmt.Errorf("read the run: %w", err)
 	}
@@ -77,18 +103,49 @@ func readRecord(folder string) (record, error) {
 	return r, nil
 }
 
-func (m meta) check() error {
-	if m.Model == "" || m.Hardware.Device == "" {
-		return fmt.Errorf("expected the names model (%q) and hardware.device_name (%q)", m.Model, m.Hardware.Device)
+// complete takes over what config.json alone says, and refuses two that contradict each
+// other.
+func (r *record) complete(c cluster) error {
+	e := r.meta.Engine
+	switch {
+	case c.Model != "" && c.Model != r.meta.Model:
+		return fmt.Errorf("the models differ: %q and %q", r.meta.Model, c.Model)
+	case c.Tensor > 0 && e.Tensor > 0 && c.Tensor != e.Tensor:
+		return fmt.Errorf("tensor_parallel_size is %d and tp_size %d", e.Tensor, c.Tensor)
+	case e.Data > 1 && e.Data != c.engines:
+		return fmt.Errorf("data_parallel_size is %d, and there are %d instances", e.Data, c.engines)
 	}
-	if m.Engine.Sequences < 1 || m.Engine.BatchedTokens < 1 || m.Cache.Tokens < 1 {
-		return fmt.Errorf("expected the limits engine_kwargs.max_num_seqs (%d) and max_num_batched_tokens (%d) and kv_cache.num_kv_tokens (%d) above 0",
-			m.Engine.Sequences, m.Engine.BatchedTokens, m.Cache.Tokens)
+	if e.Tensor == 0 {
+		r.meta.Engine.Tensor = c.Tensor
 	}
-	if m.Engine.Data > 1 || m.Engine.Tensor < 0 {
-		return fmt.Errorf("data_parallel_size is %d and tensor_parallel_size %d: expected one engine", m.Engine.Data, m.Engine.Tensor)
+	r.engines, r.sharing = c.engines, r.sharing || c.grouped
+	if r.memory == 0 {
+		r.memory = c.Memory.Size
 	}
-	if m.Engine.Quantization != "" {
+	if r.meta.Hardware.Device != "" {
+		return nil
+	}
+	var err error
+	r.meta.Hardware.Device, err = c.product()
+	return err
+}
+
+// check says what is missing.
+func (r *record) check() error {
+	m := r.meta
+	switch {
+	case m.Model == "" || m.Hardware.Device == "":
+		return fmt.Errorf("expected the names model (%q) and hardware.device_name (%q), the latter or the hardware of an instance in a config.json beside it",
+			m.Model, m.Hardware.Device)
+	case m.Engine.Sequences < 1 || m.Engine.BatchedTokens < 1:
+		return fmt.Errorf("expected the limits engine_kwargs.max_num_seqs (%d) and max_num_batched_tokens (%d) above 0", m.Engine.Sequences, m.Engine.BatchedTokens)
+	case m.Cache.Tokens < 0 || m.Cache.Tokens == 0 && !(r.memory > 0):
+		return fmt.Errorf("expected the size of the KV cache, kv_cache.num_kv_tokens (%d), or of a device's memory, hardware.device_total_memory_bytes "+
+			"or npu_mem.mem_size of an instance in a config.json beside it", m.Cache.Tokens)
+	case m.Engine.Data < 0 || m.Engine.Tensor < 0 || m.Engine.Pipeline > 1:
+		return fmt.Errorf("data_parallel_size is %d, tensor_parallel_size %d, pipeline_parallel_size %d; expected none below 0, and no pipeline, which is not modelled",
+			m.Engine.Data, m.Engine.Tensor, m.Engine.Pipeline)
+	case m.Engine.Quantization != "":
 		return fmt.Errorf("no published figures for the quantization %q", m.Engine.Quantization)
 	}
 	return nil

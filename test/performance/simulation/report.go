@@ -52,12 +52,18 @@ func (p report) sweep(path string, rows []row) {
 	}
 }
 
-func (p report) record(r record) {
+func (p report) record(r record, profile serving.Profile) {
 	e := r.meta.Engine
-	p.printf("%s: %d requests to %s on %d of %s; at most %d sequences, %d tokens per iteration, %d tokens of KV cache\n",
-		r.name, len(r.requests), r.meta.Model, max(1, e.Tensor), r.meta.Hardware.Device, e.Sequences, e.BatchedTokens, r.meta.Cache.Tokens)
-	if e.Tensor > 1 {
-		p.printf("  what its devices send to each other is not part of the figures: expect it to be predicted too fast\n")
+	p.printf("%s: %d requests to %s on %d of %s; at most %d sequences, %d tokens per iteration, %.0f tokens of KV cache\n",
+		r.name, len(r.requests), r.meta.Model, max(1, e.Tensor), r.meta.Hardware.Device, e.Sequences, e.BatchedTokens, float64(profile.KVTokens))
+	if r.meta.Cache.Tokens == 0 {
+		p.printf("  the size of its KV cache is not recorded: it is what the weights leave of %.0f GiB\n", r.memory)
+	}
+	switch {
+	case profile.Experts.Engines > 1:
+		p.printf("  %d such engines share the experts and the requests, and go together\n", r.engines)
+	case r.engines > 1:
+		p.printf("  %d such engines share the requests\n", r.engines)
 	}
 }
 

@@ -21,10 +21,11 @@ type served struct {
 	output         int
 }
 
-// server is the engine that is judged.
+// server is the engine that is judged, or so many of them behind one address.
 type server struct {
 	profile serving.Profile
 	budget  int
+	engines int
 	// client says that tokens are seen by a client: one iteration after the engine
 	// has them.
 	client bool
@@ -35,7 +36,7 @@ type server struct {
 // waits for all.
 func (s server) serve(requests []request, end time.Duration) ([]served, error) {
 	p := player{requests: requests, first: make([]time.Duration, len(requests)), last: make([]time.Duration, len(requests))}
-	engine, err := simulation.NewEngine(simulation.Options{Profile: s.profile, TokenBudget: s.budget, Watch: p.iterationEnds})
+	engine, err := simulation.NewGroup(simulation.Options{Profile: s.profile, TokenBudget: s.budget, Watch: p.iterationEnds}, max(1, s.engines))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,64 @@
+package sweep
+
+import (
+	"sync"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+)
+
+// Trials prepares trials, several at a time.
+func Trials(workers, n int, prepare func(i int) (*replay.Trial, error)) ([]*replay.Trial, error) {
+	p := newPool(workers, nil, nil)
+	trials, problems := make([]*replay.Trial, n), make([]error, n)
+	p.each(n, func(i int) { p.run(func() { trials[i], problems[i] = prepare(i) }) })
+	return trials, first(problems)
+}
+
+// pool runs work on so many processors as it may.
+type pool struct {
+	slots    chan struct{}
+	progress func(done int)
+	stop     func() bool
+	memo     memo
+
+	mutex  sync.Mutex
+	done   int
+	halted bool
+}
+
+func newPool(workers int, progress func(int), stop func() bool) *pool {
+	return &pool{slots: make(chan struct{}, max(1, workers)), progress: progress, stop: stop, memo: memo{known: map[run]*ran{}}}
+}
+
+// each does n things side by side, and returns when all are done. What takes a processor
+// goes through run.
+func (p *pool) each(n int, do func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
+	}
+	all.Wait()
+}
+
+// run does one thing when there is a processor for it.
+func (p *pool) run(do func()) {
+	p.slots <- struct{}{}
+	defer func() { <-p.slots }()
+	do()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.done++
+	if p.progress != nil {
+		p.progress(p.done)
+	}
+}
+
+// stopped reports whether the sweep is to end.
+func (p *pool) stopped() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if !p.halted && p.stop != nil {
+		p.halted = p.stop()
+	}
+	return p.halted
+}

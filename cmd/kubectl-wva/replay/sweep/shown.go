@@ -1,0 +1,66 @@
+package sweep
+
+import (
+	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
+)
+
+// Fronts is the report as people and other programs see it.
+func (r *Report) Fronts(c *Case) report.Fronts {
+	f := report.Fronts{Scene: c.Name, Startup: c.Startup.Seconds(), Tried: len(r.Rivals) + len(r.Aside), GivenUp: r.GivenUp}
+	for _, trial := range c.Trials {
+		f.BoundCost += trial.Bound(c.Startup).Cost / float64(len(c.Trials))
+	}
+	for i := range r.Ours {
+		e := r.Ours[i].Judged()
+		f.Ours = append(f.Ours, report.Judged{Policy: e.Setting, Noise: e.Noise(), Verdict: r.Verdicts[i]})
+	}
+	onFront := map[string]bool{}
+	for _, e := range Front(whole(r.Rivals, len(c.Trials))) {
+		onFront[e.Policy] = true
+	}
+	for i, entries := range [][]Entry{r.Rivals, r.Aside} {
+		for _, family := range families(entries) {
+			for _, one := range Front(Of(entries, family)) {
+				e := one.Judged()
+				f.Points = append(f.Points, report.FrontPoint{
+					Family: e.Family, Policy: e.Setting, Point: e.Mean(), Noise: e.Noise(), Seeds: len(e.Runs),
+					Rival: i == 0, OnFront: i == 0 && onFront[e.Setting],
+				})
+			}
+		}
+	}
+	return f
+}
+
+// whole are the entries that ran with all seeds.
+func whole(entries []Entry, seeds int) []Entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return len(e.Results) != seeds })
+}
+
+// families are those of the entries, in their order.
+func families(entries []Entry) []string {
+	var names []string
+	for i := range entries {
+		if !slices.Contains(names, entries[i].Family) {
+			names = append(names, entries[i].Family)
+		}
+	}
+	return names
+}
+
+// Nearest is the rival with all seeds that is on the front next to what one of ours keeps:
+// the cheapest one that keeps as much, else the one that keeps most. False without any.
+func (r *Report) Nearest(ours int) (Entry, bool) {
+	on := Front(whole(r.Rivals, len(r.Ours[ours].Results)))
+	if len(on) == 0 {
+		return Entry{}, false
+	}
+	enough := min(front.Enough, r.Verdicts[ours].Own.Attainment)
+	if i := slices.IndexFunc(on, func(e Entry) bool { return e.Mean().Attainment >= enough }); i >= 0 {
+		return on[i], true
+	}
+	return on[len(on)-1], true
+}

@@ -1,0 +1,183 @@
+package sweep
+
+import (
+	"math"
+	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
+)
+
+// Single is what a family gives to somebody who tunes it once and runs all cases with that
+// one setting, and what ours is against it. Attainments are means over the cases, and
+// costs geometric means in units of ours.
+type Single struct {
+	Family string
+	// Policy is the setting that a person would choose: of those that attain at least as
+	// much as ours over all cases the cheapest one, else the one that attains the most.
+	Policy string
+	// Point is what it kept and cost, and Worst what it kept on the worst case.
+	Point front.Point
+	Worst float64
+	// Verdict is ours against the front of the family's single settings.
+	Verdict front.Verdict
+}
+
+// singleTimes is how many times as much as ours a single setting may cost on one case.
+const singleTimes = 6
+
+// Singles finds the best single setting of each family over some of the cases, by their
+// places, against one of ours. It comes after Run.
+func (s *Sweep) Singles(families []tuning.Family, cases []int, ours int) ([]Single, error) {
+	all := s.together(cases, ours)
+	singles, problems := make([]Single, len(families)), make([]error, len(families))
+	s.each(len(singles), func(i int) { singles[i], problems[i] = s.single(&families[i], &all) })
+	return singles, first(problems)
+}
+
+// single searches among the settings of a family as search does, but each is tried on all
+// cases, and counts as one.
+func (s *Sweep) single(f *tuning.Family, all *together) (Single, error) {
+	own := all.entry
+	limits, focus := all.limits(), []float64{own.Runs[0].Attainment, all.mean.Attainment}
+	where := all.cases[0].Trials[0].Placings()[0]
+	var found []front.Entry
+	err := s.walk(tuning.Near(len(f.Axis), len(f.Lines), f.Start(where.Tests), focus), func(at tuning.Place) (tuning.Outcome, error) {
+		e, err := s.everywhere(f.Policy(at, where), all, 1, limits)
+		if err != nil {
+			return tuning.Outcome{}, err
+		}
+		return tuning.Outcome{Point: e.Runs[0]}, nil
+	}, func(at tuning.Place, o tuning.Outcome) {
+		if o.Alive() {
+			found = append(found, front.Entry{Family: f.Name, Setting: f.Policy(at, where), Runs: []front.Point{o.Point}})
+		}
+	})
+	if err != nil {
+		return Single{}, err
+	}
+	repeated, err := s.repeat(found, all, focus)
+	if err != nil {
+		return Single{}, err
+	}
+	out := Single{Family: f.Name, Verdict: front.Judge(own, repeated)}
+	if len(repeated) == 0 {
+		return out, nil
+	}
+	best := slices.MaxFunc(repeated, func(a, b front.Entry) int { return preferred(a.Mean(), b.Mean(), all.mean.Attainment) })
+	out.Policy, out.Point = best.Setting, best.Mean()
+	out.Worst, err = s.worst(best.Setting, all.cases)
+	return out, err
+}
+
+// repeat runs those settings with all seeds that are on either side of what is asked
+// about, until no others come to be there.
+func (s *Sweep) repeat(found []front.Entry, all *together, focus []float64) (repeated []front.Entry, err error) {
+	points, done := make([]front.Point, len(found)), make([]bool, len(found))
+	for i := range found {
+		points[i] = found[i].Mean()
+	}
+	for {
+		var more []int
+		for _, i := range around(points, focus) {
+			if !done[i] {
+				more = append(more, i)
+			}
+		}
+		if len(more) == 0 {
+			return repeated, nil
+		}
+		for _, i := range more {
+			e, err := s.everywhere(found[i].Setting, all, len(all.entry.Runs), nil)
+			if err != nil {
+				return nil, err
+			}
+			e.Family = found[i].Family
+			repeated, points[i], done[i] = append(repeated, e), e.Mean(), true
+		}
+	}
+}
+
+// preferred compares two settings as a person would who has to keep so much.
+func preferred(a, b front.Point, enough float64) int {
+	keepsA, keepsB := a.Attainment >= enough, b.Attainment >= enough
+	switch {
+	case keepsA && keepsB && a.Cost < b.Cost, keepsA && !keepsB, !keepsA && !keepsB && a.Attainment > b.Attainment:
+		return 1
+	case a == b:
+		return 0
+	}
+	return -1
+}
+
+// together is one of ours over some cases.
+type together struct {
+	cases []*Case
+	entry front.Entry
+	mean  front.Point
+	// units are what ours costs on each case.
+	units []float64
+}
+
+func (s *Sweep) together(cases []int, ours int) together {
+	var t together
+	var each []front.Entry
+	for _, i := range cases {
+		e := s.reports[i].Ours[ours].Judged()
+		each = append(each, e)
+		t.cases, t.units = append(t.cases, &s.options.Cases[i]), append(t.units, e.Mean().Cost)
+	}
+	t.entry = front.Together(each, t.units)
+	t.mean = t.entry.Mean()
+	return t
+}
+
+// limits are, for each case, what makes a setting hopeless over all of them: it cannot
+// come near the mean attainment of ours any more, even if it keeps everything elsewhere.
+func (t *together) limits() []replay.Limit {
+	n := float64(len(t.units))
+	limits := make([]replay.Limit, len(t.units))
+	for i := range limits {
+		limits[i] = replay.Limit{
+			Attainment: math.Max(0, n*(t.mean.Attainment-interestBelow)-(n-1)),
+			Cost:       singleTimes * t.units[i],
+		}
+	}
+	return limits
+}
+
+// everywhere is a policy on the cases, with so many seeds.
+func (s *Sweep) everywhere(policy string, all *together, seeds int, limits []replay.Limit) (front.Entry, error) {
+	cases := all.cases
+	each, problems := make([]front.Entry, len(cases)), make([]error, len(cases)*seeds)
+	for i := range each {
+		each[i] = front.Entry{Setting: policy, Runs: make([]front.Point, seeds)}
+	}
+	s.each(len(problems), func(k int) {
+		i, seed := k/seeds, k%seeds
+		var limit replay.Limit
+		if limits != nil {
+			limit = limits[i]
+		}
+		result, err := s.play(cases[i], seed, policy, limit)
+		each[i].Runs[seed], problems[k] = front.Point{Attainment: result.Attainment, Cost: result.Cost}, err
+	})
+	if err := first(problems); err != nil {
+		return front.Entry{}, err
+	}
+	return front.Together(each, all.units), nil
+}
+
+// worst is the least that a policy attains on any case, in the mean over the seeds.
+func (s *Sweep) worst(policy string, cases []*Case) (float64, error) {
+	worst := 1.0
+	for _, c := range cases {
+		e := []Entry{{Policy: policy}}
+		if err := s.complete(c, e, []int{0}); err != nil {
+			return 0, err
+		}
+		worst = min(worst, e[0].Mean().Attainment)
+	}
+	return worst, nil
+}

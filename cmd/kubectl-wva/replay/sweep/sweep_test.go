@@ -1,0 +1,204 @@
+package sweep
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+)
+
+// hill is a case of twenty minutes of traffic that rises and falls, where replicas start
+// at once.
+func hill(t *testing.T, name string, peak float64, seeds int) Case {
+	t.Helper()
+	s, err := scenario.Parse(scenario.BuiltIn(), scenario.Options{})
+	require.NoError(t, err)
+	c := Case{Name: name}
+	c.Trials, err = Trials(2, seeds, func(i int) (*replay.Trial, error) {
+		return replay.NewTrial(replay.TrialOptions{
+			Scenario: s, Seed: uint64(i), Startups: []time.Duration{c.Startup},
+			Source: func() (workload.Stream, error) {
+				return workload.NewSynthetic(workload.Synthetic{
+					Rate: []workload.Point{
+						{Rate: 2}, {At: 6 * time.Minute, Rate: 2}, {At: 9 * time.Minute, Rate: peak}, {At: 12 * time.Minute, Rate: 2}, {At: 20 * time.Minute, Rate: 2},
+					},
+					Seed:  uint64(i),
+					Input: workload.Lengths{Mean: 1000, Variation: 0.5, Max: 4000}, Output: workload.Lengths{Mean: 100, Variation: 0.5, Max: 400},
+				})
+			},
+		})
+	})
+	require.NoError(t, err)
+	return c
+}
+
+func family(t *testing.T, name string) tuning.Family {
+	t.Helper()
+	f, err := tuning.Named(name)
+	require.NoError(t, err)
+	return f
+}
+
+// of is the case with policies to judge and rivals.
+func of(c Case, ours []string, rivals ...tuning.Family) []Case {
+	c.Ours, c.Rivals = ours, rivals
+	return []Case{c}
+}
+
+func swept(t *testing.T, workers int, cases []Case) []Report {
+	t.Helper()
+	reports, err := New(Options{Cases: cases, Workers: workers}).Run()
+	require.NoError(t, err)
+	return reports
+}
+
+// A fixed fleet that is one of those that it is held against is exactly on their front.
+func TestOnTheFront(t *testing.T) {
+	r := swept(t, 2, of(hill(t, "hill", 30, 2), []string{"static:3"}, family(t, "static")))[0]
+	v := &r.Verdicts[0]
+	assert.Equal(t, front.Within, v.Place)
+	assert.InDelta(t, 1, v.Ratio, 1e-9)
+	assert.InDelta(t, 0, v.Noise, 1e-9)
+	assert.Equal(t, front.Holds, v.AtMost(1))
+	assert.Len(t, r.Ours[0].Results, 2, "every seed")
+	last := front.Point{}
+	for _, e := range Front(Of(r.Rivals, "static")) {
+		assert.Contains(t, e.Policy, "static:")
+		p := e.Mean()
+		assert.Greater(t, p.Attainment, last.Attainment)
+		assert.Greater(t, p.Cost, last.Cost)
+		last = p
+	}
+}
+
+// An HPA that does not shrink is dominated by one that goes with the load,
+// and that one dominates all fleets.
+func TestDominatedAndDominating(t *testing.T) {
+	c := hill(t, "hill", 60, 3)
+	r := swept(t, 2, of(c, []string{"hpa:rps=4.64,down=1800s"}, family(t, "hpa:rps")))[0]
+	assert.Greater(t, r.Verdicts[0].Ratio, 1.5)
+	assert.Equal(t, front.Fails, r.Verdicts[0].AtMost(1))
+
+	r = swept(t, 2, of(c, []string{"hpa:rps=3,down=60s"}, family(t, "static")))[0]
+	assert.Less(t, r.Verdicts[0].Ratio, 0.8)
+	assert.Equal(t, front.Holds, r.Verdicts[0].AtMost(0.85))
+}
+
+// What is tuned aside is found, and judges nobody.
+func TestAside(t *testing.T) {
+	cases := of(hill(t, "hill", 30, 2), []string{"static:12"}, family(t, "static"))
+	cases[0].Aside = []tuning.Family{family(t, "hybrid")}
+	r := swept(t, 2, cases)[0]
+	assert.Equal(t, front.Within, r.Verdicts[0].Place)
+	var names []string
+	for _, e := range r.Aside {
+		names = append(names, e.Policy)
+		assert.Len(t, e.Results, 1, "the first seed alone")
+	}
+	assert.Equal(t, []string{"hybrid", "hybrid:down=120s", "hybrid:down=60s"}, names)
+	alone := swept(t, 2, of(cases[0], []string{"static:12"}, family(t, "static")))[0]
+	assert.Equal(t, alone.Verdicts, r.Verdicts)
+}
+
+// A variant that costs more and serves as much is tried, and is never better.
+func TestRivalsDriveTheVariantThatIsBest(t *testing.T) {
+	c := hill(t, "hill", 30, 1)
+	require.NotEmpty(t, c.Trials[0].Placings()[1:])
+	r := swept(t, 2, of(c, []string{"hybrid"}, family(t, "hpa:rps")))[0]
+	tried := map[string]bool{}
+	for _, e := range r.Rivals {
+		_, setting, _ := strings.Cut(e.Policy, "variant=")
+		tried[setting] = true
+	}
+	for _, where := range c.Trials[0].Placings() {
+		assert.True(t, tried[strings.TrimPrefix(where.Setting, "variant=")], where.Setting)
+	}
+}
+
+func TestWorkersChangeNothing(t *testing.T) {
+	cases := of(hill(t, "hill", 20, 2), []string{"hybrid"}, family(t, "hpa:rps"), family(t, "static"))
+	assert.Equal(t, swept(t, 1, cases), swept(t, 4, cases))
+}
+
+func TestNoRunIsMadeTwice(t *testing.T) {
+	made := 0
+	cases := of(hill(t, "hill", 20, 2), []string{"static:4"}, family(t, "static"))
+	s := New(Options{Cases: cases, Workers: 2, Progress: func(done int) { made = done }})
+	reports, err := s.Run()
+	require.NoError(t, err)
+	needed := reports[0].GivenUp + len(reports[0].Ours[0].Results)
+	for _, e := range reports[0].Rivals {
+		needed += len(e.Results)
+	}
+	assert.LessOrEqual(t, made, needed, "each setting once with each seed")
+	before := made
+	_, err = s.Singles(cases[0].Rivals, []int{0}, 0)
+	require.NoError(t, err)
+	assert.LessOrEqual(t, made-before, 20, "much is known already")
+}
+
+func TestTheBestSingleSetting(t *testing.T) {
+	// Two services, of which one needs four times as much: one size of fleet must be too
+	// large for the one or too small for the other, and one target fits both.
+	ours, rivals := []string{"hpa:rps=3,down=60s"}, []tuning.Family{family(t, "static"), family(t, "hpa:rps")}
+	s := New(Options{Cases: slices.Concat(of(hill(t, "small", 10, 2), ours), of(hill(t, "large", 40, 2), ours)), Workers: 2})
+	_, err := s.Run()
+	require.NoError(t, err)
+	singles, err := s.Singles(rivals, []int{0, 1}, 0)
+	require.NoError(t, err)
+	require.Len(t, singles, 2)
+	fleets, targets := singles[0], singles[1]
+	assert.Equal(t, "static", fleets.Family)
+	assert.Less(t, fleets.Verdict.Ratio, 0.95, "ours is cheaper than one size for both")
+	assert.InDelta(t, 1, targets.Verdict.Ratio, 0.1, "ours is one of them")
+	for _, one := range singles {
+		assert.Contains(t, one.Policy, one.Family[:3])
+		assert.LessOrEqual(t, one.Worst, one.Point.Attainment)
+		assert.Positive(t, one.Point.Cost)
+	}
+}
+
+func TestWhatIsKnownOfARun(t *testing.T) {
+	poor := ran{done: true, err: replay.ErrTooPoor, limit: replay.Limit{Attainment: 0.9, Cost: 10}}
+	dear := ran{done: true, err: replay.ErrTooDear, limit: replay.Limit{Attainment: 0.9, Cost: 10}}
+	whole := ran{done: true}
+	for name, tc := range map[string]struct {
+		limit             replay.Limit
+		poor, dear, whole bool
+	}{
+		"the same limit":             {replay.Limit{Attainment: 0.9, Cost: 10}, true, true, true},
+		"content with less":          {replay.Limit{Attainment: 0.8, Cost: 10}, false, true, true},
+		"asks for more":              {replay.Limit{Attainment: 0.95, Cost: 10}, true, true, true},
+		"pays more":                  {replay.Limit{Attainment: 0.9, Cost: 20}, true, false, true},
+		"pays less":                  {replay.Limit{Attainment: 0.9, Cost: 5}, true, true, true},
+		"wants it whole in any case": {replay.Limit{}, false, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.poor, poor.answers(tc.limit))
+			assert.Equal(t, tc.dear, dear.answers(tc.limit))
+			assert.Equal(t, tc.whole, whole.answers(tc.limit))
+		})
+	}
+	assert.False(t, (&ran{}).answers(replay.Limit{}))
+}
+
+func TestASweepStops(t *testing.T) {
+	_, err := New(Options{
+		Cases: of(hill(t, "hill", 20, 1), []string{"hybrid"}, family(t, "static")), Workers: 2, Stop: func() bool { return true },
+	}).Run()
+	require.ErrorIs(t, err, replay.ErrStopped)
+}
+
+func TestWhatCannotBePlayedIsNamed(t *testing.T) {
+	_, err := New(Options{Cases: of(hill(t, "hill", 20, 1), []string{"magic"}), Workers: 1}).Run()
+	assert.ErrorContains(t, err, `hill: unknown policy "magic"`)
+}

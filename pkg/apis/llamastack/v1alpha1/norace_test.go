@@ -1,0 +1,6 @@
+//go:build !race
+
+package v1alpha1_test
+
+// objects is the number of random objects that a property is tried on.
+const objects = 1_000_000

@@ -1,0 +1,92 @@
+package decision
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// changesFought is how many changes by somebody else within a scale-down window are a
+	// fight and no start from another number.
+	changesFought = 2
+	// leastConflictBackoff and mostConflictBackoff bound how long a target is left to the
+	// other one; each time that it happens again within the longer, twice as long.
+	leastConflictBackoff = 5 * time.Minute
+	mostConflictBackoff  = time.Hour
+)
+
+// Conflict is what is known of somebody else who changes a target's replicas.
+type Conflict struct {
+	// Changes are what others did within the conflict window, oldest first.
+	Changes []Change
+	// Until is how long the target is left to the other one, and Backoff how long that
+	// was to be.
+	Until   time.Time
+	Backoff time.Duration
+}
+
+// Change is a number of replicas that somebody else set.
+type Change struct {
+	Time     time.Time
+	Writer   string
+	Replicas int
+}
+
+// later reports whether anything of it was seen later than now.
+func (c Conflict) later(now time.Time) bool {
+	return c.Until.Add(-c.Backoff).After(now) || slices.ContainsFunc(c.Changes, func(o Change) bool { return o.Time.After(now) })
+}
+
+// fights reports whether a change is one of a fight: the same writer set the same number
+// before, or it is not the first one of the window since the last fight.
+func (c Conflict) fights(now Change, window time.Duration) bool {
+	recent := 0
+	for _, o := range c.Changes {
+		if o.Writer == now.Writer && o.Replicas == now.Replicas {
+			return true
+		}
+		if o.Time.After(c.Until) && now.Time.Sub(o.Time) <= window {
+			recent++
+		}
+	}
+	return recent+1 >= changesFought
+}
+
+// conflictOf finds changes of the target's replicas that were not asked for here. One is
+// a new starting point. A fight nobody wins: nothing is written for a while.
+func (r *round) conflictOf(v *variant) (c Conflict, changed bool) {
+	if v.in.Target != TargetFound {
+		// Whoever decides there is known, and over when it is gone.
+		return Conflict{}, false
+	}
+	c, now := v.old.Conflict, r.snapshot.Time
+	c.Changes = slices.DeleteFunc(slices.Clone(c.Changes), func(o Change) bool { return now.Sub(o.Time) > r.policy.ConflictWindow })
+	last, known := v.old.before()
+	// Whoever follows the metric makes changes of his own.
+	if changed = known && v.policy.Actuation == ActuationScale && last.Replicas != v.in.Current && last.Desired != v.in.Current; changed {
+		one := Change{Time: now, Writer: v.in.Writer, Replicas: v.in.Current}
+		if c.fights(one, max(v.policy.Down.Window, leastConflictBackoff)) && !now.Before(c.Until) {
+			c.Backoff = min(max(2*c.Backoff, leastConflictBackoff), mostConflictBackoff)
+			c.Until = now.Add(c.Backoff)
+		}
+		c.Changes = append(c.Changes, one)
+		v.plan.Facts = append(v.plan.Facts, Fact{ReasonReplicasChanged, fmt.Sprintf("%s changed the replicas from %d to %d; none is removed within the scale-down window", v.writer(), last.Replicas, v.in.Current)})
+	}
+	if len(c.Changes) == 0 && now.Sub(c.Until) > mostConflictBackoff {
+		return Conflict{}, changed
+	}
+	if now.Before(c.Until) {
+		v.refuse(ReasonReplicasOverwritten, fmt.Sprintf("%s changes the replicas again and again, so nothing is written for %s: leave them to one of the two, or set spec.actuation to Metric",
+			v.writer(), c.Until.Sub(now).Round(time.Second)))
+	}
+	return c, changed
+}
+
+// writer names who else changed the replicas.
+func (v *variant) writer() string {
+	if v.in.Writer == "" {
+		return "something else"
+	}
+	return "field manager " + v.in.Writer
+}

@@ -1,0 +1,138 @@
+package decision
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// preempt has less important models give way, in a cluster that does not grow, to those
+// that lack room: for one replica of each at a time, so that the scale-down window of who
+// gives lies between two; never below a minimum, nor the variant's last replica. A replica
+// of several pods gets no room in this way.
+func (r *round) preempt(ordered []*model) {
+	if !r.policy.Limited || r.trial == nil || len(ordered) == 0 {
+		return
+	}
+	least := ordered[len(ordered)-1].plan.Promise.Priority
+	var room *placement.Cluster
+	var givers map[int][]giver
+	for _, m := range ordered {
+		if m.plan.Promise.Priority >= least {
+			return
+		}
+		v := r.lacking(m)
+		if v == nil || v.in.Request.Shape.Pods > 1 {
+			continue
+		}
+		if room == nil {
+			room, givers = r.trial.Cluster().Clone(), r.givers(ordered)
+		}
+		makeRoom(m, v, room, givers)
+	}
+}
+
+// lacking is the variant of which the model would have one more replica if there were room;
+// nil means none.
+func (r *round) lacking(m *model) *variant {
+	var best *variant
+	wants := m.need.want == wantMore && m.short > 0 && m.rated || m.chosen && m.keep == nil
+	m.each(func(v *variant) {
+		lacks := wants && !v.rate.unfit() && v.fleet.paused == 0 && r.mayAdd(v, 0) > 0 || v.minimum.lacks != ""
+		if lacks && r.full(v) && (best == nil || v.unitPrice() < best.unitPrice()) {
+			best = v
+		}
+	})
+	return best
+}
+
+// giver is a replica that may go.
+type giver struct {
+	v    *variant
+	name string
+}
+
+// givers are the replicas of each node that may go, those of the least important models
+// first, and of these the dearest.
+func (r *round) givers(models []*model) map[int][]giver {
+	byNode := map[int][]giver{}
+	for _, m := range models {
+		m.each(func(v *variant) {
+			if m.evidence != evidenceFull || v.rolling() || v.policy.Down.Select == SelectDisabled || r.unknown(v) != nil || v.mayGive() <= 0 {
+				return
+			}
+			for _, p := range r.removable(m, v, v.target) {
+				byNode[p.Node] = append(byNode[p.Node], giver{v, p.Name})
+			}
+		})
+	}
+	for _, list := range byNode {
+		slices.SortStableFunc(list, func(a, b giver) int {
+			return cmp.Or(cmp.Compare(b.v.priority, a.v.priority), cmp.Compare(b.v.unitPrice(), a.v.unitPrice()))
+		})
+	}
+	return byNode
+}
+
+// makeRoom has the fewest replicas of less important models go from one node without which
+// a replica of v fits there.
+func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver) {
+	var best []giver
+	at := -1
+	for node := range room.Nodes {
+		if room.Fits(v.in.Request, node) {
+			// What goes already leaves enough.
+			room.Put(v.in.Request, node)
+			return
+		}
+		if gives := fewest(m, v, node, givers[node], room); gives != nil && (best == nil || len(gives) < len(best)) {
+			best, at = gives, node
+		}
+	}
+	for _, g := range best {
+		w := g.v
+		room.Remove(w.in.Request, at)
+		w.giving = append(w.giving, g.name)
+		w.step(StageAllocation, w.target-1, ReasonPreempted, "gives a replica to %s (priority %d)", m.in.ID, m.plan.Promise.Priority)
+		w.plan.Facts = append(w.plan.Facts, Fact{ReasonPreempted, fmt.Sprintf("gives a replica to the more important %s (priority %d)", m.in.ID, m.plan.Promise.Priority)})
+		v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, fmt.Sprintf("waits for room that %s gives", w.in.Name)})
+	}
+	if best != nil {
+		room.Put(v.in.Request, at)
+	}
+}
+
+// fewest are the first of the givers on a node without whom a replica of v fits; nil means
+// that all of them do not suffice. Who may give no more is passed over.
+func fewest(m *model, v *variant, node int, givers []giver, room *placement.Cluster) []giver {
+	var gone []giver
+	fits := false
+	for _, g := range givers {
+		given := 0
+		for _, o := range gone {
+			if o.v == g.v {
+				given++
+			}
+		}
+		if g.v.priority <= m.plan.Promise.Priority || g.v.mayGive() <= given || slices.Contains(g.v.giving, g.name) {
+			continue
+		}
+		room.Remove(g.v.in.Request, node)
+		gone = append(gone, g)
+		if fits = room.Fits(v.in.Request, node); fits {
+			break
+		}
+	}
+	for _, g := range gone {
+		room.Put(g.v.in.Request, node)
+	}
+	if !fits {
+		return nil
+	}
+	return gone
+}
+
+// mayGive is how many replicas the variant may give: it keeps its minimum and one.
+func (v *variant) mayGive() int { return v.target - max(1, v.policy.Min) }

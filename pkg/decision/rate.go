@@ -1,0 +1,332 @@
+package decision
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+const (
+	// profileWeight is how many observations a given profile is worth before
+	// anything was seen.
+	profileWeight = 3
+	// leastKVUse is the least use of the KV cache from which a replica's size in
+	// requests can be told.
+	leastKVUse = 0.02
+)
+
+// leastPromised is the share of its rate at the triggers that a replica must serve within
+// the promise to be taken to keep it; half of that once it is. Near the edge of what a
+// device can do an error of a few percent in an estimate is a factor in that rate.
+const leastPromised = 0.2
+
+// rate is what one replica of a variant serves, in requests per second. It is made once
+// per variant and round.
+type rate struct {
+	// trigger is at the load that the triggers allow, and max at the fullest; 0 means
+	// unknown.
+	trigger, max capacity.Rate
+	// promised is the greatest within the promised latency, where bound.
+	promised capacity.Rate
+	bound    bool
+}
+
+// serves is what one replica is reckoned with, by everybody: the least that binds. It is 0
+// for one that cannot keep the promise that decides, and else positive once the rates of
+// the model are made.
+func (r rate) serves() capacity.Rate {
+	if r.bound && (r.trigger == 0 || r.promised < r.trigger) {
+		return r.promised
+	}
+	return r.trigger
+}
+
+// unfit reports whether no load is so small that a replica keeps the promise.
+func (r rate) unfit() bool { return r.bound && r.promised == 0 }
+
+// times is the rate of a replica that is so many times as fast.
+func (r rate) times(factor capacity.Rate) rate {
+	return rate{trigger: r.serves() * factor, max: r.max * factor}
+}
+
+// rates makes what one replica of each variant serves. It reports whether the promise
+// takes part, and whether any rate is known; where none is, all replicas count the same.
+func (r *round) rates(m *model) (sized, rated bool) {
+	m.prices()
+	shape := m.demand.tokens
+	for _, v := range m.variants {
+		v.next.Curve = r.learn(v, shape)
+		v.rate = r.seenRate(m, v, shape)
+	}
+	m.demand.caution = r.caution(m, shape)
+	sized = r.size(m)
+	infer(m)
+	for _, v := range m.variants {
+		rated = rated || v.rate.serves() > 0
+	}
+	if !rated {
+		for _, v := range m.variants {
+			v.rate = rate{trigger: 1, max: 1}
+		}
+	}
+	return sized, rated
+}
+
+// tellSupply records what the replicas serve.
+func (r *round) tellSupply(m *model) {
+	m.each(func(v *variant) {
+		each := v.rate.serves()
+		if !m.rated {
+			each = 0
+		}
+		v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f requests/s at the load that the triggers allow; %d serve or will", each, v.fleet.supply)
+		if v.in.KVTokens > 0 && v.in.KVSource != serving.CacheUnknown && r.reportedKVTokens(v) == 0 {
+			v.note(StageSupply, ReasonMetricsFound, "no replica says how large its KV cache is: %.0f tokens by %s", v.in.KVTokens, v.in.KVSource)
+		}
+	})
+}
+
+// learn adds what the replicas show to the variant's curve.
+func (r *round) learn(v *variant, shape capacity.TokenShape) serving.Curve {
+	curve := v.old.Curve
+	if !curve.Known() && v.in.Profile.Known() && shape.Known() {
+		curve = r.fromProfile(v, shape)
+	}
+	seen := curve.Updated
+	for i := range v.in.Replicas {
+		p := &v.in.Replicas[i]
+		if !r.fledgling(p) && r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh && p.Served.Time.After(seen) {
+			served := capacity.Rate(p.Served.Value)
+			if r.age(p.InService) == ageFresh && p.InService.Value > 0 && served > 0 {
+				served = capacity.Rate(p.Running.Value / p.InService.Value)
+			}
+			curve = curve.Observe(p.Served.Time, p.Running.Value, served, r.shapeOf(p, shape))
+		}
+	}
+	return curve
+}
+
+// fledgling reports whether the replica serves for less than a metrics window: its
+// means and rates are then of its start, and nothing is learned from them.
+func (r *round) fledgling(p *Replica) bool {
+	return !p.Since.IsZero() && r.snapshot.Time.Sub(p.Since) < r.policy.Window
+}
+
+// shapeOf is the shape of the requests that the replica completed, which is what
+// its time in service belongs to; the model's where it is not known.
+func (r *round) shapeOf(p *Replica, model capacity.TokenShape) capacity.TokenShape {
+	own := capacity.TokenShape{Input: capacity.Tokens(p.Input.Value), Output: capacity.Tokens(p.Output.Value)}
+	if r.age(p.Input) == ageFresh && r.age(p.Output) == ageFresh && own.Known() {
+		return own
+	}
+	return model
+}
+
+// fromProfile begins a curve with what the given profile predicts.
+func (r *round) fromProfile(v *variant, shape capacity.TokenShape) serving.Curve {
+	var curve serving.Curve
+	limit := r.limited(v, v.in.Profile).Concurrency(shape)
+	if math.IsInf(limit, 1) {
+		limit = float64(max(v.batchLimit(), 1))
+	}
+	for i := range profileWeight {
+		n := limit * float64(i+1) / profileWeight
+		curve = curve.Observe(r.snapshot.Time.Add(-r.policy.Freshness.Fresh), n, v.in.Profile.Steady(n, shape).Rate, shape)
+	}
+	return curve
+}
+
+// seenRate is the rate of one replica at the load that the triggers allow, which is
+// the threshold minus the spare trigger as a share of what it holds, and at its
+// fullest. Where nobody knows what it holds, both are what it serves now.
+func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) rate {
+	share := m.saturation.KVCacheThreshold - m.saturation.KVSpareTrigger
+	limit := v.holds(r, shape)
+	if math.IsInf(limit, 1) {
+		limit, share = v.meanRunning(r), 1
+	}
+	return rate{trigger: r.rateAt(v, limit*share, shape), max: r.rateAt(v, limit, shape)}
+}
+
+// rateAt is the rate of one replica with n requests in service, as it was seen, else
+// as its profile says; 0 means unknown.
+func (r *round) rateAt(v *variant, n float64, shape capacity.TokenShape) capacity.Rate {
+	if n <= 0 {
+		return 0
+	}
+	if curve := v.next.Curve; curve.Known() {
+		return curve.Rate(n, shape, v.in.Profile)
+	}
+	return v.in.Profile.Steady(n, shape).Rate
+}
+
+// holds is the largest number of requests in service: the batch limit or what the KV
+// cache holds, whichever is less; +Inf means that neither is known.
+func (v *variant) holds(r *round, shape capacity.TokenShape) float64 {
+	limit := math.Inf(1)
+	if b := v.batchLimit(); b > 0 {
+		limit = float64(b)
+	}
+	profile := v.in.Profile
+	profile.KVTokens = r.kvTokens(v)
+	limit = min(limit, profile.Concurrency(shape))
+	running, kv := 0.0, 0.0
+	for i := range v.in.Replicas {
+		p := &v.in.Replicas[i]
+		if r.usable(p.Running) && r.usable(p.KVUse) && p.KVUse.Value > leastKVUse {
+			running += p.Running.Value
+			kv += p.KVUse.Value
+		}
+	}
+	if kv > 0 && running > 0 {
+		limit = min(limit, running/kv)
+	}
+	return limit
+}
+
+// kvTokens is the size of a replica's KV cache in tokens: the least that its replicas
+// report, else what its arguments or memory say, else the given profile; 0 means
+// unknown.
+func (r *round) kvTokens(v *variant) capacity.Tokens {
+	return cmp.Or(r.reportedKVTokens(v), v.in.KVTokens, v.in.Profile.KVTokens)
+}
+
+// reportedKVTokens is the least that the replicas report; 0 means that none does.
+func (r *round) reportedKVTokens(v *variant) capacity.Tokens {
+	reported := capacity.Tokens(0)
+	for i := range v.in.Replicas {
+		s := v.in.Replicas[i].KVTokens
+		if r.age(s) != ageAbsent && s.Value > 0 && (reported == 0 || capacity.Tokens(s.Value) < reported) {
+			reported = capacity.Tokens(s.Value)
+		}
+	}
+	return reported
+}
+
+func (v *variant) meanRunning(r *round) float64 {
+	sum, n := 0.0, 0
+	for i := range v.in.Replicas {
+		if s := v.in.Replicas[i].Running; r.usable(s) {
+			sum += s.Value
+			n++
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
+}
+
+// batchLimit is the largest batch as the server's arguments, else the profile,
+// state it; 0 means unknown.
+func (v *variant) batchLimit() int {
+	if v.in.BatchLimit > 0 {
+		return v.in.BatchLimit
+	}
+	return v.in.Profile.BatchLimit
+}
+
+// infer gives a variant of which nothing is known the rate of the known one of its model
+// whose hardware is most alike, scaled by what its own can do; where hardware cannot be
+// compared, the rate per cost of the best known one: prices follow what a machine can do;
+// and where it has no price either, the least of the known ones.
+func infer(m *model) {
+	var lenders []*variant
+	for _, v := range m.variants {
+		if v.rate.serves() > 0 {
+			lenders = append(lenders, v)
+		}
+	}
+	for _, v := range m.variants {
+		if v.rate.serves() > 0 || v.rate.unfit() || len(lenders) == 0 {
+			continue
+		}
+		lender, factor, how := v.alike(lenders)
+		if lender == nil {
+			lender, factor, how = v.priced(lenders)
+		}
+		if lender == nil {
+			lender, factor = slices.MinFunc(lenders, func(a, b *variant) int { return cmp.Compare(a.rate.serves(), b.rate.serves()) }), 1
+			how = "as much as " + lender.in.Name
+		}
+		v.rate = lender.rate.times(factor)
+		if v.managed {
+			v.note(StageSupply, ReasonBorrowed, "nothing was seen of this variant yet; it is taken to serve %s", how)
+		}
+	}
+}
+
+// alike is the lender whose hardware is most like the variant's, and how many times as
+// much the variant serves; of equal ones the one that serves for less. A variant with a
+// profile, which says nothing while the lengths of the requests are unknown, may be unlike
+// its hardware.
+func (v *variant) alike(lenders []*variant) (best *variant, factor capacity.Rate, how string) {
+	if v.in.Request.Countable() != nil || v.in.Profile.Known() {
+		return nil, 0, ""
+	}
+	far := func(factor float64) float64 { return math.Abs(math.Log(factor)) }
+	found := 0.0
+	for _, l := range lenders {
+		if l.in.Request.Countable() != nil {
+			continue
+		}
+		f, ok := serving.Faster(l.in.Request.Shape, v.in.Request.Shape)
+		if ok && (best == nil || far(f) < far(found) || far(f) == far(found) && l.unitPrice() < best.unitPrice()) {
+			best, found = l, f
+		}
+	}
+	if best == nil {
+		return nil, 0, ""
+	}
+	how = fmt.Sprintf("%.2f times as much as %s, by what %s can do beside %s", found, best.in.Name, v.in.Request.Shape, best.in.Request.Shape)
+	if v.in.Request.Shape == best.in.Request.Shape {
+		how = fmt.Sprintf("as much as %s, on the same hardware", best.in.Name)
+	}
+	return best, capacity.Rate(found), how
+}
+
+// priced is the lender that serves for the least, and the variant's price as a multiple of
+// its.
+func (v *variant) priced(lenders []*variant) (best *variant, factor capacity.Rate, how string) {
+	for _, l := range lenders {
+		if l.in.Cost > 0 && (best == nil || l.unitPrice() < best.unitPrice()) {
+			best = l
+		}
+	}
+	if best == nil || v.in.Cost <= 0 {
+		return nil, 0, ""
+	}
+	return best, capacity.Rate(v.in.Cost / best.in.Cost), fmt.Sprintf("as much per cost as %s", best.in.Name)
+}
+
+// freeShare is the share of the least cost of a model's variants that one which costs
+// nothing is reckoned with.
+const freeShare = 1e-3
+
+// prices are what the model's variants are compared by: their costs; but one that costs
+// nothing holds devices all the same, and counts a little of the least cost, so that
+// replicas of it go, too.
+func (m *model) prices() {
+	least := capacity.Cost(math.Inf(1))
+	for _, v := range m.variants {
+		if v.in.Cost > 0 {
+			least = min(least, v.in.Cost)
+		}
+	}
+	if math.IsInf(float64(least), 1) {
+		least = 1 / freeShare
+	}
+	for _, v := range m.variants {
+		v.price = v.in.Cost
+		if v.in.Cost <= 0 {
+			v.price = freeShare * least
+		}
+	}
+}
+
+// unitPrice is the price per rate; it is only called where the rate is known.
+func (v *variant) unitPrice() float64 { return float64(v.price) / float64(v.rate.serves()) }

@@ -1,0 +1,171 @@
+package decision
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+func TestStartingReplicasCountUntilTheirDeadline(t *testing.T) {
+	w := newWorld(60)
+	w.startup = 10 * time.Minute
+	policy, memory := demoPolicy(), Memory{}
+	plan, memory := Decide(w.snapshot(), policy, memory, RoundFull)
+	w.apply(plan)
+	w.now = w.now.Add(15 * time.Second)
+	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+	assert.False(t, w.apply(plan), "what starts will carry it")
+	assert.Equal(t, ReasonStartingSuffices, plan.Models[0].Variants[1].Reason)
+
+	w.startup = 24 * time.Hour // they never become ready
+	snapshot := func() Snapshot {
+		s := w.snapshot()
+		for i := range s.Models[0].Variants {
+			s.Models[0].Variants[i].Startup = time.Minute
+		}
+		// The first replica serves on.
+		served := newWorld(60)
+		served.now = w.now
+		s.Models[0].Variants[0] = served.snapshot().Models[0].Variants[0]
+		return s
+	}
+	w.now = w.now.Add(4 * time.Minute)
+	plan, _ = Decide(snapshot(), policy, memory, RoundFull)
+	assert.Contains(t, reasons(plan.Models[0].Variants[1].Facts), ReasonStartupOverdue)
+	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 1, "the demand goes to the other variant")
+	assert.Less(t, *plan.Models[0].Variants[1].Desired, w.variants[1].replicas, "and what did not come up is given back")
+}
+
+func TestCautionWhileTheLoadGrows(t *testing.T) {
+	more := func(growing bool, completed float64) int {
+		w, memory := newWorld(20), Memory{}
+		if growing {
+			w.arrival = 5
+			for range 3 {
+				_, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFast)
+				w.now = w.now.Add(10 * time.Second)
+				w.arrival += 5
+			}
+		}
+		s := w.snapshot()
+		s.Models[0].Variants[0].Replicas[0].Served.Value *= completed
+		s.Models[0].Variants[0].Replicas[0].InService = w.sample(128 / float64(onH100.Steady(128, conv).Rate))
+		s.Models[0].Variants[0].Replicas[0].Waiting.Value = 9
+		plan, _ := Decide(s, demoPolicy(), memory, RoundFast)
+		return *plan.Models[0].Variants[0].Desired + *plan.Models[0].Variants[1].Desired
+	}
+	assert.Greater(t, more(true, 0.5), more(true, 1))
+	assert.Equal(t, more(false, 0.5), more(false, 1), "without growth completions are what they are")
+}
+
+func TestUnknownRatesBuyOneReplicaAtATime(t *testing.T) {
+	w := newWorld(17)
+	s := w.snapshot()
+	for i := range s.Models[0].Variants {
+		v := &s.Models[0].Variants[i]
+		v.Profile = serving.Profile{}
+		for j := range v.Replicas {
+			p := &v.Replicas[j]
+			p.Served.Value, p.Waiting.Value = 0, 40
+			p.Input, p.Output = Sample{}, Sample{}
+		}
+	}
+	plan, memory := Decide(s, demoPolicy(), Memory{}, RoundFast)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired)
+	assert.Equal(t, 1, *plan.Models[0].Variants[1].Desired, "one more, of the cheapest")
+	s.Models[0].Variants[1].Current = 1
+	s.Models[0].Variants[1].Starting = []Starting{{Name: "b", Created: s.Time}}
+	s.Time = s.Time.Add(10 * time.Second)
+	plan, _ = Decide(s, demoPolicy(), memory, RoundFast)
+	assert.Equal(t, ReasonStartingSuffices, plan.Models[0].Variants[1].Reason)
+}
+
+func TestASharedTargetCountsOnce(t *testing.T) {
+	w := newWorld(60)
+	s := w.snapshot()
+	shared := s.Models[0].Variants[0]
+	shared.Name, shared.Target, shared.Current, shared.Ready, shared.Replicas = "z-shared", TargetShared, 50, 0, nil
+	s.Models[0].Variants = append(s.Models[0].Variants, shared)
+	plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
+	alone, _ := Decide(w.snapshot(), demoPolicy(), Memory{}, RoundFast)
+	assert.Equal(t, *alone.Models[0].Variants[0].Desired, *plan.Models[0].Variants[0].Desired, "what it has is no supply")
+	assert.Equal(t, *alone.Models[0].Variants[1].Desired, *plan.Models[0].Variants[1].Desired)
+	assert.Nil(t, plan.Models[0].Variants[2].Desired)
+}
+
+// One pod that crashes must not stop its variant from growing.
+func TestOneBadPodStopsNoGrowth(t *testing.T) {
+	for name, test := range map[string]struct {
+		bad  Starting
+		want int
+	}{
+		"that never became ready":                        {Starting{Name: "bad", Created: epoch, Placed: true}, 5},
+		"that finds no node, which is asked for already": {Starting{Name: "bad", Created: epoch, Unschedulable: true}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(60)
+			w.variants = w.variants[:1]
+			s := w.snapshot()
+			s.Models[0].Variants[0].Current = 2
+			s.Models[0].Variants[0].Starting = []Starting{test.bad}
+			plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
+			assert.GreaterOrEqual(t, *plan.Models[0].Variants[0].Desired, test.want)
+		})
+	}
+}
+
+// What a replica shows of its first metrics window is its start.
+func TestNothingIsLearnedFromAReplicaThatHasJustBegun(t *testing.T) {
+	w := newWorld(10)
+	for age, learns := range map[time.Duration]bool{19 * time.Second: false, 20 * time.Second: true} {
+		s := w.snapshot()
+		p := &s.Models[0].Variants[0].Replicas[0]
+		p.Since, p.ITL, p.TTFT = s.Time.Add(-age), w.sample(0.02), w.sample(0.1)
+		s.Models[0].Variants[0].Profile = serving.Profile{}
+		policy := demoPolicy()
+		policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
+		_, memory := Decide(s, policy, Memory{}, RoundFull)
+		key := Key{"ns", "a-h100"}
+		assert.Equal(t, learns, memory.Variants[key].Curve.Known())
+		assert.Equal(t, learns, len(memory.Variants[key].Latency.Learned.Seen) > 0)
+	}
+}
+
+// A variant of which no replica runs yet is reckoned with by what its KV cache holds:
+// the first guess of its curve lies where its replicas will work.
+func TestAVariantWithoutReplicasHasAKVCache(t *testing.T) {
+	// Times per token bend where arithmetic overtakes the reading of the weights.
+	bends := serving.Profile{Form: serving.Overlapped, Base: 5, PerResidentToken: 4e-5, PerPrefillToken: 0.02, BatchLimit: 1024}
+	long := capacity.TokenShape{Input: 10_000, Output: 1000}
+	for name, c := range map[string]struct {
+		in    Variant
+		holds float64
+	}{
+		"memory and model size": {Variant{KVTokens: 420_000, KVSource: serving.CacheComputed}, 40},
+		"a smaller batch limit": {Variant{KVTokens: 420_000, KVSource: serving.CacheComputed, BatchLimit: 16}, 16},
+		"nothing of the cache":  {Variant{}, 1024},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.in.Name, c.in.Profile = "v", bends
+			r, m, v := bare(DefaultPolicy(), Memory{}, &c.in)
+			m.demand.tokens = long
+			m.sized, m.rated = r.rates(m)
+			r.tellSupply(m)
+			assert.InDelta(t, c.holds, v.holds(r, long), 1e-9)
+			assert.InEpsilon(t, float64(bends.Steady(c.holds, long).Rate), float64(v.rate.max), 0.05)
+			told := ""
+			for _, s := range v.plan.Steps {
+				told += s.Detail + "\n"
+			}
+			if c.in.KVTokens > 0 {
+				assert.Contains(t, told, "no replica says how large its KV cache is: 420000 tokens by memory and model size")
+			} else {
+				assert.NotContains(t, told, "KV cache")
+			}
+		})
+	}
+}

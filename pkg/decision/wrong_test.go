@@ -1,0 +1,359 @@
+package decision
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// Each test here is a decision that was wrong once.
+
+// tight is a promise that plain keeps, and that a variant which takes three times as long
+// for each token keeps at no load.
+var tight = capacity.SLO{TTFT: 5000, ITL: 40}
+
+// slowAndFast are a variant that keeps the tight promise and a cheaper one that cannot.
+func slowAndFast(fasts, slows int) (fast, slow *vessel) {
+	fast, slow = vesselOf("fast", fasts), vesselOf("slow", slows)
+	slow.profile.Base *= 3
+	slow.cost = 2
+	return fast, slow
+}
+
+// A variant that cannot keep the promise counts for the same when replicas are added and
+// when they go, so that a constant load comes to rest.
+func TestAVariantThatMissesThePromiseMakesNoCycle(t *testing.T) {
+	for _, rate := range []float64{0.5, 2.5, 4, 9} {
+		for _, slows := range []int{0, 4} {
+			t.Run(fmt.Sprintf("%v requests/s, %d slow ones", rate, slows), func(t *testing.T) {
+				fast, slow := slowAndFast(2, slows)
+				m := &flow{id: "m", arrivals: constant(rate), variants: []*vessel{fast, slow}}
+				f := newFluid(machines(4), hybrid(DefaultPolicy(), tight), m)
+				f.run(time.Hour)
+				before := len(f.writes)
+				f.run(3 * time.Hour)
+				assert.Len(t, f.writes, before, "%v", f.writes)
+				assert.Zero(t, slow.replicas, "it serves nothing that counts")
+				assert.GreaterOrEqual(t, float64(fast.replicas)*allowed(plain), rate)
+			})
+		}
+	}
+}
+
+// Whoever keeps a model's only replica, or wakes it, keeps the promise if anybody does.
+func TestTheReplicaThatIsKeptKeepsThePromise(t *testing.T) {
+	fast, slow := slowAndFast(0, 0)
+	m := &flow{id: "m", arrivals: step(30*time.Minute, 0, 1), variants: []*vessel{fast, slow}}
+	policy := hybrid(DefaultPolicy(), tight)
+	f := newFluid(machines(4), policy, m)
+	f.memory.Models = map[ModelKey]ModelMemory{{"ns", "m"}: {Tokens: TokenMean{Time: epoch, Shape: conv, Weight: 1e6}}}
+	f.run(time.Minute)
+	assert.Equal(t, 1, fast.replicas)
+	assert.Zero(t, slow.replicas)
+	f.run(time.Hour)
+	assert.Zero(t, slow.replicas, "%v", f.writes)
+}
+
+// A promise at the edge of what a device can do asks for no thousands of replicas: who
+// keeps it only at a small share of its rate does not keep it.
+func TestAPromiseAtTheEdgeIsNotKept(t *testing.T) {
+	for _, arrival := range []float64{5, 40, 150} {
+		w := newWorld(arrival)
+		w.variants = w.variants[:1]
+		without := *first(w.snapshot(), demoPolicy()).Models[0].Variants[0].Desired
+		for itl := capacity.Milliseconds(6.4); itl < 12; itl += 0.02 {
+			plan := first(w.snapshot(), hybrid(demoPolicy(), capacity.SLO{ITL: itl}))
+			m := plan.Models[0]
+			require.LessOrEqual(t, float64(*m.Variants[0].Desired), math.Ceil(1/leastPromised)*float64(without+1), "ITL %v ms at %v requests/s: %s", itl, arrival, lineOf(&m.Variants[0]))
+			if m.Sized {
+				require.GreaterOrEqual(t, float64(m.Variants[0].ServesEach), leastPromised*float64(onH100.Steady(0.7*128, conv).Rate))
+			}
+		}
+	}
+}
+
+// Near that edge an estimate that wavers from fit to fit does not turn the fleet over.
+func TestAnEstimateAtTheEdgeComesToRest(t *testing.T) {
+	for _, itl := range []capacity.Milliseconds{7, 7.5, 8, 8.5, 9} {
+		t.Run(fmt.Sprint(itl), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 7))
+			web := vesselOf("web", 6)
+			web.profile, web.unstated = onH100, true
+			arrivals := func(time.Duration) float64 { return max(0, 40+math.Sqrt(40)*random.NormFloat64()) }
+			f := newFluid(machines(20), hybrid(DefaultPolicy(), capacity.SLO{ITL: itl}), &flow{id: "m", arrivals: arrivals, variants: []*vessel{web}})
+			f.run(time.Hour)
+			before := len(f.writes)
+			least, most := web.replicas, web.replicas
+			for f.elapsed() < 5*time.Hour {
+				f.step()
+				least, most = min(least, web.replicas), max(most, web.replicas)
+			}
+			assert.LessOrEqual(t, len(f.writes)-before, 8, "%v", f.writes[before:])
+			assert.LessOrEqual(t, float64(most), 1.5*float64(least)+1, "%v", f.writes[before:])
+		})
+	}
+}
+
+// restraints are behaviors that keep a variant from growing now.
+func restraints() map[string]Behavior {
+	return map[string]Behavior{
+		"disabled":    {Select: SelectDisabled},
+		"rate policy": {Select: SelectMax, Policies: []RatePolicy{{Pods: 1, Period: 30 * time.Minute}}},
+		"tolerance":   {Select: SelectMax, Tolerance: 0.99},
+		"window":      {Select: SelectMax, Window: time.Hour},
+	}
+}
+
+// What the cheapest variant may not add now is bought of the others at once.
+func TestWhatOneVariantMayNotAddOthersDo(t *testing.T) {
+	for name, up := range restraints() {
+		for _, promise := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, hybrid %v", name, promise), func(t *testing.T) {
+				const at = 10 * time.Minute
+				cheap, dear := vesselOf("cheap", 2), vesselOf("dear", 0)
+				cheap.cost = 3
+				policy := DefaultPolicy()
+				if promise {
+					policy = hybrid(policy, tight)
+				}
+				own := DefaultVariantPolicy()
+				own.Up = up
+				policy.Variants = map[Key]VariantPolicy{{"ns", "cheap"}: own}
+				m := &flow{id: "m", arrivals: step(at, 3, 10), variants: []*vessel{cheap, dear}}
+				f := newFluid(machines(4), policy, m)
+				f.run(at + 45*time.Second)
+				assert.GreaterOrEqual(t, dear.replicas+cheap.replicas, 4, "%v", f.writes)
+				f.run(at + 15*time.Minute)
+				assert.Less(t, m.queue, 10.0, "%v", f.writes)
+			})
+		}
+	}
+}
+
+// A switch that behavior blocks keeps nothing from going.
+func TestABlockedSwitchKeepsNothing(t *testing.T) {
+	for name, up := range restraints() {
+		t.Run(name, func(t *testing.T) {
+			cheap, dear := vesselOf("cheap", 0), vesselOf("dear", 8)
+			cheap.cost = 3
+			policy := DefaultPolicy()
+			own := DefaultVariantPolicy()
+			own.Up = up
+			policy.Variants = map[Key]VariantPolicy{{"ns", "cheap"}: own}
+			m := &flow{id: "m", arrivals: constant(1), variants: []*vessel{cheap, dear}}
+			f := newFluid(machines(4), policy, m)
+			f.run(15 * time.Minute)
+			assert.LessOrEqual(t, dear.replicas, 1, "%v", f.writes)
+		})
+	}
+}
+
+// A replica that costs nothing holds a device all the same.
+func TestReplicasThatCostNothingGo(t *testing.T) {
+	for name, costs := range map[string][]capacity.Cost{"alone": {0}, "all": {0, 0}, "beside one that costs": {0, 5}} {
+		t.Run(name, func(t *testing.T) {
+			m := &flow{id: "m", arrivals: constant(1)}
+			for i, cost := range costs {
+				v := vesselOf(fmt.Sprint("v", i), 10*(1-i))
+				v.cost = cost
+				m.variants = append(m.variants, v)
+			}
+			f := newFluid(machines(4), DefaultPolicy(), m)
+			f.run(30 * time.Minute)
+			assert.Equal(t, 1, m.variants[0].replicas, "%v", f.writes)
+			for _, v := range m.variants[1:] {
+				assert.Zero(t, v.replicas)
+			}
+		})
+	}
+}
+
+// In a cluster that does not grow a more important model that lacks room gets it from less
+// important ones, as far as their bounds and behavior allow, and both say so.
+func TestALessImportantModelGivesWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		least int
+		want  int
+	}{
+		"it has no minimum": {0, 1},
+		"it has a minimum":  {5, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			batch := &flow{id: "batch", arrivals: constant(18), variants: []*vessel{vesselOf("batch", 8)}}
+			chat := &flow{id: "chat", arrivals: step(20*time.Minute, 0, 7), variants: []*vessel{vesselOf("chat", 0)}}
+			policy := DefaultPolicy()
+			policy.Limited, policy.Idle.Enabled = true, true
+			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
+			own := DefaultVariantPolicy()
+			own.Min = c.least
+			policy.Variants = map[Key]VariantPolicy{{"ns", "batch"}: own}
+			f := newFluid(machines(1), policy, batch, chat)
+			gives, waits := "", ""
+			f.told = func(_ *Snapshot, plan *Plan) {
+				if f.elapsed() > 20*time.Minute && gives == "" {
+					gives = detailOf(plan.Models[0].Variants[0].Facts, ReasonPreempted)
+					waits = detailOf(plan.Models[1].Variants[0].Facts, ReasonNoSlots)
+				}
+			}
+			for f.elapsed() < time.Hour {
+				f.step()
+				require.GreaterOrEqual(t, batch.variants[0].replicas, c.want)
+			}
+			assert.GreaterOrEqual(t, chat.variants[0].replicas, min(3, 8-c.least), "%v", f.writes)
+			assert.Contains(t, gives, "chat")
+			assert.NotEmpty(t, waits)
+		})
+	}
+}
+
+// Whoever sets the same number again and again is a conflict, however long he waits.
+func TestASlowFightIsAConflict(t *testing.T) {
+	for _, every := range []time.Duration{5*time.Minute + 30*time.Second, 10 * time.Minute, 25 * time.Minute} {
+		t.Run(every.String(), func(t *testing.T) {
+			web := vesselOf("web", 2)
+			f := newFluid(machines(4), DefaultPolicy(), &flow{id: "m", arrivals: constant(9), variants: []*vessel{web}})
+			f.run(20 * time.Minute)
+			require.Greater(t, web.replicas, 3)
+			f.writes = nil
+			conflict := false
+			f.told = func(_ *Snapshot, plan *Plan) {
+				conflict = conflict || plan.Models[0].Variants[0].Reason == ReasonReplicasOverwritten
+			}
+			for f.elapsed() < 20*time.Minute+3*time.Hour {
+				if f.elapsed()%every == 0 && web.replicas != 2 {
+					web.replicas = 2
+					f.remove(web, nil)
+				}
+				f.step()
+			}
+			assert.True(t, conflict)
+			assert.LessOrEqual(t, len(f.writes), 8, "%v", f.writes)
+		})
+	}
+}
+
+// What a lower maxReplicas takes is bought of another variant in the same round.
+func TestALowerMaximumIsReplacedAtOnce(t *testing.T) {
+	for _, promise := range []bool{false, true} {
+		t.Run(fmt.Sprint("hybrid ", promise), func(t *testing.T) {
+			const at = 20 * time.Minute
+			cheap, dear := vesselOf("cheap", 8), vesselOf("dear", 0)
+			cheap.cost = 3
+			policy := DefaultPolicy()
+			if promise {
+				policy = hybrid(policy, tight)
+			}
+			m := &flow{id: "m", arrivals: constant(16), variants: []*vessel{cheap, dear}}
+			f := newFluid(machines(4), policy, m)
+			f.run(at)
+			before := cheap.replicas
+			require.Greater(t, before, 6, "%v", f.writes)
+			own := DefaultVariantPolicy()
+			own.Max = 2
+			f.policy.Variants = map[Key]VariantPolicy{{"ns", "cheap"}: own}
+			for cheap.replicas == before {
+				f.step()
+			}
+			assert.Equal(t, 2, cheap.replicas)
+			assert.GreaterOrEqual(t, dear.replicas, 5, "%v", f.writes)
+		})
+	}
+}
+
+// The queue of a replica that completes nothing is not demand.
+func TestAHungReplicaIsNoDemand(t *testing.T) {
+	for _, promise := range []bool{false, true} {
+		t.Run(fmt.Sprint("hybrid ", promise), func(t *testing.T) {
+			web := vesselOf("web", 4)
+			policy := DefaultPolicy()
+			if promise {
+				policy = hybrid(policy, tight)
+			}
+			f := newFluid(machines(8), policy, &flow{id: "m", arrivals: constant(8), direct: true, evenly: true, variants: []*vessel{web}})
+			f.run(20 * time.Minute)
+			require.Equal(t, 4, web.replicas, "%v", f.writes)
+			web.pods[0].frozen = true
+			for f.elapsed() < 3*time.Hour {
+				f.step()
+				require.LessOrEqual(t, web.replicas, 6, "%v", f.writes)
+			}
+		})
+	}
+}
+
+// Samples from the future are not fresh for ever.
+func TestSamplesFromTheFutureAge(t *testing.T) {
+	for _, ahead := range []time.Duration{5 * time.Minute, 40 * time.Minute, 24 * time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			w, memory := newWorld(1), Memory{}
+			w.setReplicas(0, 8)
+			w.now = w.now.Add(time.Hour)
+			s := w.snapshot()
+			for _, sample := range samples(&s.Models[0]) {
+				sample.Time = sample.Time.Add(ahead)
+			}
+			for range 120 {
+				var plan Plan
+				plan, memory = Decide(s, DefaultPolicy(), memory, RoundFull)
+				require.GreaterOrEqual(t, *plan.Models[0].Variants[0].Desired, 8, "%v later", s.Time.Sub(w.now))
+				s.Time = s.Time.Add(15 * time.Second)
+			}
+		})
+	}
+}
+
+// A rollout whose new pods crash holds nothing.
+func TestARolloutThatCrashesHoldsNothing(t *testing.T) {
+	for name, bad := range map[string]Starting{
+		"its containers fail": {Name: "new", Created: epoch, Placed: true, Held: true, Stuck: true},
+		"it hangs":            {Name: "new", Created: epoch, Placed: true, Held: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, memory := newWorld(1), Memory{}
+			w.setReplicas(0, 8)
+			w.now = w.now.Add(time.Hour)
+			desired := 0
+			for range 60 {
+				s := w.snapshot()
+				v := &s.Models[0].Variants[0]
+				v.Ready, v.Replicas, v.Starting, v.Rolling = 7, v.Replicas[1:], []Starting{bad}, true
+				var plan Plan
+				plan, memory = Decide(s, DefaultPolicy(), memory, RoundFull)
+				desired = *plan.Models[0].Variants[0].Desired
+				w.now = w.now.Add(15 * time.Second)
+			}
+			assert.Less(t, desired, 4)
+		})
+	}
+}
+
+// While nobody knows how long a start takes, what starts is not bought again.
+func TestAnUnseenSlowStartBuysOnce(t *testing.T) {
+	for _, promise := range []bool{false, true} {
+		for _, direct := range []bool{false, true} {
+			t.Run(fmt.Sprintf("hybrid %v, direct %v", promise, direct), func(t *testing.T) {
+				const at = 5 * time.Minute
+				web := vesselOf("web", 1)
+				web.startup, web.seen = 15*time.Minute, 0
+				policy := DefaultPolicy()
+				if promise {
+					policy = hybrid(policy, tight)
+				}
+				m := &flow{id: "m", arrivals: step(at, 1, 9), direct: direct, variants: []*vessel{web}}
+				f := newFluid(machines(8), policy, m)
+				f.run(at + 90*time.Minute)
+				assert.LessOrEqual(t, highest(f.writes), 8, "%v", f.writes)
+				assert.Less(t, m.queue, 10.0)
+				_ = placement.Cluster{}
+			})
+		}
+	}
+}

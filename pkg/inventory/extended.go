@@ -1,0 +1,90 @@
+package inventory
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// isExtended reports whether the resource is an extended one that counts no accelerators
+// of a known convention: devices of a maker that nobody knows, network cards, licences.
+// Nodes offer them and pods ask for them in whole numbers, so that they are counted
+// whatever they are.
+func isExtended(resource corev1.ResourceName) bool {
+	domain, _, found := strings.Cut(string(resource), "/")
+	native := domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") || strings.HasPrefix(domain, "requests.")
+	return found && !native && !IsDevice(resource)
+}
+
+// extended is so much of an extended resource.
+type extended struct {
+	Resource corev1.ResourceName
+	Count    int64
+}
+
+// offered gives every extended resource of the nodes an index, and lets the nodes hold
+// what they offer of them.
+func (inv *Inventory) offered() {
+	names := map[corev1.ResourceName]bool{}
+	for _, node := range inv.Nodes {
+		for resource, q := range node.Status.Allocatable {
+			if q.Sign() > 0 && isExtended(resource) {
+				names[resource] = true
+			}
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	inv.extended = slices.Sorted(maps.Keys(names))
+	for i, node := range inv.Nodes {
+		n := &inv.Cluster.Nodes[i]
+		for resource, q := range node.Status.Allocatable {
+			at, found := slices.BinarySearch(inv.extended, resource)
+			if !found || q.Sign() <= 0 {
+				continue
+			}
+			if more := at + 1 - len(n.Other); more > 0 {
+				n.Other = append(n.Other, make([]placement.Stock, more)...)
+			}
+			has := amount(q, mostAmount)
+			n.Other[at] = placement.Stock{Allocatable: has, Free: has}
+		}
+	}
+}
+
+// Other is what a pod takes of extended resources, by no index.
+func (t Takes) Other() []placement.Amount {
+	var other []placement.Amount
+	for _, e := range t.Extended {
+		other = append(other, placement.Amount{Index: -1, Count: e.Count, Name: string(e.Resource)})
+	}
+	return other
+}
+
+// other is what the pods of a request take of the further resources of nodes. Requests
+// that take the same share it.
+func (inv *Inventory) other(takes Takes) []placement.Amount {
+	other := takes.Other()
+	for i := range other {
+		if at, found := slices.BinarySearch(inv.extended, takes.Extended[i].Resource); found {
+			other[i].Index = at
+		}
+	}
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	for _, known := range inv.amounts {
+		if slices.Equal(known, other) {
+			return known
+		}
+	}
+	inv.amounts = append(inv.amounts, other)
+	return other
+}
+
+func compareExtended(a, b extended) int { return cmp.Compare(a.Resource, b.Resource) }

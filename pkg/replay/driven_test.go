@@ -1,0 +1,168 @@
+package replay
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+)
+
+func TestSplitStandsBesideTheDrivenVariant(t *testing.T) {
+	y := newToy([]int{1, 1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1), toyVariant("c", 9, 0, -1))
+	y.inFlight = constant(90)
+	y.beat(0)
+	// 30 at each: the driven one alone is asked.
+	p := baseline(t, "hpa:inflight=10,variant=b,split=a:4", y.scenario, 0)
+	assert.Equal(t, [][]int{{4, 3, 1}}, p.Decide(y.view).Replicas)
+	y.view.Now = 5 * time.Minute
+	assert.Equal(t, [][]int{{4, 3, 0}}, p.Decide(y.view).Replicas, "what nobody names goes")
+	assert.Contains(t, p.Parameters(), Parameter{"variant", "b"})
+	assert.Contains(t, p.Parameters(), Parameter{"otherVariants", "a:4, else to their minimum after 5m0s"})
+
+	for name, want := range map[string][][]int{
+		"static:3":                         {{3, 0, 0}},
+		"static:3,variant=c":               {{0, 0, 3}},
+		"static:3,split=b:2":               {{3, 2, 0}},
+		"static:split=a:1+c:2":             {{1, 0, 2}},
+		"kpa:inflight=10,split=b:2":        {{13, 2, 1}},
+		"planner:mode=load,split=b:2+c:0":  {{1, 2, 0}},
+		"keda:inflight=10,split=b:0+c:0":   {{5, 0, 0}},
+		"keda:inflight=30,min=0,split=b:2": {{3, 2, 1}},
+	} {
+		y.view.Now = 0
+		assert.Equal(t, want, baseline(t, name, y.scenario, 0).Decide(y.view).Replicas, name)
+	}
+}
+
+// Of the flow of a model, the driven variant is held to what its replicas get.
+func TestFlowIsSharedWithTheSplit(t *testing.T) {
+	y := newToy([]int{1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1))
+	model := &y.view.Models[0]
+	y.view.Now, y.scenario.Collection.Window = seconds(60), time.Minute
+	model.Gateway = []GatewayScrape{{At: seconds(30)}, {At: seconds(60), Gateway: simulation.Gateway{Dispatched: 1200}}}
+	model.Variants[0].Pods[0].Scrapes = []Scrape{said(30, 0, 0, 0, 0), said(60, 290, 0, 10, 0)}
+	model.Variants[1].Pods[0].Scrapes = []Scrape{said(30, 0, 0, 0, 0), said(60, 890, 0, 10, 0)}
+	for name, want := range map[string][][]int{
+		"hpa:rps=10":                         {{4, 1}}, // 40 per second; four more at once
+		"hpa:rps=10,variant=b":               {{1, 4}},
+		"hpa:rps=10,variant=b,split=a:1":     {{1, 3}}, // three quarters of them
+		"kpa:rps=10,utilization=1":           {{4, 1}},
+		"kpa:rps=10,utilization=1,split=b:1": {{1, 1}},
+	} {
+		p := baseline(t, name, y.scenario, 0)
+		assert.Equal(t, want, p.Decide(y.view).Replicas, name)
+	}
+}
+
+func TestModelsHaveTargetsOfTheirOwn(t *testing.T) {
+	y := newToy([]int{1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1))
+	second := newToy([]int{1}, toyVariant("c", 1, 0, -1))
+	second.scenario.Models[0].ID = "second"
+	y.scenario.Models = append(y.scenario.Models, second.scenario.Models[0])
+	y.view.Models = append(y.view.Models, second.view.Models[0])
+	y.inFlight = constant(40)
+	y.beat(0)
+	p := baseline(t, "hpa:inflight=10+20,variant=b,max=2+9,min=1+2", y.scenario, 0, 0)
+	assert.Equal(t, [][]int{{1, 2}, {2}}, p.Decide(y.view).Replicas)
+	assert.Contains(t, p.Parameters(), Parameter{"targetAverageValue", "toy: 10; second: 20"})
+	assert.Contains(t, p.Parameters(), Parameter{"maxReplicas", "b: 2; c: 9"})
+	assert.Equal(t, [][]int{{0, 3}, {5}}, baseline(t, "static:3+5,variant=b", y.scenario, 0, 0).Decide(y.view).Replicas)
+	_, err := newBaseline("hpa:inflight=1+2+3", y.scenario, []int{0, 0})
+	require.ErrorContains(t, err, "inflight has 3 values, and the scenario 2 models; expected one value, or one for each model")
+}
+
+func TestVariantsOfOneNameInTwoNamespaces(t *testing.T) {
+	s := &Scenario{Models: []Model{
+		{Namespace: "x", ID: "m", Variants: []Variant{toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1)}},
+		{Namespace: "y", ID: "m", Variants: []Variant{toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1)}},
+	}}
+	_, err := newBaseline("hpa:rps=4,variant=b", s, []int{0, 0})
+	require.ErrorContains(t, err, "variant: 2 variants are named b; expected NAMESPACE/NAME")
+	p := baseline(t, "hpa:rps=4,variant=y/b", s, 0, 0)
+	assert.Contains(t, p.Parameters(), Parameter{"variant", "a, b"})
+}
+
+// Whoever names variants begins with them.
+func TestRunsBeginWithTheVariantsThatAreNamed(t *testing.T) {
+	p := played(t, small(), hill(t), "hpa:rps=9", time.Minute)
+	begin := func(name string) [][]int {
+		p.policy = name
+		policy, err := p.newPolicy()
+		require.NoError(t, err)
+		return p.startOf(policy, p.initial())
+	}
+	assert.Equal(t, p.bound.Initial(), begin("hpa:rps=9"), "nobody is named: what the bound has")
+	assert.Equal(t, [][]int{{0, 3}}, begin("hpa:rps=9,variant=dear"))
+	assert.Equal(t, [][]int{{3, 0}}, begin("hpa:rps=9,variant=cheap"))
+	assert.Equal(t, [][]int{{3, 1}}, begin("hpa:rps=9,variant=dear,split=cheap:3"), "what stands beside it counts, but one is there")
+	p.scenario.Models[0].Variants[0].Initial = 5
+	assert.Equal(t, [][]int{{5, 3}}, begin("hpa:rps=9,variant=dear"), "what the scenario says stays")
+}
+
+func TestKEDAWakesAndSleeps(t *testing.T) {
+	// The rules are those of pkg/scaling/executor of kedacore/keda and of its page on scaling
+	// deployments: 10 replicas that were never active go at once.
+	gateway := func(y *toy, queue int) {
+		y.view.Models[0].Gateway = []GatewayScrape{{At: y.view.Now, Gateway: simulation.Gateway{Queue: queue}}}
+	}
+	y := newToy([]int{10}, toyVariant("a", 5, 0, -1))
+	p := baseline(t, "keda:min=0,polling=20s,cooldown=60s,activation=2", y.scenario, 0)
+	assert.Equal(t, 15*time.Second, p.Next(0))
+	assert.Equal(t, 20*time.Second, p.Next(seconds(15)), "at every poll, too")
+	steps := []struct {
+		at, queue, replicas, want int
+		name                      string
+	}{
+		{0, 0, 10, 0, "published: never active"},
+		{15, 9, 0, 0, "only at a poll"},
+		{20, 2, 0, 0, "not above the activation"},
+		{40, 3, 0, 1, "the first replica"},
+		{60, 9, 1, 1, "active"},
+		{80, 0, 1, 1, "cooling down"},
+		{120, 0, 1, 1, "until it is over"},
+		{140, 0, 1, 0, "longer than the cooldown"},
+	}
+	for _, s := range steps {
+		y.view.Now = seconds(s.at)
+		y.view.Models[0].Variants[0].Replicas = s.replicas
+		y.view.Models[0].Variants[0].Pods = nil
+		gateway(y, s.queue)
+		assert.Equal(t, [][]int{{s.want}}, p.Decide(y.view).Replicas, "%ds: %s", s.at, s.name)
+	}
+	assert.Contains(t, p.Parameters(), Parameter{"activationThreshold", "2"})
+	assert.Contains(t, p.Parameters(), Parameter{"pollingInterval", "20s"})
+	assert.Contains(t, p.Parameters(), Parameter{"cooldownPeriod", "1m0s"})
+	assert.Contains(t, p.Parameters(), Parameter{"minReplicaCount", "0"})
+}
+
+func TestSaturationThresholds(t *testing.T) {
+	for name, want := range map[string][][]int{
+		// Ten of a thousand tokens in a cache of ten thousand; nobody waits.
+		"saturation-v1:kvCacheThreshold=0.5":    {{2}},
+		"saturation-v1:kvSpareTrigger=0.1":      {{1}},
+		"saturation-v2:kvCacheThreshold=0.2":    {{4}},
+		"saturation-v2:scaleUpThreshold=0.6":    {{2}},
+		"saturation-v2:scaleUpThreshold=0.75":   {{1}},
+		"saturation-v2:queueLengthThreshold=99": {{1}},
+	} {
+		y := newToy([]int{1}, toyVariant("a", 5, 0, -1))
+		y.inFlight = constant(6)
+		y.beat(0)
+		s := spec(t, name)
+		var rule saturationRule = newSaturationV1(y.scenario, s)
+		if s.Family == policySaturationV2 {
+			rule = newSaturationV2(y.scenario, s)
+		}
+		assert.Equal(t, want, direct{rule, y.scenario}.Decide(y.view).Replicas, name)
+	}
+	y := newToy([]int{1}, toyVariant("a", 5, 0, -1))
+	y.inFlight = constant(60)
+	assert.Equal(t, "0s [2]", y.play(baseline(t, "saturation-v1:up=0s", y.scenario, 0), time.Minute)[0], "its HPA waits for nothing")
+	p := baseline(t, "saturation-v2:kvCacheThreshold=0.7,scaleUpThreshold=0.8,down=60s", y.scenario, 0)
+	for _, want := range []Parameter{{"kvCacheThreshold", "0.7"}, {"scaleUpThreshold", "0.8"}, {"scaleDown", "window 1m0s, 10 pods per 2m30s"}} {
+		assert.Contains(t, p.Parameters(), want)
+	}
+}

@@ -1,0 +1,166 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
+)
+
+// hopelessPrice is by how many times what a variant serves may cost more than what the
+// cheapest one does, before nobody would drive it instead.
+const hopelessPrice = 1.5
+
+// Placings are the ways in which a policy that drives one variant of each model may be put
+// on the variants of this load, by hindsight; the first one is the default:
+//
+//   - the variant of each model that is cheapest for what it serves;
+//   - each other one that is not hopeless, or of several models all of their second ones;
+//   - where the cheapest ones do not all fit at the peaks of the load: as many of them as
+//     fit, in the proportion of the peaks, always, and half as many, while the next ones
+//     go with the load.
+func (t *Trial) Placings() []tuning.Placing {
+	placings := []tuning.Placing{{Tests: t.loadTests(t.choice)}}
+	ranks := t.scenario.ranked(t.load)
+	if len(ranks) == 1 {
+		for _, v := range ranks[0][1:] {
+			if t.hopeful(0, v) {
+				placings = append(placings, t.placing([]int{v}, nil))
+			}
+		}
+	} else if second, others := t.second(ranks); others {
+		placings = append(placings, t.placing(second, nil))
+	}
+	second, others := t.second(ranks)
+	peaks := t.peaks()
+	if !others || t.fit(peaks) {
+		return placings
+	}
+	for _, part := range []float64{1, 0.5} {
+		if fixed, some := t.fitting(peaks, part, second); some {
+			placings = append(placings, t.placing(second, fixed))
+		}
+	}
+	return placings
+}
+
+// second is the next best variant of each model that is not hopeless, else the best; false
+// where no model has one.
+func (t *Trial) second(ranks [][]int) (second []int, some bool) {
+	second = slices.Clone(t.choice)
+	for m := range ranks {
+		if len(ranks[m]) > 1 && t.hopeful(m, ranks[m][1]) {
+			second[m], some = ranks[m][1], true
+		}
+	}
+	return second, some
+}
+
+// hopeful reports whether a variant serves anything, for not too much more than the
+// cheapest one.
+func (t *Trial) hopeful(m, v int) bool {
+	shape := t.load.mean(m)
+	each := func(v int) float64 {
+		return float64(t.scenario.Models[m].Variants[v].Cost) / float64(t.scenario.serves(m, v, shape))
+	}
+	return t.scenario.serves(m, v, shape) > 0 && each(v) <= hopelessPrice*each(t.choice[m])
+}
+
+// peaks are the replicas of the cheapest variants that each model needs at its own peak.
+func (t *Trial) peaks() [][]int {
+	peaks := make([][]int, len(t.scenario.Models))
+	for m := range peaks {
+		peaks[m] = make([]int, len(t.scenario.Models[m].Variants))
+		for at := range t.load[m] {
+			v := t.choice[m]
+			if one := float64(t.serves[m][at][v]); one > 0 {
+				peaks[m][v] = max(peaks[m][v], wanted(float64(t.load[m][at].Rate), one))
+			}
+		}
+	}
+	return peaks
+}
+
+// fit reports whether there may be so many replicas, and they fit together.
+func (t *Trial) fit(replicas [][]int) bool {
+	for m := range replicas {
+		for v, n := range replicas[m] {
+			if most := t.scenario.Models[m].Variants[v].Policy.Max; most >= 0 && n > most {
+				return false
+			}
+		}
+	}
+	return t.scenario.holds(replicas)
+}
+
+// fitting is a part of the largest share of the peaks that fits on the nodes, of those
+// models that drive another variant; false where that is nothing.
+func (t *Trial) fitting(peaks [][]int, part float64, driven []int) (fixed [][]int, some bool) {
+	const steps = 64
+	scaled := func(share float64) [][]int {
+		all := make([][]int, len(peaks))
+		for m := range peaks {
+			all[m] = make([]int, len(peaks[m]))
+			if v := t.choice[m]; driven[m] != v {
+				all[m][v] = int(share * float64(bounded(&t.scenario.Models[m].Variants[v], peaks[m][v])))
+			}
+		}
+		return all
+	}
+	share := 0.0
+	for i := range steps {
+		if next := float64(i+1) / steps; t.scenario.holds(scaled(next)) {
+			share = next
+		}
+	}
+	fixed = scaled(part * share)
+	for m := range fixed {
+		some = some || slices.Max(fixed[m]) > 0
+	}
+	return fixed, some
+}
+
+// placing writes which variants are driven, and what stands beside them.
+func (t *Trial) placing(driven []int, fixed [][]int) tuning.Placing {
+	var names, split []string
+	for m, v := range driven {
+		if v != t.choice[m] {
+			names = append(names, t.scenario.Models[m].Variants[v].Name)
+		}
+		for other := range t.scenario.Models[m].Variants {
+			if fixed != nil && fixed[m][other] > 0 {
+				split = append(split, fmt.Sprintf("%s:%d", t.scenario.Models[m].Variants[other].Name, fixed[m][other]))
+			}
+		}
+	}
+	p := tuning.Placing{Setting: "variant=" + strings.Join(names, between), Tests: t.loadTests(driven)}
+	if len(split) > 0 {
+		p.Setting += ",split=" + strings.Join(split, between)
+	}
+	return p
+}
+
+// loadTests are what load tests of one replica of a variant of each model would find, with
+// requests of the mean shape that arrive independently.
+func (t *Trial) loadTests(variants []int) []tuning.LoadTest {
+	tests := make([]tuning.LoadTest, len(variants))
+	for m, v := range variants {
+		shape, model := t.load.mean(m), &t.scenario.Models[m]
+		tests[m] = tuning.LoadTest{
+			Rate: float64(t.scenario.serves(m, v, shape)), Input: float64(shape.Input), ITL: float64(model.SLO.ITL),
+		}
+		queue, ok := serving.NewQueue(model.Variants[v].Profile, shape, serving.Arrivals{})
+		if !ok {
+			continue
+		}
+		at := queue.At(capacity.Rate(tests[m].Rate))
+		tests[m].InFlight = at.InService
+		if model.SLO.ITL <= 0 {
+			tests[m].ITL = float64(at.ITL)
+		}
+	}
+	return tests
+}

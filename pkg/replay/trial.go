@@ -1,0 +1,157 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+)
+
+// Trial is a scenario with a load: the requests are read, measured and bounded once, and
+// any number of policies can be played on them. Playing changes nothing in it, so that
+// several may play at the same time.
+type Trial struct {
+	scenario *Scenario
+	source   Source
+	requests int
+	seed     uint64
+	load     Load
+	// choice is the cheapest variant of each model, for policies that know one alone.
+	choice []int
+	// serves is what one replica serves, by model, minute and variant.
+	serves [][][]capacity.Rate
+	bounds map[time.Duration]*Bound
+	// scatter is that of the requests, and before that of the trace.
+	scatter, before []workload.Index
+}
+
+// TrialOptions are what a trial is made of.
+type TrialOptions struct {
+	Scenario *Scenario
+	// Source is read once.
+	Source Source
+	// Trace, unless nil, has counted the requests before they were multiplied, once Source
+	// has been read.
+	Trace *workload.Dispersion
+	// Startups are the mean start-up times that can be played.
+	Startups []time.Duration
+	Seed     uint64
+}
+
+// NewTrial reads the requests and finds the bound for each start-up time.
+func NewTrial(o TrialOptions) (*Trial, error) {
+	s := o.Scenario
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	var counted, before workload.Dispersion
+	requests, source, err := hold(o.Source.counted(&counted))
+	if err != nil {
+		return nil, err
+	}
+	if o.Trace != nil {
+		before = *o.Trace
+	}
+	load, err := Measure(s, source, o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trial{
+		scenario: s, source: source, requests: requests, seed: o.Seed,
+		load: load, choice: s.cheapest(load), bounds: map[time.Duration]*Bound{},
+		scatter: counted.Indexes(), before: before.Indexes(),
+	}
+	if err := t.skipLearning(); err != nil {
+		return nil, err
+	}
+	t.serves = s.rates(load)
+	for _, startup := range o.Startups {
+		if startup < 0 {
+			return nil, fmt.Errorf("the start-up time is %s; expected at least 0", startup)
+		}
+		bound, err := s.boundAfterLearning(load, t.serves, startup)
+		if err != nil {
+			return nil, err
+		}
+		t.bounds[startup] = &bound
+	}
+	return t, nil
+}
+
+// skipLearning counts the requests again where the first of them do not count.
+func (t *Trial) skipLearning() error {
+	if t.scenario.Learning == 0 {
+		return nil
+	}
+	t.requests = 0
+	stream, err := t.source()
+	if err != nil {
+		return err
+	}
+	for {
+		r, err := stream.Next()
+		switch {
+		case errors.Is(err, io.EOF) && t.requests == 0:
+			return fmt.Errorf("no request comes after the first %s, which are for learning; expected a longer trace", t.scenario.Learning)
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case r.Arrival >= t.scenario.Learning:
+			t.requests++
+		}
+	}
+}
+
+// Requests is how many there are.
+func (t *Trial) Requests() int { return t.requests }
+
+// Bound is the bound for a start-up time that the trial was made with.
+func (t *Trial) Bound(startup time.Duration) *Bound { return t.bounds[startup] }
+
+// Play is one run of a policy.
+type Play struct {
+	// Policy is as ParseSpec takes it.
+	Policy string
+	// Startup is one of those that the trial was made with.
+	Startup time.Duration
+	// Record keeps the course of the run.
+	Record bool
+	// Limit ends a run early; the zero value ends none.
+	Limit Limit
+	// Tell, unless nil, is told from time to time which part is done; with false the run
+	// ends with ErrStopped.
+	Tell func(part float64) bool
+}
+
+// Limit says which runs are worth no more time: those that cannot attain so much any more,
+// and those that have cost more already.
+type Limit struct {
+	Attainment float64
+	// Cost is the most that is of any interest; 0 means no limit.
+	Cost float64
+}
+
+// The ends of runs that are worth no more time.
+var (
+	ErrTooPoor = errors.New("the run cannot attain as much as is asked for")
+	ErrTooDear = errors.New("the run costs more than is asked for")
+)
+
+// Play plays one run. The recording is empty unless it was asked for.
+func (t *Trial) Play(p Play) (Result, Recording, error) {
+	bound, known := t.bounds[p.Startup]
+	if !known {
+		return Result{}, Recording{}, fmt.Errorf("a start-up of %s was not prepared", p.Startup)
+	}
+	names, err := t.scenario.PolicyNames([]string{p.Policy})
+	if err != nil {
+		return Result{}, Recording{}, err
+	}
+	one := play{Trial: t, policy: names[0], startup: p.Startup, bound: bound, record: p.Record, limit: p.Limit, tell: p.Tell}
+	done := one.perform()
+	return done.result, done.recording, done.err
+}

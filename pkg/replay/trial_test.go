@@ -1,0 +1,112 @@
+package replay
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+)
+
+func tried(t *testing.T) *Trial {
+	t.Helper()
+	trial, err := NewTrial(TrialOptions{Scenario: small(), Source: hill(t), Startups: []time.Duration{time.Minute}, Seed: 3})
+	require.NoError(t, err)
+	return trial
+}
+
+// What a trial plays is what a replay runs.
+func TestATrialPlaysWhatAReplayRuns(t *testing.T) {
+	trial := tried(t)
+	results, recordings, err := Run(Options{
+		Scenario: small(), Source: hill(t), Policies: everyPolicy, Startups: []time.Duration{time.Minute}, Seed: 3, Record: true,
+	})
+	require.NoError(t, err)
+	for i, policy := range everyPolicy {
+		result, recording, err := trial.Play(Play{Policy: policy, Startup: time.Minute, Record: true})
+		require.NoError(t, err)
+		assert.Equal(t, results[i], result)
+		assert.Equal(t, recordings[i], recording)
+		result, recording, err = trial.Play(Play{Policy: policy, Startup: time.Minute})
+		require.NoError(t, err)
+		assert.Equal(t, results[i], result, "recording changes nothing")
+		assert.Empty(t, recording.Models)
+	}
+}
+
+// A run is given up only if it would have missed its limit, and one that keeps within it
+// is not touched.
+func TestRunsAreGivenUpForGood(t *testing.T) {
+	trial := tried(t)
+	for _, policy := range []string{"static:1", "static:2", "static:5", "hybrid", "hpa:kv", "hpa:queue=1", "capacity-only"} {
+		whole, _, err := trial.Play(Play{Policy: policy, Startup: time.Minute})
+		require.NoError(t, err)
+		for name, limit := range map[string]Limit{
+			"what it attains": {Attainment: whole.Attainment - 1e-6}, "what it costs": {Cost: whole.Cost + 1e-6},
+			"both": {Attainment: whole.Attainment - 1e-6, Cost: whole.Cost + 1e-6},
+		} {
+			within, _, err := trial.Play(Play{Policy: policy, Startup: time.Minute, Limit: limit})
+			require.NoError(t, err, "%s: %s", policy, name)
+			assert.Equal(t, whole, within, "%s: %s", policy, name)
+		}
+		_, _, err = trial.Play(Play{Policy: policy, Startup: time.Minute, Limit: Limit{Cost: whole.Cost / 3}})
+		require.ErrorIs(t, err, ErrTooDear, policy)
+	}
+	_, _, err := trial.Play(Play{Policy: "static:1", Startup: time.Minute, Limit: Limit{Attainment: 0.95}})
+	require.ErrorIs(t, err, ErrTooPoor)
+	whole, _, err := trial.Play(Play{Policy: "peak", Startup: time.Minute})
+	require.NoError(t, err)
+	searched, _, err := trial.Play(Play{Policy: "peak", Startup: time.Minute, Limit: Limit{Cost: 0.01}})
+	require.NoError(t, err, "the fleets that a search tries are none of the run's")
+	assert.Equal(t, whole, searched)
+}
+
+func TestWhatATrialCannotPlay(t *testing.T) {
+	trial := tried(t)
+	_, _, err := trial.Play(Play{Policy: "hybrid", Startup: time.Hour})
+	require.ErrorContains(t, err, "a start-up of 1h0m0s was not prepared")
+	_, _, err = trial.Play(Play{Policy: "magic", Startup: time.Minute})
+	require.ErrorContains(t, err, `unknown policy "magic"`)
+	_, _, err = trial.Play(Play{Policy: "hybrid", Startup: time.Minute, Tell: func(float64) bool { return false }})
+	require.ErrorIs(t, err, ErrStopped)
+	_, err = NewTrial(TrialOptions{Scenario: small(), Source: hill(t), Startups: []time.Duration{-1}})
+	require.ErrorContains(t, err, "expected at least 0")
+}
+
+// A load test of one replica finds what the capacity model says of it, with the requests
+// that Little's law has at a time.
+func TestALoadTest(t *testing.T) {
+	trial, err := NewTrial(TrialOptions{Scenario: small(), Source: short(t, workload.Point{Rate: 5}, workload.Point{At: 5 * time.Minute, Rate: 5}), Startups: []time.Duration{0}})
+	require.NoError(t, err)
+	placings := trial.Placings()
+	require.Len(t, placings, 2, "the other variant costs half as much again for the same, and both have room enough")
+	assert.Empty(t, placings[0].Setting)
+	assert.Equal(t, "variant=dear", placings[1].Setting)
+	test := placings[0].Tests[0]
+	assert.InDelta(t, float64(trial.scenario.serves(0, trial.choice[0], trial.load.mean(0))), test.Rate, 1e-9)
+	assert.InEpsilon(t, 200, test.Input, 0.1, "the traffic is of 200 tokens in the mean")
+	assert.Greater(t, test.InFlight, 1.0)
+	assert.Less(t, test.InFlight, 32.0, "its batch limit")
+	assert.InDelta(t, 40, test.ITL, 0, "what is promised")
+}
+
+// Where the cheapest variant has no room for the peak, what fits of it may always be there
+// while another one goes with the load.
+func TestPlacingsOfAScarceVariant(t *testing.T) {
+	s := small()
+	s.Models[0].Variants[0].Policy.Max = 2
+	s.Cluster.Nodes[0].Free.Devices = 2
+	trial, err := NewTrial(TrialOptions{Scenario: s, Source: hill(t), Startups: []time.Duration{0}, Seed: 3})
+	require.NoError(t, err)
+	var settings []string
+	for _, p := range trial.Placings() {
+		settings = append(settings, p.Setting)
+	}
+	assert.Equal(t, []string{"", "variant=dear", "variant=dear,split=cheap:2", "variant=dear,split=cheap:1"}, settings)
+	for _, setting := range settings[1:] {
+		_, _, err := trial.Play(Play{Policy: "hpa:rps=4," + setting, Startup: 0})
+		require.NoError(t, err, setting)
+	}
+}

@@ -1,0 +1,156 @@
+package tuning
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+)
+
+// service is a made-up service: what each setting of a policy keeps and costs there.
+type service struct {
+	// knee is the place from which on it keeps half of its requests.
+	knee float64
+	// width is over how many places it goes from all to none.
+	width float64
+	// wobble is what chance adds.
+	wobble float64
+	seed   uint64
+	// poor and dear are where runs are given up.
+	poor, dear float64
+	tries      int
+}
+
+func (s *service) point(p Place) front.Point {
+	random := rand.New(rand.NewPCG(s.seed, uint64(1000*p.Line+p.At)))
+	shift := 0.3 * float64(p.Line)
+	kept := 1 / (1 + math.Exp((float64(p.At)-s.knee+shift)/s.width))
+	return front.Point{
+		Attainment: min(1, kept+s.wobble*(random.Float64()-0.5)),
+		Cost:       math.Exp(-0.045*(float64(p.At)-s.knee)) * (1 - 0.02*float64(p.Line)) * (1 + s.wobble*random.Float64()),
+	}
+}
+
+func (s *service) outcome(p Place) Outcome {
+	s.tries++
+	o := Outcome{Point: s.point(p)}
+	switch {
+	case o.Attainment < s.poor:
+		return Outcome{TooPoor: true}
+	case o.Cost > s.dear:
+		return Outcome{TooDear: true}
+	}
+	return o
+}
+
+// searched is what a search finds.
+func searched(s *service, places, lines, start int, focus ...float64) []front.Point {
+	search := NewSearch(places, lines, start, focus)
+	var found []front.Point
+	for wave := search.Next(); len(wave) > 0; wave = search.Next() {
+		for _, p := range wave {
+			o := s.outcome(p)
+			search.Tell(p, o)
+			if o.Alive() {
+				found = append(found, o.Point)
+			}
+		}
+	}
+	return found
+}
+
+// The slow reference tries every place.
+func everything(s *service, places, lines int) []front.Point {
+	var all []front.Point
+	for line := range lines {
+		for at := range places {
+			if o := s.outcome(Place{line, at}); o.Alive() {
+				all = append(all, o.Point)
+			}
+		}
+	}
+	return all
+}
+
+func TestFewTriesFindAlmostTheWholeFront(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	tries, grid := 0, 0
+	for seed := range uint64(100) {
+		s := service{
+			knee: 20 + 200*random.Float64(), width: 1 + 2*random.Float64(), wobble: 0.002, seed: seed,
+			poor: 0.6, dear: 4,
+		}
+		start := int(s.knee) - 40 + random.IntN(50)
+		focus := []float64{0.99, 0.7}
+		found := front.Of(searched(&s, 240, 3, start, focus...))
+		tries += s.tries
+		s.tries = 0
+		whole := front.Of(everything(&s, 240, 3))
+		grid += s.tries
+		for _, a := range focus {
+			want, _ := whole.CostAt(a)
+			got, place := found.CostAt(a)
+			require.Equal(t, front.Within, place, "%+v", s)
+			assert.InEpsilon(t, want, got, 0.01, "at %v of %+v", a, s)
+		}
+		want, _ := whole.CostAt(0.9)
+		got, _ := found.CostAt(0.9)
+		assert.InEpsilon(t, want, got, 0.03, "where nobody asks it may be coarser: %+v", s)
+	}
+	assert.Less(t, tries, grid/8, "of %d settings", grid)
+}
+
+func TestTheSameAnswersGiveTheSameQuestions(t *testing.T) {
+	s := service{knee: 100, width: 2, poor: 0.6, dear: 4}
+	assert.Equal(t, searched(&s, 240, 3, 80, 0.95), searched(&s, 240, 3, 80, 0.95))
+}
+
+func TestNothingIsAskedTwice(t *testing.T) {
+	s := service{knee: 100, width: 2, poor: 0.6, dear: 4}
+	search := NewSearch(240, 3, 10, []float64{0.95})
+	asked := map[Place]bool{}
+	for wave := search.Next(); len(wave) > 0; wave = search.Next() {
+		for _, p := range wave {
+			require.False(t, asked[p], "%v", p)
+			asked[p] = true
+			search.Tell(p, s.outcome(p))
+		}
+	}
+	assert.NotEmpty(t, asked)
+}
+
+func TestSearchesThatFindNothingEnd(t *testing.T) {
+	for name, answer := range map[string]func(Place) Outcome{
+		"everything is too poor":              func(Place) Outcome { return Outcome{TooPoor: true} },
+		"everything is too dear":              func(Place) Outcome { return Outcome{TooDear: true} },
+		"too dear, then too poor":             func(p Place) Outcome { return Outcome{TooDear: p.At < 37, TooPoor: p.At >= 37} },
+		"too poor with many, dear with few":   func(p Place) Outcome { return Outcome{TooDear: p.At > 37, TooPoor: p.At <= 37} },
+		"all the same":                        func(Place) Outcome { return Outcome{Point: front.Point{Attainment: 0.9, Cost: 1}} },
+		"answers that make no sense":          func(p Place) Outcome { return Outcome{TooDear: p.At%3 == 0, TooPoor: p.At%3 == 1} },
+		"everything keeps everything for one": func(Place) Outcome { return Outcome{Point: front.Point{Attainment: 1, Cost: 1}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			search, asked := NewSearch(100, 2, 50, []float64{0.95}), 0
+			for wave := search.Next(); len(wave) > 0; wave = search.Next() {
+				for _, p := range wave {
+					asked++
+					require.True(t, p.At >= 0 && p.At < 100, "%v", p)
+					search.Tell(p, answer(p))
+				}
+			}
+			assert.LessOrEqual(t, asked, 200)
+			assert.NotZero(t, asked)
+		})
+	}
+}
+
+func TestOnePlaceAlone(t *testing.T) {
+	search := NewSearch(1, 1, 7, nil)
+	require.Equal(t, []Place{{0, 0}}, search.Next())
+	search.Tell(Place{}, Outcome{Point: front.Point{Attainment: 0.9, Cost: 1}})
+	assert.Empty(t, search.Next())
+}

@@ -1,0 +1,97 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+)
+
+// Fronts is what was found on one load in one setting: what ours kept and cost, and what
+// all others did at their best.
+type Fronts struct {
+	// Scene says what was replayed on what, and Startup with which start-up time in
+	// seconds.
+	Scene   string
+	Startup float64
+	// Ours are the policies that were judged.
+	Ours []Judged
+	// Points are the fronts of all families, one after the other, in the order of each.
+	Points []FrontPoint
+	// Bound is the bound's own front; nil where nobody asked for it.
+	Bound []front.Point
+	// BoundCost is the cost of the bound, which others are multiples of.
+	BoundCost float64
+	// Tried is how many settings ran to their end, and GivenUp how many did not.
+	Tried, GivenUp int
+}
+
+// FrontPoint is one setting of a policy. Its numbers are means over its seeds.
+type FrontPoint struct {
+	Family, Policy string
+	front.Point
+	// Noise are the standard errors; NaN with one seed alone.
+	Noise front.Point
+	Seeds int
+	// Rival is set where ours are judged against it, and OnFront where it is on the front of
+	// all rivals.
+	Rival, OnFront bool
+}
+
+// Judged is one of ours against the front of all rivals.
+type Judged struct {
+	Policy string
+	// Noise are the standard errors of what it kept and cost.
+	Noise front.Point
+	front.Verdict
+}
+
+// FrontTable renders ours and the front of all rivals as lines for a terminal.
+func FrontTable(f *Fronts, style Style) []string {
+	t := table{columns: []column{
+		{name: "POLICY"}, {name: "MET SLO", right: true}, {name: "±", right: true}, {name: "COST", right: true}, {name: "±", right: true},
+		{name: "x BOUND", right: true}, {name: "RATIO", right: true}, {name: "±", right: true}, {name: ""},
+	}}
+	line := func(policy string, p, noise front.Point, more ...cell) []cell {
+		return append([]cell{
+			{text: policy}, {text: fmt.Sprintf("%.2f%%", 100*p.Attainment)}, {text: orUnknown(100*noise.Attainment, 2)},
+			{text: "$" + decimals(p.Cost, 2)}, {text: orUnknown(noise.Cost, 2)}, {text: orUnknown(p.Cost/f.BoundCost, 3)},
+		}, more...)
+	}
+	for i := range f.Ours {
+		o := &f.Ours[i]
+		cells := line(o.Policy, o.Own, o.Noise, cell{text: orUnknown(o.Ratio, 3)}, cell{text: orUnknown(o.Verdict.Noise, 3)}, cell{text: remark(o.Place)})
+		cells[0].tone = strong
+		t.rows = append(t.rows, cells)
+	}
+	for i := range f.Points {
+		if p := &f.Points[i]; p.OnFront {
+			t.rows = append(t.rows, line(p.Policy, p.Point, p.Noise))
+		}
+	}
+	lines := t.lines(style)
+	return append(lines, style.wrap(fmt.Sprintf(
+		"RATIO: cost over that of the rivals' front at the same attainment. ±: standard error over the seeds. %s ran to their end, %s were given up as hopeless.",
+		quantity(f.Tried, "setting", "settings"), grouped(f.GivenUp)))...)
+}
+
+// remark says what is known of a ratio.
+func remark(place front.Place) string {
+	switch place {
+	case front.Above:
+		return "at most: no rival attains as much"
+	case front.Below:
+		return "at least: all rivals attain more"
+	case front.Nowhere:
+		return "no rivals"
+	case front.Within:
+	}
+	return ""
+}
+
+func orUnknown(value float64, places int) string {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return unknown
+	}
+	return decimals(value, places)
+}
