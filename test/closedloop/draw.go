@@ -192,8 +192,8 @@ func drawLoad(d *dice, m *Model, s *Scenario) []Point {
 	for j := range m.Variants {
 		t := newTruth(m, &m.Variants[j], s, 0)
 		each := t.saturation.most
-		if promise := t.promise.most; promise > edgeShare*t.curve.max {
-			each = promise
+		if t.promised && t.keeps() {
+			each = t.promise.most
 		}
 		if unit == 0 || each < unit {
 			unit = each

@@ -99,9 +99,9 @@ func TestTheOracleSees(t *testing.T) {
 		"a maximum that is lowered and never kept": {four(func(s *Scenario) {
 			s.Faults = []Fault{{Kind: FaultMax, From: 2 * time.Minute, To: s.Calm, Count: 3}}
 		}), always(4), CheckBounds},
-		"a step above the default": {four(func(s *Scenario) { first(s).Replicas = 1 }), at(5*time.Minute, 6), CheckGrowth},
-		"two steps that are one": {four(func(s *Scenario) { first(s).Replicas = 0 }), puppet(func(now time.Duration, _ *decision.Variant, _ decision.Round) int {
-			return min(6, 3*int(now/(10*time.Second))-15)
+		"a step above the default": {four(func(s *Scenario) { first(s).Replicas = 1 }), at(5*time.Minute, 42), CheckGrowth},
+		"two steps before the first serves": {four(func(s *Scenario) { first(s).Replicas = 0 }), puppet(func(now time.Duration, _ *decision.Variant, _ decision.Round) int {
+			return min(50, max(0, 25*int(now/(10*time.Second))-125))
 		}), CheckGrowth},
 		"a step above a policy": {four(func(s *Scenario) {
 			first(s).Replicas, first(s).OwnUp = 2, true
@@ -215,6 +215,14 @@ func upside() *Scenario {
 		important.Variants = []Variant{variant("a", fast, 10, 0)}
 		s.Models = append(s.Models, important)
 	})
+}
+
+func TestTheDefaultGrowthIsWideAndTight(t *testing.T) {
+	t.Parallel()
+	growth := decision.DefaultPolicy().Growth
+	most := 1 + max(growth.Pods, share(1, growth.Percent))
+	assert.GreaterOrEqual(t, most, 20, "a step from one to twenty replicas is asked for at once")
+	assert.LessOrEqual(t, most, 64, "no wrong estimate asks for hundreds")
 }
 
 // The world's own laws, on which the oracle stands.

@@ -213,39 +213,39 @@ func unknownLoad(s *decision.Snapshot, m *decision.Model) string {
 	return ""
 }
 
-// checkGrowth asserts the growth limit: within any period, what this autoscaler adds is
-// no more than its policy allows of what there was at the period's start. Without a
-// policy of the user's the limit is the default of the HorizontalPodAutoscaler, the
-// larger of 100 % and 4 replicas per 15 s. minReplicas passes it, as it does there. What
-// others add counts as there before, and a new leader knows of no earlier change. The one
-// replica that a model keeps may be of a variant that may not grow where no other may.
+// checkGrowth asserts the growth limit. With the user's policies: within any period, what
+// this autoscaler adds is no more than they allow of what there was at the period's
+// start, as the HorizontalPodAutoscaler counts it; what others add counts as there before,
+// and a new leader knows of no earlier change. Without policies: the policy's Growth
+// beyond what serves, however often it asks. minReplicas passes both. The one replica that
+// a model keeps may be of a variant that may not grow where no other may.
 func (w *world) checkGrowth(v *variantState, desired int) {
 	if desired <= v.policy.Min {
 		return
 	}
-	policies, which := v.policy.Up.Policies, v.policy.Up.Select
-	if !v.OwnUp {
-		policies = []decision.RatePolicy{{Pods: 4, Period: 15 * time.Second}, {Percent: 100, Period: 15 * time.Second}}
-		if which != decision.SelectDisabled {
-			which = decision.SelectMax
+	if v.policy.Up.Select == decision.SelectDisabled {
+		if desired > 1 || w.othersCanGrow(v) {
+			w.fail(CheckGrowth, "%s goes from %d to %d, and scaleUp.selectPolicy is Disabled", v.key.Name, v.target, desired)
 		}
+		return
 	}
-	if which == decision.SelectDisabled {
-		if desired == 1 && v.target == 0 && !w.othersCanGrow(v) {
-			return
+	if !v.OwnUp {
+		ready := v.ready()
+		growth := w.policy.Growth
+		if allowed := ready + max(growth.Pods, share(ready, growth.Percent)); desired > allowed {
+			w.fail(CheckGrowth, "%s goes from %d to %d, of which %d serve: at most %d", v.key.Name, v.target, desired, ready, allowed)
 		}
-		w.fail(CheckGrowth, "%s goes from %d to %d, and scaleUp.selectPolicy is Disabled", v.key.Name, v.target, desired)
 		return
 	}
 	allowed := -1
-	for _, policy := range policies {
+	for _, policy := range v.policy.Up.Policies {
 		start, added := v.within(w, policy.Period, 1)
 		most := policy.Pods
 		if policy.Percent > 0 {
-			most = int(math.Ceil(float64(max(start, 1)*policy.Percent) / 100))
+			most = share(max(start, 1), policy.Percent)
 		}
 		most -= added
-		if allowed < 0 || (which == decision.SelectMin) == (most < allowed) {
+		if allowed < 0 || (v.policy.Up.Select == decision.SelectMin) == (most < allowed) {
 			allowed = most
 		}
 	}
@@ -253,6 +253,9 @@ func (w *world) checkGrowth(v *variantState, desired int) {
 		w.fail(CheckGrowth, "%s goes from %d to %d, and %d may be added now", v.key.Name, v.target, desired, max(0, allowed))
 	}
 }
+
+// share is so much per cent of a number, rounded up.
+func share(n, percent int) int { return (n*percent + 99) / 100 }
 
 // othersCanGrow says whether another variant of the same model could get a replica.
 func (w *world) othersCanGrow(v *variantState) bool {

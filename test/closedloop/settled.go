@@ -139,6 +139,16 @@ func (w *world) checkIdle(m *modelState) {
 	}
 }
 
+// ready is how many replicas serve, those that hang among them.
+func (v *variantState) ready() (n int) {
+	for _, p := range v.pods {
+		if p.serving {
+			n++
+		}
+	}
+	return n
+}
+
 // serves is how many replicas serve and complete requests.
 func (v *variantState) serves() (n int) {
 	for _, p := range v.pods {
@@ -394,7 +404,7 @@ func (w *world) checkPriority(short *modelState) {
 			for _, wanted := range short.variants {
 				mayGrow := (wanted.policy.Max < 0 || wanted.placed() < wanted.policy.Max) && wanted.policy.Up.Select != decision.SelectDisabled &&
 					wanted.policy.Up.Tolerance == 0
-				useful := !wanted.truth.promised || wanted.truth.promise.most > edgeShare*wanted.truth.curve.max
+				useful := !wanted.truth.promised || wanted.truth.keeps()
 				if wanted.Accelerator == v.Accelerator && wanted.Devices <= v.Devices && mayGrow && useful {
 					w.fail(CheckPriority, "%s (priority %d) is short while %s (priority %d) has %d, at least %d, on devices that would serve it. %s %s",
 						short.Name, short.Priority, v.key.Name, other.Priority, v.placed(), v.policy.Min, w.rates(short), w.rates(other))

@@ -36,12 +36,13 @@ const keptShare = 0.70
 // learnedShare is how far below the truth a rate may be held that nobody told.
 const learnedShare = 0.8
 
-// Below edgeShare of its greatest rate a replica that keeps the promise may also count as
-// one that misses it: from which share on it is worth buying is for the decision to
-// state. Below hardlyShare it is not.
+// A variant keeps the promise where its rate within it is at least a fifth of its rate at
+// the triggers, and a tenth once it does: that is stated. Between hardlyShare and
+// edgeShare it may count as either, because the rates themselves depend on how many share
+// the load.
 const (
-	edgeShare   = 0.25
-	hardlyShare = 0.01
+	edgeShare   = 0.22
+	hardlyShare = 0.09
 )
 
 // newTruth is the truth about one replica, for the load that stays in the end.
@@ -79,17 +80,20 @@ func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
 // defensible; by most or by least of each.
 func (t *truth) readings(of func(bound) float64) []float64 {
 	saturation, promise := of(t.saturation), of(t.promise)
-	switch share := t.promise.most / t.curve.max; {
+	switch {
 	case !t.promised:
 		return []float64{saturation}
 	case !t.told:
 		// Learned, learned as a variant that misses it, or not learned yet.
 		return []float64{saturation, promise, 0}
-	case share < hardlyShare:
+	case t.promise.most < hardlyShare*t.saturation.most:
 		return []float64{0}
-	case share < edgeShare:
+	case !t.keeps():
 		return []float64{promise, 0}
 	default:
 		return []float64{promise}
 	}
 }
+
+// keeps says whether the variant certainly counts as one that keeps the promise.
+func (t *truth) keeps() bool { return t.promise.least >= edgeShare*t.saturation.most }
