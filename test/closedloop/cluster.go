@@ -115,6 +115,9 @@ func (w *world) runPods() {
 				w.free(v, p)
 				return true
 			})
+			if v.replacing {
+				w.replaceNext(v)
+			}
 			full := false
 			for _, p := range v.pods {
 				// What one pod finds no node for, the next of the variant finds none for either.

@@ -115,7 +115,9 @@ func (w *world) endFault(f *Fault, v *variantState) {
 				w.remove(v, i)
 			}
 		}
-		v.rolling = v.rolling && f.Kind != FaultRollout
+		if f.Kind == FaultRollout {
+			v.rolling, v.replacing = false, false
+		}
 		for _, p := range v.pods {
 			if p.crashes {
 				p.crashes, p.placed = false, w.now
@@ -126,21 +128,26 @@ func (w *world) endFault(f *Fault, v *variantState) {
 	}
 }
 
-// beginRollout replaces one pod: a Deployment makes one more first, a StatefulSet takes
-// the old one away.
+// beginRollout begins a rolling update: a Deployment makes one pod more first, a
+// StatefulSet takes the youngest away, one after the other.
 func (w *world) beginRollout(f *Fault, v *variantState) {
 	v.rolling = true
 	if f.Count%2 == 1 {
 		w.create(v).extra = true
 		return
 	}
-	for _, p := range v.pods {
-		if p.serving {
-			v.model.held += p.waiting
-			*p = pod{name: p.name + "r", created: w.now, node: p.node, placed: w.now}
-			return
-		}
+	v.replacing = true
+	w.replaceNext(v)
+}
+
+// replaceNext replaces the youngest pod of a StatefulSet when all the others serve.
+func (w *world) replaceNext(v *variantState) {
+	if len(v.pods) == 0 || v.ready() < len(v.pods) {
+		return
 	}
+	p := v.pods[len(v.pods)-1]
+	v.model.held += p.waiting
+	*p = pod{name: p.name + "r", created: w.now, node: p.node, placed: w.now}
 }
 
 func (w *world) cordon(v *variantState, why string) {

@@ -122,7 +122,8 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 	} else {
 		w.checkBounds(v, desired)
 	}
-	if !v.Kubernetes && len(p.Victims) != max(0, v.target-desired) && len(p.Victims) != 0 {
+	// A rolling update has pods beyond the target's replicas, which go with the others.
+	if goes := max(0, v.target-desired); !v.Kubernetes && len(p.Victims) > 0 && (len(p.Victims) < goes || len(p.Victims) > goes+len(v.pods)-v.own()) {
 		w.fail(CheckVictims, "%s goes from %d to %d, and %d replicas are chosen", v.key.Name, v.target, desired, len(p.Victims))
 	}
 	if desired > v.target {

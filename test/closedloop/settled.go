@@ -292,7 +292,7 @@ func (w *world) checkQueues(m *modelState) bool {
 
 // reaches says whether the variants that count can be brought to carry the load: with
 // what the bounds, behavior and the cluster allow. Where they cannot, all of them are
-// needed, and the others have to help within the saturation triggers.
+// needed, and the others have to take what is left, within the saturation triggers.
 func (w *world) reaches(m *modelState, rates []float64) bool {
 	reach := 0.0
 	for i, v := range m.variants {
@@ -326,11 +326,11 @@ func (w *world) checkSpare(m *modelState) {
 				if rates[i] > 0 {
 					return false
 				}
-				rates = m.saturations(leastOf)
+				rates = m.helping(rates)
 			}
 			others := capacityOf((*variantState).placed, m, rates) - float64(placed)*rates[i]
 			needed := 0
-			if rest := m.final() - others; rest > 0 {
+			if rest := m.final() - others; rest > 0 && rates[i] > 0 {
 				needed = int(math.Ceil(rest/rates[i] - 1e-9))
 			}
 			spare := placed - max(needed, v.policy.Min)
@@ -341,6 +341,18 @@ func (w *world) checkSpare(m *modelState) {
 			w.fail(CheckSpare, "%s", text)
 		}
 	}
+}
+
+// helping are the rates where those that keep the promise need help: the others serve up
+// to the saturation triggers.
+func (m *modelState) helping(rates []float64) []float64 {
+	helping := slices.Clone(rates)
+	for i, v := range m.variants {
+		if helping[i] == 0 {
+			helping[i] = v.truth.saturation.least
+		}
+	}
+	return helping
 }
 
 // saturations are the rates of the saturation triggers alone.

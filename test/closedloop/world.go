@@ -81,9 +81,9 @@ type variantState struct {
 	// startup is as long as the last start that was seen.
 	startup time.Duration
 	writer  string
-	rolling bool
-	surge   int
-	writes  []write
+	// rolling says that a rolling update is under way, replacing that it takes pods away.
+	rolling, replacing bool
+	writes             []write
 	// highest is the most that was ever decided, and fights the rounds that named a fight.
 	highest, fights int
 	// said is what the last plan says that each replica serves.
