@@ -45,17 +45,20 @@ func (w *world) checkSettled() {
 			w.checkPriority(m)
 			continue
 		}
-		w.checkSpare(m)
-		w.checkDear(m)
+		// Requests that wait are served first, before replicas go: that is documented.
+		if m.waiting == w.now {
+			w.checkSpare(m)
+			w.checkDear(m)
+		}
 	}
 }
 
 // checkCycle asserts that no target changed since the load has been constant for an hour.
 // None, because nothing that the decision is shown changes any more: the world is a
-// fluid, without chance. There are two exceptions, both for replicas that find no node:
-// where nobody knows what fits, or nodes may come, they may be tried again after a
-// back-off of a quarter of an hour at least; and a queue that grows for want of them may
-// ask for more.
+// fluid, without chance. There are three exceptions. Replicas that find no node may be
+// tried again after a back-off of a quarter of an hour at least, where nobody knows what
+// fits, or nodes may come; a queue that grows for want of them may ask for more; and of a
+// variant that nobody described one more may go, when what was learned gets surer.
 func (w *world) checkCycle(m *modelState) {
 	for _, v := range m.variants {
 		var changes []string
@@ -71,7 +74,8 @@ func (w *world) checkCycle(m *modelState) {
 		homeless := !w.scenario.Limited && v.placedAt <= w.scenario.settled() && w.slots(v) == 0
 		tried := homeless && raises <= int((watch+w.scenario.Longer)/(15*time.Minute))
 		queued := homeless && raises == len(changes) && m.waiting < w.scenario.settled()
-		if len(changes) > 0 && !tried && !queued {
+		learned := !v.Told && raises == 0 && len(changes) == 1
+		if len(changes) > 0 && !tried && !queued && !learned {
 			w.fail(CheckCycle, "%s changed %d times since %s, with a load that is constant since %s: %s", v.key.Name,
 				len(changes), clock(w.scenario.settled()), clock(w.scenario.Calm), strings.Join(changes[:min(8, len(changes))], ", "))
 		}

@@ -58,10 +58,6 @@ func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
 		most:  t.curve.rateAt(min(t.curve.limit, spare)),
 		least: keptShare * t.curve.rateAt(settings.KVCacheThreshold*t.curve.limit),
 	}
-	if !v.Told {
-		// What is learned from a few points is extrapolated to a full replica.
-		t.saturation.least *= learnedShare
-	}
 	if t.promised {
 		// The more replicas share the arrivals, the more the formula lets each serve. How many
 		// of this variant do is for the decision to choose: at most all of them, at least one.
@@ -72,6 +68,11 @@ func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
 			most:  min(max(float64(all), float64(alone)), t.saturation.most),
 			least: min(float64(all), float64(alone), t.saturation.least),
 		}
+	}
+	if !v.Told {
+		// What is learned from a few points is extrapolated to a full replica.
+		t.saturation.least *= learnedShare
+		t.promise.least *= learnedShare
 	}
 	return t
 }
