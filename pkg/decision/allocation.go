@@ -19,6 +19,7 @@ func (r *round) allocate(models []*model) {
 	for _, m := range ordered {
 		switch {
 		case m.need.want == wantMore:
+			r.relieve(m)
 		case m.need.want != wantLess:
 			r.keepCheaper(m)
 			m.each(func(v *variant) { v.note(StageAllocation, ReasonSteady, "no change is wanted") })

@@ -114,8 +114,9 @@ type model struct {
 	keep *variant
 	// chosen is set once keep was looked for.
 	chosen bool
-	// short is the rate that could not be bought within the limits.
-	short capacity.Rate
+	// short is the rate that could not be bought within the limits, and late what of it no
+	// replica that keeps the promise could.
+	short, late capacity.Rate
 }
 
 // variant is the working state of one variant.

@@ -21,7 +21,9 @@ type purchase struct {
 	first, reserves, misfits []*variant
 	// need is what is missing, and short what of it no replica that may be added serves.
 	need, short capacity.Rate
-	bought      map[*variant]int
+	// late is what none that keeps the promise serves.
+	late   capacity.Rate
+	bought map[*variant]int
 }
 
 // growAll buys for all models that want more, the most important ones first. Where
@@ -55,7 +57,7 @@ func (r *round) growAll(models []*model) {
 		if !r.policy.Limited {
 			r.askBeyond(p)
 		}
-		p.model.short = max(0, p.short)
+		p.model.short, p.model.late = max(0, p.short), max(0, p.late)
 		p.model.each(func(v *variant) { r.grown(p, v) })
 	}
 }
@@ -71,6 +73,7 @@ func (r *round) buy(m *model, atMost map[*variant]int) *purchase {
 	if waits := r.waitsInVain(m); p.short > waits && len(p.reserves) > 0 {
 		p.short = r.buyFitting(p, p.reserves, p.short-waits, atMost) + waits
 	}
+	p.late = p.short
 	// To be served late is better than not at all.
 	late := capacity.Rate(0)
 	for _, v := range m.variants {

@@ -28,6 +28,8 @@ func limits(r *round, m *model) {
 			if unplaced {
 				gone += v.fleet.unplaced()
 			}
+			// What a rolling update made on top is not among those that are asked for.
+			gone = min(gone, max(0, v.in.Current-v.in.Ready-v.fleet.count[statePending]))
 			// Some may be on their way out for want of load.
 			back = max(0, min(v.target-v.in.Current+gone, total-1))
 			v.giveBack = min(gone, v.in.Current-v.target+back)

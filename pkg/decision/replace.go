@@ -102,10 +102,10 @@ func longestWindow(candidates []*variant) time.Duration {
 }
 
 // changing reports whether the model's replicas change already: a switch on top of that
-// would be judged by what is about to be different.
+// would be judged by what is about to be different. What waits in vain changes nothing.
 func (m *model) changing() bool {
 	for _, v := range m.variants {
-		if v.exists() && (v.rolling() || v.fleet.supply != v.target || v.in.Ready != v.target) {
+		if v.exists() && (v.rolling() || v.fleet.count[statePending] > 0 || v.in.Ready+len(v.in.Starting) > v.in.Current || v.target != v.in.Current) {
 			return true
 		}
 	}

@@ -28,6 +28,35 @@ func (r *round) shrink(m *model) {
 	})
 }
 
+// relieve lets misfits go while more is wanted that keeps the promise and cannot be added:
+// those that the rest does not need to stay below the triggers.
+func (r *round) relieve(m *model) {
+	if m.late <= 0 || m.evidence != evidenceFull || m.need.triggered || m.load.saturated > 0 || !m.demand.isCertain {
+		return
+	}
+	carried, late := capacity.Rate(0), capacity.Rate(0)
+	for _, v := range m.variants {
+		if v.exists() {
+			carried += v.rate.trigger * capacity.Rate(min(v.in.Ready, v.in.Current))
+			if v.rate.unfit() {
+				late += v.rate.trigger * capacity.Rate(v.fleet.supply)
+			}
+		}
+	}
+	for _, v := range m.byUnitCost() {
+		n := v.target
+		if !v.rate.unfit() || n > v.in.Current {
+			continue
+		}
+		for least := m.staying(v, n); n > least && carried-v.rate.trigger >= lowerHeadroom*m.certain() && late-v.rate.trigger >= lowerHeadroom*m.late; n-- {
+			carried, late = carried-v.rate.trigger, late-v.rate.trigger
+		}
+		if n < v.target {
+			v.step(StageAllocation, n, ReasonSpareCapacity, "%s of those that miss the SLO suffice", plural(n, "replica", "replicas"))
+		}
+	}
+}
+
 // staying is how many of up to n replicas a scale-down leaves: its minimum, and as many as
 // are saturated. Whoever chooses which one goes may take one of these, and then one that
 // has room for its load stays in its place. Where nobody knows what a replica serves all
@@ -174,7 +203,12 @@ func (m *model) byUnitCost() []*variant {
 // than two are known to have some spare, and beside a saturated one none that starts.
 func (m *model) safe(now, after standing) bool {
 	anySaturated, unsaturated, idle := m.load.saturated > 0, m.load.unsaturated, m.need.idle
-	if after.coming-idle < max(m.need.least, oneMore) || anySaturated && unsaturated < 2 {
+	least := m.need.least
+	if after.coming >= now.coming {
+		// Only what does not count goes: misfits.
+		least = min(least, m.need.required)
+	}
+	if after.coming-idle < max(least, oneMore) || anySaturated && unsaturated < 2 {
 		return false
 	}
 	if after.up >= now.up {
@@ -183,7 +217,7 @@ func (m *model) safe(now, after standing) bool {
 	unknown := m.unknownLoad()
 	remain := after.ready - unknown
 	// Sums of rates are exact to a part in a billion at best.
-	if unsaturated < 2 || remain <= now.ready*1e-9 || after.ready-idle < m.need.least {
+	if unsaturated < 2 || remain <= now.ready*1e-9 || after.ready-idle < least {
 		return false
 	}
 	grown := float64((now.ready - unknown) / remain)

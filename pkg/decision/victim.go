@@ -20,7 +20,7 @@ func (r *round) victims(models []*model) {
 			// Of the pods, not of what the target asks for: some of those may have no pod
 			// yet, and some pods of an earlier scale-down may still be there.
 			n := v.in.Ready + len(v.in.Starting) - v.target
-			if n <= 0 || v.target >= v.in.Current || !v.in.Picks || r.unknown(v) != nil {
+			if n <= 0 || v.target >= v.in.Current || !v.in.Picks || v.in.Rolling || r.unknown(v) != nil {
 				return
 			}
 			choosing = append(choosing, v)

@@ -320,13 +320,14 @@ func TestARolloutThatCrashesHoldsNothing(t *testing.T) {
 			w, memory := newWorld(1), Memory{}
 			w.setReplicas(0, 8)
 			w.now = w.now.Add(time.Hour)
-			desired := 0
+			desired, policy := 0, DefaultPolicy()
+			policy.Horizon = 0
 			for range 60 {
 				s := w.snapshot()
 				v := &s.Models[0].Variants[0]
 				v.Ready, v.Replicas, v.Starting, v.Rolling = 7, v.Replicas[1:], []Starting{bad}, true
 				var plan Plan
-				plan, memory = Decide(s, DefaultPolicy(), memory, RoundFull)
+				plan, memory = Decide(s, policy, memory, RoundFull)
 				desired = *plan.Models[0].Variants[0].Desired
 				w.now = w.now.Add(15 * time.Second)
 			}

@@ -30,6 +30,7 @@ func holdUpTo(source Source, most int) (int, Source, error) {
 	}
 	var all []compact
 	var models []uint16
+	var prompts []*workload.Prompt
 	for {
 		r, err := stream.Next()
 		if errors.Is(err, io.EOF) {
@@ -50,19 +51,27 @@ func holdUpTo(source Source, most int) (int, Source, error) {
 		if model, known := modelOf(stream); known {
 			models = append(models, uint16(model)) // #nosec G115: an index of a model
 		}
+		if r.Prompt != nil && prompts == nil {
+			prompts = append([]*workload.Prompt{}, make([]*workload.Prompt, len(all))...)
+		}
+		if prompts != nil {
+			prompts = append(prompts, r.Prompt)
+		}
 		all = append(all, compact{r.Arrival, int32(r.Input), int32(r.Output)}) // #nosec G115: checked above
 	}
 	if len(all) == 0 {
 		return 0, nil, errors.New("there are no requests in the trace")
 	}
-	return len(all), func() (workload.Stream, error) { return &held{all: all, models: models}, nil }, nil
+	return len(all), func() (workload.Stream, error) { return &held{all: all, models: models, prompts: prompts}, nil }, nil
 }
 
 type held struct {
 	all []compact
 	// models are those of the requests; nil where nobody knows them.
 	models []uint16
-	next   int
+	// prompts are what they begin with; nil where nobody knows it of any.
+	prompts []*workload.Prompt
+	next    int
 }
 
 func (h *held) model() (int, bool) {
@@ -78,6 +87,10 @@ func (h *held) Next() (workload.Request, error) {
 		return workload.Request{}, io.EOF
 	}
 	c := &h.all[h.next]
+	r := workload.Request{Arrival: c.arrival, Input: int(c.input), Output: int(c.output)}
+	if h.prompts != nil {
+		r.Prompt = h.prompts[h.next]
+	}
 	h.next++
-	return workload.Request{Arrival: c.arrival, Input: int(c.input), Output: int(c.output)}, nil
+	return r, nil
 }

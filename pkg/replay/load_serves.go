@@ -31,7 +31,7 @@ func roundShape(shape capacity.TokenShape) capacity.TokenShape {
 // of a whole load instead where that does.
 func (s *Scenario) serves(model, variant int, shape capacity.TokenShape) capacity.Rate {
 	m := &s.Models[model]
-	queue, ok := serving.NewQueue(m.Variants[variant].Profile, roundShape(shape), serving.Arrivals{})
+	queue, ok := serving.NewQueue(s.latency(model, variant), roundShape(shape), serving.Arrivals{})
 	if !ok {
 		return 0
 	}
@@ -45,7 +45,7 @@ func (s *Scenario) servesOf(model, variant int, at question) capacity.Rate {
 	if at.dispersion == 0 {
 		return s.serves(model, variant, at.shape)
 	}
-	each, _ := serving.SharedRate(m.Variants[variant].Profile, at.shape, at.rate, at.dispersion, m.SLO, s.Policy.Share)
+	each, _ := serving.SharedRate(s.latency(model, variant), at.shape, at.rate, at.dispersion, m.SLO, s.Policy.Share)
 	return each
 }
 

@@ -152,7 +152,7 @@ func (t *Trial) loadTests(variants []int) []tuning.LoadTest {
 		tests[m] = tuning.LoadTest{
 			Rate: float64(t.scenario.serves(m, v, shape)), Input: float64(shape.Input), ITL: float64(model.SLO.ITL),
 		}
-		queue, ok := serving.NewQueue(model.Variants[v].Profile, shape, serving.Arrivals{})
+		queue, ok := serving.NewQueue(t.scenario.latency(m, v), shape, serving.Arrivals{})
 		if !ok {
 			continue
 		}

@@ -264,6 +264,14 @@ func TestTheFirstErrorThatIsNews(t *testing.T) {
 
 func TestHeldRequestsAreThoseOfTheSource(t *testing.T) {
 	all := []workload.Request{arrival(0, 1, 2), arrival(0, 3, 4), arrival(2.5, 5, 6)}
+	holds(t, all)
+	// Of some, somebody knows what they begin with.
+	all[1].Prompt = &workload.Prompt{Block: 16, Numbers: []uint64{7}}
+	holds(t, all)
+}
+
+func holds(t *testing.T, all []workload.Request) {
+	t.Helper()
 	_, source, err := hold(sourceOf(io.EOF, all...))
 	require.NoError(t, err)
 	for range 2 {

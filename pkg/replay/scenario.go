@@ -47,6 +47,10 @@ type Scenario struct {
 	// RateSpread is over what time the copies of a request are spread where somebody
 	// multiplies the requests (workload.Rate). A replay itself multiplies nothing.
 	RateSpread time.Duration
+
+	// found is the share of all prompt tokens that the prefix cache of a variant finds:
+	// found[model][variant]; nil where no variant has one.
+	found [][]float64
 }
 
 // Collection says how late and how coarse metrics are.
@@ -87,6 +91,11 @@ type Variant struct {
 	Given serving.Profile
 	// TokenBudget is the most tokens in one iteration; 0 means the engine's default.
 	TokenBudget int
+	// PrefixCache has a replica find what it computed of prompts that begin alike, which
+	// the requests have to say; PrefixHits is the share of its prompt that any other
+	// request finds. See simulation.Options.
+	PrefixCache bool
+	PrefixHits  float64
 	// Weight is how much load the router gives one replica, compared with those of the
 	// other variants; 0 means 1.
 	Weight float64
@@ -110,6 +119,7 @@ func (s *Scenario) served(initial [][]int) []simulation.ServedModel {
 		for i, v := range s.Models[m].Variants {
 			model.Variants = append(model.Variants, simulation.ServedVariant{
 				Name: v.Name, Profile: v.Profile, TokenBudget: v.TokenBudget, Request: v.Request,
+				PrefixCache: v.PrefixCache, PrefixHits: v.PrefixHits,
 				Weight: v.Weight, Max: v.Policy.Max, Initial: initial[m][i],
 			})
 		}

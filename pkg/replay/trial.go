@@ -52,6 +52,9 @@ func NewTrial(o TrialOptions) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s, err = s.caching(source); err != nil {
+		return nil, err
+	}
 	if o.Trace != nil {
 		before = *o.Trace
 	}

@@ -109,9 +109,11 @@ const examples = `  # A service's day, with every policy
 type options struct {
 	live *cluster.Flags
 
-	trace    string
-	rate     float64
-	spread   time.Duration
+	trace  string
+	rate   float64
+	spread time.Duration
+	// prompts asks the trace what prompts begin with.
+	prompts  bool
 	from     time.Duration
 	duration time.Duration
 

@@ -47,6 +47,7 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	if j.scenario, err = o.readScenario(ctx, j.err); err != nil {
 		return nil, err
 	}
+	o.prompts = j.scenario.Prompts()
 	if o.spread == 0 {
 		o.spread = j.scenario.RateSpread
 	}

@@ -61,7 +61,7 @@ func (o *options) thinned(ctx context.Context) bool {
 
 // open opens the part of the trace that is meant, with as many requests as are meant.
 func (o *options) open(ctx context.Context, counted *workload.Dispersion, file workload.Files) (*requests, error) {
-	part := workload.OpenOptions{From: o.from, Length: o.duration, Seed: o.seed}
+	part := workload.OpenOptions{From: o.from, Length: o.duration, Seed: o.seed, Prompts: o.prompts}
 	if o.rate < 1 {
 		part.Thin = o.rate
 	}

@@ -130,6 +130,8 @@ type profile struct {
 	KVTokens         float64 `json:"kvTokens"`
 	BatchLimit       int     `json:"batchLimit"`
 	TokenBudget      int     `json:"tokenBudget"`
+	PrefixCache      bool    `json:"prefixCache"`
+	PrefixHits       float64 `json:"prefixHits"`
 }
 
 type collection struct {

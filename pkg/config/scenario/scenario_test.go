@@ -144,6 +144,7 @@ func TestWhatIsWrongIsNamedWithItsPlace(t *testing.T) {
 		"no count":                   {[]string{"    acceleratorCount: 4\n", ""}, "models[0].variants[0].acceleratorCount is 0"},
 		"no profile":                 {[]string{"    profile: {base: 10}\n", ""}, "models[0].variants[0].profile is missing"},
 		"a profile without a base":   {[]string{"{base: 10}", "{perRequest: 1}"}, "models[0].variants[0].profile.base is 0: expected the milliseconds"},
+		"a share of more than all":   {[]string{"{base: 10}", "{base: 10, prefixHits: 1}"}, "models[0].variants[0].profile.prefixHits is 1: expected a share of at least 0 and below 1"},
 		"a negative time":            {[]string{"{base: 10}", "{base: 10, perPrefillToken: -1}"}, "models[0].variants[0].profile.perPrefillToken is -1"},
 		"half a published profile":   {[]string{"{base: 10}", "{base: 10}\n    variantProfile: {perfParms: {decodeParms: {alpha: '1'}}}"}, "models[0].variants[0].variantProfile.perfParms.decodeParms.beta is missing"},
 		"a profile without quotes":   {[]string{"{base: 10}", "{base: 10}\n    variantProfile: {perfParms: {decodeParms: {alpha: 1}}}"}, "models[0].variants[0].variantProfile.perfParms.decodeParms.alpha is 1: expected a text, in quotes"},
@@ -430,4 +431,15 @@ func TestNodeGroupsOfAVariant(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 2, slots, "two on the one node")
 	assert.Contains(t, s.Cluster.Explain(request).String(), "2 H100 nodes refuse it")
+}
+
+func TestPrefixCaching(t *testing.T) {
+	v := parse(t, with(t, small, "{base: 10}", "{base: 10, perPrefillToken: 0.04, prefixCache: true, prefixHits: 0.25}")).Models[0].Variants[0]
+	assert.True(t, v.PrefixCache)
+	assert.InDelta(t, 0.25, v.PrefixHits, 0)
+	assert.InDelta(t, 0.04, float64(v.Profile.PerPrefillToken), 1e-12, "the engine finds by itself")
+	assert.InDelta(t, 0.03, float64(v.Given.PerPrefillToken), 1e-12, "what the autoscaler has learned has the hits in it")
+	plain := parse(t, with(t, small, "{base: 10}", "{base: 10, perPrefillToken: 0.04}")).Models[0].Variants[0]
+	assert.Equal(t, plain.Profile, plain.Given)
+	assert.False(t, plain.PrefixCache)
 }

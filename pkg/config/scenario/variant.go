@@ -205,6 +205,7 @@ func (b *built) profiles(v *replay.Variant) error {
 			return err
 		}
 		v.Profile, v.TokenBudget = p.profile(), p.TokenBudget
+		v.PrefixCache, v.PrefixHits = p.PrefixCache, p.PrefixHits
 	case told:
 		// An iteration of alpha + beta*n + delta*k: what gamma adds to alpha for each
 		// prefill is left out, because the engine has no place for it.
@@ -217,6 +218,7 @@ func (b *built) profiles(v *replay.Variant) error {
 	// An autoscaler that has watched these servers for days has learned how fast they are.
 	if !told && !b.in.Learn {
 		v.Given = v.Profile
+		v.Given.PerPrefillToken *= capacity.Milliseconds(1 - v.PrefixHits)
 	}
 	return nil
 }
@@ -239,6 +241,9 @@ func (p *profile) check(at string) error {
 		if field.value < 0 || math.IsInf(field.value, 0) {
 			return fmt.Errorf("%s.%s is %v: expected at least 0", at, field.name, field.value)
 		}
+	}
+	if !(p.PrefixHits >= 0 && p.PrefixHits < 1) {
+		return fmt.Errorf("%s.prefixHits is %v: expected a share of at least 0 and below 1", at, p.PrefixHits)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,37 @@ func TestRunsThatAreRefusedSayWhatIsMissing(t *testing.T) {
 	}
 }
 
+// Of requests that all begin alike, a server with a prefix cache is faster.
+func TestRunsWithAPrefixCache(t *testing.T) {
+	var text strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&text, `{"request_id": "r%d", "input_toks": 1200, "output_toks": 2, "arrival_time": %d, "queued_ts": %d, "first_token_ts": %d.5, "last_token_ts": %d.6, "hash_ids": [1, 2, %d]}`+"\n",
+			i, i, i, i, i, 10+i)
+	}
+	ttft := func(cache, requests string) float64 {
+		folder := writeRun(t, "", strings.Replace(madeMeta, `"num_kv_tokens"`, cache+`"num_kv_tokens"`, 1), "")
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "requests.jsonl"), []byte(requests), 0o600))
+		r, err := readRecord(folder)
+		require.NoError(t, err)
+		s, err := judge{}.record(r, truth)
+		require.NoError(t, err)
+		profile, err := judge{}.profile(r, truth)
+		require.NoError(t, err)
+		var out strings.Builder
+		report{&out}.record(r, profile)
+		assert.Equal(t, cache == "", strings.Contains(out.String(), "prefix cache"), out.String())
+		return s.meanTTFT
+	}
+	with := ttft("", text.String())
+	without := ttft(`"enable_prefix_caching": false, `, text.String())
+	unsaid := ttft("", regexp.MustCompile(`, "hash_ids": \[[^]]*\]`).ReplaceAllString(text.String(), ""))
+	assert.Less(t, with, 0.4*without, "1,024 of 1,200 tokens")
+	assert.InDelta(t, without, unsaid, 1e-9)
+
+	_, _, _, err := parseRequests([]byte(strings.Replace(text.String(), "[1, 2, 12]", "[1]", 1)))
+	assert.ErrorContains(t, err, `line 3: request "r2": hash_ids has 1 blocks of a prompt of 1200 tokens`)
+}
+
 func TestAFolderOfRuns(t *testing.T) {
 	all := t.TempDir()
 	madeRun(t, filepath.Join(all, "b"), truth)
@@ -200,7 +232,7 @@ func TestRunsOfSeveralEnginesArePredictedExactly(t *testing.T) {
 				fmt.Fprintf(&text, `{"request_id": "r%d", "input_toks": %d, "output_toks": %d, "arrival_time": %.7f, "queued_ts": %.9f, "first_token_ts": %.9f, "last_token_ts": %.9f}`+"\n",
 					i, r.requests[i].input, s.output, 1.7e9+r.requests[i].at.Seconds(), 500+r.requests[i].at.Seconds(), first, first+s.perToken.Seconds()*float64(s.output-1))
 			}
-			r.requests, r.measured, err = parseRequests([]byte(text.String()))
+			r.requests, r.measured, r.prompts, err = parseRequests([]byte(text.String()))
 			require.NoError(t, err)
 			predicted, err := judge{}.record(r, truth)
 			require.NoError(t, err)

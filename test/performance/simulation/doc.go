@@ -14,9 +14,11 @@
 // experts, and of several engines behind one address: of a server with data
 // parallelism, or of servers apart. Its config.json, in the form of LLMServingSim's
 // clusters, says of the hardware what meta.json does not; a KV cache whose size nobody
-// says is what the weights leave of the memory. What is not modelled is refused with
-// its name: pipelines, engines for prefill or decode alone, quantized weights, experts
-// shared by engines of several devices each, and what has no published figures.
+// says is what the weights leave of the memory. A prefix cache finds what the hash_ids
+// of requests.jsonl say, in the form of Mooncake's traces, and nothing without them.
+// What is not modelled is refused with its name: pipelines, engines for prefill or
+// decode alone, quantized weights, experts shared by engines of several devices each,
+// and what has no published figures.
 //
 // Of the sweep, every row of a constant rate counts whose rate of completed
 // requests is at most 0.8 of that of the shape's throughput row. The synchronous

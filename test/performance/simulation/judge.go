@@ -118,7 +118,11 @@ func (j judge) record(r record, constants serving.Efficiency) (statistics, error
 	if err != nil {
 		return statistics{}, err
 	}
-	all, err := server{profile: profile, budget: e.BatchedTokens, engines: r.engines}.serve(r.requests, 0)
+	s := server{profile: profile, budget: e.BatchedTokens, engines: r.engines}
+	if cached, said := r.prefixes(); cached && said {
+		s.prompts = r.prompts
+	}
+	all, err := s.serve(r.requests, 0)
 	if err != nil {
 		return statistics{}, err
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // record is a recorded run of a vLLM server: its limits, what it is, and what its
@@ -19,6 +21,9 @@ type record struct {
 	meta     meta
 	requests []request
 	measured []served
+	// prompts are what the requests' prompts begin with, nil for those of which the run
+	// does not say it.
+	prompts []*workload.Prompt
 	// engines is how many engines requests are divided among, each with the limits of
 	// meta; sharing is set when they are one server, which share its experts.
 	engines int
@@ -44,6 +49,8 @@ type meta struct {
 		Tokens int `json:"num_kv_tokens"`
 		// Share is the part of a device's memory that the server may use.
 		Share float64 `json:"gpu_memory_utilization"`
+		// Prefix says whether prefixes are cached, which they are if nothing is said.
+		Prefix *bool `json:"enable_prefix_caching"`
 	} `json:"kv_cache"`
 	Hardware struct {
 		Device string  `json:"device_name"`
@@ -61,6 +68,9 @@ type entry struct {
 	Queued     *float64 `json:"queued_ts"`
 	FirstToken *float64 `json:"first_token_ts"`
 	LastToken  *float64 `json:"last_token_ts"`
+	// Blocks are those of the prompt, in the form of the Mooncake traces.
+	Blocks []uint64 `json:"hash_ids"`
+	prompt *workload.Prompt
 }
 
 // readRecord reads a run's folder: meta.json and requests.jsonl, there or in a folder
@@ -97,7 +107,7 @@ func readRecord(folder string) (record, error) {
 	if text, err = os.ReadFile(path); err != nil {
 		return r, fmt.Errorf("read the run: %w", err)
 	}
-	if r.requests, r.measured, err = parseRequests(text); err != nil {
+	if r.requests, r.measured, r.prompts, err = parseRequests(text); err != nil {
 		return r, fmt.Errorf("%s: %w", path, err)
 	}
 	return r, nil
@@ -151,9 +161,16 @@ func (r *record) check() error {
 	return nil
 }
 
+// prefixes says whether the server cached prefixes, and whether the run says which prompts
+// begin alike.
+func (r *record) prefixes() (cached, said bool) {
+	cached = r.meta.Cache.Prefix == nil || *r.meta.Cache.Prefix
+	return cached, slices.ContainsFunc(r.prompts, func(p *workload.Prompt) bool { return p != nil })
+}
+
 // parseRequests reads the requests in order of arrival. The two clocks are tied
 // where the first request was queued, which found an idle engine.
-func parseRequests(text []byte) ([]request, []served, error) {
+func parseRequests(text []byte) ([]request, []served, []*workload.Prompt, error) {
 	var entries []entry
 	scanner := bufio.NewScanner(bytes.NewReader(text))
 	scanner.Buffer(nil, 1<<20)
@@ -163,34 +180,34 @@ func parseRequests(text []byte) ([]request, []served, error) {
 		}
 		var e entry
 		if err := json.Unmarshal(scanner.Bytes(), &e); err != nil {
-			return nil, nil, fmt.Errorf("line %d: %w", line, err)
+			return nil, nil, nil, fmt.Errorf("line %d: %w", line, err)
 		}
 		if err := e.check(); err != nil {
-			return nil, nil, fmt.Errorf("line %d: %w", line, err)
+			return nil, nil, nil, fmt.Errorf("line %d: %w", line, err)
 		}
 		entries = append(entries, e)
 	}
 	if err := scanner.Err(); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if len(entries) == 0 {
-		return nil, nil, fmt.Errorf("it has no requests")
+		return nil, nil, nil, fmt.Errorf("it has no requests")
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(*a.Arrival, *b.Arrival) })
 	begin, queued := *entries[0].Arrival, *entries[0].Queued
-	requests, measured := make([]request, len(entries)), make([]served, len(entries))
+	requests, measured, prompts := make([]request, len(entries)), make([]served, len(entries)), make([]*workload.Prompt, len(entries))
 	for i, e := range entries {
 		arrived := *e.Arrival - begin
-		requests[i] = request{at: seconds(arrived), input: e.Input, output: e.Output}
+		requests[i], prompts[i] = request{at: seconds(arrived), input: e.Input, output: e.Output}, e.prompt
 		measured[i] = served{ttft: seconds(*e.FirstToken - queued - arrived), output: e.Output}
 		if e.Output > 1 {
 			measured[i].perToken = seconds((*e.LastToken - *e.FirstToken) / float64(e.Output-1))
 		}
 	}
-	return requests, measured, nil
+	return requests, measured, prompts, nil
 }
 
-func (e entry) check() error {
+func (e *entry) check() (err error) {
 	for _, time := range []*float64{e.Arrival, e.Queued, e.FirstToken, e.LastToken} {
 		if time == nil || math.IsNaN(*time) {
 			return fmt.Errorf("request %q: expected arrival_time, queued_ts, first_token_ts and last_token_ts", e.ID)
@@ -198,6 +215,9 @@ func (e entry) check() error {
 	}
 	if e.Input < 1 || e.Output < 1 || *e.FirstToken < *e.Queued || *e.LastToken < *e.FirstToken {
 		return fmt.Errorf("request %q: expected lengths of at least 1 and times in order", e.ID)
+	}
+	if e.prompt, err = workload.NewPrompt(e.Input, e.Blocks); err != nil {
+		return fmt.Errorf("request %q: hash_ids has %w", e.ID, err)
 	}
 	return nil
 }

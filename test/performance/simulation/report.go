@@ -59,6 +59,12 @@ func (p report) record(r record, profile serving.Profile) {
 	if r.meta.Cache.Tokens == 0 {
 		p.printf("  the size of its KV cache is not recorded: it is what the weights leave of %.0f GiB\n", r.memory)
 	}
+	switch cached, said := r.prefixes(); {
+	case cached && said:
+		p.printf("  its prefix cache finds what the hash_ids of its requests say\n")
+	case cached:
+		p.printf("  its prefix cache is taken to find nothing, as no hash_ids say which prompts begin alike\n")
+	}
 	switch {
 	case profile.Experts.Engines > 1:
 		p.printf("  %d such engines share the experts and the requests, and go together\n", r.engines)

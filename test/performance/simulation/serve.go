@@ -7,6 +7,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // request is one that was sent, at a time since the begin of the run.
@@ -26,6 +27,9 @@ type server struct {
 	profile serving.Profile
 	budget  int
 	engines int
+	// prompts are what the requests' prompts begin with, for a server that caches
+	// prefixes; nil for one that does not, or of which nobody knows it.
+	prompts []*workload.Prompt
 	// client says that tokens are seen by a client: one iteration after the engine
 	// has them.
 	client bool
@@ -36,13 +40,18 @@ type server struct {
 // waits for all.
 func (s server) serve(requests []request, end time.Duration) ([]served, error) {
 	p := player{requests: requests, first: make([]time.Duration, len(requests)), last: make([]time.Duration, len(requests))}
-	engine, err := simulation.NewGroup(simulation.Options{Profile: s.profile, TokenBudget: s.budget, Watch: p.iterationEnds}, max(1, s.engines))
+	options := simulation.Options{Profile: s.profile, TokenBudget: s.budget, Watch: p.iterationEnds, PrefixCache: s.prompts != nil}
+	engine, err := simulation.NewGroup(options, max(1, s.engines))
 	if err != nil {
 		return nil, err
 	}
 	for i, r := range requests {
 		p.record(engine.Advance(r.at))
-		if err := engine.Submit(r.at, simulation.Request{ID: uint64(i), Input: r.input, Output: r.output}); err != nil {
+		q := simulation.Request{ID: uint64(i), Input: r.input, Output: r.output}
+		if s.prompts != nil {
+			q.Prompt = s.prompts[i]
+		}
+		if err := engine.Submit(r.at, q); err != nil {
 			return nil, fmt.Errorf("request %d of %d: %w", i+1, len(requests), err)
 		}
 	}
