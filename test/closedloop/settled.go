@@ -40,6 +40,9 @@ func (w *world) checkSettled() {
 			w.checkIdle(m)
 			continue
 		}
+		if m.unborn() {
+			continue
+		}
 		short := w.checkShort(m)
 		if short {
 			w.checkPriority(m)
@@ -84,7 +87,9 @@ func (w *world) checkCycle(m *modelState) {
 
 // checkSleep asserts that nothing sleeps that may not or has load, and that a model
 // sleeps which may and has had none for an hour and its gateway shows it. That it may
-// sleep takes a gateway that would wake it: one of its namespace is enough.
+// sleep takes a gateway that would wake it: one of its namespace is enough. A model that
+// may sleep, never had a replica and has no gateway may be left as it is, with a warning:
+// nobody can see whether it is asked for anything.
 func (w *world) checkSleep(m *modelState) {
 	total, least, possible := 0, 0, false
 	gateway := slices.ContainsFunc(w.models, func(other *modelState) bool { return other.Gateway })
@@ -95,22 +100,24 @@ func (w *world) checkSleep(m *modelState) {
 	}
 	idle := m.final() == 0
 	switch {
-	case total == 0 && possible && (!idle || m.Sleeps == 0 || !gateway) && (!idle || m.everServed()):
+	case total == 0 && possible && !m.unborn() && (!idle || m.Sleeps == 0 || !gateway):
 		w.fail(CheckSleep, "%s sleeps with %.3g requests/s; sleeping is allowed: %v, gateway: %v", m.Name, m.final(), m.Sleeps > 0, gateway)
 	case idle && m.Sleeps > 0 && m.Gateway && total > least && w.mayLower(m):
 		w.fail(CheckSleep, "%s has %d replicas, of which %d by minReplicas, and may sleep after %s without requests", m.Name, total, least, m.Sleeps)
 	}
 }
 
-// everServed says whether the model had a replica at any time: one that never had any and
-// was never asked for anything may wait for its first request.
-func (m *modelState) everServed() bool {
+// unborn says whether the model may sleep, never had a replica and has no gateway.
+func (m *modelState) unborn() bool {
+	if m.Sleeps == 0 || m.Gateway {
+		return false
+	}
 	for _, v := range m.variants {
 		if v.Replicas > 0 || len(v.writes) > 0 {
-			return true
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // mayLower says that behavior allows every variant to lose a replica.
