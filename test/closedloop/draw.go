@@ -25,8 +25,12 @@ func drawScenario(data []byte) *Scenario {
 	if d.chance(0.25) {
 		models = pick(d, 2, 2, 3, 4)
 	}
+	// All models share a namespace, and what is seen of one's gateway counts for all.
+	gateway := d.chance(0.5)
 	for i := range models {
-		s.Models = append(s.Models, drawModel(d, i, s))
+		m := drawModel(d, i, s)
+		m.Gateway = gateway
+		s.Models = append(s.Models, m)
 	}
 	drawCluster(d, s)
 	for range d.below(4) {
@@ -46,7 +50,6 @@ func drawModel(d *dice, index int, s *Scenario) Model {
 			Input:  capacity.Tokens(int(d.scaled(64, 4096))),
 			Output: capacity.Tokens(int(d.scaled(16, 1024))),
 		},
-		Gateway: d.chance(0.5),
 	}
 	if d.chance(0.3) {
 		m.Patience = time.Minute

@@ -214,10 +214,9 @@ func unknownLoad(s *decision.Snapshot, m *decision.Model) string {
 	return ""
 }
 
-// checkGrowth asserts the growth limit. With the user's policies: within any period, what
-// this autoscaler adds is no more than they allow of what there was at the period's
-// start, as the HorizontalPodAutoscaler counts it; what others add counts as there before,
-// and a new leader knows of no earlier change. Without policies: the policy's Growth
+// checkGrowth asserts the growth limit. With the user's policies: at the end of any period
+// there are no more than they allow beyond what there was at its start, as the
+// HorizontalPodAutoscaler counts it. Without policies: the policy's Growth
 // beyond what serves, however often it asks. minReplicas passes both. The one replica that
 // a model keeps may be of a variant that may not grow where no other may.
 func (w *world) checkGrowth(v *variantState, desired int) {
@@ -240,18 +239,17 @@ func (w *world) checkGrowth(v *variantState, desired int) {
 	}
 	allowed := -1
 	for _, policy := range v.policy.Up.Policies {
-		start, added := v.within(w, policy.Period, 1)
-		most := policy.Pods
+		start := v.start(w, policy.Period)
+		most := start + policy.Pods
 		if policy.Percent > 0 {
-			most = share(max(start, 1), policy.Percent)
+			most = start + share(max(start, 1), policy.Percent)
 		}
-		most -= added
 		if allowed < 0 || (v.policy.Up.Select == decision.SelectMin) == (most < allowed) {
 			allowed = most
 		}
 	}
-	if desired-v.target > max(0, allowed) {
-		w.fail(CheckGrowth, "%s goes from %d to %d, and %d may be added now", v.key.Name, v.target, desired, max(0, allowed))
+	if desired > max(v.target, allowed) {
+		w.fail(CheckGrowth, "%s goes from %d to %d, at most %d", v.key.Name, v.target, desired, max(v.target, allowed))
 	}
 }
 
@@ -263,26 +261,18 @@ func (w *world) othersCanGrow(v *variantState) bool {
 	return slices.ContainsFunc(v.model.variants, func(other *variantState) bool { return other != v && w.canAdd(other, 1) })
 }
 
-// within is how many replicas there were when a period began that ends now, what others
-// added since among them, and how many were added by us (for a sign of 1) or removed
-// (for -1).
-func (v *variantState) within(w *world, period time.Duration, sign int) (start, changed int) {
-	start = v.target
-	foreign := 0
+// start is how many replicas there were when a period began that ends now. What somebody
+// else set is a new starting point, and a new leader knows of no earlier change.
+func (v *variantState) start(w *world, period time.Duration) int {
+	start := v.target
 	for i := len(v.writes) - 1; i >= 0; i-- {
 		write := v.writes[i]
-		if write.at <= w.now-period || write.at < w.led {
+		if write.at <= w.now-period || write.at < w.led || write.foreign {
 			break
 		}
 		start = write.from
-		switch difference := sign * (write.to - write.from); {
-		case write.foreign:
-			foreign += max(0, write.to-write.from)
-		case difference > 0:
-			changed += difference
-		}
 	}
-	return start + foreign, changed
+	return start
 }
 
 // checkShrink asserts the user's own policies on the way down.
@@ -299,19 +289,18 @@ func (w *world) checkShrink(v *variantState, desired int) {
 	}
 	allowed := -1
 	for _, policy := range v.policy.Down.Policies {
-		start, removed := v.within(w, policy.Period, -1)
-		most := policy.Pods
+		start := v.start(w, policy.Period)
+		least := start - policy.Pods
 		if policy.Percent > 0 {
 			// What is left is rounded down, as the HorizontalPodAutoscaler does.
-			most = start - start*(100-policy.Percent)/100
+			least = start * (100 - policy.Percent) / 100
 		}
-		most -= removed
-		if allowed < 0 || (v.policy.Down.Select == decision.SelectMin) == (most < allowed) {
-			allowed = most
+		if allowed < 0 || (v.policy.Down.Select == decision.SelectMin) == (least > allowed) {
+			allowed = max(0, least)
 		}
 	}
-	if v.target-desired > max(0, allowed) {
-		w.fail(CheckShrink, "%s goes from %d to %d, and %d may be removed now", v.key.Name, v.target, desired, max(0, allowed))
+	if desired < min(v.target, allowed) {
+		w.fail(CheckShrink, "%s goes from %d to %d, at least %d", v.key.Name, v.target, desired, min(v.target, allowed))
 	}
 }
 

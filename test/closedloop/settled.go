@@ -87,12 +87,10 @@ func (w *world) checkCycle(m *modelState) {
 
 // checkSleep asserts that nothing sleeps that may not or has load, and that a model
 // sleeps which may and has had none for an hour and its gateway shows it. That it may
-// sleep takes a gateway that would wake it: one of its namespace is enough. A model that
-// may sleep, never had a replica and has no gateway may be left as it is, with a warning:
+// sleep takes a gateway that would wake it. A model that may sleep, never had a replica and has no gateway may be left as it is, with a warning:
 // nobody can see whether it is asked for anything.
 func (w *world) checkSleep(m *modelState) {
 	total, least, possible := 0, 0, false
-	gateway := slices.ContainsFunc(w.models, func(other *modelState) bool { return other.Gateway })
 	for _, v := range m.variants {
 		total += v.target
 		least += v.policy.Min
@@ -100,8 +98,8 @@ func (w *world) checkSleep(m *modelState) {
 	}
 	idle := m.final() == 0
 	switch {
-	case total == 0 && possible && !m.unborn() && (!idle || m.Sleeps == 0 || !gateway):
-		w.fail(CheckSleep, "%s sleeps with %.3g requests/s; sleeping is allowed: %v, gateway: %v", m.Name, m.final(), m.Sleeps > 0, gateway)
+	case total == 0 && possible && !m.unborn() && (!idle || m.Sleeps == 0 || !m.Gateway):
+		w.fail(CheckSleep, "%s sleeps with %.3g requests/s; sleeping is allowed: %v, gateway: %v", m.Name, m.final(), m.Sleeps > 0, m.Gateway)
 	case idle && m.Sleeps > 0 && m.Gateway && total > least && w.mayLower(m):
 		w.fail(CheckSleep, "%s has %d replicas, of which %d by minReplicas, and may sleep after %s without requests", m.Name, total, least, m.Sleeps)
 	}

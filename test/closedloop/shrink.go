@@ -90,6 +90,13 @@ func (s *Scenario) simplerCluster(with func(func(*Scenario))) {
 	if s.Hybrid {
 		with(func(c *Scenario) { c.Hybrid = false })
 	}
+	if s.Models[0].Gateway {
+		with(func(c *Scenario) {
+			for i := range c.Models {
+				c.Models[i].Gateway = false
+			}
+		})
+	}
 	for i := range s.Nodes {
 		if len(s.Nodes) > 1 {
 			with(func(c *Scenario) { c.Nodes = slices.Delete(c.Nodes, i, i+1) })
@@ -109,9 +116,6 @@ func (s *Scenario) simplerModel(i int, with func(func(*Scenario))) {
 		with(func(c *Scenario) {
 			c.Models[i].Load = []Point{m.Load[0], {s.Calm - step, m.Load[0].Rate}, {s.Calm, m.final()}}
 		})
-	}
-	if m.Gateway {
-		with(func(c *Scenario) { c.Models[i].Gateway = false })
 	}
 	if m.Even {
 		with(func(c *Scenario) { c.Models[i].Even = false })
