@@ -74,34 +74,33 @@ type outages struct {
 	turn []int
 }
 
-// appointment is what is to happen to a node.
+// appointment is what is to happen, and when.
 type appointment struct {
-	at   time.Duration
-	node int
-	do   func()
+	at time.Duration
+	do func()
 }
 
 // expect begins to wait for the events.
 func (w *World) expect(events []NodeEvent) {
 	w.dead, w.turn = make([]bool, len(w.cluster.Nodes)), make([]int, len(w.cluster.Nodes))
 	for _, e := range events {
-		w.appoint(e.At, e.Node, func() { w.happen(e) })
+		w.appoint(e.At, func() { w.happen(e) })
 	}
 }
 
 // appoint puts something behind all that is due until then.
-func (w *World) appoint(at time.Duration, node int, do func()) {
+func (w *World) appoint(at time.Duration, do func()) {
 	i, _ := slices.BinarySearchFunc(w.due, at, func(a appointment, at time.Duration) int {
 		return cmp.Or(cmp.Compare(a.at, at), -1)
 	})
-	w.due = slices.Insert(w.due, i, appointment{at: at, node: node, do: do})
+	w.due = slices.Insert(w.due, i, appointment{at: at, do: do})
 }
 
 // follows is what comes of an event after a time, unless something else has happened to
 // the node by then.
 func (w *World) follows(after time.Duration, node int, do func()) {
 	turn := w.turn[node]
-	w.appoint(later(w.now, after), node, func() {
+	w.appoint(later(w.now, after), func() {
 		if w.turn[node] == turn {
 			do()
 		}

@@ -91,14 +91,6 @@ func (o *options) check(command *cobra.Command) error {
 	}
 	o.policies, o.startups = policies, startups
 	switch {
-	case !(o.rate > 0) || o.rate > workload.MaxFactor:
-		return fmt.Errorf("--rate is %v: expected above 0 and at most %d", o.rate, workload.MaxFactor)
-	case command.Flags().Changed("rate-spread") && workload.CheckSpread(o.spread) != nil:
-		return fmt.Errorf("--rate-spread: %w", workload.CheckSpread(o.spread))
-	case o.from > longestTrace:
-		return fmt.Errorf("--from is %s: expected at most %s", report.Duration(o.from), report.Duration(longestTrace))
-	case command.Flags().Changed("duration") && (o.duration < time.Second || o.duration > longestTrace):
-		return fmt.Errorf("--duration is %s: expected from 1s to %s", report.Duration(o.duration), report.Duration(longestTrace))
 	case !slices.Contains(outputs, o.output):
 		return fmt.Errorf("--output is %q: expected one of %s", o.output, strings.Join(outputs, ", "))
 	case command.Flags().Changed("html") && o.html == "":
@@ -109,10 +101,28 @@ func (o *options) check(command *cobra.Command) error {
 			return fmt.Errorf("--startup has %s: expected at most %s", report.Duration(startup), report.Duration(longestStartup))
 		}
 	}
+	if err := o.checkRequests(command); err != nil {
+		return err
+	}
 	if err := o.checkTuned(command); err != nil {
 		return err
 	}
 	return o.checkLive(command)
+}
+
+// checkRequests looks at the flags that say which requests are replayed.
+func (o *options) checkRequests(command *cobra.Command) error {
+	switch {
+	case !(o.rate > 0) || o.rate > workload.MaxFactor:
+		return fmt.Errorf("--rate is %v: expected above 0 and at most %d", o.rate, workload.MaxFactor)
+	case command.Flags().Changed("rate-spread") && workload.CheckSpread(o.spread) != nil:
+		return fmt.Errorf("--rate-spread: %w", workload.CheckSpread(o.spread))
+	case o.from > longestTrace:
+		return fmt.Errorf("--from is %s: expected at most %s", report.Duration(o.from), report.Duration(longestTrace))
+	case command.Flags().Changed("duration") && (o.duration < time.Second || o.duration > longestTrace):
+		return fmt.Errorf("--duration is %s: expected from 1s to %s", report.Duration(o.duration), report.Duration(longestTrace))
+	}
+	return nil
 }
 
 // mostSeeds is more than anybody needs to see the noise.

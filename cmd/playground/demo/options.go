@@ -83,7 +83,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	flags.SortFlags = false
 	flags.Var((*seconds)(&o.Duration), "duration", "how long there is traffic: seconds, or a duration like 90s or 3m")
 	flags.StringVar(&o.Trace, "trace", "", "file of requests (TIMESTAMP,ContextTokens,GeneratedTokens) for the 8B model; without one its traffic is synthetic, as the 70B model's always is")
-	flags.Float64Var(&o.Rate, "rate", 1, "send every request of the trace this many times, the copies spread within its second; time is not compressed")
+	flags.Float64Var(&o.Rate, "rate", 1, "send every request of the trace this many times, the copies spread over a minute around it; time is not compressed")
 	flags.Var((*seconds)(&o.Tail), "tail", "how long to watch without traffic after it, in which replicas are removed")
 	flags.Var((*seconds)(&o.Startup), "startup", "how long a model server takes until it serves")
 	flags.StringVar(&o.Metrics, "metrics", metricsPrometheus, "where the autoscaler sees its model servers: prometheus, or pods, which it then scrapes itself")
