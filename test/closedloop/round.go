@@ -239,7 +239,7 @@ func (w *world) checkGrowth(v *variantState, desired int) {
 	}
 	allowed := -1
 	for _, policy := range v.policy.Up.Policies {
-		start := v.start(w, policy.Period)
+		_, start := v.start(w, policy.Period)
 		most := start + policy.Pods
 		if policy.Percent > 0 {
 			most = start + share(max(start, 1), policy.Percent)
@@ -261,18 +261,22 @@ func (w *world) othersCanGrow(v *variantState) bool {
 	return slices.ContainsFunc(v.model.variants, func(other *variantState) bool { return other != v && w.canAdd(other, 1) })
 }
 
-// start is how many replicas there were when a period began that ends now. What somebody
-// else set is a new starting point, and a new leader knows of no earlier change.
-func (v *variantState) start(w *world, period time.Duration) int {
-	start := v.target
+// start is the least and the most that there were when a period began that ends now: a
+// change at that very instant may count as before or after it. What somebody else set is
+// a new starting point, and a new leader knows of no earlier change.
+func (v *variantState) start(w *world, period time.Duration) (least, most int) {
+	least, most = v.target, v.target
 	for i := len(v.writes) - 1; i >= 0; i-- {
 		write := v.writes[i]
-		if write.at <= w.now-period || write.at < w.led || write.foreign {
+		if write.at < w.now-period || write.at < w.led || write.foreign {
 			break
 		}
-		start = write.from
+		if write.at == w.now-period {
+			return min(least, write.from), max(most, write.from)
+		}
+		least, most = write.from, write.from
 	}
-	return start
+	return least, most
 }
 
 // checkShrink asserts the user's own policies on the way down.
@@ -289,7 +293,7 @@ func (w *world) checkShrink(v *variantState, desired int) {
 	}
 	allowed := -1
 	for _, policy := range v.policy.Down.Policies {
-		start := v.start(w, policy.Period)
+		start, _ := v.start(w, policy.Period)
 		least := start - policy.Pods
 		if policy.Percent > 0 {
 			// What is left is rounded down, as the HorizontalPodAutoscaler does.

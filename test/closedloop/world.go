@@ -58,8 +58,8 @@ type modelState struct {
 	// shares are what each replica gets of a step's arrivals.
 	shares []float64
 	// waited is for how long, without a break, more than a few requests waited before each
-	// replica, and waiting since when they do.
-	waited, waiting time.Duration
+	// replica, waiting since when they do, and queued when they last did.
+	waited, waiting, queued time.Duration
 }
 
 type variantState struct {
@@ -316,6 +316,8 @@ func (m *modelState) watchQueues(now time.Duration, serving []server) {
 	}
 	if total <= leastQueue*float64(len(serving)) {
 		m.waiting = now
+	} else {
+		m.queued = now
 	}
 	m.waited = max(m.waited, now-m.waiting)
 }
