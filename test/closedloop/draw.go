@@ -19,10 +19,10 @@ var devices = []struct {
 // drawScenario makes a scenario of bytes.
 func drawScenario(data []byte) *Scenario {
 	d := &dice{data: data}
-	s := &Scenario{Hybrid: d.chance(0.6), Limited: d.chance(0.3)}
+	s := &Scenario{Hybrid: d.chance(0.6), Limited: d.chance(0.25)}
 	s.Calm = d.span(5*time.Minute, 30*time.Minute)
 	models := 1
-	if d.chance(0.25) {
+	if d.chance(0.2) {
 		models = pick(d, 2, 2, 3, 4)
 	}
 	// All models share a namespace, and what is seen of one's gateway counts for all.
@@ -54,11 +54,11 @@ func drawModel(d *dice, index int, s *Scenario) Model {
 	if d.chance(0.3) {
 		m.Patience = time.Minute
 	}
-	if d.chance(0.15) {
+	if d.chance(0.07) {
 		m.Sleeps = d.span(2*time.Minute, 20*time.Minute)
 	}
 	told := 1.0
-	if d.chance(0.15) {
+	if d.chance(0.07) {
 		told = pick(d, 0.5, 0.0)
 	}
 	for j := range 1 + d.below(4) {
@@ -271,7 +271,7 @@ func drawCluster(d *dice, s *Scenario) {
 		}
 	}
 	if !s.Limited {
-		s.Hidden = d.chance(0.5)
+		s.Hidden = d.chance(0.65)
 		if d.chance(0.4) {
 			s.Grows = d.span(time.Minute, 6*time.Minute)
 		}
