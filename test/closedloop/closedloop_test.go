@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,8 @@ func TestSeeds(t *testing.T) {
 		t.Log(w.tell())
 		return
 	}
+	// The decision makes much garbage and keeps little.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var next atomic.Int64
 	var mutex sync.Mutex
 	failed := map[Check][]int{}
