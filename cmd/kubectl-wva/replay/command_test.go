@@ -204,6 +204,9 @@ func TestCopiesAreSpread(t *testing.T) {
 		assert.Contains(t, text, c.title)
 		assert.Regexp(t, `(?m)^index of dispersion of the arrivals: [0-9.]+ in 1s, [0-9.]+ in 10s, [0-9.]+ in 1m; of the trace as it is: [0-9.]+ in 1s, `, text)
 	}
+	swept, _, err := run(t.Context(), with("--rate", "2", "--tune", "hpa:rps", "--policy", "capacity-only", "--seeds", "1")...)
+	require.NoError(t, err)
+	assert.Contains(t, swept, "; of the trace as it is: ")
 	out, _, err := run(t.Context(), with("--policy", "static:1", "-o", "json")...)
 	require.NoError(t, err)
 	assert.Contains(t, out, `"dispersion"`)

@@ -66,6 +66,9 @@ func (j *job) tune(ctx context.Context) error {
 	for i := range reports {
 		fronts := reports[i].Fronts(&cases[i])
 		lines := []string{style.Title(fmt.Sprintf("%s, start-up %s, %d seeds", j.title(), report.Duration(cases[i].Startup), j.seeds))}
+		if len(reports[i].Ours) > 0 {
+			lines = append(lines, report.ReplayDispersion(reports[i].Ours[0].Results)...)
+		}
 		if _, err := fmt.Fprintln(j.out, strings.Join(append(lines, report.FrontTable(&fronts, style)...), "\n")); err != nil {
 			return fmt.Errorf("writing the results: %w", err)
 		}
