@@ -233,14 +233,14 @@ func TestAReplicaCompletesWhatArrives(t *testing.T) {
 	var q queue
 	arrived := 0.0
 	for range 600 {
-		q.serve(c, 0.8*c.max*step.Seconds(), step)
+		q.serve(c, 0.8*c.max*step.Seconds())
 		arrived += 0.8 * c.max * step.Seconds()
 	}
 	assert.InDelta(t, arrived, q.completed+q.inFlight(), 1e-6)
 	assert.InEpsilon(t, c.inService(0.8*c.max), q.running, 0.01)
 	assert.Zero(t, q.waiting)
 	for range 60 {
-		q.serve(c, 2*c.max*step.Seconds(), step)
+		q.serve(c, 2*c.max*step.Seconds())
 	}
 	assert.InEpsilon(t, c.limit, q.running, 1e-9)
 	assert.InEpsilon(t, 300*c.max, q.waiting, 0.05, "what arrives above the most waits")
@@ -255,7 +255,7 @@ func TestTheLeastLoadedReplicaIsNext(t *testing.T) {
 	for range 600 {
 		m.spread(serving, load)
 		for i, s := range serving[:2] {
-			s.pod.serve(s.curve, m.shares[i], step)
+			s.pod.serve(s.curve, m.shares[i])
 		}
 		serving[2].pod.waiting += m.shares[2]
 	}
@@ -277,8 +277,8 @@ func TestTheCheapestMixIsTheCheapest(t *testing.T) {
 			}
 			rates := m.saturations(leastOf)
 			found, ok := w.cheapest(m, rates)
-			best, any := slowCheapest(w, m, rates)
-			require.Equal(t, any, ok, "seed %d", seed)
+			best, possible := slowCheapest(w, m, rates)
+			require.Equal(t, possible, ok, "seed %d", seed)
 			if ok {
 				require.InDelta(t, best, found.cost+found.start, 1e-9, "seed %d", seed)
 			}

@@ -3,7 +3,6 @@ package closedloop
 import (
 	"math"
 	"sort"
-	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
@@ -75,9 +74,9 @@ type queue struct {
 
 func (q *queue) inFlight() float64 { return q.running + q.waiting }
 
-// serve lets a time pass in which so many requests arrive evenly.
-func (q *queue) serve(c *curve, arrived float64, over time.Duration) {
-	seconds := over.Seconds()
+// serve lets a step of the world pass in which so many requests arrive evenly.
+func (q *queue) serve(c *curve, arrived float64) {
+	seconds := step.Seconds()
 	before := q.inFlight()
 	after := q.after(c, arrived, seconds)
 	if arrived == 0 && after < lastRequest {

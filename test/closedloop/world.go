@@ -230,7 +230,7 @@ func (m *modelState) flow(now time.Duration) (moved bool) {
 		if s.pod.hung {
 			s.pod.waiting += m.shares[i]
 		} else {
-			s.pod.serve(s.curve, m.shares[i], step)
+			s.pod.serve(s.curve, m.shares[i])
 		}
 		moved = moved || math.Abs(s.pod.inFlight()-before) > 1e-4*s.curve.limit
 	}
