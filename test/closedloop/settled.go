@@ -279,19 +279,18 @@ func (w *world) checkQueues(m *modelState) bool {
 	if m.Even {
 		return false
 	}
-	waiting, serving, most, possible := m.held, 0, 0.0, false
+	waiting, serving, possible := m.held, 0, false
 	for _, v := range m.variants {
 		possible = possible || w.canAdd(v, 1)
 		for _, p := range v.pods {
 			if p.serving && !p.hung {
 				serving++
 				waiting += p.waiting
-				most += v.truth.curve.max
 			}
 		}
 	}
-	// Where nothing can be added, a queue only goes when what serves has something left.
-	if !possible && most < 1.1*m.final() {
+	// Where nothing can be added, a queue goes as slowly as it has to.
+	if !possible {
 		return false
 	}
 	if waiting > decision.DefaultSaturation().QueueLengthThreshold*float64(max(1, serving)) {
