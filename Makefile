@@ -46,12 +46,14 @@ PKG ?=
 #   RUN    folder of another recorded run for bench-simulation
 #   PAIRS  pairs of runs of bench-scheduler            (6)
 #   SPEED  1: bench-autoscaling replays one hour at the full rate and tells its time
+#   QUICK  1: bench-autoscaling in five minutes: few traces, few rivals, two seeds
 DATA ?=
 LIST ?=
 SWEEP ?=
 RUN ?=
 PAIRS ?=
 SPEED ?=
+QUICK ?=
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,9 +108,10 @@ bench-allocation: ## what to buy under shared limits against an exact solver, cb
 	@hack/check-prerequisites.sh
 	@go run ./test/performance/allocation $(call setting,DATA,data)
 
-bench-autoscaling: ## policies on recorded traces, ours and others', against the bound (DATA SPEED); writes bench-autoscaling.json and .html
+bench-autoscaling: ## ours against all others at their best, on recorded traces (DATA QUICK SPEED); writes bench-autoscaling.json and .html
 	@hack/check-prerequisites.sh
-	@go run ./test/performance/autoscaling $(call setting,DATA,data) $(call setting,SPEED,speed)
+	@go run ./test/performance/autoscaling $(call setting,DATA,data) $(call setting,QUICK,quick) $(call setting,SPEED,speed) \
+		--commit "$$(git describe --always --dirty 2>/dev/null)"
 
 mutate: ## change a package in one place at a time and say what its tests do not notice (PKG)
 	@hack/mutate.sh '$(PKG)'

@@ -36,6 +36,13 @@ BEGIN {
 	column[depth] = indent
 }
 
+/^  annotations:/ {
+	print
+	print "    # With the definition all objects would go."
+	print "    helm.sh/resource-policy: keep"
+	next
+}
+
 /^  group: / {
 	print "  conversion:"
 	print "    strategy: Webhook"

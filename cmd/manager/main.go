@@ -50,7 +50,7 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return run(ctrl.SetupSignalHandler(), configuration, sources)
+			return run(ctrl.SetupSignalHandler(), configuration, sources, o.features)
 		},
 	}
 	sets := o.flags()

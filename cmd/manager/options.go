@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 
@@ -16,11 +17,12 @@ import (
 // options are what the command line says.
 type options struct {
 	logs       *logsapi.LoggingConfiguration
+	features   featuregate.MutableFeatureGate
 	configFile string
 }
 
 func newOptions() *options {
-	return &options{logs: logsapi.NewLoggingConfiguration()}
+	return &options{logs: logsapi.NewLoggingConfiguration(), features: newFeatures()}
 }
 
 // flags are all flags in groups, for the help text: one per setting, and a few that
@@ -32,6 +34,7 @@ func (o *options) flags() cliflag.NamedFlagSets {
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	ctrlconfig.RegisterFlags(goFlags)
 	general.AddGoFlagSet(goFlags)
+	o.features.AddFlag(general)
 
 	settings := sets.FlagSet("settings")
 	for _, key := range config.Keys() {

@@ -11,6 +11,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -21,8 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/adapters/scale"
+	llamastackv1alpha1 "llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha1"
+	llamastackv1alpha2 "llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/controller"
@@ -37,7 +41,7 @@ const (
 )
 
 // run is the manager from its start to the end of the context.
-func run(ctx context.Context, c config.Config, sources config.Sources) error {
+func run(ctx context.Context, c config.Config, sources config.Sources, features featuregate.FeatureGate) error {
 	for _, warning := range c.Warnings {
 		klog.InfoS("A setting has no effect", "warning", warning)
 	}
@@ -56,6 +60,9 @@ func run(ctx context.Context, c config.Config, sources config.Sources) error {
 		return fmt.Errorf("setting up the manager: %w", err)
 	}
 	if err := addController(ctx, mgr, c, sources, access, again); err != nil {
+		return err
+	}
+	if err := addLlamaStack(ctx, mgr, c, features); err != nil {
 		return err
 	}
 	klog.InfoS("Starting", "version", version.Get().GitVersion, "interval", c.Interval, "limited", c.Limited, "hybrid", c.Hybrid,
@@ -104,6 +111,8 @@ func newManager(cluster *rest.Config, c config.Config, access controller.Access)
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(llamastackv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(llamastackv1alpha2.AddToScheme(scheme))
 	// Watches last longer than any request may: only the client for writes is
 	// bounded.
 	writes, err := rest.HTTPClientFor(withTimeout(cluster, c))
@@ -116,6 +125,7 @@ func newManager(cluster *rest.Config, c config.Config, access controller.Access)
 		Cache:                         controller.CacheOptions(c.WatchNamespace, c.PodNamespace, access),
 		Client:                        client.Options{HTTPClient: writes},
 		Metrics:                       serveMetrics(c.Serving),
+		WebhookServer:                 serveWebhooks(c.Webhook),
 		HealthProbeBindAddress:        c.Serving.HealthProbeBindAddress,
 		LeaderElection:                election.Enabled,
 		LeaderElectionID:              election.ID,
@@ -142,6 +152,15 @@ func serveMetrics(s config.Serving) metricsserver.Options {
 		o.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	return o
+}
+
+// serveWebhooks is TLS with the certificate of the directory, which is read again when it
+// changes.
+func serveWebhooks(w config.Webhook) webhook.Server {
+	return webhook.NewServer(webhook.Options{
+		Host: w.Host, Port: w.Port, CertDir: w.CertPath,
+		TLSOpts: []func(*tls.Config){func(t *tls.Config) { t.NextProtos = []string{"http/1.1"} }},
+	})
 }
 
 // addController plugs the adapters into the controller, and that into the manager.

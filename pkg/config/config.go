@@ -23,6 +23,7 @@ type Static struct {
 	Gateway        Gateway
 	Serving        Serving
 	LeaderElection LeaderElection
+	Webhook        Webhook
 	// RESTClientTimeout bounds one request to the API server.
 	RESTClientTimeout time.Duration
 	// WatchNamespace is the only namespace that is watched; empty means all.
@@ -138,6 +139,22 @@ type Serving struct {
 	// HealthProbeBindAddress is where /healthz and /readyz are served; "0" means
 	// nowhere.
 	HealthProbeBindAddress string
+}
+
+// Webhook says where webhooks are served, and with which certificate.
+type Webhook struct {
+	// Host and Port are where they are served; an empty host is every address.
+	Host string
+	Port int
+	// CertPath is the directory of the certificate, as tls.crt and tls.key.
+	CertPath string
+	// CertSecret is the name of the Secret in PodNamespace in which the manager keeps a
+	// certificate of its own; empty where somebody else sees to the one in CertPath.
+	CertSecret string
+	// Service is the name, in PodNamespace, by which the API server calls.
+	Service string
+	// Configuration is the ValidatingWebhookConfiguration that names them.
+	Configuration string
 }
 
 // LeaderElection says whether and how one of several managers leads.

@@ -18,7 +18,15 @@ import (
 // another object of ours, whatever its mode, and a HorizontalPodAutoscaler or a
 // ScaledObject unless it is meant to act on our metric.
 func (f *targetFinder) findConflict(ctx context.Context, v *variant) error {
-	here := []client.ListOption{client.InNamespace(v.key.Namespace), client.MatchingFields{indexTarget: v.target.key}, client.UnsafeDisableDeepCopy}
+	if err := f.findConflictOn(ctx, v, v.target.key); err != nil || v.target.child == "" || v.target.state != decision.TargetFound {
+		return err
+	}
+	return f.findConflictOn(ctx, v, v.target.child)
+}
+
+// findConflictOn looks for others on one object: the target, or the Deployment below it.
+func (f *targetFinder) findConflictOn(ctx context.Context, v *variant, key string) error {
+	here := []client.ListOption{client.InNamespace(v.key.Namespace), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy}
 	var variants v1alpha1.VariantAutoscalingList
 	if err := f.reader.List(ctx, &variants, here...); err != nil {
 		return fmt.Errorf("listing the VariantAutoscaling objects on %s: %w", &v.target, err)

@@ -33,8 +33,11 @@ const (
 
 // target is a scale target as it was found.
 type target struct {
-	ref   autoscalingv1.CrossVersionObjectReference
-	key   string
+	ref autoscalingv1.CrossVersionObjectReference
+	key string
+	// child is the key of the Deployment below the target that owns its pods; empty
+	// where the target itself does, or where there is none.
+	child string
 	state decision.TargetState
 	// fact says in words why the state is not TargetFound.
 	fact decision.Fact
@@ -93,6 +96,11 @@ func (f *targetFinder) find(ctx context.Context, variants []*variant) error {
 		}
 	}
 	f.findLive(ctx, live)
+	for _, v := range live {
+		if err := f.findChild(ctx, v); err != nil {
+			return err
+		}
+	}
 	for _, v := range variants {
 		if v.target.scale == nil {
 			continue

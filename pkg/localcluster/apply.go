@@ -44,9 +44,19 @@ type document struct {
 // apply, as `kubectl apply --server-side -R -f` does: definitions of custom resources first, waited for until
 // they are served, then namespaces, then the rest in the order of the paths.
 func (c *Cluster) Apply(ctx context.Context, paths ...string) error {
+	return c.applyChanged(ctx, func(*unstructured.Unstructured) error { return nil }, paths...)
+}
+
+// applyChanged is Apply with a change of every object before.
+func (c *Cluster) applyChanged(ctx context.Context, change func(*unstructured.Unstructured) error, paths ...string) error {
 	documents, err := readDocuments(paths)
 	if err != nil || len(documents) == 0 {
 		return err
+	}
+	for _, one := range documents {
+		if err := change(one.object); err != nil {
+			return fmt.Errorf("change %s %s of %s: %w", one.object.GetKind(), one.object.GetName(), one.path, err)
+		}
 	}
 	applier, err := c.newApplier()
 	if err != nil {

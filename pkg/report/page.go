@@ -86,6 +86,7 @@ type pageData struct {
 	// Clusters are the different sets of nodes; runs name theirs by its index.
 	Clusters [][]pageNode `json:"clusters"`
 	Runs     []pageRun    `json:"runs"`
+	Fronts   []pageFront  `json:"fronts,omitempty"`
 }
 
 // pageRun is one run. Scene is what was run on what, Kind says whose policy it is.
@@ -208,7 +209,7 @@ func equalNodes(a, b []pageNode) bool {
 var pageFiles embed.FS
 
 // pageScripts are the parts of the page's one script, in their order.
-var pageScripts = []string{"base.js", "chart.js", "scatter.js", "nodes.js", "decisions.js", "main.js"}
+var pageScripts = []string{"base.js", "chart.js", "scatter.js", "front.js", "nodes.js", "decisions.js", "main.js"}
 
 // write renders the page. Everything that it needs is in it: it names no other file and
 // forbids itself to load any.

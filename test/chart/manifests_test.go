@@ -31,6 +31,21 @@ var renamed = map[id]string{
 // makes the namespace (--create-namespace).
 var notPlain = []id{{"Namespace", plainNamespace}}
 
+func TestAReleaseWithLlamaStackHasWhatItsManifestsAre(t *testing.T) {
+	rendered := render(t, release{plainName, plainNamespace, nested("llamastack.enabled", true)})
+	for key, manifest := range readManifests(t, "llamastack") {
+		t.Run(key.kind+" "+key.name, func(t *testing.T) {
+			object := rendered.get(t, key.kind, key.name)
+			assert.Equal(t, manifest.GetAPIVersion(), object.GetAPIVersion())
+			assert.Equal(t, manifest.GetNamespace(), object.GetNamespace())
+			compare(t, key.kind, manifest, object)
+			assert.Equal(t, manifest.Object["webhooks"], object.Object["webhooks"])
+		})
+	}
+	_, err := release{plainName, plainNamespace, values{"llamastack": values{"enabled": true}, "wva": values{"enabled": false}}}.files(t)
+	assert.ErrorContains(t, err, "llamastack.enabled: the manager runs Llama Stack servers, so wva.enabled must be true too")
+}
+
 func TestAPlainReleaseIsWhatTheManifestsAre(t *testing.T) {
 	rendered := render(t, plain)
 	expected := map[id]bool{}

@@ -47,6 +47,10 @@ func TestToggles(t *testing.T) {
 			values: nested("scheduler.gangScheduling", true),
 			more:   []string{"ClusterRole variant-scheduler-gang", "ClusterRoleBinding variant-scheduler-gang"},
 		},
+		"Llama Stack servers": {
+			values: nested("llamastack.enabled", true),
+			more:   readManifests(t, "llamastack").ids(),
+		},
 		"a ServiceMonitor": {
 			values: nested("wva.metrics.serviceMonitor.enabled", true),
 			more:   []string{"ServiceMonitor " + metrics},
@@ -131,11 +135,11 @@ func TestTheFilesOfPathsAreThere(t *testing.T) {
 	volumes, _, err := unstructured.NestedSlice(manager.Object, "spec", "template", "spec", "volumes")
 	require.NoError(t, err)
 	assert.Contains(t, volumes, map[string]any{"name": "pod-tls", "secret": map[string]any{"secretName": "pods"}})
-	assert.Len(t, volumes, 2, "the configuration stays")
+	assert.Len(t, volumes, 3, "the configuration and the certificate stay")
 	mounts, _, err := unstructured.NestedSlice(container(t, manager), "volumeMounts")
 	require.NoError(t, err)
 	assert.Contains(t, mounts, map[string]any{"name": "pod-tls", "mountPath": "/etc/pod-tls", "readOnly": true})
-	assert.Len(t, mounts, 2)
+	assert.Len(t, mounts, 3)
 }
 
 func TestNotesSayWhatToDoNext(t *testing.T) {

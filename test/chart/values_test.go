@@ -23,6 +23,7 @@ var effects = map[string]struct {
 	"fullnameOverride":                                 {change: "green"},
 	"imagePullSecrets":                                 {change: []any{values{"name": "pull"}}},
 	"wva.enabled":                                      {change: false},
+	"llamastack.enabled":                               {change: true},
 	"wva.replicas":                                     {change: 1},
 	"wva.image.repository":                             {change: "mirror/manager"},
 	"wva.image.tag":                                    {change: "v9"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,7 +23,7 @@ import (
 // ErrInterrupted says that the user ended the replay early.
 var ErrInterrupted = errors.New("interrupted")
 
-const long = `Try scaling policies on a trace of requests before you buy: in virtual time, with the
+var long = `Try scaling policies on a trace of requests before you buy: in virtual time, with the
 very decision that the autoscaler makes, the placement that the scheduler does, and the
 published rules of others. A day takes seconds to minutes.
 
@@ -91,6 +92,9 @@ const examples = `  # A service's day, with every policy
 
   # A HorizontalPodAutoscaler on requests per second, at two targets
   kubectl wva replay --trace synthetic:diurnal --policy hpa:rps=3.4,down=120s,hpa:rps=3.8,down=120s
+
+  # Ours against every setting of three rivals, and the fronts as a page
+  kubectl wva replay --trace synthetic:ramp --tune hpa:rps,hpa:inflight,planner --html fronts.html
 
   # The first ten minutes, as a page for the browser
   kubectl wva replay --trace AzureLLMInferenceTrace_conv.csv --rate 20 --duration 10m --policy hybrid --html replay.html
@@ -168,6 +172,15 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	return command
 }
 
+// familyNames are the families that can be tuned.
+func familyNames() string {
+	var names []string
+	for _, f := range slices.Concat(tuning.Families(), tuning.Aside()) {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, ", ") + "."
+}
+
 // synthetic are the synthetic traces, one on each line, and the scenarios.
 func synthetic() string {
 	var b strings.Builder
@@ -207,7 +220,7 @@ func (o *options) add(command *cobra.Command) {
 	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies with their settings, with commas between them; bound is always worked out.")
 	f.Var((*spans)(&o.startups), "startup", "How long a replica takes on its node until it serves, at the mean; several with commas between them.")
 	f.Uint64Var(&o.seed, "seed", 1, "Decides every random number: the same seed and inputs give the same bytes.")
-	f.StringSliceVar(&o.tuned, "tune", nil, "Instead of replaying every policy once, try many settings of these families and judge ours (or --policy) against the front of them; several with commas between them.")
+	f.StringSliceVar(&o.tuned, "tune", nil, "Instead of replaying every policy once, try many settings of these families and judge ours (or --policy) against the best of them.")
 	f.IntVar(&o.seeds, "seeds", o.seeds, "With --tune: how many seeds, from --seed on, the numbers are means of.")
 	f.StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")
 	f.StringVar(&o.html, "html", "", "Also write a page with charts to this file; it opens without a network.")

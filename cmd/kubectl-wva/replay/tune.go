@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"runtime"
 	"strings"
@@ -48,7 +49,7 @@ func (j *job) tune(ctx context.Context) error {
 		return err
 	}
 	o := sweep.Options{
-		Cases: cases, Workers: runtime.GOMAXPROCS(0),
+		Cases: cases, Workers: runtime.GOMAXPROCS(0), Bound: j.page != nil,
 		Progress: shown.count,
 		Stop:     func() bool { return ctx.Err() != nil },
 	}
@@ -58,6 +59,11 @@ func (j *job) tune(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if j.page != nil {
+		if err := j.drawFronts(cases, reports); err != nil {
+			return err
+		}
 	}
 	if j.output == "json" {
 		return j.writeJSON(listed(cases, reports))
@@ -76,11 +82,25 @@ func (j *job) tune(ctx context.Context) error {
 	return nil
 }
 
+// drawFronts writes the page.
+func (j *job) drawFronts(cases []sweep.Case, reports []sweep.Report) error {
+	var fronts []report.Fronts
+	var runs []report.ReplayRun
+	for i := range reports {
+		pictures, err := reports[i].Pictures(&cases[i])
+		if err != nil {
+			return err
+		}
+		fronts, runs = append(fronts, reports[i].Fronts(&cases[i])), append(runs, pictures...)
+	}
+	return j.page.write(func(w io.Writer) error { return report.HTMLOfFronts(w, j.title(), fronts, runs) })
+}
+
 // cases are one for each start-up time, with a trial for each seed.
 func (j *job) cases(ctx context.Context) ([]sweep.Case, error) {
 	cases := make([]sweep.Case, len(j.startups))
 	for i, startup := range j.startups {
-		cases[i] = sweep.Case{Name: fmt.Sprintf("start-up %s", report.Duration(startup)), Startup: startup, Ours: j.policies, Rivals: j.rivals, Aside: j.aside}
+		cases[i] = sweep.Case{Name: j.title(), Startup: startup, Ours: j.policies, Rivals: j.rivals, Aside: j.aside}
 	}
 	trials, err := sweep.Trials(runtime.GOMAXPROCS(0), j.seeds, func(k int) (*replay.Trial, error) {
 		with := *j.options

@@ -36,8 +36,10 @@ type Search struct {
 	// near is set where the first line, too, is only looked at around them.
 	near  bool
 	known []map[int]Outcome
-	open  int
-	waves int
+	// open is the first line that is not done, and upTo the first that is not to be looked
+	// at.
+	open, upTo int
+	waves      int
 }
 
 // How the axis is walked.
@@ -64,7 +66,7 @@ func NewSearch(places, lines, start int, focus []float64) *Search {
 	if len(focus) == 0 {
 		focus = []float64{front.Enough}
 	}
-	s := &Search{places: places, lines: lines, start: min(max(start, 0), places-1), focus: focus, known: make([]map[int]Outcome, lines)}
+	s := &Search{places: places, lines: lines, start: min(max(start, 0), places-1), focus: focus, known: make([]map[int]Outcome, lines), upTo: 1}
 	for i := range s.known {
 		s.known[i] = map[int]Outcome{}
 	}
@@ -78,14 +80,17 @@ func Near(places, lines, start int, focus []float64) *Search {
 	return s
 }
 
-// Next are the settings to try now, all of which may run at the same time. Without any
-// the search is over.
+// Lines lets Next go on with the other lines, when the first one is done.
+func (s *Search) Lines() { s.upTo = s.lines }
+
+// Next are the settings of the first line to try now, all of which may run at the same
+// time. Without any there is nothing more to try.
 func (s *Search) Next() []Place {
-	for s.open < s.lines && s.waves < mostWaves {
+	for s.open < s.upTo && s.waves < mostWaves {
 		s.waves++
 		last := s.open
 		if s.open > 0 {
-			last = s.lines - 1
+			last = s.upTo - 1
 		}
 		var wave []Place
 		for line := s.open; line <= last; line++ {

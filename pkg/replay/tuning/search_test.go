@@ -50,6 +50,7 @@ func (s *service) outcome(p Place) Outcome {
 // searched is what a search finds.
 func searched(s *service, places, lines, start int, focus ...float64) []front.Point {
 	search := NewSearch(places, lines, start, focus)
+	search.Lines()
 	var found []front.Point
 	for wave := search.Next(); len(wave) > 0; wave = search.Next() {
 		for _, p := range wave {
@@ -112,6 +113,7 @@ func TestTheSameAnswersGiveTheSameQuestions(t *testing.T) {
 func TestNothingIsAskedTwice(t *testing.T) {
 	s := service{knee: 100, width: 2, poor: 0.6, dear: 4}
 	search := NewSearch(240, 3, 10, []float64{0.95})
+	search.Lines()
 	asked := map[Place]bool{}
 	for wave := search.Next(); len(wave) > 0; wave = search.Next() {
 		for _, p := range wave {
@@ -135,6 +137,7 @@ func TestSearchesThatFindNothingEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			search, asked := NewSearch(100, 2, 50, []float64{0.95}), 0
+			search.Lines()
 			for wave := search.Next(); len(wave) > 0; wave = search.Next() {
 				for _, p := range wave {
 					asked++
@@ -153,4 +156,26 @@ func TestOnePlaceAlone(t *testing.T) {
 	require.Equal(t, []Place{{0, 0}}, search.Next())
 	search.Tell(Place{}, Outcome{Point: front.Point{Attainment: 0.9, Cost: 1}})
 	assert.Empty(t, search.Next())
+}
+
+func TestOtherLinesComeWhenTheyAreAskedFor(t *testing.T) {
+	s := service{knee: 100, width: 2, poor: 0.6, dear: 4}
+	search := NewSearch(240, 3, 90, []float64{0.95})
+	lines := map[int]int{}
+	all := func() {
+		for wave := search.Next(); len(wave) > 0; wave = search.Next() {
+			for _, p := range wave {
+				lines[p.Line]++
+				search.Tell(p, s.outcome(p))
+			}
+		}
+	}
+	all()
+	require.Len(t, lines, 1)
+	first := lines[0]
+	search.Lines()
+	all()
+	assert.Len(t, lines, 3)
+	assert.Equal(t, first, lines[0], "the first line was done")
+	assert.Less(t, lines[1], first, "the others are only looked at near the attainment")
 }

@@ -43,13 +43,14 @@ function drawScatter() {
   }
   const relative = shown.every(({ run }) => run.over !== undefined);
   const cost = (run) => (relative ? run.over : run.cost);
+  const fronts = frontsShown(shown);
   const positive = shown.filter(({ run }) => cost(run) > 0);
   const width = Math.max(260, Math.floor(host.clientWidth));
   const height = Math.min(380, Math.max(300, width * 0.62));
-  const costs = positive.map(({ run }) => cost(run));
+  const costs = positive.map(({ run }) => cost(run)).concat(fronts.flatMap((f) => f.points.map(cost)));
   const low = Math.min(...costs, relative ? 1 : Infinity) * 0.94;
   const high = Math.max(...costs) * 1.08;
-  const worst = Math.min(0.98, ...shown.map(({ run }) => run.attainment));
+  const worst = Math.min(0.98, ...shown.map(({ run }) => run.attainment), ...fronts.flatMap((f) => f.points.map((p) => p.attainment)));
   const bottom = stretched(Math.max(0, worst - 0.15 * (1 - worst))) - 0.12;
   const top = stretched(1) + 0.12;
   const box = { w: width - scatterEdge.left - scatterEdge.right, h: height - scatterEdge.top - scatterEdge.bottom };
@@ -57,11 +58,12 @@ function drawScatter() {
   const y = (share) => scatterEdge.top + box.h * (1 - (stretched(share) - bottom) / (top - bottom));
   const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "group", "aria-label": "Cost against attainment, one point per policy" });
   drawScatterAxes(picture, { x, y, low, high, bottom, width, height, relative });
+  drawFronts(picture, fronts, { x, y, cost, relative });
   const taken = [];
   const points = positive.map(({ run, index }) => ({ run, index, px: x(cost(run)), py: y(run.attainment) }));
   for (const point of points) taken.push({ x: point.px - 6, y: point.py - 6, w: 12, h: 12 });
   for (const point of points) picture.append(scatterPoint(point, taken, width, height, relative));
-  host.replaceChildren(picture, el("p", { class: "key" }, scatterKey(shown)));
+  host.replaceChildren(picture, ...frontKey(fronts), el("p", { class: "key" }, scatterKey(shown)));
 }
 
 function drawScatterAxes(picture, f) {

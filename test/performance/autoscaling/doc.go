@@ -1,7 +1,8 @@
-// Command autoscaling replays real traces through scaling policies, ours and the
-// published rules of others, with the scenario that "kubectl wva replay" has built in,
-// and judges whether any of the others does better: cheaper at the same attainment, or
-// better at the same price.
+// Command autoscaling replays real traces through scaling policies and judges ours, at its
+// defaults, against all others at their best: each other policy is tried with many settings
+// on every trace, and what ours costs is divided by what the front of all of them costs at
+// the same attainment.
 //
-// Read the trials in trial.go first, then judge.go.
+// Read the trials in trial.go first, then claim.go, and package sweep of "kubectl wva
+// replay", which makes the runs.
 package main

@@ -2,129 +2,171 @@ package main
 
 import (
 	"fmt"
-	"slices"
+	"io"
+	"time"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
+	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
-// row is one result with what it is of.
-type row struct {
-	Trace   string `json:"trace"`
-	Prices  string `json:"prices"`
-	Cluster string `json:"cluster"`
-	replay.Result
-	// aside rows are shown and judged by nothing.
-	aside bool
+// bench is what came of a run of this command.
+type bench struct {
+	commit string
+	seeds  int
+	// cases are the trials, each with each of its start-up times, reports what came of
+	// them, and fronts how they are shown.
+	cases   []oneCase
+	reports []sweep.Report
+	fronts  []report.Fronts
+	singles []sweep.Single
+	// pictured are runs with their courses.
+	pictured []pictured
+	claims   []claim
+	runs     int
 }
 
-const (
-	// better is the share of requests by which one attainment is better than another.
-	better = 0.002
-	// cheaper is the relative difference by which one cost is lower than another.
-	cheaper = 0.01
-	// rounding is what the last digits of a float may add to a difference that is
-	// exactly at a limit: far below one request or one cent of a run.
-	rounding = 1e-9
-)
-
-// ours are the policies that are compared with the baselines. Neither mode is spared
-// one: no baseline knows the promised latency, and hybrid mode, which does, must be
-// worth it.
-var ours = []string{"hybrid", "capacity-only"}
-
-// baselines are the competitors. A fixed fleet reacts to nothing, and the best one is
-// known only afterwards.
-var baselines = []string{"hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2"}
-
-// defeat is a baseline that did better than ours.
-type defeat struct{ ours, other row }
-
-// String says what was better.
-func (d defeat) String() string {
-	return fmt.Sprintf("%s: %s attains %.2f%% for %.2f, %s %.2f%% for %.2f", d.ours.place(),
-		d.other.Policy, 100*d.other.Attainment, d.other.Cost, d.ours.Policy, 100*d.ours.Attainment, d.ours.Cost)
+// oneCase is a trial with one start-up time.
+type oneCase struct {
+	trial trial
+	sweep.Case
 }
 
-func (r *row) place() string {
-	return fmt.Sprintf("%s, %s prices, %s cluster, start-up %g s", r.Trace, r.Prices, r.Cluster, r.StartupSeconds)
-}
+// firstSeed is that of the first run; the others follow.
+const firstSeed = 1
 
-// measured reports whether the numbers that are judged are there: nothing is proved by
-// a run without requests, without a price or without a bound.
-func (r *row) measured() bool {
-	return !r.aside && r.Requests > 0 && r.Attainment >= 0 && r.Attainment <= 1 && r.Cost > 0 && r.CostOverBound > 0
-}
-
-// beats reports whether the other row is better at about the same price, or cheaper at
-// about the same attainment. Exactly at a limit, an attainment or a cost is about the
-// same.
-func beats(other, ours row) bool {
-	ahead := other.Attainment - ours.Attainment
-	price := other.Cost / ours.Cost
-	asGood, asCheap := ahead >= -better-rounding, price <= 1+cheaper+rounding
-	return asGood && price < 1-cheaper-rounding || asCheap && ahead > better+rounding
-}
-
-// defeats are all that there are, in the order of the rows, and how many pairs were
-// compared.
-func defeats(rows []row) (lost []defeat, compared int) {
-	for i := range rows {
-		if !rows[i].measured() || !slices.Contains(ours, rows[i].Policy) {
-			continue
+// judge sweeps the trials and says what they show.
+func judge(o *options, chosen []trial, progress io.Writer) (*bench, error) {
+	b := &bench{commit: o.commit, seeds: o.seeds}
+	for _, t := range chosen {
+		began := time.Now()
+		prepared, err := prepare(o, t)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t, err)
 		}
-		for j := range rows {
-			if !rows[j].measured() || !slices.Contains(baselines, rows[j].Policy) || !sameTrial(rows[i], rows[j]) {
-				continue
-			}
-			compared++
-			if beats(rows[j], rows[i]) {
-				lost = append(lost, defeat{rows[i], rows[j]})
-			}
+		for _, startup := range t.startups {
+			rivals, aside := t.families(startup, o.asked())
+			b.cases = append(b.cases, oneCase{t, sweep.Case{
+				Name: t.String(), Startup: startup, Trials: prepared, Ours: ours, Rivals: rivals, Aside: aside,
+			}})
+		}
+		tell(progress, "%-50s ready in %s\n", t, time.Since(began).Round(time.Second))
+	}
+	cases := make([]sweep.Case, len(b.cases))
+	for i := range b.cases {
+		cases[i] = b.cases[i].Case
+	}
+	last := time.Now()
+	s := sweep.New(sweep.Options{Cases: cases, Bound: true, Workers: o.workers, Progress: func(done int) {
+		b.runs = done
+		if time.Since(last) >= time.Minute {
+			last = time.Now()
+			tell(progress, "%d runs\n", done)
+		}
+	}})
+	var err error
+	if b.reports, err = s.Run(); err != nil {
+		return nil, err
+	}
+	for i := range b.reports {
+		b.fronts = append(b.fronts, b.reports[i].Fronts(&cases[i]))
+	}
+	if plain, families := b.plain(); len(plain) > 1 && len(families) > 0 {
+		if b.singles, err = s.Singles(families, plain, 0); err != nil {
+			return nil, err
 		}
 	}
-	return lost, compared
+	b.claims = claims(b)
+	return b, b.picture()
 }
 
-func sameTrial(a, b row) bool {
-	return a.Trace == b.Trace && a.Prices == b.Prices && a.Cluster == b.Cluster && a.StartupSeconds == b.StartupSeconds
-}
-
-// The promise of the second proof.
-const (
-	leastAttainment = 0.99
-	mostOverBound   = 1.3
-)
-
-// promised are the traces of which it is given, with a start-up of a minute.
-var promised = []string{conversation, large}
-
-// misses are the trials in which hybrid mode attains too little or costs too much over
-// the bound, and how many were looked at.
-func misses(rows []row) (missed []row, looked int) {
-	for _, r := range rows {
-		usual := r.Prices == aws && r.Cluster == roomy && r.StartupSeconds == 60
-		if !usual || r.Policy != "hybrid" || !slices.Contains(promised, r.Trace) || !r.measured() {
-			continue
-		}
-		looked++
-		if r.Attainment < leastAttainment-rounding || r.CostOverBound > mostOverBound+rounding {
-			missed = append(missed, r)
+// plain are the places of the cases with one model and one best variant, and the families
+// that are tuned on the first of them.
+func (b *bench) plain() (places []int, families []tuning.Family) {
+	for i := range b.cases {
+		if b.cases[i].trial.part == single {
+			places = append(places, i)
 		}
 	}
-	return missed, looked
+	if len(places) > 0 {
+		families = b.cases[places[0]].Rivals
+	}
+	return places, families
 }
 
-// unplaceable are our rows on the full cluster that asked for what fits nowhere, and
-// how many rows of ours there are.
-func unplaceable(rows []row) (beyond []row, looked int) {
-	for _, r := range rows {
-		if r.Cluster != full || !slices.Contains(ours, r.Policy) || !r.measured() {
-			continue
+// prepare makes the trial, once with each seed.
+func prepare(o *options, t trial) ([]*replay.Trial, error) {
+	s, err := t.scenario()
+	if err != nil {
+		return nil, err
+	}
+	return sweep.Trials(o.workers, o.seeds, func(i int) (*replay.Trial, error) {
+		seed := uint64(firstSeed + i)
+		var counted workload.Dispersion
+		return replay.NewTrial(replay.TrialOptions{
+			Scenario: s, Startups: t.startups, Seed: seed, Trace: &counted,
+			Source: t.source(s, o.data, seed, &counted),
+		})
+	})
+}
+
+// source are the requests of a trial: those of its trace, or of its scenario.
+func (t trial) source(s *replay.Scenario, data string, seed uint64, counted *workload.Dispersion) replay.Source {
+	if t.example != "" {
+		return replay.Merge(s.Sources(seed))
+	}
+	return func() (workload.Stream, error) { return t.trace.open(data, seed, counted) }
+}
+
+// scenario is what the trial runs on.
+func (t trial) scenario() (*replay.Scenario, error) {
+	data := scenario.BuiltIn()
+	if t.example != "" {
+		e, known := scenario.Named(t.example)
+		if !known {
+			return nil, fmt.Errorf("no scenario is named %s", t.example)
 		}
-		looked++
-		if r.UnplaceableReplicas > 0 {
-			beyond = append(beyond, r)
+		data = e.Data
+	}
+	s, err := scenario.Parse(data, scenario.Options{Prices: t.prices, Cluster: t.cluster})
+	if err == nil && t.learns {
+		forget(s)
+	}
+	return s, err
+}
+
+// forget takes the profiles from the autoscaler, so that it has to learn them.
+func forget(s *replay.Scenario) {
+	for m := range s.Models {
+		for v := range s.Models[m].Variants {
+			s.Models[m].Variants[v].Given = serving.Profile{}
 		}
 	}
-	return beyond, looked
+}
+
+// picture keeps the courses of some runs of each case with a start-up of a minute.
+func (b *bench) picture() error {
+	for i := range b.cases {
+		if b.cases[i].Startup != minute[0] {
+			continue
+		}
+		runs, err := b.reports[i].Pictures(&b.cases[i].Case)
+		if err != nil {
+			return err
+		}
+		for _, run := range runs {
+			b.pictured = append(b.pictured, pictured{i, run})
+		}
+	}
+	return nil
+}
+
+// pictured is one run with its course, and the place of its case.
+type pictured struct {
+	place int
+	report.ReplayRun
 }

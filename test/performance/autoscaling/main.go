@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,20 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
-	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
-	"llmd.ai/workload-variant-autoscaler/pkg/replay"
-	"llmd.ai/workload-variant-autoscaler/pkg/report"
-	"llmd.ai/workload-variant-autoscaler/pkg/workload"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 )
 
-// What a run ends with; its rows are told already.
-var (
-	// errBeaten ends a run that proved something against us.
-	errBeaten = errors.New("not everything that was to be proved holds")
-	// errPartial ends a whole run that left something unproved.
-	errPartial = errors.New("not everything that was to be proved was judged")
-)
+// errMissed ends a run that showed beyond its noise that a claim does not hold.
+var errMissed = errors.New("not everything that is claimed holds")
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
@@ -38,9 +28,10 @@ func main() {
 type options struct {
 	data, target, page string
 	only               string
-	policies           string
-	workers            int
-	speed              bool
+	families           string
+	commit             string
+	workers, seeds     int
+	quick, speed       bool
 	markdown           bool
 }
 
@@ -51,181 +42,91 @@ func run(arguments []string, out, progress io.Writer) error {
 	flags.StringVar(&o.target, "out", "bench-autoscaling.json", "where the numbers go; empty for nowhere")
 	flags.StringVar(&o.page, "html", "bench-autoscaling.html", "where the pictures go; empty for nowhere")
 	flags.StringVar(&o.only, "only", "", "only trials whose name contains this, such as azure-code or full")
-	flags.StringVar(&o.policies, "policies", "", "only these policies with their settings, separated by commas")
+	flags.StringVar(&o.families, "families", "", "only these families of rivals, separated by commas")
+	flags.StringVar(&o.commit, "commit", "", "the commit that this is, for the results")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at the same time")
-	flags.BoolVar(&o.markdown, "markdown", false, "print the comparison as one Markdown table, too")
+	flags.IntVar(&o.seeds, "seeds", 3, "how many seeds the numbers are means of")
+	flags.BoolVar(&o.quick, "quick", false, "the plain traces alone, two seeds, one start-up time and few families: five minutes")
+	flags.BoolVar(&o.markdown, "markdown", false, "print the verdicts as a Markdown table, too")
 	flags.BoolVar(&o.speed, "speed", false, "replay one hour of the large service at its full rate in hybrid mode alone, and say how long it took")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	if o.data == "" {
+	switch {
+	case o.data == "":
 		return errors.New("say where the traces are: --data FOLDER (holds azure2023 and servegen)")
-	}
-	if o.speed {
+	case o.seeds < 1:
+		return fmt.Errorf("--seeds is %d: expected at least 1", o.seeds)
+	case o.speed:
 		return measureSpeed(&o, speed(), out)
 	}
-	began := time.Now()
-	rows, runs, err := replays(&o, progress)
+	if o.quick {
+		o.seeds = min(o.seeds, 2)
+	}
+	chosen, err := o.chosen()
 	if err != nil {
 		return err
 	}
-	table(out, rows)
-	if o.markdown {
-		tell(out, "%s\n", markdown(rows))
-	}
-	holds, whole := verdict(out, rows)
-	if err := keep(&o, rows, runs); err != nil {
+	began := time.Now()
+	b, err := judge(&o, chosen, progress)
+	if err != nil {
 		return err
 	}
-	tell(out, "runs: %d, in %s\n", len(rows), time.Since(began).Round(time.Second))
-	switch {
-	case !holds:
-		return errBeaten
-	case !whole && o.only == "" && o.policies == "":
-		return errPartial
+	b.print(out)
+	if o.markdown {
+		tell(out, "%s\n", markdown(b))
+	}
+	if err := b.keep(&o); err != nil {
+		return err
+	}
+	tell(out, "%d runs with %d seeds in %s", b.runs, o.seeds, time.Since(began).Round(time.Second))
+	if spent, known := processorTime(); known {
+		tell(out, ", %s of processor", spent.Round(time.Second))
+	}
+	if o.commit != "" {
+		tell(out, ", commit %s", o.commit)
+	}
+	tell(out, "\n")
+	if slices.ContainsFunc(b.claims, claim.missed) {
+		return errMissed
 	}
 	return nil
 }
 
-// replays performs the trials that the flags leave.
-func replays(o *options, progress io.Writer) ([]row, []report.ReplayRun, error) {
-	names, err := o.names()
-	if err != nil {
-		return nil, nil, err
-	}
-	var rows []row
-	var runs []report.ReplayRun
-	for _, t := range trials() {
-		chosen := t.chosen(names)
-		if len(chosen) == 0 || !strings.Contains(t.String(), o.only) {
-			continue
-		}
-		began := time.Now()
-		results, recorded, err := perform(o, t, chosen)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", t, err)
-		}
-		tell(progress, "%-50s %4d runs in %s\n", t, len(results), time.Since(began).Round(time.Second))
-		for i := range results {
-			rows = append(rows, row{Trace: t.trace.name, Prices: t.prices, Cluster: t.cluster, Result: results[i], aside: t.learns})
-			run := report.ReplayRun{Scene: t.String(), Result: results[i]}
-			if pictured(results[i]) {
-				// A copy, so that the recordings that are not shown can go.
-				run.Recording = new(recorded[i])
-			}
-			runs = append(runs, run)
-		}
-	}
-	if len(rows) == 0 {
-		return nil, nil, fmt.Errorf("no trial of these policies has %q in its name; there are: %s", o.only, trials())
-	}
-	return rows, runs, nil
-}
-
-// names are the policies that the flags leave.
-func (o *options) names() ([]string, error) {
-	if o.policies == "" {
-		return policies, nil
-	}
-	names := replay.JoinPolicies(strings.Split(o.policies, ","))
-	for i, name := range names {
-		spec, err := replay.ParseSpec(name)
-		if err != nil {
+// chosen are the trials that the flags leave.
+func (o *options) chosen() ([]trial, error) {
+	for _, name := range o.asked() {
+		if _, err := tuning.Named(name); err != nil {
 			return nil, err
 		}
-		name = spec.String()
-		names[i] = name
-		if slices.Contains(names[:i], name) {
-			return nil, fmt.Errorf("the policy %s is named twice: expected each once", name)
+	}
+	var chosen []trial
+	var names []string
+	for _, t := range trials() {
+		wanted := true
+		if o.quick {
+			t, wanted = t.hurried()
+		}
+		names = append(names, t.String())
+		if wanted && strings.Contains(t.String(), o.only) {
+			chosen = append(chosen, t)
 		}
 	}
-	return names, nil
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no trial has %q in its name; there are: %s", o.only, strings.Join(names, ", "))
+	}
+	return chosen, nil
 }
 
-// pictured says of which runs the page shows the course: with one start-up time, and not
-// of all policies, so that the page stays small.
-func pictured(r replay.Result) bool {
-	return r.StartupSeconds == 60 && slices.Contains([]string{"hybrid", "capacity-only", "hpa:queue", "saturation-v2", "bound"}, r.Policy)
-}
-
-func perform(o *options, t trial, names []string) ([]replay.Result, []replay.Recording, error) {
-	s, err := scenario.Parse(scenario.BuiltIn(), scenario.Options{Prices: t.prices, Cluster: t.cluster})
-	if err != nil {
-		return nil, nil, err
+// asked are the families that are named; none means all.
+func (o *options) asked() []string {
+	if o.families == "" {
+		return nil
 	}
-	if t.learns {
-		forget(s)
-	}
-	var counted workload.Dispersion
-	return replay.Run(replay.Options{
-		Scenario: s, Policies: names, Startups: t.startups, Seed: seed, Workers: o.workers, Record: !o.speed,
-		Source: func() (workload.Stream, error) { return t.trace.open(o.data, &counted) }, Trace: &counted,
-	})
-}
-
-// forget takes the profiles from the autoscaler, so that it has to learn them.
-func forget(s *replay.Scenario) {
-	for m := range s.Models {
-		for v := range s.Models[m].Variants {
-			s.Models[m].Variants[v].Given = serving.Profile{}
-		}
-	}
+	return strings.Split(o.families, ",")
 }
 
 // tell prints for people; that nobody may listen is no failure of the benchmark.
 func tell(out io.Writer, format string, arguments ...any) {
 	_, _ = fmt.Fprintf(out, format, arguments...)
-}
-
-// table prints the rows for people.
-func table(out io.Writer, rows []row) {
-	last := ""
-	var part []replay.Result
-	flush := func() {
-		if len(part) > 0 {
-			tell(out, "\n%s\n", last)
-			for _, line := range report.ReplayDispersion(part) {
-				tell(out, "%s\n", line)
-			}
-			for _, line := range report.ReplayTable(part, report.Style{}) {
-				tell(out, "%s\n", line)
-			}
-		}
-		part = nil
-	}
-	for _, r := range rows {
-		title := fmt.Sprintf("%s, %s prices, %s cluster", r.Trace, r.Prices, r.Cluster)
-		if title != last {
-			flush()
-			last = title
-		}
-		part = append(part, r.Result)
-	}
-	flush()
-	tell(out, "\n")
-}
-
-// keep writes the files.
-func keep(o *options, rows []row, runs []report.ReplayRun) error {
-	if o.target != "" {
-		encoded, err := json.MarshalIndent(rows, "", "  ")
-		if err != nil {
-			return fmt.Errorf("encode the results: %w", err)
-		}
-		if err := os.WriteFile(o.target, append(encoded, '\n'), 0o644); err != nil {
-			return fmt.Errorf("write the results: %w", err)
-		}
-	}
-	if o.page == "" {
-		return nil
-	}
-	file, err := os.Create(o.page)
-	if err != nil {
-		return fmt.Errorf("write the pictures: %w", err)
-	}
-	if err := report.HTMLOfRuns(file, "Scaling policies on recorded traces", runs); err != nil {
-		_ = file.Close()
-		return fmt.Errorf("write the pictures: %w", err)
-	}
-	return file.Close()
 }

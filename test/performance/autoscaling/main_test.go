@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,62 +36,72 @@ func madeTrace(t *testing.T, perSecond ...int) string {
 	return data
 }
 
-// bench runs the command on a folder of data, and returns what it prints, its rows and
-// its page.
-func bench(t *testing.T, data string, arguments ...string) (out string, rows []map[string]any, page string, err error) {
+// runs the command on a folder of data, and returns what it prints, its numbers and its
+// page.
+func benched(t *testing.T, data string, arguments ...string) (out string, numbers map[string]any, page string, err error) {
 	t.Helper()
 	target, html := filepath.Join(t.TempDir(), "bench.json"), filepath.Join(t.TempDir(), "bench.html")
 	var printed, progress strings.Builder
-	err = run(append([]string{"--data", data, "--out", target, "--html", html}, arguments...), &printed, &progress)
+	err = run(append([]string{"--data", data, "--out", target, "--html", html, "--commit", "abc"}, arguments...), &printed, &progress)
 	text, failed := os.ReadFile(target)
 	require.NoError(t, failed, "the run ended with %v", err)
-	require.NoError(t, json.Unmarshal(text, &rows))
+	require.NoError(t, json.Unmarshal(text, &numbers))
 	shown, failed := os.ReadFile(html)
 	require.NoError(t, failed)
-	return printed.String(), rows, string(shown), err
+	return printed.String(), numbers, string(shown), err
+}
+
+func rowsOf(t *testing.T, numbers map[string]any, key string) []map[string]any {
+	t.Helper()
+	var rows []map[string]any
+	list, ok := numbers[key].([]any)
+	require.True(t, ok, key)
+	for _, one := range list {
+		row, ok := one.(map[string]any)
+		require.True(t, ok)
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 func TestAPartOfTheTrials(t *testing.T) {
-	out, rows, page, err := bench(t, madeTrace(t, 1, 1, 1), "--only", "azure-conversation aws full", "--policies", "hybrid,static:2")
-	require.NoError(t, err, "nothing speaks against us")
-	require.Len(t, rows, 4, "two policies and two start-up times")
-	for _, r := range rows {
-		assert.Equal(t, "azure-conversation", r["trace"])
-		assert.Equal(t, "aws", r["prices"])
-		assert.Equal(t, "full", r["cluster"])
-		assert.InDelta(t, 3600, r["requests"], 0, "each of 180 twenty times")
-		for _, key := range []string{"policy", "parameters", "startupSeconds", "attainment", "ttftMs", "itlMs", "replicaHours", "gpuHours", "cost",
-			"costOverBound", "scaleEvents", "flips", "underProvisionedSeconds", "unplaceableReplicas"} {
-			assert.Contains(t, r, key)
+	out, numbers, page, err := benched(t, madeTrace(t, 1, 1, 2, 1), "--only", "azure-conversation aws full", "--families", "hpa:rps,hpa:inflight", "--seeds", "2", "--markdown")
+	if err != nil {
+		require.ErrorIs(t, err, errMissed)
+	}
+	assert.Equal(t, "abc", numbers["commit"])
+	verdicts := rowsOf(t, numbers, "verdicts")
+	require.Len(t, verdicts, 2, "two modes and one start-up time")
+	for i, v := range verdicts {
+		assert.Equal(t, "azure-conversation", v["trace"])
+		assert.Equal(t, ours[i], v["policy"])
+		assert.InDelta(t, 60, v["startupSeconds"], 0)
+		assert.InDelta(t, 2, v["seeds"], 0)
+		for _, key := range []string{"attainment", "cost", "frontCostAtSameAttainment", "ratio", "ratioNoise", "ratioIs", "frontAttainmentAtSameCost", "costOverBound"} {
+			assert.Contains(t, v, key)
 		}
 	}
-	assert.Contains(t, out, "azure-conversation, aws prices, full cluster")
-	assert.Contains(t, out, "ours: not judged, 0 of 160 comparisons")
-	assert.Contains(t, out, "bound: not judged, 0 of 2 traces")
-	assert.Contains(t, out, "nowhere: holds so far, judged on 2 of 4 runs alone")
-	assert.NotContains(t, out, "All three hold")
-	assert.Contains(t, out, "runs: 4, in ")
-	assert.Contains(t, page, "azure-conversation aws full")
-}
-
-func TestAMissedPromiseIsAnErrorAfterTheFiles(t *testing.T) {
-	// The fourth minute brings twelve times the load of the others, and nothing that
-	// reacts to it serves before the fifth.
-	out, rows, page, err := bench(t, madeTrace(t, 1, 1, 1, 12), "--only", "azure-conversation aws roomy", "--policies", "hybrid")
-	require.ErrorIs(t, err, errBeaten)
-	assert.Len(t, rows, 4, "four start-up times")
-	assert.Contains(t, page, "azure-conversation aws roomy")
-	assert.Contains(t, out, "bound: does not hold, judged on 1 of 2 traces\n   azure-conversation, aws prices, roomy cluster, start-up 60 s: ")
-}
-
-func TestLearningIsShownAndNotJudged(t *testing.T) {
-	out, rows, _, err := bench(t, madeTrace(t, 1, 1, 1, 12), "--only", "azure-conversation-learning", "--policies", "keda,hybrid")
-	require.NoError(t, err)
-	require.Len(t, rows, 1, "hybrid alone, with a start-up of a minute")
-	assert.Equal(t, "azure-conversation-learning", rows[0]["trace"])
-	assert.Equal(t, "hybrid", rows[0]["policy"])
-	assert.Less(t, rows[0]["attainment"], 0.99, "it would miss the promise")
-	assert.Contains(t, out, "bound: not judged, 0 of 2 traces")
+	families := map[any]int{}
+	for _, p := range rowsOf(t, numbers, "fronts") {
+		families[p["family"]]++
+		for _, key := range []string{"trace", "startupSeconds", "family", "setting", "attainment", "cost"} {
+			assert.Contains(t, p, key)
+		}
+	}
+	assert.Len(t, families, 3)
+	for _, family := range []string{"hpa:rps", "hpa:inflight", "bound"} {
+		assert.Greater(t, families[family], 1, family)
+	}
+	assert.Len(t, rowsOf(t, numbers, "runs"), 4, "ours, the bound and the nearest rival")
+	assert.Len(t, rowsOf(t, numbers, "claims"), 5)
+	assert.Contains(t, out, "azure-conversation aws full, start-up 60 s\nPOLICY")
+	assert.Contains(t, out, "(a) hybrid costs at most 1.00 of the front of all others, tuned by hindsight for each trace, at the same attainment: not shown\n", "no such trace ran")
+	assert.Regexp(t, `\(c\) with several models or variants that matter at most 0\.80: .+\n   .+  azure-conversation aws full, start-up 60 s  `, out)
+	assert.Contains(t, out, "(d) on the full cluster ours ask for nothing that fits nowhere: holds\n")
+	assert.Contains(t, out, "| azure-conversation aws full, start-up 60 s | ")
+	assert.Regexp(t, `\n\d+ runs with 2 seeds in \S+, \S+ of processor, commit abc\n$`, out)
+	assert.Contains(t, page, "Ours against all others at their best")
+	assert.Contains(t, page, "hpa:inflight")
 }
 
 func TestWhatIsForgotten(t *testing.T) {
@@ -105,24 +116,34 @@ func TestWhatIsForgotten(t *testing.T) {
 }
 
 func TestTheTrials(t *testing.T) {
-	var names []string
-	runs, learning := 0, 0
-	for _, trial := range trials() {
-		names = append(names, trial.String())
-		runs += len(trial.startups) * len(trial.chosen(policies))
-		if trial.learns {
-			learning++
+	var names, quick []string
+	count := map[part]int{}
+	for _, one := range trials() {
+		names = append(names, one.String())
+		count[one.part] += len(one.startups)
+		_, err := one.scenario()
+		require.NoError(t, err, one)
+		rivals, aside := one.families(minute[0], nil)
+		assert.GreaterOrEqual(t, len(rivals), 4, one)
+		further, none := one.families(time.Hour, nil)
+		assert.Len(t, further, len(common), "every name is a family")
+		assert.Empty(t, none)
+		assert.Equal(t, one.aside, len(aside) > 0, one)
+		if one.rivals != nil {
+			assert.Len(t, rivals, len(one.rivals), "%s: every name is a family", one)
+		}
+		if hurried, some := one.hurried(); some {
+			quick = append(quick, hurried.String())
+			assert.Len(t, hurried.startups, 1)
 		}
 	}
 	assert.Equal(t, []string{
-		"azure-conversation aws roomy", "azure-conversation lowest roomy", "azure-conversation aws full", "azure-code aws roomy",
-		"servegen-m-large aws roomy", "synthetic-diurnal aws roomy", "azure-conversation-in-bursts aws roomy",
-		"azure-conversation-learning aws roomy",
+		"azure-conversation aws roomy", "azure-code aws roomy", "servegen-m-large aws roomy", "synthetic-diurnal aws roomy",
+		"azure-conversation aws full", "azure-conversation lowest roomy", "azure-conversation-in-bursts aws roomy", "azure-conversation-learning aws roomy",
+		"two-models busy-60", "two-models busy-85", "five-models busy-60", "five-models busy-85", "failing-nodes", "four-cheap", "spot",
 	}, names)
-	assert.Equal(t, 16*10+1, runs)
-	assert.Equal(t, 1, learning)
-	assert.Subset(t, policies, ours)
-	assert.Subset(t, policies, baselines)
+	assert.Equal(t, map[part]int{single: 8, several: 8, beside: 3}, count)
+	assert.Equal(t, slices.Concat(names[:2], []string{"synthetic-diurnal aws roomy", "four-cheap"}), quick)
 }
 
 func TestWhatCannotBeRun(t *testing.T) {
@@ -131,14 +152,14 @@ func TestWhatCannotBeRun(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"no data":             {nil, "say where the traces are"},
-		"no such trial":       {[]string{"--data", data, "--only", "moon"}, `no trial of these policies has "moon" in its name; there are: [azure-conversation aws roomy`},
-		"nobody to learn":     {[]string{"--data", data, "--only", "learning", "--policies", "keda"}, `no trial of these policies has "learning" in its name`},
-		"an unknown policy":   {[]string{"--data", data, "--policies", "hybrid,magic"}, `unknown policy "magic"`},
-		"a policy twice":      {[]string{"--data", data, "--policies", "hybrid,keda,hybrid"}, "the policy hybrid is named twice"},
-		"a trace is missing":  {[]string{"--data", data, "--only", "azure-code"}, "AzureLLMInferenceTrace_code.csv"},
-		"no trace for speed":  {[]string{"--data", data, "--speed"}, "language_m-large_rate.csv"},
-		"a flag nobody knows": {[]string{"--fast"}, "flag provided but not defined"},
+		"no data":              {nil, "say where the traces are"},
+		"no such trial":        {[]string{"--data", data, "--only", "moon"}, `no trial has "moon" in its name; there are: azure-conversation aws roomy, `},
+		"an unknown family":    {[]string{"--data", data, "--families", "hpa:rps,magic"}, `"magic" cannot be tuned; expected one of hpa:rps`},
+		"a trace is missing":   {[]string{"--data", data, "--only", "azure-code"}, "AzureLLMInferenceTrace_code.csv"},
+		"no trace for speed":   {[]string{"--data", data, "--speed"}, "language_m-large_rate.csv"},
+		"no seed":              {[]string{"--data", data, "--seeds", "0"}, "--seeds is 0: expected at least 1"},
+		"not in a quick run":   {[]string{"--data", data, "--quick", "--only", "spot"}, `no trial has "spot" in its name`},
+		"a flag nobody knows ": {[]string{"--fast"}, "flag provided but not defined"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, progress strings.Builder
@@ -150,7 +171,7 @@ func TestWhatCannotBeRun(t *testing.T) {
 func TestSpeedTellsItsNumbers(t *testing.T) {
 	var out strings.Builder
 	o := options{data: madeTrace(t, 1), speed: true}
-	require.NoError(t, measureSpeed(&o, trials()[2], &out))
+	require.NoError(t, measureSpeed(&o, trials()[4], &out))
 	assert.Regexp(t, `^azure-conversation aws full, hybrid, start-up 60 s: 1200 requests in \S+s of wall time with one worker, `, out.String())
 	assert.Regexp(t, `\npeak memory [1-9]\d* MiB \(.+\); \d+\.\d\d% attained at \d+\.\d\d times the bound\n$`, out.String())
 }

@@ -7,26 +7,42 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 )
 
 // measureSpeed replays one trial once, in hybrid mode, and says how long it took and
 // how much memory.
 func measureSpeed(o *options, t trial, out io.Writer) error {
-	o.workers = 1
+	o.workers, o.seeds = 1, 1
 	began := time.Now()
-	results, _, err := perform(o, t, []string{"hybrid"})
+	prepared, err := prepare(o, t)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t, err)
+	}
+	r, _, err := prepared[0].Play(replay.Play{Policy: "hybrid", Startup: t.startups[0]})
 	if err != nil {
 		return fmt.Errorf("%s: %w", t, err)
 	}
 	took := time.Since(began)
 	bytes, source := peakMemory()
-	r := results[0]
 	tell(out, "%s, hybrid, start-up %g s: %d requests in %s of wall time with one worker, the reading and the bound included\n",
 		t, r.StartupSeconds, r.Requests, took.Round(10*time.Millisecond))
 	tell(out, "peak memory %d MiB (%s); %.2f%% attained at %.2f times the bound\n",
 		bytes>>20, source, 100*r.Attainment, r.CostOverBound)
 	return nil
+}
+
+// processorTime is what this process has taken of the processors; false where the system
+// does not tell.
+func processorTime() (time.Duration, bool) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, false
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), true
 }
 
 // peakMemory is the most that the process held at one time, in bytes, and who says so.

@@ -6,34 +6,56 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
 // trace is one load.
 type trace struct {
 	name string
-	// open opens it. Of a trace that is multiplied, the requests are counted before.
-	open func(data string, counted *workload.Dispersion) (workload.Stream, error)
+	// open opens it with a seed. Of a trace that is multiplied, the requests are counted
+	// before.
+	open func(data string, seed uint64, counted *workload.Dispersion) (workload.Stream, error)
 }
+
+// part says what a trial is to show.
+type part int
+
+const (
+	// single trials have one model and one variant that is best: what an HPA is made for.
+	single part = iota
+	// several trials have models that share a cluster, or variants of which the best one
+	// does not suffice or does not stay.
+	several
+	// beside are trials that no claim is about.
+	beside
+)
 
 // trial is one load in one setting.
 type trial struct {
-	trace           trace
+	trace trace
+	// example is the scenario that the trial is of, with requests of its own; without it
+	// the usual one with the trace.
+	example         string
 	prices, cluster string
 	startups        []time.Duration
-	// learns is set where the autoscaler is told no profile and has to learn it. The
-	// others know as much from the start, so that its rows are judged by nothing.
+	part            part
+	// rivals are the families that are tuned with the first start-up time; all with nil.
+	// static fleets and ours with other settings are tuned aside where aside is set.
+	rivals []string
+	aside  bool
+	// learns is set where the autoscaler is told no profile and has to learn it.
 	learns bool
+	// quick is set for trials of a quick run.
+	quick bool
 }
 
-const seed = 1
-
-// policies are those that are compared, and the bound.
-var policies = []string{
-	"hybrid", "capacity-only", "hpa:queue", "hpa:kv", "keda", "saturation-v1", "saturation-v2", "static:6", "peak", "bound",
-}
+// ours are the policies that are judged, at their defaults. The claims are about the first
+// one, which knows the promise.
+var ours = []string{"hybrid", "capacity-only"}
 
 // The prices and clusters of the scenario.
 const (
@@ -41,54 +63,84 @@ const (
 	roomy, full = "roomy", "full"
 )
 
-// The traces that are named in more than one place.
-const (
-	conversation = "azure-conversation"
-	large        = "servegen-m-large"
-)
-
 var (
-	usual = []time.Duration{60 * time.Second, 300 * time.Second}
-	every = []time.Duration{30 * time.Second, 60 * time.Second, 120 * time.Second, 300 * time.Second}
+	both   = []time.Duration{60 * time.Second, 300 * time.Second}
+	minute = both[:1]
+	// proven are the families that come to the front on single models, and ranked those that
+	// are tried where several variants matter.
+	proven = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "planner"}
+	ranked = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:inflight", "planner", "saturation-v2"}
+	// common are those of further start-up times.
+	common = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:rps", "kpa:inflight", "saturation-v2", "planner"}
+	// hasty are those of a quick run.
+	hasty = []string{"hpa:rps", "hpa:intok", "hpa:inflight"}
 )
 
 // trials are all of them.
 func trials() []trial {
 	const conv = "azure2023/AzureLLMInferenceTrace_conv.csv"
 	talk := azure(conv, workload.DefaultSpread)
-	known := trace{conversation, talk}
+	known := trace{"azure-conversation", talk}
 	return []trial{
-		{trace: known, prices: aws, cluster: roomy, startups: every},
-		{trace: known, prices: lowest, cluster: roomy, startups: usual},
-		{trace: known, prices: aws, cluster: full, startups: usual},
-		{trace: trace{"azure-code", azure("azure2023/AzureLLMInferenceTrace_code.csv", workload.DefaultSpread)}, prices: aws, cluster: roomy, startups: usual},
-		{trace: trace{large, servegen(24*time.Hour, 0.1)}, prices: aws, cluster: roomy, startups: usual},
-		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: usual},
-		{trace: trace{conversation + "-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: usual},
-		{trace: trace{conversation + "-learning", talk}, prices: aws, cluster: roomy, startups: usual[:1], learns: true},
+		{trace: known, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
+		{trace: trace{"azure-code", azure("azure2023/AzureLLMInferenceTrace_code.csv", workload.DefaultSpread)}, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
+		{trace: trace{"servegen-m-large", servegen(24*time.Hour, 0.1)}, prices: aws, cluster: roomy, startups: both, aside: true},
+		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
+		{trace: known, prices: aws, cluster: full, startups: minute, part: several, rivals: ranked},
+		{trace: known, prices: lowest, cluster: roomy, startups: minute, part: beside, rivals: proven},
+		{trace: trace{"azure-conversation-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven},
+		{trace: trace{"azure-conversation-learning", talk}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven, learns: true},
+		example("two-models", "busy-60"), example("two-models", "busy-85"),
+		example("five-models", "busy-60"), example("five-models", "busy-85"),
+		example("failing-nodes", ""), example("four-cheap", ""), example("spot", ""),
 	}
 }
 
-// chosen are the policies of the trial among those that are asked for. Only hybrid mode
-// makes much of a profile, so that it alone shows what learning costs.
-func (t trial) chosen(names []string) []string {
-	if !t.learns {
-		return names
+// example is a scenario with requests of its own, and its own prices.
+func example(name, cluster string) trial {
+	return trial{trace: trace{name: name}, example: name, cluster: cluster, startups: minute, part: several, rivals: ranked, quick: name == "four-cheap"}
+}
+
+// hurried is the trial as a quick run has it; false where it has none.
+func (t trial) hurried() (trial, bool) {
+	t.startups, t.rivals, t.aside = minute, hasty, false
+	return t, t.quick
+}
+
+// families are those that are tuned as rivals, and aside, with a start-up time, of the names
+// that are asked for; all with none. What another start-up time needs are the common ones.
+func (t trial) families(startup time.Duration, asked []string) (rivals, aside []tuning.Family) {
+	wanted := func(name string) bool { return len(asked) == 0 || slices.Contains(asked, name) }
+	names := t.rivals
+	if startup != t.startups[0] {
+		names = common
 	}
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name != "hybrid" })
+	for _, f := range tuning.Families() {
+		if wanted(f.Name) && (names == nil || slices.Contains(names, f.Name)) {
+			rivals = append(rivals, f)
+		}
+	}
+	for _, f := range tuning.Aside() {
+		if t.aside && wanted(f.Name) && startup == t.startups[0] {
+			aside = append(aside, f)
+		}
+	}
+	return rivals, aside
 }
 
 // speed is one hour of the large service at its full rate.
 func speed() trial {
-	return trial{trace: trace{large + "-hour", servegen(time.Hour, 1)}, prices: aws, cluster: roomy, startups: usual[:1]}
+	return trial{trace: trace{"servegen-m-large-hour", servegen(time.Hour, 1)}, prices: aws, cluster: roomy, startups: minute}
 }
 
 // factor multiplies the requests of the Azure traces.
 const factor = 20
 
+type opened = func(data string, seed uint64, counted *workload.Dispersion) (workload.Stream, error)
+
 // azure has its copies spread over a time.
-func azure(file string, spread time.Duration) func(string, *workload.Dispersion) (workload.Stream, error) {
-	return func(data string, counted *workload.Dispersion) (workload.Stream, error) {
+func azure(file string, spread time.Duration) opened {
+	return func(data string, seed uint64, counted *workload.Dispersion) (workload.Stream, error) {
 		stream, err := workload.Open(opener, filepath.Join(data, file), workload.OpenOptions{Seed: seed})
 		if err != nil {
 			return nil, err
@@ -97,15 +149,15 @@ func azure(file string, spread time.Duration) func(string, *workload.Dispersion)
 	}
 }
 
-func servegen(length time.Duration, share float64) func(string, *workload.Dispersion) (workload.Stream, error) {
-	return func(data string, _ *workload.Dispersion) (workload.Stream, error) {
+func servegen(length time.Duration, share float64) opened {
+	return func(data string, seed uint64, _ *workload.Dispersion) (workload.Stream, error) {
 		return workload.Open(opener, filepath.Join(data, "servegen/language_m-large_rate.csv"),
 			workload.OpenOptions{Seed: seed, Length: length, Thin: share})
 	}
 }
 
-func synthetic(name string) func(string, *workload.Dispersion) (workload.Stream, error) {
-	return func(string, *workload.Dispersion) (workload.Stream, error) {
+func synthetic(name string) opened {
+	return func(_ string, seed uint64, _ *workload.Dispersion) (workload.Stream, error) {
 		stream, _, err := workload.Named(name, seed)
 		return stream, err
 	}
@@ -114,4 +166,6 @@ func synthetic(name string) func(string, *workload.Dispersion) (workload.Stream,
 func opener(name string) (io.ReadCloser, error) { return os.Open(name) }
 
 // String names the trial.
-func (t trial) String() string { return fmt.Sprintf("%s %s %s", t.trace.name, t.prices, t.cluster) }
+func (t trial) String() string {
+	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", t.trace.name, t.prices, t.cluster)), " ")
+}

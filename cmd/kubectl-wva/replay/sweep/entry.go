@@ -65,7 +65,12 @@ type Report struct {
 	Aside []Entry
 	// GivenUp is how many settings were.
 	GivenUp int
+	// Bound is the bound's own front with the first seed, if it was asked for.
+	Bound front.Front
 }
+
+// Judged are all rivals for package front.
+func (r *Report) Judged() []front.Entry { return judged(r.Rivals) }
 
 // Of are the entries of a family.
 func Of(entries []Entry, family string) []Entry {

@@ -1,15 +1,17 @@
 package sweep
 
 import (
+	"fmt"
 	"slices"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 
 // Fronts is the report as people and other programs see it.
 func (r *Report) Fronts(c *Case) report.Fronts {
-	f := report.Fronts{Scene: c.Name, Startup: c.Startup.Seconds(), Tried: len(r.Rivals) + len(r.Aside), GivenUp: r.GivenUp}
+	f := report.Fronts{Scene: c.Name, Startup: c.Startup.Seconds(), Tried: len(r.Rivals) + len(r.Aside), GivenUp: r.GivenUp, Bound: r.Bound}
 	for _, trial := range c.Trials {
 		f.BoundCost += trial.Bound(c.Startup).Cost / float64(len(c.Trials))
 	}
@@ -63,4 +65,30 @@ func (r *Report) Nearest(ours int) (Entry, bool) {
 		return on[i], true
 	}
 	return on[len(on)-1], true
+}
+
+// Pictures plays ours again with the first seed, and beside them the bound and the rival
+// that is next on the front to the one of ours that keeps most, and keeps what happened.
+func (r *Report) Pictures(c *Case) ([]report.ReplayRun, error) {
+	policies := append(slices.Clone(c.Ours), "bound")
+	most := -1
+	for i := range r.Verdicts {
+		if most < 0 || r.Verdicts[i].Own.Attainment > r.Verdicts[most].Own.Attainment {
+			most = i
+		}
+	}
+	if most >= 0 {
+		if rival, some := r.Nearest(most); some {
+			policies = append(policies, rival.Policy)
+		}
+	}
+	runs := make([]report.ReplayRun, len(policies))
+	for i, policy := range policies {
+		result, recording, err := c.Trials[0].Play(replay.Play{Policy: policy, Startup: c.Startup, Record: true})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		runs[i] = report.ReplayRun{Scene: c.Name, Result: result, Recording: &recording}
+	}
+	return runs, nil
 }

@@ -31,37 +31,55 @@ const singleTimes = 6
 // places, against one of ours. It comes after Run.
 func (s *Sweep) Singles(families []tuning.Family, cases []int, ours int) ([]Single, error) {
 	all := s.together(cases, ours)
-	singles, problems := make([]Single, len(families)), make([]error, len(families))
-	s.each(len(singles), func(i int) { singles[i], problems[i] = s.single(&families[i], &all) })
+	focus := []float64{all.entry.Runs[0].Attainment, all.mean.Attainment}
+	// The first case says where to begin; what a setting keeps and costs says all of them.
+	where := all.cases[0].Trials[0].Placings()[0]
+	searches := make([]*search, len(families))
+	for i := range families {
+		searches[i] = newSearch(&families[i], where, focus, true)
+	}
+	if err := s.everySingle(searches, &all); err != nil {
+		return nil, err
+	}
+	worth := worthwhile(searches, searches, focus)
+	for _, one := range worth {
+		one.questions.Lines()
+	}
+	if err := s.everySingle(worth, &all); err != nil {
+		return nil, err
+	}
+	singles, problems := make([]Single, len(searches)), make([]error, len(searches))
+	s.each(len(searches), func(i int) { singles[i], problems[i] = s.single(searches[i], &all, focus) })
 	return singles, first(problems)
 }
 
-// single searches among the settings of a family as search does, but each is tried on all
-// cases, and counts as one.
-func (s *Sweep) single(f *tuning.Family, all *together) (Single, error) {
-	own := all.entry
-	limits, focus := all.limits(), []float64{own.Runs[0].Attainment, all.mean.Attainment}
-	where := all.cases[0].Trials[0].Placings()[0]
-	var found []front.Entry
-	err := s.walk(tuning.Near(len(f.Axis), len(f.Lines), f.Start(where.Tests), focus), func(at tuning.Place) (tuning.Outcome, error) {
-		e, err := s.everywhere(f.Policy(at, where), all, 1, limits)
-		if err != nil {
-			return tuning.Outcome{}, err
-		}
-		return tuning.Outcome{Point: e.Runs[0]}, nil
-	}, func(at tuning.Place, o tuning.Outcome) {
-		if o.Alive() {
-			found = append(found, front.Entry{Family: f.Name, Setting: f.Policy(at, where), Runs: []front.Point{o.Point}})
-		}
+// everySingle goes on with several searches among settings that are tried on all cases.
+func (s *Sweep) everySingle(searches []*search, all *together) error {
+	limits, problems := all.limits(), make([]error, len(searches))
+	s.each(len(searches), func(i int) {
+		of := searches[i]
+		problems[i] = s.walk(of.questions, func(at tuning.Place) (replay.Result, error) {
+			e, err := s.everywhere(of.family.Policy(at, of.where), all, 1, limits)
+			if err != nil {
+				return replay.Result{}, err
+			}
+			return replay.Result{Attainment: e.Runs[0].Attainment, Cost: e.Runs[0].Cost}, nil
+		}, func(at tuning.Place, result replay.Result, o tuning.Outcome) {
+			if o.Alive() {
+				of.found = append(of.found, Entry{Family: of.family.Name, Policy: of.family.Policy(at, of.where), Results: []replay.Result{result}})
+			}
+		})
 	})
+	return first(problems)
+}
+
+// single is what a search found, with all seeds.
+func (s *Sweep) single(of *search, all *together, focus []float64) (Single, error) {
+	repeated, err := s.repeat(judged(of.found), all, focus)
 	if err != nil {
 		return Single{}, err
 	}
-	repeated, err := s.repeat(found, all, focus)
-	if err != nil {
-		return Single{}, err
-	}
-	out := Single{Family: f.Name, Verdict: front.Judge(own, repeated)}
+	out := Single{Family: of.family.Name, Verdict: front.Judge(all.entry, repeated)}
 	if len(repeated) == 0 {
 		return out, nil
 	}

@@ -1,8 +1,9 @@
 package sweep
 
 import (
-	"cmp"
 	"errors"
+	"maps"
+	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
@@ -13,6 +14,8 @@ import (
 // Options are what is swept.
 type Options struct {
 	Cases []Case
+	// Bound asks for the bound's own front, which takes seconds to find.
+	Bound bool
 	// Workers is how many runs go on at the same time. It changes no result.
 	Workers int
 	// Progress, unless nil, is told of every run that has ended.
@@ -31,10 +34,12 @@ const (
 	leastInterest = 0.5
 	mostOverBound = 4
 	// nearFront is how much dearer than the front of the first seed another seed may make
-	// cheaper, and hopelessTimes how many times as dear as the usual placing another one
-	// may be before it is not tried with further families.
-	nearFront     = 1.02
-	hopelessTimes = 1.05
+	// cheaper, and focusWidth how far from what is asked about that matters.
+	nearFront, focusWidth = 1.02, 0.02
+	// hopelessTimes is how many times as dear as the best of all a family may be, with its
+	// defaults but for the target, for more of it to be tried, and hopelessBelow how much
+	// less it may attain at most.
+	hopelessTimes, hopelessBelow = 1.5, 0.15
 )
 
 // Sweep is a sweep under way. Its methods may be called once each, in their order.
@@ -95,7 +100,7 @@ func (s *Sweep) sweep(c *Case, r *Report) error {
 	// Other seeds may show that one that was thought to be near is not, and then it is
 	// another one's turn.
 	for {
-		more := slices.DeleteFunc(candidates(r.Rivals, c.Rivals, focus), func(i int) bool { return len(r.Rivals[i].Results) == len(c.Trials) })
+		more := slices.DeleteFunc(candidates(r.Rivals, focus), func(i int) bool { return len(r.Rivals[i].Results) == len(c.Trials) })
 		if len(more) == 0 {
 			break
 		}
@@ -105,6 +110,9 @@ func (s *Sweep) sweep(c *Case, r *Report) error {
 	}
 	for i := range r.Ours {
 		r.Verdicts = append(r.Verdicts, r.Verdict(i, ""))
+	}
+	if s.options.Bound {
+		s.run(func() { r.Bound = c.Trials[0].BoundFront(c.Startup) })
 	}
 	return nil
 }
@@ -130,63 +138,95 @@ func interest(c *Case, ours []Entry) (limit replay.Limit, focus []float64) {
 
 // search is one family in one way of placing it.
 type search struct {
-	family  *tuning.Family
-	where   tuning.Placing
-	near    bool
-	found   []Entry
-	givenUp int
+	family    *tuning.Family
+	where     tuning.Placing
+	questions *tuning.Search
+	found     []Entry
+	givenUp   int
 }
 
-// searchAll searches several families, with the default placing from end to end. In other
-// ways of placing it the first family that can be placed is searched near what is asked
-// about, and the others where that comes near the front.
+func newSearch(f *tuning.Family, where tuning.Placing, focus []float64, near bool) *search {
+	begin := tuning.NewSearch
+	if near {
+		begin = tuning.Near
+	}
+	return &search{family: f, where: where, questions: begin(len(f.Axis), len(f.Lines), f.Start(where.Tests), focus)}
+}
+
+// searchAll searches several families: first each with its defaults but for the target,
+// from end to end. Further settings are tried of those that come near the best of all where
+// somebody asks, and so are other ways of placing: by the first of those families, and by
+// the others where that comes near.
 func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit, focus []float64) (all []Entry, givenUp int, err error) {
-	var searches []search
 	placings := c.Trials[0].Placings()
-	scout := slices.IndexFunc(families, func(f tuning.Family) bool { return f.Placed })
+	usual := make([]*search, len(families))
 	for i := range families {
-		searches = append(searches, search{family: &families[i], where: placings[0]})
+		usual[i] = newSearch(&families[i], placings[0], focus, false)
 	}
-	for _, where := range placings[1:] {
-		if scout >= 0 {
-			searches = append(searches, search{family: &families[scout], where: where, near: true})
-		}
-	}
-	if err := s.searchEach(c, searches, limit, focus); err != nil {
+	if err := s.searchEach(c, usual, limit); err != nil {
 		return nil, 0, err
 	}
-	var more []search
-	for k, one := range searches[len(families):] {
-		if !comparable(searches[scout].found, one.found, focus) {
-			continue
+	worth := worthwhile(usual, usual, focus)
+	scout := slices.IndexFunc(worth, func(one *search) bool { return one.family.Placed })
+	var placed []*search
+	for _, where := range placings[1:] {
+		if scout >= 0 {
+			placed = append(placed, newSearch(worth[scout].family, where, focus, true))
 		}
-		for i := range families {
-			if i != scout && families[i].Placed {
-				more = append(more, search{family: &families[i], where: placings[1+k], near: true})
+	}
+	for _, one := range slices.Concat(worth, placed) {
+		one.questions.Lines()
+	}
+	if err := s.searchEach(c, slices.Concat(worth, placed), limit); err != nil {
+		return nil, 0, err
+	}
+	var more []*search
+	for _, at := range worthwhile(placed, usual, focus) {
+		for i, one := range worth {
+			if i != scout && one.family.Placed {
+				more = append(more, newSearch(one.family, at.where, focus, true))
+				more[len(more)-1].questions.Lines()
 			}
 		}
 	}
-	if err := s.searchEach(c, more, limit, focus); err != nil {
+	if err := s.searchEach(c, more, limit); err != nil {
 		return nil, 0, err
 	}
-	for _, one := range slices.Concat(searches, more) {
+	for _, one := range slices.Concat(usual, placed, more) {
 		all = append(all, one.found...)
 		givenUp += one.givenUp
 	}
 	return all, givenUp, nil
 }
 
-// comparable reports whether some settings are nowhere near as dear as others at an
-// attainment that is asked about that nobody would try more of their kind.
-func comparable(usual, other []Entry, focus []float64) bool {
-	for _, f := range focus {
-		best, where := front.Of(means(usual)).CostAt(min(f, front.Enough))
-		cost, place := front.Of(means(other)).CostAt(min(f, front.Enough))
-		if place != front.Nowhere && (place != front.Above || where == front.Above) && (where == front.Nowhere || cost <= hopelessTimes*best) {
-			return true
+// worthwhile are the searches that found something from which other settings may come near
+// the best of all where somebody asks; and those that are tried aside.
+func worthwhile(searches, all []*search, focus []float64) []*search {
+	var found []front.Point
+	for _, one := range all {
+		found = append(found, means(one.found)...)
+	}
+	best := front.Of(found)
+	var out []*search
+	for _, one := range searches {
+		own, some := front.Of(means(one.found)), one.family.Aside || len(focus) == 0
+		for _, f := range focus {
+			f = min(f, front.Enough)
+			least, _ := best.CostAt(f)
+			cost, place := own.CostAt(f)
+			switch place {
+			case front.Within, front.Below:
+				some = some || cost <= hopelessTimes*least
+			case front.Above:
+				some = some || own[len(own)-1].Attainment >= f-hopelessBelow && cost <= hopelessTimes*least
+			case front.Nowhere:
+			}
+		}
+		if some {
+			out = append(out, one)
 		}
 	}
-	return false
+	return out
 }
 
 func means(entries []Entry) []front.Point {
@@ -197,62 +237,53 @@ func means(entries []Entry) []front.Point {
 	return points
 }
 
-// searchEach does several searches side by side.
-func (s *Sweep) searchEach(c *Case, searches []search, limit replay.Limit, focus []float64) error {
+// searchEach goes on with several searches side by side.
+func (s *Sweep) searchEach(c *Case, searches []*search, limit replay.Limit) error {
 	problems := make([]error, len(searches))
-	s.each(len(searches), func(i int) { problems[i] = s.search(c, &searches[i], limit, focus) })
+	s.each(len(searches), func(i int) { problems[i] = s.search(c, searches[i], limit) })
 	return first(problems)
 }
 
 // search tries the settings of a family with the first seed.
-func (s *Sweep) search(c *Case, of *search, limit replay.Limit, focus []float64) error {
-	f := of.family
-	questions := tuning.NewSearch(len(f.Axis), len(f.Lines), f.Start(of.where.Tests), focus)
-	if of.near {
-		questions = tuning.Near(len(f.Axis), len(f.Lines), f.Start(of.where.Tests), focus)
+func (s *Sweep) search(c *Case, of *search, limit replay.Limit) error {
+	known := map[string]bool{}
+	for i := range of.found {
+		known[of.found[i].Policy] = true
 	}
-	err := s.walk(questions, func(at tuning.Place) (tuning.Outcome, error) {
-		result, err := s.play(c, 0, f.Policy(at, of.where), limit)
-		return tuning.Outcome{Point: front.Point{Attainment: result.Attainment, Cost: result.Cost}}, err
-	}, func(at tuning.Place, o tuning.Outcome) {
-		if o.Alive() {
-			of.found = append(of.found, Entry{Family: f.Name, Policy: f.Policy(at, of.where)})
-		} else {
+	return s.walk(of.questions, func(at tuning.Place) (replay.Result, error) {
+		return s.play(c, 0, of.family.Policy(at, of.where), limit)
+	}, func(at tuning.Place, result replay.Result, o tuning.Outcome) {
+		policy := of.family.Policy(at, of.where)
+		switch {
+		case !o.Alive():
 			of.givenUp++
+		case !known[policy]:
+			known[policy] = true
+			of.found = append(of.found, Entry{Family: of.family.Name, Policy: policy, Results: []replay.Result{result}})
 		}
 	})
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(of.found, func(a, b Entry) int { return cmp.Compare(a.Policy, b.Policy) })
-	of.found = slices.CompactFunc(of.found, func(a, b Entry) bool { return a.Policy == b.Policy })
-	for i := range of.found {
-		result, err := s.play(c, 0, of.found[i].Policy, limit)
-		if err != nil {
-			return err
-		}
-		of.found[i].Results = []replay.Result{result}
-	}
-	return nil
 }
 
 // walk answers the questions of a search until there are none. A try that was given up
 // says so by its error. Each outcome is noted once, in the order of the questions.
-func (s *Sweep) walk(of *tuning.Search, try func(tuning.Place) (tuning.Outcome, error), note func(tuning.Place, tuning.Outcome)) error {
+func (s *Sweep) walk(of *tuning.Search, try func(tuning.Place) (replay.Result, error), note func(tuning.Place, replay.Result, tuning.Outcome)) error {
 	for {
 		wave := of.Next()
 		if len(wave) == 0 {
 			return nil
 		}
-		outcomes, problems := make([]tuning.Outcome, len(wave)), make([]error, len(wave))
-		s.each(len(wave), func(i int) { outcomes[i], problems[i] = try(wave[i]) })
+		results, problems := make([]replay.Result, len(wave)), make([]error, len(wave))
+		s.each(len(wave), func(i int) { results[i], problems[i] = try(wave[i]) })
 		for i, at := range wave {
-			outcomes[i].TooPoor, outcomes[i].TooDear = errors.Is(problems[i], replay.ErrTooPoor), errors.Is(problems[i], replay.ErrTooDear)
 			if problems[i] != nil && !hopeless(problems[i]) {
 				return first(problems)
 			}
-			of.Tell(at, outcomes[i])
-			note(at, outcomes[i])
+			o := tuning.Outcome{
+				Point:   front.Point{Attainment: results[i].Attainment, Cost: results[i].Cost},
+				TooPoor: errors.Is(problems[i], replay.ErrTooPoor), TooDear: errors.Is(problems[i], replay.ErrTooDear),
+			}
+			of.Tell(at, o)
+			note(at, results[i], o)
 		}
 	}
 }
@@ -271,35 +302,23 @@ func (s *Sweep) complete(c *Case, entries []Entry, which []int) error {
 	return first(problems)
 }
 
-// candidates are the places of the rivals that came so near the front of all that another
-// seed may put them on it, and those of each family on either side of what is asked about.
-func candidates(entries []Entry, families []tuning.Family, focus []float64) []int {
+// candidates are the places of the entries that are on the front of all, and of those so
+// near it, where somebody asks, that another seed may put them there.
+func candidates(entries []Entry, focus []float64) []int {
 	points := means(entries)
-	chosen := make([]bool, len(points))
 	whole := front.Of(points)
+	chosen := map[int]bool{}
+	for _, i := range front.Indices(points) {
+		chosen[i] = true
+	}
 	for i, p := range points {
 		cost, _ := whole.CostAt(p.Attainment)
-		chosen[i] = p.Cost <= nearFront*cost
-	}
-	for _, f := range families {
-		var own []int
-		var of []front.Point
-		for i := range entries {
-			if entries[i].Family == f.Name {
-				own, of = append(own, i), append(of, points[i])
-			}
-		}
-		for _, i := range around(of, focus) {
-			chosen[own[i]] = true
+		asked := slices.ContainsFunc(focus, func(f float64) bool { return math.Abs(p.Attainment-f) <= focusWidth })
+		if asked && p.Cost <= nearFront*cost {
+			chosen[i] = true
 		}
 	}
-	var out []int
-	for i := range chosen {
-		if chosen[i] {
-			out = append(out, i)
-		}
-	}
-	return out
+	return slices.Sorted(maps.Keys(chosen))
 }
 
 // around are the places of the points on the front of some on either side of each

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/adapters/llamaserver"
+	"llmd.ai/workload-variant-autoscaler/pkg/admission"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/operator"
+)
+
+// llamaStackOperator is the feature of running Llama Stack servers. It is on wherever the
+// cluster has the kind and the manager may handle it.
+const llamaStackOperator featuregate.Feature = "LlamaStackOperator"
+
+// newFeatures has every feature with its default.
+func newFeatures() featuregate.MutableFeatureGate {
+	features := featuregate.NewFeatureGate()
+	if err := features.Add(map[featuregate.Feature]featuregate.FeatureSpec{
+		llamaStackOperator: {Default: true, PreRelease: featuregate.Beta},
+	}); err != nil {
+		panic(err) // a name twice in the lines above
+	}
+	return features
+}
+
+// addLlamaStack adds the operator of Llama Stack servers and its webhooks where they are
+// wanted, and says so where they are not.
+func addLlamaStack(ctx context.Context, mgr ctrl.Manager, c config.Config, features featuregate.FeatureGate) error {
+	if why, err := llamaStackOff(ctx, mgr, features); err != nil {
+		return err
+	} else if why != "" {
+		klog.InfoS("LlamaStackDistribution objects are not handled", "why", why)
+		return nil
+	}
+	start := func() error {
+		if err := admission.LlamaStack(mgr); err != nil {
+			return err
+		}
+		return operator.Add(mgr, operator.Options{
+			Server: asker{}, Clock: clock.RealClock{}, Version: version.Get().GitVersion,
+			Namespace: c.PodNamespace, WatchNamespace: c.WatchNamespace,
+		})
+	}
+	var serving atomic.Bool
+	ready := func(request *http.Request) error {
+		if !serving.Load() {
+			return errors.New("the certificate of the webhooks is not there yet")
+		}
+		return mgr.GetWebhookServer().StartedChecker()(request)
+	}
+	if err := mgr.AddReadyzCheck("webhooks", ready); err != nil {
+		return fmt.Errorf("adding the readiness check of the webhooks: %w", err)
+	}
+	if c.Webhook.CertSecret == "" {
+		serving.Store(true)
+		return start()
+	}
+	rotated, err := admission.Rotate(mgr, admission.Certificate{
+		Directory: c.Webhook.CertPath, Service: c.Webhook.Service,
+		Secret: types.NamespacedName{Namespace: c.PodNamespace, Name: c.Webhook.CertSecret},
+	}, admission.LlamaStackConfigurations(c.Webhook.Configuration))
+	if err != nil {
+		return err
+	}
+	return mgr.Add(everywhere(func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-rotated:
+		}
+		if err := start(); err != nil {
+			return err
+		}
+		serving.Store(true)
+		return nil
+	}))
+}
+
+// llamaStackOff says why Llama Stack servers are not run; empty where they are.
+func llamaStackOff(ctx context.Context, mgr ctrl.Manager, features featuregate.FeatureGate) (string, error) {
+	if !features.Enabled(llamaStackOperator) {
+		return "the feature gate LlamaStackOperator is off", nil
+	}
+	kind := v1alpha2.GroupVersion.WithKind(v1alpha2.Kind)
+	if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); apimeta.IsNoMatchError(err) {
+		return "the cluster has no such kind, which manifests/llamastack installs", nil
+	} else if err != nil {
+		return "", fmt.Errorf("looking for the kind %s: %w", kind.Kind, err)
+	}
+	reviews, err := authorizationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return "", fmt.Errorf("making a client: %w", err)
+	}
+	review, err := reviews.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "update", Group: v1alpha2.GroupName, Resource: v1alpha2.Resource, Subresource: "status",
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("looking at what the manager may do with %s: %w", kind.Kind, err)
+	}
+	if !review.Status.Allowed {
+		return "the manager may not write their status, which manifests/llamastack/rbac.yaml grants", nil
+	}
+	return "", nil
+}
+
+// everywhere runs whether or not the manager leads.
+type everywhere func(context.Context) error
+
+var _ manager.LeaderElectionRunnable = everywhere(nil)
+
+// Start implements manager.Runnable.
+func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (everywhere) NeedLeaderElection() bool { return false }
+
+// asker lets the operator ask servers.
+type asker struct{ client llamaserver.Client }
+
+// Look implements operator.Server.
+func (a asker) Look(ctx context.Context, url string) operator.Answer {
+	var answer operator.Answer
+	answer.Providers, answer.ProvidersErr = a.client.Providers(ctx, url)
+	answer.Version, answer.VersionErr = a.client.Version(ctx, url)
+	return answer
+}

@@ -1,0 +1,119 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+)
+
+// Reconcile makes the children of one object what it asks for, and its status what they
+// are.
+func (o *operator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	object := &v1alpha2.LlamaStackDistribution{}
+	if err := o.cached.Get(ctx, request.NamespacedName, object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if object.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil // the children go with it
+	}
+	object = object.DeepCopy()
+	before := object.Status.DeepCopy()
+	result, err := o.run(ctx, object)
+	if err := o.writeStatus(ctx, object, before); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return ctrl.Result{RequeueAfter: soon}, nil // it changed meanwhile, which asks for another turn
+		}
+		return ctrl.Result{}, err
+	}
+	return result, err
+}
+
+// run is one turn, all but writing the status.
+func (o *operator) run(ctx context.Context, object *v1alpha2.LlamaStackDistribution) (ctrl.Result, error) {
+	s := &status{object: object, clock: o.Clock, recorder: o.recorder}
+	plan, err := o.gather(ctx, object)
+	s.gathered(plan, o.Version, err)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	changed, err := o.apply(ctx, plan)
+	if err == nil {
+		err = o.revoke(ctx, plan)
+	}
+	s.applied(plan, changed, err)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	deployment, err := o.observe(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := o.sweep(ctx, plan, deployment); err != nil {
+		return ctrl.Result{}, err
+	}
+	if object.Status.Phase == v1alpha2.PhaseReady {
+		return ctrl.Result{RequeueAfter: later}, nil
+	}
+	return ctrl.Result{RequeueAfter: soon}, nil
+}
+
+func (o *operator) writeStatus(ctx context.Context, object *v1alpha2.LlamaStackDistribution, before *v1alpha2.LlamaStackDistributionStatus) error {
+	if apiequality.Semantic.DeepEqual(before, &object.Status) {
+		return nil
+	}
+	if err := o.api.Status().Update(ctx, object); err != nil {
+		return fmt.Errorf("writing the status of LlamaStackDistribution %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	return nil
+}
+
+// observe puts into the status what became of the children.
+func (o *operator) observe(ctx context.Context, s *status) (*appsv1.Deployment, error) {
+	key := client.ObjectKeyFromObject(s.object)
+	deployment := &appsv1.Deployment{}
+	if err := o.cached.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
+		deployment = nil
+	} else if err != nil {
+		return nil, err
+	}
+	s.deployed(deployment)
+	if err := o.observeVolume(ctx, s); err != nil {
+		return deployment, err
+	}
+	if err := o.observeRoute(ctx, s); err != nil {
+		return deployment, err
+	}
+	if s.object.Status.Phase == v1alpha2.PhaseReady && s.object.Status.AvailableReplicas > 0 {
+		s.answered(o.Server.Look(ctx, s.object.Status.ServiceURL))
+	} else {
+		s.silent()
+	}
+	return deployment, nil
+}
+
+func (o *operator) observeVolume(ctx context.Context, s *status) error {
+	if s.object.Spec.Workload == nil || s.object.Spec.Workload.Storage == nil {
+		s.withoutVolume()
+		return nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	err := o.cached.Get(ctx, client.ObjectKey{Namespace: s.object.Namespace, Name: s.object.Name + "-pvc"}, claim)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	s.volume(claim.Status.Phase)
+	return nil
+}
+
+// joined has the errors in one, in their order.
+func joined(errs []error) error { return errors.Join(errs...) }

@@ -1,0 +1,79 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/child"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/distribution"
+)
+
+// settingsName is the ConfigMap with the operator's settings.
+const settingsName = "llama-stack-operator-config"
+
+// Entries of that ConfigMap.
+const (
+	entryFlags     = "featureFlags"
+	entryOverrides = "image-overrides"
+)
+
+// settings are what users choose for all servers.
+type settings struct {
+	// overrides are images of distributions by name.
+	overrides map[string]string
+	// networkPolicies says whether servers are protected by network policies.
+	networkPolicies bool
+}
+
+func (o *operator) settingsKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: o.Namespace, Name: settingsName}
+}
+
+// createSettings makes the ConfigMap with the defaults, so that users find what there is
+// to choose.
+func (o *operator) createSettings(ctx context.Context) error {
+	err := o.api.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: settingsName, Labels: map[string]string{child.LabelWatch: "true"}},
+		Data:       map[string]string{entryFlags: "enableNetworkPolicy:\n  enabled: false\n"},
+	})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		klog.ErrorS(err, "The settings of Llama Stack servers have their defaults, and cannot be written down", "configMap", o.settingsKey())
+	}
+	return nil
+}
+
+// readSettings has the defaults for what is missing or cannot be read.
+func (o *operator) readSettings(ctx context.Context) (settings, error) {
+	var found corev1.ConfigMap
+	if err := o.api.Get(ctx, o.settingsKey(), &found); apierrors.IsNotFound(err) {
+		return settings{}, nil
+	} else if err != nil {
+		return settings{}, fmt.Errorf("reading the ConfigMap %s: %w", o.settingsKey(), err)
+	}
+	s, warnings := parseSettings(found.Data)
+	for _, warning := range warnings {
+		klog.InfoS("A setting of Llama Stack servers has no effect", "configMap", o.settingsKey(), "warning", warning)
+	}
+	return s, nil
+}
+
+func parseSettings(data map[string]string) (settings, []string) {
+	var flags struct {
+		EnableNetworkPolicy struct {
+			Enabled bool `json:"enabled"`
+		} `json:"enableNetworkPolicy"`
+	}
+	var warnings []string
+	if err := yaml.UnmarshalStrict([]byte(data[entryFlags]), &flags); err != nil {
+		warnings = append(warnings, fmt.Sprintf("%s: %v: write it as enableNetworkPolicy: {enabled: true}", entryFlags, err))
+	}
+	overrides, more := distribution.ParseOverrides(data[entryOverrides])
+	return settings{overrides: overrides, networkPolicies: flags.EnableNetworkPolicy.Enabled}, append(warnings, more...)
+}

@@ -1,0 +1,277 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/child"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/configuration"
+)
+
+// Conditions of an object.
+const (
+	conditionDeployment = "DeploymentReady"
+	conditionHealth     = "HealthCheck"
+	conditionStorage    = "StorageReady"
+	conditionService    = "ServiceReady"
+	conditionConfig     = "ConfigGenerated"
+	conditionSecrets    = "SecretsResolved"
+	conditionUpdated    = "DeploymentUpdated"
+	conditionAvailable  = "Available"
+	conditionExternal   = "ExternalProvidersApplied"
+)
+
+// status writes the status of one object, in the order in which a turn finds it out.
+type status struct {
+	object   *v1alpha2.LlamaStackDistribution
+	clock    clock.PassiveClock
+	recorder events.EventRecorder
+}
+
+// set sets a condition. Its time moves only when its status does.
+func (s *status) set(kind string, is bool, reason, message string) {
+	value := metav1.ConditionFalse
+	if is {
+		value = metav1.ConditionTrue
+	}
+	apimeta.SetStatusCondition(&s.object.Status.Conditions, metav1.Condition{
+		Type: kind, Status: value, Reason: reason, Message: shortened(message),
+		ObservedGeneration: s.object.Generation, LastTransitionTime: metav1.NewTime(s.clock.Now()),
+	})
+}
+
+func (s *status) drop(kind string) {
+	apimeta.RemoveStatusCondition(&s.object.Status.Conditions, kind)
+}
+
+// shortened bounds a message; a condition takes 32 kB, and nobody reads that much.
+func shortened(message string) string {
+	const longest = 2000
+	if len(message) <= longest {
+		return message
+	}
+	return message[:longest] + "..."
+}
+
+// tell is an event, unless the condition said the same before.
+func (s *status) tell(kind, reason, action, message string) {
+	s.recorder.Eventf(s.object, nil, kind, reason, action, "%s", shortened(message))
+}
+
+func (s *status) isNews(condition, reason, message string) bool {
+	was := apimeta.FindStatusCondition(s.object.Status.Conditions, condition)
+	return was == nil || was.Reason != reason || was.Message != shortened(message)
+}
+
+func (s *status) fail(err error) {
+	s.object.Status.Phase = v1alpha2.PhaseFailed
+	s.set(conditionDeployment, false, "DeploymentFailed", err.Error())
+}
+
+// gathered is what the object stands for, or why it stands for nothing that can run.
+func (s *status) gathered(p *plan, version string, err error) {
+	st := &s.object.Status
+	s.version(func(v *v1alpha2.VersionInfo) { v.OperatorVersion = version })
+	if st.DistributionConfig == nil {
+		st.DistributionConfig = &v1alpha2.DistributionConfig{}
+	}
+	st.DistributionConfig.AvailableDistributions = p.images
+	st.DistributionConfig.ActiveDistribution = p.resolved.Name
+	st.Selector = labels.SelectorFromSet(child.Selector(s.object.Name)).String()
+	st.ServiceURL = fmt.Sprintf("http://%s-service.%s.svc.cluster.local:%d", s.object.Name, s.object.Namespace, child.Port(s.object))
+	if s.object.Spec.ExternalProviders != nil {
+		s.set(conditionExternal, false, "NotImplemented", "external providers are stored and not injected into the server")
+	} else {
+		s.drop(conditionExternal)
+	}
+	if err != nil {
+		s.refused(err)
+		return
+	}
+	st.ResolvedDistribution = &v1alpha2.ResolvedDistribution{Image: p.Image, ConfigSource: p.source, ConfigHash: p.hash}
+	if len(p.Secrets) > 0 {
+		s.set(conditionSecrets, true, "AllSecretsFound", "every Secret that the object names has the entry that it names")
+	} else {
+		s.drop(conditionSecrets)
+	}
+	s.generated(p.generated, p.Configuration)
+}
+
+// generated is the configuration that was generated, if one was.
+func (s *status) generated(g *configuration.Generated, c *child.Configuration) {
+	st := &s.object.Status
+	if g == nil {
+		st.ConfigGeneration = nil
+		s.drop(conditionConfig)
+		return
+	}
+	was := ptr.Deref(st.ConfigGeneration, v1alpha2.ConfigGeneration{})
+	is := v1alpha2.ConfigGeneration{
+		ConfigMapName: c.ConfigMap, GeneratedAt: was.GeneratedAt,
+		ProviderCount: int32(g.Providers), ResourceCount: int32(g.Resources), ConfigVersion: int32(g.Version),
+	}
+	message := "the configuration is in the ConfigMap " + c.ConfigMap
+	if was.ConfigMapName != c.ConfigMap {
+		is.GeneratedAt = ptr.To(metav1.NewTime(s.clock.Now()).Rfc3339Copy())
+		s.tell(corev1.EventTypeNormal, "ConfigGenerated", "Generate", message)
+	}
+	st.ConfigGeneration = &is
+	s.set(conditionConfig, true, "ConfigGenerationSucceeded", message)
+}
+
+// refused says why an object cannot be run. Its children stay as they are.
+func (s *status) refused(err error) {
+	var secret *secretError
+	if errors.As(err, &secret) {
+		if s.isNews(conditionSecrets, secret.reason, err.Error()) {
+			s.tell(corev1.EventTypeWarning, "SecretResolutionFailed", "Generate", err.Error())
+		}
+		s.set(conditionSecrets, false, secret.reason, err.Error())
+	}
+	var generation *configuration.Error
+	if secret != nil || errors.As(err, &generation) {
+		reason := configuration.ReasonOf(err)
+		if s.isNews(conditionConfig, reason, err.Error()) {
+			s.tell(corev1.EventTypeWarning, "ConfigGenerationFailed", "Generate", err.Error())
+		}
+		s.set(conditionConfig, false, reason, err.Error())
+	}
+	s.set(conditionUpdated, false, "DeploymentUpdateSkipped", "the Deployment stays as it is: "+err.Error())
+	s.fail(err)
+}
+
+// applied is what became of writing the children.
+func (s *status) applied(p *plan, deploymentChanged bool, err error) {
+	if err != nil {
+		s.set(conditionUpdated, false, "DeploymentUpdateFailed", err.Error())
+		s.set(conditionService, false, "ServiceFailed", err.Error())
+		s.fail(err)
+		return
+	}
+	message := "the Deployment runs " + p.Image
+	if deploymentChanged {
+		s.tell(corev1.EventTypeNormal, "DeploymentUpdated", "Apply", message)
+	}
+	s.set(conditionUpdated, true, "DeploymentUpdateSucceeded", message)
+	s.set(conditionService, true, "ServiceReady", "the Service leads to the pods")
+}
+
+// deployed is how far the Deployment is; nil for none yet.
+func (s *status) deployed(d *appsv1.Deployment) {
+	st := &s.object.Status
+	st.AvailableReplicas, st.Replicas = 0, 0
+	if d == nil {
+		st.Phase = v1alpha2.PhasePending
+		s.set(conditionDeployment, false, "DeploymentPending", "the Deployment is not there yet")
+		s.set(conditionAvailable, false, "ReplicasUnavailable", "no pod is ready")
+		return
+	}
+	wanted := ptr.Deref(d.Spec.Replicas, 1)
+	ready := d.Status.ReadyReplicas
+	st.AvailableReplicas, st.Replicas = ready, d.Status.Replicas
+	rolling := d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < wanted || d.Status.Replicas > wanted
+	message := fmt.Sprintf("%d of %d pods are ready", ready, wanted)
+	switch {
+	case ready != wanted:
+		st.Phase = v1alpha2.PhaseInitializing
+		s.set(conditionDeployment, false, "DeploymentPending", message)
+		s.set(conditionAvailable, ready > 0, map[bool]string{true: "MinimumReplicasAvailable", false: "ReplicasUnavailable"}[ready > 0], message)
+	case rolling:
+		st.Phase = v1alpha2.PhaseInitializing
+		s.set(conditionDeployment, false, "DeploymentPending", message+", and not all of them are new")
+		s.set(conditionAvailable, ready > 0, "RolloutInProgress", message)
+	default:
+		st.Phase = v1alpha2.PhaseReady
+		s.set(conditionDeployment, true, "DeploymentReady", message)
+		s.set(conditionAvailable, true, "MinimumReplicasAvailable", message)
+	}
+}
+
+func (s *status) withoutVolume() { s.drop(conditionStorage) }
+
+func (s *status) volume(phase corev1.PersistentVolumeClaimPhase) {
+	if phase == corev1.ClaimBound {
+		s.set(conditionStorage, true, "StorageReady", "the volume is bound")
+		return
+	}
+	s.set(conditionStorage, false, "StorageFailed", fmt.Sprintf("the volume is not bound (%s)", phase))
+}
+
+// answered is what the server says of itself. That it does not answer changes no phase:
+// its pods are ready.
+func (s *status) answered(a Answer) {
+	s.object.Status.DistributionConfig.Providers = a.Providers
+	if a.ProvidersErr != nil {
+		s.object.Status.DistributionConfig.Providers = nil
+		s.set(conditionHealth, false, "HealthCheckFailed", a.ProvidersErr.Error())
+	} else {
+		s.set(conditionHealth, true, "HealthCheckPassed", "the server lists its providers")
+	}
+	if a.VersionErr == nil {
+		s.version(func(v *v1alpha2.VersionInfo) { v.LlamaStackServerVersion = a.Version })
+	}
+}
+
+// silent is that nobody was asked.
+func (s *status) silent() {
+	s.object.Status.DistributionConfig.Providers = nil
+	s.set(conditionHealth, false, "HealthCheckFailed", "Deployment not ready")
+}
+
+// version changes the versions, and notes when.
+func (s *status) version(change func(*v1alpha2.VersionInfo)) {
+	was := ptr.Deref(s.object.Status.Version, v1alpha2.VersionInfo{})
+	is := was
+	change(&is)
+	if is != was {
+		is.LastUpdated = ptr.To(metav1.NewTime(s.clock.Now()).Rfc3339Copy())
+	}
+	s.object.Status.Version = &is
+}
+
+// observeRoute finds the address of the Ingress.
+func (o *operator) observeRoute(ctx context.Context, s *status) error {
+	st := &s.object.Status
+	if n := s.object.Spec.Networking; n == nil || !v1alpha2.ExposureOf(n.Expose).Enabled {
+		st.RouteURL = nil
+		return nil
+	}
+	ingress := &networkingv1.Ingress{}
+	err := o.cached.Get(ctx, client.ObjectKey{Namespace: s.object.Namespace, Name: s.object.Name + "-ingress"}, ingress)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	st.RouteURL = ptr.To(address(ingress))
+	return nil
+}
+
+// address is that of the load balancer, by name or by number, else the host of the rule.
+func address(ingress *networkingv1.Ingress) string {
+	for _, balancer := range ingress.Status.LoadBalancer.Ingress {
+		for _, host := range []string{balancer.Hostname, balancer.IP} {
+			if host != "" {
+				return "http://" + host
+			}
+		}
+	}
+	for _, rule := range ingress.Spec.Rules {
+		if rule.Host != "" {
+			return "http://" + rule.Host
+		}
+	}
+	return ""
+}

@@ -1,0 +1,123 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+)
+
+// HTMLOfFronts writes what sweeps found as one file that opens without a network: a table
+// of what ours are against the fronts, the fronts drawn, and the courses of some runs. A
+// front belongs to the runs of the same scene and start-up time, of which it needs one.
+func HTMLOfFronts(w io.Writer, title string, fronts []Fronts, runs []ReplayRun) error {
+	p := replayPage(title, runs)
+	first := map[string]int{}
+	for i := len(runs) - 1; i >= 0; i-- {
+		first[runs[i].Scene] = i
+	}
+	verdicts := pageTable{Caption: "Ours against all others at their best", Columns: verdictColumns(), Note: verdictNote}
+	for i := range fronts {
+		f := &fronts[i]
+		for k := range f.Ours {
+			run, some := first[f.Scene]
+			if !some {
+				run = -1
+			}
+			verdicts.Rows = append(verdicts.Rows, pageRow{Run: run, Kind: "ours", Cells: verdictCells(f, &f.Ours[k])})
+		}
+		p.Data.Fronts = append(p.Data.Fronts, pageFronts(f)...)
+	}
+	p.Tables = append([]pageTable{verdicts}, p.Tables...)
+	return p.write(w)
+}
+
+// verdictNote says what the numbers of the table are.
+const verdictNote = "The ratio is what ours costs, at its defaults, over what the front of all others costs at the same attainment, each with its best setting for this very load by hindsight. " +
+	"± is the standard error over the seeds. Where no other attains as much the ratio is at most so large, against the best of them; where all attain more it is at least so large, against the cheapest."
+
+func verdictColumns() []pageColumn {
+	return []pageColumn{
+		{Name: "Policy", Text: true}, {Name: "Start-up"},
+		{Group: "Met SLO", Name: "share"}, {Group: "Met SLO", Name: "±"},
+		{Group: "Cost", Name: "$"}, {Group: "Cost", Name: "±"}, {Group: "Cost", Name: "× bound"},
+		{Group: "Others at their best", Name: "cost", Hint: "of their front at the same attainment"},
+		{Group: "Others at their best", Name: "attain", Hint: "what their front attains at the same cost"},
+		{Group: "Ratio", Name: "cost"}, {Group: "Ratio", Name: "±"},
+		{Name: "", Text: true},
+	}
+}
+
+func verdictCells(f *Fronts, j *Judged) []pageCell {
+	number := func(text string, sort float64) pageCell {
+		if math.IsNaN(sort) || math.IsInf(sort, 0) {
+			return pageCell{Text: unknown, Sort: -1}
+		}
+		return pageCell{Text: text, Sort: sort}
+	}
+	attained := func(share float64) pageCell { return number(fmt.Sprintf("%.2f%%", 100*share), share) }
+	places := func(value float64, n int) pageCell { return number(orUnknown(value, n), value) }
+	return []pageCell{
+		{Text: j.Policy}, {Text: spokenSeconds(f.Startup), Sort: f.Startup},
+		attained(j.Own.Attainment), places(100*j.Noise.Attainment, 2),
+		places(j.Own.Cost, 2), places(j.Noise.Cost, 2), places(j.Own.Cost/f.BoundCost, 2),
+		places(j.FrontCost, 2), attained(j.FrontAttainment),
+		places(j.Ratio, 3), places(j.Verdict.Noise, 3), {Text: remark(j.Place)},
+	}
+}
+
+// pageFront is one front: points by cost, each with its policy.
+type pageFront struct {
+	Scene   string  `json:"scene,omitempty"`
+	Startup float64 `json:"startup"`
+	Family  string  `json:"family"`
+	// Kind is rival, all (that of all rivals), aside or bound.
+	Kind   string           `json:"kind"`
+	Points []pageFrontPoint `json:"points"`
+}
+
+type pageFrontPoint struct {
+	Policy     string  `json:"policy,omitempty"`
+	Attainment float64 `json:"attainment"`
+	Cost       float64 `json:"cost"`
+	Over       float64 `json:"over"`
+}
+
+// pageFronts are the fronts of one load, that of all rivals first.
+func pageFronts(f *Fronts) []pageFront {
+	point := func(policy string, p front.Point) pageFrontPoint {
+		return pageFrontPoint{policy, rounded(p.Attainment, 6), digits(p.Cost, 6), digits(p.Cost/f.BoundCost, 5)}
+	}
+	of := func(family, kind string) pageFront {
+		return pageFront{Scene: f.Scene, Startup: f.Startup, Family: family, Kind: kind, Points: []pageFrontPoint{}}
+	}
+	whole, bound := of("all others", "all"), of("bound", "bound")
+	var each []pageFront
+	for i := range f.Points {
+		p := &f.Points[i]
+		if n := len(each); n == 0 || each[n-1].Family != p.Family {
+			kind := "aside"
+			if p.Rival {
+				kind = "rival"
+			}
+			each = append(each, of(p.Family, kind))
+		}
+		one := point(p.Policy, p.Point)
+		last := &each[len(each)-1]
+		last.Points = append(last.Points, one)
+		if p.OnFront {
+			whole.Points = append(whole.Points, one)
+		}
+	}
+	for _, p := range f.Bound {
+		bound.Points = append(bound.Points, point("", p))
+	}
+	out := []pageFront{}
+	for _, one := range append([]pageFront{whole, bound}, each...) {
+		if len(one.Points) > 0 {
+			out = append(out, one)
+		}
+	}
+	return out
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
+)
+
+// print shows the fronts, the best single settings and the claims.
+func (b *bench) print(out io.Writer) {
+	wide := report.Style{Width: 140}
+	for i := range b.fronts {
+		tell(out, "\n%s\n%s\n", b.place(i), strings.Join(report.FrontTable(&b.fronts[i], wide), "\n"))
+	}
+	if len(b.singles) > 0 {
+		tell(out, "\none setting of each family on all traces with one model, against %s:\n", ours[0])
+		for _, s := range b.singles {
+			tell(out, "  %-14s %-44s %6.2f%% in the mean, %6.2f%% at worst, at %.2f times the cost; ratio %s\n",
+				s.Family, orNone(s.Policy), 100*s.Point.Attainment, 100*s.Worst, s.Point.Cost, ratioText(s.Verdict.Ratio, s.Verdict.Noise, s.Verdict.Place))
+		}
+	}
+	tell(out, "\n")
+	for _, c := range b.claims {
+		tell(out, "%s: %s\n", c.Claim, c.Answer)
+		for _, f := range c.Parts {
+			ratio := ""
+			if f.Ratio != nil {
+				noise := math.NaN()
+				if f.Noise != nil {
+					noise = *f.Noise
+				}
+				ratio = ratioText(*f.Ratio, noise, f.Is)
+			}
+			tell(out, "   %-13s  %s  %s\n", f.Answer, f.Of, ratio)
+		}
+	}
+}
+
+func orNone(setting string) string {
+	if setting == "" {
+		return "none comes near"
+	}
+	return setting
+}
+
+// ratioText is a ratio with its noise, and what is known of it.
+func ratioText(ratio, noise float64, is front.Place) string {
+	text := fmt.Sprintf("%.3f", ratio)
+	if !math.IsNaN(noise) {
+		text += fmt.Sprintf(" ± %.3f", noise)
+	}
+	switch is {
+	case front.Above:
+		return "at most " + text
+	case front.Below:
+		return "at least " + text
+	case front.Nowhere:
+		return "-"
+	case front.Within:
+	}
+	return text
+}
+
+// markdown is a table of the verdicts for a README: a line for each case.
+func markdown(b *bench) string {
+	var lines strings.Builder
+	fmt.Fprintf(&lines, "| trace, start-up | %s | others at the same attainment | ratio | %s | ratio |\n|---|---|---|---|---|---|\n", ours[0], ours[1])
+	for i := range b.fronts {
+		f := &b.fronts[i]
+		first, second := &f.Ours[0], &f.Ours[1]
+		nearest := "none"
+		if e, some := b.reports[i].Nearest(0); some {
+			nearest = fmt.Sprintf("%s, %.2f", e.Policy, first.FrontCost/f.BoundCost)
+		}
+		fmt.Fprintf(&lines, "| %s | %s | %s | %s | %s | %s |\n", b.place(i),
+			cellOf(first, f.BoundCost), nearest, ratioText(first.Ratio, first.Verdict.Noise, first.Place),
+			cellOf(second, f.BoundCost), ratioText(second.Ratio, second.Verdict.Noise, second.Place))
+	}
+	return lines.String()
+}
+
+// cellOf is what was kept and cost, "98.4 % at 1.35". An attainment is rounded down, so that
+// nobody has kept 99 % who has not.
+func cellOf(j *report.Judged, bound float64) string {
+	return fmt.Sprintf("%.1f %% at %.2f", math.Floor(1000*j.Own.Attainment+1e-9)/10, j.Own.Cost/bound)
+}
