@@ -85,7 +85,7 @@ func byBoth(a, b []string) []string {
 }
 
 // templates are the pod templates of what the variants scale, as far as the caches
-// hold them: of ReplicaSets and StatefulSets, and of what owns those.
+// hold them: of ReplicaSets and StatefulSets, of what owns those, and of what owns that.
 func (o owners) templates(variants []*v1alpha1.VariantAutoscaling) map[target]*corev1.PodTemplateSpec {
 	wanted := make(map[target]bool, len(variants))
 	for _, v := range variants {
@@ -102,8 +102,16 @@ func (o owners) templates(variants []*v1alpha1.VariantAutoscaling) map[target]*c
 			return
 		}
 		of = target{of.namespace, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
-		if wanted[of] && (newest[of] == nil || newer(object, newest[of])) {
-			found[of], newest[of] = template, object
+		for range 2 {
+			if wanted[of] && (newest[of] == nil || newer(object, newest[of])) {
+				found[of], newest[of] = template, object
+			}
+			above, followed := o.get(of.kind, of.namespace, of.name)
+			if !followed || above == nil || metav1.GetControllerOfNoCopy(above) == nil {
+				return
+			}
+			ref = metav1.GetControllerOfNoCopy(above)
+			of = target{of.namespace, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
 		}
 	}
 	// A cache that cannot be listed holds none.
