@@ -63,7 +63,7 @@ func (r *round) givers(models []*model) map[int][]giver {
 			if m.evidence != evidenceFull || v.rolling() || v.policy.Down.Select == SelectDisabled || r.unknown(v) != nil || v.mayGive() <= 0 {
 				return
 			}
-			for _, p := range r.removable(m, v, v.target) {
+			for _, p := range r.removable(v, v.target) {
 				byNode[p.Node] = append(byNode[p.Node], giver{v, p.Name})
 			}
 		})

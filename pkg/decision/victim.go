@@ -24,7 +24,7 @@ func (r *round) victims(models []*model) {
 				return
 			}
 			choosing = append(choosing, v)
-			leaving = append(leaving, placement.Leaving{Request: v.in.Request, Replicas: r.removable(m, v, n), Count: n})
+			leaving = append(leaving, placement.Leaving{Request: v.in.Request, Replicas: r.removable(v, n), Count: n})
 		})
 	}
 	if len(leaving) == 0 {
@@ -40,7 +40,7 @@ func (r *round) victims(models []*model) {
 // removable are the variant's pods as the capacity model sees them, of which n go:
 // without those that are saturated, unless there are too few others, because what waits
 // in them would be lost and who is chosen in their place has room for their load.
-func (r *round) removable(m *model, v *variant, n int) []placement.Replica {
+func (r *round) removable(v *variant, n int) []placement.Replica {
 	all := make([]placement.Replica, 0, len(v.in.Starting)+len(v.in.Replicas))
 	for i := range v.in.Starting {
 		s := &v.in.Starting[i]
