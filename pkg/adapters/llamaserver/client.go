@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
@@ -29,7 +31,42 @@ func (Client) Providers(ctx context.Context, url string) ([]v1alpha2.ProviderInf
 		Data []v1alpha2.ProviderInfo `json:"data"`
 	}
 	err := get(ctx, url+"/v1/providers", &answer)
+	for i := range answer.Data {
+		answer.Data[i].Config.Raw = shown(answer.Data[i].Config.Raw)
+	}
 	return answer.Data, err
+}
+
+// secretWords are in the names of settings that may hold a secret.
+var secretWords = []string{"key", "password", "secret", "token"}
+
+// shown is a configuration for everybody who may read an object: no secret, whatever the
+// server shows, and an object even where there are no settings.
+func shown(raw []byte) []byte {
+	var config map[string]any
+	if json.Unmarshal(raw, &config) != nil || config == nil {
+		return []byte("{}")
+	}
+	hide(config)
+	text, err := json.Marshal(config)
+	if err != nil {
+		return []byte("{}")
+	}
+	return text
+}
+
+func hide(config map[string]any) {
+	for key, value := range config {
+		switch value := value.(type) {
+		case map[string]any:
+			hide(value)
+		case string:
+			isSecret := func(word string) bool { return strings.Contains(strings.ToLower(key), word) }
+			if value != "" && slices.ContainsFunc(secretWords, isSecret) {
+				config[key] = "********"
+			}
+		}
+	}
 }
 
 // Version is the version of the server at the URL.
