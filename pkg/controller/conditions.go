@@ -201,7 +201,7 @@ func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
 	if !tookPart(p) {
 		return finding{}
 	}
-	if f, ok := fact(p, decision.ReasonNoSlots, decision.ReasonStartupOverdue); ok {
+	if f, ok := fact(p, decision.ReasonNoSlots, decision.ReasonStartupOverdue, decision.ReasonPreempted); ok {
 		return yes(f.Reason, f.Detail)
 	}
 	if slices.Contains(limits, p.Reason) {

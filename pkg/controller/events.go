@@ -43,7 +43,9 @@ var telling = []struct {
 		string(decision.ReasonShapeUnknown), string(decision.ReasonCapacityUnknown),
 		v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected,
 	}},
-	{v1alpha1.ConditionScalingLimited, []string{string(decision.ReasonNoSlots), string(decision.ReasonStartupOverdue)}},
+	{v1alpha1.ConditionScalingLimited, []string{
+		string(decision.ReasonNoSlots), string(decision.ReasonStartupOverdue), string(decision.ReasonPreempted),
+	}},
 	{v1alpha1.ConditionOptimizationReady, []string{v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonServiceClassUnclear}},
 	{v1alpha1.ConditionConflict, []string{v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared, string(decision.ReasonReplicasOverwritten)}},
 }

@@ -105,6 +105,7 @@ func Reasons() []Reason {
 		{ConditionScalingLimited, no, ReasonNotLimited, "The replicas are what the load needs."},
 		{ConditionScalingLimited, yes, "NoSlots", "Fewer replicas fit on the cluster than the load needs."},
 		{ConditionScalingLimited, yes, "StartupOverdue", "A starting replica passed its deadline and no longer counts as supply."},
+		{ConditionScalingLimited, yes, "Preempted", "A more important model needs the room, so replicas are given to it; the message names it."},
 		{ConditionScalingLimited, yes, "MinReplicas", "minReplicas keeps more replicas than the load needs."},
 		{ConditionScalingLimited, yes, "MaxReplicas", "maxReplicas allows fewer replicas than the load needs."},
 		{ConditionScalingLimited, yes, "Stabilized", "A recommendation within the stabilisation window holds the replicas."},
