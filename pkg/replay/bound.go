@@ -17,10 +17,14 @@ import (
 //   - that pays for a replica from the beginning of its start-up. What serves in the
 //     first minute is there from the start and pays for no start-up.
 //
-// It is generous where that keeps it a lower bound: nodes do not fail, a replica that starts, or drains,
-// takes no room from others, drains for nothing, and starts in the mean time. A minute
-// that no replicas that fit can serve is no reason to give up: what counts then is the
-// vector that serves the most.
+// It is generous where that keeps it a lower bound: nodes do not fail, a replica that
+// starts, or drains, takes no room from others, drains for nothing, and starts in the mean
+// time. A minute that no replicas that fit can serve is no reason to give up: what counts
+// then is the vector that serves the most.
+//
+// It bounds nobody who breaks the promise in some minutes: such a policy may cost less, and
+// what it attains in all may be as much as that of the bound's schedule when it is played.
+// BoundFront bounds what that costs.
 //
 // Where the numbers of replicas are small enough to look at all of them (searchable),
 // Replicas is an optimal schedule and Cost what it costs. Else Replicas is a good one,

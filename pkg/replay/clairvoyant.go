@@ -9,7 +9,8 @@ import (
 
 // clairvoyant plays the schedule of the bound: what a minute needs is started so early
 // that it serves when the minute begins. Its cost is the bound's, which does not depend
-// on the luck of start-ups; what it attains shows what the bound's numbers keep.
+// on the luck of start-ups. What it attains proves nothing: it shows how far the capacity
+// model, by which the bound is reckoned, and the simulated servers agree.
 type clairvoyant struct {
 	bound   *Bound
 	share   float64

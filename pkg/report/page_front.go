@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
 )
@@ -13,24 +14,28 @@ import (
 // front belongs to the runs of the same scene and start-up time, of which it needs one.
 func HTMLOfFronts(w io.Writer, title string, fronts []Fronts, runs []ReplayRun) error {
 	p := replayPage(title, runs)
-	first := map[string]int{}
-	for i := len(runs) - 1; i >= 0; i-- {
-		first[runs[i].Scene] = i
-	}
 	verdicts := pageTable{Caption: "Ours against all others at their best", Columns: verdictColumns(), Note: verdictNote}
 	for i := range fronts {
 		f := &fronts[i]
 		for k := range f.Ours {
-			run, some := first[f.Scene]
-			if !some {
-				run = -1
-			}
-			verdicts.Rows = append(verdicts.Rows, pageRow{Run: run, Kind: "ours", Cells: verdictCells(f, &f.Ours[k])})
+			verdicts.Rows = append(verdicts.Rows, pageRow{Run: runOf(runs, f, f.Ours[k].Policy), Kind: "ours", Cells: verdictCells(f, &f.Ours[k])})
 		}
 		p.Data.Fronts = append(p.Data.Fronts, pageFronts(f)...)
 	}
 	p.Tables = append([]pageTable{verdicts}, p.Tables...)
 	return p.write(w)
+}
+
+// runOf is the place of the run of a policy, else of any of the scene, else -1.
+func runOf(runs []ReplayRun, f *Fronts, policy string) int {
+	of := func(r ReplayRun) bool { return r.Scene == f.Scene }
+	own := func(r ReplayRun) bool {
+		return of(r) && r.Result.Policy == policy && math.Abs(r.Result.StartupSeconds-f.Startup) < 1e-6
+	}
+	if i := slices.IndexFunc(runs, own); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(runs, of)
 }
 
 // verdictNote says what the numbers of the table are.

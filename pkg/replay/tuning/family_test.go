@@ -70,6 +70,8 @@ func TestHowSettingsAreWritten(t *testing.T) {
 		{"saturation-v2", 0.85, 0, one, "", "saturation-v2:scaleUpThreshold=0.85,scaleDownBoundary=0.7"},
 		{"hybrid", 0, 0, one, "", "hybrid"},
 		{"hybrid", 0, 2, one, "", "hybrid:down=60s"},
+		{"capacity-only", 0, 0, one, "", "capacity-only"},
+		{"capacity-only", 0, 1, one, "", "capacity-only:down=120s"},
 	} {
 		f, err := Named(tc.family)
 		require.NoError(t, err)

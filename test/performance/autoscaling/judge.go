@@ -148,10 +148,14 @@ func forget(s *replay.Scenario) {
 	}
 }
 
-// picture keeps the courses of some runs of each case with a start-up of a minute.
+// picture keeps the courses of some runs of each case with a start-up of a minute, and of the
+// others what ours kept and cost with the first seed.
 func (b *bench) picture() error {
 	for i := range b.cases {
 		if b.cases[i].Startup != minute[0] {
+			for _, e := range b.reports[i].Ours {
+				b.pictured = append(b.pictured, pictured{i, report.ReplayRun{Scene: b.cases[i].Name, Result: e.Results[0]}})
+			}
 			continue
 		}
 		runs, err := b.reports[i].Pictures(&b.cases[i].Case)

@@ -14,7 +14,10 @@ import (
 func (b *bench) print(out io.Writer) {
 	wide := report.Style{Width: 140}
 	for i := range b.fronts {
-		tell(out, "\n%s\n%s\n", b.place(i), strings.Join(report.FrontTable(&b.fronts[i], wide), "\n"))
+		lines := []string{b.place(i)}
+		lines = append(lines, report.ReplayDispersion(b.reports[i].Ours[0].Results)...)
+		lines = append(lines, report.FrontTable(&b.fronts[i], wide)...)
+		tell(out, "\n%s\n", strings.Join(lines, "\n"))
 	}
 	if len(b.singles) > 0 {
 		tell(out, "\none setting of each family on all traces with one model, against %s:\n", ours[0])

@@ -167,11 +167,15 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 		return nil, 0, err
 	}
 	worth := worthwhile(usual, usual, focus)
-	scout := slices.IndexFunc(worth, func(one *search) bool { return one.family.Placed })
+	// Where the usual placing has no room for the load it says nothing of the families.
+	movable := placeable(worth)
+	if len(movable) == 0 {
+		movable = placeable(usual)
+	}
 	var placed []*search
 	for _, where := range placings[1:] {
-		if scout >= 0 {
-			placed = append(placed, newSearch(worth[scout].family, where, focus, true))
+		if len(movable) > 0 {
+			placed = append(placed, newSearch(movable[0].family, where, focus, true))
 		}
 	}
 	for _, one := range slices.Concat(worth, placed) {
@@ -181,12 +185,10 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 		return nil, 0, err
 	}
 	var more []*search
-	for _, at := range worthwhile(placed, usual, focus) {
-		for i, one := range worth {
-			if i != scout && one.family.Placed {
-				more = append(more, newSearch(one.family, at.where, focus, true))
-				more[len(more)-1].questions.Lines()
-			}
+	for _, at := range worthwhile(placed, slices.Concat(usual, placed), focus) {
+		for _, one := range movable[1:] {
+			more = append(more, newSearch(one.family, at.where, focus, true))
+			more[len(more)-1].questions.Lines()
 		}
 	}
 	if err := s.searchEach(c, more, limit); err != nil {
@@ -197,6 +199,11 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 		givenUp += one.givenUp
 	}
 	return all, givenUp, nil
+}
+
+// placeable are the searches whose family may be placed in several ways.
+func placeable(searches []*search) []*search {
+	return slices.DeleteFunc(slices.Clone(searches), func(one *search) bool { return !one.family.Placed })
 }
 
 // worthwhile are the searches that found something from which other settings may come near

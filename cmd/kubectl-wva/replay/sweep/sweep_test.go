@@ -99,12 +99,14 @@ func TestAside(t *testing.T) {
 	cases[0].Aside = []tuning.Family{family(t, "hybrid")}
 	r := swept(t, 2, cases)[0]
 	assert.Equal(t, front.Within, r.Verdicts[0].Place)
-	var names []string
+	require.NotEmpty(t, r.Aside)
 	for _, e := range r.Aside {
-		names = append(names, e.Policy)
+		assert.Regexp(t, `^hybrid(:down=(60|120)s)?$`, e.Policy)
 		assert.Len(t, e.Results, 1, "the first seed alone")
 	}
-	assert.Equal(t, []string{"hybrid", "hybrid:down=120s", "hybrid:down=60s"}, names)
+	for _, e := range r.Rivals {
+		assert.Equal(t, "static", e.Family)
+	}
 	alone := swept(t, 2, of(cases[0], []string{"static:12"}, family(t, "static")))[0]
 	assert.Equal(t, alone.Verdicts, r.Verdicts)
 }

@@ -1,0 +1,103 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+)
+
+// madeUpFronts are those of a load that nobody ran, with each start-up time of madeUp.
+func madeUpFronts(startups ...float64) []Fronts {
+	var all []Fronts
+	for _, startup := range startups {
+		f := Fronts{Scene: "made up", Startup: startup, BoundCost: 1000, Tried: 1234, GivenUp: 56}
+		for i, family := range []string{"hpa:rps", "planner", "static"} {
+			for k := range 6 {
+				share := 0.9 + 0.0195*float64(k)
+				f.Points = append(f.Points, FrontPoint{
+					Family: family, Policy: family + "=" + strings.Repeat("1", k+1), Seeds: 3, Rival: family != "static", OnFront: i == 0,
+					Point: front.Point{Attainment: share, Cost: 1000 + 80*float64(i) + 60*float64(k*k)/5}, Noise: front.Point{Attainment: 0.001, Cost: 3},
+				})
+			}
+		}
+		f.Bound = []front.Point{{Attainment: 0.8, Cost: 700}, {Attainment: 0.95, Cost: 850}, {Attainment: 1, Cost: 1010}}
+		within := front.Verdict{
+			Own: front.Point{Attainment: 0.985, Cost: 1200}, FrontCost: 1150.25, Ratio: 1.0433, Noise: 0.0123, Place: front.Within,
+			FrontAttainment: 0.9899, CostPlace: front.Within, Seeds: 3,
+		}
+		above := within
+		above.Own, above.Place, above.Noise = front.Point{Attainment: 0.9999, Cost: 1500}, front.Above, math.NaN()
+		f.Ours = []Judged{
+			{Policy: "hybrid", Noise: front.Point{Attainment: 0.0004, Cost: 2.5}, Verdict: within},
+			{Policy: "capacity-only", Noise: front.Point{Attainment: math.NaN(), Cost: math.NaN()}, Verdict: above},
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func TestTheTableOfAFront(t *testing.T) {
+	f := madeUpFronts(60)[0]
+	lines := FrontTable(&f, Style{})
+	require.Len(t, lines, 1+2+6+2, "a heading, ours, the front of all rivals, and what it means")
+	assert.Equal(t, "hybrid           98.50%  0.04  $1,200.00  2.50    1.200  1.043  0.012", lines[1])
+	assert.Equal(t, "capacity-only    99.99%     -  $1,500.00     -    1.500  1.043      -  at most: no rival attains as much", lines[2])
+	assert.Equal(t, "hpa:rps=1        90.00%  0.10  $1,000.00  3.00    1.000", lines[3])
+	text := strings.Join(lines, "\n")
+	assert.NotContains(t, text, "planner", "it is nowhere on the front of all")
+	assert.Contains(t, text, "1,234 settings ran to their end, 56 were")
+}
+
+func TestThePageOfFronts(t *testing.T) {
+	results, recordings := madeUp(1, 60, 60, 300)
+	var runs []ReplayRun
+	for i := range results {
+		runs = append(runs, ReplayRun{Scene: "made up", Result: results[i], Recording: &recordings[i]})
+	}
+	var out bytes.Buffer
+	require.NoError(t, HTMLOfFronts(&out, "Fronts <of> a load", madeUpFronts(60, 300), runs))
+	if *preview != "" {
+		require.NoError(t, os.WriteFile(filepath.Join(*preview, "fronts.html"), out.Bytes(), 0o600))
+	}
+	text := out.String()
+	assert.Contains(t, text, "<h2>Ours against all others at their best</h2>")
+	assert.Contains(t, text, "at most: no rival attains as much")
+	assert.Contains(t, text, "Fronts &lt;of&gt; a load")
+	assert.NotContains(t, text, "NaN")
+	_, after, found := strings.Cut(text, `<script type="application/json" id="data">`)
+	require.True(t, found)
+	raw, _, _ := strings.Cut(after, "</script>")
+	var data struct {
+		Fronts []struct {
+			Scene   string
+			Startup float64
+			Family  string
+			Kind    string
+			Points  []struct {
+				Policy                 string
+				Attainment, Cost, Over float64
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(raw), &data))
+	var kinds []string
+	for _, f := range data.Fronts {
+		kinds = append(kinds, f.Family+" "+f.Kind)
+		assert.Equal(t, "made up", f.Scene)
+		for i := 1; i < len(f.Points); i++ {
+			assert.Greater(t, f.Points[i].Attainment, f.Points[i-1].Attainment)
+		}
+		assert.InDelta(t, f.Points[0].Cost/1000, f.Points[0].Over, 1e-6)
+	}
+	one := []string{"all others all", "bound bound", "hpa:rps rival", "planner rival", "static aside"}
+	assert.Equal(t, append(append([]string{}, one...), one...), kinds)
+}
