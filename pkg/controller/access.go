@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // Access says which of the things that the loop can do without are permitted. A kind
@@ -26,6 +28,9 @@ type Access struct {
 	Missing string
 	// Victims: pods may be marked, so that a scale-down takes those that are chosen.
 	Victims bool
+	// Unread are the kinds that may not be read of those that say what pods will be and
+	// how many there may be. What they would say is named in the bound of a count.
+	Unread inventory.Unread
 	// LeaderWorkerSets and ScaledObjects: the cluster serves the kind, too.
 	LeaderWorkerSets, ScaledObjects bool
 }
@@ -42,8 +47,8 @@ func ProbeAccess(ctx context.Context, reviews authorizationclient.SelfSubjectAcc
 	return access, p.err
 }
 
-// ProbeCore asks only for what may change while the manager runs: Capacity and
-// Victims.
+// ProbeCore asks only for what may change while the manager runs: Capacity, Victims and
+// Unread.
 func ProbeCore(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, namespace string) (Access, error) {
 	p := prober{ctx: ctx, reviews: reviews}
 	nodes, pods := schema.GroupResource{Resource: "nodes"}, schema.GroupResource{Resource: "pods"}
@@ -52,6 +57,16 @@ func ProbeCore(ctx context.Context, reviews authorizationclient.SelfSubjectAcces
 		Victims: len(p.lacks(namespace, pods, "patch")) == 0,
 	}
 	access.Capacity = access.Missing == ""
+	unread := func(namespace, group, name string) bool {
+		return len(p.lacks(namespace, schema.GroupResource{Group: group, Resource: name}, reading...)) > 0
+	}
+	access.Unread = inventory.Unread{
+		RuntimeClasses:  unread("", "node.k8s.io", "runtimeclasses"),
+		PriorityClasses: unread("", "scheduling.k8s.io", "priorityclasses"),
+		// The pods that would be preempted are of all namespaces.
+		Budgets: unread("", "policy", "poddisruptionbudgets"),
+		Quotas:  unread(namespace, "", "resourcequotas"),
+	}
 	return access, p.err
 }
 

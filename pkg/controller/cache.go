@@ -9,14 +9,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // The optional kinds that are read when the cluster serves them.
@@ -58,6 +61,10 @@ func CacheOptions(watchNamespace, podNamespace string, access Access) cache.Opti
 		&appsv1.ReplicaSet{}:  {Transform: stripReplicaSet},
 		&corev1.ConfigMap{}:   {Namespaces: map[string]cache.Config{podNamespace: {}}},
 	}
+	if access.Capacity && !access.Unread.Budgets {
+		// They are those of the pods of all namespaces.
+		options.ByObject[&policyv1.PodDisruptionBudget{}] = cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}
+	}
 	if access.LeaderWorkerSets {
 		options.ByObject[empty(kindLeaderWorkerSet)] = target
 	}
@@ -79,18 +86,32 @@ func stripPod(object any) (any, error) {
 			ResourceVersion:   pod.ResourceVersion,
 			CreationTimestamp: pod.CreationTimestamp,
 			DeletionTimestamp: pod.DeletionTimestamp,
+			Generation:        pod.Generation,
 			Labels:            pod.Labels,
 			Annotations:       stripPodAnnotations(pod.Annotations),
 			OwnerReferences:   controllerOf(pod.OwnerReferences),
 		},
 		Spec: corev1.PodSpec{
 			NodeName:       pod.Spec.NodeName,
-			Affinity:       stripAffinity(pod.Spec.Affinity),
 			ResourceClaims: pod.Spec.ResourceClaims,
 			Overhead:       pod.Spec.Overhead,
 			Resources:      pod.Spec.Resources,
 			Containers:     stripContainers(pod.Spec.Containers),
 			InitContainers: stripContainers(pod.Spec.InitContainers),
+			Priority:       pod.Spec.Priority,
+
+			// What the next pod of the same template will be like.
+			NodeSelector:              pod.Spec.NodeSelector,
+			Affinity:                  stripAffinity(pod.Spec.Affinity),
+			Tolerations:               sharedTolerations(pod.Spec.Tolerations),
+			TopologySpreadConstraints: only(pod.Spec.TopologySpreadConstraints, mustSpread),
+			Volumes:                   only(pod.Spec.Volumes, inventory.BindsToNode),
+			HostNetwork:               pod.Spec.HostNetwork,
+			OS:                        pod.Spec.OS,
+			WorkloadRef:               pod.Spec.WorkloadRef,
+			PriorityClassName:         pod.Spec.PriorityClassName,
+			PreemptionPolicy:          pod.Spec.PreemptionPolicy,
+			ActiveDeadlineSeconds:     pod.Spec.ActiveDeadlineSeconds,
 		},
 		Status: corev1.PodStatus{
 			Phase:              pod.Status.Phase,
@@ -142,14 +163,55 @@ func stripContainers(containers []corev1.Container) []corev1.Container {
 	return slim
 }
 
-// stripAffinity keeps what keeps other pods away.
+// stripAffinity leaves out what is only preferred.
 func stripAffinity(a *corev1.Affinity) *corev1.Affinity {
-	if a == nil || a.PodAntiAffinity == nil || len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 0 {
+	if a == nil {
 		return nil
 	}
-	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
-	}}
+	var kept corev1.Affinity
+	if n := a.NodeAffinity; n != nil && n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		kept.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: n.RequiredDuringSchedulingIgnoredDuringExecution}
+	}
+	if p := a.PodAffinity; p != nil && len(p.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		kept.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: p.RequiredDuringSchedulingIgnoredDuringExecution}
+	}
+	if p := a.PodAntiAffinity; p != nil && len(p.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		kept.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: p.RequiredDuringSchedulingIgnoredDuringExecution}
+	}
+	if kept == (corev1.Affinity{}) {
+		return nil
+	}
+	return &kept
+}
+
+func mustSpread(c corev1.TopologySpreadConstraint) bool {
+	return c.WhenUnsatisfiable == corev1.DoNotSchedule
+}
+
+// only keeps what is of account of a list, most often nothing.
+func only[T any](list []T, kept func(T) bool) []T {
+	var some []T
+	for _, one := range list {
+		if kept(one) {
+			some = append(some, one)
+		}
+	}
+	return some
+}
+
+// defaultTolerations are those that the API server gives to every pod.
+var defaultTolerations = []corev1.Toleration{
+	{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](300)},
+	{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](300)},
+}
+
+// sharedTolerations lets the pods that have nothing but the default share one list: they
+// are most pods.
+func sharedTolerations(tolerations []corev1.Toleration) []corev1.Toleration {
+	if len(tolerations) == len(defaultTolerations) && equality.Semantic.DeepEqual(tolerations, defaultTolerations) {
+		return defaultTolerations
+	}
+	return tolerations
 }
 
 // stripContainerStatuses keeps the restarts, what keeps a container from starting,
@@ -205,13 +267,13 @@ func stripNode(object any) (any, error) {
 }
 
 // stripReplicaSet drops the template of those that a Deployment made: only their
-// place in the chain of owners counts, and there are many of them.
+// place in the chain of owners and their revision count, and there are many of them.
 func stripReplicaSet(object any) (any, error) {
 	set, ok := object.(*appsv1.ReplicaSet)
 	if !ok || metav1.GetControllerOf(set) == nil {
 		return keepWriter(object)
 	}
-	set.ManagedFields, set.Annotations = nil, nil
+	set.ManagedFields, set.Annotations = nil, inventory.RevisionIn(set.Annotations)
 	set.Spec = appsv1.ReplicaSetSpec{Replicas: set.Spec.Replicas}
 	return object, nil
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -58,6 +59,20 @@ func TestAPodInTheCacheHoldsWhatItHeld(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Labels: map[string]string{"app": "other"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: amounts("4", "8Gi", "1")}}}},
 	}
+	low := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "low", UID: "low"}, Spec: corev1.PodSpec{NodeName: "node", Priority: ptr.To[int32](-10)}}
+	quota := func(name string, counts corev1.ResourceName, scope corev1.ScopedResourceSelectorRequirement) *corev1.ResourceQuota {
+		hard := corev1.ResourceList{counts: resource.MustParse("100")}
+		return &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name},
+			Spec:       corev1.ResourceQuotaSpec{Hard: hard, ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{scope}}},
+			Status:     corev1.ResourceQuotaStatus{Hard: hard},
+		}
+	}
+	quotas := []*corev1.ResourceQuota{
+		quota("counted", corev1.ResourcePods, corev1.ScopedResourceSelectorRequirement{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"counted"}}),
+		quota("ending", corev1.ResourcePods, corev1.ScopedResourceSelectorRequirement{ScopeName: corev1.ResourceQuotaScopeTerminating, Operator: corev1.ScopeSelectorOpExists}),
+		quota("limits", corev1.ResourceLimitsCPU, corev1.ScopedResourceSelectorRequirement{ScopeName: corev1.ResourceQuotaScopeNotBestEffort, Operator: corev1.ScopeSelectorOpExists}),
+	}
 	resized := func(p *corev1.Pod) {
 		p.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Requests: amounts("8", "16Gi", "2")}
 	}
@@ -95,6 +110,12 @@ func TestAPodInTheCacheHoldsWhatItHeld(t *testing.T) {
 			}}}}
 		}},
 	}
+	for name, change := range shows {
+		cases = append(cases, struct {
+			name   string
+			change func(*corev1.Pod)
+		}{name, change})
+	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			full := whole()
@@ -103,17 +124,71 @@ func TestAPodInTheCacheHoldsWhatItHeld(t *testing.T) {
 			require.NoError(t, err)
 			slim, ok := stripped.(*corev1.Pod)
 			require.True(t, ok)
-			want, got := inventory.Read([]*corev1.Node{node}, []*corev1.Pod{full}), inventory.Read([]*corev1.Node{node}, []*corev1.Pod{slim})
+			read := func(pod *corev1.Pod) *inventory.Inventory {
+				return new(inventory.Names).Read(inventory.Objects{Nodes: []*corev1.Node{node}, Pods: []*corev1.Pod{low, pod}, Quotas: quotas})
+			}
+			want, got := read(full), read(slim)
 			assert.Equal(t, want.Cluster, got.Cluster)
 			assert.Equal(t, want.Reason(0), got.Reason(0))
-			asked, err := want.Request(template, inventory.Normalize("H100"))
-			require.NoError(t, err)
-			answered, err := got.Request(template, inventory.Normalize("H100"))
-			require.NoError(t, err)
-			assert.Equal(t, asked, answered)
+			for _, like := range [][2]*corev1.Pod{{}, {full, slim}} {
+				asked, wantErr := want.Request(template, like[0], inventory.Normalize("H100"))
+				answered, err := got.Request(template, like[1], inventory.Normalize("H100"))
+				assert.Equal(t, wantErr, err)
+				assert.Equal(t, asked, answered)
+			}
 			assert.Less(t, slim.Size(), full.Size())
 		})
 	}
+}
+
+// shows are what a pod shows of the next one of its template.
+var shows = map[string]func(*corev1.Pod){
+	"tolerations": func(p *corev1.Pod) {
+		p.Spec.Tolerations = append(defaultTolerations[:2:2], corev1.Toleration{Key: "nvidia.com/gpu", Operator: corev1.TolerationOpExists})
+	},
+	"the default tolerations": func(p *corev1.Pod) { p.Spec.Tolerations = slices.Clone(defaultTolerations) },
+	"a node selector":         func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"pool": "gpu"} },
+	"node affinity": func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "pool", Operator: corev1.NodeSelectorOpExists}},
+			}}},
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}},
+		}}
+	},
+	"pod affinity": func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname}},
+		}}
+	},
+	"what is only preferred": func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{
+			PodAffinity:     &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1}}},
+			PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1}}},
+		}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.ScheduleAnyway}}
+		p.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}}}
+	},
+	"topology spread": func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.ScheduleAnyway}, {WhenUnsatisfiable: corev1.DoNotSchedule}}
+	},
+	"volumes": func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "d"}}}}
+	},
+	"the node's network":  func(p *corev1.Pod) { p.Spec.HostNetwork = true },
+	"host ports":          func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostPort = 8000 },
+	"an operating system": func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} },
+	"a workload":          func(p *corev1.Pod) { p.Spec.WorkloadRef = &corev1.WorkloadReference{Name: "gang"} },
+	"a queue":             func(p *corev1.Pod) { p.Labels["kueue.x-k8s.io/queue-name"] = "q" },
+	"extended resources":  func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["rdma/hca"] = resource.MustParse("1") },
+	"priority":            func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](1000) },
+	"a lower priority":    func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](-1000) },
+	"patience": func(p *corev1.Pod) {
+		p.Spec.Priority, p.Spec.PreemptionPolicy = ptr.To[int32](1000), ptr.To(corev1.PreemptNever)
+	},
+	"a class that a quota counts": func(p *corev1.Pod) { p.Spec.PriorityClassName = "counted" },
+	"an end":                      func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](60) },
+	"limits":                      func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = amounts("8", "9Gi", "2") },
 }
 
 func TestWhatTheCacheLeavesOut(t *testing.T) {

@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -28,6 +30,14 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 	t.rolling = replacingGroups(u)
 	t.podsPerReplica, t.owners, t.rollout = set.PodsPerReplica, nil, set.Rollout
 	t.bySelector(set.Selector)
+	// The leaders' StatefulSet has the name of the set.
+	var leaders appsv1.StatefulSet
+	switch err := f.reader.Get(ctx, key, &leaders, shared); {
+	case err == nil:
+		t.revision = inventory.RevisionOfLeaderWorkerSet(&set, &leaders)
+	case !apierrors.IsNotFound(err):
+		return err
+	}
 	return nil
 }
 

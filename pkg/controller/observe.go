@@ -184,14 +184,19 @@ func (o *observer) inventory(ctx context.Context) (stock, error) {
 	}
 	s := stock{names: o.names, nodes: map[string]*corev1.Node{}, pods: pointers(pods.Items)}
 	if !o.access.Capacity {
-		s.inventory = o.names.Read(nil, nil)
+		s.inventory = o.names.Read(inventory.Objects{})
 		return s, nil
 	}
 	var nodes corev1.NodeList
 	if err := o.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return stock{}, fmt.Errorf("listing nodes: %w", err)
 	}
-	s.inventory = o.names.Read(pointers(nodes.Items), s.pods)
+	objects, err := o.rules(ctx)
+	if err != nil {
+		return stock{}, err
+	}
+	objects.Nodes, objects.Pods = pointers(nodes.Items), s.pods
+	s.inventory = o.names.Read(objects)
 	s.memory = leastMemory(s.inventory.Cluster.Nodes)
 	for i := range nodes.Items {
 		s.nodes[nodes.Items[i].Name] = &nodes.Items[i]

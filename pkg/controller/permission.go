@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 const (
@@ -36,10 +38,14 @@ type permissions struct {
 	lost bool
 	// again is how many answers in a row have granted what was lost.
 	again int
+	// unread are the kinds that may not be used, and readable is how many answers in a row
+	// have granted them again.
+	unread   inventory.Unread
+	readable int
 }
 
 func newPermissions(atStart Access, ask func(context.Context) (Access, error), t *trigger) *permissions {
-	p := &permissions{atStart: atStart, ask: ask, trigger: t}
+	p := &permissions{atStart: atStart, ask: ask, trigger: t, unread: atStart.Unread}
 	p.current.Store(&atStart)
 	return p
 }
@@ -82,6 +88,7 @@ func (p *permissions) look(ctx context.Context) {
 func (p *permissions) next(answer Access) Access {
 	next := p.atStart
 	next.Victims, next.Capacity, next.Missing = answer.Victims, answer.Capacity, answer.Missing
+	next.Unread = p.usable(answer.Unread)
 	switch {
 	case !p.atStart.Capacity && answer.Capacity:
 		next.Capacity, next.Missing = false, grantedSince
@@ -94,4 +101,18 @@ func (p *permissions) next(answer Access) Access {
 		}
 	}
 	return next
+}
+
+// usable is what may not be used after an answer: what was not watched from the start,
+// and what was lost until its watches are back.
+func (p *permissions) usable(answer inventory.Unread) inventory.Unread {
+	switch now := answer.Or(p.atStart.Unread); {
+	case now != p.atStart.Unread:
+		p.unread, p.readable = p.unread.Or(now), 0
+	case p.unread != now:
+		if p.readable++; p.readable == settledAfter {
+			p.unread = now
+		}
+	}
+	return p.unread
 }

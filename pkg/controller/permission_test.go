@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 func TestPermissionsThatComeAndGo(t *testing.T) {
@@ -17,6 +19,12 @@ func TestPermissionsThatComeAndGo(t *testing.T) {
 	}
 	unarmed := full
 	unarmed.Victims = false
+	without := func(u inventory.Unread) Access {
+		a := full
+		a.Unread = u
+		return a
+	}
+	quotas, both := inventory.Unread{Quotas: true}, inventory.Unread{Quotas: true, Budgets: true}
 	cases := []struct {
 		name          string
 		start         Access
@@ -33,6 +41,11 @@ func TestPermissionsThatComeAndGo(t *testing.T) {
 		{"it was missing from the start", blind, []Access{blind, full, full, full, full, full},
 			[]Access{blind, with(full, grantedSince), with(full, grantedSince), with(full, grantedSince), with(full, grantedSince), with(full, grantedSince)}},
 		{"the choice of replicas follows at once", full, []Access{unarmed, full}, []Access{unarmed, full}},
+		{"a kind is lost, then another, and both come back, which the watches notice later", full,
+			[]Access{without(quotas), without(inventory.Unread{Budgets: true}), full, full, full, full, full},
+			[]Access{without(quotas), without(both), without(both), without(both), without(both), full, full}},
+		{"a kind was missing from the start", without(quotas), []Access{full, full, full, full, full},
+			[]Access{without(quotas), without(quotas), without(quotas), without(quotas), without(quotas)}},
 		{"a kind that comes later is not watched", Access{Capacity: true}, []Access{full}, []Access{{Capacity: true, Victims: true}}},
 	}
 	for _, c := range cases {

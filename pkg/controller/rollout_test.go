@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -45,12 +46,32 @@ func TestSurgeOfALeaderWorkerSet(t *testing.T) {
 			set.SetNamespace("n")
 			set.SetName("s")
 			set.SetGeneration(3)
-			api := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(set).Build()
+			api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(set).Build()
 			var found target
 			require.NoError(t, (&targetFinder{reader: api}).leaderWorkerSet(t.Context(), client.ObjectKeyFromObject(set), &found))
 			assert.Equal(t, c.want, found.rollout.More(4, 4))
 			assert.Equal(t, c.rolling, found.rolling)
 		})
+	}
+}
+
+// The pods of groups of one pod show what the next one will be, by the revision on the
+// StatefulSet of the leaders.
+func TestTheRevisionOfALeaderWorkerSet(t *testing.T) {
+	const hash = "leaderworkerset.sigs.k8s.io/template-revision-hash"
+	set := empty(kindLeaderWorkerSet)
+	set.Object["spec"] = map[string]any{"replicas": int64(2), "leaderWorkerTemplate": map[string]any{"size": int64(1), "workerTemplate": map[string]any{}}}
+	set.SetNamespace("n")
+	set.SetName("s")
+	leaders := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", UID: "leaders", Labels: map[string]string{hash: "new"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "s-0", Labels: map[string]string{hash: "new"}, OwnerReferences: []metav1.OwnerReference{{UID: "leaders", Controller: ptr.To(true)}},
+	}}
+	for want, objects := range map[*corev1.Pod][]client.Object{pod: {set, leaders}, nil: {set}} {
+		api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
+		var found target
+		require.NoError(t, (&targetFinder{reader: api}).leaderWorkerSet(t.Context(), client.ObjectKeyFromObject(set), &found))
+		assert.Equal(t, want, found.revision.Newest([]*corev1.Pod{pod}))
 	}
 }
 

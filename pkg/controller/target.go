@@ -58,6 +58,8 @@ type target struct {
 	rollout inventory.Rollout
 	// rolling is set while an update of any kind of target replaces pods.
 	rolling bool
+	// revision tells the pods of the present template.
+	revision inventory.Revision
 	// writer is the field manager, not our own, that wrote the replicas last; empty
 	// means unknown.
 	writer string
@@ -168,6 +170,7 @@ func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *
 	for i := range sets.Items {
 		t.owners = append(t.owners, sets.Items[i].UID)
 	}
+	t.revision = inventory.RevisionOf(&d, pointers(sets.Items))
 	return err
 }
 
@@ -185,7 +188,7 @@ func (f *targetFinder) statefulSet(ctx context.Context, key client.ObjectKey, t 
 		return err
 	}
 	t.found(&s.ObjectMeta, s.Spec.Replicas, &s.Spec.Template)
-	t.rolling = replacing(&s)
+	t.rolling, t.revision = replacing(&s), inventory.RevisionOfStatefulSet(&s)
 	return nil
 }
 

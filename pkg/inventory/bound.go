@@ -29,10 +29,8 @@ func (inv *Inventory) unmodelled(pod *corev1.Pod, takes Takes) []string {
 	add(slices.ContainsFunc(spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
 		return c.WhenUnsatisfiable == corev1.DoNotSchedule
 	}), "topology spread")
-	add(slices.ContainsFunc(spec.Volumes, bindsToNode), "volumes")
+	add(slices.ContainsFunc(spec.Volumes, BindsToNode), "volumes")
 	add(hasHostPorts(spec, spec.Containers) || hasHostPorts(spec, spec.InitContainers), "host ports")
-	// Its class may add to the requests, the node selector and the tolerations.
-	add(spec.RuntimeClassName != nil, "runtime class")
 	queued := queuedByKueue(pod)
 	add(queued, "Kueue")
 	add(!queued && len(spec.SchedulingGates) > 0, "scheduling gates")
@@ -67,15 +65,15 @@ func (inv *Inventory) allRun(system string) bool {
 // overlapped says whether pods hold devices of the same convention under another
 // resource. Kubernetes counts both in full.
 func (inv *Inventory) overlapped(resource corev1.ResourceName) bool {
-	if resource == "" || len(inv.held) == 0 || !overlaps(resource) {
+	if resource == "" || len(inv.twice) == 0 || !overlaps(resource) {
 		return false
 	}
-	return len(inv.held) > 1 || !inv.held[resource]
+	return len(inv.twice) > 1 || !inv.twice[resource]
 }
 
-// bindsToNode says whether a volume limits the nodes of its pod, or a node limits
+// BindsToNode reports whether a volume limits the nodes of its pod, or a node limits
 // the number of such volumes.
-func bindsToNode(v corev1.Volume) bool {
+func BindsToNode(v corev1.Volume) bool {
 	return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.CSI != nil ||
 		v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.AzureDisk != nil || v.Cinder != nil ||
 		v.ISCSI != nil || v.RBD != nil

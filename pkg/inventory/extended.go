@@ -16,9 +16,9 @@ import (
 // Nodes offer them and pods ask for them in whole numbers, so that they are counted
 // whatever they are.
 func isExtended(resource corev1.ResourceName) bool {
-	domain, _, found := strings.Cut(string(resource), "/")
-	native := domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") || strings.HasPrefix(domain, "requests.")
-	return found && !native && !IsDevice(resource)
+	name := string(resource)
+	native := !strings.Contains(name, "/") || strings.Contains(name, "kubernetes.io/") || strings.HasPrefix(name, "requests.")
+	return !native && !IsDevice(resource)
 }
 
 // extended is so much of an extended resource.

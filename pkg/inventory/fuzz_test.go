@@ -239,7 +239,7 @@ func checkRequests(t *testing.T, w *world, inv *Inventory) {
 	t.Helper()
 	tmpl := template(w.container(true))
 	wanted := Normalize(pickOf(w, "H100", "H100-80GB", "A100-MIG-1g.5gb", "MI300X", "T4-SHARED", "ASCEND910", "TPUV5P", ""))
-	r, err := inv.Request(tmpl, wanted)
+	r, err := inv.plain(tmpl, wanted)
 	if err != nil {
 		return
 	}

@@ -8,6 +8,9 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -26,17 +29,24 @@ type Inventory struct {
 	// Unlisted counts the nodes by product name that no rule knows.
 	Unlisted map[string]int
 
+	objects Objects
+	// holding are the pods that hold something of a node, and leastPriority is the lowest
+	// of theirs.
+	holding       []held
+	leastPriority int32
 	// ofType are the indexes of the nodes that carry a type.
 	ofType map[capacity.Accelerator][]int
 	// announced are the indexes of the nodes of whose devices only labels speak.
 	announced []int
 	// claims counts, by node, the pods whose devices come by resource claims.
 	claims map[int]int
-	// held are the resources of overlapping conventions that some pod holds.
-	held map[corev1.ResourceName]bool
+	// twice are the resources of overlapping conventions that some pod holds.
+	twice map[corev1.ResourceName]bool
 	// extended are the further extended resources that nodes offer, sorted. Their places
 	// are the indexes of placement.Node.Other.
 	extended []corev1.ResourceName
+	// quotas are the indexes of the cluster's Quotas.
+	quotas map[quotaKey]int
 	// systems are the operating systems of the nodes.
 	systems map[string]bool
 
@@ -49,24 +59,67 @@ type Inventory struct {
 	repelled repellents
 	// amounts are what requests take of extended resources.
 	amounts [][]placement.Amount
+	// lower is what pods hold that yield to a rank, and yielded what of that requests may
+	// have.
+	lower   map[rank]*below
+	yielded map[yieldsKey][]placement.Yield
 }
 
-// Read takes stock of the nodes without overrides; Names.Read does with them.
+// held is a pod and the index of the node of which it holds something.
+type held struct {
+	pod  *corev1.Pod
+	node int
+}
+
+// Objects are what an inventory is read from. None of them is changed; their order, and
+// what is there twice, is of no account.
+type Objects struct {
+	Nodes []*corev1.Node
+	// Pods are those of all schedulers.
+	Pods []*corev1.Pod
+	// What follows says what pods will be and how many there may be.
+
+	RuntimeClasses  []*nodev1.RuntimeClass
+	PriorityClasses []*schedulingv1.PriorityClass
+	Budgets         []*policyv1.PodDisruptionBudget
+	Quotas          []*corev1.ResourceQuota
+	// Unread says of which kinds nobody knows what there is.
+	Unread Unread
+}
+
+// Unread are kinds of objects that could not be read.
+type Unread struct {
+	RuntimeClasses, PriorityClasses, Budgets, Quotas bool
+}
+
+// Or is what is unread of either.
+func (u Unread) Or(o Unread) Unread {
+	return Unread{
+		RuntimeClasses:  u.RuntimeClasses || o.RuntimeClasses,
+		PriorityClasses: u.PriorityClasses || o.PriorityClasses,
+		Budgets:         u.Budgets || o.Budgets,
+		Quotas:          u.Quotas || o.Quotas,
+	}
+}
+
+// Read takes stock of the nodes without overrides, in a cluster of nothing but nodes and
+// pods.
 func Read(nodes []*corev1.Node, pods []*corev1.Pod) *Inventory {
-	return new(Names).Read(nodes, pods)
+	return new(Names).Read(Objects{Nodes: nodes, Pods: pods})
 }
 
-// Read takes stock of the nodes, with the pods of all schedulers. A pod counts once,
-// on the node that HeldBy names; pods on nodes that are not listed do not count.
-// Neither list is changed; the order of both, and what is in them twice, is of no
-// account.
-func (m *Names) Read(nodes []*corev1.Node, pods []*corev1.Pod) *Inventory {
+// Read takes stock of the nodes. A pod counts once, on the node that HeldBy names; pods
+// on nodes that are not listed do not count.
+func (m *Names) Read(o Objects) *Inventory {
 	inv := &Inventory{
-		Nodes:    distinct(nodes),
+		Nodes:    distinct(o.Nodes),
+		objects:  o,
 		Unlisted: map[string]int{},
 		ofType:   map[capacity.Accelerator][]int{},
 		claims:   map[int]int{},
-		held:     map[corev1.ResourceName]bool{},
+		twice:    map[corev1.ResourceName]bool{},
+		lower:    map[rank]*below{},
+		yielded:  map[yieldsKey][]placement.Yield{},
 		systems:  map[string]bool{},
 		refused:  map[string][]string{},
 		kept:     map[uint64]kept{},
@@ -80,9 +133,10 @@ func (m *Names) Read(nodes []*corev1.Node, pods []*corev1.Pod) *Inventory {
 		index[node.Name] = i
 	}
 	inv.offered()
+	inv.readQuotas()
 	h := holder{extended: inv.extended}
-	counted := make(map[types.UID]struct{}, len(pods))
-	for _, pod := range pods {
+	counted := make(map[types.UID]struct{}, len(o.Pods))
+	for _, pod := range o.Pods {
 		i, ok := index[HeldBy(pod)]
 		if !ok || HeldBy(pod) == "" {
 			continue
@@ -95,6 +149,8 @@ func (m *Names) Read(nodes []*corev1.Node, pods []*corev1.Pod) *Inventory {
 		}
 		h.read(pod, inv.Carried[i].Devices, len(inv.Cluster.Nodes[i].Other))
 		inv.hold(i, &h)
+		inv.holding = append(inv.holding, held{pod, i})
+		inv.leastPriority = min(inv.leastPriority, priorityOf(pod))
 		inv.remember(i, pod)
 	}
 	return inv
@@ -156,7 +212,7 @@ func (inv *Inventory) hold(i int, h *holder) {
 			n.Beside[j-1].Free = int(less(int64(n.Beside[j-1].Free), devices))
 		}
 		if d := &inv.Carried[i].Devices[j]; overlaps(d.Resource) {
-			inv.held[d.Resource] = true
+			inv.twice[d.Resource] = true
 		}
 	}
 }
@@ -190,10 +246,9 @@ func (inv *Inventory) Reason(node int) string {
 // terminates; else the node that is nominated for it, after a preemption or while it
 // is being bound.
 //
-// A nominated pod counts for every other pod, whatever their priorities. A scheduler
-// lets pods of a higher priority pass it by, and does not see what another scheduler
-// has nominated; both could find room that is not counted here, and never the other
-// way round.
+// A nominated pod counts for every other pod that may not preempt it. A scheduler does
+// not see what another scheduler has nominated and could find room there that is not
+// counted here; never the other way round.
 func HeldBy(pod *corev1.Pod) string {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:

@@ -119,7 +119,7 @@ func TestReadCountsEachPoolForItself(t *testing.T) {
 		"the wrong maker":          {"amd.com/gpu", "H100", 0},
 	} {
 		t.Run(asked, func(t *testing.T) {
-			r, err := inv.Request(template(container(want.resource, "1")), Normalize(want.accelerator))
+			r, err := inv.plain(template(container(want.resource, "1")), Normalize(want.accelerator))
 			require.NoError(t, err)
 			slots, err := inv.Cluster.Slots(r)
 			require.NoError(t, err)
@@ -249,7 +249,7 @@ func TestUnlistedProductsStayUsableAndAreCounted(t *testing.T) {
 	node.Labels = map[string]string{AcceleratorLabel: "Frobnicator 9"}
 	inv := Read([]*corev1.Node{node}, nil)
 	assert.Equal(t, map[string]int{"FROBNICATOR-9": 1}, inv.Unlisted)
-	r, err := inv.Request(template(container("nvidia.com/gpu", "8")), Normalize("frobnicator-9"))
+	r, err := inv.plain(template(container("nvidia.com/gpu", "8")), Normalize("frobnicator-9"))
 	require.NoError(t, err)
 	slots, err := inv.Cluster.Slots(r)
 	require.NoError(t, err)
@@ -261,12 +261,12 @@ func TestAbsurdNodesHoldNothing(t *testing.T) {
 	absurd.Status.Allocatable = list("nvidia.com/gpu", "-3", "cpu", "9E", "memory", "-1", "pods", "110")
 	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}
 	inv := Read([]*corev1.Node{absurd, bare}, []*corev1.Pod{boundPod("bare", container("nvidia.com/gpu", "1"))})
-	r, err := inv.Request(template(container("memory", "1Gi")), Normalize("H100"))
+	r, err := inv.plain(template(container("memory", "1Gi")), Normalize("H100"))
 	require.NoError(t, err)
 	slots, err := inv.Cluster.Slots(r)
 	require.NoError(t, err)
 	assert.Zero(t, slots)
-	_, err = inv.Request(template(container("nvidia.com/gpu", "1")), Normalize("H100"))
+	_, err = inv.plain(template(container("nvidia.com/gpu", "1")), Normalize("H100"))
 	require.ErrorContains(t, err, "no node offers nvidia.com/gpu of H100", "which is not zero")
 	assert.Contains(t, inv.Reason(0), "allocatable cpu is more than any node has and was bounded; allocatable memory is negative and counts as none; allocatable nvidia.com/gpu is negative and counts as none")
 }
@@ -283,7 +283,7 @@ func TestAbsurdPodsStayWithinBounds(t *testing.T) {
 	assert.Equal(t, placement.Resources{Devices: 8, MilliCPU: 192_000, MemoryBytes: 2000 << 30, Pods: 109}, b.Free, "nobody gives more than there is")
 
 	for _, tmpl := range []*corev1.PodTemplateSpec{template(huge.Spec.Containers...), template(container("cpu", "9E"))} {
-		r, err := Read(nodes, nil).Request(tmpl, Normalize("H100"))
+		r, err := Read(nodes, nil).plain(tmpl, Normalize("H100"))
 		require.NoError(t, err)
 		slots, err := Read(nodes, nil).Cluster.Slots(r)
 		require.NoError(t, err)
@@ -331,7 +331,7 @@ func BenchmarkRequest(b *testing.B) {
 				inv := Read(nodes, pods)
 				b.StartTimer()
 				for _, tmpl := range templates {
-					if _, err := inv.Request(tmpl, Normalize("H100")); err != nil {
+					if _, err := inv.plain(tmpl, Normalize("H100")); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -82,10 +82,10 @@ func TestOverridesReachEveryReader(t *testing.T) {
 	names.SetOverrides(overrides(t, map[string]string{"our-card": "H100-80GB"}))
 	node := h100("a")
 	node.Labels = map[string]string{"nvidia.com/gpu.product": "our-card"}
-	inv := names.Read(nil, nil)
+	inv := names.Read(Objects{})
 	assert.Empty(t, inv.Nodes)
-	inv = names.Read(append(inv.Nodes, node), nil)
-	r, err := inv.Request(template(container("nvidia.com/gpu", "8")), names.Of("our-card"))
+	inv = names.Read(Objects{Nodes: append(inv.Nodes, node)})
+	r, err := inv.plain(template(container("nvidia.com/gpu", "8")), names.Of("our-card"))
 	require.NoError(t, err)
 	assert.Equal(t, "8xH100-80GB", r.Shape.String())
 	slots, err := inv.Cluster.Slots(r)

@@ -19,22 +19,28 @@ import (
 // the caller sets Shape.Pods of a replica that spans nodes. The devices are those
 // that the pods request; wanted names their accelerator and is of no account for
 // pods without devices. The template's namespace, if it has one, is where its pods
-// will be.
+// will be. Like is a pod that this template made, as Revision.Newest finds it: the next
+// one will be the same. Without it the template counts, and the bound says that nobody
+// knows what admission adds.
 //
 // It is an error, and the shape unknown, when the model cannot count such pods: the
 // accelerator is unknown or contradicts the resource, devices come by resource
 // claims, may do so because no node of their type offers any, are parts of slices over
-// several hosts, or a pod asks for several kinds of devices.
+// several hosts, a pod asks for several kinds of devices, or no such pod is admitted.
 //
-// The request's Refused is shared with other requests and must not be changed.
-func (inv *Inventory) Request(template *corev1.PodTemplateSpec, wanted Name) (*placement.Request, error) {
+// What lists the request holds is shared with other requests and must not be changed.
+func (inv *Inventory) Request(template *corev1.PodTemplateSpec, like *corev1.Pod, wanted Name) (*placement.Request, error) {
 	if template == nil {
 		return nil, fmt.Errorf("reading the pod template: %w", placement.ErrShapeUnknown)
 	}
-	if len(template.Spec.ResourceClaims) > 0 {
+	next, err := inv.expect(template, like)
+	if err != nil {
+		return nil, err
+	}
+	pod := next.pod
+	if len(pod.Spec.ResourceClaims) > 0 {
 		return nil, fmt.Errorf("reading the pod template: %w", ErrClaims)
 	}
-	pod := podOf(template)
 	takes, err := PodTakes(pod)
 	if err != nil {
 		return nil, fmt.Errorf("reading the pod template: %w", err)
@@ -49,11 +55,20 @@ func (inv *Inventory) Request(template *corev1.PodTemplateSpec, wanted Name) (*p
 	if err := inv.spanning(&pod.Spec, wanted, takes, shape); err != nil {
 		return nil, err
 	}
+	bounds := append(inv.unmodelled(pod, takes), next.bounds...)
+	yields, guarded := inv.yields(pod, shape, takes.Resource)
+	if guarded {
+		bounds = append(bounds, "disruption budgets")
+	}
+	charges, unknown := inv.charges(&next)
+	bounds = append(bounds, unknown...)
 	return &placement.Request{
 		Shape:   shape,
 		Other:   inv.other(takes),
-		Bound:   strings.Join(inv.unmodelled(pod, takes), ", "),
+		Charges: charges,
+		Bound:   strings.Join(bounds, ", "),
 		Refused: inv.refusals(pod, shape, takes.Resource),
+		Yields:  yields,
 	}, nil
 }
 

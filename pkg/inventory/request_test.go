@@ -24,7 +24,7 @@ func TestRequestReadsTheTemplate(t *testing.T) {
 		Limits: list("nvidia.com/gpu", "4", "memory", "64Gi"), Requests: list("cpu", "16", "memory", "32Gi"),
 	}})
 
-	r, err := inv.Request(limits, Normalize("H100"))
+	r, err := inv.plain(limits, Normalize("H100"))
 	require.NoError(t, err)
 	assert.Equal(t, capacity.Shape{Accelerator: "H100", Devices: 4, Pods: 1, MilliCPU: 16_000, MemoryBytes: 32 << 30}, r.Shape)
 	assert.Nil(t, r.Refused)
@@ -89,7 +89,7 @@ func TestRequestKnowsWhichNodesRefuse(t *testing.T) {
 	refusedBy := func(change func(*corev1.PodSpec), accelerator string, candidates int) map[string]string {
 		tmpl := template(container("nvidia.com/gpu", "8"))
 		change(&tmpl.Spec)
-		r, err := inv.Request(tmpl, Normalize(accelerator))
+		r, err := inv.plain(tmpl, Normalize(accelerator))
 		require.NoError(t, err)
 		got := map[string]string{}
 		for i, why := range r.Refused {
@@ -136,7 +136,7 @@ func TestRequestAsksForNarrowerForms(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.wanted, func(t *testing.T) {
-			r, err := inv.Request(template(container("nvidia.com/gpu", "8")), Normalize(c.wanted))
+			r, err := inv.plain(template(container("nvidia.com/gpu", "8")), Normalize(c.wanted))
 			require.NoError(t, err)
 			assert.Equal(t, c.shape, r.Shape.String())
 			assert.Nil(t, r.Refused, "the model tells them apart by itself")
@@ -176,7 +176,7 @@ func TestRequestNamesWhatItDoesNotModel(t *testing.T) {
 		}},
 		{"", func(s *corev1.PodSpec) { s.HostNetwork = true }},
 		{"", func(s *corev1.PodSpec) { s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}} }},
-		{"runtime class", func(s *corev1.PodSpec) { s.RuntimeClassName, s.Overhead = ptr.To("kata"), list("cpu", "1") }},
+		{"", func(s *corev1.PodSpec) { s.RuntimeClassName, s.Overhead = ptr.To("kata"), list("cpu", "1") }},
 		{"scheduling gates", func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} }},
 		{"Kueue", func(s *corev1.PodSpec) {
 			s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
@@ -195,14 +195,14 @@ func TestRequestNamesWhatItDoesNotModel(t *testing.T) {
 		t.Run(c.want, func(t *testing.T) {
 			tmpl := template(container("nvidia.com/gpu", "1"))
 			c.change(&tmpl.Spec)
-			r, err := Read([]*corev1.Node{linux, windows}, nil).Request(tmpl, Normalize("H100"))
+			r, err := Read([]*corev1.Node{linux, windows}, nil).plain(tmpl, Normalize("H100"))
 			require.NoError(t, err)
 			assert.Equal(t, c.want, r.Bound)
 		})
 	}
 	same := template(container("nvidia.com/gpu", "1"))
 	same.Spec.OS = &corev1.PodOS{Name: corev1.Linux}
-	r, err := Read([]*corev1.Node{linux}, nil).Request(same, Normalize("H100"))
+	r, err := Read([]*corev1.Node{linux}, nil).plain(same, Normalize("H100"))
 	require.NoError(t, err)
 	assert.Empty(t, r.Bound, "all nodes run it")
 }
@@ -236,7 +236,7 @@ func TestRequestCountsExtendedResources(t *testing.T) {
 		{[]string{"nobody.example.com/has-it", "1"}, 0, "1 of nobody.example.com/has-it"},
 		{[]string{"rdma/hca", "0"}, 3 * 110, "no devices"},
 	} {
-		r, err := inv.Request(template(container(c.asks...)), Normalize("H100"))
+		r, err := inv.plain(template(container(c.asks...)), Normalize("H100"))
 		require.NoError(t, err)
 		assert.Empty(t, r.Bound)
 		slots, err := inv.Cluster.Slots(r)
@@ -249,7 +249,7 @@ func TestRequestCountsExtendedResources(t *testing.T) {
 		assert.Equal(t, c.wants, placement.Wants(r.Shape, r.Other))
 	}
 	same := func() *placement.Request {
-		r, err := inv.Request(template(container("nvidia.com/gpu", "1", "rdma/hca", "1")), Normalize("H100"))
+		r, err := inv.plain(template(container("nvidia.com/gpu", "1", "rdma/hca", "1")), Normalize("H100"))
 		require.NoError(t, err)
 		return r
 	}
@@ -272,7 +272,7 @@ func TestRequestNamesWhoElseDecides(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			tmpl := template(container("nvidia.com/gpu", "1"))
 			change(tmpl)
-			r, err := Read([]*corev1.Node{h100("a")}, nil).Request(tmpl, Normalize("H100"))
+			r, err := Read([]*corev1.Node{h100("a")}, nil).plain(tmpl, Normalize("H100"))
 			require.NoError(t, err)
 			assert.Equal(t, want, r.Bound)
 		})
@@ -310,7 +310,7 @@ func TestRequestSeesTheAntiAffinityOfOthers(t *testing.T) {
 			tmpl := template(container("nvidia.com/gpu", "1"))
 			tmpl.Namespace, tmpl.Labels = c.namespace, map[string]string{"app": "server", "model": "m"}
 			for range 2 {
-				r, err := inv.Request(tmpl, Normalize("H100"))
+				r, err := inv.plain(tmpl, Normalize("H100"))
 				require.NoError(t, err)
 				assert.Equal(t, c.want, r.Bound)
 			}
@@ -339,7 +339,7 @@ func TestRequestKnowsThatCoresAreDevices(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			inv := Read([]*corev1.Node{node}, c.pods)
-			r, err := inv.Request(template(container(string(c.asks), "1")), Normalize("Trainium2"))
+			r, err := inv.plain(template(container(string(c.asks), "1")), Normalize("Trainium2"))
 			require.NoError(t, err)
 			assert.Equal(t, c.bound, r.Bound)
 			n := &inv.Cluster.Nodes[0]
@@ -362,7 +362,7 @@ func TestDevicesUnderEachResourceAreCountedThere(t *testing.T) {
 		boundPod("both", container("gpu.intel.com/i915", "1")), boundPod("first", container("gpu.intel.com/xe", "3")),
 	})
 	for offered, want := range map[string]int{"gpu.intel.com/xe": 5, "gpu.intel.com/i915": 4} {
-		r, err := inv.Request(template(container(offered, "1")), Normalize("MAX1550"))
+		r, err := inv.plain(template(container(offered, "1")), Normalize("MAX1550"))
 		require.NoError(t, err)
 		assert.Nil(t, r.Refused)
 		assert.Empty(t, r.Bound)
@@ -376,10 +376,10 @@ func TestRequestRefusesDevicesUnderAnotherResource(t *testing.T) {
 	node := h100("a")
 	node.Labels = map[string]string{AcceleratorLabel: "our-card"}
 	inv := Read([]*corev1.Node{node}, nil)
-	r, err := inv.Request(template(container("amd.com/gpu", "1")), Normalize("our-card"))
+	r, err := inv.plain(template(container("amd.com/gpu", "1")), Normalize("our-card"))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"offers them as nvidia.com/gpu"}, r.Refused)
-	r, err = inv.Request(template(container("nvidia.com/gpu", "1")), Normalize("our-card"))
+	r, err = inv.plain(template(container("nvidia.com/gpu", "1")), Normalize("our-card"))
 	require.NoError(t, err)
 	assert.Nil(t, r.Refused)
 }
@@ -393,7 +393,7 @@ func TestRequestsThatAskAlikeShareTheirAnswers(t *testing.T) {
 	ask := func(change func(*corev1.PodSpec)) map[string]string {
 		tmpl := template(container("nvidia.com/gpu", "1"))
 		change(&tmpl.Spec)
-		r, err := inv.Request(tmpl, Normalize("H100"))
+		r, err := inv.plain(tmpl, Normalize("H100"))
 		require.NoError(t, err)
 		got := map[string]string{}
 		for i, why := range r.Refused {
@@ -446,7 +446,7 @@ func TestRequestRefusesWhatItCannotCount(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := inv.Request(c.template, Normalize(c.wanted))
+			_, err := inv.plain(c.template, Normalize(c.wanted))
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -487,7 +487,7 @@ func TestLabelsWithoutDevicesAreNoZero(t *testing.T) {
 				pods = append(pods, boundPod("full", container("nvidia.com/gpu", "8")))
 			}
 			inv := Read(c.nodes, pods)
-			r, err := inv.Request(template(container(c.resource, "1")), Normalize(c.wanted))
+			r, err := inv.plain(template(container(c.resource, "1")), Normalize(c.wanted))
 			if c.wantErr != "" {
 				require.ErrorContains(t, err, c.wantErr)
 				require.ErrorIs(t, err, ErrClaims)
@@ -509,7 +509,7 @@ func TestASliceIsNoWholeDevice(t *testing.T) {
 	shared.Labels["nvidia.com/gpu.product"] = "NVIDIA-H100-80GB-HBM3-SHARED"
 	inv := Read([]*corev1.Node{sliced, shared}, nil)
 	for accelerator, want := range map[string]int{"H100": 0, "H100-MIG-3g.40gb": 8, "H100-SHARED": 8} {
-		r, err := inv.Request(template(container("nvidia.com/gpu", "1")), Normalize(accelerator))
+		r, err := inv.plain(template(container("nvidia.com/gpu", "1")), Normalize(accelerator))
 		require.NoError(t, err)
 		slots, err := inv.Cluster.Slots(r)
 		require.NoError(t, err)

@@ -40,7 +40,7 @@ func (m *Names) Resolve(spec, label string, template *corev1.PodTemplateSpec, no
 	}
 	resource := corev1.ResourceName("")
 	if template != nil {
-		resource = DeviceOf(podOf(template))
+		resource = DeviceOf(PodOf(template))
 		selected, err := m.selected(&template.Spec)
 		n := Name{}
 		if err == nil {

@@ -91,7 +91,7 @@ func TestRequestForASliceOverSeveralHostsIsUnknown(t *testing.T) {
 			if c.asked != "" {
 				pods.Spec.NodeSelector = map[string]string{tpuTopology: c.asked}
 			}
-			r, err := inv.Request(pods, Normalize("TPUV5P"))
+			r, err := inv.plain(pods, Normalize("TPUV5P"))
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
 				return

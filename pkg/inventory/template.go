@@ -67,11 +67,12 @@ func UsesDevices(pod *corev1.Pod) bool { return DeviceOf(pod) != "" }
 // TemplateTakes is PodTakes for a pod that the template will make. A limit without
 // a request is a request, as the API server will have it.
 func TemplateTakes(template *corev1.PodTemplateSpec) (Takes, error) {
-	return PodTakes(podOf(template))
+	return PodTakes(PodOf(template))
 }
 
-// podOf is the pod that the API server will make of a template.
-func podOf(template *corev1.PodTemplateSpec) *corev1.Pod {
+// PodOf is the pod that the API server makes of a template to which admission adds
+// nothing.
+func PodOf(template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Spec.Containers = withLimitsAsRequests(template.Spec.Containers)
 	pod.Spec.InitContainers = withLimitsAsRequests(template.Spec.InitContainers)

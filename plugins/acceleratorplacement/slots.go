@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -17,12 +18,12 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-// slots are how many more pods of the shapes fit: on nodes that admit the pods of at
-// least one of the variants of that shape. So for one variant it is the number that
-// the autoscaler finds. A shape that cannot be counted for any of its variants has
-// none.
-func (p *Plugin) slots(inv *inventory.Inventory, variants []*v1alpha1.VariantAutoscaling, shapes []capacity.Shape) []slotsOf {
-	templates := p.owners.templates(variants)
+// slots are how many more pods of the shapes fit, without anybody yielding: on nodes that
+// admit the pods of at least one of the variants of that shape. So for one variant with a
+// live pod it is the number that the autoscaler finds, where no quota and no pod of lower
+// priority counts. A shape that cannot be counted for any of its variants has none.
+func (p *Plugin) slots(inv *inventory.Inventory, pods []*corev1.Pod, variants []*v1alpha1.VariantAutoscaling, shapes []capacity.Shape) []slotsOf {
+	made := p.owners.made(variants, pods)
 	refused := map[capacity.Shape][]string{}
 	for _, v := range variants {
 		shape, ok := shapeSaid(p.names, v)
@@ -30,7 +31,7 @@ func (p *Plugin) slots(inv *inventory.Inventory, variants []*v1alpha1.VariantAut
 			continue
 		}
 		shape.Pods = 1
-		refusals, err := refusalsOf(inv, shape, templates[targetOf(v)])
+		refusals, err := refusalsOf(inv, shape, made[targetOf(v)])
 		if err != nil {
 			continue
 		}
@@ -52,15 +53,15 @@ func (p *Plugin) slots(inv *inventory.Inventory, variants []*v1alpha1.VariantAut
 	return found
 }
 
-// refusalsOf says for each node why it keeps pods of the template away; nil is that
-// none does, or that the template is not known or of another shape.
-func refusalsOf(inv *inventory.Inventory, shape capacity.Shape, template *corev1.PodTemplateSpec) ([]string, error) {
-	if template == nil {
+// refusalsOf says for each node why it keeps such pods away; nil is that none does, or
+// that their template is not known or of another shape.
+func refusalsOf(inv *inventory.Inventory, shape capacity.Shape, of made) ([]string, error) {
+	if of.template == nil {
 		return nil, nil
 	}
 	name := inventory.Normalize(string(shape.Accelerator))
 	name.MemoryGiB, name.Form = shape.MemoryGiB, shape.Form
-	request, err := inv.Request(template, name)
+	request, err := inv.Request(of.template, of.like, name)
 	if err != nil || request.Shape.Device() != shape.Device() {
 		return nil, err
 	}
@@ -84,18 +85,30 @@ func byBoth(a, b []string) []string {
 	return both
 }
 
-// templates are the pod templates of what the variants scale, as far as the caches
-// hold them: of ReplicaSets and StatefulSets, and of what owns those.
-func (o owners) templates(variants []*v1alpha1.VariantAutoscaling) map[target]*corev1.PodTemplateSpec {
+// made is what a target makes its pods of, and one that it made of that.
+type made struct {
+	template *corev1.PodTemplateSpec
+	like     *corev1.Pod
+}
+
+// made are the pod templates of what the variants scale, as far as the caches hold them:
+// of ReplicaSets and StatefulSets, and of what owns those.
+func (o owners) made(variants []*v1alpha1.VariantAutoscaling, pods []*corev1.Pod) map[target]made {
 	wanted := make(map[target]bool, len(variants))
 	for _, v := range variants {
 		wanted[targetOf(v)] = true
 	}
-	found, newest := map[target]*corev1.PodTemplateSpec{}, map[target]metav1.Object{}
-	see := func(kind schema.GroupKind, object metav1.Object, template *corev1.PodTemplateSpec) {
+	byOwner := map[types.UID][]*corev1.Pod{}
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+			byOwner[owner.UID] = append(byOwner[owner.UID], pod)
+		}
+	}
+	found, newest := map[target]made{}, map[target]metav1.Object{}
+	see := func(kind schema.GroupKind, object metav1.Object, template *corev1.PodTemplateSpec, itself, owned inventory.Revision) {
 		of := target{object.GetNamespace(), kind, object.GetName()}
 		if wanted[of] {
-			found[of] = template
+			found[of] = made{template, itself.Newest(byOwner[object.GetUID()])}
 		}
 		ref := metav1.GetControllerOfNoCopy(object)
 		if ref == nil {
@@ -103,17 +116,19 @@ func (o owners) templates(variants []*v1alpha1.VariantAutoscaling) map[target]*c
 		}
 		of = target{of.namespace, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
 		if wanted[of] && (newest[of] == nil || newer(object, newest[of])) {
-			found[of], newest[of] = template, object
+			found[of], newest[of] = made{template, owned.Newest(byOwner[object.GetUID()])}, object
 		}
 	}
 	// A cache that cannot be listed holds none.
 	replicaSets, _ := o.replicaSets.List(labels.Everything())
 	for _, rs := range replicaSets {
-		see(replicaSet, rs, &rs.Spec.Template)
+		// The template of one that nobody owns may have changed since.
+		see(replicaSet, rs, &rs.Spec.Template, inventory.Revision{}, inventory.RevisionBy(rs.UID))
 	}
 	statefulSets, _ := o.statefulSets.List(labels.Everything())
 	for _, set := range statefulSets {
-		see(statefulSet, set, &set.Spec.Template)
+		revision := inventory.RevisionOfStatefulSet(set)
+		see(statefulSet, set, &set.Spec.Template, revision, revision)
 	}
 	return found
 }

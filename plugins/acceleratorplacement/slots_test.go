@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -46,32 +47,43 @@ func TestFreeSlotsAreOnNodesThatAdmitThePods(t *testing.T) {
 	amd := func(spec *corev1.PodSpec) {
 		spec.Containers[0].Resources.Requests["amd.com/gpu"] = resource.MustParse("1")
 	}
+	live := func(owner metav1.Object, change func(*corev1.PodSpec)) *corev1.Pod {
+		pod := gpuPod("live", 1, nil)
+		pod.OwnerReferences = []metav1.OwnerReference{{UID: owner.GetUID(), Controller: ptr.To(true)}}
+		change(&pod.Spec)
+		return pod
+	}
+	old, now := templated("a", "1", unchanged), templated("a", "2", unchanged)
+	old.UID, now.UID = "old", "now"
 	const none = -1
 	for name, c := range map[string]struct {
 		variants []*v1alpha1.VariantAutoscaling
 		owners   []runtime.Object
 		want     int
+		pods     []*corev1.Pod
 	}{
-		"taints refuse":                       {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", unchanged)}, 6},
-		"of a stateful set":                   {[]*v1alpha1.VariantAutoscaling{ofSet}, []runtime.Object{inSet}, 6},
-		"taints are tolerated":                {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", toleratesTeam)}, 14},
-		"node selectors refuse":               {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", selectsPool)}, 4},
-		"the last revision counts":            {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "9", toleratesTeam), templated("a", "10", selectsPool)}, 4},
-		"another's template is of no account": {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("b", "1", selectsPool)}, 14},
+		"admission lets them tolerate it":     {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{old, now}, 14, []*corev1.Pod{live(now, toleratesTeam)}},
+		"it did with an older template":       {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{old, now}, 6, []*corev1.Pod{live(old, toleratesTeam)}},
+		"taints refuse":                       {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", unchanged)}, 6, nil},
+		"of a stateful set":                   {[]*v1alpha1.VariantAutoscaling{ofSet}, []runtime.Object{inSet}, 6, nil},
+		"taints are tolerated":                {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", toleratesTeam)}, 14, nil},
+		"node selectors refuse":               {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", selectsPool)}, 4, nil},
+		"the last revision counts":            {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "9", toleratesTeam), templated("a", "10", selectsPool)}, 4, nil},
+		"another's template is of no account": {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("b", "1", selectsPool)}, 14, nil},
 		"one of two may go there": {[]*v1alpha1.VariantAutoscaling{a, b},
-			[]runtime.Object{templated("a", "1", selectsPool), templated("b", "1", func(s *corev1.PodSpec) { selectsPool(s); toleratesTeam(s) })}, 4},
-		"each of two may go somewhere": {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", selectsPool), templated("b", "1", unchanged)}, 6},
-		"two of one kind":              {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", unchanged), templated("b", "1", unchanged)}, 6},
-		"nothing is known of one":      {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("b", "1", selectsPool)}, 14},
-		"not to be counted":            {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", claiming)}, none},
-		"one is not to be counted":     {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", amd), templated("b", "1", selectsPool)}, 4},
+			[]runtime.Object{templated("a", "1", selectsPool), templated("b", "1", func(s *corev1.PodSpec) { selectsPool(s); toleratesTeam(s) })}, 4, nil},
+		"each of two may go somewhere": {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", selectsPool), templated("b", "1", unchanged)}, 6, nil},
+		"two of one kind":              {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", unchanged), templated("b", "1", unchanged)}, 6, nil},
+		"nothing is known of one":      {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("b", "1", selectsPool)}, 14, nil},
+		"not to be counted":            {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", claiming)}, none, nil},
+		"one is not to be counted":     {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", amd), templated("b", "1", selectsPool)}, 4, nil},
 	} {
 		w := newWorld(t, c.owners, c.variants...)
-		inv := w.names.Read([]*corev1.Node{closed.node, pooled.node, open.node}, nil)
+		inv := w.names.Read(inventory.Objects{Nodes: []*corev1.Node{closed.node, pooled.node, open.node}})
 		_, shapes := outlookOf(w.names, c.variants, nil)
 		require.Len(t, shapes, 1, name)
 		got := none
-		if slots := w.slots(inv, c.variants, shapes); len(slots) == 1 {
+		if slots := w.slots(inv, c.pods, c.variants, shapes); len(slots) == 1 {
 			got = slots[0].slots
 		}
 		assert.Equal(t, c.want, got, name)
@@ -82,7 +94,7 @@ func TestSlotsOfSlicesAndNarrowerTypesKeepTheirNames(t *testing.T) {
 	closed := withSlices("closed")
 	closed.node.Spec.Taints = []corev1.Taint{{Key: "team", Effect: corev1.TaintEffectNoSchedule}}
 	open := withSlices("open")
-	inv := (&inventory.Names{}).Read([]*corev1.Node{closed.node, open.node}, nil)
+	inv := inventory.Read([]*corev1.Node{closed.node, open.node}, nil)
 	for accelerator, c := range map[string]struct {
 		resource corev1.ResourceName
 		want     int
@@ -98,7 +110,7 @@ func TestSlotsOfSlicesAndNarrowerTypesKeepTheirNames(t *testing.T) {
 		v := variant("v", accelerator, 1)
 		w := newWorld(t, []runtime.Object{rs}, v)
 		_, shapes := outlookOf(w.names, []*v1alpha1.VariantAutoscaling{v}, nil)
-		slots := w.slots(inv, []*v1alpha1.VariantAutoscaling{v}, shapes)
+		slots := w.slots(inv, nil, []*v1alpha1.VariantAutoscaling{v}, shapes)
 		require.Len(t, slots, 1, accelerator)
 		assert.Equal(t, c.want, slots[0].slots, accelerator)
 	}

@@ -22,6 +22,10 @@ const (
 	stockPause = 2 * time.Second
 )
 
+// unread are the objects that a scheduler does not read. What they say is of the pods that
+// come, which are seen when they come.
+var unread = inventory.Unread{RuntimeClasses: true, PriorityClasses: true, Budgets: true, Quotas: true}
+
 // watchStock takes stock until the context ends. It is what goes on beside the
 // scheduling of pods, and is the only place that builds a table anew.
 func (p *Plugin) watchStock(ctx context.Context) {
@@ -69,7 +73,7 @@ func (p *Plugin) takeStock(ctx context.Context) {
 	withDevices := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !inventory.UsesDevices(pod) })
 	variants := p.variants.list()
 	outlook, shapes := outlookOf(p.names, variants, p.count(withDevices))
-	inv := p.names.Read(nodes, pods)
+	inv := p.names.Read(inventory.Objects{Nodes: nodes, Pods: pods, Unread: unread})
 	p.prices.expect(outlook, inv.Cluster)
 
 	foreign := p.foreign(nodes, pods)
@@ -77,7 +81,7 @@ func (p *Plugin) takeStock(ctx context.Context) {
 	p.visitWaiting(ctx, withDevices)
 	// Whoever only stands by would report the same once more.
 	if p.scheduling.Load() {
-		cluster.report(p.profile, p.sum(inv.Cluster, p.slots(inv, variants, shapes), len(foreign)))
+		cluster.report(p.profile, p.sum(inv.Cluster, p.slots(inv, withDevices, variants, shapes), len(foreign)))
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
@@ -59,6 +61,8 @@ func TestTheSchedulerPlacesWhatTheInventoryCounts(t *testing.T) {
 	assert.Greater(t, sum.Full, *clusters/4, "clusters should hold something for variants and then be full")
 	assert.Greater(t, sum.Exact, sum.Bounded, "most templates should be modelled")
 	assert.Positive(t, sum.BoundedShort, "some unmodelled constraint should bind")
+	assert.Greater(t, sum.Preempted, *clusters/20, "some replicas should find room by preemption")
+	assert.Greater(t, sum.Refused, *clusters/20, "quotas should refuse some")
 }
 
 // tally counts what the clusters held.
@@ -71,6 +75,8 @@ type tally struct {
 	Placed, Full int
 	// Unserved demands are for devices that no node offers.
 	Unserved int
+	// Preempted replicas found room by preemption; quotas refused the Refused ones.
+	Preempted, Refused int
 	// Nodes, verdicts and explanations that were compared.
 	Nodes, Verdicts, Reasons int
 }
@@ -82,6 +88,8 @@ func (a *tally) add(b tally) {
 	a.Placed += b.Placed
 	a.Full += b.Full
 	a.Unserved += b.Unserved
+	a.Preempted += b.Preempted
+	a.Refused += b.Refused
 	a.Nodes += b.Nodes
 	a.Verdicts += b.Verdicts
 	a.Reasons += b.Reasons
@@ -95,6 +103,8 @@ type game struct {
 	// cachedNodes and cachedPods are the same objects as the autoscaler sees them.
 	cachedNodes []*corev1.Node
 	cachedPods  []*corev1.Pod
+	// open are the demands that may still be met.
+	open []*turn
 }
 
 // play lets the variants of one random cluster ask for replicas in turns until no
@@ -109,18 +119,33 @@ func play(t *testing.T, s *realScheduler, number int, sum *tally) {
 	}()
 	g.show(t)
 	defer g.hide(t)
-	var open []*turn
 	for _, d := range g.newDemands() {
 		if one := g.begin(t, d); one != nil {
-			open = append(open, one)
+			g.open = append(g.open, one)
 		}
 	}
-	for len(open) > 0 {
-		i := g.rng.IntN(len(open))
-		if !g.step(t, open[i]) {
-			open = slices.Delete(open, i, i+1)
+	for len(g.open) > 0 {
+		i := g.rng.IntN(len(g.open))
+		if !g.step(t, g.open[i]) {
+			g.open = slices.Delete(g.open, i, i+1)
 		}
 	}
+}
+
+// objects are what the autoscaler reads an inventory from.
+func (g *game) objects() inventory.Objects {
+	return inventory.Objects{
+		Nodes: g.cachedNodes, Pods: g.cachedPods, Quotas: g.quotas, RuntimeClasses: runtimeClasses, PriorityClasses: priorityClasses,
+	}
+}
+
+// admit is what the API server of this cluster makes of a new pod.
+func (g *game) admit(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	if g.generous {
+		return admitted(t, g.generousAdmits, pod)
+	}
+	return admitted(t, g.usualAdmits, pod)
 }
 
 // show puts the cluster into the scheduler's caches.
@@ -163,6 +188,20 @@ type turn struct {
 	// names are what would do, the best one first: one for a variant.
 	names    []inventory.Name
 	replicas int
+	// last is the last pod that was made of the template, as the autoscaler sees it. It is
+	// nil where none was.
+	last *corev1.Pod
+}
+
+// like is the pod that shows what the next one will be. Only pods of a variant are found
+// by their owner.
+func (g *game) like(one *turn) *corev1.Pod {
+	if one.accepts == nil {
+		if live := one.variant.revision().Newest(g.cachedPods); live != nil {
+			return live
+		}
+	}
+	return one.last
 }
 
 // begin resolves a demand as the autoscaler does.
@@ -177,9 +216,14 @@ func (g *game) begin(t *testing.T, d demand) *turn {
 		require.NoError(t, err, "cluster %d, variant %s", g.number, d.variant.name)
 		one.names = []inventory.Name{name}
 	}
+	if g.chance(2) {
+		// It has a pod on some node of which nothing is counted.
+		g.serial++
+		one.last = kept(t, g.keep.pod, g.admit(t, one.pod(g.serial)))
+	}
 	if one.names = g.served(t, one); len(one.names) == 0 {
 		g.serial++
-		_, rejected := g.place(t, one.pod(g.serial))
+		_, _, rejected := g.place(t, g.admit(t, one.pod(g.serial)))
 		require.Error(t, rejected, "cluster %d, variant %s: no node offers its devices", g.number, d.variant.name)
 		g.tally.Unserved++
 		return nil
@@ -196,9 +240,9 @@ func (g *game) begin(t *testing.T, d demand) *turn {
 // node offers: how many there are is not known, and none is there to be placed on.
 func (g *game) served(t *testing.T, turn *turn) []inventory.Name {
 	t.Helper()
-	known := g.names.Read(g.cachedNodes, g.cachedPods)
+	known := g.names.Read(g.objects())
 	return slices.DeleteFunc(turn.names, func(name inventory.Name) bool {
-		_, err := known.Request(turn.template, name)
+		_, err := known.Request(turn.template, g.like(turn), name)
 		return errors.Is(err, inventory.ErrClaims)
 	})
 }
@@ -214,9 +258,16 @@ type counted struct {
 // count reads the API objects anew, as the autoscaler does in every round.
 func (g *game) count(t *testing.T, turn *turn, about string) counted {
 	t.Helper()
-	c := counted{inventory: g.names.Read(g.cachedNodes, g.cachedPods)}
+	c := counted{inventory: g.names.Read(g.objects())}
+	for _, other := range g.open {
+		// One inventory answers for all: what it remembers of one must not be told of another.
+		for _, name := range other.names {
+			_, err := c.inventory.Request(other.template, g.like(other), name)
+			require.NoError(t, err, about)
+		}
+	}
 	for _, name := range turn.names {
-		request, err := c.inventory.Request(turn.template, name)
+		request, err := c.inventory.Request(turn.template, g.like(turn), name)
 		require.NoError(t, err, about)
 		slots, err := c.inventory.Cluster.Slots(request)
 		require.NoError(t, err, about)
@@ -243,6 +294,8 @@ func (g *game) checkBound(t *testing.T, turn *turn, bound, about string) {
 		case slices.Contains(turn.bounds, got):
 		case got == "anti-affinity of other pods":
 			require.True(t, slices.ContainsFunc(g.pods, repels), "%s: no pod repels others", about)
+		case got == "what admission adds":
+			require.Nil(t, g.like(turn), about)
 		case got == "devices held under another resource":
 			require.Contains(t, turn.variant.resource, "neuron", about)
 		default:
@@ -255,8 +308,19 @@ func repels(pod *corev1.Pod) bool {
 	return pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAntiAffinity != nil
 }
 
-// best is the first of the turn's names of which there are slots, or -1.
-func (c *counted) best() int {
+// best is the first of the turn's names of which there are slots, or -1. The scheduler
+// lets nobody yield while any would do that is free.
+func (c *counted) best(t *testing.T) int {
+	t.Helper()
+	for i, r := range c.requests {
+		alone := *r
+		alone.Yields = nil
+		free, err := c.inventory.Cluster.Slots(&alone)
+		require.NoError(t, err)
+		if free > 0 {
+			return i
+		}
+	}
 	return slices.IndexFunc(c.slots, func(slots int) bool { return slots > 0 })
 }
 
@@ -266,14 +330,31 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 	about := fmt.Sprintf("cluster %d, replica %d of %s", g.number, turn.replicas+1, turn.variant.name)
 	before := g.count(t, turn, about)
 	exact := before.requests[0].Bound == ""
-	best := before.best()
+	best := before.best(t)
 
 	g.serial++
-	pod := turn.pod(g.serial)
-	host, rejected := g.place(t, pod)
+	pod := g.admit(t, turn.pod(g.serial))
+	if !g.charge(t, pod) {
+		g.tally.Refused++
+		if exact {
+			require.Negative(t, best, "%s: %v more were counted, and a quota refuses it: %v", about, before.slots, g.quotas)
+		}
+		return false
+	}
+	host, state, rejected := g.place(t, pod)
 	g.compare(t, &before, about)
 	g.compareVerdicts(t, turn, &before, pod, about)
+	preempted := false
 	if rejected != nil {
+		var made string
+		if made, preempted = g.makeRoom(t, pod, state, rejected); preempted {
+			g.tally.Preempted++
+			host, _, rejected = g.place(t, pod)
+			require.NoError(t, rejected, "%s: room was made on %s", about, made)
+		}
+	}
+	if rejected != nil {
+		g.refund(t, pod)
 		if exact {
 			require.Negative(t, best, "%s: %v more were counted, and the scheduler says: %v", about, before.slots, rejected)
 		}
@@ -291,7 +372,7 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 	require.GreaterOrEqual(t, i, 0, about)
 	taken := slices.IndexFunc(before.requests, func(r *placement.Request) bool { return before.inventory.Cluster.Fits(r, i) })
 	require.GreaterOrEqual(t, taken, 0, "%s: it does not fit on %s", about, host)
-	if exact {
+	if exact && !preempted {
 		require.Equal(t, best, taken, "%s: on %s it is not of the best type that fits", about, host)
 	}
 	if turn.devices {
@@ -303,14 +384,56 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 		require.NoError(t, g.Cache.AddPod(klog.Background(), assumed))
 	}
 	g.pods = append(g.pods, assumed)
-	g.cachedPods = append(g.cachedPods, kept(t, g.keep.pod, assumed.DeepCopy()))
+	turn.last = kept(t, g.keep.pod, assumed.DeepCopy())
+	g.cachedPods = append(g.cachedPods, turn.last)
 	turn.replicas++
 	g.tally.Placed++
-	if turn.accepts == nil {
+	if turn.accepts == nil && exact && !(preempted && len(before.requests[0].Charges) > 0) {
 		after := g.count(t, turn, about)
 		require.Equal(t, before.slots[0]-1, after.slots[0], "%s: one slot is taken", about)
 	}
 	return true
+}
+
+// makeRoom lets the scheduler preempt for a pod that it rejected, and takes the victims
+// off their node. It reports false where that does not help.
+func (g *game) makeRoom(t *testing.T, pod *corev1.Pod, state fwk.CycleState, rejected error) (node string, helps bool) {
+	t.Helper()
+	node, victims := g.preempt(t, pod, state, rejected)
+	if node == "" {
+		return "", false
+	}
+	for _, other := range g.pods {
+		if other.Spec.NodeName == node && other.DeletionTimestamp != nil && *other.Spec.Priority < *pod.Spec.Priority && bound(other) {
+			// One that ends need not be asked to.
+			victims = append(victims, other)
+		}
+	}
+	gone := map[types.UID]bool{}
+	for _, victim := range victims {
+		gone[victim.UID] = true
+		require.NoError(t, g.Cache.RemovePod(klog.Background(), victim))
+		if !strings.HasPrefix(victim.Name, "other-") {
+			g.refund(t, victim)
+		}
+	}
+	for i, other := range g.pods {
+		if other.Status.NominatedNodeName == node && !bound(other) && *other.Spec.Priority < *pod.Spec.Priority {
+			// It waits for another node now.
+			g.forget(t, other)
+			waiting := other.DeepCopy()
+			waiting.Status.NominatedNodeName = ""
+			g.pods[i] = waiting
+			gone[other.UID] = true
+			g.cachedPods = append(g.cachedPods, kept(t, g.keep.pod, waiting.DeepCopy()))
+			at := slices.IndexFunc(g.cachedPods, func(p *corev1.Pod) bool { return p.UID == other.UID })
+			g.cachedPods = slices.Delete(g.cachedPods, at, at+1)
+			delete(gone, other.UID)
+		}
+	}
+	left := func(p *corev1.Pod) bool { return gone[p.UID] }
+	g.pods, g.cachedPods = slices.DeleteFunc(g.pods, left), slices.DeleteFunc(g.cachedPods, left)
+	return node, true
 }
 
 // usable is said once more here because both sides ask the same function about it.
@@ -352,8 +475,10 @@ func (g *game) compare(t *testing.T, c *counted, about string) {
 // compareVerdicts asks the plugin about every node of the framework's snapshot.
 func (g *game) compareVerdicts(t *testing.T, turn *turn, c *counted, pod *corev1.Pod, about string) {
 	t.Helper()
-	if !turn.devices || turn.accepts != nil {
-		return // the plugin has no say, or answers for the type that it chooses
+	if !turn.devices || turn.accepts != nil || g.like(turn) == nil {
+		// The plugin has no say, or answers for the type that it chooses, or sees what
+		// admission added.
+		return
 	}
 	ctx, state, infos := context.Background(), framework.NewCycleState(), g.nodeInfos(t)
 	narrowed, status := g.plugin.PreFilter(ctx, state, pod, infos)
@@ -391,13 +516,18 @@ func (g *game) compareReasons(t *testing.T, turn *turn, c *counted, pod *corev1.
 			return
 		}
 	}
-	if !turn.devices || turn.accepts != nil {
+	if !turn.devices || turn.accepts != nil || g.like(turn) == nil {
+		// The plugin sees a pod that was admitted; what the autoscaler does not know of it
+		// counts as tolerated.
 		return
 	}
 	ctx, state := context.Background(), framework.NewCycleState()
 	_, status := g.plugin.PreFilter(ctx, state, pod, g.nodeInfos(t))
 	require.True(t, status.IsSuccess(), status.Message())
 	_, status = g.plugin.PostFilter(ctx, state, pod, nil)
-	require.Equal(t, c.inventory.Cluster.Explain(request).String(), status.Message(), about)
+	alone := *request
+	alone.Charges = nil // the API server speaks of quotas, and never of preemption
+	alone.Yields = nil
+	require.Equal(t, c.inventory.Cluster.Explain(&alone).String(), status.Message(), about)
 	g.tally.Reasons++
 }

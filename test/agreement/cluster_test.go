@@ -75,7 +75,10 @@ type cluster struct {
 	rng    *rand.Rand
 	nodes  []*corev1.Node
 	pods   []*corev1.Pod
-	serial int
+	quotas []*corev1.ResourceQuota
+	// generous is set where admission adds tolerations and default requests.
+	generous bool
+	serial   int
 	// suited are names of variants that may find devices.
 	suited []string
 	// quietly is set when a node is out for the model and, for a moment, for no filter
@@ -102,6 +105,8 @@ func newCluster(number int) *cluster {
 	for range c.rng.IntN(2 * len(c.nodes)) {
 		c.pods = append(c.pods, c.other())
 	}
+	c.generous = c.chance(2)
+	c.newQuotas()
 	return c
 }
 

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
@@ -31,6 +32,10 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	schedulerv1 "k8s.io/kubernetes/pkg/scheduler/apis/config/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
@@ -97,6 +102,15 @@ type realScheduler struct {
 	profile framework.Framework
 	plugin  *acceleratorplacement.Plugin
 	factory informers.SharedInformerFactory
+	// preemption is the shipped profile's, which asks nobody to delete victims but tells
+	// them.
+	preemption *defaultpreemption.DefaultPreemption
+	victims    struct {
+		sync.Mutex
+		pods []*corev1.Pod
+	}
+	// usualAdmits and generousAdmits are the admission of two kinds of clusters.
+	usualAdmits, generousAdmits admission.MutationInterface
 	// names and keep are the autoscaler's.
 	names inventory.Names
 	keep  keep
@@ -136,6 +150,15 @@ func newRealScheduler(t testing.TB, named bool) *realScheduler {
 	require.NoError(t, s.WaitForHandlersSync(ctx))
 	s.profile = s.Profiles[profileName]
 	require.NotNil(t, s.plugin)
+	s.usualAdmits, s.generousAdmits = newAdmission(t, usualAdmission), newAdmission(t, generousAdmission)
+	s.preemption, err = defaultpreemption.New(ctx, argsOf(t, shipped, names.DefaultPreemption), s.profile, feature.Features{})
+	require.NoError(t, err)
+	s.preemption.Evaluator.PreemptPod = func(_ context.Context, _ preemption.Candidate, _, victim *corev1.Pod, _ string) error {
+		s.victims.Lock()
+		defer s.victims.Unlock()
+		s.victims.pods = append(s.victims.pods, victim)
+		return nil
+	}
 	if named {
 		s.takeNames(t)
 	}
@@ -168,7 +191,7 @@ func (discard) Eventf(runtime.Object, runtime.Object, string, string, string, st
 
 // place takes the pod through the queue and a scheduling cycle, and assumes it on its
 // node, as the scheduler does before it binds. An error is a rejection.
-func (s *realScheduler) place(t testing.TB, pod *corev1.Pod) (node string, rejected error) {
+func (s *realScheduler) place(t testing.TB, pod *corev1.Pod) (node string, state fwk.CycleState, rejected error) {
 	t.Helper()
 	logger := klog.Background()
 	s.SchedulingQueue.Add(logger, pod)
@@ -176,21 +199,47 @@ func (s *realScheduler) place(t testing.TB, pod *corev1.Pod) (node string, rejec
 	require.NoError(t, err)
 	require.Equal(t, pod.UID, next.Pod.UID)
 	defer s.SchedulingQueue.Done(pod.UID)
-	state := framework.NewCycleState()
+	state = framework.NewCycleState()
 	result, err := s.SchedulePod(context.Background(), s.profile, state, pod)
 	if err != nil {
 		// Only a node that is too small or taken is a rejection; anything else, such
 		// as a plugin's error, would hide a disagreement.
 		var fit *framework.FitError
 		require.ErrorAs(t, err, &fit)
-		return "", err
+		return "", state, err
 	}
 	assumed := pod.DeepCopy()
 	assumed.Spec.NodeName = result.SuggestedHost
 	require.NoError(t, s.Cache.AssumePod(logger, assumed))
 	status := s.profile.RunReservePluginsReserve(context.Background(), state, assumed, result.SuggestedHost)
 	require.True(t, status.IsSuccess(), status.Message())
-	return result.SuggestedHost, nil
+	return result.SuggestedHost, state, nil
+}
+
+// argsOf are the arguments of a plugin of the profile.
+func argsOf(t testing.TB, profile schedulerconfig.KubeSchedulerProfile, plugin string) runtime.Object {
+	t.Helper()
+	i := slices.IndexFunc(profile.PluginConfig, func(c schedulerconfig.PluginConfig) bool { return c.Name == plugin })
+	require.GreaterOrEqual(t, i, 0)
+	return profile.PluginConfig[i].Args
+}
+
+// preempt has the scheduler make room for a pod that it rejected in a cycle with that
+// state. It returns the node, or none, and the pods that have to go.
+func (s *realScheduler) preempt(t testing.TB, pod *corev1.Pod, state fwk.CycleState, rejected error) (node string, victims []*corev1.Pod) {
+	t.Helper()
+	var fit *framework.FitError
+	require.ErrorAs(t, rejected, &fit)
+	store := s.factory.Core().V1().Pods().Informer().GetStore()
+	require.NoError(t, store.Add(pod))
+	defer func() { require.NoError(t, store.Delete(pod)) }()
+	s.victims.pods = nil
+	result, status := s.preemption.PostFilter(t.Context(), state, pod, fit.Diagnosis.NodeToStatus)
+	if !status.IsSuccess() {
+		require.True(t, status.IsRejected(), "%v", status)
+		return "", nil
+	}
+	return result.NominatedNodeName, s.victims.pods
 }
 
 // nominate lets a pod wait for a node that makes room for it, as after a preemption.
@@ -306,6 +355,9 @@ func (v *served) replicaSet() *appsv1.ReplicaSet {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: v.name, UID: "d", Controller: ptr.To(true)}},
 	}}
 }
+
+// revision is that of the replica set's pods.
+func (v *served) revision() inventory.Revision { return inventory.RevisionBy(v.replicaSet().UID) }
 
 // replica is the pod that the replica set makes of the template.
 func (v *served) replica(serial int, template *corev1.PodTemplateSpec) *corev1.Pod {

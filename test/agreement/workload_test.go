@@ -3,6 +3,7 @@ package agreement
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,8 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
-// newPod is the pod that the API server makes of a template, with its defaults.
+// newPod is the pod that the API server makes of a template, with its defaults, and
+// without what admission adds.
 func newPod(name string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name, pod.UID = cmp.Or(pod.Namespace, namespace), name, types.UID(name)
@@ -45,9 +47,69 @@ type demand struct {
 func (c *cluster) newDemands() []demand {
 	demands := []demand{c.newDemand()}
 	for c.chance(2) && len(demands) < 4 {
-		demands = append(demands, c.newDemand())
+		next := c.newDemand()
+		if slices.ContainsFunc(demands, func(d demand) bool { return d.variant == next.variant }) {
+			continue // a variant has one template
+		}
+		if c.chance(2) {
+			next = c.twin(demands[0], next)
+		}
+		demands = append(demands, next)
 	}
 	return demands
+}
+
+// twin is a demand of another variant that differs from one in a single thing which nodes
+// look at.
+func (c *cluster) twin(of, next demand) demand {
+	if of.accepts != nil || next.accepts != nil || next.variant == of.variant {
+		return next
+	}
+	twin := of
+	twin.variant = next.variant
+	twin.template = of.template.DeepCopy()
+	twin.template.Labels["variant"] = next.variant.name
+	spec := &twin.template.Spec
+	spec.NodeSelector = maps.Clone(spec.NodeSelector)
+	for key := range of.variant.selector {
+		delete(spec.NodeSelector, key)
+	}
+	for key, value := range next.variant.selector {
+		if spec.NodeSelector == nil {
+			spec.NodeSelector = map[string]string{}
+		}
+		spec.NodeSelector[key] = value
+	}
+	// The devices are those of the other variant.
+	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range containers {
+			r := &containers[i].Resources
+			for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
+				if q, asks := list[of.variant.resource]; asks && of.variant.resource != next.variant.resource {
+					delete(list, of.variant.resource)
+					list[next.variant.resource] = q
+				}
+			}
+		}
+	}
+	if len(spec.Tolerations) == 0 {
+		spec.Tolerations = []corev1.Toleration{{Key: "team", Value: "other", Effect: corev1.TaintEffectNoExecute}}
+		return twin
+	}
+	t := &spec.Tolerations[c.rng.IntN(len(spec.Tolerations))]
+	switch {
+	case t.Key == "": // it tolerates everything
+		t.Effect = corev1.TaintEffectNoExecute
+	case c.chance(2):
+		t.Effect = map[corev1.TaintEffect]corev1.TaintEffect{
+			corev1.TaintEffectNoSchedule: corev1.TaintEffectNoExecute, corev1.TaintEffectNoExecute: corev1.TaintEffectNoSchedule, "": corev1.TaintEffectNoSchedule,
+		}[t.Effect]
+	case t.Operator == corev1.TolerationOpExists:
+		t.Operator, t.Value = corev1.TolerationOpEqual, "present"
+	default:
+		t.Value += "s"
+	}
+	return twin
 }
 
 func (c *cluster) newDemand() demand {
@@ -61,7 +123,13 @@ func (c *cluster) newDemand() demand {
 	if d.devices {
 		c.addDevices(d.variant.resource, spec)
 	}
-	d.bounds = c.addContainers(spec)
+	c.addContainers(spec)
+	if c.chance(8) {
+		spec.RuntimeClassName = ptr.To(pick(c.rng, runtimeClasses...).Name)
+	}
+	if c.chance(3) {
+		spec.PriorityClassName = pick(c.rng, priorityClasses...).Name
+	}
 	c.choose(spec)
 	c.tolerate(spec, d.devices)
 	if c.chance(5) {
@@ -151,10 +219,9 @@ func (c *cluster) addDevices(name corev1.ResourceName, spec *corev1.PodSpec) {
 	}
 }
 
-// addContainers adds what counts by rules of its own: init containers, sidecars, the
-// overhead of a sandbox, requests of the whole pod. It returns what of it is not
-// modelled.
-func (c *cluster) addContainers(spec *corev1.PodSpec) []string {
+// addContainers adds what counts by rules of its own: init containers, sidecars, requests
+// of the whole pod.
+func (c *cluster) addContainers(spec *corev1.PodSpec) {
 	if c.chance(6) {
 		spec.InitContainers = append(spec.InitContainers, corev1.Container{Name: "load", Image: "load", Resources: c.requests()})
 	}
@@ -174,15 +241,6 @@ func (c *cluster) addContainers(spec *corev1.PodSpec) []string {
 			&corev1.ResourceRequirements{Limits: quantities("cpu", "12"), Requests: quantities("memory", "30Gi")},
 		)
 	}
-	if !c.chance(8) {
-		return nil
-	}
-	spec.Overhead = quantities("cpu", "250m", "memory", "120Mi")
-	if c.chance(2) {
-		return nil
-	}
-	spec.RuntimeClassName = ptr.To("sandbox")
-	return []string{"runtime class"}
 }
 
 // choose adds node selectors and required node affinity.
@@ -305,6 +363,10 @@ func (c *cluster) other() *corev1.Pod {
 		}
 	}
 	c.addContainers(&template.Spec)
+	if c.chance(8) {
+		// The overhead of a sandbox.
+		template.Spec.Overhead = quantities("cpu", "250m", "memory", "120Mi")
+	}
 	if c.chance(25) {
 		// It wants to be alone with respect to servers, which is not in their templates.
 		template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
@@ -316,6 +378,7 @@ func (c *cluster) other() *corev1.Pod {
 	pod := newPod(fmt.Sprintf("other-%d-%d", c.number, c.serial), template)
 	pod.Spec.NodeName = node.Name
 	pod.Status.Phase = corev1.PodRunning
+	pod.Spec.Priority = ptr.To(pick[int32](c.rng, -10, -10, -5, 0, 0, 2_000_000_000))
 	switch c.rng.IntN(14) {
 	case 0:
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: epoch}, ptr.To[int64](30)
@@ -335,9 +398,9 @@ func (c *cluster) other() *corev1.Pod {
 		}
 	case 6:
 		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8000, HostPort: 8000, Protocol: corev1.ProtocolTCP}}
-	case 7: // room is made for it by preemption; it is as important as a replica, or more
+	case 7: // room is made for it by preemption
 		pod.Spec.NodeName, pod.Status.Phase = "", corev1.PodPending
-		pod.Spec.Priority, pod.Status.NominatedNodeName = ptr.To(pick[int32](c.rng, 0, 1000)), node.Name
+		pod.Spec.Priority, pod.Status.NominatedNodeName = ptr.To(pick[int32](c.rng, -10, 0, 1000)), node.Name
 	}
 	return pod
 }

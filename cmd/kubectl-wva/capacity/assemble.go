@@ -54,8 +54,10 @@ type claim struct {
 }
 
 func newAssembly(seen *facts) *assembly {
+	objects := seen.rules
+	objects.Nodes, objects.Pods = seen.nodes, seen.pods
 	a := &assembly{
-		seen: seen, inventory: seen.names.Read(seen.nodes, seen.pods),
+		seen: seen, inventory: seen.names.Read(objects),
 		nodes: map[string]*corev1.Node{}, owners: map[string]string{}, claimed: map[string]claim{},
 		byNamespace: map[string][]*corev1.Pod{}, byNode: map[string][]*corev1.Pod{},
 	}
@@ -79,7 +81,7 @@ func (a *assembly) addVariant(v *variant) {
 		Target: v.target.kind + "/" + spec.ScaleTargetRef.Name,
 	}
 	pods, nodes := a.addPods(v, &out)
-	request, err := a.request(v, nodes)
+	request, err := a.request(v, nodes, v.target.revision.Newest(pods))
 	if err == nil {
 		err = request.Countable()
 	}
@@ -126,9 +128,10 @@ func (a *assembly) addPods(v *variant, out *report.VariantCapacity) (pods []*cor
 	return pods, nodes
 }
 
-// request is what one replica asks for. Of a kind whose pod template is not known,
-// the object may say it.
-func (a *assembly) request(v *variant, nodes []*corev1.Node) (*placement.Request, error) {
+// request is what one replica asks for, where its pods are on these nodes and like is one
+// of the present template. Of a kind whose pod template is not known, the object may say
+// it.
+func (a *assembly) request(v *variant, nodes []*corev1.Node, like *corev1.Pod) (*placement.Request, error) {
 	spec := &v.object.Spec
 	if v.target.problem != "" {
 		return nil, fmt.Errorf("%s", v.target.problem)
@@ -140,7 +143,7 @@ func (a *assembly) request(v *variant, nodes []*corev1.Node) (*placement.Request
 	case v.target.template != nil:
 		template := *v.target.template
 		template.Namespace = v.object.Namespace
-		r, err := a.inventory.Request(&template, name)
+		r, err := a.inventory.Request(&template, like, name)
 		if err == nil {
 			r.Shape.Pods = max(1, v.target.podsPerReplica)
 		}

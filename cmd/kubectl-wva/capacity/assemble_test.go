@@ -48,6 +48,7 @@ func podSpec(gpus int) corev1.PodSpec {
 func pod(app, name, on string, gpus int) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name, Labels: map[string]string{"app": app}}, Spec: podSpec(gpus)}
 	p.Spec.NodeName = on
+	p.OwnerReferences = []metav1.OwnerReference{{UID: types.UID(app), Controller: new(true)}}
 	return p
 }
 
@@ -64,6 +65,7 @@ func deployed(name string, gpus int) variant {
 			kind: "Deployment", podsPerReplica: 1,
 			template: &corev1.PodTemplateSpec{Spec: podSpec(gpus)},
 			selector: labels.SelectorFromSet(labels.Set{"app": name}),
+			revision: inventory.RevisionBy(types.UID(name)),
 		},
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -28,7 +31,9 @@ type facts struct {
 	// pods are those that have not ended; podsKnown says that they are all there.
 	pods      []*corev1.Pod
 	podsKnown bool
-	variants  []variant
+	// rules are the objects that say what pods will be and how many there may be.
+	rules    inventory.Objects
+	variants []variant
 	// notes say what could not be read, what that leaves out, and what to do.
 	notes []string
 	// warnings say what is not as it should be and changes nothing of most reports.
@@ -64,6 +69,7 @@ func read(ctx context.Context, api client.Client, from source) (*facts, error) {
 	if err := seen.readPods(ctx, api); err != nil {
 		return nil, err
 	}
+	seen.readRules(ctx, api)
 	if err := seen.readVariants(ctx, api, from.namespace); err != nil {
 		return nil, err
 	}
@@ -105,6 +111,24 @@ func (f *facts) readPods(ctx context.Context, api client.Reader) error {
 		f.podsKnown = true
 	}
 	return nil
+}
+
+// readRules reads what says what pods will be and how many there may be. What cannot be
+// read is named in the bound of the slots.
+func (f *facts) readRules(ctx context.Context, api client.Reader) {
+	var (
+		runtimes   nodev1.RuntimeClassList
+		priorities schedulingv1.PriorityClassList
+		budgets    policyv1.PodDisruptionBudgetList
+		quotas     corev1.ResourceQuotaList
+	)
+	r := &f.rules
+	r.Unread = inventory.Unread{
+		RuntimeClasses:  pages(ctx, api, &runtimes, func() { r.RuntimeClasses = append(r.RuntimeClasses, pointers(runtimes.Items)...) }) != nil,
+		PriorityClasses: pages(ctx, api, &priorities, func() { r.PriorityClasses = append(r.PriorityClasses, pointers(priorities.Items)...) }) != nil,
+		Budgets:         pages(ctx, api, &budgets, func() { r.Budgets = append(r.Budgets, pointers(budgets.Items)...) }) != nil,
+		Quotas:          pages(ctx, api, &quotas, func() { r.Quotas = append(r.Quotas, pointers(quotas.Items)...) }) != nil,
+	}
 }
 
 // readVariants reads the objects of a namespace, or of all.

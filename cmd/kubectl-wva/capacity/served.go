@@ -63,7 +63,8 @@ func (f *facts) served() *Served {
 	for i := range f.variants {
 		v := &f.variants[i]
 		out := ServedVariant{Object: v.object}
-		request, err := without.request(v, all.nodesOf(v))
+		pods, nodes := all.podsOf(v)
+		request, err := without.request(v, nodes, v.target.revision.Newest(pods))
 		if err == nil {
 			err = request.Countable()
 		}
@@ -71,22 +72,27 @@ func (f *facts) served() *Served {
 			out.Problem = err.Error()
 		} else {
 			out.Request = request
+			// What its pods count against quotas, they do not count when nothing runs.
+			without.inventory.Cluster.Charge(request, -len(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !isReplica(p) })))
 		}
 		served.Variants = append(served.Variants, out)
 	}
 	return served
 }
 
-// nodesOf are the nodes that the pods of a variant are on.
-func (a *assembly) nodesOf(v *variant) []*corev1.Node {
+// podsOf are the pods of a variant, and the nodes that they are on.
+func (a *assembly) podsOf(v *variant) (pods []*corev1.Pod, nodes []*corev1.Node) {
 	if v.target.selector == nil && v.target.owners == nil {
-		return nil
+		return nil, nil
 	}
-	var nodes []*corev1.Node
 	for _, pod := range a.byNamespace[v.object.Namespace] {
-		if node := a.nodes[pod.Spec.NodeName]; node != nil && v.target.has(pod) {
+		if !v.target.has(pod) {
+			continue
+		}
+		pods = append(pods, pod)
+		if node := a.nodes[pod.Spec.NodeName]; node != nil {
 			nodes = append(nodes, node)
 		}
 	}
-	return nodes
+	return pods, nodes
 }

@@ -37,6 +37,8 @@ type target struct {
 	// whose owners are not known; nil when it is not known either.
 	owners   []types.UID
 	selector labels.Selector
+	// revision tells the pods of the present template.
+	revision inventory.Revision
 	// replicas are those that are asked for, and rollout is the rolling update.
 	replicas int
 	rollout  inventory.Rollout
@@ -104,7 +106,7 @@ func (t targets) fill(ctx context.Context, found *target, kind schema.GroupKind,
 	case kind.Group == appsv1.GroupName:
 		return found.workload(object)
 	case kind == leaderWorkerSet:
-		return found.leaderWorkerSet(object)
+		return t.leaderWorkerSet(ctx, found, object)
 	}
 	// A kind with a scale subresource, of which nothing else is known.
 	scale := &autoscalingv1.Scale{}
@@ -140,12 +142,15 @@ func (t targets) deployment(ctx context.Context, found *target, object *unstruct
 	sets := &metav1.PartialObjectMetadataList{}
 	sets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
 	found.owners = []types.UID{}
+	var own []*appsv1.ReplicaSet
 	err = pages(ctx, t.api, sets, func() {
 		for i := range sets.Items {
 			if metav1.IsControlledBy(&sets.Items[i], &d) {
 				found.owners = append(found.owners, sets.Items[i].UID)
+				own = append(own, &appsv1.ReplicaSet{ObjectMeta: sets.Items[i].ObjectMeta})
 			}
 		}
+		found.revision = inventory.RevisionOf(&d, own)
 	}, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector})
 	if apierrors.IsForbidden(err) {
 		found.owners = nil
@@ -154,30 +159,34 @@ func (t targets) deployment(ctx context.Context, found *target, object *unstruct
 	return err
 }
 
-// workload reads a ReplicaSet or StatefulSet, which owns its pods.
+// workload reads a ReplicaSet or StatefulSet, which owns its pods. The template of a
+// ReplicaSet may have changed since its pods were made.
 func (t *target) workload(object *unstructured.Unstructured) error {
-	var workload struct {
-		Spec struct {
-			Replicas *int32                 `json:"replicas"`
-			Template corev1.PodTemplateSpec `json:"template"`
-		} `json:"spec"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &workload); err != nil {
+	var set appsv1.StatefulSet
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &set); err != nil {
 		return err
 	}
-	t.template, t.replicas = &workload.Spec.Template, int(ptr.Deref(workload.Spec.Replicas, 1))
-	t.owners = []types.UID{object.GetUID()}
+	t.template, t.replicas = &set.Spec.Template, int(ptr.Deref(set.Spec.Replicas, 1))
+	t.owners = []types.UID{set.UID}
+	if object.GetKind() == "StatefulSet" {
+		t.revision = inventory.RevisionOfStatefulSet(&set)
+	}
 	return nil
 }
 
-// leaderWorkerSet reads groups of pods, all of which hold devices.
-func (t *target) leaderWorkerSet(object *unstructured.Unstructured) error {
+// leaderWorkerSet reads groups of pods, all of which hold devices. The leaders'
+// StatefulSet has the name of the set; without it nobody knows the revision.
+func (t targets) leaderWorkerSet(ctx context.Context, found *target, object *unstructured.Unstructured) error {
 	set, err := inventory.LeaderWorkerSetOf(object)
 	if err != nil {
 		return err
 	}
-	t.template, t.replicas, t.podsPerReplica, t.rollout = set.Template, set.Replicas, set.PodsPerReplica, set.Rollout
-	return t.selectBy(set.Selector)
+	found.template, found.replicas, found.podsPerReplica, found.rollout = set.Template, set.Replicas, set.PodsPerReplica, set.Rollout
+	var leaders appsv1.StatefulSet
+	if err := t.api.Get(ctx, client.ObjectKeyFromObject(object), &leaders); err == nil {
+		found.revision = inventory.RevisionOfLeaderWorkerSet(&set, &leaders)
+	}
+	return found.selectBy(set.Selector)
 }
 
 // selectBy finds pods by a selector, unless it could take in the pods of others.

@@ -177,7 +177,7 @@ func replayedVariant(m model, v variant, stock *inventory.Inventory) (replay.Var
 func requestOf(m model, v variant, stock *inventory.Inventory) (*placement.Request, error) {
 	template := deployment(m, v, 0).Spec.Template
 	template.Namespace = namespace
-	request, err := stock.Request(&template, inventory.Normalize(string(v.Accelerator)))
+	request, err := stock.Request(&template, inventory.PodOf(&template), inventory.Normalize(string(v.Accelerator)))
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,8 @@ type Request struct {
 	// Other is what a replica takes of the further resources of its node, each once.
 	// Requests that take the same share it.
 	Other []Amount
-	// Charges is what a replica takes of quotas, by the index of the cluster's Quotas.
+	// Charges is what a replica takes of quotas, by the index of the cluster's Quotas. A
+	// name says why the quota allows none, where that is not what is left.
 	Charges []Amount
 	// Refused says for each node of the cluster why pods of this request may not go
 	// there (a taint, a node selector, node affinity), by the index of the node;

@@ -48,7 +48,7 @@ func (c *Cluster) Explain(r *Request) Explanation {
 // allowing adds what quotas say.
 func (c *Cluster) allowing(e Explanation, r *Request) Explanation {
 	if allowed, by := c.Allowed(r); allowed < 1 {
-		e.Quota = by.String()
+		e.Quota = by
 	}
 	return e
 }

@@ -163,5 +163,5 @@ func (c *Cluster) Remove(r *Request, node int) { c.put(r, node, -1) }
 func (c *Cluster) put(r *Request, node, count int) {
 	n := &c.Nodes[node]
 	n.change(r, n.poolOf(&r.Shape), -count)
-	c.charge(r, count)
+	c.Charge(r, count)
 }

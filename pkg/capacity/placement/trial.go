@@ -87,6 +87,9 @@ func (t *Trial) Place(r *Request) (node int, ok bool) {
 	return -1, false
 }
 
+// Charge is that of the cluster.
+func (t *Trial) Charge(r *Request, count int) { t.cluster.Charge(r, count) }
+
 // Remove is that of the cluster.
 func (t *Trial) Remove(r *Request, node int) { t.put(r, node, -1) }
 
