@@ -31,6 +31,7 @@ var controllers = []string{
 	"garbage-collector-controller", "namespace-controller",
 	"serviceaccount-controller", "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",
 	"clusterrole-aggregation-controller", "endpointslice-controller", "horizontal-pod-autoscaler-controller",
+	"resourcequota-controller",
 }
 
 func (c *Cluster) program(name string) string { return filepath.Join(c.options.Programs, name) }

@@ -388,7 +388,7 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 	g.cachedPods = append(g.cachedPods, turn.last)
 	turn.replicas++
 	g.tally.Placed++
-	if turn.accepts == nil && exact && !(preempted && len(before.requests[0].Charges) > 0) {
+	if turn.accepts == nil && exact && (!preempted || len(before.requests[0].Charges) == 0) {
 		after := g.count(t, turn, about)
 		require.Equal(t, before.slots[0]-1, after.slots[0], "%s: one slot is taken", about)
 	}
@@ -418,18 +418,15 @@ func (g *game) makeRoom(t *testing.T, pod *corev1.Pod, state fwk.CycleState, rej
 		}
 	}
 	for i, other := range g.pods {
-		if other.Status.NominatedNodeName == node && !bound(other) && *other.Spec.Priority < *pod.Spec.Priority {
-			// It waits for another node now.
-			g.forget(t, other)
-			waiting := other.DeepCopy()
-			waiting.Status.NominatedNodeName = ""
-			g.pods[i] = waiting
-			gone[other.UID] = true
-			g.cachedPods = append(g.cachedPods, kept(t, g.keep.pod, waiting.DeepCopy()))
-			at := slices.IndexFunc(g.cachedPods, func(p *corev1.Pod) bool { return p.UID == other.UID })
-			g.cachedPods = slices.Delete(g.cachedPods, at, at+1)
-			delete(gone, other.UID)
+		if other.Status.NominatedNodeName != node || bound(other) || *other.Spec.Priority >= *pod.Spec.Priority {
+			continue
 		}
+		// It waits for another node now.
+		g.forget(t, other)
+		waiting := other.DeepCopy()
+		waiting.Status.NominatedNodeName = ""
+		at := slices.IndexFunc(g.cachedPods, func(p *corev1.Pod) bool { return p.UID == other.UID })
+		g.pods[i], g.cachedPods[at] = waiting, kept(t, g.keep.pod, waiting.DeepCopy())
 	}
 	left := func(p *corev1.Pod) bool { return gone[p.UID] }
 	g.pods, g.cachedPods = slices.DeleteFunc(g.pods, left), slices.DeleteFunc(g.cachedPods, left)

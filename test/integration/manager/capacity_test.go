@@ -244,31 +244,62 @@ func TestNamesOfOnesOwnAreFollowed(t *testing.T) {
 	slots(7)
 }
 
+// A quota of the namespace limits what is asked for as the nodes do, and is the reason.
+func TestAQuotaIsALimit(t *testing.T) {
+	servers := serveModels(t)
+	namespace := space(t)
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpus"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse("2")}},
+	}
+	create(t, quota)
+	conditiontest.Eventually(t, patience, "the quota's controller", func() (string, bool) {
+		q := read(t, quota)
+		return fmt.Sprint(q.Status.Hard), len(q.Status.Hard) == 1
+	})
+	servers.ask(namespace, 4.5*serves)
+	d, v := deployment(namespace, "server", 1), variant(namespace, "a", "server", brisk)
+	create(t, d, v)
+	hasReplicas(t, patience, d, v, 2)
+	limits := shows(t, patience, v, v1alpha1.ConditionScalingLimited, "NoSlots")
+	assert.Contains(t, limits.Message, "quota gpus of namespace "+namespace+": 0 of requests.nvidia.com/gpu left")
+	known := shows(t, patience, v, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityExact)
+	assert.Contains(t, known.Message, "1xH100: 0 fit")
+	roundsLater(t, brisk, 5)
+	assert.EqualValues(t, 2, *read(t, d).Spec.Replicas, describe(read(t, v)))
+
+	quota = read(t, quota)
+	quota.Spec.Hard["requests.nvidia.com/gpu"] = resource.MustParse("3")
+	require.NoError(t, api.Update(t.Context(), quota))
+	hasReplicas(t, patience, d, v, 3)
+}
+
 // A replica that was asked for holds its room before there is a pod of it.
 func TestTwoRoundsDoNotGiveTheSameRoomAway(t *testing.T) {
 	addNode(t, 2)
 	servers := serveModels(t)
 	first, second := space(t), space(t)
-	// No pod but the first may be made.
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: "one"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}},
-	}
-	create(t, quota)
-	// The controller of quotas does not run here; the API server goes by the status.
-	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
-	require.NoError(t, api.Status().Update(t.Context(), quota))
-	servers.ask(first, 0.9*serves)
+	servers.ask(first, 0.1*serves)
 	d, v := onOwnNode(deployment(first, "server", 1)), variant(first, "a", "server", brisk)
 	create(t, d, v)
+	conditiontest.Eventually(t, patience, "the first pod", func() (string, bool) {
+		var pods corev1.PodList
+		require.NoError(t, api.List(t.Context(), &pods, client.InNamespace(first)))
+		return fmt.Sprint(len(pods.Items)), len(pods.Items) == 1
+	})
+	// No further pod may be made, which nobody can count with.
+	create(t, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: "none"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+		{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("0")}},
+	}}})
+	servers.ask(first, 0.9*serves)
 	hasReplicas(t, patience, d, v, 2)
 
 	// Another model wants a replica, and the room for it is the one that is spoken for.
 	late, w := onOwnNode(deployment(second, "server", 0)), variant(second, "b", "server", brisk)
 	create(t, late, w)
 	shows(t, patience, w, v1alpha1.ConditionScalingLimited, "NoSlots")
-	known := shows(t, patience, w, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityExact)
-	assert.Equal(t, "1xACME-CARD-7: 0 fit (largest hole 0)", known.Message)
+	known := shows(t, patience, w, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityUpperBound)
+	assert.Equal(t, "1xACME-CARD-7: at most 0 fit, for the model does not know: what admission adds (largest hole 0)", known.Message)
 	roundsLater(t, brisk, 5)
 	assert.EqualValues(t, 0, *read(t, late).Spec.Replicas, describe(read(t, w)))
 	assert.EqualValues(t, 0, *w.Status.Placement.Slots)

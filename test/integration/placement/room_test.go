@@ -45,7 +45,8 @@ func eightHoles(t *testing.T, w *world) {
 	w.asks(t, patience, small, vSmall, "six", exactly(6))
 	limits := w.shows(t, patience, vLarge, v1alpha1.ConditionScalingLimited, "NoSlots")
 	assert.Contains(t, limits.Message, "wants 8xH100: 8 H100 nodes have fewer than 8 free (largest hole 1)")
-	w.shows(t, patience, vLarge, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityExact)
+	known := w.shows(t, patience, vLarge, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityUpperBound)
+	assert.Contains(t, known.Message, "the model does not know: what admission adds", "no pod of it is there to show it")
 	assert.EqualValues(t, 0, w.slots(t, vLarge))
 	assert.EqualValues(t, 0, written(vLarge))
 	neverScaled(t, w, large, 1)
@@ -56,6 +57,7 @@ func eightHoles(t *testing.T, w *world) {
 	w.clear(t, fillers, on)
 	w.asks(t, patience, large, vLarge, "one", exactly(1))
 	w.readyOn(t, namespace, "large", 1)
+	w.shows(t, patience, vLarge, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityExact)
 	rounds := w.rounds(t, limited)
 	conditiontest.Eventually(t, patience, "three more rounds", func() (string, bool) {
 		now := w.rounds(t, limited)
