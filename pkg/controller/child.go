@@ -31,7 +31,7 @@ func (f *targetFinder) findChild(ctx context.Context, v *variant) error {
 	}
 	t.child = targetKeyOf("apps/v1", "Deployment", below.Items[0].Name)
 	t.template, t.podsPerReplica, t.owners = child.template, child.podsPerReplica, child.owners
-	t.rollout, t.rolling, t.costed = child.rollout, child.rolling, child.costed
+	t.rollout, t.rolling, t.costed, t.revision = child.rollout, child.rolling, child.costed, child.revision
 	t.selector, t.blind = nil, ""
 	return nil
 }

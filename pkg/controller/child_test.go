@@ -60,6 +60,8 @@ func TestTheDeploymentBelowATarget(t *testing.T) {
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "marker"}}
 	deployment := &appsv1.Deployment{ObjectMeta: ownedBy("d", "below", "above"), Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](2), Template: template}}
 	set := &appsv1.ReplicaSet{ObjectMeta: ownedBy("r", "set", "below")}
+	deployment.Annotations = map[string]string{"deployment.kubernetes.io/revision": "3"}
+	set.Annotations = deployment.Annotations
 	other := &appsv1.Deployment{ObjectMeta: ownedBy("other", "other", "somebody")}
 
 	t.Run("one", func(t *testing.T) {
@@ -68,6 +70,8 @@ func TestTheDeploymentBelowATarget(t *testing.T) {
 		assert.Equal(t, "marker", found.template.Spec.NodeName)
 		assert.Equal(t, []types.UID{"set"}, found.owners)
 		assert.True(t, found.costed)
+		pod := &corev1.Pod{ObjectMeta: ownedBy("p", "p", "set")}
+		assert.Equal(t, pod, found.revision.Newest([]*corev1.Pod{pod}), "it shows what admission adds")
 		assert.Nil(t, found.selector, "the owners say it better")
 		assert.Equal(t, decision.TargetFound, found.state)
 	})

@@ -225,6 +225,7 @@ func (o *observer) factsOf(v *variant, policy *decision.Policy, s stock, r readi
 		fact.Current = int(v.target.scale.Spec.Replicas)
 		fact.Surge = v.target.rollout.More(fact.Current, fact.Ready+len(fact.Starting))
 		fact.Rolling, fact.Writer = v.target.rolling, v.target.writer
+		fact.Ordered, fact.Settling = v.target.ordered, v.target.settling
 	}
 	v.resolve(&fact, s)
 	return fact

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 func TestSurgeOfALeaderWorkerSet(t *testing.T) {
@@ -181,4 +183,25 @@ func groups(size int64, partition any) client.Object {
 	}
 	set.Object["status"] = map[string]any{"replicas": int64(4), "updatedReplicas": int64(1)}
 	return set
+}
+
+// A StatefulSet makes its pods one after the other unless it says otherwise, and the claims
+// that it makes for them are volumes of theirs.
+func TestWhatAStatefulSetMakesOfItsPods(t *testing.T) {
+	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}, Spec: appsv1.StatefulSetSpec{
+		Replicas: ptr.To[int32](4), PodManagementPolicy: appsv1.OrderedReadyPodManagement, MinReadySeconds: 30,
+		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}},
+	}}
+	for policy, want := range map[appsv1.PodManagementPolicyType]bool{appsv1.OrderedReadyPodManagement: true, appsv1.ParallelPodManagement: false} {
+		s.Spec.PodManagementPolicy = policy
+		api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(s.DeepCopy()).Build()
+		v := &variant{object: &v1alpha1.VariantAutoscaling{}}
+		require.NoError(t, (&targetFinder{reader: api}).statefulSet(t.Context(), client.ObjectKeyFromObject(s), &v.target))
+		require.Len(t, v.target.template.Spec.Volumes, 1)
+		assert.True(t, inventory.BindsToNode(v.target.template.Spec.Volumes[0]))
+		o := &observer{names: &inventory.Names{}, startups: newStartups()}
+		fact := o.factsOf(v, &decision.Policy{}, stock{names: o.names, inventory: o.names.Read(inventory.Objects{})}, readings{})
+		assert.Equal(t, want, fact.Ordered, policy)
+		assert.Equal(t, want, fact.Settling == 30*time.Second, policy)
+	}
 }

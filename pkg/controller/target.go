@@ -60,6 +60,9 @@ type target struct {
 	rolling bool
 	// revision tells the pods of the present template.
 	revision inventory.Revision
+	// ordered is set where a pod is made only once those before it were ready for settling.
+	ordered  bool
+	settling time.Duration
 	// writer is the field manager, not our own, that wrote the replicas last; empty
 	// means unknown.
 	writer string
@@ -187,8 +190,9 @@ func (f *targetFinder) statefulSet(ctx context.Context, key client.ObjectKey, t 
 	if err := f.reader.Get(ctx, key, &s, shared); err != nil {
 		return err
 	}
-	t.found(&s.ObjectMeta, s.Spec.Replicas, &s.Spec.Template)
+	t.found(&s.ObjectMeta, s.Spec.Replicas, inventory.TemplateOfStatefulSet(&s))
 	t.rolling, t.revision = replacing(&s), inventory.RevisionOfStatefulSet(&s)
+	t.ordered, t.settling = inventory.OrderOfStatefulSet(&s)
 	return nil
 }
 

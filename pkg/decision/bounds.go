@@ -58,14 +58,15 @@ func (r *round) minimumOf(v *variant) minimum {
 		return m
 	}
 	if !r.policy.Limited {
-		r.place(v.in, m.least-from)
-		m.held = m.least - from
-		return m
+		// What fits nowhere yet counts against quotas too.
+		m.held = min(m.least-from, r.allowed(v))
+		r.trial.Charge(v.in.Request, m.held-r.place(v.in, m.held))
+	} else {
+		if v.fleet.paused > 0 {
+			return minimum{least: from, reason: ReasonNoSlots, lacks: "; " + v.pausedDetail()}
+		}
+		m.held = r.place(v.in, r.atMost(v, m.least-from))
 	}
-	if v.fleet.paused > 0 {
-		return minimum{least: from, reason: ReasonNoSlots, lacks: "; " + v.pausedDetail()}
-	}
-	m.held = r.place(v.in, r.atMost(v, m.least-from))
 	if from+m.held == m.least {
 		return m
 	}

@@ -85,6 +85,8 @@ type vessel struct {
 	version, surge int
 	// refused keeps new pods from every node, crashing from ever becoming ready.
 	refused, crashing bool
+	// ordered makes a pod only once those before it are ready.
+	ordered bool
 }
 
 // vat is one pod.
@@ -222,7 +224,7 @@ func (f *fluid) drop(v *vessel, at int) {
 // reconcile makes the pods that are asked for, replaces old ones, binds what fits and
 // starts what is bound.
 func (f *fluid) reconcile(v *vessel) {
-	for current := v.count(func(p *vat) bool { return p.version == v.version }); current < v.replicas && len(v.pods) < v.replicas+v.extra(); current++ {
+	for current := v.count(func(p *vat) bool { return p.version == v.version }); current < v.replicas && len(v.pods) < v.replicas+v.extra() && !v.inTurn(); current++ {
 		v.pods = append(v.pods, &vat{name: fmt.Sprintf("%s-%d", v.name, v.made), version: v.version, created: f.now, node: -1})
 		v.made++
 	}
@@ -243,6 +245,9 @@ func (f *fluid) reconcile(v *vessel) {
 }
 
 func serves(p *vat) bool { return p.ready }
+
+// inTurn reports whether the next pod has to wait for one that is not ready.
+func (v *vessel) inTurn() bool { return v.ordered && v.count(serves) < len(v.pods) }
 
 // lose takes the readiness of a pod away.
 func (f *fluid) lose(p *vat) { p.ready, p.created = false, f.now }
@@ -395,7 +400,7 @@ func meanOf(scrapes []scrape, of func(scrape) float64) Sample {
 func (f *fluid) observe(v *vessel) Variant {
 	in := Variant{
 		Name: v.name, Current: v.replicas, Ready: v.count(serves), Request: v.request, Cost: v.cost,
-		BatchLimit: v.profile.BatchLimit, KVTokens: v.profile.KVTokens, Startup: v.seen, Picks: true,
+		BatchLimit: v.profile.BatchLimit, KVTokens: v.profile.KVTokens, Startup: v.seen, Picks: true, Ordered: v.ordered,
 	}
 	if !v.unstated {
 		in.Profile = v.profile

@@ -114,7 +114,7 @@ func (r *round) waitsInVain(m *model) capacity.Rate {
 	return rate
 }
 
-// buyBeyond asks a cluster that grows for what does not fit now.
+// buyBeyond asks a cluster that grows for what does not fit now. Quotas do not grow.
 func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate) (short capacity.Rate) {
 	if need <= 0 || len(candidates) == 0 {
 		return max(0, need)
@@ -124,6 +124,9 @@ func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate
 		options[i].Most = r.atMost(v, r.mayAdd(v, p.bought[v]))
 	}
 	beyond := allocation.Cheapest(options, need)
+	for !r.chargeAll(candidates, beyond.Replicas, options) {
+		beyond = allocation.Cheapest(options, need)
+	}
 	for i, v := range candidates {
 		p.bought[v] += beyond.Replicas[i]
 		if slots := v.plan.Slots; slots != nil && p.bought[v] > slots.Count {
@@ -131,6 +134,27 @@ func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate
 		}
 	}
 	return beyond.Unserved
+}
+
+// chargeAll takes what the replicas count against quotas. Where one allows fewer it lowers
+// that variant's bound, takes nothing and reports failure.
+func (r *round) chargeAll(candidates []*variant, replicas []int, options []allocation.Option) bool {
+	for i, v := range candidates {
+		if r.unknown(v) != nil {
+			continue
+		}
+		if allowed := r.allowed(v); allowed < replicas[i] {
+			options[i].Most = allowed
+			for j, before := range candidates[:i] {
+				if r.unknown(before) == nil {
+					r.trial.Charge(before.in.Request, -replicas[j])
+				}
+			}
+			return false
+		}
+		r.trial.Charge(v.in.Request, replicas[i])
+	}
+	return true
 }
 
 // grown records what was bought of the variant, and what keeps it from more.

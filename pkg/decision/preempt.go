@@ -82,7 +82,7 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 	var best []giver
 	at := -1
 	for node := range room.Nodes {
-		if room.Fits(v.in.Request, node) {
+		if admits(room, v, node) {
 			// What goes already leaves enough.
 			room.Put(v.in.Request, node)
 			return
@@ -121,7 +121,7 @@ func fewest(m *model, v *variant, node int, givers []giver, room *placement.Clus
 		}
 		room.Remove(g.v.in.Request, node)
 		gone = append(gone, g)
-		if fits = room.Fits(v.in.Request, node); fits {
+		if fits = admits(room, v, node); fits {
 			break
 		}
 	}
@@ -132,6 +132,12 @@ func fewest(m *model, v *variant, node int, givers []giver, room *placement.Clus
 		return nil
 	}
 	return gone
+}
+
+// admits reports whether one more replica of v fits on the node and quotas allow it.
+func admits(room *placement.Cluster, v *variant, node int) bool {
+	allowed, _ := room.Allowed(v.in.Request)
+	return allowed > 0 && room.Fits(v.in.Request, node)
 }
 
 // mayGive is how many replicas the variant may give: it keeps its minimum and one.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -27,12 +28,22 @@ func (r *round) reserve() {
 	cluster.Table = placement.NewTable(r.outlook(), cluster)
 	r.trial = placement.NewTrial(cluster)
 	for _, v := range r.byImportance() {
-		wanting := v.in.unscheduled() + r.awaitingPod(v)
-		held := r.hold(v.in, wanting)
-		v.plan.Unplaced = wanting - len(held)
-		r.release(v, held, wanting)
+		waiting, awaited := v.in.unscheduled(), r.awaitingPod(v)
+		held := r.holdMade(v.in, waiting)
+		held = append(held, r.hold(v.in, awaited)...)
+		v.plan.Unplaced = waiting + awaited - len(held)
+		r.release(v, held, waiting+awaited)
 		r.place(v.in, v.in.Surge)
 	}
+}
+
+// holdMade is hold for pods that are there: quotas count them already, whether a node
+// holds them or not.
+func (r *round) holdMade(v *Variant, n int) []int {
+	r.trial.Charge(v.Request, -n)
+	held := r.hold(v, n)
+	r.trial.Charge(v.Request, n-len(held))
+	return held
 }
 
 // byImportance are the variants in the order in which their waiting replicas take room:
@@ -80,6 +91,7 @@ func (r *round) release(v *variant, held []int, wanting int) {
 	}
 	for _, node := range held[usable:] {
 		r.trial.Remove(v.in.Request, node)
+		r.trial.Charge(v.in.Request, 1)
 	}
 }
 
@@ -128,21 +140,30 @@ func (v *Variant) noPod() int {
 	return max(0, v.Current-v.Ready-len(v.Starting))
 }
 
-// watchNoPod keeps since when replicas have no pod. A larger number is a new start.
+// watchNoPod keeps since when replicas have no pod. A larger number is a new start, and
+// those that wait for their turn begin to be late when it has come.
 func (r *round) watchNoPod(v *variant) {
 	if v.in.noPod() == 0 {
 		return
 	}
 	v.next.NoPod = v.old.NoPod
-	if before, _ := v.old.before(); v.old.NoPod.IsZero() || before.Replicas < v.in.Current {
+	if before, _ := v.old.before(); v.old.NoPod.IsZero() || before.Replicas < v.in.Current || r.waitTheirTurn(v) {
 		v.next.NoPod = r.snapshot.Time
 	}
+}
+
+// waitTheirTurn reports whether replicas without a pod get one once those that start now
+// serve, and these are in time.
+func (r *round) waitTheirTurn(v *variant) bool {
+	deadline := r.startupDeadline(v)
+	late := func(s Starting) bool { return r.stateOf(v, &s, deadline) != statePending }
+	return v.in.Ordered && len(v.in.Starting) > 0 && !slices.ContainsFunc(v.in.Starting, late)
 }
 
 // awaitingPod is the number of replicas without a pod that may still get one: a write is
 // not visible at once.
 func (r *round) awaitingPod(v *variant) int {
-	if v.next.NoPod.IsZero() || r.snapshot.Time.Sub(v.next.NoPod) > visibility {
+	if v.next.NoPod.IsZero() || r.snapshot.Time.Sub(v.next.NoPod) > visibility+v.in.Settling {
 		return 0
 	}
 	return v.in.noPod()
@@ -233,6 +254,26 @@ func (r *round) slots(v *variant) int {
 		return 0
 	}
 	return slots
+}
+
+// onNodes is how many more of it the nodes take, whatever quotas allow.
+func (r *round) onNodes(v *variant) int {
+	free := *v.in.Request
+	free.Charges = nil
+	slots, err := r.trial.Slots(&free)
+	if err != nil {
+		return 0
+	}
+	return slots
+}
+
+// allowed is how many more replicas of the variant quotas allow, which no new node changes.
+func (r *round) allowed(v *variant) int {
+	if r.unknown(v) != nil {
+		return math.MaxInt
+	}
+	allowed, _ := r.trial.Cluster().Allowed(v.in.Request)
+	return allowed
 }
 
 // full reports whether no more replicas of the variant fit now; it is false when nobody

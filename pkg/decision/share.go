@@ -43,37 +43,32 @@ func (r *round) share(models []*model) []map[*variant]int {
 	return shares
 }
 
-// rows are the limits that variants share: for each kind of request how many fit, and
-// for each accelerator and each number of devices that somebody asks for how many
-// holes of that size there are. For sizes that divide each other and where devices
-// alone bind, these are exactly the conditions of fitting together; a replica of size
-// s takes floor(s/t) holes of size t.
+// rows are the limits that variants share: what each quota leaves, for each kind of
+// request how many the nodes take, and for each accelerator and each number of devices
+// that somebody asks for how many holes of that size there are. For sizes that divide
+// each other and where devices alone bind, these are exactly the conditions of fitting
+// together; a replica of size s takes floor(s/t) holes of size t.
 type rows struct {
 	round  *round
 	limits []float64
-	kinds  map[kind]int
+	kinds  map[placement.Kind]int
 	holes  map[capacity.Accelerator][]hole
+	// quotas are by the index of the cluster's Quotas.
+	quotas map[int]quotaRow
 }
 
-// kind is what makes two requests fit alike.
-type kind struct {
-	shape   capacity.Shape
-	refused *string
-}
-
-func kindOf(request *placement.Request) kind {
-	k := kind{shape: request.Shape}
-	if len(request.Refused) > 0 {
-		k.refused = &request.Refused[0]
-	}
-	return k
+// quotaRow is the row of a quota in units of what one replica of some variant counts, so
+// that bytes of memory stand beside devices.
+type quotaRow struct {
+	row  int
+	unit float64
 }
 
 // hole is a number of devices and the row of its holes.
 type hole struct{ devices, row int }
 
 func (r *round) newRows(models []*model) *rows {
-	all := &rows{round: r, kinds: map[kind]int{}, holes: map[capacity.Accelerator][]hole{}}
+	all := &rows{round: r, kinds: map[placement.Kind]int{}, holes: map[capacity.Accelerator][]hole{}, quotas: map[int]quotaRow{}}
 	for _, m := range models {
 		m.each(func(v *variant) {
 			if r.unknown(v) == nil {
@@ -93,11 +88,19 @@ func (r *round) newRows(models []*model) *rows {
 }
 
 func (w *rows) add(v *variant) {
-	key := kindOf(v.in.Request)
+	for _, a := range v.in.Request.Charges {
+		q := w.round.trial.Cluster().Quotas[a.Index]
+		// One that counts more than there ever is fits nowhere as it is.
+		if _, known := w.quotas[a.Index]; !known && a.Count > 0 && a.Count <= q.Hard {
+			unit := float64(a.Count)
+			w.quotas[a.Index] = quotaRow{w.row(float64(max(q.Left, 0)) / unit), unit}
+		}
+	}
+	key := v.in.Request.Kind()
 	if _, known := w.kinds[key]; known {
 		return
 	}
-	w.kinds[key] = w.row(float64(w.round.slots(v)))
+	w.kinds[key] = w.row(float64(w.round.onNodes(v)))
 	shape := v.in.Request.Shape
 	if shape.Devices == 0 || slices.ContainsFunc(w.holes[shape.Accelerator], func(h hole) bool { return h.devices == shape.Devices }) {
 		return
@@ -118,7 +121,12 @@ func (w *rows) uses(v *variant) []allocation.Use {
 	if w.round.unknown(v) != nil {
 		return nil
 	}
-	uses := []allocation.Use{{Row: w.kinds[kindOf(v.in.Request)], Amount: 1}}
+	uses := []allocation.Use{{Row: w.kinds[v.in.Request.Kind()], Amount: 1}}
+	for _, a := range v.in.Request.Charges {
+		if q, limits := w.quotas[a.Index]; limits && a.Count <= w.round.trial.Cluster().Quotas[a.Index].Hard {
+			uses = append(uses, allocation.Use{Row: q.row, Amount: float64(a.Count) / q.unit})
+		}
+	}
 	shape := v.in.Request.Shape
 	for _, h := range w.holes[shape.Accelerator] {
 		if takes := shape.Devices / h.devices * max(1, shape.Pods); takes > 0 {

@@ -86,6 +86,10 @@ type Variant struct {
 	// Surge is how many pods beyond Current the rolling update under way may still
 	// make; 0 without one.
 	Surge int
+	// Ordered is set where a replica is made only once those before it serve, and have done
+	// so for Settling: a StatefulSet does that unless podManagementPolicy is Parallel.
+	Ordered  bool
+	Settling time.Duration
 	// Picks is set when we may choose which replicas go on a scale-down.
 	Picks bool
 	// Startup is how long a replica takes from its creation until it serves, as

@@ -238,7 +238,7 @@ func (r *round) cheapestFitting(m *model, anything bool) *variant {
 	m.each(func(v *variant) {
 		fits := r.unknown(v) != nil || r.slots(v)+v.minimum.held > 0
 		fits = fits && r.atMost(v, 1) > 0
-		if v.policy.Up.Select == SelectDisabled || v.policy.Max >= 0 && v.target >= v.policy.Max || !fits && (!anything || r.policy.Limited) || v.fleet.paused > 0 && !anything {
+		if v.policy.Up.Select == SelectDisabled || v.policy.Max >= 0 && v.target >= v.policy.Max || !fits && (!anything || r.policy.Limited || r.allowed(v) == 0) || v.fleet.paused > 0 && !anything {
 			return
 		}
 		rank := 0

@@ -36,6 +36,8 @@ func LeaderWorkerSetOf(object *unstructured.Unstructured) (LeaderWorkerSet, erro
 				Size           *int32                  `json:"size"`
 				LeaderTemplate *corev1.PodTemplateSpec `json:"leaderTemplate"`
 				WorkerTemplate corev1.PodTemplateSpec  `json:"workerTemplate"`
+				// Claims are made for each pod.
+				Claims []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
 			} `json:"leaderWorkerTemplate"`
 			RolloutStrategy struct {
 				RollingUpdate struct {
@@ -55,6 +57,7 @@ func LeaderWorkerSetOf(object *unstructured.Unstructured) (LeaderWorkerSet, erro
 		return LeaderWorkerSet{}, fmt.Errorf("decoding LeaderWorkerSet %s/%s: %w", object.GetNamespace(), object.GetName(), err)
 	}
 	group := &set.Spec.LeaderWorkerTemplate
+	group.WorkerTemplate = *withClaims(&group.WorkerTemplate, group.Claims)
 	read := LeaderWorkerSet{
 		Replicas:       int(ptr.Deref(set.Spec.Replicas, 1)),
 		PodsPerReplica: int(ptr.Deref(group.Size, 1)),
@@ -66,7 +69,7 @@ func LeaderWorkerSetOf(object *unstructured.Unstructured) (LeaderWorkerSet, erro
 		return read, nil
 	}
 	if group.LeaderTemplate != nil {
-		read.Template = group.LeaderTemplate
+		read.Template = withClaims(group.LeaderTemplate, group.Claims)
 	}
 	if topology := object.GetAnnotations()[exclusiveTopology]; topology != "" {
 		// The set passes it on to its pods.

@@ -169,6 +169,7 @@ func (t *target) workload(object *unstructured.Unstructured) error {
 	t.template, t.replicas = &set.Spec.Template, int(ptr.Deref(set.Spec.Replicas, 1))
 	t.owners = []types.UID{set.UID}
 	if object.GetKind() == "StatefulSet" {
+		t.template = inventory.TemplateOfStatefulSet(&set)
 		t.revision = inventory.RevisionOfStatefulSet(&set)
 	}
 	return nil

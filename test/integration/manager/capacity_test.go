@@ -264,7 +264,7 @@ func TestAQuotaIsALimit(t *testing.T) {
 	limits := shows(t, patience, v, v1alpha1.ConditionScalingLimited, "NoSlots")
 	assert.Contains(t, limits.Message, "quota gpus of namespace "+namespace+": 0 of requests.nvidia.com/gpu left")
 	known := shows(t, patience, v, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityExact)
-	assert.Contains(t, known.Message, "1xH100: 0 fit")
+	assert.Contains(t, known.Message, ": 0 fit (largest hole 8)")
 	roundsLater(t, brisk, 5)
 	assert.EqualValues(t, 2, *read(t, d).Spec.Replicas, describe(read(t, v)))
 
