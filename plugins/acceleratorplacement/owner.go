@@ -19,6 +19,7 @@ type target struct {
 
 // owners follows owner references through the scheduler's own caches.
 type owners struct {
+	deployments  appslisters.DeploymentLister
 	replicaSets  appslisters.ReplicaSetLister
 	statefulSets appslisters.StatefulSetLister
 	pods         corelisters.PodLister
@@ -26,6 +27,7 @@ type owners struct {
 
 func listOwners(factory informers.SharedInformerFactory) owners {
 	return owners{
+		deployments:  factory.Apps().V1().Deployments().Lister(),
 		replicaSets:  factory.Apps().V1().ReplicaSets().Lister(),
 		statefulSets: factory.Apps().V1().StatefulSets().Lister(),
 		pods:         factory.Core().V1().Pods().Lister(),
@@ -37,6 +39,7 @@ func listOwners(factory informers.SharedInformerFactory) owners {
 const maxDepth = 6
 
 var (
+	deployment  = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	replicaSet  = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	statefulSet = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 	podKind     = schema.GroupKind{Kind: "Pod"}
@@ -59,7 +62,8 @@ func (o owners) of(pod *corev1.Pod) (found []target, complete bool) {
 			return found, true
 		}
 		if owner == nil || owner.GetUID() != ref.UID {
-			return found, false
+			// One Deployment in place of another owns none of its pods, and has its name.
+			return found, kind == deployment
 		}
 		object = owner
 	}
@@ -70,6 +74,11 @@ func (o owners) of(pod *corev1.Pod) (found []target, complete bool) {
 // every other kind. The owner is nil when it is not in the cache.
 func (o owners) get(kind schema.GroupKind, namespace, name string) (owner metav1.Object, followed bool) {
 	switch kind {
+	case deployment:
+		// Nearly all have no owner, so that one that is not in the cache is waited for
+		// by nobody.
+		d, err := o.deployments.Deployments(namespace).Get(name)
+		return d, err == nil
 	case replicaSet:
 		if rs, err := o.replicaSets.ReplicaSets(namespace).Get(name); err == nil {
 			return rs, true

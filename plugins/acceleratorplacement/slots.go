@@ -92,7 +92,7 @@ type made struct {
 }
 
 // made are the pod templates of what the variants scale, as far as the caches hold them:
-// of ReplicaSets and StatefulSets, and of what owns those.
+// of ReplicaSets and StatefulSets, of what owns those, and of what owns that.
 func (o owners) made(variants []*v1alpha1.VariantAutoscaling, pods []*corev1.Pod) map[target]made {
 	wanted := make(map[target]bool, len(variants))
 	for _, v := range variants {
@@ -115,8 +115,16 @@ func (o owners) made(variants []*v1alpha1.VariantAutoscaling, pods []*corev1.Pod
 			return
 		}
 		of = target{of.namespace, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
-		if wanted[of] && (newest[of] == nil || newer(object, newest[of])) {
-			found[of], newest[of] = made{template, owned.Newest(byOwner[object.GetUID()])}, object
+		for range 2 {
+			if wanted[of] && (newest[of] == nil || newer(object, newest[of])) {
+				found[of], newest[of] = made{template, owned.Newest(byOwner[object.GetUID()])}, object
+			}
+			above, followed := o.get(of.kind, of.namespace, of.name)
+			if !followed || above == nil || metav1.GetControllerOfNoCopy(above) == nil {
+				return
+			}
+			ref = metav1.GetControllerOfNoCopy(above)
+			of = target{of.namespace, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
 		}
 	}
 	// A cache that cannot be listed holds none.
