@@ -30,6 +30,8 @@ type Options struct {
 	// Metrics is where the autoscaler sees its model servers: metricsPrometheus or
 	// metricsPods.
 	Metrics string
+	// LlamaStack puts a Llama Stack server in front of the first model.
+	LlamaStack bool
 	// Report is the file that the report is written to.
 	Report string
 	// ReportHTML is the file that the report is written to as a page with pictures;
@@ -87,6 +89,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	flags.Var((*seconds)(&o.Tail), "tail", "how long to watch without traffic after it, in which replicas are removed")
 	flags.Var((*seconds)(&o.Startup), "startup", "how long a model server takes until it serves")
 	flags.StringVar(&o.Metrics, "metrics", metricsPrometheus, "where the autoscaler sees its model servers: prometheus, or pods, which it then scrapes itself")
+	flags.BoolVar(&o.LlamaStack, "llamastack", false, "put a Llama Stack server, which the manager runs, in front of the 8B model: its requests go through the server's vLLM provider")
 	flags.StringVar(&o.Report, "report", "demo-report.json", "file that the report is written to, as JSON")
 	flags.StringVar(&o.ReportHTML, "report-html", "", "file that the report is written to as one HTML page with pictures, which opens without a network")
 	flags.BoolVar(&o.Keep, "keep", false, "leave everything running after the traffic, until Ctrl-C")

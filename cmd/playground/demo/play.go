@@ -106,7 +106,7 @@ func (r *traffic) watch(ctx context.Context, m *meter, finished <-chan struct{})
 // send plays the requests of one model.
 func (r *traffic) send(ctx context.Context, m model, stream workload.Stream) error {
 	_, err := emulation.Traffic{
-		URL:      r.stack.routerURL,
+		URL:      r.stack.urlOf(m),
 		Model:    m.ID,
 		Requests: &counted{Stream: stream, note: func(at time.Duration) { r.note(m.ID, at) }},
 		Start:    r.start,

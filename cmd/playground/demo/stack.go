@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
@@ -69,11 +70,16 @@ type stack struct {
 	typed    kubernetes.Interface
 	objects  client.Client
 	observer *observer
-	// routerURL is where requests are sent.
-	routerURL string
+	// routerURL is where requests are sent, and stackURL where those of the first model
+	// are; empty without a Llama Stack server.
+	routerURL, stackURL string
+	// stacks answers in the pods of Llama Stack servers.
+	stacks *emulation.StackFleet
 	// fail ends the run with a reason.
 	fail context.CancelCauseFunc
-	// stopEmulation ends the model servers and the router.
+	// emulating lasts as long as the model servers and the router, which stopEmulation
+	// ends.
+	emulating     context.Context
 	stopEmulation context.CancelFunc
 	emulation     sync.WaitGroup
 	// logs is the directory of the logs; removeLogs is set when they are removed at
@@ -98,7 +104,10 @@ func (s *stack) start(ctx context.Context) error {
 	if err := s.startManager(ctx); err != nil {
 		return err
 	}
-	return s.terminal.step("models, one replica each", func() error { return s.createModels(ctx) })
+	if err := s.terminal.step("models, one replica each", func() error { return s.createModels(ctx) }); err != nil || !s.plan.LlamaStack {
+		return err
+	}
+	return s.terminal.step("a Llama Stack server", func() error { return s.startStack(ctx) })
 }
 
 // ownLog is the file in the directory of the logs that this process writes to.
@@ -196,7 +205,7 @@ func (s *stack) connect(ctx context.Context) error {
 func (s *stack) startEmulation(ctx context.Context) error {
 	// Not with ctx: after Ctrl-C the order of ending is that of stop.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stopEmulation = stop
+	s.emulating, s.stopEmulation = running, stop
 	var routed []emulation.RoutedModel
 	for _, m := range s.plan.models {
 		routed = append(routed, emulation.RoutedModel{Namespace: namespace, Name: m.ID})
@@ -223,23 +232,31 @@ func (s *stack) startEmulation(ctx context.Context) error {
 }
 
 func (s *stack) serveRouter(ctx context.Context, router http.Handler) error {
-	address, err := s.cluster.FreeAddress()
+	address, err := s.serve(ctx, "the router", router)
 	if err != nil {
 		return err
 	}
+	s.routerURL = "http://" + address
+	return s.cluster.AddScrapeTarget("router", address, nil)
+}
+
+// serve answers requests at a new address until the context ends.
+func (s *stack) serve(ctx context.Context, what string, handler http.Handler) (address string, err error) {
+	if address, err = s.cluster.FreeAddress(); err != nil {
+		return "", err
+	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("starting the router: %w", err)
+		return "", fmt.Errorf("starting %s: %w", what, err)
 	}
-	server := &http.Server{Handler: router, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	s.emulation.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			s.fail(fmt.Errorf("the router ended: %w", err))
+			s.fail(fmt.Errorf("%s ended: %w", what, err))
 		}
 	})
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	s.routerURL = "http://" + address
-	return s.cluster.AddScrapeTarget("router", address, nil)
+	return address, nil
 }
 
 // installed are the manifests that a user would install.
@@ -253,7 +270,7 @@ func (p plan) installed() []string {
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1alpha2.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return scheme, nil
@@ -285,10 +302,18 @@ func (s *stack) startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	settings := append(s.metricsSource(), managerSettings()...)
+	if s.plan.LlamaStack {
+		more, err := s.stackSettings(ctx)
+		if err != nil {
+			return err
+		}
+		settings = append(settings, more...)
+	}
 	err = s.cluster.StartProcess(ctx, localcluster.Process{
 		Name: "manager",
 		Path: s.plan.manager,
-		Env: append(append(s.metricsSource(), managerSettings()...),
+		Env: append(settings,
 			"KUBECONFIG="+kubeconfig,
 			"METRICS_BIND_ADDRESS="+metrics,
 			"METRICS_SECURE=false",

@@ -1,0 +1,138 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
+)
+
+const (
+	// stackName is the Llama Stack server of the demo, and certificateSecret what its
+	// kind's webhooks are served with.
+	stackName         = "llama-stack"
+	certificateSecret = "workload-variant-autoscaler-webhook-cert"
+	// stackDeadline is how long the server may take to be Ready.
+	stackDeadline = time.Minute
+)
+
+// stackServer is a Llama Stack server in front of the first model: the operator in the
+// manager makes its pods, and this process answers in them.
+func stackServer(m model, router string) *v1alpha2.LlamaStackDistribution {
+	provider := fmt.Sprintf(`{"id":"vllm-8b","provider":"vllm","endpoint":%q,"apiKey":{"name":%q,"key":"token"}}`, router+"/v1", stackName)
+	return &v1alpha2.LlamaStackDistribution{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: stackName},
+		Spec: v1alpha2.LlamaStackDistributionSpec{
+			Distribution: v1alpha2.Distribution{Name: "starter"},
+			Providers:    &v1alpha2.Providers{Inference: &apiextensionsv1.JSON{Raw: []byte(provider)}},
+			Resources:    &v1alpha2.Resources{Models: []apiextensionsv1.JSON{{Raw: fmt.Appendf(nil, `{"name":%q,"provider":"vllm-8b"}`, m.ID)}}},
+			Workload:     &v1alpha2.Workload{Replicas: new(int32(1))},
+		},
+	}
+}
+
+// stackSettings are the manager's, when it runs Llama Stack servers: where its webhooks
+// are, and the proxy by which it finds Services, which this machine's network does not.
+func (s *stack) stackSettings(ctx context.Context) ([]string, error) {
+	webhooks, err := s.cluster.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cluster.ApplyWebhooks(ctx, webhooks, filepath.Join(s.plan.manifests, "llamastack")); err != nil {
+		return nil, err
+	}
+	directory := filepath.Join(filepath.Dir(s.cluster.Kubeconfig()), "webhook-cert")
+	// Not with ctx: as long as the manager runs.
+	if err := s.cluster.MountSecret(s.emulating, systemNamespace, certificateSecret, directory); err != nil {
+		return nil, err
+	}
+	s.stacks = emulation.NewStackFleet(s.typed, namespace)
+	s.emulation.Go(func() {
+		if err := s.stacks.Run(s.emulating); err != nil {
+			s.fail(err)
+		}
+	})
+	proxy, err := s.serve(s.emulating, "the proxy", s.stacks)
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(webhooks)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"WEBHOOK_HOST=" + host, "WEBHOOK_PORT=" + port, "WEBHOOK_CERT_PATH=" + directory, "HTTP_PROXY=http://" + proxy}, nil
+}
+
+// startStack makes the server and waits until it is Ready. Requests for the first model
+// go through it from then on.
+func (s *stack) startStack(ctx context.Context) error {
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: stackName}, StringData: map[string]string{"token": "demo"}}
+	if err := s.create(ctx, key); err != nil {
+		return err
+	}
+	server := stackServer(s.plan.models[0], s.routerURL)
+	if err := s.create(ctx, server); err != nil {
+		return err
+	}
+	front, err := s.serve(s.emulating, "the Service of the Llama Stack server", s.stacks.Service(stackName+"-service"))
+	if err != nil {
+		return err
+	}
+	if err := s.awaitStack(ctx, server, "http://"+front); err != nil {
+		return err
+	}
+	s.stackURL = "http://" + front
+	return nil
+}
+
+// awaitStack waits until the object is Ready and its server answers.
+func (s *stack) awaitStack(ctx context.Context, server *v1alpha2.LlamaStackDistribution, url string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, stackDeadline, fmt.Errorf("the Llama Stack server %s is not Ready within %s; run again with --logs and look at the log of the manager", stackName, stackDeadline))
+	defer cancel()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := s.objects.Get(ctx, types.NamespacedName{Namespace: namespace, Name: stackName}, server)
+		if err == nil && server.Status.Phase == v1alpha2.PhaseReady && healthy(ctx, url+"/v1/health") {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+func healthy(ctx context.Context, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// urlOf is where the requests of a model are sent.
+func (s *stack) urlOf(m model) string {
+	if s.stackURL != "" && m.ID == s.plan.models[0].ID {
+		return s.stackURL
+	}
+	return s.routerURL
+}
