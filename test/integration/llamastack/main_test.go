@@ -17,6 +17,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+	llmd "llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
 )
 
@@ -70,7 +71,7 @@ func start(ctx context.Context) error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1alpha2.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1alpha2.AddToScheme(scheme), llmd.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	if api, err = client.New(cluster.Config(), client.Options{Scheme: scheme}); err != nil {

@@ -1,0 +1,178 @@
+package operator
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/child"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/configuration"
+)
+
+func data(t *testing.T, text string) any {
+	t.Helper()
+	var value any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &value))
+	return value
+}
+
+func TestCovers(t *testing.T) {
+	for name, c := range map[string]struct {
+		live, wanted string
+		want         bool
+	}{
+		"the same":                        {"{a: 1, b: [x]}", "{a: 1, b: [x]}", true},
+		"more fields":                     {"{a: 1, b: 2}", "{a: 1}", true},
+		"another value":                   {"{a: 1}", "{a: 2}", false},
+		"a zero in place of a value":      {"{a: 1}", "{a: 0}", false},
+		"a field that is missing":         {"{}", "{a: 1}", false},
+		"nothing in an empty parent":      {"{}", "{a: {}}", true},
+		"nothing is wanted":               {"{a: 1}", "{a: null}", true},
+		"a list that grew":                {"{a: [x, y]}", "{a: [x]}", false},
+		"a list in another order":         {"{a: [y, x]}", "{a: [x, y]}", false},
+		"objects that somebody added":     {"{a: [{n: 1}, {n: 2, more: 3}]}", "{a: [{n: 2}]}", true},
+		"an object that is missing":       {"{a: [{n: 1}]}", "{a: [{n: 2}]}", false},
+		"an object in place of a text":    {"{a: x}", "{a: {b: 1}}", false},
+		"an empty list that is not there": {"{}", "{a: []}", true},
+	} {
+		assert.Equal(t, c.want, covers(data(t, c.live), data(t, c.wanted)), name)
+	}
+}
+
+func TestParseSettings(t *testing.T) {
+	s, warnings := parseSettings(map[string]string{"featureFlags": "enableNetworkPolicy: {enabled: true}", "image-overrides": "starter: a/b:1"})
+	assert.Equal(t, settings{overrides: map[string]string{"starter": "a/b:1"}, networkPolicies: true}, s)
+	assert.Empty(t, warnings)
+	s, warnings = parseSettings(nil)
+	assert.False(t, s.networkPolicies)
+	assert.Empty(t, warnings)
+	s, warnings = parseSettings(map[string]string{"featureFlags": "enableNetworkPolicies: true", "image-overrides": "["})
+	assert.False(t, s.networkPolicies)
+	require.Len(t, warnings, 2)
+	assert.Contains(t, warnings[0], "write it as enableNetworkPolicy: {enabled: true}")
+}
+
+// still is a clock that stands.
+type still struct{ now time.Time }
+
+func (s still) Now() time.Time                  { return s.now }
+func (s still) Since(t time.Time) time.Duration { return s.now.Sub(t) }
+
+func newStatus(now time.Time) *status {
+	object := &v1alpha2.LlamaStackDistribution{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "demo", Generation: 3}}
+	object.Status.DistributionConfig = &v1alpha2.DistributionConfig{}
+	return &status{object: object, clock: still{now}, recorder: events.NewFakeRecorder(100)}
+}
+
+func TestThePhaseOfADeployment(t *testing.T) {
+	deployment := func(wanted, all, updated, ready int32) *appsv1.Deployment {
+		return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &wanted}, Status: appsv1.DeploymentStatus{Replicas: all, UpdatedReplicas: updated, ReadyReplicas: ready}}
+	}
+	for name, c := range map[string]struct {
+		deployment *appsv1.Deployment
+		phase      v1alpha2.Phase
+		available  string
+	}{
+		"not there":         {nil, v1alpha2.PhasePending, "ReplicasUnavailable"},
+		"none ready":        {deployment(2, 2, 2, 0), v1alpha2.PhaseInitializing, "ReplicasUnavailable"},
+		"some ready":        {deployment(2, 2, 2, 1), v1alpha2.PhaseInitializing, "MinimumReplicasAvailable"},
+		"all ready":         {deployment(2, 2, 2, 2), v1alpha2.PhaseReady, "MinimumReplicasAvailable"},
+		"a rollout":         {deployment(2, 3, 1, 2), v1alpha2.PhaseInitializing, "RolloutInProgress"},
+		"one too many":      {deployment(1, 2, 2, 2), v1alpha2.PhaseInitializing, "MinimumReplicasAvailable"},
+		"scaled to nothing": {deployment(0, 0, 0, 0), v1alpha2.PhaseReady, "MinimumReplicasAvailable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStatus(time.Unix(1, 0))
+			s.deployed(c.deployment)
+			assert.Equal(t, c.phase, s.object.Status.Phase)
+			available := apimeta.FindStatusCondition(s.object.Status.Conditions, conditionAvailable)
+			assert.Equal(t, c.available, available.Reason)
+			assert.EqualValues(t, 3, available.ObservedGeneration)
+		})
+	}
+}
+
+// Times move only with what they are about.
+func TestTimesOfTheStatus(t *testing.T) {
+	s := newStatus(time.Unix(100, 0))
+	object, generated := &v1alpha2.LlamaStackDistribution{}, &configuration.Generated{Providers: 1, Version: 2}
+	p := &plan{Input: child.Input{Object: object, Image: "i", Configuration: &child.Configuration{ConfigMap: "demo-config-1"}}, generated: generated, source: "embedded", hash: "h"}
+	s.gathered(p, "v1", nil)
+	first := s.object.Status.DeepCopy()
+	assert.EqualValues(t, 100, first.ConfigGeneration.GeneratedAt.Unix())
+	s.clock = still{time.Unix(200, 0)}
+	s.gathered(p, "v1", nil)
+	assert.Equal(t, first, &s.object.Status)
+	p.Configuration = &child.Configuration{ConfigMap: "demo-config-2"}
+	s.gathered(p, "v2", nil)
+	assert.EqualValues(t, 200, s.object.Status.ConfigGeneration.GeneratedAt.Unix())
+	assert.EqualValues(t, 200, s.object.Status.Version.LastUpdated.Unix())
+	assert.Equal(t, "v2", s.object.Status.Version.OperatorVersion)
+}
+
+func TestWhatAServerSays(t *testing.T) {
+	s := newStatus(time.Unix(1, 0))
+	providers := []v1alpha2.ProviderInfo{{API: "inference"}}
+	s.answered(Answer{Providers: providers, Version: "0.5.0"})
+	assert.Equal(t, providers, s.object.Status.DistributionConfig.Providers)
+	assert.Equal(t, "0.5.0", s.object.Status.Version.LlamaStackServerVersion)
+	s.answered(Answer{ProvidersErr: errors.New("refused"), VersionErr: errors.New("refused")})
+	assert.Empty(t, s.object.Status.DistributionConfig.Providers)
+	assert.Equal(t, "0.5.0", s.object.Status.Version.LlamaStackServerVersion, "the last that was known")
+	health := apimeta.FindStatusCondition(s.object.Status.Conditions, conditionHealth)
+	assert.Equal(t, "HealthCheckFailed", health.Reason)
+	assert.Equal(t, "refused", health.Message)
+	s.silent()
+	assert.Equal(t, "Deployment not ready", apimeta.FindStatusCondition(s.object.Status.Conditions, conditionHealth).Message)
+}
+
+func TestReasonsOfRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		err             error
+		config, secrets string
+	}{
+		"a Secret":        {&secretError{reasonSecretNotFound, errors.New("gone")}, "ConfigGenerationFailed", "SecretNotFound"},
+		"an entry":        {&secretError{reasonKeyMissing, errors.New("gone")}, "ConfigGenerationFailed", "SecretKeyMissing"},
+		"a configuration": {&configuration.Error{Reason: configuration.ReasonBaseRequired, Err: errors.New("none")}, "BaseConfigRequired", ""},
+		"anything else":   {errors.New("unknown distribution"), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStatus(time.Unix(1, 0))
+			s.gathered(&plan{}, "v1", c.err)
+			assert.Equal(t, v1alpha2.PhaseFailed, s.object.Status.Phase)
+			reason := func(kind string) string {
+				if found := apimeta.FindStatusCondition(s.object.Status.Conditions, kind); found != nil {
+					return found.Reason
+				}
+				return ""
+			}
+			assert.Equal(t, c.config, reason(conditionConfig))
+			assert.Equal(t, c.secrets, reason(conditionSecrets))
+			assert.Equal(t, "DeploymentUpdateSkipped", reason(conditionUpdated))
+			assert.Equal(t, "DeploymentFailed", reason(conditionDeployment))
+		})
+	}
+	assert.Len(t, shortened(strings.Repeat("a", 5000)), 2003)
+}
+
+func TestTheAddressOfAnIngress(t *testing.T) {
+	ingress := &networkingv1.Ingress{}
+	assert.Empty(t, address(ingress))
+	ingress.Spec.Rules = []networkingv1.IngressRule{{Host: "rule"}}
+	assert.Equal(t, "http://rule", address(ingress))
+	ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "1.2.3.4"}}
+	assert.Equal(t, "http://1.2.3.4", address(ingress))
+	ingress.Status.LoadBalancer.Ingress[0].Hostname = "balancer"
+	assert.Equal(t, "http://balancer", address(ingress))
+}
