@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -97,6 +98,18 @@ func TestWhichChildrenThereAre(t *testing.T) {
 			assert.Equal(t, "Deployment demo", all[len(all)-1], "its pods need the others")
 		})
 	}
+}
+
+// The defaults are written out, so that they go again when a volume is asked for.
+func TestTheStrategyOfADeployment(t *testing.T) {
+	strategy := func(spec string) string {
+		objects := child.Objects(input(t, spec))
+		text, err := yaml.Marshal(objects[len(objects)-1].(*appsv1.Deployment).Spec.Strategy)
+		require.NoError(t, err)
+		return string(text)
+	}
+	assert.Equal(t, "rollingUpdate:\n  maxSurge: 25%\n  maxUnavailable: 25%\ntype: RollingUpdate\n", strategy(""))
+	assert.Equal(t, "type: Recreate\n", strategy("workload: {storage: {}}"))
 }
 
 // A whole Deployment, as somebody reads it.

@@ -40,8 +40,14 @@ func deployment(in Input) Object {
 	if w.Autoscaling == nil {
 		spec.Replicas = ptr.To(replicas(in))
 	}
+	// The default is written out: what the API server fills in belongs to nobody, and would
+	// be in the way of another strategy later.
+	share := ptr.To(intstr.FromString("25%"))
+	spec.Strategy = appsv1.DeploymentStrategy{
+		Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: share, MaxSurge: share},
+	}
 	if w.Storage != nil {
-		spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+		spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
 	return &appsv1.Deployment{TypeMeta: kind("apps/v1", "Deployment"), ObjectMeta: meta(in, in.Object.Name), Spec: spec}
 }

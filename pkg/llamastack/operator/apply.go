@@ -86,14 +86,6 @@ func unstructuredOf(object child.Object) (*unstructured.Unstructured, error) {
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
-	if strategy, ok, _ := unstructured.NestedMap(content, "spec", "strategy"); ok && len(strategy) == 0 {
-		unstructured.RemoveNestedField(content, "spec", "strategy")
-	} else if ok {
-		// The API server filled in the settings of the default strategy, which nobody
-		// owns, and would refuse them beside another one.
-		strategy["rollingUpdate"] = nil
-		content["spec"].(map[string]any)["strategy"] = strategy
-	}
 	// encoding/json sorts the keys.
 	text, err := json.Marshal(content)
 	if err != nil {
