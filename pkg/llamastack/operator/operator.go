@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	// soon is when a server that starts is looked at again, and later when one that runs
-	// is: what nobody tells of, such as the health of its providers or a Secret, counts
-	// by then.
-	soon, later = 10 * time.Second, 5 * time.Minute
+	// soon is when a server that starts is looked at again, again when one that runs and
+	// did not answer is, and later when one that answered is: what nobody tells of, such
+	// as the health of its providers or a Secret, counts by then.
+	soon, again, later = 10 * time.Second, time.Minute, 5 * time.Minute
 	// workers is how many objects are worked on at a time.
 	workers = 4
 )

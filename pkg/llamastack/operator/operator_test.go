@@ -137,6 +137,21 @@ func TestWhatAServerSays(t *testing.T) {
 	assert.Equal(t, "Deployment not ready", apimeta.FindStatusCondition(s.object.Status.Conditions, conditionHealth).Message)
 }
 
+func TestWhenAServerIsLookedAtAgain(t *testing.T) {
+	s := newStatus(time.Unix(1, 0))
+	one, none := int32(1), int32(0)
+	s.deployed(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &one}})
+	assert.Equal(t, 10*time.Second, s.next(), "it starts")
+	s.deployed(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &one}, Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1}})
+	s.answered(Answer{ProvidersErr: errors.New("refused")})
+	assert.Equal(t, time.Minute, s.next(), "it runs and does not answer")
+	s.answered(Answer{})
+	assert.Equal(t, 5*time.Minute, s.next())
+	s.deployed(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &none}})
+	s.silent()
+	assert.Equal(t, 5*time.Minute, s.next(), "there is nobody to answer")
+}
+
 func TestReasonsOfRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		err             error

@@ -61,10 +61,7 @@ func (o *operator) run(ctx context.Context, object *v1alpha2.LlamaStackDistribut
 	if err := o.sweep(ctx, plan, deployment); err != nil {
 		return ctrl.Result{}, err
 	}
-	if object.Status.Phase == v1alpha2.PhaseReady {
-		return ctrl.Result{RequeueAfter: later}, nil
-	}
-	return ctrl.Result{RequeueAfter: soon}, nil
+	return ctrl.Result{RequeueAfter: s.next()}, nil
 }
 
 func (o *operator) writeStatus(ctx context.Context, object *v1alpha2.LlamaStackDistribution, before *v1alpha2.LlamaStackDistributionStatus) error {

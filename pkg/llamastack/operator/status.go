@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -224,6 +225,18 @@ func (s *status) answered(a Answer) {
 	if a.VersionErr == nil {
 		s.version(func(v *v1alpha2.VersionInfo) { v.LlamaStackServerVersion = a.Version })
 	}
+}
+
+// next is when the server is looked at again.
+func (s *status) next() time.Duration {
+	st := &s.object.Status
+	switch {
+	case st.Phase != v1alpha2.PhaseReady:
+		return soon
+	case st.AvailableReplicas > 0 && !apimeta.IsStatusConditionTrue(st.Conditions, conditionHealth):
+		return again
+	}
+	return later
 }
 
 // silent is that nobody was asked.
