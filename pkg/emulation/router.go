@@ -54,18 +54,23 @@ type Router struct {
 	models map[string]*route
 }
 
+// newTransport is for many requests at a time to few servers.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		DisableCompression:  true,
+		MaxIdleConnsPerHost: 1024,
+		IdleConnTimeout:     30 * time.Second,
+		ReadBufferSize:      2 << 10,
+		WriteBufferSize:     2 << 10,
+	}
+}
+
 // NewRouter makes a router of the given models, which have no replicas yet.
 func NewRouter(models ...RoutedModel) (*Router, error) {
 	r := &Router{
-		models: map[string]*route{},
-		transport: &http.Transport{
-			DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-			DisableCompression:  true,
-			MaxIdleConnsPerHost: 1024,
-			IdleConnTimeout:     30 * time.Second,
-			ReadBufferSize:      2 << 10,
-			WriteBufferSize:     2 << 10,
-		},
+		models:    map[string]*route{},
+		transport: newTransport(),
 	}
 	for _, m := range models {
 		if _, double := r.models[m.Name]; m.Name == "" || double {

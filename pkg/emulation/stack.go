@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -32,6 +33,10 @@ type Stack struct {
 	transport http.RoundTripper
 	providers []stackProvider
 	models    []stackModel
+
+	mu sync.Mutex
+	// answered counts the answers of providers, by their IDs.
+	answered map[string]int
 }
 
 type stackProvider struct {
@@ -78,7 +83,7 @@ func NewStack(configuration []byte, environment map[string]string) (*Stack, erro
 	if err := json.Unmarshal(text, &read); err != nil {
 		return nil, fmt.Errorf("emulated Llama Stack: reading the configuration: %w", err)
 	}
-	s := &Stack{transport: http.DefaultTransport.(*http.Transport).Clone()}
+	s := &Stack{transport: newTransport(), answered: map[string]int{}}
 	for _, api := range slices.Sorted(maps.Keys(read.Providers)) {
 		for _, p := range read.Providers[api] {
 			if p.ID == "" {
@@ -216,6 +221,18 @@ func (s *Stack) forward(w http.ResponseWriter, request *http.Request, p *stackPr
 		return
 	}
 	relay(w, response)
+	if response.StatusCode == http.StatusOK {
+		s.mu.Lock()
+		s.answered[p.ID]++
+		s.mu.Unlock()
+	}
+}
+
+// Answered is how many requests for models the provider with an ID has answered.
+func (s *Stack) Answered(provider string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answered[provider]
 }
 
 // variable is a reference to the environment: with a default behind :=, or what stands for

@@ -139,7 +139,12 @@ func (o *observer) replicas(variant string, desired, ready int) {
 	o.states[variant] = append(states, replicaState{at: time.Now(), desired: desired, ready: ready})
 }
 
+// pod leaves out those of the Llama Stack server, which is no variant: they need neither
+// an accelerator nor our scheduler.
 func (o *observer) pod(p *corev1.Pod) {
+	if p.Labels[variantLabel] == stackName {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	state := o.pods[p.UID]

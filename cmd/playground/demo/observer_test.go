@@ -99,6 +99,13 @@ func TestObserverFollowsAPodFromItsNodeToItsEnd(t *testing.T) {
 	assert.Equal(t, []simulation.Stage{simulation.Created, simulation.Placed, simulation.Serving, simulation.Gone}, steps)
 }
 
+func TestObserverLeavesOutTheLlamaStackServer(t *testing.T) {
+	o := newObserver()
+	o.pod(aPod("llama-stack-1", stackName, func(p *corev1.Pod) { p.Spec.NodeName, p.Spec.SchedulerName = "cpu-0", "default-scheduler" }))
+	assert.Empty(t, o.placements())
+	assert.Empty(t, o.moves())
+}
+
 func TestAPodWithoutANodeHoldsNothing(t *testing.T) {
 	o := newObserver()
 	o.pod(aPod("v-1", "v", nil))

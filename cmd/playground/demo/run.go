@@ -53,6 +53,7 @@ func (s *stack) run(ctx context.Context) error {
 	}
 	t.println("")
 	t.println(demo.Summary(t.style, schedulerName)...)
+	t.println(s.stackLine()...)
 	t.println(written, "")
 	if p.Keep {
 		if err := s.linger(ctx); err != nil {
@@ -119,11 +120,17 @@ func writeReport(path string, write func(io.Writer) error) error {
 // linger leaves everything running until Ctrl-C.
 func (s *stack) linger(ctx context.Context) error {
 	kubectl := "  kubectl --kubeconfig " + s.cluster.Kubeconfig()
+	requests := []string{"  requests:   " + s.routerURL + "/v1/completions"}
+	if s.stackURL != "" {
+		requests = append(requests, "  through Llama Stack: "+s.stackURL+"/v1/completions", kubectl+" get llsd -A")
+	}
 	s.terminal.println(
 		s.terminal.style.Title("Everything is left running. Ctrl-C stops it."),
 		"  KUBECONFIG="+s.cluster.Kubeconfig(),
 		"  Prometheus: "+s.cluster.PrometheusURL(),
-		"  requests:   "+s.routerURL+"/v1/completions",
+	)
+	s.terminal.println(requests...)
+	s.terminal.println(
 		"", "Try:",
 		kubectl+" get va -A",
 		kubectl+" describe va -n "+namespace+" "+s.plan.models[0].Variants[0].Name,

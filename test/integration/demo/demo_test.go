@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,27 +17,45 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 
-// A short run on real parts: the load rises and ends, replicas follow, and every pod
-// lands on its variant's accelerator through our scheduler. Requests wait in the first
-// replicas until these have served them, and none goes before. How well latencies are
-// kept depends on the machine and is not judged here.
-func TestAShortDemo(t *testing.T) {
+// demo runs the program and returns its report and what it printed.
+func demo(t *testing.T, arguments ...string) (run report.Demo, output string) {
+	t.Helper()
 	programs, err := localcluster.Programs()
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "report.json")
-	command := exec.Command(filepath.Join(programs, "playground"), "demo", //nolint:gosec // our own program
-		"--duration", "30s", "--tail", "125s", "--startup", "3s", "--report", file)
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	require.NoError(t, command.Run(), "%s", &output)
+	command := exec.Command(filepath.Join(programs, "playground"), append([]string{"demo", "--report", file}, arguments...)...) //nolint:gosec // our own program
+	var printed bytes.Buffer
+	command.Stdout, command.Stderr = &printed, &printed
+	require.NoError(t, command.Run(), "%s", &printed)
 
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	var run report.Demo
 	require.NoError(t, decoder.Decode(&run))
+	return run, printed.String()
+}
 
+// With a Llama Stack server in front of it, the 8B model answers every request through
+// the server's vLLM provider, and nobody misses a request or an accelerator.
+func TestALlamaStackServerInFrontOfAModel(t *testing.T) {
+	run, output := demo(t, "--llamastack", "--duration", "10s", "--tail", "1s", "--startup", "3s")
+	assert.Equal(t, run.Requests.Total, run.Requests.Completed)
+	match := regexp.MustCompile(`Llama Stack server llama-stack: (\d+) requests answered by its provider vllm-8b`).FindStringSubmatch(output)
+	require.NotNil(t, match, output)
+	answered, err := strconv.Atoi(match[1])
+	require.NoError(t, err)
+	assert.Positive(t, answered)
+	assert.Less(t, answered, run.Requests.Completed, "the 70B model is asked directly")
+	assert.Contains(t, output, "0 wrong")
+}
+
+// A short run on real parts: the load rises and ends, replicas follow, and every pod
+// lands on its variant's accelerator through our scheduler. Requests wait in the first
+// replicas until these have served them, and none goes before. How well latencies are
+// kept depends on the machine and is not judged here.
+func TestAShortDemo(t *testing.T) {
+	run, output := demo(t, "--duration", "30s", "--tail", "125s", "--startup", "3s")
 	assert.Equal(t, run.Requests.Total, run.Requests.Completed)
 	assert.Greater(t, run.Requests.Total, 500)
 	assert.NotEmpty(t, run.Decisions)
@@ -55,8 +75,8 @@ func TestAShortDemo(t *testing.T) {
 			}
 			last += v.Replicas[len(v.Replicas)-1].Desired
 		}
-		assert.Greater(t, most, 1, "%s must grow:\n%s", m.Model, &output)
-		assert.Less(t, last, most, "%s must come down again:\n%s", m.Model, &output)
+		assert.Greater(t, most, 1, "%s must grow:\n%s", m.Model, output)
+		assert.Less(t, last, most, "%s must come down again:\n%s", m.Model, output)
 	}
 	assert.NotEmpty(t, run.Placements)
 	for _, p := range run.Placements {
