@@ -136,16 +136,20 @@ func TestVariantsAreFoundThroughEveryChainOfOwners(t *testing.T) {
 		v.Spec.ScaleTargetRef.APIVersion, v.Spec.ScaleTargetRef.Kind = apiVersion, kind
 		return v
 	}
-	w := newWorld(t, []runtime.Object{leaders, leader, workers, rs, alone},
+	server := serverDeployment("server")
+	servers := &appsv1.ReplicaSet{ObjectMeta: meta("server-1", server)}
+	w := newWorld(t, []runtime.Object{leaders, leader, workers, rs, alone, server, servers},
 		variant("deployment", "H100", 1),
 		ofKind(variant("alone", "A100", 1), "apps/v1", "ReplicaSet"),
-		ofKind(variant("lws", "L40S", 1), "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"))
+		ofKind(variant("lws", "L40S", 1), "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+		ofKind(variant("server", "H200", 1), "example.com/v1alpha2", "Server"))
 
 	for name, c := range map[string]struct {
 		owner metav1.Object
 		want  string
 	}{
 		"deployment": {rs, "H100"}, "replica set": {alone, "A100"}, "leader": {leaders, "L40S"}, "worker": {workers, "L40S"},
+		"a kind above a deployment": {servers, "H200"},
 	} {
 		want, status := w.wantOf(context.Background(), gpuPod("p", 1, c.owner))
 		require.True(t, status.IsSuccess(), name)

@@ -43,6 +43,8 @@ func TestFreeSlotsAreOnNodesThatAdmitThePods(t *testing.T) {
 	a, b := variant("a", "H100", 1), variant("b", "H100", 1)
 	ofSet := variant("a", "H100", 1)
 	ofSet.Spec.ScaleTargetRef.APIVersion, ofSet.Spec.ScaleTargetRef.Kind = "apps/v1", "StatefulSet"
+	ofServer := variant("a", "H100", 1)
+	ofServer.Spec.ScaleTargetRef.APIVersion, ofServer.Spec.ScaleTargetRef.Kind = "example.com/v1alpha2", "Server"
 	claiming := func(spec *corev1.PodSpec) { spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c"}} }
 	amd := func(spec *corev1.PodSpec) {
 		spec.Containers[0].Resources.Requests["amd.com/gpu"] = resource.MustParse("1")
@@ -70,6 +72,7 @@ func TestFreeSlotsAreOnNodesThatAdmitThePods(t *testing.T) {
 		"node selectors refuse":               {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", selectsPool)}, 4, nil},
 		"the last revision counts":            {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "9", toleratesTeam), templated("a", "10", selectsPool)}, 4, nil},
 		"another's template is of no account": {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("b", "1", selectsPool)}, 14, nil},
+		"of a kind above a deployment":        {[]*v1alpha1.VariantAutoscaling{ofServer}, []runtime.Object{serverDeployment("a"), templated("a", "1", selectsPool)}, 4, nil},
 		"one of two may go there": {[]*v1alpha1.VariantAutoscaling{a, b},
 			[]runtime.Object{templated("a", "1", selectsPool), templated("b", "1", func(s *corev1.PodSpec) { selectsPool(s); toleratesTeam(s) })}, 4, nil},
 		"each of two may go somewhere": {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", selectsPool), templated("b", "1", unchanged)}, 6, nil},

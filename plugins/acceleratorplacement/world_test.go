@@ -200,6 +200,8 @@ func (w *world) lose(t testing.TB, object runtime.Object) {
 func (w *world) store(t testing.TB, object runtime.Object) (store cache.Store) {
 	t.Helper()
 	switch object.(type) {
+	case *appsv1.Deployment:
+		store = w.factory.Apps().V1().Deployments().Informer().GetStore()
 	case *appsv1.ReplicaSet:
 		store = w.factory.Apps().V1().ReplicaSets().Informer().GetStore()
 	case *appsv1.StatefulSet:
@@ -297,6 +299,13 @@ func meta(name string, owner metav1.Object) metav1.ObjectMeta {
 // deployed is a replica set of the deployment of that name.
 func deployed(name string) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{ObjectMeta: meta(name+"-1", &appsv1.Deployment{ObjectMeta: meta(name, nil)})}
+}
+
+// serverDeployment is a deployment that an object of a kind of its own owns, of that name.
+func serverDeployment(name string) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: meta(name, nil)}
+	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1alpha2", Kind: "Server", Name: name, UID: "above", Controller: ptr.To(true)}}
+	return d
 }
 
 func variant(name, accelerator string, count int32) *v1alpha1.VariantAutoscaling {
