@@ -457,7 +457,7 @@ func (e *Engine) settle() {
 			e.recycle(s)
 			continue
 		}
-		if s.computed == s.target {
+		if i < prefilling || s.computed == s.target {
 			e.nextFinish = min(e.nextFinish, s.finishStep)
 		}
 		e.running[kept] = s

@@ -2,10 +2,9 @@ package simulation
 
 import "time"
 
-// sequence is one request on its way through the engine.
+// sequence is one request on its way through the engine. What an iteration looks at of each
+// comes first, so that it lies together.
 type sequence struct {
-	request Request
-	times   Times
 	// generated is the number of tokens it had when it entered the batch;
 	// while it decodes, finishStep says how many it has.
 	generated  int
@@ -13,6 +12,8 @@ type sequence struct {
 	// target is the number of tokens to prefill, computed how many are done, with
 	// the chunk of the running iteration.
 	target, computed int
+	request          Request
+	times            Times
 	// last is when its latest token came, if it was preempted since.
 	last time.Duration
 	// kept are the blocks of its prompt that it holds in the prefix cache, from the first
