@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,4 +56,47 @@ func TestBorrowTakesTheMostAlike(t *testing.T) {
 	assert.False(t, ok)
 	_, ok = Borrow(on("H200", 2), nil)
 	assert.False(t, ok)
+}
+
+// What Exchange says of two models by name is what a lender's times have to foretell of
+// them on devices that have no NVLink.
+func TestBorrowingAddsWhatIsSentOverSlowLinks(t *testing.T) {
+	link, known := LinkOf(capacity.Device{Accelerator: "L40S"})
+	require.True(t, known)
+	for name, lender := range map[string]Profile{
+		// On one H100 and, the larger one in 8 bits, on one H200, whose arithmetic is the
+		// same, as measured and published.
+		"meta-llama/Llama-3.1-8B":  {Base: 6.64, PerRequest: 0.0269, PerResidentToken: 4.71e-5, PerPrefillToken: 0.0220},
+		"meta-llama/Llama-3.1-70B": {Base: 20.56, PerRequest: 0.0526, PerResidentToken: 7.07e-5, PerPrefillToken: 0.1241},
+	} {
+		for _, devices := range []int{2, 4} {
+			sent, ok := FiguresOf(name, Arguments{}).Exchange(link, devices)
+			require.True(t, ok)
+			one := []Lender{{"one", on("H100", 1), lender, 1}}
+			loan, ok := Borrow(on("L40S", devices), one)
+			require.True(t, ok)
+			more := float64(loan.Profile.PerRequest - lender.PerRequest)
+			assert.InDelta(t, 0, math.Log(more/float64(sent.PerToken)), math.Log(1.8), "%s on %d: %v and %v", name, devices, more, sent.PerToken)
+			assert.Greater(t, float64(loan.Profile.PerPrefillToken), more)
+			one[0].Profile.Form = Overlapped
+			loan, ok = Borrow(on("L40S", devices), one)
+			require.True(t, ok)
+			assert.InDelta(t, more, float64(loan.Profile.PerExchanged), 1e-12, "the form that tells both apart")
+			assert.Equal(t, lender.PerRequest, loan.Profile.PerRequest)
+
+			back, ok := Borrow(on("H100", 1), []Lender{{"several", on("L40S", devices), loan.Profile, 1}})
+			require.True(t, ok)
+			assert.InDelta(t, float64(lender.PerPrefillToken), float64(back.Profile.PerPrefillToken), 1e-12, "and back")
+			assert.Zero(t, back.Profile.PerExchanged)
+		}
+	}
+}
+
+func TestBorrowingOfTheSameDevicesChangesNothing(t *testing.T) {
+	for _, form := range []Form{Linear, Overlapped, FourParameters, ThreeParameters} {
+		p := Profile{Form: form, Base: 10, PerRequest: 0.05, PerResidentToken: 4e-5, PerPrefillToken: 0.1, PerExchanged: 0.04, LongExchange: 1.3, Gamma: 2}
+		loan, ok := Borrow(on("L40S", 2), []Lender{{"twin", on("L40S", 2), p, 1}})
+		require.True(t, ok)
+		assert.Equal(t, p, loan.Profile)
+	}
 }

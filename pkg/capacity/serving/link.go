@@ -26,18 +26,20 @@ type Link struct {
 // Known reports whether the link can tell how long anything takes.
 func (l Link) Known() bool { return l.Bandwidth > 0 && l.Share > 0 }
 
-// Shares of the bandwidth that NCCL's all-reduce reaches as it comes, by its bus
-// bandwidth (what a device sends in one direction).
+// Shares of the bandwidth that NCCL's all-reduce reaches by its bus bandwidth (what a
+// device sends in one direction), as it comes but where the text says otherwise.
 //
 // NVLink: 370 of 450 GB/s on H100 (NVIDIA in github.com/NVIDIA/nccl-tests/issues/212).
 //
 // PCIe: the median of what is published of devices without NVLink. Of 63 GB/s, four
 // and eight RTX PRO 6000 reach 30.3 and 22.2 (github.com/voipmonitor/rtx6kpro), four on
 // another machine 16.4 (github.com/gardenlinux/gardenlinux/issues/4556), four and eight
-// RTX 5090 35 and 28 (github.com/NVIDIA/nccl/issues/1639); of 31.5 GB/s, four RTX 4090
-// 12.7 (github.com/tinygrad/open-gpu-kernel-modules/pull/22) and three A100 20
-// (github.com/NVIDIA/nccl-tests/issues/178). Processors, their sockets and switches
-// make the difference, so that a machine may be half as fast or almost twice as fast.
+// RTX 5090 35 and 28 with NCCL's threads and channels set by hand
+// (github.com/NVIDIA/nccl/issues/1639); of 31.5 GB/s, four RTX 4090 12.7
+// (github.com/tinygrad/open-gpu-kernel-modules/pull/22) and three A100 20
+// (github.com/NVIDIA/nccl-tests/issues/178). Without the two that were set by hand the
+// median is 0.40. Processors, their sockets and switches make the difference, so that a
+// machine may be half as fast or almost twice as fast.
 const (
 	nvlinkShare = 0.82
 	pcieShare   = 0.44
