@@ -88,7 +88,7 @@ func trials() []trial {
 		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
 		{trace: known, prices: aws, cluster: full, startups: minute, part: several, rivals: ranked},
 		{trace: known, prices: lowest, cluster: roomy, startups: minute, part: beside, rivals: proven},
-		{trace: trace{"azure-conversation-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven},
+		{trace: trace{"azure-conversation-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: both, part: beside, rivals: proven},
 		{trace: trace{"azure-conversation-learning", talk}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven, learns: true},
 		example("two-models", "busy-60"), example("two-models", "busy-85"),
 		example("five-models", "busy-60"), example("five-models", "busy-85"),

@@ -41,7 +41,7 @@ func (s *Sweep) Singles(families []tuning.Family, cases []int, ours int) ([]Sing
 	if err := s.everySingle(searches, &all); err != nil {
 		return nil, err
 	}
-	worth := worthwhile(searches, searches, focus)
+	worth := worthwhile(searches, searches, focus, hopelessTimes)
 	for _, one := range worth {
 		one.questions.Lines()
 	}

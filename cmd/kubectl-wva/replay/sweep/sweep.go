@@ -35,11 +35,13 @@ const (
 	mostOverBound = 4
 	// nearFront is how much dearer than the front of the first seed another seed may make
 	// cheaper, and focusWidth how far from what is asked about that matters.
-	nearFront, focusWidth = 1.02, 0.02
+	nearFront, focusWidth = 1.01, 0.01
 	// hopelessTimes is how many times as dear as the best of all a family may be, with its
 	// defaults but for the target, for more of it to be tried, and hopelessBelow how much
-	// less it may attain at most.
-	hopelessTimes, hopelessBelow = 1.5, 0.15
+	// less it may attain at most. Of another way of placing, all other settings were tried by
+	// one family before others are: misplacedTimes is how many times as dear it may be then.
+	hopelessTimes, hopelessBelow = 1.3, 0.05
+	misplacedTimes               = 1.1
 )
 
 // Sweep is a sweep under way. Its methods may be called once each, in their order.
@@ -166,7 +168,7 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 	if err := s.searchEach(c, usual, limit); err != nil {
 		return nil, 0, err
 	}
-	worth := worthwhile(usual, usual, focus)
+	worth := worthwhile(usual, usual, focus, hopelessTimes)
 	// Where the usual placing has no room for the load it says nothing of the families.
 	movable := placeable(worth)
 	if len(movable) == 0 {
@@ -185,7 +187,7 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 		return nil, 0, err
 	}
 	var more []*search
-	for _, at := range worthwhile(placed, slices.Concat(usual, placed), focus) {
+	for _, at := range worthwhile(placed, slices.Concat(usual, placed), focus, misplacedTimes) {
 		for _, one := range movable[1:] {
 			more = append(more, newSearch(one.family, at.where, focus, true))
 			more[len(more)-1].questions.Lines()
@@ -207,8 +209,9 @@ func placeable(searches []*search) []*search {
 }
 
 // worthwhile are the searches that found something from which other settings may come near
-// the best of all where somebody asks; and those that are tried aside.
-func worthwhile(searches, all []*search, focus []float64) []*search {
+// the best of all where somebody asks, not so many times as dear; and those that are tried
+// aside.
+func worthwhile(searches, all []*search, focus []float64, times float64) []*search {
 	var found []front.Point
 	for _, one := range all {
 		found = append(found, means(one.found)...)
@@ -223,9 +226,9 @@ func worthwhile(searches, all []*search, focus []float64) []*search {
 			cost, place := own.CostAt(f)
 			switch place {
 			case front.Within, front.Below:
-				some = some || cost <= hopelessTimes*least
+				some = some || cost <= times*least
 			case front.Above:
-				some = some || own[len(own)-1].Attainment >= f-hopelessBelow && cost <= hopelessTimes*least
+				some = some || own[len(own)-1].Attainment >= f-hopelessBelow && cost <= times*least
 			case front.Nowhere:
 			}
 		}
