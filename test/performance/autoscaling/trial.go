@@ -108,11 +108,11 @@ func (t trial) hurried() (trial, bool) {
 }
 
 // families are those that are tuned as rivals, and aside, with a start-up time, of the names
-// that are asked for; all with none. What another start-up time needs are the common ones.
+// that are asked for; all with none. With another start-up time all are the common ones.
 func (t trial) families(startup time.Duration, asked []string) (rivals, aside []tuning.Family) {
 	wanted := func(name string) bool { return len(asked) == 0 || slices.Contains(asked, name) }
 	names := t.rivals
-	if startup != t.startups[0] {
+	if names == nil && startup != t.startups[0] {
 		names = common
 	}
 	for _, f := range tuning.Families() {
