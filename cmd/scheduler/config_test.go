@@ -100,6 +100,7 @@ func TestTheShippedConfigurationsAreRead(t *testing.T) {
 				}
 				assert.Equal(t, &config.AcceleratorPlacementArgs{
 					KeepOthersOffAcceleratorNodes: true,
+					SpreadFirstReplicas:           true,
 					AcceleratorNames:              &config.ConfigMapReference{Namespace: namespace, Name: "workload-variant-autoscaler-accelerator-names"},
 				}, argsOf(t, packing, acceleratorplacement.Name))
 			}

@@ -132,7 +132,7 @@ func TestThePackingFollowsWhatIsExpected(t *testing.T) {
 	assert.Equal(t, "three", best(2), "a pair is expected, and the third device is worth nothing to it")
 }
 
-func TestFirstReplicasGoToDifferentNodesWhereNothingElseTellsThemApart(t *testing.T) {
+func TestFirstReplicasGoToDifferentNodes(t *testing.T) {
 	rs := deployed("v")
 	first := gpuPod("first", 2, rs)
 	best := func(replicas int32, nodes ...*nodeInfo) string {
@@ -148,5 +148,10 @@ func TestFirstReplicasGoToDifferentNodesWhereNothingElseTellsThemApart(t *testin
 	assert.Equal(t, "without", best(2, without, with))
 	assert.Equal(t, "with", best(20, with, without), "with many replicas they are alike, and the first is taken")
 	whole := node("whole", h100, 8, 0)
-	assert.Equal(t, "with", best(2, with, whole), "a whole node is worth more")
+	assert.Equal(t, "whole", best(2, with, whole), "nobody waits for a whole node")
+
+	w := newWorld(t, []runtime.Object{rs, with.node, whole.node}, variant("v", "H100", 2), wanting("larger", "H100", 8, 1, 0))
+	w.takeStock(context.Background())
+	_, chosen := w.schedule(t, gpuPod("p", 2, rs), with, whole)
+	assert.Equal(t, "with", chosen, "it is the last one, and a replica waits for it")
 }

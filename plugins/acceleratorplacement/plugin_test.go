@@ -114,6 +114,43 @@ func TestPodsOfNoVariantArePackedOnAnyType(t *testing.T) {
 	assert.Equal(t, "single", best)
 }
 
+// The two or three replicas of a small variant go to different nodes although that is no
+// tight fit, the third to where fewer are; those of a larger one are packed.
+func TestTheFirstReplicasAreSpread(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 1))
+	holding := func(name string, taken, mates int) *nodeInfo {
+		n := node(name, h100, 8, taken)
+		for range mates {
+			n.pods = append(n.pods, podInfos(gpuPod("mate", 1, rs))...)
+		}
+		return n
+	}
+	for name, c := range map[string]struct {
+		replicas int32
+		off      bool
+		mates    int
+		best     string
+	}{
+		"the only one":              {1, false, 1, "tight"},
+		"the second":                {2, false, 1, "loose"},
+		"the second, not to spread": {2, true, 1, "tight"},
+		"the third":                 {3, false, 2, "loose"},
+		"of four":                   {4, false, 1, "tight"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rs.Spec.Replicas = &c.replicas
+			w.args.SpreadFirstReplicas = !c.off
+			_, best := w.schedule(t, gpuPod("p", 1, rs), holding("tight", 7, c.mates), holding("loose", 5, 0))
+			assert.Equal(t, c.best, best)
+		})
+	}
+	rs.Spec.Replicas = new(int32(3))
+	w.args.SpreadFirstReplicas = true
+	_, best := w.schedule(t, gpuPod("p", 1, rs), holding("two", 7, 2), holding("one", 5, 1))
+	assert.Equal(t, "one", best)
+}
+
 func TestPodsWithoutDevicesAreKeptOffAcceleratorNodes(t *testing.T) {
 	w := newWorld(t, nil)
 	nodes := []fwk.NodeInfo{node("gpu", h100, 8, 0), node("cpu", "", 0, 0)}

@@ -173,7 +173,7 @@ func newWorldFrom(t testing.TB, source *fcache.FakeControllerSource, served cach
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	h := &handle{factory: factory, activated: map[string]bool{}, recorder: events.NewFakeRecorder(100)}
-	p := newPlugin(&config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true}, h)
+	p := newPlugin(&config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true, SpreadFirstReplicas: true}, h)
 	var err error
 	p.variants, err = newVariants(served, 10*time.Millisecond, p.variantChanged, p.soon)
 	require.NoError(t, err)

@@ -14,6 +14,11 @@ type AcceleratorPlacementArgs struct {
 	// devices. It only scores: where there is no such node, they go on any.
 	KeepOthersOffAcceleratorNodes bool
 
+	// SpreadFirstReplicas puts the second and the third replica of a variant of no more
+	// than three on nodes of their own, where that costs the replicas still expected
+	// little: the loss of one node should not take all of them.
+	SpreadFirstReplicas bool
+
 	// AcceleratorNames is the ConfigMap that names accelerators by the values of their
 	// product labels, over the names that are built in. Nil is none.
 	AcceleratorNames *ConfigMapReference

@@ -4,11 +4,16 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// SpreadUpTo is up to how many replicas those of one owner prefer different nodes, where
-// nothing else tells the nodes apart: the loss of one node should not take all of a small
-// variant. With more, some node has to hold two anyway, and Score is to be told of no
-// mates.
+// SpreadUpTo is up to how many replicas those of one owner prefer different nodes: the
+// loss of one node should not take all of a small variant. With more, some node has to
+// hold two anyway, and Score is to be told of no mates.
 const SpreadUpTo = 3
+
+// MateWeight is the loss, in devices, that each mate on the node counts for. Two to eight
+// leave of the second and third replicas that find a node without a mate less than one
+// in 500 beside one (test/performance/churn), and no more pending; it is less than the last
+// hole for a replica that waits is worth.
+const MateWeight = 4
 
 // Loss is what one more pod of the shape on this node costs the replicas still
 // expected, in units: positive when it takes room that they need, negative when it
@@ -74,21 +79,20 @@ func usualWorth(free int) int64 {
 }
 
 // A score packs its tiers into one number, the most important in the highest bits: 4
-// bits of order, 38 of loss, 7 of devices left, 10 of CPU left, 4 of mates. The loss
-// counts from below what one placement can gain.
+// bits of order, 42 of loss, 7 of devices left, 10 of CPU left. The loss counts from
+// below what one placement can gain.
 const (
-	mateBits   = 4
 	cpuBits    = 10
 	deviceBits = 7
-	lossBits   = 38
+	lossBits   = 42
 	orderBits  = 4
 
-	cpuShift    = mateBits
-	deviceShift = cpuShift + cpuBits
+	deviceShift = cpuBits
 	lossShift   = deviceShift + deviceBits
 	orderShift  = lossShift + lossBits
 
 	leastLoss = -1 << 33
+	mostMates = 15
 	// cpuStep is the CPU that makes a difference in the tier of the tightest fit.
 	cpuStep = 500
 )
@@ -96,20 +100,20 @@ const (
 // Score says how good the node is for one more pod of the shape; more is better, and
 // no score is above 0. Scores of different nodes for the same shape and table can be
 // compared, nothing else. Tiers: the place of the node's accelerator in the pod's own
-// order, from 0; then the least loss; then the tightest fit, by the devices and then
-// by the CPU that are left; then the fewest mates, which are the pods of the same
-// variant on the node. It is whole numbers throughout and allocates nothing. It does
-// not ask whether the pod fits.
+// order, from 0; then the least loss, to which the mates add, which are the pods of the
+// same variant on the node; then the tightest fit, by the devices and then by the CPU
+// that are left. It is whole numbers throughout and allocates nothing. It does not ask
+// whether the pod fits.
 func (t *Table) Score(n *Node, s capacity.Shape, order, mates int) int64 {
 	pool := n.poolOf(&s)
 	loss := t.worthOf(n, nil, noPool, 0) - t.worthOf(n, &s, pool, 1)
+	loss += min(max(int64(mates), 0), mostMates) * (MateWeight * Unit)
 	devices := capacity.Minus(n.free(max(pool, 0)), s.Devices)
 	cpu := capacity.Minus(n.Free.MilliCPU, s.MilliCPU) / cpuStep
 	return -(clamp(int64(order), orderBits)<<orderShift |
 		clamp(loss-leastLoss, lossBits)<<lossShift |
 		clamp(int64(devices), deviceBits)<<deviceShift |
-		clamp(cpu, cpuBits)<<cpuShift |
-		clamp(int64(mates), mateBits))
+		clamp(cpu, cpuBits))
 }
 
 // clamp keeps a value within what that many bits hold.

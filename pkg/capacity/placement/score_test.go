@@ -114,6 +114,7 @@ func TestTheTiersOfAScore(t *testing.T) {
 	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 3), gpuNode("b", "H100", 8, 8)}}
 	tight, loose := &c.Nodes[0], &c.Nodes[1]
 	one := gpus(1, "H100").Shape
+	waiting := NewTable(Outlook{Expecting(gpus(8, "H100").Shape, 1, 0, 1), Expecting(one, 1, 1, 2)}, c)
 	roomy := *tight
 	roomy.Free.MilliCPU += 1000
 	cases := []struct {
@@ -121,10 +122,13 @@ func TestTheTiersOfAScore(t *testing.T) {
 		better, worse int64
 	}{
 		{"the pod's own order before everything", (*Table)(nil).Score(loose, one, 0, 15), (*Table)(nil).Score(tight, one, 1, 0)},
-		{"the loss before the fit", (*Table)(nil).Score(tight, one, 0, 15), (*Table)(nil).Score(loose, one, 0, 0)},
-		{"nothing expected: the tightest fit", NewTable(Outlook{}, c).Score(tight, one, 0, 15), NewTable(Outlook{}, c).Score(loose, one, 0, 0)},
-		{"then the CPU", (*Table)(nil).Score(tight, one, 0, 15), (*Table)(nil).Score(&roomy, one, 0, 0)},
-		{"then fewer mates", (*Table)(nil).Score(tight, one, 0, 2), (*Table)(nil).Score(tight, one, 0, 3)},
+		{"the loss before the fit", (*Table)(nil).Score(tight, one, 0, 0), (*Table)(nil).Score(loose, one, 0, 0)},
+		{"nothing expected: the tightest fit", NewTable(Outlook{}, c).Score(tight, one, 0, 0), NewTable(Outlook{}, c).Score(loose, one, 0, 0)},
+		{"then the CPU", (*Table)(nil).Score(tight, one, 0, 0), (*Table)(nil).Score(&roomy, one, 0, 0)},
+		{"a mate before the fit", NewTable(Outlook{}, c).Score(loose, one, 0, 0), NewTable(Outlook{}, c).Score(tight, one, 0, 1)},
+		{"a mate before a whole node that nobody expects to need", (*Table)(nil).Score(loose, one, 0, 0), (*Table)(nil).Score(tight, one, 0, 1)},
+		{"the only node of one that waits before a mate", waiting.Score(tight, one, 0, 1), waiting.Score(loose, one, 0, 0)},
+		{"fewer mates", (*Table)(nil).Score(tight, one, 0, 2), (*Table)(nil).Score(tight, one, 0, 3)},
 		{"orders and mates beyond the range are its end", (*Table)(nil).Score(tight, one, -1, -1), (*Table)(nil).Score(tight, one, math.MaxInt, math.MaxInt)},
 	}
 	for _, c := range cases {

@@ -88,11 +88,14 @@ func tabulate(all map[cell]summary, order []cell) string {
 	for _, c := range order {
 		if c.generator != last.generator || c.loadPct != last.loadPct {
 			fmt.Fprintf(&b, "\n%s at %d %% load, %d seeds\n", c.generator, c.loadPct, all[c].seeds)
-			fmt.Fprintf(&b, "  %-13s %-7s  %16s  %16s\n", "policy", "victims", "pending %", "though free %")
+			fmt.Fprintf(&b, "  %-13s %-7s  %16s  %16s  %s\n", "policy", "victims", "pending %", "though free %", "few beside each other %")
 		}
 		s := all[c]
-		fmt.Fprintf(&b, "  %-13s %-7s  %7.3f +- %5.3f  %7.3f +- %5.3f\n",
-			c.policy, chosen(c.victims), s.pending, s.pendingSpread, s.though, s.thoughSpread)
+		fmt.Fprintf(&b, "  %-13s %-7s  %7.3f +- %5.3f  %7.3f +- %5.3f", c.policy, chosen(c.victims), s.pending, s.pendingSpread, s.though, s.thoughSpread)
+		if c.policy == nameOurs || c.policy == nameTogether {
+			fmt.Fprintf(&b, "  %7.3f", s.beside)
+		}
+		b.WriteByte('\n')
 		last = c
 	}
 	return b.String()

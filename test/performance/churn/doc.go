@@ -15,6 +15,8 @@
 //   - mostallocated: the stock scheduler's packing strategy, on devices alone.
 //   - gradient: a re-implementation of the published fragmentation gradient for whole
 //     devices, then the tightest fit.
+//   - ours-together: the same as ours without spreading the first replicas of a variant,
+//     as with spreadFirstReplicas: false.
 //   - ours: the capacity model's score, in the variant's order of types, with an
 //     outlook from the variants as they stand: what is wanted and not placed, and with
 //     less weight the room to grow. It sees neither history nor the future.

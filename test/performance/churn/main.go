@@ -119,6 +119,7 @@ func play(games []game, workers int, done func(*game)) []row {
 					Policy: g.player.name, Victims: g.player.victims, Seed: g.seed,
 					PendingPct:           round(total.pct(total.pending)),
 					PendingThoughFreePct: round(total.pct(total.pendingThoughFree)),
+					BesidePct:            round(total.beside.pct()),
 				}
 				mu.Lock()
 				done(g)

@@ -25,6 +25,8 @@ const refreshShare = 16
 // ours places by the capacity model's score.
 type ours struct {
 	table *placement.Table
+	// together lets the few replicas of a small variant be on one node.
+	together bool
 	// placed counts the pods since the table looked at the nodes.
 	placed int
 }
@@ -38,8 +40,10 @@ func (p *ours) place(w *world, v *variant) int {
 		p.table, p.placed = p.table.Refresh(w.cluster), 0
 	}
 	mates := map[int]int{}
-	for _, node := range v.nodes {
-		mates[node]++
+	if v.target <= placement.SpreadUpTo {
+		for _, node := range v.nodes {
+			mates[node]++
+		}
 	}
 	best, bestScore := -1, int64(0)
 	for i := range w.cluster.Nodes {
@@ -47,10 +51,30 @@ func (p *ours) place(w *world, v *variant) int {
 		if !ok {
 			continue
 		}
-		score := p.table.Score(&w.cluster.Nodes[i], v.requests[order].Shape, order, mates[i])
+		near := mates[i]
+		if p.together {
+			near = 0
+		}
+		score := p.table.Score(&w.cluster.Nodes[i], v.requests[order].Shape, order, near)
 		if best < 0 || score > bestScore {
 			best, bestScore = i, score
 		}
 	}
+	if len(mates) > 0 && best >= 0 && p.hasOther(w, v, mates) {
+		w.beside.choices++
+		if mates[best] > 0 {
+			w.beside.taken++
+		}
+	}
 	return best
+}
+
+// hasOther reports whether a node without a mate has room.
+func (p *ours) hasOther(w *world, v *variant, mates map[int]int) bool {
+	for i := range w.cluster.Nodes {
+		if _, ok := w.fits(v, i); ok && mates[i] == 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -23,10 +23,11 @@ const (
 	nameMostAllocated = "mostallocated"
 	nameGradient      = "gradient"
 	nameOurs          = "ours"
+	nameTogether      = "ours-together"
 )
 
-// players are every policy without and with victim choice, in the order of the
-// report.
+// players are every policy without and with victim choice, in the order of the report,
+// and ours as it is when a variant's first replicas are not spread.
 func players() []player {
 	policies := []player{
 		{name: nameSpreading, policy: func(_ *world, chance *rand.Rand) policy { return scored{spreading, chance} }},
@@ -41,5 +42,6 @@ func players() []player {
 			all = append(all, p)
 		}
 	}
-	return all
+	together := func(*world, *rand.Rand) policy { return &ours{together: true} }
+	return append(all, player{name: nameTogether, victims: true, policy: together})
 }

@@ -142,3 +142,27 @@ func TestModelVictimsEmptyANodeTogether(t *testing.T) {
 	assert.Len(t, two.nodes, 2)
 	assert.Len(t, last.nodes, 1)
 }
+
+// The second replica of a small variant goes to another node although that is no tight
+// fit; where it is not to, that it had the choice is counted.
+func TestTheFirstReplicasAreSpread(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy *ours
+		target int
+		node   int
+		beside beside
+	}{
+		"spread":      {&ours{}, 2, 1, beside{choices: 1}},
+		"not spread":  {&ours{together: true}, 2, 0, beside{choices: 1, taken: 1}},
+		"one of many": {&ours{}, 4, 0, beside{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tiny("H100", "H100")
+			w.with(6, 1, h100, 0)
+			v := w.with(1, c.target, h100, 0)
+			c.policy.begin(w)
+			assert.Equal(t, c.node, c.policy.place(w, v))
+			assert.Equal(t, c.beside, w.beside)
+		})
+	}
+}

@@ -16,6 +16,9 @@ type row struct {
 	Seed                 uint64  `json:"seed"`
 	PendingPct           float64 `json:"pendingPct"`
 	PendingThoughFreePct float64 `json:"pendingThoughFreePct"`
+	// BesidePct is of the second and third replicas of variants that want no more, where
+	// another node has room, those that go beside one of their own; of ours alone.
+	BesidePct float64 `json:"besidePct"`
 }
 
 // encode is the rows as JSON, one of them a line.
@@ -52,12 +55,13 @@ type summary struct {
 	seeds                       int
 	pending, though             float64
 	pendingSpread, thoughSpread float64
+	beside                      float64
 }
 
 // summarise is the summary of each cell, and the cells in the order of their first
 // rows.
 func summarise(rows []row) (map[cell]summary, []cell) {
-	pending, though := map[cell][]float64{}, map[cell][]float64{}
+	pending, though, beside := map[cell][]float64{}, map[cell][]float64{}, map[cell][]float64{}
 	var order []cell
 	for i := range rows {
 		c := rows[i].cell()
@@ -66,12 +70,14 @@ func summarise(rows []row) (map[cell]summary, []cell) {
 		}
 		pending[c] = append(pending[c], rows[i].PendingPct)
 		though[c] = append(though[c], rows[i].PendingThoughFreePct)
+		beside[c] = append(beside[c], rows[i].BesidePct)
 	}
 	all := map[cell]summary{}
 	for _, c := range order {
 		s := summary{seeds: len(pending[c])}
 		s.pending, s.pendingSpread = spread(pending[c])
 		s.though, s.thoughSpread = spread(though[c])
+		s.beside, _ = spread(beside[c])
 		all[c] = s
 	}
 	return all, order

@@ -29,15 +29,15 @@ func TestTheSameSeedsGiveTheSameBytes(t *testing.T) {
 	}
 	first := once(2)
 	assert.Equal(t, string(first), string(once(1)), "whoever plays which game")
-	assert.Equal(t, 2*2*8*2, played)
+	assert.Equal(t, 2*2*9*2, played)
 
 	var rows []map[string]any
 	require.NoError(t, json.Unmarshal(first, &rows))
-	require.Len(t, rows, 32)
-	for _, key := range []string{"generator", "loadPct", "policy", "victims", "seed", "pendingPct", "pendingThoughFreePct"} {
+	require.Len(t, rows, 36)
+	for _, key := range []string{"generator", "loadPct", "policy", "victims", "seed", "pendingPct", "pendingThoughFreePct", "besidePct"} {
 		assert.Contains(t, rows[0], key)
 	}
-	assert.Len(t, rows[0], 7)
+	assert.Len(t, rows[0], 8)
 }
 
 func TestScheduleIsTheStudys(t *testing.T) {
@@ -45,7 +45,7 @@ func TestScheduleIsTheStudys(t *testing.T) {
 	for _, g := range schedule(scenarios(), 0) {
 		count[cell{g.scenario.name, g.loadPct, g.player.name, g.player.victims}]++
 	}
-	assert.Len(t, count, (4+3)*8)
+	assert.Len(t, count, (4+3)*9)
 	assert.Equal(t, 8, count[cell{"one-type", 94, "spreading", false}])
 	assert.Equal(t, 12, count[cell{"mixed", 85, "ours", true}])
 	for _, c := range checks() {

@@ -25,6 +25,7 @@ type chooser interface {
 // sums is what a run adds up over its reported steps, in devices times steps.
 type sums struct {
 	wanted, pending, pendingThoughFree int64
+	beside                             beside
 }
 
 // pct is a part of the demand in per cent.
@@ -80,6 +81,7 @@ func run(s *scenario, loadPct int, by player, seed uint64) sums {
 			total.add(w)
 		}
 	}
+	total.beside = w.beside
 	return total
 }
 

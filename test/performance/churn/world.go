@@ -33,7 +33,16 @@ func (v *variant) takes() placement.Resources {
 type world struct {
 	cluster  *placement.Cluster
 	variants []*variant
+	beside   beside
 }
+
+// beside counts the second and third replicas of variants that want no more than three
+// which had a node to themselves to go to, and those of them that went beside another
+// one all the same. Only ours looks.
+type beside struct{ choices, taken int }
+
+// pct is the part of them that did in per cent.
+func (b beside) pct() float64 { return 100 * float64(b.taken) / float64(max(1, b.choices)) }
 
 // newWorld is the empty cluster with the scenario's variants at a load in per cent;
 // chance draws their waves.

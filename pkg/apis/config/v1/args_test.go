@@ -31,10 +31,10 @@ func TestArgsAsAUserWritesThem(t *testing.T) {
 		want       config.AcceleratorPlacementArgs
 		wantErr    string
 	}{
-		{name: "left out", want: config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true}},
-		{name: "off", text: "keepOthersOffAcceleratorNodes: false\n"},
+		{name: "left out", want: config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true, SpreadFirstReplicas: true}},
+		{name: "off", text: "keepOthersOffAcceleratorNodes: false\nspreadFirstReplicas: false\n"},
 		{name: "names of one's own", text: "acceleratorNames: {namespace: system, name: accelerators}\n",
-			want: config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true, AcceleratorNames: names}},
+			want: config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true, SpreadFirstReplicas: true, AcceleratorNames: names}},
 		{name: "a slip of the pen", text: "keepOthersOfAcceleratorNodes: false\n", wantErr: `unknown field "keepOthersOfAcceleratorNodes"`},
 		{name: "a slip inside", text: "acceleratorNames: {nameSpace: system, name: accelerators}\n", wantErr: `unknown field "acceleratorNames.nameSpace"`},
 		{name: "a field twice", text: "acceleratorNames: {name: a, name: b}\n", wantErr: `key "name" already set`},
@@ -60,6 +60,7 @@ func TestArgsConvertBothWays(t *testing.T) {
 	require.NoError(t, configv1.AddToScheme(scheme))
 	in := &config.AcceleratorPlacementArgs{
 		KeepOthersOffAcceleratorNodes: true,
+		SpreadFirstReplicas:           true,
 		AcceleratorNames:              &config.ConfigMapReference{Namespace: "system", Name: "accelerators"},
 	}
 	written, err := scheme.ConvertToVersion(in.DeepCopy(), configv1.SchemeGroupVersion)
@@ -67,6 +68,7 @@ func TestArgsConvertBothWays(t *testing.T) {
 	assert.Equal(t, &configv1.AcceleratorPlacementArgs{
 		TypeMeta:                      metav1.TypeMeta{APIVersion: "kubescheduler.config.k8s.io/v1", Kind: "AcceleratorPlacementArgs"},
 		KeepOthersOffAcceleratorNodes: new(true),
+		SpreadFirstReplicas:           new(true),
 		AcceleratorNames:              &configv1.ConfigMapReference{Namespace: "system", Name: "accelerators"},
 	}, written)
 	back, err := scheme.ConvertToVersion(written, config.SchemeGroupVersion)

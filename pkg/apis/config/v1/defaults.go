@@ -14,4 +14,7 @@ func SetDefaults_AcceleratorPlacementArgs(args *AcceleratorPlacementArgs) {
 	if args.KeepOthersOffAcceleratorNodes == nil {
 		args.KeepOthersOffAcceleratorNodes = new(true)
 	}
+	if args.SpreadFirstReplicas == nil {
+		args.SpreadFirstReplicas = new(true)
+	}
 }

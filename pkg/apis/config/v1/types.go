@@ -16,6 +16,13 @@ type AcceleratorPlacementArgs struct {
 	// +optional
 	KeepOthersOffAcceleratorNodes *bool `json:"keepOthersOffAcceleratorNodes,omitempty"`
 
+	// SpreadFirstReplicas puts the second and the third replica of a variant of no more
+	// than three on nodes of their own, where that costs the replicas still expected
+	// little: the loss of one node should not take all of them. Default is
+	// true.
+	// +optional
+	SpreadFirstReplicas *bool `json:"spreadFirstReplicas,omitempty"`
+
 	// AcceleratorNames is the ConfigMap that names accelerators by the values of their
 	// product labels, over the names that are built in: each key of its data is the
 	// value of a label, its value the name. The autoscaler should read the same one.

@@ -48,6 +48,9 @@ func autoConvert_v1_AcceleratorPlacementArgs_To_config_AcceleratorPlacementArgs(
 	if err := metav1.Convert_Pointer_bool_To_bool(&in.KeepOthersOffAcceleratorNodes, &out.KeepOthersOffAcceleratorNodes, s); err != nil {
 		return err
 	}
+	if err := metav1.Convert_Pointer_bool_To_bool(&in.SpreadFirstReplicas, &out.SpreadFirstReplicas, s); err != nil {
+		return err
+	}
 	out.AcceleratorNames = (*config.ConfigMapReference)(unsafe.Pointer(in.AcceleratorNames))
 	return nil
 }
@@ -59,6 +62,9 @@ func Convert_v1_AcceleratorPlacementArgs_To_config_AcceleratorPlacementArgs(in *
 
 func autoConvert_config_AcceleratorPlacementArgs_To_v1_AcceleratorPlacementArgs(in *config.AcceleratorPlacementArgs, out *AcceleratorPlacementArgs, s conversion.Scope) error {
 	if err := metav1.Convert_bool_To_Pointer_bool(&in.KeepOthersOffAcceleratorNodes, &out.KeepOthersOffAcceleratorNodes, s); err != nil {
+		return err
+	}
+	if err := metav1.Convert_bool_To_Pointer_bool(&in.SpreadFirstReplicas, &out.SpreadFirstReplicas, s); err != nil {
 		return err
 	}
 	out.AcceleratorNames = (*ConfigMapReference)(unsafe.Pointer(in.AcceleratorNames))

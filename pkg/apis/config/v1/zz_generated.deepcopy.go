@@ -18,6 +18,11 @@ func (in *AcceleratorPlacementArgs) DeepCopyInto(out *AcceleratorPlacementArgs) 
 		*out = new(bool)
 		**out = **in
 	}
+	if in.SpreadFirstReplicas != nil {
+		in, out := &in.SpreadFirstReplicas, &out.SpreadFirstReplicas
+		*out = new(bool)
+		**out = **in
+	}
 	if in.AcceleratorNames != nil {
 		in, out := &in.AcceleratorNames, &out.AcceleratorNames
 		*out = new(ConfigMapReference)
