@@ -2,7 +2,6 @@ package allocation
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -11,8 +10,8 @@ import (
 type cluster struct {
 	// groups are in order of priority.
 	groups []*group
-	// rows are all rows, of which the first ones are the limits themselves.
-	rows, limits int
+	// rows is the number of limits that they compete for.
+	rows int
 	// costUnit is what all demand is worth: costs are counted in it.
 	costUnit float64
 	// budget is the work that is left for its questions, in elements looked at, some
@@ -116,40 +115,24 @@ func connect(groups []*group, binds []bool) []int {
 
 // number gives the rows of the cluster their own numbers and scale.
 func (c *cluster) number(limits []float64, binds []bool) {
-	index := map[hole]int{}
+	index := make([]int, len(limits))
 	for r, b := range binds {
-		if b {
-			index[hole{row: r}] = len(index)
+		if index[r] = c.rows; b {
+			c.rows++
 		}
 	}
-	c.limits = len(index)
-	sizes := c.sizes(limits, binds)
 	for _, g := range c.groups {
 		c.costUnit += g.worth * g.rest
 		for i, p := range g.parts {
 			var uses []Use
-			put := func(row int, size, amount, limit float64) {
-				key := hole{row, size}
-				if _, known := index[key]; !known {
-					index[key] = len(index)
-				}
-				uses = use(uses, index[key], amount/limit)
-			}
 			for _, u := range p.uses {
-				if !binds[u.Row] {
-					continue
-				}
-				put(u.Row, 0, u.Amount, limits[u.Row])
-				for _, size := range sizes[u.Row] {
-					if takes := math.Floor(u.Amount / size); takes > 0 {
-						put(u.Row, size, takes, math.Floor(limits[u.Row]/size))
-					}
+				if binds[u.Row] {
+					uses = use(uses, index[u.Row], u.Amount/limits[u.Row])
 				}
 			}
 			g.parts[i].uses = uses
 		}
 	}
-	c.rows = len(index)
 	if c.costUnit <= 0 || unknown(c.costUnit) {
 		c.costUnit = 1
 	}
@@ -158,38 +141,6 @@ func (c *cluster) number(limits []float64, binds []bool) {
 		g.ideal = g.column(g.ideal.counts)
 		g.chosen = g.column(make([]int, len(g.parts)))
 	}
-}
-
-// hole is a row, or the row that counts how many whole amounts of a size it holds.
-type hole struct {
-	row  int
-	size float64
-}
-
-// mostSizes bounds the rows that are added for one.
-const mostSizes = 3
-
-// sizes are the amounts of each row that do not divide its limit. Of a limit of 7, a
-// replica that takes 4 leaves 3, and not three quarters of another one: with whole
-// replicas the sum of floor(amount/size) is at most floor(limit/size) (Chvatal 1973),
-// which the mixes of the linear program would not know.
-func (c *cluster) sizes(limits []float64, binds []bool) map[int][]float64 {
-	sizes := map[int][]float64{}
-	for _, g := range c.groups {
-		for _, p := range g.parts {
-			for _, u := range p.uses {
-				rest := math.Mod(limits[u.Row], u.Amount)
-				if binds[u.Row] && rest > fine*limits[u.Row] && rest < u.Amount*(1-fine) && !slices.Contains(sizes[u.Row], u.Amount) {
-					sizes[u.Row] = append(sizes[u.Row], u.Amount)
-				}
-			}
-		}
-	}
-	for row, list := range sizes {
-		slices.SortFunc(list, func(a, b float64) int { return cmp.Compare(b, a) })
-		sizes[row] = list[:min(len(list), mostSizes)]
-	}
-	return sizes
 }
 
 // solve decides what the groups get: how much is served of one priority after the

@@ -23,8 +23,6 @@ type question struct {
 	best      []int
 	value     float64
 	tolerance float64
-	// rows are those of the cluster, of which the first ones are its limits themselves.
-	rows, limits int
 	// most is the work that may be spent, and budget that up to the next step.
 	most, budget int
 }
@@ -41,24 +39,13 @@ const (
 )
 
 // ask finds the best choice of the groups in the present question, starting from the
-// one that they have, which keeps the limits. It does so first with everybody served no
-// less than now, which is easier, and then with no more unserved in sum.
+// one that they have, which keeps the limits. Groups of one priority may serve less for
+// others of theirs that serve more.
 func (c *cluster) ask(groups []*group, weight float64, budget int) {
-	spent := 0
-	if weight == 1 && slices.ContainsFunc(groups, func(g *group) bool { return g.held > 0 }) {
-		spent = c.answer(groups, weight, budget*2/3, false)
-	}
-	spent += c.answer(groups, weight, budget-spent, true)
-	c.budget -= spent
-}
-
-// answer finds it; trade says whether groups of one priority may serve less for others
-// of theirs that serve more.
-func (c *cluster) answer(groups []*group, weight float64, budget int, trade bool) (spent int) {
-	q := &question{weight: weight, most: budget, rows: c.rows, limits: c.limits}
-	limits := q.take(groups, c.rows, trade)
+	q := &question{weight: weight, most: budget}
+	limits := q.take(groups, c.rows)
 	if len(q.groups) == 0 {
-		return 0
+		return
 	}
 	var pools [][]offer
 	for _, g := range q.groups {
@@ -71,12 +58,12 @@ func (c *cluster) answer(groups []*group, weight float64, budget int, trade bool
 		g.chosen = *q.master.pools[i][best[i]].from
 		g.remember(q.master.pools[i])
 	}
-	return q.spent()
+	c.budget -= q.spent()
 }
 
 // take sets what is asked of the groups and returns the limits of the rows: those of
-// the cluster, and one for what each priority may leave unserved where they may trade.
-func (q *question) take(groups []*group, rows int, trade bool) (limits []float64) {
+// the cluster, and one for what each priority may leave unserved.
+func (q *question) take(groups []*group, rows int) (limits []float64) {
 	for range rows {
 		limits = append(limits, 1)
 	}
@@ -89,7 +76,7 @@ func (q *question) take(groups []*group, rows int, trade bool) (limits []float64
 		switch {
 		case g.asked:
 			g.factor, g.least = 1, 0
-		case g.held > 0 && trade:
+		case g.held > 0:
 			if i == 0 || last != g.priority {
 				limits, last = append(limits, 1), g.priority
 			}

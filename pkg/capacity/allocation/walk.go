@@ -36,9 +36,6 @@ type walk struct {
 // known is an offer that a group knows.
 type known struct {
 	offer
-	// takes is what it uses of the limits themselves: whole replicas that keep those
-	// keep the rows that follow from them.
-	takes []Use
 	// priced is its value with what it uses.
 	priced float64
 }
@@ -124,21 +121,13 @@ func (w *walk) list(i int, prices []float64, most int) []known {
 		}
 	}
 	w.master.work += f.work + 10*len(offers)
-	list, uses := make([]known, 0, len(offers)), 0
-	for _, o := range offers {
-		uses += len(o.uses)
-	}
-	takes := make([]Use, 0, uses)
+	list := make([]known, 0, len(offers))
 	for _, o := range offers {
 		o.barred = false
-		k, first := known{offer: o, priced: o.value}, len(takes)
+		k := known{offer: o, priced: o.value}
 		for _, u := range o.uses {
 			k.priced += prices[u.Row] * u.Amount
-			if u.Row < w.limits || u.Row >= w.rows {
-				takes = append(takes, u)
-			}
 		}
-		k.takes = takes[first:]
 		list = append(list, k)
 	}
 	slices.SortStableFunc(list, func(a, b known) int { return cmp.Compare(a.priced, b.priced) })
@@ -169,7 +158,7 @@ func (w *walk) step() {
 	}
 	for k, i := range w.out {
 		if w.now[i] != nil {
-			add(w.left, w.now[i].takes, 1)
+			add(w.left, w.now[i].uses, 1)
 		}
 		w.put(i, w.old[k])
 	}
@@ -177,19 +166,19 @@ func (w *walk) step() {
 
 func (w *walk) takeOut(i int) {
 	w.out, w.old = append(w.out, i), append(w.old, w.now[i])
-	add(w.left, w.now[i].takes, 1)
+	add(w.left, w.now[i].uses, 1)
 	w.now[i] = nil
 	w.master.work += takeWork
 }
 
 func (w *walk) put(i int, to *known) {
 	w.now[i] = to
-	add(w.left, to.takes, -1)
+	add(w.left, to.uses, -1)
 }
 
 // makeRoom takes groups out until a choice fits.
 func (w *walk) makeRoom(to *known) bool {
-	for _, u := range to.takes {
+	for _, u := range to.uses {
 		for w.left[u.Row] < 0 {
 			i := w.holder(u.Row)
 			if i < 0 || len(w.out) == mostOut {
@@ -211,7 +200,7 @@ func (w *walk) holder(row int) int {
 		if w.now[i] == nil || i == w.out[0] {
 			continue
 		}
-		for _, u := range w.now[i].takes {
+		for _, u := range w.now[i].uses {
 			if u.Row == row {
 				w.master.work += k
 				return i
@@ -227,7 +216,7 @@ func (w *walk) placeRest() bool {
 	for _, i := range w.out[1:] {
 		list := w.lists[i]
 		at := 0
-		for at < len(list) && !w.fits(list[at].takes) {
+		for at < len(list) && !w.fits(list[at].uses) {
 			at++
 		}
 		if w.master.work += at; at == len(list) {
@@ -247,10 +236,10 @@ func (w *walk) improve(i int) {
 	if now.value-w.least[i] < settled {
 		return
 	}
-	add(w.left, now.takes, 1)
+	add(w.left, now.uses, 1)
 	list := w.lists[i]
 	for at := range list {
-		if k := &list[at]; k.value < now.value && w.fits(k.takes) {
+		if k := &list[at]; k.value < now.value && w.fits(k.uses) {
 			now = k
 		}
 	}
@@ -258,8 +247,8 @@ func (w *walk) improve(i int) {
 	w.master.work += len(list) / 4
 }
 
-func (w *walk) fits(takes []Use) bool {
-	for _, u := range takes {
+func (w *walk) fits(uses []Use) bool {
+	for _, u := range uses {
 		if u.Amount > w.left[u.Row] {
 			return false
 		}

@@ -24,7 +24,7 @@ func unservedQuestion(models []Model, rows []float64) *question {
 		g.setPrices(1)
 	}
 	q := &question{weight: costHint, most: 1 << 20, budget: 1 << 20}
-	limits := q.take(c.groups, c.rows, true)
+	limits := q.take(c.groups, c.rows)
 	var pools [][]offer
 	for _, g := range q.groups {
 		pools = append(pools, q.pool(g))
