@@ -11,8 +11,7 @@
 // quantiles, and the size of an SLO (MaxRate) with its inverse (Promise). Fit finds
 // the parameters from measured points; Learned collects such points from running
 // replicas and says what to make of them; Borrow scales the profile of another
-// variant; Roofline derives one from the published figures of a model, a device and
-// the Link between several. Curve is a line through what a running replica was seen to
+// variant; Exchange is what devices that share a model send each other over a Link. Curve is a line through what a running replica was seen to
 // do, for variants about whose latency nothing is known.
 //
 // KVCapacity is the size of the KV cache from the surest source that there is. Of the

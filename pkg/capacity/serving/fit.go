@@ -2,7 +2,6 @@ package serving
 
 import (
 	"math"
-	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
@@ -12,12 +11,8 @@ type Point struct {
 	Shape capacity.TokenShape
 	// Rate is the rate of completed requests.
 	Rate capacity.Rate
-	// Batch is the mean number in service; 0 means that it was not measured and
-	// follows from the rate.
+	// Batch is the mean number in service; 0 means that it was not measured.
 	Batch float64
-	// Window is the length of the run that began empty and in which Rate was
-	// counted; 0 means a steady state.
-	Window time.Duration
 	// TTFT and ITL are means; 0 means not measured.
 	TTFT, ITL capacity.Milliseconds
 }
@@ -28,15 +23,6 @@ func (p Point) usable() bool {
 	return p.Shape.Known() && finite(float64(p.Shape.Input)) && finite(float64(p.Shape.Output)) &&
 		finite(float64(p.Rate)) && finite(p.Batch) && finite(float64(p.TTFT)) && finite(float64(p.ITL)) &&
 		(p.Rate > 0 || p.Batch > 0) && p.ITL > 0
-}
-
-// at is what the profile says about the point.
-func (p Profile) at(point Point) At {
-	if point.Batch > 0 {
-		return p.Steady(point.Batch, point.Shape)
-	}
-	_, at := p.Within(point.Rate, point.Shape, point.Window)
-	return at
 }
 
 const (
@@ -117,41 +103,47 @@ func loss(got, want capacity.Milliseconds) float64 {
 }
 
 // Fit moves the parameters of start, each within a factor of 20 of where it is, to
-// where the profile describes the points best. A parameter that is 0 stays 0. Fit is
-// deterministic; points that nothing can be learned from are left out.
-func Fit(start Profile, points []Point) Profile { return fit(start, points, 0) }
-
-// fit is Fit with a pull of every parameter towards its start: the square of its
-// logarithm's move counts anchor times as much as the mean loss of a point.
-func fit(start Profile, points []Point, anchor float64) Profile {
-	usable := make([]Point, 0, len(points))
-	for _, p := range points {
+// where the profile describes the points best; at is what a profile says about the point
+// of that index. A parameter that is 0 stays 0. Every parameter is pulled towards its
+// start: the square of its logarithm's move counts anchor times as much as the mean loss
+// of a point. Fit is deterministic; points that nothing can be learned from are left out.
+func Fit(start Profile, points []Point, anchor float64, at func(p Profile, point int) At) Profile {
+	f := fit{points: points, anchor: anchor, at: at}
+	for i, p := range points {
 		if p.usable() {
-			usable = append(usable, p)
+			f.usable = append(f.usable, i)
 		}
 	}
-	if len(usable) == 0 || !start.Known() {
+	if len(f.usable) == 0 || !start.Known() {
 		return start
 	}
 	_, first := start.parameters()
 	fitted := start
-	fitted.search(usable, anchor, func(p *Profile) []*float64 { decode, _ := p.parameters(); return decode }, func(at At, point Point) float64 {
+	fitted = f.search(fitted, func(p *Profile) []*float64 { decode, _ := p.parameters(); return decode }, func(at At, point Point) float64 {
 		if first != nil {
 			return loss(at.ITL, point.ITL)
 		}
 		return loss(at.ITL, point.ITL) + loss(at.TTFT, point.TTFT)
 	})
 	if first != nil {
-		fitted.search(usable, anchor, func(p *Profile) []*float64 { _, first := p.parameters(); return first }, func(at At, point Point) float64 {
+		fitted = f.search(fitted, func(p *Profile) []*float64 { _, first := p.parameters(); return first }, func(at At, point Point) float64 {
 			return loss(at.TTFT, point.TTFT)
 		})
 	}
 	return fitted
 }
 
-// search moves the chosen parameters of p, in logarithms.
-func (p *Profile) search(points []Point, anchor float64, choose func(*Profile) []*float64, miss func(At, Point) float64) {
-	start := *p
+// fit is what the profile is fitted to.
+type fit struct {
+	points []Point
+	// usable are the indexes of those that something can be learned from.
+	usable []int
+	anchor float64
+	at     func(Profile, int) At
+}
+
+// search moves the chosen parameters of start, in logarithms.
+func (f *fit) search(start Profile, choose func(*Profile) []*float64, miss func(At, Point) float64) Profile {
 	apply := func(x []float64) (candidate Profile, outside float64) {
 		candidate = start
 		for i, parameter := range choose(&candidate) {
@@ -164,10 +156,10 @@ func (p *Profile) search(points []Point, anchor float64, choose func(*Profile) [
 	objective := func(x []float64) float64 {
 		candidate, sum := apply(x)
 		for _, move := range x {
-			sum += anchor * move * move
+			sum += f.anchor * move * move
 		}
-		for _, point := range points {
-			sum += miss(candidate.at(point), point) / float64(len(points))
+		for _, i := range f.usable {
+			sum += miss(f.at(candidate, i), f.points[i]) / float64(len(f.usable))
 		}
 		return sum
 	}
@@ -175,5 +167,6 @@ func (p *Profile) search(points []Point, anchor float64, choose func(*Profile) [
 	for range fitRestarts {
 		x = minimize(objective, x, fitStep, fitTolerance, fitLimit)
 	}
-	*p, _ = apply(x)
+	found, _ := apply(x)
+	return found
 }

@@ -113,11 +113,12 @@ func (l Learned) Estimate(prior Profile) Estimate {
 	if len(points) == 0 || !start.Known() {
 		return Estimate{Profile: prior}
 	}
-	fitted := fit(start, points, anchor)
+	at := func(p Profile, i int) At { return p.Steady(points[i].Batch, points[i].Shape) }
+	fitted := Fit(start, points, anchor, at)
 	errors := make([]float64, len(points))
 	least, most := math.Inf(1), 0.0
 	for i, p := range points {
-		errors[i] = math.Abs(float64(fitted.at(p).ITL/p.ITL) - 1)
+		errors[i] = math.Abs(float64(at(fitted, i).ITL/p.ITL) - 1)
 		least, most = min(least, p.Batch), max(most, p.Batch)
 	}
 	slices.SortFunc(errors, cmp.Compare[float64])

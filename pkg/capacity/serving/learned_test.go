@@ -125,16 +125,3 @@ func TestUnderIsTheInverseOfSteady(t *testing.T) {
 		assert.Less(t, float64(at.Rate), 1e6, name)
 	}
 }
-
-func TestAWindowIsShortNearSaturationOnly(t *testing.T) {
-	steady, at := overlapped.Under(2, conv)
-	n, _ := overlapped.Within(2, conv, time.Hour)
-	assert.InEpsilon(t, steady, n, 0.05)
-	most := overlapped.Steady(256, conv).Rate
-	full, _ := overlapped.Under(most*0.999, conv)
-	n, near := overlapped.Within(most*0.999, conv, 20*time.Second)
-	assert.Less(t, n, full, "it had no time to fill up")
-	assert.Greater(t, near.ITL, at.ITL)
-	_, zero := overlapped.Within(0, conv, time.Minute)
-	assert.Zero(t, zero)
-}

@@ -185,11 +185,11 @@ func (m ModelFigures) Exchange(l Link, devices int) (Exchange, bool) {
 	}, true
 }
 
-// way is what so many engines that share the experts of a model send each other: in each
+// ExpertExchange is what so many engines that share the experts of a model send each other: in each
 // layer, all tokens are gathered where the experts are, and what becomes of them is
 // added up where they came from, which takes as long. PerToken is per token of all
 // engines, and what much takes longer is part of PerIteration.
-func (m ModelFigures) way(l Link, engines int) (Exchange, bool) {
+func (m ModelFigures) ExpertExchange(l Link, engines int) (Exchange, bool) {
 	if !l.Known() || m.Layers < 1 || m.Hidden < 1 {
 		return Exchange{}, false
 	}

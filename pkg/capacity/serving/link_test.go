@@ -1,7 +1,6 @@
 package serving_test
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,6 +9,13 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
+
+// small is a model whose times can be computed by hand: 1e9 parameters of which 1e8
+// each are table and head, 10 layers of width 1000, 2 KV heads of 100 numbers.
+var small = serving.ModelFigures{
+	Parameters: 1e9, Embedding: 1e8, Head: 1e8,
+	Layers: 10, Width: 1000, KVHeads: 2, HeadSize: 100, WeightBytes: 2, CacheBytes: 2,
+}
 
 // plainLink sends 1e10 bytes per second and takes 10 us and 1 us per step; where much
 // is sent, 6 us and 2 us more.
@@ -62,12 +68,6 @@ func TestWhatIsNotKnownIsNotExchangedForNothing(t *testing.T) {
 	} {
 		assert.False(t, unknown(), name)
 	}
-	two := plainDevice
-	two.Devices = 2
-	good := serving.Efficiency{Overhead: 1, Arithmetic: 0.8}
-	assert.False(t, serving.Roofline(model, two, good).Known(), "two devices and no word of the link")
-	two.Link = plainLink
-	assert.True(t, serving.Roofline(model, two, good).Known())
 }
 
 func TestWhichProductsHaveNVLink(t *testing.T) {
@@ -96,52 +96,5 @@ func TestWhichProductsHaveNVLink(t *testing.T) {
 		require.True(t, known, device)
 		assert.Equal(t, want.name, link.Name, device)
 		assert.InDelta(t, want.bandwidth, link.Bandwidth, 1, device)
-	}
-}
-
-// An iteration of two devices, by the figures of TestExchangeByHand and of
-// TestRooflineByHand with half the times for two devices.
-func TestRooflineOfTwoDevicesByHand(t *testing.T) {
-	model := small
-	model.Hidden = 500
-	device := serving.DeviceFigures{Bandwidth: 2e12, Arithmetic: 2e14, Devices: 2, Link: plainLink}
-	p := serving.Roofline(model, device, serving.Efficiency{Overhead: 2, Arithmetic: 0.5})
-	// 2 + 0.263 + 3*(0.002+0.020) + 1000*4e-6 + hypot(0.9, 0.016*75=1.2)=1.5
-	// and 75*0.0021 = 0.1575, twice because that is less than 0.21
-	assert.InDelta(t, 2.263+0.066+0.004+1.5+2*0.1575, float64(p.Iteration(3, 1000, 72)), 1e-9)
-	// hypot(0.9, 0.016*750=12) = 12.0337; 750*0.0021 = 1.575, and 0.21 at most
-	assert.InDelta(t, 2.263+0.066+0.004+12.033703+1.575+0.21, float64(p.Iteration(3, 1000, 747)), 1e-6)
-
-	// The means have it too: a request and another, decoded together, with next to no
-	// prompt.
-	alone, shape := p, capacity.TokenShape{Input: 1, Output: 1000}
-	alone.PerExchanged, alone.LongExchange = 0, 0
-	assert.InDelta(t, 2*2*0.0021, float64(p.Steady(2, shape).ITL-alone.Steady(2, shape).ITL), 1e-4)
-	// A prompt of 1,000 tokens is more than a little.
-	shape = capacity.TokenShape{Input: 1000, Output: 1000}
-	assert.InDelta(t, 1001*0.0021+0.21, float64(p.Steady(1, shape).TTFT-alone.Steady(1, shape).TTFT), 1e-9)
-}
-
-// What was fitted on published measurements of vLLM with Qwen3-32B at 16 bits on two,
-// four and eight H100, against the figures with the two constants of Llama-3.1-8B on
-// one: the base of an iteration, and what a prefilled token adds.
-func TestTheFiguresMeetMeasuredServersWithNVLink(t *testing.T) {
-	model := serving.FiguresOf("Qwen/Qwen3-32B", serving.Arguments{})
-	link, known := serving.LinkOf(capacity.Device{Accelerator: "H100"})
-	require.True(t, known)
-	for devices, measured := range map[int]struct{ base, prefill float64 }{
-		2: {14.36, 0.0557}, 4: {9.081, 0.03282}, 8: {6.947, 0.0203},
-	} {
-		n := float64(devices)
-		p := serving.Roofline(model, serving.DeviceFigures{
-			Bandwidth: n * 3350e9, Arithmetic: n * 789.2e12, Devices: devices, Link: link,
-		}, serving.Efficiency{Overhead: 3.3, Arithmetic: 0.79})
-		assert.InEpsilon(t, measured.base, float64(p.Iteration(1, 0, 0)), 0.15, "%d devices", devices)
-		perToken := (p.Iteration(1, 0, 8192) - p.Iteration(1, 0, 4096)) / 4096
-		assert.InEpsilon(t, measured.prefill, float64(perToken), 0.08, "%d devices", devices)
-		silent := p
-		silent.PerExchanged = 0
-		without := (silent.Iteration(1, 0, 8192) - silent.Iteration(1, 0, 4096)) / 4096
-		assert.Greater(t, math.Abs(measured.prefill-float64(without)), math.Abs(measured.prefill-float64(perToken)), "%d devices that send nothing", devices)
 	}
 }

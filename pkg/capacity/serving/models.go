@@ -37,8 +37,8 @@ type ExpertFigures struct {
 	Parameters float64
 }
 
-// share is the share of the experts that one token uses.
-func (e ExpertFigures) share() float64 {
+// Share is the share of the experts that one token uses.
+func (e ExpertFigures) Share() float64 {
 	if e.Count < 1 {
 		return 0
 	}
@@ -50,7 +50,7 @@ func (m ModelFigures) Active() float64 {
 	if m.Experts.Count < 1 {
 		return m.Parameters
 	}
-	return m.Parameters - m.Experts.Parameters*(1-m.Experts.share())
+	return m.Parameters - m.Experts.Parameters*(1-m.Experts.Share())
 }
 
 // Weights is the size of the weights in bytes; 0 means unknown.
@@ -198,18 +198,8 @@ var published = map[string]ModelFigures{
 	"gpt-oss-120b": dense(116_829_156_672, true, 201088, 2880, 36, 64, 8, 64).experts(128, 4, 2880).biased(2880).windowed(18, 128).at(0.578),
 }
 
-// RooflineModels are the names of the published models for which Roofline has an answer
-// at 16 bits, sorted.
-func RooflineModels() []string {
-	names := slices.Sorted(maps.Keys(published))
-	return slices.DeleteFunc(names, func(name string) bool {
-		m := published[name]
-		return !m.readWhole() || m.WeightBytes != plainBytes
-	})
-}
-
-// readWhole says that an iteration reads the whole cache, in the usual form.
-func (m ModelFigures) readWhole() bool { return m.Latent == 0 && m.Windowed == 0 }
+// PublishedModels are the names that FiguresOf knows as they are, sorted.
+func PublishedModels() []string { return slices.Sorted(maps.Keys(published)) }
 
 // sameAs are beginnings of names that mean the model of another one, because its
 // figures are the same. The first that fits is taken.

@@ -73,7 +73,7 @@ func run(arguments []string, out io.Writer) error {
 		}
 		fmt.Fprintf(&text, "every run is taken to last %s, whatever the rows say; 0s is a steady state\n", *window)
 		for i := range rows {
-			rows[i].point.Window = *window
+			rows[i].window = *window
 		}
 	})
 	results := make([]result, 0, 2*len(forms))
@@ -143,17 +143,25 @@ func fit(form serving.Form, rows []row) serving.Profile {
 	}
 	start := serving.Guess(form, points)
 	start.BatchLimit = clients
-	fitted := serving.Fit(start, points)
+	fitted := serving.Fit(start, points, 0, measuredAt(rows))
 	if form == serving.Overlapped {
 		return fitted
 	}
 	return searched(append(published(form), fitted), rows)
 }
 
+// measuredAt is what a profile says about a row.
+func measuredAt(rows []row) func(serving.Profile, int) serving.At {
+	return func(p serving.Profile, i int) serving.At {
+		_, at := within(p, rows[i].point.Rate, rows[i].point.Shape, rows[i].window)
+		return at
+	}
+}
+
 // predict uses the rate, the lengths and the duration of the row and nothing else of
 // it.
 func predict(profile serving.Profile, r row) (ttft, itl float64) {
-	_, at := profile.Within(r.point.Rate, r.point.Shape, r.point.Window)
+	_, at := within(profile, r.point.Rate, r.point.Shape, r.window)
 	return float64(at.TTFT), float64(at.ITL)
 }
 

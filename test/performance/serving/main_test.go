@@ -119,7 +119,7 @@ func TestHowLongARunLasted(t *testing.T) {
 			rows, err := parse(strings.NewReader(header + c.text))
 			require.NoError(t, err)
 			for i, want := range c.want {
-				assert.Equal(t, want, rows[i].point.Window)
+				assert.Equal(t, want, rows[i].window)
 			}
 			var out strings.Builder
 			report(&out, "x.csv", rows)
@@ -134,7 +134,7 @@ func TestTheLengthOfTheRunCounts(t *testing.T) {
 	profile := published(serving.ThreeParameters)[0]
 	long := rows[len(rows)-1]
 	short := long
-	long.point.Window, short.point.Window = time.Hour, 30*time.Second
+	long.window, short.window = time.Hour, 30*time.Second
 	_, ofLong := predict(profile, long)
 	_, ofShort := predict(profile, short)
 	assert.NotEqual(t, ofLong, ofShort)
@@ -147,7 +147,7 @@ func TestThePublishedFormsAreFittedWell(t *testing.T) {
 	sweep, err := read(made(t))
 	require.NoError(t, err)
 	for i := range sweep {
-		sweep[i].point.Window = 0
+		sweep[i].window = 0
 	}
 	for name, c := range map[string]struct {
 		truth serving.Profile
@@ -171,7 +171,7 @@ func TestThePublishedFormsAreFittedWell(t *testing.T) {
 			}
 			start := serving.Guess(c.truth.Form, points)
 			start.BatchLimit = clients
-			assert.Less(t, fitted, 0.99*judged(serving.Fit(start, points), sweep))
+			assert.Less(t, fitted, 0.99*judged(serving.Fit(start, points, 0, measuredAt(sweep)), sweep))
 			for _, constants := range published(c.truth.Form) {
 				assert.Less(t, fitted, judged(constants, sweep))
 			}

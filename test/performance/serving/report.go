@@ -35,7 +35,7 @@ func durations(rows []row) string {
 			silent++
 			continue
 		}
-		least, most = min(least, r.point.Window), max(most, r.point.Window)
+		least, most = min(least, r.window), max(most, r.window)
 	}
 	said := fmt.Sprintf("the row's duration_s, %.0f s to %.0f s", least.Seconds(), most.Seconds())
 	assumed := fmt.Sprintf("%.0f s is assumed for the %d rows without duration_s", assumedRun.Seconds(), silent)
@@ -65,7 +65,7 @@ func detail(out *strings.Builder, rows []row) {
 		profile := fit(serving.Overlapped, halves[1-i])
 		fmt.Fprintf(out, "\nfitted on the other half: %+v\n%6s %6s %9s %7s %9s %7s %9s %7s\n", profile, "in", "out", "rate", "batch", "TTFT", "error", "ITL", "error")
 		for _, r := range half {
-			batch, at := profile.Within(r.point.Rate, r.point.Shape, r.point.Window)
+			batch, at := within(profile, r.point.Rate, r.point.Shape, r.window)
 			fmt.Fprintf(out, "%6.0f %6.0f %9.3f %7.1f %9.1f %+6.1f%% %9.2f %+6.1f%%\n", r.in, r.out, float64(r.point.Rate), batch,
 				float64(r.point.TTFT), 100*(float64(at.TTFT/r.point.TTFT)-1), float64(r.point.ITL), 100*(float64(at.ITL/r.point.ITL)-1))
 		}

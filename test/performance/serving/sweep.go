@@ -23,8 +23,9 @@ const assumedRun = 6 * time.Minute
 type row struct {
 	// in and out are the nominal lengths, which name the token shape.
 	in, out float64
-	// point holds the length of the run as its Window.
-	point serving.Point
+	point   serving.Point
+	// window is the length of the run, which began empty; 0 is a steady state.
+	window time.Duration
 	// unsaid says that the row does not say how long the run lasted.
 	unsaid bool
 	// medianTTFT says that the file's mean was impossible and its median was taken.
@@ -101,14 +102,14 @@ func parseRow(record []string, columns map[string]int, ttft, itl string) (row, e
 		ITL:   capacity.Milliseconds(number(itl)),
 	}}
 	if at, ok := columns["duration_s"]; ok && strings.TrimSpace(record[at]) != "" {
-		r.point.Window = time.Duration(number("duration_s") * float64(time.Second))
+		r.window = time.Duration(number("duration_s") * float64(time.Second))
 	} else {
-		r.point.Window, r.unsaid = assumedRun, true
+		r.window, r.unsaid = assumedRun, true
 	}
 	if _, ok := columns["ttft_ms_p50"]; ok && failed == nil && r.point.TTFT <= 0 {
 		r.point.TTFT, r.medianTTFT = capacity.Milliseconds(number("ttft_ms_p50")), true
 	}
-	if p := r.point; failed == nil && (!p.Shape.Known() || p.Rate <= 0 || p.TTFT <= 0 || p.ITL <= 0 || p.Window <= 0) {
+	if p := r.point; failed == nil && (!p.Shape.Known() || p.Rate <= 0 || p.TTFT <= 0 || p.ITL <= 0 || r.window <= 0) {
 		failed = fmt.Errorf("a rate, a length, a latency or a duration is not positive: %v", record)
 	}
 	return r, failed

@@ -11,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
 // engine is an instance of a config.json.
@@ -242,7 +240,7 @@ func TestRunsOfSeveralEnginesArePredictedExactly(t *testing.T) {
 			// The engine that a single device would be is not it.
 			r.meta.Engine.Tensor, r.engines, r.sharing = 1, 1, false
 			if c.tensor*c.data > 1 {
-				alone, err := judge{}.record(r, serving.Efficiency{Overhead: truth.Overhead, Arithmetic: truth.Arithmetic})
+				alone, err := judge{}.record(r, efficiency{Overhead: truth.Overhead, Arithmetic: truth.Arithmetic})
 				require.NoError(t, err)
 				assert.Greater(t, alone.against(summarize(r.measured, false))[0], 0.05)
 			}

@@ -3,7 +3,7 @@
 // vLLM, request by request with that server's limits.
 //
 // How long an iteration takes follows from the published figures of the model and
-// of the device (serving.Roofline) and two constants: what every iteration takes
+// of the device (roofline) and two constants: what every iteration takes
 // beside reading and arithmetic, and the share of the published arithmetic that is
 // reached. They are fitted to the means of half of the sweep's token shapes (the
 // black fields of a checkerboard over the two length axes) and judged on the other

@@ -49,7 +49,7 @@ func modelNamed(name, dtype, cache string) (serving.ModelFigures, error) {
 	m := serving.FiguresOf(name, serving.Arguments{CacheNumbers: cache})
 	switch dtype = strings.TrimPrefix(dtype, "torch."); {
 	case m.Layers == 0 || m.Windowed > 0 || m.Latent > 0:
-		return m, fmt.Errorf("no published figures for the model %q; known are %s", name, strings.Join(serving.RooflineModels(), ", "))
+		return m, fmt.Errorf("no published figures for the model %q; known are %s", name, strings.Join(rooflineModels(), ", "))
 	case m.WeightBytes != 2 || !slices.Contains([]string{"bfloat16", "float16", "half", "auto"}, dtype):
 		return m, fmt.Errorf("no published figures for %q at the dtype %q; known are bfloat16 and float16", name, dtype)
 	case m.CacheBytes == 0:
@@ -62,16 +62,16 @@ func modelNamed(name, dtype, cache string) (serving.ModelFigures, error) {
 
 // deviceNamed finds the figures of so many devices of a name that share each layer,
 // with the arithmetic as it was measured or that of the data sheet.
-func deviceNamed(name string, count int, sheet bool) (serving.DeviceFigures, error) {
+func deviceNamed(name string, count int, sheet bool) (deviceFigures, error) {
 	d, ok := devices[name]
 	if !ok {
-		return serving.DeviceFigures{}, fmt.Errorf("no published figures for the device %q; known are %s", name, known(devices))
+		return deviceFigures{}, fmt.Errorf("no published figures for the device %q; known are %s", name, known(devices))
 	}
 	arithmetic := d.measured
 	if sheet {
 		arithmetic = d.sheet
 	}
-	figures := serving.DeviceFigures{Bandwidth: d.bandwidth * float64(count), Arithmetic: arithmetic * float64(count), Devices: count}
+	figures := deviceFigures{Bandwidth: d.bandwidth * float64(count), Arithmetic: arithmetic * float64(count), Devices: count}
 	if figures.Link, ok = serving.LinkOf(d.kind); !ok && count > 1 {
 		return figures, fmt.Errorf("no published figures of the link between several of the device %q", name)
 	}

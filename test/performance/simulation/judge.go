@@ -93,7 +93,7 @@ type judge struct {
 }
 
 // row is what the engine says of a row of the sweep.
-func (j judge) row(r row, constants serving.Efficiency) (statistics, error) {
+func (j judge) row(r row, constants efficiency) (statistics, error) {
 	model, err := modelNamed(r.model, "bfloat16", "auto")
 	if err != nil {
 		return statistics{}, err
@@ -102,7 +102,7 @@ func (j judge) row(r row, constants serving.Efficiency) (statistics, error) {
 	if err != nil {
 		return statistics{}, err
 	}
-	profile := serving.Roofline(model, device, constants)
+	profile := roofline(model, device, constants)
 	profile.KVTokens, profile.BatchLimit = sweepCache, sweepBatch
 	all, err := server{profile: profile, budget: sweepBudget, client: true}.serve(r.requests(), r.duration)
 	if err != nil {
@@ -112,7 +112,7 @@ func (j judge) row(r row, constants serving.Efficiency) (statistics, error) {
 }
 
 // record is what the engines say of a recorded run.
-func (j judge) record(r record, constants serving.Efficiency) (statistics, error) {
+func (j judge) record(r record, constants efficiency) (statistics, error) {
 	e := r.meta.Engine
 	profile, err := j.profile(r, constants)
 	if err != nil {
@@ -130,7 +130,7 @@ func (j judge) record(r record, constants serving.Efficiency) (statistics, error
 }
 
 // profile is that of one engine of a recorded run.
-func (j judge) profile(r record, constants serving.Efficiency) (serving.Profile, error) {
+func (j judge) profile(r record, constants efficiency) (serving.Profile, error) {
 	e := r.meta.Engine
 	tensor := max(1, e.Tensor)
 	model, err := modelNamed(r.meta.Model, e.Type, e.CacheType)
@@ -144,7 +144,7 @@ func (j judge) profile(r record, constants serving.Efficiency) (serving.Profile,
 	if r.sharing && model.Experts.Count > 0 {
 		device.Engines = r.engines
 	}
-	profile := serving.Roofline(model, device, constants)
+	profile := roofline(model, device, constants)
 	if !profile.Known() {
 		return profile, fmt.Errorf("%d engines that share the experts of %s, each of %d devices: what they send each other is not modelled", r.engines, r.meta.Model, tensor)
 	}
@@ -175,7 +175,7 @@ func (r record) cache(model serving.ModelFigures) (capacity.Tokens, error) {
 
 // rows is how far off every row is predicted. They are done two at a time, because
 // they know nothing of each other.
-func (j judge) rows(rows []row, constants serving.Efficiency) ([]miss, error) {
+func (j judge) rows(rows []row, constants efficiency) ([]miss, error) {
 	misses, failures := make([]miss, len(rows)), make([]error, len(rows))
 	var workers sync.WaitGroup
 	for worker := range 2 {
@@ -198,14 +198,14 @@ func (j judge) rows(rows []row, constants serving.Efficiency) ([]miss, error) {
 
 // The search for the constants starts here and goes in steps of a factor, which are
 // halved until they are below the last one.
-var firstGuess = serving.Efficiency{Overhead: 2, Arithmetic: 0.7}
+var firstGuess = efficiency{Overhead: 2, Arithmetic: 0.7}
 
 const firstStep, lastStep = 0.3, 0.01
 
 // fit finds the constants with the least mean error of mean TTFT and mean time per
 // output token over the rows. It is a pattern search in their logarithms.
-func (j judge) fit(rows []row) (serving.Efficiency, error) {
-	loss := func(e serving.Efficiency) (float64, error) {
+func (j judge) fit(rows []row) (efficiency, error) {
+	loss := func(e efficiency) (float64, error) {
 		misses, err := j.rows(rows, e)
 		if err != nil {
 			return 0, err

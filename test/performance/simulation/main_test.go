@@ -17,7 +17,7 @@ import (
 )
 
 // truth are the constants that the made data were made with.
-var truth = serving.Efficiency{Overhead: 3, Arithmetic: 0.8}
+var truth = efficiency{Overhead: 3, Arithmetic: 0.8}
 
 const header = "model,isl_nominal,osl_nominal,strategy,rps,isl_mean,osl_mean,ttft_ms_mean,ttft_ms_p50,ttft_ms_p99,itl_ms_mean,itl_ms_p99,duration_s\n"
 
@@ -49,7 +49,7 @@ const madeMeta = `{"model": "/models/Llama-3.1-8B-Instruct", "engine_kwargs": {"
 
 // madeRun writes a run of the engine itself with the constants, whose few tokens of
 // cache and places in the batch make requests wait and lose their place.
-func madeRun(t *testing.T, folder string, constants serving.Efficiency) {
+func madeRun(t *testing.T, folder string, constants efficiency) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(folder, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "meta.json"), []byte(madeMeta), 0o600))
@@ -57,7 +57,7 @@ func madeRun(t *testing.T, folder string, constants serving.Efficiency) {
 	require.NoError(t, err)
 	device, err := deviceNamed("NVIDIA GeForce RTX 4090", 1, false)
 	require.NoError(t, err)
-	profile := serving.Roofline(model, device, constants)
+	profile := roofline(model, device, constants)
 	profile.KVTokens, profile.BatchLimit = 2400, 4
 	requests := make([]request, 40)
 	for i := range requests {
@@ -109,7 +109,7 @@ func TestAMissedTargetIsAnErrorAfterTheFile(t *testing.T) {
 	data, target := t.TempDir(), filepath.Join(t.TempDir(), "bench.json")
 	madeSweep(t, data)
 	// A server with three times the overhead of the one that the sweep is of.
-	madeRun(t, filepath.Join(data, "made"), serving.Efficiency{Overhead: 9, Arithmetic: truth.Arithmetic})
+	madeRun(t, filepath.Join(data, "made"), efficiency{Overhead: 9, Arithmetic: truth.Arithmetic})
 	for _, to := range []string{target, ""} {
 		var out strings.Builder
 		require.ErrorIs(t, run([]string{"--data", data, "--run", "made", "--out", to}, &out), errMissed)
@@ -154,7 +154,7 @@ func TestARunOfTheEngineItselfIsPredictedExactly(t *testing.T) {
 	for i, m := range predicted.against(summarize(r.measured, false)) {
 		assert.InDelta(t, 0, m, 1e-5, i)
 	}
-	slower, err := judge{}.record(r, serving.Efficiency{Overhead: 6, Arithmetic: 0.8})
+	slower, err := judge{}.record(r, efficiency{Overhead: 6, Arithmetic: 0.8})
 	require.NoError(t, err)
 	for i, m := range slower.against(summarize(r.measured, false)) {
 		assert.Greater(t, m, 0.05, i)

@@ -73,7 +73,7 @@ func (p report) record(r record, profile serving.Profile) {
 	}
 }
 
-func (p report) constants(half int, c serving.Efficiency) {
+func (p report) constants(half int, c efficiency) {
 	p.printf("fitted on half %d: %.2f ms per iteration, %.3f of the published arithmetic\n", half+1, float64(c.Overhead), c.Arithmetic)
 }
 

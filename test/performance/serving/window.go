@@ -1,10 +1,11 @@
-package serving
+package main
 
 import (
 	"math"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
 const (
@@ -15,7 +16,7 @@ const (
 	offeredSteps = 12
 )
 
-// Within is Under for a load that was put on an empty replica for a window and then
+// within is Profile.Under for a load that was put on an empty replica for a window and then
 // measured by what completed in it, as load generators do. Near saturation the
 // number in service is still growing when such a run ends, and what is in service
 // then was offered but is not counted. It follows the fluid
@@ -24,12 +25,12 @@ const (
 //
 // and returns the mean number in service as the generated tokens saw it. A window of
 // 0 means the steady state.
-func (p Profile) Within(completed capacity.Rate, shape capacity.TokenShape, window time.Duration) (n float64, at At) {
+func within(p serving.Profile, completed capacity.Rate, shape capacity.TokenShape, window time.Duration) (n float64, at serving.At) {
 	if window <= 0 || completed <= 0 || !shape.Known() || !p.Known() {
 		return p.Under(completed, shape)
 	}
-	limit := min(p.mostInService(shape), 4*float64(completed)*window.Seconds())
-	fluid := p.fluid(limit, shape)
+	limit := min(p.Concurrency(shape), 4*float64(completed)*window.Seconds())
+	fluid := fluidOf(p, limit, shape)
 	perMs, length := float64(completed)/1000, float64(window.Milliseconds())
 	low, high := perMs, perMs+limit/length
 	for range offeredSteps {
@@ -52,12 +53,13 @@ type fluid struct {
 	shortest float64
 }
 
-func (p Profile) fluid(limit float64, shape capacity.TokenShape) *fluid {
-	f := fluid{shortest: p.residence(0, shape)}
+func fluidOf(p serving.Profile, limit float64, shape capacity.TokenShape) *fluid {
+	const alone = 1e-9
+	f := fluid{shortest: 1000 * alone / float64(p.Steady(alone, shape).Rate)}
 	for i := 1; i <= fluidSteps; i++ {
 		x := float64(i) / fluidSteps
 		f.n[i] = limit * x * x
-		f.rate[i] = f.n[i] / p.residence(f.n[i], shape)
+		f.rate[i] = float64(p.Steady(f.n[i], shape).Rate) / 1000
 	}
 	return &f
 }

@@ -1,25 +1,30 @@
-package serving
+package main
 
-import "llmd.ai/workload-variant-autoscaler/pkg/capacity"
+import (
+	"slices"
 
-// DeviceFigures are the published figures of what serves one replica, all its
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// deviceFigures are the published figures of what serves one replica, all its
 // devices together.
-type DeviceFigures struct {
+type deviceFigures struct {
 	// Bandwidth is that of the memory in bytes per second, Arithmetic the dense
 	// operations per second at the model's precision.
 	Bandwidth, Arithmetic float64
 	// Devices is how many share each layer (tensor parallelism); 0 means one. Link is
 	// what several send each other their parts over.
 	Devices int
-	Link    Link
+	Link    serving.Link
 	// Engines is how many engines, each with such a device, share the experts of a
 	// mixture (expert parallelism beside data parallelism) over the same link; 0 means
 	// one.
 	Engines int
 }
 
-// Efficiency is what lies between the published figures and a server.
-type Efficiency struct {
+// efficiency is what lies between the published figures and a server.
+type efficiency struct {
 	// Overhead is what every iteration takes beside reading and arithmetic, and what
 	// reading takes longer than at the published bandwidth.
 	Overhead capacity.Milliseconds
@@ -27,8 +32,8 @@ type Efficiency struct {
 	Arithmetic float64
 }
 
-// Roofline is the profile that follows from published figures alone, with the
-// symbols of Profile.decode:
+// roofline is the profile that follows from published figures alone, with the
+// symbols of serving.Overlapped:
 //
 //	a = bytes of weights / bandwidth            all but the embedding table
 //	c = 2*layers*KV heads*head size*bytes / bandwidth
@@ -36,19 +41,19 @@ type Efficiency struct {
 //	b = 2*head / arithmetic                     decoded tokens alone are sampled
 //	q = 4*layers*width / arithmetic             both products of attention
 //
-// Of a mixture of experts, a holds no experts, which a token uses in part (ExpertTimes),
+// Of a mixture of experts, a holds no experts, which a token uses in part (serving.ExpertTimes),
 // and g counts those that it uses. What several devices send each other is added
-// (ModelFigures.Exchange): to the overhead of an iteration, to b, and per token computed;
+// (serving.ModelFigures.Exchange): to the overhead of an iteration, to b, and per token computed;
 // what engines send to experts and back, per token of all engines.
 //
 // Limits are left unknown. Figures that are not above 0 give a profile that answers
 // nothing, and so do several devices with an unknown link, engines that share experts and
 // have several devices each, and a model of which an iteration reads less than its whole
 // cache.
-func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
+func roofline(m serving.ModelFigures, d deviceFigures, e efficiency) serving.Profile {
 	exchange, ok := m.Exchange(d.Link, d.Devices)
-	if !ok || !m.readWhole() || m.Parameters <= m.Embedding+m.Head+m.Experts.Parameters || d.Bandwidth <= 0 || d.Arithmetic <= 0 || e.Arithmetic <= 0 || e.Overhead < 0 {
-		return Profile{}
+	if !ok || !readWhole(m) || m.Parameters <= m.Embedding+m.Head+m.Experts.Parameters || d.Bandwidth <= 0 || d.Arithmetic <= 0 || e.Arithmetic <= 0 || e.Overhead < 0 {
+		return serving.Profile{}
 	}
 	reading := func(bytes float64) capacity.Milliseconds {
 		return capacity.Milliseconds(1000 * bytes / d.Bandwidth)
@@ -56,8 +61,8 @@ func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
 	arithmetic := func(operations float64) capacity.Milliseconds {
 		return capacity.Milliseconds(1000 * operations / (d.Arithmetic * e.Arithmetic))
 	}
-	p := Profile{
-		Form:             Overlapped,
+	p := serving.Profile{
+		Form:             serving.Overlapped,
 		Overhead:         e.Overhead + exchange.PerIteration,
 		Base:             reading((m.Parameters - m.Embedding - m.Experts.Parameters) * m.WeightBytes),
 		PerResidentToken: reading(2 * float64(m.Layers*m.KVHeads*m.HeadSize) * m.CacheBytes),
@@ -71,16 +76,28 @@ func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
 		return p
 	}
 	engines := max(1, d.Engines)
-	p.Experts = ExpertTimes{Reading: reading(m.Experts.Parameters * m.WeightBytes / float64(engines)), Share: m.Experts.share(), Engines: engines}
+	p.Experts = serving.ExpertTimes{Reading: reading(m.Experts.Parameters * m.WeightBytes / float64(engines)), Share: m.Experts.Share(), Engines: engines}
 	if engines == 1 {
 		return p
 	}
-	way, ok := m.way(d.Link, engines)
+	way, ok := m.ExpertExchange(d.Link, engines)
 	if !ok || d.Devices > 1 {
-		return Profile{}
+		return serving.Profile{}
 	}
 	p.Overhead += way.PerIteration
 	p.Experts.PerExchanged = way.PerToken
-	p.Experts.PerToken = arithmetic(2 * m.Experts.Parameters * m.Experts.share())
+	p.Experts.PerToken = arithmetic(2 * m.Experts.Parameters * m.Experts.Share())
 	return p
+}
+
+// readWhole says that an iteration reads the whole cache, in the usual form.
+func readWhole(m serving.ModelFigures) bool { return m.Latent == 0 && m.Windowed == 0 }
+
+// rooflineModels are the names of the published models for which roofline has an answer
+// at 16 bits, sorted.
+func rooflineModels() []string {
+	return slices.DeleteFunc(serving.PublishedModels(), func(name string) bool {
+		m := serving.FiguresOf(name, serving.Arguments{})
+		return !readWhole(m) || m.WeightBytes != 2
+	})
 }
