@@ -13,3 +13,13 @@ func TestDrawsAreThoseOfSplitMix64(t *testing.T) {
 		assert.Equal(t, want, d.Next())
 	}
 }
+
+func TestSkippedNumbersAreLeftOut(t *testing.T) {
+	one, other := Draws(7), Draws(7)
+	for range 3 {
+		one.Next()
+	}
+	other.Skip(3)
+	assert.Equal(t, one, other)
+	assert.Equal(t, one.Next(), other.Next())
+}

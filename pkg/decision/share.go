@@ -51,7 +51,7 @@ func (r *round) share(models []*model) []map[*variant]int {
 type rows struct {
 	round  *round
 	limits []float64
-	kinds  map[placement.Kind]int
+	nodes  map[placement.Identity]int
 	holes  map[capacity.Accelerator][]hole
 	// quotas are by the index of the cluster's Quotas.
 	quotas map[int]quotaRow
@@ -68,7 +68,7 @@ type quotaRow struct {
 type hole struct{ devices, row int }
 
 func (r *round) newRows(models []*model) *rows {
-	all := &rows{round: r, kinds: map[placement.Kind]int{}, holes: map[capacity.Accelerator][]hole{}, quotas: map[int]quotaRow{}}
+	all := &rows{round: r, nodes: map[placement.Identity]int{}, holes: map[capacity.Accelerator][]hole{}, quotas: map[int]quotaRow{}}
 	for _, m := range models {
 		m.each(func(v *variant) {
 			if r.unknown(v) == nil {
@@ -96,11 +96,11 @@ func (w *rows) add(v *variant) {
 			w.quotas[a.Index] = quotaRow{w.row(float64(max(q.Left, 0)) / unit), unit}
 		}
 	}
-	key := v.in.Request.Kind()
-	if _, known := w.kinds[key]; known {
+	key := v.in.Request.Identity()
+	if _, known := w.nodes[key]; known {
 		return
 	}
-	w.kinds[key] = w.row(float64(w.round.onNodes(v)))
+	w.nodes[key] = w.row(float64(w.round.onNodes(v)))
 	shape := v.in.Request.Shape
 	if shape.Devices == 0 || slices.ContainsFunc(w.holes[shape.Accelerator], func(h hole) bool { return h.devices == shape.Devices }) {
 		return
@@ -121,7 +121,7 @@ func (w *rows) uses(v *variant) []allocation.Use {
 	if w.round.unknown(v) != nil {
 		return nil
 	}
-	uses := []allocation.Use{{Row: w.kinds[v.in.Request.Kind()], Amount: 1}}
+	uses := []allocation.Use{{Row: w.nodes[v.in.Request.Identity()], Amount: 1}}
 	for _, a := range v.in.Request.Charges {
 		if q, limits := w.quotas[a.Index]; limits && a.Count <= w.round.trial.Cluster().Quotas[a.Index].Hard {
 			uses = append(uses, allocation.Use{Row: q.row, Amount: float64(a.Count) / q.unit})

@@ -253,8 +253,8 @@ func TestRequestCountsExtendedResources(t *testing.T) {
 		require.NoError(t, err)
 		return r
 	}
-	known := map[placement.Kind]bool{same().Kind(): true}
-	assert.True(t, known[same().Kind()], "equal requests share what is the same")
+	known := map[placement.Identity]bool{same().Identity(): true}
+	assert.True(t, known[same().Identity()], "equal requests share what is the same")
 }
 
 // What others make of a pod is on its template: Kueue holds it back and chooses its

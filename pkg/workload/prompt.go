@@ -1,6 +1,10 @@
 package workload
 
-import "fmt"
+import (
+	"fmt"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
 
 // Prompt says what a prompt begins with, for servers that keep what they computed of
 // earlier ones (prefix caching): its tokens in blocks, each with a number that stands for
@@ -31,11 +35,10 @@ func (p *Prompt) Number(i int) uint64 {
 	if p.Copy == 0 {
 		return n
 	}
-	// SplitMix64's mixing, which maps no two numbers of one copy to the same.
-	n += uint64(p.Copy) * 0x9e3779b97f4a7c15 // #nosec G115: a copy is not negative
-	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9
-	n = (n ^ n>>27) * 0x94d049bb133111eb
-	return n ^ n>>31
+	// No two numbers of one copy become the same.
+	draws := capacity.Draws(n)
+	draws.Skip(uint64(p.Copy) - 1) // #nosec G115: a copy is above 0 here
+	return draws.Next()
 }
 
 // copied is the prompt of a copy of the request; nil for one that says nothing.

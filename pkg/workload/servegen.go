@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // ServeGenFiles are the three files of a ServeGen trace.
@@ -230,12 +232,10 @@ func (r *run) before(other *run) bool {
 }
 
 // mixed spreads the bits of a key over all of a number, so that near keys give
-// seeds that are far apart (the finalizer of SplitMix64).
+// seeds that are far apart.
 func mixed(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	draws := capacity.Draws(x)
+	return draws.Next()
 }
 
 // arrive draws the arrivals of a client that asks so many times within a window.

@@ -186,7 +186,7 @@ func TestTheExplanationSaysThatAStatusIsStale(t *testing.T) {
 		w := newWorld(t, []runtime.Object{rs}, resolved(variant("v", accelerator, 1), 7, v1alpha1.Shape{Accelerator: "A100", DeviceMemoryGiB: 80, Devices: ptr.To(int32(1))}))
 		pod := gpuPod("p", 1, rs)
 		pod.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": h100}
-		wanted, status := w.wantOf(context.Background(), pod)
+		wanted, status := w.preFilterStateOf(context.Background(), pod)
 		require.True(t, status.IsSuccess())
 		assert.Equal(t, want, wanted.contradiction(), accelerator)
 	}

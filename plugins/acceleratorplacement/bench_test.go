@@ -118,17 +118,17 @@ func BenchmarkScore(b *testing.B) {
 func BenchmarkRefresh(b *testing.B) {
 	forShapes(b, func(b *testing.B, at *bench) {
 		for b.Loop() {
-			seen := at.catalog.see(at.names, at.nodes)
-			at.prices.table.Load().Refresh(seen.cluster())
+			nodesNow := at.catalog.snapshotOf(at.names, at.nodes)
+			at.prices.table.Load().Refresh(nodesNow.cluster())
 		}
 	})
 }
 
 func BenchmarkNewTable(b *testing.B) {
 	forShapes(b, func(b *testing.B, at *bench) {
-		seen := at.catalog.see(at.names, at.nodes)
+		nodesNow := at.catalog.snapshotOf(at.names, at.nodes)
 		for b.Loop() {
-			placement.NewTable(at.prices.expected, seen.cluster())
+			placement.NewTable(at.prices.expected, nodesNow.cluster())
 		}
 	})
 }

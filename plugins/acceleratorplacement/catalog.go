@@ -80,14 +80,14 @@ type catalog struct {
 	objects    []*corev1.Node
 	generation uint64
 	// last is what was seen last.
-	last *seen
+	last *snapshot
 
 	byName atomic.Pointer[map[string]*atomic.Pointer[carried]]
 }
 
-// seen are the nodes with devices among those of a snapshot. Their order is the
+// snapshot is the nodes with devices among those of a snapshot. Their order is the
 // snapshot's. It never changes but for what it remembers.
-type seen struct {
+type snapshot struct {
 	infos []fwk.NodeInfo
 	what  []*carried
 	// others is how many further nodes there are: without devices, and labels that
@@ -110,8 +110,8 @@ func (c *catalog) of(names *inventory.Names, node *corev1.Node) *carried {
 	return carriedBy(names, node)
 }
 
-// see brings the catalog up to the snapshot and returns its nodes with devices.
-func (c *catalog) see(names *inventory.Names, nodes []fwk.NodeInfo) *seen {
+// snapshotOf brings the catalog up to the snapshot and returns its nodes with devices.
+func (c *catalog) snapshotOf(names *inventory.Names, nodes []fwk.NodeInfo) *snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed := c.align(nodes)
@@ -161,8 +161,8 @@ func (c *catalog) align(nodes []fwk.NodeInfo) (changed bool) {
 	return true
 }
 
-func (c *catalog) withDevices() *seen {
-	s := &seen{names: map[string]sets.Set[string]{}}
+func (c *catalog) withDevices() *snapshot {
+	s := &snapshot{names: map[string]sets.Set[string]{}}
 	for i := range c.slots {
 		if what := c.slots[i].Load(); len(what.Devices) > 0 {
 			s.infos, s.what = append(s.infos, c.nodes[i]), append(s.what, what)
@@ -173,12 +173,12 @@ func (c *catalog) withDevices() *seen {
 	return s
 }
 
-// maxRemembered bounds how many different wants are remembered.
+// maxRemembered bounds how many different requests are remembered.
 const maxRemembered = 256
 
 // candidates are the names of the nodes that have devices which would do, free or
 // not. The framework copies the set before it changes it.
-func (s *seen) candidates(w *want) sets.Set[string] {
+func (s *snapshot) candidates(w *preFilterState) sets.Set[string] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := w.key()

@@ -38,7 +38,7 @@
 // what room is worth built anew, and says in metrics and events what is left and
 // what is out of order.
 //
-// Read Plugin and want first, then view (a node as the capacity model sees it),
+// Read Plugin and preFilterState first, then view (a node as the capacity model sees it),
 // catalog (what is remembered of nodes), variants and outlookOf (what there is and
 // what is expected), and queue.go (which events bring a pod back, and why no other).
 package acceleratorplacement

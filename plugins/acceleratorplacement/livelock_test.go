@@ -157,7 +157,7 @@ func (q *queue) asked(pod *corev1.Pod, e event) bool {
 	require.NoError(q.t, err)
 	t := q.waiting.of(pod.UID)
 	require.False(q.t, t.hopeless() && hint == fwk.Queue, "%s was brought back, though no event can help it", pod.Name)
-	if known := t.want; known != nil && hint == fwk.Queue {
+	if known := t.asks; known != nil && hint == fwk.Queue {
 		empty := *e.node
 		empty.requested = resources{}
 		if after, ok := e.after.(*corev1.Node); ok {
@@ -353,7 +353,7 @@ func TestNoPodWaitsThatCouldFit(t *testing.T) {
 			q.settle()
 			for _, name := range slices.Sorted(maps.Keys(q.asleep)) {
 				waited++
-				w, status := q.wantOf(context.Background(), q.asleep[name])
+				w, status := q.preFilterStateOf(context.Background(), q.asleep[name])
 				if status.IsRejected() || q.unread {
 					continue
 				}

@@ -97,7 +97,7 @@ func TestTheShapeThatTheAutoscalerResolvedCountsWhileItIsTheObjects(t *testing.T
 		"old":     {old, "A100", capacity.Shape{Accelerator: "A100", Devices: 1, Pods: 1}},
 	} {
 		w := newWorld(t, []runtime.Object{rs}, c.variant)
-		want, status := w.wantOf(context.Background(), gpuPod("p", 2, rs))
+		want, status := w.preFilterStateOf(context.Background(), gpuPod("p", 2, rs))
 		require.True(t, status.IsSuccess(), name)
 		require.Len(t, want.devices, 1, name)
 		assert.Equal(t, c.device, want.devices[0].String(), name)

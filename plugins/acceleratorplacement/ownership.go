@@ -91,15 +91,15 @@ func toleratesAll(pod *corev1.Pod) bool {
 // that are full of pods. The others are told at the next look.
 const mostTold = 100
 
-// told remembers of which foreign pods it was told.
-type told struct {
+// reported remembers of which foreign pods it was told.
+type reported struct {
 	mu   sync.Mutex
 	pods map[types.UID]bool
 }
 
 // first returns pods of which it was not told at the last call, and remembers all of
 // which it now was.
-func (t *told) first(pods []*corev1.Pod) []*corev1.Pod {
+func (t *reported) first(pods []*corev1.Pod) []*corev1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := make(map[types.UID]bool, len(pods))
@@ -123,7 +123,7 @@ func (p *Plugin) tellForeign(pods []*corev1.Pod) {
 	if !p.scheduling.Load() {
 		return
 	}
-	for _, pod := range p.told.first(pods) {
+	for _, pod := range p.reported.first(pods) {
 		p.handle.EventRecorder().Eventf(pod, nil, corev1.EventTypeWarning, reasonForeign, actionPlacing,
 			"%s placed it on node %s, which belongs to %s by its taint %s: two schedulers race for what is free there. Set schedulerName: %s, or let it go elsewhere: without a toleration of the taint it does not come back",
 			nameOf(pod.Spec.SchedulerName), pod.Spec.NodeName, p.profile, v1alpha1.TaintScheduler, p.profile)
@@ -203,15 +203,15 @@ const (
 	mostRefusals = 100
 )
 
-// early are the refusals from before this scheduler led, the oldest first.
-type early struct {
+// beforeLead are the refusals from before this scheduler led, the oldest first.
+type beforeLead struct {
 	mu   sync.Mutex
 	pods []*corev1.Pod
 	came []time.Time
 }
 
 // keep remembers a refusal, unless this scheduler leads by now.
-func (e *early) keep(pod *corev1.Pod, leads func() bool) bool {
+func (e *beforeLead) keep(pod *corev1.Pod, leads func() bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if leads() {
@@ -225,7 +225,7 @@ func (e *early) keep(pod *corev1.Pod, leads func() bool) bool {
 }
 
 // take returns those that are not too old, and forgets all.
-func (e *early) take() []*corev1.Pod {
+func (e *beforeLead) take() []*corev1.Pod {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	recent := len(e.came)
@@ -256,7 +256,7 @@ func (p *Plugin) seeRefused(pod *corev1.Pod) {
 	if pod.Spec.SchedulerName != p.profile && (err != nil || !p.owns(node)) {
 		return
 	}
-	if !p.early.keep(pod, p.scheduling.Load) {
+	if !p.beforeLead.keep(pod, p.scheduling.Load) {
 		p.tellRefused(pod)
 	}
 }

@@ -91,10 +91,10 @@ func TestATaintOnAFullClusterIsNoFloodOfEvents(t *testing.T) {
 	for i := range mostTold + 10 {
 		pods = append(pods, placedBy("default-scheduler", strconv.Itoa(i), "ours", 0))
 	}
-	var told told
+	var known reported
 	seen := map[types.UID]int{}
 	for _, want := range []int{mostTold, 10, 0} {
-		fresh := told.first(pods)
+		fresh := known.first(pods)
 		assert.Len(t, fresh, want)
 		for _, pod := range fresh {
 			seen[pod.UID]++
@@ -156,9 +156,9 @@ func TestRefusalsOfKubeletsAreToldOnce(t *testing.T) {
 	}
 	source.Add(failedFor("OutOfnvidia.com/mig-1g.10gb", ours, "early", "nobodys", 1))
 	kept := func() bool {
-		w.early.mu.Lock()
-		defer w.early.mu.Unlock()
-		return len(w.early.pods) == 1
+		w.beforeLead.mu.Lock()
+		defer w.beforeLead.mu.Unlock()
+		return len(w.beforeLead.pods) == 1
 	}
 	require.Eventually(t, kept, time.Minute, time.Millisecond)
 	assert.Empty(t, w.told(), "it may only stand by")

@@ -22,8 +22,8 @@ type cycle struct {
 	// state is the attempt's own: the same pod may be tried again.
 	state fwk.CycleState
 	pod   *corev1.Pod
-	// want is nil for a pod without devices.
-	want *want
+	// asks is nil for a pod without devices.
+	asks *preFilterState
 	// invalid is set when PreFilter turned the request down.
 	invalid bool
 }
@@ -44,17 +44,17 @@ type Plugin struct {
 	args    config.AcceleratorPlacementArgs
 	profile string
 
-	names    *inventory.Names
-	catalog  catalog
-	nodes    corelisters.NodeLister
-	owners   owners
-	variants *variants
-	prices   prices
-	waiting  *waiting
-	told     told
-	early    early
-	// seenBefore and seenAfter are the nodes of the last event.
-	seenBefore, seenAfter atomic.Pointer[carried]
+	names      *inventory.Names
+	catalog    catalog
+	nodes      corelisters.NodeLister
+	owners     owners
+	variants   *variants
+	prices     prices
+	waiting    *waiting
+	reported   reported
+	beforeLead beforeLead
+	// lastBefore and lastAfter are the nodes of the last event.
+	lastBefore, lastAfter atomic.Pointer[carried]
 	// restock asks for stock to be taken.
 	restock chan struct{}
 
@@ -92,17 +92,17 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	p.waiting.forget(pod.UID)
-	w, status := p.wantOf(ctx, pod)
+	w, status := p.preFilterStateOf(ctx, pod)
 	if !status.IsSuccess() {
 		c.invalid = status.IsRejected()
 		return nil, status
 	}
-	seen := p.catalog.see(p.names, nodes)
-	p.prices.refresh(seen)
+	nodesNow := p.catalog.snapshotOf(p.names, nodes)
+	p.prices.refresh(nodesNow)
 	w.table = p.prices.table.Load()
 	state.Write(Name, w)
-	c.want = w
-	return &fwk.PreFilterResult{NodeNames: seen.candidates(w)}, nil
+	c.asks = w
+	return &fwk.PreFilterResult{NodeNames: nodesNow.candidates(w)}, nil
 }
 
 // begin notes that pods come by, and so that this scheduler leads. It tells what was
@@ -112,12 +112,12 @@ func (p *Plugin) begin() {
 		return
 	}
 	p.soon()
-	for _, pod := range p.early.take() {
+	for _, pod := range p.beforeLead.take() {
 		p.tellRefused(pod)
 	}
 }
 
-// PreFilterExtensions is nil: a want says nothing about the pods on a node.
+// PreFilterExtensions is nil: the state says nothing about the pods on a node.
 func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
 // Filter is the capacity model's verdict on the node as it is handed in.
@@ -157,8 +157,8 @@ func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *corev1
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("listing the nodes to explain where pod %s fits: %w", klog.KObj(pod), err))
 	}
-	said := explain(w, p.catalog.see(p.names, nodes))
-	p.waiting.add(turnedDown{pod: pod, want: w, reason: said.reason})
+	said := explain(w, p.catalog.snapshotOf(p.names, nodes))
+	p.waiting.add(turnedDown{pod: pod, asks: w, reason: said.reason})
 	return nil, fwk.NewStatus(fwk.Unschedulable, said.text+w.contradiction())
 }
 
@@ -194,7 +194,7 @@ func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, pod *corev1.P
 		beside := *w
 		beside.mates = found
 		state.Write(Name, &beside)
-		p.current.Store(&cycle{state: state, pod: pod, want: &beside})
+		p.current.Store(&cycle{state: state, pod: pod, asks: &beside})
 	}
 	return nil
 }
@@ -224,9 +224,9 @@ func (p *Plugin) NormalizeScore(_ context.Context, _ fwk.CycleState, _ *corev1.P
 }
 
 // wanted is what the pod wants, or nil for a pod without devices.
-func (p *Plugin) wanted(state fwk.CycleState, pod *corev1.Pod) *want {
+func (p *Plugin) wanted(state fwk.CycleState, pod *corev1.Pod) *preFilterState {
 	if c := p.running(state, pod); c != nil {
-		return c.want
+		return c.asks
 	}
 	// A preemption asks with a copy of the state, in the background also about an
 	// earlier pod; and another plugin may have turned the pod down before this one saw
@@ -235,7 +235,7 @@ func (p *Plugin) wanted(state fwk.CycleState, pod *corev1.Pod) *want {
 	if err != nil {
 		return nil
 	}
-	w, _ := data.(*want)
+	w, _ := data.(*preFilterState)
 	return w
 }
 

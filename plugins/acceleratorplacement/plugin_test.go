@@ -77,7 +77,7 @@ func TestANodeThatChangesInItsPlaceIsSeen(t *testing.T) {
 	w.names.SetOverrides(inventory.Overrides{"NVIDIA-H100-80GB-HBM3": inventory.Normalize("L4")})
 	assert.Empty(t, found(), "the names changed")
 	last := w.catalog.last
-	assert.Same(t, last, w.catalog.see(w.names, nodes), "nothing changed")
+	assert.Same(t, last, w.catalog.snapshotOf(w.names, nodes), "nothing changed")
 }
 
 func TestVerdictsTellWhatPreemptionCouldChange(t *testing.T) {
@@ -101,7 +101,7 @@ func TestVerdictsTellWhatPreemptionCouldChange(t *testing.T) {
 		assert.Equal(t, c.code, got.Code(), name)
 		assert.Equal(t, c.why, got.Message(), name)
 		// A preemption in the background asks while another pod is current.
-		w.current.Store(&cycle{pod: gpuPod("other", 1, nil), want: &want{resource: gpu}})
+		w.current.Store(&cycle{pod: gpuPod("other", 1, nil), asks: &preFilterState{resource: gpu}})
 		assert.Equal(t, c.code, w.Filter(context.Background(), state, pod, c.info).Code(), name)
 	}
 }
@@ -188,7 +188,7 @@ func TestVariantsAreFoundThroughEveryChainOfOwners(t *testing.T) {
 		"deployment": {rs, "H100"}, "replica set": {alone, "A100"}, "leader": {leaders, "L40S"}, "worker": {workers, "L40S"},
 		"a kind above a deployment": {servers, "H200"},
 	} {
-		want, status := w.wantOf(context.Background(), gpuPod("p", 1, c.owner))
+		want, status := w.preFilterStateOf(context.Background(), gpuPod("p", 1, c.owner))
 		require.True(t, status.IsSuccess(), name)
 		require.Len(t, want.devices, 1, name)
 		assert.Equal(t, c.want, want.devices[0].String(), name)

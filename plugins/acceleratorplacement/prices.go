@@ -42,7 +42,7 @@ func same(a, b placement.Expected) bool {
 }
 
 // refresh has the table look at the nodes once every few pods with devices.
-func (p *prices) refresh(s *seen) {
+func (p *prices) refresh(s *snapshot) {
 	if p.pods.Add(1) <= int64(len(s.infos)/refreshShare) {
 		return
 	}
@@ -54,7 +54,7 @@ func (p *prices) refresh(s *seen) {
 }
 
 // cluster is the nodes as they are now.
-func (s *seen) cluster() *placement.Cluster {
+func (s *snapshot) cluster() *placement.Cluster {
 	c := &placement.Cluster{Nodes: make([]placement.Node, len(s.infos))}
 	for i, info := range s.infos {
 		c.Nodes[i] = nodeOf(s.what[i], info, nil)

@@ -42,11 +42,11 @@ func (p *Plugin) afterNode(_ klog.Logger, pod *corev1.Pod, before, after any) (f
 	if t.hopeless() {
 		return fwk.QueueSkip, nil
 	}
-	w := t.want
+	w := t.asks
 	if w == nil {
 		return fwk.Queue, nil
 	}
-	have := p.recalled(&p.seenAfter, now)
+	have := p.recalled(&p.lastAfter, now)
 	if !w.couldUse(have) {
 		return fwk.QueueSkip, nil
 	}
@@ -54,7 +54,7 @@ func (p *Plugin) afterNode(_ klog.Logger, pod *corev1.Pod, before, after any) (f
 	if !ok {
 		return fwk.Queue, nil
 	}
-	if had := p.recalled(&p.seenBefore, old); w.couldUse(had) && !w.gains(had, have) {
+	if had := p.recalled(&p.lastBefore, old); w.couldUse(had) && !w.gains(had, have) {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil
@@ -82,12 +82,12 @@ func (p *Plugin) afterPod(_ klog.Logger, pod *corev1.Pod, before, after any) (fw
 	if t.hopeless() {
 		return fwk.QueueSkip, nil
 	}
-	w := t.want
+	w := t.asks
 	if w == nil {
 		return fwk.Queue, nil
 	}
 	// A node that is not there is gone, or its own event is still to come.
-	if node, err := p.nodes.Get(name); err == nil && w.couldUse(p.recalled(&p.seenAfter, node)) {
+	if node, err := p.nodes.Get(name); err == nil && w.couldUse(p.recalled(&p.lastAfter, node)) {
 		return fwk.Queue, nil
 	}
 	return fwk.QueueSkip, nil
@@ -105,7 +105,7 @@ func (p *Plugin) recalled(last *atomic.Pointer[carried], node *corev1.Node) *car
 }
 
 // couldUse reports whether the node could hold the pod if no other pod were on it.
-func (w *want) couldUse(what *carried) bool {
+func (w *preFilterState) couldUse(what *carried) bool {
 	if what.Out != "" {
 		return false
 	}
@@ -115,7 +115,7 @@ func (w *want) couldUse(what *carried) bool {
 
 // gains reports whether the node offers more than before of something that the pod
 // needs, or other devices.
-func (w *want) gains(had, have *carried) bool {
+func (w *preFilterState) gains(had, have *carried) bool {
 	before, _, _ := w.choose(had)
 	after, _, _ := w.choose(have)
 	if had.devices[before] != have.devices[after] || have.Devices[after].Count > had.Devices[before].Count {

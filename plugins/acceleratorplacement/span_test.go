@@ -62,7 +62,7 @@ func TestPodsOfSlicesOverSeveralHostsArePlaced(t *testing.T) {
 		v.Spec.ScaleTargetRef.APIVersion, v.Spec.ScaleTargetRef.Kind = "apps/v1", "StatefulSet"
 		w := newWorld(t, []runtime.Object{set}, v)
 		pod := tpuPod(set, c.topology)
-		want, status := w.wantOf(ctx, pod)
+		want, status := w.preFilterStateOf(ctx, pod)
 		require.True(t, status.IsSuccess(), name)
 		require.Equal(t, &v.Spec, &want.variant.Spec, name)
 		feasible, best := w.schedule(t, pod, nodes...)

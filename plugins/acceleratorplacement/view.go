@@ -37,7 +37,7 @@ func (v *view) verdict() placement.Verdict {
 
 // view takes everything from the node that is handed in; scratch is where its devices
 // beside the first are put.
-func (p *Plugin) view(w *want, info fwk.NodeInfo, scratch []placement.Pool) view {
+func (p *Plugin) view(w *preFilterState, info fwk.NodeInfo, scratch []placement.Pool) view {
 	what := p.catalog.of(p.names, info.Node())
 	v := view{node: nodeOf(what, info, scratch)}
 	pool, order, ok := w.choose(what)
@@ -101,7 +101,7 @@ var nearest = []placement.Verdict{
 
 // explain counts what keeps the pod off each node, whichever plugin said so. It is
 // on the path of the scheduling of pods, and so allocates nothing for a node.
-func explain(w *want, nodes *seen) explanation {
+func explain(w *preFilterState, nodes *snapshot) explanation {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(w.pod)
 	devices := w.devices
 	if w.any() {
@@ -141,7 +141,7 @@ func explain(w *want, nodes *seen) explanation {
 
 // verdictOn is the verdict on the node for one of the types that the pod accepts,
 // with what its own taints and the pod's affinity say.
-func (w *want) verdictOn(n *placement.Node, what *carried, shape capacity.Shape, affinity nodeaffinity.RequiredNodeAffinity) placement.Verdict {
+func (w *preFilterState) verdictOn(n *placement.Node, what *carried, shape capacity.Shape, affinity nodeaffinity.RequiredNodeAffinity) placement.Verdict {
 	pool := what.pool(shape.Device(), w.resource)
 	if w.any() {
 		pool = what.under(w.resource)
@@ -165,7 +165,7 @@ func (w *want) verdictOn(n *placement.Node, what *carried, shape capacity.Shape,
 
 // lacks reports whether the node has too little free of an extended resource that the
 // pod takes beside its devices. The framework's own plugin keeps the pod off it.
-func (w *want) lacks(info fwk.NodeInfo) bool {
+func (w *preFilterState) lacks(info fwk.NodeInfo) bool {
 	return slices.ContainsFunc(w.other, func(a placement.Amount) bool {
 		resource := corev1.ResourceName(a.Name)
 		return a.Count > info.GetAllocatable().GetScalarResources()[resource]-info.GetRequested().GetScalarResources()[resource]

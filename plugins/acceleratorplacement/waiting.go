@@ -10,8 +10,8 @@ import (
 // turnedDown is a pod that the last attempt found no node for.
 type turnedDown struct {
 	pod *corev1.Pod
-	// want is what it wanted; nil where that was not found out.
-	want *want
+	// asks is what it asked for; nil where that was not found out.
+	asks *preFilterState
 	// reason is the nearest reason, one of a closed set.
 	reason string
 }

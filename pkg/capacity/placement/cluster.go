@@ -99,8 +99,8 @@ type Yield struct {
 	Other []int64
 }
 
-// Kind is the same for requests that the nodes of a cluster take alike.
-type Kind struct {
+// Identity is the same for requests that the nodes of a cluster take alike.
+type Identity struct {
 	shape   capacity.Shape
 	nodes   int
 	refused *string
@@ -108,10 +108,10 @@ type Kind struct {
 	other   *Amount
 }
 
-// Kind is that of the request. Requests that were made for one cluster share what is the
+// Identity is that of the request. Requests that were made for one cluster share what is the
 // same of them.
-func (r *Request) Kind() Kind {
-	return Kind{
+func (r *Request) Identity() Identity {
+	return Identity{
 		shape: r.Shape, nodes: max(len(r.Refused), len(r.Yields)),
 		refused: first(r.Refused), yields: first(r.Yields), other: first(r.Other),
 	}

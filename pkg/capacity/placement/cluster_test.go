@@ -53,8 +53,8 @@ func TestKind(t *testing.T) {
 	base := Request{Shape: gpus(2, "H100").Shape, Refused: refused, Yields: yields, Other: other}
 	same := base
 	same.Charges, same.Bound = []Amount{{Count: 1}}, "volumes"
-	known := map[Kind]bool{base.Kind(): true}
-	assert.True(t, known[same.Kind()])
+	known := map[Identity]bool{base.Identity(): true}
+	assert.True(t, known[same.Identity()])
 	for name, change := range map[string]func(*Request){
 		"shape":   func(r *Request) { r.Shape.Devices++ },
 		"refused": func(r *Request) { r.Refused = []string{"taint"} },
@@ -63,6 +63,6 @@ func TestKind(t *testing.T) {
 	} {
 		changed := base
 		change(&changed)
-		assert.False(t, known[changed.Kind()], name)
+		assert.False(t, known[changed.Identity()], name)
 	}
 }

@@ -74,9 +74,9 @@ type mover struct {
 	trial  *Cluster
 	r      *Request
 	placed []Placed
-	// kinds are the different requests of what is placed, and kindOf that of each.
-	kinds  []moving
-	kindOf []int
+	// requests are the different ones of what is placed, and requestOf that of each.
+	requests  []moving
+	requestOf []int
 	// nodes are those that can be cleared.
 	nodes []clearing
 	set   [movedAtOnce]int
@@ -111,21 +111,21 @@ type clearing struct {
 // newMover looks once at every node and every request: most replicas of a full
 // cluster can go nowhere, and most nodes cannot be cleared.
 func newMover(trial *Cluster, r *Request, placed []Placed) *mover {
-	m := &mover{trial: trial, r: r, placed: placed, kindOf: make([]int, len(placed))}
-	known := map[Kind]int{}
+	m := &mover{trial: trial, r: r, placed: placed, requestOf: make([]int, len(placed))}
+	known := map[Identity]int{}
 	on := make([][]int, len(trial.Nodes))
 	for i, p := range placed {
 		if p.Node < 0 || p.Node >= len(trial.Nodes) || p.Request.Countable() != nil {
 			continue
 		}
-		key := p.Request.Kind()
-		kind, ok := known[key]
+		key := p.Request.Identity()
+		at, ok := known[key]
 		if !ok {
-			kind = len(m.kinds)
-			known[key] = kind
-			m.kinds = append(m.kinds, moving{r: p.Request})
+			at = len(m.requests)
+			known[key] = at
+			m.requests = append(m.requests, moving{r: p.Request})
 		}
-		m.kindOf[i] = kind
+		m.requestOf[i] = at
 		on[p.Node] = append(on[p.Node], i)
 	}
 	for node := range trial.Nodes {
@@ -153,7 +153,7 @@ func (m *mover) clears(node int, replicas []int) bool {
 }
 
 // grow tries the sets of that many replicas of a node which begin with the set.
-// Replicas of one kind are the same to the cluster: of each only the first ones are in
+// Replicas of one request are the same to the cluster: of each only the first ones are in
 // a set.
 func (m *mover) grow(n *clearing, count int, set []int, from int) {
 	if len(set) == count {
@@ -161,8 +161,8 @@ func (m *mover) grow(n *clearing, count int, set []int, from int) {
 		return
 	}
 	for i := from; i < len(n.replicas) && m.left > 0; i++ {
-		kind := m.kindOf[n.replicas[i]]
-		same := slices.ContainsFunc(n.replicas[from:i], func(other int) bool { return m.kindOf[other] == kind })
+		request := m.requestOf[n.replicas[i]]
+		same := slices.ContainsFunc(n.replicas[from:i], func(other int) bool { return m.requestOf[other] == request })
 		if !same {
 			m.grow(n, count, append(set, n.replicas[i]), i+1)
 		}
@@ -223,7 +223,7 @@ func (m *mover) rehouse(node int, set []int) []Move {
 // home is the best node for a replica besides its own, or -1. Nodes that others moved
 // to are looked at as they now are.
 func (m *mover) home(replica, from int, moved []Move) int {
-	k := &m.kinds[m.kindOf[replica]]
+	k := &m.requests[m.requestOf[replica]]
 	if !k.known {
 		k.homes, k.known = m.homes(k.r), true
 	}

@@ -12,15 +12,15 @@ import (
 // number of nodes and not all of them. Nobody else may change the cluster's nodes or
 // table meanwhile.
 type Trial struct {
-	cluster *Cluster
-	kinds   map[Kind]*candidates
+	cluster    *Cluster
+	byIdentity map[Identity]*candidates
 	// changed are the nodes that changed, in order.
 	changed []int
 }
 
 // NewTrial begins with the cluster as it is.
 func NewTrial(c *Cluster) *Trial {
-	return &Trial{cluster: c, kinds: map[Kind]*candidates{}}
+	return &Trial{cluster: c, byIdentity: map[Identity]*candidates{}}
 }
 
 // Cluster is the cluster as it stands.
@@ -98,7 +98,7 @@ func (t *Trial) put(r *Request, node, count int) {
 	t.changed = append(t.changed, node)
 }
 
-// candidates are the nodes for one kind of request, the best on top of a heap. An
+// candidates are the nodes for requests of one identity, the best on top of a heap. An
 // entry that is not its node's present score is out of date and dropped when it comes
 // up.
 type candidates struct {
@@ -127,8 +127,8 @@ const manySlots = 1 << 40
 
 // upToDate are the candidates of a request as the cluster stands.
 func (t *Trial) upToDate(r *Request) *candidates {
-	key := r.Kind()
-	q, known := t.kinds[key]
+	key := r.Identity()
+	q, known := t.byIdentity[key]
 	nodes := len(t.cluster.Nodes)
 	switch {
 	case !known || len(t.changed)-q.at > nodes:
@@ -137,7 +137,7 @@ func (t *Trial) upToDate(r *Request) *candidates {
 			t.judge(q, r, i)
 		}
 		heap.Init(q)
-		t.kinds[key] = q
+		t.byIdentity[key] = q
 	default:
 		for _, i := range t.changed[q.at:] {
 			before := len(q.heap)

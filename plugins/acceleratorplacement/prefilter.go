@@ -25,8 +25,8 @@ const ownerGrace = 10 * time.Second
 // take any.
 const noneOfThem capacity.Accelerator = "unnamed"
 
-// want is what one pod with devices wants of a node. It never changes once made.
-type want struct {
+// preFilterState is what one pod with devices wants of a node. It never changes once made.
+type preFilterState struct {
 	pod      *corev1.Pod
 	resource corev1.ResourceName
 	// variant is the pod's, or nil.
@@ -51,13 +51,13 @@ type want struct {
 }
 
 // Clone implements fwk.StateData.
-func (w *want) Clone() fwk.StateData { return w }
+func (w *preFilterState) Clone() fwk.StateData { return w }
 
 // any reports whether the pod goes on devices of any type.
-func (w *want) any() bool { return len(w.devices) == 0 }
+func (w *preFilterState) any() bool { return len(w.devices) == 0 }
 
-// key tells wants apart that accept different devices.
-func (w *want) key() string {
+// key tells requests apart that accept different devices.
+func (w *preFilterState) key() string {
 	var b strings.Builder
 	b.WriteString(string(w.resource))
 	for _, d := range w.devices {
@@ -70,7 +70,7 @@ func (w *want) key() string {
 }
 
 // of is the shape on devices of that type.
-func (w *want) of(d capacity.Device) capacity.Shape {
+func (w *preFilterState) of(d capacity.Device) capacity.Shape {
 	s := w.shape
 	s.Accelerator, s.MemoryGiB, s.Form = d.Accelerator, d.MemoryGiB, d.Form
 	return s
@@ -78,7 +78,7 @@ func (w *want) of(d capacity.Device) capacity.Shape {
 
 // choose is which of a node's devices the pod gets there, and the place of their type
 // in its order. It reports false when it accepts none of them.
-func (w *want) choose(what *carried) (pool, order int, ok bool) {
+func (w *preFilterState) choose(what *carried) (pool, order int, ok bool) {
 	if w.any() {
 		pool = what.under(w.resource)
 		return pool, 0, pool >= 0
@@ -95,15 +95,15 @@ func (w *want) choose(what *carried) (pool, order int, ok bool) {
 	return -1, 0, false
 }
 
-// wantOf finds the pod's variant and what it wants. The status is an error, which
+// preFilterStateOf finds the pod's variant and what it wants. The status is an error, which
 // brings the pod back after a short back-off as no event would, while something is
 // not known yet that must be.
-func (p *Plugin) wantOf(ctx context.Context, pod *corev1.Pod) (*want, *fwk.Status) {
+func (p *Plugin) preFilterStateOf(ctx context.Context, pod *corev1.Pod) (*preFilterState, *fwk.Status) {
 	takes, err := inventory.PodTakes(pod)
 	if err != nil {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
 	}
-	w := &want{
+	w := &preFilterState{
 		pod:      pod,
 		resource: takes.Resource,
 		spans:    takes.Spans(&pod.Spec),
@@ -160,7 +160,7 @@ func (p *Plugin) devicesOf(ctx context.Context, v *v1alpha1.VariantAutoscaling, 
 // is still accepted, because a node may be corrected by a label that outranks the one
 // that the pod selects it by. An accelerator that the object itself names counts
 // whatever the pod selects, as it does for the autoscaler.
-func (w *want) prefer(names *inventory.Names) {
+func (w *preFilterState) prefer(names *inventory.Names) {
 	spec := &w.pod.Spec
 	if w.any() || len(spec.NodeSelector) == 0 && spec.Affinity == nil {
 		return
@@ -179,7 +179,7 @@ func (w *want) prefer(names *inventory.Names) {
 }
 
 // otherwise reports whether the variant's object itself names another accelerator.
-func (w *want) otherwise(names *inventory.Names, selected capacity.Device) bool {
+func (w *preFilterState) otherwise(names *inventory.Names, selected capacity.Device) bool {
 	named, _, err := names.Resolve(w.variant.Spec.Accelerator, w.variant.Labels[v1alpha1.LabelAcceleratorName], nil, nil)
 	if err == nil && named.Known() {
 		named, err = named.As(w.resource)
@@ -196,7 +196,7 @@ func apart(a, b capacity.Device) bool {
 
 // contradiction says that the pod and its variant name different accelerators; it is
 // empty where they agree.
-func (w *want) contradiction() string {
+func (w *preFilterState) contradiction() string {
 	if w.variant == nil || w.any() {
 		return ""
 	}
