@@ -18,6 +18,11 @@ func TestCovers(t *testing.T) {
 		{"another memory", Device{Accelerator: "A100", MemoryGiB: 80}, Device{Accelerator: "A100", MemoryGiB: 40}, false},
 		{"memory that is not known", Device{Accelerator: "A100", MemoryGiB: 80}, Device{Accelerator: "A100"}, false},
 		{"what the device keeps for itself is allowed for", Device{Accelerator: "L40S", MemoryGiB: 48}, Device{Accelerator: "L40S", MemoryGiB: 45}, true},
+		{"a tenth less", Device{Accelerator: "X", MemoryGiB: 50}, Device{Accelerator: "X", MemoryGiB: 45}, true},
+		{"more than a tenth less", Device{Accelerator: "X", MemoryGiB: 50}, Device{Accelerator: "X", MemoryGiB: 44}, false},
+		{"the module by what others call it", Device{Accelerator: "H100", Form: "SXM5"}, Device{Accelerator: "H100", Form: "HBM3"}, true},
+		{"another module", Device{Accelerator: "H100", Form: "SXM4"}, Device{Accelerator: "H100", Form: "SXM5"}, false},
+		{"a card by the module's memory", Device{Accelerator: "H100", Form: "PCIE"}, Device{Accelerator: "H100", Form: "HBM3"}, false},
 		{"another form", Device{Accelerator: "H100", Form: "PCIE"}, Device{Accelerator: "H100", Form: "SXM5"}, false},
 		{"a form that is not known", Device{Accelerator: "H100", Form: "PCIE"}, Device{Accelerator: "H100"}, false},
 		{"the module by its memory", Device{Accelerator: "H100", Form: "HBM3"}, Device{Accelerator: "H100", Form: "SXM5"}, true},
@@ -40,5 +45,11 @@ func TestShapesReadTheWayPeopleWriteThem(t *testing.T) {
 		"no devices":         {Accelerator: "H100"},
 	} {
 		assert.Equal(t, want, shape.String())
+	}
+}
+
+func TestLengthsThatAreKnown(t *testing.T) {
+	for shape, known := range map[TokenShape]bool{{1, 1}: true, {0, 1}: false, {1, 0}: false, {}: false, {-1, 2}: false, {2, -1}: false, {0.5, 0.5}: true} {
+		assert.Equal(t, known, shape.Known(), "%+v", shape)
 	}
 }

@@ -8,39 +8,32 @@ import "math"
 // Plus is a sum within the range of its numbers.
 func Plus[T int | int64](a, b T) T {
 	sum := a + b
-	switch {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	default:
-		return sum
+	if (a^sum)&(b^sum) < 0 {
+		return end(a)
 	}
+	return sum
 }
 
 // Minus is a difference within the range of its numbers.
 func Minus[T int | int64](a, b T) T {
 	difference := a - b
-	switch {
-	case a >= 0 && b < 0 && difference < 0:
-		return math.MaxInt64
-	case a < 0 && b > 0 && difference >= 0:
-		return math.MinInt64
-	default:
-		return difference
+	if (a^b)&(a^difference) < 0 {
+		return end(a)
 	}
+	return difference
 }
 
 // Times is a product within the range of its numbers.
 func Times[T int | int64](a, b T) T {
-	if a == 0 || b == 0 {
+	if b == 0 {
 		return 0
 	}
-	if product := a * b; product/b == a && (a != math.MinInt64 || b != -1) && (b != math.MinInt64 || a != -1) {
-		return product
+	product := a * b
+	if product/b != a || b == -1 && a == math.MinInt64 {
+		return end(a ^ b)
 	}
-	if (a < 0) == (b < 0) {
-		return math.MaxInt64
-	}
-	return math.MinInt64
+	return product
 }
+
+// end is the end of the range on the side of a.
+func end[T int | int64](a T) T { return a>>63 ^ math.MaxInt64 }

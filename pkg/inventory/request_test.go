@@ -425,6 +425,61 @@ func TestRequestsThatAskAlikeShareTheirAnswers(t *testing.T) {
 	}
 }
 
+// Of pods that differ in one field that matters to a node each gets its own answer, whoever
+// was asked about before.
+func TestRequestsThatDifferDoNotShareTheirAnswers(t *testing.T) {
+	taints := map[string]corev1.Taint{
+		"a": {Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule},
+		"b": {Key: "k", Value: "w", Effect: corev1.TaintEffectNoSchedule},
+		"c": {Key: "k", Value: "v", Effect: corev1.TaintEffectNoExecute},
+		"d": {Key: "l", Value: "v", Effect: corev1.TaintEffectNoSchedule},
+	}
+	var nodes []*corev1.Node
+	for name, taint := range taints {
+		n := h100(name)
+		n.Labels["zone"], n.Spec.Taints = name, []corev1.Taint{taint}
+		nodes = append(nodes, n)
+	}
+	inv := Read(nodes, nil)
+	tolerates := func(key, value string, operator corev1.TolerationOperator, effect corev1.TaintEffect) func(*corev1.PodSpec) {
+		return func(s *corev1.PodSpec) {
+			s.Tolerations = []corev1.Toleration{{Key: key, Value: value, Operator: operator, Effect: effect}}
+		}
+	}
+	everything := tolerates("", "", corev1.TolerationOpExists, "")
+	for range 2 {
+		for _, c := range []struct {
+			change func(*corev1.PodSpec)
+			admits string
+		}{
+			{func(*corev1.PodSpec) {}, ""},
+			{everything, "abcd"},
+			{tolerates("k", "v", corev1.TolerationOpEqual, corev1.TaintEffectNoSchedule), "a"},
+			{tolerates("k", "w", corev1.TolerationOpEqual, corev1.TaintEffectNoSchedule), "b"},
+			{tolerates("k", "v", corev1.TolerationOpEqual, corev1.TaintEffectNoExecute), "c"},
+			{tolerates("k", "v", corev1.TolerationOpEqual, ""), "ac"},
+			{tolerates("k", "", corev1.TolerationOpExists, corev1.TaintEffectNoSchedule), "ab"},
+			{tolerates("k", "", corev1.TolerationOpEqual, corev1.TaintEffectNoSchedule), ""},
+			{tolerates("l", "v", corev1.TolerationOpEqual, corev1.TaintEffectNoSchedule), "d"},
+			{func(s *corev1.PodSpec) { everything(s); s.NodeSelector = map[string]string{"zone": "b"} }, "b"},
+			{func(s *corev1.PodSpec) { everything(s); s.NodeSelector = map[string]string{"zone": "c"} }, "c"},
+			{func(s *corev1.PodSpec) { everything(s); s.NodeName = "d" }, "d"},
+		} {
+			tmpl := template(container("nvidia.com/gpu", "1"))
+			c.change(&tmpl.Spec)
+			r, err := inv.Request(tmpl, PodOf(tmpl), Normalize("H100"))
+			require.NoError(t, err)
+			admits := ""
+			for i := range inv.Cluster.Nodes {
+				if inv.Cluster.Verdict(r, i) == placement.Fits {
+					admits += inv.Cluster.Nodes[i].Name
+				}
+			}
+			assert.Equal(t, c.admits, admits, "%+v", tmpl.Spec)
+		}
+	}
+}
+
 func TestRequestRefusesWhatItCannotCount(t *testing.T) {
 	inv := Read([]*corev1.Node{h100("a")}, nil)
 	claims := template(container())

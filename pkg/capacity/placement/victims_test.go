@@ -135,6 +135,18 @@ func gainOf(c *Cluster, r *Request, replicas []Replica, set uint) gain {
 	return g
 }
 
+// The larger of two replicas takes its only place before the smaller one, which would
+// rather be there.
+func TestTheLargestMovesFirst(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 4), gpuNode("b", "H100", 8, 3), gpuNode("c", "H100", 8, 2)}}
+	c.Table = NewTable(Outlook{{Shape: gpus(2, "H100").Shape, Weight: 1000}}, c)
+	placed := []Placed{{"small", gpus(1, "H100"), 0}, {"large", gpus(3, "H100"), 0}}
+	require.Greater(t, c.Table.Score(&c.Nodes[1], placed[0].Request.Shape, 0, 0), c.Table.Score(&c.Nodes[2], placed[0].Request.Shape, 0, 0))
+	room, ok := c.Moves(gpus(8, "H100"), placed)
+	require.True(t, ok)
+	assert.Equal(t, Room{Node: 0, Moves: []Move{{Replica: 1, From: 0, To: 1}, {Replica: 0, From: 0, To: 2}}}, room)
+}
+
 func TestMoves(t *testing.T) {
 	c := &Cluster{Nodes: []Node{
 		gpuNode("a", "H100", 8, 4), gpuNode("b", "H100", 8, 5), gpuNode("c", "H100", 8, 2), gpuNode("d", "A100", 8, 8), gpuNode("e", "H100", 8, 7),
