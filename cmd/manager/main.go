@@ -28,7 +28,9 @@ func newCommand() *cobra.Command {
 and writes the number into the target's scale subresource.
 
 Every setting can be given as a flag, as a variable of the environment, or in the
-file of --config-file, in this order; --leader-elect is LEADER_ELECT in both.
+ConfigMap of CONFIG_MAP_NAME, in this order; --leader-elect is LEADER_ELECT in both. The
+ConfigMap holds them as entries of their own or in its entry config.yaml, in whose place
+the file of --config-file stands while there is none.
 
 Examples:
   # In a cluster, with a configuration file and two replicas:
@@ -46,11 +48,7 @@ Examples:
 				return fmt.Errorf("setting up logs: %w", err)
 			}
 			ctrl.SetLogger(klog.Background())
-			configuration, sources, err := o.load(command.Flags(), os.LookupEnv)
-			if err != nil {
-				return err
-			}
-			return run(ctrl.SetupSignalHandler(), configuration, sources, o.features)
+			return run(ctrl.SetupSignalHandler(), o, command.Flags())
 		},
 	}
 	sets := o.flags()

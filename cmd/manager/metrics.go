@@ -61,6 +61,7 @@ func querying(p config.Prometheus) prometheus.Options {
 	return prometheus.Options{
 		Address:            p.BaseURL,
 		AllowHTTP:          p.AllowHTTP,
+		Token:              p.Token,
 		TokenFile:          p.TokenPath,
 		CAFile:             p.CACertPath,
 		CertFile:           p.ClientCertPath,
@@ -78,7 +79,7 @@ func scraping(c config.Config) podmetrics.Options {
 		Port:     c.PodMetrics.Port,
 		Interval: c.PodMetrics.ScrapeInterval,
 		Gateways: c.Gateway.MetricsURLs,
-		Gateway:  podmetrics.HTTP{TokenFile: c.Gateway.TokenPath, CAFile: c.Gateway.CACertPath, InsecureSkipVerify: c.Gateway.InsecureSkipVerify},
+		Gateway:  podmetrics.HTTP{Token: c.Gateway.Token, TokenFile: c.Gateway.TokenPath, CAFile: c.Gateway.CACertPath, InsecureSkipVerify: c.Gateway.InsecureSkipVerify},
 	}
 }
 

@@ -30,11 +30,14 @@ func loaded(t *testing.T, arguments []string, environment map[string]string, fil
 		arguments = append(arguments, "--config-file="+path)
 	}
 	require.NoError(t, flags.Parse(arguments))
-	c, _, err := o.load(flags, func(name string) (string, bool) {
+	sources, err := o.sources(flags, func(name string) (string, bool) {
 		value, ok := environment[name]
 		return value, ok
 	})
-	return c, err
+	if err != nil {
+		return config.Config{}, err
+	}
+	return config.Load(sources)
 }
 
 func TestWhereSettingsComeFrom(t *testing.T) {
@@ -64,6 +67,11 @@ func TestWhereSettingsComeFrom(t *testing.T) {
 			t.Helper()
 			assert.True(t, c.LeaderElection.Enabled)
 			assert.False(t, c.Serving.MetricsSecure)
+		}},
+		{"flags that have no effect", []string{"--enable-http2", "--zap-log-level=debug", "-v=4"}, nil, address, func(t *testing.T, c config.Config) {
+			t.Helper()
+			assert.Len(t, c.Warnings, 2)
+			assert.Equal(t, 4, c.Verbosity)
 		}},
 		{"the other names of flags", []string{"--enable-leader-election", "--metrics-addr=:1", "--probe-addr=:2"}, nil, address, func(t *testing.T, c config.Config) {
 			t.Helper()

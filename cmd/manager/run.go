@@ -4,14 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"strconv"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -41,16 +43,18 @@ const (
 )
 
 // run is the manager from its start to the end of the context.
-func run(ctx context.Context, c config.Config, sources config.Sources, features featuregate.FeatureGate) error {
+func run(ctx context.Context, o *options, flags *pflag.FlagSet) error {
+	started, err := load(ctx, o, flags)
+	if err != nil {
+		return err
+	}
+	c, sources, cluster := started.config, started.sources, started.cluster
+	if err := setVerbosity(c.Verbosity); err != nil {
+		return err
+	}
 	for _, warning := range c.Warnings {
 		klog.InfoS("A setting has no effect", "warning", warning)
 	}
-	cluster, err := ctrl.GetConfig()
-	if err != nil {
-		return fmt.Errorf("finding the cluster (set --kubeconfig, KUBECONFIG, or run inside one): %w", err)
-	}
-	cluster.QPS, cluster.Burst = clientQPS, clientBurst
-	cluster.UserAgent = "workload-variant-autoscaler/" + version.Get().GitVersion
 	access, again, err := probe(ctx, cluster, c)
 	if err != nil {
 		return err
@@ -62,13 +66,21 @@ func run(ctx context.Context, c config.Config, sources config.Sources, features 
 	if err := addController(ctx, mgr, c, sources, access, again); err != nil {
 		return err
 	}
-	if err := addLlamaStack(ctx, mgr, c, features); err != nil {
+	if err := addLlamaStack(ctx, mgr, c, o.features); err != nil {
 		return err
 	}
 	klog.InfoS("Starting", "version", version.Get().GitVersion, "interval", c.Interval, "limited", c.Limited, "hybrid", c.Hybrid,
 		"metricsSource", c.MetricsSource, "prometheus", c.Prometheus.BaseURL, "gateways", len(c.Gateway.MetricsURLs), "watchNamespace", c.WatchNamespace, "controllerInstance", c.ControllerInstance)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+// setVerbosity sets how much is logged from now on.
+func setVerbosity(verbosity int) error {
+	if _, err := logs.GlogSetter(strconv.Itoa(verbosity)); err != nil {
+		return fmt.Errorf("setting LOG_LEVEL to %d: %w", verbosity, err)
 	}
 	return nil
 }
@@ -128,7 +140,7 @@ func newManager(cluster *rest.Config, c config.Config, access controller.Access)
 		WebhookServer:                 serveWebhooks(c.Webhook),
 		HealthProbeBindAddress:        c.Serving.HealthProbeBindAddress,
 		LeaderElection:                election.Enabled,
-		LeaderElectionID:              election.ID,
+		LeaderElectionID:              c.Lease(),
 		LeaderElectionNamespace:       c.PodNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &election.LeaseDuration,
@@ -158,7 +170,7 @@ func serveMetrics(s config.Serving) metricsserver.Options {
 // changes.
 func serveWebhooks(w config.Webhook) webhook.Server {
 	return webhook.NewServer(webhook.Options{
-		Host: w.Host, Port: w.Port, CertDir: w.CertPath,
+		Host: w.Host, Port: w.Port, CertDir: w.CertPath, CertName: w.CertName, KeyName: w.CertKey,
 		TLSOpts: []func(*tls.Config){func(t *tls.Config) { t.NextProtos = []string{"http/1.1"} }},
 	})
 }
@@ -183,6 +195,7 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 		Config:     c,
 		Sources:    sources,
 		Registerer: metrics.Registry,
+		Verbosity:  setVerbosity,
 	})
 	if err != nil {
 		return err

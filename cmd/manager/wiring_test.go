@@ -47,6 +47,7 @@ func TestEverySettingArrives(t *testing.T) {
 	}{
 		"PROMETHEUS_BASE_URL":                      {"https://p", func(w *wired) { w.Prometheus.Address = "https://p" }},
 		"PROMETHEUS_ALLOW_HTTP":                    {"true", func(w *wired) { w.Prometheus.AllowHTTP = true }},
+		"PROMETHEUS_BEARER_TOKEN":                  {"m", func(w *wired) { w.Prometheus.Token = "m" }},
 		"PROMETHEUS_TOKEN_PATH":                    {"/a", func(w *wired) { w.Prometheus.TokenFile = "/a" }},
 		"PROMETHEUS_CA_CERT_PATH":                  {"/b", func(w *wired) { w.Prometheus.CAFile = "/b" }},
 		"PROMETHEUS_SERVER_NAME":                   {"c", func(w *wired) { w.Prometheus.ServerName = "c" }},
@@ -59,6 +60,7 @@ func TestEverySettingArrives(t *testing.T) {
 		"POD_METRICS_SERVER_NAME":                  {"f", func(w *wired) { w.Pods.Pods.ServerName = "f" }},
 		"POD_METRICS_TLS_INSECURE_SKIP_VERIFY":     {"true", func(w *wired) { w.Pods.Pods.InsecureSkipVerify = true }},
 		"GATEWAY_METRICS_URLS":                     {"http://a/m,http://b/m", func(w *wired) { w.Pods.Gateways = []string{"http://a/m", "http://b/m"} }},
+		"EPP_METRIC_READER_BEARER_TOKEN":           {"n", func(w *wired) { w.Pods.Gateway.Token = "n" }},
 		"GATEWAY_METRICS_TOKEN_PATH":               {"/g", func(w *wired) { w.Pods.Gateway.TokenFile = "/g" }},
 		"GATEWAY_METRICS_CA_CERT_PATH":             {"/h", func(w *wired) { w.Pods.Gateway.CAFile = "/h" }},
 		"GATEWAY_METRICS_TLS_INSECURE_SKIP_VERIFY": {"true", func(w *wired) { w.Pods.Gateway.InsecureSkipVerify = true }},
@@ -79,7 +81,7 @@ func TestEverySettingArrives(t *testing.T) {
 	together := []string{"PROMETHEUS_CLIENT_CERT_PATH", "PROMETHEUS_CLIENT_KEY_PATH"}
 	for _, key := range config.Keys() {
 		byName[key.Name] = key
-		if source, _, _ := strings.Cut(key.Name, "_"); key.Static && slices.Contains([]string{"PROMETHEUS", "POD", "GATEWAY", "METRICS"}, source) &&
+		if source, _, _ := strings.Cut(key.Name, "_"); key.Static && slices.Contains([]string{"PROMETHEUS", "POD", "GATEWAY", "EPP", "METRICS"}, source) &&
 			!slices.Contains(together, key.Name) && key.Name != "POD_NAMESPACE" {
 			assert.Contains(t, fields, key.Name, "a setting without a test of where it arrives")
 		}

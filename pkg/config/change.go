@@ -1,52 +1,57 @@
 package config
 
-import (
-	"fmt"
-	"maps"
-)
+import "fmt"
 
-// Change is a new value of a setting that needs a restart.
+// Change is a new value of a setting.
 type Change struct {
 	Key, Old, New string
 }
 
-// String says what would have changed.
-func (c Change) String() string {
-	return fmt.Sprintf("%s from %q to %q", c.Key, c.Old, c.New)
+// Edit is what a change of the main ConfigMap asks for.
+type Edit struct {
+	// Applied are in force.
+	Applied []Change
+	// Rejected need a restart.
+	Rejected []Change
 }
 
-// Update is the configuration after its file changed from one version to another.
-// Dynamic settings take effect; changes of static settings are returned and do not,
-// and neither does a static setting that the new file no longer has. What comes from
-// other ConfigMaps stays. On an error the old configuration is to be kept.
-func (c Config) Update(from Sources, file []byte) (Config, []Change, error) {
-	old, err := parseFile(from)
-	if err != nil {
-		return Config{}, nil, err
+// String says what would have changed.
+func (c Change) String() string {
+	return fmt.Sprintf("%s (old: %q, new: %q)", c.Key, c.Old, c.New)
+}
+
+// Update is the configuration, which came from the sources, after the data of the main
+// ConfigMap have changed. Settings that may change take effect; changes of the others
+// are rejected, and one of those that the new data no longer have is no change. What
+// comes from other ConfigMaps stays. On an error the old configuration is to be kept.
+func (c Config) Update(from Sources, data map[string]string) (Config, Edit, error) {
+	from.Map = data
+	after, warnings, errs := from.levels()
+	if len(errs) > 0 {
+		return Config{}, Edit{}, problems(errs)
 	}
-	from.File = file
-	edited, err := parseFile(from)
-	if err != nil {
-		return Config{}, nil, err
-	}
-	effective := maps.Clone(edited)
-	var changes []Change
+	held := map[string]found{}
+	var edit Edit
 	for _, key := range Keys() {
-		if !key.Static {
-			continue
+		was, is := c.inForce[key.Name], find(key, after)
+		if key.Static {
+			held[key.Name] = was
 		}
-		effective[key.Name] = old[key.Name]
-		before, _ := from.find(key, old)
-		after, _ := from.find(key, edited)
-		if edited[key.Name] != "" && after != before {
-			changes = append(changes, Change{Key: key.Name, Old: key.shown(before), New: key.shown(after)})
+		change := Change{Key: key.Name, Old: key.shown(was.value), New: key.shown(is.value)}
+		switch {
+		case is.value == was.value || key.Static && is.level < 0:
+		case key.Static:
+			edit.Rejected = append(edit.Rejected, change)
+		default:
+			edit.Applied = append(edit.Applied, change)
 		}
 	}
-	next, err := resolve(from, effective)
-	if err != nil {
-		return Config{}, nil, err
+	next, errs := resolve(after, held)
+	if len(errs) > 0 {
+		return Config{}, Edit{}, problems(errs)
 	}
+	next.Warnings = append(warnings, remarks(after)...)
 	next.Saturation, next.ServiceClasses = c.Saturation, c.ServiceClasses
 	next.UnitCosts, next.ScaleToZero = c.UnitCosts, c.ScaleToZero
-	return next, changes, nil
+	return next, edit, nil
 }

@@ -26,14 +26,14 @@ func TestUpdate(t *testing.T) {
 		"a static setting does not, and the dynamic one beside it does": {
 			edited:   "PROMETHEUS_BASE_URL: https://q\nGLOBAL_OPT_INTERVAL: 45s\nLEADER_ELECTION_ID: second\n",
 			interval: 45 * time.Second,
-			changes:  []string{`PROMETHEUS_BASE_URL from "https://p" to "https://q"`, `LEADER_ELECTION_ID from "first" to "second"`},
+			changes:  []string{`PROMETHEUS_BASE_URL (old: "https://p", new: "https://q")`, `LEADER_ELECTION_ID (old: "first", new: "second")`},
 		},
 		"what may hold a password is not shown": {
 			edited:   "PROMETHEUS_BASE_URL: https://me:secret@q\nGATEWAY_METRICS_URLS: 'http://me:secret@epp'\n",
 			interval: 60 * time.Second,
 			changes: []string{
-				`PROMETHEUS_BASE_URL from "https://p" to "(an address with an @, which is not shown)"`,
-				`GATEWAY_METRICS_URLS from "" to "(an address with an @, which is not shown)"`,
+				`PROMETHEUS_BASE_URL (old: "https://p", new: "(an address with an @, which is not shown)")`,
+				`GATEWAY_METRICS_URLS (old: "", new: "(an address with an @, which is not shown)")`,
 			},
 		},
 		"a static setting that is gone is no change": {
@@ -62,7 +62,7 @@ func TestUpdate(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			from := config.Sources{Flags: test.flags, File: []byte(before)}
+			from := config.Sources{Flags: test.flags, Map: map[string]string{config.FileEntry: before}, MapName: "home/settings"}
 			old, err := config.Load(from)
 			require.NoError(t, err)
 			old.Saturation, _, err = config.ParseSaturation(map[string]string{"default": "queueLengthThreshold: 9"})
@@ -75,7 +75,7 @@ func TestUpdate(t *testing.T) {
 			old.ScaleToZero, _, err = config.ParseScaleToZero(map[string]string{"default": "enable_scale_to_zero: true"})
 			require.NoError(t, err)
 
-			got, changes, err := old.Update(from, []byte(test.edited))
+			got, edit, err := old.Update(from, map[string]string{config.FileEntry: test.edited})
 			require.NoError(t, err)
 			assert.Equal(t, old.Static, got.Static)
 			assert.Equal(t, old.Saturation, got.Saturation)
@@ -85,7 +85,7 @@ func TestUpdate(t *testing.T) {
 			assert.Equal(t, test.interval, got.Interval)
 			assert.Len(t, got.Warnings, test.warnings)
 			var said []string
-			for _, change := range changes {
+			for _, change := range edit.Rejected {
 				said = append(said, change.String())
 			}
 			assert.Equal(t, test.changes, said)
@@ -94,11 +94,83 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestUpdateRefusesWrongValues(t *testing.T) {
-	from := config.Sources{Flags: address}
+	from := config.Sources{Flags: address, MapName: "home/settings"}
 	old, err := config.Load(from)
 	require.NoError(t, err)
-	_, _, err = old.Update(from, []byte("GLOBAL_OPT_INTERVAL: soon\n"))
-	require.ErrorContains(t, err, `GLOBAL_OPT_INTERVAL in the configuration file is "soon"`)
-	_, _, err = old.Update(from, []byte("{"))
-	require.ErrorContains(t, err, "reading the configuration file")
+	_, _, err = old.Update(from, map[string]string{"GLOBAL_OPT_INTERVAL": "soon"})
+	require.ErrorContains(t, err, `GLOBAL_OPT_INTERVAL in ConfigMap home/settings is "soon"`)
+	_, _, err = old.Update(from, map[string]string{config.FileEntry: "{"})
+	require.ErrorContains(t, err, "config.yaml of ConfigMap home/settings")
+}
+
+func TestUpdateOfEntries(t *testing.T) {
+	start := map[string]string{"PROMETHEUS_BASE_URL": "https://p", "GLOBAL_OPT_INTERVAL": "60s", "WVA_LIMITED_MODE": "false"}
+	from := config.Sources{Map: start, MapName: "home/settings"}
+	c, err := config.Load(from)
+	require.NoError(t, err)
+	steps := []struct {
+		name     string
+		data     map[string]string
+		applied  []string
+		rejected []string
+		interval time.Duration
+		warnings []string
+	}{
+		{"both kinds in one edit", map[string]string{"PROMETHEUS_BASE_URL": "https://q", "GLOBAL_OPT_INTERVAL": "120s", "WVA_LIMITED_MODE": "true"},
+			[]string{`GLOBAL_OPT_INTERVAL (old: "60s", new: "120s")`},
+			[]string{`PROMETHEUS_BASE_URL (old: "https://p", new: "https://q")`, `WVA_LIMITED_MODE (old: "false", new: "true")`}, 2 * time.Minute, nil},
+		{"from the last value, not from the first", map[string]string{"GLOBAL_OPT_INTERVAL": "90s"},
+			[]string{`GLOBAL_OPT_INTERVAL (old: "120s", new: "90s")`}, nil, 90 * time.Second, nil},
+		{"an entry over the file", map[string]string{"GLOBAL_OPT_INTERVAL": "90s", config.FileEntry: "GLOBAL_OPT_INTERVAL: 10s\nWVA_BACKLOG_DRAIN_TIME: 1m\n"},
+			[]string{`WVA_BACKLOG_DRAIN_TIME (old: "2m0s", new: "1m")`}, nil, 90 * time.Second,
+			[]string{"GLOBAL_OPT_INTERVAL in config.yaml of ConfigMap home/settings has no effect, because it is an entry of its own there, which counts: remove one of them"}},
+		{"nothing left", nil, []string{`GLOBAL_OPT_INTERVAL (old: "90s", new: "1m0s")`, `WVA_BACKLOG_DRAIN_TIME (old: "1m", new: "2m0s")`}, nil, time.Minute, nil},
+		{"a secret", map[string]string{"PROMETHEUS_BEARER_TOKEN": "hush"}, nil, []string{`PROMETHEUS_BEARER_TOKEN (old: "", new: "(a secret, which is not shown)")`}, time.Minute, nil},
+	}
+	texts := func(changes []config.Change) (all []string) {
+		for _, c := range changes {
+			all = append(all, c.String())
+		}
+		return all
+	}
+	for _, step := range steps {
+		next, edit, err := c.Update(from, step.data)
+		require.NoError(t, err, step.name)
+		assert.Equal(t, step.applied, texts(edit.Applied), step.name)
+		assert.Equal(t, step.rejected, texts(edit.Rejected), step.name)
+		assert.Equal(t, step.interval, next.Interval, step.name)
+		assert.Equal(t, c.Static, next.Static, step.name)
+		assert.False(t, next.Limited, step.name)
+		assert.Equal(t, step.warnings, next.Warnings, step.name)
+		c = next
+	}
+}
+
+// Whatever is read once is refused from the ConfigMap while the manager runs, and whatever
+// is not takes effect.
+func TestUpdateOfEverySetting(t *testing.T) {
+	for _, key := range config.Keys() {
+		t.Run(key.Name, func(t *testing.T) {
+			from := config.Sources{Flags: address, Map: map[string]string{}}
+			if key.Name == "PROMETHEUS_BASE_URL" {
+				from = config.Sources{Map: map[string]string{key.Name: "https://p"}}
+			}
+			c, err := config.Load(from)
+			require.NoError(t, err)
+			next, edit, err := c.Update(from, map[string]string{key.Name: values[key.Name].value})
+			require.NoError(t, err)
+			switch {
+			case key.Name == "CONFIG_MAP_NAME" || key.Name == "POD_NAMESPACE":
+				assert.Len(t, next.Warnings, 1, "it cannot say where it is itself")
+				assert.Equal(t, values[key.Name].seen(c), values[key.Name].seen(next))
+			case key.Static:
+				require.Len(t, edit.Rejected, 1)
+				assert.Equal(t, key.Name, edit.Rejected[0].Key)
+				assert.Equal(t, values[key.Name].seen(c), values[key.Name].seen(next))
+			default:
+				require.Len(t, edit.Applied, 1)
+				assert.Equal(t, values[key.Name].want, values[key.Name].seen(next))
+			}
+		})
+	}
 }

@@ -10,8 +10,10 @@ import (
 type Config struct {
 	Static
 	Dynamic
-	// Warnings name settings that were given and have no effect.
+	// Warnings name settings that were given and have no effect, and say why.
 	Warnings []string
+	// inForce are the values of all settings as they were written, by key.
+	inForce map[string]found
 }
 
 // Static is read once. To change it the manager is restarted.
@@ -49,8 +51,7 @@ type Static struct {
 	// ScaleToZeroConfigMap is the name of the ConfigMap in PodNamespace that says which
 	// models may scale to zero.
 	ScaleToZeroConfigMap string
-	// ConfigMap is the name of the ConfigMap in PodNamespace whose key config.yaml
-	// is the configuration file.
+	// ConfigMap is the name of the ConfigMap in PodNamespace that holds the settings.
 	ConfigMap string
 }
 
@@ -93,6 +94,8 @@ type Gateway struct {
 	// several pickers knows only its own queue; at the scrape interval, and every second
 	// while a model sleeps.
 	MetricsURLs []string
+	// Token is a bearer token; empty for that of TokenPath.
+	Token string
 	// TokenPath is the file of a bearer token, which is read again when it changes;
 	// empty means no token.
 	TokenPath string
@@ -109,6 +112,8 @@ type Prometheus struct {
 	BaseURL string
 	// AllowHTTP permits an address without TLS.
 	AllowHTTP bool
+	// Token is a bearer token; empty for that of TokenPath.
+	Token string
 	// TokenPath is the file of a bearer token, which is read again when it changes;
 	// empty means no token.
 	TokenPath string
@@ -146,8 +151,10 @@ type Webhook struct {
 	// Host and Port are where they are served; an empty host is every address.
 	Host string
 	Port int
-	// CertPath is the directory of the certificate, as tls.crt and tls.key.
+	// CertPath is the directory of the certificate.
 	CertPath string
+	// CertName and CertKey are the file names in CertPath.
+	CertName, CertKey string
 	// CertSecret is the name of the Secret in PodNamespace in which the manager keeps a
 	// certificate of its own; empty where somebody else sees to the one in CertPath.
 	CertSecret string
@@ -168,11 +175,14 @@ type LeaderElection struct {
 
 // Dynamic may change while the manager runs.
 type Dynamic struct {
+	// Verbosity is how much is logged: 0 little, 2 the decisions, 4 their inputs.
+	Verbosity int
 	// Interval is the time between two full rounds.
 	Interval time.Duration
-	// Limited is set for clusters that do not grow.
+	// Limited is set for clusters that do not grow. It changes only with a restart.
 	Limited bool
-	// Hybrid adds sizing for the promised latency to what saturation asks for.
+	// Hybrid adds sizing for the promised latency to what saturation asks for. It changes
+	// only with a restart.
 	Hybrid bool
 	// Share is the share of requests, above 0 and below 1, that is to keep the promised
 	// latency.
@@ -180,7 +190,7 @@ type Dynamic struct {
 	// Horizon is the time within which a switch to another variant must pay.
 	Horizon time.Duration
 	// Idle says whether and when models may scale to zero of which ScaleToZero says
-	// nothing.
+	// nothing. Whether changes only with a restart.
 	Idle decision.Idle
 	// MetricsWindow is the window of averages and rates in queries.
 	MetricsWindow time.Duration

@@ -3,14 +3,16 @@
 // manager runs.
 //
 // A value is taken from the first place that has it: a flag that was given, the
-// environment, the configuration file, the default. Static settings are read once;
-// dynamic settings follow the configuration file. Saturation thresholds, service
+// environment, the main ConfigMap (an entry of its own, then config.yaml; without that
+// the file of the command line), the default. Static settings are read once; dynamic
+// settings follow the ConfigMap. Saturation thresholds, service
 // classes, prices of accelerators and leave to scale to zero follow ConfigMaps of their
 // own, each of which is taken whole or not at all.
 //
 // It must never read a file, the environment or the cluster itself: its callers
 // hand it flags, a lookup function and bytes. A setting exists only if something
-// takes effect from it; unknown settings are reported and change nothing.
+// takes effect from it; unknown settings, and published ones that have nothing to act on
+// here (WithoutEffect), are reported and change nothing.
 //
 // Read Config first, then Load, Config.Update, and the parser of each ConfigMap:
 // ParseSaturation, ParseServiceClasses, ParseUnitCosts, ParseScaleToZero. What a model is

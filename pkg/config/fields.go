@@ -37,6 +37,17 @@ func parseFields(name, text string, s *said) (fields, bool) {
 	return f, true
 }
 
+// parseList reads the value of an entry that is a list of maps; ok says that it is a list.
+func parseList(name, text string, s *said) (items []fields, ok bool) {
+	var raw []any
+	if yaml.UnmarshalStrict([]byte(text), &raw) != nil || raw == nil {
+		return nil, false
+	}
+	f := fields{place: fmt.Sprintf("entry %q", name), raw: map[string]any{"item": raw}, said: s}
+	items, _ = f.list("item")
+	return items, true
+}
+
 func (f fields) wrong(format string, args ...any) {
 	f.said.errs = append(f.said.errs, fmt.Errorf("%s: %s", f.place, fmt.Sprintf(format, args...)))
 }

@@ -36,17 +36,34 @@ type Key struct {
 	Static bool
 	// Help says in one sentence what the setting does.
 	Help string
-	// Aliases are further names of the flag.
+	// Aliases are further names of the flag; in capitals they are further names of the
+	// variable and of the entry.
 	Aliases []string
+	// Secret is set for a value that nobody may see.
+	Secret bool
 
 	set func(*Config, string) error
 	// address is set where a value may hold a password, which nobody may see.
 	address bool
+	// locates is set where a setting says where the main ConfigMap is.
+	locates bool
 }
 
 // Flag is the name of the setting's flag, without dashes in front.
 func (k Key) Flag() string {
 	return strings.ToLower(strings.ReplaceAll(k.Name, "_", "-"))
+}
+
+// flags are the names of its flag: its own, then the others.
+func (k Key) flags() []string { return append([]string{k.Flag()}, k.Aliases...) }
+
+// variables are its names in the environment and in ConfigMaps.
+func (k Key) variables() []string {
+	names := []string{k.Name}
+	for _, alias := range k.Aliases {
+		names = append(names, strings.ToUpper(strings.ReplaceAll(alias, "-", "_")))
+	}
+	return names
 }
 
 // Keys are all settings, in the order in which they are documented.
@@ -63,6 +80,8 @@ func sourceKeys() []Key {
 			address(func(c *Config) *string { return &c.Prometheus.BaseURL })),
 		static("PROMETHEUS_ALLOW_HTTP", "false", "Permit an address of Prometheus without TLS.",
 			boolean(func(c *Config) *bool { return &c.Prometheus.AllowHTTP })),
+		static("PROMETHEUS_BEARER_TOKEN", "", "Bearer token for Prometheus, which counts before PROMETHEUS_TOKEN_PATH. Everybody who may read the ConfigMap, or the pod, sees it: prefer the file.",
+			secret(func(c *Config) *string { return &c.Prometheus.Token })),
 		static("PROMETHEUS_TOKEN_PATH", "", "File of the bearer token for Prometheus; it is read again when it changes.",
 			text(func(c *Config) *string { return &c.Prometheus.TokenPath })),
 		static("PROMETHEUS_CA_CERT_PATH", "", "File of the authorities that sign the certificate of Prometheus; without it those of the system.",
@@ -92,6 +111,8 @@ func sourceKeys() []Key {
 			boolean(func(c *Config) *bool { return &c.PodMetrics.InsecureSkipVerify })),
 		static("GATEWAY_METRICS_URLS", "", "Metrics pages of the gateway's endpoint picker, with commas between them, such as http://epp.gateway.svc:9090/metrics; every address of each host is scraped, every second while a model sleeps, so a Service in front of several pickers must be headless. The namespace of a series is that of its own label, else that of a host name.namespace.svc; if it is another than the model's, it counts when only one of our namespaces has that model.",
 			addresses(func(c *Config) *[]string { return &c.Gateway.MetricsURLs })),
+		static("EPP_METRIC_READER_BEARER_TOKEN", "", "Bearer token for those pages, which counts before GATEWAY_METRICS_TOKEN_PATH: prefer the file.",
+			secret(func(c *Config) *string { return &c.Gateway.Token })),
 		static("GATEWAY_METRICS_TOKEN_PATH", "", "File of the bearer token for those pages; it is read again when it changes.",
 			text(func(c *Config) *string { return &c.Gateway.TokenPath })),
 		static("GATEWAY_METRICS_CA_CERT_PATH", "", "File of the authorities that sign the certificates of those pages; without it those of the system.",
@@ -121,14 +142,21 @@ func programKeys() []Key {
 			text(func(c *Config) *string { return &c.Webhook.Host })),
 		static("WEBHOOK_PORT", "9443", "Port where webhooks are served.",
 			port(func(c *Config) *int { return &c.Webhook.Port })),
-		static("WEBHOOK_CERT_PATH", "/etc/wva-webhook", "Directory of the webhooks' certificate, as tls.crt and tls.key; it is read again when it changes.",
+		static("WEBHOOK_CERT_PATH", "/etc/wva-webhook", "Directory of the webhooks' certificate; it is read again when it changes.",
 			text(func(c *Config) *string { return &c.Webhook.CertPath })),
+		static("WEBHOOK_CERT_NAME", "tls.crt", "File name of the webhooks' certificate.",
+			text(func(c *Config) *string { return &c.Webhook.CertName })),
+		static("WEBHOOK_CERT_KEY", "tls.key", "File name of the key of the webhooks' certificate.",
+			text(func(c *Config) *string { return &c.Webhook.CertKey })),
 		static("WEBHOOK_CERT_SECRET", "workload-variant-autoscaler-webhook-cert", "Secret, mounted at WEBHOOK_CERT_PATH, in which the manager keeps a certificate of its own; empty where another program does, such as cert-manager.",
 			text(func(c *Config) *string { return &c.Webhook.CertSecret })),
 		static("WEBHOOK_SERVICE_NAME", "workload-variant-autoscaler-webhook", "Service by which the API server calls the webhooks.",
 			text(func(c *Config) *string { return &c.Webhook.Service })),
 		static("WEBHOOK_CONFIGURATION_NAME", "workload-variant-autoscaler-webhooks", "ValidatingWebhookConfiguration that gets the authority of the certificate.",
 			text(func(c *Config) *string { return &c.Webhook.Configuration })),
+
+		Key{Name: "LOG_LEVEL", Default: "2", Help: "How much is logged: error, warn, info or debug, or the number of -v, from 0 to 10: 2 shows the decisions, 4 their inputs and scores."}.
+			with(verbosity(func(c *Config) *int { return &c.Verbosity })).alias("v"),
 
 		static("LEADER_ELECT", "false", "Elect a leader among several managers.",
 			boolean(func(c *Config) *bool { return &c.LeaderElection.Enabled })).alias("enable-leader-election"),
@@ -153,37 +181,43 @@ func placeKeys() []Key {
 		static("CONTROLLER_INSTANCE", "", "Instance whose labelled objects this manager handles; without it the objects that carry no such label.",
 			text(func(c *Config) *string { return &c.ControllerInstance })),
 		static("POD_NAMESPACE", "workload-variant-autoscaler-system", "Namespace of the manager, where its lease and ConfigMaps are.",
-			text(func(c *Config) *string { return &c.PodNamespace })),
-		static("CONFIG_MAP_NAME", "workload-variant-autoscaler-variantautoscaling-config", "ConfigMap whose key config.yaml is the configuration file; its dynamic settings are followed.",
-			text(func(c *Config) *string { return &c.ConfigMap })),
+			text(func(c *Config) *string { return &c.PodNamespace })).locating(),
+		static("CONFIG_MAP_NAME", "workload-variant-autoscaler-variantautoscaling-config", "ConfigMap of the settings, as entries of their own or in config.yaml; those that may change while the manager runs are followed.",
+			text(func(c *Config) *string { return &c.ConfigMap })).locating(),
 		static("SATURATION_CONFIG_MAP_NAME", "wva-saturation-scaling-config", "ConfigMap of the saturation thresholds.",
 			text(func(c *Config) *string { return &c.SaturationConfigMap })),
 		static("ACCELERATOR_NAMES_CONFIG_MAP_NAME", "workload-variant-autoscaler-accelerator-names", "ConfigMap that names accelerators by the values of their product labels, over the names that are built in; it is followed.",
 			text(func(c *Config) *string { return &c.AcceleratorNamesConfigMap })),
 		static("SERVICE_CLASS_CONFIG_MAP_NAME", publishedServiceClasses, "ConfigMap of the service classes, which promise latencies and give priorities; it is followed.",
 			text(func(c *Config) *string { return &c.ServiceClassConfigMap })),
-		static("ACCELERATOR_COST_CONFIG_MAP_NAME", "accelerator-unit-costs", "ConfigMap of the prices of accelerators, for variants that give none; it is followed.",
+		static("ACCELERATOR_COST_CONFIG_MAP_NAME", publishedUnitCosts, "ConfigMap of the prices of accelerators, for variants that give none; it is followed.",
 			text(func(c *Config) *string { return &c.UnitCostConfigMap })),
 		static("SCALE_TO_ZERO_CONFIG_MAP_NAME", "wva-model-scale-to-zero-config", "ConfigMap that says by model whether and when it may scale to zero; it is followed.",
 			text(func(c *Config) *string { return &c.ScaleToZeroConfigMap })),
 	}
 }
 
-// decisionKeys say what a decision may do. All of them are dynamic.
+// Decides reports whether a setting says what a decision may do.
+func (k Key) Decides() bool {
+	return slices.ContainsFunc(decisionKeys(), func(d Key) bool { return d.Name == k.Name })
+}
+
+// decisionKeys say what a decision may do. All but the modes may change while the manager
+// runs.
 func decisionKeys() []Key {
 	defaults := decision.DefaultPolicy()
 	return []Key{
 		dynamic("GLOBAL_OPT_INTERVAL", defaults.Interval, "Time between two full rounds.",
 			func(c *Config) *time.Duration { return &c.Interval }),
-		Key{Name: "WVA_LIMITED_MODE", Default: "false", Help: "Never ask for more replicas than fit; for clusters that do not grow."}.
+		Key{Name: "WVA_LIMITED_MODE", Static: true, Default: "false", Help: "Never ask for more replicas than fit; for clusters that do not grow."}.
 			with(boolean(func(c *Config) *bool { return &c.Limited })),
-		Key{Name: "EXPERIMENTAL_PROACTIVE_MODEL", Default: "false", Help: "Size for the promised latency at the expected load too, and not by saturation alone."}.
+		Key{Name: "EXPERIMENTAL_PROACTIVE_MODEL", Static: true, Default: "false", Help: "Size for the promised latency at the expected load too, and not by saturation alone."}.
 			with(boolean(func(c *Config) *bool { return &c.Hybrid })),
 		Key{Name: "WVA_SLO_PERCENTILE", Default: strconv.FormatFloat(defaults.Share, 'g', -1, 64), Help: "Share of the requests that is to keep the promised latency: 0.99 for the 99th percentile."}.
 			with(share(func(c *Config) *float64 { return &c.Share })),
 		dynamic("WVA_SWITCH_HORIZON", defaults.Horizon, "Time within which a switch to another variant must pay for the start-up of its replicas.",
 			func(c *Config) *time.Duration { return &c.Horizon }),
-		Key{Name: "WVA_SCALE_TO_ZERO", Default: "false", Help: "Let models scale to zero of which the ConfigMap of scale to zero says nothing."}.
+		Key{Name: "WVA_SCALE_TO_ZERO", Static: true, Default: "false", Help: "Let models scale to zero of which the ConfigMap of scale to zero says nothing."}.
 			with(boolean(func(c *Config) *bool { return &c.Idle.Enabled })),
 		dynamic("WVA_SCALE_TO_ZERO_RETENTION", defaults.Idle.Retention, "How long nothing must have been asked of a model before it scales to zero.",
 			func(c *Config) *time.Duration { return &c.Idle.Retention }),
@@ -204,9 +238,9 @@ func decisionKeys() []Key {
 
 // form is how a value of one kind is read into its field.
 type form struct {
-	kind    Kind
-	set     func(*Config, string) error
-	address bool
+	kind            Kind
+	set             func(*Config, string) error
+	address, secret bool
 }
 
 func static(name, value, help string, f form) Key {
@@ -218,12 +252,17 @@ func dynamic(name string, value time.Duration, help string, field func(*Config) 
 }
 
 func (k Key) with(f form) Key {
-	k.Kind, k.set, k.address = f.kind, f.set, f.address
+	k.Kind, k.set, k.address, k.Secret = f.kind, f.set, f.address, f.secret
 	return k
 }
 
 func (k Key) alias(flag string) Key {
 	k.Aliases = append(k.Aliases, flag)
+	return k
+}
+
+func (k Key) locating() Key {
+	k.locates = true
 	return k
 }
 
@@ -294,6 +333,34 @@ func port(field func(*Config) *int) form {
 	}}
 }
 
+// secret is a text that nobody may see.
+func secret(field func(*Config) *string) form {
+	return form{kind: KindText, secret: true, set: func(c *Config, value string) error {
+		*field(c) = strings.TrimSpace(value)
+		return nil
+	}}
+}
+
+// verbosities are the words for a verbosity.
+var verbosities = map[string]int{"error": 0, "warn": 1, "info": 2, "debug": 4}
+
+// mostVerbose is the greatest verbosity that shows more than the one below it.
+const mostVerbose = 10
+
+func verbosity(field func(*Config) *int) form {
+	return form{kind: KindText, set: func(c *Config, value string) error {
+		level, ok := verbosities[strings.ToLower(value)]
+		if !ok {
+			var err error
+			if level, err = strconv.Atoi(value); err != nil || level < 0 || level > mostVerbose {
+				return fmt.Errorf("is %q: write error, warn, info or debug, or a number from 0 to %d", value, mostVerbose)
+			}
+		}
+		*field(c) = level
+		return nil
+	}}
+}
+
 // metricsPath is the page of an address that names none.
 const metricsPath = "/metrics"
 
@@ -313,6 +380,9 @@ func address(field func(*Config) *string) form {
 
 // shown is a value as everybody may see it.
 func (k Key) shown(value string) string {
+	if k.Secret && value != "" {
+		return "(a secret, which is not shown)"
+	}
 	if k.address && strings.Contains(value, "@") {
 		return "(an address with an @, which is not shown)"
 	}

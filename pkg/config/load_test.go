@@ -38,27 +38,14 @@ func TestLoadDefaults(t *testing.T) {
 	assert.Equal(t, decision.DefaultPolicy(), got.Policy(), "without configuration the policy is the default one")
 }
 
-func TestLoadPrecedence(t *testing.T) {
-	const file = "GLOBAL_OPT_INTERVAL: 40s\n"
-	flag := map[string]string{"prometheus-base-url": "https://p", "global-opt-interval": "20s"}
-	variable := map[string]string{"GLOBAL_OPT_INTERVAL": "30s"}
-	tests := map[string]struct {
-		from config.Sources
-		want time.Duration
-	}{
-		"a flag beats all":               {config.Sources{Flags: flag, Lookup: environment(variable), File: []byte(file)}, 20 * time.Second},
-		"the environment beats the file": {config.Sources{Flags: address, Lookup: environment(variable), File: []byte(file)}, 30 * time.Second},
-		"the file beats the default":     {config.Sources{Flags: address, Lookup: environment(nil), File: []byte(file)}, 40 * time.Second},
-		"an empty variable is not given": {config.Sources{Flags: address, Lookup: environment(map[string]string{"GLOBAL_OPT_INTERVAL": ""}), File: []byte(file)}, 40 * time.Second},
-		"an empty file value neither":    {config.Sources{Flags: address, File: []byte("GLOBAL_OPT_INTERVAL:\n")}, 60 * time.Second},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got, err := config.Load(test.from)
-			require.NoError(t, err)
-			assert.Equal(t, test.want, got.Interval)
-		})
-	}
+func TestAnEmptyValueIsNotGiven(t *testing.T) {
+	got, err := config.Load(config.Sources{
+		Flags: address, Lookup: environment(map[string]string{"GLOBAL_OPT_INTERVAL": ""}),
+		Map: map[string]string{"GLOBAL_OPT_INTERVAL": ""}, File: []byte("GLOBAL_OPT_INTERVAL:\n"),
+	})
+	require.NoError(t, err)
+	assert.Equal(t, time.Minute, got.Interval)
+	assert.Empty(t, got.Warnings)
 }
 
 // values holds for every setting a value that is not its default, and how to see
@@ -71,6 +58,11 @@ var values = map[string]struct {
 	"WVA_METRICS_SOURCE":                             {"Pods", func(c config.Config) any { return c.MetricsSource }, config.SourcePods},
 	"PROMETHEUS_BASE_URL":                            {"https://other", func(c config.Config) any { return c.Prometheus.BaseURL }, "https://other"},
 	"PROMETHEUS_ALLOW_HTTP":                          {"true", func(c config.Config) any { return c.Prometheus.AllowHTTP }, true},
+	"PROMETHEUS_BEARER_TOKEN":                        {" hush ", func(c config.Config) any { return c.Prometheus.Token }, "hush"},
+	"EPP_METRIC_READER_BEARER_TOKEN":                 {"quiet", func(c config.Config) any { return c.Gateway.Token }, "quiet"},
+	"WEBHOOK_CERT_NAME":                              {"a.crt", func(c config.Config) any { return c.Webhook.CertName }, "a.crt"},
+	"WEBHOOK_CERT_KEY":                               {"a.key", func(c config.Config) any { return c.Webhook.CertKey }, "a.key"},
+	"LOG_LEVEL":                                      {"Debug", func(c config.Config) any { return c.Verbosity }, 4},
 	"PROMETHEUS_TOKEN_PATH":                          {"/token", func(c config.Config) any { return c.Prometheus.TokenPath }, "/token"},
 	"PROMETHEUS_CA_CERT_PATH":                        {"/ca", func(c config.Config) any { return c.Prometheus.CACertPath }, "/ca"},
 	"PROMETHEUS_CLIENT_CERT_PATH":                    {"/cert", func(c config.Config) any { return c.Prometheus.ClientCertPath }, "/cert"},
@@ -130,30 +122,163 @@ var values = map[string]struct {
 	"PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD": {"4m", func(c config.Config) any { return c.Policy().Freshness.Stale }, 4 * time.Minute},
 }
 
+// places are those that a value may come from, the strongest first.
+var places = []struct {
+	name string
+	put  func(from *config.Sources, key config.Key, value string)
+}{
+	{"flag", func(from *config.Sources, key config.Key, value string) { from.Flags[key.Flag()] = value }},
+	{"environment", func(from *config.Sources, key config.Key, value string) {
+		lookup := from.Lookup
+		from.Lookup = func(name string) (string, bool) {
+			if name == key.Name {
+				return value, true
+			}
+			return lookup(name)
+		}
+	}},
+	{"entry of the ConfigMap", func(from *config.Sources, key config.Key, value string) { from.Map[key.Name] = value }},
+	{"config.yaml of the ConfigMap", func(from *config.Sources, key config.Key, value string) {
+		from.Map[config.FileEntry] = key.Name + ": '" + value + "'\n"
+	}},
+	{"file", func(from *config.Sources, key config.Key, value string) {
+		from.File = []byte(key.Name + ": '" + value + "'\n")
+	}},
+}
+
+// Each setting counts from each place, and the stronger of two places counts.
 func TestEverySettingTakesEffectFromEveryPlace(t *testing.T) {
-	flags, variables := map[string]string{}, map[string]string{}
-	var file strings.Builder
 	for _, key := range config.Keys() {
 		require.Contains(t, values, key.Name, "a setting without a test does not exist")
-		value := values[key.Name].value
-		require.NotEqual(t, key.Default, value)
+		test := values[key.Name]
+		require.NotEqual(t, key.Default, test.value)
 		assert.NotEmpty(t, key.Help)
-		flags[key.Flag()], variables[key.Name] = value, value
-		file.WriteString(key.Name + ": \"" + value + "\"\n")
+		inMap := key.Name != "POD_NAMESPACE" && key.Name != "CONFIG_MAP_NAME"
+		given := func(strong, weak int) config.Config {
+			needed := map[string]string{"PROMETHEUS_BASE_URL": "https://p"}
+			if strings.HasPrefix(key.Name, "PROMETHEUS_CLIENT_") {
+				needed["PROMETHEUS_CLIENT_CERT_PATH"], needed["PROMETHEUS_CLIENT_KEY_PATH"] = "/c", "/k"
+			}
+			delete(needed, key.Name)
+			from := config.Sources{Flags: map[string]string{}, Lookup: environment(needed), Map: map[string]string{}}
+			if weak >= 0 {
+				places[weak].put(&from, key, other(key))
+			}
+			places[strong].put(&from, key, test.value)
+			got, err := config.Load(from)
+			require.NoError(t, err, "%s from the %s", key.Name, places[strong].name)
+			return got
+		}
+		for i, place := range places {
+			if !inMap && (i == 2 || i == 3) {
+				got := given(i, -1)
+				assert.NotEqual(t, test.want, test.seen(got), "%s cannot be in the ConfigMap itself", key.Name)
+				assert.Len(t, got.Warnings, 1)
+				continue
+			}
+			got := given(i, -1)
+			assert.Equal(t, test.want, test.seen(got), "%s from the %s", key.Name, place.name)
+			assert.Empty(t, got.Warnings)
+			for j := i + 1; j < len(places); j++ {
+				assert.Equal(t, test.want, test.seen(given(i, j)), "%s: the %s counts before the %s", key.Name, place.name, places[j].name)
+			}
+		}
 	}
-	for place, from := range map[string]config.Sources{
-		"flags":       {Flags: flags},
-		"environment": {Lookup: environment(variables)},
-		"file":        {File: []byte(file.String())},
-	} {
-		t.Run(place, func(t *testing.T) {
+}
+
+// other is a further value of a setting that is right.
+func other(key config.Key) string {
+	if key.Name == "PROMETHEUS_BASE_URL" {
+		return "https://weak"
+	}
+	return key.Default
+}
+
+func TestBothLayoutsOfTheConfigMap(t *testing.T) {
+	data := map[string]string{
+		"PROMETHEUS_BASE_URL": "https://entry", "METRICS_ADDR": ":9090",
+		config.FileEntry: "PROMETHEUS_BASE_URL: https://file\nGLOBAL_OPT_INTERVAL: 15s\nWVA_LIMITED_MODE: true\n",
+	}
+	got, err := config.Load(config.Sources{Map: data, MapName: "home/settings", File: []byte("GLOBAL_OPT_INTERVAL: 5s\nWVA_SWITCH_HORIZON: 1h\n")})
+	require.NoError(t, err)
+	assert.Equal(t, "https://entry", got.Prometheus.BaseURL)
+	assert.Equal(t, ":9090", got.Serving.MetricsBindAddress)
+	assert.Equal(t, 15*time.Second, got.Interval)
+	assert.True(t, got.Limited)
+	assert.Equal(t, 30*time.Minute, got.Horizon, "config.yaml stands in the place of the file")
+	assert.Equal(t, []string{"PROMETHEUS_BASE_URL in config.yaml of ConfigMap home/settings has no effect, because it is an entry of its own there, which counts: remove one of them"}, got.Warnings)
+
+	delete(data, config.FileEntry)
+	got, err = config.Load(config.Sources{Map: data, File: []byte("GLOBAL_OPT_INTERVAL: 5s\n")})
+	require.NoError(t, err)
+	assert.Equal(t, 5*time.Second, got.Interval, "the file stands in for config.yaml")
+}
+
+func TestWhereTheConfigMapIs(t *testing.T) {
+	namespace, name := config.Located(config.Sources{})
+	assert.Equal(t, []string{"workload-variant-autoscaler-system", "workload-variant-autoscaler-variantautoscaling-config"}, []string{namespace, name})
+	namespace, name = config.Located(config.Sources{
+		Flags: map[string]string{"config-map-name": "mine"}, Lookup: environment(map[string]string{"POD_NAMESPACE": "home"}),
+		Map: map[string]string{"POD_NAMESPACE": "elsewhere"}, File: []byte("CONFIG_MAP_NAME: theirs"),
+	})
+	assert.Equal(t, []string{"home", "mine"}, []string{namespace, name})
+}
+
+func TestPublishedSpellings(t *testing.T) {
+	got, err := config.Load(config.Sources{Flags: address, Lookup: environment(map[string]string{"PROBE_ADDR": ":1", "V": "3"}), Map: map[string]string{"METRICS_ADDR": ":2", "METRICS_BIND_ADDRESS": ":3", "ENABLE_LEADER_ELECTION": "true"}})
+	require.NoError(t, err)
+	assert.Equal(t, ":1", got.Serving.HealthProbeBindAddress)
+	assert.Equal(t, ":3", got.Serving.MetricsBindAddress)
+	assert.Equal(t, 3, got.Verbosity)
+	assert.True(t, got.LeaderElection.Enabled)
+	assert.Equal(t, []string{"METRICS_ADDR in the ConfigMap has no effect, because it is another name of METRICS_BIND_ADDRESS in the ConfigMap: remove one of them"}, got.Warnings)
+}
+
+func TestSettingsWithoutAnEffectSaySo(t *testing.T) {
+	known := map[string]bool{}
+	for _, key := range config.Keys() {
+		known[key.Name] = true
+	}
+	for _, idle := range config.WithoutEffect() {
+		assert.False(t, known[idle.Name], idle.Name)
+		for place, from := range map[string]config.Sources{
+			"flag --" + idle.Flag():             {Flags: map[string]string{idle.Flag(): "x"}},
+			"environment variable " + idle.Name: {Lookup: environment(map[string]string{idle.Name: "x"})},
+			idle.Name + " in the ConfigMap":     {Map: map[string]string{idle.Name: "x"}},
+			idle.Name + " in c":                 {File: []byte(idle.Name + ": x"), FileName: "c"},
+		} {
+			if from.Flags == nil {
+				from.Flags = map[string]string{}
+			}
+			from.Flags["prometheus-base-url"] = "https://p"
 			got, err := config.Load(from)
 			require.NoError(t, err)
-			assert.Empty(t, got.Warnings)
-			for _, key := range config.Keys() {
-				assert.Equal(t, values[key.Name].want, values[key.Name].seen(got), key.Name)
-			}
-		})
+			assert.Equal(t, []string{place + " has no effect: " + idle.Why}, got.Warnings)
+		}
+	}
+}
+
+func TestEveryProblemIsSaidAtOnce(t *testing.T) {
+	_, err := config.Load(config.Sources{
+		Flags:  map[string]string{"wva-limited-mode": "yes", "prometheus-base-url": "http://p"},
+		Lookup: environment(map[string]string{"GLOBAL_OPT_INTERVAL": "soon", "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD": "x", "PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD": "30s"}),
+		Map:    map[string]string{"LOG_LEVEL": "loud", config.FileEntry: "WVA_SLO_PERCENTILE: 99\nPOD_METRICS_PORT: [1]\n"},
+		File:   []byte("a: b: c"), FileName: "/etc/config.yaml", MapName: "home/settings",
+	})
+	require.Error(t, err)
+	lines := strings.Split(err.Error(), "\n")
+	require.Len(t, lines, 8, err.Error())
+	for i, want := range []string{
+		"configuration: /etc/config.yaml: ",
+		"configuration: POD_METRICS_PORT in config.yaml of ConfigMap home/settings is a list or a map: write a single value",
+		`configuration: LOG_LEVEL in ConfigMap home/settings is "loud": write error, warn, info or debug, or a number from 0 to 10`,
+		`configuration: environment variable GLOBAL_OPT_INTERVAL is "soon": write a duration`,
+		`configuration: flag --wva-limited-mode is "yes": write true or false`,
+		`configuration: WVA_SLO_PERCENTILE in config.yaml of ConfigMap home/settings is "99": write a share`,
+		`configuration: environment variable PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD is "x": write a duration`,
+		`configuration: flag --prometheus-base-url is "http://p", which has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP to true`,
+	} {
+		assert.Contains(t, lines[i], want)
 	}
 }
 
@@ -254,13 +379,13 @@ func TestLoadErrors(t *testing.T) {
 		"no namespace of its own": {config.Sources{Flags: with("pod-namespace", "")},
 			[]string{"flag --pod-namespace is empty"}},
 		"a file that is no YAML": {config.Sources{Flags: address, File: []byte("a: b: c"), FileName: "config.yaml"},
-			[]string{"reading config.yaml", "write it as YAML, one KEY: value per line"}},
+			[]string{"config.yaml: ", "write it as YAML, one KEY: value per line"}},
 		"a file that is a list": {config.Sources{Flags: address, File: []byte("- a\n"), FileName: "config.yaml"},
-			[]string{"reading config.yaml"}},
+			[]string{"config.yaml: "}},
 		"a setting given twice in the file": {config.Sources{Flags: address, File: []byte("V: 1\nV: 2\n")},
-			[]string{"reading the configuration file", `"V"`}},
+			[]string{"the configuration file: ", `"V"`}},
 		"a list as a value": {config.Sources{Flags: address, File: []byte("WATCH_NAMESPACE: [a, b]\n"), FileName: "config.yaml"},
-			[]string{"reading config.yaml: WATCH_NAMESPACE is a list or a map: write a single value"}},
+			[]string{"WATCH_NAMESPACE in config.yaml is a list or a map: write a single value"}},
 		"a source that is none": {config.Sources{Flags: with("wva-metrics-source", "thanos")},
 			[]string{`flag --wva-metrics-source is "thanos": write prometheus or pods`}},
 		"pods that are scraped too seldom for a rate": {config.Sources{Flags: with("wva-metrics-source", "pods", "pod-metrics-scrape-interval", "31s")},

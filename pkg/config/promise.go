@@ -29,7 +29,7 @@ var noPromise = decision.Promise{Priority: decision.LeastPriority}
 // why, and the most important class that may be meant gives the priority.
 func (c ServiceClasses) promise(modelID string, references []ClassReference) decision.Promise {
 	if len(references) == 0 {
-		return onlyOf(c.Classes, modelID)
+		return foremost(c.Classes, modelID)
 	}
 	result := c.named(modelID, references[0])
 	problems := problemOf(result)
@@ -87,13 +87,13 @@ func (c ServiceClasses) named(modelID string, r ClassReference) decision.Promise
 		r.Key = ""
 		return candidates[0].promiseTo(modelID, r)
 	}
-	return onlyOf(candidates, modelID)
+	return foremost(candidates, modelID)
 }
 
 // isConfigMap reports whether a reference means the ConfigMap of the classes, by its
-// own or by its published name.
+// own or by one of its published names.
 func (c ServiceClasses) isConfigMap(name string) bool {
-	return name == c.configMap || name == publishedServiceClasses
+	return name == c.configMap || slices.Contains(serviceClassMaps, name)
 }
 
 // isIn reports whether the class came from an entry, whose name may lack its
@@ -139,24 +139,15 @@ func (class ServiceClass) promiseTo(modelID string, r ClassReference) decision.P
 	return promise
 }
 
-// onlyOf is the promise of the only class that lists the model.
-func onlyOf(classes []ServiceClass, modelID string) decision.Promise {
-	promise, names := noPromise, []string(nil)
+// foremost is the promise of the class that lists the model: of several the most
+// important one, of equally important ones the first by name.
+func foremost(classes []ServiceClass, modelID string) decision.Promise {
 	for _, class := range classes {
-		slo, ok := class.Targets[modelID]
-		if !ok {
-			continue
+		if slo, ok := class.Targets[modelID]; ok {
+			return decision.Promise{Class: class.Name, Priority: class.Priority, Weight: class.Weight, SLO: slo}
 		}
-		if len(names) == 0 {
-			promise = decision.Promise{Class: class.Name, Priority: class.Priority, Weight: class.Weight, SLO: slo}
-		}
-		names = append(names, class.Name)
 	}
-	if len(names) > 1 {
-		promise.SLO = capacity.SLO{}
-		promise.Problem = fmt.Sprintf("service classes %s all list model %s: name one in spec.sloClassRef of its variants", strings.Join(names, ", "), modelID)
-	}
-	return promise
+	return noPromise
 }
 
 // wording is a promise in words.

@@ -30,14 +30,13 @@ func TestPromise(t *testing.T) {
 		references []config.ClassReference
 		want       decision.Promise
 	}{
-		"the only class that lists the model": {model: "chat", want: premium},
-		"a model in no class":                 {model: "other", want: decision.Promise{Priority: 100}},
-		"a model in several classes": {model: "both", want: decision.Promise{Class: "Premium", Priority: 1,
-			Problem: "service classes Premium, Free all list model both: name one in spec.sloClassRef of its variants"}},
-		"a class by name":                 {model: "both", references: []config.ClassReference{reference("a", "Free", "")}, want: decision.Promise{Class: "Free", Priority: 10, Weight: 2, SLO: capacity.SLO{TTFT: 8000}}},
-		"in whatever case":                {model: "chat", references: []config.ClassReference{reference("a", "PREMIUM", "")}, want: premium},
-		"by the key in the class":         {model: "other", references: []config.ClassReference{reference("a", "premium", "chat")}, want: premium},
-		"the key counts before the model": {model: "chat", references: []config.ClassReference{reference("a", "premium", "gold-chat")}, want: decision.Promise{Class: "Premium", Priority: 1, SLO: capacity.SLO{TTFT: 100}}},
+		"the class that lists the model":        {model: "chat", want: premium},
+		"a model in no class":                   {model: "other", want: decision.Promise{Priority: 100}},
+		"the most important of several classes": {model: "both", want: decision.Promise{Class: "Premium", Priority: 1, SLO: capacity.SLO{TTFT: 600, ITL: 30}}},
+		"a class by name":                       {model: "both", references: []config.ClassReference{reference("a", "Free", "")}, want: decision.Promise{Class: "Free", Priority: 10, Weight: 2, SLO: capacity.SLO{TTFT: 8000}}},
+		"in whatever case":                      {model: "chat", references: []config.ClassReference{reference("a", "PREMIUM", "")}, want: premium},
+		"by the key in the class":               {model: "other", references: []config.ClassReference{reference("a", "premium", "chat")}, want: premium},
+		"the key counts before the model":       {model: "chat", references: []config.ClassReference{reference("a", "premium", "gold-chat")}, want: decision.Promise{Class: "Premium", Priority: 1, SLO: capacity.SLO{TTFT: 100}}},
 		"a key that is no entry leaves it to the model, as in older versions": {model: "chat", references: []config.ClassReference{reference("a", "premium", "opt-125m")}, want: premium},
 		"the published ConfigMap and a key of it":                             {model: "chat", references: []config.ClassReference{reference("a", "service-classes-config", "premium.yaml")}, want: premium},
 		"the ConfigMap by its own name, the key without its extension":        {model: "chat", references: []config.ClassReference{reference("a", "blue-classes", "premium")}, want: premium},

@@ -39,33 +39,34 @@ type ServiceClass struct {
 }
 
 // ParseServiceClasses reads the data of the ConfigMap of service classes. Each value is
-// YAML or JSON: one class, or a list of them in the field serviceClasses. A class has a
-// name, a priority from 1, the most important, to 100, and a list of models with their
-// latencies in milliseconds, in either of the published spellings: data with slo-tpot,
-// or modelTargets with slo-itl; slo-ttft is one in both. A weight, above 0 and at most
+// YAML or JSON: one class, or a list of them, which may stand in the field
+// serviceClasses. A class has a name, a priority from 1, the most important, to 100, and
+// a list of models with their latencies in milliseconds, in either of the published
+// spellings: data with slo-tpot, or modelTargets with slo-itl; slo-ttft is one in both.
+// In a list a class may also name one model and its latencies beside its name and
+// priority; it then comes up once for each of its models. A weight, above 0 and at most
 // 100, may say that its models count more, or less, than others of their priority when
-// devices are scarce. A priority outside of its range is the least one. The warnings name that, and what has no effect. On an error
-// nothing of the data is usable.
+// devices are scarce. A priority outside of its range is the least one. The warnings
+// name that, and what has no effect. On an error nothing of the data is usable.
 func ParseServiceClasses(configMap string, data map[string]string) (ServiceClasses, []string, error) {
 	classes := ServiceClasses{configMap: configMap}
 	s := &said{}
-	first := map[string]string{}
+	read := classReader{first: map[string]*readClass{}}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
-		f, ok := parseFields(name, data[name], s)
+		items, ok := parseList(name, data[name], s)
 		if !ok {
-			continue
-		}
-		for _, f := range f.classes() {
-			class := f.class()
-			class.Entry = name
-			f.rest()
-			folded := strings.ToLower(class.Name)
-			if other, twice := first[folded]; twice && folded != "" {
-				f.wrong("service class %q is in %s already: give one of them another name", class.Name, other)
+			f, usable := parseFields(name, data[name], s)
+			if !usable {
+				continue
 			}
-			first[folded] = f.place
-			classes.Classes = append(classes.Classes, class)
+			items = f.classes()
 		}
+		for _, f := range items {
+			read.add(f, name)
+		}
+	}
+	for _, class := range read.classes {
+		classes.Classes = append(classes.Classes, class.ServiceClass)
 	}
 	if err := s.err(); err != nil {
 		return ServiceClasses{}, s.warnings, fmt.Errorf("service classes: %w", err)
@@ -76,6 +77,48 @@ func ParseServiceClasses(configMap string, data map[string]string) (ServiceClass
 	return classes, s.warnings, nil
 }
 
+// classReader collects classes, of which those of one model each may come up again.
+type classReader struct {
+	classes []*readClass
+	first   map[string]*readClass
+}
+
+type readClass struct {
+	ServiceClass
+	place string
+	// single says that the class is written with one model at a time.
+	single bool
+}
+
+func (r *classReader) add(f fields, entry string) {
+	_, single := f.raw["model"]
+	class := &readClass{place: f.place, single: single}
+	if single {
+		class.ServiceClass = f.singleClass()
+	} else {
+		class.ServiceClass = f.class()
+	}
+	class.Entry = entry
+	f.rest()
+	folded := strings.ToLower(class.Name)
+	other := r.first[folded]
+	switch {
+	case other == nil || folded == "":
+		r.classes, r.first[folded] = append(r.classes, class), class
+	case !single || !other.single || other.Entry != entry:
+		f.wrong("service class %q is in %s already: give one of them another name", class.Name, other.place)
+	case other.Priority != class.Priority || other.Weight != class.Weight:
+		f.wrong("service class %q has another priority or weight than in %s: give it the same ones", class.Name, other.place)
+	default:
+		for model, slo := range class.Targets {
+			if _, twice := other.Targets[model]; twice {
+				f.wrong("model %q is listed twice in service class %q: remove one", model, class.Name)
+			}
+			other.Targets[model] = slo
+		}
+	}
+}
+
 // classes are the maps of an entry's classes.
 func (f fields) classes() []fields {
 	list, given := f.list("serviceClasses")
@@ -84,6 +127,29 @@ func (f fields) classes() []fields {
 	}
 	f.rest()
 	return list
+}
+
+// singleClass is a class with one of its models.
+func (f fields) singleClass() ServiceClass {
+	class := ServiceClass{Name: f.text("name"), Priority: f.priority(), Weight: f.weight(), Targets: map[string]capacity.SLO{}}
+	if class.Name == "" {
+		f.wrong("name is missing: name the service class")
+	}
+	model, slo := f.target()
+	class.Targets[model] = slo
+	return class
+}
+
+// target is a model and its latencies.
+func (f fields) target() (model string, slo capacity.SLO) {
+	model, slo = f.text("model"), capacity.SLO{TTFT: f.firstToken(), ITL: f.perToken()}
+	switch {
+	case model == "":
+		f.wrong("model is missing: name the model by its ID")
+	case slo == capacity.SLO{}:
+		f.warn("model %q is promised no latency: set slo-ttft, slo-tpot or both", model)
+	}
+	return model, slo
 }
 
 func (f fields) class() ServiceClass {
@@ -100,17 +166,10 @@ func (f fields) class() ServiceClass {
 		f.warn("the class lists no model: list them in data")
 	}
 	for _, t := range append(targets, others...) {
-		model := t.text("model")
-		slo := capacity.SLO{TTFT: t.latency("slo-ttft"), ITL: t.perToken()}
+		model, slo := t.target()
 		t.rest()
 		if _, twice := class.Targets[model]; twice {
 			t.wrong("model %q is listed twice: remove one", model)
-		}
-		switch {
-		case model == "":
-			t.wrong("model is missing: name the model by its ID")
-		case slo == capacity.SLO{}:
-			t.warn("model %q is promised no latency: set slo-ttft, slo-tpot or both", model)
 		}
 		class.Targets[model] = slo
 	}
@@ -146,6 +205,16 @@ func (f fields) weight() float64 {
 		return 0
 	}
 	return *given
+}
+
+// firstToken is the time to the first token, under either of its names.
+func (f fields) firstToken() capacity.Milliseconds {
+	_, ttft := f.raw["slo-ttft"]
+	_, ttw := f.raw["slo-ttw"]
+	if ttft && ttw {
+		f.wrong("slo-ttft and slo-ttw are both given and mean the same: remove one")
+	}
+	return max(f.latency("slo-ttft"), f.latency("slo-ttw"))
 }
 
 // perToken is the time per further token, under either of its names.

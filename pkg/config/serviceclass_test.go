@@ -10,6 +10,22 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 )
 
+// publishedList has the layout of the configuration guide.
+const publishedList = `
+- name: Premium
+  model: meta/llama-3.1-8b
+  priority: 1
+  slo-itl: 24        # Time per output token (ms)
+  slo-ttw: 500       # Time to first token (ms)
+
+- name: Standard
+  model: meta/llama-3.1-8b
+  priority: 5
+  slo-itl: 50
+  slo-ttw: 1000
+- {name: premium, model: other, priority: 1, slo-itl: 30}
+`
+
 func TestParseServiceClasses(t *testing.T) {
 	premium := config.ServiceClass{Name: "Premium", Entry: "premium.yaml", Priority: 1, Targets: map[string]capacity.SLO{
 		"default/default": {ITL: 24, TTFT: 500}, "meta/llama0-70b": {ITL: 80, TTFT: 500},
@@ -49,6 +65,20 @@ func TestParseServiceClasses(t *testing.T) {
 				{Name: "B", Entry: "classes.json", Priority: 5, Targets: targets},
 			},
 		},
+		"a list with one model per item, where a class comes up several times": {
+			data: map[string]string{"serviceClasses": publishedList},
+			want: []config.ServiceClass{
+				{Name: "Premium", Entry: "serviceClasses", Priority: 1, Targets: map[string]capacity.SLO{"meta/llama-3.1-8b": {ITL: 24, TTFT: 500}, "other": {ITL: 30}}},
+				{Name: "Standard", Entry: "serviceClasses", Priority: 5, Targets: map[string]capacity.SLO{"meta/llama-3.1-8b": {ITL: 50, TTFT: 1000}}},
+			},
+		},
+		"the same list in a field of its own": {
+			data: map[string]string{"classes.yaml": "serviceClasses:\n" + publishedList},
+			want: []config.ServiceClass{
+				{Name: "Premium", Entry: "classes.yaml", Priority: 1, Targets: map[string]capacity.SLO{"meta/llama-3.1-8b": {ITL: 24, TTFT: 500}, "other": {ITL: 30}}},
+				{Name: "Standard", Entry: "classes.yaml", Priority: 5, Targets: map[string]capacity.SLO{"meta/llama-3.1-8b": {ITL: 50, TTFT: 1000}}},
+			},
+		},
 		"a class whose models count more": {
 			data: map[string]string{"a": "{name: A, priority: 2, weight: 2.5, data: [{model: m, slo-itl: 24, slo-ttft: 500}]}"},
 			want: []config.ServiceClass{{Name: "A", Entry: "a", Priority: 2, Weight: 2.5, Targets: targets}},
@@ -73,14 +103,14 @@ func TestParseServiceClasses(t *testing.T) {
 			},
 		},
 		"what has no effect is named": {
-			data: map[string]string{"a": "{name: A, priority: 1, slo: 5, data: [{model: m, slo-ttw: 7}]}", "b": "{name: B, priority: 2}"},
+			data: map[string]string{"a": "{name: A, priority: 1, slo: 5, data: [{model: m, slo-ttx: 7}]}", "b": "{name: B, priority: 2}"},
 			want: []config.ServiceClass{
 				{Name: "A", Entry: "a", Priority: 1, Targets: map[string]capacity.SLO{"m": {}}},
 				{Name: "B", Entry: "b", Priority: 2, Targets: map[string]capacity.SLO{}},
 			},
 			warnings: []string{
-				`entry "a", data[0]: slo-ttw has no effect: correct its name or remove it`,
 				`entry "a", data[0]: model "m" is promised no latency: set slo-ttft, slo-tpot or both`,
+				`entry "a", data[0]: slo-ttx has no effect: correct its name or remove it`,
 				`entry "a": slo has no effect: correct its name or remove it`,
 				`entry "b": the class lists no model: list them in data`,
 			},
@@ -119,6 +149,14 @@ func TestParseServiceClassesErrors(t *testing.T) {
 		"a model twice":            {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: 5}, {model: m, slo-ttft: 5}]}"}, []string{`entry "a", data[1]: model "m" is listed twice: remove one`}},
 		"two classes of one name": {map[string]string{"a": "{name: Premium, priority: 1, data: []}", "b": "{name: premium, priority: 2, data: []}"},
 			[]string{`entry "b": service class "premium" is in entry "a" already: give one of them another name`}},
+		"a class of two priorities": {map[string]string{"a": "[{name: A, model: m, priority: 1, slo-itl: 5}, {name: a, model: n, priority: 2, slo-itl: 5}]"},
+			[]string{`entry "a", item[1]: service class "a" has another priority or weight than in entry "a", item[0]: give it the same ones`}},
+		"a model twice in one class": {map[string]string{"a": "[{name: A, model: m, priority: 1, slo-itl: 5}, {name: A, model: m, priority: 1, slo-itl: 6}]"},
+			[]string{`entry "a", item[1]: model "m" is listed twice in service class "A": remove one`}},
+		"one class in both forms": {map[string]string{"a": "[{name: A, model: m, priority: 1, slo-itl: 5}, {name: A, priority: 1, data: []}]"},
+			[]string{`entry "a", item[1]: service class "A" is in entry "a", item[0] already`}},
+		"two names of the first token": {map[string]string{"a": "[{name: A, model: m, priority: 1, slo-ttft: 5, slo-ttw: 6}]"},
+			[]string{`entry "a", item[0]: slo-ttft and slo-ttw are both given and mean the same: remove one`}},
 		"classes that are no list": {map[string]string{"a": "{serviceClasses: 5}"}, []string{`entry "a": serviceClasses is no list`}},
 		"all that is wrong is named": {map[string]string{"a": "{priority: 1.5, data: [{}]}", "b": "["},
 			[]string{`entry "a": name is missing`, `entry "a": priority is 1.5`, `entry "a", data[0]: model is missing`, `entry "b"`}},

@@ -12,6 +12,9 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
+// publishedUnitCosts is the published name of the ConfigMap of prices.
+const publishedUnitCosts = "accelerator-unit-costs"
+
 // UnitCosts are the prices of single accelerators, per hour and in the currency of
 // spec.variantCost. The zero UnitCosts knows none.
 type UnitCosts struct {

@@ -3,15 +3,21 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 )
 
 // validate checks each setting that parsing alone cannot. Places are the names of
-// the places by key.
+// the places by key, empty for those that could not be read: of these, and of what is
+// compared with them, nothing more is said.
 func (c Config) validate(places map[string]string) []error {
 	var errs []error
 	wrong := func(key, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s %s", places[key], fmt.Sprintf(format, args...)))
+		text := fmt.Sprintf(format, args...)
+		if places[key] == "" || mentionsUnread(text, places) {
+			return
+		}
+		errs = append(errs, fmt.Errorf("%s %s", places[key], text))
 	}
 	c.validateSource(wrong)
 	c.validateLeaderElection(wrong)
@@ -29,6 +35,16 @@ func (c Config) validate(places map[string]string) []error {
 		wrong("PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD", "is %s: write at least PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD (%s)", f.Stale, f.Ageing)
 	}
 	return errs
+}
+
+// mentionsUnread reports whether a text compares with a setting that could not be read.
+func mentionsUnread(text string, places map[string]string) bool {
+	for key, place := range places {
+		if place == "" && strings.Contains(text, key+" (") {
+			return true
+		}
+	}
+	return false
 }
 
 func (c Config) validateSource(wrong func(key, format string, args ...any)) {

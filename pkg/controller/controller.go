@@ -40,6 +40,8 @@ type Options struct {
 	// so that the ConfigMap can be followed.
 	Config  config.Config
 	Sources config.Sources
+	// Verbosity sets how much is logged; it may be nil.
+	Verbosity func(int) error
 	// Registerer is where the metrics of the controller are served from.
 	Registerer prometheus.Registerer
 }
@@ -134,14 +136,18 @@ func newFollower(mgr ctrl.Manager, o Options, trigger *trigger) *follower {
 		sources:  o.Sources,
 		config:   o.Config,
 		ready:    make(chan struct{}),
-		rejected: map[string]string{},
+		told:     map[string]string{},
+		entries:  map[string]int{},
+
+		verbosity: o.Verbosity,
 	}
 }
 
 // watch reconciles the ConfigMaps.
 func (f *follower) watch(mgr ctrl.Manager) error {
+	home, followed := f.config.PodNamespace, f.followed()
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return o.GetNamespace() == f.config.PodNamespace && slices.Contains(f.followed(), o.GetName())
+		return o.GetNamespace() == home && slices.Contains(followed, o.GetName())
 	})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("settings").

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -70,6 +71,8 @@ type variant struct {
 	devices     int
 	id          string
 	shape       *capacity.Shape
+	// class is the service class whose promise counts for the model.
+	class string
 	// other is what a replica takes of extended resources beside the shape.
 	other []placement.Amount
 	// pods are the target's pods, those that end and have ended included.
@@ -216,7 +219,7 @@ func pointers[T any](items []T) []*T {
 func (o *observer) factsOf(v *variant, policy *decision.Policy, s stock, r readings) decision.Variant {
 	v.picks = v.leftToUs(policy.Variants[v.key], o.access)
 	// A spec that its controller has not seen yet may be the beginning of an update.
-	fact := decision.Variant{Name: v.key.Name, Target: v.target.state, Picks: v.picks && !v.target.rollout.Unobserved}
+	fact := decision.Variant{Name: v.key.Name, Target: v.target.state, Picks: v.picks && !v.target.rollout.Unobserved, Before: v.before()}
 	states := statesOf(v.pods)
 	fact.Ready, fact.Starting = len(states.ready), states.starting
 	fact.Replicas = replicas(states.ready, r.pods)
@@ -229,6 +232,15 @@ func (o *observer) factsOf(v *variant, policy *decision.Policy, s stock, r readi
 	}
 	v.resolve(&fact, s)
 	return fact
+}
+
+// before is what the status shows was wanted last; nil where it shows nothing.
+func (v *variant) before() *int {
+	desired := v.object.Status.DesiredOptimizedAlloc
+	if desired == nil || desired.NumReplicas == nil {
+		return nil
+	}
+	return ptr.To(int(*desired.NumReplicas))
 }
 
 // replicas are the serving pods with their samples. A sample from before a pod's

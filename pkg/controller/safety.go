@@ -32,20 +32,20 @@ type safetyNet map[decision.Key]bool
 func (n safetyNet) follow(ctx context.Context, p *decision.VariantPlan) {
 	switch {
 	case p.Desired != nil && p.Fallback != nil:
-		n.hold(ctx, p.Key, p.Current, p.Fallback)
+		n.hold(ctx, p, p.Fallback)
 	case n[p.Key]:
 		delete(n, p.Key)
 		klog.FromContext(ctx).Info("Safety net deactivated", "variant", klog.KRef(p.Key.Namespace, p.Key.Name))
 	}
 }
 
-func (n safetyNet) hold(ctx context.Context, key decision.Key, current int, f *decision.Fallback) {
-	if n[key] {
+func (n safetyNet) hold(ctx context.Context, p *decision.VariantPlan, f *decision.Fallback) {
+	if n[p.Key] {
 		return
 	}
-	n[key] = true
-	klog.FromContext(ctx).Info("Safety net activated", "variant", klog.KRef(key.Namespace, key.Name),
-		"currentReplicas", current, "desiredReplicas", f.Replicas, "fallbackSource", f.Source, "reason", f.Why)
+	n[p.Key] = true
+	klog.FromContext(ctx).Info("Safety net activated: emitted fallback metrics", "variant", klog.KRef(p.Key.Namespace, p.Key.Name),
+		"currentReplicas", p.Current, "desiredReplicas", f.Replicas, "accelerator", p.Accelerator, "fallbackSource", f.Source, "reason", f.Why)
 }
 
 // unobserved tells that a round could not look at the cluster. The gauges keep the last
@@ -58,7 +58,7 @@ func (r *reporter) unobserved(ctx context.Context, err error) {
 	}
 	each(last, func(p *decision.VariantPlan) {
 		if p.Desired != nil {
-			r.net.hold(ctx, p.Key, p.Current, &decision.Fallback{
+			r.net.hold(ctx, p, &decision.Fallback{
 				Replicas: shown(p), Source: decision.FallbackPrevious, Why: "the cluster could not be observed",
 			})
 		}
@@ -105,6 +105,9 @@ func (r *reporter) stopgap(seen *observation, round decision.Round, why string) 
 		for i := range m.Variants {
 			key := decision.Key{Namespace: m.Namespace, Name: m.Variants[i].Name}
 			wanted, known := before[key]
+			if last := m.Variants[i].Before; !known && last != nil {
+				wanted, known = *last, true // a new leader knows it from the status
+			}
 			held.Variants = append(held.Variants, hold(key, &m.Variants[i], wanted, known, why))
 		}
 		plan.Models = append(plan.Models, held)

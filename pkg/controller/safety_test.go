@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,7 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +41,7 @@ func TestTheSafetyNetIsToldOfOncePerBeginning(t *testing.T) {
 		_, text, _ := strings.Cut(line, `"msg"=`)
 		told = append(told, text)
 	}
-	activated := `"Safety net activated" "variant"={"name"="v" "namespace"="n"} "currentReplicas"=2 "desiredReplicas"=5 "fallbackSource"="previous-desired" "reason"="the metrics are old"`
+	activated := `"Safety net activated: emitted fallback metrics" "variant"={"name"="v" "namespace"="n"} "currentReplicas"=2 "desiredReplicas"=5 "accelerator"="H100" "fallbackSource"="previous-desired" "reason"="the metrics are old"`
 	deactivated := `"Safety net deactivated" "variant"={"name"="v" "namespace"="n"}`
 	assert.Equal(t, []string{activated, deactivated, activated, deactivated}, told)
 	assert.Empty(t, net)
@@ -84,7 +87,7 @@ func TestRoundsThatCannotSeeTheCluster(t *testing.T) {
 		assert.Len(t, b.logged("could not be observed; nothing is changed"), 3)
 		told := b.logged("Safety net activated")
 		require.Len(t, told, 1, "once, and not every round")
-		assert.Contains(t, told[0], `"currentReplicas"=2 "desiredReplicas"=2 "fallbackSource"="previous-desired"`)
+		assert.Contains(t, told[0], `"currentReplicas"=2 "desiredReplicas"=2 "accelerator"="" "fallbackSource"="previous-desired"`)
 		assert.Equal(t, 3, testutil.CollectAndCount(b.reporter.gauges), "the gauges keep the last plan")
 	})
 }
@@ -180,4 +183,78 @@ func TestWhatIsShownInsteadOfADecision(t *testing.T) {
 			assert.Equal(t, c.current, *p.Desired, "nothing is written")
 		})
 	}
+}
+
+// A new leader knows of no plan before: what was wanted is in the status.
+func TestANewLeaderTakesWhatWasWantedFromTheStatus(t *testing.T) {
+	for name, test := range map[string]struct {
+		status  *int32
+		desired int32
+		source  decision.FallbackSource
+	}{
+		"more than there is":  {ptr.To[int32](5), 5, decision.FallbackPrevious},
+		"less than there is":  {ptr.To[int32](1), 2, decision.FallbackCurrent},
+		"a status without it": {nil, 2, decision.FallbackCurrent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 2)
+				var va v1alpha1.VariantAutoscaling
+				require.NoError(t, b.api.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "v"}, &va))
+				va.Status.DesiredOptimizedAlloc = &v1alpha1.DesiredAlloc{NumReplicas: test.status}
+				require.NoError(t, b.api.Status().Update(t.Context(), &va))
+				b.decide = b.panics(func(int) bool { return true })
+				b.run(t, time.Second)
+				told := b.logged("Safety net activated")
+				require.Len(t, told, 1)
+				assert.Contains(t, told[0], fmt.Sprintf(`"desiredReplicas"=%d "accelerator"="" "fallbackSource"=%q`, test.desired, test.source))
+			})
+		})
+	}
+}
+
+func TestAnObjectOfAnOlderFormIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 2, &v1alpha1.VariantAutoscaling{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "old", UID: "old"}, Spec: v1alpha1.VariantAutoscalingSpec{ModelID: "m"},
+		})
+		b.run(t, time.Second)
+		var va v1alpha1.VariantAutoscaling
+		require.NoError(t, b.api.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "old"}, &va))
+		ready := apimeta.FindStatusCondition(va.Status.Conditions, v1alpha1.ConditionReady)
+		require.NotNil(t, ready)
+		assert.Equal(t, v1alpha1.ReasonInvalidConfiguration, ready.Reason)
+		assert.Contains(t, ready.Message, `run "kubectl wva migrate"`)
+		assert.EqualValues(t, 2, b.replicas(t))
+	})
+}
+
+func TestADeletedTargetIsToldFromOneThatNeverWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 2)
+		b.decide = decision.Decide
+		message := func() (string, *v1alpha1.DesiredAlloc) {
+			status := b.status(t)
+			return apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady).Message, status.DesiredOptimizedAlloc
+		}
+		b.round(b.logging(t), decision.RoundFull)
+		var d appsv1.Deployment
+		require.NoError(t, b.api.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "d"}, &d))
+		require.NoError(t, b.api.Delete(t.Context(), &d))
+		b.round(b.logging(t), decision.RoundFull)
+		for range 2 {
+			text, desired := message()
+			assert.Equal(t, "Target deployment 'd' no longer exists", text)
+			assert.Equal(t, &v1alpha1.DesiredAlloc{}, desired)
+			b.round(b.logging(t), decision.RoundFull)
+		}
+		var va v1alpha1.VariantAutoscaling
+		require.NoError(t, b.api.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "v"}, &va))
+		va.Spec.ScaleTargetRef.Name, va.Generation = "other", va.Generation+1
+		require.NoError(t, b.api.Update(t.Context(), &va))
+		b.round(b.logging(t), decision.RoundFull)
+		text, desired := message()
+		assert.Equal(t, "Deployment other does not exist in namespace n", text)
+		assert.Nil(t, desired)
+	})
 }

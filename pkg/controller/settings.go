@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,13 +21,11 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-// configFile is the key of the ConfigMap that holds the configuration file.
-const configFile = "config.yaml"
-
 // The reasons of events on the ConfigMaps.
 const (
 	eventImmutable = "ImmutableConfigChangeRejected"
 	eventInvalid   = "InvalidConfiguration"
+	eventIgnored   = "ConfigMapIgnored"
 )
 
 // Settings are the dynamic settings in force. They are safe for concurrent use.
@@ -54,27 +55,56 @@ type follower struct {
 	// ready is closed once the ConfigMaps were read for the first time.
 	ready chan struct{}
 
+	// verbosity sets how much is logged; it may be nil.
+	verbosity func(int) error
+
 	lock   sync.Mutex
 	config config.Config
-	// rejected is the resource version of the ConfigMaps that were refused, by name,
-	// so that each is told of once.
-	rejected map[string]string
+	// told is the resource version of the ConfigMaps of which an event told, by name, so
+	// that each is told of once.
+	told map[string]string
+	// entries is how many entries each kind of settings has.
+	entries map[string]int
 	// overrides are the names in force that a ConfigMap gives.
 	overrides inventory.Overrides
 }
 
-// followed are the names of the ConfigMaps.
-func (f *follower) followed() []string {
-	return []string{
-		f.config.ConfigMap, f.config.SaturationConfigMap, f.config.AcceleratorNamesConfigMap,
-		f.config.ServiceClassConfigMap, f.config.UnitCostConfigMap, f.config.ScaleToZeroConfigMap,
+// family is one kind of settings.
+type family struct {
+	// what is it called in the log.
+	what string
+	// names are those of its ConfigMap; the first that exists counts.
+	names []string
+	// use puts the data of the ConfigMap, which is nil where there is none, into the
+	// configuration. On an error nothing of it was.
+	use func(ctx context.Context, object *corev1.ConfigMap) ([]string, error)
+}
+
+// families are all kinds of settings.
+func (f *follower) families() []family {
+	c := &f.config
+	return []family{
+		{"settings", []string{c.ConfigMap}, f.followMain},
+		{"saturation", c.SaturationConfigMaps(), taking(&c.Saturation, config.ParseSaturation)},
+		{"service class", c.ServiceClassConfigMaps(), taking(&c.ServiceClasses, f.parseServiceClasses)},
+		{"accelerator cost", c.UnitCostConfigMaps(), taking(&c.UnitCosts, config.ParseUnitCosts)},
+		{"scale-to-zero", c.ScaleToZeroConfigMaps(), taking(&c.ScaleToZero, config.ParseScaleToZero)},
+		{"accelerator name", []string{c.AcceleratorNamesConfigMap}, f.followNames},
 	}
+}
+
+// followed are the names of the ConfigMaps.
+func (f *follower) followed() (names []string) {
+	for _, family := range f.families() {
+		names = append(names, family.names...)
+	}
+	return names
 }
 
 // Start reads the ConfigMaps once the cache has them.
 func (f *follower) Start(ctx context.Context) error {
-	for _, name := range f.followed() {
-		if err := f.follow(ctx, name); err != nil {
+	for _, family := range f.families() {
+		if err := f.follow(ctx, family.names[0]); err != nil {
 			return err
 		}
 	}
@@ -91,71 +121,88 @@ func (f *follower) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	return ctrl.Result{}, f.follow(ctx, request.Name)
 }
 
-// follow puts a ConfigMap into force. One that cannot be used changes nothing: the
-// last good settings stay, and an event on it says why.
+// follow puts the settings into force that a ConfigMap holds. One that cannot be used
+// changes nothing: the last good settings stay, and an event on it says why.
 func (f *follower) follow(ctx context.Context, name string) error {
-	object := &corev1.ConfigMap{}
-	err := f.reader.Get(ctx, client.ObjectKey{Namespace: f.config.PodNamespace, Name: name}, object)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading ConfigMap %s/%s: %w", f.config.PodNamespace, name, err)
-	}
-	if err != nil {
-		object = nil
-	}
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	if err := f.use(ctx, name, object); err != nil {
-		klog.FromContext(ctx).Error(err, "The ConfigMap is not used; the last good settings stay", "configMap", name)
-		f.reject(object, eventInvalid, err.Error())
+	for _, family := range f.families() {
+		if slices.Contains(family.names, name) {
+			if err := f.followFamily(ctx, family); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *follower) followFamily(ctx context.Context, of family) error {
+	object, err := f.which(ctx, of)
+	if err != nil {
+		return err
+	}
+	name, entries := of.names[0], 0
+	if object != nil {
+		name, entries = object.Name, len(object.Data)
+	}
+	log := klog.FromContext(ctx).WithValues("configMap", name)
+	before := f.config.Warnings
+	warnings, err := of.use(klog.NewContext(ctx, log), object)
+	for _, w := range warnings {
+		if !slices.Contains(before, w) {
+			log.Info("The ConfigMap holds what has no effect or looks like a mistake", "warning", w)
+		}
+	}
+	if err != nil {
+		log.Error(err, "The ConfigMap is not used; the last good settings stay")
+		f.tell(object, eventInvalid, err.Error())
 		return nil
 	}
 	if next := f.config.Dynamic; !reflect.DeepEqual(&next, f.settings.Current()) {
 		f.settings.current.Store(&next)
 		f.trigger.poke(soon)
-		klog.FromContext(ctx).Info("Settings changed", "configMap", name)
+		if of.names[0] != f.config.ConfigMap {
+			log.Info("Updated "+of.what+" config", "oldEntries", f.entries[of.what], "newEntries", entries)
+		}
 	}
+	f.entries[of.what] = entries
 	return nil
 }
 
-// use puts the data of a ConfigMap, which is nil where there is none, into the
-// configuration. On an error nothing of it was.
-func (f *follower) use(ctx context.Context, name string, object *corev1.ConfigMap) error {
-	var data map[string]string
-	if object != nil {
-		data = object.Data
-	}
-	var warnings []string
-	var err error
-	switch c := &f.config; name {
-	case c.SaturationConfigMap:
-		warnings, err = take(&c.Saturation, config.ParseSaturation, data)
-	case c.ServiceClassConfigMap:
-		warnings, err = take(&c.ServiceClasses, f.parseServiceClasses, data)
-	case c.UnitCostConfigMap:
-		warnings, err = take(&c.UnitCosts, config.ParseUnitCosts, data)
-	case c.ScaleToZeroConfigMap:
-		warnings, err = take(&c.ScaleToZero, config.ParseScaleToZero, data)
-	case c.AcceleratorNamesConfigMap:
-		err = f.followNames(ctx, data)
-	default:
-		if data[configFile] != "" {
-			err = f.followFile(object)
+// which is the ConfigMap of a family that counts, or nil where there is none. An event
+// on each other one says that it does not.
+func (f *follower) which(ctx context.Context, of family) (*corev1.ConfigMap, error) {
+	var counts *corev1.ConfigMap
+	for _, name := range of.names {
+		object := &corev1.ConfigMap{}
+		err := f.reader.Get(ctx, client.ObjectKey{Namespace: f.config.PodNamespace, Name: name}, object)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", f.config.PodNamespace, name, err)
+		case counts == nil:
+			counts = object
+		default:
+			f.tell(object, eventIgnored, fmt.Sprintf("ConfigMap %s holds the same kind of settings and counts: remove one of them", counts.Name))
 		}
 	}
-	for _, w := range warnings {
-		klog.FromContext(ctx).Info("The ConfigMap holds what has no effect or looks like a mistake", "configMap", name, "warning", w)
-	}
-	return err
+	return counts, nil
 }
 
-// take puts what a ConfigMap says in the place of what was in force. Without a
+// taking puts what a ConfigMap says in the place of what was in force. Without a
 // ConfigMap that is what holds by default.
-func take[T any](inForce *T, parse func(map[string]string) (T, []string, error), data map[string]string) ([]string, error) {
-	parsed, warnings, err := parse(data)
-	if err == nil {
-		*inForce = parsed
+func taking[T any](inForce *T, parse func(map[string]string) (T, []string, error)) func(context.Context, *corev1.ConfigMap) ([]string, error) {
+	return func(_ context.Context, object *corev1.ConfigMap) ([]string, error) {
+		var data map[string]string
+		if object != nil {
+			data = object.Data
+		}
+		parsed, warnings, err := parse(data)
+		if err == nil {
+			*inForce = parsed
+		}
+		return warnings, err
 	}
-	return warnings, err
 }
 
 func (f *follower) parseServiceClasses(data map[string]string) (config.ServiceClasses, []string, error) {
@@ -164,35 +211,70 @@ func (f *follower) parseServiceClasses(data map[string]string) (config.ServiceCl
 
 // followNames puts the names of accelerators into force; without a ConfigMap those
 // that are built in.
-func (f *follower) followNames(ctx context.Context, data map[string]string) error {
+func (f *follower) followNames(ctx context.Context, object *corev1.ConfigMap) ([]string, error) {
+	var data map[string]string
+	if object != nil {
+		data = object.Data
+	}
 	overrides, err := inventory.ParseOverrides(data)
 	if err != nil || maps.Equal(overrides, f.overrides) {
-		return err
+		return nil, err
 	}
+	klog.FromContext(ctx).Info("Updated accelerator name config", "oldEntries", len(f.overrides), "newEntries", len(overrides))
 	f.overrides = overrides
 	f.names.SetOverrides(overrides)
 	f.trigger.poke(soon)
-	klog.FromContext(ctx).Info("Names of accelerators changed", "entries", len(overrides))
-	return nil
+	return nil, nil
 }
 
-func (f *follower) followFile(object *corev1.ConfigMap) error {
-	next, changes, err := f.config.Update(f.sources, []byte(object.Data[configFile]))
+// followMain puts the main ConfigMap into force. One that is gone changes nothing.
+func (f *follower) followMain(ctx context.Context, object *corev1.ConfigMap) ([]string, error) {
+	if object == nil {
+		return nil, nil
+	}
+	next, edit, err := f.config.Update(f.sources, object.Data)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f.config = next
-	if len(changes) > 0 {
-		f.reject(object, eventImmutable, fmt.Sprintf("needs a restart of the manager: %v", changes))
+	log := klog.FromContext(ctx)
+	for _, c := range edit.Applied {
+		tellApplied(log, c)
 	}
-	return nil
+	if f.verbosity != nil {
+		if err := f.verbosity(next.Verbosity); err != nil {
+			return nil, err
+		}
+	}
+	if len(edit.Rejected) == 0 || f.told[object.Name] == object.ResourceVersion {
+		return next.Warnings, nil
+	}
+	changes := make([]string, 0, len(edit.Rejected))
+	for _, c := range edit.Rejected {
+		changes = append(changes, c.String())
+	}
+	log.Error(nil, "Attempted to change immutable parameters; restart the manager to apply them", "changes", changes)
+	f.tell(object, eventImmutable, "needs a restart of the manager, and all else of the edit is in force: "+strings.Join(changes, "; "))
+	return next.Warnings, nil
 }
 
-// reject tells on the ConfigMap what of it is not in force.
-func (f *follower) reject(object *corev1.ConfigMap, reason, note string) {
-	if object == nil || f.rejected[object.Name] == object.ResourceVersion {
+// tellApplied logs a setting that changed, in the published words where there are some.
+func tellApplied(log klog.Logger, c config.Change) {
+	switch {
+	case c.Key == "GLOBAL_OPT_INTERVAL":
+		log.Info("Updated optimization interval", "old", c.Old, "new", c.New)
+	case strings.HasPrefix(c.Key, "PROMETHEUS_METRICS_CACHE_"):
+		log.Info("Updated prometheus cache config", "key", c.Key, "old", c.Old, "new", c.New)
+	default:
+		log.Info("Updated config", "key", c.Key, "old", c.Old, "new", c.New)
+	}
+}
+
+// tell tells on the ConfigMap what of it is not in force.
+func (f *follower) tell(object *corev1.ConfigMap, reason, note string) {
+	if object == nil || f.told[object.Name] == object.ResourceVersion {
 		return
 	}
-	f.rejected[object.Name] = object.ResourceVersion
+	f.told[object.Name] = object.ResourceVersion
 	f.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, "Configure", "%s", bounded(note))
 }

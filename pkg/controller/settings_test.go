@@ -29,7 +29,7 @@ func newTestFollower(t *testing.T) (*follower, client.Client, chan string) {
 	recorder := events.NewFakeRecorder(10)
 	return &follower{
 		reader: api, recorder: recorder, settings: newSettings(loaded.Dynamic), names: &inventory.Names{},
-		trigger: newTrigger(), sources: sources, config: loaded, rejected: map[string]string{},
+		trigger: newTrigger(), sources: sources, config: loaded, told: map[string]string{}, entries: map[string]int{},
 	}, api, recorder.Events
 }
 
@@ -110,21 +110,101 @@ func TestConfigMapsThatAreFollowed(t *testing.T) {
 	}
 }
 
-func TestTheConfigurationFileIsFollowed(t *testing.T) {
-	f, api, told := newTestFollower(t)
-	object := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.config.PodNamespace, Name: f.config.ConfigMap},
-		Data:       map[string]string{configFile: "EXPERIMENTAL_PROACTIVE_MODEL: true\nWVA_SLO_PERCENTILE: 0.9\nWVA_METRICS_SOURCE: pods\n"},
-	}
-	require.NoError(t, api.Create(t.Context(), object))
-	require.NoError(t, f.follow(t.Context(), object.Name))
-	policy := f.settings.Current().Policy()
-	assert.True(t, policy.Hybrid)
-	assert.InDelta(t, 0.9, policy.Share, 0)
-	require.Len(t, told, 1, "the source needs a restart")
-	assert.Contains(t, <-told, "ImmutableConfigChangeRejected")
+func TestTheMainConfigMapIsFollowed(t *testing.T) {
+	for layout, data := range map[string]func(pairs ...string) map[string]string{
+		"entries": func(pairs ...string) map[string]string {
+			data := map[string]string{}
+			for i := 0; i < len(pairs); i += 2 {
+				data[pairs[i]] = pairs[i+1]
+			}
+			return data
+		},
+		"config.yaml": func(pairs ...string) map[string]string {
+			file := ""
+			for i := 0; i < len(pairs); i += 2 {
+				file += pairs[i] + ": " + pairs[i+1] + "\n"
+			}
+			return map[string]string{config.FileEntry: file}
+		},
+	} {
+		t.Run(layout, func(t *testing.T) {
+			f, api, told := newTestFollower(t)
+			var verbosity int
+			f.verbosity = func(v int) error { verbosity = v; return nil }
+			var log bench
+			ctx := log.logging(t)
+			object := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: f.config.PodNamespace, Name: f.config.ConfigMap},
+				Data:       data("EXPERIMENTAL_PROACTIVE_MODEL", "true", "WVA_SLO_PERCENTILE", "0.9", "GLOBAL_OPT_INTERVAL", "120s", "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", "30s", "LOG_LEVEL", "4", "POOL_GROUP", "x"),
+			}
+			require.NoError(t, api.Create(t.Context(), object))
+			require.NoError(t, f.follow(ctx, object.Name))
+			require.NoError(t, f.follow(ctx, object.Name))
+			policy := f.settings.Current().Policy()
+			assert.False(t, policy.Hybrid, "a mode needs a restart")
+			assert.InDelta(t, 0.9, policy.Share, 0)
+			assert.Equal(t, 2*time.Minute, policy.Interval)
+			assert.Equal(t, 4, verbosity)
+			require.Len(t, told, 1, "it is told once")
+			event := <-told
+			assert.Contains(t, event, "Warning ImmutableConfigChangeRejected")
+			assert.Contains(t, event, `EXPERIMENTAL_PROACTIVE_MODEL (old: "false", new: "true")`)
+			for _, want := range []string{
+				`"Attempted to change immutable parameters; restart the manager to apply them"`,
+				`"Updated optimization interval" "configMap"="workload-variant-autoscaler-variantautoscaling-config" "old"="1m0s" "new"="120s"`,
+				`"Updated prometheus cache config" "configMap"="workload-variant-autoscaler-variantautoscaling-config" "key"="PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD" "old"="1m0s" "new"="30s"`,
+				`"Updated config" "configMap"="workload-variant-autoscaler-variantautoscaling-config" "key"="WVA_SLO_PERCENTILE" "old"="0.99" "new"="0.9"`,
+				"has no effect: no InferencePool is read",
+			} {
+				assert.Len(t, log.logged(want), 1, "%s is not once in %s", want, log.logs)
+			}
 
-	require.NoError(t, api.Delete(t.Context(), object))
-	require.NoError(t, f.follow(t.Context(), object.Name))
-	assert.True(t, f.settings.Current().Hybrid, "a file that is gone changes nothing")
+			require.NoError(t, api.Delete(t.Context(), object))
+			require.NoError(t, f.follow(ctx, object.Name))
+			assert.Equal(t, 2*time.Minute, f.settings.Current().Interval, "a ConfigMap that is gone changes nothing")
+		})
+	}
+}
+
+func TestTheFirstOfThePublishedNamesCounts(t *testing.T) {
+	f, api, told := newTestFollower(t)
+	var log bench
+	ctx := log.logging(t)
+	queue := func() float64 { return f.settings.Current().Saturation.Default.QueueLengthThreshold }
+	put := func(name, length string) *corev1.ConfigMap {
+		object := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.config.PodNamespace, Name: name},
+			Data:       map[string]string{"default": "queueLengthThreshold: " + length, "a": "{model_id: a, namespace: b}"},
+		}
+		require.NoError(t, api.Create(ctx, object))
+		require.NoError(t, f.follow(ctx, name))
+		return object
+	}
+	old := put("capacity-scaling-config", "6")
+	assert.InDelta(t, 6, queue(), 0)
+	assert.Len(t, log.logged(`"Updated saturation config" "configMap"="capacity-scaling-config" "oldEntries"=0 "newEntries"=2`), 1, log.logs)
+	put("saturation-scaling-config", "7")
+	assert.InDelta(t, 7, queue(), 0)
+	require.Len(t, told, 1)
+	assert.Equal(t, "Warning ConfigMapIgnored ConfigMap saturation-scaling-config holds the same kind of settings and counts: remove one of them", <-told)
+	prefixed := put("wva-saturation-scaling-config", "8")
+	assert.InDelta(t, 8, queue(), 0)
+	require.Len(t, told, 1, "the other one was told of before")
+	<-told
+	require.NoError(t, api.Delete(ctx, prefixed))
+	require.NoError(t, f.follow(ctx, prefixed.Name))
+	assert.InDelta(t, 7, queue(), 0, "the next of them counts")
+	require.NoError(t, api.Delete(ctx, old))
+	require.NoError(t, f.follow(ctx, old.Name))
+	assert.InDelta(t, 7, queue(), 0)
+	assert.Empty(t, told)
+
+	for family, names := range map[string][]string{
+		"service classes": f.config.ServiceClassConfigMaps(), "prices": f.config.UnitCostConfigMaps(), "scale to zero": f.config.ScaleToZeroConfigMaps(),
+	} {
+		for _, name := range names {
+			assert.Contains(t, f.followed(), name, family)
+		}
+	}
+	assert.Subset(t, f.followed(), []string{"serviceclass", "model-scale-to-zero-config", "accelerator-unit-costs", "service-classes-config"})
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,12 +24,17 @@ func renderStatus(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPla
 		Placement:    renderPlacement(p, v),
 		Decision:     renderDecision(p),
 		Actuation:    &v1alpha1.ActuationStatus{},
+		ServiceClass: className(v.class),
 		Conditions:   renderConditions(old.Conditions, p, v),
 	}
 	if old.Actuation != nil {
 		status.Actuation.LastScaleTime = old.Actuation.LastScaleTime
 	}
 	if p.Desired == nil {
+		if v.target.deleted {
+			// Shown as empty, and not left out, to whoever looks for it.
+			status.DesiredOptimizedAlloc = &v1alpha1.DesiredAlloc{}
+		}
 		return status
 	}
 	current := p.Current
@@ -47,6 +53,15 @@ func renderStatus(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPla
 		status.Decision = old.Decision
 	}
 	return status
+}
+
+// className is a name of a service class as a status holds it.
+func className(name string) string {
+	const longest = 253
+	if len(name) > longest {
+		return strings.ToValidUTF8(name[:longest], "")
+	}
+	return name
 }
 
 // withheld reports whether a round that may not lower would have lowered. What it

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,6 +13,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,6 +68,8 @@ type target struct {
 	// writer is the field manager, not our own, that wrote the replicas last; empty
 	// means unknown.
 	writer string
+	// deleted is set when the target was there before.
+	deleted bool
 	// lent is set when another object on the same target counts its pods.
 	lent bool
 }
@@ -75,6 +79,23 @@ func (t *target) String() string { return fmt.Sprintf("%s %s", t.ref.Kind, t.ref
 // refuse takes the target out of the decision and says why.
 func (t *target) refuse(state decision.TargetState, reason decision.Reason, format string, args ...any) {
 	t.state, t.fact = state, decision.Fact{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}
+
+// tellDeleted says of a target that is not there whether it was before: the object has
+// found it, as it is now, or has told of its deletion.
+func (t *target) tellDeleted(object *v1alpha1.VariantAutoscaling) {
+	if t.fact.Reason != decision.ReasonTargetMissing {
+		return
+	}
+	text := fmt.Sprintf("Target %s '%s' no longer exists", strings.ToLower(t.ref.Kind), t.ref.Name)
+	resolved := apimeta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionTargetResolved)
+	if resolved == nil {
+		return
+	}
+	found := resolved.Status == metav1.ConditionTrue && resolved.ObservedGeneration == object.Generation
+	if found || resolved.Message == text {
+		t.fact.Detail, t.deleted = text, true
+	}
 }
 
 // targetFinder finds scale targets and their pods.
@@ -108,6 +129,7 @@ func (f *targetFinder) find(ctx context.Context, variants []*variant) error {
 	}
 	for _, v := range variants {
 		if v.target.scale == nil {
+			v.target.tellDeleted(f.overlay.variant(v.object))
 			continue
 		}
 		if scale := f.overlay.scale(v.target.scale); scale != v.target.scale {
@@ -130,6 +152,12 @@ func (f *targetFinder) findCached(ctx context.Context, v *variant) (bool, error)
 	t.ref = autoscalingv1.CrossVersionObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: name}
 	t.key = targetKey(gvk.GroupKind(), name)
 	if err != nil {
+		v.invalid(err)
+		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%v", err)
+		return true, nil
+	}
+	if name == "" {
+		err := errors.New("spec.scaleTargetRef is missing, so the object is of an older form: run \"kubectl wva migrate\" and apply what it writes")
 		v.invalid(err)
 		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%v", err)
 		return true, nil

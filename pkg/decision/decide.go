@@ -322,6 +322,9 @@ func (m *model) fallback(v *variant) *Fallback {
 		why = "the metrics of the serving replicas are old"
 	}
 	last, known := v.old.before()
+	if !known && v.in.Before != nil {
+		last.Desired, known = *v.in.Before, true
+	}
 	least := max(v.bounded(v.in.Current), v.target)
 	if wanted := v.bounded(last.Desired); known && wanted >= least {
 		return &Fallback{Replicas: wanted, Source: FallbackPrevious, Why: why}

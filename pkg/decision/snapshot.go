@@ -55,6 +55,9 @@ type Variant struct {
 	Target TargetState
 	// Current is the number of replicas that the target's scale asks for now.
 	Current int
+	// Before is what was wanted last by what the object shows; nil where it shows nothing.
+	// It counts for a memory that knows nothing of the variant.
+	Before *int
 	// Ready is the number of replicas that serve.
 	Ready int
 	// Starting are the replicas that exist and do not serve yet, oldest first.

@@ -65,6 +65,9 @@ seccompProfile:
 {{/* The settings that a running manager does not follow. */}}
 {{- define "wva.static" -}}
 WVA_METRICS_SOURCE: {{ .Values.wva.metricsSource }}
+WVA_LIMITED_MODE: {{ .Values.wva.limitedMode }}
+EXPERIMENTAL_PROACTIVE_MODEL: {{ .Values.wva.proactiveModel }}
+WVA_SCALE_TO_ZERO: {{ .Values.wva.scaleToZero }}
 {{- with .Values.wva.podMetrics }}
 POD_METRICS_SCRAPE_INTERVAL: {{ .scrapeInterval | quote }}
 POD_METRICS_SCHEME: {{ .scheme }}

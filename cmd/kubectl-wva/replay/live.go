@@ -18,9 +18,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 )
 
-// configurationFile is the key of the manager's ConfigMap that holds its settings.
-const configurationFile = "config.yaml"
-
 // setting is the default of a setting of the manager: the names of its ConfigMaps.
 func setting(name string) string {
 	for _, key := range config.Keys() {
@@ -85,26 +82,26 @@ func (o *options) readLive(ctx context.Context, api client.Client, names types.N
 // readSettings reads the manager's ConfigMaps. Those that are not there hold nothing;
 // of those that may not be read a note says so.
 func (o *options) readSettings(ctx context.Context, api client.Reader, live *scenario.Live) (notes []string, err error) {
+	maps := config.Static{ServiceClassConfigMap: setting("SERVICE_CLASS_CONFIG_MAP_NAME"), UnitCostConfigMap: setting("ACCELERATOR_COST_CONFIG_MAP_NAME")}
 	for _, m := range []struct {
-		setting string
-		use     func(data map[string]string) ([]string, error)
+		names []string
+		use   func(data map[string]string) ([]string, error)
 	}{
-		{"CONFIG_MAP_NAME", func(data map[string]string) ([]string, error) {
-			live.Configuration = []byte(data[configurationFile])
-			return nil, nil
+		{[]string{setting("CONFIG_MAP_NAME")}, func(data map[string]string) (_ []string, err error) {
+			live.Configuration, err = config.AsFile(data)
+			return nil, err
 		}},
-		{"SERVICE_CLASS_CONFIG_MAP_NAME", func(data map[string]string) (warnings []string, err error) {
+		{maps.ServiceClassConfigMaps(), func(data map[string]string) (warnings []string, err error) {
 			live.ServiceClasses, warnings, err = config.ParseServiceClasses(setting("SERVICE_CLASS_CONFIG_MAP_NAME"), data)
 			return warnings, err
 		}},
-		{"ACCELERATOR_COST_CONFIG_MAP_NAME", func(data map[string]string) (warnings []string, err error) {
+		{maps.UnitCostConfigMaps(), func(data map[string]string) (warnings []string, err error) {
 			live.UnitCosts, warnings, err = config.ParseUnitCosts(data)
 			return warnings, err
 		}},
 	} {
-		name := types.NamespacedName{Namespace: o.namespace, Name: setting(m.setting)}
-		var found corev1.ConfigMap
-		switch err := api.Get(ctx, name, &found); {
+		name, found, err := o.firstMap(ctx, api, m.names)
+		switch {
 		case apierrors.IsNotFound(err):
 			continue
 		case apierrors.IsForbidden(err):
@@ -122,4 +119,15 @@ func (o *options) readSettings(ctx context.Context, api client.Reader, live *sce
 		}
 	}
 	return notes, nil
+}
+
+// firstMap is the first of several ConfigMaps that exists, as the manager finds it.
+func (o *options) firstMap(ctx context.Context, api client.Reader, names []string) (name types.NamespacedName, found corev1.ConfigMap, err error) {
+	for _, n := range names {
+		name = types.NamespacedName{Namespace: o.namespace, Name: n}
+		if err = api.Get(ctx, name, &found); !apierrors.IsNotFound(err) {
+			return name, found, err
+		}
+	}
+	return name, found, err
 }

@@ -140,7 +140,7 @@ func TestALiveClusterBecomesAScenario(t *testing.T) {
 	all := append(objects(),
 		configMap("service-classes-config", map[string]string{"gold": "name: gold\npriority: 1\ndata: [{model: llama, slo-ttft: 400, slo-tpot: 30}]"}),
 		configMap("accelerator-unit-costs", map[string]string{"H100": "cost: 3"}),
-		configMap("workload-variant-autoscaler-variantautoscaling-config", map[string]string{"config.yaml": "WVA_LIMITED_MODE: true"}),
+		configMap("workload-variant-autoscaler-variantautoscaling-config", map[string]string{"WVA_LIMITED_MODE": "true", "config.yaml": "WVA_LIMITED_MODE: false"}),
 	)
 	live, notes, err := readLive(t, api(t, never, all...))
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestWhatALiveClusterDoesNotTell(t *testing.T) {
 				return forbidden("configmaps")
 			}
 			return nil
-		}, "", "note: ConfigMap workload-variant-autoscaler-system/service-classes-config may not be read"},
+		}, "", "note: ConfigMap workload-variant-autoscaler-system/wva-service-classes-config may not be read"},
 		"a broken ConfigMap": {append(objects(), configMap("accelerator-unit-costs", map[string]string{"H100": "cost: dear"})), never,
 			`in ConfigMap workload-variant-autoscaler-system/accelerator-unit-costs: accelerator prices: entry "H100": cost is dear`, ""},
 		"a strange ConfigMap": {append(objects(), configMap("accelerator-unit-costs", map[string]string{"H100": "{cost: 3, colour: red}"})), never,

@@ -12,6 +12,8 @@ import (
 
 // HTTP says how to speak to servers.
 type HTTP struct {
+	// Token is a bearer token; empty for that of TokenFile.
+	Token string
 	// TokenFile holds a bearer token; empty means none. It is read for every request,
 	// so that a rotated token is used at once.
 	TokenFile string
@@ -133,7 +135,11 @@ func (h HTTP) client(name, serverName string, token bool) (*http.Client, error) 
 	if c.TLSConfig.ServerName == "" {
 		c.TLSConfig.ServerName = serverName
 	}
-	if token && h.TokenFile != "" {
+	switch {
+	case !token:
+	case h.Token != "":
+		c.Authorization = &config.Authorization{Type: "Bearer", Credentials: config.Secret(h.Token)}
+	case h.TokenFile != "":
 		c.Authorization = &config.Authorization{Type: "Bearer", CredentialsFile: h.TokenFile}
 	}
 	client, err := config.NewClientFromConfig(c, name)

@@ -18,6 +18,8 @@ type Options struct {
 	Address string
 	// AllowHTTP permits an address without TLS.
 	AllowHTTP bool
+	// Token is a bearer token; empty for that of TokenFile.
+	Token string
 	// TokenFile holds a bearer token; empty means none. It is read for every request,
 	// so that a rotated token is used at once.
 	TokenFile string
@@ -98,7 +100,10 @@ func (o Options) http() config.HTTPClientConfig {
 		},
 	}
 	c.ProxyFromEnvironment = true
-	if o.TokenFile != "" {
+	switch {
+	case o.Token != "":
+		c.Authorization = &config.Authorization{Type: "Bearer", Credentials: config.Secret(o.Token)}
+	case o.TokenFile != "":
 		c.Authorization = &config.Authorization{Type: "Bearer", CredentialsFile: o.TokenFile}
 	}
 	return c

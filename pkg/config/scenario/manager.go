@@ -86,13 +86,12 @@ func thresholdNamed(name string) string {
 	return ""
 }
 
-// settingNamed is the setting that is meant. Those that need a restart have no effect on a
-// decision.
+// settingNamed is the setting that is meant, of those that say what a decision may do.
 func settingNamed(name string) (string, error) {
 	var all, found []string
 	for _, k := range config.Keys() {
 		short := strings.ToLower(k.Name)
-		if k.Static || k.Name == modeKey {
+		if !k.Decides() || k.Name == modeKey {
 			continue
 		}
 		all = append(all, short)

@@ -40,7 +40,7 @@ func TestOneNamespaceWithLeaderElectionAndSecureMetrics(t *testing.T) {
 		return fmt.Sprint(ptr.Deref(slots, -1)), slots != nil && *slots <= 32-6-2
 	})
 
-	lease := read(t, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "72dd1cf1.llm-d.ai"}})
+	lease := read(t, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "72dd1cf1.llm-d.ai-cautious"}})
 	assert.NotEmpty(t, lease.Spec.HolderIdentity)
 
 	assert.Equal(t, http.StatusUnauthorized, statusOf(t, metrics, ""))

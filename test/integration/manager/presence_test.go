@@ -27,9 +27,11 @@ func TestADeletedTargetIsToldAtOnceAndItsReturnResumesAtOnce(t *testing.T) {
 	// seconds; so often in a row sooner than that is no coincidence.
 	for range 5 {
 		remove(t, deployment(namespace, "server", 1))
-		shows(t, atOnce, v, v1alpha1.ConditionReady, v1alpha1.ReasonDeploymentNotFound)
+		ready := shows(t, atOnce, v, v1alpha1.ConditionReady, v1alpha1.ReasonDeploymentNotFound)
+		assert.Equal(t, metav1.ConditionFalse, ready.Status)
+		assert.Equal(t, "Target deployment 'server' no longer exists", ready.Message)
 		shows(t, atOnce, v, v1alpha1.ConditionTargetResolved, v1alpha1.ReasonTargetNotFound)
-		assert.Nil(t, v.Status.DesiredOptimizedAlloc, "the desired allocation is cleared")
+		assert.Equal(t, &v1alpha1.DesiredAlloc{}, v.Status.DesiredOptimizedAlloc, "the desired allocation is cleared")
 		assert.Nil(t, v.Status.CurrentAlloc.NumReplicas)
 		assert.Nil(t, apimeta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionMetricsAvailable), "nothing is claimed of what was not looked at")
 		conditiontest.Eventually(t, atOnce, "the end of the series", func() (string, bool) {

@@ -24,6 +24,11 @@ type VariantAutoscalingStatus struct {
 	// Decision says how the last decision came about.
 	// +optional
 	Decision *Decision `json:"decision,omitempty"`
+	// ServiceClass is the name of the service class whose promise counts for the model:
+	// that of spec.sloClassRef, else the most important one that lists the model.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceClass string `json:"serviceClass,omitempty"`
 	// Conditions are Ready, TargetResolved, MetricsAvailable, OptimizationReady,
 	// CapacityKnown, ScalingLimited and Conflict.
 	// +optional
