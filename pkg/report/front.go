@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
 )
@@ -64,15 +66,20 @@ func FrontTable(f *Fronts, style Style) []string {
 		cells[0].tone = strong
 		t.rows = append(t.rows, cells)
 	}
-	for i := range f.Points {
-		if p := &f.Points[i]; p.OnFront {
-			t.rows = append(t.rows, line(p.Policy, p.Point, p.Noise))
-		}
+	for _, p := range f.whole() {
+		t.rows = append(t.rows, line(p.Policy, p.Point, p.Noise))
 	}
 	lines := t.lines(style)
 	return append(lines, style.wrap(fmt.Sprintf(
 		"RATIO: cost over that of the rivals' front at the same attainment. ±: standard error over the seeds. %s ran to their end, %s were given up as hopeless.",
 		quantity(f.Tried, "setting", "settings"), grouped(f.GivenUp)))...)
+}
+
+// whole is the front of all rivals, the cheapest point first.
+func (f *Fronts) whole() []FrontPoint {
+	points := slices.DeleteFunc(slices.Clone(f.Points), func(p FrontPoint) bool { return !p.OnFront })
+	slices.SortStableFunc(points, func(a, b FrontPoint) int { return cmp.Compare(a.Cost, b.Cost) })
+	return points
 }
 
 // remark says what is known of a ratio.

@@ -101,3 +101,19 @@ func TestThePageOfFronts(t *testing.T) {
 	one := []string{"all others all", "bound bound", "hpa:rps rival", "planner rival", "static aside"}
 	assert.Equal(t, append(append([]string{}, one...), one...), kinds)
 }
+
+// The front of all goes from one family to another and back.
+func TestTheFrontOfAllIsInOrder(t *testing.T) {
+	f := Fronts{BoundCost: 100, Points: []FrontPoint{
+		{Family: "hpa:rps", Policy: "a", Rival: true, OnFront: true, Point: front.Point{Attainment: 0.9, Cost: 100}},
+		{Family: "hpa:rps", Policy: "c", Rival: true, OnFront: true, Point: front.Point{Attainment: 0.99, Cost: 120}},
+		{Family: "planner", Policy: "b", Rival: true, OnFront: true, Point: front.Point{Attainment: 0.95, Cost: 110}},
+	}}
+	var order []string
+	for _, p := range pageFronts(&f)[0].Points {
+		order = append(order, p.Policy)
+	}
+	assert.Equal(t, []string{"a", "b", "c"}, order)
+	text := strings.Join(FrontTable(&f, Style{}), "\n")
+	assert.Less(t, strings.Index(text, "\nb "), strings.Index(text, "\nc "))
+}

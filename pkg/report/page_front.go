@@ -98,6 +98,9 @@ func pageFronts(f *Fronts) []pageFront {
 		return pageFront{Scene: f.Scene, Startup: f.Startup, Family: family, Kind: kind, Points: []pageFrontPoint{}}
 	}
 	whole, bound := of("all others", "all"), of("bound", "bound")
+	for _, p := range f.whole() {
+		whole.Points = append(whole.Points, point(p.Policy, p.Point))
+	}
 	var each []pageFront
 	for i := range f.Points {
 		p := &f.Points[i]
@@ -108,12 +111,8 @@ func pageFronts(f *Fronts) []pageFront {
 			}
 			each = append(each, of(p.Family, kind))
 		}
-		one := point(p.Policy, p.Point)
 		last := &each[len(each)-1]
-		last.Points = append(last.Points, one)
-		if p.OnFront {
-			whole.Points = append(whole.Points, one)
-		}
+		last.Points = append(last.Points, point(p.Policy, p.Point))
 	}
 	for _, p := range f.Bound {
 		bound.Points = append(bound.Points, point("", p))

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
@@ -79,7 +80,7 @@ func judge(o *options, chosen []trial, progress io.Writer) (*bench, error) {
 	for i := range b.reports {
 		b.fronts = append(b.fronts, b.reports[i].Fronts(&cases[i]))
 	}
-	if plain, families := b.plain(); len(plain) > 1 && len(families) > 0 {
+	if plain, families := b.plain(); !o.quick && len(plain) > 1 && len(families) > 0 {
 		if b.singles, err = s.Singles(families, plain, 0); err != nil {
 			return nil, err
 		}
@@ -88,8 +89,8 @@ func judge(o *options, chosen []trial, progress io.Writer) (*bench, error) {
 	return b, b.picture()
 }
 
-// plain are the places of the cases with one model and one best variant, and the families
-// that are tuned on the first of them.
+// plain are the places of the cases with one model and one best variant, and the common
+// families that are tuned on the first of them.
 func (b *bench) plain() (places []int, families []tuning.Family) {
 	for i := range b.cases {
 		if b.cases[i].trial.part == single {
@@ -97,7 +98,7 @@ func (b *bench) plain() (places []int, families []tuning.Family) {
 		}
 	}
 	if len(places) > 0 {
-		families = b.cases[places[0]].Rivals
+		families = slices.DeleteFunc(slices.Clone(b.cases[places[0]].Rivals), func(f tuning.Family) bool { return !slices.Contains(common, f.Name) })
 	}
 	return places, families
 }

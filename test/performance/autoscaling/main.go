@@ -46,7 +46,7 @@ func run(arguments []string, out, progress io.Writer) error {
 	flags.StringVar(&o.commit, "commit", "", "the commit that this is, for the results")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at the same time")
 	flags.IntVar(&o.seeds, "seeds", 3, "how many seeds the numbers are means of")
-	flags.BoolVar(&o.quick, "quick", false, "the plain traces alone, two seeds, one start-up time and few families: five minutes")
+	flags.BoolVar(&o.quick, "quick", false, "few traces, two seeds, one start-up time, few families, hybrid alone and no single settings: five minutes")
 	flags.BoolVar(&o.markdown, "markdown", false, "print the verdicts as a Markdown table, too")
 	flags.BoolVar(&o.speed, "speed", false, "replay one hour of the large service at its full rate in hybrid mode alone, and say how long it took")
 	if err := flags.Parse(arguments); err != nil {

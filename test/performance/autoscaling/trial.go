@@ -70,7 +70,7 @@ var (
 	// are tried where several variants matter.
 	proven = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "planner"}
 	ranked = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:inflight", "planner", "saturation-v2"}
-	// common are those of further start-up times.
+	// common are those of further start-up times, of traces of a day, and of single settings.
 	common = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:rps", "kpa:inflight", "saturation-v2", "planner"}
 	// hasty are those of a quick run.
 	hasty = []string{"hpa:rps", "hpa:intok", "hpa:inflight"}
@@ -84,8 +84,8 @@ func trials() []trial {
 	return []trial{
 		{trace: known, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
 		{trace: trace{"azure-code", azure("azure2023/AzureLLMInferenceTrace_code.csv", workload.DefaultSpread)}, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
-		{trace: trace{"servegen-m-large", servegen(24*time.Hour, 0.1)}, prices: aws, cluster: roomy, startups: both, aside: true},
-		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
+		{trace: trace{"servegen-m-large", servegen(24*time.Hour, 0.1)}, prices: aws, cluster: roomy, startups: both, rivals: common, aside: true},
+		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: both, rivals: common, aside: true, quick: true},
 		{trace: known, prices: aws, cluster: full, startups: minute, part: several, rivals: ranked},
 		{trace: known, prices: lowest, cluster: roomy, startups: minute, part: beside, rivals: proven},
 		{trace: trace{"azure-conversation-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: both, part: beside, rivals: proven},

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,7 +26,7 @@ func (r *Report) Fronts(c *Case) report.Fronts {
 	}
 	for i, entries := range [][]Entry{r.Rivals, r.Aside} {
 		for _, family := range families(entries) {
-			for _, one := range Front(Of(entries, family)) {
+			for _, one := range shownOf(Of(entries, family), len(c.Trials)) {
 				e := one.Judged()
 				f.Points = append(f.Points, report.FrontPoint{
 					Family: e.Family, Policy: e.Setting, Point: e.Mean(), Noise: e.Noise(), Seeds: len(e.Runs),
@@ -35,6 +36,28 @@ func (r *Report) Fronts(c *Case) report.Fronts {
 		}
 	}
 	return f
+}
+
+// shownOf is the front of a family: that of its entries with all seeds, and beside it those
+// with one seed that no entry dominates. One of them that dominates a part of it is left out:
+// one seed may be luck.
+func shownOf(entries []Entry, seeds int) []Entry {
+	sure := Front(whole(entries, seeds))
+	shown := Front(entries)
+	shown = slices.DeleteFunc(shown, func(e Entry) bool {
+		p := e.Mean()
+		return len(e.Results) != seeds && slices.ContainsFunc(sure, func(s Entry) bool {
+			q := s.Mean()
+			return p.Cost <= q.Cost && p.Attainment >= q.Attainment
+		})
+	})
+	for _, s := range sure {
+		if !slices.ContainsFunc(shown, func(e Entry) bool { return e.Policy == s.Policy }) {
+			shown = append(shown, s)
+		}
+	}
+	slices.SortStableFunc(shown, func(a, b Entry) int { return cmp.Compare(a.Mean().Cost, b.Mean().Cost) })
+	return shown
 }
 
 // whole are the entries that ran with all seeds.

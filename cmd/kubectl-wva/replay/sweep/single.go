@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
@@ -55,11 +54,11 @@ func (s *Sweep) Singles(families []tuning.Family, cases []int, ours int) ([]Sing
 
 // everySingle goes on with several searches among settings that are tried on all cases.
 func (s *Sweep) everySingle(searches []*search, all *together) error {
-	limits, problems := all.limits(), make([]error, len(searches))
+	problems := make([]error, len(searches))
 	s.each(len(searches), func(i int) {
 		of := searches[i]
 		problems[i] = s.walk(of.questions, func(at tuning.Place) (replay.Result, error) {
-			e, err := s.everywhere(of.family.Policy(at, of.where), all, 1, limits)
+			e, err := s.tried(of.family.Policy(at, of.where), all)
 			if err != nil {
 				return replay.Result{}, err
 			}
@@ -107,7 +106,7 @@ func (s *Sweep) repeat(found []front.Entry, all *together, focus []float64) (rep
 			return repeated, nil
 		}
 		for _, i := range more {
-			e, err := s.everywhere(found[i].Setting, all, len(all.entry.Runs), nil)
+			e, err := s.everywhere(found[i].Setting, all)
 			if err != nil {
 				return nil, err
 			}
@@ -151,34 +150,34 @@ func (s *Sweep) together(cases []int, ours int) together {
 	return t
 }
 
-// limits are, for each case, what makes a setting hopeless over all of them: it cannot
-// come near the mean attainment of ours any more, even if it keeps everything elsewhere.
-func (t *together) limits() []replay.Limit {
-	n := float64(len(t.units))
-	limits := make([]replay.Limit, len(t.units))
-	for i := range limits {
-		limits[i] = replay.Limit{
-			Attainment: math.Max(0, n*(t.mean.Attainment-interestBelow)-(n-1)),
-			Cost:       singleTimes * t.units[i],
+// tried is a policy on all cases with the first seed, one after another: what it cannot
+// attain any more, or costs too much on one of them, ends it.
+func (s *Sweep) tried(policy string, all *together) (front.Entry, error) {
+	n := float64(len(all.cases))
+	// missing is what it may still miss of all cases together.
+	missing := n * (1 - all.mean.Attainment + interestBelow)
+	each := make([]front.Entry, len(all.cases))
+	for i, c := range all.cases {
+		result, err := s.play(c, 0, policy, replay.Limit{Attainment: max(0, 1-missing), Cost: singleTimes * all.units[i]})
+		if err != nil {
+			return front.Entry{}, err
 		}
+		missing -= 1 - result.Attainment
+		each[i] = front.Entry{Setting: policy, Runs: []front.Point{{Attainment: result.Attainment, Cost: result.Cost}}}
 	}
-	return limits
+	return front.Together(each, all.units), nil
 }
 
-// everywhere is a policy on the cases, with so many seeds.
-func (s *Sweep) everywhere(policy string, all *together, seeds int, limits []replay.Limit) (front.Entry, error) {
-	cases := all.cases
+// everywhere is a policy on the cases, with all seeds.
+func (s *Sweep) everywhere(policy string, all *together) (front.Entry, error) {
+	cases, seeds := all.cases, len(all.entry.Runs)
 	each, problems := make([]front.Entry, len(cases)), make([]error, len(cases)*seeds)
 	for i := range each {
 		each[i] = front.Entry{Setting: policy, Runs: make([]front.Point, seeds)}
 	}
 	s.each(len(problems), func(k int) {
 		i, seed := k/seeds, k%seeds
-		var limit replay.Limit
-		if limits != nil {
-			limit = limits[i]
-		}
-		result, err := s.play(cases[i], seed, policy, limit)
+		result, err := s.play(cases[i], seed, policy, replay.Limit{})
 		each[i].Runs[seed], problems[k] = front.Point{Attainment: result.Attainment, Cost: result.Cost}, err
 	})
 	if err := first(problems); err != nil {

@@ -204,3 +204,23 @@ func TestWhatCannotBePlayedIsNamed(t *testing.T) {
 	_, err := New(Options{Cases: of(hill(t, "hill", 20, 1), []string{"magic"}), Workers: 1}).Run()
 	assert.ErrorContains(t, err, `hill: unknown policy "magic"`)
 }
+
+// A setting that was lucky with its one seed hides none that is on the front with all.
+func TestLuckOfOneSeedHidesNothing(t *testing.T) {
+	entry := func(policy string, runs ...front.Point) Entry {
+		e := Entry{Family: "f", Policy: policy}
+		for _, p := range runs {
+			e.Results = append(e.Results, replay.Result{Attainment: p.Attainment, Cost: p.Cost})
+		}
+		return e
+	}
+	at := func(attainment, cost float64) front.Point { return front.Point{Attainment: attainment, Cost: cost} }
+	var shown []string
+	for _, e := range shownOf([]Entry{
+		entry("sure", at(0.98, 10), at(0.98, 11)), entry("lucky", at(0.99, 10)), entry("poor", at(0.9, 12)),
+		entry("dear", at(0.999, 20)), entry("cheap", at(0.8, 5)),
+	}, 2) {
+		shown = append(shown, e.Policy)
+	}
+	assert.Equal(t, []string{"cheap", "sure", "dear"}, shown)
+}
