@@ -187,6 +187,8 @@ type Dynamic struct {
 	// Share is the share of requests, above 0 and below 1, that is to keep the promised
 	// latency.
 	Share float64
+	// Risk is the quantile of the forecast demand that replicas are sized for.
+	Risk float64
 	// Horizon is the time within which a switch to another variant must pay.
 	Horizon time.Duration
 	// Idle says whether and when models may scale to zero of which ScaleToZero says
@@ -219,6 +221,7 @@ func (d Dynamic) Policy() decision.Policy {
 	p.Limited = d.Limited
 	p.Hybrid = d.Hybrid
 	p.Share = d.Share
+	p.Risk = d.Risk
 	p.Horizon = d.Horizon
 	p.Idle = d.ScaleToZero.Default.over(d.Idle)
 	p.Drain = d.Drain

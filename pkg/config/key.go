@@ -215,6 +215,8 @@ func decisionKeys() []Key {
 			with(boolean(func(c *Config) *bool { return &c.Hybrid })),
 		Key{Name: "WVA_SLO_PERCENTILE", Default: strconv.FormatFloat(defaults.Share, 'g', -1, 64), Help: "Share of the requests that is to keep the promised latency: 0.99 for the 99th percentile."}.
 			with(share(func(c *Config) *float64 { return &c.Share })),
+		Key{Name: "WVA_RISK", Default: strconv.FormatFloat(defaults.Risk, 'g', -1, 64), Help: "Quantile of the forecast demand that replicas are sized for: higher keeps the promise more surely and costs more."}.
+			with(quantile(func(c *Config) *float64 { return &c.Risk })),
 		dynamic("WVA_SWITCH_HORIZON", defaults.Horizon, "Time within which a switch to another variant must pay for the start-up of its replicas.",
 			func(c *Config) *time.Duration { return &c.Horizon }),
 		Key{Name: "WVA_SCALE_TO_ZERO", Static: true, Default: "false", Help: "Let models scale to zero of which the ConfigMap of scale to zero says nothing."}.
@@ -306,6 +308,18 @@ func choice(set func(*Config, string), words ...string) form {
 			return fmt.Errorf("is %q: write %s", value, strings.Join(words, " or "))
 		}
 		set(c, word)
+		return nil
+	}}
+}
+
+// quantile is one above the median: who sizes for less than that plans to fail.
+func quantile(field func(*Config) *float64) form {
+	return form{kind: KindShare, set: func(c *Config, value string) error {
+		parsed, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(parsed >= 0.5 && parsed < 1) {
+			return fmt.Errorf("is %q: write a quantile from 0.5 to below 1, such as 0.85", value)
+		}
+		*field(c) = parsed
 		return nil
 	}}
 }

@@ -105,11 +105,11 @@ func (r *round) landings(m *model, v *variant) []landing {
 // did not make them fewer within a window weighs more.
 func (r *round) drains(m *model, n *need) bool {
 	d := &m.demand
-	if !d.seen || n.toGrow > n.supply {
+	if !d.seen || n.required > n.supply {
 		return false
 	}
 	waits, easing := d.backlog > m.waitingShort(), false
-	for _, o := range m.next.Arrivals {
+	for _, o := range m.next.Seen {
 		age, same := r.snapshot.Time.Sub(o.Time), o.Ready >= m.ready()
 		if waits && same && age >= r.policy.Window && o.Backlog <= d.backlog {
 			return false
@@ -126,7 +126,7 @@ func (r *round) unsettled(m *model, n *need) string {
 	if r.grew(m) {
 		return "replicas began to serve within the metrics window"
 	}
-	for _, o := range m.next.Arrivals {
+	for _, o := range m.next.Seen {
 		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && capacity.Rate(o.Backlog/r.policy.Drain.Seconds()) >= m.mean(n) && o.Backlog > 0 {
 			return "requests waited within the metrics window"
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // behavior applies the variant's scaling behaviour, with the meaning that the
@@ -14,6 +16,10 @@ func behavior(r *round, m *model) {
 		r.holdShown(m, v)
 		asked := v.target
 		v.wanted = max(v.target, v.ideal)
+		v.needed = v.wanted
+		if m.sized && m.demand.known && m.evidence == evidenceFull {
+			v.needed = m.needed(v)
+		}
 		past := v.decided()
 		if v.target < v.in.Current {
 			r.restrainDown(v, past)
@@ -37,12 +43,33 @@ func (v *variant) decided() []Stretch {
 	return past
 }
 
-// highestWanted is the highest number that was wanted within the window, now included.
-func (r *round) highestWanted(v *variant, past []Stretch, window time.Duration) int {
+// needed is how many of the variant's replicas the present load alone needs of those that
+// are wanted, at the rate at which the promise is just kept. What is wanted beyond that is
+// headroom and forecast: the scale-down window does not hold it.
+func (m *model) needed(v *variant) int {
+	supply := capacity.Rate(0)
+	for _, other := range m.variants {
+		if other.exists() {
+			supply += other.rate.serves() * capacity.Rate(other.target)
+		}
+	}
+	if supply <= 0 {
+		return v.wanted
+	}
+	share := min(1, float64((m.demand.now+m.need.queued)/supply))
+	return int(math.Ceil(share*float64(v.wanted) - 1e-9))
+}
+
+// highestNeeded is the highest number that was needed within the window, now included. What
+// was wanted for a forecast is given one start-up, the time in which it would serve.
+func (r *round) highestNeeded(v *variant, past []Stretch, window time.Duration) int {
 	highest := v.target
 	for _, s := range past {
-		if r.snapshot.Time.Sub(s.Until) < window {
+		switch age := r.snapshot.Time.Sub(s.Until); {
+		case age <= min(v.in.Startup, window):
 			highest = max(highest, s.Wanted)
+		case age < window:
+			highest = max(highest, s.Needed)
 		}
 	}
 	return highest
@@ -50,13 +77,13 @@ func (r *round) highestWanted(v *variant, past []Stretch, window time.Duration) 
 
 // remember records the round. Span is as long as any window or period looks back.
 func (r *round) remember(v *variant, shown int) {
-	span := max(v.policy.Up.Window, r.downWindow(v))
+	span := max(v.policy.Up.Window, v.policy.Down.Window)
 	for _, b := range []Behavior{v.policy.Up, v.policy.Down} {
 		for _, p := range b.Policies {
 			span = max(span, p.Period)
 		}
 	}
-	now := Stretch{From: r.snapshot.Time, Until: r.snapshot.Time, Replicas: v.in.Current, Wanted: v.wanted, Desired: shown, Decided: v.managed}
+	now := Stretch{From: r.snapshot.Time, Until: r.snapshot.Time, Replicas: v.in.Current, Wanted: v.wanted, Needed: v.needed, Desired: shown, Decided: v.managed}
 	past := v.old.History
 	if v.externallyChanged {
 		past = nil
@@ -94,8 +121,8 @@ func (r *round) stabilizeShown(v *variant, past []Stretch) {
 	if !is || v.target >= shown || v.idle {
 		return
 	}
-	window := r.downWindow(v)
-	highest := r.highestWanted(v, past, window)
+	window := v.policy.Down.Window
+	highest := r.highestNeeded(v, past, window)
 	if hold := min(shown, highest); hold > v.target {
 		v.step(StageBehavior, hold, ReasonStabilized, "%d were wanted within the last %s", highest, window)
 	}
@@ -161,12 +188,12 @@ func (r *round) restrainDown(v *variant, past []Stretch) {
 // slowDown applies the window, the policies and the tolerance of the way down.
 func (r *round) slowDown(v *variant, past []Stretch) {
 	b := v.policy.Down
-	window := r.downWindow(v)
+	window := v.policy.Down.Window
 	if window > 0 && (len(past) == 0 || r.snapshot.Time.Sub(past[0].From) < window) {
 		v.step(StageBehavior, v.in.Current, ReasonStabilized, "the last %s are not all seen yet", window)
 		return
 	}
-	highest := r.highestWanted(v, past, window)
+	highest := r.highestNeeded(v, past, window)
 	if highest = min(highest, v.in.Current); highest > v.target {
 		v.step(StageBehavior, highest, ReasonStabilized, "%d were wanted within the last %s", highest, window)
 	}
@@ -217,20 +244,4 @@ func (r *round) replicasBefore(v *variant, period time.Duration) int {
 		}
 	}
 	return v.in.Current
-}
-
-// slowStarts bounds how much longer than its window a variant is held that starts slowly.
-const slowStarts = 2
-
-// downWindow is the scale-down window. Where the promised latency is kept watch on, what
-// takes longer to start than half of the window is held for two of its start-ups, and no
-// longer than for two windows: to throw it away and to start it again costs more than to
-// keep it through the lull, and the promise is broken meanwhile. A window of zero stays
-// zero.
-func (r *round) downWindow(v *variant) time.Duration {
-	window := v.policy.Down.Window
-	if !r.policy.Hybrid {
-		return window
-	}
-	return max(window, min(2*v.in.Startup, slowStarts*window))
 }

@@ -54,7 +54,7 @@ func TestBehavior(t *testing.T) {
 	percent := func(n int) []RatePolicy { return []RatePolicy{{Percent: n, Period: time.Minute}} }
 	ago := func(seconds, replicas, wanted int) Stretch {
 		at := epoch.Add(-time.Duration(seconds) * time.Second)
-		return Stretch{From: at, Until: at, Replicas: replicas, Wanted: wanted, Decided: true}
+		return Stretch{From: at, Until: at, Replicas: replicas, Wanted: wanted, Needed: wanted, Decided: true}
 	}
 	past := func(all ...Stretch) []Stretch { return all }
 	for name, tc := range map[string]struct {

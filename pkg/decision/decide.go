@@ -152,8 +152,9 @@ type variant struct {
 	giving []string
 	// externallyChanged is set when somebody else changed the replicas.
 	externallyChanged bool
-	// wanted is its target before behavior, and ideal what it would be without scaleUp.
-	wanted, ideal int
+	// wanted is its target before behavior, needed the part of it that the present load needs,
+	// and ideal what wanted would be without scaleUp.
+	wanted, needed, ideal int
 }
 
 func (r *round) begin(in *Model, memory *Memory) *model {

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -10,20 +11,8 @@ import (
 const (
 	// tokenHalfLife is how slowly the slow mean of the token shape forgets.
 	tokenHalfLife = 2 * time.Minute
-	// lengthsHeeded is by which share requests must be longer than usual to be believed at
-	// once.
-	lengthsHeeded = 0.1
-	// jumpCertainty is how many standard errors, and jumpLeast which share of the rate
-	// of the window, the newest scrapes must show more to be believed before the window
-	// shows it.
-	jumpCertainty = 4
-	jumpLeast     = 0.25
-	// jumpLead is how many windows a start may take for a jump to be answered before the
-	// window or a trigger shows it: what starts slower comes too late for most of them
-	// anyway.
-	jumpLead = 2
-	// leastCaution bounds by how much a growing load may be sized for too much.
-	leastCaution = 0.5
+	// defaultLead is how long a replica is taken to start when none was seen.
+	defaultLead = time.Minute
 )
 
 // demand is what is asked of one model: the only thing that the other stages know of its
@@ -32,48 +21,39 @@ type demand struct {
 	// known is set when the arrival rate is known, and seen when at least a backlog is:
 	// that is a lower bound of what is asked.
 	known, seen bool
-	// now is the present arrival rate, and span the time over which it was counted.
-	now  capacity.Rate
-	span time.Duration
-	// error is the standard error of now.
-	error capacity.Rate
+	// arrives is set when something arrived within the metrics window.
+	arrives bool
+	// now is the arrival rate that is believed now, and error how unsure it is (one
+	// standard deviation).
+	now, error capacity.Rate
 	// tokens is the shape of the requests that is reckoned with.
 	tokens capacity.TokenShape
 	// backlog is the number of requests that wait.
 	backlog float64
-	// dispersion is the index of dispersion of the arrivals, at least 1.
-	dispersion float64
 	// certain is the rate that fresh samples alone show, which is known when isCertain,
 	// and silent are the serving replicas of each variant without them.
 	certain   capacity.Rate
 	isCertain bool
 	silent    []int
-	// past are the observations that a forecast is read from, whose rates were counted
-	// over window, and lag is what passes between now and what is decided now.
-	past        []Observation
-	window, lag time.Duration
-	// caution is the share of what replicas are reckoned to serve that they are trusted
-	// with while the load grows, at most 1.
-	caution capacity.Rate
+	// forecast is what is believed of the arrivals, risk the quantile of it that is sized
+	// for, and lag what passes between its newest sample and what is decided now.
+	forecast Forecast
+	risk     float64
+	lag      time.Duration
 }
 
-// expected is the arrival rate expected when a replica that is asked for now serves, lead
-// from now; never below the present one.
+// expected is the arrival rate that is not exceeded, as far as the risk says, when a
+// replica that is asked for now serves, lead from now; never below the present one.
 func (d *demand) expected(lead time.Duration) capacity.Rate {
 	if !d.known {
 		return 0
 	}
-	return d.forecast(lead)
+	return max(d.now, d.requests(d.forecast.quantile(d.risk, d.lag+lead)))
 }
 
-// minSignificance is how many standard errors of the arrival rate more must be asked for
-// than what starts already will serve, before more is started.
-const minSignificance = 2
-
-// insignificant reports whether a missing rate is within what the arrival rate may be
-// wrong by.
-func (d *demand) insignificant(missing capacity.Rate) bool {
-	return d.seen && missing <= minSignificance*d.error
+// requests is a rate of the forecast in requests of the shape that is reckoned with.
+func (d *demand) requests(rate float64) capacity.Rate {
+	return capacity.Rate(rate / d.forecast.worth(d.tokens))
 }
 
 // told is the demand for people.
@@ -84,20 +64,64 @@ func (d *demand) told(lead time.Duration) *Demand {
 	return &Demand{Arrival: d.now, Forecast: d.expected(lead), Error: d.error, Backlog: d.backlog, Tokens: d.tokens}
 }
 
-// demandOf finds the arrival rate, its trend, the token shape and the backlog.
+// demandOf finds what arrives and will arrive, the token shape and the backlog.
 func (r *round) demandOf(m *model) demand {
-	d := demand{tokens: r.tokens(m), dispersion: m.old.Dispersion.index(), backlog: r.backlog(m), caution: 1}
-	arrival, known := r.arrival(m, &d)
-	m.next.Arrivals = r.observations(m, &d, arrival, known)
-	m.next.Dispersion = m.old.Dispersion.watch(r.snapshot.Time, m.next.Arrivals)
-	d.known, d.seen = known, known || d.backlog > 0
-	if known {
-		d.now, d.span, d.error = arrival.rate, arrival.span, arrival.noise(d.dispersion)
-		d.past, d.window = settled(m.next.Arrivals, r.policy.Window)
-		d.lag = min(r.policy.Interval, FastInterval) + arrival.span/2
+	d := demand{backlog: r.backlog(m), risk: r.policy.Risk}
+	var newest capacity.TokenShape
+	d.tokens, newest = r.tokens(m)
+	d.forecast = r.forecast(m, newest)
+	m.next.Forecast = d.forecast
+	m.next.Seen = r.observations(m, d.backlog)
+	steady, window := r.overWindow(m)
+	recent, scrapes := r.betweenScrapes(m)
+	d.arrives = window && steady.rate > 0 || scrapes && recent.rate > 0
+	d.known = (window || scrapes) && d.forecast.known()
+	d.seen = d.known || d.backlog > 0
+	if d.known {
+		mean, variance := d.forecast.moments()
+		d.now, d.error = d.requests(mean), d.requests(math.Sqrt(variance))
+		d.lag = max(0, r.snapshot.Time.Sub(d.forecast.Sampled)) + min(r.policy.Interval, FastInterval)
 	}
 	d.certain, d.silent, d.isCertain = r.certain(m)
+	d.certain = d.requests(float64(d.certain) * d.forecast.worth(newest))
 	return d
+}
+
+// forecast takes what arrived since the last sample into the belief: the count between
+// the last two scrapes, or where nobody tells that, the rate of a whole metrics window.
+func (r *round) forecast(m *model, shape capacity.TokenShape) Forecast {
+	f, sampled := m.old.Forecast, r.sampled(m)
+	if sampled.IsZero() || !sampled.After(f.Sampled) {
+		return f
+	}
+	steady, known := r.overWindow(m)
+	newest, recent := r.betweenScrapes(m)
+	switch {
+	case recent:
+		return f.observe(sampled, newest, shape, !m.in.Recent.Present && r.halfScraped(m))
+	case known && sampled.Sub(f.Sampled) >= steady.span:
+		return f.observe(sampled, steady, shape, !m.in.Arrival.Present && r.grew(m))
+	}
+	return f
+}
+
+// halfScraped reports whether a serving replica does not say yet how many requests
+// reached it, or began to serve within the time that the others speak of.
+func (r *round) halfScraped(m *model) bool {
+	for _, v := range m.variants {
+		if !v.exists() {
+			continue
+		}
+		if v.in.Ready > len(v.in.Replicas) {
+			return true
+		}
+		for i := range v.in.Replicas {
+			if p := &v.in.Replicas[i]; !r.usableSigned(p.Recent) || p.RecentSpan <= 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // tellDemand records what was found.
@@ -138,104 +162,16 @@ func (r *round) certain(m *model) (rate capacity.Rate, silent []int, known bool)
 	return capacity.Rate(sum), silent, known
 }
 
-// caution is, while the load grows, what the replicas complete over what their
-// curves predict, at most 1: what has just begun is not done yet, and the requests
-// that completed are the short ones, so that curves promise too much. Sizing with it
-// errs towards too much. While the load does not grow it is 1.
-func (r *round) caution(m *model, shape capacity.TokenShape) capacity.Rate {
-	if !m.demand.known || m.expected() <= m.demand.now {
-		return 1
-	}
-	var served, predicted capacity.Rate
-	for _, v := range m.variants {
-		curve := v.next.Curve
-		for i := range v.in.Replicas {
-			p := &v.in.Replicas[i]
-			if r.usable(p.Running) && r.usable(p.Served) && curve.Known() {
-				served += capacity.Rate(p.Served.Value)
-				predicted += curve.Rate(p.Running.Value, r.shapeOf(p, shape), v.in.Profile)
-			}
-		}
-	}
-	if predicted <= 0 {
-		return 1
-	}
-	return min(1, max(served/predicted, leastCaution))
-}
-
 // counted is a rate with the time over which it was counted.
 type counted struct {
 	rate capacity.Rate
 	span time.Duration
 }
 
-// noise is the standard error of a rate counted over the span, sqrt(index*rate/span) for
-// arrivals with that index of dispersion, and never less than that of one arrival.
-func (c counted) noise(dispersion float64) capacity.Rate {
-	seconds := c.span.Seconds()
-	if seconds <= 0 {
-		return 0
-	}
-	return capacity.Rate(math.Sqrt(dispersion * max(float64(c.rate), 1/seconds) / seconds))
-}
-
-// arrival is the rate at which requests reach the model now: that of the metrics
-// window, or that between the newest scrapes when it is so much higher that no chance
-// explains it and replicas start fast or are short already. So a step is answered at
-// once and noise is not. Where replicas count it and some of them began to serve within
-// the window, that of the newest scrapes also counts when it is lower: the window holds
-// what the others got before and what the new ones get now.
-func (r *round) arrival(m *model, d *demand) (counted, bool) {
-	steady, known := r.overWindow(m)
-	newest, seen := r.betweenScrapes(m)
-	switch {
-	case !seen:
-		return steady, known
-	case !known:
-		return newest, true
-	case newest.rate < steady.rate && !m.in.Arrival.Present && r.grew(m):
-		return newest, true
-	}
-	chance := counted{rate: steady.rate, span: newest.span}.noise(d.dispersion)
-	if newest.rate <= steady.rate*(1+jumpLeast) || newest.rate <= steady.rate+jumpCertainty*chance {
-		return steady, true
-	}
-	if m.lead > jumpLead*r.policy.Window && !m.strained(d) {
-		return steady, true
-	}
-	return r.sinceJump(m, d, newest), true
-}
-
-// strained reports whether a trigger fires, or a replica or more than a few requests that
-// wait say that one will.
-func (m *model) strained(d *demand) bool {
-	fired, _ := m.trigger(d.backlog)
-	return fired || m.load.saturated > 0 || d.backlog > m.waitingShort()
-}
-
-// sinceJump is the mean of the rates between scrapes since they last rose: the longer
-// ago that is, the less the scatter of one scrape counts.
-func (r *round) sinceJump(m *model, d *demand, newest counted) counted {
-	points, _ := settled(m.old.Arrivals, r.policy.Window)
-	points = append(points, Observation{Time: r.snapshot.Time, Rate: newest.rate, Span: newest.span})
-	first := len(points) - 1
-	for first > 0 && points[first-1].Span > 0 && !risen(points[first-1], points[first], d.dispersion) {
-		first--
-	}
-	sum, span := 0.0, time.Duration(0)
-	for _, o := range points[first:] {
-		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window {
-			sum += float64(o.Rate) * o.Span.Seconds()
-			span += o.Span
-		}
-	}
-	return counted{rate: capacity.Rate(sum / span.Seconds()), span: span}
-}
-
 // grew reports whether more replicas serve now than at some time within the metrics
 // window.
 func (r *round) grew(m *model) bool {
-	for _, o := range m.old.Arrivals {
+	for _, o := range m.old.Seen {
 		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && o.Ready < m.ready() {
 			return true
 		}
@@ -315,9 +251,9 @@ func (r *round) backlog(m *model) float64 {
 	return max(0, sum)
 }
 
-// tokens is the mean shape of the requests, weighted by what each replica served;
-// while nothing completes it is what it was.
-func (r *round) tokens(m *model) capacity.TokenShape {
+// tokens is the mean shape of the requests, weighted by what each replica served, and
+// that of the newest alone, which is unknown while nothing completes.
+func (r *round) tokens(m *model) (usual, newest capacity.TokenShape) {
 	var input, output, weight float64
 	for _, v := range m.variants {
 		if !v.exists() {
@@ -337,18 +273,12 @@ func (r *round) tokens(m *model) capacity.TokenShape {
 		if old.Shape.Known() {
 			m.next.Tokens = old
 		}
-		return old.Shape
+		return old.Shape, capacity.TokenShape{}
 	}
 	now := capacity.TokenShape{Input: capacity.Tokens(input / weight), Output: capacity.Tokens(output / weight)}
 	next := old.blend(r.snapshot.Time, now, weight)
 	m.next.Tokens = next
-	longer := func(now, usual capacity.Tokens) capacity.Tokens {
-		if now > usual*(1+lengthsHeeded) {
-			return now
-		}
-		return usual
-	}
-	return capacity.TokenShape{Input: longer(now.Input, next.Shape.Input), Output: longer(now.Output, next.Shape.Output)}
+	return next.Shape, now
 }
 
 // blend takes the newest mean into the slow one, which forgets by halves.
@@ -367,25 +297,18 @@ func (t TokenMean) blend(now time.Time, shape capacity.TokenShape, rate float64)
 	}}
 }
 
-// observations are the arrival rates of the trend's span, with this round's.
-func (r *round) observations(m *model, d *demand, arrival counted, known bool) []Observation {
+// observations are what was seen within the last two metrics windows, with this round's.
+func (r *round) observations(m *model, backlog float64) []Observation {
 	var kept []Observation
-	for _, o := range m.old.Arrivals {
-		if r.snapshot.Time.Sub(o.Time) <= max(trendSpan*r.policy.Window, leastTrendSpan) {
+	for _, o := range m.old.Seen {
+		if r.snapshot.Time.Sub(o.Time) <= 2*r.policy.Window {
 			kept = append(kept, o)
 		}
 	}
 	// An event round may look at the samples of the round before; they are one
 	// observation.
-	if sampled := r.sampled(m); known && (len(kept) == 0 || sampled.After(kept[len(kept)-1].Sampled)) {
-		o := Observation{
-			Time: r.snapshot.Time, Sampled: sampled, Rate: arrival.rate, Gateway: m.in.Arrival.Present,
-			Output: d.tokens.Output, Backlog: d.backlog, Ready: m.ready(),
-		}
-		if newest, seen := r.betweenScrapes(m); seen {
-			o.Newest, o.Span = newest.rate, newest.span
-		}
-		kept = append(kept, o)
+	if sampled := r.sampled(m); !sampled.IsZero() && (len(kept) == 0 || sampled.After(kept[len(kept)-1].Sampled)) {
+		kept = append(kept, Observation{Time: r.snapshot.Time, Sampled: sampled, Backlog: backlog, Ready: m.ready()})
 	}
 	return kept
 }
@@ -402,4 +325,20 @@ func (r *round) sampled(m *model) time.Time {
 		}
 	})
 	return newest
+}
+
+// lead is how long a new replica takes to serve: the longest of the model's variants as
+// seen, because it is not known yet which one grows. Where no start-up was seen it is no
+// less than those that start have taken so far.
+func (r *round) lead(m *model) time.Duration {
+	seen, longest := time.Duration(0), defaultLead
+	for _, v := range m.variants {
+		seen = max(seen, v.in.Startup)
+		for i, s := range v.fleet.of {
+			if s == statePending || s == stateOverdue {
+				longest = max(longest, r.snapshot.Time.Sub(v.in.Starting[i].Created))
+			}
+		}
+	}
+	return cmp.Or(seen, longest)
 }

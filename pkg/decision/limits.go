@@ -99,7 +99,7 @@ func (m *model) housed() bool {
 			rate += v.rate.serves() * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.unscheduled()-v.fleet.hopeless())
 		}
 	}
-	return rate >= max(m.need.toGrow, m.least())
+	return rate >= max(m.need.required, m.least())
 }
 
 // lacks records that the model could not get all that it wants, and what is in the way

@@ -52,12 +52,12 @@ type VariantMemory struct {
 
 // ModelMemory is what is remembered of one model.
 type ModelMemory struct {
-	// Arrivals are the latest arrival rates, oldest first. A new leader sees no trend
-	// before the third.
-	Arrivals []Observation
-	// Dispersion is how irregular the arrivals are. A new leader takes them for
-	// independent until it has seen some.
-	Dispersion Dispersion
+	// Forecast is what is believed of the rate at which work arrives. A new leader begins
+	// with the rate of the metrics window, and learns within minutes how it moves.
+	Forecast Forecast
+	// Seen is what waited and served lately, oldest first. A new leader sees no change
+	// before the second.
+	Seen []Observation
 	// Tokens is the slow mean of the token shape. A new leader does without until
 	// requests complete, then follows the newest mean alone.
 	Tokens TokenMean
@@ -76,27 +76,19 @@ type ModelMemory struct {
 type Stretch struct {
 	// From and Until are the first and the last round of it.
 	From, Until time.Time
-	// Replicas is what the target asked for, Wanted what was wanted before behavior, and
-	// Desired what was planned, or shown while there was nothing to decide by.
-	Replicas, Wanted, Desired int
+	// Replicas is what the target asked for, Wanted what was wanted before behavior, Needed
+	// the part of that which the load of the time needed, and Desired what was planned, or
+	// shown while there was nothing to decide by.
+	Replicas, Wanted, Needed, Desired int
 	// Decided is set when Wanted was decided; else the variant was held.
 	Decided bool
 }
 
-// Observation is a rate at a time.
+// Observation is what was seen in one round.
 type Observation struct {
 	Time time.Time
 	// Sampled is the time of the newest sample in it.
 	Sampled time.Time
-	Rate    capacity.Rate
-	// Newest is the rate between the newest scrapes, which were Span apart; without
-	// them Span is 0. Gateway is set when a gateway counted.
-	Newest  capacity.Rate
-	Span    time.Duration
-	Gateway bool
-	// Output is the mean number of output tokens that the requests were taken to
-	// have; 0 means unknown.
-	Output capacity.Tokens
 	// Backlog is the number of requests that waited, and Ready the number of replicas
 	// that served.
 	Backlog float64
@@ -155,7 +147,7 @@ func record(history []Stretch, now Stretch, span time.Duration) []Stretch {
 	copy(next, history[first:])
 	if n := len(next); n > 0 {
 		last := &next[n-1]
-		if last.Replicas == now.Replicas && last.Wanted == now.Wanted && last.Desired == now.Desired && last.Decided == now.Decided {
+		if last.Replicas == now.Replicas && last.Wanted == now.Wanted && last.Needed == now.Needed && last.Desired == now.Desired && last.Decided == now.Decided {
 			last.Until = now.Until
 			return next
 		}
@@ -203,8 +195,8 @@ func (m VariantMemory) upTo(now time.Time, skew time.Duration) VariantMemory {
 }
 
 func (m ModelMemory) upTo(now time.Time) ModelMemory {
-	m.Arrivals = slices.DeleteFunc(slices.Clone(m.Arrivals), func(o Observation) bool { return o.Time.After(now) })
-	m.Dispersion.Time, m.Tokens.Time = earlier(m.Dispersion.Time, now), earlier(m.Tokens.Time, now)
+	m.Seen = slices.DeleteFunc(slices.Clone(m.Seen), func(o Observation) bool { return o.Time.After(now) })
+	m.Forecast.Sampled, m.Tokens.Time = earlier(m.Forecast.Sampled, now), earlier(m.Tokens.Time, now)
 	m.Cheaper, m.Active = unlessLater(m.Cheaper, now), unlessLater(m.Active, now)
 	m.Gateway = Gateway{earlier(m.Gateway.Queued, now), earlier(m.Gateway.Unseen, now)}
 	return m

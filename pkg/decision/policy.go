@@ -16,6 +16,9 @@ type Policy struct {
 	Hybrid bool
 	// Share is the share of requests, 0 to 1, that is to keep the promised latency.
 	Share float64
+	// Risk is the quantile, 0.5 to below 1, of the forecast demand that is sized
+	// for: the larger, the surer and the dearer.
+	Risk float64
 	// Growth bounds how fast a variant without scaleUp policies grows; the zero value does
 	// not.
 	Growth Growth
@@ -87,6 +90,10 @@ type Saturation struct {
 	// added.
 	QueueSpareTrigger float64
 }
+
+// DefaultRisk is the quantile of the forecast demand that is sized for where nothing else
+// is said: a missing replica costs about six times what an idle one does, 6/(6+1).
+const DefaultRisk = 0.85
 
 // LeastPriority is the priority of a model in no service class.
 const LeastPriority = 100
@@ -203,6 +210,7 @@ func DefaultVariantPolicy() VariantPolicy {
 func DefaultPolicy() Policy {
 	return Policy{
 		Share:           0.99,
+		Risk:            DefaultRisk,
 		Growth:          Growth{Pods: 40, Percent: 300},
 		ConflictWindow:  time.Hour,
 		Horizon:         30 * time.Minute,

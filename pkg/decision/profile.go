@@ -131,7 +131,7 @@ func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate cap
 		r.firstSizes++
 	}
 	asked.Found = r.snapshot.Time
-	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.demand.now, m.demand.dispersion, asked.SLO, asked.Share)
+	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.demand.now, 1, asked.SLO, asked.Share)
 	asked.Rate, asked.Burst = rate, arrivals.Burst
 	v.next.Sizing = asked
 	return asked.Rate, true
@@ -140,7 +140,7 @@ func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate cap
 // burst is how bursty the arrivals are at one of the replicas that share them when each
 // serves so much.
 func (m *model) burst(each capacity.Rate) float64 {
-	return serving.Shared(m.demand.dispersion, serving.Sharing(m.demand.now, each)).Burst
+	return serving.Shared(1, serving.Sharing(m.demand.now, each)).Burst
 }
 
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }

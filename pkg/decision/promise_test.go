@@ -37,7 +37,8 @@ func TestNoiseMovesLittleWhereThePromiseDecides(t *testing.T) {
 				require.True(t, f.elapsed() < time.Minute || plan.Models[0].Sized)
 			}
 			f.run(6 * time.Hour)
-			assert.LessOrEqual(t, len(f.writes), 5, "%v", f.writes)
+			// One replica more or fewer about twice an hour.
+			assert.LessOrEqual(t, len(f.writes), 14, "%v", f.writes)
 		})
 	}
 }
@@ -94,7 +95,7 @@ func TestEveryModelHasItsTurnToBeSized(t *testing.T) {
 		}
 		require.Equal(t, sized, found)
 	}
-	round(time.Second, 260)
+	round(time.Second, 26000)
 	assert.Equal(t, sizesPerRound, newest(), "the lengths are others, and it is the turn of the first ones")
 	round(time.Minute, 340)
 	assert.Equal(t, n, newest())

@@ -643,7 +643,7 @@ func longest(m Memory) int {
 		n += len(a.History) + len(a.Latency.Learned.Seen) + len(a.Conflict.Changes)
 	}
 	for _, a := range m.Models {
-		n += len(a.Arrivals)
+		n += len(a.Seen)
 	}
 	return n
 }

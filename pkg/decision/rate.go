@@ -62,7 +62,6 @@ func (r *round) rates(m *model) (sized, rated bool) {
 		v.next.Curve = r.learn(v, shape)
 		v.rate = r.seenRate(m, v, shape)
 	}
-	m.demand.caution = r.caution(m, shape)
 	sized = r.size(m)
 	infer(m)
 	for _, v := range m.variants {

@@ -40,28 +40,6 @@ func TestStartingReplicasCountUntilTheirDeadline(t *testing.T) {
 	assert.Less(t, *plan.Models[0].Variants[1].Desired, w.variants[1].replicas, "and what did not come up is given back")
 }
 
-func TestCautionWhileTheLoadGrows(t *testing.T) {
-	more := func(growing bool, completed float64) int {
-		w, memory := newWorld(20), Memory{}
-		if growing {
-			w.arrival = 5
-			for range 3 {
-				_, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFast)
-				w.now = w.now.Add(10 * time.Second)
-				w.arrival += 5
-			}
-		}
-		s := w.snapshot()
-		s.Models[0].Variants[0].Replicas[0].Served.Value *= completed
-		s.Models[0].Variants[0].Replicas[0].InService = w.sample(128 / float64(onH100.Steady(128, conv).Rate))
-		s.Models[0].Variants[0].Replicas[0].Waiting.Value = 9
-		plan, _ := Decide(s, demoPolicy(), memory, RoundFast)
-		return *plan.Models[0].Variants[0].Desired + *plan.Models[0].Variants[1].Desired
-	}
-	assert.Greater(t, more(true, 0.5), more(true, 1))
-	assert.Equal(t, more(false, 0.5), more(false, 1), "without growth completions are what they are")
-}
-
 func TestUnknownRatesBuyOneReplicaAtATime(t *testing.T) {
 	w := newWorld(17)
 	s := w.snapshot()

@@ -175,7 +175,7 @@ func (r *round) longestHold(m *model, candidates []*variant, v *variant) time.Du
 		if o == v || m.staying(o, o.target) >= o.target || o.policy.Down.Select == SelectDisabled {
 			continue
 		}
-		hold := r.downWindow(o)
+		hold := o.policy.Down.Window
 		longest = max(longest, hold)
 		if float64(o.price)*float64(v.rate.serves()) > float64(v.price)*float64(o.rate.serves()) {
 			dearer = max(dearer, hold)

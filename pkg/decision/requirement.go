@@ -22,9 +22,8 @@ const (
 // 0.70.
 const lowerHeadroom = 0.85 / 0.70
 
-// modelHeadroom is the same where sizing for the promised latency decides: that
-// reckons with the scatter of arrivals already, and what is left is that of the
-// estimates.
+// modelHeadroom is the same where sizing for the promised latency decides: the forecast
+// reckons with the scatter of arrivals already, and what is left is that of the estimates.
 const modelHeadroom = 1.05
 
 // need is what a model wants: the requirement stage finds it, the allocation answers it.
@@ -36,9 +35,6 @@ type need struct {
 	// required is the rate that is asked for: what is expected, and queued, the part that
 	// serves the backlog within the drain time.
 	required, queued capacity.Rate
-	// toGrow is what the supply must serve before nothing is missing: required, and more
-	// while replicas are not trusted with all that they are reckoned to serve.
-	toGrow capacity.Rate
 	// backlog is the number of requests that the replicas which start will meet.
 	backlog float64
 	// supply is the rate of the replicas that serve or will in time.
@@ -72,8 +68,8 @@ func (r *round) requirement(m *model) need {
 		n.reason, n.detail = ReasonMetricsStale, "the metrics of the serving replicas are old, so nothing changes"
 	case n.triggered:
 		r.more(m, &n)
-	case m.sized && m.beyond(&n, true) > 0:
-		n.want, n.missing, n.reason = wantMore, m.beyond(&n, true), ReasonSLO
+	case m.sized && m.beyond(&n) > 0:
+		n.want, n.missing, n.reason = wantMore, m.beyond(&n), ReasonSLO
 		n.detail = fmt.Sprintf("%.2f requests/s are expected and the promised latency is kept up to %.2f", n.required, n.supply)
 	case m.evidence == evidencePartial:
 		n.reason, n.detail = ReasonMetricsPartial, "too few replicas have fresh metrics to remove any"
@@ -98,14 +94,13 @@ func (r *round) asked(m *model) need {
 	}
 	n.queued = capacity.Rate(n.backlog / r.policy.Drain.Seconds())
 	n.required = m.expected() + n.queued
-	n.toGrow = n.required / m.demand.caution
 	return n
 }
 
 // judgeShortfall fires where the triggers look elsewhere: some replicas are saturated,
 // or requests wait in front of them all, and what serves or starts does not suffice.
 func (m *model) judgeShortfall(n *need) {
-	short := n.toGrow - n.supply
+	short := n.required - n.supply
 	if n.triggered || short <= 0 || !m.rated {
 		return
 	}
@@ -132,12 +127,10 @@ func (m *model) expected() capacity.Rate {
 	return m.plan.Demand.Forecast
 }
 
-// beyond is what is asked for beyond what serves and starts; 0 when that is within
-// what the arrival rate may be wrong by, and no trigger says otherwise, or replicas
-// start that are to meet it.
-func (m *model) beyond(n *need, calm bool) capacity.Rate {
-	missing := n.toGrow - n.supply
-	if missing <= 1e-9*n.toGrow || (calm || m.starts()) && m.demand.insignificant(missing) {
+// beyond is what is asked for beyond what serves and starts.
+func (m *model) beyond(n *need) capacity.Rate {
+	missing := n.required - n.supply
+	if missing <= 1e-9*n.required {
 		return 0
 	}
 	return missing
@@ -167,7 +160,7 @@ func (m *model) asleep() bool {
 // a replica serves, one more at a time is all that can be said.
 func (r *round) more(m *model, n *need) {
 	if m.rated {
-		n.missing = m.beyond(n, false)
+		n.missing = m.beyond(n)
 	}
 	switch {
 	case n.missing > 0:
@@ -184,8 +177,15 @@ func (r *round) more(m *model, n *need) {
 	n.want, n.reason = wantMore, ReasonSaturated
 }
 
-// least is what must still be served after a scale-down.
-func (m *model) least() capacity.Rate { return m.headroom() * m.expected() }
+// least is what must still be served after a scale-down: what is expected, where the
+// promised latency decides; the published distance of the thresholds stands for that
+// elsewhere.
+func (m *model) least() capacity.Rate {
+	if m.sized {
+		return m.headroom() * m.expected()
+	}
+	return m.headroom() * m.demand.now
+}
 
 // headroom is how much more than the demand the supply must still be after a scale-down.
 func (m *model) headroom() capacity.Rate {

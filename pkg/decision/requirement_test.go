@@ -114,9 +114,9 @@ func TestPublishedUtilisations(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(utilisation), func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-			m.plan.Demand.Forecast = capacity.Rate(utilisation)
-			n := need{toGrow: m.plan.Demand.Forecast, supply: 0.85}
-			assert.Equal(t, want.more, m.beyond(&n, false) > 0)
+			m.plan.Demand.Forecast, m.demand.now = capacity.Rate(utilisation), capacity.Rate(utilisation)
+			n := need{required: m.plan.Demand.Forecast, supply: 0.85}
+			assert.Equal(t, want.more, m.beyond(&n) > 0)
 			assert.Equal(t, want.less, m.least() < n.supply)
 		})
 	}
@@ -136,7 +136,7 @@ func TestATriggerAndThePromiseDisagree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
 			m.sized, m.plan.Demand.Forecast = c.sized, 2
-			n := need{supply: c.total, toGrow: 2, detail: "replicas are full"}
+			n := need{supply: c.total, detail: "replicas are full"}
 			r.more(m, &n)
 			assert.Equal(t, c.want, n.reason)
 			assert.Equal(t, c.want == ReasonSaturated, n.want == wantMore)
@@ -163,6 +163,7 @@ func TestLeast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
 			m.sized, m.plan.Demand = c.sized, &Demand{Forecast: c.forecast, Error: c.error}
+			m.demand.now = c.forecast
 			assert.InDelta(t, c.want, float64(m.least()), 1e-9)
 		})
 	}

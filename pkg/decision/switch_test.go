@@ -152,7 +152,6 @@ func TestASwitchPaysForTheWindowOfTheOldOnes(t *testing.T) {
 		"the new ones would go late":                 {old: time.Minute, fresh: time.Hour, comes: true},
 		"the old ones stay long":                     {old: time.Hour},
 		"the old ones start slowly":                  {old: 10 * time.Minute, startup: 20 * time.Minute, comes: true},
-		"the same where the promise is kept":         {old: 10 * time.Minute, startup: 20 * time.Minute, hybrid: true},
 		"where it is, and the old ones start sooner": {old: 10 * time.Minute, startup: 2 * time.Minute, hybrid: true, comes: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -351,7 +351,7 @@ func TestAnUnseenSlowStartBuysOnce(t *testing.T) {
 				m := &flow{id: "m", arrivals: step(at, 1, 9), direct: direct, variants: []*vessel{web}}
 				f := newFluid(machines(8), policy, m)
 				f.run(at + 90*time.Minute)
-				assert.LessOrEqual(t, highest(f.writes), 8, "%v", f.writes)
+				assert.LessOrEqual(t, highest(f.writes), atMost(6), "%v", f.writes)
 				assert.Less(t, m.queue, 10.0)
 				_ = placement.Cluster{}
 			})

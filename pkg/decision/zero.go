@@ -116,7 +116,7 @@ func (r *round) watchWork(m *model) (active time.Time, gateway Gateway) {
 
 // called reports whether requests wait for the model or reach its gateway.
 func (m *model) called() bool {
-	return m.demand.backlog > 0 || m.demand.now > 0
+	return m.demand.backlog > 0 || m.demand.arrives
 }
 
 // works reports whether a replica of the model starts, or may have something to do.

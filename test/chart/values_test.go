@@ -36,6 +36,7 @@ var effects = map[string]struct {
 	"wva.chooseVictims":                                {change: false},
 	"wva.proactiveModel":                               {change: true},
 	"wva.sloPercentile":                                {change: 0.95},
+	"wva.risk":                                         {change: 0.7},
 	"wva.switchHorizon":                                {change: "1h"},
 	"wva.serviceClasses":                               {change: values{"premium": values{"name": "Premium", "priority": 1, "data": []any{values{"model": "llama", "slo-ttft": 500}}}}},
 	"wva.acceleratorUnitCosts":                         {change: values{"H100": values{"device": "NVIDIA-H100-80GB-HBM3", "cost": "100.0"}}},

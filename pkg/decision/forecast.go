@@ -1,0 +1,300 @@
+package decision
+
+import (
+	"math"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// motion is one way in which a load may move. All numbers are shares of the load itself.
+type motion struct {
+	// drift is by how much the level wanders within a second, as a random walk; jump by how
+	// much it may have changed at once since it was last seen; slope how fast it climbs or
+	// falls in a second.
+	drift, jump, slope float64
+	// lasts is how long a load goes on to move so, in the mean; a jump is over at once.
+	lasts time.Duration
+}
+
+// motions are the ways in which a load may move: it wanders, each time three times as fast
+// and the shorter; it jumps; it climbs. They are few and far apart, so that no load lies far
+// from one of them and what comes tells them apart.
+var motions = [...]motion{
+	{drift: 0.001, lasts: 10 * time.Minute},
+	{drift: 0.003, lasts: 10 * time.Minute},
+	{drift: 0.01, lasts: 5 * time.Minute},
+	{drift: 0.03, lasts: 2 * time.Minute},
+	{drift: 0.1, lasts: 30 * time.Second},
+	{drift: 0.001, jump: 0.3},
+	{drift: 0.001, slope: 1.0 / 8, lasts: 30 * time.Second},
+}
+
+const (
+	// calmPrior and rampPrior are how likely a load of which one count was seen hardly moves,
+	// and climbs.
+	calmPrior, rampPrior = 0.5, 0.3
+	// outputWeight is how many prompt tokens cost a replica as much as one token of the
+	// answer, where many requests are decoded at once.
+	outputWeight = 5
+	// dispersionHalfLife is how slowly the index of dispersion is forgotten.
+	dispersionHalfLife = 10 * time.Minute
+	// dispersionPrior is how many observations the assumption of independent arrivals
+	// counts as.
+	dispersionPrior = 2
+	// dispersionTrim is how many times what is known one observation may say at most:
+	// independent arrivals exceed that once in two hundred, while a step of the load,
+	// which is no burst, says any number.
+	dispersionTrim = 8
+)
+
+// Forecast is what is believed of the rate at which work arrives at one model: how likely
+// each motion is, and where the rate would be with it. It is a bank of Kalman filters of
+// level and slope, mixed by how well each predicted what came (interacting multiple
+// models, Blom and Bar-Shalom 1988).
+type Forecast struct {
+	// Sampled is the time of the newest sample that it has seen; zero before the first.
+	Sampled time.Time
+	// Shape is that of the requests in which the levels are counted; requests of another
+	// shape count for as many as they are worth.
+	Shape capacity.TokenShape
+	// Modes are in the order of the motions.
+	Modes [len(motions)]Mode
+	// Dispersion is the index of dispersion of the arrivals, variance over mean of their
+	// counts: 1 for independent ones and n for those that come n at a time. Weight is the
+	// number of observations behind it, which are forgotten by halves.
+	Dispersion, Weight float64
+	// Last is the rate that was observed last, and Span the time over which it was counted.
+	Last float64
+	Span time.Duration
+}
+
+// Mode is what would be believed if the load moved in one way.
+type Mode struct {
+	// Probability that it does.
+	Probability float64
+	// Level is the mean rate in requests per second, and Variance how unsure it is.
+	Level, Variance float64
+	// Slope is per second, with its variance and covariance with the level.
+	Slope, SlopeVariance, Covariance float64
+}
+
+// work is what one request costs, in prompt tokens.
+func work(shape capacity.TokenShape) float64 {
+	return float64(shape.Input) + outputWeight*float64(shape.Output)
+}
+
+// worth is how many requests of the forecast's shape one of another is.
+func (f *Forecast) worth(shape capacity.TokenShape) float64 {
+	if !shape.Known() || !f.Shape.Known() {
+		return 1
+	}
+	return work(shape) / work(f.Shape)
+}
+
+// known reports whether anything was observed.
+func (f *Forecast) known() bool { return !f.Sampled.IsZero() }
+
+// index is the index of dispersion, at least 1.
+func (f *Forecast) index() float64 { return max(1, f.Dispersion) }
+
+// observe takes in a rate that was counted over a span until a time. A rate that some of
+// the arrivals may be missing from is a lower bound: it only raises the belief.
+func (f Forecast) observe(at time.Time, seen counted, shape capacity.TokenShape, lowerBound bool) Forecast {
+	if !f.Shape.Known() {
+		f.Shape = shape
+	}
+	rate, span := float64(seen.rate)*f.worth(shape), seen.span.Seconds()
+	if span <= 0 || math.IsNaN(rate) || math.IsInf(rate, 0) {
+		return f
+	}
+	if !f.known() {
+		f.Sampled, f.Last, f.Span, f.Modes = at, rate, seen.span, atFirst(rate, span)
+		return f
+	}
+	if lowerBound && rate <= f.mean() {
+		return f
+	}
+	elapsed := max(at.Sub(f.Sampled), time.Second)
+	if !lowerBound && elapsed >= seen.span {
+		f.watch(elapsed, rate, seen.span)
+	}
+	f.mix(elapsed)
+	f.correct(elapsed.Seconds(), rate, span)
+	f.Sampled, f.Last, f.Span = at, rate, seen.span
+	return f
+}
+
+// atFirst is what is believed after one count: most likely the load stays as it is, or it began
+// within the time of the count and climbs on.
+func atFirst(rate, span float64) (modes [len(motions)]Mode) {
+	scale := max(rate, 1/span)
+	for i, o := range motions {
+		modes[i] = Mode{Probability: (1 - calmPrior - rampPrior) / float64(len(motions)-2), Level: rate, Variance: scale / span}
+		if o.slope > 0 {
+			modes[i].Probability, modes[i].SlopeVariance = rampPrior, scale*scale/span/span
+		}
+	}
+	modes[0].Probability = calmPrior
+	return modes
+}
+
+// watch takes the difference between two rates, which were counted over times that do not
+// overlap, into the index of dispersion. It has the variance I*(r1/s1 + r2/s2) for the
+// rates r, the spans s in seconds and the index I; the difference, and not that from a
+// mean, because the mean moves.
+func (f *Forecast) watch(elapsed time.Duration, rate float64, span time.Duration) {
+	chance := max(f.Last, 1/f.Span.Seconds())/f.Span.Seconds() + max(rate, 1/span.Seconds())/span.Seconds()
+	difference := rate - f.Last
+	seen := min(difference*difference/chance, dispersionTrim*f.index())
+	kept := f.Weight * math.Exp2(-elapsed.Seconds()/dispersionHalfLife.Seconds())
+	// What is not known, or was forgotten, is assumed.
+	assumed := max(0, dispersionPrior-kept)
+	f.Dispersion = (f.Dispersion*kept + assumed + seen) / (kept + assumed + 1)
+	f.Weight = kept + assumed + 1
+}
+
+// mix lets the load begin to move in another way: every motion ends in its time, and the next
+// one begins with the mean and the variance of what ended.
+func (f *Forecast) mix(elapsed time.Duration) {
+	var stays [len(motions)]float64
+	ended := Mode{}
+	for i, m := range f.Modes {
+		if motions[i].lasts > 0 {
+			stays[i] = math.Exp(-elapsed.Seconds() / motions[i].lasts.Seconds())
+		}
+		ended.Probability += m.Probability * (1 - stays[i])
+	}
+	for i, m := range f.Modes {
+		share := m.Probability * (1 - stays[i]) / ended.Probability
+		ended.Level += share * m.Level
+		ended.Slope += share * m.Slope
+	}
+	for i, m := range f.Modes {
+		ended.spread(m, m.Probability*(1-stays[i])/ended.Probability)
+	}
+	for i, m := range f.Modes {
+		kept, begun := m.Probability*stays[i], ended.Probability/float64(len(motions))
+		own, other := kept/(kept+begun), begun/(kept+begun)
+		next := Mode{Probability: kept + begun, Level: own*m.Level + other*ended.Level, Slope: own*m.Slope + other*ended.Slope}
+		next.spread(m, own)
+		next.spread(ended, other)
+		if motions[i].slope == 0 {
+			next.Slope, next.SlopeVariance, next.Covariance = 0, 0, 0
+		}
+		f.Modes[i] = next
+	}
+}
+
+// spread adds what another belief adds to the variances around its own means.
+func (m *Mode) spread(o Mode, weight float64) {
+	level, slope := o.Level-m.Level, o.Slope-m.Slope
+	m.Variance += weight * (o.Variance + level*level)
+	m.SlopeVariance += weight * (o.SlopeVariance + slope*slope)
+	m.Covariance += weight * (o.Covariance + level*slope)
+}
+
+// correct is the step of each Kalman filter: the level moves, and what was counted draws
+// it to itself; modes that expected it become more likely.
+func (f *Forecast) correct(elapsed, rate, span float64) {
+	var likelihood [len(motions)]float64
+	best := math.Inf(-1)
+	for i := range f.Modes {
+		scale := max(f.Modes[i].Level, rate, 1/span)
+		m := f.Modes[i].after(i, scale, elapsed)
+		m.Variance += motions[i].jump * motions[i].jump * scale * scale
+		// What was counted is the rate in the middle of the span.
+		back := -span / 2
+		expected := m.Level + back*m.Slope
+		noise := f.index() * max((max(expected, 0)+rate)/2, 1/span) / span
+		spread := m.Variance + 2*back*m.Covariance + back*back*m.SlopeVariance + noise
+		miss := rate - expected
+		likelihood[i] = math.Log(m.Probability) - (math.Log(spread)+miss*miss/spread)/2
+		best = max(best, likelihood[i])
+		level, slope := m.Variance+back*m.Covariance, m.Covariance+back*m.SlopeVariance
+		m.Level += level / spread * miss
+		m.Slope += slope / spread * miss
+		m.Variance -= level * level / spread
+		m.Covariance -= level * slope / spread
+		m.SlopeVariance -= slope * slope / spread
+		f.Modes[i] = m
+	}
+	sum := 0.0
+	for i := range f.Modes {
+		f.Modes[i].Probability = math.Exp(likelihood[i] - best)
+		sum += f.Modes[i].Probability
+	}
+	for i := range f.Modes {
+		f.Modes[i].Probability /= sum
+	}
+}
+
+// after is the mode some seconds later, with nothing observed meanwhile.
+func (m Mode) after(i int, scale, seconds float64) Mode {
+	o := motions[i]
+	lasts := o.lasts.Seconds()
+	keep, reach := 0.0, 0.0
+	if lasts > 0 {
+		keep = math.Exp(-seconds / lasts)
+		reach = lasts * (1 - keep)
+	}
+	m.Variance += o.drift * o.drift * scale * scale * reach
+	if o.slope == 0 {
+		return m
+	}
+	gained := o.slope * o.slope * scale * scale * (1 - keep*keep)
+	m.Level += reach * m.Slope
+	m.Variance += 2*reach*m.Covariance + reach*reach*m.SlopeVariance + gained*reach*reach/3
+	m.Covariance = keep*(m.Covariance+reach*m.SlopeVariance) + gained*reach/2
+	m.Slope *= keep
+	m.SlopeVariance = keep*keep*m.SlopeVariance + gained
+	return m
+}
+
+// mean is the rate that is believed now, in requests of the forecast's shape.
+func (f *Forecast) mean() float64 {
+	mean, _ := f.moments()
+	return mean
+}
+
+func (f *Forecast) moments() (mean, variance float64) {
+	for _, m := range f.Modes {
+		mean += m.Probability * m.Level
+	}
+	for _, m := range f.Modes {
+		variance += m.Probability * (m.Variance + (m.Level-mean)*(m.Level-mean))
+	}
+	return mean, variance
+}
+
+// quantileSteps halve the range that a quantile lies in: a thousandth of the spread.
+const quantileSteps = 16
+
+// quantile is the rate that is not exceeded with the probability p after a time, in
+// requests of the forecast's shape. One count says nothing of how a load moves: until the
+// second it is the count itself.
+func (f *Forecast) quantile(p float64, ahead time.Duration) float64 {
+	if f.Weight == 0 {
+		return f.mean()
+	}
+	var level, deviation [len(motions)]float64
+	low, high := math.Inf(1), 0.0
+	for i, m := range f.Modes {
+		m = m.after(i, max(0, m.Level), ahead.Seconds())
+		level[i], deviation[i] = m.Level, math.Sqrt(max(0, m.Variance))
+		low, high = min(low, m.Level-4*deviation[i]), max(high, m.Level+4*deviation[i])
+	}
+	low = max(low, 0)
+	for range quantileSteps {
+		middle, below := (low+high)/2, 0.0
+		for i, m := range f.Modes {
+			below += m.Probability * math.Erfc((level[i]-middle)/(math.Sqrt2*max(deviation[i], 1e-12))) / 2
+		}
+		if below < p {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
+}

@@ -1,0 +1,162 @@
+package decision
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// countedEvery is how far apart the counts of these tests are.
+const countedEvery = 15 * time.Second
+
+// poisson is a draw by counting arrivals one by one.
+func poisson(random *rand.Rand, mean float64) float64 {
+	n := 0
+	for at := random.ExpFloat64(); at < mean; at += random.ExpFloat64() {
+		n++
+	}
+	return float64(n)
+}
+
+// believed is the belief after n counts of a rate that changes with time, of requests that
+// come so many at a time.
+func believed(random *rand.Rand, n int, copies float64, rate func(time.Duration) float64) Forecast {
+	var f Forecast
+	for i := range n {
+		at := time.Duration(i+1) * countedEvery
+		count := copies * poisson(random, rate(at-countedEvery/2)*countedEvery.Seconds()/copies)
+		f = f.observe(epoch.Add(at), counted{capacity.Rate(count / countedEvery.Seconds()), countedEvery}, conv, false)
+	}
+	return f
+}
+
+func steadily(rate float64) func(time.Duration) float64 {
+	return func(time.Duration) float64 { return rate }
+}
+
+// A steady load is found, and little is added for what is not known of it.
+func TestForecastOfASteadyLoadSettles(t *testing.T) {
+	for _, rate := range []float64{5, 50, 500} {
+		f := believed(rand.New(rand.NewPCG(1, 2)), 80, 1, steadily(rate))
+		assert.InEpsilon(t, rate, f.mean(), 0.1, "%v requests/s", rate)
+		assert.Less(t, f.quantile(0.85, time.Minute), 1.2*rate, "%v requests/s", rate)
+		assert.Greater(t, f.quantile(0.85, time.Minute), f.quantile(0.5, time.Minute))
+		assert.InEpsilon(t, f.mean(), f.quantile(0.5, time.Minute), 0.05)
+	}
+}
+
+// A step is believed from the first count that lies wholly behind it.
+func TestForecastFollowsAStep(t *testing.T) {
+	for _, factor := range []float64{0.2, 2, 4, 20} {
+		f := believed(rand.New(rand.NewPCG(1, 3)), 22, 1, func(at time.Duration) float64 {
+			if at < 20*countedEvery {
+				return 20
+			}
+			return 20 * factor
+		})
+		assert.InEpsilon(t, 20*factor, f.mean(), 0.2, "times %v", factor)
+	}
+}
+
+// A ramp is carried on. The slow reference is the ramp itself.
+func TestForecastCarriesARampOn(t *testing.T) {
+	ramp := func(at time.Duration) float64 { return max(5, 5+0.5*(at-10*countedEvery).Seconds()) }
+	f := believed(rand.New(rand.NewPCG(1, 4)), 18, 1, ramp)
+	now := 18 * countedEvery
+	assert.Greater(t, f.quantile(0.85, 30*time.Second), ramp(now+10*time.Second))
+	assert.Less(t, f.quantile(0.85, 30*time.Second), 2*ramp(now+30*time.Second))
+}
+
+// Bursts of requests that come together are no reason to expect more: what they say of
+// the index of dispersion keeps the belief calm.
+func TestForecastOfBursts(t *testing.T) {
+	f := believed(rand.New(rand.NewPCG(1, 5)), 240, 20, steadily(40))
+	assert.InDelta(t, 20, f.index(), 12)
+	assert.Less(t, f.quantile(0.85, time.Minute), 1.6*40)
+}
+
+// The quantile is what it says: of loads that wander, as many as it says stay below it.
+func TestForecastCoversWhatComes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 6))
+	for _, drift := range []float64{0.002, 0.01} {
+		t.Run(fmt.Sprintf("drift %v", drift), func(t *testing.T) {
+			below, all := 0, 0
+			for range 60 {
+				rates := []float64{100}
+				for range 64 {
+					rates = append(rates, max(1, rates[len(rates)-1]*(1+drift*math.Sqrt(countedEvery.Seconds())*random.NormFloat64())))
+				}
+				f := believed(random, 60, 1, func(at time.Duration) float64 { return rates[int(at/countedEvery)] })
+				all++
+				if rates[64] <= f.quantile(0.85, 4*countedEvery) {
+					below++
+				}
+			}
+			assert.InDelta(t, 0.85, float64(below)/float64(all), 0.12)
+		})
+	}
+}
+
+// The slow reference draws from the mixture.
+func TestQuantileIsThatOfTheMixture(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 7))
+	f := believed(random, 30, 1, func(at time.Duration) float64 { return 20 + at.Seconds()/20 })
+	const n = 200_000
+	draws := make([]float64, n)
+	for i := range draws {
+		pick, k := random.Float64(), 0
+		for pick -= f.Modes[0].Probability; pick > 0 && k < len(f.Modes)-1; pick -= f.Modes[k].Probability {
+			k++
+		}
+		m := f.Modes[k].after(k, f.Modes[k].Level, 60)
+		draws[i] = max(0, m.Level+math.Sqrt(m.Variance)*random.NormFloat64())
+	}
+	slices.Sort(draws)
+	for _, p := range []float64{0.5, 0.75, 0.9, 0.99} {
+		assert.InEpsilon(t, draws[int(p*n)], f.quantile(p, time.Minute), 0.03, "quantile %v", p)
+	}
+}
+
+// Where some of the replicas say nothing, what the others count only raises the belief.
+func TestALowerBoundOnlyRaises(t *testing.T) {
+	f := believed(rand.New(rand.NewPCG(1, 8)), 40, 1, steadily(50))
+	at := epoch.Add(41 * countedEvery)
+	assert.Equal(t, f, f.observe(at, counted{20, countedEvery}, conv, true))
+	more := f.observe(at, counted{150, countedEvery}, conv, true)
+	assert.Greater(t, more.mean(), f.mean())
+	lower := f.observe(at, counted{20, countedEvery}, conv, false)
+	assert.Less(t, lower.mean(), f.mean())
+}
+
+// Longer requests are more of the shape that is reckoned in, whatever it is.
+func TestWorthOfRequests(t *testing.T) {
+	long := capacity.TokenShape{Input: 2 * conv.Input, Output: 2 * conv.Output}
+	var f Forecast
+	f = f.observe(epoch, counted{10, countedEvery}, conv, false)
+	assert.InDelta(t, 2, f.worth(long), 1e-9)
+	assert.InDelta(t, 1, f.worth(capacity.TokenShape{}), 1e-9, "what is not known is worth as much")
+	for i := range 8 {
+		f = f.observe(epoch.Add(time.Duration(i+1)*countedEvery), counted{10, countedEvery}, long, false)
+	}
+	assert.InEpsilon(t, 20, f.mean(), 0.1)
+}
+
+// What cannot be counted changes nothing.
+func TestForecastIgnoresWhatIsNoCount(t *testing.T) {
+	f := believed(rand.New(rand.NewPCG(1, 9)), 10, 1, steadily(10))
+	at := epoch.Add(11 * countedEvery)
+	for _, seen := range []counted{{10, 0}, {capacity.Rate(math.NaN()), countedEvery}, {capacity.Rate(math.Inf(1)), countedEvery}} {
+		require.Equal(t, f, f.observe(at, seen, conv, false))
+	}
+	for _, m := range f.observe(at, counted{0, countedEvery}, conv, false).Modes {
+		assert.False(t, math.IsNaN(m.Level+m.Variance+m.Probability))
+	}
+}
