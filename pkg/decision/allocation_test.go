@@ -69,7 +69,7 @@ func TestAnUnknownVariantBorrowsFromAKnownOne(t *testing.T) {
 					told = step.Detail
 				}
 			}
-			assert.Equal(t, "nothing was seen of this variant yet; it is taken to serve "+c.told, told)
+			assert.Equal(t, "not seen yet; taken to serve "+c.told, told)
 		})
 	}
 }

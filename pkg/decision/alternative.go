@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -49,7 +50,7 @@ func (r *round) alternative(m *model) string {
 			parts = append(parts, fmt.Sprintf("%d of %s", n, variants[i].in.Name))
 		}
 	}
-	told := fmt.Sprintf("%s for %.2f an hour, against %.2f", strings.Join(parts, " and "), next.Cost, best.Cost)
+	told := fmt.Sprintf("%s for %.2f/h, now %.2f/h", strings.Join(parts, " and "), next.Cost, best.Cost)
 	if next.Cost < best.Cost {
 		told += "; " + r.preferred(m, variants, next)
 	}
@@ -119,29 +120,27 @@ func (r *round) preferred(m *model, variants []*variant, next allocation.Vector)
 		if v.target <= next.Replicas[i] {
 			continue
 		}
-		for j := len(v.plan.Steps) - 1; j >= 0; j-- {
-			s := v.plan.Steps[j]
+		for _, s := range slices.Backward(v.plan.Steps) {
 			switch {
 			case s.After <= s.Before || s.Stage != StageBounds && s.Stage != StageBehavior:
-			case s.Stage == StageBounds || s.Reason == ReasonRollingUpdate:
+			case s.Reason == ReasonRollingUpdate:
 				return v.in.Name + " is held: " + s.Detail
 			default:
-				return v.in.Name + " is held by its behavior on the way down"
+				return v.in.Name + " is held by scaleDown"
 			}
 		}
 	}
-	pays := !m.next.Cheaper.IsZero()
 	switch {
 	case m.need.want == wantMore:
-		return "what serves is not replaced while more is asked for"
+		return "no switch while more is needed"
 	case m.need.want != wantLess:
-		return "nothing is replaced while replicas may not go"
+		return "no switch while replicas may not go"
 	case r.policy.Horizon <= 0:
-		return "no variant takes over from another one"
+		return "switches are off"
 	case m.changing():
-		return "nothing else is replaced while replicas start or go"
-	case pays:
+		return "no switch while replicas start or go"
+	case !m.next.Cheaper.IsZero():
 		return "the saving must last as long as a scale-down waits"
 	}
-	return "it saves too little for a switch, or leaves too little headroom"
+	return "it saves too little, or leaves too little headroom"
 }

@@ -18,9 +18,9 @@ import (
 // costs less than the answer it says what is in its way.
 func TestTheAlternativeServesWhatIsAskedFor(t *testing.T) {
 	for arrival, want := range map[float64]string{
-		10: "1 of b-l40s for 3.72 an hour, against 6.88; it saves too little for a switch, or leaves too little headroom",
-		40: "4 of b-l40s for 14.88 an hour, against 17.48; what serves is not replaced while more is asked for",
-		74: "8 of b-l40s for 29.76 an hour, against 29.20",
+		10: "1 of b-l40s for 3.72/h, now 6.88/h; it saves too little, or leaves too little headroom",
+		40: "4 of b-l40s for 14.88/h, now 17.48/h; no switch while more is needed",
+		74: "8 of b-l40s for 29.76/h, now 29.20/h",
 	} {
 		policy := demoPolicy()
 		policy.Horizon = time.Hour
@@ -31,7 +31,7 @@ func TestTheAlternativeServesWhatIsAskedFor(t *testing.T) {
 
 // In a cluster that does not grow the next best answer fits beside what is asked for.
 func TestTheAlternativeFits(t *testing.T) {
-	const other, same = "5 of a-h100 for 34.40 an hour, against 29.20", "8 of b-l40s for 29.76 an hour, against 29.20"
+	const other, same = "5 of a-h100 for 34.40/h, now 29.20/h", "8 of b-l40s for 29.76/h, now 29.20/h"
 	for name, c := range map[string]struct {
 		nodes   []placement.Node
 		limited bool
@@ -110,13 +110,13 @@ func TestTheAlternativeOfASwitch(t *testing.T) {
 	}
 	f.run(20 * time.Minute)
 	assert.Equal(t, 0, dear.replicas)
-	const cheap, beside = "4 of cheap for 12.00 an hour, against 27.52; ", "4 of cheap for 12.00 an hour, against 39.52; "
+	const cheap, beside = "4 of cheap for 12.00/h, now 27.52/h; ", "4 of cheap for 12.00/h, now 39.52/h; "
 	assert.Equal(t, []string{
 		"",
 		cheap + "the saving must last as long as a scale-down waits",
-		beside + "nothing else is replaced while replicas start or go",
-		beside + "nothing is replaced while replicas may not go",
-		beside + "dear is held by its behavior on the way down",
-		"4 of dear for 27.52 an hour, against 12.00",
+		beside + "no switch while replicas start or go",
+		beside + "no switch while replicas may not go",
+		beside + "dear is held by scaleDown",
+		"4 of dear for 27.52/h, now 12.00/h",
 	}, told)
 }

@@ -124,11 +124,11 @@ func (r *round) drains(m *model, n *need) bool {
 // is.
 func (r *round) unsettled(m *model, n *need) string {
 	if r.grew(m) {
-		return "replicas began to serve within the metrics window"
+		return "replicas just began to serve"
 	}
 	for _, o := range m.next.Seen {
 		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && capacity.Rate(o.Backlog/r.policy.Drain.Seconds()) >= m.mean(n) && o.Backlog > 0 {
-			return "requests waited within the metrics window"
+			return "requests waited lately"
 		}
 	}
 	return ""

@@ -8,10 +8,10 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// behavior applies the variant's scaling behaviour, with the meaning that the
-// HorizontalPodAutoscaler gives to it, and keeps rounds that are not full from
-// lowering.
-func behavior(r *round, m *model) {
+// behavior applies the way down of the variant's behavior, with the meaning that the
+// HorizontalPodAutoscaler gives to it, and keeps rounds that are not full from lowering.
+// The way up is part of what is bought.
+func (r *round) behavior(m *model, giveBack map[*variant]int, idle bool) {
 	m.each(func(v *variant) {
 		r.holdShown(m, v)
 		asked := v.target
@@ -22,9 +22,9 @@ func behavior(r *round, m *model) {
 		}
 		past := v.decided()
 		if v.target < v.in.Current {
-			r.restrainDown(v, past)
+			r.restrainDown(v, past, giveBack[v], idle)
 		}
-		r.stabilizeShown(v, past)
+		r.stabilizeShown(v, past, idle)
 		if v.target == asked {
 			v.note(StageBehavior, ReasonSteady, "nothing to restrain")
 		}
@@ -48,9 +48,9 @@ func (v *variant) decided() []Stretch {
 // headroom and forecast: the scale-down window does not hold it.
 func (m *model) needed(v *variant) int {
 	supply := capacity.Rate(0)
-	for _, other := range m.variants {
-		if other.exists() {
-			supply += other.rate.serves() * capacity.Rate(other.target)
+	for _, o := range m.variants {
+		if o.exists() {
+			supply += o.rate.serves() * capacity.Rate(o.target)
 		}
 	}
 	if supply <= 0 {
@@ -75,20 +75,24 @@ func (r *round) highestNeeded(v *variant, past []Stretch, window time.Duration) 
 	return highest
 }
 
-// remember records the round. Span is as long as any window or period looks back.
-func (r *round) remember(v *variant, shown int) {
+// history is that of the variant with this round, as far back as any window or period
+// looks.
+func (r *round) history(v *variant) []Stretch {
 	span := max(v.policy.Up.Window, v.policy.Down.Window)
 	for _, b := range []Behavior{v.policy.Up, v.policy.Down} {
 		for _, p := range b.Policies {
 			span = max(span, p.Period)
 		}
 	}
-	now := Stretch{From: r.snapshot.Time, Until: r.snapshot.Time, Replicas: v.in.Current, Wanted: v.wanted, Needed: v.needed, Desired: shown, Decided: v.managed}
-	past := v.old.History
+	past, shown := v.old.History, v.target
 	if v.externallyChanged {
 		past = nil
 	}
-	v.next.History = record(past, now, span)
+	if v.plan.Fallback != nil {
+		shown = v.plan.Fallback.Replicas
+	}
+	now := r.snapshot.Time
+	return record(past, Stretch{From: now, Until: now, Replicas: v.in.Current, Wanted: v.wanted, Needed: v.needed, Desired: shown, Decided: v.managed}, span)
 }
 
 // shown is what the metric of a variant in mode Metric last showed. Whoever follows
@@ -107,24 +111,23 @@ func (r *round) holdShown(m *model, v *variant) {
 	}
 	switch {
 	case r.kind != RoundFull:
-		v.step(StageBehavior, shown, ReasonRoundMayNotLower, "only a full round lowers what is shown")
+		v.step(StageBehavior, shown, ReasonRoundMayNotLower, "scale-down only in periodic full rounds")
 	case m.evidence != evidenceFull:
-		v.step(StageBehavior, shown, ReasonMetricsPartial, "what is shown stays while the metrics do not allow less")
+		v.step(StageBehavior, shown, ReasonMetricsPartial, "wva_desired_replicas held: incomplete metrics")
 	case v.rolling():
-		v.step(StageBehavior, shown, ReasonRollingUpdate, "pods are replaced by newer ones; what is shown stays until that is done")
+		v.step(StageBehavior, shown, ReasonRollingUpdate, "wva_desired_replicas held: rolling update")
 	}
 }
 
 // stabilizeShown applies the scale-down window to the number that is shown.
-func (r *round) stabilizeShown(v *variant, past []Stretch) {
+func (r *round) stabilizeShown(v *variant, past []Stretch, idle bool) {
 	shown, is := v.shown()
-	if !is || v.target >= shown || v.idle {
+	if !is || v.target >= shown || idle {
 		return
 	}
 	window := v.policy.Down.Window
-	highest := r.highestNeeded(v, past, window)
-	if hold := min(shown, highest); hold > v.target {
-		v.step(StageBehavior, hold, ReasonStabilized, "%d were wanted within the last %s", highest, window)
+	if hold := min(shown, r.highestNeeded(v, past, window)); hold > v.target {
+		v.step(StageBehavior, hold, ReasonStabilized, "stabilization window (%s) keeps %d", window, hold)
 	}
 }
 
@@ -138,7 +141,7 @@ func (r *round) mayReach(v *variant) (most int, why string) {
 		return v.in.Current, "scaleUp.selectPolicy is Disabled"
 	case len(up.Policies) > 0:
 		most = max(r.rateLimit(v, up, 1), v.in.Current)
-		return most, fmt.Sprintf("the scale-up policies allow %d now", most)
+		return most, fmt.Sprintf("scaleUp.policies allow %d now", most)
 	case limit == Growth{}:
 		return mostReplicas, ""
 	}
@@ -152,11 +155,9 @@ func (r *round) mayReach(v *variant) (most int, why string) {
 func (r *round) heldUp(v *variant, wanted int) int {
 	up := v.policy.Up
 	most := wanted
-	if up.Window > 0 {
-		for _, s := range v.decided() {
-			if r.snapshot.Time.Sub(s.Until) < up.Window {
-				most = min(most, max(s.Wanted, v.in.Current))
-			}
+	for _, s := range v.decided() {
+		if r.snapshot.Time.Sub(s.Until) < up.Window {
+			most = min(most, max(s.Wanted, v.in.Current))
 		}
 	}
 	if v.tolerates(up, most) {
@@ -165,45 +166,46 @@ func (r *round) heldUp(v *variant, wanted int) int {
 	return most
 }
 
-func (r *round) restrainDown(v *variant, past []Stretch) {
-	if r.kind != RoundFull {
-		v.step(StageBehavior, v.in.Current, ReasonRoundMayNotLower, "only a full round lowers")
+// restrainDown slows down what goes; but not what goes because nothing is asked of the
+// model, or never served, or is above maxReplicas.
+func (r *round) restrainDown(v *variant, past []Stretch, giveBack int, idle bool) {
+	switch {
+	case r.kind != RoundFull:
+		v.step(StageBehavior, v.in.Current, ReasonRoundMayNotLower, "scale-down only in periodic full rounds")
 		return
-	}
-	if v.rolling() {
-		v.step(StageBehavior, v.in.Current, ReasonRollingUpdate, "pods are replaced by newer ones; none goes before that is done")
+	case v.rolling():
+		v.step(StageBehavior, v.in.Current, ReasonRollingUpdate, "no scale-down during a rolling update")
 		return
-	}
-	if !v.idle || v.policy.Down.Select == SelectDisabled {
+	case !idle || v.policy.Down.Select == SelectDisabled:
 		r.slowDown(v, past)
 	}
-	if without := v.in.Current - v.giveBack; v.giveBack > 0 && v.target > max(without, v.least) {
-		v.step(StageBehavior, max(without, v.least), ReasonNoSlots, "what never served is not missed, so giving it back is not slowed down")
+	if without := max(v.in.Current-giveBack, min(v.policy.Min, v.in.Current)); giveBack > 0 && v.target > without {
+		v.step(StageBehavior, without, ReasonNoSlots, "replicas that never became ready bypass scaleDown")
 	}
-	if p := v.policy; p.Max >= 0 && v.target > p.Max {
-		v.step(StageBehavior, p.Max, ReasonMaxReplicas, "maxReplicas is not slowed down")
+	if most := v.bounded(v.target); most < v.target {
+		v.step(StageBehavior, most, ReasonMaxReplicas, "maxReplicas bypasses scaleDown")
 	}
 }
 
 // slowDown applies the window, the policies and the tolerance of the way down.
 func (r *round) slowDown(v *variant, past []Stretch) {
-	b := v.policy.Down
-	window := v.policy.Down.Window
+	b, window := v.policy.Down, v.policy.Down.Window
 	if window > 0 && (len(past) == 0 || r.snapshot.Time.Sub(past[0].From) < window) {
-		v.step(StageBehavior, v.in.Current, ReasonStabilized, "the last %s are not all seen yet", window)
+		v.step(StageBehavior, v.in.Current, ReasonStabilized, "waiting for a full stabilization window (%s)", window)
 		return
 	}
-	highest := r.highestNeeded(v, past, window)
-	if highest = min(highest, v.in.Current); highest > v.target {
-		v.step(StageBehavior, highest, ReasonStabilized, "%d were wanted within the last %s", highest, window)
+	if highest := min(r.highestNeeded(v, past, window), v.in.Current); highest > v.target {
+		v.step(StageBehavior, highest, ReasonStabilized, "stabilization window (%s) keeps %d", window, highest)
 	}
-	if b.Select == SelectDisabled || len(b.Policies) > 0 {
+	if b.Select == SelectDisabled && v.target < v.in.Current {
+		v.step(StageBehavior, v.in.Current, ReasonRateLimited, "scaleDown.selectPolicy is Disabled")
+	} else if len(b.Policies) > 0 {
 		if limit := r.rateLimit(v, b, -1); v.target < limit {
-			v.step(StageBehavior, min(limit, v.in.Current), ReasonRateLimited, "the scale-down policies allow %d now", limit)
+			v.step(StageBehavior, min(limit, v.in.Current), ReasonRateLimited, "scaleDown.policies allow %d now", limit)
 		}
 	}
 	if v.tolerates(b, v.target) {
-		v.step(StageBehavior, v.in.Current, ReasonWithinTolerance, "the change is within the tolerance of %.0f %%", 100*b.Tolerance)
+		v.step(StageBehavior, v.in.Current, ReasonWithinTolerance, "within scaleDown.tolerance (%.0f %%)", 100*b.Tolerance)
 	}
 }
 
@@ -216,9 +218,6 @@ func (v *variant) tolerates(b Behavior, wanted int) bool {
 // rateLimit is the furthest that the policies of one direction (+1 up, -1 down)
 // allow. The selection Max takes the policy that allows the larger change.
 func (r *round) rateLimit(v *variant, b Behavior, sign int) int {
-	if b.Select == SelectDisabled {
-		return v.in.Current
-	}
 	best, found := 0, false
 	for _, p := range b.Policies {
 		start := r.replicasBefore(v, p.Period)

@@ -103,7 +103,7 @@ func TestBehavior(t *testing.T) {
 				assert.Equal(t, tc.reason == ReasonRateLimited, why != "")
 				return
 			}
-			behavior(r, &model{variants: []*variant{v}})
+			r.behavior(&model{variants: []*variant{v}}, nil, false)
 			assert.Equal(t, tc.want, v.target)
 			assert.Equal(t, tc.reason, v.plan.Reason)
 		})
@@ -127,9 +127,9 @@ func TestBehaviorSlowsNoBound(t *testing.T) {
 			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull}
 			v := &variant{in: &Variant{Name: "v", Current: tc.current, Request: request("H100", 1)}, managed: true, target: tc.wanted, policy: tc.policy}
 			m := &model{variants: []*variant{v}}
-			v.minimum = r.minimumOf(v)
-			bounds(r, m)
-			behavior(r, m)
+			r.minimum(v)
+			r.bounds(m)
+			r.behavior(m, nil, false)
 			assert.Equal(t, tc.want, v.target)
 		})
 	}

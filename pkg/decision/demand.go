@@ -56,14 +56,6 @@ func (d *demand) requests(rate float64) capacity.Rate {
 	return capacity.Rate(rate / d.forecast.worth(d.tokens))
 }
 
-// told is the demand for people.
-func (d *demand) told(lead time.Duration) *Demand {
-	if !d.seen {
-		return nil
-	}
-	return &Demand{Arrival: d.now, Forecast: d.expected(lead), Error: d.error, Backlog: d.backlog, Tokens: d.tokens}
-}
-
 // demandOf finds what arrives and will arrive, the token shape and the backlog.
 func (r *round) demandOf(m *model) demand {
 	d := demand{backlog: r.backlog(m), risk: r.policy.Risk}
@@ -124,16 +116,22 @@ func (r *round) halfScraped(m *model) bool {
 	return false
 }
 
+// told is the demand for people; nil means unknown.
+func (m *model) told() *Demand {
+	d := &m.demand
+	if !d.seen {
+		return nil
+	}
+	return &Demand{Arrival: d.now, Forecast: m.ahead, Error: d.error, Backlog: d.backlog, BacklogAtReady: m.need.backlog, Tokens: d.tokens}
+}
+
 // tellDemand records what was found.
 func (m *model) tellDemand() {
-	d := m.plan.Demand
-	m.each(func(v *variant) {
-		if d == nil {
-			v.note(StageDemand, ReasonMetricsMissing, "the arrival rate is unknown")
-			return
-		}
-		v.note(StageDemand, ReasonMetricsFound, "%.2f requests/s arrive, %.2f are expected, %.0f wait", d.Arrival, d.Forecast, d.Backlog)
-	})
+	if d := &m.demand; d.seen {
+		m.note(StageDemand, ReasonMetricsFound, "%.2f req/s arrive, %.2f expected, %.0f wait", d.now, m.ahead, d.backlog)
+		return
+	}
+	m.note(StageDemand, ReasonMetricsMissing, "the arrival rate is unknown")
 }
 
 // certain is the arrival rate of which only fresh samples count, and how many serving

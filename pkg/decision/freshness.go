@@ -31,6 +31,7 @@ const (
 	ageAgeing
 	ageStale
 	ageAbsent
+	ages
 )
 
 // age classifies a sample of something that cannot be negative. One from the future (a
@@ -44,20 +45,16 @@ func (r *round) age(s Sample) age {
 
 // ageSigned is the same for what may be negative: the growth of something.
 func (r *round) ageSigned(s Sample) age {
-	if !s.Present || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+	old, limit := r.snapshot.Time.Sub(s.Time).Abs(), r.policy.Freshness
+	switch {
+	case !s.Present || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) || old >= limit.Stale:
 		return ageAbsent
+	case old >= limit.Ageing:
+		return ageStale
+	case old >= limit.Fresh:
+		return ageAgeing
 	}
-	old := r.snapshot.Time.Sub(s.Time).Abs()
-	limit := r.policy.Freshness
-	for _, c := range []struct {
-		below time.Duration
-		class age
-	}{{limit.Fresh, ageFresh}, {limit.Ageing, ageAgeing}, {limit.Stale, ageStale}} {
-		if old < c.below {
-			return c.class
-		}
-	}
-	return ageAbsent
+	return ageFresh
 }
 
 // usable reports whether a sample may enter an estimate that raises a count.
@@ -65,21 +62,20 @@ func (r *round) usable(s Sample) bool { return r.age(s) <= ageAgeing }
 
 func (r *round) usableSigned(s Sample) bool { return r.ageSigned(s) <= ageAgeing }
 
-// freshness finds out what the data allow.
-func (r *round) freshness(m *model) (found evidence) {
-	ready, count := 0, map[age]int{}
+// freshness finds out what the data allow. A variant whose shape is unknown still serves,
+// and still counts.
+func (r *round) freshness(m *model) evidence {
+	var count [ages]int
+	seen := 0
 	for _, v := range m.variants {
-		if !v.exists() {
-			continue
-		}
-		// A variant whose shape is unknown still serves, and still counts.
-		ready += v.in.Ready
-		for i := range v.in.Replicas {
-			count[r.replicaAge(v, &v.in.Replicas[i])]++
+		for _, a := range v.load.age {
+			count[a]++
+			seen++
 		}
 	}
-	count[ageAbsent] += max(0, ready-count[ageFresh]-count[ageAgeing]-count[ageStale]-count[ageAbsent])
-	var reason Reason
+	ready := m.ready()
+	count[ageAbsent] += max(0, ready-seen)
+	found, reason := evidenceMissing, ReasonMetricsMissing
 	switch {
 	case ready == 0 || float64(count[ageFresh]) >= lowerCoverage*float64(ready):
 		found, reason = evidenceFull, ReasonMetricsFound
@@ -89,8 +85,6 @@ func (r *round) freshness(m *model) (found evidence) {
 		found, reason = evidenceStale, ReasonMetricsStale
 	case r.justBegun(m):
 		found, reason = evidencePartial, ReasonMetricsPartial
-	default:
-		found, reason = evidenceMissing, ReasonMetricsMissing
 	}
 	m.each(func(v *variant) {
 		v.note(StageFreshness, reason, "%d of %d serving replicas have fresh metrics", count[ageFresh], ready)
@@ -120,12 +114,16 @@ func (r *round) justBegun(m *model) bool {
 	return true
 }
 
-// replicaAge is the class of the older of the two things that a trigger needs: how
-// full the replica is and how many requests wait in it.
-func (r *round) replicaAge(v *variant, p *Replica) age {
-	full := r.age(p.KVUse)
-	if v.batchLimit() > 0 {
-		full = min(full, r.age(p.Running))
+// fledgling reports whether the replica serves for less than a metrics window: its
+// means and rates are then of its start, and nothing is learned from them.
+func (r *round) fledgling(p *Replica) bool {
+	return !p.Since.IsZero() && r.snapshot.Time.Sub(p.Since) < r.policy.Window
+}
+
+// since is t, or now for one that is not set yet.
+func (r *round) since(t time.Time) time.Time {
+	if t.IsZero() {
+		return r.snapshot.Time
 	}
-	return max(full, r.age(p.Waiting))
+	return t
 }

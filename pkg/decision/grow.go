@@ -2,7 +2,6 @@ package decision
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -13,17 +12,21 @@ import (
 // oneMore is a need in requests per second that any single replica covers.
 const oneMore capacity.Rate = 1e-3
 
+// spareWorth is the worth of spare capacity as a share of what it would cost of the
+// variant with the lowest price per rate. Demand that triggers is likely to grow: of
+// two purchases of nearly the same cost the one that leaves more in hand is better.
+const spareWorth = 0.1
+
 // purchase is what one model buys.
 type purchase struct {
 	model *model
 	// first are the variants whose replicas come up; reserves are asked only for what
 	// those cannot serve, and misfits, which do not keep the promise, for what neither can.
 	first, reserves, misfits []*variant
-	// need is what is missing, and short what of it no replica that may be added serves.
-	need, short capacity.Rate
+	// need is what is missing, and short what of it no replica that may be added serves;
 	// late is what none that keeps the promise serves.
-	late   capacity.Rate
-	bought map[*variant]int
+	need, short, late capacity.Rate
+	bought            map[*variant]int
 }
 
 // growAll buys for all models that want more, the most important ones first. Where
@@ -45,14 +48,14 @@ func (r *round) growAll(models []*model) {
 		}
 		// Whole replicas may leave room that no share used.
 		for _, p := range all {
-			if p.short > r.waitsInVain(p.model) {
+			if p.short > p.model.waitsInVain() {
 				p.short = r.buyFitting(p, p.first, p.short, nil)
 			}
 		}
 	}
 	for _, p := range all {
 		for _, v := range r.missed(p) {
-			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, r.crowded(v)})
+			v.fact(ReasonNoSlots, "%s", r.crowded(v))
 		}
 		if !r.policy.Limited {
 			r.askBeyond(p)
@@ -66,11 +69,11 @@ func (r *round) growAll(models []*model) {
 // what fits; at most gives each variant's share of the room, and is nil when there is
 // enough for all.
 func (r *round) buy(m *model, atMost map[*variant]int) *purchase {
-	p := &purchase{model: m, need: max(m.need.missing, oneMore), bought: map[*variant]int{}}
+	p := &purchase{model: m, need: m.toBuy(), bought: map[*variant]int{}}
 	p.first, p.reserves, p.misfits = r.growable(m)
 	p.short = r.buyFitting(p, p.first, p.need, atMost)
 	// What waits in vain is asked for already.
-	if waits := r.waitsInVain(m); p.short > waits && len(p.reserves) > 0 {
+	if waits := m.waitsInVain(); p.short > waits {
 		p.short = r.buyFitting(p, p.reserves, p.short-waits, atMost) + waits
 	}
 	p.late = p.short
@@ -81,25 +84,42 @@ func (r *round) buy(m *model, atMost map[*variant]int) *purchase {
 			late += v.rate.trigger * capacity.Rate(v.fleet.supply)
 		}
 	}
-	if p.short > late && len(p.misfits) > 0 {
+	if p.short > late {
 		p.short = r.buyFitting(p, p.misfits, p.short-late, atMost) + late
 	}
 	return p
 }
 
-// askBeyond asks a cluster that grows for the rest, so that its node autoscaler can
-// act.
-func (r *round) askBeyond(p *purchase) {
-	waits := r.waitsInVain(p.model)
-	p.short = r.buyBeyond(p, p.first, p.short)
-	// Those that are left alone are asked for already, or are tried again later.
-	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.fleet.paused > 0 })
-	p.short = waits + r.buyBeyond(p, others, p.short-waits)
+// toBuy is the rate that is missing once minReplicas is met, and at least that of one
+// replica.
+func (m *model) toBuy() capacity.Rate {
+	need := max(m.need.missing, oneMore)
+	m.each(func(v *variant) { need -= v.rate.serves() * capacity.Rate(v.target-v.in.Current) })
+	return need
+}
+
+// growable lists the variants that may grow: first those whose replicas come up;
+// the reserves, whose replicas do not, or found no node lately, are asked only for
+// what the others cannot serve. A cluster that does not grow has nothing more for a
+// variant that found no node. Misfits do not keep the promise.
+func (r *round) growable(m *model) (first, reserves, misfits []*variant) {
+	m.each(func(v *variant) {
+		switch {
+		case v.fleet.paused > 0 && (r.policy.Limited || v.rate.unfit()):
+		case v.rate.unfit():
+			misfits = append(misfits, v)
+		case v.fleet.paused > 0 || v.fleet.unhealthy:
+			reserves = append(reserves, v)
+		default:
+			first = append(first, v)
+		}
+	})
+	return first, reserves, misfits
 }
 
 // waitsInVain is the rate that the replicas would serve which are no supply because
 // they wait in vain for a node, or do not come up and nobody knows how long that takes.
-func (r *round) waitsInVain(m *model) capacity.Rate {
+func (m *model) waitsInVain() capacity.Rate {
 	rate := capacity.Rate(0)
 	m.each(func(v *variant) {
 		waiting := 0
@@ -114,15 +134,22 @@ func (r *round) waitsInVain(m *model) capacity.Rate {
 	return rate
 }
 
+// askBeyond asks a cluster that grows for the rest, so that its node autoscaler can
+// act.
+func (r *round) askBeyond(p *purchase) {
+	waits := p.model.waitsInVain()
+	p.short = r.buyBeyond(p, p.first, p.short)
+	// Those that are left alone are asked for already, or are tried again later.
+	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.fleet.paused > 0 })
+	p.short = waits + r.buyBeyond(p, others, p.short-waits)
+}
+
 // buyBeyond asks a cluster that grows for what does not fit now. Quotas do not grow.
 func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate) (short capacity.Rate) {
 	if need <= 0 || len(candidates) == 0 {
 		return max(0, need)
 	}
-	options := p.model.purchasable(candidates)
-	for i, v := range candidates {
-		options[i].Most = r.atMost(v, r.mayAdd(v, p.bought[v]))
-	}
+	options := p.options(candidates, r.mayAdd)
 	beyond := allocation.Cheapest(options, need)
 	for !r.chargeAll(candidates, beyond.Replicas, options) {
 		beyond = allocation.Cheapest(options, need)
@@ -130,7 +157,7 @@ func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate
 	for i, v := range candidates {
 		p.bought[v] += beyond.Replicas[i]
 		if slots := v.plan.Slots; slots != nil && p.bought[v] > slots.Count {
-			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, fmt.Sprintf("%s wanted, %d fit; the cluster must grow", plural(p.bought[v], "more replica", "more replicas"), slots.Count)})
+			v.fact(ReasonNoSlots, "%s wanted, %d fit; the cluster must grow", plural(p.bought[v], "more replica", "more replicas"), slots.Count)
 		}
 	}
 	return beyond.Unserved
@@ -157,40 +184,20 @@ func (r *round) chargeAll(candidates []*variant, replicas []int, options []alloc
 	return true
 }
 
-// grown records what was bought of the variant, and what keeps it from more.
+// grown records what was bought of the variant.
 func (r *round) grown(p *purchase, v *variant) {
 	m, n := p.model, p.bought[v]
 	switch {
-	case n == 0:
-		reason, detail := ReasonSteady, "other variants serve the demand for less"
-		if m.short > 0 || v.rate.unfit() || v.fleet.paused > 0 {
-			reason, detail = r.obstacle(v)
-		}
+	case n > 0 && !m.rated:
+		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d; what a replica serves is not known yet", m.need.detail, n)
+	case n > 0:
+		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d for %.2f req/s, a replica serves %.2f", m.need.detail, n, m.need.required, v.rate.serves())
+	case m.short > 0 || v.rate.unfit() || v.fleet.paused > 0 || r.mayAdd(v) == 0:
+		reason, detail := r.obstacle(v)
 		v.note(StageAllocation, reason, "%s", detail)
-	case !m.rated:
-		v.step(StageAllocation, v.target+n, m.need.reason, "%s: %s, because what a replica serves is not known yet", m.need.detail, plural(n, "more replica", "more replicas"))
 	default:
-		v.step(StageAllocation, v.target+n, m.need.reason, "%s: %s for %.2f requests/s, of which a replica serves %.2f", m.need.detail, plural(n, "more replica", "more replicas"), m.need.required, v.rate.serves())
+		v.note(StageAllocation, ReasonSteady, "other variants serve for less")
 	}
-}
-
-// growable lists the variants that may grow: first those whose replicas come up;
-// the reserves, whose replicas get stuck or found no node lately, are asked only for
-// what the others cannot serve. A cluster that does not grow has nothing more for a
-// variant that found no node. Misfits do not keep the promise.
-func (r *round) growable(m *model) (first, reserves, misfits []*variant) {
-	m.each(func(v *variant) {
-		switch {
-		case v.fleet.paused > 0 && (r.policy.Limited || v.rate.unfit()):
-		case v.rate.unfit():
-			misfits = append(misfits, v)
-		case v.fleet.paused > 0 || v.fleet.unhealthy:
-			reserves = append(reserves, v)
-		default:
-			first = append(first, v)
-		}
-	})
-	return first, reserves, misfits
 }
 
 // missed are the variants of which more would have been bought, had there been room.
@@ -198,11 +205,7 @@ func (r *round) missed(p *purchase) []*variant {
 	if !slices.ContainsFunc(p.first, r.full) {
 		return nil
 	}
-	options := p.model.purchasable(p.first)
-	for i, v := range p.first {
-		options[i].Least, options[i].Most = v.minimum.held, r.atMost(v, r.mayAdd(v, 0))
-	}
-	ideal := allocation.Cheapest(options, p.need)
+	ideal := allocation.Cheapest(p.options(p.first, func(v *variant) int { return r.mayAdd(v) + p.bought[v] }), p.need)
 	var list []*variant
 	for i, v := range p.first {
 		if ideal.Replicas[i] > p.bought[v] && r.full(v) {
@@ -212,25 +215,21 @@ func (r *round) missed(p *purchase) []*variant {
 	return list
 }
 
-// spareWorth is the worth of spare capacity as a share of what it would cost of the
-// variant with the lowest cost per rate. Demand that triggers is likely to grow: of
-// two purchases of nearly the same cost the one that leaves more in hand is better.
-const spareWorth = 0.1
-
-// purchasable are the candidates with what they serve and cost, less the worth of what
-// they serve. As the need is the same for all purchases, that values the spare.
-func (m *model) purchasable(candidates []*variant) []allocation.Option {
+// options are the candidates with what they serve and cost, less the worth of what they
+// serve, and how many more than bought may be added. As the need is the same for all
+// purchases, the worth values the spare.
+func (p *purchase) options(candidates []*variant, most func(*variant) int) []allocation.Option {
 	worth := math.Inf(1)
 	for _, v := range candidates {
 		worth = min(worth, spareWorth*v.unitPrice())
 	}
-	if !m.rated || math.IsInf(worth, 1) {
+	if !p.model.rated || math.IsInf(worth, 1) {
 		worth = 0
 	}
 	list := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
 		each := cmp.Or(v.rate.serves(), v.rate.trigger)
-		list[i] = allocation.Option{Cost: v.price - capacity.Cost(worth*float64(each)), Serves: each}
+		list[i] = allocation.Option{Cost: v.price - capacity.Cost(worth*float64(each)), Serves: each, Most: max(0, most(v)-p.bought[v])}
 	}
 	return list
 }
@@ -241,28 +240,23 @@ func (m *model) purchasable(candidates []*variant) []allocation.Option {
 // back, is bounded by what it could, and the search runs again. It returns what stays
 // unserved.
 func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rate, atMost map[*variant]int) capacity.Rate {
-	if len(candidates) == 0 {
+	if len(candidates) == 0 || need <= 0 {
 		return need
 	}
-	options := p.model.purchasable(candidates)
-	for i, v := range candidates {
+	options := p.options(candidates, func(v *variant) int {
 		most := r.fitting(v)
 		if limit, shared := atMost[v]; shared {
-			most = fewer(most, limit)
+			most = min(most, limit)
 		}
-		options[i].Least = max(0, v.minimum.held-p.bought[v])
-		options[i].Most = most
-		if most >= 0 {
-			options[i].Most = max(0, most-p.bought[v])
-		}
-	}
+		return most
+	})
 	for {
 		buy := allocation.Cheapest(options, need)
 		if r.holdBack(candidates, options, buy.Replicas, func(v *variant) int { return v.target + p.bought[v] }) {
 			continue
 		}
 		began := len(r.placed)
-		if r.placeAll(p, candidates, buy.Replicas, options) {
+		if r.placeAll(candidates, buy.Replicas, options) {
 			for i, v := range candidates {
 				p.bought[v] += buy.Replicas[i]
 			}
@@ -273,7 +267,8 @@ func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rat
 }
 
 // holdBack lowers the bounds of the options of which more would be added than windows and
-// tolerances allow now, where from is what they are added to; it reports whether any was.
+// tolerances of scaleUp allow now, where from is what they are added to; it reports whether
+// any was.
 func (r *round) holdBack(candidates []*variant, options []allocation.Option, replicas []int, from func(*variant) int) (held bool) {
 	for i, v := range candidates {
 		base := from(v) - options[i].Now
@@ -290,16 +285,14 @@ func (r *round) holdBack(candidates []*variant, options []allocation.Option, rep
 }
 
 // placeAll tries the purchase out on the cluster, larger replicas first. When one
-// does not fit it lowers that variant's bound and reports failure. The room of minima
-// is taken already.
-func (r *round) placeAll(p *purchase, candidates []*variant, buy []int, options []allocation.Option) bool {
+// does not fit it lowers that variant's bound and reports failure.
+func (r *round) placeAll(candidates []*variant, buy []int, options []allocation.Option) bool {
 	for _, i := range placingOrder(candidates) {
 		v := candidates[i]
 		if r.unknown(v) != nil {
 			continue
 		}
-		held := min(buy[i], max(0, v.minimum.held-p.bought[v]))
-		for n := held; n < buy[i]; n++ {
+		for n := range buy[i] {
 			node, ok := r.trial.Place(v.in.Request)
 			if !ok {
 				options[i].Most = n
@@ -314,18 +307,19 @@ func (r *round) placeAll(p *purchase, candidates []*variant, buy []int, options 
 // placingOrder is the order in which candidates take room: larger replicas first,
 // which fit in fewer places, and of equal ones those that serve for less.
 func placingOrder(candidates []*variant) []int {
-	devices := func(i int) int {
-		if request := candidates[i].in.Request; request != nil {
-			return request.Shape.Devices
+	devices := func(v *variant) int {
+		if v.in.Request == nil {
+			return 0
 		}
-		return 0
+		return v.in.Request.Shape.Devices
 	}
 	order := make([]int, len(candidates))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(devices(b), devices(a)), cmp.Compare(candidates[a].unitPrice(), candidates[b].unitPrice()))
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := candidates[i], candidates[j]
+		return cmp.Or(cmp.Compare(devices(b), devices(a)), cmp.Compare(a.unitPrice(), b.unitPrice()))
 	})
 	return order
 }

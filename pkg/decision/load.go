@@ -16,30 +16,35 @@ const (
 
 // load is how loaded the serving replicas of a variant, or of a model, are.
 type load struct {
-	// of are the classes of Variant.Replicas, by index; a model has none.
-	of []class
-	// saturated and unsaturated are how many are known to be so.
-	saturated, unsaturated int
-	// full and queue are the sums, for a model the means, of the used share of what limits
-	// a replica and of the requests that wait in it, over those that are not saturated;
-	// seenFull and seenQueue are over how many.
-	full, queue         float64
-	seenFull, seenQueue int
-	// hanging is how many complete nothing.
-	hanging int
+	// of and age are the classes of Variant.Replicas, by index; a model has none.
+	of  []class
+	age []age
+	// saturated and unsaturated are how many are known to be so, and hanging how many
+	// complete nothing.
+	saturated, unsaturated, hanging int
+	// saturation and queue are the sums, for a model the means, of the used share of what
+	// limits a replica and of the requests that wait in it, over those that are not
+	// saturated; sawSaturation and sawQueue are over how many.
+	saturation, queue       float64
+	sawSaturation, sawQueue int
 }
 
-// loadOf classifies the variant's serving replicas. How full one is, is the used share of
-// the KV cache or of the batch limit, whichever is more.
+// loadOf classifies the variant's serving replicas.
 func (r *round) loadOf(v *variant, t Saturation) load {
-	l := load{of: make([]class, len(v.in.Replicas))}
+	var l load
 	if !v.exists() {
 		return l
 	}
+	l.of, l.age = make([]class, len(v.in.Replicas)), make([]age, len(v.in.Replicas))
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		full, knowsFull := v.full(r, p)
+		full, knowsFull := r.saturation(v, p)
 		queue, knowsQueue := p.Waiting.Value, r.usable(p.Waiting)
+		l.age[i] = r.age(p.KVUse)
+		if v.batchLimit() > 0 {
+			l.age[i] = min(l.age[i], r.age(p.Running))
+		}
+		l.age[i] = max(l.age[i], r.age(p.Waiting))
 		if r.hangs(p) {
 			l.hanging++
 		}
@@ -53,15 +58,26 @@ func (r *round) loadOf(v *variant, t Saturation) load {
 			l.unsaturated++
 		}
 		if knowsFull {
-			l.seenFull++
-			l.full += full
+			l.sawSaturation++
+			l.saturation += full
 		}
 		if knowsQueue {
-			l.seenQueue++
+			l.sawQueue++
 			l.queue += queue
 		}
 	}
 	return l
+}
+
+// saturation is the used share of what limits the replica: its KV cache or its batch.
+func (r *round) saturation(v *variant, p *Replica) (share float64, known bool) {
+	if r.usable(p.KVUse) {
+		share, known = p.KVUse.Value, true
+	}
+	if b := v.batchLimit(); b > 0 && r.usable(p.Running) {
+		share, known = max(share, p.Running.Value/float64(b)), true
+	}
+	return share, known
 }
 
 // hangs reports whether the replica has work, and requests that wait, and completed none of
@@ -81,13 +97,13 @@ func (m *model) loadOfAll() load {
 	for _, v := range m.variants {
 		l.saturated += v.load.saturated
 		l.unsaturated += v.load.unsaturated
-		l.full += v.load.full
+		l.saturation += v.load.saturation
 		l.queue += v.load.queue
-		l.seenFull += v.load.seenFull
-		l.seenQueue += v.load.seenQueue
+		l.sawSaturation += v.load.sawSaturation
+		l.sawQueue += v.load.sawQueue
 	}
-	l.full /= float64(max(1, l.seenFull))
-	l.queue /= float64(max(1, l.seenQueue))
+	l.saturation /= float64(max(1, l.sawSaturation))
+	l.queue /= float64(max(1, l.sawQueue))
 	return l
 }
 
@@ -95,21 +111,20 @@ func (m *model) loadOfAll() load {
 // saturated the mean spare must not fall below them.
 func (m *model) trigger(backlog float64) (fired bool, detail string) {
 	l, t := &m.load, m.saturation
-	fullest, longest := t.KVCacheThreshold-t.KVSpareTrigger, t.QueueLengthThreshold-t.QueueSpareTrigger
-	seen := l.seenFull > 0 || l.seenQueue > 0
+	seen := l.sawSaturation > 0 || l.sawQueue > 0
 	switch {
 	case l.saturated > 0 && !seen:
-		return true, "every serving replica is saturated"
-	case l.seenFull > 0 && t.KVCacheThreshold-l.full < t.KVSpareTrigger:
-		return true, fmt.Sprintf("replicas are %.0f %% full, above %.0f %%", 100*l.full, 100*fullest)
-	case l.seenQueue > 0 && t.QueueLengthThreshold-l.queue < t.QueueSpareTrigger:
-		return true, fmt.Sprintf("%.1f requests wait per replica, more than %.1f", l.queue, longest)
+		return true, "all serving replicas are saturated"
+	case l.sawSaturation > 0 && t.KVCacheThreshold-l.saturation < t.KVSpareTrigger:
+		return true, fmt.Sprintf("replicas are %.0f %% full, above %.0f %%", 100*l.saturation, 100*(t.KVCacheThreshold-t.KVSpareTrigger))
+	case l.sawQueue > 0 && t.QueueLengthThreshold-l.queue < t.QueueSpareTrigger:
+		return true, fmt.Sprintf("%.1f requests wait per replica, more than %.1f", l.queue, t.QueueLengthThreshold-t.QueueSpareTrigger)
 	case m.ready() == 0 && backlog > 0:
-		return true, fmt.Sprintf("%.0f requests wait and no replica serves", backlog)
+		return true, fmt.Sprintf("%.0f requests wait, no replica serves", backlog)
 	case !seen:
-		return false, "no replica shows its load"
+		return false, "no load metrics of the replicas"
 	}
-	return false, fmt.Sprintf("replicas are %.0f %% full and %.1f requests wait per replica", 100*l.full, l.queue)
+	return false, fmt.Sprintf("replicas are %.0f %% full, %.1f requests wait per replica", 100*l.saturation, l.queue)
 }
 
 // ready is the number of replicas that serve.
@@ -123,14 +138,12 @@ func (m *model) ready() int {
 	return n
 }
 
-// full is the used share of what limits the replica: its KV cache or its batch.
-func (v *variant) full(r *round, p *Replica) (float64, bool) {
-	full, known := 0.0, false
-	if r.usable(p.KVUse) {
-		full, known = p.KVUse.Value, true
+// asleep reports whether no target of the model asks for a replica.
+func (m *model) asleep() bool {
+	for _, v := range m.variants {
+		if v.exists() && v.in.Current > 0 {
+			return false
+		}
 	}
-	if b := v.batchLimit(); b > 0 && r.usable(p.Running) {
-		full, known = max(full, p.Running.Value/float64(b)), true
-	}
-	return full, known
+	return true
 }

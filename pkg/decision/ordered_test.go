@@ -66,7 +66,7 @@ func TestATurnThatComesToNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 1, Startup: time.Minute, Ordered: true, Settling: c.settling})
 			v.old = VariantMemory{NoPod: epoch.Add(-c.since), History: []Stretch{{Replicas: 3}}}
-			r.watchNoPod(v)
+			v.next.NoPod = r.noPodSince(v)
 			f := r.fleetOf(v)
 			assert.Equal(t, c.absent, f.count[stateNoPod])
 		})
@@ -91,7 +91,7 @@ func TestTheDeadlineOfThoseThatWaitTheirTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 5, Ready: 1, Starting: []Starting{c.first}, Startup: time.Minute, Ordered: c.ordered})
 			v.old = VariantMemory{NoPod: late, History: []Stretch{{Replicas: 5}}}
-			r.watchNoPod(v)
+			v.next.NoPod = r.noPodSince(v)
 			f := r.fleetOf(v)
 			if c.awaited {
 				assert.Equal(t, 4, f.count[statePending], "it, and the three behind it")

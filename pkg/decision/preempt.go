@@ -2,7 +2,6 @@ package decision
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
@@ -16,11 +15,11 @@ func (r *round) preempt(ordered []*model) {
 	if !r.policy.Limited || r.trial == nil || len(ordered) == 0 {
 		return
 	}
-	least := ordered[len(ordered)-1].plan.Promise.Priority
+	least := ordered[len(ordered)-1].promise.Priority
 	var room *placement.Cluster
 	var givers map[int][]giver
 	for _, m := range ordered {
-		if m.plan.Promise.Priority >= least {
+		if m.promise.Priority >= least {
 			return
 		}
 		v := r.lacking(m)
@@ -38,9 +37,9 @@ func (r *round) preempt(ordered []*model) {
 // nil means none.
 func (r *round) lacking(m *model) *variant {
 	var best *variant
-	wants := m.need.want == wantMore && m.short > 0 && m.rated || m.chosen && m.keep == nil
+	wants := m.need.want == wantMore && m.short > 0 && m.rated || m.unkept
 	m.each(func(v *variant) {
-		lacks := wants && !v.rate.unfit() && v.fleet.paused == 0 && r.mayAdd(v, 0) > 0 || v.minimum.lacks != ""
+		lacks := wants && !v.rate.unfit() && v.fleet.paused == 0 && r.mayAdd(v) > 0 || v.target < v.policy.Min
 		if lacks && r.full(v) && (best == nil || v.unitPrice() < best.unitPrice()) {
 			best = v
 		}
@@ -95,9 +94,9 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 		w := g.v
 		room.Remove(w.in.Request, at)
 		w.giving = append(w.giving, g.name)
-		w.step(StageAllocation, w.target-1, ReasonPreempted, "gives a replica to %s (priority %d)", m.in.ID, m.plan.Promise.Priority)
-		w.plan.Facts = append(w.plan.Facts, Fact{ReasonPreempted, fmt.Sprintf("gives a replica to the more important %s (priority %d)", m.in.ID, m.plan.Promise.Priority)})
-		v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, fmt.Sprintf("waits for room that %s gives", w.in.Name)})
+		w.step(StageAllocation, w.target-1, ReasonPreempted, "gives a replica to %s (priority %d)", m.in.ID, m.promise.Priority)
+		w.fact(ReasonPreempted, "gives a replica to %s (priority %d)", m.in.ID, m.promise.Priority)
+		v.fact(ReasonNoSlots, "waits for room that %s gives", w.in.Name)
 	}
 	if best != nil {
 		room.Put(v.in.Request, at)
@@ -116,7 +115,7 @@ func fewest(m *model, v *variant, node int, givers []giver, room *placement.Clus
 				given++
 			}
 		}
-		if g.v.priority <= m.plan.Promise.Priority || g.v.mayGive() <= given || slices.Contains(g.v.giving, g.name) {
+		if g.v.priority <= m.promise.Priority || g.v.mayGive() <= given || slices.Contains(g.v.giving, g.name) {
 			continue
 		}
 		room.Remove(g.v.in.Request, node)

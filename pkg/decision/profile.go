@@ -63,7 +63,7 @@ func (s Sizing) holds(o Sizing) bool {
 // by what it serves within the promised latency, and reports whether it does. A variant
 // that cannot keep the promise is taken to serve nothing, unless none of them can.
 func (r *round) size(m *model) bool {
-	slo := m.plan.Promise.SLO
+	slo := m.promise.SLO
 	if !r.policy.Hybrid || slo == (capacity.SLO{}) || !m.demand.tokens.Known() {
 		return false
 	}
@@ -89,9 +89,9 @@ func (r *round) size(m *model) bool {
 		}
 	}
 	if !able {
-		why := "no variant keeps the promised latency at any load, so saturation alone decides"
+		why := "no variant meets the SLO even when idle: saturation alone decides"
 		if len(rates) == 0 {
-			why = "no variant's latency is known well enough yet to reckon with the promise, so saturation alone decides"
+			why = "no latency is known well enough for the SLO: saturation alone decides"
 		}
 		m.each(func(v *variant) { v.note(StageSupply, ReasonSLO, "%s", why) })
 		return false
@@ -99,12 +99,12 @@ func (r *round) size(m *model) bool {
 	for _, v := range m.variants {
 		rate, known := rates[v]
 		if !known {
-			v.note(StageSupply, ReasonSLO, "its latency is not known well enough yet to reckon with the promise")
+			v.note(StageSupply, ReasonSLO, "its latency is not known well enough for the SLO")
 			continue
 		}
 		v.rate.promised, v.rate.bound = rate, true
 		if rate == 0 {
-			v.note(StageSupply, ReasonSLO, "no load is so small that a replica keeps the promised latency")
+			v.note(StageSupply, ReasonSLO, "misses the SLO even when idle")
 		}
 		if v.rate.max == 0 {
 			v.rate.max = v.rate.serves()
@@ -118,7 +118,7 @@ func (r *round) size(m *model) bool {
 func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate capacity.Rate, known bool) {
 	old := v.old.Sizing
 	known = !old.Found.IsZero()
-	asked := Sizing{Profile: profile, Shape: m.demand.tokens, SLO: m.plan.Promise.SLO, Share: r.policy.Share}
+	asked := Sizing{Profile: profile, Shape: m.demand.tokens, SLO: m.promise.SLO, Share: r.policy.Share}
 	asked.Burst = m.burst(old.Rate)
 	if known && (old.holds(asked) || r.snapshot.Time.Sub(old.Found) < r.sizeSpacing()) {
 		v.next.Sizing = old

@@ -82,9 +82,9 @@ func (r *round) tellSupply(m *model) {
 		if !m.rated {
 			each = 0
 		}
-		v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f requests/s at the load that the triggers allow; %d serve or will", each, v.fleet.supply)
+		v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f req/s; %d serve or will", each, v.fleet.supply)
 		if v.in.KVTokens > 0 && v.in.KVSource != serving.CacheUnknown && r.reportedKVTokens(v) == 0 {
-			v.note(StageSupply, ReasonMetricsFound, "no replica says how large its KV cache is: %.0f tokens by %s", v.in.KVTokens, v.in.KVSource)
+			v.note(StageSupply, ReasonMetricsFound, "KV cache not reported: %.0f tokens by %s", v.in.KVTokens, v.in.KVSource)
 		}
 	})
 }
@@ -107,12 +107,6 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) serving.Curve {
 		}
 	}
 	return curve
-}
-
-// fledgling reports whether the replica serves for less than a metrics window: its
-// means and rates are then of its start, and nothing is learned from them.
-func (r *round) fledgling(p *Replica) bool {
-	return !p.Since.IsZero() && r.snapshot.Time.Sub(p.Since) < r.policy.Window
 }
 
 // shapeOf is the shape of the requests that the replica completed, which is what
@@ -254,7 +248,7 @@ func infer(m *model) {
 		}
 		v.rate = lender.rate.times(factor)
 		if v.managed {
-			v.note(StageSupply, ReasonBorrowed, "nothing was seen of this variant yet; it is taken to serve %s", how)
+			v.note(StageSupply, ReasonBorrowed, "not seen yet; taken to serve %s", how)
 		}
 	}
 }

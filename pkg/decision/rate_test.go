@@ -140,7 +140,7 @@ func TestAVariantWithoutReplicasHasAKVCache(t *testing.T) {
 				told += s.Detail + "\n"
 			}
 			if c.in.KVTokens > 0 {
-				assert.Contains(t, told, "no replica says how large its KV cache is: 420000 tokens by memory and model size")
+				assert.Contains(t, told, "KV cache not reported: 420000 tokens by memory and model size")
 			} else {
 				assert.NotContains(t, told, "KV cache")
 			}

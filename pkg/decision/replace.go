@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -20,10 +21,9 @@ const switchLeast = 0.05
 // replace starts replicas of variants that serve the same for less, where their
 // start-up pays within the horizon and did so for as long as a scale-down waits; the
 // dearer ones go when the new ones serve and the scale-down's window allows it. It
-// reports whether any start.
+// reports whether any start. A round that cannot judge it has not found otherwise.
 func (r *round) replace(m *model) bool {
-	since, cheaper := r.keepCheaper(m)
-	if m.evidence != evidenceFull || r.policy.Horizon <= 0 || r.switches == switchesPerRound || m.changing() {
+	if m.evidence != evidenceFull || r.policy.Horizon <= 0 || m.changing() {
 		return false
 	}
 	candidates, need := m.mix()
@@ -40,47 +40,38 @@ func (r *round) replace(m *model) bool {
 		r.tellDearer(m, candidates, need)
 		return false
 	}
-	if !cheaper {
-		since, m.next.Cheaper = r.snapshot.Time, r.snapshot.Time
+	m.next.Cheaper = r.since(m.old.Cheaper)
+	for _, v := range candidates {
+		if r.snapshot.Time.Sub(m.next.Cheaper) < v.policy.Down.Window {
+			return false
+		}
 	}
-	if r.snapshot.Time.Sub(since) < longestWindow(candidates) {
-		return false
-	}
+	was := costOf(candidates)
 	came := false
 	for _, i := range placingOrder(candidates) {
 		v := candidates[i]
 		n := best.Replicas[i] - v.target
-		if n <= 0 {
-			continue
-		}
-		if r.unknown(v) == nil {
-			n = r.place(v.in, n)
+		if n > 0 && r.unknown(v) == nil {
+			n = len(r.place(v, n))
 		}
 		if n > 0 {
 			came = true
-			v.step(StageAllocation, v.target+n, ReasonCheaperVariant, "%s in the place of dearer ones: %.2f an hour in all instead of %.2f",
-				plural(n, "replica", "replicas"), best.Cost, costOf(candidates))
+			v.step(StageAllocation, v.target+n, ReasonCheaperVariant, "+%s, cheaper mix: %.2f/h, was %.2f/h", plural(n, "replica", "replicas"), best.Cost, was)
 		}
 	}
 	if !came {
 		r.tellDearer(m, candidates, need)
-		return false
 	}
-	r.switches++
-	return true
-}
-
-// keepCheaper remembers since when another mix would cost less: a round that cannot judge
-// it, because replicas begin to serve or metrics are missing, has not found otherwise.
-func (r *round) keepCheaper(m *model) (since time.Time, known bool) {
-	m.next.Cheaper = m.old.Cheaper
-	return m.old.Cheaper, !m.old.Cheaper.IsZero()
+	return came
 }
 
 // pays reports whether a mix that starts replicas costs so much less, their start
 // included, than the least that those which there are could be reduced to.
 func (m *model) pays(candidates []*variant, best allocation.Vector) bool {
-	left := m.cheapestLeft(m.standing(func(v *variant) int { return v.target }))
+	left, now := m.cheapestMix(), m.standing(func(v *variant) int { return v.target })
+	if !m.reaches(now, left) {
+		left = nil
+	}
 	kept := capacity.Cost(0)
 	for _, v := range candidates {
 		n := v.target
@@ -92,47 +83,31 @@ func (m *model) pays(candidates []*variant, best allocation.Vector) bool {
 	return best.Cost+best.Start < kept*(1-switchLeast)
 }
 
-// longestWindow is the longest time that any of the variants waits before it scales down.
-func longestWindow(candidates []*variant) time.Duration {
-	longest := time.Duration(0)
-	for _, v := range candidates {
-		longest = max(longest, v.policy.Down.Window)
-	}
-	return longest
-}
-
 // changing reports whether the model's replicas change already: a switch on top of that
 // would be judged by what is about to be different. What waits in vain changes nothing.
 func (m *model) changing() bool {
-	for _, v := range m.variants {
-		if v.exists() && (v.rolling() || v.fleet.count[statePending] > 0 || v.in.Ready+len(v.in.Starting) > v.in.Current || v.target != v.in.Current) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.variants, func(v *variant) bool {
+		return v.exists() && (v.rolling() || v.fleet.count[statePending] > 0 || v.in.Ready+len(v.in.Starting) > v.in.Current || v.target != v.in.Current)
+	})
 }
 
 // mix are the variants that may stand in for each other, and the rate that they must
 // serve: what must stay after a scale-down, with what saturated replicas do not serve
 // although they count for it, or what they serve now when that is less.
 // The rate is 0 while nobody knows what any of them serves and something is asked for.
-func (m *model) mix() ([]*variant, capacity.Rate) {
-	var candidates []*variant
-	serve := capacity.Rate(0)
-	m.each(func(v *variant) {
-		if v.target > 0 || !v.rate.unfit() {
+func (m *model) mix() (candidates []*variant, need capacity.Rate) {
+	serve, outside := capacity.Rate(0), capacity.Rate(0)
+	for _, v := range m.variants {
+		switch {
+		case !v.managed && v.exists():
+			outside += v.rate.serves() * capacity.Rate(v.fleet.supply)
+		case v.managed && (v.target > 0 || !v.rate.unfit()):
 			candidates = append(candidates, v)
 			serve += v.rate.serves() * capacity.Rate(v.target)
 		}
-	})
+	}
 	if !m.rated && m.need.least > 0 {
 		return candidates, 0
-	}
-	outside := capacity.Rate(0)
-	for _, v := range m.variants {
-		if v.exists() && !v.managed {
-			outside += v.rate.serves() * capacity.Rate(v.fleet.supply)
-		}
 	}
 	return candidates, min(max(m.need.least+m.need.idle-outside, oneMore), serve)
 }
@@ -143,33 +118,25 @@ func (m *model) mix() ([]*variant, capacity.Rate) {
 func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) []allocation.Option {
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
-		startup := v.in.Startup
-		if startup == 0 {
-			startup = m.lead
-		}
-		beside := (startup + r.longestHold(m, candidates, v)).Seconds() / r.policy.Horizon.Seconds()
+		beside := (cmp.Or(v.in.Startup, m.lead) + r.holdFor(m, candidates, v)).Seconds() / r.policy.Horizon.Seconds()
+		most := v.bounded(v.target)
 		options[i] = allocation.Option{
-			Cost: v.price, Serves: v.rate.serves(), Now: v.target,
-			Least: m.staying(v, v.bounded(v.target)), Most: v.bounded(v.target), Start: v.price * capacity.Cost(beside),
+			Cost: v.price, Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, most), Most: most, Start: v.price * capacity.Cost(beside),
 		}
 		if v.policy.Down.Select == SelectDisabled {
-			options[i].Least = options[i].Most
+			options[i].Least = most
 		}
-		switch more := room(v); {
-		case v.fleet.paused > 0 || v.fleet.unhealthy || v.rate.unfit():
-		case more < 0 || more > mostReplicas-v.target:
-			options[i].Most = -1
-		default:
-			options[i].Most = v.target + more
+		if v.fleet.paused == 0 && !v.fleet.unhealthy && !v.rate.unfit() {
+			options[i].Most = v.target + room(v)
 		}
 	}
 	return options
 }
 
-// longestHold is the longest time for which replicas are held that may go when v takes
+// holdFor is the longest time for which replicas are held that may go when v takes
 // over: those of the dearer variants per rate; and of any other, where none is dearer,
 // because few large replicas can cost more than many small ones that serve for more.
-func (r *round) longestHold(m *model, candidates []*variant, v *variant) time.Duration {
+func (r *round) holdFor(m *model, candidates []*variant, v *variant) time.Duration {
 	dearer, longest := time.Duration(-1), time.Duration(0)
 	for _, o := range candidates {
 		if o == v || m.staying(o, o.target) >= o.target || o.policy.Down.Select == SelectDisabled {
@@ -177,7 +144,7 @@ func (r *round) longestHold(m *model, candidates []*variant, v *variant) time.Du
 		}
 		hold := o.policy.Down.Window
 		longest = max(longest, hold)
-		if float64(o.price)*float64(v.rate.serves()) > float64(v.price)*float64(o.rate.serves()) {
+		if o.unitPrice() > v.unitPrice() {
 			dearer = max(dearer, hold)
 		}
 	}
@@ -192,10 +159,10 @@ func (r *round) tellDearer(m *model, candidates []*variant, need capacity.Rate) 
 	if !slices.ContainsFunc(candidates, r.full) {
 		return
 	}
-	ideal := allocation.Cheapest(r.swaps(m, candidates, func(v *variant) int { return r.atMost(v, r.mayAdd(v, 0)) }), need)
+	ideal := allocation.Cheapest(r.swaps(m, candidates, r.mayAdd), need)
 	for i, v := range candidates {
 		if why := r.crowded(v); why != "" && ideal.Replicas[i] > v.target {
-			v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, why})
+			v.fact(ReasonNoSlots, "%s", why)
 		}
 	}
 }

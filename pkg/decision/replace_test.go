@@ -58,12 +58,12 @@ func TestWhatStaysIsNotReplaced(t *testing.T) {
 		change func(*Snapshot, *VariantPolicy)
 		comes  string
 	}{
-		"all may go":  {func(*Snapshot, *VariantPolicy) {}, "2.00 an hour in all instead of 11.16"},
-		"one is full": {func(s *Snapshot, _ *VariantPolicy) { s.Models[0].Variants[1].Replicas[0].Waiting.Value = 9 }, "5.72 an hour in all instead of 11.16"},
+		"all may go":  {func(*Snapshot, *VariantPolicy) {}, "2.00/h, was 11.16/h"},
+		"one is full": {func(s *Snapshot, _ *VariantPolicy) { s.Models[0].Variants[1].Replicas[0].Waiting.Value = 9 }, "5.72/h, was 11.16/h"},
 		"one is full, and nobody knows what it serves": {func(s *Snapshot, _ *VariantPolicy) {
 			p := &s.Models[0].Variants[1].Replicas[0]
 			p.Waiting.Value, p.Served = 9, Sample{}
-		}, "5.72 an hour in all instead of 11.16"},
+		}, "5.72/h, was 11.16/h"},
 		"none may go":     {func(_ *Snapshot, p *VariantPolicy) { p.Down.Select = SelectDisabled }, ""},
 		"a minimum holds": {func(_ *Snapshot, p *VariantPolicy) { p.Min = 3 }, ""},
 	} {

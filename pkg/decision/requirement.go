@@ -22,8 +22,9 @@ const (
 // 0.70.
 const lowerHeadroom = 0.85 / 0.70
 
-// modelHeadroom is the same where sizing for the promised latency decides: the forecast
-// reckons with the scatter of arrivals already, and what is left is that of the estimates.
+// modelHeadroom is the same where sizing for the promised latency decides: that
+// reckons with the scatter of arrivals already, and what is left is that of the
+// estimates.
 const modelHeadroom = 1.05
 
 // need is what a model wants: the requirement stage finds it, the allocation answers it.
@@ -63,16 +64,16 @@ func (r *round) requirement(m *model) need {
 	case m.asleep():
 		n.reason, n.detail = ReasonSteady, "the model has no replica"
 	case m.evidence == evidenceMissing:
-		n.reason, n.detail = ReasonMetricsMissing, "no metrics of the serving replicas, so nothing changes"
+		n.reason, n.detail = ReasonMetricsMissing, "no metrics of the serving replicas: no change"
 	case m.evidence == evidenceStale:
-		n.reason, n.detail = ReasonMetricsStale, "the metrics of the serving replicas are old, so nothing changes"
+		n.reason, n.detail = ReasonMetricsStale, "stale metrics of the serving replicas: no change"
 	case n.triggered:
 		r.more(m, &n)
 	case m.sized && m.beyond(&n) > 0:
 		n.want, n.missing, n.reason = wantMore, m.beyond(&n), ReasonSLO
-		n.detail = fmt.Sprintf("%.2f requests/s are expected and the promised latency is kept up to %.2f", n.required, n.supply)
+		n.detail = fmt.Sprintf("%.2f req/s expected, the SLO is met up to %.2f", n.required, n.supply)
 	case m.evidence == evidencePartial:
-		n.reason, n.detail = ReasonMetricsPartial, "too few replicas have fresh metrics to remove any"
+		n.reason, n.detail = ReasonMetricsPartial, "no scale-down: too few replicas have fresh metrics"
 	default:
 		r.less(m, &n)
 	}
@@ -93,7 +94,7 @@ func (r *round) asked(m *model) need {
 		}
 	}
 	n.queued = capacity.Rate(n.backlog / r.policy.Drain.Seconds())
-	n.required = m.expected() + n.queued
+	n.required = m.ahead + n.queued
 	return n
 }
 
@@ -116,15 +117,7 @@ func (m *model) judgeShortfall(n *need) {
 		return
 	}
 	n.triggered = true
-	n.detail = fmt.Sprintf("%s, and what serves or starts falls %.2f requests/s short", what, short)
-}
-
-// expected is the arrival rate expected when a replica that is asked for now serves.
-func (m *model) expected() capacity.Rate {
-	if m.plan.Demand == nil {
-		return 0
-	}
-	return m.plan.Demand.Forecast
+	n.detail = fmt.Sprintf("%s, capacity is %.2f req/s short", what, short)
 }
 
 // beyond is what is asked for beyond what serves and starts.
@@ -146,16 +139,6 @@ func (m *model) starts() bool {
 	return false
 }
 
-// asleep reports whether no target of the model asks for a replica.
-func (m *model) asleep() bool {
-	for _, v := range m.variants {
-		if v.exists() && v.in.Current > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // more sets how much is missing once a trigger fired. While nothing is known of what
 // a replica serves, one more at a time is all that can be said.
 func (r *round) more(m *model, n *need) {
@@ -165,13 +148,13 @@ func (r *round) more(m *model, n *need) {
 	switch {
 	case n.missing > 0:
 	case m.starts():
-		n.reason, n.detail = ReasonStartingSuffices, n.detail+"; the replicas that start will carry it"
+		n.reason, n.detail = ReasonStartingSuffices, n.detail+"; starting replicas suffice"
 		return
 	case r.drains(m, n):
-		n.reason, n.detail = ReasonBacklog, n.detail+"; what serves now drains it in time"
+		n.reason, n.detail = ReasonBacklog, n.detail+"; the queue drains in time"
 		return
 	case m.sized && n.supply > m.least()+m.smallest():
-		n.reason, n.detail = ReasonSteady, n.detail+"; the promised latency needs fewer, so nothing changes"
+		n.reason, n.detail = ReasonSteady, n.detail+"; the SLO needs fewer: no change"
 		return
 	}
 	n.want, n.reason = wantMore, ReasonSaturated
@@ -182,7 +165,7 @@ func (r *round) more(m *model, n *need) {
 // elsewhere.
 func (m *model) least() capacity.Rate {
 	if m.sized {
-		return m.headroom() * m.expected()
+		return m.headroom() * m.ahead
 	}
 	return m.headroom() * m.demand.now
 }
@@ -222,11 +205,11 @@ func (r *round) less(m *model, n *need) {
 	unsettled := r.unsettled(m, n)
 	switch {
 	case !m.demand.isCertain || !m.demand.seen:
-		n.reason, n.detail = ReasonMetricsPartial, "the arrival rate is not known well enough to remove a replica"
+		n.reason, n.detail = ReasonMetricsPartial, "no scale-down: the arrival rate is not known well enough"
 	case n.queued > 0 && n.queued >= m.mean(n):
-		n.reason, n.detail = ReasonBacklog, fmt.Sprintf("%s; none goes before the %.0f requests that wait are served", n.detail, n.backlog)
+		n.reason, n.detail = ReasonBacklog, fmt.Sprintf("%s; no scale-down while %.0f requests wait", n.detail, n.backlog)
 	case unsettled != "":
-		n.reason, n.detail = ReasonBacklog, n.detail+"; none goes yet, because "+unsettled
+		n.reason, n.detail = ReasonBacklog, n.detail+"; no scale-down yet: "+unsettled
 	default:
 		n.want, n.reason = wantLess, ReasonSteady
 		n.least = max(m.least(), m.headroom()*m.certain())

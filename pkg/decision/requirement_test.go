@@ -114,8 +114,8 @@ func TestPublishedUtilisations(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(utilisation), func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-			m.plan.Demand.Forecast, m.demand.now = capacity.Rate(utilisation), capacity.Rate(utilisation)
-			n := need{required: m.plan.Demand.Forecast, supply: 0.85}
+			m.ahead, m.demand.now = capacity.Rate(utilisation), capacity.Rate(utilisation)
+			n := need{required: m.ahead, supply: 0.85}
 			assert.Equal(t, want.more, m.beyond(&n) > 0)
 			assert.Equal(t, want.less, m.least() < n.supply)
 		})
@@ -135,13 +135,13 @@ func TestATriggerAndThePromiseDisagree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-			m.sized, m.plan.Demand.Forecast = c.sized, 2
+			m.sized, m.ahead = c.sized, 2
 			n := need{supply: c.total, detail: "replicas are full"}
 			r.more(m, &n)
 			assert.Equal(t, c.want, n.reason)
 			assert.Equal(t, c.want == ReasonSaturated, n.want == wantMore)
 			if c.want == ReasonSteady {
-				assert.Contains(t, n.detail, "the promised latency needs fewer, so nothing changes")
+				assert.Contains(t, n.detail, "the SLO needs fewer: no change")
 			}
 		})
 	}
@@ -162,7 +162,7 @@ func TestLeast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-			m.sized, m.plan.Demand = c.sized, &Demand{Forecast: c.forecast, Error: c.error}
+			m.sized, m.ahead, m.demand.error = c.sized, c.forecast, c.error
 			m.demand.now = c.forecast
 			assert.InDelta(t, c.want, float64(m.least()), 1e-9)
 		})
@@ -190,7 +190,7 @@ func TestLess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Replicas: []Replica{c.replica}})
-			m.sized, m.plan.Demand.Forecast = c.sized, 1
+			m.sized, m.ahead = c.sized, 1
 			n := need{queued: c.queued, supply: 5, backlog: 300, detail: "replicas are idle"}
 			m.demand.certain, m.demand.silent, m.demand.isCertain = r.certain(m)
 			r.less(m, &n)
@@ -198,7 +198,7 @@ func TestLess(t *testing.T) {
 			assert.Equal(t, c.want == ReasonSteady, n.want == wantLess)
 			assert.InDelta(t, c.least, float64(n.least), 1e-9)
 			if c.want == ReasonBacklog {
-				assert.Equal(t, "replicas are idle; none goes before the 300 requests that wait are served", n.detail)
+				assert.Equal(t, "replicas are idle; no scale-down while 300 requests wait", n.detail)
 			}
 		})
 	}
@@ -212,13 +212,13 @@ func TestSafe(t *testing.T) {
 		after standing
 		want  bool
 	}{
-		"two with room":                  {load{full: 0.3, unsaturated: 2}, 0, standing{5, 5, 2, 2}, true},
-		"one with room":                  {load{full: 0.3, unsaturated: 1}, 0, standing{5, 5, 2, 2}, false},
-		"one with room, a starting goes": {load{full: 0.3, unsaturated: 1}, 0, standing{7.5, 7.5, 3, 3}, true},
-		"the others would be full":       {load{full: 0.5, unsaturated: 3}, 0, standing{5, 5, 2, 2}, false},
+		"two with room":                  {load{saturation: 0.3, unsaturated: 2}, 0, standing{5, 5, 2, 2}, true},
+		"one with room":                  {load{saturation: 0.3, unsaturated: 1}, 0, standing{5, 5, 2, 2}, false},
+		"one with room, a starting goes": {load{saturation: 0.3, unsaturated: 1}, 0, standing{7.5, 7.5, 3, 3}, true},
+		"the others would be full":       {load{saturation: 0.5, unsaturated: 3}, 0, standing{5, 5, 2, 2}, false},
 		"queues would trigger":           {load{queue: 1.5, unsaturated: 3}, 0, standing{5, 5, 2, 2}, false},
-		"a blind one takes nothing over": {load{full: 0.4, unsaturated: 2}, 1, standing{5, 5, 2, 2}, false},
-		"too little would be served":     {load{full: 0.1, unsaturated: 3}, 0, standing{2.5, 2.5, 1, 1}, false},
+		"a blind one takes nothing over": {load{saturation: 0.4, unsaturated: 2}, 1, standing{5, 5, 2, 2}, false},
+		"too little would be served":     {load{saturation: 0.1, unsaturated: 3}, 0, standing{2.5, 2.5, 1, 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.blind})

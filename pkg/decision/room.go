@@ -3,7 +3,6 @@ package decision
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -12,15 +11,11 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
-// visibility is how long a replica that was asked for may have no pod before it is
-// taken not to come: a quota or an admission rule keeps it away.
-const visibility = 2 * time.Minute
-
 // reserve takes the room of replicas that were asked for and hold no node yet, of
 // those that no pod shows yet, and of the surge of rolling updates, so that nothing
 // is given away twice.
 func (r *round) reserve() {
-	r.each(r.watchNoPod)
+	r.each(func(v *variant) { v.next.NoPod = r.noPodSince(v) })
 	if r.snapshot.Cluster == nil {
 		return
 	}
@@ -29,21 +24,12 @@ func (r *round) reserve() {
 	r.trial = placement.NewTrial(cluster)
 	for _, v := range r.byImportance() {
 		waiting, awaited := v.in.unscheduled(), r.awaitingPod(v)
-		held := r.holdMade(v.in, waiting)
-		held = append(held, r.hold(v.in, awaited)...)
+		held := r.placeMade(v, waiting)
+		held = append(held, r.place(v, awaited)...)
 		v.plan.Unplaced = waiting + awaited - len(held)
-		r.release(v, held, waiting+awaited)
-		r.place(v.in, v.in.Surge)
+		v.next.Refused = r.release(v, held, waiting+awaited)
+		r.place(v, v.in.Surge)
 	}
-}
-
-// holdMade is hold for pods that are there: quotas count them already, whether a node
-// holds them or not.
-func (r *round) holdMade(v *Variant, n int) []int {
-	r.trial.Charge(v.Request, -n)
-	held := r.hold(v, n)
-	r.trial.Charge(v.Request, n-len(held))
-	return held
 }
 
 // byImportance are the variants in the order in which their waiting replicas take room:
@@ -61,11 +47,11 @@ func (r *round) byImportance() []*variant {
 	return all
 }
 
-// hold takes the room of up to n replicas and returns the nodes that keep it.
-func (r *round) hold(v *Variant, n int) []int {
+// place takes the room of up to n replicas and returns the nodes that keep it.
+func (r *round) place(v *variant, n int) []int {
 	var held []int
 	for range n {
-		node, ok := r.trial.Place(v.Request)
+		node, ok := r.trial.Place(v.in.Request)
 		if !ok {
 			break
 		}
@@ -74,99 +60,37 @@ func (r *round) hold(v *Variant, n int) []int {
 	return held
 }
 
+// placeMade is place for pods that are there: quotas count them already, whether a node
+// holds them or not.
+func (r *round) placeMade(v *variant, n int) []int {
+	r.trial.Charge(v.in.Request, -n)
+	held := r.place(v, n)
+	r.trial.Charge(v.in.Request, n-len(held))
+	return held
+}
+
 // release gives away the room of pods that the scheduler has refused for a while
 // although the model would place them: something that is not modelled keeps them
-// away, and others may have what they cannot use.
-func (r *round) release(v *variant, held []int, wanting int) {
-	usable := wanting - v.in.refused()
-	if v.in.refused() == 0 || len(held) <= usable {
-		return
-	}
-	v.next.Refused = v.old.Refused
-	if v.old.Refused.IsZero() {
-		v.next.Refused = r.snapshot.Time
-	}
-	if r.snapshot.Time.Sub(v.next.Refused) <= placementPatience {
-		return
-	}
-	for _, node := range held[usable:] {
-		r.trial.Remove(v.in.Request, node)
-		r.trial.Charge(v.in.Request, 1)
-	}
-}
-
-// refused is the number of waiting pods for which the scheduler found no node.
-func (v *Variant) refused() int {
-	n := 0
-	for i := range v.Starting {
-		if s := &v.Starting[i]; s.unscheduled() && s.Unschedulable {
-			n++
+// away, and others may have what they cannot use. It returns since when it refuses them.
+func (r *round) release(v *variant, held []int, wanting int) (since time.Time) {
+	refused := 0
+	for i := range v.in.Starting {
+		if s := &v.in.Starting[i]; s.unscheduled() && s.Unschedulable {
+			refused++
 		}
 	}
-	return n
-}
-
-// each calls f for every variant.
-func (r *round) each(f func(*variant)) {
-	for _, m := range r.models {
-		for _, v := range m.variants {
-			f(v)
+	usable := wanting - refused
+	if refused == 0 || len(held) <= usable {
+		return time.Time{}
+	}
+	since = r.since(v.old.Refused)
+	if r.snapshot.Time.Sub(since) > placementPatience {
+		for _, node := range held[usable:] {
+			r.trial.Remove(v.in.Request, node)
+			r.trial.Charge(v.in.Request, 1)
 		}
 	}
-}
-
-// place takes the room of up to n replicas and returns of how many.
-func (r *round) place(v *Variant, n int) int { return len(r.hold(v, n)) }
-
-// unscheduled is the number of pods for which no node keeps room.
-func (v *Variant) unscheduled() int {
-	n := 0
-	for i := range v.Starting {
-		if v.Starting[i].unscheduled() {
-			n++
-		}
-	}
-	return n
-}
-
-func (s *Starting) unscheduled() bool { return !s.Placed && !s.Held }
-
-// noPod is the number of replicas that were asked for and of which there is no
-// pod.
-func (v *Variant) noPod() int {
-	if v.Target != TargetFound && v.Target != TargetConflict {
-		return 0
-	}
-	return max(0, v.Current-v.Ready-len(v.Starting))
-}
-
-// watchNoPod keeps since when replicas have no pod. A larger number is a new start, and
-// those that wait for their turn begin to be late when it has come.
-func (r *round) watchNoPod(v *variant) {
-	if v.in.noPod() == 0 {
-		return
-	}
-	v.next.NoPod = v.old.NoPod
-	if before, _ := v.old.before(); v.old.NoPod.IsZero() || before.Replicas < v.in.Current || r.waitTheirTurn(v) {
-		v.next.NoPod = r.snapshot.Time
-	}
-}
-
-// waitTheirTurn reports whether replicas without a pod get one once those that start now
-// serve, and these are in time.
-func (r *round) waitTheirTurn(v *variant) bool {
-	deadline := r.startupDeadline(v)
-	late := func(s Starting) bool { return r.stateOf(v, &s, deadline) != statePending }
-	return v.in.Ordered && len(v.in.Starting) > 0 && !slices.ContainsFunc(v.in.Starting, late)
-}
-
-// awaitingPod is the number of replicas without a pod that may still get one: a write is
-// not visible at once.
-func (r *round) awaitingPod(v *variant) int {
-	if v.next.NoPod.IsZero() || r.snapshot.Time.Sub(v.next.NoPod) > visibility+v.in.Settling {
-		return 0
-	}
-	return v.in.noPod()
+	return since
 }
 
 // outlook is the replicas still expected. That of all variants of one shape is one
@@ -219,32 +143,20 @@ func (r *round) guesses(v *variant) bool {
 	}
 }
 
-// fitting bounds what a variant may buy: its own bound and behavior, and what fits now.
-// Negative means no bound.
+// fitting is how many replicas a variant may add now: by maxReplicas and scaleUp, and by
+// what fits.
 func (r *round) fitting(v *variant) int {
-	limit := r.atMost(v, r.mayAdd(v, 0))
-	if r.unknown(v) != nil {
-		return limit
+	limit := r.mayAdd(v)
+	if r.unknown(v) == nil {
+		limit = min(limit, r.slots(v))
 	}
-	return fewer(limit, r.slots(v)+v.minimum.held)
+	return limit
 }
 
-// fewer is the lower of an upper bound, negative for none, and another number.
-func fewer(bound, n int) int {
-	if bound < 0 {
-		return n
-	}
-	return min(bound, n)
-}
-
-// mayAdd is how many replicas beyond those already bought the variant's own bound and its
-// behavior allow, those of its minimum in any case; negative means no bound.
-func (r *round) mayAdd(v *variant, bought int) int {
+// mayAdd is the same whatever fits.
+func (r *round) mayAdd(v *variant) int {
 	most, _ := r.mayReach(v)
-	if v.policy.Max >= 0 {
-		most = min(most, v.policy.Max)
-	}
-	return max(0, v.minimum.held, most-v.target) - bought
+	return v.oneAtATime(max(0, v.bounded(most)-v.target))
 }
 
 // slots is how many more replicas fit of a variant that is not unknown.
@@ -292,16 +204,13 @@ func (r *round) crowded(v *variant) string {
 // look puts what is known of the variant's room into its plan.
 func (r *round) look(v *variant) {
 	if err := r.unknown(v); err != nil {
-		v.plan.Facts = append(v.plan.Facts, Fact{ReasonCapacityUnknown, unknownDetail(err, r.guesses(v))})
+		effect := "no replica is added"
+		if r.guesses(v) {
+			effect = "replicas are added as if they fitted"
+		}
+		v.fact(ReasonCapacityUnknown, "%v; %s", err, effect)
 		return
 	}
 	hole := r.trial.LargestHole(v.in.Request)
 	v.plan.Slots, v.plan.LargestHole = &Slots{Count: r.slots(v), Bound: v.in.Request.Bound}, &hole
-}
-
-func unknownDetail(why error, guesses bool) string {
-	if guesses {
-		return fmt.Sprintf("%v; replicas are added as if they fitted", why)
-	}
-	return fmt.Sprintf("%v; no replica is added", why)
 }

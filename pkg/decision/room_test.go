@@ -178,10 +178,10 @@ func TestReplicasWithoutPodsHoldTheirRoomForAWhile(t *testing.T) {
 	assert.Equal(t, 2, plan.Models[0].Variants[0].Slots.Count, "two were asked for and no pod shows them")
 	assert.Equal(t, 0, plan.Models[0].Variants[0].Unplaced)
 
-	s.Time = s.Time.Add(visibility + time.Second)
+	s.Time = s.Time.Add(podPatience + time.Second)
 	plan, memory = Decide(s, policy, memory, RoundFast)
 	assert.Equal(t, 4, plan.Models[0].Variants[0].Slots.Count, "something keeps them away")
-	assert.Contains(t, detailOf(plan.Models[0].Variants[0].Facts, ReasonStartupOverdue), "2 of them have no pod")
+	assert.Contains(t, detailOf(plan.Models[0].Variants[0].Facts, ReasonStartupOverdue), "2 without pod")
 
 	s.Models[0].Variants[0].Current = 5
 	plan, _ = Decide(s, policy, memory, RoundFast)

@@ -23,14 +23,13 @@ func (r *round) share(models []*model) []map[*variant]int {
 		}
 		candidates[i] = first
 		problems[i] = allocation.Model{
-			Priority: m.plan.Promise.Priority,
-			Weight:   m.plan.Promise.Weight,
-			Need:     max(m.need.missing, oneMore),
-			Options:  m.purchasable(first),
+			Priority: m.promise.Priority,
+			Weight:   m.promise.Weight,
+			Need:     m.toBuy(),
+			Options:  (&purchase{model: m}).options(first, r.fitting),
 		}
 		for j, v := range first {
-			o := &problems[i].Options[j]
-			o.Least, o.Most, o.Uses = v.minimum.held, r.fitting(v), rows.uses(v)
+			problems[i].Options[j].Uses = rows.uses(v)
 		}
 	}
 	shares := make([]map[*variant]int, len(models))
@@ -73,14 +72,6 @@ func (r *round) newRows(models []*model) *rows {
 		m.each(func(v *variant) {
 			if r.unknown(v) == nil {
 				all.add(v)
-			}
-		})
-	}
-	// The room of minima is taken already, and theirs.
-	for _, m := range models {
-		m.each(func(v *variant) {
-			for _, u := range all.uses(v) {
-				all.limits[u.Row] += u.Amount * float64(v.minimum.held)
 			}
 		})
 	}

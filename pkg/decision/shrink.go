@@ -10,7 +10,7 @@ import (
 
 // shrink removes what the cheapest mix does without, as long as what stays serves the
 // demand with something in hand and stays below the triggers. Where that mix is not
-// safe to go to, replicas go one by one, the most expensive per rate first.
+// safe to go to, replicas go one by one, the dearest per rate first.
 func (r *round) shrink(m *model) {
 	now := m.standing(func(v *variant) int { return v.target })
 	mix := m.cheapestMix()
@@ -21,10 +21,10 @@ func (r *round) shrink(m *model) {
 	m.each(func(v *variant) {
 		n := after[v]
 		if n == v.target {
-			v.note(StageAllocation, ReasonSteady, "none can go: %.2f requests/s must be served, with headroom %.2f", m.need.required, m.need.least)
+			v.note(StageAllocation, ReasonSteady, "no scale-down: %.2f req/s of capacity are required", m.need.least)
 			return
 		}
-		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %.2f requests/s", m.need.detail, plural(n, "replica suffices", "replicas suffice"), m.need.required)
+		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %.2f req/s", m.need.detail, plural(n, "replica suffices", "replicas suffice"), m.need.required)
 	})
 }
 
@@ -43,24 +43,25 @@ func (r *round) relieve(m *model) {
 			}
 		}
 	}
-	for _, v := range m.byUnitCost() {
-		n := v.target
+	for _, v := range m.dearestFirst() {
+		n, each := v.target, v.rate.trigger
 		if !v.rate.unfit() || n > v.in.Current {
 			continue
 		}
-		for least := m.staying(v, n); n > least && carried-v.rate.trigger >= lowerHeadroom*m.certain() && late-v.rate.trigger >= lowerHeadroom*m.late; n-- {
-			carried, late = carried-v.rate.trigger, late-v.rate.trigger
+		for least := m.staying(v, n); n > least && carried-each >= lowerHeadroom*m.certain() && late-each >= lowerHeadroom*m.late; n-- {
+			carried, late = carried-each, late-each
 		}
 		if n < v.target {
-			v.step(StageAllocation, n, ReasonSpareCapacity, "%s of those that miss the SLO suffice", plural(n, "replica", "replicas"))
+			v.step(StageAllocation, n, ReasonSpareCapacity, "misses the SLO: %s beside the others", plural(n, "replica suffices", "replicas suffice"))
 		}
 	}
 }
 
 // staying is how many of up to n replicas a scale-down leaves: its minimum, and as many as
-// are saturated. Whoever chooses which one goes may take one of these, and then one that
-// has room for its load stays in its place. Where nobody knows what a replica serves all
-// stay: what a saturated one must be relieved of is then not known either.
+// may be saturated, where any of the model is. Whoever chooses which one goes may take one
+// of these, and then one that has room for its load stays in its place. Where nobody knows
+// what a replica serves all stay: what a saturated one must be relieved of is then not
+// known either.
 func (m *model) staying(v *variant, n int) int {
 	least := v.policy.Min
 	if m.load.saturated > 0 && v.exists() {
@@ -72,25 +73,8 @@ func (m *model) staying(v *variant, n int) int {
 	return min(least, n)
 }
 
-// bounded is n, but no more than the variant's upper bound.
-func (v *variant) bounded(n int) int {
-	if v.policy.Max >= 0 {
-		return min(n, v.policy.Max)
-	}
-	return n
-}
-
-// cheapestLeft is the cheapest mix of replicas that exist which still serves what must
-// stay; nil when going there is not safe.
-func (m *model) cheapestLeft(now standing) map[*variant]int {
-	if mix := m.cheapestMix(); m.reaches(now, mix) {
-		return mix
-	}
-	return nil
-}
-
-// cheapestMix is the same, whether or not those that start serve already; nil when
-// those that exist do not suffice.
+// cheapestMix is the cheapest mix of replicas that exist which still serves what must
+// stay, whether or not those that start serve already; nil when they do not suffice.
 func (m *model) cheapestMix() map[*variant]int {
 	candidates, need := m.mix()
 	if need <= 0 {
@@ -98,21 +82,18 @@ func (m *model) cheapestMix() map[*variant]int {
 	}
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
-		options[i] = allocation.Option{Cost: v.price, Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, v.bounded(v.target)), Most: v.bounded(v.target)}
+		most := v.bounded(v.target)
+		options[i] = allocation.Option{Cost: v.price, Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, most), Most: most}
 	}
 	best := allocation.Cheapest(options, need)
 	if best.Unserved > 0 {
 		return nil
 	}
-	mix := make(map[*variant]int, len(candidates))
+	mix := make(map[*variant]int, len(m.variants))
+	m.each(func(v *variant) { mix[v] = v.target })
 	for i, v := range candidates {
 		mix[v] = best.Replicas[i]
 	}
-	m.each(func(v *variant) {
-		if _, listed := mix[v]; !listed {
-			mix[v] = v.target
-		}
-	})
 	return mix
 }
 
@@ -130,13 +111,13 @@ func (m *model) reaches(now standing, mix map[*variant]int) bool {
 	return left.total > 0 && m.safe(now, left)
 }
 
-// oneByOne removes replicas, the most expensive per rate first, as long as it is safe.
-// What an upper bound takes away anyway is not there to rely on. A variant of which
+// oneByOne removes replicas, the dearest per rate first, as long as it is safe.
+// What maxReplicas takes away anyway is not there to rely on. A variant of which
 // replicas start keeps what the cheapest mix needs: the mix cannot be gone to only until
 // they serve, and who gave them up meanwhile would start them again in the next round.
 func (m *model) oneByOne(now standing, mix map[*variant]int) map[*variant]int {
 	left, after := m.standing(func(v *variant) int { return v.bounded(v.target) }), map[*variant]int{}
-	for _, v := range m.byUnitCost() {
+	for _, v := range m.dearestFirst() {
 		n := v.bounded(v.target)
 		least := m.staying(v, n)
 		if v.fleet.starts() {
@@ -185,9 +166,9 @@ func (m *model) standing(replicas func(*variant) int) standing {
 	return s
 }
 
-// byUnitCost lists the managed variants, the most expensive per rate first; ties by
-// name, last first, as published.
-func (m *model) byUnitCost() []*variant {
+// dearestFirst lists the managed variants, the dearest per rate first; ties by name, last
+// first, as published.
+func (m *model) dearestFirst() []*variant {
 	var list []*variant
 	m.each(func(v *variant) { list = append(list, v) })
 	slices.SortStableFunc(list, func(a, b *variant) int {
@@ -203,19 +184,23 @@ func (m *model) byUnitCost() []*variant {
 // saturated one counts for no more than it serves now. No ready replica goes while fewer
 // than two are known to have some spare, and beside a saturated one none that starts.
 func (m *model) safe(now, after standing) bool {
-	anySaturated, unsaturated, idle := m.load.saturated > 0, m.load.unsaturated, m.need.idle
-	least := m.need.least
+	unsaturated, least, idle := m.load.unsaturated, m.need.least, m.need.idle
 	if after.coming >= now.coming {
 		// Only what does not count goes: misfits.
 		least = min(least, m.need.required)
 	}
-	if after.coming-idle < max(least, oneMore) || anySaturated && unsaturated < 2 {
+	if after.coming-idle < max(least, oneMore) || m.load.saturated > 0 && unsaturated < 2 {
 		return false
 	}
 	if after.up >= now.up {
 		return true
 	}
-	unknown := m.unknownLoad()
+	unknown := capacity.Rate(0)
+	for _, v := range m.variants {
+		if v.exists() {
+			unknown += v.rate.serves() * capacity.Rate(max(0, v.in.Ready-v.load.unsaturated))
+		}
+	}
 	remain := after.ready - unknown
 	// Sums of rates are exact to a part in a billion at best.
 	if unsaturated < 2 || remain <= now.ready*1e-9 || after.ready-idle < least {
@@ -223,18 +208,6 @@ func (m *model) safe(now, after standing) bool {
 	}
 	grown := float64((now.ready - unknown) / remain)
 	t := m.saturation
-	return t.KVCacheThreshold-m.load.full*grown >= t.KVSpareTrigger &&
+	return t.KVCacheThreshold-m.load.saturation*grown >= t.KVSpareTrigger &&
 		t.QueueLengthThreshold-m.load.queue*grown >= t.QueueSpareTrigger
-}
-
-// unknownLoad is the rate of the serving replicas that can take over nothing: they are
-// saturated, or their load is not known.
-func (m *model) unknownLoad() capacity.Rate {
-	sum := capacity.Rate(0)
-	for _, v := range m.variants {
-		if v.exists() {
-			sum += v.rate.serves() * capacity.Rate(max(0, v.in.Ready-v.load.unsaturated))
-		}
-	}
-	return sum
 }

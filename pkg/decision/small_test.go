@@ -22,7 +22,7 @@ func bare(policy Policy, memory Memory, in *Variant) (*round, *model, *variant) 
 	v := &variant{in: in, key: Key{"ns", in.Name}, managed: true, target: in.Current, policy: DefaultVariantPolicy(),
 		rate: rate{trigger: 2.5, max: 3}, fleet: fleet{supply: in.Ready + len(in.Starting)}}
 	v.fleet.count[stateServing] = in.Ready
-	m := &model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), rated: true, demand: demand{seen: true}, plan: ModelPlan{Demand: &Demand{}}}
+	m := &model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), rated: true, demand: demand{seen: true}}
 	m.lead = r.lead(m)
 	return r, m, v
 }
@@ -213,11 +213,11 @@ func TestHybridSizing(t *testing.T) {
 		word         string
 		hybrid, told bool
 	}{
-		"capacity-only":         {capacity.SLO{ITL: 12}, float64(mean.Rate), float64(mean.Rate), ReasonMetricsFound, "at the load that the triggers allow", false, true},
+		"capacity-only":         {capacity.SLO{ITL: 12}, float64(mean.Rate), float64(mean.Rate), ReasonMetricsFound, "a replica serves", false, true},
 		"a loose promise":       {capacity.SLO{TTFT: 60000, ITL: 500}, float64(mean.Rate), float64(mean.Rate), ReasonMetricsFound, "", true, true},
 		"a tight promise":       {capacity.SLO{ITL: 15}, 1, 0.9 * float64(mean.Rate), ReasonMetricsFound, "", true, true},
 		"no promise":            {capacity.SLO{}, float64(mean.Rate), float64(mean.Rate), ReasonMetricsFound, "", true, true},
-		"nobody can keep it":    {capacity.SLO{ITL: 0.1}, float64(mean.Rate), float64(mean.Rate), ReasonSLO, "no variant keeps the promised latency at any load", true, true},
+		"nobody can keep it":    {capacity.SLO{ITL: 0.1}, float64(mean.Rate), float64(mean.Rate), ReasonSLO, "no variant meets the SLO even when idle", true, true},
 		"nothing is known here": {capacity.SLO{ITL: 15}, 1, 0.9 * float64(mean.Rate), ReasonBorrowed, "b-h100", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestUnfitVariantsAreNotAddedTo(t *testing.T) {
 	policy.Promises = map[ModelKey]Promise{{"ns", "m"}: {Class: "c", Priority: 1, SLO: capacity.SLO{ITL: 40}}}
 	plan := first(w.snapshot(), policy)
 	assert.Zero(t, *plan.Models[0].Variants[1].Desired, "however cheap it is")
-	assert.Contains(t, fmt.Sprint(plan.Models[0].Variants[1].Steps), "it cannot keep the promised latency")
+	assert.Contains(t, fmt.Sprint(plan.Models[0].Variants[1].Steps), "misses the SLO even when idle")
 	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 3)
 }
 
@@ -442,10 +442,10 @@ func TestMinimaHaveTheirRoomFirst(t *testing.T) {
 func TestTheNextBestAnswerIsTold(t *testing.T) {
 	plan := first(newWorld(74).snapshot(), demoPolicy())
 	a, b := plan.Models[0].Variants[0], plan.Models[0].Variants[1]
-	assert.Regexp(t, `^\d+ of (a-h100|b-l40s)( and \d+ of b-l40s)? for \d+\.\d\d an hour, against \d+\.\d\d$`, b.Alternative)
-	assert.Contains(t, b.Alternative, fmt.Sprintf("against %.2f", 6.88*float64(*a.Desired)+3.72*float64(*b.Desired)))
+	assert.Regexp(t, `^\d+ of (a-h100|b-l40s)( and \d+ of b-l40s)? for \d+\.\d\d/h, now \d+\.\d\d/h$`, b.Alternative)
+	assert.Contains(t, b.Alternative, fmt.Sprintf("now %.2f/h", 6.88*float64(*a.Desired)+3.72*float64(*b.Desired)))
 	assert.Equal(t, a.Alternative, b.Alternative, "it is one of the model's")
-	assert.Regexp(t, `^demand: \d+\.\d\d requests/s are asked of the model; a replica serves 11\.33$`, b.Binds)
+	assert.Regexp(t, `^demand: \d+\.\d\d req/s are required; a replica serves 11\.33$`, b.Binds)
 	one := newWorld(74)
 	one.variants = one.variants[:1]
 	assert.Empty(t, first(one.snapshot(), demoPolicy()).Models[0].Variants[0].Alternative, "a model of one variant has none")

@@ -2,17 +2,32 @@ package decision
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
 const (
-	// leastDeadline is the least start-up deadline.
-	leastDeadline = time.Minute
+	// leastDeadline is the least start-up deadline, and deadlineStartups how many start-ups
+	// as seen it is else.
+	leastDeadline    = time.Minute
+	deadlineStartups = 3
 	// placementPatience is how long a replica may hold no node before the cluster is
 	// taken to have no room for it, where clusters do not grow.
 	placementPatience = 30 * time.Second
 	// nodePatience is the same for clusters that grow: a node takes minutes to come.
 	nodePatience = 3 * time.Minute
+	// podPatience is how long a replica that was asked for may have no pod before it is
+	// taken not to come: a quota or an admission rule keeps it away.
+	podPatience = 2 * time.Minute
+)
+
+// A variant whose replicas found no node, or did not come up, is left alone for leastPause,
+// and twice as long each time that it happens again within recovery of the end of a pause.
+const (
+	leastPause = time.Minute
+	mostPause  = 16 * time.Minute
+	recovery   = 10 * time.Minute
 )
 
 // state is what a replica does; it is found once per round.
@@ -36,9 +51,15 @@ const (
 	states
 )
 
+func (s state) String() string {
+	return [states]string{"serving", "pending", "unschedulable", "crash-looping", "overdue", "without pod", "leaving"}[s]
+}
+
 // fleet is how many replicas of a variant are in each state.
 type fleet struct {
 	count [states]int
+	// since is when the oldest of each state was created, or stopped serving.
+	since [states]time.Time
 	// of are the states of Variant.Starting, by index.
 	of []state
 	// supply is how many serve or will in time.
@@ -64,6 +85,17 @@ func (f *fleet) hopeless() int {
 	return f.count[stateCrashLooping]
 }
 
+// lost says which replicas do not come up, by state: "3 unschedulable, 2 without pod".
+func (f *fleet) lost() string {
+	var parts []string
+	for s := stateUnschedulable; s <= stateNoPod; s++ {
+		if n := f.count[s]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %v", n, s))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 // starts reports whether replicas start that count as supply.
 func (f *fleet) starts() bool { return f.supply > f.count[stateServing] }
 
@@ -76,22 +108,24 @@ func (r *round) fleetOf(v *variant) fleet {
 		return f
 	}
 	f.of = make([]state, len(v.in.Starting))
-	excess := v.in.Ready + len(v.in.Starting) - v.in.Current
-	deadline, failing := r.startupDeadline(v), 0
+	deadline, unseen := r.startupDeadline(v)
+	v.next.Unseen = unseen
+	excess, failing := v.in.Ready+len(v.in.Starting)-v.in.Current, 0
 	for i := len(v.in.Starting) - 1; i >= 0; i-- {
 		s := &v.in.Starting[i]
-		f.of[i] = r.stateOf(v, s, deadline)
+		at := r.stateOf(v, s, deadline)
+		if excess > 0 && at == statePending {
+			at = stateLeaving
+			excess--
+		}
+		f.of[i], f.since[at] = at, s.Created
+		f.count[at]++
 		if s.Stuck {
 			failing++
 		}
-		if excess > 0 && f.of[i] == statePending {
-			f.of[i] = stateLeaving
-			excess--
-		}
-		f.count[f.of[i]]++
 	}
 	awaiting := r.awaitingPod(v)
-	f.count[stateNoPod] = v.in.noPod() - awaiting
+	f.count[stateNoPod], f.since[stateNoPod] = v.in.noPod()-awaiting, v.next.NoPod
 	f.count[statePending] += awaiting
 	// One that does not come up is its own fault; all that start are the variant's.
 	mostly := func(bad int) bool {
@@ -106,42 +140,14 @@ func (r *round) fleetOf(v *variant) fleet {
 		// Nor do its others that wait for a node, as long as it is left alone.
 		f.supply = min(v.in.Current, max(v.in.Ready, v.in.Ready+f.count[statePending]-v.in.unscheduled()+f.count[stateUnschedulable]))
 	}
-	v.tellOverdue(&f)
 	return f
-}
-
-// trustUnseen counts replicas that passed a deadline although nobody knows how long a start
-// takes as supply, where no other variant could take their place: to buy them again would
-// bring nothing sooner.
-func (m *model) trustUnseen() {
-	for _, v := range m.variants {
-		f := &v.fleet
-		if f.startupSeen || f.count[stateOverdue] == 0 {
-			continue
-		}
-		alone := true
-		for _, o := range m.variants {
-			alone = alone && (o == v || !o.managed || o.fleet.unhealthy || o.fleet.paused > 0)
-		}
-		if alone {
-			f.supply = min(v.in.Current, f.supply+f.count[stateOverdue])
-		}
-	}
-}
-
-// rolling reports whether a rolling update is under way and moves on: one all of whose new
-// pods do not come up waits for its user.
-func (v *variant) rolling() bool {
-	f := &v.fleet
-	stalled := f.count[statePending] == 0 && f.unplaced()+f.count[stateCrashLooping]+f.count[stateOverdue] > 0
-	return v.in.Rolling && !stalled
 }
 
 // startupDeadline is how long a starting replica of the variant is taken to come up. Where
 // none was ever seen to, the next ones have twice as long as those that were given up.
-func (r *round) startupDeadline(v *variant) time.Duration {
+func (r *round) startupDeadline(v *variant) (time.Duration, Unseen) {
 	if v.in.Startup > 0 {
-		return max(3*v.in.Startup, leastDeadline)
+		return max(deadlineStartups*v.in.Startup, leastDeadline), Unseen{}
 	}
 	u := Unseen{Before: v.old.Unseen.Before}
 	for i := range v.in.Starting {
@@ -152,24 +158,27 @@ func (r *round) startupDeadline(v *variant) time.Duration {
 	if u.Now < v.old.Unseen.Now {
 		u.Before = max(u.Before, v.old.Unseen.Now)
 	}
-	v.next.Unseen = u
-	return max(r.policy.StartupDeadline, 2*u.Before)
+	return max(r.policy.StartupDeadline, 2*u.Before), u
 }
 
-// stateOf is the state of one replica that does not serve.
+// stateOf is the state of one replica that does not serve. Where clusters grow, a node may
+// take its time to come, however fast a replica starts once it is there.
 func (r *round) stateOf(v *variant, s *Starting, deadline time.Duration) state {
-	// Where clusters grow, a node may take its time to come, however fast a replica
-	// starts once it is there.
 	patience := min(r.policy.StartupDeadline, nodePatience)
 	if r.policy.Limited {
 		patience = min(deadline, placementPatience)
 	}
+	// One restart may be mended by the next.
+	crashPatience := nodePatience
+	if v.in.Startup > 0 {
+		crashPatience = max(v.in.Startup*3/2, leastDeadline)
+	}
 	switch waited := r.snapshot.Time.Sub(s.Created); {
-	case s.Unschedulable && waited > patience, s.unscheduled() && waited > max(patience, deadline):
+	case s.unscheduled() && (s.Unschedulable && waited > patience || waited > max(patience, deadline)):
 		return stateUnschedulable
 	case s.unscheduled():
 		return statePending
-	case s.Stuck && waited > min(deadline, v.crashPatience()):
+	case s.Stuck && waited > min(deadline, crashPatience):
 		return stateCrashLooping
 	case waited > deadline:
 		return stateOverdue
@@ -177,28 +186,113 @@ func (r *round) stateOf(v *variant, s *Starting, deadline time.Duration) state {
 	return statePending
 }
 
-// crashPatience is how long a replica whose containers keep failing counts as supply:
-// one restart may be mended by the next.
-func (v *variant) crashPatience() time.Duration {
-	if v.in.Startup == 0 {
-		return nodePatience
+// trustUnseen takes replicas for supply that passed a deadline although nobody knows how
+// long a start takes, where no other variant could take their place: to ask for them again
+// would bring nothing sooner. It records what does not come up in time.
+func (m *model) trustUnseen() {
+	for _, v := range m.variants {
+		f := &v.fleet
+		alone := !f.startupSeen
+		for _, o := range m.variants {
+			alone = alone && (o == v || !o.managed || o.fleet.unhealthy || o.fleet.paused > 0)
+		}
+		if alone {
+			f.supply = min(v.in.Current, f.supply+f.count[stateOverdue])
+			f.count[statePending] += f.count[stateOverdue]
+			if f.count[stateOverdue] > 0 {
+				f.since[statePending] = f.since[stateOverdue]
+			}
+			f.count[stateOverdue] = 0
+		}
+		if lost := f.lost(); lost != "" {
+			v.fact(ReasonStartupOverdue, "not ready in time: %s", lost)
+		}
 	}
-	return max(v.in.Startup*3/2, leastDeadline)
 }
 
-// tellOverdue records the replicas that did not come up in time.
-func (v *variant) tellOverdue(f *fleet) {
-	absent := f.count[stateNoPod]
-	late := f.unplaced() + f.count[stateCrashLooping] + f.count[stateOverdue]
-	if late == 0 {
-		return
+// rolling reports whether a rolling update is under way and moves on: one all of whose new
+// pods do not come up waits for its user.
+func (v *variant) rolling() bool {
+	f := &v.fleet
+	return v.in.Rolling && (f.count[statePending] > 0 || f.unplaced()+f.count[stateCrashLooping]+f.count[stateOverdue] == 0)
+}
+
+// unscheduled is the number of pods for which no node keeps room.
+func (v *Variant) unscheduled() int {
+	n := 0
+	for i := range v.Starting {
+		if v.Starting[i].unscheduled() {
+			n++
+		}
 	}
-	detail := "1 replica has not become ready in time and is no supply"
-	if late > 1 {
-		detail = fmt.Sprintf("%d replicas have not become ready in time and are no supply", late)
+	return n
+}
+
+func (s *Starting) unscheduled() bool { return !s.Placed && !s.Held }
+
+// noPod is the number of replicas that were asked for and have no pod.
+func (v *Variant) noPod() int {
+	if v.Target != TargetFound && v.Target != TargetConflict {
+		return 0
 	}
-	if absent > 0 {
-		detail += fmt.Sprintf("; %s no pod, see the events of the target", plural(absent, "of them has", "of them have"))
+	return max(0, v.Current-v.Ready-len(v.Starting))
+}
+
+// noPodSince is since when replicas have no pod. A larger number is a new start, and those
+// that wait for their turn begin to be late when it has come.
+func (r *round) noPodSince(v *variant) time.Time {
+	before, _ := v.old.before()
+	switch {
+	case v.in.noPod() == 0:
+		return time.Time{}
+	case before.Replicas < v.in.Current, r.waitTheirTurn(v):
+		return r.snapshot.Time
 	}
-	v.plan.Facts = append(v.plan.Facts, Fact{ReasonStartupOverdue, detail})
+	return r.since(v.old.NoPod)
+}
+
+// waitTheirTurn reports whether replicas without a pod get one once those that start now
+// serve, and these are in time.
+func (r *round) waitTheirTurn(v *variant) bool {
+	deadline, _ := r.startupDeadline(v)
+	late := func(s Starting) bool { return r.stateOf(v, &s, deadline) != statePending }
+	return v.in.Ordered && len(v.in.Starting) > 0 && !slices.ContainsFunc(v.in.Starting, late)
+}
+
+// awaitingPod is the number of replicas without a pod that may still get one: a write is
+// not visible at once.
+func (r *round) awaitingPod(v *variant) int {
+	if r.snapshot.Time.Sub(v.next.NoPod) > podPatience+v.in.Settling {
+		return 0
+	}
+	return v.in.noPod()
+}
+
+// backoffOf leaves a variant alone whose replicas wait in vain for a node or do not come
+// up, and forgets that it did so when one came up, or it has been well for a while.
+func (r *round) backoffOf(v *variant, unplaceable bool) Backoff {
+	b, now := v.old.Backoff, r.snapshot.Time
+	known := b != (Backoff{})
+	switch {
+	case known && v.in.Ready > b.Ready, !unplaceable && !now.Before(b.Until) && now.Sub(b.Until) > recovery:
+		return Backoff{}
+	case known && now.Before(b.Until), !unplaceable:
+		return b
+	}
+	pause := min(max(2*b.Pause, leastPause), mostPause)
+	return Backoff{Until: now.Add(pause), Pause: pause, Ready: v.in.Ready}
+}
+
+// oneAtATime is the limit of a variant that was left alone, until one of its replicas
+// holds a node: it is tried, not trusted.
+func (v *variant) oneAtATime(limit int) int {
+	if v.next.Backoff == (Backoff{}) || v.fleet.paused > 0 || v.in.unscheduled() < len(v.in.Starting) {
+		return limit
+	}
+	return max(0, min(limit, 1)-v.in.unscheduled()-v.in.noPod())
+}
+
+// pausedDetail says that the variant is left alone.
+func (v *variant) pausedDetail() string {
+	return fmt.Sprintf("backing off after failed starts; next try in %s", v.fleet.paused.Round(time.Second))
 }

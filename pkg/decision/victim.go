@@ -11,22 +11,21 @@ import (
 // victims names the replicas that should go, the first one first, of every variant
 // whose choice is ours and whose nodes the capacity model knows: those whose room is
 // worth the most to the replicas still expected. All variants choose together, because
-// a node that none of them empties alone may be emptied by several.
-func (r *round) victims(models []*model) {
+// a node that none of them empties alone may be emptied by several. Of a rolling update
+// its controller chooses.
+func (r *round) victims() {
 	var choosing []*variant
 	var leaving []placement.Leaving
-	for _, m := range models {
-		m.each(func(v *variant) {
-			// Of the pods, not of what the target asks for: some of those may have no pod
-			// yet, and some pods of an earlier scale-down may still be there.
-			n := v.in.Ready + len(v.in.Starting) - v.target
-			if n <= 0 || v.target >= v.in.Current || !v.in.Picks || v.in.Rolling || r.unknown(v) != nil {
-				return
-			}
-			choosing = append(choosing, v)
-			leaving = append(leaving, placement.Leaving{Request: v.in.Request, Replicas: r.removable(v, n), Count: n})
-		})
-	}
+	r.each(func(v *variant) {
+		// Of the pods, not of what the target asks for: some of those may have no pod
+		// yet, and some pods of an earlier scale-down may still be there.
+		n := v.in.Ready + len(v.in.Starting) - v.target
+		if !v.managed || n <= 0 || v.target >= v.in.Current || !v.in.Picks || v.in.Rolling || r.unknown(v) != nil {
+			return
+		}
+		choosing = append(choosing, v)
+		leaving = append(leaving, placement.Leaving{Request: v.in.Request, Replicas: r.removable(v, n), Count: n})
+	})
 	if len(leaving) == 0 {
 		return
 	}
@@ -42,57 +41,57 @@ func (r *round) victims(models []*model) {
 // in them would be lost and who is chosen in their place has room for their load.
 func (r *round) removable(v *variant, n int) []placement.Replica {
 	all := make([]placement.Replica, 0, len(v.in.Starting)+len(v.in.Replicas))
+	add := func(name, node string, marked bool) *placement.Replica {
+		// Who was chosen before is on its way out.
+		all = append(all, placement.Replica{Name: name, Node: r.node(node), State: placement.NotReady, Chosen: marked || slices.Contains(v.giving, name)})
+		return &all[len(all)-1]
+	}
 	for i := range v.in.Starting {
 		s := &v.in.Starting[i]
-		state := placement.NotReady
+		replica := add(s.Name, s.Node, s.Marked)
+		replica.Stuck = s.Stuck
 		switch {
 		case !s.Placed:
-			state = placement.Unplaced
+			replica.State = placement.Unplaced
 		case s.Pending:
-			state = placement.Pending
+			replica.State = placement.Pending
 		}
-		all = append(all, placement.Replica{Name: s.Name, Node: r.node(s.Node), State: state, Stuck: s.Stuck, Chosen: s.Marked || slices.Contains(v.giving, s.Name)})
 	}
-	var hot []placement.Replica
+	var full []placement.Replica
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		replica := placement.Replica{Name: p.Name, Node: r.node(p.Node), State: placement.Ready, Chosen: p.Marked || slices.Contains(v.giving, p.Name), Load: r.load(v, p)}
-		// Who was chosen before is on its way out.
+		replica := add(p.Name, p.Node, p.Marked)
+		replica.State, replica.Load = placement.Ready, r.busy(v, p)
 		if v.load.of[i] == saturated && !p.Marked {
-			hot = append(hot, replica)
-			continue
+			full = append(full, *replica)
+			all = all[:len(all)-1]
 		}
-		all = append(all, replica)
 	}
 	if more := n - len(all); more > 0 {
-		// Of which nothing is known may be the fullest.
-		slices.SortStableFunc(hot, func(a, b placement.Replica) int {
-			return cmp.Compare(atWorst(a.Load), atWorst(b.Load))
-		})
-		all = append(all, hot[:min(more, len(hot))]...)
+		// One of which nothing is known may be the fullest.
+		atWorst := func(load float64) float64 {
+			if math.IsNaN(load) {
+				return math.Inf(1)
+			}
+			return load
+		}
+		slices.SortStableFunc(full, func(a, b placement.Replica) int { return cmp.Compare(atWorst(a.Load), atWorst(b.Load)) })
+		all = append(all, full[:min(more, len(full))]...)
 	}
 	return all
 }
 
-// atWorst is a load, without one the highest.
-func atWorst(load float64) float64 {
-	if math.IsNaN(load) {
-		return math.Inf(1)
-	}
-	return load
-}
-
-// load is how busy a replica is: the used share of what limits it, and the requests
+// busy is how much a replica has to do: the used share of what limits it, and the requests
 // that wait; NaN means unknown.
-func (r *round) load(v *variant, p *Replica) float64 {
-	load, known := v.full(r, p)
+func (r *round) busy(v *variant, p *Replica) float64 {
+	busy, known := r.saturation(v, p)
 	if !known {
 		return math.NaN()
 	}
 	if r.usable(p.Waiting) {
-		load += p.Waiting.Value
+		busy += p.Waiting.Value
 	}
-	return load
+	return busy
 }
 
 // node is the index of a node of the cluster, or -1.

@@ -3,21 +3,23 @@ package decision
 import "time"
 
 // zero lets a model sleep of which nothing was asked for its retention period, if it
-// may; wakes it when something is; and keeps one replica of any other model, on its
-// cheapest variant that fits. A replica that waits in vain for a node keeps nothing.
-func zero(r *round, m *model) {
+// may, and reports whether it does; and keeps one replica of any other model. A replica
+// that waits in vain for a node keeps nothing.
+func (r *round) zero(m *model) (idle bool) {
 	rests := r.mayRest(m)
 	switch {
 	case rests && r.rest(m):
+		return true
 	case m.alive() > 0:
 		r.stays(m, rests)
 	case m.floor() > 0:
-		m.each(func(v *variant) { v.note(StageZero, ReasonSteady, "a minimum keeps the model's replica") })
-	case rests && total(m) == 0 && !m.called():
+		m.note(StageZero, ReasonSteady, "minReplicas keeps the model's replica")
+	case rests && m.total() == 0 && !m.called():
 		r.sleepsOn(m)
-	default:
+	case !m.unkept:
 		r.keepOne(m)
 	}
+	return false
 }
 
 // mayRest reports whether the model may have no replica at all.
@@ -31,9 +33,9 @@ func (r *round) mayRest(m *model) bool {
 func (r *round) sleepsOn(m *model) {
 	unseen := r.unseen(m)
 	m.each(func(v *variant) {
-		v.note(StageZero, ReasonIdle, "the model sleeps: nothing is asked of it")
+		v.note(StageZero, ReasonIdle, "the model sleeps: no requests")
 		if unseen != "" {
-			v.plan.Facts = append(v.plan.Facts, Fact{ReasonMetricsPartial, "the model sleeps, but " + unseen + ", so that a request may not wake it"})
+			v.fact(ReasonMetricsPartial, "the model sleeps and a request may not wake it: %s", unseen)
 		}
 	})
 }
@@ -47,15 +49,14 @@ func (r *round) stays(m *model, rests bool) {
 			v.note(StageZero, ReasonSteady, "the model has a replica")
 			return
 		}
-		detail := "nothing is asked of the model, but " + unseen + ", so that nothing would wake it: it keeps its replica"
-		v.note(StageZero, ReasonMetricsPartial, "%s", detail)
-		v.plan.Facts = append(v.plan.Facts, Fact{ReasonMetricsPartial, detail})
+		v.fact(ReasonMetricsPartial, "no requests, but nothing would wake the model, so it keeps its replica: %s", unseen)
+		v.note(StageZero, ReasonMetricsPartial, "nothing would wake the model: %s", unseen)
 	})
 }
 
-// watchGateway keeps when the model's gateway showed its queue, and when it was last not
-// known what waits there; samples that are ageing are no gap yet.
-func (r *round) watchGateway(m *model) Gateway {
+// gateway keeps when the model's gateway showed its queue, and when it was last not known
+// what waits there; samples that are ageing are no gap yet.
+func (r *round) gateway(m *model) Gateway {
 	g := m.old.Gateway
 	if r.age(m.in.Queue) == ageFresh {
 		g.Queued = r.snapshot.Time
@@ -75,13 +76,13 @@ func (r *round) unseen(m *model) string {
 	last := m.old.Gateway.Queued
 	switch {
 	case m.in.Queue.Present && queue != ageFresh, m.in.Arrival.Present && arrival != ageFresh:
-		return "what its gateway counts is old or no number"
+		return "the gateway's metrics are stale"
 	case queue == ageFresh, arrival == ageFresh && !last.IsZero():
 		return ""
 	case arrival == ageFresh:
-		return "its gateway counts requests and shows no queue: flow control is off"
+		return "the gateway shows no queue: flow control is off"
 	case r.snapshot.Time.Sub(last) < r.policy.IdleOf(m.key).Retention:
-		return "its gateway shows no queue of it any more"
+		return "the gateway no longer shows a queue of it"
 	case r.queues()[m.key.Namespace]:
 		return ""
 	}
@@ -104,27 +105,23 @@ func (r *round) queues() map[string]bool {
 // quiet is how long nothing was asked of the model.
 func (r *round) quiet(m *model) time.Duration { return r.snapshot.Time.Sub(m.next.Active) }
 
-// watchWork keeps when something was last asked of the model. What is not known is
-// work: no sample says that a replica that nobody sees is idle.
-func (r *round) watchWork(m *model) (active time.Time, gateway Gateway) {
-	since := m.old.Active
-	if since.IsZero() || m.called() || r.works(m) {
-		since = r.snapshot.Time
+// activity is when something was last asked of the model. What is not known is work: no
+// sample says that a replica that nobody sees is idle.
+func (r *round) activity(m *model) time.Time {
+	if m.called() || r.works(m) {
+		return r.snapshot.Time
 	}
-	return since, r.watchGateway(m)
+	return r.since(m.old.Active)
 }
 
 // called reports whether requests wait for the model or reach its gateway.
-func (m *model) called() bool {
-	return m.demand.backlog > 0 || m.demand.arrives
-}
+func (m *model) called() bool { return m.demand.backlog > 0 || m.demand.arrives }
 
 // works reports whether a replica of the model starts, or may have something to do.
 func (r *round) works(m *model) bool {
-	busy := m.evidence != evidenceFull
 	// Where none serves, only the gateway can tell that nothing is asked.
 	tells := r.age(m.in.Queue) == ageFresh || r.age(m.in.Arrival) == ageFresh
-	busy = busy || !tells && !m.asleep() && m.ready() == 0
+	busy := m.evidence != evidenceFull || !tells && !m.asleep() && m.ready() == 0
 	for _, v := range m.variants {
 		if !v.exists() {
 			continue
@@ -148,12 +145,11 @@ func (r *round) works(m *model) bool {
 func (r *round) rest(m *model) bool {
 	quiet, retention := r.quiet(m), r.policy.IdleOf(m.key).Retention
 	seen := r.snapshot.Time.Sub(m.next.Gateway.Unseen)
-	if quiet < retention || seen < retention || r.unseen(m) != "" || total(m) == 0 {
+	if quiet < retention || seen < retention || r.unseen(m) != "" || m.total() == 0 {
 		return false
 	}
 	m.each(func(v *variant) {
-		v.idle = v.target > 0
-		v.step(StageZero, 0, ReasonIdle, "nothing was asked of the model for %s", quiet.Round(time.Second))
+		v.step(StageZero, 0, ReasonIdle, "no requests for %s", quiet.Round(time.Second))
 	})
 	return true
 }
@@ -172,79 +168,55 @@ func (m *model) alive() int {
 // floor is what the minima of the model's variants demand, as far as it fits and comes up.
 func (m *model) floor() int {
 	n := 0
-	m.each(func(v *variant) {
-		if v.policy.Min > 0 {
-			n += max(0, v.minimum.least-v.fleet.unplaced()-v.fleet.hopeless())
-		}
-	})
+	m.each(func(v *variant) { n += max(0, min(v.policy.Min, v.target)-v.fleet.unplaced()-v.fleet.hopeless()) })
 	return n
 }
 
-func total(m *model) int {
-	n := 0
-	for _, v := range m.variants {
-		if v.exists() {
-			n += v.target
-		}
-	}
-	return n
-}
-
-// keepOne gives the model a replica, on its cheapest variant that fits, alone.
-func (r *round) keepOne(m *model) {
-	none := total(m) == 0
-	keep := m.keep
-	if !m.chosen {
-		keep = r.cheapestFitting(m, none)
-	}
+// keepOne gives the model one replica, and reports whether any variant may have it.
+func (r *round) keepOne(m *model) bool {
+	none := m.total() == 0
+	keep := r.keeper(m, none)
 	m.each(func(v *variant) {
 		switch {
 		case keep == nil && !none:
-			v.note(StageZero, ReasonSteady, "no other variant fits that could keep the model's replica")
+			v.note(StageZero, ReasonSteady, "no other variant fits")
 		case keep == nil:
-			r.nothingFits(v)
+			detail := "no replica fits or is allowed"
+			if why := r.crowded(v); why != "" {
+				detail += "; " + why
+			}
+			v.note(StageZero, ReasonNoSlots, "%s", detail)
+			v.settle(ReasonNoSlots, detail)
 		case v != keep:
-			v.note(StageZero, ReasonSteady, "another variant keeps the model's replica")
+			v.note(StageZero, ReasonSteady, "%s keeps the model's replica", keep.in.Name)
 			if why := r.crowded(v); why != "" && v.price < keep.price {
-				v.plan.Facts = append(v.plan.Facts, Fact{ReasonNoSlots, why})
+				v.fact(ReasonNoSlots, "%s", why)
 			}
 		case m.called():
-			v.least, v.leastReason = v.target+1, ReasonWake
-			v.step(StageZero, v.target+1, ReasonWake, "%s and nothing serves", plural(int(m.demand.backlog+0.5), "request waits", "requests wait"))
+			v.step(StageZero, v.target+1, ReasonWake, "%s, no replica serves", plural(int(m.demand.backlog+0.5), "request waits", "requests wait"))
 		default:
-			v.least, v.leastReason = v.target+1, ReasonKeepOne
-			v.step(StageZero, v.target+1, ReasonKeepOne, "a model keeps one replica, on its cheapest variant that fits")
+			v.step(StageZero, v.target+1, ReasonKeepOne, "one replica is kept, on the cheapest variant that fits")
 		}
 	})
+	return keep != nil
 }
 
-// nothingFits records why the model gets no replica of the variant.
-func (r *round) nothingFits(v *variant) {
-	detail := "the model has no replica, and none fits or is allowed"
-	if why := r.crowded(v); why != "" {
-		detail += "; " + why
-	}
-	v.note(StageZero, ReasonNoSlots, "%s", detail)
-	v.settle(ReasonNoSlots, detail)
-}
-
-// cheapestFitting is the variant with the least cost of one replica of which one
-// fits, one that is left alone or cannot keep the promise only when there is no other; in
-// a cluster that grows and if anything will do, the cheapest of all when none fits. Nil
-// means that there is none.
-func (r *round) cheapestFitting(m *model, anything bool) *variant {
+// keeper is the variant with the least price of which one more replica fits; one that is
+// left alone or cannot keep the promise only when there is no other; in a cluster that
+// grows and if anything will do, the cheapest of all when none fits. Nil means none.
+func (r *round) keeper(m *model, anything bool) *variant {
 	var best *variant
 	least := 0
 	m.each(func(v *variant) {
-		fits := r.unknown(v) != nil || r.slots(v)+v.minimum.held > 0
-		fits = fits && r.atMost(v, 1) > 0
-		if v.policy.Up.Select == SelectDisabled || v.policy.Max >= 0 && v.target >= v.policy.Max || !fits && (!anything || r.policy.Limited || r.allowed(v) == 0) || v.fleet.paused > 0 && !anything {
+		fits := v.oneAtATime(1) > 0 && !r.full(v)
+		forbidden := v.policy.Up.Select == SelectDisabled || v.bounded(v.target+1) == v.target
+		if forbidden || !fits && (!anything || r.policy.Limited || r.allowed(v) == 0) || v.fleet.paused > 0 && !anything {
 			return
 		}
 		rank := 0
 		for i, worse := range []bool{v.rate.unfit(), v.fleet.paused > 0, !fits} {
 			if worse {
-				rank += 1 << i
+				rank |= 1 << i
 			}
 		}
 		if best == nil || rank < least || rank == least && v.price < best.price {
@@ -252,7 +224,7 @@ func (r *round) cheapestFitting(m *model, anything bool) *variant {
 		}
 	})
 	if best != nil && r.unknown(best) == nil {
-		r.place(best.in, 1)
+		r.place(best, 1)
 	}
 	return best
 }

@@ -80,16 +80,16 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 		"all is known": {func(*Snapshot, *Model, *Memory) {}, asleep, ""},
 		"an old queue with requests": {func(s *Snapshot, m *Model, _ *Memory) {
 			m.Queue = Sample{3, ago(s, 4*time.Minute), true}
-		}, awake, "what its gateway counts is old or no number"},
+		}, awake, "the gateway's metrics are stale"},
 		"old words of the gateway": {func(s *Snapshot, m *Model, _ *Memory) {
 			m.Queue.Time, m.Arrival.Time = ago(s, 10*time.Minute), ago(s, 10*time.Minute)
-		}, awake, "what its gateway counts is old or no number"},
+		}, awake, "the gateway's metrics are stale"},
 		"an ageing arrival rate": {func(s *Snapshot, m *Model, _ *Memory) {
 			m.Arrival.Time = ago(s, 90*time.Second)
-		}, awake, "what its gateway counts is old or no number"},
+		}, awake, "the gateway's metrics are stale"},
 		"a queue that is no number": {func(_ *Snapshot, m *Model, _ *Memory) {
 			m.Queue.Value = math.NaN()
-		}, awake, "what its gateway counts is old or no number"},
+		}, awake, "the gateway's metrics are stale"},
 		"its only replica crashes, and there are no data": {func(_ *Snapshot, m *Model, _ *Memory) {
 			none(m)
 			crashes(&m.Variants[0])
@@ -115,7 +115,7 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 		}, asleep, ""},
 		"a gateway without flow control": {func(_ *Snapshot, m *Model, _ *Memory) {
 			m.Queue = Sample{}
-		}, awake, "its gateway counts requests and shows no queue: flow control is off"},
+		}, awake, "the gateway shows no queue: flow control is off"},
 		"a gateway that shows a queue only while requests wait": {func(s *Snapshot, m *Model, old *Memory) {
 			m.Queue = Sample{}
 			old.gateway(Gateway{Queued: ago(s, time.Hour)})
@@ -124,7 +124,7 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 			none(m)
 			neighbour(s, "ns")
 			old.gateway(Gateway{Queued: ago(s, time.Minute)})
-		}, awake, "its gateway shows no queue of it any more"},
+		}, awake, "the gateway no longer shows a queue of it"},
 		"its gateway began anew, which knows no model before its first request": {func(s *Snapshot, m *Model, old *Memory) {
 			none(m)
 			neighbour(s, "ns")
@@ -176,7 +176,7 @@ func TestASleeperWithoutAGatewaySaysSo(t *testing.T) {
 		told  string
 	}{
 		"its queue is seen":     {Sample{Time: epoch, Present: true}, ""},
-		"its queue is not seen": {Sample{}, "the model sleeps, but no gateway shows a queue of it, so that a request may not wake it"},
+		"its queue is not seen": {Sample{}, "the model sleeps and a request may not wake it: no gateway shows a queue of it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Snapshot{Time: epoch, Models: []Model{{Namespace: "ns", ID: "m", Queue: c.queue, Variants: []Variant{{Name: "v", Request: request("H100", 1)}}}}}

@@ -1,0 +1,225 @@
+package decision
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// model is the working state of one model. Decide and see set its fields, each from what
+// one stage returned.
+type model struct {
+	in       *Model
+	key      ModelKey
+	variants []*variant
+	// old is what was remembered, and next what will be.
+	old, next  ModelMemory
+	promise    Promise
+	saturation Saturation
+
+	evidence evidence
+	load     load
+	demand   demand
+	// lead is how long a new replica takes to serve, and ahead the arrival rate that is
+	// expected then.
+	lead  time.Duration
+	ahead capacity.Rate
+	// sized is set when sizing for the promised latency takes part, and rated when it is
+	// known what a replica of any variant serves.
+	sized, rated bool
+	need         need
+	// short is the rate that could not be bought within the limits, and late what of it no
+	// replica that keeps the promise could serve.
+	short, late capacity.Rate
+	// unkept is set when no variant may have the one replica that the model needs.
+	unkept bool
+}
+
+// variant is the working state of one variant.
+type variant struct {
+	in     *Variant
+	key    Key
+	policy VariantPolicy
+	plan   VariantPlan
+	// priority is its model's.
+	priority int
+	// old is what was remembered, and next what will be.
+	old, next VariantMemory
+	// managed is set when the decision may change this variant.
+	managed bool
+	// target is what it is to have, as far as the stages have come, and wanted the same
+	// before behavior; needed is the part of that which the present load needs.
+	target, wanted, needed int
+	// fleet, load and rate are what its replicas do, how loaded they are, and what one of
+	// them serves; price is what one is compared by.
+	fleet fleet
+	load  load
+	rate  rate
+	price capacity.Cost
+	// ideal is what it would have if no window of scaleUp held it.
+	ideal int
+	// giving are the replicas that give way to a more important model.
+	giving []string
+	// externallyChanged is set when somebody else changed the replicas.
+	externallyChanged bool
+}
+
+// begin makes the working state of a model. Where every variant is in mode Off they are
+// planned for as if they were not, to be looked at.
+func (r *round) begin(in *Model, memory *Memory) *model {
+	m := &model{in: in, key: ModelKey{Namespace: in.Namespace, ID: in.ID}, variants: make([]*variant, len(in.Variants))}
+	m.old = memory.Models[m.key]
+	m.saturation = r.policy.SaturationOf(m.key)
+	m.promise = r.policy.PromiseTo(m.key)
+	advisory := true
+	all := make([]variant, len(in.Variants))
+	for i := range in.Variants {
+		v := &in.Variants[i]
+		key := Key{Namespace: in.Namespace, Name: v.Name}
+		w := &all[i]
+		*w = variant{in: v, key: key, policy: r.policy.Variant(key), priority: m.promise.Priority, old: memory.Variants[key], target: v.Current, wanted: v.Current}
+		if !w.old.Sizing.Found.IsZero() {
+			r.sized++
+		}
+		w.plan = VariantPlan{Key: key, Current: v.Current, Ready: v.Ready, Starting: len(v.Starting), Cost: v.Cost}
+		for _, s := range v.Starting {
+			if s.Unschedulable {
+				w.plan.Unschedulable++
+			}
+		}
+		if v.Request != nil {
+			w.plan.Accelerator = v.Request.Shape.Accelerator
+		}
+		m.variants[i] = w
+		advisory = advisory && w.policy.Actuation == ActuationOff
+	}
+	for _, v := range m.variants {
+		v.managed = advisory || v.policy.Actuation != ActuationOff
+	}
+	return m
+}
+
+// admit decides whether the variant takes part, and says why when it does not.
+func (r *round) admit(v *variant) {
+	switch v.in.Target {
+	case TargetFound:
+	case TargetMissing:
+		v.refuse(ReasonTargetMissing, "the scale target does not exist")
+	case TargetForbidden:
+		v.refuse(ReasonTargetForbidden, "the scale target may not be read or scaled")
+	case TargetShared:
+		v.refuse(ReasonConflict, "another object scales the same target")
+	case TargetConflict:
+		v.refuse(ReasonConflict, "another autoscaler scales the target")
+	}
+	if err := r.unknown(v); v.managed && err != nil && !r.guesses(v) {
+		r.freeze(v, err)
+	}
+	v.next.Conflict, v.externallyChanged = r.conflictOf(v)
+	if v.managed || v.exists() && v.policy.Actuation == ActuationOff {
+		r.look(v)
+	}
+}
+
+// refuse keeps the variant as it is.
+func (v *variant) refuse(reason Reason, detail string) {
+	v.managed = false
+	v.settle(reason, detail)
+}
+
+// freeze keeps the replicas as they are, within maxReplicas, while nobody knows how many
+// fit: those that went could not come back.
+func (r *round) freeze(v *variant, unknown error) {
+	reason := ReasonShapeUnknown
+	if errors.Is(unknown, errNodesUnknown) {
+		reason = ReasonCapacityUnknown
+	}
+	v.refuse(reason, "replicas held: "+unknown.Error())
+	if most := v.bounded(v.target); most < v.target && r.kind == RoundFull && !v.in.Rolling {
+		v.step(StageBounds, most, ReasonMaxReplicas, "maxReplicas is %d", most)
+	}
+}
+
+// exists reports whether the target is there, so that its replicas count.
+func (v *variant) exists() bool {
+	return v.in.Target == TargetFound || v.in.Target == TargetConflict
+}
+
+// bounded is n, but no more than maxReplicas.
+func (v *variant) bounded(n int) int { return fewer(v.policy.Max, n) }
+
+// fewer is the lower of an upper bound, negative for none, and another number.
+func fewer(bound, n int) int {
+	if bound < 0 {
+		return n
+	}
+	return min(bound, n)
+}
+
+// fact records what a condition reports.
+func (v *variant) fact(reason Reason, format string, args ...any) {
+	v.plan.Facts = append(v.plan.Facts, Fact{reason, fmt.Sprintf(format, args...)})
+}
+
+// settle records a fact that is also the reason of the plan as it stands.
+func (v *variant) settle(reason Reason, detail string) {
+	v.fact(reason, "%s", detail)
+	v.plan.Reason, v.plan.Message = reason, detail
+}
+
+// step records what a stage made of the variant's replicas. A stage that changes
+// the number also gives the plan its reason, unless it only shortens a change that
+// it lets pass: then the reason for the change stands, and the message says both.
+func (v *variant) step(stage Stage, after int, reason Reason, format string, args ...any) {
+	s := Step{Stage: stage, Before: v.target, After: after, Reason: reason, Detail: fmt.Sprintf(format, args...)}
+	current := v.in.Current
+	shortened := v.plan.Reason != "" && after != current && v.target != current && (after > current) == (v.target > current)
+	switch {
+	case after == v.target && v.plan.Reason != "":
+	case shortened:
+		v.plan.Message += "; " + s.Detail
+	default:
+		v.plan.Reason, v.plan.Message = s.Reason, s.Detail
+	}
+	v.plan.Steps = append(v.plan.Steps, s)
+	v.target = after
+}
+
+// note records a step that changes nothing and gives no reason.
+func (v *variant) note(stage Stage, reason Reason, format string, args ...any) {
+	v.plan.Steps = append(v.plan.Steps, Step{Stage: stage, Before: v.target, After: v.target, Reason: reason, Detail: fmt.Sprintf(format, args...)})
+}
+
+// each calls f for every variant that the decision may change.
+func (m *model) each(f func(*variant)) {
+	for _, v := range m.variants {
+		if v.managed {
+			f(v)
+		}
+	}
+}
+
+// note records the same step at each of these.
+func (m *model) note(stage Stage, reason Reason, format string, args ...any) {
+	m.each(func(v *variant) { v.note(stage, reason, format, args...) })
+}
+
+// total is how many replicas the model is to have.
+func (m *model) total() int {
+	n := 0
+	for _, v := range m.variants {
+		if v.exists() {
+			n += v.target
+		}
+	}
+	return n
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
