@@ -189,6 +189,11 @@ type Dynamic struct {
 	Share float64
 	// Risk is the quantile of the forecast demand that replicas are sized for.
 	Risk float64
+	// Growth bounds how fast a variant without scaleUp policies grows.
+	Growth decision.Growth
+	// ConflictWindow is the time within which the same writer who sets the same number of
+	// replicas again is in conflict with this program.
+	ConflictWindow time.Duration
 	// Horizon is the time within which a switch to another variant must pay.
 	Horizon time.Duration
 	// Idle says whether and when models may scale to zero of which ScaleToZero says
@@ -222,6 +227,7 @@ func (d Dynamic) Policy() decision.Policy {
 	p.Hybrid = d.Hybrid
 	p.Share = d.Share
 	p.Risk = d.Risk
+	p.Growth, p.ConflictWindow = d.Growth, d.ConflictWindow
 	p.Horizon = d.Horizon
 	p.Idle = d.ScaleToZero.Default.over(d.Idle)
 	p.Drain = d.Drain

@@ -217,6 +217,12 @@ func decisionKeys() []Key {
 			with(share(func(c *Config) *float64 { return &c.Share })),
 		Key{Name: "WVA_RISK", Default: strconv.FormatFloat(defaults.Risk, 'g', -1, 64), Help: "Quantile of the forecast demand that replicas are sized for: higher keeps the promise more surely and costs more."}.
 			with(quantile(func(c *Config) *float64 { return &c.Risk })),
+		Key{Name: "WVA_GROWTH_LIMIT_REPLICAS", Default: strconv.Itoa(defaults.Growth.Pods), Help: "How many replicas beyond those that serve a variant without scaleUp policies may ask for, where the percentage allows no more."}.
+			with(count(func(c *Config) *int { return &c.Growth.Pods })),
+		Key{Name: "WVA_GROWTH_LIMIT_PERCENT", Default: strconv.Itoa(defaults.Growth.Percent), Help: "The same in percent of the replicas that serve; the larger counts. 0 for both is no limit."}.
+			with(count(func(c *Config) *int { return &c.Growth.Percent })),
+		dynamic("WVA_CONFLICT_WINDOW", defaults.ConflictWindow, "Time within which a writer who sets the same number of replicas again is in conflict.",
+			func(c *Config) *time.Duration { return &c.ConflictWindow }),
 		dynamic("WVA_SWITCH_HORIZON", defaults.Horizon, "Time within which a switch to another variant must pay for the start-up of its replicas.",
 			func(c *Config) *time.Duration { return &c.Horizon }),
 		Key{Name: "WVA_SCALE_TO_ZERO", Static: true, Default: "false", Help: "Let models scale to zero of which the ConfigMap of scale to zero says nothing."}.
@@ -294,6 +300,17 @@ func duration(field func(*Config) *time.Duration) form {
 		}
 		if parsed <= 0 {
 			return fmt.Errorf("is %q: write a duration above zero", value)
+		}
+		*field(c) = parsed
+		return nil
+	}}
+}
+
+func count(field func(*Config) *int) form {
+	return form{kind: KindText, set: func(c *Config, value string) error {
+		parsed, err := strconv.Atoi(value)
+		if err != nil || parsed < 0 {
+			return fmt.Errorf("is %q: write a whole number of at least 0", value)
 		}
 		*field(c) = parsed
 		return nil

@@ -120,7 +120,7 @@ func (l *Loop) begin(ctx context.Context) {
 
 // readTimeout bounds a reading, so that rounds go on with what is known when nobody
 // answers. A round waits for its reading, and fast rounds are as far apart.
-const readTimeout = fastInterval
+const readTimeout = decision.FastInterval
 
 func (l *Loop) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

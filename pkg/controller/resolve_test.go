@@ -298,7 +298,7 @@ func supplied(t *testing.T, p decision.VariantPlan) (serves float64, cache strin
 	t.Helper()
 	for _, step := range p.Steps {
 		if strings.Contains(step.Detail, "a replica serves") {
-			_, err := fmt.Sscanf(step.Detail, "a replica serves %f requests/s", &serves)
+			_, err := fmt.Sscanf(step.Detail, "a replica serves %f req/s", &serves)
 			require.NoError(t, err)
 		}
 		if strings.Contains(step.Detail, "KV cache") {

@@ -129,10 +129,7 @@ func hold(key decision.Key, v *decision.Variant, wanted int, known bool, why str
 		return p
 	}
 	current := v.Current
-	p.Desired, p.Fallback = &current, &decision.Fallback{Replicas: current, Source: decision.FallbackCurrent, Why: why}
-	if known && wanted >= current {
-		p.Fallback.Replicas, p.Fallback.Source = wanted, decision.FallbackPrevious
-	}
+	p.Desired, p.Fallback = &current, decision.FallbackTo(wanted, known, current, why)
 	return p
 }
 

@@ -7,8 +7,6 @@ import (
 )
 
 const (
-	// fastInterval is the time between rounds that may only raise.
-	fastInterval = 10 * time.Second
 	// eventSpacing is the least time between two event rounds.
 	eventSpacing = 5 * time.Second
 	// urgentSpacing is the same for what a user waits for: an object or a target
@@ -42,7 +40,7 @@ func (s *schedule) next(now time.Time, interval time.Duration) (decision.Round, 
 		return decision.RoundFull, 0
 	}
 	round, wait := decision.RoundFull, until(s.lastFull.Add(interval), now)
-	if fast := until(s.lastTimed.Add(fastInterval), now); fast < wait {
+	if fast := until(s.lastTimed.Add(decision.FastInterval), now); fast < wait {
 		round, wait = decision.RoundFast, fast
 	}
 	if event, pending := s.nextEvent(now); pending && event < wait {

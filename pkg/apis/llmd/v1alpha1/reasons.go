@@ -131,6 +131,7 @@ func Reasons() []Reason {
 		{"", "", "Wake", "Requests wait and nothing serves."},
 		{"", "", "KeepOne", "A model keeps one replica on its cheapest variant that fits."},
 		{"", "", "RoundMayNotLower", "Only a full round may remove replicas."},
+		{"", "", "Preempted", "A more important model lacks room, and this one gives it a replica."},
 		{"", "", "ReplicasChanged", "Something else changed the replicas once; none is removed within the scale-down window."},
 		{"", "", "TargetMissing", "The scale target does not exist."},
 	}
