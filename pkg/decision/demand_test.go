@@ -21,7 +21,7 @@ func TestARisingRateIsCarriedOnToTheStartOfNewReplicas(t *testing.T) {
 	demand := plan.Models[0].Demand
 	require.NotNil(t, demand)
 	// 0.4 requests/s more per second, for most of the 15 s of start-up and the 10 s to the next round: a ramp may end.
-	assert.Greater(t, float64(demand.Forecast), float64(demand.Arrival)+0.4*14)
+	assert.Greater(t, float64(demand.Forecast), float64(demand.Arrival)+0.4*12)
 	assert.Less(t, float64(demand.Forecast), 2.5*float64(demand.Arrival))
 	w.arrival = 3
 	for range 3 {

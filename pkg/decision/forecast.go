@@ -7,33 +7,37 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// motion is one way in which a load may move. All numbers are shares of the load itself.
+// motion is one way in which a load may move. All amounts are shares of the load itself.
 type motion struct {
 	// drift is by how much the level wanders within a second, as a random walk; jump by how
 	// much it may have changed at once since it was last seen; slope how fast it climbs or
-	// falls in a second.
+	// falls in a second. Each is one standard deviation.
 	drift, jump, slope float64
 	// lasts is how long a load goes on to move so, in the mean; a jump is over at once.
 	lasts time.Duration
+	// first is how likely a load of which one count was seen moves so, and next how likely a
+	// load does that moved in another way before.
+	first, next float64
 }
 
 // motions are the ways in which a load may move: it wanders, each time three times as fast
 // and the shorter; it jumps; it climbs. They are few and far apart, so that no load lies far
-// from one of them and what comes tells them apart.
+// from one of them and what comes tells them apart. One leap does not: a load that begins is
+// taken for one that climbs, a load that was there for one that jumps.
 var motions = [...]motion{
-	{drift: 0.001, lasts: 10 * time.Minute},
-	{drift: 0.003, lasts: 10 * time.Minute},
-	{drift: 0.01, lasts: 5 * time.Minute},
-	{drift: 0.03, lasts: 2 * time.Minute},
-	{drift: 0.1, lasts: 30 * time.Second},
-	{drift: 0.001, jump: 0.3},
-	{drift: 0.001, slope: 1.0 / 8, lasts: 30 * time.Second},
+	{drift: 0.001, lasts: 10 * time.Minute, first: 0.2, next: 0.1},
+	{drift: 0.003, lasts: 10 * time.Minute, first: 0.04, next: 0.1},
+	{drift: 0.01, lasts: 5 * time.Minute, first: 0.04, next: 0.1},
+	{drift: 0.03, lasts: 2 * time.Minute, first: 0.04, next: 0.1},
+	{drift: 0.1, lasts: 30 * time.Second, first: 0.04, next: 0.1},
+	{drift: 0.001, jump: 1, first: 0.04, next: 0.4},
+	{drift: 0.001, slope: 0.25, lasts: 20 * time.Second, first: 0.6, next: 0.1},
 }
 
 const (
-	// calmPrior and rampPrior are how likely a load of which one count was seen hardly moves,
-	// and climbs.
-	calmPrior, rampPrior = 0.5, 0.3
+	// firstSlope is how many times its first count, per span of that, a load may climb at
+	// first: it need not have been there for the whole span.
+	firstSlope = 4
 	// outputWeight is how many prompt tokens cost a replica as much as one token of the
 	// answer, where many requests are decoded at once.
 	outputWeight = 5
@@ -125,17 +129,17 @@ func (f Forecast) observe(at time.Time, seen counted, shape capacity.TokenShape,
 	return f
 }
 
-// atFirst is what is believed after one count: most likely the load stays as it is, or it began
+// atFirst is what is believed after one count: the load stays about as it is, or it began
 // within the time of the count and climbs on.
 func atFirst(rate, span float64) (modes [len(motions)]Mode) {
 	scale := max(rate, 1/span)
 	for i, o := range motions {
-		modes[i] = Mode{Probability: (1 - calmPrior - rampPrior) / float64(len(motions)-2), Level: rate, Variance: scale / span}
+		modes[i] = Mode{Probability: o.first, Level: rate, Variance: scale / span}
 		if o.slope > 0 {
-			modes[i].Probability, modes[i].SlopeVariance = rampPrior, scale*scale/span/span
+			slope := firstSlope * scale / span
+			modes[i].SlopeVariance = slope * slope
 		}
 	}
-	modes[0].Probability = calmPrior
 	return modes
 }
 
@@ -174,7 +178,7 @@ func (f *Forecast) mix(elapsed time.Duration) {
 		ended.spread(m, m.Probability*(1-stays[i])/ended.Probability)
 	}
 	for i, m := range f.Modes {
-		kept, begun := m.Probability*stays[i], ended.Probability/float64(len(motions))
+		kept, begun := m.Probability*stays[i], ended.Probability*motions[i].next
 		own, other := kept/(kept+begun), begun/(kept+begun)
 		next := Mode{Probability: kept + begun, Level: own*m.Level + other*ended.Level, Slope: own*m.Slope + other*ended.Slope}
 		next.spread(m, own)

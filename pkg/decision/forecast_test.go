@@ -71,7 +71,7 @@ func TestForecastCarriesARampOn(t *testing.T) {
 	ramp := func(at time.Duration) float64 { return max(5, 5+0.5*(at-10*countedEvery).Seconds()) }
 	f := believed(rand.New(rand.NewPCG(1, 4)), 18, 1, ramp)
 	now := 18 * countedEvery
-	assert.Greater(t, f.quantile(0.85, 30*time.Second), ramp(now+10*time.Second))
+	assert.Greater(t, f.quantile(0.85, 30*time.Second), ramp(now+8*time.Second))
 	assert.Less(t, f.quantile(0.85, 30*time.Second), 2*ramp(now+30*time.Second))
 }
 

@@ -116,7 +116,12 @@ func surge(t *testing.T, every, at time.Duration, told bool) {
 	need := func(met float64) int {
 		return int(math.Ceil((rate + met/f.policy.Drain.Seconds()) / allowed(plain)))
 	}
-	assert.GreaterOrEqual(t, asked, need(met-2*rate), "%.0f requests wait when the replicas begin to serve", met)
+	least := need(met - 2*rate)
+	if every == scrapeEvery {
+		// Within that time there is one count, and the step fell into it.
+		least--
+	}
+	assert.GreaterOrEqual(t, asked, least, "%.0f requests wait when the replicas begin to serve", met)
 	assert.LessOrEqual(t, asked, atMost(need(met)))
 
 	ups, gone := len(f.writes), time.Duration(0)
@@ -139,9 +144,10 @@ func surge(t *testing.T, every, at time.Duration, told bool) {
 	}
 }
 
-// atMost is the most that may be asked for where so many are needed: a step that falls into
-// two scrapes may be a ramp, and who is asked to be sure buys for that, too.
-func atMost(need int) int { return need + need*3/5 + 1 }
+// atMost is the most that may be asked for where so many are needed: one more because nobody
+// knows to the second when a replica begins to serve, and one because what is sized for is a
+// quantile of the forecast and not its mean.
+func atMost(need int) int { return need + 2 }
 
 // Without a gateway the requests wait where they were sent, so that no new replica
 // serves them: what must hold is that the step is answered at once, and that neither
@@ -179,9 +185,9 @@ func TestSurgeOfALearnedVariant(t *testing.T) {
 	f.run(at + 41*time.Second)
 	assert.GreaterOrEqual(t, web.replicas, 13)
 	assert.LessOrEqual(t, web.replicas, atMost(15)+2)
-	require.LessOrEqual(t, len(f.writes), 2, "%v", f.writes)
+	require.LessOrEqual(t, len(f.writes), 3, "%v", f.writes)
 	f.run(at + 2*time.Hour)
-	assert.LessOrEqual(t, len(f.writes), 4, "up, and down: %v", f.writes)
+	assert.LessOrEqual(t, len(f.writes), 5, "up, and down: %v", f.writes)
 	assert.InDelta(t, 10, web.replicas, 1)
 }
 
@@ -196,7 +202,7 @@ func TestFailoverInASurge(t *testing.T) {
 		f.memory = Memory{}
 		f.run(at + 30*time.Minute)
 		assert.LessOrEqual(t, highest(f.writes), atMost(15)+1, "after %d s: %v", after, f.writes)
-		assert.LessOrEqual(t, len(f.writes), 4, "after %d s: %v", after, f.writes)
+		assert.LessOrEqual(t, len(f.writes), 5, "after %d s: %v", after, f.writes)
 		assert.Equal(t, 10, web.replicas)
 	}
 }
