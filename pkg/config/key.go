@@ -221,7 +221,7 @@ func decisionKeys() []Key {
 			with(count(func(c *Config) *int { return &c.Growth.Pods })),
 		Key{Name: "WVA_GROWTH_LIMIT_PERCENT", Default: strconv.Itoa(defaults.Growth.Percent), Help: "The same in percent of the replicas that serve; the larger counts. 0 for both is no limit."}.
 			with(count(func(c *Config) *int { return &c.Growth.Percent })),
-		dynamic("WVA_CONFLICT_WINDOW", defaults.ConflictWindow, "Time within which a writer who sets the same number of replicas again is in conflict.",
+		dynamic("WVA_CONFLICT_PERIOD", defaults.ConflictWindow, "Time within which a writer who sets the same number of replicas again is in conflict.",
 			func(c *Config) *time.Duration { return &c.ConflictWindow }),
 		dynamic("WVA_SWITCH_HORIZON", defaults.Horizon, "Time within which a switch to another variant must pay for the start-up of its replicas.",
 			func(c *Config) *time.Duration { return &c.Horizon }),

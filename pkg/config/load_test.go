@@ -114,7 +114,7 @@ var values = map[string]struct {
 	"WVA_RISK":                                       {"0.7", func(c config.Config) any { return c.Policy().Risk }, 0.7},
 	"WVA_GROWTH_LIMIT_REPLICAS":                      {"7", func(c config.Config) any { return c.Policy().Growth.Pods }, 7},
 	"WVA_GROWTH_LIMIT_PERCENT":                       {"50", func(c config.Config) any { return c.Policy().Growth.Percent }, 50},
-	"WVA_CONFLICT_WINDOW":                            {"2h", func(c config.Config) any { return c.Policy().ConflictWindow }, 2 * time.Hour},
+	"WVA_CONFLICT_PERIOD":                            {"2h", func(c config.Config) any { return c.Policy().ConflictWindow }, 2 * time.Hour},
 	"WVA_SWITCH_HORIZON":                             {"1h", func(c config.Config) any { return c.Policy().Horizon }, time.Hour},
 	"WVA_SCALE_TO_ZERO":                              {"TRUE", func(c config.Config) any { return c.Policy().Idle.Enabled }, true},
 	"WVA_SCALE_TO_ZERO_RETENTION":                    {"3m", func(c config.Config) any { return c.Policy().Idle.Retention }, 3 * time.Minute},

@@ -16,11 +16,12 @@ func (r *round) minimum(v *variant) {
 	switch {
 	case r.unknown(v) != nil:
 	case !r.policy.Limited:
-		if add = min(missing, r.allowed(v)); add < missing {
+		// What fits nowhere yet counts against quotas too.
+		add = min(missing, r.allowed(v))
+		r.trial.Charge(v.in.Request, add-len(r.place(v, add)))
+		if add < missing {
 			lacks = r.trial.Explain(v.in.Request).String()
 		}
-		// What fits nowhere yet counts against quotas too.
-		r.trial.Charge(v.in.Request, add-len(r.place(v, add)))
 	case v.fleet.paused > 0:
 		add, lacks = 0, "backing off after failed starts"
 	default:

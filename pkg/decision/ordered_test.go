@@ -58,10 +58,10 @@ func TestATurnThatComesToNothing(t *testing.T) {
 		settling, since time.Duration
 		absent          int
 	}{
-		"a moment ago":              {since: visibility, absent: 0},
-		"long ago":                  {since: visibility + time.Second, absent: 2},
-		"before the others settled": {settling: settling, since: settling + visibility, absent: 0},
-		"after the others settled":  {settling: settling, since: settling + visibility + time.Second, absent: 2},
+		"a moment ago":              {since: podPatience, absent: 0},
+		"long ago":                  {since: podPatience + time.Second, absent: 2},
+		"before the others settled": {settling: settling, since: settling + podPatience, absent: 0},
+		"after the others settled":  {settling: settling, since: settling + podPatience + time.Second, absent: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 1, Startup: time.Minute, Ordered: true, Settling: c.settling})

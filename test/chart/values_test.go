@@ -39,7 +39,7 @@ var effects = map[string]struct {
 	"wva.risk":                                         {change: 0.7},
 	"wva.growthLimitReplicas":                          {change: 10},
 	"wva.growthLimitPercent":                           {change: 100},
-	"wva.conflictWindow":                               {change: "2h"},
+	"wva.conflictPeriod":                               {change: "2h"},
 	"wva.switchHorizon":                                {change: "1h"},
 	"wva.serviceClasses":                               {change: values{"premium": values{"name": "Premium", "priority": 1, "data": []any{values{"model": "llama", "slo-ttft": 500}}}}},
 	"wva.acceleratorUnitCosts":                         {change: values{"H100": values{"device": "NVIDIA-H100-80GB-HBM3", "cost": "100.0"}}},
