@@ -140,7 +140,10 @@ type asker struct{ client llamaserver.Client }
 // Look implements operator.Server.
 func (a asker) Look(ctx context.Context, url string) operator.Answer {
 	var answer operator.Answer
-	answer.Providers, answer.ProvidersErr = a.client.Providers(ctx, url)
+	if answer.Providers, answer.ProvidersErr = a.client.Providers(ctx, url); answer.ProvidersErr != nil {
+		answer.VersionErr = answer.ProvidersErr // who does not answer is not waited for twice
+		return answer
+	}
 	answer.Version, answer.VersionErr = a.client.Version(ctx, url)
 	return answer
 }

@@ -16,16 +16,15 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 )
 
-// StackFleet answers for the pods of Llama Stack servers in a namespace: one Stack for
-// each ready pod that is asked, with the configuration and the environment that the pod
-// has. It also stands in for the cluster's network: Service leads to the pods of a Service,
-// and ServeHTTP is a proxy that knows the names of Services.
+// StackFleet answers for the pods of Llama Stack servers: one Stack for each ready pod that
+// is asked, with the configuration and the environment that the pod has. It also stands in
+// for the cluster's network: Service leads to the pods of a Service, and ServeHTTP is a
+// proxy that knows the names of Services.
 type StackFleet struct {
-	client    kubernetes.Interface
-	namespace string
-	pods      corelisters.PodLister
-	services  corelisters.ServiceLister
-	factory   informers.SharedInformerFactory
+	client   kubernetes.Interface
+	pods     corelisters.PodLister
+	services corelisters.ServiceLister
+	factory  informers.SharedInformerFactory
 
 	mu sync.Mutex
 	// stacks are the servers of all pods that were ever asked, for Answered.
@@ -33,10 +32,10 @@ type StackFleet struct {
 }
 
 // NewStackFleet makes a fleet that knows no pods yet: Run finds them.
-func NewStackFleet(client kubernetes.Interface, namespace string) *StackFleet {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+func NewStackFleet(client kubernetes.Interface) *StackFleet {
+	factory := informers.NewSharedInformerFactory(client, 0)
 	return &StackFleet{
-		client: client, namespace: namespace, factory: factory, stacks: map[types.UID]*Stack{},
+		client: client, factory: factory, stacks: map[types.UID]*Stack{},
 		pods: factory.Core().V1().Pods().Lister(), services: factory.Core().V1().Services().Lister(),
 	}
 }
@@ -61,41 +60,38 @@ func (f *StackFleet) Answered(provider string) int {
 }
 
 // Service leads requests to the first ready pod, by name, of a Service.
-func (f *StackFleet) Service(name string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { f.lead(w, request, name) })
+func (f *StackFleet) Service(namespace, name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { f.lead(w, request, namespace, name) })
 }
 
 // ServeHTTP implements http.Handler: it is the proxy of a program that asks Services by
-// their names.
+// their names, <service>.<namespace> and more.
 func (f *StackFleet) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	service, rest, _ := strings.Cut(request.URL.Hostname(), ".")
-	if namespace, _, _ := strings.Cut(rest, "."); namespace != f.namespace {
-		refuse(w, http.StatusBadGateway, fmt.Sprintf("%s is no Service in the namespace %s", request.URL.Host, f.namespace))
-		return
-	}
-	f.lead(w, request, service)
+	namespace, _, _ := strings.Cut(rest, ".")
+	f.lead(w, request, namespace, service)
 }
 
-func (f *StackFleet) lead(w http.ResponseWriter, request *http.Request, service string) {
-	pod, err := f.podOf(service)
+func (f *StackFleet) lead(w http.ResponseWriter, request *http.Request, namespace, service string) {
+	pod, err := f.podOf(namespace, service)
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	stack, err := f.stackOf(request.Context(), pod)
 	if err != nil {
-		refuse(w, http.StatusBadGateway, fmt.Sprintf("the server in pod %s: %v", pod.Name, err))
+		refuse(w, http.StatusBadGateway, fmt.Sprintf("the server in pod %s/%s: %v", pod.Namespace, pod.Name, err))
 		return
 	}
 	stack.ServeHTTP(w, request)
 }
 
-func (f *StackFleet) podOf(name string) (*corev1.Pod, error) {
-	service, err := f.services.Services(f.namespace).Get(name)
+func (f *StackFleet) podOf(namespace, name string) (*corev1.Pod, error) {
+	service, err := f.services.Services(namespace).Get(name)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := f.pods.Pods(f.namespace).List(labels.SelectorFromSet(service.Spec.Selector))
+	pods, err := f.pods.Pods(namespace).List(labels.SelectorFromSet(service.Spec.Selector))
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +102,7 @@ func (f *StackFleet) podOf(name string) (*corev1.Pod, error) {
 		}
 	}
 	if chosen == nil {
-		return nil, fmt.Errorf("the Service %s has no ready pod", name)
+		return nil, fmt.Errorf("the Service %s/%s has no ready pod", namespace, name)
 	}
 	return chosen, nil
 }

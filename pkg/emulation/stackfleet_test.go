@@ -50,13 +50,13 @@ func TestAStackFleetAnswersForReadyPods(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: meta("config"), Data: map[string]string{"config.yaml": `
 providers: {inference: [{provider_id: p, provider_type: "remote::vllm", config: {base_url: "` + provider.URL + `/v1", api_token: "${env.TOKEN}"}}]}
 registered_resources: {models: [{model_id: "${env.MODEL}", provider_id: p}]}`}},
-	), "ns")
+	))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); fleet.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 
-	front := fleet.Service("demo-service")
+	front := fleet.Service("ns", "demo-service")
 	require.Eventually(t, func() bool {
 		status, _ := asked(t, front, http.MethodGet, "/v1/health", "")
 		return status == http.StatusOK
@@ -70,9 +70,9 @@ registered_resources: {models: [{model_id: "${env.MODEL}", provider_id: p}]}`}},
 	assert.Equal(t, 2, fleet.Answered("p"))
 
 	status, text = asked(t, fleet, http.MethodGet, "http://demo-service.elsewhere.svc/v1/health", "")
-	assert.Equal(t, http.StatusBadGateway, status)
-	assert.Contains(t, text, "is no Service in the namespace ns")
-	status, text = asked(t, fleet.Service("other"), http.MethodGet, "/v1/health", "")
 	assert.Equal(t, http.StatusServiceUnavailable, status)
-	assert.Contains(t, text, "the Service other has no ready pod")
+	assert.Contains(t, text, `\"demo-service\" not found`)
+	status, text = asked(t, fleet.Service("ns", "other"), http.MethodGet, "/v1/health", "")
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Contains(t, text, "the Service ns/other has no ready pod")
 }

@@ -58,7 +58,7 @@ func (s *stack) stackSettings(ctx context.Context) ([]string, error) {
 	if err := s.cluster.MountSecret(s.emulating, systemNamespace, certificateSecret, directory); err != nil {
 		return nil, err
 	}
-	s.stacks = emulation.NewStackFleet(s.typed, namespace)
+	s.stacks = emulation.NewStackFleet(s.typed)
 	s.emulation.Go(func() { s.stacks.Run(s.emulating) })
 	proxy, err := s.serve(s.emulating, "the proxy", s.stacks)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *stack) startStack(ctx context.Context) error {
 	if err := s.awaitStack(ctx, server); err != nil {
 		return err
 	}
-	front, err := s.serve(s.emulating, "the Service of the Llama Stack server", s.stacks.Service(stackName+"-service"))
+	front, err := s.serve(s.emulating, "the Service of the Llama Stack server", s.stacks.Service(namespace, stackName+"-service"))
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ func (o *operator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	object = object.DeepCopy()
 	before := object.Status.DeepCopy()
 	result, err := o.run(ctx, object)
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return ctrl.Result{}, nil // the object goes too
+	}
 	if err := o.writeStatus(ctx, object, before); err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return ctrl.Result{RequeueAfter: soon}, nil // it changed meanwhile, which asks for another turn

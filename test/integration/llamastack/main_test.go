@@ -5,19 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 	llmd "llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
 )
 
@@ -49,7 +56,23 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer cluster.Stop()
-	return m.Run()
+	code := m.Run()
+	if forbidden := refusals(); len(forbidden) > 0 {
+		fmt.Fprintln(os.Stderr, "the shipped rights do not suffice:\n"+strings.Join(forbidden, "\n"))
+		return 1
+	}
+	return code
+}
+
+// refusals are what the manager, with the shipped rights, was refused for want of them.
+func refusals() []string {
+	text, err := os.ReadFile(filepath.Join(cluster.Logs(), "manager.log"))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool {
+		return !strings.Contains(line, "system:serviceaccount:") || !strings.Contains(line, " cannot ")
+	})
 }
 
 // start brings up the cluster and the manager.
@@ -71,18 +94,43 @@ func start(ctx context.Context) error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1alpha2.AddToScheme(scheme), llmd.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensions.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1alpha2.AddToScheme(scheme), llmd.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	if api, err = client.New(cluster.Config(), client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	return startManager(ctx)
+	proxy, err := startServers(ctx)
+	if err != nil {
+		return err
+	}
+	return startManager(ctx, proxy)
+}
+
+// startServers lets emulated servers answer in the pods, and returns the address of the
+// proxy by which they are found.
+func startServers(ctx context.Context) (proxy string, err error) {
+	clientset, err := kubernetes.NewForConfig(cluster.Config())
+	if err != nil {
+		return "", err
+	}
+	if proxy, err = cluster.FreeAddress(); err != nil {
+		return "", err
+	}
+	listener, err := net.Listen("tcp", proxy)
+	if err != nil {
+		return "", err
+	}
+	fleet := emulation.NewStackFleet(clientset)
+	// Both end with the process.
+	go fleet.Run(context.WithoutCancel(ctx))
+	go func() { _ = (&http.Server{Handler: fleet, ReadHeaderTimeout: patience}).Serve(listener) }()
+	return proxy, nil
 }
 
 // startManager runs bin/manager with the token of its service account and the shipped
 // manifests of Llama Stack.
-func startManager(ctx context.Context) error {
+func startManager(ctx context.Context, proxy string) error {
 	addresses := make([]string, 2)
 	for i := range addresses {
 		var err error
@@ -109,13 +157,17 @@ func startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return cluster.StartProcess(ctx, localcluster.Process{
-		Name: "manager",
-		Path: filepath.Join(programs, "manager"),
-		Args: []string{
-			"--kubeconfig=" + kubeconfig, "--wva-metrics-source=pods", "-v=2", "--health-probe-bind-address=" + health,
-			"--webhook-host=" + host, "--webhook-port=" + port, "--webhook-cert-path=" + directory,
-		},
+	return cluster.StartProcess(ctx, managerProcess("manager", kubeconfig, health, proxy,
+		"--webhook-host="+host, "--webhook-port="+port, "--webhook-cert-path="+directory))
+}
+
+// managerProcess is bin/manager, which is ready when it says so.
+func managerProcess(name, kubeconfig, health, proxy string, more ...string) localcluster.Process {
+	return localcluster.Process{
+		Name:  name,
+		Path:  filepath.Join(programs, "manager"),
+		Args:  append([]string{"--kubeconfig=" + kubeconfig, "--wva-metrics-source=pods", "-v=2", "--health-probe-bind-address=" + health}, more...),
+		Env:   []string{"HTTP_PROXY=http://" + proxy},
 		Ready: localcluster.Healthy("http://" + health + "/readyz"),
-	})
+	}
 }

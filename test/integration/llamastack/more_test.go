@@ -39,6 +39,11 @@ func configurations(t *testing.T, namespace string) []string {
 	return names
 }
 
+func settled(t *testing.T, what string, look func() (string, bool)) {
+	t.Helper()
+	conditiontest.Eventually(t, patience, what, look)
+}
+
 func comesTo(t *testing.T, namespace string, count int) {
 	t.Helper()
 	conditiontest.Eventually(t, patience, fmt.Sprint(count, " configurations"), func() (string, bool) {
