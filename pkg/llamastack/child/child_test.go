@@ -234,6 +234,7 @@ func TestReplicasAreLeftToAnAutoscaler(t *testing.T) {
 	assert.Contains(t, hpa, "averageUtilization: 70\n")
 	assert.NotContains(t, hpa, "cpu")
 	assert.Contains(t, rendered(t, input(t, "workload: {autoscaling: {maxReplicas: 5}}"), "HorizontalPodAutoscaler"), "averageUtilization: 80\n")
+	assert.Contains(t, rendered(t, input(t, "workload: {replicas: 9, autoscaling: {maxReplicas: 5}}"), "HorizontalPodAutoscaler"), "minReplicas: 5\n", "the API server takes no minimum above the maximum")
 	assert.Contains(t, rendered(t, input(t, "workload: {replicas: 0}"), "Deployment"), "replicas: 0\n")
 }
 
@@ -249,21 +250,25 @@ func TestSeveralPodsAreSpread(t *testing.T) {
 func TestResourcesThatAreGivenStay(t *testing.T) {
 	in := input(t, "workload: {workers: 2, resources: {requests: {cpu: 500m}, limits: {memory: 4Gi}}}")
 	before := in.Object.DeepCopy()
-	var container corev1.Container
-	for _, object := range child.Objects(in) {
-		if text := rendered(t, in, "Deployment"); object.GetName() == "demo" {
-			var deployment struct {
-				Spec struct{ Template corev1.PodTemplateSpec } `json:"spec"`
-			}
-			require.NoError(t, yaml.Unmarshal([]byte(text), &deployment))
-			container = deployment.Spec.Template.Spec.Containers[0]
-		}
-	}
+	container := containerOf(t, in)
 	assert.Equal(t, "500m", container.Resources.Requests.Cpu().String())
 	assert.Equal(t, "1Gi", container.Resources.Requests.Memory().String())
 	assert.Equal(t, "500m", container.Resources.Limits.Cpu().String())
 	assert.Equal(t, "4Gi", container.Resources.Limits.Memory().String())
 	assert.Equal(t, before, in.Object, "the object was changed")
+}
+
+// The API server takes no request above its limit.
+func TestALimitBoundsWhatIsFilledIn(t *testing.T) {
+	container := containerOf(t, input(t, "workload: {resources: {limits: {cpu: 250m, memory: 512Mi}}}"))
+	assert.Equal(t, "250m", container.Resources.Requests.Cpu().String())
+	assert.Equal(t, "512Mi", container.Resources.Requests.Memory().String())
+}
+
+func containerOf(t *testing.T, in child.Input) corev1.Container {
+	t.Helper()
+	objects := child.Objects(in)
+	return objects[len(objects)-1].(*appsv1.Deployment).Spec.Template.Spec.Containers[0]
 }
 
 func TestWhoMayReachAServer(t *testing.T) {

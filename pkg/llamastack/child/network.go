@@ -43,7 +43,7 @@ func volumeClaim(in Input, storage *v1alpha2.VolumeStorage) Object {
 	}
 }
 
-// autoscaler never goes below the replicas of the object.
+// autoscaler never goes below the replicas of the object, as far as its maximum lets them.
 func autoscaler(in Input, a *v1alpha2.Autoscaling) Object {
 	use := func(name corev1.ResourceName, percentage *int32) []autoscalingv2.MetricSpec {
 		if percentage == nil {
@@ -62,7 +62,7 @@ func autoscaler(in Input, a *v1alpha2.Autoscaling) Object {
 		ObjectMeta: meta(in, in.Object.Name+"-hpa"),
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: in.Object.Name},
-			MinReplicas:    ptr.To(max(1, replicas(in), ptr.Deref(a.MinReplicas, 1))),
+			MinReplicas:    ptr.To(min(a.MaxReplicas, max(1, replicas(in), ptr.Deref(a.MinReplicas, 1)))),
 			MaxReplicas:    a.MaxReplicas,
 			Metrics:        metrics,
 		},

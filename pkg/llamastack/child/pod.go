@@ -129,8 +129,9 @@ func container(in Input, name string) corev1.Container {
 	}
 }
 
-// resources fill what the object leaves out: one core for each worker, and 1Gi. With
-// workers a pod gets no more than it requests, so that they do not take each other's.
+// resources fill what the object leaves out: one core for each worker, and 1Gi, but no more
+// than a limit that it gives. With workers a pod gets no more than it requests, so that they
+// do not take each other's.
 func resources(w v1alpha2.Workload) corev1.ResourceRequirements {
 	given := ptr.Deref(w.Resources, corev1.ResourceRequirements{})
 	r := *given.DeepCopy()
@@ -140,6 +141,9 @@ func resources(w v1alpha2.Workload) corev1.ResourceRequirements {
 	} {
 		if r.Requests == nil {
 			r.Requests = corev1.ResourceList{}
+		}
+		if limit, ok := r.Limits[name]; ok && limit.Cmp(quantity) < 0 && !limit.IsZero() {
+			quantity = limit
 		}
 		if requested, ok := r.Requests[name]; !ok || requested.IsZero() {
 			r.Requests[name] = quantity

@@ -17,7 +17,7 @@ func starter(t *testing.T, spec string) (configuration.Generated, error) {
 	read := readSpec(t, spec)
 	resolved, err := distribution.Resolve(read.Distribution, nil)
 	require.NoError(t, err)
-	return configuration.Generate("demo", read, resolved.Base)
+	return configuration.Generate("demo", read, resolved.Base, configuration.Options{})
 }
 
 func TestStorage(t *testing.T) {
@@ -43,7 +43,7 @@ func TestStorage(t *testing.T) {
 		})
 	}
 	t.Run("a base without backends", func(t *testing.T) {
-		_, err := configuration.Generate("demo", readSpec(t, "distribution: {name: starter}\nstorage: {kv: {}}"), []byte("version: 1\nmetadata_store: {}\n"))
+		_, err := configuration.Generate("demo", readSpec(t, "distribution: {name: starter}\nstorage: {kv: {}}"), []byte("version: 1\nmetadata_store: {}\n"), configuration.Options{})
 		assert.ErrorContains(t, err, "has no storage.backends to replace")
 	})
 }
@@ -87,7 +87,7 @@ func TestDisabledAPIs(t *testing.T) {
 		}}
 		text, err := yaml.Marshal(read)
 		require.NoError(t, err)
-		got, err := configuration.Generate("demo", readSpec(t, "distribution: {name: starter}\ndisabled: [inference]"), text)
+		got, err := configuration.Generate("demo", readSpec(t, "distribution: {name: starter}\ndisabled: [inference]"), text, configuration.Options{})
 		require.NoError(t, err)
 		assert.Equal(t, []any{map[string]any{"model_id": "stays", "provider_id": "elsewhere"}}, at(t, data(t, got.Text), "registered_resources", "models"))
 	})
@@ -133,7 +133,7 @@ func TestShieldsAndTheDefaultOne(t *testing.T) {
 
 func TestWhatIsUnknownStays(t *testing.T) {
 	got, err := configuration.Generate("demo", readSpec(t, "distribution: {name: starter}\ndisabled: [eval]\nnetworking: {tls: {}}"),
-		[]byte("version: '2'\nlogging: {level: debug}\nproviders: {}\nserver: {port: 1234, auth: {a: b}}\n"))
+		[]byte("version: '2'\nlogging: {level: debug}\nproviders: {}\nserver: {port: 1234, auth: {a: b}}\n"), configuration.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{
 		"version": "2", "logging": map[string]any{"level": "debug"}, "providers": map[string]any{}, "registered_resources": map[string]any{},
@@ -177,7 +177,7 @@ func TestErrors(t *testing.T) {
 			case c.base == "" && name != "nothing":
 				base = readFile(t, "base.yaml")
 			}
-			_, err := configuration.Generate("demo", readSpec(t, c.spec), base)
+			_, err := configuration.Generate("demo", readSpec(t, c.spec), base, configuration.Options{})
 			require.ErrorContains(t, err, c.message)
 			assert.Equal(t, c.reason, configuration.ReasonOf(err))
 		})
@@ -189,4 +189,17 @@ func TestOverrides(t *testing.T) {
 	assert.ErrorContains(t, configuration.CheckOverride([]byte("version: 3")), "1 or 2 is expected")
 	assert.ErrorContains(t, configuration.CheckOverride([]byte("a: [")), "config.yaml is no YAML map")
 	assert.ErrorContains(t, configuration.CheckOverride([]byte("a: 1\na: 2")), "config.yaml is no YAML map")
+}
+
+func TestThePasswordOfRedisBeforeTheHost(t *testing.T) {
+	spec := readSpec(t, "distribution: {name: starter}\nstorage: {kv: {type: redis, endpoint: 'redis://cache:6379', password: {name: s, key: k}}}")
+	got, err := configuration.Generate("demo", spec, readFile(t, "base.yaml"), configuration.Options{RedisPasswordInHost: true})
+	require.NoError(t, err)
+	backend := at(t, data(t, got.Text), "storage", "backends", "kv_default").(map[string]any)
+	assert.Equal(t, ":${env.LLSD_KV_REDIS_PASSWORD}@cache", backend["host"])
+	assert.InDelta(t, 6379, backend["port"], 0)
+	spec.Storage.KV.Password = nil
+	got, err = configuration.Generate("demo", spec, readFile(t, "base.yaml"), configuration.Options{RedisPasswordInHost: true})
+	require.NoError(t, err)
+	assert.Equal(t, "cache", at(t, data(t, got.Text), "storage", "backends", "kv_default", "host"), "there is none")
 }

@@ -69,9 +69,16 @@ func Wanted(spec *v1alpha2.LlamaStackDistributionSpec) bool {
 		len(spec.Disabled) > 0
 }
 
+// Options are choices for all servers.
+type Options struct {
+	// RedisPasswordInHost puts the password of Redis before the host. The server makes its
+	// address of the host and the port, and takes no password by itself.
+	RedisPasswordInHost bool
+}
+
 // Generate makes the configuration of an object of that name from the base of its
 // distribution, which is nil where none is known. Errors are of type *Error.
-func Generate(name string, spec *v1alpha2.LlamaStackDistributionSpec, base []byte) (Generated, error) {
+func Generate(name string, spec *v1alpha2.LlamaStackDistributionSpec, base []byte, o Options) (Generated, error) {
 	if base == nil {
 		return Generated{}, failed(ReasonBaseRequired, "no configuration is known for the image %q, so none can be generated from providers, resources, storage or disabled: "+
 			"use distribution.name, or give the whole configuration with overrideConfig", spec.Distribution.Image)
@@ -95,7 +102,7 @@ func Generate(name string, spec *v1alpha2.LlamaStackDistributionSpec, base []byt
 	if err := c.addResources(spec, declared); err != nil {
 		return Generated{}, err
 	}
-	if err := c.setStorage(spec.Storage); err != nil {
+	if err := c.setStorage(spec.Storage, o); err != nil {
 		return Generated{}, err
 	}
 	providers := c.countProviders()

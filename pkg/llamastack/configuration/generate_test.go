@@ -29,7 +29,7 @@ func readSpec(t *testing.T, text string) *v1alpha2.LlamaStackDistributionSpec {
 // generate makes the configuration of an object called demo from the small base.
 func generate(t *testing.T, spec string) (configuration.Generated, error) {
 	t.Helper()
-	return configuration.Generate("demo", readSpec(t, spec), readFile(t, "base.yaml"))
+	return configuration.Generate("demo", readSpec(t, spec), readFile(t, "base.yaml"), configuration.Options{})
 }
 
 // data is YAML as data.

@@ -20,7 +20,7 @@ const (
 
 // setStorage replaces the backends that the object declares, whole, so that nothing of
 // the base's is left in them.
-func (c document) setStorage(s *v1alpha2.StateStorage) error {
+func (c document) setStorage(s *v1alpha2.StateStorage, o Options) error {
 	if s == nil || s.KV == nil && s.SQL == nil {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (c document) setStorage(s *v1alpha2.StateStorage) error {
 		return failed(ReasonFailed, "spec.storage: the configuration of the distribution has no storage.backends to replace: use a distribution of Llama Stack 0.3 or later")
 	}
 	if s.KV != nil {
-		backend, err := kvOf(s.KV)
+		backend, err := kvOf(s.KV, o)
 		if err != nil {
 			return failed(ReasonFailed, "spec.storage.kv.endpoint: %w", err)
 		}
@@ -42,7 +42,7 @@ func (c document) setStorage(s *v1alpha2.StateStorage) error {
 	return nil
 }
 
-func kvOf(kv *v1alpha2.KVStorage) (map[string]any, error) {
+func kvOf(kv *v1alpha2.KVStorage, o Options) (map[string]any, error) {
 	if kv.Type != v1alpha2.KVRedis {
 		return map[string]any{"type": "kv_sqlite", "db_path": kvFile}, nil
 	}
@@ -53,6 +53,9 @@ func kvOf(kv *v1alpha2.KVStorage) (map[string]any, error) {
 	backend := map[string]any{"type": "kv_redis", "host": host, "port": port}
 	if kv.Password != nil {
 		backend["password"] = placeholder(redisPassword)
+		if o.RedisPasswordInHost {
+			backend["host"] = ":" + placeholder(redisPassword) + "@" + host
+		}
 	}
 	return backend, nil
 }

@@ -37,6 +37,7 @@ type plan struct {
 	child.Input
 	resolved  distribution.Resolved
 	images    map[string]string
+	options   configuration.Options
 	generated *configuration.Generated
 	// source and hash say where the configuration is from.
 	source, hash string
@@ -59,7 +60,7 @@ func (o *operator) gather(ctx context.Context, object *v1alpha2.LlamaStackDistri
 	if err != nil {
 		return p, err
 	}
-	p.images, p.NetworkPolicies = distribution.Images(s.overrides), s.networkPolicies
+	p.images, p.NetworkPolicies, p.options = distribution.Images(s.overrides), s.networkPolicies, s.options
 	if carried, _ := v1alpha2.ReadV1alpha1Extras(object.Annotations); carried.Rejected != nil {
 		return p, fmt.Errorf("values of v1alpha1 that cannot be run: %w", validation.Rejected(carried.Rejected).ToAggregate())
 	}
@@ -92,7 +93,7 @@ func (o *operator) gatherConfiguration(ctx context.Context, p *plan) error {
 		if err := o.gatherSecrets(ctx, p); err != nil {
 			return err
 		}
-		generated, err := configuration.Generate(p.Object.Name, spec, p.resolved.Base)
+		generated, err := configuration.Generate(p.Object.Name, spec, p.resolved.Base, p.options)
 		if err != nil {
 			return err
 		}

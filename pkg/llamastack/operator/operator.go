@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -89,7 +90,11 @@ func Add(mgr manager.Manager, o Options) error {
 	if err := mgr.Add(manager.RunnableFunc(r.createSettings)); err != nil {
 		return fmt.Errorf("adding the settings of Llama Stack servers: %w", err)
 	}
-	c, err := controller.New("llamastackdistribution", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: workers})
+	c, err := controller.New("llamastackdistribution", mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: workers,
+		// Whoever adds a Secret that was missing does not wait longer than that.
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, again),
+	})
 	if err != nil {
 		return fmt.Errorf("making the controller of Llama Stack servers: %w", err)
 	}

@@ -54,6 +54,8 @@ func TestParseSettings(t *testing.T) {
 	s, warnings := parseSettings(map[string]string{"featureFlags": "enableNetworkPolicy: {enabled: true}", "image-overrides": "starter: a/b:1"})
 	assert.Equal(t, settings{overrides: map[string]string{"starter": "a/b:1"}, networkPolicies: true}, s)
 	assert.Empty(t, warnings)
+	s, _ = parseSettings(map[string]string{"featureFlags": "redisPasswordInHost: {enabled: true}"})
+	assert.Equal(t, settings{overrides: map[string]string{}, options: configuration.Options{RedisPasswordInHost: true}}, s)
 	s, warnings = parseSettings(nil)
 	assert.False(t, s.networkPolicies)
 	assert.Empty(t, warnings)
@@ -179,6 +181,24 @@ func TestReasonsOfRefusals(t *testing.T) {
 		})
 	}
 	assert.Len(t, shortened(strings.Repeat("a", 5000)), 2003)
+}
+
+// The object is the same, so that what came with the operator or the image is why.
+func TestAnUpgradeThatCannotGenerateTheConfiguration(t *testing.T) {
+	s := newStatus(time.Unix(1, 0))
+	reason := func() string { return apimeta.FindStatusCondition(s.object.Status.Conditions, conditionConfig).Reason }
+	failed := &configuration.Error{Reason: configuration.ReasonMissingProvider, Err: errors.New("none")}
+	s.gathered(&plan{Input: child.Input{Configuration: &child.Configuration{ConfigMap: "c"}}, generated: &configuration.Generated{}}, "v1", nil)
+	assert.Equal(t, "ConfigGenerationSucceeded", reason())
+	for range 2 {
+		s.gathered(&plan{}, "v2", failed)
+		assert.Equal(t, "UpgradeConfigFailure", reason())
+	}
+	s.object.Generation++
+	s.gathered(&plan{}, "v2", failed)
+	assert.Equal(t, "MissingProviderForResource", reason(), "the object was edited")
+	s.gathered(&plan{}, "v2", failed)
+	assert.Equal(t, "MissingProviderForResource", reason())
 }
 
 func TestTheAddressOfAnIngress(t *testing.T) {

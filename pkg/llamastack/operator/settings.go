@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/child"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/configuration"
 	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/distribution"
 )
 
@@ -30,6 +31,7 @@ type settings struct {
 	overrides map[string]string
 	// networkPolicies says whether servers are protected by network policies.
 	networkPolicies bool
+	options         configuration.Options
 }
 
 func (o *operator) settingsKey() types.NamespacedName {
@@ -41,7 +43,7 @@ func (o *operator) settingsKey() types.NamespacedName {
 func (o *operator) createSettings(ctx context.Context) error {
 	err := o.api.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: settingsName, Labels: map[string]string{child.LabelWatch: "true"}},
-		Data:       map[string]string{entryFlags: "enableNetworkPolicy:\n  enabled: false\n"},
+		Data:       map[string]string{entryFlags: "enableNetworkPolicy:\n  enabled: false\nredisPasswordInHost:\n  enabled: false\n"},
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		klog.ErrorS(err, "The settings of Llama Stack servers have their defaults, and cannot be written down", "configMap", o.settingsKey())
@@ -65,15 +67,20 @@ func (o *operator) readSettings(ctx context.Context) (settings, error) {
 }
 
 func parseSettings(data map[string]string) (settings, []string) {
+	type flag struct {
+		Enabled bool `json:"enabled"`
+	}
 	var flags struct {
-		EnableNetworkPolicy struct {
-			Enabled bool `json:"enabled"`
-		} `json:"enableNetworkPolicy"`
+		EnableNetworkPolicy flag `json:"enableNetworkPolicy"`
+		RedisPasswordInHost flag `json:"redisPasswordInHost"`
 	}
 	var warnings []string
 	if err := yaml.UnmarshalStrict([]byte(data[entryFlags]), &flags); err != nil {
 		warnings = append(warnings, fmt.Sprintf("%s: %v: write it as enableNetworkPolicy: {enabled: true}", entryFlags, err))
 	}
 	overrides, more := distribution.ParseOverrides(data[entryOverrides])
-	return settings{overrides: overrides, networkPolicies: flags.EnableNetworkPolicy.Enabled}, append(warnings, more...)
+	return settings{
+		overrides: overrides, networkPolicies: flags.EnableNetworkPolicy.Enabled,
+		options: configuration.Options{RedisPasswordInHost: flags.RedisPasswordInHost.Enabled},
+	}, append(warnings, more...)
 }

@@ -145,7 +145,7 @@ func (s *status) refused(err error) {
 	}
 	var generation *configuration.Error
 	if secret != nil || errors.As(err, &generation) {
-		reason := configuration.ReasonOf(err)
+		reason := s.reasonOf(err)
 		if s.isNews(conditionConfig, reason, err.Error()) {
 			s.tell(corev1.EventTypeWarning, "ConfigGenerationFailed", "Generate", err.Error())
 		}
@@ -153,6 +153,22 @@ func (s *status) refused(err error) {
 	}
 	s.set(conditionUpdated, false, "DeploymentUpdateSkipped", "the Deployment stays as it is: "+err.Error())
 	s.fail(err)
+}
+
+// reasonUpgrade is that the configuration of an object could be generated, and cannot from
+// what a later operator, or another image, brings.
+const reasonUpgrade = "UpgradeConfigFailure"
+
+// reasonOf is why no configuration is generated.
+func (s *status) reasonOf(err error) string {
+	reason := configuration.ReasonOf(err)
+	was := apimeta.FindStatusCondition(s.object.Status.Conditions, conditionConfig)
+	var secret *secretError
+	unchanged := was != nil && was.ObservedGeneration == s.object.Generation && (was.Status == metav1.ConditionTrue || was.Reason == reasonUpgrade)
+	if unchanged && !errors.As(err, &secret) {
+		return reasonUpgrade
+	}
+	return reason
 }
 
 // applied is what became of writing the children.

@@ -42,7 +42,7 @@ func Warnings(object *v1alpha2.LlamaStackDistribution) []string {
 	}
 	if configuration.Wanted(spec) {
 		if resolved, err := distribution.Resolve(spec.Distribution, nil); err == nil {
-			if _, err := configuration.Generate(object.Name, spec, resolved.Base); err != nil {
+			if _, err := configuration.Generate(object.Name, spec, resolved.Base, configuration.Options{}); err != nil {
 				warnings = append(warnings, "the configuration of the server cannot be generated: "+oneLine(err))
 			}
 		}

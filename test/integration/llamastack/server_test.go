@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -139,6 +140,33 @@ func reachesChildren(t *testing.T, object *v1alpha2.LlamaStackDistribution) {
 		c := conditionOf(o, "DeploymentUpdated")
 		return c.Reason == "DeploymentUpdateSucceeded" && c.ObservedGeneration == o.Generation
 	})
+}
+
+// What a platform puts into the cluster counts for every server: authorities that it
+// trusts, and the role by which a pod runs as the user of its image.
+func TestWhatAPlatformBrings(t *testing.T) {
+	namespace, bundle := space(t), authority(t)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "system:openshift:scc:anyuid"}}
+	trusted := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-trusted-ca-bundle", Labels: map[string]string{"llamastack.io/watch": "true"}},
+		Data:       map[string]string{"a.crt": bundle, "b.crt": "no certificate", "c.crt": " "},
+	}
+	create(t, role, trusted)
+	t.Cleanup(func() { _ = api.Delete(context.Background(), role) })
+	object := hub(t, namespace, "demo", "distribution: {name: starter}")
+	create(t, object)
+	reaches(t, object, v1alpha2.PhaseReady)
+	authorities := &corev1.ConfigMap{ObjectMeta: named(namespace, "demo-ca-bundle")}
+	assert.Equal(t, bundle, read(t, authorities).Data["ca-bundle.crt"], "what cannot be read is left out")
+	binding := &rbacv1.RoleBinding{ObjectMeta: named(namespace, "demo-rb")}
+	assert.Equal(t, role.Name, read(t, binding).RoleRef.Name)
+	assert.Equal(t, "demo-sa", binding.Subjects[0].Name)
+
+	require.NoError(t, api.Delete(t.Context(), role))
+	require.NoError(t, api.Delete(t.Context(), trusted))
+	goes(t, authorities)
+	goes(t, binding)
+	assert.NotContains(t, environment(read(t, deploymentOf(object))), "SSL_CERT_FILE")
 }
 
 // A server with a volume is rolled out with the volume: the old pod goes first, and the new

@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
@@ -99,4 +101,12 @@ func statusOf(t *testing.T, url, token string) int {
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	return response.StatusCode
+}
+
+// The cluster of these tests has no LlamaStackDistribution: the manager runs without, and
+// says so.
+func TestAClusterWithoutTheKindOfLlamaStackServers(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(cluster.Logs(), "manager.log"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"LlamaStackDistribution objects are not handled" why="the cluster has no such kind, which manifests/llamastack installs"`)
 }
