@@ -32,8 +32,8 @@ var (
 const (
 	// indexTarget finds the objects that scale a target, by targetKey.
 	indexTarget = "scaleTarget"
-	// indexOwner finds the ReplicaSets that a Deployment made, and the Deployments that an
-	// object of another kind made, by its UID.
+	// indexOwner finds the ReplicaSets that a Deployment made, and the Deployments and
+	// StatefulSets that an object of another kind made, by its UID.
 	indexOwner = "controllerUID"
 	// indexVictim finds the pods that carry our mark, all by the same value.
 	indexVictim = "victim"
@@ -314,6 +314,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer, access Access)
 		{&corev1.Pod{}, indexVictim, byMark},
 		{&appsv1.ReplicaSet{}, indexOwner, byOwner},
 		{&appsv1.Deployment{}, indexOwner, byOwner},
+		{&appsv1.StatefulSet{}, indexOwner, byOwner},
 		{&v1alpha1.VariantAutoscaling{}, indexTarget, targetOfVariant},
 		{&autoscalingv2.HorizontalPodAutoscaler{}, indexTarget, targetOfAutoscaler},
 	}

@@ -9,29 +9,40 @@ import (
 )
 
 // findChild finds out more of a target whose own kind is not known here and which has one
-// Deployment below it, as an operator makes it: the pods, their template and their
-// rollout are those of the Deployment. Without one, or with several, the selector of the
+// Deployment or StatefulSet below it, as an operator makes it: the pods, their template and
+// their rollout are those of the child. Without one, or with several, the selector of the
 // target's scale counts.
 func (f *targetFinder) findChild(ctx context.Context, v *variant) error {
 	t := &v.target
 	if t.scale == nil || t.scale.UID == "" {
 		return nil
 	}
-	var below appsv1.DeploymentList
-	err := f.reader.List(ctx, &below, client.InNamespace(v.key.Namespace), client.MatchingFields{indexOwner: string(t.scale.UID)}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return fmt.Errorf("listing the Deployments of %s: %w", t, err)
+	var deployments appsv1.DeploymentList
+	var sets appsv1.StatefulSetList
+	for _, list := range []client.ObjectList{&deployments, &sets} {
+		err := f.reader.List(ctx, list, client.InNamespace(v.key.Namespace), client.MatchingFields{indexOwner: string(t.scale.UID)}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return fmt.Errorf("listing what %s has below it: %w", t, err)
+		}
 	}
-	if len(below.Items) != 1 {
+	if len(deployments.Items)+len(sets.Items) != 1 {
 		return nil
 	}
-	child := target{ref: t.ref}
-	if err := f.deployment(ctx, client.ObjectKeyFromObject(&below.Items[0]), &child); err != nil {
-		return fmt.Errorf("reading the Deployment of %s: %w", t, err)
+	kind, read := "Deployment", f.deployment
+	var below client.Object
+	if len(sets.Items) == 1 {
+		kind, read, below = "StatefulSet", f.statefulSet, &sets.Items[0]
+	} else {
+		below = &deployments.Items[0]
 	}
-	t.child = targetKeyOf("apps/v1", "Deployment", below.Items[0].Name)
+	child := target{ref: t.ref}
+	if err := read(ctx, client.ObjectKeyFromObject(below), &child); err != nil {
+		return fmt.Errorf("reading the %s of %s: %w", kind, t, err)
+	}
+	t.child = targetKeyOf("apps/v1", kind, below.GetName())
 	t.template, t.podsPerReplica, t.owners = child.template, child.podsPerReplica, child.owners
 	t.rollout, t.rolling, t.costed, t.revision = child.rollout, child.rolling, child.costed, child.revision
+	t.ordered, t.settling = child.ordered, child.settling
 	t.selector, t.blind = nil, ""
 	return nil
 }

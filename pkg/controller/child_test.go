@@ -1,95 +1,80 @@
 package controller
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// aboveAll is the scale of an object of a kind that is not known here.
-type aboveAll struct{}
-
-func (aboveAll) Read(context.Context, string, autoscalingv1.CrossVersionObjectReference) (*autoscalingv1.Scale, error) {
-	return &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", UID: "above"},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: 2}, Status: autoscalingv1.ScaleStatus{Selector: "app=s"},
-	}, nil
-}
-
-func (aboveAll) Write(context.Context, string, autoscalingv1.CrossVersionObjectReference, *autoscalingv1.Scale, int32) (*autoscalingv1.Scale, error) {
-	return nil, nil
-}
-
-// ownedBy is metadata of an object that another controls.
-func ownedBy(name string, uid, owner types.UID) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: "n", Name: name, UID: uid, OwnerReferences: []metav1.OwnerReference{{UID: owner, Controller: ptr.To(true)}}}
-}
-
-func foundAbove(t *testing.T, objects ...client.Object) target {
-	t.Helper()
-	v := &variant{
-		key: decision.Key{Namespace: "n", Name: "v"},
-		object: &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "v"}, Spec: v1alpha1.VariantAutoscalingSpec{
-			ScaleTargetRef: v1alpha1.ScaleTargetReference{APIVersion: "example.com/v1", Kind: "Server", Name: "s"},
-		}},
+// The pods of a kind that is not known here are those of the one workload that it owns.
+func TestTheChildOfATarget(t *testing.T) {
+	meta := func(name, owner string) metav1.ObjectMeta {
+		m := metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name)}
+		if owner != "" {
+			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Server", Name: owner, UID: types.UID(owner), Controller: ptr.To(true)}}
+		}
+		return m
 	}
-	builder := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(objects...)
-	require.NoError(t, addIndexes(t.Context(), fieldIndexer{builder}, Access{}))
-	f := &targetFinder{reader: builder.Build(), scaler: aboveAll{}, overlay: newOverlay()}
-	v.target.state = decision.TargetFound
-	require.NoError(t, f.find(t.Context(), []*variant{v}))
-	return v.target
-}
-
-// The pods of a target whose operator makes a Deployment are those of the Deployment.
-func TestTheDeploymentBelowATarget(t *testing.T) {
-	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "marker"}}
-	deployment := &appsv1.Deployment{ObjectMeta: ownedBy("d", "below", "above"), Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](2), Template: template}}
-	set := &appsv1.ReplicaSet{ObjectMeta: ownedBy("r", "set", "below")}
-	deployment.Annotations = map[string]string{"deployment.kubernetes.io/revision": "3"}
-	set.Annotations = deployment.Annotations
-	other := &appsv1.Deployment{ObjectMeta: ownedBy("other", "other", "somebody")}
-
-	t.Run("one", func(t *testing.T) {
-		found := foundAbove(t, deployment, set, other)
-		require.NotNil(t, found.template)
-		assert.Equal(t, "marker", found.template.Spec.NodeName)
-		assert.Equal(t, []types.UID{"set"}, found.owners)
-		assert.True(t, found.costed)
-		pod := &corev1.Pod{ObjectMeta: ownedBy("p", "p", "set")}
-		assert.Equal(t, pod, found.revision.Newest([]*corev1.Pod{pod}), "it shows what admission adds")
-		assert.Nil(t, found.selector, "the owners say it better")
-		assert.Equal(t, decision.TargetFound, found.state)
-	})
-	t.Run("none", func(t *testing.T) {
-		found := foundAbove(t, other)
-		assert.Nil(t, found.template)
-		assert.Equal(t, "app=s", found.selector.String())
-	})
-	t.Run("several", func(t *testing.T) {
-		second := &appsv1.Deployment{ObjectMeta: ownedBy("e", "second", "above")}
-		assert.Equal(t, "app=s", foundAbove(t, deployment, second).selector.String())
-	})
-	t.Run("another autoscaler on it", func(t *testing.T) {
-		found := foundAbove(t, deployment, set, &autoscalingv2.HorizontalPodAutoscaler{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "h"},
-			Spec:       autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"}},
+	template := func(image string) corev1.PodTemplateSpec {
+		return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}}
+	}
+	deployment := func(name, owner string) client.Object {
+		return &appsv1.Deployment{ObjectMeta: meta(name, owner), Spec: appsv1.DeploymentSpec{Template: template("of a deployment")}}
+	}
+	set := func(name, owner string) client.Object {
+		return &appsv1.StatefulSet{ObjectMeta: meta(name, owner), Spec: appsv1.StatefulSetSpec{Template: template("of a set")}}
+	}
+	ofDeployment := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d-1", UID: "d-1",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", UID: "d", Controller: ptr.To(true)}}}}
+	byOwner := func(o client.Object) []string {
+		if owner := metav1.GetControllerOf(o); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	}
+	for name, c := range map[string]struct {
+		objects []client.Object
+		child   string
+		image   string
+		owners  []types.UID
+		ordered bool
+	}{
+		"a deployment":             {[]client.Object{deployment("d", "server"), ofDeployment}, targetKeyOf("apps/v1", "Deployment", "d"), "of a deployment", []types.UID{"d-1"}, false},
+		"a stateful set":           {[]client.Object{set("s", "server")}, targetKeyOf("apps/v1", "StatefulSet", "s"), "of a set", []types.UID{"s"}, true},
+		"none":                     {nil, "", "", nil, false},
+		"one of somebody else":     {[]client.Object{deployment("d", "other"), set("s", "")}, "", "", nil, false},
+		"two":                      {[]client.Object{deployment("d", "server"), set("s", "server")}, "", "", nil, false},
+		"one, and another's other": {[]client.Object{deployment("d", "other"), set("s", "server")}, targetKeyOf("apps/v1", "StatefulSet", "s"), "of a set", []types.UID{"s"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			builder := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(c.objects...)
+			for _, kind := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.ReplicaSet{}} {
+				builder = builder.WithIndex(kind, indexOwner, byOwner)
+			}
+			v := &variant{target: target{scale: &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{UID: "server"}}, selector: labels.Everything(), blind: "no selector"}}
+			v.key.Namespace = "n"
+			require.NoError(t, (&targetFinder{reader: builder.Build()}).findChild(t.Context(), v))
+			assert.Equal(t, c.child, v.target.child)
+			if c.child == "" {
+				assert.NotNil(t, v.target.selector, "the selector counts")
+				assert.Nil(t, v.target.template)
+				return
+			}
+			assert.Equal(t, c.image, v.target.template.Spec.Containers[0].Image)
+			assert.Equal(t, c.owners, v.target.owners)
+			assert.Equal(t, c.ordered, v.target.ordered)
+			assert.Nil(t, v.target.selector)
+			assert.Empty(t, v.target.blind)
 		})
-		assert.Equal(t, decision.TargetConflict, found.state)
-		assert.Contains(t, found.fact.Detail, "HorizontalPodAutoscaler h also scales")
-	})
+	}
 }

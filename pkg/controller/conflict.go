@@ -24,7 +24,7 @@ func (f *targetFinder) findConflict(ctx context.Context, v *variant) error {
 	return f.findConflictOn(ctx, v, v.target.child)
 }
 
-// findConflictOn looks for others on one object: the target, or the Deployment below it.
+// findConflictOn looks for others on one object: the target, or the workload below it.
 func (f *targetFinder) findConflictOn(ctx context.Context, v *variant, key string) error {
 	here := []client.ListOption{client.InNamespace(v.key.Namespace), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy}
 	var variants v1alpha1.VariantAutoscalingList

@@ -37,8 +37,8 @@ const (
 type target struct {
 	ref autoscalingv1.CrossVersionObjectReference
 	key string
-	// child is the key of the Deployment below the target that owns its pods; empty
-	// where the target itself does, or where there is none.
+	// child is the key of the Deployment or StatefulSet below the target that owns its
+	// pods; empty where the target itself does, or where there is none.
 	child string
 	state decision.TargetState
 	// fact says in words why the state is not TargetFound.
