@@ -72,8 +72,8 @@ says which there are.
   saturation  kvCacheThreshold, queueLengthThreshold, of v1 kvSpareTrigger and
               queueSpareTrigger, of v2 scaleUpThreshold and scaleDownBoundary; down and up
   planner     mode (throughput, load or both), target (sla, throughput or latency), predictor
-              (constant or kalman: level, trend, noise, points), interval, reaction,
-              sensitivity, ttft, itl, isl, osl, min, max
+              (constant or kalman: level, trend, noise, points; those named ARIMA and
+              Prophet are not here), interval, reaction, sensitivity, ttft, itl, isl, osl, min, max
   hpa, keda, kpa, planner and static: variant, the one that is driven, and split, replicas of
               others that are always there: hpa:rps=4,variant=dear,split=cheap:4. A fleet of
               several variants is static:split=cheap:4+dear:2
