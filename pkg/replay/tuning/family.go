@@ -105,11 +105,14 @@ func Aside() []Family {
 	}
 	windows := []string{"", "down=120s", "down=60s"}
 	return []Family{
-		{Name: "hybrid", Axis: []float64{0}, Lines: windows, start: always(0), Aside: true},
+		{Name: "hybrid", Key: "risk", Axis: risks, Lines: windows, start: always(0.85), shared: true, Aside: true},
 		{Name: "capacity-only", Axis: []float64{0}, Lines: windows, start: always(0), Aside: true},
 		{Name: "static", Axis: fleets, Lines: []string{""}, start: always(20), shared: true, Aside: true},
 	}
 }
+
+// risks are how sure our own plans may be asked to be, the surest first.
+var risks = []float64{0.995, 0.99, 0.98, 0.97, 0.95, 0.925, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5}
 
 // mostFleet is the largest static fleet that is tried.
 const mostFleet = 400

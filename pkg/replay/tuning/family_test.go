@@ -26,7 +26,7 @@ func TestAxesGoFromManyReplicasToFew(t *testing.T) {
 			continue
 		}
 		rises := f.Axis[0] < f.Axis[len(f.Axis)-1]
-		falls := []string{"static", "saturation-v1"}
+		falls := []string{"static", "saturation-v1", "hybrid"}
 		assert.Equal(t, !slices.Contains(falls, f.Name), rises, "%s: a larger target has fewer replicas; a larger fleet or trigger of spare room more", f.Name)
 	}
 }
@@ -68,8 +68,8 @@ func TestHowSettingsAreWritten(t *testing.T) {
 		{"hpa:rps", 3.83, 0, one, "variant=dear", "hpa:rps=3.83,variant=dear"},
 		{"hpa:rps", 3.83, 2, one, "variant=dear,split=cheap:4", "hpa:rps=3.83,down=60s,variant=dear,split=cheap:4"},
 		{"saturation-v2", 0.85, 0, one, "", "saturation-v2:scaleUpThreshold=0.85,scaleDownBoundary=0.7"},
-		{"hybrid", 0, 0, one, "", "hybrid"},
-		{"hybrid", 0, 2, one, "", "hybrid:down=60s"},
+		{"hybrid", 0.9, 0, one, "", "hybrid:risk=0.9"},
+		{"hybrid", 0.9, 2, one, "", "hybrid:risk=0.9,down=60s"},
 		{"capacity-only", 0, 0, one, "", "capacity-only"},
 		{"capacity-only", 0, 1, one, "", "capacity-only:down=120s"},
 	} {
