@@ -132,6 +132,26 @@ func TestThePackingFollowsWhatIsExpected(t *testing.T) {
 	assert.Equal(t, "three", best(2), "a pair is expected, and the third device is worth nothing to it")
 }
 
+// What room is worth follows the nodes as pods come and go, without a new outlook.
+func TestThePackingFollowsTheNodes(t *testing.T) {
+	rs := deployed("one")
+	three, five := node("three", h100, 8, 5), node("five", h100, 8, 3)
+	w := newWorld(t, []runtime.Object{rs, three.node, five.node}, wanting("one", "H100", 1, 1, 1), wanting("larger", "H100", 3, 1, 1))
+	w.takeStock(context.Background())
+	table := w.prices.table.Load()
+	nodes := infosOf(three, five)
+	_, status := w.PreFilter(context.Background(), newState(), gpuPod("p", 1, rs), nodes)
+	require.True(t, status.IsSuccess())
+	same := placement.NewTable(w.prices.expected, w.catalog.last.cluster())
+	assert.Equal(t, same, w.prices.table.Load(), "what the nodes hold counts")
+
+	*five = *node("five", h100, 8, 8)
+	_, status = w.PreFilter(context.Background(), newState(), gpuPod("q", 1, rs), nodes)
+	require.True(t, status.IsSuccess())
+	assert.NotEqual(t, same, w.prices.table.Load(), "one of them is full now")
+	assert.NotSame(t, table, w.prices.table.Load())
+}
+
 func TestFirstReplicasGoToDifferentNodes(t *testing.T) {
 	rs := deployed("v")
 	first := gpuPod("first", 2, rs)

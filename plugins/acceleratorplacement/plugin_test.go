@@ -209,6 +209,13 @@ func TestAPodWaitsForAnOwnerThatIsNotSeenYet(t *testing.T) {
 	w.see(t, rs)
 	_, status = w.PreFilter(context.Background(), newState(), gpuPod("p", 1, rs), nil)
 	assert.True(t, status.IsSuccess())
+
+	// One of the same name that was deleted and made again is not the pod's owner.
+	again := deployed("v")
+	again.UID = "another"
+	w.see(t, again)
+	_, status = w.PreFilter(context.Background(), newState(), gpuPod("p", 1, rs), nil)
+	assert.Equal(t, fwk.Error, status.Code())
 }
 
 // failing is a source of variants that answers with an error for a while.
@@ -382,6 +389,9 @@ func TestPodsOfOneOwnerShareASignature(t *testing.T) {
 	selecting := gpuPod("c", 1, rs)
 	selecting.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": a100}
 	assert.NotEqual(t, sign(gpuPod("a", 1, rs)), sign(selecting))
+	accepting := gpuPod("d", 1, rs)
+	accepting.Annotations = map[string]string{v1alpha1.AnnotationAccelerators: "A100,H100"}
+	assert.NotEqual(t, sign(gpuPod("a", 1, rs)), sign(accepting))
 	assert.Equal(t, sign(gpuPod("a", 0, rs)), sign(gpuPod("b", 0, other)), "without devices the owner is of no account")
 }
 
