@@ -211,3 +211,19 @@ func TestNobodyGivesWayToWhatAQuotaForbids(t *testing.T) {
 		})
 	}
 }
+
+// A pod that waits in vain keeps its part of the quota, whoever else has room on the nodes.
+func TestAPodWithoutRoomKeepsItsPartOfTheQuota(t *testing.T) {
+	w := newWorld(0.1)
+	w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 0), nodes(1, "L40S", 8)...)}
+	underQuota(w, 2)
+	s := w.snapshot()
+	v := &s.Models[0].Variants[0]
+	v.Current = 4
+	for range 3 {
+		v.Starting = append(v.Starting, Starting{Name: "waits", Created: w.now.Add(-10 * time.Second)})
+	}
+	plan, _ := Decide(s, policyFor(true, "a-h100"), Memory{}, RoundFast)
+	assert.Equal(t, 3, plan.Models[0].Variants[0].Unplaced)
+	assert.Equal(t, 1, plan.Models[0].Variants[1].Slots.Count, "two devices are left")
+}

@@ -195,3 +195,21 @@ func BenchmarkEstimate(b *testing.B) {
 		l.Estimate(Profile{})
 	}
 }
+
+// What is reckoned with where nothing is said: vLLM's batch on large devices, and ten
+// places to wait for each in the batch.
+func TestWhatAQueueTakesForGranted(t *testing.T) {
+	q := queueOf(t, Profile{Base: 10, PerRequest: 0.01}, square, 0)
+	assert.Equal(t, 1024, q.batch())
+	assert.Equal(t, 10240, q.waiting)
+	assert.Equal(t, 7, queueOf(t, small, square, 7).waiting)
+}
+
+// One server whose requests may not wait at all: with a share of 0.995 it may be busy for
+// half a per cent of the time, a hundred times less than what one in service would serve.
+func TestARateThatIsNextToNothingIsFound(t *testing.T) {
+	q := queueOf(t, Profile{Base: 10, BatchLimit: 1}, square, 100)
+	alone := q.At(1e-9)
+	got := q.MaxRate(capacity.SLO{TTFT: alone.TTFT}, 0.995)
+	assert.InEpsilon(t, 0.005*1000*q.service[1], float64(got), 0.05)
+}

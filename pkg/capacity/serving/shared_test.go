@@ -189,3 +189,14 @@ func TestBurstsStretchTheTailOfWaits(t *testing.T) {
 		}
 	}
 }
+
+// 3.4 * (index/r)^0.65: 4^0.65 is 2.4623, and 2^-0.65 is 0.63728.
+func TestSharedByHand(t *testing.T) {
+	for _, c := range []struct {
+		index    float64
+		replicas int
+		z        float64
+	}{{6, 6, 3.4}, {8, 2, 8.3718}, {3, 6, 2.1668}, {1, 30, 1}, {100, 1, 10}} {
+		assert.InEpsilon(t, burstOf(c.z), Shared(c.index, c.replicas).Burst, 1e-4, "index %v, %d replicas", c.index, c.replicas)
+	}
+}
