@@ -259,6 +259,9 @@ func TestNextIsTheCheapestWithoutOneOfTheMix(t *testing.T) {
 		require.Equal(t, want != nil, ok, "%+v need %v best %v", options, need, best)
 		if ok {
 			require.InDelta(t, want.rank[1], float64(next.Cost+next.Start), 1e-9)
+			rank := (&oracle{options: options, need: need}).rankOf(next.Replicas)
+			require.Equal(t, want.rank[:3], rank[:3], "what is unserved, the cost and the changes of %v: %+v need %v", next.Replicas, options, need)
+			require.InDelta(t, rank[0], float64(next.Unserved), 1e-9)
 		}
 	}
 }

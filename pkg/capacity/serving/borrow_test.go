@@ -100,3 +100,42 @@ func TestBorrowingOfTheSameDevicesChangesNothing(t *testing.T) {
 		assert.Equal(t, p, loan.Profile)
 	}
 }
+
+// Of several lenders the surest lends, in whatever order they stand, and of equally sure
+// ones the first by name; who is not sure of anything lends nothing.
+func TestBorrowTakesTheSurest(t *testing.T) {
+	sure, less := Lender{"sure", on("H200", 2), h200x2, 0.9}, Lender{"less", on("H200", 2), h200x2, 0.5}
+	for name, c := range map[string]struct {
+		lenders []Lender
+		want    string
+	}{
+		"the surer one first":       {[]Lender{sure, less}, "sure"},
+		"the surer one last":        {[]Lender{less, sure}, "sure"},
+		"equally sure, by name":     {[]Lender{{"b", on("H200", 2), h200x2, 0.5}, {"a", on("H200", 2), h200x2, 0.5}}, "a"},
+		"by name, the other order":  {[]Lender{{"a", on("H200", 2), h200x2, 0.5}, {"b", on("H200", 2), h200x2, 0.5}}, "a"},
+		"the name is only a tie":    {[]Lender{{"z", on("H200", 2), h200x2, 0.9}, less}, "z"},
+		"the same name twice":       {[]Lender{{"a", on("H200", 2), h200x2, 0.5}, {"a", on("H200", 2), onDouble(h200x2), 0.5}}, "a"},
+		"sure of nothing":           {[]Lender{{"a", on("H200", 2), h200x2, 0}}, ""},
+		"that has no devices":       {[]Lender{{"a", on("H200", 0), h200x2, 1}}, ""},
+		"that takes devices off":    {[]Lender{{"a", on("H200", -1), h200x2, 1}}, ""},
+		"with one device, far away": {[]Lender{{"a", on("H200", 1), h200x2, 1}}, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loan, ok := Borrow(on("H200", 2), c.lenders)
+			assert.Equal(t, c.want != "", ok)
+			assert.Equal(t, c.want, loan.From)
+			if ok && c.lenders[0].Name == "a" && c.lenders[0].Confidence == 0.5 {
+				assert.InDelta(t, float64(h200x2.Base), float64(loan.Profile.Base), 1e-9, "the first of the same name")
+			}
+		})
+	}
+	for _, devices := range []int{0, -1} {
+		_, ok := Borrow(on("H200", devices), []Lender{sure})
+		assert.False(t, ok, "%d devices", devices)
+	}
+}
+
+func onDouble(p Profile) Profile {
+	p.Base *= 2
+	return p
+}

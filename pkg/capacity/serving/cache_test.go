@@ -174,3 +174,64 @@ func TestParseArguments(t *testing.T) {
 
 // unread are arguments of which none could be read.
 func unread(names ...string) Arguments { return Arguments{Unmodelled: names[0], Unread: names} }
+
+func TestArgumentsAtTheEndsOfTheirRange(t *testing.T) {
+	assert.Empty(t, ParseArguments([]string{"vllm", "serve"}).Model, "nothing follows")
+	assert.Empty(t, ParseArguments([]string{"serve"}).Model)
+	assert.Equal(t, "m", ParseArguments([]string{"serve", "m"}).Model)
+	assert.Zero(t, ParseArguments([]string{"--max-num-seqs"}).MaxSequences, "no value follows")
+	for argument, c := range map[string]struct {
+		share  float64
+		unread []string
+	}{
+		"--gpu-memory-utilization=1":    {1, nil},
+		"--gpu-memory-utilization=0":    {0, []string{"gpu-memory-utilization"}},
+		"--gpu-memory-utilization=1.01": {0, []string{"gpu-memory-utilization"}},
+		"--max-num-seqs=1":              {0, nil},
+		"--max-num-seqs=0":              {0, []string{"max-num-seqs"}},
+	} {
+		a := ParseArguments([]string{argument})
+		assert.InDelta(t, c.share, a.MemoryShare, 0, argument)
+		assert.Equal(t, c.unread, a.Unread, argument)
+	}
+}
+
+// A model that is laid out over another number of devices than there are is not known to
+// be anywhere.
+func TestALayoutThatTheDevicesDoNotHave(t *testing.T) {
+	m := FiguresOf("llama-3.1-8b", Arguments{})
+	for name, c := range map[string]struct {
+		a       Arguments
+		devices int
+		known   bool
+	}{
+		"one device":            {Arguments{}, 1, true},
+		"two that share layers": {Arguments{TensorParallel: 2}, 2, true},
+		"two stages":            {Arguments{PipelineParallel: 2}, 2, true},
+		"two engines":           {Arguments{DataParallel: 2}, 2, true},
+		"a stage too many":      {Arguments{PipelineParallel: 2}, 1, false},
+		"an engine too many":    {Arguments{DataParallel: 2}, 1, false},
+		"a share too many":      {Arguments{TensorParallel: 2}, 1, false},
+		"a device too many":     {Arguments{TensorParallel: 2}, 4, false},
+		"a product beyond all":  {Arguments{PipelineParallel: 7, DataParallel: 0x6db6db6db6db6db7}, 1, false},
+	} {
+		assert.Equal(t, c.known, MemoryOf(m, c.a, 80, c.devices).BytesPerToken > 0, name)
+	}
+}
+
+func TestBlocksThatAServerReportsInPart(t *testing.T) {
+	for _, reported := range []CacheConfig{{BlockSize: 16}, {Blocks: 16}} {
+		tokens, source := KVCapacity(reported, Arguments{MaxTotalTokens: 5}, Memory{})
+		assert.Equal(t, capacity.Tokens(5), tokens)
+		assert.Equal(t, CacheArguments, source)
+	}
+}
+
+func TestAllOfTheMemoryIsAShareToo(t *testing.T) {
+	memory := MemoryOf(FiguresOf("llama-3.1-8b", Arguments{}), Arguments{}, 80, 1)
+	usual, _ := KVCapacity(CacheConfig{}, Arguments{MemoryShare: defaultMemoryShare}, memory)
+	all, _ := KVCapacity(CacheConfig{}, Arguments{MemoryShare: 1}, memory)
+	beyond, _ := KVCapacity(CacheConfig{}, Arguments{MemoryShare: 1.1}, memory)
+	assert.Greater(t, all, usual)
+	assert.Equal(t, usual, beyond)
+}
