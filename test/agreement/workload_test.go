@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // newPod is the pod that the API server makes of a template, with its defaults, and
@@ -338,6 +340,14 @@ func (c *cluster) constrain(template *corev1.PodTemplateSpec) string {
 		ask(&spec.Containers[0].Resources, link, pick[int64](c.rng, 1, 1, 2))
 		return ""
 	default:
+		if c.chance(2) {
+			// A StatefulSet whose template says nothing of them.
+			set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{
+				Template: *template, VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "model"}}},
+			}}
+			*template = *inventory.TemplateOfStatefulSet(set)
+			return "volumes"
+		}
 		spec.Volumes = []corev1.Volume{{Name: "model", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "model"},
 		}}}
