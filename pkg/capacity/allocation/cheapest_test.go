@@ -236,6 +236,27 @@ func TestNext(t *testing.T) {
 	assert.False(t, ok, "the others do not serve the need")
 }
 
+// Of alternatives that cost the same, or nothing, the one with fewer changes is next,
+// whichever is found first.
+func TestNextOfEqualCostsChangesLess(t *testing.T) {
+	for _, cost := range []capacity.Cost{5, 0} {
+		options := []Option{
+			{Cost: cost, Serves: 10, Now: 1, Most: 1}, {Cost: cost, Serves: 10, Most: 1}, {Cost: cost, Serves: 10, Most: -1},
+		}
+		next, ok := Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
+		require.True(t, ok)
+		assert.Equal(t, []int{1, 0, 1}, next.Replicas, "cost %v", cost)
+	}
+}
+
+func TestNextAtTheEndsOfItsRange(t *testing.T) {
+	one := []Option{{Cost: 1, Serves: 1, Most: -1}}
+	_, ok := Next(one, 1, Vector{Replicas: []int{0, 3}})
+	assert.False(t, ok, "replicas of an option that is not there")
+	_, ok = Next(one, 1e-6, Cheapest(one, 1e-6))
+	assert.False(t, ok, "a need that is next to nothing is one")
+}
+
 func TestNextIsTheCheapestWithoutOneOfTheMix(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	for range 3000 {
