@@ -136,6 +136,8 @@ type Serving struct {
 	MetricsBindAddress string
 	// MetricsSecure serves metrics over TLS to authorised readers only.
 	MetricsSecure bool
+	// PublishedMetrics adds the metrics under the names of earlier versions.
+	PublishedMetrics bool
 	// MetricsCertPath is the directory of the serving certificate; empty means a
 	// self-signed one.
 	MetricsCertPath string

@@ -129,6 +129,8 @@ func programKeys() []Key {
 			text(func(c *Config) *string { return &c.Serving.MetricsBindAddress })).alias("metrics-addr"),
 		static("METRICS_SECURE", "true", "Serve metrics over TLS and only to readers whom the API server authorises.",
 			boolean(func(c *Config) *bool { return &c.Serving.MetricsSecure })),
+		static("METRICS_PUBLISHED_NAMES", "true", "Serve metrics under the names of earlier versions too (inferno_...).",
+			boolean(func(c *Config) *bool { return &c.Serving.PublishedMetrics })),
 		static("METRICS_CERT_PATH", "", "Directory of the serving certificate for metrics; without it a self-signed one.",
 			text(func(c *Config) *string { return &c.Serving.MetricsCertPath })),
 		static("METRICS_CERT_NAME", "tls.crt", "File name of the serving certificate for metrics.",

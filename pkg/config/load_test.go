@@ -82,6 +82,7 @@ var values = map[string]struct {
 	"GATEWAY_METRICS_TLS_INSECURE_SKIP_VERIFY":       {"true", func(c config.Config) any { return c.Gateway.InsecureSkipVerify }, true},
 	"METRICS_BIND_ADDRESS":                           {":8443", func(c config.Config) any { return c.Serving.MetricsBindAddress }, ":8443"},
 	"METRICS_SECURE":                                 {"False", func(c config.Config) any { return c.Serving.MetricsSecure }, false},
+	"METRICS_PUBLISHED_NAMES":                        {"false", func(c config.Config) any { return c.Serving.PublishedMetrics }, false},
 	"METRICS_CERT_PATH":                              {"/certs", func(c config.Config) any { return c.Serving.MetricsCertPath }, "/certs"},
 	"METRICS_CERT_NAME":                              {"a.crt", func(c config.Config) any { return c.Serving.MetricsCertName }, "a.crt"},
 	"METRICS_CERT_KEY":                               {"a.key", func(c config.Config) any { return c.Serving.MetricsCertKey }, "a.key"},

@@ -91,11 +91,17 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *
 		overlay:   written,
 		gauges:    newGauges(instance),
 		telemetry: newTelemetry(instance),
+		quality:   newQuality(instance),
 		clock:     o.Clock,
 		failures:  map[decision.Key]string{},
 		net:       safetyNet{},
 	}
-	if err := r.telemetry.register(o.Registerer, r.gauges); err != nil {
+	collectors := append(r.quality.collectors(), r.gauges)
+	if o.Config.Serving.PublishedMetrics {
+		r.published = newPublished(r.gauges, instance)
+		collectors = append(collectors, r.published)
+	}
+	if err := r.telemetry.register(o.Registerer, collectors...); err != nil {
 		return nil, err
 	}
 	return &Loop{

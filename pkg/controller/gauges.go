@@ -59,19 +59,8 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		if p.Desired == nil {
 			return
 		}
-		accelerator := string(p.Accelerator)
-		if accelerator == "" {
-			accelerator = unresolved
-		}
-		desired, current := float64(shown(p)), float64(p.Ready+p.Starting)
-		if current == 0 {
-			// Pods that cannot be found, or are not created yet, are not none.
-			current = float64(p.Current)
-		}
-		ratio := desired
-		if current > 0 {
-			ratio = desired / current
-		}
+		accelerator := acceleratorLabel(p)
+		desired, current, ratio := shownReplicas(p)
 		if p.Slots != nil {
 			out <- prometheus.MustNewConstMetric(g.slots, prometheus.GaugeValue, float64(p.Slots.Count), p.Key.Name, p.Key.Namespace, accelerator)
 		}
@@ -79,4 +68,25 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, p.Key.Name, p.Key.Namespace, accelerator)
 		}
 	})
+}
+
+// acceleratorLabel is the accelerator of a variant as a label has it.
+func acceleratorLabel(p *decision.VariantPlan) string {
+	if p.Accelerator == "" {
+		return unresolved
+	}
+	return string(p.Accelerator)
+}
+
+// shownReplicas are the replicas of a variant with a target, as gauges show them.
+func shownReplicas(p *decision.VariantPlan) (desired, current, ratio float64) {
+	desired, current = float64(shown(p)), float64(p.Ready+p.Starting)
+	if current == 0 {
+		// Pods that cannot be found, or are not created yet, are not none.
+		current = float64(p.Current)
+	}
+	if current == 0 {
+		return desired, current, desired
+	}
+	return desired, current, desired / current
 }

@@ -78,7 +78,7 @@ func newBench(t *testing.T, replicas int32, objects ...client.Object) *bench {
 		},
 		actor: &actor{scaler: b, overlay: written},
 		reporter: &reporter{
-			client: b.api, recorder: b.recorder, overlay: written, gauges: newGauges(nil), telemetry: newTelemetry(nil),
+			client: b.api, recorder: b.recorder, overlay: written, gauges: newGauges(nil), telemetry: newTelemetry(nil), quality: newQuality(nil),
 			clock: realClock{}, failures: map[decision.Key]string{}, net: safetyNet{},
 		},
 		metrics:     still{},
@@ -165,11 +165,17 @@ func (b *bench) status(t *testing.T) v1alpha1.VariantAutoscalingStatus {
 // logging is a context whose log is kept.
 func (b *bench) logging(t *testing.T) context.Context {
 	t.Helper()
+	return b.loggingAt(t, 0)
+}
+
+// loggingAt is one that is kept up to a verbosity.
+func (b *bench) loggingAt(t *testing.T, verbosity int) context.Context {
+	t.Helper()
 	return logr.NewContext(t.Context(), funcr.New(func(_, line string) {
 		b.lock.Lock()
 		defer b.lock.Unlock()
 		b.logs = append(b.logs, line)
-	}, funcr.Options{}))
+	}, funcr.Options{Verbosity: verbosity}))
 }
 
 // run runs the loop for a while and returns which rounds began when.

@@ -109,7 +109,7 @@ func TestConditions(t *testing.T) {
 			for _, condition := range conditions {
 				assert.EqualValues(t, 7, condition.ObservedGeneration)
 				assert.NotEmpty(t, condition.Message, condition.Type)
-				assert.True(t, published(condition), "%s %s %s is a published reason", condition.Type, condition.Status, condition.Reason)
+				assert.True(t, isPublished(condition), "%s %s %s is a published reason", condition.Type, condition.Status, condition.Reason)
 			}
 		})
 	}
@@ -151,7 +151,7 @@ func reasonsOf(conditions []metav1.Condition) string {
 	return strings.Join(reasons, " | ")
 }
 
-func published(c metav1.Condition) bool {
+func isPublished(c metav1.Condition) bool {
 	for _, r := range v1alpha1.Reasons() {
 		if r.Condition == c.Type && r.Status == c.Status && r.Name == c.Reason {
 			return true

@@ -27,6 +27,9 @@ type reporter struct {
 	overlay   *overlay
 	gauges    *gauges
 	telemetry *telemetry
+	quality   *quality
+	// published is nil where the earlier names are turned off.
+	published *published
 	clock     Clock
 	// known are the variants of the last round. Failures are what last went wrong
 	// with scaling each of them.
@@ -39,6 +42,7 @@ type reporter struct {
 // round; what could not be written is tried again in the next one.
 func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) error {
 	r.publish(plan, seen)
+	logDetail(ctx, plan, seen)
 	errs := []error{seen.metricsErr}
 	var changes []*statusChange
 	each(plan, func(p *decision.VariantPlan) {
@@ -69,6 +73,10 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 func (r *reporter) publish(plan *decision.Plan, seen *observation) {
 	r.gauges.plan.Store(plan)
 	r.gauges.products.Store(&seen.unlisted)
+	r.quality.see(plan, seen)
+	if r.published != nil {
+		r.published.see(seen)
+	}
 }
 
 // apply writes statuses and tells of the conditions that changed with them.
@@ -128,6 +136,7 @@ func (r *reporter) tellScaling(p *decision.VariantPlan, v *variant, o outcome) {
 	if o.err == nil {
 		delete(r.failures, p.Key)
 		r.telemetry.scaled(p)
+		r.quality.scaled(p)
 		scaleEvent(r.recorder, v.object, p)
 		if o.unmarked != nil {
 			tell(r.recorder, v.object, corev1.EventTypeWarning, eventVictimsNotMarked, actionScale,
@@ -147,6 +156,7 @@ func (r *reporter) forget(seen *observation) {
 	for key := range r.known {
 		if seen.variants[key] == nil {
 			r.telemetry.gone(key)
+			r.quality.gone(key)
 			delete(r.failures, key)
 			delete(r.net, key)
 		}

@@ -167,7 +167,7 @@ func TestWhatIsShownInsteadOfADecision(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			r := &reporter{gauges: newGauges(nil)}
+			r := &reporter{gauges: newGauges(nil), quality: newQuality(nil)}
 			if c.before != nil {
 				r.gauges.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*c.before}}}})
 			}

@@ -86,6 +86,7 @@ var effects = map[string]struct {
 	"wva.metrics.enabled":                              {change: false},
 	"wva.metrics.port":                                 {change: 9443},
 	"wva.metrics.secure":                               {change: false},
+	"wva.metrics.publishedNames":                       {change: false},
 	"wva.metrics.serviceMonitor.enabled":               {change: true},
 	"wva.metrics.serviceMonitor.interval":              {change: "30s", given: nested("wva.metrics.serviceMonitor.enabled", true)},
 	"wva.metrics.serviceMonitor.labels":                {change: values{"release": "monitoring"}, given: nested("wva.metrics.serviceMonitor.enabled", true)},

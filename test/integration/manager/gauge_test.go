@@ -14,7 +14,8 @@ func seriesOf(t *testing.T, instance, namespace string) map[string]float64 {
 	t.Helper()
 	found := map[string]float64{}
 	for series, value := range scrapeManager(t, instance) {
-		if strings.Contains(series, `namespace="`+namespace+`"`) && !strings.HasPrefix(series, "wva_replica_scaling_total") {
+		counts := strings.Contains(series, "_total{") || strings.HasPrefix(series, "wva_breach_duration_seconds")
+		if strings.Contains(series, `namespace="`+namespace+`"`) && !counts {
 			found[series] = value
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
 
 func TestADeletedTargetIsToldAtOnceAndItsReturnResumesAtOnce(t *testing.T) {
@@ -76,11 +77,16 @@ func TestADeletedObjectEndsItsSeries(t *testing.T) {
 		found := seriesOf(t, "", namespace)
 		return fmt.Sprint(found), found["wva_desired_replicas"+series] == 2 && found["wva_current_replicas"+series] == 2 && found["wva_desired_ratio"+series] == 1
 	})
+	earlier := `inferno_desired_replicas{accelerator_type="H100",namespace="` + namespace + `",variant_id="llama-H100-1",variant_name="llama-h100"}`
+	all := prometheustest.Scrape(t, metricsOf[""])
+	require.Contains(t, all, earlier)
+	assert.InDelta(t, 2, all[earlier], 0)
 	remove(t, v)
 	conditiontest.Eventually(t, atOnce, "the end of the series", func() (string, bool) {
 		found := seriesOf(t, "", namespace)
 		return fmt.Sprint(found), len(found) == 0
 	})
+	assert.NotContains(t, prometheustest.Scrape(t, metricsOf[""]), earlier)
 }
 
 func TestAChangedSpecIsAnsweredAtOnce(t *testing.T) {

@@ -1,0 +1,123 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// quality is what shows how good the decisions are.
+type quality struct {
+	held, flips *prometheus.CounterVec
+	age         *prometheus.GaugeVec
+	breach      *prometheus.HistogramVec
+
+	// lastUp is the direction of the last change of each variant, and breached since
+	// when each model has too little.
+	lastUp   map[decision.Key]bool
+	breached map[decision.ModelKey]time.Time
+	models   map[decision.ModelKey]bool
+}
+
+func newQuality(instance prometheus.Labels) *quality {
+	ofVariant, ofModel := []string{"variant_name", "namespace"}, []string{"model_name", "namespace"}
+	return &quality{
+		held: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "wva_held_rounds_total", ConstLabels: instance,
+			Help: "Rounds in which nothing could be decided for the variant, so that its replicas stayed.",
+		}, ofVariant),
+		flips: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "wva_direction_changes_total", ConstLabels: instance,
+			Help: "Written changes of the variant's replicas in the other direction than the one before.",
+		}, ofVariant),
+		age: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "wva_oldest_sample_age_seconds", ConstLabels: instance,
+			Help: "Age of the oldest sample of the model's serving replicas in the last round; no series while there are no samples.",
+		}, ofModel),
+		breach: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "wva_breach_duration_seconds", ConstLabels: instance,
+			Help:    "Time from the round that found the model saturated to the first one that found it so no more.",
+			Buckets: prometheus.ExponentialBuckets(5, 2, 10),
+		}, ofModel),
+		lastUp: map[decision.Key]bool{}, breached: map[decision.ModelKey]time.Time{},
+	}
+}
+
+func (q *quality) collectors() []prometheus.Collector {
+	return []prometheus.Collector{q.held, q.flips, q.age, q.breach}
+}
+
+// see notes a round.
+func (q *quality) see(plan *decision.Plan, seen *observation) {
+	models := map[decision.ModelKey]bool{}
+	for i := range plan.Models {
+		m := &plan.Models[i]
+		key := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
+		models[key] = true
+		q.seeBreach(key, m.Triggered, plan.Time)
+		for j := range m.Variants {
+			if p := &m.Variants[j]; p.Fallback != nil {
+				q.held.WithLabelValues(p.Key.Name, p.Key.Namespace).Inc()
+			}
+		}
+	}
+	q.age.Reset()
+	for i := range seen.snapshot.Models {
+		m := &seen.snapshot.Models[i]
+		if oldest := oldestSample(m); !oldest.IsZero() {
+			q.age.WithLabelValues(m.ID, m.Namespace).Set(seen.snapshot.Time.Sub(oldest).Seconds())
+		}
+	}
+	for key := range q.models {
+		if !models[key] {
+			delete(q.breached, key)
+			q.breach.DeleteLabelValues(key.ID, key.Namespace)
+		}
+	}
+	q.models = models
+}
+
+func (q *quality) seeBreach(key decision.ModelKey, triggered bool, at time.Time) {
+	since, under := q.breached[key]
+	switch {
+	case triggered && !under:
+		q.breached[key] = at
+	case !triggered && under:
+		delete(q.breached, key)
+		q.breach.WithLabelValues(key.ID, key.Namespace).Observe(at.Sub(since).Seconds())
+	}
+}
+
+// oldestSample is the time of the oldest sample of what a model's replicas hold and do.
+func oldestSample(m *decision.Model) (oldest time.Time) {
+	for i := range m.Variants {
+		for j := range m.Variants[i].Replicas {
+			r := &m.Variants[i].Replicas[j]
+			for _, s := range []decision.Sample{r.KVUse, r.Waiting, r.Running} {
+				if s.Present && (oldest.IsZero() || s.Time.Before(oldest)) {
+					oldest = s.Time
+				}
+			}
+		}
+	}
+	return oldest
+}
+
+// scaled notes a written change.
+func (q *quality) scaled(p *decision.VariantPlan) {
+	up := *p.Desired > p.Current
+	if last, known := q.lastUp[p.Key]; known && last != up {
+		q.flips.WithLabelValues(p.Key.Name, p.Key.Namespace).Inc()
+	}
+	q.lastUp[p.Key] = up
+}
+
+// gone ends the series of a variant whose object is gone.
+func (q *quality) gone(key decision.Key) {
+	labels := prometheus.Labels{"variant_name": key.Name, "namespace": key.Namespace}
+	q.held.DeletePartialMatch(labels)
+	q.flips.DeletePartialMatch(labels)
+	delete(q.lastUp, key)
+}
