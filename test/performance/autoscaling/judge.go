@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
@@ -89,8 +88,8 @@ func judge(o *options, chosen []trial, progress io.Writer) (*bench, error) {
 	return b, b.picture()
 }
 
-// plain are the places of the cases with one model and one best variant, and the common
-// families that are tuned on the first of them.
+// plain are the places of the cases with one model and one best variant, and the families
+// that are tuned on the first of them.
 func (b *bench) plain() (places []int, families []tuning.Family) {
 	for i := range b.cases {
 		if b.cases[i].trial.part == single {
@@ -98,7 +97,7 @@ func (b *bench) plain() (places []int, families []tuning.Family) {
 		}
 	}
 	if len(places) > 0 {
-		families = slices.DeleteFunc(slices.Clone(b.cases[places[0]].Rivals), func(f tuning.Family) bool { return !slices.Contains(common, f.Name) })
+		families = b.cases[places[0]].Rivals
 	}
 	return places, families
 }

@@ -70,7 +70,7 @@ var (
 	// are tried where several variants matter.
 	proven = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "planner"}
 	ranked = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:inflight", "planner", "saturation-v2"}
-	// common are those of further start-up times, of traces of a day, and of single settings.
+	// common are those of further start-up times, and of traces of a day.
 	common = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:rps", "kpa:inflight", "saturation-v2", "planner"}
 	// hasty are those of a quick run.
 	hasty = []string{"hpa:rps", "hpa:intok", "hpa:inflight"}
