@@ -193,22 +193,35 @@ func knownIDs(spec *v1alpha2.LlamaStackDistributionSpec, declared []provider) []
 }
 
 func checkExternal(e *v1alpha2.ExternalProviders, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[string]*field.Path{}
+	for _, p := range externalsOf(e, path) {
+		if other, found := seen[p.ProviderID]; found {
+			errs = append(errs, field.Invalid(p.path, p.ProviderID, fmt.Sprintf("the ID %q conflicts with provider in %s: give one of them another providerId", p.ProviderID, other)))
+		}
+		seen[p.ProviderID] = p.path
+	}
+	return errs
+}
+
+// external is an external provider and where its ID is.
+type external struct {
+	v1alpha2.ExternalProvider
+	path *field.Path
+}
+
+func externalsOf(e *v1alpha2.ExternalProviders, path *field.Path) []external {
 	if e == nil {
 		return nil
 	}
-	var errs field.ErrorList
-	seen := map[string]*field.Path{}
+	var all []external
 	for _, group := range []struct {
 		field string
 		list  []v1alpha2.ExternalProvider
 	}{{"inference", e.Inference}, {"safety", e.Safety}, {"vectorIo", e.VectorIo}, {"toolRuntime", e.ToolRuntime}, {"telemetry", e.Telemetry}} {
 		for i, p := range group.list {
-			at := path.Child(group.field).Index(i).Child("providerId")
-			if other, found := seen[p.ProviderID]; found {
-				errs = append(errs, field.Invalid(at, p.ProviderID, fmt.Sprintf("the ID %q conflicts with provider in %s: give one of them another providerId", p.ProviderID, other)))
-			}
-			seen[p.ProviderID] = at
+			all = append(all, external{p, path.Child(group.field).Index(i).Child("providerId")})
 		}
 	}
-	return errs
+	return all
 }

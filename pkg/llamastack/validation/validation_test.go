@@ -230,13 +230,15 @@ func TestWarnings(t *testing.T) {
 		spec string
 		want []string
 	}{
-		"nothing":                       {head, nil},
-		"an address without a path":     {head + "providers: {inference: {provider: ollama, endpoint: 'http://o:11434/'}}", []string{"spec.providers.inference.endpoint: http://o:11434/ has no path, and the server appends none: you may mean http://o:11434/v1"}},
-		"an address with one":           {head + "providers: {inference: {provider: ollama, endpoint: 'http://o:11434/v1'}}", nil},
-		"an address of another type":    {head + "providers: {inference: {provider: openai, endpoint: 'http://o'}}", nil},
-		"a type that is only inline":    {head + "providers: {safety: {provider: llama-guard}}", []string{"spec.providers.safety.provider: the server knows no remote::llama-guard: write inline::llama-guard"}},
-		"a low port":                    {head + "networking: {port: 80}", []string{"spec.networking.port: a Llama Stack server listens at a port of at least 1024, and not at 80"}},
-		"external providers":            {head + "externalProviders: {}", []string{"spec.externalProviders: they are stored and not injected"}},
+		"nothing":                    {head, nil},
+		"an address without a path":  {head + "providers: {inference: {provider: ollama, endpoint: 'http://o:11434/'}}", []string{"spec.providers.inference.endpoint: http://o:11434/ has no path, and the server appends none: you may mean http://o:11434/v1"}},
+		"an address with one":        {head + "providers: {inference: {provider: ollama, endpoint: 'http://o:11434/v1'}}", nil},
+		"an address of another type": {head + "providers: {inference: {provider: openai, endpoint: 'http://o'}}", nil},
+		"a type that is only inline": {head + "providers: {safety: {provider: llama-guard}}", []string{"spec.providers.safety.provider: the server knows no remote::llama-guard: write inline::llama-guard"}},
+		"a low port":                 {head + "networking: {port: 80}", []string{"spec.networking.port: a Llama Stack server listens at a port of at least 1024, and not at 80"}},
+		"external providers":         {head + "externalProviders: {}", []string{"spec.externalProviders: they are stored and not injected"}},
+		"an external provider in place of another": {head + "providers: {inference: {id: a, provider: x}}\nexternalProviders: {safety: [{providerId: b, image: i}, {providerId: a, image: i}]}",
+			[]string{"they are stored and not injected", `spec.externalProviders.safety[1].providerId: "a" is also the provider in spec.providers.inference, whose place the external one takes once it is injected`}},
 		"telemetry":                     {head + "providers: {telemetry: {provider: otel}}", []string{"cannot be generated: spec.providers.telemetry: the distribution has no telemetry API"}},
 		"an image without a known base": {"distribution: {image: i}\ndisabled: [eval]", []string{`no configuration is known for the image "i"`}},
 	} {

@@ -39,11 +39,25 @@ func Warnings(object *v1alpha2.LlamaStackDistribution) []string {
 	}
 	if spec.ExternalProviders != nil {
 		warnings = append(warnings, "spec.externalProviders: they are stored and not injected into the server yet; see the condition ExternalProvidersApplied")
+		warnings = append(warnings, replaced(spec.ExternalProviders, declared)...)
 	}
 	if configuration.Wanted(spec) {
 		if resolved, err := distribution.Resolve(spec.Distribution, nil); err == nil {
 			if _, err := configuration.Generate(object.Name, spec, resolved.Base, configuration.Options{}); err != nil {
 				warnings = append(warnings, "the configuration of the server cannot be generated: "+oneLine(err))
+			}
+		}
+	}
+	return warnings
+}
+
+// replaced warns of providers that an external one with the same ID is to take the place of.
+func replaced(e *v1alpha2.ExternalProviders, declared []provider) []string {
+	var warnings []string
+	for _, external := range externalsOf(e, field.NewPath("spec", "externalProviders")) {
+		for _, p := range declared {
+			if p.EffectiveID() == external.ProviderID {
+				warnings = append(warnings, fmt.Sprintf("%s: %q is also the provider in %s, whose place the external one takes once it is injected", external.path, external.ProviderID, p.path))
 			}
 		}
 	}

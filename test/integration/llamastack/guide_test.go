@@ -17,6 +17,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/migration"
 )
 
 // pair is one of the guide: a server before and after it was migrated.
@@ -66,10 +67,24 @@ func TestThePairsOfTheGuide(t *testing.T) {
 				assert.Equal(t, fresh.Spec, read(t, old).Spec)
 			}
 			assert.Equal(t, children(t, before, p.Declared), children(t, after, p.Declared))
+			assert.Equal(t, read(t, old).Spec, migrated(t, before, p.BeforeSpec).Spec, "what `kubectl wva migrate` writes is what is stored")
 			assert.Equal(t, p.Declared, fresh.Status.ConfigGeneration != nil)
 			assert.Nil(t, old.Status.ConfigGeneration, "the environment configures it")
 		})
 	}
+}
+
+// migrated is an object of v1alpha1 as the command writes it, after the API server took it.
+func migrated(t *testing.T, namespace string, spec map[string]any) *v1alpha2.LlamaStackDistribution {
+	t.Helper()
+	text, err := yaml.Marshal(written(namespace, "migrated", "v1alpha1", spec).Object)
+	require.NoError(t, err)
+	result, err := migration.Migrate(text)
+	require.NoError(t, err)
+	object := &v1alpha2.LlamaStackDistribution{}
+	require.NoError(t, yaml.UnmarshalStrict(result.Text, object))
+	require.NoError(t, api.Create(t.Context(), object, client.DryRunAll))
+	return object
 }
 
 // generated waits until the operator has written the children.
