@@ -108,7 +108,8 @@ func TestScale(t *testing.T) {
 	object := hub(t, namespace, "demo", "distribution: {name: starter}")
 	create(t, object)
 	reaches(t, object, v1alpha2.PhaseReady)
-	for version, replicas := range map[string]int64{"v1alpha1": 2, "v1alpha2": 3} {
+	for i, version := range []string{"v1alpha1", "v1alpha2"} {
+		replicas := int64(i + 2)
 		scaled := written(namespace, "demo", version, nil)
 		scale := written(namespace, "demo", version, map[string]any{"replicas": replicas})
 		scale.SetAPIVersion("autoscaling/v1")
