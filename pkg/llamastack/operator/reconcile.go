@@ -57,7 +57,7 @@ func (o *operator) run(ctx context.Context, object *v1alpha2.LlamaStackDistribut
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	deployment, err := o.observe(ctx, s)
+	deployment, err := o.observe(ctx, s, changed)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -77,11 +77,16 @@ func (o *operator) writeStatus(ctx context.Context, object *v1alpha2.LlamaStackD
 	return nil
 }
 
-// observe puts into the status what became of the children.
-func (o *operator) observe(ctx context.Context, s *status) (*appsv1.Deployment, error) {
+// observe puts into the status what became of the children. The cache may not have a
+// Deployment that was written a moment ago, and the one before it was ready.
+func (o *operator) observe(ctx context.Context, s *status, written bool) (*appsv1.Deployment, error) {
 	key := client.ObjectKeyFromObject(s.object)
+	reader := o.cached
+	if written {
+		reader = o.api
+	}
 	deployment := &appsv1.Deployment{}
-	if err := o.cached.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
+	if err := reader.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
 		deployment = nil
 	} else if err != nil {
 		return nil, err
