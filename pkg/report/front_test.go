@@ -91,14 +91,14 @@ func TestThePageOfFronts(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(raw), &data))
 	var kinds []string
 	for _, f := range data.Fronts {
-		kinds = append(kinds, f.Family+" "+f.Kind)
+		kinds = append(kinds, f.Family+": "+f.Kind)
 		assert.Equal(t, "made up", f.Scene)
 		for i := 1; i < len(f.Points); i++ {
 			assert.Greater(t, f.Points[i].Attainment, f.Points[i-1].Attainment)
 		}
 		assert.InDelta(t, f.Points[0].Cost/1000, f.Points[0].Over, 1e-6)
 	}
-	one := []string{"all others all", "bound bound", "hpa:rps rival", "planner rival", "static aside"}
+	one := []string{"all others: all", "bound: bound", "hpa:rps: rival", "planner: rival", "static: aside"}
 	assert.Equal(t, append(append([]string{}, one...), one...), kinds)
 }
 
