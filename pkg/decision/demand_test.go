@@ -40,7 +40,7 @@ func TestRequestsThatBecomeLongerAreARiseToo(t *testing.T) {
 		w.tokens.Output += 100
 	}
 	demand := plan.Models[0].Demand
-	assert.Greater(t, float64(demand.Forecast), 1.4*float64(demand.Arrival))
+	assert.Greater(t, float64(demand.Forecast), 1.3*float64(demand.Arrival))
 }
 
 func TestAFewShortRequestsDoNotLowerTheTokensReckonedWith(t *testing.T) {

@@ -31,13 +31,13 @@ var motions = [...]motion{
 	{drift: 0.03, lasts: 2 * time.Minute, first: 0.04, next: 0.1},
 	{drift: 0.1, lasts: 30 * time.Second, first: 0.04, next: 0.1},
 	{drift: 0.001, jump: 1, first: 0.04, next: 0.4},
-	{drift: 0.001, slope: 0.25, lasts: 20 * time.Second, first: 0.6, next: 0.1},
+	{drift: 0.001, slope: 0.125, lasts: 20 * time.Second, first: 0.6, next: 0.1},
 }
 
 const (
 	// firstSlope is how many times its first count, per span of that, a load may climb at
 	// first: it need not have been there for the whole span.
-	firstSlope = 4
+	firstSlope = 8
 	// outputWeight is how many prompt tokens cost a replica as much as one token of the
 	// answer, where many requests are decoded at once.
 	outputWeight = 5
@@ -178,6 +178,12 @@ func (f *Forecast) mix(elapsed time.Duration) {
 		ended.spread(m, m.Probability*(1-stays[i])/ended.Probability)
 	}
 	for i, m := range f.Modes {
+		ended := ended
+		if o := motions[i]; o.slope > 0 {
+			// A load that begins to climb has a slope of its own.
+			slope := o.slope * max(ended.Level, 0)
+			ended.Slope, ended.SlopeVariance, ended.Covariance = 0, slope*slope, 0
+		}
 		kept, begun := m.Probability*stays[i], ended.Probability*motions[i].next
 		own, other := kept/(kept+begun), begun/(kept+begun)
 		next := Mode{Probability: kept + begun, Level: own*m.Level + other*ended.Level, Slope: own*m.Slope + other*ended.Slope}

