@@ -249,6 +249,14 @@ func TestNextOfEqualCostsChangesLess(t *testing.T) {
 	}
 }
 
+// Where changes are equal too, it is the first that was found.
+func TestNextOfEqualAlternativesIsTheFirst(t *testing.T) {
+	options := []Option{{Cost: 5, Serves: 10, Most: 1}, {Cost: 5, Serves: 10, Most: 1}, {Cost: 5, Serves: 10, Most: 1}}
+	next, ok := Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
+	require.True(t, ok)
+	assert.Equal(t, []int{0, 1, 1}, next.Replicas)
+}
+
 func TestNextAtTheEndsOfItsRange(t *testing.T) {
 	one := []Option{{Cost: 1, Serves: 1, Most: -1}}
 	_, ok := Next(one, 1, Vector{Replicas: []int{0, 3}})

@@ -344,3 +344,13 @@ func BenchmarkMoves(b *testing.B) {
 		})
 	}
 }
+
+func TestWhatTakesNoPodsIsNoHole(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 3), gpuNode("b", "H100", 8, 8)}}
+	c.Nodes[1].Out = "cordoned"
+	assert.Equal(t, 3, c.LargestHole(gpus(1, "H100")))
+	assert.Zero(t, c.LargestHole(gpus(1, "A100")))
+	node, ok := c.Place(nil)
+	assert.False(t, ok)
+	assert.Equal(t, -1, node)
+}

@@ -139,3 +139,37 @@ func onDouble(p Profile) Profile {
 	p.Base *= 2
 	return p
 }
+
+// What four cards send each other over PCIe they do not over NVLink: a Linear profile has it
+// per request in service, an Overlapped one per token.
+func TestTheLinkIsScaledByHand(t *testing.T) {
+	card := on("H100", 4)
+	card.Form = "PCIE"
+	there, back := on("H100", 4), card
+	s, ok := scaling(card, there)
+	assert.True(t, ok)
+	assert.Positive(t, s.lent)
+	assert.Zero(t, s.lends)
+	p := s.apply(Profile{Base: 10, PerRequest: 1, PerPrefillToken: 0.1})
+	arithmetic := 0.1 / (1 + s.lent)
+	assert.InEpsilon(t, arithmetic, float64(p.PerPrefillToken), 1e-9)
+	assert.InEpsilon(t, 1-arithmetic*s.lent, float64(p.PerRequest), 1e-9)
+
+	s, ok = scaling(there, back)
+	assert.True(t, ok)
+	p = s.apply(Profile{Base: 10, PerRequest: 1, PerPrefillToken: 0.1})
+	assert.InEpsilon(t, 0.1*(1+s.lends), float64(p.PerPrefillToken), 1e-9)
+	assert.InEpsilon(t, 1+0.1*s.lends, float64(p.PerRequest), 1e-9)
+	p = s.apply(Profile{Form: Overlapped, Base: 10, PerPrefillToken: 0.1})
+	assert.InEpsilon(t, 0.1, float64(p.PerPrefillToken), 1e-9)
+	assert.InEpsilon(t, 0.1*s.lends, float64(p.PerExchanged), 1e-9)
+
+	s, _ = scaling(card, on("A100", 4))
+	p = s.apply(Profile{Form: Overlapped, Base: 10, PerPrefillToken: 0.1, PerExchanged: 0.02})
+	assert.InEpsilon(t, 0.1*s.prefill, float64(p.PerPrefillToken), 1e-9, "what is sent is beside it")
+
+	bridged := on("H100", 2)
+	bridged.Form = "NVL"
+	assert.Zero(t, beside(bridged), "nobody knows the link")
+	assert.Zero(t, beside(on("H100", 1)))
+}

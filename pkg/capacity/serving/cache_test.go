@@ -235,3 +235,19 @@ func TestAllOfTheMemoryIsAShareToo(t *testing.T) {
 	assert.Greater(t, all, usual)
 	assert.Equal(t, usual, beyond)
 }
+
+func TestTheMemoryBesideTheCacheByHand(t *testing.T) {
+	const perToken = 72.0 / (1 << 20)
+	assert.InDelta(t, 1.2+2048*perToken, Memory{DeviceGiB: 24}.overhead(Arguments{}), 1e-12)
+	assert.InDelta(t, 1.2+8192*perToken, Memory{DeviceGiB: 70}.overhead(Arguments{}), 1e-12)
+	assert.InDelta(t, 1.2+100*perToken, Memory{DeviceGiB: 70}.overhead(Arguments{MaxBatchedTokens: 100}), 1e-12)
+	// A tenth of both devices has to be left, which 15 of 158.4 GiB are not.
+	memory := Memory{DeviceGiB: 80, Devices: 2, BytesPerToken: 1000}
+	left := func(gib float64) capacity.Tokens {
+		memory.WeightsGiB = 2*(0.5*0.99*80) - gib
+		tokens, _ := KVCapacity(CacheConfig{}, Arguments{MemoryShare: 0.5, Static: true}, memory)
+		return tokens
+	}
+	assert.Zero(t, left(15))
+	assert.Positive(t, left(17))
+}

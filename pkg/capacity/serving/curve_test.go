@@ -1,0 +1,58 @@
+package serving
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// Two points of equal weight: 10 in service for 2 s each, and 30 for 4 s. Their means are 20
+// and 3, the variance is 100 and the covariance (10*2+30*4)/2 - 20*3 = 10.
+func TestCurveByHand(t *testing.T) {
+	nothing := capacity.TokenShape{}
+	c := Curve{}.Observe(epoch, 10, 5, nothing).Observe(epoch, 30, 7.5, nothing)
+	strength := (slopePriorSpread * 20) * (slopePriorSpread * 20)
+	slope := (10 + strength*defaultSlopeShare*3/20) / (100 + strength)
+	for _, n := range []float64{1, 20, 40} {
+		assert.InEpsilon(t, n/(3+slope*(n-20)), float64(c.Rate(n, nothing, Profile{})), 1e-9, "%v in service", n)
+	}
+	// Without the shape of the load the profile says nothing.
+	assert.InDelta(t, float64(c.Rate(40, nothing, Profile{})), float64(c.Rate(40, nothing, llama8B)), 0)
+}
+
+// The same with a profile, whose residence time bends between 20 and 40 in service as its
+// rates say.
+func TestCurveWithAProfileByHand(t *testing.T) {
+	shape := capacity.TokenShape{Input: 100, Output: 1}
+	c := Curve{}.Observe(epoch, 10, 5, shape).Observe(epoch, 30, 7.5, shape)
+	here, there := float64(llama8B.Steady(20, shape).Rate), float64(llama8B.Steady(40, shape).Rate)
+	bends := 3 * ((40/there)/(20/here) - 1) / 20
+	strength := (slopePriorSpread * 20) * (slopePriorSpread * 20)
+	slope := (10 + strength*bends) / (100 + strength)
+	assert.InEpsilon(t, 40/(3+slope*20), float64(c.Rate(40, shape, llama8B)), 1e-9)
+	// At the mean nothing bends.
+	assert.InEpsilon(t, 20.0/3, float64(c.Rate(20, shape, llama8B)), 1e-9)
+}
+
+// A residence time never grows faster than in proportion, nor falls.
+func TestTheSlopeOfACurveIsBounded(t *testing.T) {
+	nothing := capacity.TokenShape{}
+	steep := Curve{}.Observe(epoch, 10, 10, nothing).Observe(epoch, 30, 30.0/9, nothing)
+	assert.InEpsilon(t, 4, float64(steep.Rate(7, nothing, Profile{})), 1e-9)
+	falling := Curve{}.Observe(epoch, 10, 1, nothing).Observe(epoch, 30, 15, nothing)
+	assert.InEpsilon(t, 50.0/6, float64(falling.Rate(50, nothing, Profile{})), 1e-9)
+	assert.Zero(t, Curve{}.Rate(5, nothing, Profile{}))
+	assert.Zero(t, steep.Rate(-1, nothing, Profile{}))
+}
+
+// The ends of what is a point: half a request in service, and something completed.
+func TestPointsThatACurveTakes(t *testing.T) {
+	nothing := capacity.TokenShape{}
+	assert.True(t, Curve{}.Observe(epoch, 0.5, 1, nothing).Known())
+	assert.False(t, Curve{}.Observe(epoch, 0.49, 1, nothing).Known())
+	assert.False(t, Curve{}.Observe(epoch, 5, 0, nothing).Known())
+	assert.True(t, Curve{}.Observe(epoch, 5, 1, capacity.TokenShape{Output: 1}).PerToken)
+	assert.False(t, Curve{}.Observe(epoch, 5, 1, nothing).PerToken, "no length is known")
+}
