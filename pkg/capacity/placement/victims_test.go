@@ -354,3 +354,11 @@ func TestWhatTakesNoPodsIsNoHole(t *testing.T) {
 	assert.False(t, ok)
 	assert.Equal(t, -1, node)
 }
+
+// Of nodes that are as good as each other it is the first.
+func TestOfEqualNodesTheFirst(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 8), gpuNode("b", "H100", 8, 8), gpuNode("c", "H100", 8, 8)}}
+	node, ok := c.Place(gpus(2, "H100"))
+	require.True(t, ok)
+	assert.Zero(t, node)
+}

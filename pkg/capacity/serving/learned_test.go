@@ -125,3 +125,34 @@ func TestUnderIsTheInverseOfSteady(t *testing.T) {
 		assert.Less(t, float64(at.Rate), 1e6, name)
 	}
 }
+
+// What a point must have to be one: lengths, a rate or a batch, and a time per token, all of
+// them numbers.
+func TestPointsThatAreOfUse(t *testing.T) {
+	good := Point{Shape: conv, Rate: 1, Batch: 5, TTFT: 10, ITL: 10}
+	with := func(change func(*Point)) Point {
+		p := good
+		change(&p)
+		return p
+	}
+	for name, c := range map[string]struct {
+		point Point
+		use   bool
+	}{
+		"all":             {good, true},
+		"without a rate":  {with(func(p *Point) { p.Rate = 0 }), true},
+		"without a batch": {with(func(p *Point) { p.Batch = 0 }), true},
+		"without either":  {with(func(p *Point) { p.Rate, p.Batch = 0, 0 }), false},
+		"without a TTFT":  {with(func(p *Point) { p.TTFT = 0 }), true},
+		"without an ITL":  {with(func(p *Point) { p.ITL = 0 }), false},
+		"without input":   {with(func(p *Point) { p.Shape.Input = 0 }), false},
+		"endless input":   {with(func(p *Point) { p.Shape.Input = capacity.Tokens(math.Inf(1)) }), false},
+		"endless output":  {with(func(p *Point) { p.Shape.Output = capacity.Tokens(math.Inf(1)) }), false},
+		"an endless rate": {with(func(p *Point) { p.Rate = capacity.Rate(math.Inf(1)) }), false},
+		"no number":       {with(func(p *Point) { p.Batch = math.NaN() }), false},
+		"a negative TTFT": {with(func(p *Point) { p.TTFT = -1 }), false},
+		"an endless ITL":  {with(func(p *Point) { p.ITL = capacity.Milliseconds(math.Inf(1)) }), false},
+	} {
+		assert.Equal(t, c.use, c.point.usable(), name)
+	}
+}
