@@ -176,3 +176,32 @@ func TestBoundsHoldWithoutMetrics(t *testing.T) {
 		})
 	}
 }
+
+// Pods that only keep room, of a lower priority, are evicted for replicas: a cluster that
+// is full of them has room, and replicas that wait for them to go are not taken for lost.
+func TestRoomThatOthersKeepIsRoom(t *testing.T) {
+	w := newWorld(118)
+	w.variants = w.variants[:1]
+	full := nodes(2, "H100", 4)
+	over := *w.variants[0].request
+	for i := range full {
+		full[i].Free.Devices = 0
+		over.Yields = append(over.Yields, placement.Yield{Resources: placement.Resources{Devices: 4, Pods: 4}})
+	}
+	w.cluster = &placement.Cluster{Nodes: full}
+	policy := policyFor(true, "a-h100")
+	assert.Equal(t, 1, *first(w.snapshot(), policy).Models[0].Variants[0].Desired, "of its own priority nobody yields")
+	w.variants[0].request = &over
+	v := first(w.snapshot(), policy).Models[0].Variants[0]
+	assert.Equal(t, 8, *v.Desired, "%s", v.Message)
+	assert.Equal(t, 8, v.Slots.Count)
+
+	s := w.snapshot()
+	s.Models[0].Variants[0].Current = 7
+	for range 6 {
+		s.Models[0].Variants[0].Starting = append(s.Models[0].Variants[0].Starting, Starting{Name: "new", Created: s.Time.Add(-10 * time.Second)})
+	}
+	v = first(s, policy).Models[0].Variants[0]
+	assert.Zero(t, v.Unplaced)
+	assert.Equal(t, 2, v.Slots.Count)
+}
