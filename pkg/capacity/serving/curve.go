@@ -58,10 +58,8 @@ func (c Curve) Observe(now time.Time, n float64, served capacity.Rate, shape cap
 	if perToken != c.PerToken {
 		c = Curve{PerToken: perToken}
 	}
-	if c.Weight > 0 {
-		decay := math.Exp2(-max(0, now.Sub(c.Updated).Seconds()) / halfLife.Seconds())
-		c.Weight, c.N, c.W, c.NN, c.NW = c.Weight*decay, c.N*decay, c.W*decay, c.NN*decay, c.NW*decay
-	}
+	decay := math.Exp2(-max(0, now.Sub(c.Updated).Seconds()) / halfLife.Seconds())
+	c.Weight, c.N, c.W, c.NN, c.NW = c.Weight*decay, c.N*decay, c.W*decay, c.NN*decay, c.NW*decay
 	c.Weight++
 	c.N += n
 	c.W += w
