@@ -56,10 +56,8 @@ func (t *Table) kindOf(n *Node, pool int) int {
 	return t.layout.kindOf(n, pool)
 }
 
+// kindOf is the index of the kind; devices whose type nobody knows have none.
 func (l *layout) kindOf(n *Node, pool int) int {
-	if pool == 0 && n.Accelerator == "" {
-		return -1
-	}
 	at, ok := l.index[n.pool(pool).Device]
 	if !ok {
 		return -1

@@ -110,6 +110,29 @@ func TestScoreFollowsTheOutlook(t *testing.T) {
 	assert.Zero(t, NewTable(Outlook{}, c).Loss(&other, gpus(1, "A100").Shape)+WasteWeight*Unit, "what nobody expects to use is wasted until it is used")
 }
 
+// A score is four numbers side by side, so that no tier reaches into another.
+func TestAScoreHoldsItsTiersApart(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	for range 300 {
+		c, outlook := typedCluster(rng), typedOutlook(rng)
+		table := NewTable(outlook, c)
+		for i := range c.Nodes {
+			n := &c.Nodes[i]
+			s := gpus(1+rng.IntN(4), n.Accelerator).Shape
+			s.MilliCPU = int64(rng.IntN(5)) * 4000
+			if n.Verdict(s) != Fits {
+				continue
+			}
+			order, mates := rng.IntN(16), rng.IntN(16)
+			packed := -table.Score(n, s, order, mates)
+			require.Equal(t, min((n.Free.MilliCPU-s.MilliCPU)/500, 1<<10-1), packed&(1<<10-1), "CPU")
+			require.EqualValues(t, n.free(n.poolOf(&s))-s.Devices, packed>>10&(1<<7-1), "devices")
+			require.Equal(t, table.Loss(n, s)+int64(mates)*4*Unit+1<<33, packed>>17&(1<<42-1), "loss")
+			require.EqualValues(t, order, packed>>59, "order")
+		}
+	}
+}
+
 func TestTheTiersOfAScore(t *testing.T) {
 	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 3), gpuNode("b", "H100", 8, 8)}}
 	tight, loose := &c.Nodes[0], &c.Nodes[1]
