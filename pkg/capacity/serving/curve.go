@@ -101,14 +101,12 @@ func (c Curve) slope(meanN, meanW, n float64, shape capacity.TokenShape, prior P
 }
 
 // priorSlope is the slope to expect between the observed and the asked batch: the
-// profile's, scaled to the observed residence time, else the default share.
+// profile's, where it and the shape are known, scaled to the observed residence time,
+// else the default share.
 func priorSlope(meanN, meanW, n float64, shape capacity.TokenShape, prior Profile) float64 {
 	fallback := defaultSlopeShare * meanW / meanN
-	if !prior.Known() || !shape.Known() {
-		return fallback
-	}
 	here, there := prior.Steady(meanN, shape).Rate, prior.Steady(n, shape).Rate
-	if here <= 0 || there <= 0 || math.Abs(n-meanN) < 1e-9 {
+	if here <= 0 || math.Abs(n-meanN) < 1e-9 {
 		return fallback
 	}
 	// Residence times relative to the one at the observed batch.
