@@ -362,3 +362,22 @@ func TestOfEqualNodesTheFirst(t *testing.T) {
 	require.True(t, ok)
 	assert.Zero(t, node)
 }
+
+// Four replicas may move at once, and five may not; who is on no node of the cluster is left
+// alone; a quota that allows just one more is enough.
+func TestMovesAtTheEndsOfTheirRange(t *testing.T) {
+	for replicas, want := range map[int]bool{4: true, 5: false} {
+		c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 8-replicas), gpuNode("b", "H100", 8, 5)}, Quotas: []Quota{{Hard: 8, Left: 8}}}
+		placed := []Placed{{"nowhere", gpus(1, "H100"), 2}, {"nor here", gpus(1, "H100"), -1}}
+		for range replicas {
+			placed = append(placed, Placed{"r", gpus(1, "H100"), 0})
+		}
+		whole := gpus(8, "H100")
+		whole.Charges = []Amount{{Count: 8}}
+		room, ok := c.Moves(whole, placed)
+		assert.Equal(t, want, ok, "%d replicas", replicas)
+		if ok {
+			assert.Len(t, room.Moves, replicas)
+		}
+	}
+}
