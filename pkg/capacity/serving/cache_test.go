@@ -214,6 +214,7 @@ func TestALayoutThatTheDevicesDoNotHave(t *testing.T) {
 		"a share too many":      {Arguments{TensorParallel: 2}, 1, false},
 		"a device too many":     {Arguments{TensorParallel: 2}, 4, false},
 		"a product beyond all":  {Arguments{PipelineParallel: 7, DataParallel: 0x6db6db6db6db6db7}, 1, false},
+		"shares beyond all":     {Arguments{TensorParallel: 7, PipelineParallel: 0x6db6db6db6db6db7}, 1, false},
 	} {
 		assert.Equal(t, c.known, MemoryOf(m, c.a, 80, c.devices).BytesPerToken > 0, name)
 	}
