@@ -29,7 +29,8 @@ import (
 // no less than the manager could. That it is met to one replica and not exactly has
 // three reasons: waiting requests are scraped every two seconds while 26 more come, the
 // manager reckons with the mean start-up of the two replicas that it saw, and the
-// machine may delay either. A replica is worth 30 requests of the backlog.
+// machine may delay either. A replica is worth 30 requests of the backlog. Up to a fifth
+// more is asked for, because what is sized for is a quantile of the forecast.
 func aStep(t *testing.T, w *world) {
 	const (
 		before, after = 1.0, 20.0
@@ -82,7 +83,8 @@ func aStep(t *testing.T, w *world) {
 	assert.LessOrEqual(t, len(ups), 2, "writes that raise")
 	answer := ups[len(ups)-1]
 	assert.Less(t, answer.at.Sub(stepped), 30*time.Second, "the step is answered")
-	assert.InDelta(t, need, int(answer.to), 1, "replicas for the load and its backlog")
+	assert.GreaterOrEqual(t, int(answer.to), need-1, "replicas for the load and its backlog")
+	assert.LessOrEqual(t, int(answer.to), need+need/5, "and not many more")
 	require.Len(t, downs, 1, "writes that lower")
 	assert.True(t, downs[0].at.After(answer.at))
 	least, most := int(math.Ceil(after/carries)), int(math.Ceil(after*lowerHeadroom/carries))
