@@ -3,6 +3,9 @@
 // on every trace, and what ours costs is divided by what the front of all of them costs at
 // the same attainment.
 //
+// A quick run, for daily work, judges hybrid mode alone on few of the traces with one
+// start-up time, and looks for no setting that is the best over all of them.
+//
 // Read the trials in trial.go first, then claim.go, and package sweep of "kubectl wva
 // replay", which makes the runs.
 package main
