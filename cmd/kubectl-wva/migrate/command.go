@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/migration"
 )
 
@@ -23,6 +24,11 @@ output. Nothing in a cluster is changed.
   LlamaStackDistribution  llamastack.io/v1alpha1 becomes v1alpha2, field by field. What
                           v1alpha2 has no field for goes into an annotation, and each
                           object begins with comments that say which field went where.
+  VariantAutoscaling      one that lists accelerators in spec.modelProfile becomes one
+                          object for each of them. That of the label
+                          inference.optimization/acceleratorName, else the first, keeps
+                          the name and the Deployment; comments name the Deployments
+                          that are to be made for the others.
 
 Files have one or several documents, or Lists. What is of the present form stays as it
 is. A document that cannot be turned is an error, and nothing is written.`
@@ -36,6 +42,7 @@ const examples = `  # What is there now, in the new form
 // kinds turn objects of their group and kind. The result may begin with comments.
 var kinds = map[string]func(text []byte) ([]byte, error){
 	v1alpha2.GroupName + " " + v1alpha2.Kind: llamaStack,
+	v1alpha1.GroupName + " " + v1alpha1.Kind: variants,
 }
 
 // NewCommand is the command.
