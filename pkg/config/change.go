@@ -1,6 +1,9 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Change is a new value of a setting.
 type Change struct {
@@ -50,7 +53,7 @@ func (c Config) Update(from Sources, data map[string]string) (Config, Edit, erro
 	if len(errs) > 0 {
 		return Config{}, Edit{}, problems(errs)
 	}
-	next.Warnings = append(warnings, remarks(after)...)
+	next.Warnings = slices.Concat(warnings, remarks(after))
 	next.Saturation, next.ServiceClasses = c.Saturation, c.ServiceClasses
 	next.UnitCosts, next.ScaleToZero = c.UnitCosts, c.ScaleToZero
 	return next, edit, nil

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +17,7 @@ func Load(from Sources) (Config, error) {
 	if errs = append(errs, more...); len(errs) > 0 {
 		return Config{}, problems(errs)
 	}
-	config.Warnings = append(warnings, remarks(levels)...)
+	config.Warnings = slices.Concat(warnings, remarks(levels))
 	return config, nil
 }
 

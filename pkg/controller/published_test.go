@@ -91,7 +91,7 @@ wva_breach_duration_seconds_bucket{model_name="m",namespace="n",le="+Inf"} 1
 wva_breach_duration_seconds_sum{model_name="m",namespace="n"} 35
 wva_breach_duration_seconds_count{model_name="m",namespace="n"} 1
 `)))
-	for _, desired := range []int{3, 4, 1, 0, 5} { // of 2: up, up, down, down, up
+	for _, desired := range []int{3, 4, 1, 0, 5} { // of 2: more twice, fewer twice, more
 		q.scaled(settled(func(p *decision.VariantPlan) { p.Current, p.Desired = 2, &desired }))
 	}
 	assert.InDelta(t, 2, testutil.ToFloat64(q.flips.WithLabelValues("v", "n")), 0)

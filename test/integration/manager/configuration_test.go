@@ -2,7 +2,6 @@ package manager_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,7 +31,7 @@ func TestTheProgramNamesAllThatIsWrongAndEnds(t *testing.T) {
 	program.Stderr = &said
 	var ended *exec.ExitError
 	err = program.Run()
-	require.True(t, errors.As(err, &ended), "%v\n%s", err, said.String())
+	require.ErrorAs(t, err, &ended, said.String())
 	assert.Equal(t, 1, ended.ExitCode())
 	for _, want := range []string{
 		file + ": ",
