@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/config/review"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
@@ -46,33 +47,31 @@ func (f *targetFinder) findConflictOn(ctx context.Context, v *variant, key strin
 		if v.target.lent {
 			state = decision.TargetShared
 		}
-		v.target.refuse(state, v1alpha1.ReasonTargetShared,
-			"VariantAutoscaling %s also scales %s: delete all but one", strings.Join(others, ", "), &v.target)
+		v.target.refuse(state, v1alpha1.ReasonTargetShared, "%s", review.SharedTarget(others, &v.target))
 		return nil
 	}
 	if v.object.Spec.Actuation != "" && v.object.Spec.Actuation != v1alpha1.ActuationScale {
 		return nil
 	}
-	autoscaler, err := f.autoscaler(ctx, here)
+	autoscalers, err := f.autoscalers(ctx, here)
 	if err != nil {
 		return fmt.Errorf("listing the autoscalers on %s: %w", &v.target, err)
 	}
-	if autoscaler != "" {
-		v.target.refuse(decision.TargetConflict, v1alpha1.ReasonAutoscalerOnTarget,
-			"%s also scales %s: delete it, or set spec.actuation to Metric and let it act on the metric wva_desired_replicas", autoscaler, &v.target)
+	if len(autoscalers) > 0 {
+		v.target.refuse(decision.TargetConflict, v1alpha1.ReasonAutoscalerOnTarget, "%s", review.AutoscalerOnTarget(autoscalers, &v.target))
 	}
 	return nil
 }
 
-// autoscaler names the autoscalers on a target. KEDA's own HorizontalPodAutoscaler is
+// autoscalers names the autoscalers on a target. KEDA's own HorizontalPodAutoscaler is
 // named after its ScaledObject, which is what a user knows.
-func (f *targetFinder) autoscaler(ctx context.Context, here []client.ListOption) (string, error) {
+func (f *targetFinder) autoscalers(ctx context.Context, here []client.ListOption) ([]string, error) {
 	var names []string
 	if f.access.ScaledObjects {
 		objects := &unstructured.UnstructuredList{}
 		objects.SetGroupVersionKind(kindScaledObject.GroupVersion().WithKind(kindScaledObject.Kind + "List"))
 		if err := f.reader.List(ctx, objects, here...); err != nil {
-			return "", err
+			return nil, err
 		}
 		for i := range objects.Items {
 			names = append(names, "ScaledObject "+objects.Items[i].GetName())
@@ -80,7 +79,7 @@ func (f *targetFinder) autoscaler(ctx context.Context, here []client.ListOption)
 	}
 	var autoscalers autoscalingv2.HorizontalPodAutoscalerList
 	if err := f.reader.List(ctx, &autoscalers, here...); err != nil {
-		return "", err
+		return nil, err
 	}
 	for i := range autoscalers.Items {
 		if name := autoscalers.Items[i].Name; len(names) == 0 || !strings.HasPrefix(name, "keda-hpa-") {
@@ -88,5 +87,5 @@ func (f *targetFinder) autoscaler(ctx context.Context, here []client.ListOption)
 		}
 	}
 	slices.Sort(names)
-	return strings.Join(names, ", "), nil
+	return names, nil
 }

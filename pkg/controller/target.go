@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/config/review"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
@@ -157,9 +158,8 @@ func (f *targetFinder) findCached(ctx context.Context, v *variant) (bool, error)
 		return true, nil
 	}
 	if name == "" {
-		err := errors.New("spec.scaleTargetRef is missing, so the object is of an older form: run \"kubectl wva migrate\" and apply what it writes")
-		v.invalid(err)
-		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%v", err)
+		v.invalid(review.ErrOlderForm)
+		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%v", review.ErrOlderForm)
 		return true, nil
 	}
 	read, ok := map[schema.GroupKind]func(context.Context, client.ObjectKey, *target) error{
