@@ -11,6 +11,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/lint"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/migrate"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay"
 )
@@ -42,6 +43,6 @@ Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
 	}
 	flags := &cluster.Flags{}
 	flags.Add(command.PersistentFlags())
-	command.AddCommand(capacity.NewCommand(flags), migrate.NewCommand(), replay.NewCommand(flags))
+	command.AddCommand(capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(), replay.NewCommand(flags))
 	return command
 }

@@ -31,6 +31,7 @@ var effects = map[string]struct {
 	"wva.logLevel":                                     {change: 4},
 	"wva.namespaceScoped":                              {change: true},
 	"wva.controllerInstance":                           {change: "blue"},
+	"wva.configMap.immutable":                          {change: true},
 	"wva.reconcileInterval":                            {change: "15s"},
 	"wva.limitedMode":                                  {change: true},
 	"wva.chooseVictims":                                {change: false},

@@ -1,0 +1,96 @@
+package lint
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+)
+
+const long = `Say what is wrong with VariantAutoscaling objects before they are applied: what
+contradicts another object of the files, or names what is not there. No cluster is
+asked. Files have one or several documents, or Lists; these count:
+
+  VariantAutoscaling                     is checked
+  HorizontalPodAutoscaler, ScaledObject  may be on the target of one
+  ConfigMap of service classes           has the classes that spec.sloClassRef may name
+
+Other kinds are passed over. An error ends the command with 1, a warning does not.`
+
+const examples = `  # A folder's manifests together
+  kubectl wva lint my-app/*.yaml
+
+  # What a chart makes
+  helm template my-chart | kubectl wva lint -`
+
+// NewCommand is the command.
+func NewCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:          "lint FILE...",
+		Short:        "Say what is wrong with VariantAutoscaling manifests",
+		Long:         long,
+		Example:      examples,
+		Args:         cobra.MinimumNArgs(1),
+		SilenceUsage: true,
+		RunE: func(command *cobra.Command, files []string) error {
+			return run(files, command.InOrStdin(), command.OutOrStdout())
+		},
+	}
+}
+
+func run(files []string, in io.Reader, out io.Writer) error {
+	found := &manifests{}
+	for _, file := range files {
+		if err := found.readFile(file, in); err != nil {
+			return err
+		}
+	}
+	wrong := 0
+	for _, f := range found.findings() {
+		if _, err := fmt.Fprintln(out, f); err != nil {
+			return err
+		}
+		if f.wrong {
+			wrong++
+		}
+	}
+	switch {
+	case wrong > 0:
+		return fmt.Errorf("%d of what was found is wrong", wrong)
+	case len(found.variants) == 0:
+		return errors.New("the files have no VariantAutoscaling object: name one that has")
+	}
+	_, err := fmt.Fprintf(out, "VariantAutoscaling objects without an error: %d\n", len(found.variants))
+	return err
+}
+
+func (m *manifests) readFile(file string, in io.Reader) error {
+	var text []byte
+	var err error
+	if file == "-" {
+		text, err = io.ReadAll(in)
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for number := 1; ; number++ {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = m.read(file, document)
+		}
+		if err != nil {
+			return fmt.Errorf("%s, document %d: %w", file, number, err)
+		}
+	}
+}

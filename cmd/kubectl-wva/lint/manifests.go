@@ -1,0 +1,163 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/config/review"
+)
+
+// manifests are what the files hold.
+type manifests struct {
+	variants    []written
+	autoscalers []review.Autoscaler
+	classes     *config.ServiceClasses
+	// unreadable are objects of ours that are not of the present form.
+	unreadable []finding
+}
+
+// written is an object and the file that it is in.
+type written struct {
+	file   string
+	object *v1alpha1.VariantAutoscaling
+}
+
+// finding is one thing to say of an object.
+type finding struct {
+	file, object, text string
+	wrong              bool
+}
+
+func (f finding) String() string {
+	level := "warning"
+	if f.wrong {
+		level = "error"
+	}
+	return fmt.Sprintf("%s: VariantAutoscaling %s: %s: %s", f.file, f.object, level, f.text)
+}
+
+// header is what every object has.
+type header struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        metav1.ObjectMeta `json:"metadata"`
+	Items           []map[string]any  `json:"items"`
+}
+
+// read takes one document.
+func (m *manifests) read(file string, text []byte) error {
+	var h header
+	if err := yaml.Unmarshal(text, &h); err != nil {
+		return err
+	}
+	for _, item := range h.Items {
+		one, err := yaml.Marshal(item)
+		if err == nil {
+			err = m.read(file, one)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	group := h.GroupVersionKind().Group
+	switch {
+	case group == v1alpha1.GroupName && h.Kind == v1alpha1.Kind:
+		m.readVariant(file, text, h)
+	case h.Kind == "HorizontalPodAutoscaler" && group == "autoscaling", h.Kind == "ScaledObject" && group == "keda.sh":
+		return m.readAutoscaler(text, h)
+	case h.Kind == "ConfigMap" && group == "" && slices.Contains(config.Static{}.ServiceClassConfigMaps(), h.Metadata.Name):
+		return m.readClasses(text, h.Metadata.Name)
+	}
+	return nil
+}
+
+func (m *manifests) readVariant(file string, text []byte, h header) {
+	var v v1alpha1.VariantAutoscaling
+	if err := yaml.Unmarshal(text, &v); err == nil && v.Spec.ScaleTargetRef.Name == "" {
+		m.unreadable = append(m.unreadable, finding{file, nameOf(h.Metadata), review.ErrOlderForm.Error(), true})
+		return
+	}
+	// As the API server reads it: fields are told apart by case, too.
+	v = v1alpha1.VariantAutoscaling{}
+	if _, _, err := decoder().Decode(text, nil, &v); err != nil {
+		m.unreadable = append(m.unreadable, finding{file, nameOf(h.Metadata), err.Error(), true})
+		return
+	}
+	m.variants = append(m.variants, written{file, &v})
+}
+
+func decoder() runtime.Decoder {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
+}
+
+func nameOf(meta metav1.ObjectMeta) string {
+	if meta.Namespace == "" {
+		return meta.Name
+	}
+	return meta.Namespace + "/" + meta.Name
+}
+
+// readAutoscaler reads what an autoscaler is for. A ScaledObject may leave out that it is
+// a Deployment.
+func (m *manifests) readAutoscaler(text []byte, h header) error {
+	var object struct {
+		Spec struct {
+			ScaleTargetRef v1alpha1.ScaleTargetReference `json:"scaleTargetRef"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(text, &object); err != nil {
+		return fmt.Errorf("%s %s: %w", h.Kind, nameOf(h.Metadata), err)
+	}
+	var gvk schema.GroupVersionKind
+	gvk, err := object.Spec.ScaleTargetRef.GroupVersionKind()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", h.Kind, nameOf(h.Metadata), err)
+	}
+	m.autoscalers = append(m.autoscalers, review.Autoscaler{Kind: h.Kind, Name: h.Metadata.Name, Target: review.Target{
+		Kind: gvk.GroupKind(), Namespace: h.Metadata.Namespace, Name: object.Spec.ScaleTargetRef.Name,
+	}})
+	return nil
+}
+
+func (m *manifests) readClasses(text []byte, name string) error {
+	var object corev1.ConfigMap
+	if err := yaml.Unmarshal(text, &object); err != nil {
+		return fmt.Errorf("ConfigMap %s: %w", name, err)
+	}
+	classes, _, err := config.ParseServiceClasses(name, object.Data)
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s: %w", name, err)
+	}
+	m.classes = &classes
+	return nil
+}
+
+// findings are all of them, in the order of the files.
+func (m *manifests) findings() []finding {
+	around := review.Surroundings{Autoscalers: m.autoscalers, Classes: m.classes}
+	for _, w := range m.variants {
+		around.Variants = append(around.Variants, w.object)
+	}
+	all := slices.Clone(m.unreadable)
+	for _, w := range m.variants {
+		errs, warnings := review.Object(w.object, around)
+		for _, err := range errs {
+			all = append(all, finding{w.file, nameOf(w.object.ObjectMeta), err.Error(), true})
+		}
+		for _, warning := range warnings {
+			all = append(all, finding{w.file, nameOf(w.object.ObjectMeta), warning, false})
+		}
+	}
+	return all
+}
