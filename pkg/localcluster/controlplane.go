@@ -81,6 +81,10 @@ func (c *Cluster) startStore(ctx context.Context) error {
 }
 
 func (c *Cluster) startAPIServer(ctx context.Context) error {
+	audit, err := c.auditFlags()
+	if err != nil {
+		return err
+	}
 	return c.startAt(ctx, apiLayer, func(port int) Process {
 		c.server = fmt.Sprintf("https://%s:%d", c.block.host(), port)
 		err := c.becomeAdmin()
@@ -108,6 +112,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 			"--allow-privileged=true",
 			"--profiling=false",
 		)
+		flags = append(flags, audit...)
 		if !c.options.Components.ControllerManager {
 			// Nobody would make the service accounts, and nobody would take the taint away.
 			flags = append(flags, "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")

@@ -30,6 +30,8 @@ type Options struct {
 	Nodes []*corev1.Node
 	// Manifests are files or directories for Apply, before the variant scheduler starts.
 	Manifests []string
+	// Audit has the API server note every write to a scale subresource, for ScaleWrites.
+	Audit bool
 	// Started, if set, is told of every child that became ready and how long that took, by one goroutine at a
 	// time.
 	Started func(name string, took time.Duration)

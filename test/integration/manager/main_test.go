@@ -52,8 +52,10 @@ var (
 	// outage is in front of the Prometheus of each test.
 	outage     = &switchable{}
 	prometheus *httptest.Server
-	// metricsOf is where each manager serves its metrics.
-	metricsOf = map[string]string{}
+	// metricsOf is where each manager serves its metrics, and credentialOf the name of
+	// its token in the audit log.
+	metricsOf    = map[string]string{}
+	credentialOf = map[string]string{}
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -93,6 +95,7 @@ func start(ctx context.Context) error {
 	cluster, err = localcluster.Start(ctx, localcluster.Options{
 		Components: localcluster.Components{ControllerManager: true, Scheduler: true, Kwok: true},
 		Nodes:      append(nodes, localcluster.CPUOnly.Node("cpu", "a")),
+		Audit:      true,
 		Manifests:  []string{manifests + "/crd", manifests + "/rbac", "testdata/kinds.yaml"},
 	})
 	if err != nil {
@@ -121,6 +124,9 @@ func startManager(ctx context.Context, instance string) error {
 		return err
 	}
 	metricsOf[instance] = "http://" + metrics + "/metrics"
+	if credentialOf[instance], err = credential(kubeconfig); err != nil {
+		return err
+	}
 	return cluster.StartProcess(ctx, managerProcess(instance, kubeconfig, metrics, health))
 }
 

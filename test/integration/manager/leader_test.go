@@ -1,0 +1,154 @@
+package manager_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
+)
+
+// credential is the name of a kubeconfig's token in the audit log.
+func credential(kubeconfig string) (string, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	parts := strings.Split(config.BearerToken, ".")
+	if len(parts) != 3 {
+		return "", fmt.Errorf("the token of %s has %d parts", kubeconfig, len(parts))
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", err
+	}
+	var claims struct {
+		ID string `json:"jti"`
+	}
+	if err := json.Unmarshal(payload, &claims); err != nil {
+		return "", err
+	}
+	return "JTI=" + claims.ID, nil
+}
+
+// writesTo are the writes of the scale of a Deployment that the audit log has.
+func writesTo(t *testing.T, d *appsv1.Deployment) []localcluster.ScaleWrite {
+	t.Helper()
+	all, err := cluster.ScaleWrites()
+	require.NoError(t, err)
+	return slices.DeleteFunc(all, func(w localcluster.ScaleWrite) bool { return w.Namespace != d.Namespace || w.Name != d.Name })
+}
+
+// startHurried starts one more manager of an instance, which ends with the test, and
+// returns its name and the name of its token.
+func startHurried(t *testing.T, instance, name string, more ...string) string {
+	t.Helper()
+	kubeconfig, err := cluster.KubeconfigFor(t.Context(), home, account)
+	require.NoError(t, err)
+	metrics, err := cluster.FreeAddress()
+	require.NoError(t, err)
+	health, err := cluster.FreeAddress()
+	require.NoError(t, err)
+	process := managerProcess(instance, kubeconfig, metrics, health)
+	process.Name = name
+	process.Args = append(process.Args, hurry...)
+	process.Args = append(process.Args, more...)
+	metricsOf[name] = "http://" + metrics + "/metrics"
+	credentialOf[name], err = credential(kubeconfig)
+	require.NoError(t, err)
+	require.NoError(t, cluster.StartProcess(t.Context(), process))
+	return name
+}
+
+// Two instances and a manager without one share a cluster under load: each writes to the
+// targets of its own objects alone, and shows no others.
+func TestInstancesNeverTouchEachOthersObjects(t *testing.T) {
+	second := startHurried(t, "second", "second")
+	t.Cleanup(func() { require.NoError(t, cluster.Terminate(second)) })
+	servers := serveModels(t)
+	type tenant struct {
+		manager string
+		d       *appsv1.Deployment
+		v       *v1alpha1.VariantAutoscaling
+	}
+	var tenants []tenant
+	for _, manager := range []string{"", brisk, second} {
+		namespace := space(t)
+		servers.ask(namespace, 0.9*serves)
+		x := tenant{manager, deployment(namespace, "server", 1), variant(namespace, "llama-h100", "server", manager)}
+		create(t, x.d, x.v)
+		tenants = append(tenants, x)
+	}
+	for _, x := range tenants {
+		hasReplicas(t, patience, x.d, x.v, 2)
+	}
+	for _, x := range tenants {
+		servers.ask(x.d.Namespace, 1.8*serves)
+	}
+	for _, x := range tenants {
+		hasReplicas(t, patience, x.d, x.v, 3)
+		writes := writesTo(t, x.d)
+		assert.GreaterOrEqual(t, len(writes), 2)
+		for _, w := range writes {
+			assert.Equal(t, credentialOf[x.manager], w.Credential, "the write of %d replicas of the target of instance %q", w.Replicas, x.manager)
+			assert.Greater(t, w.Replicas, int32(1), "%+v", w)
+		}
+		for _, other := range tenants {
+			series := prometheustest.Scrape(t, metricsOf[other.manager])
+			for name := range series {
+				if strings.HasPrefix(name, "wva_desired_replicas{") && strings.Contains(name, `namespace="`+x.d.Namespace+`"`) {
+					assert.Equal(t, x.manager, other.manager, "%s is shown by another instance", name)
+					assert.Equal(t, x.manager != "", strings.Contains(name, `controller_instance="`+x.manager+`"`), name)
+				}
+			}
+		}
+	}
+}
+
+// The leader of two is killed under a load that rises: the other one goes on, and the audit
+// log has no write that is not the leader's, nor one that takes replicas away.
+func TestTheNextLeaderGoesOn(t *testing.T) {
+	election := []string{"--leader-elect", "--leader-election-lease-duration=3s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms"}
+	first := startHurried(t, "pair", "pair-first", election...)
+	servers := serveModels(t)
+	namespace := space(t)
+	servers.ask(namespace, 0.9*serves)
+	d, v := deployment(namespace, "server", 1), variant(namespace, "llama-h100", "server", "pair")
+	create(t, d, v)
+	hasReplicas(t, patience, d, v, 2)
+	next := startHurried(t, "pair", "pair-next", election...)
+	t.Cleanup(func() { require.NoError(t, cluster.Terminate(next)) })
+	servers.settle(t, namespace, 2)
+
+	servers.ask(namespace, 1.8*serves)
+	require.NoError(t, cluster.Kill(first))
+	// What it had sent may be answered a moment later; the lease ends long after that.
+	killed := time.Now().Add(time.Second)
+	hasReplicas(t, patience, d, v, 3)
+	conditiontest.Eventually(t, patience, "rounds of the next leader", func() (string, bool) {
+		rounds := prometheustest.Scrape(t, metricsOf[next])[`wva_round_duration_seconds{controller_instance="pair",result="success",round="Full"}`]
+		return fmt.Sprint(rounds), rounds >= 3
+	})
+	last := int32(1)
+	for _, w := range writesTo(t, d) {
+		by := first
+		if w.At.After(killed) {
+			by = next
+		}
+		assert.Equal(t, credentialOf[by], w.Credential, "%+v", w)
+		assert.Greater(t, w.Replicas, last, "no write takes replicas away, and none repeats another: %+v", w)
+		last = w.Replicas
+	}
+}
