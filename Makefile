@@ -10,6 +10,7 @@
 #   RATE      send every request of the trace so often (1)
 #   TAIL      how long to watch without traffic        (60s)
 #   STARTUP   start-up time of a model server          (15s)
+#   MODE      capacity-only: size by saturation alone   (hybrid)
 #   METRICS   pods: the autoscaler scrapes model servers itself (prometheus)
 #   LLAMASTACK  1: requests for the 8B model go through a Llama Stack server
 #   REPORT    where the report goes                    (demo-report.json)
@@ -22,6 +23,7 @@ TRACE ?=
 RATE ?=
 TAIL ?=
 STARTUP ?=
+MODE ?=
 METRICS ?=
 LLAMASTACK ?=
 REPORT ?=
@@ -77,10 +79,10 @@ update: ## write everything that is generated: code, CRD, chart, modules, format
 	@hack/check-prerequisites.sh
 	@hack/update.sh
 
-demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STARTUP METRICS LLAMASTACK REPORT REPORT_HTML KEEP LOGS SEED)
+demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STARTUP MODE METRICS LLAMASTACK REPORT REPORT_HTML KEEP LOGS SEED)
 	@exec bin/playground demo \
 		$(call setting,DURATION,duration) $(call setting,TRACE,trace) $(call setting,RATE,rate) \
-		$(call setting,TAIL,tail) $(call setting,STARTUP,startup) $(call setting,METRICS,metrics) $(call setting,LLAMASTACK,llamastack) $(call setting,REPORT,report) \
+		$(call setting,TAIL,tail) $(call setting,STARTUP,startup) $(call setting,MODE,mode) $(call setting,METRICS,metrics) $(call setting,LLAMASTACK,llamastack) $(call setting,REPORT,report) \
 		$(call setting,REPORT_HTML,report-html) $(call setting,KEEP,keep) $(call setting,LOGS,logs) $(call setting,SEED,seed)
 
 bench: ## measure the pure packages and the scheduler plugin

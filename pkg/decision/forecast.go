@@ -112,7 +112,8 @@ func (f Forecast) observe(at time.Time, seen counted, shape capacity.TokenShape,
 	if span <= 0 || math.IsNaN(rate) || math.IsInf(rate, 0) {
 		return f
 	}
-	if !f.known() {
+	// As long as nothing ever arrived, the first count is still to come.
+	if !f.known() || f.Last == 0 && f.mean() == 0 {
 		f.Sampled, f.Last, f.Span, f.Modes = at, rate, seen.span, atFirst(rate, span)
 		return f
 	}

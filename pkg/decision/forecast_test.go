@@ -160,3 +160,15 @@ func TestForecastIgnoresWhatIsNoCount(t *testing.T) {
 		assert.False(t, math.IsNaN(m.Level+m.Variance+m.Probability))
 	}
 }
+
+// A load that begins after an hour without one is taken for what it would be at the start:
+// nothing ever arrived, so that nothing is known of how it moves.
+func TestForecastOfALoadThatBeginsLate(t *testing.T) {
+	begins := func(quiet int) float64 {
+		f := believed(rand.New(rand.NewPCG(1, 8)), quiet+2, 1, func(at time.Duration) float64 {
+			return max(0, 2*(at-time.Duration(quiet)*countedEvery).Seconds())
+		})
+		return f.quantile(0.85, 30*time.Second) / f.mean()
+	}
+	assert.InEpsilon(t, begins(0), begins(360), 0.25)
+}

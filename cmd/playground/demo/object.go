@@ -165,3 +165,13 @@ func autoscaling(m model, v variant) *v1alpha1.VariantAutoscaling {
 func parameter(ms capacity.Milliseconds) v1alpha1.ParameterMilliseconds {
 	return v1alpha1.ParameterMilliseconds(strconv.FormatFloat(float64(ms), 'g', 6, 64))
 }
+
+// promises is the ConfigMap with the service class of every model, which the manager reads.
+func promises(models []model) *corev1.ConfigMap {
+	data := map[string]string{}
+	for i, m := range models {
+		data[fmt.Sprintf("class-%d.yaml", i+1)] = fmt.Sprintf("name: class-%d\npriority: 1\ndata:\n- model: %s\n  slo-ttft: %g\n  slo-tpot: %g\n",
+			i+1, m.ID, float64(m.SLO.TTFT), float64(m.SLO.ITL))
+	}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "service-classes-config"}, Data: data}
+}

@@ -30,6 +30,8 @@ type Options struct {
 	// Metrics is where the autoscaler sees its model servers: metricsPrometheus or
 	// metricsPods.
 	Metrics string
+	// Mode is how the autoscaler sizes: modeHybrid or modeCapacityOnly.
+	Mode string
 	// LlamaStack puts a Llama Stack server in front of the first model.
 	LlamaStack bool
 	// Report is the file that the report is written to.
@@ -52,6 +54,12 @@ const (
 	metricsPods       = "pods"
 )
 
+// How the autoscaler sizes: for the promised latency too, or by saturation alone.
+const (
+	modeHybrid       = "hybrid"
+	modeCapacityOnly = "capacity-only"
+)
+
 const usage = `Starts a whole Kubernetes cluster with emulated GPU nodes and model servers,
 lets the autoscaler and its scheduler run two models under load, and writes a
 report of what they did.
@@ -65,6 +73,9 @@ Examples:
 
   # five minutes of a recorded trace, every request twenty times
   playground demo --trace AzureLLMInferenceTrace_conv.csv --rate 20 --duration 5m
+
+  # size by saturation alone, without the promised latencies
+  playground demo --mode capacity-only
 
   # look around with kubectl afterwards, until Ctrl-C
   playground demo --duration 1m --tail 0 --keep
@@ -89,6 +100,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	flags.Var((*seconds)(&o.Tail), "tail", "how long to watch without traffic after it, in which replicas are removed")
 	flags.Var((*seconds)(&o.Startup), "startup", "how long a model server takes until it serves")
 	flags.StringVar(&o.Metrics, "metrics", metricsPrometheus, "where the autoscaler sees its model servers: prometheus, or pods, which it then scrapes itself")
+	flags.StringVar(&o.Mode, "mode", modeHybrid, "how the autoscaler sizes: hybrid, for the promised latency too, or capacity-only, by saturation alone")
 	flags.BoolVar(&o.LlamaStack, "llamastack", false, "put a Llama Stack server, which the manager runs, in front of the 8B model: its requests go through the server's vLLM provider")
 	flags.StringVar(&o.Report, "report", "demo-report.json", "file that the report is written to, as JSON")
 	flags.StringVar(&o.ReportHTML, "report-html", "", "file that the report is written to as one HTML page with pictures, which opens without a network")
@@ -123,6 +135,8 @@ func (o Options) check() error {
 		return fmt.Errorf("--rate is %v; expected above 0 and at most 1000", o.Rate)
 	case o.Metrics != metricsPrometheus && o.Metrics != metricsPods:
 		return fmt.Errorf("--metrics is %q; expected %s or %s", o.Metrics, metricsPrometheus, metricsPods)
+	case o.Mode != modeHybrid && o.Mode != modeCapacityOnly:
+		return fmt.Errorf("--mode is %q; expected %s or %s", o.Mode, modeHybrid, modeCapacityOnly)
 	case o.Report == "":
 		return errors.New("--report is empty; expected the name of a file")
 	case o.ReportHTML != "" && filepath.Clean(o.ReportHTML) == filepath.Clean(o.Report):

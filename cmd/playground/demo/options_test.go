@@ -14,7 +14,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	defaults := Options{Duration: 3 * time.Minute, Tail: time.Minute, Startup: 15 * time.Second, Rate: 1, Metrics: metricsPrometheus, Report: "demo-report.json", Seed: 1}
+	defaults := Options{Duration: 3 * time.Minute, Tail: time.Minute, Startup: 15 * time.Second, Rate: 1, Metrics: metricsPrometheus, Mode: modeHybrid, Report: "demo-report.json", Seed: 1}
 	with := func(change func(*Options)) Options {
 		o := defaults
 		change(&o)
@@ -32,6 +32,7 @@ func TestParse(t *testing.T) {
 		"a trace and its rate": {[]string{"--trace", "t.csv", "--rate", "20"}, with(func(o *Options) {
 			o.Trace, o.Rate = "t.csv", 20
 		})},
+		"sizing by saturation alone":       {[]string{"--mode=capacity-only"}, with(func(o *Options) { o.Mode = modeCapacityOnly })},
 		"pods as the source":               {[]string{"--metrics=pods"}, with(func(o *Options) { o.Metrics = metricsPods })},
 		"KEEP=1 as make passes it":         {[]string{"--keep=1"}, with(func(o *Options) { o.Keep = true })},
 		"a page with pictures":             {[]string{"--report-html=r.html"}, with(func(o *Options) { o.ReportHTML = "r.html" })},
@@ -73,6 +74,7 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"not a number":                 {[]string{"--trace=" + bad, "--rate=NaN"}, []string{"--rate", "above 0"}},
 		"a rate of nothing":            {[]string{"--rate=2"}, []string{"--rate", "--trace"}},
 		"not a yes or no":              {[]string{"--keep=maybe"}, []string{"--keep", "maybe"}},
+		"no such mode":                 {[]string{"--mode=best"}, []string{"--mode", "hybrid", "capacity-only"}},
 		"no such source":               {[]string{"--metrics=guesses"}, []string{"--metrics", "pods"}},
 		"an unknown flag":              {[]string{"--quick"}, []string{"--quick"}},
 		"an argument":                  {[]string{"DURATION=3m"}, []string{"DURATION=3m", "--help"}},

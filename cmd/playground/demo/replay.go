@@ -36,12 +36,12 @@ func Replays(args []string) ([]replay.Options, error) {
 	}
 	all := make([]replay.Options, 0, len(p.models))
 	for i, m := range p.models {
-		s, err := replayed(m)
+		s, err := p.replayed(m)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, replay.Options{
-			Scenario: s, Source: requests[i], Policies: []string{"capacity-only"},
+			Scenario: s, Source: requests[i], Policies: []string{o.Mode},
 			Startups: []time.Duration{o.Startup}, Seed: o.Seed, Record: true,
 		})
 	}
@@ -57,7 +57,7 @@ func (p plan) bounds() ([][]capacity.Cost, error) {
 	}
 	all := make([][]capacity.Cost, 0, len(p.models))
 	for i, m := range p.models {
-		s, err := replayed(m)
+		s, err := p.replayed(m)
 		if err != nil {
 			return nil, err
 		}
@@ -119,8 +119,8 @@ func (l *listed) Next() (workload.Request, error) {
 
 // replayed is the demo with one of its models, seen through what the manager sees it
 // through.
-func replayed(m model) (*replay.Scenario, error) {
-	configuration, err := config.Load(config.Sources{Lookup: lookUp})
+func (p plan) replayed(m model) (*replay.Scenario, error) {
+	configuration, err := config.Load(config.Sources{Lookup: p.lookUp})
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +147,8 @@ func replayed(m model) (*replay.Scenario, error) {
 
 // lookUp finds a setting that the demo gives the manager. The address of Prometheus,
 // which only a running cluster has, is made up.
-func lookUp(name string) (string, bool) {
-	for _, setting := range append(managerSettings(), "PROMETHEUS_BASE_URL=https://prometheus") {
+func (p plan) lookUp(name string) (string, bool) {
+	for _, setting := range append(managerSettings(p.Mode), "PROMETHEUS_BASE_URL=https://prometheus") {
 		if value, found := strings.CutPrefix(setting, name+"="); found {
 			return value, true
 		}

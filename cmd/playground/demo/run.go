@@ -26,6 +26,7 @@ func (s *stack) run(ctx context.Context) error {
 		return causeOf(ctx, err)
 	}
 	t.println("")
+	t.println(modeLine(p.Mode), "")
 	t.println(trafficLines(p)...)
 	r := &traffic{stack: s}
 	if err := r.play(ctx); err != nil {
@@ -91,6 +92,14 @@ func summaryOfNodes() string {
 		text += fmt.Sprintf("%d nodes of %d %s", g.Count, g.Shape.GPUs, g.Accelerator)
 	}
 	return text
+}
+
+// modeLine says how the autoscaler sizes.
+func modeLine(mode string) string {
+	if mode == modeCapacityOnly {
+		return "The autoscaler sizes by saturation alone (mode capacity-only)."
+	}
+	return "The autoscaler sizes for the promised latencies (mode hybrid)."
 }
 
 // trafficLines say what is sent, one line per model.

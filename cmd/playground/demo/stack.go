@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -45,8 +46,9 @@ const (
 
 // managerSettings are those that decide what the manager wants, as its environment has
 // them.
-func managerSettings() []string {
+func managerSettings(mode string) []string {
 	return []string{
+		"EXPERIMENTAL_PROACTIVE_MODEL=" + strconv.FormatBool(mode == modeHybrid),
 		"PROMETHEUS_METRICS_WINDOW=" + metricsWindow,
 		"GLOBAL_OPT_INTERVAL=" + managerInterval,
 		"WVA_LIMITED_MODE=true",
@@ -302,7 +304,10 @@ func (s *stack) startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	settings := append(s.metricsSource(), managerSettings()...)
+	if err := s.create(ctx, promises(s.plan.models)); err != nil {
+		return err
+	}
+	settings := append(s.metricsSource(), managerSettings(s.plan.Mode)...)
 	if s.plan.LlamaStack {
 		more, err := s.stackSettings(ctx)
 		if err != nil {
