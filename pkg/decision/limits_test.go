@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -100,6 +101,43 @@ func TestAWindowDoesNotHoldWhatFitsNowhere(t *testing.T) {
 			assert.Equal(t, 2, *got.Desired, "%+v", got.Steps)
 			assert.Equal(t, ReasonNoSlots, got.Reason)
 		})
+	}
+}
+
+// minReplicas asks for a replica again as soon as it is gone, where the cluster may grow or
+// nobody knows what fits: so it stays, and says why.
+func TestAMinimumIsNotGivenBack(t *testing.T) {
+	for name, cluster := range map[string]*placement.Cluster{"a cluster that grows": {}, "nodes unknown": nil} {
+		for _, limited := range []bool{false, true} {
+			if limited && cluster != nil {
+				continue
+			}
+			t.Run(fmt.Sprint(name, ", limited ", limited), func(t *testing.T) {
+				s := newWorld(1).snapshot()
+				v := &s.Models[0].Variants[1]
+				v.Current = 2
+				v.Starting = []Starting{
+					{Name: "old", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
+					{Name: "older", Created: s.Time.Add(-2 * nodePatience), Unschedulable: true},
+				}
+				s.Cluster = cluster
+				policy := demoPolicy()
+				policy.Limited = limited
+				key := Key{Namespace: s.Models[0].Namespace, Name: v.Name}
+				of := policy.Variants[key]
+				of.Min = 1
+				policy.Variants = map[Key]VariantPolicy{key: of}
+				plan, memory := Decide(s, policy, Memory{}, RoundFull)
+				got := plan.Models[0].Variants[1]
+				assert.GreaterOrEqual(t, *got.Desired, 1, "%+v", got.Steps)
+				v.Current, v.Starting = 1, v.Starting[1:]
+				for range 4 {
+					s.Time = s.Time.Add(10 * time.Second)
+					plan, memory = Decide(s, policy, memory, RoundFull)
+					assert.GreaterOrEqual(t, *plan.Models[0].Variants[1].Desired, 1)
+				}
+			})
+		}
 	}
 }
 

@@ -1,0 +1,120 @@
+package closedloop
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+var (
+	oneSeed   = flag.Int64("seed", -1, "play the scenario of this seed alone, and tell its story")
+	seeds     = flag.Int("seeds", usualSeeds, "how many seeds to play, from 0 on")
+	shrinking = flag.Bool("shrink", false, "make the scenario of -seed smaller, as long as the same check fails")
+	wanted    = flag.String("check", "", "the check that -shrink looks for; empty is the first one that fails")
+)
+
+// TestSeeds plays the scenarios of many seeds. The first that fails tells its story; of
+// the others it says which failed at what.
+func TestSeeds(t *testing.T) {
+	t.Parallel()
+	if *oneSeed >= 0 {
+		w := play(t, seeded(uint64(*oneSeed)))
+		t.Log(w.tell())
+		return
+	}
+	// The decision makes much garbage and keeps little.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	var next atomic.Int64
+	var mutex sync.Mutex
+	failed := map[Check][]int{}
+	first := *seeds
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for seed := int(next.Add(1)) - 1; seed < *seeds; seed = int(next.Add(1)) - 1 {
+				w := run(drawScenario(seeded(uint64(seed))), decision.Decide, "")
+				mutex.Lock()
+				for _, f := range w.story.failures {
+					failed[f.check] = append(failed[f.check], seed)
+					first = min(first, seed)
+				}
+				mutex.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if len(failed) > 0 {
+		w := run(drawScenario(seeded(uint64(first))), decision.Decide, "")
+		assert.Fail(t, "scenarios failed", "%s\nseed %d, which -seed %d -shrink makes smaller:\n%s", tally(failed), first, first, w.tell())
+	}
+}
+
+// tally says how many seeds failed at what.
+func tally(failed map[Check][]int) string {
+	lines := make([]string, 0, len(failed))
+	for check, seeds := range failed {
+		slices.Sort(seeds)
+		lines = append(lines, fmt.Sprintf("%s: %d, among them %v", check, len(seeds), seeds[:min(20, len(seeds))]))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// play plays the scenario of some bytes.
+func play(t *testing.T, data []byte) *world {
+	t.Helper()
+	s := drawScenario(data)
+	w := run(s, decision.Decide, "")
+	if len(w.story.failures) == 0 {
+		return w
+	}
+	if *shrinking {
+		check := Check(*wanted)
+		if check == "" {
+			check = w.story.failures[0].check
+		}
+		w = run(shrink(s, decision.Decide, check), decision.Decide, "")
+	}
+	assert.Fail(t, "the scenario failed", w.tell())
+	return w
+}
+
+// FuzzClosedLoop plays the scenarios of whatever bytes the fuzzer finds. Bytes of zero
+// draw what is simplest.
+func FuzzClosedLoop(f *testing.F) {
+	f.Add([]byte{})
+	for seed := range uint64(4) {
+		f.Add(seeded(seed)[:256])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > seedBytes {
+			t.Skip("no scenario draws so many bytes")
+		}
+		play(t, data)
+	})
+}
+
+func TestASmallerScenarioStillFails(t *testing.T) {
+	t.Parallel()
+	s := drawScenario(seeded(3))
+	s.Models[0].Load = []Point{{Rate: 0}}
+	tooMany := always(12)
+	w := run(s, tooMany, "")
+	assert.True(t, w.failed(CheckSpare), w.tell())
+	small := shrink(s, tooMany, CheckSpare)
+	assert.True(t, run(small, tooMany, CheckSpare).failed(CheckSpare))
+	assert.Len(t, small.Models, 1)
+	assert.Len(t, small.Models[0].Variants, 1)
+	assert.Empty(t, small.Faults)
+	assert.Less(t, len(small.String()), len(s.String()))
+}

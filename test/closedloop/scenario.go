@@ -1,0 +1,186 @@
+package closedloop
+
+import (
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// Scenario is everything that happens to a cluster, from a running start to the end.
+type Scenario struct {
+	// Limited and Hybrid are those of the policy.
+	Limited, Hybrid bool
+	// Nodes are those of the cluster; Hidden says that nobody may read them.
+	Nodes  []NodeGroup
+	Hidden bool
+	// Grows is how long a node autoscaler takes to bring a node for a pod that fits on
+	// none; 0 is a cluster that does not grow.
+	Grows  time.Duration
+	Models []Model
+	Faults []Fault
+	// Calm is when faults and changes of the load have ended.
+	Calm time.Duration
+	// Longer is how much longer than usual the world is watched at the end.
+	Longer time.Duration
+}
+
+// NodeGroup is a number of equal nodes.
+type NodeGroup struct {
+	Accelerator    capacity.Accelerator
+	Nodes, Devices int
+}
+
+// Model is what is asked of one model and how it is promised.
+type Model struct {
+	Name     string
+	Priority int
+	SLO      capacity.SLO
+	Shape    capacity.TokenShape
+	// Gateway says that a gateway counts the requests and keeps those that nothing
+	// serves. Without one they are lost.
+	Gateway bool
+	// Even says that the router knows nothing of load and gives every replica the same.
+	// Otherwise the least loaded gets the next request.
+	Even bool
+	// Patience is how long clients wait before they give up; 0 is for ever.
+	Patience time.Duration
+	// Sleeps is the retention after which the model may scale to zero; 0 is never.
+	Sleeps time.Duration
+	// Load are requests per second over time, with straight lines between the points
+	// and the last one for ever.
+	Load     []Point
+	Variants []Variant
+}
+
+// Point is a rate at a time.
+type Point struct {
+	At   time.Duration
+	Rate float64
+}
+
+// Variant is one way to serve a model.
+type Variant struct {
+	Name        string
+	Accelerator capacity.Accelerator
+	Devices     int
+	Cost        capacity.Cost
+	// Profile is what a replica truly does. Told says that the decision is given it.
+	Profile serving.Profile
+	Told    bool
+	// Startup is how long a replica takes to serve once a node holds it.
+	Startup time.Duration
+	// Seen says that such a start was seen before the beginning.
+	Seen bool
+	// Grace is how long a replica that goes keeps its devices.
+	Grace time.Duration
+	// Replicas serve in the beginning.
+	Replicas int
+	// Policy is the user's; OwnUp and OwnDown say that rate policies are given in that
+	// direction, which replace the default ones.
+	Policy         decision.VariantPolicy
+	OwnUp, OwnDown bool
+	// Kubernetes says that the decision may not choose which replicas go.
+	Kubernetes bool
+}
+
+// FaultKind is one way in which things go wrong.
+type FaultKind string
+
+// The faults.
+const (
+	// FaultHang: some replicas complete nothing.
+	FaultHang FaultKind = "hang"
+	// FaultCrash: replicas that start do not come up.
+	FaultCrash FaultKind = "crash"
+	// FaultRollout: a rolling update whose new pods do not come up.
+	FaultRollout FaultKind = "crashing rollout"
+	// FaultCordon: the nodes of the variant's accelerator take no new pods.
+	FaultCordon FaultKind = "cordon"
+	// FaultFrozen: samples keep their value and their time.
+	FaultFrozen FaultKind = "frozen metrics"
+	// FaultGone: samples are absent.
+	FaultGone FaultKind = "no metrics"
+	// FaultHalf: the samples of every other replica are absent.
+	FaultHalf FaultKind = "half the metrics"
+	// FaultFuture: samples keep their value and the time of the fault's end.
+	FaultFuture FaultKind = "metrics of the future"
+	// FaultGateway: the samples of the gateway are absent.
+	FaultGateway FaultKind = "no gateway metrics"
+	// FaultWriter: somebody else sets the replicas, at first and then every Every.
+	FaultWriter FaultKind = "another writer"
+	// FaultMax: the user lowers maxReplicas to Count, for good.
+	FaultMax FaultKind = "maxReplicas lowered"
+	// FaultNoUp and FaultNoDown: the user disables scaling in that direction, for good.
+	FaultNoUp   FaultKind = "scaleUp disabled"
+	FaultNoDown FaultKind = "scaleDown disabled"
+	// FaultLeader: a new leader, without memory.
+	FaultLeader FaultKind = "new leader"
+)
+
+// Fault is something that goes wrong for a while.
+type Fault struct {
+	Kind           FaultKind
+	From, To       time.Duration
+	Model, Variant int
+	Count          int
+	Every          time.Duration
+}
+
+// rate is the load at a time.
+func (m *Model) rate(at time.Duration) float64 {
+	before := m.Load[0]
+	for _, point := range m.Load {
+		if point.At > at {
+			along := float64(at-before.At) / float64(point.At-before.At)
+			return before.Rate + along*(point.Rate-before.Rate)
+		}
+		before = point
+	}
+	return before.Rate
+}
+
+// final is the load that stays.
+func (m *Model) final() float64 { return m.Load[len(m.Load)-1].Rate }
+
+// slowest is the longest start-up.
+func (s *Scenario) slowest() (slowest time.Duration) {
+	for i := range s.Models {
+		for j := range s.Models[i].Variants {
+			slowest = max(slowest, s.Models[i].Variants[j].Startup)
+		}
+	}
+	return slowest
+}
+
+// patience is how long a change of mind may take that starts new replicas first: three
+// start-ups of the slowest variant, as not all of them may fit at a time, and ten minutes
+// for windows and rounds.
+func (s *Scenario) patience() time.Duration { return 3*s.slowest() + 10*time.Minute }
+
+// settled is when the load has been constant for long enough: an hour, and three
+// start-ups of the slowest variant more.
+func (s *Scenario) settled() time.Duration {
+	return (s.Calm + time.Hour + 3*s.slowest()).Truncate(time.Minute)
+}
+
+// watch is how long the world is watched when it should have settled: longer than the
+// windows, back-offs of pods and scrapes that could hide a cycle.
+const watch = 30 * time.Minute
+
+// end is when the scenario is over.
+func (s *Scenario) end() time.Duration { return s.settled() + watch + s.Longer }
+
+// clone copies a scenario so far that the parts of the copy can be exchanged.
+func (s *Scenario) clone() *Scenario {
+	c := *s
+	c.Nodes = append([]NodeGroup(nil), s.Nodes...)
+	c.Faults = append([]Fault(nil), s.Faults...)
+	c.Models = append([]Model(nil), s.Models...)
+	for i := range c.Models {
+		c.Models[i].Load = append([]Point(nil), c.Models[i].Load...)
+		c.Models[i].Variants = append([]Variant(nil), c.Models[i].Variants...)
+	}
+	return &c
+}

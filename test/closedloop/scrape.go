@@ -1,0 +1,186 @@
+package closedloop
+
+import (
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// scrape is what one replica showed at a time.
+type scrape struct {
+	at    time.Duration
+	queue queue
+}
+
+// gatewayScrape is what a gateway showed at a time.
+type gatewayScrape struct {
+	at            time.Duration
+	arrived, held float64
+}
+
+// kept is how many scrapes are kept: those of the window and one more.
+const kept = int(time.Minute/scrapeEvery) + 1
+
+func keep[T any](scrapes []T, next T) []T {
+	if len(scrapes) == kept {
+		copy(scrapes, scrapes[1:])
+		scrapes[kept-1] = next
+		return scrapes
+	}
+	return append(scrapes, next)
+}
+
+// scrape looks at all replicas and the gateway, but for those whose metrics stand still.
+func (w *world) scrape(m *modelState) {
+	for _, v := range m.variants {
+		if w.active(FaultFrozen, v) || w.active(FaultFuture, v) {
+			continue
+		}
+		for _, p := range v.pods {
+			if p.serving {
+				p.scrapes = keep(p.scrapes, scrape{w.now, p.queue})
+			}
+		}
+	}
+	if m.Gateway {
+		m.seen = keep(m.seen, gatewayScrape{w.now, m.arrived, m.held})
+	}
+}
+
+// snapshot is what a round is shown.
+func (w *world) snapshot() decision.Snapshot {
+	s := decision.Snapshot{Time: epoch.Add(w.now)}
+	if !w.scenario.Hidden {
+		s.Cluster = &placement.Cluster{Nodes: make([]placement.Node, len(w.nodes))}
+		for i, n := range w.nodes {
+			s.Cluster.Nodes[i] = n.Node
+		}
+	}
+	for _, m := range w.models {
+		s.Models = append(s.Models, w.shownModel(m))
+	}
+	return s
+}
+
+func (w *world) shownModel(m *modelState) decision.Model {
+	shown := decision.Model{Namespace: namespace, ID: m.Name}
+	if n := len(m.seen); n > 0 && !w.active(FaultGateway, m.variants[0]) {
+		first, last := m.seen[0], m.seen[n-1]
+		at := func(value float64) decision.Sample { return sample(value, last.at) }
+		shown.Queue = at(last.held)
+		if n > 1 {
+			shown.Arrival = at((last.arrived - first.arrived) / (last.at - first.at).Seconds())
+			shown.RecentSpan = last.at - m.seen[n-2].at
+			shown.Recent = at((last.arrived - m.seen[n-2].arrived) / shown.RecentSpan.Seconds())
+		}
+	}
+	for _, v := range m.variants {
+		shown.Variants = append(shown.Variants, w.shownVariant(v))
+	}
+	return shown
+}
+
+func sample(value float64, at time.Duration) decision.Sample {
+	return decision.Sample{Value: value, Time: epoch.Add(at), Present: true}
+}
+
+func (w *world) shownVariant(v *variantState) decision.Variant {
+	shown := decision.Variant{
+		Name:       v.key.Name,
+		Current:    v.target,
+		Request:    &placement.Request{Shape: v.shape()},
+		Cost:       v.Cost,
+		BatchLimit: v.Profile.BatchLimit,
+		KVTokens:   v.Profile.KVTokens,
+		KVSource:   serving.CacheArguments,
+		Rolling:    v.rolling,
+		Writer:     v.writer,
+		Picks:      !v.Kubernetes,
+		Startup:    v.startup,
+	}
+	if v.Told {
+		shown.Profile = v.Profile
+	}
+	for i, p := range v.pods {
+		if p.serving {
+			shown.Ready++
+			shown.Replicas = append(shown.Replicas, w.shownReplica(v, p, i))
+			continue
+		}
+		starting := decision.Starting{
+			Name:          p.name,
+			Created:       epoch.Add(p.created),
+			Placed:        p.node != nil,
+			Held:          p.node != nil,
+			Pending:       p.node != nil && w.now-p.placed < step,
+			Unschedulable: p.refused,
+			Stuck:         p.crashes,
+		}
+		if p.node != nil {
+			starting.Node = p.node.Name
+		}
+		shown.Starting = append(shown.Starting, starting)
+	}
+	return shown
+}
+
+func (w *world) shownReplica(v *variantState, p *pod, index int) decision.Replica {
+	r := decision.Replica{Name: p.name, Node: p.node.Name, Since: epoch.Add(p.since)}
+	gone := w.active(FaultGone, v) || (index%2 == 1 && w.active(FaultHalf, v))
+	n := len(p.scrapes)
+	if n == 0 || gone {
+		return r
+	}
+	last := p.scrapes[n-1]
+	shownAt := last.at
+	if end, ok := w.future(v); ok {
+		shownAt = end
+	}
+	at := func(value float64) decision.Sample { return sample(value, shownAt) }
+
+	window := p.scrapes
+	for window[0].at < last.at-time.Minute {
+		window = window[1:]
+	}
+	var running, waiting float64
+	for _, s := range window {
+		running += s.queue.running / float64(len(window))
+		waiting += s.queue.waiting / float64(len(window))
+	}
+	m := v.model
+	r.Running, r.Waiting = at(running), at(waiting)
+	r.KVUse = at(min(1, running*(float64(m.Shape.Input)+float64(m.Shape.Output)/2)/float64(v.Profile.KVTokens)))
+	r.KVTokens = at(float64(v.Profile.KVTokens))
+	if len(window) < 2 {
+		return r
+	}
+	first := window[0]
+	seconds := (last.at - first.at).Seconds()
+	completed := last.queue.completed - first.queue.completed
+	r.Served = at(completed / seconds)
+	r.InFlightGrowth = at((last.queue.inFlight() - first.queue.inFlight()) / seconds)
+	before := window[len(window)-2]
+	r.RecentSpan = last.at - before.at
+	r.Recent = at((last.queue.completed + last.queue.inFlight() - before.queue.completed - before.queue.inFlight()) / r.RecentSpan.Seconds())
+	if completed > 0 {
+		r.InService = at((last.queue.service - first.queue.service) / completed)
+		r.TTFT = at((last.queue.ttft - first.queue.ttft) / completed)
+		r.ITL = at((last.queue.itl - first.queue.itl) / completed)
+		r.Input, r.Output = at(float64(m.Shape.Input)), at(float64(m.Shape.Output))
+	}
+	return r
+}
+
+// future is the time that the samples of a variant carry while they come from the
+// future.
+func (w *world) future(v *variantState) (time.Duration, bool) {
+	for i := range w.scenario.Faults {
+		f := &w.scenario.Faults[i]
+		if f.Kind == FaultFuture && f.From <= w.now && w.now < f.To && w.hits(f, v) {
+			return f.To, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,100 @@
+package closedloop
+
+import (
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// truth is what one replica of a variant serves in this world, of its model's load. Two
+// numbers bound what a replica may be said to serve: most is the most generous and least
+// the strictest defensible reading of the contract. Whether replicas suffice is judged by
+// most, and whether they are too many by least, so that no reading is called wrong.
+type truth struct {
+	curve *curve
+	// saturation is the rate at which a saturation trigger fires.
+	saturation bound
+	// promise is the greatest rate within the promise. It counts where promised is set;
+	// otherwise there is no promise, or no sizing for it.
+	promise  bound
+	promised bool
+	// told says that the decision knows the profile; without it the promise has to be
+	// learned, and may never be.
+	told bool
+}
+
+// bound is the range of a rate.
+type bound struct {
+	most, least float64
+}
+
+// keptShare is the published distance between growing and shrinking: replicas are added
+// when the load is above 0.85 of what they serve at kvCacheThreshold, and taken away as
+// far as the rest serves it at no more than 0.70 of that.
+const keptShare = 0.70
+
+// learnedShare is how far below the truth a rate may be held that nobody told.
+const learnedShare = 0.8
+
+// A variant keeps the promise where its rate within it is at least a fifth of its rate at
+// the triggers, and a tenth once it does: that is stated. Between hardlyShare and
+// edgeShare it may count as either, because the rates themselves depend on how many share
+// the load.
+const (
+	edgeShare   = 0.22
+	hardlyShare = 0.09
+)
+
+// newTruth is the truth about one replica, for the load that stays in the end.
+func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
+	t := truth{curve: newCurve(v.Profile, m), told: v.Told, promised: s.Hybrid && m.SLO != capacity.SLO{}}
+	settings := decision.DefaultSaturation()
+	perRequest := float64(m.Shape.Input) + float64(m.Shape.Output)/2
+	// At most: the KV cache is full to kvCacheThreshold less kvSpareTrigger, or the batch is
+	// full and a queue begins. At least: the batch counts as full like the cache, because
+	// requests that come by chance queue before a mean batch is full.
+	spare := (settings.KVCacheThreshold - settings.KVSpareTrigger) * float64(v.Profile.KVTokens) / perRequest
+	t.saturation = bound{
+		most:  t.curve.rateAt(min(t.curve.limit, spare)),
+		least: keptShare * t.curve.rateAt(settings.KVCacheThreshold*t.curve.limit),
+	}
+	if t.promised {
+		// The more replicas share the arrivals, the more the formula lets each serve. How many
+		// of this variant do is for the decision to choose: at most all of them, at least one.
+		share := decision.DefaultPolicy().Share
+		all, _ := serving.SharedRate(v.Profile, m.Shape, capacity.Rate(max(1e-9, load)), 1, m.SLO, share)
+		alone, _ := serving.SharedRate(v.Profile, m.Shape, 1e-9, 1, m.SLO, share)
+		t.promise = bound{
+			most:  min(max(float64(all), float64(alone)), t.saturation.most),
+			least: min(float64(all), float64(alone), t.saturation.least),
+		}
+	}
+	if !v.Told {
+		// What is learned from a few points is extrapolated to a full replica.
+		t.saturation.least *= learnedShare
+		t.promise.least *= learnedShare
+	}
+	return t
+}
+
+// readings are the rates that a replica may be said to count, all of which are
+// defensible; by most or by least of each.
+func (t *truth) readings(of func(bound) float64) []float64 {
+	saturation, promise := of(t.saturation), of(t.promise)
+	switch {
+	case !t.promised:
+		return []float64{saturation}
+	case !t.told:
+		// Learned, learned as a variant that misses it, or not learned yet.
+		return []float64{saturation, promise, 0}
+	case t.promise.most < hardlyShare*t.saturation.most:
+		return []float64{0}
+	case !t.keeps():
+		return []float64{promise, 0}
+	default:
+		return []float64{promise}
+	}
+}
+
+// keeps says whether the variant certainly counts as one that keeps the promise.
+func (t *truth) keeps() bool { return t.promise.least >= edgeShare*t.saturation.most }

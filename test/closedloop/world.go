@@ -1,0 +1,420 @@
+package closedloop
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+const (
+	// step is how far the world moves at a time.
+	step = 5 * time.Second
+	// scrapeEvery is the time between two scrapes, window that over which rates and means
+	// are taken, and lookback how long a sample that nobody renews is still answered.
+	scrapeEvery = 15 * time.Second
+	lookback    = 5 * time.Minute
+	// leastQueue is the waiting requests per replica that are a queue.
+	leastQueue = 5
+)
+
+// epoch is when every scenario begins.
+var epoch = time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC)
+
+// Decider is the decision, or what a test puts in its place.
+type Decider func(decision.Snapshot, decision.Policy, decision.Memory, decision.Round) (decision.Plan, decision.Memory)
+
+type world struct {
+	scenario *Scenario
+	decide   Decider
+	now      time.Duration
+	models   []*modelState
+	nodes    []*node
+	// coming is when a node that was asked for is there, by accelerator.
+	coming map[capacity.Accelerator]time.Duration
+	policy decision.Policy
+	memory decision.Memory
+	// led is since when this leader decides.
+	led time.Duration
+	// changed says that a pod came up or found no node since the last round, and disturbed
+	// is when anything that a round is shown last changed.
+	changed   bool
+	disturbed time.Duration
+	story     *story
+	// rounds counts them.
+	rounds int
+}
+
+type modelState struct {
+	*Model
+	index    int
+	variants []*variantState
+	// held wait at the gateway; arrived, lost and gaveUp count requests.
+	held, arrived, lost float64
+	seen                []gatewayScrape
+	// shares are what each replica gets of a step's arrivals.
+	shares []float64
+	// waited is for how long, without a break, more than a few requests waited before each
+	// replica, waiting since when they do, and queued when they last did.
+	waited, waiting, queued time.Duration
+}
+
+type variantState struct {
+	*Variant
+	model  *modelState
+	index  int
+	truth  truth
+	policy decision.VariantPolicy
+	// bounded is since when that is the policy, and nobody else set the replicas.
+	bounded time.Duration
+	// fought is when a plan last said that somebody else keeps changing them.
+	fought time.Duration
+	key    decision.Key
+	target int
+	pods   []*pod
+	// leaving hold their devices until their grace is over.
+	leaving []*pod
+	born    int
+	// startup is as long as the last start that was seen.
+	startup time.Duration
+	writer  string
+	// rolling says that a rolling update is under way, replacing that it takes pods away.
+	rolling, replacing bool
+	writes             []write
+	// highest is the most that was ever decided, and fights the rounds that named a fight.
+	highest, fights int
+	// said is what the last plan says that each replica serves.
+	said capacity.Rate
+	// placedAt is when a node last took a pod of it.
+	placedAt time.Duration
+}
+
+// write is one change of a target's replicas.
+type write struct {
+	at       time.Duration
+	from, to int
+	// foreign is set for those of somebody else.
+	foreign bool
+}
+
+type pod struct {
+	queue
+	name    string
+	created time.Duration
+	// node holds it, since placed; nil is none.
+	node   *node
+	placed time.Duration
+	// refused says that the scheduler found no node.
+	refused bool
+	serving bool
+	since   time.Duration
+	// hung replicas complete nothing; crashing ones do not come up.
+	hung, crashes bool
+	// extra is set for a pod beyond the target's replicas, of a rolling update.
+	extra bool
+	// ends is when a pod that goes gives its devices back.
+	ends    time.Duration
+	scrapes []scrape
+}
+
+func newWorld(s *Scenario, decide Decider) *world {
+	w := &world{scenario: s, decide: decide, story: &story{}, coming: map[capacity.Accelerator]time.Duration{}}
+	for _, group := range s.Nodes {
+		for i := range group.Nodes {
+			w.addNode(group.Accelerator, group.Devices, fmt.Sprintf("%s-%04d", group.Accelerator, i))
+		}
+	}
+	w.policy = decision.DefaultPolicy()
+	w.policy.Limited, w.policy.Hybrid = s.Limited, s.Hybrid
+	w.policy.Promises = map[decision.ModelKey]decision.Promise{}
+	w.policy.IdleByModel = map[decision.ModelKey]decision.Idle{}
+	w.policy.Variants = map[decision.Key]decision.VariantPolicy{}
+	for i := range s.Models {
+		w.addModel(&s.Models[i], i)
+	}
+	for _, m := range w.models {
+		for _, v := range m.variants {
+			w.begin(v)
+		}
+	}
+	return w
+}
+
+func (w *world) addModel(m *Model, index int) {
+	state := &modelState{Model: m, index: index}
+	key := decision.ModelKey{Namespace: namespace, ID: m.Name}
+	w.policy.Promises[key] = decision.Promise{Class: "class", Priority: m.Priority, SLO: m.SLO}
+	if m.Sleeps > 0 {
+		w.policy.IdleByModel[key] = decision.Idle{Enabled: true, Retention: m.Sleeps}
+	}
+	for j := range m.Variants {
+		v := &m.Variants[j]
+		variant := &variantState{Variant: v, model: state, index: j, truth: newTruth(m, v, w.scenario, m.final()), policy: v.Policy}
+		variant.key = decision.Key{Namespace: namespace, Name: m.Name + "-" + v.Name}
+		if v.Seen {
+			variant.startup = v.Startup
+		}
+		w.policy.Variants[variant.key] = v.Policy
+		state.variants = append(state.variants, variant)
+	}
+	w.models = append(w.models, state)
+}
+
+// namespace is that of all models.
+const namespace = "fuzz"
+
+// begin has a variant's first replicas serve since an hour, as far as they find nodes.
+func (w *world) begin(v *variantState) {
+	v.target = v.Replicas
+	for range v.Replicas {
+		p := w.create(v)
+		p.created -= time.Hour
+		if w.place(v, p) {
+			p.placed -= time.Hour
+			p.serving, p.since = true, -time.Hour
+		}
+	}
+}
+
+func (w *world) create(v *variantState) *pod {
+	v.born++
+	p := &pod{name: fmt.Sprintf("%s-%05d", v.key.Name, v.born), created: w.now}
+	v.pods = append(v.pods, p)
+	return p
+}
+
+// advance moves the world by one step: requests, pods, scrapes.
+func (w *world) advance() {
+	w.now += step
+	w.applyFaults()
+	for _, m := range w.models {
+		if m.flow(w.now) {
+			w.disturbed = w.now
+		}
+	}
+	w.runPods()
+	if w.changed {
+		w.disturbed = w.now
+	}
+	if w.now%scrapeEvery == 0 {
+		for _, m := range w.models {
+			w.scrape(m)
+		}
+	}
+}
+
+// flow lets the requests of one step arrive and be served. It reports whether that
+// changed how many are in flight anywhere.
+func (m *modelState) flow(now time.Duration) (moved bool) {
+	arriving := (m.rate(now-step) + m.rate(now)) / 2 * step.Seconds()
+	m.arrived += arriving
+	arriving += m.held
+	m.held = 0
+	serving := m.servers()
+	if len(serving) == 0 {
+		if m.Gateway {
+			m.held = arriving
+		} else {
+			m.lost += arriving
+		}
+		m.giveUp(nil)
+		m.watchQueues(now, nil)
+		return m.held > 0
+	}
+	m.spread(serving, arriving)
+	for i, s := range serving {
+		before := s.pod.inFlight()
+		if s.pod.hung {
+			s.pod.waiting += m.shares[i]
+		} else {
+			s.pod.serve(s.curve, m.shares[i])
+		}
+		moved = moved || math.Abs(s.pod.inFlight()-before) > 1e-4*s.curve.limit
+	}
+	m.giveUp(serving)
+	m.watchQueues(now, serving)
+	return moved
+}
+
+// server is a replica that serves, and what it does.
+type server struct {
+	pod   *pod
+	curve *curve
+}
+
+func (m *modelState) servers() []server {
+	var serving []server
+	for _, v := range m.variants {
+		for _, p := range v.pods {
+			if p.serving {
+				serving = append(serving, server{p, v.truth.curve})
+			}
+		}
+	}
+	return serving
+}
+
+// spread shares the arrivals of a step: evenly, or so that all replicas come to the same
+// share of what they can have in service.
+func (m *modelState) spread(serving []server, arriving float64) {
+	m.shares = slices.Grow(m.shares[:0], len(serving))[:len(serving)]
+	if m.Even || arriving <= 0 || len(serving) == 1 {
+		for i := range m.shares {
+			m.shares[i] = max(0, arriving) / float64(len(serving))
+		}
+		return
+	}
+	sum := func(level float64) (total float64) {
+		for i, s := range serving {
+			seconds := step.Seconds()
+			if s.pod.hung {
+				seconds = 0
+			}
+			m.shares[i] = s.pod.takes(s.curve, level, seconds)
+			total += m.shares[i]
+		}
+		return total
+	}
+	low, high := 0.0, 1.0
+	for sum(high) < arriving {
+		low, high = high, 2*high
+	}
+	for range 30 {
+		if middle := (low + high) / 2; sum(middle) < arriving {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	if total := sum(high); total > 0 {
+		for i := range m.shares {
+			m.shares[i] *= arriving / total
+		}
+	}
+}
+
+// giveUp has the clients go whose patience ends: no queue is longer than what arrives
+// within it.
+func (m *modelState) giveUp(serving []server) {
+	if m.Patience == 0 {
+		return
+	}
+	m.held = min(m.held, m.final()*m.Patience.Seconds()+1)
+	for _, s := range serving {
+		s.pod.waiting = min(s.pod.waiting, s.curve.max*m.Patience.Seconds())
+	}
+}
+
+// watchQueues keeps the longest time for which replicas were saturated by their queues.
+func (m *modelState) watchQueues(now time.Duration, serving []server) {
+	total := m.held
+	for _, s := range serving {
+		total += s.pod.waiting
+	}
+	if total <= leastQueue*float64(len(serving)) {
+		m.waiting = now
+	} else {
+		m.queued = now
+	}
+	m.waited = max(m.waited, now-m.waiting)
+}
+
+// decideRound asks for a plan and writes it.
+func (w *world) decideRound(kind decision.Round) {
+	snapshot := w.snapshot()
+	plan := w.ask(snapshot, kind)
+	w.checkRound(&snapshot, &plan, kind)
+	for i := range plan.Models {
+		for j := range plan.Models[i].Variants {
+			planned := &plan.Models[i].Variants[j]
+			if v := w.find(planned.Key); v != nil && planned.Desired != nil && *planned.Desired != v.target {
+				w.story.decided(w.now, v, *planned.Desired, kind, string(planned.Reason)+": "+planned.Message)
+				w.scale(v, *planned.Desired, planned.Victims, false)
+			}
+		}
+	}
+	w.changed = false
+}
+
+func (w *world) find(key decision.Key) *variantState {
+	for _, m := range w.models {
+		for _, v := range m.variants {
+			if v.key == key {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// scale sets a target's replicas. Pods that go are those that were chosen, else as
+// Kubernetes does it: those without a node first, then those that do not serve, then
+// the youngest.
+func (w *world) scale(v *variantState, to int, victims []string, foreign bool) {
+	w.disturbed = w.now
+	v.writes = append(v.writes, write{at: w.now, from: v.target, to: to, foreign: foreign})
+	v.target = to
+	for v.own() < to {
+		w.create(v)
+	}
+	for v.own() > to {
+		w.remove(v, v.victim(victims))
+	}
+}
+
+// own is the number of pods without those of a rolling update.
+func (v *variantState) own() (n int) {
+	for _, p := range v.pods {
+		if !p.extra {
+			n++
+		}
+	}
+	return n
+}
+
+func (v *variantState) victim(chosen []string) int {
+	for _, name := range chosen {
+		for i, p := range v.pods {
+			if p.name == name && !p.extra {
+				return i
+			}
+		}
+	}
+	rank := func(p *pod) int {
+		switch {
+		case p.node == nil:
+			return 0
+		case !p.serving:
+			return 1
+		}
+		return 2
+	}
+	best := -1
+	for i, p := range v.pods {
+		if !p.extra && (best < 0 || rank(p) <= rank(v.pods[best])) {
+			best = i
+		}
+	}
+	return best
+}
+
+// remove has a pod go. What is in service there is finished out of sight, as a server
+// does that is asked to end; what waits goes to others.
+func (w *world) remove(v *variantState, i int) {
+	p := v.pods[i]
+	v.pods = slices.Delete(v.pods, i, i+1)
+	if waiting := p.waiting; v.model.Gateway || len(v.model.servers()) > 0 {
+		v.model.held += waiting
+	} else {
+		v.model.lost += waiting
+	}
+	if p.node != nil && p.serving && v.Grace > 0 {
+		p.ends = w.now + v.Grace
+		v.leaving = append(v.leaving, p)
+		return
+	}
+	w.free(v, p)
+}
