@@ -6,6 +6,8 @@
 #     Kubernetes would be compiled a second time;
 #   - pkg/localcluster: the test starts the programs in bin/, so it runs every time
 #     (go test cannot see that they changed), and one after the other;
+#   - test/closedloop: plays 2,000 scenarios one beside the other, without the race
+#     detector, with which that would take ten minutes;
 #   - everything else: with the race detector, and from go test's cache.
 # The chart's tests are a module of their own and run every time too: what they read
 # lies outside of it, where go test does not look for changes.
@@ -15,11 +17,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 module=$(go list -m)
 # Not read from a pipe, which would hide that go list failed.
 linked=$(go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}' ./...)
-plain=() kubernetes=() cluster=()
+plain=() kubernetes=() cluster=() loop=()
 while read -r package group; do
 	case $group in
 	kubernetes) kubernetes+=("$package") ;;
 	cluster) cluster+=("$package") ;;
+	loop) loop+=("$package") ;;
 	*) plain+=("$package") ;;
 	esac
 done < <(awk -v cluster="$module/pkg/localcluster" '
@@ -30,6 +33,7 @@ done < <(awk -v cluster="$module/pkg/localcluster" '
 			if ($i == cluster) group = "cluster"
 			if ($i ~ /^k8s\.io\/kubernetes\/cmd\//) { group = "kubernetes"; break }
 		}
+		if ($1 ~ /\/test\/closedloop\.test$/) group = "loop"
 		sub(/\.test$/, "", $1)
 		print $1, group
 	}' <<<"$linked")
@@ -50,6 +54,9 @@ fi
 # The race detector makes ten times as long of it and finds nothing more: with it the same
 # tests try fewer objects.
 run "a million conversions each way" go test -timeout 10m ./pkg/apis/llamastack/v1alpha1
+if [[ ${#loop[@]} -gt 0 ]]; then
+	run "the decision in a closed loop" go test -timeout 10m "${loop[@]}"
+fi
 run "the chart" go test -C test/chart -count=1 -timeout 10m ./...
 if [[ ${#kubernetes[@]} -gt 0 ]]; then
 	run "with components of Kubernetes linked in" go test -timeout 10m "${kubernetes[@]}"
