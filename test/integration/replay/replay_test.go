@@ -55,7 +55,7 @@ const (
 func TestVirtualTimeAgreesWithThePlayground(t *testing.T) {
 	trace := filepath.Join(t.TempDir(), "trace.csv")
 	writeTrace(t, trace)
-	args := []string{"--trace", trace, "--duration", length.String(), "--tail", "0", "--startup", "5s"}
+	args := []string{"--mode", "capacity-only", "--trace", trace, "--duration", length.String(), "--tail", "0", "--startup", "5s"}
 	replays, err := demo.Replays(args)
 	require.NoError(t, err)
 	inReal := realCourse(t, args, replays[0].Scenario)
