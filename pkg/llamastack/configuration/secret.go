@@ -1,6 +1,7 @@
 package configuration
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -90,6 +91,45 @@ func secretsOf(p v1alpha2.Provider, field string) ([]Secret, error) {
 		}
 	}
 	return all, nil
+}
+
+// hidden stands for the value of a secret.
+const hidden = "********"
+
+// WithoutSecrets is the configuration of a provider as the server shows it, without the
+// settings that the object takes from Secrets, whatever these are called: the server writes
+// out what its variables hold.
+func WithoutSecrets(spec *v1alpha2.LlamaStackDistributionSpec, id string, shown []byte) []byte {
+	var config map[string]any
+	if json.Unmarshal(shown, &config) != nil {
+		return shown
+	}
+	changed := false
+	for _, group := range spec.Providers.Groups() {
+		list, _, err := group.List()
+		if err != nil {
+			continue // nothing is generated of it, so that no server has it
+		}
+		for _, p := range list {
+			if p.EffectiveID() != id {
+				continue
+			}
+			for key := range config {
+				_, secret := p.SecretRefs[key]
+				if _, wrapped := secretIn(p.Settings[key]); secret || wrapped || key == apiKeyField && p.APIKey != nil {
+					config[key], changed = hidden, true
+				}
+			}
+		}
+	}
+	if !changed {
+		return shown
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		return []byte("{}")
+	}
+	return text
 }
 
 func storageSecrets(object string, s *v1alpha2.StateStorage) []Secret {

@@ -231,6 +231,10 @@ func (s *status) volume(phase corev1.PersistentVolumeClaimPhase) {
 // answered is what the server says of itself. That it does not answer changes no phase:
 // its pods are ready.
 func (s *status) answered(a Answer) {
+	for i := range a.Providers {
+		p := &a.Providers[i]
+		p.Config.Raw = configuration.WithoutSecrets(&s.object.Spec, p.ProviderID, p.Config.Raw)
+	}
 	s.object.Status.DistributionConfig.Providers = a.Providers
 	if a.ProvidersErr != nil {
 		s.object.Status.DistributionConfig.Providers = nil
