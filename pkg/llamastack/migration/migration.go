@@ -106,11 +106,12 @@ func withoutCluster(written map[string]any) []byte {
 	return text
 }
 
-// keepMeaning leaves only what changes the server in the annotation: the way back to the
-// same text is no longer wanted.
+// keepMeaning leaves only what changes the server and its children in the annotation: the
+// way back to the same text is no longer wanted. An empty network admits an ingress.
 func keepMeaning(hub *v1alpha2.LlamaStackDistribution, extras v1alpha2.V1alpha1Extras) error {
 	v1alpha2.DropV1alpha1Extras(hub.Annotations)
-	extras.PortUnset, extras.ContainerNameUnset, extras.Presence = false, false, nil
+	extras.PortUnset, extras.ContainerNameUnset = false, false
+	extras.Presence = slices.DeleteFunc(extras.Presence, func(parent string) bool { return parent != v1alpha2.PresenceNetwork })
 	if !extras.IsEmpty() {
 		text, err := json.Marshal(extras)
 		if err != nil {
@@ -142,21 +143,26 @@ func textOf(hub *v1alpha2.LlamaStackDistribution) ([]byte, error) {
 func movesOf(written map[string]any) []string {
 	var all []string
 	for _, move := range moves {
-		if has(written, strings.Split(move[0], ".")) {
+		value, found := valueAt(written, strings.Split(move[0], "."))
+		// What says only what would be so without it is nowhere in v1alpha2.
+		if found && value != unsaid[move[0]] {
 			all = append(all, move[0]+" -> "+move[1])
 		}
 	}
 	return slices.Clip(all)
 }
 
-func has(from any, path []string) bool {
+// unsaid are the values of fields that change nothing.
+var unsaid = map[string]any{"spec.server.containerSpec.name": v1alpha2.DefaultContainerName, "spec.network.exposeRoute": false}
+
+func valueAt(from any, path []string) (any, bool) {
 	for _, key := range path {
 		fields, _ := from.(map[string]any)
 		found, ok := fields[key]
 		if !ok {
-			return false
+			return nil, false
 		}
 		from = found
 	}
-	return true
+	return from, true
 }

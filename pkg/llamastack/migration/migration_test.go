@@ -106,3 +106,21 @@ func TestWhatCannotBeMigrated(t *testing.T) {
 		})
 	}
 }
+
+// The API server writes defaults out, which move nowhere; and an empty network, which admits
+// an ingress, does so afterwards.
+func TestDefaultsMoveNowhereAndAnEmptyNetworkStays(t *testing.T) {
+	migrated, err := migration.Migrate([]byte(`
+apiVersion: llamastack.io/v1alpha1
+kind: LlamaStackDistribution
+metadata: {name: demo}
+spec:
+  server:
+    distribution: {name: starter}
+    containerSpec: {name: llama-stack}
+  network: {exposeRoute: false}
+`))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"spec.server.distribution.name -> spec.distribution.name"}, migrated.Moves)
+	assert.Contains(t, string(migrated.Text), `"network"`)
+}
