@@ -121,8 +121,8 @@ func allowed(in Input) []networkingv1.NetworkPolicyPeer {
 	return peers
 }
 
-// ingress has no TLS and no class: the cluster's defaults count. OpenShift makes a Route
-// of it.
+// ingress has no TLS and no class: the cluster's defaults count. OpenShift makes a Route of
+// it where it has a host, and none of a rule without one.
 func ingress(in Input, hostname string) Object {
 	path := networkingv1.HTTPIngressPath{
 		Path: "/", PathType: ptr.To(networkingv1.PathTypePrefix),
