@@ -42,7 +42,7 @@ const (
 //
 // What is decided depends on when within the manager's fifteen seconds the load rises, and
 // on when its replicas are scraped, which no report tells. So the minute is replayed for
-// each second of the fifteen. The load is one for which all of these want three or four
+// each second of the fifteen. The load is one for which most of these want four or five
 // replicas in the end: most of them must agree on the replicas of the model. How these are
 // shared out is less certain, because one replica of the first variant costs almost what
 // two of the second do: one of them must agree on every variant, too.
@@ -82,13 +82,13 @@ func TestVirtualTimeAgreesWithThePlayground(t *testing.T) {
 	assert.Empty(t, fewest, "where the replay disagrees that agrees best on every variant")
 }
 
-// writeTrace writes a minute in the format of the public Azure traces: a low load, a rise
-// as long as a round, and a level. The lengths have the proportion that the profiles in
+// writeTrace writes a minute in the format of the public Azure traces: a low load, a step,
+// and a level. A rise would be carried on by the forecast, each phase by another amount. The lengths have the proportion that the profiles in
 // the demo's objects are for, 1155 to 211.
 func writeTrace(t *testing.T, file string) {
 	stream, err := workload.NewSynthetic(workload.Synthetic{
 		Rate: []workload.Point{
-			{At: 0, Rate: 20}, {At: 10 * time.Second, Rate: 20}, {At: 25 * time.Second, Rate: 230}, {At: length, Rate: 230},
+			{At: 0, Rate: 20}, {At: 30 * time.Second, Rate: 20}, {At: 31 * time.Second, Rate: 230}, {At: length, Rate: 230},
 		},
 		Input:  workload.Lengths{Mean: 219, Variation: 0.3, Max: 4096},
 		Output: workload.Lengths{Mean: 40, Variation: 0.3, Max: 1024},
