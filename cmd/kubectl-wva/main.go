@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
-	"k8s.io/component-base/version"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
@@ -20,7 +19,9 @@ import (
 const exitInterrupted = 130
 
 func main() {
-	err := cli.RunNoErrOutput(newCommand())
+	root := newCommand()
+	root.SetArgs(asCompleter(os.Args[0], os.Args[1:]))
+	err := hinted(root, cli.RunNoErrOutput(root))
 	switch {
 	case errors.Is(err, replay.ErrInterrupted):
 		os.Exit(exitInterrupted)
@@ -35,14 +36,30 @@ func newCommand() *cobra.Command {
 		Use:   "kubectl-wva",
 		Short: "Look at the variants of large language models and their room, and try policies on them",
 		Long: `kubectl-wva shows what the Workload Variant Autoscaler and its scheduler see, by
-the same model of capacity. It reads with your own permissions and changes nothing.
+the same model of capacity. It reads with your own permissions, and changes a cluster
+only where a command is told to with --apply or --rollback.
 
 Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
-		Version:     version.Get().GitVersion,
-		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl wva"},
+		Example: `  # All variants at a glance
+  kubectl wva status -A`,
+		Version:      thisRelease().Version,
+		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl wva"},
+		SilenceUsage: true,
 	}
-	flags := &cluster.Flags{}
+	command.CompletionOptions.DisableDefaultCmd = true
+	command.SetUsageTemplate(usage)
+	command.SetFlagErrorFunc(flagError)
+	flags := cluster.NewFlags()
 	flags.Add(command.PersistentFlags())
-	command.AddCommand(capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(), replay.NewCommand(flags))
+	command.AddCommand(
+		capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(), replay.NewCommand(flags),
+		newCompletion(), newOptions(), newVersion(),
+	)
+	command.InitDefaultHelpCmd()
+	for _, c := range command.Commands() {
+		if c.Name() == "help" {
+			c.Example = "  kubectl wva help capacity"
+		}
+	}
 	return command
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 
@@ -22,7 +22,8 @@ to move to make room.
 "Fits" is the answer of the model by which the autoscaler decides and the scheduler
 places: devices, CPU, memory and pod slots of nodes that are ready, not cordoned and
 tolerated, less the room of replicas that wait for a node or have no pod yet, and of
-rolling updates. With --namespace, what other namespaces wait for is not taken off.
+rolling updates. What other namespaces wait for is taken off with -A only: without it
+the variants are those of one namespace, as for every command of kubectl.
 A number with "<=" is an upper bound; the column BOUND names what the pods
 ask for that is not modelled.
 
@@ -33,24 +34,24 @@ Nodes that look the same share a line, unless --all or -o wide is given. Colours
 for terminals; NO_COLOR=1 turns them off.`
 
 const examples = `  # The whole cluster
-  kubectl wva capacity
+  kubectl wva capacity -A
 
   # Every node by itself, with its free CPU, memory and pod slots
-  kubectl wva capacity -o wide
+  kubectl wva capacity -A -o wide
 
   # The variants of one namespace; the devices of all others count as held by others
   kubectl wva capacity --namespace team-a
 
   # How many more replicas of each variant fit, for a script
-  kubectl wva capacity -o json | jq '.variants[] | {name, slots}'`
+  kubectl wva capacity -A -o json | jq '.variants[] | {name, slots}'`
 
-// The forms of the output.
-var outputs = []string{"table", "wide", "json", "yaml"}
+// wide is the form of the table with what else nodes have.
+const wide = "wide"
 
 // options are what the command line says.
 type options struct {
 	cluster *cluster.Flags
-	output  string
+	form    output.Form
 	all     bool
 	names   string
 }
@@ -67,23 +68,14 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if !slices.Contains(outputs, o.output) {
-				return fmt.Errorf("--output %q is none of %s", o.output, strings.Join(outputs, ", "))
-			}
 			return o.run(command.Context(), command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
-	command.Flags().StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")
+	o.form.Add(command, output.Table, wide, output.JSON, output.YAML)
+	flags.AddAll(command)
 	command.Flags().BoolVar(&o.all, "all", false, "Show every node by itself, those without devices too.")
 	command.Flags().StringVar(&o.names, "accelerator-names", "", "ConfigMap (NAMESPACE/NAME) with names of accelerators, the one that the autoscaler and the scheduler were given; without it "+managerNames.String()+", if it is there.")
-	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(toCompletions(outputs), cobra.ShellCompDirectiveNoFileComp))
 	return command
-}
-
-func toCompletions(words []string) []cobra.Completion {
-	completions := make([]cobra.Completion, len(words))
-	copy(completions, words)
-	return completions
 }
 
 func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
@@ -91,11 +83,15 @@ func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
 	if err != nil {
 		return err
 	}
+	namespace, err := o.cluster.Namespace()
+	if err != nil {
+		return err
+	}
 	api, err := o.cluster.Client()
 	if err != nil {
 		return err
 	}
-	seen, err := read(ctx, api, source{namespace: o.cluster.Namespace(), names: names})
+	seen, err := read(ctx, api, source{namespace: namespace, names: names})
 	if err != nil {
 		return err
 	}
@@ -103,13 +99,13 @@ func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
 		_, _ = fmt.Fprintln(complaints, "note:", warning)
 	}
 	capacity := assemble(seen)
-	switch o.output {
-	case "json":
+	switch o.form.String() {
+	case output.JSON:
 		return capacity.WriteJSON(out)
-	case "yaml":
+	case output.YAML:
 		return capacity.WriteYAML(out)
 	}
-	lines := capacity.Table(styleOf(out), report.Detail{All: o.all, Wide: o.output == "wide"})
+	lines := capacity.Table(styleOf(out), report.Detail{All: o.all, Wide: o.form.String() == wide})
 	if _, err := fmt.Fprintln(out, strings.Join(lines, "\n")); err != nil {
 		return fmt.Errorf("writing the capacity: %w", err)
 	}

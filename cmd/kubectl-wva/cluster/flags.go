@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -16,37 +18,61 @@ import (
 // A person waits: a few hundred targets are read in seconds.
 const clientQPS, clientBurst = 100, 200
 
-// Flags are kubectl's flags about the cluster. Add must come before the rest.
+// Flags are kubectl's flags about the cluster.
 type Flags struct {
-	rules     *clientcmd.ClientConfigLoadingRules
-	overrides clientcmd.ConfigOverrides
+	config *genericclioptions.ConfigFlags
+	// all says that -A was given.
+	all bool
+}
+
+// NewFlags are the flags of a command line that says nothing.
+func NewFlags() *Flags {
+	return &Flags{config: genericclioptions.NewConfigFlags(true)}
 }
 
 // Add adds them to a set.
-func (f *Flags) Add(set *pflag.FlagSet) {
-	f.rules = clientcmd.NewDefaultClientConfigLoadingRules()
-	set.StringVar(&f.rules.ExplicitPath, clientcmd.RecommendedConfigPathFlag, "", "Path of the kubeconfig file; without it $KUBECONFIG, then ~/.kube/config.")
-	names := clientcmd.RecommendedConfigOverrideFlags("")
-	names.ContextOverrideFlags.Namespace.Description = "Only the variants of this namespace; without it those of all."
-	clientcmd.BindOverrideFlags(&f.overrides, set, names)
+func (f *Flags) Add(set *pflag.FlagSet) { f.config.AddFlags(set) }
+
+// AddAll adds -A to a command that looks at the objects of a namespace.
+func (f *Flags) AddAll(command *cobra.Command) {
+	command.Flags().BoolVarP(&f.all, "all-namespaces", "A", false, "The objects of all namespaces; without it those of the namespace that --namespace or the kubeconfig names.")
 }
 
-// Namespace is the one that the user named; empty means all. The one of the
-// kubeconfig's context is not meant: devices are the whole cluster's.
-func (f *Flags) Namespace() string { return f.overrides.Context.Namespace }
+// Namespace is the one whose objects are meant, as for kubectl: that of --namespace,
+// else that of the kubeconfig's context, else "default". Empty means all.
+func (f *Flags) Namespace() (string, error) {
+	if f.all {
+		return "", nil
+	}
+	namespace, _, err := f.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("finding the namespace: %w", err)
+	}
+	return namespace, nil
+}
 
-// Client is a client of the cluster that the flags name.
-func (f *Flags) Client() (client.Client, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules, &f.overrides).ClientConfig()
+// Config is how the cluster of the flags is reached.
+func (f *Flags) Config() (*rest.Config, error) {
+	config, err := f.config.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster (set --kubeconfig, KUBECONFIG or --context): %w", err)
 	}
+	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst
+	return config, nil
+}
+
+// Client is a client of the cluster that the flags name.
+func (f *Flags) Client() (client.WithWatch, error) {
+	config, err := f.Config()
+	if err != nil {
+		return nil, err
+	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	made, err := client.New(config, client.Options{Scheme: scheme})
+	made, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}

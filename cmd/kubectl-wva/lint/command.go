@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 )
 
 const long = `Say what is wrong with VariantAutoscaling objects before they are applied: what
@@ -26,11 +28,15 @@ const examples = `  # A folder's manifests together
   kubectl wva lint my-app/*.yaml
 
   # What a chart makes
-  helm template my-chart | kubectl wva lint -`
+  helm template my-chart | kubectl wva lint -
+
+  # For a script
+  kubectl wva lint -o json my-app/*.yaml`
 
 // NewCommand is the command.
 func NewCommand() *cobra.Command {
-	return &cobra.Command{
+	var form output.Form
+	command := &cobra.Command{
 		Use:          "lint FILE...",
 		Short:        "Say what is wrong with VariantAutoscaling manifests",
 		Long:         long,
@@ -38,24 +44,27 @@ func NewCommand() *cobra.Command {
 		Args:         cobra.MinimumNArgs(1),
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, files []string) error {
-			return run(files, command.InOrStdin(), command.OutOrStdout())
+			return run(files, command.InOrStdin(), command.OutOrStdout(), &form)
 		},
 	}
+	form.Add(command, "text", output.JSON, output.YAML)
+	return command
 }
 
-func run(files []string, in io.Reader, out io.Writer) error {
+func run(files []string, in io.Reader, out io.Writer, form *output.Form) error {
 	found := &manifests{}
 	for _, file := range files {
 		if err := found.readFile(file, in); err != nil {
 			return err
 		}
 	}
+	findings := found.findings()
+	if err := show(findings, out, form); err != nil {
+		return err
+	}
 	wrong := 0
-	for _, f := range found.findings() {
-		if _, err := fmt.Fprintln(out, f); err != nil {
-			return err
-		}
-		if f.wrong {
+	for _, f := range findings {
+		if f.wrong() {
 			wrong++
 		}
 	}
@@ -64,9 +73,23 @@ func run(files []string, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("%d of what was found is wrong", wrong)
 	case len(found.variants) == 0:
 		return errors.New("the files have no VariantAutoscaling object: name one that has")
+	case form.ForPrograms():
+		return nil
 	}
 	_, err := fmt.Fprintf(out, "VariantAutoscaling objects without an error: %d\n", len(found.variants))
 	return err
+}
+
+func show(findings []finding, out io.Writer, form *output.Form) error {
+	if form.ForPrograms() {
+		return form.Write(out, findings)
+	}
+	for _, f := range findings {
+		if _, err := fmt.Fprintln(out, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *manifests) readFile(file string, in io.Reader) error {

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,4 +95,17 @@ func TestTheSamplesAreFine(t *testing.T) {
 	require.NotEmpty(t, files)
 	got, err := linted(t, "", files...)
 	require.NoError(t, err, got)
+}
+
+func TestFindingsForPrograms(t *testing.T) {
+	got, err := linted(t, object("a", "one", "")+object("b", "one", ""), "-o", "json", "-")
+	require.ErrorContains(t, err, "2 of what was found is wrong")
+	var found []finding
+	require.NoError(t, json.Unmarshal([]byte(got), &found))
+	require.Len(t, found, 2)
+	assert.Equal(t, finding{"-", "chat/a", levelError, "spec.scaleTargetRef: VariantAutoscaling b also scales Deployment one: delete all but one"}, found[0])
+
+	got, err = linted(t, object("a", "one", ""), "-o", "yaml", "-")
+	require.NoError(t, err)
+	assert.Equal(t, "[]\n", got, "nothing found is an empty list")
 }

@@ -34,16 +34,24 @@ type written struct {
 
 // finding is one thing to say of an object.
 type finding struct {
-	file, object, text string
-	wrong              bool
+	File   string `json:"file"`
+	Object string `json:"object"`
+	Level  level  `json:"level"`
+	Text   string `json:"text"`
 }
 
+// level says how bad a finding is.
+type level string
+
+const (
+	levelError   level = "error"
+	levelWarning level = "warning"
+)
+
+func (f finding) wrong() bool { return f.Level == levelError }
+
 func (f finding) String() string {
-	level := "warning"
-	if f.wrong {
-		level = "error"
-	}
-	return fmt.Sprintf("%s: VariantAutoscaling %s: %s: %s", f.file, f.object, level, f.text)
+	return fmt.Sprintf("%s: VariantAutoscaling %s: %s: %s", f.File, f.Object, f.Level, f.Text)
 }
 
 // header is what every object has.
@@ -83,13 +91,13 @@ func (m *manifests) read(file string, text []byte) error {
 func (m *manifests) readVariant(file string, text []byte, h header) {
 	var v v1alpha1.VariantAutoscaling
 	if err := yaml.Unmarshal(text, &v); err == nil && v.Spec.ScaleTargetRef.Name == "" {
-		m.unreadable = append(m.unreadable, finding{file, nameOf(h.Metadata), review.ErrOlderForm.Error(), true})
+		m.unreadable = append(m.unreadable, finding{file, nameOf(h.Metadata), levelError, review.ErrOlderForm.Error()})
 		return
 	}
 	// As the API server reads it: fields are told apart by case, too.
 	v = v1alpha1.VariantAutoscaling{}
 	if _, _, err := decoder().Decode(text, nil, &v); err != nil {
-		m.unreadable = append(m.unreadable, finding{file, nameOf(h.Metadata), err.Error(), true})
+		m.unreadable = append(m.unreadable, finding{file, nameOf(h.Metadata), levelError, err.Error()})
 		return
 	}
 	m.variants = append(m.variants, written{file, &v})
@@ -149,14 +157,14 @@ func (m *manifests) findings() []finding {
 	for _, w := range m.variants {
 		around.Variants = append(around.Variants, w.object)
 	}
-	all := slices.Clone(m.unreadable)
+	all := append([]finding{}, m.unreadable...)
 	for _, w := range m.variants {
 		errs, warnings := review.Object(w.object, around)
 		for _, err := range errs {
-			all = append(all, finding{w.file, nameOf(w.object.ObjectMeta), err.Error(), true})
+			all = append(all, finding{w.file, nameOf(w.object.ObjectMeta), levelError, err.Error()})
 		}
 		for _, warning := range warnings {
-			all = append(all, finding{w.file, nameOf(w.object.ObjectMeta), warning, false})
+			all = append(all, finding{w.file, nameOf(w.object.ObjectMeta), levelWarning, warning})
 		}
 	}
 	return all

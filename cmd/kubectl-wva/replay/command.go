@@ -106,7 +106,7 @@ const examples = `  # A service's day, with every policy
   kubectl wva replay --scenario two-models --cluster busy-60
 
   # The nodes and variants of a live cluster, for a script
-  kubectl wva replay --trace yesterday.csv --from-cluster -o json | jq '.[] | {policy, attainment, cost}'`
+  kubectl wva replay --trace yesterday.csv --from-cluster -A -o json | jq '.[] | {policy, attainment, cost}'`
 
 // options are what the command line says.
 type options struct {
@@ -214,7 +214,8 @@ func (o *options) add(command *cobra.Command) {
 	f.IntVar(&o.seeds, "seeds", o.seeds, "With --tune: how many seeds, from --seed on, the numbers are means of.")
 	f.StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")
 	f.StringVar(&o.html, "html", "", "Also write a page with charts to this file; it opens without a network.")
-	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take nodes, with what other pods hold, and variants from a live cluster.")
+	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take nodes, with what other pods hold, and the variants of the namespace, or with -A of all, from a live cluster.")
+	o.live.AddAll(command)
 	f.StringVar(&o.namespace, "manager-namespace", managerNamespace(), "With --from-cluster: namespace of the manager, where its ConfigMaps are.")
 	f.StringVar(&o.names, "accelerator-names", "", "With --from-cluster: ConfigMap (NAMESPACE/NAME) with names of accelerators; without it the manager's, if it is there.")
 	f.Var((*number)(&o.sloTTFT), "slo-ttft", "With --from-cluster: promised time to first token in milliseconds, where no service class says it.")

@@ -23,7 +23,7 @@ import (
 
 // command is the command as the program has it, without a cluster.
 func command() *cobra.Command {
-	flags := &cluster.Flags{}
+	flags := cluster.NewFlags()
 	root := &cobra.Command{Use: "wva", SilenceErrors: true}
 	flags.Add(root.PersistentFlags())
 	root.AddCommand(NewCommand(flags))
@@ -327,7 +327,7 @@ func TestTheExamplesAreGoodCommandLines(t *testing.T) {
 			found++
 			words, _, _ = strings.Cut(words, " | ")
 			words, _, _ = strings.Cut(words, " > ")
-			o, command := newOptions(&cluster.Flags{}), &cobra.Command{}
+			o, command := newOptions(cluster.NewFlags()), &cobra.Command{}
 			o.add(command)
 			require.NoError(t, command.ParseFlags(strings.Fields(words)), line)
 			if !o.print {

@@ -40,18 +40,23 @@ func (o *options) readCluster(ctx context.Context, notes io.Writer) (scenario.Li
 		}
 		names = types.NamespacedName{Namespace: namespace, Name: name}
 	}
+	namespace, err := o.live.Namespace()
+	if err != nil {
+		return scenario.Live{}, err
+	}
 	api, err := o.live.Client()
 	if err != nil {
 		return scenario.Live{}, err
 	}
-	return o.readLive(ctx, api, names, notes)
+	return o.readLive(ctx, api, namespace, names, notes)
 }
 
-// readLive makes a scenario of what a cluster has. A variant whose replicas cannot be
-// counted is left out with a note, and what it holds is other work.
-func (o *options) readLive(ctx context.Context, api client.Client, names types.NamespacedName, notes io.Writer) (scenario.Live, error) {
+// readLive makes a scenario of the cluster and the variants of a namespace, or with none of
+// all. A variant whose replicas cannot be counted is left out with a note, and what it
+// holds is other work.
+func (o *options) readLive(ctx context.Context, api client.Client, namespace string, names types.NamespacedName, notes io.Writer) (scenario.Live, error) {
 	live := scenario.Live{SLO: capacity.SLO{TTFT: capacity.Milliseconds(o.sloTTFT), ITL: capacity.Milliseconds(o.sloITL)}}
-	seen, err := served.ReadServed(ctx, api, o.live.Namespace(), names)
+	seen, err := served.ReadServed(ctx, api, namespace, names)
 	if err != nil {
 		return live, err
 	}

@@ -131,8 +131,8 @@ func never(runtime.Object, string) error { return nil }
 func readLive(t *testing.T, api client.Client) (live scenario.Live, notes string, err error) {
 	t.Helper()
 	var said bytes.Buffer
-	o := &options{live: &cluster.Flags{}, namespace: managerNamespace(), sloTTFT: 1500}
-	live, err = o.readLive(t.Context(), api, types.NamespacedName{}, &said)
+	o := &options{live: cluster.NewFlags(), namespace: managerNamespace(), sloTTFT: 1500}
+	live, err = o.readLive(t.Context(), api, "", types.NamespacedName{}, &said)
 	return live, said.String(), err
 }
 

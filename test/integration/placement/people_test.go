@@ -93,7 +93,7 @@ func (w *world) peopleMayLittle(t *testing.T, namespace string) {
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "looker"}},
 		})
 	conditiontest.Eventually(t, patience, "what is left to see", func() (string, bool) {
-		text, complaint, err := wva(t, w.cluster, "--as=looker")
+		text, complaint, err := wva(t, w.cluster, "-A", "--as=looker")
 		return complaint, err == nil &&
 			assert.Regexp(t, `(?m)^a30-0 and 1 like it +A30-80GB +-/8 +\[\?{8}\]`, text) &&
 			assert.Contains(t, text, "note: the pods of all namespaces may not be read") &&
@@ -110,7 +110,7 @@ func (w *world) peopleMayLittle(t *testing.T, namespace string) {
 	}
 	names := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "names"}, Data: map[string]string{product("a30"): "OURS"}}
 	w.create(t, names)
-	text, _, err = wva(t, w.cluster, fmt.Sprintf("--accelerator-names=%s/names", namespace))
+	text, _, err = wva(t, w.cluster, "-A", fmt.Sprintf("--accelerator-names=%s/names", namespace))
 	require.NoError(t, err)
 	assert.Regexp(t, `(?m)^a30-0 +OURS`, text)
 }
@@ -123,7 +123,7 @@ func TestPeopleSeeNodesWithoutTheCRD(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(cluster.Stop)
-	text, _, err := wva(t, cluster)
+	text, _, err := wva(t, cluster, "-A")
 	require.NoError(t, err)
 	assert.Regexp(t, `(?m)^h100-0 +H100-80GB-HBM3 +8/8`, text)
 	assert.Contains(t, text, "1 node without devices")
