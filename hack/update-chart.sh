@@ -6,9 +6,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 chart=charts/workload-variant-autoscaler
 
 rm -rf "$chart/crds" "$chart/files"
-mkdir -p "$chart/crds" "$chart"/files/{llamastack,rbac,scheduler,scheduler-gang}
+mkdir -p "$chart/crds" "$chart"/files/{llamastack,rbac,scheduler,scheduler-gang,webhook}
 cp manifests/crd/*.yaml "$chart/crds/"
 cp manifests/llamastack/*.yaml "$chart/files/llamastack/"
+cp manifests/webhook/*.yaml "$chart/files/webhook/"
 for file in manifests/rbac/*.yaml; do
 	# Helm makes the namespace (--create-namespace), not the chart.
 	[[ $file == */00-namespace.yaml ]] || cp "$file" "$chart/files/rbac/"

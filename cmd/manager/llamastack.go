@@ -2,22 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"sync/atomic"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/adapters/llamaserver"
 	"llmd.ai/workload-variant-autoscaler/pkg/admission"
@@ -41,14 +36,14 @@ func newFeatures() featuregate.MutableFeatureGate {
 	return features
 }
 
-// addLlamaStack adds the operator of Llama Stack servers and its webhooks where they are
-// wanted, and says so where they are not.
-func addLlamaStack(ctx context.Context, mgr ctrl.Manager, c config.Config, features featuregate.FeatureGate) error {
+// llamaStackWebhooks are those of Llama Stack servers, whose operator starts with them; none,
+// which is said, where they are not wanted.
+func llamaStackWebhooks(ctx context.Context, mgr ctrl.Manager, c config.Config, features featuregate.FeatureGate) ([]webhooks, error) {
 	if why, err := llamaStackOff(ctx, mgr, features); err != nil {
-		return err
+		return nil, err
 	} else if why != "" {
 		klog.InfoS("LlamaStackDistribution objects are not handled", "why", why)
-		return nil
+		return nil, nil
 	}
 	start := func() error {
 		if err := admission.LlamaStack(mgr); err != nil {
@@ -59,39 +54,7 @@ func addLlamaStack(ctx context.Context, mgr ctrl.Manager, c config.Config, featu
 			Namespace: c.PodNamespace, WatchNamespace: c.WatchNamespace,
 		})
 	}
-	var serving atomic.Bool
-	ready := func(request *http.Request) error {
-		if !serving.Load() {
-			return errors.New("the certificate of the webhooks is not there yet")
-		}
-		return mgr.GetWebhookServer().StartedChecker()(request)
-	}
-	if err := mgr.AddReadyzCheck("webhooks", ready); err != nil {
-		return fmt.Errorf("adding the readiness check of the webhooks: %w", err)
-	}
-	if c.Webhook.CertSecret == "" {
-		serving.Store(true)
-		return start()
-	}
-	rotated, err := admission.Rotate(mgr, admission.Certificate{
-		Directory: c.Webhook.CertPath, Service: c.Webhook.Service,
-		Secret: types.NamespacedName{Namespace: c.PodNamespace, Name: c.Webhook.CertSecret},
-	}, admission.LlamaStackConfigurations(c.Webhook.Configuration))
-	if err != nil {
-		return err
-	}
-	return mgr.Add(everywhere(func(ctx context.Context) error {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-rotated:
-		}
-		if err := start(); err != nil {
-			return err
-		}
-		serving.Store(true)
-		return nil
-	}))
+	return []webhooks{{admission.LlamaStackConfigurations(c.Webhook.Configuration), start}}, nil
 }
 
 // llamaStackOff says why Llama Stack servers are not run; empty where they are.
@@ -122,17 +85,6 @@ func llamaStackOff(ctx context.Context, mgr ctrl.Manager, features featuregate.F
 	}
 	return "", nil
 }
-
-// everywhere runs whether or not the manager leads.
-type everywhere func(context.Context) error
-
-var _ manager.LeaderElectionRunnable = everywhere(nil)
-
-// Start implements manager.Runnable.
-func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everywhere) NeedLeaderElection() bool { return false }
 
 // asker lets the operator ask servers.
 type asker struct{ client llamaserver.Client }

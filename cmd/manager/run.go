@@ -63,10 +63,15 @@ func run(ctx context.Context, o *options, flags *pflag.FlagSet) error {
 	if err != nil {
 		return fmt.Errorf("setting up the manager: %w", err)
 	}
-	if err := addController(ctx, mgr, c, sources, access, again); err != nil {
+	known, err := addController(ctx, mgr, c, sources, access, again)
+	if err != nil {
 		return err
 	}
-	if err := addLlamaStack(ctx, mgr, c, o.features); err != nil {
+	llamaStack, err := llamaStackWebhooks(ctx, mgr, c, o.features)
+	if err != nil {
+		return err
+	}
+	if err := addWebhooks(mgr, c, append(llamaStack, variantWebhooks(mgr, c, known)...)); err != nil {
 		return err
 	}
 	klog.InfoS("Starting", "version", version.Get().GitVersion, "interval", c.Interval, "limited", c.Limited, "hybrid", c.Hybrid,
@@ -176,14 +181,14 @@ func serveWebhooks(w config.Webhook) webhook.Server {
 }
 
 // addController plugs the adapters into the controller, and that into the manager.
-func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sources config.Sources, access controller.Access, again asking) error {
+func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sources config.Sources, access controller.Access, again asking) (knowledge, error) {
 	seen, err := see(mgr, c)
 	if err != nil {
-		return err
+		return knowledge{}, err
 	}
 	scaler, err := scale.New(withTimeout(mgr.GetConfig(), c), mgr.GetRESTMapper())
 	if err != nil {
-		return err
+		return knowledge{}, err
 	}
 	added, err := controller.New(ctx, mgr, controller.Options{
 		Metrics:    seen.metrics,
@@ -198,15 +203,15 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 		Verbosity:  setVerbosity,
 	})
 	if err != nil {
-		return err
+		return knowledge{}, err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding the liveness check: %w", err)
+		return knowledge{}, fmt.Errorf("adding the liveness check: %w", err)
 	}
 	if err := mgr.AddReadyzCheck("caches", added.Ready); err != nil {
-		return fmt.Errorf("adding the readiness check: %w", err)
+		return knowledge{}, fmt.Errorf("adding the readiness check: %w", err)
 	}
-	return nil
+	return knowledge{added, scaler}, nil
 }
 
 func withTimeout(cluster *rest.Config, c config.Config) *rest.Config {

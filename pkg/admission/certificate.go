@@ -26,15 +26,17 @@ type Configuration struct {
 }
 
 // Rotate keeps a certificate of our own in the Secret, and its authority in the
-// configurations. It is renewed long before it ends, signed by the same authority, so
-// that no request fails. The channel is closed when the certificate can be served.
+// configurations. It is renewed long before it ends, signed by the same authority. An
+// authority that ends is followed by a new one, and both are believed until it has ended:
+// in neither case does a request fail. The channel is closed when the certificate can be
+// served.
 func Rotate(mgr manager.Manager, c Certificate, configurations []Configuration) (ready <-chan struct{}, err error) {
 	served := make(chan struct{})
 	var webhooks []rotator.WebhookInfo
 	for _, configuration := range configurations {
 		webhooks = append(webhooks, rotator.WebhookInfo{Name: configuration.name, Type: configuration.kind})
 	}
-	err = rotator.AddRotator(mgr, &rotator.CertRotator{
+	err = rotator.AddRotator(overlapping{mgr, c.Secret}, &rotator.CertRotator{
 		SecretKey:      c.Secret,
 		CertDir:        c.Directory,
 		CAName:         c.Service,

@@ -162,8 +162,17 @@ type Webhook struct {
 	CertSecret string
 	// Service is the name, in PodNamespace, by which the API server calls.
 	Service string
-	// Configuration is the ValidatingWebhookConfiguration that names them.
+	// Configuration is the ValidatingWebhookConfiguration for LlamaStackDistribution.
 	Configuration string
+	// ValidateVariants is set where VariantAutoscaling objects are checked before they are
+	// stored, and VariantsConfiguration is the ValidatingWebhookConfiguration for it.
+	ValidateVariants      bool
+	VariantsConfiguration string
+	// PlacePods is set where the pods of variants are told where to go, and
+	// PodsConfiguration is the MutatingWebhookConfiguration for it. Scheduler is theirs.
+	PlacePods         bool
+	PodsConfiguration string
+	Scheduler         string
 }
 
 // LeaderElection says whether and how one of several managers leads.

@@ -24,6 +24,9 @@ func (c Config) validate(places map[string]string) []error {
 	if c.PodNamespace == "" {
 		wrong("POD_NAMESPACE", "is empty: name the namespace of the manager")
 	}
+	if c.Webhook.PlacePods && c.Webhook.Scheduler == "" {
+		wrong("WEBHOOK_SCHEDULER_NAME", "is empty: name the scheduler of the variants' pods, or set WEBHOOK_PLACE_PODS to false")
+	}
 	if c.MetricsWindow < time.Second {
 		wrong("PROMETHEUS_METRICS_WINDOW", "is %s: write at least 1s, and at least twice the scrape interval of Prometheus", c.MetricsWindow)
 	}

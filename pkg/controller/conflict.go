@@ -53,39 +53,43 @@ func (f *targetFinder) findConflictOn(ctx context.Context, v *variant, key strin
 	if v.object.Spec.Actuation != "" && v.object.Spec.Actuation != v1alpha1.ActuationScale {
 		return nil
 	}
-	autoscalers, err := f.autoscalers(ctx, here)
+	found, err := autoscalersOn(ctx, f.reader, f.access, here)
 	if err != nil {
 		return fmt.Errorf("listing the autoscalers on %s: %w", &v.target, err)
 	}
-	if len(autoscalers) > 0 {
-		v.target.refuse(decision.TargetConflict, v1alpha1.ReasonAutoscalerOnTarget, "%s", review.AutoscalerOnTarget(autoscalers, &v.target))
+	if len(found) > 0 {
+		var names []string
+		for _, a := range found {
+			names = append(names, a.String())
+		}
+		slices.Sort(names)
+		v.target.refuse(decision.TargetConflict, v1alpha1.ReasonAutoscalerOnTarget, "%s", review.AutoscalerOnTarget(names, &v.target))
 	}
 	return nil
 }
 
-// autoscalers names the autoscalers on a target. KEDA's own HorizontalPodAutoscaler is
-// named after its ScaledObject, which is what a user knows.
-func (f *targetFinder) autoscalers(ctx context.Context, here []client.ListOption) ([]string, error) {
-	var names []string
-	if f.access.ScaledObjects {
+// autoscalersOn are the autoscalers on a target; the caller knows which. KEDA's own
+// HorizontalPodAutoscaler is named after its ScaledObject, which is what a user knows.
+func autoscalersOn(ctx context.Context, reader client.Reader, access Access, here []client.ListOption) ([]review.Autoscaler, error) {
+	var found []review.Autoscaler
+	if access.ScaledObjects {
 		objects := &unstructured.UnstructuredList{}
 		objects.SetGroupVersionKind(kindScaledObject.GroupVersion().WithKind(kindScaledObject.Kind + "List"))
-		if err := f.reader.List(ctx, objects, here...); err != nil {
+		if err := reader.List(ctx, objects, here...); err != nil {
 			return nil, err
 		}
 		for i := range objects.Items {
-			names = append(names, "ScaledObject "+objects.Items[i].GetName())
+			found = append(found, review.Autoscaler{Kind: kindScaledObject.Kind, Name: objects.Items[i].GetName()})
 		}
 	}
 	var autoscalers autoscalingv2.HorizontalPodAutoscalerList
-	if err := f.reader.List(ctx, &autoscalers, here...); err != nil {
+	if err := reader.List(ctx, &autoscalers, here...); err != nil {
 		return nil, err
 	}
 	for i := range autoscalers.Items {
-		if name := autoscalers.Items[i].Name; len(names) == 0 || !strings.HasPrefix(name, "keda-hpa-") {
-			names = append(names, "HorizontalPodAutoscaler "+name)
+		if name := autoscalers.Items[i].Name; len(found) == 0 || !strings.HasPrefix(name, "keda-hpa-") {
+			found = append(found, review.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: name})
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	return found, nil
 }

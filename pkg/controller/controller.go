@@ -49,6 +49,11 @@ type Options struct {
 // Controller is the loop and what feeds it, as parts of a manager.
 type Controller struct {
 	follower *follower
+	// cached is what the loop reads, and live asks the API server.
+	cached, live client.Reader
+	access       Access
+	// instance and namespace say which objects are handled.
+	instance, namespace string
 }
 
 // New adds the controller to a manager that was not started yet, whose cache has
@@ -76,7 +81,10 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 			return nil, fmt.Errorf("adding the controller to the manager: %w", err)
 		}
 	}
-	return &Controller{follower: f}, nil
+	return &Controller{
+		follower: f, cached: mgr.GetCache(), live: mgr.GetAPIReader(), access: o.Access,
+		instance: o.Config.ControllerInstance, namespace: o.Config.WatchNamespace,
+	}, nil
 }
 
 func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *trigger) (*Loop, error) {

@@ -31,19 +31,62 @@ var renamed = map[id]string{
 // makes the namespace (--create-namespace).
 var notPlain = []id{{"Namespace", plainNamespace}}
 
-func TestAReleaseWithLlamaStackHasWhatItsManifestsAre(t *testing.T) {
-	rendered := render(t, release{plainName, plainNamespace, nested("llamastack.enabled", true)})
-	for key, manifest := range readManifests(t, "llamastack") {
-		t.Run(key.kind+" "+key.name, func(t *testing.T) {
-			object := rendered.get(t, key.kind, key.name)
-			assert.Equal(t, manifest.GetAPIVersion(), object.GetAPIVersion())
-			assert.Equal(t, manifest.GetNamespace(), object.GetNamespace())
-			compare(t, key.kind, manifest, object)
-			assert.Equal(t, manifest.Object["webhooks"], object.Object["webhooks"])
-		})
+func TestAReleaseWithWebhooksHasWhatItsManifestsAre(t *testing.T) {
+	all := values{"llamastack": values{"enabled": true}, "webhooks": values{"validateVariants": values{"enabled": true}, "placePods": values{"enabled": true}}}
+	rendered := render(t, release{plainName, plainNamespace, all})
+	for _, folder := range []string{"llamastack", "webhook"} {
+		for key, manifest := range readManifests(t, folder) {
+			t.Run(key.kind+" "+key.name, func(t *testing.T) {
+				object := rendered.get(t, key.kind, key.name)
+				assert.Equal(t, manifest.GetAPIVersion(), object.GetAPIVersion())
+				assert.Equal(t, manifest.GetNamespace(), object.GetNamespace())
+				compare(t, key.kind, manifest, object)
+				assert.Equal(t, manifest.Object["webhooks"], object.Object["webhooks"])
+			})
+		}
 	}
-	_, err := release{plainName, plainNamespace, values{"llamastack": values{"enabled": true}, "wva": values{"enabled": false}}}.files(t)
-	assert.ErrorContains(t, err, "llamastack.enabled: the manager runs Llama Stack servers, so wva.enabled must be true too")
+	for wanted, of := range map[string]values{
+		"llamastack.enabled: the manager runs Llama Stack servers, so wva.enabled must be true too": {"llamastack": values{"enabled": true}},
+		"webhooks: the manager serves them, so wva.enabled must be true too":                        nested("webhooks.placePods.enabled", true),
+	} {
+		of["wva"] = values{"enabled": false}
+		_, err := release{plainName, plainNamespace, of}.files(t)
+		assert.ErrorContains(t, err, wanted)
+	}
+}
+
+// A certificate that somebody else keeps is mounted, and its authority stands wherever the
+// API server looks for it.
+func TestACertificateOfOnesOwn(t *testing.T) {
+	rendered := render(t, release{plainName, plainNamespace, values{
+		"llamastack": values{"enabled": true},
+		"webhooks": values{"validateVariants": values{"enabled": true}, "placePods": values{"enabled": true}, "certificate": values{
+			"secretName": "mine", "authority": "PEM", "annotations": values{"cert-manager.io/inject-ca-from": "n/c"},
+		}},
+	}})
+	clients := map[string]any{}
+	for key, object := range rendered {
+		var client any
+		if list, found, _ := unstructured.NestedSlice(object.Object, "webhooks"); found {
+			client = list[0].(map[string]any)["clientConfig"]
+		} else if client, found, _ = unstructured.NestedMap(object.Object, "spec", "conversion", "webhook", "clientConfig"); !found {
+			continue
+		}
+		clients[key.kind+" "+key.name] = client.(map[string]any)["caBundle"]
+		assert.Equal(t, "n/c", object.GetAnnotations()["cert-manager.io/inject-ca-from"], key.name)
+	}
+	const pem = "UEVN" // base64
+	assert.Equal(t, map[string]any{
+		"ValidatingWebhookConfiguration " + plainName + "-webhooks":      pem,
+		"ValidatingWebhookConfiguration " + plainName + "-variants":      pem,
+		"MutatingWebhookConfiguration " + plainName + "-pods":            pem,
+		"CustomResourceDefinition llamastackdistributions.llamastack.io": pem,
+	}, clients)
+	manager := rendered.get(t, "Deployment", plainName+"-controller-manager")
+	assert.Contains(t, arguments(t, manager), "--webhook-cert-secret=")
+	volumes, _, err := unstructured.NestedSlice(manager.Object, "spec", "template", "spec", "volumes")
+	require.NoError(t, err)
+	assert.Contains(t, volumes, map[string]any{"name": "webhook-cert", "secret": map[string]any{"secretName": "mine", "optional": true}})
 }
 
 func TestAPlainReleaseIsWhatTheManifestsAre(t *testing.T) {

@@ -14,6 +14,10 @@ import (
 // away.
 func TestToggles(t *testing.T) {
 	const metrics = plainName + "-controller-manager-metrics"
+	served := []string{
+		"Role " + plainName + "-webhook-cert", "RoleBinding " + plainName + "-webhook-cert",
+		"Secret " + plainName + "-webhook-cert", "Service " + plainName + "-webhook",
+	}
 	for name, toggle := range map[string]struct {
 		values      values
 		more, fewer []string
@@ -49,7 +53,26 @@ func TestToggles(t *testing.T) {
 		},
 		"Llama Stack servers": {
 			values: nested("llamastack.enabled", true),
-			more:   readManifests(t, "llamastack").ids(),
+			more:   slices.Concat(readManifests(t, "llamastack").ids(), served),
+		},
+		"objects are checked": {
+			values: nested("webhooks.validateVariants.enabled", true),
+			more: append([]string{
+				"ClusterRole " + plainName + "-webhook-cert-variants", "ClusterRoleBinding " + plainName + "-webhook-cert-variants",
+				"ValidatingWebhookConfiguration " + plainName + "-variants",
+			}, served...),
+		},
+		"pods are placed": {
+			values: nested("webhooks.placePods.enabled", true),
+			more: append([]string{
+				"ClusterRole " + plainName + "-webhook-cert-pods", "ClusterRoleBinding " + plainName + "-webhook-cert-pods",
+				"ClusterRole " + plainName + "-webhook-pods", "ClusterRoleBinding " + plainName + "-webhook-pods",
+				"MutatingWebhookConfiguration " + plainName + "-pods",
+			}, served...),
+		},
+		"a certificate of one's own needs no rights": {
+			values: ownCertificate,
+			more:   []string{"Service " + plainName + "-webhook", "ValidatingWebhookConfiguration " + plainName + "-variants"},
 		},
 		"a ServiceMonitor": {
 			values: nested("wva.metrics.serviceMonitor.enabled", true),

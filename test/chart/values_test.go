@@ -14,6 +14,9 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
+// ownCertificate has the webhooks served with a certificate that somebody else keeps.
+var ownCertificate = values{"webhooks": values{"validateVariants": values{"enabled": true}, "certificate": values{"secretName": "mine"}}}
+
 // effects has for every value of values.yaml a change, and what else must be set
 // for it to matter.
 var effects = map[string]struct {
@@ -24,6 +27,12 @@ var effects = map[string]struct {
 	"imagePullSecrets":                                 {change: []any{values{"name": "pull"}}},
 	"wva.enabled":                                      {change: false},
 	"llamastack.enabled":                               {change: true},
+	"webhooks.validateVariants.enabled":                {change: true},
+	"webhooks.validateVariants.failurePolicy":          {change: "Fail", given: nested("webhooks.validateVariants.enabled", true)},
+	"webhooks.placePods.enabled":                       {change: true},
+	"webhooks.certificate.secretName":                  {change: "mine", given: nested("webhooks.validateVariants.enabled", true)},
+	"webhooks.certificate.authority":                   {change: "-----BEGIN CERTIFICATE-----", given: ownCertificate},
+	"webhooks.certificate.annotations":                 {change: values{"cert-manager.io/inject-ca-from": "n/c"}, given: ownCertificate},
 	"wva.replicas":                                     {change: 1},
 	"wva.image.repository":                             {change: "mirror/manager"},
 	"wva.image.tag":                                    {change: "v9"},

@@ -50,7 +50,7 @@ func (s *stack) stackSettings(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.cluster.ApplyWebhooks(ctx, webhooks, filepath.Join(s.plan.manifests, "llamastack")); err != nil {
+	if err := s.cluster.ApplyWebhooks(ctx, webhooks, filepath.Join(s.plan.manifests, "webhook", "serving.yaml"), filepath.Join(s.plan.manifests, "llamastack")); err != nil {
 		return nil, err
 	}
 	directory := filepath.Join(filepath.Dir(s.cluster.Kubeconfig()), "webhook-cert")

@@ -67,6 +67,16 @@ func (c *Client) scalable(resource schema.GroupVersionResource) bool {
 	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource+"/scale" })
 }
 
+// Scalable reports whether objects of a kind can be scaled; known is false where the API
+// server does not serve the kind, which may come later, or does not answer.
+func (c *Client) Scalable(gvk schema.GroupVersionKind) (scalable, known bool) {
+	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == apimeta.RESTScopeNameNamespace && c.scalable(mapping.Resource), true
+}
+
 // Write asks for the replicas under the UID and the resource version of the scale
 // that was read. When the target has changed since, it is read again: as long as it
 // still asks for the replicas that were read (only its status moved, as it does

@@ -27,6 +27,9 @@ type Autoscaler struct {
 	Target     Target
 }
 
+// String names the autoscaler as messages do.
+func (a Autoscaler) String() string { return a.Kind + " " + a.Name }
+
 // Surroundings are what there is beside an object.
 type Surroundings struct {
 	// Variants may have the object itself.
@@ -90,6 +93,22 @@ func Object(v *v1alpha1.VariantAutoscaling, around Surroundings) (errs []error, 
 	return errs, warnings
 }
 
+// Change is Object for an object that takes the place of old. What was wrong before is
+// only worth a warning: labels and finalizers can be changed all the same, and several
+// faults be mended one after the other.
+func Change(old, v *v1alpha1.VariantAutoscaling, around Surroundings) (errs []error, warnings []string) {
+	before, _ := Object(old, around)
+	found, warnings := Object(v, around)
+	for _, err := range found {
+		if slices.ContainsFunc(before, func(b error) bool { return b.Error() == err.Error() }) {
+			warnings = append(warnings, err.Error())
+		} else {
+			errs = append(errs, err)
+		}
+	}
+	return errs, warnings
+}
+
 // fields is what is wrong with single fields.
 func fields(v *v1alpha1.VariantAutoscaling) (errs []error) {
 	_, policy := config.VariantPolicy(&v.Spec)
@@ -124,7 +143,7 @@ func (s Surroundings) sharing(v *v1alpha1.VariantAutoscaling, target Target) (na
 func (s Surroundings) scaling(target Target) (names []string) {
 	for _, a := range s.Autoscalers {
 		if a.Target == target {
-			names = append(names, a.Kind+" "+a.Name)
+			names = append(names, a.String())
 		}
 	}
 	slices.Sort(names)

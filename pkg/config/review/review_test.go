@@ -69,3 +69,34 @@ func TestObject(t *testing.T) {
 		})
 	}
 }
+
+func TestChange(t *testing.T) {
+	around := review.Surroundings{Variants: []*v1alpha1.VariantAutoscaling{variant("a"), variant("b")}}
+	crossed := func(v *v1alpha1.VariantAutoscaling) {
+		v.Spec.MinReplicas, v.Spec.MaxReplicas = ptr.To[int32](3), ptr.To[int32](2)
+	}
+	apart := func(v *v1alpha1.VariantAutoscaling) { v.Spec.ScaleTargetRef.Name = "e" }
+	const shared = "spec.scaleTargetRef: VariantAutoscaling b also scales Deployment d: delete all but one"
+	const bounds = "spec.minReplicas (3) is above spec.maxReplicas (2): lower it or raise maxReplicas"
+	for name, c := range map[string]struct {
+		old, object *v1alpha1.VariantAutoscaling
+		errs        []string
+		warnings    []string
+	}{
+		"what was wrong before may stay":  {old: variant("a"), object: variant("a"), warnings: []string{shared}},
+		"what becomes wrong is refused":   {old: variant("a", apart), object: variant("a"), errs: []string{shared}},
+		"one old fault and one new":       {old: variant("a"), object: variant("a", crossed), errs: []string{bounds}, warnings: []string{shared}},
+		"a fault is mended beside others": {old: variant("a", crossed), object: variant("a"), warnings: []string{shared}},
+		"all is well in the end":          {old: variant("a", crossed), object: variant("a", apart)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs, warnings := review.Change(c.old, c.object, around)
+			var texts []string
+			for _, err := range errs {
+				texts = append(texts, err.Error())
+			}
+			assert.Equal(t, c.errs, texts)
+			assert.Equal(t, c.warnings, warnings)
+		})
+	}
+}

@@ -139,7 +139,7 @@ func startManager(ctx context.Context, proxy string) error {
 		}
 	}
 	webhooks, health := addresses[0], addresses[1]
-	if err := cluster.ApplyWebhooks(ctx, webhooks, manifests+"/llamastack"); err != nil {
+	if err := cluster.ApplyWebhooks(ctx, webhooks, manifests+"/webhook/serving.yaml", manifests+"/llamastack"); err != nil {
 		return err
 	}
 	directory, err := os.MkdirTemp("", "webhook")

@@ -10,6 +10,13 @@ const (
 	LabelControllerInstance = "wva.llmd.ai/controller-instance"
 )
 
+// Labels of namespaces.
+const (
+	// LabelPlacePods with the value "true" lets the admission webhook fill in where the
+	// pods of variants in the namespace go.
+	LabelPlacePods = "wva.llmd.ai/place-pods"
+)
+
 // Annotations of pod templates.
 const (
 	// AnnotationAccelerators lists the accelerators that pods without a variant, or of
