@@ -57,6 +57,9 @@ func (w *variants) ValidateUpdate(ctx context.Context, old, v *v1alpha1.VariantA
 	if v.DeletionTimestamp != nil {
 		return nil, nil // whoever takes a finalizer away may
 	}
+	if !w.cluster.Handles(old) {
+		return w.ValidateCreate(ctx, v) // it becomes ours
+	}
 	return w.review(ctx, v, func(around review.Surroundings) ([]error, []string) { return review.Change(old, v, around) })
 }
 
