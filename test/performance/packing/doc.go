@@ -8,7 +8,7 @@
 // fragmentation gradient; and ours, the formula of pkg/capacity/placement with shares of
 // devices, which the scheduler's own types do not carry, and one term more that only shares
 // have: the prices of the gaps on devices. On whole devices both are equal, which a test
-// shows. README.md tells the rules, what was measured and what was tried.
+// shows. docs/benchmarks-parts.md has what was measured.
 //
 // Every policy sees the same stream and the same order of nodes for a seed, no pod that
 // fits is refused, and everything follows from the seed: two runs write the same bytes.

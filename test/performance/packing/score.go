@@ -39,7 +39,7 @@ type ours struct {
 
 // gapWeight is the weight of the worth of gaps. Anything from 8 to 32 does as well: it
 // only has to outweigh the noise of the other terms. It is chosen on other lists than the
-// default one, as README.md tells.
+// default one, as docs/benchmarks-parts.md tells.
 const gapWeight = 16
 
 type outcomes struct {
