@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation bench-autoscaling mutate image clean
+.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -117,6 +117,9 @@ bench-autoscaling: ## ours against all others at their best, on recorded traces 
 	@go run ./test/performance/autoscaling $(call setting,DATA,data) $(call setting,QUICK,quick) $(call setting,SPEED,speed) \
 		--commit "$$(git describe --always --dirty 2>/dev/null)"
 
+soak: build ## a whole cluster under load while its parts are killed at random (DURATION SEED LOGS); writes soak.json
+	@go run ./test/soak $(call setting,DURATION,duration) $(call setting,SEED,seed) $(call setting,LOGS,logs)
+
 mutate: ## change a package in one place at a time and say what its tests do not notice (PKG)
 	@hack/mutate.sh '$(PKG)'
 
@@ -124,4 +127,4 @@ image: ## build the container images of the manager, the scheduler and the playg
 	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'
 
 clean: ## remove what the build and the demo left
-	rm -rf bin demo-logs demo-report.json demo-report.html coverage.out bench-*.json bench-*.html
+	rm -rf bin demo-logs demo-report.json demo-report.html coverage.out soak.json bench-*.json bench-*.html

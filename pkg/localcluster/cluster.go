@@ -23,6 +23,7 @@ type Cluster struct {
 	server    string // URL of the API server
 	admin     *rest.Config
 	prom      string // URL of Prometheus, empty without it
+	scheduler string // URL of the variant scheduler, empty without it
 	launcher  *launcher
 	failed    chan error
 
@@ -122,8 +123,8 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Failed tells of children that died without being asked to: the name and the last lines of the log. It holds
-// the first deaths until they are read and is never closed.
+// Failed tells of children that died without being asked to, each as a *Death. It holds the first deaths until
+// they are read and is never closed.
 func (c *Cluster) Failed() <-chan error { return c.failed }
 
 // Logs is the directory of the log files, one per child.

@@ -2,9 +2,12 @@ package localcluster
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +41,29 @@ func (c *Cluster) KubeconfigFor(ctx context.Context, namespace, serviceAccount s
 	}
 	name := namespace + "-" + serviceAccount
 	return c.writeKubeconfig(name, namespace, &clientcmdapi.AuthInfo{Token: token.Status.Token})
+}
+
+// Credential is the name that the token of a kubeconfig has in the audit log.
+func Credential(kubeconfig string) (string, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return "", fmt.Errorf("read the kubeconfig %s: %w", kubeconfig, err)
+	}
+	parts := strings.Split(config.BearerToken, ".")
+	if len(parts) != 3 {
+		return "", fmt.Errorf("the token of the kubeconfig %s has %d parts, and that of a service account 3", kubeconfig, len(parts))
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", fmt.Errorf("read the token of the kubeconfig %s: %w", kubeconfig, err)
+	}
+	var claims struct {
+		ID string `json:"jti"`
+	}
+	if err := json.Unmarshal(payload, &claims); err != nil {
+		return "", fmt.Errorf("read the token of the kubeconfig %s: %w", kubeconfig, err)
+	}
+	return "JTI=" + claims.ID, nil
 }
 
 // writeUser writes the kubeconfig of a user that a client certificate names.

@@ -178,12 +178,21 @@ func (c *Cluster) watch(one *child) {
 	}
 }
 
+// Death is what Failed tells: a child that died without being asked to.
+type Death struct {
+	// Name is that of the process, and How its end with the last lines of its log.
+	Name, How string
+}
+
+// Error implements error.
+func (d *Death) Error() string { return d.Name + " died " + d.How }
+
 func deathOf(one *child, err error) error {
 	how := "it ended by itself"
 	if err != nil {
 		how = err.Error()
 	}
-	return fmt.Errorf("%s died (%s); the last lines of %s:\n%s", one.process.Name, how, one.log, tail(one.log))
+	return &Death{Name: one.process.Name, How: fmt.Sprintf("(%s); the last lines of %s:\n%s", how, one.log, tail(one.log))}
 }
 
 func endedEarly(one *child) error {
@@ -222,7 +231,7 @@ func (c *Cluster) Kill(name string) error { return c.signal(name, syscall.SIGKIL
 func (c *Cluster) Terminate(name string) error { return c.signal(name, syscall.SIGTERM) }
 
 // Restart starts a child again, as it was started first, ending it if it still runs, and waits until it is
-// ready.
+// ready. When that fails it can be tried again.
 func (c *Cluster) Restart(ctx context.Context, name string) error {
 	one, err := c.childNamed(name)
 	if err != nil {
@@ -231,7 +240,15 @@ func (c *Cluster) Restart(ctx context.Context, name string) error {
 	if err := c.end(one, syscall.SIGTERM); err != nil {
 		return err
 	}
-	return c.start(ctx, one.layer, one.process)
+	if err := c.start(ctx, one.layer, one.process); err != nil {
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		if c.children[name] == nil {
+			c.children[name] = one
+		}
+		return err
+	}
+	return nil
 }
 
 func (c *Cluster) signal(name string, signal syscall.Signal) error {

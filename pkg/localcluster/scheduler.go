@@ -9,6 +9,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// VariantSchedulerURL is where the variant scheduler serves its metrics, without a path; empty when the cluster
+// has none. It asks for the certificate or token of a user who may read them.
+func (c *Cluster) VariantSchedulerURL() string { return c.scheduler }
+
 // startVariantScheduler runs our scheduler as a cluster would: with its configuration file and the token of
 // its service account, for its own requests as for those that it checks.
 func (c *Cluster) startVariantScheduler(ctx context.Context) error {
@@ -22,6 +26,7 @@ func (c *Cluster) startVariantScheduler(ctx context.Context) error {
 		return fmt.Errorf("start the variant scheduler: %w", err)
 	}
 	return c.startAt(ctx, clusterLayer, func(port int) Process {
+		c.scheduler = fmt.Sprintf("https://%s:%d", c.block.host(), port)
 		flags := append(c.serving(port), "--config="+config,
 			"--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)
 		return Process{Name: "variant-scheduler", Path: c.program("scheduler"), Args: flags, Ready: c.healthyAt(port)}

@@ -107,20 +107,11 @@ func describeServer(pod *corev1.Pod) (emulation.ServerOptions, error) {
 }
 
 // clients send requests of one model at even distances, at a rate that is set while
-// they do. Evenly, and without catching up when the machine held them up, because the
-// tests are about what is made of a rate and not about how it is estimated.
+// they do. Evenly, because the tests are about what is made of a rate and not about how
+// it is estimated.
 type clients struct {
-	start time.Time
-	ended <-chan struct{}
-
+	*emulation.Tap
 	lock sync.Mutex
-	// rate in requests per second holds since the time from the start.
-	rate  float64
-	since time.Duration
-	// last is when the latest request was due.
-	last time.Duration
-	// changed is closed when the rate is set anew.
-	changed chan struct{}
 	// failed counts requests without a complete answer.
 	failed int
 }
@@ -130,8 +121,8 @@ type clients struct {
 func (s *site) clients(t *testing.T, model string) *clients {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &clients{start: time.Now(), ended: ctx.Done(), changed: make(chan struct{})}
-	traffic := emulation.Traffic{URL: s.router.URL, Model: s.model(model), Requests: c, Start: c.start, Observe: func(o emulation.Outcome) {
+	c := &clients{Tap: emulation.NewTap(ctx, input, output)}
+	traffic := emulation.Traffic{URL: s.router.URL, Model: s.model(model), Requests: c.Tap, Start: c.Start(), Observe: func(o emulation.Outcome) {
 		if o.Failed && ctx.Err() == nil {
 			c.lock.Lock()
 			defer c.lock.Unlock()
@@ -152,47 +143,7 @@ func (s *site) clients(t *testing.T, model string) *clients {
 }
 
 // ask sets the rate in requests per second.
-func (c *clients) ask(rate float64) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.rate, c.since = rate, time.Since(c.start)
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-// Next implements workload.Stream: it returns a request when it is due.
-func (c *clients) Next() (workload.Request, error) {
-	for {
-		due, changed := c.due()
-		var wait <-chan time.Time
-		if due >= 0 {
-			wait = time.After(time.Until(c.start.Add(due)))
-		}
-		select {
-		case <-c.ended:
-			return workload.Request{}, io.EOF
-		case <-changed:
-		case <-wait:
-			c.lock.Lock()
-			c.last = due
-			c.lock.Unlock()
-			return workload.Request{Arrival: due, Input: input, Output: output}, nil
-		}
-	}
-}
-
-// lateness is how far behind its time a request may be sent.
-const lateness = 500 * time.Millisecond
-
-// due is when the next request is, at the present rate; negative means never.
-func (c *clients) due() (time.Duration, <-chan struct{}) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	if c.rate <= 0 {
-		return -1, c.changed
-	}
-	return max(c.since, c.last+time.Duration(float64(time.Second)/c.rate), time.Since(c.start)-lateness), c.changed
-}
+func (c *clients) ask(rate float64) { c.Set(rate) }
 
 // once sends a single request and returns what became of it.
 func (s *site) once(ctx context.Context, model string) (emulation.Outcome, error) {

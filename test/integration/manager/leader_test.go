@@ -1,8 +1,6 @@
 package manager_test
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,36 +10,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
-
-// credential is the name of a kubeconfig's token in the audit log.
-func credential(kubeconfig string) (string, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return "", err
-	}
-	parts := strings.Split(config.BearerToken, ".")
-	if len(parts) != 3 {
-		return "", fmt.Errorf("the token of %s has %d parts", kubeconfig, len(parts))
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return "", err
-	}
-	var claims struct {
-		ID string `json:"jti"`
-	}
-	if err := json.Unmarshal(payload, &claims); err != nil {
-		return "", err
-	}
-	return "JTI=" + claims.ID, nil
-}
 
 // writesTo are the writes of the scale of a Deployment that the audit log has.
 func writesTo(t *testing.T, d *appsv1.Deployment) []localcluster.ScaleWrite {
@@ -66,7 +40,7 @@ func startHurried(t *testing.T, instance, name string, more ...string) string {
 	process.Args = append(process.Args, hurry...)
 	process.Args = append(process.Args, more...)
 	metricsOf[name] = "http://" + metrics + "/metrics"
-	credentialOf[name], err = credential(kubeconfig)
+	credentialOf[name], err = localcluster.Credential(kubeconfig)
 	require.NoError(t, err)
 	require.NoError(t, cluster.StartProcess(t.Context(), process))
 	return name

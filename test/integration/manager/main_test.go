@@ -124,7 +124,7 @@ func startManager(ctx context.Context, instance string) error {
 		return err
 	}
 	metricsOf[instance] = "http://" + metrics + "/metrics"
-	if credentialOf[instance], err = credential(kubeconfig); err != nil {
+	if credentialOf[instance], err = localcluster.Credential(kubeconfig); err != nil {
 		return err
 	}
 	return cluster.StartProcess(ctx, managerProcess(instance, kubeconfig, metrics, health))

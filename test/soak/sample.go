@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	commonmodel "github.com/prometheus/common/model"
+	appsv1 "k8s.io/api/apps/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+// sample is what one life of a program takes at an instant.
+type sample struct {
+	Program string `json:"program"`
+	// Started tells the lives of a program apart.
+	Started    float64   `json:"started"`
+	At         time.Time `json:"at"`
+	Goroutines float64   `json:"goroutines"`
+	// Memory is what is resident, in bytes.
+	Memory float64 `json:"memory"`
+}
+
+// sampleInterval is the time between two looks at a program.
+const sampleInterval = 3 * time.Second
+
+// watchMemory looks at the managers and the scheduler until everything ends. One that is
+// down has no sample.
+func (w *world) watchMemory() {
+	// The scheduler shows its metrics to an administrator; its certificate is its own.
+	config := w.cluster.Config()
+	config.Insecure, config.CAData, config.CAFile = true, nil, ""
+	admin, err := rest.HTTPClientFor(config)
+	if err != nil {
+		w.fail(fmt.Errorf("make a client for the scheduler's metrics: %w", err))
+		return
+	}
+	for pause(w.running, sampleInterval) {
+		for name, url := range w.metrics {
+			w.take(http.DefaultClient, name, url)
+		}
+		w.take(admin, scheduler, w.cluster.VariantSchedulerURL()+"/metrics")
+	}
+}
+
+func (w *world) take(asking *http.Client, name, url string) {
+	ctx, cancel := context.WithTimeout(w.running, sampleInterval)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	response, err := asking.Do(request)
+	if err != nil {
+		return // it is down
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return
+	}
+	parser := expfmt.NewTextParser(commonmodel.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return // it was killed while it answered
+	}
+	read := func(name string) float64 {
+		if family := families[name]; family != nil && len(family.Metric) == 1 && family.Metric[0].Gauge != nil {
+			return family.Metric[0].Gauge.GetValue()
+		}
+		return 0
+	}
+	s := sample{
+		Program: name, Started: read("process_start_time_seconds"), At: time.Now(),
+		Goroutines: read("go_goroutines"), Memory: read("process_resident_memory_bytes"),
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.samples = append(w.samples, s)
+}
+
+// settle waits until every model serves.
+func (w *world) settle(ctx context.Context) error {
+	for _, m := range models {
+		name := m.variants[0].name
+		err := w.insist(ctx, func(ctx context.Context) error {
+			var d appsv1.Deployment
+			if err := w.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d); err != nil {
+				return err
+			}
+			if d.Status.ReadyReplicas == 0 {
+				return fmt.Errorf("deployment %s has no ready replica", name)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rest lets a constant load be until the soak ends.
+func (w *world) rest(ctx context.Context) error {
+	for _, l := range w.loads {
+		l.set(l.model.most * 0.6)
+	}
+	pause(ctx, calm)
+	return w.broken(ctx)
+}
+
+// seen is all that the judge is told.
+type seen struct {
+	Seed  uint64
+	Began time.Time
+	Ended time.Time
+	// Requests are those of the audit log, and Owners the managers by the name of their token.
+	Requests []request
+	Owners   map[string]string
+	Deeds    []deed
+	Deaths   []death
+	Samples  []sample
+	Loads    []asked
+}
+
+// asked is what was asked of a model, and its variants at the end.
+type asked struct {
+	Model        model
+	Steps        []rate
+	Sent, Failed int
+	Ends         []end
+}
+
+// end is how a variant stands at the end.
+type end struct {
+	Variant string `json:"variant"`
+	// Asked is what its Deployment asks for.
+	Asked int32 `json:"asked"`
+	Ready int32 `json:"ready"`
+	// State is the condition Ready of its object: "True", or a reason and a message.
+	State string `json:"state"`
+}
+
+// seen collects everything.
+func (w *world) seen(ctx context.Context) (*seen, error) {
+	s := &seen{Seed: w.seed, Began: w.began, Ended: time.Now(), Owners: w.owners}
+	for _, l := range w.loads {
+		a := asked{Model: l.model}
+		for _, v := range l.model.variants {
+			e, err := w.end(ctx, v.name)
+			if err != nil {
+				return nil, err
+			}
+			a.Ends = append(a.Ends, e)
+		}
+		l.mutex.Lock()
+		a.Steps, a.Sent, a.Failed = l.steps, l.sent, l.failed
+		l.mutex.Unlock()
+		s.Loads = append(s.Loads, a)
+	}
+	requests, err := w.cluster.Requests()
+	if err != nil {
+		return nil, err
+	}
+	s.Requests = requests
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	s.Deeds, s.Deaths, s.Samples = w.deeds, w.deaths, w.samples
+	return s, nil
+}
+
+func (w *world) end(ctx context.Context, name string) (end, error) {
+	var d appsv1.Deployment
+	var v v1alpha1.VariantAutoscaling
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	if err := w.api.Get(ctx, key, &d); err != nil {
+		return end{}, fmt.Errorf("read the end: %w", err)
+	}
+	if err := w.api.Get(ctx, key, &v); err != nil {
+		return end{}, fmt.Errorf("read the end: %w", err)
+	}
+	e := end{Variant: name, Asked: *d.Spec.Replicas, Ready: d.Status.ReadyReplicas, State: "unknown"}
+	if c := apimeta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		if e.State = string(c.Status); e.State != "True" {
+			e.State = c.Reason + ": " + c.Message
+		}
+	}
+	return e, nil
+}
