@@ -87,7 +87,7 @@ func (w *world) serve(handler http.Handler) (address string, err error) {
 	if address, err = w.cluster.FreeAddress(); err != nil {
 		return "", err
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := (&net.ListenConfig{}).Listen(w.running, "tcp", address)
 	if err != nil {
 		return "", fmt.Errorf("start the router: %w", err)
 	}

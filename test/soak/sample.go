@@ -3,17 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	commonmodel "github.com/prometheus/common/model"
 	appsv1 "k8s.io/api/apps/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
 )
 
 // sample is what one life of a program takes at an instant.
@@ -33,52 +30,24 @@ const sampleInterval = 3 * time.Second
 // watchMemory looks at the managers and the scheduler until everything ends. One that is
 // down has no sample.
 func (w *world) watchMemory() {
-	// The scheduler shows its metrics to an administrator; its certificate is its own.
-	config := w.cluster.Config()
-	config.Insecure, config.CAData, config.CAFile = true, nil, ""
-	admin, err := rest.HTTPClientFor(config)
-	if err != nil {
-		w.fail(fmt.Errorf("make a client for the scheduler's metrics: %w", err))
-		return
-	}
 	for pause(w.running, sampleInterval) {
 		for name, url := range w.metrics {
-			w.take(http.DefaultClient, name, url)
+			w.take(name, url)
 		}
-		w.take(admin, scheduler, w.cluster.VariantSchedulerURL()+"/metrics")
+		w.take(scheduler, w.cluster.VariantSchedulerURL()+"/metrics")
 	}
 }
 
-func (w *world) take(asking *http.Client, name, url string) {
+func (w *world) take(name, url string) {
 	ctx, cancel := context.WithTimeout(w.running, sampleInterval)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	metrics, err := w.cluster.Metrics(ctx, url)
 	if err != nil {
-		w.fail(err)
-		return
-	}
-	response, err := asking.Do(request)
-	if err != nil {
-		return // it is down
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return
-	}
-	parser := expfmt.NewTextParser(commonmodel.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	if err != nil {
-		return // it was killed while it answered
-	}
-	read := func(name string) float64 {
-		if family := families[name]; family != nil && len(family.Metric) == 1 && family.Metric[0].Gauge != nil {
-			return family.Metric[0].Gauge.GetValue()
-		}
-		return 0
+		return // it is down, or was killed while it answered
 	}
 	s := sample{
-		Program: name, Started: read("process_start_time_seconds"), At: time.Now(),
-		Goroutines: read("go_goroutines"), Memory: read("process_resident_memory_bytes"),
+		Program: name, Started: localcluster.Total(metrics, "process_start_time_seconds"), At: time.Now(),
+		Goroutines: localcluster.Total(metrics, "go_goroutines"), Memory: localcluster.Total(metrics, "process_resident_memory_bytes"),
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
