@@ -80,7 +80,32 @@ func (m *model) pays(candidates []*variant, best allocation.Vector) bool {
 		}
 		kept += v.price * capacity.Cost(n)
 	}
-	return best.Cost+best.Start < kept*(1-switchLeast)
+	return best.Unserved == 0 && best.Cost+best.Start < kept*(1-switchLeast) && m.stays(candidates, best)
+}
+
+// stays reports whether the dearer replicas may go, as far as is known today, once all of
+// the mix serve. Where they may not, the scale-down would take the new ones instead.
+func (m *model) stays(candidates []*variant, best allocation.Vector) bool {
+	mix := make(map[*variant]int, len(candidates))
+	for i, v := range candidates {
+		mix[v] = best.Replicas[i]
+	}
+	left := m.standing(func(v *variant) int {
+		if n, candidate := mix[v]; candidate {
+			return min(n, v.target)
+		}
+		return v.target
+	})
+	then := m.standing(func(v *variant) int { return v.target })
+	for _, v := range candidates {
+		if more := max(0, mix[v]-v.target); more > 0 {
+			rate := v.rate.serves() * capacity.Rate(more)
+			left.ready, left.coming, left.up, left.total = left.ready+rate, left.coming+rate, left.up+more, left.total+more
+			// The load stays as it is now, spread over more replicas.
+			then.coming, then.up, then.unsaturated = then.coming+rate, then.up+more, then.unsaturated+more
+		}
+	}
+	return m.safe(then, left)
 }
 
 // changing reports whether the model's replicas change already: a switch on top of that
@@ -93,23 +118,23 @@ func (m *model) changing() bool {
 
 // mix are the variants that may stand in for each other, and the rate that they must
 // serve: what must stay after a scale-down, with what saturated replicas do not serve
-// although they count for it, or what they serve now when that is less.
+// although they count for it, or what keeps them clear of the triggers when that is more.
 // The rate is 0 while nobody knows what any of them serves and something is asked for.
 func (m *model) mix() (candidates []*variant, need capacity.Rate) {
-	serve, outside := capacity.Rate(0), capacity.Rate(0)
+	outside := capacity.Rate(0)
 	for _, v := range m.variants {
 		switch {
 		case !v.managed && v.exists():
 			outside += v.rate.serves() * capacity.Rate(v.fleet.supply)
 		case v.managed && (v.target > 0 || !v.rate.unfit()):
 			candidates = append(candidates, v)
-			serve += v.rate.serves() * capacity.Rate(v.target)
 		}
 	}
 	if !m.rated && m.need.least > 0 {
 		return candidates, 0
 	}
-	return candidates, min(max(m.need.least+m.need.idle-outside, oneMore), serve)
+	clear := m.clear(m.standing(func(v *variant) int { return v.target }))
+	return candidates, max(m.need.least+m.need.idle-outside, clear-outside, oneMore)
 }
 
 // swaps are the candidates with what they cost to start: the new replicas run beside
@@ -122,9 +147,6 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 		most := v.bounded(v.target)
 		options[i] = allocation.Option{
 			Cost: v.price, Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, most), Most: most, Start: v.price * capacity.Cost(beside),
-		}
-		if v.policy.Down.Select == SelectDisabled {
-			options[i].Least = most
 		}
 		if v.fleet.paused == 0 && !v.fleet.unhealthy && !v.rate.unfit() {
 			options[i].Most = v.target + room(v)
@@ -139,7 +161,7 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 func (r *round) holdFor(m *model, candidates []*variant, v *variant) time.Duration {
 	dearer, longest := time.Duration(-1), time.Duration(0)
 	for _, o := range candidates {
-		if o == v || m.staying(o, o.target) >= o.target || o.policy.Down.Select == SelectDisabled {
+		if o == v || m.staying(o, o.target) >= o.target {
 			continue
 		}
 		hold := o.policy.Down.Window

@@ -212,18 +212,18 @@ func TestSafe(t *testing.T) {
 		after standing
 		want  bool
 	}{
-		"two with room":                  {load{saturation: 0.3, unsaturated: 2}, 0, standing{5, 5, 2, 2}, true},
-		"one with room":                  {load{saturation: 0.3, unsaturated: 1}, 0, standing{5, 5, 2, 2}, false},
-		"one with room, a starting goes": {load{saturation: 0.3, unsaturated: 1}, 0, standing{7.5, 7.5, 3, 3}, true},
-		"the others would be full":       {load{saturation: 0.5, unsaturated: 3}, 0, standing{5, 5, 2, 2}, false},
-		"queues would trigger":           {load{queue: 1.5, unsaturated: 3}, 0, standing{5, 5, 2, 2}, false},
-		"a blind one takes nothing over": {load{saturation: 0.4, unsaturated: 2}, 1, standing{5, 5, 2, 2}, false},
-		"too little would be served":     {load{saturation: 0.1, unsaturated: 3}, 0, standing{2.5, 2.5, 1, 1}, false},
+		"two with room":                  {load{saturation: 0.3, unsaturated: 2}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, true},
+		"one with room":                  {load{saturation: 0.3, unsaturated: 1}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
+		"one with room, a starting goes": {load{saturation: 0.3, unsaturated: 1}, 0, standing{ready: 7.5, coming: 7.5, up: 3, total: 3}, true},
+		"the others would be full":       {load{saturation: 0.5, unsaturated: 3}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
+		"queues would trigger":           {load{queue: 1.5, unsaturated: 3}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
+		"a blind one takes nothing over": {load{saturation: 0.4, unsaturated: 2}, 1, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
+		"too little would be served":     {load{saturation: 0.1, unsaturated: 3}, 0, standing{ready: 2.5, coming: 2.5, up: 1, total: 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.blind})
 			m.load, m.need.least = c.load, 4
-			assert.Equal(t, c.want, m.safe(standing{7.5, 10, 3, 4}, c.after))
+			assert.Equal(t, c.want, m.safe(standing{ready: 7.5, coming: 10, up: 3, total: 4, unsaturated: c.load.unsaturated}, c.after))
 		})
 	}
 }

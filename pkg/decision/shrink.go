@@ -2,6 +2,7 @@ package decision
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -61,13 +62,14 @@ func (r *round) relieve(m *model) {
 // may be saturated, where any of the model is. Whoever chooses which one goes may take one
 // of these, and then one that has room for its load stays in its place. Where nobody knows
 // what a replica serves all stay: what a saturated one must be relieved of is then not
-// known either.
+// known either. So do those of a variant that scaleDown leaves alone: the others may count
+// on them.
 func (m *model) staying(v *variant, n int) int {
 	least := v.policy.Min
 	if m.load.saturated > 0 && v.exists() {
 		least = max(least, v.in.Ready-v.load.unsaturated)
 	}
-	if v.load.saturated > 0 && !m.rated {
+	if v.load.saturated > 0 && !m.rated || v.policy.Down.Select == SelectDisabled {
 		least = n
 	}
 	return min(least, n)
@@ -144,15 +146,16 @@ func (m *model) oneByOne(now standing, mix map[*variant]int) map[*variant]int {
 }
 
 // standing is what a model's replicas serve: those that are ready, and those with
-// the ones that start; and how many they are, ready ones and in all.
+// the ones that start; and how many they are, ready ones, those of them that are known to
+// have some spare, and in all.
 type standing struct {
-	ready, coming capacity.Rate
-	up, total     int
+	ready, coming          capacity.Rate
+	up, unsaturated, total int
 }
 
 // standing is what the model's replicas would serve if each variant had so many.
 func (m *model) standing(replicas func(*variant) int) standing {
-	var s standing
+	s := standing{unsaturated: m.load.unsaturated}
 	for _, v := range m.variants {
 		if !v.exists() {
 			continue
@@ -184,30 +187,51 @@ func (m *model) dearestFirst() []*variant {
 // saturated one counts for no more than it serves now. No ready replica goes while fewer
 // than two are known to have some spare, and beside a saturated one none that starts.
 func (m *model) safe(now, after standing) bool {
-	unsaturated, least, idle := m.load.unsaturated, m.need.least, m.need.idle
+	least, idle := m.need.least, m.need.idle
 	if after.coming >= now.coming {
 		// Only what does not count goes: misfits.
 		least = min(least, m.need.required)
 	}
-	if after.coming-idle < max(least, oneMore) || m.load.saturated > 0 && unsaturated < 2 {
+	if after.coming-idle < max(least, oneMore) || m.load.saturated > 0 && now.unsaturated < 2 {
 		return false
 	}
 	if after.up >= now.up {
 		return true
 	}
-	unknown := capacity.Rate(0)
-	for _, v := range m.variants {
-		if v.exists() {
-			unknown += v.rate.serves() * capacity.Rate(max(0, v.in.Ready-v.load.unsaturated))
-		}
-	}
-	remain := after.ready - unknown
 	// Sums of rates are exact to a part in a billion at best.
-	if unsaturated < 2 || remain <= now.ready*1e-9 || after.ready-idle < least {
+	if now.unsaturated < 2 || after.ready-m.unknown() <= now.ready*1e-9 || after.ready-idle < least {
 		return false
 	}
-	grown := float64((now.ready - unknown) / remain)
-	t := m.saturation
-	return t.KVCacheThreshold-m.load.saturation*grown >= t.KVSpareTrigger &&
-		t.QueueLengthThreshold-m.load.queue*grown >= t.QueueSpareTrigger
+	return after.ready >= m.clear(now)*(1-1e-9)
+}
+
+// clear is the least that the ready replicas must serve so that each stays clear of the
+// triggers with the load that all have now. What the ready replicas serve whose load is not
+// known, or who are saturated, takes nothing over.
+func (m *model) clear(now standing) capacity.Rate {
+	t, unknown := m.saturation, m.unknown()
+	full := max(share(m.load.saturation, t.KVCacheThreshold-t.KVSpareTrigger), share(m.load.queue, t.QueueLengthThreshold-t.QueueSpareTrigger))
+	return unknown + max(0, now.ready-unknown)*capacity.Rate(full)
+}
+
+// share is the share of the room that a load takes; infinite where there is none.
+func share(load, room float64) float64 {
+	switch {
+	case room > 0:
+		return load / room
+	case room == 0 && load <= 0:
+		return 0
+	}
+	return math.Inf(1)
+}
+
+// unknown is what the ready replicas serve that are not known to have some spare.
+func (m *model) unknown() capacity.Rate {
+	sum := capacity.Rate(0)
+	for _, v := range m.variants {
+		if v.exists() {
+			sum += v.rate.serves() * capacity.Rate(max(0, v.in.Ready-v.load.unsaturated))
+		}
+	}
+	return sum
 }

@@ -27,11 +27,7 @@ var (
 var known = map[int]string{
 	289:  "In limited mode a variant that crashes goes below minReplicas while it is left alone.",
 	1074: "A variant whose replicas do not come up is bought and given back at every try.",
-	1113: "A switch adds to the cheaper variant what a scale-down, which keeps more in hand, takes off it again.",
-	1281: "Two replicas more than needed stay; why is not known yet.",
-	1293: "Two replicas more than needed stay; why is not known yet.",
 	1561: "What a replica serves is learned far too low, and two too many stay.",
-	1760: "Three replicas more than needed stay; why is not known yet.",
 	1942: "As 289.",
 }
 
