@@ -234,11 +234,8 @@ func (p *purchase) options(candidates []*variant, most func(*variant) int) []all
 	return list
 }
 
-// buyFitting covers need with replicas that fit together, and takes their room.
-// Variants share nodes, so what each of them could place alone is only where the
-// search starts: a variant that could not place its share, or that its behavior holds
-// back, is bounded by what it could, and the search runs again. It returns what stays
-// unserved.
+// buyFitting covers need with replicas that fit together, and takes their room. It returns
+// what stays unserved.
 func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rate, atMost map[*variant]int) capacity.Rate {
 	if len(candidates) == 0 || need <= 0 {
 		return need
@@ -250,17 +247,27 @@ func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rat
 		}
 		return most
 	})
+	buy := r.cheapestFitting(candidates, options, need, func(v *variant) int { return v.target + p.bought[v] })
+	for i, v := range candidates {
+		p.bought[v] += buy.Replicas[i]
+	}
+	return buy.Unserved
+}
+
+// cheapestFitting is the cheapest mix whose new replicas fit together and are allowed now,
+// where from is what they are added to; it takes their room.
+// Variants share nodes, so what each of them could place alone is only where the search
+// starts: a variant that could not place its share, or that its behavior holds back, is
+// bounded by what it could, and the search runs again.
+func (r *round) cheapestFitting(candidates []*variant, options []allocation.Option, need capacity.Rate, from func(*variant) int) allocation.Vector {
 	for {
-		buy := allocation.Cheapest(options, need)
-		if r.holdBack(candidates, options, buy.Replicas, func(v *variant) int { return v.target + p.bought[v] }) {
+		mix := allocation.Cheapest(options, need)
+		if r.holdBack(candidates, options, mix.Replicas, from) {
 			continue
 		}
 		began := len(r.placed)
-		if r.placeAll(candidates, buy.Replicas, options) {
-			for i, v := range candidates {
-				p.bought[v] += buy.Replicas[i]
-			}
-			return buy.Unserved
+		if r.placeAll(candidates, mix.Replicas, options) {
+			return mix
 		}
 		r.takeBack(began)
 	}
@@ -284,15 +291,15 @@ func (r *round) holdBack(candidates []*variant, options []allocation.Option, rep
 	return held
 }
 
-// placeAll tries the purchase out on the cluster, larger replicas first. When one
-// does not fit it lowers that variant's bound and reports failure.
-func (r *round) placeAll(candidates []*variant, buy []int, options []allocation.Option) bool {
+// placeAll tries the new replicas of the mix out on the cluster, larger ones first. When
+// one does not fit it lowers that variant's bound and reports failure.
+func (r *round) placeAll(candidates []*variant, mix []int, options []allocation.Option) bool {
 	for _, i := range placingOrder(candidates) {
 		v := candidates[i]
 		if r.unknown(v) != nil {
 			continue
 		}
-		for n := range buy[i] {
+		for n := options[i].Now; n < mix[i]; n++ {
 			node, ok := r.trial.Place(v.in.Request)
 			if !ok {
 				options[i].Most = n

@@ -30,12 +30,10 @@ func (r *round) replace(m *model) bool {
 	if need <= 0 {
 		return false
 	}
-	options := r.swaps(m, candidates, r.fitting)
-	best := allocation.Cheapest(options, need)
-	for r.holdBack(candidates, options, best.Replicas, func(v *variant) int { return v.target }) {
-		best = allocation.Cheapest(options, need)
-	}
+	began := len(r.placed)
+	best := r.cheapestFitting(candidates, r.swaps(m, candidates, r.fitting), need, func(v *variant) int { return v.target })
 	if !m.pays(candidates, best) {
+		r.takeBack(began)
 		m.next.Cheaper = time.Time{}
 		r.tellDearer(m, candidates, need)
 		return false
@@ -43,26 +41,17 @@ func (r *round) replace(m *model) bool {
 	m.next.Cheaper = r.since(m.old.Cheaper)
 	for _, v := range candidates {
 		if r.snapshot.Time.Sub(m.next.Cheaper) < v.policy.Down.Window {
+			r.takeBack(began)
 			return false
 		}
 	}
 	was := costOf(candidates)
-	came := false
-	for _, i := range placingOrder(candidates) {
-		v := candidates[i]
-		n := best.Replicas[i] - v.target
-		if n > 0 && r.unknown(v) == nil {
-			n = len(r.place(v, n))
-		}
-		if n > 0 {
-			came = true
+	for i, v := range candidates {
+		if n := best.Replicas[i] - v.target; n > 0 {
 			v.step(StageAllocation, v.target+n, ReasonCheaperVariant, "+%s, cheaper mix: %.2f/h, was %.2f/h", plural(n, "replica", "replicas"), best.Cost, was)
 		}
 	}
-	if !came {
-		r.tellDearer(m, candidates, need)
-	}
-	return came
+	return true
 }
 
 // pays reports whether a mix that starts replicas costs so much less, their start
@@ -83,8 +72,9 @@ func (m *model) pays(candidates []*variant, best allocation.Vector) bool {
 	return best.Unserved == 0 && best.Cost+best.Start < kept*(1-switchLeast) && m.stays(candidates, best)
 }
 
-// stays reports whether the dearer replicas may go, as far as is known today, once all of
-// the mix serve. Where they may not, the scale-down would take the new ones instead.
+// stays reports whether the mix adds replicas, and whether the dearer ones may go, as far
+// as is known today, once all of it serve. Where they may not, the scale-down would take
+// the new ones instead.
 func (m *model) stays(candidates []*variant, best allocation.Vector) bool {
 	mix := make(map[*variant]int, len(candidates))
 	for i, v := range candidates {
@@ -96,16 +86,17 @@ func (m *model) stays(candidates []*variant, best allocation.Vector) bool {
 		}
 		return v.target
 	})
-	then := m.standing(func(v *variant) int { return v.target })
+	then, adds := m.standing(func(v *variant) int { return v.target }), false
 	for _, v := range candidates {
 		if more := max(0, mix[v]-v.target); more > 0 {
+			adds = true
 			rate := v.rate.serves() * capacity.Rate(more)
 			left.ready, left.coming, left.up, left.total = left.ready+rate, left.coming+rate, left.up+more, left.total+more
 			// The load stays as it is now, spread over more replicas.
 			then.coming, then.up, then.unsaturated = then.coming+rate, then.up+more, then.unsaturated+more
 		}
 	}
-	return m.safe(then, left)
+	return adds && m.safe(then, left)
 }
 
 // changing reports whether the model's replicas change already: a switch on top of that
