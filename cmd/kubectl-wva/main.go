@@ -10,9 +10,11 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/explain"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/lint"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/migrate"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/status"
 )
 
 // exitInterrupted is what shells expect after Ctrl-C.
@@ -52,7 +54,7 @@ Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
 	flags := cluster.NewFlags()
 	flags.Add(command.PersistentFlags())
 	command.AddCommand(
-		capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(), replay.NewCommand(flags),
+		status.NewCommand(flags), explain.NewCommand(flags), capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(), replay.NewCommand(flags),
 		newCompletion(), newOptions(), newVersion(),
 	)
 	command.InitDefaultHelpCmd()

@@ -71,11 +71,15 @@ func (f *Form) Marshal(value any) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// Rows writes a table: the header and the rows in columns that are as wide as what is in
+// Rows writes a table: the header, if there is one, and the rows in columns that are as wide as what is in
 // them. An empty cell is shown as "-": it is unknown.
 func Rows(out io.Writer, header []string, rows [][]string) error {
 	writer := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{header}, rows...) {
+	all := rows
+	if header != nil {
+		all = append([][]string{header}, rows...)
+	}
+	for _, row := range all {
 		cells := slices.Clone(row)
 		for i, cell := range cells {
 			if cell == "" {

@@ -1,0 +1,128 @@
+package explain
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+const decided = `
+metadata: {name: a, namespace: chat}
+spec: {modelID: llama, scaleTargetRef: {name: a}, actuation: "Off"}
+status:
+  currentAlloc: {variantID: llama-H100-2, accelerator: H100, numReplicas: 1}
+  desiredOptimizedAlloc: {lastRunTime: "2026-01-01T12:00:00Z", accelerator: H100, numReplicas: 3}
+  actuation: {applied: false}
+  serviceClass: Premium
+  placement: {shape: {accelerator: H100, devices: 2, pods: 1, cpu: "8", memory: 64Gi}, slots: 2, slotsBound: pod affinity, pending: 1, unschedulable: 0, unplaced: 1}
+  decision:
+    reason: Saturated
+    message: "replicas are 92 % full: +2 for 6.20 req/s, a replica serves 2.10"
+    binds: "no bound"
+    alternative: "b: 2 replicas for 9.00/h"
+    steps:
+    - {stage: demand, before: 1, after: 1, reason: MetricsFound, detail: "6.00 req/s arrive, 6.20 expected, 0 wait"}
+    - {stage: supply, before: 1, after: 1, reason: MetricsFound, detail: "a replica serves 2.10 req/s; 1 serve or will"}
+    - {stage: allocation, before: 1, after: 3, reason: Saturated, detail: "+2 for 6.20 req/s"}
+  conditions:
+  - {type: Ready, status: "True", reason: Ready, message: ""}
+  - {type: ScalingLimited, status: "True", reason: NoSlots, message: 2 fit}
+`
+
+const told = `chat/a: llama on 2xH100, behind Deployment/a, actuation Off
+The last decision wants 3 replicas, and 1 is there. Actuation is Off, so nothing is written.
+It is from 2m ago; the autoscaler writes a later one when it differs.
+
+Why        Saturated: replicas are 92 % full: +2 for 6.20 req/s, a replica serves 2.10. A saturation threshold was passed, and replicas are added.
+Load       6.00 req/s arrive, 6.20 expected, 0 wait
+Supply     a replica serves 2.10 req/s; 1 serve or will
+Binds      no bound
+Next best  b: 2 replicas for 9.00/h
+Placement  a replica takes 2xH100, 8 CPU, 64Gi memory; at most 2 more fit (pod affinity); 1 not serving yet; 1 that fit nowhere now
+Promise    service class Premium
+
+STAGE       BEFORE  AFTER  REASON        DETAIL
+demand      1       1      MetricsFound  6.00 req/s arrive, 6.20 expected, 0 wait
+supply      1       1      MetricsFound  a replica serves 2.10 req/s; 1 serve or will
+allocation  1       3      Saturated     +2 for 6.20 req/s
+
+Not as it should be:
+  ScalingLimited is True, NoSlots: 2 fit
+
+Recent events:
+AGO      TYPE     REASON   MESSAGE
+5m (x3)  Warning  NoSlots  2 fit
+`
+
+var noon = time.Date(2026, 1, 1, 12, 2, 0, 0, time.UTC)
+
+func object(t *testing.T, text string) *v1alpha1.VariantAutoscaling {
+	t.Helper()
+	var v v1alpha1.VariantAutoscaling
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), &v))
+	return &v
+}
+
+func text(t *testing.T, a Account) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, a.Text(&out, noon))
+	return out.String()
+}
+
+func TestAnAccount(t *testing.T) {
+	t.Parallel()
+	events := []Event{{Time: metav1.NewTime(noon.Add(-5 * time.Minute)), Type: "Warning", Reason: "NoSlots", Message: "2 fit", Count: 3}}
+	assert.Equal(t, told, text(t, AccountOf(object(t, decided), events)))
+}
+
+func TestWhatIsNotKnownIsSaid(t *testing.T) {
+	t.Parallel()
+	got := text(t, AccountOf(object(t, "metadata: {name: a, namespace: chat}\nspec: {modelID: llama, scaleTargetRef: {name: a}}"), nil))
+	assert.Equal(t, `chat/a: llama on an accelerator that is not known, behind Deployment/a, actuation Scale
+Nothing was decided yet.
+No autoscaler has looked at it: does one run, and is it the instance of the object's label wva.llmd.ai/controller-instance?
+
+No recent events.
+`, got)
+	got = text(t, AccountOf(object(t, `
+metadata: {name: a}
+spec: {modelID: llama, scaleTargetRef: {name: a}}
+status: {desiredOptimizedAlloc: {lastRunTime: "2026-01-01T12:00:00Z"}, decision: {reason: Steady}, placement: {}}`), nil))
+	for _, want := range []string{
+		"wants a number of replicas that is not known, and it is not known how many are there", "Load       not known\n", "Next best  none\n",
+		"how many more fit is not known", "no service class counts",
+	} {
+		assert.Contains(t, got, want)
+	}
+}
+
+// Events of the older and of the present API keep the time and the count in other fields.
+func TestEventsOfBothAPIs(t *testing.T) {
+	t.Parallel()
+	at := metav1.NewTime(noon)
+	older := corev1.Event{Type: "Normal", Reason: "ScaledUp", Message: "m", Count: 2, LastTimestamp: at}
+	assert.Equal(t, Event{Time: at, Type: "Normal", Reason: "ScaledUp", Message: "m", Count: 2}, eventOf(&older))
+	present := corev1.Event{Reason: "ScaledUp", EventTime: metav1.NewMicroTime(noon)}
+	assert.Equal(t, Event{Time: at, Reason: "ScaledUp"}, eventOf(&present))
+	present.Series = &corev1.EventSeries{Count: 4, LastObservedTime: metav1.NewMicroTime(noon.Add(time.Minute))}
+	assert.Equal(t, Event{Time: metav1.NewTime(noon.Add(time.Minute)), Reason: "ScaledUp", Count: 4}, eventOf(&present))
+}
+
+// Every reason that a decision can give has a sentence.
+func TestEveryReasonHasAMeaning(t *testing.T) {
+	t.Parallel()
+	for _, r := range v1alpha1.Reasons() {
+		assert.NotEmpty(t, meaning(r.Name), r.Name)
+	}
+	assert.Equal(t, "A more important model lacks room, and this one gives it a replica.", meaning("Preempted"), "that of the decision")
+	assert.Empty(t, meaning("NoSuchReason"))
+}

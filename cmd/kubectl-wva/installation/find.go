@@ -1,0 +1,134 @@
+package installation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+)
+
+// labels are what the Deployment of every manager has.
+var labels = client.MatchingLabels{
+	"app.kubernetes.io/name":      "workload-variant-autoscaler",
+	"app.kubernetes.io/component": "manager",
+}
+
+// container is the container of a manager's pods that it runs in.
+const container = "manager"
+
+// Manager is a manager as it is installed.
+type Manager struct {
+	Namespace, Name string
+	Config          config.Config
+	// Notes say what of its settings could not be read.
+	Notes []string
+}
+
+// Find is the manager of the cluster; with a namespace the one there. Of several the first
+// by namespace and name counts. Where none is found, or none may be looked for, it is one
+// of the published names without settings, and its Notes say so.
+func Find(ctx context.Context, api client.Reader, namespace string) (*Manager, error) {
+	var list appsv1.DeploymentList
+	err := api.List(ctx, &list, labels, client.InNamespace(namespace))
+	where := "in no namespace"
+	if namespace != "" {
+		where = "not in namespace " + namespace
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		return none(namespace, "the Deployment of the manager may not be looked for, so its settings do not count: ask for the permission to list deployments, or name its namespace with --manager-namespace")
+	case err != nil:
+		return nil, fmt.Errorf("looking for the manager's Deployment: %w", err)
+	case len(list.Items) == 0:
+		return none(namespace, "no manager is installed, "+where+", so none of its settings count")
+	}
+	slices.SortFunc(list.Items, func(a, b appsv1.Deployment) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	m, err := read(ctx, api, &list.Items[0])
+	if err == nil && len(list.Items) > 1 {
+		m.Notes = append(m.Notes, fmt.Sprintf("%d managers are installed, and the settings of %s/%s count: --manager-namespace names another one", len(list.Items), m.Namespace, m.Name))
+	}
+	return m, err
+}
+
+// none is a manager that says nothing. Its names are the published ones.
+func none(namespace, note string) (*Manager, error) {
+	m := &Manager{Notes: []string{note}}
+	flags := map[string]string{}
+	if namespace != "" {
+		flags["pod-namespace"] = namespace
+	}
+	return m, m.load(config.Sources{Flags: flags}, true)
+}
+
+// read works out the settings of a Deployment.
+func read(ctx context.Context, api client.Reader, d *appsv1.Deployment) (*Manager, error) {
+	m := &Manager{Namespace: d.Namespace, Name: d.Name}
+	from := sources(d)
+	_, name := config.Located(from)
+	var settings corev1.ConfigMap
+	switch err := api.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, &settings); {
+	case err == nil:
+		from.Map, from.MapName = settings.Data, d.Namespace+"/"+name
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		m.Notes = append(m.Notes, fmt.Sprintf("ConfigMap %s/%s could not be read, so the manager's settings in it do not count: %v", d.Namespace, name, err))
+	default:
+		return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", d.Namespace, name, err)
+	}
+	return m, m.load(from, from.Map == nil)
+}
+
+// load reads the settings. What a manager could not start without, an address of Prometheus,
+// may be unknown.
+func (m *Manager) load(from config.Sources, incomplete bool) error {
+	loaded, err := config.Load(from)
+	if err != nil && incomplete {
+		from.Flags["wva-metrics-source"] = string(config.SourcePods)
+		loaded, err = config.Load(from)
+	}
+	if err != nil {
+		return fmt.Errorf("the settings of manager %s/%s: %w", m.Namespace, m.Name, err)
+	}
+	m.Config = loaded
+	return nil
+}
+
+// sources are what a Deployment gives its manager.
+func sources(d *appsv1.Deployment) config.Sources {
+	from := config.Sources{Flags: map[string]string{}}
+	environment := map[string]string{}
+	for i := range d.Spec.Template.Spec.Containers {
+		c := &d.Spec.Template.Spec.Containers[i]
+		if c.Name != container && len(d.Spec.Template.Spec.Containers) > 1 {
+			continue
+		}
+		for _, argument := range slices.Concat(c.Command, c.Args) {
+			if name, value, ok := strings.Cut(strings.TrimLeft(argument, "-"), "="); ok && strings.HasPrefix(argument, "-") {
+				from.Flags[name] = value
+			} else if strings.HasPrefix(argument, "--") {
+				from.Flags[name] = "true"
+			}
+		}
+		for _, e := range c.Env {
+			if e.ValueFrom == nil {
+				environment[e.Name] = e.Value
+			} else if e.ValueFrom.FieldRef != nil && e.ValueFrom.FieldRef.FieldPath == "metadata.namespace" {
+				environment[e.Name] = d.Namespace
+			}
+		}
+	}
+	from.Lookup = func(name string) (string, bool) {
+		value, ok := environment[name]
+		return value, ok
+	}
+	return from
+}

@@ -1,0 +1,191 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/prometheus"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+const long = `Show all variants at a glance: replicas that are there, wanted, and not serving yet, how
+many more fit, and what is not as it should be.
+
+STATE is the reason of the condition that matters most, or Ready; REASON that of the last
+decision. FIT with "<=" is an upper bound. "-" is unknown. Lines below the table say what is
+wrong with those that are not Ready.
+
+-o wide has the target too, and the load and the mean latencies of the last minutes, which
+no status holds: they come from Prometheus.`
+
+const examples = `  # Those of the current namespace
+  kubectl wva status
+
+  # All, and every change from now on
+  kubectl wva status -A --watch
+
+  # With load and latencies, from a Prometheus that is forwarded to this machine
+  kubectl wva status -o wide --prometheus http://localhost:9090
+
+  # The names of those that are not ready
+  kubectl wva status -A -o json | jq -r '.[] | select(.state != "Ready") | .name'`
+
+// wide is the form with what Prometheus knows.
+const wide = "wide"
+
+type options struct {
+	cluster    *cluster.Flags
+	prometheus prometheus.Flags
+	form       output.Form
+	watch      bool
+}
+
+// NewCommand is the command, for the cluster of the flags.
+func NewCommand(flags *cluster.Flags) *cobra.Command {
+	o := &options{cluster: flags}
+	command := &cobra.Command{
+		Use:     "status",
+		Short:   "Show all variants at a glance",
+		Long:    long,
+		Example: examples,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return o.run(ctx, command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	o.form.Add(command, output.Table, wide, output.JSON, output.YAML)
+	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "Show every change until it is interrupted; with -o json or yaml one document for each.")
+	flags.AddAll(command)
+	o.prometheus.Add(command)
+	return command
+}
+
+func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
+	namespace, err := o.cluster.Namespace()
+	if err != nil {
+		return err
+	}
+	api, err := o.cluster.Client()
+	if err != nil {
+		return err
+	}
+	if o.form.String() == wide && o.watch {
+		return errors.New("--watch does not go with -o wide, whose load and latencies change all the time: expected one of them")
+	}
+	list, err := cluster.Variants(ctx, api, namespace)
+	if err != nil {
+		return err
+	}
+	rows := rowsOf(list)
+	if o.form.String() == wide {
+		if err := o.measure(ctx, api, namespace, rows); err != nil {
+			_, _ = fmt.Fprintln(complaints, "note: load and latencies are not known:", err)
+		}
+	}
+	s := &screen{form: &o.form, out: out, all: namespace == ""}
+	switch {
+	case o.watch:
+		return s.follow(ctx, api, namespace, list)
+	case len(rows) == 0 && !o.form.ForPrograms():
+		where := "in any namespace"
+		if namespace != "" {
+			where = "in namespace " + namespace + "; -A shows all namespaces"
+		}
+		_, err = fmt.Fprintln(complaints, "no VariantAutoscaling objects", where)
+		return err
+	}
+	return s.show(rows)
+}
+
+func rowsOf(list *v1alpha1.VariantAutoscalingList) []Row {
+	rows := make([]Row, 0, len(list.Items))
+	for i := range list.Items {
+		rows = append(rows, RowOf(&list.Items[i]))
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return rows
+}
+
+// measure fills in what Prometheus knows of each row.
+func (o *options) measure(ctx context.Context, api client.Client, namespace string, rows []Row) error {
+	server, err := o.prometheus.Find(ctx, api, o.cluster)
+	if err != nil {
+		return err
+	}
+	byName := map[types.NamespacedName]*Measured{}
+	for i := range rows {
+		rows[i].Measured = &Measured{}
+		byName[types.NamespacedName{Namespace: rows[i].Namespace, Name: rows[i].Name}] = rows[i].Measured
+	}
+	for _, m := range []struct {
+		metric string
+		factor float64
+		field  func(*Measured) **float64
+	}{
+		{"inferno_current_load", 1.0 / 60, func(m *Measured) **float64 { return &m.Load }},
+		{"inferno_ttft_average", 1, func(m *Measured) **float64 { return &m.TTFT }},
+		{"inferno_itl_average", 1, func(m *Measured) **float64 { return &m.ITL }},
+	} {
+		found, err := server.Now(ctx, prometheus.Of(m.metric, namespace, ""))
+		if err != nil {
+			return err
+		}
+		for _, sample := range found {
+			key := types.NamespacedName{Namespace: prometheus.NamespaceOf(sample.Metric), Name: string(sample.Metric["variant_name"])}
+			if measured := byName[key]; measured != nil {
+				value := float64(sample.Value) * m.factor
+				*m.field(measured) = &value
+			}
+		}
+	}
+	return nil
+}
+
+// screen is where rows are shown.
+type screen struct {
+	form *output.Form
+	out  io.Writer
+	all  bool
+}
+
+// show shows all rows, and below them what is wrong.
+func (s *screen) show(rows []Row) error {
+	if s.form.ForPrograms() {
+		return s.form.Write(s.out, rows)
+	}
+	now := time.Now()
+	isWide := s.form.String() == wide
+	cells := make([][]string, 0, len(rows))
+	for i := range rows {
+		cells = append(cells, rows[i].cells(s.all, isWide, now))
+	}
+	if err := output.Rows(s.out, header(s.all, isWide), cells); err != nil {
+		return err
+	}
+	for i := range rows {
+		if r := &rows[i]; r.Message != "" {
+			if _, err := fmt.Fprintf(s.out, "%s/%s: %s: %s\n", r.Namespace, r.Name, r.State, r.Message); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

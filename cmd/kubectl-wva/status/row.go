@@ -1,0 +1,172 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+// Row is one variant. What is unknown is absent.
+type Row struct {
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	Model       string `json:"model"`
+	Accelerator string `json:"accelerator,omitempty"`
+	// Devices is how many devices one replica takes.
+	Devices   *int32             `json:"devices,omitempty"`
+	Target    string             `json:"target"`
+	Actuation v1alpha1.Actuation `json:"actuation"`
+	// Current and Desired are replicas: those that the target asks for, and those that the
+	// last decision wants.
+	Current *int32 `json:"current,omitempty"`
+	Desired *int32 `json:"desired,omitempty"`
+	Pending *int32 `json:"pending,omitempty"`
+	// Fit is how many more replicas fit; FitIsBound says that it is an upper bound.
+	Fit        *int32 `json:"fit,omitempty"`
+	FitIsBound bool   `json:"fitIsBound,omitempty"`
+	// State is the reason of the condition that matters most, and Message its text.
+	State   string `json:"state"`
+	Message string `json:"message,omitempty"`
+	// Reason is that of the last decision.
+	Reason  string       `json:"reason,omitempty"`
+	Decided *metav1.Time `json:"decided,omitempty"`
+	// Measured is what Prometheus knows; nil while it is not asked.
+	Measured *Measured `json:"measured,omitempty"`
+}
+
+// Measured is what no status holds.
+type Measured struct {
+	// Load is in requests per second, TTFT and ITL are means in milliseconds.
+	Load *float64 `json:"load,omitempty"`
+	TTFT *float64 `json:"ttftMilliseconds,omitempty"`
+	ITL  *float64 `json:"itlMilliseconds,omitempty"`
+}
+
+// Unseen is the state of an object that no autoscaler has written a status to.
+const Unseen = "NotSeenYet"
+
+// RowOf is the row of an object.
+func RowOf(object *v1alpha1.VariantAutoscaling) Row {
+	spec, status := &object.Spec, &object.Status
+	r := Row{
+		Namespace: object.Namespace, Name: object.Name, Model: spec.ModelID, Accelerator: spec.Accelerator, Devices: spec.AcceleratorCount,
+		Target:    cmp.Or(spec.ScaleTargetRef.Kind, v1alpha1.DefaultTargetKind) + "/" + spec.ScaleTargetRef.Name,
+		Actuation: cmp.Or(spec.Actuation, v1alpha1.ActuationScale),
+	}
+	if c := status.CurrentAlloc; c != nil {
+		r.Accelerator, r.Current = cmp.Or(c.Accelerator, r.Accelerator), c.NumReplicas
+	}
+	if d := status.DesiredOptimizedAlloc; d != nil {
+		r.Desired, r.Decided = d.NumReplicas, d.LastRunTime
+	}
+	if p := status.Placement; p != nil {
+		r.Pending, r.Fit, r.FitIsBound = p.Pending, p.Slots, p.SlotsBound != ""
+		if p.Shape != nil && p.Shape.Devices != nil {
+			r.Devices = p.Shape.Devices
+		}
+	}
+	if status.Decision != nil {
+		r.Reason = status.Decision.Reason
+	}
+	r.State, r.Message = state(status.Conditions)
+	return r
+}
+
+// state is the condition that matters most: the first one that is not as it should be.
+func state(conditions []metav1.Condition) (reason, message string) {
+	bad := Bad(conditions)
+	switch {
+	case len(bad) > 0:
+		return bad[0].Reason, bad[0].Message
+	case apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReady):
+		return v1alpha1.ReasonReady, ""
+	}
+	return Unseen, ""
+}
+
+// weight orders conditions by how much they matter, and says which status is bad news.
+var weight = []struct {
+	kind string
+	bad  metav1.ConditionStatus
+}{
+	{v1alpha1.ConditionReady, metav1.ConditionFalse},
+	{v1alpha1.ConditionConflict, metav1.ConditionTrue},
+	{v1alpha1.ConditionTargetResolved, metav1.ConditionFalse},
+	{v1alpha1.ConditionMetricsAvailable, metav1.ConditionFalse},
+	{v1alpha1.ConditionOptimizationReady, metav1.ConditionFalse},
+	{v1alpha1.ConditionCapacityKnown, metav1.ConditionFalse},
+	{v1alpha1.ConditionScalingLimited, metav1.ConditionTrue},
+}
+
+// Bad are the conditions that are not as they should be, those that matter most first.
+func Bad(conditions []metav1.Condition) (bad []metav1.Condition) {
+	for _, w := range weight {
+		if c := apimeta.FindStatusCondition(conditions, w.kind); c != nil && c.Status == w.bad {
+			bad = append(bad, *c)
+		}
+	}
+	return bad
+}
+
+// Shape is what a replica takes, such as 2xH100; empty while nothing is known.
+func (r *Row) Shape() string {
+	switch {
+	case r.Accelerator == "":
+		return ""
+	case r.Devices == nil:
+		return r.Accelerator
+	}
+	return fmt.Sprintf("%dx%s", *r.Devices, r.Accelerator)
+}
+
+// header are the names of the columns.
+func header(all, wide bool) []string {
+	names := []string{"NAME", "MODEL", "SHAPE", "ACTUATION", "CURRENT", "DESIRED", "PENDING", "FIT", "STATE", "REASON", "DECIDED"}
+	if wide {
+		names = append(names, "TARGET", "LOAD/S", "TTFT MS", "ITL MS")
+	}
+	if all {
+		names = slices.Insert(names, 0, "NAMESPACE")
+	}
+	return names
+}
+
+func (r *Row) cells(all, wide bool, now time.Time) []string {
+	decided := ""
+	if r.Decided != nil {
+		decided = output.Ago(r.Decided.Time, now)
+	}
+	fit := output.Number(r.Fit)
+	if fit != "" && r.FitIsBound {
+		fit = "<=" + fit
+	}
+	cells := []string{
+		r.Name, r.Model, r.Shape(), string(r.Actuation), output.Number(r.Current), output.Number(r.Desired), output.Number(r.Pending), fit,
+		r.State, r.Reason, decided,
+	}
+	if wide {
+		cells = append(cells, r.Target)
+		m := cmp.Or(r.Measured, &Measured{})
+		for _, value := range []*float64{m.Load, m.TTFT, m.ITL} {
+			cells = append(cells, measure(value))
+		}
+	}
+	if all {
+		cells = slices.Insert(cells, 0, r.Namespace)
+	}
+	return cells
+}
+
+func measure(value *float64) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.1f", *value)
+}

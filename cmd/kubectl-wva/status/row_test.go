@@ -1,0 +1,114 @@
+package status
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+const objects = `
+items:
+- metadata: {name: b, namespace: chat}
+  spec: {modelID: llama, scaleTargetRef: {name: b}, accelerator: L40S, acceleratorCount: 2}
+- metadata: {name: a, namespace: chat}
+  spec: {modelID: llama, scaleTargetRef: {name: a}, actuation: "Off"}
+  status:
+    currentAlloc: {accelerator: H100, numReplicas: 1}
+    desiredOptimizedAlloc: {lastRunTime: "2026-01-01T12:00:00Z", numReplicas: 3}
+    placement: {shape: {devices: 2}, slots: 4, slotsBound: pod affinity, pending: 0}
+    decision: {reason: Saturated}
+    conditions:
+    - {type: ScalingLimited, status: "True", reason: NoSlots, message: 4 fit}
+    - {type: Conflict, status: "True", reason: TargetShared, message: c has it too}
+    - {type: Ready, status: "True", reason: Ready}
+- metadata: {name: c, namespace: chat}
+  spec: {modelID: llama, scaleTargetRef: {name: c, kind: LeaderWorkerSet}}
+  status: {conditions: [{type: Ready, status: "True", reason: Ready}, {type: Conflict, status: "False", reason: NoConflict}]}
+`
+
+func list(t *testing.T, text string) *v1alpha1.VariantAutoscalingList {
+	t.Helper()
+	var l v1alpha1.VariantAutoscalingList
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), &l))
+	return &l
+}
+
+// screenOf is a screen with the output in that form.
+func screenOf(t *testing.T, form string) (*screen, *bytes.Buffer) {
+	t.Helper()
+	var out bytes.Buffer
+	s := &screen{form: &output.Form{}, out: &out}
+	s.form.Add(&cobra.Command{}, output.Table, wide, output.JSON, output.YAML)
+	require.NoError(t, s.form.Set(form))
+	return s, &out
+}
+
+func TestAllAtAGlance(t *testing.T) {
+	t.Parallel()
+	rows := rowsOf(list(t, objects))
+	rows[0].Decided = nil
+	s, out := screenOf(t, output.Table)
+	require.NoError(t, s.show(rows))
+	assert.Equal(t, `NAME  MODEL  SHAPE   ACTUATION  CURRENT  DESIRED  PENDING  FIT  STATE         REASON     DECIDED
+a     llama  2xH100  Off        1        3        0        <=4  TargetShared  Saturated  -
+b     llama  2xL40S  Scale      -        -        -        -    NotSeenYet    -          -
+c     llama  -       Scale      -        -        -        -    Ready         -          -
+chat/a: TargetShared: c has it too
+`, out.String())
+
+	s, out = screenOf(t, output.JSON)
+	require.NoError(t, s.show(rows[2:]))
+	assert.JSONEq(t, `[{"namespace":"chat","name":"c","model":"llama","target":"LeaderWorkerSet/c","actuation":"Scale","state":"Ready"}]`, out.String())
+}
+
+func TestWhatPrometheusKnows(t *testing.T) {
+	t.Parallel()
+	rows := rowsOf(list(t, objects))[:1]
+	load, ttft := 1.25, 300.0
+	rows[0].Measured = &Measured{Load: &load, TTFT: &ttft}
+	s, out := screenOf(t, wide)
+	s.all = true
+	require.NoError(t, s.show(rows))
+	assert.Regexp(t, `(?m)^NAMESPACE .* TARGET +LOAD/S +TTFT MS +ITL MS$`, out.String())
+	assert.Regexp(t, `(?m)^chat .* Deployment/a +1\.2 +300\.0 +-$`, out.String())
+}
+
+// A watch shows a row when it changes, and nothing twice.
+func TestChangesAreShownOnce(t *testing.T) {
+	t.Parallel()
+	s, out := screenOf(t, output.Table)
+	f := &follower{screen: s, shown: map[nameOf]Row{}}
+	all := list(t, objects)
+	require.NoError(t, f.begin(all))
+	require.NoError(t, f.catchUp(all))
+	assert.Equal(t, 4, bytes.Count(out.Bytes(), []byte("\n")), "the header and three rows")
+	five := int32(5)
+	all.Items[1].Status.DesiredOptimizedAlloc.NumReplicas = &five
+	all.Items = all.Items[:2]
+	out.Reset()
+	require.NoError(t, f.catchUp(all))
+	assert.Regexp(t, `(?s)^a     llama  2xH100  Off        1        5 .*\nc .*Deleted .*\n$`, out.String())
+
+	s, out = screenOf(t, output.YAML)
+	f = &follower{screen: s, shown: map[nameOf]Row{}}
+	require.NoError(t, f.row(Row{Name: "a", State: "Ready", Decided: nil}))
+	require.NoError(t, f.gone(Row{Name: "a"}))
+	assert.Contains(t, out.String(), "---\nactuation: \"\"\n")
+	assert.Contains(t, out.String(), "state: Deleted\n")
+	assert.Empty(t, f.shown)
+}
+
+func TestAgo(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	assert.Empty(t, output.Ago(time.Time{}, now))
+	assert.Equal(t, "90s", output.Ago(now.Add(-90*time.Second), now))
+}
