@@ -51,6 +51,7 @@ PKG ?=
 #   PAIRS  pairs of runs of bench-scheduler            (6)
 #   SPEED  1: bench-autoscaling replays one hour at the full rate and tells its time
 #   QUICK  1: bench-autoscaling in five minutes: few traces, few rivals, two seeds
+#   RUNS   file in which bench-autoscaling notes its runs, to go on after an interruption
 DATA ?=
 LIST ?=
 SWEEP ?=
@@ -58,6 +59,7 @@ RUN ?=
 PAIRS ?=
 SPEED ?=
 QUICK ?=
+RUNS ?=
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,9 +114,9 @@ bench-allocation: ## what to buy under shared limits against an exact solver, cb
 	@hack/check-prerequisites.sh
 	@go run ./test/performance/allocation $(call setting,DATA,data)
 
-bench-autoscaling: ## ours against all others at their best, on recorded traces (DATA QUICK SPEED); writes bench-autoscaling.json and .html
+bench-autoscaling: ## ours against all others at their best, on recorded traces (DATA QUICK SPEED RUNS); writes bench-autoscaling.json and .html
 	@hack/check-prerequisites.sh
-	@go run ./test/performance/autoscaling $(call setting,DATA,data) $(call setting,QUICK,quick) $(call setting,SPEED,speed) \
+	@go run ./test/performance/autoscaling $(call setting,DATA,data) $(call setting,QUICK,quick) $(call setting,SPEED,speed) $(call setting,RUNS,runs) \
 		--commit "$$(git describe --always --dirty 2>/dev/null)"
 
 soak: build ## a whole cluster under load while its parts are killed at random (DURATION SEED LOGS); writes soak.json

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
@@ -40,8 +42,8 @@ type oneCase struct {
 const firstSeed = 1
 
 // judge sweeps the trials and says what they show.
-func judge(o *options, chosen []trial, progress io.Writer) (*bench, error) {
-	b := &bench{commit: o.commit, seeds: o.seeds}
+func judge(o *options, chosen []trial, progress io.Writer) (b *bench, err error) {
+	b = &bench{commit: o.commit, seeds: o.seeds}
 	judged := ours
 	if o.quick {
 		judged = ours[:1]
@@ -64,15 +66,27 @@ func judge(o *options, chosen []trial, progress io.Writer) (*bench, error) {
 	for i := range b.cases {
 		cases[i] = b.cases[i].Case
 	}
-	last := time.Now()
-	s := sweep.New(sweep.Options{Cases: cases, Bound: true, Workers: o.workers, Progress: func(done int) {
-		b.runs = done
-		if time.Since(last) >= time.Minute {
-			last = time.Now()
-			tell(progress, "%d runs\n", done)
-		}
-	}})
-	var err error
+	log, err := openRuns(o)
+	if err != nil {
+		return nil, err
+	}
+	began, last := time.Now(), time.Now()
+	s := sweep.New(sweep.Options{
+		Cases: cases, Bound: true, Workers: o.workers, Known: log.known, Keep: log.keep(),
+		Progress: func(done int) {
+			b.runs = done
+			if time.Since(last) >= time.Minute {
+				last = time.Now()
+				spent, _ := processorTime()
+				tell(progress, "%d runs in %s, %s of processor\n", done, last.Sub(began).Round(time.Second), spent.Round(time.Second))
+			}
+		},
+		Done: func(i int, r *sweep.Report) {
+			fronts := r.Fronts(&cases[i])
+			tell(progress, "%s is done\n%s\n", b.place(i), strings.Join(report.FrontTable(&fronts, report.Style{Width: 140}), "\n"))
+		},
+	})
+	defer func() { err = errors.Join(err, log.close()) }()
 	if b.reports, err = s.Run(); err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type options struct {
 	data, target, page string
 	only               string
 	families           string
-	commit             string
+	commit, runs       string
 	workers, seeds     int
 	quick, speed       bool
 	markdown           bool
@@ -44,6 +44,7 @@ func run(arguments []string, out, progress io.Writer) error {
 	flags.StringVar(&o.only, "only", "", "only trials whose name contains this, such as azure-code or full")
 	flags.StringVar(&o.families, "families", "", "only these families of rivals, separated by commas")
 	flags.StringVar(&o.commit, "commit", "", "the commit that this is, for the results")
+	flags.StringVar(&o.runs, "runs", "", "note every run in this file, and make none again that it has: goes on after an interruption")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at the same time")
 	flags.IntVar(&o.seeds, "seeds", 3, "how many seeds the numbers are means of")
 	flags.BoolVar(&o.quick, "quick", false, "few traces, two seeds, one start-up time, few families, hybrid alone and no single settings: five minutes")

@@ -68,6 +68,9 @@ func (p *pool) play(c *Case, seed int, policy string, limit replay.Limit) (repla
 		if r.err != nil && !hopeless(r.err) {
 			r.err = fmt.Errorf("%s: %w", c.Name, r.err)
 		}
+		if one, ended := keptOf(key, r); ended && p.keep != nil {
+			p.keep(one)
+		}
 	}
 	return r.result, r.err
 }

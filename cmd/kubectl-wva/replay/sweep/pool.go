@@ -20,6 +20,8 @@ type pool struct {
 	progress func(done int)
 	stop     func() bool
 	memo     memo
+	// keep, unless nil, is told of every run that was made.
+	keep func(Kept)
 
 	mutex  sync.Mutex
 	done   int
@@ -37,6 +39,24 @@ func (p *pool) each(n int, do func(i int)) {
 	for i := range n {
 		all.Go(func() { do(i) })
 	}
+	all.Wait()
+}
+
+// few does n things in their order, so many of them side by side.
+func (p *pool) few(n, atATime int, do func(i int)) {
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range min(n, atATime) {
+		all.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
 	all.Wait()
 }
 

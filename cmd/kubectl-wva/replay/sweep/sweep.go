@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
@@ -20,6 +21,13 @@ type Options struct {
 	Workers int
 	// Progress, unless nil, is told of every run that has ended.
 	Progress func(done int)
+	// Done, unless nil, is told of every case that is done, one at a time, with its place.
+	// Cases are begun in their order, so that the first ones are done early.
+	Done func(i int, r *Report)
+	// Known are runs that were made another time, and Keep, unless nil, is told of every run
+	// that is made now, from several goroutines.
+	Known []Kept
+	Keep  func(Kept)
 	// Stop, unless nil, is asked from time to time; with true the sweep ends with
 	// replay.ErrStopped.
 	Stop func() bool
@@ -53,13 +61,26 @@ type Sweep struct {
 
 // New is a sweep of which nothing has run.
 func New(o Options) *Sweep {
-	return &Sweep{pool: newPool(o.Workers, o.Progress, o.Stop), options: o, reports: make([]Report, len(o.Cases))}
+	s := &Sweep{pool: newPool(o.Workers, o.Progress, o.Stop), options: o, reports: make([]Report, len(o.Cases))}
+	s.keep = o.Keep
+	return s
 }
 
 // Run sweeps all cases, and says of each what came of it.
 func (s *Sweep) Run() ([]Report, error) {
+	if err := s.memo.recall(s.options.Known, s.options.Cases); err != nil {
+		return nil, err
+	}
 	problems := make([]error, len(s.reports))
-	s.each(len(s.reports), func(i int) { problems[i] = s.sweep(&s.options.Cases[i], &s.reports[i]) })
+	var told sync.Mutex
+	// One case more than workers: a case that waits for its last run keeps none of them idle.
+	s.few(len(s.reports), max(1, s.options.Workers)+1, func(i int) {
+		if problems[i] = s.sweep(&s.options.Cases[i], &s.reports[i]); problems[i] == nil && s.options.Done != nil {
+			told.Lock()
+			defer told.Unlock()
+			s.options.Done(i, &s.reports[i])
+		}
+	})
 	return s.reports, first(problems)
 }
 
