@@ -104,6 +104,45 @@ func TestAPartOfTheTrials(t *testing.T) {
 	assert.Contains(t, page, "hpa:inflight")
 }
 
+// A run that was interrupted goes on with what it noted, and says the same.
+func TestItGoesOnAfterAnInterruption(t *testing.T) {
+	data, noted := madeTrace(t, 1, 2), filepath.Join(t.TempDir(), "runs")
+	flags := []string{"--only", "azure-conversation aws full", "--families", "hpa:rps", "--seeds", "1", "--runs", noted}
+	_, first, _, err := benched(t, data, flags...)
+	if err != nil {
+		require.ErrorIs(t, err, errMissed)
+	}
+	text, err := os.ReadFile(noted)
+	require.NoError(t, err)
+	lines := strings.SplitAfter(string(text), "\n")
+	require.Greater(t, len(lines), 10)
+	cut := strings.Join(lines[:5], "") + lines[5][:20]
+	require.NoError(t, os.WriteFile(noted, []byte(cut), 0o600))
+
+	out, second, _, err := benched(t, data, flags...)
+	if err != nil {
+		require.ErrorIs(t, err, errMissed)
+	}
+	assert.Equal(t, first, second)
+	assert.Regexp(t, fmt.Sprintf(`\n%d runs with 1 seeds in `, len(lines)-5), out, "all but four of those noted, and the bound")
+	whole, err := os.ReadFile(noted)
+	require.NoError(t, err)
+	assert.ElementsMatch(t, lines, strings.SplitAfter(string(whole), "\n"))
+
+	for name, tc := range map[string]struct{ content, want string }{
+		"another commit":   {`{"commit":"old","data":"` + data + `"}` + "\n", `its runs are of commit "old" and data`},
+		"other data":       {`{"commit":"abc","data":"elsewhere"}` + "\n", `and data "elsewhere", and these would be of "abc" and`},
+		"some other file":  {"azure\n", "line 1 is not that of a file of runs"},
+		"a line of others": {lines[0] + "moon\n", "line 2 is no run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(noted, []byte(tc.content), 0o600))
+			var out, progress strings.Builder
+			assert.ErrorContains(t, run(append(flags, "--data", data, "--commit", "abc"), &out, &progress), tc.want)
+		})
+	}
+}
+
 func TestWhatIsForgotten(t *testing.T) {
 	s, err := scenario.Parse(scenario.BuiltIn(), scenario.Options{Prices: aws, Cluster: roomy})
 	require.NoError(t, err)

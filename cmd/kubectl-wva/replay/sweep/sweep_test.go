@@ -1,8 +1,10 @@
 package sweep
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,6 +148,64 @@ func TestNoRunIsMadeTwice(t *testing.T) {
 	_, err = s.Singles(cases[0].Rivals, []int{0}, 0)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, made-before, 20, "much is known already")
+}
+
+// What was made before an interruption is made no more, and changes nothing.
+func TestASweepGoesOnWithWhatWasMade(t *testing.T) {
+	cases := of(hill(t, "hill", 20, 2), []string{"hybrid"}, family(t, "hpa:rps"))
+	var mutex sync.Mutex
+	var kept []Kept
+	keep := func(one Kept) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		kept = append(kept, one)
+	}
+	whole, err := New(Options{Cases: cases, Workers: 2, Keep: keep}).Run()
+	require.NoError(t, err)
+	written, err := json.Marshal(kept)
+	require.NoError(t, err)
+	var known []Kept
+	require.NoError(t, json.Unmarshal(written, &known))
+	assert.Equal(t, kept, known, "written and read again a run is the same")
+	givenUp := slices.ContainsFunc(known, func(k Kept) bool { return k.GivenUp != "" })
+	require.True(t, givenUp, "such runs, too, are not made again")
+
+	again := func(known []Kept) (reports []Report, made int) {
+		reports, err := New(Options{Cases: cases, Workers: 2, Known: known, Progress: func(done int) { made = done }}).Run()
+		require.NoError(t, err)
+		return reports, made
+	}
+	reports, made := again(known)
+	assert.Equal(t, whole, reports)
+	assert.Zero(t, made)
+	reports, made = again(known[:len(known)/2])
+	assert.Equal(t, whole, reports)
+	assert.Equal(t, len(known)-len(known)/2, made)
+
+	// Runs of another case say nothing.
+	for i := range known {
+		known[i].Startup += time.Second
+	}
+	_, made = again(known)
+	assert.Equal(t, len(known), made)
+	known[0].Result, known[0].GivenUp = nil, "tired"
+	_, err = New(Options{Cases: cases, Workers: 1, Known: known}).Run()
+	assert.ErrorContains(t, err, `neither a result nor a reason to be given up that is known: "tired"`)
+}
+
+func TestCasesAreBegunInTheirOrder(t *testing.T) {
+	var cases []Case
+	for _, name := range []string{"first", "second", "third", "fourth"} {
+		cases = append(cases, of(hill(t, name, 20, 1), []string{"static:4"}, family(t, "static"))...)
+	}
+	var done []int
+	_, err := New(Options{Cases: cases, Workers: 1, Done: func(i int, r *Report) {
+		done = append(done, i)
+		assert.NotEmpty(t, r.Verdicts)
+	}}).Run()
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []int{0, 1, 2, 3}, done)
+	assert.Less(t, slices.Index(done, 0), slices.Index(done, 3), "two at a time: the last one begins when two are done")
 }
 
 func TestTheBestSingleSetting(t *testing.T) {
