@@ -14,14 +14,18 @@ import (
 // cheapest one does, before nobody would drive it instead.
 const hopelessPrice = 1.5
 
+// splitParts are the static splits that are tried: so much of what fits of the cheapest
+// variants always stands.
+var splitParts = []float64{1, 0.75, 0.5, 0.25}
+
 // Placings are the ways in which a policy that drives one variant of each model may be put
 // on the variants of this load, by hindsight; the first one is the default:
 //
 //   - the variant of each model that is cheapest for what it serves;
 //   - each other one that is not hopeless, or of several models all of their second ones;
 //   - where the cheapest ones do not all fit at the peaks of the load: as many of them as
-//     fit, in the proportion of the peaks, always, and half as many, while the next ones
-//     go with the load.
+//     fit, in the proportion of the peaks, always, or some quarters of that, while the next
+//     ones go with the load.
 func (t *Trial) Placings() []tuning.Placing {
 	placings := []tuning.Placing{{Tests: t.loadTests(t.choice)}}
 	ranks := t.scenario.ranked(t.load)
@@ -39,9 +43,14 @@ func (t *Trial) Placings() []tuning.Placing {
 	if !others || t.fit(peaks) {
 		return placings
 	}
-	for _, part := range []float64{1, 0.5} {
-		if fixed, some := t.fitting(peaks, part, second); some {
-			placings = append(placings, t.placing(second, fixed))
+	for _, part := range splitParts {
+		fixed, some := t.fitting(peaks, part, second)
+		if !some {
+			continue
+		}
+		split := t.placing(second, fixed)
+		if !slices.ContainsFunc(placings, func(p tuning.Placing) bool { return p.Setting == split.Setting }) {
+			placings = append(placings, split)
 		}
 	}
 	return placings

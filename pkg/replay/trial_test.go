@@ -92,21 +92,29 @@ func TestALoadTest(t *testing.T) {
 	assert.InDelta(t, 40, test.ITL, 0, "what is promised")
 }
 
-// Where the cheapest variant has no room for the peak, what fits of it may always be there
-// while another one goes with the load.
+// Where the cheapest variant has no room for the peak, what fits of it, or a part of that,
+// may always be there while another one goes with the load.
 func TestPlacingsOfAScarceVariant(t *testing.T) {
-	s := small()
-	s.Models[0].Variants[0].Policy.Max = 2
-	s.Cluster.Nodes[0].Free.Devices = 2
-	trial, err := NewTrial(TrialOptions{Scenario: s, Source: hill(t), Startups: []time.Duration{0}, Seed: 3})
-	require.NoError(t, err)
-	var settings []string
-	for _, p := range trial.Placings() {
-		settings = append(settings, p.Setting)
-	}
-	assert.Equal(t, []string{"", "variant=dear", "variant=dear,split=cheap:2", "variant=dear,split=cheap:1"}, settings)
-	for _, setting := range settings[1:] {
-		_, _, err := trial.Play(Play{Policy: "hpa:rps=4," + setting, Startup: 0})
-		require.NoError(t, err, setting)
+	const other = "variant=dear"
+	for room, want := range map[int][]string{
+		// No split is tried twice, and none without any replica.
+		2: {"", other, other + ",split=cheap:2", other + ",split=cheap:1"},
+		4: {"", other, other + ",split=cheap:4", other + ",split=cheap:3", other + ",split=cheap:2", other + ",split=cheap:1"},
+	} {
+		s := small()
+		s.Models[0].Variants[0].Policy.Max = room
+		s.Cluster.Nodes[0].Free.Devices = room
+		// It needs more than four of them.
+		trial, err := NewTrial(TrialOptions{Scenario: s, Source: short(t, workload.Point{Rate: 60}, workload.Point{At: 5 * time.Minute, Rate: 60}), Startups: []time.Duration{0}, Seed: 3})
+		require.NoError(t, err)
+		var settings []string
+		for _, p := range trial.Placings() {
+			settings = append(settings, p.Setting)
+		}
+		assert.Equal(t, want, settings)
+		for _, setting := range settings[1:] {
+			_, _, err := trial.Play(Play{Policy: "hpa:rps=4," + setting, Startup: 0})
+			require.NoError(t, err, setting)
+		}
 	}
 }
