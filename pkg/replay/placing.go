@@ -27,7 +27,7 @@ var splitParts = []float64{1, 0.75, 0.5, 0.25}
 //     fit, in the proportion of the peaks, always, or some quarters of that, while the next
 //     ones go with the load.
 func (t *Trial) Placings() []tuning.Placing {
-	placings := []tuning.Placing{{Tests: t.loadTests(t.choice)}}
+	placings := []tuning.Placing{{Tests: t.loadTests(t.choice, nil)}}
 	ranks := t.scenario.ranked(t.load)
 	if len(ranks) == 1 {
 		for _, v := range ranks[0][1:] {
@@ -83,14 +83,27 @@ func (t *Trial) peaks() [][]int {
 	peaks := make([][]int, len(t.scenario.Models))
 	for m := range peaks {
 		peaks[m] = make([]int, len(t.scenario.Models[m].Variants))
-		for at := range t.load[m] {
-			v := t.choice[m]
-			if one := float64(t.serves[m][at][v]); one > 0 {
-				peaks[m][v] = max(peaks[m][v], wanted(float64(t.load[m][at].Rate), one))
-			}
-		}
+		peaks[m][t.choice[m]] = t.peak(m, t.choice[m], nil)
 	}
 	return peaks
+}
+
+// peak is how many replicas of a variant a model needs in the minute that needs most, beside
+// those that are fixed.
+func (t *Trial) peak(m, v int, fixed [][]int) int {
+	most := 0
+	for at := range t.load[m] {
+		rate := float64(t.load[m][at].Rate)
+		for other := range t.scenario.Models[m].Variants {
+			if fixed != nil {
+				rate -= float64(fixed[m][other]) * float64(t.serves[m][at][other])
+			}
+		}
+		if one := float64(t.serves[m][at][v]); one > 0 {
+			most = max(most, wanted(max(0, rate), one))
+		}
+	}
+	return most
 }
 
 // fit reports whether there may be so many replicas, and they fit together.
@@ -145,7 +158,7 @@ func (t *Trial) placing(driven []int, fixed [][]int) tuning.Placing {
 			}
 		}
 	}
-	p := tuning.Placing{Setting: "variant=" + strings.Join(names, between), Tests: t.loadTests(driven)}
+	p := tuning.Placing{Setting: "variant=" + strings.Join(names, between), Tests: t.loadTests(driven, fixed)}
 	if len(split) > 0 {
 		p.Setting += ",split=" + strings.Join(split, between)
 	}
@@ -153,13 +166,15 @@ func (t *Trial) placing(driven []int, fixed [][]int) tuning.Placing {
 }
 
 // loadTests are what load tests of one replica of a variant of each model would find, with
-// requests of the mean shape that arrive independently.
-func (t *Trial) loadTests(variants []int) []tuning.LoadTest {
+// requests of the mean shape that arrive independently, and how many replicas the peaks need
+// beside those that are fixed.
+func (t *Trial) loadTests(variants []int, fixed [][]int) []tuning.LoadTest {
 	tests := make([]tuning.LoadTest, len(variants))
 	for m, v := range variants {
 		shape, model := t.load.mean(m), &t.scenario.Models[m]
 		tests[m] = tuning.LoadTest{
 			Rate: float64(t.scenario.serves(m, v, shape)), Input: float64(shape.Input), ITL: float64(model.SLO.ITL),
+			Peak: bounded(&model.Variants[v], t.peak(m, v, fixed)), Least: model.Variants[v].Policy.Min,
 		}
 		queue, ok := serving.NewQueue(t.scenario.latency(m, v), shape, serving.Arrivals{})
 		if !ok {

@@ -90,6 +90,7 @@ func TestALoadTest(t *testing.T) {
 	assert.Greater(t, test.InFlight, 1.0)
 	assert.Less(t, test.InFlight, 32.0, "its batch limit")
 	assert.InDelta(t, 40, test.ITL, 0, "what is promised")
+	assert.Equal(t, wanted(float64(trial.load[0][4].Rate), float64(trial.serves[0][4][trial.choice[0]])), test.Peak, "the rate is the same all the time")
 }
 
 // Where the cheapest variant has no room for the peak, what fits of it, or a part of that,

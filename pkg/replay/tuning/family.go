@@ -18,9 +18,8 @@ type Family struct {
 	// Axis are its values, the one with the most replicas first. A single one is the
 	// default, and not written.
 	Axis []float64
-	// Lines are the other settings, such as "down=60s"; the first one is empty and stands
-	// for the defaults.
-	Lines []string
+	// Lines are the other settings; the first one is empty and stands for the defaults.
+	Lines []Line
 	// tied is a second setting that follows the first in a proportion.
 	tied  string
 	ratio float64
@@ -36,6 +35,39 @@ type Family struct {
 	shared bool
 }
 
+// Line is a combination of settings beside the one of the axis.
+type Line struct {
+	// Settings are written as they are, such as "down=60s".
+	Settings string
+	// Floor is the least replicas that there always are, as a share of LoadTest.Peak; 0 is
+	// the policy's own.
+	Floor float64
+}
+
+// lines are some with the policy's own least replicas.
+func lines(settings ...string) []Line {
+	all := make([]Line, len(settings))
+	for i := range settings {
+		all[i].Settings = settings[i]
+	}
+	return all
+}
+
+// floors are the shares of the peak that are tried as the least replicas. Who knows a load
+// that comes in bursts keeps replicas for them.
+var floors = []float64{0.25, 0.5}
+
+// floored are lines, and some of their settings with each floor.
+func floored(all []Line, settings ...string) []Line {
+	all = slices.Clone(all)
+	for _, more := range settings {
+		for _, floor := range floors {
+			all = append(all, Line{more, floor})
+		}
+	}
+	return all
+}
+
 // LoadTest is what one replica of a variant is found to serve within its model's promise.
 type LoadTest struct {
 	// Rate is in requests per second, Input the prompt tokens of one request, and InFlight
@@ -44,6 +76,9 @@ type LoadTest struct {
 	// ITL is the promised time per further token in milliseconds; where none is promised,
 	// what it is at the rate.
 	ITL float64
+	// Peak is how many replicas the load needs at its peak, and Least how many the variant
+	// always has.
+	Peak, Least int
 }
 
 // Placing is which variants a policy drives, and what a load test of one replica of each
@@ -60,7 +95,7 @@ type Placing struct {
 func Families() []Family {
 	// The window of scaling down is 5 minutes by default; shorter ones follow the load
 	// more closely.
-	windows := []string{"", "down=120s", "down=60s"}
+	windows := floored(lines("", "down=120s", "down=60s"), "", "down=60s")
 	rate := func(t LoadTest) float64 { return 0.8 * t.Rate }
 	tokens := func(t LoadTest) float64 { return 0.8 * t.Rate * t.Input }
 	inFlight := func(t LoadTest) float64 { return 0.8 * t.InFlight }
@@ -76,21 +111,22 @@ func Families() []Family {
 	}
 	// Knative aims at 70 % of its target, and scales down as soon as its stable window of a
 	// minute says so.
-	stable := []string{"", "window=30s", "window=120s", "down=120s"}
+	stable := floored(lines("", "window=30s", "window=120s", "down=120s"), "")
 	return append(all,
 		Family{Name: "kpa:rps", Key: "rps", Axis: series(0.01, 1000), Lines: stable, start: func(t LoadTest) float64 { return rate(t) / 0.7 }, Placed: true},
 		Family{Name: "kpa:inflight", Key: "inflight", Axis: series(0.1, 1000), Lines: stable, start: func(t LoadTest) float64 { return inFlight(t) / 0.7 }, Placed: true},
 		Family{
-			Name: "saturation-v1", Key: "kvSpareTrigger", Axis: shares(0.79, 0.01), Lines: []string{"", "queueSpareTrigger=4.5", "down=120s"},
+			Name: "saturation-v1", Key: "kvSpareTrigger", Axis: shares(0.79, 0.01), Lines: lines("", "queueSpareTrigger=4.5", "down=120s"),
 			start: always(0.4), shared: true,
 		},
 		Family{
-			Name: "saturation-v2", Key: "scaleUpThreshold", Axis: shares(0.02, 1), Lines: []string{"", "down=60s"},
+			Name: "saturation-v2", Key: "scaleUpThreshold", Axis: shares(0.02, 1), Lines: lines("", "down=60s"),
 			tied: "scaleDownBoundary", ratio: 0.7 / 0.85, start: always(0.5), shared: true,
 		},
 		// A planner that is told a shorter time per token than was promised has more replicas.
 		Family{
-			Name: "planner", Key: "itl", Axis: series(1, 1e4), Lines: []string{"", "interval=60s", "predictor=kalman", "predictor=kalman,interval=60s", "mode=load", "mode=both,interval=60s"},
+			Name: "planner", Key: "itl", Axis: series(1, 1e4),
+			Lines: floored(lines("", "interval=60s", "predictor=kalman", "predictor=kalman,interval=60s", "mode=load", "mode=both,interval=60s"), "interval=60s"),
 			start: func(t LoadTest) float64 { return 0.8 * t.ITL }, shared: true, Placed: true,
 		},
 	)
@@ -103,11 +139,11 @@ func Aside() []Family {
 	for i := range fleets {
 		fleets[i] = float64(mostFleet - i)
 	}
-	windows := []string{"", "down=120s", "down=60s"}
+	windows := lines("", "down=120s", "down=60s")
 	return []Family{
 		{Name: "hybrid", Key: "risk", Axis: risks, Lines: windows, start: always(0.85), shared: true, Aside: true},
 		{Name: "capacity-only", Axis: []float64{0}, Lines: windows, start: always(0), Aside: true},
-		{Name: "static", Axis: fleets, Lines: []string{""}, start: always(20), shared: true, Aside: true},
+		{Name: "static", Axis: fleets, Lines: lines(""), start: always(20), shared: true, Aside: true},
 	}
 }
 
@@ -159,7 +195,8 @@ func (f *Family) Policy(p Place, where Placing) string {
 	if f.tied != "" {
 		items = append(items, f.tied+"="+number(digits(f.ratio*f.Axis[p.At], 3)))
 	}
-	for _, more := range []string{f.Lines[p.Line], where.Setting} {
+	line := &f.Lines[p.Line]
+	for _, more := range []string{line.Settings, line.least(where.Tests), where.Setting} {
 		if more != "" {
 			items = append(items, more)
 		}
@@ -181,6 +218,26 @@ func (f *Family) value(p Place, tests []LoadTest) string {
 		}
 		values[m] = number(value)
 	}
+	return ofModels(values)
+}
+
+// least is the setting of the floor; empty where it is that of the policy, one replica of
+// each model or the variant's own least.
+func (l *Line) least(tests []LoadTest) string {
+	values, some := make([]string, len(tests)), false
+	for m := range tests {
+		own := max(1, tests[m].Least)
+		n := max(own, int(math.Round(l.Floor*float64(tests[m].Peak))))
+		values[m], some = strconv.Itoa(n), some || n > own
+	}
+	if !some {
+		return ""
+	}
+	return "min=" + ofModels(values)
+}
+
+// ofModels are the values of the models, once where all are the same.
+func ofModels(values []string) string {
 	if !slices.ContainsFunc(values, func(v string) bool { return v != values[0] }) {
 		return values[0]
 	}

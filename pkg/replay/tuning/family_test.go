@@ -49,8 +49,10 @@ func place(t *testing.T, f Family, value float64) int {
 }
 
 func TestHowSettingsAreWritten(t *testing.T) {
-	one := []LoadTest{{Rate: 5, Input: 1000, InFlight: 20}}
-	three := []LoadTest{{Rate: 5, Input: 1000, InFlight: 20}, {Rate: 10, Input: 500, InFlight: 20}, {Rate: 5, Input: 1000, InFlight: 20}}
+	one := []LoadTest{{Rate: 5, Input: 1000, InFlight: 20, Peak: 31}}
+	three := []LoadTest{{Rate: 5, Input: 1000, InFlight: 20, Peak: 8}, {Rate: 10, Input: 500, InFlight: 20, Peak: 8}, {Rate: 5, Input: 1000, InFlight: 20, Peak: 2}}
+	few := []LoadTest{{Rate: 5, Input: 1000, InFlight: 20, Peak: 3}}
+	kept := []LoadTest{{Rate: 5, Input: 1000, InFlight: 20, Peak: 31, Least: 9}}
 	for _, tc := range []struct {
 		family  string
 		value   float64
@@ -62,6 +64,14 @@ func TestHowSettingsAreWritten(t *testing.T) {
 		{"hpa:rps", 3.83, 0, one, "", "hpa:rps=3.83"},
 		{"hpa:rps", 3.83, 1, one, "", "hpa:rps=3.83,down=120s"},
 		{"hpa:rps", 3.83, 2, three, "", "hpa:rps=3.83+7.66+3.83,down=60s"},
+		{"hpa:rps", 3.83, 3, one, "", "hpa:rps=3.83,min=8"},
+		{"hpa:rps", 3.83, 4, one, "variant=dear", "hpa:rps=3.83,min=16,variant=dear"},
+		{"hpa:rps", 3.83, 5, one, "", "hpa:rps=3.83,down=60s,min=8"},
+		{"hpa:rps", 3.83, 6, three, "", "hpa:rps=3.83+7.66+3.83,down=60s,min=4+4+1"},
+		{"hpa:rps", 3.83, 3, few, "", "hpa:rps=3.83"},
+		{"hpa:rps", 3.83, 3, kept, "", "hpa:rps=3.83"},
+		{"hpa:rps", 3.83, 4, kept, "", "hpa:rps=3.83,min=16"},
+		{"planner", 26.1, 7, one, "", "planner:itl=26.1,interval=60s,min=16"},
 		{"keda:intok", 5110, 0, three, "", "keda:intok=5110"},
 		{"hpa:kv", 0.681, 0, three, "", "hpa:kv=0.681"},
 		{"static", 12, 0, three, "", "static:12"},
