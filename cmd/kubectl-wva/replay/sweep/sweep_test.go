@@ -195,8 +195,10 @@ func TestASweepGoesOnWithWhatWasMade(t *testing.T) {
 
 func TestCasesAreBegunInTheirOrder(t *testing.T) {
 	var cases []Case
+	one := hill(t, "hill", 20, 1)
 	for _, name := range []string{"first", "second", "third", "fourth"} {
-		cases = append(cases, of(hill(t, name, 20, 1), []string{"static:4"}, family(t, "static"))...)
+		one.Name = name
+		cases = append(cases, of(one, []string{"static:4"}, family(t, "static"))...)
 	}
 	var done []int
 	_, err := New(Options{Cases: cases, Workers: 1, Done: func(i int, r *Report) {
