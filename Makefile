@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image clean
+.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -38,6 +38,12 @@ setting = $(if $(value $(1)),--$(2)='$(subst ','\'',$(value $(1)))')
 # IMAGE_PREFIX and IMAGE_TAG name what "make image" builds.
 IMAGE_PREFIX ?= workload-variant-autoscaler
 IMAGE_TAG ?= dev
+
+# What "make render" prints: VALUES is a file of values, NAME and NAMESPACE are those of
+# the release.
+VALUES ?=
+NAME ?=
+NAMESPACE ?=
 
 # PKG is the package that "make mutate" changes, pkg/decision, or one file of one.
 PKG ?=
@@ -127,6 +133,10 @@ mutate: ## change a package in one place at a time and say what its tests do not
 
 image: ## build the container images of the manager, the scheduler and the playground (needs Docker)
 	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'
+
+render: ## print what the chart gives, without helm (VALUES NAME NAMESPACE)
+	@go build -C test/chart -o ../../bin/render ./render
+	@bin/render $(call setting,VALUES,values) $(call setting,NAME,name) $(call setting,NAMESPACE,namespace)
 
 clean: ## remove what the build and the demo left
 	rm -rf bin demo-logs demo-report.json demo-report.html coverage.out soak.json bench-*.json bench-*.html

@@ -5,4 +5,4 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 chart=charts/workload-variant-autoscaler
-hack/drift.sh hack/update-chart.sh "$chart/crds" "$chart/files"
+hack/drift.sh hack/update-chart.sh "$chart/files" "$chart/README.md"

@@ -16,7 +16,7 @@ import (
 )
 
 // folders are those of manifests/ that the templates stand for.
-var folders = []string{"rbac", "manager", "scheduler"}
+var folders = []string{"crd", "rbac", "manager", "scheduler"}
 
 // renamed are the objects that a release prefixes although the plain manifests do
 // not, so that two releases can live in one namespace.
@@ -33,7 +33,7 @@ var notPlain = []id{{"Namespace", plainNamespace}}
 
 func TestAReleaseWithWebhooksHasWhatItsManifestsAre(t *testing.T) {
 	all := values{"llamastack": values{"enabled": true}, "webhooks": values{"validateVariants": values{"enabled": true}, "placePods": values{"enabled": true}}}
-	rendered := render(t, release{plainName, plainNamespace, all})
+	rendered := render(t, release{name: plainName, namespace: plainNamespace, values: all})
 	for _, folder := range []string{"llamastack", "webhook"} {
 		for key, manifest := range readManifests(t, folder) {
 			t.Run(key.kind+" "+key.name, func(t *testing.T) {
@@ -46,11 +46,11 @@ func TestAReleaseWithWebhooksHasWhatItsManifestsAre(t *testing.T) {
 		}
 	}
 	for wanted, of := range map[string]values{
-		"llamastack.enabled: the manager runs Llama Stack servers, so wva.enabled must be true too": {"llamastack": values{"enabled": true}},
-		"webhooks: the manager serves them, so wva.enabled must be true too":                        nested("webhooks.placePods.enabled", true),
+		"llamastack.enabled: the manager runs Llama Stack servers, so controller.enabled and wva.enabled must be true too": {"llamastack": values{"enabled": true}},
+		"webhooks: the manager serves them, so controller.enabled and wva.enabled must be true too":                        nested("webhooks.placePods.enabled", true),
 	} {
 		of["wva"] = values{"enabled": false}
-		_, err := release{plainName, plainNamespace, of}.files(t)
+		_, err := release{name: plainName, namespace: plainNamespace, values: of}.files(t)
 		assert.ErrorContains(t, err, wanted)
 	}
 }
@@ -58,7 +58,7 @@ func TestAReleaseWithWebhooksHasWhatItsManifestsAre(t *testing.T) {
 // A certificate that somebody else keeps is mounted, and its authority stands wherever the
 // API server looks for it.
 func TestACertificateOfOnesOwn(t *testing.T) {
-	rendered := render(t, release{plainName, plainNamespace, values{
+	rendered := render(t, release{name: plainName, namespace: plainNamespace, values: values{
 		"llamastack": values{"enabled": true},
 		"webhooks": values{"validateVariants": values{"enabled": true}, "placePods": values{"enabled": true}, "certificate": values{
 			"secretName": "mine", "authority": "PEM", "annotations": values{"cert-manager.io/inject-ca-from": "n/c"},
@@ -121,7 +121,10 @@ func compare(t *testing.T, kind string, manifest, object *unstructured.Unstructu
 	for _, field := range []string{"rules", "aggregationRule", "roleRef", "subjects"} {
 		assert.Equal(t, manifest.Object[field], object.Object[field], field)
 	}
-	contains(t, "labels", manifest.Object["metadata"].(map[string]any)["labels"], object.Object["metadata"].(map[string]any)["labels"])
+	wantedLabels, _ := manifest.Object["metadata"].(map[string]any)["labels"].(map[string]any)
+	for name, value := range wantedLabels {
+		assert.Equal(t, value, object.GetLabels()[name], "label %s", name)
+	}
 	switch kind {
 	case "ConfigMap":
 		contains(t, "data", parse(t, manifest), parse(t, object))
@@ -188,25 +191,33 @@ func contains(t *testing.T, path string, want, got any) {
 
 func TestTheChartAsksForAKubernetesThatIsNewEnough(t *testing.T) {
 	wanted := load(t).Metadata.KubeVersion
-	assert.True(t, chartutil.IsCompatibleRange(wanted, "v1.35.0"))
+	assert.True(t, chartutil.IsCompatibleRange(wanted, "v1.28.0"))
 	assert.True(t, chartutil.IsCompatibleRange(wanted, "v1.36.2-gke.1234"), "what vendors add is no pre-release")
-	assert.False(t, chartutil.IsCompatibleRange(wanted, "v1.34.9"))
+	assert.False(t, chartutil.IsCompatibleRange(wanted, "v1.27.16"))
+
+	old := release{name: plainName, namespace: plainNamespace, kubernetes: "v1.34.9"}
+	for key, object := range render(t, old) {
+		if key.kind == "Deployment" {
+			assert.NotContains(t, container(t, object)["image"], "scheduler", "its floor is a newer one")
+		}
+	}
+	old.values = nested("scheduler.enabled", true)
+	_, err := old.files(t)
+	assert.ErrorContains(t, err, "the scheduler needs Kubernetes 1.35 or newer, and this cluster has v1.34.9")
 }
 
-func TestTheChartShipsTheCRD(t *testing.T) {
-	wanted := readManifests(t, "crd")
-	shipped := objects{}
-	for _, crd := range load(t).CRDObjects() {
-		shipped.read(t, crd.Filename, crd.File.Data)
-	}
-	require.Equal(t, wanted.ids(), shipped.ids())
-	for key := range wanted {
-		assert.Equal(t, wanted[key].Object, shipped[key].Object, "%s", key.name)
+func TestTheCRDUpgradesWithTheReleaseAndStaysBehindIt(t *testing.T) {
+	assert.Empty(t, load(t).CRDObjects(), "Helm never upgrades what is in crds/")
+	for key, manifest := range readManifests(t, "crd") {
+		crd := render(t, plain).get(t, key.kind, key.name)
+		assert.Equal(t, manifest.Object["spec"], crd.Object["spec"])
+		assert.Equal(t, "keep", crd.GetAnnotations()["helm.sh/resource-policy"])
+		assert.Equal(t, manifest.GetAnnotations()["controller-gen.kubebuilder.io/version"], crd.GetAnnotations()["controller-gen.kubebuilder.io/version"])
 	}
 }
 
 func TestGangSchedulingIsWhatItsManifestsAre(t *testing.T) {
-	rendered := render(t, release{plainName, plainNamespace, nested("scheduler.gangScheduling", true)})
+	rendered := render(t, release{name: plainName, namespace: plainNamespace, values: nested("scheduler", values{"enabled": true, "gangScheduling": true})})
 	for key, manifest := range readManifests(t, "scheduler-gang") {
 		t.Run(key.kind+" "+key.name, func(t *testing.T) {
 			compare(t, key.kind, manifest, rendered.get(t, key.kind, key.name))
@@ -217,12 +228,15 @@ func TestGangSchedulingIsWhatItsManifestsAre(t *testing.T) {
 func TestEveryObjectIsOneThatKubernetesKnows(t *testing.T) {
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	all := render(t, plain)
-	for _, folder := range append([]string{"scheduler-gang"}, folders...) {
+	for _, folder := range []string{"scheduler-gang", "rbac", "manager", "scheduler"} {
 		for key, object := range readManifests(t, folder) {
 			all[id{key.kind, folder + "/" + key.name}] = object
 		}
 	}
 	for key, object := range all {
+		if key.kind == "CustomResourceDefinition" {
+			continue
+		}
 		text, err := object.MarshalJSON()
 		require.NoError(t, err)
 		_, _, err = decoder.Decode(text, nil, nil)
@@ -231,7 +245,7 @@ func TestEveryObjectIsOneThatKubernetesKnows(t *testing.T) {
 }
 
 func TestAnotherReleaseSharesNoNames(t *testing.T) {
-	blue := release{name: "blue", namespace: "serving", values: nested("scheduler.name", "blue-scheduler")}
+	blue := release{name: "blue", namespace: "serving", values: values{"scheduler": values{"enabled": true, "name": "blue-scheduler"}, "crd": values{"install": false}}}
 	files, err := blue.files(t)
 	require.NoError(t, err)
 	for name, text := range files {

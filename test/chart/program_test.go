@@ -15,8 +15,10 @@ const programs = "../../bin"
 
 // everything is a release in which every choice that adds an argument or a setting
 // is made.
-var everything = release{plainName, plainNamespace, values{
+var everything = release{name: plainName, namespace: plainNamespace, values: values{
+	"scheduler": values{"enabled": true, "extraArgs": []any{"--logging-format=json"}},
 	"wva": values{
+		"extraArgs":          []any{"--logging-format=json"},
 		"namespaceScoped":    true,
 		"controllerInstance": "blue",
 		"metricsSource":      "pods",

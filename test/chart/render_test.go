@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -41,9 +42,21 @@ type values = map[string]any
 type release struct {
 	name, namespace string
 	values          values
+	// reused says that the values are those of an older chart, in place of the defaults of
+	// this one, as helm upgrade --reuse-values has it.
+	reused bool
+	// kubernetes is the version of the cluster; empty for v1.35.4.
+	kubernetes string
 }
 
-var plain = release{name: plainName, namespace: plainNamespace}
+// plain has all that the manifests have: the scheduler too.
+var plain = release{name: plainName, namespace: plainNamespace, values: withScheduler(nil)}
+
+// withScheduler adds the scheduler, unless the values say otherwise.
+func withScheduler(v values) values {
+	all := nested("scheduler.enabled", true)
+	return chartutil.MergeTables(chartutil.MergeTables(values{}, v), all)
+}
 
 func load(t *testing.T) *helmchart.Chart {
 	t.Helper()
@@ -56,13 +69,17 @@ func load(t *testing.T) *helmchart.Chart {
 func (r release) files(t *testing.T) (map[string]string, error) {
 	t.Helper()
 	capabilities := chartutil.DefaultCapabilities.Copy()
-	capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.35.4", Major: "1", Minor: "35"}
+	capabilities.KubeVersion = chartutil.KubeVersion{Version: cmp.Or(r.kubernetes, "v1.35.4"), Major: "1"}
 	options := chartutil.ReleaseOptions{Name: r.name, Namespace: r.namespace, Revision: 1, IsInstall: true}
-	rendered, err := chartutil.ToRenderValues(load(t), r.values, options, capabilities)
+	chart := load(t)
+	if r.reused {
+		chart.Values, r.values = r.values, nil
+	}
+	rendered, err := chartutil.ToRenderValues(chart, r.values, options, capabilities)
 	if err != nil {
 		return nil, err
 	}
-	return engine.Render(load(t), rendered)
+	return engine.Render(chart, rendered)
 }
 
 // render gives the objects of a release.

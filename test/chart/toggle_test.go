@@ -13,7 +13,10 @@ import (
 // TestToggles says which objects a value adds to a plain release, and which it takes
 // away.
 func TestToggles(t *testing.T) {
-	const metrics = plainName + "-controller-manager-metrics"
+	const (
+		metrics = plainName + "-controller-manager-metrics"
+		kind    = "CustomResourceDefinition variantautoscalings.llmd.ai"
+	)
 	served := []string{
 		"Role " + plainName + "-webhook-cert", "RoleBinding " + plainName + "-webhook-cert",
 		"Secret " + plainName + "-webhook-cert", "Service " + plainName + "-webhook",
@@ -41,7 +44,39 @@ func TestToggles(t *testing.T) {
 		},
 		"no manager": {
 			values: nested("wva.enabled", false),
-			fewer:  slices.DeleteFunc(render(t, plain).ids(), isOfTheScheduler),
+			fewer:  slices.DeleteFunc(render(t, plain).ids(), func(s string) bool { return isOfTheScheduler(s) || s == kind }),
+		},
+		"no programs": {
+			values: nested("controller.enabled", false),
+			fewer:  slices.DeleteFunc(render(t, plain).ids(), func(s string) bool { return s == kind }),
+		},
+		"a kind that another release keeps": {
+			values: nested("crd.install", false),
+			fewer:  []string{kind},
+		},
+		"one of each": {
+			values: values{"wva": values{"replicas": 1}, "scheduler": values{"replicas": 1}},
+			fewer:  []string{"PodDisruptionBudget " + plainName + "-controller-manager", "PodDisruptionBudget variant-scheduler"},
+		},
+		"a priority that every namespace admits": {
+			values: nested("scheduler.priorityClassName", "gpu-system"),
+			fewer:  []string{"ResourceQuota variant-scheduler"},
+		},
+		"a ServiceMonitor of the scheduler": {
+			values: nested("scheduler.serviceMonitor.enabled", true),
+			more:   []string{"Service variant-scheduler-metrics", "ServiceMonitor variant-scheduler-metrics"},
+		},
+		"alerts": {
+			values: nested("alerts.enabled", true),
+			more:   []string{"PrometheusRule " + plainName + "-alerts"},
+		},
+		"a dashboard": {
+			values: nested("dashboards.enabled", true),
+			more:   []string{"ConfigMap " + plainName + "-dashboard"},
+		},
+		"network policies": {
+			values: nested("networkPolicy.enabled", true),
+			more:   []string{"NetworkPolicy " + plainName + "-controller-manager", "NetworkPolicy variant-scheduler"},
 		},
 		"no scheduler": {
 			values: nested("scheduler.enabled", false),
@@ -89,7 +124,7 @@ func TestToggles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := render(t, plain).ids()
-			after := render(t, release{plainName, plainNamespace, toggle.values}).ids()
+			after := render(t, release{name: plainName, namespace: plainNamespace, values: withScheduler(toggle.values)}).ids()
 			assert.ElementsMatch(t, toggle.more, without(after, before), "more objects")
 			assert.ElementsMatch(t, toggle.fewer, without(before, after), "fewer objects")
 		})
@@ -104,7 +139,7 @@ func without(all, some []string) []string {
 
 func TestTheManagerIsRestartedForWhatItDoesNotFollow(t *testing.T) {
 	template := func(v values) map[string]any {
-		manager := render(t, release{plainName, plainNamespace, v}).get(t, "Deployment", plainName+"-controller-manager")
+		manager := render(t, release{name: plainName, namespace: plainNamespace, values: v}).get(t, "Deployment", plainName+"-controller-manager")
 		pod, _, err := unstructured.NestedMap(manager.Object, "spec", "template")
 		require.NoError(t, err)
 		return pod
@@ -120,7 +155,7 @@ func TestTheManagerIsRestartedForWhatItDoesNotFollow(t *testing.T) {
 
 func TestTheSchedulerIsRestartedForItsConfiguration(t *testing.T) {
 	checksum := func(v values) string {
-		scheduler := render(t, release{plainName, plainNamespace, v}).get(t, "Deployment", "variant-scheduler")
+		scheduler := render(t, release{name: plainName, namespace: plainNamespace, values: withScheduler(v)}).get(t, "Deployment", "variant-scheduler")
 		sum, found, err := unstructured.NestedString(scheduler.Object, "spec", "template", "metadata", "annotations", "checksum/config")
 		require.NoError(t, err)
 		require.True(t, found)
@@ -152,7 +187,7 @@ func TestTheManagerFindsItsConfigMaps(t *testing.T) {
 }
 
 func TestTheFilesOfPathsAreThere(t *testing.T) {
-	manager := render(t, release{plainName, plainNamespace, values{"wva": values{
+	manager := render(t, release{name: plainName, namespace: plainNamespace, values: values{"wva": values{
 		"podMetrics":        values{"caCertPath": "/etc/pod-tls/ca.crt"},
 		"extraVolumes":      []any{values{"name": "pod-tls", "secret": values{"secretName": "pods"}}},
 		"extraVolumeMounts": []any{values{"name": "pod-tls", "mountPath": "/etc/pod-tls", "readOnly": true}},

@@ -10,6 +10,52 @@ plain manifests.
 {{- .Values.fullnameOverride | default $name | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
+{{/*
+Fills in the values that are missing. "helm upgrade --reuse-values" takes the values of
+the chart that was there before in place of this chart's own, so whatever that one did
+not know is absent. Without wva.actuation it was the published chart, and what is missing
+gets what the published chart did (values-llm-d.yaml). Every template calls this first.
+*/}}
+{{- define "wva.fill" -}}
+{{- $known := and (hasKey .Values "wva") (hasKey .Values.wva "actuation") -}}
+{{- if not $known -}}
+{{- include "wva.fillFrom" (list .Values (.Files.Get "files/values-llm-d.yaml" | fromYaml)) -}}
+{{- end -}}
+{{- include "wva.fillFrom" (list .Values (.Files.Get "files/values.yaml" | fromYaml)) -}}
+{{- end -}}
+
+{{/* Sets in a map what only another one has; what a user removed from resources stays away. */}}
+{{- define "wva.fillFrom" -}}
+{{- $into := index . 0 -}}
+{{- range $key, $value := index . 1 -}}
+{{- if not (hasKey $into $key) -}}
+{{- $_ := set $into $key $value -}}
+{{- else if and (kindIs "map" $value) (kindIs "map" (get $into $key)) (ne $key "resources") -}}
+{{- include "wva.fillFrom" (list (get $into $key) $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Whether the manager is installed: "true" or nothing. */}}
+{{- define "wva.manager" -}}
+{{- if and .Values.controller.enabled .Values.wva.enabled }}true{{ end -}}
+{{- end -}}
+
+{{/* Whether the scheduler is installed: "true" or nothing. */}}
+{{- define "wva.scheduler" -}}
+{{- if and .Values.controller.enabled .Values.scheduler.enabled -}}
+{{- if semverCompare "<1.35.0-0" .Capabilities.KubeVersion.Version -}}
+{{- fail (printf "scheduler.enabled: the scheduler needs Kubernetes 1.35 or newer, and this cluster has %s; the manager runs without it" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* The service account that managers run as. */}}
+{{- define "wva.account" -}}
+{{- .Values.wva.serviceAccount.name | default (printf "%s-controller-manager" (include "wva.prefix" .)) -}}
+{{- end -}}
+
 {{/* The labels of every object. */}}
 {{- define "wva.labels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
@@ -39,12 +85,79 @@ which pods ask by that name: two schedulers of one name would race for them.
 {{- $root.Files.Get (index . 1)
     | replace "    app.kubernetes.io/name: workload-variant-autoscaler\n" "<labels>\n"
     | replace "workload-variant-autoscaler-system" "<namespace>"
+    | replace "workload-variant-autoscaler-controller-manager" "<account>"
     | replace "workload-variant-autoscaler-" "<prefix>-"
     | replace "variant-scheduler" "<scheduler>"
     | replace "<labels>" $labels
     | replace "<namespace>" $root.Release.Namespace
+    | replace "<account>" (include "wva.account" $root)
     | replace "<prefix>" (include "wva.prefix" $root)
     | replace "<scheduler>" $root.Values.scheduler.name -}}
+{{- end -}}
+
+{{/*
+The same with every ClusterRole as a Role of the release's namespace, without the
+resources that have no namespace.
+*/}}
+{{- define "wva.namespaced" -}}
+{{- $root := index . 0 -}}
+{{- range $text := regexSplit "(?m)^---$" (include "wva.manifest" .) -1 -}}
+{{- $object := fromYaml $text -}}
+{{- if not $object.aggregationRule }}
+{{- $_ := set $object.metadata "namespace" $root.Release.Namespace -}}
+{{- $_ := set $object "kind" (replace "ClusterRole" "Role" $object.kind) -}}
+{{- with $object.roleRef -}}
+{{- $_ := set . "kind" "Role" -}}
+{{- end -}}
+{{- with $object.rules -}}
+{{- $rules := list -}}
+{{- range . -}}
+{{- $resources := without .resources "nodes" "runtimeclasses" "priorityclasses" -}}
+{{- if $resources -}}
+{{- $rules = append $rules (set . "resources" $resources) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $object "rules" $rules -}}
+{{- end }}
+---
+{{ toYaml $object }}
+{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where pods run that are not told where: on different nodes, but one is enough. */}}
+{{- define "wva.apart" -}}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+  - weight: 100
+    podAffinityTerm:
+      topologyKey: kubernetes.io/hostname
+      labelSelector:
+        matchLabels:
+          {{- include "wva.selector" . | nindent 10 }}
+{{- end -}}
+
+{{/*
+The file of the certificate that signs that of Prometheus. One that nothing brings would
+only be noticed when the manager starts.
+*/}}
+{{- define "wva.prometheusCA" -}}
+{{- $path := .Values.wva.prometheus.tls.caCertPath -}}
+{{- if .Values.wva.prometheus.caCert -}}
+{{- $path | default "/etc/prometheus-ca/ca.crt" -}}
+{{- else if $path -}}
+{{- $brought := false -}}
+{{- range .Values.wva.extraVolumeMounts -}}
+{{- if or (eq $path .mountPath) (hasPrefix (printf "%s/" (trimSuffix "/" .mountPath)) $path) -}}
+{{- $brought = true -}}
+{{- end -}}
+{{- end -}}
+{{- if $brought -}}
+{{- $path -}}
+{{- else if not .Values.wva.prometheus.tls.insecureSkipVerify -}}
+{{- fail (printf "wva.prometheus.tls.caCertPath is %s, and nothing brings that file: give the certificate in wva.prometheus.caCert, or mount it with wva.extraVolumes and wva.extraVolumeMounts" $path) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* What a container of ours may do: nothing. */}}
@@ -101,10 +214,8 @@ PROMETHEUS_ALLOW_HTTP: {{ .allowHTTP }}
 {{- with .tokenPath }}
 PROMETHEUS_TOKEN_PATH: {{ . | quote }}
 {{- end }}
-{{- if .caCert }}
-PROMETHEUS_CA_CERT_PATH: /etc/prometheus-ca/ca.crt
-{{- else if .tls.caCertPath }}
-PROMETHEUS_CA_CERT_PATH: {{ .tls.caCertPath | quote }}
+{{- with include "wva.prometheusCA" $ }}
+PROMETHEUS_CA_CERT_PATH: {{ . | quote }}
 {{- end }}
 {{- with .tls.clientCertPath }}
 PROMETHEUS_CLIENT_CERT_PATH: {{ . | quote }}
