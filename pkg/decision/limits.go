@@ -29,10 +29,12 @@ func (r *round) limits(m *model) map[*variant]int {
 			gone = min(gone, max(0, v.in.Current-v.in.Ready-v.fleet.count[statePending]))
 			// Some may be on their way out for want of load.
 			back = max(0, min(v.target-v.in.Current+gone, total-1))
-			if !r.policy.Limited || r.unknown(v) != nil {
-				// minReplicas asks for them again at once, so that a node may come for them.
-				back = max(0, min(back, v.target-v.policy.Min))
+			least := v.policy.Min
+			if r.policy.Limited && r.unknown(v) == nil {
+				// No node comes for them, so that minReplicas does not ask for them again.
+				least -= v.fleet.unplaced()
 			}
+			back = max(0, min(back, v.target-least))
 			if n := min(gone, v.in.Current-v.target+back); n > 0 {
 				if giveBack == nil {
 					giveBack = map[*variant]int{}

@@ -27,7 +27,6 @@ var (
 var known = map[int]string{
 	289:  "In limited mode a variant that crashes goes below minReplicas while it is left alone.",
 	1561: "What a replica serves is learned far too low, and two too many stay.",
-	1942: "As 289.",
 }
 
 // TestSeeds plays the scenarios of many seeds: those fail that are known to, and no other. The
