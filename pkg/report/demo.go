@@ -45,6 +45,26 @@ type Model struct {
 	AttainmentWarm *float64    `json:"attainmentWarm"`
 	TTFT           Percentiles `json:"ttftMs"`
 	ITL            Percentiles `json:"itlMs"`
+	// Comparison is what this and another autoscaler do with the same traffic in virtual
+	// time; nil where nobody compared.
+	Comparison *Comparison `json:"virtualTime,omitempty"`
+}
+
+// Comparison is one load in virtual time, with this autoscaler and with a
+// HorizontalPodAutoscaler whose setting was chosen for that load by hindsight.
+type Comparison struct {
+	Own Compared `json:"own"`
+	HPA Compared `json:"hpa"`
+}
+
+// Compared is what one autoscaler did.
+type Compared struct {
+	// Policy is its name with its settings, as kubectl wva replay takes it.
+	Policy string `json:"policy"`
+	// Attainment is the share of all requests that met the SLO, 0 to 1, and CostOverBound
+	// the cost as a multiple of the clairvoyant lower bound's.
+	Attainment    float64 `json:"attainment"`
+	CostOverBound float64 `json:"costOverBound"`
 }
 
 // SLO is the promised latency in milliseconds.

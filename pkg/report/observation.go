@@ -53,6 +53,8 @@ type ObservedModel struct {
 	// Bound is what the clairvoyant bound costs per hour in each minute of the traffic,
 	// and then in all after it; empty without one.
 	Bound []capacity.Cost
+	// Comparison is of the same traffic in virtual time; nil without one.
+	Comparison *Comparison
 }
 
 // ObservedVariant is what was seen of one variant.
@@ -183,6 +185,7 @@ func modelResult(o Observation, m ObservedModel) Model {
 		AttainmentWarm: Attainment(warm, m.SLO),
 		TTFT:           percentiles(ttft),
 		ITL:            percentiles(itl),
+		Comparison:     m.Comparison,
 	}
 }
 

@@ -24,6 +24,9 @@ func demoPage(o Observation) page {
 			demo.KubernetesVersion, grouped(demo.Requests.Total), grouped(demo.Requests.Completed), grouped(demo.Requests.Failed)),
 		Tables: []pageTable{modelTable(demo), variantTable(demo)},
 	}
+	if t := comparisonTable(demo); len(t.Rows) > 0 {
+		p.Tables = append(p.Tables, t)
+	}
 	course := demoCourse(o, demo)
 	nodes := make([]pageNode, 0, len(o.Nodes))
 	for _, n := range o.Nodes {
@@ -60,6 +63,29 @@ func modelTable(d Demo) pageTable {
 			ms(&m.SLO.TTFT), ms(m.TTFT.P50), ms(m.TTFT.P95), ms(m.TTFT.P99),
 			ms(&m.SLO.ITL), ms(m.ITL.P50), ms(m.ITL.P95), ms(m.ITL.P99),
 		}})
+	}
+	return t
+}
+
+// comparisonTable is what this autoscaler and an HPA do in virtual time; without rows where
+// nobody compared.
+func comparisonTable(d Demo) pageTable {
+	t := pageTable{Caption: "The same traffic in virtual time, beside a HorizontalPodAutoscaler", Columns: []pageColumn{
+		{Name: "Model", Text: true},
+		{Group: "This autoscaler", Name: "met SLO"}, {Group: "This autoscaler", Name: "cost", Hint: "as a multiple of the least possible"},
+		{Group: "HPA", Name: "met SLO"}, {Group: "HPA", Name: "cost", Hint: "as a multiple of the least possible"},
+		{Group: "HPA", Name: "setting", Hint: "the best for this traffic, found by hindsight", Text: true},
+	}}
+	for _, m := range d.Models {
+		if c := m.Comparison; c != nil {
+			row := pageRow{Run: -1, Cells: []pageCell{{Text: m.Model}}}
+			for _, one := range []Compared{c.Own, c.HPA} {
+				row.Cells = append(row.Cells, pageCell{Text: attained(one.Attainment), Sort: one.Attainment},
+					pageCell{Text: fmt.Sprintf("%.2f", one.CostOverBound), Sort: one.CostOverBound})
+			}
+			row.Cells = append(row.Cells, pageCell{Text: c.HPA.Policy})
+			t.Rows = append(t.Rows, row)
+		}
 	}
 	return t
 }

@@ -42,7 +42,10 @@ func observed() Observation {
 	return Observation{
 		Trace: Synthetic, Rate: 1, KubernetesVersion: "v1.35.4", Traffic: 180 * s, End: 240 * s,
 		Models: []ObservedModel{
-			{ID: "meta-llama/Llama-3.1-8B-Instruct", SLO: promise},
+			{ID: "meta-llama/Llama-3.1-8B-Instruct", SLO: promise, Comparison: &Comparison{
+				Own: Compared{Policy: "hybrid", Attainment: 0.95123, CostOverBound: 1.0649},
+				HPA: Compared{Policy: "hpa:inflight=16,down=30s", Attainment: 0.962, CostOverBound: 1.7063},
+			}},
 			{ID: "meta-llama/Llama-3.1-70B-Instruct", SLO: promise},
 		},
 		Variants: []ObservedVariant{

@@ -8,10 +8,12 @@ import (
 )
 
 var (
-	modelHeader   = []string{"MODEL", "MET SLO", "WARM", "TTFT P50", "P95", "P99", "ITL P50", "P95", "P99"}
-	modelWidths   = []int{-33, 7, 6, 8, 8, 8, 7, 7, 7}
-	summaryHeader = []string{"VARIANT", "TAKES", "COST/H", "MOST", "LAST", "WRITES", "GPU-HOURS", "COST"}
-	summaryWidths = []int{-18, -8, 8, 5, 5, 7, 10, 9}
+	modelHeader      = []string{"MODEL", "MET SLO", "WARM", "TTFT P50", "P95", "P99", "ITL P50", "P95", "P99"}
+	modelWidths      = []int{-33, 7, 6, 8, 8, 8, 7, 7, 7}
+	comparisonHeader = []string{"IN VIRTUAL TIME", "MET SLO", "COST", "HPA MET SLO", "COST", "ITS SETTING"}
+	comparisonWidths = []int{-33, 7, 6, 11, 6, -28}
+	summaryHeader    = []string{"VARIANT", "TAKES", "COST/H", "MOST", "LAST", "WRITES", "GPU-HOURS", "COST"}
+	summaryWidths    = []int{-18, -8, 8, 5, 5, 7, 10, 9}
 )
 
 // Summary renders the report as lines for people. scheduler is the one that should
@@ -30,8 +32,9 @@ func (d Demo) Summary(style Style, scheduler string) []string {
 	lines = append(lines,
 		style.paint(faint, "met SLO: share of all requests within the TTFT and ITL targets; warm: of those that arrived after"),
 		style.paint(faint, "the first scale-up's replicas were Ready"),
-		"",
-		style.row(summaryWidths, header(summaryHeader)))
+		"")
+	lines = append(lines, d.comparisonLines(style)...)
+	lines = append(lines, style.row(summaryWidths, header(summaryHeader)))
 	for _, v := range d.Variants {
 		lines = append(lines, style.row(summaryWidths, v.cells()))
 	}
@@ -89,3 +92,23 @@ func (d Demo) placementLines(style Style, scheduler string) []string {
 	}
 	return lines
 }
+
+// comparisonLines say what a HorizontalPodAutoscaler does with the same traffic.
+func (d Demo) comparisonLines(style Style) []string {
+	var lines []string
+	for _, m := range d.Models {
+		if c := m.Comparison; c != nil {
+			lines = append(lines, style.row(comparisonWidths, []cell{
+				{text: m.Model}, {text: attained(c.Own.Attainment)}, {text: times(c.Own.CostOverBound)},
+				{text: attained(c.HPA.Attainment)}, {text: times(c.HPA.CostOverBound)}, {text: c.HPA.Policy},
+			}))
+		}
+	}
+	if lines == nil {
+		return nil
+	}
+	lines = append([]string{style.row(comparisonWidths, header(comparisonHeader))}, lines...)
+	return append(lines, style.paint(faint, "the same traffic; cost: over the least possible; the HPA has the setting that hindsight finds best"), "")
+}
+
+func times(factor float64) string { return fmt.Sprintf("%.2fx", factor) }

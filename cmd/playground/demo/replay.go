@@ -29,7 +29,10 @@ func Replays(args []string) ([]replay.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := plan{Options: o, models: scenario()}
+	return plan{Options: o, models: scenario()}.replays()
+}
+
+func (p plan) replays() ([]replay.Options, error) {
 	requests, err := p.requests()
 	if err != nil {
 		return nil, err
@@ -41,8 +44,8 @@ func Replays(args []string) ([]replay.Options, error) {
 			return nil, err
 		}
 		all = append(all, replay.Options{
-			Scenario: s, Source: requests[i], Policies: []string{o.Mode},
-			Startups: []time.Duration{o.Startup}, Seed: o.Seed, Record: true,
+			Scenario: s, Source: requests[i], Policies: []string{p.Mode},
+			Startups: []time.Duration{p.Startup}, Seed: p.Seed, Record: true,
 		})
 	}
 	return all, nil

@@ -33,6 +33,13 @@ func (s *stack) run(ctx context.Context) error {
 		return r.partial(ctx, err)
 	}
 	observation := r.observation()
+	compared, err := p.comparisons()
+	if err != nil {
+		return fmt.Errorf("comparing with a HorizontalPodAutoscaler: %w", err)
+	}
+	for i := range observation.Models {
+		observation.Models[i].Comparison = &compared[i]
+	}
 	demo := report.New(observation)
 	if err := writeReport(p.Report, demo.WriteJSON); err != nil {
 		return err
