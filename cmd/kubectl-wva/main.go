@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/adopt"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/explain"
@@ -54,7 +55,7 @@ Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
 	flags := cluster.NewFlags()
 	flags.Add(command.PersistentFlags())
 	command.AddCommand(
-		status.NewCommand(flags), explain.NewCommand(flags), capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(), replay.NewCommand(flags),
+		status.NewCommand(flags), explain.NewCommand(flags), adopt.NewCommand(flags), capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(), replay.NewCommand(flags),
 		newCompletion(), newOptions(), newVersion(),
 	)
 	command.InitDefaultHelpCmd()

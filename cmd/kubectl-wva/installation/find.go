@@ -10,9 +10,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // labels are what the Deployment of every manager has.
@@ -131,4 +133,30 @@ func sources(d *appsv1.Deployment) config.Sources {
 		return value, ok
 	}
 	return from
+}
+
+// AcceleratorNames is the ConfigMap in which the manager finds names of accelerators.
+func (m *Manager) AcceleratorNames() types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(m.Namespace, m.Config.PodNamespace), Name: m.Config.AcceleratorNamesConfigMap}
+}
+
+// Names are the names of accelerators of the cluster, with notes about what of them does
+// not count. The ConfigMap may be absent.
+func (m *Manager) Names(ctx context.Context, api client.Reader) (*inventory.Names, []string) {
+	names := &inventory.Names{}
+	at := m.AcceleratorNames()
+	var data corev1.ConfigMap
+	err := api.Get(ctx, at, &data)
+	if apierrors.IsNotFound(err) {
+		return names, nil
+	}
+	var overrides inventory.Overrides
+	if err == nil {
+		overrides, err = inventory.ParseOverrides(data.Data)
+	}
+	if err != nil {
+		return names, []string{fmt.Sprintf("the names of accelerators in ConfigMap %s do not count: %v", at, err)}
+	}
+	names.SetOverrides(overrides)
+	return names, nil
 }
