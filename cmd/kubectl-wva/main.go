@@ -15,6 +15,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/lint"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/migrate"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/shadow"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/status"
 )
 
@@ -55,7 +56,7 @@ Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
 	flags := cluster.NewFlags()
 	flags.Add(command.PersistentFlags())
 	command.AddCommand(
-		status.NewCommand(flags), explain.NewCommand(flags), adopt.NewCommand(flags), capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(), replay.NewCommand(flags),
+		status.NewCommand(flags), explain.NewCommand(flags), adopt.NewCommand(flags), shadow.NewCommand(flags), capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(), replay.NewCommand(flags),
 		newCompletion(), newOptions(), newVersion(),
 	)
 	command.InitDefaultHelpCmd()

@@ -75,11 +75,12 @@ func (f *Form) Marshal(value any) ([]byte, error) {
 // them. An empty cell is shown as "-": it is unknown.
 func Rows(out io.Writer, header []string, rows [][]string) error {
 	writer := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	all := rows
 	if header != nil {
-		all = append([][]string{header}, rows...)
+		if _, err := fmt.Fprintln(writer, strings.Join(header, "\t")); err != nil {
+			return err
+		}
 	}
-	for _, row := range all {
+	for _, row := range rows {
 		cells := slices.Clone(row)
 		for i, cell := range cells {
 			if cell == "" {

@@ -1,0 +1,203 @@
+package shadow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/prometheus"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+const long = `Compare what an object would have done since it is there with what was there: replicas,
+cost and saturated time. It is meant for objects with actuation "Off", before they are
+switched to Scale.
+
+Both sides come from the metrics wva_desired_replicas and wva_current_replicas of the
+manager, in Prometheus. What was there counts as saturated while it has fewer replicas than
+the decision wants. The object's own side counts as saturated while replicas that it would
+have asked for would still be starting (--startup).
+
+The decisions saw the load and the queues of what was there. With other replicas, queues
+would have been others; so take this for an estimate, and small differences for none.`
+
+const examples = `  # Since the object was created
+  kubectl wva shadow llama-8b
+
+  # The last day, with replicas that take five minutes to start
+  kubectl wva shadow llama-8b --since 24h --startup 5m
+
+  # From a Prometheus that is forwarded to this machine, for a script
+  kubectl wva shadow llama-8b --prometheus http://localhost:9090 -o json`
+
+const (
+	// finest is the shortest time between two samples, and mostSamples what Prometheus
+	// gives for one series.
+	finest      = 15 * time.Second
+	mostSamples = 10000
+	// usualStartup is how long a replica takes to serve when nobody says it.
+	usualStartup = 2 * time.Minute
+)
+
+type options struct {
+	cluster    *cluster.Flags
+	prometheus prometheus.Flags
+	form       output.Form
+	since      time.Duration
+	startup    time.Duration
+}
+
+// Result is what the command answers.
+type Result struct {
+	Namespace string             `json:"namespace"`
+	Name      string             `json:"name"`
+	Actuation v1alpha1.Actuation `json:"actuation"`
+	From      time.Time          `json:"from"`
+	To        time.Time          `json:"to"`
+	// CostPerHour is the price of one replica.
+	CostPerHour float64 `json:"costPerReplicaHour"`
+	Comparison
+}
+
+// NewCommand is the command, for the cluster of the flags.
+func NewCommand(flags *cluster.Flags) *cobra.Command {
+	o := &options{cluster: flags}
+	command := &cobra.Command{
+		Use:               "shadow VARIANTAUTOSCALING",
+		Short:             "Compare what an object would have done with what was there",
+		Long:              long,
+		Example:           examples,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: flags.CompleteVariants,
+		RunE: func(command *cobra.Command, names []string) error {
+			return o.run(command.Context(), names[0], command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	o.form.Add(command, output.Table, output.JSON, output.YAML)
+	command.Flags().DurationVar(&o.since, "since", 0, "How far back to look, but not before the object was created; without it as far as that.")
+	command.Flags().DurationVar(&o.startup, "startup", usualStartup, "How long a replica takes from when it is asked for until it serves.")
+	o.prometheus.Add(command)
+	return command
+}
+
+func (o *options) run(ctx context.Context, name string, out, notes io.Writer) error {
+	switch {
+	case o.since < 0:
+		return fmt.Errorf("--since is %s: expected a duration above 0, such as 24h", o.since)
+	case o.startup < 0:
+		return fmt.Errorf("--startup is %s: expected a duration of at least 0, such as 2m", o.startup)
+	}
+	api, err := o.cluster.Client()
+	if err != nil {
+		return err
+	}
+	object, err := o.cluster.Variant(ctx, api, name)
+	if err != nil {
+		return err
+	}
+	server, err := o.prometheus.Find(ctx, api, o.cluster)
+	if err != nil {
+		return err
+	}
+	cost, said, err := server.Manager.Cost(ctx, api, object)
+	if err != nil {
+		return err
+	}
+	for _, note := range append(server.Manager.Notes, said...) {
+		_, _ = fmt.Fprintln(notes, "note:", note)
+	}
+	r := &Result{Namespace: object.Namespace, Name: object.Name, Actuation: object.Spec.Actuation, CostPerHour: cost, To: time.Now()}
+	r.From = object.CreationTimestamp.Time
+	if o.since > 0 && r.To.Sub(r.From) > o.since {
+		r.From = r.To.Add(-o.since)
+	}
+	samples, step, err := read(ctx, server, object, r.From, r.To)
+	if err != nil {
+		return err
+	}
+	r.Comparison = Compare(samples, step, o.startup, cost)
+	if r.Known == 0 {
+		return errors.New("there are no samples of wva_desired_replicas and wva_current_replicas for it in that time: see that Prometheus scrapes the manager (its ServiceMonitor) and that the manager handles the object")
+	}
+	if o.form.ForPrograms() {
+		return o.form.Write(out, r)
+	}
+	return r.text(out)
+}
+
+// read reads the samples of an object, and the time between them.
+func read(ctx context.Context, server *prometheus.Server, object *v1alpha1.VariantAutoscaling, from, to time.Time) ([]Sample, time.Duration, error) {
+	step := max(finest, (to.Sub(from)/mostSamples).Round(time.Second)+time.Second)
+	if to.Sub(from)/finest <= mostSamples {
+		step = finest
+	}
+	samples := make([]Sample, int(to.Sub(from)/step)+1)
+	there := make([]bool, len(samples))
+	for _, m := range []struct {
+		metric string
+		set    func(i int, value float64)
+	}{
+		{"wva_desired_replicas", func(i int, value float64) { samples[i].Wanted, there[i] = value, true }},
+		{"wva_current_replicas", func(i int, value float64) { samples[i].There, samples[i].Known = value, there[i] }},
+	} {
+		// Several managers have the series for a moment when the leader changes.
+		matrix, err := server.Range(ctx, "max("+prometheus.Of(m.metric, object.Namespace, object.Name)+")", from, to, step)
+		if err != nil {
+			return nil, 0, err
+		}
+		each(matrix, func(at time.Time, value float64) {
+			if i := int(math.Round(float64(at.Sub(from)) / float64(step))); i >= 0 && i < len(samples) {
+				m.set(i, value)
+			}
+		})
+	}
+	return samples, step, nil
+}
+
+func each(matrix model.Matrix, do func(at time.Time, value float64)) {
+	for _, series := range matrix {
+		for _, pair := range series.Values {
+			if value := float64(pair.Value); !math.IsNaN(value) && !math.IsInf(value, 0) {
+				do(pair.Timestamp.Time(), value)
+			}
+		}
+	}
+}
+
+// text writes the result for people.
+func (r *Result) text(out io.Writer) error {
+	side := func(name string, s *Side) []string {
+		return []string{
+			name, fmt.Sprintf("%.1f", s.ReplicaHours), fmt.Sprintf("%.1f", s.Mean), fmt.Sprintf("%.0f", s.Most), fmt.Sprintf("%.2f", s.Cost),
+			span(s.Saturated), fmt.Sprint(s.Changes),
+		}
+	}
+	if _, err := fmt.Fprintf(out, "%s/%s, the last %s, at %.2f an hour for a replica; samples cover %.0f %% of the time\n\n",
+		r.Namespace, r.Name, duration.HumanDuration(r.To.Sub(r.From)), r.CostPerHour, 100*r.Known); err != nil {
+		return err
+	}
+	err := output.Rows(out, []string{"", "REPLICA HOURS", "MEAN", "MOST", "COST", "SATURATED", "CHANGES"}, [][]string{
+		side("was there", &r.There), side("this object", &r.Object),
+	})
+	if err != nil || r.Actuation == v1alpha1.ActuationOff {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "\nActuation is %s, so what was there follows the object's decisions.\n", r.Actuation)
+	return err
+}
+
+func span(seconds float64) string {
+	if seconds == 0 {
+		return "0s"
+	}
+	return duration.HumanDuration(time.Duration(seconds * float64(time.Second)))
+}

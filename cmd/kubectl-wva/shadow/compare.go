@@ -1,0 +1,93 @@
+package shadow
+
+import (
+	"time"
+)
+
+// Sample is what the metrics said at one time.
+type Sample struct {
+	// Wanted and There are replicas: what the last decision wanted, and what was there.
+	Wanted, There float64
+	// Known says that both are.
+	Known bool
+}
+
+// Side is one of the two that are compared.
+type Side struct {
+	// ReplicaHours is the sum of replicas over time, Mean and Most their mean and maximum.
+	ReplicaHours float64 `json:"replicaHours"`
+	Mean         float64 `json:"meanReplicas"`
+	Most         float64 `json:"mostReplicas"`
+	// Cost is in the currency of spec.variantCost.
+	Cost float64 `json:"cost"`
+	// Saturated is how many seconds fewer replicas served than were wanted.
+	Saturated float64 `json:"saturatedSeconds"`
+	// Changes is how often the number of replicas changed.
+	Changes int `json:"changes"`
+}
+
+// Comparison is what was there and what the object would have done.
+type Comparison struct {
+	// There is what was there, Object what the object's decisions asked for.
+	There  Side `json:"there"`
+	Object Side `json:"object"`
+	// Known is the share of the time for which there are samples.
+	Known float64 `json:"knownShare"`
+}
+
+// Compare compares the samples, one for each step of time. A replica costs so much per hour,
+// and serves the startup after it was asked for.
+//
+// What was there is saturated while it is less than what the decision wants. What the
+// object would have had serves only as far as it was wanted throughout the startup before,
+// so it is saturated while it wants more than that.
+func Compare(samples []Sample, step, startup time.Duration, cost float64) Comparison {
+	var c Comparison
+	back := int((startup + step - 1) / step)
+	known := 0
+	var last *Sample
+	for i := range samples {
+		s := &samples[i]
+		if !s.Known {
+			continue
+		}
+		known++
+		c.There.add(s.There, step, s.There < s.Wanted, last != nil && last.There != s.There)
+		c.Object.add(s.Wanted, step, serving(samples[max(0, i-back):i+1]) < s.Wanted, last != nil && last.Wanted != s.Wanted)
+		last = s
+	}
+	if known > 0 {
+		hours := float64(known) * step.Hours()
+		c.There.finish(hours, cost)
+		c.Object.finish(hours, cost)
+		c.Known = float64(known) / float64(len(samples))
+	}
+	return c
+}
+
+// serving is how many replicas were wanted throughout the samples.
+func serving(samples []Sample) float64 {
+	least := samples[len(samples)-1].Wanted
+	for _, s := range samples {
+		if s.Known {
+			least = min(least, s.Wanted)
+		}
+	}
+	return least
+}
+
+func (s *Side) add(replicas float64, step time.Duration, saturated, changed bool) {
+	s.ReplicaHours += replicas * step.Hours()
+	s.Most = max(s.Most, replicas)
+	if saturated {
+		s.Saturated += step.Seconds()
+	}
+	if changed {
+		s.Changes++
+	}
+}
+
+func (s *Side) finish(hours, cost float64) {
+	s.Mean = s.ReplicaHours / hours
+	s.Cost = s.ReplicaHours * cost
+}
