@@ -22,10 +22,10 @@ func annotate(plan *decision.Plan, seen *observation) {
 			p.Accelerator = v.accelerator
 		}
 		if v.target.state != decision.TargetFound {
-			replace(p, reasonOf[v.target.state], v.target.fact)
+			overrideFact(p, reasonOf[v.target.state], v.target.fact)
 		}
 		for _, note := range v.notes {
-			replace(p, note.Reason, note)
+			overrideFact(p, note.Reason, note)
 		}
 		p.Facts = append(p.Facts, v.warnings...)
 		if seen.unreadable != "" && v.target.scale != nil {
@@ -46,9 +46,9 @@ func tellPromise(m *decision.ModelPlan) {
 	if !m.Sized {
 		return
 	}
-	f := decision.Fact{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: "decided by the latency model and saturation: " + kept(&m.Promise)}
+	f := decision.Fact{Reason: v1alpha1.ReasonOptimizationSucceeded, Detail: "decided by the latency model and saturation: " + sloText(&m.Promise)}
 	if slices.ContainsFunc(m.Variants, saturated) {
-		f = decision.Fact{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: "saturation asked for more than the latency model: " + kept(&m.Promise)}
+		f = decision.Fact{Reason: v1alpha1.ReasonSaturationSafetyOverride, Detail: "saturation asked for more than the latency model: " + sloText(&m.Promise)}
 	}
 	for i := range m.Variants {
 		m.Variants[i].Facts = append(m.Variants[i].Facts, f)
@@ -62,8 +62,8 @@ func saturated(p decision.VariantPlan) bool {
 	})
 }
 
-// kept says what the promise is.
-func kept(p *decision.Promise) string {
+// sloText says what the promise is.
+func sloText(p *decision.Promise) string {
 	var parts []string
 	if p.SLO.TTFT > 0 {
 		parts = append(parts, fmt.Sprintf("the first token within %g ms", p.SLO.TTFT))
@@ -82,9 +82,9 @@ var reasonOf = map[decision.TargetState]decision.Reason{
 	decision.TargetShared:    decision.ReasonConflict,
 }
 
-// replace puts a more telling fact in the place of the decision's own, and into the
+// overrideFact puts a more telling fact in the place of the decision's own, and into the
 // message if that is what the message says.
-func replace(p *decision.VariantPlan, general decision.Reason, telling decision.Fact) {
+func overrideFact(p *decision.VariantPlan, general decision.Reason, telling decision.Fact) {
 	p.Facts = append(slices.DeleteFunc(p.Facts, func(f decision.Fact) bool { return f.Reason == general }), telling)
 	if p.Reason == general || p.Reason == "" {
 		p.Message = telling.Detail
@@ -101,7 +101,7 @@ func unreadable(p *decision.VariantPlan, missing string) {
 		f = decision.Fact{Reason: decision.ReasonCapacityUnknown, Detail: "how many more replicas fit is not known"}
 	}
 	f.Detail += ": " + missing
-	replace(p, f.Reason, f)
+	overrideFact(p, f.Reason, f)
 }
 
 // blame tells why a model's serving replicas are in the dark. One reading is of the whole

@@ -43,6 +43,6 @@ func (f *targetFinder) findChild(ctx context.Context, v *variant) error {
 	t.template, t.podsPerReplica, t.owners = child.template, child.podsPerReplica, child.owners
 	t.rollout, t.rolling, t.costed, t.revision = child.rollout, child.rolling, child.costed, child.revision
 	t.ordered, t.settling = child.ordered, child.settling
-	t.selector, t.blind = nil, ""
+	t.selector, t.selectorProblem = nil, ""
 	return nil
 }

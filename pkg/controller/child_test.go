@@ -61,7 +61,7 @@ func TestTheChildOfATarget(t *testing.T) {
 			for _, kind := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.ReplicaSet{}} {
 				builder = builder.WithIndex(kind, indexOwner, byOwner)
 			}
-			v := &variant{target: target{scale: &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{UID: "server"}}, selector: labels.Everything(), blind: "no selector"}}
+			v := &variant{target: target{scale: &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{UID: "server"}}, selector: labels.Everything(), selectorProblem: "no selector"}}
 			v.key.Namespace = "n"
 			require.NoError(t, (&targetFinder{reader: builder.Build()}).findChild(t.Context(), v))
 			assert.Equal(t, c.child, v.target.child)
@@ -74,7 +74,7 @@ func TestTheChildOfATarget(t *testing.T) {
 			assert.Equal(t, c.owners, v.target.owners)
 			assert.Equal(t, c.ordered, v.target.ordered)
 			assert.Nil(t, v.target.selector)
-			assert.Empty(t, v.target.blind)
+			assert.Empty(t, v.target.selectorProblem)
 		})
 	}
 }

@@ -68,9 +68,9 @@ func (l *Loop) Start(ctx context.Context) error {
 			l.tellReading(ctx, r.err)
 			l.round(ctx, round)
 		case seen := <-l.looked:
-			l.heard(ctx, seen)
+			l.onQueueProbe(ctx, seen)
 		case <-timer.C:
-			l.listen(ctx)
+			l.probeQueues(ctx)
 			l.begin(ctx)
 		}
 		timer.Reset(l.wait())

@@ -341,7 +341,7 @@ func TestWhetherThePromiseDecided(t *testing.T) {
 		})
 	}
 	only := decision.Promise{Class: "Freemium", SLO: capacity.SLO{ITL: 40}}
-	assert.Equal(t, "service class Freemium promises each further one within 40 ms", kept(&only))
+	assert.Equal(t, "service class Freemium promises each further one within 40 ms", sloText(&only))
 }
 
 func TestAMissingPermissionIsNamedOnEveryPath(t *testing.T) {
@@ -379,10 +379,10 @@ func TestSelectorsThatAreFollowed(t *testing.T) {
 			target.bySelector(c.selector)
 			if c.demanded == "" {
 				assert.Nil(t, target.selector)
-				assert.Contains(t, target.blind, fmt.Sprintf("%q", c.selector))
+				assert.Contains(t, target.selectorProblem, fmt.Sprintf("%q", c.selector))
 				return
 			}
-			assert.Empty(t, target.blind)
+			assert.Empty(t, target.selectorProblem)
 			assert.Equal(t, c.demanded, demanded(target.selector))
 		})
 	}

@@ -59,8 +59,8 @@ func (v *variant) request(s stock, name inventory.Name) (*placement.Request, err
 	switch {
 	case v.target.state == decision.TargetMissing || v.target.state == decision.TargetForbidden:
 		return nil, nil //nolint:nilnil // a target that is not there takes nothing, and that is no error
-	case v.target.blind != "":
-		return nil, errors.New(v.target.blind)
+	case v.target.selectorProblem != "":
+		return nil, errors.New(v.target.selectorProblem)
 	case v.target.template != nil:
 		template := *v.target.template
 		template.Namespace = v.key.Namespace

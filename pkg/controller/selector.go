@@ -19,9 +19,9 @@ func (t *target) bySelector(text string) {
 	selector, err := labels.Parse(text)
 	switch {
 	case err != nil:
-		t.blind = fmt.Sprintf("the pods of %s cannot be found: its selector %q: %v", t, text, err)
+		t.selectorProblem = fmt.Sprintf("the pods of %s cannot be found: its selector %q: %v", t, text, err)
 	case demanded(selector) == "":
-		t.blind = fmt.Sprintf("the pods of %s cannot be found: its selector %q demands no value of any label", t, text)
+		t.selectorProblem = fmt.Sprintf("the pods of %s cannot be found: its selector %q demands no value of any label", t, text)
 	default:
 		t.selector = selector
 	}

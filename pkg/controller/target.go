@@ -53,8 +53,8 @@ type target struct {
 	// kind whose owners are not known.
 	owners   []types.UID
 	selector labels.Selector
-	// blind says why the target's pods cannot be found; empty means that they can.
-	blind string
+	// selectorProblem says why the target's pods cannot be found; empty means that they can.
+	selectorProblem string
 	// costed is set when the controller of the pods heeds their deletion cost.
 	costed bool
 	// rollout is that of a Deployment or LeaderWorkerSet.
@@ -260,7 +260,7 @@ func (t *target) found(meta *metav1.ObjectMeta, replicas *int32, template *corev
 		Spec:       autoscalingv1.ScaleSpec{Replicas: ptr.Deref(replicas, 1)},
 	}
 	t.template, t.podsPerReplica, t.owners = template, 1, []types.UID{meta.UID}
-	t.writer = foreignWriter(meta.ManagedFields)
+	t.writer = externalWriter(meta.ManagedFields)
 }
 
 // findLive reads the targets of all other kinds from the API server.

@@ -148,8 +148,8 @@ func (s *sleepers) wanted(now, since time.Time, queues map[decision.ModelKey]dec
 	return wanted
 }
 
-// listen looks at the gateways' queues aside when that is due.
-func (l *Loop) listen(ctx context.Context) {
+// probeQueues looks at the gateways' queues aside when that is due.
+func (l *Loop) probeQueues(ctx context.Context) {
 	now := l.clock.Now()
 	if wait, ok := l.sleepers.next(now); l.gateway == nil || !ok || wait > 0 {
 		return
@@ -164,9 +164,9 @@ func (l *Loop) listen(ctx context.Context) {
 	}()
 }
 
-// heard answers a look: requests that wait for a sleeping model are worth a round at
+// onQueueProbe answers a look: requests that wait for a sleeping model are worth a round at
 // once. What some gateways said counts, whatever others did.
-func (l *Loop) heard(ctx context.Context, seen look) {
+func (l *Loop) onQueueProbe(ctx context.Context, seen look) {
 	now := l.clock.Now()
 	if l.sleepers.end(now, seen) {
 		tellLook(ctx, seen.err)

@@ -54,10 +54,10 @@ func holdsReplicas(fields *metav1.FieldsV1) bool {
 	return json.Unmarshal(fields.Raw, &owned) == nil && owned.Spec.Replicas != nil
 }
 
-// foreignWriter is the field manager that wrote the replicas last; empty when that was
+// externalWriter is the field manager that wrote the replicas last; empty when that was
 // this program, or when nobody knows: a scale to 0 through the scale subresource takes the
 // number from its owner, and from then on Kubernetes names none.
-func foreignWriter(entries []metav1.ManagedFieldsEntry) string {
+func externalWriter(entries []metav1.ManagedFieldsEntry) string {
 	last := writersOfReplicas(entries)
 	if len(last) == 0 || last[0].Manager == v1alpha1.FieldManager {
 		return ""

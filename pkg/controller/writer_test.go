@@ -58,7 +58,7 @@ func TestWhoWroteTheReplicas(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			assert.Equal(t, c.want, foreignWriter(c.entries))
+			assert.Equal(t, c.want, externalWriter(c.entries))
 
 			// The same from what the cache keeps, however often it looks.
 			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.entries}}
@@ -67,7 +67,7 @@ func TestWhoWroteTheReplicas(t *testing.T) {
 				require.NoError(t, err)
 				assert.Same(t, d, kept)
 				assert.LessOrEqual(t, len(d.ManagedFields), 1)
-				assert.Equal(t, c.want, foreignWriter(d.ManagedFields))
+				assert.Equal(t, c.want, externalWriter(d.ManagedFields))
 			}
 
 			for _, e := range c.entries {
@@ -79,7 +79,7 @@ func TestWhoWroteTheReplicas(t *testing.T) {
 			u.SetManagedFields(c.entries)
 			_, err := keepWriter(u)
 			require.NoError(t, err)
-			assert.Equal(t, c.want, foreignWriter(u.GetManagedFields()))
+			assert.Equal(t, c.want, externalWriter(u.GetManagedFields()))
 		})
 	}
 }

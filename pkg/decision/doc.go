@@ -14,4 +14,53 @@
 //
 // Memory is a value: one struct per variant and one per model. Each of their fields says
 // what a new leader, which starts with the zero Memory, does without it.
+//
+// # The numbers that decide
+//
+// What operators set stands in Policy. The rest is here; a test holds the list complete.
+// The source is P where a published autoscaler or Kubernetes has that number, M where it
+// was measured (make bench-autoscaling, the demo in virtual time), C where it is chosen and
+// little depends on it.
+//
+//	motions               shares/s  M  how loads move: half and twice cost 1 to 3 points of the promise or 5 to 20 % of the cost
+//	firstSlope            -         M  how fast a load that begins may climb; less answers the first rise later
+//	outputWeight          tokens    M  prompt tokens that cost as much as one token of an answer
+//	dispersionHalfLife    time      C  memory of how bursty the arrivals are
+//	dispersionPrior       counts    C  weight of independent arrivals before anything was seen
+//	dispersionTrim        -         P  the 99.5 % point of what independent arrivals do: what exceeds it is a step
+//	quantileSteps         -         C  halvings; precision of a quantile, a thousandth of the spread
+//	DefaultRisk           share     M  a missing replica costs six times what an idle one does
+//	lowerHeadroom         -         P  distance between the thresholds of scaling up and down, 0.85/0.70
+//	modelHeadroom         -         C  the same where latency sizes, which reckons with scatter already
+//	spareWorth            share     C  worth of spare capacity: decides between nearly equal purchases
+//	oneMore               req/s     C  a need that any replica covers
+//	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
+//	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number
+//	profileWeight         counts    C  observations that a given profile is worth
+//	leastKVUse            share     C  least cache use that tells how many requests fit
+//	lowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered
+//	FastInterval          time      P  time between fast rounds
+//	landingSlack          time      M  from a write to the first request of a ready replica, beside its start-up
+//	tokenHalfLife         time      C  memory of the lengths of requests
+//	defaultLead           time      C  start-up that is assumed before one was seen
+//	switchesPerRound      models    C  most models that change to cheaper variants at once
+//	switchLeast           share     C  least saving for which one does: less follows every change of a minute
+//	fitsPerRound          fits      M  bounds the time of a round
+//	fitSpacing            time      M  the same
+//	sizesPerRound         rates     M  the same
+//	sameLengths           share     C  change of the lengths up to which a rate stands
+//	sameBurst             share     C  the same for how bursty arrivals are
+//	leastDeadline         time      C  least start-up deadline
+//	deadlineStartups      -         C  and in start-ups as they were seen
+//	placementPatience     time      C  how long a replica may hold no node where no node comes
+//	nodePatience          time      P  and where one comes, which takes cloud providers minutes
+//	podPatience           time      C  how long a replica may have no pod
+//	leastPause            time      P  a failed start is tried again after this, as pods in CrashLoopBackOff are
+//	mostPause             time      P  and at the latest after this
+//	recovery              time      P  the pause is short again after this
+//	changesFought         changes   P  changes by somebody else that are a conflict
+//	leastConflictBackoff  time      C  how long the other one is then left in peace
+//	mostConflictBackoff   time      C  and at the longest
+//	mostReplicas          replicas  P  what the scale subresource can hold
+//	LeastPriority         -         C  priority of a model in no service class
 package decision

@@ -179,7 +179,7 @@ func (m VariantMemory) upTo(now time.Time, skew time.Duration) VariantMemory {
 		m.History[i].Until = earlier(m.History[i].Until, now)
 	}
 	m.NoPod, m.Refused = unlessLater(m.NoPod, now), unlessLater(m.Refused, now)
-	// A pause and a truce end later than now, but began before.
+	// A pause of either kind ends later than now, but began before.
 	if m.Backoff.Until.Add(-m.Backoff.Pause).After(now) {
 		m.Backoff = Backoff{}
 	}

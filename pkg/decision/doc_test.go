@@ -1,0 +1,63 @@
+package decision
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The table of doc.go names every number that is a constant of this package, and no other.
+func TestEveryConstantIsInTheTable(t *testing.T) {
+	names, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	constants, table := []string{"motions"}, []string{}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		require.NoError(t, err)
+		if name == "doc.go" {
+			for _, row := range regexp.MustCompile(`(?m)^\t(\w+) {2,}\S+ +[PMC] `).FindAllStringSubmatch(file.Doc.Text(), -1) {
+				table = append(table, row[1])
+			}
+		}
+		for _, d := range file.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.CONST {
+				constants = append(constants, numbers(g)...)
+			}
+		}
+	}
+	assert.ElementsMatch(t, constants, table)
+}
+
+// numbers are the constants of a declaration that are neither text nor counted by iota.
+func numbers(g *ast.GenDecl) []string {
+	var names []string
+	for _, spec := range g.Specs {
+		value := spec.(*ast.ValueSpec)
+		for i, name := range value.Names {
+			if i >= len(value.Values) {
+				continue
+			}
+			decides := true
+			ast.Inspect(value.Values[i], func(n ast.Node) bool {
+				literal, isLiteral := n.(*ast.BasicLit)
+				word, isWord := n.(*ast.Ident)
+				decides = decides && !(isLiteral && literal.Kind == token.STRING) && !(isWord && word.Name == "iota")
+				return true
+			})
+			if decides {
+				names = append(names, name.Name)
+			}
+		}
+	}
+	return names
+}
