@@ -221,6 +221,14 @@ func (f *Family) value(p Place, tests []LoadTest) string {
 	return ofModels(values)
 }
 
+// Plain is how many of the lines, the first ones, have no floor.
+func (f *Family) Plain() int {
+	if at := slices.IndexFunc(f.Lines, func(l Line) bool { return l.Floor > 0 }); at >= 0 {
+		return at
+	}
+	return len(f.Lines)
+}
+
 // least is the setting of the floor; empty where it is that of the policy, one replica of
 // each model or the variant's own least.
 func (l *Line) least(tests []LoadTest) string {

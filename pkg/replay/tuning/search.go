@@ -80,8 +80,8 @@ func Near(places, lines, start int, focus []float64) *Search {
 	return s
 }
 
-// Lines lets Next go on with the other lines, when the first one is done.
-func (s *Search) Lines() { s.upTo = s.lines }
+// Lines lets Next go on with so many of the lines in all, when the first one is done.
+func (s *Search) Lines(n int) { s.upTo = min(n, s.lines) }
 
 // Next are the settings of the first line to try now, all of which may run at the same
 // time. Without any there is nothing more to try.

@@ -50,7 +50,7 @@ func (s *service) outcome(p Place) Outcome {
 // searched is what a search finds.
 func searched(s *service, places, lines, start int, focus ...float64) []front.Point {
 	search := NewSearch(places, lines, start, focus)
-	search.Lines()
+	search.Lines(lines)
 	var found []front.Point
 	for wave := search.Next(); len(wave) > 0; wave = search.Next() {
 		for _, p := range wave {
@@ -114,7 +114,7 @@ func TestTheSameAnswersGiveTheSameQuestions(t *testing.T) {
 func TestNothingIsAskedTwice(t *testing.T) {
 	s := service{knee: 100, width: 2, poor: 0.6, dear: 4}
 	search := NewSearch(240, 3, 10, []float64{0.95})
-	search.Lines()
+	search.Lines(3)
 	asked := map[Place]bool{}
 	for wave := search.Next(); len(wave) > 0; wave = search.Next() {
 		for _, p := range wave {
@@ -138,7 +138,7 @@ func TestSearchesThatFindNothingEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			search, asked := NewSearch(100, 2, 50, []float64{0.95}), 0
-			search.Lines()
+			search.Lines(2)
 			for wave := search.Next(); len(wave) > 0; wave = search.Next() {
 				for _, p := range wave {
 					asked++
@@ -174,7 +174,10 @@ func TestOtherLinesComeWhenTheyAreAskedFor(t *testing.T) {
 	all()
 	require.Len(t, lines, 1)
 	first := lines[0]
-	search.Lines()
+	search.Lines(2)
+	all()
+	assert.Len(t, lines, 2, "no more than are asked for")
+	search.Lines(99)
 	all()
 	assert.Len(t, lines, 3)
 	assert.Equal(t, first, lines[0], "the first line was done")

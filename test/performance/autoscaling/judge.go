@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,14 +56,19 @@ func judge(o *options, chosen []trial, progress io.Writer) (b *bench, err error)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t, err)
 		}
-		for _, startup := range t.startups {
+		for i, startup := range t.startups {
 			rivals, aside := t.families(startup, o.asked())
 			b.cases = append(b.cases, oneCase{t, sweep.Case{
 				Name: t.String(), Startup: startup, Trials: prepared, Ours: judged, Rivals: rivals, Aside: aside,
+				Near: i > 0 || t.part == beside,
 			}})
 		}
 		tell(progress, "%-50s ready in %s\n", t, time.Since(began).Round(time.Second))
 	}
+	// Further start-up times come last: the most is known early.
+	slices.SortStableFunc(b.cases, func(x, y oneCase) int {
+		return cmp.Compare(slices.Index(x.trial.startups, x.Startup), slices.Index(y.trial.startups, y.Startup))
+	})
 	cases := make([]sweep.Case, len(b.cases))
 	for i := range b.cases {
 		cases[i] = b.cases[i].Case
@@ -102,16 +109,16 @@ func judge(o *options, chosen []trial, progress io.Writer) (b *bench, err error)
 	return b, b.picture()
 }
 
-// plain are the places of the cases with one model and one best variant, and the families
-// that are tuned on the first of them.
+// plain are the places of the cases with one model and one best variant, with the first
+// start-up time of each, and the families that are tuned on all of them.
 func (b *bench) plain() (places []int, families []tuning.Family) {
 	for i := range b.cases {
-		if b.cases[i].trial.part == single {
+		if t := &b.cases[i].trial; t.part == single && b.cases[i].Startup == t.startups[0] {
 			places = append(places, i)
+			if families == nil || len(b.cases[i].Rivals) < len(families) {
+				families = b.cases[i].Rivals
+			}
 		}
-	}
-	if len(places) > 0 {
-		families = b.cases[places[0]].Rivals
 	}
 	return places, families
 }

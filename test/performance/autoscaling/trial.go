@@ -85,7 +85,7 @@ func trials() []trial {
 		{trace: known, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
 		{trace: trace{"azure-code", azure("azure2023/AzureLLMInferenceTrace_code.csv", workload.DefaultSpread)}, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
 		{trace: trace{"servegen-m-large", servegen(24*time.Hour, 0.1)}, prices: aws, cluster: roomy, startups: both, rivals: common, aside: true},
-		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: both, rivals: common, aside: true, quick: true},
+		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: both, rivals: common, quick: true},
 		{trace: known, prices: aws, cluster: full, startups: minute, part: several, rivals: ranked},
 		{trace: known, prices: lowest, cluster: roomy, startups: minute, part: beside, rivals: proven},
 		{trace: trace{"azure-conversation-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: both, part: beside, rivals: proven},

@@ -19,6 +19,9 @@ type Case struct {
 	// Rivals are tuned, and judged against. Aside are tuned, too, and nobody is judged
 	// against them.
 	Rivals, Aside []tuning.Family
+	// Near is set where fronts are only looked for around what ours attain, which takes
+	// half as long.
+	Near bool
 }
 
 // Entry is one policy with one setting on one case: a result for each seed that it ran

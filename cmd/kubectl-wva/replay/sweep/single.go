@@ -41,8 +41,9 @@ func (s *Sweep) Singles(families []tuning.Family, cases []int, ours int) ([]Sing
 		return nil, err
 	}
 	worth := worthwhile(searches, searches, focus, hopelessTimes)
+	// No floor is right for several loads.
 	for _, one := range worth {
-		one.questions.Lines()
+		one.questions.Lines(one.family.Plain())
 	}
 	if err := s.everySingle(worth, &all); err != nil {
 		return nil, err

@@ -48,8 +48,10 @@ const (
 	// defaults but for the target, for more of it to be tried, and hopelessBelow how much
 	// less it may attain at most. Of another way of placing, all other settings were tried by
 	// one family before others are: misplacedTimes is how many times as dear it may be then.
+	// And so it is for floors, which are tried last.
 	hopelessTimes, hopelessBelow = 1.3, 0.05
 	misplacedTimes               = 1.1
+	unflooredTimes               = 1.1
 )
 
 // Sweep is a sweep under way. Its methods may be called once each, in their order.
@@ -177,14 +179,14 @@ func newSearch(f *tuning.Family, where tuning.Placing, focus []float64, near boo
 }
 
 // searchAll searches several families: first each with its defaults but for the target,
-// from end to end. Further settings are tried of those that come near the best of all where
+// from end to end unless the case says otherwise. Further settings are tried of those that come near the best of all where
 // somebody asks, and so are other ways of placing: by the first of those families, and by
-// the others where that comes near.
+// the others where that comes near; and at last floors, by those that come nearest.
 func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit, focus []float64) (all []Entry, givenUp int, err error) {
 	placings := c.Trials[0].Placings()
 	usual := make([]*search, len(families))
 	for i := range families {
-		usual[i] = newSearch(&families[i], placings[0], focus, false)
+		usual[i] = newSearch(&families[i], placings[0], focus, c.Near)
 	}
 	if err := s.searchEach(c, usual, limit); err != nil {
 		return nil, 0, err
@@ -201,23 +203,24 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 			placed = append(placed, newSearch(movable[0].family, where, focus, true))
 		}
 	}
-	for _, one := range slices.Concat(worth, placed) {
-		one.questions.Lines()
-	}
-	if err := s.searchEach(c, slices.Concat(worth, placed), limit); err != nil {
+	if err := s.furtherEach(c, slices.Concat(worth, placed), limit, (*tuning.Family).Plain); err != nil {
 		return nil, 0, err
 	}
 	var more []*search
 	for _, at := range worthwhile(placed, slices.Concat(usual, placed), focus, misplacedTimes) {
 		for _, one := range movable[1:] {
 			more = append(more, newSearch(one.family, at.where, focus, true))
-			more[len(more)-1].questions.Lines()
 		}
 	}
-	if err := s.searchEach(c, more, limit); err != nil {
+	if err := s.furtherEach(c, more, limit, (*tuning.Family).Plain); err != nil {
 		return nil, 0, err
 	}
-	for _, one := range slices.Concat(usual, placed, more) {
+	searched := slices.Concat(usual, placed, more)
+	best := worthwhile(slices.Concat(worth, placed, more), searched, focus, unflooredTimes)
+	if err := s.furtherEach(c, best, limit, func(f *tuning.Family) int { return len(f.Lines) }); err != nil {
+		return nil, 0, err
+	}
+	for _, one := range searched {
 		all = append(all, one.found...)
 		givenUp += one.givenUp
 	}
@@ -266,6 +269,14 @@ func means(entries []Entry) []front.Point {
 		points[i] = entries[i].Mean()
 	}
 	return points
+}
+
+// furtherEach goes on with several searches, on so many of the lines of their families.
+func (s *Sweep) furtherEach(c *Case, searches []*search, limit replay.Limit, upTo func(*tuning.Family) int) error {
+	for _, one := range searches {
+		one.questions.Lines(upTo(one.family))
+	}
+	return s.searchEach(c, searches, limit)
 }
 
 // searchEach goes on with several searches side by side.
