@@ -212,7 +212,7 @@ func TestABadBlockOfYAMLIsFound(t *testing.T) {
 		"a typo in a kind of others":     {"apiVersion: monitoring.coreos.com/v1\nkind: PodMonitor\nspec: {selectors: {}}\n", `unknown field "selectors"`},
 		"a setting that there is not": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: workload-variant-autoscaler-variantautoscaling-config}\n" +
 			"data: {config.yaml: 'WVA_RISKS: 0.9'}\n", "WVA_RISKS is no setting"},
-		"a class with a typo": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: service-classes-config}\ndata: {a: '{name: A, priorities: 1}'}\n", "priorities"},
+		"a class with a typo":                    {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: service-classes-config}\ndata: {a: '{name: A, priorities: 1}'}\n", "priorities"},
 		"a value of the chart that there is not": {"wva: {imagePullPolicies: Always}\n", "wva.imagePullPolicies"},
 		"no YAML":                                {"a: [\n", "yaml"},
 		"twice the same":                         {"a: 1\na: 2\n", "already set"},
