@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render clean
+.PHONY: help build test lint verify update docs demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -86,6 +86,9 @@ verify: ## check everything that can be checked without running it; writes nothi
 update: ## write everything that is generated: code, CRD, chart, modules, format
 	@hack/check-prerequisites.sh
 	@hack/update.sh
+
+docs: ## build the site of the documentation into bin/site (needs Node.js)
+	@hack/docs.sh
 
 demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STARTUP MODE METRICS LLAMASTACK REPORT REPORT_HTML KEEP LOGS SEED)
 	@exec bin/playground demo \
