@@ -119,6 +119,9 @@ func probe(ctx context.Context, cluster *rest.Config, c config.Config) (controll
 	if !access.Victims {
 		klog.InfoS("Which replicas go is left to Kubernetes: pods may not be patched, which manifests/rbac/victims.yaml grants")
 	}
+	if c.Webhook.PlacePods && !access.Namespaces {
+		klog.InfoS("How many replicas fit follows the pod templates alone: namespaces may not be read, which manifests/webhook/pods.yaml grants")
+	}
 	return access, func(ctx context.Context) (controller.Access, error) {
 		return controller.ProbeCore(ctx, reviews, c.WatchNamespace)
 	}, nil

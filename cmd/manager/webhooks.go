@@ -40,6 +40,12 @@ func variantWebhooks(mgr ctrl.Manager, c config.Config, known knowledge) []webho
 			func() error { return admission.Variants(mgr, known) },
 		})
 	}
+	if c.Webhook.PlacePods {
+		wanted = append(wanted, webhooks{
+			admission.PodConfigurations(c.Webhook.PodsConfiguration),
+			func() error { return admission.Pods(mgr, known) },
+		})
+	}
 	return wanted
 }
 

@@ -33,6 +33,9 @@ type Access struct {
 	Unread inventory.Unread
 	// LeaderWorkerSets and ScaledObjects: the cluster serves the kind, too.
 	LeaderWorkerSets, ScaledObjects bool
+	// Namespaces: their labels may be read, which say whose pods are sent on their way. It
+	// counts only where that is wanted.
+	Namespaces bool
 }
 
 // ProbeAccess asks the API server what may be read in a namespace, or everywhere
@@ -44,6 +47,7 @@ func ProbeAccess(ctx context.Context, reviews authorizationclient.SelfSubjectAcc
 	}
 	p := prober{ctx: ctx, reviews: reviews, mapper: mapper}
 	access.LeaderWorkerSets, access.ScaledObjects = p.serves(namespace, kindLeaderWorkerSet), p.serves(namespace, kindScaledObject)
+	access.Namespaces = len(p.lacks("", schema.GroupResource{Resource: "namespaces"}, reading...)) == 0
 	return access, p.err
 }
 

@@ -54,6 +54,8 @@ type Controller struct {
 	access       Access
 	// instance and namespace say which objects are handled.
 	instance, namespace string
+	// scheduler is that of the variants' pods where they are sent.
+	scheduler string
 }
 
 // New adds the controller to a manager that was not started yet, whose cache has
@@ -62,6 +64,7 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 	if err := addIndexes(ctx, mgr.GetFieldIndexer(), o.Access); err != nil {
 		return nil, err
 	}
+	o.Access.Namespaces = o.Access.Namespaces && o.Config.Webhook.PlacePods
 	trigger := newTrigger()
 	w := &watcher{ctx: ctx, cache: mgr.GetCache(), trigger: trigger, access: o.Access}
 	if err := w.watch(); err != nil {
@@ -83,7 +86,7 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 	}
 	return &Controller{
 		follower: f, cached: mgr.GetCache(), live: mgr.GetAPIReader(), access: o.Access,
-		instance: o.Config.ControllerInstance, namespace: o.Config.WatchNamespace,
+		instance: o.Config.ControllerInstance, namespace: o.Config.WatchNamespace, scheduler: o.Config.Webhook.Scheduler,
 	}, nil
 }
 
@@ -119,6 +122,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *
 			instance:  o.Config.ControllerInstance,
 			namespace: o.Config.WatchNamespace,
 			names:     f.names,
+			scheduler: o.Config.Webhook.Scheduler,
 			startups:  newStartups(),
 		},
 		actor: &actor{

@@ -31,8 +31,10 @@ type observer struct {
 	// namespace is the only one whose objects are handled, or empty for all.
 	namespace string
 	// names reads the accelerators of nodes and objects.
-	names    *inventory.Names
-	startups *startups
+	names *inventory.Names
+	// scheduler is that of the variants' pods where our webhook says where they go.
+	scheduler string
+	startups  *startups
 	// unclear are the models of which was told that nobody knows what gateways count of
 	// them.
 	unclear map[decision.ModelKey]bool
@@ -116,6 +118,9 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 		return nil, err
 	}
 	stock.costs = settings.UnitCosts
+	if stock.sends, err = o.sendsTo(ctx); err != nil {
+		return nil, err
+	}
 	seen.promise(settings, variants)
 	if o.access.Capacity {
 		seen.snapshot.Cluster, seen.unlisted = stock.inventory.Cluster, stock.inventory.Unlisted
@@ -178,6 +183,10 @@ type stock struct {
 	memory map[capacity.Accelerator]int
 	// costs are the prices of accelerators, for variants that give none.
 	costs config.UnitCosts
+	// sends are the namespaces in which our webhook says where the pods of variants go,
+	// and sending is what it says.
+	sends   map[string]bool
+	sending *sending
 }
 
 func (o *observer) inventory(ctx context.Context) (stock, error) {
@@ -188,6 +197,7 @@ func (o *observer) inventory(ctx context.Context) (stock, error) {
 	s := stock{names: o.names, nodes: map[string]*corev1.Node{}, pods: pointers(pods.Items)}
 	if !o.access.Capacity {
 		s.inventory = o.names.Read(inventory.Objects{})
+		s.sending = newSending(o.scheduler, o.names, nil)
 		return s, nil
 	}
 	var nodes corev1.NodeList
@@ -200,6 +210,7 @@ func (o *observer) inventory(ctx context.Context) (stock, error) {
 	}
 	objects.Nodes, objects.Pods = pointers(nodes.Items), s.pods
 	s.inventory = o.names.Read(objects)
+	s.sending = newSending(o.scheduler, o.names, objects.Nodes)
 	s.memory = leastMemory(s.inventory.Cluster.Nodes)
 	for i := range nodes.Items {
 		s.nodes[nodes.Items[i].Name] = &nodes.Items[i]

@@ -30,6 +30,7 @@ func (v *variant) resolve(fact *decision.Variant, s stock) {
 	spec := &v.object.Spec
 	name, source, err := s.names.Resolve(spec.Accelerator, v.object.Labels[v1alpha1.LabelAcceleratorName], v.target.template, nodesOf(v.pods, s))
 	if err == nil {
+		v.send(s, name, source)
 		fact.Request, err = v.request(s, name)
 	}
 	if err != nil && v.target.state == decision.TargetFound {

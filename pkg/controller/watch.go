@@ -50,6 +50,9 @@ func (w *watcher) watch() error {
 	if w.access.ScaledObjects {
 		kinds = append(kinds, watched{empty(kindScaledObject), w.autoscalers(targetOfScaledObject)})
 	}
+	if w.access.Namespaces {
+		kinds = append(kinds, watched{&corev1.Namespace{}, nil})
+	}
 	if w.access.Capacity {
 		kinds = append(kinds, watched{&corev1.Node{}, w.always(soon, roomChanged)})
 	}

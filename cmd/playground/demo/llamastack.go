@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -19,11 +17,9 @@ import (
 )
 
 const (
-	// stackName is the Llama Stack server of the demo, stackProvider its vLLM provider,
-	// and certificateSecret what its kind's webhooks are served with.
-	stackName         = "llama-stack"
-	stackProvider     = "vllm-8b"
-	certificateSecret = "workload-variant-autoscaler-webhook-cert"
+	// stackName is the Llama Stack server of the demo, stackProvider its vLLM provider.
+	stackName     = "llama-stack"
+	stackProvider = "vllm-8b"
 	// stackDeadline is how long the server may take to be Ready.
 	stackDeadline = 2 * time.Minute
 )
@@ -43,32 +39,12 @@ func stackServer(m model, router string) *v1alpha2.LlamaStackDistribution {
 	}
 }
 
-// stackSettings are the manager's, when it runs Llama Stack servers: where its webhooks
-// are, and the proxy by which it finds Services, which this machine's network does not.
-func (s *stack) stackSettings(ctx context.Context) ([]string, error) {
-	webhooks, err := s.cluster.FreeAddress()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.cluster.ApplyWebhooks(ctx, webhooks, filepath.Join(s.plan.manifests, "webhook", "serving.yaml"), filepath.Join(s.plan.manifests, "llamastack")); err != nil {
-		return nil, err
-	}
-	directory := filepath.Join(filepath.Dir(s.cluster.Kubeconfig()), "webhook-cert")
-	// Not with ctx: as long as the manager runs.
-	if err := s.cluster.MountSecret(s.emulating, systemNamespace, certificateSecret, directory); err != nil {
-		return nil, err
-	}
+// startProxy lets emulated Llama Stack servers answer in their pods. By the proxy the
+// manager finds Services, which this machine's network does not.
+func (s *stack) startProxy() (address string, err error) {
 	s.stacks = emulation.NewStackFleet(s.typed)
 	s.emulation.Go(func() { s.stacks.Run(s.emulating) })
-	proxy, err := s.serve(s.emulating, "the proxy", s.stacks)
-	if err != nil {
-		return nil, err
-	}
-	host, port, err := net.SplitHostPort(webhooks)
-	if err != nil {
-		return nil, err
-	}
-	return []string{"WEBHOOK_HOST=" + host, "WEBHOOK_PORT=" + port, "WEBHOOK_CERT_PATH=" + directory, "HTTP_PROXY=http://" + proxy}, nil
+	return s.serve(s.emulating, "the proxy", s.stacks)
 }
 
 // startStack makes the server and waits until it is Ready. Requests for the first model

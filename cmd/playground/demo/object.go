@@ -12,6 +12,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
 )
 
@@ -60,7 +61,8 @@ func nodesOf(group nodeGroup) []node {
 }
 
 // deployment is the scale target of a variant, as a user would write it for vLLM.
-// The hard rules stand in the pod: the product by affinity, the number by a limit.
+// The hard rules stand in the pod: the number of devices by a limit; their product by
+// affinity and the scheduler by its name, unless the webhook fills those in.
 func deployment(m model, v variant, replicas int32) *appsv1.Deployment {
 	labels := map[string]string{variantLabel: v.Name}
 	return &appsv1.Deployment{
@@ -84,8 +86,7 @@ func deployment(m model, v variant, replicas int32) *appsv1.Deployment {
 }
 
 func podSpec(m model, v variant) corev1.PodSpec {
-	return corev1.PodSpec{
-		SchedulerName:                 schedulerName,
+	spec := corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64(gracePeriod)),
 		Containers: []corev1.Container{{
 			Name:      "vllm",
@@ -94,18 +95,36 @@ func podSpec(m model, v variant) corev1.PodSpec {
 			Ports:     []corev1.ContainerPort{{Name: "http", ContainerPort: emulation.DefaultPort}},
 			Resources: podResources(v),
 		}},
-		Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{
-					Key: productLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{v.Product},
-				}},
-			}}},
-		}},
-		Tolerations: []corev1.Toleration{
-			{Key: localcluster.GPUTaint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-			{Key: localcluster.OwnershipTaint, Operator: corev1.TolerationOpEqual, Value: schedulerName, Effect: corev1.TaintEffectNoSchedule},
-		},
+		Tolerations: []corev1.Toleration{{Key: localcluster.GPUTaint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}},
 	}
+	if m.Placed {
+		return spec
+	}
+	spec.SchedulerName = schedulerName
+	spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: productLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{v.Product},
+			}},
+		}}},
+	}}
+	spec.Tolerations = append(spec.Tolerations,
+		corev1.Toleration{Key: localcluster.OwnershipTaint, Operator: corev1.TolerationOpEqual, Value: schedulerName})
+	return spec
+}
+
+// admitted is the template of a variant's pods as they are made: with what the webhook
+// fills in.
+func admitted(m model, v variant) *corev1.PodTemplateSpec {
+	template := &deployment(m, v, 0).Spec.Template
+	labels := []corev1.NodeSelectorRequirement{{Key: productLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{v.Product}}}
+	sent, _ := new(inventory.Names).Send(&template.Spec, inventory.Destination{
+		Scheduler: schedulerName, Accelerator: inventory.Normalize(string(v.Accelerator)), Labels: labels,
+	})
+	if sent != nil {
+		template.Spec = *sent
+	}
+	return template
 }
 
 func serverArguments(m model, v variant) []string {

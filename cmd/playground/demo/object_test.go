@@ -16,12 +16,24 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
 )
 
+// One model's pods are told by the webhook what the other's template says, in the same
+// words.
+func TestBothWaysSayTheSame(t *testing.T) {
+	for _, m := range scenario() {
+		other := m
+		other.Placed = !m.Placed
+		for _, v := range m.Variants {
+			assert.Equal(t, admitted(other, v), admitted(m, v), v.Name)
+		}
+	}
+}
+
 // Both programs read the pods; they must read what the scenario means.
 func TestTemplatesAreReadAsTheScenarioMeansThem(t *testing.T) {
 	for _, m := range scenario() {
 		for _, v := range m.Variants {
 			t.Run(v.Name, func(t *testing.T) {
-				template := &deployment(m, v, 1).Spec.Template
+				template := admitted(m, v)
 				takes, err := inventory.TemplateTakes(template)
 				require.NoError(t, err)
 				assert.Equal(t, localcluster.GPUResource, takes.Resource)
@@ -64,7 +76,7 @@ func TestTheNodesWithDevicesBelongToOurScheduler(t *testing.T) {
 		assert.Equal(t, n.accelerator != "", slices.Contains(n.Spec.Taints, owner), n.Name)
 		for _, m := range scenario() {
 			for _, v := range m.Variants {
-				pod := deployment(m, v, 1).Spec.Template.Spec
+				pod := admitted(m, v).Spec
 				assert.Equal(t, owner.Value, pod.SchedulerName)
 				for _, taint := range n.Spec.Taints {
 					assert.True(t, slices.ContainsFunc(pod.Tolerations, func(tolerates corev1.Toleration) bool {

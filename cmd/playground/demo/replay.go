@@ -176,11 +176,11 @@ func replayedVariant(m model, v variant, stock *inventory.Inventory) (replay.Var
 	}, err
 }
 
-// requestOf is what a replica takes, as the pods of its Deployment say it.
+// requestOf is what a replica takes, as the pods of its Deployment say it once they are made.
 func requestOf(m model, v variant, stock *inventory.Inventory) (*placement.Request, error) {
-	template := deployment(m, v, 0).Spec.Template
+	template := admitted(m, v)
 	template.Namespace = namespace
-	request, err := stock.Request(&template, inventory.PodOf(&template), inventory.Normalize(string(v.Accelerator)))
+	request, err := stock.Request(template, inventory.PodOf(template), inventory.Normalize(string(v.Accelerator)))
 	if err != nil {
 		return nil, err
 	}

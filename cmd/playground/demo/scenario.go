@@ -19,6 +19,9 @@ type model struct {
 	// Variants are its ways to be served. The first one starts with one replica and
 	// is the measure of the synthetic traffic; the others start with none.
 	Variants []variant
+	// Placed is set where the manager's webhook says where the pods go; otherwise their
+	// templates say the same.
+	Placed bool
 }
 
 // tokens is the mean shape of the model's requests.
@@ -95,6 +98,7 @@ func scenario() []model {
 	return []model{
 		{
 			ID:     "meta-llama/Llama-3.1-8B-Instruct",
+			Placed: true,
 			SLO:    capacity.SLO{TTFT: 500, ITL: 50},
 			Input:  workload.Lengths{Mean: 1155, Variation: 0.71, Max: 8192},
 			Output: workload.Lengths{Mean: 211, Variation: 0.54, Max: 2048},

@@ -191,7 +191,8 @@ func (s *stack) connect(ctx context.Context) error {
 		return fmt.Errorf("asking for the version of the cluster: %w", err)
 	}
 	s.version = version.GitVersion
-	if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+	placed := map[string]string{v1alpha1.LabelPlacePods: "true"}
+	if err := s.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: placed}}); err != nil {
 		return err
 	}
 	accelerators := map[string]capacity.Accelerator{}
@@ -308,12 +309,17 @@ func (s *stack) startManager(ctx context.Context) error {
 		return err
 	}
 	settings := append(s.metricsSource(), managerSettings(s.plan.Mode)...)
+	more, err := s.webhookSettings(ctx)
+	if err != nil {
+		return err
+	}
+	settings = append(settings, more...)
 	if s.plan.LlamaStack {
-		more, err := s.stackSettings(ctx)
+		proxy, err := s.startProxy()
 		if err != nil {
 			return err
 		}
-		settings = append(settings, more...)
+		settings = append(settings, "HTTP_PROXY=http://"+proxy)
 	}
 	err = s.cluster.StartProcess(ctx, localcluster.Process{
 		Name: "manager",
@@ -353,10 +359,11 @@ func (s *stack) createModels(ctx context.Context) error {
 	for _, m := range s.plan.models {
 		for i, v := range m.Variants {
 			replicas := int32(initialReplicas(i)) // #nosec G115: 0 or 1
-			if err := s.create(ctx, deployment(m, v, replicas)); err != nil {
+			// The webhook knows the pods of a variant by its object.
+			if err := s.create(ctx, autoscaling(m, v)); err != nil {
 				return err
 			}
-			if err := s.create(ctx, autoscaling(m, v)); err != nil {
+			if err := s.create(ctx, deployment(m, v, replicas)); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,152 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// mostOwners is one more than the longest known chain: a worker pod, its StatefulSet, the
+// leader pod, its StatefulSet, the LeaderWorkerSet.
+const mostOwners = 6
+
+// Send is the spec of a pod that is about to be made and says where it goes, if it belongs
+// to one of our variants; else nil, with the reason if it is worth one.
+func (c *Controller) Send(ctx context.Context, pod *corev1.Pod) (sent *corev1.PodSpec, why string, err error) {
+	v, err := c.variantOf(ctx, pod)
+	if err != nil || v == nil {
+		return nil, "", err
+	}
+	name, _, err := c.follower.names.Resolve(v.Spec.Accelerator, v.Labels[v1alpha1.LabelAcceleratorName], &corev1.PodTemplateSpec{Spec: pod.Spec}, nil)
+	if err != nil {
+		return nil, err.Error(), nil
+	}
+	var nodes corev1.NodeList
+	if c.access.Capacity {
+		if err := c.cached.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, "", fmt.Errorf("listing nodes: %w", err)
+		}
+	}
+	sent, why = newSending(c.scheduler, c.follower.names, pointers(nodes.Items)).send(&pod.Spec, name)
+	return sent, why, nil
+}
+
+// variantOf is the object on the nearest owner of a pod that one of ours is on; nil is
+// none. Of several on one target, the oldest counts.
+func (c *Controller) variantOf(ctx context.Context, pod *corev1.Pod) (*v1alpha1.VariantAutoscaling, error) {
+	if !c.watches(pod.Namespace) {
+		return nil, nil //nolint:nilnil // a pod of no variant is no error
+	}
+	owner := metav1.GetControllerOf(pod)
+	for range mostOwners {
+		if owner == nil {
+			return nil, nil //nolint:nilnil // a pod of no variant is no error
+		}
+		kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
+		v, err := c.oldestOn(ctx, pod.Namespace, targetKey(kind, owner.Name))
+		if err != nil || v != nil {
+			return v, err
+		}
+		if owner, err = c.ownerOf(ctx, kind, pod.Namespace, owner); err != nil {
+			return nil, fmt.Errorf("looking for the owner of a pod: %w", err)
+		}
+	}
+	return nil, nil //nolint:nilnil // a pod of no variant is no error
+}
+
+func (c *Controller) oldestOn(ctx context.Context, namespace, target string) (*v1alpha1.VariantAutoscaling, error) {
+	var list v1alpha1.VariantAutoscalingList
+	if err := c.cached.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{indexTarget: target}); err != nil {
+		return nil, fmt.Errorf("listing VariantAutoscaling objects: %w", err)
+	}
+	var oldest *v1alpha1.VariantAutoscaling
+	for i := range list.Items {
+		if v := &list.Items[i]; c.Handles(v) && (oldest == nil || v1alpha1.Older(v, oldest)) {
+			oldest = v
+		}
+	}
+	return oldest, nil
+}
+
+// ownerOf is the owner of an owner of pods. The cache may not have one that was made a
+// moment ago, with its first pods: the API server has it.
+func (c *Controller) ownerOf(ctx context.Context, kind schema.GroupKind, namespace string, of *metav1.OwnerReference) (*metav1.OwnerReference, error) {
+	object, followed := map[schema.GroupKind]client.Object{
+		{Group: appsv1.GroupName, Kind: "ReplicaSet"}:  &appsv1.ReplicaSet{},
+		{Group: appsv1.GroupName, Kind: "Deployment"}:  &appsv1.Deployment{},
+		{Group: appsv1.GroupName, Kind: "StatefulSet"}: &appsv1.StatefulSet{},
+		{Kind: "Pod"}: &corev1.Pod{},
+	}[kind]
+	if !followed {
+		return nil, nil //nolint:nilnil // nobody knows its owner, which is no error
+	}
+	key := client.ObjectKey{Namespace: namespace, Name: of.Name}
+	err := c.cached.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != of.UID {
+		err = c.live.Get(ctx, key, object)
+	}
+	if err != nil || object.GetUID() != of.UID {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return metav1.GetControllerOf(object), nil
+}
+
+// sending says where the pods of variants go. It remembers the labels of the nodes.
+type sending struct {
+	scheduler string
+	names     *inventory.Names
+	nodes     []*corev1.Node
+	labels    map[string][]corev1.NodeSelectorRequirement
+}
+
+func newSending(scheduler string, names *inventory.Names, nodes []*corev1.Node) *sending {
+	return &sending{scheduler: scheduler, names: names, nodes: nodes, labels: map[string][]corev1.NodeSelectorRequirement{}}
+}
+
+func (s *sending) send(spec *corev1.PodSpec, name inventory.Name) (sent *corev1.PodSpec, why string) {
+	resource := inventory.DeviceOf(inventory.PodOf(&corev1.PodTemplateSpec{Spec: *spec}))
+	key := string(resource) + " " + name.String()
+	if _, known := s.labels[key]; !known {
+		s.labels[key] = s.names.NodeLabels(s.nodes, name, resource)
+	}
+	return s.names.Send(spec, inventory.Destination{Scheduler: s.scheduler, Accelerator: name, Labels: s.labels[key]})
+}
+
+// sendsTo are the namespaces whose pods the webhook sends on their way.
+func (o *observer) sendsTo(ctx context.Context) (map[string]bool, error) {
+	sends := map[string]bool{}
+	if !o.access.Namespaces {
+		return sends, nil
+	}
+	var namespaces corev1.NamespaceList
+	if err := o.reader.List(ctx, &namespaces, client.MatchingLabels{v1alpha1.LabelPlacePods: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the namespaces whose pods are placed: %w", err)
+	}
+	for i := range namespaces.Items {
+		sends[namespaces.Items[i].Name] = true
+	}
+	return sends, nil
+}
+
+// send completes the template as the webhook will complete its pods. What only the nodes
+// of running pods say of the accelerator, the webhook does not know.
+func (v *variant) send(s stock, name inventory.Name, source inventory.Source) {
+	if v.target.template == nil || !s.sends[v.key.Namespace] {
+		return
+	}
+	if source == inventory.SourceNodes {
+		name = inventory.Name{}
+	}
+	if spec, _ := s.sending.send(&v.target.template.Spec, name); spec != nil {
+		v.target.template = &corev1.PodTemplateSpec{ObjectMeta: v.target.template.ObjectMeta, Spec: *spec}
+	}
+}
