@@ -51,6 +51,9 @@ func TestLint(t *testing.T) {
 			`-: VariantAutoscaling chat/b: warning: spec.sloClassRef: variant b names service class "gold", which does not exist: there are Premium`,
 			"VariantAutoscaling objects without an error: 2",
 		}, ""},
+		"kinds of targets": {object("a", "one, kind: DaemonSet", "") + object("b", "two, kind: StatefulSet", "") + object("c", "three, apiVersion: example.com/v1, kind: Server", ""), []string{
+			"-: VariantAutoscaling chat/a: error: spec.scaleTargetRef: DaemonSet has no scale subresource, so its replicas cannot be set: name an object that has one, such as a Deployment",
+		}, "1 of what was found is wrong"},
 		"an older form":      {earlier, []string{`-: VariantAutoscaling old: error: spec.scaleTargetRef is missing, so the object is of an older form: run "kubectl wva migrate" and apply what it writes`}, "1 of what was found is wrong"},
 		"a misspelled field": {object("a", "one", "  modelId: llama\n"), []string{`-: VariantAutoscaling chat/a: error: strict decoding error: unknown field "spec.modelId"`}, "1 of what was found is wrong"},
 		"a list":             {"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: llmd.ai/v1alpha1, kind: VariantAutoscaling, metadata: {name: a}, spec: {modelID: m, scaleTargetRef: {name: d}}}\n", []string{"VariantAutoscaling objects without an error: 1"}, ""},

@@ -153,7 +153,7 @@ func (m *manifests) readClasses(text []byte, name string) error {
 
 // findings are all of them, in the order of the files.
 func (m *manifests) findings() []finding {
-	around := review.Surroundings{Autoscalers: m.autoscalers, Classes: m.classes}
+	around := review.Surroundings{Autoscalers: m.autoscalers, Scalable: review.BuiltIn, Classes: m.classes}
 	for _, w := range m.variants {
 		around.Variants = append(around.Variants, w.object)
 	}

@@ -42,6 +42,19 @@ type Surroundings struct {
 	Classes *config.ServiceClasses
 }
 
+// BuiltIn is a Scalable that knows Kubernetes' own workloads, for who asks no cluster.
+func BuiltIn(gvk schema.GroupVersionKind) (scalable, known bool) {
+	switch gvk.Group {
+	case "apps":
+		return gvk.Kind == "Deployment" || gvk.Kind == "StatefulSet" || gvk.Kind == "ReplicaSet", true
+	case "":
+		return gvk.Kind == "ReplicationController", true
+	case "batch":
+		return false, true
+	}
+	return false, false
+}
+
 // TargetOf is the target of an object. The error names the field.
 func TargetOf(v *v1alpha1.VariantAutoscaling) (Target, error) {
 	gvk, err := v.Spec.ScaleTargetRef.GroupVersionKind()

@@ -100,3 +100,19 @@ func TestChange(t *testing.T) {
 		})
 	}
 }
+
+func TestBuiltIn(t *testing.T) {
+	for kind, want := range map[schema.GroupVersionKind][2]bool{
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:    {true, true},
+		{Group: "apps", Version: "v1", Kind: "StatefulSet"}:   {true, true},
+		{Group: "apps", Version: "v1", Kind: "ReplicaSet"}:    {true, true},
+		{Version: "v1", Kind: "ReplicationController"}:        {true, true},
+		{Group: "apps", Version: "v1", Kind: "DaemonSet"}:     {false, true},
+		{Version: "v1", Kind: "Pod"}:                          {false, true},
+		{Group: "batch", Version: "v1", Kind: "Job"}:          {false, true},
+		{Group: "example.com", Version: "v1", Kind: "Server"}: {false, false},
+	} {
+		scalable, known := review.BuiltIn(kind)
+		assert.Equal(t, want, [2]bool{scalable, known}, kind.String())
+	}
+}
