@@ -28,7 +28,7 @@ func (c *Controller) Send(ctx context.Context, pod *corev1.Pod) (sent *corev1.Po
 	}
 	name, _, err := c.follower.names.Resolve(v.Spec.Accelerator, v.Labels[v1alpha1.LabelAcceleratorName], &corev1.PodTemplateSpec{Spec: pod.Spec}, nil)
 	if err != nil {
-		return nil, err.Error(), nil
+		return nil, err.Error(), nil //nolint:nilerr // what contradicts itself is left alone, which is no failure
 	}
 	var nodes corev1.NodeList
 	if c.access.Capacity {
