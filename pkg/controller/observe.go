@@ -186,7 +186,7 @@ type stock struct {
 	// sends are the namespaces in which our webhook says where the pods of variants go,
 	// and sending is what it says.
 	sends   map[string]bool
-	sending *sending
+	sending *inventory.Sending
 }
 
 func (o *observer) inventory(ctx context.Context) (stock, error) {
@@ -197,7 +197,7 @@ func (o *observer) inventory(ctx context.Context) (stock, error) {
 	s := stock{names: o.names, nodes: map[string]*corev1.Node{}, pods: pointers(pods.Items)}
 	if !o.access.Capacity {
 		s.inventory = o.names.Read(inventory.Objects{})
-		s.sending = newSending(o.scheduler, o.names, nil)
+		s.sending = inventory.NewSending(o.scheduler, o.names, nil)
 		return s, nil
 	}
 	var nodes corev1.NodeList
@@ -210,7 +210,7 @@ func (o *observer) inventory(ctx context.Context) (stock, error) {
 	}
 	objects.Nodes, objects.Pods = pointers(nodes.Items), s.pods
 	s.inventory = o.names.Read(objects)
-	s.sending = newSending(o.scheduler, o.names, objects.Nodes)
+	s.sending = inventory.NewSending(o.scheduler, o.names, objects.Nodes)
 	s.memory = leastMemory(s.inventory.Cluster.Nodes)
 	for i := range nodes.Items {
 		s.nodes[nodes.Items[i].Name] = &nodes.Items[i]

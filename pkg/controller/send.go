@@ -36,7 +36,7 @@ func (c *Controller) Send(ctx context.Context, pod *corev1.Pod) (sent *corev1.Po
 			return nil, "", fmt.Errorf("listing nodes: %w", err)
 		}
 	}
-	sent, why = newSending(c.scheduler, c.follower.names, pointers(nodes.Items)).send(&pod.Spec, name)
+	sent, why = inventory.NewSending(c.scheduler, c.follower.names, pointers(nodes.Items)).Send(&pod.Spec, name)
 	return sent, why, nil
 }
 
@@ -100,27 +100,6 @@ func (c *Controller) ownerOf(ctx context.Context, kind schema.GroupKind, namespa
 	return metav1.GetControllerOf(object), nil
 }
 
-// sending says where the pods of variants go. It remembers the labels of the nodes.
-type sending struct {
-	scheduler string
-	names     *inventory.Names
-	nodes     []*corev1.Node
-	labels    map[string][]corev1.NodeSelectorRequirement
-}
-
-func newSending(scheduler string, names *inventory.Names, nodes []*corev1.Node) *sending {
-	return &sending{scheduler: scheduler, names: names, nodes: nodes, labels: map[string][]corev1.NodeSelectorRequirement{}}
-}
-
-func (s *sending) send(spec *corev1.PodSpec, name inventory.Name) (sent *corev1.PodSpec, why string) {
-	resource := inventory.DeviceOf(inventory.PodOf(&corev1.PodTemplateSpec{Spec: *spec}))
-	key := string(resource) + " " + name.String()
-	if _, known := s.labels[key]; !known {
-		s.labels[key] = s.names.NodeLabels(s.nodes, name, resource)
-	}
-	return s.names.Send(spec, inventory.Destination{Scheduler: s.scheduler, Accelerator: name, Labels: s.labels[key]})
-}
-
 // sendsTo are the namespaces whose pods the webhook sends on their way.
 func (o *observer) sendsTo(ctx context.Context) (map[string]bool, error) {
 	sends := map[string]bool{}
@@ -137,16 +116,9 @@ func (o *observer) sendsTo(ctx context.Context) (map[string]bool, error) {
 	return sends, nil
 }
 
-// send completes the template as the webhook will complete its pods. What only the nodes
-// of running pods say of the accelerator, the webhook does not know.
+// send completes the template as the webhook will complete its pods.
 func (v *variant) send(s stock, name inventory.Name, source inventory.Source) {
-	if v.target.template == nil || !s.sends[v.key.Namespace] {
-		return
-	}
-	if source == inventory.SourceNodes {
-		name = inventory.Name{}
-	}
-	if spec, _ := s.sending.send(&v.target.template.Spec, name); spec != nil {
-		v.target.template = &corev1.PodTemplateSpec{ObjectMeta: v.target.template.ObjectMeta, Spec: *spec}
+	if v.target.template != nil && s.sends[v.key.Namespace] {
+		v.target.template = s.sending.Template(v.target.template, name, source)
 	}
 }

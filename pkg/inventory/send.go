@@ -62,6 +62,44 @@ func (m *Names) Send(spec *corev1.PodSpec, to Destination) (sent *corev1.PodSpec
 	return whole, ""
 }
 
+// Sending says where the pods of many variants go. It remembers the labels of the nodes.
+// It is not safe for concurrent use.
+type Sending struct {
+	scheduler string
+	names     *Names
+	nodes     []*corev1.Node
+	labels    map[string][]corev1.NodeSelectorRequirement
+}
+
+// NewSending sends pods by a scheduler to the nodes of a cluster.
+func NewSending(scheduler string, names *Names, nodes []*corev1.Node) *Sending {
+	return &Sending{scheduler: scheduler, names: names, nodes: nodes, labels: map[string][]corev1.NodeSelectorRequirement{}}
+}
+
+// Send is Names.Send to the nodes of an accelerator, which may be unknown.
+func (s *Sending) Send(spec *corev1.PodSpec, name Name) (sent *corev1.PodSpec, why string) {
+	resource := DeviceOf(PodOf(&corev1.PodTemplateSpec{Spec: *spec}))
+	key := string(resource) + " " + name.String()
+	if _, known := s.labels[key]; !known {
+		s.labels[key] = s.names.NodeLabels(s.nodes, name, resource)
+	}
+	return s.names.Send(spec, Destination{Scheduler: s.scheduler, Accelerator: name, Labels: s.labels[key]})
+}
+
+// Template is the template of pods that will be sent, with what will be filled in. The
+// name of the accelerator is what Resolve found; whoever sends a pod does not know what
+// only the nodes of other pods say of it.
+func (s *Sending) Template(template *corev1.PodTemplateSpec, name Name, source Source) *corev1.PodTemplateSpec {
+	if source == SourceNodes {
+		name = Name{}
+	}
+	spec, _ := s.Send(&template.Spec, name)
+	if spec == nil {
+		return template
+	}
+	return &corev1.PodTemplateSpec{ObjectMeta: template.ObjectMeta, Spec: *spec}
+}
+
 // isDefaultScheduler says whether a pod asks for no scheduler of its own: the API server
 // fills in the cluster's one before anybody is asked.
 func isDefaultScheduler(name string) bool { return name == "" || name == corev1.DefaultSchedulerName }

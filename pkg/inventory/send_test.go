@@ -141,3 +141,25 @@ func TestNodeLabels(t *testing.T) {
 		})
 	}
 }
+
+// A template is completed as its pods will be, by what names the accelerator without
+// them.
+func TestSendingTemplates(t *testing.T) {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{gpuProduct: "NVIDIA-L40S"}},
+		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}},
+	}
+	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}}
+	template.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
+	sending := NewSending("packer", new(Names), []*corev1.Node{node})
+	for source, labels := range map[Source]*corev1.Affinity{SourceSpec: affine(terms{in(gpuProduct, "NVIDIA-L40S")}), SourceNodes: nil} {
+		for range 2 { // the second time from memory
+			got := sending.Template(template, Normalize("L40S"), source)
+			assert.Equal(t, template.ObjectMeta, got.ObjectMeta)
+			assert.Equal(t, "packer", got.Spec.SchedulerName)
+			assert.Equal(t, labels, got.Spec.Affinity, source)
+			assert.Same(t, got, sending.Template(got, Normalize("L40S"), source), "it says all of it")
+		}
+	}
+	assert.Empty(t, template.Spec.SchedulerName, "what was given is changed")
+}

@@ -33,6 +33,8 @@ func assemble(seen *facts) report.Capacity {
 type assembly struct {
 	seen      *facts
 	inventory *inventory.Inventory
+	// sending is what the manager's webhook fills in.
+	sending *inventory.Sending
 	// left is the cluster without what is spoken for.
 	left  *placement.Cluster
 	nodes map[string]*corev1.Node
@@ -58,7 +60,8 @@ func newAssembly(seen *facts) *assembly {
 	objects.Nodes, objects.Pods = seen.nodes, seen.pods
 	a := &assembly{
 		seen: seen, inventory: seen.names.Read(objects),
-		nodes: map[string]*corev1.Node{}, owners: map[string]string{}, claimed: map[string]claim{},
+		sending: inventory.NewSending(managerScheduler, seen.names, seen.nodes),
+		nodes:   map[string]*corev1.Node{}, owners: map[string]string{}, claimed: map[string]claim{},
 		byNamespace: map[string][]*corev1.Pod{}, byNode: map[string][]*corev1.Pod{},
 	}
 	for _, node := range seen.nodes {
@@ -136,12 +139,15 @@ func (a *assembly) request(v *variant, nodes []*corev1.Node, like *corev1.Pod) (
 	if v.target.problem != "" {
 		return nil, fmt.Errorf("%s", v.target.problem)
 	}
-	name, _, err := a.seen.names.Resolve(spec.Accelerator, v.object.Labels[v1alpha1.LabelAcceleratorName], v.target.template, nodes)
+	name, source, err := a.seen.names.Resolve(spec.Accelerator, v.object.Labels[v1alpha1.LabelAcceleratorName], v.target.template, nodes)
 	switch {
 	case err != nil:
 		return nil, err
 	case v.target.template != nil:
 		template := *v.target.template
+		if a.seen.placed[v.object.Namespace] {
+			template = *a.sending.Template(&template, name, source)
+		}
 		template.Namespace = v.object.Namespace
 		r, err := a.inventory.Request(&template, like, name)
 		if err == nil {

@@ -266,3 +266,23 @@ func BenchmarkFiveThousandNodes(b *testing.B) {
 		require.NotEmpty(b, c.Table(report.Style{}, report.Detail{}))
 	}
 }
+
+// Without a replica to look at, a template counts with what the webhook fills in where the
+// namespace has opted in.
+func TestATemplateThatTheWebhookCompletes(t *testing.T) {
+	for name, c := range map[string]struct {
+		placed map[string]bool
+		want   int
+	}{"it opted in": {map[string]bool{"demo": true}, 1}, "it has not": {nil, 0}} {
+		t.Run(name, func(t *testing.T) {
+			owned := node("h100-0", 8, h100)
+			owned.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintScheduler, Value: "variant-scheduler", Effect: corev1.TaintEffectNoSchedule}}
+			shown := assemble(&facts{
+				names: &inventory.Names{}, podsKnown: true, placed: c.placed,
+				nodes: []*corev1.Node{owned}, variants: []variant{deployed("large", 8)},
+			}).Variants[0]
+			require.NotNil(t, shown.Slots, shown.Explanation)
+			assert.Equal(t, c.want, *shown.Slots)
+		})
+	}
+}

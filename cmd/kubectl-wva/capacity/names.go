@@ -29,6 +29,17 @@ var managerNames = func() (name types.NamespacedName) {
 	return name
 }()
 
+// managerScheduler is that of the pods that the manager's webhook sends on their way, when
+// nobody tells it another one.
+var managerScheduler = func() string {
+	for _, key := range config.Keys() {
+		if key.Name == "WEBHOOK_SCHEDULER_NAME" {
+			return key.Default
+		}
+	}
+	return ""
+}()
+
 // parseNames reads NAMESPACE/NAME; an empty text names none.
 func parseNames(text string) (types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(text, "/")

@@ -34,6 +34,9 @@ type facts struct {
 	// rules are the objects that say what pods will be and how many there may be.
 	rules    inventory.Objects
 	variants []variant
+	// placed are the namespaces where the manager's webhook fills in where the pods of
+	// variants go.
+	placed map[string]bool
 	// notes say what could not be read, what that leaves out, and what to do.
 	notes []string
 	// warnings say what is not as it should be and changes nothing of most reports.
@@ -73,6 +76,7 @@ func read(ctx context.Context, api client.Client, from source) (*facts, error) {
 	if err := seen.readVariants(ctx, api, from.namespace); err != nil {
 		return nil, err
 	}
+	seen.readPlaced(ctx, api)
 	targets{api: api}.find(ctx, seen.variants)
 	return seen, ctx.Err()
 }
@@ -111,6 +115,21 @@ func (f *facts) readPods(ctx context.Context, api client.Reader) error {
 		f.podsKnown = true
 	}
 	return nil
+}
+
+// readPlaced reads which namespaces have opted in. Where that cannot be read, templates
+// count as they stand, which is less at most.
+func (f *facts) readPlaced(ctx context.Context, api client.Reader) {
+	f.placed = map[string]bool{}
+	var namespaces corev1.NamespaceList
+	err := pages(ctx, api, &namespaces, func() {
+		for i := range namespaces.Items {
+			f.placed[namespaces.Items[i].Name] = true
+		}
+	}, client.MatchingLabels{v1alpha1.LabelPlacePods: "true"})
+	if err != nil && len(f.variants) > 0 {
+		f.warnings = append(f.warnings, "namespaces cannot be read, so variants without replicas are counted as their templates stand, without what the manager's webhook fills in"+advice(err, "namespaces", ""))
+	}
 }
 
 // readRules reads what says what pods will be and how many there may be. What cannot be

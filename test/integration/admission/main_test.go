@@ -105,14 +105,10 @@ func start(ctx context.Context, directory string) error {
 	return startManager(ctx, directory)
 }
 
-// startManager runs bin/manager with the token of its service account.
+// startManager runs a manager with the shipped rights, which keeps its certificate.
 func startManager(ctx context.Context, directory string) error {
 	var err error
 	if webhooks, err = cluster.FreeAddress(); err != nil {
-		return err
-	}
-	health, err := cluster.FreeAddress()
-	if err != nil {
 		return err
 	}
 	if err := cluster.ApplyWebhooks(ctx, webhooks, manifests+"/webhook"); err != nil {
@@ -121,22 +117,33 @@ func startManager(ctx context.Context, directory string) error {
 	if err := cluster.MountSecret(context.Background(), home, secret, directory); err != nil {
 		return err
 	}
-	kubeconfig, err := cluster.KubeconfigFor(ctx, home, account)
-	if err != nil {
-		return err
-	}
 	host, port, err := net.SplitHostPort(webhooks)
 	if err != nil {
 		return err
 	}
-	return cluster.StartProcess(ctx, localcluster.Process{
-		Name: "manager",
-		Path: filepath.Join(programs, "manager"),
-		Args: []string{
-			"--kubeconfig=" + kubeconfig, "--wva-metrics-source=pods", "-v=2", "--health-probe-bind-address=" + health,
-			"--webhook-host=" + host, "--webhook-port=" + port, "--webhook-cert-path=" + directory,
-			"--webhook-validate-variants", "--webhook-place-pods",
-		},
+	process, err := managerProcess(ctx, "manager", account,
+		"--webhook-host="+host, "--webhook-port="+port, "--webhook-cert-path="+directory, "--webhook-validate-variants", "--webhook-place-pods")
+	if err != nil {
+		return err
+	}
+	return cluster.StartProcess(ctx, process)
+}
+
+// managerProcess is bin/manager with the token of a service account. It is ready when it
+// says so.
+func managerProcess(ctx context.Context, name, account string, more ...string) (localcluster.Process, error) {
+	health, err := cluster.FreeAddress()
+	if err != nil {
+		return localcluster.Process{}, err
+	}
+	kubeconfig, err := cluster.KubeconfigFor(ctx, home, account)
+	if err != nil {
+		return localcluster.Process{}, err
+	}
+	return localcluster.Process{
+		Name:  name,
+		Path:  filepath.Join(programs, "manager"),
+		Args:  append([]string{"--kubeconfig=" + kubeconfig, "--wva-metrics-source=pods", "-v=2", "--health-probe-bind-address=" + health}, more...),
 		Ready: localcluster.Healthy("http://" + health + "/readyz"),
-	})
+	}, nil
 }

@@ -9,6 +9,10 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,11 +83,11 @@ func first(t *testing.T, text []byte) *x509.Certificate {
 	return certificate
 }
 
-// served is the certificate that the manager serves now.
-func served(t *testing.T) *x509.Certificate {
+// served is the certificate that a manager serves now.
+func served(t *testing.T, address string) *x509.Certificate {
 	t.Helper()
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // #nosec G402: what is served is what is asked
-	connection, err := dialer.DialContext(t.Context(), "tcp", webhooks)
+	connection, err := dialer.DialContext(t.Context(), "tcp", address)
 	require.NoError(t, err)
 	defer func() { _ = connection.Close() }()
 	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0]
@@ -95,7 +100,7 @@ func follows(t *testing.T, old *x509.Certificate) *corev1.Secret {
 	var s *corev1.Secret
 	conditiontest.Eventually(t, patience, "a certificate that lasts is served", func() (string, bool) {
 		s = kept(t)
-		next, now := first(t, s.Data["tls.crt"]), served(t)
+		next, now := first(t, s.Data["tls.crt"]), served(t, webhooks)
 		return fmt.Sprintf("kept until %s, served until %s", next.NotAfter, now.NotAfter), !next.Equal(old) && now.Equal(next) && now.NotAfter.After(soon())
 	})
 	return s
@@ -179,4 +184,65 @@ func TestRotationWithoutAFailedRequest(t *testing.T) {
 	assert.True(t, strings.HasSuffix(string(last.Data["ca.crt"]), string(edit.Data["ca.crt"])), "those of before are believed until they end")
 	requests.more(t)
 	t.Logf("%d requests were answered", requests.answered.Load())
+}
+
+// A certificate that somebody else keeps is served as it is mounted, also when it changes,
+// by a manager without any right to Secrets or to what names webhooks.
+func TestAMountedCertificate(t *testing.T) {
+	authority := issue(t, nil, service)
+	directory := t.TempDir()
+	mount := func() signer {
+		next := issue(t, &authority, service+"."+home+".svc")
+		for file, text := range map[string][]byte{"tls.crt": next.certificatePEM(), "tls.key": next.keyPEM()} {
+			require.NoError(t, os.WriteFile(filepath.Join(directory, "new"), text, 0o600))
+			require.NoError(t, os.Rename(filepath.Join(directory, "new"), filepath.Join(directory, file)))
+		}
+		return next
+	}
+	first := mount()
+	address, err := cluster.FreeAddress()
+	require.NoError(t, err)
+	host, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	process, err := managerProcess(t.Context(), "mounted", withoutWebhookRights(t), "--controller-instance=mounted",
+		"--webhook-host="+host, "--webhook-port="+port, "--webhook-cert-path="+directory, "--webhook-cert-secret=", "--webhook-validate-variants")
+	require.NoError(t, err)
+	require.NoError(t, cluster.StartProcess(t.Context(), process))
+	t.Cleanup(func() { require.NoError(t, cluster.Terminate("mounted")) })
+	assert.Equal(t, first.certificate.Raw, served(t, address).Raw)
+	second := mount()
+	conditiontest.Eventually(t, patience, "the other certificate is served", func() (string, bool) {
+		now := served(t, address)
+		return now.NotAfter.String(), now.Equal(second.certificate)
+	})
+	text, err := os.ReadFile(filepath.Join(cluster.Logs(), "mounted.log"))
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), " cannot ", "it asks for nothing that it may not have")
+}
+
+// withoutWebhookRights is a service account with all rights of the manager but those that
+// come with the webhooks.
+func withoutWebhookRights(t *testing.T) string {
+	t.Helper()
+	const name = "without-webhooks"
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: name}}
+	ours := func(meta metav1.ObjectMeta, of []rbacv1.Subject) bool {
+		return !strings.Contains(meta.Name, "webhook") && slices.ContainsFunc(of, func(s rbacv1.Subject) bool { return s.Name == account })
+	}
+	create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}})
+	var everywhere rbacv1.ClusterRoleBindingList
+	require.NoError(t, api.List(t.Context(), &everywhere))
+	for _, b := range everywhere.Items {
+		if ours(b.ObjectMeta, b.Subjects) {
+			create(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "test-" + b.Name}, RoleRef: b.RoleRef, Subjects: subjects})
+		}
+	}
+	var atHome rbacv1.RoleBindingList
+	require.NoError(t, api.List(t.Context(), &atHome, client.InNamespace(home)))
+	for _, b := range atHome.Items {
+		if ours(b.ObjectMeta, b.Subjects) {
+			create(t, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "test-" + b.Name}, RoleRef: b.RoleRef, Subjects: subjects})
+		}
+	}
+	return name
 }
