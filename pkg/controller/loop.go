@@ -179,6 +179,7 @@ func (l *Loop) round(ctx context.Context, kind decision.Round) {
 		l.reporter.finished(kind, l.clock.Now().Sub(began), err)
 		return
 	}
+	seen.believed = l.memory
 	plan, memory, err := l.decide.guarded(seen.snapshot, seen.policy, l.memory, kind)
 	if err != nil {
 		l.stumble(ctx, err)

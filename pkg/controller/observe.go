@@ -54,6 +54,8 @@ type observation struct {
 	unreadable string
 	// unlisted counts the nodes by product name that no rule knows.
 	unlisted map[string]int
+	// believed is what was remembered before the round.
+	believed decision.Memory
 	// strays are the pods with our mark that belong to no object any more.
 	strays []*corev1.Pod
 }

@@ -13,6 +13,7 @@ type quality struct {
 	held, flips *prometheus.CounterVec
 	age         *prometheus.GaugeVec
 	breach      *prometheus.HistogramVec
+	prediction  prediction
 
 	// lastUp is the direction of the last change of each variant, and breached since
 	// when each model has too little.
@@ -41,12 +42,13 @@ func newQuality(instance prometheus.Labels) *quality {
 			Help:    "Time from the round that found the model saturated to the first one that found it so no more.",
 			Buckets: prometheus.ExponentialBuckets(5, 2, 10),
 		}, ofModel),
-		lastUp: map[decision.Key]bool{}, breached: map[decision.ModelKey]time.Time{},
+		prediction: newPrediction(instance),
+		lastUp:     map[decision.Key]bool{}, breached: map[decision.ModelKey]time.Time{},
 	}
 }
 
 func (q *quality) collectors() []prometheus.Collector {
-	return []prometheus.Collector{q.held, q.flips, q.age, q.breach}
+	return []prometheus.Collector{q.held, q.flips, q.age, q.breach, q.prediction.predicted, q.prediction.observed}
 }
 
 // see notes a round.
@@ -63,6 +65,7 @@ func (q *quality) see(plan *decision.Plan, seen *observation) {
 			}
 		}
 	}
+	q.prediction.see(seen)
 	q.age.Reset()
 	for i := range seen.snapshot.Models {
 		m := &seen.snapshot.Models[i]

@@ -43,6 +43,7 @@ func MetricReferences() ([]MetricReference, error) {
 	q.flips.WithLabelValues(key.Name, key.Namespace).Inc()
 	q.age.WithLabelValues("model", key.Namespace).Set(1)
 	q.breach.WithLabelValues("model", key.Namespace).Observe(1)
+	q.prediction.show(key, labelITL, 1, sample)
 	families, err := registry.Gather()
 	if err != nil {
 		return nil, fmt.Errorf("collecting the metrics of the controller: %w", err)

@@ -87,6 +87,7 @@ var (
 	descGeneration  = describeServer("request_generation_tokens", "Generated tokens per finished request.")
 	descFirstToken  = describeServer("time_to_first_token_seconds", "Time from arrival to the first token.")
 	descInterToken  = describeServer("inter_token_latency_seconds", "Time between two tokens of a request.")
+	descPerToken    = describeServer("time_per_output_token_seconds", "The same as inter_token_latency_seconds, under its earlier name.")
 	descEndToEnd    = describeServer("e2e_request_latency_seconds", "Time from arrival to the last token.")
 	descQueueing    = describeServer("request_queue_time_seconds", "Time from arrival to the begin of service.")
 	descInService   = describeServer("request_inference_time_seconds", "Time from the begin of service to the last token.")
@@ -103,7 +104,7 @@ type serverCollector struct{ server *Server }
 func (c serverCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descRunning, descWaiting, descKVUse, descPreemptions, descQueries, descHits, descPrompted, descGenerated, descSuccess,
-		descPrompt, descGeneration, descFirstToken, descInterToken, descEndToEnd, descQueueing, descInService, descCache,
+		descPrompt, descGeneration, descFirstToken, descInterToken, descPerToken, descEndToEnd, descQueueing, descInService, descCache,
 	} {
 		descs <- d
 	}
@@ -136,7 +137,7 @@ func (c serverCollector) Collect(metrics chan<- prometheus.Metric) {
 	value(descSuccess, prometheus.CounterValue, float64(o.aborted), "abort")
 	value(descSuccess, prometheus.CounterValue, 0, "stop")
 	for d, h := range map[*prometheus.Desc]*histogram{
-		descPrompt: o.prompt, descGeneration: o.generation, descFirstToken: o.firstToken, descInterToken: o.interToken,
+		descPrompt: o.prompt, descGeneration: o.generation, descFirstToken: o.firstToken, descInterToken: o.interToken, descPerToken: o.interToken,
 		descEndToEnd: o.endToEnd, descQueueing: o.queueing, descInService: o.inService,
 	} {
 		metrics <- h.metric(d, labels)
