@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update docs demo bench bench-packing bench-churn bench-scheduler bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render clean
+.PHONY: help build test lint verify update docs demo bench bench-packing bench-churn bench-scheduler bench-manager bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -55,6 +55,7 @@ PKG ?=
 #   SWEEP  another sweep of measurements for bench-serving
 #   RUN    folder of another recorded run for bench-simulation
 #   PAIRS  pairs of runs of bench-scheduler            (6)
+#   VARIANTS, REPLICAS, NODES  the cluster of bench-manager (1000, 10 each, 1000)
 #   SPEED  1: bench-autoscaling replays one hour at the full rate and tells its time
 #   QUICK  1: bench-autoscaling in five minutes: few traces, few rivals, two seeds
 #   RUNS   file in which bench-autoscaling notes its runs, to go on after an interruption
@@ -63,6 +64,9 @@ LIST ?=
 SWEEP ?=
 RUN ?=
 PAIRS ?=
+VARIANTS ?=
+REPLICAS ?=
+NODES ?=
 SPEED ?=
 QUICK ?=
 RUNS ?=
@@ -110,6 +114,9 @@ bench-churn: ## replicas that come and go, under several schedulers; writes benc
 
 bench-scheduler: build ## our scheduler against the stock one on 5,000 fake nodes (PAIRS); writes bench-scheduler.json
 	@go run ./test/performance/scheduler $(call setting,PAIRS,pairs)
+
+bench-manager: build ## the whole manager on a cluster of many objects (VARIANTS REPLICAS NODES); writes bench-manager.json
+	@go run ./test/performance/manager $(call setting,VARIANTS,variants) $(call setting,REPLICAS,replicas) $(call setting,NODES,nodes)
 
 bench-serving: ## the latency model of a replica against a real sweep (DATA SWEEP); writes bench-serving.json
 	@hack/check-prerequisites.sh
