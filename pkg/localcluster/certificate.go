@@ -114,9 +114,13 @@ func (c *Cluster) writeCertificates() error {
 		return err
 	}
 	c.authority = authority
-	// Aggregated API servers would be trusted by this one. There are none, but programs that check requests
-	// wait for it. It is another authority, because whoever it signs for may speak for any user.
+	// By it the API server shows aggregated ones who it is. It is another authority, because whoever it signs
+	// for may speak for any user.
 	frontProxy, err := newAuthority()
+	if err != nil {
+		return err
+	}
+	proxy, proxyKey, err := frontProxy.client("front-proxy-client")
 	if err != nil {
 		return err
 	}
@@ -130,6 +134,7 @@ func (c *Cluster) writeCertificates() error {
 	}
 	files := map[string][]byte{
 		"ca.crt": authority.pem, "front-proxy-ca.crt": frontProxy.pem,
+		"front-proxy-client.crt": proxy, "front-proxy-client.key": proxyKey,
 		"serving.crt": serving, "serving.key": servingKey, "service-account.key": accountKey,
 	}
 	for name, content := range files {

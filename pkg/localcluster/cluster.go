@@ -108,7 +108,12 @@ func (c *Cluster) startAll(ctx context.Context) error {
 		group.Go(func() error { return c.startKwok(ctx) })
 	}
 	if components.Prometheus != nil {
-		group.Go(func() error { return c.startPrometheus(ctx) })
+		group.Go(func() error {
+			if err := c.startPrometheus(ctx); err != nil || components.ExternalMetrics == "" {
+				return err
+			}
+			return c.startExternalMetrics(ctx)
+		})
 	}
 	group.Go(func() error { return c.createNodes(ctx) })
 	group.Go(func() error {

@@ -104,6 +104,8 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 			"--requestheader-username-headers=X-Remote-User",
 			"--requestheader-group-headers=X-Remote-Group",
 			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+			"--proxy-client-cert-file="+c.file("front-proxy-client.crt"),
+			"--proxy-client-key-file="+c.file("front-proxy-client.key"),
 			"--authorization-mode=RBAC",
 			"--service-account-issuer=https://kubernetes.default.svc",
 			"--service-account-key-file="+c.file("service-account.key"),

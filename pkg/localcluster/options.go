@@ -51,6 +51,9 @@ type Components struct {
 	Kwok bool
 	// Prometheus scrapes pods and other targets.
 	Prometheus *Prometheus
+	// ExternalMetrics serves external.metrics.k8s.io from Prometheus, by the rules of this file: a ConfigMap
+	// whose entry config.yaml is a configuration of the Prometheus adapter. Empty: not at all.
+	ExternalMetrics string
 }
 
 // VariantScheduler says how our scheduler runs: with the token of its service account and nothing else.
@@ -89,6 +92,9 @@ func (o Options) withDefaults() (Options, error) {
 		} else if err != nil {
 			return o, fmt.Errorf("look for the program %s: %w", program, err)
 		}
+	}
+	if o.Components.ExternalMetrics != "" && o.Components.Prometheus == nil {
+		return o, errors.New("external metrics come from Prometheus, which is not among the components")
 	}
 	if p := o.Components.Prometheus; p != nil && p.ScrapeInterval == 0 {
 		o.Components.Prometheus = &Prometheus{ScrapeInterval: time.Second}

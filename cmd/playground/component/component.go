@@ -22,6 +22,7 @@ var roles = map[string]func(args []string) int{
 	"kube-scheduler":          runScheduler,
 	"kwok":                    untilSignalled(runKwok),
 	"prometheus":              untilSignalled(runPrometheus),
+	"external-metrics":        untilSignalled(runExternalMetrics),
 }
 
 // Requested says whether the command line asks for a child role: main must ask before it looks at anything

@@ -33,6 +33,8 @@ func TestLoad(t *testing.T) {
 		"replicas that crash are given back":                      replicasThatCrash,
 		"an idle model sleeps and wakes":                          anIdleModelSleepsAndWakes,
 		"nothing goes while pods are replaced":                    nothingGoesWhilePodsAreReplaced,
+		"a HorizontalPodAutoscaler writes what is published":      throughTheHPA,
+		"the queries of the documentation have answers":           theDocumentedQueries,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

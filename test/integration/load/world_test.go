@@ -88,6 +88,7 @@ var fleet = []machines{
 	{"a6000", "NVIDIA-A6000", 8, 1},
 	{"a40", "NVIDIA-A40", 8, 1},
 	{"v100", "Tesla-V100-SXM2-32GB", 8, 1},
+	{"h20", "NVIDIA-H20-3e", 8, 4},
 }
 
 func (m machines) nodes() []*corev1.Node {
@@ -113,6 +114,7 @@ func start(t *testing.T) *world {
 			ControllerManager: true,
 			Kwok:              true,
 			Prometheus:        &localcluster.Prometheus{ScrapeInterval: scrapeInterval},
+			ExternalMetrics:   filepath.Join(manifests, "hpa", "prometheus-adapter.yaml"),
 			VariantScheduler: &localcluster.VariantScheduler{
 				Config: filepath.Join(manifests, "scheduler", "config.yaml"), Namespace: home, ServiceAccount: scheduler,
 			},
@@ -129,6 +131,7 @@ func start(t *testing.T) *world {
 	require.NoError(t, err)
 	shared := slices.Concat(hurry, prometheusAt(cluster.PrometheusURL()))
 	w.startManager(t, brisk, shared...)
+	w.publish(t, brisk)
 	w.startManager(t, impatient, slices.Concat(shared, []string{"--wva-startup-deadline=" + impatientDeadline.String(), "--wva-switch-horizon=1s"})...)
 	return w
 }
