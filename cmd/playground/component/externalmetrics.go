@@ -22,11 +22,13 @@ import (
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/apiserver"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/cmd/options"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/playground/metricrule"
 )
 
 // runExternalMetrics serves external.metrics.k8s.io from Prometheus, by the rules of a configuration of the
 // Prometheus adapter: what a cluster has that runs the adapter. The API is that of the Kubernetes project's
-// library for adapters; the rules are read and applied here, as far as external metrics need them.
+// library for adapters.
 func runExternalMetrics(ctx context.Context, args []string) error {
 	serving := options.NewCustomMetricsAdapterServerOptions()
 	flags := pflag.NewFlagSet("external-metrics", pflag.ContinueOnError)
@@ -43,7 +45,7 @@ func runExternalMetrics(ctx context.Context, args []string) error {
 	if err := utilerrors.NewAggregate(serving.Validate()); err != nil {
 		return err
 	}
-	rules, err := readRules(*config)
+	rules, err := metricrule.Read(*config)
 	if err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func newMetricsServer(serving *options.CustomMetricsAdapterServerOptions, kubeco
 
 // externalMetrics answers from Prometheus.
 type externalMetrics struct {
-	rules      []rule
+	rules      []metricrule.Rule
 	prometheus prometheusv1.API
 }
 
@@ -92,9 +94,9 @@ func (e *externalMetrics) ListAllExternalMetrics() []provider.ExternalMetricInfo
 	var all []provider.ExternalMetricInfo
 	seen := map[string]bool{}
 	for _, r := range e.rules {
-		if !seen[r.name()] {
-			all = append(all, provider.ExternalMetricInfo{Metric: r.name()})
-			seen[r.name()] = true
+		if !seen[r.Metric()] {
+			all = append(all, provider.ExternalMetricInfo{Metric: r.Metric()})
+			seen[r.Metric()] = true
 		}
 	}
 	return all
@@ -105,11 +107,11 @@ func (e *externalMetrics) ListAllExternalMetrics() []provider.ExternalMetricInfo
 func (e *externalMetrics) GetExternalMetric(ctx context.Context, namespace string, selector labels.Selector, info provider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
 	known := false
 	for _, r := range e.rules {
-		if r.name() != info.Metric {
+		if r.Metric() != info.Metric {
 			continue
 		}
 		known = true
-		query, err := r.query(namespace, selector)
+		query, err := r.Query(namespace, selector)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package component
+package metricrule
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rule is one of the externalRules of the Prometheus adapter, with the fields that ours have.
-type rule struct {
+// Rule is one of the externalRules of the Prometheus adapter, with the fields that ours have.
+type Rule struct {
 	// SeriesQuery selects the series: their name and what their labels must be.
 	SeriesQuery string `json:"seriesQuery"`
 	// Resources say which label is which resource: the namespace of whoever asks must be that of the label.
@@ -24,6 +24,7 @@ type rule struct {
 			Resource string `json:"resource"`
 		} `json:"overrides"`
 	} `json:"resources"`
+	// Name is what the metric is called; empty means as the series.
 	Name struct {
 		As string `json:"as"`
 	} `json:"name"`
@@ -31,8 +32,8 @@ type rule struct {
 	MetricsQuery string `json:"metricsQuery"`
 }
 
-// readRules reads the configuration that a ConfigMap holds.
-func readRules(path string) ([]rule, error) {
+// Read reads the configuration that a ConfigMap in a file holds as its entry config.yaml.
+func Read(path string) ([]Rule, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the rules: %w", err)
@@ -42,7 +43,7 @@ func readRules(path string) ([]rule, error) {
 		return nil, fmt.Errorf("read the rules, which are expected in a ConfigMap in %s: %w", path, err)
 	}
 	var config struct {
-		ExternalRules []rule `json:"externalRules"`
+		ExternalRules []Rule `json:"externalRules"`
 	}
 	if err := yaml.UnmarshalStrict([]byte(object.Data["config.yaml"]), &config); err != nil {
 		return nil, fmt.Errorf("read the entry config.yaml of the ConfigMap in %s: %w", path, err)
@@ -62,7 +63,7 @@ var seriesQuery = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{.*\})?$`)
 
 // series is the name of the series. What the matchers of a seriesQuery ask decides which series the adapter
 // finds, and not what it queries then.
-func (r rule) series() (string, error) {
+func (r Rule) series() (string, error) {
 	parts := seriesQuery.FindStringSubmatch(r.SeriesQuery)
 	if parts == nil {
 		return "", fmt.Errorf("the seriesQuery %q is expected as a name with matchers, such as up{job!=\"\"}", r.SeriesQuery)
@@ -70,8 +71,8 @@ func (r rule) series() (string, error) {
 	return parts[1], nil
 }
 
-// name is that of the metric.
-func (r rule) name() string {
+// Metric is the name of the metric.
+func (r Rule) Metric() string {
 	if r.Name.As != "" {
 		return r.Name.As
 	}
@@ -79,8 +80,8 @@ func (r rule) name() string {
 	return name
 }
 
-// query is the PromQL for whoever asks from a namespace with a selector.
-func (r rule) query(namespace string, selector labels.Selector) (string, error) {
+// Query is the PromQL for whoever asks from a namespace with a selector.
+func (r Rule) Query(namespace string, selector labels.Selector) (string, error) {
 	series, err := r.series()
 	if err != nil {
 		return "", err

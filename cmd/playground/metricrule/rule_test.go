@@ -1,4 +1,4 @@
-package component
+package metricrule
 
 import (
 	"os"
@@ -12,15 +12,15 @@ import (
 
 // The rules that we ship, as whoever asks sees them.
 func TestTheShippedRules(t *testing.T) {
-	rules, err := readRules("../../../manifests/hpa/prometheus-adapter.yaml")
+	rules, err := Read("../../../manifests/hpa/prometheus-adapter.yaml")
 	require.NoError(t, err)
 	require.Len(t, rules, 2)
 	selector, err := labels.Parse(`variant_name=llama,controller_instance`)
 	require.NoError(t, err)
 	var queries []string
 	for _, r := range rules {
-		assert.Equal(t, "wva_desired_replicas", r.name())
-		query, err := r.query("models", selector)
+		assert.Equal(t, "wva_desired_replicas", r.Metric())
+		query, err := r.Query("models", selector)
 		require.NoError(t, err)
 		queries = append(queries, query)
 	}
@@ -39,9 +39,9 @@ func TestRulesThatAreNone(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "rules.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		_, err := readRules(path)
+		_, err := Read(path)
 		assert.ErrorContains(t, err, path, name)
 	}
-	_, err := rule{SeriesQuery: "up", MetricsQuery: "<<.Other>>"}.query("models", labels.Everything())
+	_, err := Rule{SeriesQuery: "up", MetricsQuery: "<<.Other>>"}.Query("models", labels.Everything())
 	assert.ErrorContains(t, err, `fill in the metricsQuery "<<.Other>>"`)
 }
