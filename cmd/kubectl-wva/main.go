@@ -56,7 +56,8 @@ Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
 	flags := cluster.NewFlags()
 	flags.Add(command.PersistentFlags())
 	command.AddCommand(
-		status.NewCommand(flags), explain.NewCommand(flags), adopt.NewCommand(flags), shadow.NewCommand(flags), capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(), replay.NewCommand(flags),
+		status.NewCommand(flags), explain.NewCommand(flags), adopt.NewCommand(flags), shadow.NewCommand(flags),
+		capacity.NewCommand(flags), lint.NewCommand(), migrate.NewCommand(flags), replay.NewCommand(flags),
 		newCompletion(), newOptions(), newVersion(),
 	)
 	command.InitDefaultHelpCmd()

@@ -1,163 +1,245 @@
 package migrate
 
 import (
-	"bufio"
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
-	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
-	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/migration"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 )
 
-const long = `Turn manifests of earlier forms into the present ones, as text on the standard
-output. Nothing in a cluster is changed.
+const long = `Turn objects of earlier forms into the present ones, as text. The cluster changes only with
+--apply, after a backup, which --rollback puts back.
 
+  VariantAutoscaling      one that lists accelerators, in spec.modelProfile or spec.variants,
+                          becomes one object for each, NAME-ACCELERATOR, with a Deployment of
+                          that name. One with a single accelerator keeps its name and target.
+  HorizontalPodAutoscaler, ScaledObject
+                          that follows such an object becomes one for each, with its selector
+                          and target; the objects get actuation Metric then.
+  ConfigMap accelerator-unit-costs
+                          gives the objects their variantCost.
+  Deployment              is what --deployments makes skeletons from, without replicas.
   LlamaStackDistribution  llamastack.io/v1alpha1 becomes v1alpha2, field by field. What
-                          v1alpha2 has no field for goes into an annotation, and each
-                          object begins with comments that say which field went where.
-  VariantAutoscaling      one that lists accelerators in spec.modelProfile becomes one
-                          object for each of them. That of the label
-                          inference.optimization/acceleratorName, else the first, keeps
-                          the name and the Deployment; comments name the Deployments
-                          that are to be made for the others.
+                          v1alpha2 has no field for goes into an annotation.
 
-Files have one or several documents, or Lists. What is of the present form stays as it
-is. A document that cannot be turned is an error, and nothing is written.`
+Files have one or several documents, or Lists. What is of the present form stays as it is.
+What cannot be turned is an error that names file, object and field, and nothing is written.
 
-const examples = `  # What is there now, in the new form
-  kubectl get llsd.v1alpha1.llamastack.io -A -o yaml | kubectl wva migrate -f - > servers.yaml
+Take the backup before the CRD is replaced: the present one drops the earlier fields.`
 
-  # A file
-  kubectl wva migrate -f my-llsd.yaml`
+const examples = `  # Before the upgrade: what is there, to a file
+  kubectl get va -A -o yaml > backup.yaml
 
-// kinds turn objects of their group and kind. The result may begin with comments.
-var kinds = map[string]func(text []byte) ([]byte, error){
-	v1alpha2.GroupName + " " + v1alpha2.Kind: llamaStack,
-	v1alpha1.GroupName + " " + v1alpha1.Kind: variants,
+  # What becomes of it, on the screen, or as files
+  kubectl wva migrate -f backup.yaml
+  kubectl wva migrate -f backup.yaml -f hpa.yaml -f deployment.yaml --deployments -o new
+
+  # After the upgrade of the CRD: check it with the API server, do it, undo it
+  kubectl wva migrate -f backup.yaml --apply --dry-run
+  kubectl wva migrate -f backup.yaml --apply --backup before-upgrade
+  kubectl wva migrate --rollback before-upgrade
+
+  # Llama Stack servers, from a cluster
+  kubectl get llsd.v1alpha1.llamastack.io -A -o yaml | kubectl wva migrate -f - > servers.yaml`
+
+type options struct {
+	cluster *cluster.Flags
+	files   []string
+	live    bool
+	// output is a form, or the name of a folder.
+	output    string
+	skeletons bool
+	apply     bool
+	dry       bool
+	backup    string
+	rollback  string
 }
 
-// NewCommand is the command.
-func NewCommand() *cobra.Command {
-	var files []string
+// NewCommand is the command, for the cluster of the flags.
+func NewCommand(flags *cluster.Flags) *cobra.Command {
+	o := &options{cluster: flags}
 	command := &cobra.Command{
 		Use:          "migrate -f FILE",
-		Short:        "Turn manifests of earlier forms into the present ones",
+		Short:        "Turn objects of earlier forms into the present ones",
 		Long:         long,
 		Example:      examples,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if len(files) == 0 {
-				return errors.New("no file is given: name one with -f, or - for the standard input")
-			}
-			return run(files, command.InOrStdin(), command.OutOrStdout())
+			return o.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
-	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "File with manifests, or - for the standard input. May be given several times.")
+	f := command.Flags()
+	f.StringArrayVarP(&o.files, "filename", "f", nil, "File with objects, or - for the standard input. May be given several times.")
+	f.BoolVar(&o.live, "live", false, "Read the objects from the cluster, in place of files.")
+	f.StringVarP(&o.output, "output", "o", output.YAML, "Form of the output, yaml or json, or else a folder to write one file for each object to.")
+	f.BoolVar(&o.skeletons, "deployments", false, "Also write a skeleton of each Deployment that is to be made, from the one that the accelerators shared.")
+	f.BoolVar(&o.apply, "apply", false, "Change the cluster, after a backup.")
+	f.BoolVar(&o.dry, "dry-run", false, "With --apply or --rollback: let the API server check everything, and change nothing.")
+	f.StringVar(&o.backup, "backup", "", "With --apply: folder to write the backup to; without it wva-backup- and the time.")
+	f.StringVar(&o.rollback, "rollback", "", "Put back what the backup in this folder holds, and delete what was made.")
+	flags.AddAll(command)
 	return command
 }
 
-func run(files []string, in io.Reader, out io.Writer) error {
-	var all [][]byte
-	for _, file := range files {
-		var text []byte
-		var err error
-		if file == "-" {
-			text, err = io.ReadAll(in)
-		} else {
-			text, err = os.ReadFile(file)
-		}
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
-		}
-		turned, err := turn(file, text)
+func (o *options) check() error {
+	switch {
+	case o.rollback != "" && (o.apply || o.live || len(o.files) > 0):
+		return errors.New("--rollback goes with neither files nor --live nor --apply: expected it alone")
+	case o.rollback != "":
+	case o.live && len(o.files) > 0:
+		return errors.New("-f and --live are both given: expected one of them")
+	case !o.live && len(o.files) == 0:
+		return errors.New("no file is given: name one with -f, or - for the standard input; --live reads the cluster")
+	case o.dry && !o.apply:
+		return errors.New("--dry-run goes with --apply or --rollback only: expected both or none")
+	case o.backup != "" && !o.apply:
+		return errors.New("--backup goes with --apply only: expected both or none")
+	}
+	return nil
+}
+
+func (o *options) run(ctx context.Context, in io.Reader, out, notes io.Writer) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.rollback != "" {
+		c, err := o.change(out, o.rollback)
 		if err != nil {
 			return err
 		}
-		all = append(all, turned...)
+		return c.rollback(ctx)
 	}
-	_, err := out.Write(bytes.Join(all, []byte("---\n")))
-	return err
+	given, err := o.read(ctx, in)
+	if err != nil {
+		return err
+	}
+	converted, err := convert(given, o.skeletons)
+	if err != nil {
+		return err
+	}
+	for _, missing := range converted.missing {
+		_, _ = fmt.Fprintln(notes, "note:", missing)
+	}
+	if !o.apply {
+		return o.write(out, notes, converted)
+	}
+	backup := o.backup
+	if backup == "" {
+		backup = "wva-backup-" + time.Now().Format("20060102-150405")
+	}
+	c, err := o.change(out, backup)
+	if err != nil {
+		return err
+	}
+	return c.apply(ctx, converted)
 }
 
-// turn are the documents of a file in their present form.
-func turn(file string, text []byte) ([][]byte, error) {
-	var all [][]byte
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for number := 1; ; number++ {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("%s, document %d: %w", file, number, err)
+func (o *options) change(out io.Writer, backup string) (*change, error) {
+	api, err := o.cluster.Client()
+	return &change{api: api, out: out, backup: backup, dry: o.dry}, err
+}
+
+func (o *options) read(ctx context.Context, in io.Reader) ([]document, error) {
+	namespace, err := o.cluster.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	if !o.live {
+		all, err := readFiles(o.files, in)
+		if err == nil && o.apply {
+			err = place(all, namespace)
 		}
-		turned, err := turnDocument(document)
+		return all, err
+	}
+	api, err := o.cluster.Client()
+	if err != nil {
+		return nil, err
+	}
+	return readLive(ctx, api, namespace)
+}
+
+// place puts the objects that name no namespace into the one that is meant.
+func place(all []document, namespace string) (err error) {
+	for i := range all {
+		d := &all[i]
+		metadata, _ := d.object["metadata"].(map[string]any)
+		if d.namespace != "" || metadata == nil {
+			continue
+		}
+		if namespace == "" {
+			return d.wrong(errors.New("it names no namespace: expected --namespace in the place of -A"))
+		}
+		d.namespace, metadata["namespace"] = namespace, namespace
+		if d.text, err = yaml.Marshal(d.object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes the objects: as one text, or as files of a folder.
+func (o *options) write(out, notes io.Writer, c *conversion) error {
+	documents := c.documents
+	if o.live {
+		documents = c.made()
+	}
+	switch o.output {
+	case output.YAML:
+		text, err := join(documents)
 		if err != nil {
-			return nil, fmt.Errorf("%s, document %d: %w", file, number, err)
+			return err
 		}
-		all = append(all, turned...)
+		_, err = out.Write(text)
+		return err
+	case output.JSON:
+		return writeJSON(out, documents)
 	}
+	if err := os.MkdirAll(o.output, 0o750); err != nil {
+		return fmt.Errorf("making the folder of --output: %w", err)
+	}
+	for i := range documents {
+		d := &documents[i]
+		text, err := d.yaml()
+		if err != nil {
+			return err
+		}
+		name := strings.ToLower(d.kind) + "-" + d.name + ".yaml"
+		if d.namespace != "" {
+			name = d.namespace + "-" + name
+		}
+		path := filepath.Join(o.output, filepath.Base(name))
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return fmt.Errorf("writing %s: %w", path, err)
+		}
+		_, _ = fmt.Fprintln(notes, "written:", path)
+	}
+	return nil
 }
 
-func turnDocument(text []byte) ([][]byte, error) {
-	var object struct {
-		APIVersion string                `json:"apiVersion"`
-		Kind       string                `json:"kind"`
-		Metadata   struct{ Name string } `json:"metadata"`
-		Items      []map[string]any      `json:"items"`
-	}
-	if err := yaml.Unmarshal(text, &object); err != nil {
-		return nil, err
-	}
-	switch {
-	case object.Kind == "" && object.APIVersion == "":
-		return nil, nil // nothing but comments
-	case strings.HasSuffix(object.Kind, "List"):
-		var all [][]byte
-		for i, item := range object.Items {
-			one, err := yaml.Marshal(item)
-			if err != nil {
-				return nil, err
-			}
-			turned, err := turnDocument(one)
-			if err != nil {
-				return nil, fmt.Errorf("item %d: %w", i, err)
-			}
-			all = append(all, turned...)
+// writeJSON writes one List. What stands in comments as YAML is not in it.
+func writeJSON(out io.Writer, documents []document) error {
+	items := make([]any, 0, len(documents))
+	for i := range documents {
+		text, err := documents[i].yaml()
+		if err != nil {
+			return err
 		}
-		return all, nil
+		object, err := decode(text)
+		if err != nil {
+			return err
+		}
+		items = append(items, object)
 	}
-	group, _, _ := strings.Cut(object.APIVersion, "/")
-	convert, ok := kinds[group+" "+object.Kind]
-	if !ok {
-		return nil, fmt.Errorf("%s %q of %s has no earlier form that is known: leave it out", object.Kind, object.Metadata.Name, object.APIVersion)
-	}
-	turned, err := convert(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w", object.Kind, object.Metadata.Name, err)
-	}
-	return [][]byte{turned}, nil
-}
-
-// llamaStack has the moves of fields in comments before the object.
-func llamaStack(text []byte) ([]byte, error) {
-	migrated, err := migration.Migrate(text)
-	if err != nil {
-		return nil, err
-	}
-	var all bytes.Buffer
-	for _, move := range migrated.Moves {
-		fmt.Fprintf(&all, "# %s\n", move)
-	}
-	all.Write(migrated.Text)
-	return all.Bytes(), nil
+	return (&output.Form{}).Write(out, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 }

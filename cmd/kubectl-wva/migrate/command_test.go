@@ -9,15 +9,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 )
 
 func migrated(t *testing.T, in string, arguments ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	command := NewCommand()
+	command := NewCommand(cluster.NewFlags())
 	command.SetIn(strings.NewReader(in))
 	command.SetOut(&out)
-	command.SetErr(&out)
+	command.SetErr(&bytes.Buffer{})
 	command.SetArgs(arguments)
 	err := command.Execute()
 	return out.String(), err
@@ -25,7 +27,7 @@ func migrated(t *testing.T, in string, arguments ...string) (string, error) {
 
 const server = "apiVersion: llamastack.io/v1alpha1\nkind: LlamaStackDistribution\nmetadata: {name: a}\nspec: {server: {distribution: {name: starter}, workers: 2}}\n"
 
-const turned = `# spec.server.distribution.name -> spec.distribution.name
+const presentServer = `# spec.server.distribution.name -> spec.distribution.name
 # spec.server.workers -> spec.workload.workers
 apiVersion: llamastack.io/v1alpha2
 kind: LlamaStackDistribution
@@ -43,13 +45,13 @@ func TestDocumentsAndLists(t *testing.T) {
 	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(server), "\n", "\n  ") + "\n"
 	got, err := migrated(t, "# a comment\n---\n"+server+"---\n"+list, "-f", "-")
 	require.NoError(t, err)
-	assert.Equal(t, turned+"---\n"+turned, got)
+	assert.Equal(t, presentServer+"---\n"+presentServer, got)
 
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(server), 0o600))
 	got, err = migrated(t, "", "-f", file)
 	require.NoError(t, err)
-	assert.Equal(t, turned, got)
+	assert.Equal(t, presentServer, got)
 	again, err := migrated(t, got, "-f", "-")
 	require.NoError(t, err)
 	assert.Equal(t, got, again)

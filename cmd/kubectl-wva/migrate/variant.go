@@ -1,149 +1,308 @@
 package migrate
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-// earlierVariant is an object that lists the accelerators of a model. Its Deployment has its
-// own name and namespace. What it does not name is refused, so that nothing is lost.
-type earlierVariant struct {
+// lastApplied is the copy that kubectl keeps of an object; it would show the earlier form.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// earlierVariants is an object that lists the accelerators of a model, or one of a model and
+// one accelerator in earlier words. What it does not name is refused, so that nothing is
+// lost.
+type earlierVariants struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
 	Metadata   map[string]any `json:"metadata"`
 	Spec       struct {
+		// ModelID is modelId in some forms: names of fields are read without regard to case.
 		ModelID      string         `json:"modelID"`
 		SLOClassRef  map[string]any `json:"sloClassRef"`
-		ModelProfile struct {
-			Accelerators []earlierAccelerator `json:"accelerators"`
+		ModelProfile *struct {
+			Accelerators []earlierVariant `json:"accelerators"`
 		} `json:"modelProfile"`
+		Variants []earlierVariant `json:"variants"`
+		earlierVariant
 	} `json:"spec"`
 	// Status is made anew by the controller.
 	Status any `json:"status"`
 }
 
-type earlierAccelerator struct {
-	Acc          string         `json:"acc"`
-	AccCount     int            `json:"accCount"`
-	PerfParms    map[string]any `json:"perfParms"`
-	MaxBatchSize int            `json:"maxBatchSize"`
+// earlierVariant is one accelerator of an object, in the words of all forms.
+type earlierVariant struct {
+	Acc              string         `json:"acc"`
+	Accelerator      string         `json:"accelerator"`
+	AcceleratorType  string         `json:"acceleratorType"`
+	AccCount         int            `json:"accCount"`
+	AcceleratorCount int            `json:"acceleratorCount"`
+	PerfParms        map[string]any `json:"perfParms"`
+	MaxBatchSize     int            `json:"maxBatchSize"`
+	VariantProfile   struct {
+		PerfParms    map[string]any `json:"perfParms"`
+		MaxBatchSize int            `json:"maxBatchSize"`
+	} `json:"variantProfile"`
+	VariantID      string         `json:"variantID"`
+	VariantCost    any            `json:"variantCost"`
+	MinReplicas    *int           `json:"minReplicas"`
+	MaxReplicas    *int           `json:"maxReplicas"`
+	Behavior       map[string]any `json:"behavior"`
+	Actuation      string         `json:"actuation"`
+	ScaleTargetRef map[string]any `json:"scaleTargetRef"`
 }
 
-// variants are one object for each accelerator of an object of the earlier form. One of the
-// present form stays as it is.
-func variants(text []byte) ([]byte, error) {
-	var present struct {
-		Spec struct {
-			ScaleTargetRef map[string]any `json:"scaleTargetRef"`
-		} `json:"spec"`
-	}
-	if err := yaml.Unmarshal(text, &present); err != nil {
-		return nil, err
-	}
-	if present.Spec.ScaleTargetRef != nil {
-		return bytes.TrimPrefix(text, []byte("---\n")), nil
-	}
-	var e earlierVariant
+func (v *earlierVariant) accelerator() string {
+	return cmp.Or(v.Acc, v.Accelerator, v.AcceleratorType)
+}
+
+// earlierFields are those of a spec that only earlier forms have.
+var earlierFields = []string{"modelProfile", "variants", "acceleratorType", "acc", "accCount", "perfParms", "maxBatchSize", "modelId"}
+
+// isEarlier reports whether an object is of an earlier form.
+func isEarlier(object map[string]any) bool {
+	spec, _ := object["spec"].(map[string]any)
+	return spec["scaleTargetRef"] == nil || slices.ContainsFunc(earlierFields, func(field string) bool { return spec[field] != nil })
+}
+
+// turned is an object of the present form that was made of one of an earlier form.
+type turned struct {
+	document
+	// from says which part of the earlier object it is of.
+	from        string
+	accelerator string
+	count       int
+	// ownTarget says that the target is a Deployment of the object's own name, which may
+	// have to be made.
+	ownTarget bool
+}
+
+// variants are one object for each accelerator of an object of an earlier form.
+func variants(text []byte, costs *config.UnitCosts) ([]turned, error) {
+	var e earlierVariants
 	if err := yaml.UnmarshalStrict(text, &e); err != nil {
 		return nil, fmt.Errorf("it is of no form that is known: %w", err)
 	}
 	name, _ := e.Metadata["name"].(string)
-	switch {
-	case name == "" || e.Spec.ModelID == "":
+	if name == "" || e.Spec.ModelID == "" {
 		return nil, errors.New("metadata.name and spec.modelID are needed: give both")
-	case len(e.Spec.ModelProfile.Accelerators) == 0:
-		return nil, errors.New("spec.modelProfile.accelerators is empty, so there is no variant: list one")
 	}
-	current := e.current()
-	objects := make([][]byte, 0, len(e.Spec.ModelProfile.Accelerators))
-	for i := range e.Spec.ModelProfile.Accelerators {
-		object, err := e.variant(i, i == current)
+	entries, field, err := e.entries()
+	if err != nil {
+		return nil, err
+	}
+	names, err := namesOf(name, field, entries)
+	if err != nil {
+		return nil, err
+	}
+	var all []turned
+	for i := range entries {
+		place := field
+		if field != "spec" {
+			place = fmt.Sprintf("%s[%d]", field, i)
+		}
+		t, err := e.variant(&entries[i], names[i], place, costs)
 		if err != nil {
 			return nil, err
 		}
-		objects = append(objects, object)
+		all = append(all, t)
 	}
-	return bytes.Join(objects, []byte("---\n")), nil
+	return all, nil
 }
 
-// current is the accelerator that the Deployment runs on: that of the object's label, else
-// the first.
-func (e *earlierVariant) current() int {
-	labels, _ := e.Metadata["labels"].(map[string]any)
-	for i, a := range e.Spec.ModelProfile.Accelerators {
-		if a.Acc == labels[v1alpha1.LabelAcceleratorName] {
-			return i
+// entries are the variants that an object lists, and in which field.
+func (e *earlierVariants) entries() ([]earlierVariant, string, error) {
+	const profile, list = "spec.modelProfile.accelerators", "spec.variants"
+	s := &e.Spec
+	switch {
+	case s.ModelProfile != nil && s.Variants != nil:
+		return nil, "", fmt.Errorf("%s and %s are both there: leave one", profile, list)
+	case s.Variants != nil && len(s.Variants) == 0:
+		return nil, "", fmt.Errorf("%s is empty, so there is no variant: list one", list)
+	case s.Variants != nil:
+		return s.Variants, list, nil
+	case s.ModelProfile != nil && len(s.ModelProfile.Accelerators) > 0:
+		return s.ModelProfile.Accelerators, profile, nil
+	case s.earlierVariant.accelerator() != "":
+		return []earlierVariant{s.earlierVariant}, "spec", nil
+	}
+	return nil, "", fmt.Errorf("%s is empty, so there is no variant: list one", profile)
+}
+
+// namesOf are the names of the objects: one alone keeps its name, of several each has its
+// accelerator in it, and the number of those too where two have the same accelerator.
+func namesOf(name, field string, entries []earlierVariant) ([]string, error) {
+	if len(entries) == 1 {
+		return []string{name}, nil
+	}
+	shared := map[string]int{}
+	for i := range entries {
+		shared[objectName(entries[i].accelerator())]++
+	}
+	names := make([]string, len(entries))
+	for i := range entries {
+		accelerator := objectName(entries[i].accelerator())
+		names[i] = name + "-" + accelerator
+		if shared[accelerator] > 1 {
+			count, _ := entries[i].count()
+			names[i] += "-" + strconv.Itoa(count)
+		}
+		if before := slices.Index(names[:i], names[i]); before >= 0 {
+			return nil, fmt.Errorf("%s[%d] and [%d] have the same accelerator and number: remove one", field, before, i)
 		}
 	}
-	return 0
+	return names, nil
 }
 
-// variant is the object of one accelerator, with comments before it. That of the current
-// one keeps the name.
-func (e *earlierVariant) variant(i int, current bool) ([]byte, error) {
-	a := &e.Spec.ModelProfile.Accelerators[i]
-	if a.Acc == "" || a.AccCount < 1 {
-		return nil, fmt.Errorf("spec.modelProfile.accelerators[%d]: acc is %q and accCount is %d: name the accelerator and at least 1", i, a.Acc, a.AccCount)
+// count is the number of devices of a replica, which may stand in the variant's ID alone.
+func (v *earlierVariant) count() (int, bool) {
+	if count := cmp.Or(v.AccCount, v.AcceleratorCount); count != 0 {
+		return count, count > 0
 	}
-	name := fmt.Sprint(e.Metadata["name"])
-	var all bytes.Buffer
-	if !current {
-		name = fmt.Sprintf("%s-%s", name, objectName(a.Acc))
+	count, err := strconv.Atoi(v.VariantID[strings.LastIndexByte(v.VariantID, '-')+1:])
+	return count, err == nil && count > 0
+}
+
+// variant is the object of one entry.
+func (e *earlierVariants) variant(v *earlierVariant, name, place string, costs *config.UnitCosts) (turned, error) {
+	accelerator := v.accelerator()
+	count, ok := v.count()
+	if accelerator == "" || !ok {
+		return turned{}, fmt.Errorf("%s: acc is %q and accCount is %d: name the accelerator and at least 1", place, accelerator, count)
 	}
-	fmt.Fprintf(&all, "# spec.modelProfile.accelerators[%d] -> VariantAutoscaling %s\n", i, name)
-	if !current {
-		fmt.Fprintf(&all, "# Deployment %s is to be made, with %d x %s for a replica: one object scales one Deployment now\n", name, a.AccCount, a.Acc)
+	id := fmt.Sprintf("%s-%s-%d", e.Spec.ModelID, accelerator, count)
+	if v.VariantID != "" && v.VariantID != id {
+		return turned{}, fmt.Errorf("%s.variantID is %q: expected %s, which follows from the model, the accelerator and the number", place, v.VariantID, id)
 	}
 	spec := map[string]any{
+		"modelID": e.Spec.ModelID, "variantID": id, "accelerator": accelerator, "acceleratorCount": count,
 		"scaleTargetRef": map[string]any{"apiVersion": v1alpha1.DefaultTargetAPIVersion, "kind": v1alpha1.DefaultTargetKind, "name": name},
-		"modelID":        e.Spec.ModelID,
-		"variantID":      fmt.Sprintf("%s-%s-%d", e.Spec.ModelID, a.Acc, a.AccCount),
-		"accelerator":    a.Acc, "acceleratorCount": a.AccCount,
+	}
+	if v.ScaleTargetRef != nil {
+		spec["scaleTargetRef"] = v.ScaleTargetRef
 	}
 	if e.Spec.SLOClassRef != nil {
 		spec["sloClassRef"] = e.Spec.SLOClassRef
 	}
-	profile := map[string]any{}
-	if a.PerfParms != nil {
-		profile["perfParms"] = a.PerfParms
-	}
-	if a.MaxBatchSize > 0 {
-		profile["maxBatchSize"] = a.MaxBatchSize
-	}
-	if len(profile) > 0 {
+	if profile := v.profile(); len(profile) > 0 {
 		spec["variantProfile"] = profile
 	}
-	text, err := yaml.Marshal(map[string]any{
-		"apiVersion": e.APIVersion, "kind": e.Kind, "metadata": e.metadata(name, a.Acc), "spec": spec,
-	})
-	all.Write(text)
-	return all.Bytes(), err
+	if err := v.cost(spec, accelerator, count, costs); err != nil {
+		return turned{}, fmt.Errorf("%s.%w", place, err)
+	}
+	v.limits(spec)
+	namespace, _ := e.Metadata["namespace"].(string)
+	object := map[string]any{"apiVersion": e.APIVersion, "kind": e.Kind, "metadata": e.metadata(name, accelerator), "spec": spec}
+	return turned{
+		document: document{kind: e.Kind, namespace: namespace, name: name, object: object},
+		from:     place, accelerator: accelerator, count: count, ownTarget: v.ScaleTargetRef == nil,
+	}, nil
+}
+
+// profile is the latency model of a replica in the present form. Its numbers are in quotes.
+func (v *earlierVariant) profile() map[string]any {
+	profile := map[string]any{}
+	parameters := v.PerfParms
+	if parameters == nil {
+		parameters = v.VariantProfile.PerfParms
+	}
+	if parameters != nil {
+		profile["perfParms"] = quoted(parameters)
+	}
+	if size := cmp.Or(v.MaxBatchSize, v.VariantProfile.MaxBatchSize); size > 0 {
+		profile["maxBatchSize"] = size
+	}
+	return profile
+}
+
+// quoted is a map with its numbers as texts.
+func quoted(values map[string]any) map[string]any {
+	made := make(map[string]any, len(values))
+	for key, value := range values {
+		switch v := value.(type) {
+		case map[string]any:
+			made[key] = quoted(v)
+		case float64:
+			made[key] = strconv.FormatFloat(v, 'f', -1, 64)
+		default:
+			made[key] = value
+		}
+	}
+	return made
+}
+
+// cost sets the price of a replica: that of the object, else that of its accelerators, if
+// their prices are given.
+func (v *earlierVariant) cost(spec map[string]any, accelerator string, count int, costs *config.UnitCosts) error {
+	switch given := v.VariantCost.(type) {
+	case string:
+		spec["variantCost"] = given
+		return nil
+	case float64:
+		spec["variantCost"] = strconv.FormatFloat(given, 'f', -1, 64)
+		return nil
+	case nil:
+	default:
+		return fmt.Errorf("variantCost is %v: expected a decimal number in quotes", given)
+	}
+	if costs == nil {
+		return nil
+	}
+	if unit, ok := costs.Of(inventory.Normalize(accelerator).Device()); ok {
+		spec["variantCost"] = strconv.FormatFloat(float64(unit*capacity.Cost(count)), 'f', -1, 64)
+	}
+	return nil
+}
+
+// limits keeps what the user allows.
+func (v *earlierVariant) limits(spec map[string]any) {
+	if v.MinReplicas != nil {
+		spec["minReplicas"] = *v.MinReplicas
+	}
+	if v.MaxReplicas != nil {
+		spec["maxReplicas"] = *v.MaxReplicas
+	}
+	if v.Behavior != nil {
+		spec["behavior"] = v.Behavior
+	}
+	if v.Actuation != "" {
+		spec["actuation"] = v.Actuation
+	}
 }
 
 // metadata is what users write of it. Without the reference to its Deployment the object
 // stays when that is deleted.
-func (e *earlierVariant) metadata(name, accelerator string) map[string]any {
+func (e *earlierVariants) metadata(name, accelerator string) map[string]any {
 	metadata := map[string]any{"name": name}
-	for _, field := range []string{"namespace", "annotations"} {
-		if value, ok := e.Metadata[field]; ok {
-			metadata[field] = value
+	if namespace, ok := e.Metadata["namespace"]; ok {
+		metadata["namespace"] = namespace
+	}
+	given, _ := e.Metadata["annotations"].(map[string]any)
+	if annotations := maps.Clone(given); len(annotations) > 0 {
+		delete(annotations, lastApplied)
+		if len(annotations) > 0 {
+			metadata["annotations"] = annotations
 		}
 	}
-	given, _ := e.Metadata["labels"].(map[string]any)
-	labels := maps.Clone(given)
-	if _, ok := labels[v1alpha1.LabelAcceleratorName]; ok {
-		labels[v1alpha1.LabelAcceleratorName] = accelerator
+	labels := map[string]any{v1alpha1.LabelAcceleratorName: accelerator}
+	given, _ = e.Metadata["labels"].(map[string]any)
+	for key, value := range given {
+		if key != v1alpha1.LabelAcceleratorName {
+			labels[key] = value
+		}
 	}
-	if len(labels) > 0 {
-		metadata["labels"] = labels
-	}
+	metadata["labels"] = labels
 	return metadata
 }
 

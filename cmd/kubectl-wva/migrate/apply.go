@@ -1,0 +1,279 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+)
+
+// The files of a backup.
+const (
+	// fileBefore has the objects as they were, fileMade those that were to be made, and
+	// fileDefinition the CRD.
+	fileBefore     = "before.yaml"
+	fileMade       = "made.yaml"
+	fileDefinition = "crd.yaml"
+)
+
+// change is what becomes of the cluster.
+type change struct {
+	api client.Client
+	out io.Writer
+	// backup is the folder of the backup.
+	backup string
+	// dry lets the API server check everything and change nothing.
+	dry bool
+}
+
+// apply writes a backup, makes the objects, and deletes those that they replace.
+func (c *change) apply(ctx context.Context, converted *conversion) error {
+	made := converted.made()
+	if len(made) == 0 {
+		_, err := fmt.Fprintln(c.out, "nothing is of an earlier form: nothing changes")
+		return err
+	}
+	d, err := readDefinition(ctx, c.api)
+	if err != nil {
+		return err
+	}
+	if !c.dry {
+		if err := c.writeBackup(ctx, d, converted.replaced, made); err != nil {
+			return err
+		}
+	}
+	if !d.present() {
+		if c.dry {
+			return errors.New("the cluster's CRD is of the earlier form and cannot hold the present one: install the present CRD first, with the chart; what is there now --apply keeps in a backup before")
+		}
+		return fmt.Errorf("the cluster's CRD is of the earlier form and cannot hold the present one, so nothing was changed: install the present CRD with the chart, "+
+			"and then run %q", "kubectl wva migrate --apply -f "+filepath.Join(c.backup, fileBefore))
+	}
+	stays := map[string]bool{}
+	for i := range made {
+		stays[made[i].kind+" "+key(made[i].namespace, made[i].name)] = true
+		if err := c.put(ctx, &made[i]); err != nil {
+			return err
+		}
+	}
+	for i := range converted.replaced {
+		old := &converted.replaced[i]
+		if !stays[old.kind+" "+key(old.namespace, old.name)] {
+			if err := c.remove(ctx, old); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// made are the documents that were made, and not those that stay as they are.
+func (c *conversion) made() (all []document) {
+	for i := range c.documents {
+		if d := &c.documents[i]; d.text == nil {
+			all = append(all, *d)
+		}
+	}
+	return all
+}
+
+// writeBackup writes what the change may touch. A folder that is there is another backup.
+func (c *change) writeBackup(ctx context.Context, d *definition, replaced, made []document) error {
+	if err := os.Mkdir(c.backup, 0o750); err != nil {
+		return fmt.Errorf("making the folder of the backup: %w; --backup names another one", err)
+	}
+	before := append([]document{}, replaced...)
+	has := map[string]bool{}
+	for i := range before {
+		has[before[i].kind+" "+key(before[i].namespace, before[i].name)] = true
+	}
+	for i := range made {
+		m := &made[i]
+		if has[m.kind+" "+key(m.namespace, m.name)] {
+			continue
+		}
+		live, err := c.get(ctx, m)
+		if apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		was, err := liveDocument(live.Object)
+		if err != nil {
+			return err
+		}
+		before = append(before, was)
+	}
+	definitionText, err := liveDocument(d.object.DeepCopy().Object)
+	if err != nil {
+		return err
+	}
+	for file, documents := range map[string][]document{fileBefore: before, fileMade: made, fileDefinition: {definitionText}} {
+		text, err := join(documents)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(c.backup, file), text, 0o600); err != nil {
+			return fmt.Errorf("writing the backup: %w", err)
+		}
+	}
+	_, err = fmt.Fprintf(c.out, "backup: %s (undo with: kubectl wva migrate --rollback %s)\n", c.backup, c.backup)
+	return err
+}
+
+func join(documents []document) ([]byte, error) {
+	texts := make([][]byte, 0, len(documents))
+	for i := range documents {
+		text, err := documents[i].yaml()
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	return bytes.Join(texts, []byte("---\n")), nil
+}
+
+// rollback puts back what a backup holds, and deletes what was made beside it.
+func (c *change) rollback(ctx context.Context) error {
+	before, err := readFiles([]string{filepath.Join(c.backup, fileBefore)}, nil)
+	if err != nil {
+		return err
+	}
+	made, err := readFiles([]string{filepath.Join(c.backup, fileMade)}, nil)
+	if err != nil {
+		return err
+	}
+	d, err := readDefinition(ctx, c.api)
+	if err != nil {
+		return err
+	}
+	stays := map[string]bool{}
+	for i := range before {
+		b := &before[i]
+		stays[b.kind+" "+key(b.namespace, b.name)] = true
+		if b.kind == v1alpha1.Kind && isEarlier(b.object) && !d.earlier() {
+			return fmt.Errorf("the cluster's CRD would drop the fields of VariantAutoscaling %s, so nothing was changed: put the CRD of the earlier version back first "+
+				"(%s holds the one that was there at the time of the backup)", key(b.namespace, b.name), filepath.Join(c.backup, fileDefinition))
+		}
+	}
+	for i := range before {
+		if err := c.put(ctx, &before[i]); err != nil {
+			return err
+		}
+	}
+	for i := range made {
+		if m := &made[i]; !stays[m.kind+" "+key(m.namespace, m.name)] {
+			if err := c.remove(ctx, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// get is an object as the cluster has it.
+func (c *change) get(ctx context.Context, d *document) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	version, _ := d.object["apiVersion"].(string)
+	live.SetAPIVersion(version)
+	live.SetKind(d.kind)
+	return live, c.api.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: d.name}, live)
+}
+
+// put makes an object, or changes the one that is there to it: what users write of it.
+func (c *change) put(ctx context.Context, d *document) error {
+	copied, err := clone(d.object)
+	if err != nil {
+		return err
+	}
+	wanted := &unstructured.Unstructured{Object: copied}
+	delete(copied, "status")
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "ownerReferences"} {
+		unstructured.RemoveNestedField(copied, "metadata", field)
+	}
+	live, err := c.get(ctx, d)
+	if apierrors.IsNotFound(err) {
+		if err := c.api.Create(ctx, wanted, c.createOptions()...); err != nil {
+			return d.failed("creating", err)
+		}
+		return c.say("created", d)
+	}
+	if err != nil {
+		return d.failed("reading", err)
+	}
+	was := live.DeepCopy()
+	live.Object["spec"] = wanted.Object["spec"]
+	live.SetLabels(wanted.GetLabels())
+	live.SetOwnerReferences(nil)
+	if equality.Semantic.DeepEqual(was, live) {
+		return c.say("unchanged", d)
+	}
+	if err := c.api.Update(ctx, live, c.updateOptions()...); err != nil {
+		return d.failed("changing", err)
+	}
+	if live.GetResourceVersion() == was.GetResourceVersion() && !c.dry {
+		return c.say("unchanged", d)
+	}
+	return c.say("changed", d)
+}
+
+func (c *change) remove(ctx context.Context, d *document) error {
+	live, err := c.get(ctx, d)
+	if err == nil {
+		var options []client.DeleteOption
+		if c.dry {
+			options = append(options, client.DryRunAll)
+		}
+		err = c.api.Delete(ctx, live, options...)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return d.failed("deleting", err)
+	}
+	return c.say("deleted", d)
+}
+
+func (c *change) createOptions() (options []client.CreateOption) {
+	if c.dry {
+		options = append(options, client.DryRunAll)
+	}
+	return options
+}
+
+func (c *change) updateOptions() (options []client.UpdateOption) {
+	if c.dry {
+		options = append(options, client.DryRunAll)
+	}
+	return options
+}
+
+func (d *document) failed(doing string, err error) error {
+	return fmt.Errorf("%s %s %s: %w", doing, d.kind, key(d.namespace, d.name), err)
+}
+
+// say tells of one change.
+func (c *change) say(what string, d *document) error {
+	if c.dry && what != "unchanged" {
+		what += " (dry run)"
+	}
+	_, err := fmt.Fprintf(c.out, "%s: %s %s\n", what, d.kind, key(d.namespace, d.name))
+	return err
+}
+
+// decode reads an object that was written.
+func decode(text []byte) (any, error) {
+	var object any
+	return object, yaml.Unmarshal(text, &object)
+}
