@@ -29,7 +29,7 @@ func published(t *testing.T) values { return valuesFile(t, "testdata/published.y
 func TestEveryFileOfValuesRenders(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(chartDir, "values-*.yaml"))
 	require.NoError(t, err)
-	require.Len(t, paths, 3)
+	require.Len(t, paths, 4)
 	for _, path := range paths {
 		render(t, release{name: plainName, namespace: plainNamespace, values: withScheduler(valuesFile(t, path))})
 	}

@@ -151,6 +151,7 @@ var effects = map[string]struct {
 	"llmd.namespace":                                    {change: "serving", given: nested("va.enabled", true)},
 	"llmd.modelName":                                    {change: "llama", given: nested("va.enabled", true)},
 	"llmd.modelID":                                      {change: "meta/llama", given: nested("va.enabled", true)},
+	"wva.prometheus.readerClusterRole":                  {change: "cluster-monitoring-view"},
 	"va.enabled":                                        {change: true},
 	"va.accelerator":                                    {change: "L40S", given: nested("va.enabled", true)},
 	"va.variantCost":                                    {change: "2.5", given: nested("va.enabled", true)},

@@ -1,0 +1,221 @@
+package install
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+)
+
+const (
+	programs = "../../../bin"
+	patience = 60 * time.Second
+	prefix   = name + "-workload-variant-autoscaler"
+)
+
+var (
+	variants    = schema.GroupVersionResource{Group: "llmd.ai", Version: "v1alpha1", Resource: "variantautoscalings"}
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	rules       = schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "prometheusrules"}
+	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	hpas        = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+)
+
+// site is one cluster and its clients.
+type site struct {
+	*localcluster.Cluster
+	helm
+	api     kubernetes.Interface
+	dynamic dynamic.Interface
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	cluster, err := localcluster.Start(t.Context(), localcluster.Options{
+		Programs:   programs,
+		Components: localcluster.Components{ControllerManager: true, Scheduler: true, Kwok: true, Prometheus: &localcluster.Prometheus{}},
+		Nodes:      []*corev1.Node{localcluster.EightH100.Node("h100", "a")},
+		// The kind as kubectl apply left it, with an object of its own.
+		Manifests: []string{"../../../manifests/crd", "testdata"},
+	})
+	require.NoError(t, err)
+	t.Cleanup(cluster.Stop)
+	s := &site{Cluster: cluster, helm: newHelm(t, cluster)}
+	s.api, err = kubernetes.NewForConfig(cluster.Config())
+	require.NoError(t, err)
+	s.dynamic, err = dynamic.NewForConfig(cluster.Config())
+	require.NoError(t, err)
+	return s
+}
+
+// exists says whether an object is there.
+func (s *site) exists(t *testing.T, kind schema.GroupVersionResource, namespace, object string) bool {
+	t.Helper()
+	_, err := s.dynamic.Resource(kind).Namespace(namespace).Get(t.Context(), object, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		require.NoError(t, err)
+	}
+	return err == nil
+}
+
+// field is a field of an object; nil when it has none.
+func (s *site) field(t *testing.T, kind schema.GroupVersionResource, namespace, object string, path ...string) any {
+	t.Helper()
+	found, err := s.dynamic.Resource(kind).Namespace(namespace).Get(t.Context(), object, metav1.GetOptions{})
+	require.NoError(t, err)
+	value, _, err := unstructured.NestedFieldNoCopy(found.Object, path...)
+	require.NoError(t, err)
+	return value
+}
+
+// older is a chart of the published values that only has a ConfigMap.
+func older(t *testing.T) *helmchart.Chart {
+	return &helmchart.Chart{
+		Metadata:  &helmchart.Metadata{APIVersion: "v2", Name: "workload-variant-autoscaler", Version: "0.5.0"},
+		Values:    valuesFile(t, "../testdata/published.yaml"),
+		Templates: []*helmchart.File{{Name: "templates/config.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: of-the-older-chart\n")}},
+	}
+}
+
+// TestALifeOfARelease walks through what a release goes through, in that order.
+func TestALifeOfARelease(t *testing.T) {
+	s := newSite(t)
+	const model = "llm-d-autoscaler"
+
+	require.NoError(t, s.install(t, older(t), nil))
+	t.Run("the published chart is upgraded with its values", func(t *testing.T) {
+		require.NoError(t, s.upgrade(t, load(t), true, nil))
+		assert.True(t, s.exists(t, hpas, model, prefix+"-hpa"))
+		assert.Equal(t, "Metric", s.field(t, variants, model, prefix+"-va", "spec", "actuation"))
+		assert.Equal(t, "Helm", s.field(t, definitions, "", "variantautoscalings.llmd.ai", "metadata", "labels", "app.kubernetes.io/managed-by"), "the kind was adopted")
+		assert.True(t, s.exists(t, variants, home, "old"), "with what was there of it")
+		_, err := s.api.CoreV1().ConfigMaps(home).Get(t.Context(), "of-the-older-chart", metav1.GetOptions{})
+		assert.True(t, apierrors.IsNotFound(err))
+	})
+	t.Run("and then with those of this one, and a scheduler", func(t *testing.T) {
+		require.NoError(t, s.upgrade(t, load(t), false, map[string]any{
+			"wva":       map[string]any{"prometheus": map[string]any{"baseURL": s.PrometheusURL(), "allowHTTP": true}, "metrics": map[string]any{"secure": false}},
+			"scheduler": map[string]any{"enabled": true},
+			"alerts":    map[string]any{"enabled": true}, "dashboards": map[string]any{"enabled": true},
+		}))
+		assert.False(t, s.exists(t, hpas, model, prefix+"-hpa"), "none is needed")
+		assert.False(t, s.exists(t, variants, model, prefix+"-va"))
+	})
+	t.Run("pods are admitted where only restricted ones are", s.podsAreAdmitted)
+	t.Run("the manager works as its pod would", s.managerWorks)
+	t.Run("the scheduler works as its pod would", s.schedulerWorks)
+	t.Run("a rollback brings back what was there", func(t *testing.T) {
+		s.rollback(t, 2)
+		assert.True(t, s.exists(t, hpas, model, prefix+"-hpa"))
+		assert.True(t, s.exists(t, variants, model, prefix+"-va"))
+	})
+	t.Run("what is uninstalled goes, but for the kind and its objects", func(t *testing.T) {
+		s.uninstall(t)
+		deployments, err := s.api.AppsV1().Deployments(home).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name})
+		require.NoError(t, err)
+		assert.Empty(t, deployments.Items)
+		roles, err := s.api.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name})
+		require.NoError(t, err)
+		assert.Empty(t, roles.Items)
+		assert.True(t, s.exists(t, definitions, "", "variantautoscalings.llmd.ai"))
+		assert.True(t, s.exists(t, variants, home, "old"))
+	})
+	t.Run("and it can be installed again", func(t *testing.T) {
+		require.NoError(t, s.install(t, load(t), nil))
+		assert.True(t, s.exists(t, variants, home, "old"))
+	})
+	t.Run("a cluster that does not know the kind is told what to do first", func(t *testing.T) {
+		s.uninstall(t)
+		require.NoError(t, s.dynamic.Resource(definitions).Delete(t.Context(), "variantautoscalings.llmd.ai", metav1.DeleteOptions{}))
+		require.Eventually(t, func() bool { return !s.exists(t, definitions, "", "variantautoscalings.llmd.ai") }, patience, 200*time.Millisecond)
+		s.helm = newHelm(t, s.Cluster)
+		err := s.install(t, load(t), valuesFile(t, chartDir+"/values-llm-d.yaml"))
+		require.ErrorContains(t, err, "Install the kind first (kubectl apply --server-side -f manifests/crd), and give helm --take-ownership")
+		require.NoError(t, s.Apply(t.Context(), "../../../manifests/crd"))
+		s.helm = newHelm(t, s.Cluster)
+		require.NoError(t, s.install(t, load(t), valuesFile(t, chartDir+"/values-llm-d.yaml")))
+		assert.True(t, s.exists(t, variants, model, prefix+"-va"))
+	})
+}
+
+func (s *site) podsAreAdmitted(t *testing.T) {
+	for _, component := range []string{"manager", "scheduler"} {
+		require.Eventually(t, func() bool {
+			pods, err := s.api.CoreV1().Pods(home).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=" + component})
+			return err == nil && len(pods.Items) >= 2
+		}, patience, 200*time.Millisecond, component)
+	}
+}
+
+func (s *site) managerWorks(t *testing.T) {
+	deployment, err := s.api.AppsV1().Deployments(home).Get(t.Context(), prefix+"-controller-manager", metav1.GetOptions{})
+	require.NoError(t, err)
+	p := newPod(t, s.Cluster, s.api, deployment)
+	metrics, health := s.free(t), s.free(t)
+	require.NoError(t, s.StartProcess(t.Context(), localcluster.Process{
+		Name: "manager", Path: filepath.Join(programs, "manager"), Env: p.env,
+		Args:  append(p.arguments(t, map[string]string{"--metrics-bind-address": metrics, "--health-probe-bind-address": health}), "--kubeconfig="+p.kubeconfig),
+		Ready: localcluster.Healthy("http://" + health + "/readyz"),
+	}))
+	t.Cleanup(func() { assert.NoError(t, s.Terminate("manager")) })
+	require.Eventually(t, func() bool {
+		conditions, _ := s.field(t, variants, home, "old", "status", "conditions").([]any)
+		for _, condition := range conditions {
+			if c := condition.(map[string]any); c["type"] == "TargetResolved" && c["status"] == "True" {
+				return true
+			}
+		}
+		return false
+	}, patience, 200*time.Millisecond, "it reports on the object")
+	leases, err := s.api.CoordinationV1().Leases(home).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	assert.NotEmpty(t, leases.Items, "it leads")
+	s.queriesAreAnswered(t, metrics)
+	assert.NotContains(t, s.logOf(t, "manager"), "is forbidden", "it has every right that it asks for")
+}
+
+func (s *site) schedulerWorks(t *testing.T) {
+	deployment, err := s.api.AppsV1().Deployments(home).Get(t.Context(), "variant-scheduler", metav1.GetOptions{})
+	require.NoError(t, err)
+	p := newPod(t, s.Cluster, s.api, deployment)
+	// In a pod the credentials come from the service account; here the file names them.
+	config := filepath.Join(p.folders["/etc/variant-scheduler"], "config.yaml")
+	file, err := os.OpenFile(config, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteString("\nclientConnection:\n  kubeconfig: " + p.kubeconfig + "\n")
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	host, port, err := net.SplitHostPort(s.free(t))
+	require.NoError(t, err)
+	require.NoError(t, s.StartProcess(t.Context(), localcluster.Process{
+		Name: "scheduler-of-the-chart", Path: filepath.Join(programs, "scheduler"), Env: p.env,
+		Args: append(p.arguments(t, map[string]string{"--secure-port": port}), "--bind-address="+host,
+			"--authentication-kubeconfig="+p.kubeconfig, "--authorization-kubeconfig="+p.kubeconfig),
+	}))
+	t.Cleanup(func() { assert.NoError(t, s.Terminate("scheduler-of-the-chart")) })
+	require.Eventually(t, func() bool {
+		pods, err := s.api.CoreV1().Pods(home).List(t.Context(), metav1.ListOptions{LabelSelector: "app=old"})
+		return err == nil && len(pods.Items) == 1 && pods.Items[0].Spec.NodeName == "h100"
+	}, patience, 200*time.Millisecond, "it places the pods that ask for it")
+}
+
+func (s *site) free(t *testing.T) string {
+	t.Helper()
+	address, err := s.FreeAddress()
+	require.NoError(t, err)
+	return address
+}

@@ -1,0 +1,94 @@
+package chart
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	cli "helm.sh/helm/v3/pkg/cli/values"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const installer = "../../hack/install.sh"
+
+// installed runs the installer with variables and gives the words of the command that it
+// printed, and those that a helm was started with.
+func installed(t *testing.T, variables map[string]string) (printed, run []string) {
+	t.Helper()
+	folder := t.TempDir()
+	// It stands for helm, and writes down how it was called.
+	called := filepath.Join(folder, "called")
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "helm"), []byte("#!/bin/sh\necho helm \"$@\" >"+called+"\n"), 0o700))
+	command := exec.CommandContext(t.Context(), "bash", installer)
+	command.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH")}
+	for name, value := range variables {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, string(out))
+	text, err := os.ReadFile(called)
+	if variables["DRY_RUN"] == "true" {
+		require.ErrorIs(t, err, os.ErrNotExist)
+	} else {
+		require.NoError(t, err)
+	}
+	return strings.Fields(string(out)), strings.Fields(string(text))
+}
+
+func TestTheInstallerIsTheCommandThatItPrints(t *testing.T) {
+	printed, run := installed(t, map[string]string{"HPA_STABILIZATION_SECONDS": "30", "WVA_NS": "wva"})
+	assert.Equal(t, printed, run)
+	assert.Subset(t, printed, []string{"--take-ownership", "wva", "hpa.behavior.scaleUp.stabilizationWindowSeconds=30", "hpa.behavior.scaleDown.stabilizationWindowSeconds=30"})
+	printed, _ = installed(t, map[string]string{"DRY_RUN": "true"})
+	assert.Equal(t, "helm", printed[0])
+}
+
+// TestEveryVariableOfTheInstallerBecomesAValue sets each of those that its header names.
+func TestEveryVariableOfTheInstallerBecomesAValue(t *testing.T) {
+	text, err := os.ReadFile(installer)
+	require.NoError(t, err)
+	header, _, _ := strings.Cut(string(text), "set -euo")
+	authority := filepath.Join(t.TempDir(), "ca.crt")
+	require.NoError(t, os.WriteFile(authority, []byte("-----BEGIN CERTIFICATE-----"), 0o600))
+	given := map[string]string{
+		"WVA_NS": "ns", "WVA_RELEASE_NAME": "blue", "ENVIRONMENT": "openshift", "VALUES_FILE": "charts/workload-variant-autoscaler/values-llm-d.yaml",
+		"WVA_IMAGE_REPO": "mirror/manager", "WVA_IMAGE_TAG": "9", "WVA_IMAGE_PULL_POLICY": "Never", "CONTROLLER_INSTANCE": "7", "NAMESPACE_SCOPED": "false",
+		"PROMETHEUS_URL": "https://thanos:9091", "PROMETHEUS_CA_CERT_FILE": authority, "SKIP_TLS_VERIFY": "true", "MONITORING_NAMESPACE": "m",
+		"ENABLE_SCALE_TO_ZERO": "true", "WVA_LOG_LEVEL": "4", "WVA_RECONCILE_INTERVAL": "30s", "WVA_METRICS_SECURE": "false",
+		"LLMD_NS": "serving", "LLM_D_MODELSERVICE_NAME": "llama", "MODEL_ID": "meta/llama", "ACCELERATOR_TYPE": "L40S", "SLO_TPOT": "20", "SLO_TTFT": "500", "VARIANT_COST": "40",
+		"DEPLOY_WVA": "true", "DEPLOY_VA": "true", "DEPLOY_HPA": "true", "HPA_MIN_REPLICAS": "2", "HPA_MAX_REPLICAS": "5", "HPA_STABILIZATION_SECONDS": "30",
+		"VLLM_SVC_ENABLED": "true", "VLLM_SVC_NODEPORT": "30001", "VLLM_SVC_PORT": "8000", "DRY_RUN": "true",
+	}
+	for _, name := range regexp.MustCompile(`\b[A-Z][A-Z_]+_[A-Z_]+\b|\bENVIRONMENT\b`).FindAllString(header, -1) {
+		assert.Contains(t, given, name)
+	}
+	printed, _ := installed(t, given)
+	var options cli.Options
+	for i, word := range printed {
+		switch word {
+		case "--set":
+			options.Values = append(options.Values, printed[i+1])
+		case "--set-string":
+			options.StringValues = append(options.StringValues, printed[i+1])
+		case "--set-file":
+			options.FileValues = append(options.FileValues, printed[i+1])
+		case "--values":
+			options.ValueFiles = append(options.ValueFiles, filepath.Join("../..", printed[i+1]))
+		}
+	}
+	merged, err := options.MergeValues(nil)
+	require.NoError(t, err)
+	all := render(t, release{name: "blue", namespace: "ns", values: merged})
+	hpa := all.get(t, "HorizontalPodAutoscaler", "blue-workload-variant-autoscaler-hpa")
+	most, _, _ := unstructured.NestedInt64(hpa.Object, "spec", "maxReplicas")
+	assert.EqualValues(t, 5, most)
+	va := all.get(t, "VariantAutoscaling", "blue-workload-variant-autoscaler-va")
+	cost, _, _ := unstructured.NestedString(va.Object, "spec", "variantCost")
+	assert.Equal(t, "40", cost)
+	assert.Equal(t, "mirror/manager:9", container(t, all.get(t, "Deployment", "blue-workload-variant-autoscaler-controller-manager"))["image"])
+}
