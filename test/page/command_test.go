@@ -42,6 +42,7 @@ var programs = map[string]func([]string) error{
 	"go":      files,
 	"git":     nothing, "curl": nothing, "docker": nothing, "export": nothing, "cd": nothing, "oc": objects, "jq": nothing, "diff": nothing,
 	"bin/kubectl-wva": nothing, "kubectl-wva": nothing, "cp": nothing, "gcloud": nothing, "cat": nothing, "sudo": nothing, "install": nothing, "chmod": nothing, "mv": nothing,
+	"kustomize": nothing, "hack/install.sh": nothing,
 }
 
 func nothing([]string) error { return nil }
