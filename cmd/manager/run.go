@@ -13,6 +13,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/component-base/logs"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
@@ -140,20 +141,27 @@ func newManager(cluster *rest.Config, c config.Config, access controller.Access)
 		return nil, err
 	}
 	election := c.LeaderElection
+	var lock resourcelock.Interface // nil: the manager makes one of the ID
+	if election.Enabled && c.Lease() != election.ID {
+		if lock, err = leaseOf(cluster, c); err != nil {
+			return nil, err
+		}
+	}
 	return ctrl.NewManager(cluster, ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         controller.CacheOptions(c.WatchNamespace, c.PodNamespace, access),
-		Client:                        client.Options{HTTPClient: writes},
-		Metrics:                       serveMetrics(c.Serving),
-		WebhookServer:                 serveWebhooks(c.Webhook),
-		HealthProbeBindAddress:        c.Serving.HealthProbeBindAddress,
-		LeaderElection:                election.Enabled,
-		LeaderElectionID:              c.Lease(),
-		LeaderElectionNamespace:       c.PodNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &election.LeaseDuration,
-		RenewDeadline:                 &election.RenewDeadline,
-		RetryPeriod:                   &election.RetryPeriod,
+		Scheme:                              scheme,
+		Cache:                               controller.CacheOptions(c.WatchNamespace, c.PodNamespace, access),
+		Client:                              client.Options{HTTPClient: writes},
+		Metrics:                             serveMetrics(c.Serving),
+		WebhookServer:                       serveWebhooks(c.Webhook),
+		HealthProbeBindAddress:              c.Serving.HealthProbeBindAddress,
+		LeaderElection:                      election.Enabled,
+		LeaderElectionID:                    c.Lease(),
+		LeaderElectionNamespace:             c.PodNamespace,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       &election.LeaseDuration,
+		RenewDeadline:                       &election.RenewDeadline,
+		RetryPeriod:                         &election.RetryPeriod,
 	})
 }
 
