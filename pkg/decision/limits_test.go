@@ -104,6 +104,27 @@ func TestAWindowDoesNotHoldWhatFitsNowhere(t *testing.T) {
 	}
 }
 
+// A replica that crashes has its room: minReplicas would ask for it again at once.
+func TestAMinimumThatCrashesIsNotGivenBack(t *testing.T) {
+	for _, least := range []int{0, 1, 2} {
+		s := newWorld(1).snapshot()
+		v := &s.Models[0].Variants[1]
+		v.Current = 2
+		for i := range 2 {
+			v.Starting = append(v.Starting, Starting{Name: fmt.Sprint("crashes-", i), Created: s.Time.Add(-time.Hour), Placed: true, Held: true, Stuck: true})
+		}
+		s.Cluster = &placement.Cluster{Nodes: append(nodes(2, "H100", 8), nodes(2, "L40S", 8)...)}
+		policy := demoPolicy()
+		policy.Limited = true
+		key := Key{Namespace: s.Models[0].Namespace, Name: v.Name}
+		of := policy.Variants[key]
+		of.Min = least
+		policy.Variants = map[Key]VariantPolicy{key: of}
+		plan, _ := Decide(s, policy, Memory{}, RoundFull)
+		assert.Equal(t, least, *plan.Models[0].Variants[1].Desired, "%+v", plan.Models[0].Variants[1].Steps)
+	}
+}
+
 // minReplicas asks for a replica again as soon as it is gone, where the cluster may grow or
 // nobody knows what fits: so it stays, and says why.
 func TestAMinimumIsNotGivenBack(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
@@ -229,4 +230,78 @@ func TestTheTimeOfASavingIsKept(t *testing.T) {
 	w.variants[0].cost = 2
 	_, next := Decide(w.snapshot(), policy, Memory{}, RoundFull)
 	assert.Equal(t, w.now, next.Models[key].Cheaper, "it begins now")
+}
+
+// What is started in the place of others is only worth its start if these can go then.
+func TestASwitchIsOnlyBegunThatCanBeFinished(t *testing.T) {
+	for name, c := range map[string]struct {
+		comes int
+		load  load
+		idle  capacity.Rate
+		want  bool
+	}{
+		"the dear ones can go":                     {3, load{saturation: 0.3, unsaturated: 2}, 0, true},
+		"nothing comes":                            {0, load{saturation: 0.3, unsaturated: 2}, 0, false},
+		"what comes is not enough for the promise": {1, load{saturation: 0.3, unsaturated: 2}, 0, false},
+		"it is, but not beside one that hangs":     {2, load{saturation: 0.3, unsaturated: 2}, 1.5, false},
+		"it is enough":                             {2, load{saturation: 0.3, unsaturated: 2}, 0, true},
+		"what comes would be full":                 {2, load{saturation: 0.72, unsaturated: 2}, 0, false},
+		"more of it would not":                     {3, load{saturation: 0.72, unsaturated: 2}, 0, true},
+		"one has room now, and then two have it":   {3, load{saturation: 0.3, unsaturated: 1}, 0, true},
+		"of none the load is known":                {1, load{saturation: 0.3}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 2, Current: 2})
+			dear.load.unsaturated = c.load.unsaturated
+			cheap := &variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), rate: rate{trigger: 2.5, max: 3}}
+			dear.in.Target, cheap.in.Target = TargetFound, TargetFound
+			m.variants = append(m.variants, cheap)
+			m.load, m.need.least, m.need.idle = c.load, 4, c.idle
+			best := allocation.Vector{Replicas: []int{0, c.comes}}
+			assert.Equal(t, c.want, m.stays([]*variant{dear, cheap}, best))
+		})
+	}
+}
+
+// Both variants fit alone, and only one of them beside the other; a mix of which a part
+// finds no room would be surplus.
+func TestAMixIsStartedOnlyWhereAllOfItFits(t *testing.T) {
+	r, _, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "unused"})
+	cluster := &placement.Cluster{Nodes: nodes(1, "L40S", 8)}
+	r.snapshot.Cluster = cluster
+	r.trial = placement.NewTrial(cluster)
+	large := &variant{in: &Variant{Name: "large", Request: request("L40S", 4)}, key: Key{"ns", "large"}, policy: DefaultVariantPolicy()}
+	small := &variant{in: &Variant{Name: "small", Request: request("L40S", 1)}, key: Key{"ns", "small"}, policy: DefaultVariantPolicy()}
+	options := []allocation.Option{{Cost: 1, Serves: 4, Now: 1, Least: 0, Most: 3}, {Cost: 1, Serves: 1, Most: 8}}
+	mix := r.cheapestFitting([]*variant{large, small}, options, 14, func(v *variant) int { return map[string]int{"large": 1}[v.in.Name] })
+	assert.Equal(t, []int{3, 0}, mix.Replicas, "what is there needs no room")
+	assert.InDelta(t, 2, float64(mix.Unserved), 1e-9)
+	assert.Len(t, r.placed, 2)
+}
+
+// Replicas that scaleDown leaves alone stay, and the others go that are then not needed.
+func TestWhatMayNotGoIsCountedOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		keep Select
+		want []int
+	}{
+		"the dear one may go":     {SelectMax, []int{0, 1}},
+		"the dear one may not go": {SelectDisabled, []int{1, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := bigAndSmall(5)
+			w.now = epoch
+			w.variants[0].cost = 12
+			w.setReplicas(0, 1)
+			w.setReplicas(1, 3)
+			w.now = w.now.Add(time.Hour)
+			w.cluster = &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}
+			policy := atOnce(policyFor(true, "a-8xh100", "b-l40s"))
+			dear := policy.Variants[Key{"ns", "a-8xh100"}]
+			dear.Down.Select = c.keep
+			policy.Variants[Key{"ns", "a-8xh100"}] = dear
+			plan, _ := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+			assert.Equal(t, c.want, []int{*plan.Models[0].Variants[0].Desired, *plan.Models[0].Variants[1].Desired})
+		})
+	}
 }
