@@ -69,7 +69,7 @@ func (m *model) pays(candidates []*variant, best allocation.Vector) bool {
 		}
 		kept += v.price * capacity.Cost(n)
 	}
-	return best.Unserved == 0 && best.Cost+best.Start < kept*(1-switchLeast) && m.stays(candidates, best)
+	return best.Cost+best.Start < kept*(1-switchLeast) && m.stays(candidates, best)
 }
 
 // stays reports whether the mix adds replicas, and whether the dearer ones may go, as far

@@ -305,3 +305,32 @@ func TestWhatMayNotGoIsCountedOn(t *testing.T) {
 		})
 	}
 }
+
+// A model that does not switch, or not yet, leaves the room to the next one.
+func TestASwitchThatWaitsTakesNoRoom(t *testing.T) {
+	for name, c := range map[string]struct{ first capacity.Cost }{"it waits for its window": {2}, "it does not pay": {3.56}} {
+		t.Run(name, func(t *testing.T) {
+			w := bigAndSmall(5)
+			w.variants[0].cost = 2
+			s := Snapshot{Time: w.now, Cluster: &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}}
+			policy := DefaultPolicy()
+			policy.Horizon, policy.Variants = 24*time.Hour, map[Key]VariantPolicy{}
+			memory := Memory{Models: map[ModelKey]ModelMemory{}}
+			for i := range 2 {
+				m := w.snapshot().Models[0]
+				m.ID = fmt.Sprintf("m%d", i)
+				for j := range m.Variants {
+					v := &m.Variants[j]
+					v.Name = fmt.Sprintf("%s-%d", v.Name, i)
+					policy.Variants[Key{m.Namespace, v.Name}] = DefaultVariantPolicy()
+				}
+				s.Models = append(s.Models, m)
+			}
+			s.Models[0].Variants[0].Cost = c.first
+			memory.Models[ModelKey{s.Models[1].Namespace, "m1"}] = ModelMemory{Cheaper: w.now.Add(-time.Hour)}
+			plan, _ := Decide(s, policy, memory, RoundFull)
+			assert.Equal(t, 0, *plan.Models[0].Variants[0].Desired)
+			assert.Equal(t, 1, *plan.Models[1].Variants[0].Desired)
+		})
+	}
+}
