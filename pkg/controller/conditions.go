@@ -180,7 +180,7 @@ func capacityKnown(p *decision.VariantPlan, v *variant) finding {
 func room(p *decision.VariantPlan, v *variant) string {
 	text := fmt.Sprintf("%d fit", p.Slots.Count)
 	if p.Slots.Bound != "" {
-		text = fmt.Sprintf("at most %d fit, for the model does not know: %s", p.Slots.Count, p.Slots.Bound)
+		text = fmt.Sprintf("at most %d fit; not modelled: %s", p.Slots.Count, p.Slots.Bound)
 	}
 	if v.shape != nil {
 		text = fmt.Sprintf("%s: %s", placement.Wants(*v.shape, v.other), text)

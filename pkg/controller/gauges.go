@@ -25,9 +25,9 @@ type gauges struct {
 func newGauges(instance prometheus.Labels) *gauges {
 	labels := []string{"variant_name", "namespace", "accelerator_type"}
 	return &gauges{
-		desired: prometheus.NewDesc("wva_desired_replicas", "Replicas that the last decision wants; while nothing can be decided, what was wanted before, or what is there when that is more.", labels, instance),
+		desired: prometheus.NewDesc("wva_desired_replicas", "Replicas that the last decision wants. While nothing can be decided, the number wanted before, or the current number if that is larger.", labels, instance),
 		current: prometheus.NewDesc("wva_current_replicas", "Replicas that the scale target has.", labels, instance),
-		ratio:   prometheus.NewDesc("wva_desired_ratio", "Wanted replicas divided by current replicas; the wanted replicas while there are none.", labels, instance),
+		ratio:   prometheus.NewDesc("wva_desired_ratio", "Wanted replicas divided by current replicas. Without current replicas, the wanted replicas.", labels, instance),
 		slots: prometheus.NewDesc("wva_variant_free_slots", "Replicas that still fit on the cluster, beside what was asked for before the last round; "+
 			"no series while that is not known.", labels, instance),
 		unlisted: prometheus.NewDesc("wva_unlisted_accelerator_nodes", "Nodes whose product label no rule knows, by that label's value in upper case; "+

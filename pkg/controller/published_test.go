@@ -75,7 +75,7 @@ func TestQualityOfDecisions(t *testing.T) {
 	assert.InDelta(t, 1, testutil.ToFloat64(q.held.WithLabelValues("v", "n")), 0)
 	assert.InDelta(t, 7, testutil.ToFloat64(q.age.WithLabelValues("m", "n")), 0)
 	require.NoError(t, testutil.CollectAndCompare(q.breach, strings.NewReader(`
-# HELP wva_breach_duration_seconds Time from the round that found the model saturated to the first one that found it so no more.
+# HELP wva_breach_duration_seconds Time from the first round that found the model saturated to the first round that did not.
 # TYPE wva_breach_duration_seconds histogram
 wva_breach_duration_seconds_bucket{model_name="m",namespace="n",le="5"} 0
 wva_breach_duration_seconds_bucket{model_name="m",namespace="n",le="10"} 0

@@ -27,19 +27,19 @@ func newQuality(instance prometheus.Labels) *quality {
 	return &quality{
 		held: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "wva_held_rounds_total", ConstLabels: instance,
-			Help: "Rounds in which nothing could be decided for the variant, so that its replicas stayed.",
+			Help: "Rounds that held the variant's replicas because nothing could be decided for it.",
 		}, ofVariant),
 		flips: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "wva_direction_changes_total", ConstLabels: instance,
-			Help: "Written changes of the variant's replicas in the other direction than the one before.",
+			Help: "Written changes of the variant's replicas whose direction is opposite to the change before.",
 		}, ofVariant),
 		age: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "wva_oldest_sample_age_seconds", ConstLabels: instance,
-			Help: "Age of the oldest sample of the model's serving replicas in the last round; no series while there are no samples.",
+			Help: "Age of the oldest sample of the model's serving replicas in the last round. No series without samples.",
 		}, ofModel),
 		breach: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "wva_breach_duration_seconds", ConstLabels: instance,
-			Help:    "Time from the round that found the model saturated to the first one that found it so no more.",
+			Help:    "Time from the first round that found the model saturated to the first round that did not.",
 			Buckets: prometheus.ExponentialBuckets(5, 2, 10),
 		}, ofModel),
 		prediction: newPrediction(instance),

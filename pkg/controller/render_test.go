@@ -129,7 +129,7 @@ func TestCapacityInWords(t *testing.T) {
 	}{
 		{"some fit", settled(), "8xH100: 4 fit"},
 		{"none fits", settled(func(p *decision.VariantPlan) { p.Slots.Count, p.LargestHole = 0, ptr.To(1) }), "8xH100: 0 fit (largest hole 1)"},
-		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "8xH100: at most 4 fit, for the model does not know: volumes"},
+		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "8xH100: at most 4 fit; not modelled: volumes"},
 		{"a warning before the number", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers)), "which AcceleratorCountDiffers; 8xH100: 4 fit"},
 		{"two warnings", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected)), "which AcceleratorNotSelected; which AcceleratorCountDiffers; 8xH100: 4 fit"},
 		{"unknown twice over", settled(facts(decision.ReasonShapeUnknown, decision.ReasonCapacityUnknown)), "which CapacityUnknown; which ShapeUnknown"},
@@ -233,12 +233,12 @@ func TestGauges(t *testing.T) {
 	}),
 		settled(func(p *decision.VariantPlan) { p.Key.Name, p.Current, p.Ready, p.Starting = "x", 6, 0, 0 }), unsettled(decision.ReasonTargetMissing))
 	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
-# HELP wva_desired_ratio Wanted replicas divided by current replicas; the wanted replicas while there are none.
+# HELP wva_desired_ratio Wanted replicas divided by current replicas. Without current replicas, the wanted replicas.
 # TYPE wva_desired_ratio gauge
 wva_desired_ratio{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 1.5
 wva_desired_ratio{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
 wva_desired_ratio{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="x"} 0.5
-# HELP wva_desired_replicas Replicas that the last decision wants; while nothing can be decided, what was wanted before, or what is there when that is more.
+# HELP wva_desired_replicas Replicas that the last decision wants. While nothing can be decided, the number wanted before, or the current number if that is larger.
 # TYPE wva_desired_replicas gauge
 wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 3
 wva_desired_replicas{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3

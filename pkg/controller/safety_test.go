@@ -51,10 +51,10 @@ func TestWhoeverFollowsTheMetricSeesTheFallback(t *testing.T) {
 	g := newGauges(nil)
 	g.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*settled(fallingBack(5, decision.FallbackPrevious))}}}})
 	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
-# HELP wva_desired_ratio Wanted replicas divided by current replicas; the wanted replicas while there are none.
+# HELP wva_desired_ratio Wanted replicas divided by current replicas. Without current replicas, the wanted replicas.
 # TYPE wva_desired_ratio gauge
 wva_desired_ratio{accelerator_type="H100",namespace="n",variant_name="v"} 2.5
-# HELP wva_desired_replicas Replicas that the last decision wants; while nothing can be decided, what was wanted before, or what is there when that is more.
+# HELP wva_desired_replicas Replicas that the last decision wants. While nothing can be decided, the number wanted before, or the current number if that is larger.
 # TYPE wva_desired_replicas gauge
 wva_desired_replicas{accelerator_type="H100",namespace="n",variant_name="v"} 5
 `), "wva_desired_replicas", "wva_desired_ratio"))

@@ -21,16 +21,16 @@ func newTelemetry(instance prometheus.Labels) *telemetry {
 	return &telemetry{
 		scalings: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "wva_replica_scaling_total", ConstLabels: instance,
-			Help: "Changes of replicas that were written, by direction (up, down) and by the reason of the decision.",
+			Help: "Written changes of replicas, by direction (up, down) and by the reason of the decision.",
 		}, []string{"variant_name", "namespace", "direction", "reason"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "wva_round_duration_seconds", ConstLabels: instance,
-			Help:    "Time that a round took without reading metrics, by kind (Full, Fast, Event) and result (success, error).",
+			Help:    "Duration of a round without the time for reading metrics, by kind (Full, Fast, Event) and result (success, error).",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 12),
 		}, []string{"round", "result"}),
 		lastRound: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "wva_last_round_timestamp_seconds", ConstLabels: instance,
-			Help: "Unix time at which the last round ended; it shows that the loop lives.",
+			Help: "Unix time at which the last round ended. It stands still when the loop does.",
 		}),
 	}
 }

@@ -34,7 +34,7 @@ type slotsOf struct {
 var refusals = metrics.NewCounterVec(&metrics.CounterOpts{
 	Subsystem:      subsystem,
 	Name:           "kubelet_refusals_total",
-	Help:           "Pods that a kubelet refused while this scheduler led, because it had too few devices for them, by the reason of the failed pod. More than none says that something else places pods with devices on the same nodes.",
+	Help:           "Pods that a kubelet refused for lack of devices while this scheduler led, by the reason of the failed pod. Any number above 0 means that something else places pods with devices on the same nodes.",
 	StabilityLevel: metrics.ALPHA,
 }, []string{"profile", "reason"})
 
@@ -56,21 +56,21 @@ var (
 	cluster = &gauges{}
 
 	freeSlots = gauge("free_slots",
-		"How many more pods of a shape that the variants ask for fit on the nodes now, if nothing else is placed: on nodes that the template of at least one of the variants of that shape may go to by taints, node selector and affinity. Of a variant of which the scheduler sees no ReplicaSet or StatefulSet, the pods may go anywhere.",
+		"How many more pods of a variant's shape fit on the nodes now, if nothing else is placed. Nodes count that at least one variant of that shape may use by taints, node selector and affinity. Pods of a variant without a ReplicaSet or StatefulSet that the scheduler sees may use every node.",
 		"shape", "device_memory_gib", "form", "cpu", "memory")
 	freeDevices = gauge("free_devices",
 		"Devices that no pod holds, on nodes that take pods.",
 		"accelerator")
 	fragmentedDevices = gauge("fragmented_devices",
-		"Free devices that no mix of the shapes that the variants ask for can use where they are.",
+		"Free devices that no mix of the variants' shapes can use where they are.",
 		"accelerator")
 	unplaceablePods = gauge("unplaceable_pods",
-		"Pods with devices that found no node, by the reason of the nodes that come nearest.",
+		"Pods with devices that found no node, by what the best nodes lacked.",
 		"reason")
 	foreignPods = gauge("foreign_pods",
-		"Pods of another scheduler on nodes that belong to this one by their taint, without the cluster's own equipment: pods without devices of DaemonSets, of files of the kubelet, and that tolerate every taint.")
+		"Pods of another scheduler on nodes whose taint gives them to this one. Pods without devices are left out when they belong to a DaemonSet, are static, or tolerate every taint.")
 	variantsKnown = gauge("variants_known",
-		"1 while the VariantAutoscaling objects are read, or there is no CRD of them; 0 while they cannot be read, so that pods with devices wait for them at first, and are then placed without them or by what was read last.")
+		"1 while the VariantAutoscaling objects are read, or their CRD is not installed. 0 while they cannot be read: pods with devices then wait a little, and are placed without them or by what was read last.")
 
 	registerOnce sync.Once
 )

@@ -51,10 +51,10 @@ func TestTheMetricsSayWhatIsLeft(t *testing.T) {
 	w.takeStock(context.Background())
 
 	expected := `
-# HELP acceleratorplacement_foreign_pods [ALPHA] Pods of another scheduler on nodes that belong to this one by their taint, without the cluster's own equipment: pods without devices of DaemonSets, of files of the kubelet, and that tolerate every taint.
+# HELP acceleratorplacement_foreign_pods [ALPHA] Pods of another scheduler on nodes whose taint gives them to this one. Pods without devices are left out when they belong to a DaemonSet, are static, or tolerate every taint.
 # TYPE acceleratorplacement_foreign_pods gauge
 acceleratorplacement_foreign_pods{profile="variant-scheduler"} 0
-# HELP acceleratorplacement_fragmented_devices [ALPHA] Free devices that no mix of the shapes that the variants ask for can use where they are.
+# HELP acceleratorplacement_fragmented_devices [ALPHA] Free devices that no mix of the variants' shapes can use where they are.
 # TYPE acceleratorplacement_fragmented_devices gauge
 acceleratorplacement_fragmented_devices{accelerator="A100",profile="variant-scheduler"} 8
 acceleratorplacement_fragmented_devices{accelerator="H100",profile="variant-scheduler"} 1
@@ -62,10 +62,10 @@ acceleratorplacement_fragmented_devices{accelerator="H100",profile="variant-sche
 # TYPE acceleratorplacement_free_devices gauge
 acceleratorplacement_free_devices{accelerator="A100",profile="variant-scheduler"} 8
 acceleratorplacement_free_devices{accelerator="H100",profile="variant-scheduler"} 11
-# HELP acceleratorplacement_free_slots [ALPHA] How many more pods of a shape that the variants ask for fit on the nodes now, if nothing else is placed: on nodes that the template of at least one of the variants of that shape may go to by taints, node selector and affinity. Of a variant of which the scheduler sees no ReplicaSet or StatefulSet, the pods may go anywhere.
+# HELP acceleratorplacement_free_slots [ALPHA] How many more pods of a variant's shape fit on the nodes now, if nothing else is placed. Nodes count that at least one variant of that shape may use by taints, node selector and affinity. Pods of a variant without a ReplicaSet or StatefulSet that the scheduler sees may use every node.
 # TYPE acceleratorplacement_free_slots gauge
 acceleratorplacement_free_slots{cpu="0",device_memory_gib="",form="",memory="0",profile="variant-scheduler",shape="2xH100"} 5
-# HELP acceleratorplacement_unplaceable_pods [ALPHA] Pods with devices that found no node, by the reason of the nodes that come nearest.
+# HELP acceleratorplacement_unplaceable_pods [ALPHA] Pods with devices that found no node, by what the best nodes lacked.
 # TYPE acceleratorplacement_unplaceable_pods gauge
 acceleratorplacement_unplaceable_pods{profile="variant-scheduler",reason="too few devices"} 1
 acceleratorplacement_unplaceable_pods{profile="variant-scheduler",reason="too few free devices"} 1

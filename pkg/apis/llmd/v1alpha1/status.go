@@ -86,12 +86,11 @@ type Placement struct {
 	// +optional
 	Shape *Shape `json:"shape,omitempty"`
 	// Slots is how many more replicas fit on the cluster, beside those that were asked
-	// for before the round: what the round itself adds, to this variant and to others,
-	// is not taken off before the next one. Every full round writes it. Because it moves
-	// with every pod of the cluster, the rounds between write it only with whatever else
-	// changes, when the last one is gone or the first one is back, and when it has moved
-	// by more than a quarter; the metric wva_variant_free_slots is always that of the
-	// last round.
+	// for before the round. What the round itself adds, to this variant and to others,
+	// is taken off in the next round. Every full round writes it. The rounds between
+	// write it only when something else changes too, when it becomes zero or more than
+	// zero, or when it moved by more than a quarter. The metric wva_variant_free_slots
+	// is always that of the last round.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Slots *int32 `json:"slots,omitempty"`
@@ -104,9 +103,9 @@ type Placement struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Pending *int32 `json:"pending,omitempty"`
-	// Unschedulable is the number of pending replicas for which the scheduler says that
-	// it found no node. Those that it has not tried yet, or that are gated, are pending
-	// only.
+	// Unschedulable is the number of pending replicas for which the scheduler found no
+	// node. Replicas that it has not tried yet, or that are gated, only count as
+	// pending.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Unschedulable *int32 `json:"unschedulable,omitempty"`
@@ -161,11 +160,11 @@ type Decision struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Steps []DecisionStep `json:"steps,omitempty"`
-	// Binds says what keeps the number from being another one.
+	// Binds says what keeps the number from being larger or smaller.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Binds string `json:"binds,omitempty"`
-	// Alternative says what the next best answer would have been.
+	// Alternative is the next best answer.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Alternative string `json:"alternative,omitempty"`

@@ -47,8 +47,8 @@ type VariantAutoscalingList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas",message="minReplicas is above maxReplicas: lower minReplicas or raise maxReplicas",fieldPath=".minReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.variantID) || !has(self.accelerator) || !has(self.acceleratorCount) || (self.variantID.startsWith(self.modelID + '-' + self.accelerator + '-') && self.variantID.substring(size(self.modelID) + size(self.accelerator) + 2).matches('^[1-9][0-9]{0,9}$') && int(self.variantID.substring(size(self.modelID) + size(self.accelerator) + 2)) == self.acceleratorCount)",messageExpression="'variantID must be ' + self.modelID + '-' + self.accelerator + '- and the acceleratorCount: correct it, or leave variantID out'",message="variantID must be {modelID}-{accelerator}-{acceleratorCount}: correct it, or leave variantID out",fieldPath=".variantID"
 type VariantAutoscalingSpec struct {
-	// ScaleTargetRef names the object, in the same namespace, whose replicas serve
-	// the variant. Any kind with a scale subresource will do.
+	// ScaleTargetRef names the object whose replicas serve the variant. It is in the
+	// same namespace and of any kind with a scale subresource.
 	// +required
 	ScaleTargetRef ScaleTargetReference `json:"scaleTargetRef"`
 
@@ -74,9 +74,9 @@ type VariantAutoscalingSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	Accelerator string `json:"accelerator,omitempty"`
 
-	// AcceleratorCount is the number of devices of one replica, for the variant's ID
-	// and for kinds without a known pod template; otherwise the device request of
-	// the template counts.
+	// AcceleratorCount is the number of devices of one replica. It is used in the
+	// variant's ID, and for kinds without a known pod template. Otherwise the device
+	// request of the template counts.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	AcceleratorCount *int32 `json:"acceleratorCount,omitempty"`
@@ -91,8 +91,8 @@ type VariantAutoscalingSpec struct {
 	VariantCost string `json:"variantCost,omitempty"`
 
 	// SLOClassRef names the service class (ConfigMap service-classes-config) whose
-	// priority and latency promise count. Without it the only class that lists the model
-	// counts.
+	// priority and latency promise count. Without it, the most important class that
+	// lists the model counts.
 	// +optional
 	SLOClassRef *SLOClassReference `json:"sloClassRef,omitempty"`
 
@@ -123,19 +123,19 @@ type VariantAutoscalingSpec struct {
 	// +kubebuilder:default=Scale
 	Actuation Actuation `json:"actuation,omitempty"`
 
-	// OnUnknownCapacity says what happens while nobody knows whether more replicas
-	// fit, because nodes or pods may not be read or the devices are not modelled:
-	// Allow decides as if they fitted, Hold keeps the replicas as they are, within
-	// maxReplicas, because those that went could not come back. Without it, replicas
-	// are held in limited mode and where the shape of a replica is unknown, and else
-	// allowed.
+	// OnUnknownCapacity says what happens while it is unknown whether more replicas
+	// fit, because nodes or pods may not be read or the devices are not modelled.
+	// Allow decides as if they fit. Hold keeps the replicas as they are, within
+	// maxReplicas, because a removed replica could not come back. Without it, replicas
+	// are held in limited mode and where the shape of a replica is unknown, and
+	// allowed otherwise.
 	// +optional
 	OnUnknownCapacity UnknownCapacity `json:"onUnknownCapacity,omitempty"`
 
-	// Victims says who chooses the replicas that go when a Deployment or ReplicaSet
-	// is scaled down: Packing (the default) writes
+	// Victims says who chooses the replicas to remove when a Deployment or ReplicaSet
+	// is scaled down. Packing (the default) writes
 	// controller.kubernetes.io/pod-deletion-cost on the pods whose devices open the
-	// most room, just before the scale is lowered; Kubernetes leaves it to the
+	// most room, just before the scale is lowered. Kubernetes leaves the choice to the
 	// ReplicaSet controller.
 	// +optional
 	// +kubebuilder:default=Packing
