@@ -55,7 +55,7 @@ fi
 # tests try fewer objects.
 run "a million conversions each way" go test -timeout 10m ./pkg/apis/llamastack/v1alpha1
 if [[ ${#loop[@]} -gt 0 ]]; then
-	run "the decision in a closed loop" go test -timeout 10m "${loop[@]}"
+	run "the decision in a closed loop" go test -timeout 20m "${loop[@]}"
 fi
 run "the chart" go test -C test/chart -count=1 -timeout 10m ./...
 if [[ ${#kubernetes[@]} -gt 0 ]]; then
