@@ -14,14 +14,13 @@ RUN --mount=type=cache,target=/cache go mod download
 
 COPY . .
 ARG VERSION=v0.0.0-gunknown
-# As in hack/build.sh: the manager has our version, the components of Kubernetes
-# have theirs.
+# The manager has our version, the components of Kubernetes have theirs with ours behind it.
 RUN --mount=type=cache,target=/cache \
     base=k8s.io/component-base/version && \
     kubernetes=$(go list -m -f '{{.Version}}' k8s.io/kubernetes) && \
     minor=$(echo "$kubernetes" | cut -d. -f2) && \
     go build -trimpath -o /out/ -ldflags "-s -w -X $base.gitVersion=$VERSION" ./cmd/manager && \
-    go build -trimpath -o /out/ -ldflags "-s -w -X $base.gitVersion=$kubernetes -X $base.gitMajor=1 -X $base.gitMinor=$minor" \
+    go build -trimpath -o /out/ -ldflags "-s -w -X $base.gitVersion=$kubernetes+wva.${VERSION#v} -X $base.gitMajor=1 -X $base.gitMinor=$minor" \
         ./cmd/scheduler ./cmd/playground
 
 FROM gcr.io/distroless/static-debian12:nonroot AS base

@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update docs demo bench bench-packing bench-churn bench-scheduler bench-manager bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render clean
+.PHONY: help build test lint verify update docs demo bench bench-packing bench-churn bench-scheduler bench-manager bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render release clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -38,6 +38,11 @@ setting = $(if $(value $(1)),--$(2)='$(subst ','\'',$(value $(1)))')
 # IMAGE_PREFIX and IMAGE_TAG name what "make image" builds.
 IMAGE_PREFIX ?= workload-variant-autoscaler
 IMAGE_TAG ?= dev
+
+# What "make release" builds: VERSION is that of the release, DOWNLOADS where its files will
+# be found; IMAGE_PREFIX names the images in its chart.
+VERSION ?=
+DOWNLOADS ?= https://downloads.example/workload-variant-autoscaler
 
 # What "make render" prints: VALUES is a file of values, NAME and NAMESPACE are those of
 # the release.
@@ -148,5 +153,9 @@ render: ## print what the chart gives, without helm (VALUES NAME NAMESPACE)
 	@go build -C test/chart -o ../../bin/render ./render
 	@bin/render $(call setting,VALUES,values) $(call setting,NAME,name) $(call setting,NAMESPACE,namespace)
 
+release: ## build what a release consists of into dist/ (VERSION IMAGE_PREFIX DOWNLOADS)
+	@hack/check-prerequisites.sh
+	@hack/release.sh '$(VERSION)' '$(IMAGE_PREFIX)' '$(DOWNLOADS)'
+
 clean: ## remove what the build and the demo left
-	rm -rf bin demo-logs demo-report.json demo-report.html coverage.out soak.json bench-*.json bench-*.html
+	rm -rf bin dist demo-logs demo-report.json demo-report.html coverage.out soak.json bench-*.json bench-*.html

@@ -10,7 +10,7 @@ shift
 
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-tar --exclude=./.git --exclude=./bin --exclude=./demo-logs -cf - . | tar -xf - -C "$copy"
+tar --exclude=./.git --exclude=./bin --exclude=./dist --exclude=./demo-logs -cf - . | tar -xf - -C "$copy"
 
 if ! (cd "$copy" && TOOLS_DIR=${TOOLS_DIR:-$root/bin/tools} "./$script") >"$copy.log" 2>&1; then
 	cat "$copy.log"

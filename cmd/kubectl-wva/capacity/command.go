@@ -74,7 +74,7 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	o.form.Add(command, output.Table, wide, output.JSON, output.YAML)
 	flags.AddAll(command)
 	command.Flags().BoolVar(&o.all, "all", false, "Show every node by itself, those without devices too.")
-	command.Flags().StringVar(&o.names, "accelerator-names", "", "ConfigMap (NAMESPACE/NAME) with names of accelerators, the one that the autoscaler and the scheduler were given; without it "+managerNames.String()+", if it is there.")
+	command.Flags().StringVar(&o.names, "accelerator-names", "", "ConfigMap (NAMESPACE/NAME) with names of accelerators, the one that the autoscaler and the scheduler were given; without it the manager's, if it is there.")
 	return command
 }
 

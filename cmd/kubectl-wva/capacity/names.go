@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -11,23 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
-
-// managerNames is the ConfigMap with names of accelerators that the manager reads
-// when nobody tells it another one.
-var managerNames = func() (name types.NamespacedName) {
-	for _, key := range config.Keys() {
-		switch key.Name {
-		case "POD_NAMESPACE":
-			name.Namespace = key.Default
-		case "ACCELERATOR_NAMES_CONFIG_MAP_NAME":
-			name.Name = key.Default
-		}
-	}
-	return name
-}()
 
 // managerScheduler is that of the pods that the manager's webhook sends on their way, when
 // nobody tells it another one.
@@ -50,15 +36,24 @@ func parseNames(text string) (types.NamespacedName, error) {
 }
 
 // readNames reads the ConfigMap with names of accelerators. One that somebody named is
-// to be believed, so that it is an error when it is not there. The manager's own may be
-// absent, as it may be for the manager, and what is wrong with it is a warning.
+// to be believed, so that it is an error when it is not there. The manager's own, which a
+// release of the chart calls after itself, may be absent, as it may be for the manager, and
+// what is wrong with it is a warning.
 func (f *facts) readNames(ctx context.Context, api client.Reader, name types.NamespacedName) error {
 	given := name.Name != ""
-	name.Namespace, name.Name = cmp.Or(name.Namespace, managerNames.Namespace), cmp.Or(name.Name, managerNames.Name)
+	why := ""
+	if !given {
+		where, note := installation.Locate(ctx, api, name.Namespace)
+		name = types.NamespacedName{Namespace: where.PodNamespace, Name: where.AcceleratorNamesConfigMap}
+		if note != "" {
+			why = " (" + note + ")"
+		}
+	}
 	var data corev1.ConfigMap
 	switch err := api.Get(ctx, name, &data); {
 	case err == nil:
 	case !given && apierrors.IsNotFound(err):
+		f.warnings = append(f.warnings, fmt.Sprintf("ConfigMap %s is not there, so accelerators have the names that are built in%s", name, why))
 		return nil
 	case !given && apierrors.IsForbidden(err):
 		f.warnings = append(f.warnings, fmt.Sprintf("ConfigMap %s may not be read, so names of accelerators in it do not count: ask for the permission to get it, or name another one with --accelerator-names", name))

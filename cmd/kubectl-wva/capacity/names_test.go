@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,12 @@ func TestNamesOfAccelerators(t *testing.T) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"our-card": value}}
 	}
 	const system, own = "workload-variant-autoscaler-system", "workload-variant-autoscaler-accelerator-names"
+	release := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "serving", Name: "blue", Labels: map[string]string{"app.kubernetes.io/name": "workload-variant-autoscaler", "app.kubernetes.io/component": "manager"}},
+		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "manager", Args: []string{"--accelerator-names-config-map-name=blue-accelerator-names"},
+		}}}}},
+	}
 	resource := schema.GroupResource{Resource: "configmaps"}
 	for _, c := range []struct {
 		name    string
@@ -38,7 +45,8 @@ func TestNamesOfAccelerators(t *testing.T) {
 		{"the manager's", []client.Object{configMap(system, own, "H100")}, nil, types.NamespacedName{}, "H100", "", ""},
 		{"the manager's in another namespace", []client.Object{configMap(system, own, "H100"), configMap("prod", own, "L4")}, nil, types.NamespacedName{Namespace: "prod"}, "L4", "", ""},
 		{"another one", []client.Object{configMap(system, own, "H100"), configMap("a", "b", "L4")}, nil, types.NamespacedName{Namespace: "a", Name: "b"}, "L4", "", ""},
-		{"the manager's is absent", nil, nil, types.NamespacedName{}, "OUR-CARD", "", ""},
+		{"the manager's is absent", nil, nil, types.NamespacedName{}, "OUR-CARD", "is not there, so accelerators have the names that are built in (no manager is installed", ""},
+		{"that of a release", []client.Object{release, configMap("serving", "blue-accelerator-names", "L4"), configMap(system, own, "H100")}, nil, types.NamespacedName{}, "L4", "", ""},
 		{"another one is absent", []client.Object{configMap(system, own, "H100")}, nil, types.NamespacedName{Namespace: "a", Name: "b"}, "", "", "reading the names of accelerators in ConfigMap a/b: "},
 		{"the manager's may not be read", []client.Object{configMap(system, own, "H100")}, apierrors.NewForbidden(resource, own, nil), types.NamespacedName{}, "OUR-CARD",
 			"ConfigMap workload-variant-autoscaler-system/workload-variant-autoscaler-accelerator-names may not be read", ""},

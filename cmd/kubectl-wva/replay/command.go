@@ -216,7 +216,7 @@ func (o *options) add(command *cobra.Command) {
 	f.StringVar(&o.html, "html", "", "Also write a page with charts to this file; it opens without a network.")
 	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take nodes, with what other pods hold, and the variants of the namespace, or with -A of all, from a live cluster.")
 	o.live.AddAll(command)
-	f.StringVar(&o.namespace, "manager-namespace", managerNamespace(), "With --from-cluster: namespace of the manager, where its ConfigMaps are.")
+	f.StringVar(&o.namespace, "manager-namespace", "", "With --from-cluster: namespace of the manager, where its ConfigMaps are; without it the manager is looked for in all.")
 	f.StringVar(&o.names, "accelerator-names", "", "With --from-cluster: ConfigMap (NAMESPACE/NAME) with names of accelerators; without it the manager's, if it is there.")
 	f.Var((*number)(&o.sloTTFT), "slo-ttft", "With --from-cluster: promised time to first token in milliseconds, where no service class says it.")
 	f.Var((*number)(&o.sloITL), "slo-itl", "With --from-cluster: promised mean time per further token in milliseconds, where no service class says it.")

@@ -13,22 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	served "llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 )
-
-// setting is the default of a setting of the manager: the names of its ConfigMaps.
-func setting(name string) string {
-	for _, key := range config.Keys() {
-		if key.Name == name {
-			return key.Default
-		}
-	}
-	return ""
-}
-
-func managerNamespace() string { return setting("POD_NAMESPACE") }
 
 // readCluster reads the cluster that the flags name.
 func (o *options) readCluster(ctx context.Context, notes io.Writer) (scenario.Live, error) {
@@ -84,30 +73,35 @@ func (o *options) readLive(ctx context.Context, api client.Client, namespace str
 	return live, err
 }
 
-// readSettings reads the manager's ConfigMaps. Those that are not there hold nothing;
-// of those that may not be read a note says so.
+// readSettings reads the manager's ConfigMaps. Those that are not there, or may not be
+// read, hold nothing, and a note says so.
 func (o *options) readSettings(ctx context.Context, api client.Reader, live *scenario.Live) (notes []string, err error) {
-	maps := config.Static{ServiceClassConfigMap: setting("SERVICE_CLASS_CONFIG_MAP_NAME"), UnitCostConfigMap: setting("ACCELERATOR_COST_CONFIG_MAP_NAME")}
+	where, why := installation.Locate(ctx, api, o.namespace)
+	if why != "" {
+		why = " (" + why + ")"
+	}
 	for _, m := range []struct {
+		holds string
 		names []string
 		use   func(data map[string]string) ([]string, error)
 	}{
-		{[]string{setting("CONFIG_MAP_NAME")}, func(data map[string]string) (_ []string, err error) {
+		{"the settings of the manager", []string{where.ConfigMap}, func(data map[string]string) (_ []string, err error) {
 			live.Configuration, err = config.AsFile(data)
 			return nil, err
 		}},
-		{maps.ServiceClassConfigMaps(), func(data map[string]string) (warnings []string, err error) {
-			live.ServiceClasses, warnings, err = config.ParseServiceClasses(setting("SERVICE_CLASS_CONFIG_MAP_NAME"), data)
+		{"promises of latency", where.ServiceClassConfigMaps(), func(data map[string]string) (warnings []string, err error) {
+			live.ServiceClasses, warnings, err = config.ParseServiceClasses(where.ServiceClassConfigMap, data)
 			return warnings, err
 		}},
-		{maps.UnitCostConfigMaps(), func(data map[string]string) (warnings []string, err error) {
+		{"prices of accelerators", where.UnitCostConfigMaps(), func(data map[string]string) (warnings []string, err error) {
 			live.UnitCosts, warnings, err = config.ParseUnitCosts(data)
 			return warnings, err
 		}},
 	} {
-		name, found, err := o.firstMap(ctx, api, m.names)
+		name, found, err := firstMap(ctx, api, where.PodNamespace, m.names)
 		switch {
 		case apierrors.IsNotFound(err):
+			notes = append(notes, fmt.Sprintf("there is no ConfigMap %s, so %s do not count%s", strings.Join(m.names, " or ")+" in namespace "+where.PodNamespace, m.holds, why))
 			continue
 		case apierrors.IsForbidden(err):
 			notes = append(notes, fmt.Sprintf("ConfigMap %s may not be read, so what it holds does not count: ask for the permission to get it", name))
@@ -127,9 +121,9 @@ func (o *options) readSettings(ctx context.Context, api client.Reader, live *sce
 }
 
 // firstMap is the first of several ConfigMaps that exists, as the manager finds it.
-func (o *options) firstMap(ctx context.Context, api client.Reader, names []string) (name types.NamespacedName, found corev1.ConfigMap, err error) {
+func firstMap(ctx context.Context, api client.Reader, namespace string, names []string) (name types.NamespacedName, found corev1.ConfigMap, err error) {
 	for _, n := range names {
-		name = types.NamespacedName{Namespace: o.namespace, Name: n}
+		name = types.NamespacedName{Namespace: namespace, Name: n}
 		if err = api.Get(ctx, name, &found); !apierrors.IsNotFound(err) {
 			return name, found, err
 		}

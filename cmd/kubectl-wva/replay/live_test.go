@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -83,6 +84,42 @@ func objects() []client.Object {
 	}
 }
 
+// managerNamespace is that of the plain manifests.
+const managerNamespace = "workload-variant-autoscaler-system"
+
+// release is the manager as the chart installs it, with its ConfigMaps.
+func release() []client.Object {
+	at := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "serving", Name: "blue-workload-variant-autoscaler-" + name}
+	}
+	manager := &appsv1.Deployment{ObjectMeta: at("controller-manager"), Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Args: []string{
+		"--config-map-name=" + at("variantautoscaling-config").Name, "--accelerator-names-config-map-name=" + at("accelerator-names").Name,
+		"--service-class-config-map-name=" + at("service-classes-config").Name, "--accelerator-cost-config-map-name=" + at("accelerator-unit-costs").Name,
+	}}}}}}}
+	manager.Labels = map[string]string{"app.kubernetes.io/name": "workload-variant-autoscaler", "app.kubernetes.io/component": "manager"}
+	return []client.Object{
+		manager,
+		&corev1.ConfigMap{ObjectMeta: at("variantautoscaling-config"), Data: map[string]string{"config.yaml": "WVA_LIMITED_MODE: true\nPROMETHEUS_BASE_URL: https://prometheus"}},
+		&corev1.ConfigMap{ObjectMeta: at("accelerator-names"), Data: map[string]string{"NVIDIA-H100-80GB-HBM3": "OURS"}},
+		&corev1.ConfigMap{ObjectMeta: at("service-classes-config"), Data: map[string]string{"gold": "name: gold\npriority: 1\ndata: [{model: llama, slo-ttft: 400, slo-tpot: 30}]"}},
+		&corev1.ConfigMap{ObjectMeta: at("accelerator-unit-costs"), Data: map[string]string{"OURS": "cost: 3"}},
+	}
+}
+
+// TestALiveClusterWithARelease: the chart calls ConfigMaps after the release, and puts them
+// into its namespace.
+func TestALiveClusterWithARelease(t *testing.T) {
+	live, notes, err := readLive(t, api(t, never, append(objects(), release()...)...))
+	require.NoError(t, err)
+	assert.Empty(t, notes)
+	s, err := live.Scenario(nil, scenario.Options{})
+	require.NoError(t, err)
+	m := s.Models[0]
+	assert.Equal(t, capacity.SLO{TTFT: 400, ITL: 30}, m.SLO, "of its service class")
+	assert.Equal(t, capacity.Cost(6), m.Variants[0].Cost, "of its prices, by its name of the accelerator")
+	assert.True(t, s.Policy.Limited)
+}
+
 // orphan is a variant without a target.
 func orphan() client.Object {
 	return &v1alpha1.VariantAutoscaling{ObjectMeta: named("orphan"), Spec: v1alpha1.VariantAutoscalingSpec{
@@ -91,7 +128,7 @@ func orphan() client.Object {
 }
 
 func configMap(name string, data map[string]string) client.Object {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: managerNamespace(), Name: name}, Data: data}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: managerNamespace, Name: name}, Data: data}
 }
 
 // api is a cluster with those objects; fail says which reads fail.
@@ -131,7 +168,7 @@ func never(runtime.Object, string) error { return nil }
 func readLive(t *testing.T, api client.Client) (live scenario.Live, notes string, err error) {
 	t.Helper()
 	var said bytes.Buffer
-	o := &options{live: cluster.NewFlags(), namespace: managerNamespace(), sloTTFT: 1500}
+	o := &options{live: cluster.NewFlags(), sloTTFT: 1500}
 	live, err = o.readLive(t.Context(), api, "", types.NamespacedName{}, &said)
 	return live, said.String(), err
 }
@@ -140,6 +177,7 @@ func TestALiveClusterBecomesAScenario(t *testing.T) {
 	all := append(objects(),
 		configMap("service-classes-config", map[string]string{"gold": "name: gold\npriority: 1\ndata: [{model: llama, slo-ttft: 400, slo-tpot: 30}]"}),
 		configMap("accelerator-unit-costs", map[string]string{"H100": "cost: 3"}),
+		configMap("workload-variant-autoscaler-accelerator-names", nil),
 		configMap("workload-variant-autoscaler-variantautoscaling-config", map[string]string{"WVA_LIMITED_MODE": "true", "config.yaml": "WVA_LIMITED_MODE: false"}),
 	)
 	live, notes, err := readLive(t, api(t, never, all...))
@@ -158,7 +196,12 @@ func TestALiveClusterBecomesAScenario(t *testing.T) {
 func TestALiveClusterWithoutConfigMaps(t *testing.T) {
 	live, notes, err := readLive(t, api(t, never, objects()...))
 	require.NoError(t, err)
-	assert.Empty(t, notes)
+	for _, missing := range []string{
+		"workload-variant-autoscaler-accelerator-names is not there, so accelerators have the names that are built in (no manager is installed",
+		"so the settings of the manager do not count", "so promises of latency do not count", "so prices of accelerators do not count",
+	} {
+		assert.Contains(t, notes, missing)
+	}
 	s, err := live.Scenario(nil, scenario.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, capacity.SLO{TTFT: 1500}, s.Models[0].SLO, "of the flag")
@@ -185,14 +228,14 @@ func TestWhatALiveClusterDoesNotTell(t *testing.T) {
 		notes   string
 	}{
 		"no object":               {objects()[:1], never, "there are no VariantAutoscaling objects in all namespaces: expected at least one", ""},
-		"no target":               {append(without("llama"), objects()[5]), never, "--from-cluster: variant demo/llama is left out, and its pods are other work: Deployment llama does not exist in namespace demo", ""},
+		"no target":               {append(without("llama"), objects()[5]), never, "variant demo/llama is left out, and its pods are other work: Deployment llama does not exist in namespace demo", ""},
 		"no target of one of two": {append(objects(), orphan()), never, "", "note: variant demo/orphan is left out, and its pods are other work: Deployment orphan does not exist in namespace demo"},
 		"no pods may be read": {objects(), func(o runtime.Object, _ string) error {
 			if _, ok := o.(*corev1.PodList); ok {
 				return forbidden("pods")
 			}
 			return nil
-		}, "--from-cluster: the pods of all namespaces may not be read", ""},
+		}, "the pods of all namespaces may not be read", ""},
 		"no ConfigMap may be read": {objects(), func(o runtime.Object, _ string) error {
 			if _, ok := o.(*corev1.ConfigMap); ok {
 				return forbidden("configmaps")
@@ -212,7 +255,10 @@ func TestWhatALiveClusterDoesNotTell(t *testing.T) {
 				require.NoError(t, err)
 			}
 			assert.Contains(t, notes, c.notes)
-			assert.Equal(t, c.notes == "", notes == "")
+			for note := range strings.Lines(notes) {
+				missing := strings.Contains(note, "there is no ConfigMap") || strings.Contains(note, "is not there")
+				assert.True(t, missing || c.notes != "", note)
+			}
 		})
 	}
 }

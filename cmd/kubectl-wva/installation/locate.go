@@ -1,0 +1,43 @@
+package installation
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+)
+
+// Locate says in which namespace the manager's ConfigMaps are and what they are called: a
+// release of the chart puts its name before them. Without a manager they have the names of
+// the plain manifests, and the note says why; namespace is where to look, empty for all.
+func Locate(ctx context.Context, api client.Reader, namespace string) (where config.Static, note string) {
+	m, err := Find(ctx, api, namespace)
+	switch {
+	case err != nil:
+		note = err.Error()
+	case m.Name == "":
+		note = strings.Join(m.Notes, "; ")
+	default:
+		where = m.Config.Static
+		where.PodNamespace = m.Namespace
+		return where, ""
+	}
+	for _, key := range config.Keys() {
+		switch key.Name {
+		case "POD_NAMESPACE":
+			where.PodNamespace = cmp.Or(namespace, key.Default)
+		case "CONFIG_MAP_NAME":
+			where.ConfigMap = key.Default
+		case "ACCELERATOR_NAMES_CONFIG_MAP_NAME":
+			where.AcceleratorNamesConfigMap = key.Default
+		case "SERVICE_CLASS_CONFIG_MAP_NAME":
+			where.ServiceClassConfigMap = key.Default
+		case "ACCELERATOR_COST_CONFIG_MAP_NAME":
+			where.UnitCostConfigMap = key.Default
+		}
+	}
+	return where, note
+}
