@@ -82,7 +82,7 @@ func predict(v *decision.Variant, learning decision.Learning, now time.Time, lim
 	var input, output mean
 	for i := range v.Replicas {
 		r := &v.Replicas[i]
-		if !known(r.Served) || r.Served.Value > 0 && !(known(r.Input) && known(r.Output)) {
+		if !known(r.Served) || r.Served.Value > 0 && (!known(r.Input) || !known(r.Output)) {
 			return serving.At{}, false
 		}
 		served += r.Served.Value

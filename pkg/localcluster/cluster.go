@@ -128,7 +128,7 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Failed tells of children that died without being asked to, each as a *Death. It holds the first deaths until
+// Failed tells of children that died without being asked to, each as a *DeathError. It holds the first deaths until
 // they are read and is never closed.
 func (c *Cluster) Failed() <-chan error { return c.failed }
 

@@ -178,21 +178,21 @@ func (c *Cluster) watch(one *child) {
 	}
 }
 
-// Death is what Failed tells: a child that died without being asked to.
-type Death struct {
+// DeathError is what Failed tells: a child that died without being asked to.
+type DeathError struct {
 	// Name is that of the process, and How its end with the last lines of its log.
 	Name, How string
 }
 
 // Error implements error.
-func (d *Death) Error() string { return d.Name + " died " + d.How }
+func (d *DeathError) Error() string { return d.Name + " died " + d.How }
 
 func deathOf(one *child, err error) error {
 	how := "it ended by itself"
 	if err != nil {
 		how = err.Error()
 	}
-	return &Death{Name: one.process.Name, How: fmt.Sprintf("(%s); the last lines of %s:\n%s", how, one.log, tail(one.log))}
+	return &DeathError{Name: one.process.Name, How: fmt.Sprintf("(%s); the last lines of %s:\n%s", how, one.log, tail(one.log))}
 }
 
 func endedEarly(one *child) error {

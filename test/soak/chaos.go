@@ -236,7 +236,7 @@ func (w *world) supervise() {
 		case <-w.running.Done():
 			return
 		case err := <-w.cluster.Failed():
-			var died *localcluster.Death
+			var died *localcluster.DeathError
 			if !errors.As(err, &died) {
 				w.fail(err)
 				continue
