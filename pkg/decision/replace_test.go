@@ -334,3 +334,33 @@ func TestASwitchThatWaitsTakesNoRoom(t *testing.T) {
 		})
 	}
 }
+
+// What must stay is the least that serves the demand and keeps the replicas clear of the
+// triggers, less what variants of somebody else serve.
+func TestWhatAMixMustServe(t *testing.T) {
+	for name, c := range map[string]struct {
+		load   load
+		idle   capacity.Rate
+		others int
+		want   capacity.Rate
+	}{
+		"the demand":                   {load{saturation: 0.1, unsaturated: 4}, 0, 0, 4},
+		"and what hangs":               {load{saturation: 0.1, unsaturated: 4}, 2.5, 0, 6.5},
+		"what keeps them from filling": {load{saturation: 0.49, unsaturated: 4}, 0, 0, 10 * 0.49 / 0.70},
+		"queues count as much":         {load{queue: 1, unsaturated: 4}, 0, 0, 10 * 1 / 2.0},
+		"others serve a part of it":    {load{saturation: 0.49, unsaturated: 5}, 0, 1, 12.5*0.49/0.70 - 2.5},
+		"others serve the demand":      {load{saturation: 0.01, unsaturated: 6}, 0, 2, oneMore},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Target: TargetFound, Ready: 4, Current: 4})
+			v.load.unsaturated = 4
+			other := &variant{in: &Variant{Name: "other", Target: TargetFound, Ready: c.others, Current: c.others}, target: c.others, rate: v.rate}
+			other.load.unsaturated, other.fleet.supply = c.others, c.others
+			m.variants = append(m.variants, other)
+			m.load, m.need.least, m.need.idle = c.load, 4, c.idle
+			candidates, need := m.mix()
+			assert.Equal(t, []*variant{v}, candidates)
+			assert.InDelta(t, float64(c.want), float64(need), 1e-9)
+		})
+	}
+}
