@@ -68,12 +68,12 @@ var (
 	minute = both[:1]
 	// proven are the families that come to the front on single models, and ranked those that
 	// are tried where several variants matter.
-	proven = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "planner"}
-	ranked = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:inflight", "planner", "saturation-v2"}
+	proven = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:rps", "planner"}
+	ranked = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:rps", "planner", "saturation-v2"}
 	// common are those of further start-up times, and of traces of a day.
 	common = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:rps", "kpa:inflight", "saturation-v2", "planner"}
 	// hasty are those of a quick run.
-	hasty = []string{"hpa:rps", "hpa:intok", "hpa:inflight"}
+	hasty = []string{"hpa:rps", "hpa:intok", "hpa:inflight", "kpa:rps"}
 )
 
 // trials are all of them.
