@@ -65,10 +65,15 @@ func judge(o *options, chosen []trial, progress io.Writer) (b *bench, err error)
 		}
 		tell(progress, "%-50s ready in %s\n", t, time.Since(began).Round(time.Second))
 	}
-	// Further start-up times come last: the most is known early.
-	slices.SortStableFunc(b.cases, func(x, y oneCase) int {
-		return cmp.Compare(slices.Index(x.trial.startups, x.Startup), slices.Index(y.trial.startups, y.Startup))
-	})
+	// The most is to be known early: further start-up times come later, and days last.
+	order := func(c *oneCase) int {
+		place := slices.Index(c.trial.startups, c.Startup)
+		if c.trial.day {
+			place += len(both)
+		}
+		return place
+	}
+	slices.SortStableFunc(b.cases, func(x, y oneCase) int { return cmp.Compare(order(&x), order(&y)) })
 	cases := make([]sweep.Case, len(b.cases))
 	for i := range b.cases {
 		cases[i] = b.cases[i].Case

@@ -49,8 +49,8 @@ type trial struct {
 	aside  bool
 	// learns is set where the autoscaler is told no profile and has to learn it.
 	learns bool
-	// quick is set for trials of a quick run.
-	quick bool
+	// quick is set for trials of a quick run, and day for those that take longest.
+	quick, day bool
 }
 
 // ours are the policies that are judged, at their defaults. The claims are about the first
@@ -84,8 +84,8 @@ func trials() []trial {
 	return []trial{
 		{trace: known, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
 		{trace: trace{"azure-code", azure("azure2023/AzureLLMInferenceTrace_code.csv", workload.DefaultSpread)}, prices: aws, cluster: roomy, startups: both, aside: true, quick: true},
-		{trace: trace{"servegen-m-large", servegen(24*time.Hour, 0.1)}, prices: aws, cluster: roomy, startups: both, rivals: common, aside: true},
-		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: both, rivals: common, quick: true},
+		{trace: trace{"servegen-m-large", servegen(24*time.Hour, 0.1)}, prices: aws, cluster: roomy, startups: both, rivals: common, aside: true, day: true},
+		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: both, rivals: common, quick: true, day: true},
 		{trace: known, prices: aws, cluster: full, startups: minute, part: several, rivals: ranked},
 		{trace: known, prices: lowest, cluster: roomy, startups: minute, part: beside, rivals: proven},
 		{trace: trace{"azure-conversation-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: both, part: beside, rivals: proven},
