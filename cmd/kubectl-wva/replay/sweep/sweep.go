@@ -50,8 +50,8 @@ const (
 	// one family before others are: misplacedTimes is how many times as dear it may be then.
 	// And so it is for floors, which are tried last.
 	hopelessTimes, hopelessBelow = 1.3, 0.05
-	misplacedTimes               = 1.1
-	unflooredTimes               = 1.1
+	misplacedTimes               = 1.03
+	unflooredTimes               = 1.03
 )
 
 // Sweep is a sweep under way. Its methods may be called once each, in their order.
