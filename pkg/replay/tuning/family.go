@@ -57,13 +57,11 @@ func lines(settings ...string) []Line {
 // that comes in bursts keeps replicas for them.
 var floors = []float64{0.25, 0.5}
 
-// floored are lines, and some of their settings with each floor.
-func floored(all []Line, settings ...string) []Line {
+// floored are lines, and the defaults with each floor.
+func floored(all []Line) []Line {
 	all = slices.Clone(all)
-	for _, more := range settings {
-		for _, floor := range floors {
-			all = append(all, Line{more, floor})
-		}
+	for _, floor := range floors {
+		all = append(all, Line{Floor: floor})
 	}
 	return all
 }
@@ -95,12 +93,17 @@ type Placing struct {
 func Families() []Family {
 	// The window of scaling down is 5 minutes by default; shorter ones follow the load
 	// more closely.
-	windows := floored(lines("", "down=120s", "down=60s"), "", "down=60s")
+	plain := lines("", "down=120s", "down=60s")
 	rate := func(t LoadTest) float64 { return 0.8 * t.Rate }
 	tokens := func(t LoadTest) float64 { return 0.8 * t.Rate * t.Input }
 	inFlight := func(t LoadTest) float64 { return 0.8 * t.InFlight }
 	var all []Family
 	for _, by := range []string{"hpa", "keda"} {
+		// With a floor, KEDA and the HPA by itself do the same.
+		windows := plain
+		if by == "hpa" {
+			windows = floored(plain)
+		}
 		all = append(all,
 			Family{Name: by + ":rps", Key: "rps", Axis: series(0.01, 1000), Lines: windows, start: rate, Placed: true},
 			Family{Name: by + ":intok", Key: "intok", Axis: series(10, 1e6), Lines: windows, start: tokens, Placed: true},
@@ -111,7 +114,7 @@ func Families() []Family {
 	}
 	// Knative aims at 70 % of its target, and scales down as soon as its stable window of a
 	// minute says so.
-	stable := floored(lines("", "window=30s", "window=120s", "down=120s"), "")
+	stable := floored(lines("", "window=30s", "window=120s", "down=120s"))
 	return append(all,
 		Family{Name: "kpa:rps", Key: "rps", Axis: series(0.01, 1000), Lines: stable, start: func(t LoadTest) float64 { return rate(t) / 0.7 }, Placed: true},
 		Family{Name: "kpa:inflight", Key: "inflight", Axis: series(0.1, 1000), Lines: stable, start: func(t LoadTest) float64 { return inFlight(t) / 0.7 }, Placed: true},
@@ -126,7 +129,7 @@ func Families() []Family {
 		// A planner that is told a shorter time per token than was promised has more replicas.
 		Family{
 			Name: "planner", Key: "itl", Axis: series(1, 1e4),
-			Lines: floored(lines("", "interval=60s", "predictor=kalman", "predictor=kalman,interval=60s", "mode=load", "mode=both,interval=60s"), "interval=60s"),
+			Lines: floored(lines("", "interval=60s", "predictor=kalman", "predictor=kalman,interval=60s", "mode=load", "mode=both,interval=60s")),
 			start: func(t LoadTest) float64 { return 0.8 * t.ITL }, shared: true, Placed: true,
 		},
 	)

@@ -48,10 +48,9 @@ const (
 	// defaults but for the target, for more of it to be tried, and hopelessBelow how much
 	// less it may attain at most. Of another way of placing, all other settings were tried by
 	// one family before others are: misplacedTimes is how many times as dear it may be then.
-	// And so it is for floors, which are tried last.
+	// Floors are tried of whatever is not hopeless without: on traffic in bursts they change all.
 	hopelessTimes, hopelessBelow = 1.3, 0.05
 	misplacedTimes               = 1.03
-	unflooredTimes               = 1.03
 )
 
 // Sweep is a sweep under way. Its methods may be called once each, in their order.
@@ -181,7 +180,7 @@ func newSearch(f *tuning.Family, where tuning.Placing, focus []float64, near boo
 // searchAll searches several families: first each with its defaults but for the target,
 // from end to end unless the case says otherwise. Further settings are tried of those that come near the best of all where
 // somebody asks, and so are other ways of placing: by the first of those families, and by
-// the others where that comes near; and at last floors, by those that come nearest.
+// the others where that comes near; and at last floors.
 func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit, focus []float64) (all []Entry, givenUp int, err error) {
 	placings := c.Trials[0].Placings()
 	usual := make([]*search, len(families))
@@ -216,7 +215,7 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 		return nil, 0, err
 	}
 	searched := slices.Concat(usual, placed, more)
-	best := worthwhile(slices.Concat(worth, placed, more), searched, focus, unflooredTimes)
+	best := worthwhile(slices.Concat(worth, placed, more), searched, focus, hopelessTimes)
 	if err := s.furtherEach(c, best, limit, func(f *tuning.Family) int { return len(f.Lines) }); err != nil {
 		return nil, 0, err
 	}
