@@ -51,7 +51,9 @@ func numbers(g *ast.GenDecl) []string {
 			ast.Inspect(value.Values[i], func(n ast.Node) bool {
 				literal, isLiteral := n.(*ast.BasicLit)
 				word, isWord := n.(*ast.Ident)
-				decides = decides && !(isLiteral && literal.Kind == token.STRING) && !(isWord && word.Name == "iota")
+				if isLiteral && literal.Kind == token.STRING || isWord && word.Name == "iota" {
+					decides = false
+				}
 				return true
 			})
 			if decides {

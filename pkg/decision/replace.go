@@ -124,8 +124,8 @@ func (m *model) mix() (candidates []*variant, need capacity.Rate) {
 	if !m.rated && m.need.least > 0 {
 		return candidates, 0
 	}
-	clear := m.clear(m.standing(func(v *variant) int { return v.target }))
-	return candidates, max(m.need.least+m.need.idle-outside, clear-outside, oneMore)
+	unfilled := m.clear(m.standing(func(v *variant) int { return v.target }))
+	return candidates, max(m.need.least+m.need.idle-outside, unfilled-outside, oneMore)
 }
 
 // swaps are the candidates with what they cost to start: the new replicas run beside

@@ -47,8 +47,7 @@ func rival(own replay.Result, others []replay.Result) replay.Result {
 	best := others[0]
 	for _, r := range others[1:] {
 		least := min(own.Attainment, max(r.Attainment, best.Attainment))
-		switch {
-		case best.Attainment < least || r.Attainment >= least && r.Cost < best.Cost:
+		if best.Attainment < least || r.Attainment >= least && r.Cost < best.Cost {
 			best = r
 		}
 	}
