@@ -123,6 +123,6 @@ func TestEveryReasonHasAMeaning(t *testing.T) {
 	for _, r := range v1alpha1.Reasons() {
 		assert.NotEmpty(t, meaning(r.Name), r.Name)
 	}
-	assert.Equal(t, "A more important model lacks room, and this one gives it a replica.", meaning("Preempted"), "that of the decision")
+	assert.Equal(t, "A more important model lacks room, so this model loses a replica.", meaning("Preempted"), "that of the decision")
 	assert.Empty(t, meaning("NoSuchReason"))
 }
