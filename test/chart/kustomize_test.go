@@ -88,10 +88,12 @@ func TestOneEditNamesTheImage(t *testing.T) {
 		"manager":   {"default", plainName + "-controller-manager"},
 		"scheduler": {"scheduler", "variant-scheduler"},
 	} {
-		overlay, err := os.MkdirTemp(manifests, "overlay")
+		overlay := t.TempDir()
+		base, err := filepath.Abs(filepath.Join(manifests, of.folder))
 		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, os.RemoveAll(overlay)) })
-		text := fmt.Sprintf("resources: [../%s]\nimages:\n- name: workload-variant-autoscaler/%s\n  newName: mirror/%s\n  newTag: v9\n", of.folder, program, program)
+		base, err = filepath.Rel(overlay, base)
+		require.NoError(t, err)
+		text := fmt.Sprintf("resources: [%s]\nimages:\n- name: workload-variant-autoscaler/%s\n  newName: mirror/%s\n  newTag: v9\n", base, program, program)
 		require.NoError(t, os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600))
 		deployment := kustomize(t, overlay).get(t, "Deployment", of.deployment)
 		assert.Equal(t, "mirror/"+program+":v9", container(t, deployment)["image"])
