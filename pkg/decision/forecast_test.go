@@ -172,3 +172,14 @@ func TestForecastOfALoadThatBeginsLate(t *testing.T) {
 	}
 	assert.InEpsilon(t, begins(0), begins(360), 0.25)
 }
+
+// Whoever takes a great risk still has enough for what arrives now.
+func TestExpectedIsNeverBelowThePresent(t *testing.T) {
+	var f Forecast
+	for i, rate := range []float64{10, 11, 9, 10, 10} {
+		f = f.observe(epoch.Add(time.Duration(i)*15*time.Second), counted{rate: capacity.Rate(rate), span: 15 * time.Second}, conv, false)
+	}
+	d := demand{known: true, now: capacity.Rate(f.mean()), forecast: f, risk: 0.2, tokens: conv}
+	assert.Less(t, f.quantile(d.risk, time.Minute), f.mean())
+	assert.Equal(t, d.now, d.expected(time.Minute))
+}

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -123,6 +124,25 @@ func TestAMinimumThatCrashesIsNotGivenBack(t *testing.T) {
 		plan, _ := Decide(s, policy, Memory{}, RoundFull)
 		assert.Equal(t, least, *plan.Models[0].Variants[1].Desired, "%+v", plan.Models[0].Variants[1].Steps)
 	}
+}
+
+// Where no node comes, minReplicas does not ask for what fits nowhere, and it is given back.
+func TestAMinimumThatFitsNowhereIsGivenBack(t *testing.T) {
+	s := newWorld(1).snapshot()
+	v := &s.Models[0].Variants[1]
+	v.Current = 1
+	v.Starting = []Starting{{Name: "waits", Created: s.Time.Add(-time.Hour), Unschedulable: true}}
+	s.Cluster = &placement.Cluster{Nodes: nodes(2, "H100", 8)}
+	policy := demoPolicy()
+	policy.Limited = true
+	key := Key{Namespace: s.Models[0].Namespace, Name: v.Name}
+	of := policy.Variants[key]
+	of.Min = 1
+	policy.Variants = map[Key]VariantPolicy{key: of}
+	plan, _ := Decide(s, policy, Memory{}, RoundFull)
+	given := slices.IndexFunc(plan.Models[0].Variants[1].Steps, func(s Step) bool { return s.Stage == StageLimits })
+	require.GreaterOrEqual(t, given, 0)
+	assert.Equal(t, 0, plan.Models[0].Variants[1].Steps[given].After, "%+v", plan.Models[0].Variants[1].Steps)
 }
 
 // minReplicas asks for a replica again as soon as it is gone, where the cluster may grow or
