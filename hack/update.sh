@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-for name in modules codegen chart metrics reference format; do
+for name in modules codegen chart metrics reference cli format; do
 	echo "update $name"
 	"hack/update-$name.sh"
 done

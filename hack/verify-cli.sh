@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Fails when the reference page of kubectl wva is not what its commands say.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+hack/drift.sh hack/update-cli.sh docs/reference/cli.md
