@@ -140,7 +140,9 @@ func read(ctx context.Context, server *prometheus.Server, object *v1alpha1.Varia
 	if to.Sub(from)/finest <= mostSamples {
 		step = finest
 	}
+	// The last sample is that of now.
 	samples := make([]Sample, int(to.Sub(from)/step)+1)
+	from = to.Add(-time.Duration(len(samples)-1) * step)
 	there := make([]bool, len(samples))
 	for _, m := range []struct {
 		metric string

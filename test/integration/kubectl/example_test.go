@@ -85,7 +85,7 @@ func prepare(t *testing.T, w *world) {
 	for name, text := range map[string]string{
 		"my-app/variant.yaml": "apiVersion: llmd.ai/v1alpha1\nkind: VariantAutoscaling\nmetadata: {name: a}\nspec: {modelID: m, scaleTargetRef: {name: a}}\n",
 		"hpa.yaml":            "# none\n",
-		"deployment.yaml":     "# none\n",
+		"deployment.yaml":     served("old", "llama", "--model, meta/llama"),
 	} {
 		path := filepath.Join(w.folder, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))

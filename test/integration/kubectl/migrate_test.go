@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 )
 
 // is reads an object of namespace old; not ok when it is not there.
@@ -26,6 +27,18 @@ func (w *world) is(t *testing.T, kind schema.GroupVersionKind, name string) (map
 	}
 	require.NoError(t, err)
 	return object.Object, true
+}
+
+// served runs a line until the API server goes by the CRD that was just applied, which takes
+// it a moment, and returns the output.
+func (w *world) served(t *testing.T, line string) (out string) {
+	t.Helper()
+	conditiontest.Eventually(t, patience, line, func() (string, bool) {
+		said, complaints, err := w.shell(t.Context(), line)
+		out = said
+		return complaints, err == nil
+	})
+	return out
 }
 
 var (
@@ -52,7 +65,7 @@ func migrate(t *testing.T, w *world) {
 	assert.Contains(t, w.refused(t, "kubectl wva migrate --live -n old"), "give the backup that was taken before the CRD was replaced, with -f backup.yaml")
 
 	w.must(t, "kubectl wva migrate -f first/before.yaml > new.yaml && kubectl wva lint new.yaml")
-	dry := w.must(t, "kubectl wva migrate -f first/before.yaml --apply --dry-run")
+	dry := w.served(t, "kubectl wva migrate -f first/before.yaml --apply --dry-run")
 	assert.Contains(t, dry, "created (dry run): VariantAutoscaling old/llama-h100\n")
 	assert.Contains(t, dry, "deleted (dry run): VariantAutoscaling old/llama\n")
 	_, there = w.is(t, variantKind, "llama-h100")
@@ -81,7 +94,7 @@ func migrate(t *testing.T, w *world) {
 	assert.Contains(t, w.refused(t, "kubectl wva migrate --rollback second"), "put the CRD of the earlier version back first")
 	require.FileExists(t, filepath.Join(w.folder, "first", "crd.yaml"))
 	require.NoError(t, w.cluster.Apply(t.Context(), "testdata/earlier-crd.yaml"))
-	w.must(t, "kubectl wva migrate --rollback second")
+	w.served(t, "kubectl wva migrate --rollback second")
 	object, there := w.is(t, variantKind, "llama")
 	require.True(t, there)
 	accelerators, _, err := unstructured.NestedSlice(object, "spec", "modelProfile", "accelerators")
@@ -93,6 +106,7 @@ func migrate(t *testing.T, w *world) {
 	assert.False(t, there)
 
 	require.NoError(t, w.cluster.Apply(t.Context(), presentCRD))
+	w.served(t, "kubectl wva migrate -f first/before.yaml --apply --dry-run")
 	text, err := os.ReadFile(filepath.Join(w.folder, "first", "before.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(w.folder, "backup.yaml"), text, 0o600))

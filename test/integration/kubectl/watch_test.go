@@ -53,8 +53,8 @@ func watch(t *testing.T, w *world) {
 
 	var v v1alpha1.VariantAutoscaling
 	require.NoError(t, w.api.Get(t.Context(), client.ObjectKey{Namespace: "chat", Name: "llama-8b-h100"}, &v))
-	w.decide(t, &v, 17)
-	shows("the change", "17")
+	w.decide(t, &v, 4711)
+	shows("the change", "4711")
 	require.NoError(t, w.api.Delete(t.Context(), &v))
 	shows("the end", "Deleted")
 	require.NoError(t, command.Process.Signal(os.Interrupt))
