@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +44,7 @@ func TestThePagesShowGoodCommandLines(t *testing.T) {
 				if !assert.NoError(t, err, "%s: %s", block.Place, line) {
 					continue
 				}
-				if err := command.ParseFlags(rest); err != pflag.ErrHelp {
+				if err := command.ParseFlags(rest); !errors.Is(err, pflag.ErrHelp) {
 					assert.NoError(t, err, "%s: %s", block.Place, line)
 				}
 			}

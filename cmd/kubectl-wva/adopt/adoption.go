@@ -40,7 +40,7 @@ func adopt(d *appsv1.Deployment, autoscalers []Autoscaler, names *inventory.Name
 	if model == "" {
 		var err error
 		if model, err = servedModel(&d.Spec.Template.Spec); err != nil {
-			return nil, fmt.Errorf("Deployment %s: %w", d.Name, err)
+			return nil, fmt.Errorf("in Deployment %s: %w", d.Name, err)
 		}
 	}
 	a := &Adoption{Object: &v1alpha1.VariantAutoscaling{

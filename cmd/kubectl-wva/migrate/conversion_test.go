@@ -163,7 +163,7 @@ func TestAFolderAndJSON(t *testing.T) {
 		Kind  string           `json:"kind"`
 		Items []map[string]any `json:"items"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(got[strings.Index(got, "{"):]), &list))
+	require.NoError(t, json.Unmarshal([]byte(got), &list))
 	assert.Equal(t, "List", list.Kind)
 	assert.Len(t, list.Items, 2)
 }

@@ -24,7 +24,7 @@ const labelVariant = "llm-d.ai/variant"
 func skeleton(old map[string]any, t *turned) (document, []string, error) {
 	var d appsv1.Deployment
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(old, &d); err != nil {
-		return document{}, nil, fmt.Errorf("Deployment %s: %w", t.name, err)
+		return document{}, nil, fmt.Errorf("the Deployment to make %s from: %w", t.name, err)
 	}
 	made := appsv1.Deployment{TypeMeta: d.TypeMeta, Spec: *d.Spec.DeepCopy()}
 	made.Namespace, made.Name = d.Namespace, targetOf(t)

@@ -154,8 +154,9 @@ func examples(t *testing.T, w *world) {
 	}
 	for _, name := range commands {
 		help := w.must(t, "kubectl wva "+name+" --help")
+		_, shown, _ := strings.Cut(help, "Examples:")
 		ran := 0
-		for _, found := range exampleLine.FindAllStringSubmatch(help[strings.Index(help, "Examples:"):], -1) {
+		for _, found := range exampleLine.FindAllStringSubmatch(shown, -1) {
 			line := strings.TrimSpace(found[1])
 			if strings.HasPrefix(line, "kubectl wva [") || strings.HasPrefix(line, "kubectl wva options\" for") || notHere(line) != "" {
 				continue

@@ -67,7 +67,7 @@ func mistakes(t *testing.T, w *world) {
 	for line, want := range map[string]string{
 		"explain nobody":                      `there is no VariantAutoscaling nobody in namespace default: "kubectl wva status -A" shows which there are`,
 		"adopt nobody":                        "there is no Deployment nobody in namespace default",
-		"adopt my-server":                     "Deployment my-server: container server does not name its model in its arguments: give it with --model",
+		"adopt my-server":                     "in Deployment my-server: container server does not name its model in its arguments: give it with --model",
 		"shadow llama-8b --prometheus here":   `--prometheus is "here": expected an address such as http://localhost:9090`,
 		"shadow llama-8b --since -1h":         "--since is -1h0m0s: expected a duration above 0",
 		"status --as nobody":                  "`kubectl auth can-i list variantautoscalings --namespace default` tells when it is there",
