@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -18,8 +18,8 @@ import (
 
 // metadata is what the kinds of others share, of which no types are linked here.
 type metadata struct {
-	apimeta.TypeMeta   `json:",inline"`
-	apimeta.ObjectMeta `json:"metadata"`
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
 }
 
 // podMonitor has the fields of a PodMonitor and a ServiceMonitor that the pages use.
@@ -27,7 +27,7 @@ type podMonitor struct {
 	metadata `json:",inline"`
 	Spec     struct {
 		NamespaceSelector   map[string]any         `json:"namespaceSelector"`
-		Selector            *apimeta.LabelSelector `json:"selector"`
+		Selector            *metav1.LabelSelector `json:"selector"`
 		PodMetricsEndpoints []endpoint             `json:"podMetricsEndpoints"`
 		Endpoints           []endpoint             `json:"endpoints"`
 	} `json:"spec"`
