@@ -26,10 +26,10 @@ type metadata struct {
 type podMonitor struct {
 	metadata `json:",inline"`
 	Spec     struct {
-		NamespaceSelector   map[string]any         `json:"namespaceSelector"`
+		NamespaceSelector   map[string]any        `json:"namespaceSelector"`
 		Selector            *metav1.LabelSelector `json:"selector"`
-		PodMetricsEndpoints []endpoint             `json:"podMetricsEndpoints"`
-		Endpoints           []endpoint             `json:"endpoints"`
+		PodMetricsEndpoints []endpoint            `json:"podMetricsEndpoints"`
+		Endpoints           []endpoint            `json:"endpoints"`
 	} `json:"spec"`
 }
 
