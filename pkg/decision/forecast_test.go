@@ -181,5 +181,5 @@ func TestExpectedIsNeverBelowThePresent(t *testing.T) {
 	}
 	d := demand{known: true, now: capacity.Rate(f.mean()), forecast: f, risk: 0.2, tokens: conv}
 	assert.Less(t, f.quantile(d.risk, time.Minute), f.mean())
-	assert.Equal(t, d.now, d.expected(time.Minute))
+	assert.Equal(t, d.expected(time.Minute), d.now)
 }
