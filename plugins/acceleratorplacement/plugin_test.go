@@ -265,7 +265,8 @@ func TestAMissingCRDDoesNoHarmAndMayComeLate(t *testing.T) {
 			source.FakeControllerSource.Add(variant("v", "A100", 1))
 			source.err.Store(nil)
 			require.Eventually(t, func() bool {
-				return w.variants.of([]target{{"llm", schema.GroupKind{Group: "apps", Kind: "Deployment"}, "v"}}) != nil
+				// The object is found a moment before all are known to be read.
+				return w.variants.synced() && w.variants.of([]target{{"llm", schema.GroupKind{Group: "apps", Kind: "Deployment"}, "v"}}) != nil
 			},
 				time.Minute, 10*time.Millisecond)
 			feasible, _ = w.schedule(t, gpuPod("late", 1, rs), node("h100", h100, 8, 0), node("a100", a100, 8, 0))

@@ -73,7 +73,8 @@ func documents(t *testing.T, folder string) []string {
 	into := t.TempDir()
 	var paths []string
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		// kubectl apply -f takes no other files of a folder.
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
 		file, err := os.Open(path)
