@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/migration"
 )
 
 // The files of a backup.
@@ -38,8 +39,8 @@ type change struct {
 }
 
 // apply writes a backup, makes the objects, and deletes those that they replace.
-func (c *change) apply(ctx context.Context, converted *conversion) error {
-	made := converted.made()
+func (c *change) apply(ctx context.Context, converted *migration.Conversion) error {
+	made := converted.Made()
 	if len(made) == 0 {
 		_, err := fmt.Fprintln(c.out, "nothing is of an earlier form: nothing changes")
 		return err
@@ -49,7 +50,7 @@ func (c *change) apply(ctx context.Context, converted *conversion) error {
 		return err
 	}
 	if !c.dry {
-		if err := c.writeBackup(ctx, d, converted.replaced, made); err != nil {
+		if err := c.writeBackup(ctx, d, converted.Replaced, made); err != nil {
 			return err
 		}
 	}
@@ -62,14 +63,14 @@ func (c *change) apply(ctx context.Context, converted *conversion) error {
 	}
 	stays := map[string]bool{}
 	for i := range made {
-		stays[made[i].kind+" "+key(made[i].namespace, made[i].name)] = true
+		stays[made[i].Kind+" "+made[i].Key()] = true
 		if err := c.put(ctx, &made[i]); err != nil {
 			return err
 		}
 	}
-	for i := range converted.replaced {
-		old := &converted.replaced[i]
-		if !stays[old.kind+" "+key(old.namespace, old.name)] {
+	for i := range converted.Replaced {
+		old := &converted.Replaced[i]
+		if !stays[old.Kind+" "+old.Key()] {
 			if err := c.remove(ctx, old); err != nil {
 				return err
 			}
@@ -78,29 +79,19 @@ func (c *change) apply(ctx context.Context, converted *conversion) error {
 	return nil
 }
 
-// made are the documents that were made, and not those that stay as they are.
-func (c *conversion) made() (all []document) {
-	for i := range c.documents {
-		if d := &c.documents[i]; d.text == nil {
-			all = append(all, *d)
-		}
-	}
-	return all
-}
-
 // writeBackup writes what the change may touch. A folder that is there is another backup.
-func (c *change) writeBackup(ctx context.Context, d *definition, replaced, made []document) error {
+func (c *change) writeBackup(ctx context.Context, d *definition, replaced, made []migration.Document) error {
 	if err := os.Mkdir(c.backup, 0o750); err != nil {
 		return fmt.Errorf("making the folder of the backup: %w; --backup names another one", err)
 	}
-	before := append([]document{}, replaced...)
+	before := append([]migration.Document{}, replaced...)
 	has := map[string]bool{}
 	for i := range before {
-		has[before[i].kind+" "+key(before[i].namespace, before[i].name)] = true
+		has[before[i].Kind+" "+before[i].Key()] = true
 	}
 	for i := range made {
 		m := &made[i]
-		if has[m.kind+" "+key(m.namespace, m.name)] {
+		if has[m.Kind+" "+m.Key()] {
 			continue
 		}
 		live, err := c.get(ctx, m)
@@ -119,7 +110,7 @@ func (c *change) writeBackup(ctx context.Context, d *definition, replaced, made 
 	if err != nil {
 		return err
 	}
-	for file, documents := range map[string][]document{fileBefore: before, fileMade: made, fileDefinition: {definitionText}} {
+	for file, documents := range map[string][]migration.Document{fileBefore: before, fileMade: made, fileDefinition: {definitionText}} {
 		text, err := join(documents)
 		if err != nil {
 			return err
@@ -132,10 +123,10 @@ func (c *change) writeBackup(ctx context.Context, d *definition, replaced, made 
 	return err
 }
 
-func join(documents []document) ([]byte, error) {
+func join(documents []migration.Document) ([]byte, error) {
 	texts := make([][]byte, 0, len(documents))
 	for i := range documents {
-		text, err := documents[i].yaml()
+		text, err := documents[i].YAML()
 		if err != nil {
 			return nil, err
 		}
@@ -161,10 +152,10 @@ func (c *change) rollback(ctx context.Context) error {
 	stays := map[string]bool{}
 	for i := range before {
 		b := &before[i]
-		stays[b.kind+" "+key(b.namespace, b.name)] = true
-		if b.kind == v1alpha1.Kind && isEarlier(b.object) && !d.earlier() {
+		stays[b.Kind+" "+b.Key()] = true
+		if b.Kind == v1alpha1.Kind && migration.IsEarlier(b.Object) && !d.earlier() {
 			return fmt.Errorf("the cluster's CRD would drop the fields of VariantAutoscaling %s, so nothing was changed: put the CRD of the earlier version back first "+
-				"(%s holds the one that was there at the time of the backup)", key(b.namespace, b.name), filepath.Join(c.backup, fileDefinition))
+				"(%s holds the one that was there at the time of the backup)", b.Key(), filepath.Join(c.backup, fileDefinition))
 		}
 	}
 	for i := range before {
@@ -173,7 +164,7 @@ func (c *change) rollback(ctx context.Context) error {
 		}
 	}
 	for i := range made {
-		if m := &made[i]; !stays[m.kind+" "+key(m.namespace, m.name)] {
+		if m := &made[i]; !stays[m.Kind+" "+m.Key()] {
 			if err := c.remove(ctx, m); err != nil {
 				return err
 			}
@@ -183,17 +174,17 @@ func (c *change) rollback(ctx context.Context) error {
 }
 
 // get is an object as the cluster has it.
-func (c *change) get(ctx context.Context, d *document) (*unstructured.Unstructured, error) {
+func (c *change) get(ctx context.Context, d *migration.Document) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
-	version, _ := d.object["apiVersion"].(string)
+	version, _ := d.Object["apiVersion"].(string)
 	live.SetAPIVersion(version)
-	live.SetKind(d.kind)
-	return live, c.api.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: d.name}, live)
+	live.SetKind(d.Kind)
+	return live, c.api.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: d.Name}, live)
 }
 
 // put makes an object, or changes the one that is there to it: what users write of it.
-func (c *change) put(ctx context.Context, d *document) error {
-	copied, err := clone(d.object)
+func (c *change) put(ctx context.Context, d *migration.Document) error {
+	copied, err := migration.Clone(d.Object)
 	if err != nil {
 		return err
 	}
@@ -205,12 +196,12 @@ func (c *change) put(ctx context.Context, d *document) error {
 	live, err := c.get(ctx, d)
 	if apierrors.IsNotFound(err) {
 		if err := c.api.Create(ctx, wanted, c.createOptions()...); err != nil {
-			return d.failed("creating", err)
+			return failed("creating", d, err)
 		}
 		return c.say("created", d)
 	}
 	if err != nil {
-		return d.failed("reading", err)
+		return failed("reading", d, err)
 	}
 	was := live.DeepCopy()
 	live.Object["spec"] = wanted.Object["spec"]
@@ -220,7 +211,7 @@ func (c *change) put(ctx context.Context, d *document) error {
 		return c.say("unchanged", d)
 	}
 	if err := c.api.Update(ctx, live, c.updateOptions()...); err != nil {
-		return d.failed("changing", err)
+		return failed("changing", d, err)
 	}
 	if live.GetResourceVersion() == was.GetResourceVersion() && !c.dry {
 		return c.say("unchanged", d)
@@ -228,7 +219,7 @@ func (c *change) put(ctx context.Context, d *document) error {
 	return c.say("changed", d)
 }
 
-func (c *change) remove(ctx context.Context, d *document) error {
+func (c *change) remove(ctx context.Context, d *migration.Document) error {
 	live, err := c.get(ctx, d)
 	if err == nil {
 		var options []client.DeleteOption
@@ -240,7 +231,7 @@ func (c *change) remove(ctx context.Context, d *document) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	} else if err != nil {
-		return d.failed("deleting", err)
+		return failed("deleting", d, err)
 	}
 	return c.say("deleted", d)
 }
@@ -259,16 +250,16 @@ func (c *change) updateOptions() (options []client.UpdateOption) {
 	return options
 }
 
-func (d *document) failed(doing string, err error) error {
-	return fmt.Errorf("%s %s %s: %w", doing, d.kind, key(d.namespace, d.name), err)
+func failed(doing string, d *migration.Document, err error) error {
+	return fmt.Errorf("%s %s %s: %w", doing, d.Kind, d.Key(), err)
 }
 
 // say tells of one change.
-func (c *change) say(what string, d *document) error {
+func (c *change) say(what string, d *migration.Document) error {
 	if c.dry && what != "unchanged" {
 		what += " (dry run)"
 	}
-	_, err := fmt.Fprintf(c.out, "%s: %s %s\n", what, d.kind, key(d.namespace, d.name))
+	_, err := fmt.Fprintf(c.out, "%s: %s %s\n", what, d.Kind, d.Key())
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
+	"llmd.ai/workload-variant-autoscaler/pkg/migration"
 )
 
 const long = `Turn objects of earlier forms into the present ones, as text. The cluster changes only with
@@ -128,7 +129,7 @@ func (o *options) run(ctx context.Context, in io.Reader, out, notes io.Writer) e
 	if err != nil {
 		return err
 	}
-	for _, missing := range converted.missing {
+	for _, missing := range converted.Missing {
 		_, _ = fmt.Fprintln(notes, "note:", missing)
 	}
 	if !o.apply {
@@ -150,7 +151,7 @@ func (o *options) change(out io.Writer, backup string) (*change, error) {
 	return &change{api: api, out: out, backup: backup, dry: o.dry}, err
 }
 
-func (o *options) read(ctx context.Context, in io.Reader) ([]document, error) {
+func (o *options) read(ctx context.Context, in io.Reader) ([]migration.Document, error) {
 	namespace, err := o.cluster.Namespace()
 	if err != nil {
 		return nil, err
@@ -170,18 +171,18 @@ func (o *options) read(ctx context.Context, in io.Reader) ([]document, error) {
 }
 
 // place puts the objects that name no namespace into the one that is meant.
-func place(all []document, namespace string) (err error) {
+func place(all []migration.Document, namespace string) (err error) {
 	for i := range all {
 		d := &all[i]
-		metadata, _ := d.object["metadata"].(map[string]any)
-		if d.namespace != "" || metadata == nil {
+		metadata, _ := d.Object["metadata"].(map[string]any)
+		if d.Namespace != "" || metadata == nil {
 			continue
 		}
 		if namespace == "" {
-			return d.wrong(errors.New("it names no namespace: expected --namespace in the place of -A"))
+			return d.Wrong(errors.New("it names no namespace: expected --namespace in the place of -A"))
 		}
-		d.namespace, metadata["namespace"] = namespace, namespace
-		if d.text, err = yaml.Marshal(d.object); err != nil {
+		d.Namespace, metadata["namespace"] = namespace, namespace
+		if d.Text, err = yaml.Marshal(d.Object); err != nil {
 			return err
 		}
 	}
@@ -189,10 +190,10 @@ func place(all []document, namespace string) (err error) {
 }
 
 // write writes the objects: as one text, or as files of a folder.
-func (o *options) write(out, notes io.Writer, c *conversion) error {
-	documents := c.documents
+func (o *options) write(out, notes io.Writer, c *migration.Conversion) error {
+	documents := c.Documents
 	if o.live {
-		documents = c.made()
+		documents = c.Made()
 	}
 	switch o.output {
 	case output.YAML:
@@ -210,13 +211,13 @@ func (o *options) write(out, notes io.Writer, c *conversion) error {
 	}
 	for i := range documents {
 		d := &documents[i]
-		text, err := d.yaml()
+		text, err := d.YAML()
 		if err != nil {
 			return err
 		}
-		name := strings.ToLower(d.kind) + "-" + d.name + ".yaml"
-		if d.namespace != "" {
-			name = d.namespace + "-" + name
+		name := strings.ToLower(d.Kind) + "-" + d.Name + ".yaml"
+		if d.Namespace != "" {
+			name = d.Namespace + "-" + name
 		}
 		path := filepath.Join(o.output, filepath.Base(name))
 		if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -228,10 +229,10 @@ func (o *options) write(out, notes io.Writer, c *conversion) error {
 }
 
 // writeJSON writes one List. What stands in comments as YAML is not in it.
-func writeJSON(out io.Writer, documents []document) error {
+func writeJSON(out io.Writer, documents []migration.Document) error {
 	items := make([]any, 0, len(documents))
 	for i := range documents {
-		text, err := documents[i].yaml()
+		text, err := documents[i].YAML()
 		if err != nil {
 			return err
 		}

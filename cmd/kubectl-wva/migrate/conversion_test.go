@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/migration"
 )
 
 const hpa = `---
@@ -60,8 +62,8 @@ func objects(t *testing.T, text string) map[string]map[string]any {
 	for one := range strings.SplitSeq(text, "---\n") {
 		var object map[string]any
 		require.NoError(t, yaml.Unmarshal([]byte(one), &object))
-		d := documentOf(object)
-		all[d.kind+" "+d.name] = object
+		d := migration.Of(object)
+		all[d.Kind+" "+d.Name] = object
 	}
 	return all
 }

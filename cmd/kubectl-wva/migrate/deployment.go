@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/migration"
 )
 
 // labelVariant tells the pods of the Deployments of one model apart, beside the labels by
@@ -21,13 +22,13 @@ const labelVariant = "llm-d.ai/variant"
 // skeleton is a Deployment for an object that has none, made from the one that all
 // accelerators shared before. It has no replicas, so that nothing starts before somebody
 // looked at it; what to look at stands in the notes.
-func skeleton(old map[string]any, t *turned) (document, []string, error) {
+func skeleton(old map[string]any, v *migration.Variant) (migration.Document, error) {
 	var d appsv1.Deployment
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(old, &d); err != nil {
-		return document{}, nil, fmt.Errorf("the Deployment to make %s from: %w", t.name, err)
+		return migration.Document{}, fmt.Errorf("the Deployment to make %s from: %w", v.Name, err)
 	}
 	made := appsv1.Deployment{TypeMeta: d.TypeMeta, Spec: *d.Spec.DeepCopy()}
-	made.Namespace, made.Name = d.Namespace, targetOf(t)
+	made.Namespace, made.Name = d.Namespace, v.Target()
 	made.Labels = maps.Clone(d.Labels)
 	made.Spec.Replicas = ptr.To[int32](0)
 	template := &made.Spec.Template
@@ -36,24 +37,24 @@ func skeleton(old map[string]any, t *turned) (document, []string, error) {
 	}
 	template.Labels = with(template.Labels, labelVariant, made.Name)
 
-	notes := []string{fmt.Sprintf("its arguments are those of before: set what depends on %d x %s, such as --tensor-parallel-size", t.count, t.accelerator)}
+	notes := []string{fmt.Sprintf("its arguments are those of before: set what depends on %d x %s, such as --tensor-parallel-size", v.Count, v.Accelerator)}
 	if device := inventory.DeviceOf(inventory.PodOf(template)); device == "" {
 		notes = append(notes, "its pods ask for no device: add it to resources.limits")
 	} else {
-		setDevices(template, device, t.count)
+		setDevices(template, device, v.Count)
 	}
 	if dropped := withoutProduct(&template.Spec); len(dropped) > 0 {
-		notes = append(notes, fmt.Sprintf("its node selector is without %v: select the nodes of %s", dropped, t.accelerator))
+		notes = append(notes, fmt.Sprintf("its node selector is without %v: select the nodes of %s", dropped, v.Accelerator))
 	}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&made)
 	if err != nil {
-		return document{}, nil, err
+		return migration.Document{}, err
 	}
 	delete(object, "status")
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		delete(metadata, "creationTimestamp")
 	}
-	return document{kind: "Deployment", namespace: made.Namespace, name: made.Name, object: object}, notes, nil
+	return migration.Document{Kind: "Deployment", Namespace: made.Namespace, Name: made.Name, Object: object, Notes: notes}, nil
 }
 
 func with(labels map[string]string, name, value string) map[string]string {

@@ -14,6 +14,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/migration"
 )
 
 // definition is what the cluster's CRD can hold.
@@ -55,20 +56,20 @@ func (d *definition) present() bool { return d.fields["scaleTargetRef"] != nil }
 // kinds are those that are read from a cluster.
 var kinds = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind(v1alpha1.Kind),
-	{Group: "autoscaling", Version: "v2", Kind: kindHPA},
-	{Group: "keda.sh", Version: "v1alpha1", Kind: kindScaled},
+	{Group: "autoscaling", Version: "v2", Kind: migration.KindHPA},
+	{Group: "keda.sh", Version: "v1alpha1", Kind: migration.KindScaled},
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
 }
 
 // readLive reads the objects of a namespace, or of all, as the cluster has them. A CRD of
 // the present form has dropped the fields of earlier objects, so that nothing of them is
 // left to read.
-func readLive(ctx context.Context, api client.Reader, namespace string) ([]document, error) {
+func readLive(ctx context.Context, api client.Reader, namespace string) ([]migration.Document, error) {
 	d, err := readDefinition(ctx, api)
 	if err != nil {
 		return nil, err
 	}
-	var all []document
+	var all []migration.Document
 	for _, kind := range kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
@@ -84,9 +85,9 @@ func readLive(ctx context.Context, api client.Reader, namespace string) ([]docum
 			if err != nil {
 				return nil, err
 			}
-			if kind.Kind == v1alpha1.Kind && !d.earlier() && isEarlier(read.object) {
+			if kind.Kind == v1alpha1.Kind && !d.earlier() && migration.IsEarlier(read.Object) {
 				return nil, fmt.Errorf("the cluster's CRD is not of the form of VariantAutoscaling %s, so the API server no longer shows its fields: "+
-					"give the backup that was taken before the CRD was replaced, with -f backup.yaml", key(read.namespace, read.name))
+					"give the backup that was taken before the CRD was replaced, with -f backup.yaml", read.Key())
 			}
 			all = append(all, read)
 		}
@@ -95,15 +96,15 @@ func readLive(ctx context.Context, api client.Reader, namespace string) ([]docum
 }
 
 // liveDocument is an object of the cluster as a file would have it.
-func liveDocument(object map[string]any) (document, error) {
+func liveDocument(object map[string]any) (migration.Document, error) {
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"} {
 			delete(metadata, field)
 		}
 	}
-	d := documentOf(object)
-	d.file = "the cluster"
+	d := migration.Of(object)
+	d.File = "the cluster"
 	var err error
-	d.text, err = yaml.Marshal(object)
+	d.Text, err = yaml.Marshal(object)
 	return d, err
 }

@@ -1,4 +1,4 @@
-package migrate
+package migration
 
 import (
 	"cmp"
@@ -11,10 +11,17 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-	"llmd.ai/workload-variant-autoscaler/pkg/config"
-	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// The published names of the present form.
+const (
+	group             = "llmd.ai"
+	kindVariant       = "VariantAutoscaling"
+	targetVersion     = "apps/v1"
+	kindDeployment    = "Deployment"
+	labelAccelerator  = "inference.optimization/acceleratorName"
+	actuationByMetric = "Metric"
 )
 
 // lastApplied is the copy that kubectl keeps of an object; it would show the earlier form.
@@ -70,26 +77,28 @@ func (v *earlierVariant) accelerator() string {
 // earlierFields are those of a spec that only earlier forms have.
 var earlierFields = []string{"modelProfile", "variants", "acceleratorType", "acc", "accCount", "perfParms", "maxBatchSize", "modelId"}
 
-// isEarlier reports whether an object is of an earlier form.
-func isEarlier(object map[string]any) bool {
+// IsEarlier reports whether a VariantAutoscaling is of an earlier form.
+func IsEarlier(object map[string]any) bool {
 	spec, _ := object["spec"].(map[string]any)
 	return spec["scaleTargetRef"] == nil || slices.ContainsFunc(earlierFields, func(field string) bool { return spec[field] != nil })
 }
 
-// turned is an object of the present form that was made of one of an earlier form.
-type turned struct {
-	document
+// Variant is an object of the present form that was made of one of an earlier form.
+type Variant struct {
+	Document
+	// Accelerator is its accelerator as it was written, and Count the number of those of a
+	// replica.
+	Accelerator string
+	Count       int
 	// from says which part of the earlier object it is of.
-	from        string
-	accelerator string
-	count       int
+	from string
 	// ownTarget says that the target is a Deployment of the object's own name, which may
 	// have to be made.
 	ownTarget bool
 }
 
-// variants are one object for each accelerator of an object of an earlier form.
-func variants(text []byte, costs *config.UnitCosts) ([]turned, error) {
+// variantsOf are one object for each accelerator of an object of an earlier form.
+func variantsOf(text []byte, unitCost UnitCost) ([]Variant, error) {
 	var e earlierVariants
 	if err := yaml.UnmarshalStrict(text, &e); err != nil {
 		return nil, fmt.Errorf("it is of no form that is known: %w", err)
@@ -106,13 +115,13 @@ func variants(text []byte, costs *config.UnitCosts) ([]turned, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []turned
+	var all []Variant
 	for i := range entries {
 		place := field
 		if field != "spec" {
 			place = fmt.Sprintf("%s[%d]", field, i)
 		}
-		t, err := e.variant(&entries[i], names[i], place, costs)
+		t, err := e.variant(&entries[i], names[i], place, unitCost)
 		if err != nil {
 			return nil, err
 		}
@@ -175,19 +184,19 @@ func (v *earlierVariant) count() (int, bool) {
 }
 
 // variant is the object of one entry.
-func (e *earlierVariants) variant(v *earlierVariant, name, place string, costs *config.UnitCosts) (turned, error) {
+func (e *earlierVariants) variant(v *earlierVariant, name, place string, unitCost UnitCost) (Variant, error) {
 	accelerator := v.accelerator()
 	count, ok := v.count()
 	if accelerator == "" || !ok {
-		return turned{}, fmt.Errorf("%s: acc is %q and accCount is %d: name the accelerator and at least 1", place, accelerator, count)
+		return Variant{}, fmt.Errorf("%s: acc is %q and accCount is %d: name the accelerator and at least 1", place, accelerator, count)
 	}
 	id := fmt.Sprintf("%s-%s-%d", e.Spec.ModelID, accelerator, count)
 	if v.VariantID != "" && v.VariantID != id {
-		return turned{}, fmt.Errorf("%s.variantID is %q: expected %s, which follows from the model, the accelerator and the number", place, v.VariantID, id)
+		return Variant{}, fmt.Errorf("%s.variantID is %q: expected %s, which follows from the model, the accelerator and the number", place, v.VariantID, id)
 	}
 	spec := map[string]any{
 		"modelID": e.Spec.ModelID, "variantID": id, "accelerator": accelerator, "acceleratorCount": count,
-		"scaleTargetRef": map[string]any{"apiVersion": v1alpha1.DefaultTargetAPIVersion, "kind": v1alpha1.DefaultTargetKind, "name": name},
+		"scaleTargetRef": map[string]any{"apiVersion": targetVersion, "kind": kindDeployment, "name": name},
 	}
 	if v.ScaleTargetRef != nil {
 		spec["scaleTargetRef"] = v.ScaleTargetRef
@@ -198,15 +207,15 @@ func (e *earlierVariants) variant(v *earlierVariant, name, place string, costs *
 	if profile := v.profile(); len(profile) > 0 {
 		spec["variantProfile"] = profile
 	}
-	if err := v.cost(spec, accelerator, count, costs); err != nil {
-		return turned{}, fmt.Errorf("%s.%w", place, err)
+	if err := v.cost(spec, accelerator, count, unitCost); err != nil {
+		return Variant{}, fmt.Errorf("%s.%w", place, err)
 	}
 	v.limits(spec)
 	namespace, _ := e.Metadata["namespace"].(string)
 	object := map[string]any{"apiVersion": e.APIVersion, "kind": e.Kind, "metadata": e.metadata(name, accelerator), "spec": spec}
-	return turned{
-		document: document{kind: e.Kind, namespace: namespace, name: name, object: object},
-		from:     place, accelerator: accelerator, count: count, ownTarget: v.ScaleTargetRef == nil,
+	return Variant{
+		Document:    Document{Kind: e.Kind, Namespace: namespace, Name: name, Object: object},
+		Accelerator: accelerator, Count: count, from: place, ownTarget: v.ScaleTargetRef == nil,
 	}, nil
 }
 
@@ -244,7 +253,7 @@ func quoted(values map[string]any) map[string]any {
 
 // cost sets the price of a replica: that of the object, else that of its accelerators, if
 // their prices are given.
-func (v *earlierVariant) cost(spec map[string]any, accelerator string, count int, costs *config.UnitCosts) error {
+func (v *earlierVariant) cost(spec map[string]any, accelerator string, count int, unitCost UnitCost) error {
 	switch given := v.VariantCost.(type) {
 	case string:
 		spec["variantCost"] = given
@@ -256,10 +265,10 @@ func (v *earlierVariant) cost(spec map[string]any, accelerator string, count int
 	default:
 		return fmt.Errorf("variantCost is %v: expected a decimal number in quotes", given)
 	}
-	if costs == nil {
+	if unitCost == nil {
 		return nil
 	}
-	if unit, ok := costs.Of(inventory.Normalize(accelerator).Device()); ok {
+	if unit, ok := unitCost(accelerator); ok {
 		spec["variantCost"] = strconv.FormatFloat(float64(unit*capacity.Cost(count)), 'f', -1, 64)
 	}
 	return nil
@@ -295,10 +304,10 @@ func (e *earlierVariants) metadata(name, accelerator string) map[string]any {
 			metadata["annotations"] = annotations
 		}
 	}
-	labels := map[string]any{v1alpha1.LabelAcceleratorName: accelerator}
+	labels := map[string]any{labelAccelerator: accelerator}
 	given, _ = e.Metadata["labels"].(map[string]any)
 	for key, value := range given {
-		if key != v1alpha1.LabelAcceleratorName {
+		if key != labelAccelerator {
 			labels[key] = value
 		}
 	}

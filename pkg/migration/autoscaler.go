@@ -1,4 +1,4 @@
-package migrate
+package migration
 
 import (
 	"encoding/json"
@@ -9,48 +9,48 @@ import (
 
 // The kinds that scale by the metric of an object.
 const (
-	kindHPA    = "HorizontalPodAutoscaler"
-	kindScaled = "ScaledObject"
+	KindHPA    = "HorizontalPodAutoscaler"
+	KindScaled = "ScaledObject"
 )
 
 // autoscalers are what becomes of a HorizontalPodAutoscaler or ScaledObject that follows the
 // metric of an object, or scales its Deployment: one for each of the objects that were made
 // of it, on its target and with a selector of its name. Where one was made, nothing but the
 // name can have changed, and the autoscaler stays as it is.
-func autoscalers(d *document, made map[string][]turned) ([]document, error) {
+func autoscalers(d *Document, made map[string][]Variant) ([]Document, error) {
 	name, err := followed(d, made)
 	if err != nil {
 		return nil, err
 	}
-	of := made[key(d.namespace, name)]
-	if len(of) == 0 || len(of) == 1 && of[0].name == name {
-		return []document{*d}, nil
+	of := made[key(d.Namespace, name)]
+	if len(of) == 0 || len(of) == 1 && of[0].Name == name {
+		return []Document{*d}, nil
 	}
-	var all []document
+	var all []Document
 	for i := range of {
 		t := &of[i]
-		copied, err := clone(d.object)
+		copied, err := Clone(d.Object)
 		if err != nil {
 			return nil, err
 		}
-		one := document{file: d.file, kind: d.kind, namespace: d.namespace, name: suffixed(d.name, name, t.name), object: copied}
+		one := Document{File: d.File, Kind: d.Kind, Namespace: d.Namespace, Name: suffixed(d.Name, name, t.Name), Object: copied}
 		metadata, _ := copied["metadata"].(map[string]any)
-		copied["metadata"] = ownMetadata(metadata, one.name)
+		copied["metadata"] = ownMetadata(metadata, one.Name)
 		delete(copied, "status")
 		spec, _ := copied["spec"].(map[string]any)
 		target, _ := spec["scaleTargetRef"].(map[string]any)
 		if target != nil {
-			target["name"] = targetOf(t)
+			target["name"] = t.Target()
 		}
-		selectors{from: name, to: t.name, accelerator: t.accelerator}.rewrite(spec)
+		selectors{from: name, to: t.Name, accelerator: t.Accelerator}.rewrite(spec)
 		all = append(all, one)
 	}
 	return all, nil
 }
 
-// targetOf is the name of the target of an object.
-func targetOf(t *turned) string {
-	spec, _ := t.object["spec"].(map[string]any)
+// Target is the name of what the object scales.
+func (v *Variant) Target() string {
+	spec, _ := v.Object["spec"].(map[string]any)
 	target, _ := spec["scaleTargetRef"].(map[string]any)
 	name, _ := target["name"].(string)
 	return name
@@ -83,8 +83,8 @@ var follows = regexp.MustCompile(`variant_name\s*=\s*["']([^"']*)["']`)
 
 // followed is the object of an earlier form that an autoscaler follows: by its selector,
 // else by its target, whose Deployment had the object's name.
-func followed(d *document, made map[string][]turned) (string, error) {
-	text, err := json.Marshal(d.object["spec"])
+func followed(d *Document, made map[string][]Variant) (string, error) {
+	text, err := json.Marshal(d.Object["spec"])
 	if err != nil {
 		return "", err
 	}
@@ -109,13 +109,13 @@ func followed(d *document, made map[string][]turned) (string, error) {
 		return "", fmt.Errorf("its spec cannot be read: %w", err)
 	}
 	for _, m := range spec.Metrics {
-		if name := m.External.Metric.Selector.MatchLabels["variant_name"]; made[key(d.namespace, name)] != nil {
+		if name := m.External.Metric.Selector.MatchLabels["variant_name"]; made[key(d.Namespace, name)] != nil {
 			return name, nil
 		}
 	}
 	for _, t := range spec.Triggers {
 		query, _ := t.Metadata["query"].(string)
-		if found := follows.FindStringSubmatch(query); found != nil && made[key(d.namespace, found[1])] != nil {
+		if found := follows.FindStringSubmatch(query); found != nil && made[key(d.Namespace, found[1])] != nil {
 			return found[1], nil
 		}
 	}
@@ -150,8 +150,8 @@ func (s selectors) rewrite(value any) {
 	}
 }
 
-// clone is a copy of an object that shares nothing with it.
-func clone(object map[string]any) (map[string]any, error) {
+// Clone is a copy of an object that shares nothing with it.
+func Clone(object map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
