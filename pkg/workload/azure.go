@@ -23,9 +23,8 @@ const maxLine = 4096
 // and empty lines at the end are ignored.
 type Azure struct {
 	lines *lines
-	first time.Time
-	last  time.Time
-	err   error
+	order
+	err error
 }
 
 // NewAzure reads the header of a trace. The name, usually that of the file,
@@ -57,6 +56,10 @@ func (a *Azure) next() (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
+	arrival, err := a.arrival(a.lines, "TIMESTAMP "+columns[0], at)
+	if err != nil {
+		return Request{}, err
+	}
 	input, err := a.lines.tokens("ContextTokens", columns[1])
 	if err != nil {
 		return Request{}, err
@@ -65,26 +68,24 @@ func (a *Azure) next() (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	return Request{Arrival: at.Sub(a.first), Input: input, Output: output}, nil
+	return Request{Arrival: arrival, Input: input, Output: output}, nil
 }
 
-func (a *Azure) time(text string) (time.Time, error) {
-	var at time.Time
-	var err error
-	for _, layout := range azureTime {
-		if at, err = time.Parse(layout, text); err == nil {
-			break
+func (a *Azure) time(text string) (time.Duration, error) {
+	at, ok := clockTime(text, azureTime)
+	if !ok {
+		return 0, a.lines.fail("TIMESTAMP is %q; expected a time like 2023-11-16 18:15:46.6805900", short(text))
+	}
+	return at, nil
+}
+
+// clockTime is a time of day in one of the layouts, as the time since 1970. It reports
+// false for what is none, and for one that is not within a century after 1970.
+func clockTime(text string, layouts []string) (time.Duration, bool) {
+	for _, layout := range layouts {
+		if at, err := time.Parse(layout, text); err == nil {
+			return time.Duration(at.UnixNano()), at.Unix() >= 0 && at.Unix() <= mostSeconds
 		}
 	}
-	if err != nil {
-		return at, a.lines.fail("TIMESTAMP is %q; expected a time like 2023-11-16 18:15:46.6805900", short(text))
-	}
-	if a.first.IsZero() {
-		a.first = at
-	}
-	if at.Before(a.last) {
-		return at, a.lines.fail("TIMESTAMP %s is %s before the line above; expected rows in order of time", text, a.last.Sub(at))
-	}
-	a.last = at
-	return at, nil
+	return 0, false
 }

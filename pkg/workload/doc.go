@@ -9,7 +9,7 @@
 // decide how requests are served.
 //
 // Read Request and Stream first; then Open, which knows the formats by their
-// content (Azure, Mooncake and ServeGen), Examples and Named (synthetic loads from
+// content (plain, Azure, Mooncake and ServeGen), Examples and Named (synthetic loads from
 // published figures), Synthetic (what they are made of), Rate, From and Limit, which wrap
 // another stream, and Dispersion, which says how arrivals scatter.
 package workload

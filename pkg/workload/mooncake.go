@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -43,8 +44,8 @@ const (
 type Mooncake struct {
 	lines  *lines
 	random *rand.Rand
-	// first and last are recorded times, as they stand in the file.
-	first, last time.Duration
+	// Its times are recorded ones, as they stand in the file.
+	order
 
 	// ready holds the requests of one time in order of arrival, from next on.
 	ready []Request
@@ -52,8 +53,6 @@ type Mooncake struct {
 	// ahead is the first request of a later time.
 	ahead    Request
 	hasAhead bool
-	// started is set once there was a row.
-	started bool
 	// prompts says that the blocks of the prompts are wanted.
 	prompts bool
 	err     error
@@ -216,14 +215,7 @@ func (m *Mooncake) time(milliseconds *float64) (time.Duration, error) {
 		return 0, m.lines.fail("timestamp is %v; expected milliseconds of at least 0", *milliseconds)
 	}
 	at := time.Duration(math.Round(*milliseconds * float64(time.Millisecond)))
-	if !m.started {
-		m.started, m.first = true, at
-	}
-	if at < m.last {
-		return 0, m.lines.fail("timestamp %v is %s before the line above; expected rows in order of time", *milliseconds, m.last-at)
-	}
-	m.last = at
-	return at - m.first, nil
+	return m.arrival(m.lines, "timestamp "+strconv.FormatFloat(*milliseconds, 'f', -1, 64), at)
 }
 
 func (m *Mooncake) tokens(field string, n *float64) (int, error) {

@@ -84,7 +84,7 @@ func (t *Trace) Close() error {
 	return nil
 }
 
-// Open opens a trace by its path: an Azure CSV file, a Mooncake JSONL file, or the
+// Open opens a trace by its path: a plain CSV or JSON lines file, an Azure CSV file, a Mooncake JSONL file, or the
 // rate file of a ServeGen trace, whose client and length files stand next to it;
 // each may be compressed with gzip. The first line tells the format. A path with
 // SyntheticPrefix names a synthetic load and opens no file.
@@ -118,6 +118,14 @@ func openFormat(files Files, path string, file *file, o OpenOptions) (*Trace, er
 		return nil, fmt.Errorf("%s:1: reading the trace: %w", path, err)
 	}
 	switch {
+	case first == PlainHeader:
+		s, err := NewPlainCSV(file, path)
+		if err != nil {
+			return nil, err
+		}
+		return o.trace("a plain trace", s, file)
+	case strings.HasPrefix(first, "{") && isPlainRow(first):
+		return o.trace("a plain trace", NewPlainJSON(file, path), file)
 	case strings.HasPrefix(first, "{"):
 		m := NewMooncake(file, path, o.Seed)
 		if o.Prompts {
@@ -141,8 +149,8 @@ func openFormat(files Files, path string, file *file, o OpenOptions) (*Trace, er
 		}
 		return o.trace("an Azure trace", s, file)
 	}
-	return nil, fmt.Errorf("%s:1: the first line is %q; expected that of an Azure trace, %s, of the rate file of a ServeGen trace, %s, or of a Mooncake trace, %s",
-		path, short(first), AzureHeader, ServeGenRateHeader, MooncakeRow)
+	return nil, fmt.Errorf("%s:1: the first line is %q; expected that of an Azure trace, %s, of the rate file of a ServeGen trace, %s, of a Mooncake trace, %s, or of a plain trace, %s or %s",
+		path, short(first), AzureHeader, ServeGenRateHeader, MooncakeRow, PlainHeader, PlainRow)
 }
 
 // trace cuts the wanted part out of a stream.

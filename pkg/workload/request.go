@@ -42,6 +42,10 @@ func (l *limited) Next() (Request, error) {
 		return Request{}, io.EOF
 	}
 	r, err := l.stream.Next()
+	if beyond(err, l.length) {
+		l.over = true
+		return Request{}, io.EOF
+	}
 	if err != nil {
 		return Request{}, err
 	}
@@ -66,7 +70,7 @@ func (l *later) Next() (Request, error) {
 	for {
 		r, err := l.stream.Next()
 		if err != nil {
-			return Request{}, err
+			return Request{}, since(err, l.from)
 		}
 		if r.Arrival -= l.from; r.Arrival >= 0 {
 			return r, nil
@@ -97,15 +101,19 @@ func Summarize(stream Stream) (Summary, error) {
 		if err != nil {
 			return Summary{}, err
 		}
-		sum.Requests++
-		sum.Last = r.Arrival
-		sum.Input += int64(r.Input)
-		sum.Output += int64(r.Output)
+		sum.add(r)
 	}
 	if sum.Requests == 0 {
 		return Summary{}, errors.New("there are no requests in it")
 	}
 	return sum, nil
+}
+
+func (s *Summary) add(r Request) {
+	s.Requests++
+	s.Last = r.Arrival
+	s.Input += int64(r.Input)
+	s.Output += int64(r.Output)
 }
 
 // String renders the summary for people: the number of requests, their span and

@@ -26,9 +26,11 @@ var long = `Try scaling policies on a trace of requests before you buy: in virtu
 very decision that the autoscaler makes, the placement that the scheduler does, and the
 published rules of others. A day takes seconds to minutes.
 
-The trace is a file in the format of the Azure LLM inference traces (CSV), of Mooncake
-(JSON lines) or of ServeGen (its rate file, with the clients and lengths files beside it),
-or synthetic:NAME. The scenario has nodes, models, variants with their latency and
+The trace is a file, or synthetic:NAME. A file is plain CSV with the first line
+time,input_tokens,output_tokens, or plain JSON lines with these names; time is in seconds, or
+a time such as 2026-11-22T18:15:46Z. The files of the Azure LLM inference traces (CSV), of
+Mooncake (JSON lines) and of ServeGen (its rate file, with the clients and lengths files
+beside it) are read as they are published. The scenario has nodes, models, variants with their latency and
 prices, and the autoscaler's configuration; without --scenario one is built in, and
 --print-scenario prints it with what every key means. With --from-cluster, nodes and
 variants are those of a live cluster, which is only read.
