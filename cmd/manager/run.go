@@ -110,7 +110,7 @@ func probe(ctx context.Context, cluster *rest.Config, c config.Config) (controll
 		return controller.Access{}, nil, fmt.Errorf("making a client: %w", err)
 	}
 	reviews := authorization.SelfSubjectAccessReviews()
-	access, err := controller.ProbeAccess(ctx, reviews, mapper, c.WatchNamespace)
+	access, err := controller.ProbeAccess(ctx, reviews, mapper, c.WatchNamespace, c.NamespaceConfig)
 	if err != nil {
 		return access, nil, fmt.Errorf("looking at what the manager may do: %w", err)
 	}
@@ -123,8 +123,11 @@ func probe(ctx context.Context, cluster *rest.Config, c config.Config) (controll
 	if c.Webhook.PlacePods && !access.Namespaces {
 		klog.InfoS("How many replicas fit follows the pod templates alone: namespaces may not be read, which manifests/webhook/pods.yaml grants")
 	}
+	if access.Local != "" {
+		klog.InfoS("What namespaces say for themselves is not known", "missing", access.Local)
+	}
 	return access, func(ctx context.Context) (controller.Access, error) {
-		return controller.ProbeCore(ctx, reviews, c.WatchNamespace)
+		return controller.ProbeCore(ctx, reviews, c.WatchNamespace, c.NamespaceConfig)
 	}, nil
 }
 

@@ -51,6 +51,9 @@ type Static struct {
 	// ScaleToZeroConfigMap is the name of the ConfigMap in PodNamespace that says which
 	// models may scale to zero.
 	ScaleToZeroConfigMap string
+	// NamespaceConfig lets the namespaces of models have ConfigMaps of their own, and be left
+	// alone, as Local says.
+	NamespaceConfig bool
 	// ConfigMap is the name of the ConfigMap in PodNamespace that holds the settings.
 	ConfigMap string
 }

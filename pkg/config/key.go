@@ -206,6 +206,8 @@ func placeKeys() []Key {
 			text(func(c *Config) *string { return &c.UnitCostConfigMap })),
 		static("SCALE_TO_ZERO_CONFIG_MAP_NAME", "wva-model-scale-to-zero-config", "ConfigMap that says for each model whether and when it may scale to zero. The manager follows it.",
 			text(func(c *Config) *string { return &c.ScaleToZeroConfigMap })),
+		static("WVA_NAMESPACE_CONFIG", "false", "Let the namespaces of models have ConfigMaps of their own: wva-saturation-scaling-config and wva-model-scale-to-zero-config there replace those of the manager, and the annotation wva.llmd.ai/exclude=true on a namespace leaves it alone. It needs the rights of manifests/namespace-config.",
+			boolean(func(c *Config) *bool { return &c.NamespaceConfig })),
 	}
 }
 

@@ -114,6 +114,7 @@ var values = map[string]struct {
 	"ACCELERATOR_COST_CONFIG_MAP_NAME":               {"costs", func(c config.Config) any { return c.UnitCostConfigMap }, "costs"},
 	"SCALE_TO_ZERO_CONFIG_MAP_NAME":                  {"zero", func(c config.Config) any { return c.ScaleToZeroConfigMap }, "zero"},
 	"GLOBAL_OPT_INTERVAL":                            {"15s", func(c config.Config) any { return c.Policy().Interval }, 15 * time.Second},
+	"WVA_NAMESPACE_CONFIG":                           {"true", func(c config.Config) any { return c.NamespaceConfig }, true},
 	"WVA_LIMITED_MODE":                               {"true", func(c config.Config) any { return c.Policy().Limited }, true},
 	"EXPERIMENTAL_PROACTIVE_MODEL":                   {"true", func(c config.Config) any { return c.Policy().Hybrid }, true},
 	"WVA_SLO_PERCENTILE":                             {"0.95", func(c config.Config) any { return c.Policy().Share }, 0.95},

@@ -31,6 +31,12 @@ func DefaultSaturation() Saturation {
 // afterwards. The warnings name fields without effect. On an error nothing of the
 // data is usable, and the last good thresholds are to be kept.
 func ParseSaturation(data map[string]string) (Saturation, []string, error) {
+	return parseSaturation(data, "")
+}
+
+// parseSaturation reads a ConfigMap in a namespace of models; local is empty for the one
+// beside the manager.
+func parseSaturation(data map[string]string, local string) (Saturation, []string, error) {
 	result := DefaultSaturation()
 	s := &said{}
 	if text, ok := data[DefaultEntry]; ok {
@@ -47,7 +53,13 @@ func ParseSaturation(data map[string]string) (Saturation, []string, error) {
 			continue
 		}
 		override, ok := parseEntry(name, data[name], s)
-		if !ok || !override.checkModel(name, seen) {
+		if !ok {
+			continue
+		}
+		if override.model.Namespace == "" {
+			override.model.Namespace = local
+		}
+		if override.elsewhere(override.model, local) || !override.checkModel(name, seen) {
 			continue
 		}
 		if result.ByModel == nil {

@@ -59,6 +59,12 @@ func (z ScaleToZero) of(key decision.ModelKey, settings decision.Idle) decision.
 // counts. The warnings name what has no effect or looks like a mistake. On an error
 // nothing of the data is usable.
 func ParseScaleToZero(data map[string]string) (ScaleToZero, []string, error) {
+	return parseScaleToZero(data, "")
+}
+
+// parseScaleToZero reads a ConfigMap in a namespace of models; local is empty for the one
+// beside the manager.
+func parseScaleToZero(data map[string]string, local string) (ScaleToZero, []string, error) {
 	var result ScaleToZero
 	s := &said{}
 	base := DefaultEntry
@@ -82,6 +88,7 @@ func ParseScaleToZero(data map[string]string) (ScaleToZero, []string, error) {
 			f.warn("has no effect beside the entry %q: remove it", base)
 		case model.ID == "":
 			f.wrong("model_id is missing: name the model that the entry is for")
+		case f.elsewhere(model, local):
 		case first[model] != "":
 			f.warn("has no effect, because entry %q is for the same model (%s): remove one", first[model], model.ID)
 		default:

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
@@ -31,6 +32,9 @@ type Access struct {
 	// Unread are the kinds that may not be read of those that say what pods will be and
 	// how many there may be. What they would say is named in the bound of a count.
 	Unread inventory.Unread
+	// Local names the permissions to read what namespaces say for themselves that are
+	// missing; empty also where nobody asks for them.
+	Local string
 	// LeaderWorkerSets and ScaledObjects: the cluster serves the kind, too.
 	LeaderWorkerSets, ScaledObjects bool
 	// Namespaces: their labels may be read, which say whose pods are sent on their way. It
@@ -39,9 +43,9 @@ type Access struct {
 }
 
 // ProbeAccess asks the API server what may be read in a namespace, or everywhere
-// when it is empty.
-func ProbeAccess(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, mapper apimeta.RESTMapper, namespace string) (Access, error) {
-	access, err := ProbeCore(ctx, reviews, namespace)
+// when it is empty. Local says whether namespaces have a say of their own.
+func ProbeAccess(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, mapper apimeta.RESTMapper, namespace string, local bool) (Access, error) {
+	access, err := ProbeCore(ctx, reviews, namespace, local)
 	if err != nil {
 		return access, err
 	}
@@ -51,9 +55,9 @@ func ProbeAccess(ctx context.Context, reviews authorizationclient.SelfSubjectAcc
 	return access, p.err
 }
 
-// ProbeCore asks only for what may change while the manager runs: Capacity, Victims and
-// Unread.
-func ProbeCore(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, namespace string) (Access, error) {
+// ProbeCore asks only for what may change while the manager runs: Capacity, Victims,
+// Unread and Local.
+func ProbeCore(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, namespace string, local bool) (Access, error) {
 	p := prober{ctx: ctx, reviews: reviews}
 	nodes, pods := schema.GroupResource{Resource: "nodes"}, schema.GroupResource{Resource: "pods"}
 	access := Access{
@@ -70,6 +74,9 @@ func ProbeCore(ctx context.Context, reviews authorizationclient.SelfSubjectAcces
 		// The pods that would be preempted are of all namespaces.
 		Budgets: unread("", "policy", "poddisruptionbudgets"),
 		Quotas:  unread(namespace, "", "resourcequotas"),
+	}
+	if local {
+		access.Local = p.local(namespace)
 	}
 	return access, p.err
 }
@@ -92,6 +99,23 @@ func missing(nodes, pods []string) string {
 	return fmt.Sprintf("the permission to %s in API group \"\" is missing: grant it as manifests/rbac/observe.yaml does", strings.Join(parts, ", and to "))
 }
 
+// local names the permissions to read what namespaces say for themselves that are missing.
+func (p *prober) local(namespace string) string {
+	var parts []string
+	for _, name := range config.LocalConfigMaps() {
+		if len(p.lacksOf(namespace, schema.GroupResource{Resource: "configmaps"}, name, reading...)) > 0 {
+			parts = append(parts, "configmaps named "+name)
+		}
+	}
+	if namespace == "" && len(p.lacks("", schema.GroupResource{Resource: "namespaces"}, reading...)) > 0 {
+		parts = append(parts, "namespaces")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the permission to list and watch %s in API group \"\" is missing: grant it as manifests/namespace-config does", strings.Join(parts, ", "))
+}
+
 type prober struct {
 	ctx     context.Context
 	reviews authorizationclient.SelfSubjectAccessReviewInterface
@@ -112,11 +136,16 @@ func (p *prober) serves(namespace string, gvk schema.GroupVersionKind) bool {
 
 // lacks are the verbs that are not permitted.
 func (p *prober) lacks(namespace string, resource schema.GroupResource, verbs ...string) []string {
+	return p.lacksOf(namespace, resource, "", verbs...)
+}
+
+// lacksOf are those that are not permitted on the objects of one name.
+func (p *prober) lacksOf(namespace string, resource schema.GroupResource, name string, verbs ...string) []string {
 	var lacking []string
 	for _, verb := range verbs {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Group: resource.Group, Resource: resource.Resource, Verb: verb,
+				Namespace: namespace, Group: resource.Group, Resource: resource.Resource, Name: name, Verb: verb,
 			},
 		}}
 		answer, err := p.reviews.Create(p.ctx, review, metav1.CreateOptions{})

@@ -136,7 +136,7 @@ func optimizationReady(p *decision.VariantPlan) finding {
 	if f, ok := fact(p, v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale); ok {
 		return no(v1alpha1.ReasonMetricsUnavailable, f.Detail)
 	}
-	if f, ok := fact(p, v1alpha1.ReasonServiceClassUnclear); ok {
+	if f, ok := fact(p, v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonServiceClassUnclear); ok {
 		return yes(f.Reason, f.Detail)
 	}
 	if p.Reason == decision.ReasonWake {

@@ -9,11 +9,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
@@ -79,7 +81,14 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, runnable := range []interface{ Start(context.Context) error }{f, p, loop} {
+	runnables := []manager.Runnable{f, p, loop}
+	if o.Config.NamespaceConfig {
+		if loop.observer.locals, err = localsOf(mgr, o.Config, trigger); err != nil {
+			return nil, err
+		}
+		runnables = append(runnables, loop.observer.locals)
+	}
+	for _, runnable := range runnables {
 		if err := mgr.Add(runnable); err != nil {
 			return nil, fmt.Errorf("adding the controller to the manager: %w", err)
 		}
@@ -88,6 +97,15 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 		follower: f, cached: mgr.GetCache(), live: mgr.GetAPIReader(), access: o.Access,
 		instance: o.Config.ControllerInstance, namespace: o.Config.WatchNamespace, scheduler: o.Config.Webhook.Scheduler,
 	}, nil
+}
+
+// localsOf follow what namespaces say for themselves.
+func localsOf(mgr ctrl.Manager, c config.Config, t *trigger) (*locals, error) {
+	api, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the ConfigMaps of namespaces: %w", err)
+	}
+	return newLocals(api.RESTClient(), c.PodNamespace, c.WatchNamespace, mgr.GetEventRecorder(component), t)
 }
 
 func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *trigger) (*Loop, error) {

@@ -54,6 +54,9 @@ func (l *Loop) Start(ctx context.Context) error {
 		return nil
 	case <-l.ready:
 	}
+	if l.permissions.current.Load().Local == "" {
+		l.observer.locals.wait(ctx)
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

@@ -34,7 +34,9 @@ type observer struct {
 	names *inventory.Names
 	// scheduler is that of the variants' pods where our webhook says where they go.
 	scheduler string
-	startups  *startups
+	// locals are nil where namespaces have no say of their own.
+	locals   *locals
+	startups *startups
 	// unclear are the models of which was told that nobody knows what gateways count of
 	// them.
 	unclear map[decision.ModelKey]bool
@@ -123,7 +125,9 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 	if stock.sends, err = o.sendsTo(ctx); err != nil {
 		return nil, err
 	}
-	seen.promise(settings, variants)
+	own := o.locals.read(ctx, variants)
+	o.locals.tell(variants, o.access.Local)
+	seen.promise(settings, variants, own)
 	if o.access.Capacity {
 		seen.snapshot.Cluster, seen.unlisted = stock.inventory.Cluster, stock.inventory.Unlisted
 	}
@@ -163,7 +167,7 @@ func (o *observer) variants(ctx context.Context) ([]*variant, error) {
 	variants := make([]*variant, 0, len(list.Items))
 	for i := range list.Items {
 		object := &list.Items[i]
-		if object.DeletionTimestamp != nil || object.Labels[v1alpha1.LabelControllerInstance] != o.instance {
+		if object.DeletionTimestamp != nil || object.Labels[v1alpha1.LabelControllerInstance] != o.instance || o.locals.excludes(object.Namespace) {
 			continue
 		}
 		variants = append(variants, &variant{object: object, key: decision.Key{Namespace: object.Namespace, Name: object.Name}})

@@ -80,7 +80,7 @@ func (p *permissions) look(ctx context.Context) {
 	}
 	p.current.Store(&next)
 	p.trigger.poke(soon)
-	klog.FromContext(ctx).Info("What the manager may do has changed", "capacity", next.Capacity, "missing", next.Missing, "victims", next.Victims)
+	klog.FromContext(ctx).Info("What the manager may do has changed", "capacity", next.Capacity, "missing", next.Missing, "victims", next.Victims, "namespaceConfig", next.Local)
 }
 
 // next is what is in force after an answer. The kinds that are watched are those of
@@ -88,6 +88,7 @@ func (p *permissions) look(ctx context.Context) {
 func (p *permissions) next(answer Access) Access {
 	next := p.atStart
 	next.Victims, next.Capacity, next.Missing = answer.Victims, answer.Capacity, answer.Missing
+	next.Local = answer.Local
 	next.Unread = p.usable(answer.Unread)
 	switch {
 	case !p.atStart.Capacity && answer.Capacity:

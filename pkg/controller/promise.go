@@ -6,10 +6,10 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// promise puts into the policy what was promised to each model's clients and whether
-// it may scale to zero. Variants of a model whose service class cannot be told get a
+// promise puts into the policy what was promised to each model's clients, whether it may
+// scale to zero, and its thresholds where its namespace has some of its own. Variants of a model whose service class cannot be told get a
 // warning; saturation alone decides for them.
-func (seen *observation) promise(settings *config.Dynamic, variants []*variant) {
+func (seen *observation) promise(settings *config.Dynamic, variants []*variant, own map[string]config.Local) {
 	references := map[decision.ModelKey][]config.ClassReference{}
 	for _, v := range variants {
 		references[v.model()] = append(references[v.model()], v.classReferences()...)
@@ -18,7 +18,13 @@ func (seen *observation) promise(settings *config.Dynamic, variants []*variant) 
 	seen.policy.IdleByModel = make(map[decision.ModelKey]decision.Idle, len(references))
 	for model, named := range references {
 		seen.policy.Promises[model] = settings.Promise(model.ID, named)
-		seen.policy.IdleByModel[model] = settings.IdleOf(model)
+		seen.policy.IdleByModel[model] = settings.In(own[model.Namespace]).IdleOf(model)
+	}
+	if len(own) > 0 {
+		seen.policy.SaturationByModel = map[decision.ModelKey]decision.Saturation{}
+		for model := range references {
+			seen.policy.SaturationByModel[model] = settings.In(own[model.Namespace]).SaturationOf(model)
+		}
 	}
 	for _, v := range variants {
 		v.class = seen.policy.Promises[v.model()].Class

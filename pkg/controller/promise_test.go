@@ -40,7 +40,7 @@ func TestPromisesReachThePolicy(t *testing.T) {
 		promised("chat", "other", "other", ""),
 		promised("chat", "qwen", "qwen", ""),
 	}
-	seen.promise(settings, variants)
+	seen.promise(settings, variants, nil)
 
 	chat := func(model string) decision.ModelKey { return decision.ModelKey{Namespace: "chat", ID: model} }
 	assert.Equal(t, decision.Promise{Class: "Premium", Priority: 1, SLO: capacity.SLO{TTFT: 500, ITL: 24}}, seen.policy.PromiseTo(chat("llama")), "one variant speaks for all")

@@ -42,6 +42,10 @@ func TestToggles(t *testing.T) {
 			values: nested("wva.chooseVictims", false),
 			fewer:  []string{"ClusterRole " + plainName + "-victims", "ClusterRoleBinding " + plainName + "-victims"},
 		},
+		"namespaces with a say of their own": {
+			values: nested("wva.namespaceConfig", true),
+			more:   []string{"ClusterRole " + plainName + "-namespace-config", "ClusterRoleBinding " + plainName + "-namespace-config"},
+		},
 		"no manager": {
 			values: nested("wva.enabled", false),
 			fewer:  slices.DeleteFunc(render(t, plain).ids(), func(s string) bool { return isOfTheScheduler(s) || s == kind }),

@@ -47,6 +47,7 @@ var effects = map[string]struct {
 	"wva.reconcileInterval":                             {change: "15s"},
 	"wva.limitedMode":                                   {change: true},
 	"wva.chooseVictims":                                 {change: false},
+	"wva.namespaceConfig":                               {change: true},
 	"wva.proactiveModel":                                {change: true},
 	"wva.sloPercentile":                                 {change: 0.95},
 	"wva.risk":                                          {change: 0.7},

@@ -181,6 +181,7 @@ WVA_METRICS_SOURCE: {{ .Values.wva.metricsSource }}
 WVA_LIMITED_MODE: {{ .Values.wva.limitedMode }}
 EXPERIMENTAL_PROACTIVE_MODEL: {{ .Values.wva.proactiveModel }}
 WVA_SCALE_TO_ZERO: {{ .Values.wva.scaleToZero }}
+WVA_NAMESPACE_CONFIG: {{ .Values.wva.namespaceConfig }}
 {{- with .Values.wva.podMetrics }}
 POD_METRICS_SCRAPE_INTERVAL: {{ .scrapeInterval | quote }}
 POD_METRICS_SCHEME: {{ .scheme }}

@@ -15,6 +15,16 @@ const (
 	// LabelPlacePods with the value "true" lets the admission webhook fill in where the
 	// pods of variants in the namespace go.
 	LabelPlacePods = "wva.llmd.ai/place-pods"
+	// LabelConfigEnabled with the value "true" has the ConfigMaps of the namespace read
+	// before there is a variant in it.
+	LabelConfigEnabled = "wva.llmd.ai/config-enabled"
+)
+
+// Annotations of namespaces.
+const (
+	// AnnotationExclude with the value "true" leaves the namespace alone: neither its objects
+	// nor its ConfigMaps count.
+	AnnotationExclude = "wva.llmd.ai/exclude"
 )
 
 // Annotations of pod templates.

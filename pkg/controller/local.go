@@ -1,0 +1,293 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// locals are what namespaces say for themselves: ConfigMaps of their own, and whether they
+// are left alone. Only objects of the known names are asked for, so that the Role can name
+// them. A nil *locals is that of a manager in which namespaces have no say. But for Start,
+// all of it belongs to the goroutine of the loop.
+type locals struct {
+	// home is the namespace of the manager, whose ConfigMaps are not local.
+	home     string
+	recorder events.EventRecorder
+	kinds    []localKind
+	// named are the ConfigMaps of each name, and namespaces the Namespaces; that one is nil
+	// where one namespace alone is watched, which then has its say in any case.
+	named      map[string]toolscache.Store
+	namespaces toolscache.Store
+	informers  []toolscache.SharedIndexInformer
+
+	// known is what was understood last of each namespace, and from which version of what.
+	known map[string]*local
+}
+
+// local is what one namespace says.
+type local struct {
+	config.Local
+	// versions and entries are those of the ConfigMap that counts, by kind.
+	versions map[string]string
+	entries  map[string]int
+	// told are the versions of the ConfigMaps of which an event told, by name.
+	told map[string]string
+}
+
+// localKind is one kind of settings that namespaces may have.
+type localKind struct {
+	what  string
+	names []string
+	// use puts the data of a ConfigMap, nil for none, into what the namespace says.
+	use func(l *config.Local, namespace string, data map[string]string) ([]string, error)
+}
+
+func localKinds() []localKind {
+	return []localKind{
+		{"saturation", config.LocalSaturationConfigMaps(), func(l *config.Local, namespace string, data map[string]string) ([]string, error) {
+			return takeLocal(&l.Saturation, config.ParseLocalSaturation, namespace, data)
+		}},
+		{"scale-to-zero", config.LocalScaleToZeroConfigMaps(), func(l *config.Local, namespace string, data map[string]string) ([]string, error) {
+			return takeLocal(&l.ScaleToZero, config.ParseLocalScaleToZero, namespace, data)
+		}},
+	}
+}
+
+func takeLocal[T any](to **T, parse func(string, map[string]string) (T, []string, error), namespace string, data map[string]string) ([]string, error) {
+	if data == nil {
+		*to = nil
+		return nil, nil
+	}
+	parsed, warnings, err := parse(namespace, data)
+	if err == nil {
+		*to = &parsed
+	}
+	return warnings, err
+}
+
+// newLocals makes the informers; watched is the only namespace, or empty for all. Whatever
+// changes calls for a round.
+func newLocals(from toolscache.Getter, home, watched string, recorder events.EventRecorder, t *trigger) (*locals, error) {
+	l := emptyLocals(home, recorder)
+	for _, name := range config.LocalConfigMaps() {
+		store, err := l.watch(from, "configmaps", watched, name, &corev1.ConfigMap{}, t)
+		if err != nil {
+			return nil, err
+		}
+		l.named[name] = store
+	}
+	var err error
+	if watched == "" {
+		l.namespaces, err = l.watch(from, "namespaces", "", "", &corev1.Namespace{}, t)
+	}
+	return l, err
+}
+
+func emptyLocals(home string, recorder events.EventRecorder) *locals {
+	return &locals{
+		home: home, recorder: recorder, kinds: localKinds(),
+		named: map[string]toolscache.Store{}, known: map[string]*local{},
+	}
+}
+
+// watch makes an informer of the objects of one name, or of all when it is empty.
+func (l *locals) watch(from toolscache.Getter, resource, namespace, name string, object client.Object, t *trigger) (toolscache.Store, error) {
+	selector := fields.Everything()
+	if name != "" {
+		selector = fields.OneTermEqualSelector(metav1.ObjectNameField, name)
+	}
+	informer := toolscache.NewSharedIndexInformer(toolscache.NewListWatchFromClient(from, resource, namespace, selector), object, 0, toolscache.Indexers{})
+	poke := func(any) { t.poke(soon) }
+	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: poke, DeleteFunc: poke, UpdateFunc: func(_, after any) { poke(after) }}
+	if _, err := informer.AddEventHandler(handler); err != nil {
+		return nil, fmt.Errorf("watching %s for what namespaces say for themselves: %w", resource, err)
+	}
+	if err := informer.SetTransform(toolscache.TransformFunc(cache.TransformStripManagedFields())); err != nil {
+		return nil, fmt.Errorf("watching %s for what namespaces say for themselves: %w", resource, err)
+	}
+	// One that is refused says so in the conditions, and is asked for again.
+	if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *toolscache.Reflector, err error) {
+		klog.FromContext(ctx).V(2).Info("What namespaces say for themselves could not be watched", "resource", resource, "name", name, "err", err)
+	}); err != nil {
+		return nil, fmt.Errorf("watching %s for what namespaces say for themselves: %w", resource, err)
+	}
+	l.informers = append(l.informers, informer)
+	return informer.GetStore(), nil
+}
+
+// NeedLeaderElection lets every replica follow, so that a new leader knows.
+func (l *locals) NeedLeaderElection() bool { return false }
+
+// Start watches until the context ends.
+func (l *locals) Start(ctx context.Context) error {
+	var group sync.WaitGroup
+	for _, informer := range l.informers {
+		group.Go(func() { informer.RunWithContext(ctx) })
+	}
+	group.Wait()
+	return nil
+}
+
+// wait returns when everything was read once, and after a while in any case: what then is
+// not known has a condition of its own.
+func (l *locals) wait(ctx context.Context) {
+	if l == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	toolscache.WaitForCacheSync(ctx.Done(), l.synced)
+}
+
+func (l *locals) synced() bool {
+	return !slices.ContainsFunc(l.informers, func(i toolscache.SharedIndexInformer) bool { return !i.HasSynced() })
+}
+
+// excludes reports whether a namespace is left alone.
+func (l *locals) excludes(namespace string) bool {
+	n := l.namespace(namespace)
+	return n != nil && n.Annotations[v1alpha1.AnnotationExclude] == "true"
+}
+
+// namespace is nil where it is not known.
+func (l *locals) namespace(name string) *corev1.Namespace {
+	if l == nil || l.namespaces == nil {
+		return nil
+	}
+	object, _, _ := l.namespaces.GetByKey(name)
+	n, _ := object.(*corev1.Namespace)
+	return n
+}
+
+// read is what the namespaces say in which there are variants. It also reads those with
+// LabelConfigEnabled, so that what is wrong there is told before there is a variant.
+func (l *locals) read(ctx context.Context, variants []*variant) map[string]config.Local {
+	if l == nil {
+		return nil
+	}
+	counts := l.enabled()
+	for _, v := range variants {
+		counts[v.key.Namespace] = true
+	}
+	delete(counts, l.home)
+	said := map[string]config.Local{}
+	for _, namespace := range slices.Sorted(maps.Keys(counts)) {
+		of := l.known[namespace]
+		if of == nil {
+			of = &local{versions: map[string]string{}, entries: map[string]int{}, told: map[string]string{}}
+			l.known[namespace] = of
+		}
+		for _, kind := range l.kinds {
+			l.follow(ctx, namespace, kind, of)
+		}
+		said[namespace] = of.Local
+	}
+	maps.DeleteFunc(l.known, func(namespace string, _ *local) bool { return !counts[namespace] })
+	return said
+}
+
+// enabled are the namespaces with LabelConfigEnabled that are not left alone.
+func (l *locals) enabled() map[string]bool {
+	enabled := map[string]bool{}
+	if l.namespaces == nil {
+		return enabled
+	}
+	for _, object := range l.namespaces.List() {
+		if n, ok := object.(*corev1.Namespace); ok && n.Labels[v1alpha1.LabelConfigEnabled] == "true" && !l.excludes(n.Name) {
+			enabled[n.Name] = true
+		}
+	}
+	return enabled
+}
+
+// follow puts one ConfigMap of a namespace into force. One that cannot be used changes
+// nothing, and an event on it says why.
+func (l *locals) follow(ctx context.Context, namespace string, kind localKind, of *local) {
+	object := l.which(namespace, kind, of)
+	version, data := "", map[string]string(nil)
+	if object != nil {
+		version, data = versionOf(object), object.Data
+	}
+	if of.versions[kind.what] == version {
+		return
+	}
+	of.versions[kind.what] = version
+	log := klog.FromContext(ctx).WithValues("namespace", namespace)
+	if object != nil {
+		log = log.WithValues("configMap", object.Name)
+	}
+	warnings, err := kind.use(&of.Local, namespace, data)
+	for _, w := range warnings {
+		log.Info("The ConfigMap holds what has no effect or looks like a mistake", "warning", w)
+	}
+	if err != nil {
+		log.Error(err, "The ConfigMap is not used; the last good settings stay")
+		l.event(of, object, eventInvalid, err.Error())
+		return
+	}
+	log.Info("Updated "+kind.what+" config", "oldEntries", of.entries[kind.what], "newEntries", len(data))
+	of.entries[kind.what] = len(data)
+}
+
+// which is the ConfigMap of a kind that counts in a namespace: the first of its names that
+// has any entry. An event on each other one says that it does not.
+func (l *locals) which(namespace string, kind localKind, of *local) *corev1.ConfigMap {
+	var counts *corev1.ConfigMap
+	for _, name := range kind.names {
+		found, _, _ := l.named[name].GetByKey(namespace + "/" + name)
+		object, ok := found.(*corev1.ConfigMap)
+		switch {
+		case !ok || len(object.Data) == 0:
+		case counts == nil:
+			counts = object
+		default:
+			l.event(of, object, eventIgnored, fmt.Sprintf("ConfigMap %s holds the same kind of settings and counts: remove one of them", counts.Name))
+		}
+	}
+	return counts
+}
+
+// event tells once of each version of a ConfigMap.
+func (l *locals) event(of *local, object *corev1.ConfigMap, reason, note string) {
+	if object == nil || of.told[object.Name] == versionOf(object) {
+		return
+	}
+	of.told[object.Name] = versionOf(object)
+	l.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, "Configure", "%s", bounded(note))
+}
+
+func versionOf(object *corev1.ConfigMap) string {
+	return string(object.UID) + "/" + object.ResourceVersion
+}
+
+// tell warns the variants whose namespaces may have a say that is not known; missing names
+// the permissions that lack.
+func (l *locals) tell(variants []*variant, missing string) {
+	if l == nil || missing == "" && l.synced() {
+		return
+	}
+	why := cmp.Or(missing, "they could not be read yet, see the log of the manager")
+	for _, v := range variants {
+		if v.key.Namespace != l.home {
+			v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonNamespaceConfigUnread, Detail: fmt.Sprintf(
+				"what namespace %s says for itself is not known, and the settings beside the manager count: %s", v.key.Namespace, why)})
+		}
+	}
+}
