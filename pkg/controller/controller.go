@@ -115,7 +115,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *
 	}
 	written := newOverlay()
 	r := &reporter{
-		client:    mgr.GetClient(),
+		statuses:  newStatuses(mgr.GetClient()),
 		recorder:  mgr.GetEventRecorder(component),
 		overlay:   written,
 		gauges:    newGauges(instance),

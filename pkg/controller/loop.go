@@ -57,6 +57,8 @@ func (l *Loop) Start(ctx context.Context) error {
 	if l.permissions.current.Load().Local == "" {
 		l.observer.locals.wait(ctx)
 	}
+	// Nothing is written once the next leader may begin.
+	defer l.reporter.statuses.pause(context.WithoutCancel(ctx))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -192,7 +194,9 @@ func (l *Loop) round(ctx context.Context, kind decision.Round) {
 	}
 	l.memory, l.stumbles = memory, 0
 	annotate(&plan, seen)
+	l.reporter.statuses.pause(ctx)
 	written := l.actor.act(ctx, &plan, seen)
+	l.reporter.statuses.resume(ctx)
 	l.sleepers.settle(&plan, seen, written)
 	failed := l.reporter.report(ctx, &plan, seen, written)
 	l.reporter.finished(kind, l.clock.Now().Sub(began), failed)

@@ -78,7 +78,7 @@ func newBench(t *testing.T, replicas int32, objects ...client.Object) *bench {
 		},
 		actor: &actor{scaler: b, overlay: written},
 		reporter: &reporter{
-			client: b.api, recorder: b.recorder, overlay: written, gauges: newGauges(nil), telemetry: newTelemetry(nil), quality: newQuality(nil),
+			statuses: newStatuses(b.api), recorder: b.recorder, overlay: written, gauges: newGauges(nil), telemetry: newTelemetry(nil), quality: newQuality(nil),
 			clock: realClock{}, failures: map[decision.Key]string{}, net: safetyNet{},
 		},
 		metrics:     still{},

@@ -3,26 +3,20 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// patches is how many statuses are written side by side.
-const patches = 16
-
 // reporter shows plans. Each view of a plan has a file of its own.
 type reporter struct {
-	client    client.Client
+	statuses  *statuses
 	recorder  events.EventRecorder
 	overlay   *overlay
 	gauges    *gauges
@@ -43,7 +37,8 @@ type reporter struct {
 func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) error {
 	r.publish(plan, seen)
 	logDetail(ctx, plan, seen)
-	errs := []error{seen.metricsErr}
+	_, errs := r.collect()
+	errs = append(errs, seen.metricsErr)
 	var changes []*statusChange
 	each(plan, func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
@@ -56,16 +51,17 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 		if f, ok := fact(p, decision.ReasonReplicasChanged); ok {
 			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, f.Detail)
 		}
-		base := r.overlay.variant(v.object)
-		status := renderStatus(&base.Status, p, v, plan.Time, asked && o.err == nil)
-		if !sameStatus(&base.Status, &status, plan.Round) {
+		base, stands := r.standing(v.object)
+		status := renderStatus(stands, p, v, plan.Time, asked && o.err == nil)
+		if !sameStatus(stands, &status, plan.Round) {
 			changes = append(changes, &statusChange{base: base, status: status})
 		}
 	})
-	errs = append(errs, r.apply(ctx, changes)...)
+	left, failed := r.apply(ctx, changes)
+	errs = append(errs, failed...)
 	r.forget(seen)
 	klog.FromContext(ctx).V(2).Info("Round", "kind", plan.Round, "models", len(plan.Models), "variants", len(seen.variants),
-		"scaled", len(outcomes), "statuses", len(changes))
+		"scaled", len(outcomes), "statuses", len(changes), "statusesLeft", left)
 	return errors.Join(errs...)
 }
 
@@ -79,55 +75,34 @@ func (r *reporter) publish(plan *decision.Plan, seen *observation) {
 	}
 }
 
-// apply writes statuses and tells of the conditions that changed with them.
-func (r *reporter) apply(ctx context.Context, changes []*statusChange) (errs []error) {
-	r.write(ctx, changes)
-	for _, c := range changes {
+// apply has statuses written and tells of the conditions that changed with them. Those that
+// take longer than a round may wait are told of in a later one.
+func (r *reporter) apply(ctx context.Context, changes []*statusChange) (left int, errs []error) {
+	r.statuses.ask(ctx, changes)
+	r.statuses.wait(ctx, statusPatience)
+	return r.collect()
+}
+
+// collect takes note of the statuses that were written.
+func (r *reporter) collect() (left int, errs []error) {
+	done, left := r.statuses.collect()
+	for _, c := range done {
 		errs = append(errs, c.err)
 		if c.written != nil {
 			r.overlay.variants[c.written.UID] = c.written
 			conditionEvents(r.recorder, c.written, c.base.Status.Conditions, c.status.Conditions)
 		}
 	}
-	return errs
+	return left, errs
 }
 
-// statusChange is a status that is not what the plan shows.
-type statusChange struct {
-	base   *v1alpha1.VariantAutoscaling
-	status v1alpha1.VariantAutoscalingStatus
-	// written is the object since; nil when it is gone or could not be written.
-	written *v1alpha1.VariantAutoscaling
-	err     error
-}
-
-// write patches the statuses side by side.
-func (r *reporter) write(ctx context.Context, changes []*statusChange) {
-	var group errgroup.Group
-	group.SetLimit(patches)
-	for _, c := range changes {
-		group.Go(func() error {
-			c.written, c.err = r.patch(ctx, c.base, &c.status)
-			return nil
-		})
+// standing is an object as it will be when everything that was asked for is written.
+func (r *reporter) standing(object *v1alpha1.VariantAutoscaling) (base *v1alpha1.VariantAutoscaling, status *v1alpha1.VariantAutoscalingStatus) {
+	base = r.overlay.variant(object)
+	if asked := r.statuses.asked(object.UID); asked != nil {
+		return base, asked
 	}
-	_ = group.Wait()
-}
-
-// patch writes a status. An object that is gone needs none.
-func (r *reporter) patch(ctx context.Context, base *v1alpha1.VariantAutoscaling, status *v1alpha1.VariantAutoscalingStatus) (*v1alpha1.VariantAutoscaling, error) {
-	changed := base.DeepCopy()
-	changed.Status = *status
-	err := r.client.Status().Patch(ctx, changed, client.MergeFrom(base))
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // gone is neither written nor wrong
-	}
-	if err != nil {
-		err = fmt.Errorf("writing the status of VariantAutoscaling %s/%s: %w", base.Namespace, base.Name, err)
-		klog.FromContext(ctx).Error(err, "The status is written again in the next round")
-		return nil, err
-	}
-	return changed, nil
+	return base, &base.Status
 }
 
 // tellScaling tells of a write, or of a failure that is new. A missing permission

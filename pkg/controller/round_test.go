@@ -68,7 +68,7 @@ func fleet(t *testing.T, size int) (*decision.Plan, *observation, *reporter, *ev
 	}
 	recorder := events.NewFakeRecorder(10 * size)
 	return plan, seen, &reporter{
-		client: api, recorder: recorder, overlay: newOverlay(), gauges: newGauges(nil), telemetry: newTelemetry(nil), quality: newQuality(nil),
+		statuses: newStatuses(api), recorder: recorder, overlay: newOverlay(), gauges: newGauges(nil), telemetry: newTelemetry(nil), quality: newQuality(nil),
 		clock: stillClock{}, failures: map[decision.Key]string{}, net: safetyNet{},
 	}, recorder
 }

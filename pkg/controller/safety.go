@@ -75,16 +75,17 @@ func (r *reporter) undecided(ctx context.Context, seen *observation, round decis
 	each(plan, func(p *decision.VariantPlan) {
 		r.net.follow(ctx, p)
 		v := seen.variants[p.Key]
-		base := r.overlay.variant(v.object)
-		status := *base.Status.DeepCopy()
+		base, stands := r.standing(v.object)
+		status := *stands.DeepCopy()
 		status.Conditions = setConditions(status.Conditions, v, []claim{
 			{v1alpha1.ConditionReady, ready(p)}, {v1alpha1.ConditionOptimizationReady, optimizationReady(p)},
 		})
-		if !sameStatus(&base.Status, &status, round) {
+		if !sameStatus(stands, &status, round) {
 			changes = append(changes, &statusChange{base: base, status: status})
 		}
 	})
-	errs := append(r.apply(ctx, changes), why, seen.metricsErr)
+	_, errs := r.apply(ctx, changes)
+	errs = append(errs, why, seen.metricsErr)
 	r.forget(seen)
 	return errors.Join(errs...)
 }
