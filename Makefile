@@ -50,8 +50,10 @@ VALUES ?=
 NAME ?=
 NAMESPACE ?=
 
-# PKG is the package that "make mutate" changes, pkg/decision, or one file of one.
+# PKG is the package that "make mutate" changes, pkg/decision, or one file of one; with
+# SAMPLE it tries one change in so many, always the same ones.
 PKG ?=
+SAMPLE ?=
 
 # Settings of the benchmarks. DATA is a folder with the published data; nothing of it
 # is part of this project.
@@ -143,8 +145,8 @@ bench-autoscaling: ## ours against all others at their best, on recorded traces 
 soak: build ## a whole cluster under load while its parts are killed at random (DURATION SEED LOGS); writes soak.json
 	@go run ./test/soak $(call setting,DURATION,duration) $(call setting,SEED,seed) $(call setting,LOGS,logs)
 
-mutate: ## change a package in one place at a time and say what its tests do not notice (PKG)
-	@hack/mutate.sh '$(PKG)'
+mutate: ## change a package in one place at a time and say what its tests do not notice (PKG SAMPLE)
+	@hack/mutate.sh '$(PKG)' '$(SAMPLE)'
 
 image: ## build the container images of the manager, the scheduler and the playground (needs Docker)
 	@hack/image.sh '$(IMAGE_PREFIX)' '$(IMAGE_TAG)'

@@ -149,6 +149,15 @@ func TestTheFirstReplicasAreSpread(t *testing.T) {
 	w.args.SpreadFirstReplicas = true
 	_, best := w.schedule(t, gpuPod("p", 1, rs), holding("two", 7, 2), holding("one", 5, 1))
 	assert.Equal(t, "one", best)
+
+	// The owner is gone, and another one has its name.
+	pod, nodes := gpuPod("p", 1, rs), []fwk.NodeInfo{holding("tight", 7, 1), holding("loose", 5, 0)}
+	pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-2 * ownerGrace))
+	_, best = w.schedule(t, pod, nodes...)
+	assert.Equal(t, "loose", best)
+	rs.UID = "another"
+	_, best = w.schedule(t, pod, nodes...)
+	assert.Equal(t, "tight", best)
 }
 
 func TestPodsWithoutDevicesAreKeptOffAcceleratorNodes(t *testing.T) {

@@ -29,6 +29,11 @@ if [ -n "$profile" ]; then
 	exit
 fi
 
+# A change beside the sample is none, like one that does not compile (2). The sum is of
+# the code as it was changed.
+sum=$(cat ./*.go | cksum | cut -d' ' -f1)
+[ $((sum % ${MUTATION_SAMPLE:-1})) -eq 0 ] || exit 2
+
 # What does not compile is no change (2). Gremlins starts this in the folder of the
 # changed package, but may name another one.
 binary=$(mktemp "$GOTMPDIR/tests.XXXXXX") || exit 3

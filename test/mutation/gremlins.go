@@ -70,7 +70,7 @@ func unleash(ctx context.Context, o *options, out io.Writer) ([]mutant, error) {
 	arguments := slices.Concat([]string{"unleash", "--output", report, "--timeout-coefficient", strconv.Itoa(patience)}, kinds, others, []string{"./" + o.folder})
 	gremlins := command(ctx, tree, o.gremlins, arguments...)
 	gremlins.Env = append(os.Environ(), "PATH="+scratch+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"MUTATION_GO="+compiler, "TMPDIR="+scratch)
+		"MUTATION_GO="+compiler, "MUTATION_SAMPLE="+strconv.Itoa(o.sample), "TMPDIR="+scratch)
 	gremlins.Stdout, gremlins.Stderr = out, out
 	if err := gremlins.Run(); err != nil {
 		return nil, fmt.Errorf("run gremlins: %w", err)

@@ -26,6 +26,8 @@ type options struct {
 	folder   string
 	// file is the only file of the folder that is changed, or empty for all.
 	file string
+	// sample is that one change in so many is tried.
+	sample int
 }
 
 func parseOptions(arguments []string) (*options, error) {
@@ -33,6 +35,7 @@ func parseOptions(arguments []string) (*options, error) {
 	flags := flag.NewFlagSet("mutation", flag.ContinueOnError)
 	flags.StringVar(&o.gremlins, "gremlins", "", "the program gremlins")
 	pkg := flags.String("pkg", "", "the package whose code is changed, or one file of it, from the root of the module")
+	flags.IntVar(&o.sample, "sample", 1, "try one change in so many")
 	if err := flags.Parse(arguments); err != nil {
 		return nil, err
 	}
@@ -41,6 +44,8 @@ func parseOptions(arguments []string) (*options, error) {
 		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case *pkg == "":
 		return nil, errors.New("no package: name one, as in make mutate PKG=pkg/capacity/placement")
+	case o.sample < 1:
+		return nil, fmt.Errorf("--sample %d: want 1 or more", o.sample)
 	case o.gremlins == "":
 		return nil, errors.New("no --gremlins")
 	}
@@ -73,6 +78,9 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		return err
 	}
 	j := judge(mutants, listed)
+	if o.sample > 1 {
+		j.gone = nil // what was not tried may live
+	}
 	if err := j.write(out); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,19 +14,20 @@ import (
 func TestOptionsNameAPackageOrAFileOfOne(t *testing.T) {
 	o, err := parseOptions([]string{"--gremlins", "g", "--pkg", "./testdata/"})
 	require.NoError(t, err)
-	assert.Equal(t, &options{gremlins: "g", folder: "testdata"}, o)
+	assert.Equal(t, &options{gremlins: "g", folder: "testdata", sample: 1}, o)
 
 	o, err = parseOptions([]string{"--gremlins", "g", "--pkg", "testdata/size.txt.go"})
 	require.ErrorContains(t, err, "size.txt.go")
 	assert.Nil(t, o)
 
 	t.Chdir("..")
-	o, err = parseOptions([]string{"--gremlins", "g", "--pkg", "mutation/judge.go"})
+	o, err = parseOptions([]string{"--gremlins", "g", "--pkg", "mutation/judge.go", "--sample", "10"})
 	require.NoError(t, err)
-	assert.Equal(t, &options{gremlins: "g", folder: "mutation", file: "judge.go"}, o)
+	assert.Equal(t, &options{gremlins: "g", folder: "mutation", file: "judge.go", sample: 10}, o)
 
 	for _, arguments := range [][]string{
 		nil, {"--pkg", "mutation"}, {"--gremlins", "g"}, {"--gremlins", "g", "--pkg", "mutation", "more"}, {"--gremlins", "g", "--pkg", "nowhere"},
+		{"--gremlins", "g", "--pkg", "mutation", "--sample", "0"},
 	} {
 		_, err := parseOptions(arguments)
 		assert.Error(t, err, "%v", arguments)
@@ -195,4 +197,15 @@ func TestStandIn(t *testing.T) {
 	assert.Equal(t, 1, run(changed...), "noticed by a panic")
 	write("size.go", "package size\n\nfunc Half(n int) int { return n + \"2\" }\n")
 	assert.Equal(t, 2, run(changed...), "does not compile")
+
+	// Of many changes about one in three is in a sample, the same ones each time.
+	t.Setenv("MUTATION_SAMPLE", "3")
+	in := 0
+	for i := range 12 {
+		write("size.go", fmt.Sprintf("package size\n\nfunc Half(n int) int { return n * %d }\n", i+2))
+		first := run(changed...)
+		assert.Contains(t, []int{1, 2}, first)
+		in += 2 - first
+	}
+	assert.True(t, in > 0 && in < 12, "%d of 12", in)
 }

@@ -203,6 +203,8 @@ func TestWhatAQueueTakesForGranted(t *testing.T) {
 	assert.Equal(t, 1024, q.batch())
 	assert.Equal(t, 10240, q.waiting)
 	assert.Equal(t, 7, queueOf(t, small, square, 7).waiting)
+	endless := Profile{Base: 10, KVTokens: 1e15, BatchLimit: 1 << 30}
+	assert.Equal(t, 65536, queueOf(t, endless, square, 0).batch(), "no server has more, and each takes memory here")
 }
 
 // One server whose requests may not wait at all: with a share of 0.995 it may be busy for
@@ -212,4 +214,17 @@ func TestARateThatIsNextToNothingIsFound(t *testing.T) {
 	alone := q.At(1e-9)
 	got := q.MaxRate(capacity.SLO{TTFT: alone.TTFT}, 0.995)
 	assert.InEpsilon(t, 0.005*1000*q.service[1], float64(got), 0.05)
+}
+
+// Rates from a thousandth of what one in service serves to 999 thousandths of what all
+// do are asked about, and no others.
+func TestTheEndsOfTheRatesThatAreAskedAbout(t *testing.T) {
+	q := queueOf(t, Profile{Base: 10, BatchLimit: 1}, square, 100)
+	full := 1000 * q.service[1]
+	assert.InEpsilon(t, 0.999*full, float64(q.MaxRate(capacity.SLO{}, MeanShare)), 1e-9)
+
+	// Of one server without a place to wait, the share that finds it busy is its load.
+	alone := capacity.SLO{TTFT: q.At(1e-9).TTFT}
+	assert.InEpsilon(t, 0.0011*full, float64(q.MaxRate(alone, 1-0.0011)), 1e-3)
+	assert.Zero(t, q.MaxRate(alone, 1-0.0009))
 }

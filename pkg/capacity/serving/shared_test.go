@@ -111,6 +111,28 @@ func TestSharedRateIsThatOfTheLeastNumberThatServes(t *testing.T) {
 	}
 }
 
+// At some values of z the rate is that of the queue with such arrivals; between them it
+// is read off a line.
+func TestTheRatesThatAreFoundAndNotReadOff(t *testing.T) {
+	slo := capacity.SLO{TTFT: 1000, ITL: 25}
+	each := func(z float64) float64 {
+		queue, ok := NewQueue(overlapped, conv, Arrivals{Burst: burstOf(z)})
+		require.True(t, ok)
+		return float64(queue.MaxRate(slo, 0.99))
+	}
+	const replicas = 40
+	for _, z := range []float64{2, 4} {
+		index := replicas * math.Pow(z/sharedScatter, 1/sharedPower)
+		got, _ := SharedRate(overlapped, conv, capacity.Rate(each(z)*replicas*(1-1e-6)), index, slo, 0.99)
+		assert.InEpsilon(t, each(z), float64(got), 1e-5, "z %v", z)
+	}
+	// At 2.83 it is the middle of both.
+	index := replicas * math.Pow(math.Sqrt(8)/sharedScatter, 1/sharedPower)
+	middle := (each(2) + each(4)) / 2
+	got, _ := SharedRate(overlapped, conv, capacity.Rate(middle*replicas*(1-1e-6)), index, slo, 0.99)
+	assert.InEpsilon(t, middle, float64(got), 1e-5)
+}
+
 // endless is a replica in which nobody delays anybody.
 func endless(t *testing.T, z float64) Queue {
 	t.Helper()
