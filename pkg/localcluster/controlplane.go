@@ -119,6 +119,9 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 			// Nobody would make the service accounts, and nobody would take the taint away.
 			flags = append(flags, "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")
 		}
+		if len(c.options.Admission) > 0 {
+			flags = append(flags, "--enable-admission-plugins="+strings.Join(c.options.Admission, ","))
+		}
 		return c.component("kube-apiserver", ready, flags...)
 	})
 }

@@ -32,6 +32,8 @@ type Options struct {
 	Manifests []string
 	// Audit has the API server note every write to a scale subresource, for ScaleWrites.
 	Audit bool
+	// Admission names plugins that the API server runs beside its own, such as ExtendedResourceToleration.
+	Admission []string
 	// Started, if set, is told of every child that became ready and how long that took, by one goroutine at a
 	// time.
 	Started func(name string, took time.Duration)

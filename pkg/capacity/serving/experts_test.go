@@ -26,6 +26,14 @@ func TestActiveParameters(t *testing.T) {
 	}
 }
 
+func TestTheShareOfExperts(t *testing.T) {
+	assert.InDelta(t, 0, serving.ExpertFigures{}.Share(), 0)
+	assert.InDelta(t, 1, serving.ExpertFigures{Count: 1, Used: 1}.Share(), 0)
+	assert.InDelta(t, 0.25, serving.ExpertFigures{Count: 8, Used: 2}.Share(), 0)
+	assert.InDelta(t, 10-4*0.75, serving.ModelFigures{Parameters: 10, Experts: serving.ExpertFigures{Count: 8, Used: 2, Parameters: 4}}.Active(), 1e-12)
+	assert.InDelta(t, 10, serving.ModelFigures{Parameters: 10, Experts: serving.ExpertFigures{Count: 1, Used: 1, Parameters: 4}}.Active(), 1e-12)
+}
+
 // How many of five experts tokens use that use two each, by counting all that can happen,
 // against the time of reading them.
 func TestHowManyExpertsTokensUse(t *testing.T) {

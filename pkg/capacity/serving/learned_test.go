@@ -156,3 +156,113 @@ func TestPointsThatAreOfUse(t *testing.T) {
 		assert.Equal(t, c.use, c.point.usable(), name)
 	}
 }
+
+// Of more neighbourhoods than are kept, the newest stay, in the order of time.
+func TestTheNewestPointsStay(t *testing.T) {
+	var l Learned
+	for i := range 100 {
+		shape := capacity.TokenShape{Input: capacity.Tokens(math.Exp2(float64(i % 10))), Output: capacity.Tokens(math.Exp2(float64(i / 10)))}
+		l = l.Observe(Observation{Time: epoch.Add(time.Duration(i) * time.Second), Point: Point{Shape: shape, Batch: 8, Rate: 1, ITL: 10}})
+	}
+	require.Len(t, l.Seen, learnedPoints)
+	assert.Equal(t, epoch.Add(36*time.Second), l.Seen[0].Time)
+	assert.Equal(t, epoch.Add(99*time.Second), l.Seen[learnedPoints-1].Time)
+
+	// What comes late takes its place in time, and none where a newer point of its
+	// neighbourhood is.
+	late := l.Seen[10]
+	late.Time = late.Time.Add(-time.Minute)
+	assert.Equal(t, l, l.Observe(late))
+	early := l.Seen[0]
+	early.Time, early.Point.Batch = early.Time.Add(time.Millisecond), 100
+	assert.Equal(t, early, l.Observe(early).Seen[0], "the oldest of all made room for it")
+}
+
+// A point replaces that of its neighbourhood: half a doubling of the batch, one of the
+// lengths.
+func TestNeighbourhoods(t *testing.T) {
+	at := func(batch, in, out float64) [3]int {
+		return neighbourhood(Point{Batch: batch, Shape: capacity.TokenShape{Input: capacity.Tokens(in), Output: capacity.Tokens(out)}})
+	}
+	assert.Equal(t, [3]int{6, 9, 7}, at(8, 512, 128))
+	assert.Equal(t, [3]int{6, 9, 7}, at(11.3, 1023, 255))
+	assert.Equal(t, [3]int{7, 10, 8}, at(11.4, 1024, 256))
+	assert.Equal(t, [3]int{-2, -10, -10}, at(0.5, 0, 0))
+}
+
+// A prior that is the truth explains everything. Confidence is then the share of eight
+// points times the logarithm of the spread over that of 4.
+func TestConfidenceByHand(t *testing.T) {
+	for _, c := range []struct {
+		want    float64
+		batches []float64
+	}{
+		{3.0 / 8 * 0.5, []float64{8, 12, 16}}, // a spread of 2
+		{2.0 / 8, []float64{8, 32}},
+		{1, spread},
+	} {
+		batches := c.batches
+		e := watch(overlapped, batches, 0).Estimate(overlapped)
+		assert.InDelta(t, c.want, e.Confidence, 0.01, "%v", batches)
+		assert.InDelta(t, batches[len(batches)-1], e.Reach, 1e-9)
+		assert.InDelta(t, 0, e.Error, 0.003)
+	}
+	stiff := Profile{Form: Overlapped, Base: 1e-300, KVTokens: 1e6}
+	e := watch(overlapped, spread, 0).Estimate(stiff)
+	assert.Zero(t, e.Confidence, "it explains nothing")
+	assert.False(t, e.Usable())
+	assert.Equal(t, Estimate{Profile: overlapped}, Learned{}.Estimate(overlapped))
+	assert.True(t, Estimate{Profile: overlapped, Confidence: 0.5}.Usable())
+	assert.False(t, Estimate{Profile: overlapped, Confidence: 0.499}.Usable())
+	assert.False(t, Estimate{Confidence: 1}.Usable())
+}
+
+// A fit of the published form finds the form that made the points, both latencies of it.
+func TestAFitFindsTheFormThatMadeThePoints(t *testing.T) {
+	truth := FourParameter{Alpha: 14, Beta: 0.09, Gamma: 9, Delta: 0.0005}.Profile()
+	var points []Point
+	for i, n := range []float64{2, 8, 20, 45, 90} {
+		shape := capacity.TokenShape{Input: capacity.Tokens(200 + 300*i), Output: 150}
+		at := truth.Steady(n, shape)
+		points = append(points, Point{Shape: shape, Rate: at.Rate, Batch: n, TTFT: at.TTFT, ITL: at.ITL})
+	}
+	start := Guess(FourParameters, points)
+	found := Fit(start, points, 0, func(p Profile, i int) At { return p.Steady(points[i].Batch, points[i].Shape) })
+	for i, p := range points {
+		at := found.Steady(p.Batch, p.Shape)
+		assert.InEpsilon(t, float64(p.ITL), float64(at.ITL), 0.01, "point %d", i)
+		assert.InEpsilon(t, float64(p.TTFT), float64(at.TTFT), 0.02, "point %d", i)
+	}
+	assert.Equal(t, start, Fit(start, nil, 0, nil), "nothing to learn from")
+	assert.Equal(t, start, Fit(start, []Point{{}}, 0, nil))
+	assert.Equal(t, Profile{}, Fit(Profile{}, points, 0, nil))
+}
+
+// The proportions of measured dense models, by the shortest time per token that was seen.
+func TestWhereAFitStarts(t *testing.T) {
+	points := []Point{{Shape: conv, Rate: 1, ITL: 25}, {Shape: conv, Rate: 1, ITL: 16}, {Shape: conv, Rate: 1}}
+	assert.Equal(t, Profile{}, Guess(Overlapped, points[2:]))
+	assert.Equal(t, Profile{
+		Base: 16, PerRequest: 0.04, PerResidentToken: 0.000112, PerPrefillToken: 0.0528,
+	}, Guess(Linear, points))
+	assert.Equal(t, Profile{
+		Form: Overlapped, Base: 16, PerRequest: 0.04, PerResidentToken: 0.000112, PerPrefillToken: 0.0528, PerPrompt: 0.96,
+		First: FirstToken{Fixed: 4.8, Iterations: 1, Cold: 16, ColdBelow: 1},
+	}, Guess(Overlapped, points))
+	assert.Equal(t, Profile{
+		Form: FourParameters, Base: 16, PerRequest: 0.096, PerPrefillToken: 0.0048, Gamma: 32,
+	}, Guess(FourParameters, points))
+	assert.Equal(t, Profile{
+		Form: ThreeParameters, Base: 16, PerResidentToken: 0.000112, PerPrefillToken: 0.0528,
+	}, Guess(ThreeParameters, points))
+}
+
+// An error counts by the logarithm of the ratio, rounded off below a tenth.
+func TestTheLossOfAPoint(t *testing.T) {
+	for _, c := range []struct{ got, want, loss float64 }{
+		{10, 10, 0}, {20, 10, 0.6003237985}, {5, 10, 0.6003237985}, {10.5, 10, 0.0112676}, {7, 0, 0}, {7, -1, 0},
+		{0, 10, 10}, {-1, 10, 10}, {math.Inf(1), 10, 10}, {math.NaN(), 10, 10},
+	} {
+		assert.InDelta(t, c.loss, loss(capacity.Milliseconds(c.got), capacity.Milliseconds(c.want)), 1e-6, "%+v", c)
+	}
+}

@@ -98,3 +98,24 @@ func TestWhichProductsHaveNVLink(t *testing.T) {
 		assert.InDelta(t, want.bandwidth, link.Bandwidth, 1, device)
 	}
 }
+
+// Ten layers are twenty times; two engines gather in one step: 10 + 1 us, and 6 + 2 us more
+// for much; half of 1,000 bytes.
+func TestExpertExchangeByHand(t *testing.T) {
+	model := small
+	model.Hidden = 500
+	e, known := model.ExpertExchange(plainLink, 2)
+	require.True(t, known)
+	assert.InDelta(t, 20*(0.011+0.008), float64(e.PerIteration), 1e-9)
+	assert.InDelta(t, 20*0.5*1000/1e10*1000, float64(e.PerToken), 1e-12)
+	assert.Zero(t, e.Long)
+	assert.Zero(t, e.PerSampled)
+	for name, unknown := range map[string]func() (serving.Exchange, bool){
+		"the link":  func() (serving.Exchange, bool) { return model.ExpertExchange(serving.Link{}, 2) },
+		"no state":  func() (serving.Exchange, bool) { return small.ExpertExchange(plainLink, 2) },
+		"no layers": func() (serving.Exchange, bool) { return serving.ModelFigures{Hidden: 500}.ExpertExchange(plainLink, 2) },
+	} {
+		_, known := unknown()
+		assert.False(t, known, name)
+	}
+}

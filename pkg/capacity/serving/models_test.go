@@ -166,6 +166,9 @@ func TestTheSizeInAName(t *testing.T) {
 		"acme/Anvil-8x8x8B":           {0, 0},
 		"acme/Anvil-99999999999x70B":  {0, 0},
 		"acme/Anvil-xB":               {0, 0},
+		"acme/Anvil-8x1e9B":           {0, 0},
+		"acme/Anvil-ax7B":             {0, 0},
+		"acme/Anvil-100000B":          {1e14, 2e14},
 		"acme/Anvil-99999999999999xB": {0, 0},
 	} {
 		m := FiguresOf(name, Arguments{})
@@ -186,6 +189,9 @@ func TestThePrecisionOfWeightsAndCache(t *testing.T) {
 		{listed, Arguments{Numbers: "float32"}, 4, 4},
 		{listed, Arguments{Numbers: "float32", CacheNumbers: "bfloat16"}, 4, 2},
 		{listed + "-BF16", Arguments{}, 2, 2},
+		{listed + "-BF16", Arguments{Quantization: "fp8"}, 1, 2},
+		{"gpt-oss-20b-FP8", Arguments{}, 1, 2},
+		{"DeepSeek-R1-NVFP4", Arguments{}, 0.5625, 2},
 		{listed, Arguments{Quantization: "bitsandbytes"}, 0.5625, 2},
 		{listed + "-AWQ-INT4", Arguments{Quantization: "awq_marlin"}, 0.52, 2},
 		{listed + "-AWQ-4bit", Arguments{}, 0.5625, 2},

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -111,4 +112,50 @@ func TestCurveForgets(t *testing.T) {
 	}
 	require.True(t, curve.Known())
 	assert.InEpsilon(t, 20, float64(curve.Rate(64, conv, Profile{})), 0.01)
+}
+
+// Nothing is asked, or nothing is known: nobody is in service.
+func TestUnderWithoutARate(t *testing.T) {
+	for name, c := range map[string]struct {
+		p     Profile
+		rate  capacity.Rate
+		shape capacity.TokenShape
+	}{
+		"no rate": {llama8B, 0, conv}, "less than none": {llama8B, -1, conv}, "no shape": {llama8B, 1, capacity.TokenShape{}}, "no profile": {Profile{}, 1, conv},
+	} {
+		n, at := c.p.Under(c.rate, c.shape)
+		assert.Zero(t, n, name)
+		assert.Zero(t, at, name)
+	}
+}
+
+// With 8 in service ITL is 14 ms and with 0.5 6.5 ms; of one alone 7.
+func TestMaxRateOfFewInService(t *testing.T) {
+	p := Profile{Base: 6, PerRequest: 1, BatchLimit: 8}
+	for name, c := range map[string]struct {
+		itl, fraction, n float64
+	}{
+		"all":                   {14, 1, 8},
+		"half of the batch":     {14, 0.5, 4},
+		"what keeps the ITL":    {9, 1, 3},
+		"one and no more":       {7, 1, 1},
+		"not even one":          {6.9, 1, 0},
+		"half a place":          {14, 0.0625, 0.5},
+		"less than one keeps":   {6.6, 0.0625, 0.5},
+		"of which none is used": {14, 0, 0},
+	} {
+		want := 0.0
+		if c.n > 0 {
+			want = 1000 * c.n / (128 * (6 + c.n))
+		}
+		got := p.MaxRate(square, capacity.SLO{ITL: capacity.Milliseconds(c.itl)}, c.fraction)
+		assert.InDelta(t, want, float64(got), 1e-9, name)
+	}
+	assert.Zero(t, p.MaxRate(capacity.TokenShape{}, capacity.SLO{}, 1))
+}
+
+func TestConcurrencyThatIsNotKnown(t *testing.T) {
+	assert.True(t, math.IsInf(Profile{Base: 1}.Concurrency(conv), 1))
+	assert.InDelta(t, 7, Profile{Base: 1, BatchLimit: 7, KVTokens: 1e9}.Concurrency(capacity.TokenShape{}), 0)
+	assert.InDelta(t, 1000/(100+50.0/2), Profile{Base: 1, BatchLimit: 70, KVTokens: 1000}.Concurrency(capacity.TokenShape{Input: 100, Output: 50}), 1e-12)
 }

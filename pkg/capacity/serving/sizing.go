@@ -16,43 +16,8 @@ func (s Queueing) latencies(n int) (first, itl float64) {
 	return q.profile.first(busy, q.shape, capacity.Rate(math.Inf(1))), q.profile.decode(busy, q.shape)
 }
 
-// Attainment is the share of requests whose TTFT and ITL keep the SLO. An arriving
-// request finds the steady state; one that finds k others before it in the waiting
-// room waits for k+1 departures. The waiting room counts as endless here, so the
-// share is a lower bound; it is 0 where the replica cannot keep up. A request's own
-// ITL is taken as that of the state it came into, though a long one sees many: that
-// errs to the safe side for high shares.
-func (s Queueing) Attainment(slo capacity.SLO) float64 {
-	if s.load >= 1 {
-		return 0
-	}
-	batch := s.queue.batch()
-	kept := 0.0
-	for n := range batch {
-		first, itl := s.latencies(n)
-		if within(first, slo.TTFT) && within(itl, slo.ITL) {
-			kept += s.share[n]
-		}
-	}
-	first, itl := s.latencies(batch)
-	if !within(itl, slo.ITL) || !within(first, slo.TTFT) {
-		return kept
-	}
-	return kept + s.waiting()*(1-s.waitsLonger(float64(slo.TTFT)-first, slo.TTFT <= 0))
-}
-
 // waiting is the share of requests that find no free place in service.
 func (s Queueing) waiting() float64 { return s.share[s.queue.batch()] / (1 - s.load) }
-
-// waitsLonger is the share of the waiting ones that wait longer than t: the wait of
-// the chain is exponential with the rate of the batch limit less the arrivals.
-func (s Queueing) waitsLonger(t float64, unbounded bool) float64 {
-	if unbounded {
-		return 0
-	}
-	spare := s.queue.service[s.queue.batch()] - s.arrival
-	return math.Exp(-spare * t / s.queue.burstiness())
-}
 
 func within(value float64, target capacity.Milliseconds) bool {
 	return target <= 0 || value <= float64(target)
@@ -60,6 +25,12 @@ func within(value float64, target capacity.Milliseconds) bool {
 
 // Quantile is the least TTFT and the least ITL that the given share of requests
 // keep, each for itself. Both are infinite where the replica cannot keep up.
+//
+// An arriving request finds the steady state. One that finds k others before it in the
+// waiting room, which counts as endless here, waits for k+1 departures: the wait of those
+// that wait is exponential with the rate of the batch limit less the arrivals. A request's
+// own ITL is taken as that of the state it came into, though a long one sees many: that
+// errs to the safe side for high shares.
 func (s Queueing) Quantile(share float64) capacity.SLO {
 	endless := capacity.Milliseconds(math.Inf(1))
 	if s.load >= 1 || share >= 1 {

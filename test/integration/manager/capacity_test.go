@@ -14,9 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -272,6 +275,59 @@ func TestAQuotaIsALimit(t *testing.T) {
 	quota.Spec.Hard["requests.nvidia.com/gpu"] = resource.MustParse("3")
 	require.NoError(t, api.Update(t.Context(), quota))
 	hasReplicas(t, patience, d, v, 3)
+}
+
+// What the API server adds to the pods counts: the toleration of the devices' taint, the
+// namespace's default request, the overhead of the runtime class, the priority of theirs.
+// A node has CPU for three such pods, and four devices, of which pods that only keep
+// room hold two.
+func TestPodsCountAsTheyAreAdmitted(t *testing.T) {
+	shape := localcluster.EightH100
+	shape.Product, shape.GPUs, shape.CPU = ownProduct, 4, "10"
+	node := shape.Node("own", "a")
+	node.Spec.Taints = []corev1.Taint{{Key: "nvidia.com/gpu", Value: "present", Effect: corev1.TaintEffectNoSchedule}}
+	made(t, node)
+	made(t, &nodev1.RuntimeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "sandbox"}, Handler: "sandbox",
+		Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+	})
+	made(t, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "keeps-room"}, Value: -10})
+	made(t, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "serves"}, Value: 1000})
+
+	servers := serveModels(t)
+	namespace, others := space(t), space(t)
+	create(t, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "defaults"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+		{Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{"cpu": resource.MustParse("2")}},
+	}}})
+	pause := onOwnNode(deployment(others, "pause", 2))
+	pause.Spec.Template.Spec.Tolerations, pause.Spec.Template.Spec.PriorityClassName = nil, "keeps-room"
+	create(t, pause)
+	conditiontest.Eventually(t, patience, "two pods that keep room", func() (string, bool) {
+		ready := read(t, pause).Status.ReadyReplicas
+		return fmt.Sprint(ready), ready == 2
+	})
+
+	d, v := onOwnNode(deployment(namespace, "server", 0)), variant(namespace, "a", "server", brisk)
+	spec := &d.Spec.Template.Spec
+	spec.Tolerations, spec.RuntimeClassName, spec.PriorityClassName = nil, ptr.To("sandbox"), "serves"
+	create(t, d, v)
+	servers.ask(namespace, 0.5*serves)
+	hasReplicas(t, patience, d, v, 1)
+	conditiontest.Eventually(t, patience, "two more", func() (string, bool) {
+		p := read(t, v).Status.Placement
+		return describe(v), p != nil && p.Slots != nil && *p.Slots == 2
+	})
+	shows(t, patience, v, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityExact)
+
+	servers.ask(namespace, 9*serves)
+	hasReplicas(t, patience, d, v, 3)
+	conditiontest.Eventually(t, patience, "three ready replicas", func() (string, bool) {
+		return describe(v), read(t, d).Status.ReadyReplicas == 3
+	})
+	limits := shows(t, patience, v, v1alpha1.ConditionScalingLimited, "NoSlots")
+	assert.Contains(t, limits.Message, "CPU")
+	roundsLater(t, brisk, 3)
+	assert.EqualValues(t, 3, *read(t, d).Spec.Replicas, describe(read(t, v)))
 }
 
 // A replica that was asked for holds its room before there is a pod of it.

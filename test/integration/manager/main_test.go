@@ -96,6 +96,7 @@ func start(ctx context.Context) error {
 		Components: localcluster.Components{ControllerManager: true, Scheduler: true, Kwok: true},
 		Nodes:      append(nodes, localcluster.CPUOnly.Node("cpu", "a")),
 		Audit:      true,
+		Admission:  []string{"ExtendedResourceToleration"},
 		Manifests:  []string{manifests + "/crd", manifests + "/rbac", "testdata/kinds.yaml"},
 	})
 	if err != nil {
