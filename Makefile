@@ -14,7 +14,7 @@
 #   METRICS   pods: the autoscaler scrapes model servers itself (prometheus)
 #   LLAMASTACK  1: requests for the 8B model go through a Llama Stack server
 #   REPORT    where the report goes                    (demo-report.json)
-#   REPORT_HTML  where it goes as a page with pictures (nowhere)
+#   REPORT_HTML  where it goes as a page with pictures (demo-report.html)
 #   KEEP      1: leave it running until Ctrl-C
 #   LOGS      directory for the components' logs
 #   SEED      decides the random numbers of the traffic

@@ -52,7 +52,7 @@ var (
 
 // Table renders the picture as lines for a terminal, each within the width.
 func (l Live) Table(style Style) []string {
-	lines := []string{style.paint(strong, l.headline()), ""}
+	lines := []string{style.paint(strong, l.Headline()), ""}
 	for _, m := range l.Models {
 		lines = append(lines, l.modelLine(style, m))
 	}
@@ -74,7 +74,7 @@ func (l Live) Table(style Style) []string {
 // Block renders the picture as a few plain lines for a log, without the decisions,
 // which are printed once each when they are taken.
 func (l Live) Block() []string {
-	lines := []string{l.headline()}
+	lines := []string{l.Headline()}
 	for _, m := range l.Models {
 		lines = append(lines, l.modelLine(Style{}, m))
 	}
@@ -85,7 +85,8 @@ func (l Live) Block() []string {
 	return lines
 }
 
-func (l Live) headline() string {
+// Headline says how far the run is and what goes on.
+func (l Live) Headline() string {
 	if l.At > l.Of {
 		return fmt.Sprintf("%s + %s  %s", Clock(l.Of), Clock(l.At-l.Of), l.Phase)
 	}

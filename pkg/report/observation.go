@@ -50,6 +50,9 @@ type ObservedMove struct {
 type ObservedModel struct {
 	ID  string
 	SLO capacity.SLO
+	// Arrivals are those of all requests that were sent, where some are still on their way;
+	// nil where each one has its outcome.
+	Arrivals []time.Duration
 	// Bound is what the clairvoyant bound costs per hour in each minute of the traffic,
 	// and then in all after it; empty without one.
 	Bound []capacity.Cost

@@ -38,10 +38,12 @@ type pageColumn struct {
 	Text bool
 }
 
-// pageRow is one row; Run is the index of the run that it is about, or -1.
+// pageRow is one row; Run is the index of the run that it is about, or -1. Key is its name
+// in a table whose rows change.
 type pageRow struct {
 	Run   int
 	Kind  string
+	Key   string
 	Cells []pageCell
 }
 
@@ -87,6 +89,16 @@ type pageData struct {
 	Clusters [][]pageNode `json:"clusters"`
 	Runs     []pageRun    `json:"runs"`
 	Fronts   []pageFront  `json:"fronts,omitempty"`
+	// Live is set where the page is served while what it shows goes on.
+	Live *pageLive `json:"live,omitempty"`
+}
+
+// pageLive says what goes on. Every is the time in seconds between two looks at the next
+// state; after the one that is Ended there is none.
+type pageLive struct {
+	State string  `json:"state"`
+	Every float64 `json:"every"`
+	Ended bool    `json:"ended"`
 }
 
 // pageRun is one run. Scene is what was run on what, Kind says whose policy it is.
@@ -208,8 +220,11 @@ func equalNodes(a, b []pageNode) bool {
 //go:embed page/page.html page/page.css page/*.js
 var pageFiles embed.FS
 
-// pageScripts are the parts of the page's one script, in their order.
-var pageScripts = []string{"base.js", "chart.js", "scatter.js", "front.js", "nodes.js", "decisions.js", "main.js"}
+// pageScripts are the parts of the page's one script, in their order. A page that is a file
+// does without liveScript, which asks for the next state.
+var pageScripts = []string{"base.js", "chart.js", "scatter.js", "front.js", "nodes.js", "decisions.js", liveScript, "main.js"}
+
+const liveScript = "live.js"
 
 // write renders the page. Everything that it needs is in it: it names no other file and
 // forbids itself to load any.
@@ -222,13 +237,9 @@ func (p page) write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
-	var script bytes.Buffer
-	for _, name := range pageScripts {
-		part, err := pageFiles.ReadFile("page/" + name)
-		if err != nil {
-			return fmt.Errorf("writing the page: %w", err)
-		}
-		script.Write(part)
+	script, err := p.script()
+	if err != nil {
+		return fmt.Errorf("writing the page: %w", err)
 	}
 	// Marshal writes <, > and & as escapes, so no text can end the script element.
 	data, err := json.Marshal(p.Data)
@@ -243,9 +254,25 @@ func (p page) write(w io.Writer) error {
 		page
 		Style        template.CSS
 		Script, JSON template.JS
-	}{p, template.CSS(style), template.JS(script.String()), template.JS(data)})
+	}{p, template.CSS(style), template.JS(script), template.JS(data)})
 	if err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
+}
+
+// script is the page's one script.
+func (p page) script() (string, error) {
+	var script bytes.Buffer
+	for _, name := range pageScripts {
+		if name == liveScript && p.Data.Live == nil {
+			continue
+		}
+		part, err := pageFiles.ReadFile("page/" + name)
+		if err != nil {
+			return "", err
+		}
+		script.Write(part)
+	}
+	return script.String(), nil
 }

@@ -58,7 +58,7 @@ func modelTable(d Demo) pageTable {
 		return pageCell{Text: latency(value), Sort: *value}
 	}
 	for _, m := range d.Models {
-		t.Rows = append(t.Rows, pageRow{Run: -1, Cells: []pageCell{
+		t.Rows = append(t.Rows, pageRow{Run: -1, Key: m.Model, Cells: []pageCell{
 			{Text: m.Model}, met(m.Attainment), met(m.AttainmentWarm),
 			ms(&m.SLO.TTFT), ms(m.TTFT.P50), ms(m.TTFT.P95), ms(m.TTFT.P99),
 			ms(&m.SLO.ITL), ms(m.ITL.P50), ms(m.ITL.P95), ms(m.ITL.P99),
@@ -78,7 +78,7 @@ func comparisonTable(d Demo) pageTable {
 	}}
 	for _, m := range d.Models {
 		if c := m.Comparison; c != nil {
-			row := pageRow{Run: -1, Cells: []pageCell{{Text: m.Model}}}
+			row := pageRow{Run: -1, Key: m.Model, Cells: []pageCell{{Text: m.Model}}}
 			for _, one := range []Compared{c.Own, c.HPA} {
 				row.Cells = append(row.Cells, pageCell{Text: attained(one.Attainment), Sort: one.Attainment},
 					pageCell{Text: fmt.Sprintf("%.2f", one.CostOverBound), Sort: one.CostOverBound})
@@ -99,7 +99,7 @@ func variantTable(d Demo) pageTable {
 	}}
 	for _, v := range d.Variants {
 		cells := v.cells()
-		row := pageRow{Run: -1, Cells: []pageCell{{Text: v.Name}, {Text: cells[1].text}, {Text: cells[2].text, Sort: v.CostPerReplicaHour}}}
+		row := pageRow{Run: -1, Key: v.Name, Cells: []pageCell{{Text: v.Name}, {Text: cells[1].text}, {Text: cells[2].text, Sort: v.CostPerReplicaHour}}}
 		for i, sort := range []float64{float64(most(v)), float64(last(v)), float64(v.ScaleWrites), v.GPUHours, v.Cost} {
 			row.Cells = append(row.Cells, pageCell{Text: cells[3+i].text, Sort: sort})
 		}
@@ -186,16 +186,25 @@ func demoCourse(o Observation, demo Demo) *pageCourse {
 // demoPointsOf is what happened to the requests of a model that arrived in each step.
 func demoPointsOf(o Observation, m ObservedModel, step time.Duration) []point {
 	n := int((o.End + step - 1) / step)
-	outcomes := make([][]Outcome, n)
+	outcomes, arrived := make([][]Outcome, n), make([]int, n)
 	for _, outcome := range o.Outcomes {
 		if i := int(outcome.Arrived / step); outcome.Model == m.ID && outcome.Arrived >= 0 && i < n {
 			outcomes[i] = append(outcomes[i], outcome)
+			arrived[i]++
+		}
+	}
+	if m.Arrivals != nil {
+		arrived = make([]int, n)
+	}
+	for _, at := range m.Arrivals {
+		if i := int(at / step); at >= 0 && at < o.End {
+			arrived[i]++
 		}
 	}
 	points := make([]point, n)
 	for i, own := range outcomes {
 		length := min(step, o.End-time.Duration(i)*step)
-		points[i] = point{load: float64(len(own)) / length.Seconds(), met: math.NaN(), ttft: math.NaN(), itl: math.NaN()}
+		points[i] = point{load: float64(arrived[i]) / length.Seconds(), met: math.NaN(), ttft: math.NaN(), itl: math.NaN()}
 		var ttft, itl []float64
 		for _, outcome := range own {
 			if !outcome.Completed {

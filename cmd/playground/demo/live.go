@@ -148,17 +148,24 @@ func ratio(seconds, events *float64) *float64 {
 // arrivalWindow is the window of the arrival rate that is shown.
 const arrivalWindow = 5 * time.Second
 
-// picture is the state of the run at an instant.
-func (r *traffic) picture(now time.Time, g gauges) report.Live {
-	p := r.stack.plan
-	at := now.Sub(r.start)
-	l := report.Live{At: at, Of: p.Duration + p.Tail, Phase: "traffic", Decisions: r.stack.observer.decisionsSoFar()}
+// moment says how far the run is.
+func (p plan) moment(at time.Duration) report.Live {
+	l := report.Live{At: at, Of: p.Duration + p.Tail, Phase: "traffic"}
 	switch {
 	case at > l.Of:
 		l.Phase = "finishing the requests in flight"
 	case at > p.Duration:
 		l.Phase = "tail, without traffic"
 	}
+	return l
+}
+
+// picture is the state of the run at an instant.
+func (r *traffic) picture(now time.Time, g gauges) report.Live {
+	p := r.stack.plan
+	at := now.Sub(r.start)
+	l := p.moment(at)
+	l.Decisions = r.stack.observer.decisionsSoFar()
 	pods := map[string][]string{}
 	for pod, variant := range r.stack.observer.variantOf() {
 		pods[variant] = append(pods[variant], pod)

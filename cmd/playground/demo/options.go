@@ -36,8 +36,7 @@ type Options struct {
 	LlamaStack bool
 	// Report is the file that the report is written to.
 	Report string
-	// ReportHTML is the file that the report is written to as a page with pictures;
-	// empty means none.
+	// ReportHTML is the file that the report is written to as a page with pictures.
 	ReportHTML string
 	// Keep leaves everything running after the traffic until Ctrl-C.
 	Keep bool
@@ -62,7 +61,8 @@ const (
 
 const usage = `Starts a whole Kubernetes cluster with emulated GPU nodes and model servers,
 lets the autoscaler and its scheduler run two models under load, and writes a
-report of what they did.
+report of what they did. While it runs, it serves the report's page on a loopback
+address, which it prints at the start.
 
 Usage:
   playground demo [flags]
@@ -103,7 +103,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	flags.StringVar(&o.Mode, "mode", modeHybrid, "how the autoscaler sizes: hybrid, for the promised latency too, or capacity-only, by saturation alone")
 	flags.BoolVar(&o.LlamaStack, "llamastack", false, "put a Llama Stack server, which the manager runs, in front of the 8B model: its requests go through the server's vLLM provider")
 	flags.StringVar(&o.Report, "report", "demo-report.json", "file that the report is written to, as JSON")
-	flags.StringVar(&o.ReportHTML, "report-html", "", "file that the report is written to as one HTML page with pictures, which opens without a network")
+	flags.StringVar(&o.ReportHTML, "report-html", "demo-report.html", "file that the report is written to as one HTML page with pictures, which opens without a network")
 	flags.BoolVar(&o.Keep, "keep", false, "leave everything running after the traffic, until Ctrl-C")
 	flags.StringVar(&o.Logs, "logs", "", "directory for the logs of every component; without one they are removed at the end")
 	flags.Uint64Var(&o.Seed, "seed", 1, "decides every random number of the traffic: the same seed sends the same requests")
@@ -139,7 +139,9 @@ func (o Options) check() error {
 		return fmt.Errorf("--mode is %q; expected %s or %s", o.Mode, modeHybrid, modeCapacityOnly)
 	case o.Report == "":
 		return errors.New("--report is empty; expected the name of a file")
-	case o.ReportHTML != "" && filepath.Clean(o.ReportHTML) == filepath.Clean(o.Report):
+	case o.ReportHTML == "":
+		return errors.New("--report-html is empty; expected the name of a file")
+	case filepath.Clean(o.ReportHTML) == filepath.Clean(o.Report):
 		return fmt.Errorf("--report-html is %s, as --report is; expected two files", o.ReportHTML)
 	}
 	return nil
@@ -162,11 +164,9 @@ func (o Options) checkOutput() (undo func(), err error) {
 		undo()
 		return nil, fmt.Errorf("--report: %w; expected a file in a directory that is there and can be written to", err)
 	}
-	if o.ReportHTML != "" {
-		if err := tryWriting(o.ReportHTML); err != nil {
-			undo()
-			return nil, fmt.Errorf("--report-html: %w; expected a file in a directory that is there and can be written to", err)
-		}
+	if err := tryWriting(o.ReportHTML); err != nil {
+		undo()
+		return nil, fmt.Errorf("--report-html: %w; expected a file in a directory that is there and can be written to", err)
 	}
 	return undo, nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	defaults := Options{Duration: 3 * time.Minute, Tail: time.Minute, Startup: 15 * time.Second, Rate: 1, Metrics: metricsPrometheus, Mode: modeHybrid, Report: "demo-report.json", Seed: 1}
+	defaults := Options{Duration: 3 * time.Minute, Tail: time.Minute, Startup: 15 * time.Second, Rate: 1, Metrics: metricsPrometheus, Mode: modeHybrid, Report: "demo-report.json", ReportHTML: "demo-report.html", Seed: 1}
 	with := func(change func(*Options)) Options {
 		o := defaults
 		change(&o)
@@ -36,7 +36,7 @@ func TestParse(t *testing.T) {
 		"pods as the source":               {[]string{"--metrics=pods"}, with(func(o *Options) { o.Metrics = metricsPods })},
 		"KEEP=1 as make passes it":         {[]string{"--keep=1"}, with(func(o *Options) { o.Keep = true })},
 		"a page with pictures":             {[]string{"--report-html=r.html"}, with(func(o *Options) { o.ReportHTML = "r.html" })},
-		"empty strings are not given":      {[]string{"--trace=", "--logs=", "--report-html=", "--keep=false"}, defaults},
+		"empty strings are not given":      {[]string{"--trace=", "--logs=", "--keep=false"}, defaults},
 		"the default rate without a trace": {[]string{"--rate=1"}, defaults},
 	}
 	for name, test := range tests {
@@ -82,6 +82,7 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"a report that is a directory": {[]string{"--report=" + dir}, []string{"--report", "directory"}},
 		"pictures in nowhere":          {[]string{"--report-html=" + filepath.Join(dir, "none", "r.html")}, []string{"--report-html", "none"}},
 		"pictures over the report":     {[]string{"--report-html=" + filepath.Join(dir, "r.json")}, []string{"--report-html", "two files"}},
+		"no name for the page":         {[]string{"--report-html="}, []string{"--report-html", "file"}},
 		"no name for the report":       {[]string{"--report="}, []string{"--report", "file"}},
 		"logs below a file":            {[]string{"--logs=" + filepath.Join(bad, "deep", "logs")}, []string{"--logs", "directory"}},
 		"a log that is a directory":    {[]string{"--logs=" + filepath.Dir(taken)}, []string{"--logs", "playground.log", "directory"}},
@@ -116,7 +117,7 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 
 func TestOutputIsTriedAndTakenBack(t *testing.T) {
 	dir := t.TempDir()
-	o := Options{Logs: filepath.Join(dir, "deep", "logs"), Report: filepath.Join(dir, "deep", "logs", "r.json")}
+	o := Options{Logs: filepath.Join(dir, "deep", "logs"), Report: filepath.Join(dir, "deep", "logs", "r.json"), ReportHTML: filepath.Join(dir, "deep", "logs", "r.html")}
 	undo, err := o.checkOutput()
 	require.NoError(t, err, "the report may lie among the logs")
 	entries, err := os.ReadDir(o.Logs)

@@ -54,6 +54,7 @@ func (r *traffic) play(ctx context.Context) error {
 	r.start = time.Now()
 	r.sent = map[string][]time.Duration{}
 	r.stack.observer.begin(r.start)
+	r.stack.page.show(r.feed)
 	var players, meters sync.WaitGroup
 	for i, model := range r.stack.plan.models {
 		players.Go(func() {
@@ -195,29 +196,36 @@ func observedNodes() []report.ObservedNode {
 	return all
 }
 
-// observation is everything that was seen.
-func (r *traffic) observation() report.Observation {
+// observation is everything that was seen until the end.
+func (r *traffic) observation() report.Observation { return r.observed(r.end.Sub(r.start)) }
+
+// observed is everything that was seen until an instant.
+func (r *traffic) observed(end time.Duration) report.Observation {
 	p := r.stack.plan
-	o := report.Observation{
-		Trace:             report.Synthetic,
-		Rate:              p.Rate,
-		KubernetesVersion: r.stack.version,
-		Traffic:           min(p.Duration, r.end.Sub(r.start)),
-		End:               r.end.Sub(r.start),
-		Variants:          r.stack.observer.observedVariants(p.models),
-		Placements:        r.stack.observer.placements(),
-		Decisions:         r.stack.observer.decisionsSoFar(),
-		Nodes:             observedNodes(),
-		Moves:             r.stack.observer.moves(),
-	}
+	o := p.unobserved()
+	o.KubernetesVersion = r.stack.version
+	o.Traffic, o.End = min(p.Duration, end), end
+	o.Variants = r.stack.observer.observedVariants(p.models)
+	o.Placements = r.stack.observer.placements()
+	o.Decisions = r.stack.observer.decisionsSoFar()
+	o.Moves = r.stack.observer.moves()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o.Outcomes = append(o.Outcomes, r.outcomes...)
+	return o
+}
+
+// unobserved is what is known of a run before its traffic.
+func (p plan) unobserved() report.Observation {
+	o := report.Observation{Trace: report.Synthetic, Rate: p.Rate, Nodes: observedNodes()}
 	if p.Trace != "" {
 		o.Trace = p.Trace
 	}
 	for _, m := range p.models {
 		o.Models = append(o.Models, report.ObservedModel{ID: m.ID, SLO: m.SLO})
+		for _, v := range m.Variants {
+			o.Variants = append(o.Variants, report.ObservedVariant{Name: v.Name, Model: m.ID, Accelerator: v.Accelerator, Devices: v.Devices, Cost: v.cost()})
+		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	o.Outcomes = append(o.Outcomes, r.outcomes...)
 	return o
 }

@@ -14,13 +14,17 @@ import (
 // run starts everything, sends the traffic, reports, and ends everything.
 func run(ctx context.Context, p plan, out io.Writer) error {
 	ctx, fail := context.WithCancelCause(ctx)
-	s := &stack{plan: p, terminal: newTerminal(out), fail: fail}
+	s := &stack{plan: p, terminal: newTerminal(out), page: &broadcast{}, fail: fail}
 	err := s.run(ctx)
-	return errors.Join(err, s.terminal.step("stopping everything", s.stop))
+	return errors.Join(err, s.terminal.step("stopping everything", s.stop), s.page.close())
 }
 
 func (s *stack) run(ctx context.Context) error {
 	p, t := s.plan, s.terminal
+	if err := s.page.serve(ctx, p); err != nil {
+		return err
+	}
+	t.println(opening, "Watch it live: "+s.page.url(), "")
 	t.println(t.style.Title("Starting a cluster with " + summaryOfNodes()))
 	if err := s.start(ctx); err != nil {
 		return causeOf(ctx, err)
@@ -33,42 +37,63 @@ func (s *stack) run(ctx context.Context) error {
 		return r.partial(ctx, err)
 	}
 	observation := r.observation()
-	compared, err := p.comparisons()
-	if err != nil {
-		return fmt.Errorf("comparing with a HorizontalPodAutoscaler: %w", err)
-	}
-	for i := range observation.Models {
-		observation.Models[i].Comparison = &compared[i]
+	s.page.showState(observation, "The traffic is over. The same traffic is run again in virtual time, for comparison.", false)
+	if err := p.compare(&observation); err != nil {
+		return err
 	}
 	demo := report.New(observation)
 	if err := writeReport(p.Report, demo.WriteJSON); err != nil {
 		return err
 	}
-	written := "report: " + p.Report
-	if p.ReportHTML != "" {
-		bounds, err := p.bounds()
-		if err != nil {
-			return fmt.Errorf("the bound for the page: %w", err)
-		}
-		for i := range observation.Models {
-			observation.Models[i].Bound = bounds[i]
-		}
-		html := func(w io.Writer) error { return report.DemoHTML(w, observation) }
-		if err := writeReport(p.ReportHTML, html); err != nil {
-			return err
-		}
-		written += ", with pictures: " + p.ReportHTML
+	if err := writePage(p.ReportHTML, observation); err != nil {
+		return err
 	}
+	s.page.showState(observation, "The run is over. This page is kept in "+p.ReportHTML+".", true)
 	t.println("")
 	t.println(demo.Summary(t.style, schedulerName)...)
 	t.println(s.stackLine()...)
-	t.println(written, "")
+	t.println("")
+	t.println(demo.Shown(t.style, schedulerName)...)
+	t.println("")
+	t.println(p.nextSteps(t.style)...)
+	t.println("")
 	if p.Keep {
 		if err := s.linger(ctx); err != nil {
 			return err
 		}
 	}
 	return verdict(demo)
+}
+
+// opening says what one is about to see.
+const opening = "You will see two language models under a load that rises and falls: the autoscaler adds and\n" +
+	"removes their replicas, and the scheduler puts each one on a node with the right GPUs."
+
+// nextSteps say where to look after the run.
+func (p plan) nextSteps(style report.Style) []string {
+	return []string{
+		style.Title("Where to look next"),
+		"  the page    " + p.ReportHTML + ": step through the run; every decision with its reason",
+		"  the data    " + p.Report,
+		"  your load   bin/kubectl-wva replay --help, docs/tasks/try-before-you-buy.md: no cluster needed",
+		"  your vLLM   docs/quickstart.md: adopt a Deployment that serves today",
+	}
+}
+
+// compare adds what others do with the same traffic in virtual time, and the bound.
+func (p plan) compare(o *report.Observation) error {
+	compared, err := p.comparisons()
+	if err != nil {
+		return fmt.Errorf("comparing with a HorizontalPodAutoscaler: %w", err)
+	}
+	bounds, err := p.bounds()
+	if err != nil {
+		return fmt.Errorf("the bound for the page: %w", err)
+	}
+	for i := range o.Models {
+		o.Models[i].Comparison, o.Models[i].Bound = &compared[i], bounds[i]
+	}
+	return nil
 }
 
 // causeOf prefers why the context ended to the errors that its end made.
@@ -133,6 +158,11 @@ func writeReport(path string, write func(io.Writer) error) error {
 	return nil
 }
 
+// writePage writes the page of a run.
+func writePage(path string, o report.Observation) error {
+	return writeReport(path, func(w io.Writer) error { return report.DemoHTML(w, o) })
+}
+
 // linger leaves everything running until Ctrl-C.
 func (s *stack) linger(ctx context.Context) error {
 	kubectl := "  kubectl --kubeconfig " + s.cluster.Kubeconfig()
@@ -160,13 +190,20 @@ func (s *stack) linger(ctx context.Context) error {
 	return nil
 }
 
-// partial shows what there is of a run that was interrupted or that failed.
+// partial shows what there is of a run that was interrupted or that failed, and writes its
+// page.
 func (r *traffic) partial(ctx context.Context, err error) error {
 	err = causeOf(ctx, err)
 	t := r.stack.terminal
 	at := report.Clock(r.end.Sub(r.start))
+	observation := r.observation()
+	written := writePage(r.stack.plan.ReportHTML, observation)
+	r.stack.page.showState(observation, "The run ended early. This page is kept in "+r.stack.plan.ReportHTML+".", true)
 	t.println("", fmt.Sprintf("Ended early, %s after the start of the traffic. Requests in flight are left out; no report is written.", at))
-	t.println(report.New(r.observation()).Summary(t.style, schedulerName)...)
+	t.println(report.New(observation).Summary(t.style, schedulerName)...)
+	if written == nil {
+		t.println("the page, as far as it went: " + r.stack.plan.ReportHTML)
+	}
 	t.println("")
-	return err
+	return errors.Join(err, written)
 }

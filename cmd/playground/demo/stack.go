@@ -67,6 +67,7 @@ func initialReplicas(i int) int {
 type stack struct {
 	plan     plan
 	terminal *terminal
+	page     *broadcast
 	cluster  *localcluster.Cluster
 	version  string
 	typed    kubernetes.Interface

@@ -1,6 +1,10 @@
 "use strict";
 
-const data = JSON.parse(document.getElementById("data").textContent);
+let data = JSON.parse(document.getElementById("data").textContent);
+
+// live is set where the page is served while what it shows goes on: whether the shown time
+// follows the run.
+const live = data.live ? { follow: true } : null;
 
 // state is what is shown. t is the chosen time in seconds, hover the time under the
 // pointer or null.

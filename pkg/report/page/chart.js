@@ -60,7 +60,7 @@ function specs(run, index) {
       lines: [{ ...sampled(m.met), color: "var(--v2)" }], read: (t) => percent(at(m.met)(t)) },
     latencySpec("TTFT", m.ttft, m.sloTtft),
     latencySpec("ITL", m.itl, m.sloItl),
-    { title: "Cost", unit: "$/h", scale: linear(Math.max(...m.cost, ...(m.bound || []))), tick: (y) => `$${digits(y, 3)}`,
+    { title: "Cost", unit: "$/h", scale: linear(Math.max(0, ...m.cost, ...(m.bound || []))), tick: (y) => `$${digits(y, 3)}`,
       areas: [{ ...stepped(m.cost), color: "var(--v3)" }], lines: [
         { ...stepped(m.cost), color: "var(--v3)" },
         ...(m.bound ? [{ ...sampled(m.bound), color: "var(--ink)", dashed: true }] : []),
@@ -83,7 +83,7 @@ function unused() {
     if (v.model !== state.model || isUsed(v)) return;
     items.push(el("span", null, el("span", { class: "chip", style: `--c:${color(i)}` }, letter(i)), `${v.name} (${v.devices}x${v.accelerator}, ${money(v.cost)}/h each) `));
   });
-  return items.length ? [el("p", { class: "unused" }, "Never used: ", ...items)] : [];
+  return items.length ? [el("p", { class: "unused" }, live ? "Not used so far: " : "Never used: ", ...items)] : [];
 }
 
 function replicaSpec(v, i) {

@@ -17,7 +17,7 @@ function readAddress() {
   state.run = Math.floor(number("run", data.runs.length - 1, firstRun()));
   const c = current() && course();
   state.model = c ? Math.floor(number("model", c.models.length - 1, 0)) : 0;
-  state.t = c ? number("t", c.length, busiest(c)) : 0;
+  state.t = c ? number("t", c.length, live ? c.length : busiest(c)) : 0;
 }
 
 let saving = 0;
@@ -25,7 +25,8 @@ function saveAddress() {
   clearTimeout(saving);
   saving = setTimeout(() => {
     try {
-      history.replaceState(null, "", `#run=${state.run}&model=${state.model}&t=${Math.round(state.t)}`);
+      const at = live ? "" : `&t=${Math.round(state.t)}`;
+      history.replaceState(null, "", `#run=${state.run}&model=${state.model}${at}`);
     } catch { /* an address that cannot be changed is no loss */ }
   }, 300);
 }
@@ -54,6 +55,7 @@ function busiest(c) {
 function setTime(t) {
   const c = course();
   state.t = Math.min(c.length, Math.max(0, t));
+  if (live) setFollow(state.t >= c.length);
   showTime();
 }
 
@@ -230,10 +232,7 @@ function makeTable(table) {
       const down = head.getAttribute("aria-sort") === "ascending";
       for (const other of heads) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const value = (row) => Number(row.cells[column].dataset.sort);
-      const word = (row) => row.cells[column].textContent;
-      const sorted = [...body.rows].sort((a, b) => value(a) - value(b) || word(a).localeCompare(word(b)));
-      body.append(...(down ? sorted.reverse() : sorted));
+      sortTable(table);
     } }, text));
     if (head.classList.contains("text")) for (const row of body.rows) row.cells[column].classList.add("text");
   });
@@ -247,6 +246,20 @@ function makeTable(table) {
     const cell = row.cells[policy];
     cell.replaceChildren(el("button", { type: "button", onclick: () => selectRun(index) }, cell.textContent));
   }
+}
+
+// sortTable puts the rows into the order that a click has chosen. Rows that are in order
+// stay where they are.
+function sortTable(table) {
+  const head = table.querySelector("th[aria-sort]");
+  if (!head) return;
+  const column = head.cellIndex;
+  const body = table.tBodies[0];
+  const value = (row) => Number(row.cells[column].dataset.sort);
+  const word = (row) => row.cells[column].textContent;
+  const sorted = [...body.rows].sort((a, b) => value(a) - value(b) || word(a).localeCompare(word(b)));
+  if (head.getAttribute("aria-sort") === "descending") sorted.reverse();
+  if (sorted.some((row, i) => row !== body.rows[i])) body.append(...sorted);
 }
 
 // The theme follows the system until the button says otherwise.
@@ -282,6 +295,7 @@ function start() {
   makeTransport();
   readAddress();
   showRun();
+  if (live) startLive();
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
     if (window.innerWidth === width) return;

@@ -3,12 +3,16 @@ package demo_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,18 +26,84 @@ func demo(t *testing.T, arguments ...string) (run report.Demo, output string) {
 	t.Helper()
 	programs, err := localcluster.Programs()
 	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "report.json")
-	command := exec.Command(filepath.Join(programs, "playground"), append([]string{"demo", "--report", file}, arguments...)...) //nolint:gosec // our own program
+	file, kept := filepath.Join(t.TempDir(), "report.json"), filepath.Join(t.TempDir(), "report.html")
+	command := exec.Command(filepath.Join(programs, "playground"), append([]string{"demo", "--report", file, "--report-html", kept}, arguments...)...) //nolint:gosec // our own program
 	var printed bytes.Buffer
-	command.Stdout, command.Stderr = &printed, &printed
+	page := &reader{t: t, printed: &printed, done: make(chan struct{})}
+	command.Stdout, command.Stderr = page, &printed
 	require.NoError(t, command.Run(), "%s", &printed)
+	page.check()
 
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	require.NoError(t, decoder.Decode(&run))
+	assert.FileExists(t, kept)
+	assert.Contains(t, printed.String(), kept, "where to look next")
 	return run, printed.String()
+}
+
+// reader looks at the live page, as soon as its address is printed, until the demo ends.
+type reader struct {
+	t       *testing.T
+	printed *bytes.Buffer
+	url     string
+	// done is closed when nobody answers any more; what was seen until then is in the
+	// other fields.
+	done   chan struct{}
+	html   string
+	states []string
+}
+
+var liveURL = regexp.MustCompile(`Watch it live: (http://127\.0\.0\.1:\d+/)\n`)
+
+func (r *reader) Write(text []byte) (int, error) {
+	n, err := r.printed.Write(text)
+	if match := liveURL.FindSubmatch(r.printed.Bytes()); match != nil && r.url == "" {
+		r.url = string(match[1])
+		go r.look()
+	}
+	return n, err
+}
+
+func (r *reader) look() {
+	defer close(r.done)
+	for ticker := time.Tick(report.FeedInterval); ; <-ticker {
+		state, ok := r.get(r.url + "state.json")
+		if !ok {
+			return
+		}
+		r.states = append(r.states, state)
+		if r.html == "" {
+			r.html, _ = r.get(r.url)
+		}
+	}
+}
+
+func (r *reader) get(url string) (text string, ok bool) {
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", false
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", false
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	body, err := io.ReadAll(answer.Body)
+	return string(body), err == nil && answer.StatusCode == http.StatusOK
+}
+
+// check judges what was seen: the page opened, and its states followed the run.
+func (r *reader) check() {
+	require.NotEmpty(r.t, r.url, r.printed)
+	<-r.done
+	assert.Contains(r.t, r.html, "The demo, live")
+	all := strings.Join(r.states, "\n")
+	for _, part := range []string{"The cluster is starting.", "traffic", `"load":[`, "llama-8b-h100"} {
+		assert.Contains(r.t, all, part)
+	}
 }
 
 // With a Llama Stack server in front of it, the 8B model answers every request through

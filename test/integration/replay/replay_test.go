@@ -153,7 +153,7 @@ func realCourse(t *testing.T, args []string, s *replay.Scenario) course {
 	programs, err := localcluster.Programs()
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "report.json")
-	command := exec.Command(filepath.Join(programs, "playground"), append([]string{"demo", "--report", file}, args...)...) //nolint:gosec // our own program
+	command := exec.Command(filepath.Join(programs, "playground"), append([]string{"demo", "--report", file, "--report-html", filepath.Join(t.TempDir(), "report.html")}, args...)...) //nolint:gosec // our own program
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	require.NoError(t, command.Run(), "%s", &output)
