@@ -40,8 +40,10 @@ IMAGE_PREFIX ?= workload-variant-autoscaler
 IMAGE_TAG ?= dev
 
 # What "make release" builds: VERSION is that of the release, DOWNLOADS where its files will
-# be found; IMAGE_PREFIX names the images in its chart.
+# be found; IMAGE_PREFIX names the images in its chart. PLATFORMS are those of the programs
+# (linux/amd64 linux/arm64 darwin/amd64 darwin/arm64).
 VERSION ?=
+PLATFORMS ?=
 DOWNLOADS ?= https://downloads.example/workload-variant-autoscaler
 
 # What "make render" prints: VALUES is a file of values, NAME and NAMESPACE are those of
@@ -155,9 +157,9 @@ render: ## print what the chart gives, without helm (VALUES NAME NAMESPACE)
 	@go build -C test/chart -o ../../bin/render ./render
 	@bin/render $(call setting,VALUES,values) $(call setting,NAME,name) $(call setting,NAMESPACE,namespace)
 
-release: ## build what a release consists of into dist/ (VERSION IMAGE_PREFIX DOWNLOADS)
+release: ## build what a release consists of into dist/ (VERSION IMAGE_PREFIX DOWNLOADS PLATFORMS)
 	@hack/check-prerequisites.sh
-	@hack/release.sh '$(VERSION)' '$(IMAGE_PREFIX)' '$(DOWNLOADS)'
+	@hack/release.sh '$(VERSION)' '$(IMAGE_PREFIX)' '$(DOWNLOADS)' '$(PLATFORMS)'
 
 clean: ## remove what the build and the demo left
 	rm -rf bin dist demo-logs demo-report.json demo-report.html coverage.out soak.json bench-*.json bench-*.html

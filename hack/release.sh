@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Builds what a release consists of into dist/, from a clean tree; the same commit gives
-# the same bytes:  hack/release.sh <version> <image prefix> <address of the downloads>
+# the same bytes:  hack/release.sh <version> <image prefix> <address of the downloads> [platforms]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=${1:-}
 prefix=${2:?usage: hack/release.sh <version> <image prefix> <address of the downloads>}
 address=${3:?usage: hack/release.sh <version> <image prefix> <address of the downloads>}
+read -ra platforms <<<"${4:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64}"
 if [[ ! $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]]; then
 	echo "VERSION is '$version': expected one such as v1.2.3" >&2
 	exit 2
@@ -47,7 +48,7 @@ build() {
 
 echo "programs"
 linked=()
-for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
+for platform in "${platforms[@]}"; do
 	system=${platform%/*} architecture=${platform#*/}
 	folder=$work/kubectl-wva_$system-$architecture
 	mkdir -p "$folder"
@@ -58,9 +59,11 @@ for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
 done
 # What runs in a cluster runs on Linux.
 for program in manager scheduler; do
-	for architecture in amd64 arm64; do
-		build "$program" linux "$architecture" "$dist/${program}_${version}_linux-$architecture"
-		linked+=("$dist/${program}_${version}_linux-$architecture")
+	for platform in "${platforms[@]}"; do
+		[[ $platform == linux/* ]] || continue
+		file=$dist/${program}_${version}_${platform/\//-}
+		build "$program" linux "${platform#*/}" "$file"
+		linked+=("$file")
 	done
 done
 
@@ -104,7 +107,7 @@ echo "krew"
 		    fit, and what other settings would have done.
 		  platforms:
 	MANIFEST
-	for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
+	for platform in "${platforms[@]}"; do
 		archive=kubectl-wva_${version}_${platform/\//-}.tar.gz
 		cat <<-MANIFEST
 			  - selector:

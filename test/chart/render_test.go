@@ -47,6 +47,8 @@ type release struct {
 	reused bool
 	// kubernetes is the version of the cluster; empty for v1.35.4.
 	kubernetes string
+	// chart is the folder or the package of the chart; empty for chartDir.
+	chart string
 }
 
 // plain has all that the manifests have: the scheduler too.
@@ -58,9 +60,11 @@ func withScheduler(v values) values {
 	return chartutil.MergeTables(chartutil.MergeTables(values{}, v), all)
 }
 
-func load(t *testing.T) *helmchart.Chart {
+func load(t *testing.T) *helmchart.Chart { return loadFrom(t, chartDir) }
+
+func loadFrom(t *testing.T, path string) *helmchart.Chart {
 	t.Helper()
-	chart, err := loader.Load(chartDir)
+	chart, err := loader.Load(path)
 	require.NoError(t, err)
 	return chart
 }
@@ -71,7 +75,7 @@ func (r release) files(t *testing.T) (map[string]string, error) {
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = chartutil.KubeVersion{Version: cmp.Or(r.kubernetes, "v1.35.4"), Major: "1"}
 	options := chartutil.ReleaseOptions{Name: r.name, Namespace: r.namespace, Revision: 1, IsInstall: true}
-	chart := load(t)
+	chart := loadFrom(t, cmp.Or(r.chart, chartDir))
 	if r.reused {
 		chart.Values, r.values = r.values, nil
 	}
