@@ -203,7 +203,9 @@ func TestNothingIsLostInSilence(t *testing.T) {
 
 func TestAListIsTakenApart(t *testing.T) {
 	t.Parallel()
-	indented := func(text string) string { return "- " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n" }
+	indented := func(text string) string {
+		return "- " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n"
+	}
 	list := "apiVersion: v1\nkind: List\nitems:\n" + indented(multi) + indented(autoscaler)
 	all := documents(t, "# nothing\n", list)
 	require.Len(t, all, 2)
