@@ -2,7 +2,7 @@
 # them. "make" alone lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint verify update docs demo bench bench-packing bench-churn bench-scheduler bench-manager bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render release clean
+.PHONY: help build test lint verify update docs demo playground-empty bench bench-packing bench-churn bench-scheduler bench-manager bench-serving bench-simulation bench-allocation bench-autoscaling soak mutate image render release clean
 
 # Settings of the demo; an empty one leaves the program's own default.
 #   DURATION  how long there is traffic                (3m)
@@ -108,6 +108,9 @@ demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STA
 		$(call setting,DURATION,duration) $(call setting,TRACE,trace) $(call setting,RATE,rate) \
 		$(call setting,TAIL,tail) $(call setting,STARTUP,startup) $(call setting,MODE,mode) $(call setting,METRICS,metrics) $(call setting,LLAMASTACK,llamastack) $(call setting,REPORT,report) \
 		$(call setting,REPORT_HTML,report-html) $(call setting,KEEP,keep) $(call setting,LOGS,logs) $(call setting,SEED,seed)
+
+playground-empty: build ## run a cluster with nothing installed, to try things by hand (STARTUP LOGS)
+	@exec bin/playground empty $(call setting,STARTUP,startup) $(call setting,LOGS,logs)
 
 bench: ## measure the pure packages and the scheduler plugin
 	@hack/check-prerequisites.sh

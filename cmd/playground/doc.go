@@ -2,7 +2,7 @@
 // nodes, Prometheus, the autoscaler and its scheduler, with emulated model servers
 // under load.
 //
-// It only dispatches: "playground demo" conducts (package demo), and every component
-// is a child process of the same program (package component, the only one here that
-// links Kubernetes).
+// It only dispatches: "playground demo" conducts (package demo), "playground empty" is a
+// cluster without the autoscaler (package empty), and every component is a child process
+// of the same program (package component, the only one here that links Kubernetes).
 package main

@@ -6,15 +6,21 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/playground/component"
 	"llmd.ai/workload-variant-autoscaler/cmd/playground/demo"
+	"llmd.ai/workload-variant-autoscaler/cmd/playground/empty"
 )
 
 func main() {
 	if component.Requested(os.Args) {
 		os.Exit(component.Run(os.Args))
 	}
-	if len(os.Args) > 1 && os.Args[1] == "demo" {
-		os.Exit(demo.Main(os.Args[2:], os.Stdout, os.Stderr))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "demo":
+			os.Exit(demo.Main(os.Args[2:], os.Stdout, os.Stderr))
+		case "empty":
+			os.Exit(empty.Main(os.Args[2:], os.Stdout, os.Stderr))
+		}
 	}
-	fmt.Fprintln(os.Stderr, "usage: playground demo [flags]; see playground demo --help")
+	fmt.Fprintln(os.Stderr, "usage: playground demo|empty [flags]; see playground demo --help and playground empty --help")
 	os.Exit(2)
 }
