@@ -42,7 +42,7 @@ var programs = map[string]func([]string) error{
 	"go":      files,
 	"git":     nothing, "curl": nothing, "docker": nothing, "export": nothing, "cd": nothing, "oc": objects, "jq": nothing, "diff": nothing,
 	"bin/kubectl-wva": nothing, "kubectl-wva": nothing, "cp": nothing, "gcloud": nothing, "cat": nothing, "sudo": nothing, "install": nothing, "chmod": nothing, "mv": nothing,
-	"kustomize": nothing, "hack/install.sh": nothing,
+	"kustomize": nothing, "hack/install.sh": nothing, "bash": files, ".": nothing, "bin/manager": nothing,
 }
 
 func nothing([]string) error { return nil }
@@ -153,7 +153,7 @@ func setValue(path string) error {
 // verbs are the commands of kubectl that the pages use.
 var verbs = []string{
 	"wva", "get", "describe", "apply", "delete", "patch", "taint", "label", "annotate", "logs", "rollout", "create", "scale", "wait", "edit", "explain",
-	"port-forward", "auth", "events", "adm", "top", "exec", "replace",
+	"port-forward", "auth", "config", "events", "adm", "top", "exec", "replace",
 }
 
 func objects(words []string) error {

@@ -55,7 +55,8 @@ supply      1       1      MetricsFound  a replica serves 2.10 req/s; 1 serve or
 allocation  1       3      Saturated     +2 for 6.20 req/s
 
 Not as it should be:
-  ScalingLimited is True, NoSlots: 2 fit
+  ScalingLimited is True (NoSlots): 2 fit
+docs/operate/runbook.md says for each reason what to do.
 
 Recent events:
 AGO      TYPE     REASON   MESSAGE
@@ -99,10 +100,33 @@ spec: {modelID: llama, scaleTargetRef: {name: a}}
 status: {desiredOptimizedAlloc: {lastRunTime: "2026-01-01T12:00:00Z"}, decision: {reason: Steady}, placement: {}}`), nil))
 	for _, want := range []string{
 		"wants a number of replicas that is not known, and it is not known how many are there", "Load       not known\n", "Next best  none\n",
-		"how many more fit is not known", "no service class counts",
+		"how many more fit is not known", "no service class counts", "Binds      the variant took no part in the last decision\n",
 	} {
 		assert.Contains(t, got, want)
 	}
+	assert.NotContains(t, got, "STAGE", "no table without a step")
+}
+
+// A fault that shows in several conditions is told once.
+func TestConditionsWithOneMessageAreOneLine(t *testing.T) {
+	t.Parallel()
+	got := text(t, AccountOf(object(t, `
+metadata: {name: a, namespace: chat}
+spec: {modelID: llama, scaleTargetRef: {name: a}}
+status:
+  placement: {shape: {devices: 0}}
+  decision: {reason: TargetMissing, message: no a in chat, steps: [{stage: supply, before: 1, after: 1, detail: "1 serves"}]}
+  conditions:
+  - {type: Ready, status: "False", reason: DeploymentNotFound, message: no a in chat}
+  - {type: TargetResolved, status: "False", reason: TargetNotFound, message: no a in chat}
+  - {type: CapacityKnown, status: "False", reason: CapacityUnknown, message: no nodes}`), nil))
+	assert.Contains(t, got, `
+Not as it should be:
+  Ready is False (DeploymentNotFound), TargetResolved is False (TargetNotFound): no a in chat
+  CapacityKnown is False (CapacityUnknown): no nodes
+docs`)
+	assert.Contains(t, got, "a replica takes no accelerator;")
+	assert.Contains(t, got, "Binds      no limit was reached\n")
 }
 
 // Events of the older and of the present API keep the time and the count in other fields.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/status"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -18,19 +20,39 @@ func (a *Account) Text(out io.Writer, now time.Time) error {
 	a.head(w, now)
 	if a.Decision != nil {
 		a.sentences(w)
+	}
+	if a.Decision != nil && len(a.Decision.Steps) > 0 {
 		w.line("")
 		w.rows([]string{"STAGE", "BEFORE", "AFTER", "REASON", "DETAIL"}, steps(a.Decision.Steps))
 	}
 	if len(a.Problems) > 0 {
 		w.line("")
 		w.line("Not as it should be:")
-		for _, c := range a.Problems {
-			w.line("  %s is %s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		for _, line := range problems(a.Problems) {
+			w.line("  %s", line)
 		}
+		w.line("docs/operate/runbook.md says for each reason what to do.")
 	}
 	w.line("")
 	a.recent(w, now)
 	return w.err
+}
+
+// problems are the conditions, one line for all that have the same message.
+func problems(conditions []metav1.Condition) []string {
+	var messages []string
+	said := map[string][]string{}
+	for _, c := range conditions {
+		if said[c.Message] == nil {
+			messages = append(messages, c.Message)
+		}
+		said[c.Message] = append(said[c.Message], fmt.Sprintf("%s is %s (%s)", c.Type, c.Status, c.Reason))
+	}
+	lines := make([]string, 0, len(messages))
+	for _, message := range messages {
+		lines = append(lines, strings.Join(said[message], ", ")+": "+message)
+	}
+	return lines
 }
 
 // recent shows the events.
@@ -107,12 +129,16 @@ func (a *Account) sentences(w *writer) {
 	if a.Meaning != "" {
 		why += ". " + a.Meaning
 	}
+	binds := cmp.Or(d.Binds, "no limit was reached")
+	if len(d.Steps) == 0 {
+		binds = "the variant took no part in the last decision"
+	}
 	w.line("")
 	w.rows(nil, [][]string{
 		{"Why", why},
 		{"Load", cmp.Or(a.Load, "not known")},
 		{"Supply", cmp.Or(a.Supply, "not known")},
-		{"Binds", cmp.Or(d.Binds, "nothing keeps it from another number")},
+		{"Binds", binds},
 		{"Next best", cmp.Or(d.Alternative, "none")},
 		{"Placement", placement(a.Placement)},
 		{"Promise", promise(a.ServiceClass)},
@@ -156,7 +182,11 @@ func placement(p *v1alpha1.Placement) string {
 
 func shape(s *v1alpha1.Shape) string {
 	what := cmp.Or(s.Accelerator, "an unknown accelerator")
-	if s.Devices != nil {
+	switch {
+	case s.Devices == nil:
+	case *s.Devices == 0:
+		what = "no accelerator"
+	default:
 		what = fmt.Sprintf("%dx%s", *s.Devices, what)
 	}
 	if s.Pods != nil && *s.Pods > 1 {

@@ -45,6 +45,9 @@ func (f *Flags) Add(command *cobra.Command) {
 // Server is a Prometheus server.
 type Server struct {
 	address *url.URL
+	// through is the manager's own address of a server that is asked through the API
+	// server; empty for one that is asked itself.
+	through string
 	client  *http.Client
 	// Manager is the one whose metrics are meant, with its prices.
 	Manager *installation.Manager
@@ -78,6 +81,7 @@ func (f *Flags) Find(ctx context.Context, api client.Reader, flags *cluster.Flag
 	if err != nil || !ok {
 		return s, err
 	}
+	s.through = s.address.Redacted() + " (the manager's PROMETHEUS_BASE_URL, through the API server)"
 	s.address = proxied
 	s.client, err = rest.HTTPClientFor(host)
 	if err == nil {
@@ -125,7 +129,7 @@ func stamp(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli(
 // ask reads, and only reads: proxies and permissions tell it from a write by the method.
 func (s *Server) ask(ctx context.Context, path string, values url.Values, result any) error {
 	at := s.address.JoinPath("api/v1", path)
-	where := at.Redacted()
+	where := cmp.Or(s.through, at.Redacted())
 	at.RawQuery = values.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -52,6 +53,8 @@ type options struct {
 	Env string
 	// Logs is the directory of the logs; empty means one that is removed at the end.
 	Logs string
+	// programs is the directory of the programs that run as children.
+	programs string
 }
 
 // Main starts the cluster with the arguments after "empty", waits for Ctrl-C, and
@@ -66,6 +69,12 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintln(stderr, "playground:", err)
 		return exitUsage
 	}
+	self, err := os.Executable()
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "playground: find this program's own file:", err)
+		return exitFailed
+	}
+	o.programs = filepath.Dir(self)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := run(ctx, o, stdout); err != nil {

@@ -78,12 +78,9 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 
 // start starts the cluster.
 func (p *playground) start(ctx context.Context, out io.Writer) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program's own file: %w", err)
-	}
+	var err error
 	p.cluster, err = localcluster.Start(ctx, localcluster.Options{
-		Programs: filepath.Dir(self),
+		Programs: p.programs,
 		Logs:     p.Logs,
 		Components: localcluster.Components{
 			ControllerManager: true,
