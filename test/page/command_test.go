@@ -76,6 +76,7 @@ func makes(words []string) error {
 	for _, word := range words {
 		name, _, variable := strings.Cut(word, "=")
 		switch {
+		case strings.HasPrefix(word, "-"):
 		case variable && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(name)+` \?=`).MatchString(text):
 			return fmt.Errorf("the Makefile has no setting %s", name)
 		case !variable && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(name)+`:`).MatchString(text):
