@@ -56,6 +56,10 @@ type source struct {
 	// names is the ConfigMap with names of accelerators. Without a name it is the
 	// manager's, in that namespace, if it is there.
 	names types.NamespacedName
+	// model, unless empty, is the only one whose variants are meant, and otherwise makes them
+	// where there are none.
+	model     string
+	otherwise Maker
 }
 
 // read reads the cluster. It is an error only when there is nothing to show.
@@ -73,8 +77,14 @@ func read(ctx context.Context, api client.Client, from source) (*facts, error) {
 		return nil, err
 	}
 	seen.readRules(ctx, api)
+	before := len(seen.notes)
 	if err := seen.readVariants(ctx, api, from.namespace); err != nil {
 		return nil, err
+	}
+	if from.model != "" {
+		if err := seen.only(ctx, from, before); err != nil {
+			return nil, err
+		}
 	}
 	seen.readPlaced(ctx, api)
 	targets{api: api}.find(ctx, seen.variants)

@@ -29,6 +29,8 @@ type ServedVariant struct {
 	// Request is nil when it is not known or cannot be counted; Problem says why.
 	Request *placement.Request
 	Problem string
+	// Template is that of its pods; nil when it is not known.
+	Template *corev1.PodTemplateSpec
 }
 
 // ReadServed reads the variants of a namespace, or of all, and all nodes and pods. Names
@@ -36,11 +38,45 @@ type ServedVariant struct {
 // namespace, if it is there. Where the pods may not
 // be read, the cluster is nil: what is free is not known.
 func ReadServed(ctx context.Context, api client.Client, namespace string, names types.NamespacedName) (*Served, error) {
-	seen, err := read(ctx, api, source{namespace: namespace, names: names})
+	return readServed(ctx, api, source{namespace: namespace, names: names})
+}
+
+// ReadServedModel reads the same of the variants of one model; those of others are other
+// work. Where the model has none, they are what otherwise makes.
+func ReadServedModel(ctx context.Context, api client.Client, namespace string, names types.NamespacedName, model string, otherwise Maker) (*Served, error) {
+	return readServed(ctx, api, source{namespace: namespace, names: names, model: model, otherwise: otherwise})
+}
+
+// Maker makes objects that are not in the cluster, with notes about them.
+type Maker func(ctx context.Context) (objects []*v1alpha1.VariantAutoscaling, notes []string, err error)
+
+func readServed(ctx context.Context, api client.Client, from source) (*Served, error) {
+	seen, err := read(ctx, api, from)
 	if err != nil {
 		return nil, err
 	}
 	return seen.served(), nil
+}
+
+// only keeps the variants of one model.
+func (f *facts) only(ctx context.Context, from source, before int) error {
+	f.variants = slices.DeleteFunc(f.variants, func(v variant) bool { return v.object.Spec.ModelID != from.model })
+	if len(f.variants) > 0 || from.otherwise == nil {
+		return nil
+	}
+	objects, notes, err := from.otherwise(ctx)
+	if err != nil {
+		return err
+	}
+	// That there is no object, or no CRD, is what this is for.
+	if len(objects) > 0 {
+		f.notes = f.notes[:before]
+	}
+	f.notes = append(f.notes, notes...)
+	for _, object := range objects {
+		f.variants = append(f.variants, variant{object: object})
+	}
+	return nil
 }
 
 func (f *facts) served() *Served {
@@ -62,7 +98,7 @@ func (f *facts) served() *Served {
 	}
 	for i := range f.variants {
 		v := &f.variants[i]
-		out := ServedVariant{Object: v.object}
+		out := ServedVariant{Object: v.object, Template: v.target.template}
 		pods, nodes := all.podsOf(v)
 		request, err := without.request(v, nodes, v.target.revision.Newest(pods))
 		if err == nil {

@@ -35,6 +35,14 @@ prices, and the autoscaler's configuration; without --scenario one is built in, 
 --print-scenario prints it with what every key means. With --from-cluster, nodes and
 variants are those of a live cluster, which is only read.
 
+With --from-prometheus, the trace is the past of a model of yours: the numbers and the
+lengths of its requests are those that its servers counted, minute by minute. The seed
+draws when in its minute a request arrives. A variant without a profile gets the one that
+its metrics of that time show, learned as the autoscaler learns it; without such metrics one
+from another variant, scaled, or from the published figures of the model and the devices.
+Notes say which. Where the model has no VariantAutoscaling object, its Deployments count as
+kubectl wva adopt would write them. The trace is written to a file.
+
 Policies:
   capacity-only  this autoscaler, by saturation
   hybrid         this autoscaler, sizing for the promised latency too
@@ -107,6 +115,9 @@ const examples = `  # A service's day, with every policy
   # Two models that share a cluster, with requests of their own
   kubectl wva replay --scenario two-models --cluster busy-60
 
+  # What yesterday would have been, on the nodes and variants of the cluster
+  kubectl wva replay --from-prometheus http://localhost:9090 --model llama-8b --last 24h --slo-ttft 2000 --slo-itl 50
+
   # The nodes and variants of a live cluster, for a script
   kubectl wva replay --trace yesterday.csv --from-cluster -A -o json | jq '.[] | {policy, attainment, cost}'`
 
@@ -138,6 +149,8 @@ type options struct {
 	output string
 	html   string
 
+	lookback
+
 	fromCluster bool
 	names       string
 	namespace   string
@@ -150,14 +163,15 @@ var outputs = []string{"table", "json"}
 
 // newOptions are those of a command line that says nothing.
 func newOptions(flags *cluster.Flags) *options {
-	return &options{live: flags, rate: 1, startups: []time.Duration{time.Minute}, seeds: 3, policies: standardPolicies()}
+	return &options{live: flags, rate: 1, startups: []time.Duration{time.Minute}, seeds: 3, policies: standardPolicies(),
+		lookback: lookback{last: usualLast, servers: servers{}, now: time.Now}}
 }
 
 // NewCommand is the command; flags say which cluster is meant by --from-cluster.
 func NewCommand(flags *cluster.Flags) *cobra.Command {
 	o := newOptions(flags)
 	command := &cobra.Command{
-		Use:          "replay --trace FILE|synthetic:NAME | --scenario NAME",
+		Use:          "replay --trace FILE|synthetic:NAME | --scenario NAME | --from-prometheus URL --model ID",
 		Short:        "Try scaling policies on a trace of requests, in virtual time",
 		Long:         long + synthetic(),
 		Example:      examples,
@@ -222,6 +236,7 @@ func (o *options) add(command *cobra.Command) {
 	f.StringVar(&o.names, "accelerator-names", "", "With --from-cluster: ConfigMap (NAMESPACE/NAME) with names of accelerators; without it the manager's, if it is there.")
 	f.Var((*number)(&o.sloTTFT), "slo-ttft", "With --from-cluster: promised time to first token in milliseconds, where no service class says it.")
 	f.Var((*number)(&o.sloITL), "slo-itl", "With --from-cluster: promised mean time per further token in milliseconds, where no service class says it.")
+	o.addLookback(command)
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(completions(outputs), cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(completions(standardPolicies()), cobra.ShellCompDirectiveNoFileComp))
 }

@@ -12,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/adopt"
 	served "llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/capacity"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
@@ -45,11 +47,13 @@ func (o *options) readCluster(ctx context.Context, notes io.Writer) (scenario.Li
 // holds is other work.
 func (o *options) readLive(ctx context.Context, api client.Client, namespace string, names types.NamespacedName, notes io.Writer) (scenario.Live, error) {
 	live := scenario.Live{SLO: capacity.SLO{TTFT: capacity.Milliseconds(o.sloTTFT), ITL: capacity.Milliseconds(o.sloITL)}}
-	seen, err := served.ReadServed(ctx, api, namespace, names)
+	seen, err := o.readServed(ctx, api, namespace, names)
 	if err != nil {
 		return live, err
 	}
 	switch {
+	case len(seen.Variants) == 0 && o.past != nil:
+		return live, o.nothingServes(namespace, seen.Notes)
 	case len(seen.Variants) == 0:
 		return live, errors.New("--from-cluster: " + strings.Join(seen.Notes, "; ") + ": expected at least one VariantAutoscaling object")
 	case seen.Cluster == nil:
@@ -62,6 +66,7 @@ func (o *options) readLive(ctx context.Context, api client.Client, namespace str
 			continue
 		}
 		live.Variants = append(live.Variants, scenario.LiveVariant{Object: v.Object, Request: v.Request})
+		o.addServer(&v)
 	}
 	if len(live.Variants) == 0 {
 		return live, errors.New("--from-cluster: " + strings.Join(seen.Notes, "; "))
@@ -71,6 +76,30 @@ func (o *options) readLive(ctx context.Context, api client.Client, namespace str
 		_, _ = fmt.Fprintln(notes, "note:", note)
 	}
 	return live, err
+}
+
+// nothingServes is the error about a model that is not in the cluster.
+func (o *options) nothingServes(namespace string, notes []string) error {
+	where := "namespace " + namespace
+	if namespace == "" {
+		where = "all namespaces"
+	}
+	if len(notes) > 0 {
+		where += " (" + strings.Join(notes, "; ") + ")"
+	}
+	return fmt.Errorf("--from-prometheus: no VariantAutoscaling object and no Deployment that names its model is of %s in %s: expected another --namespace, or a --scenario that says how the model is served",
+		o.model, where)
+}
+
+// readServed reads the variants that are meant: of a model whose past is replayed only its
+// own.
+func (o *options) readServed(ctx context.Context, api client.Client, namespace string, names types.NamespacedName) (*served.Served, error) {
+	if o.past == nil {
+		return served.ReadServed(ctx, api, namespace, names)
+	}
+	return served.ReadServedModel(ctx, api, namespace, names, o.model, func(ctx context.Context) ([]*v1alpha1.VariantAutoscaling, []string, error) {
+		return adopt.OfModel(ctx, api, namespace, o.namespace, o.model)
+	})
 }
 
 // readSettings reads the manager's ConfigMaps. Those that are not there, or may not be

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/past"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
@@ -37,7 +38,7 @@ func devices(n int64) corev1.ResourceList {
 	}
 }
 
-func serving(gpus int64) corev1.PodSpec {
+func podOf(gpus int64) corev1.PodSpec {
 	list := corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI)}
 	return corev1.PodSpec{Containers: []corev1.Container{{Name: "server", Resources: corev1.ResourceRequirements{Requests: list, Limits: list}}}}
 }
@@ -58,9 +59,9 @@ func objects() []client.Object {
 	set.Labels = map[string]string{"app": "llama"}
 	pod := controlled(named("llama-1-a"), "ReplicaSet", "llama-1")
 	pod.Labels = set.Labels
-	running := serving(2)
+	running := podOf(2)
 	running.NodeName = "gpu"
-	training := serving(3)
+	training := podOf(3)
 	training.NodeName = "gpu"
 	ready := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	return []client.Object{
@@ -70,7 +71,7 @@ func objects() []client.Object {
 		},
 		&appsv1.Deployment{ObjectMeta: named("llama"), Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "llama"}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: set.Labels}, Spec: serving(2)},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: set.Labels}, Spec: podOf(2)},
 		}},
 		&appsv1.ReplicaSet{ObjectMeta: set},
 		&corev1.Pod{ObjectMeta: pod, Spec: running},
@@ -261,4 +262,49 @@ func TestWhatALiveClusterDoesNotTell(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A model without objects is served by its Deployments, as adopt would write them. What
+// others hold stays theirs.
+func TestTheModelOfAPastNeedsNoObjects(t *testing.T) {
+	deployment := func(name, model string) *appsv1.Deployment {
+		spec := podOf(2)
+		spec.Containers[0].Command = []string{"vllm", "serve", model, "--max-num-seqs", "64"}
+		labels := map[string]string{"app": name}
+		return &appsv1.Deployment{ObjectMeta: named(name), Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+		}}
+	}
+	all := append(objects(), deployment("chat", "mistral"), deployment("code", "codestral"))
+	all[0].(*corev1.Node).Labels["nvidia.com/gpu.count"] = "8"
+	deployed := all[len(all)-2].(*appsv1.Deployment)
+	deployed.Spec.Template.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+	read := func(model string) (scenario.Live, *options, string, error) {
+		var said bytes.Buffer
+		o := newOptions(cluster.NewFlags())
+		o.model, o.past = model, &past.Past{}
+		live, err := o.readLive(t.Context(), api(t, never, all...), "demo", types.NamespacedName{}, &said)
+		return live, o, said.String(), err
+	}
+	live, o, notes, err := read("mistral")
+	require.NoError(t, err)
+	assert.Contains(t, notes, "note: no VariantAutoscaling object is of model mistral, so the variants are what kubectl wva adopt makes of the Deployments that serve it: demo/chat\n")
+	assert.NotContains(t, notes, "there are no VariantAutoscaling objects")
+	require.Len(t, live.Variants, 1)
+	assert.Equal(t, "chat", live.Variants[0].Object.Name)
+	assert.Equal(t, 2, live.Variants[0].Request.Shape.Devices)
+	assert.Equal(t, 64, o.servers["chat"].arguments.MaxSequences)
+	assert.Equal(t, 3, live.Cluster.Nodes[0].Free.Devices, "the training holds three, and a variant of another model two")
+
+	live, o, notes, err = read("llama")
+	require.NoError(t, err)
+	assert.NotContains(t, notes, "adopt")
+	require.Len(t, live.Variants, 1, "its object")
+	assert.Equal(t, 5, live.Cluster.Nodes[0].Free.Devices)
+	assert.Equal(t, "llama", o.servers["llama"].target)
+
+	_, _, _, err = read("none")
+	require.ErrorContains(t, err, "--from-prometheus: no VariantAutoscaling object and no Deployment that names its model is of none in namespace demo")
+	require.ErrorContains(t, err, "expected another --namespace, or a --scenario that says how the model is served")
 }

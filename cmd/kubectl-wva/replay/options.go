@@ -36,6 +36,11 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	}
 	j := &job{options: o, out: command.OutOrStdout(), err: command.ErrOrStderr()}
 	var err error
+	if o.looksBack() {
+		if err := o.lookBack(ctx, j.err); err != nil {
+			return nil, err
+		}
+	}
 	if o.html != "" {
 		if j.page, err = checkPage(o.html); err != nil {
 			return nil, fmt.Errorf("--html: %w", err)
@@ -46,6 +51,14 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	}
 	if j.scenario, err = o.readScenario(ctx, j.err); err != nil {
 		return nil, err
+	}
+	if o.past != nil {
+		if err := o.fillProfiles(j.scenario, j.err); err != nil {
+			return nil, err
+		}
+		if err := o.writeTrace(j.err); err != nil {
+			return nil, err
+		}
 	}
 	o.prompts = j.scenario.Prompts()
 	if o.spread == 0 {
@@ -105,6 +118,9 @@ func (o *options) check(command *cobra.Command) error {
 		return err
 	}
 	if err := o.checkTuned(command); err != nil {
+		return err
+	}
+	if err := o.checkLookback(command); err != nil {
 		return err
 	}
 	return o.checkLive(command)
@@ -230,7 +246,7 @@ func (o *options) readScenario(ctx context.Context, notes io.Writer) (*replay.Sc
 	default:
 		place = "the live cluster"
 	}
-	chosen := scenario.Options{Prices: o.prices, Cluster: o.cluster}
+	chosen := scenario.Options{Prices: o.prices, Cluster: o.cluster, Unprofiled: o.past != nil}
 	var made *replay.Scenario
 	var err error
 	if o.fromCluster {

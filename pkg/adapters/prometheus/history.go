@@ -76,19 +76,19 @@ func (m Mean) Value() float64 { return m.Sum / m.Count }
 func (c *Client) History(ctx context.Context, s Span) (*History, error) {
 	asked := pastQueries(s)
 	answers := make([]model.Matrix, len(asked))
-	failures := make([]error, len(asked))
-	var group errgroup.Group
+	// One failure says it: all are of one server.
+	group, ctx := errgroup.WithContext(ctx)
 	// A long look back is work for the server.
 	group.SetLimit(4)
 	for i, q := range asked {
-		group.Go(func() error {
-			answers[i], failures[i] = c.over(ctx, q, s)
-			return nil
+		group.Go(func() (err error) {
+			if err = ctx.Err(); err == nil {
+				answers[i], err = c.over(ctx, q, s)
+			}
+			return err
 		})
 	}
-	_ = group.Wait()
-	// One failure says it: all are of one server.
-	if err := cmp.Or(failures...); err != nil {
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	p := past{Span: s, pods: map[types.NamespacedName]*Past{}}

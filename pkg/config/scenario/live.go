@@ -50,7 +50,7 @@ func (l Live) Scenario(data []byte, o Options) (*replay.Scenario, error) {
 		return nil, errors.New("the cluster has no VariantAutoscaling object to replay")
 	}
 	a := assembly{
-		document: &d, slo: l.SLO, base: l.Configuration, requests: map[decision.Key]*placement.Request{},
+		document: &d, slo: l.SLO, unprofiled: o.Unprofiled, base: l.Configuration, requests: map[decision.Key]*placement.Request{},
 		scenario: &replay.Scenario{Name: cmp.Or(d.Name, "live cluster"), Cluster: l.Cluster},
 	}
 	if a.settings, err = d.settings(l.Configuration, nil); err != nil {
@@ -65,14 +65,14 @@ func (l Live) Scenario(data []byte, o Options) (*replay.Scenario, error) {
 	if len(a.costs.Prices) == 0 {
 		a.costs = l.UnitCosts
 	}
-	if d.Models, err = l.models(d.Models, a.requests); err != nil {
+	if d.Models, err = l.models(d.Models, a.requests, o.Unprofiled); err != nil {
 		return nil, err
 	}
 	return a.scenario, a.assemble()
 }
 
 // models are those of the objects, with what the file adds.
-func (l Live) models(added []model, requests map[decision.Key]*placement.Request) ([]model, error) {
+func (l Live) models(added []model, requests map[decision.Key]*placement.Request, unprofiled bool) ([]model, error) {
 	var models []model
 	variants := slices.Clone(l.Variants)
 	slices.SortFunc(variants, func(a, b LiveVariant) int {
@@ -103,7 +103,7 @@ func (l Live) models(added []model, requests map[decision.Key]*placement.Request
 			}
 		}
 	}
-	if len(without) > 0 {
+	if len(without) > 0 && !unprofiled {
 		return nil, fmt.Errorf("no latency profile is known of %s: expected spec.variantProfile in the objects, or a scenario file with a model of that id and variants of these names, each with a profile",
 			strings.Join(without, ", "))
 	}

@@ -20,6 +20,9 @@ type Options struct {
 	// Prices names a price list and Cluster a cluster; empty means the one that the
 	// file names, or its only one.
 	Prices, Cluster string
+	// Unprofiled says that variants may have no profile. Those that have none get the zero
+	// value, which whoever asks for this fills in.
+	Unprofiled bool
 }
 
 // What holds where the file says nothing.
@@ -47,7 +50,7 @@ func Parse(data []byte, o Options) (*replay.Scenario, error) {
 	if len(d.Models) == 0 {
 		return nil, errors.New("models is missing: expected at least one model with its variants")
 	}
-	a := assembly{document: &d, over: over, scenario: &replay.Scenario{Name: d.Name, Cluster: nodes}}
+	a := assembly{document: &d, over: over, unprofiled: o.Unprofiled, scenario: &replay.Scenario{Name: d.Name, Cluster: nodes}}
 	if a.settings, err = d.settings(nil, over); err != nil {
 		return nil, err
 	}
@@ -107,6 +110,8 @@ type assembly struct {
 	requests map[decision.Key]*placement.Request
 	// slo is promised to models of which nothing else says it.
 	slo capacity.SLO
+	// unprofiled says that variants may have no profile.
+	unprofiled bool
 
 	scenario *replay.Scenario
 }
@@ -212,7 +217,7 @@ func (a *assembly) addVariant(at string, m *replay.Model, in *variant) error {
 	if _, twice := a.scenario.Policy.Variants[name]; twice {
 		return fmt.Errorf("%s is %q, as that of another variant of namespace %s: expected a name of its own", key(at, "name"), in.Name, m.Namespace)
 	}
-	b := built{at: at, in: in, request: a.requests[name], cluster: a.scenario.Cluster, costs: a.costs, priced: a.requests != nil}
+	b := built{at: at, in: in, request: a.requests[name], cluster: a.scenario.Cluster, costs: a.costs, priced: a.requests != nil, unprofiled: a.unprofiled}
 	b.spec.ModelID = m.ID
 	v, err := b.variant()
 	if err != nil {

@@ -36,6 +36,8 @@ type built struct {
 	costs   config.UnitCosts
 	// priced says that a replica without a price costs what the manager takes for it.
 	priced bool
+	// unprofiled says that it may have no profile.
+	unprofiled bool
 }
 
 func (b *built) wrong(name, format string, args ...any) error {
@@ -212,6 +214,8 @@ func (b *built) profiles(v *replay.Variant) error {
 		v.Profile = serving.Profile{
 			Base: given.Alpha, PerRequest: given.Beta, PerPrefillToken: given.Delta, BatchLimit: given.MaxBatchSize,
 		}
+	case b.unprofiled && !b.in.Learn:
+		return nil
 	default:
 		return b.wrong("profile", "is missing: expected the latency of one replica of %s, there or in variantProfile", b.in.Name)
 	}

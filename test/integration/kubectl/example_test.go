@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,6 +77,7 @@ func prepare(t *testing.T, w *world) {
 	t.Helper()
 	all := strings.ReplaceAll(people, "PROMETHEUS", w.prometheus) +
 		served("default", "llama-8b", "--model, meta/llama") + served("default", "my-server", "run.sh") +
+		served("default", "llama-8b-server", "--model, meta/llama, --served-model-name, llama-8b") +
 		served("chat", "llama-8b", "--model, meta/llama") + served("chat", "llama-70b", "--model, meta/llama-70b")
 	path := filepath.Join(w.folder, "people.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(all), 0o600))
@@ -82,6 +85,15 @@ func prepare(t *testing.T, w *world) {
 	for _, namespace := range []string{"default", "chat"} {
 		w.variant(t, namespace, "llama-8b-h100")
 	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "h100", Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}}
+	require.NoError(t, w.api.Create(t.Context(), node))
+	node.Status.Allocatable = corev1.ResourceList{
+		"nvidia.com/gpu": resource.MustParse("8"), corev1.ResourceCPU: resource.MustParse("8"),
+		corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	require.NoError(t, w.api.Status().Update(t.Context(), node))
+	w.past(t)
 	for name, text := range map[string]string{
 		"my-app/variant.yaml": "apiVersion: llmd.ai/v1alpha1\nkind: VariantAutoscaling\nmetadata: {name: a}\nspec: {modelID: m, scaleTargetRef: {name: a}}\n",
 		"hpa.yaml":            "# none\n",
@@ -136,7 +148,7 @@ func notHere(line string) string {
 		return "it needs the earlier CRD; the test before has it"
 	case strings.Contains(line, "wva lint -"), strings.Contains(line, "-f -"):
 		return "it reads what another program writes"
-	case strings.Contains(line, "wva replay") && !strings.Contains(line, "--print-scenario"):
+	case strings.Contains(line, "wva replay") && !strings.Contains(line, "--print-scenario") && !strings.Contains(line, "--from-prometheus"):
 		return "it replays for minutes; the tests of the command read its flags"
 	}
 	return ""
@@ -164,12 +176,35 @@ func examples(t *testing.T, w *world) {
 			if name == "shadow" {
 				w.sample(t)
 			}
-			w.must(t, strings.ReplaceAll(line, "http://localhost:9090", w.prometheus))
+			out := w.must(t, strings.ReplaceAll(line, "http://localhost:9090", w.prometheus))
+			if strings.Contains(line, "--from-prometheus") {
+				assert.Regexp(t, `(?m)^hybrid +1m +100\.00%`, out, "the Deployment that serves the model, and what it served")
+				files, err := filepath.Glob(filepath.Join(w.folder, "llama-8b-*.csv"))
+				require.NoError(t, err)
+				assert.Len(t, files, 1)
+			}
 			ran++
 		}
 		assert.Positive(t, ran, "examples of %q", name)
 	}
 	saySomething(t, w)
+}
+
+// past keeps what a server of vLLM counted in the last ten minutes.
+func (w *world) past(t *testing.T) {
+	t.Helper()
+	const minutes = 10
+	labels := `{model_name="llama-8b",namespace="default",pod="llama-8b-server-7d9f-x",instance="10.0.0.1:8000"}`
+	for minute := range minutes + 1 {
+		n := float64(30 * minute)
+		w.samples.Append(time.Now().Add(time.Duration(minute-minutes)*time.Minute), map[string]float64{
+			"vllm:request_success_total" + labels: n, "vllm:num_requests_running" + labels: 2, "vllm:num_requests_waiting" + labels: 0,
+			"vllm:request_prompt_tokens_sum" + labels: 500 * n, "vllm:request_prompt_tokens_count" + labels: n,
+			"vllm:request_generation_tokens_sum" + labels: 100 * n, "vllm:request_generation_tokens_count" + labels: n,
+			"vllm:time_to_first_token_seconds_sum" + labels: 0.1 * n, "vllm:time_to_first_token_seconds_count" + labels: n,
+			"vllm:inter_token_latency_seconds_sum" + labels: 1.5 * n, "vllm:inter_token_latency_seconds_count" + labels: 100 * n,
+		})
+	}
 }
 
 // sample keeps the metrics of what is there, from now on.
