@@ -75,7 +75,7 @@ BEGIN {
 	may["pkg/admission"] = ring0 " " ring1 " pkg/admission"
 	may["plugins"] = ring0 " " ring1
 	may["cmd/manager"] = ring0 " " ring1 " " ring2 " pkg/controller pkg/admission cmd/manager"
-	may["cmd/kubectl-wva"] = ring0 " " ring1 " cmd/kubectl-wva"
+	may["cmd/kubectl-wva"] = ring0 " " ring1 " pkg/adapters/prometheus cmd/kubectl-wva"
 	may["cmd/scheduler"] = ring0 " " ring1 " plugins cmd/scheduler"
 
 	# Of the standard library, what ring 0 may not name.
