@@ -43,6 +43,10 @@ func (r *round) see(m *model) {
 	m.ahead = m.demand.expected(m.lead)
 	m.tellDemand()
 	m.sized, m.rated = r.rates(m)
+	m.sizeFor = m.ahead
+	if m.sized {
+		m.sizeFor = r.sizedFor(m)
+	}
 	r.tellSupply(m)
 }
 

@@ -28,8 +28,9 @@
 //	dispersionHalfLife    time      C  memory of how bursty the arrivals are
 //	dispersionPrior       counts    C  weight of independent arrivals before anything was seen
 //	dispersionTrim        -         P  the 99.5 % point of what independent arrivals do: what exceeds it is a step
-//	quantileSteps         -         C  halvings; precision of a quantile, a thousandth of the spread
-//	DefaultRisk           share     M  a missing replica costs six times what an idle one does
+//	halvings              -         C  precision of what is found by halving: a hundred-thousandth of the range
+//	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
+//	leastPeakShare        share     C  share that keeps the promise at the rarest peak: a median at least
 //	lowerHeadroom         -         P  distance between the thresholds of scaling up and down, 0.85/0.70
 //	modelHeadroom         -         C  the same where latency sizes, which reckons with scatter already
 //	spareWorth            share     C  worth of spare capacity: decides between nearly equal purchases

@@ -278,8 +278,8 @@ func (f *Forecast) moments() (mean, variance float64) {
 	return mean, variance
 }
 
-// quantileSteps halve the range that a quantile lies in: a thousandth of the spread.
-const quantileSteps = 16
+// halvings is how often the range is halved that a number is looked for in.
+const halvings = 16
 
 // quantile is the rate that is not exceeded with the probability p after a time, in
 // requests of the forecast's shape. One count says nothing of how a load moves: until the
@@ -296,7 +296,7 @@ func (f *Forecast) quantile(p float64, ahead time.Duration) float64 {
 		low, high = min(low, m.Level-4*deviation[i]), max(high, m.Level+4*deviation[i])
 	}
 	low = max(low, 0)
-	for range quantileSteps {
+	for range halvings {
 		middle, below := (low+high)/2, 0.0
 		for i, m := range f.Modes {
 			below += m.Probability * math.Erfc((level[i]-middle)/(math.Sqrt2*max(deviation[i], 1e-12))) / 2

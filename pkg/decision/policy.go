@@ -92,8 +92,8 @@ type Saturation struct {
 }
 
 // DefaultRisk is the quantile of the forecast demand that is sized for where nothing else
-// is said: a missing replica costs about six times what an idle one does, 6/(6+1).
-const DefaultRisk = 0.85
+// is said: a missing replica costs nine times what an idle one does, 9/(9+1).
+const DefaultRisk = 0.9
 
 // LeastPriority is the priority of a model in no service class.
 const LeastPriority = 100

@@ -44,9 +44,13 @@ type Sizing struct {
 	Shape   capacity.TokenShape
 	SLO     capacity.SLO
 	Share   float64
+	// PeakShare is the share that is to keep the promise at the expected peak.
+	PeakShare float64
 	// Burst is that of the arrivals at one replica.
 	Burst float64
 	Rate  capacity.Rate
+	// PeakRate is the rate at which PeakShare keeps it.
+	PeakRate capacity.Rate
 	// Keeps is set while the variant is taken to keep the promise.
 	Keeps bool
 	// Found is when Rate was found.
@@ -55,7 +59,7 @@ type Sizing struct {
 
 // holds reports whether the sizing still answers the same question.
 func (s Sizing) holds(o Sizing) bool {
-	return s.Profile == o.Profile && s.SLO == o.SLO && s.Share == o.Share && near(s.Burst, o.Burst, sameBurst) &&
+	return s.Profile == o.Profile && s.SLO == o.SLO && s.Share == o.Share && s.PeakShare == o.PeakShare && near(s.Burst, o.Burst, sameBurst) &&
 		near(float64(s.Shape.Input), float64(o.Shape.Input), sameLengths) && near(float64(s.Shape.Output), float64(o.Shape.Output), sameLengths)
 }
 
@@ -118,7 +122,7 @@ func (r *round) size(m *model) bool {
 func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate capacity.Rate, known bool) {
 	old := v.old.Sizing
 	known = !old.Found.IsZero()
-	asked := Sizing{Profile: profile, Shape: m.demand.tokens, SLO: m.promise.SLO, Share: r.policy.Share}
+	asked := Sizing{Profile: profile, Shape: m.demand.tokens, SLO: m.promise.SLO, Share: r.policy.Share, PeakShare: r.policy.peakShare()}
 	asked.Burst = m.burst(old.Rate)
 	if known && (old.holds(asked) || r.snapshot.Time.Sub(old.Found) < r.sizeSpacing()) {
 		v.next.Sizing = old
@@ -133,6 +137,7 @@ func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate cap
 	asked.Found = r.snapshot.Time
 	rate, arrivals := serving.SharedRate(profile, asked.Shape, m.demand.now, 1, asked.SLO, asked.Share)
 	asked.Rate, asked.Burst = rate, arrivals.Burst
+	asked.PeakRate, _ = serving.SharedRate(profile, asked.Shape, m.demand.now, 1, asked.SLO, asked.PeakShare)
 	v.next.Sizing = asked
 	return asked.Rate, true
 }

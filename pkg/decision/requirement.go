@@ -71,7 +71,7 @@ func (r *round) requirement(m *model) need {
 		r.more(m, &n)
 	case m.sized && m.beyond(&n) > 0:
 		n.want, n.missing, n.reason = wantMore, m.beyond(&n), ReasonSLO
-		n.detail = fmt.Sprintf("%.2f req/s expected, the SLO is met up to %.2f", n.required, n.supply)
+		n.detail = fmt.Sprintf("%.2f req/s of capacity are required, the SLO is met up to %.2f", n.required, n.supply)
 	case m.evidence == evidencePartial:
 		n.reason, n.detail = ReasonMetricsPartial, "no scale-down: too few replicas have fresh metrics"
 	default:
@@ -94,7 +94,7 @@ func (r *round) asked(m *model) need {
 		}
 	}
 	n.queued = capacity.Rate(n.backlog / r.policy.Drain.Seconds())
-	n.required = m.ahead + n.queued
+	n.required = m.sizeFor + n.queued
 	return n
 }
 
@@ -165,7 +165,7 @@ func (r *round) more(m *model, n *need) {
 // elsewhere.
 func (m *model) least() capacity.Rate {
 	if m.sized {
-		return m.headroom() * m.ahead
+		return m.headroom() * m.sizeFor
 	}
 	return m.headroom() * m.demand.now
 }

@@ -114,8 +114,8 @@ func TestPublishedUtilisations(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(utilisation), func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-			m.ahead, m.demand.now = capacity.Rate(utilisation), capacity.Rate(utilisation)
-			n := need{required: m.ahead, supply: 0.85}
+			m.sizeFor, m.demand.now = capacity.Rate(utilisation), capacity.Rate(utilisation)
+			n := need{required: m.sizeFor, supply: 0.85}
 			assert.Equal(t, want.more, m.beyond(&n) > 0)
 			assert.Equal(t, want.less, m.least() < n.supply)
 		})
@@ -135,7 +135,7 @@ func TestATriggerAndThePromiseDisagree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-			m.sized, m.ahead = c.sized, 2
+			m.sized, m.sizeFor = c.sized, 2
 			n := need{supply: c.total, detail: "replicas are full"}
 			r.more(m, &n)
 			assert.Equal(t, c.want, n.reason)
@@ -162,7 +162,7 @@ func TestLeast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-			m.sized, m.ahead, m.demand.error = c.sized, c.forecast, c.error
+			m.sized, m.sizeFor, m.demand.error = c.sized, c.forecast, c.error
 			m.demand.now = c.forecast
 			assert.InDelta(t, c.want, float64(m.least()), 1e-9)
 		})

@@ -22,10 +22,10 @@ type model struct {
 	evidence evidence
 	load     load
 	demand   demand
-	// lead is how long a new replica takes to serve, and ahead the arrival rate that is
-	// expected then.
-	lead  time.Duration
-	ahead capacity.Rate
+	// lead is how long a new replica takes to serve, ahead the arrival rate that is
+	// expected then, and sizeFor the one that replicas are sized for.
+	lead           time.Duration
+	ahead, sizeFor capacity.Rate
 	// sized is set when sizing for the promised latency takes part, and rated when it is
 	// known what a replica of any variant serves.
 	sized, rated bool

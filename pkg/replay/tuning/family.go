@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 // Family is a policy with the settings of it that are tried: an axis, along which it has
@@ -144,7 +146,7 @@ func Aside() []Family {
 	}
 	windows := lines("", "down=120s", "down=60s")
 	return []Family{
-		{Name: "hybrid", Key: "risk", Axis: risks, Lines: windows, start: always(0.85), shared: true, Aside: true},
+		{Name: "hybrid", Key: "risk", Axis: risks, Lines: windows, start: always(decision.DefaultRisk), shared: true, Aside: true},
 		{Name: "capacity-only", Axis: []float64{0}, Lines: windows, start: always(0), Aside: true},
 		{Name: "static", Axis: fleets, Lines: lines(""), start: always(20), shared: true, Aside: true},
 	}
