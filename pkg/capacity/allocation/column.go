@@ -217,7 +217,7 @@ func (f *finder) visit(open int, rate, spent float64, counts []int, most int) {
 // keepIfLean keeps a choice that is good enough, unless it serves no more than it
 // would with a replica less.
 func (f *finder) keepIfLean(value, rate float64, counts []int) {
-	if math.IsInf(value, 1) || value >= f.threshold() {
+	if value >= f.threshold() {
 		return
 	}
 	g := f.group
@@ -360,7 +360,7 @@ func (p *piece) fill(rate float64) int {
 // put notes a complete choice: a partial one and its completion, which ends with one
 // replica more of the part last, or with none more of any.
 func (f *finder) put(value float64, layer, s, last int) {
-	if math.IsInf(value, 1) || value >= f.threshold() {
+	if value >= f.threshold() {
 		return
 	}
 	counts := slices.Clone(f.low)

@@ -3,6 +3,8 @@ package allocation
 import (
 	"flag"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -33,18 +35,31 @@ func TestTheEffortOfTheSearches(t *testing.T) {
 		if seed%5 == 4 {
 			models, rows = packed(random, 12)
 		}
+		if seed%2 == 1 {
+			for i := range models {
+				models[i].Weight = []float64{0.5, 1, 2, 4}[random.IntN(4)]
+			}
+		}
 		writeShare(&text, fmt.Sprintf("cluster %d", seed), models, rows)
 	}
 	for seed := range uint64(60) {
+		models, rows := short(rand.New(rand.NewPCG(52, seed)))
+		writeShare(&text, fmt.Sprintf("small cluster %d", seed), models, rows)
+	}
+	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(53, seed))
 		options, need := mixed(random)
-		c := newCover(options, need)
-		if c.rest <= 0 || !c.orderUpToBreak() {
-			continue
+		fmt.Fprintf(&text, "cover %d: ", seed)
+		writeCover(&text, options, need)
+	}
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(54, seed))
+		sum := fnv.New32a()
+		for range 100 {
+			options, need := alike(random)
+			writeCover(sum, options, need)
 		}
-		k := newKnapsack(c)
-		complete := k.run()
-		fmt.Fprintf(&text, "cover %d: %d states, %d layers, complete %t, %+v\n", seed, k.made, len(k.layers), complete, k.best)
+		fmt.Fprintf(&text, "a hundred covers among which many cost the same, %d: %08x\n", seed, sum.Sum32())
 	}
 	const name = "testdata/effort.txt"
 	if *update {
@@ -53,6 +68,22 @@ func TestTheEffortOfTheSearches(t *testing.T) {
 	want, err := os.ReadFile(name)
 	require.NoError(t, err)
 	assert.Equal(t, string(want), text.String())
+}
+
+// writeCover writes what the search for the cheapest cover makes, and finds.
+func writeCover(out io.Writer, options []Option, need float64) {
+	c := newCover(options, need)
+	if c.rest <= 0 || !c.orderUpToBreak() {
+		_, _ = fmt.Fprintf(out, "without a search: %v\n", c.replicas)
+		return
+	}
+	k := newKnapsack(c)
+	complete := k.run()
+	left := 0
+	for _, layer := range k.layers {
+		left += len(layer)
+	}
+	_, _ = fmt.Fprintf(out, "%d states, %d of them left in %d layers, complete %t: %+v\n", k.made, left, len(k.layers), complete, k.best)
 }
 
 // writeShare writes what each of the clusters spends and finds.
@@ -65,11 +96,13 @@ func writeShare(text *strings.Builder, name string, models []Model, rows []float
 		before := c.budget
 		c.solve()
 		served, cost, held, changes := 0.0, 0.0, 0.0, 0
+		counts := fnv.New32a()
 		for _, g := range c.groups {
+			_, _ = fmt.Fprintln(counts, g.chosen.counts)
 			served, cost, held, changes = served+g.chosen.served, cost+g.chosen.cost, held+g.held, changes+g.chosen.changes
 		}
-		fmt.Fprintf(text, "  %d groups, %d rows, work %d of %d: served %.9g, cost %.9g, changes %d, held %.9g\n",
-			len(c.groups), c.rows, before-c.budget, before, served, cost, changes, held)
+		fmt.Fprintf(text, "  %d groups, %d rows, work %d of %d: served %.9g, cost %.9g, changes %d, held %.9g, counts %08x\n",
+			len(c.groups), c.rows, before-c.budget, before, served, cost, changes, held, counts.Sum32())
 	}
 }
 
@@ -84,4 +117,18 @@ func mixed(random *rand.Rand) ([]Option, float64) {
 		}
 	}
 	return options, 5 + 120*random.Float64()
+}
+
+// alike are options of few different costs and rates, among which many choices cost the
+// same.
+func alike(random *rand.Rand) ([]Option, float64) {
+	options := make([]Option, 2+random.IntN(5))
+	for i := range options {
+		size := 1 + random.IntN(3)
+		options[i] = Option{
+			Cost: capacity.Cost(max(0, size-1+random.IntN(3))), Serves: capacity.Rate(size * (1 + random.IntN(2))), Now: random.IntN(4), Most: 3 + random.IntN(9),
+			Start: capacity.Cost(random.IntN(2) / 2),
+		}
+	}
+	return options, float64(1 + random.IntN(40))
 }

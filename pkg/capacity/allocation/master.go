@@ -178,7 +178,7 @@ func (m *master) enter(group, at int) bool {
 	m.work += 2 * len(m.limits) * len(m.limits)
 	m.direction(group, at)
 	step, out, key := m.leaving(group)
-	if math.IsInf(step, 1) || out >= 0 && math.Abs(m.ratio[out]) < leastPivot {
+	if math.IsInf(step, 1) {
 		return false
 	}
 	for s, a := range m.ratio {

@@ -77,7 +77,6 @@ type knapsack struct {
 
 // solution is the best complete choice so far.
 type solution struct {
-	known   bool
 	cost    float64
 	changes int
 	spare   float64
@@ -269,12 +268,12 @@ func (k *knapsack) offer(layer, at int) {
 	if !ok {
 		return
 	}
-	better := !k.best.known && cost <= k.best.cost || cost < k.best.cost-k.tolerance
-	if k.best.known && !better && cost <= k.best.cost+k.tolerance {
+	better := cost < k.best.cost-k.tolerance
+	if !better && cost <= k.best.cost+k.tolerance {
 		better = changes < k.best.changes || changes == k.best.changes && spare > k.best.spare+k.slack
 	}
 	if better || layer == 0 {
-		k.best = solution{known: true, cost: cost, changes: changes, spare: spare, last: n, layer: layer, state: at}
+		k.best = solution{cost: cost, changes: changes, spare: spare, last: n, layer: layer, state: at}
 	}
 }
 

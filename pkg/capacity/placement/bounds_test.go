@@ -66,6 +66,7 @@ func TestWhatAnOutlookExpects(t *testing.T) {
 		for _, k := range classes {
 			assert.Equal(t, max(c.e.Shape.MemoryBytes, 0), k.memoryBytes, name)
 			assert.Equal(t, min(c.e.Weight, MaxWeight), k.weight, name)
+			assert.Equal(t, k.devices == 0, len(k.accepts) == 0, name)
 		}
 	}
 	less := with(of(4, "H100"), func(e *Expected) { e.Shape.MemoryBytes = 5 })
@@ -75,7 +76,9 @@ func TestWhatAnOutlookExpects(t *testing.T) {
 	assert.Equal(t, class{devices: 4, milliCPU: 1000, weight: 2, memoryBytes: 9, accepts: []capacity.Device{{Accelerator: "A100"}}}, merged[0])
 	assert.Equal(t, class{devices: 4, milliCPU: 1000, weight: 4, memoryBytes: 5, accepts: []capacity.Device{{Accelerator: "H100"}}}, merged[1])
 	assert.Equal(t, []int{2, 1}, []int{merged[2].devices, merged[3].devices})
-	assert.EqualValues(t, MaxWeight, classesOf(Outlook{most, most})[0].weight)
+	two := classesOf(Outlook{most, most})
+	require.Len(t, two, 1)
+	assert.EqualValues(t, MaxWeight, two[0].weight)
 }
 
 // CPU is told apart in exact levels as long as there are few, and in coarse ones else; the
@@ -131,4 +134,25 @@ func TestWhoMovesGoesToTheBestPlace(t *testing.T) {
 		require.True(t, ok, name)
 		assert.Equal(t, Room{Node: 0, Moves: []Move{{Replica: 0, From: 0, To: c.to}}}, room, name)
 	}
+}
+
+// Who moves after another one goes where that one went only if it is the better place: here
+// the other one with one free device has less CPU to spare.
+func TestWhoMovesLaterChoosesToo(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 1), gpuNode("b", "H100", 8, 4), gpuNode("c", "H100", 8, 4)}}
+	c.Nodes[0].Free.MilliCPU = 20_000
+	room, ok := c.Moves(gpus(8, "H100"), []Placed{{"small", gpus(1, "H100"), 2}, {"large", gpus(3, "H100"), 2}})
+	require.True(t, ok)
+	assert.Equal(t, Room{Node: 2, Moves: []Move{{Replica: 1, From: 2, To: 1}, {Replica: 0, From: 2, To: 0}}}, room)
+}
+
+// Who asks for none of a resource is not kept away where too much of it is taken.
+func TestNothingOfAResourceIsThereAnyway(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 8)}}
+	c.Nodes[0].Other = []Stock{{Allocatable: 1, Free: -1}}
+	r := gpus(1, "H100")
+	r.Other = []Amount{{Count: 0}}
+	assert.Equal(t, Fits, c.Verdict(r, 0))
+	r.Other = []Amount{{Count: 1}}
+	assert.Equal(t, TooLittleOther, c.Verdict(r, 0))
 }

@@ -21,7 +21,7 @@ func TestVictimsOrder(t *testing.T) {
 		{Name: "waiting-b", Node: -1, State: Unplaced},
 		{Name: "crashing", Node: 1, State: NotReady, Stuck: true, Load: 3},
 		{Name: "waiting-a", Node: -1, State: Unplaced},
-		{Name: "elsewhere", Node: 99, State: Ready},
+		{Name: "elsewhere", Node: 2, State: Ready},
 		{Name: "creating", Node: 1, State: Pending},
 		{Name: "without-image", Node: 1, State: Pending, Stuck: true},
 	}
