@@ -27,6 +27,7 @@ type measure struct {
 	// serving is room to count the replicas that serve in.
 	serving  [][]int
 	recorder *recorder
+	tooLong  *TooLong
 }
 
 func newMeasure(s *stage) *measure {
@@ -76,6 +77,7 @@ func (m *measure) outcome(o simulation.Outcome) {
 	switch {
 	case o.Failed:
 		m.failed++
+		m.tooLong = m.tooLong.note(m.stage.scenario, o)
 	case further:
 		m.itl = append(m.itl, float32(itl))
 		fallthrough
@@ -191,7 +193,7 @@ func (m *measure) finish(s *stage) (Result, Recording) {
 	}
 	r := Result{
 		Policy: s.play.policy, Parameters: s.policy.Parameters(), StartupSeconds: s.startup.Seconds(),
-		Requests: m.requests, Failed: m.failed, ScaleEvents: m.events, Flips: m.flips,
+		Requests: m.requests, Failed: m.failed, TooLong: m.tooLong, ScaleEvents: m.events, Flips: m.flips,
 		UnderProvisionedSeconds: m.short.Seconds(), UnplaceableReplicas: m.unplaceable,
 		TTFT: percentilesOf(m.ttft), ITL: percentilesOf(m.itl), Dispersion: s.scatter, TraceDispersion: s.before,
 		LearningSeconds: s.scenario.Learning.Seconds(),

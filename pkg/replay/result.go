@@ -19,6 +19,9 @@ type Result struct {
 	// Requests is the number of requests; Failed those that never got their last token.
 	Requests int `json:"requests"`
 	Failed   int `json:"failed"`
+	// TooLong says why requests failed that fit no replica of the variant which got them;
+	// nil where all fitted.
+	TooLong *TooLong `json:"tooLong,omitempty"`
 	// Attainment is the share of all requests that met the SLO, 0 to 1.
 	Attainment float64     `json:"attainment"`
 	TTFT       Percentiles `json:"ttftMs"`

@@ -12,9 +12,13 @@ import (
 // page is what one HTML file shows: tables that stand in its markup, and the courses of
 // the runs, which its script draws. It knows nothing of where they came from.
 type page struct {
-	Title  string
-	Lead   string
-	Tables []pageTable
+	Title string
+	Lead  string
+	// Headline says what is worth knowing first, and Made how the page was made, line by
+	// line. Both may be empty.
+	Headline string
+	Made     []string
+	Tables   []pageTable
 	// Note says what a point of the charts stands for.
 	Note string
 	Data pageData
@@ -222,7 +226,7 @@ var pageFiles embed.FS
 
 // pageScripts are the parts of the page's one script, in their order. A page that is a file
 // does without liveScript, which asks for the next state.
-var pageScripts = []string{"base.js", "chart.js", "scatter.js", "front.js", "nodes.js", "decisions.js", liveScript, "main.js"}
+var pageScripts = []string{"base.js", "over.js", "chart.js", "scatter.js", "front.js", "nodes.js", "decisions.js", liveScript, "main.js"}
 
 const liveScript = "live.js"
 

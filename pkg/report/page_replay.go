@@ -20,10 +20,18 @@ type ReplayRun struct {
 	Recording *replay.Recording
 }
 
-// HTML writes a replay as one file that opens without a network. A recording belongs to
-// the result with the same policy and start-up time; several such pairs go by their
-// order.
-func HTML(w io.Writer, title string, results []replay.Result, recordings []replay.Recording) error {
+// About says what a page of a replay is about, and how it was made.
+type About struct {
+	Title string
+	// Share is the promised share of the requests; 0 leaves out who wins.
+	Share float64
+	// Made are lines that say how to make the page again.
+	Made []string
+}
+
+// HTMLOfReplay writes a replay as one file that opens without a network. A recording belongs
+// to the result with the same policy and start-up time; several such pairs go by their order.
+func HTMLOfReplay(w io.Writer, about About, results []replay.Result, recordings []replay.Recording) error {
 	runs := make([]ReplayRun, len(results))
 	used := make([]bool, len(recordings))
 	for i := range results {
@@ -36,7 +44,17 @@ func HTML(w io.Writer, title string, results []replay.Result, recordings []repla
 			}
 		}
 	}
-	return HTMLOfRuns(w, title, runs)
+	p := replayPage(about.Title, runs)
+	p.Made = about.Made
+	if about.Share > 0 {
+		p.Headline = Headline(results, about.Share)
+	}
+	return p.write(w)
+}
+
+// HTML is HTMLOfReplay with a title alone.
+func HTML(w io.Writer, title string, results []replay.Result, recordings []replay.Recording) error {
+	return HTMLOfReplay(w, About{Title: title}, results, recordings)
 }
 
 // HTMLOfRuns writes runs of one or several scenes as one file that opens without a
@@ -113,7 +131,7 @@ func pageRunOf(r *ReplayRun) pageRun {
 	result := &r.Result
 	run := pageRun{Scene: r.Scene, Policy: result.Policy, Kind: string(replay.KindOf(result.Policy)), Startup: new(result.StartupSeconds)}
 	for _, p := range result.Parameters {
-		run.Parameters = append(run.Parameters, [2]string{p.Name, p.Value})
+		run.Parameters = append(run.Parameters, [2]string{settingOf(replay.KindOf(result.Policy), p.Name), p.Value})
 	}
 	if result.Requests > 0 {
 		run.Attainment = new(rounded(result.Attainment, 6))
@@ -231,7 +249,7 @@ func decisionOf(d *replay.RecordedDecision, index map[string]int, steps *int) pa
 // replayTable is the numbers of all runs.
 func replayTable(runs []ReplayRun) pageTable {
 	t := pageTable{Caption: "What each policy cost and kept", Columns: replayColumns()}
-	scenes := false
+	scenes, results := false, make([]replay.Result, len(runs))
 	for i := range runs {
 		scenes = scenes || runs[i].Scene != ""
 	}
@@ -245,9 +263,11 @@ func replayTable(runs []ReplayRun) pageTable {
 		}
 		t.Rows = append(t.Rows, row)
 		if r := &runs[i].Result; r.BreaksPromise() {
-			t.Note = brokenMark + " " + r.Policy + ": " + brokenText
+			t.Note = brokenMark + " " + r.Policy + ": " + brokenText + ". "
 		}
+		results[i] = runs[i].Result
 	}
+	t.Note = strings.TrimSuffix(t.Note+tooLongNote(results), ". ")
 	return t
 }
 
@@ -256,6 +276,7 @@ func replayColumns() []pageColumn {
 		{Name: "Policy", Text: true},
 		{Name: "Start-up", Hint: "mean time from the moment that a node holds a replica until it serves"},
 		{Name: "Met SLO", Hint: "share of all requests within the TTFT and the ITL target"},
+		{Name: "Failed", Hint: "requests that never got their last token"},
 		{Name: "Cost"},
 		{Name: "× bound", Hint: "cost as a multiple of the clairvoyant lower bound's"},
 		{Group: "TTFT", Name: "p50"}, {Group: "TTFT", Name: "p95"}, {Group: "TTFT", Name: "p99"},
@@ -267,7 +288,6 @@ func replayColumns() []pageColumn {
 		{Name: "Under-provisioned", Hint: "time in which the serving replicas could not keep the SLO at that minute's mean load"},
 		{Name: "Unplaceable", Hint: "the most replicas at one time that were asked for and fitted on no node"},
 		{Name: "Requests"},
-		{Name: "Failed", Hint: "requests that never got their last token"},
 	}
 }
 
@@ -289,12 +309,12 @@ func replayCells(r *replay.Result) []pageCell {
 	hours := func(value float64) pageCell { return pageCell{Text: decimals(value, 1), Sort: value} }
 	return []pageCell{
 		{Text: r.Policy}, {Text: spokenSeconds(r.StartupSeconds), Sort: r.StartupSeconds},
-		met, {Text: "$" + decimals(r.Cost, 2), Sort: r.Cost}, over,
+		met, count(r.Failed), {Text: "$" + decimals(r.Cost, 2), Sort: r.Cost}, over,
 		ms(r.TTFT.P50), ms(r.TTFT.P95), ms(r.TTFT.P99), ms(r.ITL.P50), ms(r.ITL.P95), ms(r.ITL.P99),
 		hours(r.ReplicaHours), hours(r.GPUHours),
 		count(r.ScaleEvents), count(r.Flips),
 		{Text: spokenSeconds(math.Round(r.UnderProvisionedSeconds)), Sort: r.UnderProvisionedSeconds}, count(r.UnplaceableReplicas),
-		count(r.Requests), count(r.Failed),
+		count(r.Requests),
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 type replayColumn struct {
 	over, name string
 	// rank says what goes first where there is too little room: the highest. Columns of
-	// rank 0 stay.
+	// rank 0 stay: a failed request is never left out.
 	rank int
 	text func(r *replay.Result) string
 }
@@ -25,9 +25,9 @@ type replayColumn struct {
 // replayTextColumns are the columns in the order in which they are shown.
 var replayTextColumns = []replayColumn{
 	{"", "POLICY", 0, func(r *replay.Result) string { return r.Policy }},
-	{"START", "-UP", 1, func(r *replay.Result) string { return spokenSeconds(r.StartupSeconds) }},
+	{"START", "-UP", 2, func(r *replay.Result) string { return spokenSeconds(r.StartupSeconds) }},
 	{"REQ-", "UESTS", 10, func(r *replay.Result) string { return thousands(r.Requests) }},
-	{"", "FAILED", 8, func(r *replay.Result) string { return thousands(r.Failed) }},
+	{"", "FAILED", 0, func(r *replay.Result) string { return thousands(r.Failed) }},
 	{"MET", "SLO", 0, func(r *replay.Result) string {
 		if r.Requests == 0 {
 			return unknown
@@ -43,7 +43,7 @@ var replayTextColumns = []replayColumn{
 	{"REPLICA", "HOURS", 8, func(r *replay.Result) string { return short(r.ReplicaHours) }},
 	{"GPU", "HOURS", 6, func(r *replay.Result) string { return short(r.GPUHours) }},
 	{"", "COST", 0, func(r *replay.Result) string { return "$" + short(r.Cost) }},
-	{"x", "BOUND", 0, func(r *replay.Result) string {
+	{"x", "BOUND", 1, func(r *replay.Result) string {
 		if r.CostOverBound <= 0 {
 			return unknown
 		}
@@ -66,7 +66,11 @@ func ReplayTable(results []replay.Result, style Style) []string {
 	for rank := 11; ; rank-- {
 		widths := replayWidths(columns, results)
 		if total(widths) <= style.width() || rank == 0 {
-			return append(fitted(columns, widths, results, style), brokenNote(results, style)...)
+			lines := append(fitted(columns, widths, results, style), brokenNote(results, style)...)
+			if note := tooLongNote(results); note != "" {
+				lines = append(lines, style.wrap(note)...)
+			}
+			return lines
 		}
 		columns = slices.DeleteFunc(columns, func(c replayColumn) bool { return c.rank == rank })
 	}

@@ -34,7 +34,7 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	if err := o.check(command); err != nil {
 		return nil, err
 	}
-	j := &job{options: o, out: command.OutOrStdout(), err: command.ErrOrStderr()}
+	j := &job{options: o, made: made(command, o.seed), out: command.OutOrStdout(), err: command.ErrOrStderr()}
 	var err error
 	if o.looksBack() {
 		if err := o.lookBack(ctx, j.err); err != nil {

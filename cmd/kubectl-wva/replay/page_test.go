@@ -3,9 +3,12 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,4 +78,28 @@ func TestSpans(t *testing.T) {
 	require.NoError(t, (*spans)(&all).Set("30s, 120"))
 	assert.Equal(t, "[30s 2m0s]", fmt.Sprint(all))
 	require.Error(t, (*spans)(&all).Set("30s,"))
+}
+
+// The page says who wins, and how to make it again; what may be secret is not in it.
+func TestThePageSaysHowItWasMade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page.html")
+	out, _, err := run(t.Context(), with("--policy", "static:2,hpa:rps=3,down=60s", "--seed", "7", "--token", "very-secret", "--namespace", "my chat", "--html", path)...)
+	require.NoError(t, err)
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text := html.UnescapeString(string(page))
+	_, text, _ = strings.Cut(text, "<body>")
+	made := regexp.MustCompile("<code>(.*)</code>").FindAllStringSubmatch(text, -1)
+	require.Len(t, made, 2)
+	assert.Equal(t, "kubectl wva replay --trace=synthetic:step --duration=2m --policy=static:2,hpa:rps=3,down=60s --seed=7 --namespace='my chat' --html="+path, made[0][1])
+	assert.Equal(t, "seed 7, kubectl wva of no release", made[1][1])
+	assert.NotContains(t, string(page), "very-secret")
+	assert.Regexp(t, `<p class="headline">hpa:rps=3,down=60s `, text)
+	assert.Contains(t, out, "\nhpa:rps=3,down=60s ", "the table says it too")
+}
+
+func TestWordsForAShell(t *testing.T) {
+	for word, want := range map[string]string{"a.csv": "a.csv", "": "''", "it's": `'it'\''s'`, "a b": "'a b'", "hpa:rps=3,down=60s": "hpa:rps=3,down=60s"} {
+		assert.Equal(t, want, quoted(word))
+	}
 }

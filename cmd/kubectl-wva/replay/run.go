@@ -23,8 +23,9 @@ type job struct {
 	// asItIs has counted the requests of the trace once the source has been read, if they
 	// are multiplied.
 	asItIs workload.Dispersion
-	// page is where the page goes; nil means nowhere.
+	// page is where the page goes; nil means nowhere. made are the lines in it that say how.
 	page     *page
+	made     []string
 	out, err io.Writer
 }
 
@@ -47,7 +48,7 @@ func (j *job) run(ctx context.Context) error {
 	}
 	if j.page != nil {
 		err := j.page.write(func(w io.Writer) error {
-			return report.HTML(w, j.title(), done.results, done.recordings)
+			return report.HTMLOfReplay(w, report.About{Title: j.title(), Share: j.scenario.Policy.Share, Made: j.made}, done.results, done.recordings)
 		})
 		if err != nil {
 			return err
@@ -64,6 +65,7 @@ func (j *job) run(ctx context.Context) error {
 	lines = append(lines, style.Title(j.title()))
 	lines = append(lines, report.ReplayDispersion(done.results)...)
 	lines = append(lines, report.ReplayTable(done.results, style)...)
+	lines = append(lines, report.ReplayHeadline(done.results, j.scenario.Policy.Share, style)...)
 	if _, err := fmt.Fprintln(j.out, strings.Join(lines, "\n")); err != nil {
 		return fmt.Errorf("writing the results: %w", err)
 	}

@@ -8,7 +8,7 @@ const live = data.live ? { follow: true } : null;
 
 // state is what is shown. t is the chosen time in seconds, hover the time under the
 // pointer or null.
-const state = { run: 0, model: 0, t: 0, hover: null, filter: -1 };
+const state = { run: 0, model: 0, t: 0, hover: null, filter: -1, over: new Set() };
 
 const byId = (id) => document.getElementById(id);
 

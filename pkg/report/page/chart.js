@@ -37,30 +37,39 @@ function specs(run, index) {
   const c = run.course;
   const m = c.models[index];
   if (!m) return [];
-  const at = (list) => (t) => list[Math.min(list.length - 1, Math.max(0, Math.floor(t / m.step)))];
-  const sampled = (list) => ({ t: list.map((_, i) => Math.min(c.length, (i + 0.5) * m.step)), y: list });
+  const at = (list, of = m) => (t) => list[Math.min(list.length - 1, Math.max(0, Math.floor(t / of.step)))];
+  const sampled = (list, of = m) => ({ t: list.map((_, i) => Math.min(c.length, (i + 0.5) * of.step)), y: list });
   const stepped = (list) => ({ t: list.map((_, i) => i * m.step), y: list, step: true });
+  const others = overlaid(m.id);
+  // every is what all that are drawn have of something, and above are those that are laid over.
+  const every = (key) => [m, ...others.map((o) => o.model)].flatMap((of) => of[key]);
+  const above = (key, read) => others.map((o) => ({
+    ...sampled(o.model[key], o.model), color: o.color, dash: o.dash, read: (t) => read(at(o.model[key], o.model)(t)),
+  }));
   const percentScale = (list) => {
     const low = Math.min(1, ...list.filter((y) => y !== null));
     const floor = low >= 0.9 ? 0.9 : low >= 0.5 ? 0.5 : 0;
     const ticks = { 0: [0, 0.25, 0.5, 0.75, 1], 0.5: [0.5, 0.6, 0.7, 0.8, 0.9, 1], 0.9: [0.9, 0.92, 0.94, 0.96, 0.98, 1] }[floor];
     return { ticks, at: (y, height) => (height * (1 - y)) / (1 - floor) };
   };
-  const latencySpec = (title, list, slo) => {
-    const scale = latencyScale(list, slo);
+  const latencySpec = (title, key, slo) => {
+    const list = m[key];
+    const scale = latencyScale(every(key), slo);
     return { title, unit: scale.logarithmic ? "p95, logarithmic" : "p95", scale, tick: latency,
       limit: slo > 0 ? { value: slo, text: `SLO ${latency(slo)}` } : null,
+      over: above(key, latency),
       lines: [{ ...sampled(list), color: "var(--accent)" }], read: (t) => latency(at(list)(t)) };
   };
   const all = [
     { title: "Load", unit: "requests/s", scale: linear(Math.max(...m.load, 0)), tick: rate,
       areas: [{ ...sampled(m.load), color: "var(--accent)" }], lines: [{ ...sampled(m.load), color: "var(--accent)" }],
       read: (t) => `${rate(at(m.load)(t))}/s` },
-    { title: "Attainment", unit: "share that met the SLO", scale: percentScale(m.met), tick: (y) => `${Math.round(y * 100)}%`,
+    { title: "Attainment", unit: "share that met the SLO", scale: percentScale(every("met")), tick: (y) => `${Math.round(y * 100)}%`, over: above("met", percent),
       lines: [{ ...sampled(m.met), color: "var(--v2)" }], read: (t) => percent(at(m.met)(t)) },
-    latencySpec("TTFT", m.ttft, m.sloTtft),
-    latencySpec("ITL", m.itl, m.sloItl),
-    { title: "Cost", unit: "$/h", scale: linear(Math.max(0, ...m.cost, ...(m.bound || []))), tick: (y) => `$${digits(y, 3)}`,
+    latencySpec("TTFT", "ttft", m.sloTtft),
+    latencySpec("ITL", "itl", m.sloItl),
+    { title: "Cost", unit: "$/h", scale: linear(Math.max(0, ...every("cost"), ...(m.bound || []))), tick: (y) => `$${digits(y, 3)}`,
+      over: above("cost", (y) => `${money(y)}/h`),
       areas: [{ ...stepped(m.cost), color: "var(--v3)" }], lines: [
         { ...stepped(m.cost), color: "var(--v3)" },
         ...(m.bound ? [{ ...sampled(m.bound), color: "var(--ink)", dashed: true }] : []),
@@ -68,7 +77,10 @@ function specs(run, index) {
       read: (t) => [`${money(at(m.cost)(t))}/h`, ...(m.bound ? [el("i", { class: "swatch stroke dashes" }), `bound ${money(at(m.bound)(t))}/h`] : [])] },
   ];
   c.variants.forEach((v, i) => {
-    if (v.model === index && isUsed(v)) all.push(replicaSpec(v, i));
+    const over = others.flatMap((o) => o.variants.filter((w) => w.name === v.name && isUsed(w)).map((w) => ({
+      t: w.t, y: w.wanted, step: true, color: o.color, dash: o.dash, read: (t) => `${w.wanted[Math.max(0, lastAt(w.t, t))]} wanted`,
+    })));
+    if (v.model === index && (isUsed(v) || over.length > 0)) all.push(replicaSpec(v, i, over));
   });
   return all;
 }
@@ -86,11 +98,11 @@ function unused() {
   return items.length ? [el("p", { class: "unused" }, live ? "Not used so far: " : "Never used: ", ...items)] : [];
 }
 
-function replicaSpec(v, i) {
+function replicaSpec(v, i, over) {
   const known = (t) => Math.max(0, lastAt(v.t, t));
   return {
     title: v.name, chip: i, unit: `${v.devices}x${v.accelerator}, ${money(v.cost)}/h each`,
-    scale: linear(Math.max(...v.wanted, ...v.ready, 1), true), tick: (y) => digits(y, 3),
+    over, scale: linear(Math.max(...v.wanted, ...v.ready, ...over.flatMap((o) => o.y), 1), true), tick: (y) => digits(y, 3),
     areas: [{ t: v.t, y: v.ready, step: true, color: color(i), strong: true }],
     lines: [{ t: v.t, y: v.wanted, step: true, color: "var(--ink)" }],
     read: (t) => (v.t.length === 0 ? ["-"] : [
@@ -188,6 +200,9 @@ function drawChart(chart) {
   for (const line of spec.lines) {
     picture.append(draw("path", { class: line.dashed ? "line dashed" : "line", d: path(line, x, y, length, null), style: `stroke:${line.color}` }));
   }
+  for (const line of spec.over || []) {
+    picture.append(draw("path", { class: "line", d: path(line, x, y, length, null), style: `stroke:${line.color};stroke-dasharray:${line.dash}` }));
+  }
   if (spec.limit) {
     const at = y(spec.limit.value);
     picture.append(draw("line", { class: "limit", x1: edge.left, x2: width - edge.right, y1: at, y2: at }));
@@ -210,7 +225,8 @@ function showCursor() {
       line.setAttribute("x1", chart.x(at));
       line.setAttribute("x2", chart.x(at));
     }
-    chart.read.replaceChildren(...[chart.spec.read(t)].flat());
+    const over = (chart.spec.over || []).map((line) => el("span", { class: "over", style: `color:${line.color}` }, line.read(t)));
+    chart.read.replaceChildren(...[chart.spec.read(t)].flat(), ...over);
   }
 }
 

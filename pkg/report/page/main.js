@@ -18,6 +18,7 @@ function readAddress() {
   const c = current() && course();
   state.model = c ? Math.floor(number("model", c.models.length - 1, 0)) : 0;
   state.t = c ? number("t", c.length, live ? c.length : busiest(c)) : 0;
+  state.over = new Set((said.get("over") || "").split(" ").filter(Boolean));
 }
 
 let saving = 0;
@@ -26,7 +27,8 @@ function saveAddress() {
   saving = setTimeout(() => {
     try {
       const at = live ? "" : `&t=${Math.round(state.t)}`;
-      history.replaceState(null, "", `#run=${state.run}&model=${state.model}${at}`);
+      const over = state.over.size === 0 ? "" : `&over=${encodeURIComponent([...state.over].join(" "))}`;
+      history.replaceState(null, "", `#run=${state.run}&model=${state.model}${at}${over}`);
     } catch { /* an address that cannot be changed is no loss */ }
   }, 300);
 }
@@ -148,7 +150,7 @@ function showRun() {
   drawCard();
   // A run without a course still offers the others.
   const c = run.course;
-  for (const id of ["transport", "charts", "below"]) byId(id).hidden = !c;
+  for (const id of ["over", "transport", "charts", "below"]) byId(id).hidden = !c;
   byId("run").hidden = false;
   byId("run-title").textContent = data.runs.length > 1
     ? `The run of ${run.policy}${run.startup === undefined ? "" : `, start-up ${spoken(run.startup)}`}${c ? "" : ": its course was not recorded"}` : "The run";
@@ -156,6 +158,7 @@ function showRun() {
   const slider = byId("time");
   slider.max = c.length;
   slider.step = c.length > 7200 ? 10 : 1;
+  makeOver();
   makeCharts();
   makeNodes();
   makeFilter();

@@ -61,7 +61,10 @@ function drawScatter() {
   drawFronts(picture, fronts, { x, y, cost, relative });
   const taken = [];
   const points = positive.map(({ run, index }) => ({ run, index, px: x(cost(run)), py: y(run.attainment) }));
-  for (const point of points) taken.push({ x: point.px - 6, y: point.py - 6, w: 12, h: 12 });
+  for (const point of points) {
+    const reach = point.index === state.run ? 10 : 6;
+    taken.push({ x: point.px - reach, y: point.py - reach, w: 2 * reach, h: 2 * reach, of: point.index });
+  }
   for (const point of points) picture.append(scatterPoint(point, taken, width, height, relative));
   host.replaceChildren(picture, ...frontKey(fronts), el("p", { class: "key" }, scatterKey(shown)));
 }
@@ -107,18 +110,31 @@ function scatterPoint({ run, index, px, py }, taken, width, height, relative) {
   }, draw("title", null, text));
   if (index === state.run) group.append(draw("circle", { class: "ring", cx: px, cy: py, r: 9.5 }));
   group.append(mark(run.kind, px, py));
-  const label = { w: run.policy.length * 6.6 + 4, h: 14 };
-  const places = [
-    [px + 11, py - 7], [px - 11 - label.w, py - 7], [px - label.w / 2, py - 24], [px - label.w / 2, py + 10],
-    [px + 9, py - 20], [px + 9, py + 6], [px - 9 - label.w, py - 20], [px - 9 - label.w, py + 6], [px - 6, py - 24], [px - 6, py - 38], [px - 6, py + 24],
-  ];
-  const free = places.find(([lx, ly]) => lx >= scatterEdge.left && lx + label.w <= width - 2 && ly >= 0 && ly + label.h <= height - scatterEdge.bottom &&
-    !taken.some((t) => lx < t.x + t.w && t.x < lx + label.w && ly < t.y + t.h && t.y < ly + label.h && !(t.x + 6 === px && t.y + 6 === py)));
-  if (free) {
-    taken.push({ x: free[0], y: free[1], ...label });
-    group.append(draw("text", { class: "name", x: free[0] + 2, y: free[1] + 11 }, run.policy));
+  // What has no place as a whole is shortened: a point without a name says nothing.
+  const short = run.policy.split(",")[0];
+  for (const name of distinct([run.policy, short, short.split("=")[0], `${run.policy.slice(0, 8)}…`])) {
+    const label = { w: measured(name) + 4, h: 14 };
+    const places = [
+      [px + 11, py - 7], [px - 11 - label.w, py - 7], [px - label.w / 2, py - 24], [px - label.w / 2, py + 10],
+      [px + 9, py - 20], [px + 9, py + 6], [px - 9 - label.w, py - 20], [px - 9 - label.w, py + 6], [px - 6, py - 24], [px - 6, py - 38], [px - 6, py + 24],
+      [px - label.w + 6, py + 10], [px - label.w + 6, py - 24], [px - label.w + 6, py + 24], [px - label.w + 6, py - 38],
+    ];
+    const free = places.find(([lx, ly]) => lx >= scatterEdge.left && lx + label.w <= width - 2 && ly >= 0 && ly + label.h <= height - scatterEdge.bottom &&
+      !taken.some((t) => lx < t.x + t.w && t.x < lx + label.w && ly < t.y + t.h && t.y < ly + label.h && t.of !== index));
+    if (free) {
+      taken.push({ x: free[0], y: free[1], ...label });
+      group.append(draw("text", { class: "name", x: free[0] + 2, y: free[1] + 11 }, name));
+      break;
+    }
   }
   return group;
+}
+
+// measured is how wide a name is drawn.
+const ruler = document.createElement("canvas").getContext("2d");
+function measured(name) {
+  ruler.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return ruler.measureText(name).width;
 }
 
 // mark has a shape of its own for each kind, beside its colour.
