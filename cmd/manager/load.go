@@ -35,7 +35,7 @@ func load(ctx context.Context, o *options, flags *pflag.FlagSet) (start, error) 
 	if err != nil {
 		err = fmt.Errorf("finding the cluster (set --kubeconfig, KUBECONFIG, or run inside one): %w", err)
 	} else {
-		cluster.QPS, cluster.Burst = clientQPS, clientBurst
+		cluster.QPS = noLimit
 		cluster.UserAgent = "workload-variant-autoscaler/" + version.Get().GitVersion
 		err = readMap(ctx, cluster, &sources)
 	}

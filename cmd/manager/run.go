@@ -38,9 +38,9 @@ import (
 const (
 	// queryTimeout bounds one query to Prometheus. Events are answered meanwhile.
 	queryTimeout = 10 * time.Second
-	// A first round over 5,000 variants writes as many statuses; the API server's
-	// own fairness is what protects it.
-	clientQPS, clientBurst = 200, 400
+	// noLimit of requests per second: a rise of all loads scales thousands of targets. How many
+	// writes are on their way at once is bounded, and the API server's own fairness protects it.
+	noLimit = -1
 )
 
 // run is the manager from its start to the end of the context.

@@ -289,8 +289,9 @@ func (b *bench) change(ctx context.Context, r *results) error {
 		for _, one := range rounds {
 			sum += one.Scales
 		}
-		// One of the two variants of a model is enough; and the round is over.
-		return sum >= b.variants/2 && rounds[len(rounds)-1].Scales == 0, err
+		// One of the two variants of a model is enough; and all of it is shown.
+		last := len(rounds) - 1
+		return sum >= b.variants/2 && rounds[last].Scales+rounds[last].Statuses == 0, err
 	})
 	if err != nil {
 		return err
@@ -303,6 +304,12 @@ func (b *bench) change(ctx context.Context, r *results) error {
 	for _, one := range rounds {
 		if one.Scales > r.Changed.Scales {
 			r.Changed = one
+		}
+	}
+	for _, one := range rounds {
+		if one.Statuses > 0 && !one.From.Before(r.Changed.From) {
+			r.Shown = one.From.Sub(r.Changed.From).Seconds() + one.Seconds
+			r.ShownStatuses += one.Statuses
 		}
 	}
 	r.ChangedRequests = after - before

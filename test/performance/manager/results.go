@@ -30,7 +30,11 @@ type results struct {
 	ConstantRequests float64 `json:"constantRequestsPerRound"`
 	// Changed is the round that answered most of a change of all loads, and
 	// ChangedRequests what was sent to the API server until all were answered.
-	Changed         round   `json:"changed"`
+	Changed round `json:"changed"`
+	// Shown are the seconds from the first query of that round until all statuses showed
+	// what came of it, and ShownStatuses how many that were.
+	Shown           float64 `json:"shownSeconds"`
+	ShownStatuses   int     `json:"shownStatuses"`
 	ChangedRequests float64 `json:"changedRequests"`
 	// Begin is after the first round, and End after all that were measured.
 	Begin weight `json:"begin"`
@@ -67,8 +71,10 @@ func (r *results) print(to io.Writer) {
 		read, whole, queries = append(read, one.Read), append(whole, one.Seconds), append(queries, float64(one.Queries))
 	}
 	line("  round, constant load      %6.2f s, of which %.2f s read; %.0f queries, %.1f requests to the API server", middle(whole), middle(read), middle(queries), r.ConstantRequests)
-	line("  round, all loads rise     %6.2f s, of which %.2f s read; %d scales and %d statuses written; %.0f requests until all were answered%s",
-		r.Changed.Seconds, r.Changed.Read, r.Changed.Scales, r.Changed.Statuses, r.ChangedRequests, met(r.Changed.Seconds < roundGoal, "5 s"))
+	line("  round, all loads rise     %6.2f s to its last scale, of which %.2f s read; %d scales%s",
+		r.Changed.Scaled, r.Changed.Read, r.Changed.Scales, met(r.Changed.Scaled < roundGoal, "5 s"))
+	line("    until that is shown     %6.2f s; %d statuses; %.0f requests until all were answered%s",
+		r.Shown, r.ShownStatuses, r.ChangedRequests, met(r.Shown < roundGoal, "5 s"))
 	line("  first round after a start %6.2f s, after a restart %.2f s", r.FirstRound, r.Restart)
 	line("  status of a deleted Deployment after %.2f s (at most %.2f s)", middle(r.Deleted), slices.Max(append([]float64{0}, r.Deleted...)))
 	line("  memory of the manager     %6.0f MiB after its first round, %.0f MiB at the end%s", r.Begin.Manager/mib, r.End.Manager/mib, met(r.End.Manager < memoryGoal, "1 GiB"))

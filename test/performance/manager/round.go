@@ -56,10 +56,13 @@ type round struct {
 	// Queries is their number, and Read the seconds until the last one was answered.
 	Queries int     `json:"queries"`
 	Read    float64 `json:"readSeconds"`
-	// Scales and Statuses are the writes that succeeded, and Seconds the time from the
-	// first query to the last of them, or to the last answer when there are none.
+	// Scales and Statuses are the writes that succeeded. Scaled is the time from the first
+	// query to the last write of a scale, and Seconds that to the last write of either, or to
+	// the last answer when there are none. Statuses are written beside the next rounds where
+	// there are many: those count to the round in which they are written.
 	Scales   int     `json:"scaleWrites"`
 	Statuses int     `json:"statusWrites"`
+	Scaled   float64 `json:"scaledSeconds"`
 	Seconds  float64 `json:"seconds"`
 }
 
@@ -85,7 +88,7 @@ func roundsOf(queries []query, requests []localcluster.Request) []round {
 	for i := range rounds {
 		r := &rounds[i]
 		r.Read = read[i].Sub(r.From).Seconds()
-		r.Seconds = r.Read
+		r.Seconds, r.Scaled = r.Read, r.Read
 		for _, one := range requests {
 			if one.Code >= 300 || one.At.Before(r.From) || i+1 < len(rounds) && !one.Received.Before(rounds[i+1].From) {
 				continue
@@ -93,6 +96,7 @@ func roundsOf(queries []query, requests []localcluster.Request) []round {
 			switch one.Subresource {
 			case "scale":
 				r.Scales++
+				r.Scaled = max(r.Scaled, one.At.Sub(r.From).Seconds())
 			case "status":
 				r.Statuses++
 			default:

@@ -32,9 +32,9 @@ func TestRoundsAreReadingsAndTheirWrites(t *testing.T) {
 		written(21, "status", 200),
 	}
 	assert.Equal(t, []round{
-		{From: at(0), Queries: 2, Read: 1, Scales: 1, Statuses: 1, Seconds: 2},
-		{From: at(10), Queries: 1, Read: 0.5, Seconds: 0.5},
-		{From: at(20), Queries: 2, Read: 4, Statuses: 1, Seconds: 4},
+		{From: at(0), Queries: 2, Read: 1, Scales: 1, Statuses: 1, Scaled: 1.5, Seconds: 2},
+		{From: at(10), Queries: 1, Read: 0.5, Scaled: 0.5, Seconds: 0.5},
+		{From: at(20), Queries: 2, Read: 4, Statuses: 1, Scaled: 4, Seconds: 4},
 	}, roundsOf(queries, requests))
 	assert.Empty(t, roundsOf(nil, requests))
 }
