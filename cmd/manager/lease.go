@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -39,7 +40,7 @@ func leaseOf(cluster *rest.Config, c config.Config) (resourcelock.Interface, err
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	identity := hostname + "_" + string(uuid.NewUUID())
+	identity := cmp.Or(c.PodName, hostname) + "_" + string(uuid.NewUUID())
 	events := record.NewBroadcaster()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	lease, err := resourcelock.New(resourcelock.LeasesResourceLock, c.PodNamespace, c.Lease(), client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{
@@ -48,7 +49,7 @@ func leaseOf(cluster *rest.Config, c config.Config) (resourcelock.Interface, err
 	if err != nil {
 		return nil, fmt.Errorf("setting up the lease: %w", err)
 	}
-	former := formerManagers{client: client, namespace: c.PodNamespace, lease: c.LeaderElection.ID, pod: hostname, now: time.Now}
+	former := formerManagers{client: client, namespace: c.PodNamespace, lease: c.LeaderElection.ID, pod: cmp.Or(c.PodName, hostname), now: time.Now}
 	return &waitingLock{Interface: lease, waitsFor: former.running}, nil
 }
 

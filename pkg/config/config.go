@@ -36,6 +36,8 @@ type Static struct {
 	// PodNamespace is the namespace that the manager runs in, where its leases and
 	// ConfigMaps are.
 	PodNamespace string
+	// PodName is the name of the manager's pod; empty for that of its host.
+	PodName string
 	// SaturationConfigMap is the name of the ConfigMap in PodNamespace that holds
 	// the saturation thresholds.
 	SaturationConfigMap string

@@ -194,6 +194,8 @@ func placeKeys() []Key {
 			text(func(c *Config) *string { return &c.ControllerInstance })),
 		static("POD_NAMESPACE", "workload-variant-autoscaler-system", "Namespace of the manager, where its lease and ConfigMaps are.",
 			text(func(c *Config) *string { return &c.PodNamespace })).locating(),
+		static("POD_NAME", "", "Name of the manager's pod. Without it, the name of its host. While an upgrade rolls on, it finds the managers of the version before.",
+			text(func(c *Config) *string { return &c.PodName })),
 		static("CONFIG_MAP_NAME", "workload-variant-autoscaler-variantautoscaling-config", "ConfigMap with the settings, as entries of their own or in config.yaml. The manager follows those that need no restart.",
 			text(func(c *Config) *string { return &c.ConfigMap })).locating(),
 		static("SATURATION_CONFIG_MAP_NAME", "wva-saturation-scaling-config", "ConfigMap of the saturation thresholds.",

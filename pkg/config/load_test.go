@@ -106,6 +106,7 @@ var values = map[string]struct {
 	"REST_CLIENT_TIMEOUT":                            {"7s", func(c config.Config) any { return c.RESTClientTimeout }, 7 * time.Second},
 	"WATCH_NAMESPACE":                                {"team", func(c config.Config) any { return c.WatchNamespace }, "team"},
 	"CONTROLLER_INSTANCE":                            {"blue", func(c config.Config) any { return c.ControllerInstance }, "blue"},
+	"POD_NAME":                                       {"wva-0", func(c config.Config) any { return c.PodName }, "wva-0"},
 	"POD_NAMESPACE":                                  {"home", func(c config.Config) any { return c.PodNamespace }, "home"},
 	"CONFIG_MAP_NAME":                                {"map", func(c config.Config) any { return c.ConfigMap }, "map"},
 	"SATURATION_CONFIG_MAP_NAME":                     {"sat", func(c config.Config) any { return c.SaturationConfigMap }, "sat"},
