@@ -1,11 +1,13 @@
 // Package prometheus reads what model servers and gateways expose, as a
 // Prometheus server has scraped it, and turns it into samples.
 //
-// A reading is 25 PromQL queries for the whole cluster, however many models there are:
-// each is grouped by pod or by model, and all are evaluated at the same instant. A look
-// at the gateway's queues in between is one. It decides nothing: no threshold, no default for what is missing. A
-// value that is absent, NaN or infinite is an absent sample and never zero, and
-// every sample carries the time of the scrape that it rests on.
+// A reading is 25 PromQL queries for the whole cluster, however many models there are, and
+// one more for pods whose last scrape failed: each is grouped by pod or by model, and all
+// are evaluated at the same instant. A look at the gateway's queues in between is one.
+//
+// It decides nothing: no threshold, no default for what is missing. A value that is
+// absent, NaN or infinite is an absent sample and never zero, and every sample carries
+// the time of the scrape that it rests on.
 //
 // Read Options first, then the queries in query.go, then Client.Read.
 package prometheus

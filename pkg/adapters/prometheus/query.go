@@ -2,6 +2,9 @@ package prometheus
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +27,7 @@ const (
 	cacheTokens  = "tokens of the KV cache"
 	scraped      = "times of the last scrapes"
 	ended        = "time of the last count of completed requests"
+	earlier      = "times of the last scrapes that did not fail"
 	span         = "time between the last two scrapes"
 	latestServed = "requests completed since the scrape before"
 	latestChange = "change of requests in flight since the scrape before"
@@ -54,7 +58,7 @@ type query struct {
 
 // queries are all queries of one reading.
 func queries(window, lookback time.Duration) []query {
-	q := builder{window: promDuration(window), lookback: promDuration(lookback), seconds: window.Seconds()}
+	q := newBuilder(window, lookback)
 	return append(q.ofPods(), q.ofGateways()...)
 }
 
@@ -74,9 +78,8 @@ func (q builder) ofPods() []query {
 		{interToken, q.ratio(modelserver.InterToken)},
 		{cacheBlocks, q.blocks()},
 		{cacheTokens, q.last(modelserver.CacheTokens)},
-		{scraped, q.scraped()},
-		// A counter tells nothing before the window.
-		{ended, q.told(served, modelserver.Completed, q.window)},
+		{scraped, lastScrapes(kvUse, waiting, running)},
+		{ended, lastScrapes(served)},
 		{span, q.span(perPod, modelserver.Running)},
 		{latestServed, q.latest()},
 		{latestChange, each(modelserver.Running, q.change) + " + " + each(modelserver.Waiting, q.change)},
@@ -140,6 +143,10 @@ type builder struct {
 	window, lookback string
 	// seconds is the window.
 	seconds float64
+}
+
+func newBuilder(window, lookback time.Duration) builder {
+	return builder{window: promDuration(window), lookback: promDuration(lookback), seconds: window.Seconds()}
 }
 
 // each asks for every name of a quantity. A pod (or a model) that has several counts
@@ -264,25 +271,72 @@ func (q builder) blocks() string {
 	})
 }
 
-// scraped are the times of the newest samples of each quantity that says its own:
-// values of one must not look as new as those of another. One failed scrape makes a
-// series stale at once, although the window still holds its samples; only a subquery
-// finds the time of the last good scrape then.
-func (q builder) scraped() string {
-	return strings.Join([]string{
-		q.told(kvUse, modelserver.KVUse, q.lookback),
-		q.told(waiting, modelserver.Waiting, q.lookback),
-		q.told(running, modelserver.Running, q.lookback),
-	}, " or ")
+// told are the quantities that say when they were told: values of one must not look as new
+// as those of another.
+var told = []struct {
+	about    string
+	quantity modelserver.Quantity
+}{{kvUse, modelserver.KVUse}, {waiting, modelserver.Waiting}, {running, modelserver.Running}, {served, modelserver.Completed}}
+
+// lastScrapes are the times of the newest samples of those that the last scrape found.
+func lastScrapes(of ...string) string {
+	var all []string
+	for _, one := range told {
+		if !slices.Contains(of, one.about) {
+			continue
+		}
+		now := func(series string) string { return fmt.Sprintf("max by (%s) (timestamp(%s))", perPod, series) }
+		all = append(all, by(one.about, each(one.quantity, now)))
+	}
+	return strings.Join(all, " or ")
 }
 
-// told is when a quantity was told last, in the past that is looked at.
-func (q builder) told(about string, quantity modelserver.Quantity, past string) string {
-	now := func(series string) string { return fmt.Sprintf("max by (%s) (timestamp(%s))", perPod, series) }
-	before := func(series string) string {
-		return fmt.Sprintf("max by (%s) (max_over_time(timestamp(%s)[%s:15s]))", perPod, series, past)
+// manyPods is how many pods a query names at most.
+const manyPods = 200
+
+// goodScrapes are the times of the newest samples of pods whose last scrape failed. That makes
+// a series stale at once, although the window still holds its samples, and only a subquery
+// finds the time of the last good scrape then. It is dear, so it is sent for the pods alone
+// that need it, of which there are few.
+func (q builder) goodScrapes(pods map[string]bool) query {
+	matchers := []string{""}
+	if len(pods) <= manyPods {
+		names := make([]string, 0, len(pods))
+		for _, name := range slices.Sorted(maps.Keys(pods)) {
+			names = append(names, regexp.QuoteMeta(name))
+		}
+		matchers = []string{fmt.Sprintf("pod=~%q", strings.Join(names, "|")), fmt.Sprintf("pod_name=~%q", strings.Join(names, "|"))}
 	}
-	return fmt.Sprintf("label_replace(%s or %s, %q, %q, \"\", \"\")", each(quantity, now), each(quantity, before), labelIs, about)
+	var all []string
+	for _, one := range told {
+		past := q.lookback
+		if one.about == served {
+			past = q.window // A counter tells nothing before the window.
+		}
+		for _, matcher := range matchers {
+			before := func(series string) string {
+				return fmt.Sprintf("max by (%s) (max_over_time(timestamp(%s)[%s:15s]))", perPod, narrowed(series, matcher), past)
+			}
+			all = append(all, by(one.about, each(one.quantity, before)))
+		}
+	}
+	return query{earlier, strings.Join(all, " or ")}
+}
+
+// narrowed is a selector with one more matcher.
+func narrowed(series, matcher string) string {
+	switch rest, selects := strings.CutSuffix(series, "}"); {
+	case matcher == "":
+		return series
+	case selects:
+		return rest + "," + matcher + "}"
+	}
+	return series + "{" + matcher + "}"
+}
+
+// by marks an answer with what it is about.
+func by(about, vector string) string {
+	return fmt.Sprintf("label_replace(%s, %q, %q, \"\", \"\")", vector, labelIs, about)
 }
 
 // span is the time between the last two scrapes: the newest time less the newest one

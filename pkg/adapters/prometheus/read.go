@@ -28,6 +28,11 @@ import (
 // the server, and the rest of the reading is good.
 func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
 	answers, err := c.ask(ctx, at, queries(window, lookback))
+	if late := untold(answers); len(late) > 0 {
+		more, lateErr := c.ask(ctx, at, []query{newBuilder(window, lookback).goodScrapes(late)})
+		answers[scraped] = append(answers[scraped], more[earlier]...)
+		err = errors.Join(err, lateErr)
+	}
 	return pods(answers), models(answers), err
 }
 
@@ -150,6 +155,30 @@ func pods(answers map[string]model.Vector) map[types.NamespacedName]decision.Rep
 		}
 	}
 	return replicas
+}
+
+// untold are the names of the pods with a value of which the last scrape says nothing.
+func untold(answers map[string]model.Vector) map[string]bool {
+	seen, late := scrapesOf(slices.Concat(answers[scraped], answers[ended])), map[string]bool{}
+	for _, one := range told {
+		if asked := map[bool]string{true: ended, false: scraped}[one.about == served]; answers[asked] == nil {
+			continue // that query failed, and has said so
+		}
+		for _, s := range answers[one.about] {
+			if pod, ok := podOf(s.Metric); ok && toldOf(one.about, seen[pod]).IsZero() {
+				late[pod.Name] = true
+			}
+		}
+	}
+	return late
+}
+
+// toldOf is when one of the told quantities was told.
+func toldOf(about string, s modelserver.Seen) time.Time {
+	if about == served {
+		return s.Completed
+	}
+	return seenFor(about, s)
 }
 
 // scrapesOf reads when each pod last told what.

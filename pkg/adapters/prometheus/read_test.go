@@ -543,3 +543,45 @@ func TestTheNumberOfQueriesDoesNotGrow(t *testing.T) {
 		})
 	}
 }
+
+// Pods whose last scrape failed are as old as their last good one, however many they are
+// and by whichever label they are named; the dear question for that is sent only then.
+func TestPodsWhoseLastScrapeFailed(t *testing.T) {
+	for _, failed := range []int{0, 1, manyPods + 1} {
+		for _, label := range []string{"pod", "pod_name"} {
+			t.Run(fmt.Sprint(failed, " ", label), func(t *testing.T) {
+				p := prometheustest.New(t)
+				name := func(i int) string { return fmt.Sprintf(`namespace="models", %s="p.%d", model_name="llama"`, label, i) }
+				times := scrapes(6)
+				for i, at := range times {
+					for j := range max(failed, 1) + 1 {
+						values := load(name(j), at.Sub(start))
+						if i == len(times)-1 && j < failed {
+							for series := range values {
+								values[series] = prometheustest.Stale
+							}
+						}
+						p.Append(at, values)
+					}
+				}
+				var count atomic.Int64
+				client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					count.Add(1)
+					p.Handler.ServeHTTP(w, r)
+				}))
+				last := times[len(times)-1]
+				replicas, _ := read(t, client, last.Add(time.Second))
+				require.Len(t, replicas, max(failed, 1)+1)
+				assert.Equal(t, int64(25+min(failed, 1)), count.Load())
+				for j := range max(failed, 1) + 1 {
+					want := last
+					if j < failed {
+						want = last.Add(-scrapeInterval)
+					}
+					r := replicas[pod(fmt.Sprintf("p.%d", j))]
+					assert.Equal(t, []time.Time{want, want, want}, []time.Time{r.KVUse.Time, r.Running.Time, r.Served.Time}, j)
+				}
+			})
+		}
+	}
+}
