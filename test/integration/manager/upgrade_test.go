@@ -56,22 +56,22 @@ func podOf(t *testing.T, namespace, revision string) string {
 func TestAnUpgradeRollsOnWithOneLeader(t *testing.T) {
 	const instance, earlier = "rolling", "earlier-rolling"
 	servers := serveModels(t)
-	namespace := space(t)
-	atHome(t, namespace)
-	managers := deployment(namespace, "manager", 1)
+	namespace, office := space(t), space(t)
+	atHome(t, office)
+	managers := deployment(office, "manager", 1)
 	managers.Spec.Template.Labels["revision"] = "old"
 	// The next revision does not count as available before the test says so.
 	managers.Spec.MinReadySeconds = 300
 	create(t, managers)
 	begin := func(name, revision, id string) {
 		t.Helper()
-		startHurried(t, instance, name, "--pod-namespace="+namespace, "--pod-name="+podOf(t, namespace, revision), "--leader-elect", "--leader-election-id="+id,
+		startHurried(t, instance, name, "--pod-namespace="+office, "--pod-name="+podOf(t, office, revision), "--leader-elect", "--leader-election-id="+id,
 			"--leader-election-lease-duration=3s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms")
 	}
 	// Its lease is the one that the next version knows as that of the version before.
 	begin("upgrade-old", "old", strings.TrimSuffix(earlier, "-"+instance))
 	lease := func(name string) (string, bool) {
-		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: office, Name: name}}
 		err := api.Get(t.Context(), client.ObjectKeyFromObject(l), l)
 		require.NoError(t, client.IgnoreNotFound(err))
 		return fmt.Sprint(l.Spec.HolderIdentity), !apierrors.IsNotFound(err)
