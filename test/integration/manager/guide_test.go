@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,18 @@ import (
 )
 
 const root = "../../.."
+
+// atHome gives the manager's account in another namespace what it has in its own.
+func atHome(t *testing.T, namespace string) {
+	t.Helper()
+	role := read(t, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: roles + "home"}})
+	create(t, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role.Name}, Rules: role.Rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account}},
+		})
+}
 
 // statement is one of what a published guide says, and how it is held against the manager:
 // by what follows on a block of it, by a test of its own, or as a deviation on purpose.
