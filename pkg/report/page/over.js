@@ -3,7 +3,7 @@
 // they stay when another start-up time is chosen.
 
 const overColors = ["var(--v5)", "var(--v7)", "var(--v6)", "var(--v0)", "var(--v1)", "var(--v3)"];
-const overDashes = ["none", "7 3", "2 3", "9 3 2 3"];
+const overDashes = ["none", "7 3", "2 3"];
 
 // comparable are the other runs of the same scene and start-up time that have a course.
 function comparable() {
@@ -11,10 +11,10 @@ function comparable() {
   return data.runs.filter((run) => run !== own && run.course && run.scene === own.scene && run.startup === own.startup);
 }
 
-// overStyle is how a policy is drawn, whatever else is shown.
+// overStyle is how a policy that is laid over is drawn: by its place among those.
 function overStyle(policy) {
-  const i = distinct(data.runs.map((run) => run.policy)).indexOf(policy);
-  return { color: overColors[i % overColors.length], dash: overDashes[i % overDashes.length] };
+  const i = [...state.over].indexOf(policy);
+  return { color: overColors[i % overColors.length], dash: overDashes[Math.floor(i / overColors.length) % overDashes.length] };
 }
 
 // overlaid are the runs that are laid over, with their course of one model.
@@ -32,12 +32,14 @@ function makeOver() {
   const runs = comparable();
   form.hidden = runs.length === 0;
   const buttons = runs.map((run) => {
+    const shown = state.over.has(run.policy);
     const style = overStyle(run.policy);
-    const line = draw("svg", { class: "stroke", viewBox: "0 0 22 6", width: 22, height: 6, "aria-hidden": "true" },
-      draw("line", { x1: 0, x2: 22, y1: 3, y2: 3, style: `stroke:${style.color};stroke-width:2.4;stroke-dasharray:${style.dash}` }));
-    return el("button", { type: "button", "aria-pressed": String(state.over.has(run.policy)), onclick: (event) => {
+    const line = shown ? draw("svg", { class: "stroke", viewBox: "0 0 22 6", width: 22, height: 6, "aria-hidden": "true" },
+      draw("line", { x1: 0, x2: 22, y1: 3, y2: 3, style: `stroke:${style.color};stroke-width:2.4;stroke-dasharray:${style.dash}` })) : null;
+    return el("button", { type: "button", "aria-pressed": String(shown), onclick: () => {
       if (!state.over.delete(run.policy)) state.over.add(run.policy);
-      event.currentTarget.setAttribute("aria-pressed", String(state.over.has(run.policy)));
+      makeOver();
+      form.querySelectorAll("button")[runs.indexOf(run)].focus();
       makeCharts();
       saveAddress();
     } }, line, run.policy);

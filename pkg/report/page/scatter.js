@@ -119,10 +119,13 @@ function scatterPoint({ run, index, px, py }, taken, width, height, relative) {
       [px + 9, py - 20], [px + 9, py + 6], [px - 9 - label.w, py - 20], [px - 9 - label.w, py + 6], [px - 6, py - 24], [px - 6, py - 38], [px - 6, py + 24],
       [px - label.w + 6, py + 10], [px - label.w + 6, py - 24], [px - label.w + 6, py + 24], [px - label.w + 6, py - 38],
     ];
+    // Farther away a line leads to the point.
+    for (const far of [-38, -52, -66, 26, 40]) for (const across of [-0.5, 0, -1]) places.push([px + across * label.w, py + far]);
     const free = places.find(([lx, ly]) => lx >= scatterEdge.left && lx + label.w <= width - 2 && ly >= 0 && ly + label.h <= height - scatterEdge.bottom &&
       !taken.some((t) => lx < t.x + t.w && t.x < lx + label.w && ly < t.y + t.h && t.y < ly + label.h && t.of !== index));
     if (free) {
       taken.push({ x: free[0], y: free[1], ...label });
+      if (Math.abs(free[1] + 7 - py) > 24) group.append(draw("line", { class: "hover", x1: px, y1: py, x2: px, y2: free[1] + (free[1] < py ? 14 : 0) }));
       group.append(draw("text", { class: "name", x: free[0] + 2, y: free[1] + 11 }, name));
       break;
     }
