@@ -12,6 +12,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
 )
 
 func result(policy string, attainment, cost, over float64) replay.Result {
@@ -110,4 +111,30 @@ func TestSettingsAreNamedAsInTheConfiguration(t *testing.T) {
 	require.Len(t, runs, 2)
 	assert.Equal(t, []any{[]any{"WVA_SWITCH_HORIZON", "30m"}, []any{"kvCacheThreshold", "0.8"}}, runs[0].(map[string]any)["parameters"])
 	assert.Equal(t, []any{[]any{"interval", "1m"}}, runs[1].(map[string]any)["parameters"], "a rival's settings are its own")
+}
+
+func TestTheHeadlineOfFronts(t *testing.T) {
+	judge := func(policy string, ratio float64, place front.Place) Judged {
+		return Judged{Policy: policy, Verdict: front.Verdict{Own: front.Point{Attainment: 0.985, Cost: 120}, FrontCost: 125, Ratio: ratio, Place: place}}
+	}
+	const own = "hybrid keeps the promise for 98.50% of the requests, at $120."
+	for want, ours := range map[string][]Judged{
+		own + " That is 4% less than the best settings of all others cost for as many.":          {judge("capacity-only", 1.2, front.Within), judge("hybrid", 0.96, front.Within)},
+		own + " That is 20% more than the best settings of all others cost for as many.":         {judge("hybrid", 1.2, front.Within)},
+		own + " That is about what the best settings of all others cost for as many.":            {judge("hybrid", 1.001, front.Within)},
+		own + " No setting of the others keeps it for as many; the best of them costs $125.":     {judge("hybrid", 0.9, front.Above)},
+		own + " Every setting of the others keeps it for more; the cheapest of them costs $125.": {judge("hybrid", 0.9, front.Below)},
+		own + " That is 10% more than the best settings of all others cost for as many.":         {judge("hybrid", 1.1, front.Within), judge("capacity-only", 0.5, front.Above)},
+		"": {judge("hybrid", 0, front.Nowhere)},
+	} {
+		assert.Equal(t, want, FrontHeadline([]Fronts{{Startup: 60, Ours: ours}}))
+	}
+	two := madeUpFronts(60, 300)
+	assert.Equal(t, "Start-up 1m: hybrid keeps the promise for 98.50% of the requests, at $1200. That is 4% more than the best settings of all others cost for as many. "+
+		"Start-up 5m: hybrid keeps the promise for 98.50% of the requests, at $1200. That is 4% more than the best settings of all others cost for as many.", FrontHeadline(two))
+	html := written(t, "tuned.html", func(w io.Writer) error {
+		return HTMLOfTuned(w, About{Title: "t", Share: 0.99, Made: []string{"made so"}}, two[:1], nil)
+	})
+	assert.Contains(t, html, "made so")
+	assert.Contains(t, html, `<p class="headline">hybrid keeps`)
 }

@@ -9,11 +9,20 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
 )
 
-// HTMLOfFronts writes what sweeps found as one file that opens without a network: a table
+// HTMLOfFronts is HTMLOfTuned with a title alone.
+func HTMLOfFronts(w io.Writer, title string, fronts []Fronts, runs []ReplayRun) error {
+	return HTMLOfTuned(w, About{Title: title}, fronts, runs)
+}
+
+// HTMLOfTuned writes what sweeps found as one file that opens without a network: a table
 // of what ours are against the fronts, the fronts drawn, and the courses of some runs. A
 // front belongs to the runs of the same scene and start-up time, of which it needs one.
-func HTMLOfFronts(w io.Writer, title string, fronts []Fronts, runs []ReplayRun) error {
-	p := replayPage(title, runs)
+func HTMLOfTuned(w io.Writer, about About, fronts []Fronts, runs []ReplayRun) error {
+	p := replayPage(about.Title, runs)
+	p.Made = about.Made
+	if about.Share > 0 {
+		p.Headline = FrontHeadline(fronts)
+	}
 	verdicts := pageTable{Caption: "Ours against all others at their best", Columns: verdictColumns(), Note: verdictNote}
 	for i := range fronts {
 		f := &fronts[i]

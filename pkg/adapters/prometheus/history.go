@@ -54,7 +54,7 @@ type Past struct {
 
 // PastStep is what a pod showed in one step.
 type PastStep struct {
-	// Seen says that the pod was there at both ends of the step.
+	// Seen says that the pod was there during the step.
 	Seen bool
 	// Completed is the number of requests that ended, and InFlight what those in service or
 	// waiting grew by.
@@ -256,8 +256,28 @@ func (p *past) grow(m model.Matrix, counter bool, to func(*PastStep) *float64) {
 		}
 		for i, grown := range growth(series[k], known) {
 			*to(&pod.Steps[i]) += grown
-			pod.Steps[i].Seen = pod.Steps[i].Seen || isNumber(series[k][i]) && isNumber(series[k][i+1])
 		}
+		pod.see(series[k], int(longestSilence/p.Step))
+	}
+}
+
+// longestSilence is how long a pod that is not scraped counts as there; it is how long
+// Prometheus itself shows a value.
+const longestSilence = 5 * time.Minute
+
+// see notes the steps between two values of a series that are at most so many steps apart.
+func (p *Past) see(values []float64, most int) {
+	last := -1
+	for i, value := range values {
+		if !isNumber(value) {
+			continue
+		}
+		if last >= 0 && i-last <= max(1, most) {
+			for k := last; k < i; k++ {
+				p.Steps[k].Seen = true
+			}
+		}
+		last = i
 	}
 }
 

@@ -121,6 +121,8 @@ func TestHistoryCountsWhatWasServed(t *testing.T) {
 	assert.False(t, b.Steps[20].Seen)
 	assert.True(t, math.IsNaN(b.Steps[20].Running))
 	assert.InDelta(t, 40, a.Steps[gapFrom+1].Completed, 10, "what was not scraped is spread over the gap")
+	assert.True(t, a.Steps[gapFrom+1].Seen)
+	assert.True(t, math.IsNaN(a.Steps[gapFrom+1].Running))
 	// All are in the bucket that ends at the mean.
 	assert.InDelta(t, 995, h.Input.P99, 5)
 	assert.InDelta(t, 1000, h.Input.Most, 1e-6)
@@ -146,4 +148,31 @@ func TestHistoryNamesTheQueryThatFails(t *testing.T) {
 	require.ErrorContains(t, err, ": looking back for the ")
 	require.ErrorContains(t, err, "query timed out")
 	assert.Equal(t, 1, strings.Count(err.Error(), "looking back"), "one failure says it")
+}
+
+// A Prometheus that scrapes more seldom than a step is long counts the same.
+func TestHistoryOfSeldomScrapes(t *testing.T) {
+	p := prometheustest.New(t)
+	s := &pastServer{labels: `model_name="llama", namespace="models", pod="a", instance="10.0.0.1:8000"`, inFlight: 3}
+	for at := time.Duration(0); at <= 20*time.Minute; at += 2 * time.Minute {
+		p.Append(start.Add(at), s.scrape())
+		s.counted += 60
+	}
+	// It was gone for longer than Prometheus shows a value.
+	for at := 30 * time.Minute; at <= 40*time.Minute; at += 2 * time.Minute {
+		p.Append(start.Add(at), s.scrape())
+		s.counted += 60
+	}
+	h, err := serve(t, p.Handler).History(t.Context(), Span{Model: "llama", From: start, To: start.Add(40 * time.Minute), Step: time.Minute})
+	require.NoError(t, err)
+	require.Len(t, h.Pods, 1)
+	steps := h.Pods[0].Steps
+	for i, step := range steps {
+		seen := i < 20 || i >= 30
+		assert.Equal(t, seen, step.Seen, i)
+		if seen {
+			assert.InDelta(t, 30, step.Completed, 1e-9, i)
+		}
+	}
+	assert.InDelta(t, 6, steps[25].Completed, 1e-9, "what came in the silence is spread over it")
 }
