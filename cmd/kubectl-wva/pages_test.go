@@ -54,11 +54,11 @@ func TestThePagesShowGoodCommandLines(t *testing.T) {
 }
 
 // A block after the comment <!-- run --> works as it stands, in a folder of its own beside
-// the repository's manifests.
+// the repository's manifests and pages.
 func TestTheMarkedBlocksRun(t *testing.T) {
 	pages, err := page.Pages("../..")
 	require.NoError(t, err)
-	manifests, err := filepath.Abs("../../manifests")
+	top, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	ran := 0
 	for _, p := range pages {
@@ -69,7 +69,9 @@ func TestTheMarkedBlocksRun(t *testing.T) {
 			ran++
 			t.Run(block.Place, func(t *testing.T) {
 				t.Chdir(t.TempDir())
-				require.NoError(t, os.Symlink(manifests, "manifests"))
+				for _, folder := range []string{"manifests", "docs"} {
+					require.NoError(t, os.Symlink(filepath.Join(top, folder), folder))
+				}
 				for _, line := range block.Commands() {
 					arguments, ok := ours(line)
 					require.True(t, ok, "%s is no command of this program", line)
