@@ -1,6 +1,5 @@
-// Package capacity holds the words that the whole capacity model is spoken in:
-// accelerators, the shape that one replica takes, and the units of rate, cost,
-// tokens and latency.
+// Package capacity holds the types that the whole capacity model uses: accelerators,
+// the shape that one replica takes, and the units of rate, cost, tokens and latency.
 //
 // It decides nothing and knows nothing of Kubernetes. Read Shape first; then
 // package placement (which shapes fit where), package serving (what one replica

@@ -10,12 +10,12 @@
 // own, each of which is taken whole or not at all.
 //
 // It must never read a file, the environment or the cluster itself: its callers
-// hand it flags, a lookup function and bytes. A setting exists only if something
-// takes effect from it; unknown settings, and published ones that have nothing to act on
-// here (WithoutEffect), are reported and change nothing.
+// hand it flags, a lookup function and bytes. Every setting has an effect. Unknown
+// settings, and published ones that have none here (WithoutEffect), are reported and change
+// nothing.
 //
 // Read Config first, then Load, Config.Update, and the parser of each ConfigMap:
-// ParseSaturation, ParseServiceClasses, ParseUnitCosts, ParseScaleToZero. What a model is
-// promised, and whether it may sleep, say Dynamic.Promise and Dynamic.IdleOf. The table
-// of all settings is Keys.
+// ParseSaturation, ParseServiceClasses, ParseUnitCosts, ParseScaleToZero. Dynamic.Promise
+// says what a model is promised, and Dynamic.IdleOf whether it may scale to zero. Keys is
+// the table of all settings.
 package config

@@ -8,12 +8,13 @@
 //	            writes of scale subresources
 //	report.go   the plan becomes status, conditions, events, log lines and gauges
 //
-// It decides when to look, and nothing about replicas. It must never compute a
+// It decides when a round runs, and nothing about replicas. It must never compute a
 // reason of its own for a view: what it finds out beside the decision (a missing
 // permission, another autoscaler on the target) is put into the plan first, in
 // annotate.go, and every view is rendered from there. It must never write what is
-// already so, nor over a change of somebody else. What it marks it takes back when the
-// scale-down is called off (cancel.go), by what the cluster shows and not by memory.
+// already so, nor over a change of somebody else. When a scale-down is cancelled, it
+// removes its marks from the pods (cancel.go). It finds them in the cluster and not in
+// memory.
 //
 // While there is nothing to decide by, nothing is written and the gauges never fall
 // (safety.go). While a model sleeps, the queues of the gateways are looked at between the

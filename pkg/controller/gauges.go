@@ -28,10 +28,10 @@ func newGauges(instance prometheus.Labels) *gauges {
 		desired: prometheus.NewDesc("wva_desired_replicas", "Replicas that the last decision wants. While nothing can be decided, the number wanted before, or the current number if that is larger.", labels, instance),
 		current: prometheus.NewDesc("wva_current_replicas", "Replicas that the scale target has.", labels, instance),
 		ratio:   prometheus.NewDesc("wva_desired_ratio", "Wanted replicas divided by current replicas. Without current replicas, the wanted replicas.", labels, instance),
-		slots: prometheus.NewDesc("wva_variant_free_slots", "Replicas that still fit on the cluster, beside what was asked for before the last round; "+
-			"no series while that is not known.", labels, instance),
-		unlisted: prometheus.NewDesc("wva_unlisted_accelerator_nodes", "Nodes whose product label no rule knows, by that label's value in upper case; "+
-			"the ConfigMap of accelerator names can name it.", []string{"product"}, instance),
+		slots: prometheus.NewDesc("wva_variant_free_slots", "Replicas that still fit on the cluster, beside those that were asked for before the last round. "+
+			"No series while that is unknown.", labels, instance),
+		unlisted: prometheus.NewDesc("wva_unlisted_accelerator_nodes", "Nodes whose product label no rule knows, by the label's value in upper case. "+
+			"Give it a name in the ConfigMap of accelerator names.", []string{"product"}, instance),
 	}
 }
 

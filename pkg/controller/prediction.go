@@ -29,12 +29,12 @@ func newPrediction(instance prometheus.Labels) prediction {
 	return prediction{
 		predicted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "wva_predicted_latency_seconds", ConstLabels: instance,
-			Help: "Mean latency (TTFT, ITL) that the latency model of before the last round predicts for the variant's replicas at the load that they have, " +
-				"the TTFT without waiting; no series without a model, or while the load or the observed latency is not known.",
+			Help: "Mean latency (TTFT, ITL) that the latency model predicts for the variant's replicas at their present load, as the model was before the last round. " +
+				"The TTFT is without waiting. No series without a model, or while the load or the observed latency is unknown.",
 		}, labels),
 		observed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "wva_observed_latency_seconds", ConstLabels: instance,
-			Help: "Mean latency (TTFT, ITL) of the same replicas over the metrics window, the TTFT with waiting; where wva_predicted_latency_seconds has a series.",
+			Help: "Observed mean latency (TTFT, ITL) of the same replicas over the metrics window. The TTFT includes waiting. It has a series where wva_predicted_latency_seconds has one.",
 		}, labels),
 	}
 }

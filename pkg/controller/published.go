@@ -34,8 +34,8 @@ func newPublished(from *gauges, instance prometheus.Labels) *published {
 		desired: desc("inferno_desired_replicas", "The same as wva_desired_replicas, under its earlier name."),
 		current: desc("inferno_current_replicas", "The same as wva_current_replicas, under its earlier name."),
 		ratio:   desc("inferno_desired_ratio", "The same as wva_desired_ratio, under its earlier name."),
-		load: desc("inferno_current_load", "Requests per minute that reach the variant's replicas: completed ones, and the growth of those in service and waiting; "+
-			"no series while a replica's are not known."),
+		load: desc("inferno_current_load", "Requests per minute that reach the variant's replicas: completed requests, plus the growth of those in service and waiting. "+
+			"No series while that is unknown for one of the replicas."),
 		ttft: desc("inferno_ttft_average", "Mean time to first token of the variant's requests over the metrics window, in milliseconds. No series without requests."),
 		itl:  desc("inferno_itl_average", "Mean time per further token of the variant's requests over the metrics window, in milliseconds. No series without requests."),
 	}

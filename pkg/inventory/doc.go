@@ -8,29 +8,27 @@
 // unknown with the reason kept, and what a template asks for beyond the model is
 // named.
 //
-// Whose word counts, those first that are believed first:
+// The sources of a device's type, the most trusted first:
 //
 //   - the node's label inference.optimization/acceleratorName,
 //   - the operator's overrides (ParseOverrides), for the value of any product label,
-//   - the vendor's own discovery, which has looked at the device,
-//   - the labels of clouds and node autoscalers, which were told,
+//   - the vendor's own discovery, which reads the device,
+//   - the labels of clouds and node autoscalers, which follow their settings,
 //   - tables of device ids.
 //
-// A higher source that a lower one contradicts is believed, and the node's Reason
-// says so (an override is there to contradict). Two sources of one rank that
-// contradict each other leave the type unknown: such a node is neither of the type
-// nor of another one. Nobody makes a whole device of a slice or of a shared device by
-// naming its type.
+// Where two sources differ, the more trusted one counts, and the node's Reason says so;
+// for an override that is its purpose, so no reason is given. Where two sources of one
+// rank differ, the type is unknown, and no variant counts the node. A slice or a shared
+// device is never counted as a whole device, whatever type a source names.
 //
 // A node that is part of a slice over several hosts, as TPU topologies have them, is of
 // unknown type: its devices are given out with those of the other hosts alone, and
 // replicas that span nodes are not modelled.
 //
-// What is not seen: the defaults that a LimitRange gives to containers without
-// requests. They come when a pod is admitted, so a template is counted without them
-// and its pods, once there, with them. Templates that say their CPU and memory are
-// counted right; of others, the counts can be too high in a namespace with such
-// defaults.
+// The defaults that a LimitRange gives to containers without requests are not seen in a
+// template, because admission adds them to pods. A template is counted without them, and
+// its pods with them. So in a namespace with such defaults, the count of a template that
+// names no CPU and memory can be too high.
 //
 // Read Name and kinds (the table of conventions) first, then Carried (one node, for
 // both programs), Inventory (all of them) and Inventory.Request.

@@ -1,10 +1,9 @@
 // Package modelserver says what model servers and gateways call the things that
 // they measure, and how numbers follow from those.
 //
-// The names are one table, of data and not of code: a new name is a new word in a
-// row. Whoever reads metrics reads them by this table and has no name of its own.
-// The package decides nothing, has no threshold and asks nobody; what is not known
-// stays absent and is never zero.
+// The names are one table of data. A new name is one more entry in a row. Every reader of
+// metrics uses this table and has no name of its own. The package decides nothing, has no
+// threshold and reads nothing; what is not known stays absent and is never zero.
 //
 // Read Metric and the table in table.go first, then Gateway and Recent in
 // arithmetic.go, then Target and EngineOf.

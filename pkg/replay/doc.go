@@ -2,9 +2,9 @@
 // decision and the published rules of others, each in the same simulated world with the
 // same requests, and measures what each of them cost and kept.
 //
-// A policy sees the world only as late and as coarse as a real one does: through scrapes
-// of the replicas' metrics. It must never look into the future; Bound alone does, and is
-// no policy but a measure.
+// A policy sees the world as a real one does: through scrapes of the replicas' metrics,
+// with their delay. It must never look into the future. Only Bound does, which is a measure
+// and no policy.
 //
 // A policy is named by its Spec: a family and its settings, as in hpa:rps=4.5,down=60s.
 // Each rule of others is built from what they publish, which its doc comment names, and

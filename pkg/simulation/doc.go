@@ -11,9 +11,8 @@
 // cordoned, drained, fail, be reclaimed with notice and come back, and show it as a
 // cluster does. Everything random in it comes from one seed.
 //
-// It has no clock and no input or output: every call says what time it is, as a
-// time.Duration since an epoch of the caller's choice, and the same calls give
-// the same events. It must never decide how many servers there are.
+// It has no clock and no input or output: every call gives the time, as a time.Duration
+// since an epoch that the caller chooses, and the same calls give the same events. It must never decide how many servers there are.
 //
 // Read Engine first, then Event and State; then WorldOptions, World, and Stage for
 // the life of a replica and NodeEvent for that of a node. How long an iteration takes comes from serving.Profile, and

@@ -32,8 +32,8 @@ the autoscaler only works out what it would do.
                          required node affinity by a product label
   bounds                 from the HorizontalPodAutoscaler or ScaledObject on it
 
-The objects go to the standard output, what is missing and how to go on to the standard
-error. --apply creates the objects too.`
+The objects go to the standard output. What is missing, and the next steps, go to the
+standard error. --apply creates the objects too.`
 
 const examples = `  # Look at it, then create it
   kubectl wva adopt llama-8b
@@ -71,8 +71,8 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	}
 	o.form.Add(command, output.YAML, output.JSON)
 	f := command.Flags()
-	f.StringVar(&o.wishes.model, "model", "", "Name by which clients ask for the model; without it what the arguments say.")
-	f.StringVar(&o.wishes.accelerator, "accelerator", "", "Type of accelerator, such as H100; without it what the pod template selects.")
+	f.StringVar(&o.wishes.model, "model", "", "Name by which clients ask for the model; without it the one in the arguments of the container.")
+	f.StringVar(&o.wishes.accelerator, "accelerator", "", "Type of accelerator, such as H100; without it the one that the pod template selects.")
 	f.StringVar(&o.written, "actuation", string(v1alpha1.ActuationOff), "What is done with decisions: Off, Metric or Scale.")
 	f.StringVar(&o.namespace, "manager-namespace", "", "Namespace of the manager; without it the manager is looked for in all.")
 	f.BoolVar(&o.apply, "apply", false, "Create the objects in the cluster.")

@@ -16,14 +16,14 @@ import (
 )
 
 const long = `Show what holds the devices of the cluster, one cell for each device, how many more
-replicas of each variant fit, what lies idle where nothing fits, and which replicas
+replicas of each variant fit, which free devices no replica can use, and which replicas
 to move to make room.
 
-"Fits" is the answer of the model by which the autoscaler decides and the scheduler
-places: devices, CPU, memory and pod slots of nodes that are ready, not cordoned and
-tolerated, less the room of replicas that wait for a node or have no pod yet, and of
-rolling updates. What other namespaces wait for is taken off with -A only: without it
-the variants are those of one namespace, as for every command of kubectl.
+The autoscaler and the scheduler count what fits in the same way: devices, CPU, memory and
+pod slots of nodes that are ready, not cordoned and tolerated. The room of replicas that
+wait for a node or have no pod yet, and of rolling updates, is taken off. What other
+namespaces wait for is taken off with -A only. Without -A the variants are those of one
+namespace, as for every command of kubectl.
 A number with "<=" is an upper bound; the column BOUND names what the pods
 ask for that is not modelled.
 

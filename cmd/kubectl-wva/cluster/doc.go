@@ -1,5 +1,5 @@
-// Package cluster is which cluster the commands talk to, and as whom: the flags of
-// kubectl, and a client.
+// Package cluster has the flags of kubectl that name a cluster and a user, and makes a
+// client from them.
 //
 // It decides nothing else. Read Flags.
 package cluster

@@ -17,11 +17,12 @@ import (
 )
 
 const long = `Say how the last decision about a variant came about: the load that was seen, what a
-replica serves, what every stage made of the number of replicas, what keeps it from being
-another one, the next best answer, where replicas find a place, and recent events.
+replica serves, the number of replicas after every stage, the limit that was reached, the
+next best answer, where replicas fit, and recent events.
 
-It says what the autoscaler wrote into the status of the object, which it does when a
-number, a reason or a condition changes.`
+All of it is from the status of the object. The autoscaler writes the status when a number,
+a reason or a condition changes. So an old decision is one that still holds, as long as
+the autoscaler runs.`
 
 const examples = `  # A variant of the current namespace
   kubectl wva explain llama-8b-h100

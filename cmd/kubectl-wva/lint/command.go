@@ -14,9 +14,9 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 )
 
-const long = `Say what is wrong with VariantAutoscaling objects before they are applied: what
-contradicts another object of the files, or names what is not there. No cluster is
-asked. Files have one or several documents, or Lists; these count:
+const long = `Say what is wrong with VariantAutoscaling objects before they are applied: an object that
+contradicts another one in the files, or names something that does not exist. No cluster
+is asked. A file has one or several documents, or Lists. These kinds count:
 
   VariantAutoscaling                     is checked
   HorizontalPodAutoscaler, ScaledObject  may be on the target of one

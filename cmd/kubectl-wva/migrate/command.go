@@ -18,8 +18,8 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/migration"
 )
 
-const long = `Turn objects of earlier forms into the present ones, as text. The cluster changes only with
---apply, after a backup, which --rollback puts back.
+const long = `Turn objects of earlier forms into the present ones, as text. Only --apply changes the
+cluster. It writes a backup first, and --rollback restores that.
 
   VariantAutoscaling      one that lists accelerators, in spec.modelProfile or spec.variants,
                           becomes one object for each, NAME-ACCELERATOR, with a Deployment of

@@ -18,17 +18,17 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
-const long = `Compare what an object would have done since it is there with what was there: replicas,
-cost and saturated time. It is meant for objects with actuation "Off", before they are
-switched to Scale.
+const long = `Compare the replicas that an object wanted with those that were there, since the object was
+created: replicas, cost and saturated time. Use it for objects with actuation "Off", before
+you switch them to Scale.
 
 Both sides come from the metrics wva_desired_replicas and wva_current_replicas of the
-manager, in Prometheus. What was there counts as saturated while it has fewer replicas than
-the decision wants. The object's own side counts as saturated while replicas that it would
-have asked for would still be starting (--startup).
+manager, in Prometheus. The line "was there" counts as saturated while there were fewer replicas than the decision
+wanted. The line "this object" counts as saturated while replicas that it would have asked
+for would still have been starting (--startup).
 
-The decisions saw the load and the queues of what was there. With other replicas, queues
-would have been others; so take this for an estimate, and small differences for none.`
+Take the result for an estimate, and ignore small differences. The decisions saw the queues
+of the replicas that were there. With other replicas, the queues would have been others.`
 
 const examples = `  # Since the object was created
   kubectl wva shadow llama-8b

@@ -22,15 +22,20 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
-const long = `Show all variants at a glance: replicas that are there, wanted, and not serving yet, how
-many more fit, and what is not as it should be.
+const long = `Show all variants at a glance, one line for each:
 
-STATE is the reason of the condition that matters most, or Ready; REASON that of the last
-decision. FIT with "<=" is an upper bound. "-" is unknown. Lines below the table say what is
-wrong with those that are not Ready.
+  CURRENT  replicas that the target asks for
+  DESIRED  replicas that the last decision wants
+  PENDING  replicas that exist and do not serve yet
+  FIT      how many more fit on the cluster; "<=" is an upper bound
+  STATE    Ready, or the reason of the worst condition
+  REASON   reason of the last decision
+  DECIDED  time since the status last changed, which is long while the load is steady
 
--o wide has the target too, and the load and the mean latencies of the last minutes, which
-no status holds: they come from Prometheus.`
+"-" is unknown. Lines below the table say what is wrong with the variants that are not Ready.
+
+-o wide has the target too, and the load and the mean latencies of the last minutes. No
+status holds these: they come from Prometheus.`
 
 const examples = `  # Those of the current namespace
   kubectl wva status

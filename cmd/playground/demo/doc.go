@@ -2,8 +2,8 @@
 // cluster, installs the autoscaler and its scheduler as a user would, sends
 // traffic to two models, and reports what was decided, placed and served.
 //
-// It is the conductor and nothing else. It never takes part in what it shows:
-// replicas are changed only by the autoscaler and pods placed only by the
+// It starts the parts, sends the traffic and observes. It never takes part in what it
+// shows: replicas are changed only by the autoscaler and pods placed only by the
 // scheduler, each with the permissions that the manifests grant. Everything that
 // it starts ends with it.
 //

@@ -1,6 +1,7 @@
 // Package load proves on a real cluster how load becomes replicas, also when things go
-// wrong: a step is answered in full at once and given back once, and nothing is taken
-// away because metrics are missing, pods are replaced or somebody else had a say.
+// wrong: one decision adds all replicas that a step of the load needs, and one removes them.
+// No replica is removed because metrics are missing, pods are replaced or somebody else
+// changed the number.
 // The controllers, bin/scheduler, bin/manager and Prometheus are real; KWOK plays the
 // nodes, and package emulation the model servers behind real HTTP, with the router in
 // front of them and clients that wait for their answers. It holds nothing but tests,
