@@ -31,7 +31,7 @@ func replicasThatNeverStart(t *testing.T, w *world) {
 	giveWay(t, w, "a30", "a6000", time.Second, func(*target) {})
 }
 
-// replicasThatCrash are given back whatever the scale-down's window says: what never
+// replicasThatCrash are withdrawn whatever the scale-down's window says: what never
 // served is not missed.
 func replicasThatCrash(t *testing.T, w *world) {
 	giveWay(t, w, "a40", "v100", time.Hour, func(x *target) {
