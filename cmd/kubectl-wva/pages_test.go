@@ -53,6 +53,20 @@ func TestThePagesShowGoodCommandLines(t *testing.T) {
 	require.Positive(t, tried)
 }
 
+// expand replaces the patterns of file names, as a shell does.
+func expand(t *testing.T, words []string) (expanded []string) {
+	t.Helper()
+	for _, word := range words {
+		found, err := filepath.Glob(word)
+		require.NoError(t, err, word)
+		if len(found) == 0 {
+			found = []string{word}
+		}
+		expanded = append(expanded, found...)
+	}
+	return expanded
+}
+
 // A block after the comment <!-- run --> works as it stands, in a folder of its own beside
 // the repository's manifests and pages.
 func TestTheMarkedBlocksRun(t *testing.T) {
@@ -75,7 +89,7 @@ func TestTheMarkedBlocksRun(t *testing.T) {
 				for _, line := range block.Commands() {
 					arguments, ok := ours(line)
 					require.True(t, ok, "%s is no command of this program", line)
-					out, err := run(arguments...)
+					out, err := run(expand(t, arguments)...)
 					require.NoError(t, err, line)
 					if _, file, written := strings.Cut(line, " > "); written {
 						require.NoError(t, os.WriteFile(strings.TrimSpace(file), []byte(out), 0o600))

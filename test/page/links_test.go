@@ -113,3 +113,17 @@ func TestTheRunbookHasEveryEvent(t *testing.T) {
 	}
 	require.Positive(t, found)
 }
+
+// The site takes an element of HTML for what it is, so a page says <name> in quotes or not
+// at all: an element without an end fails the build of the site.
+func TestPagesHaveNoElementsButLineBreaks(t *testing.T) {
+	t.Parallel()
+	for _, p := range pages(t) {
+		for _, found := range p.Elements {
+			assert.Equal(t, "<br>", found.Target, "%s: put it into backquotes", found.Place)
+		}
+	}
+	found, err := page.Pages(write(t, "a <name> here, `<quoted>`, <br> and <!-- a remark -->\n"))
+	require.NoError(t, err)
+	assert.Equal(t, []page.Link{{Place: "README.md:1", Target: "<name>"}, {Place: "README.md:1", Target: "<br>"}}, found[0].Elements)
+}

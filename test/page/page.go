@@ -15,6 +15,8 @@ type Page struct {
 	Path   string
 	Blocks []Block
 	Links  []Link
+	// Elements are the elements of HTML outside of blocks and of quoted code.
+	Elements []Link
 	// Anchors are the names by which links reach its headings.
 	Anchors map[string]bool
 	Lines   int
@@ -27,11 +29,12 @@ type Block struct {
 	// Language is the first word after the fence.
 	Language string
 	Text     string
-	// Run says that the line before it is the comment <!-- run -->.
-	Run bool
+	// Run says that the line before it is the comment <!-- run -->, and Cluster that it is
+	// <!-- run on a cluster -->.
+	Run, Cluster bool
 }
 
-// Link is one link or picture.
+// Link is one link or picture, or an element of HTML, and where it is.
 type Link struct {
 	Place, Target string
 }
@@ -69,6 +72,7 @@ func Pages(root string) ([]Page, error) {
 var (
 	fence   = regexp.MustCompile("^( *)```+ *([a-z]*)")
 	heading = regexp.MustCompile(`^#{1,6} +(.*?) *#*$`)
+	element = regexp.MustCompile(`</?[a-zA-Z][^>]*>`)
 	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	quoted  = regexp.MustCompile("`[^`]*`")
 )
@@ -90,10 +94,13 @@ func parse(path, text string) (Page, error) {
 			block.Text += strings.TrimPrefix(line, indent) + "\n"
 		case opening != nil:
 			indent = opening[1]
-			block = &Block{Place: place, Language: opening[2], Run: before == "<!-- run -->"}
+			block = &Block{Place: place, Language: opening[2], Run: before == "<!-- run -->", Cluster: before == "<!-- run on a cluster -->"}
 		default:
 			if title := heading.FindStringSubmatch(line); title != nil {
 				page.Anchors[unused(page.Anchors, anchor(title[1]))] = true
+			}
+			for _, found := range element.FindAllString(quoted.ReplaceAllString(line, ""), -1) {
+				page.Elements = append(page.Elements, Link{Place: place, Target: found})
 			}
 			for _, found := range link.FindAllStringSubmatch(quoted.ReplaceAllString(line, ""), -1) {
 				page.Links = append(page.Links, Link{Place: place, Target: found[1]})

@@ -26,12 +26,14 @@ func write(t *testing.T, text string) string {
 func TestPageIsReadAsAPersonReadsIt(t *testing.T) {
 	t.Parallel()
 	all, err := page.Pages(write(t, "# One title\n\nA [link](docs/README.md#here), `[none](code)`.\n\n## Same\n## Same\n\n"+
-		"1. In a list:\n\n   ```yaml\n   a: 1\n   # [none](block)\n   ```\n\n<!-- run -->\n```console\n$ one \\\n    two\nprinted\n$ three\n```\n"))
+		"1. In a list:\n\n   ```yaml\n   a: 1\n   # [none](block)\n   ```\n\n<!-- run -->\n```console\n$ one \\\n    two\nprinted\n$ three\n```\n<!-- run on a cluster -->\n```sh\nfour\n```\n"))
 	require.NoError(t, err)
 	got := all[0]
 	assert.Equal(t, []page.Link{{Place: "README.md:3", Target: "docs/README.md#here"}}, got.Links)
 	assert.Equal(t, map[string]bool{"one-title": true, "same": true, "same-1": true}, got.Anchors)
-	require.Len(t, got.Blocks, 2)
+	require.Len(t, got.Blocks, 3)
+	assert.True(t, got.Blocks[2].Cluster)
+	assert.False(t, got.Blocks[2].Run || got.Blocks[1].Cluster)
 	assert.Equal(t, page.Block{Place: "README.md:10", Language: "yaml", Text: "a: 1\n# [none](block)\n"}, got.Blocks[0])
 	assert.Empty(t, got.Blocks[0].Commands())
 	assert.True(t, got.Blocks[1].Run)

@@ -103,7 +103,8 @@ func describe(comment string) string {
 		}
 		line = append(line, strings.TrimSpace(text))
 	}
-	return strings.ReplaceAll(strings.Join(line, " "), "|", `\|`)
+	// A page of the site reads <name> as an element of HTML.
+	return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(strings.Join(line, " "))
 }
 
 // kind is a word of helm-docs.

@@ -58,6 +58,7 @@ func TestCommands(t *testing.T) {
 	}{
 		{"an upgrade and its way back", migrate},
 		{"examples of the help", examples},
+		{"marked blocks of the pages", documented},
 		{"a watch", watch},
 		{"what is wrong is said", mistakes},
 	} {

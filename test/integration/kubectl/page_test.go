@@ -1,0 +1,30 @@
+package kubectl_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/test/page"
+)
+
+// documented runs the blocks after the comment <!-- run on a cluster --> as they stand, in the
+// order of the pages, on the objects that the examples name.
+func documented(t *testing.T, w *world) {
+	pages, err := page.Pages("../../..")
+	require.NoError(t, err)
+	ran := 0
+	for _, p := range pages {
+		for _, block := range p.Blocks {
+			if !block.Cluster {
+				continue
+			}
+			w.sample(t)
+			out, complaints, err := w.shell(t.Context(), "set -e\n"+block.Text)
+			require.NoError(t, err, "%s\n%s", block.Place, complaints)
+			require.NotEmpty(t, out, block.Place)
+			ran++
+		}
+	}
+	require.Positive(t, ran)
+}
