@@ -24,8 +24,9 @@ export default {
   description: 'Decides how many replicas of a large language model run on Kubernetes, and on which kind of GPU',
   outDir: '../../../site',
   rewrites: { 'README.md': 'index.md', 'docs/README.md': 'docs/index.md' },
-  // Tables are wide: names break inside of their cells, and a phone scrolls the table.
-  head: [['style', {}, '.vp-doc td code{white-space:normal;overflow-wrap:anywhere}.vp-doc td:first-child:has(code){min-width:16em}.vp-doc div[class*=language-] code{font-size:12.5px}.VPDoc.has-aside .content-container{max-width:800px!important}']],
+  // Tables are wide: names break inside of their cells, and a phone scrolls the table,
+  // and a picture whose text would be too small.
+  head: [['style', {}, '.vp-doc td code{white-space:normal;overflow-wrap:anywhere}.vp-doc td:first-child:has(code){min-width:16em}.vp-doc div[class*=language-] code{font-size:12.5px}.VPDoc.has-aside .content-container{max-width:800px!important}@media(max-width:640px){.vp-doc p:has(>img){overflow-x:auto}.vp-doc p>img{min-width:640px}}']],
   themeConfig: {
     nav: [
       { text: 'Quickstart', link: '/docs/quickstart' },
