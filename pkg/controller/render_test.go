@@ -247,10 +247,10 @@ wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="
 	set(settled(func(p *decision.VariantPlan) { p.Slots.Count = 7 }), settled(func(p *decision.VariantPlan) { p.Key.Name, p.Slots = "w", nil }))
 	g.products.Store(&map[string]int{"ACME-9000": 2})
 	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
-# HELP wva_unlisted_accelerator_nodes Nodes whose product label no rule knows, by that label's value in upper case; the ConfigMap of accelerator names can name it.
+# HELP wva_unlisted_accelerator_nodes Nodes whose product label no rule knows, by the label's value in upper case. Give it a name in the ConfigMap of accelerator names.
 # TYPE wva_unlisted_accelerator_nodes gauge
 wva_unlisted_accelerator_nodes{controller_instance="a",product="ACME-9000"} 2
-# HELP wva_variant_free_slots Replicas that still fit on the cluster, beside what was asked for before the last round; no series while that is not known.
+# HELP wva_variant_free_slots Replicas that still fit on the cluster, beside those that were asked for before the last round. No series while that is unknown.
 # TYPE wva_variant_free_slots gauge
 wva_variant_free_slots{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 7
 `), "wva_variant_free_slots", "wva_unlisted_accelerator_nodes"))
