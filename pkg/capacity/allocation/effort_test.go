@@ -46,6 +46,15 @@ func TestTheEffortOfTheSearches(t *testing.T) {
 		models, rows := short(rand.New(rand.NewPCG(52, seed)))
 		writeShare(&text, fmt.Sprintf("small cluster %d", seed), models, rows)
 	}
+	for seed := range uint64(30) {
+		random := rand.New(rand.NewPCG(55, seed))
+		sum := fnv.New32a()
+		for range 20 {
+			models, rows := odd(random)
+			writeShare(sum, "", models, rows)
+		}
+		fmt.Fprintf(&text, "twenty small clusters with odd numbers, %d: %08x\n", seed, sum.Sum32())
+	}
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(53, seed))
 		options, need := mixed(random)
@@ -87,11 +96,11 @@ func writeCover(out io.Writer, options []Option, need float64) {
 }
 
 // writeShare writes what each of the clusters spends and finds.
-func writeShare(text *strings.Builder, name string, models []Model, rows []float64) {
+func writeShare(text io.Writer, name string, models []Model, rows []float64) {
 	s := newSharing(models, rows)
 	s.grantMinima()
 	fits := s.tryCheapest()
-	fmt.Fprintf(text, "%s: %d models, the cheapest fit: %t\n", name, len(models), fits)
+	_, _ = fmt.Fprintf(text, "%s: %d models, the cheapest fit: %t\n", name, len(models), fits)
 	for _, c := range clusters(s.groups, s.limits) {
 		before := c.budget
 		c.solve()
@@ -101,9 +110,30 @@ func writeShare(text *strings.Builder, name string, models []Model, rows []float
 			_, _ = fmt.Fprintln(counts, g.chosen.counts)
 			served, cost, held, changes = served+g.chosen.served, cost+g.chosen.cost, held+g.held, changes+g.chosen.changes
 		}
-		fmt.Fprintf(text, "  %d groups, %d rows, work %d of %d: served %.9g, cost %.9g, changes %d, held %.9g, counts %08x\n",
+		_, _ = fmt.Fprintf(text, "  %d groups, %d rows, work %d of %d: served %.9g, cost %.9g, changes %d, held %.9g, counts %08x\n",
 			len(c.groups), c.rows, before-c.budget, before, served, cost, changes, held, counts.Sum32())
 	}
+}
+
+// odd is a small cluster with what may be and is rare: variants that cost nothing or serve
+// nothing, minimums above what exists, weights.
+func odd(random *rand.Rand) ([]Model, []float64) {
+	models, rows := short(random)
+	for i := range models {
+		models[i].Weight = []float64{0.5, 1, 3}[random.IntN(3)]
+		for j := range models[i].Options {
+			o := &models[i].Options[j]
+			switch random.IntN(6) {
+			case 0:
+				o.Cost, o.Start = 0, 0
+			case 1:
+				o.Serves = 0
+			case 2:
+				o.Least = o.Now + random.IntN(3)
+			}
+		}
+	}
+	return models, rows
 }
 
 // mixed are options of one model, some of which exist, and what it needs.

@@ -44,7 +44,7 @@ func (t *Trial) Slots(r *Request) (int, error) {
 
 // LargestHole is that of the cluster.
 func (t *Trial) LargestHole(r *Request) int {
-	if r == nil || r.Countable() != nil {
+	if r.Countable() != nil {
 		return t.cluster.LargestHole(r)
 	}
 	q := t.upToDate(r)
