@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -51,6 +52,8 @@ type Request struct {
 	// User is the name of the user, and Credential that of the token: "JTI=..."; empty
 	// without one.
 	User, Credential string
+	// Group is the API group of the object; empty for the core's.
+	Group string
 	// Resource, Subresource, Namespace and Name are those of the object: "deployments", "scale".
 	Resource, Subresource, Namespace, Name string
 	// Code is the status of the answer.
@@ -80,7 +83,7 @@ func (c *Cluster) ScaleWrites() ([]ScaleWrite, error) {
 func ScaleWrites(requests []Request) ([]ScaleWrite, error) {
 	var writes []ScaleWrite
 	for _, r := range requests {
-		if r.Subresource != "scale" {
+		if r.Subresource != "scale" || r.Verb != "update" && r.Verb != "patch" {
 			continue
 		}
 		replicas, err := replicasOf(r)
@@ -110,8 +113,8 @@ func replicasOf(r Request) (int32, error) {
 // Requests are all requests so far that the audit log has, in the order in which they were
 // answered: writes of scale subresources, leases but those of nodes, creations and
 // deletions of Deployments and HorizontalPodAutoscalers, and writes of the status of
-// VariantAutoscalings. The cluster must run with Options.Audit. A kill of the API server may
-// cost the log one line.
+// VariantAutoscalings; and all of Options.AuditGroup. The cluster must run with Options.Audit. A kill of the API
+// server may cost the log one line.
 func (c *Cluster) Requests() ([]Request, error) {
 	text, err := os.ReadFile(c.auditLog())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,6 +150,7 @@ type auditEvent struct {
 		Extra    map[string][]string `json:"extra"`
 	} `json:"user"`
 	ObjectRef struct {
+		Group       string `json:"apiGroup"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 		Namespace   string `json:"namespace"`
@@ -161,7 +165,7 @@ type auditEvent struct {
 func (e *auditEvent) request() Request {
 	r := Request{
 		Received: e.RequestReceivedTimestamp, At: e.StageTimestamp, Verb: e.Verb, User: e.User.Username,
-		Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+		Group: e.ObjectRef.Group, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 		Code: e.ResponseStatus.Code, Body: e.RequestObject,
 	}
 	if ids := e.User.Extra[credentialKey]; len(ids) > 0 {
@@ -177,8 +181,13 @@ func (c *Cluster) auditFlags() ([]string, error) {
 	if !c.options.Audit {
 		return nil, nil
 	}
+	text := auditPolicy
+	if group := c.options.AuditGroup; group != "" {
+		// The first rule that matches counts, and the last one is for all that is left.
+		text = strings.TrimSuffix(text, "- level: None\n") + "- level: Metadata\n  userGroups: [\"" + group + "\"]\n- level: None\n"
+	}
 	policy := c.file("audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write the audit policy: %w", err)
 	}
 	return []string{"--audit-policy-file=" + policy, "--audit-log-path=" + c.auditLog()}, nil

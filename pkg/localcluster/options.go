@@ -34,6 +34,9 @@ type Options struct {
 	Audit bool
 	// Admission names plugins that the API server runs beside its own, such as ExtendedResourceToleration.
 	Admission []string
+	// AuditGroup is a group of users of which it notes every request too, such as
+	// system:serviceaccounts:NAMESPACE. Empty: none.
+	AuditGroup string
 	// Started, if set, is told of every child that became ready and how long that took, by one goroutine at a
 	// time.
 	Started func(name string, took time.Duration)
@@ -65,6 +68,8 @@ type VariantScheduler struct {
 	Config string
 	// Namespace and ServiceAccount name the service account, which Options.Manifests must have made.
 	Namespace, ServiceAccount string
+	// Args are further arguments.
+	Args []string
 }
 
 // Prometheus says how the cluster is observed. It scrapes the pods that have the annotation

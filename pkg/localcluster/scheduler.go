@@ -29,6 +29,7 @@ func (c *Cluster) startVariantScheduler(ctx context.Context) error {
 		c.scheduler = fmt.Sprintf("https://%s:%d", c.block.host(), port)
 		flags := append(c.serving(port), "--config="+config,
 			"--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)
+		flags = append(flags, wanted.Args...)
 		return Process{Name: "variant-scheduler", Path: c.program("scheduler"), Args: flags, Ready: c.healthyAt(port)}
 	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/test/integration/rightstest"
 )
 
 const (
@@ -63,7 +64,22 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "the shipped rights do not suffice:\n"+strings.Join(forbidden, "\n"))
 		return 1
 	}
+	if code == 0 {
+		if err := rights().Check(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	return code
+}
+
+// rights proves that every right that comes with the webhooks is needed by a request of
+// these tests.
+func rights() rightstest.Proof {
+	return rightstest.Proof{Cluster: cluster, Namespace: home, Account: account, Only: "-webhook", Files: []string{
+		manifests + "/rbac/home.yaml", manifests + "/rbac/observe.yaml", manifests + "/rbac/scale.yaml", manifests + "/rbac/victims.yaml",
+		manifests + "/webhook/serving.yaml", manifests + "/webhook/variants.yaml", manifests + "/webhook/pods.yaml",
+	}}
 }
 
 // refusals are what the manager, with the shipped rights, was refused for want of them.
@@ -90,6 +106,7 @@ func start(ctx context.Context, directory string) error {
 		Nodes: []*corev1.Node{
 			localcluster.EightH100.Node("h100", "a"), localcluster.EightA100.Node("a100", "a"), localcluster.CPUOnly.Node("cpu", "a"),
 		},
+		Audit: true, AuditGroup: rights().Group(),
 		Manifests: []string{manifests + "/crd", manifests + "/rbac", manifests + "/scheduler/rbac.yaml", "testdata/scaledobject.yaml", "testdata/classes.yaml"},
 	})
 	if err != nil {
@@ -141,8 +158,10 @@ func managerProcess(ctx context.Context, name, account string, more ...string) (
 		return localcluster.Process{}, err
 	}
 	return localcluster.Process{
-		Name:  name,
-		Path:  filepath.Join(programs, "manager"),
+		Name: name,
+		Path: filepath.Join(programs, "manager"),
+		// As with an API server that does not send what there is when something is watched.
+		Env:   []string{"KUBE_FEATURE_WatchListClient=false"},
 		Args:  append([]string{"--kubeconfig=" + kubeconfig, "--wva-metrics-source=pods", "-v=2", "--health-probe-bind-address=" + health}, more...),
 		Ready: localcluster.Healthy("http://" + health + "/readyz"),
 	}, nil

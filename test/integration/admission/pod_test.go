@@ -151,6 +151,24 @@ func TestOtherPodsAreLeftAlone(t *testing.T) {
 	}
 }
 
+// The owner of a pod may be too new to be known, so that it is asked for. One that is not
+// there is nobody's.
+func TestPodsOfOwnersThatAreNotThere(t *testing.T) {
+	namespace := space(t, optedIn)
+	for kind, version := range map[string]string{"ReplicaSet": "apps/v1", "Deployment": "apps/v1", "StatefulSet": "apps/v1", "Pod": "v1"} {
+		template := deployment(namespace, "server", 1).Spec.Template
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: "of-nobody",
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: "gone", UID: "1", Controller: ptr.To(true)}},
+			},
+			Spec: template.Spec,
+		}
+		require.NoError(t, api.Create(t.Context(), pod, client.DryRunAll), kind)
+		assert.Equal(t, corev1.DefaultSchedulerName, pod.Spec.SchedulerName, kind)
+	}
+}
+
 // A variant without replicas has room, although its template alone would go nowhere: the
 // manager counts its pods as they will be.
 func TestRoomIsCountedForPodsAsTheyWillBe(t *testing.T) {

@@ -48,35 +48,36 @@ func may(ctx context.Context, t *testing.T, user string, what *authorizationv1.R
 }
 
 func TestManagerMayDoItsWorkAndNoMore(t *testing.T) {
-	const read = "get list watch"
+	const read = "list watch"
 	tests := map[string]struct {
 		allowed, denied string
 		where           string
 	}{
-		"llmd.ai/variantautoscalings":        {allowed: read, denied: "create update patch delete", where: anywhere},
+		"llmd.ai/variantautoscalings":        {allowed: read, denied: "get create update patch delete", where: anywhere},
 		"llmd.ai/variantautoscalings/status": {allowed: "patch", denied: "get update delete", where: anywhere},
-		"/nodes":                             {allowed: read, denied: "update patch delete"},
+		"/nodes":                             {allowed: read, denied: "get update patch delete"},
 		"/nodes/status":                      {denied: "get update patch"},
-		"/pods":                              {allowed: read + " patch", denied: "create update delete", where: anywhere},
+		"/pods":                              {allowed: read + " get patch", denied: "create update delete", where: anywhere},
 		"/pods/status":                       {denied: "get update patch", where: anywhere},
 		"/pods/exec":                         {denied: "create", where: anywhere},
-		"/namespaces":                        {denied: read + " create update delete"},
-		"/secrets":                           {denied: read, where: home},
-		"/configmaps":                        {allowed: read, denied: "create update patch delete", where: home},
-		"/configmaps in other namespaces":    {denied: read, where: anywhere},
-		"/events":                            {allowed: "create patch", denied: "list delete", where: anywhere},
+		"/namespaces":                        {denied: read + " get create update delete"},
+		"/secrets":                           {denied: "get " + read, where: home},
+		"/configmaps":                        {allowed: "get " + read, denied: "create update patch delete", where: home},
+		"/configmaps in other namespaces":    {denied: "get " + read, where: anywhere},
+		"/events":                            {allowed: "create", denied: "patch list delete", where: home},
+		"/events in other namespaces":        {denied: "create patch", where: anywhere},
 		"events.k8s.io/events":               {allowed: "create patch", denied: "list delete", where: anywhere},
-		"apps/deployments":                   {allowed: read, denied: "create update patch delete", where: anywhere},
-		"apps/statefulsets":                  {allowed: read, denied: "create update patch delete", where: anywhere},
-		"apps/replicasets":                   {allowed: read, denied: "create update patch delete", where: anywhere},
-		"apps/daemonsets":                    {denied: read, where: anywhere},
+		"apps/deployments":                   {allowed: read, denied: "get create update patch delete", where: anywhere},
+		"apps/statefulsets":                  {allowed: read, denied: "get create update patch delete", where: anywhere},
+		"apps/replicasets":                   {allowed: read, denied: "get create update patch delete", where: anywhere},
+		"apps/daemonsets":                    {denied: "get " + read, where: anywhere},
 		"apps/deployments/scale":             {allowed: "get update", denied: "patch", where: anywhere},
 		"apps/statefulsets/scale":            {allowed: "get update", denied: "patch", where: anywhere},
 		"apps/replicasets/scale":             {allowed: "get update", denied: "patch", where: anywhere},
-		"leaderworkerset.x-k8s.io/leaderworkersets":                {allowed: read, denied: "create update patch delete", where: anywhere},
+		"leaderworkerset.x-k8s.io/leaderworkersets":                {allowed: read, denied: "get create update patch delete", where: anywhere},
 		"leaderworkerset.x-k8s.io/leaderworkersets/scale":          {allowed: "get update", denied: "patch", where: anywhere},
-		"autoscaling/horizontalpodautoscalers":                     {allowed: read, denied: "create update patch delete", where: anywhere},
-		"keda.sh/scaledobjects":                                    {allowed: read, denied: "create update patch delete", where: anywhere},
+		"autoscaling/horizontalpodautoscalers":                     {allowed: read, denied: "get create update patch delete", where: anywhere},
+		"keda.sh/scaledobjects":                                    {allowed: read, denied: "get create update patch delete", where: anywhere},
 		"coordination.k8s.io/leases":                               {allowed: "get create update", denied: "delete", where: home},
 		"coordination.k8s.io/leases in other namespaces":           {denied: "get create update", where: anywhere},
 		"authentication.k8s.io/tokenreviews":                       {allowed: "create"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,7 @@ func TestOneNamespaceWithLeaderElectionAndSecureMetrics(t *testing.T) {
 	servers := serveModels(t)
 	watched, other := space(t), space(t)
 	servers.ask(watched, 0.9*serves)
+	upgraded(t)
 	metrics := startCautious(t, watched)
 
 	d, v := deployment(watched, "server", 1), variant(watched, "llama-h100", "server", "cautious")
@@ -48,6 +50,40 @@ func TestOneNamespaceWithLeaderElectionAndSecureMetrics(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, statusOf(t, metrics, ""))
 	assert.Equal(t, http.StatusForbidden, statusOf(t, metrics, token(t, other, "stranger", "")))
 	assert.Equal(t, http.StatusOK, statusOf(t, metrics, token(t, other, "reader", "workload-variant-autoscaler-metrics-reader")))
+}
+
+// upgraded has it look as if an earlier version had led here by the one lease that it had,
+// and as if this machine were a pod of the Deployment that followed.
+func upgraded(t *testing.T) {
+	t.Helper()
+	made(t, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "72dd1cf1.llm-d.ai"}})
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	labels := map[string]string{"app": "upgraded"}
+	spec := podSpec()
+	spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+	spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	selector := &metav1.LabelSelector{MatchLabels: labels}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "upgraded"},
+		// One that is paused makes nothing itself.
+		Spec: appsv1.DeploymentSpec{Paused: true, Replicas: ptr.To[int32](1), Selector: selector, Template: template},
+	}
+	made(t, d)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: host, Labels: labels}, Spec: spec}
+	made(t, pod)
+	made(t, &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: home, Name: "upgraded", Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+		},
+		Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](1), Selector: selector, Template: template},
+	})
+	conditiontest.Eventually(t, patience, "a pod with an owner", func() (string, bool) {
+		owner := metav1.GetControllerOf(read(t, pod))
+		return fmt.Sprint(owner), owner != nil
+	})
 }
 
 // startCautious starts a manager that ends with the test, and returns the address of

@@ -79,7 +79,14 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	return m.Run()
+	code := m.Run()
+	if code == 0 {
+		if err := rights().Check(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return code
 }
 
 // start brings up the cluster.
@@ -97,6 +104,7 @@ func start(ctx context.Context) error {
 		Nodes:      append(nodes, localcluster.CPUOnly.Node("cpu", "a")),
 		Audit:      true,
 		Admission:  []string{"ExtendedResourceToleration"},
+		AuditGroup: rights().Group(),
 		Manifests:  []string{manifests + "/crd", manifests + "/rbac", "testdata/kinds.yaml"},
 	})
 	if err != nil {
@@ -133,12 +141,17 @@ func startManager(ctx context.Context, instance string) error {
 
 func managerProcess(instance, kubeconfig, metrics, health string) localcluster.Process {
 	settings := []string{"--global-opt-interval=10m"}
+	var environment []string
 	if instance == brisk {
 		settings = slices.Clone(hurry)
+		// An older API server does not send what there is when something is watched, so that
+		// it is listed first.
+		environment = []string{"KUBE_FEATURE_WatchListClient=false"}
 	}
 	return localcluster.Process{
 		Name: "manager" + instance,
 		Path: filepath.Join(programs, "manager"),
+		Env:  environment,
 		Args: append(settings,
 			"--kubeconfig="+kubeconfig, "--prometheus-base-url="+prometheus.URL, "--prometheus-allow-http",
 			"--prometheus-metrics-window="+window.String(),

@@ -5,10 +5,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -16,6 +21,16 @@ import (
 )
 
 var serverRef = autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "server"}
+
+// asManager has the rights of the manager and no others.
+func asManager(t *testing.T) *rest.Config {
+	t.Helper()
+	kubeconfig, err := cluster.KubeconfigFor(t.Context(), home, account)
+	require.NoError(t, err)
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(t, err)
+	return config
+}
 
 func scaler(t *testing.T, config *rest.Config) *scale.Client {
 	t.Helper()
@@ -29,7 +44,7 @@ func scaler(t *testing.T, config *rest.Config) *scale.Client {
 }
 
 func TestAScaleIsWrittenUnderTheVersionThatWasRead(t *testing.T) {
-	scales := scaler(t, cluster.Config())
+	scales := scaler(t, asManager(t))
 	cases := []struct {
 		name string
 		// meanwhile happens between the read and the write.
@@ -71,6 +86,42 @@ func TestAScaleIsWrittenUnderTheVersionThatWasRead(t *testing.T) {
 				assert.Contains(t, err.Error(), "Deployment "+namespace+"/server: "+c.conflict)
 			}
 			assert.Equal(t, c.want, *read(t, deployment(namespace, "server", 0)).Spec.Replicas)
+		})
+	}
+}
+
+// What only moved otherwise is read again and written, whatever kind it is of.
+func TestAScaleIsReadAgainWhereItsObjectChanged(t *testing.T) {
+	scales := scaler(t, asManager(t))
+	labels := map[string]string{"app": "server"}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec()}
+	selector := &metav1.LabelSelector{MatchLabels: labels}
+	for kind, made := range map[string]func(meta metav1.ObjectMeta) client.Object{
+		"StatefulSet": func(meta metav1.ObjectMeta) client.Object {
+			return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](0), Selector: selector, Template: template}}
+		},
+		"ReplicaSet": func(meta metav1.ObjectMeta) client.Object {
+			return &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](0), Selector: selector, Template: template}}
+		},
+		"LeaderWorkerSet": nil,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			namespace := space(t)
+			ref := autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: kind, Name: "server"}
+			var object client.Object
+			if made != nil {
+				object = made(metav1.ObjectMeta{Namespace: namespace, Name: "server"})
+				create(t, object)
+			} else {
+				ref.APIVersion = "leaderworkerset.x-k8s.io/v1"
+				object = custom(t, ref.APIVersion, kind, namespace, "hpaPodSelector", 0, nil)
+			}
+			before, err := scales.Read(t.Context(), namespace, ref)
+			require.NoError(t, err)
+			require.NoError(t, api.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"moved":"yes"}}}`))))
+			after, err := scales.Write(t.Context(), namespace, ref, before, 2)
+			require.NoError(t, err)
+			assert.EqualValues(t, 2, after.Spec.Replicas)
 		})
 	}
 }

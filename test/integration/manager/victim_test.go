@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 
@@ -139,6 +140,22 @@ func TestTheChosenReplicasGo(t *testing.T) {
 	}
 }
 
+// keepChanging writes the pods of a namespace until the test ends.
+func keepChanging(t *testing.T, namespace string, every time.Duration) {
+	t.Helper()
+	var pods corev1.PodList
+	require.NoError(t, api.List(t.Context(), &pods, client.InNamespace(namespace)))
+	conditiontest.Every(t, every, func(ctx context.Context, at time.Time) {
+		patch := client.RawPatch(types.MergePatchType, []byte(fmt.Sprintf(`{"metadata":{"labels":{"written":"%d"}}}`, at.UnixMilli())))
+		for i := range pods.Items {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pods.Items[i].Name}}
+			if err := client.IgnoreNotFound(api.Patch(ctx, pod, patch)); err != nil && ctx.Err() == nil {
+				t.Errorf("writing pod %s: %v", pod.Name, err)
+			}
+		}
+	})
+}
+
 // costs are the deletion costs of the pods of a namespace, by what they are.
 func costs(t *testing.T, namespace string) string {
 	t.Helper()
@@ -185,6 +202,8 @@ func TestAScaleDownThatIsCalledOffLeavesNoTrace(t *testing.T) {
 	const controllers = "kube-controller-manager"
 	require.NoError(t, cluster.Terminate(controllers))
 	t.Cleanup(func() { require.NoError(t, cluster.Restart(context.Background(), controllers)) })
+	// Others write the pods all the time, so that what the manager knows of them is old.
+	keepChanging(t, namespace, 30*time.Millisecond)
 	becomes := func(replicas int32, want string) {
 		t.Helper()
 		conditiontest.Eventually(t, patience, fmt.Sprintf("%d replicas and the costs %s", replicas, want), func() (string, bool) {

@@ -24,6 +24,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/test/integration/rightstest"
 )
 
 const (
@@ -51,11 +52,14 @@ func start(t *testing.T) *world {
 			Kwok:              true,
 			VariantScheduler: &localcluster.VariantScheduler{
 				Config: filepath.Join(manifests, "scheduler", "config.yaml"), Namespace: home, ServiceAccount: scheduler,
+				// As with an API server that does not send what there is when something is watched.
+				Args: []string{"--feature-gates=WatchListClient=false"},
 			},
 		},
 		Nodes: []*corev1.Node{
 			localcluster.EightH100.Node("h100", "a"), localcluster.EightA100.Node("a100", "a"), custom.Node("custom", "a"),
 		},
+		Audit: true, AuditGroup: rights(nil).Group(),
 		Manifests: []string{manifests + "/rbac", manifests + "/scheduler/rbac.yaml"},
 	})
 	require.NoError(t, err)
@@ -65,6 +69,11 @@ func start(t *testing.T) *world {
 	api, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	return &world{Cluster: cluster, api: api}
+}
+
+// rights proves that every right of the scheduler beyond those of Kubernetes' own is needed.
+func rights(cluster *localcluster.Cluster) rightstest.Proof {
+	return rightstest.Proof{Cluster: cluster, Namespace: home, Account: scheduler, Files: []string{manifests + "/scheduler/rbac.yaml"}}
 }
 
 // eventually waits until the condition holds.
@@ -188,4 +197,5 @@ func TestTheSchedulerOnARealCluster(t *testing.T) {
 	w.logged(t, "The VariantAutoscaling CRD is not installed", 2)
 	require.NoError(t, w.api.Create(ctx, pod("late", podSpec())))
 	assert.NotEmpty(t, w.node(t, "late"))
+	assert.NoError(t, rights(w.Cluster).Check())
 }
