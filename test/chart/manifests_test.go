@@ -2,6 +2,8 @@ package chart
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -259,4 +261,21 @@ func TestAnotherReleaseSharesNoNames(t *testing.T) {
 	for _, key := range render(t, plain).ids() {
 		assert.NotContains(t, mine, key)
 	}
+}
+
+// TestThePageNamesTheConfigMapsThatThereAre: those of the plain manifests and those of the
+// chart, all of them.
+func TestThePageNamesTheConfigMapsThatThereAre(t *testing.T) {
+	page, err := os.ReadFile("../../docs/install.md")
+	require.NoError(t, err)
+	var plainNames, ofTheChart []string
+	for _, row := range regexp.MustCompile("(?m)^\\| [^|]+ \\| `([a-z-]+)` \\| `<release>-([a-z-]+)` \\|$").FindAllStringSubmatch(string(page), -1) {
+		plainNames, ofTheChart = append(plainNames, "ConfigMap "+row[1]), append(ofTheChart, "ConfigMap wva-"+plainName+"-"+row[2])
+	}
+	assert.Contains(t, string(page), "`<release>` is `wva-"+plainName+"` for a release called `wva`")
+	configMaps := func(all objects) []string {
+		return slices.DeleteFunc(all.ids(), func(s string) bool { return !strings.HasPrefix(s, "ConfigMap ") })
+	}
+	assert.ElementsMatch(t, plainNames, configMaps(readManifests(t, "manager")))
+	assert.ElementsMatch(t, ofTheChart, configMaps(render(t, release{name: "wva", namespace: plainNamespace})))
 }

@@ -1,9 +1,11 @@
 package install
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 )
 
 const (
@@ -118,6 +122,15 @@ func TestALifeOfARelease(t *testing.T) {
 	t.Run("pods are admitted where only restricted ones are", s.podsAreAdmitted)
 	t.Run("the manager works as its pod would", s.managerWorks)
 	t.Run("the scheduler works as its pod would", s.schedulerWorks)
+	t.Run("the manager works with the Roles of one namespace", func(t *testing.T) {
+		require.NoError(t, s.upgrade(t, load(t), false, map[string]any{"wva": map[string]any{
+			"prometheus":        map[string]any{"baseURL": s.PrometheusURL(), "allowHTTP": true},
+			"metrics":           map[string]any{"secure": false},
+			"namespaceScoped":   true,
+			"reconcileInterval": "5s",
+		}}))
+		s.rolesSuffice(t)
+	})
 	t.Run("a rollback brings back what was there", func(t *testing.T) {
 		s.rollback(t, 2)
 		assert.True(t, s.exists(t, hpas, model, prefix+"-hpa"))
@@ -161,31 +174,84 @@ func (s *site) podsAreAdmitted(t *testing.T) {
 	}
 }
 
-func (s *site) managerWorks(t *testing.T) {
+// startManager runs the manager as its pod would, until the test ends, and returns the
+// address of its metrics.
+func (s *site) startManager(t *testing.T, name string) string {
+	t.Helper()
 	deployment, err := s.api.AppsV1().Deployments(home).Get(t.Context(), prefix+"-controller-manager", metav1.GetOptions{})
 	require.NoError(t, err)
 	p := newPod(t, s.Cluster, s.api, deployment)
 	metrics, health := s.free(t), s.free(t)
 	require.NoError(t, s.StartProcess(t.Context(), localcluster.Process{
-		Name: "manager", Path: filepath.Join(programs, "manager"), Env: p.env,
+		Name: name, Path: filepath.Join(programs, "manager"), Env: p.env,
 		Args:  append(p.arguments(t, map[string]string{"--metrics-bind-address": metrics, "--health-probe-bind-address": health}), "--kubeconfig="+p.kubeconfig),
 		Ready: localcluster.Healthy("http://" + health + "/readyz"),
 	}))
-	t.Cleanup(func() { assert.NoError(t, s.Terminate("manager")) })
+	t.Cleanup(func() { assert.NoError(t, s.Terminate(name)) })
+	return metrics
+}
+
+// reports waits until an object has a condition with this status.
+func (s *site) reports(t *testing.T, object, condition, status string) {
+	t.Helper()
 	require.Eventually(t, func() bool {
-		conditions, _ := s.field(t, variants, home, "old", "status", "conditions").([]any)
-		for _, condition := range conditions {
-			if c := condition.(map[string]any); c["type"] == "TargetResolved" && c["status"] == "True" {
+		conditions, _ := s.field(t, variants, home, object, "status", "conditions").([]any)
+		for _, one := range conditions {
+			if c := one.(map[string]any); c["type"] == condition && c["status"] == status {
 				return true
 			}
 		}
 		return false
-	}, patience, 200*time.Millisecond, "it reports on the object")
+	}, patience, 200*time.Millisecond, "it reports on the object %s", object)
+}
+
+func (s *site) managerWorks(t *testing.T) {
+	metrics := s.startManager(t, "manager")
+	s.reports(t, "old", "TargetResolved", "True")
 	leases, err := s.api.CoordinationV1().Leases(home).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	assert.NotEmpty(t, leases.Items, "it leads")
 	s.queriesAreAnswered(t, metrics)
 	assert.NotContains(t, s.logOf(t, "manager"), "is forbidden", "it has every right that it asks for")
+}
+
+// rolesSuffice runs the manager of a release that has Roles in its own namespace and no
+// right beyond it, on a variant that came since.
+func (s *site) rolesSuffice(t *testing.T) {
+	roles, err := s.api.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name})
+	require.NoError(t, err)
+	assert.Empty(t, roles.Items)
+	deployments := s.api.AppsV1().Deployments(home)
+	scoped, err := deployments.Get(t.Context(), "old", metav1.GetOptions{})
+	require.NoError(t, err)
+	scoped.ObjectMeta = metav1.ObjectMeta{Namespace: home, Name: "scoped"}
+	scoped.Spec.Replicas = new(int32)
+	scoped.Spec.Selector.MatchLabels = map[string]string{"app": "scoped"}
+	scoped.Spec.Template.Labels = scoped.Spec.Selector.MatchLabels
+	_, err = deployments.Create(t.Context(), scoped, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = s.dynamic.Resource(variants).Namespace(home).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling", "metadata": map[string]any{"name": "scoped"},
+		"spec": map[string]any{"scaleTargetRef": map[string]any{"name": "scoped"}, "modelID": "meta/scoped", "accelerator": "H100"},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	s.startManager(t, "manager-with-roles")
+	s.reports(t, "scoped", "TargetResolved", "True")
+	s.reports(t, "scoped", "CapacityKnown", "False")
+	conditiontest.Eventually(t, patience, "the one replica that a model keeps", func() (string, bool) {
+		scaled, err := deployments.Get(t.Context(), "scoped", metav1.GetOptions{})
+		require.NoError(t, err)
+		return fmt.Sprint(s.field(t, variants, home, "scoped", "status")), *scaled.Spec.Replicas == 1
+	})
+	conditiontest.Eventually(t, patience, "an event of it", func() (string, bool) {
+		events, err := s.api.EventsV1().Events(home).List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		return fmt.Sprint(len(events.Items), " events"), slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool {
+			return e.Regarding.Name == "scoped" && e.Regarding.Kind == "VariantAutoscaling"
+		})
+	})
+	assert.NotContains(t, s.logOf(t, "manager-with-roles"), "is forbidden", "it has every right that it asks for")
 }
 
 func (s *site) schedulerWorks(t *testing.T) {
