@@ -26,6 +26,7 @@ import (
 	llmd "llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/emulation"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
+	"llmd.ai/workload-variant-autoscaler/test/integration/rightstest"
 )
 
 const (
@@ -61,7 +62,27 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "the shipped rights do not suffice:\n"+strings.Join(forbidden, "\n"))
 		return 1
 	}
+	if code == 0 {
+		if err := rights().Check(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	return code
+}
+
+// rights proves that every right to run Llama Stack servers is needed by a request of
+// these tests.
+func rights() rightstest.Proof {
+	const role = "workload-variant-autoscaler-llamastack"
+	return rightstest.Proof{
+		Cluster: cluster, Namespace: home, Account: account,
+		Files: []string{manifests + "/llamastack/rbac.yaml"}, Roles: []string{role, role + "-scale"},
+		Elsewhere: map[string]string{
+			role + ": update llamastackdistributions/finalizers.llamastack.io":                 "clusters that check owners ask for it when a child is made",
+			role + ": bind clusterroles.rbac.authorization.k8s.io system:openshift:scc:anyuid": "the API server asks for it when the RoleBinding is made",
+		},
+	}
 }
 
 // refusals are what the manager, with the shipped rights, was refused for want of them.
@@ -88,6 +109,8 @@ func start(ctx context.Context) error {
 	cluster, err = localcluster.Start(ctx, localcluster.Options{
 		Components: localcluster.Components{ControllerManager: true, Scheduler: true, Kwok: true},
 		Nodes:      nodes,
+		Audit:      true,
+		AuditGroup: rights().Group(),
 		Manifests:  []string{manifests + "/crd", manifests + "/rbac"},
 	})
 	if err != nil {
@@ -164,10 +187,11 @@ func startManager(ctx context.Context, proxy string) error {
 // managerProcess is bin/manager, which is ready when it says so.
 func managerProcess(name, kubeconfig, health, proxy string, more ...string) localcluster.Process {
 	return localcluster.Process{
-		Name:  name,
-		Path:  filepath.Join(programs, "manager"),
-		Args:  append([]string{"--kubeconfig=" + kubeconfig, "--wva-metrics-source=pods", "-v=2", "--health-probe-bind-address=" + health}, more...),
-		Env:   []string{"HTTP_PROXY=http://" + proxy},
+		Name: name,
+		Path: filepath.Join(programs, "manager"),
+		Args: append([]string{"--kubeconfig=" + kubeconfig, "--wva-metrics-source=pods", "-v=2", "--health-probe-bind-address=" + health}, more...),
+		// The second: as with an API server that does not send what there is when something is watched.
+		Env:   []string{"HTTP_PROXY=http://" + proxy, "KUBE_FEATURE_WatchListClient=false"},
 		Ready: localcluster.Healthy("http://" + health + "/readyz"),
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -24,6 +24,8 @@ type Right struct {
 	// Role is the role that has it.
 	Role                  string
 	Verb, Group, Resource string
+	// Namespace is the only one whose objects it is for; empty for all.
+	Namespace string
 	// Name is that of the only object; empty for all.
 	Name string
 }
@@ -45,7 +47,8 @@ func (r Right) permits(request *localcluster.Request) bool {
 	if request.Subresource != "" {
 		resource += "/" + request.Subresource
 	}
-	return r.Verb == request.Verb && r.Group == request.Group && r.Resource == resource && (r.Name == "" || r.Name == request.Name)
+	return r.Verb == request.Verb && r.Group == request.Group && r.Resource == resource &&
+		(r.Name == "" || r.Name == request.Name) && (r.Namespace == "" || r.Namespace == request.Namespace)
 }
 
 // Proof is that an account has no right too many.
@@ -54,10 +57,13 @@ type Proof struct {
 	// Namespace and Account name the service account, of whose namespace the cluster must
 	// note every request (Options.AuditGroup).
 	Namespace, Account string
-	// Files are manifests with all its roles, and Only says of which of them: a part of their
-	// names. Empty: of all.
-	Files []string
-	Only  string
+	// Files are the manifests with its roles, and Roles the names of those that are judged;
+	// empty: all.
+	Files, Roles []string
+	// Beside are manifests with roles that it has too, and that are not judged here.
+	Beside []string
+	// Elsewhere are the rights whose need no request shows, with the reason.
+	Elsewhere map[string]string
 }
 
 // Group is the group of users that the cluster must note.
@@ -73,15 +79,26 @@ func (p Proof) Check() error {
 	if err != nil {
 		return err
 	}
+	rights = slices.DeleteFunc(rights, func(r Right) bool { return len(p.Roles) > 0 && !slices.Contains(p.Roles, r.Role) })
+	beside, err := of(p.Beside...)
+	if err != nil {
+		return err
+	}
 	requests, err := p.Cluster.Requests()
 	if err != nil {
 		return fmt.Errorf("reading what %s asked for: %w", p.Account, err)
 	}
 	var wrong []error
-	for _, r := range unused(rights, requests, "system:serviceaccount:"+p.Namespace+":"+p.Account) {
-		if strings.Contains(r.Role, p.Only) {
-			wrong = append(wrong, fmt.Errorf("no test needs this right of %s: %v", p.Account, r))
+	elsewhere := maps.Clone(p.Elsewhere)
+	for _, r := range unused(rights, beside, requests, "system:serviceaccount:"+p.Namespace+":"+p.Account) {
+		if _, ok := elsewhere[r.String()]; ok {
+			delete(elsewhere, r.String())
+			continue
 		}
+		wrong = append(wrong, fmt.Errorf("no test needs this right of %s: %v", p.Account, r))
+	}
+	for right := range elsewhere {
+		wrong = append(wrong, fmt.Errorf("a request shows the need of this right, or it is not there: %s", right))
 	}
 	return errors.Join(wrong...)
 }
@@ -103,15 +120,15 @@ func of(files ...string) ([]Right, error) {
 				return nil, fmt.Errorf("%s: %w", file, err)
 			}
 			for i := range role.Rules {
-				all = append(all, each(role.Name, &role.Rules[i])...)
+				all = append(all, each(role.Namespace, role.Name, &role.Rules[i])...)
 			}
 		}
 	}
 	return all, nil
 }
 
-// each are the rights of a rule.
-func each(role string, rule *rbacv1.PolicyRule) (all []Right) {
+// each are the rights of a rule of a role, which a Role has in its namespace alone.
+func each(namespace, role string, rule *rbacv1.PolicyRule) (all []Right) {
 	names := rule.ResourceNames
 	if len(names) == 0 {
 		names = []string{""}
@@ -120,7 +137,7 @@ func each(role string, rule *rbacv1.PolicyRule) (all []Right) {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
 				for _, name := range names {
-					all = append(all, Right{Role: role, Verb: verb, Group: group, Resource: resource, Name: name})
+					all = append(all, Right{Role: role, Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
 				}
 			}
 		}
@@ -129,19 +146,28 @@ func each(role string, rule *rbacv1.PolicyRule) (all []Right) {
 }
 
 // unused are the rights without which no request of a user would have been refused: either
-// no request needed them, or another right permits the same.
-func unused(rights []Right, requests []localcluster.Request, user string) (unused []Right) {
-	for i, r := range rights {
-		needed := slices.ContainsFunc(requests, func(request localcluster.Request) bool {
-			if request.User != user || request.Code == http.StatusForbidden || !r.permits(&request) {
-				return false
-			}
-			others := slices.Concat(rights[:i], rights[i+1:])
-			return !slices.ContainsFunc(others, func(o Right) bool { return o.permits(&request) })
-		})
-		if !needed {
-			unused = append(unused, r)
+// no request needed them, or another right, which may be one beside them, permits the same.
+func unused(rights, beside []Right, requests []localcluster.Request, user string) (found []Right) {
+	var asked []localcluster.Request
+	for _, r := range requests {
+		if r.User != user || r.Code == http.StatusForbidden {
+			continue
+		}
+		asked = append(asked, r)
+		if r.Verb == "patch" && r.Code == http.StatusCreated {
+			// What is applied and not there is created, for which the API server wants both rights.
+			r.Verb = "create"
+			asked = append(asked, r)
 		}
 	}
-	return unused
+	for i, r := range rights {
+		others := slices.Concat(rights[:i], rights[i+1:], beside)
+		needed := slices.ContainsFunc(asked, func(request localcluster.Request) bool {
+			return r.permits(&request) && !slices.ContainsFunc(others, func(o Right) bool { return o.permits(&request) })
+		})
+		if !needed {
+			found = append(found, r)
+		}
+	}
+	return found
 }
