@@ -144,6 +144,8 @@ func managerProcess(instance, kubeconfig, metrics, health string) localcluster.P
 	var environment []string
 	if instance == brisk {
 		settings = slices.Clone(hurry)
+	}
+	if instance != "" {
 		// An older API server does not send what there is when something is watched, so that
 		// it is listed first.
 		environment = []string{"KUBE_FEATURE_WatchListClient=false"}
