@@ -77,7 +77,8 @@ func rights() rightstest.Proof {
 	const role = "workload-variant-autoscaler-llamastack"
 	return rightstest.Proof{
 		Cluster: cluster, Namespace: home, Account: account,
-		Files: []string{manifests + "/llamastack/rbac.yaml"}, Roles: []string{role, role + "-scale"},
+		Files: []string{manifests + "/llamastack/rbac.yaml", manifests + "/rbac/report.yaml"},
+		Roles: []string{role, role + "-scale", "workload-variant-autoscaler-report"},
 		Elsewhere: map[string]string{
 			role + ": update llamastackdistributions/finalizers.llamastack.io":                 "clusters that check owners ask for it when a child is made",
 			role + ": bind clusterroles.rbac.authorization.k8s.io system:openshift:scc:anyuid": "the API server asks for it when the RoleBinding is made",

@@ -81,7 +81,7 @@ func run(m *testing.M) int {
 	}
 	code := m.Run()
 	if code == 0 {
-		if err := rights().Check(); err != nil {
+		if err := everyRightIsNeeded(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -62,7 +61,8 @@ type Proof struct {
 	Files, Roles []string
 	// Beside are manifests with roles that it has too, and that are not judged here.
 	Beside []string
-	// Elsewhere are the rights whose need no request shows, with the reason.
+	// Elsewhere are the rights whose need the requests do not show, or not always, with the
+	// reason.
 	Elsewhere map[string]string
 }
 
@@ -89,16 +89,15 @@ func (p Proof) Check() error {
 		return fmt.Errorf("reading what %s asked for: %w", p.Account, err)
 	}
 	var wrong []error
-	elsewhere := maps.Clone(p.Elsewhere)
 	for _, r := range unused(rights, beside, requests, "system:serviceaccount:"+p.Namespace+":"+p.Account) {
-		if _, ok := elsewhere[r.String()]; ok {
-			delete(elsewhere, r.String())
-			continue
+		if p.Elsewhere[r.String()] == "" {
+			wrong = append(wrong, fmt.Errorf("no test needs this right of %s: %v", p.Account, r))
 		}
-		wrong = append(wrong, fmt.Errorf("no test needs this right of %s: %v", p.Account, r))
 	}
-	for right := range elsewhere {
-		wrong = append(wrong, fmt.Errorf("a request shows the need of this right, or it is not there: %s", right))
+	for excused := range p.Elsewhere {
+		if !slices.ContainsFunc(rights, func(r Right) bool { return r.String() == excused }) {
+			wrong = append(wrong, fmt.Errorf("%s has no right that needs an excuse: %s", p.Account, excused))
+		}
 	}
 	return errors.Join(wrong...)
 }
