@@ -84,16 +84,17 @@ func (m *model) placedSuffices() bool {
 // at this variant.
 func (r *round) lacks(m *model, v *variant) {
 	reason, why := r.obstacle(v)
-	detail := m.need.detail + "; " + why
+	detail, message := m.need.detail+"; "+why, why
 	if m.need.missing > 0 {
-		detail = fmt.Sprintf("%s; %.2f of %.2f req/s unserved; %s", m.need.detail, m.short, m.need.required, why)
+		unserved := fmt.Sprintf("%.2f of %.2f req/s unserved", m.short, m.need.required)
+		detail, message = fmt.Sprintf("%s; %s; %s", m.need.detail, unserved, why), joined(why, unserved)
 	}
 	v.note(StageLimits, reason, "%s", detail)
 	if reason == ReasonNoSlots {
 		v.fact(ReasonNoSlots, "%.2f req/s unserved; %s", m.short, why)
 	}
 	if v.target == v.in.Current {
-		v.plan.Reason, v.plan.Message = reason, detail
+		v.plan.Reason, v.plan.Message = reason, message
 	}
 }
 

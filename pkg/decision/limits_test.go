@@ -214,7 +214,7 @@ func TestABoundThatHoldsIsTheReason(t *testing.T) {
 			v := first(w.snapshot(), policy).Models[0].Variants[0]
 			assert.Equal(t, 1, *v.Desired)
 			assert.Equal(t, ReasonMaxReplicas, v.Reason)
-			assert.Contains(t, v.Message, "req/s unserved; maxReplicas is 1")
+			assert.Contains(t, v.Message, "maxReplicas is 1; ")
 			assert.NotContains(t, reasons(v.Facts), ReasonNoSlots, "there is room")
 		})
 	}

@@ -71,7 +71,7 @@ func (r *round) requirement(m *model) need {
 		r.more(m, &n)
 	case m.sized && m.beyond(&n) > 0:
 		n.want, n.missing, n.reason = wantMore, m.beyond(&n), ReasonSLO
-		n.detail = fmt.Sprintf("%.2f req/s of capacity are required, the SLO is met up to %.2f", n.required, n.supply)
+		n.detail = fmt.Sprintf("%.2f req/s are required, the SLO is met up to %.2f", n.required, n.supply)
 	case m.evidence == evidencePartial:
 		n.reason, n.detail = ReasonMetricsPartial, "no scale-down: too few replicas have fresh metrics"
 	default:

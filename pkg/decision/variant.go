@@ -179,12 +179,24 @@ func (v *variant) step(stage Stage, after int, reason Reason, format string, arg
 	switch {
 	case after == v.target && v.plan.Reason != "":
 	case shortened:
-		v.plan.Message += "; " + s.Detail
+		v.plan.Message = joined(v.plan.Message, s.Detail)
 	default:
 		v.plan.Reason, v.plan.Message = s.Reason, s.Detail
 	}
 	v.plan.Steps = append(v.plan.Steps, s)
 	v.target = after
+}
+
+// mostMessage is how long a message may become by another clause: it stands in an event,
+// and the steps tell all.
+const mostMessage = 120
+
+// joined is the message with one more clause, where that leaves it short.
+func joined(message, clause string) string {
+	if len(message)+len("; ")+len(clause) > mostMessage {
+		return message
+	}
+	return message + "; " + clause
 }
 
 // note records a step that changes nothing and gives no reason.
