@@ -93,7 +93,9 @@ func (j *job) drawFronts(cases []sweep.Case, reports []sweep.Report) error {
 		}
 		fronts, runs = append(fronts, reports[i].Fronts(&cases[i])), append(runs, pictures...)
 	}
-	return j.page.write(func(w io.Writer) error { return report.HTMLOfTuned(w, report.About{Title: j.title(), Share: j.scenario.Policy.Share, Made: j.made}, fronts, runs) })
+	return j.page.write(func(w io.Writer) error {
+		return report.HTMLOfTuned(w, report.About{Title: j.title(), Share: j.scenario.Policy.Share, Made: j.made}, fronts, runs)
+	})
 }
 
 // cases are one for each start-up time, with a trial for each seed.
