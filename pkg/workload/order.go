@@ -33,10 +33,10 @@ func (o *order) arrival(l *lines, row string, at time.Duration) (time.Duration, 
 	case gap < 0:
 		return 0, l.fail("%s is %s before the line above; expected rows in order of time", row, -gap)
 	case gap > LongestGap:
-		return 0, &farRow{at: arrival, error: l.fail("%s is %s after the line above; expected at most %s without a request: see whether the time is right, or replay what comes before it with --duration %s",
+		return 0, &farError{at: arrival, error: l.fail("%s is %s after the line above; expected at most %s without a request: see whether the time is right, or replay what comes before it with --duration %s",
 			row, long(gap), long(LongestGap), shortest(o.last-o.first))}
 	case arrival > LongestTrace:
-		return 0, &farRow{at: arrival, error: l.fail("%s is %s after the first request; expected a trace of at most %s: replay a part of it with --duration",
+		return 0, &farError{at: arrival, error: l.fail("%s is %s after the first request; expected a trace of at most %s: replay a part of it with --duration",
 			row, long(arrival), long(LongestTrace))}
 	}
 	o.last = at
@@ -46,26 +46,26 @@ func (o *order) arrival(l *lines, row string, at time.Duration) (time.Duration, 
 // shortest is the least whole number of seconds that holds a request at that time.
 func shortest(last time.Duration) time.Duration { return last.Truncate(time.Second) + time.Second }
 
-// farRow is the error about a row that is too far from those before. Who wants only what
+// farError is the error about a row that is too far from those before. Who wants only what
 // comes before it, does not see it.
-type farRow struct {
+type farError struct {
 	error
 	at time.Duration
 }
 
 // Unwrap gives the error about the line.
-func (f *farRow) Unwrap() error { return f.error }
+func (f *farError) Unwrap() error { return f.error }
 
 // beyond reports whether the error is about a row at or after a time.
 func beyond(err error, length time.Duration) bool {
-	far, ok := errors.AsType[*farRow](err)
+	far, ok := errors.AsType[*farError](err)
 	return ok && far.at >= length
 }
 
 // since counts the time of a row that is too far from another beginning.
 func since(err error, from time.Duration) error {
-	if far, ok := errors.AsType[*farRow](err); ok {
-		return &farRow{error: far.error, at: far.at - from}
+	if far, ok := errors.AsType[*farError](err); ok {
+		return &farError{error: far.error, at: far.at - from}
 	}
 	return err
 }

@@ -78,7 +78,7 @@ func (o *options) pastOptions() past.Options {
 }
 
 // lookBack reads the past.
-func (o *options) lookBack(ctx context.Context, notes io.Writer) error {
+func (o *options) lookBack(ctx context.Context) error {
 	from := o.pastOptions()
 	if o.fromCluster {
 		namespace, err := o.live.Namespace()

@@ -37,7 +37,7 @@ func (o *options) prepare(ctx context.Context, command *cobra.Command) (*job, er
 	j := &job{options: o, made: made(command, o.seed), out: command.OutOrStdout(), err: command.ErrOrStderr()}
 	var err error
 	if o.looksBack() {
-		if err := o.lookBack(ctx, j.err); err != nil {
+		if err := o.lookBack(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -5,5 +5,5 @@
 // capacity/serving, as the manager does. It writes no file and prints nothing: what it has to
 // say are notes.
 //
-// Read Read first, then Past.Stream and Past.Profiles.
+// Start with Read, then see Past.Stream and Past.Profiles.
 package past
