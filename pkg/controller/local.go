@@ -119,7 +119,7 @@ func (l *locals) watch(from toolscache.Getter, resource, namespace, name string,
 	if _, err := informer.AddEventHandler(handler); err != nil {
 		return nil, fmt.Errorf("watching %s for what namespaces say for themselves: %w", resource, err)
 	}
-	if err := informer.SetTransform(toolscache.TransformFunc(cache.TransformStripManagedFields())); err != nil {
+	if err := informer.SetTransform(cache.TransformStripManagedFields()); err != nil {
 		return nil, fmt.Errorf("watching %s for what namespaces say for themselves: %w", resource, err)
 	}
 	// One that is refused says so in the conditions, and is asked for again.

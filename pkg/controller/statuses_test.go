@@ -41,7 +41,7 @@ func newSlowServer(t *testing.T, objects int, takes time.Duration) (*slowServer,
 		ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
 	) error {
 		s.begin(object.GetName())
-		time.Sleep(s.takes)
+		<-time.After(s.takes)
 		defer s.end(object.GetName())
 		if s.fail != nil {
 			return s.fail
@@ -149,7 +149,7 @@ func TestStatusesWaitWhileScalesAreWritten(t *testing.T) {
 		began := time.Now()
 		s.pause(t.Context())
 		assert.Equal(t, time.Second, time.Since(began), "those that were begun are waited for")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		assert.Equal(t, patches, s.total)
 		s.resume(t.Context())
 		s.wait(t.Context(), time.Hour)
