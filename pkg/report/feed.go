@@ -52,9 +52,12 @@ type feedColumn struct {
 	Text  bool   `json:"text,omitempty"`
 }
 
+// feedRow has its cells as lists: the text, what it is sorted by, and where there is one
+// the hint of a cell that is not as it should be.
 type feedRow struct {
-	Key   string   `json:"key"`
-	Cells [][2]any `json:"cells"`
+	Key   string  `json:"key"`
+	Model *int    `json:"model,omitempty"`
+	Cells [][]any `json:"cells"`
 }
 
 // MarshalJSON writes the data of the page.
@@ -66,9 +69,13 @@ func (f Feed) MarshalJSON() ([]byte, error) {
 			out.Columns = append(out.Columns, feedColumn(c))
 		}
 		for _, r := range t.Rows {
-			row := feedRow{Key: r.Key}
+			row := feedRow{Key: r.Key, Model: r.Model}
 			for _, c := range r.Cells {
-				row.Cells = append(row.Cells, [2]any{c.Text, c.Sort})
+				cell := []any{c.Text, c.Sort}
+				if c.Bad {
+					cell = append(cell, c.Hint)
+				}
+				row.Cells = append(row.Cells, cell)
 			}
 			out.Rows = append(out.Rows, row)
 		}

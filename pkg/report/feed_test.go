@@ -46,11 +46,11 @@ func TestRequestsOnTheirWayAreLoad(t *testing.T) {
 	o.Models[0].Arrivals = []time.Duration{10 * time.Second, 11 * time.Second, 12 * time.Second, 15 * time.Second, 17 * time.Second}
 	first := demoPage(o).Data.Runs[0].Course.Models[0]
 	assert.Equal(t, id, first.ID)
-	assert.Equal(t, []float64{1, 0.5, 0.5}, first.Load[5:])
+	assert.Equal(t, []*float64{new(1.0), new(0.5), new(0.5)}, first.Load[5:])
 	assert.Equal(t, 1.0, *first.Met[5], "the one that is done")
 	assert.Nil(t, first.Met[7])
 	o.Models[0].Arrivals = []time.Duration{}
-	assert.Zero(t, demoPage(o).Data.Runs[0].Course.Models[0].Load[5])
+	assert.Zero(t, *demoPage(o).Data.Runs[0].Course.Models[0].Load[5])
 }
 
 func TestADemoThatHasNotBegunHasAState(t *testing.T) {

@@ -30,11 +30,13 @@ type Observation struct {
 	Moves []ObservedMove
 }
 
-// ObservedNode is one node and its devices.
+// ObservedNode is one node and its devices. Others is how many of them other work holds;
+// Out says why the node takes no pods.
 type ObservedNode struct {
-	Name        string
-	Accelerator capacity.Accelerator
-	Devices     int
+	Name            string
+	Accelerator     capacity.Accelerator
+	Devices, Others int
+	Out             string
 }
 
 // ObservedMove is one step in the life of a pod.

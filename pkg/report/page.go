@@ -45,16 +45,21 @@ type pageColumn struct {
 // pageRow is one row; Run is the index of the run that it is about, or -1. Key is its name
 // in a table whose rows change.
 type pageRow struct {
-	Run   int
-	Kind  string
-	Key   string
+	Run  int
+	Kind string
+	Key  string
+	// Model is the index of the model that a click selects; nil for none.
+	Model *int
 	Cells []pageCell
 }
 
-// pageCell is a text, and what it is sorted by.
+// pageCell is a text, and what it is sorted by. Hint explains it; Bad marks what is not as
+// it should be.
 type pageCell struct {
 	Text string
 	Sort float64
+	Hint string
+	Bad  bool
 }
 
 // Headings are the groups of the columns and how many columns each one spans.
@@ -103,6 +108,8 @@ type pageLive struct {
 	State string  `json:"state"`
 	Every float64 `json:"every"`
 	Ended bool    `json:"ended"`
+	// Notes say what could not be read.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // pageRun is one run. Scene is what was run on what, Kind says whose policy it is.
@@ -120,6 +127,8 @@ type pageRun struct {
 
 // pageCourse is what happened in a run.
 type pageCourse struct {
+	// Start is the clock's time of 0, as Unix time; 0 where times are those of the run.
+	Start     int64          `json:"start,omitempty"`
 	Length    float64        `json:"length"`
 	Models    []pageModel    `json:"models"`
 	Variants  []pageVariant  `json:"variants"`
@@ -134,8 +143,9 @@ type pageModel struct {
 	TTFT float64 `json:"sloTtft"`
 	ITL  float64 `json:"sloItl"`
 	Step float64 `json:"step"`
-	// Load is in requests per second, Met the share of them that kept the SLO.
-	Load      []float64  `json:"load"`
+	// Load is in requests per second, Met the share of them that kept the SLO; nil where
+	// nobody counted it.
+	Load      []*float64 `json:"load"`
 	Met       []*float64 `json:"met"`
 	TTFTs     []*float64 `json:"ttft"`
 	ITLs      []*float64 `json:"itl"`
@@ -155,12 +165,14 @@ type pageVariant struct {
 	Ready       []int     `json:"ready"`
 }
 
-// pageNode is one node; Others is how many of its devices other work holds.
+// pageNode is one node; Others is how many of its devices other work holds, and Out why it
+// takes no pods.
 type pageNode struct {
 	Name        string `json:"name"`
 	Accelerator string `json:"accelerator"`
 	Devices     int    `json:"devices"`
 	Others      int    `json:"others,omitempty"`
+	Out         string `json:"out,omitempty"`
 }
 
 // pageLife is one replica from when it was asked for until it was gone; an instant that
@@ -226,7 +238,7 @@ var pageFiles embed.FS
 
 // pageScripts are the parts of the page's one script, in their order. A page that is a file
 // does without liveScript, which asks for the next state.
-var pageScripts = []string{"base.js", "over.js", "chart.js", "scatter.js", "front.js", "nodes.js", "decisions.js", liveScript, "main.js"}
+var pageScripts = []string{"base.js", "over.js", "chart.js", "scatter.js", "front.js", "nodes.js", "decisions.js", "table.js", liveScript, "main.js"}
 
 const liveScript = "live.js"
 

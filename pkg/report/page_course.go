@@ -54,11 +54,11 @@ func known(choose func(a, b float64) float64, a, b float64) float64 {
 // course fills the series of a model from its points.
 func (m *pageModel) course(points []point, step time.Duration) {
 	m.Step = seconds(step)
-	m.Load, m.Met, m.TTFTs, m.ITLs, m.CostRate = []float64{}, []*float64{}, []*float64{}, []*float64{}, []float64{}
+	m.Load, m.Met, m.TTFTs, m.ITLs, m.CostRate = []*float64{}, []*float64{}, []*float64{}, []*float64{}, []float64{}
 	bounded := false
 	for _, p := range points {
 		bounded = bounded || p.bound > 0
-		m.Load = append(m.Load, digits(p.load, 4))
+		m.Load = append(m.Load, orNull(p.load, 4))
 		m.Met = append(m.Met, orNull(p.met, 5))
 		m.TTFTs = append(m.TTFTs, orNull(p.ttft, 4))
 		m.ITLs = append(m.ITLs, orNull(p.itl, 4))

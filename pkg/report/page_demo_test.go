@@ -22,7 +22,7 @@ func TestADemosPageHoldsItsRun(t *testing.T) {
 	first := course.Models[0]
 	assert.Equal(t, 2.0, first.Step)
 	require.Len(t, first.Load, 120)
-	assert.Equal(t, 0.5, first.Load[5], "one request in two seconds")
+	assert.Equal(t, 0.5, *first.Load[5], "one request in two seconds")
 	assert.Equal(t, 0.0, *first.Met[6], "a failed request has not met it")
 	assert.Nil(t, first.TTFTs[6], "and has no latency")
 	assert.Equal(t, 41.2, *first.TTFTs[5])

@@ -19,7 +19,7 @@ import (
 // variantCost, else that of its devices, else the default. Notes say what of the prices
 // does not count.
 func (m *Manager) Cost(ctx context.Context, api client.Reader, object *v1alpha1.VariantAutoscaling) (float64, []string, error) {
-	costs, notes := m.unitCosts(ctx, api)
+	costs, notes := m.Prices(ctx, api)
 	var device capacity.Device
 	count := 0
 	if p := object.Status.Placement; p != nil && p.Shape != nil {
@@ -33,8 +33,9 @@ func (m *Manager) Cost(ctx context.Context, api client.Reader, object *v1alpha1.
 	return float64(cost), notes, nil
 }
 
-// unitCosts are the prices of accelerators. The ConfigMap may be absent.
-func (m *Manager) unitCosts(ctx context.Context, api client.Reader) (config.UnitCosts, []string) {
+// Prices are those of accelerators. Notes say what of them does not count. The ConfigMap may
+// be absent.
+func (m *Manager) Prices(ctx context.Context, api client.Reader) (config.UnitCosts, []string) {
 	for _, name := range m.Config.UnitCostConfigMaps() {
 		var data corev1.ConfigMap
 		err := api.Get(ctx, client.ObjectKey{Namespace: cmp.Or(m.Namespace, m.Config.PodNamespace), Name: name}, &data)

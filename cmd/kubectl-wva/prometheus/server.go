@@ -42,6 +42,14 @@ func (f *Flags) Add(command *cobra.Command) {
 	command.Flags().StringVar(&f.namespace, "manager-namespace", "", "Namespace of the manager; without it the manager is looked for in all.")
 }
 
+// Given reports whether an address was given.
+func (f *Flags) Given() bool { return f.address != "" }
+
+// Manager is the manager that the flags name, or that is found.
+func (f *Flags) Manager(ctx context.Context, api client.Reader) (*installation.Manager, error) {
+	return installation.Find(ctx, api, f.namespace)
+}
+
 // Server is a Prometheus server.
 type Server struct {
 	address *url.URL
@@ -53,13 +61,19 @@ type Server struct {
 	Manager *installation.Manager
 }
 
+// At is the server at an address.
+func At(address *url.URL) *Server {
+	return &Server{address: address, client: &http.Client{Timeout: patience}}
+}
+
 // Find finds the server.
 func (f *Flags) Find(ctx context.Context, api client.Reader, flags *cluster.Flags) (*Server, error) {
-	manager, err := installation.Find(ctx, api, f.namespace)
+	manager, err := f.Manager(ctx, api)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Manager: manager, client: &http.Client{Timeout: patience}}
+	s := At(nil)
+	s.Manager = manager
 	if f.address != "" {
 		s.address, err = url.Parse(f.address)
 		if err != nil || s.address.Host == "" {

@@ -1,10 +1,8 @@
 package demo
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +21,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
-	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
 // observer watches the demo's Deployments, pods and VariantAutoscaling objects as
@@ -294,29 +291,10 @@ func (o *observer) moves() []report.ObservedMove {
 	defer o.mu.Unlock()
 	var out []report.ObservedMove
 	for _, p := range o.pods {
-		for _, step := range []struct {
-			at    time.Time
-			stage simulation.Stage
-		}{
-			{p.seen, simulation.Created},
-			{p.bound, simulation.Placed},
-			{p.served, simulation.Serving},
-			{p.left, simulation.Leaving},
-			{p.gone, simulation.Gone},
-		} {
-			if step.at.IsZero() {
-				continue
-			}
-			move := report.ObservedMove{At: step.at.Sub(o.start), Pod: p.name, Variant: p.variant, Stage: step.stage}
-			if step.stage > simulation.Created {
-				move.Node = p.node
-			}
-			out = append(out, move)
-		}
+		life := report.PodLife{Name: p.name, Variant: p.variant, Node: p.node, Made: p.seen, Placed: p.bound, Serving: p.served, Leaving: p.left, Gone: p.gone}
+		out = append(out, life.Moves(o.start)...)
 	}
-	slices.SortFunc(out, func(a, b report.ObservedMove) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Stage, b.Stage))
-	})
+	report.SortMoves(out)
 	return out
 }
 

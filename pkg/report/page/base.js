@@ -56,18 +56,27 @@ function lastAt(values, x) {
   return low - 1;
 }
 
+// beginning is the time of day of 0 as Unix time; 0 where times are those of a run.
+const beginning = () => (course() && course().start) || 0;
+
 const two = (n) => String(n).padStart(2, "0");
 
-// clock writes a time as m:ss, or h:mm:ss in runs of an hour and more.
+// clock writes a time as m:ss, or h:mm:ss in runs of an hour and more; that of a live
+// cluster as the time of day.
 function clock(t, length) {
   const s = Math.round(t);
+  const begin = beginning();
+  if (begin) {
+    const at = new Date((begin + s) * 1000);
+    return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  }
   if (length < 3600) return `${Math.floor(s / 60)}:${two(s % 60)}`;
   return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
 }
 
 // tickClock leaves the seconds out where all ticks are whole minutes.
 function tickClock(t, step, length) {
-  if (length < 3600) return clock(t, length);
+  if (length < 3600 && !beginning()) return clock(t, length);
   const text = clock(t, length);
   return step % 60 === 0 ? text.slice(0, -3) : text;
 }

@@ -64,11 +64,11 @@ function specs(run, index) {
     { title: "Load", unit: "requests/s", scale: linear(Math.max(...m.load, 0)), tick: rate,
       areas: [{ ...sampled(m.load), color: "var(--accent)" }], lines: [{ ...sampled(m.load), color: "var(--accent)" }],
       read: (t) => `${rate(at(m.load)(t))}/s` },
-    { title: "Attainment", unit: "share that met the SLO", scale: percentScale(every("met")), tick: (y) => `${Math.round(y * 100)}%`, over: above("met", percent),
+    m.met && { title: "Attainment", unit: "share that met the SLO", scale: percentScale(every("met")), tick: (y) => `${Math.round(y * 100)}%`, over: above("met", percent),
       lines: [{ ...sampled(m.met), color: "var(--v2)" }], read: (t) => percent(at(m.met)(t)) },
     latencySpec("TTFT", "ttft", m.sloTtft),
     latencySpec("ITL", "itl", m.sloItl),
-    { title: "Cost", unit: "$/h", scale: linear(Math.max(0, ...every("cost"), ...(m.bound || []))), tick: (y) => `$${digits(y, 3)}`,
+    m.cost && { title: "Cost", unit: "$/h", scale: linear(Math.max(0, ...every("cost"), ...(m.bound || []))), tick: (y) => `$${digits(y, 3)}`,
       over: above("cost", (y) => `${money(y)}/h`),
       areas: [{ ...stepped(m.cost), color: "var(--v3)" }], lines: [
         { ...stepped(m.cost), color: "var(--v3)" },
@@ -82,7 +82,7 @@ function specs(run, index) {
     })));
     if (v.model === index && (isUsed(v) || over.length > 0)) all.push(replicaSpec(v, i, over));
   });
-  return all;
+  return all.filter(Boolean);
 }
 
 const isUsed = (v) => v.wanted.some((n) => n > 0) || v.ready.some((n) => n > 0);
@@ -168,6 +168,9 @@ function makeChart(spec) {
   return chart;
 }
 
+// firstTick is the first time that is a whole number of steps by the clock.
+const firstTick = (step) => (step - (beginning() % step)) % step;
+
 function drawChart(chart) {
   const { spec, picture } = chart;
   const width = Math.max(200, Math.floor(picture.parentNode.clientWidth));
@@ -188,7 +191,7 @@ function drawChart(chart) {
     picture.append(draw("text", { x: edge.left - 6, y: at + 4, "text-anchor": "end" }, spec.tick(tick)));
   }
   const step = niceTimeStep(length, Math.max(2, Math.floor(innerWidth / 70)));
-  for (let t = 0; t <= length; t += step) {
+  for (let t = firstTick(step); t <= length; t += step) {
     picture.append(draw("line", { class: "axis", x1: x(t), x2: x(t), y1: base, y2: base + 4 }));
     const near = x(t) > width - 30 ? "end" : "middle";
     picture.append(draw("text", { x: near === "end" ? width - 2 : x(t), y: height - 3, "text-anchor": near }, tickClock(t, step, length)));

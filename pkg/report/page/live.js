@@ -46,6 +46,7 @@ function showState() {
   byId("pulse").className = `pulse ${kind}`;
   const text = kind === "lost" ? `The program that serves this page has not answered since ${since}. This is the last state that it sent.` : data.live.state;
   if (byId("live-state").textContent !== text) byId("live-state").textContent = text;
+  showNotes();
 }
 
 // take shows another state and keeps what was chosen.
@@ -95,7 +96,10 @@ function nodesLook() {
   const c = course();
   if (!c) return "";
   const held = new Set(c.lives.map((life) => life[lifeNode]));
-  return JSON.stringify([data.clusters[c.cluster], c.variants.map((v) => v.name), [...held].sort()]);
+  const nodes = data.clusters[c.cluster] || [];
+  // In a crowd no box depends on who holds what.
+  const boxes = nodes.length > crowd ? [] : [...held].sort();
+  return JSON.stringify([nodes.map((n) => [n.name, n.accelerator, n.devices, n.out]), c.variants.map((v) => v.name), boxes, nodes.some((n) => n.others)]);
 }
 
 function updateNodes() {
@@ -107,6 +111,7 @@ function updateNodes() {
   }
   const { views, pools, list } = fleet;
   prepareNodes();
+  for (const view of views) view.node = fleet.nodes[view.index];
   Object.assign(fleet, { views, pools, list });
 }
 
@@ -133,17 +138,32 @@ function takeTables(tables) {
     const shown = table.rows.map((row) => takeRow(rows.get(row.key) || el("tr", { "data-run": -1, "data-key": row.key }), row, table.columns));
     if (shown.length !== body.rows.length || shown.some((row) => row.parentNode !== body)) body.replaceChildren(...shown);
     sortTable(section.querySelector("table"));
+    search(section);
   });
+}
+
+function showNotes() {
+  const host = byId("notes");
+  const notes = data.live.notes || [];
+  if (JSON.stringify(notes) === JSON.stringify([...host.children].map((item) => item.textContent))) return;
+  host.replaceChildren(...notes.map((note) => el("li", null, note)));
 }
 
 // takeRow changes the cells that differ; a reader may have marked the others.
 function takeRow(tr, row, columns) {
-  row.cells.forEach(([text, sort], i) => {
+  row.cells.forEach(([text, sort, hint], i) => {
     if (!tr.cells[i]) tr.append(el("td", { class: columns[i].text ? "text" : null }));
     const cell = tr.cells[i];
     if (cell.textContent !== text) (cell.querySelector("button") || cell).textContent = text;
-    cell.dataset.sort = sort;
+    if (cell.dataset.sort !== String(sort)) cell.dataset.sort = sort;
+    const bad = hint !== undefined;
+    if (cell.classList.contains("bad") !== bad) cell.classList.toggle("bad", bad);
+    if (cell.title !== (hint || "")) cell.title = hint || "";
   });
+  if (row.model !== undefined) {
+    tr.dataset.model = row.model;
+    makeModelButton(tr);
+  }
   return tr;
 }
 

@@ -16,7 +16,7 @@ function readAddress() {
   };
   state.run = Math.floor(number("run", data.runs.length - 1, firstRun()));
   const c = current() && course();
-  state.model = c ? Math.floor(number("model", c.models.length - 1, 0)) : 0;
+  state.model = c ? Math.floor(number("model", c.models.length - 1, c.start ? loaded(c) : 0)) : 0;
   state.t = c ? number("t", c.length, live ? c.length : busiest(c)) : 0;
   state.over = new Set((said.get("over") || "").split(" ").filter(Boolean));
 }
@@ -54,6 +54,12 @@ function busiest(c) {
   return Math.min(c.length, (top + 0.5) * m.step);
 }
 
+// loaded is the model with the highest load now.
+function loaded(c) {
+  const now = c.models.map((m) => m.load[m.load.length - 1] || 0);
+  return Math.max(0, now.indexOf(Math.max(...now)));
+}
+
 function setTime(t) {
   const c = course();
   state.t = Math.min(c.length, Math.max(0, t));
@@ -65,7 +71,7 @@ function showTime() {
   const c = course();
   byId("time").value = state.t;
   byId("time").setAttribute("aria-valuetext", clock(state.t, c.length));
-  byId("clock").textContent = `${clock(state.t, c.length)} of ${clock(c.length, c.length)}`;
+  byId("clock").textContent = c.start ? clock(state.t, c.length) : `${clock(state.t, c.length)} of ${clock(c.length, c.length)}`;
   showCursor();
   showNodes();
   showDecisions(false);
@@ -116,12 +122,16 @@ function showSelectors() {
   const models = c ? c.models.map((_, i) => i) : [];
   byId("choice").replaceChildren(...[
     choose("Policy", policies, own.policy, (v) => v, (policy) => selectRun(like({ scene: own.scene, startup: own.startup, policy }))),
-    choose("Model", models, state.model, (i) => c.models[i].id, (i) => {
-      state.model = i;
-      makeCharts();
-      saveAddress();
-    }),
+    choose("Model", models, state.model, (i) => c.models[i].id, chooseModel),
   ].filter(Boolean));
+}
+
+function chooseModel(index) {
+  state.model = index;
+  showSelectors();
+  makeCharts();
+  makeLegend();
+  saveAddress();
 }
 
 function selectRun(index) {
@@ -153,7 +163,7 @@ function showRun() {
   for (const id of ["over", "transport", "charts", "below"]) byId(id).hidden = !c;
   byId("run").hidden = false;
   byId("run-title").textContent = data.runs.length > 1
-    ? `The run of ${run.policy}${run.startup === undefined ? "" : `, start-up ${spoken(run.startup)}`}${c ? "" : ": its course was not recorded"}` : "The run";
+    ? `The run of ${run.policy}${run.startup === undefined ? "" : `, start-up ${spoken(run.startup)}`}${c ? "" : ": its course was not recorded"}` : c && c.start ? "Load, latency and replicas over time" : "The run";
   if (!c) return;
   const slider = byId("time");
   slider.max = c.length;
@@ -239,6 +249,7 @@ function makeTable(table) {
     } }, text));
     if (head.classList.contains("text")) for (const row of body.rows) row.cells[column].classList.add("text");
   });
+  makeSearch(table);
   if (data.runs.length < 2) return;
   // Only the rows of the chosen scene are shown, so its column, the last one, is idle.
   if (heads[heads.length - 1].textContent === "Scene") for (const row of table.rows) row.lastElementChild.hidden = true;

@@ -67,6 +67,10 @@ function makeNodes() {
   let inSight = 0;
   for (const [accelerator, members] of pools) {
     const heading = el("p", { class: "pool" });
+    if (members.length > crowd) {
+      host.append(heading, ...makeCrowd(accelerator, members, heading));
+      continue;
+    }
     const box = el("div", { class: "nodes" });
     const idle = el("div", { class: "nodes" });
     for (const i of members) {
@@ -83,6 +87,46 @@ function makeNodes() {
   showNodes();
 }
 
+// A pool of more nodes than this is added up; its nodes are drawn when somebody asks for them.
+const crowd = 48;
+
+function makeCrowd(accelerator, members, heading) {
+  const bar = el("div", { class: "bar", role: "img" });
+  const holes = el("p", { class: "note" });
+  const box = el("div", { class: "nodes dense" });
+  const details = el("details", { ontoggle: () => {
+    fleet.views = fleet.views.filter((view) => !members.includes(view.index));
+    box.replaceChildren(...(details.open ? members.map(makeNode) : []));
+    showNodes();
+  } }, el("summary", null, "Every node"), box);
+  fleet.pools.push({ accelerator, members, heading, bar, holes });
+  return [bar, holes, details];
+}
+
+// showCrowd draws what the devices of a pool do, and how many nodes have room for how much.
+function showCrowd({ accelerator, members, bar, holes }, here) {
+  const sums = { serving: 0, starting: 0, leaving: 0, other: 0, free: 0 };
+  const rooms = new Map();
+  for (const i of members) {
+    const node = fleet.nodes[i];
+    const others = node.others || 0;
+    let free = node.devices - others;
+    for (const held of here[i]) {
+      sums[held.stage] += held.spots.length;
+      free -= held.spots.length;
+    }
+    sums.other += others;
+    sums.free += free;
+    rooms.set(free, (rooms.get(free) || 0) + 1);
+  }
+  const words = { other: "other work" };
+  const parts = Object.entries(sums).filter(([, n]) => n > 0);
+  bar.replaceChildren(...parts.map(([name, n]) => el("span", { class: `slot ${name === "free" ? "" : name}`, style: `--c:var(--accent);flex:${n} 1 0`, title: `${n} ${words[name] || name}` }, n)));
+  bar.setAttribute("aria-label", `${accelerator}: ${parts.map(([name, n]) => `${n} ${words[name] || name}`).join(", ")}`);
+  const counts = [...rooms].sort((a, b) => b[0] - a[0]).map(([free, n]) => `${free} free on ${n} ${n === 1 ? "node" : "nodes"}`);
+  holes.textContent = `${parts.map(([name, n]) => `${n} ${words[name] || name}`).join(", ")}. Devices: ${counts.join(", ")}.`;
+}
+
 // In a pool of more nodes than this, those that hold no replica in the whole run are
 // folded away.
 const manyNodes = 16;
@@ -90,7 +134,7 @@ const manyNodes = 16;
 function makeNode(i) {
   const node = fleet.nodes[i];
   const slots = el("div", { class: "slots", style: `--n:${node.devices}` });
-  const view = el("div", { class: "node", role: "img", style: `--n:${node.devices}` }, el("div", { title: node.name }, node.name), slots);
+  const view = el("div", { class: "node", role: "img", style: `--n:${node.devices}` }, el("div", { title: node.out ? `${node.name}: ${node.out}` : node.name }, node.out ? `${node.name}: ${node.out}` : node.name), slots);
   fleet.views.push({ index: i, node, slots, view, shown: null });
   return view;
 }
@@ -103,10 +147,15 @@ function idleNodes(members) {
   return `${idle.length} nodes hold none of these replicas in this run: ${free} devices free${others ? `, ${others} with other work` : ""}`;
 }
 
+// manyVariants is how many variants a legend can name.
+const manyVariants = 12;
+
 function makeLegend() {
   const c = course();
   const others = fleet.nodes.some((n) => n.others);
-  const items = c.variants.map((v, i) => el("span", null, el("i", { class: "chip", style: `--c:${color(i)};margin:0;font-style:normal` }, letter(i)), v.name));
+  // Of many variants those of the chosen model are named.
+  const named = c.variants.map((v, i) => i).filter((i) => c.variants.length <= manyVariants || c.variants[i].model === state.model);
+  const items = named.map((i) => [c.variants[i], i]).map(([v, i]) => el("span", null, el("i", { class: "chip", style: `--c:${color(i)};margin:0;font-style:normal` }, letter(i)), v.name));
   const kind = (name, text) => el("span", null, el("i", { class: `slot ${name}`, style: "--c:var(--soft)" }), text);
   byId("legend").replaceChildren(...items, kind("serving", "serving"), kind("starting", "starting"), kind("leaving", "leaving"), kind("", "free"),
     ...(others ? [kind("other", "other work")] : []));
@@ -115,22 +164,27 @@ function makeLegend() {
 // showNodes draws the nodes at the chosen time; one that looks as before is left alone.
 function showNodes() {
   const c = course();
-  const used = new Map();
-  for (const view of fleet.views) {
-    const here = [];
-    for (const held of fleet.own[view.index]) {
+  const here = fleet.own.map((list) => {
+    const now = [];
+    for (const held of list) {
       const stage = stageOf(held.life, state.t);
-      if (stage) here.push({ ...held, stage });
+      if (stage) now.push({ ...held, stage });
     }
-    used.set(view.index, here.reduce((sum, held) => sum + held.spots.length, view.node.others || 0));
-    const look = here.map((held) => `${held.life[lifeVariant]},${held.life[lifeName]},${held.stage}`).join(";");
-    if (look !== view.shown) drawNode(view, here, c.variants);
+    return now;
+  });
+  for (const view of fleet.views) {
+    const look = here[view.index].map((held) => `${held.life[lifeVariant]},${held.life[lifeName]},${held.stage}`).join(";") + (view.node.others || 0);
+    if (look !== view.shown) drawNode(view, here[view.index], c.variants);
     view.shown = look;
   }
-  for (const { accelerator, members, heading } of fleet.pools) {
+  for (const pool of fleet.pools) {
+    const { accelerator, members, heading } = pool;
     const total = members.reduce((sum, i) => sum + fleet.nodes[i].devices, 0);
-    const busy = members.reduce((sum, i) => sum + used.get(i), 0);
-    heading.replaceChildren(el("b", null, accelerator || "devices"), ` ${members.length} ${members.length === 1 ? "node" : "nodes"}, ${total - busy} of ${total} devices free`);
+    const busy = members.reduce((sum, i) => sum + here[i].reduce((n, held) => n + held.spots.length, fleet.nodes[i].others || 0), 0);
+    const out = members.filter((i) => fleet.nodes[i].out).length;
+    heading.replaceChildren(el("b", null, accelerator || "devices"),
+      ` ${members.length} ${members.length === 1 ? "node" : "nodes"}, ${total - busy} of ${total} devices free${out > 0 ? `; ${out} of the nodes take no pods` : ""}`);
+    if (pool.bar) showCrowd(pool, here);
   }
   showWaiting(c);
 }
@@ -156,6 +210,7 @@ function drawNode(view, here, variants) {
     if (!taken.has(i)) cells.push(el("span", { class: "slot", style: at(i, 1) }));
   }
   view.slots.replaceChildren(...cells);
+  view.view.classList.toggle("out", Boolean(view.node.out));
   const said = here.map((held) => `${variants[held.life[lifeVariant]].name} ${held.stage}`);
   if (others) said.push(`${others} with other work`);
   view.view.setAttribute("aria-label", `${view.node.name}, ${view.node.devices} ${view.node.accelerator}: ${said.join(", ") || "free"}`);

@@ -158,7 +158,7 @@ func notHere(line string) string {
 // the files which they name.
 func examples(t *testing.T, w *world) {
 	prepare(t, w)
-	commands := []string{"", "completion", "help", "options", "version", "lint", "migrate", "replay", "capacity", "adopt", "status", "explain", "shadow"}
+	commands := []string{"", "completion", "help", "options", "version", "lint", "migrate", "replay", "capacity", "adopt", "status", "dashboard", "explain", "shadow"}
 	for _, line := range strings.Split(w.must(t, "kubectl wva __complete ''"), "\n") {
 		if name, _, ok := strings.Cut(line, "\t"); ok {
 			assert.Contains(t, commands, name, "a command whose examples nobody runs")
@@ -176,7 +176,13 @@ func examples(t *testing.T, w *world) {
 			if name == "shadow" {
 				w.sample(t)
 			}
-			out := w.must(t, strings.ReplaceAll(line, "http://localhost:9090", w.prometheus))
+			line = strings.ReplaceAll(line, "http://localhost:9090", w.prometheus)
+			if name == "dashboard" {
+				w.example(t, line)
+				ran++
+				continue
+			}
+			out := w.must(t, line)
 			if strings.Contains(line, "--from-prometheus") {
 				assert.Regexp(t, `(?m)^hybrid +1m +100\.00%`, out, "the Deployment that serves the model, and what it served")
 				files, err := filepath.Glob(filepath.Join(w.folder, "llama-8b-*.csv"))

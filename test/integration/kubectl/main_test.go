@@ -60,6 +60,7 @@ func TestCommands(t *testing.T) {
 		{"examples of the help", examples},
 		{"marked blocks of the pages", documented},
 		{"a watch", watch},
+		{"a live page", dashboard},
 		{"what is wrong is said", mistakes},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, w) }) {
