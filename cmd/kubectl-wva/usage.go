@@ -51,6 +51,7 @@ var expected = map[string]string{
 	"int32":    "a whole number from -2147483648 to 2147483647",
 	"int64":    "a whole number",
 	"uint":     "a whole number of at least 0",
+	"uint16":   "a whole number from 0 to 65535",
 	"uint64":   "a whole number from 0 to 18446744073709551615",
 	"float64":  "a number",
 }
