@@ -271,8 +271,10 @@ function sortTable(table) {
   const body = table.tBodies[0];
   const value = (row) => Number(row.cells[column].dataset.sort);
   const word = (row) => row.cells[column].textContent;
-  const sorted = [...body.rows].sort((a, b) => value(a) - value(b) || word(a).localeCompare(word(b)));
-  if (head.getAttribute("aria-sort") === "descending") sorted.reverse();
+  const way = head.getAttribute("aria-sort") === "descending" ? -1 : 1;
+  const name = (row) => row.cells[0].textContent;
+  // Rows that are alike in this column stand by their names, so that they stay in their places.
+  const sorted = [...body.rows].sort((a, b) => way * (value(a) - value(b) || word(a).localeCompare(word(b))) || name(a).localeCompare(name(b)));
   if (sorted.some((row, i) => row !== body.rows[i])) body.append(...sorted);
 }
 
