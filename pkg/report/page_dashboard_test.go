@@ -13,7 +13,9 @@ import (
 
 // live is a cluster of one model with two variants at 60 seconds, in steps of 15.
 func live() *Dashboard {
-	at := func(seconds int) time.Time { return time.Unix(1_800_000_000, 0).Add(time.Duration(seconds) * time.Second) }
+	at := func(seconds int) time.Time {
+		return time.Unix(1_800_000_000, 0).Add(time.Duration(seconds) * time.Second)
+	}
 	d := &Dashboard{
 		Where: "here", Start: at(0), Now: time.Minute, Every: 2 * time.Second, PodsKnown: true,
 		Models: []DashboardModel{{Key: "m", SLO: capacity.SLO{TTFT: 500, ITL: 50}, Step: 15 * time.Second, Points: []LoadPoint{{}, {Rate: new(3.0)}, {}, {Rate: new(5.0), TTFT: new(501.0), ITL: new(50.0)}}}},

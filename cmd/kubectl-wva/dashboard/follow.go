@@ -75,8 +75,8 @@ func (f *follower) begin(ctx context.Context, now time.Time) error {
 	}
 	f.history.add(earlier)
 	if f.prometheus != nil {
-		f.loads = newLoads(start, step)
-		f.ask(ctx, now)
+		f.loads, f.asking = newLoads(start, step), true
+		go f.ask(ctx, now)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -163,10 +165,16 @@ func dashboard(t *testing.T, w *world) {
 			"vllm:request_success_total" + labels: float64(90 * i), "vllm:kv_cache_usage_perc" + labels: 0.5, "vllm:num_requests_waiting" + labels: 3,
 		})
 	}
+	require.NoError(t, w.api.Create(t.Context(), &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: "earlier"},
+		InvolvedObject: corev1.ObjectReference{Kind: v1alpha1.Kind, Namespace: "default", Name: "llama-8b-h100"},
+		Type:           corev1.EventTypeNormal, Reason: "ScaledUp", Message: "replicas from 7 to 8: 1 more replica serves 6 req/s", LastTimestamp: metav1.NewTime(now),
+	}))
 	p := w.open(t, "-A", "--as", "onlooker")
 	assert.Contains(t, p.get(""), "all namespaces")
 	p.shows("variants, prices, nodes and devices",
-		`"key":"default/llama-8b-h100"`, `["2xH100",0]`, `["$6.00",6]`, `"name":"h100-0","accelerator":"H100","devices":8}`, `"default/llama-8b-h100-5f7c-x"`, `["50%",0.5]`)
+		`"key":"default/llama-8b-h100"`, `["2xH100",0]`, `["$6.00",6]`, `"name":"h100-0","accelerator":"H100","devices":8}`, `"default/llama-8b-h100-5f7c-x"`, `["50%",0.5]`,
+		`"from":7,"to":8,"reason":"ScaledUp","message":"1 more replica serves 6 req/s"`)
 	var v v1alpha1.VariantAutoscaling
 	require.NoError(t, w.api.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "llama-8b-h100"}, &v))
 	w.decide(t, &v, 42)
