@@ -158,7 +158,11 @@ function takeRow(tr, row, columns) {
     if (cell.dataset.sort !== String(sort)) cell.dataset.sort = sort;
     const bad = hint !== undefined;
     if (cell.classList.contains("bad") !== bad) cell.classList.toggle("bad", bad);
-    if (cell.title !== (hint || "")) cell.title = hint || "";
+    if (cell.title !== (hint || "")) {
+      cell.title = hint || "";
+      if (hint) cell.tabIndex = 0;
+      else cell.removeAttribute("tabindex");
+    }
   });
   if (row.model !== undefined) {
     tr.dataset.model = row.model;

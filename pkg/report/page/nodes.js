@@ -121,7 +121,11 @@ function showCrowd({ accelerator, members, bar, holes }, here) {
   }
   const words = { other: "other work" };
   const parts = Object.entries(sums).filter(([, n]) => n > 0);
-  bar.replaceChildren(...parts.map(([name, n]) => el("span", { class: `slot ${name === "free" ? "" : name}`, style: `--c:var(--accent);flex:${n} 1 0`, title: `${n} ${words[name] || name}` }, n)));
+  const all = parts.reduce((sum, [, n]) => sum + n, 0);
+  // A number that does not fit would be read as another one.
+  bar.replaceChildren(...parts.map(([name, n]) => el("span", {
+    class: `slot ${name === "free" ? "" : name}`, style: `--c:var(--accent);flex:${n} 1 0`, title: `${n} ${words[name] || name}`,
+  }, n > 0.12 * all ? n : null)));
   bar.setAttribute("aria-label", `${accelerator}: ${parts.map(([name, n]) => `${n} ${words[name] || name}`).join(", ")}`);
   const counts = [...rooms].sort((a, b) => b[0] - a[0]).map(([free, n]) => `${free} free on ${n} ${n === 1 ? "node" : "nodes"}`);
   holes.textContent = `${parts.map(([name, n]) => `${n} ${words[name] || name}`).join(", ")}. Devices: ${counts.join(", ")}.`;
