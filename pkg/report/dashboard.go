@@ -37,8 +37,8 @@ type DashboardModel struct {
 	// SLO is the promise of the service class Class; zero targets are none.
 	SLO   capacity.SLO
 	Class string
-	// Step is the time between two points. Point i is about the time from i*Step on; a
-	// nil one is unknown.
+	// Step is the time between two points. Point i is about the time from i*Step on, and
+	// the last one may be before now.
 	Step   time.Duration
 	Points []LoadPoint
 	// Waiting is the number of requests that wait in front of the model's replicas.

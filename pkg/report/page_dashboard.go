@@ -116,7 +116,10 @@ func dashboardCosts(d *Dashboard, held []holding, models map[string]int) [][]flo
 		return costs
 	}
 	for i, m := range d.Models {
-		costs[i] = make([]float64, len(m.Points))
+		// The points of the load may end before now; what holds a node is known until now.
+		if m.Step > 0 {
+			costs[i] = make([]float64, int((d.Now+m.Step-1)/m.Step))
+		}
 	}
 	for _, one := range held {
 		v := &d.Variants[one.variant]

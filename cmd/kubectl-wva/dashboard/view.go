@@ -229,9 +229,6 @@ func (v *view) addModels(d *report.Dashboard, promises map[string]promise) {
 		if m.Step == 0 {
 			m.Step = emptyStep
 		}
-		for len(m.Points) < int(d.Now/m.Step) {
-			m.Points = append(m.Points, report.LoadPoint{})
-		}
 		d.Models = append(d.Models, m)
 	}
 }
