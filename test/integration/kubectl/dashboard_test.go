@@ -181,7 +181,6 @@ func dashboard(t *testing.T, w *world) {
 	p.shows("a decision as it comes", `"to":42,"reason":"Saturated","message":"replicas are 92 % full","steps":[["demand",`)
 	assert.NotContains(t, p.get("state.json"), "may not be", "everything could be read")
 	p.end()
-	require.NoError(t, w.api.Delete(t.Context(), &v))
 
 	p = w.open(t, "--as", "neighbour")
 	p.shows("what may be seen, and what may not", `"key":"llama-8b"`, "nodes may not be read", `kubectl auth can-i watch pods --namespace default`, "load and latencies are not known")
