@@ -81,8 +81,8 @@ spec:
   - {name: server, image: vllm, resources: {limits: {nvidia.com/gpu: "2"}}}
 `
 
-// page is a dashboard that is served.
-type page struct {
+// shown is a dashboard that is served.
+type shown struct {
 	t       *testing.T
 	command *exec.Cmd
 	out     *kept
@@ -92,9 +92,9 @@ type page struct {
 var servedAt = regexp.MustCompile(`is served at (http://127\.0\.0\.1:\d+/)\n`)
 
 // open starts a dashboard and waits for its address.
-func (w *world) open(t *testing.T, arguments ...string) *page {
+func (w *world) open(t *testing.T, arguments ...string) *shown {
 	t.Helper()
-	p := &page{t: t, out: &kept{}}
+	p := &shown{t: t, out: &kept{}}
 	p.command = exec.CommandContext(t.Context(), filepath.Join(w.folder, "kubectl"), append([]string{"wva", "dashboard"}, arguments...)...) //nolint:gosec // our own program
 	p.command.Env = []string{"KUBECONFIG=" + w.cluster.Kubeconfig(), "HOME=" + w.folder}
 	p.command.Stdout, p.command.Stderr = p.out, p.out
@@ -109,7 +109,7 @@ func (w *world) open(t *testing.T, arguments ...string) *page {
 	return p
 }
 
-func (p *page) get(path string) string {
+func (p *shown) get(path string) string {
 	p.t.Helper()
 	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, http.NoBody)
 	require.NoError(p.t, err)
@@ -123,7 +123,7 @@ func (p *page) get(path string) string {
 }
 
 // shows waits until the state has all parts.
-func (p *page) shows(what string, parts ...string) {
+func (p *shown) shows(what string, parts ...string) {
 	p.t.Helper()
 	conditiontest.Eventually(p.t, patience, what, func() (string, bool) {
 		state := p.get("state.json")
@@ -137,7 +137,7 @@ func (p *page) shows(what string, parts ...string) {
 }
 
 // end interrupts the dashboard, which is no mistake.
-func (p *page) end() {
+func (p *shown) end() {
 	p.t.Helper()
 	require.NoError(p.t, p.command.Process.Signal(os.Interrupt))
 	require.NoError(p.t, p.command.Wait(), p.out)
