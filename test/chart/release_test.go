@@ -75,9 +75,9 @@ func releasable(t *testing.T) string {
 
 func TestARelease(t *testing.T) {
 	platform := "linux-" + runtime.GOARCH
-	make := []string{"hack/release.sh", "v1.2.0", "mirror", "https://files.example", "linux/" + runtime.GOARCH}
+	line := []string{"hack/release.sh", "v1.2.0", "mirror", "https://files.example", "linux/" + runtime.GOARCH}
 	folder := releasable(t)
-	must(t, folder, "bash", make...)
+	must(t, folder, "bash", line...)
 	dist := filepath.Join(folder, "dist")
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join(dist, name))
@@ -109,7 +109,7 @@ func TestARelease(t *testing.T) {
 	})
 	t.Run("the same commit gives the same bytes", func(t *testing.T) {
 		again := releasable(t)
-		must(t, again, "bash", make...)
+		must(t, again, "bash", line...)
 		sums, err := os.ReadFile(filepath.Join(again, "dist", "SHA256SUMS"))
 		require.NoError(t, err)
 		assert.Equal(t, read("SHA256SUMS"), string(sums))
@@ -177,7 +177,7 @@ func TestARelease(t *testing.T) {
 		require.Error(t, err)
 		assert.Equal(t, "VERSION is '1.2': expected one such as v1.2.3\n", said)
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "more"), nil, 0o600))
-		said, err = run(t, folder, "bash", make...)
+		said, err = run(t, folder, "bash", line...)
 		require.Error(t, err)
 		assert.Contains(t, said, "commit or stash them")
 		assert.DirExists(t, dist, "the release before stays")

@@ -82,7 +82,7 @@ func upgraded(t *testing.T) {
 	})
 	conditiontest.Eventually(t, patience, "a pod with an owner", func() (string, bool) {
 		owner := metav1.GetControllerOf(read(t, pod))
-		return fmt.Sprint(owner), owner != nil
+		return owner.String(), owner != nil
 	})
 }
 
