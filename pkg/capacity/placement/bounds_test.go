@@ -156,3 +156,12 @@ func TestNothingOfAResourceIsThereAnyway(t *testing.T) {
 	r.Other = []Amount{{Count: 1}}
 	assert.Equal(t, TooLittleOther, c.Verdict(r, 0))
 }
+
+// Who asks for no devices means none, whatever type is named.
+func TestWithoutDevicesNoPoolIsMeant(t *testing.T) {
+	n := gpuNode("a", "H100", 8, 8)
+	_, means := n.Pool(capacity.Shape{Accelerator: "H100", Pods: 1})
+	assert.False(t, means)
+	_, means = n.Pool(capacity.Shape{Accelerator: "H100", Devices: 1, Pods: 1})
+	assert.True(t, means)
+}
