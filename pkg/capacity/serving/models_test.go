@@ -79,6 +79,7 @@ func TestTheParametersFollowFromTheShape(t *testing.T) {
 }
 
 func TestCachePerToken(t *testing.T) {
+	assert.Equal(t, 128*128, published["deepseek-v3"].Width)
 	for model, kib := range map[string]float64{
 		"Llama-3.1-8B": 128, "Llama-3.1-70B": 320, "Llama-3.1-405B": 504, "Llama-2-7b-hf": 512, "Qwen2.5-7B": 56, "Qwen2.5-14B": 192,
 		"Qwen3-32B": 256, "Mixtral-8x7B": 128, "DeepSeek-V3": 68.625, "gemma-3-27b-it": 496, "gpt-oss-120b": 40.5, "phi-4": 200,

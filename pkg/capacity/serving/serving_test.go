@@ -152,6 +152,8 @@ func TestMaxRateOfFewInService(t *testing.T) {
 		assert.InDelta(t, want, float64(got), 1e-9, name)
 	}
 	assert.Zero(t, p.MaxRate(capacity.TokenShape{}, capacity.SLO{}, 1))
+	p.BatchLimit = 7
+	assert.InDelta(t, 1000.0/(128*7), float64(p.MaxRate(square, capacity.SLO{ITL: 7}, 1)), 1e-9, "one, to which halving never comes")
 }
 
 func TestConcurrencyThatIsNotKnown(t *testing.T) {

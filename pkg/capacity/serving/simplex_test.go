@@ -38,15 +38,15 @@ func TestMinimizeMovesAsDescribed(t *testing.T) {
 		"around a needle, towards which it shrinks": {
 			func(x []float64) float64 {
 				switch {
-				case x[0] == 0 && x[1] == 0:
+				case x[0] == 2 && x[1] == 3:
 					return 0
-				case x[0] == 1 && x[1] == 0:
+				case x[0] == 3 && x[1] == 3:
 					return 1
 				}
 				return 2
-			}, []float64{0, 0}, 1, 2,
-			[][]float64{{0, 0}, {1, 0}, {0, 1}, {1, -1}, {0.25, 0.5}, {0.5, 0}, {0, 0.5}, {0.5, -0.5}, {0.125, 0.25}, {0.25, 0}, {0, 0.25}},
-			[]float64{0, 0},
+			}, []float64{2, 3}, 1, 2,
+			[][]float64{{2, 3}, {3, 3}, {2, 4}, {3, 2}, {2.25, 3.5}, {2.5, 3}, {2, 3.5}, {2.5, 2.5}, {2.125, 3.25}, {2.25, 3}, {2, 3.25}},
+			[]float64{2, 3},
 		},
 		"in three dimensions": {
 			func(x []float64) float64 {
