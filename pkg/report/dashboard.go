@@ -17,6 +17,9 @@ type Dashboard struct {
 	Start time.Time
 	// Now is the moment, and Every how often it is worth to look again.
 	Now, Every time.Duration
+	// Since is when the pods were first looked at: those that were gone by then are not
+	// known, and neither is the cost of before.
+	Since time.Duration
 	// PodsKnown says that Moves has the pods of all variants. Without it, the ready replicas
 	// are those of the status.
 	PodsKnown bool

@@ -145,12 +145,14 @@ type pageModel struct {
 	Step float64 `json:"step"`
 	// Load is in requests per second, Met the share of them that kept the SLO; nil where
 	// nobody counted it.
-	Load      []*float64 `json:"load"`
-	Met       []*float64 `json:"met"`
-	TTFTs     []*float64 `json:"ttft"`
-	ITLs      []*float64 `json:"itl"`
-	CostRate  []float64  `json:"cost"`
-	BoundRate []float64  `json:"bound,omitempty"`
+	Load     []*float64 `json:"load"`
+	Met      []*float64 `json:"met"`
+	TTFTs    []*float64 `json:"ttft"`
+	ITLs     []*float64 `json:"itl"`
+	CostRate []float64  `json:"cost"`
+	// CostFrom is the first point from which on the cost is known.
+	CostFrom  int       `json:"costFrom,omitempty"`
+	BoundRate []float64 `json:"bound,omitempty"`
 }
 
 // pageVariant is the course of one variant: from T[i] on, Wanted[i] and Ready[i].

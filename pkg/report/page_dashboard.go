@@ -63,6 +63,9 @@ func dashboardCourse(d *Dashboard) (course *pageCourse, replicas []float64) {
 	for i, m := range d.Models {
 		model := pageModel{ID: m.Key, TTFT: float64(m.SLO.TTFT), ITL: float64(m.SLO.ITL), Step: seconds(m.Step),
 			Load: []*float64{}, TTFTs: []*float64{}, ITLs: []*float64{}, CostRate: costs[i]}
+		if m.Step > 0 {
+			model.CostFrom = int(d.Since / m.Step)
+		}
 		for _, p := range m.Points {
 			model.Load, model.TTFTs, model.ITLs = append(model.Load, drawn(p.Rate)), append(model.TTFTs, drawn(p.TTFT)), append(model.ITLs, drawn(p.ITL))
 		}

@@ -42,6 +42,10 @@ func TestADashboardsCostIsThatOfWhatHoldsANode(t *testing.T) {
 	p := DashboardFeed(d).page
 	course := p.Data.Runs[0].Course
 	assert.Equal(t, []float64{6, 0, 6, 6}, course.Models[0].CostRate, "at the end of each step")
+	assert.Zero(t, course.Models[0].CostFrom)
+	since := live()
+	since.Since = 50 * time.Second
+	assert.Equal(t, 3, DashboardFeed(since).page.Data.Runs[0].Course.Models[0].CostFrom, "what was gone before the first look is not known")
 	assert.Len(t, course.Lives, 3, "without the one that was gone before")
 	cost := func(row int) string { return p.Tables[1].Rows[row].Cells[8].Text }
 	assert.Equal(t, "$6.00", cost(0))

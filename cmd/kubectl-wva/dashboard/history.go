@@ -32,6 +32,8 @@ type listing struct {
 type history struct {
 	// start is the beginning of what is kept.
 	start time.Time
+	// first is when the first listing was made.
+	first time.Time
 	// changed is when a listing last differed from the one before in what is shown.
 	changed   time.Time
 	last      listing
@@ -86,6 +88,9 @@ func (h *history) look(now listing, owners *owners) {
 			delete(h.states, key)
 			h.changed = now.at
 		}
+	}
+	if first {
+		h.first = now.at
 	}
 	if first || len(h.last.nodes) != len(now.nodes) {
 		h.changed = now.at

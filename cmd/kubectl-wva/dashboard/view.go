@@ -52,7 +52,7 @@ func (v *view) name(namespace, name string) string {
 
 func (v *view) dashboard() *report.Dashboard {
 	h := v.history
-	d := &report.Dashboard{Where: v.where, Start: h.start, Now: h.changed.Sub(h.start), Every: v.every, PodsKnown: h.last.podsKnown, Notes: slices.Concat(v.notes, v.around.notes)}
+	d := &report.Dashboard{Where: v.where, Start: h.start, Now: h.changed.Sub(h.start), Every: v.every, Since: max(0, h.first.Sub(h.start)), PodsKnown: h.last.podsKnown, Notes: slices.Concat(v.notes, v.around.notes)}
 	if v.loads != nil {
 		// The charts end where the last point does, or where something changed after it.
 		d.Now = max(d.Now, time.Duration(v.loads.complete)*v.loads.step)

@@ -184,7 +184,7 @@ func examples(t *testing.T, w *world) {
 			}
 			out := w.must(t, line)
 			if strings.Contains(line, "--from-prometheus") {
-				assert.Regexp(t, `(?m)^hybrid +1m +100\.00%`, out, "the Deployment that serves the model, and what it served")
+				assert.Regexp(t, `(?m)^hybrid +1m +0 +100\.00%`, out, "the Deployment that serves the model, and what it served")
 				files, err := filepath.Glob(filepath.Join(w.folder, "llama-8b-*.csv"))
 				require.NoError(t, err)
 				assert.Len(t, files, 1)
