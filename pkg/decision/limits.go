@@ -48,7 +48,7 @@ func (r *round) limits(m *model) map[*variant]int {
 		}
 		switch {
 		case back > 0:
-			v.fact(ReasonNoSlots, "%s; given back", lost)
+			v.fact(ReasonNoSlots, "%s; withdrawn", lost)
 			v.step(StageLimits, v.target-back, ReasonNoSlots, "%s; %s", lost, v.pausedDetail())
 			total -= back
 		case lost != "":

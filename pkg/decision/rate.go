@@ -78,11 +78,11 @@ func (r *round) rates(m *model) (sized, rated bool) {
 // tellSupply records what the replicas serve.
 func (r *round) tellSupply(m *model) {
 	m.each(func(v *variant) {
-		each := v.rate.serves()
-		if !m.rated {
-			each = 0
+		if m.rated {
+			v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f req/s; %d serve or will", v.rate.serves(), v.fleet.supply)
+		} else {
+			v.note(StageSupply, ReasonMetricsMissing, "what a replica serves is not known yet; %d serve or will", v.fleet.supply)
 		}
-		v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f req/s; %d serve or will", each, v.fleet.supply)
 		if v.in.KVTokens > 0 && v.in.KVSource != serving.CacheUnknown && r.reportedKVTokens(v) == 0 {
 			v.note(StageSupply, ReasonMetricsFound, "KV cache not reported: %.0f tokens by %s", v.in.KVTokens, v.in.KVSource)
 		}
