@@ -12,7 +12,7 @@ func rights() rightstest.Proof {
 		Cluster: cluster, Namespace: home, Account: account,
 		Files: []string{
 			manifests + "/rbac/home.yaml", manifests + "/rbac/metrics-auth.yaml", manifests + "/rbac/observe.yaml",
-			manifests + "/rbac/report.yaml", manifests + "/rbac/scale.yaml",
+			manifests + "/rbac/report.yaml", manifests + "/rbac/scale.yaml", manifests + "/namespace-config/rbac.yaml",
 		},
 		Elsewhere: map[string]string{
 			"workload-variant-autoscaler-report: patch events.events.k8s.io": "an event that comes again changes the one before; the tests of Llama Stack servers have some",
