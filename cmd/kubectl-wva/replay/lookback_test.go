@@ -124,7 +124,7 @@ func TestReplayOfThePast(t *testing.T) {
 	assert.Contains(t, notes, "note: the profile of variant llama-8b-h100 is learned from the metrics of its replicas, as the manager learns it (")
 	assert.Contains(t, notes, "; KV cache of 447936 tokens (reported by the server)\n")
 	assert.Contains(t, notes, "note: the profile of variant llama-8b-h200 is borrowed from llama-8b-h100 on 1xH100, for 1xH200: ")
-	assert.Regexp(t, `note: the requests of meta-llama/Llama-3.1-8B-Instruct from \S+ on are in past.csv: \d+ requests in (3h0m0s|2h59m5\ds), 1000 prompt and 200 generated tokens on average`, notes)
+	assert.Regexp(t, `note: the requests of meta-llama/Llama-3.1-8B-Instruct from \S+ on are in past.csv: \d+ requests in (3h0m0s|2h5\dm\d+s), 1000 prompt and 200 generated tokens on average`, notes)
 	once := queries.Load()
 
 	trace, err := workload.Open(openFile, "past.csv", workload.OpenOptions{})
