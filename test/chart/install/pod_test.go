@@ -41,8 +41,9 @@ func newPod(t *testing.T, cluster *localcluster.Cluster, api kubernetes.Interfac
 		value := variable.Value
 		if from := variable.ValueFrom; from != nil {
 			require.NotNil(t, from.FieldRef, variable.Name)
-			require.Equal(t, "metadata.namespace", from.FieldRef.FieldPath)
-			value = home
+			fields := map[string]string{"metadata.namespace": home, "metadata.name": deployment.Name + "-pod"}
+			require.Contains(t, fields, from.FieldRef.FieldPath, variable.Name)
+			value = fields[from.FieldRef.FieldPath]
 		}
 		p.env = append(p.env, variable.Name+"="+value)
 	}

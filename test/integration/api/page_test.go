@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,9 @@ import (
 // fields.
 var ofOthers = []string{"PodMonitor", "ServiceMonitor", "ScaledObject", "EndpointPickerConfig", "KubeSchedulerConfiguration"}
 
+// ofPages is the namespace into which the objects of the pages would go.
+const ofPages = "pages"
+
 // Every object that a page shows is one that the API server takes: it checks each as it
 // would on kubectl apply --dry-run=server, and refuses fields that it does not know.
 func TestTheObjectsOfThePagesAreTaken(t *testing.T) {
@@ -30,6 +34,10 @@ func TestTheObjectsOfThePagesAreTaken(t *testing.T) {
 	client, err := dynamic.NewForConfig(cluster.Config())
 	require.NoError(t, err)
 	served, err := discovery.NewDiscoveryClientForConfig(cluster.Config())
+	require.NoError(t, err)
+	// Objects of other tests have names that the pages use, too.
+	own := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ofPages}}}
+	_, err = client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Create(t.Context(), own, metav1.CreateOptions{})
 	require.NoError(t, err)
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(served))
 	pages, err := page.Pages("../../..")
@@ -65,8 +73,8 @@ func dryRun(t *testing.T, client dynamic.Interface, mapper meta.RESTMapper, obje
 	var into dynamic.ResourceInterface = client.Resource(mapping.Resource)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		// That of the page need not exist here.
-		object.SetNamespace(namespace)
-		into = client.Resource(mapping.Resource).Namespace(namespace)
+		object.SetNamespace(ofPages)
+		into = client.Resource(mapping.Resource).Namespace(ofPages)
 	}
 	_, err = into.Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	return err

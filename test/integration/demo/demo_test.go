@@ -30,7 +30,8 @@ func demo(t *testing.T, arguments ...string) (run report.Demo, output string) {
 	command := exec.Command(filepath.Join(programs, "playground"), append([]string{"demo", "--report", file, "--report-html", kept}, arguments...)...) //nolint:gosec // our own program
 	var printed bytes.Buffer
 	page := &reader{t: t, printed: &printed, done: make(chan struct{})}
-	command.Stdout, command.Stderr = page, &printed
+	// One writer for both, so that nobody writes while the other does.
+	command.Stdout, command.Stderr = page, page
 	require.NoError(t, command.Run(), "%s", &printed)
 	page.check()
 
