@@ -231,7 +231,7 @@ func decisionKeys() []Key {
 			with(boolean(func(c *Config) *bool { return &c.Hybrid })),
 		Key{Name: "WVA_SLO_PERCENTILE", Default: strconv.FormatFloat(defaults.Share, 'g', -1, 64), Help: "Share of the requests that must keep the promised latency: 0.99 for the 99th percentile."}.
 			with(share(func(c *Config) *float64 { return &c.Share })),
-		Key{Name: "WVA_RISK", Default: strconv.FormatFloat(defaults.Risk, 'g', -1, 64), Help: "Quantile of the forecast demand that replicas are sized for. A higher one keeps the promise more often and costs more."}.
+		Key{Name: "WVA_RISK", Default: strconv.FormatFloat(defaults.Risk, 'g', -1, 64), Help: "Quantile of the forecast demand that replicas are sized for in hybrid mode. A higher one keeps the promise more often and costs more."}.
 			with(quantile(func(c *Config) *float64 { return &c.Risk })),
 		Key{Name: "WVA_GROWTH_LIMIT_REPLICAS", Default: strconv.Itoa(defaults.Growth.Pods), Help: "How many replicas a variant without scaleUp policies may have beyond those that serve. The larger of this and WVA_GROWTH_LIMIT_PERCENT counts."}.
 			with(count(func(c *Config) *int { return &c.Growth.Pods })),

@@ -58,7 +58,7 @@ func (d *demand) requests(rate float64) capacity.Rate {
 
 // demandOf finds what arrives and will arrive, the token shape and the backlog.
 func (r *round) demandOf(m *model) demand {
-	d := demand{backlog: r.backlog(m), risk: r.policy.Risk}
+	d := demand{backlog: r.backlog(m), risk: r.policy.quantile()}
 	var newest capacity.TokenShape
 	d.tokens, newest = r.tokens(m)
 	d.forecast = r.forecast(m, newest)

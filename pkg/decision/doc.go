@@ -30,6 +30,7 @@
 //	dispersionTrim        -         P  the 99.5 % point of what independent arrivals do: what exceeds it is a step
 //	halvings              -         C  precision of what is found by halving: a hundred-thousandth of the range
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
+//	saturationRisk        share     M  the same where saturation alone decides
 //	leastPeakShare        share     C  share that keeps the promise at the rarest peak: a median at least
 //	lowerHeadroom         -         P  distance between the thresholds of scaling up and down, 0.85/0.70
 //	modelHeadroom         -         C  the same where latency sizes, which reckons with scatter already

@@ -17,7 +17,7 @@ type Policy struct {
 	// Share is the share of requests, 0 to 1, that is to keep the promised latency.
 	Share float64
 	// Risk is the quantile, 0.5 to below 1, of the forecast demand that is sized
-	// for: the larger, the surer and the dearer.
+	// for in hybrid mode: the larger, the surer and the dearer.
 	Risk float64
 	// Growth bounds how fast a variant without scaleUp policies grows; the zero value does
 	// not.
@@ -94,6 +94,18 @@ type Saturation struct {
 // DefaultRisk is the quantile of the forecast demand that is sized for where nothing else
 // is said: a missing replica costs nine times what an idle one does, 9/(9+1).
 const DefaultRisk = 0.9
+
+// saturationRisk is the quantile where saturation alone decides: its thresholds keep a
+// distance of their own.
+const saturationRisk = 0.85
+
+// quantile is that of the forecast demand that is sized for.
+func (p *Policy) quantile() float64 {
+	if p.Hybrid {
+		return p.Risk
+	}
+	return saturationRisk
+}
 
 // LeastPriority is the priority of a model in no service class.
 const LeastPriority = 100

@@ -146,8 +146,8 @@ func surge(t *testing.T, every, at time.Duration, told bool) {
 
 // atMost is the most that may be asked for where so many are needed: one more because nobody
 // knows to the second when a replica begins to serve, and one because what is sized for is a
-// quantile of the forecast and not its mean, which is worth two right after a step.
-func atMost(need int) int { return need + 3 }
+// quantile of the forecast and not its mean.
+func atMost(need int) int { return need + 2 }
 
 // Without a gateway the requests wait where they were sent, so that no new replica
 // serves them: what must hold is that the step is answered at once, and that neither
