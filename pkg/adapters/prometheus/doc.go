@@ -2,8 +2,9 @@
 // Prometheus server has scraped it, and turns it into samples.
 //
 // A reading is 25 PromQL queries for the whole cluster, however many models there are, and
-// one more for pods whose last scrape failed: each is grouped by pod or by model, and all
-// are evaluated at the same instant. A look at the gateway's queues in between is one.
+// one more for pods whose last scrape failed or did not tell how old a value is: each is
+// grouped by pod or by model, and all are evaluated at the same instant. A look at the
+// gateway's queues in between is one.
 //
 // It decides nothing: no threshold, no default for what is missing. A value that is
 // absent, NaN or infinite is an absent sample and never zero, and every sample carries

@@ -28,10 +28,15 @@ import (
 // the server, and the rest of the reading is good.
 func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
 	answers, err := c.ask(ctx, at, queries(window, lookback))
+	dated := answers[ended] != nil
 	if late := untold(answers); len(late) > 0 {
 		more, lateErr := c.ask(ctx, at, []query{newBuilder(window, lookback).goodScrapes(late)})
 		answers[scraped] = append(answers[scraped], more[earlier]...)
+		dated = dated && lateErr == nil
 		err = errors.Join(err, lateErr)
+	}
+	if !dated {
+		undate(answers)
 	}
 	return pods(answers), models(answers), err
 }
@@ -157,15 +162,24 @@ func pods(answers map[string]model.Vector) map[types.NamespacedName]decision.Rep
 	return replicas
 }
 
-// untold are the names of the pods with a value of which the last scrape says nothing.
+// untold are the names of the pods with a value whose time the last scrape did not tell.
+// Not only a count of its own asks for the time of the last count: a rate needs two counts,
+// and the times and sizes of requests are as old as the only one that the window holds.
 func untold(answers map[string]model.Vector) map[string]bool {
 	seen, late := scrapesOf(slices.Concat(answers[scraped], answers[ended])), map[string]bool{}
-	for _, one := range told {
-		if asked := map[bool]string{true: ended, false: scraped}[one.about == served]; answers[asked] == nil {
+	for about, vector := range answers {
+		of, asked := seenFor, scraped
+		switch {
+		case restsOnCount(about):
+			of, asked = func(_ string, s modelserver.Seen) time.Time { return s.Completed }, ended
+		case !slices.Contains([]string{kvUse, waiting, running, cacheBlocks, cacheTokens}, about):
+			continue // it comes with one of the others
+		}
+		if answers[asked] == nil {
 			continue // that query failed, and has said so
 		}
-		for _, s := range answers[one.about] {
-			if pod, ok := podOf(s.Metric); ok && toldOf(one.about, seen[pod]).IsZero() {
+		for _, s := range vector {
+			if pod, ok := podOf(s.Metric); ok && of(about, seen[pod]).IsZero() {
 				late[pod.Name] = true
 			}
 		}
@@ -173,12 +187,27 @@ func untold(answers map[string]model.Vector) map[string]bool {
 	return late
 }
 
-// toldOf is when one of the told quantities was told.
-func toldOf(about string, s modelserver.Seen) time.Time {
-	if about == served {
-		return s.Completed
+// undate drops what is as old as a count of which nobody could say the time: a server that
+// seems to have no count would lend it the time of something newer.
+func undate(answers map[string]model.Vector) {
+	seen := scrapesOf(answers[ended])
+	for about, vector := range answers {
+		if restsOnCount(about) {
+			answers[about] = slices.DeleteFunc(vector, func(s *model.Sample) bool {
+				pod, _ := podOf(s.Metric)
+				return seen[pod].Completed.IsZero()
+			})
+		}
 	}
-	return seenFor(about, s)
+}
+
+// restsOnCount says whether a sample of a replica is as old as the count of completed requests.
+func restsOnCount(about string) bool {
+	switch about {
+	case served, inService, inputTokens, outputTokens, firstToken, interToken:
+		return true
+	}
+	return false
 }
 
 // scrapesOf reads when each pod last told what.

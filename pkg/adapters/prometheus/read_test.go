@@ -585,3 +585,47 @@ func TestPodsWhoseLastScrapeFailed(t *testing.T) {
 		}
 	}
 }
+
+// The times and sizes of requests are as old as the last count of them, also when the window
+// holds only one count, of which there is no rate; and they are absent when nobody can say
+// when that was.
+func TestTimesAndSizesAreAsOldAsTheOnlyCount(t *testing.T) {
+	p := prometheustest.New(t)
+	times := scrapes(5)
+	for i, at := range times {
+		values := load(engine("a", "0"), at.Sub(start))
+		for series := range values {
+			if strings.Contains(series, "request_success_total") && i != 2 {
+				values[series] = prometheustest.Stale
+			}
+		}
+		p.Append(at, values)
+		p.Append(at, load(engine("b", "0"), at.Sub(start)))
+	}
+	last := times[len(times)-1]
+	for name, failing := range map[string]string{"": "", ended: lastScrapes(served), earlier: "max_over_time(timestamp(vllm:request_success_total{"} {
+		t.Run("without the "+name, func(t *testing.T) {
+			client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if failing != "" && strings.Contains(r.FormValue("query"), failing) {
+					http.Error(w, "overloaded", http.StatusServiceUnavailable)
+					return
+				}
+				p.Handler.ServeHTTP(w, r)
+			}))
+			replicas, _, err := client.Read(t.Context(), last, window, lookback)
+			r := replicas[pod("a")]
+			assert.Equal(t, last, r.Running.Time)
+			assert.Equal(t, name != ended, replicas[pod("b")].Served.Present, "the time of its count is known")
+			for of, sample := range map[string]decision.Sample{"in service": r.InService, "input": r.Input, "output": r.Output, "TTFT": r.TTFT, "ITL": r.ITL} {
+				if name == "" {
+					require.NoError(t, err)
+					assert.True(t, sample.Present, of)
+					assert.Equal(t, times[2], sample.Time, of)
+				} else {
+					require.ErrorContains(t, err, name)
+					assert.False(t, sample.Present, of)
+				}
+			}
+		})
+	}
+}
