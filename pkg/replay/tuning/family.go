@@ -59,11 +59,14 @@ func lines(settings ...string) []Line {
 // that comes in bursts keeps replicas for them.
 var floors = []float64{0.25, 0.5}
 
-// floored are lines, and the defaults with each floor.
-func floored(all []Line) []Line {
-	all = slices.Clone(all)
+// floored are lines, and all of them once more with each floor.
+func floored(plain []Line) []Line {
+	all := slices.Clone(plain)
 	for _, floor := range floors {
-		all = append(all, Line{Floor: floor})
+		for _, line := range plain {
+			line.Floor = floor
+			all = append(all, line)
+		}
 	}
 	return all
 }
@@ -226,7 +229,8 @@ func (f *Family) value(p Place, tests []LoadTest) string {
 	return ofModels(values)
 }
 
-// Plain is how many of the lines, the first ones, have no floor.
+// Plain is how many of the lines, the first ones, have no floor. With each floor as many
+// follow, in the same order.
 func (f *Family) Plain() int {
 	if at := slices.IndexFunc(f.Lines, func(l Line) bool { return l.Floor > 0 }); at >= 0 {
 		return at

@@ -2,6 +2,7 @@ package tuning
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
@@ -36,10 +37,12 @@ type Search struct {
 	// near is set where the first line, too, is only looked at around them.
 	near  bool
 	known []map[int]Outcome
-	// open is the first line that is not done, and upTo the first that is not to be looked
-	// at.
-	open, upTo int
-	waves      int
+	// asked are the attainments that each line is looked at for; none of a line that is not
+	// to be looked at.
+	asked [][]float64
+	// from is the line by which each one begins.
+	from  []int
+	waves int
 }
 
 // How the axis is walked.
@@ -66,10 +69,11 @@ func NewSearch(places, lines, start int, focus []float64) *Search {
 	if len(focus) == 0 {
 		focus = []float64{front.Enough}
 	}
-	s := &Search{places: places, lines: lines, start: min(max(start, 0), places-1), focus: focus, known: make([]map[int]Outcome, lines), upTo: 1}
+	s := &Search{places: places, start: min(max(start, 0), places-1), focus: focus, known: make([]map[int]Outcome, lines), asked: make([][]float64, lines), from: make([]int, lines)}
 	for i := range s.known {
 		s.known[i] = map[int]Outcome{}
 	}
+	s.Lines(1)
 	return s
 }
 
@@ -81,29 +85,73 @@ func Near(places, lines, start int, focus []float64) *Search {
 }
 
 // Lines lets Next go on with so many of the lines in all, when the first one is done.
-func (s *Search) Lines(n int) { s.upTo = min(n, s.lines) }
+func (s *Search) Lines(n int) {
+	for line := range min(n, len(s.asked)) {
+		s.asked[line] = s.focus
+	}
+}
 
-// Next are the settings of the first line to try now, all of which may run at the same
-// time. Without any there is nothing more to try.
-func (s *Search) Next() []Place {
-	for s.open < s.upTo && s.waves < mostWaves {
-		s.waves++
-		last := s.open
-		if s.open > 0 {
-			last = s.upTo - 1
-		}
-		var wave []Place
-		for line := s.open; line <= last; line++ {
-			for _, at := range s.wanted(line) {
-				wave = append(wave, Place{line, at})
+// Floors lets Next go on with the lines that have a floor: at each attainment that is asked
+// about with those of the plain line that is best there. plain is how many lines have none; as
+// many follow with each floor, in the same order.
+func (s *Search) Floors(plain int) {
+	for _, f := range s.focus {
+		best := s.best(plain, min(f, front.Enough))
+		for line := best + plain; line < len(s.asked); line += plain {
+			if !slices.Contains(s.asked[line], f) {
+				s.asked[line], s.from[line] = append(s.asked[line], f), best
 			}
 		}
-		if len(wave) > 0 {
-			return wave
-		}
-		s.open = last + 1
 	}
-	return nil
+}
+
+// best is the cheapest of the first lines at an attainment, else the one that attains most.
+func (s *Search) best(lines int, f float64) int {
+	best, most, least := 0, 0.0, math.Inf(1)
+	for line := range lines {
+		var points []front.Point
+		for _, at := range slices.Sorted(maps.Keys(s.known[line])) {
+			if o := s.known[line][at]; o.Alive() {
+				points = append(points, o.Point)
+			}
+		}
+		own := front.Of(points)
+		switch cost, place := own.CostAt(f); {
+		case place == front.Nowhere:
+		case place == front.Above && math.IsInf(least, 1) && own[len(own)-1].Attainment > most:
+			best, most = line, own[len(own)-1].Attainment
+		case place != front.Above && cost < least:
+			best, least = line, cost
+		}
+	}
+	return best
+}
+
+// Next are the settings to try now, all of which may run at the same time. Without any there
+// is nothing more to try.
+func (s *Search) Next() []Place {
+	if s.waves >= mostWaves {
+		return nil
+	}
+	s.waves++
+	wave := s.wave(0, 1)
+	if len(wave) == 0 {
+		wave = s.wave(1, len(s.asked))
+	}
+	return wave
+}
+
+// wave are the places to try of some lines.
+func (s *Search) wave(from, to int) (wave []Place) {
+	for line := from; line < to; line++ {
+		if len(s.asked[line]) == 0 {
+			continue
+		}
+		for _, at := range s.wanted(line) {
+			wave = append(wave, Place{line, at})
+		}
+	}
+	return wave
 }
 
 // Tell notes what came of a setting.
@@ -124,7 +172,7 @@ func (s *Search) wanted(line int) []int {
 	case len(tried) == 0:
 		s.begin(line, add)
 	case line > 0 || s.near:
-		for _, f := range s.focus {
+		for _, f := range s.asked[line] {
 			s.close(known, tried, min(f, front.Enough), add)
 		}
 	default:
@@ -140,7 +188,7 @@ func (s *Search) spread(known map[int]Outcome, tried []int, add func(int)) {
 		add(first - firstStride)
 	}
 	if o := known[last]; !o.TooPoor {
-		add(last + firstStride)
+		add(s.beyond(known, tried, firstStride))
 	}
 	for i := 1; i < len(tried); i++ {
 		if a, b := tried[i-1], tried[i]; b-a > 1 && s.matters(known[a], known[b], b-a) {
@@ -155,7 +203,7 @@ func (s *Search) close(known map[int]Outcome, tried []int, f float64, add func(i
 	fewer := slices.IndexFunc(tried, func(at int) bool { return !keeps(at) })
 	switch {
 	case fewer < 0:
-		add(tried[len(tried)-1] + nearStride)
+		add(s.beyond(known, tried, nearStride))
 	case fewer == 0:
 		add(tried[0] - nearStride)
 	default:
@@ -165,20 +213,31 @@ func (s *Search) close(known map[int]Outcome, tried []int, f float64, add func(i
 	}
 }
 
+// beyond is the next place after the last one: so many further, or the end of the axis where
+// the last two ended alike.
+func (s *Search) beyond(known map[int]Outcome, tried []int, stride int) int {
+	n := len(tried)
+	if last := known[tried[n-1]]; n > 1 && last.Alive() && last == known[tried[n-2]] {
+		return s.places - 1
+	}
+	return tried[n-1] + stride
+}
+
 // gains reports whether what a dearer place attains more is worth to look at even dearer
 // ones.
 func gains(a, dearer Outcome) bool {
 	return !a.Alive() || dearer.Cost <= a.Cost*(1+coarse) || dearer.Attainment > a.Attainment+gain
 }
 
-// begin are the first places of a line: around the start, and later where the first line
-// has what is asked about.
+// begin are the first places of a line: around the start, and later where the line that it
+// begins by has what is asked about.
 func (s *Search) begin(line int, add func(int)) {
-	tried := slices.Sorted(maps.Keys(s.known[0]))
+	first := s.known[s.from[line]]
+	tried := slices.Sorted(maps.Keys(first))
 	some := false
-	for _, f := range s.focus {
-		at := slices.IndexFunc(tried, func(at int) bool { o := s.known[0][at]; return o.Alive() && o.Attainment < min(f, front.Enough) })
-		if line > 0 && at > 0 && s.known[0][tried[at-1]].Alive() {
+	for _, f := range s.asked[line] {
+		at := slices.IndexFunc(tried, func(at int) bool { o := first[at]; return o.Alive() && o.Attainment < min(f, front.Enough) })
+		if line > 0 && at > 0 && first[tried[at-1]].Alive() {
 			add(tried[at-1])
 			some = true
 		}

@@ -183,3 +183,86 @@ func TestOtherLinesComeWhenTheyAreAskedFor(t *testing.T) {
 	assert.Equal(t, first, lines[0], "the first line was done")
 	assert.Less(t, lines[1], first, "the others are only looked at near the attainment")
 }
+
+// What is best without a floor differs from one attainment to another.
+func TestFloorsAreThoseOfTheBestLine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// discounts are what each line costs less where much is asked for, and where little is.
+		much, little [3]float64
+		// tried are the lines with a floor that are looked at, three plain ones and three with
+		// each of two floors.
+		tried []int
+	}{
+		"the first one is best":           {tried: []int{3, 6}},
+		"the last one is best":            {much: [3]float64{2: 0.2}, little: [3]float64{2: 0.2}, tried: []int{5, 8}},
+		"one for much and one for little": {much: [3]float64{1: 0.2}, little: [3]float64{2: 0.2}, tried: []int{4, 5, 7, 8}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			search, tried := NewSearch(240, 9, 90, []float64{0.99, 0.7}), map[int]bool{}
+			all := func() {
+				for wave := search.Next(); len(wave) > 0; wave = search.Next() {
+					for _, p := range wave {
+						tried[p.Line] = true
+						o := Outcome{Point: front.Point{Attainment: 1 / (1 + math.Exp(float64(p.At-100)/2)), Cost: math.Exp(-0.045 * float64(p.At-100))}}
+						switch {
+						case p.Line > 2:
+						case o.Attainment > 0.9:
+							o.Cost *= 1 - tc.much[p.Line]
+						default:
+							o.Cost *= 1 - tc.little[p.Line]
+						}
+						search.Tell(p, o)
+					}
+				}
+			}
+			all()
+			search.Lines(3)
+			all()
+			assert.Len(t, tried, 3)
+			search.Floors(3)
+			all()
+			assert.Len(t, tried, 3+len(tc.tried))
+			for _, line := range tc.tried {
+				assert.True(t, tried[line], "line %d", line)
+			}
+		})
+	}
+}
+
+// A fleet that a floor holds is the same whatever the target is.
+func TestWhatChangesNothingIsLookedAtOnce(t *testing.T) {
+	for name, begin := range map[string]func(places, lines, start int, focus []float64) *Search{"from end to end": NewSearch, "near": Near} {
+		t.Run(name, func(t *testing.T) {
+			search, tried := begin(240, 1, 20, []float64{0.9}), 0
+			for wave := search.Next(); len(wave) > 0; wave = search.Next() {
+				for _, p := range wave {
+					tried++
+					search.Tell(p, Outcome{Point: front.Point{Attainment: 0.95, Cost: math.Exp(-0.045 * float64(min(p.At, 25)))}})
+				}
+			}
+			assert.LessOrEqual(t, tried, 9)
+			last, known := search.known[0][239]
+			assert.True(t, known, "the end of the axis says whether there is more")
+			assert.InDelta(t, 0.95, last.Attainment, 1e-9)
+		})
+	}
+}
+
+// Beyond a stretch where nothing changes there may be a fall.
+func TestWhatComesAfterAStretchIsFound(t *testing.T) {
+	search := Near(240, 1, 20, []float64{0.895})
+	cheapest := math.Inf(1)
+	for wave := search.Next(); len(wave) > 0; wave = search.Next() {
+		for _, p := range wave {
+			o := Outcome{Point: front.Point{Attainment: 0.95, Cost: 1}}
+			if p.At >= 100 {
+				o.Point = front.Point{Attainment: 0.95 - 0.01*float64(p.At-99), Cost: math.Exp(-0.045 * float64(p.At-99))}
+			}
+			if o.Attainment >= 0.895 {
+				cheapest = min(cheapest, o.Cost)
+			}
+			search.Tell(p, o)
+		}
+	}
+	assert.InDelta(t, math.Exp(-0.045*5), cheapest, 1e-9)
+}

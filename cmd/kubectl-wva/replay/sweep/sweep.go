@@ -46,11 +46,11 @@ const (
 	nearFront, focusWidth = 1.01, 0.01
 	// hopelessTimes is how many times as dear as the best of all a family may be, with its
 	// defaults but for the target, for more of it to be tried, and hopelessBelow how much
-	// less it may attain at most. Of another way of placing, all other settings were tried by
-	// one family before others are: misplacedTimes is how many times as dear it may be then.
+	// less it may attain at most. Of another way of placing, every family was tried with its
+	// defaults before more is: misplacedTimes is how many times as dear it may be then.
 	// Floors are tried of whatever is not hopeless without: on traffic in bursts they change all.
 	hopelessTimes, hopelessBelow = 1.3, 0.05
-	misplacedTimes               = 1.03
+	misplacedTimes               = 1.1
 )
 
 // Sweep is a sweep under way. Its methods may be called once each, in their order.
@@ -178,9 +178,9 @@ func newSearch(f *tuning.Family, where tuning.Placing, focus []float64, near boo
 }
 
 // searchAll searches several families: first each with its defaults but for the target,
-// from end to end unless the case says otherwise. Further settings are tried of those that come near the best of all where
-// somebody asks, and so are other ways of placing: by the first of those families, and by
-// the others where that comes near; and at last floors.
+// from end to end unless the case says otherwise. Other ways of placing are tried by the first
+// of those that come near the best of all where somebody asks, and by the others where that
+// comes near; then further settings of whatever is near; and at last floors.
 func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit, focus []float64) (all []Entry, givenUp int, err error) {
 	placings := c.Trials[0].Placings()
 	usual := make([]*search, len(families))
@@ -190,33 +190,23 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 	if err := s.searchEach(c, usual, limit); err != nil {
 		return nil, 0, err
 	}
-	worth := worthwhile(usual, usual, focus, hopelessTimes)
-	// Where the usual placing has no room for the load it says nothing of the families.
-	movable := placeable(worth)
-	if len(movable) == 0 {
-		movable = placeable(usual)
-	}
-	var placed []*search
-	for _, where := range placings[1:] {
-		if len(movable) > 0 {
-			placed = append(placed, newSearch(movable[0].family, where, focus, true))
-		}
-	}
-	if err := s.furtherEach(c, slices.Concat(worth, placed), limit, (*tuning.Family).Plain); err != nil {
+	placed, err := s.searchPlaced(c, usual, placings[1:], limit, focus)
+	if err != nil {
 		return nil, 0, err
 	}
-	var more []*search
-	for _, at := range worthwhile(placed, slices.Concat(usual, placed), focus, misplacedTimes) {
-		for _, one := range movable[1:] {
-			more = append(more, newSearch(one.family, at.where, focus, true))
-		}
+	searched := slices.Concat(usual, placed)
+	near := slices.Concat(worthwhile(usual, usual, focus, hopelessTimes), worthwhile(placed, searched, focus, misplacedTimes))
+	for _, one := range near {
+		one.questions.Lines(one.family.Plain())
 	}
-	if err := s.furtherEach(c, more, limit, (*tuning.Family).Plain); err != nil {
+	if err := s.searchEach(c, near, limit); err != nil {
 		return nil, 0, err
 	}
-	searched := slices.Concat(usual, placed, more)
-	best := worthwhile(slices.Concat(worth, placed, more), searched, focus, hopelessTimes)
-	if err := s.furtherEach(c, best, limit, func(f *tuning.Family) int { return len(f.Lines) }); err != nil {
+	near = worthwhile(searched, searched, focus, hopelessTimes)
+	for _, one := range near {
+		one.questions.Floors(one.family.Plain())
+	}
+	if err := s.searchEach(c, near, limit); err != nil {
 		return nil, 0, err
 	}
 	for _, one := range searched {
@@ -224,6 +214,32 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 		givenUp += one.givenUp
 	}
 	return all, givenUp, nil
+}
+
+// searchPlaced searches the other ways of placing, of the families that were searched in the
+// usual one.
+func (s *Sweep) searchPlaced(c *Case, usual []*search, others []tuning.Placing, limit replay.Limit, focus []float64) (placed []*search, err error) {
+	movable := placeable(worthwhile(usual, usual, focus, hopelessTimes))
+	// Where the usual placing has no room for the load it says nothing of the families.
+	if len(movable) == 0 {
+		movable = placeable(usual)
+	}
+	if len(movable) == 0 {
+		return nil, nil
+	}
+	for _, where := range others {
+		placed = append(placed, newSearch(movable[0].family, where, focus, true))
+	}
+	if err := s.searchEach(c, placed, limit); err != nil {
+		return nil, err
+	}
+	var more []*search
+	for _, at := range worthwhile(placed, slices.Concat(usual, placed), focus, misplacedTimes) {
+		for _, one := range movable[1:] {
+			more = append(more, newSearch(one.family, at.where, focus, true))
+		}
+	}
+	return slices.Concat(placed, more), s.searchEach(c, more, limit)
 }
 
 // placeable are the searches whose family may be placed in several ways.
@@ -268,14 +284,6 @@ func means(entries []Entry) []front.Point {
 		points[i] = entries[i].Mean()
 	}
 	return points
-}
-
-// furtherEach goes on with several searches, on so many of the lines of their families.
-func (s *Sweep) furtherEach(c *Case, searches []*search, limit replay.Limit, upTo func(*tuning.Family) int) error {
-	for _, one := range searches {
-		one.questions.Lines(upTo(one.family))
-	}
-	return s.searchEach(c, searches, limit)
 }
 
 // searchEach goes on with several searches side by side.

@@ -117,12 +117,12 @@ func TestAside(t *testing.T) {
 func TestRivalsDriveTheVariantThatIsBest(t *testing.T) {
 	c := hill(t, "hill", 30, 1)
 	require.NotEmpty(t, c.Trials[0].Placings()[1:])
-	r := swept(t, 2, of(c, []string{"hybrid"}, family(t, "hpa:rps")))[0]
 	tried := map[string]bool{}
-	for _, e := range r.Rivals {
-		_, setting, _ := strings.Cut(e.Policy, "variant=")
+	_, err := New(Options{Cases: of(c, []string{"hybrid"}, family(t, "hpa:rps")), Workers: 1, Keep: func(one Kept) {
+		_, setting, _ := strings.Cut(one.Policy, "variant=")
 		tried[setting] = true
-	}
+	}}).Run()
+	require.NoError(t, err)
 	for _, where := range c.Trials[0].Placings() {
 		assert.True(t, tried[strings.TrimPrefix(where.Setting, "variant=")], where.Setting)
 	}
