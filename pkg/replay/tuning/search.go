@@ -22,6 +22,9 @@ type Outcome struct {
 // Alive reports whether the run was not given up.
 func (o Outcome) Alive() bool { return !o.TooPoor && !o.TooDear }
 
+// keeps reports whether it attains so much, as far as is known.
+func (o Outcome) keeps(f float64) bool { return o.TooDear || !o.TooPoor && o.Attainment >= f }
+
 // Search looks for the front of a family on one trial. Along its axis a policy has ever
 // fewer replicas, so that it costs less and attains less: what is known to be too dear on
 // one place is so on all before it, and too poor on all after it. The first line is looked
@@ -40,9 +43,10 @@ type Search struct {
 	// asked are the attainments that each line is looked at for; none of a line that is not
 	// to be looked at.
 	asked [][]float64
-	// from is the line by which each one begins.
-	from  []int
-	waves int
+	// from is the line by which each one begins, and floored says whether it has a floor.
+	from    []int
+	floored []bool
+	waves   int
 }
 
 // How the axis is walked.
@@ -69,11 +73,14 @@ func NewSearch(places, lines, start int, focus []float64) *Search {
 	if len(focus) == 0 {
 		focus = []float64{front.Enough}
 	}
-	s := &Search{places: places, start: min(max(start, 0), places-1), focus: focus, known: make([]map[int]Outcome, lines), asked: make([][]float64, lines), from: make([]int, lines)}
+	s := &Search{
+		places: places, start: min(max(start, 0), places-1), focus: focus,
+		known: make([]map[int]Outcome, lines), asked: make([][]float64, lines), from: make([]int, lines), floored: make([]bool, lines),
+	}
 	for i := range s.known {
 		s.known[i] = map[int]Outcome{}
 	}
-	s.Lines(1)
+	s.ask(0, focus...)
 	return s
 }
 
@@ -84,23 +91,32 @@ func Near(places, lines, start int, focus []float64) *Search {
 	return s
 }
 
-// Lines lets Next go on with so many of the lines in all, when the first one is done.
-func (s *Search) Lines(n int) {
-	for line := range min(n, len(s.asked)) {
-		s.asked[line] = s.focus
+// Lines lets Next go on with so many of the lines in all, when the first one is done: at some
+// of the attainments that are asked about.
+func (s *Search) Lines(n int, focus []float64) {
+	for line := 1; line < min(n, len(s.asked)); line++ {
+		s.ask(line, focus...)
 	}
 }
 
-// Floors lets Next go on with the lines that have a floor: at each attainment that is asked
-// about with those of the plain line that is best there. plain is how many lines have none; as
-// many follow with each floor, in the same order.
-func (s *Search) Floors(plain int) {
-	for _, f := range s.focus {
+// Floors lets Next go on with the lines that have a floor: at each of some attainments with
+// those of the plain line that is best there. plain is how many lines have none; as many follow
+// with each floor, in the same order.
+func (s *Search) Floors(plain int, focus []float64) {
+	for _, f := range focus {
 		best := s.best(plain, min(f, front.Enough))
 		for line := best + plain; line < len(s.asked); line += plain {
-			if !slices.Contains(s.asked[line], f) {
-				s.asked[line], s.from[line] = append(s.asked[line], f), best
-			}
+			s.ask(line, f)
+			s.from[line], s.floored[line] = best, true
+		}
+	}
+}
+
+// ask has a line looked at for some attainments.
+func (s *Search) ask(line int, focus ...float64) {
+	for _, f := range focus {
+		if !slices.Contains(s.asked[line], f) {
+			s.asked[line] = append(s.asked[line], f)
 		}
 	}
 }
@@ -109,13 +125,7 @@ func (s *Search) Floors(plain int) {
 func (s *Search) best(lines int, f float64) int {
 	best, most, least := 0, 0.0, math.Inf(1)
 	for line := range lines {
-		var points []front.Point
-		for _, at := range slices.Sorted(maps.Keys(s.known[line])) {
-			if o := s.known[line][at]; o.Alive() {
-				points = append(points, o.Point)
-			}
-		}
-		own := front.Of(points)
+		own := s.front(line)
 		switch cost, place := own.CostAt(f); {
 		case place == front.Nowhere:
 		case place == front.Above && math.IsInf(least, 1) && own[len(own)-1].Attainment > most:
@@ -167,18 +177,49 @@ func (s *Search) wanted(line int) []int {
 			want[at] = true
 		}
 	}
-	tried := slices.Sorted(maps.Keys(known))
+	tried, asked := slices.Sorted(maps.Keys(known)), s.asked[line]
+	if s.floored[line] {
+		if len(tried) == 0 {
+			return []int{s.places - 1}
+		}
+		asked, tried = s.beside(line), tried[:len(tried)-1]
+	}
 	switch {
 	case len(tried) == 0:
-		s.begin(line, add)
+		s.begin(line, asked, add)
 	case line > 0 || s.near:
-		for _, f := range s.asked[line] {
+		for _, f := range asked {
 			s.close(known, tried, min(f, front.Enough), add)
 		}
 	default:
 		s.spread(known, tried, add)
 	}
 	return slices.Sorted(maps.Keys(want))
+}
+
+// beside are the attainments of a line with a floor for which more than the fleet of the floor
+// may be worth its cost. Nothing of the line is cheaper than that fleet, which is the end of it.
+func (s *Search) beside(line int) (asked []float64) {
+	fleet, without := s.known[line][s.places-1], s.front(s.from[line])
+	for _, f := range s.asked[line] {
+		cost, place := without.CostAt(min(f, front.Enough))
+		dearer := fleet.Alive() && (place == front.Within || place == front.Below) && fleet.Cost >= cost
+		if !dearer && !fleet.keeps(min(f, front.Enough)) {
+			asked = append(asked, f)
+		}
+	}
+	return asked
+}
+
+// front is that of what a line found.
+func (s *Search) front(line int) front.Front {
+	var points []front.Point
+	for _, at := range slices.Sorted(maps.Keys(s.known[line])) {
+		if o := s.known[line][at]; o.Alive() {
+			points = append(points, o.Point)
+		}
+	}
+	return front.Of(points)
 }
 
 // spread looks at a line from end to end.
@@ -199,8 +240,7 @@ func (s *Search) spread(known map[int]Outcome, tried []int, add func(int)) {
 
 // close looks for two neighbours on either side of an attainment.
 func (s *Search) close(known map[int]Outcome, tried []int, f float64, add func(int)) {
-	keeps := func(at int) bool { o := known[at]; return o.TooDear || !o.TooPoor && o.Attainment >= f }
-	fewer := slices.IndexFunc(tried, func(at int) bool { return !keeps(at) })
+	fewer := slices.IndexFunc(tried, func(at int) bool { return !known[at].keeps(f) })
 	switch {
 	case fewer < 0:
 		add(s.beyond(known, tried, nearStride))
@@ -213,11 +253,14 @@ func (s *Search) close(known map[int]Outcome, tried []int, f float64, add func(i
 	}
 }
 
-// beyond is the next place after the last one: so many further, or the end of the axis where
-// the last two ended alike.
+// beyond is the next place after the last one: so many further, or where the last two ended
+// alike the end of the axis, and half-way to it when that is known.
 func (s *Search) beyond(known map[int]Outcome, tried []int, stride int) int {
 	n := len(tried)
 	if last := known[tried[n-1]]; n > 1 && last.Alive() && last == known[tried[n-2]] {
+		if _, done := known[s.places-1]; done {
+			return (tried[n-1] + s.places - 1) / 2
+		}
 		return s.places - 1
 	}
 	return tried[n-1] + stride
@@ -231,11 +274,11 @@ func gains(a, dearer Outcome) bool {
 
 // begin are the first places of a line: around the start, and later where the line that it
 // begins by has what is asked about.
-func (s *Search) begin(line int, add func(int)) {
+func (s *Search) begin(line int, asked []float64, add func(int)) {
 	first := s.known[s.from[line]]
 	tried := slices.Sorted(maps.Keys(first))
 	some := false
-	for _, f := range s.asked[line] {
+	for _, f := range asked {
 		at := slices.IndexFunc(tried, func(at int) bool { o := first[at]; return o.Alive() && o.Attainment < min(f, front.Enough) })
 		if line > 0 && at > 0 && first[tried[at-1]].Alive() {
 			add(tried[at-1])
@@ -243,7 +286,7 @@ func (s *Search) begin(line int, add func(int)) {
 		}
 	}
 	switch {
-	case some:
+	case some || len(asked) == 0:
 	case s.near || line > 0:
 		add(s.start)
 	default:

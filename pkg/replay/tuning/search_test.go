@@ -50,7 +50,7 @@ func (s *service) outcome(p Place) Outcome {
 // searched is what a search finds.
 func searched(s *service, places, lines, start int, focus ...float64) []front.Point {
 	search := NewSearch(places, lines, start, focus)
-	search.Lines(lines)
+	search.Lines(lines, focus)
 	var found []front.Point
 	for wave := search.Next(); len(wave) > 0; wave = search.Next() {
 		for _, p := range wave {
@@ -114,7 +114,7 @@ func TestTheSameAnswersGiveTheSameQuestions(t *testing.T) {
 func TestNothingIsAskedTwice(t *testing.T) {
 	s := service{knee: 100, width: 2, poor: 0.6, dear: 4}
 	search := NewSearch(240, 3, 10, []float64{0.95})
-	search.Lines(3)
+	search.Lines(3, []float64{0.95})
 	asked := map[Place]bool{}
 	for wave := search.Next(); len(wave) > 0; wave = search.Next() {
 		for _, p := range wave {
@@ -138,7 +138,7 @@ func TestSearchesThatFindNothingEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			search, asked := NewSearch(100, 2, 50, []float64{0.95}), 0
-			search.Lines(2)
+			search.Lines(2, []float64{0.95})
 			for wave := search.Next(); len(wave) > 0; wave = search.Next() {
 				for _, p := range wave {
 					asked++
@@ -174,10 +174,10 @@ func TestOtherLinesComeWhenTheyAreAskedFor(t *testing.T) {
 	all()
 	require.Len(t, lines, 1)
 	first := lines[0]
-	search.Lines(2)
+	search.Lines(2, []float64{0.95})
 	all()
 	assert.Len(t, lines, 2, "no more than are asked for")
-	search.Lines(99)
+	search.Lines(99, []float64{0.95})
 	all()
 	assert.Len(t, lines, 3)
 	assert.Equal(t, first, lines[0], "the first line was done")
@@ -216,10 +216,10 @@ func TestFloorsAreThoseOfTheBestLine(t *testing.T) {
 				}
 			}
 			all()
-			search.Lines(3)
+			search.Lines(3, []float64{0.99, 0.7})
 			all()
 			assert.Len(t, tried, 3)
-			search.Floors(3)
+			search.Floors(3, []float64{0.99, 0.7})
 			all()
 			assert.Len(t, tried, 3+len(tc.tried))
 			for _, line := range tc.tried {
@@ -265,4 +265,43 @@ func TestWhatComesAfterAStretchIsFound(t *testing.T) {
 		}
 	}
 	assert.InDelta(t, math.Exp(-0.045*5), cheapest, 1e-9)
+}
+
+// The cheapest of a line with a floor is the fleet that the floor holds: where that suffices, or
+// costs more than what is known already, nothing else of the line is of use.
+func TestFleetsThatFloorsHold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kept, cost float64
+		least      int
+		most       int
+	}{
+		"suffices":           {kept: 0.96, cost: 0.5, least: 1, most: 1},
+		"is too dear":        {kept: 0.8, cost: 10, least: 1, most: 1},
+		"takes some more":    {kept: 0.8, cost: 0.5, least: 5, most: 15},
+		"keeps next to none": {kept: 0, cost: 0.01, least: 5, most: 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			search, tried := Near(240, 2, 90, []float64{0.95}), 0
+			s := service{knee: 100, width: 2, poor: 0.2, dear: 20}
+			all := func() {
+				for wave := search.Next(); len(wave) > 0; wave = search.Next() {
+					for _, p := range wave {
+						o := s.outcome(Place{At: p.At})
+						if p.Line == 1 {
+							tried++
+							point := s.point(Place{At: p.At})
+							o = Outcome{Point: front.Point{Attainment: max(point.Attainment, tc.kept), Cost: max(point.Cost, tc.cost)}}
+							o.TooPoor = o.Attainment < s.poor
+						}
+						search.Tell(p, o)
+					}
+				}
+			}
+			all()
+			search.Floors(1, []float64{0.95})
+			all()
+			assert.GreaterOrEqual(t, tried, tc.least)
+			assert.LessOrEqual(t, tried, tc.most)
+		})
+	}
 }

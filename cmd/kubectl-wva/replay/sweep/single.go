@@ -40,12 +40,11 @@ func (s *Sweep) Singles(families []tuning.Family, cases []int, ours int) ([]Sing
 	if err := s.everySingle(searches, &all); err != nil {
 		return nil, err
 	}
-	worth := worthwhile(searches, searches, focus, hopelessTimes)
 	// No floor is right for several loads.
-	for _, one := range worth {
-		one.questions.Lines(one.family.Plain())
+	for _, one := range worthwhile(searches, searches, focus, hopelessTimes) {
+		one.questions.Lines(one.family.Plain(), one.focus)
 	}
-	if err := s.everySingle(worth, &all); err != nil {
+	if err := s.everySingle(searches, &all); err != nil {
 		return nil, err
 	}
 	singles, problems := make([]Single, len(searches)), make([]error, len(searches))

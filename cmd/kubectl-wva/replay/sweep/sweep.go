@@ -197,16 +197,15 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 	searched := slices.Concat(usual, placed)
 	near := slices.Concat(worthwhile(usual, usual, focus, hopelessTimes), worthwhile(placed, searched, focus, misplacedTimes))
 	for _, one := range near {
-		one.questions.Lines(one.family.Plain())
+		one.questions.Lines(one.family.Plain(), one.focus)
 	}
-	if err := s.searchEach(c, near, limit); err != nil {
+	if err := s.searchEach(c, searched, limit); err != nil {
 		return nil, 0, err
 	}
-	near = worthwhile(searched, searched, focus, hopelessTimes)
-	for _, one := range near {
-		one.questions.Floors(one.family.Plain())
+	for _, one := range worthwhile(searched, searched, focus, hopelessTimes) {
+		one.questions.Floors(one.family.Plain(), one.focus)
 	}
-	if err := s.searchEach(c, near, limit); err != nil {
+	if err := s.searchEach(c, searched, limit); err != nil {
 		return nil, 0, err
 	}
 	for _, one := range searched {
@@ -219,7 +218,7 @@ func (s *Sweep) searchAll(c *Case, families []tuning.Family, limit replay.Limit,
 // searchPlaced searches the other ways of placing, of the families that were searched in the
 // usual one.
 func (s *Sweep) searchPlaced(c *Case, usual []*search, others []tuning.Placing, limit replay.Limit, focus []float64) (placed []*search, err error) {
-	movable := placeable(worthwhile(usual, usual, focus, hopelessTimes))
+	movable := placeable(searchesOf(worthwhile(usual, usual, focus, hopelessTimes)))
 	// Where the usual placing has no room for the load it says nothing of the families.
 	if len(movable) == 0 {
 		movable = placeable(usual)
@@ -247,35 +246,49 @@ func placeable(searches []*search) []*search {
 	return slices.DeleteFunc(slices.Clone(searches), func(one *search) bool { return !one.family.Placed })
 }
 
+// worth is a search with the attainments at which more of it may come near the best of all.
+type worth struct {
+	*search
+	focus []float64
+}
+
 // worthwhile are the searches that found something from which other settings may come near
 // the best of all where somebody asks, not so many times as dear; and those that are tried
-// aside.
-func worthwhile(searches, all []*search, focus []float64, times float64) []*search {
+// aside. Where nobody asks all are.
+func worthwhile(searches, all []*search, focus []float64, times float64) []worth {
 	var found []front.Point
 	for _, one := range all {
 		found = append(found, means(one.found)...)
 	}
 	best := front.Of(found)
-	var out []*search
+	var out []worth
 	for _, one := range searches {
-		own, some := front.Of(means(one.found)), one.family.Aside || len(focus) == 0
+		own, near := front.Of(means(one.found)), []float64{}
 		for _, f := range focus {
-			f = min(f, front.Enough)
-			least, _ := best.CostAt(f)
-			cost, place := own.CostAt(f)
-			switch place {
-			case front.Within, front.Below:
-				some = some || cost <= times*least
-			case front.Above:
-				some = some || own[len(own)-1].Attainment >= f-hopelessBelow && cost <= times*least
-			case front.Nowhere:
+			least, _ := best.CostAt(min(f, front.Enough))
+			cost, place := own.CostAt(min(f, front.Enough))
+			enough := place == front.Within || place == front.Below ||
+				place == front.Above && own[len(own)-1].Attainment >= min(f, front.Enough)-hopelessBelow
+			if one.family.Aside || enough && cost <= times*least {
+				near = append(near, f)
 			}
 		}
-		if some {
-			out = append(out, one)
+		if len(focus) == 0 {
+			near = append(near, front.Enough)
+		}
+		if len(near) > 0 {
+			out = append(out, worth{one, near})
 		}
 	}
 	return out
+}
+
+func searchesOf(all []worth) []*search {
+	searches := make([]*search, len(all))
+	for i := range all {
+		searches[i] = all[i].search
+	}
+	return searches
 }
 
 func means(entries []Entry) []front.Point {
