@@ -45,8 +45,8 @@ const (
 	// cheaper, and focusWidth how far from what is asked about that matters.
 	nearFront, focusWidth = 1.01, 0.01
 	// hopelessTimes is how many times as dear as the best of all a family may be, with its
-	// defaults but for the target, for more of it to be tried, and hopelessBelow how much
-	// less it may attain at most. Of another way of placing, every family was tried with its
+	// defaults but for the target, for more of it to be tried, and hopelessBelow how far
+	// below what is asked about it may be so near. Of another way of placing, every family was tried with its
 	// defaults before more is: misplacedTimes is how many times as dear it may be then.
 	// Floors are tried of whatever is not hopeless without: on traffic in bursts they change all.
 	hopelessTimes, hopelessBelow = 1.3, 0.05
@@ -265,11 +265,7 @@ func worthwhile(searches, all []*search, focus []float64, times float64) []worth
 	for _, one := range searches {
 		own, near := front.Of(means(one.found)), []float64{}
 		for _, f := range focus {
-			least, _ := best.CostAt(min(f, front.Enough))
-			cost, place := own.CostAt(min(f, front.Enough))
-			enough := place == front.Within || place == front.Below ||
-				place == front.Above && own[len(own)-1].Attainment >= min(f, front.Enough)-hopelessBelow
-			if one.family.Aside || enough && cost <= times*least {
+			if one.family.Aside || comesNear(own, best, min(f, front.Enough), times) {
 				near = append(near, f)
 			}
 		}
@@ -281,6 +277,20 @@ func worthwhile(searches, all []*search, focus []float64, times float64) []worth
 		}
 	}
 	return out
+}
+
+// comesNear reports whether a front costs at most so many times what the best one does, at an
+// attainment or a little below: what attains a little less may attain enough with other
+// settings.
+func comesNear(own, best front.Front, f, times float64) bool {
+	near := func(attainment float64) bool {
+		cost, place := own.CostAt(attainment)
+		least, _ := best.CostAt(attainment)
+		return (place == front.Within || place == front.Below) && cost <= times*least
+	}
+	return near(f) || slices.ContainsFunc(own, func(p front.Point) bool {
+		return p.Attainment >= f-hopelessBelow && p.Attainment < f && near(p.Attainment)
+	})
 }
 
 func searchesOf(all []worth) []*search {

@@ -286,3 +286,23 @@ func TestLuckOfOneSeedHidesNothing(t *testing.T) {
 	}
 	assert.Equal(t, []string{"cheap", "sure", "dear"}, shown)
 }
+
+func TestWhatComesNear(t *testing.T) {
+	best := front.Front{{Attainment: 0.5, Cost: 10}, {Attainment: 0.9, Cost: 20}, {Attainment: 0.99, Cost: 30}}
+	for name, tc := range map[string]struct {
+		own  front.Front
+		want bool
+	}{
+		"near there":                       {front.Front{{Attainment: 0.9, Cost: 22}, {Attainment: 0.99, Cost: 31}}, true},
+		"near from above":                  {front.Front{{Attainment: 0.995, Cost: 31}}, true},
+		"too dear there":                   {front.Front{{Attainment: 0.9, Cost: 30}, {Attainment: 0.99, Cost: 40}}, false},
+		"near a little below, and no more": {front.Front{{Attainment: 0.95, Cost: 26}}, true},
+		"near a little below, then steep":  {front.Front{{Attainment: 0.95, Cost: 26}, {Attainment: 0.97, Cost: 90}}, true},
+		"near far below alone":             {front.Front{{Attainment: 0.9, Cost: 20}, {Attainment: 0.97, Cost: 90}}, false},
+		"nothing":                          {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.want, comesNear(tc.own, best, 0.98, 1.1))
+		})
+	}
+}
