@@ -26,6 +26,8 @@ type Carried struct {
 
 	// empty is the node with nothing on it. Its Beside is shared and never changes.
 	empty placement.Node
+	// extended are the extended resources that are no devices, by name.
+	extended []extended
 	// tainted is set when the node has taints that keep pods away.
 	tainted bool
 }
@@ -42,7 +44,9 @@ const (
 // Carried reads a node.
 func (m *Names) Carried(node *corev1.Node) *Carried {
 	c := &Carried{Out: Out(node), tainted: slices.ContainsFunc(node.Spec.Taints, keepsAway)}
-	for _, o := range offers(&node.Status) {
+	offered, further := offers(&node.Status)
+	c.extended = further
+	for _, o := range offered {
 		c.Devices = append(c.Devices, m.devices(node.Labels, o))
 	}
 	if len(c.Devices) == 0 {

@@ -326,18 +326,23 @@ func (o *offer) confused(labels map[string]string, n Name, from said) string {
 func cuts(config string) bool { return config != "" && config != "all-disabled" }
 
 // offers are the device resources of which the node has any, in the order of the
-// table.
-func offers(status *corev1.NodeStatus) []offer {
-	var found []offer
+// table, and its further extended resources, by name.
+func offers(status *corev1.NodeStatus) (found []offer, further []extended) {
 	for resource, quantity := range status.Allocatable {
-		if c, ok := conventionOf(resource); ok && quantity.Sign() > 0 {
+		if quantity.Sign() <= 0 {
+			continue
+		}
+		if c, ok := conventionOf(resource); ok {
 			count := int(amount(quantity, mostDevices))
 			all := max(count, int(amount(status.Capacity[resource], mostDevices)))
 			found = append(found, offer{convention: c, resource: resource, count: count, all: all, alone: true})
+		} else if isExtended(resource) {
+			further = append(further, extended{resource, amount(quantity, mostAmount)})
 		}
 	}
+	slices.SortFunc(further, compareExtended)
 	if len(found) < 2 {
-		return found
+		return found, further
 	}
 	slices.SortFunc(found, func(a, b offer) int {
 		if a.rank != b.rank {
@@ -356,7 +361,7 @@ func offers(status *corev1.NodeStatus) []offer {
 			found[i].besideShared = found[i].besideShared || sameKind && found[j].counts == sharedDevices
 		}
 	}
-	return found
+	return found, further
 }
 
 // announced reads the labels of a node whose devices are not there: not yet, or

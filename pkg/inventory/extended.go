@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -30,31 +29,25 @@ type extended struct {
 // offered gives every extended resource of the nodes an index, and lets the nodes hold
 // what they offer of them.
 func (inv *Inventory) offered() {
-	names := map[corev1.ResourceName]bool{}
-	for _, node := range inv.Nodes {
-		for resource, q := range node.Status.Allocatable {
-			if q.Sign() > 0 && isExtended(resource) {
-				names[resource] = true
+	for _, c := range inv.Carried {
+		for _, e := range c.extended {
+			if at, found := slices.BinarySearch(inv.extended, e.Resource); !found {
+				inv.extended = slices.Insert(inv.extended, at, e.Resource)
 			}
 		}
 	}
-	if len(names) == 0 {
-		return
-	}
-	inv.extended = slices.Sorted(maps.Keys(names))
-	for i, node := range inv.Nodes {
-		n := &inv.Cluster.Nodes[i]
-		for resource, q := range node.Status.Allocatable {
-			at, found := slices.BinarySearch(inv.extended, resource)
-			if !found || q.Sign() <= 0 {
-				continue
-			}
-			if more := at + 1 - len(n.Other); more > 0 {
-				n.Other = append(n.Other, make([]placement.Stock, more)...)
-			}
-			has := amount(q, mostAmount)
-			n.Other[at] = placement.Stock{Allocatable: has, Free: has}
+	for i, c := range inv.Carried {
+		if len(c.extended) == 0 {
+			continue
 		}
+		// They are sorted, so that the last one is at the end.
+		last, _ := slices.BinarySearch(inv.extended, c.extended[len(c.extended)-1].Resource)
+		other := make([]placement.Stock, last+1)
+		for _, e := range c.extended {
+			at, _ := slices.BinarySearch(inv.extended, e.Resource)
+			other[at] = placement.Stock{Allocatable: e.Count, Free: e.Count}
+		}
+		inv.Cluster.Nodes[i].Other = other
 	}
 }
 

@@ -85,6 +85,9 @@ type Objects struct {
 	Quotas          []*corev1.ResourceQuota
 	// Unread says of which kinds nobody knows what there is.
 	Unread Unread
+
+	// Known is what the node carries, for those who keep that; nil reads every node.
+	Known func(*corev1.Node) *Carried
 }
 
 // Unread are kinds of objects that could not be read.
@@ -128,8 +131,12 @@ func (m *Names) Read(o Objects) *Inventory {
 	inv.Cluster = &placement.Cluster{Nodes: make([]placement.Node, len(inv.Nodes))}
 	inv.Carried = make([]*Carried, len(inv.Nodes))
 	index := make(map[string]int, len(inv.Nodes))
+	carried := o.Known
+	if carried == nil {
+		carried = m.Carried
+	}
 	for i, node := range inv.Nodes {
-		inv.add(i, node, m.Carried(node))
+		inv.add(i, node, carried(node))
 		index[node.Name] = i
 	}
 	inv.offered()

@@ -373,3 +373,20 @@ func largeCluster() ([]*corev1.Node, []*corev1.Pod) {
 	}
 	return nodes, pods
 }
+
+// What nodes carry may be kept from one inventory to the next: pods take nothing off it.
+func TestReadTakesWhatIsKnownOfNodes(t *testing.T) {
+	a, b := h100("a"), h100("b")
+	b.Status.Allocatable["rdma/hca"] = resource.MustParse("8")
+	b.Status.Allocatable["amd.com/gpu"] = resource.MustParse("4")
+	known := map[*corev1.Node]*Carried{a: new(Names).Carried(a), b: new(Names).Carried(b)}
+	o := Objects{
+		Nodes: []*corev1.Node{a, b},
+		Pods:  []*corev1.Pod{boundPod("b", container("nvidia.com/gpu", "1", "rdma/hca", "3", "amd.com/gpu", "2"))},
+		Known: func(node *corev1.Node) *Carried { return known[node] },
+	}
+	first, second := new(Names).Read(o), new(Names).Read(o)
+	assert.Same(t, known[b], first.Carried[1])
+	assert.Equal(t, Read(o.Nodes, o.Pods).Cluster, first.Cluster)
+	assert.Equal(t, first.Cluster, second.Cluster)
+}

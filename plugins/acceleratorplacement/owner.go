@@ -51,7 +51,7 @@ var (
 func (o owners) of(pod *corev1.Pod) (found []target, complete bool) {
 	var object metav1.Object = pod
 	for range maxDepth {
-		ref := metav1.GetControllerOf(object)
+		ref := metav1.GetControllerOfNoCopy(object)
 		if ref == nil {
 			return found, true
 		}

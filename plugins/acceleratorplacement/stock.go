@@ -73,7 +73,7 @@ func (p *Plugin) takeStock(ctx context.Context) {
 	withDevices := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !inventory.UsesDevices(pod) })
 	variants := p.variants.list()
 	outlook, shapes := outlookOf(p.names, variants, p.count(withDevices))
-	inv := p.names.Read(inventory.Objects{Nodes: nodes, Pods: pods, Unread: unread})
+	inv := p.names.Read(inventory.Objects{Nodes: nodes, Pods: pods, Unread: unread, Known: p.carried})
 	p.prices.expect(outlook, inv.Cluster)
 
 	foreign := p.foreign(nodes, pods)
@@ -83,6 +83,11 @@ func (p *Plugin) takeStock(ctx context.Context) {
 	if p.scheduling.Load() {
 		cluster.report(p.profile, p.sum(inv.Cluster, p.slots(inv, withDevices, variants, shapes), len(foreign)))
 	}
+}
+
+// carried is what the node carries, which the scheduling of pods has read already.
+func (p *Plugin) carried(node *corev1.Node) *inventory.Carried {
+	return p.catalog.of(p.names, node).Carried
 }
 
 // visitWaiting drops the waiting pods that are gone or placed, and wakes those whose
