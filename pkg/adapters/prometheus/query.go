@@ -28,6 +28,7 @@ const (
 	scraped      = "times of the last scrapes"
 	ended        = "time of the last count of completed requests"
 	earlier      = "times of the last scrapes that did not fail"
+	densest      = "number of scrapes in the window"
 	span         = "time between the last two scrapes"
 	latestServed = "requests completed since the scrape before"
 	latestChange = "change of requests in flight since the scrape before"
@@ -56,7 +57,7 @@ type query struct {
 	promQL string
 }
 
-// queries are all queries of one reading.
+// queries are all queries of one reading but for those of spans.
 func queries(window, lookback time.Duration) []query {
 	q := newBuilder(window, lookback)
 	return append(q.ofPods(), q.ofGateways()...)
@@ -80,7 +81,6 @@ func (q builder) ofPods() []query {
 		{cacheTokens, q.last(modelserver.CacheTokens)},
 		{scraped, lastScrapes(kvUse, waiting, running)},
 		{ended, lastScrapes(served)},
-		{span, q.span(perPod, modelserver.Running)},
 		{latestServed, q.latest()},
 		{latestChange, each(modelserver.Running, q.change) + " + " + each(modelserver.Waiting, q.change)},
 	}
@@ -99,7 +99,8 @@ func (q builder) ofGateways() []query {
 			q.restarted(perModel, modelserver.GatewayDispatched))},
 		{gatewayDispatch, named(modelserver.GatewayDispatched, q.dispatched)},
 		{gatewayScraped, gatewayTimes()},
-		{gatewaySpan, q.span(perModel, modelserver.GatewayDispatched) + " or " + q.span(perModel, modelserver.GatewayQueue)},
+		// Gateways are few, so that short steps cost little.
+		{gatewaySpan, q.span(perModel, modelserver.GatewayDispatched, time.Second) + " or " + q.span(perModel, modelserver.GatewayQueue, time.Second)},
 		{gatewayLatest, named(modelserver.GatewayDispatched, func(series string) string {
 			return q.unlessRestarted(perModel, series, over("irate")(series))
 		})},
@@ -340,13 +341,28 @@ func by(about, vector string) string {
 }
 
 // span is the time between the last two scrapes: the newest time less the newest one
-// that differs from it, looked for in steps of a second, which is less than any
-// interval in use. After a failed scrape it is absent.
-func (q builder) span(by string, quantity modelserver.Quantity) string {
+// that differs from it, looked for in steps that are shorter than any interval in use.
+// After a failed scrape it is absent.
+func (q builder) span(by string, quantity modelserver.Quantity, step time.Duration) string {
 	return each(quantity, func(series string) string {
-		return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s) - max_over_time((timestamp(%[2]s) < timestamp(%[2]s @ end()))[%[3]s:1s]))",
-			by, series, q.window)
+		return fmt.Sprintf("max by (%[1]s) (timestamp(%[2]s) - max_over_time((timestamp(%[2]s) < timestamp(%[2]s @ end()))[%[3]s:%[4]s]))",
+			by, series, q.window, promDuration(step))
 	})
+}
+
+// densest is the largest number of scrapes that any pod had within the window.
+func (q builder) densest() query {
+	return query{densest, fmt.Sprintf("max(%s)", each(modelserver.Running, func(series string) string {
+		return fmt.Sprintf("count_over_time(%s[%s])", series, q.window)
+	}))}
+}
+
+// spans asks for the spans of pods, of which none had more scrapes within the window. Each step
+// costs as much as a query of its own, so there are no more of them than are needed: a step is a
+// third of the shortest interval, so that it passes over no scrape, not even an early one.
+func (q builder) spans(scrapes float64) query {
+	step := max(time.Second, time.Duration(q.seconds/(3*scrapes))*time.Second)
+	return query{span, q.span(perPod, modelserver.Running, step)}
 }
 
 func promDuration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

@@ -27,7 +27,16 @@ import (
 // A query that fails leaves its samples absent; the error then names the query and
 // the server, and the rest of the reading is good.
 func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
+	var spans model.Vector
+	var spansErr error
+	var group errgroup.Group
+	group.Go(func() error {
+		spans, spansErr = c.spans(ctx, at, newBuilder(window, lookback))
+		return nil
+	})
 	answers, err := c.ask(ctx, at, queries(window, lookback))
+	_ = group.Wait()
+	answers[span], err = spans, errors.Join(err, spansErr)
 	dated := answers[ended] != nil
 	if late := untold(answers); len(late) > 0 {
 		more, lateErr := c.ask(ctx, at, []query{newBuilder(window, lookback).goodScrapes(late)})
@@ -58,6 +67,15 @@ func (c *Client) ask(ctx context.Context, at time.Time, queries []query) (map[st
 		answers[q.about] = vectors[i]
 	}
 	return answers, errors.Join(failures...)
+}
+
+// spans asks how often pods are scraped, and then for the times between their last two scrapes.
+func (c *Client) spans(ctx context.Context, at time.Time, q builder) (model.Vector, error) {
+	counts, err := c.instant(ctx, q.densest(), at)
+	if err != nil || len(counts) == 0 {
+		return nil, err
+	}
+	return c.instant(ctx, q.spans(number(counts[0])), at)
 }
 
 // Queues returns the lengths of the gateway's queues at an instant, with one query:
