@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,12 @@ func writesTo(t *testing.T, d *appsv1.Deployment) []localcluster.ScaleWrite {
 // returns its name and the name of its token.
 func startHurried(t *testing.T, instance, name string, more ...string) string {
 	t.Helper()
+	return startProgram(t, filepath.Join(programs, "manager"), instance, name, more...)
+}
+
+// startProgram does the same with the manager of a file.
+func startProgram(t *testing.T, path, instance, name string, more ...string) string {
+	t.Helper()
 	kubeconfig, err := cluster.KubeconfigFor(t.Context(), home, account)
 	require.NoError(t, err)
 	metrics, err := cluster.FreeAddress()
@@ -36,7 +43,7 @@ func startHurried(t *testing.T, instance, name string, more ...string) string {
 	health, err := cluster.FreeAddress()
 	require.NoError(t, err)
 	process := managerProcess(instance, kubeconfig, metrics, health)
-	process.Name = name
+	process.Name, process.Path = name, path
 	process.Args = append(process.Args, hurry...)
 	process.Args = append(process.Args, more...)
 	metricsOf[name] = "http://" + metrics + "/metrics"
