@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,11 @@ func TestEverySettingTakesEffectFromEveryPlace(t *testing.T) {
 			require.NoError(t, err, "%s from the %s", key.Name, places[strong].name)
 			return got
 		}
+		text, err := given(0, -1).File()
+		require.NoError(t, err)
+		again, err := config.Load(config.Sources{File: text})
+		require.NoError(t, err, "%s", text)
+		assert.Equal(t, !key.Secret, reflect.DeepEqual(test.want, test.seen(again)), "%s as a file, which holds no secrets", key.Name)
 		for i, place := range places {
 			if !inMap && (i == 2 || i == 3) {
 				got := given(i, -1)

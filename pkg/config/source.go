@@ -248,6 +248,18 @@ func AsFile(data map[string]string) ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
+// File is what was given of the settings in force, wherever it came from, as one configuration
+// file. Secrets are left out.
+func (c Config) File() ([]byte, error) {
+	values := map[string]string{}
+	for _, key := range Keys() {
+		if given := c.inForce[key.Name]; given.level >= 0 && given.value != "" && !key.Secret {
+			values[key.Name] = given.value
+		}
+	}
+	return yaml.Marshal(values)
+}
+
 // oneLine is an error as one line of many.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 

@@ -12,8 +12,9 @@ import (
 
 // Locate says in which namespace the manager's ConfigMaps are and what they are called: a
 // release of the chart puts its name before them. Without a manager they have the names of
-// the plain manifests, and the note says why; namespace is where to look, empty for all.
-func Locate(ctx context.Context, api client.Reader, namespace string) (where config.Static, note string) {
+// the plain manifests and no settings, and the note says why; namespace is where to look, empty
+// for all.
+func Locate(ctx context.Context, api client.Reader, namespace string) (where config.Config, note string) {
 	m, err := Find(ctx, api, namespace)
 	switch {
 	case err != nil:
@@ -21,7 +22,7 @@ func Locate(ctx context.Context, api client.Reader, namespace string) (where con
 	case m.Name == "":
 		note = strings.Join(m.Notes, "; ")
 	default:
-		where = m.Config.Static
+		where = m.Config
 		where.PodNamespace = m.Namespace
 		return where, ""
 	}
@@ -37,6 +38,10 @@ func Locate(ctx context.Context, api client.Reader, namespace string) (where con
 			where.ServiceClassConfigMap = key.Default
 		case "ACCELERATOR_COST_CONFIG_MAP_NAME":
 			where.UnitCostConfigMap = key.Default
+		case "SATURATION_CONFIG_MAP_NAME":
+			where.SaturationConfigMap = key.Default
+		case "SCALE_TO_ZERO_CONFIG_MAP_NAME":
+			where.ScaleToZeroConfigMap = key.Default
 		}
 	}
 	return where, note

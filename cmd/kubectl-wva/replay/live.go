@@ -102,12 +102,18 @@ func (o *options) readServed(ctx context.Context, api client.Client, namespace s
 	})
 }
 
-// readSettings reads the manager's ConfigMaps. Those that are not there, or may not be
-// read, hold nothing, and a note says so.
+// readSettings reads the manager's ConfigMaps, and those of the variants' namespaces where the
+// manager does. Those that are not there, or may not be read, hold nothing, and a note says
+// so; but for those that few have.
 func (o *options) readSettings(ctx context.Context, api client.Reader, live *scenario.Live) (notes []string, err error) {
 	where, why := installation.Locate(ctx, api, o.namespace)
 	if why != "" {
 		why = " (" + why + ")"
+	}
+	if why == "" {
+		if live.Configuration, err = where.File(); err != nil {
+			return nil, err
+		}
 	}
 	for _, m := range []struct {
 		holds string
@@ -115,8 +121,20 @@ func (o *options) readSettings(ctx context.Context, api client.Reader, live *sce
 		use   func(data map[string]string) ([]string, error)
 	}{
 		{"the settings of the manager", []string{where.ConfigMap}, func(data map[string]string) (_ []string, err error) {
-			live.Configuration, err = config.AsFile(data)
+			if why != "" { // Else they are there already, with what the Deployment says.
+				live.Configuration, err = config.AsFile(data)
+			}
 			return nil, err
+		}},
+		{"", where.SaturationConfigMaps(), func(data map[string]string) (warnings []string, err error) {
+			live.Saturation = data
+			_, warnings, err = config.ParseSaturation(data)
+			return warnings, err
+		}},
+		{"", where.ScaleToZeroConfigMaps(), func(data map[string]string) (warnings []string, err error) {
+			live.ScaleToZero = data
+			_, warnings, err = config.ParseScaleToZero(data)
+			return warnings, err
 		}},
 		{"promises of latency", where.ServiceClassConfigMaps(), func(data map[string]string) (warnings []string, err error) {
 			live.ServiceClasses, warnings, err = config.ParseServiceClasses(where.ServiceClassConfigMap, data)
@@ -129,6 +147,8 @@ func (o *options) readSettings(ctx context.Context, api client.Reader, live *sce
 	} {
 		name, found, err := firstMap(ctx, api, where.PodNamespace, m.names)
 		switch {
+		case apierrors.IsNotFound(err) && m.holds == "":
+			continue
 		case apierrors.IsNotFound(err):
 			notes = append(notes, fmt.Sprintf("there is no ConfigMap %s, so %s do not count%s", strings.Join(m.names, " or ")+" in namespace "+where.PodNamespace, m.holds, why))
 			continue
@@ -146,7 +166,71 @@ func (o *options) readSettings(ctx context.Context, api client.Reader, live *sce
 			notes = append(notes, fmt.Sprintf("ConfigMap %s: %s", name, warning))
 		}
 	}
+	if !where.NamespaceConfig {
+		return notes, nil
+	}
+	more, err := readNamespaces(ctx, api, where.PodNamespace, live)
+	return append(notes, more...), err
+}
+
+// readNamespaces reads the ConfigMaps of the variants' namespaces, as a manager with
+// WVA_NAMESPACE_CONFIG does: in each the first that has an entry counts.
+func readNamespaces(ctx context.Context, api client.Reader, home string, live *scenario.Live) (notes []string, err error) {
+	live.Namespaces = map[string]scenario.Maps{}
+	for _, v := range live.Variants {
+		namespace := v.Object.Namespace
+		if _, seen := live.Namespaces[namespace]; seen || namespace == home {
+			continue
+		}
+		var own scenario.Maps
+		for _, kind := range []struct {
+			to    *map[string]string
+			names []string
+			check func(data map[string]string) ([]string, error)
+		}{
+			{&own.Saturation, config.LocalSaturationConfigMaps(), func(data map[string]string) ([]string, error) {
+				_, warnings, err := config.ParseLocalSaturation(namespace, data)
+				return warnings, err
+			}},
+			{&own.ScaleToZero, config.LocalScaleToZeroConfigMaps(), func(data map[string]string) ([]string, error) {
+				_, warnings, err := config.ParseLocalScaleToZero(namespace, data)
+				return warnings, err
+			}},
+		} {
+			more, err := readLocal(ctx, api, namespace, kind.names, kind.to, kind.check)
+			if notes = append(notes, more...); err != nil {
+				return notes, err
+			}
+		}
+		live.Namespaces[namespace] = own
+	}
 	return notes, nil
+}
+
+// readLocal reads one kind of ConfigMaps of a namespace.
+func readLocal(ctx context.Context, api client.Reader, namespace string, names []string, to *map[string]string, check func(map[string]string) ([]string, error)) (notes []string, err error) {
+	for _, name := range names {
+		var found corev1.ConfigMap
+		err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &found)
+		switch {
+		case apierrors.IsNotFound(err) || err == nil && len(found.Data) == 0:
+			continue
+		case apierrors.IsForbidden(err):
+			return []string{fmt.Sprintf("ConfigMap %s/%s may not be read, so the settings beside the manager count for that namespace: ask for the permission to get it", namespace, name)}, nil
+		case err != nil:
+			return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", namespace, name, err)
+		}
+		warnings, err := check(found.Data)
+		if err != nil {
+			return nil, fmt.Errorf("in ConfigMap %s/%s: %w", namespace, name, err)
+		}
+		for _, warning := range warnings {
+			notes = append(notes, fmt.Sprintf("ConfigMap %s/%s: %s", namespace, name, warning))
+		}
+		*to = found.Data
+		return notes, nil
+	}
+	return nil, nil
 }
 
 // firstMap is the first of several ConfigMaps that exists, as the manager finds it.

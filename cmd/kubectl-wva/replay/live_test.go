@@ -27,6 +27,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 func devices(n int64) corev1.ResourceList {
@@ -119,6 +120,64 @@ func TestALiveClusterWithARelease(t *testing.T) {
 	assert.Equal(t, capacity.SLO{TTFT: 400, ITL: 30}, m.SLO, "of its service class")
 	assert.Equal(t, capacity.Cost(6), m.Variants[0].Cost, "of its prices, by its name of the accelerator")
 	assert.True(t, s.Policy.Limited)
+}
+
+// What the manager of the cluster reads counts: its flags, its thresholds and its scaling to
+// zero, and those of the variants' namespaces where it lets them have some of their own.
+func TestALiveClusterWhoseNamespacesHaveTheirOwn(t *testing.T) {
+	local := func(name string, data map[string]string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}, Data: data}
+	}
+	beside := func(name string, data map[string]string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "serving", Name: name}, Data: data}
+	}
+	all := append(objects(), release()...)
+	thresholds := local("saturation-scaling-config", map[string]string{"default": "kvCacheThreshold: 0.6"})
+	all = append(all,
+		beside("capacity-scaling-config", map[string]string{"default": "kvCacheThreshold: 0.7"}),
+		beside("wva-model-scale-to-zero-config", map[string]string{"default": "enable_scale_to_zero: true"}),
+		local("wva-saturation-scaling-config", nil), // without an entry it does not count
+		thresholds,
+	)
+	manager := all[len(objects())].(*appsv1.Deployment)
+	model := decision.ModelKey{Namespace: "demo", ID: "llama"}
+	of := func() (decision.Policy, string) {
+		live, notes, err := readLive(t, api(t, never, all...))
+		require.NoError(t, err)
+		s, err := live.Scenario(nil, scenario.Options{})
+		require.NoError(t, err)
+		return s.Policy, notes
+	}
+	policy, notes := of()
+	assert.Empty(t, notes)
+	assert.InDelta(t, 0.7, policy.SaturationOf(model).KVCacheThreshold, 1e-9, "namespaces have no say by default")
+	assert.True(t, policy.IdleOf(model).Enabled)
+
+	args := &manager.Spec.Template.Spec.Containers[0].Args
+	*args = append(*args, "--wva-namespace-config", "--wva-slo-percentile=0.9")
+	policy, notes = of()
+	assert.Empty(t, notes)
+	assert.InDelta(t, 0.6, policy.SaturationOf(model).KVCacheThreshold, 1e-9)
+	assert.InDelta(t, 0.9, policy.Share, 1e-9, "a flag of its Deployment")
+	assert.True(t, policy.IdleOf(model).Enabled, "that of the manager, for its namespace has none")
+
+	all = append(all, local("model-scale-to-zero-config", map[string]string{"default": "enable_scale_to_zero: false", "strange": "model_id: llama\nnamespace: other"}))
+	policy, notes = of()
+	assert.False(t, policy.IdleOf(model).Enabled)
+	assert.Contains(t, notes, "note: ConfigMap demo/model-scale-to-zero-config: ")
+
+	_, notes, err := readLive(t, api(t, func(o runtime.Object, name string) error {
+		if _, ok := o.(*corev1.ConfigMap); ok && name == "saturation-scaling-config" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, name, errors.New("no"))
+		}
+		return nil
+	}, all...))
+	require.NoError(t, err)
+	assert.Contains(t, notes, "note: ConfigMap demo/saturation-scaling-config may not be read, so the settings beside the manager count for that namespace")
+
+	thresholds.Data["default"] = "kvCacheThreshold: much"
+	_, _, err = readLive(t, api(t, never, all...))
+	require.ErrorContains(t, err, "in ConfigMap demo/saturation-scaling-config: ")
 }
 
 // orphan is a variant without a target.

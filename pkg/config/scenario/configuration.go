@@ -16,6 +16,8 @@ import (
 type settings struct {
 	config.Dynamic
 	collection collection
+	// locals are what namespaces say for themselves; nil without a cluster.
+	locals map[string]config.Local
 }
 
 // windowKey is the setting that collection.window says too.
@@ -97,8 +99,8 @@ func (d *document) maps(s *settings) error {
 	if err := readEntries("scaleToZero", d.ScaleToZero, config.ParseScaleToZero, &s.ScaleToZero); err != nil {
 		return err
 	}
-	if len(d.ServiceClasses) == 0 {
-		return nil
+	if err := d.told.read(d, s); err != nil || len(d.ServiceClasses) == 0 {
+		return err
 	}
 	const at = "serviceClasses"
 	text, err := yaml.Marshal(map[string]any{at: d.ServiceClasses})

@@ -45,6 +45,9 @@ type document struct {
 	Length   *duration `json:"length"`
 	Learning *duration `json:"learning"`
 	Events   []event   `json:"events"`
+
+	// told is what a live cluster says beside it; nil without one.
+	told *told
 }
 
 // cluster is one of several clusters to choose from.

@@ -23,6 +23,10 @@ type Live struct {
 	// ServiceClasses and UnitCosts are those of the manager's ConfigMaps.
 	ServiceClasses config.ServiceClasses
 	UnitCosts      config.UnitCosts
+	// Maps are the manager's ConfigMaps of thresholds and of scaling to zero, and Namespaces
+	// those of namespaces that have some of their own.
+	Maps
+	Namespaces map[string]Maps
 	// Configuration is the manager's configuration file.
 	Configuration []byte
 	// SLO is promised to the clients of models of which nothing else says it.
@@ -49,6 +53,7 @@ func (l Live) Scenario(data []byte, o Options) (*replay.Scenario, error) {
 	if len(l.Variants) == 0 {
 		return nil, errors.New("the cluster has no VariantAutoscaling object to replay")
 	}
+	d.told = &told{beside: l.Maps, namespaces: l.Namespaces}
 	a := assembly{
 		document: &d, slo: l.SLO, unprofiled: o.Unprofiled, base: l.Configuration, requests: map[decision.Key]*placement.Request{},
 		scenario: &replay.Scenario{Name: cmp.Or(d.Name, "live cluster"), Cluster: l.Cluster},

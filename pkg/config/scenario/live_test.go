@@ -14,6 +14,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 )
 
 // profiled is the part of a file that gives both variants of a live cluster a profile.
@@ -112,6 +113,52 @@ models: [{id: llama, slo: {itl: 9}, variants: [{name: small, maxReplicas: 7, lea
 	s, err = l.Scenario([]byte("prices: {H100: 6}"), scenario.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, capacity.Cost(6), s.Models[0].Variants[0].Cost)
+}
+
+// Thresholds and scaling to zero are those of the namespace, or else of the manager, unless the
+// file says them. A policy that changes a threshold changes it in whatever counts.
+func TestAModelHasTheThresholdsOfItsNamespace(t *testing.T) {
+	model := decision.ModelKey{Namespace: "demo", ID: "llama"}
+	l := live()
+	l.Saturation = map[string]string{"default": "{kvCacheThreshold: 0.7, queueSpareTrigger: 2}"}
+	l.ScaleToZero = map[string]string{"default": "enable_scale_to_zero: true"}
+	of := func(file string, changes ...replay.Parameter) decision.Policy {
+		t.Helper()
+		s, err := l.Scenario([]byte(profiled+file), scenario.Options{})
+		require.NoError(t, err)
+		if len(changes) == 0 {
+			return s.Policy
+		}
+		policy, err := s.Settings.Over(changes)
+		require.NoError(t, err)
+		return policy
+	}
+	// kv, queueSpareTrigger, and whether it may scale to zero.
+	has := func(p decision.Policy, kv, queue float64, zero bool) {
+		t.Helper()
+		assert.InDelta(t, kv, p.SaturationOf(model).KVCacheThreshold, 1e-9)
+		assert.InDelta(t, queue, p.SaturationOf(model).QueueSpareTrigger, 1e-9)
+		assert.Equal(t, zero, p.IdleOf(model).Enabled)
+	}
+	spare := replay.Parameter{Name: "queuesparetrigger", Value: "1"}
+	has(of(""), 0.7, 2, true)
+	has(of("", spare), 0.7, 1, true)
+
+	l.Namespaces = map[string]scenario.Maps{"other": {Saturation: map[string]string{"default": "kvCacheThreshold: 0.5"}}, "demo": {}}
+	has(of(""), 0.7, 2, true)
+	l.Namespaces["demo"] = scenario.Maps{Saturation: map[string]string{"own": "{model_id: llama, kvCacheThreshold: 0.6}"}}
+	has(of(""), 0.6, 3, true)
+	has(of("", spare), 0.6, 1, true)
+	l.Namespaces["demo"] = scenario.Maps{ScaleToZero: map[string]string{"default": "enable_scale_to_zero: false"}}
+	has(of(""), 0.7, 2, false)
+	has(of("", spare), 0.7, 1, false)
+
+	has(of("saturation: {default: {kvCacheThreshold: 0.9}}", spare), 0.9, 1, false)
+	has(of("scaleToZero: {default: {enable_scale_to_zero: true}}"), 0.7, 2, true)
+
+	l.Namespaces["demo"] = scenario.Maps{Saturation: map[string]string{"default": "kvCacheThreshold: much"}}
+	_, err := l.Scenario([]byte(profiled), scenario.Options{})
+	require.ErrorContains(t, err, "the thresholds of namespace demo: ")
 }
 
 func TestWhatALiveClusterLacksIsNamed(t *testing.T) {

@@ -31,13 +31,10 @@ var thresholds = []string{"kvCacheThreshold", "queueLengthThreshold", "kvSpareTr
 // Over implements replay.Settings. A setting is named as in the configuration, in any case,
 // or by an end of its name after an underscore that no other has: horizon is
 // WVA_SWITCH_HORIZON. Thresholds of saturation are named as in their ConfigMap, and are
-// those of its entry default.
+// those of its entry default: where namespaces have ConfigMaps of their own, of each.
 func (m *manager) Over(changes []replay.Parameter) (decision.Policy, error) {
 	changed, over, entry := *m.document, map[string]any{}, map[string]any{}
 	maps.Copy(over, m.over)
-	if given, ok := m.document.Saturation[config.DefaultEntry].(map[string]any); ok {
-		maps.Copy(entry, given)
-	}
 	for _, c := range changes {
 		if field := thresholdNamed(c.Name); field != "" {
 			value, err := strconv.ParseFloat(c.Value, 64)
@@ -57,11 +54,9 @@ func (m *manager) Over(changes []replay.Parameter) (decision.Policy, error) {
 		over[name] = c.Value
 	}
 	if len(entry) > 0 {
-		changed.Saturation = maps.Clone(changed.Saturation)
-		if changed.Saturation == nil {
-			changed.Saturation = map[string]any{}
+		if err := changed.change(entry); err != nil {
+			return decision.Policy{}, err
 		}
-		changed.Saturation[config.DefaultEntry] = entry
 	}
 	s, err := changed.settings(m.base, over)
 	if err != nil {
@@ -69,10 +64,7 @@ func (m *manager) Over(changes []replay.Parameter) (decision.Policy, error) {
 	}
 	policy := s.Policy()
 	policy.Promises, policy.Variants = m.policy.Promises, m.policy.Variants
-	policy.IdleByModel = map[decision.ModelKey]decision.Idle{}
-	for model := range m.policy.IdleByModel {
-		policy.IdleByModel[model] = s.IdleOf(model)
-	}
+	s.ofModels(&policy, maps.Keys(m.policy.IdleByModel))
 	return policy, nil
 }
 

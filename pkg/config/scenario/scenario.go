@@ -120,7 +120,6 @@ func (a *assembly) assemble() error {
 	d, s := a.document, a.scenario
 	s.Policy = a.settings.Policy()
 	s.Policy.Promises = map[decision.ModelKey]decision.Promise{}
-	s.Policy.IdleByModel = map[decision.ModelKey]decision.Idle{}
 	s.Policy.Variants = map[decision.Key]decision.VariantPolicy{}
 	if err := a.collect(); err != nil {
 		return err
@@ -150,6 +149,7 @@ func (a *assembly) assemble() error {
 			return err
 		}
 	}
+	a.settings.ofModels(&s.Policy, maps.Keys(s.Policy.Promises))
 	s.Settings = &manager{document: d, base: a.base, over: a.over, policy: s.Policy}
 	return a.policies()
 }
@@ -202,7 +202,6 @@ func (a *assembly) addModel(at string, in *model) error {
 	}
 	m.SLO = promise.SLO
 	a.scenario.Policy.Promises[name] = promise
-	a.scenario.Policy.IdleByModel[name] = a.settings.IdleOf(name)
 	for i := range in.Variants {
 		if err := a.addVariant(index(key(at, "variants"), i), &m, &in.Variants[i]); err != nil {
 			return err
