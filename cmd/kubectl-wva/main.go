@@ -18,6 +18,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/shadow"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/status"
+	"llmd.ai/workload-variant-autoscaler/pkg/release"
 )
 
 // exitInterrupted is what shells expect after Ctrl-C.
@@ -47,7 +48,7 @@ only where a command is told to with --apply or --rollback.
 Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
 		Example: `  # All variants at a glance
   kubectl wva status -A`,
-		Version:      thisRelease().Version,
+		Version:      release.This().Version,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl wva"},
 		SilenceUsage: true,
 	}

@@ -1,51 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"runtime"
-	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/version"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
+	"llmd.ai/workload-variant-autoscaler/pkg/release"
 )
-
-// release is what this program is.
-type release struct {
-	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-}
-
-// releaseOf is the version that the build was given, else that of the module and its
-// commit, which the go command writes into every program.
-func releaseOf(given string, info *debug.BuildInfo) release {
-	r := release{Version: given, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if info != nil {
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				r.Commit = setting.Value
-			}
-		}
-	}
-	// component-base's placeholder, which only its own releases replace.
-	if given == "" || strings.Contains(given, "$Format") {
-		r.Version = "(devel)"
-		if info != nil {
-			r.Version = cmp.Or(info.Main.Version, r.Version)
-		}
-	}
-	return r
-}
-
-func thisRelease() release {
-	info, _ := debug.ReadBuildInfo()
-	return releaseOf(version.Get().GitVersion, info)
-}
 
 // newVersion is the command that tells the version.
 func newVersion() *cobra.Command {
@@ -58,7 +20,7 @@ func newVersion() *cobra.Command {
   kubectl wva version -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			r := thisRelease()
+			r := release.This()
 			if form.ForPrograms() {
 				return form.Write(command.OutOrStdout(), r)
 			}

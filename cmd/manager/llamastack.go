@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/component-base/featuregate"
-	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +18,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/operator"
+	"llmd.ai/workload-variant-autoscaler/pkg/release"
 )
 
 // llamaStackOperator is the feature of running Llama Stack servers. It is on wherever the
@@ -50,7 +50,7 @@ func llamaStackWebhooks(ctx context.Context, mgr ctrl.Manager, c config.Config, 
 			return err
 		}
 		return operator.Add(mgr, operator.Options{
-			Server: asker{}, Clock: clock.RealClock{}, Version: version.Get().GitVersion,
+			Server: asker{}, Clock: clock.RealClock{}, Version: release.This().Version,
 			Namespace: c.PodNamespace, WatchNamespace: c.WatchNamespace,
 		})
 	}

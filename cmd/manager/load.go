@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
-	"k8s.io/component-base/version"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/release"
 )
 
 // mapTimeout bounds the reading of the ConfigMap.
@@ -36,7 +36,7 @@ func load(ctx context.Context, o *options, flags *pflag.FlagSet) (start, error) 
 		err = fmt.Errorf("finding the cluster (set --kubeconfig, KUBECONFIG, or run inside one): %w", err)
 	} else {
 		cluster.QPS = noLimit
-		cluster.UserAgent = "workload-variant-autoscaler/" + version.Get().GitVersion
+		cluster.UserAgent = "workload-variant-autoscaler/" + release.This().Version
 		err = readMap(ctx, cluster, &sources)
 	}
 	loaded, loadErr := config.Load(sources)

@@ -10,9 +10,10 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // the JSON log format
 	"k8s.io/component-base/term"
-	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/release"
 )
 
 func main() {
@@ -41,7 +42,7 @@ Examples:
 
   # Objects with spec.actuation: Off are only computed and shown:
   kubectl get va -A`,
-		Version: version.Get().GitVersion,
+		Version: release.This().Version,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := logsapi.ValidateAndApply(o.logs, nil); err != nil {

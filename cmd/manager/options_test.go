@@ -119,3 +119,10 @@ func TestHelpShowsExamplesAndEverySetting(t *testing.T) {
 		assert.Contains(t, help.String(), "--"+key.Flag()+" ")
 	}
 }
+
+func TestAPlainBuildTellsNoVersionThatItIsNot(t *testing.T) {
+	t.Parallel()
+	version := newCommand().Version
+	assert.NotEmpty(t, version)
+	assert.NotContains(t, version, "$Format", "a placeholder of another project")
+}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/component-base/logs"
-	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,6 +32,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/controller"
+	"llmd.ai/workload-variant-autoscaler/pkg/release"
 )
 
 const (
@@ -75,7 +75,7 @@ func run(ctx context.Context, o *options, flags *pflag.FlagSet) error {
 	if err := addWebhooks(mgr, c, append(llamaStack, variantWebhooks(mgr, c, known)...)); err != nil {
 		return err
 	}
-	klog.InfoS("Starting", "version", version.Get().GitVersion, "interval", c.Interval, "limited", c.Limited, "hybrid", c.Hybrid,
+	klog.InfoS("Starting", "version", release.This().Version, "interval", c.Interval, "limited", c.Limited, "hybrid", c.Hybrid,
 		"metricsSource", c.MetricsSource, "prometheus", c.Prometheus.BaseURL, "gateways", len(c.Gateway.MetricsURLs), "watchNamespace", c.WatchNamespace, "controllerInstance", c.ControllerInstance)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the manager: %w", err)
