@@ -20,8 +20,15 @@
 #   DEPLOY_WVA                  controller.enabled
 #   DEPLOY_VA                   va.enabled
 #   DEPLOY_HPA                  hpa.enabled, and wva.actuation Metric where it is true
+#   INFRA_ONLY                  true: neither va.enabled nor hpa.enabled, whatever the two above say
+#   SCALER_BACKEND              prometheus-adapter: wva.actuation Metric; keda: the same without hpa.enabled;
+#                               none: as it is
 #   HPA_MIN_REPLICAS, HPA_MAX_REPLICAS, HPA_STABILIZATION_SECONDS
 #   VLLM_SVC_ENABLED, VLLM_SVC_NODEPORT, VLLM_SVC_PORT
+#
+# The published installer also installed what others make: Prometheus, an adapter or KEDA, and
+# llm-d. This one does not, and says so where DEPLOY_PROMETHEUS, DEPLOY_PROMETHEUS_ADAPTER or
+# DEPLOY_LLM_D is true.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -49,6 +56,17 @@ set_value() {
 		command+=("$how" "$value=${!variable//,/\\,}")
 	fi
 }
+# not_here VARIABLE WHAT: something is asked for that others make.
+not_here() {
+	echo "$1: this script does not install $2; see that the cluster has it (docs/install.md, docs/tasks/hpa-and-keda.md)" >&2
+}
+for part in "DEPLOY_PROMETHEUS Prometheus" "DEPLOY_PROMETHEUS_ADAPTER the Prometheus adapter" "DEPLOY_LLM_D llm-d"; do
+	variable=${part%% *}
+	if [[ ${!variable:-} == true ]]; then
+		not_here "$variable" "${part#* }"
+	fi
+done
+
 set_value WVA_IMAGE_REPO wva.image.repository
 set_value WVA_IMAGE_TAG wva.image.tag --set-string
 set_value WVA_IMAGE_PULL_POLICY wva.imagePullPolicy
@@ -72,9 +90,32 @@ set_value VARIANT_COST va.variantCost --set-string
 set_value DEPLOY_WVA controller.enabled
 set_value DEPLOY_VA va.enabled
 set_value DEPLOY_HPA hpa.enabled
-if [[ ${DEPLOY_HPA:-} == true ]]; then
+case ${SCALER_BACKEND:-} in
+"" | none) ;;
+prometheus-adapter | keda)
+	not_here SCALER_BACKEND "$SCALER_BACKEND"
 	command+=(--set wva.actuation=Metric)
-fi
+	if [[ $SCALER_BACKEND == keda ]]; then
+		command+=(--set hpa.enabled=false)
+	fi
+	;;
+*)
+	echo "SCALER_BACKEND is '$SCALER_BACKEND': expected prometheus-adapter, keda or none" >&2
+	exit 2
+	;;
+esac
+case ${INFRA_ONLY:-false} in
+true) command+=(--set va.enabled=false --set hpa.enabled=false) ;;
+false)
+	if [[ ${DEPLOY_HPA:-} == true ]]; then
+		command+=(--set wva.actuation=Metric)
+	fi
+	;;
+*)
+	echo "INFRA_ONLY is '$INFRA_ONLY': expected true or false" >&2
+	exit 2
+	;;
+esac
 set_value HPA_MIN_REPLICAS hpa.minReplicas
 set_value HPA_MAX_REPLICAS hpa.maxReplicas
 set_value HPA_STABILIZATION_SECONDS hpa.behavior.scaleUp.stabilizationWindowSeconds

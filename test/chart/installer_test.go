@@ -1,10 +1,12 @@
 package chart
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,8 +66,12 @@ func TestEveryVariableOfTheInstallerBecomesAValue(t *testing.T) {
 		"DEPLOY_WVA": "true", "DEPLOY_VA": "true", "DEPLOY_HPA": "true", "HPA_MIN_REPLICAS": "2", "HPA_MAX_REPLICAS": "5", "HPA_STABILIZATION_SECONDS": "30",
 		"VLLM_SVC_ENABLED": "true", "VLLM_SVC_NODEPORT": "30001", "VLLM_SVC_PORT": "8000", "DRY_RUN": "true",
 	}
+	// The variables that become no value of their own; the next test has them.
+	others := []string{"INFRA_ONLY", "SCALER_BACKEND", "DEPLOY_PROMETHEUS", "DEPLOY_PROMETHEUS_ADAPTER", "DEPLOY_LLM_D"}
 	for _, name := range regexp.MustCompile(`\b[A-Z][A-Z_]+_[A-Z_]+\b|\bENVIRONMENT\b`).FindAllString(header, -1) {
-		assert.Contains(t, given, name)
+		if !slices.Contains(others, name) {
+			assert.Contains(t, given, name)
+		}
 	}
 	printed, _ := installed(t, given)
 	var options cli.Options
@@ -91,4 +97,85 @@ func TestEveryVariableOfTheInstallerBecomesAValue(t *testing.T) {
 	cost, _, _ := unstructured.NestedString(va.Object, "spec", "variantCost")
 	assert.Equal(t, "40", cost)
 	assert.Equal(t, "mirror/manager:9", container(t, all.get(t, "Deployment", "blue-workload-variant-autoscaler-controller-manager"))["image"])
+}
+
+// TestWhatThePublishedInstallerDidBeside: nothing that was asked for is passed over in silence.
+func TestWhatThePublishedInstallerDidBeside(t *testing.T) {
+	for name, c := range map[string]struct {
+		given map[string]string
+		has   []string
+		says  string
+	}{
+		"no objects of a model": {
+			given: map[string]string{"INFRA_ONLY": "true", "DEPLOY_VA": "true", "DEPLOY_HPA": "true"},
+			has:   []string{"va.enabled=false", "hpa.enabled=false"},
+		},
+		"an HPA by an adapter": {
+			given: map[string]string{"SCALER_BACKEND": "prometheus-adapter"},
+			has:   []string{"wva.actuation=Metric"},
+			says:  "SCALER_BACKEND: this script does not install prometheus-adapter",
+		},
+		"a ScaledObject of one's own": {
+			given: map[string]string{"SCALER_BACKEND": "keda"},
+			has:   []string{"wva.actuation=Metric", "hpa.enabled=false"},
+			says:  "SCALER_BACKEND: this script does not install keda",
+		},
+		"a backend that is there": {given: map[string]string{"SCALER_BACKEND": "none"}},
+		"Prometheus": {
+			given: map[string]string{"DEPLOY_PROMETHEUS": "true", "DEPLOY_LLM_D": "false"},
+			says:  "DEPLOY_PROMETHEUS: this script does not install Prometheus",
+		},
+		"an adapter": {given: map[string]string{"DEPLOY_PROMETHEUS_ADAPTER": "true"}, says: "does not install the Prometheus adapter"},
+		"llm-d":      {given: map[string]string{"DEPLOY_LLM_D": "true"}, says: "DEPLOY_LLM_D: this script does not install llm-d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.given["DRY_RUN"] = "true"
+			out, err := installing(t, c.given)
+			require.NoError(t, err, out)
+			notes, command, _ := strings.Cut(out, "helm upgrade ")
+			for _, value := range c.has {
+				assert.Contains(t, command, "--set "+value)
+			}
+			// What comes later counts.
+			merged := cli.Options{}
+			words := strings.Fields(command)
+			for i, word := range words {
+				if word == "--set" {
+					merged.Values = append(merged.Values, words[i+1])
+				}
+			}
+			values, err := merged.MergeValues(nil)
+			require.NoError(t, err)
+			for _, value := range c.has {
+				path, want, _ := strings.Cut(value, "=")
+				found, _, err := unstructured.NestedFieldNoCopy(values, strings.Split(path, ".")...)
+				require.NoError(t, err)
+				assert.Equal(t, want, fmt.Sprint(found), path)
+			}
+			if c.says == "" {
+				assert.Empty(t, notes)
+			}
+			assert.Contains(t, notes, c.says)
+		})
+	}
+	for variable, says := range map[string]string{
+		"INFRA_ONLY": "INFRA_ONLY is 'yes': expected true or false", "SCALER_BACKEND": "SCALER_BACKEND is 'yes': expected prometheus-adapter, keda or none",
+		"ENVIRONMENT": "ENVIRONMENT is 'yes': expected kubernetes, openshift or kind-emulator",
+	} {
+		out, err := installing(t, map[string]string{variable: "yes", "DRY_RUN": "true"})
+		require.Error(t, err)
+		assert.Contains(t, out, says)
+	}
+}
+
+// installing runs the installer with variables, where helm must not be.
+func installing(t *testing.T, variables map[string]string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "bash", installer)
+	command.Env = []string{"PATH=" + os.Getenv("PATH")}
+	for name, value := range variables {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	out, err := command.CombinedOutput()
+	return string(out), err
 }

@@ -47,6 +47,8 @@ type release struct {
 	reused bool
 	// kubernetes is the version of the cluster; empty for v1.35.4.
 	kubernetes string
+	// cluster says that there is one to ask, which knows these kinds beside those of Kubernetes.
+	cluster []string
 	// chart is the folder or the package of the chart; empty for chartDir.
 	chart string
 }
@@ -74,6 +76,9 @@ func (r release) files(t *testing.T) (map[string]string, error) {
 	t.Helper()
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = chartutil.KubeVersion{Version: cmp.Or(r.kubernetes, "v1.35.4"), Major: "1"}
+	if r.cluster != nil {
+		capabilities.APIVersions = append(append(slices.Clone(capabilities.APIVersions), "apiregistration.k8s.io/v1"), r.cluster...)
+	}
 	options := chartutil.ReleaseOptions{Name: r.name, Namespace: r.namespace, Revision: 1, IsInstall: true}
 	chart := loadFrom(t, cmp.Or(r.chart, chartDir))
 	if r.reused {

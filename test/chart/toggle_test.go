@@ -213,3 +213,28 @@ func TestNotesSayWhatToDoNext(t *testing.T) {
 	assert.Contains(t, notes, "kubectl get va")
 	assert.Contains(t, notes, "schedulerName: variant-scheduler")
 }
+
+// TestKindsThatTheClusterDoesNotKnow: Helm alone would name neither the value nor who brings
+// the kind.
+func TestKindsThatTheClusterDoesNotKnow(t *testing.T) {
+	const operator = "install the Prometheus operator first, or set the value to false"
+	for value, c := range map[string]struct{ kind, says string }{
+		"wva.metrics.serviceMonitor.enabled": {"monitoring.coreos.com/v1/ServiceMonitor", operator},
+		"scheduler.serviceMonitor.enabled":   {"monitoring.coreos.com/v1/ServiceMonitor", operator},
+		"vllmService.enabled":                {"monitoring.coreos.com/v1/ServiceMonitor", operator},
+		"alerts.enabled":                     {"monitoring.coreos.com/v1/PrometheusRule", operator},
+		"scheduler.gangScheduling":           {"scheduling.x-k8s.io/v1alpha1/PodGroup", "install the CRD podgroups.scheduling.x-k8s.io of scheduler-plugins first"},
+		"va.enabled":                         {"llmd.ai/v1alpha1", "Install the kind first (kubectl apply --server-side -f manifests/crd)"},
+	} {
+		t.Run(value, func(t *testing.T) {
+			r := release{name: plainName, namespace: plainNamespace, values: withScheduler(nested(value, true)), cluster: []string{}}
+			_, err := r.files(t)
+			require.ErrorContains(t, err, value+": this cluster does not know the kind ")
+			require.ErrorContains(t, err, c.says)
+			r.cluster = []string{c.kind}
+			render(t, r)
+			r.cluster = nil
+			render(t, r)
+		})
+	}
+}

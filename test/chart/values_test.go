@@ -279,6 +279,9 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"more than no replicas at most": {nested("hpa.maxReplicas", 0), "maxReplicas"},
 		"a policy without a period":     {nested("hpa.behavior.scaleUp.policies", []any{values{"type": "Pods", "value": 10}}), "periodSeconds"},
 		"a cost that is no number":      {nested("va.variantCost", "ten"), "variantCost"},
+		"an instance that is no label":  {nested("wva.controllerInstance", "team a"), "controllerInstance"},
+		"a type that is no label":       {nested("va.accelerator", "NVIDIA H100"), "accelerator"},
+		"a namespace in capitals":       {nested("llmd.namespace", "Serving"), "namespace"},
 		"a reader without a namespace":  {nested("wva.prometheus.serviceAccountName", "prometheus"), "monitoringNamespace"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,20 +20,23 @@ const (
 	home     = "wva-system"
 )
 
-// helm talks to a cluster as the program of that name does.
-type helm struct{ configuration *action.Configuration }
+// helm talks to a cluster as the program of that name does with --namespace.
+type helm struct {
+	configuration *action.Configuration
+	namespace     string
+}
 
-func newHelm(t *testing.T, cluster *localcluster.Cluster) helm {
+func newHelm(t *testing.T, cluster *localcluster.Cluster, namespace string) helm {
 	t.Helper()
 	flags := genericclioptions.NewConfigFlags(true)
-	kubeconfig, namespace := cluster.Kubeconfig(), home
+	kubeconfig := cluster.Kubeconfig()
 	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
 	// What it knows of the cluster is kept beside its other files.
 	cache := t.TempDir()
 	flags.CacheDir = &cache
 	configuration := new(action.Configuration)
-	require.NoError(t, configuration.Init(flags, home, "secret", t.Logf))
-	return helm{configuration}
+	require.NoError(t, configuration.Init(flags, namespace, "secret", t.Logf))
+	return helm{configuration, namespace}
 }
 
 func load(t *testing.T) *helmchart.Chart {
@@ -55,7 +58,7 @@ func valuesFile(t *testing.T, path string) map[string]any {
 func (h helm) install(t *testing.T, chart *helmchart.Chart, values map[string]any) error {
 	t.Helper()
 	run := action.NewInstall(h.configuration)
-	run.ReleaseName, run.Namespace, run.TakeOwnership = name, home, true
+	run.ReleaseName, run.Namespace, run.TakeOwnership = name, h.namespace, true
 	_, err := run.RunWithContext(t.Context(), chart, values)
 	return err
 }
@@ -63,7 +66,7 @@ func (h helm) install(t *testing.T, chart *helmchart.Chart, values map[string]an
 func (h helm) upgrade(t *testing.T, chart *helmchart.Chart, reuse bool, values map[string]any) error {
 	t.Helper()
 	run := action.NewUpgrade(h.configuration)
-	run.Namespace, run.ReuseValues, run.ResetValues, run.TakeOwnership = home, reuse, !reuse, true
+	run.Namespace, run.ReuseValues, run.ResetValues, run.TakeOwnership = h.namespace, reuse, !reuse, true
 	_, err := run.RunWithContext(t.Context(), name, chart, values)
 	return err
 }

@@ -1,17 +1,22 @@
 package install
 
 import (
+	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	helmchart "helm.sh/helm/v3/pkg/chart"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,7 +63,7 @@ func newSite(t *testing.T) *site {
 	})
 	require.NoError(t, err)
 	t.Cleanup(cluster.Stop)
-	s := &site{Cluster: cluster, helm: newHelm(t, cluster)}
+	s := &site{Cluster: cluster, helm: newHelm(t, cluster, home)}
 	s.api, err = kubernetes.NewForConfig(cluster.Config())
 	require.NoError(t, err)
 	s.dynamic, err = dynamic.NewForConfig(cluster.Config())
@@ -112,13 +117,17 @@ func TestALifeOfARelease(t *testing.T) {
 	})
 	t.Run("and then with those of this one, and a scheduler", func(t *testing.T) {
 		require.NoError(t, s.upgrade(t, load(t), false, map[string]any{
-			"wva":       map[string]any{"prometheus": map[string]any{"baseURL": s.PrometheusURL(), "allowHTTP": true}, "metrics": map[string]any{"secure": false}},
-			"scheduler": map[string]any{"enabled": true},
+			"wva": map[string]any{
+				"prometheus": map[string]any{"baseURL": s.PrometheusURL(), "allowHTTP": true, "serviceAccountName": "reader", "monitoringNamespace": metav1.NamespaceDefault},
+				"metrics":    map[string]any{"secure": false},
+			},
+			"scheduler": map[string]any{"enabled": true, "serviceMonitor": map[string]any{"enabled": true}},
 			"alerts":    map[string]any{"enabled": true}, "dashboards": map[string]any{"enabled": true},
 		}))
 		assert.False(t, s.exists(t, hpas, model, prefix+"-hpa"), "none is needed")
 		assert.False(t, s.exists(t, variants, model, prefix+"-va"))
 	})
+	t.Run("another release takes nothing from this one", s.nothingIsTaken)
 	t.Run("pods are admitted where only restricted ones are", s.podsAreAdmitted)
 	t.Run("the manager works as its pod would", s.managerWorks)
 	t.Run("the scheduler works as its pod would", s.schedulerWorks)
@@ -138,12 +147,12 @@ func TestALifeOfARelease(t *testing.T) {
 	})
 	t.Run("what is uninstalled goes, but for the kind and its objects", func(t *testing.T) {
 		s.uninstall(t)
-		deployments, err := s.api.AppsV1().Deployments(home).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name})
-		require.NoError(t, err)
-		assert.Empty(t, deployments.Items)
-		roles, err := s.api.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name})
-		require.NoError(t, err)
-		assert.Empty(t, roles.Items)
+		conditiontest.Eventually(t, patience, "nothing but the kind and what docs/install.md names", func() (string, bool) {
+			left := s.left(t)
+			return strings.Join(left, "\n"), slices.Equal(left, []string{
+				"CustomResourceDefinition variantautoscalings.llmd.ai", "Lease 72dd1cf1.llm-d.ai", "Lease variant-scheduler",
+			})
+		})
 		assert.True(t, s.exists(t, definitions, "", "variantautoscalings.llmd.ai"))
 		assert.True(t, s.exists(t, variants, home, "old"))
 	})
@@ -155,14 +164,68 @@ func TestALifeOfARelease(t *testing.T) {
 		s.uninstall(t)
 		require.NoError(t, s.dynamic.Resource(definitions).Delete(t.Context(), "variantautoscalings.llmd.ai", metav1.DeleteOptions{}))
 		require.Eventually(t, func() bool { return !s.exists(t, definitions, "", "variantautoscalings.llmd.ai") }, patience, 200*time.Millisecond)
-		s.helm = newHelm(t, s.Cluster)
+		s.helm = newHelm(t, s.Cluster, home)
 		err := s.install(t, load(t), valuesFile(t, chartDir+"/values-llm-d.yaml"))
 		require.ErrorContains(t, err, "Install the kind first (kubectl apply --server-side -f manifests/crd), and give helm --take-ownership")
 		require.NoError(t, s.Apply(t.Context(), "../../../manifests/crd"))
-		s.helm = newHelm(t, s.Cluster)
+		s.helm = newHelm(t, s.Cluster, home)
 		require.NoError(t, s.install(t, load(t), valuesFile(t, chartDir+"/values-llm-d.yaml")))
 		assert.True(t, s.exists(t, variants, model, prefix+"-va"))
 	})
+}
+
+// nothingIsTaken installs a release of the same name in another namespace, and one with
+// another name and a scheduler. Taking ownership would leave the first without its rights.
+func (s *site) nothingIsTaken(t *testing.T) {
+	other := newHelm(t, s.Cluster, metav1.NamespaceDefault)
+	err := other.install(t, load(t), map[string]any{"crd": map[string]any{"install": false}})
+	require.ErrorContains(t, err, "ClusterRoleBinding "+prefix+"-observe is that of the release "+name+" in namespace "+home+
+		", which would lose its rights: give this release another name, or set fullnameOverride")
+	err = other.install(t, load(t), map[string]any{
+		"crd": map[string]any{"install": false}, "fullnameOverride": "second", "scheduler": map[string]any{"enabled": true},
+	})
+	require.ErrorContains(t, err, "ClusterRoleBinding variant-scheduler is that of the release "+name+" in namespace "+home)
+	require.ErrorContains(t, err, "set scheduler.name")
+}
+
+// left are the objects with the label of the release, and all of its namespace, but for what
+// the tests and Kubernetes put there.
+func (s *site) left(t *testing.T) []string {
+	t.Helper()
+	kinds, err := s.api.Discovery().ServerPreferredResources()
+	require.NoError(t, err)
+	found := map[string]bool{}
+	for _, group := range kinds {
+		version, err := schema.ParseGroupVersion(group.GroupVersion)
+		require.NoError(t, err)
+		for _, kind := range group.APIResources {
+			if !slices.Contains(kind.Verbs, "list") {
+				continue
+			}
+			list, err := s.dynamic.Resource(version.WithResource(kind.Name)).List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			for i := range list.Items {
+				one := &list.Items[i]
+				if one.GetLabels()["app.kubernetes.io/instance"] == name || one.GetNamespace() == home && !s.brought(one) {
+					found[one.GetKind()+" "+one.GetName()] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// brought says that the tests or Kubernetes itself put an object into the namespace.
+func (s *site) brought(object *unstructured.Unstructured) bool {
+	switch object.GetKind() {
+	case "Event":
+		return true
+	case "ConfigMap":
+		return object.GetName() == "kube-root-ca.crt"
+	case "ServiceAccount":
+		return object.GetName() == "default"
+	}
+	return strings.HasPrefix(object.GetName(), "old") || strings.HasPrefix(object.GetName(), "scoped")
 }
 
 func (s *site) podsAreAdmitted(t *testing.T) {
@@ -277,6 +340,29 @@ func (s *site) schedulerWorks(t *testing.T) {
 		pods, err := s.api.CoreV1().Pods(home).List(t.Context(), metav1.ListOptions{LabelSelector: "app=old"})
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Spec.NodeName == "h100"
 	}, patience, 200*time.Millisecond, "it places the pods that ask for it")
+	metrics := "https://" + net.JoinHostPort(host, port) + "/metrics"
+	assert.Equal(t, http.StatusOK, s.answers(t, metrics, "reader"), "the Prometheus that the values name")
+	assert.Equal(t, http.StatusForbidden, s.answers(t, metrics, "stranger"))
+}
+
+// answers is the status that a page has for a new service account of the namespace default.
+func (s *site) answers(t *testing.T, url, account string) int {
+	t.Helper()
+	accounts := s.api.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
+	_, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	token, err := accounts.CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	require.NoError(t, err)
+	request.Header.Set("Authorization", "Bearer "+token.Status.Token)
+	// The scheduler signs its certificate itself.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode
 }
 
 func (s *site) free(t *testing.T) string {

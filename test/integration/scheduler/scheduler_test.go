@@ -198,4 +198,5 @@ func TestTheSchedulerOnARealCluster(t *testing.T) {
 	require.NoError(t, w.api.Create(ctx, pod("late", podSpec())))
 	assert.NotEmpty(t, w.node(t, "late"))
 	assert.NoError(t, rights(w.Cluster).Check())
+	w.gangs(t)
 }

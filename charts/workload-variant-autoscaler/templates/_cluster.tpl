@@ -1,0 +1,36 @@
+{{/*
+What only a cluster can tell. "helm template" has none to ask: it knows the kinds of
+Kubernetes itself and no others, and these checks say nothing then.
+*/}}
+{{- define "wva.live" -}}
+{{- if .Capabilities.APIVersions.Has "apiregistration.k8s.io/v1" }}true{{ end -}}
+{{- end -}}
+
+{{/*
+Stops where the cluster does not know a kind: a list of the root context, the value that
+asks for it, the kind with its group and version, and who brings it.
+*/}}
+{{- define "wva.needs" -}}
+{{- $root := index . 0 -}}
+{{- $kind := index . 2 -}}
+{{- if and (include "wva.live" $root) (not ($root.Capabilities.APIVersions.Has $kind)) -}}
+{{- fail (printf "%s: this cluster does not know the kind %s: install %s first, or set the value to false" (index . 1) (base $kind) (index . 3)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Stops where a ClusterRoleBinding of that name is for another installation: a list of the
+root context, the name, and what to do. With --take-ownership Helm would take it over, and
+the other installation would lose its rights.
+*/}}
+{{- define "wva.free" -}}
+{{- $root := index . 0 -}}
+{{- $name := index . 1 -}}
+{{- with lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" $name -}}
+{{- $namespace := (first .subjects).namespace -}}
+{{- $release := (.metadata.labels | default dict) | dig "app.kubernetes.io/instance" $root.Release.Name -}}
+{{- if or (ne $namespace $root.Release.Namespace) (ne $release $root.Release.Name) -}}
+{{- fail (printf "ClusterRoleBinding %s is that of the release %s in namespace %s, which would lose its rights: %s" $name $release $namespace (index $ 2)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
