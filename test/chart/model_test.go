@@ -3,6 +3,8 @@ package chart
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -44,6 +46,36 @@ func TestThePublishedValuesAreThoseOfTheirFile(t *testing.T) {
 	assert.Empty(t, theirs["wva"].(values)["nodeSelector"])
 	delete(theirs["wva"].(values), "nodeSelector")
 	contains(t, "values", theirs, ours)
+}
+
+// TestEveryDifferentDefaultIsExplained: the README has a line for each published value whose
+// default is another one here.
+func TestEveryDifferentDefaultIsExplained(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(chartDir, "README.md"))
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(readme), "## What is different from the published defaults")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n## ")
+	ours := valuesFile(t, filepath.Join(chartDir, "values.yaml"))
+	different := 0
+	var walk func(path string, theirs, ours any)
+	walk = func(path string, theirs, ours any) {
+		nested, ok := theirs.(map[string]any)
+		if ok && len(nested) > 0 {
+			for key, value := range nested {
+				of, _ := ours.(map[string]any)
+				walk(strings.TrimPrefix(path+"."+key, "."), value, of[key])
+			}
+			return
+		}
+		// No labels of nodes: the published default is a text without any.
+		if !reflect.DeepEqual(theirs, ours) && path != "wva.nodeSelector" {
+			different++
+			assert.Contains(t, table, "`"+path+"`")
+		}
+	}
+	walk("", published(t), ours)
+	assert.Greater(t, different, 5)
 }
 
 // TestAnUpgradeReusesThePublishedValues: nothing of them is refused, and what this chart

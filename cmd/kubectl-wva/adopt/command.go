@@ -158,7 +158,7 @@ func (o *options) adopt(ctx context.Context, api client.Client, namespace string
 		var d appsv1.Deployment
 		err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d)
 		if apierrors.IsNotFound(err) {
-			return nil, notes, fmt.Errorf("there is no Deployment %s in namespace %s", name, namespace)
+			return nil, notes, fmt.Errorf("there is no Deployment %s in namespace %s: %q shows which there are", name, namespace, "kubectl get deployments -A")
 		} else if err != nil {
 			return nil, notes, cluster.Advise(err, "get", "deployments", namespace)
 		}

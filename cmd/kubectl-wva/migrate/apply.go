@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/migration"
 )
@@ -138,7 +142,9 @@ func join(documents []migration.Document) ([]byte, error) {
 // rollback puts back what a backup holds, and deletes what was made beside it.
 func (c *change) rollback(ctx context.Context) error {
 	before, err := readFiles([]string{filepath.Join(c.backup, fileBefore)}, nil)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is no backup, because it has no file %s: give --rollback the folder that --apply named", c.backup, fileBefore)
+	} else if err != nil {
 		return err
 	}
 	made, err := readFiles([]string{filepath.Join(c.backup, fileMade)}, nil)
@@ -251,7 +257,11 @@ func (c *change) updateOptions() (options []client.UpdateOption) {
 }
 
 func failed(doing string, d *migration.Document, err error) error {
-	return fmt.Errorf("%s %s %s: %w", doing, d.Kind, d.Key(), err)
+	if apimeta.IsNoMatchError(err) {
+		return fmt.Errorf("%s %s %s: the cluster does not know that kind: install what brings it, or leave the object out", doing, d.Kind, d.Key())
+	}
+	verb := map[string]string{"creating": "create", "reading": "get", "changing": "update", "deleting": "delete"}[doing]
+	return fmt.Errorf("%s %s %s: %w", doing, d.Kind, d.Key(), cluster.Advise(err, verb, strings.ToLower(d.Kind)+"s", d.Namespace))
 }
 
 // say tells of one change.

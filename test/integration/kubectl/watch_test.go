@@ -66,7 +66,7 @@ func watch(t *testing.T, w *world) {
 func mistakes(t *testing.T, w *world) {
 	for line, want := range map[string]string{
 		"explain nobody":                      `there is no VariantAutoscaling nobody in namespace default: "kubectl wva status -A" shows which there are`,
-		"adopt nobody":                        "there is no Deployment nobody in namespace default",
+		"adopt nobody":                        `there is no Deployment nobody in namespace default: "kubectl get deployments -A" shows which there are`,
 		"adopt my-server":                     "in Deployment my-server: container server does not name its model in its arguments: give it with --model",
 		"shadow llama-8b --prometheus here":   `--prometheus is "here": expected an address such as http://localhost:9090`,
 		"shadow llama-8b --since -1h":         "--since is -1h0m0s: expected a duration above 0",
@@ -77,7 +77,7 @@ func mistakes(t *testing.T, w *world) {
 		"dashboard --as nobody":               "`kubectl auth can-i list variantautoscalings --namespace default` tells when it is there",
 		"status --watch -o wide":              "--watch does not go with -o wide",
 		"status --server https://127.0.0.1:1": "no answer from the cluster",
-		"migrate --rollback nowhere":          "reading nowhere/before.yaml",
+		"migrate --rollback nowhere":          "nowhere is no backup, because it has no file before.yaml: give --rollback the folder that --apply named",
 	} {
 		assert.Contains(t, w.refused(t, "kubectl wva "+line), want, line)
 	}
