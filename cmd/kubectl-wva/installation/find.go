@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
@@ -58,8 +59,36 @@ func Find(ctx context.Context, api client.Reader, namespace string) (*Manager, e
 	m, err := read(ctx, api, &list.Items[0])
 	if err == nil && len(list.Items) > 1 {
 		m.Notes = append(m.Notes, fmt.Sprintf("%d managers are installed, and the settings of %s/%s count: --manager-namespace names another one", len(list.Items), m.Namespace, m.Name))
+		if note := rivals(ctx, api, list.Items); note != "" {
+			m.Notes = append(m.Notes, note)
+		}
 	}
 	return m, err
+}
+
+// rivals names the first two managers that handle the same objects, which both would scale;
+// empty without such. What cannot be read is no rival.
+func rivals(ctx context.Context, api client.Reader, deployments []appsv1.Deployment) string {
+	var before []*Manager
+	for i := range deployments {
+		d := &deployments[i]
+		if ptr.Deref(d.Spec.Replicas, 1) == 0 {
+			continue
+		}
+		m, err := read(ctx, api, d)
+		if err != nil {
+			continue
+		}
+		for _, other := range before {
+			a, b := m.Config.Static, other.Config.Static
+			if a.ControllerInstance == b.ControllerInstance && (a.WatchNamespace == "" || b.WatchNamespace == "" || a.WatchNamespace == b.WatchNamespace) {
+				return fmt.Sprintf("managers %s/%s and %s/%s handle the same objects, and both would scale them: give one a controller instance (wva.controllerInstance), or uninstall it",
+					other.Namespace, other.Name, m.Namespace, m.Name)
+			}
+		}
+		before = append(before, m)
+	}
+	return ""
 }
 
 // none is a manager that says nothing. Its names are the published ones.
@@ -113,18 +142,21 @@ func sources(d *appsv1.Deployment) config.Sources {
 		if c.Name != container && len(d.Spec.Template.Spec.Containers) > 1 {
 			continue
 		}
-		for _, argument := range slices.Concat(c.Command, c.Args) {
-			if name, value, ok := strings.Cut(strings.TrimLeft(argument, "-"), "="); ok && strings.HasPrefix(argument, "-") {
-				from.Flags[name] = value
-			} else if strings.HasPrefix(argument, "--") {
-				from.Flags[name] = "true"
-			}
-		}
 		for _, e := range c.Env {
 			if e.ValueFrom == nil {
 				environment[e.Name] = e.Value
 			} else if e.ValueFrom.FieldRef != nil && e.ValueFrom.FieldRef.FieldPath == "metadata.namespace" {
 				environment[e.Name] = d.Namespace
+			}
+		}
+		for _, argument := range slices.Concat(c.Command, c.Args) {
+			for variable, value := range environment {
+				argument = strings.ReplaceAll(argument, "$("+variable+")", value)
+			}
+			if name, value, ok := strings.Cut(strings.TrimLeft(argument, "-"), "="); ok && strings.HasPrefix(argument, "-") {
+				from.Flags[name] = value
+			} else if strings.HasPrefix(argument, "--") {
+				from.Flags[name] = "true"
 			}
 		}
 	}

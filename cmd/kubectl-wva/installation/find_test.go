@@ -110,6 +110,31 @@ func TestOfSeveralManagers(t *testing.T) {
 	assert.Contains(t, strings.Join(m.Notes, "\n"), "ConfigMap b/workload-variant-autoscaler-variantautoscaling-config could not be read")
 }
 
+func TestManagersThatHandleTheSameObjects(t *testing.T) {
+	t.Parallel()
+	const address, same = "--prometheus-base-url=https://p", "managers a/manager and b/manager handle the same objects"
+	resting := manager("b", address)
+	resting.Spec.Replicas = new(int32)
+	for name, c := range map[string]struct {
+		a, b *appsv1.Deployment
+		same bool
+	}{
+		"both everywhere":               {manager("a", address), manager("b", address), true},
+		"one everywhere":                {manager("a", address, "--watch-namespace=$(POD_NAMESPACE)"), manager("b", address), true},
+		"each in its own namespace":     {manager("a", address, "--watch-namespace=$(POD_NAMESPACE)"), manager("b", address, "--watch-namespace=$(POD_NAMESPACE)"), false},
+		"each with an instance":         {manager("a", address, "--controller-instance=red"), manager("b", address), false},
+		"one of them has no pods":       {manager("a", address), resting, false},
+		"one whose settings are broken": {manager("a", address), manager("b", address, "--global-opt-interval=soon"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := Find(t.Context(), cluster(t, "", c.a, c.b), "")
+			require.NoError(t, err)
+			assert.Equal(t, c.same, strings.Contains(strings.Join(m.Notes, "\n"), same), m.Notes)
+		})
+	}
+}
+
 // What is not found is said, and the published names count.
 func TestWithoutAManager(t *testing.T) {
 	t.Parallel()
