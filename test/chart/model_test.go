@@ -91,6 +91,19 @@ func TestAnUpgradeReusesThePublishedValues(t *testing.T) {
 	manager := reused.get(t, "Deployment", prefix+"-controller-manager")
 	assert.Equal(t, "example/llm-d-workload-variant-autoscaler:v0.5.0", container(t, manager)["image"], "an image that was chosen stays")
 
+	t.Run("again, with what was set since", func(t *testing.T) {
+		later, since := published(t), llmd(t)
+		for _, all := range []values{later, since} {
+			all["wva"].(values)["actuation"] = "Scale"
+			all["wva"].(values)["logLevel"] = 4
+			all["scheduler"] = values{"enabled": true}
+		}
+		delete(later["wva"].(values), "image")
+		again := render(t, release{name: "wva", namespace: plainNamespace, values: later, reused: true})
+		fresh := render(t, release{name: "wva", namespace: plainNamespace, values: since})
+		assert.Equal(t, fresh, again)
+		assert.Contains(t, again.ids(), "ClusterRoleBinding "+prefix+"-prometheus-reader")
+	})
 	t.Run("also without its secrets and its HPA", func(t *testing.T) {
 		few := published(t)
 		few["hpa"].(values)["enabled"] = false

@@ -212,6 +212,11 @@ func TestNotesSayWhatToDoNext(t *testing.T) {
 	notes := files["workload-variant-autoscaler/templates/NOTES.txt"]
 	assert.Contains(t, notes, "kubectl get va")
 	assert.Contains(t, notes, "schedulerName: variant-scheduler")
+	const nowhere = "No image is published under that name."
+	assert.Contains(t, notes, nowhere)
+	files, err = release{name: plainName, namespace: plainNamespace, values: nested("wva.image.repository", "registry.example/manager")}.files(t)
+	require.NoError(t, err)
+	assert.NotContains(t, files["workload-variant-autoscaler/templates/NOTES.txt"], nowhere)
 }
 
 // TestKindsThatTheClusterDoesNotKnow: Helm alone would name neither the value nor who brings

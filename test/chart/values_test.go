@@ -267,7 +267,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"an unknown source of metrics":  {nested("wva.metricsSource", "thanos"), "metricsSource"},
 		"a page without a scheme":       {nested("wva.gateway.metricsURLs", []any{"epp:9090"}), "metricsURLs"},
 		"a password in an address":      {nested("wva.prometheus.baseURL", "https://me:secret@prometheus"), "baseURL"},
-		"an address without TLS":        {nested("wva.prometheus.baseURL", "http://prometheus:9090"), "allowHTTP"},
+		"an address without TLS":        {nested("wva.prometheus.baseURL", "http://prometheus:9090"), "which has no TLS: use https, or set wva.prometheus.allowHTTP=true"},
 		"a mount of no path":            {nested("wva.extraVolumeMounts", []any{values{"name": "tls"}}), "mountPath"},
 		"no address of Prometheus":      {nested("wva.prometheus.baseURL", ""), "baseURL"},
 		"a port of the system":          {nested("wva.metrics.port", 443), "port"},

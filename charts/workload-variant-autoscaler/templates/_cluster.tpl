@@ -34,3 +34,23 @@ the other installation would lose its rights.
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/*
+Stops where the kind is that of another release, which would no longer be able to upgrade it.
+One that a release left behind when it was uninstalled is free.
+*/}}
+{{- define "wva.kindIsFree" -}}
+{{- $root := . -}}
+{{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "variantautoscalings.llmd.ai" -}}
+{{- $owner := .metadata.annotations | default dict -}}
+{{- $name := get $owner "meta.helm.sh/release-name" -}}
+{{- $namespace := get $owner "meta.helm.sh/release-namespace" -}}
+{{- if and $name (or (ne $name $root.Release.Name) (ne $namespace $root.Release.Namespace)) -}}
+{{- with lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" (printf "%s-observe" (include "wva.prefixOf" (list $root $name))) -}}
+{{- if eq (first .subjects).namespace $namespace -}}
+{{- fail (printf "crd.install: the release %s in namespace %s keeps the kind VariantAutoscaling: set crd.install=false" $name $namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -3,25 +3,38 @@ The prefix of every name. A release called like the chart has the names of the
 plain manifests.
 */}}
 {{- define "wva.prefix" -}}
-{{- $name := .Release.Name -}}
-{{- if not (contains .Chart.Name $name) -}}
-{{- $name = printf "%s-%s" $name .Chart.Name -}}
+{{- .Values.fullnameOverride | default (include "wva.prefixOf" (list . .Release.Name)) | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
-{{- .Values.fullnameOverride | default $name | trunc 40 | trimSuffix "-" -}}
+
+{{/* The prefix of a release that overrides nothing: a list of the root context and its name. */}}
+{{- define "wva.prefixOf" -}}
+{{- $chart := (index . 0).Chart.Name -}}
+{{- $name := index . 1 -}}
+{{- if not (contains $chart $name) -}}
+{{- $name = printf "%s-%s" $name $chart -}}
+{{- end -}}
+{{- $name | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{/*
 Fills in the values that are missing. "helm upgrade --reuse-values" takes the values of
 the chart that was there before in place of this chart's own, so whatever that one did
-not know is absent. Without wva.actuation it was the published chart, and what is missing
-gets what the published chart did (values-llm-d.yaml). Every template calls this first.
+not know is absent. Where most of ours are, it was the published chart, and what is missing
+gets what the published chart did (values-llm-d.yaml). Those that somebody set since do not
+change that. Every template calls this first.
 */}}
 {{- define "wva.fill" -}}
-{{- $known := and (hasKey .Values "wva") (hasKey .Values.wva "actuation") -}}
-{{- if not $known -}}
+{{- $ours := .Files.Get "files/values.yaml" | fromYaml -}}
+{{- $missing := 0 -}}
+{{- range $key, $_ := $ours.wva -}}
+{{- if not (hasKey ($.Values.wva | default dict) $key) -}}
+{{- $missing = add1 $missing -}}
+{{- end -}}
+{{- end -}}
+{{- if gt (mul 2 $missing) (len $ours.wva) -}}
 {{- include "wva.fillFrom" (list .Values (.Files.Get "files/values-llm-d.yaml" | fromYaml)) -}}
 {{- end -}}
-{{- include "wva.fillFrom" (list .Values (.Files.Get "files/values.yaml" | fromYaml)) -}}
+{{- include "wva.fillFrom" (list .Values $ours) -}}
 {{- end -}}
 
 {{/* Sets in a map what only another one has; what a user removed from resources stays away. */}}
@@ -210,6 +223,9 @@ GATEWAY_METRICS_CA_CERT_PATH: {{ . | quote }}
 GATEWAY_METRICS_TLS_INSECURE_SKIP_VERIFY: {{ .insecureSkipVerify }}
 {{- end }}
 {{- with .Values.wva.prometheus }}
+{{- if and (hasPrefix "http://" .baseURL) (not .allowHTTP) }}
+{{- fail (printf "wva.prometheus.baseURL is %s, which has no TLS: use https, or set wva.prometheus.allowHTTP=true" .baseURL) }}
+{{- end }}
 PROMETHEUS_BASE_URL: {{ required "wva.prometheus.baseURL: give the address of Prometheus, such as https://prometheus.monitoring:9090" .baseURL | quote }}
 PROMETHEUS_ALLOW_HTTP: {{ .allowHTTP }}
 {{- with .tokenPath }}

@@ -37,11 +37,12 @@ const (
 )
 
 var (
-	variants    = schema.GroupVersionResource{Group: "llmd.ai", Version: "v1alpha1", Resource: "variantautoscalings"}
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	rules       = schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "prometheusrules"}
-	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	hpas        = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
+	variants     = schema.GroupVersionResource{Group: "llmd.ai", Version: "v1alpha1", Resource: "variantautoscalings"}
+	definitions  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	rules        = schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "prometheusrules"}
+	clusterRoles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+	configMaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	hpas         = schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 )
 
 // site is one cluster and its clients.
@@ -114,6 +115,10 @@ func TestALifeOfARelease(t *testing.T) {
 		assert.True(t, s.exists(t, variants, home, "old"), "with what was there of it")
 		_, err := s.api.CoreV1().ConfigMaps(home).Get(t.Context(), "of-the-older-chart", metav1.GetOptions{})
 		assert.True(t, apierrors.IsNotFound(err))
+		require.NoError(t, s.upgrade(t, load(t), true, map[string]any{"wva": map[string]any{"actuation": "Scale"}}))
+		assert.False(t, s.exists(t, hpas, model, prefix+"-hpa"))
+		assert.True(t, s.exists(t, clusterRoles, "", prefix+"-observe"), "what the published chart did stays")
+		require.NoError(t, s.upgrade(t, load(t), true, map[string]any{"wva": map[string]any{"actuation": "Metric"}}))
 	})
 	t.Run("and then with those of this one, and a scheduler", func(t *testing.T) {
 		require.NoError(t, s.upgrade(t, load(t), false, map[string]any{
@@ -178,7 +183,9 @@ func TestALifeOfARelease(t *testing.T) {
 // another name and a scheduler. Taking ownership would leave the first without its rights.
 func (s *site) nothingIsTaken(t *testing.T) {
 	other := newHelm(t, s.Cluster, metav1.NamespaceDefault)
-	err := other.install(t, load(t), map[string]any{"crd": map[string]any{"install": false}})
+	err := other.install(t, load(t), map[string]any{"fullnameOverride": "second"})
+	require.ErrorContains(t, err, "crd.install: the release "+name+" in namespace "+home+" keeps the kind VariantAutoscaling: set crd.install=false")
+	err = other.install(t, load(t), map[string]any{"crd": map[string]any{"install": false}})
 	require.ErrorContains(t, err, "ClusterRoleBinding "+prefix+"-observe is that of the release "+name+" in namespace "+home+
 		", which would lose its rights: give this release another name, or set fullnameOverride")
 	err = other.install(t, load(t), map[string]any{
