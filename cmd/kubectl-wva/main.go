@@ -64,6 +64,7 @@ Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
 	)
 	command.InitDefaultHelpCmd()
 	for _, c := range command.Commands() {
+		sayUsage(c)
 		if c.Name() == "help" {
 			c.Example = "  kubectl wva help capacity"
 		}

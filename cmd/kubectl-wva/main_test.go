@@ -34,6 +34,10 @@ func TestMistakes(t *testing.T) {
 		"capacity --all=maybe": `--all is "maybe": expected true or false`,
 		"capacity -o pdf":      `--output is "pdf": expected one of table, wide, json, yaml`,
 		"capacity --bogus":     `unknown flag: --bogus; "kubectl wva capacity --help" lists the flags`,
+		"adopt":                `nothing is named: expected "kubectl wva adopt DEPLOYMENT... [flags]"`,
+		"status llama":         `"llama" does not belong here: expected "kubectl wva status [flags]"`,
+		"explain a b":          `"a b" does not belong here: expected "kubectl wva explain VARIANTAUTOSCALING [flags]"`,
+		"completion":           `nothing is named: expected "kubectl wva completion bash|fish|powershell|zsh [flags]"`,
 		"completion tcsh":      `invalid argument "tcsh"`,
 	} {
 		t.Run(line, func(t *testing.T) {

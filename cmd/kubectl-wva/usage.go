@@ -68,6 +68,25 @@ func flagError(command *cobra.Command, err error) error {
 	return fmt.Errorf("%w; %q lists the flags", err, command.CommandPath()+" --help")
 }
 
+// sayUsage has a command that is given too few or too many names say what it takes.
+func sayUsage(command *cobra.Command) {
+	check := command.Args
+	if check == nil {
+		return
+	}
+	command.Args = func(c *cobra.Command, given []string) error {
+		err := check(c, given)
+		if err == nil || strings.HasPrefix(err.Error(), "invalid argument ") {
+			return err
+		}
+		what := "nothing is named"
+		if len(given) > 0 {
+			what = fmt.Sprintf("%q does not belong here", strings.Join(given, " "))
+		}
+		return fmt.Errorf("%s: expected %q", what, c.UseLine())
+	}
+}
+
 // hinted adds to the error of an unknown command where those are that there are.
 func hinted(root *cobra.Command, err error) error {
 	if err == nil || !strings.HasPrefix(err.Error(), "unknown command ") || strings.Contains(err.Error(), "Did you mean") {

@@ -46,7 +46,7 @@ func (f *Flags) Namespace() (string, error) {
 	}
 	namespace, _, err := f.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", fmt.Errorf("finding the namespace: %w", err)
+		return "", fmt.Errorf("finding the namespace: %w; `kubectl config get-contexts` shows which contexts there are", err)
 	}
 	return namespace, nil
 }
@@ -55,7 +55,7 @@ func (f *Flags) Namespace() (string, error) {
 func (f *Flags) Config() (*rest.Config, error) {
 	config, err := f.config.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster (set --kubeconfig, KUBECONFIG or --context): %w", err)
+		return nil, fmt.Errorf("finding the cluster (set --kubeconfig, KUBECONFIG or --context; `kubectl config get-contexts` shows which there are): %w", err)
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst
