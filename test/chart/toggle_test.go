@@ -229,7 +229,6 @@ func TestKindsThatTheClusterDoesNotKnow(t *testing.T) {
 		"vllmService.enabled":                {"monitoring.coreos.com/v1/ServiceMonitor", operator},
 		"alerts.enabled":                     {"monitoring.coreos.com/v1/PrometheusRule", operator},
 		"scheduler.gangScheduling":           {"scheduling.x-k8s.io/v1alpha1/PodGroup", "install the CRD podgroups.scheduling.x-k8s.io of scheduler-plugins first"},
-		"va.enabled":                         {"llmd.ai/v1alpha1", "Install the kind first (kubectl apply --server-side -f manifests/crd)"},
 	} {
 		t.Run(value, func(t *testing.T) {
 			r := release{name: plainName, namespace: plainNamespace, values: withScheduler(nested(value, true)), cluster: []string{}}
