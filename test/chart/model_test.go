@@ -91,6 +91,11 @@ func TestAnUpgradeReusesThePublishedValues(t *testing.T) {
 	manager := reused.get(t, "Deployment", prefix+"-controller-manager")
 	assert.Equal(t, "example/llm-d-workload-variant-autoscaler:v0.5.0", container(t, manager)["image"], "an image that was chosen stays")
 
+	t.Run("which the notes warn of", func(t *testing.T) {
+		files, err := release{name: "wva", namespace: plainNamespace, values: published(t), reused: true}.files(t)
+		require.NoError(t, err)
+		assert.Contains(t, files[plainName+"/templates/NOTES.txt"], "That is the image of the published chart")
+	})
 	t.Run("again, with what was set since", func(t *testing.T) {
 		later, since := published(t), llmd(t)
 		for _, all := range []values{later, since} {
