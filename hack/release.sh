@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds what a release consists of into dist/, from a clean tree; the same commit gives
-# the same bytes:  hack/release.sh <version> <image prefix> <address of the downloads> [platforms]
+# Builds what a release consists of into dist/, from a clean tree; the same commit and the
+# same Go give the same bytes, whatever the folder, the language and the settings of Go:  hack/release.sh <version> <image prefix> <address of the downloads> [platforms]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export LC_ALL=C GOFLAGS=-buildvcs=false GOAMD64=v1 GOARM64=v8.0
 
 version=${1:-}
 prefix=${2:?usage: hack/release.sh <version> <image prefix> <address of the downloads>}
