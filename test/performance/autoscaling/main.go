@@ -41,7 +41,7 @@ func run(arguments []string, out, progress io.Writer) error {
 	flags.StringVar(&o.data, "data", "", "folder that holds azure2023 and servegen")
 	flags.StringVar(&o.target, "out", "bench-autoscaling.json", "where the numbers go; empty for nowhere")
 	flags.StringVar(&o.page, "html", "bench-autoscaling.html", "where the pictures go; empty for nowhere")
-	flags.StringVar(&o.only, "only", "", "only trials whose name contains this, such as azure-code or full")
+	flags.StringVar(&o.only, "only", "", "only trials whose name contains one of these, separated by commas, such as azure-code,full")
 	flags.StringVar(&o.families, "families", "", "only these families of rivals, separated by commas")
 	flags.StringVar(&o.commit, "commit", "", "the commit that this is, for the results")
 	flags.StringVar(&o.runs, "runs", "", "note every run in this file, and make none again that it has: goes on after an interruption")
@@ -109,7 +109,7 @@ func (o *options) chosen() ([]trial, error) {
 			t, wanted = t.hurried()
 		}
 		names = append(names, t.String())
-		if wanted && strings.Contains(t.String(), o.only) {
+		if wanted && slices.ContainsFunc(strings.Split(o.only, ","), func(part string) bool { return strings.Contains(t.String(), part) }) {
 			chosen = append(chosen, t)
 		}
 	}

@@ -187,6 +187,22 @@ func TestTheTrials(t *testing.T) {
 	assert.Equal(t, slices.Concat(names[:2], []string{"synthetic-diurnal aws roomy", "four-cheap"}), quick)
 }
 
+func TestWhichTrialsAreChosen(t *testing.T) {
+	for only, want := range map[string][]string{
+		"full":             {"azure-conversation aws full"},
+		"five-models,spot": {"five-models busy-60", "five-models busy-85", "spot"},
+	} {
+		o := options{only: only}
+		chosen, err := o.chosen()
+		require.NoError(t, err)
+		var names []string
+		for _, one := range chosen {
+			names = append(names, one.String())
+		}
+		assert.Equal(t, want, names)
+	}
+}
+
 func TestWhatCannotBeRun(t *testing.T) {
 	data := t.TempDir()
 	for name, tc := range map[string]struct {
