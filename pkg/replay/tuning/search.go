@@ -30,10 +30,10 @@ func (o Outcome) keeps(f float64) bool { return o.TooDear || !o.TooPoor && o.Att
 // one place is so on all before it, and too poor on all after it. The first line is looked
 // at from one end to the other: every stride-th place, then between neighbours that differ
 // enough to matter, and at the attainments that are asked about place by place. The other
-// lines begin where the first one had those attainments, and are looked at there alone.
+// lines begin where the first one had those attainments, and are looked at there alone. Where
+// further places change nothing the end of the axis comes next.
 type Search struct {
 	places int
-	lines  int
 	start  int
 	// focus are the attainments about which somebody asks.
 	focus []float64
