@@ -225,7 +225,7 @@ func (s *Search) front(line int) front.Front {
 // spread looks at a line from end to end.
 func (s *Search) spread(known map[int]Outcome, tried []int, add func(int)) {
 	first, last := tried[0], tried[len(tried)-1]
-	if o := known[first]; o.TooPoor || o.Alive() && o.Attainment < front.Enough && (len(tried) < 2 || gains(known[tried[1]], o)) {
+	if o := known[first]; o.TooPoor || o.Alive() && o.Attainment < front.Enough && (len(tried) < 2 || gains(known[tried[1]], o)) && rises(known, tried) {
 		add(first - firstStride)
 	}
 	if o := known[last]; !o.TooPoor {
@@ -245,7 +245,9 @@ func (s *Search) close(known map[int]Outcome, tried []int, f float64, add func(i
 	case fewer < 0:
 		add(s.beyond(known, tried, nearStride))
 	case fewer == 0:
-		add(tried[0] - nearStride)
+		if rises(known, tried) {
+			add(tried[0] - nearStride)
+		}
 	default:
 		if a, b := tried[fewer-1], tried[fewer]; b-a > 1 && (!known[a].TooDear || !known[b].TooPoor || b-a > borderStride) {
 			add((a + b) / 2)
@@ -270,6 +272,17 @@ func (s *Search) beyond(known map[int]Outcome, tried []int, stride int) int {
 // ones.
 func gains(a, dearer Outcome) bool {
 	return !a.Alive() || dearer.Cost <= a.Cost*(1+coarse) || dearer.Attainment > a.Attainment+gain
+}
+
+// rises reports whether the dearest of the places that were tried attain more and more, so that
+// even dearer ones may attain enough. Two steps without a gain say that all replicas are there
+// that fit, or that more of them do not help.
+func rises(known map[int]Outcome, tried []int) bool {
+	if len(tried) < 3 || tried[2]-tried[0] < 2*nearStride {
+		return true
+	}
+	dear, cheap := known[tried[0]], known[tried[2]]
+	return !dear.Alive() || !cheap.Alive() || dear.Attainment > cheap.Attainment+gain
 }
 
 // begin are the first places of a line: around the start, and later where the line that it

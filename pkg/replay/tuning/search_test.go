@@ -248,6 +248,25 @@ func TestWhatChangesNothingIsLookedAtOnce(t *testing.T) {
 	}
 }
 
+// When all replicas are there that fit, a lower target changes nothing any more.
+func TestWhatAttainsNoMoreIsNotMadeDearer(t *testing.T) {
+	for name, begin := range map[string]func(places, lines, start int, focus []float64) *Search{"from end to end": NewSearch, "near": Near} {
+		t.Run(name, func(t *testing.T) {
+			search, tried := begin(240, 1, 150, []float64{0.95}), 0
+			for wave := search.Next(); len(wave) > 0; wave = search.Next() {
+				for _, p := range wave {
+					tried++
+					// Most of them fit, and the rest is chance.
+					o := Outcome{Point: front.Point{Attainment: 0.9 - 0.004*float64(max(0, p.At-140)), Cost: 10 - 0.1*float64(max(0, p.At-140)) - 0.01*float64(p.At%3)}}
+					o.TooPoor = o.Attainment < 0.7
+					search.Tell(p, o)
+				}
+			}
+			assert.LessOrEqual(t, tried, 30)
+		})
+	}
+}
+
 // Beyond a stretch where nothing changes there may be a fall.
 func TestWhatComesAfterAStretchIsFound(t *testing.T) {
 	search := Near(240, 1, 20, []float64{0.895})
