@@ -32,8 +32,10 @@ var (
 // observations are what the histograms of one server have seen. They are guarded
 // by the server's lock.
 type observations struct {
-	prompt, generation            *histogram
-	firstToken, interToken        *histogram
+	prompt, generation     *histogram
+	firstToken, interToken *histogram
+	// meanInterToken is of requests that ended; 0 for one of a single token.
+	meanInterToken                *histogram
 	endToEnd, queueing, inService *histogram
 	finished, aborted             uint64
 }
@@ -41,7 +43,7 @@ type observations struct {
 func newObservations() observations {
 	return observations{
 		prompt: newHistogram(tokenBounds), generation: newHistogram(tokenBounds),
-		firstToken: newHistogram(firstTokenBounds), interToken: newHistogram(interTokenBounds),
+		firstToken: newHistogram(firstTokenBounds), interToken: newHistogram(interTokenBounds), meanInterToken: newHistogram(interTokenBounds),
 		endToEnd: newHistogram(requestBounds), queueing: newHistogram(requestBounds), inService: newHistogram(requestBounds),
 	}
 }
@@ -63,6 +65,7 @@ func (o *observations) event(e simulation.Event) {
 		o.endToEnd.observe((e.At - e.Times.Arrived).Seconds(), 1)
 		o.queueing.observe((e.Times.Started - e.Times.Arrived).Seconds(), 1)
 		o.inService.observe((e.At - e.Times.Started).Seconds(), 1)
+		o.meanInterToken.observe((e.At-e.Times.FirstToken).Seconds()/float64(max(1, e.Request.Output-1)), 1)
 	}
 }
 
@@ -88,6 +91,7 @@ var (
 	descFirstToken  = describeServer("time_to_first_token_seconds", "Time from arrival to the first token.")
 	descInterToken  = describeServer("inter_token_latency_seconds", "Time between two tokens of a request.")
 	descPerToken    = describeServer("time_per_output_token_seconds", "The same as inter_token_latency_seconds, under its earlier name.")
+	descMeanToken   = describeServer("request_time_per_output_token_seconds", "Mean time between two tokens per finished request.")
 	descEndToEnd    = describeServer("e2e_request_latency_seconds", "Time from arrival to the last token.")
 	descQueueing    = describeServer("request_queue_time_seconds", "Time from arrival to the begin of service.")
 	descInService   = describeServer("request_inference_time_seconds", "Time from the begin of service to the last token.")
@@ -104,7 +108,7 @@ type serverCollector struct{ server *Server }
 func (c serverCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descRunning, descWaiting, descKVUse, descPreemptions, descQueries, descHits, descPrompted, descGenerated, descSuccess,
-		descPrompt, descGeneration, descFirstToken, descInterToken, descPerToken, descEndToEnd, descQueueing, descInService, descCache,
+		descPrompt, descGeneration, descFirstToken, descInterToken, descPerToken, descMeanToken, descEndToEnd, descQueueing, descInService, descCache,
 	} {
 		descs <- d
 	}
@@ -138,7 +142,7 @@ func (c serverCollector) Collect(metrics chan<- prometheus.Metric) {
 	value(descSuccess, prometheus.CounterValue, 0, "stop")
 	for d, h := range map[*prometheus.Desc]*histogram{
 		descPrompt: o.prompt, descGeneration: o.generation, descFirstToken: o.firstToken, descInterToken: o.interToken, descPerToken: o.interToken,
-		descEndToEnd: o.endToEnd, descQueueing: o.queueing, descInService: o.inService,
+		descMeanToken: o.meanInterToken, descEndToEnd: o.endToEnd, descQueueing: o.queueing, descInService: o.inService,
 	} {
 		metrics <- h.metric(d, labels)
 	}

@@ -270,24 +270,25 @@ func TestServerMetrics(t *testing.T) {
 		types[name] = strings.ToLower(family.GetType().String())
 	}
 	assert.Equal(t, map[string]string{
-		"vllm:num_requests_running":           "gauge",
-		"vllm:num_requests_waiting":           "gauge",
-		"vllm:kv_cache_usage_perc":            "gauge",
-		"vllm:cache_config_info":              "gauge",
-		"vllm:num_preemptions_total":          "counter",
-		"vllm:prefix_cache_queries_total":     "counter",
-		"vllm:prefix_cache_hits_total":        "counter",
-		"vllm:prompt_tokens_total":            "counter",
-		"vllm:generation_tokens_total":        "counter",
-		"vllm:request_success_total":          "counter",
-		"vllm:request_prompt_tokens":          "histogram",
-		"vllm:request_generation_tokens":      "histogram",
-		"vllm:time_to_first_token_seconds":    "histogram",
-		"vllm:inter_token_latency_seconds":    "histogram",
-		"vllm:time_per_output_token_seconds":  "histogram",
-		"vllm:e2e_request_latency_seconds":    "histogram",
-		"vllm:request_queue_time_seconds":     "histogram",
-		"vllm:request_inference_time_seconds": "histogram",
+		"vllm:num_requests_running":                  "gauge",
+		"vllm:num_requests_waiting":                  "gauge",
+		"vllm:kv_cache_usage_perc":                   "gauge",
+		"vllm:cache_config_info":                     "gauge",
+		"vllm:num_preemptions_total":                 "counter",
+		"vllm:prefix_cache_queries_total":            "counter",
+		"vllm:prefix_cache_hits_total":               "counter",
+		"vllm:prompt_tokens_total":                   "counter",
+		"vllm:generation_tokens_total":               "counter",
+		"vllm:request_success_total":                 "counter",
+		"vllm:request_prompt_tokens":                 "histogram",
+		"vllm:request_generation_tokens":             "histogram",
+		"vllm:time_to_first_token_seconds":           "histogram",
+		"vllm:inter_token_latency_seconds":           "histogram",
+		"vllm:time_per_output_token_seconds":         "histogram",
+		"vllm:request_time_per_output_token_seconds": "histogram",
+		"vllm:e2e_request_latency_seconds":           "histogram",
+		"vllm:request_queue_time_seconds":            "histogram",
+		"vllm:request_inference_time_seconds":        "histogram",
 	}, types)
 	for name, family := range families {
 		for _, m := range family.GetMetric() {
@@ -317,14 +318,15 @@ func TestServerMetrics(t *testing.T) {
 		count uint64
 		sum   float64
 	}{
-		"vllm:request_prompt_tokens":          {1, 30},
-		"vllm:request_generation_tokens":      {1, 5},
-		"vllm:time_to_first_token_seconds":    {1, 0.002},
-		"vllm:inter_token_latency_seconds":    {4, 0.008},
-		"vllm:time_per_output_token_seconds":  {4, 0.008},
-		"vllm:e2e_request_latency_seconds":    {1, 0.010},
-		"vllm:request_queue_time_seconds":     {1, 0},
-		"vllm:request_inference_time_seconds": {1, 0.010},
+		"vllm:request_prompt_tokens":                 {1, 30},
+		"vllm:request_generation_tokens":             {1, 5},
+		"vllm:time_to_first_token_seconds":           {1, 0.002},
+		"vllm:inter_token_latency_seconds":           {4, 0.008},
+		"vllm:time_per_output_token_seconds":         {4, 0.008},
+		"vllm:request_time_per_output_token_seconds": {1, 0.002},
+		"vllm:e2e_request_latency_seconds":           {1, 0.010},
+		"vllm:request_queue_time_seconds":            {1, 0},
+		"vllm:request_inference_time_seconds":        {1, 0.010},
 	} {
 		h := histogramOf(t, families, name)
 		assert.Equal(t, want.count, h.GetSampleCount(), name)

@@ -31,6 +31,9 @@ const (
 	CacheBlocks
 	// CacheTokens is the size of the KV cache in tokens.
 	CacheTokens
+	// MeanInterToken is the mean time in seconds between two tokens of a request that
+	// ended. No decision rests on it.
+	MeanInterToken
 	// GatewayQueue is the number of requests of a model that wait in the gateway.
 	GatewayQueue
 	// GatewayDispatched counts the requests of a model that the gateway sent on.
@@ -113,6 +116,7 @@ var table = [quantities]Metric{
 	InterToken:        {Series: Histogram, Names: []string{"vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds", "sglang:inter_token_latency_seconds"}},
 	CacheBlocks:       {Series: Info, Names: []string{"vllm:cache_config_info"}},
 	CacheTokens:       {Series: Gauge, Names: []string{"sglang:max_total_num_tokens"}},
+	MeanInterToken:    {Series: Histogram, Names: []string{"vllm:request_time_per_output_token_seconds"}},
 	GatewayQueue:      {Series: Gauge, Names: []string{"llm_d_epp_flow_control_queue_size", "inference_extension_flow_control_queue_size"}},
 	GatewayDispatched: {Series: Counter, Names: []string{"llm_d_epp_scheduler_attempts_total", "inference_extension_scheduler_attempts_total", "llm_d_epp_scheduler_attempts", "inference_extension_scheduler_attempts"}, Label: "status", Value: "success"},
 }
@@ -125,7 +129,7 @@ func Of(q Quantity) Metric {
 	return m
 }
 
-// OfServer are the rows of a model server.
+// OfServer are the rows of a model server on which decisions rest.
 func OfServer() []Metric { return rows(KVUse, CacheTokens) }
 
 // OfGateway are the rows of a gateway.

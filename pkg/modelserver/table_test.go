@@ -2,6 +2,7 @@ package modelserver
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 func TestTheTable(t *testing.T) {
 	seen := map[string]Quantity{}
-	rows := append(OfServer(), OfGateway()...)
+	rows := slices.Concat(OfServer(), []Metric{Of(MeanInterToken)}, OfGateway())
 	assert.Len(t, rows, int(quantities), "every quantity has a row, once")
 	for q, m := range rows {
 		assert.Equal(t, Quantity(q), m.Quantity)

@@ -52,6 +52,25 @@ type DashboardModel struct {
 type LoadPoint struct {
 	// Rate is in requests per second. TTFT and ITL are 95th percentiles in milliseconds.
 	Rate, TTFT, ITL *float64
+	// WithinTTFT and WithinITL are the shares, 0 to 1, that were within the target of the
+	// promise: of the first tokens, and of the requests' mean times per further token or,
+	// where the servers do not count those, of the further tokens. Without a target they
+	// are nil.
+	WithinTTFT, WithinITL *float64
+}
+
+// attained is the share of requests that can have kept the whole promise at most: nobody
+// counts the requests that kept both targets.
+func (p LoadPoint) attained(slo capacity.SLO) *float64 {
+	switch {
+	case slo.TTFT <= 0:
+		return p.WithinITL
+	case slo.ITL <= 0:
+		return p.WithinTTFT
+	case p.WithinTTFT == nil || p.WithinITL == nil:
+		return nil
+	}
+	return new(min(*p.WithinTTFT, *p.WithinITL))
 }
 
 // DashboardVariant is one variant.

@@ -66,7 +66,13 @@ func dashboardCourse(d *Dashboard) (course *pageCourse, replicas []float64) {
 		if m.Step > 0 {
 			model.CostFrom = int(d.Since / m.Step)
 		}
-		for _, p := range m.Points {
+		if m.SLO.TTFT > 0 || m.SLO.ITL > 0 {
+			model.Met, model.MetAtMost = make([]*float64, len(m.Points)), true
+		}
+		for at, p := range m.Points {
+			if model.MetAtMost {
+				model.Met[at] = drawn(p.attained(m.SLO))
+			}
 			model.Load, model.TTFTs, model.ITLs = append(model.Load, drawn(p.Rate)), append(model.TTFTs, drawn(p.TTFT)), append(model.ITLs, drawn(p.ITL))
 		}
 		course.Models = append(course.Models, model)
@@ -200,6 +206,8 @@ func numberCell(value *float64, text func(*float64) string) pageCell {
 
 func priceOf(value *float64) string { return money(*value) }
 
+func attainedOf(value *float64) string { return attained(*value) }
+
 // promised is a latency beside its target.
 func promised(value *float64, target float64) pageCell {
 	cell := numberCell(value, latency)
@@ -226,8 +234,8 @@ func dashboardModels(d *Dashboard, course *pageCourse, replicas []float64) pageT
 	t := pageTable{Caption: "Models: load and promise", Columns: []pageColumn{
 		{Name: "Model", Text: true},
 		{Name: "Requests/s", Hint: "the load in the last minute"},
-		{Group: "TTFT", Name: "target"}, {Group: "TTFT", Name: "p95", Hint: "of the last minute"},
-		{Group: "ITL", Name: "target"}, {Group: "ITL", Name: "p95", Hint: "of the last minute"},
+		{Group: "TTFT", Name: "target"}, {Group: "TTFT", Name: "p95", Hint: "of the last minute"}, {Group: "TTFT", Name: "within", Hint: "share of the last minute's requests within the target"},
+		{Group: "ITL", Name: "target"}, {Group: "ITL", Name: "p95", Hint: "of the last minute"}, {Group: "ITL", Name: "within", Hint: "share of the last minute's requests within the target; of their tokens, where the servers count only those"},
 		{Name: "Waiting", Hint: "requests in the queues of the replicas and of the gateway"},
 		{Group: "Replicas", Name: "wanted"}, {Group: "Replicas", Name: "ready"},
 		{Name: "Cost per hour", Hint: "of the replicas that hold a node"},
@@ -261,8 +269,8 @@ func dashboardModels(d *Dashboard, course *pageCourse, replicas []float64) pageT
 		}
 		t.Rows = append(t.Rows, pageRow{Run: -1, Model: new(i), Key: m.Key, Cells: []pageCell{
 			{Text: m.Key}, numberCell(now.Rate, number),
-			targetCell(float64(m.SLO.TTFT)), promised(now.TTFT, float64(m.SLO.TTFT)),
-			targetCell(float64(m.SLO.ITL)), promised(now.ITL, float64(m.SLO.ITL)),
+			targetCell(float64(m.SLO.TTFT)), promised(now.TTFT, float64(m.SLO.TTFT)), numberCell(now.WithinTTFT, attainedOf),
+			targetCell(float64(m.SLO.ITL)), promised(now.ITL, float64(m.SLO.ITL)), numberCell(now.WithinITL, attainedOf),
 			numberCell(m.Waiting, rounding),
 			{Text: fmt.Sprint(sum.wanted), Sort: float64(sum.wanted)}, {Text: fmt.Sprint(sum.ready), Sort: float64(sum.ready)},
 			cost, {Text: fmt.Sprint(sum.variants), Sort: float64(sum.variants)}, {Text: cmp.Or(m.Class, unknown)},

@@ -18,7 +18,7 @@ func live() *Dashboard {
 	}
 	d := &Dashboard{
 		Where: "here", Start: at(0), Now: time.Minute, Every: 2 * time.Second, PodsKnown: true,
-		Models: []DashboardModel{{Key: "m", SLO: capacity.SLO{TTFT: 500, ITL: 50}, Step: 15 * time.Second, Points: []LoadPoint{{}, {Rate: new(3.0)}, {}, {Rate: new(5.0), TTFT: new(501.0), ITL: new(50.0)}}}},
+		Models: []DashboardModel{{Key: "m", SLO: capacity.SLO{TTFT: 500, ITL: 50}, Step: 15 * time.Second, Points: []LoadPoint{{}, {Rate: new(3.0)}, {}, {Rate: new(5.0), TTFT: new(501.0), ITL: new(50.0), WithinTTFT: new(0.9375), WithinITL: new(0.95)}}}},
 		Variants: []DashboardVariant{
 			{Key: "a", Model: "m", Accelerator: "H100", Devices: 2, Pods: 1, Cost: new(6.0), Wanted: new(int32(2)), State: "Ready"},
 			{Key: "b", Model: "m", Accelerator: "H100", Devices: 8, Pods: 2, State: "Conflict", Message: "two writers"},
@@ -50,7 +50,7 @@ func TestADashboardsCostIsThatOfWhatHoldsANode(t *testing.T) {
 	cost := func(row int) string { return p.Tables[1].Rows[row].Cells[8].Text }
 	assert.Equal(t, "$6.00", cost(0))
 	assert.Equal(t, unknown, cost(1), "no price is known")
-	assert.Equal(t, "$6.00", p.Tables[0].Rows[0].Cells[9].Text, "what has no price holds no node")
+	assert.Equal(t, "$6.00", p.Tables[0].Rows[0].Cells[11].Text, "what has no price holds no node")
 
 	d.PodsKnown, d.Moves = false, nil
 	d.Variants[0].Replicas = []ReplicaState{{Desired: 3, Ready: 2}}
@@ -58,18 +58,42 @@ func TestADashboardsCostIsThatOfWhatHoldsANode(t *testing.T) {
 	p = DashboardFeed(d).page
 	assert.Nil(t, p.Data.Runs[0].Course.Models[0].CostRate, "unknown is not zero")
 	assert.Equal(t, "$12.00", p.Tables[1].Rows[0].Cells[8].Text, "of the replicas that are ready")
-	assert.Equal(t, unknown, p.Tables[0].Rows[0].Cells[9].Text, "one of them has no price")
+	assert.Equal(t, unknown, p.Tables[0].Rows[0].Cells[11].Text, "one of them has no price")
 }
 
 func TestADashboardMarksWhatIsNotAsItShouldBe(t *testing.T) {
 	p := DashboardFeed(live()).page
 	model, variants := p.Tables[0].Rows[0].Cells, p.Tables[1].Rows
 	assert.True(t, model[3].Bad, "a TTFT of 501 ms breaks the promise of 500")
-	assert.False(t, model[5].Bad, "an ITL of 50 ms keeps it")
+	assert.False(t, model[6].Bad, "an ITL of 50 ms keeps it")
 	assert.False(t, variants[0].Cells[11].Bad)
 	assert.Equal(t, pageCell{Text: "Conflict", Hint: "two writers", Bad: true}, variants[1].Cells[11])
 	assert.Equal(t, "2 pods of 8xH100", variants[1].Cells[1].Text)
 	assert.Equal(t, unknown, variants[1].Cells[2].Text, "nothing was decided")
+}
+
+func TestADashboardShowsWhatWasWithinTheTargets(t *testing.T) {
+	p := DashboardFeed(live()).page
+	assert.Equal(t, "93.75%", p.Tables[0].Rows[0].Cells[4].Text)
+	assert.Equal(t, "95.00%", p.Tables[0].Rows[0].Cells[7].Text)
+	model := p.Data.Runs[0].Course.Models[0]
+	assert.Equal(t, []*float64{nil, nil, nil, new(0.9375)}, model.Met, "the smaller one of both")
+	assert.True(t, model.MetAtMost)
+
+	for name, c := range map[string]struct {
+		slo   capacity.SLO
+		point LoadPoint
+		want  *float64
+	}{
+		"of ITL nothing is known":     {capacity.SLO{TTFT: 1, ITL: 1}, LoadPoint{WithinTTFT: new(1.0)}, nil},
+		"of ITL nothing is promised":  {capacity.SLO{TTFT: 1}, LoadPoint{WithinTTFT: new(1.0)}, new(1.0)},
+		"of TTFT nothing is promised": {capacity.SLO{ITL: 1}, LoadPoint{WithinITL: new(0.5)}, new(0.5)},
+	} {
+		assert.Equal(t, c.want, c.point.attained(c.slo), name)
+	}
+	d := live()
+	d.Models[0].SLO = capacity.SLO{}
+	assert.Nil(t, DashboardFeed(d).page.Data.Runs[0].Course.Models[0].Met, "without a promise there is nothing to attain")
 }
 
 func TestADecisionOfAVariantThatIsGoneNamesIt(t *testing.T) {

@@ -154,9 +154,10 @@ func (f *follower) ask(ctx context.Context, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	f.mu.Lock()
-	before := f.loads
+	before, q := f.loads, f.questions
+	q.promises = (&view{history: f.history, around: f.around}).promises()
 	f.mu.Unlock()
-	next, err := before.read(ctx, f.prometheus, f.questions, now)
+	next, err := before.read(ctx, f.prometheus, q, now)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asking, f.asked = false, now

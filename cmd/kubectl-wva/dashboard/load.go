@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/prometheus"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
@@ -45,6 +46,8 @@ type questions struct {
 	// namespace is empty for all, window that of the rates.
 	namespace string
 	window    time.Duration
+	// promises are the targets of the models. Without one, nobody asks what was within it.
+	promises map[modelKey]capacity.SLO
 }
 
 // byModel and byPod are the labels that the answers are grouped by.
@@ -130,11 +133,20 @@ func (l *loads) read(ctx context.Context, from asker, q questions, now time.Time
 	for key, points := range l.points {
 		next.points[key] = slices.Clone(points)
 	}
-	series := make([]model.Matrix, 3)
+	series := make([]model.Matrix, 5)
 	vectors := make([]model.Vector, 3)
 	group, ctx := errgroup.WithContext(ctx)
 	if next.complete > l.complete {
 		first, last := l.start.Add(time.Duration(l.complete+1)*l.step), l.start.Add(time.Duration(next.complete)*l.step)
+		for i, h := range halves() {
+			group.Go(func() error {
+				shares, err := q.within(ctx, from, h, first, last, l.step)
+				if err == nil {
+					series[3+i] = shares.matrix()
+				}
+				return err
+			})
+		}
 		for i, query := range []string{q.rate(), q.latency(modelserver.FirstToken), q.latency(modelserver.InterToken)} {
 			group.Go(func() (err error) {
 				series[i], err = from.Range(ctx, query, first, last, l.step)
@@ -155,6 +167,7 @@ func (l *loads) read(ctx context.Context, from asker, q questions, now time.Time
 		func(p *report.LoadPoint) **float64 { return &p.Rate },
 		func(p *report.LoadPoint) **float64 { return &p.TTFT },
 		func(p *report.LoadPoint) **float64 { return &p.ITL },
+		halves()[0].field, halves()[1].field,
 	} {
 		next.take(series[i], field)
 	}

@@ -102,7 +102,7 @@ type promise struct {
 func (v *view) addVariants(d *report.Dashboard) map[string]promise {
 	h := v.history
 	pods := v.podsByVariant()
-	promises := map[string]promise{}
+	promises, targets := map[string]promise{}, v.promises()
 	for _, object := range h.last.variants {
 		row := status.RowOf(object)
 		out := report.DashboardVariant{
@@ -125,8 +125,7 @@ func (v *view) addVariants(d *report.Dashboard) map[string]promise {
 		p := promises[out.Model]
 		p.key = modelKey{row.Namespace, row.Model}
 		if class := object.Status.ServiceClass; class != "" {
-			p.class = class
-			p.slo = v.promised(class, row.Model, object.Spec.SLOClassRef)
+			p.class, p.slo = class, targets[p.key]
 		}
 		promises[out.Model] = p
 	}
@@ -134,6 +133,21 @@ func (v *view) addVariants(d *report.Dashboard) map[string]promise {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Key, b.Key))
 	})
 	return promises
+}
+
+// promises are the targets of the models that have one.
+func (v *view) promises() map[modelKey]capacity.SLO {
+	found := map[modelKey]capacity.SLO{}
+	for _, object := range v.history.last.variants {
+		class := object.Status.ServiceClass
+		if class == "" {
+			continue
+		}
+		if slo := v.promised(class, object.Spec.ModelID, object.Spec.SLOClassRef); slo != (capacity.SLO{}) {
+			found[modelKey{object.Namespace, object.Spec.ModelID}] = slo
+		}
+	}
+	return found
 }
 
 // costOf is the price of one replica per hour.

@@ -74,7 +74,7 @@ func small(t *testing.T) *view {
 	both(33, podOf("a", "x", "n1", -500, true), podOf("a", "y", "n2", 26, false))
 	l := newLoads(noon, 15*time.Second)
 	l.complete = 2
-	l.points[modelKey{"chat", "meta/llama"}] = []report.LoadPoint{{}, {Rate: new(6.25), TTFT: new(612.0), ITL: new(31.25)}}
+	l.points[modelKey{"chat", "meta/llama"}] = []report.LoadPoint{{}, {Rate: new(6.25), TTFT: new(612.0), ITL: new(31.25), WithinTTFT: new(0.875), WithinITL: new(1.0)}}
 	l.kvUse = map[types.NamespacedName]float64{{Namespace: "chat", Name: "a-5f7c-x"}: 0.82}
 	l.queued = map[types.NamespacedName]float64{{Namespace: "chat", Name: "a-5f7c-x"}: 3}
 	l.waiting = map[modelKey]float64{{"", "meta/llama"}: 4}
@@ -160,7 +160,7 @@ func many(t *testing.T, n int) *view {
 		}
 		key := modelKey{"chat", v.Spec.ModelID}
 		for p := len(l.points[key]); p < l.complete; p++ {
-			l.points[key] = append(l.points[key], report.LoadPoint{Rate: new(float64(i) / 10 * float64(20+p%13)), TTFT: new(float64(80 + i%50*p%700)), ITL: new(20 + float64(p%9))})
+			l.points[key] = append(l.points[key], report.LoadPoint{Rate: new(float64(i) / 10 * float64(20+p%13)), TTFT: new(float64(80 + i%50*p%700)), ITL: new(20 + float64(p%9)), WithinTTFT: new(1 - float64(p%13)/200)})
 		}
 	}
 	h.look(listing{at: after(1750), podsKnown: true, variants: variants, pods: pods, nodes: nodes}, newOwners(variants, nil))
