@@ -106,7 +106,7 @@ func Reasons() []Reason {
 
 		{ConditionScalingLimited, no, ReasonNotLimited, "The replicas are what the load needs."},
 		{ConditionScalingLimited, yes, "NoSlots", "Fewer replicas fit on the cluster than the load needs."},
-		{ConditionScalingLimited, yes, "StartupOverdue", "A starting replica passed its deadline and no longer counts as supply."},
+		{ConditionScalingLimited, yes, "StartupOverdue", "A starting replica was not ready by its deadline, so it no longer counts as supply."},
 		{ConditionScalingLimited, yes, "Preempted", "A more important model needs the room, so this variant loses replicas; the message names that model."},
 		{ConditionScalingLimited, yes, "MinReplicas", "minReplicas keeps more replicas than the load needs."},
 		{ConditionScalingLimited, yes, "MaxReplicas", "maxReplicas allows fewer replicas than the load needs."},
@@ -129,7 +129,7 @@ func Reasons() []Reason {
 		{"", "", "SLO", "The promised latency needs more replicas than saturation asks for."},
 		{"", "", "Backlog", "Waiting requests are served before replicas are removed."},
 		{"", "", "Idle", "The model had no requests for its retention period, so it may scale to zero."},
-		{"", "", "BackingOff", "The variant's replicas recently found no node, so no more are asked for until the back-off ends."},
+		{"", "", "BackingOff", "The variant's replicas recently found no node or did not start, so other variants are preferred until the back-off ends."},
 		{"", "", "Wake", "Requests wait and nothing serves."},
 		{"", "", "KeepOne", "A model keeps one replica on its cheapest variant that fits."},
 		{"", "", "RoundMayNotLower", "Only a full round may remove replicas."},
