@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -278,4 +279,18 @@ func TestThePageNamesTheConfigMapsThatThereAre(t *testing.T) {
 	}
 	assert.ElementsMatch(t, plainNames, configMaps(readManifests(t, "manager")))
 	assert.ElementsMatch(t, ofTheChart, configMaps(render(t, release{name: "wva", namespace: plainNamespace})))
+}
+
+// The name of a release has 53 characters at most, and those of Services 63.
+func TestTheServicesOfAReleaseWithALongNameHaveGoodNames(t *testing.T) {
+	for _, name := range []string{"wva-team-a", strings.Repeat("r", 53)} {
+		found := 0
+		for one := range render(t, release{name: name, namespace: plainNamespace, values: withScheduler(nested("webhooks.placePods.enabled", true))}) {
+			if one.kind == "Service" {
+				found++
+				assert.Empty(t, validation.NameIsDNS1035Label(one.name, false), one.name)
+			}
+		}
+		assert.GreaterOrEqual(t, found, 2, "of metrics and of webhooks")
+	}
 }

@@ -5,8 +5,9 @@
 // that a cluster would check it against, and look up every target of make, value of the
 // chart and path that a command names. The commands of kubectl wva are tried beside that
 // program. A block after the comment <!-- run --> is executed there, one after
-// <!-- run on a cluster --> in test/integration/kubectl, and test/integration/api has a real
-// API server check the objects.
+// <!-- run on a cluster --> in test/integration/kubectl, one after
+// <!-- run with kubectl and helm --> in test/chart/install, and test/integration/api has a
+// real API server check the objects.
 //
 // It must never repair a page or know one by its name. Read Pages and Block first.
 package page

@@ -29,9 +29,9 @@ type Block struct {
 	// Language is the first word after the fence.
 	Language string
 	Text     string
-	// Run says that the line before it is the comment <!-- run -->, and Cluster that it is
-	// <!-- run on a cluster -->.
-	Run, Cluster bool
+	// Run says that the line before it is the comment <!-- run -->, Cluster that it is
+	// <!-- run on a cluster -->, and Tools that it is <!-- run with kubectl and helm -->.
+	Run, Cluster, Tools bool
 }
 
 // Link is one link or picture, or an element of HTML, and where it is.
@@ -94,7 +94,8 @@ func parse(path, text string) (Page, error) {
 			block.Text += strings.TrimPrefix(line, indent) + "\n"
 		case opening != nil:
 			indent = opening[1]
-			block = &Block{Place: place, Language: opening[2], Run: before == "<!-- run -->", Cluster: before == "<!-- run on a cluster -->"}
+			block = &Block{Place: place, Language: opening[2]}
+			block.Run, block.Cluster, block.Tools = before == "<!-- run -->", before == "<!-- run on a cluster -->", before == "<!-- run with kubectl and helm -->"
 		default:
 			if title := heading.FindStringSubmatch(line); title != nil {
 				page.Anchors[unused(page.Anchors, anchor(title[1]))] = true

@@ -177,6 +177,7 @@ func TestALifeOfARelease(t *testing.T) {
 		require.NoError(t, s.install(t, load(t), valuesFile(t, chartDir+"/values-llm-d.yaml")))
 		assert.True(t, s.exists(t, variants, model, prefix+"-va"))
 	})
+	t.Run("the commands of the pages do what they say", s.pagesRun)
 }
 
 // nothingIsTaken installs a release of the same name in another namespace, and one with
