@@ -115,16 +115,16 @@ func probe(ctx context.Context, cluster *rest.Config, c config.Config) (controll
 		return access, nil, fmt.Errorf("looking at what the manager may do: %w", err)
 	}
 	if !access.Capacity {
-		klog.InfoS("How many replicas fit is not known; restart the manager when it may count", "missing", access.Missing)
+		klog.InfoS("The manager may not read what it counts free devices by, so capacity is unknown; grant it and restart the manager", "missing", access.Missing)
 	}
 	if !access.Victims {
-		klog.InfoS("Which replicas go is left to Kubernetes: pods may not be patched, which manifests/rbac/victims.yaml grants")
+		klog.InfoS("Kubernetes chooses which replicas a scale-down removes, because the manager may not patch pods; manifests/rbac/victims.yaml grants it")
 	}
 	if c.Webhook.PlacePods && !access.Namespaces {
-		klog.InfoS("How many replicas fit follows the pod templates alone: namespaces may not be read, which manifests/webhook/pods.yaml grants")
+		klog.InfoS("Free room is counted by the pod templates alone, because the manager may not read namespaces; manifests/webhook/pods.yaml grants it")
 	}
 	if access.Local != "" {
-		klog.InfoS("What namespaces say for themselves is not known", "missing", access.Local)
+		klog.InfoS("The manager may not read the ConfigMaps in the namespaces of models, so the settings beside it count", "missing", access.Local)
 	}
 	return access, func(ctx context.Context) (controller.Access, error) {
 		return controller.ProbeCore(ctx, reviews, c.WatchNamespace, c.NamespaceConfig)

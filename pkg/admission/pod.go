@@ -45,11 +45,11 @@ func (w pods) Default(ctx context.Context, pod *corev1.Pod) error {
 	sent, why, err := w.sender.Send(ctx, &asked)
 	switch {
 	case err != nil:
-		log.FromContext(ctx).Error(err, "The pod is made as its template says")
+		log.FromContext(ctx).Error(err, "The pod is admitted unchanged")
 	case sent != nil:
 		pod.Spec = *sent
 	case why != "":
-		log.FromContext(ctx).V(1).Info("The pod is left as it is", "why", why)
+		log.FromContext(ctx).V(1).Info("The pod is admitted unchanged", "why", why)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (w *variants) review(ctx context.Context, v *v1alpha1.VariantAutoscaling, o
 	around, err := w.cluster.Around(ctx, v)
 	if err != nil {
 		// A cluster that cannot be read is no fault of the object.
-		log.FromContext(ctx).Error(err, "The object is stored without a look at what is beside it")
+		log.FromContext(ctx).Error(err, "The object is admitted unchecked, because the cluster could not be read")
 		return admission.Warnings{"nobody looked at what else is on the target: the autoscaler cannot read the cluster"}, nil
 	}
 	around.Scalable = w.cluster.Scalable

@@ -89,7 +89,7 @@ func (a *actor) scale(ctx context.Context, p *decision.VariantPlan, v *variant) 
 	}
 	if len(marked) > 0 {
 		if err := a.marker.clear(ctx, marked, true); err != nil {
-			klog.FromContext(ctx).Error(err, "Pods that need not go keep their deletion cost until the next round",
+			klog.FromContext(ctx).Error(err, "The deletion cost of pods that stay could not be restored; tried again in the next round",
 				"variant", klog.KRef(p.Key.Namespace, p.Key.Name))
 		}
 	}
@@ -125,7 +125,7 @@ func (a *actor) record(ctx context.Context, p *decision.VariantPlan, o outcome) 
 		a.overlay.scales[o.scale.UID] = o.scale
 		log.Info("Scaled", "reason", p.Reason, "message", p.Message, "victims", p.Victims)
 		if o.unmarked != nil {
-			log.Error(o.unmarked, "Kubernetes chooses in the place of the pods that could not be marked")
+			log.Error(o.unmarked, "Some pods could not be marked for removal, so Kubernetes chose others in their place")
 		}
 		return
 	}

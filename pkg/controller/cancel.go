@@ -146,10 +146,10 @@ func (a *actor) tidy(ctx context.Context, plan *decision.Plan, seen *observation
 		return
 	}
 	if err := a.marker.clear(ctx, off, false); err != nil {
-		klog.FromContext(ctx).Error(err, "Pods that need not go any more keep their deletion cost until the next round")
+		klog.FromContext(ctx).Error(err, "The deletion cost of pods that stay could not be restored; tried again in the next round")
 		return
 	}
-	klog.FromContext(ctx).Info("A scale-down was called off; its pods have their own deletion cost again", "pods", names(off))
+	klog.FromContext(ctx).Info("A scale-down was cancelled; the deletion cost of its pods is restored", "pods", names(off))
 }
 
 func podNames(pods []*corev1.Pod) []string {

@@ -96,6 +96,6 @@ func (o *observer) tellUnclear(ctx context.Context, models map[decision.ModelKey
 	for _, key := range unclear {
 		o.unclear[key] = true
 	}
-	klog.FromContext(ctx).Info("Gateways count requests for a model ID without telling whose they are, so they count for nobody: "+
+	klog.FromContext(ctx).Info("Gateways count requests of a model that several namespaces have, without naming the namespace, so these requests are ignored: "+
 		"let each gateway name the namespace of its models", "models", len(unclear), "firstNamespace", unclear[0].Namespace, "firstModelID", unclear[0].ID)
 }

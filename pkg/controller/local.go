@@ -124,7 +124,7 @@ func (l *locals) watch(from toolscache.Getter, resource, namespace, name string,
 	}
 	// One that is refused says so in the conditions, and is asked for again.
 	if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *toolscache.Reflector, err error) {
-		klog.FromContext(ctx).V(2).Info("What namespaces say for themselves could not be watched", "resource", resource, "name", name, "err", err)
+		klog.FromContext(ctx).V(2).Info("The ConfigMaps in the namespaces of models could not be watched", "resource", resource, "name", name, "err", err)
 	}); err != nil {
 		return nil, fmt.Errorf("watching %s for what namespaces say for themselves: %w", resource, err)
 	}
@@ -235,7 +235,7 @@ func (l *locals) follow(ctx context.Context, namespace string, kind localKind, o
 	}
 	warnings, err := kind.use(&of.Local, namespace, data)
 	for _, w := range warnings {
-		log.Info("The ConfigMap holds what has no effect or looks like a mistake", "warning", w)
+		log.Info("An entry of the ConfigMap has no effect, or looks like a mistake", "warning", w)
 	}
 	if err != nil {
 		log.Error(err, "The ConfigMap is not used; the last good settings stay")

@@ -146,7 +146,7 @@ func (l *Loop) tellReading(ctx context.Context, err error) {
 	switch {
 	case text == l.wrong:
 	case err != nil:
-		klog.FromContext(ctx).Error(err, "Not all metrics could be read; what was known before stands in until it is stale")
+		klog.FromContext(ctx).Error(err, "Some metrics could not be read; the last known values are used until they are stale")
 	default:
 		klog.FromContext(ctx).Info("All metrics could be read again")
 	}
@@ -210,9 +210,9 @@ func (l *Loop) stumble(ctx context.Context, err error) {
 	if errors.As(err, &p) && l.stumbles == 0 {
 		log = log.WithValues("stack", string(p.stack))
 	}
-	log.Error(err, "Nothing was decided, and nothing is changed")
+	log.Error(err, "The decision failed; no replicas are changed")
 	if l.stumbles++; l.stumbles%forgetAfter == 0 {
 		l.memory = decision.Memory{}
-		log.Info("What was learned so far is forgotten, for it may be the cause")
+		log.Info("Everything learned so far is dropped, because it may be the cause")
 	}
 }

@@ -71,7 +71,7 @@ func (p *permissions) Start(ctx context.Context) error {
 func (p *permissions) look(ctx context.Context) {
 	answer, err := p.ask(ctx)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "What the manager may do is not known; what it might before is taken to hold")
+		klog.FromContext(ctx).Error(err, "The manager's permissions could not be checked; those of the last check are assumed")
 		return
 	}
 	next, was := p.next(answer), p.current.Load()
@@ -80,7 +80,7 @@ func (p *permissions) look(ctx context.Context) {
 	}
 	p.current.Store(&next)
 	p.trigger.poke(soon)
-	klog.FromContext(ctx).Info("What the manager may do has changed", "capacity", next.Capacity, "missing", next.Missing, "victims", next.Victims, "namespaceConfig", next.Local)
+	klog.FromContext(ctx).Info("The manager's permissions changed", "capacity", next.Capacity, "missing", next.Missing, "victims", next.Victims, "namespaceConfig", next.Local)
 }
 
 // next is what is in force after an answer. The kinds that are watched are those of

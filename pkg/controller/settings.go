@@ -150,7 +150,7 @@ func (f *follower) followFamily(ctx context.Context, of family) error {
 	warnings, err := of.use(klog.NewContext(ctx, log), object)
 	for _, w := range warnings {
 		if !slices.Contains(before, w) {
-			log.Info("The ConfigMap holds what has no effect or looks like a mistake", "warning", w)
+			log.Info("An entry of the ConfigMap has no effect, or looks like a mistake", "warning", w)
 		}
 	}
 	if err != nil {

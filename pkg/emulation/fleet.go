@@ -273,7 +273,7 @@ func listen(ctx context.Context, logger klog.Logger, address string) net.Listene
 			return nil
 		}
 		if attempt == 5 { // an earlier pod would have let go of it by now
-			logger.Error(err, "The model server cannot listen on the address of its pod; trying on")
+			logger.Error(err, "The model server cannot listen on the address of its pod; trying again")
 		}
 		if !pause(ctx, retryInterval) {
 			return nil
@@ -292,7 +292,7 @@ func (f *Fleet) annotate(ctx context.Context, logger klog.Logger, m *member, val
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || ctx.Err() != nil {
 			return
 		}
-		logger.Error(err, "The pod could not be told whether its model server answers; trying again")
+		logger.Error(err, "The pod's readiness could not be written; trying again")
 		if !pause(ctx, retryInterval) {
 			return
 		}

@@ -42,11 +42,11 @@ func (p *Plugin) newNames(ctx context.Context, from cache.ListerWatcher, r *conf
 		const grant = "Grant list and watch on this ConfigMap"
 		switch now {
 		case denied, absent:
-			logger.Error(err, "The names of accelerators may not be read; those that are built in count. "+grant)
+			logger.Error(err, "The ConfigMap of accelerator names may not be read; the built-in names are used. "+grant)
 		case kept:
-			logger.Error(err, "The names of accelerators may not be read any more; those that were read last count. "+grant)
+			logger.Error(err, "The ConfigMap of accelerator names may not be read any more; the last known names are used. "+grant)
 		case served:
-			logger.Info("The names of accelerators can be read")
+			logger.Info("The ConfigMap of accelerator names can be read")
 		}
 	})
 	informer := cache.NewSharedIndexInformer(served, &corev1.ConfigMap{}, 0, nil)
@@ -83,7 +83,7 @@ func (n *namesSource) start(ctx context.Context, patience time.Duration) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if !cache.WaitForCacheSync(limited.Done(), func() bool { return n.synced() || n.source.none() }) {
-		klog.FromContext(ctx).Info("The names of accelerators could not be read yet; those that are built in count until they are", "waited", patience)
+		klog.FromContext(ctx).Info("The ConfigMap of accelerator names was not read yet; the built-in names are used until it is", "waited", patience)
 	}
 }
 
@@ -94,7 +94,7 @@ func (p *Plugin) takeNames(logger klog.Logger, object any) {
 	}
 	overrides, err := inventory.ParseOverrides(found.Data)
 	if err != nil {
-		logger.Error(err, "The names of accelerators are left as they were: correct the ConfigMap")
+		logger.Error(err, "The ConfigMap of accelerator names cannot be used; the last valid names stay: correct it")
 		return
 	}
 	p.setNames(logger, overrides)
@@ -103,7 +103,7 @@ func (p *Plugin) takeNames(logger klog.Logger, object any) {
 // setNames takes the names over and wakes whoever may now fit.
 func (p *Plugin) setNames(logger klog.Logger, overrides inventory.Overrides) {
 	p.names.SetOverrides(overrides)
-	logger.V(2).Info("Took over names of accelerators", "names", len(overrides))
+	logger.V(2).Info("Updated the accelerator names", "names", len(overrides))
 	p.wakeAll(logger)
 	p.soon()
 }

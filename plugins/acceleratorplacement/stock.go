@@ -62,12 +62,12 @@ func (p *Plugin) soon() {
 func (p *Plugin) takeStock(ctx context.Context) {
 	nodes, err := p.nodes.List(labels.Everything())
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Listing the nodes to take stock of their devices")
+		klog.FromContext(ctx).Error(err, "The nodes could not be listed, so the metrics of devices are not updated")
 		return
 	}
 	pods, err := p.owners.pods.List(labels.Everything())
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Listing the pods to take stock of the devices they hold")
+		klog.FromContext(ctx).Error(err, "The pods could not be listed, so the metrics of devices are not updated")
 		return
 	}
 	withDevices := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !inventory.UsesDevices(pod) })

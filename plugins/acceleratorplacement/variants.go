@@ -120,7 +120,7 @@ func (v *variants) start(ctx context.Context, patience, limit time.Duration) {
 	if v.await(ctx, v.known, patience) {
 		return
 	}
-	klog.FromContext(ctx).Info("The VariantAutoscaling objects could not be read yet; pods with devices wait for them", "waited", patience, "limit", limit)
+	klog.FromContext(ctx).Info("The VariantAutoscaling objects were not read yet; pods with devices wait", "waited", patience, "limit", limit)
 	go v.late(ctx, limit-patience)
 }
 
@@ -140,11 +140,11 @@ func (v *variants) late(ctx context.Context, limit time.Duration) {
 	}
 	logger := klog.FromContext(ctx).WithName(Name)
 	v.overdue.Store(true)
-	logger.Error(nil, "The VariantAutoscaling objects could still not be read; pods with devices are packed without variants until they can. See what the API server answers to a list of "+
+	logger.Error(nil, "The VariantAutoscaling objects were still not read; pods with devices are placed without them until they are. See what the API server answers to a list of "+
 		v1alpha1.Resource+"."+v1alpha1.GroupName)
 	v.changed(nil)
 	if cache.WaitForCacheSync(ctx.Done(), v.synced) {
-		logger.Info("The VariantAutoscaling objects were read; pods with devices are placed by them from now on")
+		logger.Info("The VariantAutoscaling objects were read; pods with devices are placed by them")
 		v.overdue.Store(false)
 		v.changed(nil)
 		v.expected()
@@ -171,11 +171,11 @@ func (v *variants) accessChanged(ctx context.Context, now access, err error) {
 	case served:
 		logger.Info("The VariantAutoscaling objects can be read")
 	case absent:
-		logger.Info("The VariantAutoscaling CRD is not installed; pods with devices are packed without variants")
+		logger.Info("The VariantAutoscaling CRD is not installed; pods with devices are placed without it")
 	case denied:
-		logger.Error(err, "VariantAutoscaling objects may not be read; pods with devices are packed without variants. "+grant)
+		logger.Error(err, "VariantAutoscaling objects may not be read; pods with devices are placed without them. "+grant)
 	case kept:
-		logger.Error(err, "VariantAutoscaling objects may not be read any more; pods with devices go by what was read last. "+grant)
+		logger.Error(err, "VariantAutoscaling objects may not be read any more; the last known ones are used. "+grant)
 		return
 	}
 	v.changed(nil)

@@ -46,7 +46,7 @@ func (o *operator) createSettings(ctx context.Context) error {
 		Data:       map[string]string{entryFlags: "enableNetworkPolicy:\n  enabled: false\nredisPasswordInHost:\n  enabled: false\n"},
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		klog.ErrorS(err, "The settings of Llama Stack servers have their defaults, and cannot be written down", "configMap", o.settingsKey())
+		klog.ErrorS(err, "The settings of Llama Stack servers could not be written, so the defaults are used", "configMap", o.settingsKey())
 	}
 	return nil
 }
