@@ -15,11 +15,11 @@ type Accelerator string
 type Device struct {
 	// Accelerator is the type.
 	Accelerator Accelerator
-	// MemoryGiB is the memory of one device in GiB; 0 is any that is asked for, or
-	// one that is not known.
+	// MemoryGiB is the memory of one device in GiB. 0 means any in a request, and unknown
+	// in a device that is there.
 	MemoryGiB int
-	// Form is the way that the device is built in (SXM4, PCIE, NVL, OAM, ...); empty
-	// is any that is asked for, or one that is not known.
+	// Form is the way that the device is built in (SXM4, PCIE, NVL, OAM, ...). Empty means
+	// any in a request, and unknown in a device that is there.
 	Form string
 }
 
@@ -32,12 +32,12 @@ func (d Device) Covers(have Device) bool {
 		(d.Form == "" || sameForm(d.Form, have.Form))
 }
 
-// nearly allows a tenth, because a device's own report of its memory leaves out what
-// it keeps for itself: 45 GiB of 48.
+// nearly allows a tenth, because a device reports less memory than it is sold with: 45 GiB
+// of 48.
 func nearly(want, have int) bool { return 10*max(want-have, have-want) <= want }
 
-// sameForm knows that a product name with the kind of memory (HBM3) is the module
-// that other names call SXM.
+// sameForm also matches HBM3 with SXM: product names with the kind of memory mean the
+// module that other names call SXM.
 func sameForm(a, b string) bool {
 	module := func(s string) bool { return strings.HasPrefix(s, "SXM") }
 	return a == b || a == "HBM3" && module(b) || module(a) && b == "HBM3" || a == "SXM" && module(b)

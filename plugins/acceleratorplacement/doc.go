@@ -13,16 +13,16 @@
 // through ReplicaSets, StatefulSets and Pods, so that a variant may scale one of
 // these, a Deployment, or what owns one of them directly. A variant whose target is
 // above a Deployment, such as an object of one's own that makes Deployments, is not
-// found, and its pods are packed as those of no variant. Which devices its
-// pods go to is what the autoscaler resolved, while that is the object's, so that
-// both mean the same; but where the object itself names none, what a pod's own node
-// selector says comes first, because no other node admits the pod. Pods that select a
+// found, and its pods are packed as those of no variant. Its pods go to the devices
+// that the autoscaler resolved, as long as that is of the present object, so that both
+// programs mean the same. Where the object itself names none, the pod's own node
+// selector comes first, because no other node admits the pod. Pods that select a
 // part of a slice over several hosts go to such slices of any type, which the model
 // leaves unknown. A pod without a variant, or of a variant whose
 // accelerator nothing names yet, may list the types that it accepts in an annotation.
 // A rule that only this plugin knows is invisible to node autoscalers, so the template
-// should also say it as a node selector or node affinity. Devices that come by
-// resource claims are not its business.
+// should also say it as a node selector or node affinity. The plugin ignores devices of
+// resource claims.
 //
 // A pod with devices costs a comparison with every node of the snapshot, to see which
 // Node objects are others than before: about 20 microseconds of CPU for 5,000 nodes,
@@ -33,10 +33,9 @@
 // later than the snapshot has the change: a pod could be turned down by what a node
 // was, with no event to come that brings it back.
 //
-// What takes long goes on beside the scheduling of pods: watchStock looks at the
-// whole cluster now and then, works out what is still expected, has the table of
-// what room is worth built anew, and says in metrics and events what is left and
-// what is out of order.
+// Slow work runs beside the scheduling of pods: watchStock looks at the whole cluster
+// from time to time, works out what is still expected, builds the table of what room is
+// worth, and reports in metrics and events what is left and what is wrong.
 //
 // Read Plugin and preFilterState first, then view (a node as the capacity model sees it),
 // catalog (what is remembered of nodes), variants and outlookOf (what there is and

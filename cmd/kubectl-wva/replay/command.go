@@ -22,74 +22,77 @@ import (
 // ErrInterrupted says that the user ended the replay early.
 var ErrInterrupted = errors.New("interrupted")
 
-var long = `Try scaling policies on a trace of requests before you buy: in virtual time, with the
-very decision that the autoscaler makes, the placement that the scheduler does, and the
-published rules of others. A day takes seconds to minutes.
+var long = `Replay a trace of requests under several scaling policies, in virtual time, before you buy.
+This autoscaler decides with the code of the manager, pods are placed with the code of the
+scheduler, and other autoscalers follow their published rules. A day takes seconds to
+minutes.
 
 The trace is a file, or synthetic:NAME. A file is plain CSV with the first line
-time,input_tokens,output_tokens, or plain JSON lines with these names; time is in seconds, or
-a time such as 2026-11-22T18:15:46Z. The files of the Azure LLM inference traces (CSV), of
-Mooncake (JSON lines) and of ServeGen (its rate file, with the clients and lengths files
-beside it) are read as they are published. The scenario has nodes, models, variants with their latency and
-prices, and the autoscaler's configuration; without --scenario one is built in, and
---print-scenario prints it with what every key means. With --from-cluster, nodes and
-variants are those of a live cluster, which is only read.
+time,input_tokens,output_tokens, or plain JSON lines with these names. The time is in seconds,
+or a time such as 2026-11-22T18:15:46Z. The published files of the Azure LLM inference traces
+(CSV), of Mooncake (JSON lines) and of ServeGen (its rate file, with the clients and lengths
+files beside it) are read too.
 
-With --from-prometheus, the trace is the past of a model of yours: the numbers and the
-lengths of its requests are those that its servers counted, minute by minute. The seed
-draws when in its minute a request arrives. A variant without a profile gets the one that
-its metrics of that time show, learned as the autoscaler learns it; without such metrics one
-from another variant, scaled, or from the published figures of the model and the devices.
-Notes say which. Where the model has no VariantAutoscaling object, its Deployments count as
-kubectl wva adopt would write them. The trace is written to a file.
+The scenario has the nodes, the models, the variants with their latencies and prices, and the
+settings of the autoscaler. Without --scenario a built-in one is used. --print-scenario prints
+it, and explains every key. With --from-cluster, nodes and variants come from a live cluster,
+which is only read.
+
+With --from-prometheus, the past of one of your models is replayed. Each minute of the trace
+has the number of requests that the servers counted, and their lengths. The seed draws when in
+its minute a request arrives. A variant without a profile gets one from its own metrics of that
+time, learned as the manager learns it. Without such metrics the profile comes from another
+variant, scaled, or from the published figures of the model and the devices. Notes say which.
+A model without VariantAutoscaling objects is replayed with its Deployments, as kubectl wva
+adopt would write them. The trace is written to a file.
 
 Policies:
-  capacity-only  this autoscaler, by saturation
+  capacity-only  this autoscaler, sizing by saturation
   hybrid         this autoscaler, sizing for the promised latency too
-  static:N       N replicas of the cheapest variant, always
-  peak           the smallest static fleet that keeps the promise on this very trace, by
-                 hindsight: a reference and no competitor. Where the cheapest variant alone
-                 does not suffice, other variants and mixes are tried; where nothing does, a
-                 mark says so, and the fleet is one that attains about the most
-  hpa:rps=N      HorizontalPodAutoscaler on the requests per second, N for each replica
+  static:N       always N replicas of the cheapest variant
+  peak           the smallest static fleet that keeps the promise on this very trace, found by
+                 hindsight: a reference, not a rival. Other variants and mixes are tried where
+                 the cheapest variant is not enough. A mark shows a fleet that breaks the
+                 promise, because none that was tried keeps it
+  hpa:rps=N      HorizontalPodAutoscaler on requests per second, N for each replica
   hpa:intok=N    the same on prompt tokens per second
   hpa:inflight=N the same on running and waiting requests
   hpa:queue      the same on waiting requests, 5 for each replica
   hpa:kv         the same on the used share of the KV cache, 0.8
-  keda           KEDA, polling every 30 s, then the HorizontalPodAutoscaler on the queue
+  keda           KEDA, which polls every 30 s, and its HorizontalPodAutoscaler on the queue
   kpa            Knative's pod autoscaler on concurrency, 100 for each replica at full use
   saturation-v1  the published rule of one step in each cycle
   saturation-v2  the published rule that divides demand by capacity
-  planner        the planner of Dynamo: the requests that are forecast, divided by what one
-                 replica serves at the mean within the promise
-  bound          the least that keeping the promise in every minute can cost, knowing the
-                 future; who breaks it in some minutes may pay less
-Of each model, static, hpa, keda, kpa and planner drive one variant: the one that is
-cheapest for the requests that it serves. keda goes up to 100 replicas, the others have no
-limit, and none goes beyond what empty nodes would hold, unless the variant has a bound of
-its own.
+  planner        the planner of Dynamo: the forecast requests, divided by what one replica
+                 serves at the mean within the promise
+  bound          the least that keeping the promise in every minute can cost, with the future
+                 known; a policy that breaks the promise in some minutes can cost less
+Of each model, static, hpa, keda, kpa and planner drive one variant: the one that is cheapest
+for the requests that it serves. keda adds up to 100 replicas, the others have no limit. None
+goes beyond what empty nodes would hold, unless the variant has a bound of its own.
 
-Settings follow the name, as in hpa:rps=4.5,down=60s,max=40 or hybrid:down=120s. A wrong one
-says which there are.
-  ours        down and up, the stabilisation windows of all variants; every setting of the
-              manager's configuration that rules decisions, in small letters or by the end of
-              its name (horizon=10m); and the thresholds of saturation
+Settings follow the name, as in hpa:rps=4.5,down=60s,max=40 or hybrid:down=120s. An unknown
+setting is an error that lists the known ones.
+  capacity-only, hybrid
+              down and up: the stabilisation windows of all variants; every setting of the
+              manager that rules decisions, in small letters or by the end of its name
+              (horizon=10m); the thresholds of saturation
   hpa, keda   the trigger with its target: rps, intok (prompt tokens per second), inflight,
-              queue or kv; down, up, min, max, tolerance; window, over which rates are taken;
-              of keda polling, cooldown and activation, which matter with min=0
+              queue or kv; down, up, min, max, tolerance; window: over which rates are taken;
+              keda alone: polling, and with min=0 cooldown and activation
   kpa         inflight or rps with its target, utilization, window and panic (the panic
               window's share of it), threshold, down, uprate, downrate, grace, min, max
-  saturation  kvCacheThreshold, queueLengthThreshold, of v1 kvSpareTrigger and
-              queueSpareTrigger, of v2 scaleUpThreshold and scaleDownBoundary; down and up
+  saturation  kvCacheThreshold, queueLengthThreshold, down and up; v1 alone: kvSpareTrigger
+              and queueSpareTrigger; v2 alone: scaleUpThreshold and scaleDownBoundary
   planner     mode (throughput, load or both), target (sla, throughput or latency), predictor
-              (constant or kalman: level, trend, noise, points; those named ARIMA and
-              Prophet are not here), interval, reaction, sensitivity, ttft, itl, isl, osl, min, max
-  hpa, keda, kpa, planner and static: variant, the one that is driven, and split, replicas of
-              others that are always there: hpa:rps=4,variant=dear,split=cheap:4. A fleet of
+              (constant or kalman: level, trend, noise, points; ARIMA and Prophet are not
+              here), interval, reaction, sensitivity, ttft, itl, isl, osl, min, max
+  hpa, keda, kpa, planner and static
+              variant: the one that is driven; split: replicas of other variants that are
+              always there, as in hpa:rps=4,variant=dear,split=cheap:4. A fixed fleet of
               several variants is static:split=cheap:4+dear:2
-With several models each has its own autoscaler; a number may have one part for each model
-with + between them, in the order of the scenario (hpa:rps=4.5+0.8), and variant names one
-of each.
+Several models have an autoscaler each. A number may then have one part for each model, with +
+between the parts, in the order of the scenario (hpa:rps=4.5+0.8). variant names one of each.
 
 Synthetic traces:`
 
@@ -102,7 +105,7 @@ const examples = `  # A service's day, with every policy
   # A HorizontalPodAutoscaler on requests per second, at two targets
   kubectl wva replay --trace synthetic:diurnal --policy hpa:rps=3.4,down=120s,hpa:rps=3.8,down=120s
 
-  # Ours against every setting of three rivals, and the fronts as a page
+  # This autoscaler against many settings of three rivals, with the fronts as a page
   kubectl wva replay --trace synthetic:ramp --tune hpa:rps,hpa:inflight,planner --html fronts.html
 
   # The first ten minutes, as a page for the browser
@@ -214,28 +217,28 @@ func standardPolicies() []string {
 func (o *options) add(command *cobra.Command) {
 	f := command.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.trace, "trace", "", "Requests: a file, or synthetic:NAME. Without it those that the scenario has of its own.")
+	f.StringVar(&o.trace, "trace", "", "Requests: a file, or synthetic:NAME. Without it the scenario's own requests, if it has any.")
 	f.Var((*number)(&o.rate), "rate", "Send every request this many times; below 1 only that share of them. Time is not compressed.")
-	f.Var((*span)(&o.spread), "rate-spread", "With --rate: over what time around its request a copy arrives, from 1s to 1h; without it what the scenario says, and else a minute. With 1s the copies come in bursts, in the very second of their request.")
+	f.Var((*span)(&o.spread), "rate-spread", "With --rate: the time around its request within which a copy arrives, from 1s to 1h; without it that of the scenario, else a minute. With 1s the copies come in bursts, in the second of their request.")
 	f.Var((*span)(&o.from), "from", "Leave out what arrives before this time of the trace.")
-	f.Var((*span)(&o.duration), "duration", "How much of the trace is replayed; without it all.")
-	f.StringVar(&o.scenario, "scenario", "", "Scenario file (YAML), or the name of one that is built in; without it the usual one. With --from-cluster it adds what a cluster does not tell, such as profiles.")
+	f.Var((*span)(&o.duration), "duration", "Length of the part that is replayed; without it all.")
+	f.StringVar(&o.scenario, "scenario", "", "Scenario file (YAML), or the name of a built-in one. With --from-cluster it adds what a cluster does not tell, such as profiles.")
 	f.StringVar(&o.prices, "prices", "", "Price list of the scenario; without it the one that the scenario names.")
 	f.StringVar(&o.cluster, "cluster", "", "Cluster of the scenario; without it the one that the scenario names. A live one is chosen with --context.")
-	f.BoolVar(&o.print, "print-scenario", false, "Print the scenario that is built in, with what every key means, or with --scenario another one that is, and do nothing else.")
-	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies with their settings, with commas between them; bound is always worked out.")
-	f.Var((*spans)(&o.startups), "startup", "How long a replica takes on its node until it serves, at the mean; several with commas between them.")
-	f.Uint64Var(&o.seed, "seed", 1, "Decides every random number: the same seed and inputs give the same bytes.")
+	f.BoolVar(&o.print, "print-scenario", false, "Only print a built-in scenario, the usual one or that of --scenario, with what every key means.")
+	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies with their settings, with commas between them. The bound is always computed.")
+	f.Var((*spans)(&o.startups), "startup", "Mean time from the placement of a replica on its node until it serves; several with commas between them.")
+	f.Uint64Var(&o.seed, "seed", 1, "Seed of every random number: the same seed and inputs give the same bytes.")
 	f.StringSliceVar(&o.tuned, "tune", nil, "Instead of replaying every policy once, try many settings of these families and judge ours (or --policy) against the best of them.")
 	f.IntVar(&o.seeds, "seeds", o.seeds, "With --tune: how many seeds, from --seed on, the numbers are means of.")
 	f.StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")
 	f.StringVar(&o.html, "html", "", "Also write a page with charts to this file; it opens without a network.")
-	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take nodes, with what other pods hold, and the variants of the namespace, or with -A of all, from a live cluster.")
+	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take the nodes, what other pods hold on them, and the variants of the namespace (with -A of all) from a live cluster.")
 	o.live.AddAll(command)
-	f.StringVar(&o.namespace, "manager-namespace", "", "With --from-cluster: namespace of the manager, where its ConfigMaps are; without it the manager is looked for in all.")
-	f.StringVar(&o.names, "accelerator-names", "", "With --from-cluster: ConfigMap (NAMESPACE/NAME) with names of accelerators; without it the manager's, if it is there.")
-	f.Var((*number)(&o.sloTTFT), "slo-ttft", "With --from-cluster: promised time to first token in milliseconds, where no service class says it.")
-	f.Var((*number)(&o.sloITL), "slo-itl", "With --from-cluster: promised mean time per further token in milliseconds, where no service class says it.")
+	f.StringVar(&o.namespace, "manager-namespace", "", "With --from-cluster or --from-prometheus: namespace of the manager and its ConfigMaps; without it the manager is looked for in all.")
+	f.StringVar(&o.names, "accelerator-names", "", "With --from-cluster or --from-prometheus: ConfigMap (NAMESPACE/NAME) with names of accelerators; without it the manager's, if there is one.")
+	f.Var((*number)(&o.sloTTFT), "slo-ttft", "With --from-cluster or --from-prometheus: promised time to first token in milliseconds, where no service class says it.")
+	f.Var((*number)(&o.sloITL), "slo-itl", "With --from-cluster or --from-prometheus: promised mean time per further token in milliseconds, where no service class says it.")
 	o.addLookback(command)
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(completions(outputs), cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(completions(standardPolicies()), cobra.ShellCompDirectiveNoFileComp))

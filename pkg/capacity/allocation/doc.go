@@ -30,8 +30,8 @@
 // that nothing can serve would take the protection away from all the others.
 //
 // Models that share no limit that could bind are separate problems, and where nothing
-// is short every model simply gets Cheapest. Else the questions are asked one after the
-// other: the unserved demand of each priority, with that of the more important ones
+// is short every model simply gets Cheapest. Otherwise the questions are answered one
+// after the other: the unserved demand of each priority, with that of the more important ones
 // held, and then the cost. Each is answered by branch and price: a linear program
 // (master) mixes whole choices (column) of each model under the limits; its prices ask
 // each model for a better choice (finder), until none has one; what is left mixed is
@@ -39,10 +39,10 @@
 // across models where branching would not soon come to it (walk): it lists for each
 // model the choices that are nearly the best at these prices, gives one model another
 // one of its list, takes out those that are in the way, and lets each of them take the
-// first of its list that fits; a step takes about a microsecond. That ends with a
-// proof, or when its budget of work is used up with the best choice so far, which
+// first of its list that fits; a step takes about a microsecond. The search ends with a
+// proof, or with the best choice so far when its budget of work is used up. That choice
 // always keeps limits and bounds. Branching finds what fits where little is to spare,
-// which the walk misses; of 96 instances 19 are worse without it, by 0.05 % in all. The budget counts elements and not time, and the walk
+// which the walk misses: of 96 instances 19 are worse without it, by 0.05 % in all. The budget counts elements and not time, and the walk
 // draws the same numbers each time, so the answer is the same on every machine. How
 // near that comes is measured in test/performance/allocation.
 //

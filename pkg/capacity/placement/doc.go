@@ -3,9 +3,9 @@
 // move so that the most useful room opens. The autoscaler's limits and the scheduler
 // plugin's verdicts are this code, on the same facts.
 //
-// It is pure and imports the standard library only. It never guesses: a request that
-// it cannot count (unknown accelerator, a replica of several pods) is an error, which
-// is neither none nor endless, and an answer that is not proven says so. Numbers come
+// It is pure and imports the standard library only. It never guesses. A request that it
+// cannot count (unknown accelerator, a replica of several pods) is an error, and counts
+// neither as zero nor as unlimited. An answer that is only a bound says so. Numbers come
 // from outside and may be absurd: nothing overflows, and no work grows with them.
 //
 // Read Cluster, Node and Request first, then Verdict (one node), Slots (one request on

@@ -83,7 +83,8 @@ func named(other []Amount) []string {
 //
 //	wants 4xH100: 3 H100 nodes have fewer than 4 free (largest hole 2), 12 nodes are of another type, 1 has no product label
 //
-// What comes first can change by itself, what comes last needs another node.
+// In the order of how they end: the first can change by themselves, the last need another
+// node.
 func (e Explanation) String() string {
 	if e.Problem != nil {
 		return e.Problem.Error()

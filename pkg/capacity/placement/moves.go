@@ -31,8 +31,8 @@ type Room struct {
 	Moves []Move
 }
 
-// Bounds of the search. More moves than that off one node is no advice that anybody
-// would take, and where so many sets do not help, hardly a further one does.
+// Bounds of the search. Nobody would move more replicas off one node than that, and where
+// so many sets do not help, a further one hardly does.
 const (
 	movedAtOnce = 4
 	setsTried   = 1 << 16
