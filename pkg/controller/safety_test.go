@@ -119,7 +119,7 @@ func TestADecisionThatPanicsChangesNothing(t *testing.T) {
 		assert.Contains(t, why, "a mistake in the autoscaler: nobody thought of it")
 		assert.EqualValues(t, 5, *b.status(t).DesiredOptimizedAlloc.NumReplicas)
 		assert.Len(t, b.logged("Safety net activated"), 1)
-		errs := b.logged("Nothing was decided")
+		errs := b.logged("The decision failed")
 		require.Len(t, errs, 1)
 		assert.Contains(t, errs[0], "safety_test.go", "it says where")
 
