@@ -27,10 +27,12 @@ the other installation would lose its rights.
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
 {{- with lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" $name -}}
-{{- $namespace := (first .subjects).namespace -}}
-{{- $release := (.metadata.labels | default dict) | dig "app.kubernetes.io/instance" $root.Release.Name -}}
-{{- if or (ne $namespace $root.Release.Namespace) (ne $release $root.Release.Name) -}}
-{{- fail (printf "ClusterRoleBinding %s is that of the release %s in namespace %s, which would lose its rights: %s" $name $release $namespace (index $ 2)) -}}
+{{- $release := (.metadata.labels | default dict) | dig "app.kubernetes.io/instance" "" -}}
+{{- range .subjects -}}
+{{- if or (ne (.namespace | default "") $root.Release.Namespace) (and $release (ne $release $root.Release.Name)) -}}
+{{- $whose := ternary (printf "the release %s" $release) "the plain manifests" (ne $release "") -}}
+{{- fail (printf "ClusterRoleBinding %s is that of %s in namespace %s, which would lose its rights: %s" $name $whose (.namespace | default "") (index $ 2)) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -46,8 +48,8 @@ One that a release left behind when it was uninstalled is free.
 {{- $name := get $owner "meta.helm.sh/release-name" -}}
 {{- $namespace := get $owner "meta.helm.sh/release-namespace" -}}
 {{- if and $name (or (ne $name $root.Release.Name) (ne $namespace $root.Release.Namespace)) -}}
-{{- with lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" (printf "%s-observe" (include "wva.prefixOf" (list $root $name))) -}}
-{{- if eq (first .subjects).namespace $namespace -}}
+{{- range (lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" (printf "%s-observe" (include "wva.prefixOf" (list $root $name)))).subjects -}}
+{{- if eq (.namespace | default "") $namespace -}}
 {{- fail (printf "crd.install: the release %s in namespace %s keeps the kind VariantAutoscaling: set crd.install=false" $name $namespace) -}}
 {{- end -}}
 {{- end -}}
