@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -216,6 +217,11 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 		Registerer: metrics.Registry,
 		Verbosity:  setVerbosity,
 	})
+	if apimeta.IsNoMatchError(err) {
+		// Of the kinds that it cannot do without, only this one is not Kubernetes' own.
+		return knowledge{}, fmt.Errorf("%w: this cluster does not know VariantAutoscaling objects; install the kind with the chart (crd.install=true) or with %q",
+			err, "kubectl apply --server-side -f manifests/crd")
+	}
 	if err != nil {
 		return knowledge{}, err
 	}

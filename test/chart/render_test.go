@@ -17,6 +17,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -49,6 +50,8 @@ type release struct {
 	kubernetes string
 	// cluster says that there is one to ask, which knows these kinds beside those of Kubernetes.
 	cluster []string
+	// objects are what the templates find there when they look.
+	objects []runtime.Object
 	// chart is the folder or the package of the chart; empty for chartDir.
 	chart string
 }
@@ -87,6 +90,9 @@ func (r release) files(t *testing.T) (map[string]string, error) {
 	rendered, err := chartutil.ToRenderValues(chart, r.values, options, capabilities)
 	if err != nil {
 		return nil, err
+	}
+	if r.objects != nil {
+		return engine.RenderWithClientProvider(chart, rendered, found(r.objects))
 	}
 	return engine.Render(chart, rendered)
 }

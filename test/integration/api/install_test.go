@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -34,6 +35,7 @@ func TestAFreshClusterTakesTheManifestsInTheirOrder(t *testing.T) {
 	fresh, err := localcluster.Start(t.Context(), localcluster.Options{})
 	require.NoError(t, err)
 	t.Cleanup(fresh.Stop)
+	theManagerSaysWhatIsMissing(t, fresh)
 	for _, folder := range []string{"crd", "rbac", "manager", "scheduler"} {
 		for _, object := range documents(t, filepath.Join(manifests, folder)) {
 			require.NoError(t, fresh.Apply(t.Context(), object))
@@ -101,4 +103,17 @@ func documents(t *testing.T, folder string) []string {
 	require.NoError(t, err)
 	require.NotEmpty(t, paths, folder)
 	return paths
+}
+
+// theManagerSaysWhatIsMissing starts the manager before the kind that it is for is there.
+func theManagerSaysWhatIsMissing(t *testing.T, fresh *localcluster.Cluster) {
+	t.Helper()
+	programs, err := localcluster.Programs()
+	require.NoError(t, err)
+	command := exec.CommandContext(t.Context(), filepath.Join(programs, "manager"), //nolint:gosec // our own program
+		"--kubeconfig="+fresh.Kubeconfig(), "--pod-namespace=default", "--prometheus-base-url=https://prometheus.invalid",
+		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	said, err := command.CombinedOutput()
+	require.Error(t, err, string(said))
+	assert.Contains(t, string(said), `install the kind with the chart (crd.install=true) or with "kubectl apply --server-side -f manifests/crd"`)
 }

@@ -1,0 +1,100 @@
+package chart
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
+)
+
+// found are the objects of a cluster that templates may look at.
+type found []runtime.Object
+
+// GetClientFor implements engine.ClientProvider.
+func (f found) GetClientFor(version, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	group, err := schema.ParseGroupVersion(version)
+	if err != nil {
+		return nil, false, err
+	}
+	resource, _ := apimeta.UnsafeGuessKindToResource(group.WithKind(kind))
+	lists := map[schema.GroupVersionResource]string{resource: kind + "List"}
+	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, f...).Resource(resource), false, nil
+}
+
+// binding is the ClusterRoleBinding of an installation; one without a release is of the plain
+// manifests.
+func binding(name, release string, subject values) runtime.Object {
+	labels := values{}
+	if release != "" {
+		labels["app.kubernetes.io/instance"] = release
+	}
+	return &unstructured.Unstructured{Object: values{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+		"metadata": values{"name": name, "labels": labels}, "subjects": []any{subject},
+	}}
+}
+
+// crdOf is the CRD of a release; without one it is of kubectl apply.
+func crdOf(release, namespace string) runtime.Object {
+	metadata := values{"name": "variantautoscalings.llmd.ai"}
+	if release != "" {
+		metadata["annotations"] = values{"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": namespace}
+	}
+	return &unstructured.Unstructured{Object: values{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata}}
+}
+
+// TestWhatOtherInstallationsHave: with --take-ownership Helm would take it from them.
+func TestWhatOtherInstallationsHave(t *testing.T) {
+	const observe = "wva-" + plainName + "-observe"
+	account := func(namespace string) values {
+		return values{"kind": "ServiceAccount", "name": "a", "namespace": namespace}
+	}
+	for name, c := range map[string]struct {
+		there  []runtime.Object
+		values values
+		// says is empty where nothing is in the way.
+		says string
+	}{
+		"nothing":                  {there: []runtime.Object{crdOf("", "")}},
+		"this release":             {there: []runtime.Object{crdOf("wva", "ours"), binding(observe, "wva", account("ours"))}},
+		"the same name elsewhere":  {there: []runtime.Object{binding(observe, "wva", account("theirs"))}, says: "is that of the release wva in namespace theirs, which would lose its rights: give this release another name"},
+		"another name, same words": {there: []runtime.Object{binding(observe, "blue", account("ours"))}, says: "is that of the release blue in namespace ours"},
+		"plain manifests, here":    {there: []runtime.Object{binding(observe, "", account("ours"))}},
+		"plain manifests":          {there: []runtime.Object{binding(observe, "", account("theirs"))}, says: "is that of the plain manifests in namespace theirs"},
+		"a user":                   {there: []runtime.Object{binding(observe, "wva", values{"kind": "User", "name": "a"})}, says: "is that of the release wva in namespace "},
+		"with Roles alone":         {there: []runtime.Object{binding(observe, "wva", account("theirs"))}, values: nested("wva.namespaceScoped", true)},
+		"another scheduler": {
+			there:  []runtime.Object{binding("variant-scheduler", "blue", account("theirs"))},
+			values: nested("scheduler.enabled", true), says: "ClusterRoleBinding variant-scheduler is that of the release blue in namespace theirs, which would lose its rights: set scheduler.name",
+		},
+		"another scheduler, and none here": {there: []runtime.Object{binding("variant-scheduler", "blue", account("theirs"))}},
+		"a kind that is kept": {
+			there: []runtime.Object{crdOf("blue", "theirs"), binding("blue-"+plainName+"-observe", "blue", account("theirs"))},
+			says:  "crd.install: the release blue in namespace theirs keeps the kind VariantAutoscaling: set crd.install=false",
+		},
+		"a kind that is kept, and not wanted": {
+			there:  []runtime.Object{crdOf("blue", "theirs"), binding("blue-"+plainName+"-observe", "blue", account("theirs"))},
+			values: nested("crd.install", false),
+		},
+		"an object whose kind is not there": {
+			there:  []runtime.Object{&unstructured.Unstructured{Object: values{"apiVersion": "v1", "kind": "Namespace", "metadata": values{"name": "default"}}}},
+			values: nested("va.enabled", true), says: "va.enabled: this cluster does not know the kind VariantAutoscaling yet",
+		},
+		"a kind that was left behind": {there: []runtime.Object{crdOf("blue", "theirs")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := release{name: "wva", namespace: "ours", values: c.values, cluster: []string{}, objects: c.there}.files(t)
+			if c.says == "" {
+				assert.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.says)
+			}
+		})
+	}
+}
