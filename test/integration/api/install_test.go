@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -110,7 +112,9 @@ func theManagerSaysWhatIsMissing(t *testing.T, fresh *localcluster.Cluster) {
 	t.Helper()
 	programs, err := localcluster.Programs()
 	require.NoError(t, err)
-	command := exec.CommandContext(t.Context(), filepath.Join(programs, "manager"), //nolint:gosec // our own program
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, filepath.Join(programs, "manager"), //nolint:gosec // our own program
 		"--kubeconfig="+fresh.Kubeconfig(), "--pod-namespace=default", "--prometheus-base-url=https://prometheus.invalid",
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	said, err := command.CombinedOutput()
