@@ -80,7 +80,7 @@ func (r *round) size(m *model) bool {
 			continue
 		}
 		if rate, found := r.sloRate(m, v, p); found {
-			least := leastPromised * v.rate.trigger
+			least := leastPromised * min(v.rate.trigger, p.Steady(v.atTriggers, m.demand.tokens).Rate)
 			if v.old.Sizing.Keeps {
 				least /= 2
 			}

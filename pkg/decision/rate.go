@@ -21,7 +21,9 @@ const (
 
 // leastPromised is the share of its rate at the triggers that a replica must serve within
 // the promise to be taken to keep it; half of that once it is. Near the edge of what a
-// device can do an error of a few percent in an estimate is a factor in that rate.
+// device can do an error of a few percent in an estimate is a factor in that rate. The rate
+// at the triggers is the less of what was seen and what the latency model says: what was
+// seen with a few in service tells little of that with hundreds.
 const leastPromised = 0.2
 
 // rate is what one replica of a variant serves, in requests per second. It is made once
@@ -142,7 +144,8 @@ func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) rate {
 	if math.IsInf(limit, 1) {
 		limit, share = v.meanRunning(r), 1
 	}
-	return rate{trigger: r.rateAt(v, limit*share, shape), max: r.rateAt(v, limit, shape)}
+	v.atTriggers = limit * share
+	return rate{trigger: r.rateAt(v, v.atTriggers, shape), max: r.rateAt(v, limit, shape)}
 }
 
 // rateAt is the rate of one replica with n requests in service, as it was seen, else

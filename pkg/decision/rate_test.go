@@ -1,10 +1,12 @@
 package decision
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
@@ -146,4 +148,35 @@ func TestAVariantWithoutReplicasHasAKVCache(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where answers become longer while the load grows, the time per token falls with the number
+// in service: most of it was the prompt's. A replica is then taken to serve far more at the
+// triggers than any device does. That is no reason to believe that it misses the promise at
+// the load that it does carry.
+func TestARateOutOfReachDoesNotMakeAVariantMissThePromise(t *testing.T) {
+	var curve serving.Curve
+	for i := range 60 {
+		shape := capacity.TokenShape{Input: 1000, Output: capacity.Tokens(2 + i)}
+		n := 1 + float64(i)/30
+		curve = curve.Observe(epoch.Add(time.Duration(i-60)*15*time.Second), n, onH100.Steady(n, shape).Rate, shape)
+	}
+	s := estateOf(1, epoch, 20)
+	shape := capacity.TokenShape{Input: 1000, Output: 20}
+	v := &s.Models[0].Variants[0]
+	v.Profile = onH100
+	seen := onH100.Steady(2, shape).Rate
+	p := &v.Replicas[0]
+	p.Running.Value, p.Served.Value, s.Models[0].Arrival.Value = 2, float64(seen), float64(seen)
+	p.KVUse.Value = 0
+	memory := Memory{Variants: map[Key]VariantMemory{{"ns", v.Name}: {Curve: curve}}}
+	policy := hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 60})
+	policy.Promises[ModelKey{"ns", s.Models[0].ID}] = policy.Promises[ModelKey{"ns", "m"}]
+	plan, _ := Decide(s, policy, memory, RoundFull)
+	require.True(t, plan.Models[0].Sized)
+	serves := plan.Models[0].Variants[0].ServesEach
+	atTriggers := 0.7 * float64(onH100.BatchLimit)
+	require.Greater(t, leastPromised*curve.Rate(atTriggers, shape, onH100), serves, "what it is taken to serve at the triggers is out of reach")
+	assert.NotContains(t, fmt.Sprint(plan.Models[0].Variants[0].Steps), "misses the SLO")
+	assert.Greater(t, serves, seen)
 }

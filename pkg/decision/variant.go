@@ -57,7 +57,9 @@ type variant struct {
 	fleet fleet
 	load  load
 	rate  rate
-	price capacity.Cost
+	// atTriggers is the number of requests in service that the triggers allow.
+	atTriggers float64
+	price      capacity.Cost
 	// ideal is what it would have if no window of scaleUp held it.
 	ideal int
 	// giving are the replicas that give way to a more important model.
