@@ -42,7 +42,7 @@ func (c Config) Update(from Sources, data map[string]string) (Config, Edit, erro
 		}
 		change := Change{Key: key.Name, Old: key.shown(was.value), New: key.shown(is.value)}
 		switch {
-		case is.value == was.value || key.Static && is.level < 0:
+		case key.same(is.value, was.value) || key.Static && is.level < 0:
 		case key.Static:
 			edit.Rejected = append(edit.Rejected, change)
 		default:

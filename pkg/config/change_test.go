@@ -48,11 +48,27 @@ func TestUpdate(t *testing.T) {
 			flags:    map[string]string{"leader-election-id": "given"},
 			edited:   "LEADER_ELECTION_ID: second\n",
 			interval: 60 * time.Second,
+			warnings: 1,
 		},
 		"a dynamic setting that a flag gives stays": {
 			flags:    map[string]string{"global-opt-interval": "5s"},
 			edited:   "GLOBAL_OPT_INTERVAL: 45s\n",
 			interval: 5 * time.Second,
+			warnings: 1,
+		},
+		"what a flag says too is no mistake": {
+			flags:    map[string]string{"global-opt-interval": "60s"},
+			edited:   "GLOBAL_OPT_INTERVAL: 1m\n",
+			interval: 60 * time.Second,
+		},
+		"the same in other words is no change": {
+			edited:   "WVA_LIMITED_MODE: False\nLEADER_ELECTION_LEASE_DURATION: 1m\nLEADER_ELECT: '0'\nLOG_LEVEL: info\n",
+			interval: 60 * time.Second,
+		},
+		"a wrong value of a static setting is a change all the same, and spoils nothing": {
+			edited:   "WVA_LIMITED_MODE: perhaps\nCONTROLLER_INSTANCE: no label!\nGLOBAL_OPT_INTERVAL: 45s\n",
+			interval: 45 * time.Second,
+			changes:  []string{`CONTROLLER_INSTANCE (old: "", new: "no label!")`, `WVA_LIMITED_MODE (old: "false", new: "perhaps")`},
 		},
 		"an unknown setting is reported": {
 			edited:   "GLOBAL_OPT_INTERVALL: 45s\n",

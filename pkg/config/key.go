@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -434,6 +435,15 @@ func (k Key) shown(value string) string {
 		return "(an address with an @, which is not shown)"
 	}
 	return value
+}
+
+// same reports whether two values say the same: true and True, 60s and 1m.
+func (k Key) same(a, b string) bool {
+	if a == b {
+		return true
+	}
+	var x, y Config
+	return k.set(&x, a) == nil && k.set(&y, b) == nil && reflect.DeepEqual(x, y)
 }
 
 // addresses are pages with commas between them.

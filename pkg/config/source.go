@@ -162,6 +162,7 @@ func remarks(levels []level) (warnings []string) {
 		for _, l := range levels {
 			warnings = append(warnings, l.remark(key)...)
 		}
+		warnings = append(warnings, hidden(key, levels)...)
 	}
 	for _, idle := range WithoutEffect() {
 		known[idle.Name] = true
@@ -177,6 +178,23 @@ func remarks(levels []level) (warnings []string) {
 		for _, name := range l.listed {
 			if !known[name] {
 				warnings = append(warnings, l.place(name)+" is not a setting and has no effect: correct its name or remove it")
+			}
+		}
+	}
+	return warnings
+}
+
+// hidden says which value of a key in the ConfigMap does not count, because a flag or a variable
+// gives another one. Whoever edits the ConfigMap does not see those.
+func hidden(key Key, levels []level) (warnings []string) {
+	counts := find(key, levels)
+	if counts.level < 0 || key.locates || levels[counts.level].listed != nil {
+		return nil
+	}
+	for _, l := range levels {
+		for _, name := range l.names(key) {
+			if l.ours && l.given(name) && !key.same(l.value(name), counts.value) {
+				warnings = append(warnings, fmt.Sprintf("%s has no effect, because %s counts: remove one of them", l.place(name), counts.place))
 			}
 		}
 	}

@@ -21,6 +21,8 @@ func (c Config) validate(places map[string]string) []error {
 	}
 	c.validateSource(wrong)
 	c.validateLeaderElection(wrong)
+	c.validateNames(wrong)
+	c.validateTimes(wrong)
 	if c.PodNamespace == "" {
 		wrong("POD_NAMESPACE", "is empty: name the namespace of the manager")
 	}
