@@ -260,7 +260,7 @@ func (t *target) found(meta *metav1.ObjectMeta, replicas *int32, template *corev
 		Spec:       autoscalingv1.ScaleSpec{Replicas: ptr.Deref(replicas, 1)},
 	}
 	t.template, t.podsPerReplica, t.owners = template, 1, []types.UID{meta.UID}
-	t.writer = externalWriter(meta.ManagedFields)
+	t.writer = lastWriter(meta.ManagedFields)
 }
 
 // findLive reads the targets of all other kinds from the API server.

@@ -6,8 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
 // ownsReplicas is all that the cache keeps of the fields that a manager owns.
@@ -54,13 +52,13 @@ func holdsReplicas(fields *metav1.FieldsV1) bool {
 	return json.Unmarshal(fields.Raw, &owned) == nil && owned.Spec.Replicas != nil
 }
 
-// externalWriter is the field manager that wrote the replicas last; empty when that was
-// this program, or when nobody knows: a scale to 0 through the scale subresource takes the
-// number from its owner, and from then on Kubernetes names none.
-func externalWriter(entries []metav1.ManagedFieldsEntry) string {
-	last := writersOfReplicas(entries)
-	if len(last) == 0 || last[0].Manager == v1alpha1.FieldManager {
-		return ""
+// lastWriter is the field manager that wrote the replicas last; empty when nobody knows: a
+// scale to 0 through the scale subresource takes the number from its owner, and from then on
+// Kubernetes names none. Our own name is that of a second manager where the number is not what
+// this one wrote.
+func lastWriter(entries []metav1.ManagedFieldsEntry) string {
+	if last := writersOfReplicas(entries); len(last) > 0 {
+		return last[0].Manager
 	}
-	return last[0].Manager
+	return ""
 }

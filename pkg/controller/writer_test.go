@@ -46,9 +46,9 @@ func TestWhoWroteTheReplicas(t *testing.T) {
 		{"nobody says", nil, ""},
 		{"whoever created it", []metav1.ManagedFieldsEntry{entry("helm", "", `{"f:spec":{"f:replicas":{},"f:template":{}}}`, 9)}, "helm"},
 		{"kubectl scale", []metav1.ManagedFieldsEntry{entry("helm", "", templateField, 1), entry("kubectl", "scale", replicasField, 9)}, "kubectl"},
-		{"this program", []metav1.ManagedFieldsEntry{entry("helm", "", templateField, 1), entry(ours, "scale", replicasField, 9)}, ""},
+		{"this program", []metav1.ManagedFieldsEntry{entry("helm", "", templateField, 1), entry(ours, "scale", replicasField, 9)}, ours},
 		{"somebody who applied the same number since", []metav1.ManagedFieldsEntry{entry(ours, "scale", replicasField, 9), entry("argocd", "", replicasField, 2)}, "argocd"},
-		{"this program since somebody applied", []metav1.ManagedFieldsEntry{entry(ours, "scale", replicasField, 2), entry("argocd", "", replicasField, 9)}, ""},
+		{"this program since somebody applied", []metav1.ManagedFieldsEntry{entry(ours, "scale", replicasField, 2), entry("argocd", "", replicasField, 9)}, ours},
 		{"an entry of the scale subresource, which has no time", []metav1.ManagedFieldsEntry{
 			entry("helm", "", templateField, 1), {Manager: "kubectl", Subresource: "scale", FieldsV1: &metav1.FieldsV1{Raw: []byte(replicasField)}},
 		}, "kubectl"},
@@ -58,7 +58,7 @@ func TestWhoWroteTheReplicas(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			assert.Equal(t, c.want, externalWriter(c.entries))
+			assert.Equal(t, c.want, lastWriter(c.entries))
 
 			// The same from what the cache keeps, however often it looks.
 			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.entries}}
@@ -67,7 +67,7 @@ func TestWhoWroteTheReplicas(t *testing.T) {
 				require.NoError(t, err)
 				assert.Same(t, d, kept)
 				assert.LessOrEqual(t, len(d.ManagedFields), 1)
-				assert.Equal(t, c.want, externalWriter(d.ManagedFields))
+				assert.Equal(t, c.want, lastWriter(d.ManagedFields))
 			}
 
 			for _, e := range c.entries {
@@ -79,7 +79,7 @@ func TestWhoWroteTheReplicas(t *testing.T) {
 			u.SetManagedFields(c.entries)
 			_, err := keepWriter(u)
 			require.NoError(t, err)
-			assert.Equal(t, c.want, externalWriter(u.GetManagedFields()))
+			assert.Equal(t, c.want, lastWriter(u.GetManagedFields()))
 		})
 	}
 }
