@@ -141,13 +141,15 @@ func (s *site) asAnybodyAsks(t *testing.T, x *target) {
 		Spec struct {
 			Triggers []struct {
 				Metadata struct {
-					Query string `json:"query"`
+					Query            string `json:"query"`
+					IgnoreNullValues string `json:"ignoreNullValues"`
 				} `json:"metadata"`
 			} `json:"triggers"`
 		} `json:"spec"`
 	}
 	require.NoError(t, yaml.Unmarshal([]byte(x.own(string(text))), &object))
 	require.Len(t, object.Spec.Triggers, 1)
+	assert.Equal(t, "false", object.Spec.Triggers[0].Metadata.IgnoreNullValues, "by default KEDA takes no answer for 0")
 	eventually(t, patience, "the answer for KEDA", func() (string, bool) {
 		value, found := s.query(t, object.Spec.Triggers[0].Metadata.Query)
 		return fmt.Sprint(value, found), value == 14
