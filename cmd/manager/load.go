@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -40,7 +41,20 @@ func load(ctx context.Context, o *options, flags *pflag.FlagSet) (start, error) 
 		err = readMap(ctx, cluster, &sources)
 	}
 	loaded, loadErr := config.Load(sources)
-	return start{loaded, sources, cluster}, errors.Join(fileErr, err, loadErr)
+	return start{loaded, sources, cluster}, errors.Join(fileErr, err, loadErr, config.Files(sources, unreadable))
+}
+
+// unreadable says why a file cannot be read.
+func unreadable(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		var why *fs.PathError
+		if errors.As(err, &why) {
+			return why.Err
+		}
+		return err
+	}
+	return file.Close()
 }
 
 // readMap reads the main ConfigMap as it is before anything is cached. There need not be

@@ -48,6 +48,8 @@ type Key struct {
 	address bool
 	// locates is set where a setting says where the main ConfigMap is.
 	locates bool
+	// file is set where a value is the path of a file that must be there.
+	file bool
 }
 
 // Flag is the name of the setting's flag, without dashes in front.
@@ -84,13 +86,13 @@ func sourceKeys() []Key {
 		static("PROMETHEUS_BEARER_TOKEN", "", "Bearer token for Prometheus. It comes before PROMETHEUS_TOKEN_PATH. Everybody who may read the ConfigMap or the pod sees it: prefer the file.",
 			secret(func(c *Config) *string { return &c.Prometheus.Token })),
 		static("PROMETHEUS_TOKEN_PATH", "", "File with the bearer token for Prometheus. It is read again when it changes.",
-			text(func(c *Config) *string { return &c.Prometheus.TokenPath })),
+			text(func(c *Config) *string { return &c.Prometheus.TokenPath })).ofFile(),
 		static("PROMETHEUS_CA_CERT_PATH", "", "File with the authorities that sign the certificate of Prometheus. Without it, those of the system count.",
-			text(func(c *Config) *string { return &c.Prometheus.CACertPath })),
+			text(func(c *Config) *string { return &c.Prometheus.CACertPath })).ofFile(),
 		static("PROMETHEUS_CLIENT_CERT_PATH", "", "File with the client certificate for Prometheus.",
-			text(func(c *Config) *string { return &c.Prometheus.ClientCertPath })),
+			text(func(c *Config) *string { return &c.Prometheus.ClientCertPath })).ofFile(),
 		static("PROMETHEUS_CLIENT_KEY_PATH", "", "File with the key of the client certificate for Prometheus.",
-			text(func(c *Config) *string { return &c.Prometheus.ClientKeyPath })),
+			text(func(c *Config) *string { return &c.Prometheus.ClientKeyPath })).ofFile(),
 		static("PROMETHEUS_SERVER_NAME", "", "Name that the certificate of Prometheus must carry. Without it, the host of the address.",
 			text(func(c *Config) *string { return &c.Prometheus.ServerName })),
 		static("PROMETHEUS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of Prometheus.",
@@ -103,9 +105,9 @@ func sourceKeys() []Key {
 		static("POD_METRICS_PORT", "8000", "Port of the metrics of a pod that names no port.",
 			port(func(c *Config) *int { return &c.PodMetrics.Port })),
 		static("POD_METRICS_TOKEN_PATH", "", "File with the bearer token for pods. It is sent only when POD_METRICS_SCHEME is https, and read again when it changes. Never use the manager's own account token: every pod would see it.",
-			text(func(c *Config) *string { return &c.PodMetrics.TokenPath })),
+			text(func(c *Config) *string { return &c.PodMetrics.TokenPath })).ofFile(),
 		static("POD_METRICS_CA_CERT_PATH", "", "File with the authorities that sign the certificates of pods. Without it, those of the system count.",
-			text(func(c *Config) *string { return &c.PodMetrics.CACertPath })),
+			text(func(c *Config) *string { return &c.PodMetrics.CACertPath })).ofFile(),
 		static("POD_METRICS_SERVER_NAME", "", "Name that the certificates of pods must carry. Without it, the address of the pod.",
 			text(func(c *Config) *string { return &c.PodMetrics.ServerName })),
 		static("POD_METRICS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of a pod.",
@@ -115,9 +117,9 @@ func sourceKeys() []Key {
 		static("EPP_METRIC_READER_BEARER_TOKEN", "", "Bearer token for the pages in GATEWAY_METRICS_URLS. It comes before GATEWAY_METRICS_TOKEN_PATH: prefer the file.",
 			secret(func(c *Config) *string { return &c.Gateway.Token })),
 		static("GATEWAY_METRICS_TOKEN_PATH", "", "File with the bearer token for the pages in GATEWAY_METRICS_URLS. It is read again when it changes.",
-			text(func(c *Config) *string { return &c.Gateway.TokenPath })),
+			text(func(c *Config) *string { return &c.Gateway.TokenPath })).ofFile(),
 		static("GATEWAY_METRICS_CA_CERT_PATH", "", "File with the authorities that sign the certificates of the pages in GATEWAY_METRICS_URLS. Without it, those of the system count.",
-			text(func(c *Config) *string { return &c.Gateway.CACertPath })),
+			text(func(c *Config) *string { return &c.Gateway.CACertPath })).ofFile(),
 		static("GATEWAY_METRICS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of the pages in GATEWAY_METRICS_URLS.",
 			boolean(func(c *Config) *bool { return &c.Gateway.InsecureSkipVerify })),
 	}
@@ -283,6 +285,11 @@ func (k Key) with(f form) Key {
 
 func (k Key) alias(flag string) Key {
 	k.Aliases = append(k.Aliases, flag)
+	return k
+}
+
+func (k Key) ofFile() Key {
+	k.file = true
 	return k
 }
 

@@ -37,6 +37,26 @@ func Located(from Sources) (namespace, name string) {
 	return namespace, name
 }
 
+// Files finds in one pass the files that settings name and that are not there, as errors of one
+// line each; missing tells why one cannot be read, or nil.
+func Files(from Sources, missing func(path string) error) error {
+	levels, _, _ := from.levels()
+	var errs []error
+	for _, key := range Keys() {
+		given := find(key, levels)
+		if !key.file || given.value == "" {
+			continue
+		}
+		if err := missing(given.value); err != nil {
+			errs = append(errs, fmt.Errorf("%s is %q, which cannot be read (%w): mount the file, or correct its path", given.place, given.value, err))
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return problems(errs)
+}
+
 // resolve reads every setting. Held are the values that count whatever the places say.
 func resolve(levels []level, held map[string]found) (Config, []error) {
 	config := Config{inForce: map[string]found{}}

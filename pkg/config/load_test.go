@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -298,6 +299,37 @@ func TestEveryProblemIsSaidAtOnce(t *testing.T) {
 	} {
 		assert.Contains(t, lines[i], want)
 	}
+}
+
+// Whatever names a file is looked at, wherever it is said, and nothing else is.
+func TestFilesThatAreNotThere(t *testing.T) {
+	from := config.Sources{
+		Flags:  map[string]string{"prometheus-ca-cert-path": "/ca", "metrics-cert-path": "/directory", "pod-metrics-token-path": "/there"},
+		Lookup: environment(map[string]string{"PROMETHEUS_TOKEN_PATH": "/token"}),
+		Map:    map[string]string{"GATEWAY_METRICS_CA_CERT_PATH": "/epp"}, MapName: "home/settings",
+	}
+	err := config.Files(from, func(path string) error {
+		if path == "/there" {
+			return nil
+		}
+		return errors.New("gone")
+	})
+	require.Error(t, err)
+	assert.Equal(t, []string{
+		`configuration: environment variable PROMETHEUS_TOKEN_PATH is "/token", which cannot be read (gone): mount the file, or correct its path`,
+		`configuration: flag --prometheus-ca-cert-path is "/ca", which cannot be read (gone): mount the file, or correct its path`,
+		`configuration: GATEWAY_METRICS_CA_CERT_PATH in ConfigMap home/settings is "/epp", which cannot be read (gone): mount the file, or correct its path`,
+	}, strings.Split(err.Error(), "\n"))
+	require.NoError(t, config.Files(from, func(string) error { return nil }))
+	asked := map[string]bool{}
+	flags := map[string]string{}
+	for _, key := range config.Keys() {
+		if strings.HasSuffix(key.Name, "_PATH") {
+			flags[key.Flag()] = "/" + key.Name
+		}
+	}
+	require.NoError(t, config.Files(config.Sources{Flags: flags}, func(path string) error { asked[path] = true; return nil }))
+	assert.Len(t, asked, len(flags)-2, "all but the two directories")
 }
 
 func TestLoadAcceptsPublishedSpellingsOfFlags(t *testing.T) {

@@ -25,7 +25,8 @@ func TestTheProgramNamesAllThatIsWrongAndEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("a: b: c\n"), 0o600))
 	program := exec.CommandContext(t.Context(), filepath.Join(programs, "manager"),
-		"--kubeconfig="+kubeconfig, "--config-map-name="+broken.Name, "--config-file="+file, "--wva-limited-mode=perhaps")
+		"--kubeconfig="+kubeconfig, "--config-map-name="+broken.Name, "--config-file="+file, "--wva-limited-mode=perhaps",
+		"--prometheus-ca-cert-path=/nowhere/ca.crt", "--controller-instance=not a label!", "--metrics-bind-address=8443")
 	program.Env = []string{"PROMETHEUS_BASE_URL=http://prometheus:9090", "LOG_LEVEL=loud"}
 	var said bytes.Buffer
 	program.Stderr = &said
@@ -38,6 +39,9 @@ func TestTheProgramNamesAllThatIsWrongAndEnds(t *testing.T) {
 		"GLOBAL_OPT_INTERVAL in ConfigMap " + home + `/broken-settings is "soon": write a duration with its unit`,
 		"WVA_SLO_PERCENTILE in config.yaml of ConfigMap " + home + `/broken-settings is "99": write a share`,
 		`flag --wva-limited-mode is "perhaps": write true or false`,
+		`flag --prometheus-ca-cert-path is "/nowhere/ca.crt", which cannot be read (no such file or directory): mount the file`,
+		`flag --controller-instance is "not a label!": write the value of a label`,
+		`flag --metrics-bind-address is "8443": write an address such as :8443`,
 		`environment variable LOG_LEVEL is "loud": write error, warn, info or debug`,
 		`environment variable PROMETHEUS_BASE_URL is "http://prometheus:9090", which has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP to true`,
 	} {
