@@ -2,7 +2,6 @@ package manager_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -83,36 +81,6 @@ func TestNobodyFights(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Two managers with one instance and no common lease, whose settings differ: the one wants two
-// replicas and the other one. After the second change it is left to one of them, and the
-// object says who else there is.
-func TestTwoManagersOfOneInstanceDoNotFight(t *testing.T) {
-	servers := serveModels(t)
-	namespace := space(t)
-	servers.ask(namespace, 0.5*serves)
-	configMap(t, "twin-thresholds", map[string]string{"default": "kvCacheThreshold: 0.4"})
-	for name, more := range map[string]string{"twin-low": "wva-saturation-scaling-config", "twin-high": "twin-thresholds"} {
-		twin := startHurried(t, "twin", name, "--saturation-config-map-name="+more)
-		t.Cleanup(func() { assert.NoError(t, cluster.Terminate(twin)) })
-	}
-	d, v := deployment(namespace, "server", 1), variant(namespace, "llama-h100", "server", "twin")
-	create(t, d, v)
-	conditiontest.Eventually(t, 2*patience, "the conflict with the other manager", func() (string, bool) {
-		found := apimeta.FindStatusCondition(read(t, v).Status.Conditions, v1alpha1.ConditionConflict)
-		return describe(v), found != nil && found.Reason == "ReplicasOverwritten" && strings.Contains(found.Message, "field manager "+v1alpha1.FieldManager+" changes the replicas again and again")
-	})
-	before := len(writesTo(t, d))
-	for _, twin := range []string{"twin-low", "twin-high"} {
-		series := `wva_round_duration_seconds{controller_instance="twin",result="success",round="Full"}`
-		first := scrapeManager(t, twin)[series]
-		conditiontest.Eventually(t, patience, "more rounds of "+twin, func() (string, bool) {
-			rounds := scrapeManager(t, twin)[series]
-			return fmt.Sprint(rounds - first), rounds >= first+8
-		})
-	}
-	assert.LessOrEqual(t, len(writesTo(t, d))-before, 1, "one of the two has given up: %v", writesTo(t, d))
 }
 
 func TestAnAutoscalerOnOurMetricIsNoConflict(t *testing.T) {
