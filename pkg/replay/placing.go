@@ -8,10 +8,11 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/replay/tuning"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 )
 
 // hopelessPrice is by how many times what a variant serves may cost more than what the
-// cheapest one does, before nobody would drive it instead.
+// cheapest one does that stays, before nobody would drive it instead.
 const hopelessPrice = 1.5
 
 // splitParts are the static splits that are tried: so much of what fits of the cheapest
@@ -23,9 +24,9 @@ var splitParts = []float64{1, 0.75, 0.5, 0.25}
 //
 //   - the variant of each model that is cheapest for what it serves;
 //   - each other one that is not hopeless, or of several models all of their second ones;
-//   - where the cheapest ones do not all fit at the peaks of the load: as many of them as
-//     fit, in the proportion of the peaks, always, or some quarters of that, while the next
-//     ones go with the load.
+//   - where the cheapest ones do not all fit at the peaks of the load, or their nodes are
+//     taken away: as many of them as fit, in the proportion of the peaks, always, or some
+//     quarters of that, while the next ones go with the load.
 func (t *Trial) Placings() []tuning.Placing {
 	placings := []tuning.Placing{{Tests: t.loadTests(t.choice, nil)}}
 	ranks := t.scenario.ranked(t.load)
@@ -40,7 +41,7 @@ func (t *Trial) Placings() []tuning.Placing {
 	}
 	second, others := t.second(ranks)
 	peaks := t.peaks()
-	if !others || t.fit(peaks) {
+	if !others || t.fit(peaks) && t.allStay() {
 		return placings
 	}
 	for _, part := range splitParts {
@@ -75,7 +76,48 @@ func (t *Trial) hopeful(m, v int) bool {
 	each := func(v int) float64 {
 		return float64(t.scenario.Models[m].Variants[v].Cost) / float64(t.scenario.serves(m, v, shape))
 	}
-	return t.scenario.serves(m, v, shape) > 0 && each(v) <= hopelessPrice*each(t.choice[m])
+	least := t.choice[m]
+	for _, other := range t.scenario.ranked(t.load)[m] {
+		if t.stays(m, other) {
+			least = other
+			break
+		}
+	}
+	return t.scenario.serves(m, v, shape) > 0 && each(v) <= hopelessPrice*each(least)
+}
+
+// allStay reports whether the cheapest variants of all models stay.
+func (t *Trial) allStay() bool {
+	for m, v := range t.choice {
+		if !t.stays(m, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// stays reports whether the variant always has a node. Those of a spot variant may all be
+// taken away at once.
+func (t *Trial) stays(m, v int) bool {
+	all, request := t.scenario.Cluster, t.scenario.Models[m].Variants[v].Request
+	if all == nil {
+		return true
+	}
+	left := all.Clone()
+	for _, e := range t.scenario.Events {
+		switch e.Kind {
+		case simulation.Reclaimed:
+			left.Nodes[e.Node].Out = simulation.OutReclaimed
+		case simulation.Restored:
+			left.Nodes[e.Node].Out = all.Nodes[e.Node].Out
+		case simulation.Cordoned, simulation.Drained, simulation.Failed:
+			continue
+		}
+		if slots, err := left.Slots(request); err == nil && slots == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // peaks are the replicas of the cheapest variants that each model needs at its own peak.

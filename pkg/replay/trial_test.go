@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
 
@@ -117,5 +119,38 @@ func TestPlacingsOfAScarceVariant(t *testing.T) {
 			_, _, err := trial.Play(Play{Policy: "hpa:rps=4," + setting, Startup: 0})
 			require.NoError(t, err, setting)
 		}
+	}
+}
+
+// A spot variant is cheap because its nodes are taken away, so that its price is no measure for
+// those that stay, and what goes with the load may be one of these.
+func TestPlacingsOfAVariantThatIsTakenAway(t *testing.T) {
+	const other = "variant=dear"
+	gone := []simulation.NodeEvent{
+		{At: time.Minute, Node: 0, Kind: simulation.Reclaimed, Notice: time.Minute},
+		{At: 3 * time.Minute, Node: 0, Kind: simulation.Restored},
+	}
+	for name, tc := range map[string]struct {
+		events []simulation.NodeEvent
+		nodes  int
+		want   []string
+	}{
+		"it stays":                        {nil, 1, []string{""}},
+		"its only node is taken away":     {gone, 1, []string{"", other, other + ",split=cheap:5", other + ",split=cheap:3", other + ",split=cheap:2", other + ",split=cheap:1"}},
+		"another node of it always stays": {gone, 2, []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := small()
+			s.Models[0].Variants[1].Cost = 5
+			s.Cluster = &placement.Cluster{Nodes: append(nodes("h100", "H100", tc.nodes, 8), nodes("h200", "H200", 1, 8)...)}
+			s.Events = tc.events
+			trial, err := NewTrial(TrialOptions{Scenario: s, Source: short(t, workload.Point{Rate: 30}, workload.Point{At: 5 * time.Minute, Rate: 30}), Startups: []time.Duration{0}, Seed: 3})
+			require.NoError(t, err)
+			var settings []string
+			for _, p := range trial.Placings() {
+				settings = append(settings, p.Setting)
+			}
+			assert.Equal(t, tc.want, settings)
+		})
 	}
 }
