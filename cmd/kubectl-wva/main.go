@@ -42,10 +42,10 @@ func newCommand() *cobra.Command {
 		Use:   "kubectl-wva",
 		Short: "Look at the variants of large language models and their room, and try policies on them",
 		Long: `kubectl-wva shows what the Workload Variant Autoscaler and its scheduler see, by
-the same model of capacity. It reads with your own permissions, and changes a cluster
-only where a command is told to with --apply or --rollback.
+the same model of capacity. It reads with your own permissions. Only --apply and
+--rollback change a cluster.
 
-Put it on the PATH, and kubectl takes it as its own: "kubectl wva".`,
+On the PATH it is a plugin of kubectl: "kubectl wva".`,
 		Example: `  # All variants at a glance
   kubectl wva status -A`,
 		Version:      release.This().Version,

@@ -30,8 +30,8 @@ and writes the number into the target's scale subresource.
 
 Every setting can be given as a flag, as a variable of the environment, or in the
 ConfigMap of CONFIG_MAP_NAME, in this order; --leader-elect is LEADER_ELECT in both. The
-ConfigMap holds them as entries of their own or in its entry config.yaml, in whose place
-the file of --config-file stands while there is none.
+ConfigMap holds settings as entries of their own, or in its entry config.yaml. While it has
+no such entry, the file of --config-file counts.
 
 Examples:
   # In a cluster, with a configuration file and two replicas:
