@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -205,8 +206,13 @@ export REQUESTS='http://%s/v1/completions'
 	return nil
 }
 
-// welcome says what there is and how to use it.
+// welcome says what there is and how to use it. A shell looks for a name without a slash on
+// the PATH.
 func (p *playground) welcome() string {
+	env := p.Env
+	if !strings.Contains(env, "/") {
+		env = "./" + env
+	}
 	return fmt.Sprintf(`
 The cluster is empty. Ctrl-C stops it.
 
@@ -221,5 +227,5 @@ In another shell, here:
   kubectl get nodes
 
 docs/empty-cluster.md goes on from there.
-`, p.cluster.PrometheusURL(), p.router, p.Model, p.Namespace, p.Env)
+`, p.cluster.PrometheusURL(), p.router, p.Model, p.Namespace, env)
 }
