@@ -178,7 +178,7 @@ func TestProfilesAreLearnedFromThePast(t *testing.T) {
 		{Name: "figures", Shape: capacity.Shape{Accelerator: "L40S", Devices: 1, Pods: 1}, Owns: owns("nobody")},
 		{Name: "unknown", Shape: capacity.Shape{Accelerator: "X1", Devices: 1, Pods: 1}, Owns: owns("nobody")},
 	})
-	assert.Contains(t, found["figures"].Source, "reckoned from the published figures of "+pastModel+" and 1xL40S")
+	assert.Contains(t, found["figures"].Source, "estimated from the published figures of "+pastModel+" and 1xL40S")
 	assert.Greater(t, found["figures"].Profile.Base, capacity.Milliseconds(10))
 	assert.NotContains(t, found, "unknown")
 }

@@ -58,7 +58,7 @@ func (p *Past) Profiles(variants []Variant) map[string]Found {
 		if loan, ok := serving.Borrow(v.Shape, lenders); ok && loan.Confidence >= serving.UsableConfidence {
 			found[v.Name] = p.limited(v, loan.Profile, loan.Reason)
 		} else if profile, ok := serving.Reckoned(model, v.Shape); ok {
-			found[v.Name] = p.limited(v, profile, fmt.Sprintf("reckoned from the published figures of %s and %s, nothing of it was measured", p.Model, v.Shape))
+			found[v.Name] = p.limited(v, profile, fmt.Sprintf("estimated from the published figures of %s and %s; nothing of it was measured", p.Model, v.Shape))
 		} else if e := learned[i]; e.Profile.Known() {
 			found[v.Name] = p.limited(v, e.Profile, fmt.Sprintf("learned from the metrics of its replicas, which showed too little to rely on it (%s)", describe(e, -1)))
 		}
