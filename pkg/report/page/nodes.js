@@ -206,7 +206,8 @@ function drawNode(view, here, variants) {
     const v = held.life[lifeVariant];
     const title = `${variants[v].name} ${held.life[lifeName]}, ${held.stage}`;
     for (const [first, span] of stretches(held.spots)) {
-      cells.push(el("span", { class: `slot ${held.stage}`, style: `--c:${color(v)};${at(first, span)}`, title }, letter(v)));
+      const tight = span === 1 && letter(v).length > 2 ? " tight" : "";
+      cells.push(el("span", { class: `slot ${held.stage}${tight}`, style: `--c:${color(v)};${at(first, span)}`, title }, letter(v)));
     }
     for (const spot of held.spots) taken.add(spot);
   }
