@@ -17,7 +17,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/apply"
 	"k8s.io/kubectl/pkg/cmd/config"
 	"k8s.io/kubectl/pkg/cmd/create"
-	"k8s.io/kubectl/pkg/cmd/delete"
+	deletion "k8s.io/kubectl/pkg/cmd/delete"
 	"k8s.io/kubectl/pkg/cmd/describe"
 	"k8s.io/kubectl/pkg/cmd/drain"
 	"k8s.io/kubectl/pkg/cmd/get"
@@ -51,7 +51,7 @@ func command() *cobra.Command {
 	root.AddCommand(
 		annotate.NewCmdAnnotate("kubectl", f, streams), apply.NewCmdApply("kubectl", f, streams),
 		config.NewCmdConfig(f, clientcmd.NewDefaultPathOptions(), streams),
-		create.NewCmdCreate(f, streams), delete.NewCmdDelete(f, streams), describe.NewCmdDescribe("kubectl", f, streams),
+		create.NewCmdCreate(f, streams), deletion.NewCmdDelete(f, streams), describe.NewCmdDescribe("kubectl", f, streams),
 		drain.NewCmdCordon(f, streams), drain.NewCmdUncordon(f, streams), get.NewCmdGet("kubectl", f, streams),
 		label.NewCmdLabel(f, streams), patch.NewCmdPatch(f, streams), rollout.NewCmdRollout(f, streams),
 		scale.NewCmdScale(f, streams), taint.NewCmdTaint(f, streams),
