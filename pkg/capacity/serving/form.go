@@ -17,7 +17,9 @@ const (
 	Overlapped
 	// FourParameters is the published form of FourParameter.
 	FourParameters
-	// ThreeParameters is the published form of ThreeParameter.
+	// ThreeParameters is the published form of ThreeParameter. No input of the autoscaler
+	// gives it: its published numbers are what the queue is tested with, and the
+	// benchmarks judge it beside ours.
 	ThreeParameters
 )
 

@@ -3,6 +3,7 @@ package serving
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,6 +68,36 @@ func TestNothingIsLearnedFromStartingIdleOrBroken(t *testing.T) {
 	seen := Learned{}.Observe(queued).Seen
 	require.Len(t, seen, 1)
 	assert.Zero(t, seen[0].Point.TTFT, "its TTFT is that of the queue")
+	seen = Learned{}.Observe(good).Seen
+	require.Len(t, seen, 1)
+	assert.Equal(t, at.TTFT, seen[0].Point.TTFT, "nobody waited")
+}
+
+func TestWhatIsTooOldIsForgotten(t *testing.T) {
+	at := func(n float64, when time.Duration) Observation {
+		steady := overlapped.Steady(n, conv)
+		return Observation{Time: epoch.Add(when), Point: Point{Shape: conv, Batch: n, Rate: steady.Rate, ITL: steady.ITL, TTFT: steady.TTFT}}
+	}
+	old := Learned{}.Observe(at(4, 0))
+	assert.Len(t, old.Observe(at(40, learnedAge-1)).Seen, 2)
+	assert.Len(t, old.Observe(at(40, learnedAge)).Seen, 1)
+}
+
+// What every point says four times counts as it does once, beside what is known before.
+func TestAFitCountsPointsByTheirShare(t *testing.T) {
+	var points []Point
+	for _, n := range []float64{4, 40} {
+		at := overlapped.Steady(n, conv)
+		points = append(points, Point{Shape: conv, Batch: n, Rate: at.Rate, ITL: 1.3 * at.ITL, TTFT: at.TTFT})
+	}
+	fitted := func(points []Point) Profile {
+		return Fit(overlapped, points, anchor, func(p Profile, i int) At { return p.Steady(points[i].Batch, points[i].Shape) })
+	}
+	once, often := fitted(points), fitted(slices.Concat(points, points, points, points))
+	assert.Greater(t, once.Base, overlapped.Base)
+	assert.InEpsilon(t, float64(once.Base), float64(often.Base), 1e-3)
+	assert.InEpsilon(t, float64(once.PerPrefillToken), float64(often.PerPrefillToken), 1e-3)
+	assert.InEpsilon(t, float64(once.PerPrompt), float64(often.PerPrompt), 1e-3)
 }
 
 func TestConfidenceIsEarned(t *testing.T) {

@@ -234,3 +234,18 @@ func TestTheMemoryOfDevices(t *testing.T) {
 		assert.InDelta(t, tc.want, DeviceGiB(tc.device), 0, tc.name)
 	}
 }
+
+// OpenAI publishes 3.61e9 and 5.13e9 parameters that are used for one token, without the
+// table. Each of 24 * 32 experts has three matrices of 2880 * 2880 and biases of 2 * 2880 and
+// 2880.
+func TestActiveParametersAreThePublishedOnes(t *testing.T) {
+	small, large := published["gpt-oss-20b"], published["gpt-oss-120b"]
+	assert.InEpsilon(t, 3.61e9, small.Active()-small.Embedding, 1e-3)
+	assert.InEpsilon(t, 5.13e9, large.Active()-large.Embedding, 1e-3)
+	assert.InDelta(t, 19_116_933_120, small.Experts.Parameters, 0.5)
+}
+
+func TestFiguresThatCannotBeSayNothing(t *testing.T) {
+	assert.Zero(t, ModelFigures{Parameters: 10, Embedding: 4, Head: 6, WeightBytes: 2}.Weights(), "nothing beside the tables")
+	assert.Zero(t, ModelFigures{Layers: 3, HeadSize: 64, CacheBytes: 2}.CachePerToken(1), "no heads are known")
+}

@@ -251,3 +251,22 @@ func TestTheEndsOfTheRatesThatAreAskedAbout(t *testing.T) {
 	assert.InEpsilon(t, 0.0011*full, float64(q.MaxRate(alone, 1-0.0011)), 1e-3)
 	assert.Zero(t, q.MaxRate(alone, 1-0.0009))
 }
+
+// A replica that is as fast whatever it serves takes 5 + 127*10 ms for each.
+func TestAPublishedFormWithoutSlopes(t *testing.T) {
+	flat := FourParameter{Alpha: 10, Gamma: 5, MaxBatchSize: 4}.Profile()
+	s := queueOf(t, flat, square, 40).At(0.5)
+	assert.InDelta(t, 10, float64(s.ITL), 1e-9)
+	assert.InDelta(t, 5, float64(s.Prefill), 1e-9)
+}
+
+func TestNoQueueOfWhatIsNoNumber(t *testing.T) {
+	for name, p := range map[string]Profile{
+		"no number":     {Base: 1, PerRequest: capacity.Milliseconds(math.NaN()), BatchLimit: 4},
+		"in no time":    {Base: 1, PerRequest: -1, BatchLimit: 4},
+		"before it was": {Base: 1, PerRequest: -2, BatchLimit: 4},
+	} {
+		_, ok := NewQueue(p, square, Arrivals{})
+		assert.False(t, ok, name)
+	}
+}

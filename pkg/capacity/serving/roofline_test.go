@@ -47,3 +47,83 @@ func TestReckonedKnowsWhatItDoesNotKnow(t *testing.T) {
 		assert.False(t, p.Known(), name)
 	}
 }
+
+// A model of 9e9 parameters in two bytes, on devices that read 3e12 bytes and reach half
+// of 1e15 operations per second.
+func rooflineFigures() (serving.ModelFigures, serving.DeviceFigures, serving.Efficiency) {
+	return serving.ModelFigures{
+			Parameters: 9e9, Embedding: 4e8, Head: 5e8, Layers: 30, Hidden: 4000, Width: 5000, KVHeads: 8, HeadSize: 100, WeightBytes: 2, CacheBytes: 1,
+		},
+		serving.DeviceFigures{Bandwidth: 3e12, Arithmetic: 1e15, Devices: 2, Link: plainLink},
+		serving.Efficiency{Overhead: 3, Arithmetic: 0.5}
+}
+
+func TestRooflineByHand(t *testing.T) {
+	m, d, e := rooflineFigures()
+	sent, ok := m.Exchange(plainLink, 2)
+	require.True(t, ok)
+	p := serving.Roofline(m, d, e)
+	require.True(t, p.Known())
+	is := func(want float64, got capacity.Milliseconds, what string) {
+		t.Helper()
+		assert.InEpsilon(t, want, float64(got), 1e-9, what)
+	}
+	is(3+float64(sent.PerIteration), p.Overhead, "overhead")
+	is(1000*8.6e9*2/3e12, p.Base, "all weights but the table")
+	is(1000*2*30*8*100/3e12, p.PerResidentToken, "keys and values")
+	is(1000*2*8.1e9/5e14, p.PerPrefillToken, "all products but table and head")
+	is(1000*2*5e8/5e14+float64(sent.PerSampled), p.PerRequest, "the head")
+	is(1000*4*30*5000/5e14, p.PerPair, "attention")
+	assert.Equal(t, sent.PerToken, p.PerExchanged)
+	assert.Equal(t, sent.Long, p.LongExchange)
+
+	// Of sixteen experts a token uses four, and four engines have a quarter of them each.
+	m.Experts = serving.ExpertFigures{Count: 16, Used: 4, Parameters: 6e9}
+	shared := serving.Roofline(m, d, e)
+	is(1000*6e9*2/3e12, shared.Experts.Reading, "all experts")
+	assert.Equal(t, 1, shared.Experts.Engines)
+	assert.Zero(t, shared.Experts.PerExchanged)
+	d.Devices, d.Engines = 1, 4
+	way, ok := m.ExpertExchange(plainLink, 4)
+	require.True(t, ok)
+	p = serving.Roofline(m, d, e)
+	require.True(t, p.Known())
+	is(3+float64(way.PerIteration), p.Overhead, "overhead with engines")
+	is(1000*2.6e9*2/3e12, p.Base, "all weights but the table and the experts")
+	is(1000*2*3.6e9/5e14, p.PerPrefillToken, "a quarter of the experts")
+	is(1000*6e9*2/4/3e12, p.Experts.Reading, "a quarter of the experts for each engine")
+	is(1000*2*6e9/4/5e14, p.Experts.PerToken, "the experts that a token uses")
+	assert.Equal(t, way.PerToken, p.Experts.PerExchanged)
+	assert.InDelta(t, 0.25, p.Experts.Share, 1e-12)
+}
+
+func TestRooflineOfFiguresThatSayNothing(t *testing.T) {
+	for name, spoil := range map[string]func(*serving.ModelFigures, *serving.DeviceFigures, *serving.Efficiency){
+		"no bandwidth":                      func(_ *serving.ModelFigures, d *serving.DeviceFigures, _ *serving.Efficiency) { d.Bandwidth = 0 },
+		"no arithmetic":                     func(_ *serving.ModelFigures, d *serving.DeviceFigures, _ *serving.Efficiency) { d.Arithmetic = 0 },
+		"none of the arithmetic is reached": func(_ *serving.ModelFigures, _ *serving.DeviceFigures, e *serving.Efficiency) { e.Arithmetic = 0 },
+		"less than no overhead":             func(_ *serving.ModelFigures, _ *serving.DeviceFigures, e *serving.Efficiency) { e.Overhead = -1 },
+		"nothing beside the tables":         func(m *serving.ModelFigures, _ *serving.DeviceFigures, _ *serving.Efficiency) { m.Parameters = 9e8 },
+		"nothing beside the experts": func(m *serving.ModelFigures, _ *serving.DeviceFigures, _ *serving.Efficiency) {
+			m.Experts = serving.ExpertFigures{Count: 16, Used: 4, Parameters: 8.1e9}
+		},
+		"an unknown link": func(_ *serving.ModelFigures, d *serving.DeviceFigures, _ *serving.Efficiency) {
+			d.Link = serving.Link{}
+		},
+		"a latent vector": func(m *serving.ModelFigures, _ *serving.DeviceFigures, _ *serving.Efficiency) { m.Latent = 576 },
+		"a window":        func(m *serving.ModelFigures, _ *serving.DeviceFigures, _ *serving.Efficiency) { m.Windowed = 3 },
+		"engines with more": func(m *serving.ModelFigures, d *serving.DeviceFigures, _ *serving.Efficiency) {
+			m.Experts.Count, d.Engines = 16, 2
+		},
+		"engines without a link": func(m *serving.ModelFigures, d *serving.DeviceFigures, _ *serving.Efficiency) {
+			m.Experts.Count, d.Engines, d.Devices, d.Link = 16, 2, 1, serving.Link{}
+		},
+	} {
+		m, d, e := rooflineFigures()
+		spoil(&m, &d, &e)
+		assert.Equal(t, serving.Profile{}, serving.Roofline(m, d, e), name)
+	}
+	m, d, e := rooflineFigures()
+	e.Overhead = 0
+	assert.True(t, serving.Roofline(m, d, e).Known(), "a server may take nothing beside reading and arithmetic")
+}
