@@ -69,6 +69,9 @@ func TestAnIterationOfNobody(t *testing.T) {
 	assert.InDelta(t, 7.7, p.decode(0, conv), 1e-9)
 	p.Experts = fourEngines
 	assert.InDelta(t, 7.7, p.decode(0, conv), 1e-9, "no expert is read")
+	p.Experts.Reading = 0
+	plain := everything(Overlapped)
+	assert.InDelta(t, float64(plain.Iteration(3, 100, 0)), float64(p.Iteration(3, 100, 0)), 1e-9, "nor is anything sent to experts that are not there")
 }
 
 // The published forms and the linear one, worked out by another program.
