@@ -2,9 +2,11 @@ package placement
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -77,5 +79,19 @@ func TestATrialAnswersAsTheClusterDoes(t *testing.T) {
 			require.Equal(t, slow.Explain(r).String(), trial.Explain(r).String(), "seed %d", seed)
 			require.Equal(t, slow.LargestHole(r), trial.LargestHole(r), "seed %d", seed)
 		}
+	}
+}
+
+// Numbers that no node has are added up as the cluster does, in whichever order they come.
+func TestATrialAddsUpAbsurdNumbers(t *testing.T) {
+	for _, pods := range [][]int{{math.MaxInt, 5}, {5, math.MaxInt}, {math.MaxInt, math.MaxInt}} {
+		c := &Cluster{}
+		for i, n := range pods {
+			c.Nodes = append(c.Nodes, Node{Name: string(rune('a' + i)), Allocatable: Resources{Pods: n}, Free: Resources{Pods: n}})
+		}
+		r := &Request{Shape: capacity.Shape{Pods: 1}}
+		slots, err := NewTrial(c).Slots(r)
+		require.NoError(t, err)
+		assert.Equal(t, math.MaxInt, slots, "%v", pods)
 	}
 }

@@ -381,3 +381,39 @@ func TestMovesAtTheEndsOfTheirRange(t *testing.T) {
 		}
 	}
 }
+
+// Of replicas that were chosen before and are stuck, those go together that leave the
+// most useful room, as of all that nodes hold.
+func TestStuckVictimsThatWereChosenLeaveTheMostRoom(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 3), gpuNode("b", "H100", 8, 4)}}
+	c.Table = NewTable(Outlook{{Shape: gpus(8, "H100").Shape, Weight: 1}}, c)
+	stuck := func(name string, node int) Replica {
+		return Replica{Name: name, Node: node, State: Pending, Stuck: true, Chosen: true}
+	}
+	replicas := []Replica{stuck("a-0", 0), stuck("b-0", 1), stuck("b-1", 1)}
+	assert.ElementsMatch(t, []int{1, 2}, c.Victims(gpus(2, "H100"), replicas, 2), "eight in one place, whatever their names")
+}
+
+// Only the last two of a node's replicas hold devices, and all differ. Of 362 replicas
+// there are 65,341 pairs, and of 363 there are 65,703, which are too many: the two move
+// with the first one, then, which is in as many sets as the others have pairs.
+func TestMovesTriesSoManySetsAndNoMore(t *testing.T) {
+	for replicas, moves := range map[int]int{362: 2, 363: 3, 364: 4, 365: 0} {
+		c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 6), gpuNode("b", "H100", 8, 1), gpuNode("c", "H100", 8, 1)}}
+		for i := range c.Nodes {
+			c.Nodes[i].Allocatable.Pods, c.Nodes[i].Free.Pods = 1000, 500
+		}
+		var placed []Placed
+		for i := range replicas {
+			r := gpus(0, "")
+			if i >= replicas-2 {
+				r = gpus(1, "H100")
+			}
+			r.Shape.MilliCPU = int64(i + 1)
+			placed = append(placed, Placed{"r", r, 0})
+		}
+		room, ok := c.Moves(gpus(8, "H100"), placed)
+		assert.Equal(t, moves > 0, ok, "%d replicas", replicas)
+		assert.Len(t, room.Moves, moves, "%d replicas", replicas)
+	}
+}
