@@ -110,6 +110,13 @@ func TestExpertExchangeByHand(t *testing.T) {
 	assert.InDelta(t, 20*0.5*1000/1e10*1000, float64(e.PerToken), 1e-12)
 	assert.Zero(t, e.Long)
 	assert.Zero(t, e.PerSampled)
+	model.Hidden = 1
+	_, known = model.ExpertExchange(plainLink, 2)
+	assert.True(t, known, "one number is a state")
+	slow := plainLink
+	slow.Share = 0
+	assert.False(t, slow.Known(), "nothing of its bandwidth is reached")
+	model.Hidden = 500
 	for name, unknown := range map[string]func() (serving.Exchange, bool){
 		"the link":  func() (serving.Exchange, bool) { return model.ExpertExchange(serving.Link{}, 2) },
 		"no state":  func() (serving.Exchange, bool) { return small.ExpertExchange(plainLink, 2) },

@@ -72,7 +72,7 @@ func (m ModelFigures) CachePerToken(sharing int) float64 {
 	if m.Latent == 0 && m.KVHeads > 0 {
 		numbers = 2 * max(m.KVHeads, sharing) * m.HeadSize
 	}
-	if sharing < 1 || numbers <= 0 || m.Layers < m.Windowed {
+	if sharing < 1 || m.Layers < m.Windowed {
 		return 0
 	}
 	layers := float64(m.Layers-m.Windowed) + float64(m.Windowed)*min(1, float64(m.Window)/usualContext)

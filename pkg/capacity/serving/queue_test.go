@@ -260,6 +260,15 @@ func TestAPublishedFormWithoutSlopes(t *testing.T) {
 	assert.InDelta(t, 5, float64(s.Prefill), 1e-9)
 }
 
+func TestAQueueToWhichNobodyComes(t *testing.T) {
+	for _, rate := range []float64{0, -1, math.NaN()} {
+		s := queueOf(t, small, square, 40).At(capacity.Rate(rate))
+		assert.Zero(t, s.ITL, "%v", rate)
+		assert.Zero(t, s.TTFT, "%v", rate)
+		assert.Zero(t, s.Served, "%v", rate)
+	}
+}
+
 func TestNoQueueOfWhatIsNoNumber(t *testing.T) {
 	for name, p := range map[string]Profile{
 		"no number":     {Base: 1, PerRequest: capacity.Milliseconds(math.NaN()), BatchLimit: 4},
