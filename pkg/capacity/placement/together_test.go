@@ -3,6 +3,7 @@ package placement
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,6 +24,15 @@ func TestVictimsTogetherEmptyWhatNoRequestEmptiesAlone(t *testing.T) {
 	victims := c.VictimsTogether(leaving)
 	assert.Equal(t, [][]int{{0}, {1}}, victims, "the four alone empties c, however busy")
 	assert.Equal(t, before, c, "only a trial")
+	var first []Leaving
+	for _, l := range leaving {
+		l.Replicas = slices.Clone(l.Replicas)
+		for i := range l.Replicas {
+			l.Replicas[i].State, l.Replicas[i].Stuck, l.Replicas[i].Chosen = Pending, true, true
+		}
+		first = append(first, l)
+	}
+	assert.Equal(t, victims, c.VictimsTogether(first), "the first that nodes hold have a choice too")
 
 	leaving[1].Replicas = leaving[1].Replicas[:1]
 	leaving[1].Replicas = append(leaving[1].Replicas, Replica{Name: "elsewhere", Node: 0, State: Ready})

@@ -71,6 +71,8 @@ func TestNothingIsLearnedFromStartingIdleOrBroken(t *testing.T) {
 	seen = Learned{}.Observe(good).Seen
 	require.Len(t, seen, 1)
 	assert.Equal(t, at.TTFT, seen[0].Point.TTFT, "nobody waited")
+	good.Point.Batch = idleBatch
+	assert.Len(t, Learned{}.Observe(good).Seen, 1, "it is not idle yet")
 }
 
 func TestWhatIsTooOldIsForgotten(t *testing.T) {

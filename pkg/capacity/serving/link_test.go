@@ -113,6 +113,10 @@ func TestExpertExchangeByHand(t *testing.T) {
 	model.Hidden = 1
 	_, known = model.ExpertExchange(plainLink, 2)
 	assert.True(t, known, "one number is a state")
+	model.Layers = 1
+	_, known = model.Exchange(plainLink, 2)
+	assert.True(t, known, "one layer is a model")
+	model.Layers = small.Layers
 	slow := plainLink
 	slow.Share = 0
 	assert.False(t, slow.Known(), "nothing of its bandwidth is reached")

@@ -269,6 +269,15 @@ func TestAQueueToWhichNobodyComes(t *testing.T) {
 	}
 }
 
+// Who is alone finds the replica as one request does.
+func TestMeansOfAQueueThatIsNearlyEmpty(t *testing.T) {
+	for name, p := range map[string]Profile{"linear": llama8B, "overlapped": overlapped} {
+		s, alone := queueOf(t, p, conv, 0).At(1e-4), p.Steady(1, conv)
+		assert.InEpsilon(t, float64(alone.ITL), float64(s.ITL), 1e-3, name)
+		assert.InDelta(t, 0, float64(s.Wait), 1e-6, name)
+	}
+}
+
 func TestNoQueueOfWhatIsNoNumber(t *testing.T) {
 	for name, p := range map[string]Profile{
 		"no number":     {Base: 1, PerRequest: capacity.Milliseconds(math.NaN()), BatchLimit: 4},
