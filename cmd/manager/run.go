@@ -219,8 +219,8 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 	})
 	if apimeta.IsNoMatchError(err) {
 		// Of the kinds that it cannot do without, only this one is not Kubernetes' own.
-		return knowledge{}, fmt.Errorf("%w: this cluster does not know VariantAutoscaling objects; install the kind with the chart (crd.install=true) or with %q",
-			err, "kubectl apply --server-side -f manifests/crd")
+		return knowledge{}, fmt.Errorf("%w: this cluster does not know VariantAutoscaling objects; install the kind with the chart (crd.install=true) or with `kubectl apply --server-side -f manifests/crd`",
+			err)
 	}
 	if err != nil {
 		return knowledge{}, err

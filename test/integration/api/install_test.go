@@ -119,5 +119,5 @@ func theManagerSaysWhatIsMissing(t *testing.T, fresh *localcluster.Cluster) {
 		"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	said, err := command.CombinedOutput()
 	require.Error(t, err, string(said))
-	assert.Contains(t, string(said), `install the kind with the chart (crd.install=true) or with "kubectl apply --server-side -f manifests/crd"`)
+	assert.Contains(t, string(said), "install the kind with the chart (crd.install=true) or with `kubectl apply --server-side -f manifests/crd`")
 }
