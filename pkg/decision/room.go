@@ -19,9 +19,8 @@ func (r *round) reserve() {
 	if r.snapshot.Cluster == nil {
 		return
 	}
-	cluster := r.snapshot.Cluster.Clone()
-	cluster.Table = placement.NewTable(r.outlook(), cluster)
-	r.trial = placement.NewTrial(cluster)
+	r.trial = placement.NewTrial(r.snapshot.Cluster.Clone())
+	r.trial.Expect(r.outlook())
 	for _, v := range r.byImportance() {
 		waiting, awaited := v.in.unscheduled(), r.awaitingPod(v)
 		held := r.placeMade(v, waiting)

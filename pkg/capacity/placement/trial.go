@@ -14,6 +14,9 @@ import (
 type Trial struct {
 	cluster    *Cluster
 	byIdentity map[Identity]*candidates
+	// expected is the outlook of the table that is still to be made, where due is set.
+	expected Outlook
+	due      bool
 	// changed are the nodes that changed, in order.
 	changed []int
 }
@@ -23,8 +26,22 @@ func NewTrial(c *Cluster) *Trial {
 	return &Trial{cluster: c, byIdentity: map[Identity]*candidates{}}
 }
 
+// Expect has the nodes weighed by what they are worth to the outlook, which is kept. Its
+// table is made of the cluster as it stands, before that is changed or shown; most trials
+// only count, and need none.
+func (t *Trial) Expect(outlook Outlook) { t.expected, t.due = outlook, true }
+
+func (t *Trial) weigh() {
+	if t.due {
+		t.cluster.Table, t.due = NewTable(t.expected, t.cluster), false
+	}
+}
+
 // Cluster is the cluster as it stands.
-func (t *Trial) Cluster() *Cluster { return t.cluster }
+func (t *Trial) Cluster() *Cluster {
+	t.weigh()
+	return t.cluster
+}
 
 // Slots is that of the cluster.
 func (t *Trial) Slots(r *Request) (int, error) {
@@ -75,6 +92,9 @@ func (t *Trial) Place(r *Request) (node int, ok bool) {
 		return -1, false
 	}
 	q := t.upToDate(r)
+	if !q.ranked {
+		t.rank(q, r)
+	}
 	for len(q.heap) > 0 {
 		best := q.heap[0]
 		if !q.fits[best.node] || q.score[best.node] != best.score {
@@ -94,15 +114,18 @@ func (t *Trial) Charge(r *Request, count int) { t.cluster.Charge(r, count) }
 func (t *Trial) Remove(r *Request, node int) { t.put(r, node, -1) }
 
 func (t *Trial) put(r *Request, node, count int) {
+	t.weigh()
 	t.cluster.put(r, node, count)
 	t.changed = append(t.changed, node)
 }
 
-// candidates are the nodes for requests of one identity, the best on top of a heap. An
-// entry that is not its node's present score is out of date and dropped when it comes
-// up.
+// candidates are the nodes for requests of one identity, and once one is placed, the best
+// on top of a heap. An entry that is not its node's present score is out of date and
+// dropped when it comes up.
 type candidates struct {
 	heap []candidate
+	// ranked is set once the nodes are in the heap.
+	ranked bool
 	// fits, score and each are by node: whether one fits, its score, and how many fit.
 	fits  []bool
 	score []int64
@@ -136,7 +159,6 @@ func (t *Trial) upToDate(r *Request) *candidates {
 		for i := range nodes {
 			t.judge(q, r, i)
 		}
-		heap.Init(q)
 		t.byIdentity[key] = q
 	default:
 		for _, i := range t.changed[q.at:] {
@@ -151,7 +173,24 @@ func (t *Trial) upToDate(r *Request) *candidates {
 	return q
 }
 
-// judge looks at one node, and adds an entry where one fits.
+// rank puts the nodes that fit into the heap.
+func (t *Trial) rank(q *candidates, r *Request) {
+	t.weigh()
+	for i, fits := range q.fits {
+		if fits {
+			t.score(q, r, i)
+		}
+	}
+	heap.Init(q)
+	q.ranked = true
+}
+
+func (t *Trial) score(q *candidates, r *Request, i int) {
+	q.score[i] = t.cluster.score(r, i)
+	q.heap = append(q.heap, candidate{q.score[i], i})
+}
+
+// judge looks at one node, and adds an entry where one fits and nodes are ranked.
 func (t *Trial) judge(q *candidates, r *Request, i int) {
 	each := t.cluster.slotsOn(r, i)
 	if each > manySlots || q.slots > manySlots {
@@ -160,9 +199,8 @@ func (t *Trial) judge(q *candidates, r *Request, i int) {
 	q.slots += each - q.each[i]
 	q.each[i] = each
 	q.fits[i] = t.cluster.Verdict(r, i) == Fits
-	if q.fits[i] {
-		q.score[i] = t.cluster.score(r, i)
-		q.heap = append(q.heap, candidate{q.score[i], i})
+	if q.fits[i] && q.ranked {
+		t.score(q, r, i)
 	}
 }
 

@@ -48,8 +48,9 @@ func TestATrialAnswersAsTheClusterDoes(t *testing.T) {
 		for _, r := range requests {
 			outlook = append(outlook, Expecting(r.Shape, 2, 1, 5))
 		}
-		slow.Table = NewTable(outlook, slow)
 		trial := NewTrial(slow.Clone())
+		trial.Expect(outlook)
+		slow.Table = NewTable(outlook, slow)
 		type placed struct {
 			r    *Request
 			node int
