@@ -38,6 +38,7 @@
 //	oneMore               req/s     C  a need that any replica covers
 //	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
 //	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number
+//	settledWithin         share     C  how far a window may be from Little's law and still show one state
 //	profileWeight         counts    C  observations that a given profile is worth
 //	leastKVUse            share     C  least cache use that tells how many requests fit
 //	lowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered
@@ -49,6 +50,7 @@
 //	switchLeast           share     C  least saving for which one does: less follows every change of a minute
 //	fitsPerRound          fits      M  bounds the time of a round
 //	fitSpacing            time      M  the same
+//	samePoint             share     C  change of what was seen up to which a latency model stands
 //	sizesPerRound         rates     M  the same
 //	sameLengths           share     C  change of the lengths up to which a rate stands
 //	sameBurst             share     C  the same for how bursty arrivals are

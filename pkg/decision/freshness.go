@@ -120,6 +120,28 @@ func (r *round) fledgling(p *Replica) bool {
 	return !p.Since.IsZero() && r.snapshot.Time.Sub(p.Since) < r.policy.Window
 }
 
+// settledWithin is how far what is in service may be from Little's law, as a share of it,
+// in a window that shows one state.
+const settledWithin = 0.25
+
+// settled reports whether the metrics window shows one state of the replica, of which
+// something can be learned. Where the load changed within it, or the replica hung, the
+// mean number in service belongs to another time than the latencies of the requests that
+// completed. Then what is in service is not what completes times its time in service, or
+// what arrived last is further from what arrives than chance explains.
+func (r *round) settled(p *Replica) bool {
+	if r.fledgling(p) || r.age(p.InService) == ageFresh && !near(p.Running.Value, p.Served.Value*p.InService.Value, settledWithin) {
+		return false
+	}
+	if p.RecentSpan <= 0 || r.ageSigned(p.Recent) != ageFresh || r.ageSigned(p.InFlightGrowth) != ageFresh {
+		return true
+	}
+	// A count of independent arrivals has the variance of its mean.
+	span := p.RecentSpan.Seconds()
+	expected := span * max(0, p.Served.Value+p.InFlightGrowth.Value)
+	return math.Abs(span*p.Recent.Value-expected) <= math.Sqrt(expected)
+}
+
 // since is t, or now for one that is not set yet.
 func (r *round) since(t time.Time) time.Time {
 	if t.IsZero() {

@@ -16,6 +16,8 @@ const (
 	fitsPerRound = 8
 	// fitSpacing is the least time between two fits of one variant.
 	fitSpacing = time.Minute
+	// samePoint is the relative change of what was seen up to which a fit stands.
+	samePoint = 0.02
 	// sizesPerRound is how many rates within a promise are found in one round, for
 	// variants that have none and about as many newer ones for the others, in turns. One
 	// takes about half a millisecond.
@@ -29,9 +31,10 @@ const (
 
 // Learning is what is known of one variant's latency from what its replicas showed.
 type Learning struct {
-	// Learned holds what was seen, and Fitted is when an estimate was last made of it.
-	Learned serving.Learned
-	Fitted  time.Time
+	// Learned holds what was seen, FittedTo what of it an estimate was last made of, and
+	// Fitted is when.
+	Learned, FittedTo serving.Learned
+	Fitted            time.Time
 	// Estimate is the last one that could be used: what was seen then does not become
 	// wrong because it is long ago.
 	Estimate serving.Estimate
@@ -197,21 +200,16 @@ func (r *round) limited(v *variant, p serving.Profile) serving.Profile {
 func (r *round) watchLatency(m *model) {
 	for _, v := range m.variants {
 		l := v.old.Latency
-		seen := l.Learned
 		for i := range v.in.Replicas {
 			if o, ok := r.latencyOf(m, &v.in.Replicas[i]); ok {
 				l.Learned = l.Learned.Observe(o)
 			}
 		}
 		v.next.Latency = l
-		if len(l.Learned.Seen) > 0 && !sameObservations(seen, l.Learned) && r.snapshot.Time.Sub(l.Fitted) >= fitSpacing {
+		if r.snapshot.Time.Sub(l.Fitted) >= fitSpacing && !l.Learned.Near(l.FittedTo, samePoint) {
 			r.unfitted = append(r.unfitted, v)
 		}
 	}
-}
-
-func sameObservations(a, b serving.Learned) bool {
-	return slices.Equal(a.Seen, b.Seen)
 }
 
 // latencyOf is what one replica showed of its latency, if it showed all that is
@@ -222,7 +220,7 @@ func (r *round) latencyOf(m *model, p *Replica) (serving.Observation, bool) {
 			return serving.Observation{}, false
 		}
 	}
-	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: r.fledgling(p), Point: serving.Point{
+	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: !r.settled(p), Point: serving.Point{
 		Shape: r.shapeOf(p, m.demand.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value,
 		ITL: capacity.Milliseconds(1000 * p.ITL.Value),
 	}}
@@ -240,7 +238,7 @@ func (r *round) fit() {
 	})
 	for _, v := range r.unfitted[:min(fitsPerRound, len(r.unfitted))] {
 		l := &v.next.Latency
-		l.Fitted = r.snapshot.Time
+		l.Fitted, l.FittedTo = r.snapshot.Time, l.Learned
 		if e := l.Learned.Estimate(v.in.Profile); e.Usable() {
 			l.Estimate = e
 		}

@@ -145,6 +145,7 @@ func TestFitsAreSpaced(t *testing.T) {
 	policy, memory := hybrid(demoPolicy(), capacity.SLO{ITL: 15}), Memory{}
 	fitted := func(after time.Duration) time.Time {
 		w.now = w.now.Add(after)
+		w.arrival++
 		_, memory = Decide(w.shows(), policy, memory, RoundFull)
 		return memory.Variants[Key{"ns", "a-h100"}].Latency.Fitted
 	}

@@ -100,7 +100,7 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) serving.Curve {
 	seen := curve.Updated
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		if !r.fledgling(p) && r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh && p.Served.Time.After(seen) {
+		if r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh && p.Served.Time.After(seen) && r.settled(p) {
 			served := capacity.Rate(p.Served.Value)
 			if r.age(p.InService) == ageFresh && p.InService.Value > 0 && served > 0 {
 				served = capacity.Rate(p.Running.Value / p.InService.Value)

@@ -144,17 +144,18 @@ type fit struct {
 
 // search moves the chosen parameters of start, in logarithms.
 func (f *fit) search(start Profile, choose func(*Profile) []*float64, miss func(At, Point) float64) Profile {
-	apply := func(x []float64) (candidate Profile, outside float64) {
-		candidate = start
-		for i, parameter := range choose(&candidate) {
+	candidate := start
+	from, moved := choose(&start), choose(&candidate)
+	apply := func(x []float64) (outside float64) {
+		for i := range moved {
 			bounded := math.Min(math.Max(x[i], -fitFactor), fitFactor)
 			outside += math.Abs(x[i] - bounded)
-			*parameter *= math.Exp(bounded)
+			*moved[i] = *from[i] * math.Exp(bounded)
 		}
-		return candidate, outside
+		return outside
 	}
 	objective := func(x []float64) float64 {
-		candidate, sum := apply(x)
+		sum := apply(x)
 		for _, move := range x {
 			sum += f.anchor * move * move
 		}
@@ -163,10 +164,10 @@ func (f *fit) search(start Profile, choose func(*Profile) []*float64, miss func(
 		}
 		return sum
 	}
-	x := make([]float64, len(choose(&start)))
+	x := make([]float64, len(from))
 	for range fitRestarts {
 		x = minimize(objective, x, fitStep, fitTolerance, fitLimit)
 	}
-	found, _ := apply(x)
-	return found
+	apply(x)
+	return candidate
 }

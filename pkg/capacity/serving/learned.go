@@ -58,9 +58,9 @@ func (l Learned) Observe(o Observation) Learned {
 	if o.Waiting > 0 {
 		o.Point.TTFT = 0
 	}
-	kept := make([]Observation, 0, len(l.Seen)+1)
+	kept, here := make([]Observation, 0, len(l.Seen)+1), neighbourhood(o.Point)
 	for _, old := range l.Seen {
-		if neighbourhood(old.Point) != neighbourhood(o.Point) && o.Time.Sub(old.Time) < learnedAge {
+		if neighbourhood(old.Point) != here && o.Time.Sub(old.Time) < learnedAge {
 			kept = append(kept, old)
 		} else if old.Time.After(o.Time) {
 			return l
@@ -72,6 +72,29 @@ func (l Learned) Observe(o Observation) Learned {
 		kept = kept[len(kept)-learnedPoints:]
 	}
 	return Learned{Seen: kept}
+}
+
+// Near reports whether others hold the same neighbourhoods with about the same in each, up
+// to a share of it: a fit to them would find about the same.
+func (l Learned) Near(o Learned, share float64) bool {
+	if len(l.Seen) != len(o.Seen) {
+		return false
+	}
+	others := make(map[[3]int]Point, len(o.Seen))
+	for _, seen := range o.Seen {
+		others[neighbourhood(seen.Point)] = seen.Point
+	}
+	return !slices.ContainsFunc(l.Seen, func(seen Observation) bool {
+		other, same := others[neighbourhood(seen.Point)]
+		return !same || !seen.Point.near(other, share)
+	})
+}
+
+// near compares what a fit reads of a point.
+func (p Point) near(o Point, share float64) bool {
+	near := func(a, b float64) bool { return math.Abs(a-b) <= share*b }
+	return near(p.Batch, o.Batch) && near(float64(p.Shape.Input), float64(o.Shape.Input)) && near(float64(p.Shape.Output), float64(o.Shape.Output)) &&
+		near(float64(p.TTFT), float64(o.TTFT)) && near(float64(p.ITL), float64(o.ITL))
 }
 
 // neighbourhood is a cell of the space of operating points: steps of a factor of the

@@ -299,3 +299,46 @@ func TestTheLossOfAPoint(t *testing.T) {
 		assert.InDelta(t, c.loss, loss(capacity.Milliseconds(c.got), capacity.Milliseconds(c.want)), 1e-6, "%+v", c)
 	}
 }
+
+// What was learned is near to what it was while each neighbourhood shows about the same,
+// whenever that was, and none came or went.
+func TestLearnedIsNear(t *testing.T) {
+	learned := func(change func(int, *Observation)) Learned {
+		var l Learned
+		for i, n := range []float64{5, 10, 20} {
+			o := Observation{Time: epoch.Add(time.Duration(i) * time.Minute), Point: Point{Shape: conv, Rate: 1, Batch: n, TTFT: 100, ITL: 10}}
+			change(i, &o)
+			l = l.Observe(o)
+		}
+		return l
+	}
+	first := learned(func(int, *Observation) {})
+	for name, c := range map[string]struct {
+		change func(int, *Observation)
+		near   bool
+	}{
+		"the same":                         {func(int, *Observation) {}, true},
+		"in another order":                 {func(i int, o *Observation) { o.Time = epoch.Add(-time.Duration(i) * time.Minute) }, true},
+		"ITL a little longer":              {func(_ int, o *Observation) { o.Point.ITL = 10.19 }, true},
+		"ITL of one longer":                {func(i int, o *Observation) { o.Point.ITL += capacity.Milliseconds(i) }, false},
+		"ITL of the first shorter":         {func(i int, o *Observation) { o.Point.ITL -= capacity.Milliseconds(1 - min(i, 1)) }, false},
+		"TTFT longer":                      {func(_ int, o *Observation) { o.Point.TTFT = 103 }, false},
+		"TTFT unknown":                     {func(_ int, o *Observation) { o.Waiting = 1 }, false},
+		"batch larger":                     {func(_ int, o *Observation) { o.Point.Batch *= 1.03 }, false},
+		"more input":                       {func(_ int, o *Observation) { o.Point.Shape.Input *= 1.03 }, false},
+		"more output":                      {func(_ int, o *Observation) { o.Point.Shape.Output *= 1.03 }, false},
+		"another rate, which no fit reads": {func(_ int, o *Observation) { o.Point.Rate = 2 }, true},
+		"one neighbourhood is another": {func(i int, o *Observation) {
+			if i == 1 {
+				o.Point.Batch = 40
+			}
+		}, false},
+		"one is missing": {func(i int, o *Observation) { o.Starting = i == 1 }, false},
+	} {
+		assert.Equal(t, c.near, learned(c.change).Near(first, 0.02), name)
+		if name != "the same" && !c.near {
+			assert.False(t, first.Near(learned(c.change), 0.02), "%s, the other way round", name)
+		}
+	}
+	assert.True(t, Learned{}.Near(Learned{}, 0))
+}

@@ -1,6 +1,9 @@
 package serving
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+)
 
 // minimize finds a local minimum of f from start by the method of Nelder and Mead
 // (reflection 1, expansion 2, contraction and shrinking 1/2). It is deterministic:
@@ -20,9 +23,9 @@ func minimize(f func([]float64) float64, start []float64, step, tolerance float6
 		}
 		simplex[i] = vertex{x, f(x)}
 	}
-	byValue := func(a, b int) bool { return simplex[a].v < simplex[b].v }
+	byValue := func(a, b vertex) int { return cmp.Compare(a.v, b.v) }
 	for range limit {
-		sort.SliceStable(simplex, byValue)
+		slices.SortStableFunc(simplex, byValue)
 		best, worst := simplex[0], simplex[size]
 		if worst.v-best.v < tolerance {
 			break
@@ -59,6 +62,6 @@ func minimize(f func([]float64) float64, start []float64, step, tolerance float6
 			}
 		}
 	}
-	sort.SliceStable(simplex, byValue)
+	slices.SortStableFunc(simplex, byValue)
 	return simplex[0].x
 }

@@ -1,0 +1,83 @@
+package decision
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// What a window shows in which the load changed, or the replica hung for a part of it, is
+// not how a replica does at the mean number in service.
+func TestNothingIsLearnedFromAWindowOfTwoStates(t *testing.T) {
+	w := newWorld(10)
+	for name, c := range map[string]struct {
+		change func(*Replica)
+		learns bool
+	}{
+		"one state": {func(*Replica) {}, true},
+		"requests were in service for six times as long as Little's law says": {func(p *Replica) { p.InService.Value *= 6 }, false},
+		"in service for a quarter longer":                                     {func(p *Replica) { p.InService.Value /= 0.76 }, true},
+		"in service for more than that":                                       {func(p *Replica) { p.InService.Value /= 0.74 }, false},
+		"in service for a quarter less":                                       {func(p *Replica) { p.InService.Value /= 1.24 }, true},
+		"in service for less than that":                                       {func(p *Replica) { p.InService.Value /= 1.26 }, false},
+		"an old time in service":                                              {func(p *Replica) { p.InService = Sample{6, epoch, true} }, true},
+		"nobody knows the time in service":                                    {func(p *Replica) { p.InService = Sample{} }, true},
+		"nothing arrived last":                                                {func(p *Replica) { p.Recent.Value = 0 }, false},
+		"twice as much arrived last":                                          {func(p *Replica) { p.Recent.Value *= 2 }, false},
+		"as much more as chance explains":                                     {func(p *Replica) { p.Recent.Value += 0.79 }, true}, // sqrt(10*16)/16
+		"a little more than that":                                             {func(p *Replica) { p.Recent.Value += 0.8 }, false},
+		"as much less":                                                        {func(p *Replica) { p.Recent.Value -= 0.79 }, true},
+		"less than that":                                                      {func(p *Replica) { p.Recent.Value -= 0.8 }, false},
+		"nobody knows what arrived last":                                      {func(p *Replica) { p.Recent = Sample{} }, true},
+		"nor for how long":                                                    {func(p *Replica) { p.RecentSpan, p.Recent.Value = 0, 50 }, true},
+		"nor what arrives":                                                    {func(p *Replica) { p.InFlightGrowth, p.Recent.Value = Sample{}, 50 }, true},
+		"what is in flight grows as it does":                                  {func(p *Replica) { p.InFlightGrowth.Value, p.Recent.Value = 5, 15 }, true},
+		"what is in flight grew before":                                       {func(p *Replica) { p.InFlightGrowth.Value = 5 }, false},
+		"more completes than was there":                                       {func(p *Replica) { p.InFlightGrowth.Value, p.Recent.Value = -20, 0 }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := w.snapshot()
+			v := &s.Models[0].Variants[0]
+			v.Profile = serving.Profile{}
+			p := &v.Replicas[0]
+			p.ITL, p.TTFT = w.sample(0.02), w.sample(0.1)
+			p.InService = w.sample(p.Running.Value / p.Served.Value)
+			p.Recent, p.RecentSpan = w.sample(p.Served.Value), 16*time.Second
+			c.change(p)
+			policy := demoPolicy()
+			policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
+			_, memory := Decide(s, policy, Memory{}, RoundFull)
+			key := Key{"ns", "a-h100"}
+			assert.Equal(t, c.learns, memory.Variants[key].Curve.Known())
+			assert.Equal(t, c.learns, len(memory.Variants[key].Latency.Learned.Seen) > 0)
+		})
+	}
+}
+
+// A latency model stands as long as the replicas show about the same, and is made anew,
+// once in a minute, when they show something else.
+func TestALatencyModelStandsWhileNothingElseIsSeen(t *testing.T) {
+	key := Key{"ns", "a-h100"}
+	policy := demoPolicy()
+	policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
+	memory := Memory{}
+	fitted := func(after time.Duration, itl float64) time.Duration {
+		w := newWorld(10)
+		w.now = w.now.Add(after)
+		s := w.snapshot()
+		p := &s.Models[0].Variants[0].Replicas[0]
+		p.ITL, p.TTFT = w.sample(itl), w.sample(0.1)
+		_, memory = Decide(s, policy, memory, RoundFull)
+		return memory.Variants[key].Latency.Fitted.Sub(epoch.Add(time.Hour))
+	}
+	assert.Zero(t, fitted(0, 0.02))
+	assert.Zero(t, fitted(2*time.Minute, 0.02), "the same")
+	assert.Zero(t, fitted(3*time.Minute, 0.0203), "about the same")
+	assert.Equal(t, 4*time.Minute, fitted(4*time.Minute, 0.0205), "something else")
+	assert.Equal(t, 4*time.Minute, fitted(4*time.Minute+59*time.Second, 0.03), "too early")
+	assert.Equal(t, 5*time.Minute, fitted(5*time.Minute, 0.03))
+}
