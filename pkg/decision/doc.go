@@ -39,6 +39,7 @@
 //	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
 //	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number
 //	settledWithin         share     C  how far a window may be from Little's law and still show one state
+//	settledChance         -         P  and of the last arrivals from chance, in standard deviations
 //	profileWeight         counts    C  observations that a given profile is worth
 //	leastKVUse            share     C  least cache use that tells how many requests fit
 //	lowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered

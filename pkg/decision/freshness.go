@@ -120,9 +120,13 @@ func (r *round) fledgling(p *Replica) bool {
 	return !p.Since.IsZero() && r.snapshot.Time.Sub(p.Since) < r.policy.Window
 }
 
-// settledWithin is how far what is in service may be from Little's law, as a share of it,
-// in a window that shows one state.
-const settledWithin = 0.25
+// In a window that shows one state, what is in service is within settledWithin of Little's
+// law, as a share of it, and what arrived last within settledChance standard deviations of
+// independent arrivals.
+const (
+	settledWithin = 0.25
+	settledChance = 3
+)
 
 // settled reports whether the metrics window shows one state of the replica, of which
 // something can be learned. Where the load changed within it, or the replica hung, the
@@ -139,7 +143,7 @@ func (r *round) settled(p *Replica) bool {
 	// A count of independent arrivals has the variance of its mean.
 	span := p.RecentSpan.Seconds()
 	expected := span * max(0, p.Served.Value+p.InFlightGrowth.Value)
-	return math.Abs(span*p.Recent.Value-expected) <= math.Sqrt(expected)
+	return math.Abs(span*p.Recent.Value-expected) <= settledChance*math.Sqrt(expected)
 }
 
 // since is t, or now for one that is not set yet.

@@ -28,10 +28,10 @@ func TestNothingIsLearnedFromAWindowOfTwoStates(t *testing.T) {
 		"nobody knows the time in service":                                    {func(p *Replica) { p.InService = Sample{} }, true},
 		"nothing arrived last":                                                {func(p *Replica) { p.Recent.Value = 0 }, false},
 		"twice as much arrived last":                                          {func(p *Replica) { p.Recent.Value *= 2 }, false},
-		"as much more as chance explains":                                     {func(p *Replica) { p.Recent.Value += 0.79 }, true}, // sqrt(10*16)/16
-		"a little more than that":                                             {func(p *Replica) { p.Recent.Value += 0.8 }, false},
-		"as much less":                                                        {func(p *Replica) { p.Recent.Value -= 0.79 }, true},
-		"less than that":                                                      {func(p *Replica) { p.Recent.Value -= 0.8 }, false},
+		"as much more as chance explains":                                     {func(p *Replica) { p.Recent.Value += 2.37 }, true}, // 3*sqrt(10*16)/16
+		"a little more than that":                                             {func(p *Replica) { p.Recent.Value += 2.38 }, false},
+		"as much less":                                                        {func(p *Replica) { p.Recent.Value -= 2.37 }, true},
+		"less than that":                                                      {func(p *Replica) { p.Recent.Value -= 2.38 }, false},
 		"nobody knows what arrived last":                                      {func(p *Replica) { p.Recent = Sample{} }, true},
 		"nor for how long":                                                    {func(p *Replica) { p.RecentSpan, p.Recent.Value = 0, 50 }, true},
 		"nor what arrives":                                                    {func(p *Replica) { p.InFlightGrowth, p.Recent.Value = Sample{}, 50 }, true},
