@@ -185,31 +185,15 @@ type Queueing struct {
 // teletraffic theory, there with this Pascal form by Delbrouck); where s has reached its
 // end, the queue has z times the length that independent arrivals give it (Kingman).
 func (q Queue) At(rate capacity.Rate) Queueing {
-	batch := q.batch()
-	s := Queueing{queue: q, arrival: float64(rate) / 1000, share: make([]float64, batch+1)}
-	s.load = 1 + (s.arrival/q.service[batch]-1)/q.burstiness()
-	s.share[0] = 1
-	if rate <= 0 || math.IsNaN(float64(rate)) {
-		s.load = 0
+	s, total, inSystem, inService := q.inServiceAt(rate, make([]float64, len(q.service)))
+	if s.load == 0 {
 		return s
 	}
-	total, inSystem, inService := 1.0, 0.0, 0.0
-	add := func(n, busy, share float64) {
-		total, inSystem, inService = total+share, inSystem+n*share, inService+busy*share
-	}
-	independent := s.arrival / q.burstiness()
-	following := 1 - 1/q.burstiness()
-	for n := 1; n <= batch; n++ {
-		s.share[n] = s.share[n-1] * (independent + following*q.service[n-1]) / q.service[n]
-		add(float64(n), float64(n), s.share[n])
-		if total > mostTotal {
-			shrink(s.share[:n+1], &total, &inSystem, &inService)
-		}
-	}
+	batch := q.batch()
 	full := s.share[batch]
 	for k := 1; k <= q.waiting; k++ {
 		full *= s.load
-		add(float64(batch+k), float64(batch), full)
+		total, inSystem, inService = total+full, inSystem+float64(batch+k)*full, inService+float64(batch)*full
 		if total > mostTotal {
 			full /= mostTotal
 			shrink(s.share, &total, &inSystem, &inService)
@@ -219,11 +203,51 @@ func (q Queue) At(rate capacity.Rate) Queueing {
 			break
 		}
 	}
+	s.divide(total)
+	s.means(inSystem/total, inService/total, full/total)
+	return s
+}
+
+// inServiceAt solves the chain up to the batch limit, in the room that it is given: the
+// shares, not divided by their sum yet, that sum, and the sums of how many are in the
+// system and in service. The load is 0 without arrivals.
+func (q Queue) inServiceAt(rate capacity.Rate, share []float64) (s Queueing, total, inSystem, inService float64) {
+	batch := q.batch()
+	s = Queueing{queue: q, arrival: float64(rate) / 1000, share: share}
+	s.share[0] = 1
+	if rate <= 0 || math.IsNaN(float64(rate)) {
+		clear(s.share[1:])
+		return s, 1, 0, 0
+	}
+	s.load = 1 + (s.arrival/q.service[batch]-1)/q.burstiness()
+	total = 1
+	independent := s.arrival / q.burstiness()
+	following := 1 - 1/q.burstiness()
+	for n := 1; n <= batch; n++ {
+		s.share[n] = s.share[n-1] * (independent + following*q.service[n-1]) / q.service[n]
+		total, inSystem, inService = total+s.share[n], inSystem+float64(n)*s.share[n], inService+float64(n)*s.share[n]
+		if total > mostTotal {
+			shrink(s.share[:n+1], &total, &inSystem, &inService)
+		}
+	}
+	return s, total, inSystem, inService
+}
+
+// quantileAt is the quantile of At at that rate, found in the room that it is given and
+// without the means.
+func (q Queue) quantileAt(rate capacity.Rate, share float64, room []float64) capacity.SLO {
+	s, total, _, _ := q.inServiceAt(rate, room)
+	if s.load < 1 {
+		// The places to wait are a geometric series.
+		s.divide(total + s.share[q.batch()]*s.load*(1-math.Pow(s.load, float64(q.waiting)))/(1-s.load))
+	}
+	return s.Quantile(share)
+}
+
+func (s *Queueing) divide(total float64) {
 	for n := range s.share {
 		s.share[n] /= total
 	}
-	s.means(inSystem/total, inService/total, full/total)
-	return s
 }
 
 // mostTotal is how far sums of shares may grow before all of them are scaled down: their
