@@ -127,7 +127,7 @@ func (r *round) unsettled(m *model, n *need) string {
 		return "replicas just began to serve"
 	}
 	for _, o := range m.next.Seen {
-		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && capacity.Rate(o.Backlog/r.policy.Drain.Seconds()) >= m.mean(n) && o.Backlog > 0 {
+		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && capacity.Rate(o.Backlog/r.policy.Drain.Seconds()) >= m.perReplica(n) && o.Backlog > 0 {
 			return "requests waited lately"
 		}
 	}

@@ -77,7 +77,7 @@ func (r *round) conflictOf(v *variant) (c Conflict, changed bool) {
 		return Conflict{}, changed
 	}
 	if now.Before(c.Until) {
-		v.refuse(ReasonReplicasOverwritten, fmt.Sprintf("%s changes the replicas again and again, so nothing is written for %s: leave them to one of the two, or set spec.actuation to Metric",
+		v.refuse(ReasonReplicasOverwritten, fmt.Sprintf("%s keeps changing replicas: no write for %s; stop it, or set actuation to Metric",
 			v.writer(), c.Until.Sub(now).Round(time.Second)))
 	}
 	return c, changed

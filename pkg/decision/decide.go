@@ -104,7 +104,7 @@ func (r *round) finish() (Plan, Memory) {
 			if m.rated {
 				v.plan.ServesEach = v.rate.serves()
 			}
-			v.plan.Binds = m.binds(v)
+			v.plan.Binds, v.plan.Message = m.binds(v), clipped(v.plan.Message)
 			if v.managed {
 				v.plan.Alternative = next
 			}
@@ -160,5 +160,5 @@ func (m *model) binds(v *variant) string {
 	if !v.managed || !m.demand.seen || !m.rated || v.rate.serves() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("demand: %.2f req/s are required; a replica serves %.2f", m.need.required, v.rate.serves())
+	return fmt.Sprintf("demand: %s req/s are required; a replica serves %s", perSecond(m.need.required), perSecond(v.rate.serves()))
 }

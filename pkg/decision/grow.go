@@ -191,7 +191,7 @@ func (r *round) grown(p *purchase, v *variant) {
 	case n > 0 && !m.rated:
 		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d; what a replica serves is not known yet", m.need.detail, n)
 	case n > 0:
-		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d for %.2f req/s, a replica serves %.2f", m.need.detail, n, m.need.required, v.rate.serves())
+		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d for %s req/s, a replica serves %s", m.need.detail, n, perSecond(m.need.required), perSecond(v.rate.serves()))
 	case m.short > 0 || v.rate.unfit() || v.fleet.paused > 0 || r.mayAdd(v) == 0:
 		reason, detail := r.obstacle(v)
 		v.note(StageAllocation, reason, "%s", detail)

@@ -86,12 +86,12 @@ func (r *round) lacks(m *model, v *variant) {
 	reason, why := r.obstacle(v)
 	detail, message := m.need.detail+"; "+why, why
 	if m.need.missing > 0 {
-		unserved := fmt.Sprintf("%.2f of %.2f req/s unserved", m.short, m.need.required)
+		unserved := fmt.Sprintf("%s of %s req/s unserved", perSecond(m.short), perSecond(m.need.required))
 		detail, message = fmt.Sprintf("%s; %s; %s", m.need.detail, unserved, why), joined(why, unserved)
 	}
 	v.note(StageLimits, reason, "%s", detail)
 	if reason == ReasonNoSlots {
-		v.fact(ReasonNoSlots, "%.2f req/s unserved; %s", m.short, why)
+		v.fact(ReasonNoSlots, "%s req/s unserved; %s", perSecond(m.short), why)
 	}
 	if v.target == v.in.Current {
 		v.plan.Reason, v.plan.Message = reason, message

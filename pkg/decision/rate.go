@@ -81,7 +81,7 @@ func (r *round) rates(m *model) (sized, rated bool) {
 func (r *round) tellSupply(m *model) {
 	m.each(func(v *variant) {
 		if m.rated {
-			v.note(StageSupply, ReasonMetricsFound, "a replica serves %.2f req/s; %d serve or will", v.rate.serves(), v.fleet.supply)
+			v.note(StageSupply, ReasonMetricsFound, "a replica serves %s req/s; %d serve or will", perSecond(v.rate.serves()), v.fleet.supply)
 		} else {
 			v.note(StageSupply, ReasonMetricsMissing, "what a replica serves is not known yet; %d serve or will", v.fleet.supply)
 		}

@@ -71,7 +71,7 @@ func (r *round) requirement(m *model) need {
 		r.more(m, &n)
 	case m.sized && m.beyond(&n) > 0:
 		n.want, n.missing, n.reason = wantMore, m.beyond(&n), ReasonSLO
-		n.detail = fmt.Sprintf("%.2f req/s are required, the SLO is met up to %.2f", n.required, n.supply)
+		n.detail = fmt.Sprintf("%s req/s are required, the SLO is met up to %s", perSecond(n.required), perSecond(n.supply))
 	case m.evidence == evidencePartial:
 		n.reason, n.detail = ReasonMetricsPartial, "no scale-down: too few replicas have fresh metrics"
 	default:
@@ -117,7 +117,7 @@ func (m *model) judgeShortfall(n *need) {
 		return
 	}
 	n.triggered = true
-	n.detail = fmt.Sprintf("%s, capacity is %.2f req/s short", what, short)
+	n.detail = fmt.Sprintf("%s, capacity is %s req/s short", what, perSecond(short))
 }
 
 // beyond is what is asked for beyond what serves and starts.
@@ -189,8 +189,8 @@ func (m *model) smallest() capacity.Rate {
 	return least
 }
 
-// mean is what one of the replicas that serve or will serves in the mean.
-func (m *model) mean(n *need) capacity.Rate {
+// perReplica is what one of the replicas that serve or will serves in the mean.
+func (m *model) perReplica(n *need) capacity.Rate {
 	replicas := 0
 	for _, v := range m.variants {
 		replicas += v.fleet.supply
@@ -206,7 +206,7 @@ func (r *round) less(m *model, n *need) {
 	switch {
 	case !m.demand.isCertain || !m.demand.seen:
 		n.reason, n.detail = ReasonMetricsPartial, "no scale-down: the arrival rate is not known well enough"
-	case n.queued > 0 && n.queued >= m.mean(n):
+	case n.queued > 0 && n.queued >= m.perReplica(n):
 		n.reason, n.detail = ReasonBacklog, fmt.Sprintf("%s; no scale-down while %.0f requests wait", n.detail, n.backlog)
 	case unsettled != "":
 		n.reason, n.detail = ReasonBacklog, n.detail+"; no scale-down yet: "+unsettled

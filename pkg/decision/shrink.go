@@ -2,6 +2,7 @@ package decision
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -22,11 +23,24 @@ func (r *round) shrink(m *model) {
 	m.each(func(v *variant) {
 		n := after[v]
 		if n == v.target {
-			v.note(StageAllocation, ReasonSteady, "no scale-down: %.2f req/s of capacity are required", m.need.least)
+			v.note(StageAllocation, ReasonSteady, "%s", m.staysFor(v))
 			return
 		}
-		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %.2f req/s", m.need.detail, plural(n, "replica suffices", "replicas suffice"), m.need.required)
+		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %s req/s", m.need.detail, plural(n, "replica suffices", "replicas suffice"), perSecond(m.need.required))
 	})
+}
+
+// staysFor says why the variant keeps its replicas.
+func (m *model) staysFor(v *variant) string {
+	switch {
+	case m.need.least >= oneMore:
+		return fmt.Sprintf("no scale-down: %s req/s of capacity are required", perSecond(m.need.least))
+	case v.target == 0:
+		return "no replica to remove"
+	case v.target <= v.policy.Min:
+		return fmt.Sprintf("no scale-down: minReplicas is %d", v.policy.Min)
+	}
+	return "no scale-down: the model keeps a replica that can serve"
 }
 
 // relieve lets misfits go while more is wanted that keeps the promise and cannot be added:

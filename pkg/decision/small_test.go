@@ -153,7 +153,7 @@ func TestTruce(t *testing.T) {
 
 	v = round(time.Minute, 7)
 	require.Equal(t, ReasonReplicasOverwritten, v.Reason)
-	assert.Contains(t, v.Message, "kubectl changes the replicas again and again, so nothing is written for 5m0s")
+	assert.Contains(t, v.Message, "kubectl keeps changing replicas: no write for 5m0s")
 	assert.Equal(t, 7, *v.Desired)
 	assert.Equal(t, ReasonReplicasOverwritten, round(4*time.Minute, 7).Reason)
 	assert.NotEqual(t, ReasonReplicasOverwritten, round(2*time.Minute, 7).Reason, "the truce is over")

@@ -3,6 +3,7 @@ package decision
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -192,6 +193,26 @@ func (v *variant) step(stage Stage, after int, reason Reason, format string, arg
 // mostMessage is how long a message may become by another clause: it stands in an event,
 // and the steps tell all.
 const mostMessage = 120
+
+// clipped is the message, cut after the last clause that leaves it short.
+func clipped(message string) string {
+	const more = ", ..."
+	if len(message) <= mostMessage {
+		return message
+	}
+	if end := strings.LastIndexAny(message[:mostMessage-len(more)+1], ",;:"); end > 0 {
+		return message[:end] + more
+	}
+	return message
+}
+
+// perSecond is a rate with as many digits as tell a small one from none.
+func perSecond(rate capacity.Rate) string {
+	if rate < 0.1 {
+		return fmt.Sprintf("%.2g", float64(rate))
+	}
+	return fmt.Sprintf("%.2f", float64(rate))
+}
 
 // joined is the message with one more clause, where that leaves it short.
 func joined(message, clause string) string {

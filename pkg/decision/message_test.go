@@ -1,0 +1,47 @@
+package decision
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+func TestRatesOfMessagesTellLittleFromNothing(t *testing.T) {
+	for rate, want := range map[capacity.Rate]string{0: "0", 0.00314: "0.0031", 0.0999: "0.1", 0.1: "0.10", 1.234: "1.23", 1234.5: "1234.50"} {
+		assert.Equal(t, want, perSecond(rate))
+	}
+}
+
+func TestLongMessagesEndWithAClause(t *testing.T) {
+	fits := strings.Repeat("x", mostMessage)
+	assert.Equal(t, fits, clipped(fits))
+	assert.Equal(t, fits+"x", clipped(fits+"x"), "one clause stays whole")
+	for _, end := range []string{", ", "; ", ": "} {
+		assert.Equal(t, "wants 8xH100, ...", clipped("wants 8xH100"+end+fits))
+		longest := strings.Repeat("x", mostMessage-len(", ..."))
+		assert.Equal(t, longest+", ...", clipped(longest+end+"yyyyy"))
+		assert.Equal(t, "a, ...", clipped("a, "+longest[2:]+end+"yyyyy"))
+	}
+}
+
+// Where nothing is asked for, no number of it is told.
+func TestWhyTheLastReplicasStay(t *testing.T) {
+	for name, c := range map[string]struct {
+		least         capacity.Rate
+		replicas, min int
+		want          string
+	}{
+		"load":         {2.5, 3, 0, "no scale-down: 2.50 req/s of capacity are required"},
+		"little load":  {oneMore, 3, 0, "no scale-down: 0.001 req/s of capacity are required"},
+		"no replica":   {0, 0, 0, "no replica to remove"},
+		"the minimum":  {0, 2, 2, "no scale-down: minReplicas is 2"},
+		"the last one": {0, 1, 0, "no scale-down: the model keeps a replica that can serve"},
+	} {
+		v := &variant{in: &Variant{}, target: c.replicas, policy: VariantPolicy{Min: c.min, Max: -1}}
+		m := &model{need: need{least: c.least}}
+		assert.Equal(t, c.want, m.staysFor(v), name)
+	}
+}
