@@ -284,3 +284,38 @@ func TestRoomThatOthersKeepIsRoom(t *testing.T) {
 	assert.Zero(t, v.Unplaced)
 	assert.Equal(t, 2, v.Slots.Count)
 }
+
+// Where nobody knows what fits, minReplicas asks for what was given back again at once, so
+// none of it is.
+func TestWhatMinReplicasWouldAskForAgainStaysWhereNobodyKnowsWhatFits(t *testing.T) {
+	for name, c := range map[string]struct {
+		known bool
+		want  int
+	}{
+		"no node has room": {true, 1},
+		"nobody knows":     {false, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(1)
+			s := w.snapshot()
+			v := &s.Models[0].Variants[0]
+			v.Current = 3
+			for _, pod := range []string{"a", "b"} {
+				v.Starting = append(v.Starting, Starting{Name: pod, Created: s.Time.Add(-time.Hour), Unschedulable: true})
+			}
+			if c.known {
+				s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 0)}
+			}
+			policy := demoPolicy()
+			policy.Limited = true
+			own := policy.Variant(Key{"ns", "a-h100"})
+			own.Min, own.OnUnknown = 3, OnUnknownAllow
+			policy.Variants[Key{"ns", "a-h100"}] = own
+			for _, step := range first(s, policy).Models[0].Variants[0].Steps {
+				if step.Stage == StageLimits {
+					assert.Equal(t, c.want, step.After)
+				}
+			}
+		})
+	}
+}
