@@ -100,8 +100,8 @@ func (q Queue) MaxRate(slo capacity.SLO, share float64) capacity.Rate {
 		}
 		low, high = high, high+step
 	}
-	// 20 halvings leave a relative error of a millionth, far below that of any measured rate.
-	for range 20 {
+	// 30 halvings leave a relative error far below that of any measured rate.
+	for range 30 {
 		if mid := (low + high) / 2; keeps(mid) {
 			low = mid
 		} else {
