@@ -3,7 +3,6 @@ package placement
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,21 +23,26 @@ func TestVictimsTogetherEmptyWhatNoRequestEmptiesAlone(t *testing.T) {
 	victims := c.VictimsTogether(leaving)
 	assert.Equal(t, [][]int{{0}, {1}}, victims, "the four alone empties c, however busy")
 	assert.Equal(t, before, c, "only a trial")
-	var first []Leaving
-	for _, l := range leaving {
-		l.Replicas = slices.Clone(l.Replicas)
-		for i := range l.Replicas {
-			l.Replicas[i].State, l.Replicas[i].Stuck, l.Replicas[i].Chosen = Pending, true, true
-		}
-		first = append(first, l)
-	}
-	assert.Equal(t, victims, c.VictimsTogether(first), "the first that nodes hold have a choice too")
 
 	leaving[1].Replicas = leaving[1].Replicas[:1]
 	leaving[1].Replicas = append(leaving[1].Replicas, Replica{Name: "elsewhere", Node: 0, State: Ready})
 	c.Nodes[0].Free.Devices, c.Nodes[2].Out = 2, "cordoned"
 	assert.Equal(t, []int{0}, c.Victims(two, leaving[0].Replicas, 1), "alone: by name")
 	assert.Equal(t, [][]int{{0}, {1}}, c.VictimsTogether(leaving), "a is emptied by both")
+}
+
+// Those that were chosen and are stuck are a choice as well. Each alone leaves 6 of 8 free at
+// most.
+func TestVictimsTogetherChooseAmongStuckOnes(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 4), gpuNode("b", "H100", 8, 2), gpuNode("c", "H100", 8, 2)}}
+	c.Table = NewTable(Outlook{{Shape: gpus(8, "H100").Shape, Weight: 1}}, c)
+	stuck := func(name string, node int) Replica {
+		return Replica{Name: name, Node: node, State: Pending, Stuck: true, Chosen: true}
+	}
+	assert.Equal(t, [][]int{{1}, {0}}, c.VictimsTogether([]Leaving{
+		{Request: gpus(2, "H100"), Count: 1, Replicas: []Replica{stuck("a-two", 0), stuck("b-two", 1)}},
+		{Request: gpus(4, "H100"), Count: 1, Replicas: []Replica{stuck("b-four", 1), stuck("c-four", 2)}},
+	}))
 }
 
 func TestVictimsTogetherKeepTheOrderOfRemoval(t *testing.T) {
