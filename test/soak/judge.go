@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
@@ -241,8 +243,10 @@ func (s *seen) judgeEnds(r *result) {
 			Model: a.Model.id, Rate: last, Need: int32(math.Ceil(last / carries)), Most: int32(math.Ceil(last*headroom/carries)) + 1,
 			Sent: a.Sent, Failed: a.Failed, Variants: a.Ends,
 		}
+		said := make([]string, 0, len(a.Ends))
 		for _, e := range a.Ends {
 			o.Asked += e.Asked
+			said = append(said, e.Variant+" says "+strconv.Quote(e.Says))
 			if e.Ready != e.Asked {
 				r.wrong("at the end, %d of the %d replicas of %s are ready", e.Ready, e.Asked, e.Variant)
 			}
@@ -251,7 +255,7 @@ func (s *seen) judgeEnds(r *result) {
 			}
 		}
 		if o.Asked < o.Need || o.Asked > o.Most {
-			r.wrong("at the end, %d replicas of %s are asked for, and %.1f requests/s need %d to %d", o.Asked, o.Model, last, o.Need, o.Most)
+			r.wrong("at the end, %d replicas of %s are asked for, and %.1f requests/s need %d to %d; %s", o.Asked, o.Model, last, o.Need, o.Most, strings.Join(said, ", "))
 		}
 		r.Models = append(r.Models, o)
 	}

@@ -62,7 +62,7 @@ func sound() *seen {
 		a := asked{Model: m, Steps: []rate{{at(0), 2.5}}, Sent: 9}
 		for i, v := range m.variants {
 			n := int32(1 - min(i, 1))
-			a.Ends = append(a.Ends, end{v.name, n, n, "True"})
+			a.Ends = append(a.Ends, end{v.name, n, n, "True", ""})
 		}
 		s.Loads = append(s.Loads, a)
 	}
@@ -104,19 +104,19 @@ func TestTheJudge(t *testing.T) {
 		}, ""},
 		{"few, when another variant has just come", func(s *seen) {
 			s.Loads[1].Steps = []rate{{at(0), 6}}
-			s.Loads[1].Ends = []end{{"beta-l40s", 1, 1, "True"}, {"beta-h100", 2, 2, "True"}}
+			s.Loads[1].Ends = []end{{"beta-l40s", 1, 1, "True", ""}, {"beta-h100", 2, 2, "True", ""}}
 			s.add(scaled(40, "beta-l40s", second, 2), scaled(50, "beta-h100", second, 2), scaled(52, "beta-l40s", second, 1))
 		}, "leaves 1 for the 6.0 requests/s"},
 		{"few, when another variant has been there", func(s *seen) {
 			s.Loads[1].Steps = []rate{{at(0), 6}}
-			s.Loads[1].Ends = []end{{"beta-l40s", 1, 1, "True"}, {"beta-h100", 2, 2, "True"}}
+			s.Loads[1].Ends = []end{{"beta-l40s", 1, 1, "True", ""}, {"beta-h100", 2, 2, "True", ""}}
 			s.add(scaled(40, "beta-l40s", second, 2), scaled(50, "beta-h100", second, 2), scaled(62, "beta-l40s", second, 1))
 		}, ""},
 		{"fewer without Prometheus", func(s *seen) { s.Deeds = []deed{{killed, prometheus, at(90), at(130)}} }, "no Prometheus for 30s"},
 		{"fewer when Prometheus has just gone", func(s *seen) { s.Deeds = []deed{{killed, prometheus, at(110), at(130)}} }, ""},
 		{"no write that lowers", func(s *seen) { s.Requests = s.Requests[:len(s.Requests)-1] }, "0 lower: nothing is proven"},
 		{"too few at the end", func(s *seen) { s.Loads[0].Steps = append(s.Loads[0].Steps, rate{at(150), 9}) }, "1 replicas of alpha are asked for, and 9.0 requests/s need 4 to 6"},
-		{"too many at the end", func(s *seen) { s.Loads[2].Ends[0] = end{"gamma-h100", 5, 5, "True"} }, "5 replicas of gamma are asked for, and 2.5 requests/s need 1 to 3"},
+		{"too many at the end", func(s *seen) { s.Loads[2].Ends[0] = end{"gamma-h100", 5, 5, "True", "5 needed"} }, "5 replicas of gamma are asked for, and 2.5 requests/s need 1 to 3; gamma-h100 says \"5 needed\""},
 		{"not ready at the end", func(s *seen) { s.Loads[2].Ends[0].Ready = 0 }, "0 of the 1 replicas of gamma-h100 are ready"},
 		{"an object that is not Ready at the end", func(s *seen) { s.Loads[2].Ends[0].State = "Conflict: why" }, "gamma-h100 is not Ready: Conflict: why"},
 		{"a program that ends", func(s *seen) { s.Deaths = []death{{pair[0], at(50), "somehow"}} }, "50s: manager-1 ended somehow"},

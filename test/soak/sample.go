@@ -114,6 +114,8 @@ type end struct {
 	Ready int32 `json:"ready"`
 	// State is the condition Ready of its object: "True", or a reason and a message.
 	State string `json:"state"`
+	// Says is the message of that condition: what the manager last decided.
+	Says string `json:"says"`
 }
 
 // seen collects everything.
@@ -156,6 +158,7 @@ func (w *world) end(ctx context.Context, name string) (end, error) {
 	}
 	e := end{Variant: name, Asked: *d.Spec.Replicas, Ready: d.Status.ReadyReplicas, State: "unknown"}
 	if c := apimeta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		e.Says = c.Message
 		if e.State = string(c.Status); e.State != "True" {
 			e.State = c.Reason + ": " + c.Message
 		}
