@@ -270,7 +270,7 @@ func TestModelsThatNobodyCanTellApartAreToldOfOnce(t *testing.T) {
 				b := newBench(t, 1)
 				b.metrics = counting{c.namespaces}
 				b.run(t, 35*time.Second)
-				assert.Len(t, b.logged("whose"), c.told)
+				assert.Len(t, b.logged("without naming the namespace"), c.told)
 			})
 		})
 	}
