@@ -152,10 +152,21 @@ func has(p *decision.VariantPlan, reasons ...decision.Reason) bool {
 
 // brief is the first of several errors and the number of the others.
 func brief(err error) string {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || len(joined.Unwrap()) < 2 {
+	all := single(err)
+	if len(all) < 2 {
 		return err.Error()
 	}
-	all := joined.Unwrap()
 	return fmt.Sprintf("%v (and %d more)", all[0], len(all)-1)
+}
+
+// single are the errors that were joined to one, line by line, in whatever order that was done.
+func single(err error) (all []error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || !strings.Contains(err.Error(), "\n") {
+		return []error{err}
+	}
+	for _, e := range joined.Unwrap() {
+		all = append(all, single(e)...)
+	}
+	return all
 }

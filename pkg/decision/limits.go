@@ -101,7 +101,7 @@ func (r *round) lacks(m *model, v *variant) {
 // obstacle says what keeps the variant from having one more replica.
 func (r *round) obstacle(v *variant) (Reason, string) {
 	switch most, why := r.mayReach(v); {
-	case v.bounded(v.target+1) == v.target:
+	case v.bounded(v.target+1) <= v.target:
 		return ReasonMaxReplicas, fmt.Sprintf("maxReplicas is %d", v.policy.Max)
 	case v.target >= most:
 		return ReasonRateLimited, why

@@ -220,6 +220,29 @@ func TestABoundThatHoldsIsTheReason(t *testing.T) {
 	}
 }
 
+// A bound that was lowered below what is there is enforced by the next full round. Until
+// then nothing is added either, and nobody is told that there is no room.
+func TestABoundBelowWhatIsThereIsNoWantOfRoom(t *testing.T) {
+	for name, limited := range bothModes {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(60)
+			w.variants, w.cluster = w.variants[:1], machines(8)
+			w.setReplicas(0, 2)
+			policy := policyFor(limited, "a-h100")
+			_, memory := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+			own := policy.Variants[Key{"ns", "a-h100"}]
+			own.Max = 1
+			policy.Variants[Key{"ns", "a-h100"}] = own
+			w.now = w.now.Add(10 * time.Second)
+			plan, _ := Decide(w.snapshot(), policy, memory, RoundFast)
+			v := plan.Models[0].Variants[0]
+			assert.Equal(t, 2, *v.Desired)
+			assert.Equal(t, ReasonRoundMayNotLower, v.Reason, v.Message)
+			assert.NotContains(t, reasons(v.Facts), ReasonNoSlots, "there is room")
+		})
+	}
+}
+
 // The user's bounds hold while the metrics are missing, and what is shown keeps to
 // them as well.
 func TestBoundsHoldWithoutMetrics(t *testing.T) {

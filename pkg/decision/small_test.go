@@ -142,6 +142,7 @@ func TestTruce(t *testing.T) {
 		replicas = *v.Desired
 		return v
 	}
+	until := func(after time.Duration) string { return now.Add(after).UTC().Format(time.TimeOnly) + " UTC" }
 	fight := func() VariantPlan {
 		round(time.Minute, replicas+2)
 		return round(time.Minute, replicas+2)
@@ -153,17 +154,17 @@ func TestTruce(t *testing.T) {
 
 	v = round(time.Minute, 7)
 	require.Equal(t, ReasonReplicasOverwritten, v.Reason)
-	assert.Contains(t, v.Message, "kubectl keeps changing replicas: no write for 5m0s")
+	assert.Contains(t, v.Message, "kubectl keeps changing replicas: no write until "+until(5*time.Minute))
 	assert.Equal(t, 7, *v.Desired)
 	assert.Equal(t, ReasonReplicasOverwritten, round(4*time.Minute, 7).Reason)
 	assert.NotEqual(t, ReasonReplicasOverwritten, round(2*time.Minute, 7).Reason, "the truce is over")
 
-	assert.Contains(t, fight().Message, "10m0s", "the next one is longer")
+	assert.Contains(t, fight().Message, until(10*time.Minute), "the next one is longer")
 	for range 12 {
 		round(6*time.Minute, replicas)
 	}
 	assert.Empty(t, memory.Variants[Key{"ns", "v"}].Conflict, "forgotten")
-	assert.Contains(t, fight().Message, "5m0s")
+	assert.Contains(t, fight().Message, until(5*time.Minute))
 }
 
 // A conflict that is known is no fight: when the other one is gone, it is over.

@@ -24,7 +24,8 @@ type Account struct {
 	LastScale    *metav1.Time        `json:"lastScaleTime,omitempty"`
 	ServiceClass string              `json:"serviceClass,omitempty"`
 	Placement    *v1alpha1.Placement `json:"placement,omitempty"`
-	// Problems are the conditions that are not as they should be.
+	// Problems are the conditions that are not as they should be, or that are with a reason
+	// that somebody should act on.
 	Problems []metav1.Condition `json:"problems,omitempty"`
 	Events   []Event            `json:"events,omitempty"`
 }
@@ -49,7 +50,7 @@ func AccountOf(object *v1alpha1.VariantAutoscaling, events []Event) Account {
 	s := &object.Status
 	a := Account{
 		Variant: status.RowOf(object), Decision: s.Decision, ServiceClass: s.ServiceClass, Placement: s.Placement,
-		Problems: status.Bad(s.Conditions), Events: events,
+		Problems: append(status.Bad(s.Conditions), status.Doubtful(s.Conditions)...), Events: events,
 	}
 	if s.Actuation != nil {
 		a.Applied, a.LastScale = s.Actuation.Applied, s.Actuation.LastScaleTime

@@ -85,6 +85,21 @@ func TestAnAccount(t *testing.T) {
 	assert.Equal(t, told, text(t, AccountOf(object(t, decided), events)))
 }
 
+// A service class that does not exist leaves every condition good, and is said.
+func TestAGoodConditionWithAReasonToActOnIsSaid(t *testing.T) {
+	t.Parallel()
+	got := text(t, AccountOf(object(t, `
+metadata: {name: a}
+spec: {modelID: llama, scaleTargetRef: {name: a}}
+status:
+  decision: {reason: Steady}
+  conditions:
+  - {type: Ready, status: "True", reason: Ready, message: ""}
+  - {type: OptimizationReady, status: "True", reason: ServiceClassUnclear, message: no class Gold}
+  - {type: CapacityKnown, status: "True", reason: CapacityExact, message: 4 fit}`), nil))
+	assert.Contains(t, got, "Not as it should be:\n  OptimizationReady is True (ServiceClassUnclear): no class Gold\ndocs")
+}
+
 func TestWhatIsNotKnownIsSaid(t *testing.T) {
 	t.Parallel()
 	got := text(t, AccountOf(object(t, "metadata: {name: a, namespace: chat}\nspec: {modelID: llama, scaleTargetRef: {name: a}}"), nil))

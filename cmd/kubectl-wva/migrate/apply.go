@@ -161,7 +161,7 @@ func (c *change) rollback(ctx context.Context) error {
 		stays[b.Kind+" "+b.Key()] = true
 		if b.Kind == v1alpha1.Kind && migration.IsEarlier(b.Object) && !d.earlier() {
 			return fmt.Errorf("the cluster's CRD would drop the fields of VariantAutoscaling %s, so nothing was changed: put the CRD of the earlier version back first "+
-				"(%s holds the one that was there at the time of the backup)", b.Key(), filepath.Join(c.backup, fileDefinition))
+				"(%s holds the one that was there when --apply was run)", b.Key(), filepath.Join(c.backup, fileDefinition))
 		}
 	}
 	for i := range before {

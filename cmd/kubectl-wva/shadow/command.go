@@ -126,7 +126,7 @@ func (o *options) run(ctx context.Context, name string, out, notes io.Writer) er
 	}
 	r.Comparison = Compare(samples, step, o.startup, cost)
 	if r.Known == 0 {
-		return errors.New("there are no samples of wva_desired_replicas and wva_current_replicas for it in that time: see that Prometheus scrapes the manager (its ServiceMonitor) and that the manager handles the object")
+		return errors.New("there are no samples of wva_desired_replicas and wva_current_replicas for it in that time: if the object is new, wait for two scrapes; else see that Prometheus scrapes the manager (its ServiceMonitor) and that the manager handles the object")
 	}
 	if o.form.ForPrograms() {
 		return o.form.Write(out, r)

@@ -115,6 +115,22 @@ func Bad(conditions []metav1.Condition) (bad []metav1.Condition) {
 	return bad
 }
 
+// doubtful are the reasons that somebody should act on although the condition is good.
+var doubtful = []string{
+	v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonNamespaceConfigUnread,
+	v1alpha1.ReasonAcceleratorNotSelected, v1alpha1.ReasonAcceleratorCountDiffers,
+}
+
+// Doubtful are the conditions that are good, with a reason that somebody should act on.
+func Doubtful(conditions []metav1.Condition) (all []metav1.Condition) {
+	for _, w := range weight {
+		if c := apimeta.FindStatusCondition(conditions, w.kind); c != nil && c.Status != w.bad && slices.Contains(doubtful, c.Reason) {
+			all = append(all, *c)
+		}
+	}
+	return all
+}
+
 // Shape is what a replica takes, such as 2xH100; empty while nothing is known.
 func (r *Row) Shape() string {
 	switch {

@@ -118,7 +118,7 @@ func Reasons() []Reason {
 		{ConditionConflict, no, ReasonNoConflict, "Nothing else decides the replicas of the target."},
 		{ConditionConflict, yes, ReasonAutoscalerOnTarget, "A HorizontalPodAutoscaler or a ScaledObject has the same target."},
 		{ConditionConflict, yes, ReasonTargetShared, "Another VariantAutoscaling object has the same target."},
-		{ConditionConflict, yes, "ReplicasOverwritten", "Something else keeps changing the replicas; the message names it and the time of the next attempt."},
+		{ConditionConflict, yes, "ReplicasOverwritten", "Something else keeps changing the replicas; the message names it and the time until which nothing is written."},
 
 		{"", "", "Steady", "The load needs the replicas that there are."},
 		{"", "", "Saturated", "A saturation threshold was passed, and replicas are added."},
@@ -135,6 +135,6 @@ func Reasons() []Reason {
 		{"", "", "RoundMayNotLower", "Only a full round may remove replicas."},
 		{"", "", "Preempted", "A more important model lacks room, so this model loses a replica."},
 		{"", "", "ReplicasChanged", "Something else changed the replicas once; none is removed within the scale-down window."},
-		{"", "", "TargetMissing", "The scale target does not exist."},
+		{"", "", "TargetMissing", "The scale target does not exist or cannot be scaled; the condition TargetResolved says which."},
 	}
 }
