@@ -53,6 +53,15 @@ func (c *change) apply(ctx context.Context, converted *migration.Conversion) err
 	if err != nil {
 		return err
 	}
+	stays := map[string]bool{}
+	for i := range made {
+		stays[made[i].Kind+" "+made[i].Key()] = true
+	}
+	if d.present() {
+		if err := c.refuseOthers(ctx, converted.Replaced, stays); err != nil {
+			return err
+		}
+	}
 	if !c.dry {
 		if err := c.writeBackup(ctx, d, converted.Replaced, made); err != nil {
 			return err
@@ -65,9 +74,7 @@ func (c *change) apply(ctx context.Context, converted *migration.Conversion) err
 		return fmt.Errorf("the cluster's CRD is of the earlier form and cannot hold the present one, so nothing was changed: install the present CRD with the chart, "+
 			"and then run %q", "kubectl wva migrate --apply -f "+filepath.Join(c.backup, fileBefore))
 	}
-	stays := map[string]bool{}
 	for i := range made {
-		stays[made[i].Kind+" "+made[i].Key()] = true
 		if err := c.put(ctx, &made[i]); err != nil {
 			return err
 		}
@@ -78,6 +85,29 @@ func (c *change) apply(ctx context.Context, converted *migration.Conversion) err
 			if err := c.remove(ctx, old); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// refuseOthers ends the change before it deletes an object that only has the name of one in
+// the files: somebody made it since, in the present form, and no backup has it.
+func (c *change) refuseOthers(ctx context.Context, replaced []migration.Document, stays map[string]bool) error {
+	for i := range replaced {
+		old := &replaced[i]
+		if old.Kind != v1alpha1.Kind || stays[old.Kind+" "+old.Key()] {
+			continue
+		}
+		live, err := c.get(ctx, old)
+		if apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return failed("reading", old, err)
+		}
+		_, refers, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "scaleTargetRef")
+		if _, referred, _ := unstructured.NestedFieldNoCopy(old.Object, "spec", "scaleTargetRef"); refers && !referred {
+			return fmt.Errorf("%s %s in the cluster is not the one in %s: it is of the present form, and would be deleted; nothing was changed: "+
+				"leave the object out of the file, or delete the one in the cluster", old.Kind, old.Key(), old.File)
 		}
 	}
 	return nil

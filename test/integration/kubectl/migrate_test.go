@@ -91,6 +91,19 @@ func migrate(t *testing.T, w *world) {
 	assert.Contains(t, again, "unchanged: VariantAutoscaling old/llama-h100\n")
 	assert.Contains(t, w.refused(t, "kubectl wva migrate -f first/before.yaml --apply --backup third"), "--backup names another one")
 
+	// An object of the present form that only has the name of one in the file is not deleted.
+	another := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"modelID": "another", "scaleTargetRef": map[string]any{"kind": "Deployment", "name": "another"},
+	}}}
+	another.SetGroupVersionKind(variantKind)
+	another.SetNamespace("old")
+	another.SetName("llama")
+	require.NoError(t, w.api.Create(t.Context(), another))
+	complaint = w.refused(t, "kubectl wva migrate -f first/before.yaml --apply --backup fourth")
+	assert.Contains(t, complaint, "VariantAutoscaling old/llama in the cluster is not the one in first/before.yaml")
+	assert.Contains(t, complaint, "nothing was changed: leave the object out of the file, or delete the one in the cluster")
+	require.NoError(t, w.api.Delete(t.Context(), another))
+
 	assert.Contains(t, w.refused(t, "kubectl wva migrate --rollback second"), "put the CRD of the earlier version back first")
 	require.FileExists(t, filepath.Join(w.folder, "first", "crd.yaml"))
 	require.NoError(t, w.cluster.Apply(t.Context(), "testdata/earlier-crd.yaml"))
