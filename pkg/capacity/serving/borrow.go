@@ -147,7 +147,7 @@ func (s scale) apply(p Profile) Profile {
 		by(&p.PerExchanged, s.prefill)
 	case p.Form == Overlapped:
 		p.PerPrefillToken, p.PerExchanged, p.LongExchange = arithmetic*capacity.Milliseconds(s.prefill), sent, 0
-	case p.Form != ThreeParameters:
+	default:
 		p.PerRequest = max(0, p.PerRequest+sent-arithmetic*capacity.Milliseconds(s.lent))
 	}
 	return p

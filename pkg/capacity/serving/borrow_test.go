@@ -93,7 +93,7 @@ func TestBorrowingAddsWhatIsSentOverSlowLinks(t *testing.T) {
 }
 
 func TestBorrowingOfTheSameDevicesChangesNothing(t *testing.T) {
-	for _, form := range []Form{Linear, Overlapped, FourParameters, ThreeParameters} {
+	for _, form := range []Form{Linear, Overlapped, FourParameters} {
 		p := Profile{Form: form, Base: 10, PerRequest: 0.05, PerResidentToken: 4e-5, PerPrefillToken: 0.1, PerExchanged: 0.04, LongExchange: 1.3, Gamma: 2}
 		loan, ok := Borrow(on("L40S", 2), []Lender{{"twin", on("L40S", 2), p, 1}})
 		require.True(t, ok)

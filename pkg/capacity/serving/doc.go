@@ -6,7 +6,7 @@
 // unknown profile answers nothing, and a profile that was learned or borrowed says how
 // far it can be trusted.
 //
-// Read Profile first, the parameters of one replica, and Form, the four ways to read
+// Read Profile first, the parameters of one replica, and Form, the three ways to read
 // them. Steady and Under are the means without waiting. Queue adds waiting and
 // quantiles: MaxRate is the largest rate within an SLO, and Promise is its inverse.
 // Fit finds the parameters from measured points. Learned collects such points from

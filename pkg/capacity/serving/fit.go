@@ -61,15 +61,13 @@ func Guess(form Form, points []Point) Profile {
 	case FourParameters:
 		profile.PerResidentToken, profile.PerRequest, profile.PerPrefillToken = 0, ms(6e-3), ms(3e-4)
 		profile.Gamma = ms(2)
-	case ThreeParameters:
-		profile.PerRequest = 0
 	}
 	return profile
 }
 
 // parameters are the fitted fields of the form: those that the time per token
-// follows from, and those that only the first token knows. The published forms are
-// fitted at once, because their batch follows from both.
+// follows from, and those that only the first token knows. The published form is
+// fitted at once, because its batch follows from both.
 func (p *Profile) parameters() (decode, first []*float64) {
 	of := func(ms ...*capacity.Milliseconds) []*float64 {
 		all := make([]*float64, len(ms))
@@ -81,8 +79,6 @@ func (p *Profile) parameters() (decode, first []*float64) {
 	switch p.Form {
 	case FourParameters:
 		return of(&p.Base, &p.PerRequest, &p.Gamma, &p.PerPrefillToken), nil
-	case ThreeParameters:
-		return of(&p.Base, &p.PerPrefillToken, &p.PerResidentToken), nil
 	case Overlapped:
 		first = append(of(&p.First.Fixed, &p.First.Cold), &p.First.Iterations, (*float64)(&p.First.ColdBelow))
 		return of(&p.Base, &p.PerRequest, &p.PerResidentToken, &p.PerPrefillToken, &p.PerPrompt), first

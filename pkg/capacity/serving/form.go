@@ -17,10 +17,6 @@ const (
 	Overlapped
 	// FourParameters is the published form of FourParameter.
 	FourParameters
-	// ThreeParameters is the published form of ThreeParameter. No input of the autoscaler
-	// gives it: its published numbers are what the queue is tested with, and the
-	// benchmarks judge it beside ours.
-	ThreeParameters
 )
 
 // FirstToken is what a first token takes beside the iteration that prefills its
@@ -68,8 +64,6 @@ func (p Profile) decode(n float64, shape capacity.TokenShape) float64 {
 	switch p.Form {
 	case FourParameters:
 		return a + b*n
-	case ThreeParameters:
-		return p.tokenIteration(n, shape) + g + c*(in+out/2)
 	case Overlapped:
 		m := n / out
 		busy := -math.Expm1(-m)
@@ -122,14 +116,6 @@ func (p Profile) promptCost(in float64) float64 {
 	return float64(p.PerPrompt) + pair*in*in/2
 }
 
-// tokenIteration is T(n) of the three-parameter form: alpha + n*(beta*tc +
-// gamma*tm) with tc = (in+out)/(out+1) tokens computed and tm = in + out/2 tokens
-// read per request and iteration.
-func (p Profile) tokenIteration(n float64, shape capacity.TokenShape) float64 {
-	in, out := float64(shape.Input), float64(shape.Output)
-	return float64(p.Base) + n*(float64(p.PerPrefillToken)*(in+out)/(out+1)+float64(p.PerResidentToken)*(in+out/2))
-}
-
 // prefill is the time from the start of service to the end of the prompt's
 // prefill, with n requests in service, as it counts for the time in service.
 func (p Profile) prefill(n float64, shape capacity.TokenShape) float64 {
@@ -138,11 +124,6 @@ func (p Profile) prefill(n float64, shape capacity.TokenShape) float64 {
 	switch p.Form {
 	case FourParameters:
 		return float64(p.Gamma) + g*in*n
-	case ThreeParameters:
-		if in == 0 {
-			return 0
-		}
-		return p.tokenIteration(n, shape) + (g+c)*in
 	case Overlapped:
 		out := float64(shape.Output)
 		return float64(p.Overhead) + float64(p.PerRequest)*n + c*n*(in+out/2) + p.computed(n+in) + p.exchanged(n+in) + p.promptCost(in)
@@ -169,16 +150,12 @@ func (p Profile) first(n float64, shape capacity.TokenShape, rate capacity.Rate)
 
 // residence is the time in service of a request among n. In the forms Linear and
 // Overlapped the prompts' prefill is part of the iterations that the others see,
-// so only the output tokens count; the published forms add the prefill.
+// so only the output tokens count; the published form adds the prefill.
 func (p Profile) residence(n float64, shape capacity.TokenShape) float64 {
-	out := float64(shape.Output)
-	switch p.Form {
-	case FourParameters:
+	if p.Form == FourParameters {
 		return p.prefill(n, shape) + p.decodes(shape)*p.decode(n, shape)
-	case ThreeParameters:
-		return p.prefill(n, shape) + out*p.decode(n, shape)
 	}
-	return out * p.decode(n, shape)
+	return float64(shape.Output) * p.decode(n, shape)
 }
 
 // decodes is the number of decode steps that the four-parameter form counts.

@@ -146,7 +146,7 @@ func TestFittingTwiceGivesTheSame(t *testing.T) {
 }
 
 func TestUnderIsTheInverseOfSteady(t *testing.T) {
-	for name, p := range map[string]Profile{"linear": llama8B, "overlapped": overlapped, "four": large, "three": middle} {
+	for name, p := range map[string]Profile{"linear": llama8B, "overlapped": overlapped, "four": large} {
 		for _, n := range []float64{0.3, 5, 30, 60} {
 			at := p.Steady(n, conv)
 			got, same := p.Under(at.Rate, conv)
@@ -285,9 +285,6 @@ func TestWhereAFitStarts(t *testing.T) {
 	assert.Equal(t, Profile{
 		Form: FourParameters, Base: 16, PerRequest: 0.096, PerPrefillToken: 0.0048, Gamma: 32,
 	}, Guess(FourParameters, points))
-	assert.Equal(t, Profile{
-		Form: ThreeParameters, Base: 16, PerResidentToken: 0.000112, PerPrefillToken: 0.0528,
-	}, Guess(ThreeParameters, points))
 }
 
 // An error counts by the logarithm of the ratio, rounded off below a tenth.

@@ -127,24 +127,6 @@ func (f FourParameter) Profile() Profile {
 	}
 }
 
-// ThreeParameter is the published token-aware form in milliseconds: Alpha per
-// iteration, Beta per token computed, Gamma per token of the KV cache read.
-type ThreeParameter struct {
-	Alpha, Beta, Gamma capacity.Milliseconds
-	MaxBatchSize       int
-}
-
-// Profile fills a Profile from the three parameters.
-func (t ThreeParameter) Profile() Profile {
-	return Profile{
-		Form:             ThreeParameters,
-		Base:             t.Alpha,
-		PerPrefillToken:  t.Beta,
-		PerResidentToken: t.Gamma,
-		BatchLimit:       t.MaxBatchSize,
-	}
-}
-
 // Concurrency is the largest mean number of requests in service: the batch limit
 // or what the KV cache holds of requests of this shape, whichever is less.
 // +Inf means that neither is known.

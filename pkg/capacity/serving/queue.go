@@ -270,17 +270,12 @@ func (s *Queueing) means(inSystem, inService, full float64) {
 	service := inService / served
 	s.Served, s.InService = capacity.Rate(1000*served), inService
 	s.Wait = capacity.Milliseconds(math.Max(0, inSystem/served-service))
-	out := float64(q.shape.Output)
-	prefill, itl := q.profile.prefill(inService, q.shape), service/out
+	prefill, itl := q.profile.prefill(inService, q.shape), service/float64(q.shape.Output)
 	first := q.profile.first(inService, q.shape, s.Served)
-	switch p := q.profile; p.Form {
-	case FourParameters:
+	if p := q.profile; p.Form == FourParameters {
 		n := q.effective(service)
 		prefill, itl = p.prefill(n, q.shape), p.decode(n, q.shape)
 		first = prefill
-	case ThreeParameters:
-		itl = (service - prefill) / out
-		first = prefill + itl
 	}
 	s.Prefill, s.ITL = capacity.Milliseconds(prefill), capacity.Milliseconds(itl)
 	s.TTFT = s.Wait + capacity.Milliseconds(first)

@@ -13,8 +13,6 @@ import (
 var (
 	small      = FourParameter{Alpha: 20.58, Beta: 0.41, Gamma: 5.2, Delta: 0.1, MaxBatchSize: 4}.Profile()
 	large      = FourParameter{Alpha: 7.47, Beta: 0.044, Gamma: 15.415, Delta: 0.000337, MaxBatchSize: 512}.Profile()
-	tiny       = ThreeParameter{Alpha: 1, Beta: 0.01, Gamma: 0.001, MaxBatchSize: 8}.Profile()
-	middle     = ThreeParameter{Alpha: 8, Beta: 0.016, Gamma: 0.0005, MaxBatchSize: 64}.Profile()
 	square     = capacity.TokenShape{Input: 128, Output: 128}
 	overlapped = Profile{Form: Overlapped, Base: 6.9, PerRequest: 0.0184, PerResidentToken: 4.7e-5, PerPrefillToken: 0.0232,
 		PerPrompt: 0.44, First: FirstToken{Fixed: 1, Iterations: 1.3, Cold: 12, ColdBelow: 0.7}, BatchLimit: 256, KVTokens: 447936}
@@ -28,8 +26,7 @@ func queueOf(t *testing.T, p Profile, shape capacity.TokenShape, waiting int) Qu
 }
 
 // The published means, to the relative tolerance that their single precision has.
-func TestMeansOfThePublishedForms(t *testing.T) {
-	const skip = -1
+func TestMeansOfThePublishedForm(t *testing.T) {
 	for name, tc := range map[string]struct {
 		profile                                   Profile
 		shape                                     capacity.TokenShape
@@ -39,14 +36,10 @@ func TestMeansOfThePublishedForms(t *testing.T) {
 	}{
 		"four, half loaded": {small, square, 40, 0.5, 69.331, 34.936, 21.532, 104.267, 0.5, 1.3848},
 		"four, nearly full": {small, square, 40, 1.2, 3677.63, 52.852, 22.106, 3730.49, 1.19967, 3.43149},
-		"three, idle":       {tiny, capacity.TokenShape{Input: 100, Output: 10}, 16, 5, skip, 2.11607, 1.35657, 3.47265, 5, 0.07841},
-		"three, loaded":     {tiny, capacity.TokenShape{Input: 100, Output: 10}, 16, 50, 0.00019, 2.27912, 1.51961, 3.79892, 50, 0.87376},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := queueOf(t, tc.profile, tc.shape, tc.waiting).At(tc.rate)
-			if tc.wait != skip {
-				assert.InDelta(t, tc.wait, float64(s.Wait), 1e-3*tc.wait+1e-5)
-			}
+			assert.InEpsilon(t, tc.wait, float64(s.Wait), 1e-3)
 			assert.InEpsilon(t, tc.prefill, float64(s.Prefill), 1e-3)
 			assert.InEpsilon(t, tc.itl, float64(s.ITL), 1e-3)
 			assert.InEpsilon(t, tc.ttft, float64(s.TTFT), 1e-3)
@@ -56,7 +49,7 @@ func TestMeansOfThePublishedForms(t *testing.T) {
 	}
 }
 
-func TestSizesOfThePublishedForms(t *testing.T) {
+func TestSizesOfThePublishedForm(t *testing.T) {
 	for name, tc := range map[string]struct {
 		profile Profile
 		shape   capacity.TokenShape
@@ -64,31 +57,16 @@ func TestSizesOfThePublishedForms(t *testing.T) {
 		slo     capacity.SLO
 		want    float64
 	}{
-		"TTFT binds":             {small, square, 40, capacity.SLO{TTFT: 500, ITL: 24}, 0.81560},
-		"ITL is always kept":     {small, square, 40, capacity.SLO{ITL: 24}, 1.38830},
-		"ITL binds":              {large, capacity.TokenShape{Input: 512, Output: 256}, 5120, capacity.SLO{TTFT: 1000, ITL: 10}, 21.9389},
-		"its TTFT alone":         {large, capacity.TokenShape{Input: 512, Output: 256}, 5120, capacity.SLO{TTFT: 1000}, 65.404},
-		"three, ITL binds":       {middle, capacity.TokenShape{Input: 512, Output: 128}, 640, capacity.SLO{TTFT: 500, ITL: 16}, 9.62487},
-		"three, its TTFT alone":  {middle, capacity.TokenShape{Input: 512, Output: 128}, 640, capacity.SLO{TTFT: 500}, 14.7491},
-		"nothing can keep it":    {small, square, 40, capacity.SLO{ITL: 20}, 0},
-		"three, all of its rate": {middle, capacity.TokenShape{Input: 512, Output: 128}, 640, capacity.SLO{ITL: 1000}, 15.5469},
+		"TTFT binds":          {small, square, 40, capacity.SLO{TTFT: 500, ITL: 24}, 0.81560},
+		"ITL is always kept":  {small, square, 40, capacity.SLO{ITL: 24}, 1.38830},
+		"ITL binds":           {large, capacity.TokenShape{Input: 512, Output: 256}, 5120, capacity.SLO{TTFT: 1000, ITL: 10}, 21.9389},
+		"its TTFT alone":      {large, capacity.TokenShape{Input: 512, Output: 256}, 5120, capacity.SLO{TTFT: 1000}, 65.404},
+		"nothing can keep it": {small, square, 40, capacity.SLO{ITL: 20}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := queueOf(t, tc.profile, tc.shape, tc.waiting).MaxRate(tc.slo, MeanShare)
 			assert.InDelta(t, tc.want, float64(got), 1.5e-3*tc.want)
 		})
-	}
-}
-
-func TestPublishedIterationTimes(t *testing.T) {
-	prefill := ThreeParameter{Alpha: 10, Beta: 0.01, Gamma: 0.001}.Profile()
-	assert.InDelta(t, 32, prefill.prefill(1, capacity.TokenShape{Input: 1000}), 1e-9)
-	assert.InDelta(t, 208, prefill.prefill(8, capacity.TokenShape{Input: 2000}), 1e-9)
-	assert.InDelta(t, 29.25, prefill.prefill(2.5, capacity.TokenShape{Input: 500}), 1e-9)
-	decode := ThreeParameter{Alpha: 1, Beta: 0.1, Gamma: 0.01}.Profile()
-	one := capacity.TokenShape{Input: 1, Output: 1}
-	for n, want := range map[float64]float64{1: 1.23, 4: 1.575, 8: 2.035} {
-		assert.InDelta(t, want, decode.decode(n, one), 1e-9, "n=%v", n)
 	}
 }
 

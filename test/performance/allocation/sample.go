@@ -10,6 +10,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/test/performance/tokenform"
 )
 
 // sample is one folder of the published instances.
@@ -117,10 +118,10 @@ func (s *sample) option(model, accelerator string, shape capacity.TokenShape, sl
 		if p.Name != model || p.Acc != accelerator {
 			continue
 		}
-		profile := serving.ThreeParameter{
+		profile := tokenform.Form{
 			Alpha: capacity.Milliseconds(p.PerfParms.Alpha), Beta: capacity.Milliseconds(p.PerfParms.Beta), Gamma: capacity.Milliseconds(p.PerfParms.Gamma),
 			MaxBatchSize: int(math.Max(1, p.MaxBatchSize*p.AtTokens/float64(shape.Output))),
-		}.Profile()
+		}.At(shape)
 		queue, ok := serving.NewQueue(profile, shape, serving.Arrivals{})
 		if !ok {
 			return allocation.Option{}, false

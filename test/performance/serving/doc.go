@@ -15,7 +15,7 @@
 // row another length, and -window 0 judges every row as a steady state.
 //
 // Our form is fitted as the autoscaler fits it, which does not look at what is judged
-// here. The published forms get more than that: they start from there and from their
+// here. The published forms get more than that: they start from what it makes of the points and from their
 // published constants, and are then searched for the least sum of the two errors that
 // they are judged by.
 package main

@@ -8,10 +8,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/test/performance/tokenform"
 )
 
 // defaultSweep is the file within the data folder that is judged when none is named.
@@ -33,11 +35,11 @@ type result struct {
 // forms are the judged ones, in the order of the table.
 var forms = []struct {
 	name string
-	form serving.Form
+	fit  func([]row) latency
 }{
-	{"four", serving.FourParameters},
-	{"three", serving.ThreeParameters},
-	{"ours", serving.Overlapped},
+	{"four", fitFour},
+	{"three", fitThree},
+	{"ours", fitOurs},
 }
 
 func main() {
@@ -78,7 +80,7 @@ func run(arguments []string, out io.Writer) error {
 	})
 	results := make([]result, 0, 2*len(forms))
 	for _, f := range forms {
-		results = append(results, judge(f.name, f.form, filepath.Base(path), rows)...)
+		results = append(results, judge(f.name, f.fit, filepath.Base(path), rows)...)
 	}
 	table(&text, results)
 	if *parameters {
@@ -115,7 +117,7 @@ func choose(data, sweep string) (string, error) {
 }
 
 // judge fits the form and measures its error on the other half, and on all rows.
-func judge(name string, form serving.Form, file string, rows []row) []result {
+func judge(name string, fit func([]row) latency, file string, rows []row) []result {
 	halves := checkerboard(rows)
 	var ttft, itl float64
 	judged := 0
@@ -123,10 +125,10 @@ func judge(name string, form serving.Form, file string, rows []row) []result {
 		if len(half) == 0 || len(halves[1-i]) == 0 {
 			continue
 		}
-		t, l := miss(fit(form, halves[1-i]), half)
+		t, l := miss(fit(halves[1-i]), half)
 		ttft, itl, judged = ttft+t, itl+l, judged+1
 	}
-	allTTFT, allITL := miss(fit(form, rows), rows)
+	allTTFT, allITL := miss(fit(rows), rows)
 	inSample := result{name, file, "insample", round(allTTFT), round(allITL)}
 	if judged == 0 {
 		return []result{inSample}
@@ -134,20 +136,42 @@ func judge(name string, form serving.Form, file string, rows []row) []result {
 	return []result{{name, file, "heldout", round(ttft / float64(judged)), round(itl / float64(judged))}, inSample}
 }
 
-// fit finds the form's parameters: our own as the autoscaler does, a published form's
-// as well as we can.
-func fit(form serving.Form, rows []row) serving.Profile {
+// A latency is a profile for requests of each shape.
+type latency func(capacity.TokenShape) serving.Profile
+
+// learned is a profile as the autoscaler fits it.
+func learned(form serving.Form, rows []row) serving.Profile {
+	start, points := guess(form, rows)
+	return serving.Fit(start, points, 0, measuredAt(rows))
+}
+
+// guess is where the fit of the autoscaler starts.
+func guess(form serving.Form, rows []row) (serving.Profile, []serving.Point) {
 	points := make([]serving.Point, len(rows))
 	for i, r := range rows {
 		points[i] = r.point
 	}
 	start := serving.Guess(form, points)
 	start.BatchLimit = clients
-	fitted := serving.Fit(start, points, 0, measuredAt(rows))
-	if form == serving.Overlapped {
-		return fitted
-	}
-	return searched(append(published(form), fitted), rows)
+	return start, points
+}
+
+func fitOurs(rows []row) latency {
+	p := learned(serving.Overlapped, rows)
+	return func(capacity.TokenShape) serving.Profile { return p }
+}
+
+// The published forms are fitted as well as we can.
+func fitFour(rows []row) latency {
+	p := learned(serving.FourParameters, rows)
+	start := four(serving.FourParameter{Alpha: p.Base, Beta: p.PerRequest, Gamma: p.Gamma, Delta: p.PerPrefillToken})
+	return searched(append(slices.Clone(knownFour), start), rows).at
+}
+
+func fitThree(rows []row) latency {
+	p, _ := guess(serving.Linear, rows)
+	start := three(tokenform.Form{Alpha: p.Base, Beta: p.PerPrefillToken, Gamma: p.PerResidentToken})
+	return searched(append(slices.Clone(knownThree), start), rows).at
 }
 
 // measuredAt is what a profile says about a row.
@@ -160,15 +184,15 @@ func measuredAt(rows []row) func(serving.Profile, int) serving.At {
 
 // predict uses the rate, the lengths and the duration of the row and nothing else of
 // it.
-func predict(profile serving.Profile, r row) (ttft, itl float64) {
-	_, at := within(profile, r.point.Rate, r.point.Shape, r.window)
+func predict(of latency, r row) (ttft, itl float64) {
+	_, at := within(of(r.point.Shape), r.point.Rate, r.point.Shape, r.window)
 	return float64(at.TTFT), float64(at.ITL)
 }
 
 // miss is the mean absolute error of both latencies in per cent.
-func miss(profile serving.Profile, rows []row) (ttft, itl float64) {
+func miss(of latency, rows []row) (ttft, itl float64) {
 	for _, r := range rows {
-		t, l := predict(profile, r)
+		t, l := predict(of, r)
 		ttft += relative(t, r.point.TTFT)
 		itl += relative(l, r.point.ITL)
 	}

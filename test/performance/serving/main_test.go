@@ -15,6 +15,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/test/performance/tokenform"
 )
 
 // made writes a sweep of the short layout that a profile would have produced.
@@ -61,7 +62,7 @@ func TestOurFormFindsItselfInAShortSweep(t *testing.T) {
 func TestThePredictionReadsNoLatencyAndNoBatch(t *testing.T) {
 	rows, err := read(made(t))
 	require.NoError(t, err)
-	profile := published(serving.ThreeParameters)[0]
+	profile := knownThree[0].at
 	ttft, itl := predict(profile, rows[5])
 	blind := rows[5]
 	blind.point.TTFT, blind.point.ITL, blind.point.Batch, blind.in, blind.out = 0, 0, 0, 0, 0
@@ -131,7 +132,7 @@ func TestHowLongARunLasted(t *testing.T) {
 func TestTheLengthOfTheRunCounts(t *testing.T) {
 	rows, err := read(made(t))
 	require.NoError(t, err)
-	profile := published(serving.ThreeParameters)[0]
+	profile := knownThree[0].at
 	long := rows[len(rows)-1]
 	short := long
 	long.window, short.window = time.Hour, 30*time.Second
@@ -150,33 +151,29 @@ func TestThePublishedFormsAreFittedWell(t *testing.T) {
 		sweep[i].window = 0
 	}
 	for name, c := range map[string]struct {
-		truth serving.Profile
-		least float64
+		truth published
+		fit   func([]row) latency
+		known []published
 	}{
-		"four":  {serving.FourParameter{Alpha: 14, Beta: 0.09, Gamma: 9, Delta: 0.003, MaxBatchSize: clients}.Profile(), 1},
-		"three": {serving.ThreeParameter{Alpha: 14, Beta: 0.05, Gamma: 2e-5, MaxBatchSize: clients}.Profile(), 1},
+		"four":  {four(serving.FourParameter{Alpha: 14, Beta: 0.09, Gamma: 9, Delta: 0.003}), fitFour, knownFour},
+		"three": {three(tokenform.Form{Alpha: 14, Beta: 0.05, Gamma: 2e-5}), fitThree, knownThree},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows := slices.Clone(sweep)
 			for i := range rows {
 				p := &rows[i].point
-				at := c.truth.Steady(float64(4+i%2*44), p.Shape)
+				at := c.truth.at(p.Shape).Steady(float64(4+i%2*44), p.Shape)
 				p.Rate, p.TTFT, p.ITL = at.Rate, at.TTFT, at.ITL
 			}
-			assert.Less(t, judged(fit(c.truth.Form, rows), rows), c.least)
-			fitted := judged(fit(c.truth.Form, sweep), sweep)
-			points := make([]serving.Point, len(sweep))
-			for i, r := range sweep {
-				points[i] = r.point
-			}
-			start := serving.Guess(c.truth.Form, points)
-			start.BatchLimit = clients
-			assert.Less(t, fitted, 0.99*judged(serving.Fit(start, points, 0, measuredAt(sweep)), sweep))
-			for _, constants := range published(c.truth.Form) {
-				assert.Less(t, fitted, judged(constants, sweep))
+			assert.Less(t, judged(c.fit(rows), rows), 1.0)
+			fitted := judged(c.fit(sweep), sweep)
+			for _, constants := range c.known {
+				assert.Less(t, fitted, judged(constants.at, sweep))
 			}
 		})
 	}
+	p := learned(serving.FourParameters, sweep)
+	assert.Less(t, judged(fitFour(sweep), sweep), 0.99*judged(func(capacity.TokenShape) serving.Profile { return p }, sweep))
 }
 
 func TestABrokenSweepSaysWhereItIs(t *testing.T) {

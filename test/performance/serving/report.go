@@ -62,7 +62,7 @@ func detail(out *strings.Builder, rows []row) {
 		if len(half) == 0 || len(halves[1-i]) == 0 {
 			continue
 		}
-		profile := fit(serving.Overlapped, halves[1-i])
+		profile := learned(serving.Overlapped, halves[1-i])
 		fmt.Fprintf(out, "\nfitted on the other half: %+v\n%6s %6s %9s %7s %9s %7s %9s %7s\n", profile, "in", "out", "rate", "batch", "TTFT", "error", "ITL", "error")
 		for _, r := range half {
 			batch, at := within(profile, r.point.Rate, r.point.Shape, r.window)

@@ -3,8 +3,11 @@ package main
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/test/performance/tokenform"
 )
 
 const (
@@ -17,25 +20,60 @@ const (
 	searchStep, searchGrow, searchShrink = 0.2, 1.5, 0.92
 )
 
-// published are the constants that are known of a published form for the model and
-// the device of the default sweep. Those of three parameters were found on that very
-// sweep.
-func published(form serving.Form) []serving.Profile {
-	switch form {
-	case serving.ThreeParameters:
-		return []serving.Profile{serving.ThreeParameter{Alpha: 6.70, Beta: 0.0208, Gamma: 4.9e-5, MaxBatchSize: clients}.Profile()}
-	case serving.FourParameters:
-		return []serving.Profile{
-			serving.FourParameter{Alpha: 7.470, Beta: 0.044, Gamma: 15.415, Delta: 0.000337, MaxBatchSize: clients}.Profile(),
-			serving.FourParameter{Alpha: 6.973, Beta: 0.027, Gamma: 14.825, Delta: 0.001364, MaxBatchSize: clients}.Profile(),
-		}
-	}
-	return nil
+// A published form with its parameters, which the search moves, and what it makes of them
+// for requests of a shape.
+type published struct {
+	parameters []float64
+	profile    func(parameters []float64, shape capacity.TokenShape) serving.Profile
 }
 
+func (p published) at(shape capacity.TokenShape) serving.Profile {
+	return p.profile(p.parameters, shape)
+}
+
+// four and three are the published forms.
+func four(f serving.FourParameter) published {
+	return published{
+		parameters: []float64{float64(f.Alpha), float64(f.Delta), float64(f.Beta), float64(f.Gamma)},
+		profile: func(x []float64, _ capacity.TokenShape) serving.Profile {
+			ms := milliseconds(x)
+			return serving.FourParameter{Alpha: ms[0], Delta: ms[1], Beta: ms[2], Gamma: ms[3], MaxBatchSize: clients}.Profile()
+		},
+	}
+}
+
+func three(f tokenform.Form) published {
+	return published{
+		parameters: []float64{float64(f.Alpha), float64(f.Beta), float64(f.Gamma)},
+		profile: func(x []float64, shape capacity.TokenShape) serving.Profile {
+			ms := milliseconds(x)
+			return tokenform.Form{Alpha: ms[0], Beta: ms[1], Gamma: ms[2], MaxBatchSize: clients}.At(shape)
+		},
+	}
+}
+
+func milliseconds(x []float64) []capacity.Milliseconds {
+	ms := make([]capacity.Milliseconds, len(x))
+	for i := range x {
+		ms[i] = capacity.Milliseconds(x[i])
+	}
+	return ms
+}
+
+// knownFour and knownThree are the constants that are known of the published forms for the
+// model and the device of the default sweep. Those of three parameters were found on that
+// very sweep.
+var (
+	knownFour = []published{
+		four(serving.FourParameter{Alpha: 7.470, Beta: 0.044, Gamma: 15.415, Delta: 0.000337}),
+		four(serving.FourParameter{Alpha: 6.973, Beta: 0.027, Gamma: 14.825, Delta: 0.001364}),
+	}
+	knownThree = []published{three(tokenform.Form{Alpha: 6.70, Beta: 0.0208, Gamma: 4.9e-5})}
+)
+
 // searched is the best that the searches from all starts find for the rows.
-func searched(starts []serving.Profile, rows []row) serving.Profile {
-	var best serving.Profile
+func searched(starts []published, rows []row) published {
+	var best published
 	least := math.Inf(1)
 	for _, start := range starts {
 		if found, sum := search(start, rows); sum < least {
@@ -47,15 +85,15 @@ func searched(starts []serving.Profile, rows []row) serving.Profile {
 
 // search moves all parameters at once by chance and keeps what makes the sum of the
 // two judged errors less. That sum has edges, on which a search by slopes stops early.
-func search(at serving.Profile, rows []row) (serving.Profile, float64) {
+func search(at published, rows []row) (published, float64) {
 	random := rand.New(rand.NewPCG(1, 2))
-	least, step := judged(at, rows), searchStep
+	least, step := judged(at.at, rows), searchStep
 	for range searchTries {
-		next := at
-		for _, p := range parameters(&next) {
-			*p *= math.Exp(step * random.NormFloat64())
+		next := published{slices.Clone(at.parameters), at.profile}
+		for i := range next.parameters {
+			next.parameters[i] *= math.Exp(step * random.NormFloat64())
 		}
-		if sum := judged(next, rows); sum < least {
+		if sum := judged(next.at, rows); sum < least {
 			at, least = next, sum
 			step *= searchGrow
 		} else {
@@ -66,16 +104,7 @@ func search(at serving.Profile, rows []row) (serving.Profile, float64) {
 }
 
 // judged is the sum of the two errors that a form is judged by.
-func judged(profile serving.Profile, rows []row) float64 {
-	ttft, itl := miss(profile, rows)
+func judged(of latency, rows []row) float64 {
+	ttft, itl := miss(of, rows)
 	return ttft + itl
-}
-
-// parameters are those of a published form.
-func parameters(p *serving.Profile) []*float64 {
-	all := []*float64{(*float64)(&p.Base), (*float64)(&p.PerPrefillToken)}
-	if p.Form == serving.FourParameters {
-		return append(all, (*float64)(&p.PerRequest), (*float64)(&p.Gamma))
-	}
-	return append(all, (*float64)(&p.PerResidentToken))
 }
