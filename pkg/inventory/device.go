@@ -133,7 +133,7 @@ func (m *Names) hear(labels map[string]string, o offer) (all []said, notes []str
 		if !name.Known() {
 			return
 		}
-		if anyMaker && !o.alone && name.maker != o.kind.maker {
+		if anyMaker && !o.alone && name.maker != o.family.maker {
 			if name.maker == unknownMaker {
 				notes = append(notes, fmt.Sprintf("label %s says %s and does not say of which of the node's devices", source, name))
 			}
@@ -152,17 +152,17 @@ func (m *Names) hear(labels map[string]string, o offer) (all []said, notes []str
 	if v := labels[AcceleratorLabel]; v != "" {
 		listen(v, AcceleratorLabel, byNode, true)
 	}
-	k := o.kind
-	if k.named {
-		listen(strings.TrimPrefix(string(o.resource), domainOf(k.slices)), string(o.resource), byDiscovery, false)
+	f := o.family
+	if f.named {
+		listen(strings.TrimPrefix(string(o.resource), domainOf(f.slices)), string(o.resource), byDiscovery, false)
 	}
-	if k.described && o.counts == deviceSlices {
+	if f.described && o.counts == deviceSlices {
 		if v := labels[o.ownProduct()]; v != "" {
 			listen(v, o.ownProduct(), byDiscovery, false)
 		}
 	}
-	for i := range k.products {
-		p := &k.products[i]
+	for i := range f.products {
+		p := &f.products[i]
 		if p.counted {
 			for _, c := range p.countedIn(labels) {
 				listen(c.value, c.key, p.level, p.anyMaker)
@@ -227,7 +227,7 @@ func (n Name) counted(c convention, resource corev1.ResourceName) (Name, error) 
 	case sharedDevices:
 		n.Shared = true
 	case deviceSlices:
-		rest := strings.TrimPrefix(string(resource), c.kind.slices)
+		rest := strings.TrimPrefix(string(resource), c.family.slices)
 		whole, renamed := strings.CutSuffix(rest, ".shared")
 		slice := profile(whole)
 		if slice == "" {
@@ -238,12 +238,12 @@ func (n Name) counted(c convention, resource corev1.ResourceName) (Name, error) 
 		}
 		n.MIG, n.Shared, n.Under = slice, n.Shared || renamed, ""
 	case wholeDevices:
-		under := c.kind.under(resource)
+		under := c.family.under(resource)
 		if n.Under != "" && n.Under != under {
 			err = fmt.Errorf("%s is no %s: name the accelerator without the resource, or the same resource", n, resource)
 		}
 		n.Under = under
-		if c.kind.named && n.maker != c.kind.maker {
+		if c.family.named && n.maker != c.family.maker {
 			err = fmt.Errorf("%s is no %s", n, resource)
 		}
 	}
@@ -252,16 +252,16 @@ func (n Name) counted(c convention, resource corev1.ResourceName) (Name, error) 
 
 // refine adds what the other labels say of the device.
 func (n *Name) refine(labels map[string]string, o offer) {
-	k := o.kind
+	f := o.family
 	if o.counts == wholeDevices && n.MIG == "" {
-		for _, l := range k.partitions {
+		for _, l := range f.partitions {
 			if n.MIG = profile(labels[l]); n.MIG != "" {
 				break
 			}
 		}
 	}
-	n.Shared = n.Shared || k.shares(labels)
-	if k.described && !o.besideShared {
+	n.Shared = n.Shared || f.shares(labels)
+	if f.described && !o.besideShared {
 		base := string(o.described())
 		replicas, err := strconv.Atoi(labels[base+".replicas"])
 		strategy := labels[base+".sharing-strategy"]
@@ -270,11 +270,11 @@ func (n *Name) refine(labels map[string]string, o offer) {
 	if n.MIG != "" || n.MemoryGiB != 0 {
 		return
 	}
-	if k.described {
+	if f.described {
 		n.MemoryGiB = memory{key: string(o.described()) + ".memory", perGiB: 1024}.in(labels)
 	}
-	for i := 0; i < len(k.memory) && n.MemoryGiB == 0; i++ {
-		n.MemoryGiB = k.memory[i].in(labels)
+	for i := 0; i < len(f.memory) && n.MemoryGiB == 0; i++ {
+		n.MemoryGiB = f.memory[i].in(labels)
 	}
 }
 
@@ -298,7 +298,7 @@ const migConfig = "nvidia.com/mig.config"
 // expects says what the labels let expect that is not there yet, of an offer that no
 // label names.
 func (o *offer) expects(labels map[string]string) string {
-	if o.kind.maker == nvidia && labels[migConfig] != "" {
+	if o.family.maker == nvidia && labels[migConfig] != "" {
 		return fmt.Sprintf("%s is %s, and nvidia.com/gpu.product is not there yet", migConfig, labels[migConfig])
 	}
 	return ""
@@ -315,8 +315,8 @@ func (o *offer) confused(labels map[string]string, n Name, from said) string {
 	case o.besideSlices && n.MIG != "":
 		return fmt.Sprintf("label %s says that %s counts slices (%s), and the node offers slices by their own names too", from.source, o.resource, n)
 	case o.besideShared && n.Shared:
-		return fmt.Sprintf("label %s says that %s is shared, and the node offers %s too", from.source, o.resource, o.kind.shared)
-	case o.kind.maker == nvidia && from.level >= byCloud && cuts(labels[migConfig]):
+		return fmt.Sprintf("label %s says that %s is shared, and the node offers %s too", from.source, o.resource, o.family.shared)
+	case o.family.maker == nvidia && from.level >= byCloud && cuts(labels[migConfig]):
 		return fmt.Sprintf("%s is %s, and nvidia.com/gpu.product does not say yet whether %s counts slices", migConfig, labels[migConfig], o.resource)
 	}
 	return ""
@@ -355,10 +355,10 @@ func offers(status *corev1.NodeStatus) (found []offer, further []extended) {
 			if i == j {
 				continue
 			}
-			sameKind := found[i].kind == found[j].kind
-			found[i].alone = found[i].alone && sameKind
-			found[i].besideSlices = found[i].besideSlices || sameKind && found[j].counts == deviceSlices
-			found[i].besideShared = found[i].besideShared || sameKind && found[j].counts == sharedDevices
+			sameFamily := found[i].family == found[j].family
+			found[i].alone = found[i].alone && sameFamily
+			found[i].besideSlices = found[i].besideSlices || sameFamily && found[j].counts == deviceSlices
+			found[i].besideShared = found[i].besideShared || sameFamily && found[j].counts == sharedDevices
 		}
 	}
 	return found, further
@@ -371,14 +371,14 @@ func (m *Names) announced(labels map[string]string) (Devices, bool) {
 		return Devices{}, false
 	}
 	var found Devices
-	for i := range kinds {
-		k := &kinds[i]
-		if len(k.whole) == 0 {
+	for i := range families {
+		f := &families[i]
+		if len(f.whole) == 0 {
 			continue
 		}
-		c := conventions[k.whole[0]]
-		d := m.devices(labels, offer{convention: c, resource: k.whole[0], alone: true})
-		if d.Name.Known() && (found.Resource == "" || d.Name.maker == k.maker && found.Name.maker != kindMaker(found.Resource)) {
+		c := conventions[f.whole[0]]
+		d := m.devices(labels, offer{convention: c, resource: f.whole[0], alone: true})
+		if d.Name.Known() && (found.Resource == "" || d.Name.maker == f.maker && found.Name.maker != familyMaker(found.Resource)) {
 			found = d
 		}
 	}
@@ -390,7 +390,7 @@ func (m *Names) announced(labels map[string]string) (Devices, bool) {
 	return found, true
 }
 
-func kindMaker(resource corev1.ResourceName) maker { return conventions[resource].kind.maker }
+func familyMaker(resource corev1.ResourceName) maker { return conventions[resource].family.maker }
 
 // speaks says quickly whether any label may name a product.
 func speaks(labels map[string]string) bool {
@@ -409,8 +409,8 @@ func speaks(labels map[string]string) bool {
 
 var countedPrefixes = func() []string {
 	all := map[string]bool{}
-	for i := range kinds {
-		for _, p := range kinds[i].products {
+	for i := range families {
+		for _, p := range families[i].products {
 			if p.counted {
 				all[p.key] = true
 			}

@@ -30,6 +30,6 @@
 // its pods with them. So in a namespace with such defaults, the count of a template that
 // names no CPU and memory can be too high.
 //
-// Read Name and kinds (the table of conventions) first, then Carried (one node, for
+// Read Name and families (the table of conventions) first, then Carried (one node, for
 // both programs), Inventory (all of them) and Inventory.Request.
 package inventory

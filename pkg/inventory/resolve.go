@@ -198,11 +198,11 @@ func selectedPart(selector map[string]string) Name {
 	if len(selector) == 0 {
 		return part
 	}
-	for i := range kinds {
-		for _, l := range kinds[i].partitions {
+	for i := range families {
+		for _, l := range families[i].partitions {
 			part.MIG = cmp.Or(part.MIG, profile(selector[l]))
 		}
-		part.Shared = part.Shared || kinds[i].shares(selector)
+		part.Shared = part.Shared || families[i].shares(selector)
 	}
 	return part
 }

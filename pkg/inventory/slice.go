@@ -14,7 +14,7 @@ import (
 // empty: its label says that it is part of a slice with more devices than it has, and
 // such a slice is given out whole.
 func (o *offer) spans(labels map[string]string) string {
-	label := o.kind.topology
+	label := o.family.topology
 	topology := labels[label]
 	if label == "" || topology == "" || o.all == 0 {
 		return ""
@@ -52,7 +52,7 @@ func (d *Devices) Spanning() bool { return d.slice.Known() }
 // devices than it takes.
 func (t Takes) Spans(spec *corev1.PodSpec) bool {
 	c, ok := conventionOf(t.Resource)
-	return ok && c.kind.topology != "" && devicesOf(spec.NodeSelector[c.kind.topology]) > t.Devices
+	return ok && c.family.topology != "" && devicesOf(spec.NodeSelector[c.family.topology]) > t.Devices
 }
 
 // spanning is the error for pods that can only be meant as parts of a slice over
@@ -62,10 +62,10 @@ func (t Takes) Spans(spec *corev1.PodSpec) bool {
 func (inv *Inventory) spanning(spec *corev1.PodSpec, wanted Name, takes Takes, shape capacity.Shape) error {
 	resource := takes.Resource
 	c, ok := conventionOf(resource)
-	if !ok || c.kind.topology == "" {
+	if !ok || c.family.topology == "" {
 		return nil
 	}
-	label := c.kind.topology
+	label := c.family.topology
 	asked := spec.NodeSelector[label]
 	alike := func(i int) bool { return asked == "" || inv.Nodes[i].Labels[label] == asked }
 	for _, i := range inv.ofType[shape.Accelerator] {

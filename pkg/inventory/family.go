@@ -14,9 +14,9 @@ import (
 // does on a VariantAutoscaling object.
 const AcceleratorLabel = v1alpha1.LabelAcceleratorName
 
-// kind is one maker's devices: under which resources nodes offer them, and which
+// family is one maker's devices: under which resources nodes offer them, and which
 // labels say what they are.
-type kind struct {
+type family struct {
 	maker maker
 	// whole are the resources that count whole devices, the usual one first.
 	whole []corev1.ResourceName
@@ -48,15 +48,15 @@ type kind struct {
 
 // shares says whether labels, or a selector on them, mean devices that are offered
 // several times over.
-func (k *kind) shares(labels map[string]string) bool {
-	return slices.ContainsFunc(k.sharing, func(key string) bool { return labels[key] != "" }) ||
-		slices.ContainsFunc(k.clients, func(key string) bool {
+func (f *family) shares(labels map[string]string) bool {
+	return slices.ContainsFunc(f.sharing, func(key string) bool { return labels[key] != "" }) ||
+		slices.ContainsFunc(f.clients, func(key string) bool {
 			clients, err := strconv.Atoi(labels[key])
 			return err == nil && clients > 1
 		})
 }
 
-// maker is who makes a kind of devices.
+// maker is who makes a family of devices.
 type maker uint8
 
 const (
@@ -87,7 +87,7 @@ const (
 	byID
 )
 
-// product is a label that says what a kind of devices is.
+// product is a label that says what a family of devices is.
 type product struct {
 	// key is the label, or, when counted, the prefix of labels each of which is called
 	// after a product and has its number of devices as its value.
@@ -133,8 +133,8 @@ var (
 	eksAutoMemory   = memory{key: "eks.amazonaws.com/instance-gpu-memory", perGiB: 1024}
 )
 
-// kinds is the table of conventions.
-var kinds = []kind{
+// families is the table of conventions.
+var families = []family{
 	{
 		maker:     nvidia,
 		whole:     []corev1.ResourceName{"nvidia.com/gpu"},
@@ -229,8 +229,8 @@ var kinds = []kind{
 
 // under is the last word of a resource that is one of several for whole devices, and
 // not the first; else empty.
-func (k *kind) under(resource corev1.ResourceName) string {
-	if slices.Index(k.whole, resource) > 0 {
+func (f *family) under(resource corev1.ResourceName) string {
+	if slices.Index(f.whole, resource) > 0 {
 		return lastWord(resource)
 	}
 	return ""
@@ -243,8 +243,8 @@ func lastWord(resource corev1.ResourceName) string {
 // otherResources are all that under may say.
 var otherResources = func() []string {
 	var all []string
-	for i := range kinds {
-		for j, resource := range kinds[i].whole {
+	for i := range families {
+		for j, resource := range families[i].whole {
 			if j > 0 {
 				all = append(all, lastWord(resource))
 			}
@@ -284,26 +284,26 @@ const (
 
 // convention is what one resource means.
 type convention struct {
-	kind   *kind
+	family *family
 	counts counts
-	// rank orders resources as the table does: kind by kind, whole devices, then
+	// rank orders resources as the table does: family by family, whole devices, then
 	// shared ones, then slices.
 	rank int
 }
 
-// ranksPerKind is more than the resources of any kind in the table.
-const ranksPerKind = 8
+// ranksPerFamily is more than the resources of any family in the table.
+const ranksPerFamily = 8
 
 // conventions are the resources of the table that have one name each.
 var conventions = func() map[corev1.ResourceName]convention {
 	all := map[corev1.ResourceName]convention{}
-	for i := range kinds {
-		k := &kinds[i]
-		for j, resource := range k.whole {
-			all[resource] = convention{kind: k, counts: wholeDevices, rank: i*ranksPerKind + j}
+	for i := range families {
+		f := &families[i]
+		for j, resource := range f.whole {
+			all[resource] = convention{family: f, counts: wholeDevices, rank: i*ranksPerFamily + j}
 		}
-		if k.shared != "" {
-			all[k.shared] = convention{kind: k, counts: sharedDevices, rank: i*ranksPerKind + ranksPerKind - 2}
+		if f.shared != "" {
+			all[f.shared] = convention{family: f, counts: sharedDevices, rank: i*ranksPerFamily + ranksPerFamily - 2}
 		}
 	}
 	return all
@@ -313,7 +313,7 @@ var conventions = func() map[corev1.ResourceName]convention {
 // too.
 func overlaps(resource corev1.ResourceName) bool {
 	c, ok := conventionOf(resource)
-	return ok && c.kind.overlapping
+	return ok && c.family.overlapping
 }
 
 // conventionOf is what the resource counts. It reports false for one that counts no
@@ -326,17 +326,17 @@ func conventionOf(resource corev1.ResourceName) (convention, bool) {
 	if c, ok := conventions[resource]; ok {
 		return c, true
 	}
-	for i := range kinds {
-		k := &kinds[i]
-		if k.slices == "" {
+	for i := range families {
+		f := &families[i]
+		if f.slices == "" {
 			continue
 		}
-		profile, ok := strings.CutPrefix(string(resource), k.slices)
-		if !ok || k.isSlice != nil && !k.isSlice(profile) {
+		profile, ok := strings.CutPrefix(string(resource), f.slices)
+		if !ok || f.isSlice != nil && !f.isSlice(profile) {
 			continue
 		}
-		c := convention{kind: k, counts: deviceSlices, rank: (i+1)*ranksPerKind - 1}
-		if k.named || strings.HasPrefix(profile, "spx_") {
+		c := convention{family: f, counts: deviceSlices, rank: (i+1)*ranksPerFamily - 1}
+		if f.named || strings.HasPrefix(profile, "spx_") {
 			c.counts = wholeDevices
 		}
 		return c, true
@@ -359,8 +359,8 @@ func productOf(key string) (product, bool) {
 
 var products = func() map[string]product {
 	all := map[string]product{AcceleratorLabel: {key: AcceleratorLabel, level: byNode, anyMaker: true}}
-	for i := range kinds {
-		for _, p := range kinds[i].products {
+	for i := range families {
+		for _, p := range families[i].products {
 			if !p.counted {
 				all[p.key] = p
 			}
