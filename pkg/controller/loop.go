@@ -178,6 +178,7 @@ func (l *Loop) look(ctx context.Context, now time.Time) (*observation, error) {
 // round is one round, from the cluster to the cluster.
 func (l *Loop) round(ctx context.Context, kind decision.Round) {
 	began := l.clock.Now()
+	l.schedule.looked()
 	seen, err := l.look(ctx, began)
 	if err != nil {
 		l.reporter.unobserved(ctx, err)

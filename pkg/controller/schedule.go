@@ -60,10 +60,10 @@ func (s *schedule) nextEvent(now time.Time) (time.Duration, bool) {
 
 func until(due, now time.Time) time.Duration { return max(0, due.Sub(now)) }
 
-// begin notes that a round begins. Every round looks at everything, so it answers
-// the events before it.
+// begin notes that a round begins. A full or fast one reads metrics first, which may
+// take long; events wait for none of that, and stay pending until looked.
 func (s *schedule) begin(round decision.Round, now time.Time) {
-	s.lastAny, s.pending = now, calm
+	s.lastAny = now
 	if round == decision.RoundEvent {
 		return
 	}
@@ -72,3 +72,7 @@ func (s *schedule) begin(round decision.Round, now time.Time) {
 		s.lastFull = now
 	}
 }
+
+// looked notes that the cluster is observed now: every round looks at everything, so it
+// answers the events before it.
+func (s *schedule) looked() { s.pending = calm }

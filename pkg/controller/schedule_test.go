@@ -22,6 +22,7 @@ func runSchedule(interval, length time.Duration, events map[int]urgency) []strin
 		s.event(events[second])
 		if round, wait := s.next(now, interval); wait == 0 {
 			s.begin(round, now)
+			s.looked()
 			began = append(began, fmt.Sprintf("%d %s", second, round))
 		}
 	}
@@ -67,6 +68,20 @@ func TestScheduleSaysHowLongToWait(t *testing.T) {
 	assert.Equal(t, 2*time.Second, wait)
 	round, _ = s.next(noon.Add(time.Hour), time.Minute)
 	assert.Equal(t, decision.RoundFull, round, "of several that are overdue the one that may do most")
+}
+
+func TestAnEventOutlivesTheReadingThatBeginsBeforeItsAnswer(t *testing.T) {
+	var s schedule
+	s.begin(decision.RoundFull, noon)
+	s.looked()
+	s.event(urgent)
+	s.begin(decision.RoundFull, noon.Add(500*time.Millisecond))
+	wait, pending := s.nextEvent(noon.Add(500 * time.Millisecond))
+	assert.True(t, pending, "the reading may hang, and nobody has looked yet")
+	assert.Equal(t, urgentSpacing, wait)
+	s.looked()
+	_, pending = s.nextEvent(noon.Add(501 * time.Millisecond))
+	assert.False(t, pending)
 }
 
 func TestTriggerMakesOneOfMany(t *testing.T) {

@@ -111,8 +111,7 @@ func TestAHangingPrometheusDelaysNoEvent(t *testing.T) {
 	outage.hang(t)
 	roundsBegin(t)
 	remove(t, deployment(namespace, "server", 1))
-	// An event that comes just as a reading begins is answered with the next fast round.
-	shows(t, 2*atOnce, v, v1alpha1.ConditionReady, v1alpha1.ReasonDeploymentNotFound)
+	shows(t, atOnce, v, v1alpha1.ConditionReady, v1alpha1.ReasonDeploymentNotFound)
 }
 
 // roundsBegin waits until the manager waits for Prometheus.
