@@ -16,9 +16,8 @@ func (r *round) minimum(v *variant) {
 	switch {
 	case r.unknown(v) != nil:
 	case !r.policy.Limited:
-		// What fits nowhere yet counts against quotas too.
 		add = min(missing, r.allowed(v))
-		r.trial.Charge(v.in.Request, add-len(r.place(v, add)))
+		r.take(v, add)
 		if add < missing {
 			lacks = r.trial.Explain(v.in.Request).String()
 		}

@@ -227,3 +227,52 @@ func TestAPodWithoutRoomKeepsItsPartOfTheQuota(t *testing.T) {
 	assert.Equal(t, 3, plan.Models[0].Variants[0].Unplaced)
 	assert.Equal(t, 1, plan.Models[0].Variants[1].Slots.Count, "two devices are left")
 }
+
+// Pods come whether a node has room for them or not, so that what is asked for and has no
+// pod yet, and the surge of a rolling update, count against the quota on a full cluster too,
+// as far as it lets them come.
+func TestPodsThatAreToComeAreChargedWithoutRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		missing, surge int
+		left, want     int64
+	}{
+		"without a pod yet":        {missing: 2, left: 5, want: 3},
+		"of a rolling update":      {surge: 2, left: 5, want: 3},
+		"both":                     {missing: 2, surge: 1, left: 5, want: 2},
+		"more than the quota lets": {missing: 7, left: 5, want: 0},
+		"where nothing is left":    {missing: 1, left: -2, want: -2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(0.1)
+			w.variants = w.variants[:1]
+			w.cluster = &placement.Cluster{Nodes: nodes(1, "H100", 0)}
+			underQuota(w, c.left)
+			s := w.snapshot()
+			s.Models[0].Variants[0].Current += c.missing
+			s.Models[0].Variants[0].Surge = c.surge
+			assert.Equal(t, c.want, Reserve(s, policyFor(false, "a-h100")).Quotas[0].Left)
+		})
+	}
+}
+
+// A replica that wakes a model takes its part of the quota before a node has room for it:
+// nobody else is given that.
+func TestAModelThatWakesIsChargedWithoutRoom(t *testing.T) {
+	w := newWorld(118)
+	w.variants = w.variants[:1]
+	w.cluster = &placement.Cluster{Nodes: nodes(1, "H100", 0)}
+	underQuota(w, 3)
+	s := w.snapshot()
+	asleep := newWorld(1)
+	asleep.variants = asleep.variants[:1]
+	asleep.variants[0].request = w.variants[0].request
+	asleep.setReplicas(0, 0)
+	second := asleep.snapshot().Models[0]
+	second.ID, second.Variants[0].Name, second.Queue.Value = "n", "n-h100", 3
+	s.Models = append(s.Models, second)
+	policy := demoPolicy()
+	policy.Idle.Enabled = true
+	plan, _ := Decide(s, policy, Memory{}, RoundFull)
+	assert.Equal(t, 1, *plan.Models[1].Variants[0].Desired)
+	assert.Equal(t, 1+2, *plan.Models[0].Variants[0].Desired)
+}

@@ -24,10 +24,10 @@ func (r *round) reserve() {
 	for _, v := range r.byImportance() {
 		waiting, awaited := v.in.unscheduled(), r.awaitingPod(v)
 		held := r.placeMade(v, waiting)
-		held = append(held, r.place(v, awaited)...)
+		held = append(held, r.take(v, awaited)...)
 		v.plan.Unplaced = waiting + awaited - len(held)
 		v.next.Refused = r.release(v, held, waiting+awaited)
-		r.place(v, v.in.Surge)
+		r.take(v, v.in.Surge)
 	}
 }
 
@@ -55,6 +55,16 @@ func (r *round) place(v *variant, n int) []int {
 			break
 		}
 		held = append(held, node)
+	}
+	return held
+}
+
+// take is place for replicas whose pods come whether a node has room for them or not: they
+// count against quotas as far as these let them come.
+func (r *round) take(v *variant, n int) []int {
+	held := r.place(v, n)
+	if r.unknown(v) == nil {
+		r.trial.Charge(v.in.Request, min(n-len(held), r.allowed(v)))
 	}
 	return held
 }

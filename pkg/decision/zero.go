@@ -224,7 +224,7 @@ func (r *round) keeper(m *model, anything bool) *variant {
 		}
 	})
 	if best != nil && r.unknown(best) == nil {
-		r.place(best, 1)
+		r.take(best, 1)
 	}
 	return best
 }
