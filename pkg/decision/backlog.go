@@ -36,10 +36,8 @@ func (r *round) backlogAtReady(m *model) float64 {
 	serving := capacity.Rate(0)
 	var coming []landing
 	for _, v := range m.variants {
-		if v.exists() {
-			serving += v.rate.max * capacity.Rate(min(v.in.Current, v.in.Ready))
-			coming = append(coming, r.landings(m, v)...)
-		}
+		serving += v.rate.max * capacity.Rate(min(v.in.Current, v.in.Ready))
+		coming = append(coming, r.landings(m, v)...)
 	}
 	waits = max(0, waits+float64(d.now-serving)*r.backlogAge(m).Seconds())
 	slices.SortStableFunc(coming, func(a, b landing) int { return cmp.Compare(a.in, b.in) })

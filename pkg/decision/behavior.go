@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // behavior applies the way down of the variant's behavior, with the meaning that the
@@ -47,12 +45,7 @@ func (v *variant) decided() []Stretch {
 // are wanted, at the rate at which the promise is just kept. What is wanted beyond that is
 // headroom and forecast: the scale-down window does not hold it.
 func (m *model) needed(v *variant) int {
-	supply := capacity.Rate(0)
-	for _, o := range m.variants {
-		if o.exists() {
-			supply += o.rate.serves() * capacity.Rate(o.target)
-		}
-	}
+	supply := m.served(func(v *variant) int { return v.target })
 	if supply <= 0 {
 		return v.wanted
 	}

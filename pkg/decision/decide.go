@@ -108,7 +108,7 @@ func (r *round) finish() (Plan, Memory) {
 			if v.managed {
 				v.plan.Alternative = next
 			}
-			if v.exists() {
+			if v.in.exists() {
 				desired := v.target
 				v.plan.Desired, v.plan.Fallback = &desired, m.fallback(v)
 				v.next.History = r.history(v)

@@ -101,9 +101,6 @@ func (r *round) forecast(m *model, shape capacity.TokenShape) Forecast {
 // reached it, or began to serve within the time that the others speak of.
 func (r *round) halfScraped(m *model) bool {
 	for _, v := range m.variants {
-		if !v.exists() {
-			continue
-		}
 		if v.in.Ready > len(v.in.Replicas) {
 			return true
 		}
@@ -143,9 +140,6 @@ func (r *round) certain(m *model) (rate capacity.Rate, silent []int, known bool)
 	sum := 0.0
 	silent = make([]int, len(m.variants))
 	for i, v := range m.variants {
-		if !v.exists() {
-			continue
-		}
 		fresh := 0
 		for j := range v.in.Replicas {
 			p := &v.in.Replicas[j]
@@ -220,9 +214,6 @@ func (r *round) betweenScrapes(m *model) (counted, bool) {
 // eachReplica calls f for every serving replica of the targets that are there.
 func (m *model) eachReplica(f func(*Replica)) {
 	for _, v := range m.variants {
-		if !v.exists() {
-			continue
-		}
 		for i := range v.in.Replicas {
 			f(&v.in.Replicas[i])
 		}
@@ -237,9 +228,6 @@ func (r *round) backlog(m *model) float64 {
 		sum = m.in.Queue.Value
 	}
 	for _, v := range m.variants {
-		if !v.exists() {
-			continue
-		}
 		for i := range v.in.Replicas {
 			if p := &v.in.Replicas[i]; r.usable(p.Waiting) && !r.hangs(p) {
 				sum += p.Waiting.Value
@@ -254,9 +242,6 @@ func (r *round) backlog(m *model) float64 {
 func (r *round) tokens(m *model) (usual, newest capacity.TokenShape) {
 	var input, output, weight float64
 	for _, v := range m.variants {
-		if !v.exists() {
-			continue
-		}
 		for i := range v.in.Replicas {
 			p := &v.in.Replicas[i]
 			if r.usable(p.Served) && r.usable(p.Input) && r.usable(p.Output) && p.Served.Value > 0 {

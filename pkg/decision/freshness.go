@@ -99,9 +99,6 @@ func (r *round) freshness(m *model) evidence {
 // it is scraped in a while.
 func (r *round) justBegun(m *model) bool {
 	for _, v := range m.variants {
-		if !v.exists() {
-			continue
-		}
 		for i := range v.in.Replicas {
 			if since := v.in.Replicas[i].Since; since.IsZero() || r.snapshot.Time.Sub(since) >= r.policy.Freshness.Fresh {
 				return false

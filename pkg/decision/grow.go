@@ -120,18 +120,16 @@ func (r *round) growable(m *model) (first, reserves, misfits []*variant) {
 // waitsInVain is the rate that the replicas would serve which are no supply because
 // they wait in vain for a node, or do not come up and nobody knows how long that takes.
 func (m *model) waitsInVain() capacity.Rate {
-	rate := capacity.Rate(0)
-	m.each(func(v *variant) {
+	return m.served(func(v *variant) int {
 		waiting := 0
-		if v.fleet.paused > 0 {
+		if v.managed && v.fleet.paused > 0 {
 			waiting = v.in.unscheduled() + v.fleet.count[stateNoPod]
 		}
-		if !v.fleet.startupSeen {
+		if v.managed && !v.fleet.startupSeen {
 			waiting += v.fleet.count[stateOverdue]
 		}
-		rate += v.rate.serves() * capacity.Rate(waiting)
+		return waiting
 	})
-	return rate
 }
 
 // askBeyond asks a cluster that grows for the rest, so that its node autoscaler can

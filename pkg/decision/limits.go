@@ -1,10 +1,6 @@
 package decision
 
-import (
-	"fmt"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-)
+import "fmt"
 
 // limits says what the nodes allow, and gives back what does not come up, and what was
 // asked for and fits nowhere: that at once in a cluster that does not grow; in one that
@@ -71,12 +67,7 @@ func (m *model) placedSuffices() bool {
 	if !m.demand.seen || !m.rated {
 		return false
 	}
-	rate := capacity.Rate(0)
-	for _, v := range m.variants {
-		if v.exists() {
-			rate += v.rate.serves() * capacity.Rate(v.in.Ready+len(v.in.Starting)-v.in.unscheduled()-v.fleet.hopeless())
-		}
-	}
+	rate := m.served(func(v *variant) int { return v.in.Ready + len(v.in.Starting) - v.in.unscheduled() - v.fleet.hopeless() })
 	return rate >= max(m.need.required, m.least())
 }
 

@@ -31,11 +31,7 @@ type load struct {
 
 // loadOf classifies the variant's serving replicas.
 func (r *round) loadOf(v *variant, t Saturation) load {
-	var l load
-	if !v.exists() {
-		return l
-	}
-	l.of, l.age = make([]class, len(v.in.Replicas)), make([]age, len(v.in.Replicas))
+	l := load{of: make([]class, len(v.in.Replicas)), age: make([]age, len(v.in.Replicas))}
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		full, knowsFull := r.saturation(v, p)
@@ -125,25 +121,4 @@ func (m *model) trigger(backlog float64) (fired bool, detail string) {
 		return false, "no load metrics of the replicas"
 	}
 	return false, fmt.Sprintf("replicas are %.0f %% full, %.1f wait at each", 100*l.saturation, l.queue)
-}
-
-// ready is the number of replicas that serve.
-func (m *model) ready() int {
-	n := 0
-	for _, v := range m.variants {
-		if v.exists() {
-			n += v.in.Ready
-		}
-	}
-	return n
-}
-
-// asleep reports whether no target of the model asks for a replica.
-func (m *model) asleep() bool {
-	for _, v := range m.variants {
-		if v.exists() && v.in.Current > 0 {
-			return false
-		}
-	}
-	return true
 }

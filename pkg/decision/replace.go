@@ -103,7 +103,7 @@ func (m *model) stays(candidates []*variant, best allocation.Vector) bool {
 // would be judged by what is about to be different. What waits in vain changes nothing.
 func (m *model) changing() bool {
 	return slices.ContainsFunc(m.variants, func(v *variant) bool {
-		return v.exists() && (v.rolling() || v.fleet.count[statePending] > 0 || v.in.Ready+len(v.in.Starting) > v.in.Current || v.target != v.in.Current)
+		return v.rolling() || v.fleet.count[statePending] > 0 || v.in.Ready+len(v.in.Starting) > v.in.Current || v.target != v.in.Current
 	})
 }
 
@@ -115,7 +115,7 @@ func (m *model) mix() (candidates []*variant, need capacity.Rate) {
 	outside := capacity.Rate(0)
 	for _, v := range m.variants {
 		switch {
-		case !v.managed && v.exists():
+		case !v.managed:
 			outside += v.rate.serves() * capacity.Rate(v.fleet.supply)
 		case v.managed && (v.target > 0 || !v.rate.unfit()):
 			candidates = append(candidates, v)

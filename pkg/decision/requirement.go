@@ -191,11 +191,7 @@ func (m *model) smallest() capacity.Rate {
 
 // perReplica is what one of the replicas that serve or will serves in the mean.
 func (m *model) perReplica(n *need) capacity.Rate {
-	replicas := 0
-	for _, v := range m.variants {
-		replicas += v.fleet.supply
-	}
-	return n.supply / capacity.Rate(max(1, replicas))
+	return n.supply / capacity.Rate(max(1, m.count(func(v *variant) int { return v.fleet.supply })))
 }
 
 // less sets what must stay, when the arrival rate is known well enough to lower.

@@ -51,11 +51,9 @@ func (r *round) relieve(m *model) {
 	}
 	carried, late := capacity.Rate(0), capacity.Rate(0)
 	for _, v := range m.variants {
-		if v.exists() {
-			carried += v.rate.trigger * capacity.Rate(min(v.in.Ready, v.in.Current))
-			if v.rate.unfit() {
-				late += v.rate.trigger * capacity.Rate(v.fleet.supply)
-			}
+		carried += v.rate.trigger * capacity.Rate(min(v.in.Ready, v.in.Current))
+		if v.rate.unfit() {
+			late += v.rate.trigger * capacity.Rate(v.fleet.supply)
 		}
 	}
 	for _, v := range m.dearestFirst() {
@@ -80,7 +78,7 @@ func (r *round) relieve(m *model) {
 // on them.
 func (m *model) staying(v *variant, n int) int {
 	least := v.policy.Min
-	if m.load.saturated > 0 && v.exists() {
+	if m.load.saturated > 0 {
 		least = max(least, v.in.Ready-v.load.unsaturated)
 	}
 	if v.load.saturated > 0 && !m.rated || v.policy.Down.Select == SelectDisabled {
@@ -171,9 +169,6 @@ type standing struct {
 func (m *model) standing(replicas func(*variant) int) standing {
 	s := standing{unsaturated: m.load.unsaturated}
 	for _, v := range m.variants {
-		if !v.exists() {
-			continue
-		}
 		n := replicas(v)
 		s.ready += v.rate.serves() * capacity.Rate(min(n, v.in.Ready))
 		s.up += min(n, v.in.Ready)
@@ -241,11 +236,5 @@ func share(load, room float64) float64 {
 
 // unknown is what the ready replicas serve that are not known to have some spare.
 func (m *model) unknown() capacity.Rate {
-	sum := capacity.Rate(0)
-	for _, v := range m.variants {
-		if v.exists() {
-			sum += v.rate.serves() * capacity.Rate(max(0, v.in.Ready-v.load.unsaturated))
-		}
-	}
-	return sum
+	return m.served(func(v *variant) int { return max(0, v.in.Ready-v.load.unsaturated) })
 }

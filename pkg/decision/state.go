@@ -104,7 +104,7 @@ func (f *fleet) starts() bool { return f.supply > f.count[stateServing] }
 func (r *round) fleetOf(v *variant) fleet {
 	f := fleet{startupSeen: v.in.Startup > 0}
 	f.count[stateServing] = v.in.Ready
-	if !v.exists() {
+	if !v.in.exists() {
 		return f
 	}
 	f.of = make([]state, len(v.in.Starting))
@@ -232,9 +232,6 @@ func (s *Starting) unscheduled() bool { return !s.Placed && !s.Held }
 
 // noPod is the number of replicas that were asked for and have no pod.
 func (v *Variant) noPod() int {
-	if v.Target != TargetFound && v.Target != TargetConflict {
-		return 0
-	}
 	return max(0, v.Current-v.Ready-len(v.Starting))
 }
 

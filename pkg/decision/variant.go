@@ -82,7 +82,8 @@ func (r *round) begin(in *Model, memory *Memory) *model {
 		v := &in.Variants[i]
 		key := Key{Namespace: in.Namespace, Name: v.Name}
 		w := &all[i]
-		*w = variant{in: v, key: key, policy: r.policy.Variant(key), priority: m.promise.Priority, old: memory.Variants[key], target: v.Current, wanted: v.Current}
+		*w = variant{in: v.asFound(), key: key, policy: r.policy.Variant(key), priority: m.promise.Priority, old: memory.Variants[key]}
+		w.target, w.wanted = w.in.Current, w.in.Current
 		if !w.old.Sizing.Found.IsZero() {
 			r.sized++
 		}
@@ -121,7 +122,7 @@ func (r *round) admit(v *variant) {
 		r.freeze(v, err)
 	}
 	v.next.Conflict, v.externallyChanged = r.conflictOf(v)
-	if v.managed || v.exists() && v.policy.Actuation == ActuationOff {
+	if v.managed || v.in.exists() && v.policy.Actuation == ActuationOff {
 		r.look(v)
 	}
 }
@@ -146,8 +147,17 @@ func (r *round) freeze(v *variant, unknown error) {
 }
 
 // exists reports whether the target is there, so that its replicas count.
-func (v *variant) exists() bool {
-	return v.in.Target == TargetFound || v.in.Target == TargetConflict
+func (v *Variant) exists() bool { return v.Target == TargetFound || v.Target == TargetConflict }
+
+// asFound is the variant as it counts: where the target is not there, or another object
+// counts its replicas, it has none.
+func (v *Variant) asFound() *Variant {
+	if v.exists() {
+		return v
+	}
+	none := *v
+	none.Current, none.Ready, none.Starting, none.Replicas, none.Rolling, none.Surge = 0, 0, nil, nil, false, 0
+	return &none
 }
 
 // bounded is n, but no more than maxReplicas.
@@ -241,16 +251,32 @@ func (m *model) note(stage Stage, reason Reason, format string, args ...any) {
 	m.each(func(v *variant) { v.note(stage, reason, format, args...) })
 }
 
-// total is how many replicas the model is to have.
-func (m *model) total() int {
+// count adds up a number of the variants.
+func (m *model) count(of func(*variant) int) int {
 	n := 0
 	for _, v := range m.variants {
-		if v.exists() {
-			n += v.target
-		}
+		n += of(v)
 	}
 	return n
 }
+
+// served is the rate that so many replicas of each variant serve.
+func (m *model) served(replicas func(*variant) int) capacity.Rate {
+	sum := capacity.Rate(0)
+	for _, v := range m.variants {
+		sum += v.rate.serves() * capacity.Rate(replicas(v))
+	}
+	return sum
+}
+
+// total is how many replicas the model is to have.
+func (m *model) total() int { return m.count(func(v *variant) int { return v.target }) }
+
+// ready is the number of replicas that serve.
+func (m *model) ready() int { return m.count(func(v *variant) int { return v.in.Ready }) }
+
+// asleep reports whether no target of the model asks for a replica.
+func (m *model) asleep() bool { return m.count(func(v *variant) int { return v.in.Current }) == 0 }
 
 func plural(n int, one, many string) string {
 	if n == 1 {

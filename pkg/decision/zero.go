@@ -123,9 +123,6 @@ func (r *round) works(m *model) bool {
 	tells := r.age(m.in.Queue) == ageFresh || r.age(m.in.Arrival) == ageFresh
 	busy := m.evidence != evidenceFull || !tells && !m.asleep() && m.ready() == 0
 	for _, v := range m.variants {
-		if !v.exists() {
-			continue
-		}
 		// One that starts was asked for; it has a grace until it serves.
 		busy = busy || v.fleet.starts() || len(v.in.Replicas) < v.in.Ready
 		for i := range v.in.Replicas {
@@ -156,13 +153,9 @@ func (r *round) rest(m *model) bool {
 
 // alive is the number of replicas that do not wait in vain for a node.
 func (m *model) alive() int {
-	n := 0
-	for _, v := range m.variants {
-		if v.exists() {
-			n += max(0, min(v.target, max(v.target, v.in.Current)-v.fleet.unplaced()-v.fleet.hopeless()))
-		}
-	}
-	return n
+	return m.count(func(v *variant) int {
+		return max(0, min(v.target, max(v.target, v.in.Current)-v.fleet.unplaced()-v.fleet.hopeless()))
+	})
 }
 
 // floor is what the minima of the model's variants demand, as far as it fits and comes up.
