@@ -73,9 +73,9 @@ func TestNothingInTheMemoryIsLaterThanNow(t *testing.T) {
 	f := newFluid(machines(2), policy, m)
 	f.run(15 * time.Minute)
 	now := f.now
-	f.memory = *f.memory.upTo(now, time.Minute)
+	f.memory = *f.memory.upTo(now)
 	before := fmt.Sprint(f.memory)
-	assert.Equal(t, before, fmt.Sprint(*f.memory.upTo(now, time.Minute)), "what is not later stays")
+	assert.Equal(t, before, fmt.Sprint(*f.memory.upTo(now)), "what is not later stays")
 	for range 3 {
 		aRoundAhead(f, 24*time.Hour, true)
 	}
@@ -96,7 +96,7 @@ func TestNothingInTheMemoryIsLaterThanNow(t *testing.T) {
 	}
 	times(reflect.ValueOf(ahead), "memory", count)
 	require.Greater(t, found, 12)
-	next := ahead.upTo(now, time.Minute)
+	next := ahead.upTo(now)
 	times(reflect.ValueOf(*next), "memory", func(at time.Time, where string) {
 		assert.False(t, at.After(now), "%s is %v", where, at)
 	})

@@ -33,11 +33,6 @@ type Change struct {
 	Replicas int
 }
 
-// later reports whether anything of it was seen later than now.
-func (c Conflict) later(now time.Time) bool {
-	return c.Until.Add(-c.Backoff).After(now) || slices.ContainsFunc(c.Changes, func(o Change) bool { return o.Time.After(now) })
-}
-
 // fights reports whether a change is one of a fight: the same writer set the same number
 // before, or it is not the first one of the window since the last fight.
 func (c Conflict) fights(now Change, window time.Duration) bool {

@@ -73,7 +73,7 @@ type round struct {
 
 func newRound(snapshot *Snapshot, policy *Policy, memory *Memory, kind Round) *round {
 	r := &round{snapshot: snapshot, policy: policy, kind: kind, models: make([]*model, len(snapshot.Models))}
-	old := memory.upTo(snapshot.Time, policy.Freshness.Stale)
+	old := memory.upTo(snapshot.Time)
 	for i := range snapshot.Models {
 		r.models[i] = r.begin(&snapshot.Models[i], old)
 	}

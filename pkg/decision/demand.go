@@ -317,9 +317,9 @@ func (r *round) lead(m *model) time.Duration {
 	seen, longest := time.Duration(0), defaultLead
 	for _, v := range m.variants {
 		seen = max(seen, v.in.Startup)
-		for i, s := range v.fleet.of {
-			if s == statePending || s == stateOverdue {
-				longest = max(longest, r.snapshot.Time.Sub(v.in.Starting[i].Created))
+		for _, s := range []state{statePending, stateOverdue} {
+			if since := v.fleet.since[s]; !since.IsZero() {
+				longest = max(longest, r.snapshot.Time.Sub(since))
 			}
 		}
 	}

@@ -73,9 +73,8 @@ func (r *round) buy(m *model, atMost map[*variant]int) *purchase {
 	p.first, p.reserves, p.misfits = r.growable(m)
 	p.short = r.buyFitting(p, p.first, p.need, atMost)
 	// What waits in vain is asked for already.
-	if waits := m.waitsInVain(); p.short > waits {
-		p.short = r.buyFitting(p, p.reserves, p.short-waits, atMost) + waits
-	}
+	waits := m.waitsInVain()
+	p.short = waits + r.buyFitting(p, p.reserves, p.short-waits, atMost)
 	p.late = p.short
 	// To be served late is better than not at all.
 	late := capacity.Rate(0)
@@ -84,9 +83,7 @@ func (r *round) buy(m *model, atMost map[*variant]int) *purchase {
 			late += v.rate.trigger * capacity.Rate(v.fleet.supply)
 		}
 	}
-	if p.short > late {
-		p.short = r.buyFitting(p, p.misfits, p.short-late, atMost) + late
-	}
+	p.short = late + r.buyFitting(p, p.misfits, p.short-late, atMost)
 	return p
 }
 

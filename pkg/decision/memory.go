@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -155,51 +154,26 @@ func record(history []Stretch, now Stretch, span time.Duration) []Stretch {
 	return append(next, now)
 }
 
-// upTo is the memory without what is later than now: a clock that ran ahead and came back
-// leaves times that would hold everything until they are reached. What was learned stays,
-// as if it were of now; its times are those of samples, whose clock may always be ahead
-// by up to skew. The memory itself is left as it is.
-func (m *Memory) upTo(now time.Time, skew time.Duration) *Memory {
+// upTo is the memory for a round at a time. One that was written later is of a clock that
+// ran ahead and came back, and its times would hold everything until they are reached: of
+// that only what was learned stays, as if it were of now, and the rest is as with a new
+// leader. The memory itself is left as it is.
+func (m *Memory) upTo(now time.Time) *Memory {
 	if !m.Time.After(now) {
 		return m
 	}
 	next := Memory{Time: now, Variants: make(map[Key]VariantMemory, len(m.Variants)), Models: make(map[ModelKey]ModelMemory, len(m.Models))}
 	for key, v := range m.Variants {
-		next.Variants[key] = v.upTo(now, skew)
+		kept := VariantMemory{Curve: v.Curve, Latency: Learning{Estimate: v.Latency.Estimate}, Sizing: v.Sizing}
+		kept.Curve.Updated, kept.Sizing.Found = earlier(v.Curve.Updated, now), earlier(v.Sizing.Found, now)
+		next.Variants[key] = kept
 	}
 	for key, v := range m.Models {
-		next.Models[key] = v.upTo(now)
+		kept := ModelMemory{Forecast: v.Forecast, Tokens: v.Tokens}
+		kept.Forecast.Sampled, kept.Tokens.Time = earlier(v.Forecast.Sampled, now), earlier(v.Tokens.Time, now)
+		next.Models[key] = kept
 	}
 	return &next
-}
-
-func (m VariantMemory) upTo(now time.Time, skew time.Duration) VariantMemory {
-	m.History = slices.DeleteFunc(slices.Clone(m.History), func(s Stretch) bool { return s.From.After(now) })
-	for i := range m.History {
-		m.History[i].Until = earlier(m.History[i].Until, now)
-	}
-	m.NoPod, m.Refused = unlessLater(m.NoPod, now), unlessLater(m.Refused, now)
-	// A pause of either kind ends later than now, but began before.
-	if m.Backoff.Until.Add(-m.Backoff.Pause).After(now) {
-		m.Backoff = Backoff{}
-	}
-	if m.Conflict.later(now) {
-		m.Conflict = Conflict{}
-	}
-	if m.Curve.Updated.After(now.Add(skew)) {
-		m.Curve.Updated = now
-	}
-	m.Sizing.Found, m.Latency.Fitted = earlier(m.Sizing.Found, now), earlier(m.Latency.Fitted, now)
-	m.Latency.Learned.Seen = slices.DeleteFunc(slices.Clone(m.Latency.Learned.Seen), func(o serving.Observation) bool { return o.Time.After(now.Add(skew)) })
-	return m
-}
-
-func (m ModelMemory) upTo(now time.Time) ModelMemory {
-	m.Seen = slices.DeleteFunc(slices.Clone(m.Seen), func(o Observation) bool { return o.Time.After(now) })
-	m.Forecast.Sampled, m.Tokens.Time = earlier(m.Forecast.Sampled, now), earlier(m.Tokens.Time, now)
-	m.Cheaper, m.Active = unlessLater(m.Cheaper, now), unlessLater(m.Active, now)
-	m.Gateway = Gateway{earlier(m.Gateway.Queued, now), earlier(m.Gateway.Unseen, now)}
-	return m
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -207,11 +181,4 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-func unlessLater(t, now time.Time) time.Time {
-	if t.After(now) {
-		return time.Time{}
-	}
-	return t
 }

@@ -2,7 +2,6 @@ package decision
 
 import (
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -99,7 +98,7 @@ func TestTheDeadlineOfThoseThatWaitTheirTurn(t *testing.T) {
 			} else {
 				assert.Equal(t, 3, f.count[stateNoPod])
 			}
-			assert.False(t, slices.Contains(f.of, stateLeaving))
+			assert.Zero(t, f.count[stateLeaving])
 		})
 	}
 }

@@ -60,8 +60,6 @@ type fleet struct {
 	count [states]int
 	// since is when the oldest of each state was created, or stopped serving.
 	since [states]time.Time
-	// of are the states of Variant.Starting, by index.
-	of []state
 	// supply is how many serve or will in time.
 	supply int
 	// paused is how long the variant is still left alone.
@@ -107,7 +105,6 @@ func (r *round) fleetOf(v *variant) fleet {
 	if !v.in.exists() {
 		return f
 	}
-	f.of = make([]state, len(v.in.Starting))
 	deadline, unseen := r.startupDeadline(v)
 	v.next.Unseen = unseen
 	excess, failing := v.in.Ready+len(v.in.Starting)-v.in.Current, 0
@@ -118,14 +115,14 @@ func (r *round) fleetOf(v *variant) fleet {
 			at = stateLeaving
 			excess--
 		}
-		f.of[i], f.since[at] = at, s.Created
+		f.since[at] = s.Created
 		f.count[at]++
 		if s.Stuck {
 			failing++
 		}
 	}
 	awaiting := r.awaitingPod(v)
-	f.count[stateNoPod], f.since[stateNoPod] = v.in.noPod()-awaiting, v.next.NoPod
+	f.count[stateNoPod] = v.in.noPod() - awaiting
 	f.count[statePending] += awaiting
 	// One that does not come up is its own fault; all that start are the variant's.
 	mostly := func(bad int) bool {
