@@ -11,18 +11,15 @@ import (
 // The way up is part of what is bought.
 func (r *round) behavior(m *model, giveBack map[*variant]int, idle bool) {
 	m.each(func(v *variant) {
-		r.holdShown(m, v)
 		asked := v.target
 		v.wanted = max(v.target, v.ideal)
 		v.needed = v.wanted
 		if m.sized && m.demand.known && m.evidence == evidenceFull {
 			v.needed = m.needed(v)
 		}
-		past := v.decided()
-		if v.target < v.in.Current {
-			r.restrainDown(v, past, giveBack[v], idle)
+		if from := v.from(); v.target < from {
+			r.restrainDown(m, v, from, giveBack[v], idle)
 		}
-		r.stabilizeShown(v, past, idle)
 		if v.target == asked {
 			v.note(StageBehavior, ReasonSteady, "nothing to restrain")
 		}
@@ -88,40 +85,14 @@ func (r *round) history(v *variant) []Stretch {
 	return record(past, Stretch{From: now, Until: now, Replicas: v.in.Current, Wanted: v.wanted, Needed: v.needed, Desired: shown, Decided: v.managed}, span)
 }
 
-// shown is what the metric of a variant in mode Metric last showed. Whoever follows
-// it may not be there yet, and takes a lower number for a wish to remove replicas;
-// so that number, and not that of the target, is what may not fall unseen.
-func (v *variant) shown() (int, bool) {
-	last, known := v.old.before()
-	return v.bounded(last.Desired), known && v.policy.Actuation == ActuationMetric
-}
-
-// holdShown keeps the number that is shown in a round that may not lower.
-func (r *round) holdShown(m *model, v *variant) {
-	shown, is := v.shown()
-	if !is || v.target >= shown {
-		return
+// from is the number below which the variant is lowered: that of its target, or in mode
+// Metric what was shown last. Whoever follows it may not be there yet, and takes a lower
+// number for a wish to remove replicas.
+func (v *variant) from() int {
+	if last, known := v.old.before(); known && v.policy.Actuation == ActuationMetric {
+		return v.bounded(last.Desired)
 	}
-	switch {
-	case r.kind != RoundFull:
-		v.step(StageBehavior, shown, ReasonRoundMayNotLower, "scale-down only in periodic full rounds")
-	case m.evidence != evidenceFull:
-		v.step(StageBehavior, shown, ReasonMetricsPartial, "wva_desired_replicas held: incomplete metrics")
-	case v.rolling():
-		v.step(StageBehavior, shown, ReasonRollingUpdate, "wva_desired_replicas held: rolling update")
-	}
-}
-
-// stabilizeShown applies the scale-down window to the number that is shown.
-func (r *round) stabilizeShown(v *variant, past []Stretch, idle bool) {
-	shown, is := v.shown()
-	if !is || v.target >= shown || idle {
-		return
-	}
-	window := v.policy.Down.Window
-	if hold := min(shown, r.highestNeeded(v, past, window)); hold > v.target {
-		v.step(StageBehavior, hold, ReasonStabilized, "stabilization window (%s) keeps %d", window, hold)
-	}
+	return v.in.Current
 }
 
 // mayReach is the most replicas that the variant's scaleUp policies allow now, and why no
@@ -159,18 +130,20 @@ func (r *round) heldUp(v *variant, wanted int) int {
 	return most
 }
 
-// restrainDown slows down what goes; but not what goes because nothing is asked of the
-// model, or never served, or is above maxReplicas.
-func (r *round) restrainDown(v *variant, past []Stretch, giveBack int, idle bool) {
+// restrainDown slows down what goes, from a number on; but not what goes because nothing is
+// asked of the model, or never served, or is above maxReplicas.
+func (r *round) restrainDown(m *model, v *variant, from, giveBack int, idle bool) {
 	switch {
 	case r.kind != RoundFull:
-		v.step(StageBehavior, v.in.Current, ReasonRoundMayNotLower, "scale-down only in periodic full rounds")
+		v.step(StageBehavior, from, ReasonRoundMayNotLower, "scale-down only in periodic full rounds")
 		return
 	case v.rolling():
-		v.step(StageBehavior, v.in.Current, ReasonRollingUpdate, "no scale-down during a rolling update")
+		v.step(StageBehavior, from, ReasonRollingUpdate, "no scale-down during a rolling update")
 		return
+	case v.policy.Actuation == ActuationMetric && m.evidence != evidenceFull:
+		v.step(StageBehavior, from, ReasonMetricsPartial, "wva_desired_replicas held: incomplete metrics")
 	case !idle || v.policy.Down.Select == SelectDisabled:
-		r.slowDown(v, past)
+		r.slowDown(v, from)
 	}
 	if without := max(v.in.Current-giveBack, min(v.policy.Min, v.in.Current)); giveBack > 0 && v.target > without {
 		v.step(StageBehavior, without, ReasonNoSlots, "replicas that never became ready bypass scaleDown")
@@ -181,24 +154,24 @@ func (r *round) restrainDown(v *variant, past []Stretch, giveBack int, idle bool
 }
 
 // slowDown applies the window, the policies and the tolerance of the way down.
-func (r *round) slowDown(v *variant, past []Stretch) {
-	b, window := v.policy.Down, v.policy.Down.Window
+func (r *round) slowDown(v *variant, from int) {
+	b, past, window := v.policy.Down, v.decided(), v.policy.Down.Window
 	if window > 0 && (len(past) == 0 || r.snapshot.Time.Sub(past[0].From) < window) {
-		v.step(StageBehavior, v.in.Current, ReasonStabilized, "waiting for a full stabilization window (%s)", window)
+		v.step(StageBehavior, from, ReasonStabilized, "waiting for a full stabilization window (%s)", window)
 		return
 	}
-	if highest := min(r.highestNeeded(v, past, window), v.in.Current); highest > v.target {
+	if highest := min(r.highestNeeded(v, past, window), from); highest > v.target {
 		v.step(StageBehavior, highest, ReasonStabilized, "stabilization window (%s) keeps %d", window, highest)
 	}
-	if b.Select == SelectDisabled && v.target < v.in.Current {
-		v.step(StageBehavior, v.in.Current, ReasonRateLimited, "scaleDown.selectPolicy is Disabled")
+	if b.Select == SelectDisabled && v.target < from {
+		v.step(StageBehavior, from, ReasonRateLimited, "scaleDown.selectPolicy is Disabled")
 	} else if len(b.Policies) > 0 {
 		if limit := r.rateLimit(v, b, -1); v.target < limit {
-			v.step(StageBehavior, min(limit, v.in.Current), ReasonRateLimited, "scaleDown.policies allow %d now", limit)
+			v.step(StageBehavior, min(limit, from), ReasonRateLimited, "scaleDown.policies allow %d now", limit)
 		}
 	}
 	if v.tolerates(b, v.target) {
-		v.step(StageBehavior, v.in.Current, ReasonWithinTolerance, "within scaleDown.tolerance (%.0f %%)", 100*b.Tolerance)
+		v.step(StageBehavior, from, ReasonWithinTolerance, "within scaleDown.tolerance (%.0f %%)", 100*b.Tolerance)
 	}
 }
 

@@ -42,3 +42,25 @@ func TestTheMetricFallsOnlyAsReplicasWould(t *testing.T) {
 	}
 	assert.Equal(t, 1, sum(plan), "after it")
 }
+
+// Whoever follows the metric removes replicas later than it falls, with a window of its own.
+// What it was shown does not rise meanwhile because there are more replicas than that still.
+func TestTheMetricStaysDownWhileItsFollowerLags(t *testing.T) {
+	policy := demoPolicy()
+	metric := policy.Variants[Key{"ns", "a-h100"}]
+	metric.Actuation = ActuationMetric
+	policy.Variants = map[Key]VariantPolicy{{"ns", "a-h100"}: metric}
+	w, memory := newWorld(1), Memory{}
+	w.setReplicas(0, 5)
+	var plan Plan
+	for range 8 {
+		plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+		w.now = w.now.Add(15 * time.Second)
+	}
+	require.Equal(t, 1, *plan.Models[0].Variants[0].Desired)
+	for _, kind := range []Round{RoundFast, RoundEvent} {
+		plan, memory = Decide(w.snapshot(), policy, memory, kind)
+		assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "a %s round", kind)
+		w.now = w.now.Add(10 * time.Second)
+	}
+}
