@@ -21,8 +21,7 @@ func (r *round) alternative(m *model) string {
 	serve := capacity.Rate(0)
 	m.each(func(v *variant) {
 		if each := v.rate.serves(); m.rated && each > 0 {
-			most := r.available(v)
-			options = append(options, allocation.Option{Cost: v.in.Cost, Serves: each, Now: v.target, Least: fewer(most, v.policy.Min), Most: most})
+			options = append(options, allocation.Option{Cost: v.in.Cost, Serves: each, Now: v.there(), Least: min(v.there(), v.policy.Min), Most: r.available(v)})
 			variants = append(variants, v)
 			serve += each * capacity.Rate(v.target)
 		}
@@ -31,9 +30,9 @@ func (r *round) alternative(m *model) string {
 		return ""
 	}
 	best := allocation.Vector{Replicas: make([]int, len(options))}
-	for i, o := range options {
-		best.Replicas[i] = o.Now
-		best.Cost += o.Cost * capacity.Cost(o.Now)
+	for i, v := range variants {
+		best.Replicas[i] = v.target
+		best.Cost += v.in.Cost * capacity.Cost(v.target)
 	}
 	// What is asked for, not the spare that the answer happens to have.
 	need := min(serve, max(m.need.required, oneMore))
@@ -85,31 +84,14 @@ func (v *variant) there() int {
 // is within its bound already.
 func (r *round) fits(variants []*variant, options []allocation.Option, next allocation.Vector) bool {
 	growing := 0
-	for i, v := range variants {
-		if next.Replicas[i] > v.there() {
+	for i, n := range next.Replicas {
+		if n > options[i].Now {
 			growing++
 		}
 	}
-	if growing < 2 {
-		return true
-	}
 	began := len(r.placed)
 	defer func() { r.takeBack(began) }()
-	for i, v := range variants {
-		if r.unknown(v) != nil {
-			continue
-		}
-		for n := v.there(); n < next.Replicas[i]; n++ {
-			node, ok := r.trial.Place(v.in.Request)
-			if !ok {
-				options[i].Most = n
-				options[i].Least = min(options[i].Least, n)
-				return false
-			}
-			r.placed = append(r.placed, placed{v, node})
-		}
-	}
-	return true
+	return growing < 2 || r.placeAll(variants, next.Replicas, options, false)
 }
 
 // preferred says why a mix that would cost less is not the answer: what keeps the

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
 func TestOnlyAFullRoundLowers(t *testing.T) {
@@ -131,6 +133,45 @@ func TestBehaviorSlowsNoBound(t *testing.T) {
 			r.bounds(m)
 			r.behavior(m, nil, false)
 			assert.Equal(t, tc.want, v.target)
+		})
+	}
+}
+
+// What scaleUp holds back is not asked for beyond what fits either, where the cluster grows.
+func TestScaleUpHoldsInAClusterThatGrows(t *testing.T) {
+	for name, c := range map[string]struct {
+		up     Behavior
+		first  int
+		reason Reason
+	}{
+		"a window":    {Behavior{Window: time.Minute}, 2, ReasonStabilized},
+		"a tolerance": {Behavior{Tolerance: 1}, 2, ReasonWithinTolerance},
+		"neither":     {Behavior{}, 3, ReasonSaturated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := demoPolicy()
+			own := policy.Variants[Key{"ns", "a-h100"}]
+			own.Up = c.up
+			policy.Variants = map[Key]VariantPolicy{{"ns", "a-h100"}: own}
+			w, memory := newWorld(5), Memory{}
+			w.variants = w.variants[:1]
+			w.setReplicas(0, 2)
+			w.now = w.now.Add(time.Hour)
+			w.cluster = &placement.Cluster{Nodes: nodes(1, "H100", 2)}
+			var plan Plan
+			round := func() int {
+				plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
+				w.now = w.now.Add(15 * time.Second)
+				return *plan.Models[0].Variants[0].Desired
+			}
+			round()
+			w.arrival = 60
+			assert.Equal(t, c.first, round())
+			assert.Equal(t, c.reason, plan.Models[0].Variants[0].Reason)
+			for range 6 {
+				round()
+			}
+			assert.Equal(t, c.up.Tolerance == 0, *plan.Models[0].Variants[0].Desired > 2, "the window is over")
 		})
 	}
 }

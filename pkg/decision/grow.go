@@ -139,44 +139,27 @@ func (r *round) askBeyond(p *purchase) {
 	p.short = waits + r.buyBeyond(p, others, p.short-waits)
 }
 
-// buyBeyond asks a cluster that grows for what does not fit now. Quotas do not grow.
+// buyBeyond asks a cluster that grows for what does not fit now.
 func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate) (short capacity.Rate) {
 	if need <= 0 || len(candidates) == 0 {
 		return max(0, need)
 	}
-	options := p.options(candidates, r.mayAdd)
-	beyond := allocation.Cheapest(options, need)
-	for !r.chargeAll(candidates, beyond.Replicas, options) {
-		beyond = allocation.Cheapest(options, need)
-	}
-	for i, v := range candidates {
-		p.bought[v] += beyond.Replicas[i]
+	short = r.take(p, candidates, p.options(candidates, r.mayAdd), need, true)
+	for _, v := range candidates {
 		if slots := v.plan.Slots; slots != nil && p.bought[v] > slots.Count {
 			v.fact(ReasonNoSlots, "%s wanted, %d fit; the cluster must grow", plural(p.bought[v], "more replica", "more replicas"), slots.Count)
 		}
 	}
-	return beyond.Unserved
+	return short
 }
 
-// chargeAll takes what the replicas count against quotas. Where one allows fewer it lowers
-// that variant's bound, takes nothing and reports failure.
-func (r *round) chargeAll(candidates []*variant, replicas []int, options []allocation.Option) bool {
+// take buys the cheapest mix of the options. It returns what stays unserved.
+func (r *round) take(p *purchase, candidates []*variant, options []allocation.Option, need capacity.Rate, beyond bool) capacity.Rate {
+	buy := r.cheapestAllowed(candidates, options, need, func(v *variant) int { return v.target + p.bought[v] }, beyond)
 	for i, v := range candidates {
-		if r.unknown(v) != nil {
-			continue
-		}
-		if allowed := r.allowed(v); allowed < replicas[i] {
-			options[i].Most = allowed
-			for j, before := range candidates[:i] {
-				if r.unknown(before) == nil {
-					r.trial.Charge(before.in.Request, -replicas[j])
-				}
-			}
-			return false
-		}
-		r.trial.Charge(v.in.Request, replicas[i])
+		p.bought[v] += buy.Replicas[i]
 	}
-	return true
+	return buy.Unserved
 }
 
 // grown records what was bought of the variant.
@@ -242,26 +225,23 @@ func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rat
 		}
 		return most
 	})
-	buy := r.cheapestFitting(candidates, options, need, func(v *variant) int { return v.target + p.bought[v] })
-	for i, v := range candidates {
-		p.bought[v] += buy.Replicas[i]
-	}
-	return buy.Unserved
+	return r.take(p, candidates, options, need, false)
 }
 
-// cheapestFitting is the cheapest mix whose new replicas fit together and are allowed now,
-// where from is what they are added to; it takes their room.
+// cheapestAllowed is the cheapest mix whose new replicas are allowed now and fit together,
+// or may come to fit where they are asked for beyond what does; from is what they are added
+// to. It takes their room.
 // Variants share nodes, so what each of them could place alone is only where the search
 // starts: a variant that could not place its share, or that its behavior holds back, is
 // bounded by what it could, and the search runs again.
-func (r *round) cheapestFitting(candidates []*variant, options []allocation.Option, need capacity.Rate, from func(*variant) int) allocation.Vector {
+func (r *round) cheapestAllowed(candidates []*variant, options []allocation.Option, need capacity.Rate, from func(*variant) int, beyond bool) allocation.Vector {
 	for {
 		mix := allocation.Cheapest(options, need)
 		if r.holdBack(candidates, options, mix.Replicas, from) {
 			continue
 		}
 		began := len(r.placed)
-		if r.placeAll(candidates, mix.Replicas, options) {
+		if r.placeAll(candidates, mix.Replicas, options, beyond) {
 			return mix
 		}
 		r.takeBack(began)
@@ -286,21 +266,31 @@ func (r *round) holdBack(candidates []*variant, options []allocation.Option, rep
 	return held
 }
 
-// placeAll tries the new replicas of the mix out on the cluster, larger ones first. When
+// placeAll tries the new replicas of the mix out on the cluster, larger ones first; those
+// that are asked for beyond what fits only count against quotas, which do not grow. When
 // one does not fit it lowers that variant's bound and reports failure.
-func (r *round) placeAll(candidates []*variant, mix []int, options []allocation.Option) bool {
+func (r *round) placeAll(candidates []*variant, mix []int, options []allocation.Option, beyond bool) bool {
 	for _, i := range placingOrder(candidates) {
-		v := candidates[i]
+		v, now := candidates[i], options[i].Now
 		if r.unknown(v) != nil {
 			continue
 		}
-		for n := options[i].Now; n < mix[i]; n++ {
+		if more := mix[i] - now; beyond && more > 0 {
+			if allowed := r.allowed(v); allowed < more {
+				options[i].Most = now + allowed
+				return false
+			}
+			r.trial.Charge(v.in.Request, more)
+			r.placed = append(r.placed, placed{v: v, charged: more})
+			continue
+		}
+		for n := now; n < mix[i]; n++ {
 			node, ok := r.trial.Place(v.in.Request)
 			if !ok {
 				options[i].Most = n
 				return false
 			}
-			r.placed = append(r.placed, placed{v, node})
+			r.placed = append(r.placed, placed{v: v, node: node})
 		}
 	}
 	return true
@@ -326,16 +316,20 @@ func placingOrder(candidates []*variant) []int {
 	return order
 }
 
-// placed is a replica that was tried out on a node.
+// placed is a replica that was tried out on a node, or some that were charged alone.
 type placed struct {
-	v    *variant
-	node int
+	v             *variant
+	node, charged int
 }
 
 // takeBack takes off all that was tried out since.
 func (r *round) takeBack(since int) {
 	for _, p := range r.placed[since:] {
-		r.trial.Remove(p.v.in.Request, p.node)
+		if p.charged > 0 {
+			r.trial.Charge(p.v.in.Request, -p.charged)
+		} else {
+			r.trial.Remove(p.v.in.Request, p.node)
+		}
 	}
 	r.placed = r.placed[:since]
 }

@@ -98,6 +98,8 @@ func (r *round) obstacle(v *variant) (Reason, string) {
 		return ReasonRateLimited, why
 	case v.policy.Up.Window > 0 && r.heldUp(v, v.ideal) < v.ideal:
 		return ReasonStabilized, fmt.Sprintf("scaleUp.stabilizationWindow (%s) holds it", v.policy.Up.Window)
+	case v.tolerates(v.policy.Up, v.target+1):
+		return ReasonWithinTolerance, fmt.Sprintf("within scaleUp.tolerance (%.0f %%)", 100*v.policy.Up.Tolerance)
 	case v.rate.unfit():
 		return ReasonSLO, "misses the SLO even when idle"
 	case r.full(v):

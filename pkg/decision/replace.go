@@ -31,7 +31,7 @@ func (r *round) replace(m *model) bool {
 		return false
 	}
 	began := len(r.placed)
-	best := r.cheapestFitting(candidates, r.swaps(m, candidates, r.fitting), need, func(v *variant) int { return v.target })
+	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.fitting), need, func(v *variant) int { return v.target }, false)
 	if !m.pays(candidates, best) {
 		r.takeBack(began)
 		m.next.Cheaper = time.Time{}
