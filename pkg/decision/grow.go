@@ -144,7 +144,7 @@ func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate
 	if need <= 0 || len(candidates) == 0 {
 		return max(0, need)
 	}
-	short = r.take(p, candidates, p.options(candidates, r.mayAdd), need, true)
+	short = r.buyMix(p, candidates, p.options(candidates, r.mayAdd), need, true)
 	for _, v := range candidates {
 		if slots := v.plan.Slots; slots != nil && p.bought[v] > slots.Count {
 			v.fact(ReasonNoSlots, "%s wanted, %d fit; the cluster must grow", plural(p.bought[v], "more replica", "more replicas"), slots.Count)
@@ -153,8 +153,8 @@ func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate
 	return short
 }
 
-// take buys the cheapest mix of the options. It returns what stays unserved.
-func (r *round) take(p *purchase, candidates []*variant, options []allocation.Option, need capacity.Rate, beyond bool) capacity.Rate {
+// buyMix buys the cheapest mix of the options. It returns what stays unserved.
+func (r *round) buyMix(p *purchase, candidates []*variant, options []allocation.Option, need capacity.Rate, beyond bool) capacity.Rate {
 	buy := r.cheapestAllowed(candidates, options, need, func(v *variant) int { return v.target + p.bought[v] }, beyond)
 	for i, v := range candidates {
 		p.bought[v] += buy.Replicas[i]
@@ -225,7 +225,7 @@ func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rat
 		}
 		return most
 	})
-	return r.take(p, candidates, options, need, false)
+	return r.buyMix(p, candidates, options, need, false)
 }
 
 // cheapestAllowed is the cheapest mix whose new replicas are allowed now and fit together,
