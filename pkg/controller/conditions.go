@@ -130,14 +130,15 @@ func optimizationReady(p *decision.VariantPlan) finding {
 	if f, ok := fact(p, v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonOptimizationFailed); ok {
 		return no(f.Reason, f.Detail)
 	}
+	doubt := doubtOf(p)
 	if !tookPart(p) {
-		return no(v1alpha1.ReasonSkippedProcessing, p.Message)
+		return no(v1alpha1.ReasonSkippedProcessing, beside(p.Message, doubt.detail))
 	}
 	if f, ok := fact(p, v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale); ok {
-		return no(v1alpha1.ReasonMetricsUnavailable, f.Detail)
+		return no(v1alpha1.ReasonMetricsUnavailable, beside(f.Detail, doubt.detail))
 	}
-	if f, ok := fact(p, v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonServiceClassUnclear); ok {
-		return yes(f.Reason, f.Detail)
+	if doubt.detail != "" {
+		return doubt
 	}
 	if p.Reason == decision.ReasonWake {
 		return yes(v1alpha1.ReasonScaleFromZeroMode, p.Message)
@@ -148,15 +149,34 @@ func optimizationReady(p *decision.VariantPlan) finding {
 	return yes(v1alpha1.ReasonSaturationOnlyMode, "decided by saturation and observed rates")
 }
 
+// doubtOf is what somebody should correct although it keeps the variant from nothing.
+func doubtOf(p *decision.VariantPlan) (doubt finding) {
+	for _, reason := range []decision.Reason{v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonModelNameDiffers} {
+		f, ok := fact(p, reason)
+		switch {
+		case ok && doubt.detail == "":
+			doubt = yes(f.Reason, f.Detail)
+		case ok:
+			doubt.detail = beside(doubt.detail, f.Detail)
+		}
+	}
+	return doubt
+}
+
+// beside is a text and what is to be said beside it, if anything.
+func beside(text, more string) string {
+	if more == "" {
+		return text
+	}
+	return text + "; " + more
+}
+
 // capacityKnown says how many more replicas fit, or why nobody knows. What is wrong
 // with the variant's own words about its devices stands before the number.
 func capacityKnown(p *decision.VariantPlan, v *variant) finding {
 	shape, odd := fact(p, decision.ReasonShapeUnknown)
 	if f, ok := fact(p, decision.ReasonCapacityUnknown); ok {
-		if odd {
-			f.Detail += "; " + shape.Detail
-		}
-		return no(f.Reason, f.Detail)
+		return no(f.Reason, beside(f.Detail, shape.Detail))
 	}
 	if odd {
 		return no(shape.Reason, shape.Detail)

@@ -172,6 +172,7 @@ func newFollower(mgr ctrl.Manager, o Options, trigger *trigger) *follower {
 		sources:  o.Sources,
 		config:   o.Config,
 		ready:    make(chan struct{}),
+		elected:  mgr.Elected(),
 		told:     map[string]string{},
 		entries:  map[string]int{},
 

@@ -46,7 +46,7 @@ var telling = []struct {
 	{v1alpha1.ConditionScalingLimited, []string{
 		string(decision.ReasonNoSlots), string(decision.ReasonStartupOverdue), string(decision.ReasonPreempted),
 	}},
-	{v1alpha1.ConditionOptimizationReady, []string{v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonNamespaceConfigUnread}},
+	{v1alpha1.ConditionOptimizationReady, []string{v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonModelNameDiffers}},
 	{v1alpha1.ConditionConflict, []string{v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared, string(decision.ReasonReplicasOverwritten)}},
 }
 

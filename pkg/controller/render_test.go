@@ -90,6 +90,8 @@ func TestConditions(t *testing.T) {
 		{"sized for the promise", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonOptimizationSucceeded)), "Ready | TargetFound | MetricsFound | OptimizationSucceeded | CapacityExact | NotLimited | NoConflict"},
 		{"saturated in spite of the promise", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonSaturationSafetyOverride)), "Ready | TargetFound | MetricsFound | SaturationSafetyOverride | CapacityExact | NotLimited | NoConflict"},
 		{"the promise is not known", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonServiceClassUnclear)), "Ready | TargetFound | MetricsFound | ServiceClassUnclear | CapacityExact | NotLimited | NoConflict"},
+		{"the promise is not known, and there are no metrics", settled(facts(decision.ReasonMetricsMissing, v1alpha1.ReasonServiceClassUnclear)), "MetricsUnavailable | TargetFound | MetricsMissing | MetricsUnavailable | CapacityExact | NotLimited | NoConflict"},
+		{"the server calls the model otherwise", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonModelNameDiffers)), "Ready | TargetFound | MetricsFound | ModelNameDiffers | CapacityExact | NotLimited | NoConflict"},
 		{"the decision failed", unsettled(v1alpha1.ReasonOptimizationFailed, v1alpha1.ReasonOptimizationFailed), "OptimizationFailed | TargetFound | - | OptimizationFailed | - | - | NoConflict"},
 		{"writing is forbidden", settled(facts(decision.ReasonMetricsFound, decision.ReasonTargetForbidden)), "TargetForbidden | TargetForbidden | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | -"},
 		{"writing failed", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonOptimizationFailed)), "Ready | TargetFound | MetricsFound | OptimizationFailed | CapacityExact | NotLimited | NoConflict"},
@@ -118,6 +120,28 @@ func TestConditions(t *testing.T) {
 var kinds = []string{
 	v1alpha1.ConditionReady, v1alpha1.ConditionTargetResolved, v1alpha1.ConditionMetricsAvailable, v1alpha1.ConditionOptimizationReady,
 	v1alpha1.ConditionCapacityKnown, v1alpha1.ConditionScalingLimited, v1alpha1.ConditionConflict,
+}
+
+// What should be corrected is said in any case, whatever else there is to say.
+func TestDoubtsInWords(t *testing.T) {
+	class, name := decision.Reason(v1alpha1.ReasonServiceClassUnclear), decision.Reason(v1alpha1.ReasonModelNameDiffers)
+	cases := []struct {
+		name string
+		plan *decision.VariantPlan
+		want string
+	}{
+		{"one", settled(facts(decision.ReasonMetricsFound, name)), "ModelNameDiffers: which ModelNameDiffers"},
+		{"two", settled(facts(decision.ReasonMetricsFound, name, class)), "ServiceClassUnclear: which ServiceClassUnclear; which ModelNameDiffers"},
+		{"beside missing metrics", settled(facts(decision.ReasonMetricsMissing, class)), "MetricsUnavailable: which MetricsMissing; which ServiceClassUnclear"},
+		{"where nothing is decided", unsettled(decision.ReasonSteady, class), "SkippedProcessing: why; which ServiceClassUnclear"},
+		{"beside a field that cannot be used", unsettled(decision.ReasonSteady, v1alpha1.ReasonInvalidConfiguration, class), "InvalidConfiguration: which InvalidConfiguration"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			f := optimizationReady(c.plan)
+			assert.Equal(t, c.want, f.reason+": "+f.detail)
+		})
+	}
 }
 
 func TestCapacityInWords(t *testing.T) {

@@ -49,6 +49,7 @@ func (v *variant) resolve(fact *decision.Variant, s stock) {
 		v.warn(s, name, source)
 	}
 	v.id = spec.ResolvedVariantID(v.accelerator, v.devices)
+	v.warnOfName()
 	v.serverLimits(fact, name, s)
 	v.price(fact, s.costs)
 }

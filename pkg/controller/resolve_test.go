@@ -92,6 +92,40 @@ func TestWhatTheArgumentsOfAServerFix(t *testing.T) {
 	}
 }
 
+func TestAModelServerWithAnotherName(t *testing.T) {
+	vllm := func(args ...string) corev1.Container {
+		return corev1.Container{Name: "server", Image: "vllm/vllm-openai", Args: args}
+	}
+	for name, c := range map[string]struct {
+		template *corev1.PodTemplateSpec
+		serves   string
+	}{
+		"the same name":                   {templateOf(vllm("--model=llama")), ""},
+		"another name":                    {templateOf(vllm("--model=llamma")), "llamma"},
+		"one of several names":            {templateOf(vllm("--model=/models/x", "--served-model-name", "chat", "llama")), ""},
+		"none of several names":           {templateOf(vllm("--model=llama", "--served-model-name", "chat", "code")), "chat, code"},
+		"a variable of the container":     {templateOf(corev1.Container{Name: "server", Image: "vllm", Env: []corev1.EnvVar{{Name: "M", Value: "x"}}, Args: []string{"--model=$(M)"}}), "x"},
+		"a variable that nobody tells":    {templateOf(vllm("--model=$(M)")), ""},
+		"no name":                         {templateOf(vllm("--port=1")), ""},
+		"a proxy beside":                  {templateOf(corev1.Container{Name: "proxy", Args: []string{"--model=x"}}, vllm("--model=llama")), ""},
+		"two servers":                     {templateOf(vllm("--model=x"), vllm("--model=y")), ""},
+		"a script, which may change them": {templateOf(corev1.Container{Name: "server", Image: "vllm", Command: []string{"run.sh", "--model=x"}}), ""},
+		"no template":                     {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &variant{object: &v1alpha1.VariantAutoscaling{Spec: v1alpha1.VariantAutoscalingSpec{ModelID: "llama"}}, target: target{template: c.template}}
+			v.warnOfName()
+			if c.serves == "" {
+				assert.Empty(t, v.warnings)
+				return
+			}
+			require.Len(t, v.warnings, 1)
+			assert.Equal(t, decision.Reason(v1alpha1.ReasonModelNameDiffers), v.warnings[0].Reason)
+			assert.Contains(t, v.warnings[0].Detail, "spec.modelID is llama and container server serves "+c.serves+",")
+		})
+	}
+}
+
 // onH100 is what Llama-3.1-8B has on one H100 of 80 GiB, in tokens: 0.9 of 79.2 GiB,
 // less 1.7625 and weights of 14.9575, at 8,192 in a GiB.
 const onH100 = (71.28 - 1.7625 - 14.9575) * 8192

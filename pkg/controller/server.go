@@ -2,11 +2,13 @@ package controller
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
@@ -45,6 +47,30 @@ func (v *variant) serverLimits(fact *decision.Variant, name inventory.Name, s st
 	if !unread {
 		fact.BatchLimit = cmp.Or(fact.BatchLimit, standard)
 	}
+}
+
+// warnOfName says that the template's model server calls its model otherwise than
+// spec.modelID. Of several model servers nobody knows which one clients ask.
+func (v *variant) warnOfName() {
+	if v.target.template == nil {
+		return
+	}
+	var servers []*corev1.Container
+	for i := range v.target.template.Spec.Containers {
+		if c := &v.target.template.Spec.Containers[i]; modelserver.EngineOf(c) != modelserver.EngineUnknown && showsArguments(c) {
+			servers = append(servers, c)
+		}
+	}
+	if len(servers) != 1 {
+		return
+	}
+	names, given := modelserver.ServedNames(commandLine(servers[0])), v.object.Spec.ModelID
+	if len(names) == 0 || slices.Contains(names, given) {
+		return
+	}
+	v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonModelNameDiffers, Detail: fmt.Sprintf(
+		"spec.modelID is %s and container %s serves %s, so that the model's requests at a gateway, its service class and its other variants may not be found: correct one of them",
+		given, servers[0].Name, strings.Join(names, ", "))})
 }
 
 // asksForDevices says whether a container has devices for itself. A proxy beside the

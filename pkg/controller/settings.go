@@ -54,6 +54,8 @@ type follower struct {
 	sources  config.Sources
 	// ready is closed once the ConfigMaps were read for the first time.
 	ready chan struct{}
+	// elected is closed once this replica leads. The leader alone tells by events.
+	elected <-chan struct{}
 
 	// verbosity sets how much is logged; it may be nil.
 	verbosity func(int) error
@@ -101,16 +103,38 @@ func (f *follower) followed() (names []string) {
 	return names
 }
 
-// Start reads the ConfigMaps once the cache has them.
+// Start reads the ConfigMaps once the cache has them. They are read again when this replica
+// begins to lead, so that it tells of what is wrong with them.
 func (f *follower) Start(ctx context.Context) error {
+	if err := f.followAll(ctx); err != nil {
+		return err
+	}
+	close(f.ready)
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-f.elected:
+		return f.followAll(ctx)
+	}
+}
+
+func (f *follower) followAll(ctx context.Context) error {
 	for _, family := range f.families() {
 		if err := f.follow(ctx, family.names[0]); err != nil {
 			return err
 		}
 	}
-	close(f.ready)
-	<-ctx.Done()
 	return nil
+}
+
+// leads reports whether this replica is the one that tells by events.
+func (f *follower) leads() bool {
+	select {
+	case <-f.elected:
+		return true
+	default:
+		return false
+	}
 }
 
 // NeedLeaderElection lets every replica follow.
@@ -272,7 +296,7 @@ func tellApplied(log klog.Logger, c config.Change) {
 
 // tell tells on the ConfigMap what of it is not in force.
 func (f *follower) tell(object *corev1.ConfigMap, reason, note string) {
-	if object == nil || f.told[object.Name] == object.ResourceVersion {
+	if object == nil || !f.leads() || f.told[object.Name] == object.ResourceVersion {
 		return
 	}
 	f.told[object.Name] = object.ResourceVersion

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,10 @@ func newTestFollower(t *testing.T) (*follower, client.Client, chan string) {
 	require.NoError(t, err)
 	api := fake.NewClientBuilder().Build()
 	recorder := events.NewFakeRecorder(10)
+	leads := make(chan struct{})
+	close(leads)
 	return &follower{
+		ready: make(chan struct{}), elected: leads,
 		reader: api, recorder: recorder, settings: newSettings(loaded.Dynamic), names: &inventory.Names{},
 		trigger: newTrigger(), sources: sources, config: loaded, told: map[string]string{}, entries: map[string]int{},
 	}, api, recorder.Events
@@ -207,4 +211,36 @@ func TestTheFirstOfThePublishedNamesCounts(t *testing.T) {
 		}
 	}
 	assert.Subset(t, f.followed(), []string{"serviceclass", "model-scale-to-zero-config", "accelerator-unit-costs", "service-classes-config"})
+}
+
+// Every replica of a manager follows the ConfigMaps, and the one that leads tells of them.
+func TestTheLeaderAloneTells(t *testing.T) {
+	f, api, told := newTestFollower(t)
+	elected := make(chan struct{})
+	f.elected = elected
+	wrong := map[string]map[string]string{
+		f.config.ConfigMap:              {"WVA_LIMITED_MODE": "true"},
+		"wva-saturation-scaling-config": {"default": "kvCacheThreshold: 80"},
+		"saturation-scaling-config":     {"default": "kvCacheThreshold: 0.7"},
+	}
+	for name, data := range wrong {
+		require.NoError(t, api.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.config.PodNamespace, Name: name}, Data: data}))
+	}
+	ended := make(chan error)
+	go func() { ended <- f.Start(t.Context()) }()
+	<-f.ready
+	assert.Empty(t, told, "another replica leads, and tells")
+
+	close(elected)
+	require.NoError(t, <-ended)
+	var reasons []string
+	for len(told) > 0 {
+		reasons = append(reasons, strings.Fields(<-told)[1])
+	}
+	assert.ElementsMatch(t, []string{"ImmutableConfigChangeRejected", "InvalidConfiguration", "ConfigMapIgnored"}, reasons, "it tells of what stands")
+
+	for name := range wrong {
+		require.NoError(t, f.follow(t.Context(), name))
+	}
+	assert.Empty(t, told, "each is told of once")
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/localcluster"
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
@@ -111,6 +113,9 @@ func TestInstancesNeverTouchEachOthersObjects(t *testing.T) {
 // log has no write that is not the leader's, nor one that takes replicas away.
 func TestTheNextLeaderGoesOn(t *testing.T) {
 	election := []string{"--leader-elect", "--leader-election-lease-duration=3s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms"}
+	// What is wrong with a ConfigMap is told by the leader, and by the next one when it leads.
+	wrong := configMap(t, "pair-thresholds", map[string]string{"default": "kvCacheThreshold: 80"})
+	election = append(election, "--saturation-config-map-name="+wrong.Name)
 	first := startHurried(t, "pair", "pair-first", election...)
 	servers := serveModels(t)
 	namespace := space(t)
@@ -124,6 +129,7 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 	servers.settle(t, namespace, 2)
 
 	before := *read(t, d).Spec.Replicas
+	assert.Equal(t, []string{"InvalidConfiguration"}, told(t, wrong), "one of the two tells")
 	servers.ask(namespace, 4*serves)
 	require.NoError(t, cluster.Kill(first))
 	// What it had sent may be answered a moment later; the lease ends long after that.
@@ -132,6 +138,10 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 	conditiontest.Eventually(t, patience, "rounds of the next leader", func() (string, bool) {
 		rounds := prometheustest.Scrape(t, metricsOf[next])[`wva_round_duration_seconds{controller_instance="pair",result="success",round="Full"}`]
 		return fmt.Sprint(rounds), rounds >= 3
+	})
+	conditiontest.Eventually(t, patience, "the event of the next leader", func() (string, bool) {
+		reasons := told(t, wrong)
+		return fmt.Sprint(reasons), count(reasons, "InvalidConfiguration") == 2
 	})
 	last := int32(1)
 	for _, w := range writesTo(t, d) {
@@ -143,4 +153,35 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 		assert.Greater(t, w.Replicas, last, "no write takes replicas away, and none repeats another: %+v", w)
 		last = w.Replicas
 	}
+}
+
+// Two managers with one instance and no common lease, whose settings differ: the one wants two
+// replicas and the other one. After the second change it is left to one of them, and the
+// object says who else there is.
+func TestTwoManagersOfOneInstanceDoNotFight(t *testing.T) {
+	servers := serveModels(t)
+	namespace := space(t)
+	servers.ask(namespace, 0.5*serves)
+	configMap(t, "twin-thresholds", map[string]string{"default": "kvCacheThreshold: 0.4"})
+	for name, more := range map[string]string{"twin-low": "wva-saturation-scaling-config", "twin-high": "twin-thresholds"} {
+		twin := startHurried(t, "twin", name, "--saturation-config-map-name="+more)
+		t.Cleanup(func() { assert.NoError(t, cluster.Terminate(twin)) })
+	}
+	d, v := deployment(namespace, "server", 1), variant(namespace, "llama-h100", "server", "twin")
+	create(t, d, v)
+	conditiontest.Eventually(t, 2*patience, "the conflict with the other manager", func() (string, bool) {
+		found := apimeta.FindStatusCondition(read(t, v).Status.Conditions, v1alpha1.ConditionConflict)
+		return describe(v), found != nil && found.Reason == string(decision.ReasonReplicasOverwritten) &&
+			strings.Contains(found.Message, "field manager "+v1alpha1.FieldManager+" keeps changing replicas")
+	})
+	before := len(writesTo(t, d))
+	for _, twin := range []string{"twin-low", "twin-high"} {
+		series := `wva_round_duration_seconds{controller_instance="twin",result="success",round="Full"}`
+		first := prometheustest.Scrape(t, metricsOf[twin])[series]
+		conditiontest.Eventually(t, patience, "more rounds of "+twin, func() (string, bool) {
+			rounds := prometheustest.Scrape(t, metricsOf[twin])[series]
+			return fmt.Sprint(rounds - first), rounds >= first+8
+		})
+	}
+	assert.LessOrEqual(t, len(writesTo(t, d))-before, 1, "one of the two has given up: %v", writesTo(t, d))
 }

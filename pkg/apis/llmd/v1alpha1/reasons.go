@@ -34,6 +34,7 @@ const (
 	ReasonSkippedProcessing        = "SkippedProcessing"
 	ReasonServiceClassUnclear      = "ServiceClassUnclear"
 	ReasonNamespaceConfigUnread    = "NamespaceConfigUnread"
+	ReasonModelNameDiffers         = "ModelNameDiffers"
 	ReasonCapacityExact            = "CapacityExact"
 	ReasonCapacityUpperBound       = "CapacityUpperBound"
 	ReasonAcceleratorCountDiffers  = "AcceleratorCountDiffers"
@@ -91,6 +92,7 @@ func Reasons() []Reason {
 		{ConditionOptimizationReady, yes, ReasonSaturationSafetyOverride, "Saturation asked for more replicas than the latency model, and won."},
 		{ConditionOptimizationReady, yes, ReasonServiceClassUnclear, "It is unclear which service class counts for the model, so the last decision used saturation and observed rates alone; the message says why."},
 		{ConditionOptimizationReady, yes, ReasonNamespaceConfigUnread, "The ConfigMaps in the namespace could not be read, so the settings beside the manager count; the message names the missing right."},
+		{ConditionOptimizationReady, yes, ReasonModelNameDiffers, "The model server of the pod template calls its model otherwise than spec.modelID, which counts; the message has both names."},
 		{ConditionOptimizationReady, yes, ReasonScaleFromZeroMode, "The last decision woke the model because requests wait."},
 		{ConditionOptimizationReady, no, ReasonOptimizationFailed, "The last decision failed; the message says why."},
 		{ConditionOptimizationReady, no, ReasonMetricsUnavailable, "There are no usable metrics, so the replicas are held."},
