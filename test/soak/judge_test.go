@@ -9,6 +9,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The tokens of the managers, and when the soak of these tests begins.
@@ -181,4 +185,24 @@ func TestMistakesInTheArguments(t *testing.T) {
 	for _, args := range [][]string{{"--duration=30s"}, {"more"}, {"--seed=-1"}} {
 		assert.Equal(t, 2, run(t.Context(), args, io.Discard, io.Discard), args)
 	}
+}
+
+func TestWhatADeletedDeploymentLeaves(t *testing.T) {
+	owned := func(uid, by types.UID) metav1.ObjectMeta {
+		m := metav1.ObjectMeta{Name: string(uid), UID: uid}
+		if by != "" {
+			m.OwnerReferences = []metav1.OwnerReference{{UID: by, Controller: new(true)}}
+		}
+		return m
+	}
+	left := leftovers(
+		[]appsv1.Deployment{{ObjectMeta: owned("d", "")}},
+		[]appsv1.ReplicaSet{{ObjectMeta: owned("set", "d")}, {ObjectMeta: owned("old-set", "old-d")}},
+		[]corev1.Pod{{ObjectMeta: owned("pod", "set")}, {ObjectMeta: owned("old-pod", "old-set")}, {ObjectMeta: owned("older-pod", "older-set")}, {ObjectMeta: owned("free", "")}},
+	)
+	var names []string
+	for _, o := range left {
+		names = append(names, o.GetName())
+	}
+	assert.Equal(t, []string{"old-set", "old-pod", "older-pod"}, names)
 }

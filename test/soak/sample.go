@@ -77,6 +77,13 @@ func (w *world) settle(ctx context.Context) error {
 
 // rest lets a constant load be until the soak ends.
 func (w *world) rest(ctx context.Context) error {
+	swept, err := w.sweep(ctx)
+	if err != nil {
+		return err
+	}
+	if swept > 0 {
+		w.say("%d pods of deleted Deployments were left, and are deleted", swept)
+	}
 	for _, l := range w.loads {
 		l.set(l.model.most * 0.6)
 	}
