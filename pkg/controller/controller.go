@@ -105,7 +105,7 @@ func localsOf(mgr ctrl.Manager, c config.Config, t *trigger) (*locals, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the ConfigMaps of namespaces: %w", err)
 	}
-	return newLocals(api.RESTClient(), c.PodNamespace, c.WatchNamespace, mgr.GetEventRecorder(component), t)
+	return newLocals(api.RESTClient(), c.PodNamespace, c.WatchNamespace, newTeller(mgr.GetEventRecorder(component), nil), t)
 }
 
 func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *trigger) (*Loop, error) {
@@ -165,15 +165,13 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *
 func newFollower(mgr ctrl.Manager, o Options, trigger *trigger) *follower {
 	return &follower{
 		reader:   mgr.GetCache(),
-		recorder: mgr.GetEventRecorder(component),
+		teller:   newTeller(mgr.GetEventRecorder(component), mgr.Elected()),
 		settings: newSettings(o.Config.Dynamic),
 		names:    &inventory.Names{},
 		trigger:  trigger,
 		sources:  o.Sources,
 		config:   o.Config,
 		ready:    make(chan struct{}),
-		elected:  mgr.Elected(),
-		told:     map[string]string{},
 		entries:  map[string]int{},
 
 		verbosity: o.Verbosity,

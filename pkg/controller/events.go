@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,21 +60,12 @@ func conditionEvents(recorder events.EventRecorder, object *v1alpha1.VariantAuto
 			continue
 		}
 		switch {
-		case contains(w.warnings, is):
+		case slices.Contains(w.warnings, is.Reason):
 			tell(recorder, object, corev1.EventTypeWarning, is.Reason, actionObserve, is.Message)
-		case was != nil && contains(w.warnings, was):
+		case was != nil && slices.Contains(w.warnings, was.Reason):
 			tell(recorder, object, corev1.EventTypeNormal, is.Reason, actionObserve, is.Message)
 		}
 	}
-}
-
-func contains(reasons []string, c *metav1.Condition) bool {
-	for _, reason := range reasons {
-		if c.Reason == reason {
-			return true
-		}
-	}
-	return false
 }
 
 // scaleEvent tells of a write of the target's replicas.

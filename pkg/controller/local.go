@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,9 +27,9 @@ import (
 // all of it belongs to the goroutine of the loop.
 type locals struct {
 	// home is the namespace of the manager, whose ConfigMaps are not local.
-	home     string
-	recorder events.EventRecorder
-	kinds    []localKind
+	home   string
+	teller teller
+	kinds  []localKind
 	// named are the ConfigMaps of each name, and namespaces the Namespaces; that one is nil
 	// where one namespace alone is watched, which then has its say in any case.
 	named      map[string]toolscache.Store
@@ -47,8 +46,6 @@ type local struct {
 	// versions and entries are those of the ConfigMap that counts, by kind.
 	versions map[string]string
 	entries  map[string]int
-	// told are the versions of the ConfigMaps of which an event told, by name.
-	told map[string]string
 }
 
 // localKind is one kind of settings that namespaces may have.
@@ -84,8 +81,8 @@ func takeLocal[T any](to **T, parse func(string, map[string]string) (T, []string
 
 // newLocals makes the informers; watched is the only namespace, or empty for all. Whatever
 // changes calls for a round.
-func newLocals(from toolscache.Getter, home, watched string, recorder events.EventRecorder, t *trigger) (*locals, error) {
-	l := emptyLocals(home, recorder)
+func newLocals(from toolscache.Getter, home, watched string, teller teller, t *trigger) (*locals, error) {
+	l := emptyLocals(home, teller)
 	for _, name := range config.LocalConfigMaps() {
 		store, err := l.watch(from, "configmaps", watched, name, &corev1.ConfigMap{}, t)
 		if err != nil {
@@ -100,9 +97,9 @@ func newLocals(from toolscache.Getter, home, watched string, recorder events.Eve
 	return l, err
 }
 
-func emptyLocals(home string, recorder events.EventRecorder) *locals {
+func emptyLocals(home string, teller teller) *locals {
 	return &locals{
-		home: home, recorder: recorder, kinds: localKinds(),
+		home: home, teller: teller, kinds: localKinds(),
 		named: map[string]toolscache.Store{}, known: map[string]*local{},
 	}
 }
@@ -191,7 +188,7 @@ func (l *locals) read(ctx context.Context, variants []*variant) map[string]confi
 	for _, namespace := range slices.Sorted(maps.Keys(counts)) {
 		of := l.known[namespace]
 		if of == nil {
-			of = &local{versions: map[string]string{}, entries: map[string]int{}, told: map[string]string{}}
+			of = &local{versions: map[string]string{}, entries: map[string]int{}}
 			l.known[namespace] = of
 		}
 		for _, kind := range l.kinds {
@@ -220,7 +217,7 @@ func (l *locals) enabled() map[string]bool {
 // follow puts one ConfigMap of a namespace into force. One that cannot be used changes
 // nothing, and an event on it says why.
 func (l *locals) follow(ctx context.Context, namespace string, kind localKind, of *local) {
-	object := l.which(namespace, kind, of)
+	object := l.which(namespace, kind)
 	version, data := "", map[string]string(nil)
 	if object != nil {
 		version, data = versionOf(object), object.Data
@@ -234,12 +231,9 @@ func (l *locals) follow(ctx context.Context, namespace string, kind localKind, o
 		log = log.WithValues("configMap", object.Name)
 	}
 	warnings, err := kind.use(&of.Local, namespace, data)
-	for _, w := range warnings {
-		log.Info("An entry of the ConfigMap has no effect, or looks like a mistake", "warning", w)
-	}
+	warn(log, warnings)
 	if err != nil {
-		log.Error(err, "The ConfigMap is not used; the last good settings stay")
-		l.event(of, object, eventInvalid, err.Error())
+		l.teller.refuse(log, object, err)
 		return
 	}
 	log.Info("Updated "+kind.what+" config", "oldEntries", of.entries[kind.what], "newEntries", len(data))
@@ -248,7 +242,7 @@ func (l *locals) follow(ctx context.Context, namespace string, kind localKind, o
 
 // which is the ConfigMap of a kind that counts in a namespace: the first of its names that
 // has any entry. An event on each other one says that it does not.
-func (l *locals) which(namespace string, kind localKind, of *local) *corev1.ConfigMap {
+func (l *locals) which(namespace string, kind localKind) *corev1.ConfigMap {
 	var counts *corev1.ConfigMap
 	for _, name := range kind.names {
 		found, _, _ := l.named[name].GetByKey(namespace + "/" + name)
@@ -258,23 +252,10 @@ func (l *locals) which(namespace string, kind localKind, of *local) *corev1.Conf
 		case counts == nil:
 			counts = object
 		default:
-			l.event(of, object, eventIgnored, fmt.Sprintf("ConfigMap %s holds the same kind of settings and counts: remove one of them", counts.Name))
+			l.teller.passOver(object, counts)
 		}
 	}
 	return counts
-}
-
-// event tells once of each version of a ConfigMap.
-func (l *locals) event(of *local, object *corev1.ConfigMap, reason, note string) {
-	if object == nil || of.told[object.Name] == versionOf(object) {
-		return
-	}
-	of.told[object.Name] = versionOf(object)
-	l.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, "Configure", "%s", bounded(note))
-}
-
-func versionOf(object *corev1.ConfigMap) string {
-	return string(object.UID) + "/" + object.ResourceVersion
 }
 
 // tell warns the variants whose namespaces may have a say that is not known; missing names

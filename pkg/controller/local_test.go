@@ -25,7 +25,7 @@ const (
 func localsWith(t *testing.T, objects ...metav1.Object) (*locals, *events.FakeRecorder) {
 	t.Helper()
 	recorder := events.NewFakeRecorder(100)
-	l := emptyLocals("home", recorder)
+	l := emptyLocals("home", newTeller(recorder, nil))
 	for _, name := range config.LocalConfigMaps() {
 		l.named[name] = toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
 	}

@@ -1,7 +1,10 @@
 package controller
 
 import (
+	"maps"
+
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -11,37 +14,27 @@ import (
 // overlay remembers what was written until the cache has seen it, so that a round
 // that follows a write at once does not decide on, nor write over, what was before.
 type overlay struct {
-	scales   map[types.UID]*autoscalingv1.Scale
-	variants map[types.UID]*v1alpha1.VariantAutoscaling
+	scales   written[*autoscalingv1.Scale]
+	variants written[*v1alpha1.VariantAutoscaling]
 }
 
 func newOverlay() *overlay {
-	return &overlay{scales: map[types.UID]*autoscalingv1.Scale{}, variants: map[types.UID]*v1alpha1.VariantAutoscaling{}}
+	return &overlay{scales: written[*autoscalingv1.Scale]{}, variants: written[*v1alpha1.VariantAutoscaling]{}}
 }
 
-// scale is what was written when that is newer than what was read.
-func (o *overlay) scale(read *autoscalingv1.Scale) *autoscalingv1.Scale {
-	written := o.scales[read.UID]
-	if written == nil {
-		return read
-	}
-	if newer(written.ResourceVersion, read.ResourceVersion) {
-		return written
-	}
-	delete(o.scales, read.UID)
-	return read
-}
+// written are objects as they were written last.
+type written[T metav1.Object] map[types.UID]T
 
-// variant is the same for objects of ours, whose status was written.
-func (o *overlay) variant(read *v1alpha1.VariantAutoscaling) *v1alpha1.VariantAutoscaling {
-	written := o.variants[read.UID]
-	if written == nil {
+// over is what was written when that is newer than what was read.
+func (w written[T]) over(read T) T {
+	ours, ok := w[read.GetUID()]
+	if !ok {
 		return read
 	}
-	if newer(written.ResourceVersion, read.ResourceVersion) {
-		return written
+	if newer(ours.GetResourceVersion(), read.GetResourceVersion()) {
+		return ours
 	}
-	delete(o.variants, read.UID)
+	delete(w, read.GetUID())
 	return read
 }
 
@@ -54,21 +47,13 @@ func newer(a, b string) bool {
 
 // forget drops what was written to objects that are gone.
 func (o *overlay) forget(seen *observation) {
-	scales, variants := map[types.UID]bool{}, map[types.UID]bool{}
+	there := map[types.UID]bool{}
 	for _, v := range seen.variants {
-		variants[v.object.UID] = true
+		there[v.object.UID] = true
 		if v.target.scale != nil {
-			scales[v.target.scale.UID] = true
+			there[v.target.scale.UID] = true
 		}
 	}
-	for uid := range o.scales {
-		if !scales[uid] {
-			delete(o.scales, uid)
-		}
-	}
-	for uid := range o.variants {
-		if !variants[uid] {
-			delete(o.variants, uid)
-		}
-	}
+	maps.DeleteFunc(o.scales, func(uid types.UID, _ *autoscalingv1.Scale) bool { return !there[uid] })
+	maps.DeleteFunc(o.variants, func(uid types.UID, _ *v1alpha1.VariantAutoscaling) bool { return !there[uid] })
 }

@@ -17,10 +17,10 @@ func TestOverlayBridgesTheLagOfTheCache(t *testing.T) {
 	}
 	o := newOverlay()
 	o.scales["u"] = at("100", 3)
-	assert.EqualValues(t, 3, o.scale(at("99", 1)).Spec.Replicas, "the cache is behind")
-	assert.EqualValues(t, 1, o.scale(at("odd", 1)).Spec.Replicas, "versions that cannot be compared leave the cache in its right")
+	assert.EqualValues(t, 3, o.scales.over(at("99", 1)).Spec.Replicas, "the cache is behind")
+	assert.EqualValues(t, 1, o.scales.over(at("odd", 1)).Spec.Replicas, "versions that cannot be compared leave the cache in its right")
 	o.scales["u"] = at("100", 3)
-	assert.EqualValues(t, 7, o.scale(at("1000", 7)).Spec.Replicas, "somebody wrote after us")
+	assert.EqualValues(t, 7, o.scales.over(at("1000", 7)).Spec.Replicas, "somebody wrote after us")
 	assert.Empty(t, o.scales, "what the cache has seen is forgotten")
 
 	o.scales["u"] = at("100", 3)

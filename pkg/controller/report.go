@@ -98,7 +98,7 @@ func (r *reporter) collect() (left int, errs []error) {
 
 // standing is an object as it will be when everything that was asked for is written.
 func (r *reporter) standing(object *v1alpha1.VariantAutoscaling) (base *v1alpha1.VariantAutoscaling, status *v1alpha1.VariantAutoscalingStatus) {
-	base = r.overlay.variant(object)
+	base = r.overlay.variants.over(object)
 	if asked := r.statuses.asked(object.UID); asked != nil {
 		return base, asked
 	}

@@ -12,20 +12,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
-)
-
-// The reasons of events on the ConfigMaps.
-const (
-	eventImmutable = "ImmutableConfigChangeRejected"
-	eventInvalid   = "InvalidConfiguration"
-	eventIgnored   = "ConfigMapIgnored"
 )
 
 // Settings are the dynamic settings in force. They are safe for concurrent use.
@@ -47,24 +39,19 @@ func (s *Settings) Current() *config.Dynamic { return s.current.Load() }
 // ConfigMaps. It runs on every replica of the manager, so that a new leader has them.
 type follower struct {
 	reader   client.Reader
-	recorder events.EventRecorder
+	teller   teller
 	settings *Settings
 	names    *inventory.Names
 	trigger  *trigger
 	sources  config.Sources
 	// ready is closed once the ConfigMaps were read for the first time.
 	ready chan struct{}
-	// elected is closed once this replica leads. The leader alone tells by events.
-	elected <-chan struct{}
 
 	// verbosity sets how much is logged; it may be nil.
 	verbosity func(int) error
 
 	lock   sync.Mutex
 	config config.Config
-	// told is the resource version of the ConfigMaps of which an event told, by name, so
-	// that each is told of once.
-	told map[string]string
 	// entries is how many entries each kind of settings has.
 	entries map[string]int
 	// overrides are the names in force that a ConfigMap gives.
@@ -113,7 +100,7 @@ func (f *follower) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-f.elected:
+	case <-f.teller.elected:
 		return f.followAll(ctx)
 	}
 }
@@ -125,16 +112,6 @@ func (f *follower) followAll(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// leads reports whether this replica is the one that tells by events.
-func (f *follower) leads() bool {
-	select {
-	case <-f.elected:
-		return true
-	default:
-		return false
-	}
 }
 
 // NeedLeaderElection lets every replica follow.
@@ -172,14 +149,9 @@ func (f *follower) followFamily(ctx context.Context, of family) error {
 	log := klog.FromContext(ctx).WithValues("configMap", name)
 	before := f.config.Warnings
 	warnings, err := of.use(klog.NewContext(ctx, log), object)
-	for _, w := range warnings {
-		if !slices.Contains(before, w) {
-			log.Info("An entry of the ConfigMap has no effect, or looks like a mistake", "warning", w)
-		}
-	}
+	warn(log, slices.DeleteFunc(slices.Clone(warnings), func(w string) bool { return slices.Contains(before, w) }))
 	if err != nil {
-		log.Error(err, "The ConfigMap is not used; the last good settings stay")
-		f.tell(object, eventInvalid, err.Error())
+		f.teller.refuse(log, object, err)
 		return nil
 	}
 	if next := f.config.Dynamic; !reflect.DeepEqual(&next, f.settings.Current()) {
@@ -207,7 +179,7 @@ func (f *follower) which(ctx context.Context, of family) (*corev1.ConfigMap, err
 		case counts == nil:
 			counts = object
 		default:
-			f.tell(object, eventIgnored, fmt.Sprintf("ConfigMap %s holds the same kind of settings and counts: remove one of them", counts.Name))
+			f.teller.passOver(object, counts)
 		}
 	}
 	return counts, nil
@@ -270,7 +242,7 @@ func (f *follower) followMain(ctx context.Context, object *corev1.ConfigMap) ([]
 			return nil, err
 		}
 	}
-	if len(edit.Rejected) == 0 || f.told[object.Name] == object.ResourceVersion {
+	if len(edit.Rejected) == 0 || f.teller.knows(object) {
 		return next.Warnings, nil
 	}
 	changes := make([]string, 0, len(edit.Rejected))
@@ -278,7 +250,7 @@ func (f *follower) followMain(ctx context.Context, object *corev1.ConfigMap) ([]
 		changes = append(changes, c.String())
 	}
 	log.Error(nil, "Attempted to change immutable parameters; restart the manager to apply them", "changes", changes)
-	f.tell(object, eventImmutable, "needs a restart of the manager, and all else of the edit is in force: "+strings.Join(changes, "; "))
+	f.teller.tell(object, eventImmutable, "needs a restart of the manager, and all else of the edit is in force: "+strings.Join(changes, "; "))
 	return next.Warnings, nil
 }
 
@@ -292,13 +264,4 @@ func tellApplied(log klog.Logger, c config.Change) {
 	default:
 		log.Info("Updated config", "key", c.Key, "old", c.Old, "new", c.New)
 	}
-}
-
-// tell tells on the ConfigMap what of it is not in force.
-func (f *follower) tell(object *corev1.ConfigMap, reason, note string) {
-	if object == nil || !f.leads() || f.told[object.Name] == object.ResourceVersion {
-		return
-	}
-	f.told[object.Name] = object.ResourceVersion
-	f.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, "Configure", "%s", bounded(note))
 }

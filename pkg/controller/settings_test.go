@@ -28,12 +28,9 @@ func newTestFollower(t *testing.T) (*follower, client.Client, chan string) {
 	require.NoError(t, err)
 	api := fake.NewClientBuilder().Build()
 	recorder := events.NewFakeRecorder(10)
-	leads := make(chan struct{})
-	close(leads)
 	return &follower{
-		ready: make(chan struct{}), elected: leads,
-		reader: api, recorder: recorder, settings: newSettings(loaded.Dynamic), names: &inventory.Names{},
-		trigger: newTrigger(), sources: sources, config: loaded, told: map[string]string{}, entries: map[string]int{},
+		ready: make(chan struct{}), reader: api, teller: newTeller(recorder, nil), settings: newSettings(loaded.Dynamic), names: &inventory.Names{},
+		trigger: newTrigger(), sources: sources, config: loaded, entries: map[string]int{},
 	}, api, recorder.Events
 }
 
@@ -217,7 +214,7 @@ func TestTheFirstOfThePublishedNamesCounts(t *testing.T) {
 func TestTheLeaderAloneTells(t *testing.T) {
 	f, api, told := newTestFollower(t)
 	elected := make(chan struct{})
-	f.elected = elected
+	f.teller.elected = elected
 	wrong := map[string]map[string]string{
 		f.config.ConfigMap:              {"WVA_LIMITED_MODE": "true"},
 		"wva-saturation-scaling-config": {"default": "kvCacheThreshold: 80"},

@@ -130,10 +130,10 @@ func (f *targetFinder) find(ctx context.Context, variants []*variant) error {
 	}
 	for _, v := range variants {
 		if v.target.scale == nil {
-			v.target.tellDeleted(f.overlay.variant(v.object))
+			v.target.tellDeleted(f.overlay.variants.over(v.object))
 			continue
 		}
-		if scale := f.overlay.scale(v.target.scale); scale != v.target.scale {
+		if scale := f.overlay.scales.over(v.target.scale); scale != v.target.scale {
 			// What the cache knows of the writer is from before our own write.
 			v.target.scale, v.target.writer = scale, ""
 		}

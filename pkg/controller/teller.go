@@ -1,0 +1,78 @@
+package controller
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The reasons of events on ConfigMaps.
+const (
+	eventImmutable = "ImmutableConfigChangeRejected"
+	eventInvalid   = "InvalidConfiguration"
+	eventIgnored   = "ConfigMapIgnored"
+)
+
+// teller tells by events what of ConfigMaps is not in force, once of each of their
+// versions. Of several replicas of a manager only the one that leads tells.
+type teller struct {
+	recorder events.EventRecorder
+	// elected is closed once this replica leads; nil where only the one that leads gets.
+	elected <-chan struct{}
+	// told are the versions of which was told, by namespace and name.
+	told map[types.NamespacedName]string
+}
+
+func newTeller(recorder events.EventRecorder, elected <-chan struct{}) teller {
+	return teller{recorder: recorder, elected: elected, told: map[types.NamespacedName]string{}}
+}
+
+func (t teller) leads() bool {
+	select {
+	case <-t.elected:
+		return true
+	default:
+		return t.elected == nil
+	}
+}
+
+// knows reports whether the version of a ConfigMap was told of.
+func (t teller) knows(object *corev1.ConfigMap) bool {
+	return t.told[client.ObjectKeyFromObject(object)] == versionOf(object)
+}
+
+func (t teller) tell(object *corev1.ConfigMap, reason, note string) {
+	if !t.leads() || t.knows(object) {
+		return
+	}
+	t.told[client.ObjectKeyFromObject(object)] = versionOf(object)
+	t.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, "Configure", "%s", bounded(note))
+}
+
+func versionOf(object *corev1.ConfigMap) string {
+	return string(object.UID) + "/" + object.ResourceVersion
+}
+
+// passOver tells of a ConfigMap beside another one that counts.
+func (t teller) passOver(object, counts *corev1.ConfigMap) {
+	t.tell(object, eventIgnored, fmt.Sprintf("ConfigMap %s holds the same kind of settings and counts: remove one of them", counts.Name))
+}
+
+// refuse tells of a ConfigMap that cannot be used.
+func (t teller) refuse(log klog.Logger, object *corev1.ConfigMap, err error) {
+	log.Error(err, "The ConfigMap is not used; the last good settings stay")
+	if object != nil {
+		t.tell(object, eventInvalid, err.Error())
+	}
+}
+
+// warn logs what is odd about a ConfigMap.
+func warn(log klog.Logger, warnings []string) {
+	for _, w := range warnings {
+		log.Info("An entry of the ConfigMap has no effect, or looks like a mistake", "warning", w)
+	}
+}
