@@ -180,7 +180,7 @@ func TestTwoManagersOfOneInstanceDoNotFight(t *testing.T) {
 		first := prometheustest.Scrape(t, metricsOf[twin])[series]
 		conditiontest.Eventually(t, patience, "more rounds of "+twin, func() (string, bool) {
 			rounds := prometheustest.Scrape(t, metricsOf[twin])[series]
-			return fmt.Sprint(rounds - first), rounds >= first+8
+			return fmt.Sprint(rounds - first), rounds >= first+4
 		})
 	}
 	assert.LessOrEqual(t, len(writesTo(t, d))-before, 1, "one of the two has given up: %v", writesTo(t, d))
