@@ -56,3 +56,8 @@ func TestPointsThatACurveTakes(t *testing.T) {
 	assert.True(t, Curve{}.Observe(epoch, 5, 1, capacity.TokenShape{Output: 1}).PerToken)
 	assert.False(t, Curve{}.Observe(epoch, 5, 1, nothing).PerToken, "no length is known")
 }
+
+// A rate without end would follow from a residence time of nothing.
+func TestACurveWithoutResidenceTimeHasNoRate(t *testing.T) {
+	assert.Zero(t, Curve{Weight: 1, N: 5}.Rate(5, conv, Profile{}))
+}

@@ -339,3 +339,18 @@ func TestLearnedIsNear(t *testing.T) {
 	}
 	assert.True(t, Learned{}.Near(Learned{}, 0))
 }
+
+// What only the first token knows is found too, once the rest is.
+func TestAFitFindsTheFirstToken(t *testing.T) {
+	truth := overlapped
+	truth.First = FirstToken{Fixed: 4, Iterations: 2, Cold: 30, ColdBelow: 1.5}
+	var points []Point
+	for _, n := range []float64{1, 2, 6, 15, 40, 90} {
+		at := truth.Steady(n, conv)
+		points = append(points, Point{Shape: conv, Rate: at.Rate, Batch: n, TTFT: at.TTFT, ITL: at.ITL})
+	}
+	found := Fit(overlapped, points, 0, func(p Profile, i int) At { return p.Steady(points[i].Batch, points[i].Shape) })
+	for _, p := range points {
+		assert.InEpsilon(t, float64(p.TTFT), float64(found.Steady(p.Batch, conv).TTFT), 0.01, "batch %v", p.Batch)
+	}
+}

@@ -130,3 +130,11 @@ func TestExpertExchangeByHand(t *testing.T) {
 		assert.False(t, known, name)
 	}
 }
+
+func TestALinkIsKnownByBandwidthAndShare(t *testing.T) {
+	for want, links := range map[bool][]serving.Link{true: {{Bandwidth: 1, Share: 0.5}}, false: {{}, {Bandwidth: 1}, {Share: 0.5}}} {
+		for _, l := range links {
+			assert.Equal(t, want, l.Known(), "%+v", l)
+		}
+	}
+}

@@ -88,6 +88,7 @@ func TestCachePerToken(t *testing.T) {
 	}
 	assert.InDelta(t, 256, FiguresOf("Llama-3.1-8B", Arguments{}).CachePerToken(16)/1024, 1e-9, "eight heads on sixteen devices")
 	assert.Zero(t, FiguresOf("Llama-3.1-8B", Arguments{}).CachePerToken(0))
+	assert.InDelta(t, 2*4*3*5, ModelFigures{Layers: 4, Windowed: 4, Window: usualContext, KVHeads: 1, HeadSize: 3, CacheBytes: 5}.CachePerToken(1), 1e-9, "every layer has a window")
 	assert.Zero(t, ModelFigures{Layers: 2, Windowed: 3, KVHeads: 1, HeadSize: 1, CacheBytes: 1}.CachePerToken(1))
 }
 

@@ -91,7 +91,7 @@ func SharedRate(profile Profile, shape capacity.TokenShape, rate capacity.Rate, 
 	independent := at(0)
 	each := func(replicas int) capacity.Rate {
 		z, i := (Shared(dispersion, replicas).Burst+1)/2, 1
-		for i < len(scatters)-1 && z > scatters[i] {
+		for z > scatters[i] {
 			i++
 		}
 		part := capacity.Rate(math.Log(z/scatters[i-1]) / math.Log(scatters[i]/scatters[i-1]))

@@ -266,3 +266,50 @@ func TestNoQueueOfWhatIsNoNumber(t *testing.T) {
 		assert.False(t, ok, name)
 	}
 }
+
+// Both ways to a quantile come to the same: through the means, and without them.
+func TestAPromiseIsTheQuantileOfTheSteadyState(t *testing.T) {
+	for _, burst := range []float64{1, 4} {
+		q, ok := NewQueue(small, square, Arrivals{Burst: burst, Waiting: 400})
+		require.True(t, ok)
+		for _, part := range []float64{0, 0.3, 0.7, 0.9} {
+			rate := capacity.Rate(1000 * part * q.service[q.batch()])
+			for _, share := range []float64{0.5, 0.9, 0.99} {
+				want, got := q.At(rate).Quantile(share), q.Promise(rate, share)
+				assert.InEpsilon(t, float64(want.TTFT), float64(got.TTFT), 1e-9, "burst %v, load %v, share %v", burst, part, share)
+				assert.InEpsilon(t, float64(want.ITL), float64(got.ITL), 1e-9, "burst %v, load %v, share %v", burst, part, share)
+			}
+		}
+	}
+}
+
+// Without arrivals nobody is served and nobody waits.
+func TestAQueueWithoutArrivals(t *testing.T) {
+	s := queueOf(t, small, square, 0).At(0)
+	assert.Equal(t, Queueing{queue: s.queue, share: []float64{1, 0, 0, 0, 0}}, s)
+}
+
+// At the very rate that a replica can serve it never catches up.
+func TestAQueueAtItsLimitHasNoQuantile(t *testing.T) {
+	q := queueOf(t, small, square, 0)
+	s := q.At(capacity.Rate(1000 * q.service[q.batch()]))
+	require.InDelta(t, 1, s.load, 0)
+	got := s.Quantile(0.5)
+	assert.True(t, math.IsInf(float64(got.TTFT), 1) && math.IsInf(float64(got.ITL), 1), "%+v", got)
+}
+
+// The share that finds nobody there is met by those alone.
+func TestAQuantileOfAnExactShare(t *testing.T) {
+	s := Queueing{queue: queueOf(t, small, square, 0), share: []float64{0.5, 0.25, 0.125, 0.0625, 0.03125}}
+	first, itl := s.latencies(0)
+	assert.Equal(t, capacity.SLO{TTFT: capacity.Milliseconds(first), ITL: capacity.Milliseconds(itl)}, s.Quantile(0.5))
+}
+
+func TestNothingIsKnownOfAnUnknownProfile(t *testing.T) {
+	for _, p := range []Profile{{}, {PerRequest: 1}, {Form: FourParameters, PerRequest: 1, Gamma: 3}} {
+		_, ok := NewQueue(p, square, Arrivals{})
+		assert.False(t, ok, "%+v", p)
+	}
+	_, ok := NewQueue(small, capacity.TokenShape{Input: 5}, Arrivals{})
+	assert.False(t, ok)
+}

@@ -28,6 +28,16 @@ func TestReckonedMeetsMeasuredServers(t *testing.T) {
 	assert.Greater(t, slow.Iteration(1, 0, 0), 5*p.Iteration(1, 0, 0), "a tenth of the bandwidth")
 }
 
+// One layer is the least that a model has.
+func TestReckonedOfOneLayer(t *testing.T) {
+	m, _, _ := rooflineFigures()
+	for layers, want := range map[int]bool{0: false, 1: true} {
+		m.Layers = layers
+		_, ok := serving.Reckoned(m, capacity.Shape{Accelerator: "H100", Devices: 1, Pods: 1})
+		assert.Equal(t, want, ok, "%d", layers)
+	}
+}
+
 func TestReckonedKnowsWhatItDoesNotKnow(t *testing.T) {
 	llama := serving.FiguresOf("meta-llama/Llama-3.1-8B", serving.Arguments{})
 	one := capacity.Shape{Accelerator: "H100", Devices: 1, Pods: 1}

@@ -102,8 +102,9 @@ func TestSharedRateIsThatOfTheLeastNumberThatServes(t *testing.T) {
 					}
 					return n
 				}
-				got, _ := SharedRate(p, conv, rate, index, slo, 0.99)
+				got, arrivals := SharedRate(p, conv, rate, index, slo, 0.99)
 				n := Sharing(rate, got)
+				assert.Equal(t, Shared(index, n), arrivals, "%s, %v requests/s, index %v: %d replicas", name, rate, index, n)
 				assert.True(t, least(1.05) <= n && n <= least(0.95), "%s, %v requests/s, index %v: %d, reference %d", name, rate, index, n, least(1))
 				assert.LessOrEqual(t, float64(got), 1.05*float64(max(each(n), floor)), "%s, %v requests/s, index %v", name, rate, index)
 			}
@@ -123,8 +124,10 @@ func TestTheRatesThatAreFoundAndNotReadOff(t *testing.T) {
 	const replicas = 40
 	for _, z := range []float64{2, 4} {
 		index := replicas * math.Pow(z/sharedScatter, 1/sharedPower)
-		got, _ := SharedRate(overlapped, conv, capacity.Rate(each(z)*replicas*(1-1e-6)), index, slo, 0.99)
-		assert.InEpsilon(t, each(z), float64(got), 1e-5, "z %v", z)
+		for _, part := range []float64{0.5, 1e-6} {
+			got, _ := SharedRate(overlapped, conv, capacity.Rate(each(z)*(replicas-part)), index, slo, 0.99)
+			assert.InEpsilon(t, each(z), float64(got), 1e-5, "z %v", z)
+		}
 	}
 	// At 2.83 it is the middle of both.
 	index := replicas * math.Pow(math.Sqrt(8)/sharedScatter, 1/sharedPower)

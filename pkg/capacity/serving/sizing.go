@@ -91,11 +91,12 @@ func (q Queue) MaxRate(slo capacity.SLO, share float64) capacity.Rate {
 	if !keeps(low) {
 		// A cold first token may miss what a warm one keeps.
 		step := (high - low) / coldSteps
-		high -= step
-		for high > low && !keeps(high) {
+		found := false
+		for k := 1; k < coldSteps && !found; k++ {
 			high -= step
+			found = keeps(high)
 		}
-		if high <= low {
+		if !found {
 			return 0
 		}
 		low, high = high, high+step

@@ -73,9 +73,6 @@ func (p Profile) mostInService(shape capacity.TokenShape) float64 {
 // even a single request misses the SLO.
 func (p Profile) MaxRate(shape capacity.TokenShape, slo capacity.SLO, fraction float64) capacity.Rate {
 	limit := p.mostInService(shape) * fraction
-	if limit <= 0 {
-		return 0
-	}
 	// A first token that comes cold is slower at a low rate, which must not decide.
 	p.First.Cold = 0
 	keeps := func(n float64) bool {
