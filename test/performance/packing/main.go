@@ -92,6 +92,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if err := writeTable(stdout, name, curves); err != nil {
 		return err
 	}
+	keeping, refusing := limits(study.Classes)
+	if _, err := fmt.Fprintf(stdout, "the devices alone allow at 100 %%: %.2f without refusing what fits, %.2f with the future known\n", 100*keeping, 100*refusing); err != nil {
+		return fmt.Errorf("writing the limits: %w", err)
+	}
 	if o.derived != "" || filepath.Base(o.list) != defaultList || o.seeds < studySeeds {
 		return nil
 	}

@@ -52,6 +52,7 @@ func TestRun(t *testing.T) {
 			require.NoError(t, run([]string{"--data", dir, "--seeds", "3", "--out", out}, &table, io.Discard))
 			assert.Contains(t, table.String(), "ours minus gradient at 100 %, paired: ")
 			assert.Contains(t, table.String(), "openb_pod_list_default, 3 seeds")
+			assert.Regexp(t, `the devices alone allow at 100 %: \d+\.\d\d without refusing what fits, \d+\.\d\d with the future known`, table.String())
 			bytesOnce, err := os.ReadFile(out)
 			require.NoError(t, err)
 
