@@ -129,7 +129,7 @@ func newMover(trial *Cluster, r *Request, placed []Placed) *mover {
 		on[p.Node] = append(on[p.Node], i)
 	}
 	for node := range trial.Nodes {
-		if len(on[node]) == 0 || !trial.Verdict(r, node).Resolvable() {
+		if !trial.Verdict(r, node).Resolvable() {
 			continue
 		}
 		replicas := slices.DeleteFunc(on[node], func(i int) bool { return m.home(i, node, nil) < 0 })

@@ -207,3 +207,11 @@ func BenchmarkSlots(b *testing.B) {
 		_, _ = c.Slots(r)
 	}
 }
+
+func TestAVerdictThatIsNone(t *testing.T) {
+	for v := range Verdict(verdicts) {
+		assert.NotEqual(t, "invalid verdict", v.String())
+		assert.NotEmpty(t, v.String())
+	}
+	assert.Equal(t, "invalid verdict", Verdict(verdicts).String())
+}

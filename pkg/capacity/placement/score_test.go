@@ -224,6 +224,11 @@ func TestANodeOfANewKindMakesANewTable(t *testing.T) {
 	grown.Nodes = append(grown.Nodes, gpuNode("new", "B200", 8, 8))
 	assert.Equal(t, NewTable(outlookOf(20), grown), table.Refresh(grown))
 	assert.Nil(t, (*Table)(nil).Refresh(c))
+	for _, size := range []int{8, 16} {
+		larger := c.Clone()
+		larger.Nodes = append(larger.Nodes, gpuNode("larger", c.Nodes[0].Accelerator, size, size))
+		assert.Equal(t, NewTable(outlookOf(20), larger), table.Refresh(larger), "%d devices", size)
+	}
 	neutral := NewTable(nil, c).Refresh(grown)
 	assert.Contains(t, neutral.index, capacity.Device{Accelerator: "B200"}, "the neutral outlook expects the new kind as well")
 }
@@ -304,5 +309,20 @@ func TestExpecting(t *testing.T) {
 		{"absurd", math.MaxInt, math.MinInt, math.MaxInt, MaxWeight},
 	} {
 		assert.Equal(t, Expected{Shape: shape, Weight: c.weight}, Expecting(shape, c.wanted, c.present, c.most), c.name)
+	}
+}
+
+// The neutral outlook expects the sizes up to the largest node's, that one among them.
+func TestTheNeutralOutlookSpelledOut(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 8), gpuNode("b", "H100", 8, 5), gpuNode("c", "L4", 1, 1)}}
+	var all Outlook
+	for _, s := range []*Request{gpus(1, "H100"), gpus(2, "H100"), gpus(4, "H100"), gpus(8, "H100"), gpus(1, "L4")} {
+		all = append(all, Expected{Shape: s.Shape, Weight: 1})
+	}
+	neutral, spelled := NewTable(nil, c), NewTable(all, c)
+	for i := range c.Nodes {
+		for _, r := range []*Request{gpus(1, "H100"), gpus(8, "H100"), gpus(1, "L4")} {
+			assert.Equal(t, spelled.Loss(&c.Nodes[i], r.Shape), neutral.Loss(&c.Nodes[i], r.Shape), "%s on %s", r.Shape, c.Nodes[i].Name)
+		}
 	}
 }

@@ -36,6 +36,9 @@ func (r *Request) Countable() error {
 	}
 }
 
+// mostSlots is more than any node has. Those of all nodes can be added up.
+const mostSlots = 1 << 40
+
 // Slots is how many more pods of the shape fit on the node now.
 func (n *Node) Slots(s capacity.Shape) int { return n.slots(&s, nil, &none) }
 
@@ -45,7 +48,7 @@ func (n *Node) slots(s *capacity.Shape, other []Amount, y *Yield) int {
 	if n.Out != "" {
 		return 0
 	}
-	slots := max(with(n.Free.Pods, y.Pods, n.Allocatable.Pods), 0)
+	slots := min(max(with(n.Free.Pods, y.Pods, n.Allocatable.Pods), 0), mostSlots)
 	if s.Devices > 0 {
 		pool := n.poolOf(s)
 		if pool == noPool || s.Devices > n.pool(pool).Allocatable {
@@ -85,7 +88,7 @@ func (c *Cluster) Slots(r *Request) (int, error) {
 	}
 	slots := 0
 	for i := range c.Nodes {
-		slots = capacity.Plus(slots, c.slotsOn(r, i))
+		slots += c.slotsOn(r, i)
 	}
 	allowed, _ := c.Allowed(r)
 	return min(slots, allowed), nil

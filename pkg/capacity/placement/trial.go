@@ -1,10 +1,6 @@
 package placement
 
-import (
-	"container/heap"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-)
+import "container/heap"
 
 // Trial is a cluster on which many placements are tried out, one after the other. Its
 // answers are those of the Cluster; it remembers what it counted and brings up to date
@@ -48,15 +44,8 @@ func (t *Trial) Slots(r *Request) (int, error) {
 	if err := r.Countable(); err != nil {
 		return 0, err
 	}
-	q := t.upToDate(r)
-	if q.uncounted {
-		q.slots, q.uncounted = 0, false
-		for _, n := range q.each {
-			q.slots = capacity.Plus(q.slots, n)
-		}
-	}
 	allowed, _ := t.cluster.Allowed(r)
-	return min(q.slots, allowed), nil
+	return min(t.upToDate(r).slots, allowed), nil
 }
 
 // LargestHole is that of the cluster.
@@ -130,9 +119,8 @@ type candidates struct {
 	fits  []bool
 	score []int64
 	each  []int
-	// slots is the sum of each, unless uncounted.
+	// slots is the sum of each.
 	slots     int
-	uncounted bool
 	hole      int
 	explained Explanation
 	// at, holeAt and explainedAt are how many changes are in it, in hole and in
@@ -144,9 +132,6 @@ type candidate struct {
 	score int64
 	node  int
 }
-
-// manySlots is a number of slots so great that sums of it are counted anew.
-const manySlots = 1 << 40
 
 // upToDate are the candidates of a request as the cluster stands.
 func (t *Trial) upToDate(r *Request) *candidates {
@@ -193,9 +178,6 @@ func (t *Trial) score(q *candidates, r *Request, i int) {
 // judge looks at one node, and adds an entry where one fits and nodes are ranked.
 func (t *Trial) judge(q *candidates, r *Request, i int) {
 	each := t.cluster.slotsOn(r, i)
-	if each > manySlots || q.slots > manySlots {
-		q.uncounted = true
-	}
 	q.slots += each - q.each[i]
 	q.each[i] = each
 	q.fits[i] = t.cluster.Verdict(r, i) == Fits

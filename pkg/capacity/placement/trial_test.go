@@ -83,9 +83,10 @@ func TestATrialAnswersAsTheClusterDoes(t *testing.T) {
 	}
 }
 
-// Numbers that no node has are added up as the cluster does, in whichever order they come.
+// Of numbers that no node has the most that is counted is added up, in whichever order they
+// come.
 func TestATrialAddsUpAbsurdNumbers(t *testing.T) {
-	for _, pods := range [][]int{{math.MaxInt, 5}, {5, math.MaxInt}, {math.MaxInt, math.MaxInt}} {
+	for want, pods := range map[int][]int{mostSlots + 5: {math.MaxInt, 5}, 6 + mostSlots: {6, mostSlots + 1}, 2 * mostSlots: {math.MaxInt, mostSlots}} {
 		c := &Cluster{}
 		for i, n := range pods {
 			c.Nodes = append(c.Nodes, Node{Name: string(rune('a' + i)), Allocatable: Resources{Pods: n}, Free: Resources{Pods: n}})
@@ -93,6 +94,9 @@ func TestATrialAddsUpAbsurdNumbers(t *testing.T) {
 		r := &Request{Shape: capacity.Shape{Pods: 1}}
 		slots, err := NewTrial(c).Slots(r)
 		require.NoError(t, err)
-		assert.Equal(t, math.MaxInt, slots, "%v", pods)
+		assert.Equal(t, want, slots, "%v", pods)
+		slots, err = c.Slots(r)
+		require.NoError(t, err)
+		assert.Equal(t, want, slots, "%v", pods)
 	}
 }

@@ -52,10 +52,10 @@ type Replica struct {
 // what else is on a node goes some day too, and the more of it is free by then, the
 // sooner there is a whole one.
 func (c *Cluster) Victims(r *Request, replicas []Replica, n int) []int {
-	n = min(n, len(replicas))
-	if n <= 0 || r == nil {
+	if r == nil {
 		return nil
 	}
+	n = min(max(n, 0), len(replicas))
 	v := choice{c: c, r: r, replicas: replicas, gone: map[int]int{}}
 	var byRank [ranks][]int
 	for i := range replicas {
