@@ -20,7 +20,12 @@ const MateWeight = 4
 // uses what they would leave unused. It is for a node that the pod fits on, and it
 // allocates nothing.
 func (t *Table) Loss(n *Node, s capacity.Shape) int64 {
-	return t.worthOf(n, nil, noPool, 0) - t.worthOf(n, &s, n.poolOf(&s), 1)
+	return t.loss(n, &s, n.poolOf(&s))
+}
+
+// loss is Loss in the pool that the shape means there.
+func (t *Table) loss(n *Node, s *capacity.Shape, pool int) int64 {
+	return t.worthOf(n, nil, noPool, 0) - t.worthOf(n, s, pool, 1)
 }
 
 // worthOf is what the node is worth once it holds so many more pods of the shape, in
@@ -104,8 +109,7 @@ const (
 // whether the pod fits.
 func (t *Table) Score(n *Node, s capacity.Shape, order, mates int) int64 {
 	pool := n.poolOf(&s)
-	loss := t.worthOf(n, nil, noPool, 0) - t.worthOf(n, &s, pool, 1)
-	loss += min(max(int64(mates), 0), mostMates) * (MateWeight * Unit)
+	loss := t.loss(n, &s, pool) + min(max(int64(mates), 0), mostMates)*(MateWeight*Unit)
 	devices := capacity.Minus(n.free(max(pool, 0)), s.Devices)
 	cpu := capacity.Minus(n.Free.MilliCPU, s.MilliCPU) / cpuStep
 	return -(clamp(int64(order), orderBits)<<orderShift |
