@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
@@ -51,7 +50,7 @@ type rows struct {
 	round  *round
 	limits []float64
 	nodes  map[placement.Identity]int
-	holes  map[capacity.Accelerator][]hole
+	holes  []holeRow
 	// quotas are by the index of the cluster's Quotas.
 	quotas map[int]quotaRow
 }
@@ -63,11 +62,14 @@ type quotaRow struct {
 	unit float64
 }
 
-// hole is a number of devices and the row of its holes.
-type hole struct{ devices, row int }
+// holeRow is the row of the holes of one size.
+type holeRow struct {
+	placement.Hole
+	row int
+}
 
 func (r *round) newRows(models []*model) *rows {
-	all := &rows{round: r, nodes: map[placement.Identity]int{}, holes: map[capacity.Accelerator][]hole{}, quotas: map[int]quotaRow{}}
+	all := &rows{round: r, nodes: map[placement.Identity]int{}, quotas: map[int]quotaRow{}}
 	for _, m := range models {
 		m.each(func(v *variant) {
 			if r.unknown(v) == nil {
@@ -92,13 +94,12 @@ func (w *rows) add(v *variant) {
 		return
 	}
 	w.nodes[key] = w.row(float64(w.round.onNodes(v)))
-	shape := v.in.Request.Shape
-	if shape.Devices == 0 || slices.ContainsFunc(w.holes[shape.Accelerator], func(h hole) bool { return h.devices == shape.Devices }) {
+	h, devices := placement.HoleOf(v.in.Request.Shape)
+	if !devices || slices.ContainsFunc(w.holes, func(known holeRow) bool { return known.Hole == h }) {
 		return
 	}
-	alone := &placement.Request{Shape: capacity.Shape{Accelerator: shape.Accelerator, Devices: shape.Devices, Pods: 1}}
-	if slots, err := w.round.trial.Slots(alone); err == nil {
-		w.holes[shape.Accelerator] = append(w.holes[shape.Accelerator], hole{shape.Devices, w.row(float64(slots))})
+	if slots, err := w.round.trial.Slots(h.Request()); err == nil {
+		w.holes = append(w.holes, holeRow{h, w.row(float64(slots))})
 	}
 }
 
@@ -118,9 +119,8 @@ func (w *rows) uses(v *variant) []allocation.Use {
 			uses = append(uses, allocation.Use{Row: q.row, Amount: float64(a.Count) / q.unit})
 		}
 	}
-	shape := v.in.Request.Shape
-	for _, h := range w.holes[shape.Accelerator] {
-		if takes := shape.Devices / h.devices * max(1, shape.Pods); takes > 0 {
+	for _, h := range w.holes {
+		if takes := h.In(v.in.Request.Shape); takes > 0 {
 			uses = append(uses, allocation.Use{Row: h.row, Amount: float64(takes)})
 		}
 	}

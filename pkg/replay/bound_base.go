@@ -117,28 +117,23 @@ func (r *room) rows() (limits []float64, uses [][]allocation.Use) {
 		}
 		return len(limits) - 1
 	}
-	type hole struct {
-		accelerator capacity.Accelerator
-		devices     int
-	}
-	known := map[hole]bool{}
+	known := map[placement.Hole]bool{}
 	for i, request := range r.requests {
 		if request.Countable() != nil {
 			continue
 		}
 		uses[i] = append(uses[i], allocation.Use{Row: row(request), Amount: 1})
-		shape := request.Shape
-		h := hole{shape.Accelerator, shape.Devices}
-		if h.devices == 0 || known[h] {
+		h, devices := placement.HoleOf(request.Shape)
+		if !devices || known[h] {
 			continue
 		}
 		known[h] = true
-		at := row(&placement.Request{Shape: capacity.Shape{Accelerator: h.accelerator, Devices: h.devices, Pods: 1}})
+		at := row(h.Request())
 		for k, other := range r.requests {
-			if other.Countable() != nil || other.Shape.Accelerator != h.accelerator {
+			if other.Countable() != nil {
 				continue
 			}
-			if takes := other.Shape.Devices / h.devices; takes > 0 {
+			if takes := h.In(other.Shape); takes > 0 {
 				uses[k] = append(uses[k], allocation.Use{Row: at, Amount: float64(takes)})
 			}
 		}
