@@ -75,7 +75,7 @@ func (c Curve) Observe(now time.Time, n float64, served capacity.Rate, shape cap
 // given shape. The prior, when it is known, says how the residence time bends
 // where observations do not. The rate is 0 when nothing was observed.
 func (c Curve) Rate(n float64, shape capacity.TokenShape, prior Profile) capacity.Rate {
-	if !c.Known() || n <= 0 || (c.PerToken && shape.Output <= 0) {
+	if !c.Known() || n <= 0 {
 		return 0
 	}
 	meanN, meanW := c.N/c.Weight, c.W/c.Weight

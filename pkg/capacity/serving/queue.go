@@ -110,7 +110,7 @@ func SharedRate(profile Profile, shape capacity.TokenShape, rate capacity.Rate, 
 		}
 	}
 	most := each(many)
-	if many > 1 && Sharing(rate, most) < many {
+	if Sharing(rate, most) < many {
 		// So many serve more than is necessary and one fewer less: what they must serve, or
 		// what one of fewer does, says their number.
 		most = max(each(many-1), rate/capacity.Rate(many)*(1+1e-9))
@@ -197,10 +197,6 @@ func (q Queue) At(rate capacity.Rate) Queueing {
 		if total > mostTotal {
 			full /= mostTotal
 			shrink(s.share, &total, &inSystem, &inService)
-		}
-		if s.load < 1 && full < 1e-12*total*(1-s.load) {
-			full = 0
-			break
 		}
 	}
 	s.divide(total)

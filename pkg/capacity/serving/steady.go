@@ -85,6 +85,9 @@ func (p Profile) MaxRate(shape capacity.TokenShape, slo capacity.SLO, fraction f
 	if keeps(high) {
 		return p.Steady(high, shape).Rate
 	}
+	if !keeps(1) {
+		return 0
+	}
 	for range 60 {
 		mid := (low + high) / 2
 		if keeps(mid) {
@@ -92,9 +95,6 @@ func (p Profile) MaxRate(shape capacity.TokenShape, slo capacity.SLO, fraction f
 		} else {
 			high = mid
 		}
-	}
-	if low < 1 && !keeps(1) {
-		return 0
 	}
 	return p.Steady(low, shape).Rate
 }
