@@ -125,7 +125,7 @@ func (m *model) told() *Demand {
 // tellDemand records what was found.
 func (m *model) tellDemand() {
 	if d := &m.demand; d.seen {
-		m.note(StageDemand, ReasonMetricsFound, "%.2f req/s arrive, %.2f expected, %.0f wait", d.now, m.ahead, d.backlog)
+		m.note(StageDemand, ReasonMetricsFound, "%.2f req/s arrive, %.2f expected, %.0f wait", max(0, d.now), m.ahead, d.backlog)
 		return
 	}
 	m.note(StageDemand, ReasonMetricsMissing, "the arrival rate is unknown")
