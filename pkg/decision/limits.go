@@ -42,14 +42,18 @@ func (r *round) limits(m *model) map[*variant]int {
 		if why := r.crowded(v); why != "" && v.fleet.count[stateUnschedulable] > 0 {
 			lost += "; " + why
 		}
+		reason := ReasonNoSlots
+		if v.fleet.unplaced() == 0 {
+			reason = ReasonStartupOverdue
+		}
 		switch {
 		case back > 0:
-			v.fact(ReasonNoSlots, "%s; withdrawn", lost)
-			v.step(StageLimits, v.target-back, ReasonNoSlots, "%s; %s", lost, v.pausedDetail())
+			v.fact(reason, "%s; withdrawn", lost)
+			v.step(StageLimits, v.target-back, reason, "%s; %s", lost, v.pausedDetail())
 			total -= back
 		case lost != "":
-			v.fact(ReasonNoSlots, "%s", lost)
-			v.note(StageLimits, ReasonNoSlots, "%s", lost)
+			v.fact(reason, "%s", lost)
+			v.note(StageLimits, reason, "%s", lost)
 		case m.short > 0:
 			r.lacks(m, v)
 		case v.plan.Slots != nil:

@@ -325,3 +325,18 @@ func TestLimitedModeNeverAsksForMoreThanFits(t *testing.T) {
 		require.True(t, feasibility.Of(left, wants).OK, "seed %d: %v", seed, wants)
 	}
 }
+
+// Replicas that hold a node and do not start are not told of as if no node had room.
+func TestReplicasThatDoNotStartAreNotCalledUnplaced(t *testing.T) {
+	w := newWorld(1)
+	s := w.snapshot()
+	v := &s.Models[0].Variants[0]
+	v.Current, v.Startup = 2, 15*time.Second
+	v.Starting = []Starting{{Created: s.Time.Add(-time.Hour), Placed: true}}
+	plan := first(s, demoPolicy()).Models[0].Variants[0]
+	assert.Contains(t, detailOf(plan.Facts, ReasonStartupOverdue), "1 overdue")
+	assert.NotContains(t, reasons(plan.Facts), ReasonNoSlots)
+	v.Starting[0].Placed, v.Starting[0].Unschedulable = false, true
+	plan = first(s, demoPolicy()).Models[0].Variants[0]
+	assert.Contains(t, reasons(plan.Facts), ReasonNoSlots)
+}
