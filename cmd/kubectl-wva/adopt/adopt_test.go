@@ -16,6 +16,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
@@ -99,7 +100,7 @@ metadata:
   name: llama
   namespace: chat
 spec:
-  accelerator: H100-80GB-HBM3
+  accelerator: H100-80GB
   acceleratorCount: 2
   actuation: "Off"
   maxReplicas: 8
@@ -223,4 +224,31 @@ func TestHowToGoOn(t *testing.T) {
 	}
 	assert.NotContains(t, goOn([]*Adoption{a}, true), "--apply")
 	assert.Empty(t, goOn(nil, false))
+}
+
+// The object names the accelerator as the prices do, so that the two can be held side by side.
+func TestAnAcceleratorHasTheNameOfItsPrice(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		product string
+		prices  map[string]string
+		want    string
+	}{
+		"a short name":            {"NVIDIA-H100-80GB-HBM3", map[string]string{"H100": "{cost: 1}", "A100": "{cost: 1}"}, "H100"},
+		"the narrower of two":     {"NVIDIA-A100-SXM4-80GB", map[string]string{"A100": "{cost: 1}", "A100-80GB": "{cost: 2}"}, "A100-80GB"},
+		"a price of another size": {"NVIDIA-A100-SXM4-40GB", map[string]string{"A100-80GB": "{cost: 2}"}, "A100-40GB"},
+		"no price":                {"NVIDIA-L40S", nil, "L40S"},
+		"a slice":                 {"NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", map[string]string{"A100": "{cost: 1}"}, "A100-80GB-MIG-3g.40gb"},
+		"a product of one's own":  {"our-card", map[string]string{"OUR-CARD": "{cost: 1}"}, "OUR-CARD"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			prices, warnings, err := config.ParseUnitCosts(c.prices)
+			require.NoError(t, err)
+			require.Empty(t, warnings)
+			d := deploymentOf(t, strings.Replace(deployment, "NVIDIA-H100-80GB-HBM3", c.product, 1))
+			text, _ := written(t, d, nil, wishes{prices: prices})
+			assert.Contains(t, text, "  accelerator: "+c.want+"\n")
+		})
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
@@ -32,6 +33,8 @@ type wishes struct {
 	actuation          v1alpha1.Actuation
 	// instance is the controller instance that the objects are for.
 	instance string
+	// prices are those of the manager.
+	prices config.UnitCosts
 }
 
 // adopt makes the object of a Deployment. It fails when the model is not known.
@@ -55,7 +58,7 @@ func adopt(d *appsv1.Deployment, autoscalers []Autoscaler, names *inventory.Name
 	if w.instance != "" {
 		a.Object.Labels = map[string]string{v1alpha1.LabelControllerInstance: w.instance}
 	}
-	a.devices(d, names, w.accelerator)
+	a.devices(d, names, w)
 	a.bounds(autoscalers)
 	if owner := metav1.GetControllerOf(d); owner != nil {
 		a.note("it belongs to %s %s, which may set its replicas back: see that it does not before actuation is Scale", owner.Kind, owner.Name)
@@ -68,7 +71,7 @@ func (a *Adoption) note(format string, arguments ...any) {
 }
 
 // devices sets the accelerator and how many devices a replica takes.
-func (a *Adoption) devices(d *appsv1.Deployment, names *inventory.Names, accelerator string) {
+func (a *Adoption) devices(d *appsv1.Deployment, names *inventory.Names, w wishes) {
 	takes, err := inventory.TemplateTakes(&d.Spec.Template)
 	switch {
 	case err != nil:
@@ -78,8 +81,8 @@ func (a *Adoption) devices(d *appsv1.Deployment, names *inventory.Names, acceler
 	default:
 		a.Object.Spec.AcceleratorCount = ptr.To(int32(min(takes.Devices, 1<<20)))
 	}
-	if accelerator != "" {
-		a.Object.Spec.Accelerator = accelerator
+	if w.accelerator != "" {
+		a.Object.Spec.Accelerator = w.accelerator
 		return
 	}
 	name, _, err := names.Resolve("", "", &d.Spec.Template, nil)
@@ -87,11 +90,23 @@ func (a *Adoption) devices(d *appsv1.Deployment, names *inventory.Names, acceler
 	case err != nil:
 		a.note("its accelerator is not clear: %v; --accelerator sets it", err)
 	case name.Known():
-		a.Object.Spec.Accelerator = name.String()
+		a.Object.Spec.Accelerator = w.priced(name)
 	case takes.Devices > 0:
 		a.note("its template names no type of accelerator, so that of the nodes that its pods run on counts, and a node autoscaler cannot tell it: " +
 			"add a node selector by the product label, or name it with --accelerator")
 	}
+}
+
+// priced is the name by which the manager's prices know an accelerator; without a price, its
+// type and memory. The form that a product label has too, such as SXM4, tells no price.
+func (w wishes) priced(name inventory.Name) string {
+	for _, price := range w.prices.Prices {
+		if price.Device.Covers(name.Device()) {
+			return price.Device.String()
+		}
+	}
+	name.Form = ""
+	return name.String()
 }
 
 // bounds takes those of the autoscaler.

@@ -145,6 +145,8 @@ func (o *options) adopt(ctx context.Context, api client.Client, namespace string
 	o.wishes.instance = manager.Config.ControllerInstance
 	accelerators, said := manager.Names(ctx, api)
 	notes = append(notes, said...)
+	o.wishes.prices, said = manager.Prices(ctx, api)
+	notes = append(notes, said...)
 	there, err := cluster.Variants(ctx, api, namespace)
 	if err != nil {
 		return nil, notes, err
