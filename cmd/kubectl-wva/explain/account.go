@@ -50,7 +50,7 @@ func AccountOf(object *v1alpha1.VariantAutoscaling, events []Event) Account {
 	s := &object.Status
 	a := Account{
 		Variant: status.RowOf(object), Decision: s.Decision, ServiceClass: s.ServiceClass, Placement: s.Placement,
-		Problems: append(status.Bad(s.Conditions), status.Doubtful(s.Conditions)...), Events: events,
+		Problems: status.Problems(s.Conditions), Events: events,
 	}
 	if s.Actuation != nil {
 		a.Applied, a.LastScale = s.Actuation.Applied, s.Actuation.LastScaleTime

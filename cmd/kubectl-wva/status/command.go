@@ -28,7 +28,7 @@ const long = `Show all variants at a glance, one line for each:
   DESIRED  replicas that the last decision wants
   PENDING  replicas that exist and do not serve yet
   FIT      how many more fit on the cluster; "<=" is an upper bound
-  STATE    Ready, or the reason of the worst condition
+  STATE    Ready, or the reason of the condition to act on first
   REASON   reason of the last decision
   DECIDED  time since the status last changed, which is long while the load is steady
 

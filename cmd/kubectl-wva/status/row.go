@@ -11,6 +11,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 // Row is one variant. What is unknown is absent.
@@ -31,7 +32,8 @@ type Row struct {
 	// Fit is how many more replicas fit; FitIsBound says that it is an upper bound.
 	Fit        *int32 `json:"fit,omitempty"`
 	FitIsBound bool   `json:"fitIsBound,omitempty"`
-	// State is the reason of the condition that matters most, and Message its text.
+	// State is Ready, or the reason of the condition that somebody should act on first, and
+	// Message its text.
 	State   string `json:"state"`
 	Message string `json:"message,omitempty"`
 	// Reason is that of the last decision.
@@ -79,12 +81,12 @@ func RowOf(object *v1alpha1.VariantAutoscaling) Row {
 	return r
 }
 
-// state is the condition that matters most: the first one that is not as it should be.
+// state is the condition that matters most: the first one that somebody should act on.
 func state(conditions []metav1.Condition) (reason, message string) {
-	bad := Bad(conditions)
+	problems := Problems(conditions)
 	switch {
-	case len(bad) > 0:
-		return bad[0].Reason, bad[0].Message
+	case len(problems) > 0:
+		return problems[0].Reason, problems[0].Message
 	case apimeta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReady):
 		return v1alpha1.ReasonReady, ""
 	}
@@ -105,14 +107,11 @@ var weight = []struct {
 	{v1alpha1.ConditionScalingLimited, metav1.ConditionTrue},
 }
 
-// Bad are the conditions that are not as they should be, those that matter most first.
-func Bad(conditions []metav1.Condition) (bad []metav1.Condition) {
-	for _, w := range weight {
-		if c := apimeta.FindStatusCondition(conditions, w.kind); c != nil && c.Status == w.bad {
-			bad = append(bad, *c)
-		}
-	}
-	return bad
+// routine are the reasons for which scaling is limited as it was asked to be: nobody has to act.
+// The last decision shows them.
+var routine = []string{
+	string(decision.ReasonMinReplicas), string(decision.ReasonStabilized), string(decision.ReasonRateLimited),
+	string(decision.ReasonWithinTolerance), string(decision.ReasonRollingUpdate),
 }
 
 // doubtful are the reasons that somebody should act on although the condition is good.
@@ -121,14 +120,21 @@ var doubtful = []string{
 	v1alpha1.ReasonAcceleratorNotSelected, v1alpha1.ReasonAcceleratorCountDiffers,
 }
 
-// Doubtful are the conditions that are good, with a reason that somebody should act on.
-func Doubtful(conditions []metav1.Condition) (all []metav1.Condition) {
+// Problems are the conditions that somebody should act on: first those that are bad news,
+// then those that are good and doubtful, and of each those first that matter most.
+func Problems(conditions []metav1.Condition) []metav1.Condition {
+	var bad, good []metav1.Condition
 	for _, w := range weight {
-		if c := apimeta.FindStatusCondition(conditions, w.kind); c != nil && c.Status != w.bad && slices.Contains(doubtful, c.Reason) {
-			all = append(all, *c)
+		c := apimeta.FindStatusCondition(conditions, w.kind)
+		switch {
+		case c == nil || slices.Contains(routine, c.Reason):
+		case c.Status == w.bad:
+			bad = append(bad, *c)
+		case slices.Contains(doubtful, c.Reason):
+			good = append(good, *c)
 		}
 	}
-	return all
+	return append(bad, good...)
 }
 
 // Shape is what a replica takes, such as 2xH100; empty while nothing is known.

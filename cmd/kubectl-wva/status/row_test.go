@@ -2,12 +2,14 @@ package status
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
@@ -111,4 +113,45 @@ func TestAgo(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	assert.Empty(t, output.Ago(time.Time{}, now))
 	assert.Equal(t, "90s", output.Ago(now.Add(-90*time.Second), now))
+}
+
+// The state is what somebody should act on: a limit that was asked for is none, and a
+// condition may be good and hold a mistake all the same.
+func TestTheStateIsWhatToActOn(t *testing.T) {
+	t.Parallel()
+	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "because of " + reason}
+	}
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	ready := condition(v1alpha1.ConditionReady, yes, "Ready")
+	waits := condition(v1alpha1.ConditionScalingLimited, yes, "Stabilized")
+	unclear := condition(v1alpha1.ConditionOptimizationReady, yes, v1alpha1.ReasonServiceClassUnclear)
+	for name, c := range map[string]struct {
+		conditions []metav1.Condition
+		want       string
+	}{
+		"all is well":             {[]metav1.Condition{ready, condition(v1alpha1.ConditionScalingLimited, no, "NotLimited")}, "Ready"},
+		"it waits, as asked":      {[]metav1.Condition{ready, waits}, "Ready"},
+		"a class that is unclear": {[]metav1.Condition{ready, unclear, waits}, "ServiceClassUnclear"},
+		"bad news come first":     {[]metav1.Condition{ready, unclear, condition(v1alpha1.ConditionScalingLimited, yes, "NoSlots")}, "NoSlots"},
+		"not ready":               {[]metav1.Condition{condition(v1alpha1.ConditionReady, no, "TargetNotScalable"), unclear}, "TargetNotScalable"},
+		"no conditions":           {nil, Unseen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, message := state(c.conditions)
+			assert.Equal(t, c.want, got)
+			assert.Equal(t, c.want != "Ready" && c.want != Unseen, message != "")
+		})
+	}
+}
+
+// A reason that is listed wrongly would hide what to act on.
+func TestTheListedReasonsAreOnesOfConditions(t *testing.T) {
+	t.Parallel()
+	for _, reason := range append(slices.Clone(routine), doubtful...) {
+		assert.True(t, slices.ContainsFunc(v1alpha1.Reasons(), func(r v1alpha1.Reason) bool {
+			return r.Name == reason && r.Condition != "" && r.Status == metav1.ConditionTrue
+		}), reason)
+	}
 }
