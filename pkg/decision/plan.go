@@ -193,7 +193,8 @@ const (
 	ReasonCheaperVariant Reason = "CheaperVariant"
 	// ReasonSLO: the promised latency needs more replicas than saturation asks for.
 	ReasonSLO Reason = "SLO"
-	// ReasonBacklog: requests that wait are served first, before replicas go.
+	// ReasonBacklog: no replica goes while requests wait, or shortly after they did or after
+	// replicas began to serve.
 	ReasonBacklog Reason = "Backlog"
 	// ReasonIdle: nothing was asked of the model for its retention period, so it may
 	// sleep.

@@ -129,7 +129,7 @@ func Reasons() []Reason {
 		{"", "", "Borrowed", "Nothing is known of the variant yet, so the figures of another variant of its model are used."},
 		{"", "", "CheaperVariant", "Another variant serves the same load for so much less that its start-up pays off."},
 		{"", "", "SLO", "The promised latency needs more replicas than saturation asks for."},
-		{"", "", "Backlog", "Waiting requests are served before replicas are removed."},
+		{"", "", "Backlog", "Requests wait or waited lately, or replicas just began to serve, so no replica is removed yet."},
 		{"", "", "Idle", "The model had no requests for its retention period, so it may scale to zero."},
 		{"", "", "BackingOff", "The variant's replicas recently found no node or did not start, so other variants are preferred until the back-off ends."},
 		{"", "", "Wake", "Requests wait and nothing serves."},
