@@ -41,8 +41,8 @@ func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "kubectl-wva",
 		Short: "Look at the variants of large language models and their room, and try policies on them",
-		Long: `kubectl-wva shows what the Workload Variant Autoscaler and its scheduler see, by
-the same model of capacity. It reads with your own permissions. Only --apply and
+		Long: `Show what the Workload Variant Autoscaler and its scheduler see, by the same model of
+capacity. The program is called kubectl-wva. It reads with your own permissions. Only --apply and
 --rollback change a cluster.
 
 On the PATH it is a plugin of kubectl: "kubectl wva".`,
