@@ -51,7 +51,7 @@ func ProbeAccess(ctx context.Context, reviews authorizationclient.SelfSubjectAcc
 	}
 	p := prober{ctx: ctx, reviews: reviews, mapper: mapper}
 	access.LeaderWorkerSets, access.ScaledObjects = p.serves(namespace, kindLeaderWorkerSet), p.serves(namespace, kindScaledObject)
-	access.Namespaces = len(p.lacks("", schema.GroupResource{Resource: "namespaces"}, reading...)) == 0
+	access.Namespaces = len(p.lacks("", schema.GroupResource{Resource: "namespaces"}, "", reading...)) == 0
 	return access, p.err
 }
 
@@ -61,12 +61,12 @@ func ProbeCore(ctx context.Context, reviews authorizationclient.SelfSubjectAcces
 	p := prober{ctx: ctx, reviews: reviews}
 	nodes, pods := schema.GroupResource{Resource: "nodes"}, schema.GroupResource{Resource: "pods"}
 	access := Access{
-		Missing: missing(p.lacks("", nodes, reading...), p.lacks("", pods, reading...)),
-		Victims: len(p.lacks(namespace, pods, "patch")) == 0,
+		Missing: missing(p.lacks("", nodes, "", reading...), p.lacks("", pods, "", reading...)),
+		Victims: len(p.lacks(namespace, pods, "", "patch")) == 0,
 	}
 	access.Capacity = access.Missing == ""
 	unread := func(namespace, group, name string) bool {
-		return len(p.lacks(namespace, schema.GroupResource{Group: group, Resource: name}, reading...)) > 0
+		return len(p.lacks(namespace, schema.GroupResource{Group: group, Resource: name}, "", reading...)) > 0
 	}
 	access.Unread = inventory.Unread{
 		RuntimeClasses:  unread("", "node.k8s.io", "runtimeclasses"),
@@ -103,11 +103,11 @@ func missing(nodes, pods []string) string {
 func (p *prober) local(namespace string) string {
 	var parts []string
 	for _, name := range config.LocalConfigMaps() {
-		if len(p.lacksOf(namespace, schema.GroupResource{Resource: "configmaps"}, name, reading...)) > 0 {
+		if len(p.lacks(namespace, schema.GroupResource{Resource: "configmaps"}, name, reading...)) > 0 {
 			parts = append(parts, "configmaps named "+name)
 		}
 	}
-	if namespace == "" && len(p.lacks("", schema.GroupResource{Resource: "namespaces"}, reading...)) > 0 {
+	if namespace == "" && len(p.lacks("", schema.GroupResource{Resource: "namespaces"}, "", reading...)) > 0 {
 		parts = append(parts, "namespaces")
 	}
 	if len(parts) == 0 {
@@ -131,16 +131,12 @@ func (p *prober) serves(namespace string, gvk schema.GroupVersionKind) bool {
 		}
 		return false
 	}
-	return len(p.lacks(namespace, mapping.Resource.GroupResource(), reading...)) == 0
+	return len(p.lacks(namespace, mapping.Resource.GroupResource(), "", reading...)) == 0
 }
 
-// lacks are the verbs that are not permitted.
-func (p *prober) lacks(namespace string, resource schema.GroupResource, verbs ...string) []string {
-	return p.lacksOf(namespace, resource, "", verbs...)
-}
-
-// lacksOf are those that are not permitted on the objects of one name.
-func (p *prober) lacksOf(namespace string, resource schema.GroupResource, name string, verbs ...string) []string {
+// lacks are the verbs that are not permitted on the objects of a name, or on any when it is
+// empty.
+func (p *prober) lacks(namespace string, resource schema.GroupResource, name string, verbs ...string) []string {
 	var lacking []string
 	for _, verb := range verbs {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{

@@ -131,7 +131,7 @@ func TestTheReferenceHasEveryMetric(t *testing.T) {
 	// Whatever a collector describes is there.
 	g := newGauges(nil)
 	described := make(chan *prometheus.Desc, 100)
-	for _, c := range append(newQuality(nil).collectors(), g, newPublished(g, nil), newTelemetry(nil).scalings, newTelemetry(nil).duration, newTelemetry(nil).lastRound) {
+	for _, c := range append(newQuality(nil).collectors(), g, newPublished(g, nil), newTelemetry(nil).duration, newTelemetry(nil).lastRound) {
 		c.Describe(described)
 	}
 	assert.Len(t, references, len(described))

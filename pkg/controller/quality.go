@@ -8,12 +8,12 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// quality is what shows how good the decisions are.
+// quality is what shows what was written, and how good the decisions are.
 type quality struct {
-	held, flips *prometheus.CounterVec
-	age         *prometheus.GaugeVec
-	breach      *prometheus.HistogramVec
-	prediction  prediction
+	scalings, held, flips *prometheus.CounterVec
+	age                   *prometheus.GaugeVec
+	breach                *prometheus.HistogramVec
+	prediction            prediction
 
 	// lastUp is the direction of the last change of each variant, and breached since
 	// when each model has too little.
@@ -25,6 +25,10 @@ type quality struct {
 func newQuality(instance prometheus.Labels) *quality {
 	ofVariant, ofModel := []string{"variant_name", "namespace"}, []string{"model_name", "namespace"}
 	return &quality{
+		scalings: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "wva_replica_scaling_total", ConstLabels: instance,
+			Help: "Written changes of replicas, by direction (up, down) and by the reason of the decision.",
+		}, []string{"variant_name", "namespace", "direction", "reason"}),
 		held: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "wva_held_rounds_total", ConstLabels: instance,
 			Help: "Rounds that held the variant's replicas because nothing could be decided for it.",
@@ -48,7 +52,7 @@ func newQuality(instance prometheus.Labels) *quality {
 }
 
 func (q *quality) collectors() []prometheus.Collector {
-	return []prometheus.Collector{q.held, q.flips, q.age, q.breach, q.prediction.predicted, q.prediction.observed}
+	return []prometheus.Collector{q.scalings, q.held, q.flips, q.age, q.breach, q.prediction.predicted, q.prediction.observed}
 }
 
 // see notes a round.
@@ -110,7 +114,11 @@ func oldestSample(m *decision.Model) (oldest time.Time) {
 
 // scaled notes a written change.
 func (q *quality) scaled(p *decision.VariantPlan) {
-	up := *p.Desired > p.Current
+	up, direction := *p.Desired > p.Current, "down"
+	if up {
+		direction = "up"
+	}
+	q.scalings.WithLabelValues(p.Key.Name, p.Key.Namespace, direction, string(p.Reason)).Inc()
 	if last, known := q.lastUp[p.Key]; known && last != up {
 		q.flips.WithLabelValues(p.Key.Name, p.Key.Namespace).Inc()
 	}
@@ -119,8 +127,8 @@ func (q *quality) scaled(p *decision.VariantPlan) {
 
 // gone ends the series of a variant whose object is gone.
 func (q *quality) gone(key decision.Key) {
-	labels := prometheus.Labels{"variant_name": key.Name, "namespace": key.Namespace}
-	q.held.DeletePartialMatch(labels)
-	q.flips.DeletePartialMatch(labels)
+	for _, series := range []*prometheus.CounterVec{q.scalings, q.held, q.flips} {
+		series.DeletePartialMatch(prometheus.Labels{"variant_name": key.Name, "namespace": key.Namespace})
+	}
 	delete(q.lastUp, key)
 }

@@ -37,7 +37,7 @@ func MetricReferences() ([]MetricReference, error) {
 	g.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{plan}}}})
 	g.products.Store(&map[string]int{"product": one})
 	p.served.Store(&map[decision.Key]servedMeans{key: {load: sample, ttft: sample, itl: sample}})
-	t.scaled(&plan)
+	q.scaled(&plan)
 	t.round(decision.RoundFull, time.Second, now, nil)
 	q.held.WithLabelValues(key.Name, key.Namespace).Inc()
 	q.flips.WithLabelValues(key.Name, key.Namespace).Inc()

@@ -110,7 +110,6 @@ func (r *reporter) standing(object *v1alpha1.VariantAutoscaling) (base *v1alpha1
 func (r *reporter) tellScaling(p *decision.VariantPlan, v *variant, o outcome) {
 	if o.err == nil {
 		delete(r.failures, p.Key)
-		r.telemetry.scaled(p)
 		r.quality.scaled(p)
 		scaleEvent(r.recorder, v.object, p)
 		if o.unmarked != nil {
@@ -130,7 +129,6 @@ func (r *reporter) tellScaling(p *decision.VariantPlan, v *variant, o outcome) {
 func (r *reporter) forget(seen *observation) {
 	for key := range r.known {
 		if seen.variants[key] == nil {
-			r.telemetry.gone(key)
 			r.quality.gone(key)
 			delete(r.failures, key)
 			delete(r.net, key)

@@ -81,10 +81,10 @@ func (c *Controller) oldestOn(ctx context.Context, namespace, target string) (*v
 // moment ago, with its first pods: the API server has it.
 func (c *Controller) ownerOf(ctx context.Context, kind schema.GroupKind, namespace string, of *metav1.OwnerReference) (*metav1.OwnerReference, error) {
 	object, followed := map[schema.GroupKind]client.Object{
-		{Group: appsv1.GroupName, Kind: "ReplicaSet"}:  &appsv1.ReplicaSet{},
-		{Group: appsv1.GroupName, Kind: "Deployment"}:  &appsv1.Deployment{},
-		{Group: appsv1.GroupName, Kind: "StatefulSet"}: &appsv1.StatefulSet{},
-		{Kind: "Pod"}: &corev1.Pod{},
+		appsKind("ReplicaSet"):  &appsv1.ReplicaSet{},
+		appsKind("Deployment"):  &appsv1.Deployment{},
+		appsKind("StatefulSet"): &appsv1.StatefulSet{},
+		{Kind: "Pod"}:           &corev1.Pod{},
 	}[kind]
 	if !followed {
 		return nil, nil //nolint:nilnil // nobody knows its owner, which is no error

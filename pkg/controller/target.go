@@ -163,10 +163,10 @@ func (f *targetFinder) findCached(ctx context.Context, v *variant) (bool, error)
 		return true, nil
 	}
 	read, ok := map[schema.GroupKind]func(context.Context, client.ObjectKey, *target) error{
-		{Group: appsv1.GroupName, Kind: "Deployment"}:  f.deployment,
-		{Group: appsv1.GroupName, Kind: "StatefulSet"}: f.statefulSet,
-		{Group: appsv1.GroupName, Kind: "ReplicaSet"}:  f.replicaSet,
-		kindLeaderWorkerSet.GroupKind():                f.leaderWorkerSet,
+		appsKind("Deployment"):          f.deployment,
+		appsKind("StatefulSet"):         f.statefulSet,
+		appsKind("ReplicaSet"):          f.replicaSet,
+		kindLeaderWorkerSet.GroupKind(): f.leaderWorkerSet,
 	}[gvk.GroupKind()]
 	if !ok || gvk.GroupKind() == kindLeaderWorkerSet.GroupKind() && !f.access.LeaderWorkerSets {
 		return false, nil

@@ -12,17 +12,12 @@ import (
 
 // telemetry is what the loop tells of itself.
 type telemetry struct {
-	scalings  *prometheus.CounterVec
 	duration  *prometheus.HistogramVec
 	lastRound prometheus.Gauge
 }
 
 func newTelemetry(instance prometheus.Labels) *telemetry {
 	return &telemetry{
-		scalings: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "wva_replica_scaling_total", ConstLabels: instance,
-			Help: "Written changes of replicas, by direction (up, down) and by the reason of the decision.",
-		}, []string{"variant_name", "namespace", "direction", "reason"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "wva_round_duration_seconds", ConstLabels: instance,
 			Help:    "Duration of a round without the time for reading metrics, by kind (Full, Fast, Event) and result (success, error).",
@@ -37,26 +32,13 @@ func newTelemetry(instance prometheus.Labels) *telemetry {
 
 func (t *telemetry) register(to prometheus.Registerer, more ...prometheus.Collector) error {
 	var errs []error
-	for _, c := range append(more, t.scalings, t.duration, t.lastRound) {
+	for _, c := range append(more, t.duration, t.lastRound) {
 		errs = append(errs, to.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("registering the metrics of the controller: %w", err)
 	}
 	return nil
-}
-
-func (t *telemetry) scaled(p *decision.VariantPlan) {
-	direction := "up"
-	if *p.Desired < p.Current {
-		direction = "down"
-	}
-	t.scalings.WithLabelValues(p.Key.Name, p.Key.Namespace, direction, string(p.Reason)).Inc()
-}
-
-// gone ends the series of a variant whose object is gone.
-func (t *telemetry) gone(key decision.Key) {
-	t.scalings.DeletePartialMatch(prometheus.Labels{"variant_name": key.Name, "namespace": key.Namespace})
 }
 
 func (t *telemetry) round(kind decision.Round, took time.Duration, ended time.Time, err error) {

@@ -36,25 +36,26 @@ type watched struct {
 // watch starts the informers of everything that the loop reads, and says which
 // changes a round should look at before its time.
 func (w *watcher) watch() error {
+	anything := func(client.Object) bool { return true }
 	kinds := []watched{
-		{&v1alpha1.VariantAutoscaling{}, w.always(urgent, specChanged)},
-		{&appsv1.Deployment{}, w.presence(schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"})},
-		{&appsv1.StatefulSet{}, w.presence(schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"})},
-		{&appsv1.ReplicaSet{}, w.presence(schema.GroupKind{Group: appsv1.GroupName, Kind: "ReplicaSet"})},
-		{&autoscalingv2.HorizontalPodAutoscaler{}, w.autoscalers(targetOfAutoscaler)},
+		{&v1alpha1.VariantAutoscaling{}, w.on(urgent, anything, specChanged)},
+		{&appsv1.Deployment{}, w.on(urgent, w.isTarget(nameOf(appsKind("Deployment"))), recreated)},
+		{&appsv1.StatefulSet{}, w.on(urgent, w.isTarget(nameOf(appsKind("StatefulSet"))), recreated)},
+		{&appsv1.ReplicaSet{}, w.on(urgent, w.isTarget(nameOf(appsKind("ReplicaSet"))), recreated)},
+		{&autoscalingv2.HorizontalPodAutoscaler{}, w.on(urgent, w.isTarget(targetOfAutoscaler), differs(targetOfAutoscaler))},
 		{&corev1.Pod{}, nil},
 	}
 	if w.access.LeaderWorkerSets {
-		kinds = append(kinds, watched{empty(kindLeaderWorkerSet), w.presence(kindLeaderWorkerSet.GroupKind())})
+		kinds = append(kinds, watched{empty(kindLeaderWorkerSet), w.on(urgent, w.isTarget(nameOf(kindLeaderWorkerSet.GroupKind())), recreated)})
 	}
 	if w.access.ScaledObjects {
-		kinds = append(kinds, watched{empty(kindScaledObject), w.autoscalers(targetOfScaledObject)})
+		kinds = append(kinds, watched{empty(kindScaledObject), w.on(urgent, w.isTarget(targetOfScaledObject), differs(targetOfScaledObject))})
 	}
 	if w.access.Namespaces {
 		kinds = append(kinds, watched{&corev1.Namespace{}, nil})
 	}
 	if w.access.Capacity {
-		kinds = append(kinds, watched{&corev1.Node{}, w.always(soon, roomChanged)})
+		kinds = append(kinds, watched{&corev1.Node{}, w.on(soon, anything, roomChanged)})
 	}
 	for _, k := range kinds {
 		informer, err := w.cache.GetInformer(w.ctx, k.object, cache.BlockUntilSynced(false))
@@ -71,52 +72,12 @@ func (w *watcher) watch() error {
 	return nil
 }
 
-// always calls for a round whenever an object comes, goes or changes.
-func (w *watcher) always(u urgency, changed func(before, after any) bool) toolscache.ResourceEventHandler {
-	poke := func(any) { w.trigger.poke(u) }
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    poke,
-		DeleteFunc: poke,
-		UpdateFunc: func(before, after any) {
-			if changed(before, after) {
-				w.trigger.poke(u)
-			}
-		},
-	}
-}
-
-// presence calls for a round when the target of an object comes or goes.
-func (w *watcher) presence(gk schema.GroupKind) toolscache.ResourceEventHandler {
+// on calls for a round when an object that is of concern comes or goes, or changes so that
+// it matters. What it was before may be of concern where what it is now is not.
+func (w *watcher) on(u urgency, concerns func(client.Object) bool, changed func(was, is client.Object) bool) toolscache.ResourceEventHandler {
 	poke := func(o any) {
-		if object, ok := final(o); ok && w.isTarget(object.GetNamespace(), targetKey(gk, object.GetName())) {
-			w.trigger.poke(urgent)
-		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    poke,
-		DeleteFunc: poke,
-		UpdateFunc: func(before, after any) {
-			was, _ := final(before)
-			is, ok := final(after)
-			// One that was deleted and created again between two lists is an update.
-			if ok && was != nil && (was.GetUID() != is.GetUID() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil)) {
-				poke(after)
-			}
-		},
-	}
-}
-
-// autoscalers calls for a round when another autoscaler takes or leaves a target.
-func (w *watcher) autoscalers(targetOf client.IndexerFunc) toolscache.ResourceEventHandler {
-	poke := func(o any) {
-		object, ok := final(o)
-		if !ok {
-			return
-		}
-		for _, key := range targetOf(object) {
-			if w.isTarget(object.GetNamespace(), key) {
-				w.trigger.poke(urgent)
-			}
+		if object, ok := final(o); ok && concerns(object) {
+			w.trigger.poke(u)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
@@ -125,7 +86,7 @@ func (w *watcher) autoscalers(targetOf client.IndexerFunc) toolscache.ResourceEv
 		UpdateFunc: func(before, after any) {
 			was, _ := final(before)
 			is, _ := final(after)
-			if was != nil && is != nil && !slices.Equal(targetOf(was), targetOf(is)) {
+			if was != nil && is != nil && changed(was, is) {
 				poke(before)
 				poke(after)
 			}
@@ -133,10 +94,35 @@ func (w *watcher) autoscalers(targetOf client.IndexerFunc) toolscache.ResourceEv
 	}
 }
 
-func (w *watcher) isTarget(namespace, key string) bool {
-	var list v1alpha1.VariantAutoscalingList
-	err := w.cache.List(w.ctx, &list, client.InNamespace(namespace), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy)
-	return err == nil && len(list.Items) > 0
+// isTarget reports whether an object is, or names, a target of ours.
+func (w *watcher) isTarget(keysOf client.IndexerFunc) func(client.Object) bool {
+	return func(o client.Object) bool {
+		return slices.ContainsFunc(keysOf(o), func(key string) bool {
+			var list v1alpha1.VariantAutoscalingList
+			err := w.cache.List(w.ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy)
+			return err == nil && len(list.Items) > 0
+		})
+	}
+}
+
+// nameOf are the keys of objects of a kind themselves.
+func nameOf(gk schema.GroupKind) client.IndexerFunc {
+	return func(o client.Object) []string { return []string{targetKey(gk, o.GetName())} }
+}
+
+func appsKind(kind string) schema.GroupKind {
+	return schema.GroupKind{Group: appsv1.GroupName, Kind: kind}
+}
+
+// recreated reports whether an object is deleted, or was deleted and created again between
+// two lists.
+func recreated(was, is client.Object) bool {
+	return was.GetUID() != is.GetUID() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil)
+}
+
+// differs reports whether an object names another target.
+func differs(keysOf client.IndexerFunc) func(was, is client.Object) bool {
+	return func(was, is client.Object) bool { return !slices.Equal(keysOf(was), keysOf(is)) }
 }
 
 // final is the object of a notification, also of one whose deletion was missed.
@@ -149,16 +135,13 @@ func final(o any) (client.Object, bool) {
 }
 
 // specChanged leaves out changes of the status, which are our own.
-func specChanged(before, after any) bool {
-	was, _ := final(before)
-	is, _ := final(after)
-	return was == nil || is == nil || was.GetGeneration() != is.GetGeneration() || !equality.Semantic.DeepEqual(was.GetLabels(), is.GetLabels()) ||
-		(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil)
+func specChanged(was, is client.Object) bool {
+	return recreated(was, is) || was.GetGeneration() != is.GetGeneration() || !equality.Semantic.DeepEqual(was.GetLabels(), is.GetLabels())
 }
 
 // roomChanged reports whether a node may take more, fewer or other pods than before.
 // Heartbeats are no change.
-func roomChanged(before, after any) bool {
+func roomChanged(before, after client.Object) bool {
 	was, ok := before.(*corev1.Node)
 	is, isNode := after.(*corev1.Node)
 	if !ok || !isNode {
