@@ -33,8 +33,6 @@ type outcome struct {
 	// scale is the target's since; err is nil when it asks for the planned replicas.
 	scale *autoscalingv1.Scale
 	err   error
-	// victims are the pods that were chosen to go.
-	victims []string
 	// unmarked says which of the chosen pods could not be marked, so that Kubernetes
 	// chose in their place.
 	unmarked error
@@ -83,11 +81,7 @@ func (a *actor) scale(ctx context.Context, p *decision.VariantPlan, v *variant) 
 	}
 	t := &v.target
 	o.scale, o.err = a.scaler.Write(ctx, p.Key.Namespace, t.ref, t.scale, *number(*p.Desired))
-	if o.err == nil {
-		o.victims = podNames(victims)
-		return o
-	}
-	if len(marked) > 0 {
+	if o.err != nil && len(marked) > 0 {
 		if err := a.marker.clear(ctx, marked, true); err != nil {
 			klog.FromContext(ctx).Error(err, "The deletion cost of pods that stay could not be restored; tried again in the next round",
 				"variant", klog.KRef(p.Key.Namespace, p.Key.Name))

@@ -136,11 +136,11 @@ func (a *actor) tidy(ctx context.Context, plan *decision.Plan, seen *observation
 		if v.target.scale == nil {
 			return
 		}
-		replicas, o := v.target.scale.Spec.Replicas, outcomes[p.Key]
-		if o.err == nil && o.scale != nil {
-			replicas = o.scale.Spec.Replicas
+		replicas, victims := v.target.scale.Spec.Replicas, []string(nil)
+		if o := outcomes[p.Key]; o.err == nil && o.scale != nil {
+			replicas, victims = o.scale.Spec.Replicas, p.Victims
 		}
-		off = append(off, calledOff(v, int(replicas), o.victims)...)
+		off = append(off, calledOff(v, int(replicas), victims)...)
 	})
 	if len(off) == 0 {
 		return
@@ -150,14 +150,6 @@ func (a *actor) tidy(ctx context.Context, plan *decision.Plan, seen *observation
 		return
 	}
 	klog.FromContext(ctx).Info("A scale-down was cancelled; the deletion cost of its pods is restored", "pods", names(off))
-}
-
-func podNames(pods []*corev1.Pod) []string {
-	list := make([]string, len(pods))
-	for i, pod := range pods {
-		list[i] = pod.Name
-	}
-	return list
 }
 
 func names(pods []*corev1.Pod) []string {
