@@ -88,15 +88,19 @@ func TestServiceClassesAreFollowed(t *testing.T) {
 	namespace := space(t)
 	servers.ask(namespace, 0.3*serves)
 	d, v := deployment(namespace, "server", 1), variant(namespace, "llama-h100", "server", brisk)
+	d.Spec.Template.Spec.Containers[0].Command = []string{"vllm", "serve", "llama-3"}
 	v.Spec.SLOClassRef = &v1alpha1.SLOClassReference{Name: "premium"}
 	create(t, d, v)
 	unclear := shows(t, patience, v, v1alpha1.ConditionOptimizationReady, v1alpha1.ReasonServiceClassUnclear)
 	assert.Contains(t, unclear.Message, `variant llama-h100 names service class "premium", which does not exist`)
+	const differs = "spec.modelID is llama and container server serves llama-3"
+	assert.Contains(t, unclear.Message, differs)
 
 	configMap(t, "service-classes-config", map[string]string{
 		"premium.yaml": "name: Premium\npriority: 1\ndata:\n- model: llama\n  slo-ttft: 500\n",
 	})
-	shows(t, patience, v, v1alpha1.ConditionOptimizationReady, v1alpha1.ReasonSaturationOnlyMode)
+	named := shows(t, patience, v, v1alpha1.ConditionOptimizationReady, v1alpha1.ReasonModelNameDiffers)
+	assert.Contains(t, named.Message, differs, "the class is clear, and the name is not")
 }
 
 func TestConfigMapsThatCannotBeUsedAreTold(t *testing.T) {
