@@ -199,7 +199,7 @@ func (w *world) startManager(ctx context.Context, name string) error {
 	if name == witness {
 		args = append(args, "--controller-instance="+witness)
 	} else {
-		args = append(args, "--leader-elect", "--leader-election-lease-duration=5s", "--leader-election-renew-deadline=4s", "--leader-election-retry-period=1s")
+		args = append(args, "--leader-elect", "--leader-election-lease-duration=8s", "--leader-election-renew-deadline=6s", "--leader-election-retry-period=1s")
 	}
 	w.processes[name] = localcluster.Process{
 		Name: name, Path: filepath.Join(w.programs(), "manager"), Args: args, Ready: localcluster.Healthy("http://" + health + "/readyz"),
