@@ -15,8 +15,21 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// writes is how many scales are written side by side.
-const writes = 16
+// requests is how many requests to the API server are on their way at once.
+const requests = 16
+
+// sideBySide does so many things, some at a time, and returns when all are done.
+func sideBySide(count int, do func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(requests)
+	for i := range count {
+		group.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
 
 // actor writes scale subresources, and before it lowers one marks the pods that are to
 // go.
@@ -49,15 +62,7 @@ func (a *actor) act(ctx context.Context, plan *decision.Plan, seen *observation)
 		}
 	})
 	results := make([]outcome, len(asked))
-	var group errgroup.Group
-	group.SetLimit(writes)
-	for i, p := range asked {
-		group.Go(func() error {
-			results[i] = a.scale(ctx, p, seen.variants[p.Key])
-			return nil
-		})
-	}
-	_ = group.Wait()
+	sideBySide(len(asked), func(i int) { results[i] = a.scale(ctx, asked[i], seen.variants[asked[i].Key]) })
 	outcomes := make(map[decision.Key]outcome, len(asked))
 	for i, p := range asked {
 		outcomes[p.Key] = results[i]

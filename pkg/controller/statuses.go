@@ -15,14 +15,10 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
-const (
-	// patches is how many statuses are written side by side.
-	patches = 16
-	// statusPatience is how long a round waits for its statuses. A status costs the API
-	// server several milliseconds of a processor: those of thousands of variants take longer
-	// than the next load does to come. What is left is written beside the next rounds.
-	statusPatience = time.Second
-)
+// statusPatience is how long a round waits for its statuses. A status costs the API
+// server several milliseconds of a processor: those of thousands of variants take longer
+// than the next load does to come. What is left is written beside the next rounds.
+const statusPatience = time.Second
 
 // statuses writes statuses beside the loop, which asks for them and collects what became
 // of them. Of each object only the newest status is written, and no two of one object at
@@ -103,7 +99,7 @@ func (s *statuses) start(ctx context.Context) {
 	if s.paused {
 		return
 	}
-	for range min(patches-s.writers, len(s.queue)) {
+	for range min(requests-s.writers, len(s.queue)) {
 		if s.writers++; s.writers == 1 {
 			s.rest = make(chan struct{})
 		}

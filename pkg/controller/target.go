@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,12 +26,8 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-const (
-	// liveReads is how many targets are read from the API server side by side.
-	liveReads = 16
-	// liveTimeout bounds the reading of all of them.
-	liveTimeout = 5 * time.Second
-)
+// liveTimeout bounds the reading of targets from the API server.
+const liveTimeout = 5 * time.Second
 
 // target is a scale target as it was found.
 type target struct {
@@ -268,15 +263,10 @@ func (f *targetFinder) findLive(ctx context.Context, variants []*variant) {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
 	errs := make([]error, len(variants))
-	var group errgroup.Group
-	group.SetLimit(liveReads)
-	for i, v := range variants {
-		group.Go(func() error {
-			v.target.scale, errs[i] = f.scaler.Read(ctx, v.key.Namespace, v.target.ref)
-			return nil
-		})
-	}
-	_ = group.Wait()
+	sideBySide(len(variants), func(i int) {
+		v := variants[i]
+		v.target.scale, errs[i] = f.scaler.Read(ctx, v.key.Namespace, v.target.ref)
+	})
 	last := make(map[decision.Key]*autoscalingv1.Scale, len(variants))
 	for i, v := range variants {
 		f.explainLive(v, errs[i])

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,8 +20,6 @@ import (
 )
 
 const (
-	// marks is how many pods are marked side by side for one scale-down.
-	marks = 16
 	// markTimeout bounds the marking for one scale-down: which replicas go is worth
 	// less than that some do.
 	markTimeout = 5 * time.Second
@@ -83,15 +80,7 @@ func (m *marker) each(ctx context.Context, pods []*corev1.Pod, do func(context.C
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
 	errs := make([]error, len(pods))
-	var group errgroup.Group
-	group.SetLimit(marks)
-	for i := range pods {
-		group.Go(func() error {
-			errs[i] = do(ctx, i)
-			return nil
-		})
-	}
-	_ = group.Wait()
+	sideBySide(len(pods), func(i int) { errs[i] = do(ctx, i) })
 	return errors.Join(errs...)
 }
 
