@@ -54,7 +54,7 @@ func (b *bench) say(format string, values ...any) {
 	_, _ = fmt.Fprintf(b.progress, "%6s  %s\n", time.Since(b.began).Round(time.Second), fmt.Sprintf(format, values...))
 }
 
-// measure is the whole bench.
+// measure is the whole bench. With an error the results are those of the parts before it.
 func measure(ctx context.Context, o options, progress io.Writer) (*results, error) {
 	b := &bench{options: o, progress: progress, began: time.Now(), exporter: newExporter(o)}
 	r := &results{
@@ -77,11 +77,12 @@ func measure(ctx context.Context, o options, progress io.Writer) (*results, erro
 		return nil, err
 	}
 	for _, part := range []func(context.Context, *results) error{b.first, b.constant, b.change, b.restart, b.deleteTargets} {
-		if err := part(ctx, r); err != nil {
-			return nil, err
+		err = part(ctx, r)
+		r.Minutes = time.Since(b.began).Minutes()
+		if err != nil {
+			return r, err
 		}
 	}
-	r.Minutes = time.Since(b.began).Minutes()
 	return r, nil
 }
 

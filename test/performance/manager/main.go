@@ -49,15 +49,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintln(stderr, "error: open the file for the results:", err)
 		return 1
 	}
+	// What was measured before something failed is worth having.
 	results, err := measure(ctx, o, stderr)
-	if err == nil {
-		err = results.write(file)
+	if results != nil {
+		results.print(stdout)
+		err = errors.Join(err, results.write(file))
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		_, _ = fmt.Fprintln(stderr, "error:", err)
 		return 1
 	}
-	results.print(stdout)
 	return 0
 }
 
