@@ -155,6 +155,15 @@ func TestNothingOfAResourceIsThereAnyway(t *testing.T) {
 	assert.Equal(t, Fits, c.Verdict(r, 0))
 	r.Other = []Amount{{Count: 1}}
 	assert.Equal(t, TooLittleOther, c.Verdict(r, 0))
+	c.Nodes[0].Free.MilliCPU, c.Nodes[0].Free.MemoryBytes = -1, -1
+	assert.Equal(t, Fits, c.Nodes[0].Verdict(capacity.Shape{Accelerator: "H100", Devices: 1}))
+}
+
+// What yields adds to what is free up to what there is; where nobody yields it stays as it is.
+func TestWhatIsFreeWithThoseWhoYield(t *testing.T) {
+	for _, c := range []struct{ free, yielded, allocatable, want int }{{5, 0, 4, 5}, {5, -1, 4, 5}, {1, 2, 4, 3}, {3, 2, 4, 4}, {-2, 1, 4, -1}} {
+		assert.Equal(t, c.want, with(c.free, c.yielded, c.allocatable), "%+v", c)
+	}
 }
 
 // Who asks for no devices means none, whatever type is named.

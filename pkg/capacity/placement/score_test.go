@@ -225,8 +225,9 @@ func TestANodeOfANewKindMakesANewTable(t *testing.T) {
 	assert.Equal(t, NewTable(outlookOf(20), grown), table.Refresh(grown))
 	assert.Nil(t, (*Table)(nil).Refresh(c))
 	for _, size := range []int{8, 16} {
-		larger := c.Clone()
-		larger.Nodes = append(larger.Nodes, gpuNode("larger", c.Nodes[0].Accelerator, size, size))
+		larger := benchCluster(1)
+		table := NewTable(outlookOf(20), larger)
+		larger.Nodes[0].Allocatable.Devices, larger.Nodes[0].Free.Devices = size, size
 		assert.Equal(t, NewTable(outlookOf(20), larger), table.Refresh(larger), "%d devices", size)
 	}
 	neutral := NewTable(nil, c).Refresh(grown)

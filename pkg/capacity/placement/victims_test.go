@@ -358,9 +358,26 @@ func TestWhatTakesNoPodsIsNoHole(t *testing.T) {
 // Of nodes that are as good as each other it is the first.
 func TestOfEqualNodesTheFirst(t *testing.T) {
 	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 8), gpuNode("b", "H100", 8, 8), gpuNode("c", "H100", 8, 8)}}
+	trial := NewTrial(c.Clone())
 	node, ok := c.Place(gpus(2, "H100"))
 	require.True(t, ok)
 	assert.Zero(t, node)
+	for want, r := range []*Request{gpus(8, "H100"), gpus(8, "H100"), gpus(8, "H100")} {
+		node, ok = trial.Place(r)
+		require.True(t, ok)
+		assert.Equal(t, want, node)
+	}
+}
+
+// Of two nodes that one move each clears, the one whose replica has fewer devices.
+func TestOfEquallyManyMovesThoseOfFewerDevices(t *testing.T) {
+	for name, sizes := range map[string][2]int{"the first": {1, 3}, "the second": {3, 1}} {
+		c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 8-sizes[0]), gpuNode("b", "H100", 8, 8-sizes[1]), gpuNode("c", "H100", 8, 4)}}
+		room, ok := c.Moves(gpus(8, "H100"), []Placed{{"a", gpus(sizes[0], "H100"), 0}, {"b", gpus(sizes[1], "H100"), 1}})
+		require.True(t, ok, name)
+		require.Len(t, room.Moves, 1, name)
+		assert.Equal(t, map[int]int{1: 0, 3: 1}[sizes[0]], room.Node, name)
+	}
 }
 
 // Four replicas may move at once, and five may not; who is on no node of the cluster is left
@@ -416,4 +433,19 @@ func TestMovesTriesSoManySetsAndNoMore(t *testing.T) {
 		assert.Equal(t, moves > 0, ok, "%d replicas", replicas)
 		assert.Len(t, room.Moves, moves, "%d replicas", replicas)
 	}
+}
+
+// Of two places that are worth the same the first node's is taken, also where the other one is
+// known because somebody moved there before.
+func TestWhoMovesLaterTakesTheFirstOfEqualPlaces(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 3), gpuNode("b", "H100", 8, 4), gpuNode("c", "H100", 8, 8)}}
+	large, small := gpus(4, "H100"), gpus(1, "H100")
+	large.Shape.MemoryBytes = 20 << 30
+	c.Nodes[1].Free.MilliCPU -= large.Shape.MilliCPU
+	c.Nodes[1].Free.MemoryBytes = 10 << 30
+	want := gpus(8, "H100")
+	want.Refused = []string{"", "not here", "not here"}
+	room, ok := c.Moves(want, []Placed{{"small", small, 0}, {"large", large, 0}})
+	require.True(t, ok)
+	assert.Equal(t, Room{Node: 0, Moves: []Move{{Replica: 1, From: 0, To: 2}, {Replica: 0, From: 0, To: 1}}}, room)
 }
