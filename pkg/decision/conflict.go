@@ -66,7 +66,7 @@ func (r *round) conflictOf(v *variant) (c Conflict, changed bool) {
 			c.Until = now.Add(c.Backoff)
 		}
 		c.Changes = append(c.Changes, one)
-		v.plan.Facts = append(v.plan.Facts, Fact{ReasonReplicasChanged, fmt.Sprintf("%s changed the replicas from %d to %d; none is removed within the scale-down window", v.writer(), last.Replicas, v.in.Current)})
+		v.fact(ReasonReplicasChanged, "%s changed the replicas from %d to %d; none is removed within the scale-down window", v.writer(), last.Replicas, v.in.Current)
 	}
 	if len(c.Changes) == 0 && now.Sub(c.Until) > mostConflictBackoff {
 		return Conflict{}, changed

@@ -237,33 +237,25 @@ func DefaultPolicy() Policy {
 }
 
 // Variant is the policy of one variant.
-func (p Policy) Variant(key Key) VariantPolicy {
-	if v, ok := p.Variants[key]; ok {
-		return v
-	}
-	return DefaultVariantPolicy()
-}
+func (p Policy) Variant(key Key) VariantPolicy { return ownOr(p.Variants, key, DefaultVariantPolicy()) }
 
 // SaturationOf are the thresholds of one model.
 func (p Policy) SaturationOf(key ModelKey) Saturation {
-	if s, ok := p.SaturationByModel[key]; ok {
-		return s
-	}
-	return p.Saturation
+	return ownOr(p.SaturationByModel, key, p.Saturation)
 }
 
 // PromiseTo is what was promised to the clients of one model.
 func (p Policy) PromiseTo(key ModelKey) Promise {
-	if promise, ok := p.Promises[key]; ok {
-		return promise
-	}
-	return Promise{Priority: LeastPriority}
+	return ownOr(p.Promises, key, Promise{Priority: LeastPriority})
 }
 
 // IdleOf says whether and when one model may scale to zero.
-func (p Policy) IdleOf(key ModelKey) Idle {
-	if idle, ok := p.IdleByModel[key]; ok {
-		return idle
+func (p Policy) IdleOf(key ModelKey) Idle { return ownOr(p.IdleByModel, key, p.Idle) }
+
+// ownOr is what a map holds of its own for a key, else what holds for all.
+func ownOr[K comparable, V any](own map[K]V, key K, all V) V {
+	if v, ok := own[key]; ok {
+		return v
 	}
-	return p.Idle
+	return all
 }

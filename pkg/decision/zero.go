@@ -12,8 +12,6 @@ func (r *round) zero(m *model) (idle bool) {
 		return true
 	case m.alive() > 0:
 		r.stays(m, rests)
-	case m.floor() > 0:
-		m.note(StageZero, ReasonSteady, "minReplicas keeps the model's replica")
 	case rests && m.total() == 0 && !m.called():
 		r.sleepsOn(m)
 	case !m.unkept:
@@ -156,13 +154,6 @@ func (m *model) alive() int {
 	return m.count(func(v *variant) int {
 		return max(0, min(v.target, max(v.target, v.in.Current)-v.fleet.unplaced()-v.fleet.hopeless()))
 	})
-}
-
-// floor is what the minima of the model's variants demand, as far as it fits and comes up.
-func (m *model) floor() int {
-	n := 0
-	m.each(func(v *variant) { n += max(0, min(v.policy.Min, v.target)-v.fleet.unplaced()-v.fleet.hopeless()) })
-	return n
 }
 
 // keepOne gives the model one replica, and reports whether any variant may have it.
