@@ -160,5 +160,12 @@ func (m *model) binds(v *variant) string {
 	if !v.managed || !m.demand.seen || !m.rated || v.rate.serves() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("demand: %s req/s are required; a replica serves %s", perSecond(m.need.required), perSecond(v.rate.serves()))
+	each := perSecond(v.rate.serves())
+	switch {
+	case m.sized || m.need.want == wantMore:
+		return fmt.Sprintf("demand: %s req/s are required; a replica serves %s", perSecond(m.need.required), each)
+	case m.need.want == wantLess && m.need.least >= oneMore:
+		return fmt.Sprintf("demand: %s req/s of capacity must stay; a replica serves %s", perSecond(m.need.least), each)
+	}
+	return fmt.Sprintf("%s: %s", StageRequirement, m.need.detail)
 }

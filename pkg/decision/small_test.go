@@ -447,6 +447,10 @@ func TestTheNextBestAnswerIsTold(t *testing.T) {
 	assert.Contains(t, b.Alternative, fmt.Sprintf("now %.2f/h", 6.88*float64(*a.Desired)+3.72*float64(*b.Desired)))
 	assert.Equal(t, a.Alternative, b.Alternative, "it is one of the model's")
 	assert.Regexp(t, `^demand: \d+\.\d\d req/s are required; a replica serves 11\.33$`, b.Binds)
+	calm := first(newWorld(5).snapshot(), demoPolicy()).Models[0].Variants[0]
+	assert.Equal(t, ReasonSteady, calm.Reason)
+	// 5*0.85/0.70 = 6.07
+	assert.Regexp(t, `^demand: 6\.07 req/s of capacity must stay; a replica serves 18\.81$`, calm.Binds, "no trigger fired, so nothing is required beyond that")
 	one := newWorld(74)
 	one.variants = one.variants[:1]
 	assert.Empty(t, first(one.snapshot(), demoPolicy()).Models[0].Variants[0].Alternative, "a model of one variant has none")
