@@ -154,7 +154,7 @@ func (m *model) binds(v *variant) string {
 		s := v.plan.Steps[i]
 		obstacle := s.Stage == StageLimits && (s.Reason == ReasonMaxReplicas || s.Reason == ReasonBackingOff)
 		if s.Before != s.After && s.Stage != StageAllocation || s.Reason == ReasonNoSlots || obstacle {
-			return fmt.Sprintf("%s: %s", s.Stage, s.Detail)
+			return string(s.Stage) + ": " + s.Detail
 		}
 	}
 	if !v.managed || !m.demand.seen || !m.rated || v.rate.serves() == 0 {
@@ -167,5 +167,5 @@ func (m *model) binds(v *variant) string {
 	case m.need.want == wantLess && m.need.least >= oneMore:
 		return fmt.Sprintf("demand: %s req/s of capacity must stay; a replica serves %s", perSecond(m.need.least), each)
 	}
-	return fmt.Sprintf("%s: %s", StageRequirement, m.need.detail)
+	return string(StageRequirement) + ": " + m.need.detail
 }

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -86,10 +87,11 @@ func (r *round) freshness(m *model) evidence {
 	case r.justBegun(m):
 		found, reason = evidencePartial, ReasonMetricsPartial
 	}
+	detail := fmt.Sprintf("%d of %d serving replicas have fresh metrics", count[ageFresh], ready)
 	m.each(func(v *variant) {
-		v.note(StageFreshness, reason, "%d of %d serving replicas have fresh metrics", count[ageFresh], ready)
+		v.note(StageFreshness, reason, "%s", detail)
 		if reason != ReasonMetricsFound || ready > 0 {
-			v.plan.Facts = append(v.plan.Facts, Fact{reason, v.plan.Steps[len(v.plan.Steps)-1].Detail})
+			v.fact(reason, "%s", detail)
 		}
 	})
 	return found

@@ -63,7 +63,9 @@ func (r *round) givers(models []*model) map[int][]giver {
 				return
 			}
 			for _, p := range r.removable(v, v.target) {
-				byNode[p.Node] = append(byNode[p.Node], giver{v, p.Name})
+				if p.Node >= 0 {
+					byNode[p.Node] = append(byNode[p.Node], giver{v, p.Name})
+				}
 			}
 		})
 	}
@@ -76,19 +78,20 @@ func (r *round) givers(models []*model) map[int][]giver {
 }
 
 // makeRoom has the fewest replicas of less important models go from one node without which
-// a replica of v fits there.
+// a replica of v fits there; none where who goes already leaves enough.
 func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver) {
 	var best []giver
 	at := -1
 	for node := range room.Nodes {
-		if admits(room, v, node) {
-			// What goes already leaves enough.
-			room.Put(v.in.Request, node)
-			return
+		if len(givers[node]) == 0 {
+			continue
 		}
-		if gives := fewest(m, v, node, givers[node], room); gives != nil && (best == nil || len(gives) < len(best)) {
+		if gives, fits := fewest(m, v, node, givers[node], room); fits && (at < 0 || len(gives) < len(best)) {
 			best, at = gives, node
 		}
+	}
+	if at < 0 {
+		return
 	}
 	for _, g := range best {
 		w := g.v
@@ -98,39 +101,29 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 		w.fact(ReasonPreempted, "gives a replica to %s (priority %d)", m.in.ID, m.promise.Priority)
 		v.fact(ReasonNoSlots, "waits for room that %s gives", w.in.Name)
 	}
-	if best != nil {
-		room.Put(v.in.Request, at)
-	}
+	room.Put(v.in.Request, at)
 }
 
-// fewest are the first of the givers on a node without whom a replica of v fits; nil means
-// that all of them do not suffice. Who may give no more is passed over.
-func fewest(m *model, v *variant, node int, givers []giver, room *placement.Cluster) []giver {
-	var gone []giver
-	fits := false
+// fewest are the first of the givers on a node without whom a replica of v fits, if it does
+// without all of them. Who may give no more is passed over.
+func fewest(m *model, v *variant, node int, givers []giver, room *placement.Cluster) (gone []giver, fits bool) {
+	given := map[*variant]int{}
+	fits = admits(room, v, node)
 	for _, g := range givers {
-		given := 0
-		for _, o := range gone {
-			if o.v == g.v {
-				given++
-			}
+		if fits {
+			break
 		}
-		if g.v.priority <= m.promise.Priority || g.v.mayGive() <= given || slices.Contains(g.v.giving, g.name) {
+		if g.v.priority <= m.promise.Priority || g.v.mayGive() <= given[g.v] || slices.Contains(g.v.giving, g.name) {
 			continue
 		}
 		room.Remove(g.v.in.Request, node)
-		gone = append(gone, g)
-		if fits = admits(room, v, node); fits {
-			break
-		}
+		gone, given[g.v] = append(gone, g), given[g.v]+1
+		fits = admits(room, v, node)
 	}
 	for _, g := range gone {
 		room.Put(g.v.in.Request, node)
 	}
-	if !fits {
-		return nil
-	}
-	return gone
+	return gone, fits
 }
 
 // admits reports whether one more replica of v fits on the node and quotas allow it.

@@ -100,7 +100,7 @@ func (r *round) size(m *model) bool {
 		if len(rates) == 0 {
 			why = "no latency is known well enough for the SLO: saturation alone decides"
 		}
-		m.each(func(v *variant) { v.note(StageSupply, ReasonSLO, "%s", why) })
+		m.note(StageSupply, ReasonSLO, "%s", why)
 		return false
 	}
 	for _, v := range m.variants {

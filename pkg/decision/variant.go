@@ -173,7 +173,7 @@ func fewer(bound, n int) int {
 
 // fact records what a condition reports.
 func (v *variant) fact(reason Reason, format string, args ...any) {
-	v.plan.Facts = append(v.plan.Facts, Fact{reason, fmt.Sprintf(format, args...)})
+	v.plan.Facts = append(v.plan.Facts, Fact{reason, said(format, args)})
 }
 
 // settle records a fact that is also the reason of the plan as it stands.
@@ -186,7 +186,7 @@ func (v *variant) settle(reason Reason, detail string) {
 // the number also gives the plan its reason, unless it only shortens a change that
 // it lets pass: then the reason for the change stands, and the message says both.
 func (v *variant) step(stage Stage, after int, reason Reason, format string, args ...any) {
-	s := Step{Stage: stage, Before: v.target, After: after, Reason: reason, Detail: fmt.Sprintf(format, args...)}
+	s := Step{Stage: stage, Before: v.target, After: after, Reason: reason, Detail: said(format, args)}
 	current := v.in.Current
 	shortened := v.plan.Reason != "" && after != current && v.target != current && (after > current) == (v.target > current)
 	switch {
@@ -234,7 +234,20 @@ func joined(message, clause string) string {
 
 // note records a step that changes nothing and gives no reason.
 func (v *variant) note(stage Stage, reason Reason, format string, args ...any) {
-	v.plan.Steps = append(v.plan.Steps, Step{Stage: stage, Before: v.target, After: v.target, Reason: reason, Detail: fmt.Sprintf(format, args...)})
+	v.plan.Steps = append(v.plan.Steps, Step{Stage: stage, Before: v.target, After: v.target, Reason: reason, Detail: said(format, args)})
+}
+
+// said is the text with its numbers; most have none, and the rest may be one text already.
+func said(format string, args []any) string {
+	switch {
+	case len(args) == 0:
+		return format
+	case format == "%s":
+		if text, is := args[0].(string); is {
+			return text
+		}
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 // each calls f for every variant that the decision may change.
@@ -248,7 +261,8 @@ func (m *model) each(f func(*variant)) {
 
 // note records the same step at each of these.
 func (m *model) note(stage Stage, reason Reason, format string, args ...any) {
-	m.each(func(v *variant) { v.note(stage, reason, format, args...) })
+	detail := said(format, args)
+	m.each(func(v *variant) { v.note(stage, reason, "%s", detail) })
 }
 
 // count adds up a number of the variants.
