@@ -31,7 +31,7 @@ func (r *round) sizedFor(m *model) capacity.Rate {
 	// The share of misses grows about exponentially with the rate of a replica.
 	growth := math.Log((1-found.PeakShare)/(1-found.Share)) / (float64(found.PeakRate/found.Rate) - 1)
 	part, low, high := float64(now/peak), 1.0, float64(found.PeakRate/found.Rate)
-	for range halvings {
+	for high-low > precision*high {
 		each := (low + high) / 2
 		misses := r.policy.Risk*math.Exp(growth*(part*each-1)) + (1-r.policy.Risk)*math.Exp(growth*(each-1))
 		if misses < 1 {

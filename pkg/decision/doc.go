@@ -28,7 +28,7 @@
 //	dispersionHalfLife    time      C  memory of how bursty the arrivals are
 //	dispersionPrior       counts    C  weight of independent arrivals before anything was seen
 //	dispersionTrim        -         P  the 99.5 % point of what independent arrivals do: what exceeds it is a step
-//	halvings              -         C  precision of what is found by halving: a hundred-thousandth of the range
+//	precision             share     C  that of numbers which are looked for: any small one
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides
 //	leastPeakShare        share     C  share that keeps the promise at the rarest peak: a median at least

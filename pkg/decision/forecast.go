@@ -278,8 +278,8 @@ func (f *Forecast) moments() (mean, variance float64) {
 	return mean, variance
 }
 
-// halvings is how often the range is halved that a number is looked for in.
-const halvings = 16
+// precision is that of a number which is looked for, as a share of it.
+const precision = 1e-5
 
 // quantile is the rate that is not exceeded with the probability p after a time, in
 // requests of the forecast's shape. One count says nothing of how a load moves: until the
@@ -289,22 +289,35 @@ func (f *Forecast) quantile(p float64, ahead time.Duration) float64 {
 		return f.mean()
 	}
 	var level, deviation [len(motions)]float64
-	low, high := math.Inf(1), 0.0
+	low, high, likeliest := math.Inf(1), 0.0, 0
 	for i, m := range f.Modes {
+		if m.Probability > f.Modes[likeliest].Probability {
+			likeliest = i
+		}
 		m = m.after(i, max(0, m.Level), ahead.Seconds())
-		level[i], deviation[i] = m.Level, math.Sqrt(max(0, m.Variance))
+		level[i], deviation[i] = m.Level, max(math.Sqrt(max(0, m.Variance)), 1e-12)
 		low, high = min(low, m.Level-4*deviation[i]), max(high, m.Level+4*deviation[i])
 	}
 	low = max(low, 0)
-	for range halvings {
-		middle, below := (low+high)/2, 0.0
+	// Newton's method from the likeliest mode, and halving where it would leave the range.
+	for rate := min(max(low, level[likeliest]+deviation[likeliest]), high); high-low > precision*high; {
+		below, density := 0.0, 0.0
 		for i, m := range f.Modes {
-			below += m.Probability * math.Erfc((level[i]-middle)/(math.Sqrt2*max(deviation[i], 1e-12))) / 2
+			away := (rate - level[i]) / deviation[i]
+			below += m.Probability * math.Erfc(-away/math.Sqrt2) / 2
+			density += m.Probability * math.Exp(-away*away/2) / (deviation[i] * math.Sqrt(2*math.Pi))
 		}
 		if below < p {
-			low = middle
+			low = rate
 		} else {
-			high = middle
+			high = rate
+		}
+		next := rate + (p-below)/density
+		if math.Abs(next-rate) <= precision*high {
+			return max(next, 0)
+		}
+		if rate = next; !(low < rate && rate < high) {
+			rate = (low + high) / 2
 		}
 	}
 	return high
