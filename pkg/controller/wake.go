@@ -28,12 +28,8 @@ const (
 type sleepers struct {
 	// models are the sleeping ones, and namespaces counts the namespaces that have a
 	// model ID.
-	models     map[decision.ModelKey]bool
+	models     map[decision.ModelKey]sleeper
 	namespaces map[string]int
-	// tried is when a round was last begun for a sleeping model, and waits are the
-	// sleeping models for which requests waited when that was last known.
-	tried map[decision.ModelKey]time.Time
-	waits map[decision.ModelKey]bool
 	// looking is set while a look is under way, due is when the next one may begin.
 	looking bool
 	due     time.Time
@@ -41,6 +37,14 @@ type sleepers struct {
 	// that nobody answered to the next one; 0 while somebody does.
 	failing bool
 	pause   time.Duration
+}
+
+// sleeper is one model that sleeps.
+type sleeper struct {
+	// tried is when a round was last begun for it, and waits is set when requests waited
+	// for it when that was last known.
+	tried time.Time
+	waits bool
 }
 
 // look is what was seen of the gateways' queues.
@@ -75,24 +79,17 @@ func (s *sleepers) end(now time.Time, seen look) (news bool) {
 
 // settle takes over which models sleep after a round.
 func (s *sleepers) settle(plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) {
-	asleep, waits, tried := map[decision.ModelKey]bool{}, map[decision.ModelKey]bool{}, map[decision.ModelKey]time.Time{}
+	asleep := map[decision.ModelKey]sleeper{}
 	s.namespaces = map[string]int{}
 	for i := range plan.Models {
 		m := &plan.Models[i]
 		key := decision.ModelKey{Namespace: m.Namespace, ID: m.ID}
 		s.namespaces[m.ID]++
-		if !sleeps(m, seen, outcomes) {
-			continue
-		}
-		asleep[key] = true
-		if at, ok := s.tried[key]; ok {
-			tried[key] = at
-		}
-		if s.waits[key] {
-			waits[key] = true
+		if sleeps(m, seen, outcomes) {
+			asleep[key] = s.models[key]
 		}
 	}
-	s.models, s.waits, s.tried = asleep, waits, tried
+	s.models = asleep
 }
 
 // sleeps reports whether none of a model's targets asks for a replica, and there is one
@@ -131,19 +128,18 @@ type waiting struct {
 // next one.
 func (s *sleepers) wanted(now, since time.Time, queues map[decision.ModelKey]decision.Sample) (wanted []waiting) {
 	seen := countedBy(queues)
-	for model := range s.models {
+	for model, before := range s.models {
 		name, ok := seen.key(model, s.namespaces[model.ID])
 		queue := queues[name]
 		known := ok && queue.Present && queue.Time.After(since)
-		if known && queue.Value <= 0 {
-			delete(s.waits, model)
+		switch {
+		case !known:
+		case queue.Value <= 0:
+			s.models[model] = sleeper{tried: before.tried}
+		case now.Sub(before.tried) >= wakeAgain:
+			wanted = append(wanted, waiting{model, name, queue, !before.waits})
+			s.models[model] = sleeper{tried: now, waits: true}
 		}
-		waits := known && queue.Value > 0
-		if at, ok := s.tried[model]; !waits || ok && now.Sub(at) < wakeAgain {
-			continue
-		}
-		wanted = append(wanted, waiting{model, name, queue, !s.waits[model]})
-		s.tried[model], s.waits[model] = now, true
 	}
 	return wanted
 }

@@ -277,7 +277,7 @@ func TestModelsThatNobodyCanTellApartAreToldOfOnce(t *testing.T) {
 }
 
 func TestOldQueuesWakeNobody(t *testing.T) {
-	s := sleepers{models: map[decision.ModelKey]bool{{Namespace: "n", ID: "m"}: true}, namespaces: map[string]int{"m": 1}, tried: map[decision.ModelKey]time.Time{}, waits: map[decision.ModelKey]bool{}}
+	s := sleepers{models: map[decision.ModelKey]sleeper{{Namespace: "n", ID: "m"}: {}}, namespaces: map[string]int{"m": 1}}
 	queue := func(value float64, at time.Time) map[decision.ModelKey]decision.Sample {
 		return map[decision.ModelKey]decision.Sample{{ID: "m"}: sample(value, at)}
 	}
@@ -293,7 +293,7 @@ func TestOldQueuesWakeNobody(t *testing.T) {
 
 func TestWaitingIsToldOfWhenItBegins(t *testing.T) {
 	key := decision.ModelKey{Namespace: "n", ID: "m"}
-	s := sleepers{models: map[decision.ModelKey]bool{key: true}, namespaces: map[string]int{"m": 1}, tried: map[decision.ModelKey]time.Time{}, waits: map[decision.ModelKey]bool{}}
+	s := sleepers{models: map[decision.ModelKey]sleeper{key: {}}, namespaces: map[string]int{"m": 1}}
 	for _, step := range []struct {
 		after time.Duration
 		queue decision.Sample
@@ -371,12 +371,14 @@ func TestWhichModelsSleep(t *testing.T) {
 					outcomes[key] = outcome{scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: *o.written}}}
 				}
 			}
-			s := sleepers{tried: map[decision.ModelKey]time.Time{{Namespace: "n", ID: "m"}: noon, {Namespace: "n", ID: "gone"}: noon}}
-			s.waits = map[decision.ModelKey]bool{{Namespace: "n", ID: "m"}: true, {Namespace: "n", ID: "gone"}: true}
+			known := sleeper{tried: noon, waits: true}
+			s := sleepers{models: map[decision.ModelKey]sleeper{{Namespace: "n", ID: "m"}: known, {Namespace: "n", ID: "gone"}: known}}
 			s.settle(&decision.Plan{Models: []decision.ModelPlan{m}}, seen, outcomes)
-			require.Equal(t, c.want, len(s.models) == 1)
-			assert.Equal(t, c.want, len(s.tried) == 1, "what was tried is kept while it sleeps")
-			assert.Equal(t, c.want, len(s.waits) == 1, "what waits is kept while it sleeps")
+			kept := map[decision.ModelKey]sleeper{}
+			if c.want {
+				kept[decision.ModelKey{Namespace: "n", ID: "m"}] = known
+			}
+			assert.Equal(t, kept, s.models, "what is known is kept while it sleeps")
 		})
 	}
 }
