@@ -22,6 +22,9 @@ const (
 	// and supplyOf the same for the replicas of other variants that are to serve it: longer
 	// than a start takes.
 	loadOf, supplyOf = 30 * time.Second, 10 * time.Second
+	// vain is how long replicas are asked for that never served, until they may be taken
+	// back: nobody misses them.
+	vain = time.Minute
 	// aftermath is how long after an outage of the API server a program may still end
 	// because of it, and others are found late.
 	aftermath = 15 * time.Second
@@ -164,10 +167,34 @@ func (h *history) takeWrite(r request) {
 	}
 	rate := h.leastRate(m.id, r.Received)
 	need := int32(math.Ceil(rate / completes))
-	if supply := replicas + h.others(m, r.Name, r.Received); supply < need {
+	if supply := replicas + h.others(m, r.Name, r.Received); supply < need && !h.inVain(r.Name, replicas, now, r.Received) {
 		h.wrong("%s: that leaves %d for the %.1f requests/s that were asked at least for the last %s, which need %d at their limit",
 			what, supply, rate, loadOf, need)
 	}
+}
+
+// inVain reports whether so many of the replicas that a Deployment asks for have been asked
+// for in vain: for a while already, in which never more than the others served.
+func (h *history) inVain(name string, others, asked int32, at time.Time) bool {
+	since := at.Add(-vain)
+	if h.asksFor(name, since) < asked {
+		return false
+	}
+	for _, c := range h.replicas[name] {
+		if c.from.After(since) && !c.from.After(at) && c.replicas < asked {
+			return false
+		}
+	}
+	looked := false
+	for _, r := range h.Ready {
+		if r.At.Before(since) || r.At.After(at) {
+			continue
+		}
+		if looked = true; r.Ready[name] > others {
+			return false
+		}
+	}
+	return looked
 }
 
 func (h *history) writer(r request) string {

@@ -74,6 +74,14 @@ func sound() *seen {
 	return s
 }
 
+// servedBy is how many replicas of a Deployment served from 30 s on, every 15 s.
+func servedBy(name string, counts ...int32) (all []readiness) {
+	for i, n := range counts {
+		all = append(all, readiness{At: at(30 + 15*float64(i)), Ready: map[string]int32{name: n}})
+	}
+	return all
+}
+
 func TestTheJudge(t *testing.T) {
 	cases := []struct {
 		name   string
@@ -102,6 +110,25 @@ func TestTheJudge(t *testing.T) {
 				made(39, "delete", "horizontalpodautoscalers", "alpha-h100", "", ""))
 		}, ""},
 		{"too few for the load", func(s *seen) { s.add(scaled(55, "alpha-h100", second, 2)) }, "leaves 2 for the 10.0 requests/s that were asked at least for the last 30s, which need 3"},
+		{"few, of which never more served", func(s *seen) {
+			s.Loads[0].Steps = []rate{{at(0), 2.5}, {at(10), 10}, {at(110), 2.5}}
+			s.Ready = servedBy("alpha-h100", 1, 2, 2, 2)
+			s.add(scaled(85, "alpha-h100", second, 2))
+		}, ""},
+		{"few, of which more served for a while", func(s *seen) {
+			s.Loads[0].Steps = []rate{{at(0), 2.5}, {at(10), 10}, {at(110), 2.5}}
+			s.Ready = servedBy("alpha-h100", 1, 3, 2, 2)
+			s.add(scaled(85, "alpha-h100", second, 2))
+		}, "leaves 2 for the 10.0 requests/s"},
+		{"few, of which nobody knows how many served", func(s *seen) {
+			s.Loads[0].Steps = []rate{{at(0), 2.5}, {at(10), 10}, {at(110), 2.5}}
+			s.add(scaled(85, "alpha-h100", second, 2))
+		}, "leaves 2 for the 10.0 requests/s"},
+		{"few, of more that were asked for a moment ago", func(s *seen) {
+			s.Loads[0].Steps = []rate{{at(0), 2.5}, {at(10), 10}, {at(110), 2.5}}
+			s.Ready = servedBy("alpha-h100", 1, 2, 2, 2)
+			s.add(scaled(60, "alpha-h100", second, 5), scaled(85, "alpha-h100", second, 2))
+		}, "leaves 2 for the 10.0 requests/s"},
 		{"few, for the load has just risen", func(s *seen) {
 			s.Loads[2].Steps = []rate{{at(0), 2.5}, {at(110), 8}, {at(140), 2.5}}
 			s.add(scaled(40, "gamma-h100", lone, 2), scaled(112, "gamma-h100", lone, 1))

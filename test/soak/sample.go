@@ -24,6 +24,12 @@ type sample struct {
 	Memory float64 `json:"memory"`
 }
 
+// readiness is how many replicas of each Deployment served at an instant.
+type readiness struct {
+	At    time.Time
+	Ready map[string]int32
+}
+
 // sampleInterval is the time between two looks at a program.
 const sampleInterval = 3 * time.Second
 
@@ -35,7 +41,25 @@ func (w *world) watchMemory() {
 			w.take(name, url)
 		}
 		w.take(scheduler, w.cluster.VariantSchedulerURL()+"/metrics")
+		w.takeReady()
 	}
+}
+
+// takeReady notes what serves, unless the API server is away.
+func (w *world) takeReady() {
+	ctx, cancel := context.WithTimeout(w.running, sampleInterval)
+	defer cancel()
+	var deployments appsv1.DeploymentList
+	if err := w.api.List(ctx, &deployments, client.InNamespace(namespace)); err != nil {
+		return
+	}
+	now := readiness{At: time.Now(), Ready: map[string]int32{}}
+	for i := range deployments.Items {
+		now.Ready[deployments.Items[i].Name] = deployments.Items[i].Status.ReadyReplicas
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.ready = append(w.ready, now)
 }
 
 func (w *world) take(name, url string) {
@@ -102,6 +126,7 @@ type seen struct {
 	Deeds    []deed
 	Deaths   []death
 	Samples  []sample
+	Ready    []readiness
 	Loads    []asked
 }
 
@@ -149,7 +174,7 @@ func (w *world) seen(ctx context.Context) (*seen, error) {
 	s.Requests = requests
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	s.Deeds, s.Deaths, s.Samples = w.deeds, w.deaths, w.samples
+	s.Deeds, s.Deaths, s.Samples, s.Ready = w.deeds, w.deaths, w.samples, w.ready
 	return s, nil
 }
 

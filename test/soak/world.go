@@ -68,6 +68,7 @@ type world struct {
 	deeds    []deed
 	deaths   []death
 	samples  []sample
+	ready    []readiness
 	problems []error
 	// held are the programs that somebody keeps down, or starts again.
 	held map[string]int
