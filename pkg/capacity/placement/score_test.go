@@ -212,6 +212,7 @@ func TestFragmentation(t *testing.T) {
 	c.Nodes[2].Free.MemoryBytes = 1 << 30
 	c.Nodes[3].Out = "cordoned"
 	c.Nodes[5].Free.Pods = 0
+	c.Nodes = append(c.Nodes, gpuNode("labelled, without devices yet", "T4", 0, 0))
 	table := NewTable(Outlook{{Shape: gpus(2, "H100").Shape, Weight: 1}, {Shape: gpus(8, "A100").Shape, Weight: 1}, {Shape: gpus(1, "L4").Shape, Weight: 1}}, c)
 	assert.Equal(t, map[capacity.Accelerator]int{"H100": 1 + 4, "A100": 0, "L4": 1}, table.Fragmentation(c))
 	assert.Equal(t, map[capacity.Accelerator]int{"H100": 0, "A100": 0, "L4": 1}, (*Table)(nil).Fragmentation(c))
@@ -229,6 +230,9 @@ func TestANodeOfANewKindMakesANewTable(t *testing.T) {
 		table := NewTable(outlookOf(20), larger)
 		larger.Nodes[0].Allocatable.Devices, larger.Nodes[0].Free.Devices = size, size
 		assert.Equal(t, NewTable(outlookOf(20), larger), table.Refresh(larger), "%d devices", size)
+		table = NewTable(outlookOf(20), larger)
+		larger.Nodes[0].Allocatable.MilliCPU *= int64(size / 8)
+		assert.Equal(t, NewTable(outlookOf(20), larger), table.Refresh(larger), "CPU for %d devices", size)
 	}
 	neutral := NewTable(nil, c).Refresh(grown)
 	assert.Contains(t, neutral.index, capacity.Device{Accelerator: "B200"}, "the neutral outlook expects the new kind as well")

@@ -51,7 +51,7 @@ func TestVictimsTogetherKeepTheOrderOfRemoval(t *testing.T) {
 	replicas := []Replica{
 		{Name: "a-busy", Node: 0, State: Ready, Load: 5}, {Name: "a-idle", Node: 0, State: Ready},
 		{Name: "b", Node: 1, State: Ready, Load: 9},
-		{Name: "waiting", Node: -1, State: Unplaced}, {Name: "starting", Node: 0, State: NotReady}, {Name: "lost", Node: 7, State: Ready},
+		{Name: "waiting", Node: -1, State: Unplaced}, {Name: "starting", Node: 0, State: NotReady}, {Name: "lost", Node: 2, State: Ready},
 	}
 	names := func(n int) (names []string) {
 		for _, i := range c.VictimsTogether([]Leaving{{Request: r, Replicas: replicas, Count: n}})[0] {

@@ -371,12 +371,12 @@ func TestOfEqualNodesTheFirst(t *testing.T) {
 
 // Of two nodes that one move each clears, the one whose replica has fewer devices.
 func TestOfEquallyManyMovesThoseOfFewerDevices(t *testing.T) {
-	for name, sizes := range map[string][2]int{"the first": {1, 3}, "the second": {3, 1}} {
+	for name, sizes := range map[string][2]int{"the first": {1, 3}, "the second": {3, 1}, "of equal ones the first": {2, 2}} {
 		c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 8-sizes[0]), gpuNode("b", "H100", 8, 8-sizes[1]), gpuNode("c", "H100", 8, 4)}}
 		room, ok := c.Moves(gpus(8, "H100"), []Placed{{"a", gpus(sizes[0], "H100"), 0}, {"b", gpus(sizes[1], "H100"), 1}})
 		require.True(t, ok, name)
 		require.Len(t, room.Moves, 1, name)
-		assert.Equal(t, map[int]int{1: 0, 3: 1}[sizes[0]], room.Node, name)
+		assert.Equal(t, map[int]int{1: 0, 3: 1, 2: 0}[sizes[0]], room.Node, name)
 	}
 }
 
