@@ -62,6 +62,7 @@ func TestTheSchedulerPlacesWhatTheInventoryCounts(t *testing.T) {
 	assert.Greater(t, sum.Exact, sum.Bounded, "most templates should be modelled")
 	assert.Positive(t, sum.BoundedShort, "some unmodelled constraint should bind")
 	assert.Greater(t, sum.Preempted, *clusters/20, "some replicas should find room by preemption")
+	assert.Greater(t, sum.Guarded, *clusters/200, "and some of them beside pods of a disruption budget")
 	assert.Greater(t, sum.Refused, *clusters/20, "quotas should refuse some")
 }
 
@@ -75,8 +76,9 @@ type tally struct {
 	Placed, Full int
 	// Unserved demands are for devices that no node offers.
 	Unserved int
-	// Preempted replicas found room by preemption; quotas refused the Refused ones.
-	Preempted, Refused int
+	// Preempted replicas found room by preemption, Guarded ones of them beside pods of a
+	// disruption budget; quotas refused the Refused ones.
+	Preempted, Guarded, Refused int
 	// Nodes, verdicts and explanations that were compared.
 	Nodes, Verdicts, Reasons int
 }
@@ -89,6 +91,7 @@ func (a *tally) add(b tally) {
 	a.Full += b.Full
 	a.Unserved += b.Unserved
 	a.Preempted += b.Preempted
+	a.Guarded += b.Guarded
 	a.Refused += b.Refused
 	a.Nodes += b.Nodes
 	a.Verdicts += b.Verdicts
@@ -135,7 +138,7 @@ func play(t *testing.T, s *realScheduler, number int, sum *tally) {
 // objects are what the autoscaler reads an inventory from.
 func (g *game) objects() inventory.Objects {
 	return inventory.Objects{
-		Nodes: g.cachedNodes, Pods: g.cachedPods, Quotas: g.quotas, RuntimeClasses: runtimeClasses, PriorityClasses: priorityClasses,
+		Nodes: g.cachedNodes, Pods: g.cachedPods, Quotas: g.quotas, Budgets: g.budgets, RuntimeClasses: runtimeClasses, PriorityClasses: priorityClasses,
 	}
 }
 
@@ -154,6 +157,9 @@ func (g *game) show(t *testing.T) {
 	for _, n := range g.nodes {
 		g.Cache.AddNode(klog.Background(), n)
 		g.cachedNodes = append(g.cachedNodes, kept(t, g.keep.node, n.DeepCopy()))
+	}
+	for _, b := range g.budgets {
+		require.NoError(t, g.budgetStore().Add(b))
 	}
 	for _, pod := range g.pods {
 		g.cachedPods = append(g.cachedPods, kept(t, g.keep.pod, pod.DeepCopy()))
@@ -176,6 +182,9 @@ func (g *game) hide(t *testing.T) {
 		case pod.Status.NominatedNodeName != "":
 			g.forget(t, pod)
 		}
+	}
+	for _, b := range g.budgets {
+		require.NoError(t, g.budgetStore().Delete(b))
 	}
 	for _, n := range g.nodes {
 		require.NoError(t, g.Cache.RemoveNode(klog.Background(), n))
@@ -294,6 +303,8 @@ func (g *game) checkBound(t *testing.T, turn *turn, bound, about string) {
 		case slices.Contains(turn.bounds, got):
 		case got == "anti-affinity of other pods":
 			require.True(t, slices.ContainsFunc(g.pods, repels), "%s: no pod repels others", about)
+		case got == guarded:
+			require.NotEmpty(t, g.budgets, about)
 		case got == "what admission adds":
 			require.Nil(t, g.like(turn), about)
 		case got == "devices held under another resource":
@@ -303,6 +314,10 @@ func (g *game) checkBound(t *testing.T, turn *turn, bound, about string) {
 		}
 	}
 }
+
+// guarded is what the count of a pod says that may preempt pods of a disruption budget. The
+// scheduler breaks one rather than leave the pod waiting, so that here the count is exact.
+const guarded = "disruption budgets"
 
 func repels(pod *corev1.Pod) bool {
 	return pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAntiAffinity != nil
@@ -329,7 +344,7 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 	t.Helper()
 	about := fmt.Sprintf("cluster %d, replica %d of %s", g.number, turn.replicas+1, turn.variant.name)
 	before := g.count(t, turn, about)
-	exact := before.requests[0].Bound == ""
+	exact := before.requests[0].Bound == "" || before.requests[0].Bound == guarded
 	best := before.best(t)
 
 	g.serial++
@@ -349,6 +364,9 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 		var made string
 		if made, preempted = g.makeRoom(t, pod, state, rejected); preempted {
 			g.tally.Preempted++
+			if before.requests[0].Bound == guarded {
+				g.tally.Guarded++
+			}
 			host, _, rejected = g.place(t, pod)
 			require.NoError(t, rejected, "%s: room was made on %s", about, made)
 		}

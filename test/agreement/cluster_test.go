@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -76,6 +77,8 @@ type cluster struct {
 	nodes  []*corev1.Node
 	pods   []*corev1.Pod
 	quotas []*corev1.ResourceQuota
+	// budgets cover pods that may be preempted.
+	budgets []*policyv1.PodDisruptionBudget
 	// generous is set where admission adds tolerations and default requests.
 	generous bool
 	serial   int
@@ -107,7 +110,23 @@ func newCluster(number int) *cluster {
 	}
 	c.generous = c.chance(2)
 	c.newQuotas()
+	c.newBudgets()
 	return c
+}
+
+// newBudgets are disruption budgets of some clusters that allow no pod to go, or one. Their
+// chances are drawn beside those of the rest.
+func (c *cluster) newBudgets() {
+	rng := rand.New(rand.NewPCG(seed+1, uint64(c.number)))
+	for i := range max(0, rng.IntN(5)-2) {
+		c.budgets = append(c.budgets, &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: pick(rng, namespace, "batch"), Name: fmt.Sprintf("budget-%d", i)},
+			Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{"app": pick(rng, "other", "other", "server")},
+			}},
+			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(rng.IntN(2))},
+		})
+	}
 }
 
 func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -240,6 +241,11 @@ func (s *realScheduler) preempt(t testing.TB, pod *corev1.Pod, state fwk.CycleSt
 		return "", nil
 	}
 	return result.NominatedNodeName, s.victims.pods
+}
+
+// budgetStore is what the scheduler's informer has of disruption budgets.
+func (s *realScheduler) budgetStore() cache.Store {
+	return s.factory.Policy().V1().PodDisruptionBudgets().Informer().GetStore()
 }
 
 // nominate lets a pod wait for a node that makes room for it, as after a preemption.
