@@ -113,3 +113,14 @@ func BenchmarkVerdict(b *testing.B) {
 		})
 	}
 }
+
+// The devices of a replica are in the pool that its shape means, and in the node's own where
+// it means none of them.
+func TestThePoolThatAReplicaHolds(t *testing.T) {
+	n := gpuNode("a", "H100", 8, 8)
+	n.Beside = []Pool{{Device: capacity.Device{Accelerator: "H100-MIG-1g"}, Allocatable: 7, Free: 7}}
+	for want, r := range map[int]*Request{0: gpus(1, "H100"), 1: gpus(1, "H100-MIG-1g"), noPool: {Shape: capacity.Shape{MilliCPU: 1}}} {
+		assert.Equal(t, want, n.holding(r), "%s", r.Shape)
+	}
+	assert.Zero(t, n.holding(gpus(1, "A100")), "a further type that it accepts")
+}

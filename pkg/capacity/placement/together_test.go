@@ -171,3 +171,17 @@ func distinct(of []int) map[int]bool {
 	}
 	return all
 }
+
+// What one node gives up can change what is best for one before it: they are gone over again.
+func TestVictimsTogetherGoOverTheNodesAgain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(979, 99))
+	c := typedCluster(rng)
+	if rng.IntN(4) > 0 {
+		c.Table = NewTable(typedOutlook(rng), c)
+	}
+	var leaving []Leaving
+	for range 3 {
+		leaving = append(leaving, randomLeaving(rng, c)...)
+	}
+	assert.Equal(t, int64(284_688_384), worthAfter(c, leaving, c.VictimsTogether(leaving)), "one round comes to 283,967,488")
+}
