@@ -102,6 +102,7 @@ func TestLevelsOfCPU(t *testing.T) {
 		"256 devices: 255 levels at most": {256, 254_000, []int64{1000}, 1000, 255},
 		"256 devices: and one more":       {256, 255_000, []int64{1000}, 1001, 255},
 		"less than no CPU":                {8, -5, []int64{0}, 1, 1},
+		"one that just cannot have it":    {8, 20_500, []int64{1000, 21_000}, 1000, 21},
 	} {
 		n := gpuNode("a", "H100", c.devices, c.devices)
 		n.Allocatable.MilliCPU = c.allocatable

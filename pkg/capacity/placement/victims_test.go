@@ -449,3 +449,19 @@ func TestWhoMovesLaterTakesTheFirstOfEqualPlaces(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, Room{Node: 0, Moves: []Move{{Replica: 1, From: 0, To: 2}, {Replica: 0, From: 0, To: 1}}}, room)
 }
+
+// Four that move need five places to choose from: the best is on the node that they leave.
+func TestFourThatMoveFindFourPlaces(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("own", "H100", 16, 12)}}
+	var placed []Placed
+	for i := range 4 {
+		n := gpuNode(fmt.Sprint("n", i), "H100", 8, 8)
+		n.Free.Pods = 1
+		c.Nodes = append(c.Nodes, n)
+		placed = append(placed, Placed{fmt.Sprint("r", i), gpus(1, "H100"), 0})
+	}
+	require.Greater(t, c.Table.Score(&c.Nodes[0], placed[0].Request.Shape, 0, 0), c.Table.Score(&c.Nodes[1], placed[0].Request.Shape, 0, 0))
+	room, ok := c.Moves(gpus(16, "H100"), placed)
+	require.True(t, ok)
+	assert.Len(t, room.Moves, 4)
+}
