@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Writes the reference page of kubectl wva from the help of its commands.
+# Writes the reference page of kubectl wva from the help of its commands, and into each page what the
+# commands print that it shows: the block after <!-- printed --> is what the one after <!-- run -->
+# before it prints.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -26,3 +28,22 @@ mkdir -p docs/reference
 	"$program" options
 	printf '```\n'
 } >docs/reference/cli.md
+
+while read -r page; do
+	PROGRAM=$program awk '
+		/^<!-- run -->$/ {
+			print; getline; print
+			commands = ""
+			while ((getline) > 0 && !/^```/) { print; commands = commands $0 "\n" }
+			gsub("kubectl wva", ENVIRON["PROGRAM"], commands)
+		}
+		/^<!-- printed -->$/ {
+			print; getline; print
+			while ((commands | getline line) > 0) print line
+			close(commands)
+			while ((getline) > 0 && !/^```/);
+		}
+		{ print }' "$page" >"$program.page"
+	cat "$program.page" >"$page"
+	rm "$program.page"
+done < <(grep -rl --include='*.md' '^<!-- printed -->$' docs)

@@ -41,7 +41,7 @@ var programs = map[string]func([]string) error{
 	"kubectl": objects,
 	"go":      files,
 	"git":     nothing, "curl": nothing, "docker": nothing, "export": nothing, "cd": nothing, "oc": objects, "jq": nothing, "diff": nothing,
-	"bin/kubectl-wva": nothing, "kubectl-wva": nothing, "cp": nothing, "gcloud": nothing, "cat": nothing, "sudo": nothing, "install": nothing, "chmod": nothing, "mv": nothing,
+	"bin/kubectl-wva": nothing, "kubectl-wva": nothing, "cp": nothing, "gcloud": nothing, "cat": nothing, "sudo": nothing, "install": nothing, "mkdir": nothing, "chmod": nothing, "mv": nothing,
 	"kustomize": nothing, "hack/install.sh": nothing, "bash": files, ".": nothing, "bin/manager": nothing,
 }
 

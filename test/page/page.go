@@ -17,6 +17,9 @@ type Page struct {
 	Links  []Link
 	// Elements are the elements of HTML outside of blocks and of quoted code.
 	Elements []Link
+	// Remarks are the comments that no block follows, and Indented the lines outside of
+	// blocks that begin with four spaces, without them.
+	Remarks, Indented []Link
 	// Anchors are the names by which links reach its headings.
 	Anchors map[string]bool
 	Lines   int
@@ -29,10 +32,29 @@ type Block struct {
 	// Language is the first word after the fence.
 	Language string
 	Text     string
-	// Run says that the line before it is the comment <!-- run -->, Cluster that it is
-	// <!-- run on a cluster -->, and Tools that it is <!-- run with kubectl and helm -->.
-	Run, Cluster, Tools bool
+	// Mark is the comment on the line before it, without its brackets: who runs the block,
+	// or why nobody does. It is empty without one.
+	Mark string
 }
+
+// The marks by which a test runs a block. Any other mark says why none does.
+const (
+	// Alone needs nothing but kubectl-wva: cmd/kubectl-wva runs it.
+	Alone = "run"
+	// OnCluster needs variants on a cluster: test/integration/kubectl runs it.
+	OnCluster = "run on a cluster"
+	// WithTools needs kubectl, helm and a cluster: test/chart/install runs it.
+	WithTools = "run with kubectl and helm"
+	// OnEarlierKind needs kubectl, objects of the earlier form and their CRD:
+	// test/chart/install runs it too.
+	OnEarlierKind = "run with kubectl on the earlier kind"
+	// OnEmptyCluster is a step of the walk through the empty cluster: test/chart/install runs
+	// it too. With " until " and a text after it, the block goes on until the walk ends, and
+	// the next one begins when it has printed the text.
+	OnEmptyCluster = "run on the empty cluster"
+	// Printed is a block of text that the marked block before it printed.
+	Printed = "printed"
+)
 
 // Link is one link or picture, or an element of HTML, and where it is.
 type Link struct {
@@ -94,9 +116,19 @@ func parse(path, text string) (Page, error) {
 			block.Text += strings.TrimPrefix(line, indent) + "\n"
 		case opening != nil:
 			indent = opening[1]
-			block = &Block{Place: place, Language: opening[2]}
-			block.Run, block.Cluster, block.Tools = before == "<!-- run -->", before == "<!-- run on a cluster -->", before == "<!-- run with kubectl and helm -->"
+			block = &Block{Place: place, Language: opening[2], Mark: comment(before)}
+			if block.Mark != "" {
+				page.Remarks = page.Remarks[:len(page.Remarks)-1]
+			}
+		case strings.Contains(line, "```") || strings.Contains(line, "~~~"):
+			return page, fmt.Errorf("%s: a block begins with ``` on a line of its own", place)
 		default:
+			if remark := comment(strings.TrimSpace(line)); remark != "" {
+				page.Remarks = append(page.Remarks, Link{Place: place, Target: remark})
+			}
+			if text, ok := strings.CutPrefix(line, "    "); ok {
+				page.Indented = append(page.Indented, Link{Place: place, Target: strings.TrimSpace(text)})
+			}
 			if title := heading.FindStringSubmatch(line); title != nil {
 				page.Anchors[unused(page.Anchors, anchor(title[1]))] = true
 			}
@@ -113,6 +145,16 @@ func parse(path, text string) (Page, error) {
 		return page, fmt.Errorf("%s: the block has no end", block.Place)
 	}
 	return page, nil
+}
+
+// comment is the text of a line that is one comment; empty for any other line.
+func comment(line string) string {
+	text, opened := strings.CutPrefix(line, "<!--")
+	text, closed := strings.CutSuffix(text, "-->")
+	if !opened || !closed {
+		return ""
+	}
+	return strings.TrimSpace(text)
 }
 
 var dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
@@ -132,6 +174,16 @@ func unused(taken map[string]bool, name string) string {
 	}
 }
 
+// document opens the lines of a shell that are another command's input: << END.
+var document = regexp.MustCompile(`<<-? *'?"?([A-Za-z]+)`)
+
+// Until is the text after which the next step of the walk begins; ok is false for a block
+// that ends by itself.
+func (b Block) Until() (text string, ok bool) {
+	_, text, ok = strings.Cut(b.Mark, " until ")
+	return text, ok
+}
+
 // Commands are the command lines of a block in a shell's language, without prompts,
 // comments and what a command printed.
 func (b Block) Commands() []string {
@@ -139,7 +191,7 @@ func (b Block) Commands() []string {
 		return nil
 	}
 	var commands []string
-	continued := false
+	continued, here := false, ""
 	for line := range strings.Lines(b.Text) {
 		line = strings.TrimSpace(line)
 		prompt := strings.HasPrefix(line, "$ ")
@@ -147,8 +199,14 @@ func (b Block) Commands() []string {
 			continue
 		}
 		line = strings.TrimPrefix(line, "$ ")
-		if line == "" || strings.HasPrefix(line, "#") {
+		if here != "" || line == "" || strings.HasPrefix(line, "#") {
+			if line == here {
+				here = ""
+			}
 			continue
+		}
+		if opening := document.FindStringSubmatch(line); opening != nil {
+			here = opening[1]
 		}
 		part, more := strings.CutSuffix(line, `\`)
 		if continued {

@@ -32,11 +32,10 @@ func TestPageIsReadAsAPersonReadsIt(t *testing.T) {
 	assert.Equal(t, []page.Link{{Place: "README.md:3", Target: "docs/README.md#here"}}, got.Links)
 	assert.Equal(t, map[string]bool{"one-title": true, "same": true, "same-1": true}, got.Anchors)
 	require.Len(t, got.Blocks, 3)
-	assert.True(t, got.Blocks[2].Cluster)
-	assert.False(t, got.Blocks[2].Run || got.Blocks[1].Cluster)
+	assert.Equal(t, page.OnCluster, got.Blocks[2].Mark)
 	assert.Equal(t, page.Block{Place: "README.md:10", Language: "yaml", Text: "a: 1\n# [none](block)\n"}, got.Blocks[0])
 	assert.Empty(t, got.Blocks[0].Commands())
-	assert.True(t, got.Blocks[1].Run)
+	assert.Equal(t, page.Alone, got.Blocks[1].Mark)
 	assert.Equal(t, []string{"one two", "three"}, got.Blocks[1].Commands())
 
 	_, err = page.Pages(write(t, "```sh\nmake\n"))

@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 	"llmd.ai/workload-variant-autoscaler/test/page"
@@ -21,27 +24,45 @@ import (
 type reader struct {
 	*site
 	folder string
+	// env are the variables that the last block left.
+	env []string
 }
 
-// newReader builds the two programs, as go run would, and prepares the folder.
+// newReader builds the two programs, as go run would, and prepares the folder. Its make
+// leaves out the build, which was before the tests.
 func newReader(t *testing.T, s *site) *reader {
 	t.Helper()
-	r := &reader{s, t.TempDir()}
+	r := &reader{site: s, folder: t.TempDir()}
 	top, err := filepath.Abs("../../..")
 	require.NoError(t, err)
-	for _, name := range []string{"manifests", "charts", "docs", "hack"} {
+	bin := filepath.Join(r.folder, "bin")
+	require.NoError(t, os.Mkdir(bin, 0o700))
+	for _, name := range []string{
+		"manifests", "charts", "docs", "hack", "test", "Makefile", "bin/kubectl-wva", "bin/manager", "bin/playground", "bin/render",
+	} {
 		require.NoError(t, os.Symlink(filepath.Join(top, name), filepath.Join(r.folder, name)))
 	}
-	plugin, err := filepath.Abs(filepath.Join(programs, "kubectl-wva"))
-	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(filepath.Join(r.folder, "bin"), 0o700))
-	require.NoError(t, os.Symlink(plugin, filepath.Join(r.folder, "bin", "kubectl-wva")))
 	for _, program := range []string{"llmd.ai/workload-variant-autoscaler/test/chart/kubectl", "helm.sh/helm/v3/cmd/helm"} {
-		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(r.folder, "bin"), program).CombinedOutput() //nolint:gosec // pinned in go.mod
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, program).CombinedOutput() //nolint:gosec // pinned in go.mod
 		require.NoError(t, err, "%s", out)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(r.folder, "there.yaml"), []byte(there()), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(r.folder, "my-variant.yaml"), []byte(variantOf("chat", "mine", "Off")), 0o600))
+	maker, err := exec.LookPath("make")
+	require.NoError(t, err)
+	for name, text := range map[string]string{
+		"bin/make":        "#!/bin/sh\nexec " + maker + " -o build \"$@\"\n",
+		"there.yaml":      there(),
+		"my-variant.yaml": variantOf("chat", "mine", "Off"),
+		"my-values.yaml":  "wva: {image: {repository: mine/manager, tag: mine}}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(r.folder, name), []byte(text), 0o700)) //nolint:gosec // one is to be run
+	}
+	r.env = []string{"KUBECONFIG=" + r.Kubeconfig(), "PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + r.folder}
+	// Go's own folders are in the home otherwise, and all would be built again.
+	for _, name := range []string{"GOPATH", "GOCACHE", "GOMODCACHE"} {
+		folder, err := exec.CommandContext(t.Context(), "go", "env", name).Output() //nolint:gosec // one of three names
+		require.NoError(t, err)
+		r.env = append(r.env, name+"="+strings.TrimSpace(string(folder)))
+	}
 	return r
 }
 
@@ -91,43 +112,79 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: %[2]s}, max
 func (r *reader) shell(ctx context.Context, lines string) (out string, err error) {
 	command := exec.CommandContext(ctx, "bash", "-ec", lines) //nolint:gosec // a page of this repository
 	command.Dir = r.folder
-	command.Env = []string{"KUBECONFIG=" + r.Kubeconfig(), "PATH=" + filepath.Join(r.folder, "bin") + ":" + os.Getenv("PATH"), "HOME=" + r.folder}
+	command.Env = r.env
 	text, err := command.CombinedOutput()
 	return string(text), err
 }
 
-// pagesRun runs the blocks after the comment <!-- run with kubectl and helm --> as they
-// stand, page by page, in their order. What a page names is there before it, and a release
-// that it leaves is gone after it.
+// pagesRun runs the marked blocks as they stand, page by page, in their order. What a page
+// names is there before it, and a release that it leaves is gone after it.
 func (s *site) pagesRun(t *testing.T) {
 	s.uninstall(t)
 	r := newReader(t, s)
 	pages, err := page.Pages("../../..")
 	require.NoError(t, err)
-	ran := 0
-	for _, p := range pages {
-		var blocks []page.Block
-		for _, block := range p.Blocks {
-			if block.Tools {
-				blocks = append(blocks, block)
+	for _, kind := range []struct {
+		mark string
+		run  func(*testing.T, []page.Block)
+	}{{page.WithTools, r.page}, {page.OnEarlierKind, r.upgrade}, {page.OnEmptyCluster, r.walk}} {
+		ran := 0
+		for _, p := range pages {
+			var blocks []page.Block
+			for _, block := range p.Blocks {
+				if mark, _, _ := strings.Cut(block.Mark, " until "); mark == kind.mark {
+					blocks = append(blocks, block)
+				}
 			}
+			if len(blocks) == 0 {
+				continue
+			}
+			ran++
+			t.Run(p.Path, func(t *testing.T) { kind.run(t, blocks) })
 		}
-		if len(blocks) == 0 {
-			continue
-		}
-		ran += len(blocks)
-		t.Run(p.Path, func(t *testing.T) { r.page(t, blocks) })
+		require.Positive(t, ran, kind.mark)
 	}
-	require.Positive(t, ran)
 }
 
+// page runs blocks on a cluster that has what they name.
 func (r *reader) page(t *testing.T, blocks []page.Block) {
 	require.NoError(t, r.Apply(t.Context(), "../../../manifests/crd", "../../integration/admission/testdata/scaledobject.yaml", filepath.Join(r.folder, "there.yaml")))
+	r.run(t, blocks)
+	r.leave(t)
+}
+
+// upgrade runs blocks on a cluster that has the kind and objects of an earlier form.
+func (r *reader) upgrade(t *testing.T, blocks []page.Block) {
+	require.NoError(t, r.dynamic.Resource(definitions).Delete(t.Context(), "variantautoscalings.llmd.ai", metav1.DeleteOptions{}))
+	require.Eventually(t, func() bool { return !r.exists(t, definitions, "", "variantautoscalings.llmd.ai") }, patience, 200*time.Millisecond)
+	prices := filepath.Join(r.folder, "prices-there.yaml")
+	require.NoError(t, os.WriteFile(prices, []byte(earlier), 0o600))
+	require.NoError(t, r.Apply(t.Context(), "../../integration/kubectl/testdata/earlier-crd.yaml", prices, "../../integration/kubectl/testdata/earlier.yaml"))
+	r.run(t, blocks)
+}
+
+// earlier are the namespace of the objects of the earlier form, and prices.
+const earlier = `apiVersion: v1
+kind: Namespace
+metadata: {name: old}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: workload-variant-autoscaler-system}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: accelerator-unit-costs, namespace: workload-variant-autoscaler-system}
+data: {A100: '{"cost": "3.43"}', H100: '{"cost": "6.88"}'}
+`
+
+func (r *reader) run(t *testing.T, blocks []page.Block) {
+	t.Helper()
 	for _, block := range blocks {
 		out, err := r.shell(t.Context(), block.Text)
 		require.NoError(t, err, "%s\n%s", block.Place, out)
-		require.NotEmpty(t, out, block.Place)
-		// Helm does not wait until a kind that it has made is served.
+		assert.True(t, out != "" || strings.Contains(block.Text, " > "), "%s prints nothing", block.Place)
+		// Neither Helm nor kubectl waits until a kind that it has made is served.
 		conditiontest.Eventually(t, patience, "the kind is served, or is gone", func() (string, bool) {
 			if !r.exists(t, definitions, "", "variantautoscalings.llmd.ai") {
 				return "", true
@@ -136,7 +193,6 @@ func (r *reader) page(t *testing.T, blocks []page.Block) {
 			return out, err == nil
 		})
 	}
-	r.leave(t)
 }
 
 // leave uninstalls every release.

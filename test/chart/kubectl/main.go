@@ -23,6 +23,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/get"
 	"k8s.io/kubectl/pkg/cmd/label"
 	"k8s.io/kubectl/pkg/cmd/patch"
+	"k8s.io/kubectl/pkg/cmd/replace"
 	"k8s.io/kubectl/pkg/cmd/rollout"
 	"k8s.io/kubectl/pkg/cmd/scale"
 	"k8s.io/kubectl/pkg/cmd/taint"
@@ -53,7 +54,7 @@ func command() *cobra.Command {
 		config.NewCmdConfig(f, clientcmd.NewDefaultPathOptions(), streams),
 		create.NewCmdCreate(f, streams), deletion.NewCmdDelete(f, streams), describe.NewCmdDescribe("kubectl", f, streams),
 		drain.NewCmdCordon(f, streams), drain.NewCmdUncordon(f, streams), get.NewCmdGet("kubectl", f, streams),
-		label.NewCmdLabel(f, streams), patch.NewCmdPatch(f, streams), rollout.NewCmdRollout(f, streams),
+		label.NewCmdLabel(f, streams), patch.NewCmdPatch(f, streams), replace.NewCmdReplace(f, streams), rollout.NewCmdRollout(f, streams),
 		scale.NewCmdScale(f, streams), taint.NewCmdTaint(f, streams),
 	)
 	return root

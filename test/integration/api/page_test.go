@@ -22,7 +22,7 @@ import (
 
 // ofOthers are the kinds that no cluster has by itself; test/page reads those by their
 // fields.
-var ofOthers = []string{"PodMonitor", "ServiceMonitor", "ScaledObject", "EndpointPickerConfig", "KubeSchedulerConfiguration"}
+var ofOthers = []string{"PodMonitor", "ServiceMonitor", "ScaledObject"}
 
 // ofPages is the namespace into which the objects of the pages would go.
 const ofPages = "pages"

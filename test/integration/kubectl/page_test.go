@@ -1,6 +1,7 @@
 package kubectl_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,21 +10,27 @@ import (
 )
 
 // documented runs the blocks after the comment <!-- run on a cluster --> as they stand, in the
-// order of the pages, on the objects that the examples name.
+// order of the pages, on the objects that the examples name. Prometheus has an address of
+// its own, and a dashboard is ended when its page is there.
 func documented(t *testing.T, w *world) {
 	pages, err := page.Pages("../../..")
 	require.NoError(t, err)
 	ran := 0
 	for _, p := range pages {
 		for _, block := range p.Blocks {
-			if !block.Cluster {
+			if block.Mark != page.OnCluster {
 				continue
 			}
 			w.sample(t)
-			out, complaints, err := w.shell(t.Context(), "set -e\n"+block.Text)
+			ran++
+			text := strings.ReplaceAll(block.Text, "http://localhost:9090", w.prometheus)
+			if strings.HasPrefix(text, "kubectl wva dashboard ") {
+				w.example(t, text)
+				continue
+			}
+			out, complaints, err := w.shell(t.Context(), "set -e\n"+text)
 			require.NoError(t, err, "%s\n%s", block.Place, complaints)
 			require.NotEmpty(t, out, block.Place)
-			ran++
 		}
 	}
 	require.Positive(t, ran)
