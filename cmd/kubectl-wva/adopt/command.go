@@ -246,13 +246,15 @@ func goOn(adoptions []*Adoption, applied bool) string {
 		step++
 		fmt.Fprintf(&b, "  %d. %s\n       %s\n", step, text, command)
 	}
-	b.WriteString("\nHow to go on, for each of them:\n")
+	b.WriteString("\nHow to go on (the same for each object):\n")
 	if !applied {
-		line("Create the object. With actuation Off the autoscaler only watches.", "kubectl wva adopt "+first.Name+" -n "+first.Namespace+" --apply")
+		line("Create the object. With actuation Off, the default, the autoscaler only watches.", "kubectl wva adopt "+first.Name+" -n "+first.Namespace+" --apply")
 	}
 	line("See what it decides, and why.", "kubectl wva explain "+first.Name+" -n "+first.Namespace)
-	line("After some days, see what it would have done.", "kubectl wva shadow "+first.Name+" -n "+first.Namespace)
-	line("Let it scale.", fmt.Sprintf(`kubectl patch va %s -n %s --type merge -p '{"spec":{"actuation":"Scale"}}'`, first.Name, first.Namespace))
+	if first.Spec.Actuation != v1alpha1.ActuationScale {
+		line("After some days, see what it would have done.", "kubectl wva shadow "+first.Name+" -n "+first.Namespace)
+		line("Let it scale.", fmt.Sprintf(`kubectl patch va %s -n %s --type merge -p '{"spec":{"actuation":"Scale"}}'`, first.Name, first.Namespace))
+	}
 	for _, a := range adoptions {
 		if a.Autoscaler != nil {
 			line(fmt.Sprintf("Remove the %s. While it is there, the object says Conflict and writes nothing.", a.Autoscaler.Kind),
