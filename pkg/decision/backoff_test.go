@@ -172,3 +172,18 @@ func TestTheLastReplicaOfADearerVariantMakesRoomForACheaperOne(t *testing.T) {
 	assert.Equal(t, 1, w.variants[0].replicas, "the cheaper one")
 	assert.Equal(t, 0, w.variants[1].replicas)
 }
+
+// In limited mode, a variant that is left alone says so while no other takes its load, and
+// when it is tried again.
+func TestAVariantThatIsLeftAloneSaysUntilWhen(t *testing.T) {
+	w := newWorld(74)
+	w.variants = w.variants[:1]
+	w.cluster = machines(1)
+	s := w.snapshot()
+	memory := Memory{Variants: map[Key]VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: s.Time.Add(time.Minute), Pause: time.Minute, Ready: 1}}}}
+	plan, _ := Decide(s, policyFor(true, "a-h100"), memory, RoundFull)
+	v := plan.Models[0].Variants[0]
+	assert.Equal(t, ReasonBackingOff, v.Reason, v.Message)
+	assert.Contains(t, v.Message, "backing off after failed starts; next try in 1m0s")
+	assert.Equal(t, 1, *v.Desired)
+}
