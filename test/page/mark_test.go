@@ -18,13 +18,12 @@ import (
 // runners are the packages that run the blocks of a mark, and the name that each knows the
 // mark by.
 var runners = map[string]struct{ folder, constant string }{
-	page.Alone:                     {"cmd/kubectl-wva", "page.Alone"},
-	page.OnCluster:                 {"test/integration/kubectl", "page.OnCluster"},
-	page.WithTools:                 {"test/chart/install", "page.WithTools"},
-	page.OnEarlierKind:             {"test/chart/install", "page.OnEarlierKind"},
-	page.OnEmptyCluster:            {"test/chart/install", "page.OnEmptyCluster"},
-	page.Printed:                   {"cmd/kubectl-wva", "page.Printed"},
-	page.OnEmptyCluster + " until": {"test/chart/install", ".Until()"},
+	page.Alone:          {"cmd/kubectl-wva", "page.Alone"},
+	page.OnCluster:      {"test/integration/kubectl", "page.OnCluster"},
+	page.WithTools:      {"test/chart/install", "page.WithTools"},
+	page.OnEarlierKind:  {"test/chart/install", "page.OnEarlierKind"},
+	page.OnEmptyCluster: {"test/chart/install", "page.OnEmptyCluster"},
+	page.Printed:        {"cmd/kubectl-wva", "page.Printed"},
 }
 
 // excuses are the only reasons for which no test runs a block, and the only commands that
@@ -134,6 +133,7 @@ func TestABlockThatNobodyRunsIsFound(t *testing.T) {
 		"<!-- not run: it needs Docker -->\n```sh\nmake image A=b\nls\n```\n": `is no reason for "ls"`,
 		"<!-- not run: I am in a hurry -->\n```sh\nmake image\n```\n":         "none of the known reasons",
 		"<!-- run on a cluster until x -->\n```sh\nmake image\n```\n":         "is none of a block of sh",
+		"<!-- run on the empty cluster until -->\n```sh\nmake image\n```\n":   "none of the known reasons",
 		"<!-- printed -->\n```sh\nmake image\n```\n":                          "is none of a block of sh",
 		"<!-- run -->\n```text\nall good\n```\n":                              "which nobody runs",
 		"```text\nkubectl delete va --all\n```\n":                             "is a command",
