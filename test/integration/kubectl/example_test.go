@@ -78,7 +78,8 @@ func prepare(t *testing.T, w *world) {
 	all := strings.ReplaceAll(people, "PROMETHEUS", w.prometheus) +
 		served("default", "llama-8b", "--model, meta/llama") + served("default", "my-server", "run.sh") +
 		served("default", "llama-8b-server", "--model, meta/llama, --served-model-name, llama-8b") +
-		served("chat", "llama-8b", "--model, meta/llama") + served("chat", "llama-70b", "--model, meta/llama-70b")
+		served("chat", "llama-8b", "--model, meta/llama") + served("chat", "llama-70b", "--model, meta/llama-70b") +
+		served("chat", "llama-8b-server", "--model, meta/llama, --served-model-name, llama-8b")
 	path := filepath.Join(w.folder, "people.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(all), 0o600))
 	require.NoError(t, w.cluster.Apply(t.Context(), path))
@@ -196,12 +197,13 @@ func examples(t *testing.T, w *world) {
 	saySomething(t, w)
 }
 
-// past keeps what a server of vLLM counted in the last ten minutes.
+// past keeps what a server of vLLM in each of two namespaces counted in the last ten minutes.
 func (w *world) past(t *testing.T) {
 	t.Helper()
 	const minutes = 10
-	labels := `{model_name="llama-8b",namespace="default",pod="llama-8b-server-7d9f-x",instance="10.0.0.1:8000"}`
-	for minute := range minutes + 1 {
+	for i := range 2 * (minutes + 1) {
+		minute, namespace := i/2, []string{"default", "chat"}[i%2]
+		labels := fmt.Sprintf(`{model_name="llama-8b",namespace=%q,pod="llama-8b-server-7d9f-x",instance="10.0.0.1:8000"}`, namespace)
 		n := float64(30 * minute)
 		w.samples.Append(time.Now().Add(time.Duration(minute-minutes)*time.Minute), map[string]float64{
 			"vllm:request_success_total" + labels: n, "vllm:num_requests_running" + labels: 2, "vllm:num_requests_waiting" + labels: 0,
