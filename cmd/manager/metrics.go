@@ -18,6 +18,8 @@ import (
 type seeing struct {
 	metrics controller.Metrics
 	gateway controller.Gateway
+	// past is nil where nobody remembers earlier days.
+	past controller.Historian
 }
 
 // see makes the sources of samples that the configuration names.
@@ -34,7 +36,7 @@ func see(mgr manager.Manager, c config.Config) (seeing, error) {
 		return seeing{}, err
 	}
 	if len(c.Gateway.MetricsURLs) == 0 {
-		return seeing{metrics: samples, gateway: samples}, nil
+		return seeing{metrics: samples, gateway: samples, past: samples}, nil
 	}
 	// What Prometheus knows of the gateway is as old as its last scrape, if it scrapes
 	// the gateway at all. No pod is followed.
@@ -42,7 +44,7 @@ func see(mgr manager.Manager, c config.Config) (seeing, error) {
 	if err != nil {
 		return seeing{}, err
 	}
-	return seeing{metrics: layered{samples, gateways}, gateway: gateways}, nil
+	return seeing{metrics: layered{samples, gateways}, gateway: gateways, past: samples}, nil
 }
 
 // scraper scrapes while the manager leads: nobody else decides.

@@ -208,6 +208,7 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 	added, err := controller.New(ctx, mgr, controller.Options{
 		Metrics:    seen.metrics,
 		Gateway:    seen.gateway,
+		Past:       seen.past,
 		Scaler:     scaler,
 		Clock:      clock.RealClock{},
 		Access:     access,

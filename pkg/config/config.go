@@ -205,6 +205,8 @@ type Dynamic struct {
 	Share float64
 	// Risk is the quantile of the forecast demand that replicas are sized for.
 	Risk float64
+	// History lets the forecast know earlier days.
+	History bool
 	// Growth bounds how fast a variant without scaleUp policies grows.
 	Growth decision.Growth
 	// ConflictWindow is the time within which the same writer who sets the same number of
@@ -243,6 +245,7 @@ func (d Dynamic) Policy() decision.Policy {
 	p.Hybrid = d.Hybrid
 	p.Share = d.Share
 	p.Risk = d.Risk
+	p.History = d.History
 	p.Growth, p.ConflictWindow = d.Growth, d.ConflictWindow
 	p.Horizon = d.Horizon
 	p.Idle = d.ScaleToZero.Default.over(d.Idle)

@@ -236,6 +236,8 @@ func decisionKeys() []Key {
 			with(share(func(c *Config) *float64 { return &c.Share })),
 		Key{Name: "WVA_RISK", Default: strconv.FormatFloat(defaults.Risk, 'g', -1, 64), Help: "Quantile of the forecast demand that replicas are sized for in hybrid mode. A higher one keeps the promise more often and costs more."}.
 			with(quantile(func(c *Config) *float64 { return &c.Risk })),
+		Key{Name: "WVA_HISTORY", Default: strconv.FormatBool(defaults.History), Help: "Let the forecast know how the load went on from this time of day a day and a week ago, where Prometheus knows it."}.
+			with(boolean(func(c *Config) *bool { return &c.History })),
 		Key{Name: "WVA_GROWTH_LIMIT_REPLICAS", Default: strconv.Itoa(defaults.Growth.Pods), Help: "How many replicas a variant without scaleUp policies may have beyond those that serve. The larger of this and WVA_GROWTH_LIMIT_PERCENT counts."}.
 			with(count(func(c *Config) *int { return &c.Growth.Pods })),
 		Key{Name: "WVA_GROWTH_LIMIT_PERCENT", Default: strconv.Itoa(defaults.Growth.Percent), Help: "The same, in percent of the replicas that serve. 0 for both means no limit."}.

@@ -122,6 +122,7 @@ var values = map[string]struct {
 	"EXPERIMENTAL_PROACTIVE_MODEL":                   {"true", func(c config.Config) any { return c.Policy().Hybrid }, true},
 	"WVA_SLO_PERCENTILE":                             {"0.95", func(c config.Config) any { return c.Policy().Share }, 0.95},
 	"WVA_RISK":                                       {"0.7", func(c config.Config) any { return c.Policy().Risk }, 0.7},
+	"WVA_HISTORY":                                    {"false", func(c config.Config) any { return c.Policy().History }, false},
 	"WVA_GROWTH_LIMIT_REPLICAS":                      {"7", func(c config.Config) any { return c.Policy().Growth.Pods }, 7},
 	"WVA_GROWTH_LIMIT_PERCENT":                       {"50", func(c config.Config) any { return c.Policy().Growth.Percent }, 50},
 	"WVA_CONFLICT_PERIOD":                            {"2h", func(c config.Config) any { return c.Policy().ConflictWindow }, 2 * time.Hour},

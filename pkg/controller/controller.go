@@ -32,8 +32,10 @@ type Options struct {
 	Metrics Metrics
 	// Gateway may be nil: then a model wakes when a round reads that requests wait.
 	Gateway Gateway
-	Scaler  Scaler
-	Clock   Clock
+	// Past may be nil: then forecasts know nothing of earlier days.
+	Past   Historian
+	Scaler Scaler
+	Clock  Clock
 	// Access is what is permitted at the start, and Ask asks anew for its Capacity and
 	// Victims.
 	Access Access
@@ -158,6 +160,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *
 		ready:       f.ready,
 		arrived:     make(chan readings, 1),
 		looked:      make(chan look, 1),
+		past:        newPast(o.Past),
 		decide:      decision.Decide,
 	}, nil
 }

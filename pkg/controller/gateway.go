@@ -46,9 +46,10 @@ func (c counted[T]) key(model decision.ModelKey, namespaces int) (decision.Model
 	return decision.ModelKey{}, false
 }
 
-// join gives each model what the gateways count, and sorts the models. Unclear are those
+// join gives each model what the gateways count and how its load went on earlier days, and
+// sorts the models. Unclear are those
 // of which gateways count what may be somebody else's.
-func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model) (sorted []decision.Model, unclear []decision.ModelKey) {
+func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model, history map[decision.ModelKey][]decision.History) (sorted []decision.Model, unclear []decision.ModelKey) {
 	namespaces, strange := map[string]int{}, map[string]bool{}
 	for key := range models {
 		namespaces[key.ID]++
@@ -58,7 +59,7 @@ func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.Mo
 			strange[key.ID] = true
 		}
 	}
-	read := countedBy(gateways)
+	read, past := countedBy(gateways), countedBy(history)
 	sorted = make([]decision.Model, 0, len(models))
 	for key, m := range models {
 		if name, ok := read.key(key, namespaces[key.ID]); ok {
@@ -66,6 +67,9 @@ func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.Mo
 			m.Arrival, m.Recent, m.RecentSpan, m.Queue = g.Arrival, g.Recent, g.RecentSpan, g.Queue
 		} else if strange[key.ID] {
 			unclear = append(unclear, key)
+		}
+		if name, ok := past.key(key, namespaces[key.ID]); ok {
+			m.History = history[name]
 		}
 		sorted = append(sorted, *m)
 	}

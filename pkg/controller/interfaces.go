@@ -30,6 +30,14 @@ type Follower interface {
 	Follow(pods []*corev1.Pod)
 }
 
+// Historian remembers how loads went on earlier days.
+type Historian interface {
+	// Earlier returns for each model how its load went on from this time of day, some
+	// times decision.HistoryAgo ago, as far as anybody knows; the namespace is as for Read.
+	// It is called once an hour. With an error, what is there is good.
+	Earlier(ctx context.Context, at time.Time) (map[decision.ModelKey][]decision.History, error)
+}
+
 // Gateway looks at what waits in front of the replicas.
 type Gateway interface {
 	// Queues returns the number of requests that wait for each model; the namespace is

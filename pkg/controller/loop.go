@@ -34,6 +34,8 @@ type Loop struct {
 	// reading is the round that the reading under way is for; empty when none is.
 	reading decision.Round
 	arrived chan readings
+	// past is what is known of earlier days.
+	past past
 	// wrong is what was last logged of readings: the text of the error; empty without.
 	wrong string
 	// sleepers are the models that sleep, and looked what the gateways say of them.
@@ -72,6 +74,8 @@ func (l *Loop) Start(ctx context.Context) error {
 			l.reading, l.readings = "", r.over(l.readings, l.settings.Current().Freshness.Stale)
 			l.tellReading(ctx, r.err)
 			l.round(ctx, round)
+		case e := <-l.past.arrived:
+			l.past.take(ctx, e)
 		case seen := <-l.looked:
 			l.onQueueProbe(ctx, seen)
 		case <-timer.C:
@@ -118,6 +122,9 @@ func (l *Loop) begin(ctx context.Context) {
 			l.introduce(ctx)
 		}
 		l.schedule.begin(round, l.clock.Now())
+		if l.settings.Current().History {
+			l.past.begin(ctx, l.clock.Now())
+		}
 		l.reading = round
 		go l.read(ctx)
 	}
@@ -166,7 +173,7 @@ func (l *Loop) introduce(ctx context.Context) {
 // look observes the cluster, and tells metrics that ask pods which there are.
 func (l *Loop) look(ctx context.Context, now time.Time) (*observation, error) {
 	access := *l.permissions.current.Load()
-	l.observer.access, l.actor.access = access, access
+	l.observer.access, l.actor.access, l.observer.history = access, access, l.past.known
 	seen, err := l.observer.observe(ctx, now, l.settings.Current(), l.readings)
 	if follower, ok := l.metrics.(Follower); ok && err == nil {
 		seen.asksPods = true

@@ -37,6 +37,8 @@ type observer struct {
 	// locals are nil where namespaces have no say of their own.
 	locals   *locals
 	startups *startups
+	// history is what is known of earlier days in this round.
+	history map[decision.ModelKey][]decision.History
 	// unclear are the models of which was told that nobody knows what gateways count of
 	// them.
 	unclear map[decision.ModelKey]bool
@@ -148,7 +150,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 		models[key].Variants = append(models[key].Variants, fact)
 	}
 	var unclear []decision.ModelKey
-	seen.snapshot.Models, unclear = join(models, r.models)
+	seen.snapshot.Models, unclear = join(models, r.models, o.history)
 	o.tellUnclear(ctx, models, unclear)
 	if seen.strays, err = o.strays(ctx, seen); err != nil {
 		return nil, err

@@ -38,6 +38,7 @@ type demand struct {
 	// forecast is what is believed of the arrivals, risk the quantile of it that is sized
 	// for, and lag what passes between its newest sample and what is decided now.
 	forecast Forecast
+	history  []History
 	risk     float64
 	lag      time.Duration
 }
@@ -48,7 +49,7 @@ func (d *demand) expected(lead time.Duration) capacity.Rate {
 	if !d.known {
 		return 0
 	}
-	return max(d.now, d.requests(d.forecast.quantile(d.risk, d.lag+lead)))
+	return max(d.now, d.requests(d.forecast.quantile(d.risk, d.lag+lead, d.history)))
 }
 
 // requests is a rate of the forecast in requests of the shape that is reckoned with.
@@ -58,7 +59,7 @@ func (d *demand) requests(rate float64) capacity.Rate {
 
 // demandOf finds what arrives and will arrive, the token shape and the backlog.
 func (r *round) demandOf(m *model) demand {
-	d := demand{backlog: r.backlog(m), risk: r.policy.quantile()}
+	d := demand{backlog: r.backlog(m), risk: r.policy.quantile(), history: r.earlierDays(m)}
 	var newest capacity.TokenShape
 	d.tokens, newest = r.tokens(m)
 	d.forecast = r.forecast(m, newest)
@@ -79,6 +80,14 @@ func (r *round) demandOf(m *model) demand {
 	return d
 }
 
+// earlierDays are how the load went on them, as far as the forecast may know it.
+func (r *round) earlierDays(m *model) []History {
+	if !r.policy.History {
+		return nil
+	}
+	return m.in.History
+}
+
 // forecast takes what arrived since the last sample into the belief: the count between
 // the last two scrapes, or where nobody tells that, the rate of a whole metrics window.
 func (r *round) forecast(m *model, shape capacity.TokenShape) Forecast {
@@ -90,9 +99,9 @@ func (r *round) forecast(m *model, shape capacity.TokenShape) Forecast {
 	newest, recent := r.betweenScrapes(m)
 	switch {
 	case recent:
-		return f.observe(sampled, newest, shape, !m.in.Recent.Present && r.halfScraped(m))
+		return f.observe(sampled, newest, shape, !m.in.Recent.Present && r.halfScraped(m), r.earlierDays(m))
 	case known && sampled.Sub(f.Sampled) >= steady.span:
-		return f.observe(sampled, steady, shape, !m.in.Arrival.Present && r.grew(m))
+		return f.observe(sampled, steady, shape, !m.in.Arrival.Present && r.grew(m), r.earlierDays(m))
 	}
 	return f
 }
@@ -125,7 +134,11 @@ func (m *model) told() *Demand {
 // tellDemand records what was found.
 func (m *model) tellDemand() {
 	if d := &m.demand; d.seen {
-		m.note(StageDemand, ReasonMetricsFound, "%.2f req/s arrive, %.2f expected, %.0f wait", max(0, d.now), m.ahead, d.backlog)
+		like := ""
+		if d.forecast.likeEarlier() > 0.5 {
+			like = "; the load moves as on an earlier day"
+		}
+		m.note(StageDemand, ReasonMetricsFound, "%.2f req/s arrive, %.2f expected, %.0f wait%s", max(0, d.now), m.ahead, d.backlog, like)
 		return
 	}
 	m.note(StageDemand, ReasonMetricsMissing, "the arrival rate is unknown")

@@ -13,6 +13,8 @@ type motion struct {
 	// much it may have changed at once since it was last seen; slope how fast it climbs or
 	// falls in a second. Each is one standard deviation.
 	drift, jump, slope float64
+	// ago is set where the load moves as it did so long ago, beside what it wanders.
+	ago time.Duration
 	// lasts is how long a load goes on to move so, in the mean; a jump is over at once.
 	lasts time.Duration
 	// first is how likely a load of which one count was seen moves so, and next how likely a
@@ -32,6 +34,8 @@ var motions = [...]motion{
 	{drift: 0.1, lasts: 30 * time.Second, first: 0.04, next: 0.1},
 	{drift: 0.001, jump: 1, first: 0.04, next: 0.4},
 	{drift: 0.001, slope: 0.125, lasts: 20 * time.Second, first: 0.6, next: 0.1},
+	{drift: 0.001, ago: HistoryAgo[0], lasts: time.Hour, next: 0.1},
+	{drift: 0.001, ago: HistoryAgo[1], lasts: time.Hour, next: 0.1},
 }
 
 const (
@@ -104,7 +108,7 @@ func (f *Forecast) index() float64 { return max(1, f.Dispersion) }
 
 // observe takes in a rate that was counted over a span until a time. A rate that some of
 // the arrivals may be missing from is a lower bound: it only raises the belief.
-func (f Forecast) observe(at time.Time, seen counted, shape capacity.TokenShape, lowerBound bool) Forecast {
+func (f Forecast) observe(at time.Time, seen counted, shape capacity.TokenShape, lowerBound bool, history []History) Forecast {
 	if !f.Shape.Known() {
 		f.Shape = shape
 	}
@@ -124,8 +128,9 @@ func (f Forecast) observe(at time.Time, seen counted, shape capacity.TokenShape,
 	if !lowerBound && elapsed >= seen.span {
 		f.watch(elapsed, rate, seen.span)
 	}
-	f.mix(elapsed)
-	f.correct(elapsed.Seconds(), rate, span)
+	courses := f.courses(elapsed, history)
+	f.mix(elapsed, &courses)
+	f.correct(elapsed.Seconds(), rate, span, &courses)
 	f.Sampled, f.Last, f.Span = at, rate, seen.span
 	return f
 }
@@ -161,11 +166,14 @@ func (f *Forecast) watch(elapsed time.Duration, rate float64, span time.Duration
 
 // mix lets the load begin to move in another way: every motion ends in its time, and the next
 // one begins with the mean and the variance of what ended.
-func (f *Forecast) mix(elapsed time.Duration) {
+func (f *Forecast) mix(elapsed time.Duration, courses *[len(motions)]course) {
 	var stays [len(motions)]float64
-	ended := Mode{}
+	ended, possible := Mode{}, 0.0
 	for i, m := range f.Modes {
-		if motions[i].lasts > 0 {
+		if courses[i].known {
+			possible += motions[i].next
+		}
+		if motions[i].lasts > 0 && courses[i].known {
 			stays[i] = math.Exp(-elapsed.Seconds() / motions[i].lasts.Seconds())
 		}
 		ended.Probability += m.Probability * (1 - stays[i])
@@ -185,7 +193,11 @@ func (f *Forecast) mix(elapsed time.Duration) {
 			slope := o.slope * max(ended.Level, 0)
 			ended.Slope, ended.SlopeVariance, ended.Covariance = 0, slope*slope, 0
 		}
-		kept, begun := m.Probability*stays[i], ended.Probability*motions[i].next
+		if !courses[i].known {
+			f.Modes[i] = Mode{}
+			continue
+		}
+		kept, begun := m.Probability*stays[i], ended.Probability*motions[i].next/possible
 		own, other := kept/(kept+begun), begun/(kept+begun)
 		next := Mode{Probability: kept + begun, Level: own*m.Level + other*ended.Level, Slope: own*m.Slope + other*ended.Slope}
 		next.spread(m, own)
@@ -207,12 +219,16 @@ func (m *Mode) spread(o Mode, weight float64) {
 
 // correct is the step of each Kalman filter: the level moves, and what was counted draws
 // it to itself; modes that expected it become more likely.
-func (f *Forecast) correct(elapsed, rate, span float64) {
+func (f *Forecast) correct(elapsed, rate, span float64, courses *[len(motions)]course) {
 	var likelihood [len(motions)]float64
 	best := math.Inf(-1)
 	for i := range f.Modes {
+		likelihood[i] = math.Inf(-1)
+		if f.Modes[i].Probability == 0 {
+			continue
+		}
 		scale := max(f.Modes[i].Level, rate, 1/span)
-		m := f.Modes[i].after(i, scale, elapsed)
+		m := f.Modes[i].after(i, scale, elapsed, courses[i])
 		m.Variance += motions[i].jump * motions[i].jump * scale * scale
 		// What was counted is the rate in the middle of the span.
 		back := -span / 2
@@ -241,8 +257,12 @@ func (f *Forecast) correct(elapsed, rate, span float64) {
 }
 
 // after is the mode some seconds later, with nothing observed meanwhile.
-func (m Mode) after(i int, scale, seconds float64) Mode {
+func (m Mode) after(i int, scale, seconds float64, c course) Mode {
 	o := motions[i]
+	if o.ago > 0 && c.known {
+		m.Variance = m.Variance*c.growth*c.growth + m.Level*m.Level*c.variance
+		m.Level *= c.growth
+	}
 	lasts := o.lasts.Seconds()
 	keep, reach := 0.0, 0.0
 	if lasts > 0 {
@@ -284,17 +304,21 @@ const precision = 1e-5
 // quantile is the rate that is not exceeded with the probability p after a time, in
 // requests of the forecast's shape. One count says nothing of how a load moves: until the
 // second it is the count itself.
-func (f *Forecast) quantile(p float64, ahead time.Duration) float64 {
+func (f *Forecast) quantile(p float64, ahead time.Duration, history []History) float64 {
 	if f.Weight == 0 {
 		return f.mean()
 	}
 	var level, deviation [len(motions)]float64
 	low, high, likeliest := math.Inf(1), 0.0, 0
+	courses := f.courses(ahead, history)
 	for i, m := range f.Modes {
+		if m.Probability == 0 {
+			continue
+		}
 		if m.Probability > f.Modes[likeliest].Probability {
 			likeliest = i
 		}
-		m = m.after(i, max(0, m.Level), ahead.Seconds())
+		m = m.after(i, max(0, m.Level), ahead.Seconds(), courses[i])
 		level[i], deviation[i] = m.Level, max(math.Sqrt(max(0, m.Variance)), 1e-12)
 		low, high = min(low, m.Level-4*deviation[i]), max(high, m.Level+4*deviation[i])
 	}
@@ -303,6 +327,9 @@ func (f *Forecast) quantile(p float64, ahead time.Duration) float64 {
 	for rate := min(max(low, level[likeliest]+deviation[likeliest]), high); high-low > precision*high; {
 		below, density := 0.0, 0.0
 		for i, m := range f.Modes {
+			if m.Probability == 0 {
+				continue
+			}
 			away := (rate - level[i]) / deviation[i]
 			below += m.Probability * math.Erfc(-away/math.Sqrt2) / 2
 			density += m.Probability * math.Exp(-away*away/2) / (deviation[i] * math.Sqrt(2*math.Pi))

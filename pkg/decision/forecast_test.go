@@ -33,7 +33,7 @@ func believed(random *rand.Rand, n int, copies float64, rate func(time.Duration)
 	for i := range n {
 		at := time.Duration(i+1) * countedEvery
 		count := copies * poisson(random, rate(at-countedEvery/2)*countedEvery.Seconds()/copies)
-		f = f.observe(epoch.Add(at), counted{capacity.Rate(count / countedEvery.Seconds()), countedEvery}, conv, false)
+		f = f.observe(epoch.Add(at), counted{capacity.Rate(count / countedEvery.Seconds()), countedEvery}, conv, false, nil)
 	}
 	return f
 }
@@ -47,9 +47,9 @@ func TestForecastOfASteadyLoadSettles(t *testing.T) {
 	for _, rate := range []float64{5, 50, 500} {
 		f := believed(rand.New(rand.NewPCG(1, 2)), 80, 1, steadily(rate))
 		assert.InEpsilon(t, rate, f.mean(), 0.1, "%v requests/s", rate)
-		assert.Less(t, f.quantile(0.85, time.Minute), 1.2*rate, "%v requests/s", rate)
-		assert.Greater(t, f.quantile(0.85, time.Minute), f.quantile(0.5, time.Minute))
-		assert.InEpsilon(t, f.mean(), f.quantile(0.5, time.Minute), 0.05)
+		assert.Less(t, f.quantile(0.85, time.Minute, nil), 1.2*rate, "%v requests/s", rate)
+		assert.Greater(t, f.quantile(0.85, time.Minute, nil), f.quantile(0.5, time.Minute, nil))
+		assert.InEpsilon(t, f.mean(), f.quantile(0.5, time.Minute, nil), 0.05)
 	}
 }
 
@@ -71,8 +71,8 @@ func TestForecastCarriesARampOn(t *testing.T) {
 	ramp := func(at time.Duration) float64 { return max(5, 5+0.5*(at-10*countedEvery).Seconds()) }
 	f := believed(rand.New(rand.NewPCG(1, 4)), 18, 1, ramp)
 	now := 18 * countedEvery
-	assert.Greater(t, f.quantile(0.85, 30*time.Second), ramp(now+8*time.Second))
-	assert.Less(t, f.quantile(0.85, 30*time.Second), 2*ramp(now+30*time.Second))
+	assert.Greater(t, f.quantile(0.85, 30*time.Second, nil), ramp(now+8*time.Second))
+	assert.Less(t, f.quantile(0.85, 30*time.Second, nil), 2*ramp(now+30*time.Second))
 }
 
 // Bursts of requests that come together are no reason to expect more: what they say of
@@ -80,7 +80,7 @@ func TestForecastCarriesARampOn(t *testing.T) {
 func TestForecastOfBursts(t *testing.T) {
 	f := believed(rand.New(rand.NewPCG(1, 5)), 240, 20, steadily(40))
 	assert.InDelta(t, 20, f.index(), 12)
-	assert.Less(t, f.quantile(0.85, time.Minute), 1.6*40)
+	assert.Less(t, f.quantile(0.85, time.Minute, nil), 1.6*40)
 }
 
 // The quantile is what it says: of loads that wander, as many as it says stay below it.
@@ -96,7 +96,7 @@ func TestForecastCoversWhatComes(t *testing.T) {
 				}
 				f := believed(random, 60, 1, func(at time.Duration) float64 { return rates[int(at/countedEvery)] })
 				all++
-				if rates[64] <= f.quantile(0.85, 4*countedEvery) {
+				if rates[64] <= f.quantile(0.85, 4*countedEvery, nil) {
 					below++
 				}
 			}
@@ -116,12 +116,12 @@ func TestQuantileIsThatOfTheMixture(t *testing.T) {
 		for pick -= f.Modes[0].Probability; pick > 0 && k < len(f.Modes)-1; pick -= f.Modes[k].Probability {
 			k++
 		}
-		m := f.Modes[k].after(k, f.Modes[k].Level, 60)
+		m := f.Modes[k].after(k, f.Modes[k].Level, 60, course{})
 		draws[i] = max(0, m.Level+math.Sqrt(m.Variance)*random.NormFloat64())
 	}
 	slices.Sort(draws)
 	for _, p := range []float64{0.5, 0.75, 0.9, 0.99} {
-		assert.InEpsilon(t, draws[int(p*n)], f.quantile(p, time.Minute), 0.03, "quantile %v", p)
+		assert.InEpsilon(t, draws[int(p*n)], f.quantile(p, time.Minute, nil), 0.03, "quantile %v", p)
 	}
 }
 
@@ -129,10 +129,10 @@ func TestQuantileIsThatOfTheMixture(t *testing.T) {
 func TestALowerBoundOnlyRaises(t *testing.T) {
 	f := believed(rand.New(rand.NewPCG(1, 8)), 40, 1, steadily(50))
 	at := epoch.Add(41 * countedEvery)
-	assert.Equal(t, f, f.observe(at, counted{20, countedEvery}, conv, true))
-	more := f.observe(at, counted{150, countedEvery}, conv, true)
+	assert.Equal(t, f, f.observe(at, counted{20, countedEvery}, conv, true, nil))
+	more := f.observe(at, counted{150, countedEvery}, conv, true, nil)
 	assert.Greater(t, more.mean(), f.mean())
-	lower := f.observe(at, counted{20, countedEvery}, conv, false)
+	lower := f.observe(at, counted{20, countedEvery}, conv, false, nil)
 	assert.Less(t, lower.mean(), f.mean())
 }
 
@@ -140,11 +140,11 @@ func TestALowerBoundOnlyRaises(t *testing.T) {
 func TestWorthOfRequests(t *testing.T) {
 	long := capacity.TokenShape{Input: 2 * conv.Input, Output: 2 * conv.Output}
 	var f Forecast
-	f = f.observe(epoch, counted{10, countedEvery}, conv, false)
+	f = f.observe(epoch, counted{10, countedEvery}, conv, false, nil)
 	assert.InDelta(t, 2, f.worth(long), 1e-9)
 	assert.InDelta(t, 1, f.worth(capacity.TokenShape{}), 1e-9, "what is not known is worth as much")
 	for i := range 8 {
-		f = f.observe(epoch.Add(time.Duration(i+1)*countedEvery), counted{10, countedEvery}, long, false)
+		f = f.observe(epoch.Add(time.Duration(i+1)*countedEvery), counted{10, countedEvery}, long, false, nil)
 	}
 	assert.InEpsilon(t, 20, f.mean(), 0.1)
 }
@@ -154,9 +154,9 @@ func TestForecastIgnoresWhatIsNoCount(t *testing.T) {
 	f := believed(rand.New(rand.NewPCG(1, 9)), 10, 1, steadily(10))
 	at := epoch.Add(11 * countedEvery)
 	for _, seen := range []counted{{10, 0}, {capacity.Rate(math.NaN()), countedEvery}, {capacity.Rate(math.Inf(1)), countedEvery}} {
-		require.Equal(t, f, f.observe(at, seen, conv, false))
+		require.Equal(t, f, f.observe(at, seen, conv, false, nil))
 	}
-	for _, m := range f.observe(at, counted{0, countedEvery}, conv, false).Modes {
+	for _, m := range f.observe(at, counted{0, countedEvery}, conv, false, nil).Modes {
 		assert.False(t, math.IsNaN(m.Level+m.Variance+m.Probability))
 	}
 }
@@ -168,7 +168,7 @@ func TestForecastOfALoadThatBeginsLate(t *testing.T) {
 		f := believed(rand.New(rand.NewPCG(1, 8)), quiet+2, 1, func(at time.Duration) float64 {
 			return max(0, 2*(at-time.Duration(quiet)*countedEvery).Seconds())
 		})
-		return f.quantile(0.85, 30*time.Second) / f.mean()
+		return f.quantile(0.85, 30*time.Second, nil) / f.mean()
 	}
 	assert.InEpsilon(t, begins(0), begins(360), 0.25)
 }
@@ -177,9 +177,9 @@ func TestForecastOfALoadThatBeginsLate(t *testing.T) {
 func TestExpectedIsNeverBelowThePresent(t *testing.T) {
 	var f Forecast
 	for i, rate := range []float64{10, 11, 9, 10, 10} {
-		f = f.observe(epoch.Add(time.Duration(i)*15*time.Second), counted{rate: capacity.Rate(rate), span: 15 * time.Second}, conv, false)
+		f = f.observe(epoch.Add(time.Duration(i)*15*time.Second), counted{rate: capacity.Rate(rate), span: 15 * time.Second}, conv, false, nil)
 	}
 	d := demand{known: true, now: capacity.Rate(f.mean()), forecast: f, risk: 0.2, tokens: conv}
-	assert.Less(t, f.quantile(d.risk, time.Minute), f.mean())
+	assert.Less(t, f.quantile(d.risk, time.Minute, nil), f.mean())
 	assert.Equal(t, d.expected(time.Minute), d.now)
 }

@@ -19,6 +19,8 @@ type Policy struct {
 	// Risk is the quantile, 0.5 to below 1, of the forecast demand that is sized
 	// for in hybrid mode: the larger, the surer and the dearer.
 	Risk float64
+	// History lets the forecast know how the load went on earlier days, where that is known.
+	History bool
 	// Growth bounds how fast a variant without scaleUp policies grows; the zero value does
 	// not.
 	Growth Growth
@@ -223,6 +225,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Share:           0.99,
 		Risk:            DefaultRisk,
+		History:         true,
 		Growth:          Growth{Pods: 40, Percent: 300},
 		ConflictWindow:  time.Hour,
 		Horizon:         30 * time.Minute,

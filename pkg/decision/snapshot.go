@@ -42,6 +42,8 @@ type Model struct {
 	// Queue is the number of requests that wait in front of the replicas, in the
 	// gateway.
 	Queue Sample
+	// History is how the load went around the same time earlier, where that is known.
+	History []History
 	// Variants are sorted by name.
 	Variants []Variant
 }

@@ -23,6 +23,7 @@ type ours struct {
 	sleepers            sleepers
 	order               []modelOrder
 	starts              map[simulation.VariantIndex]*starts
+	past                []past
 }
 
 // modelOrder is a model with its variants in the order of names that a snapshot has.
@@ -43,6 +44,7 @@ func newOurs(s *Scenario, hybrid bool) *ours {
 	o.policy.Window = s.Collection.Window
 	o.policy.Variants = map[decision.Key]decision.VariantPolicy{}
 	o.policy.Promises = map[decision.ModelKey]decision.Promise{}
+	o.past = make([]past, len(s.Models))
 	for m := range s.Models {
 		model := &s.Models[m]
 		promise := s.Policy.PromiseTo(decision.ModelKey{Namespace: model.Namespace, ID: model.ID})
@@ -140,6 +142,8 @@ func (o *ours) snapshot(view *View) decision.Snapshot {
 		in, seen := &view.Scenario.Models[order.model], &view.Models[order.model]
 		m := decision.Model{Namespace: in.Namespace, ID: in.ID}
 		gateway(&m, seen.Gateway, view.Now, o.policy.Window)
+		o.past[order.model].add(seen)
+		m.History = o.past[order.model].around(view.Now)
 		for _, v := range order.variants {
 			m.Variants = append(m.Variants, o.variant(view, simulation.VariantIndex{Model: order.model, Variant: v}))
 		}

@@ -82,8 +82,12 @@ func (c *Client) History(ctx context.Context, s Span) (*History, error) {
 	group.SetLimit(4)
 	for i, q := range asked {
 		group.Go(func() (err error) {
+			r := v1.Range{Start: s.From, End: s.To, Step: s.Step}
+			if q.end {
+				r.Start = s.To
+			}
 			if err = ctx.Err(); err == nil {
-				answers[i], err = c.over(ctx, q, s)
+				answers[i], err = c.over(ctx, q.query, r)
 			}
 			return err
 		})
@@ -182,13 +186,9 @@ func pastQueries(s Span) []pastQuery {
 }
 
 // over asks a range query.
-func (c *Client) over(ctx context.Context, q pastQuery, s Span) (model.Matrix, error) {
+func (c *Client) over(ctx context.Context, q query, r v1.Range) (model.Matrix, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	r := v1.Range{Start: s.From, End: s.To, Step: s.Step}
-	if q.end {
-		r.Start = s.To
-	}
 	value, _, err := c.api.QueryRange(ctx, q.promQL, r)
 	if err != nil {
 		return nil, fmt.Errorf("prometheus %s: looking back for the %s: %w", c.address, q.about, err)

@@ -1,0 +1,101 @@
+package decision
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// HistoryStep is the time over which a rate of a History is counted.
+	HistoryStep = 2 * time.Minute
+	// HistoryBehind is from how far before the present time of day a History reaches, and
+	// HistoryAhead how far beyond it.
+	HistoryBehind = 10 * time.Minute
+	HistoryAhead  = 2 * time.Hour
+	// historyCount is how many requests a rate of earlier days is counted from, if that takes
+	// no longer than twice HistoryBehind: their chance is two percent of it.
+	historyCount = 2500
+)
+
+// HistoryAgo says how long ago a load may have moved as it does now: people and their
+// machines keep the hours of the day and the days of the week.
+var HistoryAgo = [...]time.Duration{24 * time.Hour, 7 * 24 * time.Hour}
+
+// History is the rate at which a model was asked for around the present time of day, some
+// time ago. Only how it grew counts: a day of twice the size is the same day.
+type History struct {
+	// Ago is how long ago that was.
+	Ago time.Duration
+	// From is the beginning of the first count, and Step the time over which each was made; they
+	// follow one another.
+	From time.Time
+	Step time.Duration
+	// Rates are in requests per second; NaN means unknown.
+	Rates []float64
+}
+
+// course is how a load that moves as some time ago goes on: by what factor it grows, and how
+// unsure that is, relative to the load. Any other load has the zero growth.
+type course struct {
+	growth, variance float64
+	// known is set unless a history is needed for it that nobody knows.
+	known bool
+}
+
+// courses are those of the motions from the newest sample on.
+func (f *Forecast) courses(elapsed time.Duration, history []History) (all [len(motions)]course) {
+	for i, o := range motions {
+		if o.ago == 0 {
+			all[i].known = true
+			continue
+		}
+		for _, h := range history {
+			if h.Ago == o.ago {
+				all[i] = h.course(f.Sampled.Add(-o.ago), elapsed)
+				all[i].variance *= f.index()
+			}
+		}
+	}
+	return all
+}
+
+// course is how the load went on from an instant.
+func (h *History) course(from time.Time, elapsed time.Duration) course {
+	over := h.Step
+	for over < 2*HistoryBehind && h.arrived(from, over) < historyCount {
+		over += h.Step
+	}
+	before, after := h.arrived(from, over), h.arrived(from.Add(elapsed), over)
+	if !(before > 0 && after > 0) {
+		return course{}
+	}
+	// Both are counts of independent arrivals, the same ones where they overlap.
+	apart := min(1, elapsed.Seconds()/over.Seconds())
+	return course{growth: after / before, variance: apart * apart * (1/before + 1/after), known: true}
+}
+
+// arrived is how many requests arrived in a time around an instant; NaN where that is
+// unknown.
+func (h *History) arrived(around time.Time, over time.Duration) float64 {
+	from := float64(around.Sub(h.From)-over/2) / float64(h.Step)
+	to := from + float64(over)/float64(h.Step)
+	if from < 0 || to > float64(len(h.Rates)) {
+		return math.NaN()
+	}
+	sum := 0.0
+	for i := int(from); float64(i) < to; i++ {
+		sum += h.Rates[i] * (min(to, float64(i+1)) - max(from, float64(i)))
+	}
+	return sum * h.Step.Seconds()
+}
+
+// likeEarlier is how likely the load moves as on an earlier day.
+func (f *Forecast) likeEarlier() float64 {
+	sum := 0.0
+	for i, o := range motions {
+		if o.ago > 0 {
+			sum += f.Modes[i].Probability
+		}
+	}
+	return sum
+}
