@@ -28,10 +28,12 @@
 //	dispersionHalfLife    time      C  memory of how bursty the arrivals are
 //	dispersionPrior       counts    C  weight of independent arrivals before anything was seen
 //	dispersionTrim        -         P  the 99.5 % point of what independent arrivals do: what exceeds it is a step
-//	HistoryStep           time      P  two scrapes of the slowest usual interval
-//	HistoryBehind         time      C  half of the longest time that a rate of earlier days is counted over
+//	HistoryStep           time      M  two and five minutes do as well
+//	HistoryBehind         time      C  a step, and another since it was read
 //	HistoryAhead          time      C  it is read once an hour, and a start-up is less than another
-//	historyCount          requests  C  a rate of earlier days is counted from: two percent of chance
+//	HistoryStep           time      M  two and five minutes do as well
+//	HistoryBehind         time      C  a step, and another since it was read
+//	HistoryAhead          time      C  it is read once an hour, and a start-up is less than another
 //	precision             share     C  that of numbers which are looked for: any small one
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides

@@ -6,15 +6,13 @@ import (
 )
 
 const (
-	// HistoryStep is the time over which a rate of a History is counted.
-	HistoryStep = 2 * time.Minute
+	// HistoryStep is the time over which a rate of a History is counted. A shorter one says
+	// more exactly when a load rose, and less exactly by how much.
+	HistoryStep = 5 * time.Minute
 	// HistoryBehind is from how far before the present time of day a History reaches, and
 	// HistoryAhead how far beyond it.
 	HistoryBehind = 10 * time.Minute
 	HistoryAhead  = 2 * time.Hour
-	// historyCount is how many requests a rate of earlier days is counted from, if that takes
-	// no longer than twice HistoryBehind: their chance is two percent of it.
-	historyCount = 2500
 )
 
 // HistoryAgo says how long ago a load may have moved as it does now: people and their
@@ -61,32 +59,25 @@ func (f *Forecast) courses(elapsed time.Duration, history []History) (all [len(m
 
 // course is how the load went on from an instant.
 func (h *History) course(from time.Time, elapsed time.Duration) course {
-	over := h.Step
-	for over < 2*HistoryBehind && h.arrived(from, over) < historyCount {
-		over += h.Step
-	}
-	before, after := h.arrived(from, over), h.arrived(from.Add(elapsed), over)
+	before, after := h.arrived(from), h.arrived(from.Add(elapsed))
 	if !(before > 0 && after > 0) {
 		return course{}
 	}
 	// Both are counts of independent arrivals, the same ones where they overlap.
-	apart := min(1, elapsed.Seconds()/over.Seconds())
+	apart := min(1, elapsed.Seconds()/h.Step.Seconds())
 	return course{growth: after / before, variance: apart * apart * (1/before + 1/after), known: true}
 }
 
-// arrived is how many requests arrived in a time around an instant; NaN where that is
-// unknown.
-func (h *History) arrived(around time.Time, over time.Duration) float64 {
-	from := float64(around.Sub(h.From)-over/2) / float64(h.Step)
-	to := from + float64(over)/float64(h.Step)
-	if from < 0 || to > float64(len(h.Rates)) {
+// arrived is how many requests arrived in the time of a step around an instant; NaN where
+// that is unknown.
+func (h *History) arrived(around time.Time) float64 {
+	from := float64(around.Sub(h.From))/float64(h.Step) - 0.5
+	i := int(math.Floor(from))
+	if i < 0 || i+1 >= len(h.Rates) {
 		return math.NaN()
 	}
-	sum := 0.0
-	for i := int(from); float64(i) < to; i++ {
-		sum += h.Rates[i] * (min(to, float64(i+1)) - max(from, float64(i)))
-	}
-	return sum * h.Step.Seconds()
+	part := from - float64(i)
+	return (h.Rates[i]*(1-part) + h.Rates[i+1]*part) * h.Step.Seconds()
 }
 
 // likeEarlier is how likely the load moves as on an earlier day.

@@ -51,6 +51,7 @@ var effects = map[string]struct {
 	"wva.proactiveModel":                                {change: true},
 	"wva.sloPercentile":                                 {change: 0.95},
 	"wva.risk":                                          {change: 0.7},
+	"wva.history":                                       {change: false},
 	"wva.growthLimitReplicas":                           {change: 10},
 	"wva.growthLimitPercent":                            {change: 100},
 	"wva.conflictPeriod":                                {change: "2h"},

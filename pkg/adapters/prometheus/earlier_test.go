@@ -55,7 +55,7 @@ func TestTheLoadOfEarlierDays(t *testing.T) {
 	}
 	assert.LessOrEqual(t, h.From, start.Add(-decision.HistoryBehind))
 	assert.InEpsilon(t, 1.5, rate(-5*time.Minute), 0.01, "both servers")
-	assert.InEpsilon(t, 1.5, rate(25*time.Minute), 0.01)
+	assert.InEpsilon(t, 1.5, rate(20*time.Minute), 0.01)
 	assert.InEpsilon(t, 3, rate(40*time.Minute), 0.01)
 	assert.True(t, math.IsNaN(rate(90*time.Minute)), "nobody was scraped then")
 	assert.InEpsilon(t, 0.2, histories[decision.ModelKey{Namespace: "elsewhere", ID: "llama"}][0].Rates[0], 0.01)
