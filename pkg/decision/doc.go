@@ -31,9 +31,6 @@
 //	HistoryStep           time      M  two and five minutes do as well
 //	HistoryBehind         time      C  a step, and another since it was read
 //	HistoryAhead          time      C  it is read once an hour, and a start-up is less than another
-//	HistoryStep           time      M  two and five minutes do as well
-//	HistoryBehind         time      C  a step, and another since it was read
-//	HistoryAhead          time      C  it is read once an hour, and a start-up is less than another
 //	precision             share     C  that of numbers which are looked for: any small one
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides
