@@ -42,8 +42,12 @@ func (r *round) backlogAtReady(m *model) float64 {
 	waits = max(0, waits+float64(d.now-serving)*r.backlogAge(m).Seconds())
 	slices.SortStableFunc(coming, func(a, b landing) int { return cmp.Compare(a.in, b.in) })
 	// The last one adds nothing: it stands for the replica that would be started now.
-	coming = append(coming, landing{in: max(m.lead+landingSlack, last(coming))})
-	met, now, from := 0.0, time.Duration(0), last(coming)-r.policy.Drain
+	last := m.lead + landingSlack
+	for _, c := range coming {
+		last = max(last, c.in)
+	}
+	coming = append(coming, landing{in: last})
+	met, now, from := 0.0, time.Duration(0), last-r.policy.Drain
 	for _, c := range coming {
 		grown := func(until time.Duration) float64 {
 			return max(0, waits+float64(d.now-serving)*(until-now).Seconds())
@@ -72,13 +76,6 @@ func (r *round) backlogAge(m *model) time.Duration {
 		return 0
 	}
 	return min(max(0, r.snapshot.Time.Sub(newest)), r.policy.Freshness.Fresh)
-}
-
-func last(coming []landing) time.Duration {
-	if len(coming) == 0 {
-		return 0
-	}
-	return coming[len(coming)-1].in
 }
 
 // landings are the starting replicas of the variant that count as supply, with the

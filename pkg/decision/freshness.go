@@ -3,6 +3,7 @@ package decision
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -101,12 +102,10 @@ func (r *round) freshness(m *model) evidence {
 // it is scraped in a while.
 func (r *round) justBegun(m *model) bool {
 	for _, v := range m.variants {
-		for i := range v.in.Replicas {
-			if since := v.in.Replicas[i].Since; since.IsZero() || r.snapshot.Time.Sub(since) >= r.policy.Freshness.Fresh {
-				return false
-			}
+		known := func(p Replica) bool {
+			return p.Since.IsZero() || r.snapshot.Time.Sub(p.Since) >= r.policy.Freshness.Fresh
 		}
-		if len(v.in.Replicas) < v.in.Ready {
+		if len(v.in.Replicas) < v.in.Ready || slices.ContainsFunc(v.in.Replicas, known) {
 			return false
 		}
 	}

@@ -140,9 +140,9 @@ func (r *round) fromProfile(v *variant, shape capacity.TokenShape) serving.Curve
 // fullest. Where nobody knows what it holds, both are what it serves now.
 func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) rate {
 	share := m.saturation.KVCacheThreshold - m.saturation.KVSpareTrigger
-	limit := v.holds(r, shape)
+	limit, running := r.holds(v, shape)
 	if math.IsInf(limit, 1) {
-		limit, share = v.meanRunning(r), 1
+		limit, share = running, 1
 	}
 	v.atTriggers = limit * share
 	return rate{trigger: r.rateAt(v, v.atTriggers, shape), max: r.rateAt(v, limit, shape)}
@@ -161,27 +161,31 @@ func (r *round) rateAt(v *variant, n float64, shape capacity.TokenShape) capacit
 }
 
 // holds is the largest number of requests in service: the batch limit or what the KV
-// cache holds, whichever is less; +Inf means that neither is known.
-func (v *variant) holds(r *round, shape capacity.TokenShape) float64 {
-	limit := math.Inf(1)
+// cache holds, whichever is less; +Inf means that neither is known. Beside it is the mean
+// number that is in service now.
+func (r *round) holds(v *variant, shape capacity.TokenShape) (limit, mean float64) {
+	limit = math.Inf(1)
 	if b := v.batchLimit(); b > 0 {
 		limit = float64(b)
 	}
 	profile := v.in.Profile
 	profile.KVTokens = r.kvTokens(v)
 	limit = min(limit, profile.Concurrency(shape))
-	running, kv := 0.0, 0.0
+	sum, seen, running, kv := 0.0, 0, 0.0, 0.0
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		if r.usable(p.Running) && r.usable(p.KVUse) && p.KVUse.Value > leastKVUse {
-			running += p.Running.Value
-			kv += p.KVUse.Value
+		if !r.usable(p.Running) {
+			continue
+		}
+		sum, seen = sum+p.Running.Value, seen+1
+		if r.usable(p.KVUse) && p.KVUse.Value > leastKVUse {
+			running, kv = running+p.Running.Value, kv+p.KVUse.Value
 		}
 	}
 	if kv > 0 && running > 0 {
 		limit = min(limit, running/kv)
 	}
-	return limit
+	return limit, sum / float64(max(1, seen))
 }
 
 // kvTokens is the size of a replica's KV cache in tokens: the least that its replicas
@@ -203,28 +207,9 @@ func (r *round) reportedKVTokens(v *variant) capacity.Tokens {
 	return reported
 }
 
-func (v *variant) meanRunning(r *round) float64 {
-	sum, n := 0.0, 0
-	for i := range v.in.Replicas {
-		if s := v.in.Replicas[i].Running; r.usable(s) {
-			sum += s.Value
-			n++
-		}
-	}
-	if n == 0 {
-		return 0
-	}
-	return sum / float64(n)
-}
-
 // batchLimit is the largest batch as the server's arguments, else the profile,
 // state it; 0 means unknown.
-func (v *variant) batchLimit() int {
-	if v.in.BatchLimit > 0 {
-		return v.in.BatchLimit
-	}
-	return v.in.Profile.BatchLimit
-}
+func (v *variant) batchLimit() int { return cmp.Or(max(0, v.in.BatchLimit), v.in.Profile.BatchLimit) }
 
 // infer gives a variant of which nothing is known the rate of the known one of its model
 // whose hardware is most alike, scaled by what its own can do; where hardware cannot be

@@ -101,7 +101,8 @@ func TestPublishedTokenCapacities(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", KVTokens: c.cache, BatchLimit: c.limit})
 			each := float64(c.tokens.Input) + float64(c.tokens.Output)/2
-			assert.InDelta(t, c.want, c.share*v.holds(r, c.tokens)*each, 1e-6)
+			limit, _ := r.holds(v, c.tokens)
+			assert.InDelta(t, c.want, c.share*limit*each, 1e-6)
 		})
 	}
 }
