@@ -16,15 +16,18 @@ import (
 // for, so what the answer's own new replicas take is not offered twice. Where the cluster
 // grows it says what to ask for, whether or not that fits now.
 func (r *round) alternative(m *model) string {
+	if !m.rated {
+		return ""
+	}
 	var options []allocation.Option
 	var variants []*variant
 	serve := capacity.Rate(0)
 	m.each(func(v *variant) {
-		if each := v.rate.serves(); m.rated && each > 0 {
-			options = append(options, allocation.Option{Cost: v.in.Cost, Serves: each, Now: v.there(), Least: min(v.there(), v.policy.Min), Most: r.available(v)})
-			variants = append(variants, v)
-			serve += each * capacity.Rate(v.target)
-		}
+		options = append(options, allocation.Option{
+			Cost: v.in.Cost, Serves: v.rate.serves(), Now: v.there(), Least: min(v.there(), v.policy.Min), Most: r.available(v),
+		})
+		variants = append(variants, v)
+		serve += v.rate.serves() * capacity.Rate(v.target)
 	})
 	if len(options) < 2 || serve <= 0 {
 		return ""

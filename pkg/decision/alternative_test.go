@@ -120,3 +120,16 @@ func TestTheAlternativeOfASwitch(t *testing.T) {
 		"4 of dear for 27.52/h, now 12.00/h",
 	}, told)
 }
+
+// What replicas cost that miss the promise is paid too, and an answer without them is one.
+func TestTheAlternativeToMisfits(t *testing.T) {
+	r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 3, Cost: 4})
+	v.rate = rate{trigger: 2, max: 3}
+	misfit := &variant{in: &Variant{Name: "w", Current: 2, Ready: 2, Cost: 10}, managed: true, target: 2, policy: DefaultVariantPolicy(), rate: rate{trigger: 2, max: 3, bound: true}}
+	m.variants = append(m.variants, misfit)
+	m.need.required = 6
+	// 3*4 instead of 3*4 + 2*10.
+	assert.Equal(t, "3 of v for 12.00/h, now 32.00/h; no switch while replicas may not go", r.alternative(m))
+	m.rated = false
+	assert.Empty(t, r.alternative(m), "nobody knows what a replica serves")
+}

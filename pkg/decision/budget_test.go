@@ -64,3 +64,16 @@ func TestTheBudgetIsSpentAndNotMore(t *testing.T) {
 		}
 	}
 }
+
+// One that misses the promise at any load does not say how the budget is spent, where the
+// others serve no more when more may miss it.
+func TestAMisfitSpendsNoBudget(t *testing.T) {
+	r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Cost: 1})
+	m.demand.now, m.ahead, m.sized = 50, 100, true
+	v.rate = rate{trigger: 8, max: 9, promised: 4, bound: true}
+	v.next.Sizing = Sizing{Share: 0.99, PeakShare: 0.9, Rate: 4, PeakRate: 4}
+	misfit := &variant{in: &Variant{Name: "w", Cost: 1}, price: 1, rate: rate{trigger: 8, max: 9, bound: true}}
+	misfit.next.Sizing = Sizing{Share: 0.99, PeakShare: 0.9, Rate: 1, PeakRate: 2}
+	m.variants = append(m.variants, misfit)
+	assert.InDelta(t, 100, float64(r.sizedFor(m)), 1e-9)
+}

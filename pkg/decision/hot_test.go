@@ -157,3 +157,26 @@ func TestBesideFullReplicasTheOthersHaveRoom(t *testing.T) {
 	}
 	assert.Greater(t, lowered, cases()/4)
 }
+
+// A replica is saturated at a threshold and not only above it, as published.
+func TestAReplicaAtAThresholdIsSaturated(t *testing.T) {
+	for name, c := range map[string]struct {
+		cache, queue, running float64
+		want                  load
+	}{
+		"below all":             {cache: 0.79, queue: 4.9, running: 7, want: load{unsaturated: 1}},
+		"at that of the cache":  {cache: 0.80, want: load{saturated: 1}},
+		"at that of the queue":  {queue: 5, want: load{saturated: 1}},
+		"at that of the batch":  {running: 8, want: load{saturated: 1}},
+		"an empty one is known": {want: load{unsaturated: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fresh := func(value float64) Sample { return Sample{value, epoch, true} }
+			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, BatchLimit: 10,
+				Replicas: []Replica{{KVUse: fresh(c.cache), Waiting: fresh(c.queue), Running: fresh(c.running)}}})
+			got := r.loadOf(v, DefaultSaturation())
+			assert.Equal(t, c.want.saturated, got.saturated)
+			assert.Equal(t, c.want.unsaturated, got.unsaturated)
+		})
+	}
+}

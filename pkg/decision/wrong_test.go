@@ -371,3 +371,20 @@ func TestAnUnseenSlowStartBuysOnce(t *testing.T) {
 		}
 	}
 }
+
+// Where no more may be added of what keeps the promise, the rest is served late: by as many
+// as that takes, and not by all that happen to be there.
+func TestMisfitsThatNothingNeedsGo(t *testing.T) {
+	fast, slow := slowAndFast(2, 14)
+	m := &flow{id: "m", arrivals: constant(9), variants: []*vessel{fast, slow}}
+	policy := hybrid(DefaultPolicy(), tight)
+	own := DefaultVariantPolicy()
+	own.Max = 2
+	policy.Variants = map[Key]VariantPolicy{{"ns", "fast"}: own}
+	f := newFluid(machines(4), policy, m)
+	f.run(2 * time.Hour)
+	assert.Equal(t, 2, fast.replicas)
+	// The two serve 5 requests/s at the triggers, and each of the others a third of 2.5.
+	assert.GreaterOrEqual(t, slow.replicas, 5, "%v", f.writes)
+	assert.LessOrEqual(t, slow.replicas, 9, "%v", f.writes)
+}
