@@ -39,10 +39,13 @@ func (r *round) alternative(m *model) string {
 	}
 	// What is asked for, not the spare that the answer happens to have.
 	need := min(serve, max(m.need.required, oneMore))
+	began := len(r.placed)
 	next, ok := allocation.Next(options, need, best)
-	for ok && r.policy.Limited && !r.fits(variants, options, next) {
+	for ok && r.policy.Limited && !r.placeAll(variants, next.Replicas, options, false) {
+		r.takeBack(began)
 		next, ok = allocation.Next(options, need, best)
 	}
+	r.takeBack(began)
 	if !ok {
 		return ""
 	}
@@ -80,21 +83,6 @@ func (r *round) available(v *variant) int {
 // and those on their way out that still hold a node.
 func (v *variant) there() int {
 	return max(v.target, min(v.in.Current, v.in.Ready+len(v.in.Starting)-v.in.unscheduled()))
-}
-
-// fits reports whether the nodes have room for all that the mix adds, at once. Where they
-// do not, it lowers the bound of the variant that lacks it. What one variant alone adds
-// is within its bound already.
-func (r *round) fits(variants []*variant, options []allocation.Option, next allocation.Vector) bool {
-	growing := 0
-	for i, n := range next.Replicas {
-		if n > options[i].Now {
-			growing++
-		}
-	}
-	began := len(r.placed)
-	defer func() { r.takeBack(began) }()
-	return growing < 2 || r.placeAll(variants, next.Replicas, options, false)
 }
 
 // preferred says why a mix that would cost less is not the answer: what keeps the

@@ -201,9 +201,7 @@ func (r *round) watchLatency(m *model) {
 	for _, v := range m.variants {
 		l := v.old.Latency
 		for i := range v.in.Replicas {
-			if o, ok := r.latencyOf(m, &v.in.Replicas[i]); ok {
-				l.Learned = l.Learned.Observe(o)
-			}
+			l.Learned = l.Learned.Observe(r.latencyOf(m, &v.in.Replicas[i]))
 		}
 		v.next.Latency = l
 		if r.snapshot.Time.Sub(l.Fitted) >= fitSpacing && !l.Learned.Near(l.FittedTo, samePoint) {
@@ -212,12 +210,12 @@ func (r *round) watchLatency(m *model) {
 	}
 }
 
-// latencyOf is what one replica showed of its latency, if it showed all that is
-// needed.
-func (r *round) latencyOf(m *model, p *Replica) (serving.Observation, bool) {
+// latencyOf is what one replica showed of its latency; nothing is learned from the zero
+// value of one that did not show all that is needed.
+func (r *round) latencyOf(m *model, p *Replica) serving.Observation {
 	for _, s := range []Sample{p.Running, p.Served, p.ITL, p.Waiting} {
 		if r.age(s) != ageFresh {
-			return serving.Observation{}, false
+			return serving.Observation{}
 		}
 	}
 	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: !r.settled(p), Point: serving.Point{
@@ -227,7 +225,7 @@ func (r *round) latencyOf(m *model, p *Replica) (serving.Observation, bool) {
 	if r.age(p.TTFT) == ageFresh {
 		o.Point.TTFT = capacity.Milliseconds(1000 * p.TTFT.Value)
 	}
-	return o, true
+	return o
 }
 
 // fit makes latency models of what was learned, of the variants that waited longest

@@ -134,7 +134,7 @@ func (m *model) mix() (candidates []*variant, need capacity.Rate) {
 func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) []allocation.Option {
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
-		beside := (cmp.Or(v.in.Startup, m.lead) + r.holdFor(m, candidates, v)).Seconds() / r.policy.Horizon.Seconds()
+		beside := (cmp.Or(v.in.Startup, m.lead) + holdFor(m, candidates, v)).Seconds() / r.policy.Horizon.Seconds()
 		most := v.bounded(v.target)
 		options[i] = allocation.Option{
 			Cost: v.price, Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, most), Most: most, Start: v.price * capacity.Cost(beside),
@@ -146,25 +146,15 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 	return options
 }
 
-// holdFor is the longest time for which replicas are held that may go when v takes
-// over: those of the dearer variants per rate; and of any other, where none is dearer,
-// because few large replicas can cost more than many small ones that serve for more.
-func (r *round) holdFor(m *model, candidates []*variant, v *variant) time.Duration {
-	dearer, longest := time.Duration(-1), time.Duration(0)
+// holdFor is the longest time for which replicas are held that may go when v takes over.
+func holdFor(m *model, candidates []*variant, v *variant) time.Duration {
+	longest := time.Duration(0)
 	for _, o := range candidates {
-		if o == v || m.staying(o, o.target) >= o.target {
-			continue
-		}
-		hold := o.policy.Down.Window
-		longest = max(longest, hold)
-		if o.unitPrice() > v.unitPrice() {
-			dearer = max(dearer, hold)
+		if o != v && m.staying(o, o.target) < o.target {
+			longest = max(longest, o.policy.Down.Window)
 		}
 	}
-	if dearer < 0 {
-		return longest
-	}
-	return dearer
+	return longest
 }
 
 // tellDearer says which variants would serve for less and lack room.

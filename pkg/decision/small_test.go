@@ -455,3 +455,54 @@ func TestTheNextBestAnswerIsTold(t *testing.T) {
 	one.variants = one.variants[:1]
 	assert.Empty(t, first(one.snapshot(), demoPolicy()).Models[0].Variants[0].Alternative, "a model of one variant has none")
 }
+
+// What costs nothing is reckoned with a little of the least cost, in whatever money that is.
+func TestWhatCostsNothingIsTheCheapest(t *testing.T) {
+	for _, least := range []capacity.Cost{1e-5, 1, 1e5} {
+		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
+		m.variants = append(m.variants, &variant{in: &Variant{Name: "w", Cost: least}}, &variant{in: &Variant{Name: "x", Cost: 2 * least}})
+		m.prices()
+		assert.Positive(t, v.price)
+		assert.Less(t, v.price, least/100)
+		assert.Equal(t, least, m.variants[1].price)
+	}
+}
+
+// A switch waits for the windows of those that may go, and not of those that stay.
+func TestASwitchIsHeldByWhatMayGo(t *testing.T) {
+	of := func(name string, window time.Duration, least int) *variant {
+		return &variant{in: &Variant{Name: name}, target: 2, policy: VariantPolicy{Min: least, Down: Behavior{Window: window}}}
+	}
+	m := &model{rated: true}
+	cheap := of("cheap", 9*time.Minute, 0)
+	all := []*variant{cheap, of("stays", 8*time.Minute, 2), of("one may go", 5*time.Minute, 1), of("both may", time.Minute, 0)}
+	assert.Equal(t, 5*time.Minute, holdFor(m, all, cheap))
+	assert.Zero(t, holdFor(m, all[:2], cheap))
+}
+
+// Only pods that the scheduler refused lose the room that is kept for them; those that wait
+// for their turn keep it.
+func TestOnlyRefusedPodsLoseTheirRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		starting []Starting
+		free     int
+	}{
+		"waits for the scheduler":       {[]Starting{{}}, 7},
+		"refused":                       {[]Starting{{Unschedulable: true}}, 8},
+		"refused before, placed by now": {[]Starting{{Unschedulable: true, Placed: true}, {}}, 7},
+		"one of two":                    {[]Starting{{Unschedulable: true}, {}}, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range c.starting {
+				c.starting[i].Created = epoch.Add(-time.Hour)
+			}
+			in := Variant{Name: "v", Request: request("H100", 1), Current: len(c.starting), Starting: c.starting}
+			s := Snapshot{Time: epoch, Cluster: machines(1), Models: []Model{{Namespace: "ns", ID: "m", Variants: []Variant{in}}}}
+			policy := DefaultPolicy()
+			memory := Memory{Variants: map[Key]VariantMemory{{"ns", "v"}: {Refused: epoch.Add(-time.Hour)}}}
+			r := newRound(&s, &policy, &memory, RoundFull)
+			r.reserve()
+			assert.Equal(t, c.free, r.slots(r.models[0].variants[0]))
+		})
+	}
+}
