@@ -506,3 +506,11 @@ func TestOnlyRefusedPodsLoseTheirRoom(t *testing.T) {
 		})
 	}
 }
+
+// Thresholds may leave no room for a load at all; then any load is beyond it.
+func TestShareOfTheRoom(t *testing.T) {
+	assert.InDelta(t, 0.5, share(1, 2), 1e-9)
+	assert.Zero(t, share(0, 0))
+	assert.True(t, math.IsInf(share(1, 0), 1))
+	assert.True(t, math.IsInf(share(0, -1), 1))
+}
