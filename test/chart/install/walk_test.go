@@ -59,24 +59,27 @@ func (s *said) String() string {
 // start runs a block beside the next ones, and waits until it has printed the sign.
 func (r *reader) start(t *testing.T, block page.Block, sign string) {
 	t.Helper()
-	command := exec.Command("bash", "-ec", block.Text) //nolint:gosec,noctx // a page of this repository; the end of the test ends it
+	command := exec.Command("bash", "-ec", block.Text) //nolint:gosec // a page of this repository; the end of the test ends it
 	command.Dir, command.Env = r.folder, r.env
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out := &said{}
 	command.Stdout, command.Stderr = out, out
 	require.NoError(t, command.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	ended := make(chan struct{})
+	var failure error
+	go func() {
+		failure = command.Wait()
+		close(ended)
+	}()
 	t.Cleanup(func() {
-		// With all that it started.
+		// With all that it started, which is no mistake.
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGTERM)
 		<-ended
 	})
 	conditiontest.Eventually(t, patience, fmt.Sprintf("%q from %s", sign, block.Place), func() (string, bool) {
 		select {
-		case err := <-ended:
-			ended <- err
-			require.Failf(t, "it ended", "%s: %v\n%s", block.Place, err, out)
+		case <-ended:
+			require.Failf(t, "it ended", "%s: %v\n%s", block.Place, failure, out)
 		default:
 		}
 		return out.String(), strings.Contains(out.String(), sign)
