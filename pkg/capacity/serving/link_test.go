@@ -138,3 +138,15 @@ func TestALinkIsKnownByBandwidthAndShare(t *testing.T) {
 		}
 	}
 }
+
+// A model of one layer sends what one layer sends; a model of none is not known.
+func TestExchangeOfOneLayer(t *testing.T) {
+	m, _, _ := rooflineFigures()
+	for layers, want := range map[int]bool{0: false, 1: true} {
+		m.Layers = layers
+		_, ok := m.ExpertExchange(plainLink, 2)
+		assert.Equal(t, want, ok, "%d layers, experts", layers)
+		_, ok = m.Exchange(plainLink, 2)
+		assert.Equal(t, want, ok, "%d layers", layers)
+	}
+}
