@@ -31,6 +31,7 @@
 //	HistoryStep           time      M  two and five minutes do as well
 //	HistoryBehind         time      C  a step, and another since it was read
 //	HistoryAhead          time      C  it is read once an hour, and a start-up is less than another
+//	historyScale          -         C  days that differ by more are not alike: bounds what one of them can ask for
 //	precision             share     C  that of numbers which are looked for: any small one
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides

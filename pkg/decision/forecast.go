@@ -259,10 +259,7 @@ func (f *Forecast) correct(elapsed, rate, span float64, courses *[len(motions)]c
 // after is the mode some seconds later, with nothing observed meanwhile.
 func (m Mode) after(i int, scale, seconds float64, c course) Mode {
 	o := motions[i]
-	if o.ago > 0 && c.known {
-		m.Variance = m.Variance*c.growth*c.growth + m.Level*m.Level*c.variance
-		m.Level *= c.growth
-	}
+	m = m.along(c)
 	lasts := o.lasts.Seconds()
 	keep, reach := 0.0, 0.0
 	if lasts > 0 {

@@ -13,6 +13,10 @@ const (
 	// HistoryAhead how far beyond it.
 	HistoryBehind = 10 * time.Minute
 	HistoryAhead  = 2 * time.Hour
+	// historyScale is how many times as large as on an earlier day a load may be to grow as
+	// many times as much. One that is larger yet has more to it than that day had: ten
+	// requests that became a thousand say nothing of it.
+	historyScale = 2
 )
 
 // HistoryAgo says how long ago a load may have moved as it does now: people and their
@@ -32,10 +36,11 @@ type History struct {
 	Rates []float64
 }
 
-// course is how a load that moves as some time ago goes on: by what factor it grows, and how
-// unsure that is, relative to the load. Any other load has the zero growth.
+// course is how a load went on some time ago: the rate that it had and by how much that
+// changed, in requests per second, and the variance of the change. It is zero where a load
+// moves in any other way.
 type course struct {
-	growth, variance float64
+	before, change, variance float64
 	// known is set unless a history is needed for it that nobody knows.
 	known bool
 }
@@ -49,35 +54,49 @@ func (f *Forecast) courses(elapsed time.Duration, history []History) (all [len(m
 		}
 		for _, h := range history {
 			if h.Ago == o.ago {
-				all[i] = h.course(f.Sampled.Add(-o.ago), elapsed)
-				all[i].variance *= f.index()
+				all[i] = h.course(f.Sampled.Add(-o.ago), elapsed, f.index())
 			}
 		}
 	}
 	return all
 }
 
-// course is how the load went on from an instant.
-func (h *History) course(from time.Time, elapsed time.Duration) course {
-	before, after := h.arrived(from), h.arrived(from.Add(elapsed))
+// course is how the load went on from an instant, with so high an index of dispersion.
+func (h *History) course(from time.Time, elapsed time.Duration, index float64) course {
+	before, after := h.rate(from), h.rate(from.Add(elapsed))
 	if !(before > 0 && after > 0) {
 		return course{}
 	}
-	// Both are counts of independent arrivals, the same ones where they overlap.
+	// Both are counted, and from the same arrivals where they overlap.
 	apart := min(1, elapsed.Seconds()/h.Step.Seconds())
-	return course{growth: after / before, variance: apart * apart * (1/before + 1/after), known: true}
+	return course{before: before, change: after - before, variance: apart * apart * index * (before + after) / h.Step.Seconds(), known: true}
 }
 
-// arrived is how many requests arrived in the time of a step around an instant; NaN where
-// that is unknown.
-func (h *History) arrived(around time.Time) float64 {
+// along is a load some time later that went on so.
+func (m Mode) along(c course) Mode {
+	if c.before == 0 {
+		return m
+	}
+	times := max(0, m.Level/c.before)
+	if times < historyScale {
+		growth := 1 + c.change/c.before
+		m.Variance *= growth * growth
+	}
+	times = min(times, historyScale)
+	m.Level += times * c.change
+	m.Variance += times * times * c.variance
+	return m
+}
+
+// rate is that of a step around an instant; NaN where it is unknown.
+func (h *History) rate(around time.Time) float64 {
 	from := float64(around.Sub(h.From))/float64(h.Step) - 0.5
 	i := int(math.Floor(from))
 	if i < 0 || i+1 >= len(h.Rates) {
 		return math.NaN()
 	}
 	part := from - float64(i)
-	return (h.Rates[i]*(1-part) + h.Rates[i+1]*part) * h.Step.Seconds()
+	return h.Rates[i]*(1-part) + h.Rates[i+1]*part
 }
 
 // likeEarlier is how likely the load moves as on an earlier day.

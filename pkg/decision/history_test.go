@@ -112,9 +112,9 @@ func TestCourseOfAHistory(t *testing.T) {
 		from, during time.Duration
 		want         course
 	}{
-		{"from one count to the next", 50 * time.Second, step, course{growth: 2, variance: 1.0/10000 + 1.0/20000, known: true}},
-		{"parts of two counts", 100 * time.Second, step / 2, course{growth: 200.0 / 150, variance: (1.0/15000 + 1.0/20000) / 4, known: true}},
-		{"further on", 50 * time.Second, 2 * step, course{growth: 1, variance: 1.0/10000 + 1.0/10000, known: true}},
+		{"from one count to the next", 50 * time.Second, step, course{before: 100, change: 100, variance: 3 * (100 + 200) / 100.0, known: true}},
+		{"parts of two counts", 100 * time.Second, step / 2, course{before: 150, change: 50, variance: 3 * (150 + 200) / 100.0 / 4, known: true}},
+		{"further on", 50 * time.Second, 2 * step, course{before: 100, variance: 3 * (100 + 100) / 100.0, known: true}},
 		{"before the middle of the first", 49 * time.Second, step, course{}},
 		{"from nothing", 450 * time.Second, step, course{}},
 		{"to nothing", 350 * time.Second, step, course{}},
@@ -125,10 +125,49 @@ func TestCourseOfAHistory(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			h := History{From: epoch, Step: step, Rates: rates}
-			got := h.course(epoch.Add(c.from), c.during)
+			got := h.course(epoch.Add(c.from), c.during, 3)
 			assert.Equal(t, c.want.known, got.known)
-			assert.InDelta(t, c.want.growth, got.growth, 1e-9)
+			assert.InDelta(t, c.want.before, got.before, 1e-9)
+			assert.InDelta(t, c.want.change, got.change, 1e-9)
 			assert.InDelta(t, c.want.variance, got.variance, 1e-9)
 		})
+	}
+}
+
+func TestALoadGoesAlongWithADayOfItsSize(t *testing.T) {
+	c := course{before: 10, change: 20, variance: 4, known: true}
+	for _, want := range []struct{ level, later, variance float64 }{
+		{5, 15, 9*2 + 1}, {10, 30, 9*2 + 4}, {19, 57, 9*2 + 4*1.9*1.9},
+		// It is more than twice as large: the rest of it had no part in what was seen then.
+		{30, 70, 2 + 16}, {1000, 1040, 2 + 16}, {0, 0, 9 * 2}, {-1, -1, 9 * 2},
+	} {
+		m := Mode{Level: want.level, Variance: 2}.along(c)
+		assert.InDelta(t, want.later, m.Level, 1e-9)
+		assert.InDelta(t, want.variance, m.Variance, 1e-9)
+	}
+	m := Mode{Level: 3, Variance: 2}
+	assert.Equal(t, m, m.along(course{known: true}), "nothing is known of any other way to move")
+	assert.InDelta(t, 80, Mode{Level: 100}.along(course{before: 15, change: -10, known: true}).Level, 1e-9)
+}
+
+// A job that once ran at this time for nobody but itself asks for what it was, and not for as
+// many times the load of today.
+func TestWhatWasNextToNothingThenBuysNoHundreds(t *testing.T) {
+	spike := func(at time.Duration) float64 {
+		if at >= time.Hour && at < 70*time.Minute {
+			return 100
+		}
+		return 0.05
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	history := []History{rememberedAs(random, HistoryAgo[0], spike), rememberedAs(random, HistoryAgo[1], spike)}
+	for i := range history {
+		for j, rate := range history[i].Rates {
+			history[i].Rates[j] = max(rate, 0.003)
+		}
+	}
+	for n := 200; n < 300; n++ {
+		today := remembering(rand.New(rand.NewPCG(1, 3)), n, history, steadily(50))
+		require.Less(t, today.quantile(0.99, 5*time.Minute, history), 50+2*100*1.2)
 	}
 }
