@@ -171,3 +171,26 @@ func TestWhatWasNextToNothingThenBuysNoHundreds(t *testing.T) {
 		require.Less(t, today.quantile(0.99, 5*time.Minute, history), 50+2*100*1.2)
 	}
 }
+
+// A yesterday that says the contrary all the time asks for hardly anything.
+func TestAWrongYesterdayCostsHardlyAnything(t *testing.T) {
+	swings := func(at time.Duration) float64 { return 40 + 20*math.Sin(2*math.Pi*at.Hours()) }
+	for name, today := range map[string]func(time.Duration) float64{
+		"steady": steadily(20), "the other way": func(at time.Duration) float64 { return 80 - swings(at) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			history := []History{rememberedAs(rand.New(rand.NewPCG(1, 2)), HistoryAgo[0], swings)}
+			random := rand.New(rand.NewPCG(1, 3))
+			var misled, plain Forecast
+			with, without := 0.0, 0.0
+			for at := countedEvery; at < 150*time.Minute; at += countedEvery {
+				seen := counted{capacity.Rate(poisson(random, today(at-countedEvery/2)*countedEvery.Seconds()) / countedEvery.Seconds()), countedEvery}
+				misled = misled.observe(epoch.Add(at), seen, conv, false, history)
+				plain = plain.observe(epoch.Add(at), seen, conv, false, nil)
+				with += misled.quantile(DefaultRisk, 5*time.Minute, history)
+				without += plain.quantile(DefaultRisk, 5*time.Minute, nil)
+			}
+			assert.Less(t, with, 1.02*without)
+		})
+	}
+}
