@@ -9,10 +9,10 @@ const (
 	// HistoryStep is the time over which a rate of a History is counted. A shorter one says
 	// more exactly when a load rose, and less exactly by how much.
 	HistoryStep = 5 * time.Minute
-	// HistoryBehind is from how far before the present time of day a History reaches, and
-	// HistoryAhead how far beyond it.
+	// HistoryBehind is from how far before the present time of day a History reaches.
 	HistoryBehind = 10 * time.Minute
-	HistoryAhead  = 2 * time.Hour
+	// HistoryAhead is how far a History reaches beyond it.
+	HistoryAhead = 2 * time.Hour
 	// historyScale is how many times as large as on an earlier day a load may be to grow as
 	// many times as much. One that is larger yet has more to it than that day had: ten
 	// requests that became a thousand say nothing of it.
