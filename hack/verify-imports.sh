@@ -54,14 +54,15 @@ function standard(path) {
 }
 
 BEGIN {
-	ring0 = "pkg/capacity pkg/decision pkg/workload pkg/simulation pkg/replay pkg/migration"
+	ring0 = "pkg/capacity pkg/decision pkg/forecast pkg/workload pkg/simulation pkg/replay pkg/migration"
 	ring1 = "pkg/apis pkg/inventory pkg/config pkg/llamastack pkg/modelserver pkg/report"
 	ring2 = "pkg/adapters"
 	ring3 = "pkg/controller pkg/admission pkg/llamastack/operator plugins"
 
 	# Of ours, what each room may link.
 	may["pkg/capacity"] = "pkg/capacity"
-	may["pkg/decision"] = "pkg/capacity pkg/decision"
+	may["pkg/forecast"] = "pkg/capacity pkg/forecast"
+	may["pkg/decision"] = "pkg/capacity pkg/forecast pkg/decision"
 	may["pkg/workload"] = "pkg/capacity pkg/workload"
 	may["pkg/simulation"] = "pkg/capacity pkg/workload pkg/simulation"
 	may["pkg/replay"] = ring0
@@ -96,7 +97,7 @@ BEGIN {
 
 $1 == "package" {
 	path = own($2)
-	room = one_of(path, "pkg/capacity pkg/decision pkg/workload pkg/simulation pkg/replay pkg/migration " \
+	room = one_of(path, "pkg/capacity pkg/decision pkg/forecast pkg/workload pkg/simulation pkg/replay pkg/migration " \
 		"pkg/apis pkg/inventory pkg/config pkg/llamastack/operator pkg/llamastack pkg/modelserver pkg/report pkg/live pkg/release pkg/adapters pkg/controller pkg/admission plugins cmd/manager cmd/scheduler cmd/kubectl-wva")
 	direct = split($3, imports, ",")
 	all = split($4, linked, ",")

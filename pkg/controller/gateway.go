@@ -8,6 +8,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
 // counted is what gateways count of each model, under the name that they give it.
@@ -49,7 +50,7 @@ func (c counted[T]) key(model decision.ModelKey, namespaces int) (decision.Model
 // join gives each model what the gateways count and how its load went on earlier days, and
 // sorts the models. Unclear are those
 // of which gateways count what may be somebody else's.
-func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model, history map[decision.ModelKey][]decision.History) (sorted []decision.Model, unclear []decision.ModelKey) {
+func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model, history map[decision.ModelKey][]forecast.History) (sorted []decision.Model, unclear []decision.ModelKey) {
 	namespaces, strange := map[string]int{}, map[string]bool{}
 	for key := range models {
 		namespaces[key.ID]++

@@ -8,11 +8,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
 const (
 	// historyEvery is how often the load of earlier days is read. Each reading reaches
-	// decision.HistoryAhead, so that one may fail.
+	// forecast.HistoryAhead, so that one may fail.
 	historyEvery = time.Hour
 	// historyRetry is when it is tried again after a failure.
 	historyRetry = 10 * time.Minute
@@ -23,7 +24,7 @@ const (
 type past struct {
 	// historian is nil where nobody remembers.
 	historian Historian
-	known     map[decision.ModelKey][]decision.History
+	known     map[decision.ModelKey][]forecast.History
 	// due is when it is read next.
 	due     time.Time
 	arrived chan earlier
@@ -32,7 +33,7 @@ type past struct {
 // earlier is one reading of it.
 type earlier struct {
 	at    time.Time
-	loads map[decision.ModelKey][]decision.History
+	loads map[decision.ModelKey][]forecast.History
 	err   error
 }
 
@@ -63,7 +64,7 @@ func (p *past) take(ctx context.Context, e earlier) {
 	klog.FromContext(ctx).Error(e.err, "The load of earlier days could not be read; forecasts go on without it")
 	known := maps.Clone(p.known)
 	if known == nil {
-		known = map[decision.ModelKey][]decision.History{}
+		known = map[decision.ModelKey][]forecast.History{}
 	}
 	maps.Copy(known, e.loads)
 	p.known = known

@@ -10,24 +10,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
 // diary remembers what it is told to.
 type diary struct {
-	loads map[decision.ModelKey][]decision.History
+	loads map[decision.ModelKey][]forecast.History
 	err   error
 	asked []time.Time
 }
 
-func (d *diary) Earlier(_ context.Context, at time.Time) (map[decision.ModelKey][]decision.History, error) {
+func (d *diary) Earlier(_ context.Context, at time.Time) (map[decision.ModelKey][]forecast.History, error) {
 	d.asked = append(d.asked, at)
 	return d.loads, d.err
 }
 
 func TestTheLoadOfEarlierDaysIsReadOnceAnHour(t *testing.T) {
 	a, b := decision.ModelKey{Namespace: "x", ID: "a"}, decision.ModelKey{Namespace: "x", ID: "b"}
-	of := func(rate float64) []decision.History { return []decision.History{{Ago: day, Rates: []float64{rate}}} }
-	d := &diary{loads: map[decision.ModelKey][]decision.History{a: of(1), b: of(2)}}
+	of := func(rate float64) []forecast.History { return []forecast.History{{Ago: day, Rates: []float64{rate}}} }
+	d := &diary{loads: map[decision.ModelKey][]forecast.History{a: of(1), b: of(2)}}
 	p := newPast(d)
 	// read lets the past read what is due at a minute, and reports whether anything was.
 	read := func(minute int) bool {
@@ -43,12 +44,12 @@ func TestTheLoadOfEarlierDaysIsReadOnceAnHour(t *testing.T) {
 	assert.Equal(t, d.loads, p.known)
 	assert.False(t, read(59))
 
-	d.loads, d.err = map[decision.ModelKey][]decision.History{a: of(3)}, errors.New("query timed out")
+	d.loads, d.err = map[decision.ModelKey][]forecast.History{a: of(3)}, errors.New("query timed out")
 	require.True(t, read(60))
-	assert.Equal(t, map[decision.ModelKey][]decision.History{a: of(3), b: of(2)}, p.known, "what is known stays")
+	assert.Equal(t, map[decision.ModelKey][]forecast.History{a: of(3), b: of(2)}, p.known, "what is known stays")
 	assert.False(t, read(69))
 
-	d.loads, d.err = map[decision.ModelKey][]decision.History{b: of(4)}, nil
+	d.loads, d.err = map[decision.ModelKey][]forecast.History{b: of(4)}, nil
 	require.True(t, read(70), "a failure is mended sooner")
 	assert.Equal(t, d.loads, p.known)
 	assert.Equal(t, []time.Time{noon, noon.Add(time.Hour), noon.Add(70 * time.Minute)}, d.asked)
@@ -65,20 +66,20 @@ func TestNobodyNeedsToRememberEarlierDays(t *testing.T) {
 
 // The name of a model in what is remembered is found as that in what gateways count.
 func TestAModelGetsItsOwnHistory(t *testing.T) {
-	of := func(rate float64) []decision.History { return []decision.History{{Ago: day, Rates: []float64{rate}}} }
+	of := func(rate float64) []forecast.History { return []forecast.History{{Ago: day, Rates: []float64{rate}}} }
 	models := map[decision.ModelKey]*decision.Model{}
 	for _, key := range []decision.ModelKey{{Namespace: "a", ID: "own"}, {Namespace: "a", ID: "bare"}, {Namespace: "a", ID: "twice"}, {Namespace: "b", ID: "twice"}, {Namespace: "b", ID: "none"}} {
 		models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
 	}
-	sorted, unclear := join(models, nil, map[decision.ModelKey][]decision.History{
+	sorted, unclear := join(models, nil, map[decision.ModelKey][]forecast.History{
 		{Namespace: "a", ID: "own"}: of(1), {ID: "bare"}: of(2), {ID: "twice"}: of(3), {Namespace: "b", ID: "twice"}: of(4), {Namespace: "c", ID: "else"}: of(5),
 	})
 	assert.Empty(t, unclear)
-	got := map[decision.ModelKey][]decision.History{}
+	got := map[decision.ModelKey][]forecast.History{}
 	for _, m := range sorted {
 		got[decision.ModelKey{Namespace: m.Namespace, ID: m.ID}] = m.History
 	}
-	assert.Equal(t, map[decision.ModelKey][]decision.History{
+	assert.Equal(t, map[decision.ModelKey][]forecast.History{
 		{Namespace: "a", ID: "own"}: of(1), {Namespace: "a", ID: "bare"}: of(2), {Namespace: "a", ID: "twice"}: nil,
 		{Namespace: "b", ID: "twice"}: of(4), {Namespace: "b", ID: "none"}: nil,
 	}, got)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
 // Metrics reads what model servers and gateways expose.
@@ -33,9 +34,9 @@ type Follower interface {
 // Historian remembers how loads went on earlier days.
 type Historian interface {
 	// Earlier returns for each model how its load went on from this time of day, some
-	// times decision.HistoryAgo ago, as far as anybody knows; the namespace is as for Read.
+	// times forecast.HistoryAgo ago, as far as anybody knows; the namespace is as for Read.
 	// It is called once an hour. With an error, what is there is good.
-	Earlier(ctx context.Context, at time.Time) (map[decision.ModelKey][]decision.History, error)
+	Earlier(ctx context.Context, at time.Time) (map[decision.ModelKey][]forecast.History, error)
 }
 
 // Gateway looks at what waits in front of the replicas.

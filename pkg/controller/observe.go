@@ -17,6 +17,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
@@ -38,7 +39,7 @@ type observer struct {
 	locals   *locals
 	startups *startups
 	// history is what is known of earlier days in this round.
-	history map[decision.ModelKey][]decision.History
+	history map[decision.ModelKey][]forecast.History
 	// unclear are the models of which was told that nobody knows what gateways count of
 	// them.
 	unclear map[decision.ModelKey]bool

@@ -10,6 +10,9 @@ import (
 // expected peak, however rare that is.
 const leastPeakShare = 0.5
 
+// precision is that of a number which is looked for, as a share of it.
+const precision = 1e-5
+
 // peakShare is the share of the requests that is to keep the promise while the demand is at
 // the quantile that is sized for. It is beyond that for 1-risk of the time, and the misses of
 // the whole time may fall into it.

@@ -6,14 +6,11 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
-const (
-	// tokenHalfLife is how slowly the slow mean of the token shape forgets.
-	tokenHalfLife = 2 * time.Minute
-	// defaultLead is how long a replica is taken to start when none was seen.
-	defaultLead = time.Minute
-)
+// defaultLead is how long a replica is taken to start when none was seen.
+const defaultLead = time.Minute
 
 // demand is what is asked of one model: the only thing that the other stages know of its
 // arrivals. How they are forecast, and how sure that is, is a matter of this value alone.
@@ -37,8 +34,8 @@ type demand struct {
 	silent    []int
 	// forecast is what is believed of the arrivals, risk the quantile of it that is sized
 	// for, and lag what passes between its newest sample and what is decided now.
-	forecast Forecast
-	history  []History
+	forecast forecast.Belief
+	history  []forecast.History
 	risk     float64
 	lag      time.Duration
 }
@@ -49,12 +46,12 @@ func (d *demand) expected(lead time.Duration) capacity.Rate {
 	if !d.known {
 		return 0
 	}
-	return max(d.now, d.requests(d.forecast.quantile(d.risk, d.lag+lead, d.history)))
+	return max(d.now, d.requests(d.forecast.Quantile(d.risk, d.lag+lead, d.history)))
 }
 
 // requests is a rate of the forecast in requests of the shape that is reckoned with.
 func (d *demand) requests(rate float64) capacity.Rate {
-	return capacity.Rate(rate / d.forecast.worth(d.tokens))
+	return capacity.Rate(rate / d.forecast.Worth(d.tokens))
 }
 
 // demandOf finds what arrives and will arrive, the token shape and the backlog.
@@ -67,21 +64,21 @@ func (r *round) demandOf(m *model) demand {
 	m.next.Seen = r.observations(m, d.backlog)
 	steady, window := r.overWindow(m)
 	recent, scrapes := r.betweenScrapes(m)
-	d.arrives = window && steady.rate > 0 || scrapes && recent.rate > 0
-	d.known = (window || scrapes) && d.forecast.known()
+	d.arrives = window && steady.Rate > 0 || scrapes && recent.Rate > 0
+	d.known = (window || scrapes) && d.forecast.Known()
 	d.seen = d.known || d.backlog > 0
 	if d.known {
-		mean, variance := d.forecast.moments()
+		mean, variance := d.forecast.Moments()
 		d.now, d.error = d.requests(mean), d.requests(math.Sqrt(variance))
 		d.lag = max(0, r.snapshot.Time.Sub(d.forecast.Sampled)) + min(r.policy.Interval, FastInterval)
 	}
 	d.certain, d.silent, d.isCertain = r.certain(m)
-	d.certain = d.requests(float64(d.certain) * d.forecast.worth(newest))
+	d.certain = d.requests(float64(d.certain) * d.forecast.Worth(newest))
 	return d
 }
 
 // earlierDays are how the load went on them, as far as the forecast may know it.
-func (r *round) earlierDays(m *model) []History {
+func (r *round) earlierDays(m *model) []forecast.History {
 	if !r.policy.History {
 		return nil
 	}
@@ -90,7 +87,7 @@ func (r *round) earlierDays(m *model) []History {
 
 // forecast takes what arrived since the last sample into the belief: the count between
 // the last two scrapes, or where nobody tells that, the rate of a whole metrics window.
-func (r *round) forecast(m *model, shape capacity.TokenShape) Forecast {
+func (r *round) forecast(m *model, shape capacity.TokenShape) forecast.Belief {
 	f, sampled := m.old.Forecast, r.sampled(m)
 	if sampled.IsZero() || !sampled.After(f.Sampled) {
 		return f
@@ -99,9 +96,11 @@ func (r *round) forecast(m *model, shape capacity.TokenShape) Forecast {
 	newest, recent := r.betweenScrapes(m)
 	switch {
 	case recent:
-		return f.observe(sampled, newest, shape, !m.in.Recent.Present && r.halfScraped(m), r.earlierDays(m))
-	case known && sampled.Sub(f.Sampled) >= steady.span:
-		return f.observe(sampled, steady, shape, !m.in.Arrival.Present && r.grew(m), r.earlierDays(m))
+		newest.Shape, newest.LowerBound = shape, !m.in.Recent.Present && r.halfScraped(m)
+		return f.Observe(sampled, newest, r.earlierDays(m))
+	case known && sampled.Sub(f.Sampled) >= steady.Span:
+		steady.Shape, steady.LowerBound = shape, !m.in.Arrival.Present && r.grew(m)
+		return f.Observe(sampled, steady, r.earlierDays(m))
 	}
 	return f
 }
@@ -135,7 +134,7 @@ func (m *model) told() *Demand {
 func (m *model) tellDemand() {
 	if d := &m.demand; d.seen {
 		like := ""
-		if d.forecast.likeEarlier() > 0.5 {
+		if d.forecast.LikeEarlier() > 0.5 {
 			like = "; the load moves as on an earlier day"
 		}
 		m.note(StageDemand, ReasonMetricsFound, "%.2f req/s arrive, %.2f expected, %.0f wait%s", max(0, d.now), m.ahead, d.backlog, like)
@@ -167,12 +166,6 @@ func (r *round) certain(m *model) (rate capacity.Rate, silent []int, known bool)
 	return capacity.Rate(sum), silent, known
 }
 
-// counted is a rate with the time over which it was counted.
-type counted struct {
-	rate capacity.Rate
-	span time.Duration
-}
-
 // grew reports whether more replicas serve now than at some time within the metrics
 // window.
 func (r *round) grew(m *model) bool {
@@ -189,9 +182,9 @@ func (r *round) grew(m *model) bool {
 // without data adds nothing: had it the mean of the others, every new replica would
 // raise the demand until it is scraped, and the demand more replicas. What it really
 // serves is missing from the others, and a trigger that stays on asks again.
-func (r *round) overWindow(m *model) (counted, bool) {
+func (r *round) overWindow(m *model) (forecast.Count, bool) {
 	if r.usable(m.in.Arrival) {
-		return counted{rate: capacity.Rate(max(0, m.in.Arrival.Value)), span: r.policy.Window}, true
+		return forecast.Count{Rate: capacity.Rate(max(0, m.in.Arrival.Value)), Span: r.policy.Window}, true
 	}
 	sum, known := 0.0, false
 	m.eachReplica(func(p *Replica) {
@@ -204,16 +197,16 @@ func (r *round) overWindow(m *model) (counted, bool) {
 			sum += p.InFlightGrowth.Value
 		}
 	})
-	return counted{rate: capacity.Rate(max(0, sum)), span: r.policy.Window}, known
+	return forecast.Count{Rate: capacity.Rate(max(0, sum)), Span: r.policy.Window}, known
 }
 
 // betweenScrapes is the same between the last two scrapes alone.
-func (r *round) betweenScrapes(m *model) (counted, bool) {
+func (r *round) betweenScrapes(m *model) (forecast.Count, bool) {
 	if r.usableSigned(m.in.Recent) && m.in.RecentSpan > 0 {
-		return counted{rate: capacity.Rate(max(0, m.in.Recent.Value)), span: m.in.RecentSpan}, true
+		return forecast.Count{Rate: capacity.Rate(max(0, m.in.Recent.Value)), Span: m.in.RecentSpan}, true
 	}
 	if r.usable(m.in.Arrival) {
-		return counted{}, false
+		return forecast.Count{}, false
 	}
 	sum, known, longest := 0.0, false, time.Duration(0)
 	m.eachReplica(func(p *Replica) {
@@ -221,7 +214,7 @@ func (r *round) betweenScrapes(m *model) (counted, bool) {
 			sum, known, longest = sum+p.Recent.Value, true, max(longest, p.RecentSpan)
 		}
 	})
-	return counted{rate: capacity.Rate(max(0, sum)), span: longest}, known
+	return forecast.Count{Rate: capacity.Rate(max(0, sum)), Span: longest}, known
 }
 
 // eachReplica calls f for every serving replica of the targets that are there.
@@ -272,25 +265,9 @@ func (r *round) tokens(m *model) (usual, newest capacity.TokenShape) {
 		return old.Shape, capacity.TokenShape{}
 	}
 	now := capacity.TokenShape{Input: capacity.Tokens(input / weight), Output: capacity.Tokens(output / weight)}
-	next := old.blend(r.snapshot.Time, now, weight)
+	next := old.Blend(r.snapshot.Time, now, weight)
 	m.next.Tokens = next
 	return next.Shape, now
-}
-
-// blend takes the newest mean into the slow one, which forgets by halves.
-func (t TokenMean) blend(now time.Time, shape capacity.TokenShape, rate float64) TokenMean {
-	elapsed := now.Sub(t.Time).Seconds()
-	kept := t.Weight * math.Exp2(-max(0, elapsed)/tokenHalfLife.Seconds())
-	if t.Weight == 0 {
-		elapsed = 1
-	}
-	added := rate * max(1, elapsed)
-	mix := func(a, b capacity.Tokens) capacity.Tokens {
-		return capacity.Tokens((float64(a)*kept + float64(b)*added) / (kept + added))
-	}
-	return TokenMean{Time: now, Weight: kept + added, Shape: capacity.TokenShape{
-		Input: mix(t.Shape.Input, shape.Input), Output: mix(t.Shape.Output, shape.Output),
-	}}
 }
 
 // observations are what was seen within the last two metrics windows, with this round's.

@@ -6,6 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
 // A ramp is carried on to the time at which a replica that is asked for now would serve;
@@ -97,4 +100,16 @@ func TestTheSameSamplesAreOneObservation(t *testing.T) {
 	_, memory = Decide(s, demoPolicy(), memory, RoundEvent)
 	assert.Len(t, memory.Models[ModelKey{"ns", "m"}].Seen, 1)
 	assert.InDelta(t, before, memory.Variants[Key{"ns", "a-h100"}].Curve.Weight, 1e-9)
+}
+
+// Whoever takes a great risk still has enough for what arrives now.
+func TestExpectedIsNeverBelowThePresent(t *testing.T) {
+	var f forecast.Belief
+	for i, rate := range []float64{10, 11, 9, 10, 10} {
+		f = f.Observe(epoch.Add(time.Duration(i)*15*time.Second), forecast.Count{Rate: capacity.Rate(rate), Span: 15 * time.Second, Shape: conv}, nil)
+	}
+	mean, _ := f.Moments()
+	d := demand{known: true, now: capacity.Rate(mean), forecast: f, risk: 0.2, tokens: conv}
+	assert.Less(t, f.Quantile(d.risk, time.Minute, nil), mean)
+	assert.Equal(t, d.expected(time.Minute), d.now)
 }

@@ -17,21 +17,12 @@
 //
 // # The numbers that decide
 //
-// What operators set stands in Policy. The rest is here; a test holds the list complete.
+// What operators set stands in Policy, and how arrivals are forecast in package forecast. The
+// rest is here; a test holds the list complete.
 // The source is P where a published autoscaler or Kubernetes has that number, M where it
 // was measured (make bench-autoscaling, the demo in virtual time), C where it is chosen and
 // little depends on it.
 //
-//	motions               shares/s  M  how loads move: half and twice cost 1 to 3 points of the promise or 5 to 20 % of the cost
-//	firstSlope            -         M  how fast a load that begins may climb; less answers the first rise later
-//	outputWeight          tokens    M  prompt tokens that cost as much as one token of an answer
-//	dispersionHalfLife    time      C  memory of how bursty the arrivals are
-//	dispersionPrior       counts    C  weight of independent arrivals before anything was seen
-//	dispersionTrim        -         P  the 99.5 % point of what independent arrivals do: what exceeds it is a step
-//	HistoryStep           time      M  two and five minutes do as well
-//	HistoryBehind         time      C  a step, and another since it was read
-//	HistoryAhead          time      C  it is read once an hour, and a start-up is less than another
-//	historyScale          -         C  days that differ by more are not alike: bounds what one of them can ask for
 //	precision             share     C  that of numbers which are looked for: any small one
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides
@@ -49,7 +40,6 @@
 //	lowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered
 //	FastInterval          time      P  time between fast rounds
 //	landingSlack          time      M  from a write to the first request of a ready replica, beside its start-up
-//	tokenHalfLife         time      C  memory of the lengths of requests
 //	defaultLead           time      C  start-up that is assumed before one was seen
 //	switchesPerRound      models    C  most models that change to cheaper variants at once
 //	switchLeast           share     C  least saving for which one does: less follows every change of a minute

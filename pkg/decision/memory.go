@@ -3,8 +3,8 @@ package decision
 import (
 	"time"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
 // Memory is what must survive from one round to the next. It is a value: Decide
@@ -53,13 +53,13 @@ type VariantMemory struct {
 type ModelMemory struct {
 	// Forecast is what is believed of the rate at which work arrives. A new leader begins
 	// with the rate of the metrics window, and learns within minutes how it moves.
-	Forecast Forecast
+	Forecast forecast.Belief
 	// Seen is what waited and served lately, oldest first. A new leader sees no change
 	// before the second.
 	Seen []Observation
 	// Tokens is the slow mean of the token shape. A new leader does without until
 	// requests complete, then follows the newest mean alone.
-	Tokens TokenMean
+	Tokens forecast.TokenMean
 	// Cheaper is since when another mix of variants would serve for less. A new leader
 	// waits once more before it switches.
 	Cheaper time.Time
@@ -100,13 +100,6 @@ type Gateway struct {
 	Queued time.Time
 	// Unseen is when it was last not known what waits there.
 	Unseen time.Time
-}
-
-// TokenMean is a mean token shape that forgets slowly.
-type TokenMean struct {
-	Time   time.Time
-	Shape  capacity.TokenShape
-	Weight float64
 }
 
 // Unseen is how long replicas were given to start, of which none did.

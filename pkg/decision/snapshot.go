@@ -6,6 +6,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
 // Snapshot holds all facts at one instant.
@@ -43,7 +44,7 @@ type Model struct {
 	// gateway.
 	Queue Sample
 	// History is how the load went around the same time earlier, where that is known.
-	History []History
+	History []forecast.History
 	// Variants are sorted by name.
 	Variants []Variant
 }

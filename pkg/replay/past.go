@@ -3,7 +3,7 @@ package replay
 import (
 	"time"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
 // past is how many requests a model completed in each step since the beginning, as
@@ -25,7 +25,7 @@ func (p *past) add(m *ModelView) {
 			if !ok {
 				continue
 			}
-			step := int(last.At / decision.HistoryStep)
+			step := int(last.At / forecast.HistoryStep)
 			for len(p.counts) <= step {
 				p.counts = append(p.counts, 0)
 			}
@@ -36,18 +36,18 @@ func (p *past) add(m *ModelView) {
 }
 
 // around is what the manager would know of earlier days: the steps from an instant on.
-func (p *past) around(now time.Duration) []decision.History {
-	var all []decision.History
-	for _, ago := range decision.HistoryAgo {
-		first := int((now - ago - decision.HistoryBehind) / decision.HistoryStep)
-		if now < ago+decision.HistoryBehind {
+func (p *past) around(now time.Duration) []forecast.History {
+	var all []forecast.History
+	for _, ago := range forecast.HistoryAgo {
+		first := int((now - ago - forecast.HistoryBehind) / forecast.HistoryStep)
+		if now < ago+forecast.HistoryBehind {
 			continue
 		}
 		// The step under way is not counted to its end.
-		last := min(first+int((decision.HistoryBehind+decision.HistoryAhead)/decision.HistoryStep), len(p.counts)-1)
-		h := decision.History{Ago: ago, From: at(time.Duration(first) * decision.HistoryStep), Step: decision.HistoryStep}
+		last := min(first+int((forecast.HistoryBehind+forecast.HistoryAhead)/forecast.HistoryStep), len(p.counts)-1)
+		h := forecast.History{Ago: ago, From: at(time.Duration(first) * forecast.HistoryStep), Step: forecast.HistoryStep}
 		for _, count := range p.counts[first:max(first, last)] {
-			h.Rates = append(h.Rates, count/decision.HistoryStep.Seconds())
+			h.Rates = append(h.Rates, count/forecast.HistoryStep.Seconds())
 		}
 		all = append(all, h)
 	}

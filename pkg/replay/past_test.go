@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 	"llmd.ai/workload-variant-autoscaler/pkg/simulation"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
 )
@@ -38,7 +38,7 @@ func TestThePastIsWhatWasScraped(t *testing.T) {
 	var p past
 	model := ModelView{Variants: []VariantView{{Pods: []Pod{{Replica: simulation.Replica{Name: "a"}}}}}}
 	pod := &model.Variants[0].Pods[0]
-	step := decision.HistoryStep
+	step := forecast.HistoryStep
 	assert.Empty(t, p.around(0))
 	for now := time.Duration(0); now <= 25*time.Hour; now += step / 5 {
 		if now == 30*time.Minute {
@@ -56,8 +56,8 @@ func TestThePastIsWhatWasScraped(t *testing.T) {
 	require.Len(t, all, 1, "nobody knows of a week ago")
 	h := all[0]
 	assert.Equal(t, 24*time.Hour, h.Ago)
-	assert.Equal(t, at(20*time.Minute-decision.HistoryBehind), h.From)
-	require.Len(t, h.Rates, int((decision.HistoryBehind+decision.HistoryAhead)/step))
+	assert.Equal(t, at(20*time.Minute-forecast.HistoryBehind), h.From)
+	require.Len(t, h.Rates, int((forecast.HistoryBehind+forecast.HistoryAhead)/step))
 	for _, rate := range h.Rates {
 		assert.InDelta(t, 1, rate, 1e-9)
 	}

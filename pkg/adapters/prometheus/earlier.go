@@ -11,29 +11,30 @@ import (
 	"github.com/prometheus/common/model"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
 
 // completions says how many requests the servers of each model completed in a second.
 func completions() query {
 	rate := func(series string) string {
-		return once(fmt.Sprintf("rate(%s[%s])", series, promDuration(decision.HistoryStep)))
+		return once(fmt.Sprintf("rate(%s[%s])", series, promDuration(forecast.HistoryStep)))
 	}
 	return query{"load of earlier days", sum("namespace, "+modelserver.LabelModel, each(modelserver.Completed, rate))}
 }
 
 // Earlier returns how the load of each model went on from this time of day on earlier days,
-// with one range query for each of decision.HistoryAgo. A model has as many of them as
+// with one range query for each of forecast.HistoryAgo. A model has as many of them as
 // Prometheus has; with an error, what is there is good.
 //
-// It counts completed requests, which on the scale of decision.HistoryStep are those that
+// It counts completed requests, which on the scale of forecast.HistoryStep are those that
 // arrived, unless they were too many to serve.
-func (c *Client) Earlier(ctx context.Context, at time.Time) (map[decision.ModelKey][]decision.History, error) {
-	at = at.Truncate(decision.HistoryStep)
-	histories := map[decision.ModelKey][]decision.History{}
+func (c *Client) Earlier(ctx context.Context, at time.Time) (map[decision.ModelKey][]forecast.History, error) {
+	at = at.Truncate(forecast.HistoryStep)
+	histories := map[decision.ModelKey][]forecast.History{}
 	var failures []error
-	for _, ago := range decision.HistoryAgo {
-		r := v1.Range{Start: at.Add(-ago - decision.HistoryBehind), End: at.Add(-ago + decision.HistoryAhead), Step: decision.HistoryStep}
+	for _, ago := range forecast.HistoryAgo {
+		r := v1.Range{Start: at.Add(-ago - forecast.HistoryBehind), End: at.Add(-ago + forecast.HistoryAhead), Step: forecast.HistoryStep}
 		answer, err := c.over(ctx, completions(), r)
 		if err != nil {
 			failures = append(failures, err)
@@ -48,8 +49,8 @@ func (c *Client) Earlier(ctx context.Context, at time.Time) (map[decision.ModelK
 	return histories, errors.Join(failures...)
 }
 
-func historyOf(series *model.SampleStream, ago time.Duration, r v1.Range) decision.History {
-	h := decision.History{Ago: ago, From: r.Start.Add(-r.Step), Step: r.Step, Rates: make([]float64, int(r.End.Sub(r.Start)/r.Step)+1)}
+func historyOf(series *model.SampleStream, ago time.Duration, r v1.Range) forecast.History {
+	h := forecast.History{Ago: ago, From: r.Start.Add(-r.Step), Step: r.Step, Rates: make([]float64, int(r.End.Sub(r.Start)/r.Step)+1)}
 	for i := range h.Rates {
 		h.Rates[i] = math.NaN()
 	}

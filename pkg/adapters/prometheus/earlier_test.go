@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
 
@@ -37,23 +38,23 @@ func TestTheLoadOfEarlierDays(t *testing.T) {
 		asked.Add(1)
 		p.Handler.ServeHTTP(w, r)
 	}))
-	day := decision.HistoryAgo[0]
+	day := forecast.HistoryAgo[0]
 	histories, err := client.Earlier(t.Context(), start.Add(day))
 	require.NoError(t, err)
-	assert.EqualValues(t, len(decision.HistoryAgo), asked.Load())
+	assert.EqualValues(t, len(forecast.HistoryAgo), asked.Load())
 
 	require.Len(t, histories, 2)
 	mine := histories[decision.ModelKey{Namespace: "models", ID: "llama"}]
 	require.Len(t, mine, 1, "nobody knows of a week ago")
 	h := mine[0]
 	assert.Equal(t, day, h.Ago)
-	assert.Equal(t, decision.HistoryStep, h.Step)
+	assert.Equal(t, forecast.HistoryStep, h.Step)
 	rate := func(at time.Duration) float64 {
 		i := int(start.Add(at).Sub(h.From) / h.Step)
 		require.Less(t, i, len(h.Rates))
 		return h.Rates[i]
 	}
-	assert.LessOrEqual(t, h.From, start.Add(-decision.HistoryBehind))
+	assert.LessOrEqual(t, h.From, start.Add(-forecast.HistoryBehind))
 	assert.InEpsilon(t, 1.5, rate(-5*time.Minute), 0.01, "both servers")
 	assert.InEpsilon(t, 1.5, rate(20*time.Minute), 0.01)
 	assert.InEpsilon(t, 3, rate(40*time.Minute), 0.01)
@@ -81,7 +82,7 @@ func TestTheLoadOfEarlierDaysNamesWhatFails(t *testing.T) {
 		}
 		http.Error(w, `{"status":"error","errorType":"timeout","error":"query timed out"}`, http.StatusUnprocessableEntity)
 	}))
-	histories, err := client.Earlier(t.Context(), start.Add(decision.HistoryAgo[0]))
+	histories, err := client.Earlier(t.Context(), start.Add(forecast.HistoryAgo[0]))
 	require.ErrorContains(t, err, ": looking back for the load of earlier days: ")
 	assert.Len(t, histories, 1, "what was answered is good")
 }

@@ -1,4 +1,4 @@
-package decision
+package forecast
 
 import (
 	"math"
@@ -28,12 +28,12 @@ func rememberedAs(random *rand.Rand, ago time.Duration, rate func(time.Duration)
 
 // remembering is the belief after n counts of a rate that changes with time, beside what is
 // known of earlier days.
-func remembering(random *rand.Rand, n int, history []History, rate func(time.Duration) float64) Forecast {
-	var f Forecast
+func remembering(random *rand.Rand, n int, history []History, rate func(time.Duration) float64) Belief {
+	var f Belief
 	for i := range n {
 		at := time.Duration(i+1) * countedEvery
 		count := poisson(random, rate(at-countedEvery/2)*countedEvery.Seconds())
-		f = f.observe(epoch.Add(at), counted{capacity.Rate(count / countedEvery.Seconds()), countedEvery}, conv, false, history)
+		f = f.Observe(epoch.Add(at), Count{Rate: capacity.Rate(count / countedEvery.Seconds()), Span: countedEvery, Shape: conv}, history)
 	}
 	return f
 }
@@ -52,8 +52,8 @@ func TestARiseOfYesterdayIsExpectedToday(t *testing.T) {
 		history := []History{rememberedAs(random, ago, morning)}
 		knows := remembering(random, before, history, morning)
 		without := remembering(rand.New(rand.NewPCG(1, 3)), before, nil, morning)
-		assert.Greater(t, knows.quantile(DefaultRisk, lead, history), morning(at+lead), "%s ago", ago)
-		assert.Less(t, without.quantile(DefaultRisk, lead, nil), 0.8*morning(at+lead), "the load of today does not say it")
+		assert.Greater(t, knows.Quantile(risk, lead, history), morning(at+lead), "%s ago", ago)
+		assert.Less(t, without.Quantile(risk, lead, nil), 0.8*morning(at+lead), "the load of today does not say it")
 		assert.InEpsilon(t, 20, knows.mean(), 0.15, "and what is there now is what was counted")
 	}
 }
@@ -64,10 +64,10 @@ func TestADayThatIsOtherThanYesterdayIsBelieved(t *testing.T) {
 	after := int(80 * time.Minute / countedEvery)
 	today := remembering(random, after, history, steadily(20))
 	assert.InEpsilon(t, 20, today.mean(), 0.1)
-	assert.Less(t, today.quantile(DefaultRisk, time.Minute, history), 1.3*20)
+	assert.Less(t, today.Quantile(risk, time.Minute, history), 1.3*20)
 	// A day of twice the size moves alike.
 	twice := remembering(random, int(57*time.Minute/countedEvery), history, func(at time.Duration) float64 { return 2 * morning(at) })
-	assert.Greater(t, twice.quantile(DefaultRisk, 5*time.Minute, history), 2*morning(62*time.Minute))
+	assert.Greater(t, twice.Quantile(risk, 5*time.Minute, history), 2*morning(62*time.Minute))
 }
 
 func TestAHistoryThatNobodyKnowsChangesNothing(t *testing.T) {
@@ -83,7 +83,7 @@ func TestAHistoryThatNobodyKnowsChangesNothing(t *testing.T) {
 	for _, history := range [][]History{{unknown}, {gone}, {idle}, {other}, {{Ago: HistoryAgo[0], From: epoch, Step: HistoryStep}}} {
 		got := remembering(rand.New(rand.NewPCG(1, 3)), 80, history, morning)
 		require.Equal(t, want, got)
-		require.InDelta(t, want.quantile(DefaultRisk, time.Minute, nil), got.quantile(DefaultRisk, time.Minute, history), 0)
+		require.InDelta(t, want.Quantile(risk, time.Minute, nil), got.Quantile(risk, time.Minute, history), 0)
 	}
 }
 
@@ -93,15 +93,15 @@ func TestAHistoryThatEndsIsLetGo(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	history := []History{rememberedAs(random, HistoryAgo[0], morning)}
 	f := remembering(random, 80, history, morning)
-	require.Positive(t, f.likeEarlier())
-	f = f.observe(f.Sampled.Add(countedEvery), counted{20, countedEvery}, conv, false, nil)
-	assert.Zero(t, f.likeEarlier())
+	require.Positive(t, f.LikeEarlier())
+	f = f.Observe(f.Sampled.Add(countedEvery), Count{Rate: 20, Span: countedEvery, Shape: conv}, nil)
+	assert.Zero(t, f.LikeEarlier())
 	sum := 0.0
 	for _, m := range f.Modes {
 		sum += m.Probability
 	}
 	assert.InDelta(t, 1, sum, 1e-9)
-	assert.InEpsilon(t, 20, f.quantile(0.5, time.Minute, nil), 0.3)
+	assert.InEpsilon(t, 20, f.Quantile(0.5, time.Minute, nil), 0.3)
 }
 
 func TestCourseOfAHistory(t *testing.T) {
@@ -168,7 +168,7 @@ func TestWhatWasNextToNothingThenBuysNoHundreds(t *testing.T) {
 	}
 	for n := 200; n < 300; n++ {
 		today := remembering(rand.New(rand.NewPCG(1, 3)), n, history, steadily(50))
-		require.Less(t, today.quantile(0.99, 5*time.Minute, history), 50+2*100*1.2)
+		require.Less(t, today.Quantile(0.99, 5*time.Minute, history), 50+2*100*1.2)
 	}
 }
 
@@ -181,14 +181,14 @@ func TestAWrongYesterdayCostsHardlyAnything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			history := []History{rememberedAs(rand.New(rand.NewPCG(1, 2)), HistoryAgo[0], swings)}
 			random := rand.New(rand.NewPCG(1, 3))
-			var misled, plain Forecast
+			var misled, plain Belief
 			with, without := 0.0, 0.0
 			for at := countedEvery; at < 150*time.Minute; at += countedEvery {
-				seen := counted{capacity.Rate(poisson(random, today(at-countedEvery/2)*countedEvery.Seconds()) / countedEvery.Seconds()), countedEvery}
-				misled = misled.observe(epoch.Add(at), seen, conv, false, history)
-				plain = plain.observe(epoch.Add(at), seen, conv, false, nil)
-				with += misled.quantile(DefaultRisk, 5*time.Minute, history)
-				without += plain.quantile(DefaultRisk, 5*time.Minute, nil)
+				seen := Count{Rate: capacity.Rate(poisson(random, today(at-countedEvery/2)*countedEvery.Seconds()) / countedEvery.Seconds()), Span: countedEvery, Shape: conv}
+				misled = misled.Observe(epoch.Add(at), seen, history)
+				plain = plain.Observe(epoch.Add(at), seen, nil)
+				with += misled.Quantile(risk, 5*time.Minute, history)
+				without += plain.Quantile(risk, 5*time.Minute, nil)
 			}
 			assert.Less(t, with, 1.02*without)
 		})

@@ -1,4 +1,4 @@
-package decision
+package forecast
 
 import (
 	"math"
@@ -46,7 +46,7 @@ type course struct {
 }
 
 // courses are those of the motions from the newest sample on.
-func (f *Forecast) courses(elapsed time.Duration, history []History) (all [len(motions)]course) {
+func (b *Belief) courses(elapsed time.Duration, history []History) (all [len(motions)]course) {
 	for i, o := range motions {
 		if o.ago == 0 {
 			all[i].known = true
@@ -54,7 +54,7 @@ func (f *Forecast) courses(elapsed time.Duration, history []History) (all [len(m
 		}
 		for _, h := range history {
 			if h.Ago == o.ago {
-				all[i] = h.course(f.Sampled.Add(-o.ago), elapsed, f.index())
+				all[i] = h.course(b.Sampled.Add(-o.ago), elapsed, b.index())
 			}
 		}
 	}
@@ -99,12 +99,12 @@ func (h *History) rate(around time.Time) float64 {
 	return h.Rates[i]*(1-part) + h.Rates[i+1]*part
 }
 
-// likeEarlier is how likely the load moves as on an earlier day.
-func (f *Forecast) likeEarlier() float64 {
+// LikeEarlier is how likely the load moves as on an earlier day.
+func (b *Belief) LikeEarlier() float64 {
 	sum := 0.0
 	for i, o := range motions {
 		if o.ago > 0 {
-			sum += f.Modes[i].Probability
+			sum += b.Modes[i].Probability
 		}
 	}
 	return sum

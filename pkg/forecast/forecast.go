@@ -1,4 +1,4 @@
-package decision
+package forecast
 
 import (
 	"math"
@@ -56,11 +56,11 @@ const (
 	dispersionTrim = 8
 )
 
-// Forecast is what is believed of the rate at which work arrives at one model: how likely
+// Belief is what is believed of the rate at which work arrives at one model: how likely
 // each motion is, and where the rate would be with it. It is a bank of Kalman filters of
 // level and slope, mixed by how well each predicted what came (interacting multiple
 // models, Blom and Bar-Shalom 1988).
-type Forecast struct {
+type Belief struct {
 	// Sampled is the time of the newest sample that it has seen; zero before the first.
 	Sampled time.Time
 	// Shape is that of the requests in which the levels are counted; requests of another
@@ -92,47 +92,57 @@ func work(shape capacity.TokenShape) float64 {
 	return float64(shape.Input) + outputWeight*float64(shape.Output)
 }
 
-// worth is how many requests of the forecast's shape one of another is.
-func (f *Forecast) worth(shape capacity.TokenShape) float64 {
-	if !shape.Known() || !f.Shape.Known() {
+// Worth is how many requests of the belief's shape one of another is; 1 where either is
+// unknown.
+func (b *Belief) Worth(shape capacity.TokenShape) float64 {
+	if !shape.Known() || !b.Shape.Known() {
 		return 1
 	}
-	return work(shape) / work(f.Shape)
+	return work(shape) / work(b.Shape)
 }
 
-// known reports whether anything was observed.
-func (f *Forecast) known() bool { return !f.Sampled.IsZero() }
+// Known reports whether anything was observed.
+func (b *Belief) Known() bool { return !b.Sampled.IsZero() }
 
 // index is the index of dispersion, at least 1.
-func (f *Forecast) index() float64 { return max(1, f.Dispersion) }
+func (b *Belief) index() float64 { return max(1, b.Dispersion) }
 
-// observe takes in a rate that was counted over a span until a time. A rate that some of
-// the arrivals may be missing from is a lower bound: it only raises the belief.
-func (f Forecast) observe(at time.Time, seen counted, shape capacity.TokenShape, lowerBound bool, history []History) Forecast {
-	if !f.Shape.Known() {
-		f.Shape = shape
+// Count is the rate of arrivals over a span of time.
+type Count struct {
+	Rate capacity.Rate
+	Span time.Duration
+	// Shape is that of the requests, as far as it is known.
+	Shape capacity.TokenShape
+	// LowerBound is set where some of the arrivals may be missing: it only raises the belief.
+	LowerBound bool
+}
+
+// Observe takes in what was counted until a time. A count that is no number changes nothing.
+func (b Belief) Observe(at time.Time, seen Count, history []History) Belief {
+	if !b.Shape.Known() {
+		b.Shape = seen.Shape
 	}
-	rate, span := float64(seen.rate)*f.worth(shape), seen.span.Seconds()
+	rate, span := float64(seen.Rate)*b.Worth(seen.Shape), seen.Span.Seconds()
 	if span <= 0 || math.IsNaN(rate) || math.IsInf(rate, 0) {
-		return f
+		return b
 	}
 	// As long as nothing ever arrived, the first count is still to come.
-	if !f.known() || f.Last == 0 && f.mean() == 0 {
-		f.Sampled, f.Last, f.Span, f.Modes = at, rate, seen.span, atFirst(rate, span)
-		return f
+	if !b.Known() || b.Last == 0 && b.mean() == 0 {
+		b.Sampled, b.Last, b.Span, b.Modes = at, rate, seen.Span, atFirst(rate, span)
+		return b
 	}
-	if lowerBound && rate <= f.mean() {
-		return f
+	if seen.LowerBound && rate <= b.mean() {
+		return b
 	}
-	elapsed := max(at.Sub(f.Sampled), time.Second)
-	if !lowerBound && elapsed >= seen.span {
-		f.watch(elapsed, rate, seen.span)
+	elapsed := max(at.Sub(b.Sampled), time.Second)
+	if !seen.LowerBound && elapsed >= seen.Span {
+		b.watch(elapsed, rate, seen.Span)
 	}
-	courses := f.courses(elapsed, history)
-	f.mix(elapsed, &courses)
-	f.correct(elapsed.Seconds(), rate, span, &courses)
-	f.Sampled, f.Last, f.Span = at, rate, seen.span
-	return f
+	courses := b.courses(elapsed, history)
+	b.mix(elapsed, &courses)
+	b.correct(elapsed.Seconds(), rate, span, &courses)
+	b.Sampled, b.Last, b.Span = at, rate, seen.Span
+	return b
 }
 
 // atFirst is what is believed after one count: the load stays about as it is, or it began
@@ -153,23 +163,23 @@ func atFirst(rate, span float64) (modes [len(motions)]Mode) {
 // overlap, into the index of dispersion. It has the variance I*(r1/s1 + r2/s2) for the
 // rates r, the spans s in seconds and the index I; the difference, and not that from a
 // mean, because the mean moves.
-func (f *Forecast) watch(elapsed time.Duration, rate float64, span time.Duration) {
-	chance := max(f.Last, 1/f.Span.Seconds())/f.Span.Seconds() + max(rate, 1/span.Seconds())/span.Seconds()
-	difference := rate - f.Last
-	seen := min(difference*difference/chance, dispersionTrim*f.index())
-	kept := f.Weight * math.Exp2(-elapsed.Seconds()/dispersionHalfLife.Seconds())
+func (b *Belief) watch(elapsed time.Duration, rate float64, span time.Duration) {
+	chance := max(b.Last, 1/b.Span.Seconds())/b.Span.Seconds() + max(rate, 1/span.Seconds())/span.Seconds()
+	difference := rate - b.Last
+	seen := min(difference*difference/chance, dispersionTrim*b.index())
+	kept := b.Weight * math.Exp2(-elapsed.Seconds()/dispersionHalfLife.Seconds())
 	// What is not known, or was forgotten, is assumed.
 	assumed := max(0, dispersionPrior-kept)
-	f.Dispersion = (f.Dispersion*kept + assumed + seen) / (kept + assumed + 1)
-	f.Weight = kept + assumed + 1
+	b.Dispersion = (b.Dispersion*kept + assumed + seen) / (kept + assumed + 1)
+	b.Weight = kept + assumed + 1
 }
 
 // mix lets the load begin to move in another way: every motion ends in its time, and the next
 // one begins with the mean and the variance of what ended.
-func (f *Forecast) mix(elapsed time.Duration, courses *[len(motions)]course) {
+func (b *Belief) mix(elapsed time.Duration, courses *[len(motions)]course) {
 	var stays [len(motions)]float64
 	ended, possible := Mode{}, 0.0
-	for i, m := range f.Modes {
+	for i, m := range b.Modes {
 		if courses[i].known {
 			possible += motions[i].next
 		}
@@ -178,15 +188,15 @@ func (f *Forecast) mix(elapsed time.Duration, courses *[len(motions)]course) {
 		}
 		ended.Probability += m.Probability * (1 - stays[i])
 	}
-	for i, m := range f.Modes {
+	for i, m := range b.Modes {
 		share := m.Probability * (1 - stays[i]) / ended.Probability
 		ended.Level += share * m.Level
 		ended.Slope += share * m.Slope
 	}
-	for i, m := range f.Modes {
+	for i, m := range b.Modes {
 		ended.spread(m, m.Probability*(1-stays[i])/ended.Probability)
 	}
-	for i, m := range f.Modes {
+	for i, m := range b.Modes {
 		ended := ended
 		if o := motions[i]; o.slope > 0 {
 			// A load that begins to climb has a slope of its own.
@@ -194,7 +204,7 @@ func (f *Forecast) mix(elapsed time.Duration, courses *[len(motions)]course) {
 			ended.Slope, ended.SlopeVariance, ended.Covariance = 0, slope*slope, 0
 		}
 		if !courses[i].known {
-			f.Modes[i] = Mode{}
+			b.Modes[i] = Mode{}
 			continue
 		}
 		kept, begun := m.Probability*stays[i], ended.Probability*motions[i].next/possible
@@ -205,7 +215,7 @@ func (f *Forecast) mix(elapsed time.Duration, courses *[len(motions)]course) {
 		if motions[i].slope == 0 {
 			next.Slope, next.SlopeVariance, next.Covariance = 0, 0, 0
 		}
-		f.Modes[i] = next
+		b.Modes[i] = next
 	}
 }
 
@@ -219,21 +229,21 @@ func (m *Mode) spread(o Mode, weight float64) {
 
 // correct is the step of each Kalman filter: the level moves, and what was counted draws
 // it to itself; modes that expected it become more likely.
-func (f *Forecast) correct(elapsed, rate, span float64, courses *[len(motions)]course) {
+func (b *Belief) correct(elapsed, rate, span float64, courses *[len(motions)]course) {
 	var likelihood [len(motions)]float64
 	best := math.Inf(-1)
-	for i := range f.Modes {
+	for i := range b.Modes {
 		likelihood[i] = math.Inf(-1)
-		if f.Modes[i].Probability == 0 {
+		if b.Modes[i].Probability == 0 {
 			continue
 		}
-		scale := max(f.Modes[i].Level, rate, 1/span)
-		m := f.Modes[i].after(i, scale, elapsed, courses[i])
+		scale := max(b.Modes[i].Level, rate, 1/span)
+		m := b.Modes[i].after(i, scale, elapsed, courses[i])
 		m.Variance += motions[i].jump * motions[i].jump * scale * scale
 		// What was counted is the rate in the middle of the span.
 		back := -span / 2
 		expected := m.Level + back*m.Slope
-		noise := f.index() * max((max(expected, 0)+rate)/2, 1/span) / span
+		noise := b.index() * max((max(expected, 0)+rate)/2, 1/span) / span
 		spread := m.Variance + 2*back*m.Covariance + back*back*m.SlopeVariance + noise
 		miss := rate - expected
 		likelihood[i] = math.Log(m.Probability) - (math.Log(spread)+miss*miss/spread)/2
@@ -244,15 +254,15 @@ func (f *Forecast) correct(elapsed, rate, span float64, courses *[len(motions)]c
 		m.Variance -= level * level / spread
 		m.Covariance -= level * slope / spread
 		m.SlopeVariance -= slope * slope / spread
-		f.Modes[i] = m
+		b.Modes[i] = m
 	}
 	sum := 0.0
-	for i := range f.Modes {
-		f.Modes[i].Probability = math.Exp(likelihood[i] - best)
-		sum += f.Modes[i].Probability
+	for i := range b.Modes {
+		b.Modes[i].Probability = math.Exp(likelihood[i] - best)
+		sum += b.Modes[i].Probability
 	}
-	for i := range f.Modes {
-		f.Modes[i].Probability /= sum
+	for i := range b.Modes {
+		b.Modes[i].Probability /= sum
 	}
 }
 
@@ -279,17 +289,18 @@ func (m Mode) after(i int, scale, seconds float64, c course) Mode {
 	return m
 }
 
-// mean is the rate that is believed now, in requests of the forecast's shape.
-func (f *Forecast) mean() float64 {
-	mean, _ := f.moments()
+// mean is the rate that is believed now, in requests per second of the belief's shape.
+func (b *Belief) mean() float64 {
+	mean, _ := b.Moments()
 	return mean
 }
 
-func (f *Forecast) moments() (mean, variance float64) {
-	for _, m := range f.Modes {
+// Moments are the mean of that and its variance.
+func (b *Belief) Moments() (mean, variance float64) {
+	for _, m := range b.Modes {
 		mean += m.Probability * m.Level
 	}
-	for _, m := range f.Modes {
+	for _, m := range b.Modes {
 		variance += m.Probability * (m.Variance + (m.Level-mean)*(m.Level-mean))
 	}
 	return mean, variance
@@ -298,21 +309,21 @@ func (f *Forecast) moments() (mean, variance float64) {
 // precision is that of a number which is looked for, as a share of it.
 const precision = 1e-5
 
-// quantile is the rate that is not exceeded with the probability p after a time, in
-// requests of the forecast's shape. One count says nothing of how a load moves: until the
+// Quantile is the rate that is not exceeded with the probability p after a time, in
+// requests per second of the belief's shape. One count says nothing of how a load moves: until the
 // second it is the count itself.
-func (f *Forecast) quantile(p float64, ahead time.Duration, history []History) float64 {
-	if f.Weight == 0 {
-		return f.mean()
+func (b *Belief) Quantile(p float64, ahead time.Duration, history []History) float64 {
+	if b.Weight == 0 {
+		return b.mean()
 	}
 	var level, deviation [len(motions)]float64
 	low, high, likeliest := math.Inf(1), 0.0, 0
-	courses := f.courses(ahead, history)
-	for i, m := range f.Modes {
+	courses := b.courses(ahead, history)
+	for i, m := range b.Modes {
 		if m.Probability == 0 {
 			continue
 		}
-		if m.Probability > f.Modes[likeliest].Probability {
+		if m.Probability > b.Modes[likeliest].Probability {
 			likeliest = i
 		}
 		m = m.after(i, max(0, m.Level), ahead.Seconds(), courses[i])
@@ -323,7 +334,7 @@ func (f *Forecast) quantile(p float64, ahead time.Duration, history []History) f
 	// Newton's method from the likeliest mode, and halving where it would leave the range.
 	for rate := min(max(low, level[likeliest]+deviation[likeliest]), high); high-low > precision*high; {
 		below, density := 0.0, 0.0
-		for i, m := range f.Modes {
+		for i, m := range b.Modes {
 			if m.Probability == 0 {
 				continue
 			}

@@ -1,4 +1,4 @@
-package decision
+package forecast
 
 import (
 	"fmt"
@@ -17,6 +17,14 @@ import (
 // countedEvery is how far apart the counts of these tests are.
 const countedEvery = 15 * time.Second
 
+var (
+	epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	conv  = capacity.TokenShape{Input: 1155, Output: 211}
+)
+
+// risk is the usual quantile.
+const risk = 0.9
+
 // poisson is a draw by counting arrivals one by one.
 func poisson(random *rand.Rand, mean float64) float64 {
 	n := 0
@@ -28,12 +36,12 @@ func poisson(random *rand.Rand, mean float64) float64 {
 
 // believed is the belief after n counts of a rate that changes with time, of requests that
 // come so many at a time.
-func believed(random *rand.Rand, n int, copies float64, rate func(time.Duration) float64) Forecast {
-	var f Forecast
+func believed(random *rand.Rand, n int, copies float64, rate func(time.Duration) float64) Belief {
+	var f Belief
 	for i := range n {
 		at := time.Duration(i+1) * countedEvery
 		count := copies * poisson(random, rate(at-countedEvery/2)*countedEvery.Seconds()/copies)
-		f = f.observe(epoch.Add(at), counted{capacity.Rate(count / countedEvery.Seconds()), countedEvery}, conv, false, nil)
+		f = f.Observe(epoch.Add(at), Count{Rate: capacity.Rate(count / countedEvery.Seconds()), Span: countedEvery, Shape: conv}, nil)
 	}
 	return f
 }
@@ -47,9 +55,9 @@ func TestForecastOfASteadyLoadSettles(t *testing.T) {
 	for _, rate := range []float64{5, 50, 500} {
 		f := believed(rand.New(rand.NewPCG(1, 2)), 80, 1, steadily(rate))
 		assert.InEpsilon(t, rate, f.mean(), 0.1, "%v requests/s", rate)
-		assert.Less(t, f.quantile(0.85, time.Minute, nil), 1.2*rate, "%v requests/s", rate)
-		assert.Greater(t, f.quantile(0.85, time.Minute, nil), f.quantile(0.5, time.Minute, nil))
-		assert.InEpsilon(t, f.mean(), f.quantile(0.5, time.Minute, nil), 0.05)
+		assert.Less(t, f.Quantile(0.85, time.Minute, nil), 1.2*rate, "%v requests/s", rate)
+		assert.Greater(t, f.Quantile(0.85, time.Minute, nil), f.Quantile(0.5, time.Minute, nil))
+		assert.InEpsilon(t, f.mean(), f.Quantile(0.5, time.Minute, nil), 0.05)
 	}
 }
 
@@ -71,8 +79,8 @@ func TestForecastCarriesARampOn(t *testing.T) {
 	ramp := func(at time.Duration) float64 { return max(5, 5+0.5*(at-10*countedEvery).Seconds()) }
 	f := believed(rand.New(rand.NewPCG(1, 4)), 18, 1, ramp)
 	now := 18 * countedEvery
-	assert.Greater(t, f.quantile(0.85, 30*time.Second, nil), ramp(now+8*time.Second))
-	assert.Less(t, f.quantile(0.85, 30*time.Second, nil), 2*ramp(now+30*time.Second))
+	assert.Greater(t, f.Quantile(0.85, 30*time.Second, nil), ramp(now+8*time.Second))
+	assert.Less(t, f.Quantile(0.85, 30*time.Second, nil), 2*ramp(now+30*time.Second))
 }
 
 // Bursts of requests that come together are no reason to expect more: what they say of
@@ -80,7 +88,7 @@ func TestForecastCarriesARampOn(t *testing.T) {
 func TestForecastOfBursts(t *testing.T) {
 	f := believed(rand.New(rand.NewPCG(1, 5)), 240, 20, steadily(40))
 	assert.InDelta(t, 20, f.index(), 12)
-	assert.Less(t, f.quantile(0.85, time.Minute, nil), 1.6*40)
+	assert.Less(t, f.Quantile(0.85, time.Minute, nil), 1.6*40)
 }
 
 // The quantile is what it says: of loads that wander, as many as it says stay below it.
@@ -96,7 +104,7 @@ func TestForecastCoversWhatComes(t *testing.T) {
 				}
 				f := believed(random, 60, 1, func(at time.Duration) float64 { return rates[int(at/countedEvery)] })
 				all++
-				if rates[64] <= f.quantile(0.85, 4*countedEvery, nil) {
+				if rates[64] <= f.Quantile(0.85, 4*countedEvery, nil) {
 					below++
 				}
 			}
@@ -121,7 +129,7 @@ func TestQuantileIsThatOfTheMixture(t *testing.T) {
 	}
 	slices.Sort(draws)
 	for _, p := range []float64{0.5, 0.75, 0.9, 0.99} {
-		assert.InEpsilon(t, draws[int(p*n)], f.quantile(p, time.Minute, nil), 0.03, "quantile %v", p)
+		assert.InEpsilon(t, draws[int(p*n)], f.Quantile(p, time.Minute, nil), 0.03, "quantile %v", p)
 	}
 }
 
@@ -129,22 +137,22 @@ func TestQuantileIsThatOfTheMixture(t *testing.T) {
 func TestALowerBoundOnlyRaises(t *testing.T) {
 	f := believed(rand.New(rand.NewPCG(1, 8)), 40, 1, steadily(50))
 	at := epoch.Add(41 * countedEvery)
-	assert.Equal(t, f, f.observe(at, counted{20, countedEvery}, conv, true, nil))
-	more := f.observe(at, counted{150, countedEvery}, conv, true, nil)
+	assert.Equal(t, f, f.Observe(at, Count{Rate: 20, Span: countedEvery, Shape: conv, LowerBound: true}, nil))
+	more := f.Observe(at, Count{Rate: 150, Span: countedEvery, Shape: conv, LowerBound: true}, nil)
 	assert.Greater(t, more.mean(), f.mean())
-	lower := f.observe(at, counted{20, countedEvery}, conv, false, nil)
+	lower := f.Observe(at, Count{Rate: 20, Span: countedEvery, Shape: conv}, nil)
 	assert.Less(t, lower.mean(), f.mean())
 }
 
 // Longer requests are more of the shape that is reckoned in, whatever it is.
 func TestWorthOfRequests(t *testing.T) {
 	long := capacity.TokenShape{Input: 2 * conv.Input, Output: 2 * conv.Output}
-	var f Forecast
-	f = f.observe(epoch, counted{10, countedEvery}, conv, false, nil)
-	assert.InDelta(t, 2, f.worth(long), 1e-9)
-	assert.InDelta(t, 1, f.worth(capacity.TokenShape{}), 1e-9, "what is not known is worth as much")
+	var f Belief
+	f = f.Observe(epoch, Count{Rate: 10, Span: countedEvery, Shape: conv}, nil)
+	assert.InDelta(t, 2, f.Worth(long), 1e-9)
+	assert.InDelta(t, 1, f.Worth(capacity.TokenShape{}), 1e-9, "what is not known is worth as much")
 	for i := range 8 {
-		f = f.observe(epoch.Add(time.Duration(i+1)*countedEvery), counted{10, countedEvery}, long, false, nil)
+		f = f.Observe(epoch.Add(time.Duration(i+1)*countedEvery), Count{Rate: 10, Span: countedEvery, Shape: long}, nil)
 	}
 	assert.InEpsilon(t, 20, f.mean(), 0.1)
 }
@@ -153,10 +161,10 @@ func TestWorthOfRequests(t *testing.T) {
 func TestForecastIgnoresWhatIsNoCount(t *testing.T) {
 	f := believed(rand.New(rand.NewPCG(1, 9)), 10, 1, steadily(10))
 	at := epoch.Add(11 * countedEvery)
-	for _, seen := range []counted{{10, 0}, {capacity.Rate(math.NaN()), countedEvery}, {capacity.Rate(math.Inf(1)), countedEvery}} {
-		require.Equal(t, f, f.observe(at, seen, conv, false, nil))
+	for _, seen := range []Count{{Rate: 10}, {Rate: capacity.Rate(math.NaN()), Span: countedEvery}, {Rate: capacity.Rate(math.Inf(1)), Span: countedEvery}} {
+		require.Equal(t, f, f.Observe(at, seen, nil))
 	}
-	for _, m := range f.observe(at, counted{0, countedEvery}, conv, false, nil).Modes {
+	for _, m := range f.Observe(at, Count{Rate: 0, Span: countedEvery, Shape: conv}, nil).Modes {
 		assert.False(t, math.IsNaN(m.Level+m.Variance+m.Probability))
 	}
 }
@@ -168,18 +176,7 @@ func TestForecastOfALoadThatBeginsLate(t *testing.T) {
 		f := believed(rand.New(rand.NewPCG(1, 8)), quiet+2, 1, func(at time.Duration) float64 {
 			return max(0, 2*(at-time.Duration(quiet)*countedEvery).Seconds())
 		})
-		return f.quantile(0.85, 30*time.Second, nil) / f.mean()
+		return f.Quantile(0.85, 30*time.Second, nil) / f.mean()
 	}
 	assert.InEpsilon(t, begins(0), begins(360), 0.25)
-}
-
-// Whoever takes a great risk still has enough for what arrives now.
-func TestExpectedIsNeverBelowThePresent(t *testing.T) {
-	var f Forecast
-	for i, rate := range []float64{10, 11, 9, 10, 10} {
-		f = f.observe(epoch.Add(time.Duration(i)*15*time.Second), counted{rate: capacity.Rate(rate), span: 15 * time.Second}, conv, false, nil)
-	}
-	d := demand{known: true, now: capacity.Rate(f.mean()), forecast: f, risk: 0.2, tokens: conv}
-	assert.Less(t, f.quantile(d.risk, time.Minute, nil), f.mean())
-	assert.Equal(t, d.expected(time.Minute), d.now)
 }
