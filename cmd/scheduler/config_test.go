@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,23 +134,89 @@ func TestSchedulersAreMadeOfTheShippedConfigurations(t *testing.T) {
 }
 
 // One process places the pods without devices too, and no taint keeps them off the
-// nodes with devices.
+// nodes with devices: the default profile needs the plugin for that.
 func TestOneProcessKeepsPodsWithoutDevicesOffNodesWithDevices(t *testing.T) {
+	// hosts is where eight pods without devices go, of which the plain node holds six.
+	hosts := func(t *testing.T, s *realScheduler, profile string) (plain, withDevices int) {
+		t.Helper()
+		s.Cache.AddNode(klog.Background(), gpuNode("h0", products[0], 8))
+		s.Cache.AddNode(klog.Background(), gpuNode("h1", products[0], 8))
+		s.Cache.AddNode(klog.Background(), gpuNode("plain", "", 0))
+		for i := range 8 {
+			pod := replica("h100", i, template(0, 2, 10))
+			pod.Spec.SchedulerName = profile
+			if s.placeBy(t, pod) == "plain" {
+				require.Zero(t, withDevices, "the plain node comes first")
+				plain++
+			} else {
+				withDevices++
+			}
+		}
+		return plain, withDevices
+	}
 	for _, profile := range []string{"default-scheduler", profileName} {
 		t.Run(profile, func(t *testing.T) {
-			s := newSchedulerOf(t, "scheduler-one-process")
-			s.Cache.AddNode(klog.Background(), gpuNode("h0", products[0], 8))
-			s.Cache.AddNode(klog.Background(), gpuNode("plain", "", 0))
-			s.profile = s.Profiles[profile]
-			for i := range 4 {
-				pod := replica("h100", i, template(0, 1, 1))
-				pod.Spec.SchedulerName = profile
-				host, err := s.place(t, pod)
-				require.NoError(t, err)
-				assert.Equal(t, "plain", host)
-			}
+			plain, others := hosts(t, newSchedulerOf(t, "scheduler-one-process"), profile)
+			assert.Equal(t, 6, plain)
+			assert.Equal(t, 2, others, "where others have no room it is no reason to wait")
 		})
 	}
+	t.Run("a default profile without the plugin", func(t *testing.T) {
+		profiles := load(t, "scheduler-one-process").Profiles
+		without(t, &profiles[0])
+		sched, err := tryScheduler(t, profiles)
+		require.NoError(t, err)
+		s := &realScheduler{Scheduler: sched}
+		s.Cache.AddNode(klog.Background(), gpuNode("h0", products[0], 8))
+		s.Cache.AddNode(klog.Background(), gpuNode("plain", "", 0))
+		filled := 0
+		for i := range 6 {
+			pod := replica("h100", i, template(0, 2, 10))
+			pod.Spec.SchedulerName = "default-scheduler"
+			if s.placeBy(t, pod) == "h0" {
+				filled++
+			}
+		}
+		assert.Positive(t, filled, "it fills nodes with devices: the plugin is what keeps them free")
+	})
+}
+
+// without takes the plugin out of a profile.
+func without(t *testing.T, p *schedulerconfig.KubeSchedulerProfile) {
+	t.Helper()
+	ours := func(c schedulerconfig.Plugin) bool { return c.Name == acceleratorplacement.Name }
+	before := len(p.Plugins.MultiPoint.Enabled)
+	p.Plugins.MultiPoint.Enabled = slices.DeleteFunc(p.Plugins.MultiPoint.Enabled, ours)
+	p.Plugins.PostFilter.Enabled = slices.DeleteFunc(p.Plugins.PostFilter.Enabled, ours)
+	require.Len(t, p.Plugins.MultiPoint.Enabled, before-1)
+}
+
+// The profiles of one process have one view of the nodes: what either placed is taken for
+// both, pods with devices find the right accelerator by either, and no device is given
+// twice, without any taint.
+func TestOneProcessGivesNoDeviceTwice(t *testing.T) {
+	s := newSchedulerOf(t, "scheduler-one-process")
+	for i := range 2 {
+		s.Cache.AddNode(klog.Background(), gpuNode(fmt.Sprintf("h%d", i), products[0], 8))
+		s.Cache.AddNode(klog.Background(), gpuNode(fmt.Sprintf("a%d", i), products[1], 8))
+	}
+	both := []string{"default-scheduler", profileName}
+	taken := map[string]int64{}
+	for i := range 16 {
+		devices := int64(1 + i%2)
+		for v, kind := range []string{"h100", "a100"} {
+			pod := replica(kind, 10*i+v, template(devices, 0, 0))
+			pod.Spec.SchedulerName = both[(i/2+v)%2]
+			host, err := s.tryBy(t, pod)
+			if err != nil {
+				assert.Greater(t, taken[kind[:1]+"0"]+taken[kind[:1]+"1"], 16-devices, "it is refused only where too few are free")
+				continue
+			}
+			assert.Equal(t, kind[:1], host[:1], "by either profile it goes to its accelerator")
+			taken[host] += devices
+		}
+	}
+	assert.Equal(t, map[string]int64{"h0": 8, "h1": 8, "a0": 8, "a1": 8}, taken, "all devices are given, each once")
 }
 
 func TestWrongArgumentsStopTheScheduler(t *testing.T) {

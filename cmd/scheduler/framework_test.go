@@ -80,6 +80,24 @@ func (s *realScheduler) place(t *testing.T, pod *corev1.Pod) (string, error) {
 	return result.SuggestedHost, nil
 }
 
+// tryBy is place by the profile that the pod names.
+func (s *realScheduler) tryBy(t *testing.T, pod *corev1.Pod) (string, error) {
+	t.Helper()
+	profile := s.Profiles[pod.Spec.SchedulerName]
+	require.NotNil(t, profile, pod.Spec.SchedulerName)
+	by := *s
+	by.profile = profile
+	return by.place(t, pod)
+}
+
+// placeBy is tryBy for a pod that finds a node.
+func (s *realScheduler) placeBy(t *testing.T, pod *corev1.Pod) string {
+	t.Helper()
+	host, err := s.tryBy(t, pod)
+	require.NoError(t, err)
+	return host
+}
+
 func replicaSet(variant string) *appsv1.ReplicaSet {
 	controller := true
 	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
