@@ -118,6 +118,9 @@ func (w *world) runPods() {
 			if v.replacing {
 				w.replaceNext(v)
 			}
+			if v.Ordered {
+				w.takeTurns(v)
+			}
 			full := false
 			for _, p := range v.pods {
 				// What one pod finds no node for, the next of the variant finds none for either.

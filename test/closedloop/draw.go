@@ -39,7 +39,21 @@ func drawScenario(data []byte) *Scenario {
 	if d.chance(0.05) {
 		s.Longer = 3 * time.Hour
 	}
+	for i := range s.Models {
+		for j := range s.Models[i].Variants {
+			drawOrder(d, &s.Models[i].Variants[j])
+		}
+	}
 	return s
+}
+
+// drawOrder makes some variants StatefulSets that keep their order, whose youngest replica
+// goes, whatever is chosen. A row of slow replicas would last for many hours.
+func drawOrder(d *dice, v *Variant) {
+	ordered, settling := d.chance(0.15), pick(d, 0, 0, 10*time.Second, time.Minute)
+	if ordered && v.Startup <= 3*time.Minute {
+		v.Ordered, v.Settling, v.Kubernetes = true, settling, true
+	}
 }
 
 func drawModel(d *dice, index int, s *Scenario) Model {

@@ -132,7 +132,7 @@ func (w *world) endFault(f *Fault, v *variantState) {
 // StatefulSet takes the youngest away, one after the other.
 func (w *world) beginRollout(f *Fault, v *variantState) {
 	v.rolling = true
-	if f.Count%2 == 1 {
+	if f.Count%2 == 1 && !v.Ordered {
 		w.create(v).extra = true
 		return
 	}

@@ -1,6 +1,7 @@
 package closedloop
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -134,6 +135,31 @@ func TestTheOracleSees(t *testing.T) {
 			s.Limited = true
 			s.Nodes = []NodeGroup{{"H100", 1, 4}}
 		}), at(5*time.Minute, 5), CheckLimited},
+		"giving back what waits for its turn": {four(func(s *Scenario) {
+			first(s).Replicas, first(s).Ordered, first(s).Kubernetes = 2, true, true
+			s.Faults = []Fault{{Kind: FaultGone, From: 2 * time.Minute, To: 9 * time.Minute, Count: 1}}
+		}), puppet(func(now time.Duration, _ *decision.Variant, _ decision.Round) int {
+			if now < 2*time.Minute || now >= 3*time.Minute {
+				return 4
+			}
+			return 6
+		}), CheckUnknown},
+		"the room of what waits for its turn": {four(func(s *Scenario) {
+			s.Limited = true
+			s.Nodes = []NodeGroup{{"H100", 1, 4}}
+			ordered := variant("b", fast, 10, 0)
+			ordered.Ordered, ordered.Kubernetes = true, true
+			first(s).Replicas = 1
+			s.Models[0].Variants = append(s.Models[0].Variants, ordered)
+		}), puppet(func(now time.Duration, v *decision.Variant, _ decision.Round) int {
+			switch {
+			case v.Ordered && now >= 2*time.Minute:
+				return 3
+			case !v.Ordered && now >= 2*time.Minute+30*time.Second:
+				return 2
+			}
+			return v.Current
+		}), CheckLimited},
 		"a minimum that fits in limited mode": {four(func(s *Scenario) {
 			s.Limited = true
 			first(s).Policy.Min = 5
@@ -263,6 +289,47 @@ func TestTheLeastLoadedReplicaIsNext(t *testing.T) {
 	assert.InEpsilon(t, share(serving[0]), share(serving[1]), 0.02)
 	assert.InEpsilon(t, share(serving[0]), share(serving[2]), 0.05, "the one that hangs gets no more than the others have")
 	assert.InEpsilon(t, load, m.shares[0]+m.shares[1]+m.shares[2], 1e-6)
+}
+
+// A StatefulSet makes one pod after the other, each once those before it have served for a
+// while, and takes them away in the other order.
+func TestAStatefulSetTakesTurns(t *testing.T) {
+	t.Parallel()
+	s := four(func(s *Scenario) {
+		v := &s.Models[0].Variants[0]
+		v.Replicas, v.Ordered, v.Kubernetes, v.Settling, v.Grace = 1, true, true, 20*time.Second, 30*time.Second
+	})
+	w := newWorld(s, always(1))
+	v := w.models[0].variants[0]
+	// until counts the seconds that it takes until so many serve and none is on its way.
+	until := func(want int) (seconds float64) {
+		began := w.now
+		for v.ready() != want || len(v.pods) != want || len(v.leaving) > 0 {
+			w.advance()
+			require.LessOrEqual(t, len(v.pods)-v.ready()+len(v.leaving), 1, "one at a time")
+			require.Less(t, w.now-began, time.Hour)
+			for i, p := range v.pods {
+				require.Equal(t, fmt.Sprintf("model-a-%d", i), p.name)
+			}
+		}
+		return (w.now - began).Seconds()
+	}
+	w.scale(v, 4, nil, false)
+	assert.InDelta(t, 3*30+2*20, until(4), 3*step.Seconds(), "three start-ups, and between them two settle")
+	w.scale(v, 1, []string{"model-a-0"}, false)
+	assert.InDelta(t, 3*30, until(1), 3*step.Seconds(), "each is gone before the next goes")
+
+	w.scale(v, 3, nil, false)
+	w.scenario.Faults = []Fault{{Kind: FaultCrash, To: w.now + time.Hour}}
+	for range 60 {
+		w.advance()
+	}
+	assert.Len(t, v.pods, 2, "none comes behind one that fails")
+	assert.Zero(t, v.waitTheirTurn(w))
+	w.scenario.Faults = nil
+	v.pods[1].crashes, v.pods[1].created = false, w.now
+	assert.Equal(t, 1, v.waitTheirTurn(w))
+	until(3)
 }
 
 // The cheapest mix is found by trying every one.

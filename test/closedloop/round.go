@@ -2,6 +2,7 @@ package closedloop
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -87,7 +88,7 @@ func (w *world) checkRound(snapshot *decision.Snapshot, plan *decision.Plan, kin
 			planned[plan.Models[i].Variants[j].Key] = &plan.Models[i].Variants[j]
 		}
 	}
-	more := map[*variantState]int{}
+	more, waiting := map[*variantState]int{}, map[*variantState]int{}
 	for i, m := range w.models {
 		unknown := unknownLoad(snapshot, &snapshot.Models[i])
 		for j, v := range m.variants {
@@ -100,9 +101,12 @@ func (w *world) checkRound(snapshot *decision.Snapshot, plan *decision.Plan, kin
 			if *p.Desired > v.target {
 				more[v] = *p.Desired - v.target
 			}
+			if n := v.waitTheirTurn(w) - max(0, v.target-*p.Desired); n > 0 {
+				waiting[v] = n
+			}
 		}
 	}
-	w.checkLimited(more)
+	w.checkLimited(more, waiting)
 }
 
 func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decision.VariantPlan, kind decision.Round, unknown string) {
@@ -167,10 +171,14 @@ func (w *world) checkBounds(v *variantState, desired int) {
 	}
 }
 
-// hopeful is how many replicas serve, or can be expected to: those that start, but not
-// those that the scheduler refused, whose containers fail, or that are late by more than
-// the least deadline, a minute or three start-ups.
-func (v *variantState) hopeful(w *world) (n int) {
+// hopeful is how many replicas serve, or can be expected to, those that wait for their
+// turn among them.
+func (v *variantState) hopeful(w *world) int { return v.hoped(w) + v.waitTheirTurn(w) }
+
+// hoped is how many pods serve, or can be expected to: those that start, but not those
+// that the scheduler refused, whose containers fail, or that are late by more than the
+// least deadline, a minute or three start-ups.
+func (v *variantState) hoped(w *world) (n int) {
 	deadline := max(time.Minute, 3*v.startup)
 	if v.startup == 0 {
 		deadline = w.policy.StartupDeadline
@@ -310,36 +318,41 @@ func (w *world) checkShrink(v *variantState, desired int) {
 
 // checkLimited asserts that in limited mode everything that is asked for more finds a
 // place, beside what was asked for before, and that no minimum is missed that would, too.
-func (w *world) checkLimited(more map[*variantState]int) {
+// What waits for its turn was asked for before and holds nothing yet.
+func (w *world) checkLimited(more, waiting map[*variantState]int) {
 	if !w.scenario.Limited {
 		return
+	}
+	wanted := maps.Clone(waiting)
+	for v, n := range more {
+		wanted[v] += n
 	}
 	for _, m := range w.models {
 		for _, v := range m.variants {
 			if v.target+more[v] >= v.policy.Min || w.now == v.fought {
 				continue
 			}
-			more[v]++
-			if w.fits(more) {
-				w.fail(CheckBounds, "%s is to have %d, of at least %d, and another fits", v.key.Name, v.target+more[v]-1, v.policy.Min)
+			wanted[v]++
+			if w.fits(wanted) {
+				w.fail(CheckBounds, "%s is to have %d, of at least %d, and another fits", v.key.Name, v.target+more[v], v.policy.Min)
 			}
-			more[v]--
+			wanted[v]--
 		}
 	}
-	if len(more) == 0 {
-		return
+	// Where others took the room of those that wait, nothing more is to be said.
+	if len(more) > 0 && w.fits(waiting) && !w.fits(wanted) {
+		w.fail(CheckLimited, "asked for together:%s; room: %s", w.list(wanted), w.room())
 	}
-	wanted := map[*variantState]int{}
-	text := ""
+}
+
+// list names numbers of variants, in the order of the scenario.
+func (w *world) list(wanted map[*variantState]int) (text string) {
 	for _, m := range w.models {
 		for _, v := range m.variants {
-			if more[v] > 0 {
-				wanted[v] = more[v]
-				text += fmt.Sprintf(" %+d %s (%dx%s)", more[v], v.key.Name, v.Devices, v.Accelerator)
+			if wanted[v] > 0 {
+				text += fmt.Sprintf(" %+d %s (%dx%s)", wanted[v], v.key.Name, v.Devices, v.Accelerator)
 			}
 		}
 	}
-	if !w.fits(wanted) {
-		w.fail(CheckLimited, "asked for together:%s; room: %s", text, w.room())
-	}
+	return text
 }

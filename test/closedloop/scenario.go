@@ -83,6 +83,10 @@ type Variant struct {
 	OwnUp, OwnDown bool
 	// Kubernetes says that the decision may not choose which replicas go.
 	Kubernetes bool
+	// Ordered says that it is a StatefulSet that keeps its order: replicas come and go one
+	// at a time, the next one once those before it have served for Settling.
+	Ordered  bool
+	Settling time.Duration
 }
 
 // FaultKind is one way in which things go wrong.
@@ -154,15 +158,30 @@ func (s *Scenario) slowest() (slowest time.Duration) {
 	return slowest
 }
 
+// turns is how long the longest row of replicas takes that come one after the other: a
+// dozen, which is as many as the loads are drawn for, and a few more.
+func (s *Scenario) turns() (longest time.Duration) {
+	const row = 16
+	for i := range s.Models {
+		for j := range s.Models[i].Variants {
+			if v := &s.Models[i].Variants[j]; v.Ordered {
+				longest = max(longest, row*(v.Startup+v.Settling))
+			}
+		}
+	}
+	return longest
+}
+
 // patience is how long a change of mind may take that starts new replicas first: three
 // start-ups of the slowest variant, as not all of them may fit at a time, and ten minutes
-// for windows and rounds.
-func (s *Scenario) patience() time.Duration { return 3*s.slowest() + 10*time.Minute }
+// for windows and rounds; where replicas come in turn, a row of them more.
+func (s *Scenario) patience() time.Duration { return 3*s.slowest() + s.turns() + 10*time.Minute }
 
 // settled is when the load has been constant for long enough: an hour, and three
-// start-ups of the slowest variant more.
+// start-ups of the slowest variant more; where replicas come in turn, also two rows of
+// them: one to change its mind about.
 func (s *Scenario) settled() time.Duration {
-	return (s.Calm + time.Hour + 3*s.slowest()).Truncate(time.Minute)
+	return (s.Calm + time.Hour + 3*s.slowest() + 2*s.turns()).Truncate(time.Minute)
 }
 
 // watch is how long the world is watched when it should have settled: longer than the

@@ -98,6 +98,8 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 		Rolling:    v.rolling,
 		Writer:     v.writer,
 		Picks:      !v.Kubernetes,
+		Ordered:    v.Ordered,
+		Settling:   v.Settling,
 		Startup:    v.startup,
 	}
 	if v.Told {

@@ -170,10 +170,11 @@ func (v *variantState) serves() (n int) {
 	return n
 }
 
-// placed is how many hold devices.
+// placed is how many hold devices and stay: of a StatefulSet that keeps its order, those
+// beyond the target wait for their turn to go.
 func (v *variantState) placed() (n int) {
-	for _, p := range v.pods {
-		if p.node != nil && !p.extra {
+	for i, p := range v.pods {
+		if p.node != nil && !p.extra && !(v.Ordered && i >= v.target) {
 			n++
 		}
 	}

@@ -173,7 +173,13 @@ func (s *Scenario) simplerVariant(i, j int, with func(func(*Scenario))) {
 	if v.Grace > 0 {
 		change(func(v *Variant) { v.Grace = 0 })
 	}
+	if v.Ordered {
+		change(func(v *Variant) { v.Ordered, v.Settling = false, 0 })
+	}
+	if v.Settling > 0 {
+		change(func(v *Variant) { v.Settling = 0 })
+	}
 	if v.Kubernetes {
-		change(func(v *Variant) { v.Kubernetes = false })
+		change(func(v *Variant) { v.Ordered, v.Settling, v.Kubernetes = false, 0, false })
 	}
 }

@@ -170,6 +170,7 @@ func (v *Variant) tell(b *strings.Builder) {
 	}{
 		{!v.Seen, "not seen yet"}, {v.Told, "profile given"}, {!v.Told, "profile not given"}, {v.Grace > 0, fmt.Sprintf("grace %s", v.Grace)},
 		{p.Min > 0, fmt.Sprintf("min %d", p.Min)}, {p.Max >= 0, fmt.Sprintf("max %d", p.Max)}, {v.Kubernetes, "Kubernetes picks"},
+		{v.Ordered, fmt.Sprintf("one after the other, %s apart", v.Settling)},
 		{fingerprint(p.Up) != fingerprint(usual.Up), "scaleUp " + behavior(p.Up)},
 		{fingerprint(p.Down) != fingerprint(usual.Down), "scaleDown " + behavior(p.Down)},
 	} {

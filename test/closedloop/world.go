@@ -182,6 +182,9 @@ func (w *world) begin(v *variantState) {
 func (w *world) create(v *variantState) *pod {
 	v.born++
 	p := &pod{name: fmt.Sprintf("%s-%05d", v.key.Name, v.born), created: w.now}
+	if v.Ordered {
+		p.name = fmt.Sprintf("%s-%d", v.key.Name, len(v.pods))
+	}
 	v.pods = append(v.pods, p)
 	return p
 }
@@ -357,12 +360,44 @@ func (w *world) scale(v *variantState, to int, victims []string, foreign bool) {
 	w.disturbed = w.now
 	v.writes = append(v.writes, write{at: w.now, from: v.target, to: to, foreign: foreign})
 	v.target = to
+	if v.Ordered {
+		return
+	}
 	for v.own() < to {
 		w.create(v)
 	}
 	for v.own() > to {
 		w.remove(v, v.victim(victims))
 	}
+}
+
+// takeTurns has a StatefulSet that keeps its order make its next pod, or take its last one
+// away. Either waits until those that stay serve, and have done so for Settling, and the
+// one that went before is gone.
+func (w *world) takeTurns(v *variantState) {
+	for _, p := range v.pods[:min(v.target, len(v.pods))] {
+		if !p.serving || w.now < p.since+v.Settling {
+			return
+		}
+	}
+	switch {
+	case len(v.leaving) > 0:
+	case len(v.pods) < v.target:
+		w.create(v)
+		w.disturbed = w.now
+	case len(v.pods) > v.target:
+		w.remove(v, len(v.pods)-1)
+		w.disturbed = w.now
+	}
+}
+
+// waitTheirTurn is how many replicas have no pod, and get one when those before them serve:
+// none behind one that is not hoped for.
+func (v *variantState) waitTheirTurn(w *world) int {
+	if !v.Ordered || v.hoped(w) < len(v.pods) {
+		return 0
+	}
+	return max(0, v.target-len(v.pods))
 }
 
 // own is the number of pods without those of a rolling update.
