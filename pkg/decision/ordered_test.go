@@ -55,15 +55,22 @@ func TestATurnThatComesToNothing(t *testing.T) {
 	settling := 3 * time.Minute
 	for name, c := range map[string]struct {
 		settling, since time.Duration
-		absent          int
+		// came is how long ago the last one came up; 0 is before all that.
+		came   time.Duration
+		absent int
 	}{
 		"a moment ago":              {since: podPatience, absent: 0},
 		"long ago":                  {since: podPatience + time.Second, absent: 2},
 		"before the others settled": {settling: settling, since: settling + podPatience, absent: 0},
 		"after the others settled":  {settling: settling, since: settling + podPatience + time.Second, absent: 2},
+		"behind one that came late": {since: time.Hour, came: podPatience, absent: 0},
+		"long after one came late":  {since: time.Hour, came: podPatience + time.Second, absent: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 1, Startup: time.Minute, Ordered: true, Settling: c.settling})
+			if c.came > 0 {
+				v.in.Replicas = []Replica{{Since: epoch.Add(-c.came)}}
+			}
 			v.old = VariantMemory{NoPod: epoch.Add(-c.since), History: []Stretch{{Replicas: 3}}}
 			v.next.NoPod = r.noPodSince(v)
 			f := r.fleetOf(v)

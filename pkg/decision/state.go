@@ -242,7 +242,14 @@ func (r *round) noPodSince(v *variant) time.Time {
 	case before.Replicas < v.in.Current, r.waitTheirTurn(v):
 		return r.snapshot.Time
 	}
-	return r.since(v.old.NoPod)
+	since := r.since(v.old.NoPod)
+	for i := range v.in.Replicas {
+		// One that came up late let the next one's turn come then.
+		if came := v.in.Replicas[i].Since; v.in.Ordered && came.After(since) {
+			since = came
+		}
+	}
+	return since
 }
 
 // waitTheirTurn reports whether replicas without a pod get one once those that start now
