@@ -44,7 +44,7 @@ func (q *question) fixed(keeps func(group int) bool) *branch {
 // is left.
 func (q *question) explore(within *branch) {
 	waiting := []*branch{within}
-	for back := 0; len(waiting) > 0 && q.spent() < q.budget; {
+	for back := 0; q.spent() < q.budget; {
 		at := q.next(&waiting, back)
 		if at == nil {
 			return

@@ -76,7 +76,7 @@ type cover struct {
 	items    []item
 	// rest is the rate that is still to be served, slack what may be missing of it.
 	rest, slack float64
-	// base is the cost of the lower bounds: equal costs are so against the whole.
+	// base is the price of the lower bounds: equal costs are so against the whole.
 	base float64
 	// at is the break item: those before it are bought in full, it covers the rest.
 	at int
@@ -94,11 +94,9 @@ func newCover(options []Option, need float64) *cover {
 			c.replicas[i], keep = v.least+keep, 0
 		}
 		c.rest -= v.serves * float64(c.replicas[i])
-		c.base += v.cost*float64(c.replicas[i]) + v.start*float64(max(0, c.replicas[i]-v.now))
-		if v.serves > 0 {
-			c.add(i, v.cost, v.serves, -1, keep)
-			c.add(i, v.cost+v.start, v.serves, 1, v.most-c.replicas[i]-keep)
-		}
+		c.base += v.cost * float64(c.replicas[i])
+		c.add(i, v.cost, v.serves, -1, keep)
+		c.add(i, v.cost+v.start, v.serves, 1, v.most-c.replicas[i]-keep)
 	}
 	if c.rest <= c.slack {
 		c.rest = 0
@@ -107,7 +105,7 @@ func newCover(options []Option, need float64) *cover {
 }
 
 func (c *cover) add(option int, cost, serves float64, change, limit int) {
-	// A rate can be so small that the cost per rate is no number any more.
+	// Of what serves nothing, or next to nothing, the cost per rate is no number.
 	if unit := cost / serves; limit > 0 && !unknown(unit) {
 		c.items = append(c.items, item{option: option, cost: cost, serves: serves, unit: unit, change: change, limit: limit})
 	}

@@ -12,7 +12,8 @@ type cluster struct {
 	groups []*group
 	// rows is the number of limits that they compete for.
 	rows int
-	// costUnit is what all demand is worth: costs are counted in it.
+	// costUnit is what all demand is worth: costs are counted in it. It is 0 only where
+	// nothing is asked.
 	costUnit float64
 	// budget is the work that is left for its questions, in elements looked at, some
 	// nanoseconds each.
@@ -122,7 +123,7 @@ func (c *cluster) number(limits []float64, binds []bool) {
 		}
 	}
 	for _, g := range c.groups {
-		c.costUnit += g.worth * g.rest
+		c.costUnit = min(c.costUnit+g.worth*g.rest, largest)
 		for i, p := range g.parts {
 			var uses []Use
 			for _, u := range p.uses {
@@ -132,9 +133,6 @@ func (c *cluster) number(limits []float64, binds []bool) {
 			}
 			g.parts[i].uses = uses
 		}
-	}
-	if c.costUnit <= 0 || unknown(c.costUnit) {
-		c.costUnit = 1
 	}
 	for _, g := range c.groups {
 		g.costUnit = c.costUnit
@@ -162,7 +160,6 @@ func (c *cluster) solve() {
 	}
 	if c.rows > 0 {
 		c.ask(c.groups, 1, c.budget)
-		c.takeIdeals()
 	}
 }
 
@@ -223,25 +220,3 @@ const costHint = 1e-6
 
 // holdLeast is the unserved demand, as a part of that of the priority, that is none.
 const holdLeast = 1e-7
-
-// takeIdeals changes to the cheapest vectors where the cost is equal: of equal costs
-// Cheapest knows the better one.
-func (c *cluster) takeIdeals() {
-	used := make([]float64, c.rows)
-	for _, g := range c.groups {
-		add(used, g.chosen.uses, 1)
-	}
-	for _, g := range c.groups {
-		if !g.idealFits || g.ideal.cost > g.chosen.cost+fine*g.chosen.cost || g.ideal.served < g.chosen.served-g.slack && g.ideal.served < g.top-g.slack {
-			continue
-		}
-		add(used, g.chosen.uses, -1)
-		add(used, g.ideal.uses, 1)
-		if !slices.ContainsFunc(used, func(u float64) bool { return over(u, 1) }) {
-			g.chosen = g.ideal
-			continue
-		}
-		add(used, g.ideal.uses, -1)
-		add(used, g.chosen.uses, 1)
-	}
-}

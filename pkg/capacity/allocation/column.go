@@ -93,9 +93,7 @@ func (f *finder) price(weight float64, prices []float64) {
 		for _, u := range p.uses {
 			cost += max(0, prices[u.Row]) * u.Amount
 		}
-		if cost < now.cost {
-			f.least -= (now.cost - cost) * float64(f.high[now.part])
-		}
+		f.least -= max(0, now.cost-cost) * float64(f.high[now.part])
 		now.cost = cost
 	}
 	f.work += 2 * len(f.pieces)

@@ -226,20 +226,17 @@ func (q *question) relax(rounds int) {
 
 // offerPick makes a pick keep the limits, improves it, and keeps it if it is the best.
 func (q *question) offerPick(pick []int) {
-	c := newChoice(q.master, pick, q.bound, math.Inf(1))
-	ok := c.repair()
-	if ok {
-		c.improve()
-	}
-	if q.master.work += 2*c.work + 2*(pairBudget-c.budget); !ok {
+	c := newChoice(q.master, pick)
+	if !c.repair() {
 		return
 	}
-	if pick = c.picked(); q.fill(pick, q.master.prices) || q.fill(pick, make([]float64, len(q.master.limits))) {
-		c = newChoice(q.master, pick, q.bound, c.value)
+	c.improve()
+	if q.fill(pick, q.master.prices) || q.fill(pick, make([]float64, len(q.master.limits))) {
+		c.settle()
 		c.improve()
 	}
 	if c.value < q.value {
-		q.best, q.value = c.picked(), c.value
+		q.best, q.value = pick, c.value
 	}
 }
 
