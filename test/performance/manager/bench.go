@@ -307,14 +307,10 @@ func (b *bench) change(ctx context.Context, r *results) error {
 			r.Changed = one
 		}
 	}
-	for _, one := range rounds {
-		if one.Statuses > 0 && !one.From.Before(r.Changed.From) {
-			r.Shown = one.From.Sub(r.Changed.From).Seconds() + one.Seconds
-			r.ShownStatuses += one.Statuses
-		}
-	}
+	requests, auditErr := b.cluster.Requests()
+	r.Shown, r.ShownStatuses = shown(requests, r.Changed.From)
 	r.ChangedRequests = after - before
-	return errors.Join(err, b.weigh(ctx, &r.End))
+	return errors.Join(err, auditErr, b.weigh(ctx, &r.End))
 }
 
 // restart ends the manager and starts it again.

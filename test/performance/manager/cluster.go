@@ -53,6 +53,8 @@ func startCluster(ctx context.Context, o options) (*localcluster.Cluster, error)
 			Prometheus: &localcluster.Prometheus{ScrapeInterval: o.scrape},
 			VariantScheduler: &localcluster.VariantScheduler{
 				Config: manifests + "/scheduler/config.yaml", Namespace: home, ServiceAccount: scheduler,
+				// There is one. A lease that a busy API server does not renew in time would end it.
+				Args: []string{"--leader-elect=false"},
 			},
 		},
 	})

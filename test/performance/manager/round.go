@@ -107,3 +107,18 @@ func roundsOf(queries []query, requests []localcluster.Request) []round {
 	}
 	return rounds
 }
+
+// shown are the seconds from a time until every object whose status was written since had it
+// written once, and how many those are. What is written again is of what came later.
+func shown(requests []localcluster.Request, from time.Time) (seconds float64, objects int) {
+	seen := map[string]bool{}
+	for _, one := range requests {
+		key := one.Namespace + "/" + one.Name
+		if one.Subresource != "status" || one.Code >= 300 || one.At.Before(from) || seen[key] {
+			continue
+		}
+		seen[key] = true
+		seconds = max(seconds, one.At.Sub(from).Seconds())
+	}
+	return seconds, len(seen)
+}

@@ -39,6 +39,20 @@ func TestRoundsAreReadingsAndTheirWrites(t *testing.T) {
 	assert.Empty(t, roundsOf(nil, requests))
 }
 
+func TestAnObjectIsShownWhenItsStatusIsFirstWritten(t *testing.T) {
+	of := func(name string, r localcluster.Request) localcluster.Request {
+		r.Name = name
+		return r
+	}
+	requests := []localcluster.Request{
+		of("a", written(1, "status", 200)), of("a", written(3, "status", 200)), of("a", written(9, "status", 200)),
+		of("b", written(4, "status", 409)), of("b", written(5, "status", 200)), of("c", written(6, "scale", 200)),
+	}
+	seconds, objects := shown(requests, at(2))
+	assert.InDelta(t, 3, seconds, 0)
+	assert.Equal(t, 2, objects)
+}
+
 func TestQuantiles(t *testing.T) {
 	assert.InDelta(t, 2, middle([]float64{3, 1, 2}), 0)
 	assert.InDelta(t, 1, middle([]float64{1}), 0)
