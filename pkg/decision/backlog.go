@@ -61,6 +61,38 @@ func (r *round) backlogAtReady(m *model) float64 {
 	return max(met, waits)
 }
 
+// inSaturated is what waits in saturated replicas, in requests, and the rate of these. A
+// request that waits in a replica is served by it alone. All that others can do for it is
+// to take over what arrives.
+func (r *round) inSaturated(m *model) (waiting float64, rate capacity.Rate) {
+	for _, v := range m.variants {
+		each := v.rate.serves()
+		for i, c := range v.load.of {
+			if p := &v.in.Replicas[i]; each > 0 && c == saturated && r.usable(p.Waiting) && !r.hangs(p) {
+				waiting += p.Waiting.Value
+				rate += each
+			}
+		}
+	}
+	return waiting, rate
+}
+
+// drain sets the rate that serves the backlog within the drain time, as far as more
+// replicas can: of what waits in saturated ones no more counts than these serve.
+func (r *round) drain(m *model, n *need) {
+	n.queued = r.within(n.backlog)
+	if waiting, rate := r.inSaturated(m); waiting > 0 {
+		others := min(n.queued, r.within(n.backlog-waiting))
+		n.own = min(n.queued-others, rate)
+		n.queued = others + n.own
+	}
+}
+
+// within is the rate that serves so many requests within the drain time.
+func (r *round) within(requests float64) capacity.Rate {
+	return capacity.Rate(max(0, requests) / r.policy.Drain.Seconds())
+}
+
 // backlogAge is how long ago the backlog was counted.
 func (r *round) backlogAge(m *model) time.Duration {
 	newest := time.Time{}
@@ -121,8 +153,14 @@ func (r *round) unsettled(m *model, n *need) string {
 	if r.grew(m) {
 		return "replicas just began to serve"
 	}
+	waiting := 0.0
+	if n.own > 0 {
+		waiting, _ = r.inSaturated(m)
+	}
 	for _, o := range m.next.Seen {
-		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && capacity.Rate(o.Backlog/r.policy.Drain.Seconds()) >= m.perReplica(n) && o.Backlog > 0 {
+		// What saturated replicas served of their own is no reason: they stay.
+		others := r.within(o.Backlog-waiting) - n.own
+		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && others >= m.perReplica(n) && others > 0 {
 			return "requests waited lately"
 		}
 	}

@@ -137,12 +137,27 @@ func served(m *Model, plan *ModelPlan) float64 {
 	return sum
 }
 
-// askedOf is the rate that is asked for.
-func askedOf(plan *ModelPlan, policy Policy) float64 {
+// askedOf is the rate that is asked for: of what waits in replicas that are too full, no
+// more than these serve.
+func askedOf(m *Model, plan *ModelPlan, policy Policy) float64 {
 	if plan.Demand == nil {
 		return 0
 	}
-	return float64(plan.Demand.Forecast) + plan.Demand.BacklogAtReady/policy.Drain.Seconds()
+	t := DefaultSaturation()
+	waiting, serves := 0.0, 0.0
+	for i := range m.Variants {
+		v := &m.Variants[i]
+		for _, p := range v.Replicas {
+			full := p.KVUse.Value >= t.KVCacheThreshold || p.Waiting.Value >= t.QueueLengthThreshold ||
+				v.BatchLimit > 0 && p.Running.Value/float64(v.BatchLimit) >= t.KVCacheThreshold
+			if each := float64(plan.Variants[i].ServesEach); full && each > 0 {
+				waiting, serves = waiting+p.Waiting.Value, serves+each
+			}
+		}
+	}
+	all := plan.Demand.BacklogAtReady / policy.Drain.Seconds()
+	others := max(0, plan.Demand.BacklogAtReady-waiting) / policy.Drain.Seconds()
+	return float64(plan.Demand.Forecast) + min(all, others+serves)
 }
 
 func replicas(plan *ModelPlan) int {
@@ -194,7 +209,7 @@ func TestMoreLoadNeverAsksForLess(t *testing.T) {
 			plan := first(s, policy)
 			m := &plan.Models[0]
 			got := served(&s.Models[0], m)
-			require.GreaterOrEqual(t, got, min(served1, askedOf(m, policy))-1e-9, "%v after %s: %s", c, before, tellShort(m))
+			require.GreaterOrEqual(t, got, min(served1, askedOf(&s.Models[0], m, policy))-1e-9, "%v after %s: %s", c, before, tellShort(m))
 			if len(m.Variants) == 1 {
 				require.GreaterOrEqual(t, replicas(m), replicas1, "%v", c)
 			}
@@ -472,7 +487,7 @@ func TestHybridIsNeverBelowTriggersNorPromise(t *testing.T) {
 		}
 		if without.Triggered {
 			triggered++
-			asked := min(served(m, without), askedOf(without, policy))
+			asked := min(served(m, without), askedOf(m, without, policy))
 			if surplus(m, policy) {
 				asked = currently(m)
 			}
@@ -599,7 +614,7 @@ func TestPriorityIsStrict(t *testing.T) {
 		}
 		want := first(calm, policy)
 		m, got, alone := &s.Models[2], &together.Models[2], &want.Models[2]
-		require.GreaterOrEqual(t, served(m, got), min(served(m, alone), askedOf(got, policy))-1e-9, "%v\n%s\nalone:\n%s", c, tellShort(got), tellShort(alone))
+		require.GreaterOrEqual(t, served(m, got), min(served(m, alone), askedOf(m, got, policy))-1e-9, "%v\n%s\nalone:\n%s", c, tellShort(got), tellShort(alone))
 		if detailOf(together.Models[0].Variants[0].Facts, ReasonNoSlots) != "" {
 			crowded++
 		}

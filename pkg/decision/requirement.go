@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
@@ -34,8 +35,9 @@ type need struct {
 	reason Reason
 	detail string
 	// required is the rate that is asked for: what is expected, and queued, the part that
-	// serves the backlog within the drain time.
-	required, queued capacity.Rate
+	// serves the backlog within the drain time. Own is what of that part only those replicas
+	// can serve that it waits in.
+	required, queued, own capacity.Rate
 	// backlog is the number of requests that the replicas which start will meet.
 	backlog float64
 	// supply is the rate of the replicas that serve or will in time.
@@ -93,7 +95,7 @@ func (r *round) asked(m *model) need {
 			n.bounded += v.fleet.supply - left
 		}
 	}
-	n.queued = capacity.Rate(n.backlog / r.policy.Drain.Seconds())
+	r.drain(m, &n)
 	n.required = m.sizeFor + n.queued
 	return n
 }
@@ -196,21 +198,32 @@ func (m *model) perReplica(n *need) capacity.Rate {
 
 // less sets what must stay, when the arrival rate is known well enough to lower.
 // While a backlog is worth a replica all stay, so that the replicas that drain it go
-// together when it is gone, and not one by one.
+// together when it is gone, and not one by one. But what waits in saturated replicas keeps
+// only these, where it is ours to choose who goes.
 func (r *round) less(m *model, n *need) {
+	if !r.spares(m) {
+		n.own = 0
+	}
 	unsettled := r.unsettled(m, n)
 	switch {
 	case !m.demand.isCertain || !m.demand.seen:
 		n.reason, n.detail = ReasonMetricsPartial, "no scale-down: the arrival rate is not known well enough"
-	case n.queued > 0 && n.queued >= m.perReplica(n):
+	case n.queued > n.own && n.queued-n.own >= m.perReplica(n):
 		n.reason, n.detail = ReasonBacklog, fmt.Sprintf("%s; no scale-down while %.0f requests wait", n.detail, n.backlog)
 	case unsettled != "":
 		n.reason, n.detail = ReasonBacklog, n.detail+"; no scale-down yet: "+unsettled
 	default:
 		n.want, n.reason = wantLess, ReasonSteady
-		n.least = max(m.least(), m.headroom()*m.certain())
+		n.least = max(m.least(), m.headroom()*m.certain()) + n.own
 		n.idle = r.idleOf(m)
 	}
+}
+
+// spares reports whether no saturated replica goes while another one can.
+func (r *round) spares(m *model) bool {
+	return !slices.ContainsFunc(m.variants, func(v *variant) bool {
+		return v.load.saturated > 0 && !r.picks(v)
+	})
 }
 
 // certain is the arrival rate that a scale-down reckons with: a serving replica without

@@ -2,12 +2,14 @@ package decision
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
@@ -200,6 +202,59 @@ func TestLess(t *testing.T) {
 			assert.InDelta(t, c.least, float64(n.least), 1e-9)
 			if c.want == ReasonBacklog {
 				assert.Equal(t, "replicas are idle; no scale-down while 300 requests wait", n.detail)
+			}
+		})
+	}
+}
+
+// What waits in a saturated replica is served by it alone: more replicas than take over
+// what arrives are no use, and those that are too many go before it is served, where it is
+// ours to spare the saturated one.
+func TestWhatWaitsInAReplicaIsItsOwn(t *testing.T) {
+	told := func(v float64) Sample { return Sample{Value: v, Time: epoch, Present: true} }
+	of := func(running, waiting, served float64) Replica {
+		return Replica{KVUse: told(0), Running: told(running), Waiting: told(waiting), Served: told(served), InFlightGrowth: told(0), Input: told(16), Output: told(28)}
+	}
+	idle, full := of(1, 0, 0.5), of(10, 600, 3.5)
+	many := func(n int, one, other Replica) []Replica {
+		return append(slices.Repeat([]Replica{other}, n-1), one)
+	}
+	for name, c := range map[string]struct {
+		replicas []Replica
+		queue    float64
+		picks    bool
+		want     int
+		reason   Reason
+	}{
+		"one has all that waits":                  {many(1, full, idle), 0, true, 3, ReasonSaturated},
+		"the gateway has it, and anybody may":     {many(1, of(9, 0, 3.5), idle), 600, true, 4, ReasonSaturated},
+		"one has it, and others serve":            {many(3, full, idle), 0, true, 3, ReasonSteady},
+		"one has it, and others are too many":     {many(9, full, idle), 0, true, 3, ReasonSpareCapacity},
+		"so do two":                               {append(many(8, full, idle), full), 0, true, 4, ReasonSpareCapacity},
+		"Kubernetes may choose the full one":      {many(9, full, idle), 0, false, 9, ReasonBacklog},
+		"others are too many, the gateway has it": {many(9, idle, idle), 600, true, 9, ReasonBacklog},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := Variant{
+				Name: "v", Current: len(c.replicas), Ready: len(c.replicas), Request: request("H100", 1), Cost: 10, BatchLimit: 10,
+				Profile: serving.Profile{Base: 100, BatchLimit: 10, KVTokens: 4096}, Startup: 15 * time.Second, Picks: c.picks, Replicas: c.replicas,
+			}
+			for i := range v.Replicas {
+				v.Replicas[i].Name = fmt.Sprint(i)
+			}
+			policy := DefaultPolicy()
+			now := DefaultVariantPolicy()
+			now.Down.Window = 0
+			policy.Variants = map[Key]VariantPolicy{{"ns", "v"}: now}
+			s := Snapshot{Time: epoch, Cluster: &placement.Cluster{Nodes: nodes(4, "H100", 8)}, Models: []Model{{
+				Namespace: "ns", ID: "m", Arrival: told(4), Queue: told(c.queue), Variants: []Variant{v},
+			}}}
+			plan, _ := Decide(s, policy, Memory{}, RoundFull)
+			got := plan.Models[0].Variants[0]
+			assert.Equal(t, c.want, *got.Desired, got.Message)
+			assert.Equal(t, c.reason, got.Reason, got.Message)
+			for _, victim := range got.Victims {
+				assert.Zero(t, v.Replicas[slices.IndexFunc(v.Replicas, func(r Replica) bool { return r.Name == victim })].Waiting.Value)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ func (r *round) victims() {
 		// Of the pods, not of what the target asks for: some of those may have no pod
 		// yet, and some pods of an earlier scale-down may still be there.
 		n := v.in.Ready + len(v.in.Starting) - v.target
-		if !v.managed || n <= 0 || v.target >= v.in.Current || !v.in.Picks || v.in.Rolling || r.unknown(v) != nil {
+		if !v.managed || n <= 0 || v.target >= v.in.Current || !r.picks(v) {
 			return
 		}
 		choosing = append(choosing, v)
@@ -35,6 +35,9 @@ func (r *round) victims() {
 		}
 	}
 }
+
+// picks reports whether it is ours to choose which replicas of the variant go.
+func (r *round) picks(v *variant) bool { return v.in.Picks && !v.in.Rolling && r.unknown(v) == nil }
 
 // removable are the variant's pods as the capacity model sees them, of which n go:
 // without those that are saturated, unless there are too few others, because what waits

@@ -245,6 +245,29 @@ func TestTheQueueOfAReplicaThatHangsIsNoDemand(t *testing.T) {
 	}
 }
 
+// Requests that wait in a replica are served by it alone: others can take over all that
+// arrives, and no more. They are asked for by that, and those that are too many go before the
+// queue is gone.
+func TestTheQueueOfOneReplicaBuysWhatServesTheArrivals(t *testing.T) {
+	t.Parallel()
+	for _, gateway := range []bool{false, true} {
+		t.Run(fmt.Sprintf("gateway %v", gateway), func(t *testing.T) {
+			t.Parallel()
+			s := constant(0, variant("a", fast, 10, 1))
+			// One has to serve what takes four, for as long as no other finds a node.
+			s.Models[0].Gateway, s.Models[0].Load = gateway, []Point{{Rate: 3.5 * s.each(0)}}
+			s.Limited, s.Calm = true, 20*time.Minute
+			s.Faults = []Fault{{Kind: FaultCordon, From: step, To: s.Calm}}
+			w := holds(t, s)
+			highest := 0
+			for _, write := range w.models[0].variants[0].writes {
+				highest = max(highest, write.to)
+			}
+			assert.LessOrEqual(t, highest, 6, w.tell())
+		})
+	}
+}
+
 func TestMetricsOfTheFutureLowerNothing(t *testing.T) {
 	t.Parallel()
 	s := constant(0, variant("a", fast, 10, 8))
