@@ -114,6 +114,22 @@ func (r *Router) Remove(namespace, name string) {
 	}
 }
 
+// Busiest is the number of requests of a model that its replica with most has in flight,
+// together with those that wait for a replica.
+func (r *Router) Busiest(model string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	route := r.models[model]
+	if route == nil {
+		return 0
+	}
+	most := 0
+	for _, e := range route.endpoints {
+		most = max(most, e.inFlight)
+	}
+	return most + route.queue.Len()
+}
+
 // complete answers POST /v1/completions.
 func (r *Router) complete(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxBody))

@@ -105,6 +105,7 @@ func TestRouterHoldsRequestsWhileThereIsNoReplica(t *testing.T) {
 	require.Eventually(t, func() bool { return gauge(t, address, queueSize, "llama") == 3 }, patience, tick)
 	assert.InDelta(t, 3*len(body), gauge(t, address, queueBytes, "llama"), 0)
 	assert.InDelta(t, 0, gauge(t, address, attempts, "llama"), 0, "none is dispatched")
+	assert.Equal(t, 3, router.Busiest("llama"))
 	assert.InDelta(t, 0, gauge(t, address, queueSize, "gpt"), 0)
 
 	_, llama := serve(t, emulation.ServerOptions{Model: "llama", Profile: quick})
@@ -159,6 +160,8 @@ func TestRouterChoosesTheLeastLoadedReplica(t *testing.T) {
 		send()
 		<-g.came
 	}
+	assert.Equal(t, 2, router.Busiest("llama"))
+	assert.Zero(t, router.Busiest("nobody"))
 	b.answer <- struct{}{}
 	<-answered
 	send()

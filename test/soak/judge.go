@@ -47,6 +47,9 @@ func judge(s *seen) *result {
 	if r.Raised == 0 || r.Lowered == 0 {
 		r.wrong("%d writes raise and %d lower: nothing is proven without either", r.Raised, r.Lowered)
 	}
+	for _, q := range s.Queued {
+		r.wrong("%s after nothing was killed for %s", q, drained)
+	}
 	s.judgeEnds(r)
 	s.judgeDeaths(r)
 	s.judgeMemory(r)

@@ -148,6 +148,7 @@ func TestTheJudge(t *testing.T) {
 		{"no write that lowers", func(s *seen) { s.Requests = s.Requests[:len(s.Requests)-1] }, "0 lower: nothing is proven"},
 		{"too few at the end", func(s *seen) { s.Loads[0].Steps = append(s.Loads[0].Steps, rate{at(150), 9}) }, "1 replicas of alpha are asked for, and 9.0 requests/s need 4 to 6"},
 		{"too many at the end", func(s *seen) { s.Loads[2].Ends[0] = end{"gamma-h100", 5, 5, "True", "5 needed"} }, "5 replicas of gamma are asked for, and 2.5 requests/s need 1 to 3; gamma-h100 says \"5 needed\""},
+		{"a queue that stays", func(s *seen) { s.Queued = []string{"30 requests wait in one replica of gamma"} }, "30 requests wait in one replica of gamma after nothing was killed for 5m0s"},
 		{"not ready at the end", func(s *seen) { s.Loads[2].Ends[0].Ready = 0 }, "0 of the 1 replicas of gamma-h100 are ready"},
 		{"an object that is not Ready at the end", func(s *seen) { s.Loads[2].Ends[0].State = "Conflict: why" }, "gamma-h100 is not Ready: Conflict: why"},
 		{"a program that ends", func(s *seen) { s.Deaths = []death{{pair[0], at(50), "somehow"}} }, "50s: manager-1 ended somehow"},

@@ -25,6 +25,10 @@ const (
 	shortest = 2 * time.Minute
 	// calm is the end of a soak, in which nothing is killed and the load is constant.
 	calm = time.Minute
+	// drained is how long a queue of before may last then, and shortQueue how many may wait
+	// in one replica in the normal course of things.
+	drained    = 5 * time.Minute
+	shortQueue = 5
 )
 
 func main() {
@@ -72,7 +76,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.DurationVar(&o.duration, "duration", 10*time.Minute, "How long there is load; in the last minute nothing is killed any more.")
+	flags.DurationVar(&o.duration, "duration", 10*time.Minute, "How long there is load; the last minute of it, and what queues of before take, are calm.")
 	flags.Uint64Var(&o.seed, "seed", 1, "Decides what happens when.")
 	flags.StringVar(&o.out, "out", "soak.json", "File for the results.")
 	flags.StringVar(&o.logs, "logs", "", "Directory for the logs of all programs, the audit log among them; without it they go with the cluster.")
@@ -106,7 +110,7 @@ func soak(ctx context.Context, o options, progress io.Writer) (*seen, error) {
 	if err := w.wreck(ctx, o.duration-calm); err != nil {
 		return nil, err
 	}
-	w.say("calm for %s: nothing is killed any more, and the load is constant", calm)
+	w.say("nothing is killed any more, and the load is constant")
 	if err := w.rest(ctx); err != nil {
 		return nil, err
 	}

@@ -99,7 +99,8 @@ func (w *world) settle(ctx context.Context) error {
 	return nil
 }
 
-// rest lets a constant load be until the soak ends.
+// rest lets a constant load be until the soak ends. A queue of before is load too: the calm
+// begins when it is served.
 func (w *world) rest(ctx context.Context) error {
 	swept, err := w.sweep(ctx)
 	if err != nil {
@@ -111,8 +112,28 @@ func (w *world) rest(ctx context.Context) error {
 	for _, l := range w.loads {
 		l.set(l.model.most * 0.6)
 	}
+	w.awaitQueues(ctx)
+	w.say("calm for %s", calm)
 	pause(ctx, calm)
 	return w.broken(ctx)
+}
+
+// awaitQueues waits until no replica has requests in its queue, and notes those models of
+// which some have for too long.
+func (w *world) awaitQueues(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drained)
+	defer cancel()
+	for {
+		w.queued = nil
+		for _, m := range models {
+			if waiting := w.router.Busiest(m.id) - batchLimit; waiting > shortQueue {
+				w.queued = append(w.queued, fmt.Sprintf("%d requests wait in one replica of %s", waiting, m.id))
+			}
+		}
+		if len(w.queued) == 0 || !pause(ctx, time.Second) {
+			return
+		}
+	}
 }
 
 // seen is all that the judge is told.
@@ -128,6 +149,8 @@ type seen struct {
 	Samples  []sample
 	Ready    []readiness
 	Loads    []asked
+	// Queued are the queues that were not served in time, when nothing was killed any more.
+	Queued []string
 }
 
 // asked is what was asked of a model, and its variants at the end.
@@ -152,7 +175,7 @@ type end struct {
 
 // seen collects everything.
 func (w *world) seen(ctx context.Context) (*seen, error) {
-	s := &seen{Seed: w.seed, Began: w.began, Ended: time.Now(), Owners: w.owners}
+	s := &seen{Seed: w.seed, Began: w.began, Ended: time.Now(), Owners: w.owners, Queued: w.queued}
 	for _, l := range w.loads {
 		a := asked{Model: l.model}
 		for _, v := range l.model.variants {

@@ -63,6 +63,9 @@ type world struct {
 	cut     context.CancelFunc
 	wait    sync.WaitGroup
 	loads   []*load
+	router  *emulation.Router
+	// queued are the queues that were not served in time.
+	queued []string
 	// mutex guards what follows.
 	mutex    sync.Mutex
 	deeds    []deed
@@ -241,11 +244,11 @@ func (w *world) startModels(ctx context.Context) error {
 	for _, m := range models {
 		routed = append(routed, emulation.RoutedModel{Namespace: namespace, Name: m.id})
 	}
-	router, err := emulation.NewRouter(routed...)
-	if err != nil {
+	var err error
+	if w.router, err = emulation.NewRouter(routed...); err != nil {
 		return err
 	}
-	fleet, err := emulation.NewFleet(emulation.FleetOptions{Client: w.typed, Namespace: namespace, Describe: describe, Directory: router})
+	fleet, err := emulation.NewFleet(emulation.FleetOptions{Client: w.typed, Namespace: namespace, Describe: describe, Directory: w.router})
 	if err != nil {
 		return err
 	}
@@ -254,7 +257,7 @@ func (w *world) startModels(ctx context.Context) error {
 			w.fail(err)
 		}
 	})
-	address, err := w.serve(router)
+	address, err := w.serve(w.router)
 	if err != nil {
 		return err
 	}
