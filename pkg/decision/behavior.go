@@ -201,10 +201,11 @@ func (r *round) rateLimit(v *variant, b Behavior, sign int) int {
 	return max(best, 0)
 }
 
-// replicasBefore is what the target asked for when the period began.
+// replicasBefore is what the target asked for when the period began. What a round wrote was
+// so from that round on, although only the next one saw it.
 func (r *round) replicasBefore(v *variant, period time.Duration) int {
-	for i := len(v.old.History) - 1; i >= 0 && !v.externallyChanged; i-- {
-		if s := v.old.History[i]; i == 0 || r.snapshot.Time.Sub(s.From) >= period {
+	for _, s := range v.old.History {
+		if !v.externallyChanged && r.snapshot.Time.Sub(s.Until) < period {
 			return s.Replicas
 		}
 	}
