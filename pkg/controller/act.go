@@ -13,6 +13,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
 // requests is how many requests to the API server are on their way at once.
@@ -56,7 +57,7 @@ type outcome struct {
 // plan.
 func (a *actor) act(ctx context.Context, plan *decision.Plan, seen *observation) map[decision.Key]outcome {
 	var asked []*decision.VariantPlan
-	each(plan, func(p *decision.VariantPlan) {
+	plan.Each(func(p *decision.VariantPlan) {
 		if changes(p, seen.variants[p.Key], seen.policy.Variant(p.Key)) {
 			asked = append(asked, p)
 		}
@@ -85,7 +86,7 @@ func (a *actor) scale(ctx context.Context, p *decision.VariantPlan, v *variant) 
 		marked, o.unmarked = a.marker.mark(ctx, victims)
 	}
 	t := &v.target
-	o.scale, o.err = a.scaler.Write(ctx, p.Key.Namespace, t.ref, t.scale, *number(*p.Desired))
+	o.scale, o.err = a.scaler.Write(ctx, p.Key.Namespace, t.ref, t.scale, *status.Number(*p.Desired))
 	if o.err != nil && len(marked) > 0 {
 		if err := a.marker.clear(ctx, marked, true); err != nil {
 			klog.FromContext(ctx).Error(err, "The deletion cost of pods that stay could not be restored; tried again in the next round",

@@ -16,7 +16,7 @@ func annotate(plan *decision.Plan, seen *observation) {
 	for i := range plan.Models {
 		tellPromise(&plan.Models[i])
 	}
-	each(plan, func(p *decision.VariantPlan) {
+	plan.Each(func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
 		if p.Accelerator == "" {
 			p.Accelerator = v.accelerator
@@ -96,7 +96,7 @@ func overrideFact(p *decision.VariantPlan, general decision.Reason, telling deci
 
 // unreadable names the permissions without which nobody knows what is free.
 func unreadable(p *decision.VariantPlan, missing string) {
-	f, ok := fact(p, decision.ReasonCapacityUnknown)
+	f, ok := p.Fact(decision.ReasonCapacityUnknown)
 	if !ok {
 		f = decision.Fact{Reason: decision.ReasonCapacityUnknown, Detail: "how many more replicas fit is not known"}
 	}
@@ -108,7 +108,7 @@ func unreadable(p *decision.VariantPlan, missing string) {
 // cluster: where nothing serves, or enough is known of what does, its error is about
 // others.
 func blame(p *decision.VariantPlan, seen *observation) {
-	if !has(p, decision.ReasonMetricsMissing, decision.ReasonMetricsStale) {
+	if !p.Has(decision.ReasonMetricsMissing, decision.ReasonMetricsStale) {
 		return
 	}
 	if !seen.asksPods {
@@ -122,32 +122,6 @@ func blame(p *decision.VariantPlan, seen *observation) {
 			f.Detail += "; not all metrics could be read, see the log of the autoscaler"
 		}
 	}
-}
-
-// each calls f for every variant of the plan.
-func each(plan *decision.Plan, f func(*decision.VariantPlan)) {
-	for i := range plan.Models {
-		for j := range plan.Models[i].Variants {
-			f(&plan.Models[i].Variants[j])
-		}
-	}
-}
-
-// fact is the fact with the first of the reasons for which there is one.
-func fact(p *decision.VariantPlan, reasons ...decision.Reason) (decision.Fact, bool) {
-	for _, reason := range reasons {
-		for _, f := range p.Facts {
-			if f.Reason == reason {
-				return f, true
-			}
-		}
-	}
-	return decision.Fact{}, false
-}
-
-func has(p *decision.VariantPlan, reasons ...decision.Reason) bool {
-	_, ok := fact(p, reasons...)
-	return ok
 }
 
 // brief is the first of several errors and the number of the others.

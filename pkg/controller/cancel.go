@@ -131,7 +131,7 @@ func (a *actor) tidy(ctx context.Context, plan *decision.Plan, seen *observation
 		return
 	}
 	off := seen.strays
-	each(plan, func(p *decision.VariantPlan) {
+	plan.Each(func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
 		if v.target.scale == nil {
 			return

@@ -55,7 +55,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	if plan == nil {
 		return
 	}
-	each(plan, func(p *decision.VariantPlan) {
+	plan.Each(func(p *decision.VariantPlan) {
 		if p.Desired == nil {
 			return
 		}
@@ -80,7 +80,7 @@ func acceleratorLabel(p *decision.VariantPlan) string {
 
 // shownReplicas are the replicas of a variant with a target, as gauges show them.
 func shownReplicas(p *decision.VariantPlan) (desired, current, ratio float64) {
-	desired, current = float64(shown(p)), float64(p.Ready+p.Starting)
+	desired, current = float64(p.Shown()), float64(p.Ready+p.Starting)
 	if current == 0 {
 		// Pods that cannot be found, or are not created yet, are not none.
 		current = float64(p.Current)

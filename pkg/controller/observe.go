@@ -19,6 +19,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
 // observer turns the cluster and the samples into a snapshot.
@@ -88,6 +89,13 @@ type variant struct {
 	pods []*corev1.Pod
 	// picks is set when which replicas go is our choice.
 	picks bool
+}
+
+// resolved is the variant as its status shows it.
+func (v *variant) resolved() *status.Variant {
+	return &status.Variant{
+		Generation: v.object.Generation, ID: v.id, Accelerator: v.accelerator, Shape: v.shape, Other: v.other, Class: v.class, Deleted: v.target.deleted,
+	}
 }
 
 // replicas are the pods of all variants that serve or are to serve.

@@ -112,7 +112,7 @@ func (p *published) Collect(out chan<- prometheus.Metric) {
 	if plan == nil || served == nil {
 		return
 	}
-	each(plan, func(v *decision.VariantPlan) {
+	plan.Each(func(v *decision.VariantPlan) {
 		if v.Desired == nil {
 			return
 		}

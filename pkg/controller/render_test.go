@@ -19,6 +19,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
 // settled is the plan of a variant that the decision looked at: 2 replicas, and 3
@@ -62,128 +63,6 @@ func because(reason decision.Reason) func(*decision.VariantPlan) {
 // seventh is a variant whose object is at generation 7.
 var seventh = &variant{object: &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Generation: 7}}}
 
-func TestConditions(t *testing.T) {
-	// The columns: Ready, TargetResolved, MetricsAvailable, OptimizationReady,
-	// CapacityKnown, ScalingLimited, Conflict.
-	cases := []struct {
-		name string
-		plan *decision.VariantPlan
-		want string
-	}{
-		{"all is well", settled(), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
-		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityUpperBound | NotLimited | NoConflict"},
-		{"nodes unknown", settled(func(p *decision.VariantPlan) { p.Slots = nil }, facts(decision.ReasonMetricsFound, decision.ReasonCapacityUnknown)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityUnknown | NotLimited | NoConflict"},
-		{"a shape that is guessed", settled(func(p *decision.VariantPlan) { p.Slots = nil }, facts(decision.ReasonMetricsFound, decision.ReasonCapacityUnknown, decision.ReasonShapeUnknown)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityUnknown | NotLimited | NoConflict"},
-		{"another number of devices", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonAcceleratorCountDiffers)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | AcceleratorCountDiffers | NotLimited | NoConflict"},
-		{"no nodes named", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonAcceleratorNotSelected)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | AcceleratorNotSelected | NotLimited | NoConflict"},
-		{"nothing serves yet", settled(facts()), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
-		{"wakes", settled(facts(), because(decision.ReasonWake)), "Ready | TargetFound | ScaleFromZero | ScaleFromZeroMode | CapacityExact | NotLimited | NoConflict"},
-		{"some metrics missing", settled(facts(decision.ReasonMetricsPartial)), "Ready | TargetFound | MetricsPartial | SaturationOnlyMode | CapacityExact | NotLimited | NoConflict"},
-		{"all metrics missing", settled(facts(decision.ReasonMetricsMissing)), "MetricsUnavailable | TargetFound | MetricsMissing | MetricsUnavailable | CapacityExact | NotLimited | NoConflict"},
-		{"metrics old", settled(facts(decision.ReasonMetricsStale)), "MetricsUnavailable | TargetFound | MetricsStale | MetricsUnavailable | CapacityExact | NotLimited | NoConflict"},
-		{"no metrics because Prometheus fails", settled(facts(decision.ReasonMetricsMissing, v1alpha1.ReasonPrometheusError)), "MetricsUnavailable | TargetFound | PrometheusError | MetricsUnavailable | CapacityExact | NotLimited | NoConflict"},
-		{"no room", settled(facts(decision.ReasonMetricsFound, decision.ReasonNoSlots)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | NoSlots | NoConflict"},
-		{"stabilised", settled(because(decision.ReasonStabilized)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | Stabilized | NoConflict"},
-		{"at its maximum", settled(because(decision.ReasonMaxReplicas)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | MaxReplicas | NoConflict"},
-		{"written over again and again", unsettled(decision.ReasonReplicasOverwritten, decision.ReasonReplicasOverwritten), "Conflict | TargetFound | - | SkippedProcessing | - | - | ReplicasOverwritten"},
-		{"pods are replaced", settled(because(decision.ReasonRollingUpdate)), "Ready | TargetFound | MetricsFound | SaturationOnlyMode | CapacityExact | RollingUpdate | NoConflict"},
-		{"sized for the promise", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonOptimizationSucceeded)), "Ready | TargetFound | MetricsFound | OptimizationSucceeded | CapacityExact | NotLimited | NoConflict"},
-		{"saturated in spite of the promise", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonSaturationSafetyOverride)), "Ready | TargetFound | MetricsFound | SaturationSafetyOverride | CapacityExact | NotLimited | NoConflict"},
-		{"the promise is not known", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonServiceClassUnclear)), "Ready | TargetFound | MetricsFound | ServiceClassUnclear | CapacityExact | NotLimited | NoConflict"},
-		{"the promise is not known, and there are no metrics", settled(facts(decision.ReasonMetricsMissing, v1alpha1.ReasonServiceClassUnclear)), "MetricsUnavailable | TargetFound | MetricsMissing | MetricsUnavailable | CapacityExact | NotLimited | NoConflict"},
-		{"the server calls the model otherwise", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonModelNameDiffers)), "Ready | TargetFound | MetricsFound | ModelNameDiffers | CapacityExact | NotLimited | NoConflict"},
-		{"the decision failed", unsettled(v1alpha1.ReasonOptimizationFailed, v1alpha1.ReasonOptimizationFailed), "OptimizationFailed | TargetFound | - | OptimizationFailed | - | - | NoConflict"},
-		{"writing is forbidden", settled(facts(decision.ReasonMetricsFound, decision.ReasonTargetForbidden)), "TargetForbidden | TargetForbidden | MetricsFound | SaturationOnlyMode | CapacityExact | NotLimited | -"},
-		{"writing failed", settled(facts(decision.ReasonMetricsFound, v1alpha1.ReasonOptimizationFailed)), "Ready | TargetFound | MetricsFound | OptimizationFailed | CapacityExact | NotLimited | NoConflict"},
-		{"target missing", unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), "DeploymentNotFound | TargetNotFound | - | SkippedProcessing | - | - | -"},
-		{"target not scalable", unsettled(decision.ReasonTargetMissing, v1alpha1.ReasonTargetNotScalable), "TargetNotScalable | TargetNotScalable | - | SkippedProcessing | - | - | -"},
-		{"target may not be read", unsettled(decision.ReasonTargetForbidden, decision.ReasonTargetForbidden), "TargetForbidden | TargetForbidden | - | SkippedProcessing | - | - | -"},
-		{"an autoscaler on the target", unsettled(decision.ReasonConflict, v1alpha1.ReasonAutoscalerOnTarget), "Conflict | TargetFound | - | SkippedProcessing | - | - | AutoscalerOnTarget"},
-		{"a shared target", unsettled(decision.ReasonConflict, v1alpha1.ReasonTargetShared), "Conflict | TargetFound | - | SkippedProcessing | - | - | TargetShared"},
-		{"shape unknown", unsettled(decision.ReasonShapeUnknown, decision.ReasonShapeUnknown), "ShapeUnknown | TargetFound | - | SkippedProcessing | ShapeUnknown | - | NoConflict"},
-		{"a wrong field", unsettled(decision.ReasonSteady, v1alpha1.ReasonInvalidConfiguration), "InvalidConfiguration | TargetFound | - | InvalidConfiguration | - | - | NoConflict"},
-		{"switched off", unsettled(decision.ReasonSteady), "Ready | TargetFound | - | SkippedProcessing | - | - | NoConflict"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			conditions := renderConditions(nil, c.plan, seventh)
-			assert.Equal(t, c.want, reasonsOf(conditions))
-			for _, condition := range conditions {
-				assert.EqualValues(t, 7, condition.ObservedGeneration)
-				assert.NotEmpty(t, condition.Message, condition.Type)
-				assert.True(t, isPublished(condition), "%s %s %s is a published reason", condition.Type, condition.Status, condition.Reason)
-			}
-		})
-	}
-}
-
-var kinds = []string{
-	v1alpha1.ConditionReady, v1alpha1.ConditionTargetResolved, v1alpha1.ConditionMetricsAvailable, v1alpha1.ConditionOptimizationReady,
-	v1alpha1.ConditionCapacityKnown, v1alpha1.ConditionScalingLimited, v1alpha1.ConditionConflict,
-}
-
-// What should be corrected is said in any case, whatever else there is to say.
-func TestDoubtsInWords(t *testing.T) {
-	class, name := decision.Reason(v1alpha1.ReasonServiceClassUnclear), decision.Reason(v1alpha1.ReasonModelNameDiffers)
-	cases := []struct {
-		name string
-		plan *decision.VariantPlan
-		want string
-	}{
-		{"one", settled(facts(decision.ReasonMetricsFound, name)), "ModelNameDiffers: which ModelNameDiffers"},
-		{"two", settled(facts(decision.ReasonMetricsFound, name, class)), "ServiceClassUnclear: which ServiceClassUnclear; which ModelNameDiffers"},
-		{"beside missing metrics", settled(facts(decision.ReasonMetricsMissing, class)), "MetricsUnavailable: which MetricsMissing; which ServiceClassUnclear"},
-		{"where nothing is decided", unsettled(decision.ReasonSteady, class), "SkippedProcessing: why; which ServiceClassUnclear"},
-		{"beside a field that cannot be used", unsettled(decision.ReasonSteady, v1alpha1.ReasonInvalidConfiguration, class), "InvalidConfiguration: which InvalidConfiguration"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			f := optimizationReady(c.plan)
-			assert.Equal(t, c.want, f.reason+": "+f.detail)
-		})
-	}
-}
-
-func TestCapacityInWords(t *testing.T) {
-	v := &variant{object: seventh.object, shape: &capacity.Shape{Accelerator: "H100", Devices: 8, Pods: 1}}
-	cases := []struct {
-		name string
-		plan *decision.VariantPlan
-		want string
-	}{
-		{"some fit", settled(), "8xH100: 4 fit"},
-		{"none fits", settled(func(p *decision.VariantPlan) { p.Slots.Count, p.LargestHole = 0, ptr.To(1) }), "8xH100: 0 fit (largest hole 1)"},
-		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "8xH100: at most 4 fit; not modelled: volumes"},
-		{"a warning before the number", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers)), "which AcceleratorCountDiffers; 8xH100: 4 fit"},
-		{"two warnings", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected)), "which AcceleratorNotSelected; which AcceleratorCountDiffers; 8xH100: 4 fit"},
-		{"unknown twice over", settled(facts(decision.ReasonShapeUnknown, decision.ReasonCapacityUnknown)), "which CapacityUnknown; which ShapeUnknown"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, capacityKnown(c.plan, v).detail) })
-	}
-}
-
-func reasonsOf(conditions []metav1.Condition) string {
-	var reasons []string
-	for _, kind := range kinds {
-		reason := "-"
-		if c := apimeta.FindStatusCondition(conditions, kind); c != nil {
-			reason = c.Reason
-		}
-		reasons = append(reasons, reason)
-	}
-	return strings.Join(reasons, " | ")
-}
-
-func isPublished(c metav1.Condition) bool {
-	for _, r := range v1alpha1.Reasons() {
-		if r.Condition == c.Type && r.Status == c.Status && r.Name == c.Reason {
-			return true
-		}
-	}
-	return false
-}
-
 func TestEventsTellOfChangesOnly(t *testing.T) {
 	cases := []struct {
 		name          string
@@ -206,10 +85,10 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var before []metav1.Condition
 			if c.before != nil {
-				before = renderConditions(nil, c.before, seventh)
+				before = status.Conditions(nil, c.before, seventh.resolved())
 			}
 			recorder := events.NewFakeRecorder(10)
-			conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, before, renderConditions(before, c.after, seventh))
+			conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, before, status.Conditions(before, c.after, seventh.resolved()))
 			assert.Equal(t, c.want, drained(recorder))
 		})
 	}
@@ -379,7 +258,7 @@ func TestAMissingPermissionIsNamedOnEveryPath(t *testing.T) {
 			v := &variant{object: seventh.object, target: target{scale: &autoscalingv1.Scale{}}}
 			plan := decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*plan}}}}
 			annotate(&plan, &observation{variants: map[decision.Key]*variant{plan.Models[0].Variants[0].Key: v}, unreadable: lacks})
-			known := apimeta.FindStatusCondition(renderConditions(nil, &plan.Models[0].Variants[0], v), v1alpha1.ConditionCapacityKnown)
+			known := apimeta.FindStatusCondition(status.Conditions(nil, &plan.Models[0].Variants[0], v.resolved()), v1alpha1.ConditionCapacityKnown)
 			require.NotNil(t, known)
 			assert.Equal(t, metav1.ConditionFalse, known.Status)
 			assert.Equal(t, "CapacityUnknown", known.Reason)

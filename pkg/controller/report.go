@@ -12,6 +12,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
 // reporter shows plans. Each view of a plan has a file of its own.
@@ -40,7 +41,7 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 	_, errs := r.collect()
 	errs = append(errs, seen.metricsErr)
 	var changes []*statusChange
-	each(plan, func(p *decision.VariantPlan) {
+	plan.Each(func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
 		r.net.follow(ctx, p)
 		o, asked := outcomes[p.Key]
@@ -48,13 +49,13 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 			errs = append(errs, o.err)
 			r.tellScaling(p, v, o)
 		}
-		if f, ok := fact(p, decision.ReasonReplicasChanged); ok {
+		if f, ok := p.Fact(decision.ReasonReplicasChanged); ok {
 			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, f.Detail)
 		}
 		base, stands := r.standing(v.object)
-		status := renderStatus(stands, p, v, plan.Time, asked && o.err == nil)
-		if !sameStatus(stands, &status, plan.Round) {
-			changes = append(changes, &statusChange{base: base, status: status})
+		next := status.Render(stands, p, v.resolved(), plan.Time, asked && o.err == nil)
+		if !status.Same(stands, &next, plan.Round) {
+			changes = append(changes, &statusChange{base: base, status: next})
 		}
 	})
 	left, failed := r.apply(ctx, changes)

@@ -84,7 +84,7 @@ func TestARoundOverManyVariants(t *testing.T) {
 	assert.Len(t, r.overlay.scales, 100)
 
 	// The next round follows at once: the cache has seen nothing of it yet.
-	each(plan, func(p *decision.VariantPlan) { p.Current = 3 })
+	plan.Each(func(p *decision.VariantPlan) { p.Current = 3 })
 	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
 	assert.EqualValues(t, 100, s.writes.Load(), "nothing is written twice")
 	assert.Empty(t, drained(recorder))
@@ -92,7 +92,7 @@ func TestARoundOverManyVariants(t *testing.T) {
 
 func TestAChangeBySomebodyElseIsToldOf(t *testing.T) {
 	plan, seen, r, recorder := fleet(t, 1)
-	each(plan, func(p *decision.VariantPlan) {
+	plan.Each(func(p *decision.VariantPlan) {
 		p.Current = *p.Desired
 		p.Facts = append(p.Facts, decision.Fact{Reason: decision.ReasonReplicasChanged, Detail: "from 1 to 3"})
 	})

@@ -10,20 +10,13 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
 // The safety net is what is shown while there is nothing to decide by: nothing is
 // written, and whoever follows the metric sees the number that was wanted before, or
 // what is there when that is more or nothing was wanted before. So a failure of the
 // analysis never takes a replica away.
-
-// shown is the number of a plan that has one for whoever follows the metric.
-func shown(p *decision.VariantPlan) int {
-	if p.Fallback != nil {
-		return p.Fallback.Replicas
-	}
-	return *p.Desired
-}
 
 // safetyNet knows which variants it holds, so that each beginning is told of once.
 type safetyNet map[decision.Key]bool
@@ -56,10 +49,10 @@ func (r *reporter) unobserved(ctx context.Context, err error) {
 	if last == nil {
 		return
 	}
-	each(last, func(p *decision.VariantPlan) {
+	last.Each(func(p *decision.VariantPlan) {
 		if p.Desired != nil {
 			r.net.hold(ctx, p, &decision.Fallback{
-				Replicas: shown(p), Source: decision.FallbackPrevious, Why: "the cluster could not be observed",
+				Replicas: p.Shown(), Source: decision.FallbackPrevious, Why: "the cluster could not be observed",
 			})
 		}
 	})
@@ -72,16 +65,13 @@ func (r *reporter) undecided(ctx context.Context, seen *observation, round decis
 	annotate(plan, seen)
 	r.publish(plan, seen)
 	var changes []*statusChange
-	each(plan, func(p *decision.VariantPlan) {
+	plan.Each(func(p *decision.VariantPlan) {
 		r.net.follow(ctx, p)
 		v := seen.variants[p.Key]
 		base, stands := r.standing(v.object)
-		status := *stands.DeepCopy()
-		status.Conditions = setConditions(status.Conditions, v, []claim{
-			{v1alpha1.ConditionReady, ready(p)}, {v1alpha1.ConditionOptimizationReady, optimizationReady(p)},
-		})
-		if !sameStatus(stands, &status, round) {
-			changes = append(changes, &statusChange{base: base, status: status})
+		next := status.Undecided(stands, p, v.resolved())
+		if !status.Same(stands, &next, round) {
+			changes = append(changes, &statusChange{base: base, status: next})
 		}
 	})
 	_, errs := r.apply(ctx, changes)
@@ -94,9 +84,9 @@ func (r *reporter) undecided(ctx context.Context, seen *observation, round decis
 func (r *reporter) stopgap(seen *observation, round decision.Round, why string) *decision.Plan {
 	before := map[decision.Key]int{}
 	if last := r.gauges.plan.Load(); last != nil {
-		each(last, func(p *decision.VariantPlan) {
+		last.Each(func(p *decision.VariantPlan) {
 			if p.Desired != nil {
-				before[p.Key] = shown(p)
+				before[p.Key] = p.Shown()
 			}
 		})
 	}

@@ -20,6 +20,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
 // fallingBack is a plan that could not be made: 2 replicas are there.
@@ -58,10 +59,10 @@ wva_desired_ratio{accelerator_type="H100",namespace="n",variant_name="v"} 2.5
 # TYPE wva_desired_replicas gauge
 wva_desired_replicas{accelerator_type="H100",namespace="n",variant_name="v"} 5
 `), "wva_desired_replicas", "wva_desired_ratio"))
-	status := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(fallingBack(5, decision.FallbackPrevious)), seventh, noon, false)
-	assert.EqualValues(t, 5, *status.DesiredOptimizedAlloc.NumReplicas, "the status shows the same")
-	assert.EqualValues(t, 2, *status.CurrentAlloc.NumReplicas)
-	assert.False(t, status.Actuation.Applied)
+	shown := status.Render(&v1alpha1.VariantAutoscalingStatus{}, settled(fallingBack(5, decision.FallbackPrevious)), seventh.resolved(), noon, false)
+	assert.EqualValues(t, 5, *shown.DesiredOptimizedAlloc.NumReplicas, "the status shows the same")
+	assert.EqualValues(t, 2, *shown.CurrentAlloc.NumReplicas)
+	assert.False(t, shown.Actuation.Applied)
 	assert.False(t, changes(settled(fallingBack(5, decision.FallbackPrevious)), &variant{}, decision.DefaultVariantPolicy()), "and nothing is written")
 }
 
@@ -101,9 +102,25 @@ func (b *bench) panics(when func(call int) bool) decide {
 			panic("nobody thought of it")
 		}
 		plan, _ := b.wakes(s, p, m, kind)
-		each(&plan, func(v *decision.VariantPlan) { v.Desired = ptr.To(5) })
+		plan.Each(func(v *decision.VariantPlan) { v.Desired = ptr.To(5) })
 		return plan, decision.Memory{Time: noon.Add(time.Duration(calls) * time.Second)}
 	}
+}
+
+// reasonsOf are the reasons of the conditions in the order of the published ones.
+func reasonsOf(conditions []metav1.Condition) string {
+	var reasons []string
+	for _, kind := range []string{
+		v1alpha1.ConditionReady, v1alpha1.ConditionTargetResolved, v1alpha1.ConditionMetricsAvailable, v1alpha1.ConditionOptimizationReady,
+		v1alpha1.ConditionCapacityKnown, v1alpha1.ConditionScalingLimited, v1alpha1.ConditionConflict,
+	} {
+		reason := "-"
+		if c := apimeta.FindStatusCondition(conditions, kind); c != nil {
+			reason = c.Reason
+		}
+		reasons = append(reasons, reason)
+	}
+	return strings.Join(reasons, " | ")
 }
 
 func TestADecisionThatPanicsChangesNothing(t *testing.T) {

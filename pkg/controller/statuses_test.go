@@ -205,7 +205,7 @@ func TestARoundDoesNotWaitForManyStatuses(t *testing.T) {
 		drained(recorder)
 
 		// What was found is the same: nothing new is asked for, and no time is lost.
-		each(plan, func(p *decision.VariantPlan) { p.Current = 3 })
+		plan.Each(func(p *decision.VariantPlan) { p.Current = 3 })
 		plan.Time = plan.Time.Add(time.Minute)
 		require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
 		r.statuses.wait(t.Context(), time.Hour)

@@ -202,7 +202,7 @@ func shrinking(t *testing.T, hooks interceptor.Funcs) (*decision.Plan, *observat
 	a, b := replica("a", nil), replica("b", nil)
 	m, api := podsInAPI(t, hooks, a, b)
 	plan, seen, r, recorder := fleet(t, 1)
-	each(plan, func(p *decision.VariantPlan) {
+	plan.Each(func(p *decision.VariantPlan) {
 		p.Desired, p.Victims = ptr.To(1), []string{"a"}
 		v := seen.variants[p.Key]
 		v.picks, v.pods = true, []*corev1.Pod{a, b}
@@ -235,7 +235,7 @@ func TestAScaleThatIsNotLoweredLeavesTheScaleDownBeforeItAlone(t *testing.T) {
 	plan, seen, r, m, api, _ := shrinking(t, interceptor.Funcs{})
 	leaving := replica("0", map[string]string{corev1.PodDeletionCost: victimCost, v1alpha1.AnnotationVictim: "7"})
 	require.NoError(t, api.Create(t.Context(), leaving))
-	each(plan, func(p *decision.VariantPlan) {
+	plan.Each(func(p *decision.VariantPlan) {
 		p.Victims = []string{"0", "a"}
 		v := seen.variants[p.Key]
 		v.pods = append([]*corev1.Pod{leaving}, v.pods...)

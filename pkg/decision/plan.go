@@ -244,3 +244,38 @@ const (
 	// ReasonCapacityUnknown: the nodes could not be read.
 	ReasonCapacityUnknown Reason = "CapacityUnknown"
 )
+
+// Each calls f for every variant of the plan.
+func (p *Plan) Each(f func(*VariantPlan)) {
+	for i := range p.Models {
+		for j := range p.Models[i].Variants {
+			f(&p.Models[i].Variants[j])
+		}
+	}
+}
+
+// Fact is the fact with the first of the reasons for which there is one.
+func (p *VariantPlan) Fact(reasons ...Reason) (Fact, bool) {
+	for _, reason := range reasons {
+		for _, f := range p.Facts {
+			if f.Reason == reason {
+				return f, true
+			}
+		}
+	}
+	return Fact{}, false
+}
+
+// Has reports whether there is a fact with any of the reasons.
+func (p *VariantPlan) Has(reasons ...Reason) bool {
+	_, ok := p.Fact(reasons...)
+	return ok
+}
+
+// Shown is the number that whoever follows the metric is shown, of a plan that has one.
+func (p *VariantPlan) Shown() int {
+	if p.Fallback != nil {
+		return p.Fallback.Replicas
+	}
+	return *p.Desired
+}

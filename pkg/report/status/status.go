@@ -1,4 +1,4 @@
-package controller
+package status
 
 import (
 	"math"
@@ -13,25 +13,42 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// renderStatus is the status that shows the plan, given the one that stands.
+// Variant is what of an object stands in its status beside the plan.
+type Variant struct {
+	// Generation is that of the object.
+	Generation int64
+	// ID, Accelerator and Shape are what was resolved, also while the target is missing; a nil
+	// Shape is not known. Other is what a replica takes of extended resources beside it.
+	ID          string
+	Accelerator capacity.Accelerator
+	Shape       *capacity.Shape
+	Other       []placement.Amount
+	// Class is the service class whose promise counts for the model.
+	Class string
+	// Deleted is set where the target was there before.
+	Deleted bool
+}
+
+// Render is the status that shows the plan, given the one that stands.
 // Written says that this round changed the target's replicas.
-func renderStatus(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPlan, v *variant, at time.Time, written bool) v1alpha1.VariantAutoscalingStatus {
+func Render(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPlan, v *Variant, at time.Time, written bool) v1alpha1.VariantAutoscalingStatus {
 	status := v1alpha1.VariantAutoscalingStatus{
-		CurrentAlloc: &v1alpha1.CurrentAlloc{VariantID: v.id, Accelerator: string(v.accelerator)},
+		CurrentAlloc: &v1alpha1.CurrentAlloc{VariantID: v.ID, Accelerator: string(v.Accelerator)},
 		Placement:    renderPlacement(p, v),
 		Decision:     renderDecision(p),
 		Actuation:    &v1alpha1.ActuationStatus{},
-		ServiceClass: className(v.class),
-		Conditions:   renderConditions(old.Conditions, p, v),
+		ServiceClass: className(v.Class),
+		Conditions:   Conditions(old.Conditions, p, v),
 	}
 	if old.Actuation != nil {
 		status.Actuation.LastScaleTime = old.Actuation.LastScaleTime
 	}
 	if p.Desired == nil {
-		if v.target.deleted {
+		if v.Deleted {
 			// Shown as empty, and not left out, to whoever looks for it.
 			status.DesiredOptimizedAlloc = &v1alpha1.DesiredAlloc{}
 		}
@@ -42,16 +59,26 @@ func renderStatus(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPla
 		current = *p.Desired
 		status.Actuation.LastScaleTime = ptr.To(metav1.NewTime(at))
 	}
-	status.CurrentAlloc.NumReplicas = number(current)
-	status.Actuation.Applied = current == shown(p)
+	status.CurrentAlloc.NumReplicas = Number(current)
+	status.Actuation.Applied = current == p.Shown()
 	status.DesiredOptimizedAlloc = &v1alpha1.DesiredAlloc{
 		LastRunTime: ptr.To(metav1.NewTime(at)),
 		Accelerator: string(p.Accelerator),
-		NumReplicas: number(shown(p)),
+		NumReplicas: Number(p.Shown()),
 	}
 	if withheld(p, old) {
 		status.Decision = old.Decision
 	}
+	return status
+}
+
+// Undecided is the status of a variant that could not be decided about: of the one that
+// stands only the conditions change that say so.
+func Undecided(old *v1alpha1.VariantAutoscalingStatus, p *decision.VariantPlan, v *Variant) v1alpha1.VariantAutoscalingStatus {
+	status := *old.DeepCopy()
+	status.Conditions = setConditions(status.Conditions, v, []claim{
+		{v1alpha1.ConditionReady, ready(p)}, {v1alpha1.ConditionOptimizationReady, optimizationReady(p)},
+	})
 	return status
 }
 
@@ -70,33 +97,33 @@ func withheld(p *decision.VariantPlan, old *v1alpha1.VariantAutoscalingStatus) b
 	return p.Reason == decision.ReasonRoundMayNotLower && old.Decision != nil
 }
 
-func renderPlacement(p *decision.VariantPlan, v *variant) *v1alpha1.Placement {
-	if v.shape == nil && p.Desired == nil {
+func renderPlacement(p *decision.VariantPlan, v *Variant) *v1alpha1.Placement {
+	if v.Shape == nil && p.Desired == nil {
 		return nil
 	}
-	placement := &v1alpha1.Placement{
-		Pending:       number(p.Starting),
-		Unschedulable: number(p.Unschedulable),
+	shown := &v1alpha1.Placement{
+		Pending:       Number(p.Starting),
+		Unschedulable: Number(p.Unschedulable),
 	}
-	if v.shape != nil {
-		placement.Shape, placement.ObservedGeneration = renderShape(v.shape), v.object.Generation
+	if v.Shape != nil {
+		shown.Shape, shown.ObservedGeneration = renderShape(v.Shape), v.Generation
 	}
 	if p.Slots == nil {
-		return placement
+		return shown
 	}
-	placement.Slots, placement.SlotsBound = number(p.Slots.Count), p.Slots.Bound
-	placement.Unplaced = number(p.Unplaced)
-	placement.Bound()
-	return placement
+	shown.Slots, shown.SlotsBound = Number(p.Slots.Count), p.Slots.Bound
+	shown.Unplaced = Number(p.Unplaced)
+	shown.Bound()
+	return shown
 }
 
 func renderShape(shape *capacity.Shape) *v1alpha1.Shape {
 	s := &v1alpha1.Shape{
 		Accelerator:     string(shape.Accelerator),
-		DeviceMemoryGiB: *number(shape.MemoryGiB),
+		DeviceMemoryGiB: *Number(shape.MemoryGiB),
 		Form:            shape.Form,
-		Devices:         number(shape.Devices),
-		Pods:            number(shape.Pods),
+		Devices:         Number(shape.Devices),
+		Pods:            Number(shape.Pods),
 	}
 	if shape.MilliCPU > 0 {
 		s.CPU = resource.NewMilliQuantity(shape.MilliCPU, resource.DecimalSI)
@@ -107,10 +134,10 @@ func renderShape(shape *capacity.Shape) *v1alpha1.Shape {
 	return s
 }
 
-// number is n as a status holds it. What users write may be larger than any number of
+// Number is n as a status holds it. What users write may be larger than any number of
 // the schema; the largest or the least one stands for it, so that the status can be
 // written and its conditions say what is wrong.
-func number(n int) *int32 {
+func Number(n int) *int32 {
 	return ptr.To(int32(min(max(n, 0), math.MaxInt32)))
 }
 
@@ -118,18 +145,18 @@ func renderDecision(p *decision.VariantPlan) *v1alpha1.Decision {
 	d := &v1alpha1.Decision{Reason: string(p.Reason), Message: p.Message, Binds: p.Binds, Alternative: p.Alternative}
 	for _, step := range p.Steps {
 		d.Steps = append(d.Steps, v1alpha1.DecisionStep{
-			Stage: string(step.Stage), Before: *number(step.Before), After: *number(step.After), Reason: string(step.Reason), Detail: step.Detail,
+			Stage: string(step.Stage), Before: *Number(step.Before), After: *Number(step.After), Reason: string(step.Reason), Detail: step.Detail,
 		})
 	}
 	d.Bound()
 	return d
 }
 
-// sameStatus reports whether two statuses say the same: every number of replicas,
+// Same reports whether two statuses say the same: every number of replicas,
 // reason and condition. Texts and times alone are not worth a write, and neither
 // are the steps in between; but a full round brings the numbers that people read in
 // conditions up to date.
-func sameStatus(a, b *v1alpha1.VariantAutoscalingStatus, round decision.Round) bool {
+func Same(a, b *v1alpha1.VariantAutoscalingStatus, round decision.Round) bool {
 	return sameSlots(a.Placement, b.Placement, round) && (round != decision.RoundFull || sameMessages(a, b)) &&
 		equality.Semantic.DeepEqual(essence(a), essence(b))
 }

@@ -1,4 +1,4 @@
-package controller
+package status
 
 import (
 	"math"
@@ -16,17 +16,17 @@ import (
 )
 
 func TestARoundThatMayNotLowerLeavesTheDecisionAlone(t *testing.T) {
-	v := &variant{object: &v1alpha1.VariantAutoscaling{}}
-	first := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(2) }, because(decision.ReasonStabilized)), v, noon, false)
-	second := renderStatus(&first, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(2) }, because(decision.ReasonRoundMayNotLower)), v, noon.Add(time.Minute), false)
-	assert.True(t, sameStatus(&first, &second, decision.RoundFull), "full and fast rounds take turns")
+	v := &Variant{}
+	first := Render(&v1alpha1.VariantAutoscalingStatus{}, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(2) }, because(decision.ReasonStabilized)), v, noon, false)
+	second := Render(&first, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(2) }, because(decision.ReasonRoundMayNotLower)), v, noon.Add(time.Minute), false)
+	assert.True(t, Same(&first, &second, decision.RoundFull), "full and fast rounds take turns")
 	assert.Equal(t, "Stabilized", second.Decision.Reason)
 }
 
 func TestStatus(t *testing.T) {
 	shape := capacity.Shape{Accelerator: "H100", MemoryGiB: 80, Form: "SXM5", Devices: 1, Pods: 1, MilliCPU: 500, MemoryBytes: 1 << 30}
-	v := &variant{object: seventh.object, id: "m-H100-1", accelerator: "H100", shape: &shape}
-	status := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(func(p *decision.VariantPlan) { p.Starting, p.Unschedulable, p.Unplaced = 2, 1, 3 }), v, noon, true)
+	v := &Variant{Generation: 7, ID: "m-H100-1", Accelerator: "H100", Shape: &shape}
+	status := Render(&v1alpha1.VariantAutoscalingStatus{}, settled(func(p *decision.VariantPlan) { p.Starting, p.Unschedulable, p.Unplaced = 2, 1, 3 }), v, noon, true)
 	assert.Equal(t, &v1alpha1.CurrentAlloc{VariantID: "m-H100-1", Accelerator: "H100", NumReplicas: ptr.To[int32](3)}, status.CurrentAlloc, "what the target asks for since the write")
 	assert.Equal(t, &v1alpha1.ActuationStatus{Applied: true, LastScaleTime: ptr.To(metav1.NewTime(noon))}, status.Actuation)
 	assert.Equal(t, "500m", status.Placement.Shape.CPU.String())
@@ -36,10 +36,10 @@ func TestStatus(t *testing.T) {
 	assert.EqualValues(t, 80, status.Placement.Shape.DeviceMemoryGiB)
 	assert.Equal(t, []int32{4, 2, 1, 3}, []int32{*status.Placement.Slots, *status.Placement.Pending, *status.Placement.Unschedulable, *status.Placement.Unplaced})
 
-	later := renderStatus(&status, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(9) }), v, noon.Add(time.Minute), false)
+	later := Render(&status, settled(func(p *decision.VariantPlan) { p.Desired = ptr.To(9) }), v, noon.Add(time.Minute), false)
 	assert.Equal(t, &v1alpha1.ActuationStatus{LastScaleTime: ptr.To(metav1.NewTime(noon))}, later.Actuation, "not applied yet")
 
-	gone := renderStatus(&status, unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), &variant{object: v.object, id: v.id, accelerator: "H100"}, noon, false)
+	gone := Render(&status, unsettled(decision.ReasonTargetMissing, decision.ReasonTargetMissing), &Variant{Generation: 7, ID: v.ID, Accelerator: "H100"}, noon, false)
 	assert.Nil(t, gone.DesiredOptimizedAlloc)
 	assert.Equal(t, &v1alpha1.CurrentAlloc{VariantID: "m-H100-1", Accelerator: "H100"}, gone.CurrentAlloc, "the columns keep saying which variant it is")
 	assert.Nil(t, gone.Placement)
@@ -52,7 +52,7 @@ func TestNumbersThatNoStatusHoldsAreTheLargestThatOneDoes(t *testing.T) {
 		p.Current, p.Desired, p.Starting, p.Unschedulable, p.Unplaced = many, ptr.To(many), many, many, many
 		p.Slots.Count, p.Steps[0].Before, p.Steps[0].After = many, many, -many
 	})
-	status := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, p, &variant{object: seventh.object, shape: &shape}, noon, false)
+	status := Render(&v1alpha1.VariantAutoscalingStatus{}, p, &Variant{Generation: 7, Shape: &shape}, noon, false)
 	s, d := status.Placement, status.Decision.Steps[0]
 	for name, got := range map[string]*int32{
 		"devices": s.Shape.Devices, "pods": s.Shape.Pods, "device memory": &s.Shape.DeviceMemoryGiB, "slots": s.Slots, "pending": s.Pending,
@@ -66,8 +66,8 @@ func TestNumbersThatNoStatusHoldsAreTheLargestThatOneDoes(t *testing.T) {
 }
 
 func TestWhatIsWorthAWrite(t *testing.T) {
-	v := &variant{object: &v1alpha1.VariantAutoscaling{}}
-	base := renderStatus(&v1alpha1.VariantAutoscalingStatus{}, settled(), v, noon, false)
+	v := &Variant{}
+	base := Render(&v1alpha1.VariantAutoscalingStatus{}, settled(), v, noon, false)
 	cases := []struct {
 		name   string
 		change func(*decision.VariantPlan)
@@ -91,18 +91,18 @@ func TestWhatIsWorthAWrite(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			next := renderStatus(&base, settled(c.change), v, noon.Add(time.Minute), false)
-			assert.Equal(t, c.same, sameStatus(&base, &next, decision.RoundFast))
+			next := Render(&base, settled(c.change), v, noon.Add(time.Minute), false)
+			assert.Equal(t, c.same, Same(&base, &next, decision.RoundFast))
 		})
 	}
-	fewer := renderStatus(&base, settled(func(p *decision.VariantPlan) { p.Slots.Count = 3 }), v, noon.Add(time.Minute), false)
-	assert.False(t, sameStatus(&base, &fewer, decision.RoundFull), "a full round writes every number")
+	fewer := Render(&base, settled(func(p *decision.VariantPlan) { p.Slots.Count = 3 }), v, noon.Add(time.Minute), false)
+	assert.False(t, Same(&base, &fewer, decision.RoundFull), "a full round writes every number")
 	for _, kind := range []string{v1alpha1.ConditionCapacityKnown, v1alpha1.ConditionScalingLimited, v1alpha1.ConditionReady} {
 		told := *base.DeepCopy()
 		apimeta.FindStatusCondition(told.Conditions, kind).Message = "other numbers"
-		assert.True(t, sameStatus(&base, &told, decision.RoundFast), kind)
-		assert.Equal(t, kind == v1alpha1.ConditionReady, sameStatus(&base, &told, decision.RoundFull), "a full round brings the room in %s up to date", kind)
+		assert.True(t, Same(&base, &told, decision.RoundFast), kind)
+		assert.Equal(t, kind == v1alpha1.ConditionReady, Same(&base, &told, decision.RoundFull), "a full round brings the room in %s up to date", kind)
 	}
-	again := renderStatus(&base, settled(), &variant{object: &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Generation: 2}}}, noon, false)
-	assert.False(t, sameStatus(&base, &again, decision.RoundFast), "a new generation was observed")
+	again := Render(&base, settled(), &Variant{Generation: 2}, noon, false)
+	assert.False(t, Same(&base, &again, decision.RoundFast), "a new generation was observed")
 }

@@ -1,4 +1,4 @@
-package controller
+package status
 
 import (
 	"fmt"
@@ -28,9 +28,9 @@ func no[R ~string](reason R, detail string) finding {
 	return finding{metav1.ConditionFalse, string(reason), detail}
 }
 
-// renderConditions are the conditions that show the plan. Their times of transition
+// Conditions are the conditions that show the plan. Their times of transition
 // come from those that stand.
-func renderConditions(old []metav1.Condition, p *decision.VariantPlan, v *variant) []metav1.Condition {
+func Conditions(old []metav1.Condition, p *decision.VariantPlan, v *Variant) []metav1.Condition {
 	return setConditions(old, v, []claim{
 		{v1alpha1.ConditionReady, ready(p)},
 		{v1alpha1.ConditionTargetResolved, targetResolved(p)},
@@ -49,7 +49,7 @@ type claim struct {
 }
 
 // setConditions are the conditions with what was found of some of them.
-func setConditions(old []metav1.Condition, v *variant, claims []claim) []metav1.Condition {
+func setConditions(old []metav1.Condition, v *Variant, claims []claim) []metav1.Condition {
 	conditions := slices.Clone(old)
 	for _, c := range claims {
 		if c.finding.status == "" {
@@ -61,7 +61,7 @@ func setConditions(old []metav1.Condition, v *variant, claims []claim) []metav1.
 			Status:             c.finding.status,
 			Reason:             c.finding.reason,
 			Message:            c.finding.detail,
-			ObservedGeneration: v.object.Generation,
+			ObservedGeneration: v.Generation,
 		})
 	}
 	return conditions
@@ -93,7 +93,7 @@ func ready(p *decision.VariantPlan) finding {
 		{decision.ReasonMetricsMissing, v1alpha1.ReasonMetricsUnavailable},
 		{decision.ReasonMetricsStale, v1alpha1.ReasonMetricsUnavailable},
 	} {
-		if f, ok := fact(p, bad.fact); ok && (!slices.Contains(tolerable, bad.fact) || !tookPart(p)) {
+		if f, ok := p.Fact(bad.fact); ok && (!slices.Contains(tolerable, bad.fact) || !tookPart(p)) {
 			return no(bad.reason, f.Detail)
 		}
 	}
@@ -101,20 +101,20 @@ func ready(p *decision.VariantPlan) finding {
 }
 
 func targetResolved(p *decision.VariantPlan) finding {
-	if f, ok := fact(p, decision.ReasonTargetMissing); ok {
+	if f, ok := p.Fact(decision.ReasonTargetMissing); ok {
 		return no(v1alpha1.ReasonTargetNotFound, f.Detail)
 	}
-	if f, ok := fact(p, v1alpha1.ReasonTargetNotScalable, decision.ReasonTargetForbidden); ok {
+	if f, ok := p.Fact(v1alpha1.ReasonTargetNotScalable, decision.ReasonTargetForbidden); ok {
 		return no(f.Reason, f.Detail)
 	}
 	return yes(v1alpha1.ReasonTargetFound, "the scale target exists and may be scaled")
 }
 
 func metricsAvailable(p *decision.VariantPlan) finding {
-	if f, ok := fact(p, v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale, decision.ReasonMetricsPartial); ok {
+	if f, ok := p.Fact(v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale, decision.ReasonMetricsPartial); ok {
 		return no(f.Reason, f.Detail)
 	}
-	if f, ok := fact(p, decision.ReasonMetricsFound); ok {
+	if f, ok := p.Fact(decision.ReasonMetricsFound); ok {
 		return yes(f.Reason, f.Detail)
 	}
 	switch {
@@ -127,14 +127,14 @@ func metricsAvailable(p *decision.VariantPlan) finding {
 }
 
 func optimizationReady(p *decision.VariantPlan) finding {
-	if f, ok := fact(p, v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonOptimizationFailed); ok {
+	if f, ok := p.Fact(v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonOptimizationFailed); ok {
 		return no(f.Reason, f.Detail)
 	}
 	doubt := doubtOf(p)
 	if !tookPart(p) {
 		return no(v1alpha1.ReasonSkippedProcessing, beside(p.Message, doubt.detail))
 	}
-	if f, ok := fact(p, v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale); ok {
+	if f, ok := p.Fact(v1alpha1.ReasonPrometheusError, decision.ReasonMetricsMissing, decision.ReasonMetricsStale); ok {
 		return no(v1alpha1.ReasonMetricsUnavailable, beside(f.Detail, doubt.detail))
 	}
 	if doubt.detail != "" {
@@ -143,7 +143,7 @@ func optimizationReady(p *decision.VariantPlan) finding {
 	if p.Reason == decision.ReasonWake {
 		return yes(v1alpha1.ReasonScaleFromZeroMode, p.Message)
 	}
-	if f, ok := fact(p, v1alpha1.ReasonOptimizationSucceeded, v1alpha1.ReasonSaturationSafetyOverride); ok {
+	if f, ok := p.Fact(v1alpha1.ReasonOptimizationSucceeded, v1alpha1.ReasonSaturationSafetyOverride); ok {
 		return yes(f.Reason, f.Detail)
 	}
 	return yes(v1alpha1.ReasonSaturationOnlyMode, "decided by saturation and observed rates")
@@ -152,7 +152,7 @@ func optimizationReady(p *decision.VariantPlan) finding {
 // doubtOf is what somebody should correct although it keeps the variant from nothing.
 func doubtOf(p *decision.VariantPlan) (doubt finding) {
 	for _, reason := range []decision.Reason{v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonModelNameDiffers} {
-		f, ok := fact(p, reason)
+		f, ok := p.Fact(reason)
 		switch {
 		case ok && doubt.detail == "":
 			doubt = yes(f.Reason, f.Detail)
@@ -173,9 +173,9 @@ func beside(text, more string) string {
 
 // capacityKnown says how many more replicas fit, or why nobody knows. What is wrong
 // with the variant's own words about its devices stands before the number.
-func capacityKnown(p *decision.VariantPlan, v *variant) finding {
-	shape, odd := fact(p, decision.ReasonShapeUnknown)
-	if f, ok := fact(p, decision.ReasonCapacityUnknown); ok {
+func capacityKnown(p *decision.VariantPlan, v *Variant) finding {
+	shape, odd := p.Fact(decision.ReasonShapeUnknown)
+	if f, ok := p.Fact(decision.ReasonCapacityUnknown); ok {
 		return no(f.Reason, beside(f.Detail, shape.Detail))
 	}
 	if odd {
@@ -189,7 +189,7 @@ func capacityKnown(p *decision.VariantPlan, v *variant) finding {
 		reason = v1alpha1.ReasonCapacityUpperBound
 	}
 	for _, warning := range []decision.Reason{v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected} {
-		if f, ok := fact(p, warning); ok {
+		if f, ok := p.Fact(warning); ok {
 			reason, detail = string(warning), f.Detail+"; "+detail
 		}
 	}
@@ -197,13 +197,13 @@ func capacityKnown(p *decision.VariantPlan, v *variant) finding {
 }
 
 // room says how many more replicas fit: "8xH100: 0 fit (largest hole 1)".
-func room(p *decision.VariantPlan, v *variant) string {
+func room(p *decision.VariantPlan, v *Variant) string {
 	text := fmt.Sprintf("%d fit", p.Slots.Count)
 	if p.Slots.Bound != "" {
 		text = fmt.Sprintf("at most %d fit; not modelled: %s", p.Slots.Count, p.Slots.Bound)
 	}
-	if v.shape != nil {
-		text = fmt.Sprintf("%s: %s", placement.Wants(*v.shape, v.other), text)
+	if v.Shape != nil {
+		text = fmt.Sprintf("%s: %s", placement.Wants(*v.Shape, v.Other), text)
 	}
 	if p.Slots.Count == 0 && p.LargestHole != nil {
 		text += fmt.Sprintf(" (largest hole %d)", *p.LargestHole)
@@ -221,7 +221,7 @@ func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
 	if !tookPart(p) {
 		return finding{}
 	}
-	if f, ok := fact(p, decision.ReasonNoSlots, decision.ReasonStartupOverdue, decision.ReasonPreempted); ok {
+	if f, ok := p.Fact(decision.ReasonNoSlots, decision.ReasonStartupOverdue, decision.ReasonPreempted); ok {
 		return yes(f.Reason, f.Detail)
 	}
 	if slices.Contains(limits, p.Reason) {
@@ -234,10 +234,10 @@ func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
 }
 
 func conflict(p *decision.VariantPlan) finding {
-	if f, ok := fact(p, v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared, decision.ReasonReplicasOverwritten); ok {
+	if f, ok := p.Fact(v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared, decision.ReasonReplicasOverwritten); ok {
 		return yes(f.Reason, f.Detail)
 	}
-	if has(p, decision.ReasonTargetMissing, v1alpha1.ReasonTargetNotScalable, decision.ReasonTargetForbidden) {
+	if p.Has(decision.ReasonTargetMissing, v1alpha1.ReasonTargetNotScalable, decision.ReasonTargetForbidden) {
 		return finding{}
 	}
 	return no(v1alpha1.ReasonNoConflict, "nothing else decides the replicas of the target")
