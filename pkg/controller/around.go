@@ -23,7 +23,7 @@ func (c *Controller) watches(namespace string) bool {
 // Around is what there is beside an object on its target, and the service classes in
 // force. What may be scaled is left to the caller.
 func (c *Controller) Around(ctx context.Context, v *v1alpha1.VariantAutoscaling) (review.Surroundings, error) {
-	around := review.Surroundings{Classes: &c.follower.settings.Current().ServiceClasses}
+	around := review.Surroundings{Classes: &c.settings.Current().ServiceClasses}
 	target, err := review.TargetOf(v)
 	if err != nil {
 		return around, nil //nolint:nilerr // what names no target has nothing beside it; the review says so

@@ -5,20 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
@@ -52,7 +46,10 @@ type Options struct {
 
 // Controller is the loop and what feeds it, as parts of a manager.
 type Controller struct {
-	follower *follower
+	settings *settings.Settings
+	names    *inventory.Names
+	// ready is closed when the settings of the cluster are in force.
+	ready <-chan struct{}
 	// cached is what the loop reads, and live asks the API server.
 	cached, live client.Reader
 	access       Access
@@ -74,8 +71,9 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 	if err := w.watch(); err != nil {
 		return nil, err
 	}
-	f := newFollower(mgr, o, trigger)
-	if err := f.watch(mgr); err != nil {
+	changed := func() { trigger.poke(soon) }
+	f, err := settings.NewFollower(mgr, component, o.Config, o.Sources, o.Verbosity, changed)
+	if err != nil {
 		return nil, err
 	}
 	p := newPermissions(o.Access, o.Ask, trigger)
@@ -85,7 +83,7 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 	}
 	runnables := []manager.Runnable{f, p, loop}
 	if o.Config.NamespaceConfig {
-		if loop.observer.locals, err = localsOf(mgr, o.Config, trigger); err != nil {
+		if loop.observer.locals, err = settings.NewLocals(mgr, component, o.Config.PodNamespace, o.Config.WatchNamespace, changed); err != nil {
 			return nil, err
 		}
 		runnables = append(runnables, loop.observer.locals)
@@ -96,21 +94,12 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 		}
 	}
 	return &Controller{
-		follower: f, cached: mgr.GetCache(), live: mgr.GetAPIReader(), access: o.Access,
+		settings: f.Settings, names: f.Names, ready: f.Ready, cached: mgr.GetCache(), live: mgr.GetAPIReader(), access: o.Access,
 		instance: o.Config.ControllerInstance, namespace: o.Config.WatchNamespace, scheduler: o.Config.Webhook.Scheduler,
 	}, nil
 }
 
-// localsOf follow what namespaces say for themselves.
-func localsOf(mgr ctrl.Manager, c config.Config, t *trigger) (*locals, error) {
-	api, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, fmt.Errorf("making a client for the ConfigMaps of namespaces: %w", err)
-	}
-	return newLocals(api.RESTClient(), c.PodNamespace, c.WatchNamespace, newTeller(mgr.GetEventRecorder(component), nil), t)
-}
-
-func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *trigger) (*Loop, error) {
+func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, trigger *trigger) (*Loop, error) {
 	instance := prometheus.Labels{}
 	if o.Config.ControllerInstance != "" {
 		instance["controller_instance"] = o.Config.ControllerInstance
@@ -141,7 +130,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *
 			targets:   &targetFinder{reader: mgr.GetCache(), scaler: o.Scaler, access: o.Access, overlay: written},
 			instance:  o.Config.ControllerInstance,
 			namespace: o.Config.WatchNamespace,
-			names:     f.names,
+			names:     f.Names,
 			scheduler: o.Config.Webhook.Scheduler,
 			startups:  newStartups(),
 		},
@@ -153,11 +142,11 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *
 		reporter:    r,
 		metrics:     o.Metrics,
 		gateway:     o.Gateway,
-		settings:    f.settings,
+		settings:    f.Settings,
 		permissions: p,
 		clock:       o.Clock,
 		trigger:     trigger,
-		ready:       f.ready,
+		ready:       f.Ready,
 		arrived:     make(chan readings, 1),
 		looked:      make(chan look, 1),
 		past:        newPast(o.Past),
@@ -165,45 +154,11 @@ func newLoop(mgr ctrl.Manager, o Options, f *follower, p *permissions, trigger *
 	}, nil
 }
 
-func newFollower(mgr ctrl.Manager, o Options, trigger *trigger) *follower {
-	return &follower{
-		reader:   mgr.GetCache(),
-		teller:   newTeller(mgr.GetEventRecorder(component), mgr.Elected()),
-		settings: newSettings(o.Config.Dynamic),
-		names:    &inventory.Names{},
-		trigger:  trigger,
-		sources:  o.Sources,
-		config:   o.Config,
-		ready:    make(chan struct{}),
-		entries:  map[string]int{},
-
-		verbosity: o.Verbosity,
-	}
-}
-
-// watch reconciles the ConfigMaps.
-func (f *follower) watch(mgr ctrl.Manager) error {
-	home, followed := f.config.PodNamespace, f.followed()
-	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return o.GetNamespace() == home && slices.Contains(followed, o.GetName())
-	})
-	err := ctrl.NewControllerManagedBy(mgr).
-		Named("settings").
-		For(&corev1.ConfigMap{}, builder.WithPredicates(ours)).
-		// Several managers in one process, as in tests, are no mistake.
-		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false), SkipNameValidation: ptr.To(true)}).
-		Complete(f)
-	if err != nil {
-		return fmt.Errorf("watching the ConfigMaps: %w", err)
-	}
-	return nil
-}
-
 // Ready is a readiness check: the caches hold the cluster and its settings are in
 // force.
 func (c *Controller) Ready(*http.Request) error {
 	select {
-	case <-c.follower.ready:
+	case <-c.ready:
 		return nil
 	default:
 		return errors.New("the caches are not filled yet")

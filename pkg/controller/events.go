@@ -3,7 +3,6 @@ package controller
 import (
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -12,10 +11,8 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
-
-// maxNote is the longest note that the API server takes.
-const maxNote = 1024
 
 // The reasons of events that no condition has.
 const (
@@ -81,17 +78,5 @@ func scaleEvent(recorder events.EventRecorder, object *v1alpha1.VariantAutoscali
 }
 
 func tell(recorder events.EventRecorder, object *v1alpha1.VariantAutoscaling, kind, reason, action, note string) {
-	recorder.Eventf(object, nil, kind, reason, action, "%s", bounded(note))
-}
-
-// bounded cuts a note to what the API server takes, at a whole character.
-func bounded(note string) string {
-	if len(note) <= maxNote {
-		return note
-	}
-	end := maxNote - len("…")
-	for !utf8.RuneStart(note[end]) {
-		end--
-	}
-	return note[:end] + "…"
+	recorder.Eventf(object, nil, kind, reason, action, "%s", status.Note(note))
 }

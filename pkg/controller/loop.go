@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
@@ -18,7 +19,7 @@ type Loop struct {
 	metrics  Metrics
 	// gateway is nil where nothing tells what waits.
 	gateway     Gateway
-	settings    *Settings
+	settings    *settings.Settings
 	permissions *permissions
 	clock       Clock
 	trigger     *trigger
@@ -57,7 +58,7 @@ func (l *Loop) Start(ctx context.Context) error {
 	case <-l.ready:
 	}
 	if l.permissions.current.Load().Local == "" {
-		l.observer.locals.wait(ctx)
+		l.waitForLocals(ctx)
 	}
 	// Nothing is written once the next leader may begin.
 	defer l.reporter.statuses.pause(context.WithoutCancel(ctx))
@@ -84,6 +85,14 @@ func (l *Loop) Start(ctx context.Context) error {
 		}
 		timer.Reset(l.wait())
 	}
+}
+
+// waitForLocals waits until what namespaces say was read once, and not for long: what then is
+// not known has a condition of its own.
+func (l *Loop) waitForLocals(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	l.observer.locals.Wait(ctx)
 }
 
 // wait is how long nothing is due.

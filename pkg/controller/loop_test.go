@@ -27,6 +27,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
@@ -82,7 +83,7 @@ func newBench(t *testing.T, replicas int32, objects ...client.Object) *bench {
 			clock: realClock{}, failures: map[decision.Key]string{}, net: safetyNet{},
 		},
 		metrics:     still{},
-		settings:    newSettings(config.Dynamic{Interval: time.Minute, Freshness: decision.DefaultPolicy().Freshness}),
+		settings:    settings.Of(config.Dynamic{Interval: time.Minute, Freshness: decision.DefaultPolicy().Freshness}),
 		permissions: newPermissions(Access{}, nil, events),
 		clock:       realClock{}, trigger: events, ready: ready,
 		arrived: make(chan readings, 1), looked: make(chan look, 1),

@@ -16,6 +16,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -37,7 +38,7 @@ type observer struct {
 	// scheduler is that of the variants' pods where our webhook says where they go.
 	scheduler string
 	// locals are nil where namespaces have no say of their own.
-	locals   *locals
+	locals   *settings.Locals
 	startups *startups
 	// history is what is known of earlier days in this round.
 	history map[decision.ModelKey][]forecast.History
@@ -114,15 +115,15 @@ func (seen *observation) replicas() []*corev1.Pod {
 }
 
 // observe reads the cache, and live only the targets of kinds that it does not hold.
-func (o *observer) observe(ctx context.Context, now time.Time, settings *config.Dynamic, r readings) (*observation, error) {
+func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic, r readings) (*observation, error) {
 	seen := &observation{
 		snapshot:   decision.Snapshot{Time: now},
-		policy:     settings.Policy(),
+		policy:     d.Policy(),
 		variants:   map[decision.Key]*variant{},
 		metricsErr: r.err,
 		unreadable: o.access.Missing,
 	}
-	seen.policy.Window = settings.MetricsWindow
+	seen.policy.Window = d.MetricsWindow
 	seen.policy.Variants = map[decision.Key]decision.VariantPolicy{}
 	variants, err := o.variants(ctx)
 	if err != nil {
@@ -132,13 +133,12 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 	if err != nil {
 		return nil, err
 	}
-	stock.costs = settings.UnitCosts
+	stock.costs = d.UnitCosts
 	if stock.sends, err = o.sendsTo(ctx); err != nil {
 		return nil, err
 	}
-	own := o.locals.read(ctx, variants)
-	o.locals.tell(variants, o.access.Local)
-	seen.promise(settings, variants, own)
+	own := o.ofNamespaces(ctx, variants)
+	seen.promise(d, variants, own)
 	if o.access.Capacity {
 		seen.snapshot.Cluster, seen.unlisted = stock.inventory.Cluster, stock.inventory.Unlisted
 	}
@@ -168,6 +168,24 @@ func (o *observer) observe(ctx context.Context, now time.Time, settings *config.
 	return seen, nil
 }
 
+// ofNamespaces is what the namespaces of the variants say for themselves. It warns those
+// variants whose namespace may have a say that is not known.
+func (o *observer) ofNamespaces(ctx context.Context, variants []*variant) map[string]config.Local {
+	own := o.locals.Read(ctx, func(yield func(string) bool) {
+		for _, v := range variants {
+			if !yield(v.key.Namespace) {
+				return
+			}
+		}
+	})
+	for _, v := range variants {
+		if unread := o.locals.Unread(v.key.Namespace, o.access.Local); unread != "" {
+			v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonNamespaceConfigUnread, Detail: unread})
+		}
+	}
+	return own
+}
+
 // variants are the objects that this controller handles, sorted by namespace and
 // name.
 func (o *observer) variants(ctx context.Context) ([]*variant, error) {
@@ -178,7 +196,7 @@ func (o *observer) variants(ctx context.Context) ([]*variant, error) {
 	variants := make([]*variant, 0, len(list.Items))
 	for i := range list.Items {
 		object := &list.Items[i]
-		if object.DeletionTimestamp != nil || object.Labels[v1alpha1.LabelControllerInstance] != o.instance || o.locals.excludes(object.Namespace) {
+		if object.DeletionTimestamp != nil || object.Labels[v1alpha1.LabelControllerInstance] != o.instance || o.locals.Excludes(object.Namespace) {
 			continue
 		}
 		variants = append(variants, &variant{object: object, key: decision.Key{Namespace: object.Namespace, Name: object.Name}})

@@ -123,3 +123,17 @@ func TestWhatAReplicaCosts(t *testing.T) {
 		})
 	}
 }
+
+func TestThePolicyOfAModelIsThatOfItsNamespace(t *testing.T) {
+	beside, _, err := config.ParseSaturation(map[string]string{"default": "kvCacheThreshold: 0.7"})
+	require.NoError(t, err)
+	own, _, err := config.ParseLocalSaturation("chat", map[string]string{"default": "kvCacheThreshold: 0.5"})
+	require.NoError(t, err)
+	settings := &config.Dynamic{Saturation: beside}
+	seen := &observation{policy: settings.Policy()}
+	seen.promise(settings, []*variant{promised("chat", "v", "llama", ""), promised("batch", "v", "llama", "")}, map[string]config.Local{"chat": {Saturation: &own}})
+	for namespace, want := range map[string]float64{"chat": 0.5, "batch": 0.7} {
+		got := seen.policy.SaturationByModel[decision.ModelKey{Namespace: namespace, ID: "llama"}]
+		assert.InDelta(t, want, got.KVCacheThreshold, 0, namespace)
+	}
+}

@@ -114,13 +114,6 @@ func TestScaleEvents(t *testing.T) {
 	}, drained(recorder))
 }
 
-func TestNotesAreBounded(t *testing.T) {
-	assert.Equal(t, "short", bounded("short"))
-	long := bounded(strings.Repeat("ä", 600))
-	assert.LessOrEqual(t, len(long), maxNote)
-	assert.True(t, strings.HasSuffix(long, "ä…"), "no character is cut in two")
-}
-
 func TestGauges(t *testing.T) {
 	g := newGauges(prometheus.Labels{"controller_instance": "a"})
 	assert.Equal(t, 0, testutil.CollectAndCount(g), "before the first plan nothing is claimed")

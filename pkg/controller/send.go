@@ -26,7 +26,7 @@ func (c *Controller) Send(ctx context.Context, pod *corev1.Pod) (sent *corev1.Po
 	if err != nil || v == nil {
 		return nil, "", err
 	}
-	name, _, err := c.follower.names.Resolve(v.Spec.Accelerator, v.Labels[v1alpha1.LabelAcceleratorName], &corev1.PodTemplateSpec{Spec: pod.Spec}, nil)
+	name, _, err := c.names.Resolve(v.Spec.Accelerator, v.Labels[v1alpha1.LabelAcceleratorName], &corev1.PodTemplateSpec{Spec: pod.Spec}, nil)
 	if err != nil {
 		return nil, err.Error(), nil //nolint:nilerr // what contradicts itself is left alone, which is no failure
 	}
@@ -36,7 +36,7 @@ func (c *Controller) Send(ctx context.Context, pod *corev1.Pod) (sent *corev1.Po
 			return nil, "", fmt.Errorf("listing nodes: %w", err)
 		}
 	}
-	sent, why = inventory.NewSending(c.scheduler, c.follower.names, pointers(nodes.Items)).Send(&pod.Spec, name)
+	sent, why = inventory.NewSending(c.scheduler, c.names, pointers(nodes.Items)).Send(&pod.Spec, name)
 	return sent, why, nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
@@ -29,9 +30,8 @@ func known(t *testing.T, cached, live []client.Object) *Controller {
 		require.NoError(t, addIndexes(t.Context(), fieldIndexer{builder}, Access{}))
 		return builder.Build()
 	}
-	settings := newSettings(config.Dynamic{})
 	return &Controller{
-		follower: &follower{names: &inventory.Names{}, settings: settings}, cached: build(cached), live: build(append(live, cached...)),
+		names: &inventory.Names{}, settings: settings.Of(config.Dynamic{}), cached: build(cached), live: build(append(live, cached...)),
 		access: Access{Capacity: true}, instance: "blue", scheduler: "packer",
 	}
 }

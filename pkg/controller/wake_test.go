@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
@@ -113,10 +114,10 @@ func TestTheDecisionWakesASleepingModel(t *testing.T) {
 		target, _ := bigTarget("n", "d")
 		d.Spec.Template = target.Spec.Template
 		require.NoError(t, b.api.Update(t.Context(), &d))
-		settings := *b.settings.Current()
-		settings.Idle = decision.Idle{Enabled: true, Retention: 10 * time.Minute}
-		settings.Drain, settings.StartupDeadline = 2*time.Minute, 10*time.Minute
-		b.settings = newSettings(settings)
+		next := *b.settings.Current()
+		next.Idle = decision.Idle{Enabled: true, Retention: 10 * time.Minute}
+		next.Drain, next.StartupDeadline = 2*time.Minute, 10*time.Minute
+		b.settings = settings.Of(next)
 		b.decide = func(s decision.Snapshot, p decision.Policy, m decision.Memory, kind decision.Round) (decision.Plan, decision.Memory) {
 			b.note(kind, s)
 			return decision.Decide(s, p, m, kind)

@@ -5,6 +5,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,8 +103,10 @@ func TestTheRunbookHasEveryEvent(t *testing.T) {
 	anchors := pages(t)["docs/operate/runbook.md"].Anchors
 	sources, err := filepath.Glob(root + "/pkg/controller/*.go")
 	require.NoError(t, err)
+	below, err := filepath.Glob(root + "/pkg/controller/*/*.go")
+	require.NoError(t, err)
 	found := 0
-	for _, source := range append(sources, root+"/plugins/acceleratorplacement/ownership.go") {
+	for _, source := range append(slices.Concat(sources, below), root+"/plugins/acceleratorplacement/ownership.go") {
 		text, err := os.ReadFile(source) //nolint:gosec // a file of this repository
 		require.NoError(t, err)
 		for _, constant := range regexp.MustCompile(`(?m)^\t(?:event|reason)[A-Z]\w* *= "([A-Z]\w+)"`).FindAllStringSubmatch(string(text), -1) {

@@ -1,4 +1,4 @@
-package controller
+package settings
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
 // The reasons of events on ConfigMaps.
@@ -50,7 +52,7 @@ func (t teller) tell(object *corev1.ConfigMap, reason, note string) {
 		return
 	}
 	t.told[client.ObjectKeyFromObject(object)] = versionOf(object)
-	t.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, "Configure", "%s", bounded(note))
+	t.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, "Configure", "%s", status.Note(note))
 }
 
 func versionOf(object *corev1.ConfigMap) string {

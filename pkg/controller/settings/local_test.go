@@ -1,6 +1,8 @@
-package controller
+package settings
 
 import (
+	"iter"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,7 +15,6 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 )
 
 // localsWith are locals without informers, and what events they record.
-func localsWith(t *testing.T, objects ...metav1.Object) (*locals, *events.FakeRecorder) {
+func localsWith(t *testing.T, objects ...metav1.Object) (*Locals, *events.FakeRecorder) {
 	t.Helper()
 	recorder := events.NewFakeRecorder(100)
 	l := emptyLocals("home", newTeller(recorder, nil))
@@ -36,7 +37,7 @@ func localsWith(t *testing.T, objects ...metav1.Object) (*locals, *events.FakeRe
 	return l, recorder
 }
 
-func (l *locals) put(t *testing.T, object metav1.Object) {
+func (l *Locals) put(t *testing.T, object metav1.Object) {
 	t.Helper()
 	if m, ok := object.(*corev1.ConfigMap); ok {
 		require.NoError(t, l.named[m.Name].Add(m))
@@ -52,12 +53,7 @@ func localMap(namespace, name, version, entry string) *corev1.ConfigMap {
 	}
 }
 
-func in(namespaces ...string) (variants []*variant) {
-	for _, namespace := range namespaces {
-		variants = append(variants, promised(namespace, "v", "llama", ""))
-	}
-	return variants
-}
+func in(namespaces ...string) iter.Seq[string] { return slices.Values(namespaces) }
 
 func TestNamespacesHaveASayWhereTheyHaveVariants(t *testing.T) {
 	l, recorder := localsWith(t,
@@ -67,7 +63,7 @@ func TestNamespacesHaveASayWhereTheyHaveVariants(t *testing.T) {
 		localMap("labelled", localThresholds, "1", "kvCacheThreshold: five"),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "labelled", Labels: map[string]string{v1alpha1.LabelConfigEnabled: "true"}}},
 	)
-	said := l.read(t.Context(), in("chat", "home", "plain"))
+	said := l.Read(t.Context(), in("chat", "home", "plain"))
 	require.Contains(t, said, "chat")
 	assert.InDelta(t, 0.5, said["chat"].Saturation.Default.KVCacheThreshold, 0)
 	assert.Nil(t, said["chat"].ScaleToZero)
@@ -80,7 +76,7 @@ func TestNamespacesHaveASayWhereTheyHaveVariants(t *testing.T) {
 
 func TestALocalConfigMapThatCannotBeUsedChangesNothing(t *testing.T) {
 	l, recorder := localsWith(t, localMap("chat", localSleep, "1", "enable_scale_to_zero: true"))
-	sleeps := func() bool { return *l.read(t.Context(), in("chat"))["chat"].ScaleToZero.Default.Enabled }
+	sleeps := func() bool { return *l.Read(t.Context(), in("chat"))["chat"].ScaleToZero.Default.Enabled }
 	require.True(t, sleeps())
 	l.put(t, localMap("chat", localSleep, "2", "enable_scale_to_zero: maybe"))
 	assert.True(t, sleeps(), "the last good one stays")
@@ -91,7 +87,7 @@ func TestALocalConfigMapThatCannotBeUsedChangesNothing(t *testing.T) {
 	empty := localMap("chat", localSleep, "4", "")
 	empty.Data = nil
 	l.put(t, empty)
-	assert.Nil(t, l.read(t.Context(), in("chat"))["chat"].ScaleToZero, "one without entries is none")
+	assert.Nil(t, l.Read(t.Context(), in("chat"))["chat"].ScaleToZero, "one without entries is none")
 }
 
 func TestTheFirstOfTheNamesCountsInANamespace(t *testing.T) {
@@ -99,12 +95,12 @@ func TestTheFirstOfTheNamesCountsInANamespace(t *testing.T) {
 		localMap("chat", localThresholds, "1", "kvCacheThreshold: 0.5"),
 		localMap("chat", "capacity-scaling-config", "1", "kvCacheThreshold: 0.6"),
 	)
-	said := l.read(t.Context(), in("chat"))
+	said := l.Read(t.Context(), in("chat"))
 	assert.InDelta(t, 0.5, said["chat"].Saturation.Default.KVCacheThreshold, 0)
 	require.Len(t, recorder.Events, 1)
 	assert.Contains(t, <-recorder.Events, "Warning ConfigMapIgnored ConfigMap "+localThresholds+" holds the same kind of settings and counts")
 	require.NoError(t, l.named[localThresholds].Delete(localMap("chat", localThresholds, "1", "")))
-	assert.InDelta(t, 0.6, l.read(t.Context(), in("chat"))["chat"].Saturation.Default.KVCacheThreshold, 0)
+	assert.InDelta(t, 0.6, l.Read(t.Context(), in("chat"))["chat"].Saturation.Default.KVCacheThreshold, 0)
 }
 
 func TestExcludedNamespacesAreLeftAlone(t *testing.T) {
@@ -112,38 +108,20 @@ func TestExcludedNamespacesAreLeftAlone(t *testing.T) {
 		Name: "chat", Labels: map[string]string{v1alpha1.LabelConfigEnabled: "true"}, Annotations: map[string]string{v1alpha1.AnnotationExclude: "true"},
 	}}
 	l, _ := localsWith(t, excluded, localMap("chat", localThresholds, "1", "kvCacheThreshold: 0.5"))
-	assert.True(t, l.excludes("chat"))
-	assert.False(t, l.excludes("unknown"))
-	assert.Empty(t, l.read(t.Context(), nil), "the annotation wins over the label")
+	assert.True(t, l.Excludes("chat"))
+	assert.False(t, l.Excludes("unknown"))
+	assert.Empty(t, l.Read(t.Context(), in()), "the annotation wins over the label")
 	l.namespaces = nil
-	assert.False(t, l.excludes("chat"), "the only namespace that is watched is meant")
-	assert.False(t, (*locals)(nil).excludes("chat"))
-	assert.Nil(t, (*locals)(nil).read(t.Context(), in("chat")))
+	assert.False(t, l.Excludes("chat"), "the only namespace that is watched is meant")
+	assert.False(t, (*Locals)(nil).Excludes("chat"))
+	assert.Nil(t, (*Locals)(nil).Read(t.Context(), in("chat")))
 }
 
-func TestVariantsAreWarnedWhereTheirNamespaceIsNotRead(t *testing.T) {
+func TestWhatIsUnreadOfANamespace(t *testing.T) {
 	l, _ := localsWith(t)
-	variants := in("chat", "home")
-	l.tell(variants, "")
-	assert.Empty(t, variants[0].warnings)
-	l.tell(variants, "the permission is missing")
-	assert.Equal(t, []decision.Fact{{
-		Reason: v1alpha1.ReasonNamespaceConfigUnread,
-		Detail: "what namespace chat says for itself is not known, and the settings beside the manager count: the permission is missing",
-	}}, variants[0].warnings)
-	assert.Empty(t, variants[1].warnings, "the ConfigMaps beside the manager are its own")
-}
-
-func TestThePolicyOfAModelIsThatOfItsNamespace(t *testing.T) {
-	beside, _, err := config.ParseSaturation(map[string]string{"default": "kvCacheThreshold: 0.7"})
-	require.NoError(t, err)
-	own, _, err := config.ParseLocalSaturation("chat", map[string]string{"default": "kvCacheThreshold: 0.5"})
-	require.NoError(t, err)
-	settings := &config.Dynamic{Saturation: beside}
-	seen := &observation{policy: settings.Policy()}
-	seen.promise(settings, in("chat", "batch"), map[string]config.Local{"chat": {Saturation: &own}})
-	for namespace, want := range map[string]float64{"chat": 0.5, "batch": 0.7} {
-		got := seen.policy.SaturationByModel[decision.ModelKey{Namespace: namespace, ID: "llama"}]
-		assert.InDelta(t, want, got.KVCacheThreshold, 0, namespace)
-	}
+	assert.Empty(t, l.Unread("chat", ""))
+	assert.Equal(t, "what namespace chat says for itself is not known, and the settings beside the manager count: the permission is missing",
+		l.Unread("chat", "the permission is missing"))
+	assert.Empty(t, l.Unread("home", "the permission is missing"), "the ConfigMaps beside the manager are its own")
+	assert.Empty(t, (*Locals)(nil).Unread("chat", "the permission is missing"), "namespaces have no say")
 }

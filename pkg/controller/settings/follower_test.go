@@ -1,11 +1,14 @@
-package controller
+package settings
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -21,17 +24,30 @@ import (
 )
 
 // newTestFollower follows the ConfigMaps of an API server that has none yet.
-func newTestFollower(t *testing.T) (*follower, client.Client, chan string) {
+func newTestFollower(t *testing.T) (*Follower, client.Client, chan string) {
 	t.Helper()
 	sources := config.Sources{Flags: map[string]string{"prometheus-base-url": "https://prometheus"}}
 	loaded, err := config.Load(sources)
 	require.NoError(t, err)
 	api := fake.NewClientBuilder().Build()
 	recorder := events.NewFakeRecorder(10)
-	return &follower{
-		ready: make(chan struct{}), reader: api, teller: newTeller(recorder, nil), settings: newSettings(loaded.Dynamic), names: &inventory.Names{},
-		trigger: newTrigger(), sources: sources, config: loaded, entries: map[string]int{},
+	return &Follower{
+		Ready: make(chan struct{}), reader: api, teller: newTeller(recorder, nil), Settings: Of(loaded.Dynamic), Names: &inventory.Names{},
+		changed: func() {}, sources: sources, config: loaded, entries: map[string]int{},
 	}, api, recorder.Events
+}
+
+// logged is what was logged.
+type logged struct{ lines []string }
+
+func (l *logged) logging(t *testing.T) context.Context {
+	t.Helper()
+	return logr.NewContext(t.Context(), funcr.New(func(_, line string) { l.lines = append(l.lines, line) }, funcr.Options{}))
+}
+
+// with are the lines that hold a text.
+func (l *logged) with(text string) []string {
+	return slices.DeleteFunc(slices.Clone(l.lines), func(line string) bool { return !strings.Contains(line, text) })
 }
 
 func TestConfigMapsThatAreFollowed(t *testing.T) {
@@ -78,26 +94,28 @@ func TestConfigMapsThatAreFollowed(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			f, api, told := newTestFollower(t)
+			changes := 0
+			f.changed = func() { changes++ }
 			follow := func() {
 				t.Helper()
 				require.Contains(t, f.followed(), test.name)
 				require.NoError(t, f.follow(context.Background(), test.name))
 			}
 			follow()
-			assert.Equal(t, test.before, test.seen(f.settings.Current()))
-			assert.Zero(t, f.trigger.take(), "nothing changed")
+			assert.Equal(t, test.before, test.seen(f.Settings.Current()))
+			assert.Zero(t, changes, "nothing changed")
 
 			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "workload-variant-autoscaler-system", Name: test.name}, Data: test.good}
 			require.NoError(t, api.Create(t.Context(), object))
 			follow()
-			assert.Equal(t, test.after, test.seen(f.settings.Current()))
-			assert.Equal(t, soon, f.trigger.take(), "a round looks at it")
+			assert.Equal(t, test.after, test.seen(f.Settings.Current()))
+			assert.Equal(t, 1, changes, "a round looks at it")
 
 			object.Data = test.bad
 			require.NoError(t, api.Update(t.Context(), object))
 			follow()
 			follow()
-			assert.Equal(t, test.after, test.seen(f.settings.Current()), "the last good settings stay")
+			assert.Equal(t, test.after, test.seen(f.Settings.Current()), "the last good settings stay")
 			require.Len(t, told, 1, "it is told once")
 			event := <-told
 			assert.Contains(t, event, "Warning InvalidConfiguration")
@@ -105,7 +123,7 @@ func TestConfigMapsThatAreFollowed(t *testing.T) {
 
 			require.NoError(t, api.Delete(t.Context(), object))
 			follow()
-			assert.Equal(t, test.before, test.seen(f.settings.Current()), "without the ConfigMap the defaults hold")
+			assert.Equal(t, test.before, test.seen(f.Settings.Current()), "without the ConfigMap the defaults hold")
 			assert.Empty(t, told)
 		})
 	}
@@ -132,7 +150,7 @@ func TestTheMainConfigMapIsFollowed(t *testing.T) {
 			f, api, told := newTestFollower(t)
 			var verbosity int
 			f.verbosity = func(v int) error { verbosity = v; return nil }
-			var log bench
+			var log logged
 			ctx := log.logging(t)
 			object := &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: f.config.PodNamespace, Name: f.config.ConfigMap},
@@ -141,7 +159,7 @@ func TestTheMainConfigMapIsFollowed(t *testing.T) {
 			require.NoError(t, api.Create(t.Context(), object))
 			require.NoError(t, f.follow(ctx, object.Name))
 			require.NoError(t, f.follow(ctx, object.Name))
-			policy := f.settings.Current().Policy()
+			policy := f.Settings.Current().Policy()
 			assert.False(t, policy.Hybrid, "a mode needs a restart")
 			assert.InDelta(t, 0.9, policy.Share, 0)
 			assert.Equal(t, 2*time.Minute, policy.Interval)
@@ -157,21 +175,21 @@ func TestTheMainConfigMapIsFollowed(t *testing.T) {
 				`"Updated config" "configMap"="workload-variant-autoscaler-variantautoscaling-config" "key"="WVA_SLO_PERCENTILE" "old"="0.99" "new"="0.9"`,
 				"has no effect: no InferencePool is read",
 			} {
-				assert.Len(t, log.logged(want), 1, "%s is not once in %s", want, log.logs)
+				assert.Len(t, log.with(want), 1, "%s is not once in %s", want, log.lines)
 			}
 
 			require.NoError(t, api.Delete(t.Context(), object))
 			require.NoError(t, f.follow(ctx, object.Name))
-			assert.Equal(t, 2*time.Minute, f.settings.Current().Interval, "a ConfigMap that is gone changes nothing")
+			assert.Equal(t, 2*time.Minute, f.Settings.Current().Interval, "a ConfigMap that is gone changes nothing")
 		})
 	}
 }
 
 func TestTheFirstOfThePublishedNamesCounts(t *testing.T) {
 	f, api, told := newTestFollower(t)
-	var log bench
+	var log logged
 	ctx := log.logging(t)
-	queue := func() float64 { return f.settings.Current().Saturation.Default.QueueLengthThreshold }
+	queue := func() float64 { return f.Settings.Current().Saturation.Default.QueueLengthThreshold }
 	put := func(name, length string) *corev1.ConfigMap {
 		object := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: f.config.PodNamespace, Name: name},
@@ -183,7 +201,7 @@ func TestTheFirstOfThePublishedNamesCounts(t *testing.T) {
 	}
 	old := put("capacity-scaling-config", "6")
 	assert.InDelta(t, 6, queue(), 0)
-	assert.Len(t, log.logged(`"Updated saturation config" "configMap"="capacity-scaling-config" "oldEntries"=0 "newEntries"=2`), 1, log.logs)
+	assert.Len(t, log.with(`"Updated saturation config" "configMap"="capacity-scaling-config" "oldEntries"=0 "newEntries"=2`), 1, log.lines)
 	put("saturation-scaling-config", "7")
 	assert.InDelta(t, 7, queue(), 0)
 	require.Len(t, told, 1)
@@ -225,7 +243,7 @@ func TestTheLeaderAloneTells(t *testing.T) {
 	}
 	ended := make(chan error)
 	go func() { ended <- f.Start(t.Context()) }()
-	<-f.ready
+	<-f.Ready
 	assert.Empty(t, told, "another replica leads, and tells")
 
 	close(elected)

@@ -1,4 +1,4 @@
-package controller
+package settings
 
 import (
 	"context"
@@ -13,8 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -25,8 +29,8 @@ type Settings struct {
 	current atomic.Pointer[config.Dynamic]
 }
 
-// newSettings begins with the given settings.
-func newSettings(d config.Dynamic) *Settings {
+// Of begins with the given settings.
+func Of(d config.Dynamic) *Settings {
 	s := &Settings{}
 	s.current.Store(&d)
 	return s
@@ -35,17 +39,19 @@ func newSettings(d config.Dynamic) *Settings {
 // Current are the settings in force. They must not be changed.
 func (s *Settings) Current() *config.Dynamic { return s.current.Load() }
 
-// follower keeps the settings and the names of accelerators in step with the
+// Follower keeps the settings and the names of accelerators in step with the
 // ConfigMaps. It runs on every replica of the manager, so that a new leader has them.
-type follower struct {
-	reader   client.Reader
-	teller   teller
-	settings *Settings
-	names    *inventory.Names
-	trigger  *trigger
-	sources  config.Sources
-	// ready is closed once the ConfigMaps were read for the first time.
-	ready chan struct{}
+type Follower struct {
+	// Settings are those in force, and Names the accelerators'.
+	Settings *Settings
+	Names    *inventory.Names
+	// Ready is closed once the ConfigMaps were read for the first time.
+	Ready chan struct{}
+
+	reader  client.Reader
+	teller  teller
+	changed func()
+	sources config.Sources
 
 	// verbosity sets how much is logged; it may be nil.
 	verbosity func(int) error
@@ -56,6 +62,31 @@ type follower struct {
 	entries map[string]int
 	// overrides are the names in force that a ConfigMap gives.
 	overrides inventory.Overrides
+}
+
+// NewFollower adds a follower to a manager that was not started yet. What is wrong with a
+// ConfigMap is told as component; verbosity sets how much is logged and may be nil, and
+// changed is called when something else is in force.
+func NewFollower(mgr ctrl.Manager, component string, c config.Config, sources config.Sources, verbosity func(int) error, changed func()) (*Follower, error) {
+	f := &Follower{
+		Settings: Of(c.Dynamic), Names: &inventory.Names{}, Ready: make(chan struct{}),
+		reader: mgr.GetCache(), teller: newTeller(mgr.GetEventRecorder(component), mgr.Elected()), changed: changed, sources: sources,
+		verbosity: verbosity, config: c, entries: map[string]int{},
+	}
+	home, followed := c.PodNamespace, f.followed()
+	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetNamespace() == home && slices.Contains(followed, o.GetName())
+	})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("settings").
+		For(&corev1.ConfigMap{}, builder.WithPredicates(ours)).
+		// Several managers in one process, as in tests, are no mistake.
+		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false), SkipNameValidation: ptr.To(true)}).
+		Complete(f)
+	if err != nil {
+		return nil, fmt.Errorf("watching the ConfigMaps: %w", err)
+	}
+	return f, nil
 }
 
 // family is one kind of settings.
@@ -70,7 +101,7 @@ type family struct {
 }
 
 // families are all kinds of settings.
-func (f *follower) families() []family {
+func (f *Follower) families() []family {
 	c := &f.config
 	return []family{
 		{"settings", []string{c.ConfigMap}, f.followMain},
@@ -83,7 +114,7 @@ func (f *follower) families() []family {
 }
 
 // followed are the names of the ConfigMaps.
-func (f *follower) followed() (names []string) {
+func (f *Follower) followed() (names []string) {
 	for _, family := range f.families() {
 		names = append(names, family.names...)
 	}
@@ -92,11 +123,11 @@ func (f *follower) followed() (names []string) {
 
 // Start reads the ConfigMaps once the cache has them. They are read again when this replica
 // begins to lead, so that it tells of what is wrong with them.
-func (f *follower) Start(ctx context.Context) error {
+func (f *Follower) Start(ctx context.Context) error {
 	if err := f.followAll(ctx); err != nil {
 		return err
 	}
-	close(f.ready)
+	close(f.Ready)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -105,7 +136,7 @@ func (f *follower) Start(ctx context.Context) error {
 	}
 }
 
-func (f *follower) followAll(ctx context.Context) error {
+func (f *Follower) followAll(ctx context.Context) error {
 	for _, family := range f.families() {
 		if err := f.follow(ctx, family.names[0]); err != nil {
 			return err
@@ -115,16 +146,16 @@ func (f *follower) followAll(ctx context.Context) error {
 }
 
 // NeedLeaderElection lets every replica follow.
-func (f *follower) NeedLeaderElection() bool { return false }
+func (f *Follower) NeedLeaderElection() bool { return false }
 
 // Reconcile follows one ConfigMap.
-func (f *follower) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (f *Follower) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	return ctrl.Result{}, f.follow(ctx, request.Name)
 }
 
 // follow puts the settings into force that a ConfigMap holds. One that cannot be used
 // changes nothing: the last good settings stay, and an event on it says why.
-func (f *follower) follow(ctx context.Context, name string) error {
+func (f *Follower) follow(ctx context.Context, name string) error {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	for _, family := range f.families() {
@@ -137,7 +168,7 @@ func (f *follower) follow(ctx context.Context, name string) error {
 	return nil
 }
 
-func (f *follower) followFamily(ctx context.Context, of family) error {
+func (f *Follower) followFamily(ctx context.Context, of family) error {
 	object, err := f.which(ctx, of)
 	if err != nil {
 		return err
@@ -154,9 +185,9 @@ func (f *follower) followFamily(ctx context.Context, of family) error {
 		f.teller.refuse(log, object, err)
 		return nil
 	}
-	if next := f.config.Dynamic; !reflect.DeepEqual(&next, f.settings.Current()) {
-		f.settings.current.Store(&next)
-		f.trigger.poke(soon)
+	if next := f.config.Dynamic; !reflect.DeepEqual(&next, f.Settings.Current()) {
+		f.Settings.current.Store(&next)
+		f.changed()
 		if of.names[0] != f.config.ConfigMap {
 			log.Info("Updated "+of.what+" config", "oldEntries", f.entries[of.what], "newEntries", entries)
 		}
@@ -167,7 +198,7 @@ func (f *follower) followFamily(ctx context.Context, of family) error {
 
 // which is the ConfigMap of a family that counts, or nil where there is none. An event
 // on each other one says that it does not.
-func (f *follower) which(ctx context.Context, of family) (*corev1.ConfigMap, error) {
+func (f *Follower) which(ctx context.Context, of family) (*corev1.ConfigMap, error) {
 	var counts *corev1.ConfigMap
 	for _, name := range of.names {
 		object := &corev1.ConfigMap{}
@@ -201,13 +232,13 @@ func taking[T any](inForce *T, parse func(map[string]string) (T, []string, error
 	}
 }
 
-func (f *follower) parseServiceClasses(data map[string]string) (config.ServiceClasses, []string, error) {
+func (f *Follower) parseServiceClasses(data map[string]string) (config.ServiceClasses, []string, error) {
 	return config.ParseServiceClasses(f.config.ServiceClassConfigMap, data)
 }
 
 // followNames puts the names of accelerators into force; without a ConfigMap those
 // that are built in.
-func (f *follower) followNames(ctx context.Context, object *corev1.ConfigMap) ([]string, error) {
+func (f *Follower) followNames(ctx context.Context, object *corev1.ConfigMap) ([]string, error) {
 	var data map[string]string
 	if object != nil {
 		data = object.Data
@@ -218,13 +249,13 @@ func (f *follower) followNames(ctx context.Context, object *corev1.ConfigMap) ([
 	}
 	klog.FromContext(ctx).Info("Updated accelerator name config", "oldEntries", len(f.overrides), "newEntries", len(overrides))
 	f.overrides = overrides
-	f.names.SetOverrides(overrides)
-	f.trigger.poke(soon)
+	f.Names.SetOverrides(overrides)
+	f.changed()
 	return nil, nil
 }
 
 // followMain puts the main ConfigMap into force. One that is gone changes nothing.
-func (f *follower) followMain(ctx context.Context, object *corev1.ConfigMap) ([]string, error) {
+func (f *Follower) followMain(ctx context.Context, object *corev1.ConfigMap) ([]string, error) {
 	if object == nil {
 		return nil, nil
 	}

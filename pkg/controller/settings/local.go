@@ -1,9 +1,10 @@
-package controller
+package settings
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -11,21 +12,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// locals are what namespaces say for themselves: ConfigMaps of their own, and whether they
+// Locals are what namespaces say for themselves: ConfigMaps of their own, and whether they
 // are left alone. Only objects of the known names are asked for, so that the Role can name
-// them. A nil *locals is that of a manager in which namespaces have no say. But for Start,
+// them. A nil *Locals is that of a manager in which namespaces have no say. But for Start,
 // all of it belongs to the goroutine of the loop.
-type locals struct {
+type Locals struct {
 	// home is the namespace of the manager, whose ConfigMaps are not local.
 	home   string
 	teller teller
@@ -79,40 +81,44 @@ func takeLocal[T any](to **T, parse func(string, map[string]string) (T, []string
 	return warnings, err
 }
 
-// newLocals makes the informers; watched is the only namespace, or empty for all. Whatever
-// changes calls for a round.
-func newLocals(from toolscache.Getter, home, watched string, teller teller, t *trigger) (*locals, error) {
-	l := emptyLocals(home, teller)
+// NewLocals makes the informers for a manager that watches the namespace, or all when that is
+// empty. What is wrong with a ConfigMap is told as component; changed is called when something
+// may have changed.
+func NewLocals(mgr ctrl.Manager, component, home, watched string, changed func()) (*Locals, error) {
+	api, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the ConfigMaps of namespaces: %w", err)
+	}
+	from, l := api.RESTClient(), emptyLocals(home, newTeller(mgr.GetEventRecorder(component), nil))
 	for _, name := range config.LocalConfigMaps() {
-		store, err := l.watch(from, "configmaps", watched, name, &corev1.ConfigMap{}, t)
+		store, err := l.watch(from, "configmaps", watched, name, &corev1.ConfigMap{}, changed)
 		if err != nil {
 			return nil, err
 		}
 		l.named[name] = store
 	}
-	var err error
 	if watched == "" {
-		l.namespaces, err = l.watch(from, "namespaces", "", "", &corev1.Namespace{}, t)
+		l.namespaces, err = l.watch(from, "namespaces", "", "", &corev1.Namespace{}, changed)
 	}
 	return l, err
 }
 
-func emptyLocals(home string, teller teller) *locals {
-	return &locals{
+func emptyLocals(home string, teller teller) *Locals {
+	return &Locals{
 		home: home, teller: teller, kinds: localKinds(),
 		named: map[string]toolscache.Store{}, known: map[string]*local{},
 	}
 }
 
 // watch makes an informer of the objects of one name, or of all when it is empty.
-func (l *locals) watch(from toolscache.Getter, resource, namespace, name string, object client.Object, t *trigger) (toolscache.Store, error) {
+func (l *Locals) watch(from toolscache.Getter, resource, namespace, name string, object client.Object, changed func()) (toolscache.Store, error) {
 	selector := fields.Everything()
 	if name != "" {
 		selector = fields.OneTermEqualSelector(metav1.ObjectNameField, name)
 	}
 	informer := toolscache.NewSharedIndexInformer(toolscache.NewListWatchFromClient(from, resource, namespace, selector), object, 0, toolscache.Indexers{})
-	poke := func(any) { t.poke(soon) }
-	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: poke, DeleteFunc: poke, UpdateFunc: func(_, after any) { poke(after) }}
+	one := func(any) { changed() }
+	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: one, DeleteFunc: one, UpdateFunc: func(_, _ any) { changed() }}
 	if _, err := informer.AddEventHandler(handler); err != nil {
 		return nil, fmt.Errorf("watching %s for what namespaces say for themselves: %w", resource, err)
 	}
@@ -130,10 +136,10 @@ func (l *locals) watch(from toolscache.Getter, resource, namespace, name string,
 }
 
 // NeedLeaderElection lets every replica follow, so that a new leader knows.
-func (l *locals) NeedLeaderElection() bool { return false }
+func (l *Locals) NeedLeaderElection() bool { return false }
 
 // Start watches until the context ends.
-func (l *locals) Start(ctx context.Context) error {
+func (l *Locals) Start(ctx context.Context) error {
 	var group sync.WaitGroup
 	for _, informer := range l.informers {
 		group.Go(func() { informer.RunWithContext(ctx) })
@@ -142,29 +148,25 @@ func (l *locals) Start(ctx context.Context) error {
 	return nil
 }
 
-// wait returns when everything was read once, and after a while in any case: what then is
-// not known has a condition of its own.
-func (l *locals) wait(ctx context.Context) {
-	if l == nil {
-		return
+// Wait returns when everything was read once, or with the context.
+func (l *Locals) Wait(ctx context.Context) {
+	if l != nil {
+		toolscache.WaitForCacheSync(ctx.Done(), l.synced)
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	toolscache.WaitForCacheSync(ctx.Done(), l.synced)
 }
 
-func (l *locals) synced() bool {
+func (l *Locals) synced() bool {
 	return !slices.ContainsFunc(l.informers, func(i toolscache.SharedIndexInformer) bool { return !i.HasSynced() })
 }
 
-// excludes reports whether a namespace is left alone.
-func (l *locals) excludes(namespace string) bool {
+// Excludes reports whether a namespace is left alone.
+func (l *Locals) Excludes(namespace string) bool {
 	n := l.namespace(namespace)
 	return n != nil && n.Annotations[v1alpha1.AnnotationExclude] == "true"
 }
 
 // namespace is nil where it is not known.
-func (l *locals) namespace(name string) *corev1.Namespace {
+func (l *Locals) namespace(name string) *corev1.Namespace {
 	if l == nil || l.namespaces == nil {
 		return nil
 	}
@@ -173,15 +175,15 @@ func (l *locals) namespace(name string) *corev1.Namespace {
 	return n
 }
 
-// read is what the namespaces say in which there are variants. It also reads those with
-// LabelConfigEnabled, so that what is wrong there is told before there is a variant.
-func (l *locals) read(ctx context.Context, variants []*variant) map[string]config.Local {
+// Read is what those namespaces say. It also reads those with LabelConfigEnabled, so that what
+// is wrong there is told before there is a variant.
+func (l *Locals) Read(ctx context.Context, namespaces iter.Seq[string]) map[string]config.Local {
 	if l == nil {
 		return nil
 	}
 	counts := l.enabled()
-	for _, v := range variants {
-		counts[v.key.Namespace] = true
+	for namespace := range namespaces {
+		counts[namespace] = true
 	}
 	delete(counts, l.home)
 	said := map[string]config.Local{}
@@ -201,13 +203,13 @@ func (l *locals) read(ctx context.Context, variants []*variant) map[string]confi
 }
 
 // enabled are the namespaces with LabelConfigEnabled that are not left alone.
-func (l *locals) enabled() map[string]bool {
+func (l *Locals) enabled() map[string]bool {
 	enabled := map[string]bool{}
 	if l.namespaces == nil {
 		return enabled
 	}
 	for _, object := range l.namespaces.List() {
-		if n, ok := object.(*corev1.Namespace); ok && n.Labels[v1alpha1.LabelConfigEnabled] == "true" && !l.excludes(n.Name) {
+		if n, ok := object.(*corev1.Namespace); ok && n.Labels[v1alpha1.LabelConfigEnabled] == "true" && !l.Excludes(n.Name) {
 			enabled[n.Name] = true
 		}
 	}
@@ -216,7 +218,7 @@ func (l *locals) enabled() map[string]bool {
 
 // follow puts one ConfigMap of a namespace into force. One that cannot be used changes
 // nothing, and an event on it says why.
-func (l *locals) follow(ctx context.Context, namespace string, kind localKind, of *local) {
+func (l *Locals) follow(ctx context.Context, namespace string, kind localKind, of *local) {
 	object := l.which(namespace, kind)
 	version, data := "", map[string]string(nil)
 	if object != nil {
@@ -242,7 +244,7 @@ func (l *locals) follow(ctx context.Context, namespace string, kind localKind, o
 
 // which is the ConfigMap of a kind that counts in a namespace: the first of its names that
 // has any entry. An event on each other one says that it does not.
-func (l *locals) which(namespace string, kind localKind) *corev1.ConfigMap {
+func (l *Locals) which(namespace string, kind localKind) *corev1.ConfigMap {
 	var counts *corev1.ConfigMap
 	for _, name := range kind.names {
 		found, _, _ := l.named[name].GetByKey(namespace + "/" + name)
@@ -258,17 +260,12 @@ func (l *locals) which(namespace string, kind localKind) *corev1.ConfigMap {
 	return counts
 }
 
-// tell warns the variants whose namespaces may have a say that is not known; missing names
-// the permissions that lack.
-func (l *locals) tell(variants []*variant, missing string) {
-	if l == nil || missing == "" && l.synced() {
-		return
+// Unread says what is not known of a namespace that may have a say; missing names the
+// permissions that lack. Empty means nothing.
+func (l *Locals) Unread(namespace, missing string) string {
+	if l == nil || missing == "" && l.synced() || namespace == l.home {
+		return ""
 	}
-	why := cmp.Or(missing, "they could not be read yet, see the log of the manager")
-	for _, v := range variants {
-		if v.key.Namespace != l.home {
-			v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonNamespaceConfigUnread, Detail: fmt.Sprintf(
-				"what namespace %s says for itself is not known, and the settings beside the manager count: %s", v.key.Namespace, why)})
-		}
-	}
+	return fmt.Sprintf("what namespace %s says for itself is not known, and the settings beside the manager count: %s",
+		namespace, cmp.Or(missing, "they could not be read yet, see the log of the manager"))
 }
