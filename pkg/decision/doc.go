@@ -57,6 +57,7 @@
 //	leastPause            time      P  a failed start is tried again after this, as pods in CrashLoopBackOff are
 //	mostPause             time      P  and at the latest after this
 //	recovery              time      P  the pause is short again after this
+//	unreadRecovery        time      C  and after this where the nodes cannot be read
 //	changesFought         changes   P  changes by somebody else that are a conflict
 //	leastConflictBackoff  time      C  how long the other one is then left in peace
 //	mostConflictBackoff   time      C  and at the longest

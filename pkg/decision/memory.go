@@ -23,6 +23,9 @@ type VariantMemory struct {
 	// Curve is the throughput learned from the replicas. Until it is learned anew the
 	// profile is used, or one observation.
 	Curve serving.Curve
+	// Holds is how many requests in service a replica was last seen to hold; 0 means never.
+	// It is seen anew with the first replica that serves.
+	Holds float64
 	// Latency is what the replicas showed of their latency. Until enough is seen anew
 	// the given profile is used, or one that is borrowed.
 	Latency Learning
@@ -157,7 +160,7 @@ func (m *Memory) upTo(now time.Time) *Memory {
 	}
 	next := Memory{Time: now, Variants: make(map[Key]VariantMemory, len(m.Variants)), Models: make(map[ModelKey]ModelMemory, len(m.Models))}
 	for key, v := range m.Variants {
-		kept := VariantMemory{Curve: v.Curve, Latency: Learning{Estimate: v.Latency.Estimate}, Sizing: v.Sizing}
+		kept := VariantMemory{Curve: v.Curve, Holds: v.Holds, Latency: Learning{Estimate: v.Latency.Estimate}, Sizing: v.Sizing}
 		kept.Curve.Updated, kept.Sizing.Found = earlier(v.Curve.Updated, now), earlier(v.Sizing.Found, now)
 		next.Variants[key] = kept
 	}

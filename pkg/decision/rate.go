@@ -182,8 +182,12 @@ func (r *round) holds(v *variant, shape capacity.TokenShape) (limit, mean float6
 			running, kv = running+p.Running.Value, kv+p.KVUse.Value
 		}
 	}
+	v.next.Holds = v.old.Holds
 	if kv > 0 && running > 0 {
-		limit = min(limit, running/kv)
+		v.next.Holds = running / kv
+	}
+	if v.next.Holds > 0 && (seen == 0 || kv > 0) {
+		limit = min(limit, v.next.Holds)
 	}
 	return limit, sum / float64(max(1, seen))
 }

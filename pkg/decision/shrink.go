@@ -126,15 +126,16 @@ func (m *model) reaches(now standing, mix map[*variant]int) bool {
 }
 
 // oneByOne removes replicas, the dearest per rate first, as long as it is safe.
-// What maxReplicas takes away anyway is not there to rely on. A variant of which
-// replicas start keeps what the cheapest mix needs: the mix cannot be gone to only until
-// they serve, and who gave them up meanwhile would start them again in the next round.
+// What maxReplicas takes away anyway is not there to rely on. While replicas start, each
+// variant keeps what the cheapest mix needs: the mix cannot be gone to only until they
+// serve, and who gave any of it up meanwhile would start that again in the next round.
 func (m *model) oneByOne(now standing, mix map[*variant]int) map[*variant]int {
 	left, after := m.standing(func(v *variant) int { return v.bounded(v.target) }), map[*variant]int{}
+	starts := m.starts()
 	for _, v := range m.dearestFirst() {
 		n := v.bounded(v.target)
 		least := m.staying(v, n)
-		if v.fleet.starts() {
+		if starts {
 			least = max(least, mix[v])
 		}
 		after[v] = v.target

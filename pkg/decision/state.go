@@ -28,6 +28,9 @@ const (
 	leastPause = time.Minute
 	mostPause  = 16 * time.Minute
 	recovery   = 10 * time.Minute
+	// unreadRecovery is the same where the nodes cannot be read: only a start that fails
+	// shows then how many replicas fit.
+	unreadRecovery = 2 * time.Hour
 )
 
 // state is what a replica does; it is found once per round.
@@ -273,9 +276,12 @@ func (r *round) awaitingPod(v *variant) int {
 // up, and forgets that it did so when one came up, or it has been well for a while.
 func (r *round) backoffOf(v *variant, unplaceable bool) Backoff {
 	b, now := v.old.Backoff, r.snapshot.Time
-	known := b != (Backoff{})
+	known, well := b != (Backoff{}), recovery
+	if r.unknown(v) != nil {
+		well = unreadRecovery
+	}
 	switch {
-	case known && v.in.Ready > b.Ready, !unplaceable && !now.Before(b.Until) && now.Sub(b.Until) > recovery:
+	case known && v.in.Ready > b.Ready, !unplaceable && !now.Before(b.Until) && now.Sub(b.Until) > well:
 		return Backoff{}
 	case known && now.Before(b.Until), !unplaceable:
 		return b
@@ -285,12 +291,12 @@ func (r *round) backoffOf(v *variant, unplaceable bool) Backoff {
 }
 
 // oneAtATime is the limit of a variant that was left alone, until one of its replicas
-// holds a node: it is tried, not trusted.
+// holds a node: it is tried, not trusted, but for as many as served when it was.
 func (v *variant) oneAtATime(limit int) int {
 	if v.next.Backoff == (Backoff{}) || v.fleet.paused > 0 || v.in.unscheduled() < len(v.in.Starting) {
 		return limit
 	}
-	return max(0, min(limit, 1)-v.in.unscheduled()-v.in.noPod())
+	return max(0, min(limit, max(1, v.next.Backoff.Ready-v.in.Current))-v.in.unscheduled()-v.in.noPod())
 }
 
 // pausedDetail says that the variant is left alone.

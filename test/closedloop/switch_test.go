@@ -1,0 +1,66 @@
+package closedloop
+
+import (
+	"testing"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// A switch to two variants, of which one serves in seconds and the other in a quarter of an
+// hour: what serves first must not go before the rest is there, or it starts again for ever.
+func TestASwitchWaitsForTheSlowestOfItsReplicas(t *testing.T) {
+	t.Parallel()
+	s := constant(37.09,
+		Variant{
+			Name: "b", Accelerator: "A100", Devices: 1, Told: true, Seen: true, Startup: 5 * time.Second, OwnUp: true, Policy: decision.DefaultVariantPolicy(),
+			Profile: serving.Profile{Base: 12.93, PerRequest: 0.2578, PerResidentToken: 8.892e-6, PerPrefillToken: 0.08414, BatchLimit: 417, KVTokens: 1136312},
+		},
+		Variant{
+			Name: "c", Accelerator: "H100", Devices: 1, Cost: 10, Told: true, Seen: true, Startup: 10 * time.Second, Policy: decision.DefaultVariantPolicy(),
+			Profile: serving.Profile{Base: 18.78, PerRequest: 0.1669, PerResidentToken: 3.07e-6, PerPrefillToken: 0.05372, BatchLimit: 83, KVTokens: 268676},
+		},
+		Variant{
+			Name: "d", Accelerator: "A100", Devices: 1, Told: true, Seen: true, Startup: 16*time.Minute + 50*time.Second, OwnUp: true, Policy: decision.DefaultVariantPolicy(),
+			Profile: serving.Profile{Base: 35.16, PerRequest: 0.03311, PerResidentToken: 5.7e-5, PerPrefillToken: 0.04812, BatchLimit: 18, KVTokens: 61582},
+		})
+	s.Nodes = []NodeGroup{{"H100", 100, 8}, {"A100", 100, 8}}
+	s.Models[0].Shape = capacity.TokenShape{Input: 685, Output: 37}
+	s.Models[0].SLO = capacity.SLO{TTFT: 4256}
+	s.Models[0].Variants[0].Policy.Up = decision.Behavior{Select: decision.SelectMin, Policies: []decision.RatePolicy{{Pods: 2, Period: 65 * time.Second}, {Percent: 71, Period: 170 * time.Second}}}
+	s.Models[0].Variants[2].Policy.Up = decision.Behavior{Select: decision.SelectMax, Policies: []decision.RatePolicy{{Pods: 4, Period: 85 * time.Second}}}
+	holds(t, s)
+}
+
+// Where the nodes cannot be read, only a start that fails shows how many replicas fit. A
+// switch to more than that is not tried again and again: it starts replicas that go again.
+func TestASwitchThatFoundNoRoomIsNotTriedForEver(t *testing.T) {
+	t.Parallel()
+	s := constant(0, variant("dear", fast, 100, 0), variant("cheap", slow, 4, 1))
+	s.Models[0].Variants[0].Accelerator = "A100"
+	s.Models[0].Variants[1].Devices = 4
+	s.Nodes = []NodeGroup{{"H100", 1, 8}, {"A100", 100, 8}}
+	s.Models[0].Load[0].Rate = 3.3 * s.each(1)
+	s.Hidden = true
+	holds(t, s)
+}
+
+// What a replica holds is seen while it serves and not forgotten when the last one is gone: a
+// variant that turned out to serve less than it was taken to is not tried again for ever.
+func TestWhatAReplicaHoldsIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	s := constant(188.4,
+		Variant{
+			Name: "a", Accelerator: "H100", Devices: 1, Cost: 10, Seen: true, Startup: 30 * time.Second, Policy: decision.DefaultVariantPolicy(),
+			Profile: serving.Profile{Base: 6.933, PerRequest: 0.1842, PerPrefillToken: 0.003068, BatchLimit: 16, KVTokens: 397134},
+		},
+		Variant{
+			Name: "c", Accelerator: "A100", Devices: 1, Cost: 27.42, Seen: true, Startup: 5 * time.Second, Replicas: 3, Policy: decision.DefaultVariantPolicy(),
+			Profile: serving.Profile{Base: 9.958, PerRequest: 0.2911, PerResidentToken: 2.571e-5, PerPrefillToken: 0.0102, BatchLimit: 473, KVTokens: 457980},
+		})
+	s.Nodes = []NodeGroup{{"H100", 100, 8}, {"A100", 100, 8}}
+	s.Models[0].Shape = capacity.TokenShape{Input: 606, Output: 17}
+	holds(t, s)
+}
