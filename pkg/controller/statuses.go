@@ -141,13 +141,14 @@ func (s *statuses) next(written *statusChange) *statusChange {
 	return c
 }
 
-// patch writes a status. An object that is gone needs none.
+// patch writes a status. An object that is gone needs none, and one that was changed since
+// it was seen, or made anew under its name, waits for a round that sees it as it is.
 func (s *statuses) patch(ctx context.Context, base *v1alpha1.VariantAutoscaling, status *v1alpha1.VariantAutoscalingStatus) (*v1alpha1.VariantAutoscaling, error) {
 	changed := base.DeepCopy()
 	changed.Status = *status.DeepCopy()
-	err := s.client.Status().Patch(ctx, changed, client.MergeFrom(base))
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // gone is neither written nor wrong
+	err := s.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil, nil //nolint:nilnil // what is gone, or was changed, is neither written nor wrong
 	}
 	if err != nil {
 		err = fmt.Errorf("writing the status of VariantAutoscaling %s/%s: %w", base.Namespace, base.Name, err)

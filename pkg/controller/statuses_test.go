@@ -172,6 +172,42 @@ func TestAStatusThatFailsIsAskedForAgain(t *testing.T) {
 	})
 }
 
+// The status of an object says what was decided about it as it was seen: not about another
+// one of its name, nor about one that somebody has changed since.
+func TestAStatusIsOfTheObjectThatWasSeen(t *testing.T) {
+	for name, change := range map[string]func(*testing.T, client.Client, *v1alpha1.VariantAutoscaling){
+		"made anew": func(t *testing.T, c client.Client, object *v1alpha1.VariantAutoscaling) {
+			t.Helper()
+			require.NoError(t, c.Delete(t.Context(), object.DeepCopy()))
+			other := &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "v0", UID: "another"}}
+			require.NoError(t, c.Create(t.Context(), other))
+			// An API server gives no version twice; the fake one begins anew.
+			require.NoError(t, c.Update(t.Context(), other))
+		},
+		"given to another controller": func(t *testing.T, c client.Client, object *v1alpha1.VariantAutoscaling) {
+			t.Helper()
+			other := object.DeepCopy()
+			other.Labels = map[string]string{v1alpha1.LabelControllerInstance: "another"}
+			require.NoError(t, c.Update(t.Context(), other))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, objects := newSlowServer(t, 1, time.Second)
+				change(t, s.client, objects[0])
+				s.ask(t.Context(), []*statusChange{classed(objects[0], "x")})
+				s.wait(t.Context(), time.Hour)
+				assert.Empty(t, s.served(t, "v0").ServiceClass)
+				done, left := s.collect()
+				require.Len(t, done, 1)
+				require.NoError(t, done[0].err, "the next round sees it as it is")
+				assert.Nil(t, done[0].written)
+				assert.Zero(t, left)
+			})
+		})
+	}
+}
+
 func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, objects := newSlowServer(t, 40, time.Second)

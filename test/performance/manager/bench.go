@@ -302,13 +302,17 @@ func (b *bench) change(ctx context.Context, r *results) error {
 		return err
 	}
 	rounds, err := b.rounds(changed)
-	for _, one := range rounds {
-		if one.Scales > r.Changed.Scales {
-			r.Changed = one
+	next := time.Now()
+	for i, one := range rounds {
+		if one.Scales <= r.Changed.Scales {
+			continue
+		}
+		if r.Changed, next = one, time.Now(); i+1 < len(rounds) {
+			next = rounds[i+1].From
 		}
 	}
 	requests, auditErr := b.cluster.Requests()
-	r.Shown, r.ShownStatuses = shown(requests, r.Changed.From)
+	r.Shown, r.ShownStatuses = shown(requests, r.Changed, next)
 	r.ChangedRequests = after - before
 	return errors.Join(err, auditErr, b.weigh(ctx, &r.End))
 }

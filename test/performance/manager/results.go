@@ -31,8 +31,8 @@ type results struct {
 	// Changed is the round that answered most of a change of all loads, and
 	// ChangedRequests what was sent to the API server until all were answered.
 	Changed round `json:"changed"`
-	// Shown are the seconds from the first query of that round until all statuses showed
-	// what came of it, and ShownStatuses how many that were.
+	// Shown are the seconds from the first query of that round until the statuses of all that
+	// it scaled showed it, and ShownStatuses how many that were.
 	Shown           float64 `json:"shownSeconds"`
 	ShownStatuses   int     `json:"shownStatuses"`
 	ChangedRequests float64 `json:"changedRequests"`

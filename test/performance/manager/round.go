@@ -108,17 +108,21 @@ func roundsOf(queries []query, requests []localcluster.Request) []round {
 	return rounds
 }
 
-// shown are the seconds from a time until every object whose status was written since had it
-// written once, and how many those are. What is written again is of what came later.
-func shown(requests []localcluster.Request, from time.Time) (seconds float64, objects int) {
-	seen := map[string]bool{}
+// shown are the seconds from the beginning of a round until every object whose target it
+// scaled had its status written after that, and how many those are. The names of the objects
+// are those of their targets.
+func shown(requests []localcluster.Request, r round, next time.Time) (seconds float64, objects int) {
+	scaled, told := map[string]bool{}, map[string]bool{}
 	for _, one := range requests {
 		key := one.Namespace + "/" + one.Name
-		if one.Subresource != "status" || one.Code >= 300 || one.At.Before(from) || seen[key] {
-			continue
+		switch {
+		case one.Code >= 300 || one.At.Before(r.From):
+		case one.Subresource == "scale" && one.Received.Before(next):
+			scaled[key] = true
+		case one.Subresource == "status" && scaled[key] && !told[key]:
+			told[key] = true
+			seconds = max(seconds, one.At.Sub(r.From).Seconds())
 		}
-		seen[key] = true
-		seconds = max(seconds, one.At.Sub(from).Seconds())
 	}
-	return seconds, len(seen)
+	return seconds, len(told)
 }

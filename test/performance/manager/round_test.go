@@ -39,17 +39,19 @@ func TestRoundsAreReadingsAndTheirWrites(t *testing.T) {
 	assert.Empty(t, roundsOf(nil, requests))
 }
 
-func TestAnObjectIsShownWhenItsStatusIsFirstWritten(t *testing.T) {
+func TestARoundIsShownWhenTheObjectsThatItScaledAre(t *testing.T) {
 	of := func(name string, r localcluster.Request) localcluster.Request {
 		r.Name = name
 		return r
 	}
 	requests := []localcluster.Request{
-		of("a", written(1, "status", 200)), of("a", written(3, "status", 200)), of("a", written(9, "status", 200)),
-		of("b", written(4, "status", 409)), of("b", written(5, "status", 200)), of("c", written(6, "scale", 200)),
+		of("a", written(1, "status", 200)), of("a", written(3, "scale", 200)), of("b", written(3.5, "scale", 200)),
+		of("c", written(3.75, "status", 200)), of("a", written(4, "status", 200)), of("b", written(5, "status", 409)),
+		of("b", written(6, "status", 200)), of("a", written(9, "status", 200)),
+		of("d", written(8, "scale", 200)), of("d", written(9, "status", 200)),
 	}
-	seconds, objects := shown(requests, at(2))
-	assert.InDelta(t, 3, seconds, 0)
+	seconds, objects := shown(requests, round{From: at(2)}, at(7))
+	assert.InDelta(t, 4, seconds, 0)
 	assert.Equal(t, 2, objects)
 }
 
