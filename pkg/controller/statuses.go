@@ -56,14 +56,19 @@ func newStatuses(c client.Client) *statuses {
 	return &statuses{client: c, wanted: map[types.UID]*statusChange{}, busy: map[types.UID]*statusChange{}, rest: rest}
 }
 
-// asked is the status that an object will have when all that was asked for is written; nil
-// where nothing is under way.
+// asked is the status that an object will have when all that was asked for is written, or
+// has since a moment ago; nil where nothing is under way that was not collected.
 func (s *statuses) asked(uid types.UID) *v1alpha1.VariantAutoscalingStatus {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	for _, of := range []map[types.UID]*statusChange{s.wanted, s.busy} {
 		if c := of[uid]; c != nil {
 			return &c.status
+		}
+	}
+	for _, c := range slices.Backward(s.done) {
+		if c.written != nil && c.written.UID == uid {
+			return &c.written.Status
 		}
 	}
 	return nil

@@ -172,6 +172,28 @@ func TestAStatusThatFailsIsAskedForAgain(t *testing.T) {
 	})
 }
 
+// A status that is written between two looks of the loop is one that stands: it is not
+// written again from what stood before it.
+func TestAStatusThatNobodyCollectedYetStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plan, seen, r, _ := fleet(t, 1)
+		slow, _ := newSlowServer(t, 1, time.Second)
+		r.statuses = slow.statuses
+		v := seen.variants[plan.Models[0].Variants[0].Key]
+		r.statuses.ask(t.Context(), []*statusChange{classed(v.object, "x")})
+		for range 2 {
+			_, stands := r.standing(v.object)
+			assert.Equal(t, "x", stands.ServiceClass)
+			r.statuses.wait(t.Context(), time.Hour)
+		}
+		slow.fail = errors.New("no")
+		r.statuses.ask(t.Context(), []*statusChange{classed(v.object, "y")})
+		r.statuses.wait(t.Context(), time.Hour)
+		_, stands := r.standing(v.object)
+		assert.Equal(t, "x", stands.ServiceClass, "what failed does not")
+	})
+}
+
 // The status of an object says what was decided about it as it was seen: not about another
 // one of its name, nor about one that somebody has changed since.
 func TestAStatusIsOfTheObjectThatWasSeen(t *testing.T) {
