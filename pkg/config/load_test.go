@@ -50,6 +50,21 @@ func TestAnEmptyValueIsNotGiven(t *testing.T) {
 	assert.Empty(t, got.Warnings)
 }
 
+// A Secret that was made from a file has a line break at its end, and so has a block of YAML.
+func TestTheSpaceAroundAValueDoesNotCount(t *testing.T) {
+	got, err := config.Load(config.Sources{
+		Flags:  address,
+		Lookup: environment(map[string]string{"PROMETHEUS_BEARER_TOKEN": "secret\n", "WVA_LIMITED_MODE": " \n"}),
+		Map:    map[string]string{"GLOBAL_OPT_INTERVAL": " 30s\n", "WVA_LIMITED_MODE": "true\r\n", "config.yaml": "WVA_BACKLOG_DRAIN_TIME: |\n  40s\n"},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "secret", got.Prometheus.Token)
+	assert.Equal(t, 30*time.Second, got.Interval)
+	assert.Equal(t, 40*time.Second, got.Policy().Drain)
+	assert.True(t, got.Policy().Limited)
+	assert.Empty(t, got.Warnings)
+}
+
 // values holds for every setting a value that is not its default, and how to see
 // that it took effect.
 var values = map[string]struct {
@@ -224,7 +239,7 @@ func TestBothLayoutsOfTheConfigMap(t *testing.T) {
 	assert.Equal(t, "https://entry", got.Prometheus.BaseURL)
 	assert.Equal(t, ":9090", got.Serving.MetricsBindAddress)
 	assert.Equal(t, 15*time.Second, got.Interval)
-	assert.True(t, got.Limited)
+	assert.True(t, got.Policy().Limited)
 	assert.Equal(t, 30*time.Minute, got.Horizon, "config.yaml stands in the place of the file")
 	assert.Equal(t, []string{"PROMETHEUS_BASE_URL in config.yaml of ConfigMap home/settings has no effect, because it is an entry of its own there, which counts: remove one of them"}, got.Warnings)
 

@@ -89,12 +89,13 @@ func (s Sources) flags() level {
 }
 
 // environment are variables. Empty ones count as not given, because templates often
-// render them.
+// render them. The space around a value does not count, here as in a ConfigMap: a Secret
+// that was made from a file has a line break at its end.
 func (s Sources) environment() level {
 	value := func(name string) string {
 		if s.Lookup != nil {
 			if text, ok := s.Lookup(name); ok {
-				return text
+				return strings.TrimSpace(text)
 			}
 		}
 		return ""
@@ -108,10 +109,10 @@ func (s Sources) environment() level {
 
 // from is a map of settings by their names in the environment.
 func from(values map[string]string, where string, ours bool) level {
+	value := func(name string) string { return strings.TrimSpace(values[name]) }
 	return level{
-		names: Key.variables, ours: ours,
-		value:  func(name string) string { return values[name] },
-		given:  func(name string) bool { return values[name] != "" },
+		names: Key.variables, ours: ours, value: value,
+		given:  func(name string) bool { return value(name) != "" },
 		place:  func(name string) string { return name + " in " + where },
 		listed: slices.Sorted(maps.Keys(values)),
 	}
