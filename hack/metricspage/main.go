@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/controller"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/metrics"
 )
 
 const introduction = `# Metrics of the manager
@@ -20,7 +20,7 @@ counts, ` + "`inferno_current_load`" + ` is in requests per minute, and the late
 `
 
 func main() {
-	references, err := controller.MetricReferences()
+	references, err := metrics.References()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

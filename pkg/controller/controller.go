@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/metrics"
 	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -100,28 +101,17 @@ func New(ctx context.Context, mgr ctrl.Manager, o Options) (*Controller, error) 
 }
 
 func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, trigger *trigger) (*Loop, error) {
-	instance := prometheus.Labels{}
-	if o.Config.ControllerInstance != "" {
-		instance["controller_instance"] = o.Config.ControllerInstance
-	}
 	written := newOverlay()
 	r := &reporter{
-		statuses:  newStatuses(mgr.GetClient()),
-		recorder:  mgr.GetEventRecorder(component),
-		overlay:   written,
-		gauges:    newGauges(instance),
-		telemetry: newTelemetry(instance),
-		quality:   newQuality(instance),
-		clock:     o.Clock,
-		failures:  map[decision.Key]string{},
-		net:       safetyNet{},
+		statuses: newStatuses(mgr.GetClient()),
+		recorder: mgr.GetEventRecorder(component),
+		overlay:  written,
+		metrics:  metrics.New(o.Config.ControllerInstance, o.Config.Serving.PublishedMetrics),
+		clock:    o.Clock,
+		failures: map[decision.Key]string{},
+		net:      safetyNet{},
 	}
-	collectors := append(r.quality.collectors(), r.gauges)
-	if o.Config.Serving.PublishedMetrics {
-		r.published = newPublished(r.gauges, instance)
-		collectors = append(collectors, r.published)
-	}
-	if err := r.telemetry.register(o.Registerer, collectors...); err != nil {
+	if err := r.metrics.Register(o.Registerer); err != nil {
 		return nil, err
 	}
 	return &Loop{

@@ -27,6 +27,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/metrics"
 	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -79,7 +80,7 @@ func newBench(t *testing.T, replicas int32, objects ...client.Object) *bench {
 		},
 		actor: &actor{scaler: b, overlay: written},
 		reporter: &reporter{
-			statuses: newStatuses(b.api), recorder: b.recorder, overlay: written, gauges: newGauges(nil), telemetry: newTelemetry(nil), quality: newQuality(nil),
+			statuses: newStatuses(b.api), recorder: b.recorder, overlay: written, metrics: metrics.New("", false),
 			clock: realClock{}, failures: map[decision.Key]string{}, net: safetyNet{},
 		},
 		metrics:     still{},

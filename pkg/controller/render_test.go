@@ -3,11 +3,8 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -112,48 +109,6 @@ func TestScaleEvents(t *testing.T) {
 		"Normal ScaledDown replicas from 2 to 1: 80 % full",
 		"Normal ScaledToZero replicas from 2 to 0: 80 % full",
 	}, drained(recorder))
-}
-
-func TestGauges(t *testing.T) {
-	g := newGauges(prometheus.Labels{"controller_instance": "a"})
-	assert.Equal(t, 0, testutil.CollectAndCount(g), "before the first plan nothing is claimed")
-	set := func(variants ...*decision.VariantPlan) {
-		plan := &decision.Plan{Models: []decision.ModelPlan{{}}}
-		for _, v := range variants {
-			plan.Models[0].Variants = append(plan.Models[0].Variants, *v)
-		}
-		g.plan.Store(plan)
-	}
-	set(settled(), settled(func(p *decision.VariantPlan) {
-		p.Key.Name, p.Accelerator, p.Current, p.Ready, p.Starting = "w", "", 0, 0, 0
-	}),
-		settled(func(p *decision.VariantPlan) { p.Key.Name, p.Current, p.Ready, p.Starting = "x", 6, 0, 0 }), unsettled(decision.ReasonTargetMissing))
-	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
-# HELP wva_desired_ratio Wanted replicas divided by current replicas. Without current replicas, the wanted replicas.
-# TYPE wva_desired_ratio gauge
-wva_desired_ratio{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 1.5
-wva_desired_ratio{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
-wva_desired_ratio{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="x"} 0.5
-# HELP wva_desired_replicas Replicas that the last decision wants. While nothing can be decided, the number wanted before, or the current number if that is larger.
-# TYPE wva_desired_replicas gauge
-wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 3
-wva_desired_replicas{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
-wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="x"} 3
-`), "wva_desired_ratio", "wva_desired_replicas"))
-	set(settled(func(p *decision.VariantPlan) { p.Slots.Count = 7 }), settled(func(p *decision.VariantPlan) { p.Key.Name, p.Slots = "w", nil }))
-	g.products.Store(&map[string]int{"ACME-9000": 2})
-	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
-# HELP wva_unlisted_accelerator_nodes Nodes whose product label no rule knows, by the label's value in upper case. Give it a name in the ConfigMap of accelerator names.
-# TYPE wva_unlisted_accelerator_nodes gauge
-wva_unlisted_accelerator_nodes{controller_instance="a",product="ACME-9000"} 2
-# HELP wva_variant_free_slots Replicas that still fit on the cluster, beside those that were asked for before the last round. No series while that is unknown.
-# TYPE wva_variant_free_slots gauge
-wva_variant_free_slots{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 7
-`), "wva_variant_free_slots", "wva_unlisted_accelerator_nodes"))
-	g.products.Store(&map[string]int{})
-	set(settled(func(p *decision.VariantPlan) { p.Accelerator = "H200" }))
-	assert.Equal(t, 4, testutil.CollectAndCount(g), "the series of another accelerator, of another variant and of a missing target are gone")
-	require.NoError(t, newTelemetry(nil).register(prometheus.NewRegistry(), newGauges(nil)))
 }
 
 func TestAnnotate(t *testing.T) {

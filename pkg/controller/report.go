@@ -11,21 +11,18 @@ import (
 	"k8s.io/klog/v2"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/metrics"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
 // reporter shows plans. Each view of a plan has a file of its own.
 type reporter struct {
-	statuses  *statuses
-	recorder  events.EventRecorder
-	overlay   *overlay
-	gauges    *gauges
-	telemetry *telemetry
-	quality   *quality
-	// published is nil where the earlier names are turned off.
-	published *published
-	clock     Clock
+	statuses *statuses
+	recorder events.EventRecorder
+	overlay  *overlay
+	metrics  *metrics.Metrics
+	clock    Clock
 	// known are the variants of the last round. Failures are what last went wrong
 	// with scaling each of them.
 	known    map[decision.Key]bool
@@ -68,12 +65,10 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 
 // publish shows the plan to whoever scrapes it.
 func (r *reporter) publish(plan *decision.Plan, seen *observation) {
-	r.gauges.plan.Store(plan)
-	r.gauges.products.Store(&seen.unlisted)
-	r.quality.see(plan, seen)
-	if r.published != nil {
-		r.published.see(seen)
-	}
+	r.metrics.Show(plan, &metrics.Round{
+		Snapshot: seen.snapshot, Believed: seen.believed, Stale: seen.policy.Freshness.Stale, Unlisted: seen.unlisted,
+		ID: func(key decision.Key) string { return seen.variants[key].id },
+	})
 }
 
 // apply has statuses written and tells of the conditions that changed with them. Those that
@@ -111,7 +106,7 @@ func (r *reporter) standing(object *v1alpha1.VariantAutoscaling) (base *v1alpha1
 func (r *reporter) tellScaling(p *decision.VariantPlan, v *variant, o outcome) {
 	if o.err == nil {
 		delete(r.failures, p.Key)
-		r.quality.scaled(p)
+		r.metrics.Scaled(p)
 		scaleEvent(r.recorder, v.object, p)
 		if o.unmarked != nil {
 			tell(r.recorder, v.object, corev1.EventTypeWarning, eventVictimsNotMarked, actionScale,
@@ -130,7 +125,7 @@ func (r *reporter) tellScaling(p *decision.VariantPlan, v *variant, o outcome) {
 func (r *reporter) forget(seen *observation) {
 	for key := range r.known {
 		if seen.variants[key] == nil {
-			r.quality.gone(key)
+			r.metrics.Gone(key)
 			delete(r.failures, key)
 			delete(r.net, key)
 		}
@@ -144,5 +139,5 @@ func (r *reporter) forget(seen *observation) {
 
 // finished notes that a round ended.
 func (r *reporter) finished(kind decision.Round, took time.Duration, err error) {
-	r.telemetry.round(kind, took, r.clock.Now(), err)
+	r.metrics.Ended(kind, took, r.clock.Now(), err)
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/metrics"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
@@ -68,7 +69,7 @@ func fleet(t *testing.T, size int) (*decision.Plan, *observation, *reporter, *ev
 	}
 	recorder := events.NewFakeRecorder(10 * size)
 	return plan, seen, &reporter{
-		statuses: newStatuses(api), recorder: recorder, overlay: newOverlay(), gauges: newGauges(nil), telemetry: newTelemetry(nil), quality: newQuality(nil),
+		statuses: newStatuses(api), recorder: recorder, overlay: newOverlay(), metrics: metrics.New("", false),
 		clock: stillClock{}, failures: map[decision.Key]string{}, net: safetyNet{},
 	}, recorder
 }

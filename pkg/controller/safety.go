@@ -45,7 +45,7 @@ func (n safetyNet) hold(ctx context.Context, p *decision.VariantPlan, f *decisio
 // plan, which is all that is known.
 func (r *reporter) unobserved(ctx context.Context, err error) {
 	klog.FromContext(ctx).Error(err, "The cluster could not be observed; nothing is changed")
-	last := r.gauges.plan.Load()
+	last := r.metrics.Last()
 	if last == nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (r *reporter) undecided(ctx context.Context, seen *observation, round decis
 // stopgap is the plan in the place of the one that could not be made.
 func (r *reporter) stopgap(seen *observation, round decision.Round, why string) *decision.Plan {
 	before := map[decision.Key]int{}
-	if last := r.gauges.plan.Load(); last != nil {
+	if last := r.metrics.Last(); last != nil {
 		last.Each(func(p *decision.VariantPlan) {
 			if p.Desired != nil {
 				before[p.Key] = p.Shown()

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/metrics"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
@@ -49,9 +51,10 @@ func TestTheSafetyNetIsToldOfOncePerBeginning(t *testing.T) {
 }
 
 func TestWhoeverFollowsTheMetricSeesTheFallback(t *testing.T) {
-	g := newGauges(nil)
-	g.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*settled(fallingBack(5, decision.FallbackPrevious))}}}})
-	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
+	m, served := metrics.New("", false), prometheus.NewRegistry()
+	require.NoError(t, m.Register(served))
+	m.Show(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*settled(fallingBack(5, decision.FallbackPrevious))}}}}, &metrics.Round{})
+	require.NoError(t, testutil.GatherAndCompare(served, strings.NewReader(`
 # HELP wva_desired_ratio Wanted replicas divided by current replicas. Without current replicas, the wanted replicas.
 # TYPE wva_desired_ratio gauge
 wva_desired_ratio{accelerator_type="H100",namespace="n",variant_name="v"} 2.5
@@ -89,7 +92,7 @@ func TestRoundsThatCannotSeeTheCluster(t *testing.T) {
 		told := b.logged("Safety net activated")
 		require.Len(t, told, 1, "once, and not every round")
 		assert.Contains(t, told[0], `"currentReplicas"=2 "desiredReplicas"=2 "accelerator"="" "fallbackSource"="previous-desired"`)
-		assert.Equal(t, 3, testutil.CollectAndCount(b.reporter.gauges), "the gauges keep the last plan")
+		assert.NotNil(t, b.reporter.metrics.Last(), "the gauges keep the last plan")
 	})
 }
 
@@ -184,9 +187,9 @@ func TestWhatIsShownInsteadOfADecision(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			r := &reporter{gauges: newGauges(nil), quality: newQuality(nil)}
+			r := &reporter{metrics: metrics.New("", false)}
 			if c.before != nil {
-				r.gauges.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*c.before}}}})
+				r.metrics.Show(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*c.before}}}}, &metrics.Round{})
 			}
 			seen := &observation{snapshot: decision.Snapshot{Models: []decision.Model{{Namespace: "n", ID: "m", Variants: []decision.Variant{{Name: "v", Target: c.state, Current: c.current}}}}}}
 			p := r.stopgap(seen, decision.RoundFull, "why").Models[0].Variants[0]

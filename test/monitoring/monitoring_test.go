@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/controller"
+	"llmd.ai/workload-variant-autoscaler/pkg/controller/metrics"
 )
 
 // variant are the labels of a series about one variant, as they are after a scrape.
@@ -141,7 +141,7 @@ func TestEveryAlertHasItsPartOfThePage(t *testing.T) {
 
 // TestQueriesNameWhatThePrograms have: every metric, and every label of it.
 func TestQueriesNameWhatTheProgramsHave(t *testing.T) {
-	known := metrics(t)
+	known := exposed(t)
 	queries := map[string]string{}
 	for _, a := range alerts(t) {
 		queries["alert "+a.Alert] = a.Expr
@@ -179,9 +179,9 @@ func TestQueriesNameWhatTheProgramsHave(t *testing.T) {
 	}
 }
 
-// metrics are the series of both programs with their labels, and with those that a scrape
+// exposed are the series of both programs with their labels, and with those that a scrape
 // adds.
-func metrics(t *testing.T) map[string][]string {
+func exposed(t *testing.T) map[string][]string {
 	t.Helper()
 	scraped := []string{"namespace", "exported_namespace", "controller_instance"}
 	known := map[string][]string{}
@@ -193,7 +193,7 @@ func metrics(t *testing.T) map[string][]string {
 		}
 		known[name] = own
 	}
-	references, err := controller.MetricReferences()
+	references, err := metrics.References()
 	require.NoError(t, err)
 	for _, r := range references {
 		add(r.Name, r.Kind, r.Labels)

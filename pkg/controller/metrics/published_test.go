@@ -1,4 +1,4 @@
-package controller
+package metrics
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
@@ -18,12 +19,43 @@ func at(time time.Time, value float64) decision.Sample {
 	return decision.Sample{Value: value, Time: time, Present: true}
 }
 
-// seenServing is an observation of one variant with these replicas.
-func seenServing(replicas ...decision.Replica) *observation {
-	seen := &observation{variants: map[decision.Key]*variant{{Namespace: "n", Name: "v"}: {id: "m-H100-1"}}}
-	seen.snapshot = decision.Snapshot{Time: noon, Models: []decision.Model{{Namespace: "n", ID: "m", Variants: []decision.Variant{{Name: "v", Replicas: replicas}}}}}
-	seen.policy = decision.DefaultPolicy()
-	return seen
+// seenServing is a round that saw one variant with these replicas.
+func seenServing(replicas ...decision.Replica) *Round {
+	return &Round{
+		Snapshot: decision.Snapshot{Time: noon, Models: []decision.Model{{Namespace: "n", ID: "m", Variants: []decision.Variant{{Name: "v", Replicas: replicas}}}}},
+		Stale:    decision.DefaultPolicy().Freshness.Stale,
+		ID:       func(decision.Key) string { return "m-H100-1" },
+	}
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// settled is the plan of a variant that the decision looked at: 2 replicas, and 3
+// are wanted.
+func settled(change ...func(*decision.VariantPlan)) *decision.VariantPlan {
+	p := &decision.VariantPlan{
+		Key: decision.Key{Namespace: "n", Name: "v"}, Accelerator: "H100", Current: 2, Ready: 2, Desired: ptr.To(3),
+		Slots:  &decision.Slots{Count: 4},
+		Steps:  []decision.Step{{Stage: decision.StageRequirement, Before: 2, After: 3, Reason: decision.ReasonSaturated, Detail: "80 % full"}},
+		Reason: decision.ReasonSaturated, Message: "80 % full",
+		Facts: []decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+// missing is the plan of a variant whose target is missing.
+func missing() *decision.VariantPlan {
+	return &decision.VariantPlan{Key: decision.Key{Namespace: "n", Name: "v"}, Reason: decision.ReasonTargetMissing, Message: "why"}
+}
+
+// fallingBack is a plan that could not be made: 2 replicas are there.
+func fallingBack(replicas int, source decision.FallbackSource) func(*decision.VariantPlan) {
+	return func(p *decision.VariantPlan) {
+		p.Desired, p.Fallback = ptr.To(p.Current), &decision.Fallback{Replicas: replicas, Source: source, Why: "the metrics are old"}
+	}
 }
 
 func TestPublishedNames(t *testing.T) {
@@ -57,7 +89,7 @@ func TestPublishedNames(t *testing.T) {
 	assert.Equal(t, 1, testutil.CollectAndCount(p, "inferno_ttft_average"))
 	assert.Zero(t, testutil.CollectAndCount(p, "inferno_current_load"), "unknown is not zero")
 	assert.Zero(t, testutil.CollectAndCount(p, "inferno_itl_average"))
-	g.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*unsettled(decision.ReasonTargetMissing)}}}})
+	g.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*missing()}}}})
 	assert.Zero(t, testutil.CollectAndCount(p), "the series end with the target")
 }
 
@@ -96,32 +128,17 @@ wva_breach_duration_seconds_count{model_name="m",namespace="n"} 1
 	}
 	assert.InDelta(t, 2, testutil.ToFloat64(q.flips.WithLabelValues("v", "n")), 0)
 
-	q.see(&decision.Plan{Time: noon}, &observation{})
+	q.see(&decision.Plan{Time: noon}, &Round{})
 	q.gone(decision.Key{Namespace: "n", Name: "v"})
 	for _, c := range q.collectors() {
 		assert.Zero(t, testutil.CollectAndCount(c), "the series end with the objects")
 	}
 }
 
-func TestInputsAndScoresAreLoggedInDetail(t *testing.T) {
-	var log bench
-	plan := &decision.Plan{Models: []decision.ModelPlan{{Namespace: "n", ID: "m", Demand: &decision.Demand{Arrival: 4}, Variants: []decision.VariantPlan{*settled()}}}}
-	seen := seenServing(decision.Replica{Name: "pod", KVUse: at(noon, 0.5)})
-	logDetail(log.loggingAt(t, detailed-1), plan, seen)
-	assert.Empty(t, log.logs)
-	logDetail(log.loggingAt(t, detailed), plan, seen)
-	for _, want := range []string{
-		`"Inputs of a model" "model"="m"`, `"Inputs of a replica" "variant"={"name"="v" "namespace"="n"} "pod"="pod" "kvUse"=0.5 "waiting"="unknown"`,
-		`"Scores of a model" "model"="m" "namespace"="n" "arrival"=4`, `"Scores of a variant" "variant"={"name"="v" "namespace"="n"} "servesEach"=`,
-	} {
-		assert.Len(t, log.logged(want), 1, "%s is not once in %s", want, log.logs)
-	}
-}
-
 func TestTheReferenceHasEveryMetric(t *testing.T) {
-	references, err := MetricReferences()
+	references, err := References()
 	require.NoError(t, err)
-	byName := map[string]MetricReference{}
+	byName := map[string]Reference{}
 	for _, r := range references {
 		byName[r.Name] = r
 		assert.NotEmpty(t, r.Help)
@@ -129,10 +146,51 @@ func TestTheReferenceHasEveryMetric(t *testing.T) {
 	assert.Equal(t, []string{"accelerator_type", "namespace", "variant_id", "variant_name"}, byName["inferno_current_load"].Labels)
 	assert.Equal(t, "counter", byName["wva_replica_scaling_total"].Kind)
 	// Whatever a collector describes is there.
-	g := newGauges(nil)
+	m := New("", true)
 	described := make(chan *prometheus.Desc, 100)
-	for _, c := range append(newQuality(nil).collectors(), g, newPublished(g, nil), newTelemetry(nil).duration, newTelemetry(nil).lastRound) {
+	for _, c := range append(m.quality.collectors(), m.gauges, m.published, m.telemetry.duration, m.telemetry.lastRound) {
 		c.Describe(described)
 	}
 	assert.Len(t, references, len(described))
+}
+
+func TestGauges(t *testing.T) {
+	g := newGauges(prometheus.Labels{"controller_instance": "a"})
+	assert.Equal(t, 0, testutil.CollectAndCount(g), "before the first plan nothing is claimed")
+	set := func(variants ...*decision.VariantPlan) {
+		plan := &decision.Plan{Models: []decision.ModelPlan{{}}}
+		for _, v := range variants {
+			plan.Models[0].Variants = append(plan.Models[0].Variants, *v)
+		}
+		g.plan.Store(plan)
+	}
+	set(settled(), settled(func(p *decision.VariantPlan) {
+		p.Key.Name, p.Accelerator, p.Current, p.Ready, p.Starting = "w", "", 0, 0, 0
+	}),
+		settled(func(p *decision.VariantPlan) { p.Key.Name, p.Current, p.Ready, p.Starting = "x", 6, 0, 0 }), missing())
+	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
+# HELP wva_desired_ratio Wanted replicas divided by current replicas. Without current replicas, the wanted replicas.
+# TYPE wva_desired_ratio gauge
+wva_desired_ratio{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 1.5
+wva_desired_ratio{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
+wva_desired_ratio{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="x"} 0.5
+# HELP wva_desired_replicas Replicas that the last decision wants. While nothing can be decided, the number wanted before, or the current number if that is larger.
+# TYPE wva_desired_replicas gauge
+wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 3
+wva_desired_replicas{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
+wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="x"} 3
+`), "wva_desired_ratio", "wva_desired_replicas"))
+	set(settled(func(p *decision.VariantPlan) { p.Slots.Count = 7 }), settled(func(p *decision.VariantPlan) { p.Key.Name, p.Slots = "w", nil }))
+	g.products.Store(&map[string]int{"ACME-9000": 2})
+	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
+# HELP wva_unlisted_accelerator_nodes Nodes whose product label no rule knows, by the label's value in upper case. Give it a name in the ConfigMap of accelerator names.
+# TYPE wva_unlisted_accelerator_nodes gauge
+wva_unlisted_accelerator_nodes{controller_instance="a",product="ACME-9000"} 2
+# HELP wva_variant_free_slots Replicas that still fit on the cluster, beside those that were asked for before the last round. No series while that is unknown.
+# TYPE wva_variant_free_slots gauge
+wva_variant_free_slots{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 7
+`), "wva_variant_free_slots", "wva_unlisted_accelerator_nodes"))
+	g.products.Store(&map[string]int{})
+	set(settled(func(p *decision.VariantPlan) { p.Accelerator = "H200" }))
+	assert.Equal(t, 4, testutil.CollectAndCount(g), "the series of another accelerator, of another variant and of a missing target are gone")
 }

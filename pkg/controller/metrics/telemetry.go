@@ -1,8 +1,6 @@
-package controller
+package metrics
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,22 +28,11 @@ func newTelemetry(instance prometheus.Labels) *telemetry {
 	}
 }
 
-func (t *telemetry) register(to prometheus.Registerer, more ...prometheus.Collector) error {
-	var errs []error
-	for _, c := range append(more, t.duration, t.lastRound) {
-		errs = append(errs, to.Register(c))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("registering the metrics of the controller: %w", err)
-	}
-	return nil
-}
-
-func (t *telemetry) round(kind decision.Round, took time.Duration, ended time.Time, err error) {
+func (t *telemetry) ended(kind decision.Round, took time.Duration, at time.Time, err error) {
 	result := "success"
 	if err != nil {
 		result = "error"
 	}
 	t.duration.WithLabelValues(string(kind), result).Observe(took.Seconds())
-	t.lastRound.Set(float64(ended.UnixMilli()) / 1000)
+	t.lastRound.Set(float64(at.UnixMilli()) / 1000)
 }

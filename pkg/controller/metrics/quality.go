@@ -1,4 +1,4 @@
-package controller
+package metrics
 
 import (
 	"time"
@@ -56,7 +56,7 @@ func (q *quality) collectors() []prometheus.Collector {
 }
 
 // see notes a round.
-func (q *quality) see(plan *decision.Plan, seen *observation) {
+func (q *quality) see(plan *decision.Plan, seen *Round) {
 	models := map[decision.ModelKey]bool{}
 	for i := range plan.Models {
 		m := &plan.Models[i]
@@ -71,10 +71,10 @@ func (q *quality) see(plan *decision.Plan, seen *observation) {
 	}
 	q.prediction.see(seen)
 	q.age.Reset()
-	for i := range seen.snapshot.Models {
-		m := &seen.snapshot.Models[i]
+	for i := range seen.Snapshot.Models {
+		m := &seen.Snapshot.Models[i]
 		if oldest := oldestSample(m); !oldest.IsZero() {
-			q.age.WithLabelValues(m.ID, m.Namespace).Set(seen.snapshot.Time.Sub(oldest).Seconds())
+			q.age.WithLabelValues(m.ID, m.Namespace).Set(seen.Snapshot.Time.Sub(oldest).Seconds())
 		}
 	}
 	for key := range q.models {

@@ -1,4 +1,4 @@
-package controller
+package metrics
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// MetricReference is what a reader of a metric must know.
-type MetricReference struct {
+// Reference is what a reader of a metric must know.
+type Reference struct {
 	Name string
 	// Kind is counter, gauge or histogram.
 	Kind string
@@ -22,15 +22,14 @@ type MetricReference struct {
 	Help   string
 }
 
-// MetricReferences are all metrics of the controller, by name. They are read from the
+// References are all metrics of the controller, by name. They are read from the
 // collectors themselves, each with one series.
-func MetricReferences() ([]MetricReference, error) {
-	g, t, q := newGauges(nil), newTelemetry(nil), newQuality(nil)
-	p := newPublished(g, nil)
-	registry := prometheus.NewRegistry()
-	if err := t.register(registry, append(q.collectors(), g, p)...); err != nil {
+func References() ([]Reference, error) {
+	m, registry := New("", true), prometheus.NewRegistry()
+	if err := m.Register(registry); err != nil {
 		return nil, err
 	}
+	g, t, q, p := m.gauges, m.telemetry, m.quality, m.published
 	key, now := decision.Key{Namespace: "namespace", Name: "variant"}, time.Unix(0, 0)
 	one, sample := 1, decision.Sample{Value: 1, Present: true}
 	plan := decision.VariantPlan{Key: key, Desired: &one, Fallback: &decision.Fallback{Replicas: one}, Slots: &decision.Slots{Count: one}}
@@ -38,7 +37,7 @@ func MetricReferences() ([]MetricReference, error) {
 	g.products.Store(&map[string]int{"product": one})
 	p.served.Store(&map[decision.Key]servedMeans{key: {load: sample, ttft: sample, itl: sample}})
 	q.scaled(&plan)
-	t.round(decision.RoundFull, time.Second, now, nil)
+	t.ended(decision.RoundFull, time.Second, now, nil)
 	q.held.WithLabelValues(key.Name, key.Namespace).Inc()
 	q.flips.WithLabelValues(key.Name, key.Namespace).Inc()
 	q.age.WithLabelValues("model", key.Namespace).Set(1)
@@ -48,9 +47,9 @@ func MetricReferences() ([]MetricReference, error) {
 	if err != nil {
 		return nil, fmt.Errorf("collecting the metrics of the controller: %w", err)
 	}
-	all := make([]MetricReference, 0, len(families))
+	all := make([]Reference, 0, len(families))
 	for _, family := range families {
-		reference := MetricReference{Name: family.GetName(), Kind: strings.ToLower(family.GetType().String()), Help: family.GetHelp()}
+		reference := Reference{Name: family.GetName(), Kind: strings.ToLower(family.GetType().String()), Help: family.GetHelp()}
 		for _, label := range family.GetMetric()[0].GetLabel() {
 			reference.Labels = append(reference.Labels, label.GetName())
 		}

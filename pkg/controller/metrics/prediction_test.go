@@ -1,4 +1,4 @@
-package controller
+package metrics
 
 import (
 	"testing"
@@ -45,8 +45,8 @@ func TestPredictedLatencyStandsBesideTheObservedOne(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			q := newQuality(nil)
 			seen := seenServing(c.replicas...)
-			seen.snapshot.Models[0].Variants[0].Profile = c.given
-			seen.believed.Variants = map[decision.Key]decision.VariantMemory{{Namespace: "n", Name: "v"}: {Latency: c.learning}}
+			seen.Snapshot.Models[0].Variants[0].Profile = c.given
+			seen.Believed.Variants = map[decision.Key]decision.VariantMemory{{Namespace: "n", Name: "v"}: {Latency: c.learning}}
 			q.see(&decision.Plan{Time: noon}, seen)
 			if c.predicted == 0 {
 				assert.Zero(t, testutil.CollectAndCount(q.prediction.predicted))
@@ -62,7 +62,7 @@ func TestPredictedLatencyStandsBesideTheObservedOne(t *testing.T) {
 			predicted, observed = value("TTFT")
 			assert.Positive(t, predicted)
 			assert.InDelta(t, 0.25, observed, 1e-9)
-			q.see(&decision.Plan{Time: noon}, &observation{})
+			q.see(&decision.Plan{Time: noon}, &Round{})
 			assert.Zero(t, testutil.CollectAndCount(q.prediction.observed), "the series end with the objects")
 		})
 	}

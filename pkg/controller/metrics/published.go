@@ -1,4 +1,4 @@
-package controller
+package metrics
 
 import (
 	"sync/atomic"
@@ -42,14 +42,14 @@ func newPublished(from *gauges, instance prometheus.Labels) *published {
 }
 
 // see keeps what the replicas of a round served.
-func (p *published) see(seen *observation) {
+func (p *published) see(seen *Round) {
 	served := map[decision.Key]servedMeans{}
-	for i := range seen.snapshot.Models {
-		m := &seen.snapshot.Models[i]
+	for i := range seen.Snapshot.Models {
+		m := &seen.Snapshot.Models[i]
 		for j := range m.Variants {
 			key := decision.Key{Namespace: m.Namespace, Name: m.Variants[j].Name}
-			means := meansOf(m.Variants[j].Replicas, seen.snapshot.Time, seen.policy.Freshness.Stale)
-			means.id = seen.variants[key].id
+			means := meansOf(m.Variants[j].Replicas, seen.Snapshot.Time, seen.Stale)
+			means.id = seen.ID(key)
 			served[key] = means
 		}
 	}

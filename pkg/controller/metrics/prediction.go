@@ -1,4 +1,4 @@
-package controller
+package metrics
 
 import (
 	"cmp"
@@ -40,19 +40,19 @@ func newPrediction(instance prometheus.Labels) prediction {
 }
 
 // see compares what was believed before a round with what the round saw.
-func (p prediction) see(seen *observation) {
+func (p prediction) see(seen *Round) {
 	p.predicted.Reset()
 	p.observed.Reset()
-	for i := range seen.snapshot.Models {
-		m := &seen.snapshot.Models[i]
+	for i := range seen.Snapshot.Models {
+		m := &seen.Snapshot.Models[i]
 		for j := range m.Variants {
 			v := &m.Variants[j]
 			key := decision.Key{Namespace: m.Namespace, Name: v.Name}
-			at, ok := predict(v, seen.believed.Variants[key].Latency, seen.snapshot.Time, seen.policy.Freshness.Stale)
+			at, ok := predict(v, seen.Believed.Variants[key].Latency, seen.Snapshot.Time, seen.Stale)
 			if !ok {
 				continue
 			}
-			means := meansOf(v.Replicas, seen.snapshot.Time, seen.policy.Freshness.Stale)
+			means := meansOf(v.Replicas, seen.Snapshot.Time, seen.Stale)
 			p.show(key, labelITL, at.ITL, means.itl)
 			p.show(key, labelTTFT, at.TTFT, means.ttft)
 		}
