@@ -6,7 +6,8 @@
 //	(decision)  the snapshot becomes a decision.Plan
 //	act.go      the plan becomes marks on the pods that are to go (victim.go), and
 //	            writes of scale subresources
-//	report.go   the plan becomes status, conditions, events, log lines and gauges
+//	report.go   the plan becomes status and conditions (package report/status), events, log
+//	            lines and gauges (package metrics)
 //
 // It decides when a round runs, and nothing about replicas. It must never compute a
 // reason of its own for a view: what it finds out beside the decision (a missing
@@ -15,6 +16,8 @@
 // already so, nor over a change of somebody else. When a scale-down is cancelled, it
 // removes its marks from the pods (cancel.go). It finds them in the cluster and not in
 // memory.
+//
+// What the loop decides by is followed beside it: the ConfigMaps in package settings.
 //
 // While there is nothing to decide by, nothing is written and the gauges never fall
 // (safety.go). While a model sleeps, the queues of the gateways are looked at between the

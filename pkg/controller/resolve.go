@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,6 +14,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
 
 // policy is what the object allows. One that cannot be read allows nothing.
@@ -140,4 +143,55 @@ func nodesOf(pods []*corev1.Pod, s stock) []*corev1.Node {
 		}
 	}
 	return nodes
+}
+
+// serverLimits fills in what follows from the template's server. Of a part of a device nothing
+// says the memory.
+func (v *variant) serverLimits(fact *decision.Variant, name inventory.Name, s stock) {
+	if v.target.template == nil {
+		return
+	}
+	var devices modelserver.Devices
+	if v.shape != nil && v.shape.Accelerator == name.Short {
+		devices = modelserver.Devices{Device: v.shape.Device(), Count: v.shape.Devices * v.shape.Pods}
+		devices.Device.MemoryGiB = cmp.Or(devices.Device.MemoryGiB, s.memory[devices.Device.Accelerator])
+	}
+	l := modelserver.LimitsOf(v.target.template.Spec.Containers, v.object.Spec.ModelID, devices)
+	fact.BatchLimit, fact.KVTokens, fact.KVSource = cmp.Or(fact.BatchLimit, l.Batch), l.KVTokens, l.KVSource
+}
+
+// warnOfName says that the template's model server calls its model otherwise than
+// spec.modelID.
+func (v *variant) warnOfName() {
+	if v.target.template == nil {
+		return
+	}
+	given := v.object.Spec.ModelID
+	if names, container := modelserver.OtherNames(v.target.template.Spec.Containers, given); len(names) > 0 {
+		v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonModelNameDiffers, Detail: fmt.Sprintf(
+			"spec.modelID is %s and container %s serves %s, so that the model's requests at a gateway, its service class and its other variants may not be found: correct one of them",
+			given, container, strings.Join(names, ", "))})
+	}
+}
+
+// leastMemory is the memory of one device of each type, in GiB, of the nodes whose
+// devices have least of it. A type of which some nodes do not say it is left out.
+func leastMemory(nodes []placement.Node) map[capacity.Accelerator]int {
+	least := map[capacity.Accelerator]int{}
+	add := func(d capacity.Device) {
+		if d.Accelerator == "" {
+			return
+		}
+		if known, seen := least[d.Accelerator]; !seen || d.MemoryGiB < known {
+			least[d.Accelerator] = d.MemoryGiB
+		}
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		add(capacity.Device{Accelerator: n.Accelerator, MemoryGiB: n.MemoryGiB})
+		for _, pool := range n.Beside {
+			add(pool.Device)
+		}
+	}
+	return least
 }

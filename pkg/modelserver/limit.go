@@ -1,0 +1,147 @@
+package modelserver
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+)
+
+// Limits are how much a replica takes into service at once.
+type Limits struct {
+	// Batch is the largest number of requests; 0 means unknown.
+	Batch int
+	// KVTokens is the number of tokens in its KV cache, and KVSource says what tells it; 0
+	// means unknown.
+	KVTokens capacity.Tokens
+	KVSource serving.CacheSource
+}
+
+// Devices are those of one replica. No Count means that they, or their memory, are unknown.
+type Devices struct {
+	Device capacity.Device
+	Count  int
+}
+
+// LimitsOf are those that follow from the arguments of the server among the containers, or
+// from the memory of the replica's devices and the size of the model that the arguments, or
+// else modelID, name.
+func LimitsOf(containers []corev1.Container, modelID string, devices Devices) (l Limits) {
+	arguments := make([]serving.Arguments, len(containers))
+	standard, unread := 0, false
+	for i := range containers {
+		c := &containers[i]
+		arguments[i] = serving.ParseArguments(commandLine(c))
+		l.Batch = cmp.Or(l.Batch, arguments[i].MaxSequences)
+		unread = unread || arguments[i].SequencesUnread()
+		standard = cmp.Or(standard, EngineOf(c).BatchLimit())
+		if l.KVTokens == 0 {
+			l.KVTokens, l.KVSource = serving.KVCapacity(serving.CacheConfig{}, arguments[i], serving.Memory{})
+		}
+	}
+	for i := range containers {
+		// What one server's arguments fix comes before what another's memory has room for.
+		if c := &containers[i]; l.KVTokens == 0 && asksForDevices(c) {
+			l.KVTokens, l.KVSource = serving.KVCapacity(serving.CacheConfig{}, arguments[i], memory(c, arguments[i], modelID, devices))
+		}
+	}
+	if !unread {
+		l.Batch = cmp.Or(l.Batch, standard)
+	}
+	return l
+}
+
+// OtherNames are the names under which the only model server among the containers serves its
+// model, where modelID is none of them, and the container. Of several nobody knows which one
+// clients ask.
+func OtherNames(containers []corev1.Container, modelID string) (names []string, container string) {
+	var servers []*corev1.Container
+	for i := range containers {
+		if c := &containers[i]; EngineOf(c) != EngineUnknown && showsArguments(c) {
+			servers = append(servers, c)
+		}
+	}
+	if len(servers) != 1 {
+		return nil, ""
+	}
+	names = ServedNames(commandLine(servers[0]))
+	if slices.Contains(names, modelID) {
+		return nil, ""
+	}
+	return names, servers[0].Name
+}
+
+// asksForDevices says whether a container has devices for itself. A proxy beside the
+// server has none, whatever the name of its image.
+func asksForDevices(c *corev1.Container) bool {
+	for _, list := range [...]corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+		for resource, quantity := range list {
+			if inventory.IsDevice(resource) && quantity.Sign() > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// memory is that of a replica, with the model that the container's server loads. It is
+// unknown for a server whose use of it is not known, or whose arguments are not all seen.
+func memory(c *corev1.Container, a serving.Arguments, modelID string, devices Devices) serving.Memory {
+	switch engine := EngineOf(c); {
+	case devices.Count == 0 || engine == EngineUnknown || !showsArguments(c):
+		return serving.Memory{}
+	case engine == SGLang && !a.Static:
+		// Its default differs from version to version.
+		return serving.Memory{}
+	}
+	model := serving.FiguresOf(a.Model, a)
+	if model.Layers == 0 && model.Parameters == 0 {
+		// A path such as /models names no model.
+		model = serving.FiguresOf(modelID, a)
+	}
+	return serving.MemoryOf(model, a, serving.DeviceGiB(devices.Device), devices.Count)
+}
+
+// showsArguments says whether a container's words are the arguments of its server: they
+// start an engine, or go to what the image starts. A script may give it others.
+func showsArguments(c *corev1.Container) bool {
+	if len(c.Command) == 0 && (len(c.Args) == 0 || strings.HasPrefix(c.Args[0], "-")) {
+		return true
+	}
+	return EngineIn(commandLine(c)) != EngineUnknown
+}
+
+// commandLine is a container's command and arguments, with the variables in them that
+// the container gives a value. Of several with one name the last counts, as it does for
+// Kubernetes.
+func commandLine(c *corev1.Container) []string {
+	words := slices.Concat(c.Command, c.Args)
+	if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "$") }) {
+		return words
+	}
+	env := slices.Clone(c.Env)
+	slices.Reverse(env)
+	slices.SortStableFunc(env, func(a, b corev1.EnvVar) int {
+		return cmp.Compare(len(b.Name), len(a.Name)) // $TP is also the beginning of $TP_SIZE
+	})
+	var pairs []string // of which the replacer takes the first that fits
+	for _, e := range env {
+		for _, word := range [...]string{"$(" + e.Name + ")", "${" + e.Name + "}", "$" + e.Name} {
+			value := e.Value
+			if e.ValueFrom != nil {
+				value = word // nobody here knows it
+			}
+			pairs = append(pairs, word, value)
+		}
+	}
+	replacer := strings.NewReplacer(pairs...)
+	for i := range words {
+		words[i] = replacer.Replace(words[i])
+	}
+	return words
+}
