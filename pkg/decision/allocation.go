@@ -4,18 +4,40 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
+
+// answer is what the allocation found beside the replicas of each variant.
+type answer struct {
+	// lacks is what models could not get.
+	lacks map[*model]lack
+	// ideal is what variants would have if no window of scaleUp held them.
+	ideal map[*variant]int
+	// giving are the replicas that give way to a more important model.
+	giving map[*variant][]string
+}
+
+// lack is what one model could not get.
+type lack struct {
+	// short is the rate that could not be bought within the limits, and late what of it no
+	// replica that keeps the promise could serve.
+	short, late capacity.Rate
+	// any is set when no variant may have the one replica that the model needs.
+	any bool
+}
 
 // allocate turns what the models want into replicas of their variants. Minima come
 // before anybody's growth, more important models before others, and what only saves
 // comes last.
-func (r *round) allocate() {
+func (r *round) allocate() answer {
+	found := answer{lacks: map[*model]lack{}, ideal: map[*variant]int{}, giving: map[*variant][]string{}}
 	ordered := slices.Clone(r.models)
 	slices.SortStableFunc(ordered, func(a, b *model) int { return cmp.Compare(a.promise.Priority, b.promise.Priority) })
 	for _, m := range ordered {
 		m.each(r.minimum)
 		if m.total() == 0 && (!r.mayRest(m) || m.called()) {
-			m.unkept = !r.keepOne(m)
+			found.lacks[m] = lack{any: !r.keepOne(m)}
 		}
 	}
 	var growing []*model
@@ -24,16 +46,16 @@ func (r *round) allocate() {
 			growing = append(growing, m)
 		}
 	}
-	r.growAll(growing)
+	r.growAll(growing, found)
 	switches := 0
 	for _, m := range ordered {
 		m.next.Cheaper = m.old.Cheaper
 		switch m.need.want {
 		case wantMore:
 			m.next.Cheaper = time.Time{}
-			r.relieve(m)
+			r.relieve(m, found.lacks[m].late)
 		case wantLess:
-			if switches < switchesPerRound && r.replace(m) {
+			if switches < switchesPerRound && r.replace(m, found.ideal) {
 				switches++
 			} else {
 				r.shrink(m)
@@ -42,5 +64,6 @@ func (r *round) allocate() {
 			m.note(StageAllocation, ReasonSteady, "no change is wanted")
 		}
 	}
-	r.preempt(ordered)
+	r.preempt(ordered, found)
+	return found
 }

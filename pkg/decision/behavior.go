@@ -8,11 +8,11 @@ import (
 
 // behavior applies the way down of the variant's behavior, with the meaning that the
 // HorizontalPodAutoscaler gives to it, and keeps rounds that are not full from lowering.
-// The way up is part of what is bought.
-func (r *round) behavior(m *model, giveBack map[*variant]int, idle bool) {
+// The way up is part of what is bought; ideal is what no window of scaleUp would have held.
+func (r *round) behavior(m *model, ideal, giveBack map[*variant]int, idle bool) {
 	m.each(func(v *variant) {
 		asked := v.target
-		v.wanted = max(v.target, v.ideal)
+		v.wanted = max(v.target, ideal[v])
 		v.needed = v.wanted
 		if m.sized && m.demand.known && m.evidence == evidenceFull {
 			v.needed = m.needed(v)

@@ -107,7 +107,7 @@ func TestBehavior(t *testing.T) {
 				assert.Equal(t, tc.reason == ReasonRateLimited, why != "")
 				return
 			}
-			r.behavior(&model{variants: []*variant{v}}, nil, false)
+			r.behavior(&model{variants: []*variant{v}}, nil, nil, false)
 			assert.Equal(t, tc.want, v.target)
 			assert.Equal(t, tc.reason, v.plan.Reason)
 		})
@@ -133,7 +133,7 @@ func TestBehaviorSlowsNoBound(t *testing.T) {
 			m := &model{variants: []*variant{v}}
 			r.minimum(v)
 			r.bounds(m)
-			r.behavior(m, nil, false)
+			r.behavior(m, nil, nil, false)
 			assert.Equal(t, tc.want, v.target)
 		})
 	}

@@ -17,14 +17,14 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 		m.next.Active, m.next.Gateway = r.activity(m), r.gateway(m)
 	}
 	r.fit()
-	r.allocate()
+	found := r.allocate()
 	for _, m := range r.models {
-		giveBack := r.limits(m)
-		idle := r.zero(m)
+		giveBack := r.limits(m, found.lacks[m].short, found.ideal)
+		idle := r.zero(m, found.lacks[m].any)
 		r.bounds(m)
-		r.behavior(m, giveBack, idle)
+		r.behavior(m, found.ideal, giveBack, idle)
 	}
-	r.victims()
+	r.victims(found.giving)
 	return r.finish()
 }
 
@@ -63,16 +63,13 @@ type round struct {
 	// sized is how many variants had a rate within a promise before this round, and
 	// firstSizes how many got their first one in it.
 	sized, firstSizes int
-	// unfitted are the variants whose latency model may be fitted anew.
-	unfitted []*variant
-	// queued are the namespaces in which a gateway shows queues, once they are needed.
+	// queued are the namespaces in which a gateway shows the queue of a model.
 	queued map[string]bool
-	// nodes are the indexes of the cluster's nodes by name, once they are needed.
-	nodes map[string]int
 }
 
 func newRound(snapshot *Snapshot, policy *Policy, memory *Memory, kind Round) *round {
 	r := &round{snapshot: snapshot, policy: policy, kind: kind, models: make([]*model, len(snapshot.Models))}
+	r.queued = r.queues()
 	old := memory.upTo(snapshot.Time)
 	for i := range snapshot.Models {
 		r.models[i] = r.begin(&snapshot.Models[i], old)

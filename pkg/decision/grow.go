@@ -27,24 +27,26 @@ type purchase struct {
 	// late is what none that keeps the promise serves.
 	need, short, late capacity.Rate
 	bought            map[*variant]int
+	// ideal is that of the answer.
+	ideal map[*variant]int
 }
 
 // growAll buys for all models that want more, the most important ones first. Where
 // the room does not suffice for all of them, it is shared, those of the same priority
 // fairly.
-func (r *round) growAll(models []*model) {
+func (r *round) growAll(models []*model, found answer) {
 	began := len(r.placed)
 	all := make([]*purchase, len(models))
 	crowded := false
 	for i, m := range models {
-		all[i] = r.buy(m, nil)
+		all[i] = r.buy(m, found.ideal, nil)
 		crowded = crowded || all[i].short > 0 || len(r.missed(all[i])) > 0
 	}
 	if crowded && r.trial != nil {
 		r.takeBack(began)
 		shares := r.share(models)
 		for i, m := range models {
-			all[i] = r.buy(m, shares[i])
+			all[i] = r.buy(m, found.ideal, shares[i])
 		}
 		// Whole replicas may leave room that no share used.
 		for _, p := range all {
@@ -60,7 +62,7 @@ func (r *round) growAll(models []*model) {
 		if !r.policy.Limited {
 			r.askBeyond(p)
 		}
-		p.model.short, p.model.late = max(0, p.short), max(0, p.late)
+		found.lacks[p.model] = lack{short: max(0, p.short), late: max(0, p.late), any: found.lacks[p.model].any}
 		p.model.each(func(v *variant) { r.grown(p, v) })
 	}
 }
@@ -68,8 +70,8 @@ func (r *round) growAll(models []*model) {
 // buy takes the cheapest replicas that cover what is missing, and at least one, of
 // what fits; at most gives each variant's share of the room, and is nil when there is
 // enough for all.
-func (r *round) buy(m *model, atMost map[*variant]int) *purchase {
-	p := &purchase{model: m, need: m.toBuy(), bought: map[*variant]int{}}
+func (r *round) buy(m *model, ideal, atMost map[*variant]int) *purchase {
+	p := &purchase{model: m, need: m.toBuy(), bought: map[*variant]int{}, ideal: ideal}
 	p.first, p.reserves, p.misfits = r.growable(m)
 	p.short = r.buyFitting(p, p.first, p.need, atMost)
 	// What waits in vain is asked for already.
@@ -155,7 +157,7 @@ func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate
 
 // buyMix buys the cheapest mix of the options. It returns what stays unserved.
 func (r *round) buyMix(p *purchase, candidates []*variant, options []allocation.Option, need capacity.Rate, beyond bool) capacity.Rate {
-	buy := r.cheapestAllowed(candidates, options, need, func(v *variant) int { return v.target + p.bought[v] }, beyond)
+	buy := r.cheapestAllowed(candidates, options, need, func(v *variant) int { return v.target + p.bought[v] }, p.ideal, beyond)
 	for i, v := range candidates {
 		p.bought[v] += buy.Replicas[i]
 	}
@@ -170,8 +172,8 @@ func (r *round) grown(p *purchase, v *variant) {
 		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d; what a replica serves is not known yet", m.need.detail, n)
 	case n > 0:
 		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d for %s req/s, a replica serves %s", m.need.detail, n, perSecond(m.need.required), perSecond(v.rate.serves()))
-	case m.short > 0 || v.rate.unfit() || v.fleet.paused > 0 || r.mayAdd(v) == 0:
-		reason, detail := r.obstacle(v)
+	case p.short > 0 || v.rate.unfit() || v.fleet.paused > 0 || r.mayAdd(v) == 0:
+		reason, detail := r.obstacle(v, p.ideal[v])
 		v.note(StageAllocation, reason, "%s", detail)
 	default:
 		v.note(StageAllocation, ReasonSteady, "other variants serve for less")
@@ -234,10 +236,10 @@ func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rat
 // Variants share nodes, so what each of them could place alone is only where the search
 // starts: a variant that could not place its share, or that its behavior holds back, is
 // bounded by what it could, and the search runs again.
-func (r *round) cheapestAllowed(candidates []*variant, options []allocation.Option, need capacity.Rate, from func(*variant) int, beyond bool) allocation.Vector {
+func (r *round) cheapestAllowed(candidates []*variant, options []allocation.Option, need capacity.Rate, from func(*variant) int, ideal map[*variant]int, beyond bool) allocation.Vector {
 	for {
 		mix := allocation.Cheapest(options, need)
-		if r.holdBack(candidates, options, mix.Replicas, from) {
+		if r.holdBack(candidates, options, mix.Replicas, from, ideal) {
 			continue
 		}
 		began := len(r.placed)
@@ -250,13 +252,13 @@ func (r *round) cheapestAllowed(candidates []*variant, options []allocation.Opti
 
 // holdBack lowers the bounds of the options of which more would be added than windows and
 // tolerances of scaleUp allow now, where from is what they are added to; it reports whether
-// any was.
-func (r *round) holdBack(candidates []*variant, options []allocation.Option, replicas []int, from func(*variant) int) (held bool) {
+// any was. What is wanted without them is noted in ideal.
+func (r *round) holdBack(candidates []*variant, options []allocation.Option, replicas []int, from func(*variant) int, ideal map[*variant]int) (held bool) {
 	for i, v := range candidates {
 		base := from(v) - options[i].Now
 		wanted := base + replicas[i]
 		if v.policy.Up.Window > 0 {
-			v.ideal = max(v.ideal, wanted)
+			ideal[v] = max(ideal[v], wanted)
 		}
 		if most := r.heldUp(v, wanted); most < wanted && replicas[i] > options[i].Least {
 			options[i].Most = max(most-base, options[i].Least)

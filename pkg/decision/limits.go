@@ -1,6 +1,10 @@
 package decision
 
-import "fmt"
+import (
+	"fmt"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
 
 // limits says what the nodes allow, and gives back what does not come up, and what was
 // asked for and fits nowhere: that at once in a cluster that does not grow; in one that
@@ -8,7 +12,7 @@ import "fmt"
 // replicas of each variant are given back.
 //
 // The model's last replica is not given back: while it waits it says why.
-func (r *round) limits(m *model) map[*variant]int {
+func (r *round) limits(m *model, short capacity.Rate, ideal map[*variant]int) map[*variant]int {
 	var giveBack map[*variant]int
 	total := m.total()
 	// While the data do not allow a decision, nothing is given back either.
@@ -54,8 +58,8 @@ func (r *round) limits(m *model) map[*variant]int {
 		case lost != "":
 			v.fact(reason, "%s", lost)
 			v.note(StageLimits, reason, "%s", lost)
-		case m.short > 0:
-			r.lacks(m, v)
+		case short > 0:
+			r.lacks(m, v, short, ideal[v])
 		case v.plan.Slots != nil:
 			v.note(StageLimits, ReasonSteady, "%s", v.plan.Slots.detail())
 		default:
@@ -77,30 +81,31 @@ func (m *model) placedSuffices() bool {
 
 // lacks records that the model could not get all that it wants, and what is in the way
 // at this variant.
-func (r *round) lacks(m *model, v *variant) {
-	reason, why := r.obstacle(v)
+func (r *round) lacks(m *model, v *variant, short capacity.Rate, ideal int) {
+	reason, why := r.obstacle(v, ideal)
 	detail, message := m.need.detail+"; "+why, why
 	if m.need.missing > 0 {
-		unserved := fmt.Sprintf("%s of %s req/s unserved", perSecond(m.short), perSecond(m.need.required))
+		unserved := fmt.Sprintf("%s of %s req/s unserved", perSecond(short), perSecond(m.need.required))
 		detail, message = fmt.Sprintf("%s; %s; %s", m.need.detail, unserved, why), joined(why, unserved)
 	}
 	v.note(StageLimits, reason, "%s", detail)
 	if reason == ReasonNoSlots {
-		v.fact(ReasonNoSlots, "%s req/s unserved; %s", perSecond(m.short), why)
+		v.fact(ReasonNoSlots, "%s req/s unserved; %s", perSecond(short), why)
 	}
 	if v.target == v.in.Current {
 		v.plan.Reason, v.plan.Message = reason, message
 	}
 }
 
-// obstacle says what keeps the variant from having one more replica.
-func (r *round) obstacle(v *variant) (Reason, string) {
+// obstacle says what keeps the variant from having one more replica; ideal is what it would
+// have if no window of scaleUp held it.
+func (r *round) obstacle(v *variant, ideal int) (Reason, string) {
 	switch most, why := r.mayReach(v); {
 	case v.bounded(v.target+1) <= v.target:
 		return ReasonMaxReplicas, fmt.Sprintf("maxReplicas is %d", v.policy.Max)
 	case v.target >= most:
 		return ReasonRateLimited, why
-	case v.policy.Up.Window > 0 && r.heldUp(v, v.ideal) < v.ideal:
+	case v.policy.Up.Window > 0 && r.heldUp(v, ideal) < ideal:
 		return ReasonStabilized, fmt.Sprintf("scaleUp.stabilizationWindow (%s) holds it", v.policy.Up.Window)
 	case v.tolerates(v.policy.Up, v.target+1):
 		return ReasonWithinTolerance, fmt.Sprintf("within scaleUp.tolerance (%.0f %%)", 100*v.policy.Up.Tolerance)

@@ -11,7 +11,7 @@ import (
 // that lack room: for one replica of each at a time, so that the scale-down window of who
 // gives lies between two; never below a minimum, nor the variant's last replica. A replica
 // of several pods gets no room in this way.
-func (r *round) preempt(ordered []*model) {
+func (r *round) preempt(ordered []*model, found answer) {
 	if !r.policy.Limited || r.trial == nil || len(ordered) == 0 {
 		return
 	}
@@ -22,22 +22,22 @@ func (r *round) preempt(ordered []*model) {
 		if m.promise.Priority >= least {
 			return
 		}
-		v := r.lacking(m)
+		v := r.lacking(m, found.lacks[m])
 		if v == nil || v.in.Request.Shape.Pods > 1 {
 			continue
 		}
 		if room == nil {
 			room, givers = r.trial.Cluster().Clone(), r.givers(ordered)
 		}
-		makeRoom(m, v, room, givers)
+		makeRoom(m, v, room, givers, found.giving)
 	}
 }
 
 // lacking is the variant of which the model would have one more replica if there were room;
 // nil means none.
-func (r *round) lacking(m *model) *variant {
+func (r *round) lacking(m *model, l lack) *variant {
 	var best *variant
-	wants := m.need.want == wantMore && m.short > 0 && m.rated || m.unkept
+	wants := m.need.want == wantMore && l.short > 0 && m.rated || l.any
 	m.each(func(v *variant) {
 		lacks := wants && !v.rate.unfit() && v.fleet.paused == 0 && r.mayAdd(v) > 0 || v.target < v.policy.Min
 		if lacks && r.full(v) && (best == nil || v.unitPrice() < best.unitPrice()) {
@@ -56,13 +56,13 @@ type giver struct {
 // givers are the replicas of each node that may go, those of the least important models
 // first, and of these the dearest.
 func (r *round) givers(models []*model) map[int][]giver {
-	byNode := map[int][]giver{}
+	byNode, nodes := map[int][]giver{}, r.nodes()
 	for _, m := range models {
 		m.each(func(v *variant) {
 			if m.evidence != evidenceFull || v.rolling() || v.policy.Down.Select == SelectDisabled || r.unknown(v) != nil || v.mayGive() <= 0 {
 				return
 			}
-			for _, p := range r.removable(v, v.target) {
+			for _, p := range r.removable(v, v.target, nil, nodes) {
 				if p.Node >= 0 {
 					byNode[p.Node] = append(byNode[p.Node], giver{v, p.Name})
 				}
@@ -79,14 +79,14 @@ func (r *round) givers(models []*model) map[int][]giver {
 
 // makeRoom has the fewest replicas of less important models go from one node without which
 // a replica of v fits there; none where who goes already leaves enough.
-func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver) {
+func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver, giving map[*variant][]string) {
 	var best []giver
 	at := -1
 	for node := range room.Nodes {
 		if len(givers[node]) == 0 {
 			continue
 		}
-		if gives, fits := fewest(m, v, node, givers[node], room); fits && (at < 0 || len(gives) < len(best)) {
+		if gives, fits := fewest(m, v, node, givers[node], giving, room); fits && (at < 0 || len(gives) < len(best)) {
 			best, at = gives, node
 		}
 	}
@@ -96,7 +96,7 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 	for _, g := range best {
 		w := g.v
 		room.Remove(w.in.Request, at)
-		w.giving = append(w.giving, g.name)
+		giving[w] = append(giving[w], g.name)
 		w.step(StageAllocation, w.target-1, ReasonPreempted, "gives a replica to %s (priority %d)", m.in.ID, m.promise.Priority)
 		w.fact(ReasonPreempted, "gives a replica to %s (priority %d)", m.in.ID, m.promise.Priority)
 		v.fact(ReasonNoSlots, "waits for room that %s gives", w.in.Name)
@@ -106,14 +106,14 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 
 // fewest are the first of the givers on a node without whom a replica of v fits, if it does
 // without all of them. Who may give no more is passed over.
-func fewest(m *model, v *variant, node int, givers []giver, room *placement.Cluster) (gone []giver, fits bool) {
+func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant][]string, room *placement.Cluster) (gone []giver, fits bool) {
 	given := map[*variant]int{}
 	fits = admits(room, v, node)
 	for _, g := range givers {
 		if fits {
 			break
 		}
-		if g.v.priority <= m.promise.Priority || g.v.mayGive() <= given[g.v] || slices.Contains(g.v.giving, g.name) {
+		if g.v.priority <= m.promise.Priority || g.v.mayGive() <= given[g.v] || slices.Contains(giving[g.v], g.name) {
 			continue
 		}
 		room.Remove(g.v.in.Request, node)

@@ -204,9 +204,6 @@ func (r *round) watchLatency(m *model) {
 			l.Learned = l.Learned.Observe(r.latencyOf(m, &v.in.Replicas[i]))
 		}
 		v.next.Latency = l
-		if r.snapshot.Time.Sub(l.Fitted) >= fitSpacing && !l.Learned.Near(l.FittedTo, samePoint) {
-			r.unfitted = append(r.unfitted, v)
-		}
 	}
 }
 
@@ -231,10 +228,16 @@ func (r *round) latencyOf(m *model, p *Replica) serving.Observation {
 // fit makes latency models of what was learned, of the variants that waited longest
 // for it; the next round decides with them.
 func (r *round) fit() {
-	slices.SortStableFunc(r.unfitted, func(a, b *variant) int {
+	var unfitted []*variant
+	r.each(func(v *variant) {
+		if l := &v.next.Latency; r.snapshot.Time.Sub(l.Fitted) >= fitSpacing && !l.Learned.Near(l.FittedTo, samePoint) {
+			unfitted = append(unfitted, v)
+		}
+	})
+	slices.SortStableFunc(unfitted, func(a, b *variant) int {
 		return a.next.Latency.Fitted.Compare(b.next.Latency.Fitted)
 	})
-	for _, v := range r.unfitted[:min(fitsPerRound, len(r.unfitted))] {
+	for _, v := range unfitted[:min(fitsPerRound, len(unfitted))] {
 		l := &v.next.Latency
 		l.Fitted, l.FittedTo = r.snapshot.Time, l.Learned
 		if e := l.Learned.Estimate(v.in.Profile); e.Usable() {

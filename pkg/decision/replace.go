@@ -22,7 +22,7 @@ const switchLeast = 0.05
 // start-up pays within the horizon and did so for as long as a scale-down waits; the
 // dearer ones go when the new ones serve and the scale-down's window allows it. It
 // reports whether any start. A round that cannot judge it has not found otherwise.
-func (r *round) replace(m *model) bool {
+func (r *round) replace(m *model, ideal map[*variant]int) bool {
 	if m.evidence != evidenceFull || r.policy.Horizon <= 0 || m.changing() {
 		return false
 	}
@@ -31,7 +31,7 @@ func (r *round) replace(m *model) bool {
 		return false
 	}
 	began := len(r.placed)
-	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.fitting), need, func(v *variant) int { return v.target }, false)
+	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.fitting), need, func(v *variant) int { return v.target }, ideal, false)
 	if !m.pays(candidates, best) {
 		r.takeBack(began)
 		m.next.Cheaper = time.Time{}

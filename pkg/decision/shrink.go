@@ -43,10 +43,10 @@ func (m *model) staysFor(v *variant) string {
 	return "no scale-down: the model keeps a replica that can serve"
 }
 
-// relieve lets misfits go while more is wanted that keeps the promise and cannot be added:
-// those that the rest does not need to stay below the triggers.
-func (r *round) relieve(m *model) {
-	if m.late <= 0 || m.evidence != evidenceFull || m.need.triggered || m.load.saturated > 0 || !m.demand.isCertain {
+// relieve lets misfits go while more is wanted that keeps the promise and cannot be added,
+// the missing rate: those that the rest does not need to stay below the triggers.
+func (r *round) relieve(m *model, missing capacity.Rate) {
+	if missing <= 0 || m.evidence != evidenceFull || m.need.triggered || m.load.saturated > 0 || !m.demand.isCertain {
 		return
 	}
 	carried, late := capacity.Rate(0), capacity.Rate(0)
@@ -61,7 +61,7 @@ func (r *round) relieve(m *model) {
 		if !v.rate.unfit() || n > v.in.Current {
 			continue
 		}
-		for least := m.staying(v, n); n > least && carried-each >= lowerHeadroom*m.certain() && late-each >= lowerHeadroom*m.late; n-- {
+		for least := m.staying(v, n); n > least && carried-each >= lowerHeadroom*m.certain() && late-each >= lowerHeadroom*missing; n-- {
 			carried, late = carried-each, late-each
 		}
 		if n < v.target {

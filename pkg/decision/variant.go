@@ -31,11 +31,6 @@ type model struct {
 	// known what a replica of any variant serves.
 	sized, rated bool
 	need         need
-	// short is the rate that could not be bought within the limits, and late what of it no
-	// replica that keeps the promise could serve.
-	short, late capacity.Rate
-	// unkept is set when no variant may have the one replica that the model needs.
-	unkept bool
 }
 
 // variant is the working state of one variant.
@@ -61,10 +56,6 @@ type variant struct {
 	// atTriggers is the number of requests in service that the triggers allow.
 	atTriggers float64
 	price      capacity.Cost
-	// ideal is what it would have if no window of scaleUp held it.
-	ideal int
-	// giving are the replicas that give way to a more important model.
-	giving []string
 	// externallyChanged is set when somebody else changed the replicas.
 	externallyChanged bool
 }

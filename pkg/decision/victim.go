@@ -12,10 +12,11 @@ import (
 // whose choice is ours and whose nodes the capacity model knows: those whose room is
 // worth the most to the replicas still expected. All variants choose together, because
 // a node that none of them empties alone may be emptied by several. Of a rolling update
-// its controller chooses.
-func (r *round) victims() {
+// its controller chooses. Giving are those that give way to a more important model.
+func (r *round) victims(giving map[*variant][]string) {
 	var choosing []*variant
 	var leaving []placement.Leaving
+	var nodes map[string]int
 	r.each(func(v *variant) {
 		// Of the pods, not of what the target asks for: some of those may have no pod
 		// yet, and some pods of an earlier scale-down may still be there.
@@ -23,8 +24,11 @@ func (r *round) victims() {
 		if !v.managed || n <= 0 || v.target >= v.in.Current || !r.picks(v) {
 			return
 		}
+		if nodes == nil {
+			nodes = r.nodes()
+		}
 		choosing = append(choosing, v)
-		leaving = append(leaving, placement.Leaving{Request: v.in.Request, Replicas: r.removable(v, n), Count: n})
+		leaving = append(leaving, placement.Leaving{Request: v.in.Request, Replicas: r.removable(v, n, giving[v], nodes), Count: n})
 	})
 	if len(leaving) == 0 {
 		return
@@ -42,11 +46,15 @@ func (r *round) picks(v *variant) bool { return v.in.Picks && !v.in.Rolling && r
 // removable are the variant's pods as the capacity model sees them, of which n go:
 // without those that are saturated, unless there are too few others, because what waits
 // in them would be lost and who is chosen in their place has room for their load.
-func (r *round) removable(v *variant, n int) []placement.Replica {
+func (r *round) removable(v *variant, n int, giving []string, nodes map[string]int) []placement.Replica {
 	all := make([]placement.Replica, 0, len(v.in.Starting)+len(v.in.Replicas))
 	add := func(name, node string, marked bool) *placement.Replica {
 		// Who was chosen before is on its way out.
-		all = append(all, placement.Replica{Name: name, Node: r.node(node), State: placement.NotReady, Chosen: marked || slices.Contains(v.giving, name)})
+		at, known := nodes[node]
+		if !known {
+			at = -1
+		}
+		all = append(all, placement.Replica{Name: name, Node: at, State: placement.NotReady, Chosen: marked || slices.Contains(giving, name)})
 		return &all[len(all)-1]
 	}
 	for i := range v.in.Starting {
@@ -97,17 +105,12 @@ func (r *round) busy(v *variant, p *Replica) float64 {
 	return busy
 }
 
-// node is the index of a node of the cluster, or -1.
-func (r *round) node(name string) int {
-	if r.nodes == nil {
-		nodes := r.trial.Cluster().Nodes
-		r.nodes = make(map[string]int, len(nodes))
-		for i := range nodes {
-			r.nodes[nodes[i].Name] = i
-		}
+// nodes are the indexes of the cluster's nodes by name.
+func (r *round) nodes() map[string]int {
+	all := r.trial.Cluster().Nodes
+	nodes := make(map[string]int, len(all))
+	for i := range all {
+		nodes[all[i].Name] = i
 	}
-	if i, ok := r.nodes[name]; ok {
-		return i
-	}
-	return -1
+	return nodes
 }

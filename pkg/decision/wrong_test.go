@@ -395,8 +395,8 @@ func TestMisfitsStayWhileOthersAreBought(t *testing.T) {
 	for late, want := range map[capacity.Rate]int{0: 4, 2: 1} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
 		v.rate, v.price = rate{trigger: 2.5, max: 3, bound: true}, 1
-		m.late, m.demand.certain, m.demand.isCertain = late, 1, true
-		r.relieve(m)
+		m.demand.certain, m.demand.isCertain = 1, true
+		r.relieve(m, late)
 		// 2.5 is the first multiple of 2.5 above 2*0.85/0.70.
 		assert.Equal(t, want, v.target, "%v req/s are served late", late)
 	}

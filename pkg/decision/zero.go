@@ -4,8 +4,8 @@ import "time"
 
 // zero lets a model sleep of which nothing was asked for its retention period, if it
 // may, and reports whether it does; and keeps one replica of any other model. A replica
-// that waits in vain for a node keeps nothing.
-func (r *round) zero(m *model) (idle bool) {
+// that waits in vain for a node keeps nothing. LacksAny is set where no variant may have it.
+func (r *round) zero(m *model, lacksAny bool) (idle bool) {
 	rests := r.mayRest(m)
 	switch {
 	case rests && r.rest(m):
@@ -14,7 +14,7 @@ func (r *round) zero(m *model) (idle bool) {
 		r.stays(m, rests)
 	case rests && m.total() == 0 && !m.called():
 		r.sleepsOn(m)
-	case !m.unkept:
+	case !lacksAny:
 		r.keepOne(m)
 	}
 	return false
@@ -81,7 +81,7 @@ func (r *round) unseen(m *model) string {
 		return "the gateway shows no queue: flow control is off"
 	case r.snapshot.Time.Sub(last) < r.policy.IdleOf(m.key).Retention:
 		return "the gateway no longer shows a queue of it"
-	case r.queues()[m.key.Namespace]:
+	case r.queued[m.key.Namespace]:
 		return ""
 	}
 	return "no gateway shows a queue of it"
@@ -89,15 +89,13 @@ func (r *round) unseen(m *model) string {
 
 // queues are the namespaces of the models of which a gateway shows the queue.
 func (r *round) queues() map[string]bool {
-	if r.queued == nil {
-		r.queued = map[string]bool{}
-		for i := range r.snapshot.Models {
-			if m := &r.snapshot.Models[i]; r.age(m.Queue) == ageFresh {
-				r.queued[m.Namespace] = true
-			}
+	queued := map[string]bool{}
+	for i := range r.snapshot.Models {
+		if m := &r.snapshot.Models[i]; r.age(m.Queue) == ageFresh {
+			queued[m.Namespace] = true
 		}
 	}
-	return r.queued
+	return queued
 }
 
 // quiet is how long nothing was asked of the model.
