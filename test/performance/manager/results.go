@@ -62,23 +62,31 @@ func (r *results) write(to io.Writer) error {
 	return encoder.Encode(r)
 }
 
+// print says what was measured; a run that failed has not come to all of it.
 func (r *results) print(to io.Writer) {
-	line := func(format string, values ...any) { _, _ = fmt.Fprintf(to, format+"\n", values...) }
+	line := func(measured bool, format string, values ...any) {
+		if measured {
+			_, _ = fmt.Fprintf(to, format+"\n", values...)
+		}
+	}
 	const mib = 1 << 20
-	line("\n%d variants, %d nodes, %d pods; %d processors beside everything else; %.1f minutes", r.Variants, r.Nodes, r.Pods, r.Processors, r.Minutes)
+	line(true, "\n%d variants, %d nodes, %d pods; %d processors beside everything else; %.1f minutes", r.Variants, r.Nodes, r.Pods, r.Processors, r.Minutes)
 	var read, whole, queries []float64
 	for _, one := range r.Constant {
 		read, whole, queries = append(read, one.Read), append(whole, one.Seconds), append(queries, float64(one.Queries))
 	}
-	line("  round, constant load      %6.2f s, of which %.2f s read; %.0f queries, %.1f requests to the API server", middle(whole), middle(read), middle(queries), r.ConstantRequests)
-	line("  round, all loads rise     %6.2f s to its last scale, of which %.2f s read; %d scales%s",
+	line(len(r.Constant) > 0, "  round, constant load      %6.2f s, of which %.2f s read; %.0f queries, %.1f requests to the API server",
+		middle(whole), middle(read), middle(queries), r.ConstantRequests)
+	line(r.Changed.Scales > 0, "  round, all loads rise     %6.2f s to its last scale, of which %.2f s read; %d scales%s",
 		r.Changed.Scaled, r.Changed.Read, r.Changed.Scales, met(r.Changed.Scaled < roundGoal, "5 s"))
-	line("    until that is shown     %6.2f s; %d statuses; %.0f requests until all were answered%s",
+	line(r.Changed.Scales > 0, "    until that is shown     %6.2f s; %d statuses; %.0f requests until all were answered%s",
 		r.Shown, r.ShownStatuses, r.ChangedRequests, met(r.Shown < roundGoal, "5 s"))
-	line("  first round after a start %6.2f s, after a restart %.2f s", r.FirstRound, r.Restart)
-	line("  status of a deleted Deployment after %.2f s (at most %.2f s)", middle(r.Deleted), slices.Max(append([]float64{0}, r.Deleted...)))
-	line("  memory of the manager     %6.0f MiB after its first round, %.0f MiB at the end%s", r.Begin.Manager/mib, r.End.Manager/mib, met(r.End.Manager < memoryGoal, "1 GiB"))
-	line("  memory of the scheduler   %6.0f MiB; goroutines of the manager %.0f, then %.0f", r.End.Scheduler/mib, r.Begin.Goroutines, r.End.Goroutines)
+	line(r.FirstRound > 0, "  first round after a start %6.2f s", r.FirstRound)
+	line(r.Restart > 0, "    after a restart         %6.2f s", r.Restart)
+	line(len(r.Deleted) > 0, "  status of a deleted Deployment after %.2f s (at most %.2f s)", middle(r.Deleted), slices.Max(append([]float64{0}, r.Deleted...)))
+	line(r.Begin.Manager > 0, "  memory of the manager     %6.0f MiB after its first round", r.Begin.Manager/mib)
+	line(r.End.Manager > 0, "    at the end              %6.0f MiB%s", r.End.Manager/mib, met(r.End.Manager < memoryGoal, "1 GiB"))
+	line(r.End.Manager > 0, "  memory of the scheduler   %6.0f MiB; goroutines of the manager %.0f, then %.0f", r.End.Scheduler/mib, r.Begin.Goroutines, r.End.Goroutines)
 }
 
 func met(ok bool, goal string) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,14 @@ func TestQuantiles(t *testing.T) {
 	assert.InDelta(t, 2, middle([]float64{3, 1, 2}), 0)
 	assert.InDelta(t, 1, middle([]float64{1}), 0)
 	require.Zero(t, middle(nil))
+}
+
+func TestWhatWasNotMeasuredIsNotTold(t *testing.T) {
+	var out strings.Builder
+	(&results{Variants: 10, FirstRound: 2, Begin: weight{Manager: 1 << 20}}).print(&out)
+	assert.Contains(t, out.String(), "first round after a start   2.00 s\n  memory of the manager          1 MiB after its first round\n")
+	assert.NotContains(t, out.String(), "goal")
+	assert.NotContains(t, out.String(), "0.00 s")
 }
 
 func TestMistakesInTheArguments(t *testing.T) {
