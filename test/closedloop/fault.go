@@ -84,6 +84,10 @@ func (w *world) beginFault(f *Fault, v *variantState) {
 		}
 	case FaultRollout:
 		w.beginRollout(f, v)
+	case FaultLoss:
+		for i := len(v.pods) - 1; i >= 0; i-- {
+			w.remove(v, i)
+		}
 	case FaultCordon:
 		w.cordon(v, "cordoned")
 	case FaultWriter:

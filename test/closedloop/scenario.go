@@ -100,6 +100,8 @@ const (
 	FaultCrash FaultKind = "crash"
 	// FaultRollout: a rolling update whose new pods do not come up.
 	FaultRollout FaultKind = "crashing rollout"
+	// FaultLoss: all replicas die at once, and new ones start in their place.
+	FaultLoss FaultKind = "all replicas lost"
 	// FaultCordon: the nodes of the variant's accelerator take no new pods.
 	FaultCordon FaultKind = "cordon"
 	// FaultFrozen: samples keep their value and their time.

@@ -1,8 +1,11 @@
 package closedloop
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
@@ -63,4 +66,30 @@ func TestWhatAReplicaHoldsIsNotForgotten(t *testing.T) {
 	s.Nodes = []NodeGroup{{"H100", 100, 8}, {"A100", 100, 8}}
 	s.Models[0].Shape = capacity.TokenShape{Input: 606, Output: 17}
 	holds(t, s)
+}
+
+// A model that loses all its replicas at once, with what waits kept in a gateway, buys what
+// drains the queue in time and no more, whatever a replica takes to start; then it is as before.
+func TestALossOfAllReplicasBuysWhatDrainsTheQueue(t *testing.T) {
+	t.Parallel()
+	for _, hybrid := range []bool{false, true} {
+		for _, startup := range []time.Duration{10 * time.Second, time.Minute, 3 * time.Minute} {
+			t.Run(fmt.Sprintf("hybrid %v, start-up %s", hybrid, startup), func(t *testing.T) {
+				t.Parallel()
+				s := constant(0, variant("fast", fast, 10, 4))
+				s.Hybrid = hybrid
+				if hybrid {
+					s.hybrid(capacity.SLO{TTFT: 1000, ITL: 12})
+				}
+				s.Models[0].Gateway, s.Models[0].Variants[0].Startup = true, startup
+				s.Models[0].Load[0].Rate = 2.5 * newTruth(&s.Models[0], &s.Models[0].Variants[0], s, 0).saturation.least
+				s.Calm = 30 * time.Minute
+				s.Faults = []Fault{{Kind: FaultLoss, From: 15 * time.Minute, To: 15*time.Minute + step}}
+				w := holds(t, s)
+				// What arrives until they serve is drained within two minutes, beside the load.
+				drained := 2.5 * (1 + (startup+20*time.Second).Seconds()/120)
+				assert.LessOrEqual(t, float64(w.models[0].variants[0].highest), 1.35*drained+2, w.tell())
+			})
+		}
+	}
 }
