@@ -174,7 +174,7 @@ func (v *variantState) serves() (n int) {
 // beyond the target wait for their turn to go.
 func (v *variantState) placed() (n int) {
 	for i, p := range v.pods {
-		if p.node != nil && !p.extra && !(v.Ordered && i >= v.target) {
+		if p.node != nil && !p.extra && (!v.Ordered || i < v.target) {
 			n++
 		}
 	}
