@@ -47,7 +47,7 @@ func standing(options []Option) []int {
 	replicas := make([]int, len(options))
 	for i, o := range options {
 		v := o.clean()
-		replicas[i] = min(max(v.now, v.least), max(v.least, o.clean().most))
+		replicas[i] = min(max(v.now, v.least), v.most)
 	}
 	return replicas
 }

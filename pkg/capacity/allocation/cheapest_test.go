@@ -195,7 +195,7 @@ func TestTheSearchEndsLongBeforeItsBudget(t *testing.T) {
 
 func TestNonsenseNeitherPanicsNorLoops(t *testing.T) {
 	numbers := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 1e-300, 5e-324, 1e-9, 1, 7, 1e9, 1e300, math.MaxFloat64}
-	counts := []int{math.MinInt, -1, 0, 1, 5, math.MaxInt32, math.MaxInt}
+	counts := []int{math.MinInt, -1, 0, 1, 2, 5, math.MaxInt32, math.MaxInt}
 	random := rand.New(rand.NewPCG(9, 10))
 	number := func() float64 { return numbers[random.IntN(len(numbers))] }
 	count := func() int { return counts[random.IntN(len(counts))] }

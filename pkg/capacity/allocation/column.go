@@ -297,7 +297,12 @@ func (f *finder) start(open int, p *piece, rate float64) int {
 // undominated drops the partial choices beside which another one serves as much for
 // little more, and the least promising ones where there are too many.
 func undominated(list []partial, little float64) []partial {
-	slices.SortFunc(list, byRate)
+	slices.SortStableFunc(list, func(a, b partial) int {
+		if a.rate != b.rate {
+			return cmp.Compare(b.rate, a.rate)
+		}
+		return cmp.Compare(a.spent, b.spent)
+	})
 	kept, least := list[:0], math.Inf(1)
 	for _, p := range list {
 		if p.spent < least-little {
@@ -305,27 +310,10 @@ func undominated(list []partial, little float64) []partial {
 		}
 	}
 	if len(kept) > mostPartials {
-		slices.SortFunc(kept, func(a, b partial) int {
-			if a.bound != b.bound {
-				return cmp.Compare(a.bound, b.bound)
-			}
-			return byRate(a, b)
-		})
+		slices.SortStableFunc(kept, func(a, b partial) int { return cmp.Compare(a.bound, b.bound) })
 		kept = kept[:mostPartials]
 	}
 	return kept
-}
-
-func byRate(a, b partial) int {
-	switch {
-	case a.rate != b.rate:
-		return cmp.Compare(b.rate, a.rate)
-	case a.spent != b.spent:
-		return cmp.Compare(a.spent, b.spent)
-	case a.parent != b.parent:
-		return cmp.Compare(a.parent, b.parent)
-	}
-	return cmp.Compare(a.count, b.count)
 }
 
 // complete fills a partial choice with the open parts, the cheapest first. With one

@@ -28,9 +28,7 @@ type variantAt struct {
 func (v *variantAt) room(limits []float64) int {
 	n := float64(mostReplicas)
 	for _, u := range v.uses {
-		if u.Amount > 0 {
-			n = min(n, math.Floor(max(0, limits[u.Row])/u.Amount*(1+fine)))
-		}
+		n = min(n, math.Floor(max(0, limits[u.Row])/u.Amount*(1+fine)))
 	}
 	return int(n)
 }
@@ -170,7 +168,7 @@ func (g *group) begin(limits []float64) {
 		g.rest = 0
 	}
 	for i := range g.variants {
-		if v := &g.variants[i]; g.rest > 0 && v.serves > 0 && v.granted == v.least {
+		if v := &g.variants[i]; v.serves > 0 && v.granted == v.least {
 			g.split(i, keeps[i], min(v.most-g.base[i]-keeps[i], v.room(limits)))
 		}
 	}

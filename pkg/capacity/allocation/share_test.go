@@ -298,6 +298,13 @@ func TestMoreNeedOfAModelLeavesMoreUnserved(t *testing.T) {
 	}
 }
 
+// Large clusters may take longer, to some half a second.
+func TestTheBudgetGrowsWithTheCluster(t *testing.T) {
+	for variants, want := range map[int]int{1: 6_500_000, 200: 6_500_000, 210: 8_000_000, 5000: 50_000_000} {
+		assert.Equal(t, want, budgetFor(variants), "%d variants", variants)
+	}
+}
+
 // Twins differ by less than a band and a replica, whatever is left.
 func TestTwinsShareAlike(t *testing.T) {
 	random := rand.New(rand.NewPCG(43, 44))

@@ -111,9 +111,9 @@ func SharedRate(profile Profile, shape capacity.TokenShape, rate capacity.Rate, 
 	}
 	most := each(many)
 	if Sharing(rate, most) < many {
-		// So many serve more than is necessary and one fewer less: what they must serve, or
-		// what one of fewer does, says their number.
-		most = max(each(many-1), rate/capacity.Rate(many)*(1+1e-9))
+		// So many serve more than is necessary, and one fewer less: what one of these does
+		// says the number.
+		most = each(many - 1)
 	}
 	return most, Shared(dispersion, many)
 }
