@@ -163,7 +163,7 @@ func (q *question) wholes(mixes []mix, round func(float64) float64) []int {
 		if at < 0 {
 			g := q.groups[x.group]
 			choice := g.column(counts)
-			if choice.served < g.least-g.slack {
+			if !g.suffices(choice.served) {
 				continue
 			}
 			at = len(m.pools[x.group])

@@ -28,7 +28,7 @@ func cheapest(options []Option, need float64) (replicas []int, complete bool) {
 		return standing(options), true
 	}
 	c := newCover(options, need)
-	if c.rest <= 0 {
+	if c.rest == 0 {
 		return c.replicas, true
 	}
 	if !c.orderUpToBreak() {

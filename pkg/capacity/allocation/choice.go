@@ -3,7 +3,7 @@ package allocation
 import "math"
 
 // choice is one offer of each group, which is changed until all of them together keep
-// the limits at a low value.
+// the limits at a low value. The value is that of the time when it was last settled.
 type choice struct {
 	m     *master
 	pick  []int
@@ -28,10 +28,8 @@ func (c *choice) settle() {
 }
 
 func (c *choice) change(group, to int) {
-	from, next := &c.m.pools[group][c.pick[group]], &c.m.pools[group][to]
-	c.value += next.value - from.value
-	add(c.used, from.uses, -1)
-	add(c.used, next.uses, 1)
+	add(c.used, c.m.pools[group][c.pick[group]].uses, -1)
+	add(c.used, c.m.pools[group][to].uses, 1)
 	c.pick[group] = to
 }
 

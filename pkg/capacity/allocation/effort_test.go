@@ -82,7 +82,7 @@ func TestTheEffortOfTheSearches(t *testing.T) {
 // writeCover writes what the search for the cheapest cover makes, and finds.
 func writeCover(out io.Writer, options []Option, need float64) {
 	c := newCover(options, need)
-	if c.rest <= 0 || !c.orderUpToBreak() {
+	if c.rest == 0 || !c.orderUpToBreak() {
 		_, _ = fmt.Fprintf(out, "without a search: %v\n", c.replicas)
 		return
 	}

@@ -208,9 +208,6 @@ func (g *group) setPrices(unit float64) {
 
 // unserved is the price of what is not served, but could be, when the parts serve rate.
 func (g *group) unserved(rate float64) float64 {
-	if rate >= g.top-g.slack {
-		return 0
-	}
 	return max(0, g.unservedAt(rate)-g.floor)
 }
 
@@ -223,11 +220,8 @@ func (g *group) unservedAt(rate float64) float64 {
 	return g.tail[k+1] + g.price[k]*max(0, width*float64(k+1)-rate)
 }
 
-// rateAt is the least rate at which no more than that price is unserved.
+// rateAt is the least rate at which no more than that price, above 0, is unserved.
 func (g *group) rateAt(price float64) float64 {
-	if price <= 0 {
-		return g.top
-	}
 	price += g.floor
 	k := bands
 	for k > 0 && g.tail[k-1] <= price {
@@ -240,9 +234,12 @@ func (g *group) rateAt(price float64) float64 {
 	return min(max(0, rate), g.top)
 }
 
+// suffices reports whether the rate is what must be served.
+func (g *group) suffices(rate float64) bool { return rate >= g.least-g.slack }
+
 // penalty is what the present question makes of what is not served.
 func (g *group) penalty(rate float64) float64 {
-	if rate < g.least-g.slack {
+	if !g.suffices(rate) {
 		return math.Inf(1)
 	}
 	if g.factor == 0 {
@@ -307,7 +304,7 @@ func (g *group) remember(pool []offer) {
 func (g *group) cheapest() (choice column, fits bool) {
 	counts := make([]int, len(g.parts))
 	if len(g.parts) == 0 {
-		return g.column(counts), g.rest <= g.slack
+		return g.column(counts), g.rest == 0
 	}
 	options := make([]Option, len(g.variants))
 	for i := range g.variants {

@@ -61,6 +61,24 @@ func TestTheMasterIsSolvedWithProof(t *testing.T) {
 	}
 }
 
+// At any prices the bound is one: at those of the beginning, where no row costs anything,
+// every group has its best offer.
+func TestTheBoundHoldsBeforeTheMasterIsSolved(t *testing.T) {
+	random := rand.New(rand.NewPCG(35, 37))
+	for range 300 {
+		pools, limits := randomPools(random)
+		want := 0.0
+		for _, pool := range pools {
+			least := math.Inf(1)
+			for _, o := range pool {
+				least = min(least, o.value)
+			}
+			want += least
+		}
+		require.InDelta(t, want, newMaster(pools, limits).bound(), 1e-9)
+	}
+}
+
 func TestARefreshedInverseIsTheSame(t *testing.T) {
 	random := rand.New(rand.NewPCG(33, 34))
 	for range 500 {

@@ -96,7 +96,7 @@ func (q *question) take(groups []*group, rows int) (limits []float64) {
 func (q *question) pool(g *group) []offer {
 	list := []offer{q.offer(g, &g.chosen)}
 	put := func(a *column) {
-		if a.served >= g.least-g.slack && !slices.ContainsFunc(list, func(o offer) bool { return slices.Equal(o.from.counts, a.counts) }) {
+		if g.suffices(a.served) && !slices.ContainsFunc(list, func(o offer) bool { return slices.Equal(o.from.counts, a.counts) }) {
 			list = append(list, q.offer(g, a))
 		}
 	}

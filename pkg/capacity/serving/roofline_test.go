@@ -62,7 +62,7 @@ func TestReckonedKnowsWhatItDoesNotKnow(t *testing.T) {
 // of 1e15 operations per second.
 func rooflineFigures() (serving.ModelFigures, serving.DeviceFigures, serving.Efficiency) {
 	return serving.ModelFigures{
-			Parameters: 9e9, Embedding: 4e8, Head: 5e8, Layers: 30, Hidden: 4000, Width: 5000, KVHeads: 8, HeadSize: 100, WeightBytes: 2, CacheBytes: 1,
+			Parameters: 9e9, Embedding: 4e8, Head: 5e8, Layers: 30, Hidden: 4000, Width: 5000, KVHeads: 8, HeadSize: 100, WeightBytes: 2, CacheBytes: 2,
 		},
 		serving.DeviceFigures{Bandwidth: 3e12, Arithmetic: 1e15, Devices: 2, Link: plainLink},
 		serving.Efficiency{Overhead: 3, Arithmetic: 0.5}
@@ -80,7 +80,7 @@ func TestRooflineByHand(t *testing.T) {
 	}
 	is(3+float64(sent.PerIteration), p.Overhead, "overhead")
 	is(1000*8.6e9*2/3e12, p.Base, "all weights but the table")
-	is(1000*2*30*8*100/3e12, p.PerResidentToken, "keys and values")
+	is(1000*2*30*8*100*2/3e12, p.PerResidentToken, "keys and values of two bytes")
 	is(1000*2*8.1e9/5e14, p.PerPrefillToken, "all products but table and head")
 	is(1000*2*5e8/5e14+float64(sent.PerSampled), p.PerRequest, "the head")
 	is(1000*4*30*5000/5e14, p.PerPair, "attention")
