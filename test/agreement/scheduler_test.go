@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,6 +42,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/config"
@@ -125,15 +127,15 @@ func newRealScheduler(t testing.TB, named bool) *realScheduler {
 	var objects []runtime.Object
 	var served []v1alpha1.VariantAutoscaling
 	for i := range variants {
-		objects = append(objects, variants[i].replicaSet())
+		objects = append(objects, variants[i].owner())
 		served = append(served, variants[i].object())
 	}
 	shipped := shippedProfile(t)
 	if named {
 		objects = append(objects, namesOf(t, shipped))
 	}
-	client := fake.NewClientset(objects...)
-	s := &realScheduler{keep: keptByTheManager(t), factory: scheduler.NewInformerFactory(client, 0)}
+	clientset := fake.NewClientset(objects...)
+	s := &realScheduler{keep: keptByTheManager(t), factory: scheduler.NewInformerFactory(clientset, 0)}
 	registry := frameworkruntime.Registry{acceleratorplacement.Name: func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		plugin, err := acceleratorplacement.New(ctx, args, handle)
 		s.plugin, _ = plugin.(*acceleratorplacement.Plugin)
@@ -141,7 +143,7 @@ func newRealScheduler(t testing.TB, named bool) *realScheduler {
 	}}
 	recorder := profile.RecorderFactory(func(string) events.EventRecorder { return discard{} })
 	var err error
-	s.Scheduler, err = scheduler.New(ctx, client, s.factory, nil, recorder,
+	s.Scheduler, err = scheduler.New(ctx, clientset, s.factory, nil, recorder,
 		scheduler.WithKubeConfig(variantstest.Serve(t, served...)),
 		scheduler.WithProfiles(shipped),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry))
@@ -301,26 +303,28 @@ type served struct {
 	outdated string
 	// resource counts its devices.
 	resource corev1.ResourceName
+	// inSet says that a StatefulSet makes its pods.
+	inSet bool
 }
 
 // variants are what is asked for: types, narrower forms, slices, and names that
 // nobody knows.
 var variants = []served{
 	{name: "h100", accelerator: "H100", resource: nvidia},
-	{name: "h100-80gb", accelerator: "H100-80GB", resource: nvidia},
+	{name: "h100-80gb", accelerator: "H100-80GB", inSet: true, resource: nvidia},
 	{name: "h100-nvl", accelerator: "NVIDIA-H100-NVL", resource: nvidia},
 	{name: "a100", accelerator: "A100", resource: nvidia},
 	{name: "a100-80gb", accelerator: "A100-80GB", resource: nvidia},
-	{name: "a100-40gb", accelerator: "a100-40gb", resource: nvidia},
+	{name: "a100-40gb", accelerator: "a100-40gb", inSet: true, resource: nvidia},
 	{name: "a100-sxm", accelerator: "NVIDIA-A100-SXM4-80GB", resource: nvidia},
-	{name: "l40s", accelerator: "L40S", resource: nvidia},
+	{name: "l40s", accelerator: "L40S", inSet: true, resource: nvidia},
 	{name: "selected", selector: map[string]string{productLabel: "NVIDIA-A100-SXM4-80GB"}, resource: nvidia},
-	{name: "resolved", resolved: "H100", resource: nvidia},
+	{name: "resolved", resolved: "H100", inSet: true, resource: nvidia},
 	{name: "resolved-80gb", resolved: "A100-80GB", resource: nvidia},
 	{name: "outdated", accelerator: "A100", outdated: "H100", resource: nvidia},
 	{name: "renamed", accelerator: "our-card", resource: nvidia},
 	{name: "renamed-selected", selector: map[string]string{productLabel: "Our-Card"}, resource: nvidia},
-	{name: "mi300x", accelerator: "MI300X", resource: "amd.com/gpu"},
+	{name: "mi300x", accelerator: "MI300X", inSet: true, resource: "amd.com/gpu"},
 	{name: "gaudi2", accelerator: "G2", resource: "habana.ai/gaudi"},
 	{name: "unlisted", accelerator: "Acme Q1", resource: nvidia},
 	{name: "whole-slice", accelerator: "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", resource: nvidia},
@@ -346,6 +350,9 @@ func (v *served) object() v1alpha1.VariantAutoscaling {
 			Accelerator: string(device.Accelerator), DeviceMemoryGiB: int32(device.MemoryGiB), Form: device.Form,
 		}}
 	}
+	if v.inSet {
+		object.Spec.ScaleTargetRef.APIVersion, object.Spec.ScaleTargetRef.Kind = "apps/v1", "StatefulSet"
+	}
 	if v.resolved != "" {
 		found(v.resolved, 2)
 	}
@@ -355,20 +362,41 @@ func (v *served) object() v1alpha1.VariantAutoscaling {
 	return object
 }
 
-func (v *served) replicaSet() *appsv1.ReplicaSet {
+// owner is what makes the variant's pods: a ReplicaSet of its Deployment, or a StatefulSet.
+func (v *served) owner() client.Object {
+	if v.inSet {
+		return &appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v.name, UID: types.UID("set-" + v.name)},
+			Status:     appsv1.StatefulSetStatus{UpdateRevision: v.name + "-7d9"},
+		}
+	}
 	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: v.name + "-1", UID: types.UID("replicas-" + v.name),
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: v.name, UID: "d", Controller: ptr.To(true)}},
 	}}
 }
 
-// revision is that of the replica set's pods.
-func (v *served) revision() inventory.Revision { return inventory.RevisionBy(v.replicaSet().UID) }
+// revision is that of the variant's pods.
+func (v *served) revision() inventory.Revision {
+	if set, is := v.owner().(*appsv1.StatefulSet); is {
+		return inventory.RevisionOfStatefulSet(set)
+	}
+	return inventory.RevisionBy(v.owner().GetUID())
+}
 
-// replica is the pod that the replica set makes of the template.
+// replica is the pod that the owner makes of the template. Those of a StatefulSet come in
+// their order, each with its place in it, which is how all replicas are asked for here.
 func (v *served) replica(serial int, template *corev1.PodTemplateSpec) *corev1.Pod {
-	owner := v.replicaSet()
+	owner, kind := v.owner(), "ReplicaSet"
 	pod := newPod(fmt.Sprintf("%s-%d", v.name, serial), template)
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}}
+	if v.inSet {
+		kind = "StatefulSet"
+		pod.Labels = maps.Clone(pod.Labels)
+		pod.Labels[appsv1.StatefulSetPodNameLabel] = pod.Name
+		pod.Labels[appsv1.PodIndexLabel] = fmt.Sprint(serial)
+		pod.Labels[appsv1.ControllerRevisionHashLabelKey] = v.name + "-7d9"
+		pod.Spec.Hostname = pod.Name
+	}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true)}}
 	return pod
 }

@@ -246,6 +246,9 @@ func TestNextOfEqualCostsChangesLess(t *testing.T) {
 		next, ok := Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
 		require.True(t, ok)
 		assert.Equal(t, []int{1, 0, 1}, next.Replicas, "cost %v", cost)
+		options[0].Cost += cost * 6e-10
+		next, _ = Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
+		assert.Equal(t, []int{1, 0, 1}, next.Replicas, "cost %v: what rounding makes is no difference", cost)
 	}
 }
 

@@ -234,6 +234,14 @@ func (g *group) rateAt(price float64) float64 {
 	return min(max(0, rate), g.top)
 }
 
+// countUnserved sets what unserved demand counts where its priority may leave some: the
+// price of the row for that.
+func (g *group) countUnserved(prices []float64) {
+	if g.hold >= 0 {
+		g.factor = max(0, prices[g.hold]) / g.held
+	}
+}
+
 // suffices reports whether the rate is what must be served.
 func (g *group) suffices(rate float64) bool { return rate >= g.least-g.slack }
 

@@ -44,6 +44,9 @@ type offer struct {
 	from   *column
 }
 
+// none is the index of no slot and of no group.
+const none = -1
+
 // slot is a basic variable: an offer beside the key of its group, or, where group is
 // negative, what is left of the row at.
 type slot struct{ group, at int }
@@ -231,7 +234,7 @@ func (m *master) direction(group, at int) {
 // leaving is how far the entering variable can grow, and what stops it: a slot, or the
 // key of a group; neither when it takes the place of its own key.
 func (m *master) leaving(group int) (step float64, out, key int) {
-	step, out, key = math.Inf(1), -1, -1
+	step, out, key = math.Inf(1), none, none
 	biggest := 0.0
 	for s, a := range m.ratio {
 		if a < leastPivot {
@@ -264,7 +267,7 @@ func (m *master) leaving(group int) (step float64, out, key int) {
 		}
 	}
 	if group >= 0 && !own && step > 1-tiny {
-		return 1, -1, -1
+		return 1, none, none
 	}
 	return max(0, step), out, key
 }

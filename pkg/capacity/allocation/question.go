@@ -114,15 +114,12 @@ func (q *question) pool(g *group) []offer {
 // offer is what a choice means in the present question.
 func (q *question) offer(g *group, a *column) offer {
 	o := offer{from: a, uses: a.uses, value: q.weight / g.costUnit * (a.cost + float64(a.changes)*g.perChange())}
-	unserved := 0.0
-	if g.asked || g.hold >= 0 {
-		unserved = g.unserved(a.served)
-	}
 	if g.asked {
-		o.value += unserved
-	}
-	if g.hold >= 0 && unserved > 0 {
-		o.uses = append(slices.Clip(o.uses), Use{Row: g.hold, Amount: unserved / g.held})
+		o.value += g.unserved(a.served)
+	} else if g.hold >= 0 {
+		if unserved := g.unserved(a.served); unserved > 0 {
+			o.uses = append(slices.Clip(o.uses), Use{Row: g.hold, Amount: unserved / g.held})
+		}
 	}
 	return o
 }
@@ -200,9 +197,7 @@ func (q *question) generate(keep int) (changed bool) {
 func (q *question) extend(i, keep int, below, little float64) bool {
 	g, f, m := q.groups[i], q.finders[i], q.master
 	defer func() { m.work += f.work; f.work = 0 }()
-	if g.hold >= 0 {
-		g.factor = max(0, m.prices[g.hold]) / g.held
-	}
+	g.countUnserved(m.prices)
 	f.price(q.weight/g.costUnit, m.prices)
 	f.little = little
 	found := f.run(keep, below)
@@ -259,9 +254,7 @@ func (q *question) fill(pick []int, prices []float64) (changed bool) {
 	}
 	for i, g := range q.groups {
 		now := &m.pools[i][pick[i]]
-		if g.hold >= 0 {
-			g.factor = max(0, prices[g.hold]) / g.held
-		}
+		g.countUnserved(prices)
 		f := q.aside(i)
 		add(left, now.uses, 1)
 		f.within(left)

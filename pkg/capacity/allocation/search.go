@@ -38,7 +38,11 @@ func (c *cover) search() (complete bool) {
 	c.replicas[c.items[c.at].option] += s.best.last
 	for at, layer := s.best.state, s.best.layer; layer > 0; layer-- {
 		st := s.layers[layer][at]
-		c.replicas[s.deviations[layer-1].option] += st.count * s.deviations[layer-1].sign()
+		if d := &s.deviations[layer-1]; d.full {
+			c.replicas[d.option] -= st.count
+		} else {
+			c.replicas[d.option] += st.count
+		}
 		at = st.parent
 	}
 	return complete
@@ -49,13 +53,8 @@ type deviation struct {
 	item
 	// full is true for an item that the break solution buys in full.
 	full bool
-}
-
-func (d deviation) sign() int {
-	if d.full {
-		return -1
-	}
-	return 1
+	// more is what one of it changes: a replica more, or one fewer of what is full.
+	more state
 }
 
 type knapsack struct {
@@ -92,12 +91,13 @@ func newKnapsack(c *cover) *knapsack {
 		if i == c.at {
 			continue
 		}
-		d := deviation{item: it, full: i < c.at}
+		d := deviation{item: it, full: i < c.at, more: state{served: it.serves, cost: it.cost, changes: it.change}}
 		d.beyond = it.serves * math.Abs(it.unit-k.last.unit)
 		if d.full {
 			first.served += it.serves * float64(it.limit)
 			first.cost += it.cost * float64(it.limit)
 			first.changes += it.change * it.limit
+			d.more = state{served: -it.serves, cost: -it.cost, changes: -it.change}
 		}
 		k.deviations = append(k.deviations, d)
 	}
@@ -118,8 +118,8 @@ func (k *knapsack) bounds() {
 	for i := n - 1; i >= 0; i-- {
 		d := k.deviations[i]
 		k.lessChanges[i], k.kept[i], k.largest[i] = k.lessChanges[i+1], k.kept[i+1], k.largest[i+1]
-		switch change := d.sign() * d.change; {
-		case change < 0:
+		switch {
+		case d.more.changes < 0:
 			k.lessChanges[i] -= d.limit
 			if !d.full {
 				k.kept[i] += d.serves * float64(d.limit)
@@ -168,14 +168,15 @@ func (k *knapsack) probe() {
 
 // bound notes that a cover of this cost exists.
 func (k *knapsack) bound(cost float64) {
-	if cost < k.best.cost-k.tolerance {
+	if cost < k.best.cost {
 		k.best.cost, k.best.changes, k.best.spare = cost, math.MaxInt32, 0
 	}
 }
 
 func (s state) with(d deviation, n int) state {
-	signed := float64(d.sign() * n)
-	return state{served: s.served + signed*d.serves, cost: s.cost + signed*d.cost, changes: s.changes + d.sign()*n*d.change, count: n}
+	return state{
+		served: s.served + float64(n)*d.more.served, cost: s.cost + float64(n)*d.more.cost, changes: s.changes + n*d.more.changes, count: n,
+	}
 }
 
 // expand decides the deviation after layer.
@@ -218,7 +219,7 @@ func (k *knapsack) overshoot(layer int) float64 {
 // monotone is true when more of the same deviation cannot mean fewer changes again:
 // each one more is a change itself, or needs at least one other in its place.
 func (k *knapsack) monotone(s state, d deviation, layer int) bool {
-	return d.sign()*d.change > 0 ||
+	return d.more.changes > 0 ||
 		d.full && d.serves >= k.largest[layer] && k.rest-s.served-k.slack-k.kept[layer] > 0
 }
 
@@ -286,13 +287,10 @@ func prune(states []state, tolerance float64) []state {
 	kept := states[:0]
 	cheapest, changes := math.Inf(1), 0
 	for _, s := range states {
-		if s.cost > cheapest+tolerance || s.cost >= cheapest-tolerance/1024 && s.changes >= changes {
+		if s.cost > cheapest+tolerance || s.cost >= cheapest && s.changes >= changes {
 			continue
 		}
-		if s.cost < cheapest-tolerance || s.changes < changes {
-			changes = s.changes
-		}
-		cheapest = min(cheapest, s.cost)
+		cheapest, changes = min(cheapest, s.cost), s.changes
 		kept = append(kept, s)
 	}
 	return kept

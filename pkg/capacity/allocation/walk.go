@@ -110,9 +110,7 @@ func (q *question) startWalk(prices []float64) *walk {
 func (w *walk) list(i int, prices []float64, most int) []known {
 	g, f := w.groups[i], w.aside(i)
 	offers := slices.Clone(w.master.pools[i])
-	if g.hold >= 0 {
-		g.factor = max(0, prices[g.hold]) / g.held
-	}
+	g.countUnserved(prices)
 	f.price(w.weight/g.costUnit, prices)
 	for _, a := range f.several(mostKnown, w.value-w.bound, most) {
 		if !slices.ContainsFunc(offers, func(o offer) bool { return slices.Equal(o.from.counts, a.counts) }) {
