@@ -19,7 +19,7 @@ import (
 func TestTheAlternativeServesWhatIsAskedFor(t *testing.T) {
 	for arrival, want := range map[float64]string{
 		10: "1 of b-l40s for 3.72/h, now 6.88/h; it saves too little, or leaves too little headroom",
-		40: "4 of b-l40s for 14.88/h, now 17.48/h; no switch while more is needed",
+		40: "4 of b-l40s for 14.88/h, now 18.04/h; no switch while more is needed",
 		74: "8 of b-l40s for 29.76/h, now 29.20/h",
 	} {
 		policy := demoPolicy()

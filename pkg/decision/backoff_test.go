@@ -34,6 +34,7 @@ func TestBackOff(t *testing.T) {
 	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "left alone, although the model says that it fits")
 
 	w.now = w.now.Add(time.Minute)
+	w.cluster = &placement.Cluster{Nodes: nodes(2, "H100", 8)}
 	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
 	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 1, "tried again")
 

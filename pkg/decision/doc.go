@@ -29,7 +29,7 @@
 //	leastPeakShare        share     C  share that keeps the promise at the rarest peak: a median at least
 //	lowerHeadroom         -         P  distance between the thresholds of scaling up and down, 0.85/0.70
 //	modelHeadroom         -         C  the same where latency sizes, which reckons with scatter already
-//	spareWorth            share     C  worth of spare capacity: decides between nearly equal purchases
+//	spareWorth            share     C  worth of spare capacity in a purchase: less buys many small dear replicas
 //	oneMore               req/s     C  a need that any replica covers
 //	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
 //	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number

@@ -13,9 +13,11 @@ import (
 const oneMore capacity.Rate = 1e-3
 
 // spareWorth is the worth of spare capacity as a share of what it would cost of the
-// variant with the lowest price per rate. Demand that triggers is likely to grow: of
-// two purchases of nearly the same cost the one that leaves more in hand is better.
-const spareWorth = 0.1
+// variant with the lowest price per rate. Demand that triggers is likely to grow. With
+// little worth, a load that rises in small steps is answered with one small replica after
+// another, of a variant that is dear for what it serves. With the whole worth, a large
+// replica is bought where a small one does.
+const spareWorth = 0.7
 
 // purchase is what one model buys.
 type purchase struct {
