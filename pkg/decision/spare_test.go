@@ -30,7 +30,7 @@ func TestSmallStepsAreNotAnsweredWithSmallDearReplicas(t *testing.T) {
 				memory = next
 				w.apply(plan)
 				w.now = w.now.Add(15 * time.Second)
-				w.arrival += 1
+				w.arrival++
 			}
 			t.Log(w.variants[0].replicas, w.variants[1].replicas)
 			assert.GreaterOrEqual(t, w.variants[0].replicas, c.large)

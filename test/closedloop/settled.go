@@ -66,8 +66,6 @@ func (w *world) checkSettled() {
 // knows what fits, a cheaper mix may be tried again every two hours, and some of it may
 // find a node and others go for it.
 func (w *world) checkCycle(m *modelState) {
-	tries := 1 + int((watch+w.scenario.Longer)/(2*time.Hour))
-	found := w.scenario.Hidden && slices.ContainsFunc(m.variants, func(v *variantState) bool { return v.placedAt > w.scenario.settled() })
 	for _, v := range m.variants {
 		var changes []string
 		raises := 0
@@ -84,11 +82,17 @@ func (w *world) checkCycle(m *modelState) {
 		queued := homeless && raises == len(changes) && m.waiting < w.scenario.settled()
 		learned := !v.Told && raises == 0 && len(changes) == 1
 		served := raises == 0 && m.queued > w.scenario.settled()-20*time.Minute
-		if len(changes) > 0 && !tried && !queued && !learned && !served && !(found && raises <= tries) {
+		found := w.foundLately(m) && raises <= 1+int((watch+w.scenario.Longer)/(2*time.Hour))
+		if len(changes) > 0 && !tried && !queued && !learned && !served && !found {
 			w.fail(CheckCycle, "%s changed %d times since %s, with a load that is constant since %s: %s", v.key.Name,
 				len(changes), clock(w.scenario.settled()), clock(w.scenario.Calm), strings.Join(changes[:min(8, len(changes))], ", "))
 		}
 	}
+}
+
+// foundLately says whether a try found a node where nobody knows what fits.
+func (w *world) foundLately(m *modelState) bool {
+	return w.scenario.Hidden && slices.ContainsFunc(m.variants, func(v *variantState) bool { return v.placedAt > w.scenario.settled() })
 }
 
 // checkSleep asserts that nothing sleeps that may not or has load, and that a model
