@@ -123,8 +123,12 @@ func (r *round) growable(m *model) (first, reserves, misfits []*variant) {
 func (m *model) waitsInVain() capacity.Rate {
 	return m.served(func(v *variant) int {
 		waiting := 0
-		if v.managed && v.fleet.paused > 0 {
+		switch {
+		case v.managed && v.fleet.paused > 0:
 			waiting = v.in.unscheduled() + v.fleet.count[stateNoPod]
+		case v.managed:
+			// One came up, so that the variant is tried again; the others wait as before.
+			waiting = v.fleet.count[stateUnschedulable]
 		}
 		if v.managed && !v.fleet.startupSeen {
 			waiting += v.fleet.count[stateOverdue]

@@ -93,3 +93,17 @@ func TestALossOfAllReplicasBuysWhatDrainsTheQueue(t *testing.T) {
 		}
 	}
 }
+
+// A cluster brings a node every few minutes. Those replicas that wait for one are asked for:
+// each time that one of them comes up, the others wait as before, and no more are bought.
+func TestReplicasThatWaitForNodesAreBoughtOnce(t *testing.T) {
+	t.Parallel()
+	s := constant(0, variant("wide", fast, 32, 2))
+	s.Models[0].Variants[0].Devices = 8
+	s.Nodes = []NodeGroup{{"H100", 2, 8}}
+	s.Models[0].Load[0].Rate = 12 * s.each(0)
+	s.Models[0].Patience = time.Minute
+	s.Hidden, s.Grows = true, 210*time.Second
+	w := holds(t, s)
+	assert.LessOrEqual(t, w.models[0].variants[0].highest, 2*12, "%s", w.tell())
+}
