@@ -44,7 +44,7 @@ func (q *question) fixed(keeps func(group int) bool) *branch {
 // is left.
 func (q *question) explore(within *branch) {
 	waiting := []*branch{within}
-	for back := 0; q.spent() < q.budget; {
+	for back := 0; q.hasBudget(); {
 		at := q.next(&waiting, back)
 		if at == nil {
 			return
@@ -59,7 +59,7 @@ func (q *question) explore(within *branch) {
 // dive goes from a branch to the nearer of its halves until all is whole, or nothing
 // is left to find; it is false when that was for want of room.
 func (q *question) dive(at *branch, waiting *[]*branch) (well bool) {
-	for q.spent() < q.budget {
+	for q.hasBudget() {
 		q.relax(1)
 		if q.master.stuck() || q.hopeless(q.master.value()) {
 			q.relax(branchRounds)

@@ -60,14 +60,16 @@ type item struct {
 	cost, serves float64
 	// unit is cost per rate.
 	unit float64
-	// change is what one more means for the number of changes: 1, or -1 for one that
-	// exists and stays.
+	// change is what one more means for the number of changes: starts or stays.
 	change int
 	limit  int
 	// beyond is the reduced cost: what one of them adds, or saves, against serving
 	// the same at the unit cost of the break item.
 	beyond float64
 }
+
+// A replica that is started is a change, and one that exists and stays is one fewer.
+const starts, stays = 1, -1
 
 // cover is the covering knapsack of one model above its lower bounds.
 type cover struct {
@@ -84,7 +86,7 @@ type cover struct {
 
 func newCover(options []Option, need float64) *cover {
 	need = positive(need)
-	c := &cover{replicas: make([]int, len(options)), items: make([]item, 0, 2*len(options)), rest: need, slack: fine * need}
+	c := &cover{replicas: make([]int, len(options)), items: make([]item, 0, 2*len(options)), rest: need, slack: slackOf(need)}
 	for i, o := range options {
 		v := o.clean()
 		keep := min(max(0, v.now-v.least), v.most-v.least)
@@ -95,12 +97,10 @@ func newCover(options []Option, need float64) *cover {
 		}
 		c.rest -= v.serves * float64(c.replicas[i])
 		c.base += v.cost * float64(c.replicas[i])
-		c.add(i, v.cost, v.serves, -1, keep)
-		c.add(i, v.cost+v.start, v.serves, 1, v.most-c.replicas[i]-keep)
+		c.add(i, v.cost, v.serves, stays, keep)
+		c.add(i, v.cost+v.start, v.serves, starts, v.most-c.replicas[i]-keep)
 	}
-	if c.rest <= c.slack {
-		c.rest = 0
-	}
+	c.rest = due(c.rest, c.slack)
 	return c
 }
 
@@ -128,7 +128,7 @@ func (c *cover) orderUpToBreak() bool {
 	left := c.rest
 	for i, it := range c.items {
 		left -= it.serves * float64(it.limit)
-		if left <= c.slack {
+		if due(left, c.slack) == 0 {
 			c.at = i
 			return true
 		}

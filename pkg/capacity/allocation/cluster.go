@@ -189,7 +189,7 @@ func (c *cluster) serve(from, to, questions int) {
 		g.asked = false
 		held += g.unserved(g.chosen.served)
 	}
-	if held < holdLeast {
+	if !matters(held) {
 		held = 0
 	}
 	for _, g := range block {
@@ -217,6 +217,3 @@ func (c *cluster) fitsIdeals(from, to int) bool {
 // costHint is the weight of costs while demand is what matters: it decides only
 // between choices that serve the same.
 const costHint = 1e-6
-
-// holdLeast is the unserved demand, as a part of that of the priority, that is none.
-const holdLeast = 1e-7

@@ -118,15 +118,12 @@ func (f *finder) sort() {
 // less than below.
 func (f *finder) run(keep int, below float64) []found {
 	f.keep, f.below, f.found = keep, below, f.found[:0]
-	if f.least >= below {
+	if f.useless(f.least) {
 		return nil
 	}
 	f.sort()
 	f.search()
-	f.least = below
-	if len(f.found) > 0 {
-		f.least = f.found[0].value - f.little
-	}
+	f.least = f.goal()
 	return f.found
 }
 
@@ -140,13 +137,13 @@ func (f *finder) search() {
 			f.open = append(f.open, p)
 		}
 	}
-	if first.bound = f.bound(len(f.open), first.rate, first.spent); first.bound >= f.below {
+	if first.bound = f.bound(len(f.open), first.rate, first.spent); f.useless(first.bound) {
 		return
 	}
 	f.layers[0] = append(f.layers[0][:0], first)
 	f.complete(0, 0)
 	f.close(first)
-	for layer := 1; layer < len(f.open) && len(f.layers[layer-1]) > 0; layer++ {
+	for layer := 1; layer < len(f.open); layer++ {
 		f.expand(layer)
 		for s := range f.layers[layer] {
 			f.complete(layer, s)
@@ -159,7 +156,7 @@ func (f *finder) close(first partial) {
 	useless := make([]bool, len(f.open))
 	some := false
 	for at, p := range f.open {
-		useless[at] = f.bound(len(f.open), first.rate+p.serves, first.spent+p.cost) >= f.goal()
+		useless[at] = f.useless(f.bound(len(f.open), first.rate+p.serves, first.spent+p.cost))
 		some = some || useless[at]
 	}
 	if !some {
@@ -197,7 +194,7 @@ func (f *finder) visit(open int, rate, spent float64, counts []int, most int) {
 	p := &f.open[open-1]
 	try := func(n int) bool {
 		r, s := rate+float64(n)*p.serves, spent+float64(n)*p.cost
-		if f.work > most || f.bound(open-1, r, s) >= f.threshold() {
+		if f.work > most || f.late(f.bound(open-1, r, s)) {
 			return false
 		}
 		counts[p.part] = n
@@ -215,7 +212,7 @@ func (f *finder) visit(open int, rate, spent float64, counts []int, most int) {
 // keepIfLean keeps a choice that is good enough, unless it serves no more than it
 // would with a replica less.
 func (f *finder) keepIfLean(value, rate float64, counts []int) {
-	if value >= f.threshold() {
+	if f.late(value) {
 		return
 	}
 	g := f.group
@@ -228,12 +225,18 @@ func (f *finder) keepIfLean(value, rate float64, counts []int) {
 	f.insert(value, slices.Clone(counts))
 }
 
-func (f *finder) threshold() float64 {
-	if len(f.found) < f.keep {
-		return f.below
+// late reports whether a choice of that value does not come among those to keep.
+func (f *finder) late(value float64) bool {
+	threshold := f.below
+	if len(f.found) == f.keep {
+		threshold = f.found[f.keep-1].value
 	}
-	return f.found[len(f.found)-1].value
+	return value >= threshold
 }
+
+// useless reports whether a partial choice of that bound leads to nothing worth
+// looking for.
+func (f *finder) useless(bound float64) bool { return bound >= f.goal() }
 
 // goal is below what a partial choice must be to be of use: there is one best choice
 // to find.
@@ -270,7 +273,7 @@ func (f *finder) expand(layer int) {
 	for parent, s := range f.layers[layer-1] {
 		try := func(n int) bool {
 			p := partial{rate: s.rate + float64(n)*last.serves, spent: s.spent + float64(n)*last.cost, parent: parent, count: n}
-			if p.bound = f.bound(at, p.rate, p.spent); p.bound >= f.goal() {
+			if p.bound = f.bound(at, p.rate, p.spent); f.useless(p.bound) {
 				return false
 			}
 			next = append(next, p)
@@ -346,7 +349,7 @@ func (p *piece) fill(rate float64) int {
 // put notes a complete choice: a partial one and its completion, which ends with one
 // replica more of the part last, or with none more of any.
 func (f *finder) put(value float64, layer, s, last int) {
-	if value >= f.threshold() {
+	if f.late(value) {
 		return
 	}
 	counts := slices.Clone(f.low)

@@ -125,7 +125,7 @@ func newGroup(at int, m Model, limits []float64) *group {
 		v := variantAt{variant: o.clean(), option: i}
 		for _, u := range o.Uses {
 			switch {
-			case u.Row < 0 || u.Row >= len(limits) || u.Amount < smallest || math.IsInf(limits[u.Row], 1):
+			case u.Row < 0 || u.Row >= len(limits) || negligible(u.Amount) || math.IsInf(limits[u.Row], 1):
 			case unknown(u.Amount):
 				v.most = min(v.most, max(v.least, v.now))
 			default:
@@ -146,7 +146,7 @@ func newGroup(at int, m Model, limits []float64) *group {
 
 // begin splits what may be bought above the granted minima into parts.
 func (g *group) begin(limits []float64) {
-	g.base, g.rest, g.slack = make([]int, len(g.variants)), g.need, fine*g.need
+	g.base, g.rest, g.slack = make([]int, len(g.variants)), g.need, slackOf(g.need)
 	least := math.Inf(1)
 	keeps := make([]int, len(g.variants))
 	for i := range g.variants {
@@ -164,9 +164,7 @@ func (g *group) begin(limits []float64) {
 	if g.worth = least; unknown(least) {
 		g.worth = 1
 	}
-	if g.rest <= g.slack {
-		g.rest = 0
-	}
+	g.rest = due(g.rest, g.slack)
 	for i := range g.variants {
 		if v := &g.variants[i]; v.serves > 0 && v.granted == v.least {
 			g.split(i, keeps[i], min(v.most-g.base[i]-keeps[i], v.room(limits)))
@@ -181,8 +179,8 @@ func (g *group) split(i, keep, start int) {
 	v := &g.variants[i]
 	enough := int(min(math.Ceil(g.rest/v.serves), mostReplicas))
 	for _, p := range []part{
-		{variant: i, cost: v.cost, serves: v.serves, change: -1, limit: min(keep, enough)},
-		{variant: i, cost: v.cost + v.start, serves: v.serves, change: 1, limit: min(start, enough), uses: v.uses},
+		{variant: i, cost: v.cost, serves: v.serves, change: stays, limit: min(keep, enough)},
+		{variant: i, cost: v.cost + v.start, serves: v.serves, change: starts, limit: min(start, enough), uses: v.uses},
 	} {
 		if p.limit > 0 {
 			g.parts = append(g.parts, p)
@@ -212,11 +210,11 @@ func (g *group) unserved(rate float64) float64 {
 }
 
 func (g *group) unservedAt(rate float64) float64 {
-	if rate >= g.rest-g.slack {
+	if g.reaches(rate, g.rest) {
 		return 0
 	}
 	width := g.rest / bands
-	k := min(int(rate/width), bands-1)
+	k := int(rate / width) // below bands, by the slack
 	return g.tail[k+1] + g.price[k]*max(0, width*float64(k+1)-rate)
 }
 
@@ -243,7 +241,9 @@ func (g *group) countUnserved(prices []float64) {
 }
 
 // suffices reports whether the rate is what must be served.
-func (g *group) suffices(rate float64) bool { return rate >= g.least-g.slack }
+func (g *group) suffices(rate float64) bool { return g.reaches(rate, g.least) }
+
+func (g *group) reaches(rate, aim float64) bool { return rate >= aim-g.slack }
 
 // penalty is what the present question makes of what is not served.
 func (g *group) penalty(rate float64) float64 {
@@ -259,7 +259,10 @@ func (g *group) penalty(rate float64) float64 {
 // wanted is how much is worth serving at a price per rate.
 func (g *group) wanted(unit float64) float64 {
 	k := 0
-	for k < bands && g.price[k]*g.factor > unit {
+	for _, price := range g.price[:bands] {
+		if price*g.factor <= unit {
+			break
+		}
 		k++
 	}
 	return max(g.least, min(g.top, g.rest*float64(k)/bands))
@@ -351,4 +354,7 @@ func add(to []float64, uses []Use, times float64) {
 	}
 }
 
-func over(used, limit float64) bool { return used > limit+fine*max(limit, 1) }
+func over(used, limit float64) bool { return used > limit+roundoff(limit) }
+
+// roundoff is what may be used beyond a limit: sums of what is used are rounded.
+func roundoff(limit float64) float64 { return fine * max(limit, 1) }

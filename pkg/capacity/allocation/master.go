@@ -54,11 +54,16 @@ type slot struct{ group, at int }
 const (
 	// tiny is the reduced value that is none.
 	tiny = 1e-9
-	// leastPivot is the smallest element to pivot on, and refresh how many pivots an
-	// inverse is good for.
-	leastPivot = 1e-7
-	refresh    = 60
+	// refresh is how many pivots an inverse is good for.
+	refresh = 60
 )
+
+// gains reports whether a gain is worth a step.
+func gains(gain float64) bool { return gain > tiny }
+
+// matters reports whether a part of a whole, or an element to pivot on, is more than
+// what rounding leaves of nothing.
+func matters(part float64) bool { return part >= 1e-7 }
 
 // newMaster starts from the first offer of each pool, which together keep the limits.
 func newMaster(pools [][]offer, limits []float64) *master {
@@ -127,12 +132,12 @@ func (m *master) solve(passes int) {
 // pass lets every row and every group once enter its best variable.
 func (m *master) pass() (changed bool) {
 	for r := range m.limits {
-		if m.prices[r] < -tiny && m.enter(-1, r) {
+		if gains(-m.prices[r]) && m.enter(-1, r) {
 			changed = true
 		}
 	}
 	for i := range m.pools {
-		if at, gain := m.best(i); gain > tiny && m.enter(i, at) {
+		if at, gain := m.best(i); gains(gain) && m.enter(i, at) {
 			changed = true
 		}
 	}
@@ -196,7 +201,7 @@ func (m *master) enter(group, at int) bool {
 	case out < 0:
 		out = m.swapKey(key)
 		m.direction(group, at)
-		if math.Abs(m.ratio[out]) < leastPivot {
+		if !matters(math.Abs(m.ratio[out])) {
 			m.settle()
 			return false
 		}
@@ -234,14 +239,10 @@ func (m *master) direction(group, at int) {
 // leaving is how far the entering variable can grow, and what stops it: a slot, or the
 // key of a group; neither when it takes the place of its own key.
 func (m *master) leaving(group int) (step float64, out, key int) {
-	step, out, key = math.Inf(1), none, none
-	biggest := 0.0
+	first := stop{step: math.Inf(1), out: none, key: none}
 	for s, a := range m.ratio {
-		if a < leastPivot {
-			continue
-		}
-		if t := m.amount[s] / a; t < step-tiny || t <= step+tiny && a > biggest {
-			step, out, biggest = t, s, a
+		if matters(a) {
+			first = first.or(stop{m.amount[s] / a, s, none, a})
 		}
 	}
 	own := false
@@ -258,18 +259,32 @@ func (m *master) leaving(group int) (step float64, out, key int) {
 		if b.group < 0 {
 			continue
 		}
-		fall := m.tally[b.group]
-		if m.tally[b.group] = 0; fall < leastPivot {
-			continue
+		if fall := m.tally[b.group]; matters(fall) {
+			first = first.or(stop{m.share(b.group) / fall, none, b.group, fall})
 		}
-		if t := m.share(b.group) / fall; t < step-tiny || t <= step+tiny && fall > biggest {
-			step, out, key, biggest = t, -1, b.group, fall
-		}
+		m.tally[b.group] = 0
 	}
-	if group >= 0 && !own && step > 1-tiny {
+	if group >= 0 && !own && first.step > 1-tiny {
 		return 1, none, none
 	}
-	return max(0, step), out, key
+	return max(0, first.step), first.out, first.key
+}
+
+// stop is where something ends the growth of the entering variable: a slot, or the key
+// of a group, that falls by so much for each unit.
+type stop struct {
+	step     float64
+	out, key int
+	fall     float64
+}
+
+// or is the one of two stops that comes first; of two at the same place the one at which
+// a pivot is the more exact.
+func (s stop) or(other stop) stop {
+	if other.step < s.step-tiny || other.step <= s.step+tiny && other.fall > s.fall {
+		return other
+	}
+	return s
 }
 
 // share is that of the key in its group.
@@ -455,12 +470,12 @@ func (m *master) rounded() []int {
 // stuck reports whether a barred offer has a part.
 func (m *master) stuck() bool {
 	for i, at := range m.key {
-		if m.pools[i][at].barred && m.share(i) > 1e-7 {
+		if m.pools[i][at].barred && matters(m.share(i)) {
 			return true
 		}
 	}
 	for s, b := range m.slots {
-		if b.group >= 0 && m.pools[b.group][b.at].barred && m.amount[s] > 1e-7 {
+		if b.group >= 0 && m.pools[b.group][b.at].barred && matters(m.amount[s]) {
 			return true
 		}
 	}

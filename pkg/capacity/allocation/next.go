@@ -1,10 +1,6 @@
 package allocation
 
-import (
-	"math"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-)
+import "llmd.ai/workload-variant-autoscaler/pkg/capacity"
 
 // Next returns the next best alternative to best, the answer of Cheapest to the same
 // question: the cheapest vector that does without at least one of the variants of
@@ -23,7 +19,7 @@ func Next(options []Option, need capacity.Rate, best Vector) (Vector, bool) {
 		v := Cheapest(without, need)
 		v.Replicas[i] = 0
 		v = vector(options, max(0, positive(float64(need))), v.Replicas)
-		if float64(v.Unserved-best.Unserved) > fine*float64(need) {
+		if float64(v.Unserved-best.Unserved) > slackOf(float64(need)) {
 			continue
 		}
 		if !found || dearer(options, next, v) {
@@ -36,8 +32,11 @@ func Next(options []Option, need capacity.Rate, best Vector) (Vector, bool) {
 // dearer reports whether a is worse than b: in cost, then in changes.
 func dearer(options []Option, a, b Vector) bool {
 	costA, costB := float64(a.Cost+a.Start), float64(b.Cost+b.Start)
-	if tolerance := fine * max(costA, costB); math.Abs(costA-costB) > tolerance {
-		return costA > costB
+	switch tolerance := fine * max(costA, costB); {
+	case costA-costB > tolerance:
+		return true
+	case costB-costA > tolerance:
+		return false
 	}
 	return changes(options, a) > changes(options, b)
 }

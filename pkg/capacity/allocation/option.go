@@ -90,11 +90,25 @@ const (
 
 func unknown(x float64) bool { return math.IsNaN(x) || math.Abs(x) > largest }
 
+func negligible(x float64) bool { return x < smallest }
+
 func positive(x float64) float64 {
-	if unknown(x) || x < smallest {
+	if unknown(x) || negligible(x) {
 		return 0
 	}
 	return x
+}
+
+// slackOf is what may be missing of a need, or of what is left of it: sums of rates are
+// rounded.
+func slackOf(need float64) float64 { return fine * need }
+
+// due is what is left of a need, nothing where that is within the slack.
+func due(rest, slack float64) float64 {
+	if rest <= slack {
+		return 0
+	}
+	return rest
 }
 
 // vector adds up what the replicas cost and serve.
@@ -108,8 +122,6 @@ func vector(options []Option, need float64, replicas []int) Vector {
 		v.Start += capacity.Cost(positive(float64(o.Start)) * float64(max(0, n-max(o.Now, 0))))
 		served += positive(float64(o.Serves)) * float64(n)
 	}
-	if missing := need - served; missing > fine*need {
-		v.Unserved = capacity.Rate(missing)
-	}
+	v.Unserved = capacity.Rate(due(need-served, slackOf(need)))
 	return v
 }

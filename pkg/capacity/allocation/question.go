@@ -186,7 +186,7 @@ func (q *question) generate(keep int) (changed bool) {
 		if first := len(m.pools[i]); q.extend(i, keep, m.priced(i, m.key[i])-gain-little, little) {
 			at, gain, changed = first, gain+little, true
 		}
-		if gain > tiny {
+		if gains(gain) {
 			m.enter(i, at)
 		}
 	}
@@ -291,3 +291,6 @@ func (q *question) shares() (explore, walk int) {
 func (q *question) spend(hundredths int) { q.budget = min(q.most, q.spent()+q.most*hundredths/100) }
 
 func (q *question) spent() int { return q.master.work }
+
+// hasBudget reports whether something is left of the budget of the present step.
+func (q *question) hasBudget() bool { return q.spent() < q.budget }

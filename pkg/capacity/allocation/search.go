@@ -112,14 +112,13 @@ func (k *knapsack) bounds() {
 	n := len(k.deviations)
 	k.lessChanges, k.kept, k.largest = make([]int, n+1), make([]float64, n+1), make([]float64, n+1)
 	k.largest[n] = k.last.serves
-	if k.last.change < 0 {
+	if k.last.change == stays {
 		k.lessChanges[n], k.kept[n] = -k.last.limit, k.last.serves*float64(k.last.limit)
 	}
-	for i := n - 1; i >= 0; i-- {
-		d := k.deviations[i]
+	for i, d := range slices.Backward(k.deviations) {
 		k.lessChanges[i], k.kept[i], k.largest[i] = k.lessChanges[i+1], k.kept[i+1], k.largest[i+1]
 		switch {
-		case d.more.changes < 0:
+		case d.more.changes == stays:
 			k.lessChanges[i] -= d.limit
 			if !d.full {
 				k.kept[i] += d.serves * float64(d.limit)
@@ -191,7 +190,7 @@ func (k *knapsack) expand(layer int) (next []state, within bool) {
 				return prune(next, k.tolerance), false
 			}
 			if k.hopeless(t, layer+1) {
-				if k.monotone(t, d, layer+1) || k.atLeast(t) > k.best.cost+k.tolerance {
+				if k.monotone(t, d, layer+1) || k.against(k.atLeast(t)) > 0 {
 					break
 				}
 				continue
@@ -219,8 +218,24 @@ func (k *knapsack) overshoot(layer int) float64 {
 // monotone is true when more of the same deviation cannot mean fewer changes again:
 // each one more is a change itself, or needs at least one other in its place.
 func (k *knapsack) monotone(s state, d deviation, layer int) bool {
-	return d.more.changes > 0 ||
-		d.full && d.serves >= k.largest[layer] && k.rest-s.served-k.slack-k.kept[layer] > 0
+	return d.more.changes == starts || d.full && d.serves >= k.largest[layer] && k.missing(s, layer) > 0
+}
+
+// missing is what only replicas that are started could serve of what is left.
+func (k *knapsack) missing(s state, layer int) float64 {
+	return max(0, k.rest-s.served-k.slack-k.kept[layer])
+}
+
+// against compares a cost with that of the best choice: it is 1 for more, -1 for less
+// and 0 for the same but for rounding.
+func (k *knapsack) against(cost float64) int {
+	switch {
+	case cost > k.best.cost+k.tolerance:
+		return 1
+	case cost < k.best.cost-k.tolerance:
+		return -1
+	}
+	return 0
 }
 
 // atLeast is the Lagrangian bound with the break item's cost per rate as the price.
@@ -232,17 +247,14 @@ func (k *knapsack) hopeless(s state, layer int) bool {
 	if k.rest > s.served {
 		least -= k.last.unit * k.slack
 	}
-	switch {
-	case least > k.best.cost+k.tolerance:
+	switch k.against(least) {
+	case 1:
 		return true
-	case least < k.best.cost-k.tolerance:
+	case -1:
 		return false
 	}
-	missing := k.rest - s.served - k.slack - k.kept[layer]
-	changes := s.changes + k.lessChanges[layer]
-	if missing > 0 {
-		changes += int(min(math.Ceil(missing/k.largest[layer]), mostReplicas))
-	}
+	fewest := int(min(math.Ceil(k.missing(s, layer)/k.largest[layer]), mostReplicas))
+	changes := s.changes + k.lessChanges[layer] + fewest
 	if changes != k.best.changes || k.last.unit == 0 {
 		return changes > k.best.changes
 	}
@@ -252,13 +264,11 @@ func (k *knapsack) hopeless(s state, layer int) bool {
 
 // finish covers what is left with the break item.
 func (k *knapsack) finish(s state) (cost float64, changes int, spare float64, n int, ok bool) {
-	if missing := k.rest - s.served; missing > k.slack {
-		need := math.Ceil((missing - k.slack) / k.last.serves)
-		if need > float64(k.last.limit) {
-			return 0, 0, 0, 0, false
-		}
-		n = int(need)
+	need := max(0, math.Ceil((k.rest-s.served-k.slack)/k.last.serves))
+	if need > float64(k.last.limit) {
+		return 0, 0, 0, 0, false
 	}
+	n = int(need)
 	served := s.served + k.last.serves*float64(n)
 	return s.cost + k.last.cost*float64(n), s.changes + k.last.change*n, served - k.rest, n, true
 }
@@ -269,11 +279,8 @@ func (k *knapsack) offer(layer, at int) {
 	if !ok {
 		return
 	}
-	better := cost < k.best.cost-k.tolerance
-	if !better && cost <= k.best.cost+k.tolerance {
-		better = changes < k.best.changes || changes == k.best.changes && spare > k.best.spare+k.slack
-	}
-	if better || layer == 0 {
+	order := cmp.Or(k.against(cost), cmp.Compare(changes, k.best.changes), cmp.Compare(k.best.spare+k.slack, spare))
+	if order < 0 || layer == 0 {
 		k.best = solution{cost: cost, changes: changes, spare: spare, last: n, layer: layer, state: at}
 	}
 }

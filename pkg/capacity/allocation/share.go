@@ -96,8 +96,7 @@ func (s *sharing) grantMinima() {
 		for ; next < len(s.groups) && s.groups[next].priority == s.groups[at].priority; next++ {
 			for i := range s.groups[next].variants {
 				v := &s.groups[next].variants[i]
-				if v.least > v.now {
-					v.granted = v.now
+				if v.granted = min(v.least, v.now); v.granted != v.least {
 					waiting = append(waiting, v)
 				}
 			}
@@ -129,7 +128,7 @@ func (s *sharing) takeTurns(waiting []*variantAt) {
 				continue
 			}
 			v.take(s.limits, n)
-			if v.granted += n; v.granted < v.least {
+			if v.granted += n; v.granted != v.least {
 				still = append(still, v)
 			}
 		}

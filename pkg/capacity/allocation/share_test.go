@@ -204,6 +204,10 @@ func TestShareByExample(t *testing.T) {
 		m.Weight = weight
 		return m
 	}
+	existing := func(m Model, now int, cost capacity.Cost) Model {
+		m.Options[0].Now, m.Options[0].Cost = now, cost
+		return m
+	}
 	for name, tc := range map[string]struct {
 		models []Model
 		row    float64
@@ -217,6 +221,7 @@ func TestShareByExample(t *testing.T) {
 		"minima come before any growth":         {[]Model{one(1, 10, 0), one(9, 10, 3)}, 10, []int{7, 3}},
 		"minima that do not fit":                {[]Model{one(1, 10, 3), one(2, 10, 4)}, 5, []int{3, 2}},
 		"minima of equals that do not fit":      {[]Model{one(1, 10, 4), one(1, 10, 4)}, 4, []int{2, 2}},
+		"what exists and costs next to nothing": {[]Model{existing(one(1, 10, 0), 5, 1e-12), existing(one(1, 20, 0), 0, 1e6)}, 10, []int{5, 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []int

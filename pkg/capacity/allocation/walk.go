@@ -54,22 +54,24 @@ const (
 	// settled is how near to the best of its choices a group has nothing more to look
 	// for: costs count less while demand is what matters.
 	settled = 1e-5
+	// rounding is how much the sums of a step may be wrong.
+	rounding = 1e-13
 	// stepWork and takeWork are what a step and each group in it cost, in elements.
 	stepWork, takeWork = 20, 10
 )
 
 // walk improves the best pick within the budget.
 func (q *question) walk(prices []float64) {
-	if q.content() || q.spent() >= q.budget {
+	if q.content() || !q.hasBudget() {
 		return
 	}
 	w := q.startWalk(prices)
 	began := q.spent()
 	best, value := slices.Clone(w.now), q.value
-	for !q.content() && q.spent() < q.budget {
+	for !q.content() && q.hasBudget() {
 		ahead := float64(q.budget-q.spent()) / float64(q.budget-began)
 		w.heat = warmth * (q.value - q.bound) * max(0, ahead-cold)
-		if w.step(); w.total < q.value-tiny*near {
+		if w.step(); w.total < q.value-rounding {
 			q.value = w.total
 			copy(best, w.now)
 		}
@@ -92,7 +94,7 @@ func (q *question) walk(prices []float64) {
 func (q *question) startWalk(prices []float64) *walk {
 	w := &walk{question: q, left: slices.Clone(q.master.limits), total: q.value}
 	for r := range w.left {
-		w.left[r] += fine * max(w.left[r], 1)
+		w.left[r] += roundoff(w.left[r])
 	}
 	most := int(listShare * float64(q.budget-q.spent()) / float64(len(q.groups)))
 	for i := range q.groups {
