@@ -60,7 +60,8 @@ type item struct {
 	cost, serves float64
 	// unit is cost per rate.
 	unit float64
-	// change is what one more means for the number of changes: starts or stays.
+	// change is what one more means for the number of changes: oneMore, or oneFewer
+	// where it exists and stays.
 	change int
 	limit  int
 	// beyond is the reduced cost: what one of them adds, or saves, against serving
@@ -68,8 +69,8 @@ type item struct {
 	beyond float64
 }
 
-// A replica that is started is a change, and one that exists and stays is one fewer.
-const starts, stays = 1, -1
+// What a decision means for the number of changes.
+const oneMore, oneFewer = 1, -1
 
 // cover is the covering knapsack of one model above its lower bounds.
 type cover struct {
@@ -97,8 +98,8 @@ func newCover(options []Option, need float64) *cover {
 		}
 		c.rest -= v.serves * float64(c.replicas[i])
 		c.base += v.cost * float64(c.replicas[i])
-		c.add(i, v.cost, v.serves, stays, keep)
-		c.add(i, v.cost+v.start, v.serves, starts, v.most-c.replicas[i]-keep)
+		c.add(i, v.cost, v.serves, oneFewer, keep)
+		c.add(i, v.cost+v.start, v.serves, oneMore, v.most-c.replicas[i]-keep)
 	}
 	c.rest = due(c.rest, c.slack)
 	return c

@@ -254,10 +254,12 @@ func TestNextOfEqualCostsChangesLess(t *testing.T) {
 
 // Where changes are equal too, it is the first that was found.
 func TestNextOfEqualAlternativesIsTheFirst(t *testing.T) {
-	options := []Option{{Cost: 5, Serves: 10, Most: 1}, {Cost: 5, Serves: 10, Most: 1}, {Cost: 5, Serves: 10, Most: 1}}
-	next, ok := Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
-	require.True(t, ok)
-	assert.Equal(t, []int{0, 1, 1}, next.Replicas)
+	for _, cost := range []capacity.Cost{5, 0} {
+		options := []Option{{Cost: cost, Serves: 10, Most: 1}, {Cost: cost, Serves: 10, Most: 1}, {Cost: cost, Serves: 10, Most: 1}}
+		next, ok := Next(options, 20, Vector{Replicas: []int{1, 1, 0}})
+		require.True(t, ok)
+		assert.Equal(t, []int{0, 1, 1}, next.Replicas, "cost %v", cost)
+	}
 }
 
 func TestNextAtTheEndsOfItsRange(t *testing.T) {

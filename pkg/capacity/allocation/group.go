@@ -179,8 +179,8 @@ func (g *group) split(i, keep, start int) {
 	v := &g.variants[i]
 	enough := int(min(math.Ceil(g.rest/v.serves), mostReplicas))
 	for _, p := range []part{
-		{variant: i, cost: v.cost, serves: v.serves, change: stays, limit: min(keep, enough)},
-		{variant: i, cost: v.cost + v.start, serves: v.serves, change: starts, limit: min(start, enough), uses: v.uses},
+		{variant: i, cost: v.cost, serves: v.serves, change: oneFewer, limit: min(keep, enough)},
+		{variant: i, cost: v.cost + v.start, serves: v.serves, change: oneMore, limit: min(start, enough), uses: v.uses},
 	} {
 		if p.limit > 0 {
 			g.parts = append(g.parts, p)

@@ -86,12 +86,14 @@ type solution struct {
 
 func newKnapsack(c *cover) *knapsack {
 	k := &knapsack{last: c.items[c.at], rest: c.rest, slack: c.slack}
-	first := state{parent: -1}
+	var first state
+	full := true
 	for i, it := range c.items {
 		if i == c.at {
+			full = false
 			continue
 		}
-		d := deviation{item: it, full: i < c.at, more: state{served: it.serves, cost: it.cost, changes: it.change}}
+		d := deviation{item: it, full: full, more: state{served: it.serves, cost: it.cost, changes: it.change}}
 		d.beyond = it.serves * math.Abs(it.unit-k.last.unit)
 		if d.full {
 			first.served += it.serves * float64(it.limit)
@@ -112,13 +114,13 @@ func (k *knapsack) bounds() {
 	n := len(k.deviations)
 	k.lessChanges, k.kept, k.largest = make([]int, n+1), make([]float64, n+1), make([]float64, n+1)
 	k.largest[n] = k.last.serves
-	if k.last.change == stays {
+	if k.last.change == oneFewer {
 		k.lessChanges[n], k.kept[n] = -k.last.limit, k.last.serves*float64(k.last.limit)
 	}
 	for i, d := range slices.Backward(k.deviations) {
 		k.lessChanges[i], k.kept[i], k.largest[i] = k.lessChanges[i+1], k.kept[i+1], k.largest[i+1]
 		switch {
-		case d.more.changes == stays:
+		case d.more.changes == oneFewer:
 			k.lessChanges[i] -= d.limit
 			if !d.full {
 				k.kept[i] += d.serves * float64(d.limit)
@@ -174,7 +176,7 @@ func (k *knapsack) bound(cost float64) {
 
 func (s state) with(d deviation, n int) state {
 	return state{
-		served: s.served + float64(n)*d.more.served, cost: s.cost + float64(n)*d.more.cost, changes: s.changes + n*d.more.changes, count: n,
+		served: s.served + float64(n)*d.more.served, cost: s.cost + float64(n)*d.more.cost, changes: s.changes + d.more.changes*n, count: n,
 	}
 }
 
@@ -218,7 +220,7 @@ func (k *knapsack) overshoot(layer int) float64 {
 // monotone is true when more of the same deviation cannot mean fewer changes again:
 // each one more is a change itself, or needs at least one other in its place.
 func (k *knapsack) monotone(s state, d deviation, layer int) bool {
-	return d.more.changes == starts || d.full && d.serves >= k.largest[layer] && k.missing(s, layer) > 0
+	return d.more.changes == oneMore || d.full && d.serves >= k.largest[layer] && k.missing(s, layer) > 0
 }
 
 // missing is what only replicas that are started could serve of what is left.
