@@ -128,7 +128,7 @@ func (f *finder) run(keep int, below float64) []found {
 }
 
 func (f *finder) search() {
-	first := partial{parent: -1}
+	var first partial
 	f.open = f.open[:0]
 	for _, p := range f.pieces {
 		first.rate += float64(f.low[p.part]) * p.serves
@@ -179,7 +179,7 @@ func (f *finder) close(first partial) {
 // most work.
 func (f *finder) several(keep int, gap float64, most int) []found {
 	f.sort()
-	f.keep, f.found, f.open = keep, slices.Grow(f.found[:0], keep+1), append(f.open[:0], f.pieces...)
+	f.keep, f.found, f.open = keep, f.found[:0], append(f.open[:0], f.pieces...)
 	f.below = f.bound(len(f.open), 0, 0) + gap
 	f.visit(len(f.open), 0, 0, make([]int, len(f.pieces)), most)
 	return f.found
@@ -384,7 +384,5 @@ func (f *finder) insert(value float64, counts []int) {
 		return 1
 	})
 	f.found = slices.Insert(f.found, at, found{value, counts})
-	if len(f.found) > f.keep {
-		f.found = f.found[:f.keep]
-	}
+	f.found = f.found[:min(len(f.found), f.keep)]
 }
