@@ -93,7 +93,7 @@ type group struct {
 	// rate above the base that must be served.
 	factor, least float64
 	// asked is true while the group's unserved demand is the question; held is, later,
-	// what its priority may leave unserved, and hold the row for that or -1.
+	// what its priority may leave unserved, and hold the row for that or none.
 	asked    bool
 	held     float64
 	hold     int
@@ -235,7 +235,7 @@ func (g *group) rateAt(price float64) float64 {
 // countUnserved sets what unserved demand counts where its priority may leave some: the
 // price of the row for that.
 func (g *group) countUnserved(prices []float64) {
-	if g.hold >= 0 {
+	if g.hold != none {
 		g.factor = max(0, prices[g.hold]) / g.held
 	}
 }

@@ -44,7 +44,7 @@ type offer struct {
 	from   *column
 }
 
-// none is the index of no slot and of no group.
+// none is the index of no slot, no group and no row.
 const none = -1
 
 // slot is a basic variable: an offer beside the key of its group, or, where group is

@@ -72,7 +72,7 @@ func (q *question) take(groups []*group, rows int) (limits []float64) {
 	}
 	last := math.MinInt
 	for i, g := range groups {
-		g.hold, g.factor = -1, 0
+		g.hold, g.factor = none, 0
 		switch {
 		case g.asked:
 			g.factor, g.least = 1, 0
@@ -116,7 +116,7 @@ func (q *question) offer(g *group, a *column) offer {
 	o := offer{from: a, uses: a.uses, value: q.weight / g.costUnit * (a.cost + float64(a.changes)*g.perChange())}
 	if g.asked {
 		o.value += g.unserved(a.served)
-	} else if g.hold >= 0 {
+	} else if g.hold != none {
 		if unserved := g.unserved(a.served); unserved > 0 {
 			o.uses = append(slices.Clip(o.uses), Use{Row: g.hold, Amount: unserved / g.held})
 		}

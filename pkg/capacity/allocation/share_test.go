@@ -204,8 +204,8 @@ func TestShareByExample(t *testing.T) {
 		m.Weight = weight
 		return m
 	}
-	existing := func(m Model, now int, cost capacity.Cost) Model {
-		m.Options[0].Now, m.Options[0].Cost = now, cost
+	existing := func(m Model, now, most int, cost capacity.Cost) Model {
+		m.Options[0].Now, m.Options[0].Most, m.Options[0].Cost = now, most, cost
 		return m
 	}
 	for name, tc := range map[string]struct {
@@ -221,7 +221,8 @@ func TestShareByExample(t *testing.T) {
 		"minima come before any growth":         {[]Model{one(1, 10, 0), one(9, 10, 3)}, 10, []int{7, 3}},
 		"minima that do not fit":                {[]Model{one(1, 10, 3), one(2, 10, 4)}, 5, []int{3, 2}},
 		"minima of equals that do not fit":      {[]Model{one(1, 10, 4), one(1, 10, 4)}, 4, []int{2, 2}},
-		"what exists and costs next to nothing": {[]Model{existing(one(1, 10, 0), 5, 1e-12), existing(one(1, 20, 0), 0, 1e6)}, 10, []int{5, 10}},
+		"what exists and costs next to nothing": {[]Model{existing(one(1, 10, 0), 5, -1, 1e-12), existing(one(1, 20, 0), 0, -1, 1e6)}, 10, []int{5, 10}},
+		"no more than the upper bound stays":    {[]Model{existing(one(1, 20, 0), 9, 5, 1), one(1, 20, 0)}, 10, []int{5, 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []int
