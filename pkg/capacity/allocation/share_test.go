@@ -222,7 +222,7 @@ func TestShareByExample(t *testing.T) {
 		"minima that do not fit":                {[]Model{one(1, 10, 3), one(2, 10, 4)}, 5, []int{3, 2}},
 		"minima of equals that do not fit":      {[]Model{one(1, 10, 4), one(1, 10, 4)}, 4, []int{2, 2}},
 		"what exists and costs next to nothing": {[]Model{existing(one(1, 10, 0), 5, -1, 1e-12), existing(one(1, 20, 0), 0, -1, 1e6)}, 10, []int{5, 10}},
-		"no more than the upper bound stays":    {[]Model{existing(one(1, 20, 0), 9, 5, 1), one(1, 20, 0)}, 10, []int{5, 10}},
+		"no more than the upper bound stays":    {[]Model{existing(one(1, 20, 2), 9, 5, 1), one(1, 20, 0)}, 10, []int{5, 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []int
