@@ -208,6 +208,10 @@ func TestShareByExample(t *testing.T) {
 		m.Options[0].Now, m.Options[0].Most, m.Options[0].Cost = now, most, cost
 		return m
 	}
+	beside := func(m, other Model) Model {
+		m.Options = append(m.Options, other.Options...)
+		return m
+	}
 	for name, tc := range map[string]struct {
 		models []Model
 		row    float64
@@ -222,7 +226,7 @@ func TestShareByExample(t *testing.T) {
 		"minima that do not fit":                {[]Model{one(1, 10, 3), one(2, 10, 4)}, 5, []int{3, 2}},
 		"minima of equals that do not fit":      {[]Model{one(1, 10, 4), one(1, 10, 4)}, 4, []int{2, 2}},
 		"what exists and costs next to nothing": {[]Model{existing(one(1, 10, 0), 5, -1, 1e-12), existing(one(1, 20, 0), 0, -1, 1e6)}, 10, []int{5, 10}},
-		"no more than the upper bound stays":    {[]Model{existing(one(1, 20, 2), 9, 5, 1), one(1, 20, 0)}, 10, []int{5, 10}},
+		"no more than the upper bound stays":    {[]Model{beside(existing(one(1, 20, 2), 9, 5, 1), one(1, 20, 0)), one(1, 20, 0)}, 12, []int{5, 8}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []int
