@@ -184,19 +184,3 @@ func (m ModelFigures) Exchange(l Link, devices int) (Exchange, bool) {
 		PerSampled:   logits * l.sending(allGather, devices),
 	}, true
 }
-
-// ExpertExchange is what so many engines that share the experts of a model send each other: in each
-// layer, all tokens are gathered where the experts are, and what becomes of them is
-// added up where they came from, which takes as long. PerToken is per token of all
-// engines, and what much takes longer is part of PerIteration.
-func (m ModelFigures) ExpertExchange(l Link, engines int) (Exchange, bool) {
-	if !l.Known() || m.Layers < 1 || m.Hidden < 1 {
-		return Exchange{}, false
-	}
-	times := capacity.Milliseconds(2 * m.Layers)
-	gather, longer := l.wait(allGather, engines)
-	return Exchange{
-		PerIteration: times * (gather + longer),
-		PerToken:     times * plainBytes * capacity.Milliseconds(m.Hidden) * l.sending(allGather, engines),
-	}, true
-}

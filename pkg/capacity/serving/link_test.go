@@ -99,38 +99,6 @@ func TestWhichProductsHaveNVLink(t *testing.T) {
 	}
 }
 
-// Ten layers are twenty times; two engines gather in one step: 10 + 1 us, and 6 + 2 us more
-// for much; half of 1,000 bytes.
-func TestExpertExchangeByHand(t *testing.T) {
-	model := small
-	model.Hidden = 500
-	e, known := model.ExpertExchange(plainLink, 2)
-	require.True(t, known)
-	assert.InDelta(t, 20*(0.011+0.008), float64(e.PerIteration), 1e-9)
-	assert.InDelta(t, 20*0.5*1000/1e10*1000, float64(e.PerToken), 1e-12)
-	assert.Zero(t, e.Long)
-	assert.Zero(t, e.PerSampled)
-	model.Hidden = 1
-	_, known = model.ExpertExchange(plainLink, 2)
-	assert.True(t, known, "one number is a state")
-	model.Layers = 1
-	_, known = model.Exchange(plainLink, 2)
-	assert.True(t, known, "one layer is a model")
-	model.Layers = small.Layers
-	slow := plainLink
-	slow.Share = 0
-	assert.False(t, slow.Known(), "nothing of its bandwidth is reached")
-	model.Hidden = 500
-	for name, unknown := range map[string]func() (serving.Exchange, bool){
-		"the link":  func() (serving.Exchange, bool) { return model.ExpertExchange(serving.Link{}, 2) },
-		"no state":  func() (serving.Exchange, bool) { return small.ExpertExchange(plainLink, 2) },
-		"no layers": func() (serving.Exchange, bool) { return serving.ModelFigures{Hidden: 500}.ExpertExchange(plainLink, 2) },
-	} {
-		_, known := unknown()
-		assert.False(t, known, name)
-	}
-}
-
 func TestALinkIsKnownByBandwidthAndShare(t *testing.T) {
 	for want, links := range map[bool][]serving.Link{true: {{Bandwidth: 1, Share: 0.5}}, false: {{}, {Bandwidth: 1}, {Share: 0.5}}} {
 		for _, l := range links {
@@ -139,14 +107,14 @@ func TestALinkIsKnownByBandwidthAndShare(t *testing.T) {
 	}
 }
 
-// A model of one layer sends what one layer sends; a model of none is not known.
+// A model of one layer sends what one layer sends, and a state is at least one number; a
+// model of none is not known.
 func TestExchangeOfOneLayer(t *testing.T) {
 	m, _, _ := rooflineFigures()
+	m.Hidden = 1
 	for layers, want := range map[int]bool{0: false, 1: true} {
 		m.Layers = layers
-		_, ok := m.ExpertExchange(plainLink, 2)
-		assert.Equal(t, want, ok, "%d layers, experts", layers)
-		_, ok = m.Exchange(plainLink, 2)
+		_, ok := m.Exchange(plainLink, 2)
 		assert.Equal(t, want, ok, "%d layers", layers)
 	}
 }

@@ -12,10 +12,6 @@ type DeviceFigures struct {
 	// what several send each other their parts over.
 	Devices int
 	Link    Link
-	// Engines is how many engines, each with such a device, share the experts of a
-	// mixture (expert parallelism beside data parallelism) over the same link; 0 means
-	// one.
-	Engines int
 }
 
 // Efficiency is what lies between the published figures and a server.
@@ -38,13 +34,11 @@ type Efficiency struct {
 //
 // Of a mixture of experts, a holds no experts, which a token uses in part (ExpertTimes),
 // and g counts those that it uses. What several devices send each other is added
-// (ModelFigures.Exchange): to the overhead of an iteration, to b, and per token computed;
-// what engines send to experts and back, per token of all engines.
+// (ModelFigures.Exchange): to the overhead of an iteration, to b, and per token computed.
 //
 // Limits are left unknown. Figures that are not above 0 give a profile that answers
-// nothing, and so do several devices with an unknown link, engines that share experts and
-// have several devices each, and a model of which an iteration reads less than its whole
-// cache.
+// nothing, and so do several devices with an unknown link, and a model of which an
+// iteration reads less than its whole cache.
 func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
 	exchange, ok := m.Exchange(d.Link, d.Devices)
 	if !ok || !m.ReadWhole() || m.Parameters <= m.Embedding+m.Head+m.Experts.Parameters || d.Bandwidth <= 0 || d.Arithmetic <= 0 || e.Arithmetic <= 0 || e.Overhead < 0 {
@@ -67,21 +61,9 @@ func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
 		LongExchange:     exchange.Long,
 		PerPair:          arithmetic(4 * float64(m.Layers*m.Width)),
 	}
-	if m.Experts.Count == 0 {
-		return p
+	if m.Experts.Count > 0 {
+		p.Experts = ExpertTimes{Reading: reading(m.Experts.Parameters * m.WeightBytes), Share: m.Experts.Share()}
 	}
-	engines := max(1, d.Engines)
-	p.Experts = ExpertTimes{Reading: reading(m.Experts.Parameters * m.WeightBytes / float64(engines)), Share: m.Experts.Share(), Engines: engines}
-	if engines == 1 {
-		return p
-	}
-	way, ok := m.ExpertExchange(d.Link, engines)
-	if !ok || d.Devices > 1 {
-		return Profile{}
-	}
-	p.Overhead += way.PerIteration
-	p.Experts.PerExchanged = way.PerToken
-	p.Experts.PerToken = arithmetic(2 * m.Experts.Parameters * m.Experts.Share())
 	return p
 }
 

@@ -87,23 +87,13 @@ func TestRooflineByHand(t *testing.T) {
 	assert.Equal(t, sent.PerToken, p.PerExchanged)
 	assert.Equal(t, sent.Long, p.LongExchange)
 
-	// Of sixteen experts a token uses four, and four engines have a quarter of them each.
+	// Of sixteen experts a token uses four.
 	m.Experts = serving.ExpertFigures{Count: 16, Used: 4, Parameters: 6e9}
-	shared := serving.Roofline(m, d, e)
-	is(1000*6e9*2/3e12, shared.Experts.Reading, "all experts")
-	assert.Equal(t, 1, shared.Experts.Engines)
-	assert.Zero(t, shared.Experts.PerExchanged)
-	d.Devices, d.Engines = 1, 4
-	way, ok := m.ExpertExchange(plainLink, 4)
-	require.True(t, ok)
 	p = serving.Roofline(m, d, e)
 	require.True(t, p.Known())
-	is(3+float64(way.PerIteration), p.Overhead, "overhead with engines")
 	is(1000*2.6e9*2/3e12, p.Base, "all weights but the table and the experts")
 	is(1000*2*3.6e9/5e14, p.PerPrefillToken, "a quarter of the experts")
-	is(1000*6e9*2/4/3e12, p.Experts.Reading, "a quarter of the experts for each engine")
-	is(1000*2*6e9/4/5e14, p.Experts.PerToken, "the experts that a token uses")
-	assert.Equal(t, way.PerToken, p.Experts.PerExchanged)
+	is(1000*6e9*2/3e12, p.Experts.Reading, "all experts")
 	assert.InDelta(t, 0.25, p.Experts.Share, 1e-12)
 }
 
@@ -122,12 +112,6 @@ func TestRooflineOfFiguresThatSayNothing(t *testing.T) {
 		},
 		"a latent vector": func(m *serving.ModelFigures, _ *serving.DeviceFigures, _ *serving.Efficiency) { m.Latent = 576 },
 		"a window":        func(m *serving.ModelFigures, _ *serving.DeviceFigures, _ *serving.Efficiency) { m.Windowed = 3 },
-		"engines with more": func(m *serving.ModelFigures, d *serving.DeviceFigures, _ *serving.Efficiency) {
-			m.Experts.Count, d.Engines = 16, 2
-		},
-		"engines without a link": func(m *serving.ModelFigures, d *serving.DeviceFigures, _ *serving.Efficiency) {
-			m.Experts.Count, d.Engines, d.Devices, d.Link = 16, 2, 1, serving.Link{}
-		},
 	} {
 		m, d, e := rooflineFigures()
 		spoil(&m, &d, &e)

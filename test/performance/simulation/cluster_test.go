@@ -79,7 +79,7 @@ func TestSeveralEngines(t *testing.T) {
 		"one server of two devices":  {tensor.Replace(two), clusterOf(tensor.Replace(grouped), tensor.Replace(grouped)), 2, 2, 0, ""},
 		"meta.json alone":            {strings.Replace(madeMeta, `data_parallel_size": 1`, `data_parallel_size": 2`, 1), "", 2, 1, 0, ""},
 		"experts":                    {mixture.Replace(two), mixture.Replace(clusterOf(grouped, grouped)), 2, 1, 2, ""},
-		"experts, servers apart":     {mixture.Replace(bareMeta), mixture.Replace(clusterOf(engine, engine)), 2, 1, 1, ""},
+		"experts, servers apart":     {mixture.Replace(bareMeta), mixture.Replace(clusterOf(engine, engine)), 2, 1, 0, ""},
 		"experts on several devices": {tensor.Replace(mixture.Replace(two)), tensor.Replace(mixture.Replace(clusterOf(grouped, grouped))), 2, 2, 0, "2 engines that share the experts of Qwen/Qwen3-30B-A3B-Instruct-2507, each of 2 devices"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -141,10 +141,10 @@ func (j judge) profile(r record, constants efficiency) (serving.Profile, error) 
 	if err != nil {
 		return serving.Profile{}, err
 	}
-	if r.sharing && model.Experts.Count > 0 {
-		device.Engines = r.engines
-	}
 	profile := roofline(model, device, constants)
+	if r.sharing && model.Experts.Count > 0 {
+		profile = sharing(profile, model, device, constants, r.engines)
+	}
 	if !profile.Known() {
 		return profile, fmt.Errorf("%d engines that share the experts of %s, each of %d devices: what they send each other is not modelled", r.engines, r.meta.Model, tensor)
 	}

@@ -121,10 +121,13 @@ func TestRooflineOfAMixtureByHand(t *testing.T) {
 }
 
 func TestEnginesThatShareExpertsByHand(t *testing.T) {
-	two := plainDevice
-	two.Link, two.Engines = plainLink, 2
+	one := plainDevice
+	one.Link = plainLink
 	good := efficiency{Overhead: 2, Arithmetic: 0.5}
-	p := roofline(mixed(), two, good)
+	shared := func(d deviceFigures, engines int) serving.Profile {
+		return sharing(roofline(mixed(), d, good), mixed(), d, good, engines)
+	}
+	p := shared(one, 2)
 	require.True(t, p.Known())
 	// 20 ways of (10+1) us, and (6+2) as for much
 	assert.InDelta(t, 2.38, float64(p.Overhead), 1e-9)
@@ -138,10 +141,24 @@ func TestEnginesThatShareExpertsByHand(t *testing.T) {
 	assert.InDelta(t, want, float64(p.IterationAmong(1, 0, 71, 100)), 1e-6)
 	assert.InDelta(t, float64(p.IterationAmong(1, 0, 71, 144)), float64(p.Iteration(1, 0, 71)), 1e-12, "the other is taken to have as many")
 
-	assert.False(t, roofline(mixed(), deviceFigures{Bandwidth: 1e12, Arithmetic: 1e14, Engines: 2}, good).Known(), "no word of the link")
+	// Four have a quarter of the experts each; 20 ways of (10+3) us and (6+6); 3/4*1000 bytes.
+	p = shared(one, 4)
+	assert.InDelta(t, 2.5, float64(p.Overhead), 1e-9)
+	assert.InDelta(t, 0.3, float64(p.Experts.Reading), 1e-9)
+	assert.InDelta(t, 0.0048, float64(p.Experts.PerToken), 1e-9)
+	assert.InDelta(t, 0.0015, float64(p.Experts.PerExchanged), 1e-9)
+	// Over three links at a time.
+	peers := one
+	peers.Link.PerPeer = true
+	assert.InDelta(t, 0.0005, float64(shared(peers, 4).Experts.PerExchanged), 1e-9)
+
+	assert.False(t, shared(plainDevice, 2).Known(), "no word of the link")
+	two := one
 	two.Devices = 2
-	assert.False(t, roofline(mixed(), two, good).Known(), "engines of two devices each")
-	assert.True(t, roofline(small, deviceFigures{Bandwidth: 1e12, Arithmetic: 1e14, Engines: 2}, good).Known(), "a dense model shares nothing")
+	assert.False(t, shared(two, 2).Known(), "engines of two devices each")
+	stateless := mixed()
+	stateless.Hidden = 0
+	assert.False(t, sharing(roofline(stateless, one, good), stateless, one, good, 2).Known(), "no state of a token is known")
 }
 
 // An iteration of two devices, by the figures of TestExchangeByHand and of
