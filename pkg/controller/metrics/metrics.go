@@ -12,11 +12,8 @@ import (
 
 // Metrics are all that the controller exposes.
 type Metrics struct {
-	gauges    *gauges
-	telemetry *telemetry
-	quality   *quality
-	// published is nil where the earlier names are turned off.
-	published *published
+	gauges  *gauges
+	quality *quality
 }
 
 // Round is what a round saw, beside its plan.
@@ -39,21 +36,17 @@ func New(instance string, publishedNames bool) *Metrics {
 	if instance != "" {
 		labels["controller_instance"] = instance
 	}
-	m := &Metrics{gauges: newGauges(labels), telemetry: newTelemetry(labels), quality: newQuality(labels)}
+	m := &Metrics{gauges: newGauges(labels), quality: newQuality(labels)}
 	if publishedNames {
-		m.published = newPublished(m.gauges, labels)
+		m.gauges.published = newPublished(labels)
 	}
 	return m
 }
 
 // Register has them served.
 func (m *Metrics) Register(to prometheus.Registerer) error {
-	all := append(m.quality.collectors(), m.gauges, m.telemetry.duration, m.telemetry.lastRound)
-	if m.published != nil {
-		all = append(all, m.published)
-	}
 	var errs []error
-	for _, c := range all {
+	for _, c := range append(m.quality.collectors(), m.gauges) {
 		errs = append(errs, to.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -64,16 +57,17 @@ func (m *Metrics) Register(to prometheus.Registerer) error {
 
 // Show shows a plan to whoever scrapes it.
 func (m *Metrics) Show(plan *decision.Plan, seen *Round) {
-	m.gauges.plan.Store(plan)
-	m.gauges.products.Store(&seen.Unlisted)
-	m.quality.see(plan, seen)
-	if m.published != nil {
-		m.published.see(seen)
-	}
+	m.gauges.last.Store(&shown{plan, seen})
+	m.quality.see(plan)
 }
 
 // Last is the plan that is shown; nil before the first.
-func (m *Metrics) Last() *decision.Plan { return m.gauges.plan.Load() }
+func (m *Metrics) Last() *decision.Plan {
+	if last := m.gauges.last.Load(); last != nil {
+		return last.plan
+	}
+	return nil
+}
 
 // Scaled notes that the replicas of a plan were written.
 func (m *Metrics) Scaled(p *decision.VariantPlan) { m.quality.scaled(p) }
@@ -83,5 +77,5 @@ func (m *Metrics) Gone(key decision.Key) { m.quality.gone(key) }
 
 // Ended notes that a round ended at a time.
 func (m *Metrics) Ended(kind decision.Round, took time.Duration, at time.Time, err error) {
-	m.telemetry.ended(kind, took, at, err)
+	m.quality.ended(kind, took, at, err)
 }

@@ -59,14 +59,16 @@ func fallingBack(replicas int, source decision.FallbackSource) func(*decision.Va
 }
 
 func TestPublishedNames(t *testing.T) {
-	g := newGauges(nil)
-	p := newPublished(g, prometheus.Labels{"controller_instance": "blue"})
-	assert.Zero(t, testutil.CollectAndCount(p), "nothing before the first round")
-	g.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*settled(fallingBack(5, decision.FallbackPrevious))}}}})
-	p.see(seenServing(
+	m := New("blue", true)
+	assert.Zero(t, testutil.CollectAndCount(m.gauges), "nothing before the first round")
+	show := func(p *decision.VariantPlan, replicas ...decision.Replica) {
+		m.Show(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*p}}}}, seenServing(replicas...))
+	}
+	held := settled(fallingBack(5, decision.FallbackPrevious))
+	show(held,
 		decision.Replica{Served: at(noon, 3), InFlightGrowth: at(noon, 0.5), TTFT: at(noon, 0.25), ITL: at(noon, 0.03)},
 		decision.Replica{Served: at(noon, 1), TTFT: at(noon, 0.5), ITL: at(noon.Add(-time.Hour), 9)},
-	))
+	)
 	// Load: (3 + 0.5 + 1) requests/s are 270 per minute. TTFT: (3*0.25 + 1*0.5) / 4 s are 312.5 ms;
 	// the old ITL does not count.
 	labels := `{accelerator_type="H100",controller_instance="blue",namespace="n",variant_id="m-H100-1",variant_name="v"}`
@@ -75,29 +77,34 @@ func TestPublishedNames(t *testing.T) {
 		"inferno_desired_replicas": "5", "inferno_current_replicas": "2", "inferno_desired_ratio": "2.5",
 	}
 	registry := prometheus.NewPedanticRegistry()
-	require.NoError(t, registry.Register(p))
+	require.NoError(t, m.Register(registry))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	for _, family := range families {
-		want := "# HELP " + family.GetName() + " " + family.GetHelp() + "\n# TYPE " + family.GetName() + " gauge\n" + family.GetName() + labels + " " + values[family.GetName()] + "\n"
-		require.NoError(t, testutil.CollectAndCompare(p, strings.NewReader(want), family.GetName()))
+		value, published := values[family.GetName()]
+		if !published {
+			continue
+		}
+		want := "# HELP " + family.GetName() + " " + family.GetHelp() + "\n# TYPE " + family.GetName() + " gauge\n" + family.GetName() + labels + " " + value + "\n"
+		require.NoError(t, testutil.CollectAndCompare(m.gauges, strings.NewReader(want), family.GetName()))
 		delete(values, family.GetName())
 	}
 	assert.Empty(t, values)
 
-	p.see(seenServing(decision.Replica{Served: at(noon, 3), TTFT: at(noon, 0.2)}, decision.Replica{}))
-	assert.Equal(t, 1, testutil.CollectAndCount(p, "inferno_ttft_average"))
-	assert.Zero(t, testutil.CollectAndCount(p, "inferno_current_load"), "unknown is not zero")
-	assert.Zero(t, testutil.CollectAndCount(p, "inferno_itl_average"))
-	g.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*missing()}}}})
-	assert.Zero(t, testutil.CollectAndCount(p), "the series end with the target")
+	show(held, decision.Replica{Served: at(noon, 3), TTFT: at(noon, 0.2)}, decision.Replica{})
+	assert.Equal(t, 1, testutil.CollectAndCount(m.gauges, "inferno_ttft_average"))
+	assert.Zero(t, testutil.CollectAndCount(m.gauges, "inferno_current_load"), "unknown is not zero")
+	assert.Zero(t, testutil.CollectAndCount(m.gauges, "inferno_itl_average"))
+	show(missing())
+	assert.Zero(t, testutil.CollectAndCount(m.gauges), "the series end with the target")
 }
 
 func TestQualityOfDecisions(t *testing.T) {
-	q := newQuality(nil)
+	m := New("", false)
+	q := m.quality
 	round := func(after time.Duration, triggered bool, change func(*decision.VariantPlan)) {
 		seen := seenServing(decision.Replica{KVUse: at(noon.Add(-7*time.Second), 0.5), Waiting: at(noon.Add(-3*time.Second), 0)})
-		q.see(&decision.Plan{Time: noon.Add(after), Models: []decision.ModelPlan{{Namespace: "n", ID: "m", Triggered: triggered, Variants: []decision.VariantPlan{*settled(change)}}}}, seen)
+		m.Show(&decision.Plan{Time: noon.Add(after), Models: []decision.ModelPlan{{Namespace: "n", ID: "m", Triggered: triggered, Variants: []decision.VariantPlan{*settled(change)}}}}, seen)
 	}
 	same := func(*decision.VariantPlan) {}
 	round(0, false, fallingBack(5, decision.FallbackPrevious))
@@ -105,7 +112,11 @@ func TestQualityOfDecisions(t *testing.T) {
 	round(10*time.Second, true, same)
 	round(35*time.Second, false, same)
 	assert.InDelta(t, 1, testutil.ToFloat64(q.held.WithLabelValues("v", "n")), 0)
-	assert.InDelta(t, 7, testutil.ToFloat64(q.age.WithLabelValues("m", "n")), 0)
+	require.NoError(t, testutil.CollectAndCompare(m.gauges, strings.NewReader(`
+# HELP wva_oldest_sample_age_seconds Age of the oldest sample of the model's serving replicas in the last round. No series without samples.
+# TYPE wva_oldest_sample_age_seconds gauge
+wva_oldest_sample_age_seconds{model_name="m",namespace="n"} 7
+`), "wva_oldest_sample_age_seconds"))
 	require.NoError(t, testutil.CollectAndCompare(q.breach, strings.NewReader(`
 # HELP wva_breach_duration_seconds Time from the first round that found the model saturated to the first round that did not.
 # TYPE wva_breach_duration_seconds histogram
@@ -128,9 +139,9 @@ wva_breach_duration_seconds_count{model_name="m",namespace="n"} 1
 	}
 	assert.InDelta(t, 2, testutil.ToFloat64(q.flips.WithLabelValues("v", "n")), 0)
 
-	q.see(&decision.Plan{Time: noon}, &Round{})
-	q.gone(decision.Key{Namespace: "n", Name: "v"})
-	for _, c := range q.collectors() {
+	m.Show(&decision.Plan{Time: noon}, &Round{})
+	m.Gone(decision.Key{Namespace: "n", Name: "v"})
+	for _, c := range []prometheus.Collector{q.scalings, q.held, q.flips, q.breach, m.gauges} {
 		assert.Zero(t, testutil.CollectAndCount(c), "the series end with the objects")
 	}
 }
@@ -148,21 +159,22 @@ func TestTheReferenceHasEveryMetric(t *testing.T) {
 	// Whatever a collector describes is there.
 	m := New("", true)
 	described := make(chan *prometheus.Desc, 100)
-	for _, c := range append(m.quality.collectors(), m.gauges, m.published, m.telemetry.duration, m.telemetry.lastRound) {
+	for _, c := range append(m.quality.collectors(), m.gauges) {
 		c.Describe(described)
 	}
 	assert.Len(t, references, len(described))
 }
 
 func TestGauges(t *testing.T) {
-	g := newGauges(prometheus.Labels{"controller_instance": "a"})
+	m := New("a", false)
+	g, seen := m.gauges, &Round{}
 	assert.Equal(t, 0, testutil.CollectAndCount(g), "before the first plan nothing is claimed")
 	set := func(variants ...*decision.VariantPlan) {
 		plan := &decision.Plan{Models: []decision.ModelPlan{{}}}
 		for _, v := range variants {
 			plan.Models[0].Variants = append(plan.Models[0].Variants, *v)
 		}
-		g.plan.Store(plan)
+		m.Show(plan, seen)
 	}
 	set(settled(), settled(func(p *decision.VariantPlan) {
 		p.Key.Name, p.Accelerator, p.Current, p.Ready, p.Starting = "w", "", 0, 0, 0
@@ -180,8 +192,8 @@ wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="
 wva_desired_replicas{accelerator_type="unresolved",controller_instance="a",namespace="n",variant_name="w"} 3
 wva_desired_replicas{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="x"} 3
 `), "wva_desired_ratio", "wva_desired_replicas"))
+	seen = &Round{Unlisted: map[string]int{"ACME-9000": 2}}
 	set(settled(func(p *decision.VariantPlan) { p.Slots.Count = 7 }), settled(func(p *decision.VariantPlan) { p.Key.Name, p.Slots = "w", nil }))
-	g.products.Store(&map[string]int{"ACME-9000": 2})
 	require.NoError(t, testutil.CollectAndCompare(g, strings.NewReader(`
 # HELP wva_unlisted_accelerator_nodes Nodes whose product label no rule knows, by the label's value in upper case. Give it a name in the ConfigMap of accelerator names.
 # TYPE wva_unlisted_accelerator_nodes gauge
@@ -190,7 +202,7 @@ wva_unlisted_accelerator_nodes{controller_instance="a",product="ACME-9000"} 2
 # TYPE wva_variant_free_slots gauge
 wva_variant_free_slots{accelerator_type="H100",controller_instance="a",namespace="n",variant_name="v"} 7
 `), "wva_variant_free_slots", "wva_unlisted_accelerator_nodes"))
-	g.products.Store(&map[string]int{})
+	seen = &Round{}
 	set(settled(func(p *decision.VariantPlan) { p.Accelerator = "H200" }))
 	assert.Equal(t, 4, testutil.CollectAndCount(g), "the series of another accelerator, of another variant and of a missing target are gone")
 }

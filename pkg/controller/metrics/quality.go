@@ -8,12 +8,11 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// quality is what shows what was written, and how good the decisions are.
+// quality is what shows what was written, how good the decisions are, and how the loop does.
 type quality struct {
 	scalings, held, flips *prometheus.CounterVec
-	age                   *prometheus.GaugeVec
-	breach                *prometheus.HistogramVec
-	prediction            prediction
+	breach, duration      *prometheus.HistogramVec
+	lastRound             prometheus.Gauge
 
 	// lastUp is the direction of the last change of each variant, and breached since
 	// when each model has too little.
@@ -37,26 +36,30 @@ func newQuality(instance prometheus.Labels) *quality {
 			Name: "wva_direction_changes_total", ConstLabels: instance,
 			Help: "Written changes of the variant's replicas whose direction is opposite to the change before.",
 		}, ofVariant),
-		age: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "wva_oldest_sample_age_seconds", ConstLabels: instance,
-			Help: "Age of the oldest sample of the model's serving replicas in the last round. No series without samples.",
-		}, ofModel),
 		breach: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "wva_breach_duration_seconds", ConstLabels: instance,
 			Help:    "Time from the first round that found the model saturated to the first round that did not.",
 			Buckets: prometheus.ExponentialBuckets(5, 2, 10),
 		}, ofModel),
-		prediction: newPrediction(instance),
-		lastUp:     map[decision.Key]bool{}, breached: map[decision.ModelKey]time.Time{},
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "wva_round_duration_seconds", ConstLabels: instance,
+			Help:    "Duration of a round without the time for reading metrics, by kind (Full, Fast, Event) and result (success, error).",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 12),
+		}, []string{"round", "result"}),
+		lastRound: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "wva_last_round_timestamp_seconds", ConstLabels: instance,
+			Help: "Unix time at which the last round ended. It stands still when the loop does.",
+		}),
+		lastUp: map[decision.Key]bool{}, breached: map[decision.ModelKey]time.Time{},
 	}
 }
 
 func (q *quality) collectors() []prometheus.Collector {
-	return []prometheus.Collector{q.scalings, q.held, q.flips, q.age, q.breach, q.prediction.predicted, q.prediction.observed}
+	return []prometheus.Collector{q.scalings, q.held, q.flips, q.breach, q.duration, q.lastRound}
 }
 
 // see notes a round.
-func (q *quality) see(plan *decision.Plan, seen *Round) {
+func (q *quality) see(plan *decision.Plan) {
 	models := map[decision.ModelKey]bool{}
 	for i := range plan.Models {
 		m := &plan.Models[i]
@@ -67,14 +70,6 @@ func (q *quality) see(plan *decision.Plan, seen *Round) {
 			if p := &m.Variants[j]; p.Fallback != nil {
 				q.held.WithLabelValues(p.Key.Name, p.Key.Namespace).Inc()
 			}
-		}
-	}
-	q.prediction.see(seen)
-	q.age.Reset()
-	for i := range seen.Snapshot.Models {
-		m := &seen.Snapshot.Models[i]
-		if oldest := oldestSample(m); !oldest.IsZero() {
-			q.age.WithLabelValues(m.ID, m.Namespace).Set(seen.Snapshot.Time.Sub(oldest).Seconds())
 		}
 	}
 	for key := range q.models {
@@ -97,21 +92,6 @@ func (q *quality) seeBreach(key decision.ModelKey, triggered bool, at time.Time)
 	}
 }
 
-// oldestSample is the time of the oldest sample of what a model's replicas hold and do.
-func oldestSample(m *decision.Model) (oldest time.Time) {
-	for i := range m.Variants {
-		for j := range m.Variants[i].Replicas {
-			r := &m.Variants[i].Replicas[j]
-			for _, s := range []decision.Sample{r.KVUse, r.Waiting, r.Running} {
-				if s.Present && (oldest.IsZero() || s.Time.Before(oldest)) {
-					oldest = s.Time
-				}
-			}
-		}
-	}
-	return oldest
-}
-
 // scaled notes a written change.
 func (q *quality) scaled(p *decision.VariantPlan) {
 	up, direction := *p.Desired > p.Current, "down"
@@ -131,4 +111,13 @@ func (q *quality) gone(key decision.Key) {
 		series.DeletePartialMatch(prometheus.Labels{"variant_name": key.Name, "namespace": key.Namespace})
 	}
 	delete(q.lastUp, key)
+}
+
+func (q *quality) ended(kind decision.Round, took time.Duration, at time.Time, err error) {
+	result := "success"
+	if err != nil {
+		result = "error"
+	}
+	q.duration.WithLabelValues(string(kind), result).Observe(took.Seconds())
+	q.lastRound.Set(float64(at.UnixMilli()) / 1000)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
@@ -29,20 +30,20 @@ func References() ([]Reference, error) {
 	if err := m.Register(registry); err != nil {
 		return nil, err
 	}
-	g, t, q, p := m.gauges, m.telemetry, m.quality, m.published
-	key, now := decision.Key{Namespace: "namespace", Name: "variant"}, time.Unix(0, 0)
-	one, sample := 1, decision.Sample{Value: 1, Present: true}
+	key, one, sample := decision.Key{Namespace: "namespace", Name: "variant"}, 1, decision.Sample{Value: 1, Present: true}
+	replica := decision.Replica{Served: sample, Input: sample, Output: sample, TTFT: sample, ITL: sample}
+	replica.KVUse = decision.Sample{Value: 1, Time: time.Unix(1, 0), Present: true}
+	model := decision.Model{Namespace: key.Namespace, ID: "model", Variants: []decision.Variant{{
+		Name: key.Name, Replicas: []decision.Replica{replica}, Profile: serving.Profile{Base: 1, BatchLimit: one, KVTokens: 1},
+	}}}
 	plan := decision.VariantPlan{Key: key, Desired: &one, Fallback: &decision.Fallback{Replicas: one}, Slots: &decision.Slots{Count: one}}
-	g.plan.Store(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{plan}}}})
-	g.products.Store(&map[string]int{"product": one})
-	p.served.Store(&map[decision.Key]servedMeans{key: {load: sample, ttft: sample, itl: sample}})
-	q.scaled(&plan)
-	t.ended(decision.RoundFull, time.Second, now, nil)
-	q.held.WithLabelValues(key.Name, key.Namespace).Inc()
-	q.flips.WithLabelValues(key.Name, key.Namespace).Inc()
-	q.age.WithLabelValues("model", key.Namespace).Set(1)
-	q.breach.WithLabelValues("model", key.Namespace).Observe(1)
-	q.prediction.show(key, labelITL, 1, sample)
+	m.Show(&decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{plan}}}}, &Round{
+		Snapshot: decision.Snapshot{Models: []decision.Model{model}}, Unlisted: map[string]int{"product": one}, ID: func(decision.Key) string { return "" },
+	})
+	m.Scaled(&plan)
+	m.Ended(decision.RoundFull, time.Second, time.Unix(0, 0), nil)
+	m.quality.flips.WithLabelValues(key.Name, key.Namespace).Inc()
+	m.quality.breach.WithLabelValues("model", key.Namespace).Observe(1)
 	families, err := registry.Gather()
 	if err != nil {
 		return nil, fmt.Errorf("collecting the metrics of the controller: %w", err)
