@@ -89,12 +89,15 @@ type Engine struct {
 	// running iteration; without one, start is where the next may begin.
 	clock, start, end time.Duration
 	active            bool
-	iteration         Iteration
+	// decodes is how many requests decode a token in the running iteration, and iteration
+	// all that is told of it, which is only noted for those who watch.
+	decodes   int
+	iteration Iteration
 
 	// running is in order of arrival: the first decoding of them decode, the
 	// others are prefilled. Only the last can be left with a part of its prompt
 	// when an iteration ends.
-	running  []*sequence
+	running  []place
 	decoding int
 	waiting  queue
 	spare    []*sequence
@@ -193,13 +196,13 @@ func (e *Engine) Cancel(now time.Duration, id uint64) bool {
 		e.recycle(s)
 		return true
 	}
-	for i, s := range e.running {
-		if s.request.ID != id {
+	for i, p := range e.running {
+		if p.request.ID != id {
 			continue
 		}
 		e.release(i)
 		e.running = append(e.running[:i], e.running[i+1:]...)
-		e.recycle(s)
+		e.recycle(p.sequence)
 		return true
 	}
 	return false
@@ -268,9 +271,9 @@ func (e *Engine) due() time.Duration {
 // drop forgets all requests, and hands them over in the order of their service and
 // then of the queue. The engine is idle then.
 func (e *Engine) drop(each func(Request)) {
-	for _, s := range e.running {
-		each(s.request)
-		e.recycle(s)
+	for _, p := range e.running {
+		each(p.request)
+		e.recycle(p.sequence)
 	}
 	for e.waiting.len() > 0 {
 		s := e.waiting.popFront()
@@ -295,10 +298,14 @@ func (e *Engine) begin() {
 
 // lasts says how long the iteration takes that begins.
 func (e *Engine) lasts(f prompts, length capacity.Milliseconds) {
-	e.end = e.start + time.Duration(math.Round(float64(length)*float64(time.Millisecond)))
-	e.iteration = Iteration{
-		Start: e.start, End: e.end, Running: len(e.running),
-		Decoding: e.decoding, Resident: e.resident, Prefill: f.prefill, Held: e.held,
+	// Half a nanosecond and then cut off is rounded, and faster than math.Round.
+	e.end = e.start + time.Duration(float64(length)*float64(time.Millisecond)+0.5)
+	e.decodes = e.decoding
+	if e.watch != nil {
+		e.iteration = Iteration{
+			Start: e.start, End: e.end, Running: len(e.running),
+			Decoding: e.decoding, Resident: e.resident, Prefill: f.prefill, Held: e.held,
+		}
 	}
 }
 
@@ -325,8 +332,8 @@ func (e *Engine) form() prompts {
 			e.prefix.keep(s)
 		}
 	}
-	for _, s := range e.running[e.decoding:] {
-		take(s)
+	for _, p := range e.running[e.decoding:] {
+		take(p.sequence)
 	}
 	// As in vLLM, an iteration that had to preempt lets nobody in.
 	for !preempted && prefill < left && e.fits() {
@@ -339,7 +346,7 @@ func (e *Engine) form() prompts {
 		if e.prefix != nil || e.hits > 0 {
 			e.find(s)
 		}
-		e.running = append(e.running, s)
+		e.running = append(e.running, place{sequence: s})
 		take(s)
 	}
 	e.counts.Prefilled += uint64(prefill)
@@ -367,13 +374,13 @@ func (e *Engine) fits() bool {
 func (e *Engine) makeRoom() (preempted bool) {
 	for e.held > e.cache-e.decoding {
 		last := len(e.running) - 1
-		s := e.running[last]
+		s := e.running[last].sequence
 		s.generated += e.release(last)
 		if s.generated > 0 && s.computed == s.target {
 			s.last = e.start
 		}
 		s.times.Preemptions++
-		e.running[last] = nil
+		e.running[last] = place{}
 		e.running = e.running[:last]
 		e.waiting.pushFront(s)
 		e.counts.Preemptions++
@@ -387,16 +394,16 @@ func (e *Engine) makeRoom() (preempted bool) {
 func (e *Engine) release(i int) (generated int) {
 	s := e.running[i]
 	if i >= e.decoding {
-		e.free(s, s.target)
+		e.free(s.sequence, s.target)
 		return 0
 	}
-	total := s.request.Output - int(s.finishStep-e.step)
-	place := s.request.Input + total - 1
+	total := s.request.Output - int(s.finish-e.step)
+	tokens := s.request.Input + total - 1
 	if e.active {
-		place++
+		tokens++
 	}
-	e.free(s, place)
-	e.resident -= place
+	e.free(s.sequence, tokens)
+	e.resident -= tokens
 	e.decoding--
 	return total - s.generated
 }
@@ -413,8 +420,8 @@ func (e *Engine) free(s *sequence, places int) {
 // requests go.
 func (e *Engine) finish() {
 	e.active = false
-	e.decoded += uint64(e.iteration.Decoding)
-	e.between += time.Duration(e.iteration.Decoding) * (e.end - e.start)
+	e.decoded += uint64(e.decodes)
+	e.between += time.Duration(e.decodes) * (e.end - e.start)
 	e.start = e.end
 	e.step++
 	e.counts.Iterations++
@@ -439,26 +446,24 @@ func (e *Engine) settle() {
 	kept := from
 	for i := from; i < len(e.running); i++ {
 		s := e.running[i]
-		stays := true
 		if i < prefilling {
-			stays = s.finishStep != e.step
-			if !stays {
-				place := s.request.Input + s.request.Output - 1
-				e.free(s, place)
-				e.resident -= place
+			if s.finish == e.step {
+				tokens := s.request.Input + s.request.Output - 1
+				e.free(s.sequence, tokens)
+				e.resident -= tokens
 				e.decoding--
 			}
 		} else if s.computed == s.target {
-			stays = e.prompted(s)
+			s.finish = e.prompted(s.sequence)
 		}
-		if !stays {
-			e.emit(Finished, s)
+		if s.finish == e.step {
+			e.emit(Finished, s.sequence)
 			e.counts.Finished++
-			e.recycle(s)
+			e.recycle(s.sequence)
 			continue
 		}
-		if i < prefilling || s.computed == s.target {
-			e.nextFinish = min(e.nextFinish, s.finishStep)
+		if s.finish > 0 {
+			e.nextFinish = min(e.nextFinish, s.finish)
 		}
 		e.running[kept] = s
 		kept++

@@ -184,7 +184,7 @@ func books(t *testing.T, e *Engine) {
 	for i, s := range e.running {
 		place := s.target
 		if i < e.decoding {
-			place = s.request.Input + s.request.Output - int(s.finishStep-e.step) - 1
+			place = s.request.Input + s.request.Output - int(s.finish-e.step) - 1
 		}
 		sharing := 0
 		for _, b := range s.kept {

@@ -2,13 +2,19 @@ package simulation
 
 import "time"
 
-// sequence is one request on its way through the engine. What an iteration looks at of each
-// comes first, so that it lies together.
+// place is one request in the batch. What an iteration looks at of each lies together here.
+type place struct {
+	*sequence
+	// finish is the number of iterations that have ended when it has its last token; 0 while its
+	// prompt is not done.
+	finish uint64
+}
+
+// sequence is one request on its way through the engine.
 type sequence struct {
 	// generated is the number of tokens it had when it entered the batch;
-	// while it decodes, finishStep says how many it has.
-	generated  int
-	finishStep uint64
+	// while it decodes, the finish of its place says how many it has.
+	generated int
 	// target is the number of tokens to prefill, computed how many are done, with
 	// the chunk of the running iteration.
 	target, computed int
@@ -41,9 +47,9 @@ func (e *Engine) newSequence() *sequence {
 
 func (e *Engine) recycle(s *sequence) { e.spare = append(e.spare, s) }
 
-// prompted gives a request whose prompt is done its next token, the first one
-// unless it was preempted, and reports whether there are more to come.
-func (e *Engine) prompted(s *sequence) bool {
+// prompted gives a request whose prompt is done its next token, the first one unless it was
+// preempted, and says in which step it gets the last one: in this one where no more come.
+func (e *Engine) prompted(s *sequence) uint64 {
 	s.generated++
 	e.counts.Generated++
 	if s.generated == 1 {
@@ -55,10 +61,9 @@ func (e *Engine) prompted(s *sequence) bool {
 	}
 	if s.generated == s.request.Output {
 		e.free(s, s.target)
-		return false
+		return e.step
 	}
 	e.decoding++
 	e.resident += s.target
-	s.finishStep = e.step + uint64(s.request.Output-s.generated)
-	return true
+	return e.step + uint64(s.request.Output-s.generated)
 }
