@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,7 +88,13 @@ func (o *observer) strays(ctx context.Context, seen *observation) ([]*corev1.Pod
 		if known[pod.UID] || !counts(pod) {
 			continue
 		}
-		scaled, err := o.scaled(ctx, pod)
+		scaled := false
+		err := nearestOwner(ctx, pod, func(key string) (_ bool, err error) {
+			var variants v1alpha1.VariantAutoscalingList
+			err = o.reader.List(ctx, &variants, client.InNamespace(pod.Namespace), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy)
+			scaled = len(variants.Items) > 0
+			return scaled, err
+		}, o.reader)
 		if err != nil {
 			return nil, err
 		}
@@ -99,29 +103,6 @@ func (o *observer) strays(ctx context.Context, seen *observation) ([]*corev1.Pod
 		}
 	}
 	return strays, nil
-}
-
-// scaled reports whether some object scales the pod's ReplicaSet or Deployment.
-func (o *observer) scaled(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	for owner != nil {
-		var variants v1alpha1.VariantAutoscalingList
-		key := targetKeyOf(owner.APIVersion, owner.Kind, owner.Name)
-		err := o.reader.List(ctx, &variants, client.InNamespace(pod.Namespace), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy)
-		if err != nil || len(variants.Items) > 0 {
-			return true, err
-		}
-		if owner.Kind != "ReplicaSet" {
-			return false, nil
-		}
-		var set appsv1.ReplicaSet
-		if err := o.reader.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &set, shared); err != nil {
-			// Without its ReplicaSet the pod goes anyway.
-			return true, client.IgnoreNotFound(err)
-		}
-		owner = metav1.GetControllerOfNoCopy(&set)
-	}
-	return false, nil
 }
 
 // tidy takes back the marks that are not right any more. What fails is tried again in

@@ -4,20 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
-
-// mostOwners is one more than the longest known chain: a worker pod, its StatefulSet, the
-// leader pod, its StatefulSet, the LeaderWorkerSet.
-const mostOwners = 6
 
 // Send is the spec of a pod that is about to be made and says where it goes, if it belongs
 // to one of our variants; else nil, with the reason if it is worth one.
@@ -42,25 +34,15 @@ func (c *Controller) Send(ctx context.Context, pod *corev1.Pod) (sent *corev1.Po
 
 // variantOf is the object on the nearest owner of a pod that one of ours is on; nil is
 // none. Of several on one target, the oldest counts.
-func (c *Controller) variantOf(ctx context.Context, pod *corev1.Pod) (*v1alpha1.VariantAutoscaling, error) {
+func (c *Controller) variantOf(ctx context.Context, pod *corev1.Pod) (v *v1alpha1.VariantAutoscaling, err error) {
 	if !c.watches(pod.Namespace) {
 		return nil, nil //nolint:nilnil // a pod of no variant is no error
 	}
-	owner := metav1.GetControllerOf(pod)
-	for range mostOwners {
-		if owner == nil {
-			return nil, nil //nolint:nilnil // a pod of no variant is no error
-		}
-		kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
-		v, err := c.oldestOn(ctx, pod.Namespace, targetKey(kind, owner.Name))
-		if err != nil || v != nil {
-			return v, err
-		}
-		if owner, err = c.ownerOf(ctx, kind, pod.Namespace, owner); err != nil {
-			return nil, fmt.Errorf("looking for the owner of a pod: %w", err)
-		}
-	}
-	return nil, nil //nolint:nilnil // a pod of no variant is no error
+	err = nearestOwner(ctx, pod, func(key string) (_ bool, err error) {
+		v, err = c.oldestOn(ctx, pod.Namespace, key)
+		return v != nil, err
+	}, c.cached, c.live)
+	return v, err
 }
 
 func (c *Controller) oldestOn(ctx context.Context, namespace, target string) (*v1alpha1.VariantAutoscaling, error) {
@@ -75,29 +57,6 @@ func (c *Controller) oldestOn(ctx context.Context, namespace, target string) (*v
 		}
 	}
 	return oldest, nil
-}
-
-// ownerOf is the owner of an owner of pods. The cache may not have one that was made a
-// moment ago, with its first pods: the API server has it.
-func (c *Controller) ownerOf(ctx context.Context, kind schema.GroupKind, namespace string, of *metav1.OwnerReference) (*metav1.OwnerReference, error) {
-	object, followed := map[schema.GroupKind]client.Object{
-		appsKind("ReplicaSet"):  &appsv1.ReplicaSet{},
-		appsKind("Deployment"):  &appsv1.Deployment{},
-		appsKind("StatefulSet"): &appsv1.StatefulSet{},
-		{Kind: "Pod"}:           &corev1.Pod{},
-	}[kind]
-	if !followed {
-		return nil, nil //nolint:nilnil // nobody knows its owner, which is no error
-	}
-	key := client.ObjectKey{Namespace: namespace, Name: of.Name}
-	err := c.cached.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != of.UID {
-		err = c.live.Get(ctx, key, object)
-	}
-	if err != nil || object.GetUID() != of.UID {
-		return nil, client.IgnoreNotFound(err)
-	}
-	return metav1.GetControllerOf(object), nil
 }
 
 // sendsTo are the namespaces whose pods the webhook sends on their way.
