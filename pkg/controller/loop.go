@@ -61,7 +61,7 @@ func (l *Loop) Start(ctx context.Context) error {
 		l.waitForLocals(ctx)
 	}
 	// Nothing is written once the next leader may begin.
-	defer l.reporter.statuses.pause(context.WithoutCancel(ctx))
+	defer l.reporter.statuses.end()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -211,9 +211,8 @@ func (l *Loop) round(ctx context.Context, kind decision.Round) {
 	}
 	l.memory, l.stumbles = memory, 0
 	annotate(&plan, seen)
-	l.reporter.statuses.pause(ctx)
+	l.reporter.statuses.end()
 	written := l.actor.act(ctx, &plan, seen)
-	l.reporter.statuses.resume(ctx)
 	l.sleepers.settle(&plan, seen, written)
 	failed := l.reporter.report(ctx, &plan, seen, written)
 	l.reporter.finished(kind, l.clock.Now().Sub(began), failed)

@@ -35,8 +35,7 @@ type reporter struct {
 func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) error {
 	r.publish(plan, seen)
 	logDetail(ctx, plan, seen)
-	_, errs := r.collect()
-	errs = append(errs, seen.metricsErr)
+	errs := append(r.collect(), seen.metricsErr)
 	var changes []*statusChange
 	plan.Each(func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
@@ -49,17 +48,14 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 		if f, ok := p.Fact(decision.ReasonReplicasChanged); ok {
 			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, f.Detail)
 		}
-		base, stands := r.standing(v.object)
-		next := status.Render(stands, p, v.resolved(), plan.Time, asked && o.err == nil)
-		if !status.Same(stands, &next, plan.Round) {
-			changes = append(changes, &statusChange{base: base, status: next})
-		}
+		changes = r.change(changes, v, plan.Round, func(stands *v1alpha1.VariantAutoscalingStatus) v1alpha1.VariantAutoscalingStatus {
+			return status.Render(stands, p, v.resolved(), plan.Time, asked && o.err == nil)
+		})
 	})
-	left, failed := r.apply(ctx, changes)
-	errs = append(errs, failed...)
+	errs = append(errs, r.write(ctx, changes)...)
 	r.forget(seen)
 	klog.FromContext(ctx).V(2).Info("Round", "kind", plan.Round, "models", len(plan.Models), "variants", len(seen.variants),
-		"scaled", len(outcomes), "statuses", len(changes), "statusesLeft", left)
+		"scaled", len(outcomes), "statuses", len(changes), "statusesOwed", len(r.statuses.owed))
 	return errors.Join(errs...)
 }
 
@@ -71,34 +67,43 @@ func (r *reporter) publish(plan *decision.Plan, seen *observation) {
 	})
 }
 
-// apply has statuses written and tells of the conditions that changed with them. Those that
-// take longer than a round may wait are told of in a later one.
-func (r *reporter) apply(ctx context.Context, changes []*statusChange) (left int, errs []error) {
-	r.statuses.ask(ctx, changes)
-	r.statuses.wait(ctx, statusPatience)
+// write has statuses written and tells of the conditions that changed with them. Those that
+// take longer than a round may wait are told of in the next one.
+func (r *reporter) write(ctx context.Context, changes []*statusChange) []error {
+	r.statuses.begin(ctx, changes)
+	if !r.statuses.done(ctx) {
+		return nil
+	}
 	return r.collect()
 }
 
 // collect takes note of the statuses that were written.
-func (r *reporter) collect() (left int, errs []error) {
-	done, left := r.statuses.collect()
-	for _, c := range done {
+func (r *reporter) collect() (errs []error) {
+	for _, c := range r.statuses.collect() {
 		errs = append(errs, c.err)
 		if c.written != nil {
 			r.overlay.variants[c.written.UID] = c.written
 			conditionEvents(r.recorder, c.written, c.base.Status.Conditions, c.status.Conditions)
 		}
 	}
-	return left, errs
+	return errs
 }
 
-// standing is an object as it will be when everything that was asked for is written.
-func (r *reporter) standing(object *v1alpha1.VariantAutoscaling) (base *v1alpha1.VariantAutoscaling, status *v1alpha1.VariantAutoscalingStatus) {
-	base = r.overlay.variants.over(object)
-	if asked := r.statuses.asked(object.UID); asked != nil {
-		return base, asked
+// change adds the status of a variant to the changes if it is another than the one that
+// stands, or the one that stands is only owed.
+func (r *reporter) change(changes []*statusChange, v *variant, round decision.Round,
+	render func(stands *v1alpha1.VariantAutoscalingStatus) v1alpha1.VariantAutoscalingStatus,
+) []*statusChange {
+	base := r.overlay.variants.over(v.object)
+	stands, owed := r.statuses.owed[base.UID]
+	if !owed {
+		stands = &base.Status
 	}
-	return base, &base.Status
+	next := render(stands)
+	if !owed && status.Same(stands, &next, round) {
+		return changes
+	}
+	return append(changes, &statusChange{base: base, status: next})
 }
 
 // tellScaling tells of a write, or of a failure that is new. A missing permission

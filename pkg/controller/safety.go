@@ -64,18 +64,16 @@ func (r *reporter) undecided(ctx context.Context, seen *observation, round decis
 	plan := r.stopgap(seen, round, why.Error())
 	annotate(plan, seen)
 	r.publish(plan, seen)
+	errs := append(r.collect(), why, seen.metricsErr)
 	var changes []*statusChange
 	plan.Each(func(p *decision.VariantPlan) {
 		r.net.follow(ctx, p)
 		v := seen.variants[p.Key]
-		base, stands := r.standing(v.object)
-		next := status.Undecided(stands, p, v.resolved())
-		if !status.Same(stands, &next, round) {
-			changes = append(changes, &statusChange{base: base, status: next})
-		}
+		changes = r.change(changes, v, round, func(stands *v1alpha1.VariantAutoscalingStatus) v1alpha1.VariantAutoscalingStatus {
+			return status.Undecided(stands, p, v.resolved())
+		})
 	})
-	_, errs := r.apply(ctx, changes)
-	errs = append(errs, why, seen.metricsErr)
+	errs = append(errs, r.write(ctx, changes)...)
 	r.forget(seen)
 	return errors.Join(errs...)
 }

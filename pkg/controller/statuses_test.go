@@ -40,9 +40,9 @@ func newSlowServer(t *testing.T, objects int, takes time.Duration) (*slowServer,
 	builder.WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(
 		ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
 	) error {
-		s.begin(object.GetName())
+		s.enter(object.GetName())
 		<-time.After(s.takes)
-		defer s.end(object.GetName())
+		defer s.leave(object.GetName())
 		if s.fail != nil {
 			return s.fail
 		}
@@ -60,7 +60,7 @@ func newSlowServer(t *testing.T, objects int, takes time.Duration) (*slowServer,
 	return s, all
 }
 
-func (s *slowServer) begin(name string) {
+func (s *slowServer) enter(name string) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.atOnce[name]++
@@ -73,7 +73,7 @@ func (s *slowServer) begin(name string) {
 	s.most = max(s.most, sum)
 }
 
-func (s *slowServer) end(name string) {
+func (s *slowServer) leave(name string) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.atOnce[name]--
@@ -91,69 +91,79 @@ func classed(object *v1alpha1.VariantAutoscaling, class string) *statusChange {
 	return &statusChange{base: object, status: v1alpha1.VariantAutoscalingStatus{ServiceClass: class}}
 }
 
+func allClassed(objects []*v1alpha1.VariantAutoscaling, class string) (changes []*statusChange) {
+	for _, object := range objects {
+		changes = append(changes, classed(object, class))
+	}
+	return changes
+}
+
 func TestStatusesAreWrittenBesideTheLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, objects := newSlowServer(t, 100, time.Second)
-		var changes []*statusChange
-		for _, object := range objects {
-			changes = append(changes, classed(object, "first"))
-		}
 		began := time.Now()
-		s.ask(t.Context(), changes)
-		s.wait(t.Context(), 1500*time.Millisecond)
-		assert.Equal(t, 1500*time.Millisecond, time.Since(began), "the loop goes on")
-		done, left := s.collect()
-		assert.Len(t, done, requests)
-		assert.Equal(t, 100-requests, left)
-		assert.Equal(t, "first", s.asked("v99").ServiceClass)
-		assert.Nil(t, s.asked("v0"), "it is written")
-		s.wait(t.Context(), time.Hour)
-		assert.Equal(t, 7*time.Second, time.Since(began), "a hundred by sixteens")
+		s.begin(t.Context(), allClassed(objects, "first"))
+		assert.False(t, s.done(t.Context()))
+		assert.Equal(t, statusPatience, time.Since(began), "the loop goes on")
+		<-time.After(time.Hour)
 		assert.Equal(t, requests, s.most)
-		done, left = s.collect()
-		assert.Len(t, done, 100-requests)
-		assert.Zero(t, left)
+		assert.Len(t, s.collect(), 100)
+		assert.Empty(t, s.owed)
 		assert.Equal(t, "first", s.served(t, "v99").ServiceClass)
+		assert.Empty(t, s.collect(), "once")
 	})
 }
 
-func TestOnlyTheNewestStatusOfAnObjectIsWritten(t *testing.T) {
+// The next round writes scales, and no status beside them. What it found not written it asks
+// for again, before anything else.
+func TestStatusesThatTheNextRoundFindsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, objects := newSlowServer(t, 1, time.Second)
-		for _, class := range []string{"a", "b", "c", "d"} {
-			s.ask(t.Context(), []*statusChange{classed(objects[0], class)})
-			assert.Equal(t, class, s.asked("v0").ServiceClass)
-			synctest.Wait()
-		}
-		s.wait(t.Context(), time.Hour)
-		assert.Equal(t, 2, s.total, "the first, and the newest of those that came meanwhile")
-		assert.False(t, s.together)
-		assert.Equal(t, "d", s.served(t, "v0").ServiceClass)
-
-		// Back to what stood at first, in the eyes of a loop that has not collected yet.
-		s.ask(t.Context(), []*statusChange{{base: objects[0]}})
-		s.wait(t.Context(), time.Hour)
-		assert.Empty(t, s.served(t, "v0").ServiceClass)
-	})
-}
-
-func TestStatusesWaitWhileScalesAreWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, objects := newSlowServer(t, 40, time.Second)
-		var changes []*statusChange
-		for _, object := range objects {
-			changes = append(changes, classed(object, "x"))
-		}
-		s.ask(t.Context(), changes)
-		synctest.Wait()
+		s, objects := newSlowServer(t, 30, time.Second)
+		s.begin(t.Context(), allClassed(objects, "a"))
+		<-time.After(500 * time.Millisecond)
 		began := time.Now()
-		s.pause(t.Context())
-		assert.Equal(t, time.Second, time.Since(began), "those that were begun are waited for")
+		s.end()
+		assert.Equal(t, 500*time.Millisecond, time.Since(began), "those that were begun are waited for")
+		for name, n := range s.atOnce {
+			assert.Zero(t, n, name)
+		}
 		<-time.After(time.Minute)
-		assert.Equal(t, requests, s.total)
-		s.resume(t.Context())
-		s.wait(t.Context(), time.Hour)
-		assert.Equal(t, 40, s.total)
+		assert.Equal(t, requests, s.total, "what is not begun is left out")
+		assert.Len(t, s.collect(), 30)
+		assert.Len(t, s.owed, 30-requests)
+		assert.Nil(t, s.owed["v0"])
+		assert.Equal(t, "a", s.owed["v29"].ServiceClass)
+
+		s.begin(t.Context(), allClassed(objects, "b"))
+		<-time.After(500 * time.Millisecond)
+		s.end()
+		assert.Equal(t, "b", s.served(t, "v29").ServiceClass)
+		assert.Equal(t, "b", s.served(t, "v16").ServiceClass)
+		assert.Equal(t, "a", s.served(t, "v0").ServiceClass)
+		s.collect()
+		s.begin(t.Context(), nil)
+		assert.True(t, s.done(t.Context()))
+		assert.Empty(t, s.owed, "nobody asks for them any more")
+	})
+}
+
+func TestAScaleDoesNotWaitForAStatusThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := fake.NewClientBuilder().WithScheme(everything(t)).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(
+			ctx context.Context, _ client.Client, _ string, _ client.Object, _ client.Patch, _ ...client.SubResourcePatchOption,
+		) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}).Build()
+		s, began := newStatuses(api), time.Now()
+		s.begin(t.Context(), []*statusChange{classed(&v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{UID: "v"}}, "x")})
+		synctest.Wait()
+		s.end()
+		assert.Equal(t, statusPatience, time.Since(began))
+		done := s.collect()
+		require.Len(t, done, 1)
+		require.NoError(t, done[0].err)
+		assert.NotNil(t, s.owed["v"])
 	})
 }
 
@@ -161,37 +171,36 @@ func TestAStatusThatFailsIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, objects := newSlowServer(t, 1, time.Second)
 		s.fail = errors.New("no")
-		s.ask(t.Context(), []*statusChange{classed(objects[0], "x")})
-		s.wait(t.Context(), time.Hour)
-		done, left := s.collect()
+		s.begin(t.Context(), []*statusChange{classed(objects[0], "x")})
+		<-time.After(time.Hour)
+		done := s.collect()
 		require.Len(t, done, 1)
 		require.ErrorContains(t, done[0].err, "writing the status of VariantAutoscaling n/v0: no")
 		assert.Nil(t, done[0].written)
-		assert.Zero(t, left)
-		assert.Nil(t, s.asked("v0"))
+		assert.NotNil(t, s.owed["v0"])
 	})
 }
 
-// A status that is written between two looks of the loop is one that stands: it is not
-// written again from what stood before it.
-func TestAStatusThatNobodyCollectedYetStands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		plan, seen, r, _ := fleet(t, 1)
-		slow, _ := newSlowServer(t, 1, time.Second)
-		r.statuses = slow.statuses
-		v := seen.variants[plan.Models[0].Variants[0].Key]
-		r.statuses.ask(t.Context(), []*statusChange{classed(v.object, "x")})
-		for range 2 {
-			_, stands := r.standing(v.object)
-			assert.Equal(t, "x", stands.ServiceClass)
-			r.statuses.wait(t.Context(), time.Hour)
-		}
-		slow.fail = errors.New("no")
-		r.statuses.ask(t.Context(), []*statusChange{classed(v.object, "y")})
-		r.statuses.wait(t.Context(), time.Hour)
-		_, stands := r.standing(v.object)
-		assert.Equal(t, "x", stands.ServiceClass, "what failed does not")
-	})
+// When the replicas were written stands in the status for good, also where somebody changed
+// the object in the moment in which the status was written.
+func TestWhenItWasScaledIsNotLostToAConflict(t *testing.T) {
+	plan, seen, r, _ := fleet(t, 1)
+	a := &actor{scaler: &scales{fail: func(string) error { return nil }}, overlay: r.overlay}
+	v := seen.variants[plan.Models[0].Variants[0].Key]
+	changed := v.object.DeepCopy()
+	changed.Labels = map[string]string{"some": "body"}
+	require.NoError(t, r.statuses.client.Update(t.Context(), changed))
+	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+	require.Nil(t, changed.Status.Actuation, "it was changed")
+
+	v.object = changed
+	plan.Each(func(p *decision.VariantPlan) { p.Current = 3 })
+	plan.Time = plan.Time.Add(10 * time.Second)
+	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+	require.NoError(t, r.statuses.client.Get(t.Context(), client.ObjectKeyFromObject(changed), changed))
+	require.NotNil(t, changed.Status.Actuation)
+	require.NotNil(t, changed.Status.Actuation.LastScaleTime)
+	assert.True(t, changed.Status.Actuation.LastScaleTime.Time.Equal(noon))
 }
 
 // The status of an object says what was decided about it as it was seen: not about another
@@ -217,36 +226,16 @@ func TestAStatusIsOfTheObjectThatWasSeen(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, objects := newSlowServer(t, 1, time.Second)
 				change(t, s.client, objects[0])
-				s.ask(t.Context(), []*statusChange{classed(objects[0], "x")})
-				s.wait(t.Context(), time.Hour)
+				s.begin(t.Context(), []*statusChange{classed(objects[0], "x")})
+				<-time.After(time.Hour)
 				assert.Empty(t, s.served(t, "v0").ServiceClass)
-				done, left := s.collect()
+				done := s.collect()
 				require.Len(t, done, 1)
 				require.NoError(t, done[0].err, "the next round sees it as it is")
 				assert.Nil(t, done[0].written)
-				assert.Zero(t, left)
 			})
 		})
 	}
-}
-
-func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, objects := newSlowServer(t, 40, time.Second)
-		var changes []*statusChange
-		for _, object := range objects {
-			changes = append(changes, classed(object, "x"))
-		}
-		s.ask(t.Context(), changes)
-		synctest.Wait()
-		s.pause(t.Context())
-		s.ask(t.Context(), []*statusChange{classed(objects[0], "y")})
-		synctest.Wait()
-		assert.Equal(t, requests, s.total, "what is not begun is left out")
-		for name, n := range s.atOnce {
-			assert.Zero(t, n, name)
-		}
-	})
 }
 
 // A round over many variants does not wait for their statuses, and the next one begins
@@ -262,14 +251,14 @@ func TestARoundDoesNotWaitForManyStatuses(t *testing.T) {
 		assert.Equal(t, statusPatience, time.Since(began))
 		drained(recorder)
 
-		// What was found is the same: nothing new is asked for, and no time is lost.
+		// What was found is the same: nothing is written twice, and what is owed does not lose
+		// when the scale was written.
 		plan.Each(func(p *decision.VariantPlan) { p.Current = 3 })
 		plan.Time = plan.Time.Add(time.Minute)
 		require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
-		r.statuses.wait(t.Context(), time.Hour)
+		<-time.After(time.Hour)
 		assert.Equal(t, 100, slow.total, "one status each")
-		_, errs := r.collect()
-		require.NoError(t, errors.Join(errs...))
+		require.NoError(t, errors.Join(r.collect()...))
 		assert.Len(t, r.overlay.variants, 100)
 		last := slow.served(t, "v99")
 		require.NotNil(t, last.Actuation.LastScaleTime)
