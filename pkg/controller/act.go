@@ -75,24 +75,15 @@ func (a *actor) act(ctx context.Context, plan *decision.Plan, seen *observation)
 
 // scale writes one scale. The pods that are to go are marked first, because their
 // controller looks at the marks when the scale is lowered and never again. A mark that
-// fails delays nothing: too many replicas cost more than the wrong ones. Without the
-// lower scale only the marks of this round go: those of a scale-down that is still
-// under way stay.
+// fails delays nothing: too many replicas cost more than the wrong ones. Marks without
+// the lower scale are taken back by tidy.
 func (a *actor) scale(ctx context.Context, p *decision.VariantPlan, v *variant) outcome {
 	var o outcome
-	victims := chosen(p, v)
-	var marked []*corev1.Pod
-	if len(victims) > 0 {
-		marked, o.unmarked = a.marker.mark(ctx, victims)
+	if victims := chosen(p, v); len(victims) > 0 {
+		o.unmarked = a.marker.mark(ctx, victims)
 	}
 	t := &v.target
 	o.scale, o.err = a.scaler.Write(ctx, p.Key.Namespace, t.ref, t.scale, *status.Number(*p.Desired))
-	if o.err != nil && len(marked) > 0 {
-		if err := a.marker.clear(ctx, marked, true); err != nil {
-			klog.FromContext(ctx).Error(err, "The deletion cost of pods that stay could not be restored; tried again in the next round",
-				"variant", klog.KRef(p.Key.Namespace, p.Key.Name))
-		}
-	}
 	return o
 }
 

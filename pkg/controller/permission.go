@@ -35,13 +35,12 @@ type permissions struct {
 
 	// What follows belongs to the goroutine of Start.
 
-	lost bool
-	// again is how many answers in a row have granted what was lost.
-	again int
-	// unread are the kinds that may not be used, and readable is how many answers in a row
-	// have granted them again.
-	unread   inventory.Unread
-	readable int
+	// blind is set while nodes and pods may not be used although the cache was made for them,
+	// and unread are the kinds that may not be. Granted is how many answers in a row have
+	// granted all that was lost.
+	blind   bool
+	unread  inventory.Unread
+	granted int
 }
 
 func newPermissions(atStart Access, ask func(context.Context) (Access, error), t *trigger) *permissions {
@@ -84,36 +83,23 @@ func (p *permissions) look(ctx context.Context) {
 }
 
 // next is what is in force after an answer. The kinds that are watched are those of
-// the start.
+// the start; what was lost is not used until its watches are back.
 func (p *permissions) next(answer Access) Access {
 	next := p.atStart
-	next.Victims, next.Capacity, next.Missing = answer.Victims, answer.Capacity, answer.Missing
-	next.Local = answer.Local
-	next.Unread = p.usable(answer.Unread)
+	next.Victims, next.Local, next.Capacity, next.Missing = answer.Victims, answer.Local, answer.Capacity, answer.Missing
+	blind, unread := p.atStart.Capacity && !answer.Capacity, answer.Unread.Or(p.atStart.Unread)
+	if blind || unread != p.atStart.Unread {
+		p.blind, p.unread, p.granted = p.blind || blind, p.unread.Or(unread), 0
+	} else if p.granted++; p.granted >= settledAfter {
+		p.blind, p.unread = false, unread
+	}
+	next.Unread = p.unread
 	switch {
-	case !p.atStart.Capacity && answer.Capacity:
-		next.Capacity, next.Missing = false, grantedSince
 	case !answer.Capacity:
-		p.lost, p.again = p.atStart.Capacity, 0
-	case p.lost:
-		p.again++
-		if p.lost = p.again < settledAfter; p.lost {
-			next.Capacity, next.Missing = false, grantedAgain
-		}
+	case !p.atStart.Capacity:
+		next.Capacity, next.Missing = false, grantedSince
+	case p.blind:
+		next.Capacity, next.Missing = false, grantedAgain
 	}
 	return next
-}
-
-// usable is what may not be used after an answer: what was not watched from the start,
-// and what was lost until its watches are back.
-func (p *permissions) usable(answer inventory.Unread) inventory.Unread {
-	switch now := answer.Or(p.atStart.Unread); {
-	case now != p.atStart.Unread:
-		p.unread, p.readable = p.unread.Or(now), 0
-	case p.unread != now:
-		if p.readable++; p.readable == settledAfter {
-			p.unread = now
-		}
-	}
-	return p.unread
 }

@@ -51,69 +51,50 @@ type marker struct {
 }
 
 // mark marks all of the pods, or says of which it could not. A pod that is gone needs
-// no mark, and neither does one that has it; those that may have got theirs by this
-// very call are returned.
-func (m *marker) mark(ctx context.Context, pods []*corev1.Pod) (tried []*corev1.Pod, err error) {
-	written := make([]bool, len(pods))
-	err = m.each(ctx, pods, func(ctx context.Context, i int) (err error) {
-		written[i], err = m.change(ctx, pods[i], false, withMark)
-		return err
-	})
-	for i, pod := range pods {
-		if written[i] {
-			tried = append(tried, pod)
-		}
-	}
-	return tried, err
+// no mark, and neither does one that has it.
+func (m *marker) mark(ctx context.Context, pods []*corev1.Pod) error {
+	return m.each(ctx, pods, withMark)
 }
 
-// clear takes our marks off the pods and brings back what was there before. With
-// fresh the pods are read again first, because the cache has not seen the marks yet.
-func (m *marker) clear(ctx context.Context, pods []*corev1.Pod, fresh bool) error {
-	return m.each(ctx, pods, func(ctx context.Context, i int) error {
-		_, err := m.change(ctx, pods[i], fresh, withoutMark)
-		return err
-	})
+// clear takes our marks off the pods and brings back what was there before.
+func (m *marker) clear(ctx context.Context, pods []*corev1.Pod) error {
+	return m.each(ctx, pods, withoutMark)
 }
 
-func (m *marker) each(ctx context.Context, pods []*corev1.Pod, do func(context.Context, int) error) error {
+func (m *marker) each(ctx context.Context, pods []*corev1.Pod, edit func(map[string]string) map[string]any) error {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
 	errs := make([]error, len(pods))
-	sideBySide(len(pods), func(i int) { errs[i] = do(ctx, i) })
+	sideBySide(len(pods), func(i int) { errs[i] = m.change(ctx, pods[i], edit) })
 	return errors.Join(errs...)
 }
 
-// change edits a pod's annotations under the version on which the edit rests, and
-// reports whether it may have: a write whose answer is lost may have been made.
-func (m *marker) change(ctx context.Context, pod *corev1.Pod, fresh bool, edit func(map[string]string) map[string]any) (written bool, err error) {
+// change edits a pod's annotations under the version on which the edit rests.
+func (m *marker) change(ctx context.Context, pod *corev1.Pod, edit func(map[string]string) map[string]any) error {
 	seen := &pod.ObjectMeta
 	for range markAttempts {
-		if fresh {
-			read := podMetadata(pod)
-			err := m.live.Get(ctx, client.ObjectKeyFromObject(pod), read)
-			if apierrors.IsNotFound(err) || err == nil && read.UID != pod.UID {
-				return false, nil
-			}
-			if err != nil {
-				return false, fmt.Errorf("reading pod %s/%s: %w", pod.Namespace, pod.Name, err)
-			}
-			seen = &read.ObjectMeta
-		}
 		annotations := edit(seen.Annotations)
 		if annotations == nil || seen.DeletionTimestamp != nil {
-			return false, nil
+			return nil
 		}
 		err := m.patch(ctx, seen, annotations)
 		if err == nil || apierrors.IsNotFound(err) {
-			return err == nil, nil
+			return nil
 		}
 		if !apierrors.IsConflict(err) {
-			return true, fmt.Errorf("writing %s of pod %s/%s: %w", corev1.PodDeletionCost, pod.Namespace, pod.Name, err)
+			return fmt.Errorf("writing %s of pod %s/%s: %w", corev1.PodDeletionCost, pod.Namespace, pod.Name, err)
 		}
-		fresh = true
+		read := podMetadata(pod)
+		err = m.live.Get(ctx, client.ObjectKeyFromObject(pod), read)
+		if apierrors.IsNotFound(err) || err == nil && read.UID != pod.UID {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+		seen = &read.ObjectMeta
 	}
-	return false, fmt.Errorf("writing %s of pod %s/%s: it changes faster than it can be written", corev1.PodDeletionCost, pod.Namespace, pod.Name)
+	return fmt.Errorf("writing %s of pod %s/%s: it changes faster than it can be written", corev1.PodDeletionCost, pod.Namespace, pod.Name)
 }
 
 // patch writes annotations, of which a nil value is none.

@@ -169,7 +169,17 @@ func (f *Follower) follow(ctx context.Context, name string) error {
 }
 
 func (f *Follower) followFamily(ctx context.Context, of family) error {
-	object, err := f.which(ctx, of)
+	object, err := f.teller.first(of.names, func(name string) (*corev1.ConfigMap, error) {
+		object := &corev1.ConfigMap{}
+		err := f.reader.Get(ctx, client.ObjectKey{Namespace: f.config.PodNamespace, Name: name}, object)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, nil //nolint:nilnil // most of them are not there
+		case err != nil:
+			return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", f.config.PodNamespace, name, err)
+		}
+		return object, nil
+	})
 	if err != nil {
 		return err
 	}
@@ -194,26 +204,6 @@ func (f *Follower) followFamily(ctx context.Context, of family) error {
 	}
 	f.entries[of.what] = entries
 	return nil
-}
-
-// which is the ConfigMap of a family that counts, or nil where there is none. An event
-// on each other one says that it does not.
-func (f *Follower) which(ctx context.Context, of family) (*corev1.ConfigMap, error) {
-	var counts *corev1.ConfigMap
-	for _, name := range of.names {
-		object := &corev1.ConfigMap{}
-		err := f.reader.Get(ctx, client.ObjectKey{Namespace: f.config.PodNamespace, Name: name}, object)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", f.config.PodNamespace, name, err)
-		case counts == nil:
-			counts = object
-		default:
-			f.teller.passOver(object, counts)
-		}
-	}
-	return counts, nil
 }
 
 // taking puts what a ConfigMap says in the place of what was in force. Without a

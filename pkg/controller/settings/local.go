@@ -219,7 +219,14 @@ func (l *Locals) enabled() map[string]bool {
 // follow puts one ConfigMap of a namespace into force. One that cannot be used changes
 // nothing, and an event on it says why.
 func (l *Locals) follow(ctx context.Context, namespace string, kind localKind, of *local) {
-	object := l.which(namespace, kind)
+	// Of the names, the first counts that has any entry.
+	object, _ := l.teller.first(kind.names, func(name string) (*corev1.ConfigMap, error) {
+		found, _, err := l.named[name].GetByKey(namespace + "/" + name)
+		if object, ok := found.(*corev1.ConfigMap); ok && len(object.Data) > 0 {
+			return object, nil
+		}
+		return nil, err
+	})
 	version, data := "", map[string]string(nil)
 	if object != nil {
 		version, data = versionOf(object), object.Data
@@ -240,24 +247,6 @@ func (l *Locals) follow(ctx context.Context, namespace string, kind localKind, o
 	}
 	log.Info("Updated "+kind.what+" config", "oldEntries", of.entries[kind.what], "newEntries", len(data))
 	of.entries[kind.what] = len(data)
-}
-
-// which is the ConfigMap of a kind that counts in a namespace: the first of its names that
-// has any entry. An event on each other one says that it does not.
-func (l *Locals) which(namespace string, kind localKind) *corev1.ConfigMap {
-	var counts *corev1.ConfigMap
-	for _, name := range kind.names {
-		found, _, _ := l.named[name].GetByKey(namespace + "/" + name)
-		object, ok := found.(*corev1.ConfigMap)
-		switch {
-		case !ok || len(object.Data) == 0:
-		case counts == nil:
-			counts = object
-		default:
-			l.teller.passOver(object, counts)
-		}
-	}
-	return counts
 }
 
 // Unread says what is not known of a namespace that may have a say; missing names the

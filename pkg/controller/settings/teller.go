@@ -59,9 +59,22 @@ func versionOf(object *corev1.ConfigMap) string {
 	return string(object.UID) + "/" + object.ResourceVersion
 }
 
-// passOver tells of a ConfigMap beside another one that counts.
-func (t teller) passOver(object, counts *corev1.ConfigMap) {
-	t.tell(object, eventIgnored, fmt.Sprintf("ConfigMap %s holds the same kind of settings and counts: remove one of them", counts.Name))
+// first is the first of the named ConfigMaps that is there; it alone counts. An event on
+// each other one says that it does not.
+func (t teller) first(names []string, get func(name string) (*corev1.ConfigMap, error)) (counts *corev1.ConfigMap, err error) {
+	for _, name := range names {
+		object, err := get(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case object == nil:
+		case counts == nil:
+			counts = object
+		default:
+			t.tell(object, eventIgnored, fmt.Sprintf("ConfigMap %s holds the same kind of settings and counts: remove one of them", counts.Name))
+		}
+	}
+	return counts, nil
 }
 
 // refuse tells of a ConfigMap that cannot be used.
