@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 // The pods of a kind that is not known here are those of the one workload that it owns.
@@ -75,6 +79,45 @@ func TestTheChildOfATarget(t *testing.T) {
 			assert.Equal(t, c.ordered, v.target.ordered)
 			assert.Nil(t, v.target.selector)
 			assert.Empty(t, v.target.selectorProblem)
+		})
+	}
+}
+
+// serverScaler reads the scale of any target as that of the server.
+type serverScaler struct{ Scaler }
+
+func (serverScaler) Read(context.Context, string, autoscalingv1.CrossVersionObjectReference) (*autoscalingv1.Scale, error) {
+	return &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "server", UID: "server"}}, nil
+}
+
+// Two objects, of which one is on an operator's object and the other on the Deployment that
+// it made, scale the same replicas. Each sees the other, and the older one has the pods.
+func TestATargetBelowTheTargetOfAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		older, younger *v1alpha1.VariantAutoscaling
+	}{
+		"the one above is older": {on("above", "example.com/v1", "Server", "server", 2), on("below", "apps/v1", "Deployment", "d", 1)},
+		"the one below is older": {on("below", "apps/v1", "Deployment", "d", 2), on("above", "example.com/v1", "Server", "server", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: made("pod", "apps/v1", "ReplicaSet", "set")}
+			builder := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(c.older, c.younger,
+				&appsv1.Deployment{ObjectMeta: made("d", "example.com/v1", "Server", "server")},
+				&appsv1.ReplicaSet{ObjectMeta: made("set", "apps/v1", "Deployment", "d")},
+			)
+			require.NoError(t, addIndexes(t.Context(), fieldIndexer{builder}, Access{}))
+			var variants []*variant
+			for _, object := range []*v1alpha1.VariantAutoscaling{c.older, c.younger} {
+				variants = append(variants, &variant{object: object, key: decision.Key{Namespace: "n", Name: object.Name}})
+			}
+			finder := &targetFinder{reader: builder.Build(), scaler: serverScaler{}, overlay: newOverlay()}
+			require.NoError(t, finder.find(t.Context(), variants))
+			givePods([]*corev1.Pod{pod}, variants)
+			for i, v := range variants {
+				assert.Equal(t, []decision.TargetState{decision.TargetConflict, decision.TargetShared}[i], v.target.state, v.key.Name)
+				assert.Contains(t, v.target.fact.Detail, "VariantAutoscaling "+variants[1-i].key.Name+" also scales")
+				assert.Len(t, v.pods, 1-i, v.key.Name)
+			}
 		})
 	}
 }

@@ -19,13 +19,22 @@ import (
 // another object of ours, whatever its mode, and a HorizontalPodAutoscaler or a
 // ScaledObject unless it is meant to act on our metric.
 func (f *targetFinder) findConflict(ctx context.Context, v *variant) error {
-	if err := f.findConflictOn(ctx, v, v.target.key); err != nil || v.target.child == "" || v.target.state != decision.TargetFound {
+	if err := f.findConflictOn(ctx, v, v.target.key); err != nil {
 		return err
 	}
-	return f.findConflictOn(ctx, v, v.target.child)
+	for _, key := range []string{v.target.child, v.target.above} {
+		if key == "" || v.target.state != decision.TargetFound {
+			continue
+		}
+		if err := f.findConflictOn(ctx, v, key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// findConflictOn looks for others on one object: the target, or the workload below it.
+// findConflictOn looks for others on one object: the target, the workload below it, or what
+// made the target and sets its replicas.
 func (f *targetFinder) findConflictOn(ctx context.Context, v *variant, key string) error {
 	here := []client.ListOption{client.InNamespace(v.key.Namespace), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy}
 	var variants v1alpha1.VariantAutoscalingList

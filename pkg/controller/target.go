@@ -36,6 +36,8 @@ type target struct {
 	// child is the key of the Deployment or StatefulSet below the target that owns its
 	// pods; empty where the target itself does, or where there is none.
 	child string
+	// above is the key of the object that made the target; empty where none did.
+	above string
 	state decision.TargetState
 	// fact says in words why the state is not TargetFound.
 	fact decision.Fact
@@ -256,6 +258,9 @@ func (t *target) found(meta *metav1.ObjectMeta, replicas *int32, template *corev
 	}
 	t.template, t.podsPerReplica, t.owners = template, 1, []types.UID{meta.UID}
 	t.writer = lastWriter(meta.ManagedFields)
+	if maker := metav1.GetControllerOfNoCopy(meta); maker != nil {
+		t.above = targetKeyOf(maker.APIVersion, maker.Kind, maker.Name)
+	}
 }
 
 // findLive reads the targets of all other kinds from the API server.
