@@ -47,6 +47,7 @@ func (r *round) allocate() answer {
 		}
 	}
 	r.growAll(growing, found)
+	r.remember(ordered, found)
 	switches := 0
 	for _, m := range ordered {
 		m.next.Cheaper = m.old.Cheaper

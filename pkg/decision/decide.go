@@ -11,6 +11,7 @@ import (
 func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, Memory) {
 	r := newRound(&snapshot, &policy, &memory, kind)
 	r.reserve()
+	r.scarce()
 	for _, m := range r.models {
 		r.see(m)
 		m.need = r.requirement(m)

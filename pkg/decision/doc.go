@@ -30,6 +30,7 @@
 //	lowerHeadroom         -         P  distance between the thresholds of scaling up and down, 0.85/0.70
 //	modelHeadroom         -         C  the same where latency sizes, which reckons with scatter already
 //	spareWorth            share     C  worth of spare capacity in a purchase: less buys many small dear replicas
+//	scarcity              -         C  times its price that a replica counts for whose room others lack
 //	oneMore               req/s     C  a need that any replica covers
 //	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
 //	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number

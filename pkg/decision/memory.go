@@ -41,6 +41,9 @@ type VariantMemory struct {
 	// Refused is since when the scheduler finds no node for a pod that the capacity
 	// model would place. A new leader keeps room for it once more for a while.
 	Refused time.Time
+	// Lacked is when the model last lacked one more replica for want of room. A new leader
+	// has to see it lack one.
+	Lacked time.Time
 	// Unseen is what is known of start-ups while none was ever seen to end. A new leader
 	// gives them the start-up deadline once more.
 	Unseen Unseen

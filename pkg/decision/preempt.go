@@ -108,7 +108,7 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 // without all of them. Who may give no more is passed over.
 func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant][]string, room *placement.Cluster) (gone []giver, fits bool) {
 	given := map[*variant]int{}
-	fits = admits(room, v, node)
+	fits = admits(room, v.in.Request, node)
 	for _, g := range givers {
 		if fits {
 			break
@@ -118,7 +118,7 @@ func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant]
 		}
 		room.Remove(g.v.in.Request, node)
 		gone, given[g.v] = append(gone, g), given[g.v]+1
-		fits = admits(room, v, node)
+		fits = admits(room, v.in.Request, node)
 	}
 	for _, g := range gone {
 		room.Put(g.v.in.Request, node)
@@ -126,10 +126,10 @@ func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant]
 	return gone, fits
 }
 
-// admits reports whether one more replica of v fits on the node and quotas allow it.
-func admits(room *placement.Cluster, v *variant, node int) bool {
-	allowed, _ := room.Allowed(v.in.Request)
-	return allowed > 0 && room.Fits(v.in.Request, node)
+// admits reports whether one more such replica fits on the node and quotas allow it.
+func admits(room *placement.Cluster, q *placement.Request, node int) bool {
+	allowed, _ := room.Allowed(q)
+	return allowed > 0 && room.Fits(q, node)
 }
 
 // mayGive is how many replicas the variant may give: it keeps its minimum and one.

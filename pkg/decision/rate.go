@@ -314,4 +314,4 @@ func (m *model) prices() {
 }
 
 // unitPrice is the price per rate; it is only called where the rate is known.
-func (v *variant) unitPrice() float64 { return float64(v.price) / float64(v.rate.serves()) }
+func (v *variant) unitPrice() float64 { return float64(v.scarcePrice()) / float64(v.rate.serves()) }

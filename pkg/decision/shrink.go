@@ -26,6 +26,9 @@ func (r *round) shrink(m *model) {
 			v.note(StageAllocation, ReasonSteady, "%s", m.staysFor(v))
 			return
 		}
+		if v.scarceFor != nil && len(m.variants) > 1 {
+			v.note(StageAllocation, ReasonSpareCapacity, "goes first: %s lacks the room", v.scarceFor.in.ID)
+		}
 		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %s req/s", m.need.detail, plural(n, "replica suffices", "replicas suffice"), perSecond(m.need.required))
 	})
 }
@@ -97,7 +100,7 @@ func (m *model) cheapestMix() map[*variant]int {
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
 		most := v.bounded(v.target)
-		options[i] = allocation.Option{Cost: v.price, Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, most), Most: most}
+		options[i] = allocation.Option{Cost: v.scarcePrice(), Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, most), Most: most}
 	}
 	best := allocation.Cheapest(options, need)
 	if best.Unserved > 0 {

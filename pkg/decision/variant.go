@@ -56,6 +56,8 @@ type variant struct {
 	// atTriggers is the number of requests in service that the triggers allow.
 	atTriggers float64
 	price      capacity.Cost
+	// scarceFor is the model that lacks the room of this one's replicas.
+	scarceFor *model
 	// externallyChanged is set when somebody else changed the replicas.
 	externallyChanged bool
 }

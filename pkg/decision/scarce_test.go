@@ -1,0 +1,71 @@
+package decision
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A model that needs fewer replicas gives up those whose room another model lacks, although
+// others of its own are dearer; but not for a less important one, nor where that one would
+// not have room all the same.
+func TestWhatOthersLackGoesFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		// devices are those of a replica that lacks room, and rate what is asked of it.
+		devices      int
+		rate         float64
+		wide, narrow int
+		// cheap, dear and got are how many replicas there are in the end.
+		cheap, dear, got int
+	}{
+		"nobody lacks anything":         {1, 0, 1, 1, 4, 0, 0},
+		"another one lacks it":          {1, 15, 1, 1, 0, 4, 7},
+		"it lacks all of it":            {7, 15, 1, 1, 0, 4, 1},
+		"a less important one lacks it": {1, 15, 1, 2, 4, 0, 3},
+		"it would not suffice":          {8, 15, 1, 1, 4, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := machines(1)
+			cluster.Nodes = append(cluster.Nodes, nodes(1, "H200", 8)...)
+			cluster.Put(request("H100", 1), 0)
+			cheap, dear, narrow := vesselOf("cheap", 4), vesselOf("dear", 4), vesselOf("narrow", 0)
+			dear.cost, dear.request = 7.9, request("H200", 1)
+			narrow.request = request("H100", c.devices)
+			policy := DefaultPolicy()
+			policy.Limited, policy.Idle.Enabled = true, true
+			policy.Promises = map[ModelKey]Promise{{"ns", "wide"}: {Priority: c.wide}, {"ns", "narrow"}: {Priority: c.narrow}}
+			f := newFluid(cluster, policy,
+				&flow{id: "wide", arrivals: step(30*time.Minute, 18, 8), variants: []*vessel{cheap, dear}},
+				&flow{id: "narrow", arrivals: step(5*time.Minute, 0, c.rate), variants: []*vessel{narrow}})
+			f.run(2 * time.Hour)
+			assert.Equal(t, []int{c.cheap, c.dear, c.got}, []int{cheap.replicas, dear.replicas, narrow.replicas}, "%v", f.writes)
+		})
+	}
+}
+
+// While a model lacks the room that a variant shares, another model that grows takes a dearer
+// variant, although the cheaper one still fits.
+func TestWhatOthersLackIsBoughtLast(t *testing.T) {
+	for name, c := range map[string]struct {
+		lacked      float64
+		cheap, dear int
+	}{
+		"nobody lacks anything": {1.5, 4, 0},
+		"another one lacks it":  {4, 1, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := machines(1)
+			cluster.Nodes = append(cluster.Nodes, nodes(1, "H200", 8)...)
+			cheap, dear, narrow := vesselOf("cheap", 2), vesselOf("dear", 0), vesselOf("narrow", 1)
+			dear.cost, dear.request, narrow.request = 7.9, request("H200", 1), request("H100", 4)
+			policy := DefaultPolicy()
+			policy.Limited = true
+			f := newFluid(cluster, policy,
+				&flow{id: "wide", arrivals: step(10*time.Minute, 4, 8), variants: []*vessel{cheap, dear}},
+				&flow{id: "narrow", arrivals: step(5*time.Minute, 1.5, c.lacked), variants: []*vessel{narrow}})
+			f.run(time.Hour)
+			assert.Equal(t, []int{c.cheap, c.dear}, []int{cheap.replicas, dear.replicas}, "%v", f.writes)
+		})
+	}
+}
