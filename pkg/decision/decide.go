@@ -64,13 +64,15 @@ type round struct {
 	// sized is how many variants had a rate within a promise before this round, and
 	// firstSizes how many got their first one in it.
 	sized, firstSizes int
+	// down are the names of the nodes that are not ready.
+	down map[string]bool
 	// queued are the namespaces in which a gateway shows the queue of a model.
 	queued map[string]bool
 }
 
 func newRound(snapshot *Snapshot, policy *Policy, memory *Memory, kind Round) *round {
 	r := &round{snapshot: snapshot, policy: policy, kind: kind, models: make([]*model, len(snapshot.Models))}
-	r.queued = r.queues()
+	r.queued, r.down = r.queues(), snapshot.down()
 	old := memory.upTo(snapshot.Time)
 	for i := range snapshot.Models {
 		r.models[i] = r.begin(&snapshot.Models[i], old)

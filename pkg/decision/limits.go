@@ -21,7 +21,11 @@ func (r *round) limits(m *model, short capacity.Rate, ideal map[*variant]int) ma
 	m.each(func(v *variant) {
 		back := 0
 		if v.target <= v.in.Current && decides {
-			gone := v.fleet.hopeless()
+			gone := 0
+			if v.fleet.count[statePending] == 0 {
+				// Kubernetes would remove what starts before what does not come up.
+				gone = v.fleet.hopeless()
+			}
 			if unplaced {
 				gone += v.fleet.unplaced()
 			}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
 const (
@@ -47,6 +49,8 @@ const (
 	stateCrashLooping
 	// stateOverdue: a node holds it and it passed its start-up deadline.
 	stateOverdue
+	// stateNodeDown: the node that holds it is not ready, so that it serves nobody.
+	stateNodeDown
 	// stateNoPod: there is no pod of it, and none comes.
 	stateNoPod
 	// stateLeaving: it is one more than the target asks for.
@@ -55,7 +59,7 @@ const (
 )
 
 func (s state) String() string {
-	return [states]string{"serving", "pending", "unschedulable", "crash-looping", "overdue", "without pod", "leaving"}[s]
+	return [states]string{"serving", "pending", "unschedulable", "crash-looping", "overdue", "on a node that is not ready", "without pod", "leaving"}[s]
 }
 
 // fleet is how many replicas of a variant are in each state.
@@ -182,6 +186,8 @@ func (r *round) stateOf(v *variant, s *Starting, deadline time.Duration) state {
 		return stateCrashLooping
 	case waited > deadline:
 		return stateOverdue
+	case r.down[s.Node]:
+		return stateNodeDown
 	}
 	return statePending
 }
@@ -302,4 +308,21 @@ func (v *variant) oneAtATime(limit int) int {
 // pausedDetail says that the variant is left alone.
 func (v *variant) pausedDetail() string {
 	return fmt.Sprintf("backing off after failed starts; next try in %s", v.fleet.paused.Round(time.Second))
+}
+
+// down are the names of the nodes that are not ready; nil with none.
+func (s *Snapshot) down() map[string]bool {
+	if s.Cluster == nil {
+		return nil
+	}
+	var down map[string]bool
+	for i := range s.Cluster.Nodes {
+		if n := &s.Cluster.Nodes[i]; n.Out == placement.NodeNotReady {
+			if down == nil {
+				down = map[string]bool{}
+			}
+			down[n.Name] = true
+		}
+	}
+	return down
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
 // bothModes are clusters that do not grow, and ones that do.
@@ -193,5 +195,47 @@ func TestALoneVariantThatIsLeftAloneIsWoken(t *testing.T) {
 			assert.Equal(t, 1, *v.Desired)
 			assert.Equal(t, ReasonWake, v.Reason, v.Message)
 		})
+	}
+}
+
+// A node fails with half of the replicas. Others take their place as soon as the cluster
+// knows; where only the pods are not ready, they are waited for as long as they may start.
+func TestReplicasOnANodeThatFailedAreReplacedAtOnce(t *testing.T) {
+	const at = 20 * time.Minute
+	for name, limited := range bothModes {
+		for why, c := range map[string]struct {
+			out    string
+			within time.Duration
+			want   int
+		}{
+			"node":   {placement.NodeNotReady, 90 * time.Second, 12},
+			"cordon": {"cordoned", 4 * time.Minute, 8},
+		} {
+			t.Run(name+", "+why, func(t *testing.T) {
+				web := vesselOf("web", 8)
+				m := &flow{id: "m", arrivals: constant(16), variants: []*vessel{web}}
+				policy := DefaultPolicy()
+				policy.Limited = limited
+				cluster := &placement.Cluster{Nodes: nodes(4, "H100", 4)}
+				f := newFluid(cluster, policy, m)
+				f.run(at)
+				require.Equal(t, 8, web.count(serves), "%v", f.writes)
+				failed := web.pods[0].node
+				cluster.Nodes[failed].Out = c.out
+				for _, p := range web.pods {
+					if p.node == failed {
+						p.hung = true
+						f.lose(p)
+					}
+				}
+				require.Equal(t, 4, web.count(serves))
+				f.run(at + c.within)
+				assert.Equal(t, c.want, web.replicas, "%v", f.writes)
+				f.run(at + 20*time.Minute)
+				assert.Equal(t, 8, web.count(serves), "%v", f.writes)
+				assert.Equal(t, 8, web.replicas, "what is on the node is given back: %v", f.writes)
+				assert.LessOrEqual(t, len(f.writes), 4, "%v", f.writes)
+			})
+		}
 	}
 }

@@ -289,18 +289,18 @@ func Out(node *corev1.Node) string {
 	if node.DeletionTimestamp != nil {
 		return "being deleted"
 	}
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return placement.NodeNotReady
+		}
+	}
 	if node.Spec.Unschedulable {
 		return "cordoned"
 	}
 	for i := range node.Spec.Taints {
 		if why := removalTaints[node.Spec.Taints[i].Key]; why != "" {
 			return why
-		}
-	}
-	for i := range node.Status.Conditions {
-		c := &node.Status.Conditions[i]
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
-			return "not ready"
 		}
 	}
 	return ""

@@ -223,6 +223,9 @@ func TestReadSaysWhyANodeIsOut(t *testing.T) {
 		{"cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }, "cordoned"},
 		{"not ready", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, "not ready"},
 		{"silent", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, "not ready"},
+		{"cordoned and silent", func(n *corev1.Node) {
+			n.Spec.Unschedulable, n.Status.Conditions[0].Status = true, corev1.ConditionUnknown
+		}, "not ready"},
 		{"deleted", func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{} }, "being deleted"},
 		{"taken by Karpenter", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, "being removed by Karpenter"},
 		{"taken by an older Karpenter", func(n *corev1.Node) {

@@ -56,7 +56,7 @@ const (
 // (placement.Node.Out).
 const (
 	OutCordoned = "cordoned"
-	OutNotReady = "not ready"
+	OutNotReady = placement.NodeNotReady
 	// OutReclaimed is what the taint karpenter.sh/disrupted means, which Karpenter gives a
 	// spot node at its notice.
 	OutReclaimed = "being removed by Karpenter"
@@ -180,7 +180,7 @@ func (w *World) fall(node int) {
 		}
 	})
 	w.follows(NotReadyAfter, node, func() {
-		w.cluster.Nodes[node].Out = cmp.Or(w.cluster.Nodes[node].Out, OutNotReady)
+		w.cluster.Nodes[node].Out = OutNotReady
 		w.on(node, func(r *replica) {
 			if r.Stage == Serving {
 				r.Unready = w.now

@@ -40,6 +40,10 @@ type Node struct {
 	Out string
 }
 
+// NodeNotReady is the Out of a node that does not answer: what it holds serves nobody, and
+// waits for the node to come back or to be evicted.
+const NodeNotReady = "not ready"
+
 // Pool is the devices of one type on a node that has several.
 type Pool struct {
 	Device            capacity.Device
