@@ -157,7 +157,8 @@ func (g *group) begin(limits []float64) {
 			g.base[i], keeps[i] = g.base[i]+keeps[i], 0
 		}
 		g.rest -= v.serves * float64(g.base[i])
-		if unit := v.cost / v.serves; v.serves > 0 && v.granted == v.least && unit > 0 {
+		// Of what serves nothing it is endless, or no number.
+		if unit := v.cost / v.serves; v.granted == v.least && unit > 0 {
 			least = min(least, unit)
 		}
 	}
