@@ -338,6 +338,8 @@ func TestLearnedIsNear(t *testing.T) {
 		}
 	}
 	assert.True(t, Learned{}.Near(Learned{}, 0))
+	untimed := learned(func(_ int, o *Observation) { o.Waiting = 1 })
+	assert.True(t, untimed.Near(untimed, 0.02), "neither knows the first token's time")
 }
 
 // What only the first token knows is found too, once the rest is.

@@ -99,6 +99,22 @@ func TestWhichProductsHaveNVLink(t *testing.T) {
 	}
 }
 
+// What four cards took over PCIe 5 to add up so many bytes, in microseconds
+// (github.com/voipmonitor/rtx6kpro), and what the link says that they take. One token of this
+// model has a state of 128 KiB, which a layer and the table add up three times.
+func TestAllReduceOverPCIeMeetsMeasurements(t *testing.T) {
+	link, known := serving.LinkOf(capacity.Device{Accelerator: "RTXPRO6000"})
+	require.True(t, known)
+	e, known := serving.ModelFigures{Layers: 1, Hidden: 65536}.Exchange(link, 4)
+	require.True(t, known)
+	gather := link.Start + 3*link.Step
+	for tokens, c := range map[capacity.Milliseconds]struct{ measured, said float64 }{1: {25, 27}, 2: {41, 41}, 4: {72, 69}, 8: {85, 99}} {
+		took := float64(e.PerIteration-gather+e.PerToken*tokens+min(e.PerToken*tokens, e.Long)) / 3 * 1000
+		assert.InDelta(t, c.said, took, 0.5, "%v x 128 KiB", tokens)
+		assert.InEpsilon(t, c.measured, took, 0.17, "%v x 128 KiB", tokens)
+	}
+}
+
 func TestALinkIsKnownByBandwidthAndShare(t *testing.T) {
 	for want, links := range map[bool][]serving.Link{true: {{Bandwidth: 1, Share: 0.5}}, false: {{}, {Bandwidth: 1}, {Share: 0.5}}} {
 		for _, l := range links {

@@ -285,8 +285,11 @@ func TestAPromiseIsTheQuantileOfTheSteadyState(t *testing.T) {
 
 // Without arrivals nobody is served and nobody waits.
 func TestAQueueWithoutArrivals(t *testing.T) {
-	s := queueOf(t, small, square, 0).At(0)
-	assert.Equal(t, Queueing{queue: s.queue, share: []float64{1, 0, 0, 0, 0}}, s)
+	for _, burst := range []float64{1, 4} {
+		q, ok := NewQueue(small, square, Arrivals{Burst: burst})
+		require.True(t, ok)
+		assert.Equal(t, Queueing{queue: q, share: []float64{1, 0, 0, 0, 0}}, q.At(0), "burst %v", burst)
+	}
 }
 
 // At the very rate that a replica can serve it never catches up.

@@ -50,7 +50,7 @@ func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
 	arithmetic := func(operations float64) capacity.Milliseconds {
 		return capacity.Milliseconds(1000 * operations / (d.Arithmetic * e.Arithmetic))
 	}
-	p := Profile{
+	return Profile{
 		Form:             Overlapped,
 		Overhead:         e.Overhead + exchange.PerIteration,
 		Base:             reading((m.Parameters - m.Embedding - m.Experts.Parameters) * m.WeightBytes),
@@ -60,11 +60,8 @@ func Roofline(m ModelFigures, d DeviceFigures, e Efficiency) Profile {
 		PerExchanged:     exchange.PerToken,
 		LongExchange:     exchange.Long,
 		PerPair:          arithmetic(4 * float64(m.Layers*m.Width)),
+		Experts:          ExpertTimes{Reading: reading(m.Experts.Parameters * m.WeightBytes), Share: m.Experts.Share()},
 	}
-	if m.Experts.Count > 0 {
-		p.Experts = ExpertTimes{Reading: reading(m.Experts.Parameters * m.WeightBytes), Share: m.Experts.Share()}
-	}
-	return p
 }
 
 // ReadWhole says that an iteration reads the whole cache, in the usual form.
