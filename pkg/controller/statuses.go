@@ -78,7 +78,7 @@ func (s *statuses) patch(ctx context.Context, base *v1alpha1.VariantAutoscaling,
 	case err == nil:
 		return changed, nil
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err) || ctx.Err() != nil:
-		return nil, nil //nolint:nilnil // what is gone, was changed or has no time left is neither written nor wrong
+		return nil, nil //nolint:nilnil,nilerr // what is gone, was changed or has no time left is neither written nor wrong
 	default:
 		err = fmt.Errorf("writing the status of VariantAutoscaling %s/%s: %w", base.Namespace, base.Name, err)
 		klog.FromContext(ctx).Error(err, "The status is written again in the next round")
