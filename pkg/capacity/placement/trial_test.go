@@ -83,6 +83,17 @@ func TestATrialAnswersAsTheClusterDoes(t *testing.T) {
 	}
 }
 
+// What cannot be counted finds no place, and takes none.
+func TestATrialPlacesNothingOfSeveralPods(t *testing.T) {
+	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 8)}}
+	r := gpus(1, "H100")
+	r.Shape.Pods = 2
+	node, ok := NewTrial(c).Place(r)
+	assert.False(t, ok)
+	assert.Equal(t, -1, node)
+	assert.Equal(t, 8, c.Nodes[0].Free.Devices)
+}
+
 // Of numbers that no node has the most that is counted is added up, in whichever order they
 // come.
 func TestATrialAddsUpAbsurdNumbers(t *testing.T) {
