@@ -36,7 +36,7 @@ func (r *round) allocate() answer {
 	slices.SortStableFunc(ordered, func(a, b *model) int { return cmp.Compare(a.promise.Priority, b.promise.Priority) })
 	for _, m := range ordered {
 		m.each(r.minimum)
-		if m.total() == 0 && (!r.mayRest(m) || m.called()) {
+		if m.total() == 0 && (!r.policy.IdleOf(m.key).Enabled || m.called()) {
 			found.lacks[m] = lack{any: !r.keepOne(m)}
 		}
 	}

@@ -83,7 +83,11 @@ func (r *round) size(m *model) bool {
 			continue
 		}
 		if rate, found := r.sloRate(m, v, p); found {
-			least := leastPromised * min(v.rate.trigger, p.Steady(v.atTriggers, m.demand.tokens).Rate)
+			usual := p.Steady(v.atTriggers, m.demand.tokens).Rate
+			if v.rate.trigger == 0 {
+				v.rate.trigger, v.rate.max = usual, usual
+			}
+			least := leastPromised * min(v.rate.trigger, usual)
 			if v.old.Sizing.Keeps {
 				least /= 2
 			}

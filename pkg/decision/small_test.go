@@ -220,6 +220,7 @@ func TestHybridSizing(t *testing.T) {
 		"no promise":            {capacity.SLO{}, float64(mean.Rate), float64(mean.Rate), ReasonMetricsFound, "", true, true},
 		"nobody can keep it":    {capacity.SLO{ITL: 0.1}, float64(mean.Rate), float64(mean.Rate), ReasonSLO, "no variant meets the SLO even when idle", true, true},
 		"nothing is known here": {capacity.SLO{ITL: 15}, 1, 0.9 * float64(mean.Rate), ReasonBorrowed, "b-h100", true, false},
+		"nor is it at the edge": {capacity.SLO{ITL: 1.002 * onH100.Steady(1, conv).ITL}, float64(mean.Rate), float64(mean.Rate), ReasonSLO, "no variant meets the SLO even when idle", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(5)
@@ -354,7 +355,8 @@ func TestRest(t *testing.T) {
 		"one arrived":                    {quiet(time.Hour), func(s *Snapshot, _ *Policy) { s.Models[0].Arrival.Value = 0.01 }, 1, true},
 		"nobody saw":                     {quiet(time.Hour), func(s *Snapshot, _ *Policy) { s.Models[0].Variants[0].Replicas[0].Running = Sample{} }, 1, true},
 		"a replica starts after a wake":  {quiet(time.Hour), func(s *Snapshot, _ *Policy) { starts(&s.Models[0].Variants[0], s.Time) }, 1, true},
-		"a variant has a minimum":        {quiet(time.Hour), func(_ *Snapshot, p *Policy) { atLeastOne(p, "b-l40s") }, 1, true},
+		"another variant has a minimum":  {quiet(time.Hour), func(_ *Snapshot, p *Policy) { atLeastOne(p, "b-l40s") }, 0, true},
+		"it has a minimum":               {quiet(time.Hour), func(_ *Snapshot, p *Policy) { atLeastOne(p, "a-h100") }, 1, true},
 		"how full it is, nobody knows":   {quiet(time.Hour), func(s *Snapshot, _ *Policy) { hides(&s.Models[0].Variants[0]) }, 1, true},
 		"data are old, and none is work": {quiet(time.Hour), func(s *Snapshot, _ *Policy) { s.Time = s.Time.Add(90 * time.Second) }, 1, true},
 	} {

@@ -6,7 +6,7 @@ import "time"
 // may, and reports whether it does; and keeps one replica of any other model. A replica
 // that waits in vain for a node keeps nothing. LacksAny is set where no variant may have it.
 func (r *round) zero(m *model, lacksAny bool) (idle bool) {
-	rests := r.mayRest(m)
+	rests := r.policy.IdleOf(m.key).Enabled
 	switch {
 	case rests && r.rest(m):
 		return true
@@ -18,13 +18,6 @@ func (r *round) zero(m *model, lacksAny bool) (idle bool) {
 		r.keepOne(m)
 	}
 	return false
-}
-
-// mayRest reports whether the model may have no replica at all.
-func (r *round) mayRest(m *model) bool {
-	allowed := r.policy.IdleOf(m.key).Enabled
-	m.each(func(v *variant) { allowed = allowed && v.policy.Min == 0 })
-	return allowed
 }
 
 // sleepsOn records that the model still sleeps, and whether anything would wake it.
@@ -43,7 +36,7 @@ func (r *round) sleepsOn(m *model) {
 func (r *round) stays(m *model, rests bool) {
 	unseen := r.unseen(m)
 	m.each(func(v *variant) {
-		if !rests || unseen == "" || v.target == 0 || r.quiet(m) < r.policy.IdleOf(m.key).Retention {
+		if !rests || unseen == "" || v.target <= v.policy.Min || r.quiet(m) < r.policy.IdleOf(m.key).Retention {
 			v.note(StageZero, ReasonSteady, "the model has a replica")
 			return
 		}
@@ -133,18 +126,22 @@ func (r *round) works(m *model) bool {
 	return busy
 }
 
-// rest gives up all replicas of a model of which nothing was asked for so long, and
-// reports whether there were any.
+// rest gives up all replicas beyond the minima of a model of which nothing was asked for so
+// long, and reports whether there were any.
 func (r *round) rest(m *model) bool {
 	quiet, retention := r.quiet(m), r.policy.IdleOf(m.key).Retention
 	seen := r.snapshot.Time.Sub(m.next.Gateway.Unseen)
-	if quiet < retention || seen < retention || r.unseen(m) != "" || m.total() == 0 {
+	if quiet < retention || seen < retention || r.unseen(m) != "" {
 		return false
 	}
+	rests := false
 	m.each(func(v *variant) {
-		v.step(StageZero, 0, ReasonIdle, "no requests for %s", quiet.Round(time.Second))
+		if v.target > v.policy.Min {
+			v.step(StageZero, v.policy.Min, ReasonIdle, "no requests for %s", quiet.Round(time.Second))
+			rests = true
+		}
 	})
-	return true
+	return rests
 }
 
 // alive is the number of replicas that do not wait in vain for a node.
