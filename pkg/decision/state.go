@@ -53,7 +53,8 @@ const (
 	stateNodeDown
 	// stateNoPod: there is no pod of it, and none comes.
 	stateNoPod
-	// stateLeaving: it is one more than the target asks for.
+	// stateLeaving: it is one more than the target asks for beside those that serve; those
+	// that come to nothing take no other's place.
 	stateLeaving
 	states
 )
@@ -114,15 +115,16 @@ func (r *round) fleetOf(v *variant) fleet {
 	}
 	deadline, unseen := r.startupDeadline(v)
 	v.next.Unseen = unseen
-	excess, failing := v.in.Ready+len(v.in.Starting)-v.in.Current, 0
-	for i := len(v.in.Starting) - 1; i >= 0; i-- {
+	failing := 0
+	for i := range v.in.Starting {
 		s := &v.in.Starting[i]
 		at := r.stateOf(v, s, deadline)
-		if excess > 0 && at == statePending {
+		if at == statePending && f.count[at] >= v.in.Current-v.in.Ready {
 			at = stateLeaving
-			excess--
 		}
-		f.since[at] = s.Created
+		if f.count[at] == 0 {
+			f.since[at] = s.Created
+		}
 		f.count[at]++
 		if s.Stuck {
 			failing++
@@ -169,7 +171,11 @@ func (r *round) startupDeadline(v *variant) (time.Duration, Unseen) {
 // take its time to come, however fast a replica starts once it is there.
 func (r *round) stateOf(v *variant, s *Starting, deadline time.Duration) state {
 	patience := min(r.policy.StartupDeadline, nodePatience)
-	if r.policy.Limited {
+	switch {
+	case !s.Unschedulable:
+		// Nobody has judged it, so the scheduler is down.
+		patience = max(r.policy.StartupDeadline, deadline)
+	case r.policy.Limited:
 		patience = min(deadline, placementPatience)
 	}
 	// One restart may be mended by the next.
@@ -178,7 +184,7 @@ func (r *round) stateOf(v *variant, s *Starting, deadline time.Duration) state {
 		crashPatience = max(v.in.Startup*3/2, leastDeadline)
 	}
 	switch waited := r.snapshot.Time.Sub(s.Created); {
-	case s.unscheduled() && (s.Unschedulable && waited > patience || waited > max(patience, deadline)):
+	case s.unscheduled() && waited > patience:
 		return stateUnschedulable
 	case s.unscheduled():
 		return statePending

@@ -119,7 +119,9 @@ func TestWhatDoesNotComeUp(t *testing.T) {
 	starting := func(ago time.Duration) Starting {
 		return Starting{Created: epoch.Add(-ago), Placed: true, Held: true}
 	}
-	homeless := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago)} }
+	refused := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago), Unschedulable: true} }
+	unjudged := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago)} }
+	lost := found{supply: 5, lost: 1, barren: true, stuck: true, paused: true}
 	for name, c := range map[string]struct {
 		ready    int
 		starting []Starting
@@ -135,8 +137,11 @@ func TestWhatDoesNotComeUp(t *testing.T) {
 		"none serves, one of two keeps failing": {0, []Starting{stuck(2 * time.Minute), starting(time.Minute)}, time.Minute, found{supply: 1, failed: 1}},
 		"one hangs":                             {5, []Starting{starting(4 * time.Minute)}, time.Minute, found{supply: 5, failed: 1}},
 		"one is late, and none ever started":    {5, []Starting{starting(11 * time.Minute)}, 0, found{supply: 5}},
-		"one waits for a node":                  {5, []Starting{homeless(time.Minute)}, time.Minute, found{supply: 6}},
-		"one waits for a node longer than that": {5, []Starting{homeless(4 * time.Minute)}, time.Minute, found{supply: 5, lost: 1, barren: true, stuck: true, paused: true}},
+		"one waits for a node":                  {5, []Starting{refused(time.Minute)}, time.Minute, found{supply: 6}},
+		"one waits longer than a node takes":    {5, []Starting{refused(4 * time.Minute)}, time.Minute, lost},
+		"no scheduler looked at one yet":        {5, []Starting{unjudged(9 * time.Minute)}, time.Minute, found{supply: 6}},
+		"none ever will":                        {5, []Starting{unjudged(11 * time.Minute)}, time.Minute, lost},
+		"none yet, and a start takes long":      {5, []Starting{unjudged(11 * time.Minute)}, 5 * time.Minute, found{supply: 6}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: c.ready + len(c.starting), Ready: c.ready, Starting: c.starting, Startup: c.startup})
@@ -237,5 +242,28 @@ func TestReplicasOnANodeThatFailedAreReplacedAtOnce(t *testing.T) {
 				assert.LessOrEqual(t, len(f.writes), 4, "%v", f.writes)
 			})
 		}
+	}
+}
+
+// A rolling update's new pod that keeps failing is one more than the target asks for. The one
+// that starts beside it is not, and is not given back with it.
+func TestOneThatStartsIsNotGivenBackForOneThatFails(t *testing.T) {
+	failing := Starting{Created: epoch.Add(-5 * time.Minute), Placed: true, Stuck: true}
+	starting := Starting{Created: epoch.Add(-time.Minute), Placed: true}
+	for name, c := range map[string]struct {
+		starting                 []Starting
+		pending, leaving, supply int
+	}{
+		"the new pod fails":           {[]Starting{failing, failing, starting}, 1, 0, 3},
+		"two fail and two start":      {[]Starting{failing, starting, starting, failing}, 2, 0, 4},
+		"one more starts than is due": {[]Starting{failing, starting, starting, starting}, 2, 1, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 2, Starting: c.starting, Startup: time.Minute})
+			v.fleet = r.fleetOf(v)
+			assert.Equal(t, []int{c.pending, c.leaving, c.supply}, []int{v.fleet.count[statePending], v.fleet.count[stateLeaving], v.fleet.supply})
+			r.limits(m, 0, nil)
+			assert.Equal(t, 4, v.target, "while one starts none is given back")
+		})
 	}
 }
