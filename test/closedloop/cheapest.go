@@ -15,7 +15,8 @@ type mix struct {
 
 // cheapest looks through all mixes that serve the load at the given rates and can be
 // reached from what there is: within the bounds, by changes that behavior allows, with
-// room for the new replicas beside the old ones. It reports whether there is one.
+// room for the new replicas beside the old ones, as documented: a cheaper variant comes
+// back when room appears, and no node is asked for to save. It reports whether there is one.
 func (w *world) cheapest(m *modelState, rates []float64) (mix, bool) {
 	s := &search{world: w, model: m, rates: rates, counts: make([]int, len(rates))}
 	s.best = math.Inf(1)
@@ -95,7 +96,7 @@ func (s *search) take(left, cost, start float64) {
 	if left > 1e-9 || total == 0 {
 		return
 	}
-	if s.world.scenario.Grows == 0 && !s.world.fits(more) {
+	if !s.world.fits(more) {
 		return
 	}
 	s.best = cost + start

@@ -272,6 +272,17 @@ func TestAReplicaCompletesWhatArrives(t *testing.T) {
 	assert.InEpsilon(t, 300*c.max, q.waiting, 0.05, "what arrives above the most waits")
 }
 
+// A server of long prompts would complete less with more in service; no curve falls.
+func TestACurveRises(t *testing.T) {
+	t.Parallel()
+	long := fast
+	long.PerPrefillToken *= 5
+	c := newCurve(long, &Model{Shape: capacity.TokenShape{Input: 4000, Output: 20}})
+	assert.IsNonDecreasing(t, c.rate)
+	assert.IsIncreasing(t, c.n)
+	assert.InDelta(t, c.max, slices.Max(c.rate), 0)
+}
+
 func TestTheLeastLoadedReplicaIsNext(t *testing.T) {
 	t.Parallel()
 	m := &modelState{Model: &Model{Shape: chat}}
@@ -379,7 +390,7 @@ func slowCheapest(w *world, m *modelState, rates []float64) (best float64, ok bo
 				more[v] = added
 			}
 		}
-		if inside && left <= 1e-9 && total > 0 && (w.scenario.Grows > 0 || w.fits(more)) && (!ok || cost < best) {
+		if inside && left <= 1e-9 && total > 0 && w.fits(more) && (!ok || cost < best) {
 			best, ok = cost, true
 		}
 		i := slices.IndexFunc(counts, func(n int) bool { return n < most })

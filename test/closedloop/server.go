@@ -12,7 +12,8 @@ import (
 type curve struct {
 	// limit is the most that is in service at once.
 	limit float64
-	// n and rate are the points; both rise.
+	// n and rate are the points; both rise: where more in service would complete less, because
+	// long prompts hold each other up, no more is completed.
 	n, rate []float64
 	// ttft and itl are in seconds, without waiting.
 	ttft, itl []float64
@@ -24,13 +25,15 @@ const curvePoints = 128
 
 func newCurve(p serving.Profile, m *Model) *curve {
 	c := &curve{limit: math.Floor(p.Concurrency(m.Shape))}
+	best := 0.0
 	for i := range curvePoints + 1 {
 		n := c.limit * math.Pow(float64(i)/curvePoints, 2)
 		if i == 0 {
 			n = 1e-6 * c.limit
 		}
 		at := p.Steady(n, m.Shape)
-		c.n, c.rate = append(c.n, n), append(c.rate, float64(at.Rate))
+		best = max(best, float64(at.Rate))
+		c.n, c.rate = append(c.n, n), append(c.rate, best)
 		c.ttft, c.itl = append(c.ttft, float64(at.TTFT)/1000), append(c.itl, float64(at.ITL)/1000)
 	}
 	c.max = c.rate[curvePoints]
