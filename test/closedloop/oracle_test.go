@@ -270,17 +270,18 @@ func TestAReplicaCompletesWhatArrives(t *testing.T) {
 	}
 	assert.InEpsilon(t, c.limit, q.running, 1e-9)
 	assert.InEpsilon(t, 300*c.max, q.waiting, 0.05, "what arrives above the most waits")
-}
 
-// A server of long prompts would complete less with more in service; no curve falls.
-func TestACurveRises(t *testing.T) {
-	t.Parallel()
+	// By turns, as from a router that sees who has less to do.
 	long := fast
-	long.PerPrefillToken *= 5
-	c := newCurve(long, &Model{Shape: capacity.TokenShape{Input: 4000, Output: 20}})
-	assert.IsNonDecreasing(t, c.rate)
-	assert.IsIncreasing(t, c.n)
-	assert.InDelta(t, c.max, slices.Max(c.rate), 0)
+	long.PerPrefillToken, long.BatchLimit = 0.12, 54
+	c = newCurve(long, &Model{Shape: capacity.TokenShape{Input: 2445, Output: 43}})
+	q = queue{}
+	for range 600 {
+		for _, share := range []float64{1.34, 0.88} {
+			q.serve(c, share*c.max*step.Seconds())
+		}
+	}
+	assert.InEpsilon(t, 1200*step.Seconds()*c.max, q.completed, 0.01, "no more is completed than at the most")
 }
 
 func TestTheLeastLoadedReplicaIsNext(t *testing.T) {

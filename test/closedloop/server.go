@@ -12,8 +12,7 @@ import (
 type curve struct {
 	// limit is the most that is in service at once.
 	limit float64
-	// n and rate are the points; both rise: where more in service would complete less, because
-	// long prompts hold each other up, no more is completed.
+	// n and rate are the points; both rise.
 	n, rate []float64
 	// ttft and itl are in seconds, without waiting.
 	ttft, itl []float64
@@ -25,15 +24,13 @@ const curvePoints = 128
 
 func newCurve(p serving.Profile, m *Model) *curve {
 	c := &curve{limit: math.Floor(p.Concurrency(m.Shape))}
-	best := 0.0
 	for i := range curvePoints + 1 {
 		n := c.limit * math.Pow(float64(i)/curvePoints, 2)
 		if i == 0 {
 			n = 1e-6 * c.limit
 		}
 		at := p.Steady(n, m.Shape)
-		best = max(best, float64(at.Rate))
-		c.n, c.rate = append(c.n, n), append(c.rate, best)
+		c.n, c.rate = append(c.n, n), append(c.rate, float64(at.Rate))
 		c.ttft, c.itl = append(c.ttft, float64(at.TTFT)/1000), append(c.itl, float64(at.ITL)/1000)
 	}
 	c.max = c.rate[curvePoints]
@@ -100,8 +97,8 @@ func (q *queue) serve(c *curve, arrived float64) {
 }
 
 // after is how many are in flight after the time: a full replica completes at its
-// greatest rate; any other comes as near to the number that the arrivals keep in service
-// as a request's time in service allows.
+// greatest rate, and none at a greater one; any other comes as near to the number that the
+// arrivals keep in service as a request's time in service allows.
 func (q *queue) after(c *curve, arrived, seconds float64) float64 {
 	before := q.inFlight()
 	rate := arrived / seconds
@@ -113,7 +110,7 @@ func (q *queue) after(c *curve, arrived, seconds float64) float64 {
 	if before > c.limit {
 		return max(steady, full)
 	}
-	return q.nearing(c, before, steady, rate, seconds)
+	return max(full, q.nearing(c, before, steady, rate, seconds))
 }
 
 // nearing relaxes from before to the steady number with the time in service there.
