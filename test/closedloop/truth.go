@@ -73,6 +73,10 @@ func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
 		// What is learned from a few points is extrapolated to a full replica.
 		t.saturation.least *= learnedShare
 		t.promise.least *= learnedShare
+		if !t.keeps() {
+			// Near the edge an error of a few percent in a latency is a factor in this rate.
+			t.promise.least = min(t.promise.least, hardlyShare*t.saturation.most)
+		}
 	}
 	return t
 }
