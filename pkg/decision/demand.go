@@ -3,6 +3,7 @@ package decision
 import (
 	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -169,12 +170,9 @@ func (r *round) certain(m *model) (rate capacity.Rate, silent []int, known bool)
 // grew reports whether more replicas serve now than at some time within the metrics
 // window.
 func (r *round) grew(m *model) bool {
-	for _, o := range m.old.Seen {
-		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && o.Ready < m.ready() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.old.Seen, func(o Observation) bool {
+		return r.snapshot.Time.Sub(o.Time) <= r.policy.Window && o.Ready < m.ready()
+	})
 }
 
 // overWindow is the arrival rate over the metrics window: as the gateway counts

@@ -117,9 +117,6 @@ func (r *round) size(m *model) bool {
 		if rate == 0 {
 			v.note(StageSupply, ReasonSLO, "misses the SLO even when idle")
 		}
-		if v.rate.max == 0 {
-			v.rate.max = v.rate.serves()
-		}
 	}
 	return true
 }

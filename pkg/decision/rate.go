@@ -66,12 +66,16 @@ func (r *round) rates(m *model) (sized, rated bool) {
 	}
 	sized = r.size(m)
 	infer(m)
-	for _, v := range m.variants {
-		rated = rated || v.rate.serves() > 0
-	}
+	rated = slices.ContainsFunc(m.variants, func(v *variant) bool { return v.rate.serves() > 0 })
 	if !rated {
+		// A replica that is so little asked shows no rate; as full as it may be it serves as
+		// many times what it does now.
+		each := capacity.Rate(1)
+		if full := capacity.Rate(m.full() * float64(m.ready())); full > 0 && m.demand.now > 0 {
+			each = max(oneMore, m.demand.now/full)
+		}
 		for _, v := range m.variants {
-			v.rate = rate{trigger: 1, max: 1}
+			v.rate = rate{trigger: each, max: each}
 		}
 	}
 	return sized, rated

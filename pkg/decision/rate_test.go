@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -180,4 +181,37 @@ func TestARateOutOfReachDoesNotMakeAVariantMissThePromise(t *testing.T) {
 	require.Greater(t, leastPromised*curve.Rate(atTriggers, shape, onH100), serves, "what it is taken to serve at the triggers is out of reach")
 	assert.NotContains(t, fmt.Sprint(plan.Models[0].Variants[0].Steps), "misses the SLO")
 	assert.Greater(t, serves, seen)
+}
+
+// Replicas that have less than half a request in service show no rate, and go all the same:
+// as long as the others are not full without them.
+func TestReplicasThatAreHardlyAskedGo(t *testing.T) {
+	for name, c := range map[string]struct {
+		use  float64
+		want int
+	}{
+		"hardly full":           {0.005, 1},
+		"as full as two may be": {0.27, 2},
+		"half full":             {0.40, 3},
+		"nobody knows how full": {math.NaN(), 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(20)
+			w.setReplicas(0, 4)
+			w.now = w.now.Add(time.Hour)
+			s := w.snapshot()
+			for i := range s.Models[0].Variants {
+				v := &s.Models[0].Variants[i]
+				v.Profile, v.BatchLimit = serving.Profile{}, 0
+				for j := range v.Replicas {
+					p := &v.Replicas[j]
+					p.Running.Value, p.Served.Value, p.KVUse.Value, p.Waiting.Value = 0.4, 5, c.use, 0
+				}
+			}
+			s.Models[0].Variants[1].Cost = 0.01
+			plan := first(s, atOnce(policyFor(false, "a-h100", "b-l40s")))
+			assert.Equal(t, c.want, *plan.Models[0].Variants[0].Desired, lineOf(&plan.Models[0].Variants[0]))
+			assert.Zero(t, *plan.Models[0].Variants[1].Desired, "nobody knows whether it serves more for its price")
+		})
+	}
 }

@@ -23,13 +23,10 @@ const switchLeast = 0.05
 // dearer ones go when the new ones serve and the scale-down's window allows it. It
 // reports whether any start. A round that cannot judge it has not found otherwise.
 func (r *round) replace(m *model, ideal map[*variant]int) bool {
-	if m.evidence != evidenceFull || r.policy.Horizon <= 0 || m.changing() {
+	if m.evidence != evidenceFull || r.policy.Horizon <= 0 || m.changing() || !m.rated && m.need.least > 0 {
 		return false
 	}
 	candidates, need := m.mix()
-	if need <= 0 {
-		return false
-	}
 	began := len(r.placed)
 	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.fitting), need, func(v *variant) int { return v.target }, ideal, false)
 	if !m.pays(candidates, best) {
@@ -110,7 +107,6 @@ func (m *model) changing() bool {
 // mix are the variants that may stand in for each other, and the rate that they must
 // serve: what must stay after a scale-down, with what saturated replicas do not serve
 // although they count for it, or what keeps them clear of the triggers when that is more.
-// The rate is 0 while nobody knows what any of them serves and something is asked for.
 func (m *model) mix() (candidates []*variant, need capacity.Rate) {
 	outside := capacity.Rate(0)
 	for _, v := range m.variants {
@@ -120,9 +116,6 @@ func (m *model) mix() (candidates []*variant, need capacity.Rate) {
 		case v.managed && (v.target > 0 || !v.rate.unfit()):
 			candidates = append(candidates, v)
 		}
-	}
-	if !m.rated && m.need.least > 0 {
-		return candidates, 0
 	}
 	unfilled := m.clear(m.standing(func(v *variant) int { return v.target }))
 	return candidates, max(m.need.least+m.need.idle-outside, unfilled-outside, oneMore)

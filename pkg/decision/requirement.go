@@ -133,12 +133,7 @@ func (m *model) beyond(n *need) capacity.Rate {
 
 // starts reports whether replicas start that count as supply.
 func (m *model) starts() bool {
-	for _, v := range m.variants {
-		if v.fleet.starts() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.variants, func(v *variant) bool { return v.fleet.starts() })
 }
 
 // more sets how much is missing once a trigger fired. While nothing is known of what

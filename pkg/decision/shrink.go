@@ -94,9 +94,6 @@ func (m *model) staying(v *variant, n int) int {
 // stay, whether or not those that start serve already; nil when they do not suffice.
 func (m *model) cheapestMix() map[*variant]int {
 	candidates, need := m.mix()
-	if need <= 0 {
-		return nil
-	}
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
 		most := v.bounded(v.target)
@@ -222,9 +219,15 @@ func (m *model) safe(now, after standing) bool {
 // triggers with the load that all have now. What the ready replicas serve whose load is not
 // known, or who are saturated, takes nothing over.
 func (m *model) clear(now standing) capacity.Rate {
-	t, unknown := m.saturation, m.unknown()
-	full := max(share(m.load.saturation, t.KVCacheThreshold-t.KVSpareTrigger), share(m.load.queue, t.QueueLengthThreshold-t.QueueSpareTrigger))
-	return unknown + max(0, now.ready-unknown)*capacity.Rate(full)
+	unknown := m.unknown()
+	return unknown + max(0, now.ready-unknown)*capacity.Rate(m.full())
+}
+
+// full is how full the replicas are that are not saturated, as a share of what the triggers
+// allow.
+func (m *model) full() float64 {
+	t := m.saturation
+	return max(share(m.load.saturation, t.KVCacheThreshold-t.KVSpareTrigger), share(m.load.queue, t.QueueLengthThreshold-t.QueueSpareTrigger))
 }
 
 // share is the share of the room that a load takes; infinite where there is none.
