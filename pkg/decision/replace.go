@@ -28,6 +28,8 @@ func (r *round) replace(m *model, ideal map[*variant]int) bool {
 	}
 	candidates, need := m.mix()
 	began := len(r.placed)
+	// They may show to serve a little less than they are taken to.
+	need *= 1 + samePoint
 	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.fitting), need, func(v *variant) int { return v.target }, ideal, false)
 	if !m.pays(candidates, best) {
 		r.takeBack(began)

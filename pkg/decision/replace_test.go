@@ -279,6 +279,34 @@ func TestAMixIsStartedOnlyWhereAllOfItFits(t *testing.T) {
 	assert.Len(t, r.placed, 2)
 }
 
+// A mix that serves what must stay by a hair is not begun: what its replicas show when they
+// serve may be a little less, and then they would go again. One replica more may pay, too.
+func TestASwitchHasALittleToSpare(t *testing.T) {
+	for name, c := range map[string]struct {
+		spare capacity.Rate
+		most  int
+		comes int
+	}{
+		"two suffice":           {1.05, 3, 2},
+		"two suffice by a hair": {1.01, 3, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 4, Current: 4})
+			dear.price, dear.load.unsaturated = 100, 4
+			cheap := &variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate}
+			cheap.policy.Max = c.most
+			dear.policy.Down.Window, cheap.policy.Down.Window = 0, 0
+			dear.in.Target, cheap.in.Target = TargetFound, TargetFound
+			m.variants = append(m.variants, cheap)
+			m.load, m.need.least = load{saturation: 0.01, unsaturated: 4}, 2*dear.rate.serves()/c.spare
+			dear.rate.trigger /= 2
+			began := r.replace(m, nil)
+			assert.Equal(t, c.comes > 0, began)
+			assert.Equal(t, c.comes, cheap.target)
+		})
+	}
+}
+
 // Replicas that scaleDown leaves alone stay, and the others go that are then not needed.
 func TestWhatMayNotGoIsCountedOn(t *testing.T) {
 	for name, c := range map[string]struct {
