@@ -18,7 +18,8 @@ import (
 
 var (
 	oneSeed   = flag.Int64("seed", -1, "play the scenario of this seed alone, and tell its story")
-	seeds     = flag.Int("seeds", usualSeeds, "how many seeds to play, from 0 on")
+	seeds     = flag.Int("seeds", usualSeeds, "how many seeds to play, from -from on")
+	from      = flag.Int("from", 0, "the first of them")
 	shrinking = flag.Bool("shrink", false, "make the scenario of -seed smaller, as long as the same check fails")
 	wanted    = flag.String("check", "", "the check that -shrink looks for; empty is the first one that fails")
 )
@@ -35,13 +36,15 @@ func TestSeeds(t *testing.T) {
 	// The decision makes much garbage and keeps little.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var next atomic.Int64
+	next.Store(int64(*from))
 	var mutex sync.Mutex
 	failed := map[Check][]int{}
-	first := *seeds
+	end := *from + *seeds
+	first := end
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
-			for seed := int(next.Add(1)) - 1; seed < *seeds; seed = int(next.Add(1)) - 1 {
+			for seed := int(next.Add(1)) - 1; seed < end; seed = int(next.Add(1)) - 1 {
 				w := run(drawScenario(seeded(uint64(seed))), decision.Decide, "")
 				mutex.Lock()
 				for _, f := range w.story.failures {
