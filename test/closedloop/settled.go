@@ -79,18 +79,27 @@ func (w *world) checkCycle(m *modelState) {
 				}
 			}
 		}
-		homeless := !w.scenario.Limited && v.placedAt <= w.scenario.settled() && w.slots(v) == 0
-		tried := homeless && raises <= int((watch+w.scenario.Longer)/(15*time.Minute))
-		queued := homeless && raises == len(changes) && m.waiting < w.scenario.settled()
-		learned := !v.Told && raises == 0 && len(changes) == 1
-		served := raises == 0 && m.queued > w.scenario.settled()-20*time.Minute
-		found := w.foundLately(m) && raises <= 1+int((watch+w.scenario.Longer)/(2*time.Hour))
-		slow := raises == 0 && v.OwnDown
-		if len(changes) > 0 && !tried && !queued && !learned && !served && !found && !slow {
+		if len(changes) > 0 && !w.mayChange(v, len(changes), raises) {
 			w.fail(CheckCycle, "%s changed %d times since %s, with a load that is constant since %s: %s", v.key.Name,
 				len(changes), clock(w.scenario.settled()), clock(w.scenario.Calm), strings.Join(changes[:min(8, len(changes))], ", "))
 		}
 	}
+}
+
+// mayChange reports whether so many changes, of them so many raises, are one of the exceptions.
+func (w *world) mayChange(v *variantState, changes, raises int) bool {
+	m, settled, length := v.model, w.scenario.settled(), watch+w.scenario.Longer
+	if !w.scenario.Limited && v.placedAt <= settled && w.slots(v) == 0 {
+		// It finds no node.
+		if raises <= int(length/(15*time.Minute)) || raises == changes && m.waiting < settled {
+			return true
+		}
+	}
+	if w.foundLately(m) && raises <= 1+int(length/(2*time.Hour)) {
+		return true
+	}
+	learned, served := !v.Told && changes == 1, m.queued > settled-20*time.Minute
+	return raises == 0 && (learned || served || v.OwnDown)
 }
 
 // foundLately says whether a try found a node where nobody knows what fits.
