@@ -39,6 +39,27 @@ func TestClaimTemplatesOfALeaderWorkerSet(t *testing.T) {
 	assert.True(t, BindsToNode(set.Template.Spec.Volumes[0]))
 }
 
+// The annotation is on the set, which passes it on to its pods. Larger groups are not counted.
+func TestExclusiveTopologyIsSaidByTheLeaderWorkerSet(t *testing.T) {
+	inv := Read([]*corev1.Node{h100("n")}, nil)
+	bound := func(annotations map[string]string) string {
+		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"leaderWorkerTemplate": map[string]any{
+			"workerTemplate": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
+				"name": "server", "resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": "2"}},
+			}}}},
+		}}}}
+		object.SetAnnotations(annotations)
+		set, err := LeaderWorkerSetOf(object)
+		require.NoError(t, err)
+		r, err := inv.Request(set.Template, nil, Normalize("H100"))
+		require.NoError(t, err)
+		return r.Bound
+	}
+	assert.Equal(t, unseen, bound(nil))
+	assert.Equal(t, "exclusive topology, "+unseen,
+		bound(map[string]string{"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"}))
+}
+
 func TestOrderOfAStatefulSet(t *testing.T) {
 	for policy, want := range map[appsv1.PodManagementPolicyType]bool{
 		"": true, appsv1.OrderedReadyPodManagement: true, appsv1.ParallelPodManagement: false,

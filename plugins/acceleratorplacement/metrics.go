@@ -56,7 +56,7 @@ var (
 	cluster = &gauges{}
 
 	freeSlots = gauge("free_slots",
-		"How many more pods of a variant's shape fit on the nodes now, if nothing else is placed. Nodes count that at least one variant of that shape may use by taints, node selector and affinity. Pods of a variant without a ReplicaSet or StatefulSet that the scheduler sees may use every node.",
+		"How many more pods of a variant's shape fit on the nodes now, if nothing else is placed. Nodes count that at least one variant of that shape may use by taints, node selector and affinity. Pods of a variant without a ReplicaSet or StatefulSet that the scheduler sees may use every node. Devices, CPU, memory and places for pods count. Other extended resources, resource quotas and what preemption would free do not, so wva_variant_free_slots may be lower or higher.",
 		"shape", "device_memory_gib", "form", "cpu", "memory")
 	freeDevices = gauge("free_devices",
 		"Devices that no pod holds, on nodes that take pods.",

@@ -20,8 +20,10 @@ import (
 
 // slots are how many more pods of the shapes fit, without anybody yielding: on nodes that
 // admit the pods of at least one of the variants of that shape. So for one variant with a
-// live pod it is the number that the autoscaler finds, where no quota and no pod of lower
-// priority counts. A shape that cannot be counted for any of its variants has none.
+// live pod it is the number that the autoscaler finds, where no quota, no other extended
+// resource and no pod of lower priority counts. The shapes are of devices, CPU and memory
+// alone, and the scheduler reads no quotas. A shape that cannot be counted for any of its
+// variants has none.
 func (p *Plugin) slots(inv *inventory.Inventory, pods []*corev1.Pod, variants []*v1alpha1.VariantAutoscaling, shapes []capacity.Shape) []slotsOf {
 	made := p.owners.made(variants, pods)
 	refused := map[capacity.Shape][]string{}

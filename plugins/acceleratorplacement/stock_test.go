@@ -62,7 +62,7 @@ acceleratorplacement_fragmented_devices{accelerator="H100",profile="variant-sche
 # TYPE acceleratorplacement_free_devices gauge
 acceleratorplacement_free_devices{accelerator="A100",profile="variant-scheduler"} 8
 acceleratorplacement_free_devices{accelerator="H100",profile="variant-scheduler"} 11
-# HELP acceleratorplacement_free_slots [ALPHA] How many more pods of a variant's shape fit on the nodes now, if nothing else is placed. Nodes count that at least one variant of that shape may use by taints, node selector and affinity. Pods of a variant without a ReplicaSet or StatefulSet that the scheduler sees may use every node.
+# HELP acceleratorplacement_free_slots [ALPHA] How many more pods of a variant's shape fit on the nodes now, if nothing else is placed. Nodes count that at least one variant of that shape may use by taints, node selector and affinity. Pods of a variant without a ReplicaSet or StatefulSet that the scheduler sees may use every node. Devices, CPU, memory and places for pods count. Other extended resources, resource quotas and what preemption would free do not, so wva_variant_free_slots may be lower or higher.
 # TYPE acceleratorplacement_free_slots gauge
 acceleratorplacement_free_slots{cpu="0",device_memory_gib="",form="",memory="0",profile="variant-scheduler",shape="2xH100"} 5
 # HELP acceleratorplacement_unplaceable_pods [ALPHA] Pods with devices that found no node, by what the best nodes lacked.

@@ -7,12 +7,13 @@ import (
 )
 
 // The published means on the default list at 100 % arrived, which show that this is
-// the same study, how near a replay has to come, and what ours is to reach.
+// the same study, how near a replay has to come, and what ours is to reach: a tenth
+// below the 96.30 that it reaches.
 const (
 	publishedBestFit  = 92.86
 	publishedGradient = 95.23
 	near              = 0.5
-	leastOurs         = 95.9
+	leastOurs         = 96.2
 	// leastLead is in standard errors of the paired lead over the gradient.
 	leastLead = 2
 )

@@ -18,6 +18,11 @@ import (
 // places every smaller share where a larger one fits, so that T_s does not grow with s:
 // T is a mix of two cuts at most, each of which places all shares up to a size and none
 // above. Who may refuse takes the shares first that hand out most for what they are worth.
+//
+// The limit of who refuses nothing has two caveats. T_s does not grow with s in the mean
+// over streams: in a single one, more pods of a large share than of a smaller one may have
+// come while there was room. And a smaller share must not need more CPU than a larger one:
+// where it does, it may be left out by CPU while the larger one is placed.
 func limits(classes []Class) (keeping, refusing float64) {
 	values := gapValues(classes)
 	demand := map[int]float64{}

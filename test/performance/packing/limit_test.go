@@ -38,26 +38,36 @@ func TestLimitsByHand(t *testing.T) {
 	}
 }
 
-// Nobody who places all that fits does better, first fit and best fit on devices without CPU
-// among them.
+// Nobody who places all that fits does better in the mean, first fit and best fit on devices
+// without CPU among them. Each stream is held against the limit of what came in it. A single
+// one may be more than half a point above it. The mean of sixteen is at most 0.06 points above
+// it on these seeds, which is noise, and may be 0.07: by so much is 96.4 above the limit of the
+// default list. The test shows nothing finer, nothing of CPU, and nothing of a policy that
+// chooses better; for that there is the proof.
 func TestNobodyIsAboveTheLimits(t *testing.T) {
-	const devices = 400
+	const devices, streams = 400, 16
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		demand := map[int]float64{}
 		for range 2 + random.IntN(4) {
 			demand[10*(5+random.IntN(96))] += random.Float64()
 		}
-		keeping, refusing := limits(classesOf(demand))
-		assert.LessOrEqual(t, keeping, refusing+1e-9, "seed %d", seed)
 		for _, tightest := range []bool{false, true} {
-			assert.Less(t, filled(random, demand, devices, tightest), keeping+0.03, "seed %d, best fit %v: %v", seed, tightest, demand)
+			above := 0.0
+			for range streams {
+				handed, arrived := filled(random, demand, devices, tightest)
+				keeping, refusing := limits(classesOf(arrived))
+				assert.LessOrEqual(t, keeping, refusing+1e-9, "seed %d", seed)
+				above += (handed - keeping) / streams
+			}
+			assert.Less(t, above, 0.0007, "seed %d, best fit %v: %v", seed, tightest, demand)
 		}
 	}
 }
 
-// filled is the part of the devices that is handed out when as much has arrived as there is.
-func filled(random *rand.Rand, demand map[int]float64, devices int, tightest bool) float64 {
+// filled is the part of the devices that is handed out when as much has arrived as there is,
+// and what has arrived of each share.
+func filled(random *rand.Rand, demand map[int]float64, devices int, tightest bool) (part float64, arrived map[int]float64) {
 	var shares []int
 	for _, share := range slices.Sorted(maps.Keys(demand)) {
 		for range int(1 + 1000*demand[share]/float64(share)*100) {
@@ -69,13 +79,17 @@ func filled(random *rand.Rand, demand map[int]float64, devices int, tightest boo
 		free[i] = whole
 	}
 	handed := 0
-	for arrived := 0; arrived < devices*whole; {
+	arrived = map[int]float64{}
+	for sum := 0; sum < devices*whole; {
 		share := shares[random.IntN(len(shares))]
-		arrived += share
+		sum += share
+		arrived[share] += float64(share)
 		best := -1
 		for i, f := range free {
 			if f >= share && (best < 0 || tightest && f < free[best]) {
-				best = i
+				if best = i; !tightest {
+					break
+				}
 			}
 		}
 		if best >= 0 {
@@ -83,5 +97,5 @@ func filled(random *rand.Rand, demand map[int]float64, devices int, tightest boo
 			handed += share
 		}
 	}
-	return float64(handed) / float64(devices*whole)
+	return float64(handed) / float64(devices*whole), arrived
 }
