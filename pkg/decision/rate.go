@@ -68,17 +68,26 @@ func (r *round) rates(m *model) (sized, rated bool) {
 	infer(m)
 	rated = slices.ContainsFunc(m.variants, func(v *variant) bool { return v.rate.serves() > 0 })
 	if !rated {
-		// A replica that is so little asked shows no rate; as full as it may be it serves as
-		// many times what it does now.
-		each := capacity.Rate(1)
-		if full := capacity.Rate(m.full() * float64(m.ready())); full > 0 && m.demand.now > 0 {
-			each = max(oneMore, m.demand.now/full)
-		}
+		each := r.eachHardlyAsked(m)
 		for _, v := range m.variants {
 			v.rate = rate{trigger: each, max: each}
 		}
 	}
 	return sized, rated
+}
+
+// eachHardlyAsked is what a replica serves where all are so little asked that they show no
+// rate: as full as it may be, as many times what it does now. It is 1 where nobody knows how
+// full they are, as while they fill for the first time.
+func (r *round) eachHardlyAsked(m *model) capacity.Rate {
+	full := capacity.Rate(m.full() * float64(m.ready()))
+	began := slices.ContainsFunc(m.variants, func(v *variant) bool {
+		return slices.ContainsFunc(v.in.Replicas, func(p Replica) bool { return r.fledgling(&p) })
+	})
+	if full <= 0 || m.demand.now <= 0 || began {
+		return 1
+	}
+	return max(oneMore, m.demand.now/full)
 }
 
 // tellSupply records what the replicas serve.

@@ -188,12 +188,14 @@ func TestARateOutOfReachDoesNotMakeAVariantMissThePromise(t *testing.T) {
 func TestReplicasThatAreHardlyAskedGo(t *testing.T) {
 	for name, c := range map[string]struct {
 		use  float64
+		age  time.Duration
 		want int
 	}{
-		"hardly full":           {0.005, 1},
-		"as full as two may be": {0.27, 2},
-		"half full":             {0.40, 3},
-		"nobody knows how full": {math.NaN(), 4},
+		"hardly full":           {0.005, time.Hour, 1},
+		"as full as two may be": {0.27, time.Hour, 2},
+		"half full":             {0.40, time.Hour, 3},
+		"nobody knows how full": {math.NaN(), time.Hour, 4},
+		"they still fill":       {0.005, 10 * time.Second, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(20)
@@ -206,6 +208,7 @@ func TestReplicasThatAreHardlyAskedGo(t *testing.T) {
 				for j := range v.Replicas {
 					p := &v.Replicas[j]
 					p.Running.Value, p.Served.Value, p.KVUse.Value, p.Waiting.Value = 0.4, 5, c.use, 0
+					p.Since = s.Time.Add(-c.age)
 				}
 			}
 			s.Models[0].Variants[1].Cost = 0.01

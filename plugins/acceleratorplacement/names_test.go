@@ -39,7 +39,7 @@ func TestNamesOfOnesOwnAreFollowed(t *testing.T) {
 	source.Add(names("others", map[string]string{"NVIDIA-Foo": "A100"}))
 	source.Add(names("names", map[string]string{"NVIDIA-Foo": "H100"}))
 	require.Eventually(t, func() bool { return feasible() == 1 }, time.Minute, time.Millisecond)
-	assert.True(t, w.handle.wasActivated("llm/waiting"), "it may fit now")
+	require.Eventually(t, func() bool { return w.handle.wasActivated("llm/waiting") }, time.Minute, time.Millisecond, "it may fit now")
 
 	before := w.names.Generation()
 	source.Modify(names("names", map[string]string{"NVIDIA-Foo": "?"}))
