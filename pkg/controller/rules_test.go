@@ -116,7 +116,7 @@ func TestWhatTheClusterSaysOfPodsIsRead(t *testing.T) {
 		"a lower priority that budgets": {Access{}, nil, []client.Object{low, budget}, 16, "what admission adds, disruption budgets"},
 		"budgets, unread":               {Access{Unread: inventory.Unread{Budgets: true}}, nil, []client.Object{low}, 16, "what admission adds, disruption budgets"},
 		"a class as low":                {Access{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = "low" }, []client.Object{low, priority}, 0, "what admission adds"},
-		"priorities, unread":            {Access{Unread: inventory.Unread{PriorityClasses: true}}, nil, []client.Object{low}, 0, "what admission adds, priority class"},
+		"priorities, unread":            {Access{Unread: inventory.Unread{PriorityClasses: true}}, nil, []client.Object{low}, 16, "what admission adds, priority class"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			slots, bound := ruled(t, c.access, c.change, c.objects...)

@@ -153,7 +153,8 @@ func (inv *Inventory) foretell(template *corev1.PodTemplateSpec) (expected, erro
 }
 
 // applyRuntimeClass adds what the pod's runtime class adds to every pod: overhead, a node
-// selector and tolerations. It is an error where admission would refuse the pod.
+// selector and tolerations. One that is not known may tolerate every taint. It is an error
+// where admission would refuse the pod.
 func (inv *Inventory) applyRuntimeClass(e *expected) error {
 	spec := &e.pod.Spec
 	if spec.RuntimeClassName == nil {
@@ -161,6 +162,7 @@ func (inv *Inventory) applyRuntimeClass(e *expected) error {
 	}
 	if inv.objects.Unread.RuntimeClasses {
 		e.bounds = append(e.bounds, "runtime class")
+		spec.Tolerations = append(slices.Clone(spec.Tolerations), corev1.Toleration{Operator: corev1.TolerationOpExists})
 		return nil
 	}
 	i := slices.IndexFunc(inv.objects.RuntimeClasses, func(c *nodev1.RuntimeClass) bool { return c.Name == *spec.RuntimeClassName })

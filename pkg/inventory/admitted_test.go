@@ -141,8 +141,9 @@ func TestRuntimeClass(t *testing.T) {
 	require.ErrorContains(t, err, "sandbox=gvisor and their runtime class kata those with sandbox=kata")
 	_, _, err = ask("gone", nil, Unread{})
 	require.ErrorContains(t, err, "runtime class gone, which does not exist")
-	_, r, err = ask("gone", nil, Unread{RuntimeClasses: true})
+	inv, r, err = ask("gone", nil, Unread{RuntimeClasses: true})
 	require.NoError(t, err)
+	assert.Equal(t, 2, slotsOf(t, inv, r), "the class may tolerate any taint, and a bound is no less than what it bounds")
 	assert.Equal(t, "what admission adds, runtime class", r.Bound)
 	assert.Len(t, class.Scheduling.NodeSelector, 1, "the class is as it was")
 }

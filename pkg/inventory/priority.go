@@ -2,7 +2,9 @@ package inventory
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -22,13 +24,24 @@ import (
 // priorityOf is the priority of a pod that was admitted.
 func priorityOf(pod *corev1.Pod) int32 { return ptr.Deref(pod.Spec.Priority, 0) }
 
-// prioritize gives the pod the priority of its class, as admission does. It is an error
-// where admission would refuse the pod.
+// highest is the priority that no class but the cluster's own has more of, whose names
+// begin with reserved.
+const (
+	highest  = 1_000_000_000
+	reserved = "system-"
+)
+
+// prioritize gives the pod the priority of its class, as admission does. Of a class that
+// is not known it gives the highest that it may have: fewer pods yield, and not more. It
+// is an error where admission would refuse the pod.
 func (inv *Inventory) prioritize(e *expected) error {
 	spec := &e.pod.Spec
 	if inv.objects.Unread.PriorityClasses {
 		e.bounds = append(e.bounds, "priority class")
-		spec.PreemptionPolicy = ptr.To(corev1.PreemptNever)
+		spec.Priority = ptr.To[int32](highest)
+		if strings.HasPrefix(spec.PriorityClassName, reserved) {
+			spec.Priority = ptr.To[int32](math.MaxInt32)
+		}
 		return nil
 	}
 	i := slices.IndexFunc(inv.objects.PriorityClasses, func(c *schedulingv1.PriorityClass) bool {

@@ -59,8 +59,9 @@ func TestPodsOfLowerPriorityYield(t *testing.T) {
 		"one as low yields to nobody":           {o, "low", 0, "what admission adds"},
 		"one that never preempts":               {o, "patient", 0, "what admission adds"},
 		"the default of the cluster":            {usual, "", 2 + 2, "what admission adds"},
-		"not known":                             {unread, "high", 0, "what admission adds, priority class"},
-		"what the default is nobody knows then": {unread, "", 0, "what admission adds, priority class"},
+		"not known":                             {unread, "high", 2 + 2, "what admission adds, priority class"},
+		"what the default is nobody knows then": {unread, "", 2 + 2, "what admission adds, priority class"},
+		"of the cluster's own":                  {unread, "system-node-critical", 2 + 2 + 2, "what admission adds, priority class"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := new(Names).Read(c.objects)

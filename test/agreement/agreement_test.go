@@ -79,8 +79,9 @@ type tally struct {
 	// Preempted replicas found room by preemption, Guarded ones of them beside pods of a
 	// disruption budget; quotas refused the Refused ones.
 	Preempted, Guarded, Refused int
-	// Nodes, verdicts and explanations that were compared.
-	Nodes, Verdicts, Reasons int
+	// Nodes, verdicts and explanations that were compared, and Unread the counts without
+	// what says what pods will be.
+	Nodes, Verdicts, Reasons, Unread int
 }
 
 func (a *tally) add(b tally) {
@@ -96,6 +97,7 @@ func (a *tally) add(b tally) {
 	a.Nodes += b.Nodes
 	a.Verdicts += b.Verdicts
 	a.Reasons += b.Reasons
+	a.Unread += b.Unread
 }
 
 // game is one cluster in both views.
@@ -284,7 +286,27 @@ func (g *game) count(t *testing.T, turn *turn, about string) counted {
 		c.slots = append(c.slots, slots)
 	}
 	g.checkBound(t, turn, c.requests[0].Bound, about)
+	if g.like(turn) == nil {
+		g.compareUnread(t, turn, &c, about)
+	}
 	return c
+}
+
+// compareUnread: where the classes and quotas may not be read, a count is a bound, and no
+// less than what there is.
+func (g *game) compareUnread(t *testing.T, turn *turn, c *counted, about string) {
+	t.Helper()
+	unread := g.names.Read(inventory.Objects{Nodes: g.cachedNodes, Pods: g.cachedPods, Unread: inventory.Unread{
+		RuntimeClasses: true, PriorityClasses: true, Budgets: true, Quotas: true,
+	}})
+	for i, name := range turn.names {
+		request, err := unread.Request(turn.template, nil, name)
+		require.NoError(t, err, about)
+		most, err := unread.Cluster.Slots(request)
+		require.NoError(t, err, about)
+		require.GreaterOrEqual(t, most, c.slots[i], about)
+		g.tally.Unread++
+	}
 }
 
 // checkBound: what a template asks for beyond the model must be named, and nothing
