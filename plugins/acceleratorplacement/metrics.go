@@ -17,17 +17,11 @@ const subsystem = "acceleratorplacement"
 // stock is what the plugin last found out about the cluster, for the gauges. It
 // never changes once made.
 type stock struct {
-	slots       []slotsOf
+	slots       map[capacity.Shape]int
 	free        map[capacity.Accelerator]int
 	fragmented  map[capacity.Accelerator]int
 	unplaceable map[string]int
 	foreign     int
-}
-
-// slotsOf is how many more pods of a shape fit now.
-type slotsOf struct {
-	shape capacity.Shape
-	slots int
 }
 
 // refusals counts what kubelets refused.
@@ -56,7 +50,7 @@ var (
 	cluster = &gauges{}
 
 	freeSlots = gauge("free_slots",
-		"How many more pods of a variant's shape fit on the nodes now, if nothing else is placed. Nodes count that at least one variant of that shape may use by taints, node selector and affinity. Pods of a variant without a ReplicaSet or StatefulSet that the scheduler sees may use every node. Devices, CPU, memory and places for pods count. Other extended resources, resource quotas and what preemption would free do not, so wva_variant_free_slots may be lower or higher.",
+		"How many more pods of a variant's shape fit now, if nothing else is placed: by the same count as wva_variant_free_slots, which also leaves room for replicas that were asked for and are not placed yet. Of several variants of one shape, that of which the most fit. Pods of a variant without a ReplicaSet or StatefulSet that the scheduler sees may use every node. Where the scheduler may not read runtime classes, priority classes or resource quotas, at most that many fit.",
 		"shape", "device_memory_gib", "form", "cpu", "memory")
 	freeDevices = gauge("free_devices",
 		"Devices that no pod holds, on nodes that take pods.",
@@ -111,8 +105,8 @@ func (g *gauges) CollectWithStability(ch chan<- metrics.Metric) {
 		emit := func(d *metrics.Desc, value int, labels ...string) {
 			ch <- metrics.NewLazyConstMetric(d, metrics.GaugeValue, float64(value), append([]string{profile.(string)}, labels...)...)
 		}
-		for _, of := range s.slots {
-			emit(freeSlots, of.slots, of.shape.String(), numberOrNone(of.shape.MemoryGiB), of.shape.Form, cpuText(of.shape.MilliCPU), memoryText(of.shape.MemoryBytes))
+		for shape, slots := range s.slots {
+			emit(freeSlots, slots, shape.String(), numberOrNone(shape.MemoryGiB), shape.Form, cpuText(shape.MilliCPU), memoryText(shape.MemoryBytes))
 		}
 		for a, count := range s.free {
 			emit(freeDevices, count, string(a))

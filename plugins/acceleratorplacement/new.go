@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -28,7 +29,7 @@ func New(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (fwk.
 		return nil, fmt.Errorf("reading the arguments of %s: %w", Name, err)
 	}
 	registerMetrics()
-	p := newPlugin(args, handle)
+	p := newPlugin(args, handle, handle.ClientSet())
 	source, err := sourceOf(handle.KubeConfig())
 	if err != nil {
 		return nil, fmt.Errorf("making a client of VariantAutoscaling objects: %w", err)
@@ -49,19 +50,21 @@ func New(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (fwk.
 		names.start(ctx, firstList)
 	}
 	go failed.RunWithContext(ctx)
+	p.rules.start(ctx)
 	cluster.watch(p.profile, p.variants.current)
 	p.variants.start(ctx, firstList, listLimit)
 	go p.afterSync(ctx)
 	return p, nil
 }
 
-func newPlugin(args *config.AcceleratorPlacementArgs, handle fwk.Handle) *Plugin {
+func newPlugin(args *config.AcceleratorPlacementArgs, handle fwk.Handle, client kubernetes.Interface) *Plugin {
 	factory := handle.SharedInformerFactory()
 	return &Plugin{
 		handle: handle, args: *args, profile: handle.ProfileName(),
 		names:   &inventory.Names{},
 		nodes:   factory.Core().V1().Nodes().Lister(),
 		owners:  listOwners(factory),
+		rules:   newRules(client),
 		waiting: newWaiting(),
 		restock: make(chan struct{}, 1),
 	}

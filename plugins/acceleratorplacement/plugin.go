@@ -48,6 +48,7 @@ type Plugin struct {
 	catalog    catalog
 	nodes      corelisters.NodeLister
 	owners     owners
+	rules      *rules
 	variants   *variants
 	prices     prices
 	waiting    *waiting

@@ -18,79 +18,45 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-// slots are how many more pods of the shapes fit, without anybody yielding: on nodes that
-// admit the pods of at least one of the variants of that shape. So for one variant with a
-// live pod it is the number that the autoscaler finds, where no quota, no other extended
-// resource and no pod of lower priority counts. The shapes are of devices, CPU and memory
-// alone, and the scheduler reads no quotas. A shape that cannot be counted for any of its
-// variants has none.
-func (p *Plugin) slots(inv *inventory.Inventory, pods []*corev1.Pod, variants []*v1alpha1.VariantAutoscaling, shapes []capacity.Shape) []slotsOf {
-	made := p.owners.made(variants, pods)
-	refused := map[capacity.Shape][]string{}
+// slots are how many more pods of the variants' shapes fit, as the autoscaler counts them:
+// of several variants of one shape, of that of which the most fit. A variant whose template
+// is not seen may use every node. One that cannot be counted has none, and so has one
+// without devices.
+func (p *Plugin) slots(inv *inventory.Inventory, pods []*corev1.Pod, variants []*v1alpha1.VariantAutoscaling, shapes []capacity.Shape) map[capacity.Shape]int {
+	made, found := p.owners.made(variants, pods), map[capacity.Shape]int{}
 	for _, v := range variants {
 		shape, ok := shapeSaid(p.names, v)
-		if !ok {
-			continue
-		}
 		shape.Pods = 1
-		refusals, err := refusalsOf(inv, shape, made[targetOf(v)])
-		if err != nil {
+		if !ok || !slices.Contains(shapes, shape) {
 			continue
 		}
-		if others, known := refused[shape]; known {
-			refusals = byBoth(others, refusals)
-		}
-		refused[shape] = refusals
-	}
-	var found []slotsOf
-	for _, shape := range shapes {
-		refusals, countable := refused[shape]
-		if !countable {
+		request, err := made[targetOf(v)].request(inv, v.Namespace, shape)
+		if err != nil || request.Shape.Devices == 0 {
 			continue
 		}
-		if slots, err := inv.Cluster.Slots(&placement.Request{Shape: shape, Refused: refusals}); err == nil {
-			found = append(found, slotsOf{shape: shape, slots: slots})
+		if slots, err := inv.Cluster.Slots(request); err == nil {
+			found[request.Shape] = max(found[request.Shape], slots)
 		}
 	}
 	return found
-}
-
-// refusalsOf says for each node why it keeps such pods away; nil is that none does, or
-// that their template is not known or of another shape.
-func refusalsOf(inv *inventory.Inventory, shape capacity.Shape, of made) ([]string, error) {
-	if of.template == nil {
-		return nil, nil
-	}
-	name := inventory.Normalize(string(shape.Accelerator))
-	name.MemoryGiB, name.Form = shape.MemoryGiB, shape.Form
-	request, err := inv.Request(of.template, of.like, name)
-	if err != nil || request.Shape.Device() != shape.Device() {
-		return nil, err
-	}
-	return request.Refused, nil
-}
-
-// byBoth keeps the refusals that are in both lists. It changes neither.
-func byBoth(a, b []string) []string {
-	if len(a) == 0 || len(b) == 0 {
-		return nil
-	}
-	if &a[0] == &b[0] {
-		return a
-	}
-	both := slices.Clone(a)
-	for i := range both {
-		if b[i] == "" {
-			both[i] = ""
-		}
-	}
-	return both
 }
 
 // made is what a target makes its pods of, and one that it made of that.
 type made struct {
 	template *corev1.PodTemplateSpec
 	like     *corev1.Pod
+}
+
+// request is what one such pod asks for, of devices as the shape says.
+func (m made) request(inv *inventory.Inventory, namespace string, shape capacity.Shape) (*placement.Request, error) {
+	if m.template == nil {
+		return &placement.Request{Shape: shape}, nil
+	}
+	name := inventory.Normalize(string(shape.Accelerator))
+	name.MemoryGiB, name.Form = shape.MemoryGiB, shape.Form
+	template := *m.template
+	template.Namespace = namespace
+	return inv.Request(&template, m.like, name)
 }
 
 // made are the pod templates of what the variants scale, as far as the caches hold them:

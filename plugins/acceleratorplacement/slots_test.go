@@ -1,15 +1,23 @@
 package acceleratorplacement
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -57,39 +65,34 @@ func TestFreeSlotsAreOnNodesThatAdmitThePods(t *testing.T) {
 	}
 	old, now := templated("a", "1", unchanged), templated("a", "2", unchanged)
 	old.UID, now.UID = "old", "now"
-	const none = -1
 	for name, c := range map[string]struct {
 		variants []*v1alpha1.VariantAutoscaling
 		owners   []runtime.Object
-		want     int
+		want     []int
 		pods     []*corev1.Pod
 	}{
-		"admission lets them tolerate it":     {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{old, now}, 14, []*corev1.Pod{live(now, toleratesTeam)}},
-		"it did with an older template":       {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{old, now}, 6, []*corev1.Pod{live(old, toleratesTeam)}},
-		"taints refuse":                       {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", unchanged)}, 6, nil},
-		"of a stateful set":                   {[]*v1alpha1.VariantAutoscaling{ofSet}, []runtime.Object{inSet}, 6, nil},
-		"taints are tolerated":                {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", toleratesTeam)}, 14, nil},
-		"node selectors refuse":               {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", selectsPool)}, 4, nil},
-		"the last revision counts":            {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "9", toleratesTeam), templated("a", "10", selectsPool)}, 4, nil},
-		"another's template is of no account": {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("b", "1", selectsPool)}, 14, nil},
-		"of a kind above a deployment":        {[]*v1alpha1.VariantAutoscaling{ofServer}, []runtime.Object{serverDeployment("a"), templated("a", "1", selectsPool)}, 4, nil},
+		"admission lets them tolerate it":     {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{old, now}, []int{14}, []*corev1.Pod{live(now, toleratesTeam)}},
+		"it did with an older template":       {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{old, now}, []int{6}, []*corev1.Pod{live(old, toleratesTeam)}},
+		"taints refuse":                       {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", unchanged)}, []int{6}, nil},
+		"of a stateful set":                   {[]*v1alpha1.VariantAutoscaling{ofSet}, []runtime.Object{inSet}, []int{6}, nil},
+		"taints are tolerated":                {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", toleratesTeam)}, []int{14}, nil},
+		"node selectors refuse":               {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", selectsPool)}, []int{4}, nil},
+		"the last revision counts":            {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "9", toleratesTeam), templated("a", "10", selectsPool)}, []int{4}, nil},
+		"another's template is of no account": {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("b", "1", selectsPool)}, []int{14}, nil},
+		"of a kind above a deployment":        {[]*v1alpha1.VariantAutoscaling{ofServer}, []runtime.Object{serverDeployment("a"), templated("a", "1", selectsPool)}, []int{4}, nil},
 		"one of two may go there": {[]*v1alpha1.VariantAutoscaling{a, b},
-			[]runtime.Object{templated("a", "1", selectsPool), templated("b", "1", func(s *corev1.PodSpec) { selectsPool(s); toleratesTeam(s) })}, 4, nil},
-		"each of two may go somewhere": {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", selectsPool), templated("b", "1", unchanged)}, 6, nil},
-		"two of one kind":              {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", unchanged), templated("b", "1", unchanged)}, 6, nil},
-		"nothing is known of one":      {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("b", "1", selectsPool)}, 14, nil},
-		"not to be counted":            {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", claiming)}, none, nil},
-		"one is not to be counted":     {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", amd), templated("b", "1", selectsPool)}, 4, nil},
+			[]runtime.Object{templated("a", "1", selectsPool), templated("b", "1", func(s *corev1.PodSpec) { selectsPool(s); toleratesTeam(s) })}, []int{4}, nil},
+		"each of two may go somewhere": {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", selectsPool), templated("b", "1", unchanged)}, []int{6}, nil},
+		"two of one kind":              {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", unchanged), templated("b", "1", unchanged)}, []int{6}, nil},
+		"nothing is known of one":      {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("b", "1", selectsPool)}, []int{4, 14}, nil},
+		"not to be counted":            {[]*v1alpha1.VariantAutoscaling{a}, []runtime.Object{templated("a", "1", claiming)}, nil, nil},
+		"one is not to be counted":     {[]*v1alpha1.VariantAutoscaling{a, b}, []runtime.Object{templated("a", "1", amd), templated("b", "1", selectsPool)}, []int{4}, nil},
 	} {
 		w := newWorld(t, c.owners, c.variants...)
 		inv := w.names.Read(inventory.Objects{Nodes: []*corev1.Node{closed.node, pooled.node, open.node}})
 		_, shapes := outlookOf(w.names, c.variants, nil)
 		require.Len(t, shapes, 1, name)
-		got := none
-		if slots := w.slots(inv, c.pods, c.variants, shapes); len(slots) == 1 {
-			got = slots[0].slots
-		}
-		assert.Equal(t, c.want, got, name)
+		assert.Equal(t, c.want, slices.Sorted(maps.Values(w.slots(inv, c.pods, c.variants, shapes))), name)
 	}
 }
 
@@ -113,10 +116,62 @@ func TestSlotsOfSlicesAndNarrowerTypesKeepTheirNames(t *testing.T) {
 		v := variant("v", accelerator, 1)
 		w := newWorld(t, []runtime.Object{rs}, v)
 		_, shapes := outlookOf(w.names, []*v1alpha1.VariantAutoscaling{v}, nil)
-		slots := w.slots(inv, nil, []*v1alpha1.VariantAutoscaling{v}, shapes)
-		require.Len(t, slots, 1, accelerator)
-		assert.Equal(t, c.want, slots[0].slots, accelerator)
+		assert.Equal(t, []int{c.want}, slices.Sorted(maps.Values(w.slots(inv, nil, []*v1alpha1.VariantAutoscaling{v}, shapes))), accelerator)
 	}
+}
+
+// What counts beside devices, CPU and memory counts in the scheduler as it does in the
+// autoscaler.
+func TestFreeSlotsAreThoseThatTheAutoscalerCounts(t *testing.T) {
+	linked := node("linked", h100, 8, 0)
+	linked.node.Status.Allocatable["rdma/hca"] = resource.MustParse("2")
+	held := node("held", h100, 4, 0)
+	pause := gpuPod("pause", 4, nil)
+	pause.Spec.NodeName, pause.Spec.Priority = "held", ptr.To[int32](-10)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "llm", Name: "gpus"}}
+	quota.Spec.Hard = corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse("5")}
+	quota.Status.Hard = quota.Spec.Hard
+	pooled := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "pooled"}, Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"pool": "none"}}}
+	low := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Value: -10}
+	classed := func(name string) func(*corev1.PodSpec) {
+		return func(spec *corev1.PodSpec) { spec.PriorityClassName = name }
+	}
+	for name, c := range map[string]struct {
+		rules  []runtime.Object
+		change func(*corev1.PodSpec)
+		want   []int
+	}{
+		"pods of lower priority yield": {nil, unchanged, []int{8 + 4}},
+		"and not to one as low":        {[]runtime.Object{low}, classed("low"), []int{8}},
+		"further resources": {nil, func(spec *corev1.PodSpec) {
+			spec.Containers[0].Resources.Requests["rdma/hca"] = resource.MustParse("1")
+		}, []int{2}},
+		"a quota":              {[]runtime.Object{quota}, unchanged, []int{5}},
+		"a runtime class":      {[]runtime.Object{pooled}, func(spec *corev1.PodSpec) { spec.RuntimeClassName = ptr.To("pooled") }, []int{0}},
+		"a class that is none": {nil, classed("gone"), nil},
+	} {
+		v := variant("v", "H100", 1)
+		rs := templated("v", "1", c.change)
+		w := newWorld(t, []runtime.Object{rs, linked.node, held.node, pause}, v)
+		w.ruled(t, c.rules...)
+		w.profile = "rules"
+		w.begin()
+		w.takeStock(t.Context())
+		found, _ := cluster.found.LoadAndDelete(w.profile)
+		assert.Equal(t, c.want, slices.Sorted(maps.Values(found.(*stock).slots)), name)
+	}
+}
+
+// What may not be read bounds the count, which is no less than what fits then.
+func TestFreeSlotsWithoutTheRules(t *testing.T) {
+	forbidden := fake.NewClientset()
+	forbidden.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "", nil)
+	})
+	w := newWorld(t, nil)
+	w.rules = newRules(forbidden)
+	w.rules.start(t.Context())
+	assert.Equal(t, inventory.Objects{Unread: inventory.Unread{RuntimeClasses: true, PriorityClasses: true, Budgets: true, Quotas: true}}, w.rules.objects())
 }
 
 func TestTheNewestReplicaSetIsThatOfTheLastRevision(t *testing.T) {

@@ -22,10 +22,6 @@ const (
 	stockPause = 2 * time.Second
 )
 
-// unread are the objects that a scheduler does not read. What they say is of the pods that
-// come, which are seen when they come.
-var unread = inventory.Unread{RuntimeClasses: true, PriorityClasses: true, Budgets: true, Quotas: true}
-
 // watchStock takes stock until the context ends. It is what goes on beside the
 // scheduling of pods, and is the only place that builds a table anew.
 func (p *Plugin) watchStock(ctx context.Context) {
@@ -73,7 +69,9 @@ func (p *Plugin) takeStock(ctx context.Context) {
 	withDevices := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !inventory.UsesDevices(pod) })
 	variants := p.variants.list()
 	outlook, shapes := outlookOf(p.names, variants, p.count(withDevices))
-	inv := p.names.Read(inventory.Objects{Nodes: nodes, Pods: pods, Unread: unread, Known: p.carried})
+	objects := p.rules.objects()
+	objects.Nodes, objects.Pods, objects.Known = nodes, pods, p.carried
+	inv := p.names.Read(objects)
 	p.prices.expect(outlook, inv.Cluster)
 
 	foreign := p.foreign(nodes, pods)
@@ -112,7 +110,7 @@ func (p *Plugin) visitWaiting(ctx context.Context, pods []*corev1.Pod) {
 }
 
 // sum adds up the gauges.
-func (p *Plugin) sum(c *placement.Cluster, slots []slotsOf, foreign int) *stock {
+func (p *Plugin) sum(c *placement.Cluster, slots map[capacity.Shape]int, foreign int) *stock {
 	s := &stock{
 		slots:       slots,
 		free:        freeBy(c),

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
@@ -35,11 +37,16 @@ func gaugeOf(t *testing.T, name string, labels map[string]string) float64 {
 }
 
 func TestTheMetricsSayWhatIsLeft(t *testing.T) {
-	rs := deployed("v")
-	larger, tooLarge := gpuPod("larger", 4, rs), gpuPod("too-large", 16, rs)
+	rs := templated("v", "1", func(spec *corev1.PodSpec) {
+		spec.Containers[0].Resources.Requests = corev1.ResourceList{gpu: resource.MustParse("2")}
+	})
+	rs.UID = "now"
+	before := deployed("v")
+	larger, tooLarge := gpuPod("larger", 4, before), gpuPod("too-large", 16, before)
 	held := placedBy("variant-scheduler", "held", "half", 5)
 	v := wanting("v", "H100", 2, 3, 3)
-	w := newWorld(t, []runtime.Object{rs, node("whole", h100, 8, 0).node, node("half", h100, 8, 0).node, node("other", a100, 8, 0).node, held, larger, tooLarge}, v)
+	w := newWorld(t, []runtime.Object{rs, before, node("whole", h100, 8, 0).node, node("half", h100, 8, 0).node, node("other", a100, 8, 0).node, held, larger, tooLarge}, v)
+	w.ruled(t)
 	cordoned := node("cordoned", h100, 8, 0)
 	cordoned.node.Spec.Unschedulable = true
 	w.see(t, cordoned.node)
@@ -62,7 +69,7 @@ acceleratorplacement_fragmented_devices{accelerator="H100",profile="variant-sche
 # TYPE acceleratorplacement_free_devices gauge
 acceleratorplacement_free_devices{accelerator="A100",profile="variant-scheduler"} 8
 acceleratorplacement_free_devices{accelerator="H100",profile="variant-scheduler"} 11
-# HELP acceleratorplacement_free_slots [ALPHA] How many more pods of a variant's shape fit on the nodes now, if nothing else is placed. Nodes count that at least one variant of that shape may use by taints, node selector and affinity. Pods of a variant without a ReplicaSet or StatefulSet that the scheduler sees may use every node. Devices, CPU, memory and places for pods count. Other extended resources, resource quotas and what preemption would free do not, so wva_variant_free_slots may be lower or higher.
+# HELP acceleratorplacement_free_slots [ALPHA] How many more pods of a variant's shape fit now, if nothing else is placed: by the same count as wva_variant_free_slots, which also leaves room for replicas that were asked for and are not placed yet. Of several variants of one shape, that of which the most fit. Pods of a variant without a ReplicaSet or StatefulSet that the scheduler sees may use every node. Where the scheduler may not read runtime classes, priority classes or resource quotas, at most that many fit.
 # TYPE acceleratorplacement_free_slots gauge
 acceleratorplacement_free_slots{cpu="0",device_memory_gib="",form="",memory="0",profile="variant-scheduler",shape="2xH100"} 5
 # HELP acceleratorplacement_unplaceable_pods [ALPHA] Pods with devices that found no node, by what the best nodes lacked.
@@ -86,9 +93,9 @@ func TestShapesThatAreWrittenAlikeHaveSeriesOfTheirOwn(t *testing.T) {
 	registerMetrics()
 	const profile = "alike"
 	t.Cleanup(func() { cluster.found.Delete(profile) })
-	cluster.report(profile, &stock{slots: []slotsOf{
-		{shape: capacity.Shape{Accelerator: "A100-80GB", Devices: 1}, slots: 1},
-		{shape: capacity.Shape{Accelerator: "A100", MemoryGiB: 80, Devices: 1}, slots: 2},
+	cluster.report(profile, &stock{slots: map[capacity.Shape]int{
+		{Accelerator: "A100-80GB", Devices: 1}:           1,
+		{Accelerator: "A100", MemoryGiB: 80, Devices: 1}: 2,
 	}})
 	labels := map[string]string{"profile": profile, "shape": "1xA100-80GB", "device_memory_gib": ""}
 	assert.Equal(t, 1.0, gaugeOf(t, "acceleratorplacement_free_slots", labels))

@@ -173,7 +173,7 @@ func newWorldFrom(t testing.TB, source *fcache.FakeControllerSource, served cach
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	h := &handle{factory: factory, activated: map[string]bool{}, recorder: events.NewFakeRecorder(100)}
-	p := newPlugin(&config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true, SpreadFirstReplicas: true}, h)
+	p := newPlugin(&config.AcceleratorPlacementArgs{KeepOthersOffAcceleratorNodes: true, SpreadFirstReplicas: true}, h, fake.NewClientset())
 	var err error
 	p.variants, err = newVariants(served, 10*time.Millisecond, p.variantChanged, p.soon)
 	require.NoError(t, err)
@@ -183,6 +183,14 @@ func newWorldFrom(t testing.TB, source *fcache.FakeControllerSource, served cach
 		w.see(t, object)
 	}
 	return w
+}
+
+// ruled lets the plugin read these rules, and no others.
+func (w *world) ruled(t testing.TB, objects ...runtime.Object) {
+	t.Helper()
+	w.rules = newRules(fake.NewClientset(objects...))
+	w.rules.start(t.Context())
+	w.rules.factory.WaitForCacheSync(t.Context().Done())
 }
 
 // see puts an object into the scheduler's caches.
