@@ -71,6 +71,10 @@ func (s Sizing) holds(o Sizing) bool {
 // that cannot keep the promise is taken to serve nothing, unless none of them can.
 func (r *round) size(m *model) bool {
 	slo := m.promise.SLO
+	// Both stay where this round has no use for them.
+	for _, v := range m.variants {
+		v.next.Latency, v.next.Sizing = v.old.Latency, v.old.Sizing
+	}
 	if !r.policy.Hybrid || slo == (capacity.SLO{}) || !m.demand.tokens.Known() {
 		return false
 	}
@@ -129,7 +133,6 @@ func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate cap
 	asked := Sizing{Profile: profile, Shape: m.demand.tokens, SLO: m.promise.SLO, Share: r.policy.Share, PeakShare: r.policy.peakShare()}
 	asked.Burst = m.burst(old.Rate)
 	if known && (old.holds(asked) || r.snapshot.Time.Sub(old.Found) < r.sizeSpacing()) {
-		v.next.Sizing = old
 		return old.Rate, true
 	}
 	if !known {
@@ -200,11 +203,10 @@ func (r *round) limited(v *variant, p serving.Profile) serving.Profile {
 // watchLatency adds what the replicas show to what was learned of their latency.
 func (r *round) watchLatency(m *model) {
 	for _, v := range m.variants {
-		l := v.old.Latency
+		learned := &v.next.Latency.Learned
 		for i := range v.in.Replicas {
-			l.Learned = l.Learned.Observe(r.latencyOf(m, &v.in.Replicas[i]))
+			*learned = learned.Observe(r.latencyOf(m, &v.in.Replicas[i]))
 		}
-		v.next.Latency = l
 	}
 }
 

@@ -218,3 +218,28 @@ func TestReplicasThatAreHardlyAskedGo(t *testing.T) {
 		})
 	}
 }
+
+// A round that cannot tell the lengths of the requests, or sizes for no promise, keeps what
+// was learned before it.
+func TestWhatWasLearnedOutlivesARoundWithoutUse(t *testing.T) {
+	for name, hybrid := range map[string]bool{"lengths are unknown": true, "capacity alone decides": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(10)
+			s := w.snapshot()
+			for i := range s.Models[0].Variants[0].Replicas {
+				p := &s.Models[0].Variants[0].Replicas[i]
+				p.Input, p.Output = Sample{}, Sample{}
+			}
+			key := Key{"ns", "a-h100"}
+			old := VariantMemory{
+				Latency: Learning{Estimate: serving.Estimate{Profile: onH100, Confidence: 0.9}, Fitted: s.Time.Add(-time.Minute)},
+				Sizing:  Sizing{Profile: onH100, Rate: 5, Found: s.Time.Add(-time.Minute)},
+			}
+			policy := demoPolicy()
+			policy.Hybrid, policy.Promises = hybrid, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
+			_, memory := Decide(s, policy, Memory{Time: s.Time.Add(-time.Minute), Variants: map[Key]VariantMemory{key: old}}, RoundFull)
+			assert.Equal(t, old.Latency.Estimate, memory.Variants[key].Latency.Estimate)
+			assert.Equal(t, old.Sizing, memory.Variants[key].Sizing)
+		})
+	}
+}
