@@ -30,6 +30,9 @@ func (p *play) perform() performed {
 	if err != nil {
 		return performed{err: err}
 	}
+	if pupil, ok := policy.(*ours); ok && p.lesson != nil {
+		p.lesson.teach(pupil, p.startup)
+	}
 	return p.with(policy, p.startOf(policy, p.initial()))
 }
 

@@ -26,6 +26,7 @@ type Trial struct {
 	bounds map[time.Duration]*Bound
 	// scatter is that of the requests, and before that of the trace.
 	scatter, before []workload.Index
+	lesson          lesson
 }
 
 // TrialOptions are what a trial is made of.
@@ -33,6 +34,10 @@ type TrialOptions struct {
 	Scenario *Scenario
 	// Source is read once.
 	Source Source
+	// Lesson, unless nil, is requests of an earlier time. Ours are then given no profile:
+	// they begin with what they learned of the variants from these requests. Nothing else of
+	// that time counts.
+	Lesson Source
 	// Trace, unless nil, has counted the requests before they were multiplied, once Source
 	// has been read.
 	Trace *workload.Dispersion
@@ -81,7 +86,10 @@ func NewTrial(o TrialOptions) (*Trial, error) {
 		}
 		t.bounds[startup] = &bound
 	}
-	return t, nil
+	if o.Lesson != nil {
+		t.lesson, err = newLesson(TrialOptions{Scenario: s, Source: o.Lesson, Startups: o.Startups, Seed: o.Seed})
+	}
+	return t, err
 }
 
 // skipLearning counts the requests again where the first of them do not count.

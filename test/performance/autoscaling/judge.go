@@ -40,8 +40,8 @@ type oneCase struct {
 	sweep.Case
 }
 
-// firstSeed is that of the first run; the others follow.
-const firstSeed = 1
+// firstSeed is that of the first run; the others follow. Those of lessons are so much later.
+const firstSeed, lessonSeeds = 1, 1000
 
 // judge sweeps the trials and says what they show.
 func judge(o *options, chosen []trial, progress io.Writer) (b *bench, err error) {
@@ -139,7 +139,7 @@ func prepare(o *options, t trial) ([]*replay.Trial, error) {
 		var counted workload.Dispersion
 		return replay.NewTrial(replay.TrialOptions{
 			Scenario: s, Startups: t.startups, Seed: seed, Trace: &counted,
-			Source: t.source(s, o.data, seed, &counted),
+			Source: t.source(s, o.data, seed, &counted), Lesson: t.lesson(o.data, seed),
 		})
 	})
 }
@@ -150,6 +150,20 @@ func (t trial) source(s *replay.Scenario, data string, seed uint64, counted *wor
 		return replay.Merge(s.Sources(seed))
 	}
 	return func() (workload.Stream, error) { return t.trace.open(data, seed, counted) }
+}
+
+// lesson are the requests of an earlier time; nil where there are none.
+func (t trial) lesson(data string, seed uint64) replay.Source {
+	if t.example != "" || t.knows != learned {
+		return nil
+	}
+	return func() (workload.Stream, error) {
+		stream, err := t.trace.open(data, seed+lessonSeeds, new(workload.Dispersion))
+		if err != nil {
+			return nil, err
+		}
+		return workload.Limit(stream, lessonLength), nil
+	}
 }
 
 // scenario is what the trial runs on.
@@ -163,7 +177,7 @@ func (t trial) scenario() (*replay.Scenario, error) {
 		data = e.Data
 	}
 	s, err := scenario.Parse(data, scenario.Options{Prices: t.prices, Cluster: t.cluster})
-	if err == nil && t.learns {
+	if err == nil && t.knows == nothing {
 		forget(s)
 	}
 	return s, err

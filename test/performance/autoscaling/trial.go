@@ -47,11 +47,27 @@ type trial struct {
 	// static fleets and ours with other settings are tuned aside where aside is set.
 	rivals []string
 	aside  bool
-	// learns is set where the autoscaler is told no profile and has to learn it.
-	learns bool
+	// knows is what ours know of the variants at the beginning.
+	knows knowledge
 	// quick is set for trials of a quick run, and day for those that take longest.
 	quick, day bool
 }
+
+// knowledge is what ours know of the variants at the beginning.
+type knowledge int
+
+const (
+	// learned is what they learn from an earlier time: of a trace, the same again up to
+	// lessonLength with other copies and lengths; of a scenario, what it says itself.
+	learned knowledge = iota
+	// told is the profile itself.
+	told
+	// nothing is for trials that are judged from the first request on.
+	nothing
+)
+
+// lessonLength is that of the first day of scenarios.
+const lessonLength = 3 * time.Hour
 
 // ours are the policies that are judged, at their defaults. The claims are about the first
 // one, which knows the promise.
@@ -89,7 +105,8 @@ func trials() []trial {
 		{trace: known, prices: aws, cluster: full, startups: minute, part: several, rivals: ranked},
 		{trace: known, prices: lowest, cluster: roomy, startups: minute, part: beside, rivals: proven},
 		{trace: trace{"azure-conversation-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: both, part: beside, rivals: proven},
-		{trace: trace{"azure-conversation-learning", talk}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven, learns: true},
+		{trace: trace{"azure-conversation-told", talk}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven, knows: told},
+		{trace: trace{"azure-conversation-learning", talk}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven, knows: nothing},
 		example("two-models", "busy-60"), example("two-models", "busy-85"),
 		example("five-models", "busy-60"), example("five-models", "busy-85"),
 		example("failing-nodes", ""), example("four-cheap", ""), example("spot", ""),
@@ -130,7 +147,7 @@ func (t trial) families(startup time.Duration, asked []string) (rivals, aside []
 
 // speed is one hour of the large service at its full rate.
 func speed() trial {
-	return trial{trace: trace{"servegen-m-large-hour", servegen(time.Hour, 1)}, prices: aws, cluster: roomy, startups: minute}
+	return trial{trace: trace{"servegen-m-large-hour", servegen(time.Hour, 1)}, prices: aws, cluster: roomy, startups: minute, knows: told}
 }
 
 // factor multiplies the requests of the Azure traces.
