@@ -52,7 +52,7 @@ type Judged struct {
 func FrontTable(f *Fronts, style Style) []string {
 	t := table{columns: []column{
 		{name: "POLICY"}, {name: "MET SLO", right: true}, {name: "±", right: true}, {name: "COST", right: true}, {name: "±", right: true},
-		{name: "x BOUND", right: true}, {name: "RATIO", right: true}, {name: "±", right: true}, {name: ""},
+		{name: "x BOUND", right: true}, {name: "RATIO", right: true}, {name: "±", right: true}, {name: "FRONT MEETS", right: true}, {name: ""},
 	}}
 	line := func(policy string, p, noise front.Point, more ...cell) []cell {
 		return append([]cell{
@@ -62,7 +62,7 @@ func FrontTable(f *Fronts, style Style) []string {
 	}
 	for i := range f.Ours {
 		o := &f.Ours[i]
-		cells := line(o.Policy, o.Own, o.Noise, cell{text: orUnknown(o.Ratio, 3)}, cell{text: orUnknown(o.Verdict.Noise, 3)}, cell{text: remark(o.Place)})
+		cells := line(o.Policy, o.Own, o.Noise, cell{text: orUnknown(o.Ratio, 3)}, cell{text: orUnknown(o.Verdict.Noise, 3)}, cell{text: o.FrontMeets()}, cell{text: remark(o.Place)})
 		cells[0].tone = strong
 		t.rows = append(t.rows, cells)
 	}
@@ -71,8 +71,16 @@ func FrontTable(f *Fronts, style Style) []string {
 	}
 	lines := t.lines(style)
 	return append(lines, style.wrap(fmt.Sprintf(
-		"RATIO: cost over that of the rivals' front at the same attainment. ±: standard error over the seeds. %s ran to their end, %s were given up as hopeless.",
+		"RATIO: cost over that of the rivals' front at the same attainment. FRONT MEETS: what that front attains at the same cost. ±: standard error over the seeds. %s ran to their end, %s were given up as hopeless.",
 		quantity(f.Tried, "setting", "settings"), grouped(f.GivenUp)))...)
+}
+
+// FrontMeets is what the rivals' front attains at the same cost, in percent.
+func (j *Judged) FrontMeets() string {
+	if j.CostPlace == front.Below || j.CostPlace == front.Nowhere {
+		return unknown
+	}
+	return fmt.Sprintf("%.2f%%", 100*j.FrontAttainment)
 }
 
 // whole is the front of all rivals, the cheapest point first.

@@ -48,13 +48,15 @@ func madeUpFronts(startups ...float64) []Fronts {
 func TestTheTableOfAFront(t *testing.T) {
 	f := madeUpFronts(60)[0]
 	lines := FrontTable(&f, Style{})
-	require.Len(t, lines, 1+2+6+2, "a heading, ours, the front of all rivals, and what it means")
-	assert.Equal(t, "hybrid           98.50%  0.04  $1,200.00  2.50    1.200  1.043  0.012", lines[1])
-	assert.Equal(t, "capacity-only    99.99%     -  $1,500.00     -    1.500  1.043      -  at most: no rival attains as much", lines[2])
+	require.Len(t, lines, 1+2+6+3, "a heading, ours, the front of all rivals, and what it means")
+	assert.Equal(t, "hybrid           98.50%  0.04  $1,200.00  2.50    1.200  1.043  0.012       98.99%", lines[1])
+	assert.Equal(t, "capacity-only    99.99%     -  $1,500.00     -    1.500  1.043      -       98.99%  at most: no rival attains as much", lines[2])
 	assert.Equal(t, "hpa:rps=1        90.00%  0.10  $1,000.00  3.00    1.000", lines[3])
 	text := strings.Join(lines, "\n")
 	assert.NotContains(t, text, "planner", "it is nowhere on the front of all")
-	assert.Contains(t, text, "1,234 settings ran to their end, 56 were")
+	assert.Contains(t, text, "1,234 settings ran to their end, 56")
+	f.Ours[0].CostPlace = front.Below
+	assert.Regexp(t, `0\.012 +-$`, FrontTable(&f, Style{})[1], "the front has nothing so cheap")
 }
 
 func TestThePageOfFronts(t *testing.T) {
