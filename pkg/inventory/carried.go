@@ -87,8 +87,8 @@ type Used struct {
 // View is the node as the capacity model sees it while pods hold that much of it.
 // Devices beside the first are put into scratch, which is then part of the result;
 // with enough room in it, nothing is allocated.
-func (c *Carried) View(used Used, scratch []placement.Pool) placement.Node {
-	n := c.empty
+func (c *Carried) View(used Used, scratch []placement.Pool) (n placement.Node) {
+	n = c.empty
 	n.Free.MilliCPU = less(n.Free.MilliCPU, used.MilliCPU)
 	n.Free.MemoryBytes = less(n.Free.MemoryBytes, used.MemoryBytes)
 	n.Free.Pods = int(less(int64(n.Free.Pods), int64(used.Pods)))

@@ -37,9 +37,9 @@ func (v *view) verdict() placement.Verdict {
 
 // view takes everything from the node that is handed in; scratch is where its devices
 // beside the first are put.
-func (p *Plugin) view(w *preFilterState, info fwk.NodeInfo, scratch []placement.Pool) view {
+func (p *Plugin) view(w *preFilterState, info fwk.NodeInfo, scratch []placement.Pool) (v view) {
 	what := p.catalog.of(p.names, info.Node())
-	v := view{node: nodeOf(what, info, scratch)}
+	v.node = nodeOf(what, info, scratch)
 	pool, order, ok := w.choose(what)
 	v.order, v.accepted = order, ok
 	switch {
