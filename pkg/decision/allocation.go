@@ -56,10 +56,11 @@ func (r *round) allocate() answer {
 			m.next.Cheaper = time.Time{}
 			r.relieve(m, found.lacks[m].late)
 		case wantLess:
-			if switches < switchesPerRound && r.replace(m, found.ideal) {
+			mix, begins := r.replace(m, found.ideal, switches < switchesPerRound)
+			if begins {
 				switches++
 			} else {
-				r.shrink(m)
+				r.shrink(m, mix)
 			}
 		default:
 			m.note(StageAllocation, ReasonSteady, "no change is wanted")

@@ -20,43 +20,55 @@ const switchLeast = 0.05
 
 // replace starts replicas of variants that serve the same for less, where their
 // start-up pays within the horizon and did so for as long as a scale-down waits; the
-// dearer ones go when the new ones serve and the scale-down's window allows it. It
-// reports whether any start. A round that cannot judge it has not found otherwise.
-func (r *round) replace(m *model, ideal map[*variant]int) bool {
-	if m.evidence != evidenceFull || r.policy.Horizon <= 0 || m.changing() || !m.rated && m.need.least > 0 {
-		return false
+// dearer ones go when the new ones serve and the scale-down's window allows it. It returns
+// the mix that is gone to, which may take many rounds: it is judged by all that fit, and
+// started as fast as scaleUp allows. It reports whether any start, which they do only where
+// they may, and not while the model's replicas change already: that would be judged by what
+// is about to be different. A round that cannot judge it has not found otherwise.
+func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*variant]int, begins bool) {
+	if m.evidence != evidenceFull || r.policy.Horizon <= 0 || !m.rated && m.need.least > 0 {
+		return nil, false
 	}
 	candidates, need := m.mix()
 	began := len(r.placed)
 	// They may show to serve a little less than they are taken to.
 	need *= 1 + samePoint
-	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.fitting), need, func(v *variant) int { return v.target }, ideal, false)
-	if !m.pays(candidates, best) {
-		r.takeBack(began)
+	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.eventually), need, func(v *variant) int { return v.target }, ideal, false)
+	pays := m.pays(candidates, best)
+	if may = may && !m.changing(); may {
 		m.next.Cheaper = time.Time{}
+		if pays {
+			m.next.Cheaper = r.since(m.old.Cheaper)
+		}
+	}
+	lasts := pays && !m.next.Cheaper.IsZero() && !slices.ContainsFunc(candidates, func(v *variant) bool {
+		return r.snapshot.Time.Sub(m.next.Cheaper) < v.policy.Down.Window
+	})
+	if !lasts || !may {
+		r.takeBack(began)
+	}
+	if may && !pays {
 		r.tellDearer(m, candidates, need)
-		return false
 	}
-	m.next.Cheaper = r.since(m.old.Cheaper)
-	for _, v := range candidates {
-		if r.snapshot.Time.Sub(m.next.Cheaper) < v.policy.Down.Window {
-			r.takeBack(began)
-			return false
-		}
+	if !lasts {
+		return nil, false
 	}
-	was := costOf(candidates)
+	mix, was := make(map[*variant]int, len(candidates)), costOf(candidates)
 	for i, v := range candidates {
-		if n := best.Replicas[i] - v.target; n > 0 {
-			v.step(StageAllocation, v.target+n, ReasonCheaperVariant, "+%s, cheaper mix: %.2f/h, was %.2f/h", plural(n, "replica", "replicas"), best.Cost, was)
+		mix[v] = best.Replicas[i]
+		more := min(mix[v]-v.target, r.mayAdd(v))
+		if more = r.heldUp(v, v.target+more) - v.target; may && more > 0 {
+			v.step(StageAllocation, v.target+more, ReasonCheaperVariant, "+%s, cheaper mix: %.2f/h, was %.2f/h", plural(more, "replica", "replicas"), best.Cost, was)
+			begins = true
 		}
 	}
-	return true
+	return mix, begins
 }
 
 // pays reports whether a mix that starts replicas costs so much less, their start
 // included, than the least that those which there are could be reduced to.
 func (m *model) pays(candidates []*variant, best allocation.Vector) bool {
-	left, now := m.cheapestMix(), m.standing(func(v *variant) int { return v.target })
+	left, now := m.cheapestMix(nil), m.standing(func(v *variant) int { return v.target })
 	if !m.reaches(now, left) {
 		left = nil
 	}
@@ -98,8 +110,8 @@ func (m *model) stays(candidates []*variant, best allocation.Vector) bool {
 	return adds && m.safe(then, left)
 }
 
-// changing reports whether the model's replicas change already: a switch on top of that
-// would be judged by what is about to be different. What waits in vain changes nothing.
+// changing reports whether the model's replicas change already. What waits in vain changes
+// nothing.
 func (m *model) changing() bool {
 	return slices.ContainsFunc(m.variants, func(v *variant) bool {
 		return v.rolling() || v.fleet.count[statePending] > 0 || v.in.Ready+len(v.in.Starting) > v.in.Current || v.target != v.in.Current

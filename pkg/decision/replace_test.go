@@ -300,7 +300,7 @@ func TestASwitchHasALittleToSpare(t *testing.T) {
 			m.variants = append(m.variants, cheap)
 			m.load, m.need.least = load{saturation: 0.01, unsaturated: 4}, 2*dear.rate.serves()/c.spare
 			dear.rate.trigger /= 2
-			began := r.replace(m, nil)
+			_, began := r.replace(m, nil, true)
 			assert.Equal(t, c.comes > 0, began)
 			assert.Equal(t, c.comes, cheap.target)
 		})

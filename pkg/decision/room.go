@@ -154,19 +154,32 @@ func (r *round) guesses(v *variant) bool {
 
 // fitting is how many replicas a variant may add now: by maxReplicas and scaleUp, and by
 // what fits.
-func (r *round) fitting(v *variant) int {
-	limit := r.mayAdd(v)
+func (r *round) fitting(v *variant) int { return r.fittingOf(v, r.mayAdd(v)) }
+
+// eventually is how many it may add in the course of time, however few scaleUp allows now.
+func (r *round) eventually(v *variant) int {
+	if v.policy.Up.Select == SelectDisabled {
+		return 0
+	}
+	return r.fittingOf(v, v.below(mostReplicas))
+}
+
+// fittingOf is how many of up to so many more replicas fit.
+func (r *round) fittingOf(v *variant, limit int) int {
 	if r.unknown(v) == nil {
-		limit = min(limit, r.slots(v))
+		return min(limit, r.slots(v))
 	}
 	return limit
 }
 
-// mayAdd is the same whatever fits.
+// mayAdd is how many replicas a variant may add now, whatever fits.
 func (r *round) mayAdd(v *variant) int {
 	most, _ := r.mayReach(v)
-	return v.oneAtATime(max(0, v.bounded(most)-v.target))
+	return v.below(most)
 }
+
+// below is how many more replicas a variant may have that may have so many.
+func (v *variant) below(most int) int { return v.oneAtATime(max(0, v.bounded(most)-v.target)) }
 
 // slots is how many more replicas fit of a variant that is not unknown.
 func (r *round) slots(v *variant) int {

@@ -12,13 +12,14 @@ import (
 
 // shrink removes what the cheapest mix does without, as long as what stays serves the
 // demand with something in hand and stays below the triggers. Where that mix is not
-// safe to go to, replicas go one by one, the dearest per rate first.
-func (r *round) shrink(m *model) {
+// safe to go to, replicas go one by one, the dearest per rate first. Of a mix that replicas
+// are started for, what is there stays.
+func (r *round) shrink(m *model, keep map[*variant]int) {
 	now := m.standing(func(v *variant) int { return v.target })
-	mix := m.cheapestMix()
+	mix := m.cheapestMix(keep)
 	after := mix
 	if !m.reaches(now, mix) {
-		after = m.oneByOne(now, mix)
+		after = m.oneByOne(now, mix, keep != nil || m.starts())
 	}
 	m.each(func(v *variant) {
 		n := after[v]
@@ -91,13 +92,14 @@ func (m *model) staying(v *variant, n int) int {
 }
 
 // cheapestMix is the cheapest mix of replicas that exist which still serves what must
-// stay, whether or not those that start serve already; nil when they do not suffice.
-func (m *model) cheapestMix() map[*variant]int {
+// stay, whether or not those that start serve already, and of which so many are kept; nil
+// when they do not suffice.
+func (m *model) cheapestMix(keep map[*variant]int) map[*variant]int {
 	candidates, need := m.mix()
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
 		most := v.bounded(v.target)
-		options[i] = allocation.Option{Cost: v.scarcePrice(), Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, most), Most: most}
+		options[i] = allocation.Option{Cost: v.scarcePrice(), Serves: v.rate.serves(), Now: v.target, Least: max(m.staying(v, most), min(keep[v], most)), Most: most}
 	}
 	best := allocation.Cheapest(options, need)
 	if best.Unserved > 0 {
@@ -129,9 +131,8 @@ func (m *model) reaches(now standing, mix map[*variant]int) bool {
 // What maxReplicas takes away anyway is not there to rely on. While replicas start, each
 // variant keeps what the cheapest mix needs: the mix cannot be gone to only until they
 // serve, and who gave any of it up meanwhile would start that again in the next round.
-func (m *model) oneByOne(now standing, mix map[*variant]int) map[*variant]int {
+func (m *model) oneByOne(now standing, mix map[*variant]int, starts bool) map[*variant]int {
 	left, after := m.standing(func(v *variant) int { return v.bounded(v.target) }), map[*variant]int{}
-	starts := m.starts()
 	for _, v := range m.dearestFirst() {
 		n := v.bounded(v.target)
 		least := m.staying(v, n)

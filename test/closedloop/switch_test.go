@@ -37,6 +37,32 @@ func TestASwitchWaitsForTheSlowestOfItsReplicas(t *testing.T) {
 	holds(t, s)
 }
 
+// A switch is judged by where it leads and not by what scaleUp allows at once: one small
+// replica a minute lets no large one go, and seven of them let all go.
+func TestASwitchIsNotJudgedByItsFirstReplicas(t *testing.T) {
+	t.Parallel()
+	for name, up := range map[string]decision.Behavior{
+		"some at once":   {Select: decision.SelectMax, Policies: []decision.RatePolicy{{Pods: 1, Period: time.Minute}}},
+		"one by one":     {Select: decision.SelectMax, Policies: []decision.RatePolicy{{Pods: 1, Period: 5 * time.Minute}}},
+		"but not at all": {Select: decision.SelectDisabled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := constant(0, variant("large", fast, 10, 2), variant("small", slow, 1, 0))
+			s.Models[0].Load[0].Rate = 1.4 * s.each(0)
+			s.Models[0].Variants[1].Policy.Up = up
+			s.Models[0].Variants[1].OwnUp = true
+			w := holds(t, s)
+			large, small := w.models[0].variants[0].target, w.models[0].variants[1].target
+			if up.Select == decision.SelectDisabled {
+				assert.Equal(t, []int{2, 0}, []int{large, small})
+			} else {
+				assert.Zero(t, large, "%s", w.tell())
+			}
+		})
+	}
+}
+
 // Where the nodes cannot be read, only a start that fails shows how many replicas fit. A
 // switch to more than that is not tried again and again: it starts replicas that go again.
 func TestASwitchThatFoundNoRoomIsNotTriedForEver(t *testing.T) {
