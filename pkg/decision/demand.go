@@ -114,7 +114,7 @@ func (r *round) halfScraped(m *model) bool {
 			return true
 		}
 		for i := range v.in.Replicas {
-			if p := &v.in.Replicas[i]; !r.usableSigned(p.Recent) || p.RecentSpan <= 0 {
+			if !r.usableSigned(v.in.Replicas[i].Recent) {
 				return true
 			}
 		}
@@ -200,7 +200,7 @@ func (r *round) overWindow(m *model) (forecast.Count, bool) {
 
 // betweenScrapes is the same between the last two scrapes alone.
 func (r *round) betweenScrapes(m *model) (forecast.Count, bool) {
-	if r.usableSigned(m.in.Recent) && m.in.RecentSpan > 0 {
+	if r.usableSigned(m.in.Recent) {
 		return forecast.Count{Rate: capacity.Rate(max(0, m.in.Recent.Value)), Span: m.in.RecentSpan}, true
 	}
 	if r.usable(m.in.Arrival) {
@@ -208,7 +208,7 @@ func (r *round) betweenScrapes(m *model) (forecast.Count, bool) {
 	}
 	sum, known, longest := 0.0, false, time.Duration(0)
 	m.eachReplica(func(p *Replica) {
-		if r.usableSigned(p.Recent) && p.RecentSpan > 0 {
+		if r.usableSigned(p.Recent) {
 			sum, known, longest = sum+p.Recent.Value, true, max(longest, p.RecentSpan)
 		}
 	})
@@ -291,7 +291,7 @@ func (r *round) sampled(m *model) time.Time {
 	}
 	var newest time.Time
 	m.eachReplica(func(p *Replica) {
-		if p.Served.Present && p.Served.Time.After(newest) {
+		if p.Served.Time.After(newest) {
 			newest = p.Served.Time
 		}
 	})

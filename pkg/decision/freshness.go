@@ -135,7 +135,7 @@ func (r *round) settled(p *Replica) bool {
 	if r.fledgling(p) || r.age(p.InService) == ageFresh && !near(p.Running.Value, p.Served.Value*p.InService.Value, settledWithin) {
 		return false
 	}
-	if p.RecentSpan <= 0 || r.ageSigned(p.Recent) != ageFresh || r.ageSigned(p.InFlightGrowth) != ageFresh {
+	if r.ageSigned(p.Recent) != ageFresh || r.ageSigned(p.InFlightGrowth) != ageFresh {
 		return true
 	}
 	// A count of independent arrivals has the variance of its mean.

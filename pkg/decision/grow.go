@@ -266,9 +266,8 @@ func (r *round) holdBack(candidates []*variant, options []allocation.Option, rep
 		if v.policy.Up.Window > 0 {
 			ideal[v] = max(ideal[v], wanted)
 		}
-		if most := r.heldUp(v, wanted); most < wanted && replicas[i] > options[i].Least {
-			options[i].Most = max(most-base, options[i].Least)
-			held = true
+		if most := max(r.heldUp(v, wanted)-base, options[i].Least); most < replicas[i] {
+			options[i].Most, held = most, true
 		}
 	}
 	return held

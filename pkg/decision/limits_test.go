@@ -105,6 +105,50 @@ func TestAWindowDoesNotHoldWhatFitsNowhere(t *testing.T) {
 	}
 }
 
+// In a cluster that grows, what fits nowhere now may be needed: it goes only where it is
+// known that the others serve what is asked.
+func TestWhatFitsNowhereStaysWhileNobodyKnowsWhatIsAsked(t *testing.T) {
+	for name, known := range map[string]bool{"known": true, "unknown": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(1)
+			w.gateway = false
+			s := w.snapshot()
+			_, before := Decide(s, demoPolicy(), Memory{}, RoundFull)
+			v := &s.Models[0].Variants[1]
+			v.Current = 1
+			v.Starting = []Starting{{Name: "one", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
+			if !known {
+				s.Models[0].Variants[0].Replicas[0].Served = Sample{}
+			}
+			s.Cluster = &placement.Cluster{}
+			plan, _ := Decide(s, demoPolicy(), Memory{Models: before.Models}, RoundFull)
+			assert.Equal(t, known, *plan.Models[0].Variants[1].Desired == 0, "%+v", plan.Models[0].Variants[1].Steps)
+		})
+	}
+}
+
+// Two pods that fit nowhere went with an earlier scale-down and are still there. They are not
+// given back again in place of the one that starts.
+func TestWhatIsOnItsWayOutIsNotGivenBackAgain(t *testing.T) {
+	for mode, limited := range bothModes {
+		t.Run(mode, func(t *testing.T) {
+			s := newWorld(1).snapshot()
+			v := &s.Models[0].Variants[1]
+			v.Current = 1
+			v.Starting = []Starting{
+				{Name: "one", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
+				{Name: "two", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
+				{Name: "placed", Created: s.Time.Add(-5 * time.Second), Placed: true},
+			}
+			s.Cluster = &placement.Cluster{}
+			policy := demoPolicy()
+			policy.Limited = limited
+			plan, _ := Decide(s, policy, Memory{}, RoundFull)
+			assert.Equal(t, 1, *plan.Models[0].Variants[1].Desired, "%+v", plan.Models[0].Variants[1].Steps)
+		})
+	}
+}
+
 // A replica that crashes has its room: minReplicas would ask for it again at once.
 func TestAMinimumThatCrashesIsNotGivenBack(t *testing.T) {
 	for _, least := range []int{0, 1, 2} {

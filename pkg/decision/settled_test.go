@@ -33,7 +33,6 @@ func TestNothingIsLearnedFromAWindowOfTwoStates(t *testing.T) {
 		"as much less":                                                        {func(p *Replica) { p.Recent.Value -= 2.37 }, true},
 		"less than that":                                                      {func(p *Replica) { p.Recent.Value -= 2.38 }, false},
 		"nobody knows what arrived last":                                      {func(p *Replica) { p.Recent = Sample{} }, true},
-		"nor for how long":                                                    {func(p *Replica) { p.RecentSpan, p.Recent.Value = 0, 50 }, true},
 		"nor what arrives":                                                    {func(p *Replica) { p.InFlightGrowth, p.Recent.Value = Sample{}, 50 }, true},
 		"what is in flight grows as it does":                                  {func(p *Replica) { p.InFlightGrowth.Value, p.Recent.Value = 5, 15 }, true},
 		"what is in flight grew before":                                       {func(p *Replica) { p.InFlightGrowth.Value = 5 }, false},

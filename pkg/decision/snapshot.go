@@ -172,7 +172,7 @@ type Replica struct {
 	InFlightGrowth Sample
 	// Recent is the rate in requests per second at which requests reached the replica
 	// between the last two scrapes: completions and the change of what is running and
-	// waiting. RecentSpan is the time between them.
+	// waiting. RecentSpan is the time between them, positive wherever Recent is present.
 	Recent     Sample
 	RecentSpan time.Duration
 	// TTFT is the mean time to first token and ITL the mean time per further token,
