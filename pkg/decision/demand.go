@@ -231,30 +231,25 @@ func (r *round) backlog(m *model) float64 {
 	if r.usable(m.in.Queue) {
 		sum = m.in.Queue.Value
 	}
-	for _, v := range m.variants {
-		for i := range v.in.Replicas {
-			if p := &v.in.Replicas[i]; r.usable(p.Waiting) && !r.hangs(p) {
-				sum += p.Waiting.Value
-			}
+	m.eachReplica(func(p *Replica) {
+		if r.usable(p.Waiting) && !r.hangs(p) {
+			sum += p.Waiting.Value
 		}
-	}
-	return max(0, sum)
+	})
+	return sum
 }
 
 // tokens is the mean shape of the requests, weighted by what each replica served, and
 // that of the newest alone, which is unknown while nothing completes.
 func (r *round) tokens(m *model) (usual, newest capacity.TokenShape) {
 	var input, output, weight float64
-	for _, v := range m.variants {
-		for i := range v.in.Replicas {
-			p := &v.in.Replicas[i]
-			if r.usable(p.Served) && r.usable(p.Input) && r.usable(p.Output) && p.Served.Value > 0 {
-				input += p.Input.Value * p.Served.Value
-				output += p.Output.Value * p.Served.Value
-				weight += p.Served.Value
-			}
+	m.eachReplica(func(p *Replica) {
+		if r.usable(p.Served) && r.usable(p.Input) && r.usable(p.Output) {
+			input += p.Input.Value * p.Served.Value
+			output += p.Output.Value * p.Served.Value
+			weight += p.Served.Value
 		}
-	}
+	})
 	old := m.old.Tokens
 	if weight == 0 {
 		if old.Shape.Known() {

@@ -13,7 +13,7 @@ import (
 //
 // The model's last replica is not given back: while it waits it says why.
 func (r *round) limits(m *model, short capacity.Rate, ideal map[*variant]int) map[*variant]int {
-	var giveBack map[*variant]int
+	giveBack := map[*variant]int{}
 	total := m.total()
 	// While the data do not allow a decision, nothing is given back either.
 	decides := m.evidence <= evidencePartial
@@ -40,9 +40,6 @@ func (r *round) limits(m *model, short capacity.Rate, ideal map[*variant]int) ma
 			}
 			back = max(0, min(back, v.target-least))
 			if n := min(gone, v.in.Current-v.target+back); n > 0 {
-				if giveBack == nil {
-					giveBack = map[*variant]int{}
-				}
 				giveBack[v] = n
 			}
 		}

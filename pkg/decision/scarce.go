@@ -46,15 +46,12 @@ func (r *round) wanting() map[capacity.Accelerator][]unplaced {
 	if !r.policy.Limited || r.trial == nil {
 		return nil
 	}
-	var all map[capacity.Accelerator][]unplaced
+	all := map[capacity.Accelerator][]unplaced{}
 	for _, m := range r.models {
 		for _, v := range m.variants {
 			// What was found at this very instant tells nothing new.
 			if v.old.Lacked.IsZero() || !v.old.Lacked.Before(r.snapshot.Time) || r.unknown(v) != nil {
 				continue
-			}
-			if all == nil {
-				all = map[capacity.Accelerator][]unplaced{}
 			}
 			key := v.in.Request.Shape.Accelerator
 			all[key] = mostImportant(append(all[key], unplaced{m, v}))

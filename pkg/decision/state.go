@@ -316,17 +316,14 @@ func (v *variant) pausedDetail() string {
 	return fmt.Sprintf("backing off after failed starts; next try in %s", v.fleet.paused.Round(time.Second))
 }
 
-// down are the names of the nodes that are not ready; nil with none.
+// down are the names of the nodes that are not ready.
 func (s *Snapshot) down() map[string]bool {
+	down := map[string]bool{}
 	if s.Cluster == nil {
-		return nil
+		return down
 	}
-	var down map[string]bool
 	for i := range s.Cluster.Nodes {
 		if n := &s.Cluster.Nodes[i]; n.Out == placement.NodeNotReady {
-			if down == nil {
-				down = map[string]bool{}
-			}
 			down[n.Name] = true
 		}
 	}
