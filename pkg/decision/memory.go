@@ -144,8 +144,8 @@ func record(history []Stretch, now Stretch, span time.Duration) []Stretch {
 	next := make([]Stretch, len(history)-first, len(history)-first+1)
 	copy(next, history[first:])
 	if n := len(next); n > 0 {
-		last := &next[n-1]
-		if last.Replicas == now.Replicas && last.Wanted == now.Wanted && last.Needed == now.Needed && last.Desired == now.Desired && last.Decided == now.Decided {
+		last, same := &next[n-1], now
+		if same.From, same.Until = last.From, last.Until; same == *last {
 			last.Until = now.Until
 			return next
 		}

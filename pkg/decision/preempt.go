@@ -59,7 +59,7 @@ func (r *round) givers(models []*model) map[int][]giver {
 	byNode, nodes := map[int][]giver{}, r.nodes()
 	for _, m := range models {
 		m.each(func(v *variant) {
-			if m.evidence != evidenceFull || v.rolling() || v.policy.Down.Select == SelectDisabled || r.unknown(v) != nil || v.mayGive() <= 0 {
+			if m.evidence != evidenceFull || v.rolling() || v.policy.Down.Select == SelectDisabled || r.unknown(v) != nil {
 				return
 			}
 			for _, p := range r.removable(v, v.target, nil, nodes) {

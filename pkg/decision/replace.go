@@ -34,7 +34,11 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	// They may show to serve a little less than they are taken to.
 	need *= 1 + samePoint
 	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.eventually), need, func(v *variant) int { return v.target }, ideal, false)
-	pays := m.pays(candidates, best)
+	mix = make(map[*variant]int, len(candidates))
+	for i, v := range candidates {
+		mix[v] = best.Replicas[i]
+	}
+	pays := best.Cost+best.Start < m.kept(candidates)*(1-switchLeast) && m.stays(candidates, mix)
 	if may = may && !m.changing(); may {
 		m.next.Cheaper = time.Time{}
 		if pays {
@@ -53,9 +57,8 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	if !lasts {
 		return nil, false
 	}
-	mix, was := make(map[*variant]int, len(candidates)), costOf(candidates)
-	for i, v := range candidates {
-		mix[v] = best.Replicas[i]
+	was := costOf(candidates)
+	for _, v := range candidates {
 		more := min(mix[v]-v.target, r.mayAdd(v))
 		if more = r.heldUp(v, v.target+more) - v.target; may && more > 0 {
 			v.step(StageAllocation, v.target+more, ReasonCheaperVariant, "+%s, cheaper mix: %.2f/h, was %.2f/h", plural(more, "replica", "replicas"), best.Cost, was)
@@ -65,32 +68,24 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	return mix, begins
 }
 
-// pays reports whether a mix that starts replicas costs so much less, their start
-// included, than the least that those which there are could be reduced to.
-func (m *model) pays(candidates []*variant, best allocation.Vector) bool {
+// kept is the least that the replicas which there are could be reduced to.
+func (m *model) kept(candidates []*variant) capacity.Cost {
 	left, now := m.cheapestMix(nil), m.standing(func(v *variant) int { return v.target })
-	if !m.reaches(now, left) {
-		left = nil
-	}
-	kept := capacity.Cost(0)
+	reached, sum := m.reaches(now, left), capacity.Cost(0)
 	for _, v := range candidates {
 		n := v.target
-		if left != nil {
+		if reached {
 			n = left[v]
 		}
-		kept += v.price * capacity.Cost(n)
+		sum += v.price * capacity.Cost(n)
 	}
-	return best.Cost+best.Start < kept*(1-switchLeast) && m.stays(candidates, best)
+	return sum
 }
 
 // stays reports whether the mix adds replicas, and whether the dearer ones may go, as far
 // as is known today, once all of it serve. Where they may not, the scale-down would take
 // the new ones instead.
-func (m *model) stays(candidates []*variant, best allocation.Vector) bool {
-	mix := make(map[*variant]int, len(candidates))
-	for i, v := range candidates {
-		mix[v] = best.Replicas[i]
-	}
+func (m *model) stays(candidates []*variant, mix map[*variant]int) bool {
 	left := m.standing(func(v *variant) int {
 		if n, candidate := mix[v]; candidate {
 			return min(n, v.target)

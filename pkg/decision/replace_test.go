@@ -257,8 +257,7 @@ func TestASwitchIsOnlyBegunThatCanBeFinished(t *testing.T) {
 			dear.in.Target, cheap.in.Target = TargetFound, TargetFound
 			m.variants = append(m.variants, cheap)
 			m.load, m.need.least, m.need.idle = c.load, 4, c.idle
-			best := allocation.Vector{Replicas: []int{0, c.comes}}
-			assert.Equal(t, c.want, m.stays([]*variant{dear, cheap}, best))
+			assert.Equal(t, c.want, m.stays([]*variant{dear, cheap}, map[*variant]int{dear: 0, cheap: c.comes}))
 		})
 	}
 }

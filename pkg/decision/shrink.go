@@ -132,28 +132,23 @@ func (m *model) reaches(now standing, mix map[*variant]int) bool {
 // variant keeps what the cheapest mix needs: the mix cannot be gone to only until they
 // serve, and who gave any of it up meanwhile would start that again in the next round.
 func (m *model) oneByOne(now standing, mix map[*variant]int, starts bool) map[*variant]int {
-	left, after := m.standing(func(v *variant) int { return v.bounded(v.target) }), map[*variant]int{}
+	left, after := make(map[*variant]int, len(m.variants)), make(map[*variant]int, len(m.variants))
+	for _, v := range m.variants {
+		left[v], after[v] = v.bounded(v.target), v.target
+	}
 	for _, v := range m.dearestFirst() {
-		n := v.bounded(v.target)
-		least := m.staying(v, n)
+		least := m.staying(v, left[v])
 		if starts {
 			least = max(least, mix[v])
 		}
-		after[v] = v.target
-		for ; n > least && left.total > 1; n-- {
-			next := left
-			next.total--
-			if n <= v.in.Ready {
-				next.ready -= v.rate.serves()
-				next.up--
-			}
-			if n <= v.fleet.supply {
-				next.coming -= v.rate.serves()
-			}
-			if !m.safe(now, next) {
+		for left[v] > least {
+			left[v]--
+			next := m.standing(func(v *variant) int { return left[v] })
+			if next.total == 0 || !m.safe(now, next) {
+				left[v]++
 				break
 			}
-			left, after[v] = next, n-1
+			after[v] = left[v]
 		}
 	}
 	return after
