@@ -35,8 +35,10 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	need *= 1 + samePoint
 	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.eventually), need, func(v *variant) int { return v.target }, ideal, false)
 	mix = make(map[*variant]int, len(candidates))
+	was := capacity.Cost(0)
 	for i, v := range candidates {
 		mix[v] = best.Replicas[i]
+		was += v.price * capacity.Cost(v.target)
 	}
 	pays := best.Cost+best.Start < m.kept(candidates)*(1-switchLeast) && m.stays(candidates, mix)
 	if may = may && !m.changing(); may {
@@ -57,7 +59,6 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	if !lasts {
 		return nil, false
 	}
-	was := costOf(candidates)
 	for _, v := range candidates {
 		more := min(mix[v]-v.target, r.mayAdd(v))
 		if more = r.heldUp(v, v.target+more) - v.target; may && more > 0 {
@@ -170,12 +171,4 @@ func (r *round) tellDearer(m *model, candidates []*variant, need capacity.Rate) 
 			v.fact(ReasonNoSlots, "%s", why)
 		}
 	}
-}
-
-func costOf(candidates []*variant) capacity.Cost {
-	sum := capacity.Cost(0)
-	for _, v := range candidates {
-		sum += v.in.Cost * capacity.Cost(v.target)
-	}
-	return sum
 }

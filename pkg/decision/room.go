@@ -89,7 +89,7 @@ func (r *round) release(v *variant, held []int, wanting int) (since time.Time) {
 		}
 	}
 	usable := wanting - refused
-	if refused == 0 || len(held) <= usable {
+	if len(held) <= usable {
 		return time.Time{}
 	}
 	since = r.since(v.old.Refused)

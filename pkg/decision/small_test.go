@@ -509,6 +509,19 @@ func TestOnlyRefusedPodsLoseTheirRoom(t *testing.T) {
 	}
 }
 
+// A pod for which there is no room anyway is not refused: it waits like any other, and what
+// is kept for the one beside it is not taken.
+func TestAPodWithoutRoomIsNotRefused(t *testing.T) {
+	for starting, refused := range map[int]bool{1: true, 2: false} {
+		in := Variant{Name: "v", Request: request("H100", 8), Current: starting, Starting: []Starting{{Unschedulable: true}, {}}[:starting]}
+		s := Snapshot{Time: epoch, Cluster: machines(1), Models: []Model{{Namespace: "ns", ID: "m", Variants: []Variant{in}}}}
+		policy := DefaultPolicy()
+		r := newRound(&s, &policy, &Memory{}, RoundFull)
+		r.reserve()
+		assert.Equal(t, refused, !r.models[0].variants[0].next.Refused.IsZero(), "%d start", starting)
+	}
+}
+
 // Thresholds may leave no room for a load at all; then any load is beyond it.
 func TestShareOfTheRoom(t *testing.T) {
 	assert.InDelta(t, 0.5, share(1, 2), 1e-9)

@@ -188,3 +188,26 @@ func TestASleeperWithoutAGatewaySaysSo(t *testing.T) {
 		})
 	}
 }
+
+// A gateway whose samples are ageing is still there; stale ones are a gap.
+func TestWhatIsAgeingIsNoGapOfTheGateway(t *testing.T) {
+	at := func(age time.Duration) Sample { return Sample{Time: epoch.Add(-age), Present: true} }
+	for name, c := range map[string]struct {
+		queue, arrival Sample
+		gap            bool
+	}{
+		"a fresh queue":               {queue: at(time.Second)},
+		"an ageing queue":             {queue: at(90 * time.Second)},
+		"a stale queue":               {queue: at(3 * time.Minute), gap: true},
+		"a stale queue, and arrivals": {queue: at(3 * time.Minute), arrival: at(time.Second), gap: true},
+		"ageing arrivals alone":       {arrival: at(90 * time.Second)},
+		"stale arrivals alone":        {arrival: at(3 * time.Minute), gap: true},
+		"nothing":                     {gap: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
+			m.in.Queue, m.in.Arrival = c.queue, c.arrival
+			assert.Equal(t, c.gap, !r.gateway(m).Unseen.IsZero())
+		})
+	}
+}

@@ -107,8 +107,8 @@ func TestWhatTheCheapestMayNotAddAnotherVariantDoes(t *testing.T) {
 			assert.LessOrEqual(t, w.models[0].waited, 3*time.Minute, "requests queue beside free nodes\n%s", w.tell())
 			for _, f := range w.story.failures {
 				// With the slowest of these rules the cheap ones take the place of the dear ones for
-				// hours, one after the other; that is no cycle.
-				assert.Equal(t, CheckCycle, f.check, w.tell())
+				// hours, one after the other: that is no cycle, and meanwhile both are paid for.
+				assert.True(t, f.check == CheckCycle || f.check == CheckDear && len(up.Policies) > 0, w.tell())
 			}
 			for _, v := range w.models[0].variants {
 				assert.LessOrEqual(t, turns(v), 2, w.tell())
