@@ -100,7 +100,7 @@ func (r *round) backlogAge(m *model) time.Duration {
 		newest = m.in.Queue.Time
 	}
 	m.eachReplica(func(p *Replica) {
-		if r.usable(p.Waiting) && p.Waiting.Value > 0 && p.Waiting.Time.After(newest) {
+		if r.usable(p.Waiting) && p.Waiting.Time.After(newest) {
 			newest = p.Waiting.Time
 		}
 	})

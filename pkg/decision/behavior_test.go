@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
@@ -175,5 +176,50 @@ func TestScaleUpHoldsInAClusterThatGrows(t *testing.T) {
 			}
 			assert.Equal(t, c.up.Tolerance == 0, *plan.Models[0].Variants[0].Desired > 2, "the window is over")
 		})
+	}
+}
+
+// Of what is wanted, the present load needs its part; the rest is headroom and forecast.
+func TestThePresentLoadNeedsItsPartOfWhatIsWanted(t *testing.T) {
+	for name, c := range map[string]struct {
+		now, queued, each capacity.Rate
+		want              int
+	}{
+		"half of it":                {now: 5, each: 2.5, want: 2},
+		"a little more":             {now: 5.1, each: 2.5, want: 3},
+		"what waits is needed, too": {now: 5, queued: 2.5, each: 2.5, want: 3},
+		"more than there is":        {now: 50, each: 2.5, want: 4},
+		"nothing arrives":           {each: 2.5},
+		"they serve nothing":        {now: 5, want: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 4, Current: 4})
+			v.rate.trigger, v.wanted, m.demand.now, m.need.queued = c.each, 4, c.now, c.queued
+			assert.Equal(t, c.want, m.needed(v))
+		})
+	}
+}
+
+// Of a purchase one part fits and the rest waits for nodes. Together they are beyond the
+// tolerance, also where the rest alone is not.
+func TestTheToleranceIsOfTheWholePurchase(t *testing.T) {
+	bought := func(arrival, tolerance float64) int {
+		w := newWorld(arrival)
+		w.variants = w.variants[:1]
+		w.setReplicas(0, 10)
+		w.now = w.now.Add(time.Hour)
+		w.cluster = &placement.Cluster{Nodes: nodes(1, "H100", 2)}
+		policy := demoPolicy()
+		own := DefaultVariantPolicy()
+		own.Up.Tolerance = tolerance
+		policy.Variants = map[Key]VariantPolicy{{"ns", "a-h100"}: own}
+		plan, _ := Decide(w.snapshot(), policy, Memory{}, RoundFull)
+		return *plan.Models[0].Variants[0].Desired - 10
+	}
+	each := newWorld(0).eachServes(0)
+	for more := 1.5; more < 6; more++ {
+		want := bought((10+more)*each, 0)
+		assert.Greater(t, want, 1)
+		assert.Equal(t, want, bought((10+more)*each, 0.1), "%v", more)
 	}
 }

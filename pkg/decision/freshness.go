@@ -68,15 +68,12 @@ func (r *round) usableSigned(s Sample) bool { return r.ageSigned(s) <= ageAgeing
 // and still counts.
 func (r *round) freshness(m *model) evidence {
 	var count [ages]int
-	seen := 0
 	for _, v := range m.variants {
 		for _, a := range v.load.age {
 			count[a]++
-			seen++
 		}
 	}
 	ready := m.ready()
-	count[ageAbsent] += max(0, ready-seen)
 	found, reason := evidenceMissing, ReasonMetricsMissing
 	switch {
 	case ready == 0 || float64(count[ageFresh]) >= lowerCoverage*float64(ready):
