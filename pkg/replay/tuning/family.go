@@ -147,7 +147,7 @@ func Aside() []Family {
 	for i := range fleets {
 		fleets[i] = float64(mostFleet - i)
 	}
-	windows := lines("", "down=120s", "down=60s")
+	windows := lines("", "down=120s", "down=60s", "up=60s")
 	return []Family{
 		{Name: "hybrid", Key: "risk", Axis: risks, Lines: windows, start: always(decision.DefaultRisk), shared: true, Aside: true},
 		{Name: "capacity-only", Axis: []float64{0}, Lines: windows, start: always(0), Aside: true},
