@@ -103,7 +103,7 @@ func TestAside(t *testing.T) {
 	assert.Equal(t, front.Within, r.Verdicts[0].Place)
 	require.NotEmpty(t, r.Aside)
 	for _, e := range r.Aside {
-		assert.Regexp(t, `^hybrid:risk=0\.\d+(,down=(60|120)s)?$`, e.Policy)
+		assert.Regexp(t, `^hybrid:risk=0\.\d+(,(down=(60|120)|up=60)s)?$`, e.Policy)
 		assert.Len(t, e.Results, 1, "the first seed alone")
 	}
 	for _, e := range r.Rivals {
