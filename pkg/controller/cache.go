@@ -112,6 +112,7 @@ func stripPod(object any) (any, error) {
 			PriorityClassName:         pod.Spec.PriorityClassName,
 			PreemptionPolicy:          pod.Spec.PreemptionPolicy,
 			ActiveDeadlineSeconds:     pod.Spec.ActiveDeadlineSeconds,
+			SchedulingGates:           pod.Spec.SchedulingGates,
 		},
 		Status: corev1.PodStatus{
 			Phase:              pod.Status.Phase,

@@ -119,8 +119,8 @@ func (inv *Inventory) expect(template *corev1.PodTemplateSpec, like *corev1.Pod)
 	}
 	pod := &corev1.Pod{Spec: like.Spec}
 	pod.Namespace, pod.Labels, pod.Annotations = template.Namespace, like.Labels, template.Annotations
-	// What has happened to that pod since is its own affair.
-	pod.Spec.NodeName, pod.Spec.SchedulingGates = template.Spec.NodeName, template.Spec.SchedulingGates
+	// Where that pod went is its own affair.
+	pod.Spec.NodeName = template.Spec.NodeName
 	return expected{pod: pod, seen: true}, nil
 }
 

@@ -94,6 +94,20 @@ func TestBoundsOfALivePod(t *testing.T) {
 	assert.Equal(t, "volumes, Kueue, exclusive topology", r.Bound)
 }
 
+// Gates are put on a pod when it is created and at no other time, so that one that is as it
+// was admitted shows what admission holds back.
+func TestGatesThatAdmissionAdds(t *testing.T) {
+	inv := Read([]*corev1.Node{h100("a")}, nil)
+	tmpl := template(container("nvidia.com/gpu", "1"))
+	for gate, want := range map[string]string{"quota": "scheduling gates", "kueue.x-k8s.io/admission": "Kueue"} {
+		made := PodOf(tmpl)
+		made.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
+		r, err := inv.Request(tmpl, made, Normalize("H100"))
+		require.NoError(t, err)
+		assert.Equal(t, want, r.Bound)
+	}
+}
+
 // A runtime class adds to what its pods ask for, and to where they may go.
 func TestRuntimeClass(t *testing.T) {
 	sandboxed := tainted("sandboxed")

@@ -59,7 +59,7 @@ func (inv *Inventory) charges(next *expected) (charges []placement.Amount, bound
 		if q.Namespace != pod.Namespace {
 			continue
 		}
-		counts, known := inScope(q, pod)
+		counts, known := inv.inScope(q, next)
 		if !known {
 			bounds = append(bounds, "resource quota "+q.Name)
 		}
@@ -144,9 +144,9 @@ func usageOf(pod *corev1.Pod) corev1.ResourceList {
 	return usage
 }
 
-// inScope reports whether the quota counts such pods. A scope that is not known makes
-// that unknown.
-func inScope(q *corev1.ResourceQuota, pod *corev1.Pod) (counts, known bool) {
+// inScope reports whether the quota counts such pods. A scope that is not known, or one that
+// admission may yet change, makes that unknown.
+func (inv *Inventory) inScope(q *corev1.ResourceQuota, next *expected) (counts, known bool) {
 	selectors := make([]corev1.ScopedResourceSelectorRequirement, 0, len(q.Spec.Scopes))
 	for _, scope := range q.Spec.Scopes {
 		selectors = append(selectors, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
@@ -155,7 +155,7 @@ func inScope(q *corev1.ResourceQuota, pod *corev1.Pod) (counts, known bool) {
 		selectors = append(selectors, q.Spec.ScopeSelector.MatchExpressions...)
 	}
 	for _, s := range selectors {
-		counts, known := selects(s, pod)
+		counts, known := inv.selects(s, next)
 		if !counts || !known {
 			return false, known
 		}
@@ -163,20 +163,26 @@ func inScope(q *corev1.ResourceQuota, pod *corev1.Pod) (counts, known bool) {
 	return true, true
 }
 
-func selects(s corev1.ScopedResourceSelectorRequirement, pod *corev1.Pod) (counts, known bool) {
-	spec := &pod.Spec
+func (inv *Inventory) selects(s corev1.ScopedResourceSelectorRequirement, next *expected) (counts, known bool) {
+	spec := &next.pod.Spec
+	// Defaults of the namespace may be added to a pod that asks for nothing.
+	settled := next.seen || !bestEffort(spec)
 	switch s.ScopeName {
 	case corev1.ResourceQuotaScopeTerminating:
 		return spec.ActiveDeadlineSeconds != nil, true
 	case corev1.ResourceQuotaScopeNotTerminating:
 		return spec.ActiveDeadlineSeconds == nil, true
 	case corev1.ResourceQuotaScopeBestEffort:
-		return bestEffort(spec), true
+		return bestEffort(spec), settled
 	case corev1.ResourceQuotaScopeNotBestEffort:
-		return !bestEffort(spec), true
+		return !bestEffort(spec), settled
 	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
 		return affineBeyond(spec.Affinity), true
 	case corev1.ResourceQuotaScopePriorityClass:
+		if !next.seen && inv.objects.Unread.PriorityClasses && spec.PriorityClassName == "" {
+			// Some class may be the default.
+			return false, false
+		}
 		has := spec.PriorityClassName != "" && slices.Contains(s.Values, spec.PriorityClassName)
 		switch s.Operator {
 		case corev1.ScopeSelectorOpExists:

@@ -166,3 +166,40 @@ func TestScopesOfAPod(t *testing.T) {
 		assert.Equal(t, slots, slotsOf(t, inv, r), scope)
 	}
 }
+
+// What admission may yet make of a pod, nobody knows whether a quota counts: the count is a
+// bound, and no less than what it bounds.
+func TestScopesThatAdmissionMayChange(t *testing.T) {
+	class := func(operator corev1.ScopeSelectorOperator, values ...string) *corev1.ResourceQuota {
+		return selecting(quota("q", list("pods", "1"), nil), corev1.ResourceQuotaScopePriorityClass, operator, values...)
+	}
+	best := quota("q", list("pods", "1"), nil, corev1.ResourceQuotaScopeBestEffort)
+	notBest := quota("q", list("pods", "1"), nil, corev1.ResourceQuotaScopeNotBestEffort)
+	for name, c := range map[string]struct {
+		quota  *corev1.ResourceQuota
+		class  string
+		unread bool
+		asks   string
+		slots  int
+		bound  string
+	}{
+		"best effort, unless defaults are added":      {best, "", false, "0", 8, "what admission adds, resource quota q"},
+		"not best effort, whatever is added":          {notBest, "", false, "1", 1, "what admission adds"},
+		"not best effort, once defaults are added":    {notBest, "", false, "0", 8, "what admission adds, resource quota q"},
+		"no class, unless there is a default":         {class(corev1.ScopeSelectorOpDoesNotExist), "", true, "1", 8, "what admission adds, priority class, resource quota q"},
+		"but some classes, unless one is the default": {class(corev1.ScopeSelectorOpNotIn, "high"), "", true, "1", 8, "what admission adds, priority class, resource quota q"},
+		"a class, which may be the default":           {class(corev1.ScopeSelectorOpIn, "high"), "", true, "1", 8, "what admission adds, priority class, resource quota q"},
+		"the class of the template":                   {class(corev1.ScopeSelectorOpIn, "high"), "high", true, "1", 1, "what admission adds, priority class"},
+		"no default among the classes":                {class(corev1.ScopeSelectorOpDoesNotExist), "", false, "1", 1, "what admission adds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := new(Names).Read(Objects{Nodes: []*corev1.Node{h100("a")}, Quotas: []*corev1.ResourceQuota{c.quota}, Unread: Unread{PriorityClasses: c.unread}})
+			tmpl := template(container("nvidia.com/gpu", "1", "cpu", c.asks))
+			tmpl.Namespace, tmpl.Spec.PriorityClassName = "n", c.class
+			r, err := inv.Request(tmpl, nil, Normalize("H100"))
+			require.NoError(t, err)
+			assert.Equal(t, c.slots, slotsOf(t, inv, r))
+			assert.Equal(t, c.bound, r.Bound)
+		})
+	}
+}
