@@ -14,7 +14,7 @@ type mates map[string]int
 
 // matesOf looks for pods of the same owner on the nodes. It does not look, and
 // returns none, unless the owner has a few replicas, which are to be spread: with one
-// there is no mate, and with many some node has to hold two.
+// there is no mate, and many are packed.
 func (p *Plugin) matesOf(pod *corev1.Pod, devices corev1.ResourceName, nodes []fwk.NodeInfo) mates {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || !p.args.SpreadFirstReplicas {

@@ -5,8 +5,8 @@ import (
 )
 
 // SpreadUpTo is up to how many replicas those of one owner prefer different nodes: the
-// loss of one node should not take all of a small variant. With more, some node has to
-// hold two anyway, and Score is to be told of no mates.
+// loss of one node should not take all of a small variant. Those of a larger one are packed,
+// and Score is to be told of no mates.
 const SpreadUpTo = 3
 
 // MateWeight is the loss, in devices, that each mate on the node counts for. Two to eight
