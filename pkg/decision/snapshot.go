@@ -43,6 +43,9 @@ type Model struct {
 	// Queue is the number of requests that wait in front of the replicas, in the
 	// gateway.
 	Queue Sample
+	// Met is the share, 0 to 1, of the requests that kept the promised latency, of those that
+	// completed within the metrics window. It is absent where servers do not tell.
+	Met Sample
 	// History is how the load went around the same time earlier, where that is known.
 	History []forecast.History
 	// Variants are sorted by name.
