@@ -31,8 +31,7 @@ func (r *round) sizedFor(m *model) capacity.Rate {
 		return peak
 	}
 	found := best.next.Sizing
-	// The share of misses grows about exponentially with the rate of a replica.
-	growth := math.Log((1-found.PeakShare)/(1-found.Share)) / (float64(found.PeakRate/found.Rate) - 1)
+	growth := found.growth()
 	part, low, high := float64(now/peak), 1.0, float64(found.PeakRate/found.Rate)
 	for high-low > precision*high {
 		each := (low + high) / 2
@@ -44,6 +43,12 @@ func (r *round) sizedFor(m *model) capacity.Rate {
 		}
 	}
 	return max(now, peak/capacity.Rate(low))
+}
+
+// growth is the logarithm of how many times as many requests miss the promise when a replica
+// serves twice its rate: the share of misses grows about exponentially with the rate.
+func (s *Sizing) growth() float64 {
+	return math.Log((1-s.PeakShare)/(1-s.Share)) / (float64(s.PeakRate/s.Rate) - 1)
 }
 
 // cheapestSized is the variant that serves within the promise for least, of those that serve

@@ -45,8 +45,10 @@ func (r *round) see(m *model) {
 	m.tellDemand()
 	m.sized, m.rated = r.rates(m)
 	m.sizeFor = m.ahead
+	m.next.Attained = m.old.Attained
 	if m.sized {
 		m.sizeFor = r.sizedFor(m)
+		m.next.Attained = r.attained(m)
 	}
 	r.tellSupply(m)
 }

@@ -26,6 +26,9 @@
 //	precision             share     C  that of numbers which are looked for: any small one
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides
+//	attainedMemory        time      C  how long it counts how well the promise was kept: loads repeat after a day
+//	attainedPrior         time      C  and how long it is taken to have been kept before
+//	leastCounted          share     M  least share of its latency model that a replica is counted to serve
 //	leastPeakShare        share     C  share that keeps the promise at the rarest peak: a median at least
 //	lowerHeadroom         -         P  distance between the thresholds of scaling up and down, 0.85/0.70
 //	modelHeadroom         -         C  the same where latency sizes, which reckons with scatter already

@@ -63,6 +63,9 @@ type ModelMemory struct {
 	// Seen is what waited and served lately, oldest first. A new leader sees no change
 	// before the second.
 	Seen []Observation
+	// Attained is how well the promise was kept. A new leader counts on what the latency
+	// models say until it has seen how well that does.
+	Attained Attained
 	// Tokens is the slow mean of the token shape. A new leader does without until
 	// requests complete, then follows the newest mean alone.
 	Tokens forecast.TokenMean
@@ -168,7 +171,8 @@ func (m *Memory) upTo(now time.Time) *Memory {
 		next.Variants[key] = kept
 	}
 	for key, v := range m.Models {
-		kept := ModelMemory{Forecast: v.Forecast, Tokens: v.Tokens}
+		kept := ModelMemory{Forecast: v.Forecast, Attained: v.Attained, Tokens: v.Tokens}
+		kept.Attained.Sampled = earlier(v.Attained.Sampled, now)
 		kept.Forecast.Sampled, kept.Tokens.Time = earlier(v.Forecast.Sampled, now), earlier(v.Tokens.Time, now)
 		next.Models[key] = kept
 	}

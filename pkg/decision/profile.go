@@ -99,7 +99,7 @@ func (r *round) size(m *model) bool {
 			if !v.next.Sizing.Keeps {
 				rate = 0
 			}
-			rates[v] = rate
+			rates[v] = rate * m.old.Attained.factor()
 			able = able || rate > 0
 		}
 	}
@@ -120,6 +120,8 @@ func (r *round) size(m *model) bool {
 		v.rate.promised, v.rate.bound = rate, true
 		if rate == 0 {
 			v.note(StageSupply, ReasonSLO, "misses the SLO even when idle")
+		} else if was := &m.old.Attained; was.Caution > 0 {
+			v.note(StageSupply, ReasonSLO, "counted at %.0f%% of what its latency model says: %.1f%% of the requests met the SLO", 100*was.factor(), 100*was.share())
 		}
 	}
 	return true

@@ -321,7 +321,7 @@ func samples(m *Model) []*Sample {
 				&r.Recent, &r.TTFT, &r.ITL, &r.Input, &r.Output)
 		}
 	}
-	return all
+	return append(all, &m.Met)
 }
 
 // Where data are missing, old or no numbers, nothing is lower than it would be with

@@ -10,9 +10,9 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
-// lesson is what each mode of ours learns of the variants from the requests of an earlier
-// time, with each start-up time.
-type lesson map[subject]map[decision.Key]decision.VariantMemory
+// lesson is what each mode of ours learns of the variants, and of how well they kept the
+// promise, from the requests of an earlier time, with each start-up time.
+type lesson map[subject]decision.Memory
 
 // subject is a mode at its defaults, and a start-up time.
 type subject struct {
@@ -33,7 +33,7 @@ func newLesson(o TrialOptions) (lesson, error) {
 			if done := p.with(pupil, p.initial()); done.err != nil {
 				return nil, done.err
 			}
-			l[subject{hybrid, startup}] = pupil.memory.Variants
+			l[subject{hybrid, startup}] = learned(pupil.memory)
 		}
 	}
 	return l, nil
@@ -44,7 +44,17 @@ func newLesson(o TrialOptions) (lesson, error) {
 // that came back, and forgets when things were.
 func (l lesson) teach(pupil *ours, startup time.Duration) {
 	pupil.scenario = pupil.scenario.untold()
-	pupil.memory = decision.Memory{Time: at(math.MaxInt64), Variants: l[subject{pupil.policy.Hybrid, startup}]}
+	pupil.memory = l[subject{pupil.policy.Hybrid, startup}]
+	pupil.memory.Time = at(math.MaxInt64)
+}
+
+// learned is the memory without what was seen of the load.
+func learned(m decision.Memory) decision.Memory {
+	models := make(map[decision.ModelKey]decision.ModelMemory, len(m.Models))
+	for key, of := range m.Models {
+		models[key] = decision.ModelMemory{Attained: of.Attained}
+	}
+	return decision.Memory{Variants: m.Variants, Models: models}
 }
 
 // untold is the scenario of which the autoscaler is given no profile.

@@ -38,7 +38,11 @@ func TestALessonIsKnownFromTheFirstRequestOn(t *testing.T) {
 	}
 	told, pupil := soon(newOurs(small(), true)), newOurs(small(), true)
 	trial.lesson.teach(pupil, time.Minute)
-	assert.Empty(t, pupil.memory.Models, "what came then is not what comes now")
+	for _, m := range pupil.memory.Models {
+		assert.Equal(t, decision.ModelMemory{Attained: m.Attained}, m, "what came then is not what comes now")
+		assert.Positive(t, m.Attained.Requests)
+	}
+	assert.Len(t, pupil.memory.Models, 1)
 	learned := soon(pupil)
 	assert.InEpsilon(t, float64(told), float64(learned), 0.3)
 	assert.NotEqual(t, told, learned)

@@ -96,6 +96,27 @@ func (w window) recent() (decision.Sample, time.Duration) {
 func finished(s Scrape) float64 { return float64(s.Finished) }
 func inFlight(s Scrape) float64 { return float64(s.Running + s.Waiting) }
 
+// met is the share of the requests that kept the promise, of those that the model's replicas
+// completed within the window.
+func (m *ModelView) met(now, length time.Duration) decision.Sample {
+	finished, missed, last := uint64(0), uint64(0), time.Duration(0)
+	for v := range m.Variants {
+		for _, pod := range m.Variants[v].Pods {
+			w := windowOf(pod.Scrapes, now, length)
+			if len(w) < 2 || w.last().Finished < w[0].Finished {
+				continue
+			}
+			finished += w.last().Finished - w[0].Finished
+			missed += w.last().Missed - w[0].Missed
+			last = max(last, w.last().At)
+		}
+	}
+	if finished == 0 {
+		return decision.Sample{}
+	}
+	return known(1-float64(missed)/float64(finished), last)
+}
+
 // replica is what the manager would know of a serving replica.
 func (w window) replica(pod Pod, node string) decision.Replica {
 	r := decision.Replica{

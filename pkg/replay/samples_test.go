@@ -209,3 +209,34 @@ func TestKVUse(t *testing.T) {
 	assert.Zero(t, Scrape{}.KVUse())
 	assert.InDelta(t, 0.25, Scrape{Metrics: simulation.Metrics{KVUsed: 5, KVCapacity: 20}}.KVUse(), 0)
 }
+
+// What several replicas completed within the window counts together. One that started anew,
+// or was scraped once, says nothing of it.
+func TestWhatKeptThePromise(t *testing.T) {
+	now := 5 * time.Minute
+	pod := func(finished, missed []uint64, last time.Duration) Pod {
+		return Pod{Scrapes: scrapesAt(last, len(finished), func(i int, _ time.Duration) simulation.Metrics {
+			return simulation.Metrics{Finished: finished[i], Missed: missed[i]}
+		})}
+	}
+	steady := pod([]uint64{100, 110, 140}, []uint64{7, 8, 10}, now)
+	for name, c := range map[string]struct {
+		pods []Pod
+		want decision.Sample
+	}{
+		"no replica":                   {want: absent()},
+		"nothing completed":            {[]Pod{pod([]uint64{5, 5}, []uint64{1, 1}, now)}, absent()},
+		"one":                          {[]Pod{steady}, known(1-3.0/40, now)},
+		"two, the newer scrape counts": {[]Pod{steady, pod([]uint64{0, 60}, []uint64{0, 7}, now-10*time.Second)}, known(0.9, now)},
+		"one scrape alone":             {[]Pod{steady, pod([]uint64{500}, []uint64{500}, now)}, known(1-3.0/40, now)},
+		"one that started anew":        {[]Pod{steady, pod([]uint64{500, 3}, []uint64{400, 0}, now)}, known(1-3.0/40, now)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := ModelView{Variants: []VariantView{{Pods: c.pods[:len(c.pods)/2]}, {Pods: c.pods[len(c.pods)/2:]}}}
+			got := m.met(now, time.Minute)
+			assert.InDelta(t, c.want.Value, got.Value, 1e-12)
+			got.Value = c.want.Value
+			assert.Equal(t, c.want, got)
+		})
+	}
+}

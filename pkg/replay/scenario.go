@@ -115,7 +115,7 @@ func at(t time.Duration) time.Time { return epoch.Add(t) }
 func (s *Scenario) served(initial [][]int) []simulation.ServedModel {
 	models := make([]simulation.ServedModel, 0, len(s.Models))
 	for m := range s.Models {
-		model := simulation.ServedModel{ID: s.Models[m].ID}
+		model := simulation.ServedModel{ID: s.Models[m].ID, SLO: s.Models[m].SLO}
 		for i, v := range s.Models[m].Variants {
 			model.Variants = append(model.Variants, simulation.ServedVariant{
 				Name: v.Name, Profile: v.Profile, TokenBudget: v.TokenBudget, Request: v.Request,

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // replica is one replica and its engine, which it has from when it serves.
@@ -214,10 +216,22 @@ func (r *replica) observe(e *Event) {
 		r.sums.BetweenTokens += e.Gap
 	case Finished:
 		r.sums.Finished++
+		if e.misses(r.variant.slo) {
+			r.sums.Missed++
+		}
 		r.sums.Input += uint64(e.Request.Input)
 		r.sums.Output += uint64(e.Request.Output)
 		r.sums.InService += e.At - e.Times.Started
 	}
+}
+
+// misses reports whether a request that ended took longer than promised, from its arrival
+// at the replica to its first token or for each further one in the mean.
+func (e *Event) misses(slo capacity.SLO) bool {
+	longer := func(took time.Duration, tokens int, promised capacity.Milliseconds) bool {
+		return promised > 0 && took > time.Duration(float64(promised)*float64(tokens)*float64(time.Millisecond))
+	}
+	return longer(e.Times.FirstToken-e.Times.Arrived, 1, slo.TTFT) || e.Request.Output > 1 && longer(e.At-e.Times.FirstToken, e.Request.Output-1, slo.ITL)
 }
 
 // engine makes the engine of one replica.

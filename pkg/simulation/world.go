@@ -3,6 +3,7 @@ package simulation
 import (
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/workload"
@@ -43,7 +44,9 @@ type Startup struct {
 
 // ServedModel is one model and the ways to serve it.
 type ServedModel struct {
-	ID       string
+	ID string
+	// SLO is what Missed is counted by; what is 0 in it no request misses.
+	SLO      capacity.SLO
 	Variants []ServedVariant
 }
 
@@ -148,6 +151,8 @@ type Metrics struct {
 	KVUsed, KVCapacity int
 	// Finished is the number of requests that ended.
 	Finished uint64
+	// Missed is the number of those that missed the promise of their model.
+	Missed uint64
 	// Input and Output are the sums of their tokens, InService that of the times from
 	// the begin of their service to their last token.
 	Input, Output uint64

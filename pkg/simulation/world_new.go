@@ -22,7 +22,7 @@ func NewWorld(o WorldOptions) (*World, error) {
 		m := model{id: served.ID, variants: make([]variant, len(served.Variants))}
 		for j, v := range served.Variants {
 			m.variants[j] = variant{
-				ServedVariant: v, index: VariantIndex{Model: i, Variant: j},
+				ServedVariant: v, index: VariantIndex{Model: i, Variant: j}, slo: served.SLO,
 				weight: cmp.Or(v.Weight, 1), wanted: v.Initial, on: make([]int, len(w.cluster.Nodes)),
 			}
 		}

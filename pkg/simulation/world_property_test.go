@@ -48,7 +48,7 @@ func draw(seed uint64) script {
 	}
 	o.Cluster = nodes(free...)
 	for m := range 2 {
-		model := simulation.ServedModel{ID: fmt.Sprintf("model-%d", m)}
+		model := simulation.ServedModel{ID: fmt.Sprintf("model-%d", m), SLO: promised()}
 		for v := range 2 {
 			model.Variants = append(model.Variants, simulation.ServedVariant{
 				Name: fmt.Sprintf("m%d-v%d", m, v),
@@ -313,6 +313,7 @@ type bare struct {
 	engine   *simulation.Engine
 	weight   float64
 	inFlight int
+	slo      capacity.SLO
 	sums     simulation.Metrics
 }
 
@@ -332,6 +333,12 @@ func (b *bare) follow(now time.Duration, ended func(simulation.Event)) {
 			b.sums.Input += uint64(e.Request.Input)
 			b.sums.Output += uint64(e.Request.Output)
 			b.sums.InService += e.At - e.Times.Started
+			first, further := e.Times.FirstToken-e.Times.Arrived, e.At-e.Times.FirstToken
+			late := first.Seconds() > float64(b.slo.TTFT)/1000
+			slow := e.Request.Output > 1 && further.Seconds()/float64(e.Request.Output-1) > float64(b.slo.ITL)/1000
+			if late || slow {
+				b.sums.Missed++
+			}
 			ended(e)
 		}
 	}
@@ -343,6 +350,7 @@ func (b *bare) follow(now time.Duration, ended func(simulation.Event)) {
 // A world of replicas that always serve gives what bare engines give to which somebody
 // hands each request by the rule; with one replica, what that engine gives.
 func TestAgreesWithBareEngines(t *testing.T) {
+	missed, finished := uint64(0), uint64(0)
 	for seed := range uint64(15) {
 		random := rand.New(rand.NewPCG(seed, 9))
 		variants := 1 + random.IntN(2)
@@ -358,7 +366,7 @@ func TestAgreesWithBareEngines(t *testing.T) {
 				Name: fmt.Sprint("v", v), Profile: profile, Request: &placement.Request{}, Weight: float64(1 + v), Max: -1, Initial: initial,
 			})
 			for range initial {
-				b := &bare{weight: float64(1 + v)}
+				b := &bare{slo: promised(), weight: float64(1 + v)}
 				b.engine = newEngine(t, simulation.Options{Profile: profile, Watch: func(i simulation.Iteration) {
 					b.sums.Tokens += uint64(i.Decoding)
 					b.sums.BetweenTokens += time.Duration(i.Decoding) * (i.End - i.Start)
@@ -405,7 +413,12 @@ func TestAgreesWithBareEngines(t *testing.T) {
 			assert.Equal(t, want, got, "seed %d: one engine has an order", seed)
 		}
 		checkMetrics(t, w, variants, engines, now+time.Hour)
+		for _, b := range engines {
+			missed, finished = missed+b.sums.Missed, finished+b.sums.Finished
+		}
 	}
+	assert.Positive(t, missed)
+	assert.Less(t, missed, finished, "both are tested, missed promises and kept ones")
 }
 
 func checkMetrics(t *testing.T, w *watched, variants int, engines []*bare, now time.Duration) {

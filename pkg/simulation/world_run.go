@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
@@ -56,6 +57,7 @@ type model struct {
 type variant struct {
 	ServedVariant
 	index  VariantIndex
+	slo    capacity.SLO
 	weight float64
 	// wanted is what was asked for, active how many replicas are there that are not
 	// leaving, created how many ever were.

@@ -52,7 +52,7 @@ func world(t testing.TB, o simulation.WorldOptions, variants ...simulation.Serve
 	t.Helper()
 	w := &watched{}
 	if o.Models == nil {
-		o.Models = []simulation.ServedModel{{ID: "model", Variants: variants}}
+		o.Models = []simulation.ServedModel{{ID: "model", SLO: promised(), Variants: variants}}
 	}
 	if o.Cluster == nil {
 		o.Cluster = nodes(8)
@@ -66,6 +66,9 @@ func world(t testing.TB, o simulation.WorldOptions, variants ...simulation.Serve
 	require.NoError(t, err)
 	return w
 }
+
+// promised is what some requests of the tests keep and others miss.
+func promised() capacity.SLO { return capacity.SLO{TTFT: 100, ITL: 12} }
 
 func (w *watched) arrive(t testing.TB, at time.Duration, input, output int) {
 	t.Helper()

@@ -1,0 +1,83 @@
+package decision
+
+import (
+	"math"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+const (
+	// attainedMemory is the time after which what was attained counts 1/e: loads repeat
+	// after a day.
+	attainedMemory = 24 * time.Hour
+	// attainedPrior is how long what is promised is taken to have been attained before
+	// anything was seen: misses come in bursts, and the first minutes say little.
+	attainedPrior = time.Hour
+	// leastCounted is the least share of what its latency model says that a replica is
+	// counted to serve. Models that were learned were wrong by up to that much; where misses
+	// do not depend on the rate, more than that would cost and bring nothing.
+	leastCounted = 0.85
+)
+
+// Attained is how well the promise was kept for about a day, of the time in which the
+// fleet was what sizing asks for. It corrects what latency models get wrong: where more
+// requests miss the promise than may, a replica is counted to serve less, until that many
+// miss it. The zero value is that of a model of which nothing was seen.
+type Attained struct {
+	// Sampled is the time of the newest sample in it.
+	Sampled time.Time
+	// Span is the time that it speaks of, Requests how many arrived in it and Missed how
+	// many of these missed the promise. What is older counts less.
+	Span             time.Duration
+	Requests, Missed float64
+	// Counted is the sum of Caution over the requests.
+	Counted float64
+	// Caution says what a replica is counted to serve: exp(-Caution) of what its latency
+	// model says. It is at least 0.
+	Caution float64
+}
+
+// factor is what a replica is counted to serve, as a share of what its latency model says.
+func (a *Attained) factor() capacity.Rate { return capacity.Rate(math.Exp(-a.Caution)) }
+
+// share is the share of the requests that kept the promise.
+func (a *Attained) share() float64 { return 1 - a.Missed/a.Requests }
+
+// attained adds what share of the requests kept the promise since the last sample. Misses
+// while replicas start, or while more arrives than those that serve are counted for, are
+// the price of a step or of a bound, and not of counting too much on each replica.
+func (r *round) attained(m *model) Attained {
+	a, met := m.old.Attained, m.in.Met
+	if r.age(met) != ageFresh || met.Value > 1 || !met.Time.After(a.Sampled) {
+		return a
+	}
+	span := min(met.Time.Sub(a.Sampled), r.policy.Window)
+	a.Sampled = met.Time
+	best := m.cheapestSized()
+	if best == nil || !m.complete() {
+		return a
+	}
+	fade := math.Exp(-span.Hours() / attainedMemory.Hours())
+	requests := float64(m.demand.now) * span.Seconds()
+	a.Span = time.Duration(fade*float64(a.Span)) + span
+	a.Requests = fade*a.Requests + requests
+	a.Missed = fade*a.Missed + requests*(1-met.Value)
+	a.Counted = fade*a.Counted + requests*a.Caution
+	allowed, prior := 1-r.policy.Share, float64(attainedPrior)/float64(a.Span)
+	missed := (a.Missed/a.Requests + prior*allowed) / (1 + prior)
+	a.Caution = a.Counted/a.Requests + math.Log(missed/allowed)/best.next.Sizing.growth()
+	a.Caution = min(max(0, a.Caution), -math.Log(leastCounted))
+	return a
+}
+
+// complete reports whether the fleet is what sizing asks for: no replica starts, and those
+// that serve are counted for what arrives.
+func (m *model) complete() bool {
+	for _, v := range m.variants {
+		if len(v.in.Starting) > 0 {
+			return false
+		}
+	}
+	return m.demand.now > 0 && m.demand.now <= m.served(func(v *variant) int { return v.in.Ready })
+}

@@ -1,0 +1,160 @@
+package decision
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// keeping is a model whose two replicas serve 8 req/s within the promise of 99 %, and at
+// which arrive 6. Ten times as many miss it at 1.25 times the rate.
+func keeping(met Sample, old Attained) (*round, *model, *variant) {
+	policy := DefaultPolicy()
+	policy.Share = 0.99
+	r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Cost: 1, Ready: 2, Current: 2})
+	m.sized, m.demand.now, m.in.Met, m.old.Attained = true, 6, met, old
+	v.rate = rate{trigger: 8, max: 9, promised: 4, bound: true}
+	v.next.Sizing = Sizing{Share: 0.99, PeakShare: 0.9, Rate: 4, PeakRate: 5}
+	return r, m, v
+}
+
+func metAt(share float64, t time.Time) Sample { return Sample{Value: share, Time: t, Present: true} }
+
+func TestWhatCountsAsAttained(t *testing.T) {
+	before := Attained{Sampled: epoch.Add(-time.Minute), Span: time.Hour, Requests: 3600 * 6, Missed: 36 * 6}
+	for name, c := range map[string]struct {
+		met     Sample
+		change  func(m *model, v *variant)
+		counted bool
+	}{
+		"a minute of a fleet that is what was sized":  {met: metAt(0.95, epoch), counted: true},
+		"all of what arrives is what it is sized for": {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 8 }, counted: true},
+		"nobody tells":          {},
+		"the same sample again": {met: metAt(0.95, epoch.Add(-time.Minute))},
+		"a sample that is old":  {met: metAt(0.95, epoch.Add(-10*time.Minute))},
+		"no share":              {met: metAt(1.01, epoch)},
+		"no number":             {met: metAt(math.NaN(), epoch)},
+		"a replica starts":      {met: metAt(0.95, epoch), change: func(_ *model, v *variant) { v.in.Starting = []Starting{{}} }},
+		"more arrives than what serves is counted for": {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 8.1 }},
+		"nothing arrives":             {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 0 }},
+		"the promise does not decide": {met: metAt(0.95, epoch), change: func(_ *model, v *variant) { v.rate.bound = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := keeping(c.met, before)
+			if c.change != nil {
+				c.change(m, v)
+			}
+			got := r.attained(m)
+			if !c.counted {
+				before := before
+				before.Sampled = got.Sampled
+				assert.Equal(t, before, got)
+				return
+			}
+			assert.InDelta(t, 36*6+60*float64(m.demand.now)*0.05, got.Missed, 1, "a day's memory forgets a thousandth in a minute")
+			assert.InDelta(t, 3600*6+60*float64(m.demand.now), got.Requests, 20)
+			assert.Positive(t, got.Caution)
+			assert.Equal(t, epoch, got.Sampled)
+		})
+	}
+}
+
+// A sample speaks of the metrics window, however long the one before is ago: of the first,
+// and of the time between two, nobody knows more.
+func TestASampleSpeaksOfItsWindow(t *testing.T) {
+	for _, before := range []time.Time{{}, epoch.Add(-time.Hour)} {
+		r, m, _ := keeping(metAt(0.9, epoch), Attained{Sampled: before})
+		got := r.attained(m)
+		assert.Equal(t, r.policy.Window, got.Span)
+		assert.InDelta(t, 6*r.policy.Window.Seconds(), got.Requests, 1e-9)
+	}
+	r, m, _ := keeping(metAt(0.9, epoch), Attained{Sampled: epoch.Add(-15 * time.Second)})
+	assert.Equal(t, 15*time.Second, r.attained(m).Span)
+}
+
+// A latency model says that a replica serves within the promise what is too much by some
+// share, so that misses are so many times those that may be. From some hours on just the
+// promised share misses it, and on the way the replicas are never counted for less than that.
+func TestWhatMissesThePromiseIsCorrected(t *testing.T) {
+	growth := math.Log(10) / 0.25
+	for name, c := range map[string]struct{ wrong, want float64 }{
+		"a model that is right":                             {0, 0},
+		"one that is wrong by a twentieth":                  {0.05, 0.05},
+		"one that is wrong by an eighth":                    {0.125, 0.125},
+		"one that is more careful than need be":             {-0.1, 0},
+		"one that is wrong by more than is to be corrected": {0.4, -math.Log(leastCounted)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, most := Attained{}, 0.0
+			for now := epoch; now.Before(epoch.Add(24 * time.Hour)); now = now.Add(time.Minute) {
+				met := 1 - min(1, 0.01*math.Exp(growth*(c.wrong-a.Caution)))
+				r, m, _ := keeping(metAt(met, now), a)
+				r.snapshot.Time = now
+				a = r.attained(m)
+				most = max(most, a.Caution)
+				if now.Equal(epoch.Add(10 * time.Minute)) {
+					assert.LessOrEqual(t, a.Caution, max(0.03, c.want), "ten minutes say little")
+				}
+			}
+			assert.InDelta(t, c.want, a.Caution, 0.015)
+			assert.LessOrEqual(t, most, c.want+0.01, "and no more on the way")
+		})
+	}
+}
+
+// What was corrected is taken back when fewer miss the promise, within days.
+func TestCautionEnds(t *testing.T) {
+	a := Attained{Sampled: epoch, Span: 24 * time.Hour, Requests: 24 * 3600 * 6, Missed: 0.01 * 24 * 3600 * 6, Counted: 0.1 * 24 * 3600 * 6, Caution: 0.1}
+	for now := epoch; a.Caution > 0.01; now = now.Add(time.Minute) {
+		require.Less(t, now.Sub(epoch), 4*24*time.Hour)
+		r, m, _ := keeping(metAt(1-0.01*math.Exp(-math.Log(10)/0.25*a.Caution), now), a)
+		r.snapshot.Time = now
+		a = r.attained(m)
+	}
+}
+
+// What was attained changes what each replica is counted for, and says so. Which variants
+// keep the promise, and which is cheaper, it does not change.
+func TestAReplicaIsCountedByWhatWasAttained(t *testing.T) {
+	w := newWorld(5)
+	w.variants = w.variants[:1]
+	policy, key := hybrid(demoPolicy(), capacity.SLO{ITL: 15}), Key{"ns", "a-h100"}
+	told := func(caution float64) VariantPlan {
+		s := w.shows()
+		s.Models[0].Variants[0].Profile = onH100
+		memory := Memory{Models: map[ModelKey]ModelMemory{{s.Models[0].Namespace, s.Models[0].ID}: {Attained: Attained{Requests: 100, Missed: 3, Caution: caution}}}}
+		plan, next := Decide(s, policy, memory, RoundFull)
+		require.True(t, plan.Models[0].Sized)
+		assert.True(t, next.Variants[key].Sizing.Keeps)
+		return plan.Models[0].Variants[0]
+	}
+	plain, careful := told(0), told(0.1)
+	assert.InEpsilon(t, math.Exp(-0.1)*float64(plain.ServesEach), float64(careful.ServesEach), 1e-9)
+	const why = "counted at 90% of what its latency model says: 97.0% of the requests met the SLO"
+	details := func(p VariantPlan) (all []string) {
+		for _, s := range p.Steps {
+			all = append(all, s.Detail)
+		}
+		return all
+	}
+	assert.Contains(t, details(careful), why)
+	assert.NotContains(t, details(plain), why)
+}
+
+// Without a sample what was attained stays, also through rounds in which saturation decides,
+// and a clock that ran ahead and came back does not make it wait.
+func TestWhatWasAttainedStays(t *testing.T) {
+	a := Attained{Sampled: epoch, Span: time.Hour, Requests: 100, Missed: 3, Caution: 0.1}
+	key := ModelKey{"ns", "m"}
+	_, next := Decide(Snapshot{Time: epoch, Models: []Model{{Namespace: "ns", ID: "m"}}}, DefaultPolicy(), Memory{Models: map[ModelKey]ModelMemory{key: {Attained: a}}}, RoundFull)
+	assert.Equal(t, a, next.Models[key].Attained)
+	ahead := Memory{Time: epoch.Add(time.Hour), Models: map[ModelKey]ModelMemory{key: {Attained: a}}}
+	back := ahead.upTo(epoch.Add(-time.Minute)).Models[key].Attained
+	assert.Equal(t, epoch.Add(-time.Minute), back.Sampled)
+	assert.Equal(t, 0.1, back.Caution)
+}
