@@ -20,6 +20,8 @@ type seeing struct {
 	gateway controller.Gateway
 	// past is nil where nobody remembers earlier days.
 	past controller.Historian
+	// attainer is nil where nobody keeps the histograms of latencies.
+	attainer controller.Attainer
 }
 
 // see makes the sources of samples that the configuration names.
@@ -36,7 +38,7 @@ func see(mgr manager.Manager, c config.Config) (seeing, error) {
 		return seeing{}, err
 	}
 	if len(c.Gateway.MetricsURLs) == 0 {
-		return seeing{metrics: samples, gateway: samples, past: samples}, nil
+		return seeing{metrics: samples, gateway: samples, past: samples, attainer: samples}, nil
 	}
 	// What Prometheus knows of the gateway is as old as its last scrape, if it scrapes
 	// the gateway at all. No pod is followed.
@@ -44,7 +46,7 @@ func see(mgr manager.Manager, c config.Config) (seeing, error) {
 	if err != nil {
 		return seeing{}, err
 	}
-	return seeing{metrics: layered{samples, gateways}, gateway: gateways, past: samples}, nil
+	return seeing{metrics: layered{samples, gateways}, gateway: gateways, past: samples, attainer: samples}, nil
 }
 
 // scraper scrapes while the manager leads: nobody else decides.

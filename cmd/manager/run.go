@@ -209,6 +209,7 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 		Metrics:    seen.metrics,
 		Gateway:    seen.gateway,
 		Past:       seen.past,
+		Attainer:   seen.attainer,
 		Scaler:     scaler,
 		Clock:      clock.RealClock{},
 		Access:     access,

@@ -28,9 +28,11 @@ type Options struct {
 	// Gateway may be nil: then a model wakes when a round reads that requests wait.
 	Gateway Gateway
 	// Past may be nil: then forecasts know nothing of earlier days.
-	Past   Historian
-	Scaler Scaler
-	Clock  Clock
+	Past Historian
+	// Attainer may be nil: then nobody tells whether promises are kept.
+	Attainer Attainer
+	Scaler   Scaler
+	Clock    Clock
 	// Access is what is permitted at the start, and Ask asks anew for its Capacity and
 	// Victims.
 	Access Access
@@ -140,6 +142,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, 
 		arrived:     make(chan readings, 1),
 		looked:      make(chan look, 1),
 		past:        newPast(o.Past),
+		attainment:  newAttainment(o.Attainer),
 		decide:      decision.Decide,
 	}, nil
 }

@@ -47,10 +47,10 @@ func (c counted[T]) key(model decision.ModelKey, namespaces int) (decision.Model
 	return decision.ModelKey{}, false
 }
 
-// join gives each model what the gateways count and how its load went on earlier days, and
-// sorts the models. Unclear are those
-// of which gateways count what may be somebody else's.
-func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model, history map[decision.ModelKey][]forecast.History) (sorted []decision.Model, unclear []decision.ModelKey) {
+// join gives each model what the gateways count, how its load went on earlier days and how
+// its promise was kept, and sorts the models. Unclear are those of which gateways count what
+// may be somebody else's.
+func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model, history map[decision.ModelKey][]forecast.History, met map[decision.ModelKey]decision.Sample) (sorted []decision.Model, unclear []decision.ModelKey) {
 	namespaces, strange := map[string]int{}, map[string]bool{}
 	for key := range models {
 		namespaces[key.ID]++
@@ -60,7 +60,7 @@ func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.Mo
 			strange[key.ID] = true
 		}
 	}
-	read, past := countedBy(gateways), countedBy(history)
+	read, past, kept := countedBy(gateways), countedBy(history), countedBy(met)
 	sorted = make([]decision.Model, 0, len(models))
 	for key, m := range models {
 		if name, ok := read.key(key, namespaces[key.ID]); ok {
@@ -71,6 +71,9 @@ func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.Mo
 		}
 		if name, ok := past.key(key, namespaces[key.ID]); ok {
 			m.History = history[name]
+		}
+		if name, ok := kept.key(key, namespaces[key.ID]); ok {
+			m.Met = met[name]
 		}
 		sorted = append(sorted, *m)
 	}

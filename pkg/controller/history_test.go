@@ -73,7 +73,7 @@ func TestAModelGetsItsOwnHistory(t *testing.T) {
 	}
 	sorted, unclear := join(models, nil, map[decision.ModelKey][]forecast.History{
 		{Namespace: "a", ID: "own"}: of(1), {ID: "bare"}: of(2), {ID: "twice"}: of(3), {Namespace: "b", ID: "twice"}: of(4), {Namespace: "c", ID: "else"}: of(5),
-	})
+	}, nil)
 	assert.Empty(t, unclear)
 	got := map[decision.ModelKey][]forecast.History{}
 	for _, m := range sorted {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
@@ -37,6 +38,15 @@ type Historian interface {
 	// times forecast.HistoryAgo ago, as far as anybody knows; the namespace is as for Read.
 	// It is called once an hour. With an error, what is there is good.
 	Earlier(ctx context.Context, at time.Time) (map[decision.ModelKey][]forecast.History, error)
+}
+
+// Attainer knows whether promises are kept.
+type Attainer interface {
+	// Met returns for each model with a promise the share, 0 to 1, of the requests that kept
+	// it, of those that completed within the window; the namespace is as for Read. It is
+	// called once in a full round, never twice at a time. With an error, what is there is
+	// good and the rest is unknown.
+	Met(ctx context.Context, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Sample, error)
 }
 
 // Gateway looks at what waits in front of the replicas.

@@ -37,6 +37,8 @@ type Loop struct {
 	arrived chan readings
 	// past is what is known of earlier days.
 	past past
+	// attainment is what is known of promises that were kept.
+	attainment attainment
 	// wrong is what was last logged of readings: the text of the error; empty without.
 	wrong string
 	// sleepers are the models that sleep, and looked what the gateways say of them.
@@ -77,6 +79,8 @@ func (l *Loop) Start(ctx context.Context) error {
 			l.round(ctx, round)
 		case e := <-l.past.arrived:
 			l.past.take(ctx, e)
+		case read := <-l.attainment.arrived:
+			l.attainment.take(ctx, read)
 		case seen := <-l.looked:
 			l.onQueueProbe(ctx, seen)
 		case <-timer.C:
@@ -134,6 +138,9 @@ func (l *Loop) begin(ctx context.Context) {
 		if l.settings.Current().History {
 			l.past.begin(ctx, l.clock.Now())
 		}
+		if round == decision.RoundFull {
+			l.attainment.begin(ctx, l.clock.Now(), l.settings.Current().MetricsWindow)
+		}
 		l.reading = round
 		go l.read(ctx)
 	}
@@ -182,8 +189,12 @@ func (l *Loop) introduce(ctx context.Context) {
 // look observes the cluster, and tells metrics that ask pods which there are.
 func (l *Loop) look(ctx context.Context, now time.Time) (*observation, error) {
 	access := *l.permissions.current.Load()
-	l.observer.access, l.actor.access, l.observer.history = access, access, l.past.known
+	l.observer.access, l.actor.access = access, access
+	l.observer.history, l.observer.met = l.past.known, l.attainment.known
 	seen, err := l.observer.observe(ctx, now, l.settings.Current(), l.readings)
+	if err == nil {
+		l.attainment.follow(&seen.policy)
+	}
 	if follower, ok := l.metrics.(Follower); ok && err == nil {
 		seen.asksPods = true
 		follower.Follow(seen.replicas())

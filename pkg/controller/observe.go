@@ -42,6 +42,8 @@ type observer struct {
 	startups *startups
 	// history is what is known of earlier days in this round.
 	history map[decision.ModelKey][]forecast.History
+	// met is the share of requests that kept the promise, as far as it is known.
+	met map[decision.ModelKey]decision.Sample
 	// unclear are the models of which was told that nobody knows what gateways count of
 	// them.
 	unclear map[decision.ModelKey]bool
@@ -159,7 +161,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 		models[key].Variants = append(models[key].Variants, fact)
 	}
 	var unclear []decision.ModelKey
-	seen.snapshot.Models, unclear = join(models, r.models, o.history)
+	seen.snapshot.Models, unclear = join(models, r.models, o.history, o.met)
 	o.tellUnclear(ctx, models, unclear)
 	if seen.strays, err = o.strays(ctx, seen); err != nil {
 		return nil, err

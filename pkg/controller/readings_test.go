@@ -147,7 +147,7 @@ func TestWhoseRequestsGatewaysCount(t *testing.T) {
 				gateways[decision.ModelKey{Namespace: namespace, ID: "m"}] = counted(float64(i+1), namespace, "m")
 			}
 			var told []string
-			got, unclear := join(models, gateways, nil)
+			got, unclear := join(models, gateways, nil, nil)
 			for _, key := range unclear {
 				told = append(told, key.Namespace)
 			}

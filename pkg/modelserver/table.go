@@ -32,7 +32,7 @@ const (
 	// CacheTokens is the size of the KV cache in tokens.
 	CacheTokens
 	// MeanInterToken is the mean time in seconds between two tokens of a request that
-	// ended. No decision rests on it.
+	// ended. It tells which requests kept a promise.
 	MeanInterToken
 	// GatewayQueue is the number of requests of a model that wait in the gateway.
 	GatewayQueue

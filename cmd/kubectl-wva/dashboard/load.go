@@ -139,11 +139,8 @@ func (l *loads) read(ctx context.Context, from asker, q questions, now time.Time
 	if next.complete > l.complete {
 		first, last := l.start.Add(time.Duration(l.complete+1)*l.step), l.start.Add(time.Duration(next.complete)*l.step)
 		for i, h := range halves() {
-			group.Go(func() error {
-				shares, err := q.within(ctx, from, h, first, last, l.step)
-				if err == nil {
-					series[3+i] = shares.matrix()
-				}
+			group.Go(func() (err error) {
+				series[3+i], err = q.within(ctx, from, h, first, last, l.step)
 				return err
 			})
 		}

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"math"
 	"net/http/httptest"
 	"net/url"
 	"testing"
@@ -14,30 +13,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
-
-func TestTheShareWithinATarget(t *testing.T) {
-	t.Parallel()
-	all := math.Inf(1)
-	for name, c := range map[string]struct {
-		rates  map[float64]float64
-		target float64
-		want   float64
-		known  bool
-	}{
-		"half of a bucket":                     {map[float64]float64{0.1: 2, 0.2: 6, all: 8}, 0.15, 0.5, true},
-		"at the end of a bucket":               {map[float64]float64{0.1: 2, all: 8}, 0.1, 0.25, true},
-		"in the first bucket":                  {map[float64]float64{0.1: 2, all: 8}, 0.05, 0.125, true},
-		"above all ends: what is more is late": {map[float64]float64{0.1: 2, all: 8}, 5, 0.25, true},
-		"no ends at all":                       {map[float64]float64{all: 8}, 5, 0, false},
-		"no requests":                          {map[float64]float64{0.1: 0, all: 0}, 0.1, 0, false},
-		"no last bucket":                       {map[float64]float64{0.1: 3}, 0.1, 0, false},
-		"buckets scraped apart":                {map[float64]float64{0.1: 9, all: 8}, 0.1, 1, true},
-	} {
-		got, known := shareWithin(c.rates, c.target)
-		assert.Equal(t, c.known, known, name)
-		assert.InDelta(t, c.want, got, 1e-12, name)
-	}
-}
 
 // Three models: one whose servers count the mean time per token of each request, one whose
 // servers count tokens, under another name, and one without a promise. Ends are written as

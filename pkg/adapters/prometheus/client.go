@@ -37,6 +37,8 @@ type Client struct {
 	api     v1.API
 	address string
 	timeout time.Duration
+	// ends are those of the buckets of both latencies that can be promised.
+	ends [2]latencyEnds
 }
 
 // New returns a client. It does not contact the server; it fails on an address that

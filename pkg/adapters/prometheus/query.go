@@ -187,8 +187,12 @@ func selectors(quantity modelserver.Quantity) []string {
 // process of an engine told them: a pod that two jobs scrape must not count twice,
 // whatever labels each of them adds. Two ports of a pod differ in their instance and
 // stay apart.
-func once(vector string) string {
-	return fmt.Sprintf("max by (namespace, pod, instance, %s) (%s)", strings.Join(modelserver.SeriesLabels(), ", "), vector)
+func once(vector string) string { return onceBy(vector) }
+
+// onceBy is once for series that differ by more labels.
+func onceBy(vector string, more ...string) string {
+	labels := append(modelserver.SeriesLabels(), more...)
+	return fmt.Sprintf("max by (namespace, pod, instance, %s) (%s)", strings.Join(labels, ", "), vector)
 }
 
 func sum(by, vector string) string { return fmt.Sprintf("sum by (%s) (%s)", by, vector) }

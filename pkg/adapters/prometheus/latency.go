@@ -1,0 +1,331 @@
+package prometheus
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
+)
+
+// Latency is one of the two of a promise, as the histograms of servers count it. The share of
+// the requests within its target is found in two steps, because a histogram has many buckets:
+// first the ends of all buckets (Ends, EndsOf), then the rates of those beside the targets
+// alone (Rates, Shares).
+type Latency struct {
+	// histograms count how long it took in seconds, the preferred one first.
+	histograms []string
+	target     func(capacity.SLO) capacity.Milliseconds
+}
+
+// ToFirstToken is the time from a request's arrival to its first token.
+func ToFirstToken() Latency {
+	return Latency{modelserver.Of(modelserver.FirstToken).Names, func(slo capacity.SLO) capacity.Milliseconds { return slo.TTFT }}
+}
+
+// PerFurtherToken is a request's mean time per further token. Where the servers do not count
+// that, the times of all further tokens stand for it.
+func PerFurtherToken() Latency {
+	return Latency{
+		slices.Concat(modelserver.Of(modelserver.MeanInterToken).Names, modelserver.Of(modelserver.InterToken).Names),
+		func(slo capacity.SLO) capacity.Milliseconds { return slo.ITL },
+	}
+}
+
+// targets are those of the models that have one, in seconds. Servers whose series carry no
+// namespace are those of the only model of their name.
+func (l Latency) targets(promises map[decision.ModelKey]capacity.SLO) map[decision.ModelKey]float64 {
+	targets, names := map[decision.ModelKey]float64{}, map[string]int{}
+	for key := range promises {
+		names[key.ID]++
+	}
+	for key, slo := range promises {
+		target := float64(l.target(slo)) / 1000
+		if !(target > 0) {
+			continue
+		}
+		targets[key] = target
+		if names[key.ID] == 1 {
+			targets[decision.ModelKey{ID: key.ID}] = target
+		}
+	}
+	return targets
+}
+
+// Promised reports whether any model has a target. Without one there is nothing to ask.
+func (l Latency) Promised(promises map[decision.ModelKey]capacity.SLO) bool {
+	return len(l.targets(promises)) > 0
+}
+
+const (
+	// labelHistogram tells which of the histograms a series is of. Their buckets end at other
+	// places, and must not be mixed.
+	labelHistogram = "histogram"
+	byModel        = modelserver.LabelNamespace + ", " + modelserver.LabelModel
+	// endless is the end of the last bucket, which counts all requests.
+	endless = "+Inf"
+)
+
+// ofEach asks for something of the buckets of each histogram.
+func (l Latency) ofEach(expression func(histogram int, buckets string) string) string {
+	all := make([]string, len(l.histograms))
+	for i, name := range l.histograms {
+		all[i] = fmt.Sprintf("label_replace(%s, %q, \"%d\", \"\", \"\")", expression(i, name+"_bucket"), labelHistogram, i)
+	}
+	return strings.Join(all, " or ")
+}
+
+// inNamespace is a matcher that others follow; empty for all namespaces.
+func inNamespace(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s=%q,", modelserver.LabelNamespace, namespace)
+}
+
+// Ends asks for the ends of all buckets, in one namespace or, where it is empty, in all.
+func (l Latency) Ends(namespace string) string {
+	return l.ofEach(func(_ int, buckets string) string {
+		return fmt.Sprintf("group by (%s, le) (%s{%sle!=\"\"})", byModel, buckets, inNamespace(namespace))
+	})
+}
+
+// counting is one histogram of the servers of a model.
+type counting struct {
+	model     decision.ModelKey
+	histogram int
+}
+
+func countingOf(labels model.Metric) (counting, bool) {
+	i, err := strconv.Atoi(string(labels[labelHistogram]))
+	return counting{
+		model:     decision.ModelKey{Namespace: string(labels[modelserver.LabelNamespace]), ID: string(labels[modelserver.LabelModel])},
+		histogram: i,
+	}, err == nil
+}
+
+// BucketEnds are the ends of buckets of a Latency, as they are written. Versions write the
+// same number as 1 and as 1.0. Those of all models together are under the empty model.
+type BucketEnds map[counting]map[float64][]string
+
+// EndsOf reads the answer to Ends.
+func EndsOf(vector model.Vector) BucketEnds {
+	all := BucketEnds{}
+	for _, s := range vector {
+		key, ok := countingOf(s.Metric)
+		end, isEnd := endOf(s.Metric)
+		if !ok || !isEnd {
+			continue
+		}
+		written := string(s.Metric[model.BucketLabel])
+		for _, of := range []counting{key, {histogram: key.histogram}} {
+			if all[of] == nil {
+				all[of] = map[float64][]string{}
+			}
+			if !slices.Contains(all[of][end], written) {
+				all[of][end] = append(all[of][end], written)
+			}
+		}
+	}
+	return all
+}
+
+// of are the ends of one histogram of a model. Where nobody knows those, other servers'
+// version may well be the same.
+func (e BucketEnds) of(key counting) map[float64][]string {
+	if own, known := e[key]; known {
+		return own
+	}
+	return e[counting{histogram: key.histogram}]
+}
+
+func endOf(labels model.Metric) (float64, bool) {
+	end, err := strconv.ParseFloat(string(labels[model.BucketLabel]), 64)
+	return end, err == nil
+}
+
+// beside are the ends next to a target, without the infinite one: what the share within it
+// needs.
+func (e BucketEnds) beside(key counting, target float64) []float64 {
+	var next []float64
+	below, above := around(maps.Keys(e.of(key)), target)
+	if !math.IsInf(below, -1) {
+		next = append(next, below)
+	}
+	if !math.IsInf(above, 1) && below != target {
+		next = append(next, above)
+	}
+	return next
+}
+
+// around are the last end up to a target and the first one above it; infinite without one.
+func around(ends func(func(float64) bool), target float64) (below, above float64) {
+	below, above = math.Inf(-1), math.Inf(1)
+	for end := range ends {
+		if end <= target {
+			below = max(below, end)
+		} else {
+			above = min(above, end)
+		}
+	}
+	return below, above
+}
+
+// Rates asks for the rates over the window of the buckets beside the targets, and of the last
+// ones.
+func (l Latency) Rates(ends BucketEnds, promises map[decision.ModelKey]capacity.SLO, namespace string, window time.Duration) string {
+	wanted := make([]map[string]bool, len(l.histograms))
+	for i := range wanted {
+		wanted[i] = map[string]bool{regexp.QuoteMeta(endless): true}
+	}
+	for key, target := range l.targets(promises) {
+		for i := range wanted {
+			of := counting{key, i}
+			for _, end := range ends.beside(of, target) {
+				for _, written := range ends.of(of)[end] {
+					wanted[i][regexp.QuoteMeta(written)] = true
+				}
+			}
+		}
+	}
+	return l.ofEach(func(i int, buckets string) string {
+		pattern := strings.Join(slices.Sorted(maps.Keys(wanted[i])), "|")
+		series := fmt.Sprintf("%s{%sle=~%q}", buckets, inNamespace(namespace), pattern)
+		return sum(byModel+", le", onceBy(fmt.Sprintf("rate(%s[%s])", series, promDuration(window)), "le"))
+	})
+}
+
+// newest asks when the buckets of each model were scraped last.
+func (l Latency) newest() string {
+	return l.ofEach(func(_ int, buckets string) string {
+		return fmt.Sprintf("max by (%s) (timestamp(%s{le=%q}))", byModel, buckets, endless)
+	})
+}
+
+// counted are the rates of buckets by their ends, at each instant.
+type counted map[counting]map[model.Time]map[float64]float64
+
+func countedOf(rates model.Matrix) counted {
+	all := counted{}
+	for _, series := range rates {
+		of, ok := countingOf(series.Metric)
+		end, isEnd := endOf(series.Metric)
+		if !ok || !isEnd {
+			continue
+		}
+		if all[of] == nil {
+			all[of] = map[model.Time]map[float64]float64{}
+		}
+		for _, pair := range series.Values {
+			if all[of][pair.Timestamp] == nil {
+				all[of][pair.Timestamp] = map[float64]float64{}
+			}
+			all[of][pair.Timestamp][end] += float64(pair.Value)
+		}
+	}
+	return all
+}
+
+// share is what the servers of a model told, and by which of its histograms.
+type share struct {
+	value float64
+	of    counting
+}
+
+// shares are those of the models within their targets. Of several histograms the preferred
+// one counts, at each instant. One that has other buckets than the ends say tells nothing.
+func (l Latency) shares(ends BucketEnds, rates counted, promises map[decision.ModelKey]capacity.SLO) map[decision.ModelKey]map[model.Time]share {
+	all, targets := map[decision.ModelKey]map[model.Time]share{}, l.targets(promises)
+	for of, instants := range rates {
+		target, promised := targets[of.model]
+		if !promised {
+			continue
+		}
+		for at, buckets := range instants {
+			value, known := shareWithin(buckets, target)
+			if !known || ends.miss(of, target, buckets) {
+				continue
+			}
+			if all[of.model] == nil {
+				all[of.model] = map[model.Time]share{}
+			}
+			if before, found := all[of.model][at]; !found || of.histogram < before.of.histogram {
+				all[of.model][at] = share{value, of}
+			}
+		}
+	}
+	return all
+}
+
+// miss reports whether a histogram has not the buckets beside a target that the ends say.
+func (e BucketEnds) miss(of counting, target float64, buckets map[float64]float64) bool {
+	return slices.ContainsFunc(e.beside(of, target), func(end float64) bool {
+		_, told := buckets[end]
+		return !told
+	})
+}
+
+// outdated reports whether servers count requests in buckets of which the ends do not know.
+func (l Latency) outdated(ends BucketEnds, rates counted, promises map[decision.ModelKey]capacity.SLO) bool {
+	targets := l.targets(promises)
+	for of, instants := range rates {
+		target, promised := targets[of.model]
+		if !promised {
+			continue
+		}
+		_, known := ends[of]
+		for _, buckets := range instants {
+			if buckets[math.Inf(1)] > 0 && (!known || ends.miss(of, target, buckets)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Shares reads the answer to Rates: the shares, 0 to 1, of the requests within the targets, as
+// one series for each model that counts requests and promises something.
+func (l Latency) Shares(ends BucketEnds, rates model.Matrix, promises map[decision.ModelKey]capacity.SLO) model.Matrix {
+	var all model.Matrix
+	for key, instants := range l.shares(ends, countedOf(rates), promises) {
+		series := &model.SampleStream{Metric: model.Metric{
+			modelserver.LabelNamespace: model.LabelValue(key.Namespace), modelserver.LabelModel: model.LabelValue(key.ID),
+		}}
+		for _, at := range slices.Sorted(maps.Keys(instants)) {
+			series.Values = append(series.Values, model.SamplePair{Timestamp: at, Value: model.SampleValue(instants[at].value)})
+		}
+		all = append(all, series)
+	}
+	return all
+}
+
+// shareWithin is the share of what took a target at most. The rates of buckets count all that
+// is below their ends. What is in the bucket of the target is taken to lie evenly in it, as
+// histogram_quantile of Prometheus does. What is above the last end but the infinite one is
+// not within any target. Without requests the share is unknown.
+func shareWithin(rates map[float64]float64, target float64) (float64, bool) {
+	total := rates[math.Inf(1)]
+	if !(total > 0) {
+		return 0, false
+	}
+	below, above := around(maps.Keys(rates), target)
+	switch {
+	case math.IsInf(below, -1) && math.IsInf(above, 1):
+		return 0, false
+	case math.IsInf(above, 1):
+		return min(1, rates[below]/total), true
+	case math.IsInf(below, -1):
+		below = 0
+	}
+	inside := (rates[above] - rates[below]) * (target - below) / (above - below)
+	return min(1, (rates[below]+max(0, inside))/total), true
+}

@@ -1,0 +1,126 @@
+package prometheus
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"golang.org/x/sync/errgroup"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
+)
+
+const (
+	bucketEnds = "ends of the buckets of latencies"
+	kept       = "requests within the promised latency"
+
+	// endsEvery is how long the ends of buckets are good. They are many series, and only
+	// another version of a server has others.
+	endsEvery = time.Hour
+)
+
+// latencyEnds are the ends of the buckets of one latency, as they were told last.
+type latencyEnds struct {
+	// lock makes readings wait for each other.
+	lock sync.Mutex
+	ends BucketEnds
+	// due is when they are asked for next.
+	due time.Time
+}
+
+// keeping is the share that kept one latency, and when the servers told.
+type keeping struct {
+	share float64
+	at    time.Time
+}
+
+// Met returns for each model with a promise the share, 0 to 1, of the requests of the window
+// that kept it. Where both latencies are promised it is the product of both shares, since no
+// histogram tells which requests missed both: misses of one are taken as independent of those
+// of the other. A model is missing without requests in the window, and where no server tells
+// of a latency that is promised. The time of a sample is that of the last scrape.
+//
+// There is one query for each latency that is promised, however many models there are, and
+// one more for the ends of its buckets once an hour and when servers have others. With an
+// error, what is there is good.
+func (c *Client) Met(ctx context.Context, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Sample, error) {
+	latencies := []Latency{ToFirstToken(), PerFurtherToken()}
+	answers, failures := make([]map[decision.ModelKey]keeping, len(latencies)), make([]error, len(latencies))
+	var group errgroup.Group
+	for i, l := range latencies {
+		group.Go(func() error {
+			answers[i], failures[i] = c.within(ctx, l, &c.ends[i], at, window, promises)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	met, missing := map[decision.ModelKey]decision.Sample{}, map[decision.ModelKey]bool{}
+	for i, l := range latencies {
+		for key := range l.targets(promises) {
+			one, found := answers[i][key]
+			both, second := met[key]
+			switch {
+			case !found:
+				missing[key] = true
+			case !second:
+				met[key] = modelserver.Known(one.share, one.at)
+			default:
+				if one.at.Before(both.Time) {
+					both.Time = one.at
+				}
+				both.Value *= one.share
+				met[key] = both
+			}
+		}
+	}
+	maps.DeleteFunc(met, func(key decision.ModelKey, s decision.Sample) bool { return missing[key] || !s.Present })
+	return met, errors.Join(failures...)
+}
+
+// within are the shares within the targets of one latency.
+func (c *Client) within(ctx context.Context, l Latency, e *latencyEnds, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]keeping, error) {
+	if !l.Promised(promises) {
+		return nil, nil
+	}
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	var failure error
+	if !at.Before(e.due) {
+		found, err := c.instant(ctx, query{bucketEnds, l.Ends("")}, at)
+		if err == nil {
+			e.ends, e.due = EndsOf(found), at.Add(endsEvery)
+		}
+		failure = err // Those of before may still be right.
+	}
+	answer, err := c.instant(ctx, query{kept, l.Rates(e.ends, promises, "", window) + " or " + by(isTime, "("+l.newest()+")")}, at)
+	if err != nil {
+		return nil, errors.Join(failure, err)
+	}
+	var rates model.Matrix
+	times := map[counting]time.Time{}
+	for _, s := range answer {
+		if s.Metric[labelIs] != isTime {
+			rates = append(rates, &model.SampleStream{Metric: s.Metric, Values: []model.SamplePair{{Timestamp: s.Timestamp, Value: s.Value}}})
+		} else if of, ok := countingOf(s.Metric); ok {
+			times[of] = time.Unix(0, 0).Add(seconds(number(s))).UTC()
+		}
+	}
+	counts := countedOf(rates)
+	if l.outdated(e.ends, counts, promises) {
+		e.due = at
+	}
+	all := map[decision.ModelKey]keeping{}
+	for key, instants := range l.shares(e.ends, counts, promises) {
+		for _, one := range instants {
+			if scraped, known := times[one.of]; known {
+				all[key] = keeping{one.value, scraped}
+			}
+		}
+	}
+	return all, failure
+}

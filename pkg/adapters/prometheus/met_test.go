@@ -1,0 +1,142 @@
+package prometheus
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
+)
+
+const (
+	ttftSeries = "vllm:time_to_first_token_seconds"
+	meanSeries = "vllm:request_time_per_output_token_seconds"
+	itlSeries  = "vllm:inter_token_latency_seconds"
+)
+
+// histogram adds the buckets of a pod at a time after the start; a request of each end's count
+// completes in a second.
+func histogram(values map[string]float64, name, model, pod, job string, since time.Duration, ends map[string]float64) {
+	for end, rate := range ends {
+		values[fmt.Sprintf(`%s_bucket{namespace="models",pod=%q,instance=%q,job=%q,le=%q,model_name=%q}`, name, pod, pod, job, end, model)] = rate * since.Seconds()
+	}
+}
+
+func modelKey(id string) decision.ModelKey { return decision.ModelKey{Namespace: "models", ID: id} }
+
+func TestTheShareThatKeptThePromise(t *testing.T) {
+	p := prometheustest.New(t)
+	times := scrapes(9)
+	for i, at := range times {
+		since, values := at.Sub(start), map[string]float64{}
+		// Two pods, of which one is scraped by two jobs, and which write ends in two ways.
+		for _, job := range []string{"vllm", "other"} {
+			histogram(values, ttftSeries, "two", "a", job, since, map[string]float64{"0.5": 1, "1": 3, "2": 4, "+Inf": 4})
+			histogram(values, meanSeries, "two", "a", job, since, map[string]float64{"0.02": 2, "0.04": 4, "+Inf": 4})
+		}
+		histogram(values, ttftSeries, "two", "b", "vllm", since, map[string]float64{"0.5": 3, "1.0": 5, "2.0": 12, "+Inf": 12})
+		histogram(values, meanSeries, "two", "b", "vllm", since, map[string]float64{"0.02": 2, "0.04": 10, "+Inf": 12})
+		histogram(values, itlSeries, "two", "b", "vllm", since, map[string]float64{"0.02": 0, "0.04": 0, "+Inf": 900})
+		histogram(values, ttftSeries, "first", "c", "vllm", since, map[string]float64{"0.25": 1, "0.75": 3, "+Inf": 4})
+		histogram(values, itlSeries, "tokens", "d", "vllm", since, map[string]float64{"0.01": 1, "0.03": 3, "+Inf": 4})
+		histogram(values, ttftSeries, "half", "e", "vllm", since, map[string]float64{"0.5": 1, "+Inf": 1})
+		histogram(values, ttftSeries, "idle", "f", "vllm", 0, map[string]float64{"0.5": 1, "+Inf": 1})
+		if i < 3 {
+			histogram(values, ttftSeries, "gone", "g", "vllm", since, map[string]float64{"0.5": 1, "+Inf": 1})
+		}
+		if i < 7 {
+			histogram(values, ttftSeries, "ages", "h", "vllm", since, map[string]float64{"0.5": 1, "+Inf": 2})
+		}
+		p.Append(at, values)
+	}
+	last := times[len(times)-1]
+	met, err := serve(t, p.Handler).Met(t.Context(), last.Add(5*time.Second), window, map[decision.ModelKey]capacity.SLO{
+		modelKey("two"): {TTFT: 1500, ITL: 40}, modelKey("first"): {TTFT: 500}, modelKey("tokens"): {ITL: 20},
+		modelKey("half"): {TTFT: 500, ITL: 20}, modelKey("idle"): {TTFT: 500}, modelKey("gone"): {TTFT: 500},
+		modelKey("ages"): {TTFT: 500}, modelKey("silent"): {TTFT: 500, ITL: 20},
+	})
+	require.NoError(t, err)
+	want := map[decision.ModelKey]struct {
+		share float64
+		at    time.Time
+	}{
+		modelKey("two"):    {(8 + 8./2) / 16 * 14 / 16, last}, // both pods, each once, and the mean time of requests
+		modelKey("first"):  {2. / 4, last},
+		modelKey("tokens"): {2. / 4, last},
+		modelKey("ages"):   {1. / 2, times[6]}, // it is as old as its last scrape
+	}
+	require.Len(t, met, len(want), "unknown is not zero: %v", met)
+	for key, w := range want {
+		assert.True(t, met[key].Present, key.ID)
+		assert.InDelta(t, w.share, met[key].Value, 1e-9, key.ID)
+		assert.Equal(t, w.at, met[key].Time, key.ID)
+	}
+}
+
+// However many models there are, two queries tell all, and two more which buckets there are.
+func TestTheNumberOfQueriesDoesNotDependOnTheModels(t *testing.T) {
+	for _, models := range []int{1, 30} {
+		p, promises := prometheustest.New(t), map[decision.ModelKey]capacity.SLO{}
+		feed := func(at time.Time, models int) {
+			values := map[string]float64{}
+			for i := range models {
+				name := fmt.Sprintf("m%d", i)
+				histogram(values, ttftSeries, name, name, "vllm", at.Sub(start), map[string]float64{"0.5": 1, "1": 2, "+Inf": 2})
+				histogram(values, itlSeries, name, name, "vllm", at.Sub(start), map[string]float64{"0.02": 1, "0.04": 2, "+Inf": 2})
+				promises[modelKey(name)] = capacity.SLO{TTFT: capacity.Milliseconds(500 + i), ITL: 20}
+			}
+			p.Append(at, values)
+		}
+		var asked, ends atomic.Int64
+		client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			if err := r.ParseForm(); err == nil && strings.Contains(r.Form.Get("query"), "group by") {
+				ends.Add(1)
+			}
+			p.Handler.ServeHTTP(w, r)
+		}))
+		read := func(at time.Time, wantAsked, wantEnds int64) {
+			t.Helper()
+			asked.Store(0)
+			ends.Store(0)
+			met, err := client.Met(t.Context(), at, window, promises)
+			require.NoError(t, err)
+			assert.Len(t, met, len(promises))
+			assert.Equal(t, wantAsked, asked.Load())
+			assert.Equal(t, wantEnds, ends.Load())
+		}
+		times := scrapes(16)
+		for _, at := range times[:5] {
+			feed(at, models)
+		}
+		read(times[4], 4, 2)
+		read(times[4], 2, 0)
+		// A model that nobody knew has the buckets of the others, and its own are asked for once.
+		for _, at := range times[5:] {
+			feed(at, models+1)
+		}
+		read(times[15], 2, 0)
+		read(times[15], 4, 2)
+		read(times[15], 2, 0)
+	}
+}
+
+func TestBucketsThatCannotBeRead(t *testing.T) {
+	client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"status":"error","errorType":"timeout","error":"query timed out"}`, http.StatusUnprocessableEntity)
+	}))
+	met, err := client.Met(t.Context(), start, window, map[decision.ModelKey]capacity.SLO{modelKey("m"): {TTFT: 500}})
+	require.ErrorContains(t, err, "requests within the promised latency")
+	assert.Empty(t, met)
+	met, err = client.Met(t.Context(), start, window, map[decision.ModelKey]capacity.SLO{modelKey("m"): {}})
+	require.NoError(t, err, "nothing is asked where nothing is promised")
+	assert.Empty(t, met)
+}
