@@ -58,6 +58,7 @@ func TestWhatCountsAsAttained(t *testing.T) {
 			}
 			assert.InDelta(t, 36*6+60*float64(m.demand.now)*0.05, got.Missed, 1, "a day's memory forgets a thousandth in a minute")
 			assert.InDelta(t, 3600*6+60*float64(m.demand.now), got.Requests, 20)
+			assert.InDelta(t, 3600*math.Exp(-1.0/(24*60))+60, got.Span.Seconds(), 0.1)
 			assert.Positive(t, got.Caution)
 			assert.Equal(t, epoch, got.Sampled)
 		})
