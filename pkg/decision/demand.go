@@ -200,7 +200,7 @@ func (r *round) overWindow(m *model) (forecast.Count, bool) {
 
 // betweenScrapes is the same between the last two scrapes alone.
 func (r *round) betweenScrapes(m *model) (forecast.Count, bool) {
-	if r.usableSigned(m.in.Recent) {
+	if r.usable(m.in.Recent) {
 		return forecast.Count{Rate: capacity.Rate(max(0, m.in.Recent.Value)), Span: m.in.RecentSpan}, true
 	}
 	if r.usable(m.in.Arrival) {

@@ -226,7 +226,7 @@ func (r *round) spares(m *model) bool {
 func (m *model) certain() capacity.Rate {
 	rate := m.demand.certain
 	for i, n := range m.demand.silent {
-		rate += m.variants[i].rate.serves() * capacity.Rate(n)
+		rate += max(m.variants[i].rate.trigger, m.variants[i].rate.serves()) * capacity.Rate(n)
 	}
 	return max(0, rate)
 }

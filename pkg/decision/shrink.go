@@ -202,7 +202,7 @@ func (m *model) safe(now, after standing) bool {
 		return false
 	}
 	if after.up >= now.up {
-		return true
+		return after.coming >= now.coming || !m.unheard()
 	}
 	// Sums of rates are exact to a part in a billion at best.
 	if now.unsaturated < 2 || after.ready-m.unknown() <= now.ready*1e-9 || after.ready-idle < least {
@@ -235,6 +235,13 @@ func share(load, room float64) float64 {
 		return 0
 	}
 	return math.Inf(1)
+}
+
+// unheard reports whether the load of a ready replica, or where no gateway counts the
+// arrivals what it serves, is not known.
+func (m *model) unheard() bool {
+	return m.load.saturated+m.load.unsaturated < m.ready() ||
+		slices.ContainsFunc(m.demand.silent, func(n int) bool { return n > 0 })
 }
 
 // unknown is what the ready replicas serve that are not known to have some spare.
