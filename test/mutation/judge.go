@@ -14,7 +14,7 @@ const oneIn = 20
 type judgement struct {
 	mutants, timedOut int
 	listed, unlisted  []mutant
-	// gone are listed, but were noticed or are no longer in the code.
+	// gone are listed, but a test noticed them or they are no longer in the code.
 	gone []string
 }
 
@@ -26,6 +26,8 @@ func judge(mutants []mutant, reasons map[identity]string) judgement {
 	for _, m := range mutants {
 		if m.status == timedOut {
 			j.timedOut++
+			// On a busy machine a change that nobody notices takes too long as well.
+			alive[m.identity] = true
 		}
 		if m.status != lived {
 			continue

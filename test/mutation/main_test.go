@@ -140,6 +140,7 @@ func TestJudge(t *testing.T) {
 		"listed":                      {mutants: many(19, killed, change("x @> y", lived)), reasons: same},
 		"not listed":                  {mutants: many(19, killed, change("x @> y", lived)), want: []string{"1 survivors are not in"}},
 		"listed, but noticed":         {mutants: many(19, killed, change("x @> y", killed)), reasons: same, want: []string{"1 survivors in testdata/survivors.txt no longer live"}},
+		"listed, and takes too long":  {mutants: many(19, killed, change("x @> y", timedOut)), reasons: same},
 		"listed, but not in the code": {mutants: many(19, killed), reasons: same, want: []string{"no longer live"}},
 		"more than one in twenty":     {mutants: many(18, killed, change("x @> y", lived)), reasons: same, want: []string{"more than one change in 20"}},
 	} {
