@@ -120,7 +120,7 @@ func TestKEDAWakesAndSleeps(t *testing.T) {
 		{15, 9, 0, 0, "only at a poll"},
 		{20, 2, 0, 0, "not above the activation"},
 		{40, 3, 0, 1, "the first replica"},
-		{60, 9, 1, 1, "active"},
+		{60, 9, 1, 2, "active: the HPA asks the same query"},
 		{80, 0, 1, 1, "cooling down"},
 		{120, 0, 1, 1, "until it is over"},
 		{140, 0, 1, 0, "longer than the cooldown"},
@@ -136,6 +136,35 @@ func TestKEDAWakesAndSleeps(t *testing.T) {
 	assert.Contains(t, p.Parameters(), Parameter{"pollingInterval", "20s"})
 	assert.Contains(t, p.Parameters(), Parameter{"cooldownPeriod", "1m0s"})
 	assert.Contains(t, p.Parameters(), Parameter{"minReplicaCount", "0"})
+}
+
+func TestKEDAComesToItsDocumentedCounts(t *testing.T) {
+	// A pod handles 10 messages and 30 are there: 3 pods (keda.sh/docs, queueLength of the SQS
+	// scaler). Here 15 wait at each of two replicas.
+	y := newToy([]int{1, 1}, toyVariant("a", 5, 0, -1), toyVariant("b", 9, 0, -1))
+	y.inFlight = constant(50)
+	y.beat(0)
+	assert.Equal(t, [][]int{{3, 1}}, baseline(t, "keda:queue=10", y.scenario, 0).Decide(y.view).Replicas)
+	// With 40 messages, a threshold of 10 and an activation of 50 there are none, though the
+	// HPA asks for 4; an activation of 40 is not exceeded by 40, one of 0 is by 1 (keda.sh/docs,
+	// activating and scaling thresholds).
+	for _, c := range []struct {
+		activation               string
+		queue, replicas, expects int
+	}{
+		{"50", 40, 2, 0},
+		{"40", 40, 2, 0},
+		{"39", 40, 2, 4},
+		{"0", 40, 2, 4},
+		{"0", 1, 0, 1},
+		{"0", 0, 0, 0},
+		{"0", 0, 2, 0},
+	} {
+		y := newToy([]int{c.replicas}, toyVariant("a", 5, 0, -1))
+		y.view.Models[0].Gateway = []GatewayScrape{{Gateway: simulation.Gateway{Queue: c.queue}}}
+		p := baseline(t, "keda:queue=10,min=0,activation="+c.activation, y.scenario, 0)
+		assert.Equal(t, [][]int{{c.expects}}, p.Decide(y.view).Replicas, "%+v", c)
+	}
 }
 
 func TestSaturationThresholds(t *testing.T) {

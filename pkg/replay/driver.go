@@ -60,12 +60,22 @@ func (d *driver) drive(view *View, propose func(m int, model *ModelView, variant
 
 // external is what the rule for metrics of type External makes of the trigger.
 func (d *driver) external(now time.Duration, m int, model *ModelView, variant *VariantView) (int, bool) {
-	value, ok := d.trigger.sum(model, now, d.window)
+	value, ok := d.value(now, m, model)
 	if !ok {
 		return 0, false
 	}
 	value *= d.share(m, model, now, d.window)
 	return sharedReplicas(toMilli(value), len(variant.Pods), targetOf(d.targets[m]), d.tolerance), true
+}
+
+// value is what the query of a model says: the sum of its trigger, and where the model may
+// sleep and the trigger counts requests, those that the gateway holds back.
+func (d *driver) value(now time.Duration, m int, model *ModelView) (float64, bool) {
+	value, known := d.trigger.sum(model, now, d.window)
+	if d.least[m] == 0 && d.trigger.gauge != nil && d.trigger.name != triggerKV && len(model.Gateway) > 0 {
+		value += float64(model.Gateway[len(model.Gateway)-1].Queue)
+	}
+	return value, known
 }
 
 // parameters are those of the HPA itself.

@@ -88,10 +88,7 @@ func (k *keda) activate(now time.Duration, m int, model *ModelView, current int)
 	if now%k.polling != 0 {
 		return 0, current == 0
 	}
-	value, known := k.trigger.sum(model, now, k.window)
-	if k.trigger.gauge != nil && k.trigger.name != triggerKV && len(model.Gateway) > 0 {
-		value += float64(model.Gateway[len(model.Gateway)-1].Queue)
-	}
+	value, known := k.value(now, m, model)
 	switch active := known && value > k.activation; {
 	case active && current == 0:
 		k.active[m] = now
