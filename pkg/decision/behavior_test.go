@@ -200,6 +200,18 @@ func TestThePresentLoadNeedsItsPartOfWhatIsWanted(t *testing.T) {
 	}
 }
 
+// Where one replica more of a purchase would leave it within the tolerance, that is why there
+// is none.
+func TestOneMoreWithinTheToleranceIsTheObstacle(t *testing.T) {
+	r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 10, Current: 10, Request: request("H100", 1)})
+	v.policy.Up.Tolerance = 0.2
+	for target, want := range map[int]Reason{10: ReasonWithinTolerance, 11: ReasonWithinTolerance, 12: ReasonNoSlots} {
+		v.target = target
+		reason, _ := r.obstacle(v, 20)
+		assert.Equal(t, want, reason, "of ten the %dth", target+1)
+	}
+}
+
 // Of a purchase one part fits and the rest waits for nodes. Together they are beyond the
 // tolerance, also where the rest alone is not.
 func TestTheToleranceIsOfTheWholePurchase(t *testing.T) {

@@ -260,6 +260,31 @@ func TestWhatWaitsInAReplicaIsItsOwn(t *testing.T) {
 	}
 }
 
+// While a ready replica is not heard of, what starts may be what it needs.
+func TestNoneThatStartsGoesWhileOneIsUnheard(t *testing.T) {
+	for name, c := range map[string]struct {
+		known  int
+		silent []int
+		want   bool
+	}{
+		"all are heard":                          {known: 3, silent: []int{0}, want: true},
+		"a gateway counts the arrivals":          {known: 3, want: true},
+		"nobody knows how full one is":           {known: 2, silent: []int{0}},
+		"one does not say what it serves":        {known: 3, silent: []int{1}},
+		"nor does one of the model's other ones": {known: 3, silent: []int{0, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 3, Current: 4})
+			m.load, m.demand.silent, m.need.least = load{unsaturated: c.known}, c.silent, 4
+			now := standing{ready: 7.5, coming: 10, up: 3, total: 4, unsaturated: c.known}
+			after := standing{ready: 7.5, coming: 7.5, up: 3, total: 3, unsaturated: c.known}
+			assert.Equal(t, c.want, m.safe(now, after))
+			after.coming = now.coming
+			assert.True(t, m.safe(now, after), "what counts for nothing goes")
+		})
+	}
+}
+
 // A ready replica goes only where others are known to have room for its load.
 func TestSafe(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -194,11 +194,14 @@ func TestReplicasThatCostNothingGo(t *testing.T) {
 // important ones, as far as their bounds and behavior allow, and both say so.
 func TestALessImportantModelGivesWay(t *testing.T) {
 	for name, c := range map[string]struct {
-		least int
-		want  int
+		least  int
+		down   Select
+		want   int
+		nobody bool
 	}{
-		"it has no minimum": {0, 1},
-		"it has a minimum":  {5, 5},
+		"it has no minimum":     {want: 1},
+		"it has a minimum":      {least: 5, want: 5},
+		"it may not scale down": {down: SelectDisabled, want: 8, nobody: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			batch := &flow{id: "batch", arrivals: constant(18), variants: []*vessel{vesselOf("batch", 8)}}
@@ -208,6 +211,9 @@ func TestALessImportantModelGivesWay(t *testing.T) {
 			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
 			own := DefaultVariantPolicy()
 			own.Min = c.least
+			if c.down != "" {
+				own.Down.Select = c.down
+			}
 			policy.Variants = map[Key]VariantPolicy{{"ns", "batch"}: own}
 			f := newFluid(machines(1), policy, batch, chat)
 			gives, waits := "", ""
@@ -220,6 +226,10 @@ func TestALessImportantModelGivesWay(t *testing.T) {
 			for f.elapsed() < time.Hour {
 				f.step()
 				require.GreaterOrEqual(t, batch.variants[0].replicas, c.want)
+			}
+			if c.nobody {
+				assert.Empty(t, gives, "who may not go is not asked to")
+				return
 			}
 			assert.GreaterOrEqual(t, chat.variants[0].replicas, min(3, 8-c.least), "%v", f.writes)
 			assert.Contains(t, gives, "chat")
