@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"llmd.ai/workload-variant-autoscaler/cmd/playground/component/kwok"
 )
 
 // argument is the hidden first argument that turns the playground into one of its children.
@@ -20,7 +22,7 @@ var roles = map[string]func(args []string) int{
 	"kube-apiserver":          runAPIServer,
 	"kube-controller-manager": runControllerManager,
 	"kube-scheduler":          runScheduler,
-	"kwok":                    untilSignalled(runKwok),
+	"kwok":                    untilSignalled(kwok.Run),
 	"prometheus":              untilSignalled(runPrometheus),
 	"external-metrics":        untilSignalled(runExternalMetrics),
 }

@@ -36,6 +36,8 @@ type modelServers struct {
 
 	lock   sync.Mutex
 	demand map[string]float64
+	// last is the time of the last scrape: on a busy machine some come late.
+	last time.Time
 	// completed are the requests of each pod so far, arrived those of each namespace.
 	completed map[client.ObjectKey]float64
 	arrived   map[string]float64
@@ -62,8 +64,13 @@ func (m *modelServers) ask(namespace string, rate float64) {
 func (m *modelServers) scrape(ctx context.Context, t *testing.T, at time.Time) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
+	seconds := scrapeEvery.Seconds()
+	if !m.last.IsZero() {
+		seconds = at.Sub(m.last).Seconds()
+	}
+	m.last = at
 	for namespace, rate := range m.demand {
-		m.count(namespace, rate, at)
+		m.count(namespace, rate, seconds, at)
 		var pods corev1.PodList
 		if err := m.api.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
 			if ctx.Err() == nil {
@@ -80,14 +87,15 @@ func (m *modelServers) scrape(ctx context.Context, t *testing.T, at time.Time) {
 			}
 		}
 		for _, pod := range ready {
-			m.expose(pod, rate/all, at)
+			m.expose(pod, rate/all, seconds, at)
 		}
 	}
 }
 
-// count is one scrape of the namespace's gateway, which keeps no queue of its own.
-func (m *modelServers) count(namespace string, rate float64, at time.Time) {
-	m.arrived[namespace] += rate * scrapeEvery.Seconds()
+// count is one scrape of the namespace's gateway, so many seconds after the last. It keeps no
+// queue of its own.
+func (m *modelServers) count(namespace string, rate, seconds float64, at time.Time) {
+	m.arrived[namespace] += rate * seconds
 	labels := fmt.Sprintf(`model_name="llama",target_model_name="llama",namespace=%q`, namespace)
 	m.prometheus.Append(at, map[string]float64{
 		`inference_extension_scheduler_attempts_total{status="success",` + labels + "}": m.arrived[namespace],
@@ -96,13 +104,13 @@ func (m *modelServers) count(namespace string, rate float64, at time.Time) {
 }
 
 // expose is one scrape of a pod each of whose units gets the rate.
-func (m *modelServers) expose(pod *corev1.Pod, rate float64, at time.Time) {
+func (m *modelServers) expose(pod *corev1.Pod, rate, seconds float64, at time.Time) {
 	size, use, waiting := units(pod.Labels, &pod.Spec), min(1, rate/serves), 0.0
 	if rate > serves {
 		waiting = 10
 	}
 	key := client.ObjectKeyFromObject(pod)
-	m.completed[key] += size * min(rate, serves) * scrapeEvery.Seconds()
+	m.completed[key] += size * min(rate, serves) * seconds
 	done := m.completed[key]
 	labels := fmt.Sprintf(`engine="0",model_name="llama",namespace=%q,pod=%q,instance=%q`, pod.Namespace, pod.Name, pod.Status.PodIP)
 	m.prometheus.Append(at, map[string]float64{
