@@ -276,11 +276,15 @@ func TestNoneThatStartsGoesWhileOneIsUnheard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 3, Current: 4})
 			m.load, m.demand.silent, m.need.least = load{unsaturated: c.known}, c.silent, 4
-			now := standing{ready: 7.5, coming: 10, up: 3, total: 4, unsaturated: c.known}
-			after := standing{ready: 7.5, coming: 7.5, up: 3, total: 3, unsaturated: c.known}
+			now := standing{ready: 15, coming: 20, up: 3, notReady: 1, total: 4, unsaturated: c.known}
+			after := standing{ready: 15, coming: 15, up: 3, total: 3, unsaturated: c.known}
 			assert.Equal(t, c.want, m.safe(now, after))
 			after.coming = now.coming
-			assert.True(t, m.safe(now, after), "what counts for nothing goes")
+			assert.Equal(t, c.want, m.safe(now, after), "nor one that is late")
+			after = standing{ready: 10, coming: 10, up: 2, total: 2, unsaturated: c.known}
+			assert.Equal(t, c.want, m.safe(now, after), "nor beside one that serves")
+			after = standing{ready: 10, coming: 15, up: 2, notReady: 1, total: 3, unsaturated: c.known}
+			assert.True(t, m.safe(now, after), "one that serves has others to take its load over")
 		})
 	}
 }

@@ -156,10 +156,10 @@ func (m *model) oneByOne(now standing, mix map[*variant]int, starts bool) map[*v
 
 // standing is what a model's replicas serve: those that are ready, and those with
 // the ones that start; and how many they are, ready ones, those of them that are known to
-// have some spare, and in all.
+// have some spare, those that are not ready, and in all.
 type standing struct {
-	ready, coming          capacity.Rate
-	up, unsaturated, total int
+	ready, coming                    capacity.Rate
+	up, unsaturated, notReady, total int
 }
 
 // standing is what the model's replicas would serve if each variant had so many.
@@ -170,6 +170,7 @@ func (m *model) standing(replicas func(*variant) int) standing {
 		s.ready += v.rate.serves() * capacity.Rate(min(n, v.in.Ready))
 		s.up += min(n, v.in.Ready)
 		s.coming += v.rate.serves() * capacity.Rate(min(n, v.fleet.supply))
+		s.notReady += max(0, n-v.in.Ready)
 		s.total += n
 	}
 	return s
@@ -191,7 +192,8 @@ func (m *model) dearestFirst() []*variant {
 // as they become fewer, must stay clear of the triggers. A replica that is saturated,
 // or whose load is not known, has no spare to take over what another one did, and a
 // saturated one counts for no more than it serves now. No ready replica goes while fewer
-// than two are known to have some spare, and beside a saturated one none that starts.
+// than two are known to have some spare, and beside a saturated one or one that nobody
+// hears of none that starts.
 func (m *model) safe(now, after standing) bool {
 	least, idle := m.need.least, m.need.idle
 	if after.coming >= now.coming {
@@ -201,8 +203,11 @@ func (m *model) safe(now, after standing) bool {
 	if after.coming-idle < max(least, oneMore) || m.load.saturated > 0 && now.unsaturated < 2 {
 		return false
 	}
+	if after.notReady < now.notReady && m.unheard() {
+		return false
+	}
 	if after.up >= now.up {
-		return after.coming >= now.coming || !m.unheard()
+		return true
 	}
 	// Sums of rates are exact to a part in a billion at best.
 	if now.unsaturated < 2 || after.ready-m.unknown() <= now.ready*1e-9 || after.ready-idle < least {
