@@ -44,6 +44,15 @@ func drawScenario(data []byte) *Scenario {
 			drawOrder(d, &s.Models[i].Variants[j])
 		}
 	}
+	for i := range s.Models {
+		if d.chance(0.3) {
+			s.Models[i].Misses = pick(d, d.between(0.8, 1), d.between(0.8, 1), d.between(0.5, 1.5))
+			if d.chance(0.2) {
+				// What is learned of misses moves for hours.
+				s.Longer = 6 * time.Hour
+			}
+		}
+	}
 	return s
 }
 

@@ -288,7 +288,7 @@ func TestTheLeastLoadedReplicaIsNext(t *testing.T) {
 	t.Parallel()
 	m := &modelState{Model: &Model{Shape: chat}}
 	quick, late := newCurve(fast, m.Model), newCurve(slow, m.Model)
-	serving := []server{{&pod{}, quick}, {&pod{}, late}, {&pod{hung: true}, quick}}
+	serving := []server{{&pod{}, quick, nil}, {&pod{}, late, nil}, {&pod{hung: true}, quick, nil}}
 	load := 0.5 * (quick.max + late.max) * step.Seconds()
 	for range 600 {
 		m.spread(serving, load)

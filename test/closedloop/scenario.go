@@ -48,6 +48,9 @@ type Model struct {
 	Patience time.Duration
 	// Sleeps is the retention after which the model may scale to zero; 0 is never.
 	Sleeps time.Duration
+	// Misses is where the latency model is wrong, and servers tell: the share of the promised
+	// rate at which as many requests miss the promise as may; 0 is that nobody tells.
+	Misses float64
 	// Load are requests per second over time, with straight lines between the points
 	// and the last one for ever.
 	Load     []Point

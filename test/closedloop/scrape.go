@@ -1,8 +1,10 @@
 package closedloop
 
 import (
+	"slices"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -18,6 +20,12 @@ type scrape struct {
 type gatewayScrape struct {
 	at            time.Duration
 	arrived, held float64
+}
+
+// promiseScrape is what the servers of a model showed at a time.
+type promiseScrape struct {
+	at             time.Duration
+	judged, missed float64
 }
 
 // kept is how many scrapes are kept: those of the window and one more.
@@ -44,9 +52,17 @@ func (w *world) scrape(m *modelState) {
 			}
 		}
 	}
+	if m.Misses > 0 && !slices.ContainsFunc(m.variants, w.silent) {
+		m.told = keep(m.told, promiseScrape{w.now, m.judged, m.missed})
+	}
 	if m.Gateway {
 		m.seen = keep(m.seen, gatewayScrape{w.now, m.arrived, m.held})
 	}
+}
+
+// silent says that the metrics of a variant stand still or are missing.
+func (w *world) silent(v *variantState) bool {
+	return slices.ContainsFunc([]FaultKind{FaultFrozen, FaultFuture, FaultGone, FaultHalf}, func(k FaultKind) bool { return w.active(k, v) })
 }
 
 // snapshot is what a round is shown.
@@ -74,6 +90,12 @@ func (w *world) shownModel(m *modelState) decision.Model {
 			shown.Arrival = at((last.arrived - first.arrived) / (last.at - first.at).Seconds())
 			shown.RecentSpan = last.at - m.seen[n-2].at
 			shown.Recent = at((last.arrived - m.seen[n-2].arrived) / shown.RecentSpan.Seconds())
+		}
+	}
+	if n := len(m.told); n > 1 && m.SLO != (capacity.SLO{}) {
+		first, last := m.told[0], m.told[n-1]
+		if served := last.judged - first.judged; served > 0 {
+			shown.Met = sample(1-(last.missed-first.missed)/served, last.at)
 		}
 	}
 	for _, v := range m.variants {

@@ -120,6 +120,9 @@ func (s *Scenario) simplerModel(i int, with func(func(*Scenario))) {
 	if m.Even {
 		with(func(c *Scenario) { c.Models[i].Even = false })
 	}
+	if m.Misses > 0 {
+		with(func(c *Scenario) { c.Models[i].Misses = 0 })
+	}
 	if m.Patience > 0 {
 		with(func(c *Scenario) { c.Models[i].Patience = 0 })
 	}

@@ -1,6 +1,8 @@
 package closedloop
 
 import (
+	"math"
+
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -18,6 +20,8 @@ type truth struct {
 	// otherwise there is no promise, or no sizing for it.
 	promise  bound
 	promised bool
+	// misses is the rate at which as many requests miss the promise as may.
+	misses float64
 	// told says that the decision knows the profile; without it the promise has to be
 	// learned, and may never be.
 	told bool
@@ -35,6 +39,14 @@ const keptShare = 0.70
 
 // learnedShare is how far below the truth a rate may be held that nobody told.
 const learnedShare = 0.8
+
+// leastCounted is how far below what its latency model says a replica may be counted where
+// more requests miss the promise than may: that is stated.
+const leastCounted = 0.85
+
+// missGrowth is how fast misses grow with the rate, as an exponent over its share: tenfold
+// with a quarter more, as with servers that were measured.
+const missGrowth = 9.2
 
 // A variant keeps the promise where its rate within it is at least a fifth of its rate at
 // the triggers, and a tenth once it does: that is stated. Between hardlyShare and
@@ -67,6 +79,10 @@ func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
 		t.promise = bound{
 			most:  min(max(float64(all), float64(alone)), t.saturation.most),
 			least: min(float64(all), float64(alone), t.saturation.least),
+		}
+		if m.Misses > 0 {
+			t.misses = m.Misses * t.promise.most
+			t.promise.least *= leastCounted
 		}
 	}
 	if !v.Told {
@@ -102,3 +118,12 @@ func (t *truth) readings(of func(bound) float64) []float64 {
 
 // keeps says whether the variant certainly counts as one that keeps the promise.
 func (t *truth) keeps() bool { return t.promise.least >= edgeShare*t.saturation.most }
+
+// missed is the share of the requests that miss the promise at a rate.
+func (t *truth) missed(rate float64) float64 {
+	if t.misses == 0 {
+		return 1
+	}
+	allowed := 1 - decision.DefaultPolicy().Share
+	return min(1, allowed*math.Exp(missGrowth*(rate/t.misses-1)))
+}

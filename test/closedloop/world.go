@@ -55,6 +55,9 @@ type modelState struct {
 	// held wait at the gateway; arrived, lost and gaveUp count requests.
 	held, arrived, lost float64
 	seen                []gatewayScrape
+	// judged counts requests that were served, and missed those that missed the promise.
+	judged, missed float64
+	told           []promiseScrape
 	// shares are what each replica gets of a step's arrivals.
 	shares []float64
 	// waited is for how long, without a break, more than a few requests waited before each
@@ -233,7 +236,7 @@ func (m *modelState) flow(now time.Duration) (moved bool) {
 		if s.pod.hung {
 			s.pod.waiting += m.shares[i]
 		} else {
-			s.pod.serve(s.curve, m.shares[i])
+			m.judge(s, m.shares[i])
 		}
 		moved = moved || math.Abs(s.pod.inFlight()-before) > 1e-4*s.curve.limit
 	}
@@ -242,10 +245,23 @@ func (m *modelState) flow(now time.Duration) (moved bool) {
 	return moved
 }
 
+// judge serves a step's arrivals at one replica, and counts which of them miss the promise.
+func (m *modelState) judge(s server, arrived float64) {
+	before := s.pod.completed
+	s.pod.serve(s.curve, arrived)
+	served, share := s.pod.completed-before, 1.0
+	if s.pod.waiting <= leastQueue {
+		share = s.truth.missed(served / step.Seconds())
+	}
+	m.judged += served
+	m.missed += served * share
+}
+
 // server is a replica that serves, and what it does.
 type server struct {
 	pod   *pod
 	curve *curve
+	truth *truth
 }
 
 func (m *modelState) servers() []server {
@@ -253,7 +269,7 @@ func (m *modelState) servers() []server {
 	for _, v := range m.variants {
 		for _, p := range v.pods {
 			if p.serving {
-				serving = append(serving, server{p, v.truth.curve})
+				serving = append(serving, server{p, v.truth.curve, &v.truth})
 			}
 		}
 	}
