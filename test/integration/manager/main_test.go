@@ -61,7 +61,7 @@ var (
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 19*time.Minute)
 	defer cancel()
 	if err := start(ctx); err != nil {
 		if cluster != nil {
