@@ -104,7 +104,7 @@ func trials() []trial {
 		{trace: trace{"synthetic-diurnal", synthetic("diurnal")}, prices: aws, cluster: roomy, startups: both, rivals: common, quick: true, day: true},
 		{trace: known, prices: aws, cluster: full, startups: minute, part: several, rivals: ranked},
 		{trace: known, prices: lowest, cluster: roomy, startups: minute, part: beside, rivals: proven},
-		{trace: trace{"azure-conversation-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: both, part: beside, rivals: proven},
+		{trace: trace{"azure-conversation-in-bursts", azure(conv, workload.MinSpread)}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven},
 		{trace: trace{"azure-conversation-told", talk}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven, knows: told},
 		{trace: trace{"azure-conversation-learning", talk}, prices: aws, cluster: roomy, startups: minute, part: beside, rivals: proven, knows: nothing},
 		example("two-models", "busy-60"), example("two-models", "busy-85"),
