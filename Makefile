@@ -11,6 +11,7 @@
 #   TAIL      how long to watch without traffic        (60s)
 #   STARTUP   start-up time of a model server          (15s)
 #   MODE      capacity-only: size by saturation alone   (hybrid)
+#   MODELS    1: the 8B model alone                    (2)
 #   METRICS   pods: the autoscaler scrapes model servers itself (prometheus)
 #   LLAMASTACK  1: requests for the 8B model go through a Llama Stack server
 #   REPORT    where the report goes                    (demo-report.json)
@@ -25,6 +26,7 @@ TAIL ?=
 STARTUP ?=
 MODE ?=
 METRICS ?=
+MODELS ?=
 LLAMASTACK ?=
 REPORT ?=
 REPORT_HTML ?=
@@ -103,10 +105,10 @@ update: ## write everything that is generated: code, CRD, chart, modules, format
 docs: ## build the site of the documentation into bin/site (needs Node.js)
 	@hack/docs.sh
 
-demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STARTUP MODE METRICS LLAMASTACK REPORT REPORT_HTML KEEP LOGS SEED)
+demo: build ## run the main job on a whole cluster (DURATION TRACE RATE TAIL STARTUP MODE METRICS MODELS LLAMASTACK REPORT REPORT_HTML KEEP LOGS SEED)
 	@exec bin/playground demo \
 		$(call setting,DURATION,duration) $(call setting,TRACE,trace) $(call setting,RATE,rate) \
-		$(call setting,TAIL,tail) $(call setting,STARTUP,startup) $(call setting,MODE,mode) $(call setting,METRICS,metrics) $(call setting,LLAMASTACK,llamastack) $(call setting,REPORT,report) \
+		$(call setting,TAIL,tail) $(call setting,STARTUP,startup) $(call setting,MODE,mode) $(call setting,METRICS,metrics) $(call setting,MODELS,models) $(call setting,LLAMASTACK,llamastack) $(call setting,REPORT,report) \
 		$(call setting,REPORT_HTML,report-html) $(call setting,KEEP,keep) $(call setting,LOGS,logs) $(call setting,SEED,seed)
 
 playground-empty: build ## run a cluster with nothing installed, to try things by hand (STARTUP LOGS)

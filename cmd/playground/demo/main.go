@@ -64,10 +64,10 @@ func prepare(args []string, help io.Writer) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{Options: o, models: scenario()}
 	if err := o.check(); err != nil {
-		return p, err
+		return plan{}, err
 	}
+	p := plan{Options: o, models: scenario()[:o.Models]}
 	if o.Trace != "" {
 		if p.trace, err = checkTrace(o); err != nil {
 			return p, err

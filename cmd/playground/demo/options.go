@@ -20,6 +20,8 @@ type Options struct {
 	// Duration is how long there is traffic, Tail how long the cluster is watched
 	// without any after it.
 	Duration, Tail time.Duration
+	// Models is how many of the models run, the first ones.
+	Models int
 	// Trace is a file of requests for the first model; empty means synthetic
 	// traffic.
 	Trace string
@@ -74,6 +76,9 @@ Examples:
   # five minutes of a recorded trace, every request twenty times
   playground demo --trace AzureLLMInferenceTrace_conv.csv --rate 20 --duration 5m
 
+  # the 8B model alone, which has all of the nodes then
+  playground demo --models 1
+
   # size by saturation alone, without the promised latencies
   playground demo --mode capacity-only
 
@@ -90,13 +95,14 @@ var errHelp = errors.New("help")
 // the flag and what it expects. Nothing is checked here that needs more than the
 // command line; see check.
 func parse(args []string, out io.Writer) (Options, error) {
-	o := Options{Duration: 3 * time.Minute, Tail: time.Minute, Startup: 15 * time.Second}
+	o := Options{Duration: 3 * time.Minute, Tail: time.Minute, Models: 2, Startup: 15 * time.Second}
 	flags := pflag.NewFlagSet("demo", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.SortFlags = false
 	flags.Var((*seconds)(&o.Duration), "duration", "how long there is traffic: seconds, or a duration like 90s or 3m")
 	flags.StringVar(&o.Trace, "trace", "", "file of requests (TIMESTAMP,ContextTokens,GeneratedTokens) for the 8B model; without one its traffic is synthetic, as the 70B model's always is")
 	flags.Float64Var(&o.Rate, "rate", 1, "send every request of the trace this many times, the copies spread over a minute around it; time is not compressed")
+	flags.IntVar(&o.Models, "models", o.Models, "how many models share the cluster: 2, or 1, the 8B model alone")
 	flags.Var((*seconds)(&o.Tail), "tail", "how long to watch without traffic after it, in which replicas are removed")
 	flags.Var((*seconds)(&o.Startup), "startup", "how long a model server takes until it serves")
 	flags.StringVar(&o.Metrics, "metrics", metricsPrometheus, "where the autoscaler sees its model servers: prometheus, or pods, which it then scrapes itself")
@@ -131,6 +137,8 @@ func (o Options) check() error {
 		return fmt.Errorf("--tail is %s; expected between 0 and 24h", report.Duration(o.Tail))
 	case o.Startup < 0 || o.Startup > time.Hour:
 		return fmt.Errorf("--startup is %s; expected between 0 and 1h", report.Duration(o.Startup))
+	case o.Models < 1 || o.Models > len(scenario()):
+		return fmt.Errorf("--models is %d; expected between 1 and %d", o.Models, len(scenario()))
 	case !(o.Rate > 0) || o.Rate > 1000:
 		return fmt.Errorf("--rate is %v; expected above 0 and at most 1000", o.Rate)
 	case o.Metrics != metricsPrometheus && o.Metrics != metricsPods:

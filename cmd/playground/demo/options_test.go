@@ -14,7 +14,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	defaults := Options{Duration: 3 * time.Minute, Tail: time.Minute, Startup: 15 * time.Second, Rate: 1, Metrics: metricsPrometheus, Mode: modeHybrid, Report: "demo-report.json", ReportHTML: "demo-report.html", Seed: 1}
+	defaults := Options{Duration: 3 * time.Minute, Tail: time.Minute, Models: 2, Startup: 15 * time.Second, Rate: 1, Metrics: metricsPrometheus, Mode: modeHybrid, Report: "demo-report.json", ReportHTML: "demo-report.html", Seed: 1}
 	with := func(change func(*Options)) Options {
 		o := defaults
 		change(&o)
@@ -34,6 +34,7 @@ func TestParse(t *testing.T) {
 		})},
 		"sizing by saturation alone":       {[]string{"--mode=capacity-only"}, with(func(o *Options) { o.Mode = modeCapacityOnly })},
 		"pods as the source":               {[]string{"--metrics=pods"}, with(func(o *Options) { o.Metrics = metricsPods })},
+		"one model":                        {[]string{"--models=1"}, with(func(o *Options) { o.Models = 1 })},
 		"KEEP=1 as make passes it":         {[]string{"--keep=1"}, with(func(o *Options) { o.Keep = true })},
 		"a page with pictures":             {[]string{"--report-html=r.html"}, with(func(o *Options) { o.ReportHTML = "r.html" })},
 		"empty strings are not given":      {[]string{"--trace=", "--logs=", "--keep=false"}, defaults},
@@ -75,6 +76,8 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"a rate of nothing":            {[]string{"--rate=2"}, []string{"--rate", "--trace"}},
 		"not a yes or no":              {[]string{"--keep=maybe"}, []string{"--keep", "maybe"}},
 		"no such mode":                 {[]string{"--mode=best"}, []string{"--mode", "hybrid", "capacity-only"}},
+		"no models":                    {[]string{"--models=0"}, []string{"--models", "between 1 and 2"}},
+		"more models than there are":   {[]string{"--models=3"}, []string{"--models", "between 1 and 2"}},
 		"no such source":               {[]string{"--metrics=guesses"}, []string{"--metrics", "pods"}},
 		"an unknown flag":              {[]string{"--quick"}, []string{"--quick"}},
 		"an argument":                  {[]string{"DURATION=3m"}, []string{"DURATION=3m", "--help"}},

@@ -20,7 +20,7 @@ import (
 // Replays is what a demo with these arguments does, for virtual time: one replay per
 // model, in the order of the demo. Everything comes from what the demo itself uses: its
 // nodes, pod templates, objects, settings and requests. The models do not share a replay
-// because a replay deals one trace to its models; they must not need each other's room.
+// because a replay deals one trace to its models: two of them must not need each other's room.
 func Replays(args []string) ([]replay.Options, error) {
 	o, err := parse(args, io.Discard)
 	if err == nil {
@@ -29,7 +29,7 @@ func Replays(args []string) ([]replay.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plan{Options: o, models: scenario()}.replays()
+	return plan{Options: o, models: scenario()[:o.Models]}.replays()
 }
 
 func (p plan) replays() ([]replay.Options, error) {

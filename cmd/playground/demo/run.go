@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"os"
 	"time"
 
@@ -24,7 +25,7 @@ func (s *stack) run(ctx context.Context) error {
 	if err := s.page.serve(ctx, p); err != nil {
 		return err
 	}
-	t.println(opening, "Watch it live: "+s.page.url(), "")
+	t.println(p.opening(), "Watch it live: "+s.page.url(), "")
 	t.println(t.style.Title("Starting a cluster with " + summaryOfNodes()))
 	if err := s.start(ctx); err != nil {
 		return causeOf(ctx, err)
@@ -66,8 +67,14 @@ func (s *stack) run(ctx context.Context) error {
 }
 
 // opening says what one is about to see.
-const opening = "You will see two language models under a load that rises and falls: the autoscaler adds and\n" +
-	"removes their replicas, and the scheduler puts each one on a node with the right GPUs."
+func (p plan) opening() string {
+	text := "You will see two language models under a load that rises and falls: the autoscaler adds and\n" +
+		"removes their replicas, and the scheduler puts each one on a node with the right GPUs."
+	if len(p.models) == 1 {
+		text = strings.NewReplacer("two language models", "a language model", "their", "its").Replace(text)
+	}
+	return text
+}
 
 // nextSteps say where to look after the run.
 func (p plan) nextSteps(style report.Style) []string {

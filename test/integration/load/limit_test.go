@@ -35,10 +35,10 @@ func theMoreImportantModelGetsTheLastNode(t *testing.T, w *world) {
 	chat := s.target(t, plan{name: "chat", model: "chat", instance: brisk, kind: "b200", devices: 4, replicas: 1})
 	bulk.serves(t, 1)
 	chat.serves(t, 1)
-	// More than the triggers allow, and less than a replica can: nothing waits for ever.
-	for _, name := range []string{"bulk", "chat"} {
-		s.clients(t, name).ask(1.2 * carries)
-	}
+	// Bulk has more than the triggers allow. Chat has more than a replica completes: something
+	// always waits, so that it wants the second one however late the machine sends.
+	s.clients(t, "bulk").ask(1.2 * carries)
+	s.clients(t, "chat").ask(1.6 * carries)
 	bulk.shows(t, patience, v1alpha1.ConditionScalingLimited, "NoSlots")
 	chat.shows(t, patience, v1alpha1.ConditionScalingLimited, "NoSlots")
 	raisedBulk, raisedChat := bulk.watchWrites(t), chat.watchWrites(t)
