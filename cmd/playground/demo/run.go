@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"os"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
