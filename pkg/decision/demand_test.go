@@ -40,7 +40,7 @@ func TestRequestsThatBecomeLongerAreARiseToo(t *testing.T) {
 	for range 4 {
 		plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFast)
 		w.now = w.now.Add(10 * time.Second)
-		w.tokens.Output += 100
+		w.tokens.Input, w.tokens.Output = w.tokens.Input*1.3, w.tokens.Output*1.3
 	}
 	demand := plan.Models[0].Demand
 	assert.Greater(t, float64(demand.Forecast), 1.3*float64(demand.Arrival))

@@ -43,8 +43,9 @@ const (
 	// first: it need not have been there for the whole span.
 	firstSlope = 8
 	// outputWeight is how many prompt tokens cost a replica as much as one token of the
-	// answer, where many requests are decoded at once.
-	outputWeight = 5
+	// answer. Alone it costs more; but prompts hold up the answers of all the others, and it is
+	// they who break the promise.
+	outputWeight = 2
 	// dispersionHalfLife is how slowly the index of dispersion is forgotten.
 	dispersionHalfLife = 10 * time.Minute
 	// dispersionPrior is how many observations the assumption of independent arrivals
@@ -75,6 +76,8 @@ type Belief struct {
 	// Last is the rate that was observed last, and Span the time over which it was counted.
 	Last float64
 	Span time.Duration
+	// Lately is where the load was, to which it may return.
+	Lately Lately
 }
 
 // Mode is what would be believed if the load moved in one way.
@@ -141,6 +144,7 @@ func (b Belief) Observe(at time.Time, seen Count, history []History) Belief {
 	courses := b.courses(elapsed, history)
 	b.mix(elapsed, &courses)
 	b.correct(elapsed.Seconds(), rate, span, &courses)
+	b.Lately = b.Lately.after(elapsed, rate, b.jumped())
 	b.Sampled, b.Last, b.Span = at, rate, seen.Span
 	return b
 }
@@ -306,9 +310,6 @@ func (b *Belief) Moments() (mean, variance float64) {
 	return mean, variance
 }
 
-// precision is that of a number which is looked for, as a share of it.
-const precision = 1e-5
-
 // Quantile is the rate that is not exceeded with the probability p after a time, in
 // requests per second of the belief's shape. One count says nothing of how a load moves: until the
 // second it is the count itself.
@@ -316,44 +317,24 @@ func (b *Belief) Quantile(p float64, ahead time.Duration, history []History) flo
 	if b.Weight == 0 {
 		return b.mean()
 	}
-	var level, deviation [len(motions)]float64
-	low, high, likeliest := math.Inf(1), 0.0, 0
+	// One more than the motions: the load may return to where it was lately.
+	var ends [len(motions) + 1]normal
 	courses := b.courses(ahead, history)
 	for i, m := range b.Modes {
-		if m.Probability == 0 {
-			continue
-		}
-		if m.Probability > b.Modes[likeliest].Probability {
-			likeliest = i
-		}
-		m = m.after(i, max(0, m.Level), ahead.Seconds(), courses[i])
-		level[i], deviation[i] = m.Level, max(math.Sqrt(max(0, m.Variance)), 1e-12)
-		low, high = min(low, m.Level-4*deviation[i]), max(high, m.Level+4*deviation[i])
-	}
-	low = max(low, 0)
-	// Newton's method from the likeliest mode, and halving where it would leave the range.
-	for rate := min(max(low, level[likeliest]+deviation[likeliest]), high); high-low > precision*high; {
-		below, density := 0.0, 0.0
-		for i, m := range b.Modes {
-			if m.Probability == 0 {
-				continue
-			}
-			away := (rate - level[i]) / deviation[i]
-			below += m.Probability * math.Erfc(-away/math.Sqrt2) / 2
-			density += m.Probability * math.Exp(-away*away/2) / (deviation[i] * math.Sqrt(2*math.Pi))
-		}
-		if below < p {
-			low = rate
-		} else {
-			high = rate
-		}
-		next := rate + (p-below)/density
-		if math.Abs(next-rate) <= precision*high {
-			return max(next, 0)
-		}
-		if rate = next; !(low < rate && rate < high) {
-			rate = (low + high) / 2
+		if m.Probability > 0 {
+			m = m.after(i, max(0, m.Level), ahead.Seconds(), courses[i])
+			ends[i] = normalOf(m.Probability, m.Level, m.Variance)
 		}
 	}
-	return high
+	rate := quantile(ends[:], p)
+	lately := normalOf(b.Lately.returns(ahead), b.Lately.Mean, b.Lately.Variance)
+	if lately.weight == 0 || lately.below(rate) >= p {
+		// That it may fall back is no reason to expect less.
+		return rate
+	}
+	for i := range ends {
+		ends[i].weight *= 1 - lately.weight
+	}
+	ends[len(motions)] = lately
+	return quantile(ends[:], p)
 }
