@@ -70,6 +70,7 @@ SAMPLE ?=
 #   SPEED  1: bench-autoscaling replays one hour at the full rate and tells its time
 #   QUICK  1: bench-autoscaling in five minutes: few traces, few rivals, two seeds
 #   RUNS   file in which bench-autoscaling notes its runs, to go on after an interruption
+#   RIVALS such a file of another commit, of which bench-autoscaling takes over the runs of the rivals
 DATA ?=
 LIST ?=
 SWEEP ?=
@@ -81,6 +82,7 @@ NODES ?=
 SPEED ?=
 QUICK ?=
 RUNS ?=
+RIVALS ?=
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -144,9 +146,9 @@ bench-allocation: ## what to buy under shared limits against an exact solver, cb
 	@hack/check-prerequisites.sh
 	@go run ./test/performance/allocation $(call setting,DATA,data)
 
-bench-autoscaling: ## ours against all others at their best, on recorded traces (DATA QUICK SPEED RUNS); writes bench-autoscaling.json and .html
+bench-autoscaling: ## ours against all others at their best, on recorded traces (DATA QUICK SPEED RUNS RIVALS); writes bench-autoscaling.json and .html
 	@hack/check-prerequisites.sh
-	@go run ./test/performance/autoscaling $(call setting,DATA,data) $(call setting,QUICK,quick) $(call setting,SPEED,speed) $(call setting,RUNS,runs) \
+	@go run ./test/performance/autoscaling $(call setting,DATA,data) $(call setting,QUICK,quick) $(call setting,SPEED,speed) $(call setting,RUNS,runs) $(call setting,RIVALS,rivals) \
 		--commit "$$(git describe --always --dirty 2>/dev/null)"
 
 soak: build ## a whole cluster under load while its parts are killed at random (DURATION SEED LOGS); writes soak.json

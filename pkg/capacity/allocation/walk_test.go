@@ -120,6 +120,17 @@ func TestTheWalkStaysWithoutBudget(t *testing.T) {
 	assert.Equal(t, value, q.value)
 }
 
+// The lists of choices leave something of what is left, however many groups there are and
+// whatever was spent before.
+func TestTheListsLeaveTheWalkSomeOfItsBudget(t *testing.T) {
+	models, rows := crowd(rand.New(rand.NewPCG(43, 44)), 40, 0.6)
+	q := unservedQuestion(models, rows)
+	const before, left = 100_000, 20_000
+	q.master.work, q.budget = before, before+left
+	q.startWalk(make([]float64, len(q.master.limits)))
+	assert.Less(t, q.spent(), before+left)
+}
+
 // What all need is there, with one device to spare on each row, but only a few of the
 // many arrangements of replicas of different sizes hold it.
 func TestShareServesAllWhereLittleIsToSpare(t *testing.T) {

@@ -29,7 +29,8 @@ type options struct {
 	data, target, page string
 	only               string
 	families           string
-	commit, runs       string
+	commit             string
+	runs, rivals       string
 	workers, seeds     int
 	quick, speed       bool
 	markdown           bool
@@ -45,6 +46,7 @@ func run(arguments []string, out, progress io.Writer) error {
 	flags.StringVar(&o.families, "families", "", "only these families of rivals, separated by commas")
 	flags.StringVar(&o.commit, "commit", "", "the commit that this is, for the results")
 	flags.StringVar(&o.runs, "runs", "", "note every run in this file, and make none again that it has: goes on after an interruption")
+	flags.StringVar(&o.rivals, "rivals", "", "take over the rivals' runs from a file that --runs wrote, of whatever commit: to judge a new decision")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at the same time")
 	flags.IntVar(&o.seeds, "seeds", 3, "how many seeds the numbers are means of")
 	flags.BoolVar(&o.quick, "quick", false, "few traces, two seeds, one start-up time, few families, hybrid alone and no single settings: five minutes")

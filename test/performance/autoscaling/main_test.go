@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -141,6 +142,39 @@ func TestItGoesOnAfterAnInterruption(t *testing.T) {
 			assert.ErrorContains(t, run(append(flags, "--data", data, "--commit", "abc"), &out, &progress), tc.want)
 		})
 	}
+}
+
+// A new decision is judged against the rivals' runs of another commit, and plays its own.
+func TestItTakesOverTheRivalsOfAnotherCommit(t *testing.T) {
+	data, noted := madeTrace(t, 1, 2), filepath.Join(t.TempDir(), "runs")
+	flags := []string{"--only", "azure-conversation aws full", "--families", "hpa:rps", "--seeds", "1"}
+	_, first, _, err := benched(t, data, append(flags, "--runs", noted)...)
+	if err != nil {
+		require.ErrorIs(t, err, errMissed)
+	}
+	text, err := os.ReadFile(noted)
+	require.NoError(t, err)
+	ours := 0
+	old := regexp.MustCompile(`(?m)^.*"policy":"(hybrid|capacity-only)".*$`).ReplaceAllStringFunc(string(text), func(line string) string {
+		ours++
+		return regexp.MustCompile(`"attainment":[0-9.]+`).ReplaceAllString(line, `"attainment":0.123`)
+	})
+	require.Equal(t, 2, ours)
+	old = strings.Replace(old, `"commit":"abc"`, `"commit":"old"`, 1)
+	require.NoError(t, os.WriteFile(noted, []byte(old), 0o600))
+
+	out, second, _, err := benched(t, data, append(flags, "--rivals", noted)...)
+	if err != nil {
+		require.ErrorIs(t, err, errMissed)
+	}
+	assert.Equal(t, first, second)
+	assert.Contains(t, out, "\n3 runs with 1 seeds in ", "ours, and the bound")
+
+	var told, progress strings.Builder
+	other := strings.Replace(old, data, "elsewhere", 1)
+	require.NoError(t, os.WriteFile(noted, []byte(other), 0o600))
+	assert.ErrorContains(t, run(append(flags, "--data", data, "--rivals", noted), &told, &progress), `its runs are of data "elsewhere"`)
+	assert.ErrorContains(t, run(append(flags, "--data", data, "--rivals", noted+"-none"), &told, &progress), "no such file")
 }
 
 func TestWhatIsForgotten(t *testing.T) {

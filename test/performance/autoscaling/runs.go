@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay"
 )
 
 // runs is a file of runs that were made: its first line says of what, and each other line
@@ -33,6 +34,11 @@ type madeOf struct {
 // is kept. A last line that was not written to its end is written again.
 func openRuns(o *options) (*runs, error) {
 	r := new(runs)
+	if o.rivals != "" {
+		if err := r.takeRivals(o); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.rivals, err)
+		}
+	}
 	if o.runs == "" {
 		return r, nil
 	}
@@ -47,34 +53,38 @@ func openRuns(o *options) (*runs, error) {
 	return r, nil
 }
 
-// read takes over all whole lines, and leaves the file where the next one begins.
-func (r *runs) read(file *os.File, now madeOf) error {
-	lines, end := bufio.NewReader(file), int64(0)
-	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if number == 1 {
-			var then madeOf
-			if err := json.Unmarshal(line, &then); err != nil {
-				return fmt.Errorf("line 1 is not that of a file of runs: %w", err)
-			}
-			if then != now {
-				return fmt.Errorf("its runs are of commit %q and data %q, and these would be of %q and %q: name another file", then.Commit, then.Data, now.Commit, now.Data)
-			}
-		} else {
-			var one sweep.Kept
-			if err := json.Unmarshal(line, &one); err != nil {
-				return fmt.Errorf("line %d is no run: %w", number, err)
-			}
+// takeRivals takes over the rivals' runs of another commit, whose rules and servers are
+// taken to be the same. Ours would end in another way, and are left.
+func (r *runs) takeRivals(o *options) error {
+	file, err := os.Open(o.rivals)
+	if err != nil {
+		return err
+	}
+	then, all, _, err := parse(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if then.Data != o.data {
+		return fmt.Errorf("its runs are of data %q, and these would be of %q: name another file", then.Data, o.data)
+	}
+	for _, one := range all {
+		if replay.KindOf(one.Policy) != replay.KindOurs {
 			r.known = append(r.known, one)
 		}
-		end += int64(len(line))
 	}
+	return nil
+}
+
+// read takes over all whole lines, and leaves the file where the next one begins.
+func (r *runs) read(file *os.File, now madeOf) error {
+	then, all, end, err := parse(file)
+	if err != nil {
+		return err
+	}
+	if end > 0 && then != now {
+		return fmt.Errorf("its runs are of commit %q and data %q, and these would be of %q and %q: name another file, or take over only the rivals' runs with --rivals", then.Commit, then.Data, now.Commit, now.Data)
+	}
+	r.known = append(r.known, all...)
 	if err := file.Truncate(end); err != nil {
 		return err
 	}
@@ -85,6 +95,32 @@ func (r *runs) read(file *os.File, now madeOf) error {
 		return nil
 	}
 	return json.NewEncoder(file).Encode(now)
+}
+
+// parse reads all whole lines, and says where the next one begins.
+func parse(file io.Reader) (of madeOf, all []sweep.Kept, end int64, err error) {
+	lines := bufio.NewReader(file)
+	for number := 1; ; number++ {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return of, all, end, nil
+		}
+		if err != nil {
+			return of, nil, 0, err
+		}
+		if number == 1 {
+			if err := json.Unmarshal(line, &of); err != nil {
+				return of, nil, 0, fmt.Errorf("line 1 is not that of a file of runs: %w", err)
+			}
+		} else {
+			var one sweep.Kept
+			if err := json.Unmarshal(line, &one); err != nil {
+				return of, nil, 0, fmt.Errorf("line %d is no run: %w", number, err)
+			}
+			all = append(all, one)
+		}
+		end += int64(len(line))
+	}
 }
 
 // keep notes one run; nil where nothing is kept.
