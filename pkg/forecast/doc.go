@@ -20,7 +20,6 @@
 //	dispersionPrior       counts    C  weight of independent arrivals before anything was seen
 //	dispersionTrim        -         P  the 99.5 % point of what independent arrivals do: what exceeds it is a step
 //	latelyHalfLife        time      M  memory of where the load was, and weight of a load that does not jump: half and twice change little
-//	missedFor             start-ups M  one less keeps fewer replicas between bursts, one more costs a load without any
 //	HistoryStep           time      M  two and five minutes do as well
 //	HistoryBehind         time      C  a step, and another since it was read
 //	HistoryAhead          time      C  it is read once an hour, and a start-up is less than another

@@ -9,10 +9,6 @@ const (
 	// latelyHalfLife is how slowly it is forgotten where the load was and how often it jumped.
 	// For as long it is taken not to have jumped before anything was seen.
 	latelyHalfLife = 20 * time.Minute
-	// missedFor is for how many start-ups a load that returns finds too few replicas: it may
-	// return just before the time that is asked about, and what it makes be asked for takes
-	// as long again.
-	missedFor = 2
 )
 
 // Lately is where a load was lately, and how often it jumped: a load that comes in bursts falls
@@ -38,11 +34,11 @@ func (l Lately) after(elapsed time.Duration, rate, jumped float64) Lately {
 	return l
 }
 
-// returns is how likely the load goes back to where it was, for all that matters to what
-// serves after a time. Jumps are taken to be independent of each other.
+// returns is how likely the load goes back to where it was within a time. Jumps are taken to
+// be independent of each other.
 func (l Lately) returns(ahead time.Duration) float64 {
 	often := l.Jumps / (l.Seconds + latelyHalfLife.Seconds())
-	return 1 - math.Exp(-often*missedFor*ahead.Seconds())
+	return 1 - math.Exp(-often*ahead.Seconds())
 }
 
 // jumped is how likely the load jumped to what was counted last.

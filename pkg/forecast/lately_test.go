@@ -80,10 +80,10 @@ func TestLatelyIsAMeanThatForgets(t *testing.T) {
 }
 
 // Two jumps in twenty minutes, after twenty without any are assumed: one in twenty, so that
-// it returns within two start-ups of a minute once in ten times.
+// it returns within two minutes once in ten times.
 func TestHowLikelyALoadReturns(t *testing.T) {
 	l := Lately{Seconds: 1200, Jumps: 2}
-	assert.InEpsilon(t, 1-math.Exp(-0.1), l.returns(time.Minute), 1e-9)
+	assert.InEpsilon(t, 1-math.Exp(-0.1), l.returns(2*time.Minute), 1e-9)
 	assert.Zero(t, Lately{Seconds: 1200}.returns(time.Hour), "a load that never jumped does not return")
 	assert.Zero(t, Lately{}.returns(time.Hour), "nor does one of which nothing was seen")
 }
