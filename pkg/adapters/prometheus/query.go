@@ -29,6 +29,7 @@ const (
 	ended        = "time of the last count of completed requests"
 	earlier      = "times of the last scrapes that did not fail"
 	densest      = "number of scrapes in the window"
+	lastTwo      = "last two scrapes"
 	span         = "time between the last two scrapes"
 	latestServed = "requests completed since the scrape before"
 	latestChange = "change of requests in flight since the scrape before"
@@ -37,6 +38,7 @@ const (
 	gatewayGrowth   = "growth of the gateway queue"
 	gatewayDispatch = "requests dispatched by the gateway"
 	gatewayScraped  = "time of the gateway's last scrape"
+	gatewayLastTwo  = "last two scrapes of the gateway"
 	gatewaySpan     = "time between the gateway's last two scrapes"
 	gatewayLatest   = "requests dispatched by the gateway since the scrape before"
 	gatewayChange   = "change of the gateway queue since the scrape before"
@@ -57,7 +59,7 @@ type query struct {
 	promQL string
 }
 
-// queries are all queries of one reading but for those of spans.
+// queries are all queries of one reading but for those of the pods' last two scrapes.
 func queries(window, lookback time.Duration) []query {
 	q := newBuilder(window, lookback)
 	return append(q.ofPods(), q.ofGateways()...)
@@ -81,8 +83,6 @@ func (q builder) ofPods() []query {
 		{cacheTokens, q.last(modelserver.CacheTokens)},
 		{scraped, lastScrapes(kvUse, waiting, running)},
 		{ended, lastScrapes(served)},
-		{latestServed, q.latest()},
-		{latestChange, each(modelserver.Running, q.change) + " + " + each(modelserver.Waiting, q.change)},
 	}
 }
 
@@ -99,13 +99,15 @@ func (q builder) ofGateways() []query {
 			q.restarted(perModel, modelserver.GatewayDispatched))},
 		{gatewayDispatch, named(modelserver.GatewayDispatched, q.dispatched)},
 		{gatewayScraped, gatewayTimes()},
-		// Gateways are few, so that short steps cost little.
-		{gatewaySpan, q.span(perModel, modelserver.GatewayDispatched, time.Second) + " or " + q.span(perModel, modelserver.GatewayQueue, time.Second)},
-		{gatewayLatest, named(modelserver.GatewayDispatched, func(series string) string {
-			return q.unlessRestarted(perModel, series, over("irate")(series))
-		})},
-		{gatewayChange, named(modelserver.GatewayQueue, over("idelta"))},
-		{gatewayBorn, named(modelserver.GatewayDispatched, q.born)},
+		{gatewayLastTwo, strings.Join([]string{
+			// Gateways are few, so that short steps cost little.
+			by(gatewaySpan, q.span(perModel, modelserver.GatewayDispatched, time.Second)+" or "+q.span(perModel, modelserver.GatewayQueue, time.Second)),
+			by(gatewayLatest, named(modelserver.GatewayDispatched, func(series string) string {
+				return q.unlessRestarted(perModel, series, over("irate")(series))
+			})),
+			by(gatewayChange, named(modelserver.GatewayQueue, over("idelta"))),
+			by(gatewayBorn, named(modelserver.GatewayDispatched, q.born)),
+		}, " or ")},
 	}
 }
 
@@ -361,12 +363,18 @@ func (q builder) densest() query {
 	}))}
 }
 
-// spans asks for the spans of pods, of which none had more scrapes within the window. Each step
-// costs as much as a query of its own, so there are no more of them than are needed: a step is a
-// third of the shortest interval, so that it passes over no scrape, not even an early one.
-func (q builder) spans(scrapes float64) query {
+// lastTwo asks what happened between the last two scrapes of pods, of which none had more
+// scrapes within the window, and how long that was: at once, because a scrape that comes in
+// between two queries would mix two intervals. Each step costs as much as a query of its own, so
+// there are no more of them than are needed: a step is a third of the shortest interval, so that
+// it passes over no scrape, not even an early one.
+func (q builder) lastTwo(scrapes float64) query {
 	step := max(time.Second, time.Duration(q.seconds/(3*scrapes))*time.Second)
-	return query{span, q.span(perPod, modelserver.Running, step)}
+	return query{lastTwo, strings.Join([]string{
+		by(span, q.span(perPod, modelserver.Running, step)),
+		by(latestServed, q.latest()),
+		by(latestChange, each(modelserver.Running, q.change)+" + "+each(modelserver.Waiting, q.change)),
+	}, " or ")}
 }
 
 func promDuration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

@@ -27,16 +27,20 @@ import (
 // A query that fails leaves its samples absent; the error then names the query and
 // the server, and the rest of the reading is good.
 func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
-	var spans model.Vector
-	var spansErr error
+	var recent model.Vector
+	var recentErr error
 	var group errgroup.Group
 	group.Go(func() error {
-		spans, spansErr = c.spans(ctx, at, newBuilder(window, lookback))
+		recent, recentErr = c.lastTwo(ctx, at, newBuilder(window, lookback))
 		return nil
 	})
 	answers, err := c.ask(ctx, at, queries(window, lookback))
 	_ = group.Wait()
-	answers[span], err = spans, errors.Join(err, spansErr)
+	err = errors.Join(err, recentErr)
+	for _, s := range slices.Concat(recent, answers[gatewayLastTwo]) {
+		about := string(s.Metric[labelIs])
+		answers[about] = append(answers[about], s)
+	}
 	dated := answers[ended] != nil
 	if late := untold(answers); len(late) > 0 {
 		more, lateErr := c.ask(ctx, at, []query{newBuilder(window, lookback).goodScrapes(late)})
@@ -69,13 +73,13 @@ func (c *Client) ask(ctx context.Context, at time.Time, queries []query) (map[st
 	return answers, errors.Join(failures...)
 }
 
-// spans asks how often pods are scraped, and then for the times between their last two scrapes.
-func (c *Client) spans(ctx context.Context, at time.Time, q builder) (model.Vector, error) {
+// lastTwo asks how often pods are scraped, and then what happened between the last two scrapes.
+func (c *Client) lastTwo(ctx context.Context, at time.Time, q builder) (model.Vector, error) {
 	counts, err := c.instant(ctx, q.densest(), at)
 	if err != nil || len(counts) == 0 {
 		return nil, err
 	}
-	return c.instant(ctx, q.spans(number(counts[0])), at)
+	return c.instant(ctx, q.lastTwo(number(counts[0])), at)
 }
 
 // Queues returns the lengths of the gateway's queues at an instant, with one query:

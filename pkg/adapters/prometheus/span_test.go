@@ -2,16 +2,19 @@ package prometheus
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/test/integration/prometheustest"
 )
 
@@ -96,5 +99,43 @@ func TestStepsFollowTheScrapeInterval(t *testing.T) {
 		}
 		require.Len(t, spans, 1)
 		assert.Contains(t, spans[0], step, "scraped every %s", interval)
+	}
+}
+
+// A scrape may come in between two queries of a reading. What left, what changed and the time
+// in between are of the same two scrapes all the same: at two requests per second nobody sees
+// another rate, however uneven the scrapes are.
+func TestAScrapeBetweenTwoQueries(t *testing.T) {
+	const rate = 2.0
+	p := prometheustest.New(t)
+	at, i := start, 0
+	var lock sync.Mutex
+	scrape := func() {
+		lock.Lock()
+		defer lock.Unlock()
+		at, i = at.Add([]time.Duration{5 * time.Second, 20 * time.Second, 8 * time.Second}[i%3]), i+1
+		asked := rate * at.Sub(start).Seconds()
+		// What completes is late by a share of what was asked, so that some is in flight.
+		done := math.Floor(0.7 * asked)
+		p.Append(at, map[string]float64{
+			`vllm:num_requests_running{namespace="models", pod="a"}`:                                                 asked - done,
+			`vllm:num_requests_waiting{namespace="models", pod="a"}`:                                                 0,
+			`vllm:request_success_total{namespace="models", pod="a"}`:                                                done,
+			`inference_extension_flow_control_queue_size{namespace="models", model_name="llama"}`:                    asked - done,
+			`inference_extension_scheduler_attempts_total{namespace="models", model_name="llama", status="success"}`: done,
+		})
+	}
+	for at.Before(start.Add(5 * time.Minute)) {
+		scrape()
+	}
+	client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scrape()
+		p.Handler.ServeHTTP(w, r)
+	}))
+	for range 5 {
+		replicas, models, err := client.Read(t.Context(), at.Add(4*time.Minute), 10*time.Minute, 10*time.Minute)
+		require.NoError(t, err)
+		assert.InDelta(t, rate, replicas[pod("a")].Recent.Value, 0.01)
+		assert.InDelta(t, rate, models[decision.ModelKey{Namespace: "models", ID: "llama"}].Recent.Value, 0.01)
 	}
 }
