@@ -25,8 +25,9 @@ const (
 // requests miss the promise than may, a replica is counted to serve less, until that many
 // miss it. The zero value is that of a model of which nothing was seen.
 type Attained struct {
-	// Sampled is the time of the newest sample in it.
-	Sampled time.Time
+	// Sampled is the time of the newest sample, and Short that of the newest one that found
+	// the fleet less than what sizing asks for.
+	Sampled, Short time.Time
 	// Span is the time that it speaks of, Requests how many arrived in it and Missed how
 	// many of these missed the promise. What is older counts less.
 	Span             time.Duration
@@ -46,7 +47,8 @@ func (a *Attained) share() float64 { return 1 - a.Missed/a.Requests }
 
 // attained adds what share of the requests kept the promise since the last sample. Misses
 // while replicas start, or while more arrives than those that serve are counted for, are
-// the price of a step or of a bound, and not of counting too much on each replica.
+// the price of a step or of a bound, and not of counting too much on each replica. A sample
+// speaks of the whole metrics window before it.
 func (r *round) attained(m *model) Attained {
 	a, met := m.old.Attained, m.in.Met
 	if r.age(met) != ageFresh || met.Value > 1 || !met.Time.After(a.Sampled) {
@@ -56,6 +58,10 @@ func (r *round) attained(m *model) Attained {
 	a.Sampled = met.Time
 	best := m.cheapestSized()
 	if best == nil || !m.complete() {
+		a.Short = met.Time
+		return a
+	}
+	if met.Time.Sub(a.Short) < r.policy.Window {
 		return a
 	}
 	fade := math.Exp(-span.Hours() / attainedMemory.Hours())

@@ -31,18 +31,22 @@ func TestWhatCountsAsAttained(t *testing.T) {
 		met     Sample
 		change  func(m *model, v *variant)
 		counted bool
+		// short is set where the fleet is found to be less than what was sized.
+		short bool
 	}{
-		"a minute of a fleet that is what was sized":  {met: metAt(0.95, epoch), counted: true},
-		"all of what arrives is what it is sized for": {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 8 }, counted: true},
-		"nobody tells":          {},
-		"the same sample again": {met: metAt(0.95, epoch.Add(-time.Minute))},
-		"a sample that is old":  {met: metAt(0.95, epoch.Add(-10*time.Minute))},
-		"no share":              {met: metAt(1.01, epoch)},
-		"no number":             {met: metAt(math.NaN(), epoch)},
-		"a replica starts":      {met: metAt(0.95, epoch), change: func(_ *model, v *variant) { v.in.Starting = []Starting{{}} }},
-		"more arrives than what serves is counted for": {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 8.1 }},
-		"nothing arrives":             {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 0 }},
-		"the promise does not decide": {met: metAt(0.95, epoch), change: func(_ *model, v *variant) { v.rate.bound = false }},
+		"a minute of a fleet that is what was sized":   {met: metAt(0.95, epoch), counted: true},
+		"all of what arrives is what it is sized for":  {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 8 }, counted: true},
+		"it was less a window ago":                     {met: metAt(0.95, epoch), counted: true, change: func(m *model, _ *variant) { m.old.Attained.Short = epoch.Add(-time.Minute) }},
+		"it was less within the window":                {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.old.Attained.Short = epoch.Add(-59 * time.Second) }},
+		"nobody tells":                                 {},
+		"the same sample again":                        {met: metAt(0.95, epoch.Add(-time.Minute))},
+		"a sample that is old":                         {met: metAt(0.95, epoch.Add(-10*time.Minute))},
+		"no share":                                     {met: metAt(1.01, epoch)},
+		"no number":                                    {met: metAt(math.NaN(), epoch)},
+		"a replica starts":                             {met: metAt(0.95, epoch), change: func(_ *model, v *variant) { v.in.Starting = []Starting{{}} }, short: true},
+		"more arrives than what serves is counted for": {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 8.1 }, short: true},
+		"nothing arrives":                              {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 0 }, short: true},
+		"the promise does not decide":                  {met: metAt(0.95, epoch), change: func(_ *model, v *variant) { v.rate.bound = false }, short: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := keeping(c.met, before)
@@ -51,8 +55,11 @@ func TestWhatCountsAsAttained(t *testing.T) {
 			}
 			got := r.attained(m)
 			if !c.counted {
-				before := before
+				before := m.old.Attained
 				before.Sampled = got.Sampled
+				if c.short {
+					before.Short = epoch
+				}
 				assert.Equal(t, before, got)
 				return
 			}
@@ -154,8 +161,10 @@ func TestWhatWasAttainedStays(t *testing.T) {
 	key := ModelKey{"ns", "m"}
 	_, next := Decide(Snapshot{Time: epoch, Models: []Model{{Namespace: "ns", ID: "m"}}}, DefaultPolicy(), Memory{Models: map[ModelKey]ModelMemory{key: {Attained: a}}}, RoundFull)
 	assert.Equal(t, a, next.Models[key].Attained)
+	a.Short = epoch
 	ahead := Memory{Time: epoch.Add(time.Hour), Models: map[ModelKey]ModelMemory{key: {Attained: a}}}
 	back := ahead.upTo(epoch.Add(-time.Minute)).Models[key].Attained
 	assert.Equal(t, epoch.Add(-time.Minute), back.Sampled)
+	assert.Equal(t, epoch.Add(-time.Minute), back.Short)
 	assert.Equal(t, 0.1, back.Caution)
 }

@@ -172,7 +172,7 @@ func (m *Memory) upTo(now time.Time) *Memory {
 	}
 	for key, v := range m.Models {
 		kept := ModelMemory{Forecast: v.Forecast, Attained: v.Attained, Tokens: v.Tokens}
-		kept.Attained.Sampled = earlier(v.Attained.Sampled, now)
+		kept.Attained.Sampled, kept.Attained.Short = earlier(v.Attained.Sampled, now), earlier(v.Attained.Short, now)
 		kept.Forecast.Sampled, kept.Tokens.Time = earlier(v.Forecast.Sampled, now), earlier(v.Tokens.Time, now)
 		next.Models[key] = kept
 	}
