@@ -33,11 +33,29 @@ type ofFront struct {
 
 // verdict is what one of ours is against the front of all rivals.
 type verdict struct {
-	FrontCost       *float64    `json:"frontCostAtSameAttainment"`
-	Ratio           *float64    `json:"ratio"`
-	Noise           *float64    `json:"ratioNoise"`
-	Place           front.Place `json:"ratioIs"`
-	FrontAttainment *float64    `json:"frontAttainmentAtSameCost"`
+	FrontCost            *float64    `json:"frontCostAtSameAttainment"`
+	FrontCostNoise       *float64    `json:"frontCostNoise"`
+	Ratio                *float64    `json:"ratio"`
+	Noise                *float64    `json:"ratioNoise"`
+	Place                front.Place `json:"ratioIs"`
+	FrontAttainment      *float64    `json:"frontAttainmentAtSameCost"`
+	FrontAttainmentNoise *float64    `json:"frontAttainmentNoise"`
+}
+
+// bound is the name of the bound, as a policy and as a family.
+const bound = "bound"
+
+// ofBound is one point of the bound's own front, of the first seed: the least that anybody
+// could have paid for so much. No fleet was run for it, and nothing else is known of it.
+type ofBound struct {
+	Policy         string  `json:"policy"`
+	StartupSeconds float64 `json:"startupSeconds"`
+	Attainment     float64 `json:"attainment"`
+	Cost           float64 `json:"cost"`
+	CostOverBound  float64 `json:"costOverBound"`
+	Seeds          int     `json:"seeds"`
+	Front          bool    `json:"front"`
+	Family         string  `json:"family"`
 }
 
 // tune sweeps the families that the command line names, once for each start-up time.
@@ -49,7 +67,7 @@ func (j *job) tune(ctx context.Context) error {
 		return err
 	}
 	o := sweep.Options{
-		Cases: cases, Workers: runtime.GOMAXPROCS(0), Bound: j.page != nil,
+		Cases: cases, Workers: runtime.GOMAXPROCS(0), Bound: j.page != nil || j.output == "json",
 		Progress: shown.count,
 		Stop:     func() bool { return ctx.Err() != nil },
 	}
@@ -125,9 +143,10 @@ func (j *job) cases(ctx context.Context) ([]sweep.Case, error) {
 	return cases, nil
 }
 
-// listed are ours with their verdicts, and the points of the fronts of all families.
-func listed(cases []sweep.Case, reports []sweep.Report) []ofFront {
-	list := []ofFront{}
+// listed are ours with their verdicts, the points of the fronts of all families, and those of
+// the bound's.
+func listed(cases []sweep.Case, reports []sweep.Report) []any {
+	list := []any{}
 	for i := range reports {
 		r := &reports[i]
 		fronts := r.Fronts(&cases[i])
@@ -135,7 +154,10 @@ func listed(cases []sweep.Case, reports []sweep.Report) []ofFront {
 			v := &fronts.Ours[k]
 			one := ofFront{
 				Result: r.Ours[k].Results[0], Seeds: v.Seeds, AttainmentNoise: orNull(v.Noise.Attainment), CostNoise: orNull(v.Noise.Cost),
-				verdict: &verdict{orNull(v.FrontCost), orNull(v.Ratio), orNull(v.Verdict.Noise), v.Place, orNull(v.FrontAttainment)},
+				verdict: &verdict{
+					orNull(v.FrontCost), orNull(v.FrontNoise.Cost), orNull(v.Ratio), orNull(v.Verdict.Noise), v.Place,
+					orNull(v.FrontAttainment), orNull(v.FrontNoise.Attainment),
+				},
 			}
 			one.in(v.Own, fronts.BoundCost)
 			list = append(list, one)
@@ -154,6 +176,12 @@ func listed(cases []sweep.Case, reports []sweep.Report) []ofFront {
 			}
 			one.in(p.Point, fronts.BoundCost)
 			list = append(list, one)
+		}
+		for _, p := range fronts.Bound {
+			list = append(list, ofBound{
+				Policy: bound, StartupSeconds: fronts.Startup, Attainment: p.Attainment, Cost: p.Cost,
+				CostOverBound: p.Cost / fronts.BoundCost, Seeds: 1, Front: true, Family: bound,
+			})
 		}
 	}
 	return list

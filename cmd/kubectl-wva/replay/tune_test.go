@@ -21,14 +21,23 @@ func TestTuneListsOursAndTheFronts(t *testing.T) {
 	require.NoError(t, err)
 	var list []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(out), &list))
-	var ours []any
+	var ours, bounds []any
+	before := 0.0
 	families := map[any]int{}
 	for _, one := range list {
 		assert.InDelta(t, 60, one["startupSeconds"], 0)
+		if one["family"] == "bound" {
+			assert.Equal(t, "bound", one["policy"])
+			assert.Equal(t, true, one["front"])
+			assert.GreaterOrEqual(t, one["attainment"], before, "a front")
+			before = one["attainment"].(float64)
+			bounds = append(bounds, one["costOverBound"])
+			continue
+		}
 		assert.Contains(t, one, "requests", "each is a result")
 		if one["front"] != true {
 			ours = append(ours, one["policy"])
-			for _, key := range []string{"ratio", "ratioNoise", "ratioIs", "frontCostAtSameAttainment", "frontAttainmentAtSameCost", "attainmentNoise", "costNoise"} {
+			for _, key := range []string{"ratio", "ratioNoise", "ratioIs", "frontCostAtSameAttainment", "frontCostNoise", "frontAttainmentAtSameCost", "frontAttainmentNoise", "attainmentNoise", "costNoise"} {
 				assert.Contains(t, one, key)
 			}
 			assert.InDelta(t, 2, one["seeds"], 0)
@@ -40,6 +49,7 @@ func TestTuneListsOursAndTheFronts(t *testing.T) {
 	}
 	assert.Equal(t, []any{"capacity-only", "hybrid"}, ours)
 	assert.Len(t, families, 3)
+	assert.Greater(t, len(bounds), 1, "the bound has a front, too")
 	shown, err := os.ReadFile(page)
 	require.NoError(t, err)
 	assert.Contains(t, string(shown), `"family":"hpa:rps"`)

@@ -60,6 +60,8 @@ type Verdict struct {
 	// has nothing so cheap.
 	FrontAttainment float64
 	CostPlace       Place
+	// FrontNoise are the standard errors of FrontAttainment and FrontCost.
+	FrontNoise Point
 	// Seeds is how many runs the numbers are of.
 	Seeds int
 }
@@ -81,14 +83,20 @@ func Judge(own Entry, others []Entry) Verdict {
 	if v.FrontCost, v.Place = whole.CostAt(min(Enough, v.Own.Attainment)); v.Place == Nowhere {
 		v.FrontCost, v.Ratio, v.Noise = math.NaN(), math.NaN(), math.NaN()
 		v.CostPlace, v.FrontAttainment = Nowhere, math.NaN()
+		v.FrontNoise = Point{math.NaN(), math.NaN()}
 		return v
 	}
-	v.FrontAttainment, v.CostPlace = whole.AttainmentAt(v.Own.Cost)
-	v.Ratio, v.Noise = jackknife(len(own.Runs), func(without int) float64 {
-		p := own.mean(without)
-		cost, _ := frontOf(others, without).CostAt(min(Enough, p.Attainment))
-		return p.Cost / cost
+	_, v.CostPlace = whole.AttainmentAt(v.Own.Cost)
+	costAt := func(without int) float64 {
+		cost, _ := frontOf(others, without).CostAt(min(Enough, own.mean(without).Attainment))
+		return cost
+	}
+	_, v.FrontNoise.Cost = jackknife(len(own.Runs), costAt)
+	v.FrontAttainment, v.FrontNoise.Attainment = jackknife(len(own.Runs), func(without int) float64 {
+		attainment, _ := frontOf(others, without).AttainmentAt(own.mean(without).Cost)
+		return attainment
 	})
+	v.Ratio, v.Noise = jackknife(len(own.Runs), func(without int) float64 { return own.mean(without).Cost / costAt(without) })
 	return v
 }
 

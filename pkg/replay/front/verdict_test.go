@@ -73,6 +73,22 @@ func TestWhatTheFrontAttainsAtTheSameCost(t *testing.T) {
 	assert.Equal(t, Below, v.CostPlace, "the rival has nothing so cheap")
 }
 
+// What the front costs and attains is as unsure as the seeds make it: here each of its points,
+// and ours with it, is a tenth dearer with one seed and a tenth cheaper with the other.
+func TestTheNoiseOfWhatTheFrontCosts(t *testing.T) {
+	others := []Entry{
+		{Setting: "a", Runs: []Point{{0.9, 90}, {0.9, 110}}}, {Setting: "b", Runs: []Point{{0.96, 180}, {0.96, 220}}},
+	}
+	v := Judge(Entry{Runs: []Point{{0.93, 150}, {0.93, 150}}}, others)
+	assert.InDelta(t, 150, v.FrontCost, 1e-9)
+	assert.InDelta(t, 15, v.FrontNoise.Cost, 1e-9, "135 with one seed and 165 with the other")
+	assert.InDelta(t, 0.93, v.FrontAttainment, 1e-9)
+	low, high := 0.9+0.06*40/110, 0.9+0.06*60/90
+	assert.InDelta(t, (high-low)/2, v.FrontNoise.Attainment, 1e-9)
+	assert.InDelta(t, (150./135-150./165)/2, v.Noise, 1e-9)
+	assert.True(t, math.IsNaN(Judge(Entry{Runs: []Point{{0.93, 150}}}, []Entry{{Runs: []Point{{0.93, 100}}}}).FrontNoise.Cost), "one seed says nothing of it")
+}
+
 func TestNobodyToBeJudgedAgainst(t *testing.T) {
 	for name, others := range map[string][]Entry{"none": nil, "none with all seeds": rivals(2)} {
 		t.Run(name, func(t *testing.T) {

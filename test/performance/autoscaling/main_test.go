@@ -142,6 +142,9 @@ func TestItGoesOnAfterAnInterruption(t *testing.T) {
 			assert.ErrorContains(t, run(append(flags, "--data", data, "--commit", "abc"), &out, &progress), tc.want)
 		})
 	}
+	var told, progress strings.Builder
+	err = run(append(flags, "--data", data, "--commit", "abc-dirty"), &told, &progress)
+	assert.ErrorContains(t, err, "the runs would be of abc-dirty")
 }
 
 // A new decision is judged against the rivals' runs of another commit, and plays its own.

@@ -56,24 +56,29 @@ type verdictRow struct {
 	where
 	Policy string `json:"policy"`
 	kept
-	FrontCost       *float64    `json:"frontCostAtSameAttainment"`
-	Ratio           *float64    `json:"ratio"`
-	Noise           *float64    `json:"ratioNoise"`
-	Is              front.Place `json:"ratioIs"`
-	FrontAttainment *float64    `json:"frontAttainmentAtSameCost"`
+	FrontCost            *float64    `json:"frontCostAtSameAttainment"`
+	FrontCostNoise       *float64    `json:"frontCostNoise"`
+	Ratio                *float64    `json:"ratio"`
+	Noise                *float64    `json:"ratioNoise"`
+	Is                   front.Place `json:"ratioIs"`
+	FrontAttainment      *float64    `json:"frontAttainmentAtSameCost"`
+	FrontAttainmentNoise *float64    `json:"frontAttainmentNoise"`
 }
 
 // singleRow is the best single setting of a family over the plain traces. Its cost is in
 // units of ours.
 type singleRow struct {
-	Family     string      `json:"family"`
-	Setting    string      `json:"setting"`
-	Attainment float64     `json:"attainment"`
-	Worst      float64     `json:"worstAttainment"`
-	Cost       float64     `json:"costOverOurs"`
-	Ratio      *float64    `json:"ratio"`
-	Noise      *float64    `json:"ratioNoise"`
-	Is         front.Place `json:"ratioIs"`
+	Family          string      `json:"family"`
+	Setting         string      `json:"setting"`
+	Attainment      float64     `json:"attainment"`
+	AttainmentNoise *float64    `json:"attainmentNoise"`
+	Worst           float64     `json:"worstAttainment"`
+	WorstNoise      *float64    `json:"worstAttainmentNoise"`
+	Cost            float64     `json:"costOverOurs"`
+	CostNoise       *float64    `json:"costOverOursNoise"`
+	Ratio           *float64    `json:"ratio"`
+	Noise           *float64    `json:"ratioNoise"`
+	Is              front.Place `json:"ratioIs"`
 }
 
 // runRow is one run of those that are pictured.
@@ -100,13 +105,15 @@ func (b *bench) results() results {
 			v := &f.Ours[k]
 			r.Verdicts = append(r.Verdicts, verdictRow{
 				at, v.Policy, keptOf(v.Own, v.Noise, v.Seeds, f.BoundCost),
-				orNull(v.FrontCost), orNull(v.Ratio), orNull(v.Verdict.Noise), v.Place, orNull(v.FrontAttainment),
+				orNull(v.FrontCost), orNull(v.FrontNoise.Cost), orNull(v.Ratio), orNull(v.Verdict.Noise), v.Place,
+				orNull(v.FrontAttainment), orNull(v.FrontNoise.Attainment),
 			})
 		}
 	}
 	for _, s := range b.singles {
 		r.Singles = append(r.Singles, singleRow{
-			s.Family, s.Policy, s.Point.Attainment, s.Worst, s.Point.Cost, orNull(s.Verdict.Ratio), orNull(s.Verdict.Noise), s.Verdict.Place,
+			s.Family, s.Policy, s.Point.Attainment, orNull(s.Noise.Attainment), s.Worst, orNull(s.WorstNoise), s.Point.Cost, orNull(s.Noise.Cost),
+			orNull(s.Verdict.Ratio), orNull(s.Verdict.Noise), s.Verdict.Place,
 		})
 	}
 	for _, p := range b.pictured {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/replay/sweep"
@@ -30,6 +31,9 @@ type madeOf struct {
 	Data   string `json:"data"`
 }
 
+// dirty ends the name of a commit with changes on top, as git describe tells it.
+const dirty = "-dirty"
+
 // openRuns reads the file that the flags name, and goes on writing it; without one nothing
 // is kept. A last line that was not written to its end is written again.
 func openRuns(o *options) (*runs, error) {
@@ -41,6 +45,9 @@ func openRuns(o *options) (*runs, error) {
 	}
 	if o.runs == "" {
 		return r, nil
+	}
+	if strings.HasSuffix(o.commit, dirty) {
+		return nil, fmt.Errorf("%s: the runs would be of %s, and no later run can tell what that was: commit the changes first", o.runs, o.commit)
 	}
 	file, err := os.OpenFile(o.runs, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

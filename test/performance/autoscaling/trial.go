@@ -115,7 +115,8 @@ func trials() []trial {
 
 // example is a scenario with requests of its own, and its own prices.
 func example(name, cluster string) trial {
-	return trial{trace: trace{name: name}, example: name, cluster: cluster, startups: minute, part: several, rivals: ranked, quick: name == "four-cheap"}
+	cheap := name == "four-cheap"
+	return trial{trace: trace{name: name}, example: name, cluster: cluster, startups: minute, part: several, rivals: ranked, aside: cheap, quick: cheap}
 }
 
 // hurried is the trial as a quick run has it; false where it has none.

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/replay"
@@ -16,9 +17,10 @@ type Single struct {
 	// Policy is the setting that a person would choose: of those that attain at least as
 	// much as ours over all cases the cheapest one, else the one that attains the most.
 	Policy string
-	// Point is what it kept and cost, and Worst what it kept on the worst case.
-	Point front.Point
-	Worst float64
+	// Point is what it kept and cost, and Worst what it kept on the worst case. Noise and
+	// WorstNoise are their standard errors over the seeds.
+	Point, Noise      front.Point
+	Worst, WorstNoise float64
 	// Verdict is ours against the front of the family's single settings.
 	Verdict front.Verdict
 }
@@ -83,8 +85,8 @@ func (s *Sweep) single(of *search, all *together, focus []float64) (Single, erro
 		return out, nil
 	}
 	best := slices.MaxFunc(repeated, func(a, b front.Entry) int { return preferred(a.Mean(), b.Mean(), all.mean.Attainment) })
-	out.Policy, out.Point = best.Setting, best.Mean()
-	out.Worst, err = s.worst(best.Setting, all.cases)
+	out.Policy, out.Point, out.Noise = best.Setting, best.Mean(), best.Noise()
+	out.Worst, out.WorstNoise, err = s.worst(best.Setting, all.cases)
 	return out, err
 }
 
@@ -186,15 +188,18 @@ func (s *Sweep) everywhere(policy string, all *together) (front.Entry, error) {
 	return front.Together(each, all.units), nil
 }
 
-// worst is the least that a policy attains on any case, in the mean over the seeds.
-func (s *Sweep) worst(policy string, cases []*Case) (float64, error) {
-	worst := 1.0
+// worst is the least that a policy attains on any case, in the mean over the seeds, and its
+// standard error.
+func (s *Sweep) worst(policy string, cases []*Case) (worst, noise float64, err error) {
+	worst = math.Inf(1)
 	for _, c := range cases {
 		e := []Entry{{Policy: policy}}
 		if err := s.complete(c, e, []int{0}); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		worst = min(worst, e[0].Mean().Attainment)
+		if one := e[0].Judged(); one.Mean().Attainment < worst {
+			worst, noise = one.Mean().Attainment, one.Noise().Attainment
+		}
 	}
-	return worst, nil
+	return worst, noise, nil
 }
