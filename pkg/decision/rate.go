@@ -162,15 +162,20 @@ func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) rate {
 }
 
 // rateAt is the rate of one replica with n requests in service, as it was seen, else
-// as its profile says; 0 means unknown.
+// as its profile says; 0 means unknown. What was seen lately may be far from n, and then
+// the profile says how the rate bends in between: the learned one, where there is one.
 func (r *round) rateAt(v *variant, n float64, shape capacity.TokenShape) capacity.Rate {
 	if n <= 0 {
 		return 0
 	}
-	if curve := v.next.Curve; curve.Known() {
-		return curve.Rate(n, shape, v.in.Profile)
+	profile := v.in.Profile
+	if e := v.old.Latency.Estimate; r.policy.Hybrid && e.Usable() {
+		profile = e.Profile
 	}
-	return v.in.Profile.Steady(n, shape).Rate
+	if curve := v.next.Curve; curve.Known() {
+		return curve.Rate(n, shape, profile)
+	}
+	return profile.Steady(n, shape).Rate
 }
 
 // holds is the largest number of requests in service: the batch limit or what the KV

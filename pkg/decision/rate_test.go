@@ -243,3 +243,26 @@ func TestWhatWasLearnedOutlivesARoundWithoutUse(t *testing.T) {
 		})
 	}
 }
+
+// What a replica serves at the triggers is not what it did lately carried on in a straight
+// line: where its latency was learned, that says how the rate bends in between. Else a load
+// that falls to a tenth makes each replica count for less, with every one that is added.
+func TestARateAtTheTriggersFollowsWhatWasLearned(t *testing.T) {
+	const few, many = 2, 60
+	seen := serving.Curve{}
+	for range 20 {
+		seen = seen.Observe(epoch, few, onH100.Steady(few, conv).Rate, conv)
+	}
+	truth := float64(onH100.Steady(many, conv).Rate)
+	policy := DefaultPolicy()
+	rateAt := func(hybrid bool, confidence float64) float64 {
+		policy.Hybrid = hybrid
+		r, _, v := bare(policy, Memory{}, &Variant{Name: "v"})
+		v.next.Curve, v.old.Latency.Estimate = seen, serving.Estimate{Profile: onH100, Confidence: confidence}
+		return float64(r.rateAt(v, many, conv))
+	}
+	assert.InEpsilon(t, truth, rateAt(true, 1), 0.01)
+	carriedOn := rateAt(true, 0)
+	assert.Less(t, carriedOn, 0.5*truth, "nothing was learned well enough")
+	assert.Equal(t, carriedOn, rateAt(false, 1), "saturation alone decides by what it sees")
+}

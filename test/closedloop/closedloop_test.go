@@ -121,3 +121,13 @@ func TestASmallerScenarioStillFails(t *testing.T) {
 	assert.Empty(t, small.Faults)
 	assert.Less(t, len(small.String()), len(s.String()))
 }
+
+// Scenarios that failed once: the rate at the triggers fell with the load of each replica, so
+// that replicas were added for ever, or that as many were taken as were missing then.
+func TestSeedsThatFailedOnce(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{4324, 21598, 21698} {
+		w := run(drawScenario(seeded(seed)), decision.Decide, "")
+		assert.Empty(t, w.story.failures, "seed %d", seed)
+	}
+}
