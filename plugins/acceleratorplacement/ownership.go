@@ -261,17 +261,17 @@ func (p *Plugin) seeRefused(pod *corev1.Pod) {
 	}
 }
 
-// kindOfRefusal is the reason without what a cluster makes up, such as the slices of
+// causeOfRefusal is the reason without what a cluster makes up, such as the slices of
 // its devices: the maker's name is enough.
-func kindOfRefusal(reason string) string {
-	kind, _, _ := strings.Cut(reason, "/")
-	return kind
+func causeOfRefusal(reason string) string {
+	cause, _, _ := strings.Cut(reason, "/")
+	return cause
 }
 
 // tellRefused counts a pod that was refused, and says it in its event. The scheduler
 // that leads does so alone: the counts of two would add up.
 func (p *Plugin) tellRefused(pod *corev1.Pod) {
-	refusals.WithLabelValues(p.profile, kindOfRefusal(pod.Status.Reason)).Inc()
+	refusals.WithLabelValues(p.profile, causeOfRefusal(pod.Status.Reason)).Inc()
 	why := fmt.Sprintf("something else holds the devices that it was placed on. See that %s alone places pods with devices there: taint the node %s=%s:NoSchedule",
 		p.profile, v1alpha1.TaintScheduler, p.profile)
 	if pod.Status.Reason == topologyAffinityError {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -64,6 +65,10 @@ func TestTheSchedulerPlacesWhatTheInventoryCounts(t *testing.T) {
 	assert.Greater(t, sum.Preempted, *clusters/20, "some replicas should find room by preemption")
 	assert.Greater(t, sum.Guarded, *clusters/200, "and some of them beside pods of a disruption budget")
 	assert.Greater(t, sum.Refused, *clusters/20, "quotas should refuse some")
+	assert.Greater(t, sum.Tolerated, *clusters/120, "some replicas should need a toleration that admission adds")
+	assert.Greater(t, sum.Classed, *clusters/10, "some should be placed as their runtime class says")
+	assert.Greater(t, sum.InSets, *clusters/4, "some should be those of StatefulSets")
+	assert.Greater(t, sum.Apart, *clusters/20, "some templates should fit elsewhere for the one thing in which they differ from another of the same inventory")
 }
 
 // tally counts what the clusters held.
@@ -79,6 +84,12 @@ type tally struct {
 	// Preempted replicas found room by preemption, Guarded ones of them beside pods of a
 	// disruption budget; quotas refused the Refused ones.
 	Preempted, Guarded, Refused int
+	// Tolerated replicas went to a node whose taints only admission made them tolerate, Classed
+	// ones are what their runtime class made of them, and InSets are of a StatefulSet.
+	Tolerated, Classed, InSets int
+	// Apart are templates of which another number fits than of the one from which they differ
+	// in a single thing.
+	Apart int
 	// Nodes, verdicts and explanations that were compared, and Unread the counts without
 	// what says what pods will be.
 	Nodes, Verdicts, Reasons, Unread int
@@ -94,6 +105,10 @@ func (a *tally) add(b tally) {
 	a.Preempted += b.Preempted
 	a.Guarded += b.Guarded
 	a.Refused += b.Refused
+	a.Tolerated += b.Tolerated
+	a.Classed += b.Classed
+	a.InSets += b.InSets
+	a.Apart += b.Apart
 	a.Nodes += b.Nodes
 	a.Verdicts += b.Verdicts
 	a.Reasons += b.Reasons
@@ -129,6 +144,7 @@ func play(t *testing.T, s *realScheduler, number int, sum *tally) {
 			g.open = append(g.open, one)
 		}
 	}
+	g.tellApart(t)
 	for len(g.open) > 0 {
 		i := g.rng.IntN(len(g.open))
 		if !g.step(t, g.open[i]) {
@@ -136,6 +152,43 @@ func play(t *testing.T, s *realScheduler, number int, sum *tally) {
 		}
 	}
 }
+
+// tellApart counts the templates that fit elsewhere than the one that they are alike.
+func (g *game) tellApart(t *testing.T) {
+	t.Helper()
+	for _, one := range g.open {
+		i := slices.IndexFunc(g.open, func(other *turn) bool { return other.variant == one.twinOf })
+		if i < 0 {
+			continue
+		}
+		about := fmt.Sprintf("cluster %d, %s beside %s", g.number, one.variant.name, one.twinOf.name)
+		if !slices.Equal(g.count(t, one, about).slots, g.count(t, g.open[i], about).slots) {
+			g.tally.Apart++
+		}
+	}
+}
+
+// placed counts a replica by what made it fit on the node.
+func (a *tally) placed(turn *turn, pod *corev1.Pod, node *corev1.Node) {
+	a.Placed++
+	if turn.accepts == nil && turn.variant.inSet {
+		a.InSets++
+	}
+	refused := func(tolerations []corev1.Toleration) bool {
+		_, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, tolerations, keepsAway, false)
+		return found
+	}
+	class := turn.template.Spec.RuntimeClassName != nil
+	added := refused(turn.template.Spec.Tolerations) && !refused(pod.Spec.Tolerations)
+	switch {
+	case class && (added || pod.Spec.Overhead != nil || len(pod.Spec.NodeSelector) > len(turn.template.Spec.NodeSelector)):
+		a.Classed++
+	case !class && added:
+		a.Tolerated++
+	}
+}
+
+func keepsAway(taint *corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
 
 // objects are what the autoscaler reads an inventory from.
 func (g *game) objects() inventory.Objects {
@@ -427,7 +480,7 @@ func (g *game) step(t *testing.T, turn *turn) bool {
 	turn.last = kept(t, g.keep.pod, assumed.DeepCopy())
 	g.cachedPods = append(g.cachedPods, turn.last)
 	turn.replicas++
-	g.tally.Placed++
+	g.tally.placed(turn, pod, before.inventory.Nodes[i])
 	if turn.accepts == nil && exact && (!preempted || len(before.requests[0].Charges) == 0) {
 		after := g.count(t, turn, about)
 		require.Equal(t, before.slots[0]-1, after.slots[0], "%s: one slot is taken", about)

@@ -42,6 +42,8 @@ type demand struct {
 	bounds []string
 	// devices is false for pods that any scheduler could place.
 	devices bool
+	// twinOf is the variant from whose template this one differs in a single thing.
+	twinOf *served
 }
 
 // newDemands are the demands of one cluster: often of one variant, else of several
@@ -68,7 +70,7 @@ func (c *cluster) twin(of, next demand) demand {
 		return next
 	}
 	twin := of
-	twin.variant = next.variant
+	twin.variant, twin.twinOf = next.variant, of.variant
 	twin.template = of.template.DeepCopy()
 	twin.template.Labels["variant"] = next.variant.name
 	spec := &twin.template.Spec
