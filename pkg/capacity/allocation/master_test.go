@@ -202,3 +202,13 @@ func randomGroup(random *rand.Rand) *group {
 	}
 	return g
 }
+
+// What is used is a sum, and the error of a sum grows with what it comes to.
+func TestRoundingGrowsWithTheLimit(t *testing.T) {
+	for _, limit := range []float64{1, 1e3, 1e12} {
+		assert.False(t, over(limit*(1+fine/2), limit), limit)
+		assert.True(t, over(limit*(1+2*fine), limit), limit)
+	}
+	assert.False(t, over(fine/2, 0), "below one it is that of one")
+	assert.True(t, over(2*fine, 0))
+}
