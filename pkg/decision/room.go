@@ -206,7 +206,7 @@ func (r *round) allowed(v *variant) int {
 	if r.unknown(v) != nil {
 		return math.MaxInt
 	}
-	allowed, _ := r.trial.Cluster().Allowed(v.in.Request)
+	allowed, _ := r.trial.Allowed(v.in.Request)
 	return allowed
 }
 

@@ -39,6 +39,9 @@ func (t *Trial) Cluster() *Cluster {
 	return t.cluster
 }
 
+// Allowed is that of the cluster.
+func (t *Trial) Allowed(r *Request) (replicas int, by string) { return t.cluster.Allowed(r) }
+
 // Slots is that of the cluster.
 func (t *Trial) Slots(r *Request) (int, error) {
 	if err := r.Countable(); err != nil {
