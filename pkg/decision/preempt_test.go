@@ -1,0 +1,144 @@
+package decision
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+)
+
+// Of several nodes the one gives room on which the fewest replicas go, the first of equal
+// ones, and nobody gives more than it may, however many of its replicas are in the way.
+func TestWhoMakesRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		// free is by node, and wanted in one of them.
+		free   []int
+		wanted int
+		// least and replicas are those of the variant that gives, two of which each node has.
+		least, replicas int
+		// node is where room is made; -1 is nowhere.
+		node, given int
+	}{
+		"fewer go from the first":           {free: []int{2, 1}, wanted: 3, replicas: 6, node: 0, given: 1},
+		"fewer go from the last":            {free: []int{1, 1, 2}, wanted: 3, replicas: 6, node: 2, given: 1},
+		"as many go from each":              {free: []int{1, 1}, wanted: 3, replicas: 6, node: 0, given: 2},
+		"it keeps its minimum":              {free: []int{1}, wanted: 3, replicas: 6, least: 5, node: -1},
+		"down to its minimum":               {free: []int{1}, wanted: 3, replicas: 6, least: 4, node: 0, given: 2},
+		"it keeps its last":                 {free: []int{1}, wanted: 3, replicas: 2, node: -1},
+		"not even all of them make room":    {free: []int{1, 1}, wanted: 4, replicas: 6, node: -1},
+		"who has gone leaves enough as now": {free: []int{1, 3}, wanted: 3, replicas: 6, node: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			batch := &variant{in: &Variant{Name: "batch", Request: request("H100", 1)}, priority: 50, target: c.replicas}
+			batch.policy.Min = c.least
+			chat := &variant{in: &Variant{Name: "chat", Request: request("H100", c.wanted)}, priority: 1}
+			room := &placement.Cluster{Nodes: nodes(len(c.free), "H100", 4)}
+			givers := map[int][]giver{}
+			for i, free := range c.free {
+				room.Nodes[i].Free.Devices = free
+				givers[i] = []giver{{batch, fmt.Sprint(i, " a")}, {batch, fmt.Sprint(i, " b")}}
+			}
+			giving := map[*variant][]string{}
+			makeRoom(&model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}, chat, room, givers, giving)
+
+			var gone []string
+			for _, g := range givers[c.node][:min(c.given, len(givers[c.node]))] {
+				gone = append(gone, g.name)
+			}
+			assert.Equal(t, gone, giving[batch])
+			assert.Equal(t, c.replicas-c.given, batch.target)
+			for i, free := range c.free {
+				if i == c.node {
+					free += c.given - c.wanted
+				}
+				assert.Equal(t, free, room.Nodes[i].Free.Devices, "node %d", i)
+			}
+		})
+	}
+}
+
+// Nobody gives way to who lacks nothing, or may not grow.
+func TestNobodyGivesWayInVain(t *testing.T) {
+	const at = 20 * time.Minute
+	for name, c := range map[string]struct {
+		// before and after are the loads of the model that matters more; batch has the devices
+		// that it leaves at first, but for those that are free.
+		before, after  float64
+		replicas, free int
+		own            func(*VariantPolicy)
+		gives          bool
+	}{
+		"it lacks one":               {before: 2, after: 4, replicas: 1, gives: true},
+		"the last device suffices":   {before: 2, after: 2.6, replicas: 1, free: 1},
+		"the last device wakes it":   {before: 0, after: 1, free: 1},
+		"it has its minimum":         {before: 0.1, after: 0.1, replicas: 2, own: func(p *VariantPolicy) { p.Min = 2 }},
+		"it may not grow":            {before: 2, after: 4, replicas: 1, own: func(p *VariantPolicy) { p.Up.Select = SelectDisabled }},
+		"it has all that it may":     {before: 2, after: 4, replicas: 1, own: func(p *VariantPolicy) { p.Max = 1 }},
+		"it lacks one of its minima": {before: 0.1, after: 0.1, replicas: 1, own: func(p *VariantPolicy) { p.Min = 2 }, gives: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			others := 8 - c.replicas - c.free
+			batch := &flow{id: "batch", arrivals: constant(2.4 * float64(others)), variants: []*vessel{vesselOf("batch", others)}}
+			chat := &flow{id: "chat", arrivals: step(at, c.before, c.after), variants: []*vessel{vesselOf("chat", c.replicas)}}
+			policy := DefaultPolicy()
+			policy.Limited, policy.Idle.Enabled = true, true
+			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
+			own := DefaultVariantPolicy()
+			if c.own != nil {
+				c.own(&own)
+			}
+			policy.Variants = map[Key]VariantPolicy{{"ns", "chat"}: own}
+			f := newFluid(machines(1), policy, batch, chat)
+			gave := false
+			f.told = func(_ *Snapshot, plan *Plan) {
+				gave = gave || detailOf(plan.Models[0].Variants[0].Facts, ReasonPreempted) != ""
+			}
+			f.run(at + 20*time.Minute)
+			assert.Equal(t, c.gives, gave, "%v", f.writes)
+			require.LessOrEqual(t, batch.variants[0].replicas+chat.variants[0].replicas, 8)
+		})
+	}
+}
+
+// Room is made for the variant that serves for the least, and the first of equal ones.
+func TestForWhomRoomIsMade(t *testing.T) {
+	for _, prices := range [][]capacity.Cost{{20, 5, 30}, {20, 30, 5}, {20, 5, 5}} {
+		t.Run(fmt.Sprint(prices), func(t *testing.T) {
+			batch := &flow{id: "batch", arrivals: constant(16.8), variants: []*vessel{vesselOf("batch", 7)}}
+			chat := &flow{id: "chat", arrivals: step(20*time.Minute, 2, 4)}
+			first := ""
+			for i, price := range prices {
+				v := vesselOf(fmt.Sprint("chat-", i), 0)
+				v.cost = price
+				if i == 0 {
+					v.replicas = 1
+				}
+				if first == "" && price == 5 {
+					first = v.name
+				}
+				chat.variants = append(chat.variants, v)
+			}
+			policy := DefaultPolicy()
+			policy.Limited = true
+			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
+			f := newFluid(machines(1), policy, batch, chat)
+			waits := ""
+			f.told = func(_ *Snapshot, plan *Plan) {
+				for _, v := range plan.Models[1].Variants {
+					for _, fact := range v.Facts {
+						if waits == "" && fact.Detail == "waits for room that batch gives" {
+							waits = v.Key.Name
+						}
+					}
+				}
+			}
+			f.run(40 * time.Minute)
+			assert.Equal(t, first, waits, "%v", f.writes)
+		})
+	}
+}
