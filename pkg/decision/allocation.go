@@ -50,7 +50,8 @@ func (r *round) allocate() answer {
 	r.remember(ordered, found)
 	switches := 0
 	for _, m := range ordered {
-		m.next.Cheaper = m.old.Cheaper
+		m.next.Cheaper, m.next.Switch = m.old.Cheaper, m.old.Switch
+		m.each(func(v *variant) { v.next.Switched = v.old.Switched })
 		switch m.need.want {
 		case wantMore:
 			m.next.Cheaper = time.Time{}

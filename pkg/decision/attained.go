@@ -77,11 +77,11 @@ func (r *round) attained(m *model) Attained {
 	return a
 }
 
-// complete reports whether the fleet is what sizing asks for: no replica starts, and those
-// that serve are counted for what arrives.
+// complete reports whether the fleet is what sizing asks for: no replica starts, none serves
+// that cannot keep the promise, and those that serve are counted for what arrives.
 func (m *model) complete() bool {
 	for _, v := range m.variants {
-		if len(v.in.Starting) > 0 {
+		if len(v.in.Starting) > 0 || v.in.Ready > 0 && v.rate.unfit() {
 			return false
 		}
 	}

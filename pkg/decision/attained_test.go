@@ -45,8 +45,14 @@ func TestWhatCountsAsAttained(t *testing.T) {
 		"no number":                                    {met: metAt(math.NaN(), epoch)},
 		"a replica starts":                             {met: metAt(0.95, epoch), change: func(_ *model, v *variant) { v.in.Starting = []Starting{{}} }, short: true},
 		"more arrives than what serves is counted for": {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 8.1 }, short: true},
-		"nothing arrives":                              {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 0 }, short: true},
-		"the promise does not decide":                  {met: metAt(0.95, epoch), change: func(_ *model, v *variant) { v.rate.bound = false }, short: true},
+		"one serves that cannot keep the promise": {met: metAt(0.95, epoch), short: true, change: func(m *model, _ *variant) {
+			m.variants = append(m.variants, &variant{in: &Variant{Name: "misfit", Ready: 1}, rate: rate{trigger: 9, bound: true}})
+		}},
+		"one that cannot does not serve": {met: metAt(0.95, epoch), counted: true, change: func(m *model, _ *variant) {
+			m.variants = append(m.variants, &variant{in: &Variant{Name: "misfit"}, rate: rate{trigger: 9, bound: true}})
+		}},
+		"nothing arrives":             {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 0 }, short: true},
+		"the promise does not decide": {met: metAt(0.95, epoch), change: func(_ *model, v *variant) { v.rate.bound = false }, short: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := keeping(c.met, before)

@@ -24,6 +24,7 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 		idle := r.zero(m, found.lacks[m].any)
 		r.bounds(m)
 		r.behavior(m, found.ideal, giveBack, idle)
+		m.judgeSwitch()
 	}
 	r.victims(found.giving)
 	return r.finish()

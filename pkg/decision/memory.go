@@ -3,6 +3,7 @@ package decision
 import (
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
@@ -44,6 +45,9 @@ type VariantMemory struct {
 	// Lacked is when the model last lacked one more replica for want of room. A new leader
 	// has to see it lack one.
 	Lacked time.Time
+	// Switched is set where replicas were started by the model's last switch. A new leader
+	// does not know which.
+	Switched bool
 	// Unseen is what is known of start-ups while none was ever seen to end. A new leader
 	// gives them the start-up deadline once more.
 	Unseen Unseen
@@ -72,6 +76,9 @@ type ModelMemory struct {
 	// Cheaper is since when another mix of variants would serve for less. A new leader
 	// waits once more before it switches.
 	Cheaper time.Time
+	// Switch is the last switch to another mix. A new leader may make one again that it
+	// would know to be undone.
+	Switch Switch
 	// Active is when something was last asked of the model. A new leader counts the
 	// retention period anew.
 	Active time.Time
@@ -90,6 +97,17 @@ type Stretch struct {
 	Replicas, Wanted, Needed, Desired int
 	// Decided is set when Wanted was decided; else the variant was held.
 	Decided bool
+}
+
+// Switch is a switch to another mix of variants, as long as what is required stays about
+// the same.
+type Switch struct {
+	// Required is the rate that was required, and Cost what the mix was to cost.
+	Required capacity.Rate
+	Cost     capacity.Cost
+	// Undone is set once a scale-down took what the switch had started: it showed to serve
+	// less than it was taken to.
+	Undone bool
 }
 
 // Observation is what was seen in one round.

@@ -90,6 +90,10 @@ func (r *round) size(m *model) bool {
 			usual := p.Steady(v.atTriggers, m.demand.tokens).Rate
 			if v.rate.trigger == 0 {
 				v.rate.trigger, v.rate.max = usual, usual
+			} else if curve := v.next.Curve; curve.Known() {
+				// A borrowed model, too, says how the rate bends from what was seen.
+				v.rate.trigger = curve.Rate(v.atTriggers, m.demand.tokens, p)
+				v.rate.max = max(v.rate.max, v.rate.trigger)
 			}
 			least := leastPromised * min(v.rate.trigger, usual)
 			if v.old.Sizing.Keeps {

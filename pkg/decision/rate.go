@@ -98,7 +98,7 @@ func (r *round) tellSupply(m *model) {
 		} else {
 			v.note(StageSupply, ReasonMetricsMissing, "what a replica serves is not known yet; %d serve or will", v.fleet.supply)
 		}
-		if v.in.KVTokens > 0 && v.in.KVSource != serving.CacheUnknown && r.reportedKVTokens(v) == 0 {
+		if v.in.KVSource != serving.CacheUnknown && r.reportedKVTokens(v) == 0 {
 			v.note(StageSupply, ReasonMetricsFound, "KV cache not reported: %.0f tokens by %s", v.in.KVTokens, v.in.KVSource)
 		}
 	})

@@ -40,7 +40,11 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 		mix[v] = best.Replicas[i]
 		was += v.price * capacity.Cost(v.target)
 	}
-	pays := best.Cost+best.Start < m.kept(candidates)*(1-switchLeast) && m.stays(candidates, mix)
+	if last := m.next.Switch; !near(float64(m.need.required), float64(last.Required), switchLeast) {
+		m.next.Switch = Switch{}
+		m.each(func(v *variant) { v.next.Switched = false })
+	}
+	pays := best.Cost+best.Start < m.kept(candidates)*(1-switchLeast) && m.stays(candidates, mix) && !m.next.Switch.again(best.Cost)
 	if may = may && !m.changing(); may {
 		m.next.Cheaper = time.Time{}
 		if pays {
@@ -63,10 +67,26 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 		more := min(mix[v]-v.target, r.mayAdd(v))
 		if more = r.heldUp(v, v.target+more) - v.target; may && more > 0 {
 			v.step(StageAllocation, v.target+more, ReasonCheaperVariant, "+%s, cheaper mix: %.2f/h, was %.2f/h", plural(more, "replica", "replicas"), best.Cost, was)
-			begins = true
+			begins, v.next.Switched = true, true
+			m.next.Switch = Switch{Required: m.need.required, Cost: best.Cost}
 		}
 	}
 	return mix, begins
+}
+
+// judgeSwitch notes that replicas go which the last switch had started and which serve.
+func (m *model) judgeSwitch() {
+	for _, v := range m.variants {
+		if v.next.Switched && v.target < v.in.Ready {
+			m.next.Switch.Undone, v.next.Switched = true, false
+		}
+	}
+}
+
+// again reports whether a mix that costs so much is about what a switch went to in vain. One
+// that costs more asks for more replicas, by what was learned since.
+func (s Switch) again(cost capacity.Cost) bool {
+	return s.Undone && near(float64(cost), float64(s.Cost), switchLeast)
 }
 
 // kept is the least that the replicas which there are could be reduced to.

@@ -306,6 +306,57 @@ func TestASwitchHasALittleToSpare(t *testing.T) {
 	}
 }
 
+// What a switch went to in vain is not tried again while about the same is required: it
+// would start replicas that go again, for ever. By what was learned it may be another mix.
+func TestASwitchThatWasUndoneIsNotMadeAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		last  Switch
+		comes bool
+	}{
+		"undone":                     {Switch{Required: 10, Cost: 2, Undone: true}, false},
+		"undone, about the same":     {Switch{Required: 10.4, Cost: 2.08, Undone: true}, false},
+		"not undone":                 {Switch{Required: 10, Cost: 2}, true},
+		"undone, of less load":       {Switch{Required: 9, Cost: 2, Undone: true}, true},
+		"undone, of more load":       {Switch{Required: 11, Cost: 2, Undone: true}, true},
+		"undone, of fewer replicas":  {Switch{Required: 10, Cost: 1, Undone: true}, true},
+		"undone, for a higher price": {Switch{Required: 10, Cost: 3, Undone: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 4, Current: 4})
+			dear.price, dear.load.unsaturated = 100, 4
+			cheap := &variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate}
+			dear.policy.Down.Window, cheap.policy.Down.Window = 0, 0
+			m.variants = append(m.variants, cheap)
+			m.load, m.need.least, m.need.required = load{saturation: 0.01, unsaturated: 4}, 2*dear.rate.serves()/1.05, 10
+			dear.rate.trigger /= 2
+			m.next.Switch = c.last
+			_, began := r.replace(m, nil, true)
+			assert.Equal(t, c.comes, began)
+			assert.Equal(t, c.comes, cheap.next.Switched)
+			if began {
+				assert.Equal(t, Switch{Required: 10, Cost: 2}, m.next.Switch)
+			}
+		})
+	}
+}
+
+// Only replicas that serve show what they serve: others that go prove nothing.
+func TestASwitchIsUndoneByAScaleDown(t *testing.T) {
+	for _, c := range []struct {
+		switched      bool
+		target, ready int
+		undone        bool
+	}{
+		{true, 1, 2, true}, {true, 2, 2, false}, {true, 2, 1, false}, {false, 1, 2, false},
+	} {
+		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.ready, Current: 3})
+		v.target, v.next.Switched = c.target, c.switched
+		m.judgeSwitch()
+		assert.Equal(t, c.undone, m.next.Switch.Undone, "%+v", c)
+		assert.Equal(t, c.switched && !c.undone, v.next.Switched, "%+v", c)
+	}
+}
+
 // Replicas that scaleDown leaves alone stay, and the others go that are then not needed.
 func TestWhatMayNotGoIsCountedOn(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -122,11 +122,14 @@ func TestASmallerScenarioStillFails(t *testing.T) {
 	assert.Less(t, len(small.String()), len(s.String()))
 }
 
-// Scenarios that failed once: the rate at the triggers fell with the load of each replica, so
-// that replicas were added for ever, or that as many were taken as were missing then.
+// Scenarios that failed once: a switch was undone and made again for ever; what a replica
+// serves within the promise fell by a tenth for an estimate that moved by a thousandth; a
+// variant that was hardly asked was taken to serve little more; the rate at the triggers fell
+// with the load of each replica, so that replicas were added for ever, or that as many were
+// taken as were missing then.
 func TestSeedsThatFailedOnce(t *testing.T) {
 	t.Parallel()
-	for _, seed := range []uint64{4324, 21598, 21698} {
+	for _, seed := range []uint64{2286, 3274, 3564, 4324, 21598, 21698} {
 		w := run(drawScenario(seeded(seed)), decision.Decide, "")
 		assert.Empty(t, w.story.failures, "seed %d", seed)
 	}

@@ -75,7 +75,8 @@ func unleash(ctx context.Context, o *options, out io.Writer) ([]mutant, error) {
 	if err := gremlins.Run(); err != nil {
 		return nil, fmt.Errorf("run gremlins: %w", err)
 	}
-	return readReport(report, filepath.FromSlash(o.folder))
+	// The code of the copy: whoever waits for this may have gone on writing.
+	return readReport(report, filepath.Join(tree, filepath.FromSlash(o.folder)))
 }
 
 func command(ctx context.Context, dir, name string, arguments ...string) *exec.Cmd {

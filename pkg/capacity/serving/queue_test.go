@@ -109,7 +109,8 @@ func TestAHigherQuantileOrMoreBurstsLeaveLess(t *testing.T) {
 
 // A chain of three places, worked out by another program: what is in service takes
 // 12.05, 14.1 and 16.15 ms per token and 6.4 ms more for the first one. Of 0.9 independent
-// requests/s, 18.67 % find nobody, 44.59 % at most one and 65.63 % at most two others.
+// requests/s, 18.67 % find nobody, 44.59 % at most one and 65.63 % at most two others, so
+// that 44 % find at most 0.9774 and 65 % at most 1.9699 where the share grows evenly.
 func TestQuantilesByHand(t *testing.T) {
 	p := Profile{Base: 10, PerRequest: 2, PerPrefillToken: 0.05, BatchLimit: 3}
 	q := func(burst float64) Queue {
@@ -124,8 +125,8 @@ func TestQuantilesByHand(t *testing.T) {
 		share, first, perToken float64
 	}{
 		{calm, 623.42185, 1.711094808, 643.3295943, 0.18, 18.45, 12.05},
-		{calm, 623.42185, 1.711094808, 643.3295943, 0.44, 20.5, 14.1},
-		{calm, 623.42185, 1.711094808, 643.3295943, 0.65, 22.55, 16.15},
+		{calm, 623.42185, 1.711094808, 643.3295943, 0.44, 20.453629414, 14.053629414},
+		{calm, 623.42185, 1.711094808, 643.3295943, 0.65, 22.488193861, 16.088193861},
 		{calm, 623.42185, 1.711094808, 643.3295943, 0.9, 2261.990029866, 16.15},
 		{calm, 623.42185, 1.711094808, 643.3295943, 0.99, 6439.103116286, 16.15},
 		{bursts, 14849.31427, 2.65711108, 14871.16135, 0.3, 3030.484323433, 16.15},
@@ -140,6 +141,25 @@ func TestQuantilesByHand(t *testing.T) {
 	}
 	for name, never := range map[string]capacity.SLO{"it cannot keep up": q(1).At(5).Quantile(0.5), "all of them": calm.Quantile(1)} {
 		assert.True(t, math.IsInf(float64(never.TTFT), 1) && math.IsInf(float64(never.ITL), 1), name)
+	}
+}
+
+// A device that is a little slower serves a little less, also where one state more or less
+// in service is within the promise.
+func TestTheGreatestRateHasNoSteps(t *testing.T) {
+	rateOf := func(base capacity.Milliseconds) float64 {
+		p := Profile{Base: base, PerRequest: 0.35, PerPrefillToken: 0.14, BatchLimit: 43}
+		q, ok := NewQueue(p, capacity.TokenShape{Input: 689, Output: 168}, Arrivals{})
+		require.True(t, ok)
+		return float64(q.MaxRate(capacity.SLO{ITL: 48.6}, 0.99))
+	}
+	before := rateOf(30)
+	require.Positive(t, before)
+	for base := capacity.Milliseconds(30.01); base < 46; base += 0.01 {
+		now := rateOf(base)
+		require.LessOrEqual(t, now, before, "base %v ms", base)
+		require.Greater(t, now, before-0.004, "base %v ms", base)
+		before = now
 	}
 }
 

@@ -206,7 +206,7 @@ func TestBurstsStretchTheTailOfWaits(t *testing.T) {
 					term *= full * at / float64(k+1)
 				}
 				if late := s.waiting() * want; late > 1e-12 {
-					first, _ := s.latencies(q.batch())
+					first, _ := s.latencies(float64(q.batch()))
 					assert.InDelta(t, at, float64(s.Quantile(1-late).TTFT)-first, 1e-6*at+1e-3, "z %v, load %v, %v departures", z, part, departures)
 				}
 			}

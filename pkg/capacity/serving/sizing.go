@@ -6,13 +6,13 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// latencies are what a request sees that finds n others in the system: as one of
-// n+1 in service, and the time to its first token without the wait. What a cold
+// latencies are what a request sees that finds n others in the system, a whole number or
+// not: as one of n+1 in service, and the time to its first token without the wait. What a cold
 // prefill adds is left out: it falls with the rate, and sizes are decided where it is
 // small.
-func (s Queueing) latencies(n int) (first, itl float64) {
+func (s Queueing) latencies(n float64) (first, itl float64) {
 	q := s.queue
-	busy := float64(min(n+1, q.batch()))
+	busy := min(n+1, float64(q.batch()))
 	return q.profile.first(busy, q.shape, capacity.Rate(math.Inf(1))), q.profile.decode(busy, q.shape)
 }
 
@@ -30,7 +30,9 @@ func within(value float64, target capacity.Milliseconds) bool {
 // waiting room, which counts as endless here, waits for k+1 departures: the wait of those
 // that wait is exponential with the rate of the batch limit less the arrivals. A request's
 // own ITL is taken as that of the state it came into, though a long one sees many: that
-// errs to the safe side for high shares.
+// errs to the safe side for high shares. Between two states the share grows evenly with the
+// number found. Without that an estimate that is off by a thousandth could move the
+// greatest rate by a whole state, which is a tenth of the rate of ten in service.
 func (s Queueing) Quantile(share float64) capacity.SLO {
 	endless := capacity.Milliseconds(math.Inf(1))
 	if s.load >= 1 || share >= 1 {
@@ -38,13 +40,14 @@ func (s Queueing) Quantile(share float64) capacity.SLO {
 	}
 	batch, sum := s.queue.batch(), 0.0
 	for n := range batch {
+		before := sum
 		if sum += s.share[n]; sum >= share {
 			// First tokens and decode times grow with the number in service.
-			first, itl := s.latencies(n)
+			first, itl := s.latencies(max(0, float64(n-1)+(share-before)/s.share[n]))
 			return capacity.SLO{TTFT: capacity.Milliseconds(first), ITL: capacity.Milliseconds(itl)}
 		}
 	}
-	first, itl := s.latencies(batch)
+	first, itl := s.latencies(float64(batch))
 	spare := s.queue.service[batch] - s.arrival
 	wait := math.Max(0, math.Log(s.waiting()/(1-share))) / spare * s.queue.burstiness()
 	return capacity.SLO{TTFT: capacity.Milliseconds(first + wait), ITL: capacity.Milliseconds(itl)}

@@ -1,0 +1,257 @@
+package decision
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// What is decided in random states, and in the rounds that follow when it is carried out.
+// Each line of the file is one round: the replicas of each variant, and a sum over all that
+// the plan says, so that whatever changes a decision anywhere shows here.
+func TestStates(t *testing.T) {
+	file := filepath.Join("testdata", "states.txt")
+	was, err := os.ReadFile(file)
+	require.NoError(t, err)
+	want, text := strings.Split(string(was), "\n"), ""
+	for seed := range uint64(cases()) {
+		for _, is := range tellState(seed) {
+			if !*update {
+				require.Equal(t, want[0], is.line, "run this test with -update and read the difference; now it is\n%s", is.whole)
+				want = want[1:]
+			}
+			text += is.line + "\n"
+		}
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+}
+
+// told is what was decided in one round, in a line and as a whole.
+type told struct{ line, whole string }
+
+// tellState plays four rounds of a random state: what was planned is carried out, some
+// minutes go by, and the pods come or do not.
+func tellState(seed uint64) (rounds []told) {
+	random := rand.New(rand.NewPCG(seed, 12))
+	c := scene{
+		seed: seed, models: 1 + int(seed%3), load: []float64{0.3, 0.8, 1, 1.4, 3}[random.IntN(5)],
+		limited: random.IntN(2) == 0, hybrid: random.IntN(2) == 0, plain: random.IntN(4) == 0,
+	}
+	s, policy := c.build()
+	disturb(random, &s, &policy)
+	memory := Memory{}
+	for i, kind := range []Round{RoundFull, RoundFast, RoundFull, RoundFull} {
+		plan, next := Decide(s, policy, memory, kind)
+		memory = next
+		var whole strings.Builder
+		line := fmt.Sprintf("%d.%d", seed, i+1)
+		for j := range plan.Models {
+			tellPlan(&whole, &plan.Models[j])
+			for k, v := range plan.Models[j].Variants {
+				line += fmt.Sprintf(" %d", v.Current)
+				if v.Desired != nil {
+					s.Models[j].Variants[k].Current = *v.Desired
+				}
+				if s.Models[j].Variants[k].Current != v.Current {
+					line += fmt.Sprintf(">%d", *v.Desired)
+				}
+			}
+		}
+		sum := sha256.Sum256([]byte(whole.String()))
+		rounds = append(rounds, told{fmt.Sprintf("%s %x", line, sum[:4]), whole.String()})
+		advance(random, &s, time.Duration(10+random.IntN(400))*time.Second)
+	}
+	return rounds
+}
+
+func tellPlan(text *strings.Builder, m *ModelPlan) {
+	if d := m.Demand; d != nil {
+		fmt.Fprintf(text, "  %s: %.3f now, %.3f expected, error %.3f, %.1f wait, %.1f later\n", m.ID, d.Arrival, d.Forecast, d.Error, d.Backlog, d.BacklogAtReady)
+	}
+	for i := range m.Variants {
+		v := &m.Variants[i]
+		desired := "-"
+		if v.Desired != nil {
+			desired = fmt.Sprint(*v.Desired)
+		}
+		fmt.Fprintf(text, "  %s: %d -> %s (%s), serves %.3f; %s", v.Key.Name, v.Current, desired, v.Reason, v.ServesEach, v.Message)
+		if v.Binds != "" {
+			fmt.Fprintf(text, "; %s", v.Binds)
+		}
+		if v.Desired != nil {
+			fmt.Fprintf(text, "; shows %d", v.Shown())
+		}
+		if v.Slots != nil {
+			fmt.Fprintf(text, "; %d fit", v.Slots.Count)
+		}
+		if v.Unplaced > 0 {
+			fmt.Fprintf(text, "; %d unplaced", v.Unplaced)
+		}
+		if len(v.Victims) > 0 {
+			fmt.Fprintf(text, "; goes: %s", strings.Join(v.Victims, " "))
+		}
+		fmt.Fprintln(text)
+		for _, f := range v.Facts {
+			fmt.Fprintf(text, "    %s: %s\n", f.Reason, f.Detail)
+		}
+	}
+	if len(m.Variants) > 0 && m.Variants[0].Alternative != "" {
+		fmt.Fprintf(text, "  else %s\n", m.Variants[0].Alternative)
+	}
+}
+
+// disturb does to a random state what clusters and their users do.
+func disturb(random *rand.Rand, s *Snapshot, policy *Policy) {
+	one := func(n int) bool { return random.IntN(n) == 0 }
+	if one(3) {
+		quota := placement.Quota{Namespace: "ns", Name: "q", Resource: "requests.nvidia.com/gpu", Hard: int64(4 + random.IntN(30))}
+		if !one(3) {
+			quota.Left = int64(random.IntN(int(quota.Hard) + 1))
+		}
+		s.Cluster.Quotas = append(s.Cluster.Quotas, quota)
+	}
+	if one(12) {
+		s.Cluster = nil
+	}
+	policy.Idle.Enabled = one(3)
+	for i := range s.Models {
+		m := &s.Models[i]
+		key := ModelKey{m.Namespace, m.ID}
+		if one(3) {
+			policy.Promises[key] = Promise{Class: "c", Priority: 1 + random.IntN(3), SLO: policy.Promises[key].SLO, Weight: 1 + 3*random.Float64()}
+		}
+		if one(3) {
+			m.Met = Sample{0.5 + random.Float64()/2, s.Time.Add(-3 * time.Second), true}
+		}
+		if one(6) {
+			m.Queue, m.Arrival = Sample{float64(random.IntN(3)), s.Time.Add(-3 * time.Second), true}, Sample{}
+			for j := range m.Variants {
+				v := &m.Variants[j]
+				v.Current, v.Ready, v.Replicas, v.Starting = 0, 0, nil, nil
+			}
+		}
+		if one(8) {
+			m.Arrival.Time = s.Time.Add(-time.Duration(random.IntN(400)) * time.Second)
+		}
+		for j := range m.Variants {
+			disturbVariant(random, s, &m.Variants[j], policy)
+		}
+	}
+}
+
+func disturbVariant(random *rand.Rand, s *Snapshot, v *Variant, policy *Policy) {
+	one := func(n int) bool { return random.IntN(n) == 0 }
+	own := policy.Variants[Key{"ns", v.Name}]
+	switch random.IntN(10) {
+	case 0:
+		own.Up.Select = SelectDisabled
+	case 1:
+		own.Down.Select = SelectDisabled
+	case 2:
+		own.Up.Policies = []RatePolicy{{Pods: 1 + random.IntN(3), Period: time.Minute}}
+	case 3:
+		own.Up.Window = time.Minute
+	case 4:
+		own.Down.Window = 5 * time.Minute
+	case 5:
+		own.Up.Tolerance, own.Down.Tolerance = 0.2, 0.2
+	case 6:
+		own.Actuation = []Actuation{ActuationOff, ActuationMetric}[random.IntN(2)]
+	}
+	own.OnUnknown = []OnUnknown{"", "", OnUnknownAllow, OnUnknownHold}[random.IntN(4)]
+	policy.Variants[Key{"ns", v.Name}] = own
+	if one(4) {
+		v.Cost = 0
+	}
+	if one(4) {
+		v.Startup = 0
+	}
+	if one(3) {
+		v.Profile = serving.Profile{}
+	}
+	if one(4) {
+		v.BatchLimit = 0
+	}
+	if one(6) {
+		v.KVTokens, v.KVSource = 300000, serving.CacheComputed
+	}
+	if one(15) {
+		v.Target = []TargetState{TargetMissing, TargetForbidden, TargetShared, TargetConflict}[random.IntN(4)]
+	}
+	if one(5) {
+		v.Ordered = true
+	}
+	if one(5) {
+		v.Picks = false
+	}
+	if one(6) {
+		v.Surge = 1
+	}
+	if s.Cluster != nil && len(s.Cluster.Quotas) > 0 && one(2) {
+		v.Request.Charges = []placement.Amount{{Index: 0, Count: int64(v.Request.Shape.Devices)}}
+		if one(6) {
+			v.Request.Charges[0].Count = s.Cluster.Quotas[0].Hard
+		}
+	}
+	for k := range v.Replicas {
+		p := &v.Replicas[k]
+		age := s.Time.Add(-time.Duration(random.IntN(500)) * time.Second)
+		switch random.IntN(12) {
+		case 0:
+			p.Running.Time, p.Served.Time = age, age
+		case 1:
+			p.KVUse.Time = age
+		case 2:
+			p.Waiting.Value, p.Served.Value = 20, 0
+		case 3:
+			p.KVUse.Value = 0.95
+		case 4:
+			p.InService = Sample{}
+		case 5:
+			p.Input, p.Output = Sample{}, Sample{}
+		case 6:
+			p.KVTokens = Sample{}
+		case 7:
+			p.Recent, p.RecentSpan = Sample{p.Served.Value * 1.2, p.Served.Time, true}, scrapeEvery
+		}
+	}
+}
+
+// advance lets time go by: samples are as fresh as before, and of the replicas that are
+// asked for some come, some wait for a node and some are not there.
+func advance(random *rand.Rand, s *Snapshot, by time.Duration) {
+	s.Time = s.Time.Add(by)
+	for i := range s.Models {
+		m := &s.Models[i]
+		for _, p := range samples(m) {
+			if p.Time.Add(time.Minute).After(s.Time.Add(-by)) {
+				p.Time = p.Time.Add(by)
+			}
+		}
+		for j := range m.Variants {
+			v := &m.Variants[j]
+			v.Starting = nil
+			missing := v.Current - v.Ready
+			for k := range max(0, missing-random.IntN(2)) {
+				refused := random.IntN(3) == 0
+				v.Starting = append(v.Starting, Starting{Name: fmt.Sprint(v.Name, "-n", k), Created: s.Time.Add(-by / 2), Placed: !refused, Unschedulable: refused})
+			}
+			if missing < 0 {
+				v.Ready = v.Current
+				v.Replicas = v.Replicas[:min(len(v.Replicas), v.Current)]
+			}
+		}
+	}
+}
