@@ -110,7 +110,7 @@ func TestAHigherQuantileOrMoreBurstsLeaveLess(t *testing.T) {
 // A chain of three places, worked out by another program: what is in service takes
 // 12.05, 14.1 and 16.15 ms per token and 6.4 ms more for the first one. Of 0.9 independent
 // requests/s, 18.67 % find nobody, 44.59 % at most one and 65.63 % at most two others, so
-// that 44 % find at most 0.9774 and 65 % at most 1.9699 where the share grows evenly.
+// that 18 % find at most 0.4641 and 44 % at most 1.4774, and 65 % fill the third place.
 func TestQuantilesByHand(t *testing.T) {
 	p := Profile{Base: 10, PerRequest: 2, PerPrefillToken: 0.05, BatchLimit: 3}
 	q := func(burst float64) Queue {
@@ -124,9 +124,9 @@ func TestQuantilesByHand(t *testing.T) {
 		wait, inService, mean  float64
 		share, first, perToken float64
 	}{
-		{calm, 623.42185, 1.711094808, 643.3295943, 0.18, 18.45, 12.05},
-		{calm, 623.42185, 1.711094808, 643.3295943, 0.44, 20.453629414, 14.053629414},
-		{calm, 623.42185, 1.711094808, 643.3295943, 0.65, 22.488193861, 16.088193861},
+		{calm, 623.42185, 1.711094808, 643.3295943, 0.18, 19.401464721, 13.001464721},
+		{calm, 623.42185, 1.711094808, 643.3295943, 0.44, 21.478629414, 15.078629414},
+		{calm, 623.42185, 1.711094808, 643.3295943, 0.65, 22.55, 16.15},
 		{calm, 623.42185, 1.711094808, 643.3295943, 0.9, 2261.990029866, 16.15},
 		{calm, 623.42185, 1.711094808, 643.3295943, 0.99, 6439.103116286, 16.15},
 		{bursts, 14849.31427, 2.65711108, 14871.16135, 0.3, 3030.484323433, 16.15},
@@ -321,10 +321,10 @@ func TestAQueueAtItsLimitHasNoQuantile(t *testing.T) {
 	assert.True(t, math.IsInf(float64(got.TTFT), 1) && math.IsInf(float64(got.ITL), 1), "%+v", got)
 }
 
-// The share that finds nobody there is met by those alone.
+// The share that finds nobody there is met up to the end of that state.
 func TestAQuantileOfAnExactShare(t *testing.T) {
 	s := Queueing{queue: queueOf(t, small, square, 0), share: []float64{0.5, 0.25, 0.125, 0.0625, 0.03125}}
-	first, itl := s.latencies(0)
+	first, itl := s.latencies(0.5)
 	assert.Equal(t, capacity.SLO{TTFT: capacity.Milliseconds(first), ITL: capacity.Milliseconds(itl)}, s.Quantile(0.5))
 }
 

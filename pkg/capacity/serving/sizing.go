@@ -30,9 +30,9 @@ func within(value float64, target capacity.Milliseconds) bool {
 // waiting room, which counts as endless here, waits for k+1 departures: the wait of those
 // that wait is exponential with the rate of the batch limit less the arrivals. A request's
 // own ITL is taken as that of the state it came into, though a long one sees many: that
-// errs to the safe side for high shares. Between two states the share grows evenly with the
-// number found. Without that an estimate that is off by a thousandth could move the
-// greatest rate by a whole state, which is a tenth of the rate of ten in service.
+// errs to the safe side for high shares. A state stands for half a request more and less, over
+// which its share is spread. Without that an estimate that is off by a thousandth could move
+// the greatest rate by a whole state, which is a tenth of the rate of ten in service.
 func (s Queueing) Quantile(share float64) capacity.SLO {
 	endless := capacity.Milliseconds(math.Inf(1))
 	if s.load >= 1 || share >= 1 {
@@ -43,7 +43,7 @@ func (s Queueing) Quantile(share float64) capacity.SLO {
 		before := sum
 		if sum += s.share[n]; sum >= share {
 			// First tokens and decode times grow with the number in service.
-			first, itl := s.latencies(max(0, float64(n-1)+(share-before)/s.share[n]))
+			first, itl := s.latencies(max(0, float64(n)-0.5+(share-before)/s.share[n]))
 			return capacity.SLO{TTFT: capacity.Milliseconds(first), ITL: capacity.Milliseconds(itl)}
 		}
 	}
