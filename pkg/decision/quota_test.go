@@ -48,6 +48,26 @@ func TestAQuotaLimitsWhatIsAskedFor(t *testing.T) {
 	}
 }
 
+// A quota is a row of what is shared where somebody may ever take of it what one replica
+// counts: not one that counts nothing, nor more than there ever is.
+func TestWhichQuotasAreShared(t *testing.T) {
+	for count, shared := range map[int64]bool{0: false, 1: true, 1000: true, 1001: false} {
+		w := newWorld(118)
+		w.variants, w.cluster = w.variants[:1], machines(9)
+		underQuota(w, 600)
+		w.variants[0].request.Charges[0].Count = count
+		s := w.snapshot()
+		policy := demoPolicy()
+		r := newRound(&s, &policy, &Memory{}, RoundFull)
+		r.reserve()
+		rows := r.newRows(r.models)
+		assert.Equal(t, shared, len(rows.quotas) == 1, "%d", count)
+		if shared {
+			assert.InDelta(t, 600/float64(count), rows.limits[0], 1e-9)
+		}
+	}
+}
+
 // What is left and does not suffice is named with its number.
 func TestAQuotaThatLeavesTooFewIsTheReason(t *testing.T) {
 	w := newWorld(118)

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -175,12 +176,13 @@ func (m *model) headroom() capacity.Rate {
 	return lowerHeadroom
 }
 
-// smallest is the least rate that one replica of those that exist serves.
+// smallest is the least rate that one replica of those that exist serves; infinite where
+// none serves anything.
 func (m *model) smallest() capacity.Rate {
-	least := capacity.Rate(0)
+	least := capacity.Rate(math.Inf(1))
 	for _, v := range m.variants {
-		if each := v.rate.serves(); v.fleet.supply > 0 && each > 0 && (least == 0 || each < least) {
-			least = each
+		if each := v.rate.serves(); v.fleet.supply > 0 && each > 0 {
+			least = min(least, each)
 		}
 	}
 	return least

@@ -78,18 +78,15 @@ func (r *round) removable(v *variant, n int, giving []string, nodes map[string]i
 			all = all[:len(all)-1]
 		}
 	}
-	if more := n - len(all); more > 0 {
-		// One of which nothing is known may be the fullest.
-		atWorst := func(load float64) float64 {
-			if math.IsNaN(load) {
-				return math.Inf(1)
-			}
-			return load
+	// One of which nothing is known may be the fullest.
+	atWorst := func(load float64) float64 {
+		if math.IsNaN(load) {
+			return math.Inf(1)
 		}
-		slices.SortStableFunc(full, func(a, b placement.Replica) int { return cmp.Compare(atWorst(a.Load), atWorst(b.Load)) })
-		all = append(all, full[:min(more, len(full))]...)
+		return load
 	}
-	return all
+	slices.SortStableFunc(full, func(a, b placement.Replica) int { return cmp.Compare(atWorst(a.Load), atWorst(b.Load)) })
+	return append(all, full[:min(max(0, n-len(all)), len(full))]...)
 }
 
 // busy is how much a replica has to do: the used share of what limits it, and the requests

@@ -1,0 +1,114 @@
+package decision
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// What the load needs of the replicas that are wanted; of none that serve, all of them.
+func TestWhatTheLoadNeeds(t *testing.T) {
+	for name, c := range map[string]struct {
+		each        rate
+		now, queued float64
+		want        int
+	}{
+		"half of them":                     {each: rate{trigger: 2}, now: 4, want: 2},
+		"a little more than half of them":  {each: rate{trigger: 2}, now: 4.1, want: 3},
+		"what waits, too":                  {each: rate{trigger: 2}, now: 4, queued: 2, want: 3},
+		"more than all of them":            {each: rate{trigger: 2}, now: 40, want: 4},
+		"nothing arrives":                  {each: rate{trigger: 2}, want: 0},
+		"none of them serves":              {now: 4, want: 4},
+		"none serves, and nothing arrives": {want: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 4, Current: 4})
+			v.rate, v.wanted, v.target = c.each, 4, 4
+			m.demand.now, m.need.queued = capacity.Rate(c.now), capacity.Rate(c.queued)
+			assert.Equal(t, c.want, m.needed(v))
+		})
+	}
+}
+
+// Where a variant serves no more when more may miss the promise, nobody knows how the misses
+// grow with the rate.
+func TestWhoseMissesGrow(t *testing.T) {
+	for name, c := range map[string]struct {
+		sizing Sizing
+		rate   rate
+		found  bool
+	}{
+		"more may miss it at a higher rate": {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}, rate{promised: 4, bound: true}, true},
+		"at the same rate":                  {Sizing{Rate: 4, PeakRate: 4, Share: 0.99, PeakShare: 0.9}, rate{promised: 4, bound: true}, false},
+		"no more may miss it":               {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.99}, rate{promised: 4, bound: true}, false},
+		"the promise does not decide":       {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}, rate{promised: 4}, false},
+		"it cannot keep the promise":        {Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}, rate{bound: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1})
+			v.rate, v.next.Sizing = c.rate, c.sizing
+			assert.Equal(t, c.found, m.cheapestSized() != nil)
+		})
+	}
+}
+
+// The triggers fire by what is seen: the caches or batches, the queues, or neither.
+func TestTheTriggersFireByWhatIsSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		load  load
+		fires bool
+		says  string
+	}{
+		"nothing is seen":                            {load{}, false, "no load metrics of the replicas"},
+		"all that are seen are saturated":            {load{saturated: 1}, true, "all serving replicas are saturated"},
+		"caches alone, with room":                    {load{saturated: 1, sawSaturation: 1, saturation: 0.5}, false, "replicas are 50 % full, 0.0 wait at each"},
+		"caches alone, at the trigger":               {load{sawSaturation: 1, saturation: 0.75}, true, "replicas are 75 % full, above 70 %"},
+		"queues alone, with room":                    {load{saturated: 1, sawQueue: 1, queue: 1}, false, "replicas are 0 % full, 1.0 wait at each"},
+		"queues alone, at the trigger":               {load{sawQueue: 1, queue: 3}, true, "3.0 requests wait per replica, more than 2.0"},
+		"queues alone, as many as the trigger spare": {load{sawQueue: 1, queue: 2}, false, "replicas are 0 % full, 2.0 wait at each"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 2, Current: 2})
+			m.load = c.load
+			fires, says := m.trigger(0)
+			assert.Equal(t, c.fires, fires)
+			assert.Equal(t, c.says, says)
+		})
+	}
+}
+
+// Of what ended as long ago as the span, the last shows that the span is covered.
+func TestHistoryGoesBackAsFarAsItsSpan(t *testing.T) {
+	ended := func(ago time.Duration) Stretch {
+		return Stretch{From: epoch.Add(-ago), Until: epoch.Add(-ago), Replicas: int(ago / time.Second)}
+	}
+	history := []Stretch{ended(time.Hour + time.Second), ended(time.Hour), ended(time.Hour - time.Second)}
+	got := record(history, ended(0), time.Hour)
+	assert.Equal(t, []Stretch{history[1], history[2], ended(0)}, got)
+}
+
+// A number that is just as far off as it may be is near.
+func TestNear(t *testing.T) {
+	assert.True(t, near(105, 100, 0.05))
+	assert.True(t, near(95, 100, 0.05))
+	assert.False(t, near(105.1, 100, 0.05))
+	assert.False(t, near(94.9, 100, 0.05))
+}
+
+// A replica that completed nothing shows no time in service.
+func TestNothingIsLearnedOfWhatWasNotServed(t *testing.T) {
+	w := newWorld(10)
+	for served, learns := range map[float64]bool{0: false, 2: true} {
+		s := w.snapshot()
+		v := &s.Models[0].Variants[0]
+		v.Profile = serving.Profile{}
+		p := &v.Replicas[0]
+		p.Running, p.Served, p.InService = w.sample(3), w.sample(served), w.sample(1.5)
+		_, memory := Decide(s, demoPolicy(), Memory{}, RoundFull)
+		assert.Equal(t, learns, memory.Variants[Key{"ns", v.Name}].Curve.Known())
+	}
+}
