@@ -40,11 +40,8 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 		mix[v] = best.Replicas[i]
 		was += v.price * capacity.Cost(v.target)
 	}
-	if last := m.next.Switch; !near(float64(m.need.required), float64(last.Required), switchLeast) {
-		m.next.Switch = Switch{}
-		m.each(func(v *variant) { v.next.Switched = false })
-	}
-	pays := best.Cost+best.Start < m.kept(candidates)*(1-switchLeast) && m.stays(candidates, mix) && !m.next.Switch.again(best.Cost)
+	m.rememberSwitch()
+	pays := m.pays(candidates, mix, &best)
 	if may = may && !m.changing(); may {
 		m.next.Cheaper = time.Time{}
 		if pays {
@@ -74,6 +71,15 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	return mix, begins
 }
 
+// rememberSwitch keeps the last switch in mind while about the same is required as then.
+func (m *model) rememberSwitch() {
+	if near(float64(m.need.required), float64(m.next.Switch.Required), switchLeast) {
+		return
+	}
+	m.next.Switch = Switch{}
+	m.each(func(v *variant) { v.next.Switched = false })
+}
+
 // judgeSwitch notes that replicas go which the last switch had started and which serve.
 func (m *model) judgeSwitch() {
 	for _, v := range m.variants {
@@ -87,6 +93,11 @@ func (m *model) judgeSwitch() {
 // that costs more asks for more replicas, by what was learned since.
 func (s Switch) again(cost capacity.Cost) bool {
 	return s.Undone && near(float64(cost), float64(s.Cost), switchLeast)
+}
+
+// pays reports whether it is worth it to go to the mix, which may stay then.
+func (m *model) pays(candidates []*variant, mix map[*variant]int, best *allocation.Vector) bool {
+	return best.Cost+best.Start < m.kept(candidates)*(1-switchLeast) && m.stays(candidates, mix) && !m.next.Switch.again(best.Cost)
 }
 
 // kept is the least that the replicas which there are could be reduced to.
