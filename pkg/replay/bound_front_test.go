@@ -93,7 +93,7 @@ func TestTheBoundsFrontOfOneVariant(t *testing.T) {
 	bound := trial.BoundFront(45 * time.Second)
 	require.Greater(t, len(bound), 3)
 	found := make([]bool, len(bound))
-	schedules(trial, 5, true, func(p front.Point) {
+	schedules(trial, 6, true, func(p front.Point) {
 		cost, place := bound.CostAt(p.Attainment)
 		if place == front.Within && p.Cost < cost*(1-closeEnough/4) {
 			assert.Fail(t, "a schedule is below the bound", "%v costs less than %v", p, cost)

@@ -73,9 +73,8 @@ func (t *Trial) second(ranks [][]int) (second []int, some bool) {
 // cheapest one.
 func (t *Trial) hopeful(m, v int) bool {
 	shape := t.load.mean(m)
-	each := func(v int) float64 {
-		return float64(t.scenario.Models[m].Variants[v].Cost) / float64(t.scenario.serves(m, v, shape))
-	}
+	serves := func(v int) float64 { return float64(t.scenario.serves(m, v, shape)) }
+	cost := func(v int) float64 { return float64(t.scenario.Models[m].Variants[v].Cost) }
 	least := t.choice[m]
 	for _, other := range t.scenario.ranked(t.load)[m] {
 		if t.stays(m, other) {
@@ -83,7 +82,7 @@ func (t *Trial) hopeful(m, v int) bool {
 			break
 		}
 	}
-	return t.scenario.serves(m, v, shape) > 0 && each(v) <= hopelessPrice*each(least)
+	return serves(v) > 0 && cost(v)*serves(least) <= hopelessPrice*cost(least)*serves(v)
 }
 
 // allStay reports whether the cheapest variants of all models stay.
