@@ -112,3 +112,69 @@ func TestNothingIsLearnedOfWhatWasNotServed(t *testing.T) {
 		assert.Equal(t, learns, memory.Variants[Key{"ns", v.Name}].Curve.Known())
 	}
 }
+
+// A rolling update none of whose pods comes up waits for its user, whatever keeps them.
+func TestWhichRollingUpdateMovesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		count map[state]int
+		moves bool
+	}{
+		"none starts":                           {nil, true},
+		"one starts":                            {map[state]int{statePending: 1}, true},
+		"one starts beside one that fails":      {map[state]int{statePending: 1, stateCrashLooping: 1}, true},
+		"one fails":                             {map[state]int{stateCrashLooping: 1}, false},
+		"one is overdue":                        {map[state]int{stateOverdue: 1}, false},
+		"one finds no node":                     {map[state]int{stateUnschedulable: 1}, false},
+		"one fails and another is overdue":      {map[state]int{stateCrashLooping: 1, stateOverdue: 1}, false},
+		"one finds no node and another one has": {map[state]int{stateUnschedulable: 1, stateCrashLooping: 1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &variant{in: &Variant{Rolling: true}}
+			for s, n := range c.count {
+				v.fleet.count[s] = n
+			}
+			assert.Equal(t, c.moves, v.rolling())
+			v.in.Rolling = false
+			assert.False(t, v.rolling())
+		})
+	}
+}
+
+// A start was given up once the oldest that starts is younger than the oldest before; one
+// that is looked at twice at one instant was not.
+func TestWhenAStartWasGivenUp(t *testing.T) {
+	const before = 7 * time.Minute
+	for name, c := range map[string]struct {
+		now, given time.Duration
+	}{
+		"it goes on":              {now: before + time.Minute},
+		"it is looked at again":   {now: before},
+		"another one has begun":   {now: time.Minute, given: before},
+		"none starts any more":    {given: before},
+		"another one just begins": {now: before - time.Second, given: before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &Variant{Name: "v", Current: 1}
+			if c.now > 0 {
+				in.Starting = []Starting{{Created: epoch.Add(-c.now), Placed: true}}
+			}
+			r, _, v := bare(DefaultPolicy(), Memory{}, in)
+			v.old.Unseen = Unseen{Now: before}
+			deadline, unseen := r.startupDeadline(v)
+			assert.Equal(t, Unseen{Now: c.now, Before: c.given}, unseen)
+			assert.Equal(t, max(r.policy.StartupDeadline, 2*c.given), deadline)
+		})
+	}
+}
+
+// A misfit goes as long as those that stay serve as much more than is missing as a scale-down
+// leaves everywhere; just so much suffices.
+func TestAsManyMisfitsStayAsWhatIsMissingNeeds(t *testing.T) {
+	for missing, stay := range map[float64]int{0.5: 1, 1: 1, 1.01: 2} {
+		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
+		v.rate = rate{trigger: lowerHeadroom, max: lowerHeadroom, bound: true}
+		m.demand.isCertain = true
+		r.relieve(m, capacity.Rate(missing))
+		assert.Equal(t, stay, v.target, "%v req/s are missing", missing)
+	}
+}

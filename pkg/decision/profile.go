@@ -191,7 +191,7 @@ func (r *round) profiles(m *model) map[*variant]serving.Profile {
 		if _, has := known[v]; has || v.in.Request.Countable() != nil {
 			continue
 		}
-		if loan, ok := serving.Borrow(v.in.Request.Shape, lenders); ok && loan.Confidence >= serving.UsableConfidence {
+		if loan, ok := serving.Borrow(v.in.Request.Shape, lenders); ok && loan.Usable() {
 			known[v] = r.limited(v, loan.Profile)
 			v.note(StageSupply, ReasonBorrowed, "%s", loan.Reason)
 		}

@@ -21,7 +21,7 @@ func (r *round) victims(giving map[*variant][]string) {
 		// Of the pods, not of what the target asks for: some of those may have no pod
 		// yet, and some pods of an earlier scale-down may still be there.
 		n := v.in.Ready + len(v.in.Starting) - v.target
-		if !v.managed || n <= 0 || v.target >= v.in.Current || !r.picks(v) {
+		if n <= 0 || v.target >= v.in.Current || !r.picks(v) {
 			return
 		}
 		if nodes == nil {

@@ -155,15 +155,20 @@ func (k *kind) needs(t int, c *class) (level int, ok bool) {
 // taken, for all levels of a row at once.
 func (k *kind) offer(classes []class) {
 	k.wasted = make([]int32, k.rows()*k.levels)
-	weights := make([]int64, len(classes))
+	weights, kinds := make([]int64, len(classes)), 0
 	for t := range classes {
-		if k.takes[t] {
+		if k.takes[t] && classes[t].weight > 0 {
 			weights[t] = classes[t].weight
+			kinds++
 		}
 	}
-	drawn := Draw(weights)
+	drawn, drawings := Draw(weights), Drawings
+	if kinds <= 1 {
+		// All orders of arrival are the same.
+		drawings = 1
+	}
 	left := make([]int16, len(k.wasted))
-	for d := range Drawings {
+	for d := range drawings {
 		for i := range left {
 			left[i] = int16(i / k.levels)
 		}
@@ -175,7 +180,7 @@ func (k *kind) offer(classes []class) {
 			}
 		}
 		for i, l := range left {
-			k.wasted[i] += int32(l)
+			k.wasted[i] += int32(l) * int32(Drawings/drawings)
 		}
 	}
 }

@@ -37,6 +37,9 @@ type Loan struct {
 	Confidence float64
 }
 
+// Usable reports whether the loan is sure enough to be used.
+func (l Loan) Usable() bool { return l.Confidence >= UsableConfidence }
+
 // Borrow finds the profile for a variant that has none: that of the variant of the
 // same model whose devices are most alike, its times scaled by memory bandwidth,
 // arithmetic, number of devices and what they send each other over links that are slower

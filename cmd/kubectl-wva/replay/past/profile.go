@@ -55,7 +55,7 @@ func (p *Past) Profiles(variants []Variant) map[string]Found {
 			continue
 		}
 		model := serving.FiguresOf(p.Model, v.Arguments)
-		if loan, ok := serving.Borrow(v.Shape, lenders); ok && loan.Confidence >= serving.UsableConfidence {
+		if loan, ok := serving.Borrow(v.Shape, lenders); ok && loan.Usable() {
 			found[v.Name] = p.limited(v, loan.Profile, loan.Reason)
 		} else if profile, ok := serving.Reckoned(model, v.Shape); ok {
 			found[v.Name] = p.limited(v, profile, fmt.Sprintf("estimated from the published figures of %s and %s; nothing of it was measured", p.Model, v.Shape))
