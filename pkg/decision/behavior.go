@@ -177,7 +177,7 @@ func (r *round) slowDown(v *variant, from int) {
 
 // tolerates reports whether a change to so many replicas is within the tolerance.
 func (v *variant) tolerates(b Behavior, wanted int) bool {
-	return v.in.Current > 0 && wanted != v.in.Current && b.Tolerance > 0 &&
+	return wanted != v.in.Current && b.Tolerance > 0 &&
 		math.Abs(float64(wanted)/float64(v.in.Current)-1) <= b.Tolerance+1e-9
 }
 

@@ -77,6 +77,10 @@ func TestTheTriggersFireByWhatIsSeen(t *testing.T) {
 			fires, says := m.trigger(0)
 			assert.Equal(t, c.fires, fires)
 			assert.Equal(t, c.says, says)
+			// What is not seen has no spare to fall short.
+			m.saturation.KVSpareTrigger, m.saturation.QueueSpareTrigger = 2, 20
+			fires, _ = m.trigger(0)
+			assert.Equal(t, c.load.sawSaturation+c.load.sawQueue+c.load.saturated > 0, fires)
 		})
 	}
 }
@@ -176,5 +180,6 @@ func TestAsManyMisfitsStayAsWhatIsMissingNeeds(t *testing.T) {
 		m.demand.isCertain = true
 		r.relieve(m, capacity.Rate(missing))
 		assert.Equal(t, stay, v.target, "%v req/s are missing", missing)
+		assert.Len(t, v.plan.Steps, 2-stay)
 	}
 }

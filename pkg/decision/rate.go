@@ -165,9 +165,6 @@ func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) rate {
 // as its profile says; 0 means unknown. What was seen lately may be far from n, and then
 // the profile says how the rate bends in between: the learned one, where there is one.
 func (r *round) rateAt(v *variant, n float64, shape capacity.TokenShape) capacity.Rate {
-	if n <= 0 {
-		return 0
-	}
 	profile := v.in.Profile
 	if e := v.old.Latency.Estimate; r.policy.Hybrid && e.Usable() {
 		profile = e.Profile

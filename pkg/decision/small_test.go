@@ -69,6 +69,7 @@ func TestDrains(t *testing.T) {
 	}{
 		"fewer wait than before":                      {[]Observation{ago(20*time.Second, 300, 2)}, 4, true},
 		"replicas began to serve":                     {[]Observation{ago(20*time.Second, 90, 1)}, 4, true},
+		"what serves just suffices":                   {[]Observation{ago(20*time.Second, 300, 2)}, 5, true},
 		"what serves does not suffice":                {[]Observation{ago(20*time.Second, 300, 2)}, 6, false},
 		"more wait than before":                       {[]Observation{ago(20*time.Second, 50, 2)}, 4, false},
 		"no fewer than a window ago, of as many pods": {[]Observation{ago(70*time.Second, 100, 2), ago(20*time.Second, 300, 2)}, 4, false},

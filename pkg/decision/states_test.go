@@ -71,9 +71,15 @@ func tellState(seed uint64) (rounds []told) {
 		}
 		sum := sha256.Sum256([]byte(whole.String()))
 		rounds = append(rounds, told{fmt.Sprintf("%s %x", line, sum[:4]), whole.String()})
-		advance(random, &s, time.Duration(10+random.IntN(400))*time.Second)
+		advance(random, &s, some(random, 10, 30, 60, 120, 300, 600, 10+random.IntN(400)))
 	}
 	return rounds
+}
+
+// some is one of these numbers of seconds: most of them are just where something ends, which
+// random ones never are.
+func some(random *rand.Rand, seconds ...int) time.Duration {
+	return time.Duration(seconds[random.IntN(len(seconds))]) * time.Second
 }
 
 func tellPlan(text *strings.Builder, m *ModelPlan) {
@@ -86,7 +92,8 @@ func tellPlan(text *strings.Builder, m *ModelPlan) {
 		if v.Desired != nil {
 			desired = fmt.Sprint(*v.Desired)
 		}
-		fmt.Fprintf(text, "  %s: %d -> %s (%s), serves %.3f; %s", v.Key.Name, v.Current, desired, v.Reason, v.ServesEach, v.Message)
+		fmt.Fprintf(text, "  %s: %d (%d ready, %d start, %d of them unschedulable) -> %s (%s), serves %.3f; %s",
+			v.Key.Name, v.Current, v.Ready, v.Starting, v.Unschedulable, desired, v.Reason, v.ServesEach, v.Message)
 		if v.Binds != "" {
 			fmt.Fprintf(text, "; %s", v.Binds)
 		}
@@ -106,6 +113,9 @@ func tellPlan(text *strings.Builder, m *ModelPlan) {
 		for _, f := range v.Facts {
 			fmt.Fprintf(text, "    %s: %s\n", f.Reason, f.Detail)
 		}
+		for _, step := range v.Steps {
+			fmt.Fprintf(text, "    %s: %d -> %d (%s), %s\n", step.Stage, step.Before, step.After, step.Reason, step.Detail)
+		}
 	}
 	if len(m.Variants) > 0 && m.Variants[0].Alternative != "" {
 		fmt.Fprintf(text, "  else %s\n", m.Variants[0].Alternative)
@@ -122,6 +132,9 @@ func disturb(random *rand.Rand, s *Snapshot, policy *Policy) {
 		}
 		s.Cluster.Quotas = append(s.Cluster.Quotas, quota)
 	}
+	if one(6) {
+		s.Cluster.Nodes[random.IntN(len(s.Cluster.Nodes))].Out = placement.NodeNotReady
+	}
 	if one(12) {
 		s.Cluster = nil
 	}
@@ -134,6 +147,9 @@ func disturb(random *rand.Rand, s *Snapshot, policy *Policy) {
 		}
 		if one(3) {
 			m.Met = Sample{0.5 + random.Float64()/2, s.Time.Add(-3 * time.Second), true}
+			if one(4) {
+				m.Met.Value = []float64{0, 0.99, 1, 1.01}[random.IntN(4)]
+			}
 		}
 		if one(6) {
 			m.Queue, m.Arrival = Sample{float64(random.IntN(3)), s.Time.Add(-3 * time.Second), true}, Sample{}
@@ -143,7 +159,7 @@ func disturb(random *rand.Rand, s *Snapshot, policy *Policy) {
 			}
 		}
 		if one(8) {
-			m.Arrival.Time = s.Time.Add(-time.Duration(random.IntN(400)) * time.Second)
+			m.Arrival.Time = s.Time.Add(-some(random, 60, 120, 300, random.IntN(400)))
 		}
 		for j := range m.Variants {
 			disturbVariant(random, s, &m.Variants[j], policy)
@@ -191,7 +207,18 @@ func disturbVariant(random *rand.Rand, s *Snapshot, v *Variant, policy *Policy) 
 		v.Target = []TargetState{TargetMissing, TargetForbidden, TargetShared, TargetConflict}[random.IntN(4)]
 	}
 	if one(5) {
-		v.Ordered = true
+		v.Ordered, v.Settling = true, some(random, 0, 30)
+	}
+	if one(8) {
+		v.Rolling = true
+	}
+	for k := range v.Starting {
+		p := &v.Starting[k]
+		p.Created = s.Time.Add(-some(random, 30, 60, 120, 180, 600, random.IntN(900)))
+		p.Stuck, p.Held, p.Pending = one(5), one(8), one(5)
+		if p.Placed && s.Cluster != nil {
+			p.Node = s.Cluster.Nodes[random.IntN(len(s.Cluster.Nodes))].Name
+		}
 	}
 	if one(5) {
 		v.Picks = false
@@ -207,8 +234,11 @@ func disturbVariant(random *rand.Rand, s *Snapshot, v *Variant, policy *Policy) 
 	}
 	for k := range v.Replicas {
 		p := &v.Replicas[k]
-		age := s.Time.Add(-time.Duration(random.IntN(500)) * time.Second)
-		switch random.IntN(12) {
+		age := s.Time.Add(-some(random, 60, 120, 300, random.IntN(500), random.IntN(500)))
+		if one(8) {
+			p.Since = s.Time.Add(-some(random, 20, 60, 300))
+		}
+		switch random.IntN(18) {
 		case 0:
 			p.Running.Time, p.Served.Time = age, age
 		case 1:
@@ -225,6 +255,14 @@ func disturbVariant(random *rand.Rand, s *Snapshot, v *Variant, policy *Policy) 
 			p.KVTokens = Sample{}
 		case 7:
 			p.Recent, p.RecentSpan = Sample{p.Served.Value * 1.2, p.Served.Time, true}, scrapeEvery
+		case 8:
+			p.KVUse.Value, p.Waiting.Value = []float64{0, leastKVUse, 0.7, 0.8}[random.IntN(4)], []float64{0, 2, 5}[random.IntN(3)]
+		case 9:
+			p.Running.Value = []float64{0, 0.8, 1}[random.IntN(3)] * float64(v.BatchLimit)
+		case 10:
+			p.Waiting = Sample{}
+		case 11:
+			p.Marked = true
 		}
 	}
 }
@@ -246,7 +284,10 @@ func advance(random *rand.Rand, s *Snapshot, by time.Duration) {
 			missing := v.Current - v.Ready
 			for k := range max(0, missing-random.IntN(2)) {
 				refused := random.IntN(3) == 0
-				v.Starting = append(v.Starting, Starting{Name: fmt.Sprint(v.Name, "-n", k), Created: s.Time.Add(-by / 2), Placed: !refused, Unschedulable: refused})
+				v.Starting = append(v.Starting, Starting{
+					Name: fmt.Sprint(v.Name, "-n", k), Created: s.Time.Add(-some(random, 30, 60, 180, 600, int(by.Seconds()/2))),
+					Placed: !refused, Unschedulable: refused && random.IntN(4) > 0, Stuck: !refused && random.IntN(5) == 0,
+				})
 			}
 			if missing < 0 {
 				v.Ready = v.Current
