@@ -27,7 +27,7 @@ func (p *Policy) peakShare() float64 {
 func (r *round) sizedFor(m *model) capacity.Rate {
 	peak, now := m.ahead, m.demand.now
 	best := m.cheapestSized()
-	if best == nil || peak <= now {
+	if best == nil {
 		return peak
 	}
 	found := best.next.Sizing

@@ -23,7 +23,7 @@ func sizedOf(policy Policy, now, expected, peak capacity.Rate) float64 {
 func TestThePromiseIsABudget(t *testing.T) {
 	for name, c := range map[string]struct{ now, expected, peak, want float64 }{
 		"a steady load spends what is promised":                  {100, 100, 5, 100},
-		"a load that falls is not sized for less than it is":     {100, 90, 5, 90},
+		"a load that falls is not sized for less than it is":     {100, 90, 5, 100},
 		"beside nothing now, the rare peak spends all":           {0, 100, 5, 80},
 		"where misses do not depend on the load, all is needed":  {50, 100, 4, 100},
 		"in between, as much as both together may miss":          {90, 100, 5, 91.59},

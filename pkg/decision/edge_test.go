@@ -183,3 +183,36 @@ func TestAsManyMisfitsStayAsWhatIsMissingNeeds(t *testing.T) {
 		assert.Len(t, v.plan.Steps, 2-stay)
 	}
 }
+
+// A change that is just a window ago still counts, and one at the instant at which a truce ended
+// does not.
+func TestWhichChangesAreAFight(t *testing.T) {
+	const window = 5 * time.Minute
+	for name, c := range map[string]struct {
+		ago   time.Duration
+		until time.Duration
+		fight bool
+	}{
+		"within the window":          {ago: window - time.Second, until: time.Hour, fight: true},
+		"just a window ago":          {ago: window, until: time.Hour, fight: true},
+		"longer ago":                 {ago: window + time.Second, until: time.Hour},
+		"as the last truce ended":    {ago: time.Minute, until: time.Minute},
+		"after the last truce ended": {ago: time.Minute, until: time.Minute + time.Second, fight: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			past := Conflict{Until: epoch.Add(-c.until), Changes: []Change{{Time: epoch.Add(-c.ago), Writer: "a", Replicas: 3}}}
+			assert.Equal(t, c.fight, past.fights(Change{Time: epoch, Writer: "b", Replicas: 4}, window))
+		})
+	}
+}
+
+// Of variants that serve for the same the first is asked how misses grow.
+func TestTheFirstOfEqualVariantsIsAsked(t *testing.T) {
+	_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1})
+	v.rate, v.price, v.next.Sizing = rate{promised: 4, bound: true}, 8, Sizing{Rate: 4, PeakRate: 5, Share: 0.99, PeakShare: 0.9}
+	again := *v
+	m.variants = append(m.variants, &again)
+	assert.Same(t, v, m.cheapestSized())
+	again.price = 7
+	assert.Same(t, &again, m.cheapestSized())
+}
