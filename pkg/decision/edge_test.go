@@ -216,3 +216,11 @@ func TestTheFirstOfEqualVariantsIsAsked(t *testing.T) {
 	again.price = 7
 	assert.Same(t, &again, m.cheapestSized())
 }
+
+// Sums of rates are exact to a part in a billion: what is missing of that is nothing.
+func TestWhatIsMissing(t *testing.T) {
+	for missing, want := range map[capacity.Rate]capacity.Rate{-1: 0, 0: 0, 5e-8: 0, 0.5: 0.5} {
+		got := (&model{}).beyond(&need{required: 100, supply: 100 - missing})
+		assert.InDelta(t, float64(want), float64(got), 1e-12, "%v of 100", missing)
+	}
+}

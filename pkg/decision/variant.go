@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -181,7 +182,7 @@ func (v *variant) settle(reason Reason, detail string) {
 func (v *variant) step(stage Stage, after int, reason Reason, format string, args ...any) {
 	s := Step{Stage: stage, Before: v.target, After: after, Reason: reason, Detail: said(format, args)}
 	current := v.in.Current
-	shortened := v.plan.Reason != "" && after != current && v.target != current && (after > current) == (v.target > current)
+	shortened := v.plan.Reason != "" && cmp.Compare(after, current)*cmp.Compare(v.target, current) > 0
 	switch {
 	case after == v.target && v.plan.Reason != "":
 	case shortened:

@@ -130,6 +130,11 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 			neighbour(s, "ns")
 			old.gateway(Gateway{Queued: ago(s, 21*time.Minute), Unseen: ago(s, 11*time.Minute)})
 		}, asleep, ""},
+		"its gateway began anew just the retention ago": {func(s *Snapshot, m *Model, old *Memory) {
+			none(m)
+			neighbour(s, "ns")
+			old.gateway(Gateway{Queued: ago(s, 10*time.Minute), Unseen: ago(s, 11*time.Minute)})
+		}, asleep, ""},
 		"its gateway is back for less than the retention": {func(s *Snapshot, _ *Model, old *Memory) {
 			old.gateway(Gateway{Queued: ago(s, time.Minute), Unseen: ago(s, 9*time.Minute)})
 		}, awake, ""},
