@@ -165,10 +165,8 @@ func (r *round) slowDown(v *variant, from int) {
 	}
 	if b.Select == SelectDisabled && v.target < from {
 		v.step(StageBehavior, from, ReasonRateLimited, "scaleDown.selectPolicy is Disabled")
-	} else if len(b.Policies) > 0 {
-		if limit := r.rateLimit(v, b, -1); v.target < limit {
-			v.step(StageBehavior, min(limit, from), ReasonRateLimited, "scaleDown.policies allow %d now", limit)
-		}
+	} else if limit := r.rateLimit(v, b, -1); v.target < limit {
+		v.step(StageBehavior, min(limit, from), ReasonRateLimited, "scaleDown.policies allow %d now", limit)
 	}
 	if v.tolerates(b, v.target) {
 		v.step(StageBehavior, from, ReasonWithinTolerance, "within scaleDown.tolerance (%.0f %%)", 100*b.Tolerance)
@@ -182,7 +180,7 @@ func (v *variant) tolerates(b Behavior, wanted int) bool {
 }
 
 // rateLimit is the furthest that the policies of one direction (+1 up, -1 down)
-// allow. The selection Max takes the policy that allows the larger change.
+// allow; 0 without any. The selection Max takes the policy that allows the larger change.
 func (r *round) rateLimit(v *variant, b Behavior, sign int) int {
 	best, found := 0, false
 	for _, p := range b.Policies {

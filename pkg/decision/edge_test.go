@@ -224,3 +224,15 @@ func TestWhatIsMissing(t *testing.T) {
 		assert.InDelta(t, float64(want), float64(got), 1e-12, "%v of 100", missing)
 	}
 }
+
+// Where any replica serves what must stay, the number of it is told from there on.
+func TestWhatBindsAModelThatIsHardlyAsked(t *testing.T) {
+	for least, want := range map[capacity.Rate]string{
+		oneMore:     "demand: 0.001 req/s of capacity must stay; a replica serves 2.50",
+		oneMore / 2: "requirement: nothing is asked",
+	} {
+		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1})
+		m.need = need{want: wantLess, least: least, detail: "nothing is asked"}
+		assert.Equal(t, want, m.binds(v))
+	}
+}

@@ -442,3 +442,19 @@ func TestWhatAMixMustServe(t *testing.T) {
 		})
 	}
 }
+
+// Where nothing must stay it does not matter that nobody knows what a replica serves: a model
+// that is not asked for anything waits on its cheapest variant.
+func TestASwitchOfAModelThatIsNotAsked(t *testing.T) {
+	for least, begins := range map[capacity.Rate]bool{0: true, oneMore: false} {
+		r, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 2, Current: 2})
+		dear.price, dear.load.unsaturated = 100, 2
+		dear.rate = rate{trigger: 1, max: 1}
+		cheap := &variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate}
+		dear.policy.Down.Window, cheap.policy.Down.Window = 0, 0
+		m.variants = append(m.variants, cheap)
+		m.rated, m.load, m.need.least = false, load{unsaturated: 2}, least
+		_, began := r.replace(m, nil, true)
+		assert.Equal(t, begins, began, "%v must stay", least)
+	}
+}
