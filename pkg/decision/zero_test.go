@@ -102,6 +102,10 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 		"its only replica crashes, and nothing waits": {func(_ *Snapshot, m *Model, _ *Memory) {
 			crashes(&m.Variants[0])
 		}, asleep, ""},
+		"its only replica crashes, and nothing waits in a gateway that counts no arrivals": {func(_ *Snapshot, m *Model, _ *Memory) {
+			crashes(&m.Variants[0])
+			m.Arrival, m.Recent = Sample{}, Sample{}
+		}, asleep, ""},
 		"no gateway was ever seen": {func(_ *Snapshot, m *Model, _ *Memory) {
 			none(m)
 		}, awake, "no gateway shows a queue of it"},
