@@ -43,6 +43,9 @@ const (
 	// first: it need not have been there for the whole span. A first count of which the second
 	// is more than so many times says nothing but that the load began within it.
 	firstSlope = 8
+	// firstErrors is how many standard errors of its first count a load that began may climb
+	// within half the span of that, at least: from a handful of requests nobody can tell.
+	firstErrors = 3
 	// outputWeight is how many prompt tokens cost a replica as much as one token of the
 	// answer. Alone it costs more; but prompts hold up the answers of all the others, and it is
 	// they who break the promise.
@@ -159,7 +162,8 @@ func (b Belief) Observe(at time.Time, seen Count, history []History) Belief {
 
 // atFirst is what is believed after one count: the load stays about as it is, or it began
 // within the time of the count and climbs on. Where nothing had arrived yet so many seconds
-// before, it has climbed since: as fast as that takes, which is as unsure as it is steep.
+// before, it has climbed since: as fast as that takes, which is as unsure as it is steep, or as
+// a few requests are by chance.
 func atFirst(rate, span, silent float64) (modes [len(motions)]Mode) {
 	scale := max(rate, 1/span)
 	for i, o := range motions {
@@ -170,7 +174,7 @@ func atFirst(rate, span, silent float64) (modes [len(motions)]Mode) {
 			// What was counted is the rate in the middle of the span.
 			m.Slope = rate / (silent - span/2)
 			m.Level += m.Slope * span / 2
-			steep = m.Slope
+			steep = max(m.Slope, firstErrors*math.Sqrt(m.Variance)/(span/2))
 		case o.slope > 0:
 			steep = firstSlope * scale / span
 		}
