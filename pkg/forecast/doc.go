@@ -15,7 +15,6 @@
 //
 //	motions               shares/s  M  how loads move: half and twice cost 1 to 3 points of the promise or 5 to 20 % of the cost
 //	firstSlope            -         M  how fast a load that begins may climb; less answers the first rise later
-//	firstErrors           -         M  the same where a load is seen to begin: less takes a later step for a climb, more misses a climb
 //	outputWeight          tokens    M  prompt tokens that cost as much as one token of an answer: 5 sees longer prompts too late
 //	dispersionHalfLife    time      C  memory of how bursty the arrivals are
 //	dispersionPrior       counts    C  weight of independent arrivals before anything was seen
