@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -52,11 +53,11 @@ func (m *model) needed(v *variant) int {
 
 // highestNeeded is the highest number that was needed within the window, now included. What
 // was wanted for a forecast is given one start-up, the time in which it would serve.
-func (r *round) highestNeeded(v *variant, past []Stretch, window time.Duration) int {
+func (r *round) highestNeeded(m *model, v *variant, past []Stretch, window time.Duration) int {
 	highest := v.target
 	for _, s := range past {
 		switch age := r.snapshot.Time.Sub(s.Until); {
-		case age <= min(v.in.Startup, window):
+		case age <= min(cmp.Or(v.in.Startup, m.lead), window):
 			highest = max(highest, s.Wanted)
 		case age < window:
 			highest = max(highest, s.Needed)
@@ -143,7 +144,7 @@ func (r *round) restrainDown(m *model, v *variant, from, giveBack int, idle bool
 	case v.policy.Actuation == ActuationMetric && m.evidence != evidenceFull:
 		v.step(StageBehavior, from, ReasonMetricsPartial, "wva_desired_replicas held: incomplete metrics")
 	case !idle || v.policy.Down.Select == SelectDisabled:
-		r.slowDown(v, from)
+		r.slowDown(m, v, from)
 	}
 	if without := max(v.in.Current-giveBack, min(v.policy.Min, v.in.Current)); giveBack > 0 && v.target > without {
 		v.step(StageBehavior, without, ReasonNoSlots, "replicas that never became ready bypass scaleDown")
@@ -154,13 +155,13 @@ func (r *round) restrainDown(m *model, v *variant, from, giveBack int, idle bool
 }
 
 // slowDown applies the window, the policies and the tolerance of the way down.
-func (r *round) slowDown(v *variant, from int) {
+func (r *round) slowDown(m *model, v *variant, from int) {
 	b, past, window := v.policy.Down, v.decided(), v.policy.Down.Window
 	if window > 0 && (len(past) == 0 || r.snapshot.Time.Sub(past[0].From) < window) {
 		v.step(StageBehavior, from, ReasonStabilized, "waiting for a full stabilization window (%s)", window)
 		return
 	}
-	if highest := min(r.highestNeeded(v, past, window), from); highest > v.target {
+	if highest := min(r.highestNeeded(m, v, past, window), from); highest > v.target {
 		v.step(StageBehavior, highest, ReasonStabilized, "stabilization window (%s) keeps %d", window, highest)
 	}
 	if b.Select == SelectDisabled && v.target < from {

@@ -179,6 +179,30 @@ func TestScaleUpHoldsInAClusterThatGrows(t *testing.T) {
 	}
 }
 
+// What was wanted for a forecast stays for one start-up, and for as long as that is taken to
+// be where none was seen; what was needed stays for the window.
+func TestAForecastIsGivenOneStartup(t *testing.T) {
+	for name, c := range map[string]struct {
+		startup, ago, window time.Duration
+		want                 int
+	}{
+		"within its start-up":              {30 * time.Second, 20 * time.Second, 5 * time.Minute, 6},
+		"a start-up later":                 {30 * time.Second, 31 * time.Second, 5 * time.Minute, 4},
+		"none was seen":                    {0, defaultLead, 5 * time.Minute, 6},
+		"none was seen for as long":        {0, defaultLead + 1, 5 * time.Minute, 4},
+		"the start-up exceeds the window":  {time.Hour, time.Minute, time.Minute, 6},
+		"and so does the time since":       {time.Hour, time.Minute + 1, time.Minute, 2},
+		"beyond the window nothing counts": {30 * time.Second, 5 * time.Minute, 5 * time.Minute, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 6, Ready: 2, Startup: c.startup})
+			m.lead, v.target = r.lead(m), 2
+			past := []Stretch{{Until: epoch.Add(-c.ago), Wanted: 6, Needed: 4}}
+			assert.Equal(t, c.want, r.highestNeeded(m, v, past, c.window))
+		})
+	}
+}
+
 // Of what is wanted, the present load needs its part; the rest is headroom and forecast.
 func TestThePresentLoadNeedsItsPartOfWhatIsWanted(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -40,7 +40,9 @@ var motions = [...]motion{
 
 const (
 	// firstSlope is how many times its first count, per span of that, a load may climb at
-	// first: it need not have been there for the whole span.
+	// first: it need not have been there for the whole span. Of one that is seen to begin it is
+	// how many times the error of the count. A first count of which the second is more than so
+	// many times says nothing but that the load began within it.
 	firstSlope = 8
 	// outputWeight is how many prompt tokens cost a replica as much as one token of the
 	// answer. Alone it costs more; but prompts hold up the answers of all the others, and it is
@@ -107,6 +109,9 @@ func (b *Belief) Worth(shape capacity.TokenShape) float64 {
 // Known reports whether anything was observed.
 func (b *Belief) Known() bool { return !b.Sampled.IsZero() }
 
+// onlyOne reports whether it was made of one count.
+func (b *Belief) onlyOne() bool { return b.Lately.Seconds == 0 }
+
 // index is the index of dispersion, at least 1.
 func (b *Belief) index() float64 { return max(1, b.Dispersion) }
 
@@ -129,15 +134,19 @@ func (b Belief) Observe(at time.Time, seen Count, history []History) Belief {
 	if span <= 0 || math.IsNaN(rate) || math.IsInf(rate, 0) {
 		return b
 	}
-	// As long as nothing ever arrived, the first count is still to come.
-	if !b.Known() || b.Last == 0 && b.mean() == 0 {
-		b.Sampled, b.Last, b.Span, b.Modes = at, rate, seen.Span, atFirst(rate, span)
+	elapsed := max(at.Sub(b.Sampled), time.Second)
+	// As long as nothing ever arrived, or next to nothing, the first count is still to come.
+	if !b.Known() || b.onlyOne() && rate >= firstSlope*b.Last {
+		silent := 0.0
+		if b.Known() {
+			silent = max(elapsed.Seconds(), span)
+		}
+		b.Sampled, b.Last, b.Span, b.Modes = at, rate, seen.Span, atFirst(rate, span, silent)
 		return b
 	}
 	if seen.LowerBound && rate <= b.mean() {
 		return b
 	}
-	elapsed := max(at.Sub(b.Sampled), time.Second)
 	if !seen.LowerBound && elapsed >= seen.Span {
 		b.watch(elapsed, rate, seen.Span)
 	}
@@ -150,15 +159,25 @@ func (b Belief) Observe(at time.Time, seen Count, history []History) Belief {
 }
 
 // atFirst is what is believed after one count: the load stays about as it is, or it began
-// within the time of the count and climbs on.
-func atFirst(rate, span float64) (modes [len(motions)]Mode) {
+// within the time of the count and climbs on. Where nothing had arrived yet so many seconds
+// before, it has climbed since: as fast as that takes, which is as unsure as it is steep, or as
+// a few requests are by chance.
+func atFirst(rate, span, silent float64) (modes [len(motions)]Mode) {
 	scale := max(rate, 1/span)
 	for i, o := range motions {
-		modes[i] = Mode{Probability: o.first, Level: rate, Variance: scale / span}
-		if o.slope > 0 {
-			slope := firstSlope * scale / span
-			modes[i].SlopeVariance = slope * slope
+		m := Mode{Probability: o.first, Level: rate, Variance: scale / span}
+		steep := 0.0
+		switch {
+		case o.slope > 0 && silent > 0:
+			// What was counted is the rate in the middle of the span.
+			m.Slope = rate / (silent - span/2)
+			m.Level += m.Slope * span / 2
+			steep = max(m.Slope, firstSlope*math.Sqrt(m.Variance)/span)
+		case o.slope > 0:
+			steep = firstSlope * scale / span
 		}
+		m.SlopeVariance = steep * steep
+		modes[i] = m
 	}
 	return modes
 }
@@ -311,20 +330,20 @@ func (b *Belief) Moments() (mean, variance float64) {
 }
 
 // Quantile is the rate that is not exceeded with the probability p after a time, in
-// requests per second of the belief's shape. One count says nothing of how a load moves: until the
-// second it is the count itself.
+// requests per second of the belief's shape. One count does not say how sure it is: until the
+// second it is that to which any motion leads.
 func (b *Belief) Quantile(p float64, ahead time.Duration, history []History) float64 {
-	if b.Weight == 0 {
-		return b.mean()
-	}
 	// One more than the motions: the load may return to where it was lately.
 	var ends [len(motions) + 1]normal
-	courses := b.courses(ahead, history)
+	courses, most := b.courses(ahead, history), 0.0
 	for i, m := range b.Modes {
 		if m.Probability > 0 {
 			m = m.after(i, max(0, m.Level), ahead.Seconds(), courses[i])
-			ends[i] = normalOf(m.Probability, m.Level, m.Variance)
+			ends[i], most = normalOf(m.Probability, m.Level, m.Variance), max(most, m.Level)
 		}
+	}
+	if b.onlyOne() {
+		return most
 	}
 	rate := quantile(ends[:], p)
 	lately := normalOf(b.Lately.returns(ahead), b.Lately.Mean, b.Lately.Variance)

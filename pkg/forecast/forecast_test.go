@@ -180,3 +180,47 @@ func TestForecastOfALoadThatBeginsLate(t *testing.T) {
 	}
 	assert.InEpsilon(t, begins(0), begins(360), 0.25)
 }
+
+// A load that begins climbs on as it did since nothing arrived, wherever the beginning lies
+// within the counts; one that is there at the first count stays.
+func TestForecastOfALoadThatBegins(t *testing.T) {
+	type count struct {
+		at   int
+		rate capacity.Rate
+	}
+	for name, c := range map[string]struct {
+		counts      []count
+		least, most float64
+	}{
+		"it is there at the first count":          {[]count{{10, 12}}, 12, 12},
+		"it began since the count before":         {[]count{{10, 0}, {20, 12}}, 40, 50},
+		"it began long ago, for all that is seen": {[]count{{10, 0}, {80, 12}}, 14, 18},
+		"a first count saw its last moments":      {[]count{{10, 0}, {15, 0.4}, {20, 12}}, 40, 110},
+		"a little came before it":                 {[]count{{10, 0.4}, {20, 12}}, 40, 50},
+		"it does not go on":                       {[]count{{10, 0}, {20, 12}, {25, 12}}, 12, 16},
+		"it goes on":                              {[]count{{10, 0}, {20, 12}, {25, 20}}, 45, 90},
+		"nothing arrives":                         {[]count{{10, 0}, {20, 0}}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b Belief
+			for _, c := range c.counts {
+				b = b.Observe(epoch.Add(time.Duration(c.at)*time.Second), Count{Rate: c.rate, Span: 5 * time.Second, Shape: conv}, nil)
+			}
+			expected := b.Quantile(risk, 28*time.Second, nil)
+			assert.GreaterOrEqual(t, expected, c.least)
+			assert.LessOrEqual(t, expected, c.most)
+		})
+	}
+}
+
+// Counts that overlap say nothing of how the arrivals scatter, and yet how the load moves: where
+// replicas are scraped in turns, the next round sees part of the last one's time again.
+func TestForecastOfOverlappingCounts(t *testing.T) {
+	var b Belief
+	for i := range 12 {
+		b = b.Observe(epoch.Add(time.Duration(i)*10*time.Second), Count{Rate: capacity.Rate(20 + 5*i), Span: 15 * time.Second, Shape: conv}, nil)
+	}
+	assert.Zero(t, b.Weight)
+	assert.InEpsilon(t, 75, b.mean(), 0.1)
+	assert.Greater(t, b.Quantile(risk, time.Minute, nil), 85.0)
+}

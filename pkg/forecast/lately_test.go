@@ -43,7 +43,7 @@ func TestWhereALoadWasNeverLowersTheForecast(t *testing.T) {
 		}
 		f := believed(random, len(levels), 1, func(at time.Duration) float64 { return levels[int(at/countedEvery)/4*4] })
 		without := f
-		without.Lately = Lately{}
+		without.Lately = Lately{Seconds: f.Lately.Seconds}
 		for _, ahead := range []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute} {
 			assert.GreaterOrEqual(t, f.Quantile(risk, ahead, nil), without.Quantile(risk, ahead, nil))
 		}
