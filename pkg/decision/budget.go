@@ -24,8 +24,8 @@ func (p *Policy) peakShare() float64 {
 // promise, leaves just the promised misses. The promise is a budget of misses: the rare
 // peak may spend what the load of now, which is less, does not. Where both are the same it
 // is the peak.
-func (r *round) sizedFor(m *model) capacity.Rate {
-	peak, now := m.ahead, m.demand.now
+func (r *round) sizedFor(m *model, peak capacity.Rate) capacity.Rate {
+	now := m.demand.now
 	best := m.cheapestSized()
 	if best == nil {
 		return peak

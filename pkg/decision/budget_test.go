@@ -17,7 +17,7 @@ func sizedOf(policy Policy, now, expected, peak capacity.Rate) float64 {
 	m.demand.now, m.ahead, m.sized = now, expected, true
 	v.rate = rate{trigger: 8, max: 9, promised: 4, bound: true}
 	v.next.Sizing = Sizing{Share: policy.Share, PeakShare: policy.peakShare(), Rate: 4, PeakRate: peak}
-	return float64(r.sizedFor(m))
+	return float64(r.sizedFor(m, m.ahead))
 }
 
 func TestThePromiseIsABudget(t *testing.T) {
@@ -75,5 +75,5 @@ func TestAMisfitSpendsNoBudget(t *testing.T) {
 	misfit := &variant{in: &Variant{Name: "w", Cost: 1}, price: 1, rate: rate{trigger: 8, max: 9, bound: true}}
 	misfit.next.Sizing = Sizing{Share: 0.99, PeakShare: 0.9, Rate: 1, PeakRate: 2}
 	m.variants = append(m.variants, misfit)
-	assert.InDelta(t, 100, float64(r.sizedFor(m)), 1e-9)
+	assert.InDelta(t, 100, float64(r.sizedFor(m, m.ahead)), 1e-9)
 }

@@ -41,13 +41,13 @@ type demand struct {
 	lag      time.Duration
 }
 
-// expected is the arrival rate that is not exceeded, as far as the risk says, when a
+// expected is the arrival rate that is not exceeded with the probability risk when a
 // replica that is asked for now serves, lead from now; never below the present one.
-func (d *demand) expected(lead time.Duration) capacity.Rate {
+func (d *demand) expected(risk float64, lead time.Duration) capacity.Rate {
 	if !d.known {
 		return 0
 	}
-	return max(d.now, d.requests(d.forecast.Quantile(d.risk, d.lag+lead, d.history)))
+	return max(d.now, d.requests(d.forecast.Quantile(risk, d.lag+lead, d.history)))
 }
 
 // requests is a rate of the forecast in requests of the shape that is reckoned with.

@@ -111,5 +111,5 @@ func TestExpectedIsNeverBelowThePresent(t *testing.T) {
 	mean, _ := f.Moments()
 	d := demand{known: true, now: capacity.Rate(mean), forecast: f, risk: 0.2, tokens: conv}
 	assert.Less(t, f.Quantile(d.risk, time.Minute, nil), mean)
-	assert.Equal(t, d.expected(time.Minute), d.now)
+	assert.Equal(t, d.expected(d.risk, time.Minute), d.now)
 }

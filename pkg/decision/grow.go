@@ -29,8 +29,9 @@ type purchase struct {
 	// late is what none that keeps the promise serves.
 	need, short, late capacity.Rate
 	bought            map[*variant]int
-	// ideal is that of the answer.
+	// ideal is that of the answer, and dear what was not bought for its price.
 	ideal map[*variant]int
+	dear  map[*variant]tooDear
 }
 
 // growAll buys for all models that want more, the most important ones first. Where
@@ -73,7 +74,7 @@ func (r *round) growAll(models []*model, found answer) {
 // what fits; at most gives each variant's share of the room, and is nil when there is
 // enough for all.
 func (r *round) buy(m *model, ideal, atMost map[*variant]int) *purchase {
-	p := &purchase{model: m, need: m.toBuy(), bought: map[*variant]int{}, ideal: ideal}
+	p := &purchase{model: m, need: m.toBuy(), bought: map[*variant]int{}, ideal: ideal, dear: map[*variant]tooDear{}}
 	p.first, p.reserves, p.misfits = r.growable(m)
 	p.short = r.buyFitting(p, p.first, p.need, atMost)
 	// What waits in vain is asked for already.
@@ -163,7 +164,8 @@ func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate
 
 // buyMix buys the cheapest mix of the options. It returns what stays unserved.
 func (r *round) buyMix(p *purchase, candidates []*variant, options []allocation.Option, need capacity.Rate, beyond bool) capacity.Rate {
-	buy := r.cheapestAllowed(candidates, options, need, func(v *variant) int { return v.target + p.bought[v] }, p.ideal, beyond)
+	buy := r.cheapestAllowed(candidates, options, need, func(v *variant) int { return v.target + p.bought[v] }, p.ideal, beyond,
+		func(mix []int) { r.leaveDear(p, candidates, mix, need) })
 	for i, v := range candidates {
 		p.bought[v] += buy.Replicas[i]
 	}
@@ -178,6 +180,9 @@ func (r *round) grown(p *purchase, v *variant) {
 		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d; what a replica serves is not known yet", m.need.detail, n)
 	case n > 0:
 		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d for %s req/s, a replica serves %s", m.need.detail, n, perSecond(m.need.required), perSecond(v.rate.serves()))
+	case p.dear[v].times > 0:
+		v.note(StageAllocation, ReasonSteady, "costs %.1f times as much per req/s as the others: worth it for %s req/s, not for %s",
+			p.dear[v].times, perSecond(p.dear[v].enough), perSecond(m.need.required))
 	case p.short > 0 || v.rate.unfit() || v.fleet.paused > 0 || r.mayAdd(v) == 0:
 		reason, detail := r.obstacle(v, p.ideal[v])
 		v.note(StageAllocation, reason, "%s", detail)
@@ -238,13 +243,14 @@ func (r *round) buyFitting(p *purchase, candidates []*variant, need capacity.Rat
 
 // cheapestAllowed is the cheapest mix whose new replicas are allowed now and fit together,
 // or may come to fit where they are asked for beyond what does; from is what they are added
-// to. It takes their room.
+// to, and leave takes out of a mix what is not wanted of it. It takes their room.
 // Variants share nodes, so what each of them could place alone is only where the search
 // starts: a variant that could not place its share, or that its behavior holds back, is
 // bounded by what it could, and the search runs again.
-func (r *round) cheapestAllowed(candidates []*variant, options []allocation.Option, need capacity.Rate, from func(*variant) int, ideal map[*variant]int, beyond bool) allocation.Vector {
+func (r *round) cheapestAllowed(candidates []*variant, options []allocation.Option, need capacity.Rate, from func(*variant) int, ideal map[*variant]int, beyond bool, leave func(mix []int)) allocation.Vector {
 	for {
 		mix := allocation.Cheapest(options, need)
+		leave(mix.Replicas)
 		if r.holdBack(candidates, options, mix.Replicas, from, ideal) {
 			continue
 		}

@@ -302,31 +302,3 @@ func (v *variant) priced(lenders []*variant) (best *variant, factor capacity.Rat
 	}
 	return best, capacity.Rate(v.in.Cost / best.in.Cost), fmt.Sprintf("as much per cost as %s", best.in.Name)
 }
-
-// freeShare is the share of the least cost of a model's variants that one which costs
-// nothing is reckoned with.
-const freeShare = 1e-3
-
-// prices are what the model's variants are compared by: their costs; but one that costs
-// nothing holds devices all the same, and counts a little of the least cost, so that
-// replicas of it go, too.
-func (m *model) prices() {
-	least := capacity.Cost(math.Inf(1))
-	for _, v := range m.variants {
-		if v.in.Cost > 0 {
-			least = min(least, v.in.Cost)
-		}
-	}
-	if math.IsInf(float64(least), 1) {
-		least = 1 / freeShare
-	}
-	for _, v := range m.variants {
-		v.price = v.in.Cost
-		if v.in.Cost <= 0 {
-			v.price = freeShare * least
-		}
-	}
-}
-
-// unitPrice is the price per rate; it is only called where the rate is known.
-func (v *variant) unitPrice() float64 { return float64(v.scarcePrice()) / float64(v.rate.serves()) }

@@ -33,7 +33,7 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	began := len(r.placed)
 	// They may show to serve a little less than they are taken to.
 	need *= 1 + samePoint
-	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.eventually), need, func(v *variant) int { return v.target }, ideal, false)
+	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.eventually), need, func(v *variant) int { return v.target }, ideal, false, func([]int) {})
 	mix = make(map[*variant]int, len(candidates))
 	was := capacity.Cost(0)
 	for i, v := range candidates {

@@ -272,7 +272,7 @@ func TestAMixIsStartedOnlyWhereAllOfItFits(t *testing.T) {
 	large := &variant{in: &Variant{Name: "large", Request: request("L40S", 4)}, key: Key{"ns", "large"}, policy: DefaultVariantPolicy()}
 	small := &variant{in: &Variant{Name: "small", Request: request("L40S", 1)}, key: Key{"ns", "small"}, policy: DefaultVariantPolicy()}
 	options := []allocation.Option{{Cost: 1, Serves: 4, Now: 1, Least: 0, Most: 3}, {Cost: 1, Serves: 1, Most: 8}}
-	mix := r.cheapestAllowed([]*variant{large, small}, options, 14, func(v *variant) int { return map[string]int{"large": 1}[v.in.Name] }, nil, false)
+	mix := r.cheapestAllowed([]*variant{large, small}, options, 14, func(v *variant) int { return map[string]int{"large": 1}[v.in.Name] }, nil, false, func([]int) {})
 	assert.Equal(t, []int{3, 0}, mix.Replicas, "what is there needs no room")
 	assert.InDelta(t, 2, float64(mix.Unserved), 1e-9)
 	assert.Len(t, r.placed, 2)
