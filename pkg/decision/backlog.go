@@ -81,11 +81,10 @@ func (r *round) inSaturated(m *model) (waiting float64, rate capacity.Rate) {
 // replicas can: of what waits in saturated ones no more counts than these serve.
 func (r *round) drain(m *model, n *need) {
 	n.queued = r.within(n.backlog)
-	if waiting, rate := r.inSaturated(m); waiting > 0 {
-		others := min(n.queued, r.within(n.backlog-waiting))
-		n.own = min(n.queued-others, rate)
-		n.queued = others + n.own
-	}
+	waiting, rate := r.inSaturated(m)
+	others := min(n.queued, r.within(n.backlog-waiting))
+	n.own = min(n.queued-others, rate)
+	n.queued = others + n.own
 }
 
 // within is the rate that serves so many requests within the drain time.

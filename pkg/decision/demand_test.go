@@ -113,3 +113,13 @@ func TestExpectedIsNeverBelowThePresent(t *testing.T) {
 	assert.Less(t, f.Quantile(d.risk, time.Minute, nil), mean)
 	assert.Equal(t, d.expected(d.risk, time.Minute), d.now)
 }
+
+// The forecast counts requests of its own shape; of longer ones fewer come to the same work.
+func TestTheForecastIsToldInRequestsOfThePresentShape(t *testing.T) {
+	d := demand{known: true, forecast: twofold(12, 12), tokens: capacity.TokenShape{Input: 1000, Output: 100}}
+	d.forecast.Shape = d.tokens
+	same := d.expected(0.5, time.Minute)
+	assert.InDelta(t, 12, float64(same), 0.1)
+	d.tokens = capacity.TokenShape{Input: 2000, Output: 200}
+	assert.InDelta(t, float64(same)/2, float64(d.expected(0.5, time.Minute)), 1e-9)
+}

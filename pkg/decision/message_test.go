@@ -30,6 +30,12 @@ func TestLongMessagesEndWithAClause(t *testing.T) {
 	}
 }
 
+func TestAClauseIsJoinedWhereItFits(t *testing.T) {
+	clause := strings.Repeat("x", mostMessage-len("a; "))
+	assert.Equal(t, "a; "+clause, joined("a", clause))
+	assert.Equal(t, "a", joined("a", clause+"x"))
+}
+
 // Where nothing is asked for, no number of it is told.
 func TestWhyTheLastReplicasStay(t *testing.T) {
 	for name, c := range map[string]struct {

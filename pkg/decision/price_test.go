@@ -35,22 +35,30 @@ func TestADearReplicaIsBoughtForWhatIsLikely(t *testing.T) {
 	for name, c := range map[string]struct {
 		now      float64
 		times    capacity.Cost
-		adjust   func(m *model, dear *variant)
+		adjust   func(p *purchase, dear *variant)
 		bought   int
 		reported bool
 	}{
-		"as dear as the others":                {now: 10, times: 1, bought: 5},
-		"twice as dear is worth two in ten":    {now: 10, times: 2, bought: 5},
-		"six times as dear is not":             {now: 10, times: 6, reported: true},
-		"the load of now is served anyway":     {now: 90, times: 9, bought: 3, reported: true},
-		"a cheap one is bought for all":        {now: 10, times: 0.1, bought: 5},
-		"one stays where a trigger fired":      {10, 9, func(m *model, _ *variant) { m.need.triggered = true }, 1, true},
-		"none where what starts may answer it": {10, 9, func(m *model, _ *variant) { m.need.triggered, m.variants[0].fleet.supply = true, 9 }, 0, true},
-		"thresholds alone know no price":       {10, 9, func(m *model, _ *variant) { m.sized = false }, 5, false},
-		"an unknown load is no load":           {10, 9, func(m *model, _ *variant) { m.demand.known = false }, 5, false},
-		"what misses the promise is no measure": {10, 6, func(m *model, dear *variant) {
-			m.variants = append(m.variants, &variant{in: &Variant{Name: "late"}, price: 1e6, rate: rate{trigger: 5, bound: true}, fleet: fleet{supply: 9}})
+		"as dear as the others":             {now: 10, times: 1, bought: 5},
+		"spare that costs no more stays":    {10, 1, func(p *purchase, _ *variant) { p.need = 15 }, 5, false},
+		"twice as dear is worth two in ten": {now: 10, times: 2, bought: 5},
+		"six times as dear is not":          {now: 10, times: 6, reported: true},
+		"the load of now is served anyway":  {now: 90, times: 9, bought: 3, reported: true},
+		"a cheap one is bought for all":     {now: 10, times: 0.1, bought: 5},
+		"one stays where a trigger fired":   {10, 9, func(p *purchase, _ *variant) { p.model.need.triggered = true }, 1, true},
+		"none where what starts may answer it": {10, 9, func(p *purchase, _ *variant) {
+			p.model.need.triggered, p.model.variants[0].fleet.supply = true, 9
 		}, 0, true},
+		"thresholds alone know no price": {10, 9, func(p *purchase, _ *variant) { p.model.sized = false }, 5, false},
+		"an unknown load is no load":     {10, 9, func(p *purchase, _ *variant) { p.model.demand.known = false }, 5, false},
+		"what misses the promise is no measure": {10, 6, func(p *purchase, _ *variant) {
+			p.model.variants = append(p.model.variants, &variant{in: &Variant{Name: "late"}, price: 1e6, rate: rate{trigger: 5, bound: true}, fleet: fleet{supply: 9}})
+		}, 0, true},
+		"none where others were bought before": {10, 9, func(p *purchase, _ *variant) {
+			p.model.need.triggered, p.bought[p.model.variants[0]] = true, 3
+		}, 0, true},
+		"what was bought before counts as what it costs": {10, 4, func(p *purchase, dear *variant) { p.bought[dear] = 10 }, 5, false},
+		"two would not quite suffice":                    {90, 9, func(_ *purchase, dear *variant) { dear.rate.trigger = 5 }, 3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, cheap := bare(DefaultPolicy(), Memory{}, &Variant{Name: "cheap", Ready: 8, Current: 8})
@@ -59,13 +67,13 @@ func TestADearReplicaIsBoughtForWhatIsLikely(t *testing.T) {
 			m.variants = append(m.variants, dear)
 			m.sized, m.demand.known, m.demand.risk = true, true, 0.9
 			m.demand.now, m.demand.forecast = capacity.Rate(c.now), twofold(c.now, 100)
-			if c.adjust != nil {
-				c.adjust(m, dear)
-			}
 			m.sizeFor = 100
-			p := &purchase{model: m, bought: map[*variant]int{}, dear: map[*variant]tooDear{}}
+			p := &purchase{model: m, need: 20, bought: map[*variant]int{}, dear: map[*variant]tooDear{}}
+			if c.adjust != nil {
+				c.adjust(p, dear)
+			}
 			mix := []int{5}
-			r.leaveDear(p, []*variant{dear}, mix, 20)
+			r.leaveDear(p, []*variant{dear}, mix, p.need)
 			assert.Equal(t, []int{c.bought}, mix)
 			assert.Equal(t, c.reported, p.dear[dear].times > 1, "%+v", p.dear[dear])
 		})
@@ -82,11 +90,16 @@ func TestTheDearestGoFirst(t *testing.T) {
 	dear, dearer := other("dear", 6), other("dearer", 9)
 	m.variants = append(m.variants, dear, dearer)
 	m.sized, m.demand.known, m.demand.risk, m.sizeFor = true, true, 0.9, 100
-	m.demand.now, m.demand.forecast = 90, twofold(90, 100)
+	m.demand.now, m.demand.forecast, m.need.queued = 90, twofold(90, 100), 7
+	m.need.required = m.sizeFor + m.need.queued
 	p := &purchase{model: m, bought: map[*variant]int{}, dear: map[*variant]tooDear{}}
 	mix := []int{3, 2}
 	r.leaveDear(p, []*variant{dear, dearer}, mix, 20)
 	assert.Equal(t, []int{3, 0}, mix)
 	assert.Zero(t, p.dear[dear])
-	assert.InDelta(t, 90, float64(p.dear[dearer].enough), 1)
+	assert.InDelta(t, 97, float64(p.dear[dearer].enough), 1)
+	r.grown(p, dearer)
+	assert.Regexp(t, `^costs \d\.\d times as much per req/s as the others: worth it for 97\.\d\d req/s, not for 107\.00$`, dearer.plan.Steps[0].Detail)
+	r.grown(p, dear)
+	assert.Equal(t, "other variants serve for less", dear.plan.Steps[0].Detail)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
 // A model that needs fewer replicas gives up those whose room another model lacks, although
@@ -67,5 +69,20 @@ func TestWhatOthersLackIsBoughtLast(t *testing.T) {
 			f.run(time.Hour)
 			assert.Equal(t, []int{c.cheap, c.dear}, []int{cheap.replicas, dear.replicas}, "%v", f.writes)
 		})
+	}
+}
+
+// What was lacked while the cluster did not grow counts for nothing once it does.
+func TestNothingIsScarceInAClusterThatGrows(t *testing.T) {
+	for _, limited := range []bool{true, false} {
+		policy := DefaultPolicy()
+		policy.Limited = limited
+		r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Request: request("H100", 1)})
+		v.old.Lacked = epoch.Add(-time.Minute)
+		r.models = []*model{m}
+		r.trial = placement.NewTrial(&placement.Cluster{Nodes: nodes(1, "H100", 8)})
+		assert.Equal(t, limited, len(r.wanting()) > 0)
+		r.trial = nil
+		assert.Empty(t, r.wanting(), "nothing is known of the nodes")
 	}
 }
