@@ -41,8 +41,7 @@ var motions = [...]motion{
 const (
 	// firstSlope is how many times its first count, per span of that, a load may climb at
 	// first: it need not have been there for the whole span. Of one that is seen to begin it is
-	// how many times the error of the count. A first count of which the second is more than so
-	// many times says nothing but that the load began within it.
+	// how many times the error of the count, per half the span.
 	firstSlope = 8
 	// outputWeight is how many prompt tokens cost a replica as much as one token of the
 	// answer. Alone it costs more; but prompts hold up the answers of all the others, and it is
@@ -135,8 +134,8 @@ func (b Belief) Observe(at time.Time, seen Count, history []History) Belief {
 		return b
 	}
 	elapsed := max(at.Sub(b.Sampled), time.Second)
-	// As long as nothing ever arrived, or next to nothing, the first count is still to come.
-	if !b.Known() || b.onlyOne() && rate >= firstSlope*b.Last {
+	// As long as nothing ever arrived, the first count is still to come.
+	if !b.Known() || b.onlyOne() && b.Last == 0 {
 		silent := 0.0
 		if b.Known() {
 			silent = max(elapsed.Seconds(), span)
@@ -172,7 +171,7 @@ func atFirst(rate, span, silent float64) (modes [len(motions)]Mode) {
 			// What was counted is the rate in the middle of the span.
 			m.Slope = rate / (silent - span/2)
 			m.Level += m.Slope * span / 2
-			steep = max(m.Slope, firstSlope*math.Sqrt(m.Variance)/span)
+			steep = max(m.Slope, firstSlope*math.Sqrt(m.Variance)/(span/2))
 		case o.slope > 0:
 			steep = firstSlope * scale / span
 		}

@@ -25,11 +25,13 @@ func (d delayed) Next() (workload.Request, error) {
 }
 
 // What a newcomer sees in the first three minutes must not depend on when the traffic
-// begins within the manager's round of 15 seconds. The floors are what was measured in virtual
-// time, less a point or two. A quiet half minute before, which a real start has, changes little; but
-// then a cheaper variant may start first, so that what is warm is another question.
+// begins within the manager's round of 15 seconds. The floors, and what it may cost at most,
+// are what was measured in virtual time, less or more a little. A quiet half minute before,
+// which a real start has, changes little; but then a cheaper variant may start first, so that
+// what is warm is another question.
 func TestTheDemoKeepsItsPromiseInEveryPhase(t *testing.T) {
 	floors := map[string][]float64{"capacity-only": {0.70, 0.65}, "hybrid": {0.95, 0.95}}
+	dearest := map[string]float64{"capacity-only": 1.4, "hybrid": 1.3}
 	all, err := Replays(nil)
 	require.NoError(t, err)
 	require.Len(t, all, 2)
@@ -50,7 +52,7 @@ func TestTheDemoKeepsItsPromiseInEveryPhase(t *testing.T) {
 			for k, r := range results {
 				which := fmt.Sprintf("%s, %s, after %s", o.Scenario.Models[0].ID, r.Policy, begin)
 				assert.GreaterOrEqual(t, r.Attainment, floors[r.Policy][i], which)
-				assert.LessOrEqual(t, r.CostOverBound, 1.3, which)
+				assert.LessOrEqual(t, r.CostOverBound, dearest[r.Policy], which)
 				if r.Policy == "hybrid" && phase < 15 {
 					assert.GreaterOrEqual(t, warm(&recordings[k]), 0.99, which)
 				}
