@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -382,28 +383,43 @@ func (s *stack) create(ctx context.Context, object client.Object) error {
 // servingDeadline is how long the first replicas may take beyond their start-up.
 const servingDeadline = time.Minute
 
+// awaitModels waits until each model serves and the autoscaler has seen it do so: traffic that
+// comes before the first scrapes is not what a cluster that runs would see.
 func (s *stack) awaitModels(ctx context.Context) error {
 	limit := time.After(s.plan.Startup + servingDeadline)
-	ticker := time.NewTicker(100 * time.Millisecond)
+	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		missing := ""
+		missing, unseen := "", ""
 		for _, m := range s.plan.models {
-			if _, ready, _ := s.observer.counts(m.Variants[0].Name); ready == 0 {
-				missing = m.Variants[0].Name
+			first := m.Variants[0].Name
+			if _, ready, _ := s.observer.counts(first); ready == 0 {
+				missing = first
+			} else if !s.seen(ctx, first) {
+				unseen = first
 			}
 		}
-		if missing == "" {
+		if missing == "" && unseen == "" {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-limit:
+			if missing == "" {
+				return fmt.Errorf("the autoscaler has no metrics of %s %s after its start-up time; run again with --logs and look at the logs of the manager and of Prometheus", unseen, servingDeadline)
+			}
 			return fmt.Errorf("the first replica of %s is not Ready %s after its start-up time; run again with --logs and look at the logs of the schedulers and of kwok", missing, servingDeadline)
 		case <-ticker.C:
 		}
 	}
+}
+
+// seen reports whether the autoscaler has the metrics of a variant's replicas.
+func (s *stack) seen(ctx context.Context, name string) bool {
+	var v v1alpha1.VariantAutoscaling
+	err := s.objects.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v)
+	return err == nil && meta.IsStatusConditionTrue(v.Status.Conditions, v1alpha1.ConditionMetricsAvailable)
 }
 
 // stop ends everything that was started. What watches the cluster goes first: the
