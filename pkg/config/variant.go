@@ -56,7 +56,7 @@ func applyRules(to *decision.Behavior, r *v1alpha1.ScalingRules, field string) e
 		return nil
 	}
 	if r.StabilizationWindowSeconds != nil {
-		to.Window = seconds(*r.StabilizationWindowSeconds)
+		to.Window, to.Adaptive = seconds(*r.StabilizationWindowSeconds), false
 	}
 	if r.Tolerance != nil {
 		tolerance := r.Tolerance.AsApproximateFloat64()

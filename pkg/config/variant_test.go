@@ -44,7 +44,7 @@ func TestVariantPolicy(t *testing.T) {
 			spec: v1alpha1.VariantAutoscalingSpec{Behavior: &v1alpha1.Behavior{
 				ScaleDown: &v1alpha1.ScalingRules{StabilizationWindowSeconds: new(int32(0))},
 			}},
-			want: func(p *decision.VariantPolicy) { p.Down.Window = 0 },
+			want: func(p *decision.VariantPolicy) { p.Down.Window, p.Down.Adaptive = 0, false },
 		},
 		"one direction leaves the other": {
 			spec: v1alpha1.VariantAutoscalingSpec{Behavior: &v1alpha1.Behavior{

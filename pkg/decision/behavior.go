@@ -51,19 +51,32 @@ func (m *model) needed(v *variant) int {
 	return int(math.Ceil(share*float64(v.wanted) - 1e-9))
 }
 
-// highestNeeded is the highest number that was needed within the window, now included. What
-// was wanted for a forecast is given one start-up, the time in which it would serve.
-func (r *round) highestNeeded(m *model, v *variant, past []Stretch, window time.Duration) int {
-	highest := v.target
+// held is for how long what the load needed is not given up: the window, but not where nobody
+// chose one, latency sizes, and the load is not likely to jump back within it to where it was.
+// What the forecast asks for then suffices.
+func (m *model) held(v *variant) time.Duration {
+	b := v.policy.Down
+	if b.Adaptive && m.sized && m.demand.known && m.demand.forecast.Lately.Returns(b.Window) <= 1-m.demand.risk {
+		return 0
+	}
+	return b.Window
+}
+
+// highestNeeded is the highest number that was needed within the window, now included, and
+// for how long such a number is held. What was wanted, also for a forecast alone, is given one
+// start-up, the time in which it would serve.
+func (r *round) highestNeeded(m *model, v *variant, past []Stretch) (highest int, held time.Duration) {
+	started := min(cmp.Or(v.in.Startup, m.lead), v.policy.Down.Window)
+	highest, held = v.target, m.held(v)
 	for _, s := range past {
 		switch age := r.snapshot.Time.Sub(s.Until); {
-		case age <= min(cmp.Or(v.in.Startup, m.lead), window):
+		case age <= started:
 			highest = max(highest, s.Wanted)
-		case age < window:
+		case age < held:
 			highest = max(highest, s.Needed)
 		}
 	}
-	return highest
+	return highest, max(started, held)
 }
 
 // history is that of the variant with this round, as far back as any window or period
@@ -161,8 +174,8 @@ func (r *round) slowDown(m *model, v *variant, from int) {
 		v.step(StageBehavior, from, ReasonStabilized, "waiting for a full stabilization window (%s)", window)
 		return
 	}
-	if highest := min(r.highestNeeded(m, v, past, window), from); highest > v.target {
-		v.step(StageBehavior, highest, ReasonStabilized, "stabilization window (%s) keeps %d", window, highest)
+	if highest, held := r.highestNeeded(m, v, past); highest > v.target {
+		v.step(StageBehavior, min(highest, from), ReasonStabilized, "stabilization window (%s) keeps %d", held.Round(time.Second), min(highest, from))
 	}
 	if b.Select == SelectDisabled && v.target < from {
 		v.step(StageBehavior, from, ReasonRateLimited, "scaleDown.selectPolicy is Disabled")

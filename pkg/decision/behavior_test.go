@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
 func TestOnlyAFullRoundLowers(t *testing.T) {
@@ -198,7 +200,47 @@ func TestAForecastIsGivenOneStartup(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 6, Ready: 2, Startup: c.startup})
 			m.lead, v.target = r.lead(m), 2
 			past := []Stretch{{Until: epoch.Add(-c.ago), Wanted: 6, Needed: 4}}
-			assert.Equal(t, c.want, r.highestNeeded(m, v, past, c.window))
+			v.policy.Down.Window = c.window
+			highest, _ := r.highestNeeded(m, v, past)
+			assert.Equal(t, c.want, highest)
+		})
+	}
+}
+
+// The window that nobody chose holds what a load needed that may jump back to there, and where
+// nothing says whether it does. Else what the forecast asked for is given its start-up.
+func TestTheDefaultWindowIsForLoadsThatJump(t *testing.T) {
+	calm := forecast.Lately{Seconds: 1200, Mean: 10}
+	jumps := func(n float64) forecast.Lately { return forecast.Lately{Seconds: 1200, Mean: 10, Jumps: n} }
+	// So many let it return within the five minutes with one in ten.
+	enough := -math.Log(0.9) / 300 * 2400
+	for name, c := range map[string]struct {
+		lately         forecast.Lately
+		chose          time.Duration
+		unknown, plain bool
+		want           int
+		held           time.Duration
+	}{
+		"a calm load":               {lately: calm, want: 2, held: time.Minute},
+		"a load that jumps":         {lately: jumps(2), want: 4, held: 5 * time.Minute},
+		"hardly":                    {lately: jumps(enough * 0.99), want: 2, held: time.Minute},
+		"just enough":               {lately: jumps(enough * 1.01), want: 4, held: 5 * time.Minute},
+		"the user chose the window": {lately: calm, chose: 3 * time.Minute, want: 4, held: 3 * time.Minute},
+		"and a short one":           {lately: jumps(2), chose: 30 * time.Second, want: 2, held: 30 * time.Second},
+		"the demand is unknown":     {lately: calm, unknown: true, want: 4, held: 5 * time.Minute},
+		"saturation alone sizes":    {lately: calm, plain: true, want: 4, held: 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 6, Ready: 6, Startup: time.Minute})
+			m.sized, v.target = !c.plain, 2
+			m.demand = demand{known: !c.unknown, risk: 0.9, forecast: forecast.Belief{Lately: c.lately}}
+			v.policy = DefaultVariantPolicy()
+			if c.chose != 0 {
+				v.policy.Down = Behavior{Window: c.chose}
+			}
+			highest, held := r.highestNeeded(m, v, []Stretch{{Until: epoch.Add(-2 * time.Minute), Wanted: 6, Needed: 4}})
+			assert.Equal(t, c.want, highest)
+			assert.Equal(t, c.held, held)
 		})
 	}
 }

@@ -37,7 +37,8 @@ const (
 )
 
 // age classifies a sample of something that cannot be negative. One from the future (a
-// skewed clock) is as old as it is ahead, and what is no number is absent.
+// skewed clock) counts as twice as old as it is ahead: clocks differ by less than samples age.
+// What is no number is absent.
 func (r *round) age(s Sample) age {
 	if s.Value < 0 {
 		return ageAbsent
@@ -47,7 +48,10 @@ func (r *round) age(s Sample) age {
 
 // ageSigned is the same for what may be negative: the growth of something.
 func (r *round) ageSigned(s Sample) age {
-	old, limit := r.snapshot.Time.Sub(s.Time).Abs(), r.policy.Freshness
+	old, limit := r.snapshot.Time.Sub(s.Time), r.policy.Freshness
+	if old < 0 {
+		old = -2 * old
+	}
 	switch {
 	case !s.Present || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) || old >= limit.Stale:
 		return ageAbsent

@@ -106,6 +106,9 @@ func TestFreshnessClasses(t *testing.T) {
 	} {
 		assert.Equal(t, tc.want, r.age(Sample{Time: epoch.Add(-tc.old), Present: true}), tc.old)
 	}
+	for ahead, want := range map[time.Duration]age{29 * time.Second: ageFresh, 30 * time.Second: ageAgeing, time.Minute: ageStale, 150 * time.Second: ageAbsent} {
+		assert.Equal(t, want, r.age(Sample{Time: epoch.Add(ahead), Present: true}), "%s ahead", ahead)
+	}
 	assert.Equal(t, ageAbsent, r.age(Sample{Time: epoch}), "a zero sample is absent, not zero")
 }
 

@@ -176,6 +176,9 @@ const (
 type Behavior struct {
 	// Window is the stabilisation window.
 	Window time.Duration
+	// Adaptive is set where nobody chose the window: on the way down it then holds for one
+	// start-up, as long as the load is not likely to jump back to where it was.
+	Adaptive bool
 	// Policies bound the change within a period; none means no bound.
 	Policies []RatePolicy
 	// Select says which policy counts when several apply.
@@ -215,7 +218,7 @@ func DefaultVariantPolicy() VariantPolicy {
 	return VariantPolicy{
 		Max:       -1,
 		Up:        Behavior{Select: SelectMax},
-		Down:      Behavior{Window: 5 * time.Minute, Select: SelectMax},
+		Down:      Behavior{Window: 5 * time.Minute, Adaptive: true, Select: SelectMax},
 		Actuation: ActuationScale,
 	}
 }

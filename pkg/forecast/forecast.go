@@ -345,7 +345,7 @@ func (b *Belief) Quantile(p float64, ahead time.Duration, history []History) flo
 		return most
 	}
 	rate := quantile(ends[:], p)
-	lately := normalOf(b.Lately.returns(ahead), b.Lately.Mean, b.Lately.Variance)
+	lately := normalOf(b.Lately.Returns(ahead), b.Lately.Mean, b.Lately.Variance)
 	if lately.weight == 0 || lately.below(rate) >= p {
 		// That it may fall back is no reason to expect less.
 		return rate

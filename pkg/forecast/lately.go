@@ -34,9 +34,9 @@ func (l Lately) after(elapsed time.Duration, rate, jumped float64) Lately {
 	return l
 }
 
-// returns is how likely the load goes back to where it was within a time. Jumps are taken to
+// Returns is how likely the load goes back to where it was within a time. Jumps are taken to
 // be independent of each other.
-func (l Lately) returns(ahead time.Duration) float64 {
+func (l Lately) Returns(ahead time.Duration) float64 {
 	often := l.Jumps / (l.Seconds + latelyHalfLife.Seconds())
 	return 1 - math.Exp(-often*ahead.Seconds())
 }

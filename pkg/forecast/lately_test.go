@@ -83,7 +83,7 @@ func TestLatelyIsAMeanThatForgets(t *testing.T) {
 // it returns within two minutes once in ten times.
 func TestHowLikelyALoadReturns(t *testing.T) {
 	l := Lately{Seconds: 1200, Jumps: 2}
-	assert.InEpsilon(t, 1-math.Exp(-0.1), l.returns(2*time.Minute), 1e-9)
-	assert.Zero(t, Lately{Seconds: 1200}.returns(time.Hour), "a load that never jumped does not return")
-	assert.Zero(t, Lately{}.returns(time.Hour), "nor does one of which nothing was seen")
+	assert.InEpsilon(t, 1-math.Exp(-0.1), l.Returns(2*time.Minute), 1e-9)
+	assert.Zero(t, Lately{Seconds: 1200}.Returns(time.Hour), "a load that never jumped does not return")
+	assert.Zero(t, Lately{}.Returns(time.Hour), "nor does one of which nothing was seen")
 }

@@ -59,7 +59,7 @@ func (s *Scenario) with(spec Spec) (*Scenario, error) {
 		changed.Models[m].Variants = nil
 		for _, v := range s.Models[m].Variants {
 			if window, ok := windows["down"]; ok {
-				v.Policy.Down.Window = window
+				v.Policy.Down.Window, v.Policy.Down.Adaptive = window, false
 			}
 			if window, ok := windows["up"]; ok {
 				v.Policy.Up.Window = window

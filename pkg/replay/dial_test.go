@@ -47,7 +47,8 @@ func TestOurSettings(t *testing.T) {
 		after := changed.policy.Variants[key]
 		assert.Equal(t, 2*time.Minute, after.Down.Window)
 		assert.Equal(t, 30*time.Second, after.Up.Window)
-		after.Down.Window, after.Up.Window = before.Down.Window, before.Up.Window
+		assert.False(t, after.Down.Adaptive, "who sets a window gets it")
+		after.Down, after.Up.Window = before.Down, before.Up.Window
 		assert.Equal(t, before, after, "nothing else changes")
 	}
 	assert.Contains(t, changed.Parameters(), Parameter{"scaleDown", "window 2m0s"})
