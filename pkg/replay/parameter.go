@@ -110,7 +110,11 @@ func describe(b decision.Behavior) string {
 	if b.Select == decision.SelectDisabled {
 		return "disabled"
 	}
-	parts := []string{"window " + b.Window.String()}
+	window := "window "
+	if b.Adaptive {
+		window = "window up to "
+	}
+	parts := []string{window + b.Window.String()}
 	for _, p := range b.Policies {
 		if p.Percent > 0 {
 			parts = append(parts, fmt.Sprintf("%d%% per %s", p.Percent, p.Period))

@@ -18,7 +18,7 @@ func TestParametersOfOurs(t *testing.T) {
 		{"hybrid", "true"}, {"limited", "false"}, {"promisedShare", "0.99"}, {"horizon", "30m0s"}, {"drain", "2m0s"},
 		{"startupDeadline", "10m0s"}, {"scaleToZero", "never"},
 		{"kvCacheThreshold", "0.8"}, {"queueLengthThreshold", "5"}, {"kvSpareTrigger", "0.1"}, {"queueSpareTrigger", "3"},
-		{"replicas", "0 or more"}, {"scaleUp", "window 0s"}, {"scaleDown", "window 5m0s"}, {"profile", "given"},
+		{"replicas", "0 or more"}, {"scaleUp", "window 0s"}, {"scaleDown", "window up to 5m0s"}, {"profile", "given"},
 	}, newOurs(s, true).Parameters())
 
 	s = two()
@@ -39,7 +39,7 @@ func TestParametersOfOurs(t *testing.T) {
 		{"queueLengthThreshold", "5"},
 		{"replicas", "cheap: 1 to 4; dear: 0 or more; y: 0 or more; x: 0 or more"},
 		{"scaleUp", "cheap: window 0s; dear: window 0s; y: disabled; x: window 0s"},
-		{"scaleDown", "cheap: window 5m0s; dear: window 5m0s; y: window 1m0s, 2 pods per 1m0s, 10% per 1m0s, the smaller change, tolerance 0.1; x: window 5m0s"},
+		{"scaleDown", "cheap: window up to 5m0s; dear: window up to 5m0s; y: window 1m0s, 2 pods per 1m0s, 10% per 1m0s, the smaller change, tolerance 0.1; x: window up to 5m0s"},
 		{"profile", "cheap: learned; dear: given; y: given; x: given"},
 	} {
 		assert.Contains(t, got, want)

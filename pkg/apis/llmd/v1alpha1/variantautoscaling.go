@@ -279,8 +279,9 @@ type Behavior struct {
 	// policy and no tolerance.
 	// +optional
 	ScaleUp *ScalingRules `json:"scaleUp,omitempty"`
-	// ScaleDown limits how replicas are removed. Without it the window is 300
-	// seconds, and there is no policy and no tolerance.
+	// ScaleDown limits how replicas are removed. Without it there is no policy and
+	// no tolerance, and the window is 300 seconds. In hybrid mode that window is for
+	// loads that are likely to jump back within it; for others it is one start-up.
 	// +optional
 	ScaleDown *ScalingRules `json:"scaleDown,omitempty"`
 }
