@@ -56,17 +56,18 @@ func newCollector(s *Scenario, w *simulation.World, policy Policy) *collector {
 
 // phaseOf spreads the scrapes of different replicas over the interval, as Prometheus
 // does, in whole seconds.
-func phaseOf(name string, interval time.Duration) time.Duration {
+func (c *collector) phaseOf(name string) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
-	return time.Duration(h.Sum64()%uint64(max(1, interval/time.Second))) * time.Second
+	interval := max(second, c.every.Truncate(second))
+	return (time.Duration(h.Sum64()%uint64(interval/second))*second + c.scenario.Collection.Later) % interval
 }
 
 // tick scrapes what is due at now, which is a whole second.
 func (c *collector) tick(now time.Duration) {
 	interval := c.every
 	for m := range c.scenario.Models {
-		if c.scenario.Collection.Gateway && now%interval == phaseOf(c.scenario.Models[m].ID, interval) {
+		if c.scenario.Collection.Gateway && now%interval == c.phaseOf(c.scenario.Models[m].ID) {
 			c.gateways[m] = trim(append(c.gateways[m], GatewayScrape{At: now, Gateway: c.world.Gateway(m)}),
 				now-c.keep, func(s GatewayScrape) time.Duration { return s.At })
 		}
@@ -90,7 +91,7 @@ func (c *collector) due(now time.Duration, r *simulation.Replica) bool {
 	case h == nil && !r.Answers():
 		return false
 	case h == nil:
-		h = &history{phase: phaseOf(r.Name, c.every)}
+		h = &history{phase: c.phaseOf(r.Name)}
 		c.pods[r.Name] = h
 	}
 	if now%c.every != h.phase {

@@ -165,6 +165,8 @@ func TestWhatCannotBeReplayed(t *testing.T) {
 		"no shape":                    {func(o *Options) { o.Scenario.Models[0].Variants[1].Request = nil }, "variant dear: the shape"},
 		"no profile":                  {func(o *Options) { o.Scenario.Models[0].Variants[1].Profile = serving.Profile{} }, "variant dear: it has no profile"},
 		"scrapes between seconds":     {func(o *Options) { o.Scenario.Collection.Scrape = 1500 * time.Millisecond }, "scraped every 1.5s"},
+		"scrapes before their time":   {func(o *Options) { o.Scenario.Collection.Later = -time.Second }, "scrapes come -1s later"},
+		"scrapes later than a second": {func(o *Options) { o.Scenario.Collection.Later = 1500 * time.Millisecond }, "scrapes come 1.5s later"},
 		"no scrapes":                  {func(o *Options) { o.Scenario.Collection.Scrape = 0 }, "scraped every 0s"},
 		"a window of one scrape":      {func(o *Options) { o.Scenario.Collection.Window = 29 * time.Second }, "over a window of 29s"},
 		"rounds without time between": {func(o *Options) { o.Scenario.Policy.Interval = 0 }, "rounds every 0s"},

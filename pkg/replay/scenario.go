@@ -57,6 +57,9 @@ type Scenario struct {
 type Collection struct {
 	// Scrape is the time between two scrapes of one replica.
 	Scrape time.Duration
+	// Later is by how many whole seconds every scrape comes later than where the name of what
+	// is scraped puts it: how old metrics are when a round begins is chance.
+	Later time.Duration
 	// Window is the time over which rates and means are taken.
 	Window time.Duration
 	// Gateway is set when a gateway counts the requests of each model.
@@ -165,6 +168,9 @@ func (s *Scenario) check() error {
 	if c.Scrape < second || c.Scrape%second != 0 || c.Window < 2*c.Scrape || s.Policy.Interval < second || s.Policy.Interval%second != 0 {
 		return fmt.Errorf("metrics are scraped every %s, over a window of %s, for rounds every %s; expected whole seconds for scrapes and rounds, at least one, and a window of at least two scrapes",
 			c.Scrape, c.Window, s.Policy.Interval)
+	}
+	if c.Later < 0 || c.Later%second != 0 {
+		return fmt.Errorf("scrapes come %s later; expected whole seconds, at least 0", c.Later)
 	}
 	return nil
 }

@@ -154,6 +154,29 @@ func TestScrapesAreWhatServersSaidThen(t *testing.T) {
 	require.Greater(t, compared, 100)
 }
 
+func TestScrapesComeLater(t *testing.T) {
+	first := func(later time.Duration) (gateway, pod time.Duration) {
+		s := small()
+		s.Collection.Later = later
+		p := played(t, s, hill(t), "static:1", 20*time.Second)
+		policy := &scripted{every: time.Minute, answer: func(round int, view *View) Answer {
+			if round == 1 {
+				gateway, pod = view.Models[0].Gateway[0].At, view.Models[0].Variants[0].Pods[0].Scrapes[0].At
+			}
+			return Answer{Replicas: [][]int{{1, 2}}}
+		}}
+		require.NoError(t, p.with(policy, [][]int{{1, 2}}).err)
+		return gateway, pod
+	}
+	every := small().Collection.Scrape
+	gateway, pod := first(0)
+	for _, later := range []time.Duration{time.Second, every - time.Second, every + time.Second} {
+		g, p := first(later)
+		require.Equal(t, (gateway+later)%every, g, later)
+		require.Equal(t, (pod+later)%every, p, later)
+	}
+}
+
 func TestNoGatewayIsScrapedWhereThereIsNone(t *testing.T) {
 	s := small()
 	s.Collection.Gateway = false
