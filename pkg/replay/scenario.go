@@ -164,10 +164,14 @@ func (s *Scenario) check() error {
 			seen[key] = true
 		}
 	}
-	c := s.Collection
-	if c.Scrape < second || c.Scrape%second != 0 || c.Window < 2*c.Scrape || s.Policy.Interval < second || s.Policy.Interval%second != 0 {
+	return s.Collection.check(s.Policy.Interval)
+}
+
+// check says what is wrong with it where rounds are so far apart.
+func (c Collection) check(interval time.Duration) error {
+	if c.Scrape < second || c.Scrape%second != 0 || c.Window < 2*c.Scrape || interval < second || interval%second != 0 {
 		return fmt.Errorf("metrics are scraped every %s, over a window of %s, for rounds every %s; expected whole seconds for scrapes and rounds, at least one, and a window of at least two scrapes",
-			c.Scrape, c.Window, s.Policy.Interval)
+			c.Scrape, c.Window, interval)
 	}
 	if c.Later < 0 || c.Later%second != 0 {
 		return fmt.Errorf("scrapes come %s later; expected whole seconds, at least 0", c.Later)
