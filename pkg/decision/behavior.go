@@ -14,10 +14,7 @@ func (r *round) behavior(m *model, ideal, giveBack map[*variant]int, idle bool) 
 	m.each(func(v *variant) {
 		asked := v.target
 		v.wanted = max(v.target, ideal[v])
-		v.needed = v.wanted
-		if m.sized && m.demand.known && m.evidence == evidenceFull {
-			v.needed = m.needed(v)
-		}
+		v.needed = m.needed(v)
 		if from := v.from(); v.target < from {
 			r.restrainDown(m, v, from, giveBack[v], idle)
 		}
@@ -41,10 +38,11 @@ func (v *variant) decided() []Stretch {
 
 // needed is how many of the variant's replicas the present load alone needs of those that
 // are wanted, at the rate at which the promise is just kept. What is wanted beyond that is
-// headroom and forecast: the scale-down window does not hold it.
+// headroom and forecast: the scale-down window does not hold it. Where that is not known, or
+// saturation alone sizes, all of it is needed.
 func (m *model) needed(v *variant) int {
 	supply := m.served(func(v *variant) int { return v.target })
-	if supply <= 0 {
+	if !m.sized || !m.demand.known || m.evidence != evidenceFull || supply <= 0 {
 		return v.wanted
 	}
 	share := min(1, float64((m.demand.now+m.need.queued)/supply))

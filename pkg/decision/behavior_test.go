@@ -249,6 +249,8 @@ func TestTheDefaultWindowIsForLoadsThatJump(t *testing.T) {
 func TestThePresentLoadNeedsItsPartOfWhatIsWanted(t *testing.T) {
 	for name, c := range map[string]struct {
 		now, queued, each capacity.Rate
+		plain, unknown    bool
+		evidence          evidence
 		want              int
 	}{
 		"half of it":                {now: 5, each: 2.5, want: 2},
@@ -257,10 +259,15 @@ func TestThePresentLoadNeedsItsPartOfWhatIsWanted(t *testing.T) {
 		"more than there is":        {now: 50, each: 2.5, want: 4},
 		"nothing arrives":           {each: 2.5},
 		"they serve nothing":        {now: 5, want: 4},
+		"nor does anything arrive":  {want: 4},
+		"saturation alone sizes":    {now: 5, each: 2.5, plain: true, want: 4},
+		"the demand is unknown":     {now: 5, each: 2.5, unknown: true, want: 4},
+		"a part of it is not heard": {now: 5, each: 2.5, evidence: evidencePartial, want: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 4, Current: 4})
 			v.rate.trigger, v.wanted, m.demand.now, m.need.queued = c.each, 4, c.now, c.queued
+			m.sized, m.demand.known, m.evidence = !c.plain, !c.unknown, c.evidence
 			assert.Equal(t, c.want, m.needed(v))
 		})
 	}

@@ -10,30 +10,6 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
-// What the load needs of the replicas that are wanted; of none that serve, all of them.
-func TestWhatTheLoadNeeds(t *testing.T) {
-	for name, c := range map[string]struct {
-		each        rate
-		now, queued float64
-		want        int
-	}{
-		"half of them":                     {each: rate{trigger: 2}, now: 4, want: 2},
-		"a little more than half of them":  {each: rate{trigger: 2}, now: 4.1, want: 3},
-		"what waits, too":                  {each: rate{trigger: 2}, now: 4, queued: 2, want: 3},
-		"more than all of them":            {each: rate{trigger: 2}, now: 40, want: 4},
-		"nothing arrives":                  {each: rate{trigger: 2}, want: 0},
-		"none of them serves":              {now: 4, want: 4},
-		"none serves, and nothing arrives": {want: 4},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 4, Current: 4})
-			v.rate, v.wanted, v.target = c.each, 4, 4
-			m.demand.now, m.need.queued = capacity.Rate(c.now), capacity.Rate(c.queued)
-			assert.Equal(t, c.want, m.needed(v))
-		})
-	}
-}
-
 // Where a variant serves no more when more may miss the promise, nobody knows how the misses
 // grow with the rate.
 func TestWhoseMissesGrow(t *testing.T) {

@@ -68,6 +68,37 @@ func TestWhichQuotasAreShared(t *testing.T) {
 	}
 }
 
+// Each size of holes is one row, however many kinds of requests ask for it; what asks for no
+// devices has none.
+func TestWhichHolesAreShared(t *testing.T) {
+	for name, c := range map[string]struct {
+		devices  int
+		milliCPU int64
+		want     []int
+	}{
+		"the same size":  {devices: 2, milliCPU: 500, want: []int{2}},
+		"another size":   {devices: 4, want: []int{2, 4}},
+		"no device":      {milliCPU: 500, want: []int{2}},
+		"no device, too": {want: []int{2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(118)
+			w.cluster = machines(9)
+			w.variants[0].request, w.variants[1].request = request("H100", 2), request("H100", c.devices)
+			w.variants[1].request.Shape.MilliCPU = c.milliCPU
+			s := w.snapshot()
+			policy := demoPolicy()
+			r := newRound(&s, &policy, &Memory{}, RoundFull)
+			r.reserve()
+			var got []int
+			for _, h := range r.newRows(r.models).holes {
+				got = append(got, h.Devices)
+			}
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
 // What is left and does not suffice is named with its number.
 func TestAQuotaThatLeavesTooFewIsTheReason(t *testing.T) {
 	w := newWorld(118)

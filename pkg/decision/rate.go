@@ -41,10 +41,13 @@ type rate struct {
 // for one that cannot keep the promise that decides, and else positive once the rates of
 // the model are made.
 func (r rate) serves() capacity.Rate {
-	if r.bound && (r.trigger == 0 || r.promised < r.trigger) {
+	switch {
+	case !r.bound:
+		return r.trigger
+	case r.trigger == 0:
 		return r.promised
 	}
-	return r.trigger
+	return min(r.trigger, r.promised)
 }
 
 // unfit reports whether no load is so small that a replica keeps the promise.
@@ -115,7 +118,7 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) serving.Curve {
 		p := &v.in.Replicas[i]
 		if r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh && p.Served.Time.After(seen) && r.settled(p) {
 			served := capacity.Rate(p.Served.Value)
-			if r.age(p.InService) == ageFresh && p.InService.Value > 0 && served > 0 {
+			if r.age(p.InService) == ageFresh {
 				served = capacity.Rate(p.Running.Value / p.InService.Value)
 			}
 			curve = curve.Observe(p.Served.Time, p.Running.Value, served, r.shapeOf(p, shape))
