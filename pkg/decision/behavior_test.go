@@ -233,7 +233,7 @@ func TestTheDefaultWindowIsForLoadsThatJump(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 6, Ready: 6, Startup: time.Minute})
 			m.sized, v.target = !c.plain, 2
-			m.demand = demand{known: !c.unknown, risk: 0.9, forecast: forecast.Belief{Lately: c.lately}}
+			m.demand = demand{known: !c.unknown, risk: 0.9, forecast: &forecast.Belief{Lately: c.lately}}
 			v.policy = DefaultVariantPolicy()
 			if c.chose != 0 {
 				v.policy.Down = Behavior{Window: c.chose}

@@ -35,7 +35,7 @@ type demand struct {
 	silent    []int
 	// forecast is what is believed of the arrivals, risk the quantile of it that is sized
 	// for, and lag what passes between its newest sample and what is decided now.
-	forecast forecast.Belief
+	forecast *forecast.Belief
 	history  []forecast.History
 	risk     float64
 	lag      time.Duration
@@ -60,8 +60,8 @@ func (r *round) demandOf(m *model) demand {
 	d := demand{backlog: r.backlog(m), risk: r.policy.quantile(), history: r.earlierDays(m)}
 	var newest capacity.TokenShape
 	d.tokens, newest = r.tokens(m)
-	d.forecast = r.forecast(m, newest)
-	m.next.Forecast = d.forecast
+	m.next.Forecast = r.forecast(m, newest)
+	d.forecast = &m.next.Forecast
 	m.next.Seen = r.observations(m, d.backlog)
 	steady, window := r.overWindow(m)
 	recent, scrapes := r.betweenScrapes(m)
@@ -300,10 +300,8 @@ func (r *round) lead(m *model) time.Duration {
 	seen, longest := time.Duration(0), defaultLead
 	for _, v := range m.variants {
 		seen = max(seen, v.in.Startup)
-		for _, s := range []state{statePending, stateOverdue} {
-			if since := v.fleet.since[s]; !since.IsZero() {
-				longest = max(longest, r.snapshot.Time.Sub(since))
-			}
+		if since := v.fleet.since; !since.IsZero() {
+			longest = max(longest, r.snapshot.Time.Sub(since))
 		}
 	}
 	return cmp.Or(seen, longest)

@@ -109,7 +109,7 @@ func TestExpectedIsNeverBelowThePresent(t *testing.T) {
 		f = f.Observe(epoch.Add(time.Duration(i)*15*time.Second), forecast.Count{Rate: capacity.Rate(rate), Span: 15 * time.Second, Shape: conv}, nil)
 	}
 	mean, _ := f.Moments()
-	d := demand{known: true, now: capacity.Rate(mean), forecast: f, risk: 0.2, tokens: conv}
+	d := demand{known: true, now: capacity.Rate(mean), forecast: &f, risk: 0.2, tokens: conv}
 	assert.Less(t, f.Quantile(d.risk, time.Minute, nil), mean)
 	assert.Equal(t, d.expected(d.risk, time.Minute), d.now)
 }

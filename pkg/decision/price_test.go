@@ -22,11 +22,11 @@ func TestWhatIsWorthItsPriceFollowsTheOdds(t *testing.T) {
 }
 
 // twofold is the belief that a load is mostly as it is, and with one chance in five far more.
-func twofold(now, more float64) forecast.Belief {
+func twofold(now, more float64) *forecast.Belief {
 	b := forecast.Belief{Sampled: epoch, Lately: forecast.Lately{Seconds: 600, Mean: now}}
 	b.Modes[0] = forecast.Mode{Probability: 0.8, Level: now}
 	b.Modes[1] = forecast.Mode{Probability: 0.2, Level: more}
-	return b
+	return &b
 }
 
 // The cheap replicas are all there, and serve 80 of the 100 req/s that may come with one

@@ -66,8 +66,8 @@ func (s state) String() string {
 // fleet is how many replicas of a variant are in each state.
 type fleet struct {
 	count [states]int
-	// since is when the oldest of each state was created, or stopped serving.
-	since [states]time.Time
+	// since is when the oldest was created, or stopped serving, that is pending or overdue.
+	since time.Time
 	// supply is how many serve or will in time.
 	supply int
 	// paused is how long the variant is still left alone.
@@ -122,8 +122,8 @@ func (r *round) fleetOf(v *variant) fleet {
 		if at == statePending && f.count[at] >= v.in.Current-v.in.Ready {
 			at = stateLeaving
 		}
-		if f.count[at] == 0 {
-			f.since[at] = s.Created
+		if f.since.IsZero() && (at == statePending || at == stateOverdue) {
+			f.since = s.Created
 		}
 		f.count[at]++
 		if s.Stuck {
@@ -211,9 +211,6 @@ func (m *model) trustUnseen() {
 		if alone {
 			f.supply = min(v.in.Current, f.supply+f.count[stateOverdue])
 			f.count[statePending] += f.count[stateOverdue]
-			if f.count[stateOverdue] > 0 {
-				f.since[statePending] = f.since[stateOverdue]
-			}
 			f.count[stateOverdue] = 0
 		}
 		if lost := f.lost(); lost != "" {
