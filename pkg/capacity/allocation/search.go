@@ -85,7 +85,7 @@ type solution struct {
 }
 
 func newKnapsack(c *cover) *knapsack {
-	k := &knapsack{last: c.items[c.at], rest: c.rest, slack: c.slack}
+	k := &knapsack{last: c.items[c.at], rest: c.rest, slack: c.slack, deviations: make([]deviation, 0, len(c.items)-1)}
 	var first state
 	full := true
 	for i, it := range c.items {
@@ -106,7 +106,7 @@ func newKnapsack(c *cover) *knapsack {
 	k.tolerance = fine * (c.base + first.cost + k.last.unit*max(0, k.rest-first.served))
 	slices.SortStableFunc(k.deviations, func(a, b deviation) int { return cmp.Compare(b.beyond/b.serves, a.beyond/a.serves) })
 	k.bounds()
-	k.layers = [][]state{{first}}
+	k.layers = append(make([][]state, 0, len(c.items)), []state{first})
 	return k
 }
 
@@ -183,7 +183,7 @@ func (s state) with(d deviation, n int) state {
 // expand decides the deviation after layer.
 func (k *knapsack) expand(layer int) (next []state, within bool) {
 	d := k.deviations[layer]
-	within = true
+	next, within = make([]state, 0, 2*len(k.layers[layer])+2), true
 	for at, s := range k.layers[layer] {
 		for n := 0; n <= d.limit; n++ {
 			t := s.with(d, n)
