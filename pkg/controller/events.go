@@ -56,11 +56,16 @@ func conditionEvents(recorder events.EventRecorder, object *v1alpha1.VariantAuto
 		if is == nil || was != nil && was.Reason == is.Reason {
 			continue
 		}
+		note := is.Message
+		if w.kind == v1alpha1.ConditionScalingLimited {
+			// It is an account. Of an error the end may be what matters.
+			note = status.Brief(note)
+		}
 		switch {
 		case slices.Contains(w.warnings, is.Reason):
-			tell(recorder, object, corev1.EventTypeWarning, is.Reason, actionObserve, is.Message)
+			tell(recorder, object, corev1.EventTypeWarning, is.Reason, actionObserve, note)
 		case was != nil && slices.Contains(w.warnings, was.Reason):
-			tell(recorder, object, corev1.EventTypeNormal, is.Reason, actionObserve, is.Message)
+			tell(recorder, object, corev1.EventTypeNormal, is.Reason, actionObserve, note)
 		}
 	}
 }
@@ -74,7 +79,7 @@ func scaleEvent(recorder events.EventRecorder, object *v1alpha1.VariantAutoscali
 	case *p.Desired < p.Current:
 		reason = eventScaledDown
 	}
-	tell(recorder, object, corev1.EventTypeNormal, reason, actionScale, fmt.Sprintf("replicas from %d to %d: %s", p.Current, *p.Desired, p.Message))
+	tell(recorder, object, corev1.EventTypeNormal, reason, actionScale, status.Brief(fmt.Sprintf("replicas from %d to %d: %s", p.Current, *p.Desired, p.Message)))
 }
 
 func tell(recorder events.EventRecorder, object *v1alpha1.VariantAutoscaling, kind, reason, action, note string) {

@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -109,6 +110,24 @@ func TestScaleEvents(t *testing.T) {
 		"Normal ScaledDown replicas from 2 to 1: 80 % full",
 		"Normal ScaledToZero replicas from 2 to 0: 80 % full",
 	}, drained(recorder))
+}
+
+// An event tells the beginning of a long account. An error is told to its end, where its
+// cause stands.
+func TestEventsAreShort(t *testing.T) {
+	long := "8xH100: 0 fit (largest hole 4); " + strings.Repeat("no room in zone a; ", 20) + "the end"
+	for reason, short := range map[decision.Reason]bool{decision.ReasonNoSlots: true, v1alpha1.ReasonPrometheusError: false} {
+		recorder := events.NewFakeRecorder(10)
+		bad := settled(facts(decision.ReasonMetricsFound, reason))
+		bad.Facts[1].Detail = long
+		conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, nil, status.Conditions(nil, bad, seventh.resolved()))
+		told := strings.Join(drained(recorder), "\n")
+		require.Contains(t, told, string(reason)+" 8xH100: 0 fit (largest hole 4)")
+		assert.Equal(t, short, !strings.Contains(told, "the end"), told)
+	}
+	recorder := events.NewFakeRecorder(10)
+	scaleEvent(recorder, &v1alpha1.VariantAutoscaling{}, settled(func(p *decision.VariantPlan) { p.Desired, p.Message = ptr.To(3), long }))
+	assert.LessOrEqual(t, len(strings.TrimPrefix(drained(recorder)[0], "Normal ScaledUp ")), 120)
 }
 
 func TestAnnotate(t *testing.T) {

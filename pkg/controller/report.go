@@ -46,7 +46,7 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 			r.tellScaling(p, v, o)
 		}
 		if f, ok := p.Fact(decision.ReasonReplicasChanged); ok {
-			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, f.Detail)
+			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, status.Brief(f.Detail))
 		}
 		changes = r.change(changes, v, plan.Round, func(stands *v1alpha1.VariantAutoscalingStatus) v1alpha1.VariantAutoscalingStatus {
 			return status.Render(stands, p, v.resolved(), plan.Time, asked && o.err == nil)
@@ -115,7 +115,7 @@ func (r *reporter) tellScaling(p *decision.VariantPlan, v *variant, o outcome) {
 		scaleEvent(r.recorder, v.object, p)
 		if o.unmarked != nil {
 			tell(r.recorder, v.object, corev1.EventTypeWarning, eventVictimsNotMarked, actionScale,
-				"Kubernetes chooses in the place of the replicas that could not be marked to go: "+brief(o.unmarked))
+				"pod-deletion-cost not set; Kubernetes picks pods: "+brief(o.unmarked))
 		}
 		return
 	}

@@ -275,5 +275,5 @@ func TestAMarkThatFailsDelaysNothing(t *testing.T) {
 	told := drained(recorder)
 	require.Len(t, told, 2)
 	assert.Contains(t, told[0], "Normal ScaledDown replicas from 2 to 1")
-	assert.Contains(t, told[1], "Warning VictimsNotMarked Kubernetes chooses in the place of the replicas that could not be marked to go: writing controller.kubernetes.io/pod-deletion-cost of pod n/a")
+	assert.Contains(t, told[1], "Warning VictimsNotMarked pod-deletion-cost not set; Kubernetes picks pods: writing controller.kubernetes.io/pod-deletion-cost of pod n/a")
 }

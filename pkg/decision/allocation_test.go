@@ -74,6 +74,18 @@ func TestAnUnknownVariantBorrowsFromAKnownOne(t *testing.T) {
 	}
 }
 
+// Of several that serve for the same, the first one's price is told.
+func TestTheFirstOfEqualPricesLends(t *testing.T) {
+	lender := func(name string, cost capacity.Cost) *variant {
+		return &variant{in: &Variant{Name: name, Cost: cost}, price: cost, rate: rate{trigger: capacity.Rate(cost)}}
+	}
+	unknown := lender("unknown", 6)
+	best, factor, how := unknown.priced([]*variant{lender("free", 0), lender("first", 2), lender("second", 4)})
+	assert.Equal(t, "first", best.in.Name)
+	assert.InDelta(t, 3, float64(factor), 1e-9)
+	assert.Equal(t, "as much per cost as first", how)
+}
+
 // Of several known ones the one whose hardware is most alike lends, and of equal ones the
 // one that serves for less; nobody lends what was borrowed.
 func TestTheMostAlikeLends(t *testing.T) {

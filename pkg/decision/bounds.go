@@ -33,7 +33,11 @@ func (r *round) minimum(v *variant) {
 		v.note(StageAllocation, ReasonNoSlots, "minReplicas is %d; %s", v.policy.Min, lacks)
 	}
 	if add > 0 {
-		v.step(StageAllocation, v.target+add, ReasonMinReplicas, "minReplicas is %d", v.policy.Min)
+		bypasses := ""
+		if most, _ := r.mayReach(v); v.target+add > most {
+			bypasses = " and bypasses scaleUp"
+		}
+		v.step(StageAllocation, v.target+add, ReasonMinReplicas, "minReplicas is %d%s", v.policy.Min, bypasses)
 	}
 }
 

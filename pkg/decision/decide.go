@@ -107,7 +107,7 @@ func (r *round) finish() (Plan, Memory) {
 			if m.rated {
 				v.plan.ServesEach = v.rate.serves()
 			}
-			v.plan.Binds, v.plan.Message = m.binds(v), clipped(v.plan.Message)
+			v.plan.Binds = m.binds(v)
 			if v.managed {
 				v.plan.Alternative = next
 			}

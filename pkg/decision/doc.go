@@ -65,7 +65,7 @@
 //	changesFought         changes   P  changes by somebody else that are a conflict
 //	leastConflictBackoff  time      C  how long the other one is then left in peace
 //	mostConflictBackoff   time      C  and at the longest
-//	mostMessage           bytes     C  length up to which a message takes another clause: it stands in an event
+//	mostMessage           bytes     C  length up to which a message takes another clause
 //	mostReplicas          replicas  P  what the scale subresource can hold
 //	LeastPriority         -         C  priority of a model in no service class
 package decision

@@ -54,7 +54,10 @@ func (r *round) limits(m *model, short capacity.Rate, ideal map[*variant]int) ma
 		switch {
 		case back > 0:
 			v.fact(reason, "%s; withdrawn", lost)
-			v.step(StageLimits, v.target-back, reason, "%s; %s", lost, v.pausedDetail())
+			if v.fleet.paused > 0 {
+				lost += "; " + v.pausedDetail()
+			}
+			v.step(StageLimits, v.target-back, reason, "%s", lost)
 			total -= back
 		case lost != "":
 			v.fact(reason, "%s", lost)

@@ -15,21 +15,6 @@ func TestRatesOfMessagesTellLittleFromNothing(t *testing.T) {
 	}
 }
 
-func TestLongMessagesEndWithAClause(t *testing.T) {
-	fits := strings.Repeat("x", mostMessage)
-	assert.Equal(t, fits, clipped(fits))
-	assert.Equal(t, fits+"x", clipped(fits+"x"), "one clause stays whole")
-	two := "a, " + fits[len("a, "):]
-	assert.Equal(t, two, clipped(two), "so does what is just short enough")
-	assert.Equal(t, "a, ...", clipped(two+"x"))
-	for _, end := range []string{", ", "; ", ": "} {
-		assert.Equal(t, "wants 8xH100, ...", clipped("wants 8xH100"+end+fits))
-		longest := strings.Repeat("x", mostMessage-len(", ..."))
-		assert.Equal(t, longest+", ...", clipped(longest+end+"yyyyy"))
-		assert.Equal(t, "a, ...", clipped("a, "+longest[2:]+end+"yyyyy"))
-	}
-}
-
 func TestAClauseIsJoinedWhereItFits(t *testing.T) {
 	clause := strings.Repeat("x", mostMessage-len("a; "))
 	assert.Equal(t, "a; "+clause, joined("a", clause))

@@ -185,6 +185,7 @@ func TestLess(t *testing.T) {
 		least   float64
 	}{
 		"all is known":                        {false, 0, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, lowerHeadroom * (4 + 2.5)},
+		"what is in flight grows":             {false, 0, Replica{Served: fresh, InFlightGrowth: Sample{Value: 1, Time: epoch, Present: true}}, ReasonSteady, lowerHeadroom * (4 + 1 + 2.5)},
 		"with a promise":                      {true, 0, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, modelHeadroom * (4 + 2.5)},
 		"a backlog is worth less than one":    {false, 2.4, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, lowerHeadroom * (4 + 2.5)},
 		"a backlog is worth a replica":        {false, 2.5, Replica{Served: fresh, InFlightGrowth: still}, ReasonBacklog, 0},
@@ -203,6 +204,27 @@ func TestLess(t *testing.T) {
 			if c.want == ReasonBacklog {
 				assert.Equal(t, "replicas are idle; no scale-down while 300 requests wait", n.detail)
 			}
+		})
+	}
+}
+
+// Only of a variant with a saturated replica it matters who chooses which one goes.
+func TestWhoSparesTheSaturated(t *testing.T) {
+	for name, c := range map[string]struct {
+		saturated int
+		picks     bool
+		want      bool
+	}{
+		"it has one, and the choice is ours":  {1, true, true},
+		"it has one, and Kubernetes chooses":  {1, false, false},
+		"it has none, and Kubernetes chooses": {0, false, true},
+		"it has none, and the choice is ours": {0, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Picks: c.picks, Request: request("H100", 1)})
+			r.trial = placement.NewTrial(machines(2))
+			v.load.saturated = c.saturated
+			assert.Equal(t, c.want, r.spares(m))
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -203,21 +202,8 @@ func (v *variant) tell(s Step) {
 	v.plan.Steps = append(v.plan.Steps, s)
 }
 
-// mostMessage is how long a message may become by another clause: it stands in an event,
-// and the steps tell all.
+// mostMessage is how long a message may become by another clause; the steps tell all.
 const mostMessage = 120
-
-// clipped is the message, cut after the last clause that leaves it short.
-func clipped(message string) string {
-	const more = ", ..."
-	if len(message) <= mostMessage {
-		return message
-	}
-	if end := strings.LastIndexAny(message[:mostMessage-len(more)+1], ",;:"); end > 0 {
-		return message[:end] + more
-	}
-	return message
-}
 
 // perSecond is a rate with as many digits as tell a small one from none.
 func perSecond(rate capacity.Rate) string {

@@ -175,7 +175,11 @@ func TestTheOracleSees(t *testing.T) {
 			s.Calm = time.Hour
 			s.Faults = []Fault{{Kind: FaultHang, From: 2 * time.Minute, To: s.Calm, Count: 4}}
 		}), always(4), CheckShort},
-		"two too many":              {four(nil), always(9), CheckSpare},
+		"two too many": {four(nil), always(9), CheckSpare},
+		"too many without a load for a tolerance": {four(func(s *Scenario) {
+			s.Models[0].Load = []Point{{Rate: 0}}
+			first(s).Policy.Down.Tolerance = 0.1
+		}), always(10), CheckSpare},
 		"too many without a load":   {four(func(s *Scenario) { s.Models[0].Load = []Point{{Rate: 0}} }), always(4), CheckSpare},
 		"the dear one of two":       {withDear(), only("model-dear", 4), CheckDear},
 		"a model that stays awake":  {sleeper(), always(1), CheckSleep},

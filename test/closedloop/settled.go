@@ -165,8 +165,8 @@ func (w *world) checkIdle(m *modelState) {
 		} else {
 			total += min(v.placed(), v.policy.Min)
 		}
-		if v.policy.Down.Tolerance > 0 {
-			least = max(least, int(float64(v.placed())))
+		if n := v.placed(); float64(n)*(1-v.policy.Down.Tolerance) <= float64(max(1, v.policy.Min))+1e-9 {
+			least = max(least, n)
 		}
 	}
 	if total > max(1, least)+1 {

@@ -200,7 +200,7 @@ func capacityKnown(p *decision.VariantPlan, v *Variant) finding {
 func room(p *decision.VariantPlan, v *Variant) string {
 	text := fmt.Sprintf("%d fit", p.Slots.Count)
 	if p.Slots.Bound != "" {
-		text = fmt.Sprintf("at most %d fit; not modelled: %s", p.Slots.Count, p.Slots.Bound)
+		text = fmt.Sprintf("up to %d fit; %s not considered", p.Slots.Count, p.Slots.Bound)
 	}
 	if v.Shape != nil {
 		text = fmt.Sprintf("%s: %s", placement.Wants(*v.Shape, v.Other), text)

@@ -1,6 +1,9 @@
 package status
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // mostNote is the longest note of an event, in bytes, that the API server takes.
 const mostNote = 1024
@@ -15,4 +18,20 @@ func Note(text string) string {
 		end--
 	}
 	return text[:end] + "…"
+}
+
+// mostBrief is about how many bytes of an account an event tells.
+const mostBrief = 120
+
+// Brief is the beginning of an account, cut after the last clause that leaves it short. The
+// conditions and the steps tell all of it.
+func Brief(account string) string {
+	const more = ", ..."
+	if len(account) <= mostBrief {
+		return account
+	}
+	if end := strings.LastIndexAny(account[:mostBrief-len(more)+1], ",;:"); end > 0 {
+		return account[:end] + more
+	}
+	return account
 }

@@ -355,7 +355,7 @@ func TestTwoRoundsDoNotGiveTheSameRoomAway(t *testing.T) {
 	create(t, late, w)
 	shows(t, patience, w, v1alpha1.ConditionScalingLimited, "NoSlots")
 	known := shows(t, patience, w, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityUpperBound)
-	assert.Equal(t, "1xACME-CARD-7: at most 0 fit; not modelled: what admission adds (largest hole 0)", known.Message)
+	assert.Equal(t, "1xACME-CARD-7: up to 0 fit; what admission adds not considered (largest hole 0)", known.Message)
 	roundsLater(t, brisk, 5)
 	assert.EqualValues(t, 0, *read(t, late).Spec.Replicas, describe(read(t, w)))
 	assert.EqualValues(t, 0, *w.Status.Placement.Slots)
