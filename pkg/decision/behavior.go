@@ -46,7 +46,7 @@ func (m *model) needed(v *variant) int {
 		return v.wanted
 	}
 	share := min(1, float64((m.demand.now+m.need.queued)/supply))
-	return int(math.Ceil(share*float64(v.wanted) - 1e-9))
+	return int(math.Ceil(share*float64(v.wanted) - rounding))
 }
 
 // held is for how long what the load needed is not given up: the window, but not where nobody
@@ -188,7 +188,7 @@ func (r *round) slowDown(m *model, v *variant, from int) {
 // tolerates reports whether a change to so many replicas is within the tolerance.
 func (v *variant) tolerates(b Behavior, wanted int) bool {
 	return wanted != v.in.Current && b.Tolerance > 0 &&
-		math.Abs(float64(wanted)/float64(v.in.Current)-1) <= b.Tolerance+1e-9
+		math.Abs(float64(wanted)/float64(v.in.Current)-1) <= b.Tolerance+rounding
 }
 
 // rateLimit is the furthest that the policies of one direction (+1 up, -1 down)

@@ -62,7 +62,7 @@ func (r *round) conflictOf(v *variant) (c Conflict, changed bool) {
 	if changed = known && v.policy.Actuation == ActuationScale && last.Replicas != v.in.Current && last.Desired != v.in.Current; changed {
 		one := Change{Time: now, Writer: v.in.Writer, Replicas: v.in.Current}
 		if c.fights(one, max(v.policy.Down.Window, leastConflictBackoff)) && !now.Before(c.Until) {
-			c.Backoff = min(max(2*c.Backoff, leastConflictBackoff), mostConflictBackoff)
+			c.Backoff = min(max(again*c.Backoff, leastConflictBackoff), mostConflictBackoff)
 			c.Until = now.Add(c.Backoff)
 		}
 		c.Changes = append(c.Changes, one)

@@ -10,8 +10,13 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
-// defaultLead is how long a replica is taken to start when none was seen.
-const defaultLead = time.Minute
+const (
+	// defaultLead is how long a replica is taken to start when none was seen.
+	defaultLead = time.Minute
+	// seenWindows is how many metrics windows back it is known what waited and served: the
+	// window that a sample speaks of, and that of the sample before which it is held against.
+	seenWindows = 2
+)
 
 // demand is what is asked of one model: the only thing that the other stages know of its
 // arrivals. How they are forecast, and how sure that is, is a matter of this value alone.
@@ -134,11 +139,11 @@ func (m *model) told() *Demand {
 // tellDemand records what was found.
 func (m *model) tellDemand() {
 	if d := &m.demand; d.seen {
-		like := ""
-		if d.forecast.LikeEarlier() > 0.5 {
-			like = "; the load moves as on an earlier day"
+		as := ""
+		if like := d.forecast.LikeEarlier(); like > 1-like {
+			as = "; the load moves as on an earlier day"
 		}
-		m.note(StageDemand, ReasonMetricsFound, "%.2f req/s arrive, %.2f expected, %.0f wait%s", max(0, d.now), m.ahead, d.backlog, like)
+		m.note(StageDemand, ReasonMetricsFound, "%.2f req/s arrive, %.2f expected, %.0f wait%s", max(0, d.now), m.ahead, d.backlog, as)
 		return
 	}
 	m.note(StageDemand, ReasonMetricsMissing, "the arrival rate is unknown")
@@ -263,11 +268,11 @@ func (r *round) tokens(m *model) (usual, newest capacity.TokenShape) {
 	return next.Shape, now
 }
 
-// observations are what was seen within the last two metrics windows, with this round's.
+// observations are what was seen lately, with this round's.
 func (r *round) observations(m *model, backlog float64) []Observation {
 	var kept []Observation
 	for _, o := range m.old.Seen {
-		if r.snapshot.Time.Sub(o.Time) <= 2*r.policy.Window {
+		if r.snapshot.Time.Sub(o.Time) <= seenWindows*r.policy.Window {
 			kept = append(kept, o)
 		}
 	}

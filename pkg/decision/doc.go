@@ -24,6 +24,7 @@
 // little depends on it.
 //
 //	precision             share     C  that of numbers which are looked for: any small one
+//	rounding              share     C  two sums of rates are the same up to it
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides
 //	attainedMemory        time      C  how long it counts how well the promise was kept: loads repeat after a day
@@ -34,17 +35,22 @@
 //	modelHeadroom         -         C  the same where latency sizes, which reckons with scatter already
 //	spareWorth            share     C  worth of spare capacity in a purchase: less buys many small dear replicas
 //	scarcity              -         C  times its price that a replica counts for whose room others lack
+//	scarceModels          models    C  that are looked at which lack room on one accelerator: bounds the time of a round
 //	oneMore               req/s     C  a need that any replica covers
 //	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
+//	keptPromised          share     C  the same for one that keeps it: it takes more than noise to change that
 //	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number
 //	settledWithin         share     C  how far a window may be from Little's law and still show one state
 //	settledChance         -         P  and of the last arrivals from chance, in standard deviations
 //	profileWeight         counts    C  observations that a given profile is worth
 //	leastKVUse            share     C  least cache use that tells how many requests fit
 //	lowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered
+//	aheadFactor           -         C  times as old as it is ahead that a sample from the future counts
+//	leastUnsaturated      replicas  P  known to have some spare before a ready one goes
 //	FastInterval          time      P  time between fast rounds
 //	landingSlack          time      M  from a write to the first request of a ready replica, beside its start-up
 //	defaultLead           time      C  start-up that is assumed before one was seen
+//	seenWindows           windows   C  back that it is known what waited and served
 //	switchesPerRound      models    C  most models that change to cheaper variants at once
 //	switchLeast           share     C  least saving for which one does: less follows every change of a minute
 //	fitsPerRound          fits      M  bounds the time of a round
@@ -56,11 +62,13 @@
 //	leastDeadline         time      C  least start-up deadline
 //	deadlineStartups      -         C  and in start-ups as they were seen
 //	placementPatience     time      C  how long a replica may hold no node where no node comes
-//	nodePatience          time      P  and where one comes, which takes cloud providers minutes
+//	nodePatience          time      P  and where one comes, which takes cloud providers minutes; containers may fail for as long
 //	podPatience           time      C  how long a replica may have no pod
-//	leastPause            time      P  a failed start is tried again after this, as pods in CrashLoopBackOff are
-//	mostPause             time      P  and at the latest after this
-//	recovery              time      P  the pause is short again after this
+//	crashStartups         -         C  start-ups for which containers may fail: one restart may mend it
+//	again                 -         P  times as long that a pause, a conflict or a start is given the next time
+//	leastPause            time      C  a failed start is tried again after this
+//	mostPause             time      C  and at the latest after this
+//	recovery              time      P  the pause is short again after this, as with pods in CrashLoopBackOff
 //	unreadRecovery        time      C  and after this where the nodes cannot be read
 //	changesFought         changes   P  changes by somebody else that are a conflict
 //	leastConflictBackoff  time      C  how long the other one is then left in peace

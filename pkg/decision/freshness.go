@@ -25,6 +25,10 @@ const (
 // count may be lowered.
 const lowerCoverage = 0.8
 
+// aheadFactor is how many times as old a sample counts as it is ahead of the clock, which one
+// of the two must then be wrong: clocks differ by less than samples age.
+const aheadFactor = 2
+
 // age is the class of a sample's age.
 type age int
 
@@ -37,8 +41,7 @@ const (
 )
 
 // age classifies a sample of something that cannot be negative. One from the future (a
-// skewed clock) counts as twice as old as it is ahead: clocks differ by less than samples age.
-// What is no number is absent.
+// skewed clock) counts as old, too. What is no number is absent.
 func (r *round) age(s Sample) age {
 	if s.Value < 0 {
 		return ageAbsent
@@ -50,7 +53,7 @@ func (r *round) age(s Sample) age {
 func (r *round) ageSigned(s Sample) age {
 	old, limit := r.snapshot.Time.Sub(s.Time), r.policy.Freshness
 	if old < 0 {
-		old = -2 * old
+		old *= -aheadFactor
 	}
 	switch {
 	case !s.Present || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) || old >= limit.Stale:

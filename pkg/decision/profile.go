@@ -95,11 +95,11 @@ func (r *round) size(m *model) bool {
 				v.rate.trigger = curve.Rate(v.atTriggers, m.demand.tokens, p)
 				v.rate.max = max(v.rate.max, v.rate.trigger)
 			}
-			least := leastPromised * min(v.rate.trigger, usual)
+			least := leastPromised
 			if v.old.Sizing.Keeps {
-				least /= 2
+				least = keptPromised
 			}
-			v.next.Sizing.Keeps = rate > least
+			v.next.Sizing.Keeps = float64(rate) > least*float64(min(v.rate.trigger, usual))
 			if !v.next.Sizing.Keeps {
 				rate = 0
 			}

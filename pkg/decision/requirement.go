@@ -126,7 +126,7 @@ func (m *model) judgeShortfall(n *need) {
 // beyond is what is asked for beyond what serves and starts.
 func (m *model) beyond(n *need) capacity.Rate {
 	missing := n.required - n.supply
-	if missing <= 1e-9*n.required {
+	if missing <= rounding*n.required {
 		return 0
 	}
 	return missing

@@ -11,6 +11,10 @@ import (
 // theirs.
 const scarcity = 2
 
+// scarceModels is how many models are looked at that lack room on one accelerator: it bounds
+// the time of a round.
+const scarceModels = 2
+
 // unplaced is a variant of which its model lately lacked one more replica for want of room.
 type unplaced struct {
 	m *model
@@ -19,7 +23,7 @@ type unplaced struct {
 
 // scarce finds out, in a cluster that does not grow, whose replicas hold room that another
 // model of at least the same importance lacks: they go first, and are bought last. Nothing
-// moves for that alone. Of each accelerator only the two most important models are looked at.
+// moves for that alone. Of each accelerator only the most important models are looked at.
 func (r *round) scarce() {
 	wants := r.wanting()
 	if len(wants) == 0 {
@@ -60,12 +64,12 @@ func (r *round) wanting() map[capacity.Accelerator][]unplaced {
 	return all
 }
 
-// mostImportant are the first two models of up to three variants, the last of which is new.
+// mostImportant are the first scarceModels of variants, the last of which is new.
 func mostImportant(list []unplaced) []unplaced {
 	for i := len(list) - 1; i > 0 && list[i].m.promise.Priority < list[i-1].m.promise.Priority; i-- {
 		list[i], list[i-1] = list[i-1], list[i]
 	}
-	return list[:min(len(list), 2)]
+	return list[:min(len(list), scarceModels)]
 }
 
 // opens reports whether a replica of w fits on some node without those of v, or v has none

@@ -86,3 +86,20 @@ func TestNothingIsScarceInAClusterThatGrows(t *testing.T) {
 		assert.Empty(t, r.wanting(), "nothing is known of the nodes")
 	}
 }
+
+// Of the models that lack room on one accelerator the most important ones are looked at, and
+// of equal ones those that come first.
+func TestTheMostImportantLackRoomFirst(t *testing.T) {
+	lacks := func(id string, priority int) unplaced {
+		return unplaced{m: &model{in: &Model{ID: id}, promise: Promise{Priority: priority}}}
+	}
+	var list []unplaced
+	for _, u := range []unplaced{lacks("late", 5), lacks("first", 1), lacks("second", 3), lacks("as second", 3), lacks("as first", 1)} {
+		list = mostImportant(append(list, u))
+	}
+	var got []string
+	for _, u := range list {
+		got = append(got, u.m.in.ID)
+	}
+	assert.Equal(t, []string{"first", "as first"}, got)
+}

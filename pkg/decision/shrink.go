@@ -10,6 +10,13 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 )
 
+// leastUnsaturated is how many replicas must be known to have some spare before a ready one
+// goes, so that one stays that has.
+const leastUnsaturated = 2
+
+// rounding is the share up to which two sums of rates are the same.
+const rounding = 1e-9
+
 // shrink removes what the cheapest mix does without, as long as what stays serves the
 // demand with something in hand and stays below the triggers. Where that mix is not
 // safe to go to, replicas go one by one, the dearest per rate first. Of a mix that replicas
@@ -192,7 +199,7 @@ func (m *model) dearestFirst() []*variant {
 // as they become fewer, must stay clear of the triggers. A replica that is saturated,
 // or whose load is not known, has no spare to take over what another one did, and a
 // saturated one counts for no more than it serves now. No ready replica goes while fewer
-// than two are known to have some spare, and beside a saturated one or one that nobody
+// than leastUnsaturated are known to have some spare, and beside a saturated one or one that nobody
 // hears of none that starts.
 func (m *model) safe(now, after standing) bool {
 	least, idle := m.need.least, m.need.idle
@@ -200,7 +207,7 @@ func (m *model) safe(now, after standing) bool {
 		// Only what does not count goes: misfits.
 		least = min(least, m.need.required)
 	}
-	if after.coming-idle < max(least, oneMore) || m.load.saturated > 0 && now.unsaturated < 2 {
+	if after.coming-idle < max(least, oneMore) || m.load.saturated > 0 && now.unsaturated < leastUnsaturated {
 		return false
 	}
 	if after.notReady < now.notReady && m.unheard() {
@@ -209,11 +216,10 @@ func (m *model) safe(now, after standing) bool {
 	if after.up >= now.up {
 		return true
 	}
-	// Sums of rates are exact to a part in a billion at best.
-	if now.unsaturated < 2 || after.ready-m.unknown() <= now.ready*1e-9 || after.ready-idle < least {
+	if now.unsaturated < leastUnsaturated || after.ready-m.unknown() <= now.ready*rounding || after.ready-idle < least {
 		return false
 	}
-	return after.ready >= m.clear(now)*(1-1e-9)
+	return after.ready >= m.clear(now)*(1-rounding)
 }
 
 // clear is the least that the ready replicas must serve so that each stays clear of the

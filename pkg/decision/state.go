@@ -22,11 +22,14 @@ const (
 	// podPatience is how long a replica that was asked for may have no pod before it is
 	// taken not to come: a quota or an admission rule keeps it away.
 	podPatience = 2 * time.Minute
+	// crashStartups is for how many start-ups containers may fail: one restart may mend it.
+	crashStartups = 1.5
 )
 
 // A variant whose replicas found no node, or did not come up, is left alone for leastPause,
-// and twice as long each time that it happens again within recovery of the end of a pause.
+// and again times as long each time that it happens within recovery of the end of a pause.
 const (
+	again      = 2
 	leastPause = time.Minute
 	mostPause  = 16 * time.Minute
 	recovery   = 10 * time.Minute
@@ -135,7 +138,7 @@ func (r *round) fleetOf(v *variant) fleet {
 	f.count[statePending] += awaiting
 	// One that does not come up is its own fault; all that start are the variant's.
 	mostly := func(bad int) bool {
-		return bad > 0 && bad == len(v.in.Starting) && 2*bad >= v.in.Ready+len(v.in.Starting)
+		return bad > 0 && bad == len(v.in.Starting) && bad >= v.in.Ready
 	}
 	f.unplaceable = f.unplaced() > 0 || mostly(f.count[stateCrashLooping]+f.count[stateOverdue])
 	f.unhealthy = f.unplaceable || mostly(failing)
@@ -164,7 +167,7 @@ func (r *round) startupDeadline(v *variant) (time.Duration, Unseen) {
 	if u.Now < v.old.Unseen.Now {
 		u.Before = max(u.Before, v.old.Unseen.Now)
 	}
-	return max(r.policy.StartupDeadline, 2*u.Before), u
+	return max(r.policy.StartupDeadline, again*u.Before), u
 }
 
 // stateOf is the state of one replica that does not serve. Where clusters grow, a node may
@@ -178,10 +181,9 @@ func (r *round) stateOf(v *variant, s *Starting, deadline time.Duration) state {
 	case r.policy.Limited:
 		patience = min(deadline, placementPatience)
 	}
-	// One restart may be mended by the next.
 	crashPatience := nodePatience
 	if v.in.Startup > 0 {
-		crashPatience = max(v.in.Startup*3/2, leastDeadline)
+		crashPatience = max(time.Duration(crashStartups*float64(v.in.Startup)), leastDeadline)
 	}
 	switch waited := r.snapshot.Time.Sub(s.Created); {
 	case s.unscheduled() && waited > patience:
@@ -295,7 +297,7 @@ func (r *round) backoffOf(v *variant, unplaceable bool) Backoff {
 	case known && now.Before(b.Until), !unplaceable:
 		return b
 	}
-	pause := min(max(2*b.Pause, leastPause), mostPause)
+	pause := min(max(again*b.Pause, leastPause), mostPause)
 	return Backoff{Until: now.Add(pause), Pause: pause, Ready: v.in.Ready}
 }
 

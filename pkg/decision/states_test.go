@@ -30,6 +30,7 @@ func TestStates(t *testing.T) {
 				require.Equal(t, want[0], is.line, "run this test with -update and read the difference; now it is\n%s", is.whole)
 				want = want[1:]
 			}
+			require.NotContains(t, is.whole, "next try in 0s", "whoever is not left alone is tried now")
 			text += is.line + "\n"
 		}
 	}

@@ -207,7 +207,8 @@ const mostMessage = 120
 
 // perSecond is a rate with as many digits as tell a small one from none.
 func perSecond(rate capacity.Rate) string {
-	if rate < 0.1 {
+	const small = 0.1
+	if rate < small {
 		return fmt.Sprintf("%.2g", float64(rate))
 	}
 	return fmt.Sprintf("%.2f", float64(rate))

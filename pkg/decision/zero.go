@@ -1,6 +1,9 @@
 package decision
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // zero lets a model sleep of which nothing was asked for its retention period, if it
 // may, and reports whether it does; and keeps one replica of any other model. A replica
@@ -172,7 +175,7 @@ func (r *round) keepOne(m *model) bool {
 				v.fact(ReasonNoSlots, "%s", why)
 			}
 		case m.called():
-			v.step(StageZero, v.target+1, ReasonWake, "%s, no replica serves", plural(int(m.demand.backlog+0.5), "request waits", "requests wait"))
+			v.step(StageZero, v.target+1, ReasonWake, "%s, no replica serves", plural(int(math.Round(m.demand.backlog)), "request waits", "requests wait"))
 		default:
 			v.step(StageZero, v.target+1, ReasonKeepOne, "one replica is kept, on the cheapest variant that fits")
 		}

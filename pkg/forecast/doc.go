@@ -20,6 +20,7 @@
 //	dispersionPrior       counts    C  weight of independent arrivals before anything was seen
 //	dispersionTrim        -         P  the 99.5 % point of what independent arrivals do: what exceeds it is a step
 //	latelyHalfLife        time      M  memory of where the load was, and weight of a load that does not jump: half and twice change little
+//	HistoryAgo            time      C  people and their machines keep the hours of the day and the days of the week
 //	HistoryStep           time      M  two and five minutes do as well
 //	HistoryBehind         time      C  a step, and another since it was read
 //	HistoryAhead          time      C  it is read once an hour, and a start-up is less than another
