@@ -21,6 +21,8 @@ func (o *ours) Parameters() []Parameter {
 		{"hybrid", fmt.Sprint(p.Hybrid)},
 		{"limited", fmt.Sprint(p.Limited)},
 		{"promisedShare", fmt.Sprint(p.Share)},
+		{"history", fmt.Sprint(p.History)},
+		{"growthLimit", growthOf(p.Growth)},
 		{"horizon", p.Horizon.String()},
 		{"drain", p.Drain.String()},
 		{"startupDeadline", p.StartupDeadline.String()},
@@ -30,6 +32,9 @@ func (o *ours) Parameters() []Parameter {
 			}
 			return "never"
 		})},
+	}
+	if p.Hybrid {
+		out = append(out, Parameter{"risk", fmt.Sprint(p.Risk)})
 	}
 	for _, t := range []struct {
 		name string
@@ -50,6 +55,14 @@ func (o *ours) Parameters() []Parameter {
 		Parameter{"scaleDown", o.scenario.perVariant(func(v *Variant) string { return describe(v.Policy.Down) })},
 		Parameter{"profile", o.scenario.perVariant((*Variant).knowledge)},
 	)
+}
+
+// growthOf renders how much a variant may grow beyond what serves.
+func growthOf(g decision.Growth) string {
+	if g == (decision.Growth{}) {
+		return "none"
+	}
+	return fmt.Sprintf("%d replicas or %d%%, whichever is more", g.Pods, g.Percent)
 }
 
 // bounds are "2 to 8", or "2 or more" without an upper one.

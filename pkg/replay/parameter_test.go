@@ -15,8 +15,9 @@ func TestParametersOfOurs(t *testing.T) {
 	s := small()
 	assert.Equal(t, []Parameter{
 		{"interval", "1m0s"}, {"fastInterval", "10s"}, {"scrapeInterval", "15s"}, {"metricsWindow", "1m0s"}, {"gateway", "true"},
-		{"hybrid", "true"}, {"limited", "false"}, {"promisedShare", "0.99"}, {"horizon", "30m0s"}, {"drain", "2m0s"},
-		{"startupDeadline", "10m0s"}, {"scaleToZero", "never"},
+		{"hybrid", "true"}, {"limited", "false"}, {"promisedShare", "0.99"}, {"history", "true"},
+		{"growthLimit", "40 replicas or 300%, whichever is more"}, {"horizon", "30m0s"}, {"drain", "2m0s"},
+		{"startupDeadline", "10m0s"}, {"scaleToZero", "never"}, {"risk", "0.9"},
 		{"kvCacheThreshold", "0.8"}, {"queueLengthThreshold", "5"}, {"kvSpareTrigger", "0.1"}, {"queueSpareTrigger", "3"},
 		{"replicas", "0 or more"}, {"scaleUp", "window 0s"}, {"scaleDown", "window up to 5m0s"}, {"profile", "given"},
 	}, newOurs(s, true).Parameters())
@@ -31,9 +32,10 @@ func TestParametersOfOurs(t *testing.T) {
 	tiny := decision.ModelKey{Namespace: "another", ID: "tiny"}
 	s.Policy.IdleByModel = map[decision.ModelKey]decision.Idle{tiny: {Enabled: true, Retention: time.Minute}}
 	s.Policy.SaturationByModel = map[decision.ModelKey]decision.Saturation{tiny: {KVCacheThreshold: 0.7, QueueLengthThreshold: 5, KVSpareTrigger: 0.1, QueueSpareTrigger: 3}}
+	s.Policy.Growth = decision.Growth{}
 	got := newOurs(s, false).Parameters()
 	for _, want := range []Parameter{
-		{"hybrid", "false"},
+		{"hybrid", "false"}, {"growthLimit", "none"},
 		{"scaleToZero", "small: never; tiny: after 1m0s"},
 		{"kvCacheThreshold", "small: 0.8; tiny: 0.7"},
 		{"queueLengthThreshold", "5"},

@@ -7,6 +7,7 @@ import "llmd.ai/workload-variant-autoscaler/pkg/replay"
 var settings = map[string]string{
 	"interval": "GLOBAL_OPT_INTERVAL", "metricsWindow": "PROMETHEUS_METRICS_WINDOW", "hybrid": "EXPERIMENTAL_PROACTIVE_MODEL",
 	"limited": "WVA_LIMITED_MODE", "promisedShare": "WVA_SLO_PERCENTILE", "horizon": "WVA_SWITCH_HORIZON",
+	"risk": "WVA_RISK", "history": "WVA_HISTORY", "growthLimit": "WVA_GROWTH_LIMIT_REPLICAS, WVA_GROWTH_LIMIT_PERCENT",
 	"drain": "WVA_BACKLOG_DRAIN_TIME", "startupDeadline": "WVA_STARTUP_DEADLINE", "scaleToZero": "WVA_SCALE_TO_ZERO",
 	"scrapeInterval": "collection.scrape", "gateway": "collection.gateway",
 	"replicas": "minReplicas, maxReplicas", "scaleUp": "behavior.scaleUp", "scaleDown": "behavior.scaleDown", "profile": "variantProfile",
