@@ -37,7 +37,7 @@ func statesOf(pods []*corev1.Pod) podStates {
 				Held:          inventory.HeldBy(pod) != "",
 				Pending:       pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending,
 				Marked:        isMarked(pod),
-				Stuck:         stuck(pod),
+				Failing:       cannotStart(pod),
 				Unschedulable: scheduled != nil && scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable,
 			})
 		}
@@ -72,9 +72,9 @@ var failing = map[string]bool{
 	"RunContainerError":          true,
 }
 
-// stuck reports whether a pod that does not serve cannot come up by itself: a
+// cannotStart reports whether a pod that does not serve cannot come up by itself: a
 // container of it was restarted, or is kept from starting.
-func stuck(pod *corev1.Pod) bool {
+func cannotStart(pod *corev1.Pod) bool {
 	for _, statuses := range [...][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range statuses {
 			s := &statuses[i]

@@ -110,7 +110,7 @@ func TestReplicasThatCannotComeUp(t *testing.T) {
 			for _, pod := range []any{pod, slim} {
 				s := statesOf([]*corev1.Pod{pod.(*corev1.Pod)})
 				require.Len(t, s.starting, 1)
-				assert.Equal(t, c.want, s.starting[0].Stuck)
+				assert.Equal(t, c.want, s.starting[0].Failing)
 			}
 		})
 	}

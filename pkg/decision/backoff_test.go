@@ -16,13 +16,13 @@ func TestBackOff(t *testing.T) {
 	w.cluster = &placement.Cluster{Nodes: append(nodes(2, "H100", 8), nodes(4, "L40S", 8)...)}
 	policy := policyFor(true, "a-h100", "b-l40s")
 	// A rule that the model does not know keeps the second replica off every node.
-	stuck := func(s *Snapshot) {
+	failing := func(s *Snapshot) {
 		v := &s.Models[0].Variants[0]
 		v.Current = 2
-		v.Starting = []Starting{{Name: "stuck", Created: s.Time.Add(-45 * time.Second), Unschedulable: true}}
+		v.Starting = []Starting{{Name: "failing", Created: s.Time.Add(-45 * time.Second), Unschedulable: true}}
 	}
 	s := w.snapshot()
-	stuck(&s)
+	failing(&s)
 	plan, memory := Decide(s, policy, Memory{}, RoundFull)
 	key := Key{"ns", "a-h100"}
 	assert.Equal(t, leastPause, memory.Variants[key].Backoff.Pause)
@@ -39,7 +39,7 @@ func TestBackOff(t *testing.T) {
 	assert.Greater(t, *plan.Models[0].Variants[0].Desired, 1, "tried again")
 
 	s = w.snapshot()
-	stuck(&s)
+	failing(&s)
 	_, memory = Decide(s, policy, memory, RoundFull)
 	assert.Equal(t, 2*leastPause, memory.Variants[key].Backoff.Pause, "the next pause is twice as long")
 
@@ -54,7 +54,7 @@ func TestInAClusterThatGrowsTheNextVariantTakesOver(t *testing.T) {
 	s := w.snapshot()
 	v := &s.Models[0].Variants[0]
 	v.Current = 2
-	v.Starting = []Starting{{Name: "stuck", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
+	v.Starting = []Starting{{Name: "failing", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
 	v.Startup = 0
 	policy := policyFor(false, "a-h100", "b-l40s")
 	plan, memory := Decide(s, policy, Memory{}, RoundFull)

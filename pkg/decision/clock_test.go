@@ -61,7 +61,7 @@ func TestAClockThatRanAheadDelaysAtMostOneWindow(t *testing.T) {
 }
 
 // No time in the memory is later than the clock that came back, wherever it stands: a
-// truce and a pause that began before end later.
+// backoff of a conflict and a pause that began before end later.
 func TestNothingInTheMemoryIsLaterThanNow(t *testing.T) {
 	policy := DefaultPolicy()
 	policy.Hybrid, policy.Idle.Enabled, policy.Share = true, true, 0.9

@@ -160,7 +160,7 @@ func TestAsManyMisfitsStayAsWhatIsMissingNeeds(t *testing.T) {
 	}
 }
 
-// A change that is just a window ago still counts, and one at the instant at which a truce ended
+// A change that is just a window ago still counts, and one at the instant at which a backoff ended
 // does not.
 func TestWhichChangesAreAFight(t *testing.T) {
 	const window = 5 * time.Minute
@@ -169,11 +169,11 @@ func TestWhichChangesAreAFight(t *testing.T) {
 		until time.Duration
 		fight bool
 	}{
-		"within the window":          {ago: window - time.Second, until: time.Hour, fight: true},
-		"just a window ago":          {ago: window, until: time.Hour, fight: true},
-		"longer ago":                 {ago: window + time.Second, until: time.Hour},
-		"as the last truce ended":    {ago: time.Minute, until: time.Minute},
-		"after the last truce ended": {ago: time.Minute, until: time.Minute + time.Second, fight: true},
+		"within the window":            {ago: window - time.Second, until: time.Hour, fight: true},
+		"just a window ago":            {ago: window, until: time.Hour, fight: true},
+		"longer ago":                   {ago: window + time.Second, until: time.Hour},
+		"as the last backoff ended":    {ago: time.Minute, until: time.Minute},
+		"after the last backoff ended": {ago: time.Minute, until: time.Minute + time.Second, fight: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			past := Conflict{Until: epoch.Add(-c.until), Changes: []Change{{Time: epoch.Add(-c.ago), Writer: "a", Replicas: 3}}}

@@ -107,7 +107,7 @@ func TestPublishedExamplesOfTransition(t *testing.T) {
 		v.Current += n
 		return v
 	}
-	blind := func(v Variant, reporting int) Variant {
+	partly := func(v Variant, reporting int) Variant {
 		v.Replicas = v.Replicas[:reporting]
 		return v
 	}
@@ -126,13 +126,13 @@ func TestPublishedExamplesOfTransition(t *testing.T) {
 			[]Variant{starting(exampleVariant("v1", 5, 2, 0.1, 0), 2), exampleVariant("v2", 6, 2, 0.1, 0)}, []int{1, 0},
 			"published: 4 and 2 until all have started; ours takes back what 4 requests/s do without"},
 		"v1 has 3 of which 2 report, and a trigger fires not": {
-			[]Variant{blind(exampleVariant("v1", 5, 3, 0.5, 0), 2)}, []int{3},
+			[]Variant{partly(exampleVariant("v1", 5, 3, 0.5, 0), 2)}, []int{3},
 			"as published"},
 		"v1 has 3 of which 2 report, at hardly any load": {
-			[]Variant{blind(exampleVariant("v1", 5, 3, 0.1, 0), 2)}, []int{3},
+			[]Variant{partly(exampleVariant("v1", 5, 3, 0.1, 0), 2)}, []int{3},
 			"as published: two of three are too few to remove one"},
 		"v1 has 3 of which 2 report, and both are full": {
-			[]Variant{blind(exampleVariant("v1", 5, 3, 0.97, 0), 2)}, []int{4},
+			[]Variant{partly(exampleVariant("v1", 5, 3, 0.97, 0), 2)}, []int{4},
 			"published: 3 until the third reports; ours may add on partial data"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,9 +35,9 @@ type fluid struct {
 	policy     Policy
 	memory     Memory
 	writes     []write
-	// every is the time between two scrapes, blind stops them.
-	every time.Duration
-	blind bool
+	// every is the time between two scrapes, unscraped stops them.
+	every     time.Duration
+	unscraped bool
 	// told sees every round.
 	told func(*Snapshot, *Plan)
 	// happened is set when a pod became ready.
@@ -149,7 +149,7 @@ func (f *fluid) step() {
 		f.flow(m)
 	}
 	t := f.elapsed()
-	if t%f.every == scrapeOffset && !f.blind {
+	if t%f.every == scrapeOffset && !f.unscraped {
 		f.scrape()
 	}
 	switch {
@@ -367,7 +367,7 @@ func (f *fluid) snapshot() Snapshot {
 			last := m.scrapes[n-1]
 			in.Queue = Sample{last.waiting, last.at, true}
 			// The gateway's queue is looked at every second while a model sleeps.
-			if m.sleeps() && !f.blind {
+			if m.sleeps() && !f.unscraped {
 				in.Queue = Sample{m.queue, f.now, true}
 			}
 			if n > 1 {
@@ -415,7 +415,7 @@ func (f *fluid) observe(v *vessel) Variant {
 		}
 		in.Starting = append(in.Starting, Starting{
 			Name: p.name, Created: p.created, Placed: p.node >= 0, Node: f.node(p), Held: p.node >= 0,
-			Unschedulable: p.node < 0, Stuck: p.failing || p.node >= 0 && v.crashing && f.now.Sub(p.placed) > crashSeen,
+			Unschedulable: p.node < 0, Failing: p.failing || p.node >= 0 && v.crashing && f.now.Sub(p.placed) > crashSeen,
 		})
 	}
 	slices.SortFunc(in.Replicas, func(a, b Replica) int {

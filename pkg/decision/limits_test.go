@@ -156,7 +156,7 @@ func TestAMinimumThatCrashesIsNotGivenBack(t *testing.T) {
 		v := &s.Models[0].Variants[1]
 		v.Current = 2
 		for i := range 2 {
-			v.Starting = append(v.Starting, Starting{Name: fmt.Sprint("crashes-", i), Created: s.Time.Add(-time.Hour), Placed: true, Held: true, Stuck: true})
+			v.Starting = append(v.Starting, Starting{Name: fmt.Sprint("crashes-", i), Created: s.Time.Add(-time.Hour), Placed: true, Held: true, Failing: true})
 		}
 		s.Cluster = &placement.Cluster{Nodes: append(nodes(2, "H100", 8), nodes(2, "L40S", 8)...)}
 		policy := demoPolicy()

@@ -62,7 +62,7 @@ type VariantMemory struct {
 // ModelMemory is what is remembered of one model.
 type ModelMemory struct {
 	// Forecast is what is believed of the rate at which work arrives. A new leader begins
-	// with the rate of the metrics window, and learns within minutes how it moves.
+	// with one count, and learns within minutes how it moves.
 	Forecast forecast.Belief
 	// Seen is what waited and served lately, oldest first. A new leader sees no change
 	// before the second.

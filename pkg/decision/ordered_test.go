@@ -91,7 +91,7 @@ func TestTheDeadlineOfThoseThatWaitTheirTurn(t *testing.T) {
 		"the first starts":        {true, Starting{Created: epoch.Add(-2 * time.Minute), Placed: true}, true},
 		"the first is overdue":    {true, Starting{Created: epoch.Add(-4 * time.Minute), Placed: true}, false},
 		"the first finds no node": {true, Starting{Created: epoch.Add(-4 * time.Minute), Unschedulable: true}, false},
-		"the first keeps failing": {true, Starting{Created: epoch.Add(-2 * time.Minute), Placed: true, Stuck: true}, false},
+		"the first keeps failing": {true, Starting{Created: epoch.Add(-2 * time.Minute), Placed: true, Failing: true}, false},
 		"all are made at once":    {false, Starting{Created: epoch.Add(-2 * time.Minute), Placed: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,8 +176,9 @@ const (
 type Behavior struct {
 	// Window is the stabilisation window.
 	Window time.Duration
-	// Adaptive is set where nobody chose the window: on the way down it then holds for one
-	// start-up, as long as the load is not likely to jump back to where it was.
+	// Adaptive is set where nobody chose the window: where latency sizes, it then holds on
+	// the way down for one start-up, as long as the load is not likely to jump back to where it
+	// was.
 	Adaptive bool
 	// Policies bound the change within a period; none means no bound.
 	Policies []RatePolicy

@@ -25,7 +25,7 @@ type scene struct {
 	load    float64
 	limited bool
 	hybrid  bool
-	// plain leaves out late, stuck and unborn replicas, bounds, and a second accelerator.
+	// plain leaves out late, failing and awaited replicas, bounds, and a second accelerator.
 	plain bool
 }
 

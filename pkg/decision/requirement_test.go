@@ -314,21 +314,21 @@ func TestNoneThatStartsGoesWhileOneIsUnheard(t *testing.T) {
 // A ready replica goes only where others are known to have room for its load.
 func TestSafe(t *testing.T) {
 	for name, c := range map[string]struct {
-		load  load
-		blind int
-		after standing
-		want  bool
+		load    load
+		unknown int
+		after   standing
+		want    bool
 	}{
-		"two with room":                  {load{saturation: 0.3, unsaturated: 2}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, true},
-		"one with room":                  {load{saturation: 0.3, unsaturated: 1}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
-		"one with room, a starting goes": {load{saturation: 0.3, unsaturated: 1}, 0, standing{ready: 7.5, coming: 7.5, up: 3, total: 3}, true},
-		"the others would be full":       {load{saturation: 0.5, unsaturated: 3}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
-		"queues would trigger":           {load{queue: 1.5, unsaturated: 3}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
-		"a blind one takes nothing over": {load{saturation: 0.4, unsaturated: 2}, 1, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
-		"too little would be served":     {load{saturation: 0.1, unsaturated: 3}, 0, standing{ready: 2.5, coming: 2.5, up: 1, total: 1}, false},
+		"two with room":                      {load{saturation: 0.3, unsaturated: 2}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, true},
+		"one with room":                      {load{saturation: 0.3, unsaturated: 1}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
+		"one with room, a starting goes":     {load{saturation: 0.3, unsaturated: 1}, 0, standing{ready: 7.5, coming: 7.5, up: 3, total: 3}, true},
+		"the others would be full":           {load{saturation: 0.5, unsaturated: 3}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
+		"queues would trigger":               {load{queue: 1.5, unsaturated: 3}, 0, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
+		"an unknown load takes nothing over": {load{saturation: 0.4, unsaturated: 2}, 1, standing{ready: 5, coming: 5, up: 2, total: 2}, false},
+		"too little would be served":         {load{saturation: 0.1, unsaturated: 3}, 0, standing{ready: 2.5, coming: 2.5, up: 1, total: 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.blind})
+			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.unknown})
 			m.load, m.need.least = c.load, 4
 			assert.Equal(t, c.want, m.safe(standing{ready: 7.5, coming: 10, up: 3, total: 4, unsaturated: c.load.unsaturated}, c.after))
 		})

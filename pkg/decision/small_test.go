@@ -130,8 +130,8 @@ func TestARampIsCarriedOn(t *testing.T) {
 }
 
 // One change by somebody else is a new start; two within a window are a fight, which
-// ends in a truce that doubles when the fight begins again, and is forgotten in time.
-func TestTruce(t *testing.T) {
+// ends in a backoff that doubles when the fight begins again, and is forgotten in time.
+func TestConflictBackoff(t *testing.T) {
 	memory := Memory{}
 	in := Variant{Name: "v", Request: request("H100", 1), Writer: "kubectl"}
 	now, replicas := epoch, 3
@@ -158,7 +158,7 @@ func TestTruce(t *testing.T) {
 	assert.Contains(t, v.Message, "kubectl keeps changing replicas: no write until "+until(5*time.Minute))
 	assert.Equal(t, 7, *v.Desired)
 	assert.Equal(t, ReasonReplicasOverwritten, round(4*time.Minute, 7).Reason)
-	assert.NotEqual(t, ReasonReplicasOverwritten, round(2*time.Minute, 7).Reason, "the truce is over")
+	assert.NotEqual(t, ReasonReplicasOverwritten, round(2*time.Minute, 7).Reason, "the backoff is over")
 
 	assert.Contains(t, fight().Message, until(10*time.Minute), "the next one is longer")
 	for range 12 {
@@ -169,7 +169,7 @@ func TestTruce(t *testing.T) {
 }
 
 // A conflict that is known is no fight: when the other one is gone, it is over.
-func TestNoTruceAfterAConflict(t *testing.T) {
+func TestNoBackoffAfterAConflict(t *testing.T) {
 	w, memory := newWorld(60), Memory{}
 	var plan Plan
 	for i := range 20 {

@@ -143,9 +143,9 @@ type Starting struct {
 	Marked bool
 	// Unschedulable is set while the scheduler says that no node can hold it.
 	Unschedulable bool
-	// Stuck is set when it cannot come up by itself: its containers keep failing, or
+	// Failing is set when it cannot come up by itself: its containers keep failing, or
 	// its image cannot be had.
-	Stuck bool
+	Failing bool
 }
 
 // Replica is one serving replica as its metrics show it. Means are over the

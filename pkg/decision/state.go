@@ -129,7 +129,7 @@ func (r *round) fleetOf(v *variant) fleet {
 			f.since = s.Created
 		}
 		f.count[at]++
-		if s.Stuck {
+		if s.Failing {
 			failing++
 		}
 	}
@@ -160,7 +160,7 @@ func (r *round) startupDeadline(v *variant) (time.Duration, Unseen) {
 	}
 	u := Unseen{Before: v.old.Unseen.Before}
 	for i := range v.in.Starting {
-		if s := &v.in.Starting[i]; !s.unscheduled() && !s.Stuck {
+		if s := &v.in.Starting[i]; !s.unscheduled() && !s.Failing {
 			u.Now = max(u.Now, r.snapshot.Time.Sub(s.Created))
 		}
 	}
@@ -190,7 +190,7 @@ func (r *round) stateOf(v *variant, s *Starting, deadline time.Duration) state {
 		return stateUnschedulable
 	case s.unscheduled():
 		return statePending
-	case s.Stuck && waited > min(deadline, crashPatience):
+	case s.Failing && waited > min(deadline, crashPatience):
 		return stateCrashLooping
 	case waited > deadline:
 		return stateOverdue

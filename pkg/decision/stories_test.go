@@ -279,7 +279,7 @@ func TestStuckPods(t *testing.T) {
 			cheap.refused, cheap.crashing = false, false
 			f.run(at + 3*time.Hour)
 			assert.Less(t, dear.replicas, 3, "it has recovered, and costs less")
-			s.is(t, "stuck-pods-"+name)
+			s.is(t, "unhealthy-pods-"+name)
 		})
 	}
 }
@@ -304,10 +304,10 @@ func TestStaleMetrics(t *testing.T) {
 		}
 	}
 	f.run(6 * time.Minute)
-	f.blind = true
+	f.unscraped = true
 	f.run(20 * time.Minute)
 	assert.Empty(t, f.writes)
-	f.blind = false
+	f.unscraped = false
 	back := f.elapsed()
 	f.run(40 * time.Minute)
 	require.Len(t, f.writes, 1, "%v", f.writes)

@@ -10,7 +10,7 @@ import (
 )
 
 // model is the working state of one model. Decide and see set its fields, each from what
-// one stage returned.
+// one stage returned; what the next round is to remember is set where it is found.
 type model struct {
 	in       *Model
 	key      ModelKey

@@ -60,7 +60,7 @@ func (r *round) removable(v *variant, n int, giving []string, nodes map[string]i
 	for i := range v.in.Starting {
 		s := &v.in.Starting[i]
 		replica := add(s.Name, s.Node, s.Marked)
-		replica.Stuck = s.Stuck
+		replica.Failing = s.Failing
 		switch {
 		case !s.Placed:
 			replica.State = placement.Unplaced

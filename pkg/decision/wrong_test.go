@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
@@ -337,7 +336,7 @@ func TestSamplesFromTheFutureAge(t *testing.T) {
 // A rollout whose new pods crash holds nothing.
 func TestARolloutThatCrashesHoldsNothing(t *testing.T) {
 	for name, bad := range map[string]Starting{
-		"its containers fail": {Name: "new", Created: epoch, Placed: true, Held: true, Stuck: true},
+		"its containers fail": {Name: "new", Created: epoch, Placed: true, Held: true, Failing: true},
 		"it hangs":            {Name: "new", Created: epoch, Placed: true, Held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -377,7 +376,6 @@ func TestAnUnseenSlowStartBuysOnce(t *testing.T) {
 				f.run(at + 90*time.Minute)
 				assert.LessOrEqual(t, highest(f.writes), atMost(6), "%v", f.writes)
 				assert.Less(t, m.queue, 10.0)
-				_ = placement.Cluster{}
 			})
 		}
 	}

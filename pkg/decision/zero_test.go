@@ -68,7 +68,7 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 	}
 	crashes := func(v *Variant) {
 		v.Ready, v.Replicas = 0, nil
-		v.Starting = []Starting{{Name: "crashes", Created: epoch, Placed: true, Stuck: true}}
+		v.Starting = []Starting{{Name: "crashes", Created: epoch, Placed: true, Failing: true}}
 	}
 	none := func(m *Model) { m.Queue, m.Arrival = Sample{}, Sample{} }
 	const asleep, awake = 0, 1

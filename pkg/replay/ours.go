@@ -177,7 +177,7 @@ func (o *ours) variant(view *View, index simulation.VariantIndex) decision.Varia
 		}
 		v.Starting = append(v.Starting, decision.Starting{
 			Name: pod.Name, Created: at(begun), Placed: placed, Node: view.node(pod), Held: placed, Unschedulable: !placed,
-			Stuck: pod.Restarts > 0,
+			Failing: pod.Restarts > 0,
 		})
 	}
 	return v

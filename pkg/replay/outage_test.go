@@ -54,7 +54,7 @@ func TestPoliciesSeeAnOutageAsTheClusterShowsIt(t *testing.T) {
 			starting := seen.Starting[0]
 			assert.Equal(t, name, starting.Node)
 			assert.True(t, starting.Placed && starting.Held)
-			assert.False(t, starting.Unschedulable || starting.Stuck)
+			assert.False(t, starting.Unschedulable || starting.Failing)
 			assert.Equal(t, at(2*time.Minute+simulation.NotReadyAfter), starting.Created, "since when it does not serve")
 		case now >= 2*time.Minute+simulation.NotReadyAfter+simulation.EvictedAfter:
 			looked["evicted"] = true
@@ -82,17 +82,17 @@ func TestAReplicaThatStartsAgainIsPaidOnce(t *testing.T) {
 		{At: 2 * time.Minute, Kind: simulation.Failed}, {At: 4 * time.Minute, Kind: simulation.Restored},
 	}
 	source := short(t, workload.Point{Rate: 2}, workload.Point{At: 6 * time.Minute, Rate: 2})
-	stuck := false
+	failing := false
 	o := newOurs(s, false)
 	script := &scripted{every: 5 * time.Second, answer: func(_ int, view *View) Answer {
 		starting := o.snapshot(view).Models[0].Variants[0].Starting
-		stuck = stuck || view.Now >= 4*time.Minute && len(starting) == 1 && starting[0].Stuck
+		failing = failing || view.Now >= 4*time.Minute && len(starting) == 1 && starting[0].Failing
 		return Answer{Replicas: [][]int{{1}}}
 	}}
 	p := played(t, s, source, "static:1", 30*time.Second)
 	done := p.with(script, [][]int{{1}})
 	require.NoError(t, done.err)
-	assert.True(t, stuck, "its containers were restarted")
+	assert.True(t, failing, "its containers were restarted")
 	assert.InDelta(t, 0.1, done.result.ReplicaHours, 1.0/3600)
 	assert.Positive(t, done.result.Failed)
 }

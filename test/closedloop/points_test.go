@@ -177,12 +177,12 @@ func TestAnApplierThatResetsIsAConflict(t *testing.T) {
 			s.Calm = 3 * time.Hour
 			s.Faults = []Fault{{Kind: FaultWriter, From: 10 * time.Minute, To: s.Calm, Count: 2, Every: every}}
 			w := holds(t, s)
-			tries, foreign := 0, true
+			tries, external := 0, true
 			for _, write := range w.models[0].variants[0].writes {
-				if write.at < s.Calm && !write.foreign && foreign {
+				if write.at < s.Calm && !write.external && external {
 					tries++
 				}
-				foreign = write.foreign
+				external = write.external
 			}
 			// Two to see that the same number comes again, and a back-off that doubles from five
 			// minutes to an hour: five more within the three hours.

@@ -276,7 +276,7 @@ func (v *variantState) start(w *world, period time.Duration) (least, most int) {
 	least, most = v.target, v.target
 	for i := len(v.writes) - 1; i >= 0; i-- {
 		write := v.writes[i]
-		if write.at < w.now-period || write.at < w.led || write.foreign {
+		if write.at < w.now-period || write.at < w.led || write.external {
 			break
 		}
 		if write.at == w.now-period {

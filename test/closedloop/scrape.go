@@ -140,7 +140,7 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 			Held:          p.node != nil,
 			Pending:       p.node != nil && w.now-p.placed < step,
 			Unschedulable: p.refused,
-			Stuck:         p.crashes,
+			Failing:       p.crashes,
 		}
 		if p.node != nil {
 			starting.Node = p.node.Name

@@ -99,8 +99,8 @@ type variantState struct {
 type write struct {
 	at       time.Duration
 	from, to int
-	// foreign is set for those of somebody else.
-	foreign bool
+	// external is set for those of somebody else.
+	external bool
 }
 
 type pod struct {
@@ -372,9 +372,9 @@ func (w *world) find(key decision.Key) *variantState {
 // scale sets a target's replicas. Pods that go are those that were chosen, else as
 // Kubernetes does it: those without a node first, then those that do not serve, then
 // the youngest.
-func (w *world) scale(v *variantState, to int, victims []string, foreign bool) {
+func (w *world) scale(v *variantState, to int, victims []string, external bool) {
 	w.disturbed = w.now
-	v.writes = append(v.writes, write{at: w.now, from: v.target, to: to, foreign: foreign})
+	v.writes = append(v.writes, write{at: w.now, from: v.target, to: to, external: external})
 	v.target = to
 	if v.Ordered {
 		return

@@ -31,17 +31,17 @@ func TestVictimsTogetherEmptyWhatNoRequestEmptiesAlone(t *testing.T) {
 	assert.Equal(t, [][]int{{0}, {1}}, c.VictimsTogether(leaving), "a is emptied by both")
 }
 
-// Those that were chosen and are stuck are a choice as well. Each alone leaves 6 of 8 free at
+// Those that were chosen and are failing are a choice as well. Each alone leaves 6 of 8 free at
 // most.
 func TestVictimsTogetherChooseAmongStuckOnes(t *testing.T) {
 	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 4), gpuNode("b", "H100", 8, 2), gpuNode("c", "H100", 8, 2)}}
 	c.Table = NewTable(Outlook{{Shape: gpus(8, "H100").Shape, Weight: 1}}, c)
-	stuck := func(name string, node int) Replica {
-		return Replica{Name: name, Node: node, State: Pending, Stuck: true, Chosen: true}
+	failing := func(name string, node int) Replica {
+		return Replica{Name: name, Node: node, State: Pending, Failing: true, Chosen: true}
 	}
 	assert.Equal(t, [][]int{{1}, {0}}, c.VictimsTogether([]Leaving{
-		{Request: gpus(2, "H100"), Count: 1, Replicas: []Replica{stuck("a-two", 0), stuck("b-two", 1)}},
-		{Request: gpus(4, "H100"), Count: 1, Replicas: []Replica{stuck("b-four", 1), stuck("c-four", 2)}},
+		{Request: gpus(2, "H100"), Count: 1, Replicas: []Replica{failing("a-two", 0), failing("b-two", 1)}},
+		{Request: gpus(4, "H100"), Count: 1, Replicas: []Replica{failing("b-four", 1), failing("c-four", 2)}},
 	}))
 }
 
@@ -124,7 +124,7 @@ func randomLeaving(rng *rand.Rand, c *Cluster) []Leaving {
 			for range rng.IntN(3) {
 				l.Replicas = append(l.Replicas, Replica{
 					Name: fmt.Sprint("r", len(l.Replicas)), Node: i, State: ReplicaState(rng.IntN(4)), Load: float64(rng.IntN(3)),
-					Stuck: rng.IntN(4) == 0, Chosen: rng.IntN(4) == 0,
+					Failing: rng.IntN(4) == 0, Chosen: rng.IntN(4) == 0,
 				})
 			}
 		}

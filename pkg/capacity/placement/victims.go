@@ -33,8 +33,8 @@ type Replica struct {
 	// Node is the index of the node that holds it, or -1.
 	Node  int
 	State ReplicaState
-	// Stuck: it cannot come up by itself.
-	Stuck bool
+	// Failing: it cannot come up by itself.
+	Failing bool
 	// Chosen: it was chosen for a removal that is still under way.
 	Chosen bool
 	// Load is how busy it is, in any unit; NaN is unknown and counts as busiest.
@@ -43,7 +43,7 @@ type Replica struct {
 
 // Victims chooses which n of the replicas of one request to remove, and returns their
 // indexes in the order of removal: by state; of one state those that were chosen
-// before, so that a choice is not taken back, then those that are stuck; and of those
+// before, so that a choice is not taken back, then those that are failing; and of those
 // alike in all that, the ones that together leave the room that is worth the most.
 // Where that is equal, the least loaded, then by name. The choice looks at all of the
 // n together: a node that two removals empty is seen.
@@ -74,7 +74,7 @@ func (c *Cluster) Victims(r *Request, replicas []Replica, n int) []int {
 	return victims
 }
 
-// Each state has four ranks: chosen and stuck, chosen, stuck, neither. From
+// Each state has four ranks: chosen and failing, chosen, failing, neither. From
 // placedRanks on, nodes hold the replicas.
 const (
 	ranks       = states * placedRanks
@@ -91,7 +91,7 @@ func (v *choice) rank(i int) int {
 	if !r.Chosen {
 		rank += 2
 	}
-	if !r.Stuck {
+	if !r.Failing {
 		rank++
 	}
 	return rank

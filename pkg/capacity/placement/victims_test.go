@@ -19,11 +19,11 @@ func TestVictimsOrder(t *testing.T) {
 		{Name: "idle", Node: 1, State: Ready, Load: 0},
 		{Name: "starting", Node: 1, State: NotReady},
 		{Name: "waiting-b", Node: -1, State: Unplaced},
-		{Name: "crashing", Node: 1, State: NotReady, Stuck: true, Load: 3},
+		{Name: "crashing", Node: 1, State: NotReady, Failing: true, Load: 3},
 		{Name: "waiting-a", Node: -1, State: Unplaced},
 		{Name: "elsewhere", Node: 2, State: Ready},
 		{Name: "creating", Node: 1, State: Pending},
-		{Name: "without-image", Node: 1, State: Pending, Stuck: true},
+		{Name: "without-image", Node: 1, State: Pending, Failing: true},
 	}
 	names := func(n int) (names []string) {
 		for _, i := range c.Victims(r, replicas, n) {
@@ -35,7 +35,7 @@ func TestVictimsOrder(t *testing.T) {
 	assert.Nil(t, names(-1))
 	assert.Nil(t, c.Victims(nil, replicas, 1))
 	assert.Equal(t, []string{"elsewhere", "waiting-a", "waiting-b"}, names(3), "what no node holds")
-	assert.Equal(t, []string{"without-image"}, names(4)[3:], "what the controller takes before anything that runs, and is stuck")
+	assert.Equal(t, []string{"without-image"}, names(4)[3:], "what the controller takes before anything that runs, and is failing")
 	assert.Equal(t, []string{"without-image", "creating", "crashing", "starting"}, names(7)[3:], "what does not serve")
 	assert.Equal(t, []string{"idle"}, names(8)[7:], "what opens the larger hole, not what is nearest")
 	assert.Len(t, names(50), len(replicas))
@@ -399,15 +399,15 @@ func TestMovesAtTheEndsOfTheirRange(t *testing.T) {
 	}
 }
 
-// Of replicas that were chosen before and are stuck, those go together that leave the
+// Of replicas that were chosen before and are failing, those go together that leave the
 // most useful room, as of all that nodes hold.
 func TestStuckVictimsThatWereChosenLeaveTheMostRoom(t *testing.T) {
 	c := &Cluster{Nodes: []Node{gpuNode("a", "H100", 8, 3), gpuNode("b", "H100", 8, 4)}}
 	c.Table = NewTable(Outlook{{Shape: gpus(8, "H100").Shape, Weight: 1}}, c)
-	stuck := func(name string, node int) Replica {
-		return Replica{Name: name, Node: node, State: Pending, Stuck: true, Chosen: true}
+	failing := func(name string, node int) Replica {
+		return Replica{Name: name, Node: node, State: Pending, Failing: true, Chosen: true}
 	}
-	replicas := []Replica{stuck("a-0", 0), stuck("b-0", 1), stuck("b-1", 1)}
+	replicas := []Replica{failing("a-0", 0), failing("b-0", 1), failing("b-1", 1)}
 	assert.ElementsMatch(t, []int{1, 2}, c.Victims(gpus(2, "H100"), replicas, 2), "eight in one place, whatever their names")
 }
 

@@ -116,7 +116,7 @@ func TestBesideFullReplicasTheOthersHaveRoom(t *testing.T) {
 		level, spread := 0.7*random.Float64(), 0.05
 		v := Variant{Name: "v", Current: n, Ready: n, Request: request("H100", 1), Cost: 10, Profile: serving.Profile{Base: 100}}
 		sample := func(v float64) Sample { return Sample{Value: v, Time: epoch, Present: true} }
-		full, queue, eased, served, useful := 0.0, 0.0, 0, 0.0, 0.0
+		saturation, queue, unsaturated, served, useful := 0.0, 0.0, 0, 0.0, 0.0
 		for i := range n {
 			kv, waits := max(0, level+spread*random.Float64()), 0.5*random.Float64()
 			rate := 10 * kv
@@ -125,7 +125,7 @@ func TestBesideFullReplicasTheOthersHaveRoom(t *testing.T) {
 				rate = []float64{0, 2, each}[random.IntN(3)]
 				useful += min(rate, each)
 			} else {
-				full, queue, eased = full+kv, queue+waits, eased+1
+				saturation, queue, unsaturated = saturation+kv, queue+waits, unsaturated+1
 			}
 			served += rate
 			v.Replicas = append(v.Replicas, Replica{
@@ -145,12 +145,12 @@ func TestBesideFullReplicasTheOthersHaveRoom(t *testing.T) {
 			continue
 		}
 		lowered++
-		stay := float64(eased - gone)
+		stay := float64(unsaturated - gone)
 		told := fmt.Sprintf("seed %d: %s", seed, lineOf(&p))
 		require.GreaterOrEqual(t, *p.Desired, hot, told)
-		require.GreaterOrEqual(t, eased, 2, told)
+		require.GreaterOrEqual(t, unsaturated, 2, told)
 		require.Positive(t, stay, told)
-		require.LessOrEqual(t, full/stay, 0.7+1e-9, told)
+		require.LessOrEqual(t, saturation/stay, 0.7+1e-9, told)
 		require.LessOrEqual(t, queue/stay, 2+1e-9, told)
 		require.InDelta(t, each, float64(p.ServesEach), 1e-6, told)
 		require.GreaterOrEqual(t, stay*each+useful, lowerHeadroom*served-1e-6, told)

@@ -110,18 +110,18 @@ func TestAMomentWithoutReadinessDelaysNoSurge(t *testing.T) {
 // failed by themselves; and whether that is the variant's fault.
 func TestWhatDoesNotComeUp(t *testing.T) {
 	type found struct {
-		supply, lost, failed  int
-		barren, stuck, paused bool
+		supply, lost, failed           int
+		unplaceable, unhealthy, paused bool
 	}
-	stuck := func(ago time.Duration) Starting {
-		return Starting{Created: epoch.Add(-ago), Placed: true, Held: true, Stuck: true}
+	failing := func(ago time.Duration) Starting {
+		return Starting{Created: epoch.Add(-ago), Placed: true, Held: true, Failing: true}
 	}
 	starting := func(ago time.Duration) Starting {
 		return Starting{Created: epoch.Add(-ago), Placed: true, Held: true}
 	}
 	refused := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago), Unschedulable: true} }
 	unjudged := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago)} }
-	lost := found{supply: 5, lost: 1, barren: true, stuck: true, paused: true}
+	lost := found{supply: 5, lost: 1, unplaceable: true, unhealthy: true, paused: true}
 	for name, c := range map[string]struct {
 		ready    int
 		starting []Starting
@@ -129,12 +129,12 @@ func TestWhatDoesNotComeUp(t *testing.T) {
 		want     found
 	}{
 		"one starts":                            {5, []Starting{starting(time.Minute)}, time.Minute, found{supply: 6}},
-		"one restarted a moment ago":            {5, []Starting{stuck(time.Second)}, time.Minute, found{supply: 6}},
-		"one keeps failing":                     {5, []Starting{stuck(2 * time.Minute)}, time.Minute, found{supply: 5, failed: 1}},
-		"one of two restarted a moment ago":     {1, []Starting{stuck(time.Second)}, time.Minute, found{supply: 2, stuck: true}},
-		"one of two keeps failing":              {1, []Starting{stuck(2 * time.Minute)}, time.Minute, found{supply: 1, failed: 1, barren: true, stuck: true, paused: true}},
-		"one of two keeps failing, one starts":  {1, []Starting{stuck(2 * time.Minute), starting(time.Minute)}, time.Minute, found{supply: 2, failed: 1}},
-		"none serves, one of two keeps failing": {0, []Starting{stuck(2 * time.Minute), starting(time.Minute)}, time.Minute, found{supply: 1, failed: 1}},
+		"one restarted a moment ago":            {5, []Starting{failing(time.Second)}, time.Minute, found{supply: 6}},
+		"one keeps failing":                     {5, []Starting{failing(2 * time.Minute)}, time.Minute, found{supply: 5, failed: 1}},
+		"one of two restarted a moment ago":     {1, []Starting{failing(time.Second)}, time.Minute, found{supply: 2, unhealthy: true}},
+		"one of two keeps failing":              {1, []Starting{failing(2 * time.Minute)}, time.Minute, found{supply: 1, failed: 1, unplaceable: true, unhealthy: true, paused: true}},
+		"one of two keeps failing, one starts":  {1, []Starting{failing(2 * time.Minute), starting(time.Minute)}, time.Minute, found{supply: 2, failed: 1}},
+		"none serves, one of two keeps failing": {0, []Starting{failing(2 * time.Minute), starting(time.Minute)}, time.Minute, found{supply: 1, failed: 1}},
 		"one hangs":                             {5, []Starting{starting(4 * time.Minute)}, time.Minute, found{supply: 5, failed: 1}},
 		"one is late, and none ever started":    {5, []Starting{starting(11 * time.Minute)}, 0, found{supply: 5}},
 		"one waits for a node":                  {5, []Starting{refused(time.Minute)}, time.Minute, found{supply: 6}},
@@ -248,7 +248,7 @@ func TestReplicasOnANodeThatFailedAreReplacedAtOnce(t *testing.T) {
 // A rolling update's new pod that keeps failing is one more than the target asks for. The one
 // that starts beside it is not, and is not given back with it.
 func TestOneThatStartsIsNotGivenBackForOneThatFails(t *testing.T) {
-	failing := Starting{Created: epoch.Add(-5 * time.Minute), Placed: true, Stuck: true}
+	failing := Starting{Created: epoch.Add(-5 * time.Minute), Placed: true, Failing: true}
 	starting := Starting{Created: epoch.Add(-time.Minute), Placed: true}
 	for name, c := range map[string]struct {
 		starting                 []Starting
