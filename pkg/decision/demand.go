@@ -65,13 +65,12 @@ func (r *round) demandOf(m *model) demand {
 	d := demand{backlog: r.backlog(m), risk: r.policy.quantile(), history: r.earlierDays(m)}
 	var newest capacity.TokenShape
 	d.tokens, newest = r.tokens(m)
-	m.next.Forecast = r.forecast(m, newest)
+	c := r.countsOf(m)
+	m.next.Forecast = r.forecast(m, &c, newest)
 	d.forecast = &m.next.Forecast
-	m.next.Seen = r.observations(m, d.backlog)
-	steady, window := r.overWindow(m)
-	recent, scrapes := r.betweenScrapes(m)
-	d.arrives = window && steady.Rate > 0 || scrapes && recent.Rate > 0
-	d.known = (window || scrapes) && d.forecast.Known()
+	m.next.Seen = r.observations(m, c.at, d.backlog)
+	d.arrives = c.window && c.steady.Rate > 0 || c.scrapes && c.recent.Rate > 0
+	d.known = (c.window || c.scrapes) && d.forecast.Known()
 	d.seen = d.known || d.backlog > 0
 	if d.known {
 		mean, variance := d.forecast.Moments()
@@ -91,22 +90,37 @@ func (r *round) earlierDays(m *model) []forecast.History {
 	return m.in.History
 }
 
+// counts are what arrived as it was counted until the newest sample: over the metrics window,
+// and between the last two scrapes, where these are known.
+type counts struct {
+	at              time.Time
+	steady, recent  forecast.Count
+	window, scrapes bool
+}
+
+func (r *round) countsOf(m *model) counts {
+	c := counts{at: r.sampled(m)}
+	c.steady, c.window = r.overWindow(m)
+	c.recent, c.scrapes = r.betweenScrapes(m)
+	return c
+}
+
 // forecast takes what arrived since the last sample into the belief: the count between
 // the last two scrapes, or where nobody tells that, the rate of a whole metrics window.
-func (r *round) forecast(m *model, shape capacity.TokenShape) forecast.Belief {
-	f, sampled := m.old.Forecast, r.sampled(m)
-	if sampled.IsZero() || !sampled.After(f.Sampled) {
+func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) forecast.Belief {
+	f := m.old.Forecast
+	if c.at.IsZero() || !c.at.After(f.Sampled) {
 		return f
 	}
-	steady, known := r.overWindow(m)
-	newest, recent := r.betweenScrapes(m)
 	switch {
-	case recent:
-		newest.Shape, newest.LowerBound = shape, !m.in.Recent.Present && r.halfScraped(m)
-		return f.Observe(sampled, newest, r.earlierDays(m))
-	case known && sampled.Sub(f.Sampled) >= steady.Span:
-		steady.Shape, steady.LowerBound = shape, !m.in.Arrival.Present && r.grew(m)
-		return f.Observe(sampled, steady, r.earlierDays(m))
+	case c.scrapes:
+		seen := c.recent
+		seen.Shape, seen.LowerBound = shape, !m.in.Recent.Present && r.halfScraped(m)
+		return f.Observe(c.at, seen, r.earlierDays(m))
+	case c.window && c.at.Sub(f.Sampled) >= c.steady.Span:
+		seen := c.steady
+		seen.Shape, seen.LowerBound = shape, !m.in.Arrival.Present && r.grew(m)
+		return f.Observe(c.at, seen, r.earlierDays(m))
 	}
 	return f
 }
@@ -269,7 +283,7 @@ func (r *round) tokens(m *model) (usual, newest capacity.TokenShape) {
 }
 
 // observations are what was seen lately, with this round's.
-func (r *round) observations(m *model, backlog float64) []Observation {
+func (r *round) observations(m *model, sampled time.Time, backlog float64) []Observation {
 	var kept []Observation
 	for _, o := range m.old.Seen {
 		if r.snapshot.Time.Sub(o.Time) <= seenWindows*r.policy.Window {
@@ -278,7 +292,7 @@ func (r *round) observations(m *model, backlog float64) []Observation {
 	}
 	// An event round may look at the samples of the round before; they are one
 	// observation.
-	if sampled := r.sampled(m); !sampled.IsZero() && (len(kept) == 0 || sampled.After(kept[len(kept)-1].Sampled)) {
+	if !sampled.IsZero() && (len(kept) == 0 || sampled.After(kept[len(kept)-1].Sampled)) {
 		kept = append(kept, Observation{Time: r.snapshot.Time, Sampled: sampled, Backlog: backlog, Ready: m.ready()})
 	}
 	return kept
