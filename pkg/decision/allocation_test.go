@@ -77,7 +77,7 @@ func TestAnUnknownVariantBorrowsFromAKnownOne(t *testing.T) {
 // Of several that serve for the same, the first one's price is told.
 func TestTheFirstOfEqualPricesLends(t *testing.T) {
 	lender := func(name string, cost capacity.Cost) *variant {
-		return &variant{in: &Variant{Name: name, Cost: cost}, price: cost, rate: rate{trigger: capacity.Rate(cost)}}
+		return variantOf(variant{in: &Variant{Name: name, Cost: cost}, price: cost, rate: rate{trigger: capacity.Rate(cost)}})
 	}
 	unknown := lender("unknown", 6)
 	best, factor, how := unknown.priced([]*variant{lender("free", 0), lender("first", 2), lender("second", 4)})
@@ -90,11 +90,11 @@ func TestTheFirstOfEqualPricesLends(t *testing.T) {
 // one that serves for less; nobody lends what was borrowed.
 func TestTheMostAlikeLends(t *testing.T) {
 	lender := func(name string, devices int, cost capacity.Cost, serves capacity.Rate) *variant {
-		return &variant{in: &Variant{Name: name, Cost: cost, Request: request("H100", devices)}, price: cost, rate: rate{trigger: serves, max: serves}}
+		return variantOf(variant{in: &Variant{Name: name, Cost: cost, Request: request("H100", devices)}, price: cost, rate: rate{trigger: serves, max: serves}})
 	}
 	one, dear, cheap := lender("one", 1, 1, 3), lender("dear", 4, 9, 8), lender("cheap", 4, 5, 9)
 	unknown, other := lender("unknown", 8, 10, 0), lender("other", 8, 10, 0)
-	infer(&model{variants: []*variant{one, dear, cheap, unknown, other}})
+	infer(modelOf(model{variants: []*variant{one, dear, cheap, unknown, other}}))
 	assert.InEpsilon(t, 9*math.Pow(2, 0.75), float64(unknown.rate.serves()), 1e-9)
 	assert.InDelta(t, float64(unknown.rate.max), float64(other.rate.max), 1e-9)
 }

@@ -125,7 +125,7 @@ func TestTheAlternativeOfASwitch(t *testing.T) {
 func TestTheAlternativeToMisfits(t *testing.T) {
 	r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 3, Cost: 4})
 	v.rate = rate{trigger: 2, max: 3}
-	misfit := &variant{in: &Variant{Name: "w", Current: 2, Ready: 2, Cost: 10}, managed: true, target: 2, policy: DefaultVariantPolicy(), rate: rate{trigger: 2, max: 3, bound: true}}
+	misfit := variantOf(variant{in: &Variant{Name: "w", Current: 2, Ready: 2, Cost: 10}, managed: true, target: 2, policy: DefaultVariantPolicy(), rate: rate{trigger: 2, max: 3, bound: true}})
 	m.variants = append(m.variants, misfit)
 	m.need.required = 6
 	// 3*4 instead of 3*4 + 2*10.

@@ -46,10 +46,10 @@ func TestWhatCountsAsAttained(t *testing.T) {
 		"a replica starts":                             {met: metAt(0.95, epoch), change: func(_ *model, v *variant) { v.in.Starting = []Starting{{}} }, short: true},
 		"more arrives than what serves is counted for": {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 8.1 }, short: true},
 		"one serves that cannot keep the promise": {met: metAt(0.95, epoch), short: true, change: func(m *model, _ *variant) {
-			m.variants = append(m.variants, &variant{in: &Variant{Name: "misfit", Ready: 1}, rate: rate{trigger: 9, bound: true}})
+			m.variants = append(m.variants, variantOf(variant{in: &Variant{Name: "misfit", Ready: 1}, rate: rate{trigger: 9, bound: true}}))
 		}},
 		"one that cannot does not serve": {met: metAt(0.95, epoch), counted: true, change: func(m *model, _ *variant) {
-			m.variants = append(m.variants, &variant{in: &Variant{Name: "misfit"}, rate: rate{trigger: 9, bound: true}})
+			m.variants = append(m.variants, variantOf(variant{in: &Variant{Name: "misfit"}, rate: rate{trigger: 9, bound: true}}))
 		}},
 		"nothing arrives":             {met: metAt(0.95, epoch), change: func(m *model, _ *variant) { m.demand.now = 0 }, short: true},
 		"the promise does not decide": {met: metAt(0.95, epoch), change: func(_ *model, v *variant) { v.rate.bound = false }, short: true},
@@ -141,7 +141,7 @@ func TestAReplicaIsCountedByWhatWasAttained(t *testing.T) {
 	told := func(caution float64) VariantPlan {
 		s := w.shows()
 		s.Models[0].Variants[0].Profile = onH100
-		memory := Memory{Models: map[ModelKey]ModelMemory{{s.Models[0].Namespace, s.Models[0].ID}: {Attained: Attained{Requests: 100, Missed: 3, Caution: caution}}}}
+		memory := Memory{Models: map[ModelKey]*ModelMemory{{s.Models[0].Namespace, s.Models[0].ID}: {Attained: Attained{Requests: 100, Missed: 3, Caution: caution}}}}
 		plan, next := Decide(s, policy, memory, RoundFull)
 		require.True(t, plan.Models[0].Sized)
 		assert.True(t, next.Variants[key].Sizing.Keeps)
@@ -165,10 +165,10 @@ func TestAReplicaIsCountedByWhatWasAttained(t *testing.T) {
 func TestWhatWasAttainedStays(t *testing.T) {
 	a := Attained{Sampled: epoch, Span: time.Hour, Requests: 100, Missed: 3, Caution: 0.1}
 	key := ModelKey{"ns", "m"}
-	_, next := Decide(Snapshot{Time: epoch, Models: []Model{{Namespace: "ns", ID: "m"}}}, DefaultPolicy(), Memory{Models: map[ModelKey]ModelMemory{key: {Attained: a}}}, RoundFull)
+	_, next := Decide(Snapshot{Time: epoch, Models: []Model{{Namespace: "ns", ID: "m"}}}, DefaultPolicy(), Memory{Models: map[ModelKey]*ModelMemory{key: {Attained: a}}}, RoundFull)
 	assert.Equal(t, a, next.Models[key].Attained)
 	a.Short = epoch
-	ahead := Memory{Time: epoch.Add(time.Hour), Models: map[ModelKey]ModelMemory{key: {Attained: a}}}
+	ahead := Memory{Time: epoch.Add(time.Hour), Models: map[ModelKey]*ModelMemory{key: {Attained: a}}}
 	back := ahead.upTo(epoch.Add(-time.Minute)).Models[key].Attained
 	assert.Equal(t, epoch.Add(-time.Minute), back.Sampled)
 	assert.Equal(t, epoch.Add(-time.Minute), back.Short)

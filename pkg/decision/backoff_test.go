@@ -181,7 +181,7 @@ func TestAVariantThatIsLeftAloneSaysUntilWhen(t *testing.T) {
 	w.variants = w.variants[:1]
 	w.cluster = machines(1)
 	s := w.snapshot()
-	memory := Memory{Variants: map[Key]VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: s.Time.Add(time.Minute), Pause: time.Minute, Ready: 1}}}}
+	memory := Memory{Variants: map[Key]*VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: s.Time.Add(time.Minute), Pause: time.Minute, Ready: 1}}}}
 	plan, _ := Decide(s, policyFor(true, "a-h100"), memory, RoundFull)
 	v := plan.Models[0].Variants[0]
 	assert.Equal(t, ReasonBackingOff, v.Reason, v.Message)

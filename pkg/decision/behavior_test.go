@@ -100,7 +100,7 @@ func TestBehavior(t *testing.T) {
 			policy := DefaultPolicy()
 			policy.Growth = Growth{}
 			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull}
-			v := &variant{in: &Variant{Name: "v", Current: tc.current}, key: key, managed: true, target: tc.wanted}
+			v := variantOf(variant{in: &Variant{Name: "v", Current: tc.current}, key: key, managed: true, target: tc.wanted})
 			v.old.History = tc.past
 			v.policy = VariantPolicy{Max: -1, Up: tc.up, Down: tc.down}
 			if tc.wanted > tc.current {
@@ -110,7 +110,7 @@ func TestBehavior(t *testing.T) {
 				assert.Equal(t, tc.reason == ReasonRateLimited, why != "")
 				return
 			}
-			r.behavior(&model{variants: []*variant{v}}, nil, nil, false)
+			r.behavior(modelOf(model{variants: []*variant{v}}), nil, nil, false)
 			assert.Equal(t, tc.want, v.target)
 			assert.Equal(t, tc.reason, v.plan.Reason)
 		})
@@ -132,8 +132,8 @@ func TestBehaviorSlowsNoBound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policy := DefaultPolicy()
 			r := &round{snapshot: &Snapshot{Time: epoch}, policy: &policy, kind: RoundFull}
-			v := &variant{in: &Variant{Name: "v", Current: tc.current, Request: request("H100", 1)}, managed: true, target: tc.wanted, policy: tc.policy}
-			m := &model{variants: []*variant{v}}
+			v := variantOf(variant{in: &Variant{Name: "v", Current: tc.current, Request: request("H100", 1)}, managed: true, target: tc.wanted, policy: tc.policy})
+			m := modelOf(model{variants: []*variant{v}})
 			r.minimum(v)
 			r.bounds(m)
 			r.behavior(m, nil, nil, false)

@@ -72,7 +72,7 @@ func TestAMisfitSpendsNoBudget(t *testing.T) {
 	m.demand.now, m.ahead, m.sized = 50, 100, true
 	v.rate = rate{trigger: 8, max: 9, promised: 4, bound: true}
 	v.next.Sizing = Sizing{Share: 0.99, PeakShare: 0.9, Rate: 4, PeakRate: 4}
-	misfit := &variant{in: &Variant{Name: "w", Cost: 1}, price: 1, rate: rate{trigger: 8, max: 9, bound: true}}
+	misfit := variantOf(variant{in: &Variant{Name: "w", Cost: 1}, price: 1, rate: rate{trigger: 8, max: 9, bound: true}})
 	misfit.next.Sizing = Sizing{Share: 0.99, PeakShare: 0.9, Rate: 1, PeakRate: 2}
 	m.variants = append(m.variants, misfit)
 	assert.InDelta(t, 100, float64(r.sizedFor(m, m.ahead)), 1e-9)

@@ -74,8 +74,8 @@ func TestNothingInTheMemoryIsLaterThanNow(t *testing.T) {
 	f.run(15 * time.Minute)
 	now := f.now
 	f.memory = *f.memory.upTo(now)
-	before := fmt.Sprint(f.memory)
-	assert.Equal(t, before, fmt.Sprint(*f.memory.upTo(now)), "what is not later stays")
+	before := spelled(f.memory)
+	assert.Equal(t, before, spelled(*f.memory.upTo(now)), "what is not later stays")
 	for range 3 {
 		aRoundAhead(f, 24*time.Hour, true)
 	}
@@ -86,8 +86,7 @@ func TestNothingInTheMemoryIsLaterThanNow(t *testing.T) {
 	v.NoPod, v.Refused, of.Cheaper = late, late, late
 	v.Conflict = Conflict{Changes: []Change{{Time: late}}}
 	v.Backoff = Backoff{Until: late.Add(time.Minute), Pause: time.Minute}
-	ahead.Variants[key], ahead.Models[mk] = v, of
-	text := fmt.Sprint(ahead)
+	text := spelled(ahead)
 	found := 0
 	count := func(at time.Time, where string) {
 		if at.After(now) {
@@ -100,7 +99,7 @@ func TestNothingInTheMemoryIsLaterThanNow(t *testing.T) {
 	times(reflect.ValueOf(*next), "memory", func(at time.Time, where string) {
 		assert.False(t, at.After(now), "%s is %v", where, at)
 	})
-	assert.Equal(t, text, fmt.Sprint(ahead), "the memory that was given is left as it is")
+	assert.Equal(t, text, spelled(ahead), "the memory that was given is left as it is")
 	assert.True(t, next.Variants[key].Curve.Known(), "what was learned stays")
 }
 
@@ -111,6 +110,8 @@ func times(v reflect.Value, where string, f func(time.Time, string)) {
 		return
 	}
 	switch v.Kind() {
+	case reflect.Pointer:
+		times(v.Elem(), where, f)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			times(v.Field(i), where+"."+v.Type().Field(i).Name, f)

@@ -105,12 +105,12 @@ func TestDecideIsAFunctionOfItsArguments(t *testing.T) {
 		snapshot, policy := randomSnapshot(random), demoPolicy()
 		policy.Limited = random.IntN(2) == 0
 		_, memory := Decide(randomSnapshot(random), policy, Memory{}, RoundFull)
-		before := fmt.Sprintf("%+v %+v %+v", snapshot, memory, snapshot.Cluster)
+		before := fmt.Sprintf("%+v %s %+v", snapshot, spelled(memory), snapshot.Cluster)
 		plan, next := Decide(snapshot, policy, memory, RoundFull)
 		again, nextAgain := Decide(snapshot, policy, memory, RoundFull)
 		require.Equal(t, plan, again)
 		require.Equal(t, next, nextAgain)
-		require.Equal(t, before, fmt.Sprintf("%+v %+v %+v", snapshot, memory, snapshot.Cluster), "the arguments are not changed")
+		require.Equal(t, before, fmt.Sprintf("%+v %s %+v", snapshot, spelled(memory), snapshot.Cluster), "the arguments are not changed")
 	}
 }
 

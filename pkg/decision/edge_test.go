@@ -109,7 +109,7 @@ func TestWhichRollingUpdateMovesOn(t *testing.T) {
 		"one finds no node and another one has": {map[state]int{stateUnschedulable: 1, stateCrashLooping: 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &variant{in: &Variant{Rolling: true}}
+			v := variantOf(variant{in: &Variant{Rolling: true}})
 			for s, n := range c.count {
 				v.fleet.count[s] = n
 			}
@@ -196,7 +196,7 @@ func TestTheFirstOfEqualVariantsIsAsked(t *testing.T) {
 // Sums of rates are exact to a part in a billion: what is missing of that is nothing.
 func TestWhatIsMissing(t *testing.T) {
 	for missing, want := range map[capacity.Rate]capacity.Rate{-1: 0, 0: 0, 5e-8: 0, 0.5: 0.5} {
-		got := (&model{}).beyond(&need{required: 100, supply: 100 - missing})
+		got := (modelOf(model{})).beyond(&need{required: 100, supply: 100 - missing})
 		assert.InDelta(t, float64(want), float64(got), 1e-12, "%v of 100", missing)
 	}
 }

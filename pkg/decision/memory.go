@@ -8,14 +8,30 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
-// Memory is what must survive from one round to the next. It is a value: Decide
-// returns the next one and changes nothing in the one that it was given.
+// Memory is what must survive from one round to the next. It is a value: Decide returns the
+// next one and changes nothing in the one that it was given, nor does anybody else.
 type Memory struct {
 	// Time is when it was written.
 	Time time.Time
 	// Variants and Models hold what is known of each that the last round saw.
-	Variants map[Key]VariantMemory
-	Models   map[ModelKey]ModelMemory
+	Variants map[Key]*VariantMemory
+	Models   map[ModelKey]*ModelMemory
+}
+
+// OfVariant is what is remembered of a variant; the zero value where nothing is.
+func (m *Memory) OfVariant(key Key) *VariantMemory {
+	if v := m.Variants[key]; v != nil {
+		return v
+	}
+	return &VariantMemory{}
+}
+
+// OfModel is the same of a model.
+func (m *Memory) OfModel(key ModelKey) *ModelMemory {
+	if v := m.Models[key]; v != nil {
+		return v
+	}
+	return &ModelMemory{}
 }
 
 // VariantMemory is what is remembered of one variant. A new leader starts with the zero
@@ -182,14 +198,14 @@ func (m *Memory) upTo(now time.Time) *Memory {
 	if !m.Time.After(now) {
 		return m
 	}
-	next := Memory{Time: now, Variants: make(map[Key]VariantMemory, len(m.Variants)), Models: make(map[ModelKey]ModelMemory, len(m.Models))}
+	next := Memory{Time: now, Variants: make(map[Key]*VariantMemory, len(m.Variants)), Models: make(map[ModelKey]*ModelMemory, len(m.Models))}
 	for key, v := range m.Variants {
-		kept := VariantMemory{Curve: v.Curve, Holds: v.Holds, Latency: Learning{Estimate: v.Latency.Estimate}, Sizing: v.Sizing}
+		kept := &VariantMemory{Curve: v.Curve, Holds: v.Holds, Latency: Learning{Estimate: v.Latency.Estimate}, Sizing: v.Sizing}
 		kept.Curve.Updated, kept.Sizing.Found = earlier(v.Curve.Updated, now), earlier(v.Sizing.Found, now)
 		next.Variants[key] = kept
 	}
 	for key, v := range m.Models {
-		kept := ModelMemory{Forecast: v.Forecast, Attained: v.Attained, Tokens: v.Tokens}
+		kept := &ModelMemory{Forecast: v.Forecast, Attained: v.Attained, Tokens: v.Tokens}
 		kept.Attained.Sampled, kept.Attained.Short = earlier(v.Attained.Sampled, now), earlier(v.Attained.Short, now)
 		kept.Forecast.Sampled, kept.Tokens.Time = earlier(v.Forecast.Sampled, now), earlier(v.Tokens.Time, now)
 		next.Models[key] = kept

@@ -34,8 +34,8 @@ func TestWhyTheLastReplicasStay(t *testing.T) {
 		"the minimum":  {0, 2, 2, "no scale-down: minReplicas is 2"},
 		"the last one": {0, 1, 0, "no scale-down: the model keeps a replica that can serve"},
 	} {
-		v := &variant{in: &Variant{}, target: c.replicas, policy: VariantPolicy{Min: c.min, Max: -1}}
-		m := &model{need: need{least: c.least}}
+		v := variantOf(variant{in: &Variant{}, target: c.replicas, policy: VariantPolicy{Min: c.min, Max: -1}})
+		m := modelOf(model{need: need{least: c.least}})
 		assert.Equal(t, c.want, m.staysFor(v), name)
 	}
 }

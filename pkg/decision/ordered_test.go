@@ -71,7 +71,7 @@ func TestATurnThatComesToNothing(t *testing.T) {
 			if c.came > 0 {
 				v.in.Replicas = []Replica{{Since: epoch.Add(-c.came)}}
 			}
-			v.old = VariantMemory{NoPod: epoch.Add(-c.since), History: []Stretch{{Replicas: 3}}}
+			v.old = &VariantMemory{NoPod: epoch.Add(-c.since), History: []Stretch{{Replicas: 3}}}
 			v.next.NoPod = r.noPodSince(v)
 			f := r.fleetOf(v)
 			assert.Equal(t, c.absent, f.count[stateNoPod])
@@ -96,7 +96,7 @@ func TestTheDeadlineOfThoseThatWaitTheirTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 5, Ready: 1, Starting: []Starting{c.first}, Startup: time.Minute, Ordered: c.ordered})
-			v.old = VariantMemory{NoPod: late, History: []Stretch{{Replicas: 5}}}
+			v.old = &VariantMemory{NoPod: late, History: []Stretch{{Replicas: 5}}}
 			v.next.NoPod = r.noPodSince(v)
 			f := r.fleetOf(v)
 			if c.awaited {

@@ -34,9 +34,9 @@ func TestWhoMakesRoom(t *testing.T) {
 		"who has gone leaves enough as now": {free: []int{1, 3}, wanted: 3, replicas: 6, node: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			batch := &variant{in: &Variant{Name: "batch", Request: request("H100", 1)}, priority: 50, target: c.replicas}
+			batch := variantOf(variant{in: &Variant{Name: "batch", Request: request("H100", 1)}, priority: 50, target: c.replicas})
 			batch.policy.Min = c.least
-			chat := &variant{in: &Variant{Name: "chat", Request: request("H100", c.wanted)}, priority: 1}
+			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", c.wanted)}, priority: 1})
 			room := &placement.Cluster{Nodes: nodes(len(c.free), "H100", 4)}
 			givers := map[int][]giver{}
 			for i, free := range c.free {
@@ -44,7 +44,7 @@ func TestWhoMakesRoom(t *testing.T) {
 				givers[i] = []giver{{batch, fmt.Sprint(i, " a")}, {batch, fmt.Sprint(i, " b")}}
 			}
 			giving := map[*variant][]string{}
-			makeRoom(&model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}, chat, room, givers, giving)
+			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, room, givers, giving)
 
 			var gone []string
 			for _, g := range givers[c.node][:min(c.given, len(givers[c.node]))] {

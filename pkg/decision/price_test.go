@@ -52,7 +52,7 @@ func TestADearReplicaIsBoughtForWhatIsLikely(t *testing.T) {
 		"thresholds alone know no price": {10, 9, func(p *purchase, _ *variant) { p.model.sized = false }, 5, false},
 		"an unknown load is no load":     {10, 9, func(p *purchase, _ *variant) { p.model.demand.known = false }, 5, false},
 		"what misses the promise is no measure": {10, 6, func(p *purchase, _ *variant) {
-			p.model.variants = append(p.model.variants, &variant{in: &Variant{Name: "late"}, price: 1e6, rate: rate{trigger: 5, bound: true}, fleet: fleet{supply: 9}})
+			p.model.variants = append(p.model.variants, variantOf(variant{in: &Variant{Name: "late"}, price: 1e6, rate: rate{trigger: 5, bound: true}, fleet: fleet{supply: 9}}))
 		}, 0, true},
 		"none where others were bought before": {10, 9, func(p *purchase, _ *variant) {
 			p.model.need.triggered, p.bought[p.model.variants[0]] = true, 3
@@ -63,7 +63,7 @@ func TestADearReplicaIsBoughtForWhatIsLikely(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, cheap := bare(DefaultPolicy(), Memory{}, &Variant{Name: "cheap", Ready: 8, Current: 8})
 			cheap.rate, cheap.price = rate{trigger: 10, max: 20}, 10
-			dear := &variant{in: &Variant{Name: "dear"}, key: Key{"ns", "dear"}, managed: true, policy: DefaultVariantPolicy(), rate: rate{trigger: 4, max: 5}, price: 4 * c.times}
+			dear := variantOf(variant{in: &Variant{Name: "dear"}, key: Key{"ns", "dear"}, managed: true, policy: DefaultVariantPolicy(), rate: rate{trigger: 4, max: 5}, price: 4 * c.times})
 			m.variants = append(m.variants, dear)
 			m.sized, m.demand.known, m.demand.risk = true, true, 0.9
 			m.demand.now, m.demand.forecast = capacity.Rate(c.now), twofold(c.now, 100)
@@ -85,7 +85,7 @@ func TestTheDearestGoFirst(t *testing.T) {
 	r, m, cheap := bare(DefaultPolicy(), Memory{}, &Variant{Name: "cheap", Ready: 8, Current: 8})
 	cheap.rate, cheap.price = rate{trigger: 10, max: 20}, 10
 	other := func(name string, times capacity.Cost) *variant {
-		return &variant{in: &Variant{Name: name}, key: Key{"ns", name}, managed: true, policy: DefaultVariantPolicy(), rate: rate{trigger: 4, max: 5}, price: 4 * times}
+		return variantOf(variant{in: &Variant{Name: name}, key: Key{"ns", name}, managed: true, policy: DefaultVariantPolicy(), rate: rate{trigger: 4, max: 5}, price: 4 * times})
 	}
 	dear, dearer := other("dear", 6), other("dearer", 9)
 	m.variants = append(m.variants, dear, dearer)

@@ -218,7 +218,7 @@ func TestALatencyModelHasTheLimitsOfItsServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.in.Name, c.in.Request = "v", request("H100", 1)
 			r, m, v := bare(DefaultPolicy(), Memory{}, &c.in)
-			other := &variant{in: &Variant{Name: "o", Profile: onH100, Request: request("H100", 1)}, key: Key{"ns", "o"}}
+			other := variantOf(variant{in: &Variant{Name: "o", Profile: onH100, Request: request("H100", 1)}, key: Key{"ns", "o"}})
 			m.variants = append(m.variants, other)
 			got := r.profiles(m)
 			require.Contains(t, got, v)

@@ -654,7 +654,7 @@ func TestMemoryStaysBounded(t *testing.T) {
 	}
 	f.models = f.models[:1]
 	f.round(RoundFull)
-	assert.NotContains(t, fmt.Sprintf("%v", f.memory), "y-a")
+	assert.NotContains(t, spelled(f.memory), "y-a")
 }
 
 // longest is the number of things in a memory.

@@ -138,7 +138,7 @@ func TestAPodThatWaitsIsChargedOnce(t *testing.T) {
 			}
 			memory := Memory{}
 			if c.refused > 0 {
-				memory.Variants = map[Key]VariantMemory{{"ns", "a-h100"}: {Refused: w.now.Add(-c.refused)}}
+				memory.Variants = map[Key]*VariantMemory{{"ns", "a-h100"}: {Refused: w.now.Add(-c.refused)}}
 			}
 			plan, _ := Decide(s, policyFor(true, "a-h100"), memory, RoundFast)
 			got := plan.Models[0].Variants[0]

@@ -171,7 +171,7 @@ func TestARateOutOfReachDoesNotMakeAVariantMissThePromise(t *testing.T) {
 	p := &v.Replicas[0]
 	p.Running.Value, p.Served.Value, s.Models[0].Arrival.Value = 2, float64(seen), float64(seen)
 	p.KVUse.Value = 0
-	memory := Memory{Variants: map[Key]VariantMemory{{"ns", v.Name}: {Curve: curve}}}
+	memory := Memory{Variants: map[Key]*VariantMemory{{"ns", v.Name}: {Curve: curve}}}
 	policy := hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 60})
 	policy.Promises[ModelKey{"ns", s.Models[0].ID}] = policy.Promises[ModelKey{"ns", "m"}]
 	plan, _ := Decide(s, policy, memory, RoundFull)
@@ -231,13 +231,13 @@ func TestWhatWasLearnedOutlivesARoundWithoutUse(t *testing.T) {
 				p.Input, p.Output = Sample{}, Sample{}
 			}
 			key := Key{"ns", "a-h100"}
-			old := VariantMemory{
+			old := &VariantMemory{
 				Latency: Learning{Estimate: serving.Estimate{Profile: onH100, Confidence: 0.9}, Fitted: s.Time.Add(-time.Minute)},
 				Sizing:  Sizing{Profile: onH100, Rate: 5, Found: s.Time.Add(-time.Minute)},
 			}
 			policy := demoPolicy()
 			policy.Hybrid, policy.Promises = hybrid, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
-			_, memory := Decide(s, policy, Memory{Time: s.Time.Add(-time.Minute), Variants: map[Key]VariantMemory{key: old}}, RoundFull)
+			_, memory := Decide(s, policy, Memory{Time: s.Time.Add(-time.Minute), Variants: map[Key]*VariantMemory{key: old}}, RoundFull)
 			assert.Equal(t, old.Latency.Estimate, memory.Variants[key].Latency.Estimate)
 			assert.Equal(t, old.Sizing, memory.Variants[key].Sizing)
 		})

@@ -216,7 +216,7 @@ func TestTheTimeOfASavingIsKept(t *testing.T) {
 			w.variants[0].cost = 2
 			s := w.snapshot()
 			c.change(w, &s)
-			given := Memory{Models: map[ModelKey]ModelMemory{key: {Cheaper: since}}}
+			given := Memory{Models: map[ModelKey]*ModelMemory{key: {Cheaper: since}}}
 			_, next := Decide(s, policy, given, RoundFull)
 			got := next.Models[key].Cheaper
 			assert.Equal(t, c.kept, !got.IsZero())
@@ -253,7 +253,7 @@ func TestASwitchIsOnlyBegunThatCanBeFinished(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 2, Current: 2})
 			dear.load.unsaturated = c.load.unsaturated
-			cheap := &variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), rate: rate{trigger: 2.5, max: 3}}
+			cheap := variantOf(variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), rate: rate{trigger: 2.5, max: 3}})
 			dear.in.Target, cheap.in.Target = TargetFound, TargetFound
 			m.variants = append(m.variants, cheap)
 			m.load, m.need.least, m.need.idle = c.load, 4, c.idle
@@ -269,8 +269,8 @@ func TestAMixIsStartedOnlyWhereAllOfItFits(t *testing.T) {
 	cluster := &placement.Cluster{Nodes: nodes(1, "L40S", 8)}
 	r.snapshot.Cluster = cluster
 	r.trial = placement.NewTrial(cluster)
-	large := &variant{in: &Variant{Name: "large", Request: request("L40S", 4)}, key: Key{"ns", "large"}, policy: DefaultVariantPolicy()}
-	small := &variant{in: &Variant{Name: "small", Request: request("L40S", 1)}, key: Key{"ns", "small"}, policy: DefaultVariantPolicy()}
+	large := variantOf(variant{in: &Variant{Name: "large", Request: request("L40S", 4)}, key: Key{"ns", "large"}, policy: DefaultVariantPolicy()})
+	small := variantOf(variant{in: &Variant{Name: "small", Request: request("L40S", 1)}, key: Key{"ns", "small"}, policy: DefaultVariantPolicy()})
 	options := []allocation.Option{{Cost: 1, Serves: 4, Now: 1, Least: 0, Most: 3}, {Cost: 1, Serves: 1, Most: 8}}
 	mix := r.cheapestAllowed([]*variant{large, small}, options, 14, func(v *variant) int { return map[string]int{"large": 1}[v.in.Name] }, nil, false, func([]int) {})
 	assert.Equal(t, []int{3, 0}, mix.Replicas, "what is there needs no room")
@@ -292,7 +292,7 @@ func TestASwitchHasALittleToSpare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 4, Current: 4})
 			dear.price, dear.load.unsaturated = 100, 4
-			cheap := &variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate}
+			cheap := variantOf(variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate})
 			cheap.policy.Max = c.most
 			dear.policy.Down.Window, cheap.policy.Down.Window = 0, 0
 			dear.in.Target, cheap.in.Target = TargetFound, TargetFound
@@ -324,7 +324,7 @@ func TestASwitchThatWasUndoneIsNotMadeAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 4, Current: 4})
 			dear.price, dear.load.unsaturated = 100, 4
-			cheap := &variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate}
+			cheap := variantOf(variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate})
 			dear.policy.Down.Window, cheap.policy.Down.Window = 0, 0
 			m.variants = append(m.variants, cheap)
 			m.load, m.need.least, m.need.required = load{saturation: 0.01, unsaturated: 4}, 2*dear.rate.serves()/1.05, 10
@@ -393,7 +393,7 @@ func TestASwitchThatWaitsTakesNoRoom(t *testing.T) {
 			s := Snapshot{Time: w.now, Cluster: &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(4, "L40S", 8)...)}}
 			policy := DefaultPolicy()
 			policy.Horizon, policy.Variants = 24*time.Hour, map[Key]VariantPolicy{}
-			memory := Memory{Models: map[ModelKey]ModelMemory{}}
+			memory := Memory{Models: map[ModelKey]*ModelMemory{}}
 			for i := range 2 {
 				m := w.snapshot().Models[0]
 				m.ID = fmt.Sprintf("m%d", i)
@@ -405,7 +405,7 @@ func TestASwitchThatWaitsTakesNoRoom(t *testing.T) {
 				s.Models = append(s.Models, m)
 			}
 			s.Models[0].Variants[0].Cost = c.first
-			memory.Models[ModelKey{s.Models[1].Namespace, "m1"}] = ModelMemory{Cheaper: w.now.Add(-time.Hour)}
+			memory.Models[ModelKey{s.Models[1].Namespace, "m1"}] = &ModelMemory{Cheaper: w.now.Add(-time.Hour)}
 			plan, _ := Decide(s, policy, memory, RoundFull)
 			assert.Equal(t, 0, *plan.Models[0].Variants[0].Desired)
 			assert.Equal(t, 1, *plan.Models[1].Variants[0].Desired)
@@ -432,7 +432,7 @@ func TestWhatAMixMustServe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Target: TargetFound, Ready: 4, Current: 4})
 			v.load.unsaturated = 4
-			other := &variant{in: &Variant{Name: "other", Target: TargetFound, Ready: c.others, Current: c.others}, target: c.others, rate: v.rate}
+			other := variantOf(variant{in: &Variant{Name: "other", Target: TargetFound, Ready: c.others, Current: c.others}, target: c.others, rate: v.rate})
 			other.load.unsaturated, other.fleet.supply = c.others, c.others
 			m.variants = append(m.variants, other)
 			m.load, m.need.least, m.need.idle = c.load, 4, c.idle
@@ -450,7 +450,7 @@ func TestASwitchOfAModelThatIsNotAsked(t *testing.T) {
 		r, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 2, Current: 2})
 		dear.price, dear.load.unsaturated = 100, 2
 		dear.rate = rate{trigger: 1, max: 1}
-		cheap := &variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate}
+		cheap := variantOf(variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate})
 		dear.policy.Down.Window, cheap.policy.Down.Window = 0, 0
 		m.variants = append(m.variants, cheap)
 		m.rated, m.load, m.need.least = false, load{unsaturated: 2}, least

@@ -91,7 +91,7 @@ func TestNothingIsScarceInAClusterThatGrows(t *testing.T) {
 // of equal ones those that come first.
 func TestTheMostImportantLackRoomFirst(t *testing.T) {
 	lacks := func(id string, priority int) unplaced {
-		return unplaced{m: &model{in: &Model{ID: id}, promise: Promise{Priority: priority}}}
+		return unplaced{m: modelOf(model{in: &Model{ID: id}, promise: Promise{Priority: priority}})}
 	}
 	var list []unplaced
 	for _, u := range []unplaced{lacks("late", 5), lacks("first", 1), lacks("second", 3), lacks("as second", 3), lacks("as first", 1)} {

@@ -15,14 +15,37 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
+// spelled is all that a memory holds.
+func spelled(m Memory) string {
+	variants, models := map[Key]VariantMemory{}, map[ModelKey]ModelMemory{}
+	for key, v := range m.Variants {
+		variants[key] = *v
+	}
+	for key, v := range m.Models {
+		models[key] = *v
+	}
+	return fmt.Sprintf("%v %+v %+v", m.Time, variants, models)
+}
+
+// variantOf and modelOf are working states of which nothing is remembered.
+func variantOf(v variant) *variant {
+	v.old, v.next = &VariantMemory{}, &VariantMemory{}
+	return &v
+}
+
+func modelOf(m model) *model {
+	m.old, m.next = &ModelMemory{}, &ModelMemory{}
+	return &m
+}
+
 // bare is a round at epoch with one model of one variant, to try single functions on.
 func bare(policy Policy, memory Memory, in *Variant) (*round, *model, *variant) {
 	r := newRound(&Snapshot{Time: epoch}, &policy, &memory, RoundFull)
 	key := ModelKey{"ns", "m"}
-	v := &variant{in: in, key: Key{"ns", in.Name}, managed: true, target: in.Current, policy: DefaultVariantPolicy(),
-		rate: rate{trigger: 2.5, max: 3}, fleet: fleet{supply: in.Ready + len(in.Starting)}}
+	v := variantOf(variant{in: in, key: Key{"ns", in.Name}, managed: true, target: in.Current, policy: DefaultVariantPolicy(),
+		rate: rate{trigger: 2.5, max: 3}, fleet: fleet{supply: in.Ready + len(in.Starting)}})
 	v.fleet.count[stateServing] = in.Ready
-	m := &model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), rated: true, demand: demand{seen: true}}
+	m := modelOf(model{in: &Model{}, key: key, variants: []*variant{v}, saturation: DefaultSaturation(), rated: true, demand: demand{seen: true}})
 	m.lead = r.lead(m)
 	return r, m, v
 }
@@ -339,7 +362,7 @@ func TestSharing(t *testing.T) {
 // When a model may rest, and what keeps it awake.
 func TestRest(t *testing.T) {
 	quiet := func(ago time.Duration) Memory {
-		return Memory{Models: map[ModelKey]ModelMemory{{"ns", "m"}: {Active: epoch.Add(time.Hour - ago)}}}
+		return Memory{Models: map[ModelKey]*ModelMemory{{"ns", "m"}: {Active: epoch.Add(time.Hour - ago)}}}
 	}
 	for name, c := range map[string]struct {
 		memory  Memory
@@ -463,7 +486,7 @@ func TestTheNextBestAnswerIsTold(t *testing.T) {
 func TestWhatCostsNothingIsTheCheapest(t *testing.T) {
 	for _, least := range []capacity.Cost{1e-5, 1, 1e5} {
 		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-		m.variants = append(m.variants, &variant{in: &Variant{Name: "w", Cost: least}}, &variant{in: &Variant{Name: "x", Cost: 2 * least}})
+		m.variants = append(m.variants, variantOf(variant{in: &Variant{Name: "w", Cost: least}}), variantOf(variant{in: &Variant{Name: "x", Cost: 2 * least}}))
 		m.prices()
 		assert.Positive(t, v.price)
 		assert.Less(t, v.price, least/100)
@@ -474,9 +497,9 @@ func TestWhatCostsNothingIsTheCheapest(t *testing.T) {
 // A switch waits for the windows of those that may go, and not of those that stay.
 func TestASwitchIsHeldByWhatMayGo(t *testing.T) {
 	of := func(name string, window time.Duration, least int) *variant {
-		return &variant{in: &Variant{Name: name}, target: 2, policy: VariantPolicy{Min: least, Down: Behavior{Window: window}}}
+		return variantOf(variant{in: &Variant{Name: name}, target: 2, policy: VariantPolicy{Min: least, Down: Behavior{Window: window}}})
 	}
-	m := &model{rated: true}
+	m := modelOf(model{rated: true})
 	cheap := of("cheap", 9*time.Minute, 0)
 	all := []*variant{cheap, of("stays", 8*time.Minute, 2), of("one may go", 5*time.Minute, 1), of("both may", time.Minute, 0)}
 	assert.Equal(t, 5*time.Minute, holdFor(m, all, cheap))
@@ -502,7 +525,7 @@ func TestOnlyRefusedPodsLoseTheirRoom(t *testing.T) {
 			in := Variant{Name: "v", Request: request("H100", 1), Current: len(c.starting), Starting: c.starting}
 			s := Snapshot{Time: epoch, Cluster: machines(1), Models: []Model{{Namespace: "ns", ID: "m", Variants: []Variant{in}}}}
 			policy := DefaultPolicy()
-			memory := Memory{Variants: map[Key]VariantMemory{{"ns", "v"}: {Refused: epoch.Add(-time.Hour)}}}
+			memory := Memory{Variants: map[Key]*VariantMemory{{"ns", "v"}: {Refused: epoch.Add(-time.Hour)}}}
 			r := newRound(&s, &policy, &memory, RoundFull)
 			r.reserve()
 			assert.Equal(t, c.free, r.slots(r.models[0].variants[0]))

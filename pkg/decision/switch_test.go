@@ -168,7 +168,7 @@ func TestASwitchPaysForTheWindowOfTheOldOnes(t *testing.T) {
 			s := w.snapshot()
 			s.Models[0].Variants[1].Startup = c.startup
 			// It was so for long.
-			memory := Memory{Models: map[ModelKey]ModelMemory{{"ns", "m"}: {Cheaper: w.now.Add(-24 * time.Hour)}}}
+			memory := Memory{Models: map[ModelKey]*ModelMemory{{"ns", "m"}: {Cheaper: w.now.Add(-24 * time.Hour)}}}
 			plan, _ := Decide(s, policy, memory, RoundFull)
 			assert.Equal(t, c.comes, *plan.Models[0].Variants[0].Desired > 0, lineOf(&plan.Models[0].Variants[0]))
 		})

@@ -166,7 +166,7 @@ func TestALateReplicaWithoutANodeIsMissingOnce(t *testing.T) {
 	}
 	for name, memory := range map[string]Memory{
 		"at first":         {},
-		"while left alone": {Variants: map[Key]VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: w.now.Add(time.Minute), Pause: time.Minute, Ready: 1}}}},
+		"while left alone": {Variants: map[Key]*VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: w.now.Add(time.Minute), Pause: time.Minute, Ready: 1}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, _ := Decide(s, demoPolicy(), memory, RoundFast)
@@ -194,7 +194,7 @@ func TestALoneVariantThatIsLeftAloneIsWoken(t *testing.T) {
 			s.Models[0].Queue.Value = 3
 			policy := policyFor(limited, "a-h100")
 			policy.Idle.Enabled = true
-			memory := Memory{Variants: map[Key]VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: w.now.Add(mostPause), Pause: mostPause}}}}
+			memory := Memory{Variants: map[Key]*VariantMemory{{"ns", "a-h100"}: {Backoff: Backoff{Until: w.now.Add(mostPause), Pause: mostPause}}}}
 			plan, _ := Decide(s, policy, memory, RoundEvent)
 			v := plan.Models[0].Variants[0]
 			assert.Equal(t, 1, *v.Desired)

@@ -16,7 +16,7 @@ type model struct {
 	key      ModelKey
 	variants []*variant
 	// old is what was remembered, and next what will be.
-	old, next  ModelMemory
+	old, next  *ModelMemory
 	promise    Promise
 	saturation Saturation
 
@@ -42,7 +42,7 @@ type variant struct {
 	// priority is its model's.
 	priority int
 	// old is what was remembered, and next what will be.
-	old, next VariantMemory
+	old, next *VariantMemory
 	// managed is set when the decision may change this variant.
 	managed bool
 	// target is what it is to have, as far as the stages have come, and wanted the same
@@ -66,7 +66,7 @@ type variant struct {
 // planned for as if they were not, to be looked at.
 func (r *round) begin(in *Model, memory *Memory) *model {
 	m := &model{in: in, key: ModelKey{Namespace: in.Namespace, ID: in.ID}, variants: make([]*variant, len(in.Variants))}
-	m.old = memory.Models[m.key]
+	m.old, m.next = memory.OfModel(m.key), &ModelMemory{}
 	m.saturation = r.policy.SaturationOf(m.key)
 	m.promise = r.policy.PromiseTo(m.key)
 	advisory := true
@@ -75,7 +75,7 @@ func (r *round) begin(in *Model, memory *Memory) *model {
 		v := &in.Variants[i]
 		key := Key{Namespace: in.Namespace, Name: v.Name}
 		w := &all[i]
-		*w = variant{in: v.asFound(), key: key, policy: r.policy.Variant(key), priority: m.promise.Priority, old: memory.Variants[key]}
+		*w = variant{in: v.asFound(), key: key, policy: r.policy.Variant(key), priority: m.promise.Priority, old: memory.OfVariant(key), next: &VariantMemory{}}
 		w.target, w.wanted = w.in.Current, w.in.Current
 		if !w.old.Sizing.Found.IsZero() {
 			r.sized++

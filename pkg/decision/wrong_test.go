@@ -54,7 +54,7 @@ func TestTheReplicaThatIsKeptKeepsThePromise(t *testing.T) {
 	m := &flow{id: "m", arrivals: step(30*time.Minute, 0, 1), variants: []*vessel{fast, slow}}
 	policy := hybrid(DefaultPolicy(), tight)
 	f := newFluid(machines(4), policy, m)
-	f.memory.Models = map[ModelKey]ModelMemory{{"ns", "m"}: {Tokens: forecast.TokenMean{Time: epoch, Shape: conv, Weight: 1e6}}}
+	f.memory.Models = map[ModelKey]*ModelMemory{{"ns", "m"}: {Tokens: forecast.TokenMean{Time: epoch, Shape: conv, Weight: 1e6}}}
 	f.run(time.Minute)
 	assert.Equal(t, 1, fast.replicas)
 	assert.Zero(t, slow.replicas)

@@ -157,7 +157,7 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 			s := w.snapshot()
 			m := &s.Models[0]
 			m.Variants[0].Replicas[0].Running.Value, m.Variants[0].Replicas[0].Served.Value = 0, 0
-			memory := Memory{Models: map[ModelKey]ModelMemory{{"ns", "m"}: {Active: ago(&s, 11*time.Minute)}}}
+			memory := Memory{Models: map[ModelKey]*ModelMemory{{"ns", "m"}: {Active: ago(&s, 11*time.Minute)}}}
 			policy := DefaultPolicy()
 			policy.Idle.Enabled = true
 			c.change(&s, m, &memory)

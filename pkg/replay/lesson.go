@@ -50,9 +50,9 @@ func (l lesson) teach(pupil *ours, startup time.Duration) {
 
 // learned is the memory without what was seen of the load.
 func learned(m decision.Memory) decision.Memory {
-	models := make(map[decision.ModelKey]decision.ModelMemory, len(m.Models))
+	models := make(map[decision.ModelKey]*decision.ModelMemory, len(m.Models))
 	for key, of := range m.Models {
-		models[key] = decision.ModelMemory{Attained: of.Attained}
+		models[key] = &decision.ModelMemory{Attained: of.Attained}
 	}
 	return decision.Memory{Variants: m.Variants, Models: models}
 }

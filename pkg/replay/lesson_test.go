@@ -29,7 +29,7 @@ func TestALessonIsKnownFromTheFirstRequestOn(t *testing.T) {
 	soon := func(o *ours) (rate capacity.Rate) {
 		policy := watched{o, func(view *View, _ Answer) {
 			if view.Now == 40*time.Second {
-				rate = o.memory.Variants[decision.Key{Namespace: "default", Name: "cheap"}].Sizing.Rate
+				rate = o.memory.OfVariant(decision.Key{Namespace: "default", Name: "cheap"}).Sizing.Rate
 			}
 		}}
 		p := play{Trial: trial, policy: policyHybrid, startup: time.Minute, bound: trial.bounds[time.Minute]}
@@ -39,7 +39,7 @@ func TestALessonIsKnownFromTheFirstRequestOn(t *testing.T) {
 	told, pupil := soon(newOurs(small(), true)), newOurs(small(), true)
 	trial.lesson.teach(pupil, time.Minute)
 	for _, m := range pupil.memory.Models {
-		assert.Equal(t, decision.ModelMemory{Attained: m.Attained}, m, "what came then is not what comes now")
+		assert.Equal(t, &decision.ModelMemory{Attained: m.Attained}, m, "what came then is not what comes now")
 		assert.Positive(t, m.Attained.Requests)
 	}
 	assert.Len(t, pupil.memory.Models, 1)

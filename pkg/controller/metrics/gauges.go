@@ -120,7 +120,7 @@ func (g *gauges) ofModel(show emit, m *decision.Model, seen *Round, served map[d
 		key := decision.Key{Namespace: m.Namespace, Name: v.Name}
 		means := meansOf(v.Replicas, seen.Snapshot.Time, seen.Stale)
 		served[key] = means
-		at, ok := predict(v, seen.Believed.Variants[key].Latency, seen.Snapshot.Time, seen.Stale)
+		at, ok := predict(v, seen.Believed.OfVariant(key).Latency, seen.Snapshot.Time, seen.Stale)
 		if !ok {
 			continue
 		}

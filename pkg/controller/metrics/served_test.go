@@ -48,7 +48,7 @@ func TestPredictedLatencyStandsBesideTheObservedOne(t *testing.T) {
 			m := New("", false)
 			seen := seenServing(c.replicas...)
 			seen.Snapshot.Models[0].Variants[0].Profile = c.given
-			seen.Believed.Variants = map[decision.Key]decision.VariantMemory{{Namespace: "n", Name: "v"}: {Latency: c.learning}}
+			seen.Believed.Variants = map[decision.Key]*decision.VariantMemory{{Namespace: "n", Name: "v"}: {Latency: c.learning}}
 			m.Show(&decision.Plan{Time: noon}, seen)
 			if c.predicted == 0 {
 				assert.Zero(t, testutil.CollectAndCount(m.gauges, "wva_predicted_latency_seconds", "wva_observed_latency_seconds"))
