@@ -79,14 +79,14 @@ func (r *round) size(m *model) bool {
 		return false
 	}
 	r.watchLatency(m)
-	rates, able := map[*variant]capacity.Rate{}, false
+	promised, found, able := make([]capacity.Rate, len(m.variants)), make([]bool, len(m.variants)), false
 	profiles := r.profiles(m)
-	for _, v := range m.variants {
-		p, has := profiles[v]
-		if !has {
+	for i, v := range m.variants {
+		p := profiles[i]
+		if !p.Known() {
 			continue
 		}
-		if rate, found := r.sloRate(m, v, p); found {
+		if rate, known := r.sloRate(m, v, p); known {
 			usual := p.Steady(v.atTriggers, m.demand.tokens).Rate
 			if v.rate.trigger == 0 {
 				v.rate.trigger, v.rate.max = usual, usual
@@ -103,26 +103,25 @@ func (r *round) size(m *model) bool {
 			if !v.next.Sizing.Keeps {
 				rate = 0
 			}
-			rates[v] = rate * m.old.Attained.factor()
+			promised[i], found[i] = rate*m.old.Attained.factor(), true
 			able = able || rate > 0
 		}
 	}
 	if !able {
 		why := "no variant meets the SLO even when idle: saturation alone decides"
-		if len(rates) == 0 {
+		if !slices.Contains(found, true) {
 			why = "no latency is known well enough for the SLO: saturation alone decides"
 		}
 		m.note(StageSupply, ReasonSLO, "%s", why)
 		return false
 	}
-	for _, v := range m.variants {
-		rate, known := rates[v]
-		if !known {
+	for i, v := range m.variants {
+		if !found[i] {
 			v.note(StageSupply, ReasonSLO, "its latency is not known well enough for the SLO")
 			continue
 		}
-		v.rate.promised, v.rate.bound = rate, true
-		if rate == 0 {
+		v.rate.promised, v.rate.bound = promised[i], true
+		if v.rate.unfit() {
 			v.note(StageSupply, ReasonSLO, "misses the SLO even when idle")
 		} else if was := &m.old.Attained; was.Caution > 0 {
 			v.note(StageSupply, ReasonSLO, "counted at %.0f%% of what its latency model says: %.1f%% of the requests met the SLO", 100*was.factor(), 100*was.share())
@@ -169,12 +168,12 @@ func (r *round) sizeSpacing() time.Duration {
 	return FastInterval * time.Duration(r.sized/sizesPerRound)
 }
 
-// profiles are the latency models of the variants of which anything is known: what was
-// learned, else what was given, else what can be borrowed from another variant.
-func (r *round) profiles(m *model) map[*variant]serving.Profile {
-	known := map[*variant]serving.Profile{}
-	var lenders []serving.Lender
-	for _, v := range m.variants {
+// profiles are the latency models of the model's variants: what was learned, else what was
+// given, else what can be borrowed from another variant, else the zero value.
+func (r *round) profiles(m *model) []serving.Profile {
+	found := make([]serving.Profile, len(m.variants))
+	lenders := make([]serving.Lender, 0, len(m.variants))
+	for i, v := range m.variants {
 		p, confidence := v.in.Profile, 1.0
 		if e := v.next.Latency.Estimate; e.Usable() {
 			p, confidence = e.Profile, e.Confidence
@@ -182,21 +181,21 @@ func (r *round) profiles(m *model) map[*variant]serving.Profile {
 		if !p.Known() {
 			continue
 		}
-		known[v] = r.limited(v, p)
+		found[i] = r.limited(v, p)
 		if v.in.Request.Countable() == nil {
 			lenders = append(lenders, serving.Lender{Name: v.in.Name, Shape: v.in.Request.Shape, Profile: p, Confidence: confidence})
 		}
 	}
-	for _, v := range m.variants {
-		if _, has := known[v]; has || v.in.Request.Countable() != nil {
+	for i, v := range m.variants {
+		if found[i].Known() || v.in.Request.Countable() != nil {
 			continue
 		}
 		if loan, ok := serving.Borrow(v.in.Request.Shape, lenders); ok && loan.Usable() {
-			known[v] = r.limited(v, loan.Profile)
+			found[i] = r.limited(v, loan.Profile)
 			v.note(StageSupply, ReasonBorrowed, "%s", loan.Reason)
 		}
 	}
-	return known
+	return found
 }
 
 // limited gives a latency model the limits of the variant's own server.
