@@ -19,8 +19,7 @@ func (r *round) alternative(m *model) string {
 	if !m.rated {
 		return ""
 	}
-	var options []allocation.Option
-	var variants []*variant
+	options, variants := make([]allocation.Option, 0, len(m.variants)), make([]*variant, 0, len(m.variants))
 	serve := capacity.Rate(0)
 	m.each(func(v *variant) {
 		options = append(options, allocation.Option{

@@ -284,7 +284,7 @@ func (r *round) tokens(m *model) (usual, newest capacity.TokenShape) {
 
 // observations are what was seen lately, with this round's.
 func (r *round) observations(m *model, sampled time.Time, backlog float64) []Observation {
-	var kept []Observation
+	kept := make([]Observation, 0, len(m.old.Seen)+1)
 	for _, o := range m.old.Seen {
 		if r.snapshot.Time.Sub(o.Time) <= seenWindows*r.policy.Window {
 			kept = append(kept, o)

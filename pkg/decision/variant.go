@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -207,11 +208,11 @@ const mostMessage = 120
 
 // perSecond is a rate with as many digits as tell a small one from none.
 func perSecond(rate capacity.Rate) string {
-	const small = 0.1
+	const small, digits, bits = 0.1, 2, 64
 	if rate < small {
-		return fmt.Sprintf("%.2g", float64(rate))
+		return strconv.FormatFloat(float64(rate), 'g', digits, bits)
 	}
-	return fmt.Sprintf("%.2f", float64(rate))
+	return strconv.FormatFloat(float64(rate), 'f', digits, bits)
 }
 
 // joined is the message with one more clause, where that leaves it short.
