@@ -34,7 +34,7 @@ func (r *round) loadOf(v *variant, t Saturation) load {
 	l := load{of: make([]class, len(v.in.Replicas)), age: make([]age, len(v.in.Replicas))}
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		full, knowsFull := r.saturation(v, p)
+		used, knowsUsed := r.saturation(v, p)
 		queue, knowsQueue := p.Waiting.Value, r.usable(p.Waiting)
 		l.age[i] = r.age(p.KVUse)
 		if v.batchLimit() > 0 {
@@ -45,7 +45,7 @@ func (r *round) loadOf(v *variant, t Saturation) load {
 			l.hanging++
 		}
 		switch {
-		case knowsFull && full >= t.KVCacheThreshold, knowsQueue && queue >= t.QueueLengthThreshold:
+		case knowsUsed && used >= t.KVCacheThreshold, knowsQueue && queue >= t.QueueLengthThreshold:
 			l.of[i] = saturated
 			l.saturated++
 			continue
@@ -53,9 +53,9 @@ func (r *round) loadOf(v *variant, t Saturation) load {
 			l.of[i] = unsaturated
 			l.unsaturated++
 		}
-		if knowsFull {
+		if knowsUsed {
 			l.sawSaturation++
-			l.saturation += full
+			l.saturation += used
 		}
 		if knowsQueue {
 			l.sawQueue++

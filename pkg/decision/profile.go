@@ -68,8 +68,9 @@ func (s Sizing) holds(o Sizing) bool {
 
 // size bounds, in hybrid mode, what one replica of each variant is reckoned to serve
 // by what it serves within the promised latency, and reports whether it does. A variant
-// that cannot keep the promise is taken to serve nothing, unless none of them can.
-func (r *round) size(m *model) bool {
+// that cannot keep the promise is taken to serve nothing, unless none of them can. atTriggers
+// are the numbers of requests in service that the triggers allow.
+func (r *round) size(m *model, atTriggers []float64) bool {
 	slo := m.promise.SLO
 	// Both stay where this round has no use for them.
 	for _, v := range m.variants {
@@ -87,12 +88,12 @@ func (r *round) size(m *model) bool {
 			continue
 		}
 		if rate, known := r.sloRate(m, v, p); known {
-			usual := p.Steady(v.atTriggers, m.demand.tokens).Rate
+			usual := p.Steady(atTriggers[i], m.demand.tokens).Rate
 			if v.rate.trigger == 0 {
 				v.rate.trigger, v.rate.max = usual, usual
 			} else if curve := v.next.Curve; curve.Known() {
 				// A borrowed model, too, says how the rate bends from what was seen.
-				v.rate.trigger = curve.Rate(v.atTriggers, m.demand.tokens, p)
+				v.rate.trigger = curve.Rate(atTriggers[i], m.demand.tokens, p)
 				v.rate.max = max(v.rate.max, v.rate.trigger)
 			}
 			least := leastPromised

@@ -66,11 +66,12 @@ func (r rate) times(factor capacity.Rate) rate {
 func (r *round) rates(m *model) (sized, rated bool) {
 	m.prices()
 	shape := m.demand.tokens
-	for _, v := range m.variants {
+	atTriggers := make([]float64, len(m.variants))
+	for i, v := range m.variants {
 		v.next.Curve = r.learn(v, shape)
-		v.rate = r.seenRate(m, v, shape)
+		v.rate, atTriggers[i] = r.seenRate(m, v, shape)
 	}
-	sized = r.size(m)
+	sized = r.size(m, atTriggers)
 	infer(m)
 	rated = slices.ContainsFunc(m.variants, func(v *variant) bool { return v.rate.serves() > 0 })
 	if !rated {
@@ -86,7 +87,7 @@ func (r *round) rates(m *model) (sized, rated bool) {
 // rate: as full as it may be, as many times what it does now. It is 1 where nobody knows how
 // full they are, as while they fill for the first time.
 func (r *round) eachHardlyAsked(m *model) capacity.Rate {
-	full := capacity.Rate(m.full() * float64(m.ready()))
+	full := capacity.Rate(m.used() * float64(m.ready()))
 	began := slices.ContainsFunc(m.variants, func(v *variant) bool {
 		return slices.ContainsFunc(v.in.Replicas, func(p Replica) bool { return r.fledgling(&p) })
 	})
@@ -156,15 +157,16 @@ func (r *round) fromProfile(v *variant, shape capacity.TokenShape) serving.Curve
 
 // seenRate is the rate of one replica at the load that the triggers allow, which is
 // the threshold minus the spare trigger as a share of what it holds, and at its
-// fullest. Where nobody knows what it holds, both are what it serves now.
-func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) rate {
+// fullest; and how many requests are in service at that load. Where nobody knows what it
+// holds, both are what it serves now.
+func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) (seen rate, atTriggers float64) {
 	share := m.saturation.KVCacheThreshold - m.saturation.KVSpareTrigger
 	limit, running := r.holds(v, shape)
 	if math.IsInf(limit, 1) {
 		limit, share = running, 1
 	}
-	v.atTriggers = limit * share
-	return rate{trigger: r.rateAt(v, v.atTriggers, shape), max: r.rateAt(v, limit, shape)}
+	atTriggers = limit * share
+	return rate{trigger: r.rateAt(v, atTriggers, shape), max: r.rateAt(v, limit, shape)}, atTriggers
 }
 
 // rateAt is the rate of one replica with n requests in service, as it was seen, else

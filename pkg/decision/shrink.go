@@ -216,7 +216,7 @@ func (m *model) safe(now, after standing) bool {
 	if after.up >= now.up {
 		return true
 	}
-	if now.unsaturated < leastUnsaturated || after.ready-m.unknown() <= now.ready*rounding || after.ready-idle < least {
+	if now.unsaturated < leastUnsaturated || after.ready-m.unknownLoad() <= now.ready*rounding || after.ready-idle < least {
 		return false
 	}
 	return after.ready >= m.clear(now)*(1-rounding)
@@ -226,13 +226,13 @@ func (m *model) safe(now, after standing) bool {
 // triggers with the load that all have now. What the ready replicas serve whose load is not
 // known, or who are saturated, takes nothing over.
 func (m *model) clear(now standing) capacity.Rate {
-	unknown := m.unknown()
-	return unknown + max(0, now.ready-unknown)*capacity.Rate(m.full())
+	unknown := m.unknownLoad()
+	return unknown + max(0, now.ready-unknown)*capacity.Rate(m.used())
 }
 
-// full is how full the replicas are that are not saturated, as a share of what the triggers
-// allow.
-func (m *model) full() float64 {
+// used is how much the replicas that are not saturated have in use, as a share of what the
+// triggers allow.
+func (m *model) used() float64 {
 	t := m.saturation
 	return max(share(m.load.saturation, t.KVCacheThreshold-t.KVSpareTrigger), share(m.load.queue, t.QueueLengthThreshold-t.QueueSpareTrigger))
 }
@@ -255,7 +255,7 @@ func (m *model) unheard() bool {
 		slices.ContainsFunc(m.demand.silent, func(n int) bool { return n > 0 })
 }
 
-// unknown is what the ready replicas serve that are not known to have some spare.
-func (m *model) unknown() capacity.Rate {
+// unknownLoad is what the ready replicas serve that are not known to have some spare.
+func (m *model) unknownLoad() capacity.Rate {
 	return m.served(func(v *variant) int { return max(0, v.in.Ready-v.load.unsaturated) })
 }

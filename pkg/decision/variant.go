@@ -54,9 +54,7 @@ type variant struct {
 	fleet fleet
 	load  load
 	rate  rate
-	// atTriggers is the number of requests in service that the triggers allow.
-	atTriggers float64
-	price      capacity.Cost
+	price capacity.Cost
 	// scarceFor is the model that lacks the room of this one's replicas.
 	scarceFor *model
 	// externallyChanged is set when somebody else changed the replicas.

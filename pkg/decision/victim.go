@@ -68,13 +68,13 @@ func (r *round) removable(v *variant, n int, giving []string, nodes map[string]i
 			replica.State = placement.Pending
 		}
 	}
-	var full []placement.Replica
+	var busiest []placement.Replica
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		replica := add(p.Name, p.Node, p.Marked)
 		replica.State, replica.Load = placement.Ready, r.busy(v, p)
 		if v.load.of[i] == saturated && !p.Marked {
-			full = append(full, *replica)
+			busiest = append(busiest, *replica)
 			all = all[:len(all)-1]
 		}
 	}
@@ -85,8 +85,8 @@ func (r *round) removable(v *variant, n int, giving []string, nodes map[string]i
 		}
 		return load
 	}
-	slices.SortStableFunc(full, func(a, b placement.Replica) int { return cmp.Compare(atWorst(a.Load), atWorst(b.Load)) })
-	return append(all, full[:min(max(0, n-len(all)), len(full))]...)
+	slices.SortStableFunc(busiest, func(a, b placement.Replica) int { return cmp.Compare(atWorst(a.Load), atWorst(b.Load)) })
+	return append(all, busiest[:min(max(0, n-len(all)), len(busiest))]...)
 }
 
 // busy is how much a replica has to do: the used share of what limits it, and the requests
