@@ -188,3 +188,24 @@ func TestAVariantThatIsLeftAloneSaysUntilWhen(t *testing.T) {
 	assert.Contains(t, v.Message, "backing off after failed starts; next try in 1m0s")
 	assert.Equal(t, 1, *v.Desired)
 }
+
+// A pause that began in a rolling update ends with it: what comes then is made of another
+// template. Any other pause goes on.
+func TestAPauseEndsWithItsRollingUpdate(t *testing.T) {
+	for name, c := range map[string]struct {
+		began, rolling, paused bool
+	}{
+		"the update goes on":              {began: true, rolling: true, paused: true},
+		"it is over":                      {began: true},
+		"the pause began without one":     {paused: true},
+		"one began after the pause began": {rolling: true, paused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1, Rolling: c.rolling})
+			v.old.Backoff = Backoff{Until: epoch.Add(time.Minute), Pause: time.Minute, Ready: 1, Rolling: c.began}
+			assert.Equal(t, c.paused, r.backoffOf(v, false) != Backoff{})
+		})
+	}
+	r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1, Rolling: true})
+	assert.True(t, r.backoffOf(v, true).Rolling)
+}

@@ -284,7 +284,8 @@ func (r *round) awaitingPod(v *variant) int {
 }
 
 // backoffOf leaves a variant alone whose replicas wait in vain for a node or do not come
-// up, and forgets that it did so when one came up, or it has been well for a while.
+// up, and forgets that it did so when one came up, it has been well for a while, or the rolling
+// update is over whose pods these were.
 func (r *round) backoffOf(v *variant, unplaceable bool) Backoff {
 	b, now := v.old.Backoff, r.snapshot.Time
 	known, well := b != (Backoff{}), recovery
@@ -292,13 +293,13 @@ func (r *round) backoffOf(v *variant, unplaceable bool) Backoff {
 		well = unreadRecovery
 	}
 	switch {
-	case known && v.in.Ready > b.Ready, !unplaceable && !now.Before(b.Until) && now.Sub(b.Until) > well:
+	case known && v.in.Ready > b.Ready, b.Rolling && !v.in.Rolling, !unplaceable && !now.Before(b.Until) && now.Sub(b.Until) > well:
 		return Backoff{}
 	case known && now.Before(b.Until), !unplaceable:
 		return b
 	}
 	pause := min(max(again*b.Pause, leastPause), mostPause)
-	return Backoff{Until: now.Add(pause), Pause: pause, Ready: v.in.Ready}
+	return Backoff{Until: now.Add(pause), Pause: pause, Ready: v.in.Ready, Rolling: v.in.Rolling}
 }
 
 // oneAtATime is the limit of a variant that was left alone, until one of its replicas
