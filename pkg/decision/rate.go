@@ -38,6 +38,8 @@ type rate struct {
 	// promised is the greatest within the promised latency, where bound.
 	promised capacity.Rate
 	bound    bool
+	// inferred is set where another variant's says what it is.
+	inferred bool
 }
 
 // serves is what one replica is reckoned with, by everybody: the least that binds. It is 0
@@ -58,7 +60,7 @@ func (r rate) unfit() bool { return r.bound && r.promised == 0 }
 
 // times is the rate of a replica that is so many times as fast.
 func (r rate) times(factor capacity.Rate) rate {
-	return rate{trigger: r.serves() * factor, max: r.max * factor}
+	return rate{trigger: r.serves() * factor, max: r.max * factor, inferred: true}
 }
 
 // rates makes what one replica of each variant serves. It reports whether the promise

@@ -203,7 +203,7 @@ func (r *round) less(m *model, n *need) {
 	}
 	unsettled := r.unsettled(m, n)
 	switch {
-	case !m.demand.isCertain || !m.demand.seen:
+	case !m.demand.isCertain || !m.demand.seen || m.guessesSilent():
 		n.reason, n.detail = ReasonMetricsPartial, "no scale-down: the arrival rate is not known well enough"
 	case n.queued > n.own && n.queued-n.own >= m.perReplica(n):
 		n.reason, n.detail = ReasonBacklog, fmt.Sprintf("%s; no scale-down while %.0f requests wait", n.detail, n.backlog)
@@ -231,6 +231,17 @@ func (m *model) certain() capacity.Rate {
 		rate += max(m.variants[i].rate.trigger, m.variants[i].rate.serves()) * capacity.Rate(n)
 	}
 	return max(0, rate)
+}
+
+// guessesSilent reports whether a serving replica without fresh samples is of a variant of
+// which nothing was seen either: nobody knows then what it may serve.
+func (m *model) guessesSilent() bool {
+	for i, n := range m.demand.silent {
+		if n > 0 && m.variants[i].rate.inferred {
+			return true
+		}
+	}
+	return false
 }
 
 // idleOf is what replicas that may be saturated count for and do not serve; none are while

@@ -229,6 +229,29 @@ func TestWhoSparesTheSaturated(t *testing.T) {
 	}
 }
 
+// What a silent replica serves is not known where its variant's rate is another one's.
+func TestWhoIsGuessedToServe(t *testing.T) {
+	for name, c := range map[string]struct {
+		silent   []int
+		inferred bool
+		want     bool
+	}{
+		"all are heard":                     {[]int{0}, true, false},
+		"one is silent whose rate was seen": {[]int{1}, false, false},
+		"one is silent whose rate was not":  {[]int{1}, true, true},
+		"a gateway counts the arrivals":     {nil, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
+			m.demand.silent, m.demand.isCertain, v.rate.inferred = c.silent, true, c.inferred
+			assert.Equal(t, c.want, m.guessesSilent())
+			n := need{supply: 5}
+			r.less(m, &n)
+			assert.Equal(t, c.want, n.reason == ReasonMetricsPartial)
+		})
+	}
+}
+
 // What waits in a saturated replica is served by it alone: more replicas than take over
 // what arrives are no use, and those that are too many go before it is served, where it is
 // ours to spare the saturated one.
