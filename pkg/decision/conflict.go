@@ -28,6 +28,7 @@ type Conflict struct {
 
 // Change is a number of replicas that somebody else set.
 type Change struct {
+	// Time is when it was seen, and Writer the field manager, empty where it is not known.
 	Time     time.Time
 	Writer   string
 	Replicas int

@@ -43,6 +43,8 @@ type Learning struct {
 // Sizing is the greatest rate that one replica of a variant serves within a promise,
 // with everything that it was found for.
 type Sizing struct {
+	// Profile is the latency model, Shape the requests, SLO what is promised, and Share the
+	// share of the requests that is to keep it.
 	Profile serving.Profile
 	Shape   capacity.TokenShape
 	SLO     capacity.SLO
@@ -51,7 +53,8 @@ type Sizing struct {
 	PeakShare float64
 	// Burst is that of the arrivals at one replica.
 	Burst float64
-	Rate  capacity.Rate
+	// Rate is the greatest at which Share keeps it, in requests per second.
+	Rate capacity.Rate
 	// PeakRate is the rate at which PeakShare keeps it.
 	PeakRate capacity.Rate
 	// Keeps is set while the variant is taken to keep the promise.

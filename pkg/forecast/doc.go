@@ -1,7 +1,7 @@
 // Package forecast says how many requests will arrive at a model, from counts of those that
 // did: a Belief is a distribution over rates, each count makes the next one of it, and
-// Quantile asks it what will not be exceeded some time from now. TokenMean is the same for the
-// lengths of the requests, which are not forecast.
+// Quantile asks it what will not be exceeded some time from now. TokenMean is a slow mean of the
+// lengths of the requests, which are not forecast: a Belief counts longer ones as more of them.
 //
 // All of them are values, and observing is a pure function: the same counts give the same
 // belief. It must never take a count that some arrivals are missing from for a fall. Read

@@ -12,7 +12,9 @@ const tokenHalfLife = 2 * time.Minute
 
 // TokenMean is a mean token shape that forgets slowly. The zero value has seen nothing.
 type TokenMean struct {
-	Time   time.Time
+	// Time is that of the newest mean in it.
+	Time time.Time
+	// Shape is the mean, and Weight how many requests it speaks of; older ones count less.
 	Shape  capacity.TokenShape
 	Weight float64
 }
