@@ -64,8 +64,8 @@ func (w *world) checkSettled() {
 // fits, or nodes may come; a queue that grows for want of them may ask for more; and of a
 // variant that nobody described one more may go, when what was learned gets surer. And
 // where a queue of before lasted nearly as long, replicas go when it is gone. Where nobody
-// knows what fits, a cheaper mix may be tried again every two hours, and some of it may
-// find a node and others go for it. And what a burst asked for may go for hours, one by one,
+// knows what fits, a cheaper mix may be tried again every two hours, in a step or two, and some
+// of it may find a node and others go for it. And what a burst asked for may go for hours, one by one,
 // where the user's own policies want it so.
 func (w *world) checkCycle(m *modelState) {
 	for _, v := range m.variants {
@@ -95,7 +95,7 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 			return true
 		}
 	}
-	if w.foundLately(m) && raises <= 1+int(length/(2*time.Hour)) {
+	if w.foundLately(m) && raises <= 2*(1+int(length/(2*time.Hour))) {
 		return true
 	}
 	learned, served := !v.Told && changes == 1, m.queued > settled-20*time.Minute
