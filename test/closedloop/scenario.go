@@ -184,9 +184,11 @@ func (s *Scenario) patience() time.Duration { return 3*s.slowest() + s.turns() +
 
 // settled is when the load has been constant for long enough: an hour, and three
 // start-ups of the slowest variant more; where replicas come in turn, also two rows of
-// them: one to change its mind about.
+// them: one to change its mind about; and where nodes come one by one, as many as the
+// largest loads are drawn for.
 func (s *Scenario) settled() time.Duration {
-	return (s.Calm + time.Hour + 3*s.slowest() + 2*s.turns()).Truncate(time.Minute)
+	const nodes = 40
+	return (s.Calm + time.Hour + 3*s.slowest() + 2*s.turns() + nodes*s.Grows).Truncate(time.Minute)
 }
 
 // watch is how long the world is watched when it should have settled: longer than the

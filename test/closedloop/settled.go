@@ -100,7 +100,7 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 	}
 	learned, served := !v.Told && changes == 1, m.queued > settled-20*time.Minute
 	// What is learned of misses has a day's memory: it may still move the replicas one way.
-	if m.Misses > 0 && changes == 1 {
+	if m.Misses > 0 && (raises == 0 || raises == changes) {
 		return true
 	}
 	return raises == 0 && (learned || served || v.OwnDown)
