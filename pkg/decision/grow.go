@@ -82,14 +82,20 @@ func (r *round) buy(m *model, ideal, atMost map[*variant]int) *purchase {
 	p.short = waits + r.buyFitting(p, p.reserves, p.short-waits, atMost)
 	p.late = p.short
 	// To be served late is better than not at all.
+	late := m.servedLate()
+	p.short = late + r.buyFitting(p, p.misfits, p.short-late, atMost)
+	return p
+}
+
+// servedLate is the rate that the replicas serve which do not keep the promise.
+func (m *model) servedLate() capacity.Rate {
 	late := capacity.Rate(0)
 	for _, v := range m.variants {
 		if v.rate.unfit() {
 			late += v.rate.trigger * capacity.Rate(v.fleet.supply)
 		}
 	}
-	p.short = late + r.buyFitting(p, p.misfits, p.short-late, atMost)
-	return p
+	return late
 }
 
 // toBuy is the rate that is missing once minReplicas is met, and at least that of one
@@ -146,12 +152,14 @@ func (r *round) askBeyond(p *purchase) {
 	// Those that are left alone are asked for already, or are tried again later.
 	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.fleet.paused > 0 })
 	p.short = waits + r.buyBeyond(p, others, p.short-waits)
+	late := p.model.servedLate()
+	p.short = late + r.buyBeyond(p, p.misfits, p.short-late)
 }
 
 // buyBeyond asks a cluster that grows for what does not fit now.
 func (r *round) buyBeyond(p *purchase, candidates []*variant, need capacity.Rate) (short capacity.Rate) {
 	if need <= 0 || len(candidates) == 0 {
-		return max(0, need)
+		return need
 	}
 	short = r.buyMix(p, candidates, p.options(candidates, r.mayAdd), need, true)
 	for _, v := range candidates {

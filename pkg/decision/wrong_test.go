@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
@@ -407,5 +408,26 @@ func TestMisfitsStayWhileOthersAreBought(t *testing.T) {
 		r.relieve(m, late)
 		// 2.5 is the first multiple of 2.5 above 2*0.85/0.70.
 		assert.Equal(t, want, v.target, "%v req/s are served late", late)
+	}
+}
+
+// Where nothing that keeps the promise may be added, what serves late is asked for beyond
+// what fits, too: only then can a node autoscaler act.
+func TestTheClusterGrowsForMisfits(t *testing.T) {
+	for _, limited := range []bool{false, true} {
+		fast, slow := slowAndFast(1, 2)
+		m := &flow{id: "m", arrivals: constant(9), variants: []*vessel{fast, slow}}
+		policy := hybrid(DefaultPolicy(), tight)
+		own := DefaultVariantPolicy()
+		own.Max = 1
+		policy.Variants, policy.Limited = map[Key]VariantPolicy{{"ns", "fast"}: own}, limited
+		f := newFluid(&placement.Cluster{Nodes: nodes(1, "H100", 3)}, policy, m)
+		f.run(5 * time.Minute)
+		if limited {
+			assert.Equal(t, 2, slow.replicas, "%v", f.writes)
+			continue
+		}
+		// The fast one serves 2.5 of 9 requests/s, and each of the others a third of that.
+		assert.GreaterOrEqual(t, slow.replicas, 8, "%v", f.writes)
 	}
 }
