@@ -111,7 +111,7 @@ func (r *round) preferred(m *model, variants []*variant, next allocation.Vector)
 		return "switches are off"
 	case m.changing():
 		return "no switch while replicas start or go"
-	case m.next.Switch.again(next.Cost):
+	case m.again(variants, next.Replicas):
 		return "a switch to such a mix was undone: it serves less than it was taken to"
 	case !m.next.Cheaper.IsZero():
 		return "the saving must last as long as a scale-down waits"

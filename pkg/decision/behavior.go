@@ -127,8 +127,8 @@ func (r *round) mayReach(v *variant) (most int, why string) {
 }
 
 // heldUp is how many of the wanted replicas the window and the tolerance of scaleUp allow
-// now.
-func (r *round) heldUp(v *variant, wanted int) int {
+// now, where without a bound so many would be wanted.
+func (r *round) heldUp(v *variant, wanted, unbounded int) int {
 	up := v.policy.Up
 	most := wanted
 	for _, s := range v.decided() {
@@ -136,7 +136,7 @@ func (r *round) heldUp(v *variant, wanted int) int {
 			most = min(most, max(s.Wanted, v.in.Current))
 		}
 	}
-	if v.tolerates(up, most) {
+	if v.tolerates(up, most+unbounded-wanted) {
 		most = min(most, v.in.Current)
 	}
 	return most

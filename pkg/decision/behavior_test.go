@@ -105,7 +105,7 @@ func TestBehavior(t *testing.T) {
 			v.policy = VariantPolicy{Max: -1, Up: tc.up, Down: tc.down}
 			if tc.wanted > tc.current {
 				most, why := r.mayReach(v)
-				assert.Equal(t, tc.want, r.heldUp(v, min(tc.wanted, most)), "what may be bought")
+				assert.Equal(t, tc.want, r.heldUp(v, min(tc.wanted, most), min(tc.wanted, most)), "what may be bought")
 				assert.Equal(t, tc.reason == ReasonRateLimited, tc.wanted > most)
 				assert.Equal(t, tc.reason == ReasonRateLimited, why != "")
 				return

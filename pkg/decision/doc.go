@@ -37,6 +37,7 @@
 //	scarcity              -         C  times its price that a replica counts for whose room others lack
 //	scarceModels          models    C  that are looked at which lack room on one accelerator: bounds the time of a round
 //	oneMore               req/s     C  a need that any replica covers
+//	undoneFor             time      C  how long a scale-down that was undone is not made again for its load: loads repeat after a day
 //	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
 //	keptPromised          share     C  the same for one that keeps it: it takes more than noise to change that
 //	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number

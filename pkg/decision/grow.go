@@ -259,7 +259,7 @@ func (r *round) cheapestAllowed(candidates []*variant, options []allocation.Opti
 	for {
 		mix := allocation.Cheapest(options, need)
 		leave(mix.Replicas)
-		if r.holdBack(candidates, options, mix.Replicas, from, ideal) {
+		if r.holdBack(candidates, options, mix, from, ideal) {
 			continue
 		}
 		began := len(r.placed)
@@ -273,14 +273,19 @@ func (r *round) cheapestAllowed(candidates []*variant, options []allocation.Opti
 // holdBack lowers the bounds of the options of which more would be added than windows and
 // tolerances of scaleUp allow now, where from is what they are added to; it reports whether
 // any was. What is wanted without them is noted in ideal.
-func (r *round) holdBack(candidates []*variant, options []allocation.Option, replicas []int, from func(*variant) int, ideal map[*variant]int) (held bool) {
+func (r *round) holdBack(candidates []*variant, options []allocation.Option, mix allocation.Vector, from func(*variant) int, ideal map[*variant]int) (held bool) {
 	for i, v := range candidates {
 		base := from(v) - options[i].Now
-		wanted := base + replicas[i]
+		wanted := base + mix.Replicas[i]
 		if v.policy.Up.Window > 0 {
 			ideal[v] = max(ideal[v], wanted)
 		}
-		if most := max(r.heldUp(v, wanted)-base, options[i].Least); most < replicas[i] {
+		// What no bound would have is what a tolerance looks at.
+		unbounded := wanted
+		if mix.Unserved > 0 && options[i].Serves > 0 {
+			unbounded += int(min(mostReplicas, math.Ceil(float64(mix.Unserved/options[i].Serves))))
+		}
+		if most := max(r.heldUp(v, wanted, unbounded)-base, options[i].Least); most < mix.Replicas[i] {
 			options[i].Most, held = most, true
 		}
 	}

@@ -109,7 +109,7 @@ func (r *round) obstacle(v *variant, ideal int) (Reason, string) {
 		return ReasonMaxReplicas, fmt.Sprintf("maxReplicas is %d", v.policy.Max)
 	case v.target >= most:
 		return ReasonRateLimited, why
-	case v.policy.Up.Window > 0 && r.heldUp(v, ideal) < ideal:
+	case v.policy.Up.Window > 0 && r.heldUp(v, ideal, ideal) < ideal:
 		return ReasonStabilized, fmt.Sprintf("scaleUp.stabilizationWindow (%s) holds it", v.policy.Up.Window)
 	case v.tolerates(v.policy.Up, v.target+1):
 		return ReasonWithinTolerance, fmt.Sprintf("within scaleUp.tolerance (%.0f %%)", 100*v.policy.Up.Tolerance)

@@ -61,9 +61,12 @@ type VariantMemory struct {
 	// Lacked is when the model last lacked one more replica for want of room. A new leader
 	// has to see it lack one.
 	Lacked time.Time
-	// Switched is set where replicas were started by the model's last switch. A new leader
-	// does not know which.
-	Switched bool
+	// Switched is how many replicas the model's last switch was to have where it started
+	// some. A new leader does not know which.
+	Switched int
+	// Lowered is how many replicas the model's last scale-down left. A new leader does not
+	// know.
+	Lowered int
 	// Unseen is what is known of start-ups while none was ever seen to end. A new leader
 	// gives them the start-up deadline once more.
 	Unseen Unseen
@@ -95,6 +98,9 @@ type ModelMemory struct {
 	// Switch is the last switch to another mix. A new leader may make one again that it
 	// would know to be undone.
 	Switch Switch
+	// Lowered is the last scale-down. A new leader may make one again that it would know to
+	// be undone.
+	Lowered Lowered
 	// Active is when something was last asked of the model. A new leader counts the
 	// retention period anew.
 	Active time.Time
@@ -118,11 +124,19 @@ type Stretch struct {
 // Switch is a switch to another mix of variants, as long as what is required stays about
 // the same.
 type Switch struct {
-	// Required is the rate that was required, and Cost what the mix was to cost.
+	// Required is the rate that was required.
 	Required capacity.Rate
-	Cost     capacity.Cost
 	// Undone is set once a scale-down took what the switch had started: it showed to serve
 	// less than it was taken to.
+	Undone bool
+}
+
+// Lowered is a scale-down.
+type Lowered struct {
+	// At is when it was, and Load the load that was to be carried.
+	At   time.Time
+	Load capacity.Rate
+	// Undone is set once what it left showed to be too few for Load.
 	Undone bool
 }
 

@@ -62,10 +62,10 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	}
 	for _, v := range candidates {
 		more := min(mix[v]-v.target, r.mayAdd(v))
-		if more = r.heldUp(v, v.target+more) - v.target; may && more > 0 {
+		if more = r.heldUp(v, v.target+more, v.target+more) - v.target; may && more > 0 {
 			v.step(StageAllocation, v.target+more, ReasonCheaperVariant, "+%s, cheaper mix: %.2f/h, was %.2f/h", plural(more, "replica", "replicas"), best.Cost, was)
-			begins, v.next.Switched = true, true
-			m.next.Switch = Switch{Required: m.need.required, Cost: best.Cost}
+			begins, v.next.Switched = true, mix[v]
+			m.next.Switch = Switch{Required: m.need.required}
 		}
 	}
 	return mix, begins
@@ -77,27 +77,36 @@ func (m *model) rememberSwitch() {
 		return
 	}
 	m.next.Switch = Switch{}
-	m.each(func(v *variant) { v.next.Switched = false })
+	m.each(func(v *variant) { v.next.Switched = 0 })
 }
 
 // judgeSwitch notes that replicas go which the last switch had started and which serve.
 func (m *model) judgeSwitch() {
 	for _, v := range m.variants {
-		if v.next.Switched && v.target < v.in.Ready {
-			m.next.Switch.Undone, v.next.Switched = true, false
-		}
+		m.next.Switch.Undone = m.next.Switch.Undone || v.target < min(v.next.Switched, v.in.Ready)
 	}
 }
 
-// again reports whether a mix that costs so much is about what a switch went to in vain. One
-// that costs more asks for more replicas, by what was learned since.
-func (s Switch) again(cost capacity.Cost) bool {
-	return s.Undone && near(float64(cost), float64(s.Cost), switchLeast)
+// again reports whether a mix starts no more than a switch did in vain. One that starts more
+// does so by what was learned since.
+func (m *model) again(candidates []*variant, mix []int) bool {
+	for i, v := range candidates {
+		if mix[i] > max(v.target, v.next.Switched) {
+			return false
+		}
+	}
+	return m.next.Switch.Undone
 }
 
 // pays reports whether it is worth it to go to the mix, which may stay then.
 func (m *model) pays(candidates []*variant, mix map[*variant]int, best *allocation.Vector) bool {
-	return best.Cost+best.Start < m.kept(candidates)*(1-switchLeast) && m.stays(candidates, mix) && !m.next.Switch.again(best.Cost)
+	cost := best.Cost + best.Start
+	for _, v := range candidates {
+		if mix[v] < v.target && v.tolerates(v.policy.Down, mix[v]) {
+			cost += v.price * capacity.Cost(v.target-mix[v])
+		}
+	}
+	return cost < m.kept(candidates)*(1-switchLeast) && m.stays(candidates, mix) && !m.again(candidates, best.Replicas)
 }
 
 // kept is the least that the replicas which there are could be reduced to.

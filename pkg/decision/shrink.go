@@ -125,13 +125,14 @@ func (m *model) reaches(now standing, mix map[*variant]int) bool {
 	if mix == nil {
 		return false
 	}
-	left := m.standing(func(v *variant) int {
+	replicas := func(v *variant) int {
 		if n, managed := mix[v]; managed {
 			return n
 		}
 		return v.target
-	})
-	return left.total > 0 && m.safe(now, left)
+	}
+	left := m.standing(replicas)
+	return left.total > 0 && m.safe(now, left) && !m.tooFew(replicas)
 }
 
 // oneByOne removes replicas, the dearest per rate first, as long as it is safe.
@@ -150,8 +151,9 @@ func (m *model) oneByOne(now standing, mix map[*variant]int, starts bool) map[*v
 		}
 		for left[v] > least {
 			left[v]--
-			next := m.standing(func(v *variant) int { return left[v] })
-			if next.total == 0 || !m.safe(now, next) {
+			replicas := func(v *variant) int { return left[v] }
+			next := m.standing(replicas)
+			if next.total == 0 || !m.safe(now, next) || m.tooFew(replicas) {
 				left[v]++
 				break
 			}

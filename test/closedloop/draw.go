@@ -53,6 +53,13 @@ func drawScenario(data []byte) *Scenario {
 			}
 		}
 	}
+	for i := range s.Models {
+		for j := range s.Models[i].Variants {
+			if v := &s.Models[i].Variants[j]; d.chance(0.1) {
+				v.Wrong = d.scaled(0.4, 2.5)
+			}
+		}
+	}
 	return s
 }
 

@@ -72,6 +72,9 @@ type Variant struct {
 	// Profile is what a replica truly does. Told says that the decision is given it.
 	Profile serving.Profile
 	Told    bool
+	// Wrong is how many times as long as in truth everything takes by the profile that is
+	// given; 0 is that it is right.
+	Wrong float64
 	// Startup is how long a replica takes to serve once a node holds it.
 	Startup time.Duration
 	// Seen says that such a start was seen before the beginning.

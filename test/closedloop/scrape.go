@@ -125,7 +125,7 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 		Startup:    v.startup,
 	}
 	if v.Told {
-		shown.Profile = v.Profile
+		shown.Profile = v.given()
 	}
 	for i, p := range v.pods {
 		if p.serving {
@@ -148,6 +148,17 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 		shown.Starting = append(shown.Starting, starting)
 	}
 	return shown
+}
+
+// given is the profile that the decision is given.
+func (v *Variant) given() serving.Profile {
+	p := v.Profile
+	if v.Wrong > 0 {
+		for _, part := range []*capacity.Milliseconds{&p.Base, &p.PerRequest, &p.PerResidentToken, &p.PerPrefillToken, &p.PerPrompt, &p.Gamma} {
+			*part *= capacity.Milliseconds(v.Wrong)
+		}
+	}
+	return p
 }
 
 func (w *world) shownReplica(v *variantState, p *pod, index int) decision.Replica {

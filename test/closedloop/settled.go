@@ -98,7 +98,7 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 	if w.foundLately(m) && raises <= 2*(1+int(length/(2*time.Hour))) {
 		return true
 	}
-	learned, served := !v.Told && changes == 1, m.queued > settled-20*time.Minute
+	learned, served := !v.exact() && changes == 1, m.queued > settled-20*time.Minute
 	// What is learned of misses has a day's memory: it may still move the replicas one way.
 	if m.Misses > 0 && (raises == 0 || raises == changes) {
 		return true

@@ -170,6 +170,9 @@ func (s *Scenario) simplerVariant(i, j int, with func(func(*Scenario))) {
 	if !v.Seen {
 		change(func(v *Variant) { v.Seen = true })
 	}
+	if v.Wrong > 0 {
+		change(func(v *Variant) { v.Wrong = 0 })
+	}
 	if !v.Told {
 		change(func(v *Variant) { v.Told = true })
 	}

@@ -169,7 +169,7 @@ func (v *Variant) tell(b *strings.Builder) {
 		on   bool
 		text string
 	}{
-		{!v.Seen, "not seen yet"}, {v.Told, "profile given"}, {!v.Told, "profile not given"}, {v.Grace > 0, fmt.Sprintf("grace %s", v.Grace)},
+		{!v.Seen, "not seen yet"}, {v.exact(), "profile given"}, {v.Told && v.Wrong > 0, fmt.Sprintf("profile given that takes %.2f times as long", v.Wrong)}, {!v.Told, "profile not given"}, {v.Grace > 0, fmt.Sprintf("grace %s", v.Grace)},
 		{p.Min > 0, fmt.Sprintf("min %d", p.Min)}, {p.Max >= 0, fmt.Sprintf("max %d", p.Max)}, {v.Kubernetes, "Kubernetes picks"},
 		{v.Ordered, fmt.Sprintf("one after the other, %s apart", v.Settling)},
 		{fingerprint(p.Up) != fingerprint(usual.Up), "scaleUp " + behavior(p.Up)},

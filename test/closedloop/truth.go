@@ -27,6 +27,9 @@ type truth struct {
 	told bool
 }
 
+// exact says that the decision is given what a replica truly does.
+func (v *Variant) exact() bool { return v.Told && v.Wrong == 0 }
+
 // bound is the range of a rate.
 type bound struct {
 	most, least float64
@@ -59,7 +62,7 @@ const (
 
 // newTruth is the truth about one replica, for the load that stays in the end.
 func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
-	t := truth{curve: newCurve(v.Profile, m), told: v.Told, promised: s.Hybrid && m.SLO != capacity.SLO{}}
+	t := truth{curve: newCurve(v.Profile, m), told: v.exact(), promised: s.Hybrid && m.SLO != capacity.SLO{}}
 	settings := decision.DefaultSaturation()
 	perRequest := float64(m.Shape.Input) + float64(m.Shape.Output)/2
 	// At most: the KV cache is full to kvCacheThreshold less kvSpareTrigger, or the batch is
@@ -85,7 +88,7 @@ func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
 			t.promise.least *= leastCounted
 		}
 	}
-	if !v.Told {
+	if !v.exact() {
 		// What is learned from a few points is extrapolated to a full replica.
 		t.saturation.least *= learnedShare
 		t.promise.least *= learnedShare

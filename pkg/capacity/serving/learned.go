@@ -28,8 +28,9 @@ const (
 	idleBatch = 0.5
 	// learnedPoints bounds the memory of one variant.
 	learnedPoints = 64
-	// learnedAge is how long a point counts: long enough for a day's swing to have
-	// shown several batches, short enough for a new engine version to be forgotten.
+	// learnedAge is how long a point counts at batches that were seen since: long enough for
+	// a day's swing to have shown several, short enough for a new engine version to be
+	// forgotten.
 	learnedAge = 6 * time.Hour
 	// anchor is the pull of a parameter towards where the fit starts, per point's
 	// loss: what the points do not tell apart stays where it was.
@@ -42,7 +43,8 @@ const (
 )
 
 // Learned is what the replicas of one variant were seen to do: the newest
-// observation of each neighbourhood of batch and lengths. It is a value; Observe
+// observation of each neighbourhood of batch and lengths. What is old stays as long as it is
+// the only word on batches as small or as large. It is a value; Observe
 // returns the next one and leaves the old one as it was.
 type Learned struct {
 	// Seen is ordered by time, the oldest first, and holds one per neighbourhood.
@@ -59,8 +61,15 @@ func (l Learned) Observe(o Observation) Learned {
 		o.Point.TTFT = 0
 	}
 	kept, here := make([]Observation, 0, len(l.Seen)+1), neighbourhood(o.Point)
+	least, most := o.Point.Batch, o.Point.Batch
+	for _, young := range l.Seen {
+		if o.Time.Sub(young.Time) < learnedAge {
+			least, most = min(least, young.Point.Batch), max(most, young.Point.Batch)
+		}
+	}
 	for _, old := range l.Seen {
-		if neighbourhood(old.Point) != here && o.Time.Sub(old.Time) < learnedAge {
+		within := least <= old.Point.Batch && old.Point.Batch <= most
+		if neighbourhood(old.Point) != here && (o.Time.Sub(old.Time) < learnedAge || !within) {
 			kept = append(kept, old)
 		} else if old.Time.After(o.Time) {
 			return l

@@ -80,9 +80,27 @@ func TestWhatIsTooOldIsForgotten(t *testing.T) {
 		steady := overlapped.Steady(n, conv)
 		return Observation{Time: epoch.Add(when), Point: Point{Shape: conv, Batch: n, Rate: steady.Rate, ITL: steady.ITL, TTFT: steady.TTFT}}
 	}
-	old := Learned{}.Observe(at(4, 0))
-	assert.Len(t, old.Observe(at(40, learnedAge-1)).Seen, 2)
-	assert.Len(t, old.Observe(at(40, learnedAge)).Seen, 1)
+	for name, c := range map[string]struct {
+		batches []float64
+		left    int
+	}{
+		"larger batches were seen since": {[]float64{40, 80}, 3},
+		"smaller ones":                   {[]float64{2, 3}, 3},
+		"both":                           {[]float64{2, 40}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := Learned{}.Observe(at(12, 0))
+			for _, n := range c.batches {
+				l = l.Observe(at(n, learnedAge-1))
+			}
+			assert.Len(t, l.Seen, 3, "it is not old yet")
+			l = Learned{}.Observe(at(12, 0))
+			for _, n := range c.batches {
+				l = l.Observe(at(n, learnedAge))
+			}
+			assert.Len(t, l.Seen, c.left)
+		})
+	}
 }
 
 // What every point says four times counts as it does once, beside what is known before.
@@ -131,7 +149,10 @@ func TestLearnedForgetsAndIsBounded(t *testing.T) {
 	l := watch(overlapped, spread, 0)
 	at := overlapped.Steady(300, conv)
 	l = l.Observe(Observation{Time: epoch.Add(24 * time.Hour), Point: Point{Shape: conv, Batch: 300, Rate: at.Rate, ITL: at.ITL}})
-	assert.Len(t, l.Seen, 1, "yesterday is gone")
+	assert.Len(t, l.Seen, len(spread)+1, "yesterday is all that is known of smaller batches")
+	at = overlapped.Steady(1, conv)
+	l = l.Observe(Observation{Time: epoch.Add(24 * time.Hour), Point: Point{Shape: conv, Batch: 1, Rate: at.Rate, ITL: at.ITL}})
+	assert.Len(t, l.Seen, 2, "and now it is gone")
 	for i := range 500 {
 		shape := capacity.TokenShape{Input: capacity.Tokens(1 + i*37), Output: capacity.Tokens(1 + i*11)}
 		l = l.Observe(Observation{Time: epoch.Add(24 * time.Hour), Point: Point{Shape: shape, Batch: float64(1 + i), Rate: 1, ITL: 10}})
