@@ -61,27 +61,27 @@ func (r *round) backlogAtReady(m *model) float64 {
 	return max(met, waits)
 }
 
-// inSaturated is what waits in saturated replicas, in requests, and the rate of these. A
-// request that waits in a replica is served by it alone. All that others can do for it is
-// to take over what arrives.
-func (r *round) inSaturated(m *model) (waiting float64, rate capacity.Rate) {
+// inSaturated is what waits in saturated replicas, in requests, and the rate of these, as it
+// is reckoned with and at most. A request that waits in a replica is served by it alone. All
+// that others can do for it is to take over what arrives.
+func (r *round) inSaturated(m *model) (waiting float64, rate, most capacity.Rate) {
 	for _, v := range m.variants {
 		each := v.rate.serves()
 		for i, c := range v.load.of {
 			if p := &v.in.Replicas[i]; each > 0 && c == saturated && r.usable(p.Waiting) && !r.hangs(p) {
 				waiting += p.Waiting.Value
-				rate += each
+				rate, most = rate+each, most+max(each, v.rate.max)
 			}
 		}
 	}
-	return waiting, rate
+	return waiting, rate, most
 }
 
 // drain sets the rate that serves the backlog within the drain time, as far as more
 // replicas can: of what waits in saturated ones no more counts than these serve.
 func (r *round) drain(m *model, n *need) {
 	n.queued = r.within(n.backlog)
-	waiting, rate := r.inSaturated(m)
+	waiting, rate, _ := r.inSaturated(m)
 	others := min(n.queued, r.within(n.backlog-waiting))
 	n.own = min(n.queued-others, rate)
 	n.queued = others + n.own
@@ -152,14 +152,15 @@ func (r *round) unsettled(m *model, n *need) string {
 	if r.grew(m) {
 		return "replicas just began to serve"
 	}
-	waiting := 0.0
+	waiting, most := 0.0, capacity.Rate(0)
 	if n.own > 0 {
-		waiting, _ = r.inSaturated(m)
+		waiting, _, most = r.inSaturated(m)
 	}
 	for _, o := range m.next.Seen {
-		// What saturated replicas served of their own is no reason: they stay.
-		others := r.within(o.Backlog-waiting) - n.own
-		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window && others >= m.perReplica(n) && others > 0 {
+		// What saturated replicas served of their own since is no reason: they stay.
+		age := r.snapshot.Time.Sub(o.Time)
+		others := r.within(o.Backlog - waiting - float64(most)*age.Seconds())
+		if age <= r.policy.Window && others >= m.perReplica(n) && others > 0 {
 			return "requests waited lately"
 		}
 	}

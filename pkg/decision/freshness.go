@@ -133,9 +133,13 @@ const (
 // settled reports whether the metrics window shows one state of the replica, of which
 // something can be learned. Where the load changed within it, or the replica hung, the
 // mean number in service belongs to another time than the latencies of the requests that
-// completed. Then what is in service is not what completes times its time in service, or
-// what arrived last is further from what arrives than chance explains.
-func (r *round) settled(p *Replica) bool {
+// completed. Then what is in service is not what completes times its time in service,
+// what arrived last is further from what arrives than chance explains, or a queue went that
+// had filled the replica for a part of the window only.
+func (r *round) settled(v *variant, p *Replica) bool {
+	if used, known := r.saturation(v, p); known && used < 1-settledWithin && p.Waiting.Value > p.Running.Value {
+		return false
+	}
 	if r.fledgling(p) || r.age(p.InService) == ageFresh && !near(p.Running.Value, p.Served.Value*p.InService.Value, settledWithin) {
 		return false
 	}

@@ -214,20 +214,20 @@ func (r *round) watchLatency(m *model) {
 	for _, v := range m.variants {
 		learned := &v.next.Latency.Learned
 		for i := range v.in.Replicas {
-			*learned = learned.Observe(r.latencyOf(m, &v.in.Replicas[i]))
+			*learned = learned.Observe(r.latencyOf(m, v, &v.in.Replicas[i]))
 		}
 	}
 }
 
 // latencyOf is what one replica showed of its latency; nothing is learned from the zero
 // value of one that did not show all that is needed.
-func (r *round) latencyOf(m *model, p *Replica) serving.Observation {
+func (r *round) latencyOf(m *model, v *variant, p *Replica) serving.Observation {
 	for _, s := range []Sample{p.Running, p.Served, p.ITL, p.Waiting} {
 		if r.age(s) != ageFresh {
 			return serving.Observation{}
 		}
 	}
-	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: !r.settled(p), Point: serving.Point{
+	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: !r.settled(v, p), Point: serving.Point{
 		Shape: r.shapeOf(p, m.demand.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value,
 		ITL: capacity.Milliseconds(1000 * p.ITL.Value),
 	}}

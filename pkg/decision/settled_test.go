@@ -36,6 +36,10 @@ func TestNothingIsLearnedFromAWindowOfTwoStates(t *testing.T) {
 		"nor what arrives":                                                    {func(p *Replica) { p.InFlightGrowth, p.Recent.Value = Sample{}, 50 }, true},
 		"what is in flight grows as it does":                                  {func(p *Replica) { p.InFlightGrowth.Value, p.Recent.Value = 5, 15 }, true},
 		"what is in flight grew before":                                       {func(p *Replica) { p.InFlightGrowth.Value = 5 }, false},
+		"a queue that filled it for a part of the window":                     {func(p *Replica) { p.Waiting.Value = 1.1 * p.Running.Value }, false},
+		"fewer wait than are in service":                                      {func(p *Replica) { p.Waiting.Value = 0.9 * p.Running.Value }, true},
+		"a queue before a full one":                                           {func(p *Replica) { p.Waiting.Value, p.KVUse.Value = 1.1*p.Running.Value, 0.75 }, true},
+		"one that is nearly full":                                             {func(p *Replica) { p.Waiting.Value, p.KVUse.Value = 1.1*p.Running.Value, 0.74 }, false},
 		"more completes than was there":                                       {func(p *Replica) { p.InFlightGrowth.Value, p.Recent.Value = -20, 0 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

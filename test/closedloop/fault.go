@@ -129,6 +129,7 @@ func (w *world) endFault(f *Fault, v *variantState) {
 		}
 	case FaultCordon:
 		w.cordon(v, "")
+		w.opened = w.now
 	}
 }
 

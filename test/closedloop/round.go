@@ -147,7 +147,9 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 	if unknown != "" {
 		w.fail(CheckUnknown, "%s goes from %d to %d, of which %d serve: %s", v.key.Name, v.target, desired, seen.Ready, unknown)
 	}
-	if w.led > 0 && w.now < w.led+v.policy.Down.Window {
+	// A model that may sleep has its retention from the new leader's beginning.
+	sleeps := v.model.Sleeps > 0 && w.now >= w.led+v.model.Sleeps && desired == v.policy.Min
+	if w.led > 0 && w.now < w.led+v.policy.Down.Window && !sleeps {
 		w.fail(CheckLeader, "%s goes from %d to %d, %s after the leader began, within its window of %s",
 			v.key.Name, v.target, desired, w.now-w.led, v.policy.Down.Window)
 	}
@@ -316,8 +318,12 @@ func (w *world) checkShrink(v *variantState, desired int) {
 	}
 }
 
+// backoff is how long a variant may be left alone whose replicas found no node.
+const backoff = 16 * time.Minute
+
 // checkLimited asserts that in limited mode everything that is asked for more finds a
-// place, beside what was asked for before, and that no minimum is missed that would, too.
+// place, beside what was asked for before, and that no minimum is missed that would, too, unless
+// nodes take pods again that took none just now.
 // What waits for its turn was asked for before and holds nothing yet.
 func (w *world) checkLimited(more, waiting map[*variantState]int) {
 	if !w.scenario.Limited {
@@ -329,7 +335,7 @@ func (w *world) checkLimited(more, waiting map[*variantState]int) {
 	}
 	for _, m := range w.models {
 		for _, v := range m.variants {
-			if v.target+more[v] >= v.policy.Min || w.now == v.fought {
+			if v.target+more[v] >= v.policy.Min || w.now == v.fought || w.now < w.opened+backoff {
 				continue
 			}
 			wanted[v]++

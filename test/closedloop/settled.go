@@ -37,7 +37,9 @@ func (w *world) checkSettled() {
 		w.checkCycle(m)
 		w.checkSleep(m)
 		if m.final() == 0 {
-			w.checkIdle(m)
+			if m.waiting == w.now {
+				w.checkIdle(m)
+			}
 			continue
 		}
 		if m.unborn() {
@@ -65,7 +67,7 @@ func (w *world) checkSettled() {
 // variant that nobody described one more may go, when what was learned gets surer. And
 // where a queue of before lasted nearly as long, replicas go when it is gone. Where nobody
 // knows what fits, a cheaper mix may be tried again every two hours, in a step or two, and some
-// of it may find a node and others go for it. And what a burst asked for may go for hours, one by one,
+// of it may find a node and others go for it; in as many steps as the user's own policies make of it. And what a burst asked for may go for hours, one by one,
 // where the user's own policies want it so.
 func (w *world) checkCycle(m *modelState) {
 	for _, v := range m.variants {
@@ -95,12 +97,13 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 			return true
 		}
 	}
-	if w.foundLately(m) && raises <= 2*(1+int(length/(2*time.Hour))) {
+	if w.foundLately(m) && (v.OwnUp || raises <= 2*(1+int(length/(2*time.Hour)))) {
 		return true
 	}
 	learned, served := !v.exact() && changes == 1, m.queued > settled-20*time.Minute
-	// What is learned of misses has a day's memory: it may still move the replicas one way.
-	if m.Misses > 0 && (raises == 0 || raises == changes) {
+	// What is learned of misses has a day's memory: it may still move the replicas one way,
+	// and one scale-down may show to be one too many.
+	if m.Misses > 0 && (raises == 0 || raises == changes || changes <= 3) {
 		return true
 	}
 	return raises == 0 && (learned || served || v.OwnDown)
@@ -304,18 +307,20 @@ func (w *world) checkQueues(m *modelState) bool {
 	if m.Even {
 		return false
 	}
-	waiting, serving, possible := m.held, 0, false
+	waiting, serving, possible, room := m.held, 0, false, false
 	for _, v := range m.variants {
 		possible = possible || w.canAdd(v, 1)
 		for _, p := range v.pods {
 			if p.serving && !p.hung {
 				serving++
 				waiting += p.waiting
+				room = room || p.waiting < 1
 			}
 		}
 	}
-	// Where nothing can be added, a queue goes as slowly as it has to.
-	if !possible {
+	// Where nothing can be added, or others have room already, a queue goes as slowly as it
+	// has to: what waits in a replica is served by it alone.
+	if !possible || room && m.held < 1 {
 		return false
 	}
 	if waiting > decision.DefaultSaturation().QueueLengthThreshold*float64(max(1, serving)) {

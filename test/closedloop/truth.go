@@ -110,7 +110,7 @@ func (t *truth) readings(of func(bound) float64) []float64 {
 	case !t.told:
 		// Learned, learned as a variant that misses it, or not learned yet.
 		return []float64{saturation, promise, 0}
-	case t.promise.most < hardlyShare*t.saturation.most:
+	case t.promise.most < hardlyShare*t.saturation.least:
 		return []float64{0}
 	case !t.keeps():
 		return []float64{promise, 0}

@@ -39,6 +39,8 @@ type world struct {
 	memory decision.Memory
 	// led is since when this leader decides.
 	led time.Duration
+	// opened is when nodes last took pods again that had taken none.
+	opened time.Duration
 	// changed says that a pod came up or found no node since the last round, and disturbed
 	// is when anything that a round is shown last changed.
 	changed   bool
@@ -124,7 +126,7 @@ type pod struct {
 }
 
 func newWorld(s *Scenario, decide Decider) *world {
-	w := &world{scenario: s, decide: decide, story: &story{}, coming: map[capacity.Accelerator]time.Duration{}}
+	w := &world{scenario: s, decide: decide, story: &story{}, coming: map[capacity.Accelerator]time.Duration{}, opened: -backoff}
 	for _, group := range s.Nodes {
 		for i := range group.Nodes {
 			w.addNode(group.Accelerator, group.Devices, fmt.Sprintf("%s-%04d", group.Accelerator, i))

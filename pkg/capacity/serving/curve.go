@@ -29,11 +29,14 @@ const (
 	// halfLife is long against a round and short against the day's change of the
 	// traffic's token mix.
 	halfLife = 5 * time.Minute
-	// defaultSlopeShare is the share of the residence time at the observed batch
-	// that is taken to grow with the batch, as long as neither a profile nor a
-	// spread of observations says otherwise. Measured engines lie between 0.2 and
-	// 0.9; the middle errs neither way by more than a third at twice the batch.
-	defaultSlopeShare = 0.5
+	// defaultSlopeShare is the share of the residence time at the observed batch that is
+	// taken to grow with the batch, up to there, and fullSlopeShare the same of that at a
+	// larger one that is asked for, as long as neither a profile nor a spread of
+	// observations says otherwise. Measured engines lie between 0.2 and 0.9. With half of
+	// it at whatever was observed, replicas that are nearly idle would never show that they
+	// serve twice as much; with less than that at the larger batch, they promise what
+	// they do not keep.
+	defaultSlopeShare, fullSlopeShare = 0.5, 0.75
 	// slopePriorSpread is the relative spread of n at which observations and the
 	// prior have the same say in the slope.
 	slopePriorSpread = 0.15
@@ -105,6 +108,9 @@ func (c Curve) slope(meanN, meanW, n float64, shape capacity.TokenShape, prior P
 // else the default share.
 func priorSlope(meanN, meanW, n float64, shape capacity.TokenShape, prior Profile) float64 {
 	fallback := defaultSlopeShare * meanW / meanN
+	if n > meanN {
+		fallback = meanW / (n*(1/fullSlopeShare-1) + meanN)
+	}
 	here, there := prior.Steady(meanN, shape).Rate, prior.Steady(n, shape).Rate
 	if here <= 0 || math.Abs(n-meanN) < 1e-9 {
 		return fallback

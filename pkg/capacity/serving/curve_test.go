@@ -14,8 +14,10 @@ func TestCurveByHand(t *testing.T) {
 	nothing := capacity.TokenShape{}
 	c := Curve{}.Observe(epoch, 10, 5, nothing).Observe(epoch, 30, 7.5, nothing)
 	strength := (slopePriorSpread * 20) * (slopePriorSpread * 20)
-	slope := (10 + strength*defaultSlopeShare*3/20) / (100 + strength)
-	for _, n := range []float64{1, 20, 40} {
+	// Half of the three seconds at 20 grow with the batch; and of those at a larger one three
+	// quarters: at 40, w1 = 3*w0/40 and w0 + 20*w1 = 3, so that w1 = 0.09.
+	for n, grows := range map[float64]float64{1: 1.5 / 20, 20: 1.5 / 20, 40: 0.09} {
+		slope := (10 + strength*grows) / (100 + strength)
 		assert.InEpsilon(t, n/(3+slope*(n-20)), float64(c.Rate(n, nothing, Profile{})), 1e-9, "%v in service", n)
 	}
 	// Without the shape of the load the profile says nothing.
