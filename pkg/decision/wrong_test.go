@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
@@ -429,5 +430,63 @@ func TestTheClusterGrowsForMisfits(t *testing.T) {
 		}
 		// The fast one serves 2.5 of 9 requests/s, and each of the others a third of that.
 		assert.GreaterOrEqual(t, slow.replicas, 8, "%v", f.writes)
+	}
+}
+
+// Replicas that are nearly idle go where nobody was told what one serves: a batch of one says
+// that it grows, and not that half of its time is the batch's.
+func TestIdleReplicasOfAnUnknownServerGo(t *testing.T) {
+	web := vesselOf("web", 2)
+	web.unstated, web.profile = true, onH100
+	m := &flow{id: "m", arrivals: constant(4), variants: []*vessel{web}}
+	f := newFluid(machines(2), DefaultPolicy(), m)
+	f.run(2 * time.Hour)
+	assert.Equal(t, 1, web.replicas, "%v", f.writes)
+	assert.Len(t, f.writes, 1)
+}
+
+// A tolerance is of what is wanted, and not of what maxReplicas leaves of it.
+func TestAToleranceLooksBeyondMaxReplicas(t *testing.T) {
+	for arrivals, want := range map[float64]int{30: 4, 8.5: 3} {
+		web := vesselOf("web", 3)
+		m := &flow{id: "m", arrivals: constant(arrivals), variants: []*vessel{web}}
+		policy, own := DefaultPolicy(), DefaultVariantPolicy()
+		own.Max, own.Up.Tolerance = 4, 0.42
+		policy.Variants = map[Key]VariantPolicy{{"ns", "web"}: own}
+		f := newFluid(machines(2), policy, m)
+		f.run(10 * time.Minute)
+		assert.Equal(t, want, web.replicas, "%v requests/s", arrivals)
+	}
+}
+
+// Replicas go while one of them serves what waits in it alone, however long that takes.
+func TestOthersGoWhileOneServesItsOwnQueue(t *testing.T) {
+	r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4, Replicas: []Replica{{
+		Name: "p", Waiting: Sample{9000, epoch, true}, Running: Sample{18, epoch, true}, Served: Sample{3, epoch, true},
+	}}})
+	v.load.of = []class{saturated}
+	served := 3 * r.policy.Window.Seconds()
+	for name, c := range map[string]struct {
+		before float64
+		waits  bool
+	}{
+		"it served what went": {9000 + served, false},
+		"others served, too":  {9000 + served + 2.6*r.policy.Drain.Seconds(), true},
+	} {
+		m.next.Seen = []Observation{{Time: epoch.Add(-r.policy.Window), Backlog: c.before, Ready: 4}}
+		assert.Equal(t, c.waits, r.unsettled(m, &need{own: 2.5, supply: 10}) != "", name)
+	}
+}
+
+// A switch to which the tolerance of the dear ones lets none of them go saves nothing.
+func TestASwitchThatAToleranceHoldsSavesNothing(t *testing.T) {
+	for tolerance, pays := range map[float64]bool{0: true, 0.2: true, 0.25: false} {
+		_, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Current: 4, Ready: 4})
+		dear.price, dear.load.unsaturated, dear.policy.Down.Tolerance = 10, 4, tolerance
+		cheap := variantOf(variant{in: &Variant{Name: "cheap"}, managed: true, price: 1, policy: DefaultVariantPolicy(), rate: dear.rate})
+		m.variants = append(m.variants, cheap)
+		m.load, m.need.least = load{unsaturated: 4}, 8
+		best := allocation.Vector{Replicas: []int{3, 1}, Cost: 31}
+		assert.Equal(t, pays, m.pays(m.variants, map[*variant]int{dear: 3, cheap: 1}, &best), "%v", tolerance)
 	}
 }

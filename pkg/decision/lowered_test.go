@@ -1,0 +1,113 @@
+package decision
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
+
+// A scale-down is undone where what it left is too few for the same load, although all of it
+// serves and no queue of before is left.
+func TestAScaleDownIsUndone(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(m *model, v *variant, n *need)
+		undone bool
+	}{
+		"too few":                {func(*model, *variant, *need) {}, true},
+		"they suffice":           {func(_ *model, _ *variant, n *need) { n.want = wantLess }, false},
+		"more load":              {func(m *model, _ *variant, _ *need) { m.demand.now = 10.6 }, false},
+		"a little more load":     {func(m *model, _ *variant, _ *need) { m.demand.now = 10.4 }, true},
+		"less load":              {func(m *model, _ *variant, _ *need) { m.demand.now = 8 }, true},
+		"more replicas":          {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 5, 5 }, false},
+		"fewer replicas":         {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 3, 3 }, true},
+		"one does not serve":     {func(_ *model, v *variant, _ *need) { v.in.Ready = 3 }, false},
+		"one starts beside them": {func(_ *model, v *variant, _ *need) { v.in.Starting = make([]Starting, 1) }, false},
+		"one hangs":              {func(m *model, _ *variant, _ *need) { m.load.hanging = 1 }, false},
+		"half the metrics":       {func(m *model, _ *variant, _ *need) { m.evidence = evidencePartial }, false},
+		"a queue":                {func(m *model, _ *variant, _ *need) { m.demand.backlog = 9 }, false},
+		"hardly a queue":         {func(m *model, _ *variant, _ *need) { m.demand.backlog = 8 }, true},
+		"requests waited lately": {func(m *model, _ *variant, _ *need) {
+			m.next.Seen = []Observation{{Time: epoch, Backlog: 1e6, Ready: 4}}
+		}, false},
+		"replicas just came":       {func(m *model, _ *variant, _ *need) { m.old.Seen = []Observation{{Time: epoch, Ready: 3}} }, false},
+		"it was a day ago":         {func(m *model, _ *variant, _ *need) { m.old.Lowered.At = epoch.Add(-undoneFor) }, false},
+		"it was nearly a day ago":  {func(m *model, _ *variant, _ *need) { m.old.Lowered.At = epoch.Add(1 - undoneFor) }, true},
+		"there was no scale-down":  {func(m *model, _ *variant, _ *need) { m.old.Lowered = Lowered{} }, false},
+		"latency decides, as well": {func(m *model, _ *variant, _ *need) { m.sized, m.sizeFor, m.demand.now = true, 10, 99 }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
+			m.evidence, m.demand.now = evidenceFull, 10
+			m.old.Lowered, v.old.Lowered = Lowered{At: epoch.Add(-time.Hour), Load: 10}, 4
+			n := need{want: wantMore, supply: 10}
+			c.change(m, v, &n)
+			load := m.carried()
+			r.judgeLowered(m, &n)
+			assert.Equal(t, c.undone, m.next.Lowered.Undone)
+			if c.undone {
+				assert.Equal(t, load, m.next.Lowered.Load)
+				assert.Equal(t, 4, v.next.Lowered)
+			}
+		})
+	}
+}
+
+// What a scale-down left in vain is not gone to again for about that load, nor is anything
+// that is no more in any variant.
+func TestAnUndoneScaleDownIsNotMadeAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		undone bool
+		load   capacity.Rate
+		left   []int
+		tooFew bool
+	}{
+		"the same":                       {true, 10, []int{2, 3}, true},
+		"fewer of one":                   {true, 10, []int{2, 1}, true},
+		"none":                           {true, 10, []int{0, 0}, true},
+		"another mix":                    {true, 10, []int{3, 0}, false},
+		"more load":                      {true, 20, []int{2, 3}, true},
+		"a little less load":             {true, 9.6, []int{2, 3}, true},
+		"less load":                      {true, 9.5, []int{2, 3}, false},
+		"a scale-down that is all right": {false, 10, []int{2, 3}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 9, Ready: 9})
+			w := variantOf(variant{in: &Variant{Name: "w", Current: 9, Ready: 9}})
+			m.variants = append(m.variants, w)
+			m.demand.now = c.load
+			m.next.Lowered, v.next.Lowered, w.next.Lowered = Lowered{At: epoch, Load: 10, Undone: c.undone}, 2, 3
+			left := map[*variant]int{v: c.left[0], w: c.left[1]}
+			assert.Equal(t, c.tooFew, m.tooFew(func(v *variant) int { return left[v] }))
+		})
+	}
+}
+
+// Only replicas that serve and go because less suffices are a scale-down.
+func TestWhatIsAScaleDown(t *testing.T) {
+	for name, c := range map[string]struct {
+		want          want
+		target, ready int
+		down          bool
+	}{
+		"one goes":                   {wantLess, 3, 4, true},
+		"all stay":                   {wantLess, 4, 4, false},
+		"one goes that never served": {wantLess, 3, 3, false},
+		"one goes beside more":       {wantMore, 3, 4, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: c.ready})
+			v.target, m.need.want, m.demand.now = c.target, c.want, 10
+			m.next.Lowered.Undone = true
+			r.lower(m)
+			if c.down {
+				assert.Equal(t, Lowered{At: epoch, Load: 10}, m.next.Lowered)
+				assert.Equal(t, c.target, v.next.Lowered)
+				return
+			}
+			assert.Equal(t, Lowered{Undone: true}, m.next.Lowered)
+		})
+	}
+}
