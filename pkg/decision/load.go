@@ -92,6 +92,7 @@ func (m *model) loadOfAll() load {
 	var l load
 	for _, v := range m.variants {
 		l.saturated += v.load.saturated
+		l.hanging += v.load.hanging
 		l.unsaturated += v.load.unsaturated
 		l.saturation += v.load.saturation
 		l.queue += v.load.queue

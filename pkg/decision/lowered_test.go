@@ -80,6 +80,13 @@ func TestAnUndoneScaleDownIsNotMadeAgain(t *testing.T) {
 			m.demand.now = c.load
 			m.next.Lowered, v.next.Lowered, w.next.Lowered = Lowered{At: epoch, Load: 10, Undone: c.undone}, 2, 3
 			left := map[*variant]int{v: c.left[0], w: c.left[1]}
+			v.target, w.target = c.left[0]+1, c.left[1]
+			m.need.least = 1
+			if says := m.staysFor(v); c.tooFew {
+				assert.Equal(t, "no scale-down: fewer were too few for 10.00 req/s", says)
+			} else {
+				assert.Equal(t, "no scale-down: 1.00 req/s of capacity are required", says)
+			}
 			assert.Equal(t, c.tooFew, m.tooFew(func(v *variant) int { return left[v] }))
 		})
 	}

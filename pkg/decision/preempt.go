@@ -9,7 +9,7 @@ import (
 
 // preempt has less important models give way, in a cluster that does not grow, to those
 // that lack room: for one replica of each at a time, so that the scale-down window of who
-// gives lies between two; never below a minimum, nor the variant's last replica. A replica
+// gives lies between two; never below a minimum, nor the model's last replica. A replica
 // of several pods gets no room in this way.
 func (r *round) preempt(ordered []*model, found answer) {
 	if !r.policy.Limited || r.trial == nil || len(ordered) == 0 {
@@ -29,7 +29,7 @@ func (r *round) preempt(ordered []*model, found answer) {
 		if room == nil {
 			room, givers = r.trial.Cluster().Clone(), r.givers(ordered)
 		}
-		makeRoom(m, v, room, givers, found.giving)
+		makeRoom(m, v, room, givers, found)
 	}
 }
 
@@ -49,6 +49,7 @@ func (r *round) lacking(m *model, l lack) *variant {
 
 // giver is a replica that may go.
 type giver struct {
+	m    *model
 	v    *variant
 	name string
 }
@@ -64,7 +65,7 @@ func (r *round) givers(models []*model) map[int][]giver {
 			}
 			for _, p := range r.removable(v, v.target, nil, nodes) {
 				if p.Node >= 0 {
-					byNode[p.Node] = append(byNode[p.Node], giver{v, p.Name})
+					byNode[p.Node] = append(byNode[p.Node], giver{m, v, p.Name})
 				}
 			}
 		})
@@ -79,14 +80,14 @@ func (r *round) givers(models []*model) map[int][]giver {
 
 // makeRoom has the fewest replicas of less important models go from one node without which
 // a replica of v fits there; none where who goes already leaves enough.
-func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver, giving map[*variant][]string) {
+func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver, found answer) {
 	var best []giver
 	at := -1
 	for node := range room.Nodes {
 		if len(givers[node]) == 0 {
 			continue
 		}
-		if gives, fits := fewest(m, v, node, givers[node], giving, room); fits && (at < 0 || len(gives) < len(best)) {
+		if gives, fits := fewest(m, v, node, givers[node], found.giving, room); fits && (at < 0 || len(gives) < len(best)) {
 			best, at = gives, node
 		}
 	}
@@ -96,7 +97,8 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 	for _, g := range best {
 		w := g.v
 		room.Remove(w.in.Request, at)
-		giving[w] = append(giving[w], g.name)
+		found.giving[w] = append(found.giving[w], g.name)
+		delete(found.ideal, w)
 		w.step(StageAllocation, w.target-1, ReasonPreempted, "gives a replica to %s (priority %d)", m.in.ID, m.promise.Priority)
 		w.fact(ReasonPreempted, "gives a replica to %s (priority %d)", m.in.ID, m.promise.Priority)
 		v.fact(ReasonNoSlots, "waits for room that %s gives", w.in.Name)
@@ -107,17 +109,17 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 // fewest are the first of the givers on a node without whom a replica of v fits, if it does
 // without all of them. Who may give no more is passed over.
 func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant][]string, room *placement.Cluster) (gone []giver, fits bool) {
-	given := map[*variant]int{}
+	given, givenOf := map[*variant]int{}, map[*model]int{}
 	fits = admits(room, v.in.Request, node)
 	for _, g := range givers {
 		if fits {
 			break
 		}
-		if g.v.priority <= m.promise.Priority || g.v.mayGive() <= given[g.v] || slices.Contains(giving[g.v], g.name) {
+		if g.v.priority <= m.promise.Priority || g.v.target-given[g.v] <= g.v.policy.Min || g.m.total()-givenOf[g.m] <= 1 || slices.Contains(giving[g.v], g.name) {
 			continue
 		}
 		room.Remove(g.v.in.Request, node)
-		gone, given[g.v] = append(gone, g), given[g.v]+1
+		gone, given[g.v], givenOf[g.m] = append(gone, g), given[g.v]+1, givenOf[g.m]+1
 		fits = admits(room, v.in.Request, node)
 	}
 	for _, g := range gone {
@@ -131,6 +133,3 @@ func admits(room *placement.Cluster, q *placement.Request, node int) bool {
 	allowed, _ := room.Allowed(q)
 	return allowed > 0 && room.Fits(q, node)
 }
-
-// mayGive is how many replicas the variant may give: it keeps its minimum and one.
-func (v *variant) mayGive() int { return v.target - max(1, v.policy.Min) }

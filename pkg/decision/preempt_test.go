@@ -19,8 +19,9 @@ func TestWhoMakesRoom(t *testing.T) {
 		// free is by node, and wanted in one of them.
 		free   []int
 		wanted int
-		// least and replicas are those of the variant that gives, two of which each node has.
-		least, replicas int
+		// least and replicas are those of the variant that gives, two of which each node has,
+		// and others those of another variant of its model.
+		least, replicas, others int
 		// node is where room is made; -1 is nowhere.
 		node, given int
 	}{
@@ -30,21 +31,23 @@ func TestWhoMakesRoom(t *testing.T) {
 		"it keeps its minimum":              {free: []int{1}, wanted: 3, replicas: 6, least: 5, node: -1},
 		"down to its minimum":               {free: []int{1}, wanted: 3, replicas: 6, least: 4, node: 0, given: 2},
 		"it keeps its last":                 {free: []int{1}, wanted: 3, replicas: 2, node: -1},
+		"its model has others":              {free: []int{1}, wanted: 3, replicas: 2, others: 1, node: 0, given: 2},
 		"not even all of them make room":    {free: []int{1, 1}, wanted: 4, replicas: 6, node: -1},
 		"who has gone leaves enough as now": {free: []int{1, 3}, wanted: 3, replicas: 6, node: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			batch := variantOf(variant{in: &Variant{Name: "batch", Request: request("H100", 1)}, priority: 50, target: c.replicas})
 			batch.policy.Min = c.least
+			gives := modelOf(model{variants: []*variant{batch, variantOf(variant{in: &Variant{}, target: c.others})}})
 			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", c.wanted)}, priority: 1})
 			room := &placement.Cluster{Nodes: nodes(len(c.free), "H100", 4)}
 			givers := map[int][]giver{}
 			for i, free := range c.free {
 				room.Nodes[i].Free.Devices = free
-				givers[i] = []giver{{batch, fmt.Sprint(i, " a")}, {batch, fmt.Sprint(i, " b")}}
+				givers[i] = []giver{{gives, batch, fmt.Sprint(i, " a")}, {gives, batch, fmt.Sprint(i, " b")}}
 			}
 			giving := map[*variant][]string{}
-			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, room, givers, giving)
+			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, room, givers, answer{giving: giving})
 
 			var gone []string
 			for _, g := range givers[c.node][:min(c.given, len(givers[c.node]))] {
@@ -72,6 +75,8 @@ func TestNobodyGivesWayInVain(t *testing.T) {
 		replicas, free int
 		own            func(*VariantPolicy)
 		gives          bool
+		// more is what batch could use beside what it has, which a window of scaleUp holds.
+		more float64
 	}{
 		"it lacks one":               {before: 2, after: 4, replicas: 1, gives: true},
 		"the last device suffices":   {before: 2, after: 2.6, replicas: 1, free: 1},
@@ -80,10 +85,11 @@ func TestNobodyGivesWayInVain(t *testing.T) {
 		"it may not grow":            {before: 2, after: 4, replicas: 1, own: func(p *VariantPolicy) { p.Up.Select = SelectDisabled }},
 		"it has all that it may":     {before: 2, after: 4, replicas: 1, own: func(p *VariantPolicy) { p.Max = 1 }},
 		"it lacks one of its minima": {before: 0.1, after: 0.1, replicas: 1, own: func(p *VariantPolicy) { p.Min = 2 }, gives: true},
+		"who gives wants more":       {before: 2, after: 4, replicas: 1, gives: true, more: 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			others := 8 - c.replicas - c.free
-			batch := &flow{id: "batch", arrivals: constant(2.4 * float64(others)), variants: []*vessel{vesselOf("batch", others)}}
+			batch := &flow{id: "batch", arrivals: constant(2.4*float64(others) + c.more), variants: []*vessel{vesselOf("batch", others)}}
 			chat := &flow{id: "chat", arrivals: step(at, c.before, c.after), variants: []*vessel{vesselOf("chat", c.replicas)}}
 			policy := DefaultPolicy()
 			policy.Limited, policy.Idle.Enabled = true, true
@@ -93,6 +99,11 @@ func TestNobodyGivesWayInVain(t *testing.T) {
 				c.own(&own)
 			}
 			policy.Variants = map[Key]VariantPolicy{{"ns", "chat"}: own}
+			if c.more > 0 {
+				patient := DefaultVariantPolicy()
+				patient.Up.Window = 30 * time.Second
+				policy.Variants[Key{"ns", "batch"}] = patient
+			}
 			f := newFluid(machines(1), policy, batch, chat)
 			gave := false
 			f.told = func(_ *Snapshot, plan *Plan) {
@@ -100,6 +111,7 @@ func TestNobodyGivesWayInVain(t *testing.T) {
 			}
 			f.run(at + 20*time.Minute)
 			assert.Equal(t, c.gives, gave, "%v", f.writes)
+			assert.Equal(t, c.gives, batch.variants[0].replicas < others, "%v", f.writes)
 			require.LessOrEqual(t, batch.variants[0].replicas+chat.variants[0].replicas, 8)
 		})
 	}

@@ -80,11 +80,14 @@ func (m *model) rememberSwitch() {
 	m.each(func(v *variant) { v.next.Switched = 0 })
 }
 
-// judgeSwitch notes that replicas go which the last switch had started and which serve.
+// judgeSwitch notes that replicas go which the last switch had started, although all of
+// these serve.
 func (m *model) judgeSwitch() {
+	came, gone := true, false
 	for _, v := range m.variants {
-		m.next.Switch.Undone = m.next.Switch.Undone || v.target < min(v.next.Switched, v.in.Ready)
+		came, gone = came && v.in.Ready >= v.next.Switched, gone || v.target < v.next.Switched
 	}
+	m.next.Switch.Undone = m.next.Switch.Undone || came && gone
 }
 
 // again reports whether a mix starts no more than a switch did in vain. One that starts more

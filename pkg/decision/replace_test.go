@@ -349,7 +349,7 @@ func TestASwitchIsUndoneByAScaleDown(t *testing.T) {
 		target, ready int
 		undone        bool
 	}{
-		{2, 1, 2, true}, {2, 2, 2, false}, {2, 2, 1, false}, {0, 1, 2, false}, {2, 2, 3, false}, {2, 1, 3, true},
+		{2, 1, 2, true}, {2, 2, 2, false}, {2, 2, 1, false}, {0, 1, 2, false}, {2, 2, 3, false}, {2, 1, 3, true}, {2, 0, 1, false},
 	} {
 		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.ready, Current: 3})
 		v.target, v.next.Switched = c.target, c.switched

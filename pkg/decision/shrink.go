@@ -44,6 +44,13 @@ func (r *round) shrink(m *model, keep map[*variant]int) {
 // staysFor says why the variant keeps its replicas.
 func (m *model) staysFor(v *variant) string {
 	switch {
+	case v.target > 0 && m.tooFew(func(o *variant) int {
+		if o == v {
+			return v.target - 1
+		}
+		return o.target
+	}):
+		return fmt.Sprintf("no scale-down: fewer were too few for %s req/s", perSecond(m.next.Lowered.Load))
 	case m.need.least >= oneMore:
 		return fmt.Sprintf("no scale-down: %s req/s of capacity are required", perSecond(m.need.least))
 	case v.target == 0:

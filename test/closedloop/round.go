@@ -294,6 +294,10 @@ func (w *world) checkShrink(v *variantState, desired int) {
 	if v.policy.Max >= 0 && desired >= v.policy.Max {
 		return
 	}
+	// Who falls asleep waited for its retention.
+	if desired == v.policy.Min && v.model.Sleeps > 0 && v.policy.Down.Select != decision.SelectDisabled {
+		return
+	}
 	if v.policy.Down.Select == decision.SelectDisabled {
 		w.fail(CheckShrink, "%s goes from %d to %d, and scaleDown.selectPolicy is Disabled", v.key.Name, v.target, desired)
 		return

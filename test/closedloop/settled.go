@@ -63,8 +63,8 @@ func (w *world) checkSettled() {
 // None, because nothing that the decision is shown changes any more: the world is a
 // fluid, without chance. There are exceptions. Replicas that find no node may be
 // tried again after a back-off of a quarter of an hour at least, where nobody knows what
-// fits, or nodes may come; a queue that grows for want of them may ask for more; and of a
-// variant that nobody described one more may go, when what was learned gets surer. And
+// fits, or nodes may come; a queue that grows for want of them may ask for more; and one more
+// may go, when what was learned gets surer, or that the load does not come back. And
 // where a queue of before lasted nearly as long, replicas go when it is gone. Where nobody
 // knows what fits, a cheaper mix may be tried again every two hours, in a step or two, and some
 // of it may find a node and others go for it; in as many steps as the user's own policies make of it. And what a burst asked for may go for hours, one by one,
@@ -100,7 +100,7 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 	if w.foundLately(m) && (v.OwnUp || raises <= 2*(1+int(length/(2*time.Hour)))) {
 		return true
 	}
-	learned, served := !v.exact() && changes == 1, m.queued > settled-20*time.Minute
+	learned, served := changes == 1, m.queued > settled-20*time.Minute
 	// What is learned of misses has a day's memory: it may still move the replicas one way,
 	// and one scale-down may show to be one too many.
 	if m.Misses > 0 && (raises == 0 || raises == changes || changes <= 3) {
