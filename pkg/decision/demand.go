@@ -115,11 +115,11 @@ func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) forecas
 	switch {
 	case c.scrapes:
 		seen := c.recent
-		seen.Shape, seen.LowerBound = shape, !m.in.Recent.Present && r.halfScraped(m)
+		seen.Shape, seen.LowerBound = shape, !m.in.Recent.Present && (r.halfScraped(m) || r.shrank(m, c.at, c.recent.Span))
 		return f.Observe(c.at, seen, r.earlierDays(m))
 	case c.window && c.at.Sub(f.Sampled) >= c.steady.Span:
 		seen := c.steady
-		seen.Shape, seen.LowerBound = shape, !m.in.Arrival.Present && r.grew(m)
+		seen.Shape, seen.LowerBound = shape, !m.in.Arrival.Present && (r.grew(m) || r.shrank(m, c.at, c.steady.Span))
 		return f.Observe(c.at, seen, r.earlierDays(m))
 	}
 	return f
@@ -191,6 +191,14 @@ func (r *round) certain(m *model) (rate capacity.Rate, silent []int, known bool)
 func (r *round) grew(m *model) bool {
 	return slices.ContainsFunc(m.old.Seen, func(o Observation) bool {
 		return r.snapshot.Time.Sub(o.Time) <= r.policy.Window && o.Ready < m.ready()
+	})
+}
+
+// shrank reports whether more replicas served within a span before a sample than now: what
+// those did that went is missing from what the others show.
+func (r *round) shrank(m *model, at time.Time, span time.Duration) bool {
+	return slices.ContainsFunc(m.old.Seen, func(o Observation) bool {
+		return at.Sub(o.Sampled) <= span && o.Ready > m.ready()
 	})
 }
 

@@ -490,3 +490,66 @@ func TestASwitchThatAToleranceHoldsSavesNothing(t *testing.T) {
 		assert.Equal(t, pays, m.pays(m.variants, map[*variant]int{dear: 3, cheap: 1}, &best), "%v", tolerance)
 	}
 }
+
+// A model that may sleep sleeps beside a replica that only minReplicas asks for and no node
+// holds.
+func TestAModelSleepsBesideAReplicaWithoutANode(t *testing.T) {
+	least, other := vesselOf("least", 0), vesselOf("other", 0)
+	least.request = request("A100", 1)
+	m := &flow{id: "m", arrivals: constant(0), variants: []*vessel{least, other}}
+	policy, own := DefaultPolicy(), DefaultVariantPolicy()
+	own.Min = 1
+	policy.Variants = map[Key]VariantPolicy{{"ns", "least"}: own}
+	policy.Idle = Idle{Enabled: true, Retention: 4 * time.Minute}
+	f := newFluid(machines(1), policy, m)
+	f.run(2 * time.Hour)
+	assert.Zero(t, other.replicas)
+	assert.LessOrEqual(t, len(f.writes), 3, "%v", f.writes)
+}
+
+// Who was given room takes it, although its scaleUp has a window: that began when it lacked
+// the room, so that whoever gave it does not take it back.
+func TestRoomThatWasGivenIsTaken(t *testing.T) {
+	batch := &flow{id: "batch", arrivals: constant(24), variants: []*vessel{vesselOf("batch", 6)}}
+	chat := &flow{id: "chat", arrivals: step(20*time.Minute, 4, 6.5), variants: []*vessel{vesselOf("chat", 2)}}
+	policy, own := DefaultPolicy(), DefaultVariantPolicy()
+	own.Up.Window = 105 * time.Second
+	policy.Limited, policy.Variants = true, map[Key]VariantPolicy{{"ns", "chat"}: own}
+	policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
+	f := newFluid(machines(1), policy, batch, chat)
+	f.run(2 * time.Hour)
+	assert.Equal(t, 3, chat.variants[0].replicas, "%v", f.writes)
+	assert.Len(t, f.writes, 2, "%v", f.writes)
+}
+
+// What a replica did that went is missing from the count: that is no fall of the load, from
+// which it would then rise again.
+func TestACountWithoutAReplicaThatWentIsALowerBound(t *testing.T) {
+	for name, c := range map[string]struct {
+		before  int
+		sampled time.Duration
+		shrank  bool
+	}{
+		"one more served at the last sample": {3, 15 * time.Second, true},
+		"as many":                            {2, 15 * time.Second, false},
+		"one more served before":             {3, 16 * time.Second, false},
+	} {
+		r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
+		m.old.Seen = []Observation{{Sampled: epoch.Add(-c.sampled), Ready: c.before}}
+		assert.Equal(t, c.shrank, r.shrank(m, epoch, 15*time.Second), name)
+	}
+	fast, slow := vesselOf("fast", 1), vesselOf("slow", 2)
+	fast.profile, slow.profile = onH100, plain
+	m := &flow{id: "m", arrivals: constant(3), direct: true, variants: []*vessel{fast, slow}}
+	policy, own := hybrid(DefaultPolicy(), tight), DefaultVariantPolicy()
+	own.Min = 2
+	policy.Variants = map[Key]VariantPolicy{{"ns", "slow"}: own}
+	f := newFluid(machines(2), policy, m)
+	f.told = func(s *Snapshot, plan *Plan) {
+		if d := plan.Models[0].Demand; f.elapsed() > 5*time.Minute && d != nil {
+			assert.Greater(t, float64(d.Arrival), 2.8, "%v: %v", f.elapsed(), f.writes)
+		}
+	}
+	f.run(time.Hour)
+	assert.Zero(t, fast.replicas, "%v", f.writes)
+}

@@ -15,7 +15,7 @@ func (r *round) zero(m *model, lacksAny bool) (idle bool) {
 		return true
 	case m.alive() > 0:
 		r.stays(m, rests)
-	case rests && m.total() == 0 && !m.called():
+	case rests && (m.total() == 0 || r.rested(m)) && !m.called():
 		r.sleepsOn(m)
 	case !lacksAny:
 		r.keepOne(m)
@@ -132,19 +132,23 @@ func (r *round) works(m *model) bool {
 // rest gives up all replicas beyond the minima of a model of which nothing was asked for so
 // long, and reports whether there were any.
 func (r *round) rest(m *model) bool {
-	quiet, retention := r.quiet(m), r.policy.IdleOf(m.key).Retention
-	seen := r.snapshot.Time.Sub(m.next.Gateway.Unseen)
-	if quiet < retention || seen < retention || r.unseen(m) != "" {
+	if !r.rested(m) {
 		return false
 	}
 	rests := false
 	m.each(func(v *variant) {
 		if v.target > v.policy.Min {
-			v.step(StageZero, v.policy.Min, ReasonIdle, "no requests for %s", quiet.Round(time.Second))
+			v.step(StageZero, v.policy.Min, ReasonIdle, "no requests for %s", r.quiet(m).Round(time.Second))
 			rests = true
 		}
 	})
 	return rests
+}
+
+// rested reports whether it is known that nothing was asked of the model for so long.
+func (r *round) rested(m *model) bool {
+	retention := r.policy.IdleOf(m.key).Retention
+	return r.quiet(m) >= retention && r.snapshot.Time.Sub(m.next.Gateway.Unseen) >= retention && r.unseen(m) == ""
 }
 
 // alive is the number of replicas that do not wait in vain for a node.

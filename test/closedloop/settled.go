@@ -64,7 +64,8 @@ func (w *world) checkSettled() {
 // fluid, without chance. There are exceptions. Replicas that find no node may be
 // tried again after a back-off of a quarter of an hour at least, where nobody knows what
 // fits, or nodes may come; a queue that grows for want of them may ask for more; and one more
-// may go, when what was learned gets surer, or that the load does not come back. And
+// may go, when what was learned gets surer, or more where a
+// load ended whose return was sized for. And
 // where a queue of before lasted nearly as long, replicas go when it is gone. Where nobody
 // knows what fits, a cheaper mix may be tried again every two hours, in a step or two, and some
 // of it may find a node and others go for it; in as many steps as the user's own policies make of it. And what a burst asked for may go for hours, one by one,
@@ -106,7 +107,8 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 	if m.Misses > 0 && (raises == 0 || raises == changes || changes <= 3) {
 		return true
 	}
-	return raises == 0 && (learned || served || v.OwnDown)
+	ended := w.scenario.Hybrid && m.final() == 0
+	return raises == 0 && (learned || served || ended || v.OwnDown)
 }
 
 // foundLately says whether a try found a node where nobody knows what fits.
