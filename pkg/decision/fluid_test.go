@@ -71,8 +71,9 @@ type flow struct {
 type vessel struct {
 	name    string
 	profile serving.Profile
-	// unstated keeps the profile from the object.
+	// unstated keeps the profile from the object; stated, unless zero, is there instead.
 	unstated bool
+	stated   serving.Profile
 	cost     capacity.Cost
 	request  *placement.Request
 	startup  time.Duration
@@ -402,7 +403,10 @@ func (f *fluid) observe(v *vessel) Variant {
 		Name: v.name, Current: v.replicas, Ready: v.count(serves), Request: v.request, Cost: v.cost,
 		BatchLimit: v.profile.BatchLimit, KVTokens: v.profile.KVTokens, Startup: v.seen, Picks: true, Ordered: v.ordered,
 	}
-	if !v.unstated {
+	switch {
+	case v.stated.Known():
+		in.Profile = v.stated
+	case !v.unstated:
 		in.Profile = v.profile
 	}
 	if v.rolling() {

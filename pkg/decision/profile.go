@@ -38,6 +38,10 @@ type Learning struct {
 	// Estimate is the last one that could be used: what was seen then does not become
 	// wrong because it is long ago.
 	Estimate serving.Estimate
+	// Pace is how many times as long as by Given, the profile that was given then, a token
+	// took in what an estimate was last made of.
+	Given serving.Profile
+	Pace  float64
 }
 
 // Sizing is the greatest rate that one replica of a variant serves within a promise,
@@ -173,14 +177,18 @@ func (r *round) sizeSpacing() time.Duration {
 }
 
 // profiles are the latency models of the model's variants: what was learned, else what was
-// given, else what can be borrowed from another variant, else the zero value.
+// given, else what can be borrowed from another variant, else the zero value. What is not
+// learned is paced by what was seen, which is too little for a model of its own.
 func (r *round) profiles(m *model) []serving.Profile {
 	found := make([]serving.Profile, len(m.variants))
 	lenders := make([]serving.Lender, 0, len(m.variants))
 	for i, v := range m.variants {
 		p, confidence := v.in.Profile, 1.0
-		if e := v.next.Latency.Estimate; e.Usable() {
-			p, confidence = e.Profile, e.Confidence
+		switch l := &v.next.Latency; {
+		case l.Estimate.Usable():
+			p, confidence = l.Estimate.Profile, l.Estimate.Confidence
+		case l.Given == p && l.Pace > 0:
+			p = p.Paced(l.Pace)
 		}
 		if !p.Known() {
 			continue
@@ -195,7 +203,7 @@ func (r *round) profiles(m *model) []serving.Profile {
 			continue
 		}
 		if loan, ok := serving.Borrow(v.in.Request.Shape, lenders); ok && loan.Usable() {
-			found[i] = r.limited(v, loan.Profile)
+			found[i] = r.limited(v, loan.Profile.Paced(v.next.Latency.FittedTo.Pace(loan.Profile)))
 			v.note(StageSupply, ReasonBorrowed, "%s", loan.Reason)
 		}
 	}
@@ -242,7 +250,7 @@ func (r *round) latencyOf(m *model, v *variant, p *Replica) serving.Observation 
 func (r *round) fit() {
 	var unfitted []*variant
 	r.each(func(v *variant) {
-		if l := &v.next.Latency; r.snapshot.Time.Sub(l.Fitted) >= fitSpacing && !l.Learned.Near(l.FittedTo, samePoint) {
+		if l := &v.next.Latency; r.snapshot.Time.Sub(l.Fitted) >= fitSpacing && (l.Given != v.in.Profile && len(l.Learned.Seen) > 0 || !l.Learned.Near(l.FittedTo, samePoint)) {
 			unfitted = append(unfitted, v)
 		}
 	})
@@ -252,6 +260,7 @@ func (r *round) fit() {
 	for _, v := range unfitted[:min(fitsPerRound, len(unfitted))] {
 		l := &v.next.Latency
 		l.Fitted, l.FittedTo = r.snapshot.Time, l.Learned
+		l.Given, l.Pace = v.in.Profile, l.Learned.Pace(v.in.Profile)
 		if e := l.Learned.Estimate(v.in.Profile); e.Usable() {
 			l.Estimate = e
 		}

@@ -553,3 +553,20 @@ func TestACountWithoutAReplicaThatWentIsALowerBound(t *testing.T) {
 	f.run(time.Hour)
 	assert.Zero(t, fast.replicas, "%v", f.writes)
 }
+
+// A profile that was given and is wrong is paced by what the servers show, long before these
+// have shown enough for a model of their own.
+func TestAWrongProfileIsPaced(t *testing.T) {
+	serves := map[float64]float64{}
+	for _, wrong := range []float64{1, 0.5, 2} {
+		web := vesselOf("web", 8)
+		web.profile, web.stated = onH100, onH100.Paced(wrong)
+		m := &flow{id: "m", arrivals: constant(20), variants: []*vessel{web}}
+		f := newFluid(machines(4), hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 25}), m)
+		f.told = func(_ *Snapshot, plan *Plan) { serves[wrong] = float64(plan.Models[0].Variants[0].ServesEach) }
+		f.run(30 * time.Minute)
+		learned := f.memory.Variants[Key{"ns", "web"}].Latency.Estimate
+		assert.False(t, learned.Usable())
+		assert.InEpsilon(t, serves[1], serves[wrong], 0.05, "%v times as long", wrong)
+	}
+}

@@ -114,6 +114,7 @@ func (w *world) endFault(f *Fault, v *variantState) {
 			p.hung = false
 		}
 	case FaultCrash, FaultRollout:
+		w.opened = w.now
 		for i := len(v.pods) - 1; i >= 0; i-- {
 			if v.pods[i].extra {
 				w.remove(v, i)

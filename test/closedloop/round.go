@@ -322,12 +322,13 @@ func (w *world) checkShrink(v *variantState, desired int) {
 	}
 }
 
-// backoff is how long a variant may be left alone whose replicas found no node.
+// backoff is how long a variant may be left alone whose replicas found no node or did not
+// start.
 const backoff = 16 * time.Minute
 
 // checkLimited asserts that in limited mode everything that is asked for more finds a
 // place, beside what was asked for before, and that no minimum is missed that would, too, unless
-// nodes take pods again that took none just now.
+// its replicas do not start, or found no node just now.
 // What waits for its turn was asked for before and holds nothing yet.
 func (w *world) checkLimited(more, waiting map[*variantState]int) {
 	if !w.scenario.Limited {
@@ -339,7 +340,7 @@ func (w *world) checkLimited(more, waiting map[*variantState]int) {
 	}
 	for _, m := range w.models {
 		for _, v := range m.variants {
-			if v.target+more[v] >= v.policy.Min || w.now == v.fought || w.now < w.opened+backoff {
+			if v.target+more[v] >= v.policy.Min || w.now == v.fought || w.failsToStart(v) || w.now < w.opened+backoff {
 				continue
 			}
 			wanted[v]++

@@ -39,7 +39,7 @@ type world struct {
 	memory decision.Memory
 	// led is since when this leader decides.
 	led time.Duration
-	// opened is when nodes last took pods again that had taken none.
+	// opened is when nodes last took pods again that had taken none, or pods started again.
 	opened time.Duration
 	// changed says that a pod came up or found no node since the last round, and disturbed
 	// is when anything that a round is shown last changed.
