@@ -133,13 +133,9 @@ const (
 // settled reports whether the metrics window shows one state of the replica, of which
 // something can be learned. Where the load changed within it, or the replica hung, the
 // mean number in service belongs to another time than the latencies of the requests that
-// completed. Then what is in service is not what completes times its time in service,
-// what arrived last is further from what arrives than chance explains, or a queue went that
-// had filled the replica for a part of the window only.
-func (r *round) settled(v *variant, p *Replica) bool {
-	if used, known := r.saturation(v, p); known && used < 1-settledWithin && p.Waiting.Value > p.Running.Value {
-		return false
-	}
+// completed. Then what is in service is not what completes times its time in service, or
+// what arrived last is further from what arrives than chance explains.
+func (r *round) settled(p *Replica) bool {
 	if r.fledgling(p) || r.age(p.InService) == ageFresh && !near(p.Running.Value, p.Served.Value*p.InService.Value, settledWithin) {
 		return false
 	}
@@ -150,6 +146,14 @@ func (r *round) settled(v *variant, p *Replica) bool {
 	span := p.RecentSpan.Seconds()
 	expected := span * max(0, p.Served.Value+p.InFlightGrowth.Value)
 	return math.Abs(span*p.Recent.Value-expected) <= settledChance*math.Sqrt(expected)
+}
+
+// wasFull reports whether a queue filled the replica for a part of the window only: more
+// wait in the mean than are in service, which is fewer than it holds. The times per token are
+// then of a full batch.
+func (r *round) wasFull(v *variant, p *Replica) bool {
+	used, known := r.saturation(v, p)
+	return known && used < 1-settledWithin && p.Waiting.Value > p.Running.Value
 }
 
 // since is t, or now for one that is not set yet.

@@ -235,7 +235,7 @@ func (r *round) latencyOf(m *model, v *variant, p *Replica) serving.Observation 
 			return serving.Observation{}
 		}
 	}
-	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: !r.settled(v, p), Point: serving.Point{
+	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: !r.settled(p) || r.wasFull(v, p), Point: serving.Point{
 		Shape: r.shapeOf(p, m.demand.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value,
 		ITL: capacity.Milliseconds(1000 * p.ITL.Value),
 	}}

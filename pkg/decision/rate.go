@@ -122,7 +122,7 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) serving.Curve {
 	seen := curve.Updated
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		if r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh && p.Served.Time.After(seen) && r.settled(v, p) {
+		if r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh && p.Served.Time.After(seen) && r.settled(p) {
 			served := capacity.Rate(p.Served.Value)
 			if r.age(p.InService) == ageFresh {
 				served = capacity.Rate(p.Running.Value / p.InService.Value)

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -36,10 +37,6 @@ func TestNothingIsLearnedFromAWindowOfTwoStates(t *testing.T) {
 		"nor what arrives":                                                    {func(p *Replica) { p.InFlightGrowth, p.Recent.Value = Sample{}, 50 }, true},
 		"what is in flight grows as it does":                                  {func(p *Replica) { p.InFlightGrowth.Value, p.Recent.Value = 5, 15 }, true},
 		"what is in flight grew before":                                       {func(p *Replica) { p.InFlightGrowth.Value = 5 }, false},
-		"a queue that filled it for a part of the window":                     {func(p *Replica) { p.Waiting.Value = 1.1 * p.Running.Value }, false},
-		"fewer wait than are in service":                                      {func(p *Replica) { p.Waiting.Value = 0.9 * p.Running.Value }, true},
-		"a queue before a full one":                                           {func(p *Replica) { p.Waiting.Value, p.KVUse.Value = 1.1*p.Running.Value, 0.75 }, true},
-		"one that is nearly full":                                             {func(p *Replica) { p.Waiting.Value, p.KVUse.Value = 1.1*p.Running.Value, 0.74 }, false},
 		"more completes than was there":                                       {func(p *Replica) { p.InFlightGrowth.Value, p.Recent.Value = -20, 0 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,6 +55,25 @@ func TestNothingIsLearnedFromAWindowOfTwoStates(t *testing.T) {
 			assert.Equal(t, c.learns, memory.Variants[key].Curve.Known())
 			assert.Equal(t, c.learns, len(memory.Variants[key].Latency.Learned.Seen) > 0)
 		})
+	}
+}
+
+// The times per token of a replica that a queue filled for a part of the window are those of a
+// full batch, and not of the mean number in service.
+func TestAQueueThatWentSaysNothingOfTheBatch(t *testing.T) {
+	for name, c := range map[string]struct {
+		waiting, used float64
+		was           bool
+	}{
+		"more wait than are in service": {11, 0.5, true},
+		"as many":                       {10, 0.5, false},
+		"it is nearly full":             {11, 0.74, true},
+		"it is full":                    {11, 0.75, false},
+		"nobody knows how full it is":   {11, math.NaN(), false},
+	} {
+		r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
+		p := &Replica{Waiting: Sample{c.waiting, epoch, true}, Running: Sample{10, epoch, true}, KVUse: Sample{c.used, epoch, !math.IsNaN(c.used)}}
+		assert.Equal(t, c.was, r.wasFull(v, p), name)
 	}
 }
 
