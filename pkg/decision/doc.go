@@ -56,6 +56,7 @@
 //	switchLeast           share     C  least saving for which one does: less follows every change of a minute
 //	fitsPerRound          fits      M  bounds the time of a round
 //	fitSpacing            time      M  the same
+//	wrongPace             -         M  factor beyond which a given profile is wrong: what a few requests took is up to a third off
 //	samePoint             share     C  change of what was seen up to which a latency model stands
 //	sizesPerRound         rates     M  the same
 //	sameLengths           share     C  change of the lengths up to which a rate stands

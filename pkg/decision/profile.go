@@ -18,6 +18,9 @@ const (
 	fitSpacing = time.Minute
 	// samePoint is the relative change of what was seen up to which a fit stands.
 	samePoint = 0.02
+	// wrongPace is the factor beyond which a given profile is wrong: what a few requests took
+	// is up to a third off.
+	wrongPace = 1.5
 	// sizesPerRound is how many rates within a promise are found in one round, for
 	// variants that have none and about as many newer ones for the others, in turns. One
 	// takes about half a millisecond.
@@ -39,7 +42,7 @@ type Learning struct {
 	// wrong because it is long ago.
 	Estimate serving.Estimate
 	// Pace is how many times as long as by Given, the profile that was given then, a token
-	// took in what an estimate was last made of.
+	// took in what an estimate was last made of; 1 as long as Given is not known to be wrong.
 	Given serving.Profile
 	Pace  float64
 }
@@ -260,9 +263,19 @@ func (r *round) fit() {
 	for _, v := range unfitted[:min(fitsPerRound, len(unfitted))] {
 		l := &v.next.Latency
 		l.Fitted, l.FittedTo = r.snapshot.Time, l.Learned
-		l.Given, l.Pace = v.in.Profile, l.Learned.Pace(v.in.Profile)
+		l.repace(v.in.Profile)
 		if e := l.Learned.Estimate(v.in.Profile); e.Usable() {
 			l.Estimate = e
 		}
 	}
+}
+
+// repace finds the pace of the given profile anew. It stands as it is until it showed to be
+// wrong.
+func (l *Learning) repace(given serving.Profile) {
+	pace := l.Learned.Pace(given)
+	if wrong := max(pace, 1/pace) > wrongPace || l.Given == given && l.Pace != 1 && l.Pace != 0; !wrong {
+		pace = 1
+	}
+	l.Given, l.Pace = given, pace
 }

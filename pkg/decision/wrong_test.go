@@ -13,6 +13,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/allocation"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
@@ -552,6 +553,26 @@ func TestACountWithoutAReplicaThatWentIsALowerBound(t *testing.T) {
 	}
 	f.run(time.Hour)
 	assert.Zero(t, fast.replicas, "%v", f.writes)
+}
+
+// A given profile stands while what was seen is within a half of it, and once it was not it
+// is paced by whatever is seen.
+func TestAProfileStandsUntilItIsWrong(t *testing.T) {
+	seen := func(longer float64) serving.Learned {
+		at := onH100.Steady(10, conv)
+		return serving.Learned{}.Observe(serving.Observation{Point: serving.Point{Shape: conv, Batch: 10, Rate: at.Rate, ITL: at.ITL * capacity.Milliseconds(longer)}})
+	}
+	for _, c := range []struct{ before, longer, pace float64 }{
+		{0, 1.4, 1}, {0, 1.6, 1.6}, {1, 1.4, 1}, {1, 0.7, 1}, {1, 0.6, 0.6}, {1.6, 1.4, 1.4}, {1.6, 1, 1},
+	} {
+		l := Learning{Learned: seen(c.longer), Given: onH100, Pace: c.before}
+		l.repace(onH100)
+		assert.InEpsilon(t, c.pace, l.Pace, 1e-9, "%+v", c)
+		l.Pace = 3
+		l.repace(plain)
+		assert.Equal(t, plain, l.Given)
+		assert.NotEqual(t, 3.0, l.Pace, "that of another profile")
+	}
 }
 
 // A profile that was given and is wrong is paced by what the servers show, long before these
