@@ -190,8 +190,9 @@ func (r *round) profiles(m *model) []serving.Profile {
 		switch l := &v.next.Latency; {
 		case l.Estimate.Usable():
 			p, confidence = l.Estimate.Profile, l.Estimate.Confidence
-		case l.Given == p && l.Pace > 0:
+		case l.Given == p && l.Pace > 0 && l.Pace != 1:
 			p = p.Paced(l.Pace)
+			v.note(StageSupply, ReasonMetricsFound, "a token takes %.2f times as long as the given profile says", l.Pace)
 		}
 		if !p.Known() {
 			continue

@@ -112,8 +112,10 @@ func (r *round) remember(models []*model, found answer) {
 			switch {
 			case v == lacks:
 				v.next.Lacked = r.snapshot.Time
-				// Its window of scaleUp is not to begin when there is room.
-				found.ideal[v] = max(found.ideal[v], v.target+1)
+				if v.policy.Up.Window > 0 {
+					// It is not to begin when there is room.
+					found.ideal[v] = max(found.ideal[v], v.target+1)
+				}
 			case r.snapshot.Time.Sub(v.old.Lacked) < v.policy.Down.Window:
 				v.next.Lacked = v.old.Lacked
 			}

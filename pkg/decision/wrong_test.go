@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -584,8 +585,18 @@ func TestAWrongProfileIsPaced(t *testing.T) {
 		web.profile, web.stated = onH100, onH100.Paced(wrong)
 		m := &flow{id: "m", arrivals: constant(20), variants: []*vessel{web}}
 		f := newFluid(machines(4), hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 25}), m)
-		f.told = func(_ *Snapshot, plan *Plan) { serves[wrong] = float64(plan.Models[0].Variants[0].ServesEach) }
+		says := ""
+		f.told = func(_ *Snapshot, plan *Plan) {
+			v := &plan.Models[0].Variants[0]
+			serves[wrong], says = float64(v.ServesEach), ""
+			for _, s := range v.Steps {
+				if strings.HasSuffix(s.Detail, "as long as the given profile says") {
+					says = s.Detail
+				}
+			}
+		}
 		f.run(30 * time.Minute)
+		assert.Equal(t, wrong != 1, says != "", says)
 		learned := f.memory.Variants[Key{"ns", "web"}].Latency.Estimate
 		assert.False(t, learned.Usable())
 		assert.InEpsilon(t, serves[1], serves[wrong], 0.05, "%v times as long", wrong)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,8 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 	"llmd.ai/workload-variant-autoscaler/pkg/config/scenario"
+	"llmd.ai/workload-variant-autoscaler/pkg/replay/front"
+	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 
 // madeTrace writes a conversation trace that has so many requests per second in each
@@ -78,7 +81,7 @@ func TestAPartOfTheTrials(t *testing.T) {
 		assert.Equal(t, ours[i], v["policy"])
 		assert.InDelta(t, 60, v["startupSeconds"], 0)
 		assert.InDelta(t, 2, v["seeds"], 0)
-		for _, key := range []string{"attainment", "cost", "frontCostAtSameAttainment", "ratio", "ratioNoise", "ratioIs", "frontAttainmentAtSameCost", "costOverBound"} {
+		for _, key := range []string{"attainment", "cost", "frontCostAtSameAttainment", "ratio", "ratioNoise", "ratioIs", "frontAttainmentAtSameCost", "costOverBound", "boundRatio"} {
 			assert.Contains(t, v, key)
 		}
 	}
@@ -103,6 +106,20 @@ func TestAPartOfTheTrials(t *testing.T) {
 	assert.Regexp(t, `\n\d+ runs with 2 seeds in \S+, \S+ of processor, commit abc\n$`, out)
 	assert.Contains(t, page, "Ours against all others at their best")
 	assert.Contains(t, page, "hpa:inflight")
+}
+
+// No ratio is less than that of the bound's front, which is told where both fronts attain as
+// much.
+func TestTheLeastRatioThatIsPossible(t *testing.T) {
+	f := &report.Fronts{Bound: []front.Point{{Attainment: 0.8, Cost: 700}, {Attainment: 1, Cost: 1000}}}
+	at := func(attainment float64, place front.Place) float64 {
+		v := &report.Judged{}
+		v.Own.Attainment, v.FrontCost, v.Place = attainment, 1000, place
+		return boundRatio(f, v)
+	}
+	assert.InDelta(t, 0.85, at(0.9, front.Within), 1e-9)
+	assert.True(t, math.IsNaN(at(0.9, front.Above)), "no rival attains as much")
+	assert.True(t, math.IsNaN(at(0.7, front.Within)), "nor does the bound's front say what less costs")
 }
 
 // A run that was interrupted goes on with what it noted, and says the same.
