@@ -25,9 +25,17 @@ func TestAProfileIsPacedByWhatWasSeen(t *testing.T) {
 }
 
 func TestAPaceIsAMedianAndBounded(t *testing.T) {
-	l := watch(overlapped, []float64{3, 5, 9}, 0)
-	l.Seen[0].Point.ITL *= 100
-	assert.InEpsilon(t, 1, l.Pace(overlapped), 0.01, "one of three says otherwise")
+	l := watch(overlapped, []float64{9, 3, 5, 20, 30, 4}, 0)
+	for i, o := range l.Seen {
+		switch o.Point.Batch {
+		case 3, 4, 5:
+			l.Seen[i].Point.ITL /= 3
+		case 20:
+			l.Seen[i].Point.ITL *= 100
+		}
+	}
+	assert.InEpsilon(t, 1, l.Pace(overlapped), 0.01, "the half with the larger batches, of which one says otherwise")
+	l = watch(overlapped, []float64{3, 5, 9}, 0)
 	assert.InDelta(t, 1, Learned{}.Pace(overlapped), 0, "nothing was seen")
 	assert.InDelta(t, 1, l.Pace(Profile{}), 0, "nothing is known")
 	assert.InEpsilon(t, 20.1, l.Pace(overlapped.Paced(0.001)), 0.01)
