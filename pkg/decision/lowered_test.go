@@ -118,3 +118,24 @@ func TestWhatIsAScaleDown(t *testing.T) {
 		})
 	}
 }
+
+// Replicas that go one by one stop above what was too few.
+func TestReplicasStayAboveWhatWasTooFew(t *testing.T) {
+	for undone, left := range map[bool]int{false: 1, true: 3} {
+		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
+		v.load = load{unsaturated: 4}
+		m.load, m.need.least, m.demand.now = v.load, 1, 1
+		m.next.Lowered, v.next.Lowered = Lowered{Load: 1, Undone: undone}, 2
+		now := m.standing(func(v *variant) int { return v.target })
+		assert.Equal(t, left, m.oneByOne(now, nil, false)[v])
+		assert.Equal(t, !undone, m.reaches(now, map[*variant]int{v: 2}))
+	}
+}
+
+// A model's hanging replicas are those of all its variants.
+func TestHangingReplicasAreAdded(t *testing.T) {
+	_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
+	m.variants = append(m.variants, variantOf(variant{in: &Variant{}, load: load{hanging: 2}}))
+	v.load.hanging = 1
+	assert.Equal(t, 3, m.loadOfAll().hanging)
+}

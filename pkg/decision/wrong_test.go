@@ -476,7 +476,7 @@ func TestOthersGoWhileOneServesItsOwnQueue(t *testing.T) {
 		"others served, too":  {9000 + served + 2.6*r.policy.Drain.Seconds(), true},
 	} {
 		m.next.Seen = []Observation{{Time: epoch.Add(-r.policy.Window), Backlog: c.before, Ready: 4}}
-		assert.Equal(t, c.waits, r.unsettled(m, &need{own: 2.5, supply: 10}) != "", name)
+		assert.Equal(t, c.waits, r.unsettled(m, &need{own: 2.5, supply: 4}) != "", name)
 	}
 }
 
@@ -512,7 +512,7 @@ func TestAModelSleepsBesideAReplicaWithoutANode(t *testing.T) {
 // Who was given room takes it, although its scaleUp has a window: that began when it lacked
 // the room, so that whoever gave it does not take it back.
 func TestRoomThatWasGivenIsTaken(t *testing.T) {
-	batch := &flow{id: "batch", arrivals: constant(24), variants: []*vessel{vesselOf("batch", 6)}}
+	batch := &flow{id: "batch", arrivals: constant(14.5), variants: []*vessel{vesselOf("batch", 6)}}
 	chat := &flow{id: "chat", arrivals: step(20*time.Minute, 4, 6.5), variants: []*vessel{vesselOf("chat", 2)}}
 	policy, own := DefaultPolicy(), DefaultVariantPolicy()
 	own.Up.Window = 105 * time.Second
@@ -600,5 +600,34 @@ func TestAWrongProfileIsPaced(t *testing.T) {
 		learned := f.memory.Variants[Key{"ns", "web"}].Latency.Estimate
 		assert.False(t, learned.Usable())
 		assert.InEpsilon(t, serves[1], serves[wrong], 0.05, "%v times as long", wrong)
+	}
+}
+
+// A profile that was borrowed is paced by the borrower's own servers.
+func TestALoanIsPaced(t *testing.T) {
+	r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Profile: onH100, Request: request("H100", 1)})
+	w := variantOf(variant{in: &Variant{Name: "w", Request: request("H100", 1)}})
+	m.variants = append(m.variants, w)
+	at := onH100.Steady(10, conv)
+	w.next.Latency.FittedTo = serving.Learned{}.Observe(serving.Observation{Point: serving.Point{Shape: conv, Batch: 10, Rate: at.Rate, ITL: 2 * at.ITL}})
+	found := r.profiles(m)
+	assert.InEpsilon(t, float64(2*found[0].Base), float64(found[1].Base), 1e-9)
+	assert.InEpsilon(t, float64(2*found[0].PerPrefillToken), float64(found[1].PerPrefillToken), 1e-9)
+}
+
+// A window of scaleUp begins when the room is lacked, and not when it is there.
+func TestAWindowBeginsWhenRoomIsLacked(t *testing.T) {
+	for window, want := range map[time.Duration]int{0: 0, time.Minute: 3} {
+		policy := DefaultPolicy()
+		policy.Limited = true
+		r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Request: request("H100", 1)})
+		cluster := &placement.Cluster{Nodes: nodes(1, "H100", 1)}
+		cluster.Nodes[0].Free.Devices = 0
+		r.snapshot.Cluster, r.trial = cluster, placement.NewTrial(cluster)
+		v.policy.Up.Window, m.need.want = window, wantMore
+		found := answer{lacks: map[*model]lack{m: {short: 1}}, ideal: map[*variant]int{}}
+		r.remember([]*model{m}, found)
+		assert.Equal(t, epoch, v.next.Lacked)
+		assert.Equal(t, want, found.ideal[v])
 	}
 }
