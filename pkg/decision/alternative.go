@@ -102,6 +102,11 @@ func (r *round) preferred(m *model, variants []*variant, next allocation.Vector)
 			}
 		}
 	}
+	for i, v := range variants {
+		if v.scarceFor != nil && v.target < next.Replicas[i] {
+			return fmt.Sprintf("%s lacks the room of %s", v.scarceFor.in.ID, v.in.Name)
+		}
+	}
 	switch {
 	case m.need.want == wantMore:
 		return "no switch while more is needed"

@@ -228,7 +228,7 @@ func (p *purchase) options(candidates []*variant, most func(*variant) int) []all
 	list := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
 		each := cmp.Or(v.rate.serves(), v.rate.trigger)
-		list[i] = allocation.Option{Cost: v.scarcePrice() - capacity.Cost(worth*float64(each)), Serves: each, Most: max(0, most(v)-p.bought[v])}
+		list[i] = allocation.Option{Cost: v.price - capacity.Cost(worth*float64(each)), Serves: each, Most: max(0, most(v)-p.bought[v])}
 	}
 	return list
 }

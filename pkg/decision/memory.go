@@ -61,6 +61,9 @@ type VariantMemory struct {
 	// Lacked is when the model last lacked one more replica for want of room. A new leader
 	// has to see it lack one.
 	Lacked time.Time
+	// Nominated is where less important models made room for one more replica. A new leader
+	// may see somebody else take it.
+	Nominated Nomination
 	// Switched is how many replicas the model's last switch was to have where it started
 	// some. A new leader does not know which.
 	Switched int
@@ -163,6 +166,12 @@ type Gateway struct {
 type Unseen struct {
 	// Now is how long the oldest starts, and Before the longest that one was given before.
 	Now, Before time.Duration
+}
+
+// Nomination is a node on which room is made.
+type Nomination struct {
+	Node string
+	At   time.Time
 }
 
 // Backoff says until when a variant is left alone after its replicas found no node.

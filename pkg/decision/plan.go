@@ -189,7 +189,7 @@ const (
 	// ReasonNoSlots: fewer fit than are wanted.
 	ReasonNoSlots Reason = "NoSlots"
 	// ReasonCheaperVariant: another variant serves the same for so much less that its
-	// start-up pays.
+	// start-up pays, or another model lacks the room of this one's replicas.
 	ReasonCheaperVariant Reason = "CheaperVariant"
 	// ReasonSLO: the promised latency needs more replicas than saturation asks for.
 	ReasonSLO Reason = "SLO"

@@ -3,6 +3,7 @@ package decision
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
@@ -28,8 +29,11 @@ func (r *round) preempt(ordered []*model, found answer) {
 		}
 		if room == nil {
 			room, givers = r.trial.Cluster().Clone(), r.givers(ordered)
+			for w, node := range r.nominated {
+				room.Remove(w.in.Request, node)
+			}
 		}
-		makeRoom(m, v, room, givers, found)
+		makeRoom(m, v, room, givers, found, r.snapshot.Time)
 	}
 }
 
@@ -80,7 +84,7 @@ func (r *round) givers(models []*model) map[int][]giver {
 
 // makeRoom has the fewest replicas of less important models go from one node without which
 // a replica of v fits there; none where who goes already leaves enough.
-func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver, found answer) {
+func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver, found answer, now time.Time) {
 	var best []giver
 	at := -1
 	for node := range room.Nodes {
@@ -104,6 +108,7 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 		v.fact(ReasonNoSlots, "waits for room that %s gives", w.in.Name)
 	}
 	room.Put(v.in.Request, at)
+	v.next.Nominated = Nomination{room.Nodes[at].Name, now}
 }
 
 // fewest are the first of the givers on a node without whom a replica of v fits, if it does

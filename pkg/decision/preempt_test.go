@@ -47,7 +47,7 @@ func TestWhoMakesRoom(t *testing.T) {
 				givers[i] = []giver{{gives, batch, fmt.Sprint(i, " a")}, {gives, batch, fmt.Sprint(i, " b")}}
 			}
 			giving := map[*variant][]string{}
-			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, room, givers, answer{giving: giving})
+			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, room, givers, answer{giving: giving}, epoch)
 
 			var gone []string
 			for _, g := range givers[c.node][:min(c.given, len(givers[c.node]))] {
@@ -113,6 +113,35 @@ func TestNobodyGivesWayInVain(t *testing.T) {
 			assert.Equal(t, c.gives, gave, "%v", f.writes)
 			assert.Equal(t, c.gives, batch.variants[0].replicas < others, "%v", f.writes)
 			require.LessOrEqual(t, batch.variants[0].replicas+chat.variants[0].replicas, 8)
+		})
+	}
+}
+
+// Room that was made for a replica is kept for it while who gives still holds a part of it,
+// and no longer than a scale-down waits.
+func TestRoomThatIsMadeIsKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		node        string
+		age         time.Duration
+		free, slots int
+	}{
+		"nobody made any":             {"", 0, 1, 1},
+		"who gives is on its way out": {"H100-0", 10 * time.Second, 1, 0},
+		"there is room for both":      {"H100-0", 10 * time.Second, 3, 3},
+		"it is too long ago":          {"H100-0", 5 * time.Minute, 1, 1},
+		"the node is gone":            {"H100-7", 10 * time.Second, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, chat := bare(DefaultPolicy(), Memory{}, &Variant{Name: "chat", Request: request("H100", 2)})
+			batch := variantOf(variant{in: &Variant{Name: "batch", Request: request("H100", 1)}, priority: 50})
+			m.variants, r.models = append(m.variants, batch), []*model{m}
+			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", c.free)}
+			if c.node != "" {
+				chat.old.Nominated = Nomination{c.node, epoch.Add(-c.age)}
+			}
+			r.reserve()
+			assert.Equal(t, c.slots, r.slots(batch))
+			assert.Equal(t, c.free/2, r.slots(chat))
 		})
 	}
 }

@@ -30,11 +30,14 @@ func (m *model) prices() {
 		if v.in.Cost <= 0 {
 			v.price = freeShare * least
 		}
+		if v.scarceFor != nil {
+			v.price *= scarcity
+		}
 	}
 }
 
 // unitPrice is the price per rate; it is only called where the rate is known.
-func (v *variant) unitPrice() float64 { return float64(v.scarcePrice()) / float64(v.rate.serves()) }
+func (v *variant) unitPrice() float64 { return float64(v.price) / float64(v.rate.serves()) }
 
 // worthwhile is the quantile of the forecast demand up to which a replica is worth its price
 // that costs so many times as much as the others for what it serves. The risk says what a
@@ -59,7 +62,7 @@ func (r *round) leaveDear(p *purchase, candidates []*variant, mix []int, need ca
 	price, serves, served, left := 0.0, 0.0, capacity.Rate(0), 0
 	count := func(v *variant, n int) {
 		if !v.rate.unfit() {
-			price, serves = price+float64(v.scarcePrice())*float64(n), serves+float64(v.rate.serves())*float64(n)
+			price, serves = price+float64(v.price)*float64(n), serves+float64(v.rate.serves())*float64(n)
 		}
 	}
 	for _, v := range m.variants {

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -19,12 +20,13 @@ const switchesPerRound = 16
 const switchLeast = 0.05
 
 // replace starts replicas of variants that serve the same for less, where their
-// start-up pays within the horizon and did so for as long as a scale-down waits; the
-// dearer ones go when the new ones serve and the scale-down's window allows it. It returns
-// the mix that is gone to, which may take many rounds: it is judged by all that fit, and
-// started as fast as scaleUp allows. It reports whether any start, which they do only where
-// they may, and not while the model's replicas change already: that would be judged by what
-// is about to be different. A round that cannot judge it has not found otherwise.
+// start-up pays within the horizon and did so for as long as a scale-down waits, or at once
+// where another model lacks the room of what they replace; the dearer ones go when the new
+// ones serve and the scale-down's window allows it. It returns the mix that is gone to, which
+// may take many rounds: it is judged by all that fit, and started as fast as scaleUp allows.
+// It reports whether any start, which they do only where they may, and not while the model's
+// replicas change already: that would be judged by what is about to be different. A round
+// that cannot judge it has not found otherwise.
 func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*variant]int, begins bool) {
 	if m.evidence != evidenceFull || r.policy.Horizon <= 0 || !m.rated && m.need.least > 0 {
 		return nil, false
@@ -35,10 +37,13 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	need *= 1 + samePoint
 	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.eventually), need, func(v *variant) int { return v.target }, ideal, false, func([]int) {})
 	mix = make(map[*variant]int, len(candidates))
-	was := capacity.Cost(0)
+	is, was, why, lacked := capacity.Cost(0), capacity.Cost(0), "cheaper mix", false
 	for i, v := range candidates {
 		mix[v] = best.Replicas[i]
-		was += v.price * capacity.Cost(v.target)
+		is, was = is+v.in.Cost*capacity.Cost(mix[v]), was+v.in.Cost*capacity.Cost(v.target)
+		if v.scarceFor != nil && mix[v] < v.target {
+			why, lacked = fmt.Sprintf("%s lacks the room of %s", v.scarceFor.in.ID, v.in.Name), true
+		}
 	}
 	m.rememberSwitch()
 	pays := m.pays(candidates, mix, &best)
@@ -48,9 +53,10 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 			m.next.Cheaper = r.since(m.old.Cheaper)
 		}
 	}
-	lasts := pays && !m.next.Cheaper.IsZero() && !slices.ContainsFunc(candidates, func(v *variant) bool {
+	// A saving waits; another model that lacks the room does not.
+	lasts := pays && !m.next.Cheaper.IsZero() && (lacked || !slices.ContainsFunc(candidates, func(v *variant) bool {
 		return r.snapshot.Time.Sub(m.next.Cheaper) < v.policy.Down.Window
-	})
+	}))
 	if !lasts || !may {
 		r.takeBack(began)
 	}
@@ -63,7 +69,7 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	for _, v := range candidates {
 		more := min(mix[v]-v.target, r.mayAdd(v))
 		if more = r.heldUp(v, v.target+more, v.target+more) - v.target; may && more > 0 {
-			v.step(StageAllocation, v.target+more, ReasonCheaperVariant, "+%s, cheaper mix: %.2f/h, was %.2f/h", plural(more, "replica", "replicas"), best.Cost, was)
+			v.step(StageAllocation, v.target+more, ReasonCheaperVariant, "+%s, %s: %.2f/h, was %.2f/h", plural(more, "replica", "replicas"), why, is, was)
 			begins, v.next.Switched = true, mix[v]
 			m.next.Switch = Switch{Required: m.need.required}
 		}

@@ -21,13 +21,36 @@ func (r *round) reserve() {
 	}
 	r.trial = placement.NewTrial(r.snapshot.Cluster.Clone())
 	r.trial.Expect(r.outlook())
-	for _, v := range r.byImportance() {
+	all := r.byImportance()
+	for _, v := range all {
 		waiting, awaited := v.in.unscheduled(), r.awaitingPod(v)
 		held := r.placeMade(v, waiting)
 		held = append(held, r.take(v, awaited)...)
 		v.plan.Unplaced = waiting + awaited - len(held)
 		v.next.Refused = r.release(v, held, waiting+awaited)
 		r.take(v, v.in.Surge)
+	}
+	r.nominate(all)
+}
+
+// nominate keeps the room for whom it was made, as long as a scale-down waits, while who
+// gives it still holds a part of the room.
+func (r *round) nominate(variants []*variant) {
+	r.nominated = map[*variant]int{}
+	nodes := map[string]int(nil)
+	for _, v := range variants {
+		given := v.old.Nominated
+		if given.Node == "" || r.snapshot.Time.Sub(given.At) >= v.policy.Down.Window || r.unknown(v) != nil {
+			continue
+		}
+		v.next.Nominated = given
+		if nodes == nil {
+			nodes = r.nodes()
+		}
+		if node, known := nodes[given.Node]; known && !r.trial.Cluster().Fits(v.in.Request, node) {
+			r.trial.Put(v.in.Request, node)
+			r.nominated[v] = node
+		}
 	}
 }
 

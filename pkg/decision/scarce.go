@@ -5,9 +5,8 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
-// scarcity is how many times its price a replica is compared by, when replicas come and go,
-// that holds room which another model lacks: what keeps the promise to others may be that
-// much dearer. At 1 a model gives up what is dearest for itself, and others go on to miss
+// scarcity is how many times its price a replica is compared by that holds room which
+// another model lacks: what keeps the promise to others may be that much dearer. At 1 a model gives up what is dearest for itself, and others go on to miss
 // theirs.
 const scarcity = 2
 
@@ -22,8 +21,8 @@ type unplaced struct {
 }
 
 // scarce finds out, in a cluster that does not grow, whose replicas hold room that another
-// model of at least the same importance lacks: they go first, and are bought last. Nothing
-// moves for that alone. Of each accelerator only the most important models are looked at.
+// model of at least the same importance lacks: they go first, are bought last, and
+// others take their place that are no dearer than the room is worth. Of each accelerator only the most important models are looked at.
 func (r *round) scarce() {
 	wants := r.wanting()
 	if len(wants) == 0 {
@@ -121,12 +120,4 @@ func (r *round) remember(models []*model, found answer) {
 			}
 		}
 	}
-}
-
-// scarcePrice is the price that a replica is compared by when replicas come and go.
-func (v *variant) scarcePrice() capacity.Cost {
-	if v.scarceFor != nil {
-		return v.price * scarcity
-	}
-	return v.price
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
@@ -47,14 +48,14 @@ func TestWhatOthersLackGoesFirst(t *testing.T) {
 }
 
 // While a model lacks the room that a variant shares, another model that grows takes a dearer
-// variant, although the cheaper one still fits.
+// variant, although the cheaper one still fits, and moves there with the rest.
 func TestWhatOthersLackIsBoughtLast(t *testing.T) {
 	for name, c := range map[string]struct {
 		lacked      float64
 		cheap, dear int
 	}{
 		"nobody lacks anything": {1.5, 4, 0},
-		"another one lacks it":  {4, 1, 3},
+		"another one lacks it":  {4, 0, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := machines(1)
@@ -68,6 +69,50 @@ func TestWhatOthersLackIsBoughtLast(t *testing.T) {
 				&flow{id: "narrow", arrivals: step(5*time.Minute, 1.5, c.lacked), variants: []*vessel{narrow}})
 			f.run(time.Hour)
 			assert.Equal(t, []int{c.cheap, c.dear}, []int{cheap.replicas, dear.replicas}, "%v", f.writes)
+		})
+	}
+}
+
+// A model at a constant load moves to a dearer variant when another one lacks the room of its
+// replicas, whoever came first, and back when that one needs the room no more; but not for a
+// less important one, nor to what is too dear or has no room, nor where switches are off.
+func TestWhatOthersLackMoves(t *testing.T) {
+	for name, c := range map[string]struct {
+		lacked       float64
+		wide, narrow int
+		price        capacity.Cost
+		room         int
+		horizon      time.Duration
+		// cheap, dear and got are how many replicas there are when room was lacked for long.
+		cheap, dear, got int
+	}{
+		"nobody lacks anything":         {7, 1, 1, 10, 8, 30 * time.Minute, 4, 0, 4},
+		"another one lacks it":          {14, 1, 1, 10, 8, 30 * time.Minute, 2, 2, 6},
+		"a less important one lacks it": {14, 1, 2, 10, 8, 30 * time.Minute, 4, 0, 4},
+		"the other one is too dear":     {14, 1, 1, 14, 8, 30 * time.Minute, 4, 0, 4},
+		"the other one has no room":     {14, 1, 1, 10, 0, 30 * time.Minute, 4, 0, 4},
+		"switches are off":              {14, 1, 1, 10, 8, 0, 4, 0, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := machines(1)
+			cluster.Nodes = append(cluster.Nodes, nodes(1, "H200", c.room)...)
+			cheap, dear, narrow := vesselOf("cheap", 4), vesselOf("dear", 0), vesselOf("narrow", 4)
+			dear.cost, dear.request = c.price, request("H200", 1)
+			policy := DefaultPolicy()
+			policy.Limited, policy.Horizon = true, c.horizon
+			policy.Promises = map[ModelKey]Promise{{"ns", "wide"}: {Priority: c.wide}, {"ns", "narrow"}: {Priority: c.narrow}}
+			f := newFluid(cluster, policy,
+				&flow{id: "wide", arrivals: constant(8), variants: []*vessel{cheap, dear}},
+				&flow{id: "narrow", arrivals: func(at time.Duration) float64 {
+					if at < 10*time.Minute || at > time.Hour {
+						return 7
+					}
+					return c.lacked
+				}, variants: []*vessel{narrow}})
+			f.run(time.Hour)
+			assert.Equal(t, []int{c.cheap, c.dear, c.got}, []int{cheap.replicas, dear.replicas, narrow.replicas}, "%v", f.writes)
+			f.run(3 * time.Hour)
+			assert.Equal(t, []int{4, 0, 4}, []int{cheap.replicas, dear.replicas, narrow.replicas}, "%v", f.writes)
 		})
 	}
 }

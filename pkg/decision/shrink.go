@@ -113,7 +113,7 @@ func (m *model) cheapestMix(keep map[*variant]int) map[*variant]int {
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
 		most := v.bounded(v.target)
-		options[i] = allocation.Option{Cost: v.scarcePrice(), Serves: v.rate.serves(), Now: v.target, Least: max(m.staying(v, most), min(keep[v], most)), Most: most}
+		options[i] = allocation.Option{Cost: v.price, Serves: v.rate.serves(), Now: v.target, Least: max(m.staying(v, most), min(keep[v], most)), Most: most}
 	}
 	best := allocation.Cheapest(options, need)
 	if best.Unserved > 0 {

@@ -102,6 +102,9 @@ func (t *Trial) Place(r *Request) (node int, ok bool) {
 // Charge is that of the cluster.
 func (t *Trial) Charge(r *Request, count int) { t.cluster.Charge(r, count) }
 
+// Put is that of the cluster.
+func (t *Trial) Put(r *Request, node int) { t.put(r, node, 1) }
+
 // Remove is that of the cluster.
 func (t *Trial) Remove(r *Request, node int) { t.put(r, node, -1) }
 
