@@ -22,7 +22,7 @@ type podStates struct {
 // statesOf sorts pods by state. Pods that end, or have ended, are no replicas.
 func statesOf(pods []*corev1.Pod) podStates {
 	var s podStates
-	for _, pod := range pods {
+	for _, pod := range slices.SortedFunc(slices.Values(pods), byAge) {
 		switch ready := condition(pod, corev1.PodReady); {
 		case !counts(pod):
 		case ready != nil && ready.Status == corev1.ConditionTrue:
@@ -31,7 +31,7 @@ func statesOf(pods []*corev1.Pod) podStates {
 			scheduled := condition(pod, corev1.PodScheduled)
 			s.starting = append(s.starting, decision.Starting{
 				Name:          pod.Name,
-				Created:       begun(pod),
+				Since:         begun(pod),
 				Placed:        pod.Spec.NodeName != "",
 				Node:          pod.Spec.NodeName,
 				Held:          inventory.HeldBy(pod) != "",
@@ -43,20 +43,32 @@ func statesOf(pods []*corev1.Pod) podStates {
 		}
 	}
 	slices.SortFunc(s.ready, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(s.starting, func(a, b decision.Starting) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
-	})
 	return s
 }
 
-// begun is since when a pod starts: its creation, or when it stopped being ready. One
-// that lost its readiness for a moment is not overdue for it.
+func byAge(a, b *corev1.Pod) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+// begun is since when a pod starts: its creation, when a node was found for it, or when it
+// stopped being ready. One that lost its readiness for a moment is not overdue for it, nor
+// one for which a node had to come first.
 func begun(pod *corev1.Pod) time.Time {
-	created := pod.CreationTimestamp.Time
-	if ready := condition(pod, corev1.PodReady); ready != nil && ready.LastTransitionTime.After(created) {
-		return ready.LastTransitionTime.Time
+	since := pod.CreationTimestamp.Time
+	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionTrue {
+		since = latest(since, scheduled.LastTransitionTime.Time)
 	}
-	return created
+	if ready := condition(pod, corev1.PodReady); ready != nil {
+		since = latest(since, ready.LastTransitionTime.Time)
+	}
+	return since
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // failing are the reasons for which a container waits that time alone does not mend.

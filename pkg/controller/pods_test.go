@@ -74,12 +74,12 @@ func TestStatesOfPods(t *testing.T) {
 	assert.Equal(t, []string{"a-ready", "b-ready"}, ready)
 	at := func(age int) time.Time { return noon.Add(-time.Duration(age) * time.Second) }
 	assert.Equal(t, []decision.Starting{
-		{Name: "was-ready", Created: at(80), Placed: true, Node: "node", Held: true},
-		{Name: "gated", Created: at(70)},
-		{Name: "nominated", Created: at(65), Held: true, Unschedulable: true},
-		{Name: "marked", Created: at(64), Placed: true, Node: "node", Held: true, Pending: true, Marked: true},
-		{Name: "homeless", Created: at(60), Unschedulable: true},
-		{Name: "young", Created: at(5), Placed: true, Node: "node", Held: true},
+		{Name: "was-ready", Since: at(80), Placed: true, Node: "node", Held: true},
+		{Name: "gated", Since: at(70)},
+		{Name: "nominated", Since: at(65), Held: true, Unschedulable: true},
+		{Name: "marked", Since: at(64), Placed: true, Node: "node", Held: true, Pending: true, Marked: true},
+		{Name: "homeless", Since: at(60), Unschedulable: true},
+		{Name: "young", Since: at(5), Placed: true, Node: "node", Held: true},
 	}, s.starting)
 }
 

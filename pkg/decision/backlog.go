@@ -116,7 +116,7 @@ func (r *round) landings(m *model, v *variant) []landing {
 	var list []landing
 	coming := max(0, v.fleet.supply-v.in.Ready)
 	for _, s := range v.in.Starting[:min(coming, len(v.in.Starting))] {
-		list = append(list, landing{in: max(0, startup-r.snapshot.Time.Sub(s.Created)), serves: v.rate.max})
+		list = append(list, landing{in: max(0, startup-r.snapshot.Time.Sub(s.Since)), serves: v.rate.max})
 	}
 	// However many no pod shows yet, they are one.
 	if awaiting := coming - len(list); awaiting > 0 {

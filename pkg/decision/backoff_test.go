@@ -19,7 +19,7 @@ func TestBackOff(t *testing.T) {
 	failing := func(s *Snapshot) {
 		v := &s.Models[0].Variants[0]
 		v.Current = 2
-		v.Starting = []Starting{{Name: "failing", Created: s.Time.Add(-45 * time.Second), Unschedulable: true}}
+		v.Starting = []Starting{{Name: "failing", Since: s.Time.Add(-45 * time.Second), Unschedulable: true}}
 	}
 	s := w.snapshot()
 	failing(&s)
@@ -54,7 +54,7 @@ func TestInAClusterThatGrowsTheNextVariantTakesOver(t *testing.T) {
 	s := w.snapshot()
 	v := &s.Models[0].Variants[0]
 	v.Current = 2
-	v.Starting = []Starting{{Name: "failing", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
+	v.Starting = []Starting{{Name: "failing", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
 	v.Startup = 0
 	policy := policyFor(false, "a-h100", "b-l40s")
 	plan, memory := Decide(s, policy, Memory{}, RoundFull)
@@ -65,7 +65,7 @@ func TestInAClusterThatGrowsTheNextVariantTakesOver(t *testing.T) {
 
 	s.Models[0].Variants[1].Current = others
 	for i := range others {
-		s.Models[0].Variants[1].Starting = append(s.Models[0].Variants[1].Starting, Starting{Name: fmt.Sprint(i), Created: s.Time, Placed: true, Node: "L40S-0"})
+		s.Models[0].Variants[1].Starting = append(s.Models[0].Variants[1].Starting, Starting{Name: fmt.Sprint(i), Since: s.Time, Placed: true, Node: "L40S-0"})
 	}
 	s.Time = s.Time.Add(10 * time.Second)
 	plan, _ = Decide(s, policy, memory, RoundFull)
@@ -112,7 +112,7 @@ func TestNothingFitsAnywhereIsAFixedPoint(t *testing.T) {
 						v.Starting = v.Starting[:len(v.Starting)-1]
 					}
 					for len(v.Starting) < desired-v.Ready {
-						v.Starting = append(v.Starting, Starting{Name: fmt.Sprint("p", len(v.Starting)), Created: s.Time, Unschedulable: true})
+						v.Starting = append(v.Starting, Starting{Name: fmt.Sprint("p", len(v.Starting)), Since: s.Time, Unschedulable: true})
 					}
 				}
 			}

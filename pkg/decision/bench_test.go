@@ -93,7 +93,7 @@ func wait(s *Snapshot) {
 			v := &s.Models[i].Variants[j]
 			v.Current += 2
 			for k := range 2 {
-				v.Starting = append(v.Starting, Starting{Name: fmt.Sprint(v.Name, "-s", k), Created: s.Time.Add(-time.Minute), Unschedulable: k == 0})
+				v.Starting = append(v.Starting, Starting{Name: fmt.Sprint(v.Name, "-s", k), Since: s.Time.Add(-time.Minute), Unschedulable: k == 0})
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func TestNoNumberIsBeyondAScaleTarget(t *testing.T) {
 				v := &s.Models[0].Variants[0]
 				s.Models[0].Queue.Value = 1e15
 				v.Current, v.Ready, v.Replicas = math.MaxInt32, 0, nil
-				v.Starting = []Starting{{Name: "failing", Created: epoch, Placed: true, Failing: true}}
+				v.Starting = []Starting{{Name: "failing", Since: epoch, Placed: true, Failing: true}}
 			},
 		} {
 			t.Run(fmt.Sprintf("%g in the queue, %s", queue, name), func(t *testing.T) {

@@ -36,9 +36,9 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 func (r *round) see(m *model) {
 	for _, v := range m.variants {
 		r.admit(v)
-		v.fleet, v.load = r.fleetOf(v), r.loadOf(v, m.saturation)
+		v.fleet, v.load = r.fleetOf(v, v.in.Startup), r.loadOf(v, m.saturation)
 	}
-	m.trustUnseen()
+	r.trustAlone(m)
 	m.load = m.loadOfAll()
 	m.evidence = r.freshness(m)
 	m.lead = r.lead(m)

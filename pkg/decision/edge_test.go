@@ -136,11 +136,11 @@ func TestWhenAStartWasGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := &Variant{Name: "v", Current: 1}
 			if c.now > 0 {
-				in.Starting = []Starting{{Created: epoch.Add(-c.now), Placed: true}}
+				in.Starting = []Starting{{Since: epoch.Add(-c.now), Placed: true}}
 			}
 			r, _, v := bare(DefaultPolicy(), Memory{}, in)
 			v.old.Unseen = Unseen{Now: before}
-			deadline, unseen := r.startupDeadline(v)
+			deadline, unseen := r.startupDeadline(v, v.in.Startup)
 			assert.Equal(t, Unseen{Now: c.now, Before: c.given}, unseen)
 			assert.Equal(t, max(r.policy.StartupDeadline, 2*c.given), deadline)
 		})

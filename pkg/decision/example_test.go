@@ -102,7 +102,7 @@ func TestPublishedExamplesOfCost(t *testing.T) {
 func TestPublishedExamplesOfTransition(t *testing.T) {
 	starting := func(v Variant, n int) Variant {
 		for i := range n {
-			v.Starting = append(v.Starting, Starting{Name: fmt.Sprint(v.Name, "-s", i), Created: epoch.Add(-20 * time.Second), Placed: true})
+			v.Starting = append(v.Starting, Starting{Name: fmt.Sprint(v.Name, "-s", i), Since: epoch.Add(-20 * time.Second), Placed: true})
 		}
 		v.Current += n
 		return v

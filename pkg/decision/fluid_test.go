@@ -418,7 +418,7 @@ func (f *fluid) observe(v *vessel) Variant {
 			continue
 		}
 		in.Starting = append(in.Starting, Starting{
-			Name: p.name, Created: p.created, Placed: p.node >= 0, Node: f.node(p), Held: p.node >= 0,
+			Name: p.name, Since: later(p.created, p.placed), Placed: p.node >= 0, Node: f.node(p), Held: p.node >= 0,
 			Unschedulable: p.node < 0, Failing: p.failing || p.node >= 0 && v.crashing && f.now.Sub(p.placed) > crashSeen,
 		})
 	}
@@ -470,4 +470,11 @@ func shown(profile serving.Profile, p *vat, node string) Replica {
 	r.TTFT = sample(float64(at.TTFT)/1000 + r.Waiting.Value/r.Served.Value)
 	r.Input, r.Output = sample(float64(conv.Input)), sample(float64(conv.Output))
 	return r
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -62,9 +62,9 @@ func TestWhatFitsNowhereIsGivenBack(t *testing.T) {
 	s := w.snapshot()
 	s.Models[0].Variants[1].Current = 3
 	s.Models[0].Variants[1].Starting = []Starting{
-		{Name: "old", Created: s.Time.Add(-45 * time.Second), Unschedulable: true},
-		{Name: "new", Created: s.Time.Add(-5 * time.Second), Unschedulable: true},
-		{Name: "placed", Created: s.Time.Add(-45 * time.Second), Placed: true},
+		{Name: "old", Since: s.Time.Add(-45 * time.Second), Unschedulable: true},
+		{Name: "new", Since: s.Time.Add(-5 * time.Second), Unschedulable: true},
+		{Name: "placed", Since: s.Time.Add(-45 * time.Second), Placed: true},
 	}
 	s.Models[0].Variants[1].Startup = time.Hour
 	s.Models[0].Variants[0].Replicas[0].Waiting.Time = s.Time.Add(-90 * time.Second) // nothing goes for want of load
@@ -90,9 +90,9 @@ func TestAWindowDoesNotHoldWhatFitsNowhere(t *testing.T) {
 			v := &s.Models[0].Variants[1]
 			v.Current = 3
 			v.Starting = []Starting{
-				{Name: "old", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
-				{Name: "new", Created: s.Time.Add(-5 * time.Second), Unschedulable: true},
-				{Name: "placed", Created: s.Time.Add(-5 * time.Second), Placed: true},
+				{Name: "old", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
+				{Name: "new", Since: s.Time.Add(-5 * time.Second), Unschedulable: true},
+				{Name: "placed", Since: s.Time.Add(-5 * time.Second), Placed: true},
 			}
 			s.Cluster = &placement.Cluster{}
 			policy := demoPolicy()
@@ -116,7 +116,7 @@ func TestWhatFitsNowhereStaysWhileNobodyKnowsWhatIsAsked(t *testing.T) {
 			_, before := Decide(s, demoPolicy(), Memory{}, RoundFull)
 			v := &s.Models[0].Variants[1]
 			v.Current = 1
-			v.Starting = []Starting{{Name: "one", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
+			v.Starting = []Starting{{Name: "one", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true}}
 			if !known {
 				s.Models[0].Variants[0].Replicas[0].Served = Sample{}
 			}
@@ -136,9 +136,9 @@ func TestWhatIsOnItsWayOutIsNotGivenBackAgain(t *testing.T) {
 			v := &s.Models[0].Variants[1]
 			v.Current = 1
 			v.Starting = []Starting{
-				{Name: "one", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
-				{Name: "two", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
-				{Name: "placed", Created: s.Time.Add(-5 * time.Second), Placed: true},
+				{Name: "one", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
+				{Name: "two", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
+				{Name: "placed", Since: s.Time.Add(-5 * time.Second), Placed: true},
 			}
 			s.Cluster = &placement.Cluster{}
 			policy := demoPolicy()
@@ -156,7 +156,7 @@ func TestAMinimumThatCrashesIsNotGivenBack(t *testing.T) {
 		v := &s.Models[0].Variants[1]
 		v.Current = 2
 		for i := range 2 {
-			v.Starting = append(v.Starting, Starting{Name: fmt.Sprint("crashes-", i), Created: s.Time.Add(-time.Hour), Placed: true, Held: true, Failing: true})
+			v.Starting = append(v.Starting, Starting{Name: fmt.Sprint("crashes-", i), Since: s.Time.Add(-time.Hour), Placed: true, Held: true, Failing: true})
 		}
 		s.Cluster = &placement.Cluster{Nodes: append(nodes(2, "H100", 8), nodes(2, "L40S", 8)...)}
 		policy := demoPolicy()
@@ -175,7 +175,7 @@ func TestAMinimumThatFitsNowhereIsGivenBack(t *testing.T) {
 	s := newWorld(1).snapshot()
 	v := &s.Models[0].Variants[1]
 	v.Current = 1
-	v.Starting = []Starting{{Name: "waits", Created: s.Time.Add(-time.Hour), Unschedulable: true}}
+	v.Starting = []Starting{{Name: "waits", Since: s.Time.Add(-time.Hour), Unschedulable: true}}
 	s.Cluster = &placement.Cluster{Nodes: nodes(2, "H100", 8)}
 	policy := demoPolicy()
 	policy.Limited = true
@@ -202,8 +202,8 @@ func TestAMinimumIsNotGivenBack(t *testing.T) {
 				v := &s.Models[0].Variants[1]
 				v.Current = 2
 				v.Starting = []Starting{
-					{Name: "old", Created: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
-					{Name: "older", Created: s.Time.Add(-2 * nodePatience), Unschedulable: true},
+					{Name: "old", Since: s.Time.Add(-nodePatience - time.Second), Unschedulable: true},
+					{Name: "older", Since: s.Time.Add(-2 * nodePatience), Unschedulable: true},
 				}
 				s.Cluster = cluster
 				policy := demoPolicy()
@@ -231,7 +231,7 @@ func TestTheLastReplicaIsNotGivenBack(t *testing.T) {
 	s := w.snapshot()
 	v := &s.Models[0].Variants[0]
 	v.Ready, v.Replicas = 0, nil
-	v.Starting = []Starting{{Name: "only", Created: epoch, Unschedulable: true}}
+	v.Starting = []Starting{{Name: "only", Since: epoch, Unschedulable: true}}
 	s.Cluster = &placement.Cluster{}
 	policy := demoPolicy()
 	policy.Limited = true
@@ -345,7 +345,7 @@ func TestRoomThatOthersKeepIsRoom(t *testing.T) {
 	s := w.snapshot()
 	s.Models[0].Variants[0].Current = 7
 	for range 6 {
-		s.Models[0].Variants[0].Starting = append(s.Models[0].Variants[0].Starting, Starting{Name: "new", Created: s.Time.Add(-10 * time.Second)})
+		s.Models[0].Variants[0].Starting = append(s.Models[0].Variants[0].Starting, Starting{Name: "new", Since: s.Time.Add(-10 * time.Second)})
 	}
 	v = first(s, policy).Models[0].Variants[0]
 	assert.Zero(t, v.Unplaced)
@@ -368,7 +368,7 @@ func TestWhatMinReplicasWouldAskForAgainStaysWhereNobodyKnowsWhatFits(t *testing
 			v := &s.Models[0].Variants[0]
 			v.Current = 3
 			for _, pod := range []string{"a", "b"} {
-				v.Starting = append(v.Starting, Starting{Name: pod, Created: s.Time.Add(-time.Hour), Unschedulable: true})
+				v.Starting = append(v.Starting, Starting{Name: pod, Since: s.Time.Add(-time.Hour), Unschedulable: true})
 			}
 			if c.known {
 				s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 0)}

@@ -73,7 +73,7 @@ func TestATurnThatComesToNothing(t *testing.T) {
 			}
 			v.old = &VariantMemory{NoPod: epoch.Add(-c.since), History: []Stretch{{Replicas: 3}}}
 			v.next.NoPod = r.noPodSince(v)
-			f := r.fleetOf(v)
+			f := r.fleetOf(v, v.in.Startup)
 			assert.Equal(t, c.absent, f.count[stateNoPod])
 		})
 	}
@@ -88,17 +88,17 @@ func TestTheDeadlineOfThoseThatWaitTheirTurn(t *testing.T) {
 		first   Starting
 		awaited bool
 	}{
-		"the first starts":        {true, Starting{Created: epoch.Add(-2 * time.Minute), Placed: true}, true},
-		"the first is overdue":    {true, Starting{Created: epoch.Add(-4 * time.Minute), Placed: true}, false},
-		"the first finds no node": {true, Starting{Created: epoch.Add(-4 * time.Minute), Unschedulable: true}, false},
-		"the first keeps failing": {true, Starting{Created: epoch.Add(-2 * time.Minute), Placed: true, Failing: true}, false},
-		"all are made at once":    {false, Starting{Created: epoch.Add(-2 * time.Minute), Placed: true}, false},
+		"the first starts":        {true, Starting{Since: epoch.Add(-2 * time.Minute), Placed: true}, true},
+		"the first is overdue":    {true, Starting{Since: epoch.Add(-4 * time.Minute), Placed: true}, false},
+		"the first finds no node": {true, Starting{Since: epoch.Add(-4 * time.Minute), Unschedulable: true}, false},
+		"the first keeps failing": {true, Starting{Since: epoch.Add(-2 * time.Minute), Placed: true, Failing: true}, false},
+		"all are made at once":    {false, Starting{Since: epoch.Add(-2 * time.Minute), Placed: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 5, Ready: 1, Starting: []Starting{c.first}, Startup: time.Minute, Ordered: c.ordered})
 			v.old = &VariantMemory{NoPod: late, History: []Stretch{{Replicas: 5}}}
 			v.next.NoPod = r.noPodSince(v)
-			f := r.fleetOf(v)
+			f := r.fleetOf(v, v.in.Startup)
 			if c.awaited {
 				assert.Equal(t, 4, f.count[statePending], "it, and the three behind it")
 				assert.Equal(t, 5, f.supply)

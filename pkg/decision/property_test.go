@@ -87,7 +87,7 @@ func (c scene) variant(random *rand.Rand, name string, policy *Policy) Variant {
 		}
 		for k := range starting {
 			created := epoch.Add(time.Hour - time.Duration(10+200*late*k)*time.Second)
-			v.Starting = append(v.Starting, Starting{Name: fmt.Sprint(name, "-s", k), Created: created, Placed: late != 3, Unschedulable: late == 3})
+			v.Starting = append(v.Starting, Starting{Name: fmt.Sprint(name, "-s", k), Since: created, Placed: late != 3, Unschedulable: late == 3})
 		}
 		v.Current += starting + late%2
 	}

@@ -134,7 +134,7 @@ func TestAPodThatWaitsIsChargedOnce(t *testing.T) {
 			v := &s.Models[0].Variants[0]
 			v.Current = 4
 			for range 3 {
-				v.Starting = append(v.Starting, Starting{Name: "waits", Created: w.now.Add(-10 * time.Second), Unschedulable: c.refused > 0})
+				v.Starting = append(v.Starting, Starting{Name: "waits", Since: w.now.Add(-10 * time.Second), Unschedulable: c.refused > 0})
 			}
 			memory := Memory{}
 			if c.refused > 0 {
@@ -272,7 +272,7 @@ func TestAPodWithoutRoomKeepsItsPartOfTheQuota(t *testing.T) {
 	v := &s.Models[0].Variants[0]
 	v.Current = 4
 	for range 3 {
-		v.Starting = append(v.Starting, Starting{Name: "waits", Created: w.now.Add(-10 * time.Second)})
+		v.Starting = append(v.Starting, Starting{Name: "waits", Since: w.now.Add(-10 * time.Second)})
 	}
 	plan, _ := Decide(s, policyFor(true, "a-h100"), Memory{}, RoundFast)
 	assert.Equal(t, 3, plan.Models[0].Variants[0].Unplaced)

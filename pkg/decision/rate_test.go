@@ -59,7 +59,7 @@ func TestUnknownRatesBuyOneReplicaAtATime(t *testing.T) {
 	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired)
 	assert.Equal(t, 1, *plan.Models[0].Variants[1].Desired, "one more, of the cheapest")
 	s.Models[0].Variants[1].Current = 1
-	s.Models[0].Variants[1].Starting = []Starting{{Name: "b", Created: s.Time}}
+	s.Models[0].Variants[1].Starting = []Starting{{Name: "b", Since: s.Time}}
 	s.Time = s.Time.Add(10 * time.Second)
 	plan, _ = Decide(s, demoPolicy(), memory, RoundFast)
 	assert.Equal(t, ReasonStartingSuffices, plan.Models[0].Variants[1].Reason)
@@ -84,8 +84,8 @@ func TestOneBadPodStopsNoGrowth(t *testing.T) {
 		bad  Starting
 		want int
 	}{
-		"that never became ready":                        {Starting{Name: "bad", Created: epoch, Placed: true}, 5},
-		"that finds no node, which is asked for already": {Starting{Name: "bad", Created: epoch, Unschedulable: true}, 4},
+		"that never became ready":                        {Starting{Name: "bad", Since: epoch, Placed: true}, 5},
+		"that finds no node, which is asked for already": {Starting{Name: "bad", Since: epoch, Unschedulable: true}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(60)

@@ -197,7 +197,7 @@ func TestTheTimeOfASavingIsKept(t *testing.T) {
 		"nothing changes": {func(*world, *Snapshot) {}, true},
 		"a replica starts": {func(_ *world, s *Snapshot) {
 			v := &s.Models[0].Variants[1]
-			v.Current, v.Starting = 2, []Starting{{Name: "new", Created: s.Time, Placed: true}}
+			v.Current, v.Starting = 2, []Starting{{Name: "new", Since: s.Time, Placed: true}}
 		}, true},
 		"an update rolls": {func(_ *world, s *Snapshot) { s.Models[0].Variants[1].Rolling = true }, true},
 		"nothing is known": {func(_ *world, s *Snapshot) {

@@ -14,7 +14,7 @@ func TestReserveLeavesTheSlotsOfADecision(t *testing.T) {
 	s.Cluster = &placement.Cluster{Nodes: nodes(2, "H100", 8)}
 	v := &s.Models[0].Variants[0]
 	v.Current, v.Surge = 4, 1
-	v.Starting = []Starting{{Name: "waits", Created: s.Time}, {Name: "nominated", Created: s.Time, Held: true}}
+	v.Starting = []Starting{{Name: "waits", Since: s.Time}, {Name: "nominated", Since: s.Time, Held: true}}
 	plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
 	left := Reserve(s, demoPolicy())
 	slots, err := left.Slots(v.Request)

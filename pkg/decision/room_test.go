@@ -203,7 +203,7 @@ func TestUnplacedAreThoseThatFitNowhere(t *testing.T) {
 	s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 2)}
 	v := &s.Models[0].Variants[0]
 	v.Current = 5
-	v.Starting = []Starting{{Name: "w", Created: s.Time, Unschedulable: true}}
+	v.Starting = []Starting{{Name: "w", Since: s.Time, Unschedulable: true}}
 	plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
 	assert.Equal(t, 2, plan.Models[0].Variants[0].Unplaced, "of four without a node, two fit")
 }
@@ -233,7 +233,7 @@ func TestRoomOfARefusedPodGoesToOthers(t *testing.T) {
 	small, big := &s.Models[0].Variants[0], &s.Models[0].Variants[1]
 	big.Request = request("H100", 8)
 	small.Current, small.Ready, small.Replicas = 1, 0, nil
-	small.Starting = []Starting{{Name: "refused", Created: s.Time, Unschedulable: true}}
+	small.Starting = []Starting{{Name: "refused", Since: s.Time, Unschedulable: true}}
 	s.Models[0].Queue = Sample{Value: 40, Time: s.Time, Present: true}
 	var memory Memory
 	var plan Plan
@@ -251,7 +251,7 @@ func TestANominatedPodIsCountedOnce(t *testing.T) {
 	s.Cluster.Nodes[0].Free.Devices = 3 // the inventory holds its room
 	v := &s.Models[0].Variants[0]
 	v.Current = 2
-	v.Starting = []Starting{{Name: "nominated", Created: s.Time, Held: true}}
+	v.Starting = []Starting{{Name: "nominated", Since: s.Time, Held: true}}
 	plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)
 	assert.Equal(t, 3, plan.Models[0].Variants[0].Slots.Count)
 	assert.Equal(t, 0, plan.Models[0].Variants[0].Unplaced)
@@ -304,7 +304,7 @@ func TestLimitedModeNeverAsksForMoreThanFits(t *testing.T) {
 				v.Surge = random.IntN(2)
 				v.Current += random.IntN(2)
 				if random.IntN(2) == 0 {
-					v.Starting = append(v.Starting, Starting{Name: "waits", Created: s.Time})
+					v.Starting = append(v.Starting, Starting{Name: "waits", Since: s.Time})
 				}
 				// What is asked for already has its room before anything is added.
 				for range v.unscheduled() + v.noPod() + v.Surge {
@@ -332,7 +332,7 @@ func TestReplicasThatDoNotStartAreNotCalledUnplaced(t *testing.T) {
 	s := w.snapshot()
 	v := &s.Models[0].Variants[0]
 	v.Current, v.Startup = 2, 15*time.Second
-	v.Starting = []Starting{{Created: s.Time.Add(-time.Hour), Placed: true}}
+	v.Starting = []Starting{{Since: s.Time.Add(-time.Hour), Placed: true}}
 	plan := first(s, demoPolicy()).Models[0].Variants[0]
 	assert.Contains(t, detailOf(plan.Facts, ReasonStartupOverdue), "1 overdue")
 	assert.NotContains(t, reasons(plan.Facts), ReasonNoSlots)

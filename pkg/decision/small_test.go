@@ -52,7 +52,7 @@ func bare(policy Policy, memory Memory, in *Variant) (*round, *model, *variant) 
 
 // What waits grows by what arrives beyond what is served, until replicas serve.
 func TestBacklogAtReady(t *testing.T) {
-	born := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago)} }
+	born := func(ago time.Duration) Starting { return Starting{Since: epoch.Add(-ago)} }
 	for name, c := range map[string]struct {
 		arrival  float64
 		backlog  float64
@@ -403,7 +403,7 @@ func TestRest(t *testing.T) {
 
 func starts(v *Variant, now time.Time) {
 	v.Ready, v.Replicas = 0, nil
-	v.Starting = []Starting{{Name: "s", Created: now.Add(-10 * time.Second), Placed: true}}
+	v.Starting = []Starting{{Name: "s", Since: now.Add(-10 * time.Second), Placed: true}}
 }
 
 // hides leaves nothing that says how full the variant's replicas are.
@@ -520,7 +520,7 @@ func TestOnlyRefusedPodsLoseTheirRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range c.starting {
-				c.starting[i].Created = epoch.Add(-time.Hour)
+				c.starting[i].Since = epoch.Add(-time.Hour)
 			}
 			in := Variant{Name: "v", Request: request("H100", 1), Current: len(c.starting), Starting: c.starting}
 			s := Snapshot{Time: epoch, Cluster: machines(1), Models: []Model{{Namespace: "ns", ID: "m", Variants: []Variant{in}}}}

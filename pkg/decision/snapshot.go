@@ -129,8 +129,9 @@ const (
 // Starting is one replica that was created and does not serve yet.
 type Starting struct {
 	Name string
-	// Created is when the replica was created, or stopped serving.
-	Created time.Time
+	// Since is when the replica began to start: when it was created, a node began to hold it,
+	// or it stopped serving, whichever came last.
+	Since time.Time
 	// Placed is set once a node holds it.
 	Placed bool
 	// Node is the node that holds it, or empty.

@@ -80,6 +80,9 @@ type fleet struct {
 	unplaceable, unhealthy bool
 	// startupSeen is set when the time that a start-up takes was seen.
 	startupSeen bool
+	// slow is set when more than serve, and than one, take longer to start than was seen, and none
+	// that started later was faster.
+	slow bool
 }
 
 // unplaced is the number of replicas that wait in vain for a node or a pod.
@@ -110,13 +113,14 @@ func (f *fleet) starts() bool { return f.supply > f.count[stateServing] }
 
 // fleetOf finds the state of each replica of the variant, and which of them are supply:
 // what is past its deadline, or fits nowhere, is none, so that its demand goes elsewhere.
-func (r *round) fleetOf(v *variant) fleet {
-	f := fleet{startupSeen: v.in.Startup > 0}
+// Startup is how long a start takes; 0 means that nobody knows.
+func (r *round) fleetOf(v *variant, startup time.Duration) fleet {
+	f := fleet{startupSeen: startup > 0}
 	f.count[stateServing] = v.in.Ready
 	if !v.in.exists() {
 		return f
 	}
-	deadline, unseen := r.startupDeadline(v)
+	deadline, unseen := r.startupDeadline(v, startup)
 	v.next.Unseen = unseen
 	failing := 0
 	for i := range v.in.Starting {
@@ -126,7 +130,7 @@ func (r *round) fleetOf(v *variant) fleet {
 			at = stateLeaving
 		}
 		if f.since.IsZero() && (at == statePending || at == stateOverdue) {
-			f.since = s.Created
+			f.since = s.Since
 		}
 		f.count[at]++
 		if s.Failing {
@@ -140,6 +144,7 @@ func (r *round) fleetOf(v *variant) fleet {
 	mostly := func(bad int) bool {
 		return bad > 0 && bad == len(v.in.Starting) && bad >= v.in.Ready
 	}
+	f.slow = f.startupSeen && f.count[stateOverdue] > max(1, v.in.Ready) && !slices.ContainsFunc(v.in.Replicas, func(o Replica) bool { return o.Since.After(f.since) })
 	f.unplaceable = f.unplaced() > 0 || mostly(f.count[stateCrashLooping]+f.count[stateOverdue])
 	f.unhealthy = f.unplaceable || mostly(failing)
 	v.next.Backoff = r.backoffOf(v, f.unplaceable)
@@ -154,14 +159,14 @@ func (r *round) fleetOf(v *variant) fleet {
 
 // startupDeadline is how long a starting replica of the variant is taken to come up. Where
 // none was ever seen to, the next ones have twice as long as those that were given up.
-func (r *round) startupDeadline(v *variant) (time.Duration, Unseen) {
-	if v.in.Startup > 0 {
-		return max(deadlineStartups*v.in.Startup, leastDeadline), Unseen{}
+func (r *round) startupDeadline(v *variant, startup time.Duration) (time.Duration, Unseen) {
+	if startup > 0 {
+		return max(deadlineStartups*startup, leastDeadline), Unseen{}
 	}
 	u := Unseen{Before: v.old.Unseen.Before}
 	for i := range v.in.Starting {
 		if s := &v.in.Starting[i]; !s.unscheduled() && !s.Failing {
-			u.Now = max(u.Now, r.snapshot.Time.Sub(s.Created))
+			u.Now = max(u.Now, r.snapshot.Time.Sub(s.Since))
 		}
 	}
 	if u.Now < v.old.Unseen.Now {
@@ -185,7 +190,7 @@ func (r *round) stateOf(v *variant, s *Starting, deadline time.Duration) state {
 	if v.in.Startup > 0 {
 		crashPatience = max(time.Duration(crashStartups*float64(v.in.Startup)), leastDeadline)
 	}
-	switch waited := r.snapshot.Time.Sub(s.Created); {
+	switch waited := r.snapshot.Time.Sub(s.Since); {
 	case s.unscheduled() && waited > patience:
 		return stateUnschedulable
 	case s.unscheduled():
@@ -200,17 +205,24 @@ func (r *round) stateOf(v *variant, s *Starting, deadline time.Duration) state {
 	return statePending
 }
 
-// trustUnseen takes replicas for supply that passed a deadline although nobody knows how
-// long a start takes, where no other variant could take their place: to ask for them again
-// would bring nothing sooner. It records what does not come up in time.
-func (m *model) trustUnseen() {
+// trustAlone takes replicas for supply that passed a deadline where no other variant could
+// take their place: to ask for them again would bring nothing sooner. Where nobody knows how
+// long a start takes they are waited for, and where all take longer than was seen that is
+// forgotten. It records what does not come up in time.
+func (r *round) trustAlone(m *model) {
+	var healthy []*variant
 	for _, v := range m.variants {
-		f := &v.fleet
-		alone := !f.startupSeen
-		for _, o := range m.variants {
-			alone = alone && (o == v || !o.managed || o.fleet.unhealthy || o.fleet.paused > 0)
+		if v.managed && !v.fleet.unhealthy && v.fleet.paused == 0 {
+			healthy = append(healthy, v)
 		}
-		if alone {
+	}
+	for _, v := range m.variants {
+		alone := !slices.ContainsFunc(healthy, func(o *variant) bool { return o != v })
+		if alone && v.fleet.slow {
+			v.fleet = r.fleetOf(v, 0)
+		}
+		f := &v.fleet
+		if alone && v.in.Startup == 0 {
 			f.supply = min(v.in.Current, f.supply+f.count[stateOverdue])
 			f.count[statePending] += f.count[stateOverdue]
 			f.count[stateOverdue] = 0
@@ -269,7 +281,7 @@ func (r *round) noPodSince(v *variant) time.Time {
 // waitTheirTurn reports whether replicas without a pod get one once those that start now
 // serve, and these are in time.
 func (r *round) waitTheirTurn(v *variant) bool {
-	deadline, _ := r.startupDeadline(v)
+	deadline, _ := r.startupDeadline(v, v.in.Startup)
 	late := func(s Starting) bool { return r.stateOf(v, &s, deadline) != statePending }
 	return v.in.Ordered && len(v.in.Starting) > 0 && !slices.ContainsFunc(v.in.Starting, late)
 }

@@ -215,7 +215,7 @@ func disturbVariant(random *rand.Rand, s *Snapshot, v *Variant, policy *Policy) 
 	}
 	for k := range v.Starting {
 		p := &v.Starting[k]
-		p.Created = s.Time.Add(-some(random, 30, 60, 120, 180, 600, random.IntN(900)))
+		p.Since = s.Time.Add(-some(random, 30, 60, 120, 180, 600, random.IntN(900)))
 		p.Failing, p.Held, p.Pending = one(5), one(8), one(5)
 		if p.Placed && s.Cluster != nil {
 			p.Node = s.Cluster.Nodes[random.IntN(len(s.Cluster.Nodes))].Name
@@ -286,7 +286,7 @@ func advance(random *rand.Rand, s *Snapshot, by time.Duration) {
 			for k := range max(0, missing-random.IntN(2)) {
 				refused := random.IntN(3) == 0
 				v.Starting = append(v.Starting, Starting{
-					Name: fmt.Sprint(v.Name, "-n", k), Created: s.Time.Add(-some(random, 30, 60, 180, 600, int(by.Seconds()/2))),
+					Name: fmt.Sprint(v.Name, "-n", k), Since: s.Time.Add(-some(random, 30, 60, 180, 600, int(by.Seconds()/2))),
 					Placed: !refused, Unschedulable: refused && random.IntN(4) > 0, Failing: !refused && random.IntN(5) == 0,
 				})
 			}

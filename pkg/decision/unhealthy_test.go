@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -114,13 +115,13 @@ func TestWhatDoesNotComeUp(t *testing.T) {
 		unplaceable, unhealthy, paused bool
 	}
 	failing := func(ago time.Duration) Starting {
-		return Starting{Created: epoch.Add(-ago), Placed: true, Held: true, Failing: true}
+		return Starting{Since: epoch.Add(-ago), Placed: true, Held: true, Failing: true}
 	}
 	starting := func(ago time.Duration) Starting {
-		return Starting{Created: epoch.Add(-ago), Placed: true, Held: true}
+		return Starting{Since: epoch.Add(-ago), Placed: true, Held: true}
 	}
-	refused := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago), Unschedulable: true} }
-	unjudged := func(ago time.Duration) Starting { return Starting{Created: epoch.Add(-ago)} }
+	refused := func(ago time.Duration) Starting { return Starting{Since: epoch.Add(-ago), Unschedulable: true} }
+	unjudged := func(ago time.Duration) Starting { return Starting{Since: epoch.Add(-ago)} }
 	lost := found{supply: 5, lost: 1, unplaceable: true, unhealthy: true, paused: true}
 	for name, c := range map[string]struct {
 		ready    int
@@ -145,7 +146,7 @@ func TestWhatDoesNotComeUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: c.ready + len(c.starting), Ready: c.ready, Starting: c.starting, Startup: c.startup})
-			f := r.fleetOf(v)
+			f := r.fleetOf(v, v.in.Startup)
 			assert.Equal(t, c.want, found{f.supply, f.unplaced(), f.hopeless(), f.unplaceable, f.unhealthy, f.paused > 0})
 		})
 	}
@@ -159,10 +160,10 @@ func TestALateReplicaWithoutANodeIsMissingOnce(t *testing.T) {
 	v := &s.Models[0].Variants[0]
 	v.Current, v.Startup = 10, time.Minute
 	for range 4 {
-		v.Starting = append(v.Starting, Starting{Name: "late", Created: w.now.Add(-time.Hour)})
+		v.Starting = append(v.Starting, Starting{Name: "late", Since: w.now.Add(-time.Hour)})
 	}
 	for range 5 {
-		v.Starting = append(v.Starting, Starting{Name: "new", Created: w.now.Add(-10 * time.Second), Placed: true, Node: "H100-0"})
+		v.Starting = append(v.Starting, Starting{Name: "new", Since: w.now.Add(-10 * time.Second), Placed: true, Node: "H100-0"})
 	}
 	for name, memory := range map[string]Memory{
 		"at first":         {},
@@ -248,8 +249,8 @@ func TestReplicasOnANodeThatFailedAreReplacedAtOnce(t *testing.T) {
 // A rolling update's new pod that keeps failing is one more than the target asks for. The one
 // that starts beside it is not, and is not given back with it.
 func TestOneThatStartsIsNotGivenBackForOneThatFails(t *testing.T) {
-	failing := Starting{Created: epoch.Add(-5 * time.Minute), Placed: true, Failing: true}
-	starting := Starting{Created: epoch.Add(-time.Minute), Placed: true}
+	failing := Starting{Since: epoch.Add(-5 * time.Minute), Placed: true, Failing: true}
+	starting := Starting{Since: epoch.Add(-time.Minute), Placed: true}
 	for name, c := range map[string]struct {
 		starting                 []Starting
 		pending, leaving, supply int
@@ -260,10 +261,63 @@ func TestOneThatStartsIsNotGivenBackForOneThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 2, Starting: c.starting, Startup: time.Minute})
-			v.fleet = r.fleetOf(v)
+			v.fleet = r.fleetOf(v, v.in.Startup)
 			assert.Equal(t, []int{c.pending, c.leaving, c.supply}, []int{v.fleet.count[statePending], v.fleet.count[stateLeaving], v.fleet.supply})
 			r.limits(m, 0, nil)
 			assert.Equal(t, 4, v.target, "while one starts none is given back")
 		})
+	}
+}
+
+// Replicas whose node took minutes to come are not late for that when it comes.
+func TestAStartCountsFromItsNode(t *testing.T) {
+	const at = 10 * time.Minute
+	web := vesselOf("web", 2)
+	web.startup, web.seen = 90*time.Second, 90*time.Second
+	m := &flow{id: "m", arrivals: step(at, 3, 15), variants: []*vessel{web}}
+	f := newFluid(machines(8), DefaultPolicy(), m)
+	f.run(at)
+	web.refused = true
+	f.run(at + 4*time.Minute)
+	asked := web.replicas
+	require.GreaterOrEqual(t, asked, 6, "%v", f.writes)
+	web.refused = false
+	f.run(at + 6*time.Minute)
+	assert.Equal(t, web.replicas, web.count(serves), "%v", f.writes)
+	for _, w := range f.writes {
+		assert.Greater(t, w.to, w.from, "%v", f.writes)
+	}
+}
+
+// Start-ups become many times as long, as on nodes that have yet to load the image. What
+// starts is waited for where nothing else could serve, and not asked for again and again; but
+// not for ever.
+func TestStartsThatBecomeSlow(t *testing.T) {
+	const at = 10 * time.Minute
+	for name, limited := range bothModes {
+		for startup, most := range map[time.Duration]float64{2 * time.Minute: 1, 4 * time.Minute: 1.2, 8 * time.Minute: 1.7, 12 * time.Minute: 3} {
+			t.Run(fmt.Sprint(name, startup), func(t *testing.T) {
+				web := vesselOf("web", 2)
+				web.startup, web.seen = 30*time.Second, 30*time.Second
+				m := &flow{id: "m", arrivals: step(at, 3, 12), variants: []*vessel{web}}
+				policy := DefaultPolicy()
+				policy.Limited = limited
+				f := newFluid(machines(8), policy, m)
+				f.run(at)
+				web.startup = startup
+				f.run(at + time.Minute)
+				asked := web.replicas
+				require.GreaterOrEqual(t, asked, 6, "%v", f.writes)
+				f.run(at + startup + time.Minute)
+				// What waits meanwhile grows, and is to be served, too.
+				assert.LessOrEqual(t, float64(highest(f.writes)), most*float64(asked), "%v", f.writes)
+				assert.GreaterOrEqual(t, web.count(serves), 6, "%v", f.writes)
+				for _, w := range f.writes {
+					assert.Greater(t, w.to, w.from, "%v", f.writes)
+				}
+				f.run(at + startup + 40*time.Minute)
+				assert.InDelta(t, 6, web.replicas, 1, "%v", f.writes)
+			})
+		}
 	}
 }

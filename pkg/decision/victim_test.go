@@ -50,7 +50,7 @@ func TestVictims(t *testing.T) {
 	assert.Equal(t, "a-h100-0", plan.Models[0].Variants[0].Victims[0], "what was chosen before stays chosen")
 	v.Replicas[0].Marked = false
 
-	v.Current, v.Starting = 6, []Starting{{Name: "waits", Created: s.Time}}
+	v.Current, v.Starting = 6, []Starting{{Name: "waits", Since: s.Time}}
 	plan, _ = Decide(s, policy, Memory{}, RoundFull)
 	require.Equal(t, 3, *plan.Models[0].Variants[0].Desired)
 	assert.Equal(t, "waits", plan.Models[0].Variants[0].Victims[0], "what no node holds goes first")

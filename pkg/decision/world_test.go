@@ -134,7 +134,7 @@ func (w *world) snapshot() Snapshot {
 		}
 		for i, c := range v.created {
 			if w.now.Sub(c) < w.startup {
-				s.Starting = append(s.Starting, Starting{Name: fmt.Sprint(v.name, i), Created: c, Placed: true})
+				s.Starting = append(s.Starting, Starting{Name: fmt.Sprint(v.name, i), Since: c, Placed: true})
 			}
 		}
 		for i := range s.Ready {

@@ -340,8 +340,8 @@ func TestSamplesFromTheFutureAge(t *testing.T) {
 // A rollout whose new pods crash holds nothing.
 func TestARolloutThatCrashesHoldsNothing(t *testing.T) {
 	for name, bad := range map[string]Starting{
-		"its containers fail": {Name: "new", Created: epoch, Placed: true, Held: true, Failing: true},
-		"it hangs":            {Name: "new", Created: epoch, Placed: true, Held: true},
+		"its containers fail": {Name: "new", Since: epoch, Placed: true, Held: true, Failing: true},
+		"it hangs":            {Name: "new", Since: epoch, Placed: true, Held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, memory := newWorld(1), Memory{}

@@ -21,13 +21,13 @@ func TestTheOnlyReplicaWaitsInVain(t *testing.T) {
 			s.Models[0].Arrival = Sample{}
 			a, b := &s.Models[0].Variants[0], &s.Models[0].Variants[1]
 			a.Ready, a.Replicas = 0, nil
-			a.Starting = []Starting{{Name: "only", Created: epoch, Unschedulable: true}}
+			a.Starting = []Starting{{Name: "only", Since: epoch, Unschedulable: true}}
 			policy := policyFor(limited, "a-h100", "b-l40s")
 			plan, memory := Decide(s, policy, Memory{}, RoundFull)
 			assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "while it waits it says why")
 			require.Equal(t, 1, *plan.Models[0].Variants[1].Desired, "another one fits and keeps the model's replica")
 
-			b.Current, b.Starting = 1, []Starting{{Name: "b", Created: s.Time, Placed: true, Node: "L40S-0"}}
+			b.Current, b.Starting = 1, []Starting{{Name: "b", Since: s.Time, Placed: true, Node: "L40S-0"}}
 			s.Time = s.Time.Add(time.Minute)
 			plan, _ = Decide(s, policy, memory, RoundFull)
 			if limited {
@@ -68,7 +68,7 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 	}
 	crashes := func(v *Variant) {
 		v.Ready, v.Replicas = 0, nil
-		v.Starting = []Starting{{Name: "crashes", Created: epoch, Placed: true, Failing: true}}
+		v.Starting = []Starting{{Name: "crashes", Since: epoch, Placed: true, Failing: true}}
 	}
 	none := func(m *Model) { m.Queue, m.Arrival = Sample{}, Sample{} }
 	const asleep, awake = 0, 1

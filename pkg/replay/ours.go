@@ -171,12 +171,12 @@ func (o *ours) variant(view *View, index simulation.VariantIndex) decision.Varia
 	}
 	slices.SortFunc(waiting, func(a, b Pod) int { return cmp.Or(cmp.Compare(a.Created, b.Created), strings.Compare(a.Name, b.Name)) })
 	for _, pod := range waiting {
-		placed, begun := pod.Node >= 0, pod.Created
+		placed, begun := pod.Node >= 0, max(pod.Created, pod.Placed)
 		if pod.Stage == simulation.NotReady {
 			begun = pod.Unready
 		}
 		v.Starting = append(v.Starting, decision.Starting{
-			Name: pod.Name, Created: at(begun), Placed: placed, Node: view.node(pod), Held: placed, Unschedulable: !placed,
+			Name: pod.Name, Since: at(begun), Placed: placed, Node: view.node(pod), Held: placed, Unschedulable: !placed,
 			Failing: pod.Restarts > 0,
 		})
 	}

@@ -120,7 +120,7 @@ func TestOurSnapshotTellsWhatTheManagerWouldSee(t *testing.T) {
 		for i := range snapshot.Models {
 			for _, v := range snapshot.Models[i].Variants {
 				require.Len(t, v.Replicas, v.Ready)
-				require.True(t, slices.IsSortedFunc(v.Starting, func(a, b decision.Starting) int { return a.Created.Compare(b.Created) }), "oldest first")
+				require.True(t, slices.IsSortedFunc(v.Starting, func(a, b decision.Starting) int { return a.Since.Compare(b.Since) }), "oldest first")
 				starting += len(v.Starting)
 				for _, pod := range v.Starting {
 					require.Equal(t, pod.Placed, pod.Node != "")

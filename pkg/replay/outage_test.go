@@ -55,7 +55,7 @@ func TestPoliciesSeeAnOutageAsTheClusterShowsIt(t *testing.T) {
 			assert.Equal(t, name, starting.Node)
 			assert.True(t, starting.Placed && starting.Held)
 			assert.False(t, starting.Unschedulable || starting.Failing)
-			assert.Equal(t, at(2*time.Minute+simulation.NotReadyAfter), starting.Created, "since when it does not serve")
+			assert.Equal(t, at(2*time.Minute+simulation.NotReadyAfter), starting.Since, "since when it does not serve")
 		case now >= 2*time.Minute+simulation.NotReadyAfter+simulation.EvictedAfter:
 			looked["evicted"] = true
 			assert.Nil(t, on)

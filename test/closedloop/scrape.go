@@ -135,7 +135,7 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 		}
 		starting := decision.Starting{
 			Name:          p.name,
-			Created:       epoch.Add(p.created),
+			Since:         epoch.Add(max(p.created, p.placed)),
 			Placed:        p.node != nil,
 			Held:          p.node != nil,
 			Pending:       p.node != nil && w.now-p.placed < step,
