@@ -67,6 +67,10 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 		return nil, false
 	}
 	for _, v := range candidates {
+		if may && mix[v] < v.next.Switched {
+			// The switch before is over where this one goes back.
+			v.next.Switched = 0
+		}
 		more := min(mix[v]-v.target, r.mayAdd(v))
 		if more = r.heldUp(v, v.target+more, v.target+more) - v.target; may && more > 0 {
 			v.step(StageAllocation, v.target+more, ReasonCheaperVariant, "+%s, %s: %.2f/h, was %.2f/h", plural(more, "replica", "replicas"), why, is, was)

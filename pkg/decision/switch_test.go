@@ -174,3 +174,17 @@ func TestASwitchPaysForTheWindowOfTheOldOnes(t *testing.T) {
 		})
 	}
 }
+
+// A price that goes back and forth is followed each time: that a switch goes back does not mean
+// that the one before it was in vain.
+func TestAPriceThatGoesBackAndForthIsFollowed(t *testing.T) {
+	cheap, dear := vesselOf("cheap", 4), vesselOf("dear", 0)
+	cheap.cost, dear.cost = 4, 10
+	f := newFluid(machines(4), DefaultPolicy(), &flow{id: "m", arrivals: constant(8), variants: []*vessel{cheap, dear}})
+	for i := range 8 {
+		f.run(time.Duration(i+1) * time.Hour)
+		assert.Equal(t, i%2 == 0, cheap.replicas > 0, "hour %d: %v", i, f.writes)
+		assert.Equal(t, i%2 == 1, dear.replicas > 0, "hour %d: %v", i, f.writes)
+		cheap.cost = 44 - cheap.cost
+	}
+}
