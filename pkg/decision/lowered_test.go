@@ -7,51 +7,76 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
-// A scale-down is undone where what it left is too few for the same load, although all of it
-// serves and no queue of before is left.
+// A scale-down is undone where what it left is too few although no more load came than it was
+// for, and all of it serves.
 func TestAScaleDownIsUndone(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(m *model, v *variant, n *need)
 		undone bool
 	}{
-		"too few":                {func(*model, *variant, *need) {}, true},
-		"they suffice":           {func(_ *model, _ *variant, n *need) { n.want = wantLess }, false},
-		"more load":              {func(m *model, _ *variant, _ *need) { m.demand.now = 10.6 }, false},
-		"a little more load":     {func(m *model, _ *variant, _ *need) { m.demand.now = 10.4 }, true},
-		"less load":              {func(m *model, _ *variant, _ *need) { m.demand.now = 8 }, true},
-		"more replicas":          {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 5, 5 }, false},
-		"fewer replicas":         {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 3, 3 }, true},
-		"one does not serve":     {func(_ *model, v *variant, _ *need) { v.in.Ready = 3 }, false},
-		"one starts beside them": {func(_ *model, v *variant, _ *need) { v.in.Starting = make([]Starting, 1) }, false},
-		"one hangs":              {func(m *model, _ *variant, _ *need) { m.load.hanging = 1 }, false},
-		"half the metrics":       {func(m *model, _ *variant, _ *need) { m.evidence = evidencePartial }, false},
-		"a queue":                {func(m *model, _ *variant, _ *need) { m.demand.backlog = 9 }, false},
-		"hardly a queue":         {func(m *model, _ *variant, _ *need) { m.demand.backlog = 8 }, true},
-		"requests waited lately": {func(m *model, _ *variant, _ *need) {
-			m.next.Seen = []Observation{{Time: epoch, Backlog: 1e6, Ready: 4}}
-		}, false},
+		"too few":                  {func(*model, *variant, *need) {}, true},
+		"they suffice":             {func(_ *model, _ *variant, n *need) { n.want = wantLess }, false},
+		"more load":                {func(m *model, _ *variant, _ *need) { m.demand.now = 10.6 }, false},
+		"a little more load":       {func(m *model, _ *variant, _ *need) { m.demand.now = 10.4 }, true},
+		"less load":                {func(m *model, _ *variant, _ *need) { m.demand.now = 8 }, true},
+		"more replicas":            {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 5, 5 }, false},
+		"fewer replicas":           {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 3, 3 }, true},
+		"one does not serve":       {func(_ *model, v *variant, _ *need) { v.in.Ready = 3 }, false},
+		"one starts beside them":   {func(_ *model, v *variant, _ *need) { v.in.Starting = make([]Starting, 1) }, false},
+		"one hangs":                {func(m *model, _ *variant, _ *need) { m.load.hanging = 1 }, false},
+		"half the metrics":         {func(m *model, _ *variant, _ *need) { m.evidence = evidencePartial }, false},
+		"a queue":                  {func(m *model, _ *variant, _ *need) { m.demand.backlog = 9 }, true},
+		"more load came meanwhile": {func(m *model, _ *variant, _ *need) { m.old.Lowered.Most = 10.6 }, false},
 		"replicas just came":       {func(m *model, _ *variant, _ *need) { m.old.Seen = []Observation{{Time: epoch, Ready: 3}} }, false},
-		"it was a day ago":         {func(m *model, _ *variant, _ *need) { m.old.Lowered.At = epoch.Add(-undoneFor) }, false},
-		"it was nearly a day ago":  {func(m *model, _ *variant, _ *need) { m.old.Lowered.At = epoch.Add(1 - undoneFor) }, true},
 		"there was no scale-down":  {func(m *model, _ *variant, _ *need) { m.old.Lowered = Lowered{} }, false},
 		"latency decides, as well": {func(m *model, _ *variant, _ *need) { m.sized, m.sizeFor, m.demand.now = true, 10, 99 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
 			m.evidence, m.demand.now = evidenceFull, 10
-			m.old.Lowered, v.old.Lowered = Lowered{At: epoch.Add(-time.Hour), Load: 10}, 4
+			m.old.Lowered, v.old.Lowered = Lowered{Load: 10, Most: 9}, 4
 			n := need{want: wantMore, supply: 10}
 			c.change(m, v, &n)
 			load := m.carried()
 			r.judgeLowered(m, &n)
-			assert.Equal(t, c.undone, m.next.Lowered.Undone)
-			if c.undone {
-				assert.Equal(t, load, m.next.Lowered.Load)
-				assert.Equal(t, 4, v.next.Lowered)
+			if !c.undone {
+				assert.Zero(t, m.next.TooFew)
+				assert.Equal(t, max(load, m.old.Lowered.Most), m.next.Lowered.Most)
+				return
 			}
+			assert.Equal(t, TooFew{epoch, load}, m.next.TooFew)
+			assert.Zero(t, m.next.Lowered)
+			assert.Equal(t, 4, v.next.TooFew)
 		})
+	}
+}
+
+// What was seen at a load that a replica cannot carry is forgotten within an hour; that it
+// could not is not. The prompts weigh more than the first guess of a curve has it.
+func TestAScaleDownIsTriedOnceADay(t *testing.T) {
+	web := vesselOf("web", 2)
+	web.profile = serving.Profile{Base: 5.577, PerRequest: 0.1684, PerResidentToken: 6.463e-6, PerPrefillToken: 0.05892, BatchLimit: 239, KVTokens: 487142}
+	web.unstated = true
+	f := newFluid(machines(8), DefaultPolicy(), &flow{id: "m", arrivals: constant(1.4 * allowed(web.profile)), variants: []*vessel{web}})
+	f.run(24 * time.Hour)
+	assert.LessOrEqual(t, len(f.writes), 4, "%v", f.writes)
+}
+
+// What was too few is known for a day, whatever goes meanwhile.
+func TestHowLongItIsKnownThatReplicasWereTooFew(t *testing.T) {
+	for age, known := range map[time.Duration]bool{undoneFor - 1: true, undoneFor: false} {
+		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
+		few := TooFew{epoch.Add(-age), 10}
+		m.old.TooFew, v.old.TooFew, v.target = few, 2, 3
+		r.judgeLowered(m, &need{})
+		m.need.want = wantLess
+		r.lower(m)
+		assert.Equal(t, known, m.next.TooFew == few)
+		assert.Equal(t, 2, v.next.TooFew)
+		assert.Equal(t, 3, v.next.Lowered)
 	}
 }
 
@@ -59,7 +84,7 @@ func TestAScaleDownIsUndone(t *testing.T) {
 // that is no more in any variant.
 func TestAnUndoneScaleDownIsNotMadeAgain(t *testing.T) {
 	for name, c := range map[string]struct {
-		undone bool
+		known  bool
 		load   capacity.Rate
 		left   []int
 		tooFew bool
@@ -78,7 +103,10 @@ func TestAnUndoneScaleDownIsNotMadeAgain(t *testing.T) {
 			w := variantOf(variant{in: &Variant{Name: "w", Current: 9, Ready: 9}})
 			m.variants = append(m.variants, w)
 			m.demand.now = c.load
-			m.next.Lowered, v.next.Lowered, w.next.Lowered = Lowered{At: epoch, Load: 10, Undone: c.undone}, 2, 3
+			v.next.TooFew, w.next.TooFew = 2, 3
+			if c.known {
+				m.next.TooFew = TooFew{epoch, 10}
+			}
 			left := map[*variant]int{v: c.left[0], w: c.left[1]}
 			v.target, w.target = c.left[0]+1, c.left[1]
 			m.need.least = 1
@@ -107,28 +135,31 @@ func TestWhatIsAScaleDown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: c.ready})
 			v.target, m.need.want, m.demand.now = c.target, c.want, 10
-			m.next.Lowered.Undone = true
+			m.next.Lowered.Load = 7
 			r.lower(m)
 			if c.down {
-				assert.Equal(t, Lowered{At: epoch, Load: 10}, m.next.Lowered)
+				assert.Equal(t, Lowered{Load: 10}, m.next.Lowered)
 				assert.Equal(t, c.target, v.next.Lowered)
 				return
 			}
-			assert.Equal(t, Lowered{Undone: true}, m.next.Lowered)
+			assert.Equal(t, Lowered{Load: 7}, m.next.Lowered)
 		})
 	}
 }
 
 // Replicas that go one by one stop above what was too few.
 func TestReplicasStayAboveWhatWasTooFew(t *testing.T) {
-	for undone, left := range map[bool]int{false: 1, true: 3} {
+	for known, left := range map[bool]int{false: 1, true: 3} {
 		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
 		v.load = load{unsaturated: 4}
 		m.load, m.need.least, m.demand.now = v.load, 1, 1
-		m.next.Lowered, v.next.Lowered = Lowered{Load: 1, Undone: undone}, 2
+		v.next.TooFew = 2
+		if known {
+			m.next.TooFew = TooFew{epoch, 1}
+		}
 		now := m.standing(func(v *variant) int { return v.target })
 		assert.Equal(t, left, m.oneByOne(now, nil, false)[v])
-		assert.Equal(t, !undone, m.reaches(now, map[*variant]int{v: 2}))
+		assert.Equal(t, !known, m.reaches(now, map[*variant]int{v: 2}))
 	}
 }
 

@@ -67,9 +67,9 @@ type VariantMemory struct {
 	// Switched is how many replicas the model's last switch was to have where it started
 	// some. A new leader does not know which.
 	Switched int
-	// Lowered is how many replicas the model's last scale-down left. A new leader does not
-	// know.
-	Lowered int
+	// Lowered is how many replicas the model's last scale-down left, and TooFew how many one
+	// did that had to be undone. A new leader does not know.
+	Lowered, TooFew int
 	// Unseen is what is known of start-ups while none was ever seen to end. A new leader
 	// gives them the start-up deadline once more.
 	Unseen Unseen
@@ -101,9 +101,10 @@ type ModelMemory struct {
 	// Switch is the last switch to another mix. A new leader may make one again that it
 	// would know to be undone.
 	Switch Switch
-	// Lowered is the last scale-down. A new leader may make one again that it would know to
-	// be undone.
+	// Lowered is the last scale-down, and TooFew one that had to be undone. A new leader may
+	// make one again that it would know to be undone.
 	Lowered Lowered
+	TooFew  TooFew
 	// Active is when something was last asked of the model. A new leader counts the
 	// retention period anew.
 	Active time.Time
@@ -134,13 +135,15 @@ type Switch struct {
 	Undone bool
 }
 
-// Lowered is a scale-down.
+// Lowered is a scale-down: the load that was to be carried, and the most since.
 type Lowered struct {
-	// At is when it was, and Load the load that was to be carried.
+	Load, Most capacity.Rate
+}
+
+// TooFew is that what a scale-down left did not suffice for a load.
+type TooFew struct {
 	At   time.Time
 	Load capacity.Rate
-	// Undone is set once what it left showed to be too few for Load.
-	Undone bool
 }
 
 // Observation is what was seen in one round.
