@@ -34,12 +34,16 @@ func (r *round) judgeLowered(m *model, n *need) {
 	}
 }
 
-// lower keeps in mind to what the model was lowered.
+// lower keeps in mind to what the model was lowered, unless a queue is left to be served, which
+// would tell nothing of those that stay.
 func (r *round) lower(m *model) {
 	if m.need.want != wantLess || !slices.ContainsFunc(m.variants, func(v *variant) bool { return v.target < min(v.in.Current, v.in.Ready) }) {
 		return
 	}
-	m.next.Lowered = Lowered{Load: m.carried()}
+	m.next.Lowered = Lowered{}
+	if m.load.hanging == 0 && m.demand.backlog <= m.waitingShort() {
+		m.next.Lowered.Load = m.carried()
+	}
 	for _, v := range m.variants {
 		v.next.Lowered = v.target
 	}

@@ -147,6 +147,22 @@ func TestWhatIsAScaleDown(t *testing.T) {
 	}
 }
 
+// A scale-down beside a queue, or a replica that hangs, is not judged.
+func TestAScaleDownBesideAQueueIsNotJudged(t *testing.T) {
+	for name, change := range map[string]func(*model){
+		"hangs":   func(m *model) { m.load.hanging = 1 },
+		"a queue": func(m *model) { m.demand.backlog = 9 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
+			v.target, m.need.want, m.demand.now, m.next.Lowered = 3, wantLess, 10, Lowered{Load: 7}
+			change(m)
+			r.lower(m)
+			assert.Zero(t, m.next.Lowered)
+		})
+	}
+}
+
 // Replicas that go one by one stop above what was too few.
 func TestReplicasStayAboveWhatWasTooFew(t *testing.T) {
 	for known, left := range map[bool]int{false: 1, true: 3} {

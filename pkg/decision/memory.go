@@ -26,6 +26,21 @@ func (m *Memory) OfVariant(key Key) *VariantMemory {
 	return &VariantMemory{}
 }
 
+// on is the memory for a variant of that shape: what was learned on other hardware says
+// nothing of it.
+func (m *VariantMemory) on(shape capacity.Shape) *VariantMemory {
+	shape.MilliCPU, shape.MemoryBytes = 0, 0
+	if m.Hardware == shape {
+		return m
+	}
+	next := *m
+	if next.Hardware != (capacity.Shape{}) {
+		next.Curve, next.Holds, next.Latency, next.Sizing = serving.Curve{}, 0, Learning{}, Sizing{}
+	}
+	next.Hardware = shape
+	return &next
+}
+
 // OfModel is the same of a model.
 func (m *Memory) OfModel(key ModelKey) *ModelMemory {
 	if v := m.Models[key]; v != nil {
@@ -48,6 +63,9 @@ type VariantMemory struct {
 	Latency Learning
 	// Sizing is the rate that one replica serves within the promise. It is found anew.
 	Sizing Sizing
+	// Hardware is the shape on which all of that was learned, without its CPU and memory. A new
+	// leader takes the one that it sees for it.
+	Hardware capacity.Shape
 	// History is what the target asked for and what was wanted of it, oldest first. A
 	// new leader holds scale-down for one stabilization window, counts the periods of
 	// rate policies anew, and takes the replicas as they are for its own.
@@ -228,7 +246,7 @@ func (m *Memory) upTo(now time.Time) *Memory {
 	}
 	next := Memory{Time: now, Variants: make(map[Key]*VariantMemory, len(m.Variants)), Models: make(map[ModelKey]*ModelMemory, len(m.Models))}
 	for key, v := range m.Variants {
-		kept := &VariantMemory{Curve: v.Curve, Holds: v.Holds, Latency: Learning{Estimate: v.Latency.Estimate}, Sizing: v.Sizing}
+		kept := &VariantMemory{Curve: v.Curve, Holds: v.Holds, Latency: Learning{Estimate: v.Latency.Estimate, Made: earlier(v.Latency.Made, now)}, Sizing: v.Sizing, Hardware: v.Hardware}
 		kept.Curve.Updated, kept.Sizing.Found = earlier(v.Curve.Updated, now), earlier(v.Sizing.Found, now)
 		next.Variants[key] = kept
 	}

@@ -38,9 +38,10 @@ type Learning struct {
 	// Fitted is when.
 	Learned, FittedTo serving.Learned
 	Fitted            time.Time
-	// Estimate is the last one that could be used: what was seen then does not become
-	// wrong because it is long ago.
+	// Estimate is the last one that could be used, made at Made: what was seen then does not
+	// become wrong because it is long ago, but because the server changed.
 	Estimate serving.Estimate
+	Made     time.Time
 	// Pace is how many times as long as by Given, the profile that was given then, a token
 	// took in what an estimate was last made of; 1 as long as Given is not known to be wrong.
 	Given serving.Profile
@@ -221,10 +222,17 @@ func (r *round) limited(v *variant, p serving.Profile) serving.Profile {
 	return p
 }
 
-// watchLatency adds what the replicas show to what was learned of their latency.
+// watchLatency adds what the replicas show to what was learned of their latency. A new
+// profile that is given is newer than anything that was learned.
 func (r *round) watchLatency(m *model) {
 	for _, v := range m.variants {
+		if given := v.next.Latency.Given; given.Known() && given != v.in.Profile {
+			v.next.Latency = Learning{}
+		}
 		learned := &v.next.Latency.Learned
+		if v.in.Rolling {
+			learned.Changed = r.snapshot.Time
+		}
 		for i := range v.in.Replicas {
 			*learned = learned.Observe(r.latencyOf(m, v, &v.in.Replicas[i]))
 		}
@@ -254,7 +262,7 @@ func (r *round) latencyOf(m *model, v *variant, p *Replica) serving.Observation 
 func (r *round) fit() {
 	var unfitted []*variant
 	r.each(func(v *variant) {
-		if l := &v.next.Latency; r.snapshot.Time.Sub(l.Fitted) >= fitSpacing && (l.Given != v.in.Profile && len(l.Learned.Seen) > 0 || !l.Learned.Near(l.FittedTo, samePoint)) {
+		if l := &v.next.Latency; r.snapshot.Time.Sub(l.Fitted) >= fitSpacing && (l.Given != v.in.Profile && len(l.Learned.Seen) > 0 || l.outdated(r.snapshot.Time) || !l.Learned.Near(l.FittedTo, samePoint)) {
 			unfitted = append(unfitted, v)
 		}
 	})
@@ -265,10 +273,19 @@ func (r *round) fit() {
 		l := &v.next.Latency
 		l.Fitted, l.FittedTo = r.snapshot.Time, l.Learned
 		l.repace(v.in.Profile)
-		if e := l.Learned.Estimate(v.in.Profile); e.Usable() {
-			l.Estimate = e
+		switch e := l.Learned.Estimate(v.in.Profile); {
+		case e.Usable():
+			l.Estimate, l.Made = e, r.snapshot.Time
+		case l.outdated(r.snapshot.Time):
+			l.Estimate = serving.Estimate{}
 		}
 	}
+}
+
+// outdated reports whether the estimate is of a server that is there no more.
+func (l *Learning) outdated(now time.Time) bool {
+	since := l.Learned.Outdated()
+	return !l.Learned.Changed.IsZero() && l.Estimate.Usable() && l.Made.Before(since) && !now.Before(since)
 }
 
 // repace finds the pace of the given profile anew. It stands as it is until it showed to be

@@ -227,3 +227,42 @@ func TestALatencyModelHasTheLimitsOfItsServer(t *testing.T) {
 		})
 	}
 }
+
+// After a deploy of a faster version the fleet gets smaller, whether the profile that is given
+// follows or none is given.
+func TestAFasterVersionNeedsFewer(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		t.Run(fmt.Sprint("told ", told), func(t *testing.T) {
+			web := vesselOf("web", 4)
+			web.unstated = !told
+			swing := func(at time.Duration) float64 { return 8 + 4*math.Sin(2*math.Pi*at.Hours()/4) }
+			f := newFluid(machines(8), hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 30}), &flow{id: "m", arrivals: swing, variants: []*vessel{web}})
+			most := func(until time.Duration) int {
+				top := 0
+				for f.elapsed() < until {
+					f.step()
+					top = max(top, web.replicas)
+				}
+				return top
+			}
+			most(8 * time.Hour)
+			before := most(12 * time.Hour)
+			web.profile = faster(web.profile, 0.4)
+			web.version, web.surge = 1, 1
+			most(24 * time.Hour)
+			after := most(28 * time.Hour)
+			f.memory = Memory{}
+			most(32 * time.Hour)
+			assert.LessOrEqual(t, after, most(36*time.Hour)+1, "%d before: %v", before, f.writes)
+			assert.Less(t, after, before)
+		})
+	}
+}
+
+// faster is the profile of a server of which everything takes so much less time.
+func faster(p serving.Profile, times float64) serving.Profile {
+	for _, part := range []*capacity.Milliseconds{&p.Base, &p.PerRequest, &p.PerResidentToken, &p.PerPrefillToken, &p.PerPrompt} {
+		*part *= capacity.Milliseconds(times)
+	}
+	return p
+}

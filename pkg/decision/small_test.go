@@ -553,3 +553,36 @@ func TestShareOfTheRoom(t *testing.T) {
 	assert.True(t, math.IsInf(share(1, 0), 1))
 	assert.True(t, math.IsInf(share(0, -1), 1))
 }
+
+// What was learned on other hardware is forgotten; more CPU or memory is no other hardware.
+func TestOtherHardwareIsLearnedAnew(t *testing.T) {
+	shape := capacity.Shape{Accelerator: "H100", Devices: 2, Pods: 1, MilliCPU: 4000, MemoryBytes: 1 << 30}
+	was := VariantMemory{Curve: serving.Curve{Weight: 1}, Holds: 5, Latency: Learning{Pace: 2}, Sizing: Sizing{Rate: 3}, Lowered: 7}
+	first := was.on(shape)
+	assert.Equal(t, 5.0, first.Holds, "nobody knows on what it was learned")
+	for name, c := range map[string]struct {
+		change func(*capacity.Shape)
+		forgot bool
+	}{
+		"the same":        {func(*capacity.Shape) {}, false},
+		"more CPU":        {func(s *capacity.Shape) { s.MilliCPU *= 2 }, false},
+		"more memory":     {func(s *capacity.Shape) { s.MemoryBytes *= 2 }, false},
+		"more devices":    {func(s *capacity.Shape) { s.Devices = 4 }, true},
+		"another type":    {func(s *capacity.Shape) { s.Accelerator = "A100" }, true},
+		"a larger device": {func(s *capacity.Shape) { s.MemoryGiB = 141 }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := shape
+			c.change(&now)
+			next := first.on(now)
+			if c.forgot {
+				assert.Equal(t, VariantMemory{Lowered: 7, Hardware: next.Hardware}, *next)
+				now.MilliCPU, now.MemoryBytes = 0, 0
+				assert.Equal(t, now, next.Hardware)
+				return
+			}
+			assert.Equal(t, first, next)
+		})
+	}
+	assert.Equal(t, 3.0, float64(was.Sizing.Rate), "the memory itself stays as it is")
+}

@@ -75,6 +75,10 @@ func (r *round) begin(in *Model, memory *Memory) *model {
 		key := Key{Namespace: in.Namespace, Name: v.Name}
 		w := &all[i]
 		*w = variant{in: v.asFound(), key: key, policy: r.policy.Variant(key), priority: m.promise.Priority, old: memory.OfVariant(key), next: &VariantMemory{}}
+		if v.Request != nil {
+			w.old = w.old.on(v.Request.Shape)
+		}
+		w.next.Hardware = w.old.Hardware
 		w.target, w.wanted = w.in.Current, w.in.Current
 		if !w.old.Sizing.Found.IsZero() {
 			r.sized++

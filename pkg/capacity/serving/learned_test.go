@@ -103,6 +103,21 @@ func TestWhatIsTooOldIsForgotten(t *testing.T) {
 	}
 }
 
+// What is old and the only word on a large batch stays only if the same server said it.
+func TestAnotherServerHasToShowItAnew(t *testing.T) {
+	at := func(when time.Duration, batch float64) Observation {
+		return Observation{Time: epoch.Add(when), Point: Point{Shape: capacity.TokenShape{Input: 100, Output: 100}, Batch: batch, Rate: 1, ITL: 10}}
+	}
+	for changed, stays := range map[time.Duration]bool{-time.Hour: true, 0: true, time.Hour: false} {
+		l := Learned{Changed: epoch.Add(changed)}.Observe(at(0, 64)).Observe(at(5*time.Hour, 8))
+		assert.Len(t, l.Seen, 2, "young ones stay")
+		l = l.Observe(at(7*time.Hour, 9))
+		assert.Equal(t, stays, l.Seen[0].Point.Batch == 64, "changed at %v", changed)
+		assert.Equal(t, epoch.Add(changed), l.Changed)
+		assert.Equal(t, learnedAge, l.Outdated().Sub(l.Changed))
+	}
+}
+
 // What every point says four times counts as it does once, beside what is known before.
 func TestAFitCountsPointsByTheirShare(t *testing.T) {
 	var points []Point
