@@ -115,30 +115,37 @@ func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) forecas
 	switch {
 	case c.scrapes:
 		seen := c.recent
-		seen.Shape, seen.LowerBound = shape, !m.in.Recent.Present && (r.halfScraped(m) || r.shrank(m, c.at, c.recent.Span))
+		if seen.Shape = shape; !m.in.Recent.Present {
+			r.complete(m, &seen, c.at, func(p *Replica) bool { return r.usableSigned(p.Recent) })
+		}
 		return f.Observe(c.at, seen, r.earlierDays(m))
 	case c.window && c.at.Sub(f.Sampled) >= c.steady.Span:
 		seen := c.steady
-		seen.Shape, seen.LowerBound = shape, !m.in.Arrival.Present && (r.grew(m) || r.shrank(m, c.at, c.steady.Span))
+		if seen.Shape = shape; !m.in.Arrival.Present {
+			r.complete(m, &seen, c.at, func(p *Replica) bool { return r.usable(p.Served) })
+			seen.LowerBound = seen.LowerBound || r.grew(m)
+		}
 		return f.Observe(c.at, seen, r.earlierDays(m))
 	}
 	return f
 }
 
-// halfScraped reports whether a serving replica does not say yet how many requests
-// reached it, or began to serve within the time that the others speak of.
-func (r *round) halfScraped(m *model) bool {
-	for _, v := range m.variants {
-		if v.in.Ready > len(v.in.Replicas) {
-			return true
+// complete counts for serving replicas that say nothing what the others did in the mean. Where
+// some just began or went, or may have, or most say nothing, the count is a lower bound.
+func (r *round) complete(m *model, seen *forecast.Count, at time.Time, says func(*Replica) bool) {
+	ready, heard := m.ready(), 0
+	m.eachReplica(func(p *Replica) {
+		if says(p) {
+			heard++
 		}
-		for i := range v.in.Replicas {
-			if !r.usableSigned(v.in.Replicas[i].Recent) {
-				return true
-			}
-		}
+	})
+	silent := max(0, ready-heard)
+	switch {
+	case r.shrank(m, at, seen.Span), silent > 0 && (silent >= heard || r.grew(m) || len(m.old.Seen) == 0):
+		seen.LowerBound = true
+	case silent > 0:
+		seen.Rate *= capacity.Rate(ready) / capacity.Rate(heard)
 	}
-	return false
 }
 
 // told is the demand for people; nil means unknown.

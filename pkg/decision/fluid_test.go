@@ -38,6 +38,8 @@ type fluid struct {
 	// every is the time between two scrapes, unscraped stops them.
 	every     time.Duration
 	unscraped bool
+	// unheard is how many replicas of each variant, the first ones, never say anything.
+	unheard int
 	// told sees every round.
 	told func(*Snapshot, *Plan)
 	// happened is set when a pod became ready.
@@ -414,7 +416,9 @@ func (f *fluid) observe(v *vessel) Variant {
 	}
 	for _, p := range v.pods {
 		if p.ready {
-			in.Replicas = append(in.Replicas, shown(v.profile, p, f.node(p)))
+			if in.Replicas = append(in.Replicas, shown(v.profile, p, f.node(p))); len(in.Replicas) <= f.unheard {
+				in.Replicas[len(in.Replicas)-1] = Replica{Name: p.name, Node: f.node(p), Since: p.since}
+			}
 			continue
 		}
 		in.Starting = append(in.Starting, Starting{
