@@ -3,6 +3,8 @@ package decision
 import (
 	"slices"
 	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 // undoneFor is how long a scale-down that was undone is not made again for the same load.
@@ -10,19 +12,20 @@ const undoneFor = 24 * time.Hour
 
 // judgeLowered keeps the last scale-down in mind, and what of one before was too few; and
 // notes that what the last one left does not suffice although no more load came than it was
-// for, and all of them serve: whatever says later that as many suffice is wrong. A queue is
-// no excuse: there was none when they went.
+// for, and all of them serve: whatever says later that as many suffice is wrong, of the same
+// servers and the same promise. A queue is no excuse: there was none when they went.
 func (r *round) judgeLowered(m *model, n *need) {
 	last, few := m.old.Lowered, m.old.TooFew
-	last.Most = max(last.Most, m.carried())
+	last.Most = max(last.Most, m.work())
 	undone := n.want == wantMore && m.evidence == evidenceFull && m.load.hanging == 0 && !r.grew(m) && last.Most <= last.Load*modelHeadroom
 	for _, v := range m.variants {
 		undone = undone && v.in.Ready == v.in.Current && len(v.in.Starting) == 0 && v.in.Ready <= v.old.Lowered
 	}
 	if undone {
-		last, few = Lowered{}, TooFew{At: r.snapshot.Time, Load: m.carried()}
+		last, few = Lowered{}, TooFew{At: r.snapshot.Time, Load: m.work(), SLO: m.promise.SLO}
 	}
-	if r.snapshot.Time.Sub(few.At) >= undoneFor {
+	other := few.SLO != m.promise.SLO || slices.ContainsFunc(m.variants, func(v *variant) bool { return v.in.Rolling })
+	if other || r.snapshot.Time.Sub(few.At) >= undoneFor {
 		few = TooFew{}
 	}
 	m.next.Lowered, m.next.TooFew = last, few
@@ -42,7 +45,7 @@ func (r *round) lower(m *model) {
 	}
 	m.next.Lowered = Lowered{}
 	if m.load.hanging == 0 && m.demand.backlog <= m.waitingShort() {
-		m.next.Lowered.Load = m.carried()
+		m.next.Lowered.Load = m.work()
 	}
 	for _, v := range m.variants {
 		v.next.Lowered = v.target
@@ -53,6 +56,15 @@ func (r *round) lower(m *model) {
 // scale-down left in vain, for about the same load or more.
 func (m *model) tooFew(replicas func(*variant) int) bool {
 	few := &m.next.TooFew
-	return few.Load > 0 && m.carried()*modelHeadroom >= few.Load &&
+	return few.Load > 0 && m.work()*modelHeadroom >= few.Load &&
 		!slices.ContainsFunc(m.variants, func(v *variant) bool { return replicas(v) > v.next.TooFew })
+}
+
+// work is the load that is carried, in requests per second of the lengths that the forecast
+// knows: longer ones are more of it.
+func (m *model) work() capacity.Rate {
+	if m.demand.forecast == nil {
+		return m.carried()
+	}
+	return m.carried() * capacity.Rate(m.demand.forecast.Worth(m.demand.tokens))
 }

@@ -8,6 +8,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/forecast"
 )
 
 // A scale-down is undone where what it left is too few although no more load came than it was
@@ -47,7 +48,7 @@ func TestAScaleDownIsUndone(t *testing.T) {
 				assert.Equal(t, max(load, m.old.Lowered.Most), m.next.Lowered.Most)
 				return
 			}
-			assert.Equal(t, TooFew{epoch, load}, m.next.TooFew)
+			assert.Equal(t, TooFew{epoch, load, m.promise.SLO}, m.next.TooFew)
 			assert.Zero(t, m.next.Lowered)
 			assert.Equal(t, 4, v.next.TooFew)
 		})
@@ -69,7 +70,7 @@ func TestAScaleDownIsTriedOnceADay(t *testing.T) {
 func TestHowLongItIsKnownThatReplicasWereTooFew(t *testing.T) {
 	for age, known := range map[time.Duration]bool{undoneFor - 1: true, undoneFor: false} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
-		few := TooFew{epoch.Add(-age), 10}
+		few := TooFew{At: epoch.Add(-age), Load: 10}
 		m.old.TooFew, v.old.TooFew, v.target = few, 2, 3
 		r.judgeLowered(m, &need{})
 		m.need.want = wantLess
@@ -77,6 +78,30 @@ func TestHowLongItIsKnownThatReplicasWereTooFew(t *testing.T) {
 		assert.Equal(t, known, m.next.TooFew == few)
 		assert.Equal(t, 2, v.next.TooFew)
 		assert.Equal(t, 3, v.next.Lowered)
+	}
+}
+
+// Other servers, another promise and other requests make it another question.
+func TestWhatWasTooFewMaySufficeLater(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*model, *variant)
+		tooFew bool
+	}{
+		"nothing changed":  {func(*model, *variant) {}, true},
+		"a new version":    {func(_ *model, v *variant) { v.in.Rolling = true }, false},
+		"another promise":  {func(m *model, _ *variant) { m.promise.SLO.ITL = 50 }, false},
+		"shorter requests": {func(m *model, _ *variant) { m.demand.tokens = capacity.TokenShape{Input: 50, Output: 50} }, false},
+		"longer requests":  {func(m *model, _ *variant) { m.demand.tokens = capacity.TokenShape{Input: 150, Output: 150} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
+			usual := capacity.TokenShape{Input: 100, Output: 100}
+			m.demand.now, m.demand.tokens, m.demand.forecast = 10, usual, &forecast.Belief{Shape: usual}
+			m.old.TooFew, v.old.TooFew = TooFew{At: epoch, Load: 10}, 3
+			c.change(m, v)
+			r.judgeLowered(m, &need{})
+			assert.Equal(t, c.tooFew, m.tooFew(func(*variant) int { return 3 }))
+		})
 	}
 }
 
@@ -105,7 +130,7 @@ func TestAnUndoneScaleDownIsNotMadeAgain(t *testing.T) {
 			m.demand.now = c.load
 			v.next.TooFew, w.next.TooFew = 2, 3
 			if c.known {
-				m.next.TooFew = TooFew{epoch, 10}
+				m.next.TooFew = TooFew{At: epoch, Load: 10}
 			}
 			left := map[*variant]int{v: c.left[0], w: c.left[1]}
 			v.target, w.target = c.left[0]+1, c.left[1]
@@ -171,7 +196,7 @@ func TestReplicasStayAboveWhatWasTooFew(t *testing.T) {
 		m.load, m.need.least, m.demand.now = v.load, 1, 1
 		v.next.TooFew = 2
 		if known {
-			m.next.TooFew = TooFew{epoch, 1}
+			m.next.TooFew = TooFew{At: epoch, Load: 1}
 		}
 		now := m.standing(func(v *variant) int { return v.target })
 		assert.Equal(t, left, m.oneByOne(now, nil, false)[v])

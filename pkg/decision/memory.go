@@ -153,15 +153,16 @@ type Switch struct {
 	Undone bool
 }
 
-// Lowered is a scale-down: the load that was to be carried, and the most since.
+// Lowered is a scale-down: the work that was to be carried, and the most since.
 type Lowered struct {
 	Load, Most capacity.Rate
 }
 
-// TooFew is that what a scale-down left did not suffice for a load.
+// TooFew is that what a scale-down left did not suffice for a load within a promise.
 type TooFew struct {
 	At   time.Time
 	Load capacity.Rate
+	SLO  capacity.SLO
 }
 
 // Observation is what was seen in one round.

@@ -50,7 +50,7 @@ func (m *model) staysFor(v *variant) string {
 		}
 		return o.target
 	}):
-		return fmt.Sprintf("no scale-down: fewer were too few for %s req/s", perSecond(m.next.TooFew.Load))
+		return fmt.Sprintf("no scale-down: fewer were too few for %s req/s", perSecond(m.carried()*m.next.TooFew.Load/m.work()))
 	case m.need.least >= oneMore:
 		return fmt.Sprintf("no scale-down: %s req/s of capacity are required", perSecond(m.need.least))
 	case v.target == 0:
