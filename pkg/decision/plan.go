@@ -199,7 +199,8 @@ const (
 	// ReasonIdle: nothing was asked of the model for its retention period, so it may
 	// sleep.
 	ReasonIdle Reason = "Idle"
-	// ReasonPreempted: a more important model needs the room.
+	// ReasonPreempted: a more important model needs the room, or an equally important one that
+	// has less of what it needs.
 	ReasonPreempted Reason = "Preempted"
 	// ReasonRollingUpdate: no replica goes while pods are replaced by newer ones.
 	ReasonRollingUpdate Reason = "RollingUpdate"

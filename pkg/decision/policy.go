@@ -172,6 +172,13 @@ const (
 	ActuationOff    Actuation = "Off"
 )
 
+func (p *Promise) weight() float64 {
+	if p.Weight > 0 {
+		return p.Weight
+	}
+	return 1
+}
+
 // Behavior has the meaning of the HorizontalPodAutoscaler's scaling rules.
 type Behavior struct {
 	// Window is the stabilisation window.

@@ -2,30 +2,41 @@ package decision
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
-// preempt has less important models give way, in a cluster that does not grow, to those
-// that lack room: for one replica of each at a time, so that the scale-down window of who
-// gives lies between two; never below a minimum, nor the model's last replica. A replica
-// of several pods gets no room in this way.
+// preempt has others give way, in a cluster that does not grow, to models that lack room:
+// less important ones, and equally important ones that have more of what they need. Each
+// gives for one replica of each at a time, so that the scale-down window of who gives lies
+// between two; never below a minimum, nor the model's last replica. A replica of several pods
+// gets no room in this way.
 func (r *round) preempt(ordered []*model, found answer) {
-	if !r.policy.Limited || r.trial == nil || len(ordered) == 0 {
+	if !r.policy.Limited || r.trial == nil || len(ordered) <= 1 {
 		return
 	}
-	least := ordered[len(ordered)-1].promise.Priority
+	var lack []unplaced
+	for _, m := range ordered {
+		if v := r.lacking(m, found.lacks[m]); v != nil && v.in.Request.Shape.Pods <= 1 {
+			lack = append(lack, unplaced{m, v})
+		}
+	}
+	slices.SortStableFunc(lack, func(a, b unplaced) int {
+		return cmp.Or(cmp.Compare(a.m.promise.Priority, b.m.promise.Priority), cmp.Compare(a.m.has(0), b.m.has(0)))
+	})
+	least, tried := ordered[len(ordered)-1].promise.Priority, 0
 	var room *placement.Cluster
 	var givers map[int][]giver
-	for _, m := range ordered {
-		if m.promise.Priority >= least {
-			return
-		}
-		v := r.lacking(m, found.lacks[m])
-		if v == nil || v.in.Request.Shape.Pods > 1 {
-			continue
+	for _, l := range lack {
+		if l.m.promise.Priority == least {
+			if tried++; tried > scarceModels {
+				return
+			}
 		}
 		if room == nil {
 			room, givers = r.trial.Cluster().Clone(), r.givers(ordered)
@@ -33,8 +44,21 @@ func (r *round) preempt(ordered []*model, found answer) {
 				room.Remove(w.in.Request, node)
 			}
 		}
-		makeRoom(m, v, room, givers, found, r.snapshot.Time)
+		makeRoom(l.m, l.v, room, givers, found, r.snapshot.Time)
 	}
+}
+
+// has is the share of what the model needs, by its weight, that its replicas serve if they
+// served that much more: what equally important models share scarce room by.
+func (m *model) has(more capacity.Rate) float64 {
+	if m.total() == 0 {
+		return 0
+	}
+	needs := capacity.Rate(m.promise.weight()) * m.carried()
+	if needs <= 0 {
+		return math.Inf(1)
+	}
+	return float64((m.served(func(v *variant) int { return v.target }) + more) / needs)
 }
 
 // lacking is the variant of which the model would have one more replica if there were room;
@@ -103,8 +127,12 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 		room.Remove(w.in.Request, at)
 		found.giving[w] = append(found.giving[w], g.name)
 		delete(found.ideal, w)
-		w.step(StageAllocation, w.target-1, ReasonPreempted, "gives a replica to %s (priority %d)", m.in.ID, m.promise.Priority)
-		w.fact(ReasonPreempted, "gives a replica to %s (priority %d)", m.in.ID, m.promise.Priority)
+		to := fmt.Sprintf("gives a replica to %s (priority %d)", m.in.ID, m.promise.Priority)
+		if g.m.promise.Priority == m.promise.Priority {
+			to = fmt.Sprintf("gives a replica to %s, which has less of what it needs", m.in.ID)
+		}
+		w.step(StageAllocation, w.target-1, ReasonPreempted, "%s", to)
+		w.fact(ReasonPreempted, "%s", to)
 		v.fact(ReasonNoSlots, "waits for room that %s gives", w.in.Name)
 	}
 	room.Put(v.in.Request, at)
@@ -112,19 +140,22 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 }
 
 // fewest are the first of the givers on a node without whom a replica of v fits, if it does
-// without all of them. Who may give no more is passed over.
+// without all of them. Who may give no more is passed over, and who is as important and would
+// have less of what it needs then than m.
 func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant][]string, room *placement.Cluster) (gone []giver, fits bool) {
-	given, givenOf := map[*variant]int{}, map[*model]int{}
+	given, givenOf, lost := map[*variant]int{}, map[*model]int{}, map[*model]capacity.Rate{}
 	fits = admits(room, v.in.Request, node)
 	for _, g := range givers {
 		if fits {
 			break
 		}
-		if g.v.priority <= m.promise.Priority || g.v.target-given[g.v] <= g.v.policy.Min || g.m.total()-givenOf[g.m] <= 1 || slices.Contains(giving[g.v], g.name) {
+		less := g.v.priority > m.promise.Priority ||
+			g.v.priority == m.promise.Priority && g.m != m && m.has(v.rate.serves()) <= g.m.has(-lost[g.m]-g.v.rate.serves())
+		if !less || g.v.target-given[g.v] <= g.v.policy.Min || g.m.total()-givenOf[g.m] <= 1 || slices.Contains(giving[g.v], g.name) {
 			continue
 		}
 		room.Remove(g.v.in.Request, node)
-		gone, given[g.v], givenOf[g.m] = append(gone, g), given[g.v]+1, givenOf[g.m]+1
+		gone, given[g.v], givenOf[g.m], lost[g.m] = append(gone, g), given[g.v]+1, givenOf[g.m]+1, lost[g.m]+g.v.rate.serves()
 		fits = admits(room, v.in.Request, node)
 	}
 	for _, g := range gone {

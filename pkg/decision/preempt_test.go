@@ -183,3 +183,38 @@ func TestForWhomRoomIsMade(t *testing.T) {
 		})
 	}
 }
+
+// Equally important models share a full cluster by their weights, whoever came first, and a
+// model that has nothing gets a replica.
+func TestEqualsShareAFullCluster(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, second float64
+		weight        float64
+		there         int
+		// least and most are how many the second one has in the end.
+		least, most int
+	}{
+		"both need as much":                {16, 16, 1, 1, 3, 4},
+		"as much, and the second has none": {16, 16, 1, 0, 3, 4},
+		"the second needs little":          {20, 2, 1, 0, 1, 1},
+		"the second weighs more":           {16, 16, 3, 1, 5, 6},
+		"the second weighs less":           {16, 16, 1. / 3, 1, 1, 2},
+		"there is enough for both":         {6, 6, 1, 1, 3, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := &flow{id: "first", arrivals: constant(c.first), variants: []*vessel{vesselOf("first", 8-c.there)}}
+			second := &flow{id: "second", arrivals: step(10*time.Minute, 0.1, c.second), variants: []*vessel{vesselOf("second", c.there)}}
+			policy := DefaultPolicy()
+			policy.Limited, policy.Idle.Enabled = true, true
+			policy.Promises = map[ModelKey]Promise{{"ns", "first"}: {Priority: 7}, {"ns", "second"}: {Priority: 7, Weight: c.weight}}
+			f := newFluid(machines(1), policy, first, second)
+			f.run(3 * time.Hour)
+			n := second.variants[0].replicas
+			assert.GreaterOrEqual(t, n, c.least, "%v", f.writes)
+			assert.LessOrEqual(t, n, c.most, "%v", f.writes)
+			settled := len(f.writes)
+			f.run(6 * time.Hour)
+			assert.Len(t, f.writes, settled, "%v", f.writes)
+		})
+	}
+}

@@ -10,8 +10,8 @@ import (
 // theirs.
 const scarcity = 2
 
-// scarceModels is how many models are looked at that lack room on one accelerator: it bounds
-// the time of a round.
+// scarceModels is how many models are looked at that lack room on one accelerator, and for how
+// many of the least important ones others make room: it bounds the time of a round.
 const scarceModels = 2
 
 // unplaced is a variant of which its model lately lacked one more replica for want of room.

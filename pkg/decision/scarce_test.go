@@ -75,7 +75,8 @@ func TestWhatOthersLackIsBoughtLast(t *testing.T) {
 
 // A model at a constant load moves to a dearer variant when another one lacks the room of its
 // replicas, whoever came first, and back when that one needs the room no more; but not for a
-// less important one, nor to what is too dear or has no room, nor where switches are off.
+// less important one, nor to what is too dear or has no room, nor where switches are off. Then
+// it gives its share.
 func TestWhatOthersLackMoves(t *testing.T) {
 	for name, c := range map[string]struct {
 		lacked       float64
@@ -89,9 +90,9 @@ func TestWhatOthersLackMoves(t *testing.T) {
 		"nobody lacks anything":         {7, 1, 1, 10, 8, 30 * time.Minute, 4, 0, 4},
 		"another one lacks it":          {14, 1, 1, 10, 8, 30 * time.Minute, 2, 2, 6},
 		"a less important one lacks it": {14, 1, 2, 10, 8, 30 * time.Minute, 4, 0, 4},
-		"the other one is too dear":     {14, 1, 1, 14, 8, 30 * time.Minute, 4, 0, 4},
-		"the other one has no room":     {14, 1, 1, 10, 0, 30 * time.Minute, 4, 0, 4},
-		"switches are off":              {14, 1, 1, 10, 8, 0, 4, 0, 4},
+		"the other one is too dear":     {14, 1, 1, 14, 8, 30 * time.Minute, 3, 1, 5},
+		"the other one has no room":     {14, 1, 1, 10, 0, 30 * time.Minute, 3, 0, 5},
+		"switches are off":              {14, 1, 1, 10, 8, 0, 3, 1, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := machines(1)
@@ -112,6 +113,10 @@ func TestWhatOthersLackMoves(t *testing.T) {
 			f.run(time.Hour)
 			assert.Equal(t, []int{c.cheap, c.dear, c.got}, []int{cheap.replicas, dear.replicas, narrow.replicas}, "%v", f.writes)
 			f.run(3 * time.Hour)
+			if c.horizon == 0 {
+				assert.Equal(t, []int{3, 1, 4}, []int{cheap.replicas, dear.replicas, narrow.replicas}, "%v", f.writes)
+				return
+			}
 			assert.Equal(t, []int{4, 0, 4}, []int{cheap.replicas, dear.replicas, narrow.replicas}, "%v", f.writes)
 		})
 	}

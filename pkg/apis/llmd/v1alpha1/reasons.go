@@ -109,7 +109,7 @@ func Reasons() []Reason {
 		{ConditionScalingLimited, no, ReasonNotLimited, "The replicas are what the load needs."},
 		{ConditionScalingLimited, yes, "NoSlots", "Fewer replicas fit on the cluster than the load needs."},
 		{ConditionScalingLimited, yes, "StartupOverdue", "A starting replica was not ready by its deadline, so it no longer counts as supply."},
-		{ConditionScalingLimited, yes, "Preempted", "A more important model needs the room, so this variant loses replicas; the message names that model."},
+		{ConditionScalingLimited, yes, "Preempted", "A more important model needs the room, or an equally important one that has less of what it needs, so this variant loses replicas; the message names that model."},
 		{ConditionScalingLimited, yes, "MinReplicas", "minReplicas keeps more replicas than the load needs."},
 		{ConditionScalingLimited, yes, "MaxReplicas", "maxReplicas allows fewer replicas than the load needs."},
 		{ConditionScalingLimited, yes, "Stabilized", "A recommendation within the stabilization window keeps the replicas."},
@@ -135,7 +135,7 @@ func Reasons() []Reason {
 		{"", "", "Wake", "Requests wait and nothing serves."},
 		{"", "", "KeepOne", "A model keeps one replica on its cheapest variant that fits."},
 		{"", "", "RoundMayNotLower", "Only a full round may remove replicas."},
-		{"", "", "Preempted", "A more important model lacks room, so this model loses a replica."},
+		{"", "", "Preempted", "A more important model lacks room, or an equally important one has less of what it needs, so this model loses a replica."},
 		{"", "", "ReplicasChanged", "Something else changed the replicas once; none is removed within the scale-down window."},
 		{"", "", "TargetMissing", "The scale target does not exist or cannot be scaled; the condition TargetResolved says which."},
 	}
