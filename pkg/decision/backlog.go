@@ -146,10 +146,10 @@ func (r *round) drains(m *model, n *need) bool {
 }
 
 // unsettled says why what the metrics window shows is not how things are now: within
-// it a backlog was worth a replica, or replicas began to serve. Empty means that it
-// is.
+// it a backlog was worth a replica, or replicas began to serve, more of them than may be
+// without metrics. Empty means that it is.
 func (r *round) unsettled(m *model, n *need) string {
-	if r.grew(m) {
+	if ready := m.ready(); float64(ready-r.began(m)) < lowerCoverage*float64(ready) {
 		return "replicas just began to serve"
 	}
 	waiting, most := 0.0, capacity.Rate(0)

@@ -123,7 +123,7 @@ func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) forecas
 		seen := c.steady
 		if seen.Shape = shape; !m.in.Arrival.Present {
 			r.complete(m, &seen, c.at, func(p *Replica) bool { return r.usable(p.Served) })
-			seen.LowerBound = seen.LowerBound || r.grew(m)
+			seen.LowerBound = seen.LowerBound || r.began(m) > 0
 		}
 		return f.Observe(c.at, seen, r.earlierDays(m))
 	}
@@ -141,7 +141,7 @@ func (r *round) complete(m *model, seen *forecast.Count, at time.Time, says func
 	})
 	silent := max(0, ready-heard)
 	switch {
-	case r.shrank(m, at, seen.Span), silent > 0 && (silent >= heard || r.grew(m) || len(m.old.Seen) == 0):
+	case r.shrank(m, at, seen.Span), silent > 0 && (silent >= heard || r.began(m) > 0 || len(m.old.Seen) == 0):
 		seen.LowerBound = true
 	case silent > 0:
 		seen.Rate *= capacity.Rate(ready) / capacity.Rate(heard)
@@ -193,12 +193,15 @@ func (r *round) certain(m *model) (rate capacity.Rate, silent []int, known bool)
 	return capacity.Rate(sum), silent, known
 }
 
-// grew reports whether more replicas serve now than at some time within the metrics
-// window.
-func (r *round) grew(m *model) bool {
-	return slices.ContainsFunc(m.old.Seen, func(o Observation) bool {
-		return r.snapshot.Time.Sub(o.Time) <= r.policy.Window && o.Ready < m.ready()
-	})
+// began is how many more replicas serve now than at some time within the metrics window.
+func (r *round) began(m *model) int {
+	most := 0
+	for _, o := range m.old.Seen {
+		if r.snapshot.Time.Sub(o.Time) <= r.policy.Window {
+			most = max(most, m.ready()-o.Ready)
+		}
+	}
+	return most
 }
 
 // shrank reports whether more replicas served within a span before a sample than now: what

@@ -683,3 +683,22 @@ func TestACountIsCompleted(t *testing.T) {
 		})
 	}
 }
+
+// One replica whose readiness comes and goes does not keep the others when the load falls.
+func TestAReplicaThatFlapsHoldsNoOthers(t *testing.T) {
+	web := vesselOf("web", 16)
+	m := &flow{id: "m", arrivals: step(20*time.Minute, 32, 6), variants: []*vessel{web}}
+	f := newFluid(machines(8), DefaultPolicy(), m)
+	for f.elapsed() < 3*time.Hour {
+		p := web.pods[0]
+		switch at := f.elapsed() % (100 * time.Second); {
+		case at == 70*time.Second:
+			f.lose(p)
+			p.hung = true
+		case at == 0:
+			p.hung = false
+		}
+		f.step()
+	}
+	assert.LessOrEqual(t, web.replicas, 5, "%v", f.writes)
+}
