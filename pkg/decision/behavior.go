@@ -24,10 +24,14 @@ func (r *round) behavior(m *model, ideal, giveBack map[*variant]int, idle bool) 
 	})
 }
 
-// decided is the history since the variant was last held or changed by somebody else:
-// what was wanted before that no longer counts, so that nothing is removed for a window.
+// decided is the history since the variant was last held or changed by somebody else, or
+// rounds were missing: what was wanted before that no longer counts, so that nothing is removed
+// for a window.
 func (v *variant) decided() []Stretch {
 	past := v.old.History
+	if v.missed {
+		return nil
+	}
 	for i := len(past) - 1; i >= 0; i-- {
 		if !past[i].Decided || v.externallyChanged {
 			return past[i+1:]
@@ -87,7 +91,7 @@ func (r *round) history(v *variant) []Stretch {
 		}
 	}
 	past, shown := v.old.History, v.target
-	if v.externallyChanged {
+	if v.externallyChanged || v.missed {
 		past = nil
 	}
 	if v.plan.Fallback != nil {

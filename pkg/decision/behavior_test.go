@@ -308,3 +308,18 @@ func TestTheToleranceIsOfTheWholePurchase(t *testing.T) {
 		assert.Equal(t, want, bought((10+more)*each, 0.1), "%v", more)
 	}
 }
+
+// Rounds that were missing, as of a manager that hung, are no time in which nothing more was
+// wanted: the window begins anew.
+func TestMissingRoundsCoverNoWindow(t *testing.T) {
+	policy := DefaultPolicy()
+	for gap, missed := range map[time.Duration]bool{policy.Freshness.Ageing - 1: false, policy.Freshness.Ageing: true} {
+		r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Current: 8, Ready: 8})
+		v.old.History = []Stretch{{From: epoch.Add(-2 * time.Hour), Until: epoch.Add(-gap), Replicas: 8, Wanted: 2, Needed: 2, Decided: true}}
+		r.admit(v)
+		v.target, v.wanted = 2, 2
+		r.slowDown(m, v, 8)
+		assert.Equal(t, missed, v.target == 8, "%v", v.plan.Steps)
+		assert.Equal(t, missed, r.history(v)[0].From.Equal(epoch))
+	}
+}

@@ -59,6 +59,8 @@ type variant struct {
 	scarceFor *model
 	// externallyChanged is set when somebody else changed the replicas.
 	externallyChanged bool
+	// missed is set when the last round is so long ago that nobody knows what was wanted since.
+	missed bool
 }
 
 // begin makes the working state of a model. Where every variant is in mode Off they are
@@ -118,6 +120,8 @@ func (r *round) admit(v *variant) {
 		r.freeze(v, err)
 	}
 	v.next.Conflict, v.externallyChanged = r.conflictOf(v)
+	last, known := v.old.before()
+	v.missed = known && r.snapshot.Time.Sub(last.Until) >= max(r.policy.Freshness.Ageing, r.policy.Interval)
 	if v.managed || v.in.exists() && v.policy.Actuation == ActuationOff {
 		r.look(v)
 	}
