@@ -106,14 +106,16 @@ func (r *round) countsOf(m *model) counts {
 }
 
 // forecast takes what arrived since the last sample into the belief: the count between
-// the last two scrapes, or where nobody tells that, the rate of a whole metrics window.
+// the last two scrapes, or where nobody tells that, or requests are in service for longer than a
+// metrics window, the rate of a whole one. What few such requests add within a scrape says
+// nothing of the load, which is what arrives while they are in service.
 func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) forecast.Belief {
 	f := m.old.Forecast
 	if c.at.IsZero() || !c.at.After(f.Sampled) {
 		return f
 	}
 	switch {
-	case c.scrapes:
+	case c.scrapes && !(c.window && r.inService(m) > r.policy.Window):
 		seen := c.recent
 		if seen.Shape = shape; !m.in.Recent.Present {
 			r.complete(m, &seen, c.at, func(p *Replica) bool { return r.usableSigned(p.Recent) })
@@ -128,6 +130,21 @@ func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) forecas
 		return f.Observe(c.at, seen, r.earlierDays(m))
 	}
 	return f
+}
+
+// inService is the mean time for which a request is in service, by Little's law; 0 where it is
+// not known.
+func (r *round) inService(m *model) time.Duration {
+	running, served := 0.0, 0.0
+	m.eachReplica(func(p *Replica) {
+		if r.usable(p.Running) && r.usable(p.Served) {
+			running, served = running+p.Running.Value, served+p.Served.Value
+		}
+	})
+	if served <= 0 {
+		return 0
+	}
+	return time.Duration(running / served * float64(time.Second))
 }
 
 // complete counts for serving replicas that say nothing what the others did in the mean. Where
