@@ -17,7 +17,7 @@ import (
 // between two; never below a minimum, nor the model's last replica. A replica of several pods
 // gets no room in this way.
 func (r *round) preempt(ordered []*model, found answer) {
-	if !r.policy.Limited || r.trial == nil || len(ordered) <= 1 {
+	if !r.policy.Limited || r.trial == nil {
 		return
 	}
 	var lack []unplaced
@@ -29,21 +29,19 @@ func (r *round) preempt(ordered []*model, found answer) {
 	slices.SortStableFunc(lack, func(a, b unplaced) int {
 		return cmp.Or(cmp.Compare(a.m.promise.Priority, b.m.promise.Priority), cmp.Compare(a.m.has(0), b.m.has(0)))
 	})
-	least, tried := ordered[len(ordered)-1].promise.Priority, 0
-	var room *placement.Cluster
-	var givers map[int][]giver
+	if len(lack) == 0 {
+		return
+	}
+	room, givers := r.trial.Cluster().Clone(), r.givers(ordered)
+	for w, node := range r.nominated {
+		room.Remove(w.in.Request, node)
+	}
+	// None is less important than the last ones, which only equals make room for.
+	last := slices.IndexFunc(lack, func(l unplaced) bool { return l.m.promise.Priority == ordered[len(ordered)-1].promise.Priority })
+	if last >= 0 {
+		lack = lack[:min(len(lack), last+scarceModels)]
+	}
 	for _, l := range lack {
-		if l.m.promise.Priority == least {
-			if tried++; tried > scarceModels {
-				return
-			}
-		}
-		if room == nil {
-			room, givers = r.trial.Cluster().Clone(), r.givers(ordered)
-			for w, node := range r.nominated {
-				room.Remove(w.in.Request, node)
-			}
-		}
 		makeRoom(l.m, l.v, room, givers, found, r.snapshot.Time)
 	}
 }

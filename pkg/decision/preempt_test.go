@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -217,4 +218,87 @@ func TestEqualsShareAFullCluster(t *testing.T) {
 			assert.Len(t, f.writes, settled, "%v", f.writes)
 		})
 	}
+}
+
+// Who is as important gives as long as it keeps at least as much of what it needs as the other
+// one gets, with all that it gives for it.
+func TestWhatEqualsGive(t *testing.T) {
+	for name, c := range map[string]struct {
+		// There are so many replicas of the one that gives, each of which serves 2.5 of its need,
+		// and the other one, which needs 10, wants so many devices.
+		replicas int
+		need     capacity.Rate
+		devices  int
+		has      int
+		given    int
+	}{
+		"it has more":                  {8, 10, 1, 1, 1},
+		"it would have as much":        {3, 10, 1, 1, 1},
+		"it would have less":           {2, 10, 1, 1, 0},
+		"two of it would be too many":  {3, 10, 2, 1, 0},
+		"two of it are all right":      {4, 10, 2, 1, 2},
+		"it needs more":                {4, 40, 1, 1, 0},
+		"the other one has nothing":    {2, 40, 1, 0, 1},
+		"nothing is needed of it":      {2, 0, 1, 3, 1},
+		"the other one would have all": {8, 20, 1, 3, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rated := rate{trigger: 2.5, max: 2.5}
+			batch := variantOf(variant{in: &Variant{Name: "batch", Request: request("H100", 1)}, priority: 7, target: c.replicas, rate: rated})
+			gives := modelOf(model{variants: []*variant{batch}, promise: Promise{Priority: 7}})
+			gives.demand.now = c.need
+			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", c.devices)}, priority: 7, target: c.has, rate: rated})
+			wants := modelOf(model{in: &Model{ID: "chat"}, variants: []*variant{chat}, promise: Promise{Priority: 7}})
+			wants.demand.now = 10
+			room := &placement.Cluster{Nodes: nodes(1, "H100", 8)}
+			room.Nodes[0].Free.Devices = 0
+			givers := map[int][]giver{}
+			for i := range c.replicas {
+				givers[0] = append(givers[0], giver{gives, batch, fmt.Sprint(i)})
+			}
+			giving := map[*variant][]string{}
+			makeRoom(wants, chat, room, givers, answer{giving: giving}, epoch)
+			assert.Len(t, giving[batch], c.given)
+			if c.given > 0 {
+				assert.Equal(t, Nomination{"H100-0", epoch}, chat.next.Nominated)
+			}
+		})
+	}
+	idle := modelOf(model{variants: []*variant{variantOf(variant{target: 1})}})
+	assert.True(t, math.IsInf(idle.has(0), 1), "nothing is needed of it")
+}
+
+// Of models that nobody is less important than, a round makes room for two, those that have the
+// least of what they need.
+func TestForHowManyEqualsRoomIsMade(t *testing.T) {
+	holds := &flow{id: "holds", arrivals: constant(10), variants: []*vessel{vesselOf("holds", 5)}}
+	flows := []*flow{holds}
+	for i, load := range []float64{7, 12, 10, 8} {
+		id := fmt.Sprint("lacks-", i)
+		flows = append(flows, &flow{id: id, arrivals: constant(load), variants: []*vessel{vesselOf(id, 1)}})
+	}
+	policy := DefaultPolicy()
+	policy.Limited, policy.Promises = true, map[ModelKey]Promise{}
+	for _, m := range flows {
+		policy.Promises[ModelKey{"ns", m.id}] = Promise{Priority: 7}
+	}
+	cluster := machines(2)
+	cluster.Nodes[1].Free.Devices = 1
+	f := newFluid(cluster, policy, flows...)
+	var first []string
+	f.told = func(_ *Snapshot, plan *Plan) {
+		var waits []string
+		for _, m := range plan.Models {
+			for _, fact := range m.Variants[0].Facts {
+				if fact.Detail == "waits for room that holds gives" {
+					waits = append(waits, m.ID)
+				}
+			}
+		}
+		if first == nil {
+			first = waits
+		}
+	}
+	f.run(20 * time.Minute)
+	assert.Equal(t, []string{"lacks-1", "lacks-2"}, first, "%v", f.writes)
 }
