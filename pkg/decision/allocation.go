@@ -27,6 +27,11 @@ type lack struct {
 	any bool
 }
 
+// lacksOne reports whether the model has no replica and is to have one.
+func (r *round) lacksOne(m *model) bool {
+	return m.total() == 0 && (!r.policy.IdleOf(m.key).Enabled || m.called())
+}
+
 // allocate turns what the models want into replicas of their variants. Minima come
 // before anybody's growth, more important models before others, and what only saves
 // comes last.
@@ -35,8 +40,9 @@ func (r *round) allocate() answer {
 	ordered := slices.Clone(r.models)
 	slices.SortStableFunc(ordered, func(a, b *model) int { return cmp.Compare(a.promise.Priority, b.promise.Priority) })
 	for _, m := range ordered {
+		r.enter(m, found)
 		m.each(r.minimum)
-		if m.total() == 0 && (!r.policy.IdleOf(m.key).Enabled || m.called()) {
+		if r.lacksOne(m) {
 			found.lacks[m] = lack{any: !r.keepOne(m)}
 		}
 	}

@@ -65,8 +65,8 @@ type round struct {
 	trial *placement.Trial
 	// placed are the replicas that were tried out for growth.
 	placed []placed
-	// nominated is on which nodes room is kept for replicas that do not fit there yet.
-	nominated map[*variant]int
+	// nominated is where room is kept for replicas for whom it was made.
+	nominated map[*variant]nominated
 	// sized is how many variants had a rate within a promise before this round, and
 	// firstSizes how many got their first one in it.
 	sized, firstSizes int

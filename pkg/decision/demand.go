@@ -107,15 +107,15 @@ func (r *round) countsOf(m *model) counts {
 
 // forecast takes what arrived since the last sample into the belief: the count between
 // the last two scrapes, or where nobody tells that, or requests are in service for longer than a
-// metrics window, the rate of a whole one. What few such requests add within a scrape says
-// nothing of the load, which is what arrives while they are in service.
+// metrics window and so few that none may arrive between two scrapes, the rate of a whole one.
+// What arrives while they are in service is the load, and not what chance adds to one scrape.
 func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) forecast.Belief {
 	f := m.old.Forecast
 	if c.at.IsZero() || !c.at.After(f.Sampled) {
 		return f
 	}
 	switch {
-	case c.scrapes && !(c.window && r.inService(m) > r.policy.Window):
+	case c.scrapes && !(c.window && r.inService(m) > r.policy.Window && float64(c.steady.Rate)*c.recent.Span.Seconds() < settledChance*settledChance):
 		seen := c.recent
 		if seen.Shape = shape; !m.in.Recent.Present {
 			r.complete(m, &seen, c.at, func(p *Replica) bool { return r.usableSigned(p.Recent) })

@@ -124,18 +124,29 @@ func TestTheForecastIsToldInRequestsOfThePresentShape(t *testing.T) {
 	assert.InDelta(t, float64(same)/2, float64(d.expected(0.5, time.Minute)), 1e-9)
 }
 
-// Where requests are in service for longer than a metrics window, one count between two scrapes
-// says nothing of the load.
+// Where requests are in service for longer than a metrics window, and few, one count between
+// two scrapes says nothing of the load.
 func TestLongRequestsAreCountedByTheWindow(t *testing.T) {
-	for running, want := range map[float64]float64{5: 0.6, 10: 0.6, 11: 0.2} {
-		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1})
-		sample := func(value float64) Sample { return Sample{Value: value, Time: epoch, Present: true} }
-		v.in.Replicas = []Replica{{Running: sample(running), Served: sample(1.0 / 6)}}
-		c := counts{at: epoch, window: true, scrapes: true, steady: forecast.Count{Rate: 0.2, Span: time.Minute}, recent: forecast.Count{Rate: 0.6, Span: 15 * time.Second}}
-		m.in.Arrival, m.in.Recent = sample(0.2), sample(0.6)
-		belief := r.forecast(m, &c, capacity.TokenShape{})
-		mean, _ := belief.Moments()
-		assert.InDelta(t, want, mean, 0.01, "%v running", running)
+	for name, c := range map[string]struct{ running, served, window, last, want float64 }{
+		"short ones":              {5, 0.1, 0.2, 0.6, 0.6},
+		"as long as the window":   {6, 0.1, 0.2, 0.6, 0.6},
+		"longer":                  {7, 0.1, 0.2, 0.6, 0.2},
+		"longer, and nearly many": {70, 1, 0.59, 0.9, 0.59},
+		"longer, and many":        {70, 1, 0.61, 0.9, 0.9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1})
+			sample := func(value float64) Sample { return Sample{Value: value, Time: epoch, Present: true} }
+			v.in.Replicas = []Replica{{Running: sample(c.running), Served: sample(c.served)}}
+			counted := counts{
+				at: epoch, window: true, steady: forecast.Count{Rate: capacity.Rate(c.window), Span: time.Minute},
+				scrapes: true, recent: forecast.Count{Rate: capacity.Rate(c.last), Span: 15 * time.Second},
+			}
+			m.in.Arrival, m.in.Recent = sample(c.window), sample(c.last)
+			belief := r.forecast(m, &counted, capacity.TokenShape{})
+			mean, _ := belief.Moments()
+			assert.InDelta(t, c.want, mean, 0.01)
+		})
 	}
 	r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
 	assert.Zero(t, r.inService(m), "nobody serves")

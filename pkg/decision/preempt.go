@@ -33,8 +33,8 @@ func (r *round) preempt(ordered []*model, found answer) {
 		return
 	}
 	room, givers := r.trial.Cluster().Clone(), r.givers(ordered)
-	for w, node := range r.nominated {
-		room.Remove(w.in.Request, node)
+	for w, made := range r.nominated {
+		room.Remove(w.in.Request, made.node)
 	}
 	// None is less important than the last ones, which only equals make room for.
 	last := slices.IndexFunc(lack, func(l unplaced) bool { return l.m.promise.Priority == ordered[len(ordered)-1].promise.Priority })

@@ -118,19 +118,20 @@ func TestNobodyGivesWayInVain(t *testing.T) {
 	}
 }
 
-// Room that was made for a replica is kept for it while who gives still holds a part of it,
-// and no longer than a scale-down waits.
+// Room that was made for a replica is kept for it, also while who gives still holds a part of
+// it, and no longer than a scale-down waits.
 func TestRoomThatIsMadeIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
-		node        string
-		age         time.Duration
-		free, slots int
+		node              string
+		age               time.Duration
+		free, slots, chat int
 	}{
-		"nobody made any":             {"", 0, 1, 1},
-		"who gives is on its way out": {"H100-0", 10 * time.Second, 1, 0},
-		"there is room for both":      {"H100-0", 10 * time.Second, 3, 3},
-		"it is too long ago":          {"H100-0", 5 * time.Minute, 1, 1},
-		"the node is gone":            {"H100-7", 10 * time.Second, 1, 1},
+		"nobody made any":             {"", 0, 3, 3, 1},
+		"who gives is on its way out": {"H100-0", 10 * time.Second, 1, 0, 0},
+		"who gives is gone":           {"H100-0", 10 * time.Second, 2, 0, 0},
+		"there is room for others":    {"H100-0", 10 * time.Second, 5, 3, 1},
+		"it is too long ago":          {"H100-0", 5 * time.Minute, 3, 3, 1},
+		"the node is gone":            {"H100-7", 10 * time.Second, 3, 3, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, chat := bare(DefaultPolicy(), Memory{}, &Variant{Name: "chat", Request: request("H100", 2)})
@@ -142,7 +143,48 @@ func TestRoomThatIsMadeIsKept(t *testing.T) {
 			}
 			r.reserve()
 			assert.Equal(t, c.slots, r.slots(batch))
-			assert.Equal(t, c.free/2, r.slots(chat))
+			assert.Equal(t, c.chat, r.slots(chat))
+		})
+	}
+}
+
+// Whoever room was made for takes it once it fits, and leaves it to others where it wants none.
+func TestWhoEntersTheRoomThatWasMade(t *testing.T) {
+	for name, c := range map[string]struct {
+		free   int
+		change func(*round, *model, *variant)
+		// target is how many there are then, kept whether room is still kept, and left what is
+		// free for others.
+		target int
+		kept   bool
+		left   int
+	}{
+		"it wants more":              {2, func(_ *round, m *model, _ *variant) { m.need.want = wantMore }, 2, false, 0},
+		"it does not fit yet":        {1, func(_ *round, m *model, _ *variant) { m.need.want = wantMore }, 1, true, 0},
+		"it wants no more":           {2, func(*round, *model, *variant) {}, 1, false, 2},
+		"it lacks one of its minima": {2, func(_ *round, _ *model, v *variant) { v.policy.Min = 2 }, 2, false, 0},
+		"it misses the SLO": {2, func(_ *round, m *model, v *variant) {
+			m.need.want, v.rate = wantMore, rate{trigger: 2.5, max: 3, bound: true}
+		}, 1, false, 2},
+		"it may not grow": {2, func(_ *round, m *model, v *variant) {
+			m.need.want, v.policy.Up.Select = wantMore, SelectDisabled
+		}, 1, true, 0},
+		"it is left alone": {2, func(_ *round, m *model, v *variant) {
+			m.need.want, v.fleet.paused = wantMore, time.Minute
+		}, 1, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Request: request("H100", 2)})
+			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", c.free)}
+			v.old.Nominated, r.models = Nomination{"H100-0", epoch.Add(-time.Minute)}, []*model{m}
+			r.reserve()
+			c.change(r, m, v)
+			r.enter(m, answer{ideal: map[*variant]int{}})
+			other := variantOf(variant{in: &Variant{Name: "other", Request: request("H100", 1)}})
+			assert.Equal(t, c.target, v.target)
+			assert.Equal(t, c.kept, v.next.Nominated != Nomination{})
+			assert.Equal(t, c.kept, len(r.nominated) > 0)
+			assert.Equal(t, c.left, r.slots(other))
 		})
 	}
 }

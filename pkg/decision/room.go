@@ -33,10 +33,16 @@ func (r *round) reserve() {
 	r.nominate(all)
 }
 
-// nominate keeps the room for whom it was made, as long as a scale-down waits, while who
-// gives it still holds a part of the room.
+// nominated is the node on which room is kept for one replica, and whether it fits there now.
+type nominated struct {
+	node int
+	fits bool
+}
+
+// nominate keeps the room for whom it was made, as long as a scale-down waits, also while who
+// gives it still holds a part of it.
 func (r *round) nominate(variants []*variant) {
-	r.nominated = map[*variant]int{}
+	r.nominated = map[*variant]nominated{}
 	nodes := map[string]int(nil)
 	for _, v := range variants {
 		given := v.old.Nominated
@@ -47,11 +53,31 @@ func (r *round) nominate(variants []*variant) {
 		if nodes == nil {
 			nodes = r.nodes()
 		}
-		if node, known := nodes[given.Node]; known && !r.trial.Cluster().Fits(v.in.Request, node) {
+		if node, known := nodes[given.Node]; known {
+			r.nominated[v] = nominated{node, r.trial.Cluster().Fits(v.in.Request, node)}
 			r.trial.Put(v.in.Request, node)
-			r.nominated[v] = node
 		}
 	}
+}
+
+// enter has a replica take the room that was made for it, once it fits there. Who wants none
+// any more leaves the room to others.
+func (r *round) enter(m *model, found answer) {
+	m.each(func(v *variant) {
+		made, kept := r.nominated[v]
+		wants := v.target < v.policy.Min || r.lacksOne(m) || m.need.want == wantMore && !v.rate.unfit()
+		switch {
+		case !kept, wants && (!made.fits || v.fleet.paused > 0 || r.mayAdd(v) == 0):
+			return
+		case wants:
+			v.step(StageAllocation, v.target+1, m.need.reason, "%s: +1 in the room that was made for it", m.need.detail)
+			found.ideal[v] = v.target
+		default:
+			r.trial.Remove(v.in.Request, made.node)
+		}
+		delete(r.nominated, v)
+		v.next.Nominated = Nomination{}
+	})
 }
 
 // byImportance are the variants in the order in which their waiting replicas take room:

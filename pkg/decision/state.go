@@ -158,21 +158,26 @@ func (r *round) fleetOf(v *variant, startup time.Duration) fleet {
 }
 
 // startupDeadline is how long a starting replica of the variant is taken to come up. Where
-// none was ever seen to, the next ones have twice as long as those that were given up.
+// some were given up, and none came up since, the next ones have twice as long as those had.
 func (r *round) startupDeadline(v *variant, startup time.Duration) (time.Duration, Unseen) {
-	if startup > 0 {
-		return max(deadlineStartups*startup, leastDeadline), Unseen{}
-	}
 	u := Unseen{Before: v.old.Unseen.Before}
 	for i := range v.in.Starting {
 		if s := &v.in.Starting[i]; !s.unscheduled() && !s.Failing {
 			u.Now = max(u.Now, r.snapshot.Time.Sub(s.Since))
 		}
 	}
-	if u.Now < v.old.Unseen.Now {
+	last, _ := v.old.before()
+	switch {
+	case slices.ContainsFunc(v.in.Replicas, func(p Replica) bool { return p.Since.After(last.Until) }):
+		u.Before = 0
+	case u.Now < v.old.Unseen.Now:
 		u.Before = max(u.Before, v.old.Unseen.Now)
 	}
-	return max(r.policy.StartupDeadline, again*u.Before), u
+	least := r.policy.StartupDeadline
+	if startup > 0 {
+		least = max(deadlineStartups*startup, leastDeadline)
+	}
+	return max(least, again*u.Before), u
 }
 
 // stateOf is the state of one replica that does not serve. Where clusters grow, a node may

@@ -321,3 +321,36 @@ func TestStartsThatBecomeSlow(t *testing.T) {
 		}
 	}
 }
+
+// Where another variant could take over, or as many start as serve, slow starts are given up
+// once; the next ones have twice as long.
+func TestSlowStartsAreGivenUpOnce(t *testing.T) {
+	const at = 10 * time.Minute
+	for name, c := range map[string]struct {
+		ready, least int
+		load         float64
+		second       bool
+	}{
+		"two variants":                 {3, 6, 13, true},
+		"one starts beside one serves": {1, 2, 3.2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cheap, dear := vesselOf("cheap", c.ready), vesselOf("dear", 0)
+			cheap.startup, cheap.seen, dear.cost, dear.request = 2*time.Minute, 2*time.Minute, 8, request("A100", 1)
+			dear.startup, dear.seen = 8*time.Minute, 2*time.Minute
+			m := &flow{id: "m", arrivals: step(at, 1.5*float64(c.ready), c.load), variants: []*vessel{cheap}}
+			if c.second {
+				m.variants = append(m.variants, dear)
+			}
+			policy := DefaultPolicy()
+			policy.Limited = true
+			f := newFluid(&placement.Cluster{Nodes: append(nodes(4, "H100", 8), nodes(4, "A100", 8)...)}, policy, m)
+			f.run(at)
+			cheap.startup = 8 * time.Minute
+			f.run(at + 3*time.Hour)
+			assert.GreaterOrEqual(t, cheap.count(serves)+dear.count(serves), c.least, "%v", f.writes)
+			assert.LessOrEqual(t, len(f.writes), 10, "%v", f.writes)
+			assert.Less(t, m.queue, 1.0)
+		})
+	}
+}
