@@ -36,6 +36,7 @@
 //	spareWorth            share     C  worth of spare capacity in a purchase: less buys many small dear replicas
 //	scarcity              -         C  times its price that a replica counts for whose room others lack
 //	scarceModels          models    C  that are looked at which lack room on one accelerator: bounds the time of a round
+//	equalsPerRound        models    C  for which room is looked for that only equals can make: the same
 //	oneMore               req/s     C  a need that any replica covers
 //	undoneFor             time      C  how long a scale-down that was undone is not made again for its load: loads repeat after a day
 //	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
@@ -57,6 +58,7 @@
 //	fitsPerRound          fits      M  bounds the time of a round
 //	fitSpacing            time      M  the same
 //	wrongPace             -         M  factor beyond which a given profile is wrong: what a few requests took is up to a third off
+//	sameServer            -         C  and beyond which a server is another one after a rolling update: single points are a tenth off
 //	samePoint             share     C  change of what was seen up to which a latency model stands
 //	sizesPerRound         rates     M  the same
 //	sameLengths           share     C  change of the lengths up to which a rate stands

@@ -247,7 +247,7 @@ func (m *Memory) upTo(now time.Time) *Memory {
 	}
 	next := Memory{Time: now, Variants: make(map[Key]*VariantMemory, len(m.Variants)), Models: make(map[ModelKey]*ModelMemory, len(m.Models))}
 	for key, v := range m.Variants {
-		kept := &VariantMemory{Curve: v.Curve, Holds: v.Holds, Latency: Learning{Estimate: v.Latency.Estimate, Made: earlier(v.Latency.Made, now)}, Sizing: v.Sizing, Hardware: v.Hardware}
+		kept := &VariantMemory{Curve: v.Curve, Holds: v.Holds, Latency: Learning{Estimate: v.Latency.Estimate}, Sizing: v.Sizing, Hardware: v.Hardware}
 		kept.Curve.Updated, kept.Sizing.Found = earlier(v.Curve.Updated, now), earlier(v.Sizing.Found, now)
 		next.Variants[key] = kept
 	}

@@ -11,6 +11,10 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
+// equalsPerRound is for how many models a round looks for room that only equally important ones
+// can make: it bounds its time.
+const equalsPerRound = 32
+
 // preempt has others give way, in a cluster that does not grow, to models that lack room:
 // less important ones, and equally important ones that have more of what they need. Each
 // gives for one replica of each at a time, so that the scale-down window of who gives lies
@@ -20,30 +24,46 @@ func (r *round) preempt(ordered []*model, found answer) {
 	if !r.policy.Limited || r.trial == nil {
 		return
 	}
-	var lack []unplaced
+	var lack []*model
 	for _, m := range ordered {
-		if v := r.lacking(m, found.lacks[m]); v != nil && v.in.Request.Shape.Pods <= 1 {
-			lack = append(lack, unplaced{m, v})
+		if len(r.lacking(m, found.lacks[m])) > 0 {
+			lack = append(lack, m)
 		}
 	}
-	slices.SortStableFunc(lack, func(a, b unplaced) int {
-		return cmp.Or(cmp.Compare(a.m.promise.Priority, b.m.promise.Priority), cmp.Compare(a.m.has(0), b.m.has(0)))
-	})
 	if len(lack) == 0 {
 		return
 	}
+	slices.SortStableFunc(lack, func(a, b *model) int {
+		return cmp.Or(cmp.Compare(a.promise.Priority, b.promise.Priority), cmp.Compare(a.has(0), b.has(0)))
+	})
 	room, givers := r.trial.Cluster().Clone(), r.givers(ordered)
 	for w, made := range r.nominated {
 		room.Remove(w.in.Request, made.node)
 	}
-	// None is less important than the last ones, which only equals make room for.
-	last := slices.IndexFunc(lack, func(l unplaced) bool { return l.m.promise.Priority == ordered[len(ordered)-1].promise.Priority })
-	if last >= 0 {
-		lack = lack[:min(len(lack), last+scarceModels)]
+	least, helped := ordered[len(ordered)-1].promise.Priority, 0
+	for _, m := range r.inTurns(lack, least) {
+		if m.promise.Priority == least && helped == scarceModels {
+			return
+		}
+		made := slices.ContainsFunc(r.lacking(m, found.lacks[m]), func(v *variant) bool {
+			return v.in.Request.Shape.Pods <= 1 && makeRoom(m, v, room, givers, found, r.snapshot.Time)
+		})
+		if made && m.promise.Priority == least {
+			helped++
+		}
 	}
-	for _, l := range lack {
-		makeRoom(l.m, l.v, room, givers, found, r.snapshot.Time)
+}
+
+// inTurns leaves of the models that nobody is less important than, which only equals make room
+// for, equalsPerRound: others each minute.
+func (r *round) inTurns(lack []*model, least int) []*model {
+	first := slices.IndexFunc(lack, func(m *model) bool { return m.promise.Priority == least })
+	if first < 0 || len(lack)-first <= equalsPerRound {
+		return lack
 	}
+	last := lack[first:]
+	turn := int(r.snapshot.Time.Unix()/int64(time.Minute.Seconds())) * equalsPerRound % len(last)
+	return slices.Concat(lack[:first], slices.Concat(last[turn:], last[:turn])[:equalsPerRound])
 }
 
 // has is the share of what the model needs, by its weight, that its replicas serve if they
@@ -59,18 +79,19 @@ func (m *model) has(more capacity.Rate) float64 {
 	return float64((m.served(func(v *variant) int { return v.target }) + more) / needs)
 }
 
-// lacking is the variant of which the model would have one more replica if there were room;
-// nil means none.
-func (r *round) lacking(m *model, l lack) *variant {
-	var best *variant
+// lacking are the variants of which the model would have one more replica if there were room,
+// those that serve for the least first.
+func (r *round) lacking(m *model, l lack) []*variant {
+	var all []*variant
 	wants := m.need.want == wantMore && l.short > 0 && m.rated || l.any
 	m.each(func(v *variant) {
 		lacks := wants && !v.rate.unfit() && v.fleet.paused == 0 && r.mayAdd(v) > 0 || v.target < v.policy.Min
-		if lacks && r.full(v) && (best == nil || v.unitPrice() < best.unitPrice()) {
-			best = v
+		if lacks && r.full(v) {
+			all = append(all, v)
 		}
 	})
-	return best
+	slices.SortStableFunc(all, func(a, b *variant) int { return cmp.Compare(a.unitPrice(), b.unitPrice()) })
+	return all
 }
 
 // giver is a replica that may go.
@@ -105,8 +126,9 @@ func (r *round) givers(models []*model) map[int][]giver {
 }
 
 // makeRoom has the fewest replicas of less important models go from one node without which
-// a replica of v fits there; none where who goes already leaves enough.
-func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver, found answer, now time.Time) {
+// a replica of v fits there; none where who goes already leaves enough. It reports whether
+// there is such a node.
+func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver, found answer, now time.Time) bool {
 	var best []giver
 	at := -1
 	for node := range room.Nodes {
@@ -118,7 +140,7 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 		}
 	}
 	if at < 0 {
-		return
+		return false
 	}
 	for _, g := range best {
 		w := g.v
@@ -135,6 +157,7 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 	}
 	room.Put(v.in.Request, at)
 	v.next.Nominated = Nomination{room.Nodes[at].Name, now}
+	return true
 }
 
 // fewest are the first of the givers on a node without whom a replica of v fits, if it does

@@ -344,3 +344,63 @@ func TestForHowManyEqualsRoomIsMade(t *testing.T) {
 	f.run(20 * time.Minute)
 	assert.Equal(t, []string{"lacks-1", "lacks-2"}, first, "%v", f.writes)
 }
+
+// A second possibility makes it no worse, and those that nobody can help hide no others.
+func TestRoomIsLookedForWhereItCanBeMade(t *testing.T) {
+	both := vesselOf("both-h100", 0)
+	both.cost = 1
+	for name, c := range map[string]struct {
+		others   []*vessel
+		hopeless int
+	}{
+		"one variant":        {nil, 0},
+		"two variants":       {[]*vessel{both}, 0},
+		"hopeless ones, too": {nil, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &placement.Cluster{Nodes: append(nodes(1, "H100", 8), nodes(1, "A100", 8)...)}
+			top, holds, lacks := vesselOf("top", 8-c.hopeless), vesselOf("holds", 7), vesselOf("lacks", 1)
+			holds.request, lacks.request = request("A100", 1), request("A100", 1)
+			policy := DefaultPolicy()
+			policy.Limited = true
+			policy.Promises = map[ModelKey]Promise{{"ns", "top"}: {Priority: 1}}
+			flows := []*flow{
+				{id: "top", arrivals: constant(2.1 * float64(8-c.hopeless)), variants: []*vessel{top}},
+				{id: "holds", arrivals: constant(14), variants: []*vessel{holds}},
+				{id: "lacks", arrivals: step(10*time.Minute, 1, 8), variants: append(c.others, lacks)},
+			}
+			for i := range c.hopeless {
+				id := fmt.Sprint("hopeless-", i)
+				flows = append(flows, &flow{id: id, arrivals: step(10*time.Minute, 1, 40), variants: []*vessel{vesselOf(id, 1)}})
+			}
+			for _, m := range flows[1:] {
+				policy.Promises[ModelKey{"ns", m.id}] = Promise{Priority: 7}
+			}
+			f := newFluid(cluster, policy, flows...)
+			f.run(2 * time.Hour)
+			assert.Equal(t, 2, lacks.replicas, "%v", f.writes)
+		})
+	}
+}
+
+// Where more are than a round looks at, they take turns.
+func TestEqualsTakeTurns(t *testing.T) {
+	r, _, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
+	var lack []*model
+	for i := range 3 + 2*equalsPerRound {
+		lack = append(lack, modelOf(model{promise: Promise{Priority: min(2, i+1)}}))
+	}
+	assert.Equal(t, lack, r.inTurns(lack, 3), "all of them have less important ones")
+	assert.Equal(t, lack[:1+equalsPerRound], r.inTurns(lack[:1+equalsPerRound], 2))
+	seen := map[*model]bool{}
+	for minute := range 4 {
+		r.snapshot.Time = epoch.Add(time.Duration(minute) * time.Minute)
+		some := r.inTurns(lack, 2)
+		assert.Len(t, some, 1+equalsPerRound)
+		assert.Same(t, lack[0], some[0])
+		for _, m := range some {
+			seen[m] = true
+		}
+	}
+	assert.Len(t, seen, len(lack))
+}

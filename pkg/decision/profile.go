@@ -21,6 +21,9 @@ const (
 	// wrongPace is the factor beyond which a given profile is wrong: what a few requests took
 	// is up to a third off.
 	wrongPace = 1.5
+	// sameServer is the factor of the time per token up to which a server is the same after a
+	// rolling update: single points are a tenth off.
+	sameServer = 1.15
 	// sizesPerRound is how many rates within a promise are found in one round, for
 	// variants that have none and about as many newer ones for the others, in turns. One
 	// takes about half a millisecond.
@@ -38,10 +41,12 @@ type Learning struct {
 	// Fitted is when.
 	Learned, FittedTo serving.Learned
 	Fitted            time.Time
-	// Estimate is the last one that could be used, made at Made: what was seen then does not
-	// become wrong because it is long ago, but because the server changed.
+	// Estimate is the last one that could be used: what was seen then does not become
+	// wrong because it is long ago.
 	Estimate serving.Estimate
-	Made     time.Time
+	// Changed is when the server may have become another one, by a rolling update or a profile
+	// that is given anew, as long as nobody knows.
+	Changed time.Time
 	// Pace is how many times as long as by Given, the profile that was given then, a token
 	// took in what an estimate was last made of; 1 as long as Given is not known to be wrong.
 	Given serving.Profile
@@ -222,17 +227,14 @@ func (r *round) limited(v *variant, p serving.Profile) serving.Profile {
 	return p
 }
 
-// watchLatency adds what the replicas show to what was learned of their latency. A new
-// profile that is given is newer than anything that was learned.
+// watchLatency adds what the replicas show to what was learned of their latency.
 func (r *round) watchLatency(m *model) {
 	for _, v := range m.variants {
-		if given := v.next.Latency.Given; given.Known() && given != v.in.Profile {
-			v.next.Latency = Learning{}
+		l := &v.next.Latency
+		if v.in.Rolling || l.Given.Known() && l.Given != v.in.Profile {
+			l.Changed = r.snapshot.Time
 		}
-		learned := &v.next.Latency.Learned
-		if v.in.Rolling {
-			learned.Changed = r.snapshot.Time
-		}
+		learned := &l.Learned
 		for i := range v.in.Replicas {
 			*learned = learned.Observe(r.latencyOf(m, v, &v.in.Replicas[i]))
 		}
@@ -262,7 +264,7 @@ func (r *round) latencyOf(m *model, v *variant, p *Replica) serving.Observation 
 func (r *round) fit() {
 	var unfitted []*variant
 	r.each(func(v *variant) {
-		if l := &v.next.Latency; r.snapshot.Time.Sub(l.Fitted) >= fitSpacing && (l.Given != v.in.Profile && len(l.Learned.Seen) > 0 || l.outdated(r.snapshot.Time) || !l.Learned.Near(l.FittedTo, samePoint)) {
+		if l := &v.next.Latency; r.snapshot.Time.Sub(l.Fitted) >= fitSpacing && (l.Given != v.in.Profile && len(l.Learned.Seen) > 0 || !l.Changed.IsZero() || !l.Learned.Near(l.FittedTo, samePoint)) {
 			unfitted = append(unfitted, v)
 		}
 	})
@@ -271,21 +273,32 @@ func (r *round) fit() {
 	})
 	for _, v := range unfitted[:min(fitsPerRound, len(unfitted))] {
 		l := &v.next.Latency
+		l.judgeChange(r.snapshot.Time.Add(-r.policy.Freshness.Ageing))
 		l.Fitted, l.FittedTo = r.snapshot.Time, l.Learned
 		l.repace(v.in.Profile)
-		switch e := l.Learned.Estimate(v.in.Profile); {
-		case e.Usable():
-			l.Estimate, l.Made = e, r.snapshot.Time
-		case l.outdated(r.snapshot.Time):
-			l.Estimate = serving.Estimate{}
+		if e := l.Learned.Estimate(v.in.Profile); e.Usable() {
+			l.Estimate = e
 		}
 	}
 }
 
-// outdated reports whether the estimate is of a server that is there no more.
-func (l *Learning) outdated(now time.Time) bool {
-	since := l.Learned.Outdated()
-	return !l.Learned.Changed.IsZero() && l.Estimate.Usable() && l.Made.Before(since) && !now.Before(since)
+// judgeChange finds out, where the server changed some time ago, whether it is another one: one
+// that takes another time for a token than the estimate says. Then the estimate is paced, and
+// what the one before showed is forgotten; so it is where it was too little for an estimate.
+func (l *Learning) judgeChange(before time.Time) {
+	if l.Changed.IsZero() || l.Changed.After(before) {
+		return
+	}
+	young := l.Learned.After(l.Changed)
+	if len(young.Seen) == 0 {
+		return
+	}
+	l.Changed = time.Time{}
+	pace := young.Pace(l.Estimate.Profile)
+	if l.Estimate.Usable() && max(pace, 1/pace) <= sameServer {
+		return
+	}
+	l.Estimate.Profile, l.Learned = l.Estimate.Profile.Paced(pace), young
 }
 
 // repace finds the pace of the given profile anew. It stands as it is until it showed to be

@@ -259,6 +259,72 @@ func TestAFasterVersionNeedsFewer(t *testing.T) {
 	}
 }
 
+// A deploy of the same version changes nothing, at night either, when nothing shows how the server
+// does at the loads of the day.
+func TestADeployOfTheSameVersionChangesNothing(t *testing.T) {
+	day := func(at time.Duration) float64 { return 12 - 11*math.Cos(2*math.Pi*at.Hours()/24) }
+	var most []int
+	for _, deploys := range []bool{false, true} {
+		web := vesselOf("web", 4)
+		web.unstated = true
+		f := newFluid(machines(8), hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 30}), &flow{id: "m", arrivals: day, variants: []*vessel{web}})
+		f.run(24 * time.Hour)
+		if web.surge = 1; deploys {
+			web.version++
+		}
+		top := 0
+		for f.elapsed() < 48*time.Hour {
+			f.step()
+			top = max(top, web.replicas)
+		}
+		most = append(most, top)
+	}
+	assert.InDelta(t, most[0], most[1], 1)
+}
+
+// What servers show after a change tells whether they are others.
+func TestWhetherAServerIsAnotherOne(t *testing.T) {
+	truth := serving.Profile{Base: 20, PerRequest: 0.5, PerResidentToken: 1e-5, BatchLimit: 64, KVTokens: 1e6}
+	at := func(p serving.Profile, when time.Duration, batch float64) serving.Observation {
+		steady := p.Steady(batch, conv)
+		return serving.Observation{Time: epoch.Add(when), Point: serving.Point{Shape: conv, Batch: batch, Rate: steady.Rate, ITL: steady.ITL, TTFT: steady.TTFT}}
+	}
+	for name, c := range map[string]struct {
+		times   float64
+		learned bool
+		// seen is when the new server was seen, changed when it changed.
+		seen, changed time.Duration
+		doubt         bool
+		pace          float64
+		left          int
+	}{
+		"the same":                  {1.1, true, -time.Minute, -10 * time.Minute, false, 1, 8},
+		"slower":                    {1.2, true, -time.Minute, -10 * time.Minute, false, 1.2, 1},
+		"faster":                    {0.4, true, -time.Minute, -10 * time.Minute, false, 0.4, 1},
+		"not seen yet":              {0.4, true, -11 * time.Minute, -10 * time.Minute, true, 1, 8},
+		"it changed just now":       {0.4, true, -time.Minute, -4 * time.Minute, true, 1, 8},
+		"little is known of it yet": {1, false, -time.Minute, -10 * time.Minute, false, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l Learning
+			for i := range 8 {
+				l.Learned = l.Learned.Observe(at(truth, -time.Hour, math.Exp2(float64(i)/2)))
+			}
+			if c.learned {
+				l.Estimate = l.Learned.Estimate(truth)
+				require.True(t, l.Estimate.Usable())
+			}
+			was := l.Estimate.Profile
+			l.Learned = l.Learned.Observe(at(faster(truth, c.times), c.seen, 24))
+			l.Changed = epoch.Add(c.changed)
+			l.judgeChange(epoch.Add(-5 * time.Minute))
+			assert.Equal(t, c.doubt, !l.Changed.IsZero())
+			assert.InDelta(t, c.pace*float64(was.Base), float64(l.Estimate.Profile.Base), 0.01*float64(was.Base))
+			assert.Len(t, l.Learned.Seen, c.left)
+		})
+	}
+}
+
 // faster is the profile of a server of which everything takes so much less time.
 func faster(p serving.Profile, times float64) serving.Profile {
 	for _, part := range []*capacity.Milliseconds{&p.Base, &p.PerRequest, &p.PerResidentToken, &p.PerPrefillToken, &p.PerPrompt} {

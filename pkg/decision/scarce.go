@@ -109,7 +109,7 @@ func (r *round) remember(models []*model, found answer) {
 		lacks := r.lacking(m, found.lacks[m])
 		for _, v := range m.variants {
 			switch {
-			case v == lacks:
+			case len(lacks) > 0 && v == lacks[0]:
 				v.next.Lacked = r.snapshot.Time
 				if v.policy.Up.Window > 0 {
 					// It is not to begin when there is room.

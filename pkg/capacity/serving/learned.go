@@ -44,17 +44,21 @@ const (
 
 // Learned is what the replicas of one variant were seen to do: the newest
 // observation of each neighbourhood of batch and lengths. What is old stays as long as it is
-// the only word on batches as small or as large and the server is the same. It is a value;
-// Observe returns the next one and leaves the old one as it was.
+// the only word on batches as small or as large. It is a value; Observe
+// returns the next one and leaves the old one as it was.
 type Learned struct {
 	// Seen is ordered by time, the oldest first, and holds one per neighbourhood.
 	Seen []Observation
-	// Changed is when the server was last replaced by another one.
-	Changed time.Time
 }
 
-// Outdated is when nothing counts any more that was seen before the server changed.
-func (l Learned) Outdated() time.Time { return l.Changed.Add(learnedAge) }
+// After is what was seen after an instant.
+func (l Learned) After(at time.Time) Learned {
+	first := slices.IndexFunc(l.Seen, func(o Observation) bool { return o.Time.After(at) })
+	if first < 0 {
+		return Learned{}
+	}
+	return Learned{Seen: l.Seen[first:]}
+}
 
 // Observe adds an observation, unless nothing can be learned from it: a replica that
 // starts or is idle, or numbers that cannot be.
@@ -73,8 +77,8 @@ func (l Learned) Observe(o Observation) Learned {
 		}
 	}
 	for _, old := range l.Seen {
-		only := (old.Point.Batch < least || most < old.Point.Batch) && !old.Time.Before(l.Changed)
-		if neighbourhood(old.Point) != here && (o.Time.Sub(old.Time) < learnedAge || only) {
+		within := least <= old.Point.Batch && old.Point.Batch <= most
+		if neighbourhood(old.Point) != here && (o.Time.Sub(old.Time) < learnedAge || !within) {
 			kept = append(kept, old)
 		} else if old.Time.After(o.Time) {
 			return l
@@ -85,7 +89,7 @@ func (l Learned) Observe(o Observation) Learned {
 	if len(kept) > learnedPoints {
 		kept = kept[len(kept)-learnedPoints:]
 	}
-	return Learned{Seen: kept, Changed: l.Changed}
+	return Learned{Seen: kept}
 }
 
 // Near reports whether others hold the same neighbourhoods with about the same in each, up

@@ -103,18 +103,15 @@ func TestWhatIsTooOldIsForgotten(t *testing.T) {
 	}
 }
 
-// What is old and the only word on a large batch stays only if the same server said it.
-func TestAnotherServerHasToShowItAnew(t *testing.T) {
-	at := func(when time.Duration, batch float64) Observation {
-		return Observation{Time: epoch.Add(when), Point: Point{Shape: capacity.TokenShape{Input: 100, Output: 100}, Batch: batch, Rate: 1, ITL: 10}}
+func TestWhatWasSeenAfterAnInstant(t *testing.T) {
+	var l Learned
+	for i, batch := range []float64{8, 16, 32} {
+		l = l.Observe(Observation{Time: epoch.Add(time.Duration(i) * time.Hour), Point: Point{Shape: conv, Batch: batch, Rate: 1, ITL: 10}})
 	}
-	for changed, stays := range map[time.Duration]bool{-time.Hour: true, 0: true, time.Hour: false} {
-		l := Learned{Changed: epoch.Add(changed)}.Observe(at(0, 64)).Observe(at(5*time.Hour, 8))
-		assert.Len(t, l.Seen, 2, "young ones stay")
-		l = l.Observe(at(7*time.Hour, 9))
-		assert.Equal(t, stays, l.Seen[0].Point.Batch == 64, "changed at %v", changed)
-		assert.Equal(t, epoch.Add(changed), l.Changed)
-		assert.Equal(t, learnedAge, l.Outdated().Sub(l.Changed))
+	for after, left := range map[time.Duration]int{-1: 3, 0: 2, time.Hour: 1, 2 * time.Hour: 0} {
+		seen := l.After(epoch.Add(after)).Seen
+		assert.Len(t, seen, left)
+		assert.Equal(t, l.Seen[3-left:], append([]Observation{}, seen...))
 	}
 }
 
