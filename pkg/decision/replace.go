@@ -36,15 +36,8 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	// They may show to serve a little less than they are taken to.
 	need *= 1 + samePoint
 	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.eventually), need, func(v *variant) int { return v.target }, ideal, false, func([]int) {})
-	mix = make(map[*variant]int, len(candidates))
-	is, was, why, lacked := capacity.Cost(0), capacity.Cost(0), "cheaper mix", false
-	for i, v := range candidates {
-		mix[v] = best.Replicas[i]
-		is, was = is+v.in.Cost*capacity.Cost(mix[v]), was+v.in.Cost*capacity.Cost(v.target)
-		if v.scarceFor != nil && mix[v] < v.target {
-			why, lacked = fmt.Sprintf("%s lacks the room of %s", v.scarceFor.in.ID, v.in.Name), true
-		}
-	}
+	change := changeTo(candidates, best.Replicas)
+	mix = change.mix
 	m.rememberSwitch()
 	pays := m.pays(candidates, mix, &best)
 	if may = may && !m.changing(); may {
@@ -54,7 +47,7 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 		}
 	}
 	// A saving waits; another model that lacks the room does not.
-	lasts := pays && !m.next.Cheaper.IsZero() && (lacked || !slices.ContainsFunc(candidates, func(v *variant) bool {
+	lasts := pays && !m.next.Cheaper.IsZero() && (change.lacked || !slices.ContainsFunc(candidates, func(v *variant) bool {
 		return r.snapshot.Time.Sub(m.next.Cheaper) < v.policy.Down.Window
 	}))
 	if !lasts || !may {
@@ -66,19 +59,45 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	if !lasts {
 		return nil, false
 	}
+	return mix, may && r.start(m, candidates, &change)
+}
+
+// mixChange is a change to another mix of variants: what it costs per hour, what the replicas
+// that are there do, and why it is made; lacked is set where another model lacks their room.
+type mixChange struct {
+	mix     map[*variant]int
+	is, was capacity.Cost
+	why     string
+	lacked  bool
+}
+
+func changeTo(candidates []*variant, replicas []int) mixChange {
+	c := mixChange{mix: make(map[*variant]int, len(candidates)), why: "cheaper mix"}
+	for i, v := range candidates {
+		c.mix[v] = replicas[i]
+		c.is, c.was = c.is+v.in.Cost*capacity.Cost(replicas[i]), c.was+v.in.Cost*capacity.Cost(v.target)
+		if v.scarceFor != nil && replicas[i] < v.target {
+			c.why, c.lacked = fmt.Sprintf("%s lacks the room of %s", v.scarceFor.in.ID, v.in.Name), true
+		}
+	}
+	return c
+}
+
+// start starts as many of the mix as scaleUp allows now, and reports whether any.
+func (r *round) start(m *model, candidates []*variant, c *mixChange) (begins bool) {
 	for _, v := range candidates {
-		if may && mix[v] < v.next.Switched {
-			// The switch before is over where this one goes back.
+		// The switch before is over where this one goes back.
+		if c.mix[v] < v.next.Switched {
 			v.next.Switched = 0
 		}
-		more := min(mix[v]-v.target, r.mayAdd(v))
-		if more = r.heldUp(v, v.target+more, v.target+more) - v.target; may && more > 0 {
-			v.step(StageAllocation, v.target+more, ReasonCheaperVariant, "+%s, %s: %.2f/h, was %.2f/h", plural(more, "replica", "replicas"), why, is, was)
-			begins, v.next.Switched = true, mix[v]
+		more := min(c.mix[v]-v.target, r.mayAdd(v))
+		if more = r.heldUp(v, v.target+more, v.target+more) - v.target; more > 0 {
+			v.step(StageAllocation, v.target+more, ReasonCheaperVariant, "+%s, %s: %.2f/h, was %.2f/h", plural(more, "replica", "replicas"), c.why, c.is, c.was)
+			begins, v.next.Switched = true, c.mix[v]
 			m.next.Switch = Switch{Required: m.need.required}
 		}
 	}
-	return mix, begins
+	return begins
 }
 
 // rememberSwitch keeps the last switch in mind while about the same is required as then.

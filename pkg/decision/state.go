@@ -113,9 +113,9 @@ func (f *fleet) starts() bool { return f.supply > f.count[stateServing] }
 
 // fleetOf finds the state of each replica of the variant, and which of them are supply:
 // what is past its deadline, or fits nowhere, is none, so that its demand goes elsewhere.
-// Startup is how long a start takes; 0 means that nobody knows.
+// Startup is how long a start takes; 0 means that nobody knows, or that it takes longer now.
 func (r *round) fleetOf(v *variant, startup time.Duration) fleet {
-	f := fleet{startupSeen: startup > 0}
+	f := fleet{startupSeen: v.in.Startup > 0}
 	f.count[stateServing] = v.in.Ready
 	if !v.in.exists() {
 		return f
@@ -144,7 +144,7 @@ func (r *round) fleetOf(v *variant, startup time.Duration) fleet {
 	mostly := func(bad int) bool {
 		return bad > 0 && bad == len(v.in.Starting) && bad >= v.in.Ready
 	}
-	f.slow = f.startupSeen && f.count[stateOverdue] > max(1, v.in.Ready) && !slices.ContainsFunc(v.in.Replicas, func(o Replica) bool { return o.Since.After(f.since) })
+	f.slow = startup > 0 && f.count[stateOverdue] > max(1, v.in.Ready) && !slices.ContainsFunc(v.in.Replicas, func(o Replica) bool { return o.Since.After(f.since) })
 	f.unplaceable = f.unplaced() > 0 || mostly(f.count[stateCrashLooping]+f.count[stateOverdue])
 	f.unhealthy = f.unplaceable || mostly(failing)
 	v.next.Backoff = r.backoffOf(v, f.unplaceable)

@@ -691,11 +691,11 @@ func TestAReplicaThatFlapsHoldsNoOthers(t *testing.T) {
 	f := newFluid(machines(8), DefaultPolicy(), m)
 	for f.elapsed() < 3*time.Hour {
 		p := web.pods[0]
-		switch at := f.elapsed() % (100 * time.Second); {
-		case at == 70*time.Second:
+		switch f.elapsed() % (100 * time.Second) {
+		case 70 * time.Second:
 			f.lose(p)
 			p.hung = true
-		case at == 0:
+		case 0:
 			p.hung = false
 		}
 		f.step()
