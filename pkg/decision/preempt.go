@@ -13,7 +13,7 @@ import (
 
 // equalsPerRound is for how many models a round looks for room that only equally important ones
 // can make: it bounds its time.
-const equalsPerRound = 32
+const equalsPerRound = 8
 
 // preempt has others give way, in a cluster that does not grow, to models that lack room:
 // less important ones, and equally important ones that have more of what they need. Each

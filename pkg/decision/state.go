@@ -215,14 +215,15 @@ func (r *round) stateOf(v *variant, s *Starting, deadline time.Duration) state {
 // long a start takes they are waited for, and where all take longer than was seen that is
 // forgotten. It records what does not come up in time.
 func (r *round) trustAlone(m *model) {
-	var healthy []*variant
+	able := func(v *variant) bool { return v.managed && !v.fleet.unhealthy && v.fleet.paused == 0 }
+	healthy := 0
 	for _, v := range m.variants {
-		if v.managed && !v.fleet.unhealthy && v.fleet.paused == 0 {
-			healthy = append(healthy, v)
+		if able(v) {
+			healthy++
 		}
 	}
 	for _, v := range m.variants {
-		alone := !slices.ContainsFunc(healthy, func(o *variant) bool { return o != v })
+		alone := healthy == 0 || healthy == 1 && able(v)
 		if alone && v.fleet.slow {
 			v.fleet = r.fleetOf(v, 0)
 		}
