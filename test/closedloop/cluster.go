@@ -46,7 +46,7 @@ func (w *world) place(v *variantState, p *pod) bool {
 		return false
 	}
 	best.Free = best.Free.Minus(v.takes())
-	p.node, p.placed, p.refused = best, w.now, false
+	p.node, p.placed, p.refused, p.starts = best, w.now, false, w.startup(v)
 	v.placedAt = w.now
 	return true
 }
@@ -118,6 +118,8 @@ func (w *world) runPods() {
 			if v.replacing {
 				w.replaceNext(v)
 			}
+			w.update(v)
+			w.flap(v)
 			if v.Ordered {
 				w.takeTurns(v)
 			}
@@ -140,7 +142,7 @@ func (w *world) runPod(v *variantState, p *pod, full bool) bool {
 			w.orderNode(v)
 			w.changed = w.changed || !refused
 		}
-	case !p.serving && !p.crashes && w.now >= p.placed+v.Startup:
+	case !p.serving && !p.crashes && !p.absent && w.now >= p.placed+p.starts:
 		if w.failsToStart(v) {
 			p.crashes = true
 			break

@@ -60,6 +60,10 @@ func drawScenario(data []byte) *Scenario {
 			}
 		}
 	}
+	drawEdits(d, s)
+	if d.chance(0.05) {
+		s.Together, s.Seed, s.Longer = pick(d, 1.0, 1, 4, 16), uint64(d.below(1000)), max(s.Longer, time.Hour)
+	}
 	return s
 }
 

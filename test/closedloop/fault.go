@@ -26,6 +26,8 @@ func (w *world) hits(f *Fault, v *variantState) bool {
 	switch f.Kind {
 	case FaultFrozen, FaultGone, FaultHalf, FaultFuture:
 		return f.Count%2 == 1 || f.Variant == v.index
+	case FaultPrompts, FaultPromise:
+		return true
 	default:
 		return f.Variant == v.index
 	}
@@ -63,8 +65,13 @@ func (w *world) applyFaults() {
 func (f *Fault) describe(variant string) string {
 	text := fmt.Sprintf("%s: %s, until %s", variant, f.Kind, clock(f.To))
 	switch f.Kind {
-	case FaultMax, FaultWriter, FaultHang:
+	case FaultMax, FaultWriter, FaultHang, FaultFlap, FaultSilent, FaultMin:
 		text += fmt.Sprintf(", count %d", f.Count)
+	case FaultPrice, FaultPrompts, FaultPromise, FaultSlowStart, FaultVersion:
+		text += fmt.Sprintf(", times %.3g", f.Factor)
+	}
+	if f.Kind == FaultVersion && f.Count%2 == 1 {
+		text += ", and the stated profile with it"
 	}
 	if f.Kind == FaultWriter && f.Every > 0 {
 		text += fmt.Sprintf(", every %s", f.Every)
@@ -101,9 +108,21 @@ func (w *world) beginFault(f *Fault, v *variantState) {
 	case FaultNoDown:
 		policy.Down.Select = decision.SelectDisabled
 		w.setPolicy(v, policy)
+	case FaultMin:
+		policy.Min += f.Count
+		if policy.Max >= 0 {
+			policy.Min = min(policy.Min, policy.Max)
+		}
+		w.setPolicy(v, policy)
 	case FaultLeader:
 		w.memory = decision.Memory{}
 		w.led = w.now
+	case FaultFlap:
+		v.choose(f.Count, func(p *pod) { p.flaps = true })
+	case FaultSilent:
+		v.choose(f.Count, func(p *pod) { p.silent = true })
+	default:
+		w.edit(f, v)
 	}
 }
 
@@ -131,6 +150,23 @@ func (w *world) endFault(f *Fault, v *variantState) {
 	case FaultCordon:
 		w.cordon(v, "")
 		w.opened = w.now
+	case FaultMin:
+		policy := v.policy
+		policy.Min = v.Policy.Min
+		w.setPolicy(v, policy)
+	case FaultFlap:
+		for _, p := range v.pods {
+			p.flaps = false
+			if p.absent {
+				p.serving, p.since, p.absent = true, w.now, false
+			}
+		}
+	case FaultSilent:
+		for _, p := range v.pods {
+			p.silent = false
+		}
+	default:
+		w.edit(f, v)
 	}
 }
 
@@ -153,7 +189,7 @@ func (w *world) replaceNext(v *variantState) {
 	}
 	p := v.pods[len(v.pods)-1]
 	v.model.held += p.waiting
-	*p = pod{name: p.name + "r", created: w.now, node: p.node, placed: w.now}
+	*p = pod{name: p.name + "r", created: w.now, node: p.node, placed: w.now, version: v.version, starts: w.startup(v)}
 }
 
 func (w *world) cordon(v *variantState, why string) {

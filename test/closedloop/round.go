@@ -119,6 +119,7 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 	}
 	v.highest = max(v.highest, desired)
 	v.said = p.ServesEach
+	v.why = string(p.Reason) + ": " + p.Message
 	if fighting(p) {
 		// Nothing is written while somebody else writes again and again.
 		v.fights++

@@ -22,6 +22,10 @@ type Scenario struct {
 	Faults []Fault
 	// Calm is when faults and changes of the load have ended.
 	Calm time.Duration
+	// Together is how many requests come at once, by chance; 0 is that they come evenly. Seed
+	// is what the chance begins with.
+	Together float64
+	Seed     uint64
 	// Longer is how much longer than usual the world is watched at the end.
 	Longer time.Duration
 }
@@ -129,6 +133,23 @@ const (
 	FaultNoDown FaultKind = "scaleDown disabled"
 	// FaultLeader: a new leader, without memory.
 	FaultLeader FaultKind = "new leader"
+	// FaultPrice: replicas cost Factor times as much.
+	FaultPrice FaultKind = "another price"
+	// FaultPrompts: requests are Factor times as long.
+	FaultPrompts FaultKind = "other lengths"
+	// FaultPromise: the promised latencies are Factor times as long.
+	FaultPromise FaultKind = "another promise"
+	// FaultVersion: a rolling update to a version in which everything takes Factor times as
+	// long, and one back at the end. With an odd count the stated profile follows.
+	FaultVersion FaultKind = "another version"
+	// FaultSlowStart: replicas that find their node now take Factor times as long to start.
+	FaultSlowStart FaultKind = "slow starts"
+	// FaultFlap: some replicas are ready and not ready in turns.
+	FaultFlap FaultKind = "flapping replicas"
+	// FaultSilent: some replicas serve and show no metrics.
+	FaultSilent FaultKind = "silent replicas"
+	// FaultMin: minReplicas are Count more.
+	FaultMin FaultKind = "minReplicas raised"
 )
 
 // Fault is something that goes wrong for a while.
@@ -138,6 +159,7 @@ type Fault struct {
 	Model, Variant int
 	Count          int
 	Every          time.Duration
+	Factor         float64
 }
 
 // rate is the load at a time.
@@ -156,11 +178,16 @@ func (m *Model) rate(at time.Duration) float64 {
 // final is the load that stays.
 func (m *Model) final() float64 { return m.Load[len(m.Load)-1].Rate }
 
-// slowest is the longest start-up.
+// slowest is the longest start-up, as slow as faults make it.
 func (s *Scenario) slowest() (slowest time.Duration) {
 	for i := range s.Models {
 		for j := range s.Models[i].Variants {
 			slowest = max(slowest, s.Models[i].Variants[j].Startup)
+		}
+	}
+	for i := range s.Faults {
+		if f := &s.Faults[i]; f.Kind == FaultSlowStart {
+			slowest = max(slowest, time.Duration(float64(s.Models[f.Model].Variants[f.Variant].Startup)*f.Factor))
 		}
 	}
 	return slowest

@@ -113,11 +113,11 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 		Name:       v.key.Name,
 		Current:    v.target,
 		Request:    &placement.Request{Shape: v.shape()},
-		Cost:       v.Cost,
+		Cost:       v.cost,
 		BatchLimit: v.Profile.BatchLimit,
 		KVTokens:   v.Profile.KVTokens,
 		KVSource:   serving.CacheArguments,
-		Rolling:    v.rolling,
+		Rolling:    v.rolling || v.updating,
 		Writer:     v.writer,
 		Picks:      !v.Kubernetes,
 		Ordered:    v.Ordered,
@@ -125,7 +125,7 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 		Startup:    v.startup,
 	}
 	if v.Told {
-		shown.Profile = v.given()
+		shown.Profile = times(v.given(), v.stated)
 	}
 	for i, p := range v.pods {
 		if p.serving {
@@ -135,7 +135,7 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 		}
 		starting := decision.Starting{
 			Name:          p.name,
-			Since:         epoch.Add(max(p.created, p.placed)),
+			Since:         epoch.Add(max(p.created, p.placed, p.stopped)),
 			Placed:        p.node != nil,
 			Held:          p.node != nil,
 			Pending:       p.node != nil && w.now-p.placed < step,
@@ -152,18 +152,23 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 
 // given is the profile that the decision is given.
 func (v *Variant) given() serving.Profile {
-	p := v.Profile
 	if v.Wrong > 0 {
-		for _, part := range []*capacity.Milliseconds{&p.Base, &p.PerRequest, &p.PerResidentToken, &p.PerPrefillToken, &p.PerPrompt, &p.Gamma} {
-			*part *= capacity.Milliseconds(v.Wrong)
-		}
+		return times(v.Profile, v.Wrong)
+	}
+	return v.Profile
+}
+
+// times is a server on which everything takes so many times as long.
+func times(p serving.Profile, factor float64) serving.Profile {
+	for _, part := range []*capacity.Milliseconds{&p.Base, &p.PerRequest, &p.PerResidentToken, &p.PerPrefillToken, &p.PerPrompt, &p.Gamma} {
+		*part *= capacity.Milliseconds(factor)
 	}
 	return p
 }
 
 func (w *world) shownReplica(v *variantState, p *pod, index int) decision.Replica {
 	r := decision.Replica{Name: p.name, Node: p.node.Name, Since: epoch.Add(p.since)}
-	gone := w.active(FaultGone, v) || (index%2 == 1 && w.active(FaultHalf, v))
+	gone := p.silent || w.active(FaultGone, v) || (index%2 == 1 && w.active(FaultHalf, v))
 	n := len(p.scrapes)
 	if n == 0 || gone {
 		return r

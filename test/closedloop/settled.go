@@ -34,15 +34,19 @@ const rounding = 0.02
 // checkSettled asserts what must hold at the end.
 func (w *world) checkSettled() {
 	for _, m := range w.models {
+		if m.chance != nil {
+			w.checkChance(m)
+			continue
+		}
 		w.checkCycle(m)
 		w.checkSleep(m)
 		if m.final() == 0 {
-			if m.waiting == w.now {
+			if m.waiting == w.now && !m.halfBlind() {
 				w.checkIdle(m)
 			}
 			continue
 		}
-		if m.unborn() {
+		if m.unborn() || m.blind() {
 			continue
 		}
 		short := w.checkShort(m)
@@ -52,9 +56,9 @@ func (w *world) checkSettled() {
 		}
 		// Requests that wait are served first, before replicas go: that is documented. And where
 		// a try found a node just now, the others go when it serves.
-		if m.waiting == w.now && !w.foundLately(m) {
+		if m.waiting == w.now && !w.foundLately(m) && !m.halfBlind() {
 			w.checkSpare(m)
-			w.checkDear(m)
+			w.checkDear(m, m.cost(), 1, 1)
 		}
 	}
 }
@@ -131,7 +135,7 @@ func (w *world) checkSleep(m *modelState) {
 	switch {
 	case total == 0 && possible && !m.unborn() && (!idle || m.Sleeps == 0 || !m.Gateway):
 		w.fail(CheckSleep, "%s sleeps with %.3g requests/s; sleeping is allowed: %v, gateway: %v", m.Name, m.final(), m.Sleeps > 0, m.Gateway)
-	case idle && m.Sleeps > 0 && m.Gateway && total > least && w.mayLower(m):
+	case idle && m.Sleeps > 0 && m.Gateway && total > least && w.mayLower(m) && !m.halfBlind():
 		w.fail(CheckSleep, "%s has %d replicas, of which %d by minReplicas, and may sleep after %s without requests", m.Name, total, least, m.Sleeps)
 	}
 }
@@ -174,7 +178,7 @@ func (w *world) checkIdle(m *modelState) {
 			least = max(least, n)
 		}
 	}
-	if total > max(1, least)+1 {
+	if total > max(1, least)+1+m.doubted(m.leastReading()) {
 		w.fail(CheckSpare, "%s has %d replicas and has had no load since %s; minReplicas are %d", m.Name, total, clock(w.scenario.Calm), least)
 	}
 }
@@ -189,10 +193,10 @@ func (v *variantState) ready() (n int) {
 	return n
 }
 
-// serves is how many replicas serve and complete requests.
+// serves is how many replicas serve and complete requests, those that flap among them.
 func (v *variantState) serves() (n int) {
 	for _, p := range v.pods {
-		if p.serving && !p.hung {
+		if (p.serving || p.absent) && !p.hung {
 			n++
 		}
 	}
@@ -377,6 +381,7 @@ func (w *world) checkSpare(m *modelState) {
 			}
 			spare := placed - max(needed, v.policy.Min)
 			text = fmt.Sprintf("%s has %d replicas, %d more than are needed for %.4g requests/s. %s", v.key.Name, placed, spare, m.final(), w.rates(m))
+			spare -= m.doubted(rates[i])
 			return spare >= 2 && float64(spare-1)/float64(placed) > v.policy.Down.Tolerance
 		})
 		if spare {
@@ -406,11 +411,19 @@ func (m *modelState) saturations(of func(bound) float64) []float64 {
 	return rates
 }
 
-// checkDear asserts that what there is costs no more than the cheapest mix that could be
-// reached from it, the start-ups of its replicas, and one replica more. The start-ups
+// cost is that of the replicas that hold devices.
+func (m *modelState) cost() (cost float64) {
+	for _, v := range m.variants {
+		cost += float64(v.placed()) * float64(v.cost)
+	}
+	return cost
+}
+
+// checkDear asserts that the cost is no more than so many times that of the cheapest mix that
+// could be reached from what there is, the start-ups of its replicas, and so many replicas more. The start-ups
 // count as documented: a switch pays within the horizon. Where none keeps the promise,
 // the mixes are those of the saturation triggers.
-func (w *world) checkDear(m *modelState) {
+func (w *world) checkDear(m *modelState, cost, times, more float64) {
 	var text string
 	dear := m.combinations(leastOf, func(rates []float64) bool {
 		if !slices.ContainsFunc(rates, func(rate float64) bool { return rate > 0 }) {
@@ -420,16 +433,15 @@ func (w *world) checkDear(m *modelState) {
 		if !ok {
 			return false
 		}
-		cost, one := 0.0, 0.0
+		one := 0.0
 		for i, v := range m.variants {
-			cost += float64(v.placed()) * float64(v.Cost)
 			if v.placed() > 0 || mix.counts[i] > 0 {
 				one = max(one, float64(v.Cost))
 			}
 		}
 		text = fmt.Sprintf("%s costs %.4g/h; %v would serve %.4g requests/s for %.4g/h (with start-ups %.4g), one replica more is %.4g. %s",
 			m.Name, cost, mix.counts, m.final(), mix.cost, mix.cost+mix.start, one, w.rates(m))
-		return cost > mix.cost+mix.start+one+1e-9
+		return cost > times*mix.cost+mix.start+one*(more+float64(m.doubted(leastOfAll(rates))))+1e-9
 	})
 	if dear {
 		w.fail(CheckDear, "%s", text)

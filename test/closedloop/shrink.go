@@ -29,6 +29,9 @@ func (s *Scenario) smaller() []*Scenario {
 		change(c)
 		all = append(all, c)
 	}
+	if s.Together > 0 {
+		with(func(c *Scenario) { c.Together = 0 })
+	}
 	if s.Longer > 0 {
 		with(func(c *Scenario) { c.Longer = 0 })
 	}

@@ -54,6 +54,9 @@ func (w *world) tell() string {
 	b.WriteString("end:\n")
 	for _, m := range w.models {
 		fmt.Fprintf(&b, "  %s\n", w.rates(m))
+		for _, v := range m.variants {
+			fmt.Fprintf(&b, "    %s: %s\n", v.Name, v.why)
+		}
 	}
 	fmt.Fprintf(&b, "  room: %s\n", w.room())
 	b.WriteString("failed:\n")
@@ -107,6 +110,9 @@ func (s *Scenario) String() string {
 		limit = "limited"
 	}
 	fmt.Fprintf(&b, "%s, %s; calm from %s, settled at %s, end %s\n", mode, limit, clock(s.Calm), clock(s.settled()), clock(s.end()))
+	if s.Together > 0 {
+		fmt.Fprintf(&b, "  requests come by chance, %.0f at once\n", s.Together)
+	}
 	for _, g := range s.Nodes {
 		fmt.Fprintf(&b, "  %d nodes with %d %s each\n", g.Nodes, g.Devices, g.Accelerator)
 	}

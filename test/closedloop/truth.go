@@ -20,6 +20,8 @@ type truth struct {
 	// otherwise there is no promise, or no sizing for it.
 	promise  bound
 	promised bool
+	// stated is the same by a profile that is given and wrong by less than is corrected.
+	stated bound
 	// misses is the rate at which as many requests miss the promise as may.
 	misses float64
 	// told says that the decision knows the profile; without it the promise has to be
@@ -42,6 +44,10 @@ const keptShare = 0.70
 
 // learnedShare is how far below the truth a rate may be held that nobody told.
 const learnedShare = 0.8
+
+// standsUpTo is the factor up to which a given profile may be wrong and stands: that is
+// stated.
+const standsUpTo = 1.5
 
 // leastCounted is how far below what its latency model says a replica may be counted where
 // more requests miss the promise than may: that is stated.
@@ -74,6 +80,11 @@ func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
 		least: keptShare * t.curve.rateAt(settings.KVCacheThreshold*t.curve.limit),
 	}
 	if t.promised {
+		if v.Told && v.Wrong > 0 && max(v.Wrong, 1/v.Wrong) <= standsUpTo {
+			stated := *v
+			stated.Profile, stated.Wrong = v.given(), 0
+			t.stated = newTruth(m, &stated, s, load).promise
+		}
 		// The more replicas share the arrivals, the more the formula lets each serve. How many
 		// of this variant do is for the decision to choose: at most all of them, at least one.
 		share := decision.DefaultPolicy().Share
@@ -108,8 +119,12 @@ func (t *truth) readings(of func(bound) float64) []float64 {
 	case !t.promised:
 		return []float64{saturation}
 	case !t.told:
-		// Learned, learned as a variant that misses it, or not learned yet.
-		return []float64{saturation, promise, 0}
+		// Learned, learned as a variant that misses it, not learned yet, or as it is stated.
+		readings := []float64{saturation, promise, 0}
+		if stated := of(t.stated); stated > 0 {
+			readings = append(readings, learnedShare*stated)
+		}
+		return readings
 	case t.promise.most < hardlyShare*t.saturation.least:
 		return []float64{0}
 	case !t.keeps():

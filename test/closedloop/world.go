@@ -3,6 +3,7 @@ package closedloop
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -60,6 +61,8 @@ type modelState struct {
 	// judged counts requests that were served, and missed those that missed the promise.
 	judged, missed float64
 	told           []promiseScrape
+	// chance is how they come, nil where they come evenly.
+	chance *chance
 	// shares are what each replica gets of a step's arrivals.
 	shares []float64
 	// waited is for how long, without a break, more than a few requests waited before each
@@ -69,9 +72,17 @@ type modelState struct {
 
 type variantState struct {
 	*Variant
-	model  *modelState
-	index  int
-	truth  truth
+	model *modelState
+	index int
+	// truth is that of the version that is deployed now, of which stated is what the given
+	// profile speaks of; truths are those of all versions.
+	truth           truth
+	version, stated float64
+	truths          map[float64]*truth
+	// updating says that replicas of an earlier version are being replaced.
+	updating bool
+	// cost is what a replica costs now.
+	cost   capacity.Cost
 	policy decision.VariantPolicy
 	// bounded is since when that is the policy, and nobody else set the replicas.
 	bounded time.Duration
@@ -91,8 +102,10 @@ type variantState struct {
 	writes             []write
 	// highest is the most that was ever decided, and fights the rounds that named a fight.
 	highest, fights int
-	// said is what the last plan says that each replica serves.
+	// said is what the last plan says that each replica serves, and why what it says of the
+	// number.
 	said capacity.Rate
+	why  string
 	// placedAt is when a node last took a pod of it.
 	placedAt time.Duration
 }
@@ -120,6 +133,14 @@ type pod struct {
 	hung, crashes bool
 	// extra is set for a pod beyond the target's replicas, of a rolling update.
 	extra bool
+	// version is how many times as long as usual everything takes, and starts is how long its
+	// start does.
+	version float64
+	starts  time.Duration
+	// flaps is set for one that is ready and not ready in turns, absent while it is not, since
+	// stopped; silent for one that shows no metrics.
+	flaps, absent, silent bool
+	stopped               time.Duration
 	// ends is when a pod that goes gives its devices back.
 	ends    time.Duration
 	scrapes []scrape
@@ -149,7 +170,8 @@ func newWorld(s *Scenario, decide Decider) *world {
 }
 
 func (w *world) addModel(m *Model, index int) {
-	state := &modelState{Model: m, index: index}
+	own := *m
+	state := &modelState{Model: &own, index: index}
 	key := decision.ModelKey{Namespace: namespace, ID: m.Name}
 	w.policy.Promises[key] = decision.Promise{Class: "class", Priority: m.Priority, SLO: m.SLO}
 	if m.Sleeps > 0 {
@@ -157,13 +179,17 @@ func (w *world) addModel(m *Model, index int) {
 	}
 	for j := range m.Variants {
 		v := &m.Variants[j]
-		variant := &variantState{Variant: v, model: state, index: j, truth: newTruth(m, v, w.scenario, m.final()), policy: v.Policy}
+		variant := &variantState{Variant: v, model: state, index: j, version: 1, stated: 1, cost: v.Cost, policy: v.Policy}
 		variant.key = decision.Key{Namespace: namespace, Name: m.Name + "-" + v.Name}
 		if v.Seen {
 			variant.startup = v.Startup
 		}
 		w.policy.Variants[variant.key] = v.Policy
 		state.variants = append(state.variants, variant)
+	}
+	w.learnTruths(state)
+	if w.scenario.Together > 0 {
+		state.chance = &chance{random: rand.New(rand.NewPCG(w.scenario.Seed, uint64(index)))}
 	}
 	w.models = append(w.models, state)
 }
@@ -186,7 +212,7 @@ func (w *world) begin(v *variantState) {
 
 func (w *world) create(v *variantState) *pod {
 	v.born++
-	p := &pod{name: fmt.Sprintf("%s-%05d", v.key.Name, v.born), created: w.now}
+	p := &pod{name: fmt.Sprintf("%s-%05d", v.key.Name, v.born), created: w.now, version: v.version}
 	if v.Ordered {
 		p.name = fmt.Sprintf("%s-%d", v.key.Name, len(v.pods))
 	}
@@ -199,11 +225,16 @@ func (w *world) advance() {
 	w.now += step
 	w.applyFaults()
 	for _, m := range w.models {
-		if m.flow(w.now) {
+		if w.flow(m) {
 			w.disturbed = w.now
 		}
 	}
 	w.runPods()
+	for _, m := range w.models {
+		if m.chance != nil {
+			w.watchChance(m)
+		}
+	}
 	if w.changed {
 		w.disturbed = w.now
 	}
@@ -216,12 +247,17 @@ func (w *world) advance() {
 
 // flow lets the requests of one step arrive and be served. It reports whether that
 // changed how many are in flight anywhere.
-func (m *modelState) flow(now time.Duration) (moved bool) {
+func (w *world) flow(m *modelState) (moved bool) {
+	now := w.now
 	arriving := (m.rate(now-step) + m.rate(now)) / 2 * step.Seconds()
+	if m.chance != nil {
+		arriving = m.chance.arrivals(arriving, w.scenario.Together)
+	}
 	m.arrived += arriving
 	arriving += m.held
 	m.held = 0
-	serving := m.servers()
+	w.finish(m)
+	serving := w.servers(m)
 	if len(serving) == 0 {
 		if m.Gateway {
 			m.held = arriving
@@ -247,6 +283,17 @@ func (m *modelState) flow(now time.Duration) (moved bool) {
 	return moved
 }
 
+// finish has replicas that take no new requests serve those that they have.
+func (w *world) finish(m *modelState) {
+	for _, v := range m.variants {
+		for _, p := range v.pods {
+			if p.absent {
+				p.serve(w.truthOf(v, p.version).curve, 0)
+			}
+		}
+	}
+}
+
 // judge serves a step's arrivals at one replica, and counts which of them miss the promise.
 func (m *modelState) judge(s server, arrived float64) {
 	before := s.pod.completed
@@ -266,12 +313,13 @@ type server struct {
 	truth *truth
 }
 
-func (m *modelState) servers() []server {
+func (w *world) servers(m *modelState) []server {
 	var serving []server
 	for _, v := range m.variants {
 		for _, p := range v.pods {
 			if p.serving {
-				serving = append(serving, server{p, v.truth.curve, &v.truth})
+				t := w.truthOf(v, p.version)
+				serving = append(serving, server{p, t.curve, t})
 			}
 		}
 	}
@@ -354,6 +402,7 @@ func (w *world) decideRound(kind decision.Round) {
 			if v := w.find(planned.Key); v != nil && planned.Desired != nil && *planned.Desired != v.target {
 				w.story.decided(w.now, v, *planned.Desired, kind, string(planned.Reason)+": "+planned.Message)
 				w.scale(v, *planned.Desired, planned.Victims, false)
+				w.memory.Wrote(v.key)
 			}
 		}
 	}
@@ -459,7 +508,7 @@ func (v *variantState) victim(chosen []string) int {
 func (w *world) remove(v *variantState, i int) {
 	p := v.pods[i]
 	v.pods = slices.Delete(v.pods, i, i+1)
-	if waiting := p.waiting; v.model.Gateway || len(v.model.servers()) > 0 {
+	if waiting := p.waiting; v.model.Gateway || len(w.servers(v.model)) > 0 {
 		v.model.held += waiting
 	} else {
 		v.model.lost += waiting
