@@ -76,7 +76,7 @@ func (r *round) limits(m *model, short capacity.Rate, ideal map[*variant]int) ma
 // placedSuffices reports whether the replicas that hold a node serve, or will serve, all
 // that is asked of the model.
 func (m *model) placedSuffices() bool {
-	if !m.demand.seen || !m.rated {
+	if !m.demand.seen || !m.rated || m.need.want == wantMore {
 		return false
 	}
 	rate := m.served(func(v *variant) int { return v.in.Ready + len(v.in.Starting) - v.in.unscheduled() - v.fleet.hopeless() })

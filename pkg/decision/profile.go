@@ -44,8 +44,7 @@ type Learning struct {
 	// Estimate is the last one that could be used: what was seen then does not become
 	// wrong because it is long ago.
 	Estimate serving.Estimate
-	// Changed is when the server may have become another one, by a rolling update or a profile
-	// that is given anew, as long as nobody knows.
+	// Changed is when a rolling update may have made it another server, as long as nobody knows.
 	Changed time.Time
 	// Pace is how many times as long as by Given, the profile that was given then, a token
 	// took in what an estimate was last made of; 1 as long as Given is not known to be wrong.
@@ -231,8 +230,14 @@ func (r *round) limited(v *variant, p serving.Profile) serving.Profile {
 func (r *round) watchLatency(m *model) {
 	for _, v := range m.variants {
 		l := &v.next.Latency
-		if v.in.Rolling || l.Given.Known() && l.Given != v.in.Profile {
+		if given := v.in.Profile; given.Known() && l.Given.Known() && given != l.Given {
+			// Who states another one knows of another server.
+			*l = Learning{Given: given, Pace: 1, Fitted: l.Fitted}
+		}
+		if v.in.Rolling {
+			// What is seen now may be either version.
 			l.Changed = r.snapshot.Time
+			continue
 		}
 		learned := &l.Learned
 		for i := range v.in.Replicas {
