@@ -224,6 +224,11 @@ func (l *Loop) round(ctx context.Context, kind decision.Round) {
 	annotate(&plan, seen)
 	l.reporter.statuses.end()
 	written := l.actor.act(ctx, &plan, seen)
+	for key, o := range written {
+		if o.err == nil {
+			l.memory.Wrote(key)
+		}
+	}
 	l.sleepers.settle(&plan, seen, written)
 	failed := l.reporter.report(ctx, &plan, seen, written)
 	l.reporter.finished(kind, l.clock.Now().Sub(began), failed)

@@ -273,7 +273,7 @@ func (o *observer) factsOf(v *variant, policy *decision.Policy, s stock, r readi
 	fact.Replicas = replicas(states.ready, r.pods)
 	fact.Startup = o.startups.of(v.key, v.pods, policy.StartupDeadline)
 	if v.target.scale != nil {
-		fact.Current = int(v.target.scale.Spec.Replicas)
+		fact.Current, fact.TargetUID = int(v.target.scale.Spec.Replicas), string(v.target.scale.UID)
 		fact.Surge = v.target.rollout.More(fact.Current, fact.Ready+len(fact.Starting))
 		fact.Rolling, fact.Writer = v.target.rolling, v.target.writer
 		fact.Ordered, fact.Settling = v.target.ordered, v.target.settling

@@ -59,15 +59,20 @@ func (r *round) conflictOf(v *variant) (c Conflict, changed bool) {
 	c, now := v.old.Conflict, r.snapshot.Time
 	c.Changes = slices.DeleteFunc(slices.Clone(c.Changes), func(o Change) bool { return now.Sub(o.Time) > r.policy.ConflictWindow })
 	last, known := v.old.before()
-	// Whoever follows the metric makes changes of his own.
-	if changed = known && v.policy.Actuation == ActuationScale && last.Replicas != v.in.Current && last.Desired != v.in.Current; changed {
+	before := last.Replicas
+	if v.old.Written {
+		before = last.Desired
+	}
+	// Whoever follows the metric makes changes of his own. A write that failed may have
+	// succeeded.
+	if changed = known && v.policy.Actuation == ActuationScale && before != v.in.Current && last.Desired != v.in.Current; changed {
 		one := Change{Time: now, Writer: v.in.Writer, Replicas: v.in.Current}
 		if c.fights(one, max(v.policy.Down.Window, leastConflictBackoff)) && !now.Before(c.Until) {
 			c.Backoff = min(max(again*c.Backoff, leastConflictBackoff), mostConflictBackoff)
 			c.Until = now.Add(c.Backoff)
 		}
 		c.Changes = append(c.Changes, one)
-		v.fact(ReasonReplicasChanged, "%s changed the replicas from %d to %d; none is removed within the scale-down window", v.writer(), last.Replicas, v.in.Current)
+		v.fact(ReasonReplicasChanged, "%s changed the replicas from %d to %d; none is removed within the scale-down window", v.writer(), before, v.in.Current)
 	}
 	if len(c.Changes) == 0 && now.Sub(c.Until) > mostConflictBackoff {
 		return Conflict{}, changed

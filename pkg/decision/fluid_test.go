@@ -41,6 +41,8 @@ type fluid struct {
 	// unheard is how many replicas of each variant, the first ones, never say anything.
 	unheard int
 	// told sees every round.
+	// deaf has every write fail.
+	deaf bool
 	told func(*Snapshot, *Plan)
 	// happened is set when a pod became ready.
 	happened bool
@@ -193,6 +195,10 @@ func (f *fluid) round(kind Round) {
 				continue
 			}
 			f.writes = append(f.writes, write{f.elapsed(), v.name, v.replicas, *p.Desired})
+			if f.deaf {
+				continue
+			}
+			f.memory.Wrote(p.Key)
 			v.replicas = *p.Desired
 			f.remove(v, p.Victims)
 		}

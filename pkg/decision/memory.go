@@ -26,6 +26,15 @@ func (m *Memory) OfVariant(key Key) *VariantMemory {
 	return &VariantMemory{}
 }
 
+// Wrote records that what was planned for a variant in the last round was written.
+func (m *Memory) Wrote(key Key) {
+	if v := m.Variants[key]; v != nil {
+		next := *v
+		next.Written = true
+		m.Variants[key] = &next
+	}
+}
+
 // on is the memory for a variant of that shape: what was learned on other hardware says
 // nothing of it.
 func (m *VariantMemory) on(shape capacity.Shape) *VariantMemory {
@@ -38,6 +47,17 @@ func (m *VariantMemory) on(shape capacity.Shape) *VariantMemory {
 		next.Curve, next.Holds, next.Latency, next.Sizing = serving.Curve{}, 0, Learning{}, Sizing{}
 	}
 	next.Hardware = shape
+	return &next
+}
+
+// of is the memory for a variant on that target: what another one asked for, and came to,
+// says nothing of it.
+func (m *VariantMemory) of(target string) *VariantMemory {
+	if target == "" || m.TargetUID == "" || m.TargetUID == target {
+		return m
+	}
+	next := *m
+	next.History, next.Conflict, next.Written, next.NoPod, next.Backoff = nil, Conflict{}, false, time.Time{}, Backoff{}
 	return &next
 }
 
@@ -70,6 +90,12 @@ type VariantMemory struct {
 	// new leader holds scale-down for one stabilization window, counts the periods of
 	// rate policies anew, and takes the replicas as they are for its own.
 	History []Stretch
+	// TargetUID is the target whose History and Conflict that is. A new leader takes the one
+	// that it sees for it.
+	TargetUID string
+	// Written is set when what the last round planned was written: the number before it is
+	// somebody else's then. A new leader takes the replicas as they are for its own.
+	Written bool
 	// NoPod is since when the target asks for replicas of which there is no pod. A new
 	// leader waits once more for them.
 	NoPod time.Time

@@ -59,6 +59,9 @@ type Variant struct {
 	// Target says whether the scale target was found and may be scaled. Anything
 	// but TargetFound takes the variant out of the decision.
 	Target TargetState
+	// TargetUID tells a target from another one, or from an earlier one of its name; empty
+	// means unknown.
+	TargetUID string
 	// Current is the number of replicas that the target's scale asks for now.
 	Current int
 	// Before is what was wanted last by what the object shows; nil where it shows nothing.

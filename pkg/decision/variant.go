@@ -80,7 +80,8 @@ func (r *round) begin(in *Model, memory *Memory) *model {
 		if v.Request != nil {
 			w.old = w.old.on(v.Request.Shape)
 		}
-		w.next.Hardware = w.old.Hardware
+		w.old = w.old.of(v.TargetUID)
+		w.next.Hardware, w.next.TargetUID = w.old.Hardware, cmp.Or(v.TargetUID, w.old.TargetUID)
 		w.target, w.wanted = w.in.Current, w.in.Current
 		if !w.old.Sizing.Found.IsZero() {
 			r.sized++
