@@ -112,22 +112,26 @@ func (v *variant) from() int {
 }
 
 // mayReach is the most replicas that the variant's scaleUp policies allow now, and why no
-// more. Who has none is bounded by the growth limit, from the replicas that serve: those
-// that start have not shown yet that the estimate which asked for them was right.
+// more, where it has them. Who has no policies is bounded by the growth limit, from the
+// replicas that serve: those that start have not shown yet that the estimate which asked for
+// them was right.
 func (r *round) mayReach(v *variant) (most int, why string) {
-	up, limit := v.policy.Up, r.policy.Growth
+	up, limit, serves := &v.policy.Up, r.policy.Growth, min(v.in.Ready, v.in.Current)
 	switch {
 	case up.Select == SelectDisabled:
 		return v.in.Current, "scaleUp.selectPolicy is Disabled"
 	case len(up.Policies) > 0:
-		most = max(r.rateLimit(v, up, 1), v.in.Current)
-		return most, fmt.Sprintf("scaleUp.policies allow %d now", most)
+		if most = max(r.rateLimit(v, *up, 1), v.in.Current); v.target >= most {
+			why = fmt.Sprintf("scaleUp.policies allow %d now", most)
+		}
 	case limit == Growth{}:
 		return mostReplicas, ""
+	default:
+		if most = max(v.in.Current, serves+max(limit.Pods, serves*limit.Percent/100)); v.target >= most {
+			why = fmt.Sprintf("the growth limit allows %d while %d serve", most, serves)
+		}
 	}
-	serves := min(v.in.Ready, v.in.Current)
-	most = max(v.in.Current, serves+max(limit.Pods, serves*limit.Percent/100))
-	return most, fmt.Sprintf("the growth limit allows %d while %d serve", most, serves)
+	return most, why
 }
 
 // heldUp is how many of the wanted replicas the window and the tolerance of scaleUp allow
