@@ -44,8 +44,8 @@ func (r *round) limits(m *model, short capacity.Rate, ideal map[*variant]int) ma
 			}
 		}
 		lost := v.fleet.lost()
-		if why := r.crowded(v); why != "" && v.fleet.count[stateUnschedulable] > 0 {
-			lost += "; " + why
+		if v.fleet.count[stateUnschedulable] > 0 && r.full(v) {
+			lost += "; " + r.crowded(v)
 		}
 		reason := ReasonNoSlots
 		if v.fleet.unplaced() == 0 {

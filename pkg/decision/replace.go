@@ -239,8 +239,8 @@ func (r *round) tellDearer(m *model, candidates []*variant, need capacity.Rate) 
 	}
 	ideal := allocation.Cheapest(r.swaps(m, candidates, r.mayAdd), need)
 	for i, v := range candidates {
-		if why := r.crowded(v); why != "" && ideal.Replicas[i] > v.target {
-			v.fact(ReasonNoSlots, "%s", why)
+		if ideal.Replicas[i] > v.target && r.full(v) {
+			v.fact(ReasonNoSlots, "%s", r.crowded(v))
 		}
 	}
 }

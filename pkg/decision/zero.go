@@ -175,8 +175,8 @@ func (r *round) keepOne(m *model) bool {
 			v.settle(ReasonNoSlots, detail)
 		case v != keep:
 			v.note(StageZero, ReasonSteady, "%s keeps the model's replica", keep.in.Name)
-			if why := r.crowded(v); why != "" && v.price < keep.price {
-				v.fact(ReasonNoSlots, "%s", why)
+			if v.price < keep.price && r.full(v) {
+				v.fact(ReasonNoSlots, "%s", r.crowded(v))
 			}
 		case m.called():
 			v.step(StageZero, v.target+1, ReasonWake, "%s, no replica serves", plural(int(math.Round(m.demand.backlog)), "request waits", "requests wait"))

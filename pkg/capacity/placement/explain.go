@@ -21,6 +21,8 @@ type Explanation struct {
 	// LargestHole is the largest number of free devices on a node that has enough
 	// of them, but not free.
 	LargestHole int
+	// text is what it says without a quota, where that was made before for others.
+	text string
 }
 
 // Count adds one node with its verdict.
@@ -88,6 +90,9 @@ func named(other []Amount) []string {
 func (e Explanation) String() string {
 	if e.Problem != nil {
 		return e.Problem.Error()
+	}
+	if e.text != "" && e.Quota == "" {
+		return e.text
 	}
 	var parts []string
 	if e.Quota != "" {

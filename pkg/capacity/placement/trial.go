@@ -71,6 +71,7 @@ func (t *Trial) Explain(r *Request) Explanation {
 	q := t.upToDate(r)
 	if q.explainedAt != len(t.changed) {
 		q.explained, q.explainedAt = t.cluster.explainNodes(r), len(t.changed)
+		q.explained.text = q.explained.String()
 	}
 	return t.cluster.allowing(q.explained, r)
 }
