@@ -36,7 +36,11 @@ func (r *round) preempt(ordered []*model, found answer) {
 	slices.SortStableFunc(lack, func(a, b *model) int {
 		return cmp.Or(cmp.Compare(a.promise.Priority, b.promise.Priority), cmp.Compare(a.has(0), b.has(0)))
 	})
-	room, givers := r.trial.Cluster().Clone(), r.givers(ordered)
+	givers := r.givers(ordered)
+	if len(givers) == 0 {
+		return
+	}
+	room := r.trial.Cluster().Clone()
 	for w, made := range r.nominated {
 		room.Remove(w.in.Request, made.node)
 	}
@@ -164,19 +168,27 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 // without all of them. Who may give no more is passed over, and who is as important and would
 // have less of what it needs then than m.
 func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant][]string, room *placement.Cluster) (gone []giver, fits bool) {
-	given, givenOf, lost := map[*variant]int{}, map[*model]int{}, map[*model]capacity.Rate{}
 	fits = admits(room, v.in.Request, node)
 	for _, g := range givers {
 		if fits {
 			break
 		}
+		given, givenOf, lost := 0, 0, capacity.Rate(0)
+		for _, o := range gone {
+			if o.v == g.v {
+				given++
+			}
+			if o.m == g.m {
+				givenOf, lost = givenOf+1, lost+o.v.rate.serves()
+			}
+		}
 		less := g.v.priority > m.promise.Priority ||
-			g.v.priority == m.promise.Priority && g.m != m && m.has(v.rate.serves()) <= g.m.has(-lost[g.m]-g.v.rate.serves())
-		if !less || g.v.target-given[g.v] <= g.v.policy.Min || g.m.total()-givenOf[g.m] <= 1 || slices.Contains(giving[g.v], g.name) {
+			g.v.priority == m.promise.Priority && g.m != m && m.has(v.rate.serves()) <= g.m.has(-lost-g.v.rate.serves())
+		if !less || g.v.target-given <= g.v.policy.Min || g.m.total()-givenOf <= 1 || slices.Contains(giving[g.v], g.name) {
 			continue
 		}
 		room.Remove(g.v.in.Request, node)
-		gone, given[g.v], givenOf[g.m], lost[g.m] = append(gone, g), given[g.v]+1, givenOf[g.m]+1, lost[g.m]+g.v.rate.serves()
+		gone = append(gone, g)
 		fits = admits(room, v.in.Request, node)
 	}
 	for _, g := range gone {
