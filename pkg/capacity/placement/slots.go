@@ -22,7 +22,7 @@ func (r *Request) Countable() error {
 	if r == nil {
 		return ErrShapeUnknown
 	}
-	s := r.Shape
+	s := &r.Shape
 	switch {
 	case s.Pods > 1:
 		return ErrSeveralPods
