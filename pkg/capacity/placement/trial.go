@@ -90,7 +90,7 @@ func (t *Trial) Place(r *Request) (node int, ok bool) {
 	}
 	for len(q.heap) > 0 {
 		best := q.heap[0]
-		if !q.fits[best.node] || q.score[best.node] != best.score {
+		if q.each[best.node] == 0 || q.score[best.node] != best.score {
 			heap.Pop(q)
 			continue
 		}
@@ -122,8 +122,7 @@ type candidates struct {
 	heap []candidate
 	// ranked is set once the nodes are in the heap.
 	ranked bool
-	// fits, score and each are by node: whether one fits, its score, and how many fit.
-	fits  []bool
+	// score and each are by node: its score, and how many fit.
 	score []int64
 	each  []int
 	// slots is the sum of each.
@@ -147,7 +146,7 @@ func (t *Trial) upToDate(r *Request) *candidates {
 	nodes := len(t.cluster.Nodes)
 	switch {
 	case !known || len(t.changed)-q.at > nodes:
-		q = &candidates{fits: make([]bool, nodes), score: make([]int64, nodes), each: make([]int, nodes), holeAt: -1, explainedAt: -1}
+		q = &candidates{score: make([]int64, nodes), each: make([]int, nodes), holeAt: -1, explainedAt: -1}
 		for i := range nodes {
 			t.judge(q, r, i)
 		}
@@ -168,8 +167,8 @@ func (t *Trial) upToDate(r *Request) *candidates {
 // rank puts the nodes that fit into the heap.
 func (t *Trial) rank(q *candidates, r *Request) {
 	t.weigh()
-	for i, fits := range q.fits {
-		if fits {
+	for i, each := range q.each {
+		if each > 0 {
 			t.score(q, r, i)
 		}
 	}
@@ -187,8 +186,7 @@ func (t *Trial) judge(q *candidates, r *Request, i int) {
 	each := t.cluster.slotsOn(r, i)
 	q.slots += each - q.each[i]
 	q.each[i] = each
-	q.fits[i] = t.cluster.Verdict(r, i) == Fits
-	if q.fits[i] && q.ranked {
+	if each > 0 && q.ranked {
 		t.score(q, r, i)
 	}
 }
@@ -211,10 +209,8 @@ func (q *candidates) Swap(a, b int) { q.heap[a], q.heap[b] = q.heap[b], q.heap[a
 // Push adds an entry.
 func (q *candidates) Push(x any) { q.heap = append(q.heap, x.(candidate)) }
 
-// Pop takes the last entry off.
+// Pop takes the last entry off, which nobody looks at.
 func (q *candidates) Pop() any {
-	last := len(q.heap) - 1
-	x := q.heap[last]
-	q.heap = q.heap[:last]
-	return x
+	q.heap = q.heap[:len(q.heap)-1]
+	return nil
 }
