@@ -140,7 +140,7 @@ func (c *cover) orderUpToBreak() bool {
 // dropDominated leaves out the items in whose place another, of which there are
 // enough for everything, is never worse.
 func (c *cover) dropDominated() {
-	kept := make([]item, 0, len(c.items))
+	kept := c.items[:0]
 	for j, b := range c.items {
 		dominated := slices.ContainsFunc(kept, func(a item) bool { return c.dominates(a, b) })
 		for _, a := range c.items[j+1:] {

@@ -1,6 +1,10 @@
 package allocation
 
-import "llmd.ai/workload-variant-autoscaler/pkg/capacity"
+import (
+	"slices"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+)
 
 // Next returns the next best alternative to best, the answer of Cheapest to the same
 // question: the cheapest vector that does without at least one of the variants of
@@ -9,16 +13,15 @@ import "llmd.ai/workload-variant-autoscaler/pkg/capacity"
 // bounds or missing alternatives hold the mix.
 func Next(options []Option, need capacity.Rate, best Vector) (Vector, bool) {
 	var next Vector
-	found := false
+	found, without := false, slices.Clone(options)
 	for i, n := range best.Replicas {
 		if i >= len(options) || n <= 0 || options[i].Least > 0 {
 			continue
 		}
-		without := append([]Option(nil), options...)
 		without[i].Most, without[i].Serves = 0, 0
-		v := Cheapest(without, need)
-		v.Replicas[i] = 0
-		v = vector(options, max(0, positive(float64(need))), v.Replicas)
+		replicas, _ := cheapest(without, float64(need))
+		without[i], replicas[i] = options[i], 0
+		v := vector(options, max(0, positive(float64(need))), replicas)
 		if float64(v.Unserved-best.Unserved) > slackOf(float64(need)) {
 			continue
 		}

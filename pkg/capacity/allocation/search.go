@@ -30,11 +30,20 @@ type state struct {
 //
 // The break item itself covers what is left.
 func (c *cover) search() (complete bool) {
-	s := newKnapsack(c)
-	complete = s.run()
+	left, last := c.rest, &c.items[c.at]
 	for i := range c.items[:c.at] {
+		left -= c.items[i].serves * float64(c.items[i].limit)
 		c.replicas[c.items[i].option] += c.items[i].limit
 	}
+	if !slices.ContainsFunc(c.items, func(it item) bool { return it.option != last.option }) {
+		// Whatever is changed then costs no less and is a change more.
+		if n := c.enough(*last, left); n <= last.limit {
+			c.replicas[last.option] += n
+		}
+		return true
+	}
+	s := newKnapsack(c)
+	complete = s.run()
 	c.replicas[c.items[c.at].option] += s.best.last
 	for at, layer := s.best.state, s.best.layer; layer > 0; layer-- {
 		st := s.layers[layer][at]
@@ -64,14 +73,18 @@ type knapsack struct {
 	tolerance  float64
 	deviations []deviation
 	layers     [][]state
-	// lessChanges[k] is the least that deciding the deviations from k on can add to
-	// the number of changes, kept[k] what those that exist could serve, and
-	// largest[k] the most that one replica of them or of the break item serves.
-	lessChanges []int
-	kept        []float64
-	largest     []float64
-	made        int
-	best        solution
+	// ahead[k] is what the deviations from k on could do.
+	ahead []ahead
+	made  int
+	best  solution
+}
+
+// ahead is what deviations that are still to be decided could do: the least that this can
+// add to the number of changes, what those that exist could serve, and the most that one
+// replica of them or of the break item serves.
+type ahead struct {
+	lessChanges   int
+	kept, largest float64
 }
 
 // solution is the best complete choice so far.
@@ -112,22 +125,23 @@ func newKnapsack(c *cover) *knapsack {
 
 func (k *knapsack) bounds() {
 	n := len(k.deviations)
-	k.lessChanges, k.kept, k.largest = make([]int, n+1), make([]float64, n+1), make([]float64, n+1)
-	k.largest[n] = k.last.serves
+	k.ahead = make([]ahead, n+1)
+	k.ahead[n].largest = k.last.serves
 	if k.last.change == oneFewer {
-		k.lessChanges[n], k.kept[n] = -k.last.limit, k.last.serves*float64(k.last.limit)
+		k.ahead[n].lessChanges, k.ahead[n].kept = -k.last.limit, k.last.serves*float64(k.last.limit)
 	}
-	for i, d := range slices.Backward(k.deviations) {
-		k.lessChanges[i], k.kept[i], k.largest[i] = k.lessChanges[i+1], k.kept[i+1], k.largest[i+1]
+	for i := n - 1; i >= 0; i-- {
+		d, a := &k.deviations[i], k.ahead[i+1]
 		switch {
 		case d.more.changes == oneFewer:
-			k.lessChanges[i] -= d.limit
+			a.lessChanges -= d.limit
 			if !d.full {
-				k.kept[i] += d.serves * float64(d.limit)
+				a.kept += d.serves * float64(d.limit)
 			}
 		case !d.full:
-			k.largest[i] = max(k.largest[i], d.serves)
+			a.largest = max(a.largest, d.serves)
 		}
+		k.ahead[i] = a
 	}
 }
 
@@ -220,12 +234,12 @@ func (k *knapsack) overshoot(layer int) float64 {
 // monotone is true when more of the same deviation cannot mean fewer changes again:
 // each one more is a change itself, or needs at least one other in its place.
 func (k *knapsack) monotone(s state, d deviation, layer int) bool {
-	return d.more.changes == oneMore || d.full && d.serves >= k.largest[layer] && k.missing(s, layer) > 0
+	return d.more.changes == oneMore || d.full && d.serves >= k.ahead[layer].largest && k.missing(s, layer) > 0
 }
 
 // missing is what only replicas that are started could serve of what is left.
 func (k *knapsack) missing(s state, layer int) float64 {
-	return max(0, k.rest-s.served-k.slack-k.kept[layer])
+	return max(0, k.rest-s.served-k.slack-k.ahead[layer].kept)
 }
 
 // against compares a cost with that of the best choice: it is 1 for more, -1 for less
@@ -255,8 +269,8 @@ func (k *knapsack) hopeless(s state, layer int) bool {
 	case -1:
 		return false
 	}
-	fewest := int(min(math.Ceil(k.missing(s, layer)/k.largest[layer]), mostReplicas))
-	changes := s.changes + k.lessChanges[layer] + fewest
+	fewest := int(min(math.Ceil(k.missing(s, layer)/k.ahead[layer].largest), mostReplicas))
+	changes := s.changes + k.ahead[layer].lessChanges + fewest
 	if changes != k.best.changes || k.last.unit == 0 {
 		return changes > k.best.changes
 	}
