@@ -13,8 +13,8 @@ import (
 type finder struct {
 	group *group
 	// pieces are the parts by priced cost per rate, and open those of them about which
-	// there is something to decide.
-	pieces, open []piece
+	// there is something to decide; spare is room for fewer of them.
+	pieces, open, spare []piece
 	// low and high bound the numbers of the parts.
 	low, high []int
 	// least is what no choice is worth less than, as far as is known from the last
@@ -153,22 +153,16 @@ func (f *finder) search() {
 
 // close leaves the parts out of which not one replica can be of use.
 func (f *finder) close(first partial) {
-	useless := make([]bool, len(f.open))
-	some := false
-	for at, p := range f.open {
-		useless[at] = f.useless(f.bound(len(f.open), first.rate+p.serves, first.spent+p.cost))
-		some = some || useless[at]
-	}
-	if !some {
-		return
-	}
-	kept := f.open[:0]
-	for at, p := range f.open {
-		if !useless[at] {
-			kept = append(kept, p)
+	kept := f.spare[:0]
+	for at := range f.open {
+		if p := &f.open[at]; !f.useless(f.bound(len(f.open), first.rate+p.serves, first.spent+p.cost)) {
+			kept = append(kept, *p)
 		}
 	}
-	f.open = kept
+	if f.spare = kept; len(kept) == len(f.open) {
+		return
+	}
+	f.open, f.spare = kept, f.open
 	// The choices that were found are complete ones, whatever is open.
 	f.complete(0, 0)
 }
@@ -280,10 +274,14 @@ func (f *finder) expand(layer int) {
 			return true
 		}
 		start := f.start(at, &last, s.rate)
+		first := len(next)
 		for n := start; n >= 0 && try(n); n-- {
 		}
+		// In the order of the rate, which is what they are sorted by.
+		slices.Reverse(next[first:])
 		for n := start + 1; n <= last.limit && try(n); n++ {
 		}
+		slices.Reverse(next[first:])
 	}
 	f.work += 8 * len(next)
 	f.layers[layer] = undominated(next, f.little/8)

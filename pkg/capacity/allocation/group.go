@@ -101,6 +101,8 @@ type group struct {
 	chosen   column
 	// known are choices of earlier questions.
 	known []*column
+	// finder looks for offers in the branch of a question, and apart beside it.
+	finder, apart *finder
 	// ideal is the cheapest vector as if the model were alone.
 	ideal     column
 	idealFits bool
@@ -271,7 +273,13 @@ func (g *group) wanted(unit float64) float64 {
 
 // column reckons a choice.
 func (g *group) column(counts []int) column {
-	c := column{counts: counts}
+	c, rows := column{counts: counts}, 0
+	for i, n := range counts {
+		if n != 0 {
+			rows += len(g.parts[i].uses)
+		}
+	}
+	c.uses = make([]Use, 0, rows)
 	for i, n := range counts {
 		if n == 0 {
 			continue

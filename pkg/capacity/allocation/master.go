@@ -156,14 +156,14 @@ func (m *master) priced(group, at int) float64 {
 // best is the offer of a group that is worth the most at the prices, and by how much
 // it beats the key.
 func (m *master) best(group int) (at int, gain float64) {
-	at = m.key[group]
-	key := m.priced(group, at)
-	least := key
+	now := m.key[group]
+	key := m.priced(group, now)
+	at, least := now, key
 	pool := m.pools[group]
 	for j := range pool {
 		o := &pool[j]
 		// Prices only add to the value.
-		if o.barred || o.value >= least {
+		if j == now || o.barred || o.value >= least {
 			continue
 		}
 		value := o.value

@@ -14,11 +14,11 @@ import (
 // whole replicas beats. Few groups are left with a mix of offers, see branch.
 type question struct {
 	groups []*group
-	// finders look for offers in the branch; those apart are there once they are needed.
-	finders, apart []*finder
-	master         *master
-	weight         float64
-	bound          float64
+	// finders look for offers in the branch.
+	finders []*finder
+	master  *master
+	weight  float64
+	bound   float64
 	// best is the best pick so far, and value its value.
 	best      []int
 	value     float64
@@ -86,7 +86,11 @@ func (q *question) take(groups []*group, rows int) (limits []float64) {
 		}
 		if len(g.parts) > 0 {
 			q.groups = append(q.groups, g)
-			q.finders, q.apart = append(q.finders, newFinder(g)), append(q.apart, nil)
+			if g.finder == nil {
+				g.finder, g.apart = newFinder(g), newFinder(g)
+			}
+			g.finder.reset()
+			q.finders = append(q.finders, g.finder)
 		}
 	}
 	return limits
@@ -196,11 +200,11 @@ func (q *question) generate(keep int) (changed bool) {
 // extend adds the offers of a group that are worth less than below.
 func (q *question) extend(i, keep int, below, little float64) bool {
 	g, f, m := q.groups[i], q.finders[i], q.master
-	defer func() { m.work += f.work; f.work = 0 }()
 	g.countUnserved(m.prices)
 	f.price(q.weight/g.costUnit, m.prices)
 	f.little = little
 	found := f.run(keep, below)
+	m.work, f.work = m.work+f.work, 0
 	for _, a := range found {
 		choice := g.column(a.counts)
 		m.pools[i] = append(m.pools[i], q.offer(g, &choice))
@@ -237,11 +241,9 @@ func (q *question) offerPick(pick []int) {
 
 // aside is a finder of a group for a search that has nothing to do with the branch.
 func (q *question) aside(group int) *finder {
-	if q.apart[group] == nil {
-		q.apart[group] = newFinder(q.groups[group])
-	}
-	q.apart[group].reset()
-	return q.apart[group]
+	f := q.groups[group].apart
+	f.reset()
+	return f
 }
 
 // fill lets one group after the other take its best choice at some prices within the

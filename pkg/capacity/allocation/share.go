@@ -64,6 +64,12 @@ func newSharing(models []Model, rows []float64) *sharing {
 		s.groups = append(s.groups, newGroup(i, m, s.limits))
 	}
 	slices.SortStableFunc(s.groups, compareGroups)
+	// They are looked at in this order again and again, so they lie in it.
+	lie := make([]group, len(s.groups))
+	for i, g := range s.groups {
+		lie[i] = *g
+		s.groups[i] = &lie[i]
+	}
 	heaviest := 0.0
 	for at, g := range s.groups {
 		if at == 0 || g.priority != s.groups[at-1].priority {
