@@ -37,7 +37,7 @@ func (r *round) backlogAtReady(m *model) float64 {
 	var coming []landing
 	for _, v := range m.variants {
 		serving += v.rate.max * capacity.Rate(min(v.in.Current, v.in.Ready))
-		coming = append(coming, r.landings(m, v)...)
+		coming = r.landings(coming, m, v)
 	}
 	waits = max(0, waits+float64(d.now-serving)*r.backlogAge(m).Seconds())
 	slices.SortStableFunc(coming, func(a, b landing) int { return cmp.Compare(a.in, b.in) })
@@ -109,17 +109,17 @@ func (r *round) backlogAge(m *model) time.Duration {
 	return min(max(0, r.snapshot.Time.Sub(newest)), r.policy.Freshness.Fresh)
 }
 
-// landings are the starting replicas of the variant that count as supply, with the
+// landings adds the starting replicas of the variant that count as supply, with the
 // time until each serves.
-func (r *round) landings(m *model, v *variant) []landing {
+func (r *round) landings(list []landing, m *model, v *variant) []landing {
 	startup := cmp.Or(v.in.Startup, m.lead) + landingSlack
-	var list []landing
 	coming := max(0, v.fleet.supply-v.in.Ready)
-	for _, s := range v.in.Starting[:min(coming, len(v.in.Starting))] {
-		list = append(list, landing{in: max(0, startup-r.snapshot.Time.Sub(s.Since)), serves: v.rate.max})
+	seen := v.in.Starting[:min(coming, len(v.in.Starting))]
+	for i := range seen {
+		list = append(list, landing{in: max(0, startup-r.snapshot.Time.Sub(seen[i].Since)), serves: v.rate.max})
 	}
 	// However many no pod shows yet, they are one.
-	if awaiting := coming - len(list); awaiting > 0 {
+	if awaiting := coming - len(seen); awaiting > 0 {
 		list = append(list, landing{in: startup, serves: v.rate.max * capacity.Rate(awaiting)})
 	}
 	return list

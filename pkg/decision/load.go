@@ -35,12 +35,13 @@ func (r *round) loadOf(v *variant, t Saturation) load {
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		used, knowsUsed := r.saturation(v, p)
-		queue, knowsQueue := p.Waiting.Value, r.usable(p.Waiting)
-		l.age[i] = r.age(p.KVUse)
+		kv, waits, runs := r.age(p.KVUse), r.age(p.Waiting), r.age(p.Running)
+		queue, knowsQueue := p.Waiting.Value, waits <= ageAgeing
+		l.age[i] = kv
 		if v.batchLimit() > 0 {
-			l.age[i] = min(l.age[i], r.age(p.Running))
+			l.age[i] = min(kv, runs)
 		}
-		l.age[i] = max(l.age[i], r.age(p.Waiting))
+		l.age[i] = max(l.age[i], waits)
 		if r.hangs(p) {
 			l.hanging++
 		}
@@ -49,7 +50,7 @@ func (r *round) loadOf(v *variant, t Saturation) load {
 			l.of[i] = saturated
 			l.saturated++
 			continue
-		case r.age(p.KVUse) == ageFresh && r.age(p.Waiting) == ageFresh && (v.batchLimit() == 0 || r.age(p.Running) == ageFresh):
+		case kv == ageFresh && waits == ageFresh && (v.batchLimit() == 0 || runs == ageFresh):
 			l.of[i] = unsaturated
 			l.unsaturated++
 		}

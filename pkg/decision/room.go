@@ -161,7 +161,8 @@ func (r *round) outlook() placement.Outlook {
 		if in.Request.Countable() != nil || in.Request.Shape.Devices == 0 {
 			return
 		}
-		e := placement.Expecting(in.Request.Shape, in.unscheduled()+r.awaitingPod(v), in.Current-in.unscheduled()-in.noPod(), v.policy.Max)
+		waiting := in.unscheduled()
+		e := placement.Expecting(in.Request.Shape, waiting+r.awaitingPod(v), in.Current-waiting-in.noPod(), v.policy.Max)
 		at, ok := index[in.Request.Shape]
 		if !ok {
 			index[in.Request.Shape] = len(all)

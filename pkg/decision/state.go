@@ -144,7 +144,7 @@ func (r *round) fleetOf(v *variant, startup time.Duration) fleet {
 	mostly := func(bad int) bool {
 		return bad > 0 && bad == len(v.in.Starting) && bad >= v.in.Ready
 	}
-	f.slow = startup > 0 && f.count[stateOverdue] > max(1, v.in.Ready) && !slices.ContainsFunc(v.in.Replicas, func(o Replica) bool { return o.Since.After(f.since) })
+	f.slow = startup > 0 && f.count[stateOverdue] > max(1, v.in.Ready) && !v.in.begunAfter(f.since)
 	f.unplaceable = f.unplaced() > 0 || mostly(f.count[stateCrashLooping]+f.count[stateOverdue])
 	f.unhealthy = f.unplaceable || mostly(failing)
 	v.next.Backoff = r.backoffOf(v, f.unplaceable)
@@ -155,6 +155,16 @@ func (r *round) fleetOf(v *variant, startup time.Duration) fleet {
 		f.supply = min(v.in.Current, max(v.in.Ready, v.in.Ready+f.count[statePending]-v.in.unscheduled()+f.count[stateUnschedulable]))
 	}
 	return f
+}
+
+// begunAfter reports whether a replica began to serve after an instant.
+func (v *Variant) begunAfter(at time.Time) bool {
+	for i := range v.Replicas {
+		if v.Replicas[i].Since.After(at) {
+			return true
+		}
+	}
+	return false
 }
 
 // startupDeadline is how long a starting replica of the variant is taken to come up. Where
@@ -168,7 +178,7 @@ func (r *round) startupDeadline(v *variant, startup time.Duration) (time.Duratio
 	}
 	last, _ := v.old.before()
 	switch {
-	case slices.ContainsFunc(v.in.Replicas, func(p Replica) bool { return p.Since.After(last.Until) }):
+	case v.in.begunAfter(last.Until):
 		u.Before = 0
 	case u.Now < v.old.Unseen.Now:
 		u.Before = max(u.Before, v.old.Unseen.Now)
