@@ -80,3 +80,17 @@ func TestAReplicaThatFlapsHoldsNoOthers(t *testing.T) {
 	}
 	assert.LessOrEqual(t, web.replicas, 5, "%v", f.writes)
 }
+
+// What a replica showed before it served again the others do since.
+func TestWhatAReplicaShowedBeforeItServedCountsForNothing(t *testing.T) {
+	at := func(age time.Duration) Sample { return Sample{Value: 5, Time: epoch.Add(-age), Present: true} }
+	returned := Replica{Name: "returned", Node: "n", Since: epoch.Add(-10 * time.Second), Served: at(40 * time.Second), Recent: at(40 * time.Second), Running: at(40 * time.Second)}
+	stayed := Replica{Name: "stayed", Since: epoch.Add(-time.Hour), Served: at(5 * time.Second), Recent: at(5 * time.Second)}
+	v := Variant{Name: "v", Current: 2, Ready: 2, Replicas: []Replica{stayed, returned}}
+	found := v.asFound()
+	assert.Equal(t, []Replica{stayed, {Name: "returned", Node: "n", Since: returned.Since}}, found.Replicas)
+	assert.Equal(t, returned, v.Replicas[1], "what was seen is left as it is")
+
+	v.Replicas[1].Since = time.Time{}
+	assert.Same(t, &v, v.asFound(), "nobody knows since when it serves")
+}

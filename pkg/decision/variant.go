@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -151,14 +152,25 @@ func (r *round) freeze(v *variant, unknown error) {
 func (v *Variant) exists() bool { return v.Target == TargetFound || v.Target == TargetConflict }
 
 // asFound is the variant as it counts: where the target is not there, or another object
-// counts its replicas, it has none.
+// counts its replicas, it has none. What a replica showed before it served again others do
+// since, so that it counts for nothing.
 func (v *Variant) asFound() *Variant {
-	if v.exists() {
+	found := *v
+	if !v.exists() {
+		found.Current, found.Ready, found.Starting, found.Replicas, found.Rolling, found.Surge = 0, 0, nil, nil, false, 0
+		return &found
+	}
+	old := func(p Replica) bool { return p.Served.Present && p.Served.Time.Before(p.Since) }
+	if !slices.ContainsFunc(v.Replicas, old) {
 		return v
 	}
-	none := *v
-	none.Current, none.Ready, none.Starting, none.Replicas, none.Rolling, none.Surge = 0, 0, nil, nil, false, 0
-	return &none
+	found.Replicas = slices.Clone(v.Replicas)
+	for i, p := range found.Replicas {
+		if old(p) {
+			found.Replicas[i] = Replica{Name: p.Name, Node: p.Node, Marked: p.Marked, Since: p.Since}
+		}
+	}
+	return &found
 }
 
 // bounded is n, but no more than maxReplicas.

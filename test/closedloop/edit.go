@@ -199,6 +199,21 @@ func (m *modelState) doubts() (serving, doubtful int) {
 	return serving, doubtful
 }
 
+// flapsBelow says whether the replicas that flap are needed for the load: without them what
+// serves is saturated.
+func (m *modelState) flapsBelow(load float64) bool {
+	steady, flaps := 0.0, false
+	for _, v := range m.variants {
+		for _, p := range v.pods {
+			flaps = flaps || p.flaps
+			if p.serving && !p.hung && !p.flaps {
+				steady += v.truth.saturation.least
+			}
+		}
+	}
+	return flaps && steady < load
+}
+
 // doubted is how many replicas that serve so much each may stand in for those of which
 // nothing is known: these may be full.
 func (m *modelState) doubted(each float64) int {

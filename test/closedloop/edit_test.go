@@ -110,7 +110,9 @@ func TestTheOracleSeesThroughChance(t *testing.T) {
 	assert.Empty(t, run(chance(), decision.Decide, "").story.failures)
 	assert.True(t, run(chance(), always(3), "").failed(CheckShort))
 	assert.True(t, run(chance(), always(16), "").failed(CheckDear))
-	restless := puppet(func(now time.Duration, _ *decision.Variant, _ decision.Round) int { return 4 + int(now/(4*time.Minute))%2 })
+	restless := puppet(func(now time.Duration, _ *decision.Variant, _ decision.Round) int {
+		return 4 + int(now/(4*time.Minute))%2
+	})
 	assert.True(t, run(chance(), restless, "").failed(CheckCycle))
 }
 

@@ -102,6 +102,10 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 			return true
 		}
 	}
+	if m.flapsBelow(m.final()) {
+		// What serves suffices in turns.
+		return true
+	}
 	if w.foundLately(m) && (v.OwnUp || raises <= 2*(1+int(length/(2*time.Hour)))) {
 		return true
 	}

@@ -1,0 +1,61 @@
+package decision
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// Who states another profile is believed until servers show otherwise, who states none any
+// more takes nothing back, and while versions are mixed nothing is learned.
+func TestWhatWasLearnedEndsWithTheServer(t *testing.T) {
+	at := onH100.Steady(10, conv)
+	seen := serving.Learned{}.Observe(serving.Observation{Point: serving.Point{Shape: conv, Batch: 10, Rate: at.Rate, ITL: 3 * at.ITL}})
+	learned := Learning{Learned: seen, Estimate: serving.Estimate{Profile: plain, Confidence: 1}, Given: onH100, Pace: 3, Fitted: epoch}
+	shows := Replica{Name: "r", Since: epoch.Add(-time.Hour)}
+	for sample, value := range map[*Sample]float64{
+		&shows.Running: 20, &shows.Served: 5, &shows.ITL: 0.01, &shows.Waiting: 0, &shows.Input: 300, &shows.Output: 300,
+	} {
+		*sample = Sample{Value: value, Time: epoch, Present: true}
+	}
+	for name, c := range map[string]struct {
+		given   serving.Profile
+		rolling bool
+		want    Learning
+		points  int
+	}{
+		"the same":         {onH100, false, learned, 2},
+		"another profile":  {onH100.Paced(0.5), false, Learning{Given: onH100.Paced(0.5), Pace: 1, Fitted: epoch}, 1},
+		"none any more":    {serving.Profile{}, false, learned, 2},
+		"a rolling update": {onH100, true, learned, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(hybrid(DefaultPolicy(), capacity.SLO{ITL: 25}), Memory{}, &Variant{
+				Name: "v", Request: request("H100", 1), Current: 1, Ready: 1, Profile: c.given, Rolling: c.rolling, Replicas: []Replica{shows},
+			})
+			m.demand.tokens = conv
+			v.next.Latency = learned
+			r.watchLatency(m)
+			got := v.next.Latency
+			assert.Len(t, got.Learned.Seen, c.points)
+			assert.Equal(t, c.rolling, !got.Changed.IsZero())
+			got.Learned, got.Changed = c.want.Learned, time.Time{}
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+// Replicas that found no node are not withdrawn for what the others serve while more is
+// wanted: they would be asked for again.
+func TestNothingIsWithdrawnWhileMoreIsWanted(t *testing.T) {
+	for wanted, withdrawn := range map[want]bool{wantMore: false, 0: true, wantLess: true} {
+		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Request: request("H100", 1), Current: 3, Ready: 2})
+		v.rate, m.rated, m.demand.seen = rate{trigger: 5, max: 5}, true, true
+		m.need.required, m.need.want = 8, wanted
+		assert.Equal(t, withdrawn, m.placedSuffices(), "%v", wanted)
+	}
+}
