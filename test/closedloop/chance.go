@@ -50,7 +50,7 @@ func (w *world) watchChance(m *modelState) {
 // right, because nobody can tell chance from the beginning of a rise.
 const (
 	// chanceChanges are the most in an hour, of one variant.
-	chanceChanges = 12
+	chanceChanges = 20
 	// chanceCost is the most that it may cost in the mean, times the cheapest mix, beside
 	// chanceSpare replicas more.
 	chanceCost, chanceSpare = 1.5, 2

@@ -111,7 +111,7 @@ func TestTheOracleSeesThroughChance(t *testing.T) {
 	assert.True(t, run(chance(), always(3), "").failed(CheckShort))
 	assert.True(t, run(chance(), always(16), "").failed(CheckDear))
 	restless := puppet(func(now time.Duration, _ *decision.Variant, _ decision.Round) int {
-		return 4 + int(now/(4*time.Minute))%2
+		return 4 + int(now/(2*time.Minute))%2
 	})
 	assert.True(t, run(chance(), restless, "").failed(CheckCycle))
 }

@@ -23,9 +23,9 @@ type Observation struct {
 }
 
 const (
-	// idleBatch is the mean number in service below which a replica is idle: what it
-	// shows then are single requests on cold caches.
-	idleBatch = 0.5
+	// idleBatch is the number in service that a request meets, itself among them, below which
+	// a replica is idle: what it shows then are single requests on cold caches.
+	idleBatch = 1.5
 	// learnedPoints bounds the memory of one variant.
 	learnedPoints = 64
 	// learnedAge is how long a point counts at batches that were seen since: long enough for

@@ -162,8 +162,8 @@ func TestLearnedForgetsAndIsBounded(t *testing.T) {
 	at := overlapped.Steady(300, conv)
 	l = l.Observe(Observation{Time: epoch.Add(24 * time.Hour), Point: Point{Shape: conv, Batch: 300, Rate: at.Rate, ITL: at.ITL}})
 	assert.Len(t, l.Seen, len(spread)+1, "yesterday is all that is known of smaller batches")
-	at = overlapped.Steady(1, conv)
-	l = l.Observe(Observation{Time: epoch.Add(24 * time.Hour), Point: Point{Shape: conv, Batch: 1, Rate: at.Rate, ITL: at.ITL}})
+	at = overlapped.Steady(idleBatch, conv)
+	l = l.Observe(Observation{Time: epoch.Add(24 * time.Hour), Point: Point{Shape: conv, Batch: idleBatch, Rate: at.Rate, ITL: at.ITL}})
 	assert.Len(t, l.Seen, 2, "and now it is gone")
 	for i := range 500 {
 		shape := capacity.TokenShape{Input: capacity.Tokens(1 + i*37), Output: capacity.Tokens(1 + i*11)}
