@@ -6,8 +6,10 @@
 // code: it knows the exported types, the published formulas of package serving, and
 // what the world's replicas truly serve. A scenario is drawn from bytes: from those
 // that a fuzzer changes, or from those of a seed. First there are faults and a load
-// that changes; then the load is constant and the data are good for an hour, and for
-// as long as the slowest start-ups need; then the world is watched a while longer.
+// that changes, prices, promises, versions and minima that change and come back; then the
+// load is constant and the data are good for an hour, and for as long as the slowest
+// start-ups need; then the world is watched a while longer. In some worlds a replica
+// flaps or shows no metrics until the end, and in some the requests come by chance.
 //
 // What is asserted, and with which tolerance, stands with each check: in round.go
 // what must hold in every round, in settled.go what must hold at the end. Read

@@ -1,20 +1,23 @@
 package manager_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
-
-	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
 )
 
 func autoscaler(namespace string) client.Object {
@@ -92,4 +95,26 @@ func TestAnAutoscalerOnOurMetricIsNoConflict(t *testing.T) {
 	shows(t, patience, v, v1alpha1.ConditionConflict, v1alpha1.ReasonNoConflict)
 	roundsLater(t, brisk, 2)
 	shows(t, atOnce, v, v1alpha1.ConditionConflict, v1alpha1.ReasonNoConflict)
+}
+
+// A tool that applies its own number of replicas at once, before the next round looks, is
+// named, and left alone.
+func TestWhoSetsTheReplicasBackAtOnceIsNamed(t *testing.T) {
+	servers := serveModels(t)
+	namespace := space(t)
+	servers.ask(namespace, 0.5*serves)
+	d, v := deployment(namespace, "server", 1), variant(namespace, "llama-h100", "server", brisk)
+	v.Spec.MinReplicas = ptr.To[int32](3)
+	create(t, d)
+	conditiontest.Every(t, 50*time.Millisecond, func(ctx context.Context, _ time.Time) {
+		now := deployment(namespace, "server", 1)
+		if api.Get(ctx, client.ObjectKeyFromObject(d), now) == nil && *now.Spec.Replicas != 1 {
+			// A patch that fails is made again.
+			_ = api.Patch(ctx, now, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)), client.FieldOwner("argocd-controller"))
+		}
+	})
+	create(t, v)
+	found := shows(t, patience, v, v1alpha1.ConditionConflict, string(decision.ReasonReplicasOverwritten))
+	assert.Contains(t, found.Message, "field manager argocd-controller keeps changing replicas")
+	assert.LessOrEqual(t, len(writesTo(t, d)), 3)
 }
