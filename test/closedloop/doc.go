@@ -13,7 +13,7 @@
 //
 // What is asserted, and with which tolerance, stands with each check: in round.go
 // what must hold in every round, in settled.go what must hold at the end. Read
-// Scenario first, then world, then those two.
+// Scenario first, then world and traffic, then those two.
 //
 // A failing seed tells its story and is replayed, and made smaller, by
 //
