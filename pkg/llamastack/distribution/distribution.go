@@ -3,6 +3,7 @@ package distribution
 import (
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -87,25 +88,26 @@ func Unknown(name string) error {
 // before it, and a tag or a digest or both behind it.
 var reference = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[a-z0-9]+:[0-9a-f]{32,})?$`)
 
-// ParseOverrides reads a YAML map from names to images. What cannot be used is left out,
-// and a warning says why.
-func ParseOverrides(text string) (overrides map[string]string, warnings []string) {
+// ParseOverrides reads a YAML map from names to images. The error names all that cannot be
+// used.
+func ParseOverrides(text string) (map[string]string, error) {
 	var written map[string]any
 	if err := yaml.Unmarshal([]byte(text), &written); err != nil {
-		return nil, []string{fmt.Sprintf("image-overrides is no map from names to images, and none is used: %v", err)}
+		return nil, fmt.Errorf("image-overrides is no map from names to images: %w", err)
 	}
-	overrides = map[string]string{}
+	overrides := map[string]string{}
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(written)) {
 		image, ok := written[name].(string)
 		if !ok || !reference.MatchString(image) {
-			warnings = append(warnings, fmt.Sprintf("image-overrides: %v is no image, and that of %q stays", written[name], name))
+			errs = append(errs, fmt.Errorf("image-overrides: %v of %q is no image", written[name], name))
 			continue
 		}
 		if _, known := registry[name]; !known {
-			warnings = append(warnings, fmt.Sprintf("image-overrides: %v", Unknown(name)))
+			errs = append(errs, fmt.Errorf("image-overrides: %w", Unknown(name)))
 			continue
 		}
 		overrides[name] = image
 	}
-	return overrides, warnings
+	return overrides, errors.Join(errs...)
 }

@@ -39,19 +39,21 @@ func TestResolve(t *testing.T) {
 }
 
 func TestParseOverrides(t *testing.T) {
-	got, warnings := distribution.ParseOverrides("starter: registry.example:5000/a/b_c:v1\nremote-vllm: a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\npostgres-demo: 'not an image'\nstarter-gpu: 1\nother: a/b\n")
-	assert.Equal(t, map[string]string{
+	good := "starter: registry.example:5000/a/b_c:v1\nremote-vllm: a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n"
+	want := map[string]string{
 		"starter":     "registry.example:5000/a/b_c:v1",
 		"remote-vllm": "a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-	}, got)
-	require.Len(t, warnings, 3)
-	assert.Contains(t, warnings[0], `unknown distribution "other"`)
-	assert.Contains(t, warnings[1], `not an image is no image, and that of "postgres-demo" stays`)
-	assert.Contains(t, warnings[2], `1 is no image, and that of "starter-gpu" stays`)
-	got, warnings = distribution.ParseOverrides("[")
-	assert.Nil(t, got)
-	assert.Len(t, warnings, 1)
-	got, warnings = distribution.ParseOverrides("")
+	}
+	got, err := distribution.ParseOverrides(good)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	_, err = distribution.ParseOverrides(good + "postgres-demo: 'not an image'\nstarter-gpu: 1\nother: a/b\n")
+	for _, wrong := range []string{`unknown distribution "other"`, `not an image of "postgres-demo" is no image`, `1 of "starter-gpu" is no image`} {
+		assert.ErrorContains(t, err, wrong)
+	}
+	_, err = distribution.ParseOverrides("[")
+	assert.ErrorContains(t, err, "no map from names to images")
+	got, err = distribution.ParseOverrides("")
+	require.NoError(t, err)
 	assert.Empty(t, got)
-	assert.Empty(t, warnings)
 }

@@ -9,10 +9,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
@@ -51,18 +53,37 @@ func TestCovers(t *testing.T) {
 }
 
 func TestParseSettings(t *testing.T) {
-	s, warnings := parseSettings(map[string]string{"featureFlags": "enableNetworkPolicy: {enabled: true}", "image-overrides": "starter: a/b:1"})
+	s, err := parseSettings(map[string]string{"featureFlags": "enableNetworkPolicy: {enabled: true}", "image-overrides": "starter: a/b:1"})
+	require.NoError(t, err)
 	assert.Equal(t, settings{overrides: map[string]string{"starter": "a/b:1"}, networkPolicies: true}, s)
-	assert.Empty(t, warnings)
-	s, _ = parseSettings(map[string]string{"featureFlags": "redisPasswordInHost: {enabled: true}"})
+	s, err = parseSettings(map[string]string{"featureFlags": "redisPasswordInHost: {enabled: true}"})
+	require.NoError(t, err)
 	assert.Equal(t, settings{overrides: map[string]string{}, options: configuration.Options{RedisPasswordInHost: true}}, s)
-	s, warnings = parseSettings(nil)
+	s, err = parseSettings(nil)
+	require.NoError(t, err)
 	assert.False(t, s.networkPolicies)
-	assert.Empty(t, warnings)
-	s, warnings = parseSettings(map[string]string{"featureFlags": "enableNetworkPolicies: true", "image-overrides": "["})
-	assert.False(t, s.networkPolicies)
-	require.Len(t, warnings, 2)
-	assert.Contains(t, warnings[0], "write it as enableNetworkPolicy: {enabled: true}")
+	_, err = parseSettings(map[string]string{"featureFlags": "enableNetworkPolicies: true", "image-overrides": "["})
+	assert.ErrorContains(t, err, "write it as enableNetworkPolicy: {enabled: true}")
+	assert.ErrorContains(t, err, "image-overrides is no map")
+}
+
+// Defaults would delete the network policies of all servers and change their images.
+func TestSettingsThatCannotBeRead(t *testing.T) {
+	for name, data := range map[string]map[string]string{
+		"YAML that ends too soon": {"featureFlags": "enableNetworkPolicy: {enabled: true}\nredisPasswordInHost: {enabled: false"},
+		"an unknown flag":         {"featureFlags": "enableNetworkPolicies: {enabled: true}"},
+		"an image that is none":   {"image-overrides": "starter: 'not an image'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: settingsName}, Data: data}
+			recorder := events.NewFakeRecorder(1)
+			o := &operator{Options: Options{Namespace: "home"}, api: fake.NewClientBuilder().WithObjects(found).Build(), recorder: recorder}
+			object := &v1alpha2.LlamaStackDistribution{Spec: v1alpha2.LlamaStackDistributionSpec{Distribution: v1alpha2.Distribution{Name: "starter"}}}
+			_, err := o.gather(t.Context(), object)
+			require.ErrorContains(t, err, "the ConfigMap home/llama-stack-operator-config cannot be used, and nothing is changed until it is corrected")
+			assert.Contains(t, <-recorder.Events, "Warning InvalidConfiguration the ConfigMap home/llama-stack-operator-config cannot be used")
+		})
+	}
 }
 
 // still is a clock that stands.

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,9 @@ func (o *operator) createSettings(ctx context.Context) error {
 	return nil
 }
 
-// readSettings has the defaults for what is missing or cannot be read.
+// readSettings has the defaults for what is missing. What cannot be read is an error, so that
+// nothing changes until it is corrected: a typing error must not take protections and images
+// away that somebody chose.
 func (o *operator) readSettings(ctx context.Context) (settings, error) {
 	var found corev1.ConfigMap
 	if err := o.api.Get(ctx, o.settingsKey(), &found); apierrors.IsNotFound(err) {
@@ -59,14 +62,15 @@ func (o *operator) readSettings(ctx context.Context) (settings, error) {
 	} else if err != nil {
 		return settings{}, fmt.Errorf("reading the ConfigMap %s: %w", o.settingsKey(), err)
 	}
-	s, warnings := parseSettings(found.Data)
-	for _, warning := range warnings {
-		klog.InfoS("A setting of Llama Stack servers has no effect", "configMap", o.settingsKey(), "warning", warning)
+	s, err := parseSettings(found.Data)
+	if err != nil {
+		err = fmt.Errorf("the ConfigMap %s cannot be used, and nothing is changed until it is corrected: %w", o.settingsKey(), err)
+		o.recorder.Eventf(&found, nil, corev1.EventTypeWarning, "InvalidConfiguration", "Read", "%s", shortened(err.Error()))
 	}
-	return s, nil
+	return s, err
 }
 
-func parseSettings(data map[string]string) (settings, []string) {
+func parseSettings(data map[string]string) (settings, error) {
 	type flag struct {
 		Enabled bool `json:"enabled"`
 	}
@@ -74,13 +78,13 @@ func parseSettings(data map[string]string) (settings, []string) {
 		EnableNetworkPolicy flag `json:"enableNetworkPolicy"`
 		RedisPasswordInHost flag `json:"redisPasswordInHost"`
 	}
-	var warnings []string
-	if err := yaml.UnmarshalStrict([]byte(data[entryFlags]), &flags); err != nil {
-		warnings = append(warnings, fmt.Sprintf("%s: %v: write it as enableNetworkPolicy: {enabled: true}", entryFlags, err))
+	flagsErr := yaml.UnmarshalStrict([]byte(data[entryFlags]), &flags)
+	if flagsErr != nil {
+		flagsErr = fmt.Errorf("%s: %w: write it as enableNetworkPolicy: {enabled: true}", entryFlags, flagsErr)
 	}
-	overrides, more := distribution.ParseOverrides(data[entryOverrides])
+	overrides, overridesErr := distribution.ParseOverrides(data[entryOverrides])
 	return settings{
 		overrides: overrides, networkPolicies: flags.EnableNetworkPolicy.Enabled,
 		options: configuration.Options{RedisPasswordInHost: flags.RedisPasswordInHost.Enabled},
-	}, append(warnings, more...)
+	}, errors.Join(flagsErr, overridesErr)
 }

@@ -90,8 +90,10 @@ func (s *status) gathered(p *plan, version string, err error) {
 	if st.DistributionConfig == nil {
 		st.DistributionConfig = &v1alpha2.DistributionConfig{}
 	}
-	st.DistributionConfig.AvailableDistributions = p.images
-	st.DistributionConfig.ActiveDistribution = p.resolved.Name
+	if p.images != nil { // else the settings cannot be read, and what runs is what ran
+		st.DistributionConfig.AvailableDistributions = p.images
+		st.DistributionConfig.ActiveDistribution = p.resolved.Name
+	}
 	st.Selector = labels.SelectorFromSet(child.Selector(s.object.Name)).String()
 	st.ServiceURL = fmt.Sprintf("http://%s-service.%s.svc.cluster.local:%d", s.object.Name, s.object.Namespace, child.Port(s.object))
 	if s.object.Spec.ExternalProviders != nil {

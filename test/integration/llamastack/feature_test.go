@@ -47,9 +47,16 @@ func TestSettingsOfTheOperator(t *testing.T) {
 	settings(t, map[string]string{"featureFlags": "enableNetworkPolicy: {enabled: true}", "image-overrides": "starter: mirror.example/starter:1\n"})
 	image("mirror.example/starter:1")
 	comes(t, policy, "a network policy", func(p *networkingv1.NetworkPolicy) bool { return len(p.Spec.Ingress[0].From) == 4 })
-	edit(t, configMap, func(c *corev1.ConfigMap) { c.Data["image-overrides"] = "starter: 'not an image'\n" })
+	edit(t, configMap, func(c *corev1.ConfigMap) {
+		c.Data["featureFlags"] = "enableNetworkPolicy: {enabled: true"
+		c.Data["image-overrides"] = "starter: 'not an image'\n"
+	})
+	reaches(t, object, v1alpha2.PhaseFailed)
+	assert.Contains(t, conditionOf(object, "DeploymentUpdated").Message, "the Deployment stays as it is: the ConfigMap "+home+"/llama-stack-operator-config cannot be used")
+	image("mirror.example/starter:1")
+	read(t, policy)
+	edit(t, configMap, func(c *corev1.ConfigMap) { c.Data["featureFlags"], c.Data["image-overrides"] = "", "" })
 	image(shipped)
-	edit(t, configMap, func(c *corev1.ConfigMap) { c.Data["featureFlags"] = "" })
 	goes(t, policy)
 }
 
