@@ -3,12 +3,17 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -18,6 +23,21 @@ import (
 
 // requests is how many requests to the API server are on their way at once.
 const requests = 16
+
+// writeTimeout bounds one write of a scale, for which the round and all other targets wait, and
+// writePause is how long a target is left alone whose write took longer: a few fast rounds.
+const (
+	writeTimeout = 5 * time.Second
+	writePause   = 3 * decision.FastInterval
+)
+
+var errLate = fmt.Errorf("no answer within %s from the API server or an admission webhook of its scale; tried again after %s", writeTimeout, writePause)
+
+// lateWrite is a write that took too long. Whether it came true is seen by the next rounds.
+type lateWrite struct {
+	until time.Time
+	err   error
+}
 
 // sideBySide does so many things, some at a time, and returns when all are done.
 func sideBySide(count int, do func(i int)) {
@@ -38,6 +58,8 @@ type actor struct {
 	scaler  Scaler
 	marker  *marker
 	overlay *overlay
+	// late are the writes that took too long, by the UID of the target.
+	late map[types.UID]lateWrite
 	// access is what is permitted in this round.
 	access Access
 }
@@ -62,12 +84,16 @@ func (a *actor) act(ctx context.Context, plan *decision.Plan, seen *observation)
 			asked = append(asked, p)
 		}
 	})
+	maps.DeleteFunc(a.late, func(_ types.UID, l lateWrite) bool { return !plan.Time.Before(l.until) })
 	results := make([]outcome, len(asked))
 	sideBySide(len(asked), func(i int) { results[i] = a.scale(ctx, asked[i], seen.variants[asked[i].Key]) })
 	outcomes := make(map[decision.Key]outcome, len(asked))
 	for i, p := range asked {
 		outcomes[p.Key] = results[i]
 		a.record(ctx, p, results[i])
+		if uid, err := seen.variants[p.Key].target.scale.UID, results[i].err; errors.Is(err, errLate) && a.late[uid].err == nil {
+			a.late[uid] = lateWrite{plan.Time.Add(writeTimeout + writePause), err}
+		}
 	}
 	a.tidy(ctx, plan, seen, outcomes)
 	return outcomes
@@ -78,12 +104,20 @@ func (a *actor) act(ctx context.Context, plan *decision.Plan, seen *observation)
 // fails delays nothing: too many replicas cost more than the wrong ones. Marks without
 // the lower scale are taken back by tidy.
 func (a *actor) scale(ctx context.Context, p *decision.VariantPlan, v *variant) outcome {
+	t := &v.target
+	if l, late := a.late[t.scale.UID]; late {
+		return outcome{err: l.err}
+	}
 	var o outcome
 	if victims := chosen(p, v); len(victims) > 0 {
 		o.unmarked = a.marker.mark(ctx, victims)
 	}
-	t := &v.target
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	o.scale, o.err = a.scaler.Write(ctx, p.Key.Namespace, t.ref, t.scale, *status.Number(*p.Desired))
+	if o.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		o.err = fmt.Errorf("%w: %w", errLate, o.err)
+	}
 	return o
 }
 

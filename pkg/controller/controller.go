@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -130,6 +131,7 @@ func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, 
 			scaler:  o.Scaler,
 			marker:  &marker{writer: mgr.GetClient(), live: mgr.GetAPIReader()},
 			overlay: written,
+			late:    map[types.UID]lateWrite{},
 		},
 		reporter:    r,
 		metrics:     o.Metrics,

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -138,6 +140,57 @@ func TestWritesThatFail(t *testing.T) {
 			assert.Empty(t, drained(recorder))
 		})
 	}
+}
+
+// hangs is a Scaler that does not answer for one target.
+type hangs struct {
+	scales
+	name  string
+	tried atomic.Int64
+}
+
+func (h *hangs) Write(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference, read *autoscalingv1.Scale, replicas int32) (*autoscalingv1.Scale, error) {
+	if ref.Name == h.name {
+		h.tried.Add(1)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h.scales.Write(ctx, namespace, ref, read, replicas)
+}
+
+// An admission webhook of one team that hangs costs the others one timeout, and not one in
+// each round.
+func TestAWriteThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plan, seen, r, recorder := fleet(t, 2)
+		s := &hangs{scales: scales{fail: func(string) error { return nil }}, name: "v0"}
+		a := &actor{scaler: s, overlay: r.overlay, late: map[types.UID]lateWrite{}}
+		round := func() (took time.Duration) {
+			plan.Models[0].Variants[0] = *settled(func(p *decision.VariantPlan) { p.Key.Name = "v0" })
+			began := time.Now()
+			outcomes := a.act(t.Context(), plan, seen)
+			took = time.Since(began)
+			_ = r.report(t.Context(), plan, seen, outcomes)
+			return took
+		}
+		assert.Equal(t, writeTimeout, round())
+		told := drained(recorder)
+		assert.Contains(t, strings.Join(told, "\n"), "Warning ScalingFailed no answer within 5s from the API server or an admission webhook of its scale; tried again after 30s")
+		assert.EqualValues(t, 3, r.overlay.scales["dv1"].Spec.Replicas, "the other one is written")
+		plan.Models[0].Variants[1].Current = 3
+
+		plan.Time = noon.Add(20 * time.Second)
+		assert.Zero(t, round(), "it is left alone")
+		assert.Empty(t, drained(recorder), "and that is not told again")
+		plan.Time = noon.Add(writeTimeout + writePause)
+		assert.Equal(t, writeTimeout, round())
+		assert.EqualValues(t, 2, s.tried.Load())
+
+		s.name, plan.Time = "", plan.Time.Add(writeTimeout+writePause)
+		assert.Zero(t, round())
+		assert.EqualValues(t, 3, r.overlay.scales["dv0"].Spec.Replicas)
+		assert.Empty(t, a.late)
+	})
 }
 
 func TestWhatIsNotWritten(t *testing.T) {
