@@ -26,6 +26,7 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 	}
 	t.found(&metav1.ObjectMeta{
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(), ManagedFields: u.GetManagedFields(),
+		DeletionTimestamp: u.GetDeletionTimestamp(),
 	}, ptr.To(int32(set.Replicas)), set.Template)
 	t.rolling = replacingGroups(u)
 	t.podsPerReplica, t.owners, t.rollout = set.PodsPerReplica, nil, set.Rollout

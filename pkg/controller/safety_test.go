@@ -260,7 +260,16 @@ func TestADeletedTargetIsToldFromOneThatNeverWas(t *testing.T) {
 		b.round(b.logging(t), decision.RoundFull)
 		var d appsv1.Deployment
 		require.NoError(t, b.api.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "d"}, &d))
+		d.Finalizers = []string{metav1.FinalizerDeleteDependents}
+		require.NoError(t, b.api.Update(t.Context(), &d))
 		require.NoError(t, b.api.Delete(t.Context(), &d))
+		b.round(b.logging(t), decision.RoundFull)
+		text, desired := message()
+		assert.Equal(t, "Target deployment 'd' is being deleted", text, "its pods go, and no others come")
+		assert.Equal(t, &v1alpha1.DesiredAlloc{}, desired)
+		require.NoError(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(&d), &d))
+		d.Finalizers = nil
+		require.NoError(t, b.api.Update(t.Context(), &d))
 		b.round(b.logging(t), decision.RoundFull)
 		for range 2 {
 			text, desired := message()
@@ -273,7 +282,7 @@ func TestADeletedTargetIsToldFromOneThatNeverWas(t *testing.T) {
 		va.Spec.ScaleTargetRef.Name, va.Generation = "other", va.Generation+1
 		require.NoError(t, b.api.Update(t.Context(), &va))
 		b.round(b.logging(t), decision.RoundFull)
-		text, desired := message()
+		text, desired = message()
 		assert.Equal(t, "Deployment other does not exist in namespace n", text)
 		assert.Nil(t, desired)
 	})

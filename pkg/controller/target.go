@@ -66,6 +66,8 @@ type target struct {
 	// writer is the field manager, not our own, that wrote the replicas last; empty
 	// means unknown.
 	writer string
+	// ends is set while the target is being deleted: its pods go, and no others come.
+	ends bool
 	// deleted is set when the target was there before.
 	deleted bool
 	// lent is set when another object on the same target counts its pods.
@@ -79,20 +81,23 @@ func (t *target) refuse(state decision.TargetState, reason decision.Reason, form
 	t.state, t.fact = state, decision.Fact{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// tellDeleted says of a target that is not there whether it was before: the object has
-// found it, as it is now, or has told of its deletion.
+// tellDeleted says of a target that is not there, or not for long, whether it was before: the
+// object has found it, as it is now, or has told of its deletion.
 func (t *target) tellDeleted(object *v1alpha1.VariantAutoscaling) {
 	if t.fact.Reason != decision.ReasonTargetMissing {
 		return
 	}
-	text := fmt.Sprintf("Target %s '%s' no longer exists", strings.ToLower(t.ref.Kind), t.ref.Name)
+	name, what := fmt.Sprintf("Target %s '%s' ", strings.ToLower(t.ref.Kind), t.ref.Name), "no longer exists"
+	if t.ends {
+		what = "is being deleted"
+	}
 	resolved := apimeta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionTargetResolved)
 	if resolved == nil {
 		return
 	}
 	found := resolved.Status == metav1.ConditionTrue && resolved.ObservedGeneration == object.Generation
-	if found || resolved.Message == text {
-		t.fact.Detail, t.deleted = text, true
+	if found || strings.HasPrefix(resolved.Message, name) {
+		t.fact.Detail, t.deleted = name+what, true
 	}
 }
 
@@ -170,6 +175,9 @@ func (f *targetFinder) findCached(ctx context.Context, v *variant) (bool, error)
 	}
 	err = read(ctx, client.ObjectKey{Namespace: v.key.Namespace, Name: name}, t)
 	switch {
+	case err == nil && t.ends:
+		t.refuse(decision.TargetMissing, decision.ReasonTargetMissing, "%s in namespace %s is being deleted", t, v.key.Namespace)
+		t.scale = nil
 	case apierrors.IsNotFound(err):
 		t.refuse(decision.TargetMissing, decision.ReasonTargetMissing, "%s does not exist in namespace %s", t, v.key.Namespace)
 	case err != nil && ctx.Err() != nil:
@@ -256,7 +264,7 @@ func (t *target) found(meta *metav1.ObjectMeta, replicas *int32, template *corev
 		ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion},
 		Spec:       autoscalingv1.ScaleSpec{Replicas: ptr.Deref(replicas, 1)},
 	}
-	t.template, t.podsPerReplica, t.owners = template, 1, []types.UID{meta.UID}
+	t.template, t.podsPerReplica, t.owners, t.ends = template, 1, []types.UID{meta.UID}, meta.DeletionTimestamp != nil
 	t.writer = lastWriter(meta.ManagedFields)
 	if maker := metav1.GetControllerOfNoCopy(meta); maker != nil {
 		t.above = targetKeyOf(maker.APIVersion, maker.Kind, maker.Name)

@@ -161,10 +161,10 @@ func Same(a, b *v1alpha1.VariantAutoscalingStatus, round decision.Round) bool {
 		equality.Semantic.DeepEqual(essence(a), essence(b))
 }
 
-// sameMessages compares the conditions whose messages say how much room there is, and what
-// should be corrected. Why there are no metrics may be said anew in every round.
+// sameMessages compares the conditions whose messages say what became of the target, how much
+// room there is, and what should be corrected. Why there are no metrics may be said anew in every round.
 func sameMessages(a, b *v1alpha1.VariantAutoscalingStatus) bool {
-	for _, kind := range [...]string{v1alpha1.ConditionCapacityKnown, v1alpha1.ConditionScalingLimited, v1alpha1.ConditionOptimizationReady} {
+	for _, kind := range [...]string{v1alpha1.ConditionTargetResolved, v1alpha1.ConditionCapacityKnown, v1alpha1.ConditionScalingLimited, v1alpha1.ConditionOptimizationReady} {
 		was, is := apimeta.FindStatusCondition(a.Conditions, kind), apimeta.FindStatusCondition(b.Conditions, kind)
 		if was == nil || is == nil || kind == v1alpha1.ConditionOptimizationReady && is.Status != metav1.ConditionTrue {
 			continue

@@ -66,7 +66,7 @@ func Reasons() []Reason {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	return []Reason{
 		{ConditionReady, yes, ReasonReady, "The variant is being autoscaled."},
-		{ConditionReady, no, ReasonDeploymentNotFound, "The scale target does not exist; work resumes when it appears."},
+		{ConditionReady, no, ReasonDeploymentNotFound, "The scale target does not exist, or is being deleted; work resumes when it appears."},
 		{ConditionReady, no, ReasonTargetNotScalable, "The kind of the scale target is unknown to the cluster or has no scale subresource."},
 		{ConditionReady, no, "TargetForbidden", "The autoscaler may not read or scale the target; the message names the missing rule."},
 		{ConditionReady, no, "Conflict", "Something else decides the replicas of the target, so nothing is written."},
@@ -76,7 +76,7 @@ func Reasons() []Reason {
 		{ConditionReady, no, ReasonInvalidConfiguration, "The object holds a value that cannot be used; the message names the field."},
 
 		{ConditionTargetResolved, yes, ReasonTargetFound, "The scale target exists and may be scaled."},
-		{ConditionTargetResolved, no, ReasonTargetNotFound, "The scale target does not exist."},
+		{ConditionTargetResolved, no, ReasonTargetNotFound, "The scale target does not exist, or is being deleted."},
 		{ConditionTargetResolved, no, ReasonTargetNotScalable, "The kind of the scale target is unknown to the cluster or has no scale subresource."},
 		{ConditionTargetResolved, no, "TargetForbidden", "The autoscaler may not read or scale the target; the message names the missing rule."},
 
