@@ -1,8 +1,10 @@
 package prometheus
 
 import (
+	"bytes"
 	"context"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -161,4 +163,30 @@ func TestASlowServerIsGivenUp(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Empty(t, replicas)
 	assert.Empty(t, models)
+}
+
+// Thanos and Mimir answer with what they have while a store is away. The load of half of the
+// gateways would remove replicas.
+func TestAPartOfAnAnswerIsAnError(t *testing.T) {
+	p := prometheustest.New(t)
+	for _, at := range scrapes(5) {
+		p.Append(at, load(engine("a", "0"), at.Sub(start)))
+	}
+	var warning string
+	client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		p.Handler.ServeHTTP(answer, r)
+		_, _ = w.Write(bytes.Replace(answer.Body.Bytes(), []byte(`{"status":"success",`), fmt.Appendf(nil, `{"status":"success","warnings":[%q],`, warning), 1))
+	}))
+	at := start.Add(time.Minute)
+	warning = "PromQL info: metric might not be a counter"
+	replicas, _ := read(t, client, at)
+	assert.True(t, replicas[pod("a")].KVUse.Present, "that is about the query")
+
+	warning = "receive series from store-b: context deadline exceeded"
+	replicas, _, err := client.Read(t.Context(), at, window, lookback)
+	require.ErrorContains(t, err, "query for the "+kvUse+": the answer is only a part: "+warning)
+	assert.Empty(t, replicas)
+	_, err = client.History(t.Context(), Span{Model: "llama", From: start, To: at, Step: scrapeInterval})
+	assert.ErrorContains(t, err, "the answer is only a part")
 }

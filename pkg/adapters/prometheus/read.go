@@ -1,13 +1,16 @@
 package prometheus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
@@ -111,8 +114,8 @@ func (c *Client) Queues(ctx context.Context, at time.Time) (map[decision.ModelKe
 func (c *Client) instant(ctx context.Context, q query, at time.Time) (model.Vector, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	value, _, err := c.api.Query(ctx, q.promQL, at)
-	if err != nil {
+	value, warnings, err := c.api.Query(ctx, q.promQL, at)
+	if err = cmp.Or(err, partial(warnings)); err != nil {
 		return nil, fmt.Errorf("prometheus %s: query for the %s: %w", c.address, q.about, err)
 	}
 	vector, ok := value.(model.Vector)
@@ -120,6 +123,18 @@ func (c *Client) instant(ctx context.Context, q query, at time.Time) (model.Vect
 		return nil, fmt.Errorf("prometheus %s: query for the %s: the answer is a %s and not a vector", c.address, q.about, value.Type())
 	}
 	return vector, nil
+}
+
+// partial is an error where an answer is only a part, as Thanos and Mimir give it while one of
+// their stores does not answer: the sum of a part is no sum, and would remove replicas. What
+// PromQL itself warns of is no part.
+func partial(warnings v1.Warnings) error {
+	for _, w := range warnings {
+		if !strings.HasPrefix(w, "PromQL ") {
+			return fmt.Errorf("the answer is only a part: %s", w)
+		}
+	}
+	return nil
 }
 
 // fieldsOf says which answer is which sample of a replica.
