@@ -60,7 +60,7 @@ func setConditions(old []metav1.Condition, v *Variant, claims []claim) []metav1.
 			Type:               c.kind,
 			Status:             c.finding.status,
 			Reason:             c.finding.reason,
-			Message:            c.finding.detail,
+			Message:            Note(c.finding.detail),
 			ObservedGeneration: v.Generation,
 		})
 	}

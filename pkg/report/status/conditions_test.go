@@ -58,6 +58,16 @@ func because(reason decision.Reason) func(*decision.VariantPlan) {
 // seventh is a variant whose object is at generation 7.
 var seventh = &Variant{Generation: 7}
 
+// Prometheus or an admission webhook may answer with a page of text. A message that is too long
+// would keep the whole status from being written.
+func TestMessagesOfConditionsAreBounded(t *testing.T) {
+	p := settled(facts(decision.ReasonMetricsMissing))
+	p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: strings.Repeat("store, ", 9000)})
+	for _, c := range Conditions(nil, p, &Variant{}) {
+		assert.LessOrEqual(t, len(c.Message), mostNote, c.Type)
+	}
+}
+
 func TestConditions(t *testing.T) {
 	// The columns: Ready, TargetResolved, MetricsAvailable, OptimizationReady,
 	// CapacityKnown, ScalingLimited, Conflict.

@@ -8,7 +8,9 @@ import (
 // mostNote is the longest note of an event, in bytes, that the API server takes.
 const mostNote = 1024
 
-// Note is a text as an event has it: cut to what the API server takes, at a whole character.
+// Note is a text as an event or a condition has it: cut to what the API server takes of an
+// event, at a whole character. Errors of others have any length, and a status with one message
+// that is too long is refused as a whole.
 func Note(text string) string {
 	if len(text) <= mostNote {
 		return text
