@@ -72,6 +72,7 @@ func querying(p config.Prometheus) prometheus.Options {
 		KeyFile:            p.ClientKeyPath,
 		ServerName:         p.ServerName,
 		InsecureSkipVerify: p.InsecureSkipVerify,
+		Matchers:           p.Matchers,
 		Timeout:            queryTimeout,
 	}
 }

@@ -133,6 +133,9 @@ type Prometheus struct {
 	ServerName string
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool
+	// Matchers narrow every query, as PromQL writes them between braces; empty means that
+	// the server holds this cluster alone.
+	Matchers string
 }
 
 // Serving says where the manager answers.

@@ -78,6 +78,7 @@ var effects = map[string]struct {
 	"wva.prometheus.tls.clientCertPath":                 {change: "/client/tls.crt"},
 	"wva.prometheus.tls.clientKeyPath":                  {change: "/client/tls.key"},
 	"wva.prometheus.tls.serverName":                     {change: "prometheus"},
+	"wva.prometheus.matchers":                           {change: `cluster="a"`},
 	"wva.podMetrics.insecureSkipVerify":                 {change: true},
 	"wva.gateway.tokenPath":                             {change: "/token"},
 	"wva.gateway.caCertPath":                            {change: "/ca.crt"},

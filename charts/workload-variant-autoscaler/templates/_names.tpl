@@ -231,6 +231,9 @@ PROMETHEUS_ALLOW_HTTP: {{ .allowHTTP }}
 {{- with .tokenPath }}
 PROMETHEUS_TOKEN_PATH: {{ . | quote }}
 {{- end }}
+{{- with .matchers }}
+PROMETHEUS_MATCHERS: {{ . | quote }}
+{{- end }}
 {{- with include "wva.prometheusCA" $ }}
 PROMETHEUS_CA_CERT_PATH: {{ . | quote }}
 {{- end }}

@@ -28,6 +28,9 @@ type Options struct {
 	CAFile, CertFile, KeyFile, ServerName string
 	// InsecureSkipVerify turns the check of the server's certificate off.
 	InsecureSkipVerify bool
+	// Matchers are put into every selector, for a server that holds more than one cluster, such
+	// as cluster="a"; empty for none.
+	Matchers string
 	// Timeout bounds each query.
 	Timeout time.Duration
 }
@@ -36,7 +39,9 @@ type Options struct {
 type Client struct {
 	api     v1.API
 	address string
-	timeout time.Duration
+	// matchers are those of Options.
+	matchers string
+	timeout  time.Duration
 	// ends are those of the buckets of both latencies that can be promised.
 	ends [2]latencyEnds
 }
@@ -62,9 +67,10 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("prometheus %s: %w", address, err)
 	}
 	return &Client{
-		api:     v1.NewAPI(client),
-		address: address.String(),
-		timeout: o.Timeout,
+		api:      v1.NewAPI(client),
+		address:  address.String(),
+		matchers: o.Matchers,
+		timeout:  o.Timeout,
 	}, nil
 }
 
