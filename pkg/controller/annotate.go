@@ -21,6 +21,10 @@ func annotate(plan *decision.Plan, seen *observation) {
 		if p.Accelerator == "" {
 			p.Accelerator = v.accelerator
 		}
+		if v.target.unread {
+			*p = v.held()
+			return
+		}
 		if v.target.state != decision.TargetFound {
 			overrideFact(p, reasonOf[v.target.state], v.target.fact)
 		}

@@ -49,6 +49,9 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, status.Brief(f.Detail))
 		}
 		changes = r.change(changes, v, plan.Round, func(stands *v1alpha1.VariantAutoscalingStatus) v1alpha1.VariantAutoscalingStatus {
+			if v.target.unread {
+				return status.Undecided(stands, p, v.resolved())
+			}
 			return status.Render(stands, p, v.resolved(), plan.Time, asked && o.err == nil)
 		})
 	})

@@ -122,6 +122,19 @@ func hold(key decision.Key, v *decision.Variant, wanted int, known bool, why str
 	return p
 }
 
+// held is the plan of a variant whose target could not be read yet: its status shows what was
+// wanted.
+func (v *variant) held() decision.VariantPlan {
+	as := decision.Variant{Target: v.target.state}
+	before := v.before()
+	if before != nil {
+		as.Target, as.Current = decision.TargetFound, *before
+	}
+	p := hold(v.key, &as, as.Current, before != nil, v.target.fact.Detail)
+	p.Accelerator = v.accelerator
+	return p
+}
+
 // decide is the signature of decision.Decide.
 type decide func(decision.Snapshot, decision.Policy, decision.Memory, decision.Round) (decision.Plan, decision.Memory)
 

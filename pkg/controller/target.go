@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,6 +69,8 @@ type target struct {
 	writer string
 	// ends is set while the target is being deleted: its pods go, and no others come.
 	ends bool
+	// unread is set while nobody could read the target, which may pass.
+	unread bool
 	// deleted is set when the target was there before.
 	deleted bool
 	// lent is set when another object on the same target counts its pods.
@@ -108,8 +111,9 @@ type targetFinder struct {
 	access Access
 	// overlay are our own writes, for as long as the cache lags behind them.
 	overlay *overlay
-	// last are the scales that live reads returned last.
-	last map[decision.Key]*autoscalingv1.Scale
+	// last are the live reads of before, and looks how often all were tried.
+	last  map[decision.Key]liveRead
+	looks int
 }
 
 // find fills in the targets of all variants.
@@ -271,29 +275,43 @@ func (t *target) found(meta *metav1.ObjectMeta, replicas *int32, template *corev
 	}
 }
 
-// findLive reads the targets of all other kinds from the API server.
+// liveRead is what is known of a target that is read from the API server.
+type liveRead struct {
+	// scale was read last; nil where none was yet.
+	scale *autoscalingv1.Scale
+	// tried is the look at the cluster in which it was asked for last; 0 means never.
+	tried int
+}
+
+// findLive reads the targets of all other kinds from the API server, those first that waited
+// longest: where it is too slow for all, it is not always the same ones that nobody reads.
 func (f *targetFinder) findLive(ctx context.Context, variants []*variant) {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	errs := make([]error, len(variants))
+	f.looks++
+	slices.SortStableFunc(variants, func(a, b *variant) int { return cmp.Compare(f.last[a.key].tried, f.last[b.key].tried) })
+	errs, last := make([]error, len(variants)), make([]liveRead, len(variants))
 	sideBySide(len(variants), func(i int) {
 		v := variants[i]
+		last[i] = f.last[v.key]
+		if ctx.Err() == nil {
+			last[i].tried = f.looks
+		}
 		v.target.scale, errs[i] = f.scaler.Read(ctx, v.key.Namespace, v.target.ref)
 	})
-	last := make(map[decision.Key]*autoscalingv1.Scale, len(variants))
+	f.last = make(map[decision.Key]liveRead, len(variants))
 	for i, v := range variants {
-		f.explainLive(v, errs[i])
+		v.explainLive(errs[i], last[i].scale)
 		if v.target.scale != nil {
 			v.target.bySelector(v.target.scale.Status.Selector)
-			last[v.key] = v.target.scale
 		}
+		f.last[v.key] = liveRead{v.target.scale, last[i].tried}
 	}
-	f.last = last
 }
 
 // explainLive says what an error of a live read means. One that may pass leaves what
 // was read last, which is safe: it is written under its own version only.
-func (f *targetFinder) explainLive(v *variant, err error) {
+func (v *variant) explainLive(err error, last *autoscalingv1.Scale) {
 	t := &v.target
 	var unscalable interface{ NotScalable() bool }
 	switch {
@@ -303,10 +321,13 @@ func (f *targetFinder) explainLive(v *variant, err error) {
 		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%v", err)
 	case apierrors.IsNotFound(err):
 		t.refuse(decision.TargetMissing, decision.ReasonTargetMissing, "%v", err)
-	case apierrors.IsForbidden(err) || f.last[v.key] == nil:
+	case apierrors.IsForbidden(err):
 		t.refuse(decision.TargetForbidden, decision.ReasonTargetForbidden, "%v", err)
+	case last == nil:
+		t.refuse(decision.TargetForbidden, v1alpha1.ReasonOptimizationFailed, "%s could not be read yet, so its replicas are held: %v", t, err)
+		t.unread = true
 	default:
-		t.scale = f.last[v.key]
+		t.scale = last
 		return
 	}
 	t.scale = nil
