@@ -78,6 +78,7 @@ func TestATargetThatCannotBeReadForAMoment(t *testing.T) {
 	require.NotNil(t, find("server").target.scale)
 	k.err = context.DeadlineExceeded
 	assert.Equal(t, "server", find("server").target.scale.Name, "what was read last")
+	assert.Nil(t, find("other").target.scale, "that was another target")
 	k.err = apierrors.NewForbidden(schema.GroupResource{Resource: "servers"}, "server", nil)
 	assert.Equal(t, decision.ReasonTargetForbidden, find("server").target.fact.Reason)
 }

@@ -277,6 +277,7 @@ func (t *target) found(meta *metav1.ObjectMeta, replicas *int32, template *corev
 
 // liveRead is what is known of a target that is read from the API server.
 type liveRead struct {
+	ref autoscalingv1.CrossVersionObjectReference
 	// scale was read last; nil where none was yet.
 	scale *autoscalingv1.Scale
 	// tried is the look at the cluster in which it was asked for last; 0 means never.
@@ -293,7 +294,9 @@ func (f *targetFinder) findLive(ctx context.Context, variants []*variant) {
 	errs, last := make([]error, len(variants)), make([]liveRead, len(variants))
 	sideBySide(len(variants), func(i int) {
 		v := variants[i]
-		last[i] = f.last[v.key]
+		if was := f.last[v.key]; was.ref == v.target.ref {
+			last[i] = was
+		}
 		if ctx.Err() == nil {
 			last[i].tried = f.looks
 		}
@@ -305,7 +308,7 @@ func (f *targetFinder) findLive(ctx context.Context, variants []*variant) {
 		if v.target.scale != nil {
 			v.target.bySelector(v.target.scale.Status.Selector)
 		}
-		f.last[v.key] = liveRead{v.target.scale, last[i].tried}
+		f.last[v.key] = liveRead{v.target.ref, v.target.scale, last[i].tried}
 	}
 }
 
