@@ -44,7 +44,7 @@ func (c *Controller) Around(ctx context.Context, v *v1alpha1.VariantAutoscaling)
 	return around, nil
 }
 
-// variantsOn are the other objects on a target. The cache may have one that is gone: each
+// variantsOn are the other objects on a target. The cache may have one that is gone, or going: each
 // is asked for again, so that nobody is refused for an object that was just deleted.
 func (c *Controller) variantsOn(ctx context.Context, v *v1alpha1.VariantAutoscaling, here []client.ListOption) ([]*v1alpha1.VariantAutoscaling, error) {
 	var list v1alpha1.VariantAutoscalingList
@@ -59,7 +59,7 @@ func (c *Controller) variantsOn(ctx context.Context, v *v1alpha1.VariantAutoscal
 		other := &v1alpha1.VariantAutoscaling{}
 		err := c.live.Get(ctx, client.ObjectKeyFromObject(&list.Items[i]), other)
 		switch {
-		case apierrors.IsNotFound(err):
+		case apierrors.IsNotFound(err), other.DeletionTimestamp != nil:
 		case err != nil:
 			return nil, err
 		default:

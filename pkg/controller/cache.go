@@ -333,9 +333,11 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer, access Access)
 	return nil
 }
 
+// targetOfVariant is nothing for an object that is being deleted: it is not handled any more,
+// however long a finalizer holds it, and must not stand in the way of another one.
 func targetOfVariant(o client.Object) []string {
 	va, ok := o.(*v1alpha1.VariantAutoscaling)
-	if !ok {
+	if !ok || va.DeletionTimestamp != nil {
 		return nil
 	}
 	gvk, err := va.Spec.ScaleTargetRef.GroupVersionKind()

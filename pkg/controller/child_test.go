@@ -121,3 +121,14 @@ func TestATargetBelowTheTargetOfAnother(t *testing.T) {
 		})
 	}
 }
+
+// An object that is being deleted is not handled any more, however long a finalizer holds it.
+func TestAnObjectThatIsBeingDeletedHoldsNoTarget(t *testing.T) {
+	old, next := on("old", "apps/v1", "Deployment", "d", 2), on("next", "apps/v1", "Deployment", "d", 1)
+	old.DeletionTimestamp, old.Finalizers = ptr.To(metav1.NewTime(noon)), []string{"example.com/waits"}
+	builder := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(old, next, &appsv1.Deployment{ObjectMeta: made("d", "", "", "")})
+	require.NoError(t, addIndexes(t.Context(), fieldIndexer{builder}, Access{}))
+	v := &variant{object: next, key: decision.Key{Namespace: "n", Name: "next"}}
+	require.NoError(t, (&targetFinder{reader: builder.Build(), overlay: newOverlay()}).find(t.Context(), []*variant{v}))
+	assert.Equal(t, decision.TargetFound, v.target.state, v.target.fact.Detail)
+}

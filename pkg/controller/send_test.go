@@ -135,11 +135,13 @@ func TestSend(t *testing.T) {
 	assert.Empty(t, why, "it is no affair of this manager")
 }
 
-// What the cache has of an object that is gone refuses nobody.
+// What the cache has of an object that is gone, or held by a finalizer, refuses nobody.
 func TestAround(t *testing.T) {
 	first, gone := on("first", "apps/v1", "Deployment", "d", 1), on("gone", "apps/v1", "Deployment", "d", 1)
-	c := known(t, []client.Object{first, gone, on("other", "apps/v1", "Deployment", "e", 1)}, nil)
-	builder := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(first)
+	held := on("held", "apps/v1", "Deployment", "d", 1)
+	c := known(t, []client.Object{first, gone, held, on("other", "apps/v1", "Deployment", "e", 1)}, nil)
+	held.DeletionTimestamp, held.Finalizers = ptr.To(metav1.NewTime(noon)), []string{"example.com/waits"}
+	builder := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(first, held)
 	c.live = builder.Build()
 	around, err := c.Around(t.Context(), on("new", "", "", "d", 0))
 	require.NoError(t, err)
