@@ -25,6 +25,10 @@ type ScaleToZero struct {
 	ByModel map[decision.ModelKey]IdleEntry
 }
 
+// NoneSleeps holds while nobody knows which models may scale to zero: one that sleeps against
+// the will of its users costs them more than a replica.
+func NoneSleeps() ScaleToZero { return ScaleToZero{Default: IdleEntry{Enabled: new(bool)}} }
+
 // IdleEntry is what one entry says; what it does not say is inherited.
 type IdleEntry struct {
 	// Enabled is nil where the entry does not say it.

@@ -108,7 +108,7 @@ func (f *Follower) families() []family {
 		{"saturation", c.SaturationConfigMaps(), taking(&c.Saturation, config.ParseSaturation)},
 		{"service class", c.ServiceClassConfigMaps(), taking(&c.ServiceClasses, f.parseServiceClasses)},
 		{"accelerator cost", c.UnitCostConfigMaps(), taking(&c.UnitCosts, config.ParseUnitCosts)},
-		{"scale-to-zero", c.ScaleToZeroConfigMaps(), taking(&c.ScaleToZero, config.ParseScaleToZero)},
+		{kindScaleToZero, c.ScaleToZeroConfigMaps(), taking(&c.ScaleToZero, config.ParseScaleToZero)},
 		{"accelerator name", []string{c.AcceleratorNamesConfigMap}, f.followNames},
 	}
 }
@@ -154,7 +154,8 @@ func (f *Follower) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 }
 
 // follow puts the settings into force that a ConfigMap holds. One that cannot be used
-// changes nothing: the last good settings stay, and an event on it says why.
+// changes nothing: the last good settings stay, and an event on it says why. After a start there
+// may be none.
 func (f *Follower) follow(ctx context.Context, name string) error {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -191,19 +192,29 @@ func (f *Follower) followFamily(ctx context.Context, of family) error {
 	before := f.config.Warnings
 	warnings, err := of.use(klog.NewContext(ctx, log), object)
 	warn(log, slices.DeleteFunc(slices.Clone(warnings), func(w string) bool { return slices.Contains(before, w) }))
-	if err != nil {
-		f.teller.refuse(log, object, err)
+	if _, understood := f.entries[of.what]; err != nil {
+		if f.teller.refuse(log, object, of.what, understood, err) {
+			f.config.ScaleToZero = config.NoneSleeps()
+			f.putInForce()
+		}
 		return nil
 	}
-	if next := f.config.Dynamic; !reflect.DeepEqual(&next, f.Settings.Current()) {
-		f.Settings.current.Store(&next)
-		f.changed()
-		if of.names[0] != f.config.ConfigMap {
-			log.Info("Updated "+of.what+" config", "oldEntries", f.entries[of.what], "newEntries", entries)
-		}
+	if f.putInForce() && of.names[0] != f.config.ConfigMap {
+		log.Info("Updated "+of.what+" config", "oldEntries", f.entries[of.what], "newEntries", entries)
 	}
 	f.entries[of.what] = entries
 	return nil
+}
+
+// putInForce reports whether that changed anything.
+func (f *Follower) putInForce() bool {
+	next := f.config.Dynamic
+	if reflect.DeepEqual(&next, f.Settings.Current()) {
+		return false
+	}
+	f.Settings.current.Store(&next)
+	f.changed()
+	return true
 }
 
 // taking puts what a ConfigMap says in the place of what was in force. Without a

@@ -129,6 +129,33 @@ func TestConfigMapsThatAreFollowed(t *testing.T) {
 	}
 }
 
+// A manager that starts beside a ConfigMap that cannot be used does not know what it said
+// before: a model that must not sleep does not, and the event says what counts.
+func TestConfigMapsThatCannotBeUsedAtTheStart(t *testing.T) {
+	f, api, told := newTestFollower(t)
+	f.config.Idle.Enabled = true
+	model := decision.ModelKey{Namespace: "chat", ID: "llama"}
+	put := func(name string, data map[string]string) {
+		t.Helper()
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.config.PodNamespace, Name: name}, Data: data}
+		if err := api.Update(t.Context(), object); err != nil {
+			require.NoError(t, api.Create(t.Context(), object))
+		}
+		require.NoError(t, f.follow(t.Context(), name))
+	}
+	const sleep = "wva-model-scale-to-zero-config"
+	put(sleep, map[string]string{"x": "{model_id: llama, enable_scale_to_zero: false}", "y": "enable_scale_to_zero: maybe"})
+	assert.False(t, f.Settings.Current().IdleOf(model).Enabled)
+	assert.Contains(t, <-told, "no model scales to zero until it is corrected: ")
+	put(sleep, map[string]string{"x": "{model_id: other, enable_scale_to_zero: false}"})
+	assert.True(t, f.Settings.Current().IdleOf(model).Enabled)
+	put(sleep, map[string]string{"y": "enable_scale_to_zero: maybe"})
+	assert.True(t, f.Settings.Current().IdleOf(model).Enabled)
+	assert.Contains(t, <-told, "the last good settings stay: ")
+	put("accelerator-unit-costs", map[string]string{"H100": `{"cost": "much"}`})
+	assert.Contains(t, <-told, "what holds without it counts, as no version of it could be used since the manager started: ")
+}
+
 func TestTheMainConfigMapIsFollowed(t *testing.T) {
 	for layout, data := range map[string]func(pairs ...string) map[string]string{
 		"entries": func(pairs ...string) map[string]string {

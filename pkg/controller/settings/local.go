@@ -63,7 +63,7 @@ func localKinds() []localKind {
 		{"saturation", config.LocalSaturationConfigMaps(), func(l *config.Local, namespace string, data map[string]string) ([]string, error) {
 			return takeLocal(&l.Saturation, config.ParseLocalSaturation, namespace, data)
 		}},
-		{"scale-to-zero", config.LocalScaleToZeroConfigMaps(), func(l *config.Local, namespace string, data map[string]string) ([]string, error) {
+		{kindScaleToZero, config.LocalScaleToZeroConfigMaps(), func(l *config.Local, namespace string, data map[string]string) ([]string, error) {
 			return takeLocal(&l.ScaleToZero, config.ParseLocalScaleToZero, namespace, data)
 		}},
 	}
@@ -241,8 +241,10 @@ func (l *Locals) follow(ctx context.Context, namespace string, kind localKind, o
 	}
 	warnings, err := kind.use(&of.Local, namespace, data)
 	warn(log, warnings)
-	if err != nil {
-		l.teller.refuse(log, object, err)
+	if _, understood := of.entries[kind.what]; err != nil {
+		if l.teller.refuse(log, object, kind.what, understood, err) {
+			of.ScaleToZero = new(config.NoneSleeps())
+		}
 		return
 	}
 	log.Info("Updated "+kind.what+" config", "oldEntries", of.entries[kind.what], "newEntries", len(data))

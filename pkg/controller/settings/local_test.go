@@ -90,6 +90,14 @@ func TestALocalConfigMapThatCannotBeUsedChangesNothing(t *testing.T) {
 	assert.Nil(t, l.Read(t.Context(), in("chat"))["chat"].ScaleToZero, "one without entries is none")
 }
 
+func TestNoModelSleepsInANamespaceOfWhichNobodyKnows(t *testing.T) {
+	l, recorder := localsWith(t, localMap("chat", localSleep, "1", "enable_scale_to_zero: maybe"))
+	for range 2 {
+		assert.Equal(t, config.NoneSleeps(), *l.Read(t.Context(), in("chat"))["chat"].ScaleToZero)
+	}
+	assert.Contains(t, <-recorder.Events, "no model scales to zero until it is corrected")
+}
+
 func TestTheFirstOfTheNamesCountsInANamespace(t *testing.T) {
 	l, recorder := localsWith(t,
 		localMap("chat", localThresholds, "1", "kvCacheThreshold: 0.5"),

@@ -19,6 +19,9 @@ const (
 	eventIgnored   = "ConfigMapIgnored"
 )
 
+// kindScaleToZero is the kind of settings without which no model sleeps.
+const kindScaleToZero = "scale-to-zero"
+
 // teller tells by events what of ConfigMaps is not in force, once of each of their
 // versions. Of several replicas of a manager only the one that leads tells.
 type teller struct {
@@ -77,12 +80,22 @@ func (t teller) first(names []string, get func(name string) (*corev1.ConfigMap, 
 	return counts, nil
 }
 
-// refuse tells of a ConfigMap that cannot be used.
-func (t teller) refuse(log klog.Logger, object *corev1.ConfigMap, err error) {
-	log.Error(err, "The ConfigMap is not used; the last good settings stay")
-	if object != nil {
-		t.tell(object, eventInvalid, err.Error())
+// refuse tells of a ConfigMap that cannot be used. It reports whether none of its models may
+// sleep for that: no version of it was understood since the manager started.
+func (t teller) refuse(log klog.Logger, object *corev1.ConfigMap, what string, understood bool, err error) (awake bool) {
+	counts := "the last good settings stay"
+	switch {
+	case understood:
+	case what == kindScaleToZero:
+		counts, awake = "no model scales to zero until it is corrected", true
+	default:
+		counts = "what holds without it counts, as no version of it could be used since the manager started"
 	}
+	log.Error(err, "The ConfigMap is not used; "+counts)
+	if object != nil {
+		t.tell(object, eventInvalid, counts+": "+err.Error())
+	}
+	return awake
 }
 
 // warn logs what is odd about a ConfigMap.
