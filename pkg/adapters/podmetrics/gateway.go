@@ -164,7 +164,8 @@ func (g *gateway) ask(ctx context.Context, e *endpoint, after time.Time, now fun
 	e.mu.Lock()
 	latest, looked := e.latest, e.looked
 	e.mu.Unlock()
-	if latest != nil && looked.After(after) {
+	// One from after now is from before the clock was set back.
+	if latest != nil && looked.After(after) && !looked.After(now()) {
 		return latest, looked, nil
 	}
 	address := *g.url
@@ -231,7 +232,7 @@ func (c *Client) visitGateway(ctx context.Context, g *gateway, window, lookback 
 			if ctx.Err() != nil {
 				return nil
 			}
-			if e.failure = err; err == nil && at.UnixMilli() > e.history.newest {
+			if e.failure = err; err == nil && at.UnixMilli() != e.history.newest {
 				e.history.append(at, found, c.keep(window), lookback)
 			}
 			return nil

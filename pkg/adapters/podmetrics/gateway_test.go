@@ -101,6 +101,37 @@ func TestTheQueueEmptiesIntoNewReplicas(t *testing.T) {
 	assert.InDelta(t, 2+330./60-5.5*300/(143*5), m.Arrival.Value, 1e-6)
 }
 
+// Where the clock is set back, what a gateway shows begins anew, as of pods.
+func TestTheClockIsSetBackUnderAGateway(t *testing.T) {
+	port, servers := epps(t, 1)
+	c, now := gatewayOf(t, "http://epp.models.svc:"+port, func() []string { return []string{"127.0.0.1"} })
+	sent := 0.0
+	scrape := func(rate float64) {
+		sent += rate * interval5.Seconds()
+		servers[0].show(map[string]float64{
+			`llm_d_epp_flow_control_queue_size{model_name="llama"}`:                   0,
+			`llm_d_epp_scheduler_attempts_total{model_name="llama",status="success"}`: sent,
+		})
+		c.Scrape(t.Context())
+		now.pass(interval5)
+	}
+	for range 6 {
+		scrape(2)
+	}
+	for _, back := range []time.Duration{interval5 / 2, 20 * time.Second, time.Hour} {
+		now.pass(-back - interval5)
+		for range 14 {
+			scrape(50)
+		}
+		at := now.Now().Add(-interval5)
+		_, models, err := c.Read(t.Context(), at, window, lookback)
+		require.NoError(t, err)
+		arrival := models[decision.ModelKey{Namespace: "models", ID: "llama"}].Arrival
+		assert.Equal(t, at, arrival.Time, back)
+		assert.InDelta(t, 50, arrival.Value, 1e-6, back)
+	}
+}
+
 func TestQueues(t *testing.T) {
 	port, servers := epps(t, 2)
 	addresses := []string{"127.0.0.1"}
