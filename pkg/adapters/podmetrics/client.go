@@ -36,9 +36,10 @@ type Client struct {
 	plain, secure *http.Client
 	servers       vocabulary
 	now           func() time.Time
-	// slots are taken by scrapes of pods that answered the last time, doubtful by
-	// those of pods that did not.
-	slots, doubtful chan struct{}
+	// slots are taken by scrapes of pods that answered the last time, missed by those of
+	// pods that missed that one, and doubtful by those of pods that missed several: one
+	// that is well again waits for none of the many that are on a node that is gone.
+	slots, missed, doubtful chan struct{}
 	// fresh has a value when there are pods that were never asked.
 	fresh   chan struct{}
 	scrapes sync.WaitGroup
@@ -59,6 +60,8 @@ type pod struct {
 	// asked is when the last scrape began, and failure what became of it.
 	asked   time.Time
 	failure error
+	// misses counts the failures in a row.
+	misses int
 }
 
 // New returns a client that follows no pod. It contacts nobody; it fails on options
@@ -73,6 +76,7 @@ func New(o Options) (*Client, error) {
 		servers:  vocabularyOf(modelserver.OfServer()),
 		now:      o.Now,
 		slots:    make(chan struct{}, o.Concurrency),
+		missed:   make(chan struct{}, max(1, o.Concurrency/4)),
 		doubtful: make(chan struct{}, max(1, o.Concurrency/4)),
 		fresh:    make(chan struct{}, 1),
 		pods:     map[types.NamespacedName]*pod{},
@@ -196,10 +200,13 @@ func (c *Client) due(p *pod, now time.Time) (chan struct{}, bool) {
 		return nil, false
 	}
 	p.busy = true
-	if p.failure != nil {
-		return c.doubtful, true
+	switch p.misses {
+	case 0:
+		return c.slots, true
+	case 1:
+		return c.missed, true
 	}
-	return c.slots, true
+	return c.doubtful, true
 }
 
 func (p *pod) release() {
@@ -224,9 +231,12 @@ func (c *Client) visit(ctx context.Context, p *pod, window, lookback time.Durati
 	if ctx.Err() != nil {
 		return // not the pod's failure
 	}
-	if p.failure = err; err == nil {
-		p.history.append(at, found, c.keep(window), lookback)
+	if p.failure = err; err != nil {
+		p.misses++
+		return
 	}
+	p.misses = 0
+	p.history.append(at, found, c.keep(window), lookback)
 }
 
 // keep is how long all points are remembered: a reading may come an interval after the

@@ -487,10 +487,43 @@ func TestAPodThatIsTooSlowIsGivenUp(t *testing.T) {
 	c.Scrape(t.Context())
 	_, _, err := c.Read(t.Context(), now.Now(), window, lookback)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	now.pass(interval5)
-	slots, due := c.due(c.pods[pods("slow")], now.Now())
-	assert.True(t, due)
-	assert.Equal(t, c.doubtful, slots, "it waits among its kind")
+	slow := c.pods[pods("slow")]
+	for _, kind := range []chan struct{}{c.missed, c.doubtful, c.doubtful} {
+		now.pass(interval5)
+		slots, due := c.due(slow, now.Now())
+		assert.True(t, due)
+		assert.Equal(t, kind, slots, "it waits among its kind")
+		slow.release()
+		c.Scrape(t.Context())
+	}
+}
+
+// A pod that missed one scrape does not wait for all those that are on a node that is gone.
+func TestAPodThatIsWellAgainWaitsForNoneThatIsGone(t *testing.T) {
+	gone := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(gone.Close)
+	c, now := client(t, Options{Timeout: 100 * time.Millisecond, Concurrency: 4})
+	good := serve(t)
+	good.show(load(0))
+	targets := []modelserver.Target{good.target(t, "good")}
+	for i := range 4 {
+		targets = append(targets, (&server{Server: gone}).target(t, fmt.Sprint("gone", i)))
+	}
+	c.Follow(targets)
+	for i := range 3 {
+		if i == 2 {
+			good.refuse(http.StatusServiceUnavailable)
+		}
+		c.Scrape(t.Context())
+		now.pass(interval5)
+	}
+	good.refuse(http.StatusOK)
+	c.options.Timeout = time.Hour // those that are gone hold their slots
+	ctx, cancel := context.WithCancel(t.Context())
+	c.round(ctx)
+	assert.Eventually(t, func() bool { return good.times() == 4 && !c.busy("good") }, 10*time.Second, time.Millisecond)
+	cancel()
+	c.scrapes.Wait()
 }
 
 func TestSecrets(t *testing.T) {
