@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,7 +98,7 @@ func sourceKeys() []Key {
 		static("PROMETHEUS_TLS_INSECURE_SKIP_VERIFY", "false", "Accept any certificate of Prometheus.",
 			boolean(func(c *Config) *bool { return &c.Prometheus.InsecureSkipVerify })),
 		static("PROMETHEUS_MATCHERS", "", "Matchers of labels that every query gets, with commas between them, such as cluster=\"a\". A Prometheus that holds several clusters (Thanos, Mimir) needs those of this one, or the load of all clusters is added up.",
-			matchers(func(c *Config) *string { return &c.Prometheus.Matchers })),
+			text(func(c *Config) *string { return &c.Prometheus.Matchers })),
 
 		static("POD_METRICS_SCRAPE_INTERVAL", "5s", "Time between two scrapes of a pod, when pods are the source, and of the pages in GATEWAY_METRICS_URLS.",
 			duration(func(c *Config) *time.Duration { return &c.PodMetrics.ScrapeInterval })),
@@ -306,32 +305,6 @@ func (k Key) locating() Key {
 func text(field func(*Config) *string) form {
 	return form{kind: KindText, set: func(c *Config, value string) error {
 		*field(c) = value
-		return nil
-	}}
-}
-
-// matcher is one matcher of PromQL.
-var matcher = regexp.MustCompile(`^\s*[a-zA-Z_][a-zA-Z0-9_]*\s*(=|!=|=~|!~)\s*("(?:[^"\\\n]|\\.)*")\s*(?:,|$)`)
-
-// matchers are one or more, as PromQL has them between braces. One that it does not take would
-// have every query refused.
-func matchers(field func(*Config) *string) form {
-	return form{kind: KindText, set: func(c *Config, value string) error {
-		for rest := value; rest != ""; {
-			found := matcher.FindStringSubmatch(rest)
-			if found == nil {
-				return fmt.Errorf("is %q: write matchers of PromQL with commas between them, such as cluster=\"a\"", value)
-			}
-			text, err := strconv.Unquote(found[2])
-			if err == nil && strings.HasSuffix(found[1], "~") {
-				_, err = regexp.Compile(text)
-			}
-			if err != nil {
-				return fmt.Errorf("is %q: PromQL does not take %s: %w", value, found[2], err)
-			}
-			rest = rest[len(found[0]):]
-		}
-		*field(c) = strings.TrimSuffix(value, ",")
 		return nil
 	}}
 }

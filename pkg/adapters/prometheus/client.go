@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/config"
+	"github.com/prometheus/prometheus/promql/parser"
 )
 
 // Options says where the Prometheus server is and how to ask it.
@@ -39,9 +40,7 @@ type Options struct {
 type Client struct {
 	api     v1.API
 	address string
-	// matchers are those of Options.
-	matchers string
-	timeout  time.Duration
+	timeout time.Duration
 	// ends are those of the buckets of both latencies that can be promised.
 	ends [2]latencyEnds
 }
@@ -66,12 +65,15 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prometheus %s: %w", address, err)
 	}
-	return &Client{
-		api:      v1.NewAPI(client),
-		address:  address.String(),
-		matchers: o.Matchers,
-		timeout:  o.Timeout,
-	}, nil
+	c := &Client{api: v1.NewAPI(client), address: address.String(), timeout: o.Timeout}
+	if o.Matchers != "" {
+		matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector("{" + o.Matchers + "}")
+		if err != nil {
+			return nil, fmt.Errorf("PROMETHEUS_MATCHERS is %q: write matchers of PromQL with commas between them, such as cluster=\"a\": %w", o.Matchers, err)
+		}
+		c.api = oneCluster{c.api, matchers}
+	}
+	return c, nil
 }
 
 func checkAddress(o Options) (*url.URL, error) {

@@ -189,7 +189,7 @@ func pastQueries(s Span) []pastQuery {
 func (c *Client) over(ctx context.Context, q query, r v1.Range) (model.Matrix, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	value, warnings, err := c.api.QueryRange(ctx, c.narrow(q.promQL), r)
+	value, warnings, err := c.api.QueryRange(ctx, q.promQL, r)
 	if err = cmp.Or(err, partial(warnings)); err != nil {
 		return nil, fmt.Errorf("prometheus %s: looking back for the %s: %w", c.address, q.about, err)
 	}

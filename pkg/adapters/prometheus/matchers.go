@@ -1,32 +1,48 @@
 package prometheus
 
 import (
-	"regexp"
-	"slices"
-	"strings"
+	"context"
+	"time"
 
-	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// selector finds the names of metrics in a query, each with the brace that opens its matchers.
-var selector = func() *regexp.Regexp {
-	var names []string
-	for _, m := range slices.Concat(modelserver.OfServer(), []modelserver.Metric{modelserver.Of(modelserver.MeanInterToken)}, modelserver.OfGateway()) {
-		names = append(names, m.Names...)
-	}
-	return regexp.MustCompile(`\b(?:` + strings.Join(names, "|") + `)[a-z_]*\{?`)
-}()
+// oneCluster puts the matchers of this cluster into every selector of every query. That is done
+// where queries are sent, so that none is forgotten.
+type oneCluster struct {
+	v1.API
+	matchers []*labels.Matcher
+}
 
-// narrow puts the matchers of this cluster into every selector of a query. That is done where
-// queries are sent, so that none is forgotten.
-func (c *Client) narrow(promQL string) string {
-	if c.matchers == "" {
-		return promQL
+func (c oneCluster) Query(ctx context.Context, query string, at time.Time, options ...v1.Option) (model.Value, v1.Warnings, error) {
+	narrowed, err := c.narrow(query)
+	if err != nil {
+		return nil, nil, err
 	}
-	return selector.ReplaceAllStringFunc(promQL, func(found string) string {
-		if name, more := strings.CutSuffix(found, "{"); more {
-			return name + "{" + c.matchers + ","
+	return c.API.Query(ctx, narrowed, at, options...)
+}
+
+func (c oneCluster) QueryRange(ctx context.Context, query string, r v1.Range, options ...v1.Option) (model.Value, v1.Warnings, error) {
+	narrowed, err := c.narrow(query)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.API.QueryRange(ctx, narrowed, r, options...)
+}
+
+func (c oneCluster) narrow(query string) (string, error) {
+	expression, err := parser.NewParser(parser.Options{}).ParseExpr(query)
+	if err != nil {
+		return "", err
+	}
+	parser.Inspect(expression, func(node parser.Node, _ []parser.Node) error {
+		if s, ok := node.(*parser.VectorSelector); ok {
+			s.LabelMatchers = append(s.LabelMatchers, c.matchers...)
 		}
-		return found + "{" + c.matchers + "}"
+		return nil
 	})
+	return expression.String(), nil
 }

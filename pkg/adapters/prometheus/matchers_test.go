@@ -76,3 +76,13 @@ func TestSeveralClustersInOnePrometheus(t *testing.T) {
 	require.NoError(t, err)
 	assert.Greater(t, selectors.Load(), int64(200))
 }
+
+func TestMatchersThatPromQLDoesNotTake(t *testing.T) {
+	for _, wrong := range []string{`cluster=a`, `{cluster="a"}`, `cluster="a" region="b"`, `cluster="a\.b"`, `cluster=~"(a"`} {
+		o := options("https://prometheus.example")
+		o.Matchers = wrong
+		_, err := New(o)
+		require.Error(t, err, wrong)
+		assert.ErrorContains(t, err, fmt.Sprintf("PROMETHEUS_MATCHERS is %q: write matchers of PromQL with commas between them, such as cluster=\"a\": ", wrong))
+	}
+}

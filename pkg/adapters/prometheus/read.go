@@ -114,7 +114,7 @@ func (c *Client) Queues(ctx context.Context, at time.Time) (map[decision.ModelKe
 func (c *Client) instant(ctx context.Context, q query, at time.Time) (model.Vector, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	value, warnings, err := c.api.Query(ctx, c.narrow(q.promQL), at)
+	value, warnings, err := c.api.Query(ctx, q.promQL, at)
 	if err = cmp.Or(err, partial(warnings)); err != nil {
 		return nil, fmt.Errorf("prometheus %s: query for the %s: %w", c.address, q.about, err)
 	}
