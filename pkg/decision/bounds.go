@@ -19,13 +19,13 @@ func (r *round) minimum(v *variant) {
 		add = min(missing, r.allowed(v))
 		r.take(v, add)
 		if add < missing {
-			lacks = r.trial.Explain(v.in.Request).String()
+			lacks = r.noRoom(v)
 		}
 	case v.fleet.paused > 0:
 		add, lacks = 0, "backing off after failed starts"
 	default:
 		if add = len(r.place(v, v.oneAtATime(missing))); add < missing {
-			lacks = r.trial.Explain(v.in.Request).String()
+			lacks = r.noRoom(v)
 		}
 	}
 	if lacks != "" {

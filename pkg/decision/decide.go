@@ -3,6 +3,7 @@ package decision
 import (
 	"fmt"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
@@ -63,6 +64,8 @@ type round struct {
 	models   []*model
 	// trial is where placements are tried out; nil means that the nodes are unknown.
 	trial *placement.Trial
+	// keeping is the variant for which most room is kept, by accelerator.
+	keeping map[capacity.Accelerator]*variant
 	// placed are the replicas that were tried out for growth.
 	placed []placed
 	// nominated is where room is kept for replicas for whom it was made.

@@ -3,6 +3,7 @@ package decision
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -19,7 +20,7 @@ func (r *round) reserve() {
 	if r.snapshot.Cluster == nil {
 		return
 	}
-	r.trial = placement.NewTrial(r.snapshot.Cluster.Clone())
+	r.trial, r.keeping = placement.NewTrial(r.snapshot.Cluster.Clone()), map[capacity.Accelerator]*variant{}
 	r.trial.Expect(r.outlook())
 	all := r.byImportance()
 	for _, v := range all {
@@ -27,7 +28,14 @@ func (r *round) reserve() {
 		held := r.placeMade(v, waiting)
 		held = append(held, r.take(v, awaited)...)
 		v.plan.Unplaced = waiting + awaited - len(held)
+		v.kept = len(held)
 		v.next.Refused = r.release(v, held, waiting+awaited)
+		if v.kept > 0 {
+			device := v.in.Request.Shape.Accelerator
+			if most := r.keeping[device]; most == nil || v.kept > most.kept {
+				r.keeping[device] = v
+			}
+		}
 		r.take(v, v.in.Surge)
 	}
 	r.nominate(all)
@@ -147,6 +155,7 @@ func (r *round) release(v *variant, held []int, wanting int) (since time.Time) {
 			r.trial.Remove(v.in.Request, node)
 			r.trial.Charge(v.in.Request, 1)
 		}
+		v.kept = usable
 	}
 	return since
 }
@@ -270,7 +279,17 @@ func (r *round) crowded(v *variant) string {
 	if !r.full(v) {
 		return ""
 	}
-	return r.trial.Explain(v.in.Request).String()
+	return r.noRoom(v)
+}
+
+// noRoom says why no more replicas of the variant fit. Room that is kept for others looks
+// free to whoever looks at the nodes: it names who has the most of it.
+func (r *round) noRoom(v *variant) string {
+	why := r.trial.Explain(v.in.Request).String()
+	if most := r.keeping[v.in.Request.Shape.Accelerator]; most != nil && most != v {
+		why += fmt.Sprintf("; room is kept for %s of %s/%s without a node", plural(most.kept, "replica", "replicas"), most.key.Namespace, most.key.Name)
+	}
+	return why
 }
 
 // look puts what is known of the variant's room into its plan.

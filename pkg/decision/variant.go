@@ -56,6 +56,8 @@ type variant struct {
 	load  load
 	rate  rate
 	price capacity.Cost
+	// kept is for how many of its replicas without a node room is kept.
+	kept int
 	// scarceFor is the model that lacks the room of this one's replicas.
 	scarceFor *model
 	// externallyChanged is set when somebody else changed the replicas.
