@@ -11,9 +11,6 @@ import (
 )
 
 const (
-	// profileWeight is how many observations a given profile is worth before
-	// anything was seen.
-	profileWeight = 3
 	// leastKVUse is the least use of the KV cache from which a replica's size in
 	// requests can be told.
 	leastKVUse = 0.02
@@ -116,9 +113,6 @@ func (r *round) tellSupply(m *model) {
 // learn adds what the replicas show to the variant's curve.
 func (r *round) learn(v *variant, shape capacity.TokenShape) serving.Curve {
 	curve := v.old.Curve
-	if !curve.Known() && v.in.Profile.Known() && shape.Known() {
-		curve = r.fromProfile(v, shape)
-	}
 	seen := curve.Updated
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
@@ -141,20 +135,6 @@ func (r *round) shapeOf(p *Replica, model capacity.TokenShape) capacity.TokenSha
 		return own
 	}
 	return model
-}
-
-// fromProfile begins a curve with what the given profile predicts.
-func (r *round) fromProfile(v *variant, shape capacity.TokenShape) serving.Curve {
-	var curve serving.Curve
-	limit := r.limited(v, v.in.Profile).Concurrency(shape)
-	if math.IsInf(limit, 1) {
-		limit = float64(max(v.batchLimit(), 1))
-	}
-	for i := range profileWeight {
-		n := limit * float64(i+1) / profileWeight
-		curve = curve.Observe(r.snapshot.Time.Add(-r.policy.Freshness.Fresh), n, v.in.Profile.Steady(n, shape).Rate, shape)
-	}
-	return curve
 }
 
 // seenRate is the rate of one replica at the load that the triggers allow, which is

@@ -266,3 +266,23 @@ func TestARateAtTheTriggersFollowsWhatWasLearned(t *testing.T) {
 	assert.Less(t, carriedOn, 0.75*truth, "nothing was learned well enough")
 	assert.Equal(t, carriedOn, rateAt(false, 1), "saturation alone decides by what it sees")
 }
+
+// The first requests to complete are those with the shortest answers. What a given profile says
+// of them is not held against what replicas show of all the others.
+func TestTheFirstLengthsDoNotStay(t *testing.T) {
+	w := newWorld(8)
+	usual := w.tokens
+	w.tokens.Output = 10
+	first := w.snapshot()
+	first.Models[0].Variants[0].Replicas[0].Since = w.now.Add(-10 * time.Second)
+	_, memory := Decide(first, demoPolicy(), Memory{}, RoundFull)
+	w.tokens = usual
+	for range 8 {
+		w.now = w.now.Add(15 * time.Second)
+		var plan Plan
+		plan, memory = Decide(w.snapshot(), demoPolicy(), memory, RoundFull)
+		shape := memory.Models[ModelKey{"ns", "m"}].Tokens.Shape
+		told := float64(onH100.Steady(0.7*128, shape).Rate)
+		assert.InEpsilon(t, told, float64(plan.Models[0].Variants[0].ServesEach), 0.2)
+	}
+}

@@ -45,9 +45,9 @@ const keptShare = 0.70
 // learnedShare is how far below the truth a rate may be held that nobody told.
 const learnedShare = 0.8
 
-// standsUpTo is the factor up to which a given profile may be wrong and stands: that is
-// stated.
-const standsUpTo = 1.5
+// standsUpTo is the factor up to which a given profile may be wrong and stands: 1.5 is stated,
+// and by a few points that factor is known to a few percent.
+const standsUpTo = 1.5 * 1.05
 
 // leastCounted is how far below what its latency model says a replica may be counted where
 // more requests miss the promise than may: that is stated.
