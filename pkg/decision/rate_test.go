@@ -166,12 +166,13 @@ func TestARateOutOfReachDoesNotMakeAVariantMissThePromise(t *testing.T) {
 	s := estateOf(1, epoch, 20)
 	shape := capacity.TokenShape{Input: 1000, Output: 20}
 	v := &s.Models[0].Variants[0]
-	v.Profile = onH100
+	v.Profile = serving.Profile{BatchLimit: onH100.BatchLimit, KVTokens: onH100.KVTokens}
 	seen := onH100.Steady(2, shape).Rate
 	p := &v.Replicas[0]
 	p.Running.Value, p.Served.Value, s.Models[0].Arrival.Value = 2, float64(seen), float64(seen)
 	p.KVUse.Value = 0
-	memory := Memory{Variants: map[Key]*VariantMemory{{"ns", v.Name}: {Curve: curve}}}
+	learned := Learning{Pace: 1, Estimate: serving.Estimate{Profile: onH100, Confidence: 1}}
+	memory := Memory{Variants: map[Key]*VariantMemory{{"ns", v.Name}: {Curve: curve, Latency: learned}}}
 	policy := hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 60})
 	policy.Promises[ModelKey{"ns", s.Models[0].ID}] = policy.Promises[ModelKey{"ns", "m"}]
 	plan, _ := Decide(s, policy, memory, RoundFull)
@@ -181,6 +182,27 @@ func TestARateOutOfReachDoesNotMakeAVariantMissThePromise(t *testing.T) {
 	require.Greater(t, leastPromised*curve.Rate(atTriggers, shape, onH100), serves, "what it is taken to serve at the triggers is out of reach")
 	assert.NotContains(t, fmt.Sprint(plan.Models[0].Variants[0].Steps), "misses the SLO")
 	assert.Greater(t, serves, seen)
+}
+
+// A few samples of nearly idle replicas, which by chance have more in service without serving
+// more, look like replicas that are full. The given profile that sizes says what these serve.
+func TestAGivenProfileThatSizesIsTheWordOnTheTriggers(t *testing.T) {
+	var curve serving.Curve
+	for i := range 60 {
+		curve = curve.Observe(epoch.Add(time.Duration(i-60)*15*time.Second), float64(4+i%3), 2, conv)
+	}
+	s := estateOf(1, epoch, 211)
+	v := &s.Models[0].Variants[0]
+	v.Profile, v.Replicas[0].KVUse.Value = onH100, 0
+	memory := Memory{Variants: map[Key]*VariantMemory{{"ns", v.Name}: {Curve: curve}}}
+	policy := hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 60})
+	policy.Promises[ModelKey{"ns", s.Models[0].ID}] = policy.Promises[ModelKey{"ns", "m"}]
+	plan, _ := Decide(s, policy, memory, RoundFull)
+	require.True(t, plan.Models[0].Sized)
+	assert.Greater(t, plan.Models[0].Variants[0].ServesEach, capacity.Rate(10))
+	v.Profile = serving.Profile{}
+	plan, _ = Decide(s, policy, memory, RoundFull)
+	assert.Less(t, plan.Models[0].Variants[0].ServesEach, capacity.Rate(4), "nobody gave one")
 }
 
 // Replicas that have less than half a request in service show no rate, and go all the same:
