@@ -139,7 +139,7 @@ func (r *round) settled(p *Replica) bool {
 	if r.fledgling(p) || r.age(p.InService) == ageFresh && !near(p.Running.Value, p.Served.Value*p.InService.Value, settledWithin) {
 		return false
 	}
-	if r.ageSigned(p.Recent) != ageFresh || r.ageSigned(p.InFlightGrowth) != ageFresh {
+	if r.ageSigned(p.Recent) != ageFresh || r.ageSigned(p.InFlightGrowth) != ageFresh || r.fed(p) {
 		return true
 	}
 	// A count of independent arrivals has the variance of its mean.
@@ -148,12 +148,18 @@ func (r *round) settled(p *Replica) bool {
 	return math.Abs(span*p.Recent.Value-expected) <= settledChance*math.Sqrt(expected)
 }
 
+// fed reports whether more requests wait in the replica than are in service: who arrives
+// changes nothing of what it does, and it has as many in service as it can.
+func (r *round) fed(p *Replica) bool {
+	return r.usable(p.Waiting) && r.usable(p.Running) && p.Waiting.Value > p.Running.Value
+}
+
 // wasFull reports whether a queue filled the replica for a part of the window only: more
 // wait in the mean than are in service, which is fewer than it holds. The times per token are
 // then of a full batch.
 func (r *round) wasFull(v *variant, p *Replica) bool {
 	used, known := r.saturation(v, p)
-	return known && used < 1-settledWithin && p.Waiting.Value > p.Running.Value
+	return known && used < 1-settledWithin && r.fed(p)
 }
 
 // since is t, or now for one that is not set yet.

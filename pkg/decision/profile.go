@@ -104,13 +104,11 @@ func (r *round) size(m *model, atTriggers []float64) bool {
 		}
 		if rate, known := r.sloRate(m, v, p); known {
 			usual := p.Steady(atTriggers[i], m.demand.tokens).Rate
-			switch curve := v.next.Curve; {
-			case v.rate.trigger == 0, v.in.Profile.Known() && !v.next.Latency.Estimate.Usable():
-				// A given model, too, that sizes is the word on the rate at the triggers.
-				v.rate.trigger, v.rate.max = usual, max(v.rate.max, usual)
-			case curve.Known():
-				// A borrowed one says how the rate bends from what was seen, as does what was learned.
-				v.rate.trigger = curve.Rate(atTriggers[i], m.demand.tokens, p)
+			if v.rate.trigger == 0 {
+				v.rate.trigger, v.rate.max = usual, usual
+			} else if v.next.Curve.Known() {
+				// A borrowed model, too, says how the rate bends from what was seen.
+				v.rate.trigger = v.seenAt(atTriggers[i], m.demand.tokens, p)
 				v.rate.max = max(v.rate.max, v.rate.trigger)
 			}
 			least := leastPromised

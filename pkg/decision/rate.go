@@ -159,10 +159,21 @@ func (r *round) rateAt(v *variant, n float64, shape capacity.TokenShape) capacit
 	if e := v.old.Latency.Estimate; r.policy.Hybrid && e.Usable() {
 		profile = e.Profile
 	}
-	if curve := v.next.Curve; curve.Known() {
-		return curve.Rate(n, shape, profile)
+	if !v.next.Curve.Known() {
+		return profile.Steady(n, shape).Rate
 	}
-	return profile.Steady(n, shape).Rate
+	return v.seenAt(n, shape, profile)
+}
+
+// seenAt is the rate with n requests in service as it was seen, where the given profile is one
+// observation more of how long a request takes.
+func (v *variant) seenAt(n float64, shape capacity.TokenShape, bends serving.Profile) capacity.Rate {
+	seen, given := v.next.Curve.Rate(n, shape, bends), v.in.Profile.Steady(n, shape).Rate
+	if seen <= 0 || given <= 0 {
+		return seen
+	}
+	weight := capacity.Rate(v.next.Curve.Weight)
+	return (weight + 1) / (weight/seen + 1/given)
 }
 
 // holds is the largest number of requests in service: the batch limit or what the KV

@@ -184,27 +184,6 @@ func TestARateOutOfReachDoesNotMakeAVariantMissThePromise(t *testing.T) {
 	assert.Greater(t, serves, seen)
 }
 
-// A few samples of nearly idle replicas, which by chance have more in service without serving
-// more, look like replicas that are full. The given profile that sizes says what these serve.
-func TestAGivenProfileThatSizesIsTheWordOnTheTriggers(t *testing.T) {
-	var curve serving.Curve
-	for i := range 60 {
-		curve = curve.Observe(epoch.Add(time.Duration(i-60)*15*time.Second), float64(4+i%3), 2, conv)
-	}
-	s := estateOf(1, epoch, 211)
-	v := &s.Models[0].Variants[0]
-	v.Profile, v.Replicas[0].KVUse.Value = onH100, 0
-	memory := Memory{Variants: map[Key]*VariantMemory{{"ns", v.Name}: {Curve: curve}}}
-	policy := hybrid(DefaultPolicy(), capacity.SLO{TTFT: 2000, ITL: 60})
-	policy.Promises[ModelKey{"ns", s.Models[0].ID}] = policy.Promises[ModelKey{"ns", "m"}]
-	plan, _ := Decide(s, policy, memory, RoundFull)
-	require.True(t, plan.Models[0].Sized)
-	assert.Greater(t, plan.Models[0].Variants[0].ServesEach, capacity.Rate(10))
-	v.Profile = serving.Profile{}
-	plan, _ = Decide(s, policy, memory, RoundFull)
-	assert.Less(t, plan.Models[0].Variants[0].ServesEach, capacity.Rate(4), "nobody gave one")
-}
-
 // Replicas that have less than half a request in service show no rate, and go all the same:
 // as long as the others are not full without them.
 func TestReplicasThatAreHardlyAskedGo(t *testing.T) {

@@ -19,7 +19,6 @@ func TestASaturatedReplicaAndAShortfallTriggerBesideIdleOnes(t *testing.T) {
 	w.now = w.now.Add(time.Hour)
 	s := w.snapshot()
 	s.Models[0].Variants[1].Replicas[0].Running.Value = 3
-	s.Models[0].Variants[1].Replicas[0].Served.Value = 1
 	s.Models[0].Variants[1].Replicas[0].Waiting.Value = 0
 	s.Models[0].Variants[1].Replicas[0].KVUse.Value = 0.01
 	plan, _ := Decide(s, demoPolicy(), Memory{}, RoundFast)

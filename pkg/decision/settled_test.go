@@ -58,6 +58,24 @@ func TestNothingIsLearnedFromAWindowOfTwoStates(t *testing.T) {
 	}
 }
 
+// A replica whose queue feeds it does the same whatever arrives. Long prompts keep it from a
+// larger batch; what it completes then is all that it can, however little a profile says that is.
+func TestAQueueFeedsAReplicaWhateverArrives(t *testing.T) {
+	w := newWorld(10)
+	for waiting, learns := range map[float64]bool{0: false, 10: false, 1000: true} {
+		s := w.snapshot()
+		p := &s.Models[0].Variants[0].Replicas[0]
+		p.Running, p.Waiting, p.Served, p.InService = w.sample(20), w.sample(waiting), w.sample(6), w.sample(20.0/6)
+		p.Recent, p.RecentSpan = w.sample(60), 5*time.Second
+		_, memory := Decide(s, demoPolicy(), Memory{}, RoundFull)
+		v := memory.Variants[Key{"ns", "a-h100"}]
+		assert.Equal(t, learns, v.Curve.Known())
+		if learns {
+			assert.InEpsilon(t, 6, float64(v.Curve.Rate(20, w.tokens, onH100)), 1e-6)
+		}
+	}
+}
+
 // The times per token of a replica that a queue filled for a part of the window are those of a
 // full batch, and not of the mean number in service.
 func TestAQueueThatWentSaysNothingOfTheBatch(t *testing.T) {
