@@ -29,7 +29,11 @@ func Replays(args []string) ([]replay.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plan{Options: o, models: scenario()[:o.Models]}.replays()
+	p, err := planOf(o)
+	if err != nil {
+		return nil, err
+	}
+	return p.replays()
 }
 
 func (p plan) replays() ([]replay.Options, error) {
