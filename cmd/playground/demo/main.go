@@ -58,21 +58,6 @@ type plan struct {
 	trace extent
 }
 
-// planOf is what the demo does by its options. The profiles that its objects state are of the
-// requests that come, as those are that a user measures on traffic of his own.
-func planOf(o Options) (plan, error) {
-	p := plan{Options: o, models: scenario()[:o.Models]}
-	if o.Trace == "" {
-		return p, nil
-	}
-	var err error
-	if p.trace, err = checkTrace(o); err != nil {
-		return p, err
-	}
-	p.models[0].Input.Mean, p.models[0].Output.Mean = p.trace.input, p.trace.output
-	return p, nil
-}
-
 // prepare finds every mistake that can be found before anything starts.
 func prepare(args []string, help io.Writer) (plan, error) {
 	o, err := parse(args, help)
@@ -82,9 +67,11 @@ func prepare(args []string, help io.Writer) (plan, error) {
 	if err := o.check(); err != nil {
 		return plan{}, err
 	}
-	p, err := planOf(o)
-	if err != nil {
-		return p, err
+	p := plan{Options: o, models: scenario()[:o.Models]}
+	if o.Trace != "" {
+		if p.trace, err = checkTrace(o); err != nil {
+			return p, err
+		}
 	}
 	undo, err := o.checkOutput()
 	if err != nil {

@@ -11,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
 func TestParse(t *testing.T) {
@@ -116,8 +114,7 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 	t.Run("what is not needed is not looked at", func(t *testing.T) {
 		got, err := checkTrace(Options{Trace: late, Rate: 1, Duration: time.Minute})
 		require.NoError(t, err)
-		assert.Equal(t, 2, got.requests)
-		assert.Equal(t, 59*time.Second, got.last)
+		assert.Equal(t, extent{requests: 2, last: 59 * time.Second}, got)
 	})
 }
 
@@ -152,24 +149,6 @@ func TestHelpShowsExamples(t *testing.T) {
 	for line := range strings.Lines(stdout.String()) {
 		assert.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 100, line)
 	}
-}
-
-// A profile in the published form is right for the lengths that it was measured with: those of
-// other requests are up to four times off.
-func TestProfilesAreStatedForTheRequestsOfTheTrace(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "t.csv")
-	require.NoError(t, os.WriteFile(path, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,2000,10\n2023-11-16 18:15:47,3000,30\n"), 0o644))
-	all, err := Replays([]string{"--trace", path})
-	require.NoError(t, err)
-	shape := capacity.TokenShape{Input: 2500, Output: 20}
-	m := all[0].Scenario.Models[0]
-	for _, v := range m.Variants {
-		exact := float64(v.Profile.MaxRate(shape, m.SLO, 1))
-		assert.InEpsilon(t, exact, float64(v.Given.MaxRate(shape, m.SLO, 1)), 0.2, v.Name)
-	}
-	usual, err := Replays(nil)
-	require.NoError(t, err)
-	assert.Equal(t, usual[1].Scenario.Models[0].Variants[0].Given, all[1].Scenario.Models[0].Variants[0].Given, "the second model has the traffic that it has without a trace")
 }
 
 func TestARateMultipliesTheNeededPartOfATrace(t *testing.T) {

@@ -29,11 +29,7 @@ func Replays(args []string) ([]replay.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := planOf(o)
-	if err != nil {
-		return nil, err
-	}
-	return p.replays()
+	return plan{Options: o, models: scenario()[:o.Models]}.replays()
 }
 
 func (p plan) replays() ([]replay.Options, error) {

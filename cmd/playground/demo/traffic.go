@@ -109,8 +109,6 @@ func limitedTrace(file *os.File, o Options) (workload.Stream, error) {
 type extent struct {
 	requests int
 	last     time.Duration
-	// input and output are the mean lengths, in tokens.
-	input, output float64
 }
 
 // checkTrace reads the whole needed part of the trace, so that a malformed line is
@@ -128,12 +126,10 @@ func checkTrace(o Options) (extent, error) {
 		case errors.Is(err, io.EOF) && e.requests == 0:
 			return e, fmt.Errorf("%s: there are no requests in the first %s; expected rows of %s", o.Trace, report.Duration(o.Duration), workload.AzureHeader)
 		case errors.Is(err, io.EOF):
-			e.input, e.output = e.input/float64(e.requests), e.output/float64(e.requests)
 			return e, nil
 		case err != nil:
 			return e, err
 		}
 		e.requests, e.last = e.requests+1, r.Arrival
-		e.input, e.output = e.input+float64(max(1, r.Input)), e.output+float64(max(1, r.Output))
 	}
 }
