@@ -97,8 +97,9 @@ func giveWay(t *testing.T, w *world, firstKind, secondKind string, window time.D
 	assert.GreaterOrEqual(t, moved, impatientDeadline, "not before they are overdue: %s", moves)
 	second.serves(t, int(*second.deployment.Spec.Replicas))
 	conditiontest.Throughout(t, leftAlone/3-time.Since(given), "left alone", func() (string, bool) {
-		ups, _ := split(recorded.seen())
-		return recorded.String(), len(ups) == 1
+		// What it asked for while the load still rose is not judged: a rate seen a little high
+		// may ask for one more before the first is overdue.
+		return recorded.String(), !recorded.roseAgain()
 	})
-	require.NotEmpty(t, recorded.seen())
+	require.True(t, recorded.fell(), recorded.String())
 }

@@ -119,6 +119,18 @@ func (w *writes) fell() bool {
 	return len(downs) > 0
 }
 
+// roseAgain reports whether a write raised the replicas after another had lowered them.
+func (w *writes) roseAgain() bool {
+	fell := false
+	for _, one := range w.seen() {
+		if one.to > one.from && fell {
+			return true
+		}
+		fell = fell || one.to < one.from
+	}
+	return false
+}
+
 // One replica more than twelve is less than the tenth that a HorizontalPodAutoscaler
 // tolerates. It is written all the same, once, and none goes again. There may be no more
 // than that: a rate that a busy machine makes uneven would ask for another.
