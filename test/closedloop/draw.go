@@ -64,7 +64,21 @@ func drawScenario(data []byte) *Scenario {
 	if d.chance(0.05) {
 		s.Together, s.Seed, s.Longer = pick(d, 1.0, 1, 4, 16), uint64(d.below(1000)), max(s.Longer, time.Hour)
 	}
+	drawBudgets(d, s)
 	return s
+}
+
+// drawBudgets bounds what servers of some models take in per iteration. More of long prompts
+// wait while few requests are in service.
+func drawBudgets(d *dice, s *Scenario) {
+	for i := range s.Models {
+		bounded := d.chance(0.15)
+		for j := range s.Models[i].Variants {
+			if bounded {
+				s.Models[i].Variants[j].Budget = capacity.Tokens(pick(d, 512, 1024, 2048, 8192))
+			}
+		}
+	}
 }
 
 // drawOrder makes some variants StatefulSets that keep their order, whose youngest replica

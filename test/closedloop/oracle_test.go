@@ -259,7 +259,7 @@ func TestTheDefaultGrowthIsWideAndTight(t *testing.T) {
 
 func TestAReplicaCompletesWhatArrives(t *testing.T) {
 	t.Parallel()
-	c := newCurve(fast, &Model{Shape: chat})
+	c := newCurve(fast, &Model{Shape: chat}, 0)
 	var q queue
 	arrived := 0.0
 	for range 600 {
@@ -278,7 +278,7 @@ func TestAReplicaCompletesWhatArrives(t *testing.T) {
 	// By turns, as from a router that sees who has less to do.
 	long := fast
 	long.PerPrefillToken, long.BatchLimit = 0.12, 54
-	c = newCurve(long, &Model{Shape: capacity.TokenShape{Input: 2445, Output: 43}})
+	c = newCurve(long, &Model{Shape: capacity.TokenShape{Input: 2445, Output: 43}}, 0)
 	q = queue{}
 	for range 600 {
 		for _, share := range []float64{1.34, 0.88} {
@@ -291,7 +291,7 @@ func TestAReplicaCompletesWhatArrives(t *testing.T) {
 func TestTheLeastLoadedReplicaIsNext(t *testing.T) {
 	t.Parallel()
 	m := &modelState{Model: &Model{Shape: chat}}
-	quick, late := newCurve(fast, m.Model), newCurve(slow, m.Model)
+	quick, late := newCurve(fast, m.Model, 0), newCurve(slow, m.Model, 0)
 	serving := []server{{&pod{}, quick, nil}, {&pod{}, late, nil}, {&pod{hung: true}, quick, nil}}
 	load := 0.5 * (quick.max + late.max) * step.Seconds()
 	for range 600 {

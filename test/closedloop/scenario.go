@@ -79,6 +79,9 @@ type Variant struct {
 	// Wrong is how many times as long as in truth everything takes by the profile that is
 	// given; 0 is that it is right.
 	Wrong float64
+	// Budget is how many tokens of prompts the server takes in per iteration; more wait. The
+	// decision is not told. 0 is that all are taken in.
+	Budget capacity.Tokens
 	// Startup is how long a replica takes to serve once a node holds it.
 	Startup time.Duration
 	// Seen says that such a start was seen before the beginning.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"sort"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
@@ -22,8 +23,13 @@ type curve struct {
 
 const curvePoints = 128
 
-func newCurve(p serving.Profile, m *Model) *curve {
+func newCurve(p serving.Profile, m *Model, budget capacity.Tokens) *curve {
 	c := &curve{limit: math.Floor(p.Concurrency(m.Shape))}
+	if budget > 0 {
+		// With n in service each iteration completes one in so many as a request has tokens, and
+		// takes in as many prompts.
+		c.limit = min(c.limit, max(1, math.Floor(float64(budget)*float64(m.Shape.Output)/float64(m.Shape.Input))))
+	}
 	for i := range curvePoints + 1 {
 		n := c.limit * math.Pow(float64(i)/curvePoints, 2)
 		if i == 0 {

@@ -176,6 +176,9 @@ func (s *Scenario) simplerVariant(i, j int, with func(func(*Scenario))) {
 	if v.Wrong > 0 {
 		change(func(v *Variant) { v.Wrong = 0 })
 	}
+	if v.Budget > 0 {
+		change(func(v *Variant) { v.Budget = 0 })
+	}
 	if !v.Told {
 		change(func(v *Variant) { v.Told = true })
 	}

@@ -30,7 +30,7 @@ type truth struct {
 }
 
 // exact says that the decision is given what a replica truly does.
-func (v *Variant) exact() bool { return v.Told && v.Wrong == 0 }
+func (v *Variant) exact() bool { return v.Told && v.Wrong == 0 && v.Budget == 0 }
 
 // bound is the range of a rate.
 type bound struct {
@@ -68,7 +68,7 @@ const (
 
 // newTruth is the truth about one replica, for the load that stays in the end.
 func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
-	t := truth{curve: newCurve(v.Profile, m), told: v.exact(), promised: s.Hybrid && m.SLO != capacity.SLO{}}
+	t := truth{curve: newCurve(v.Profile, m, v.Budget), told: v.exact(), promised: s.Hybrid && m.SLO != capacity.SLO{}}
 	settings := decision.DefaultSaturation()
 	perRequest := float64(m.Shape.Input) + float64(m.Shape.Output)/2
 	// At most: the KV cache is full to kvCacheThreshold less kvSpareTrigger, or the batch is
