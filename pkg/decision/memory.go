@@ -44,7 +44,7 @@ func (m *VariantMemory) on(shape capacity.Shape) *VariantMemory {
 	}
 	next := *m
 	if next.Hardware != (capacity.Shape{}) {
-		next.Curve, next.Holds, next.Latency, next.Sizing = serving.Curve{}, 0, Learning{}, Sizing{}
+		next.Curve, next.Holds, next.Full, next.Latency, next.Sizing = serving.Curve{}, 0, Full{}, Learning{}, Sizing{}
 	}
 	next.Hardware = shape
 	return &next
@@ -78,6 +78,8 @@ type VariantMemory struct {
 	// Holds is how many requests in service a replica was last seen to hold; 0 means never.
 	// It is seen anew with the first replica that serves.
 	Holds float64
+	// Full is what a full replica was seen to do. A new leader has to see a queue again.
+	Full Full
 	// Latency is what the replicas showed of their latency. Until enough is seen anew
 	// the given profile is used, or one that is borrowed.
 	Latency Learning
@@ -273,7 +275,8 @@ func (m *Memory) upTo(now time.Time) *Memory {
 	}
 	next := Memory{Time: now, Variants: make(map[Key]*VariantMemory, len(m.Variants)), Models: make(map[ModelKey]*ModelMemory, len(m.Models))}
 	for key, v := range m.Variants {
-		kept := &VariantMemory{Curve: v.Curve, Holds: v.Holds, Latency: Learning{Estimate: v.Latency.Estimate}, Sizing: v.Sizing, Hardware: v.Hardware}
+		kept := &VariantMemory{Curve: v.Curve, Holds: v.Holds, Full: v.Full, Latency: Learning{Estimate: v.Latency.Estimate}, Sizing: v.Sizing, Hardware: v.Hardware}
+		kept.Full.Fed = earlier(v.Full.Fed, now)
 		kept.Curve.Updated, kept.Sizing.Found = earlier(v.Curve.Updated, now), earlier(v.Sizing.Found, now)
 		next.Variants[key] = kept
 	}

@@ -176,8 +176,8 @@ func (v *variant) seenAt(n float64, shape capacity.TokenShape, bends serving.Pro
 	return (weight + 1) / (weight/seen + 1/given)
 }
 
-// holds is the largest number of requests in service: the batch limit or what the KV
-// cache holds, whichever is less; +Inf means that neither is known. Beside it is the mean
+// holds is the largest number of requests in service: the batch limit, what the KV cache
+// holds, or what a full replica was seen to have, whichever is least; +Inf means that none is known. Beside it is the mean
 // number that is in service now.
 func (r *round) holds(v *variant, shape capacity.TokenShape) (limit, mean float64) {
 	limit = math.Inf(1)
@@ -204,6 +204,9 @@ func (r *round) holds(v *variant, shape capacity.TokenShape) (limit, mean float6
 	}
 	if v.next.Holds > 0 && (seen == 0 || kv > 0) {
 		limit = min(limit, v.next.Holds)
+	}
+	if v.next.Full = r.fullOf(v, shape); v.next.Full.InService > 0 {
+		limit = min(limit, v.next.Full.InService)
 	}
 	return limit, sum / float64(max(1, seen))
 }

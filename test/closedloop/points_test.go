@@ -316,3 +316,21 @@ func TestAnUnseenLongStartIsBoughtOnce(t *testing.T) {
 		})
 	}
 }
+
+// Long prompts keep a replica busy with few requests in service and hardly any use of its
+// cache: how many it holds is what it has in service while others wait. Else replicas were
+// added one by one until the queue was gone, and all taken back at once, for ever.
+func TestAReplicaMayBeFullOfPrompts(t *testing.T) {
+	t.Parallel()
+	for name, told := range map[string]bool{"profile given": true, "profile not given": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			busy := variant("busy", serving.FourParameter{Alpha: 47.89, Beta: 0.08889, Gamma: 20, Delta: 0.008228, MaxBatchSize: 226}.Profile(), 10, 0)
+			busy.Profile.KVTokens, busy.Budget, busy.Told = 1_318_856, 512, told
+			s := constant(129.6, busy)
+			s.Nodes = []NodeGroup{{"H100", 100, 8}}
+			s.Models[0].Shape = capacity.TokenShape{Input: 642, Output: 30}
+			holds(t, s)
+		})
+	}
+}
