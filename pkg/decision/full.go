@@ -9,43 +9,61 @@ import (
 // Full is what a replica of a variant does which others wait for: it may be full with few
 // requests in service, as where long prompts keep it busy, and its KV cache does not tell.
 type Full struct {
-	// InService is how many requests it has in service then, 0 means unknown; Rate is what it
-	// serves, and Shape what of.
+	// InService is how many requests it has in service then, and 0 means unknown; Rate is what
+	// it serves then.
 	InService float64
 	Rate      capacity.Rate
-	Shape     capacity.TokenShape
+	// Unfed is the most that one without such a queue was seen to serve, and Shape what of all
+	// that is.
+	Unfed capacity.Rate
+	Shape capacity.TokenShape
 	// Fed is since when most of the replicas have more waiting than in service, zero while they
 	// have not.
 	Fed time.Time
 }
 
+// known reports whether that is so. A full replica serves the most: one that serves less than
+// others without a queue is not full but slow, for a reason that more replicas may share.
+func (f *Full) known() bool {
+	return f.InService > 0 && f.Unfed > 0 && f.Rate >= (1-settledWithin)*f.Unfed
+}
+
 // fullOf is what the variant's replicas do when they are full. It is seen when most of them
 // were fed for a whole metrics window, so that what they show is of nothing else, and stands
-// until one has more in service, or serves more, or the requests have other lengths.
+// until one has more in service, or the requests have other lengths.
 func (r *round) fullOf(v *variant, shape capacity.TokenShape) Full {
-	full, fed, running, served := v.old.Full, 0, 0.0, 0.0
-	mostRunning, mostServed := 0.0, 0.0
+	full, fed, most, fullest := v.old.Full, 0, 0.0, &Replica{}
+	if v.in.Rolling || !near(float64(full.Shape.Input), float64(shape.Input), settledWithin) || !near(float64(full.Shape.Output), float64(shape.Output), settledWithin) {
+		full = Full{Shape: shape, Fed: full.Fed}
+	}
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		if r.age(p.Running) != ageFresh || r.age(p.Served) != ageFresh || p.Served.Value == 0 || !r.settled(p) {
 			continue
 		}
-		mostRunning, mostServed = max(mostRunning, p.Running.Value), max(mostServed, p.Served.Value)
-		if r.fed(p) {
-			fed, running, served = fed+1, running+p.Running.Value, served+p.Served.Value
+		most = max(most, p.Running.Value)
+		if !r.fed(p) {
+			full.Unfed = max(full.Unfed, capacity.Rate(p.Served.Value))
+			continue
+		}
+		if fed++; p.Running.Value > fullest.Running.Value {
+			fullest = p
 		}
 	}
-	if v.in.Ready-fed >= fed {
-		full.Fed = time.Time{}
-	} else if full.Fed = r.since(full.Fed); r.snapshot.Time.Sub(full.Fed) >= r.policy.Window && running > full.InService*float64(fed) {
-		// A queue that drains leaves fewer in service before it is gone from the window's mean.
-		full.InService, full.Rate, full.Shape = running/float64(fed), capacity.Rate(served/float64(fed)), shape
-	}
-	const beyond = 1 + settledWithin
 	switch {
-	case v.in.Rolling, mostRunning > beyond*full.InService, mostServed > beyond*float64(full.Rate),
-		!near(float64(full.Shape.Input), float64(shape.Input), settledWithin), !near(float64(full.Shape.Output), float64(shape.Output), settledWithin):
-		return Full{Fed: full.Fed}
+	case v.in.Ready-fed >= fed:
+		full.Fed = time.Time{}
+	case full.Fed.IsZero():
+		if full.Fed = r.snapshot.Time; !full.known() {
+			full.InService, full.Rate = 0, 0
+		}
+	case r.snapshot.Time.Sub(full.Fed) >= r.policy.Window && fullest.Running.Value > full.InService:
+		// Others began later, or have a queue that drains, which leaves fewer in service before it
+		// is gone from the window's mean.
+		full.InService, full.Rate = fullest.Running.Value, capacity.Rate(fullest.Served.Value)
+	}
+	if most > (1+settledWithin)*full.InService {
+		full.InService, full.Rate = 0, 0
 	}
 	return full
 }

@@ -9,15 +9,16 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
-// fedWorld shows three replicas with 20 in service and a hundred waiting at each, changed for
-// one round at a time. It returns what is known of a full one after each of these rounds, which
-// are half a metrics window apart.
+// fedWorld shows three replicas without a queue, that serve 9 requests per second each, and then
+// with 20 in service and a hundred waiting at each, changed for one round at a time. It returns
+// what is known of a full one after each of these rounds, which are half a metrics window apart.
 func fedWorld(t *testing.T, rounds ...func(*Variant)) []Full {
 	t.Helper()
 	w, policy, memory := newWorld(10), DefaultPolicy(), Memory{}
 	w.setReplicas(0, 3)
 	found := make([]Full, 0, len(rounds))
-	for _, change := range rounds {
+	unfed := every(func(p *Replica) { p.Running.Value, p.Served.Value, p.InService.Value, p.Waiting.Value = 10, 9, 1.1, 0 })
+	for i, change := range append([]func(*Variant){unfed}, rounds...) {
 		w.now = w.now.Add(policy.Window / 2)
 		s := w.snapshot()
 		v := &s.Models[0].Variants[0]
@@ -29,10 +30,19 @@ func fedWorld(t *testing.T, rounds ...func(*Variant)) []Full {
 		}
 		change(v)
 		_, memory = Decide(s, policy, memory, RoundFull)
-		found = append(found, memory.Variants[Key{"ns", v.Name}].Full)
+		if i > 0 {
+			full := memory.Variants[Key{"ns", v.Name}].Full
+			if !full.known() {
+				full.InService = 0
+			}
+			found = append(found, full)
+		}
 	}
 	return found
 }
+
+// testRound is the time between two rounds of a shared fault.
+const testRound = 15 * time.Second
 
 func asItIs(*Variant) {}
 
@@ -65,6 +75,8 @@ func TestAFedReplicaShowsWhatItHolds(t *testing.T) {
 	assert.Zero(t, fedWorld(t, asItIs, unfed(3), asItIs)[2].InService, "not fed without a break")
 	hung := every(func(p *Replica) { p.Served.Value = 0 })
 	assert.Zero(t, fedWorld(t, hung, hung, hung)[2].InService, "it holds any number and serves nothing")
+	slow := every(func(p *Replica) { p.Running.Value, p.Served.Value, p.InService.Value = 3, 6, 0.5 })
+	assert.Zero(t, fedWorld(t, slow, slow, slow)[2].InService, "it served more without a queue")
 	silent := func(v *Variant) { v.Replicas = v.Replicas[:1] }
 	assert.Zero(t, fedWorld(t, silent, silent, silent)[2].InService, "two of three show nothing")
 }
@@ -88,7 +100,7 @@ func TestWhatAFullReplicaHoldsStands(t *testing.T) {
 		}, 0},
 		"it serves more with fewer": {func(v *Variant) {
 			every(func(p *Replica) { p.Waiting.Value = 0 })(v)
-			v.Replicas[1].Served.Value, v.Replicas[1].Running.Value, v.Replicas[1].InService.Value = 13, 13, 1
+			v.Replicas[1].Served.Value, v.Replicas[1].Running.Value, v.Replicas[1].InService.Value = 14, 14, 1
 		}, 0},
 		"longer prompts":  {every(func(p *Replica) { p.Input.Value *= 8 }), 0},
 		"longer answers":  {every(func(p *Replica) { p.Output.Value *= 8 }), 0},
@@ -103,4 +115,48 @@ func TestWhatAFullReplicaHoldsStands(t *testing.T) {
 			assert.InDelta(t, c.stands, fedWorld(t, asItIs, asItIs, asItIs, c.after)[3].InService, 1e-9)
 		})
 	}
+}
+
+// Nobody knows whether the first replicas that are ever seen are full or slow.
+func TestSlowReplicasAreNotFull(t *testing.T) {
+	for name, f := range map[string]Full{
+		"nothing was seen without a queue": {InService: 20, Rate: 10},
+		"less than without one":            {InService: 20, Rate: 7.4, Unfed: 10},
+		"no queue was seen":                {Unfed: 10},
+	} {
+		assert.False(t, f.known(), name)
+	}
+	f := Full{InService: 20, Rate: 7.6, Unfed: 10}
+	assert.True(t, f.known())
+}
+
+// All replicas take twenty times as long for a while, as where a store of caches is down that
+// they share: they have queues and little in service. More of them are asked for one by one.
+func TestASharedFaultBuysNoFleet(t *testing.T) {
+	const ready, arrive, serve, healthy, rounds = 4, 8.0, 0.1, 12, 40
+	w, policy, memory := newWorld(arrive), DefaultPolicy(), Memory{}
+	w.variants, w.cluster, policy.Limited = w.variants[:1], nil, false
+	n, backlog := ready, 0.0
+	for i := range rounds {
+		w.setReplicas(0, n)
+		w.now = w.now.Add(testRound)
+		s := w.snapshot()
+		each := arrive / float64(n)
+		change := func(p *Replica) {
+			p.Running, p.Waiting, p.Served, p.InService = w.sample(2*each), w.sample(0), w.sample(each), w.sample(2)
+		}
+		if i >= healthy {
+			backlog += testRound.Seconds() * (arrive - serve*float64(n))
+			change = func(p *Replica) {
+				p.Running, p.Waiting, p.Served, p.InService = w.sample(3), w.sample(backlog/float64(n)), w.sample(serve), w.sample(3/serve)
+				p.InFlightGrowth = w.sample(each - serve)
+			}
+		}
+		every(change)(&s.Models[0].Variants[0])
+		var plan Plan
+		plan, memory = Decide(s, policy, memory, RoundFull)
+		n = *plan.Models[0].Variants[0].Desired
+	}
+	assert.LessOrEqual(t, n, 3*ready)
+	assert.Greater(t, n, ready)
 }

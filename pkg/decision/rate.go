@@ -205,7 +205,7 @@ func (r *round) holds(v *variant, shape capacity.TokenShape) (limit, mean float6
 	if v.next.Holds > 0 && (seen == 0 || kv > 0) {
 		limit = min(limit, v.next.Holds)
 	}
-	if v.next.Full = r.fullOf(v, shape); v.next.Full.InService > 0 {
+	if v.next.Full = r.fullOf(v, shape); v.next.Full.known() {
 		limit = min(limit, v.next.Full.InService)
 	}
 	return limit, sum / float64(max(1, seen))
