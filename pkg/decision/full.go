@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -18,19 +19,21 @@ type Full struct {
 	Unfed capacity.Rate
 	Shape capacity.TokenShape
 	// Fed is since when most of the replicas have more waiting than in service, zero while they
-	// have not.
-	Fed time.Time
+	// have not, and Sure is set once they had for a whole metrics window.
+	Fed  time.Time
+	Sure bool
 }
 
 // known reports whether that is so. A full replica serves the most: one that serves less than
 // others without a queue is not full but slow, for a reason that more replicas may share.
 func (f *Full) known() bool {
-	return f.InService > 0 && f.Unfed > 0 && f.Rate >= (1-settledWithin)*f.Unfed
+	return f.Sure && f.InService > 0 && f.Unfed > 0 && f.Rate >= (1-settledWithin)*f.Unfed
 }
 
-// fullOf is what the variant's replicas do when they are full. It is seen when most of them
-// were fed for a whole metrics window, so that what they show is of nothing else, and stands
-// until one has more in service, or the requests have other lengths.
+// fullOf is what the variant's replicas do when they are full. It is the most that was seen while
+// most of them were fed: those that just began show less, and so do those whose queue drains,
+// before it is gone from the window's mean. It stands until one has more in service, or the
+// requests have other lengths.
 func (r *round) fullOf(v *variant, shape capacity.TokenShape) Full {
 	full, fed, most, fullest := v.old.Full, 0, 0.0, &Replica{}
 	if v.in.Rolling || !near(float64(full.Shape.Input), float64(shape.Input), settledWithin) || !near(float64(full.Shape.Output), float64(shape.Output), settledWithin) {
@@ -51,19 +54,19 @@ func (r *round) fullOf(v *variant, shape capacity.TokenShape) Full {
 		}
 	}
 	switch {
-	case v.in.Ready-fed >= fed:
-		full.Fed = time.Time{}
-	case full.Fed.IsZero():
-		if full.Fed = r.snapshot.Time; !full.known() {
-			full.InService, full.Rate = 0, 0
+	case fed > v.in.Ready-fed:
+		full.Fed = cmp.Or(full.Fed, r.snapshot.Time)
+		full.Sure = full.Sure || r.snapshot.Time.Sub(full.Fed) >= r.policy.Window
+		if fullest.Running.Value > full.InService {
+			full.InService, full.Rate = fullest.Running.Value, capacity.Rate(fullest.Served.Value)
 		}
-	case r.snapshot.Time.Sub(full.Fed) >= r.policy.Window && fullest.Running.Value > full.InService:
-		// Others began later, or have a queue that drains, which leaves fewer in service before it
-		// is gone from the window's mean.
-		full.InService, full.Rate = fullest.Running.Value, capacity.Rate(fullest.Served.Value)
+	case full.Sure:
+		full.Fed = time.Time{}
+	default:
+		full.Fed, full.InService, full.Rate = time.Time{}, 0, 0
 	}
 	if most > (1+settledWithin)*full.InService {
-		full.InService, full.Rate = 0, 0
+		full.InService, full.Rate, full.Sure = 0, 0, false
 	}
 	return full
 }

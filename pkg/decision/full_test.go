@@ -120,13 +120,14 @@ func TestWhatAFullReplicaHoldsStands(t *testing.T) {
 // Nobody knows whether the first replicas that are ever seen are full or slow.
 func TestSlowReplicasAreNotFull(t *testing.T) {
 	for name, f := range map[string]Full{
-		"nothing was seen without a queue": {InService: 20, Rate: 10},
-		"less than without one":            {InService: 20, Rate: 7.4, Unfed: 10},
-		"no queue was seen":                {Unfed: 10},
+		"nothing was seen without a queue": {Sure: true, InService: 20, Rate: 10},
+		"less than without one":            {Sure: true, InService: 20, Rate: 7.4, Unfed: 10},
+		"no queue was seen":                {Sure: true, Unfed: 10},
+		"for less than a window":           {InService: 20, Rate: 10, Unfed: 10},
 	} {
 		assert.False(t, f.known(), name)
 	}
-	f := Full{InService: 20, Rate: 7.6, Unfed: 10}
+	f := Full{Sure: true, InService: 20, Rate: 7.6, Unfed: 10}
 	assert.True(t, f.known())
 }
 

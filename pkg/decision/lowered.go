@@ -13,11 +13,11 @@ const undoneFor = 24 * time.Hour
 // judgeLowered keeps the last scale-down in mind, and what of one before was too few; and
 // notes that what the last one left does not suffice although no more load came than it was
 // for, and all of them serve: whatever says later that as many suffice is wrong, of the same
-// servers and the same promise. A queue is no excuse: there was none when they went.
+// servers and the same promise. A queue is no excuse: what waited when they went is reckoned with.
 func (r *round) judgeLowered(m *model, n *need) {
 	last, few := m.old.Lowered, m.old.TooFew
 	last.Most = max(last.Most, m.work())
-	undone := n.want == wantMore && m.evidence == evidenceFull && m.load.hanging == 0 && r.began(m) == 0 && last.Most <= last.Load*modelHeadroom
+	undone := n.want == wantMore && (n.triggered || !last.Short) && m.evidence == evidenceFull && m.load.hanging == 0 && r.began(m) == 0 && last.Most <= last.Load*modelHeadroom
 	for _, v := range m.variants {
 		undone = undone && v.in.Ready == v.in.Current && len(v.in.Starting) == 0 && v.in.Ready <= v.old.Lowered
 	}
@@ -37,15 +37,15 @@ func (r *round) judgeLowered(m *model, n *need) {
 	}
 }
 
-// lower keeps in mind to what the model was lowered, unless a queue is left to be served, which
-// would tell nothing of those that stay.
+// lower keeps in mind to what the model was lowered, unless a replica hangs, which tells nothing
+// of those that stay.
 func (r *round) lower(m *model) {
-	if m.need.want != wantLess || !slices.ContainsFunc(m.variants, func(v *variant) bool { return v.target < min(v.in.Current, v.in.Ready) }) {
+	if !slices.ContainsFunc(m.variants, func(v *variant) bool { return v.target < min(v.in.Current, v.in.Ready) }) {
 		return
 	}
 	m.next.Lowered = Lowered{}
-	if m.load.hanging == 0 && m.demand.backlog <= m.waitingShort() {
-		m.next.Lowered.Load = m.work()
+	if m.load.hanging == 0 {
+		m.next.Lowered = Lowered{Load: m.work(), Short: m.need.want == wantMore}
 	}
 	for _, v := range m.variants {
 		v.next.Lowered = v.target

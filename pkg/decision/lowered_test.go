@@ -34,6 +34,8 @@ func TestAScaleDownIsUndone(t *testing.T) {
 		"more load came meanwhile":    {func(m *model, _ *variant, _ *need) { m.old.Lowered.Most = 10.6 }, false},
 		"replicas just came":          {func(m *model, _ *variant, _ *need) { m.old.Seen = []Observation{{Time: epoch, Ready: 3}} }, false},
 		"there was no scale-down":     {func(m *model, _ *variant, _ *need) { m.old.Lowered = Lowered{} }, false},
+		"it was short before":         {func(m *model, _ *variant, _ *need) { m.old.Lowered.Short = true }, false},
+		"a trigger fires, too":        {func(m *model, _ *variant, n *need) { m.old.Lowered.Short, n.triggered = true, true }, true},
 		"latency decides, as well":    {func(m *model, _ *variant, _ *need) { m.sized, m.sizeFor, m.demand.now = true, 10, 99 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +159,7 @@ func TestWhatIsAScaleDown(t *testing.T) {
 		"one goes":                   {wantLess, 3, 4, true},
 		"all stay":                   {wantLess, 4, 4, false},
 		"one goes that never served": {wantLess, 3, 3, false},
-		"one goes beside more":       {wantMore, 3, 4, false},
+		"one goes beside more":       {wantMore, 3, 4, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: c.ready})
@@ -165,7 +167,7 @@ func TestWhatIsAScaleDown(t *testing.T) {
 			m.next.Lowered.Load = 7
 			r.lower(m)
 			if c.down {
-				assert.Equal(t, Lowered{Load: 10}, m.next.Lowered)
+				assert.Equal(t, Lowered{Load: 10, Short: c.want == wantMore}, m.next.Lowered)
 				assert.Equal(t, c.target, v.next.Lowered)
 				return
 			}
@@ -174,20 +176,22 @@ func TestWhatIsAScaleDown(t *testing.T) {
 	}
 }
 
-// A scale-down beside a queue, or a replica that hangs, is not judged.
-func TestAScaleDownBesideAQueueIsNotJudged(t *testing.T) {
-	for name, change := range map[string]func(*model){
-		"hangs":   func(m *model) { m.load.hanging = 1 },
-		"a queue": func(m *model) { m.demand.backlog = 9 },
-		"hardly":  func(m *model) { m.demand.backlog = m.waitingShort() },
+// A scale-down beside a replica that hangs is not judged; one beside a queue is, which is
+// reckoned with.
+func TestAScaleDownBesideAHangingReplicaIsNotJudged(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*model)
+		judged Lowered
+	}{
+		"hangs":   {func(m *model) { m.load.hanging = 1 }, Lowered{}},
+		"a queue": {func(m *model) { m.demand.backlog = 9 }, Lowered{Load: 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
 			v.target, m.need.want, m.demand.now, m.next.Lowered = 3, wantLess, 10, Lowered{Load: 7}
-			change(m)
+			c.change(m)
 			r.lower(m)
-			assert.Equal(t, name == "hardly", m.next.Lowered == Lowered{Load: 10})
-			assert.Equal(t, name != "hardly", m.next.Lowered == Lowered{})
+			assert.Equal(t, c.judged, m.next.Lowered)
 		})
 	}
 }

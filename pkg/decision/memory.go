@@ -181,9 +181,12 @@ type Switch struct {
 	Undone bool
 }
 
-// Lowered is a scale-down: the work that was to be carried, and the most since.
+// Lowered is a scale-down: the work that was to be carried, and the most since. Short is set
+// where more was wanted all the same, by the promise, so that a trigger alone says later that
+// too few were left.
 type Lowered struct {
 	Load, Most capacity.Rate
+	Short      bool
 }
 
 // TooFew is that what a scale-down left did not suffice for a load within a promise.

@@ -215,7 +215,7 @@ func (r *round) less(m *model, n *need) {
 		n.reason, n.detail = ReasonBacklog, n.detail+"; no scale-down yet: "+unsettled
 	default:
 		n.want, n.reason = wantLess, ReasonSteady
-		n.least = max(m.least(), m.headroom()*m.certain()) + n.own
+		n.least = max(m.least(), m.headroom()*m.certain()) + n.queued
 		n.idle = r.idleOf(m)
 	}
 }

@@ -187,7 +187,7 @@ func TestLess(t *testing.T) {
 		"all is known":                        {false, 0, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, lowerHeadroom * (4 + 2.5)},
 		"what is in flight grows":             {false, 0, Replica{Served: fresh, InFlightGrowth: Sample{Value: 1, Time: epoch, Present: true}}, ReasonSteady, lowerHeadroom * (4 + 1 + 2.5)},
 		"with a promise":                      {true, 0, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, modelHeadroom * (4 + 2.5)},
-		"a backlog is worth less than one":    {false, 2.4, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, lowerHeadroom * (4 + 2.5)},
+		"a backlog is worth less than one":    {false, 2.4, Replica{Served: fresh, InFlightGrowth: still}, ReasonSteady, lowerHeadroom*(4+2.5) + 2.4},
 		"a backlog is worth a replica":        {false, 2.5, Replica{Served: fresh, InFlightGrowth: still}, ReasonBacklog, 0},
 		"nobody knows what arrives":           {false, 0, Replica{}, ReasonMetricsPartial, 0},
 		"with a promise, and nobody knows it": {true, 0, Replica{}, ReasonMetricsPartial, 0},

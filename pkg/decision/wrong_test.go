@@ -414,6 +414,18 @@ func TestMisfitsStayWhileOthersAreBought(t *testing.T) {
 	}
 }
 
+// Misfits that went in vain stay the next time.
+func TestMisfitsThatWereMissedStay(t *testing.T) {
+	for few, want := range map[int]int{0: 1, 1: 2, 3: 4} {
+		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
+		v.rate, v.price = rate{trigger: 2.5, max: 3, bound: true}, 1
+		m.demand.now, m.demand.certain, m.demand.isCertain = 1, 1, true
+		m.next.TooFew, v.next.TooFew = TooFew{At: epoch, Load: 1}, few
+		r.relieve(m, 2)
+		assert.Equal(t, want, v.target, "%d were too few", few)
+	}
+}
+
 // Where nothing that keeps the promise may be added, what serves late is asked for beyond
 // what fits, too: only then can a node autoscaler act.
 func TestTheClusterGrowsForMisfits(t *testing.T) {

@@ -65,6 +65,11 @@ func drawScenario(data []byte) *Scenario {
 		s.Together, s.Seed, s.Longer = pick(d, 1.0, 1, 4, 16), uint64(d.below(1000)), max(s.Longer, time.Hour)
 	}
 	drawBudgets(d, s)
+	for i := range s.Models {
+		if d.chance(0.15) {
+			s.Models[i].Skew = pick(d, 1.3, 2.0, 4.0)
+		}
+	}
 	return s
 }
 

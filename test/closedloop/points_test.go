@@ -334,3 +334,22 @@ func TestAReplicaMayBeFullOfPrompts(t *testing.T) {
 		})
 	}
 }
+
+// A router that knows no load gives a slow replica that misses the promise as much as the
+// others, more than it can do. What waits there is reckoned with when replicas are added and
+// when they go: else one came and went every two minutes, for ever.
+func TestAnOverloadedReplicaSwingsNoFleet(t *testing.T) {
+	t.Parallel()
+	for _, skew := range []float64{1.001, 1.3, 2, 4} {
+		t.Run(fmt.Sprint(skew), func(t *testing.T) {
+			t.Parallel()
+			good := variant("good", serving.Profile{Base: 28.58, PerRequest: 0.03682, PerResidentToken: 6.921e-6, PerPrefillToken: 0.09301, BatchLimit: 68, KVTokens: 242_206}, 10, 0)
+			slow := variant("slow", serving.Profile{Base: 68.5, PerRequest: 0.516, PerResidentToken: 6.808e-5, PerPrefillToken: 0.07289, BatchLimit: 103, KVTokens: 80_712}, 10, 1)
+			s := constant(5.25, good, slow)
+			s.Hybrid, s.Models[0].Skew = true, skew
+			s.Models[0].Shape = capacity.TokenShape{Input: 654, Output: 548}
+			s.Models[0].SLO = capacity.SLO{TTFT: 946.5, ITL: 43.972}
+			holds(t, s)
+		})
+	}
+}

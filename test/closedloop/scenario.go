@@ -48,6 +48,9 @@ type Model struct {
 	// Even says that the router knows nothing of load and gives every replica the same.
 	// Otherwise the least loaded gets the next request.
 	Even bool
+	// Skew is how many times as many requests as another replica one may get, whatever it has
+	// to do already: routers send a prompt where its beginning is known. 0 is as many.
+	Skew float64
 	// Patience is how long clients wait before they give up; 0 is for ever.
 	Patience time.Duration
 	// Sleeps is the retention after which the model may scale to zero; 0 is never.
@@ -180,6 +183,9 @@ func (m *Model) rate(at time.Duration) float64 {
 
 // final is the load that stays.
 func (m *Model) final() float64 { return m.Load[len(m.Load)-1].Rate }
+
+// hottest is the load of which every replica gets as much as the one that gets most.
+func (m *Model) hottest() float64 { return m.final() * max(1, m.Skew) }
 
 // slowest is the longest start-up, as slow as faults make it.
 func (s *Scenario) slowest() (slowest time.Duration) {

@@ -49,16 +49,20 @@ func (w *world) checkSettled() {
 		if m.unborn() || m.blind() {
 			continue
 		}
-		short := w.checkShort(m)
-		if short {
+		// Where one replica gets more than others, what suffices is a matter of luck.
+		if m.Skew == 0 && w.checkShort(m) {
 			w.checkPriority(m)
 			continue
 		}
 		// Requests that wait are served first, before replicas go: that is documented. And where
 		// a try found a node just now, the others go when it serves.
 		if m.waiting == w.now && !w.foundLately(m) && !m.halfBlind() {
-			w.checkSpare(m)
-			w.checkDear(m, m.cost(), 1, 1)
+			if m.Skew == 0 || len(m.variants) == 1 {
+				w.checkSpare(m)
+			}
+			if m.Skew == 0 {
+				w.checkDear(m, m.cost(), 1, 1)
+			}
 		}
 	}
 }
@@ -110,6 +114,10 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 		return true
 	}
 	learned, served := changes == 1, m.queued > settled-20*time.Minute
+	if m.Skew > 0 && changes == 1 {
+		// What the one with most is known to serve gets surer.
+		return true
+	}
 	// What is learned of misses has a day's memory: it may still move the replicas one way,
 	// and one scale-down may show to be one too many.
 	if m.Misses > 0 && (raises == 0 || raises == changes || changes <= 3) {
@@ -358,7 +366,7 @@ func (w *world) reaches(m *modelState, rates []float64) bool {
 		}
 		reach += float64(n) * rates[i]
 	}
-	return reach >= m.final()
+	return reach >= m.hottest()
 }
 
 // checkSpare asserts that no variant has two replicas that nothing needs: without them
@@ -380,11 +388,11 @@ func (w *world) checkSpare(m *modelState) {
 			}
 			others := capacityOf((*variantState).placed, m, rates) - float64(placed)*rates[i]
 			needed := 0
-			if rest := m.final() - others; rest > 0 && rates[i] > 0 {
+			if rest := m.hottest() - others; rest > 0 && rates[i] > 0 {
 				needed = int(math.Ceil(rest/rates[i] - 1e-9))
 			}
 			spare := placed - max(needed, v.policy.Min)
-			text = fmt.Sprintf("%s has %d replicas, %d more than are needed for %.4g requests/s. %s", v.key.Name, placed, spare, m.final(), w.rates(m))
+			text = fmt.Sprintf("%s has %d replicas, %d more than are needed for %.4g requests/s. %s", v.key.Name, placed, spare, m.hottest(), w.rates(m))
 			spare -= m.doubted(rates[i])
 			return spare >= 2 && float64(spare-1)/float64(placed) > v.policy.Down.Tolerance
 		})

@@ -123,6 +123,9 @@ func (s *Scenario) simplerModel(i int, with func(func(*Scenario))) {
 	if m.Even {
 		with(func(c *Scenario) { c.Models[i].Even = false })
 	}
+	if m.Skew > 0 {
+		with(func(c *Scenario) { c.Models[i].Skew = 0 })
+	}
 	if m.Misses > 0 {
 		with(func(c *Scenario) { c.Models[i].Misses = 0 })
 	}

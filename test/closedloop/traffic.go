@@ -1,6 +1,7 @@
 package closedloop
 
 import (
+	"hash/fnv"
 	"math"
 	"slices"
 	"time"
@@ -87,13 +88,18 @@ func (w *world) servers(m *modelState) []server {
 	return serving
 }
 
-// spread shares the arrivals of a step: evenly, or so that all replicas come to the same
-// share of what they can have in service.
+// spread shares the arrivals of a step: evenly, each replica its part, or so that all come to
+// the same share of what they can have in service.
 func (m *modelState) spread(serving []server, arriving float64) {
 	m.shares = slices.Grow(m.shares[:0], len(serving))[:len(serving)]
-	if m.Even || arriving <= 0 || len(serving) == 1 {
+	if m.Even || m.Skew > 0 || arriving <= 0 || len(serving) == 1 {
+		total := 0.0
+		for i, s := range serving {
+			m.shares[i] = s.pod.part(m.Skew)
+			total += m.shares[i]
+		}
 		for i := range m.shares {
-			m.shares[i] = max(0, arriving) / float64(len(serving))
+			m.shares[i] *= max(0, arriving) / total
 		}
 		return
 	}
@@ -124,6 +130,16 @@ func (m *modelState) spread(serving []server, arriving float64) {
 			m.shares[i] *= arriving / total
 		}
 	}
+}
+
+// part is how much of the requests a replica gets, between 1 and the skew. Its name says it.
+func (p *pod) part(skew float64) float64 {
+	if skew == 0 {
+		return 1
+	}
+	name := fnv.New32a()
+	_, _ = name.Write([]byte(p.name))
+	return math.Pow(skew, float64(name.Sum32())/math.MaxUint32)
 }
 
 // giveUp has the clients go whose patience ends: no queue is longer than what arrives
