@@ -219,13 +219,20 @@ func (r *round) rateLimit(v *variant, b Behavior, sign int) int {
 	return max(best, 0)
 }
 
-// replicasBefore is what the target asked for when the period began. What a round wrote was
-// so from that round on, although only the next one saw it.
+// replicasBefore is what the target asked for when the period began, or in mode Metric what
+// was shown: whoever follows that need not have. What a round wrote was so from that round on,
+// although only the next one saw it.
 func (r *round) replicasBefore(v *variant, period time.Duration) int {
-	for _, s := range v.old.History {
-		if !v.externallyChanged && r.snapshot.Time.Sub(s.Until) < period {
-			return s.Replicas
+	start := v.from()
+	for i := len(v.old.History) - 1; i >= 0 && !v.externallyChanged; i-- {
+		s := &v.old.History[i]
+		switch {
+		case v.policy.Actuation == ActuationMetric && r.snapshot.Time.Sub(s.From) >= period:
+			return s.Desired
+		case r.snapshot.Time.Sub(s.Until) >= period:
+			return start
 		}
+		start = s.Replicas
 	}
-	return v.in.Current
+	return start
 }

@@ -3,7 +3,6 @@ package decision
 import (
 	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -111,7 +110,8 @@ func (r *round) countsOf(m *model) counts {
 // What arrives while they are in service is the load, and not what chance adds to one scrape.
 func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) forecast.Belief {
 	f := m.old.Forecast
-	if c.at.IsZero() || !c.at.After(f.Sampled) {
+	// What was looked at before may have been no more than a lower bound, which it stays.
+	if last := len(m.old.Seen) - 1; !c.at.After(f.Sampled) || last >= 0 && !c.at.After(m.old.Seen[last].Sampled) {
 		return f
 	}
 	switch {
@@ -221,12 +221,16 @@ func (r *round) began(m *model) int {
 	return most
 }
 
-// shrank reports whether more replicas served within a span before a sample than now: what
-// those did that went is missing from what the others show.
+// shrank reports whether more replicas served within a span before a sample than now, or when
+// last seen before it: what those did that went is missing from what the others show.
 func (r *round) shrank(m *model, at time.Time, span time.Duration) bool {
-	return slices.ContainsFunc(m.old.Seen, func(o Observation) bool {
-		return at.Sub(o.Sampled) <= span && o.Ready > m.ready()
-	})
+	last := len(m.old.Seen) - 1
+	for i, o := range m.old.Seen {
+		if o.Ready > m.ready() && (i == last || at.Sub(o.Sampled) <= span) {
+			return true
+		}
+	}
+	return false
 }
 
 // overWindow is the arrival rate over the metrics window: as the gateway counts

@@ -124,6 +124,23 @@ func TestTheForecastIsToldInRequestsOfThePresentShape(t *testing.T) {
 	assert.InDelta(t, float64(same)/2, float64(d.expected(0.5, time.Minute)), 1e-9)
 }
 
+// A round may see the samples of the round before. A count that was a lower bound then is
+// still one: by now as few replicas served "before" as do now.
+func TestACountIsLookedAtOnce(t *testing.T) {
+	for ago, mean := range map[time.Duration]float64{0: 9, time.Second: 6} {
+		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
+		sample := func(value float64) Sample { return Sample{Value: value, Time: epoch, Present: true} }
+		v.in.Replicas = []Replica{{Recent: sample(3)}, {Recent: sample(3)}}
+		for i := range 40 {
+			m.old.Forecast = m.old.Forecast.Observe(epoch.Add(time.Duration(i-41)*15*time.Second), forecast.Count{Rate: 9, Span: 15 * time.Second}, nil)
+		}
+		m.old.Seen = []Observation{{Sampled: epoch.Add(-ago), Ready: 2}}
+		belief := r.forecast(m, &counts{at: epoch, scrapes: true, recent: forecast.Count{Rate: 6, Span: 15 * time.Second}}, capacity.TokenShape{})
+		found, _ := belief.Moments()
+		assert.InDelta(t, mean, found, 0.5, "seen %s ago", ago)
+	}
+}
+
 // Where requests are in service for longer than a metrics window, and few, one count between
 // two scrapes says nothing of the load.
 func TestLongRequestsAreCountedByTheWindow(t *testing.T) {

@@ -64,3 +64,33 @@ func TestTheMetricStaysDownWhileItsFollowerLags(t *testing.T) {
 		w.now = w.now.Add(10 * time.Second)
 	}
 }
+
+// The policies of behavior bound what is shown, and not what there is: a follower with a
+// tolerance of a tenth would else wait for a second step, and that for the first.
+func TestPoliciesBoundWhatIsShown(t *testing.T) {
+	const period = time.Minute
+	step := func(from, until time.Duration, current, shown int) Stretch {
+		return Stretch{From: epoch.Add(-from), Until: epoch.Add(-until), Replicas: current, Desired: shown, Decided: true}
+	}
+	for name, c := range map[string]struct {
+		past          []Stretch
+		shown, target int
+	}{
+		"nothing is known":              {nil, 12, 12},
+		"all within the period":         {[]Stretch{step(50*time.Second, 0, 12, 11)}, 12, 12},
+		"shown since the period began":  {[]Stretch{step(2*period, period+time.Second, 12, 12), step(period, 0, 12, 11)}, 11, 12},
+		"shown since":                   {[]Stretch{step(2*period, period, 12, 12), step(period-time.Second, 0, 12, 11)}, 12, 12},
+		"shown for long":                {[]Stretch{step(3*period, 0, 12, 11)}, 11, 12},
+		"followed just now":             {[]Stretch{step(3*period, time.Second, 12, 9), step(0, 0, 9, 9)}, 9, 12},
+		"rounds were missing meanwhile": {[]Stretch{step(9*period, 8*period, 12, 7)}, 7, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 12, Ready: 12})
+			v.old.History = c.past
+			v.policy.Actuation = ActuationMetric
+			assert.Equal(t, c.shown, r.replicasBefore(v, period))
+			v.policy.Actuation = ActuationScale
+			assert.Equal(t, c.target, r.replicasBefore(v, period))
+		})
+	}
+}

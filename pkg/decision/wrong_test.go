@@ -539,17 +539,22 @@ func TestRoomThatWasGivenIsTaken(t *testing.T) {
 // What a replica did that went is missing from the count: that is no fall of the load, from
 // which it would then rise again.
 func TestACountWithoutAReplicaThatWentIsALowerBound(t *testing.T) {
+	seen := func(ready int, ago time.Duration) Observation {
+		return Observation{Sampled: epoch.Add(-ago), Ready: ready}
+	}
 	for name, c := range map[string]struct {
-		before  int
-		sampled time.Duration
-		shrank  bool
+		seen   []Observation
+		shrank bool
 	}{
-		"one more served at the last sample": {3, 15 * time.Second, true},
-		"as many":                            {2, 15 * time.Second, false},
-		"one more served before":             {3, 16 * time.Second, false},
+		"nothing was seen":                      {nil, false},
+		"one more served at the last sample":    {[]Observation{seen(3, 15*time.Second)}, true},
+		"as many":                               {[]Observation{seen(2, 15*time.Second)}, false},
+		"one more served when last seen":        {[]Observation{seen(3, 16*time.Second)}, true},
+		"one more served before, and then none": {[]Observation{seen(3, 16*time.Second), seen(2, 10*time.Second)}, false},
+		"one more served within the span":       {[]Observation{seen(3, 14*time.Second), seen(2, 10*time.Second)}, true},
 	} {
 		r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-		m.old.Seen = []Observation{{Sampled: epoch.Add(-c.sampled), Ready: c.before}}
+		m.old.Seen = c.seen
 		assert.Equal(t, c.shrank, r.shrank(m, epoch, 15*time.Second), name)
 	}
 	fast, slow := vesselOf("fast", 1), vesselOf("slow", 2)

@@ -70,7 +70,24 @@ func drawScenario(data []byte) *Scenario {
 			s.Models[i].Skew = pick(d, 1.3, 2.0, 4.0)
 		}
 	}
+	drawMetrics(d, s)
 	return s
+}
+
+// drawMetrics leaves some variants to HorizontalPodAutoscalers, which have no minimum of zero and
+// ask nobody which replicas go.
+func drawMetrics(d *dice, s *Scenario) {
+	for i := range s.Models {
+		for j := range s.Models[i].Variants {
+			if v := &s.Models[i].Variants[j]; d.chance(0.05) {
+				v.Metric, v.Kubernetes, v.Policy.Actuation = true, true, decision.ActuationMetric
+				v.Policy.Min = max(1, v.Policy.Min)
+				if v.Policy.Max >= 0 {
+					v.Policy.Max = max(v.Policy.Max, v.Policy.Min)
+				}
+			}
+		}
+	}
 }
 
 // drawBudgets bounds what servers of some models take in per iteration. More of long prompts

@@ -98,8 +98,8 @@ func (w *world) checkRound(snapshot *decision.Snapshot, plan *decision.Plan, kin
 				continue
 			}
 			w.checkVariant(v, &snapshot.Models[i].Variants[j], p, kind, unknown)
-			if *p.Desired > v.target {
-				more[v] = *p.Desired - v.target
+			if raise, _ := v.asked(); *p.Desired > raise {
+				more[v] = *p.Desired - raise
 			}
 			if n := v.waitTheirTurn(w) - max(0, v.target-*p.Desired); n > 0 {
 				waiting[v] = n
@@ -111,6 +111,7 @@ func (w *world) checkRound(snapshot *decision.Snapshot, plan *decision.Plan, kin
 
 func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decision.VariantPlan, kind decision.Round, unknown string) {
 	desired := *p.Desired
+	raise, lower := v.asked()
 	bounded := func(n int) int {
 		if v.policy.Max >= 0 {
 			n = min(n, v.policy.Max)
@@ -131,14 +132,14 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 	if goes := max(0, v.target-desired); !v.Kubernetes && len(p.Victims) > 0 && (len(p.Victims) < goes || len(p.Victims) > goes+len(v.pods)-v.own()) {
 		w.fail(CheckVictims, "%s goes from %d to %d, and %d replicas are chosen", v.key.Name, v.target, desired, len(p.Victims))
 	}
-	if desired > v.target {
+	if desired > raise {
 		w.checkGrowth(v, desired)
 		return
 	}
 	// Replicas that cannot come up are known to serve nothing, whatever the load is:
 	// taking them back is not lowering what serves. Those that start are counted only
 	// while they can be hoped for.
-	if desired >= min(v.target, bounded(min(v.target, v.hopeful(w)))) {
+	if desired >= min(lower, bounded(min(lower, v.hopeful(w)))) {
 		return
 	}
 	w.checkShrink(v, desired)
@@ -259,8 +260,8 @@ func (w *world) checkGrowth(v *variantState, desired int) {
 			allowed = most
 		}
 	}
-	if desired > max(v.target, allowed) {
-		w.fail(CheckGrowth, "%s goes from %d to %d, at most %d", v.key.Name, v.target, desired, max(v.target, allowed))
+	if raise, _ := v.asked(); desired > max(raise, allowed) {
+		w.fail(CheckGrowth, "%s goes from %d to %d, at most %d", v.key.Name, raise, desired, max(raise, allowed))
 	}
 }
 
@@ -276,9 +277,14 @@ func (w *world) othersCanGrow(v *variantState) bool {
 // change at that very instant may count as before or after it. What somebody else set is
 // a new starting point, and a new leader knows of no earlier change.
 func (v *variantState) start(w *world, period time.Duration) (least, most int) {
-	least, most = v.target, v.target
-	for i := len(v.writes) - 1; i >= 0; i-- {
-		write := v.writes[i]
+	writes := v.writes
+	if v.Metric {
+		writes = v.asks
+	}
+	_, least = v.asked()
+	most = least
+	for i := len(writes) - 1; i >= 0; i-- {
+		write := writes[i]
 		if write.at < w.now-period || write.at < w.led || write.external {
 			break
 		}
@@ -318,8 +324,8 @@ func (w *world) checkShrink(v *variantState, desired int) {
 			allowed = max(0, least)
 		}
 	}
-	if desired < min(v.target, allowed) {
-		w.fail(CheckShrink, "%s goes from %d to %d, at least %d", v.key.Name, v.target, desired, min(v.target, allowed))
+	if _, lower := v.asked(); desired < min(lower, allowed) {
+		w.fail(CheckShrink, "%s goes from %d to %d, at least %d", v.key.Name, lower, desired, min(lower, allowed))
 	}
 }
 
@@ -341,12 +347,13 @@ func (w *world) checkLimited(more, waiting map[*variantState]int) {
 	}
 	for _, m := range w.models {
 		for _, v := range m.variants {
-			if v.target+more[v] >= v.policy.Min || w.now == v.fought || w.failsToStart(v) || w.now < w.opened+backoff {
+			asked, _ := v.asked()
+			if asked += more[v]; asked >= v.policy.Min || w.now == v.fought || w.failsToStart(v) || w.now < w.opened+backoff {
 				continue
 			}
 			wanted[v]++
 			if w.fits(wanted) {
-				w.fail(CheckBounds, "%s is to have %d, of at least %d, and another fits", v.key.Name, v.target+more[v], v.policy.Min)
+				w.fail(CheckBounds, "%s is to have %d, of at least %d, and another fits", v.key.Name, asked, v.policy.Min)
 			}
 			wanted[v]--
 		}

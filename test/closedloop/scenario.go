@@ -99,6 +99,8 @@ type Variant struct {
 	OwnUp, OwnDown bool
 	// Kubernetes says that the decision may not choose which replicas go.
 	Kubernetes bool
+	// Metric says that the number is shown as a metric, which a HorizontalPodAutoscaler applies.
+	Metric bool
 	// Ordered says that it is a StatefulSet that keeps its order: replicas come and go one
 	// at a time, the next one once those before it have served for Settling.
 	Ordered  bool

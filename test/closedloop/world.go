@@ -96,6 +96,11 @@ type variantState struct {
 	// startup is as long as the last start that was seen.
 	startup time.Duration
 	writer  string
+	// metric is what was decided last in mode Metric, negative before, asks its changes, and
+	// shown what the HorizontalPodAutoscaler saw of it.
+	metric int
+	asks   []write
+	shown  []shown
 	// rolling says that a rolling update is under way, replacing that it takes pods away.
 	rolling, replacing bool
 	writes             []write
@@ -178,7 +183,7 @@ func (w *world) addModel(m *Model, index int) {
 	}
 	for j := range m.Variants {
 		v := &m.Variants[j]
-		variant := &variantState{Variant: v, model: state, index: j, version: 1, stated: 1, cost: v.Cost, policy: v.Policy}
+		variant := &variantState{Variant: v, model: state, index: j, version: 1, stated: 1, metric: -1, cost: v.Cost, policy: v.Policy}
 		variant.key = decision.Key{Namespace: namespace, Name: m.Name + "-" + v.Name}
 		if v.Seen {
 			variant.startup = v.Startup
@@ -237,6 +242,9 @@ func (w *world) advance() {
 	if w.changed {
 		w.disturbed = w.now
 	}
+	if w.now%appliesEvery == 0 {
+		w.applyMetrics()
+	}
 	if w.now%scrapeEvery == 0 {
 		for _, m := range w.models {
 			w.scrape(m)
@@ -252,7 +260,15 @@ func (w *world) decideRound(kind decision.Round) {
 	for i := range plan.Models {
 		for j := range plan.Models[i].Variants {
 			planned := &plan.Models[i].Variants[j]
-			if v := w.find(planned.Key); v != nil && planned.Desired != nil && *planned.Desired != v.target {
+			v := w.find(planned.Key)
+			switch {
+			case v == nil || planned.Desired == nil:
+			case v.Metric && *planned.Desired != v.metric:
+				_, before := v.asked()
+				v.asks = append(v.asks, write{at: w.now, from: before, to: *planned.Desired})
+				v.metric = *planned.Desired
+			case v.Metric:
+			case *planned.Desired != v.target:
 				w.story.decided(w.now, v, *planned.Desired, kind, string(planned.Reason)+": "+planned.Message)
 				w.scale(v, *planned.Desired, planned.Victims, false)
 				w.memory.Wrote(v.key)
