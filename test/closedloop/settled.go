@@ -113,18 +113,20 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 	if w.foundLately(m) && (v.OwnUp || raises <= 2*(1+int(length/(2*time.Hour)))) {
 		return true
 	}
+	if m.learnsOn(changes, raises) {
+		return true
+	}
 	learned, served := changes == 1, m.queued > settled-20*time.Minute
-	if m.Skew > 0 && changes == 1 {
-		// What the one with most is known to serve gets surer.
-		return true
-	}
-	// What is learned of misses has a day's memory: it may still move the replicas one way,
-	// and one scale-down may show to be one too many.
-	if m.Misses > 0 && (raises == 0 || raises == changes || changes <= 3) {
-		return true
-	}
 	ended := w.scenario.Hybrid && m.final() == 0
 	return raises == 0 && (learned || served || ended || v.OwnDown)
+}
+
+// learnsOn reports whether so many changes, of them so many raises, may come of what is still
+// learned: what the replica with the most serves, and how requests miss the promise, which has a
+// day's memory. That may move the replicas one way, and one scale-down may show to be one too
+// many.
+func (m *modelState) learnsOn(changes, raises int) bool {
+	return m.Skew > 0 && changes == 1 || m.Misses > 0 && (raises == 0 || raises == changes || changes <= 3)
 }
 
 // foundLately says whether a try found a node where nobody knows what fits.
