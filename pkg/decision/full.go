@@ -53,17 +53,14 @@ func (r *round) fullOf(v *variant, shape capacity.TokenShape) Full {
 			fullest = p
 		}
 	}
-	switch {
-	case fed > v.in.Ready-fed:
+	if fed <= v.in.Ready-fed {
+		full.Fed = time.Time{}
+	} else {
 		full.Fed = cmp.Or(full.Fed, r.snapshot.Time)
 		full.Sure = full.Sure || r.snapshot.Time.Sub(full.Fed) >= r.policy.Window
 		if fullest.Running.Value > full.InService {
 			full.InService, full.Rate = fullest.Running.Value, capacity.Rate(fullest.Served.Value)
 		}
-	case full.Sure:
-		full.Fed = time.Time{}
-	default:
-		full.Fed, full.InService, full.Rate = time.Time{}, 0, 0
 	}
 	if most > (1+settledWithin)*full.InService {
 		full.InService, full.Rate, full.Sure = 0, 0, false
