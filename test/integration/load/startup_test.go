@@ -75,7 +75,7 @@ func giveWay(t *testing.T, w *world, firstKind, secondKind string, window time.D
 	spoil(first)
 	first.shows(t, patience, v1alpha1.ConditionTargetResolved, "TargetFound")
 	w.roundsLater(t, impatient, 2)
-	recorded, moves := first.watchWrites(t), second.watchWrites(t)
+	recorded := first.watchWrites(t)
 
 	// Well below what two carry, so that a rate seen a little high asks for no third.
 	load.ask(1.5 * carries)
@@ -90,11 +90,11 @@ func giveWay(t *testing.T, w *world, firstKind, secondKind string, window time.D
 	})
 	second.comesToAsk(t, patience, "two", atLeast(2))
 	first.comesToAsk(t, patience, "no", exactly(0))
+	// When the dear one grew is not judged: a rate seen a little high may ask for one more, and
+	// that goes to the variant whose containers do not fail.
 	given := time.Now()
-	eventually(t, patience, "the write that moved the demand", func() (string, bool) { return "none", len(moves.seen()) > 0 })
-	moved := moves.seen()[0].at.Sub(created)
-	t.Logf("the demand moved %s after the first pod, and the replicas were given back after %s", moved.Round(time.Second), given.Sub(created).Round(time.Second))
-	assert.GreaterOrEqual(t, moved, impatientDeadline, "not before they are overdue: %s", moves)
+	t.Logf("the replicas were given back %s after the first pod was made", given.Sub(created).Round(time.Second))
+	assert.GreaterOrEqual(t, given.Sub(created), impatientDeadline, "not before they are overdue: %s", recorded)
 	second.serves(t, int(*second.deployment.Spec.Replicas))
 	conditiontest.Throughout(t, leftAlone/3-time.Since(given), "left alone", func() (string, bool) {
 		// What it asked for while the load still rose is not judged: a rate seen a little high
