@@ -111,7 +111,8 @@ func (r *round) givers(models []*model) map[int][]giver {
 	byNode, nodes := map[int][]giver{}, r.nodes()
 	for _, m := range models {
 		m.each(func(v *variant) {
-			if m.evidence != evidenceFull || v.rolling() || v.policy.Down.Select == SelectDisabled || r.unknown(v) != nil {
+			down := v.policy.Down
+			if m.evidence != evidenceFull || v.rolling() || down.Select == SelectDisabled || v.tolerates(down, v.target-1) || r.unknown(v) != nil {
 				return
 			}
 			for _, p := range r.removable(v, v.target, nil, nodes) {

@@ -227,6 +227,30 @@ func TestForWhomRoomIsMade(t *testing.T) {
 	}
 }
 
+// A variant whose tolerance would hold every replica that it were to give is passed over for
+// one that gives, although it is the dearest.
+func TestWhoToleratesALossMakesNoRoom(t *testing.T) {
+	for tolerance, givesDear := range map[float64]int{0: 1, 0.2: 1, 0.25: 0, 0.5: 0} {
+		t.Run(fmt.Sprint(tolerance), func(t *testing.T) {
+			dear, cheap := vesselOf("dear", 4), vesselOf("cheap", 3)
+			dear.cost = 2 * cheap.cost
+			batch := &flow{id: "batch", arrivals: constant(30), variants: []*vessel{dear, cheap}}
+			chat := &flow{id: "chat", arrivals: step(20*time.Minute, 2, 4), variants: []*vessel{vesselOf("chat", 1)}}
+			policy := DefaultPolicy()
+			policy.Limited = true
+			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: 1}, {"ns", "batch"}: {Priority: 50}}
+			own := DefaultVariantPolicy()
+			own.Down.Tolerance = tolerance
+			policy.Variants = map[Key]VariantPolicy{{"ns", "dear"}: own}
+			f := newFluid(machines(1), policy, batch, chat)
+			f.run(40 * time.Minute)
+			assert.Equal(t, 4-givesDear, dear.replicas, "%v", f.writes)
+			assert.Equal(t, 2+givesDear, cheap.replicas, "%v", f.writes)
+			assert.Equal(t, 2, chat.variants[0].replicas, "%v", f.writes)
+		})
+	}
+}
+
 // Equally important models share a full cluster by their weights, whoever came first, and a
 // model that has nothing gets a replica.
 func TestEqualsShareAFullCluster(t *testing.T) {

@@ -98,10 +98,12 @@ func (w *world) checkRound(snapshot *decision.Snapshot, plan *decision.Plan, kin
 				continue
 			}
 			w.checkVariant(v, &snapshot.Models[i].Variants[j], p, kind, unknown)
-			if raise, _ := v.asked(); *p.Desired > raise {
+			raise, _ := v.asked()
+			if *p.Desired > raise {
 				more[v] = *p.Desired - raise
 			}
-			if n := v.waitTheirTurn(w) - max(0, v.target-*p.Desired); n > 0 {
+			// What a HorizontalPodAutoscaler was shown holds its room before it is applied.
+			if n := v.waitTheirTurn(w) + raise - v.target - max(0, v.target-*p.Desired); n > 0 {
 				waiting[v] = n
 			}
 		}

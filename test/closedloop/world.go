@@ -233,6 +233,9 @@ func (w *world) advance() {
 			w.disturbed = w.now
 		}
 	}
+	if w.now%appliesEvery == 0 {
+		w.applyMetrics()
+	}
 	w.runPods()
 	for _, m := range w.models {
 		if m.chance != nil {
@@ -241,9 +244,6 @@ func (w *world) advance() {
 	}
 	if w.changed {
 		w.disturbed = w.now
-	}
-	if w.now%appliesEvery == 0 {
-		w.applyMetrics()
 	}
 	if w.now%scrapeEvery == 0 {
 		for _, m := range w.models {
