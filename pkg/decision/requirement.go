@@ -105,8 +105,8 @@ func (r *round) asked(m *model) need {
 // judgeShortfall fires where the triggers look elsewhere: some replicas are saturated,
 // or requests wait in front of them all, and what serves or starts does not suffice.
 func (m *model) judgeShortfall(n *need) {
-	short := n.required - n.supply
-	if n.triggered || short <= 0 || !m.rated {
+	short := m.beyond(n)
+	if n.triggered || short == 0 || !m.rated {
 		return
 	}
 	var what string

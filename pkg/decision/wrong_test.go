@@ -492,16 +492,21 @@ func TestOthersGoWhileOneServesItsOwnQueue(t *testing.T) {
 	}
 }
 
-// A switch to which the tolerance of the dear ones lets none of them go saves nothing.
+// A switch to which the tolerance of the dear ones lets none of them go saves nothing, unless
+// it is worth it beside those that stay.
 func TestASwitchThatAToleranceHoldsSavesNothing(t *testing.T) {
-	for tolerance, pays := range map[float64]bool{0: true, 0.2: true, 0.25: false} {
+	for _, c := range []struct {
+		tolerance float64
+		cost      capacity.Cost
+		pays      bool
+	}{{0, 31, true}, {0.2, 31, true}, {0.25, 31, false}, {0.25, 27, true}} {
 		_, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Current: 4, Ready: 4})
-		dear.price, dear.load.unsaturated, dear.policy.Down.Tolerance = 10, 4, tolerance
+		dear.price, dear.load.unsaturated, dear.policy.Down.Tolerance = 10, 4, c.tolerance
 		cheap := variantOf(variant{in: &Variant{Name: "cheap"}, managed: true, price: 1, policy: DefaultVariantPolicy(), rate: dear.rate})
 		m.variants = append(m.variants, cheap)
 		m.load, m.need.least = load{unsaturated: 4}, 8
-		best := allocation.Vector{Replicas: []int{3, 1}, Cost: 31}
-		assert.Equal(t, pays, m.pays(m.variants, map[*variant]int{dear: 3, cheap: 1}, &best), "%v", tolerance)
+		best := allocation.Vector{Replicas: []int{3, 1}, Cost: c.cost}
+		assert.Equal(t, c.pays, m.pays(m.variants, map[*variant]int{dear: 3, cheap: 1}, &best), "%+v", c)
 	}
 }
 
