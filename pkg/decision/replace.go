@@ -178,10 +178,10 @@ func (m *model) stays(candidates []*variant, mix map[*variant]int) bool {
 	return adds && m.safe(then, left)
 }
 
-// changing reports whether the model's replicas change already. What waits in vain changes
-// nothing.
+// changing reports whether the model's replicas change already, or what is asked of them as
+// long as a queue is served. What waits in vain changes nothing.
 func (m *model) changing() bool {
-	return slices.ContainsFunc(m.variants, func(v *variant) bool {
+	return m.need.queued > switchLeast*m.need.required || slices.ContainsFunc(m.variants, func(v *variant) bool {
 		return v.rolling() || v.fleet.count[statePending] > 0 || v.in.Ready+len(v.in.Starting) > v.in.Current || v.target != v.in.Current
 	})
 }
