@@ -203,9 +203,69 @@ func TestAPauseEndsWithItsRollingUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1, Rolling: c.rolling})
 			v.old.Backoff = Backoff{Until: epoch.Add(time.Minute), Pause: time.Minute, Ready: 1, Rolling: c.began}
-			assert.Equal(t, c.paused, r.backoffOf(v, false) != Backoff{})
+			assert.Equal(t, c.paused, r.backoffOf(v, &fleet{}) != Backoff{})
 		})
 	}
 	r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1, Rolling: true})
-	assert.True(t, r.backoffOf(v, true).Rolling)
+	assert.True(t, r.backoffOf(v, &fleet{unplaceable: true}).Rolling)
+}
+
+// A pause that began without room ends when there is some, unless replicas wait in vain all the
+// same; one that began although there was room, as far as is known, goes on.
+func TestAPauseEndsWhenThereIsRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		began, full, unknown, vain bool
+		ends                       bool
+	}{
+		"there is none yet":           {began: true, full: true},
+		"there is some now":           {began: true, ends: true},
+		"there was some all the time": {},
+		"nobody knows any more":       {began: true, unknown: true},
+		"one waits beside it":         {began: true, vain: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, v := roomFor(c.full, c.unknown)
+			was := Backoff{Until: epoch.Add(time.Minute), Pause: time.Minute, Full: c.began}
+			v.old.Backoff = was
+			if c.ends {
+				was = Backoff{}
+			}
+			assert.Equal(t, was, r.backoffOf(v, &fleet{unplaceable: c.vain}))
+		})
+	}
+}
+
+// A pause begins without room where none fits, and that is why replicas come to nothing.
+func TestAPauseBeginsWithoutRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		full, unknown bool
+		vain          state
+		without       bool
+	}{
+		"none fits":       {full: true, vain: stateUnschedulable, without: true},
+		"none has a pod":  {full: true, vain: stateNoPod, without: true},
+		"one would fit":   {vain: stateUnschedulable},
+		"nobody knows":    {full: true, unknown: true, vain: stateUnschedulable},
+		"they only crash": {full: true, vain: stateCrashLooping},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, v := roomFor(c.full, c.unknown)
+			f := fleet{unplaceable: true}
+			f.count[c.vain] = 1
+			assert.Equal(t, Backoff{Until: epoch.Add(leastPause), Pause: leastPause, Full: c.without}, r.backoffOf(v, &f))
+		})
+	}
+}
+
+// roomFor is a round with one node, which is full or whose room nobody knows, and a variant.
+func roomFor(full, unknown bool) (*round, *variant) {
+	policy, memory, cluster := DefaultPolicy(), Memory{}, machines(1)
+	if full {
+		cluster.Nodes[0].Free.Devices = 0
+	}
+	r := newRound(&Snapshot{Time: epoch, Cluster: cluster}, &policy, &memory, RoundFull)
+	if !unknown {
+		r.trial = placement.NewTrial(cluster)
+	}
+	return r, variantOf(variant{in: &Variant{Name: "v", Request: request("H100", 1)}})
 }

@@ -26,7 +26,7 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 		r.bounds(m)
 		r.behavior(m, found.ideal, giveBack, idle)
 		m.judgeSwitch()
-		r.lower(m)
+		r.lower(m, found.giving)
 	}
 	r.victims(found.giving)
 	return r.finish()

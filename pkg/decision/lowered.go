@@ -37,14 +37,15 @@ func (r *round) judgeLowered(m *model, n *need) {
 	}
 }
 
-// lower keeps in mind to what the model was lowered, unless a replica hangs, which tells nothing
-// of those that stay.
-func (r *round) lower(m *model) {
+// lower keeps in mind to what the model was lowered, unless a replica hangs, or goes for another
+// model's sake: that tells nothing of those that stay.
+func (r *round) lower(m *model, giving map[*variant][]string) {
 	if !slices.ContainsFunc(m.variants, func(v *variant) bool { return v.target < min(v.in.Current, v.in.Ready) }) {
 		return
 	}
 	m.next.Lowered = Lowered{}
-	if m.load.hanging == 0 {
+	gives := slices.ContainsFunc(m.variants, func(v *variant) bool { return len(giving[v]) > 0 })
+	if m.load.hanging == 0 && !gives {
 		m.next.Lowered = Lowered{Load: m.work(), Short: m.need.want == wantMore}
 	}
 	for _, v := range m.variants {

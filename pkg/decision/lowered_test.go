@@ -77,7 +77,7 @@ func TestHowLongItIsKnownThatReplicasWereTooFew(t *testing.T) {
 		m.old.TooFew, v.old.TooFew, v.target = few, 2, 3
 		r.judgeLowered(m, &need{})
 		m.need.want = wantLess
-		r.lower(m)
+		r.lower(m, nil)
 		assert.Equal(t, known, m.next.TooFew == few)
 		assert.Equal(t, 2, v.next.TooFew)
 		assert.Equal(t, 3, v.next.Lowered)
@@ -165,7 +165,7 @@ func TestWhatIsAScaleDown(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: c.ready})
 			v.target, m.need.want, m.demand.now = c.target, c.want, 10
 			m.next.Lowered.Load = 7
-			r.lower(m)
+			r.lower(m, nil)
 			if c.down {
 				assert.Equal(t, Lowered{Load: 10, Short: c.want == wantMore}, m.next.Lowered)
 				assert.Equal(t, c.target, v.next.Lowered)
@@ -176,21 +176,24 @@ func TestWhatIsAScaleDown(t *testing.T) {
 	}
 }
 
-// A scale-down beside a replica that hangs is not judged; one beside a queue is, which is
-// reckoned with.
+// A scale-down beside a replica that hangs is not judged, nor one for another model's sake; one
+// beside a queue is, which is reckoned with.
 func TestAScaleDownBesideAHangingReplicaIsNotJudged(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*model)
+		gives  []string
 		judged Lowered
 	}{
-		"hangs":   {func(m *model) { m.load.hanging = 1 }, Lowered{}},
-		"a queue": {func(m *model) { m.demand.backlog = 9 }, Lowered{Load: 10}},
+		"hangs":        {func(m *model) { m.load.hanging = 1 }, nil, Lowered{}},
+		"gives one":    {func(*model) {}, []string{"v-0"}, Lowered{}},
+		"a queue":      {func(m *model) { m.demand.backlog = 9 }, nil, Lowered{Load: 10}},
+		"nothing else": {func(*model) {}, nil, Lowered{Load: 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
 			v.target, m.need.want, m.demand.now, m.next.Lowered = 3, wantLess, 10, Lowered{Load: 7}
 			c.change(m)
-			r.lower(m)
+			r.lower(m, map[*variant][]string{v: c.gives})
 			assert.Equal(t, c.judged, m.next.Lowered)
 		})
 	}

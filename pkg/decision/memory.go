@@ -232,10 +232,10 @@ type Backoff struct {
 	Until time.Time
 	// Pause is how long it was left alone; the next time, twice as long.
 	Pause time.Duration
-	// Ready is the number of its replicas that served when the pause began, and Rolling is set
-	// where it began in a rolling update.
-	Ready   int
-	Rolling bool
+	// Ready is the number of its replicas that served when the pause began, Rolling is set
+	// where it began in a rolling update, and Full where the nodes had no room then.
+	Ready         int
+	Rolling, Full bool
 }
 
 // before is the variant's last stretch, if there is one.

@@ -147,7 +147,7 @@ func (r *round) fleetOf(v *variant, startup time.Duration) fleet {
 	f.slow = startup > 0 && f.count[stateOverdue] > max(1, v.in.Ready) && !v.in.begunAfter(f.since)
 	f.unplaceable = f.unplaced() > 0 || mostly(f.count[stateCrashLooping]+f.count[stateOverdue])
 	f.unhealthy = f.unplaceable || mostly(failing)
-	v.next.Backoff = r.backoffOf(v, f.unplaceable)
+	v.next.Backoff = r.backoffOf(v, &f)
 	f.paused = max(0, v.next.Backoff.Until.Sub(r.snapshot.Time))
 	f.supply = min(v.in.Current, v.in.Ready+f.count[statePending])
 	if f.paused > 0 {
@@ -313,21 +313,22 @@ func (r *round) awaitingPod(v *variant) int {
 
 // backoffOf leaves a variant alone whose replicas wait in vain for a node or do not come
 // up, and forgets that it did so when one came up, it has been well for a while, or the rolling
-// update is over whose pods these were.
-func (r *round) backoffOf(v *variant, unplaceable bool) Backoff {
+// update is over whose pods these were. Where there was no room, it is tried again once there is.
+func (r *round) backoffOf(v *variant, f *fleet) Backoff {
 	b, now := v.old.Backoff, r.snapshot.Time
-	known, well := b != (Backoff{}), recovery
-	if r.unknown(v) != nil {
+	known, read, full, well := b != (Backoff{}), r.unknown(v) == nil, r.full(v), recovery
+	if !read {
 		well = unreadRecovery
 	}
+	over := b.Full && read && !full || !now.Before(b.Until) && now.Sub(b.Until) > well
 	switch {
-	case known && v.in.Ready > b.Ready, b.Rolling && !v.in.Rolling, !unplaceable && !now.Before(b.Until) && now.Sub(b.Until) > well:
+	case known && v.in.Ready > b.Ready, b.Rolling && !v.in.Rolling, over && !f.unplaceable:
 		return Backoff{}
-	case known && now.Before(b.Until), !unplaceable:
+	case known && now.Before(b.Until), !f.unplaceable:
 		return b
 	}
 	pause := min(max(again*b.Pause, leastPause), mostPause)
-	return Backoff{Until: now.Add(pause), Pause: pause, Ready: v.in.Ready, Rolling: v.in.Rolling}
+	return Backoff{Until: now.Add(pause), Pause: pause, Ready: v.in.Ready, Rolling: v.in.Rolling, Full: full && f.unplaced() > 0}
 }
 
 // oneAtATime is the limit of a variant that was left alone, until one of its replicas

@@ -94,7 +94,8 @@ func (q *queue) serve(c *curve, arrived float64) {
 	q.running = min(c.limit, after)
 	q.waiting = after - q.running
 	if completed > 0 {
-		ttft, itl := c.latency(mean)
+		// Who comes finds the mean in service, and is one more.
+		ttft, itl := c.latency(mean + 1)
 		q.completed += completed
 		q.ttft += completed * (ttft + q.waiting/c.max)
 		q.itl += completed * itl
