@@ -52,7 +52,8 @@ const (
 	stateCrashLooping
 	// stateOverdue: a node holds it and it passed its start-up deadline.
 	stateOverdue
-	// stateNodeDown: the node that holds it is not ready, so that it serves nobody.
+	// stateNodeDown: the node that holds it is not ready, so that it serves nobody: no fault of
+	// the variant's.
 	stateNodeDown
 	// stateNoPod: there is no pod of it, and none comes.
 	stateNoPod
@@ -210,12 +211,12 @@ func (r *round) stateOf(v *variant, s *Starting, deadline time.Duration) state {
 		return stateUnschedulable
 	case s.unscheduled():
 		return statePending
+	case r.down[s.Node]:
+		return stateNodeDown
 	case s.Failing && waited > min(deadline, crashPatience):
 		return stateCrashLooping
 	case waited > deadline:
 		return stateOverdue
-	case r.down[s.Node]:
-		return stateNodeDown
 	}
 	return statePending
 }

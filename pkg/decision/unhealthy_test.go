@@ -246,6 +246,34 @@ func TestReplicasOnANodeThatFailedAreReplacedAtOnce(t *testing.T) {
 	}
 }
 
+// A node fails with the only replica of a model, which nobody knows to be asked for anything
+// then: another one takes its place at once, however long the node is away.
+func TestTheOnlyReplicaOnANodeThatFailedIsReplaced(t *testing.T) {
+	const at = 20 * time.Minute
+	for name, limited := range bothModes {
+		t.Run(name, func(t *testing.T) {
+			web := vesselOf("web", 1)
+			policy := DefaultPolicy()
+			policy.Limited = limited
+			cluster := machines(2)
+			f := newFluid(cluster, policy, &flow{id: "m", arrivals: constant(1), direct: true, variants: []*vessel{web}})
+			f.run(at)
+			cluster.Nodes[web.pods[0].node].Out = placement.NodeNotReady
+			web.pods[0].hung = true
+			f.lose(web.pods[0])
+			f.run(at + 30*time.Second)
+			assert.Equal(t, 2, web.replicas, "%v", f.writes)
+			f.told = func(_ *Snapshot, plan *Plan) {
+				assert.NotEqual(t, ReasonBackingOff, plan.Models[0].Variants[0].Reason)
+			}
+			f.run(at + 2*time.Hour)
+			assert.Equal(t, 1, web.count(serves), "%v", f.writes)
+			assert.Equal(t, 1, web.replicas, "%v", f.writes)
+			assert.Len(t, f.writes, 2, "%v", f.writes)
+		})
+	}
+}
+
 // A rolling update's new pod that keeps failing is one more than the target asks for. The one
 // that starts beside it is not, and is not given back with it.
 func TestOneThatStartsIsNotGivenBackForOneThatFails(t *testing.T) {

@@ -151,10 +151,11 @@ func (r *round) rested(m *model) bool {
 	return r.quiet(m) >= retention && r.snapshot.Time.Sub(m.next.Gateway.Unseen) >= retention && r.unseen(m) == ""
 }
 
-// alive is the number of replicas that do not wait in vain for a node.
+// alive is the number of replicas that do not wait in vain for a node, nor are on one that is
+// not ready.
 func (m *model) alive() int {
 	return m.count(func(v *variant) int {
-		return max(0, min(v.target, max(v.target, v.in.Current)-v.fleet.unplaced()-v.fleet.hopeless()))
+		return max(0, min(v.target, max(v.target, v.in.Current)-v.fleet.unplaced()-v.fleet.hopeless()-v.fleet.count[stateNodeDown]))
 	})
 }
 
@@ -189,13 +190,14 @@ func (r *round) keepOne(m *model) bool {
 
 // keeper is the variant with the least price of which one more replica fits; one that is
 // left alone or cannot keep the promise only when there is no other; in a cluster that
-// grows and if anything will do, the cheapest of all when none fits. Nil means none.
+// grows and if anything will do, the cheapest of all when none fits. Beside others scaleUp has
+// to allow it. Nil means none.
 func (r *round) keeper(m *model, anything bool) *variant {
 	var best *variant
 	least := 0
 	m.each(func(v *variant) {
 		fits := v.oneAtATime(1) > 0 && !r.full(v)
-		forbidden := v.policy.Up.Select == SelectDisabled || v.bounded(v.target+1) == v.target
+		forbidden := v.policy.Up.Select == SelectDisabled || v.bounded(v.target+1) == v.target || v.target > 0 && r.mayAdd(v) == 0
 		if forbidden || !fits && (!anything || r.policy.Limited || r.allowed(v) == 0) || v.fleet.paused > 0 && !anything {
 			return
 		}

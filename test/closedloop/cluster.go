@@ -12,12 +12,15 @@ import (
 
 type node struct {
 	placement.Node
+	// by is the fault by which it does not answer, since failedAt; nil where it does.
+	by       *Fault
+	failedAt time.Duration
 }
 
 // addNode adds an empty node. CPU, memory and pod slots never bind.
 func (w *world) addNode(accelerator capacity.Accelerator, devices int, name string) {
 	room := placement.Resources{Devices: devices, MilliCPU: 512_000, MemoryBytes: 4 << 40, Pods: 250}
-	w.nodes = append(w.nodes, &node{placement.Node{Name: name, Accelerator: accelerator, Allocatable: room, Free: room}})
+	w.nodes = append(w.nodes, &node{Node: placement.Node{Name: name, Accelerator: accelerator, Allocatable: room, Free: room}})
 	slices.SortFunc(w.nodes, func(a, b *node) int { return cmp.Compare(a.Name, b.Name) })
 }
 
@@ -106,6 +109,7 @@ func (w *world) fits(more map[*variantState]int) bool {
 // runPods has the scheduler, the kubelets and a node autoscaler do their part.
 func (w *world) runPods() {
 	w.growNodes()
+	w.evictLate()
 	for _, m := range w.models {
 		for _, v := range m.variants {
 			v.leaving = slices.DeleteFunc(v.leaving, func(p *pod) bool {
@@ -142,7 +146,7 @@ func (w *world) runPod(v *variantState, p *pod, full bool) bool {
 			w.orderNode(v)
 			w.changed = w.changed || !refused
 		}
-	case !p.serving && !p.crashes && !p.absent && w.now >= p.placed+p.starts:
+	case !p.serving && !p.crashes && !p.absent && !p.down() && w.now >= p.placed+p.starts:
 		if w.failsToStart(v) {
 			p.crashes = true
 			break

@@ -71,6 +71,7 @@ func drawScenario(data []byte) *Scenario {
 		}
 	}
 	drawMetrics(d, s)
+	drawNodeFaults(d, s)
 	return s
 }
 

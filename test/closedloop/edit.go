@@ -143,7 +143,7 @@ func (w *world) startup(v *variantState) time.Duration {
 // flap has the replicas that flap come and go.
 func (w *world) flap(v *variantState) {
 	for _, p := range v.pods {
-		if !p.flaps || p.node == nil {
+		if !p.flaps || p.node == nil || p.down() || p.cut {
 			continue
 		}
 		switch {

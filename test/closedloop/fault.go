@@ -65,7 +65,7 @@ func (w *world) applyFaults() {
 func (f *Fault) describe(variant string) string {
 	text := fmt.Sprintf("%s: %s, until %s", variant, f.Kind, clock(f.To))
 	switch f.Kind {
-	case FaultMax, FaultWriter, FaultHang, FaultFlap, FaultSilent, FaultMin:
+	case FaultMax, FaultWriter, FaultHang, FaultFlap, FaultSilent, FaultMin, FaultNodes, FaultReclaim:
 		text += fmt.Sprintf(", count %d", f.Count)
 	case FaultPrice, FaultPrompts, FaultPromise, FaultSlowStart, FaultVersion:
 		text += fmt.Sprintf(", times %.3g", f.Factor)
@@ -114,6 +114,8 @@ func (w *world) beginFault(f *Fault, v *variantState) {
 			policy.Min = min(policy.Min, policy.Max)
 		}
 		w.setPolicy(v, policy)
+	case FaultNodes, FaultReclaim:
+		w.failNodes(f, v)
 	case FaultLeader:
 		w.memory = decision.Memory{}
 		w.led = w.now
@@ -147,6 +149,8 @@ func (w *world) endFault(f *Fault, v *variantState) {
 				p.crashes, p.placed = false, w.now
 			}
 		}
+	case FaultNodes, FaultReclaim:
+		w.mendNodes(f, v)
 	case FaultCordon:
 		w.cordon(v, "")
 		w.opened = w.now
@@ -194,7 +198,7 @@ func (w *world) replaceNext(v *variantState) {
 
 func (w *world) cordon(v *variantState, why string) {
 	for _, n := range w.nodes {
-		if n.Accelerator == v.Accelerator {
+		if n.Accelerator == v.Accelerator && n.by == nil {
 			n.Out = why
 		}
 	}

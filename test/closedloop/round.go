@@ -141,7 +141,11 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 	// Replicas that cannot come up are known to serve nothing, whatever the load is:
 	// taking them back is not lowering what serves. Those that start are counted only
 	// while they can be hoped for.
-	if desired >= min(lower, bounded(min(lower, v.hopeful(w)))) {
+	hopeful := min(lower, v.hopeful(w))
+	if !w.scenario.Limited || hopeful > v.policy.Min {
+		hopeful = bounded(hopeful)
+	}
+	if desired >= min(lower, hopeful) {
 		return
 	}
 	w.checkShrink(v, desired)
@@ -190,7 +194,7 @@ func (v *variantState) hoped(w *world) (n int) {
 		deadline = w.policy.StartupDeadline
 	}
 	for _, p := range v.pods {
-		if p.extra || !p.serving && (p.refused || p.crashes || w.now-p.created > deadline) {
+		if p.extra || !p.serving && (p.refused || p.crashes || p.down() || w.now-p.created > deadline) {
 			continue
 		}
 		n++
@@ -350,7 +354,7 @@ func (w *world) checkLimited(more, waiting map[*variantState]int) {
 	for _, m := range w.models {
 		for _, v := range m.variants {
 			asked, _ := v.asked()
-			if asked += more[v]; asked >= v.policy.Min || w.now == v.fought || w.failsToStart(v) || w.now < w.opened+backoff {
+			if asked += more[v]; asked >= v.policy.Min || w.now == v.fought || w.failsToStart(v) || w.failing() || w.now < w.opened+backoff {
 				continue
 			}
 			wanted[v]++

@@ -156,6 +156,12 @@ const (
 	FaultFlap FaultKind = "flapping replicas"
 	// FaultSilent: some replicas serve and show no metrics.
 	FaultSilent FaultKind = "silent replicas"
+	// FaultNodes: Count nodes that hold replicas of the variant do not answer. These serve
+	// nobody, and are made anew after a while.
+	FaultNodes FaultKind = "nodes not ready"
+	// FaultReclaim: Count nodes that hold replicas of the variant are taken away, and others
+	// come in the end.
+	FaultReclaim FaultKind = "nodes reclaimed"
 	// FaultMin: minReplicas are Count more.
 	FaultMin FaultKind = "minReplicas raised"
 )

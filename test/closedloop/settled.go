@@ -322,9 +322,9 @@ func (w *world) checkShort(m *modelState) bool {
 
 // checkQueues asserts that no queue is left over from before, where replicas suffice. A
 // router that knows no load goes on feeding a replica with a long queue, whatever is
-// decided, so that queue says nothing.
+// decided, so that queue says nothing; nor does one of a time without replicas that flap.
 func (w *world) checkQueues(m *modelState) bool {
-	if m.Even {
+	if m.Even || m.flapsBelow(m.final()) {
 		return false
 	}
 	waiting, serving, possible, room := m.held, 0, false, false

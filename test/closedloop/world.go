@@ -35,6 +35,8 @@ type world struct {
 	nodes    []*node
 	// coming is when a node that was asked for is there, by accelerator.
 	coming map[capacity.Accelerator]time.Duration
+	// hit is how many nodes failed by a fault.
+	hit    map[*Fault]int
 	policy decision.Policy
 	memory decision.Memory
 	// led is since when this leader decides.
@@ -145,13 +147,15 @@ type pod struct {
 	// stopped; silent for one that shows no metrics.
 	flaps, absent, silent bool
 	stopped               time.Duration
+	// cut is set for one that served when its node failed, and does again when that returns.
+	cut bool
 	// ends is when a pod that goes gives its devices back.
 	ends    time.Duration
 	scrapes []scrape
 }
 
 func newWorld(s *Scenario, decide Decider) *world {
-	w := &world{scenario: s, decide: decide, story: &story{}, coming: map[capacity.Accelerator]time.Duration{}, opened: -backoff}
+	w := &world{scenario: s, decide: decide, story: &story{}, coming: map[capacity.Accelerator]time.Duration{}, hit: map[*Fault]int{}, opened: -backoff}
 	for _, group := range s.Nodes {
 		for i := range group.Nodes {
 			w.addNode(group.Accelerator, group.Devices, fmt.Sprintf("%s-%04d", group.Accelerator, i))
