@@ -22,7 +22,8 @@ func (r *round) judgeLowered(m *model, n *need) {
 		undone = undone && v.in.Ready == v.in.Current && len(v.in.Starting) == 0 && v.in.Ready <= v.old.Lowered
 	}
 	if undone {
-		last, few = Lowered{}, TooFew{At: r.snapshot.Time, Load: m.work(), SLO: m.promise.SLO}
+		// The queue may be of the most that came, however little does now.
+		last, few = Lowered{}, TooFew{At: r.snapshot.Time, Load: last.Most, SLO: m.promise.SLO}
 	}
 	other := few.SLO != m.promise.SLO || slices.ContainsFunc(m.variants, func(v *variant) bool { return v.in.Rolling })
 	if other || r.snapshot.Time.Sub(few.At) >= undoneFor {

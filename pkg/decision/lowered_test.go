@@ -51,7 +51,7 @@ func TestAScaleDownIsUndone(t *testing.T) {
 				assert.Equal(t, max(load, m.old.Lowered.Most), m.next.Lowered.Most)
 				return
 			}
-			assert.Equal(t, TooFew{epoch, load, m.promise.SLO}, m.next.TooFew)
+			assert.Equal(t, TooFew{epoch, max(load, m.old.Lowered.Most), m.promise.SLO}, m.next.TooFew)
 			assert.Zero(t, m.next.Lowered)
 			assert.Equal(t, 4, v.next.TooFew)
 		})
