@@ -22,8 +22,12 @@ func (r *round) judgeLowered(m *model, n *need) {
 		undone = undone && v.in.Ready == v.in.Current && len(v.in.Starting) == 0 && v.in.Ready <= v.old.Lowered
 	}
 	if undone {
-		// The queue may be of the most that came, however little does now.
-		last, few = Lowered{}, TooFew{At: r.snapshot.Time, Load: last.Most, SLO: m.promise.SLO}
+		few = TooFew{At: r.snapshot.Time, Load: m.work(), SLO: m.promise.SLO}
+		if n.queued > 0 {
+			// What waits may be of the most that came, however little does now.
+			few.Load = last.Most
+		}
+		last = Lowered{}
 	}
 	other := few.SLO != m.promise.SLO || slices.ContainsFunc(m.variants, func(v *variant) bool { return v.in.Rolling })
 	if other || r.snapshot.Time.Sub(few.At) >= undoneFor {

@@ -29,7 +29,8 @@ func TestAScaleDownIsUndone(t *testing.T) {
 		"one starts beside them":      {func(_ *model, v *variant, _ *need) { v.in.Starting = make([]Starting, 1) }, false},
 		"one hangs":                   {func(m *model, _ *variant, _ *need) { m.load.hanging = 1 }, false},
 		"half the metrics":            {func(m *model, _ *variant, _ *need) { m.evidence = evidencePartial }, false},
-		"a queue":                     {func(m *model, _ *variant, _ *need) { m.demand.backlog = 9 }, true},
+		"a queue":                     {func(m *model, _ *variant, n *need) { m.demand.backlog, n.queued = 9, 0.1 }, true},
+		"a queue of more load":        {func(m *model, _ *variant, n *need) { m.demand.now, n.queued = 3, 0.1 }, true},
 		"as much more as is the same": {func(m *model, _ *variant, _ *need) { m.old.Lowered.Most = 10 * modelHeadroom }, true},
 		"more load came meanwhile":    {func(m *model, _ *variant, _ *need) { m.old.Lowered.Most = 10.6 }, false},
 		"replicas just came":          {func(m *model, _ *variant, _ *need) { m.old.Seen = []Observation{{Time: epoch, Ready: 3}} }, false},
@@ -51,7 +52,10 @@ func TestAScaleDownIsUndone(t *testing.T) {
 				assert.Equal(t, max(load, m.old.Lowered.Most), m.next.Lowered.Most)
 				return
 			}
-			assert.Equal(t, TooFew{epoch, max(load, m.old.Lowered.Most), m.promise.SLO}, m.next.TooFew)
+			if n.queued > 0 {
+				load = max(load, m.old.Lowered.Most)
+			}
+			assert.Equal(t, TooFew{epoch, load, m.promise.SLO}, m.next.TooFew)
 			assert.Zero(t, m.next.Lowered)
 			assert.Equal(t, 4, v.next.TooFew)
 		})

@@ -72,7 +72,22 @@ func drawScenario(data []byte) *Scenario {
 	}
 	drawMetrics(d, s)
 	drawNodeFaults(d, s)
+	drawSettings(d, s)
 	return s
+}
+
+// drawSettings draws what users may set for all models.
+func drawSettings(d *dice, s *Scenario) {
+	if d.chance(0.15) {
+		at, queue := d.between(0.4, 0.98), float64(1+d.below(20))
+		s.Saturation = decision.Saturation{
+			KVCacheThreshold: at, KVSpareTrigger: d.between(0.02, 0.6) * at,
+			QueueLengthThreshold: queue, QueueSpareTrigger: d.between(0.1, 1) * queue,
+		}
+	}
+	if d.chance(0.1) {
+		s.Share = pick(d, 0.5, 0.9, 0.999)
+	}
 }
 
 // drawMetrics leaves some variants to HorizontalPodAutoscalers, which have no minimum of zero and

@@ -1,6 +1,7 @@
 package closedloop
 
 import (
+	"cmp"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -12,6 +13,10 @@ import (
 type Scenario struct {
 	// Limited and Hybrid are those of the policy.
 	Limited, Hybrid bool
+	// Saturation are the user's thresholds, and Share the share of the requests that is to keep
+	// the promise; zero is the default.
+	Saturation decision.Saturation
+	Share      float64
 	// Nodes are those of the cluster; Hidden says that nobody may read them.
 	Nodes  []NodeGroup
 	Hidden bool
@@ -175,6 +180,13 @@ type Fault struct {
 	Every          time.Duration
 	Factor         float64
 }
+
+// thresholds and share are those of the policy.
+func (s *Scenario) thresholds() decision.Saturation {
+	return cmp.Or(s.Saturation, decision.DefaultSaturation())
+}
+
+func (s *Scenario) share() float64 { return cmp.Or(s.Share, decision.DefaultPolicy().Share) }
 
 // rate is the load at a time.
 func (m *Model) rate(at time.Duration) float64 {

@@ -343,7 +343,7 @@ func (w *world) checkQueues(m *modelState) bool {
 	if !possible || room && m.held < 1 {
 		return false
 	}
-	if waiting > decision.DefaultSaturation().QueueLengthThreshold*float64(max(1, serving)) {
+	if waiting > w.scenario.thresholds().QueueLengthThreshold*float64(max(1, serving)) {
 		w.fail(CheckShort, "%s: %.0f requests wait before %d replicas. %s", m.Name, waiting, serving, w.rates(m))
 		return true
 	}

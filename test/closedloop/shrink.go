@@ -93,6 +93,12 @@ func (s *Scenario) simplerCluster(with func(func(*Scenario))) {
 	if s.Hybrid {
 		with(func(c *Scenario) { c.Hybrid = false })
 	}
+	if s.Saturation != (decision.Saturation{}) {
+		with(func(c *Scenario) { c.Saturation = decision.Saturation{} })
+	}
+	if s.Share > 0 {
+		with(func(c *Scenario) { c.Share = 0 })
+	}
 	if s.Models[0].Gateway {
 		with(func(c *Scenario) {
 			for i := range c.Models {

@@ -113,6 +113,12 @@ func (s *Scenario) String() string {
 	if s.Together > 0 {
 		fmt.Fprintf(&b, "  requests come by chance, %.0f at once\n", s.Together)
 	}
+	if s.Share > 0 {
+		fmt.Fprintf(&b, "  %.3g of the requests are to keep the promise\n", s.Share)
+	}
+	if t := s.Saturation; t != (decision.Saturation{}) {
+		fmt.Fprintf(&b, "  thresholds: cache %.2f, %.2f to spare; queue %.0f, %.1f to spare\n", t.KVCacheThreshold, t.KVSpareTrigger, t.QueueLengthThreshold, t.QueueSpareTrigger)
+	}
 	for _, g := range s.Nodes {
 		fmt.Fprintf(&b, "  %d nodes with %d %s each\n", g.Nodes, g.Devices, g.Accelerator)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
-	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 // truth is what one replica of a variant serves in this world, of its model's load. Two
@@ -22,8 +21,8 @@ type truth struct {
 	promised bool
 	// stated is the same by a profile that is given and wrong by less than is corrected.
 	stated bound
-	// misses is the rate at which as many requests miss the promise as may.
-	misses float64
+	// misses is the rate at which as many requests miss the promise as may, the share allowed.
+	misses, allowed float64
 	// told says that the decision knows the profile; without it the promise has to be
 	// learned, and may never be.
 	told bool
@@ -37,10 +36,13 @@ type bound struct {
 	most, least float64
 }
 
-// keptShare is the published distance between growing and shrinking: replicas are added
-// when the load is above 0.85 of what they serve at kvCacheThreshold, and taken away as
-// far as the rest serves it at no more than 0.70 of that.
-const keptShare = 0.70
+// The published distance between growing and shrinking: replicas are added when the load is
+// above addedShare of what they serve at kvCacheThreshold, and taken away as far as the rest
+// serves it at no more than keptShare of that.
+const (
+	addedShare = 0.85
+	keptShare  = 0.70
+)
 
 // learnedShare is how far below the truth a rate may be held that nobody told.
 const learnedShare = 0.8
@@ -68,16 +70,18 @@ const (
 
 // newTruth is the truth about one replica, for the load that stays in the end.
 func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
-	t := truth{curve: newCurve(v.Profile, m, v.Budget), told: v.exact(), promised: s.Hybrid && m.SLO != capacity.SLO{}}
-	settings := decision.DefaultSaturation()
+	t := truth{allowed: 1 - s.share(), curve: newCurve(v.Profile, m, v.Budget), told: v.exact(), promised: s.Hybrid && m.SLO != capacity.SLO{}}
+	settings := s.thresholds()
 	perRequest := float64(m.Shape.Input) + float64(m.Shape.Output)/2
 	// At most: the KV cache is full to kvCacheThreshold less kvSpareTrigger, or the batch is
 	// full and a queue begins. At least: the batch counts as full like the cache, because
-	// requests that come by chance queue before a mean batch is full.
+	// requests that come by chance queue before a mean batch is full. A trigger that is further
+	// below the threshold than the default one fires earlier.
 	spare := (settings.KVCacheThreshold - settings.KVSpareTrigger) * float64(v.Profile.KVTokens) / perRequest
 	t.saturation = bound{
-		most:  t.curve.rateAt(min(t.curve.limit, spare)),
-		least: keptShare * t.curve.rateAt(settings.KVCacheThreshold*t.curve.limit),
+		most: t.curve.rateAt(min(t.curve.limit, spare)),
+		least: min(keptShare*t.curve.rateAt(settings.KVCacheThreshold*t.curve.limit),
+			keptShare/addedShare*t.curve.rateAt((settings.KVCacheThreshold-settings.KVSpareTrigger)*t.curve.limit)),
 	}
 	if t.promised {
 		if v.Told && v.Wrong > 0 && max(v.Wrong, 1/v.Wrong) <= standsUpTo {
@@ -87,9 +91,8 @@ func newTruth(m *Model, v *Variant, s *Scenario, load float64) truth {
 		}
 		// The more replicas share the arrivals, the more the formula lets each serve. How many
 		// of this variant do is for the decision to choose: at most all of them, at least one.
-		share := decision.DefaultPolicy().Share
-		all, _ := serving.SharedRate(v.Profile, m.Shape, capacity.Rate(max(1e-9, load)), 1, m.SLO, share)
-		alone, _ := serving.SharedRate(v.Profile, m.Shape, 1e-9, 1, m.SLO, share)
+		all, _ := serving.SharedRate(v.Profile, m.Shape, capacity.Rate(max(1e-9, load)), 1, m.SLO, s.share())
+		alone, _ := serving.SharedRate(v.Profile, m.Shape, 1e-9, 1, m.SLO, s.share())
 		t.promise = bound{
 			most:  min(max(float64(all), float64(alone)), t.saturation.most),
 			least: min(float64(all), float64(alone), t.saturation.least),
@@ -142,6 +145,5 @@ func (t *truth) missed(rate float64) float64 {
 	if t.misses == 0 {
 		return 1
 	}
-	allowed := 1 - decision.DefaultPolicy().Share
-	return min(1, allowed*math.Exp(missGrowth*(rate/t.misses-1)))
+	return min(1, t.allowed*math.Exp(missGrowth*(rate/t.misses-1)))
 }

@@ -163,6 +163,7 @@ func newWorld(s *Scenario, decide Decider) *world {
 	}
 	w.policy = decision.DefaultPolicy()
 	w.policy.Limited, w.policy.Hybrid = s.Limited, s.Hybrid
+	w.policy.Saturation, w.policy.Share = s.thresholds(), s.share()
 	w.policy.Promises = map[decision.ModelKey]decision.Promise{}
 	w.policy.IdleByModel = map[decision.ModelKey]decision.Idle{}
 	w.policy.Variants = map[decision.Key]decision.VariantPolicy{}
