@@ -125,19 +125,25 @@ func TestRoomThatIsMadeIsKept(t *testing.T) {
 		node              string
 		age               time.Duration
 		free, slots, chat int
+		// other is what a second node has.
+		other int
 	}{
-		"nobody made any":             {"", 0, 3, 3, 1},
-		"who gives is on its way out": {"H100-0", 10 * time.Second, 1, 0, 0},
-		"who gives is gone":           {"H100-0", 10 * time.Second, 2, 0, 0},
-		"there is room for others":    {"H100-0", 10 * time.Second, 5, 3, 1},
-		"it is too long ago":          {"H100-0", 5 * time.Minute, 3, 3, 1},
-		"the node is gone":            {"H100-7", 10 * time.Second, 3, 3, 1},
+		"nobody made any":             {"", 0, 3, 3, 1, 0},
+		"who gives is on its way out": {"H100-0", 10 * time.Second, 1, 0, 0, 0},
+		"who gives is gone":           {"H100-0", 10 * time.Second, 2, 0, 0, 0},
+		"there is room for others":    {"H100-0", 10 * time.Second, 5, 3, 1, 0},
+		"it is too long ago":          {"H100-0", 5 * time.Minute, 3, 3, 1, 0},
+		"the node is gone":            {"H100-7", 10 * time.Second, 3, 3, 1, 0},
+		"another one went elsewhere":  {"H100-0", 10 * time.Second, 1, 2, 0, 3},
+		"both went":                   {"H100-0", 10 * time.Second, 2, 3, 1, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, chat := bare(DefaultPolicy(), Memory{}, &Variant{Name: "chat", Request: request("H100", 2)})
 			batch := variantOf(variant{in: &Variant{Name: "batch", Request: request("H100", 1)}, priority: 50})
 			m.variants, r.models = append(m.variants, batch), []*model{m}
-			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", c.free)}
+			cluster := &placement.Cluster{Nodes: nodes(2, "H100", 8)}
+			cluster.Nodes[0].Free.Devices, cluster.Nodes[1].Free.Devices = c.free, c.other
+			r.snapshot.Cluster = cluster
 			if c.node != "" {
 				chat.old.Nominated = Nomination{c.node, epoch.Add(-c.age)}
 			}

@@ -48,7 +48,7 @@ type nominated struct {
 }
 
 // nominate keeps the room for whom it was made, as long as a scale-down waits, also while who
-// gives it still holds a part of it.
+// gives it still holds a part of it, unless there is room elsewhere by then.
 func (r *round) nominate(variants []*variant) {
 	r.nominated = map[*variant]nominated{}
 	nodes := map[string]int(nil)
@@ -61,10 +61,20 @@ func (r *round) nominate(variants []*variant) {
 		if nodes == nil {
 			nodes = r.nodes()
 		}
-		if node, known := nodes[given.Node]; known {
-			r.nominated[v] = nominated{node, r.trial.Cluster().Fits(v.in.Request, node)}
-			r.trial.Put(v.in.Request, node)
+		node, known := nodes[given.Node]
+		if !known {
+			continue
 		}
+		made := nominated{node, r.trial.Cluster().Fits(v.in.Request, node)}
+		if !made.fits {
+			// Kubernetes may remove another replica than the one that was to go.
+			if held := r.place(v, 1); held != nil {
+				r.nominated[v] = nominated{held[0], true}
+				continue
+			}
+		}
+		r.nominated[v] = made
+		r.trial.Put(v.in.Request, node)
 	}
 }
 

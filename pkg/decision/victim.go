@@ -73,7 +73,7 @@ func (r *round) removable(v *variant, n int, giving []string, nodes map[string]i
 		p := &v.in.Replicas[i]
 		replica := add(p.Name, p.Node, p.Marked)
 		replica.State, replica.Load = placement.Ready, r.busy(v, p)
-		if v.load.of[i] == saturated && !p.Marked {
+		if v.load.of[i] == saturated && !replica.Chosen {
 			busiest = append(busiest, *replica)
 			all = all[:len(all)-1]
 		}

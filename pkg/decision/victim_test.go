@@ -56,3 +56,26 @@ func TestVictims(t *testing.T) {
 	assert.Equal(t, "waits", plan.Models[0].Variants[0].Victims[0], "what no node holds goes first")
 	assert.Len(t, plan.Models[0].Variants[0].Victims, 3)
 }
+
+// Saturated replicas are not removed while there are others, the busiest last of all; but one
+// that gives its room to another model's replica goes, or nobody would have that room.
+func TestWhoGivesItsRoomGoesHoweverBusy(t *testing.T) {
+	names := func(list []placement.Replica) (names []string) {
+		for i := range list {
+			names = append(names, list[i].Name)
+		}
+		return names
+	}
+	r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 3, Replicas: []Replica{
+		{Name: "busiest", Waiting: Sample{9, epoch, true}, KVUse: Sample{0.9, epoch, true}},
+		{Name: "busy", Waiting: Sample{6, epoch, true}, KVUse: Sample{0.9, epoch, true}},
+		{Name: "idle", Waiting: Sample{0, epoch, true}, KVUse: Sample{0.1, epoch, true}},
+	}})
+	v.load.of = []class{saturated, saturated, unsaturated}
+	assert.Equal(t, []string{"idle"}, names(r.removable(v, 1, nil, nil)))
+	assert.Equal(t, []string{"idle", "busy"}, names(r.removable(v, 2, nil, nil)))
+	gives := r.removable(v, 1, []string{"busiest"}, nil)
+	assert.Equal(t, []string{"busiest", "idle"}, names(gives))
+	assert.True(t, gives[0].Chosen)
+	assert.False(t, gives[1].Chosen)
+}
