@@ -156,7 +156,7 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 		if g.m.promise.Priority == m.promise.Priority {
 			to = fmt.Sprintf("gives a replica to %s, which has less of what it needs", m.in.ID)
 		}
-		w.step(StageAllocation, w.target-1, ReasonPreempted, "%s", to)
+		w.step(StageAllocation, w.present()-1, ReasonPreempted, "%s", to)
 		w.fact(ReasonPreempted, "%s", to)
 		v.fact(ReasonNoSlots, "waits for room that %s gives", w.in.Name)
 	}
@@ -164,6 +164,13 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 	v.next.Nominated = Nomination{room.Nodes[at].Name, now}
 	return true
 }
+
+// present is how many of the wanted replicas are there. What a giver was to get besides waits:
+// Kubernetes makes nothing of one replica more and one less.
+func (v *variant) present() int { return min(v.target, v.in.Current) }
+
+// comes is how many more are wanted than are there.
+func (v *variant) comes() int { return v.target - v.present() }
 
 // fewest are the first of the givers on a node without whom a replica of v fits, if it does
 // without all of them. Who may give no more is passed over, and who is as important and would
@@ -184,8 +191,8 @@ func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant]
 			}
 		}
 		less := g.v.priority > m.promise.Priority ||
-			g.v.priority == m.promise.Priority && g.m != m && m.has(v.rate.serves()) <= g.m.has(-lost-g.v.rate.serves())
-		if !less || g.v.target-given <= g.v.policy.Min || g.m.total()-givenOf <= 1 || slices.Contains(giving[g.v], g.name) {
+			g.v.priority == m.promise.Priority && g.m != m && m.has(v.rate.serves()) <= g.m.has(-lost-g.v.rate.serves()-g.m.served((*variant).comes))
+		if !less || g.v.present()-given <= g.v.policy.Min || g.m.count((*variant).present)-givenOf <= 1 || slices.Contains(giving[g.v], g.name) {
 			continue
 		}
 		room.Remove(g.v.in.Request, node)

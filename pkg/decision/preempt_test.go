@@ -37,9 +37,9 @@ func TestWhoMakesRoom(t *testing.T) {
 		"who has gone leaves enough as now": {free: []int{1, 3}, wanted: 3, replicas: 6, node: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			batch := variantOf(variant{in: &Variant{Name: "batch", Request: request("H100", 1)}, priority: 50, target: c.replicas})
+			batch := variantOf(variant{in: &Variant{Name: "batch", Current: c.replicas, Request: request("H100", 1)}, priority: 50, target: c.replicas})
 			batch.policy.Min = c.least
-			gives := modelOf(model{variants: []*variant{batch, variantOf(variant{in: &Variant{}, target: c.others})}})
+			gives := modelOf(model{variants: []*variant{batch, variantOf(variant{in: &Variant{Current: c.others}, target: c.others})}})
 			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", c.wanted)}, priority: 1})
 			room := &placement.Cluster{Nodes: nodes(len(c.free), "H100", 4)}
 			givers := map[int][]giver{}
@@ -303,23 +303,28 @@ func TestWhatEqualsGive(t *testing.T) {
 		devices  int
 		has      int
 		given    int
+		// bought are wanted of it beside those.
+		bought int
 	}{
-		"it has more":                  {8, 10, 1, 1, 1},
-		"it would have as much":        {3, 10, 1, 1, 1},
-		"it would have less":           {2, 10, 1, 1, 0},
-		"two of it would be too many":  {3, 10, 2, 1, 0},
-		"two of it are all right":      {4, 10, 2, 1, 2},
-		"it needs more":                {4, 40, 1, 1, 0},
-		"the other one has nothing":    {2, 40, 1, 0, 1},
-		"nothing is needed of it":      {2, 0, 1, 3, 1},
-		"the other one would have all": {8, 20, 1, 3, 0},
+		"it has more":                  {8, 10, 1, 1, 1, 0},
+		"it would have as much":        {3, 10, 1, 1, 1, 0},
+		"it would have less":           {2, 10, 1, 1, 0, 0},
+		"two of it would be too many":  {3, 10, 2, 1, 0, 0},
+		"two of it are all right":      {4, 10, 2, 1, 2, 0},
+		"it needs more":                {4, 40, 1, 1, 0, 0},
+		"the other one has nothing":    {2, 40, 1, 0, 1, 0},
+		"nothing is needed of it":      {2, 0, 1, 3, 1, 0},
+		"the other one would have all": {8, 20, 1, 3, 0, 0},
+		"what it gets waits":           {3, 10, 1, 1, 1, 2},
+		"what it gets does not count":  {2, 10, 1, 1, 0, 2},
+		"its last does not go":         {1, 0, 1, 0, 0, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rated := rate{trigger: 2.5, max: 2.5}
-			batch := variantOf(variant{in: &Variant{Name: "batch", Request: request("H100", 1)}, priority: 7, target: c.replicas, rate: rated})
+			batch := variantOf(variant{in: &Variant{Name: "batch", Current: c.replicas, Request: request("H100", 1)}, priority: 7, target: c.replicas + c.bought, rate: rated})
 			gives := modelOf(model{variants: []*variant{batch}, promise: Promise{Priority: 7}})
 			gives.demand.now = c.need
-			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", c.devices)}, priority: 7, target: c.has, rate: rated})
+			chat := variantOf(variant{in: &Variant{Name: "chat", Current: c.has, Request: request("H100", c.devices)}, priority: 7, target: c.has, rate: rated})
 			wants := modelOf(model{in: &Model{ID: "chat"}, variants: []*variant{chat}, promise: Promise{Priority: 7}})
 			wants.demand.now = 10
 			room := &placement.Cluster{Nodes: nodes(1, "H100", 8)}
@@ -332,6 +337,7 @@ func TestWhatEqualsGive(t *testing.T) {
 			makeRoom(wants, chat, room, givers, answer{giving: giving}, epoch)
 			assert.Len(t, giving[batch], c.given)
 			if c.given > 0 {
+				assert.Equal(t, c.replicas-c.given, batch.target)
 				assert.Equal(t, Nomination{"H100-0", epoch}, chat.next.Nominated)
 			}
 		})
