@@ -29,8 +29,11 @@ type lack struct {
 
 // lacksOne reports whether the model has no replica and is to have one.
 func (r *round) lacksOne(m *model) bool {
-	return m.total() == 0 && (!r.policy.IdleOf(m.key).Enabled || m.called())
+	return m.total() == 0 && r.awake(m)
 }
+
+// awake reports whether the model is to have a replica: one that may sleep has requests.
+func (r *round) awake(m *model) bool { return !r.policy.IdleOf(m.key).Enabled || m.called() }
 
 // allocate turns what the models want into replicas of their variants. Minima come
 // before anybody's growth, more important models before others, and what only saves

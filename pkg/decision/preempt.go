@@ -73,7 +73,7 @@ func (r *round) inTurns(lack []*model, least int) []*model {
 // has is the share of what the model needs, by its weight, that its replicas serve if they
 // served that much more: what equally important models share scarce room by.
 func (m *model) has(more capacity.Rate) float64 {
-	if m.total() == 0 {
+	if m.alive() == 0 {
 		return 0
 	}
 	needs := capacity.Rate(m.promise.weight()) * m.carried()
@@ -83,14 +83,20 @@ func (m *model) has(more capacity.Rate) float64 {
 	return float64((m.served(func(v *variant) int { return v.target }) + more) / needs)
 }
 
-// lacking are the variants of which the model would have one more replica if there were room,
-// those that serve for the least first.
+// stranded reports whether a replica of the variant waits in vain for a node, and none of its
+// model's is alive that is to have one.
+func (r *round) stranded(m *model, v *variant) bool {
+	return v.fleet.count[stateUnschedulable] > 0 && v.plan.Unplaced > 0 && m.alive() == 0 && r.awake(m)
+}
+
+// lacking are the variants of which the model would have one more replica, or one that waits
+// would come up, if there were room, those that serve for the least first.
 func (r *round) lacking(m *model, l lack) []*variant {
 	var all []*variant
 	wants := m.need.want == wantMore && l.short > 0 && m.rated || l.any
 	m.each(func(v *variant) {
 		lacks := wants && !v.rate.unfit() && v.fleet.paused == 0 && r.mayAdd(v) > 0 || v.target < v.policy.Min
-		if lacks && r.full(v) {
+		if (lacks || r.stranded(m, v)) && r.full(v) {
 			all = append(all, v)
 		}
 	})

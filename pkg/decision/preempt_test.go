@@ -233,6 +233,43 @@ func TestForWhomRoomIsMade(t *testing.T) {
 	}
 }
 
+// A model's only replica waits for a node in a full cluster: less important models, and equals,
+// give one for it, once.
+func TestAReplicaThatWaitsForANodeGetsRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		priority         int
+		unstated, direct bool
+		change           func(*Policy)
+		gets             int
+	}{
+		"more important":               {priority: 1, gets: 1},
+		"not known at all":             {priority: 1, unstated: true, gets: 1},
+		"nobody sees what is asked":    {priority: 1, unstated: true, direct: true, gets: 1},
+		"as important":                 {priority: 50, gets: 1},
+		"less important":               {priority: 51},
+		"it may sleep, nobody asks it": {priority: 1, direct: true, change: func(p *Policy) { p.Idle = Idle{Enabled: true, Retention: time.Hour} }},
+		"it may sleep, and is asked":   {priority: 1, change: func(p *Policy) { p.Idle = Idle{Enabled: true, Retention: time.Hour} }, gets: 1},
+		"nothing may go":               {priority: 1, change: func(p *Policy) { p.Variants = map[Key]VariantPolicy{{"ns", "batch"}: {Min: 8, Max: -1}} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			web, batch := vesselOf("chat", 1), vesselOf("batch", 8)
+			web.unstated = c.unstated
+			policy := DefaultPolicy()
+			policy.Limited = true
+			policy.Promises = map[ModelKey]Promise{{"ns", "chat"}: {Priority: c.priority}, {"ns", "batch"}: {Priority: 50}}
+			if c.change != nil {
+				c.change(&policy)
+			}
+			f := newFluid(machines(1), policy, &flow{id: "batch", arrivals: constant(16), variants: []*vessel{batch}},
+				&flow{id: "chat", direct: c.direct, arrivals: constant(1), variants: []*vessel{web}})
+			f.run(2 * time.Hour)
+			assert.Equal(t, c.gets, web.count(serves), "%v", f.writes)
+			assert.Equal(t, 8-c.gets, batch.replicas, "%v", f.writes)
+			assert.LessOrEqual(t, len(f.writes), 1, "%v", f.writes)
+		})
+	}
+}
+
 // A variant whose tolerance would hold every replica that it were to give is passed over for
 // one that gives, although it is the dearest.
 func TestWhoToleratesALossMakesNoRoom(t *testing.T) {
@@ -342,7 +379,7 @@ func TestWhatEqualsGive(t *testing.T) {
 			}
 		})
 	}
-	idle := modelOf(model{variants: []*variant{variantOf(variant{target: 1})}})
+	idle := modelOf(model{variants: []*variant{variantOf(variant{in: &Variant{}, target: 1})}})
 	assert.True(t, math.IsInf(idle.has(0), 1), "nothing is needed of it")
 }
 

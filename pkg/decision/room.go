@@ -57,6 +57,10 @@ func (r *round) nominate(variants []*variant) {
 		if given.Node == "" || r.snapshot.Time.Sub(given.At) >= v.policy.Down.Window || r.unknown(v) != nil {
 			continue
 		}
+		if v.in.unscheduled() > 0 && v.plan.Unplaced == 0 {
+			// The one that waits has its room.
+			continue
+		}
 		v.next.Nominated = given
 		if nodes == nil {
 			nodes = r.nodes()
