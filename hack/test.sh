@@ -49,7 +49,7 @@ run() {
 }
 
 if [[ ${#plain[@]} -gt 0 ]]; then
-	run "with the race detector" go test -race -timeout 10m "${plain[@]}"
+	run "with the race detector" go test -race -timeout 20m "${plain[@]}"
 fi
 # The race detector makes ten times as long of it and finds nothing more: with it the same
 # tests try fewer objects.
