@@ -235,21 +235,26 @@ func TestAPauseEndsWhenThereIsRoom(t *testing.T) {
 	}
 }
 
-// A pause begins without room where none fits, and that is why replicas come to nothing.
+// A pause begins without room where none fits, and that is why replicas come to nothing: not where
+// they hold the room themselves, and the scheduler refuses them.
 func TestAPauseBeginsWithoutRoom(t *testing.T) {
 	for name, c := range map[string]struct {
-		full, unknown bool
-		vain          state
-		without       bool
+		full, unknown, refused bool
+		vain                   state
+		without                bool
 	}{
 		"none fits":       {full: true, vain: stateUnschedulable, without: true},
 		"none has a pod":  {full: true, vain: stateNoPod, without: true},
 		"one would fit":   {vain: stateUnschedulable},
 		"nobody knows":    {full: true, unknown: true, vain: stateUnschedulable},
 		"they only crash": {full: true, vain: stateCrashLooping},
+		"their own room":  {full: true, refused: true, vain: stateUnschedulable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, v := roomFor(c.full, c.unknown)
+			if c.refused {
+				v.next.Refused = epoch
+			}
 			f := fleet{unplaceable: true}
 			f.count[c.vain] = 1
 			assert.Equal(t, Backoff{Until: epoch.Add(leastPause), Pause: leastPause, Full: c.without}, r.backoffOf(v, &f))

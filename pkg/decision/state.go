@@ -314,7 +314,8 @@ func (r *round) awaitingPod(v *variant) int {
 
 // backoffOf leaves a variant alone whose replicas wait in vain for a node or do not come
 // up, and forgets that it did so when one came up, it has been well for a while, or the rolling
-// update is over whose pods these were. Where there was no room, it is tried again once there is.
+// update is over whose pods these were. Where there was no room for them, it is tried again once
+// there is; where there was, and the scheduler refused them, it waits.
 func (r *round) backoffOf(v *variant, f *fleet) Backoff {
 	b, now := v.old.Backoff, r.snapshot.Time
 	known, read, full, well := b != (Backoff{}), r.unknown(v) == nil, r.full(v), recovery
@@ -329,7 +330,8 @@ func (r *round) backoffOf(v *variant, f *fleet) Backoff {
 		return b
 	}
 	pause := min(max(again*b.Pause, leastPause), mostPause)
-	return Backoff{Until: now.Add(pause), Pause: pause, Ready: v.in.Ready, Rolling: v.in.Rolling, Full: full && f.unplaced() > 0}
+	full = full && f.unplaced() > 0 && v.next.Refused.IsZero()
+	return Backoff{Until: now.Add(pause), Pause: pause, Ready: v.in.Ready, Rolling: v.in.Rolling, Full: full}
 }
 
 // oneAtATime is the limit of a variant that was left alone, until one of its replicas
