@@ -64,6 +64,8 @@ type target struct {
 	// ordered is set where a pod is made only once those before it were ready for settling.
 	ordered  bool
 	settling time.Duration
+	// numbered is set where the pod with the highest number goes first.
+	numbered bool
 	// writer is the field manager, not our own, that wrote the replicas last; empty
 	// means unknown.
 	writer string
@@ -230,6 +232,7 @@ func (f *targetFinder) statefulSet(ctx context.Context, key client.ObjectKey, t 
 	t.found(&s.ObjectMeta, s.Spec.Replicas, inventory.TemplateOfStatefulSet(&s))
 	t.rolling, t.revision = replacing(&s), inventory.RevisionOfStatefulSet(&s)
 	t.ordered, t.settling = inventory.OrderOfStatefulSet(&s)
+	t.numbered = true
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -109,10 +111,23 @@ type giver struct {
 	m    *model
 	v    *variant
 	name string
+	// number is its place in the row of those that go from the end; -1 where any of them may go
+	// first.
+	number int
+}
+
+// goes reports whether it is the next to go when so many of its variant are left.
+func (g *giver) goes(left int) bool { return g.number < 0 || g.number == left-1 }
+
+// numberOf is the number that a name ends with: "a-12". It reports whether there is one.
+func numberOf(name string) (number int, ok bool) {
+	number, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+	return number, err == nil
 }
 
 // givers are the replicas of each node that may go, those of the least important models
-// first, and of these the dearest.
+// first, and of these the dearest. Which one goes has to be known: where neither we choose nor
+// they go by number, all of a variant have to be on one node.
 func (r *round) givers(models []*model) map[int][]giver {
 	byNode, nodes := map[int][]giver{}, r.nodes()
 	for _, m := range models {
@@ -121,16 +136,24 @@ func (r *round) givers(models []*model) map[int][]giver {
 			if m.evidence != evidenceFull || v.rolling() || down.Select == SelectDisabled || v.tolerates(down, v.target-1) || r.unknown(v) != nil {
 				return
 			}
-			for _, p := range r.removable(v, v.target, nil, nodes) {
-				if p.Node >= 0 {
-					byNode[p.Node] = append(byNode[p.Node], giver{m, v, p.Name})
+			all := r.removable(v, v.target, nil, nodes)
+			if !v.in.Picks && !v.in.Numbered && slices.ContainsFunc(all, func(p placement.Replica) bool { return p.Node != all[0].Node }) {
+				return
+			}
+			for _, p := range all {
+				number, known := -1, true
+				if v.in.Numbered {
+					number, known = numberOf(p.Name)
+				}
+				if known && p.Node >= 0 {
+					byNode[p.Node] = append(byNode[p.Node], giver{m, v, p.Name, number})
 				}
 			}
 		})
 	}
 	for _, list := range byNode {
 		slices.SortStableFunc(list, func(a, b giver) int {
-			return cmp.Or(cmp.Compare(b.v.priority, a.v.priority), cmp.Compare(b.v.unitPrice(), a.v.unitPrice()))
+			return cmp.Or(cmp.Compare(b.v.priority, a.v.priority), cmp.Compare(b.v.unitPrice(), a.v.unitPrice()), cmp.Compare(b.number, a.number))
 		})
 	}
 	return byNode
@@ -198,7 +221,7 @@ func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant]
 		}
 		less := g.v.priority > m.promise.Priority ||
 			g.v.priority == m.promise.Priority && g.m != m && m.has(v.rate.serves()) <= g.m.has(-lost-g.v.rate.serves()-g.m.served((*variant).comes))
-		if !less || g.v.present()-given <= g.v.policy.Min || g.m.count((*variant).present)-givenOf <= 1 || slices.Contains(giving[g.v], g.name) {
+		if !less || !g.goes(g.v.present()-given) || g.v.present()-given <= g.v.policy.Min || g.m.count((*variant).present)-givenOf <= 1 || slices.Contains(giving[g.v], g.name) {
 			continue
 		}
 		room.Remove(g.v.in.Request, node)

@@ -45,7 +45,7 @@ func TestWhoMakesRoom(t *testing.T) {
 			givers := map[int][]giver{}
 			for i, free := range c.free {
 				room.Nodes[i].Free.Devices = free
-				givers[i] = []giver{{gives, batch, fmt.Sprint(i, " a")}, {gives, batch, fmt.Sprint(i, " b")}}
+				givers[i] = []giver{{gives, batch, fmt.Sprint(i, " a"), -1}, {gives, batch, fmt.Sprint(i, " b"), -1}}
 			}
 			giving := map[*variant][]string{}
 			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, room, givers, answer{giving: giving}, epoch)
@@ -175,6 +175,9 @@ func TestWhoEntersTheRoomThatWasMade(t *testing.T) {
 		"it may not grow": {2, func(_ *round, m *model, v *variant) {
 			m.need.want, v.policy.Up.Select = wantMore, SelectDisabled
 		}, 1, true, 0},
+		"it may not grow, and lacks one of its minima": {2, func(_ *round, _ *model, v *variant) {
+			v.policy.Min, v.policy.Up.Select = 2, SelectDisabled
+		}, 2, false, 0},
 		"it is left alone": {2, func(_ *round, m *model, v *variant) {
 			m.need.want, v.fleet.paused = wantMore, time.Minute
 		}, 1, true, 0},
@@ -191,6 +194,91 @@ func TestWhoEntersTheRoomThatWasMade(t *testing.T) {
 			assert.Equal(t, c.kept, v.next.Nominated != Nomination{})
 			assert.Equal(t, c.kept, len(r.nominated) > 0)
 			assert.Equal(t, c.left, r.slots(other))
+		})
+	}
+}
+
+// Room that is made is room only once the quotas allow a replica, too.
+func TestRoomThatIsMadeIsWithinTheQuotas(t *testing.T) {
+	for left, target := range map[int64]int{1: 1, 2: 2} {
+		t.Run(fmt.Sprint(left), func(t *testing.T) {
+			wants := request("H100", 2)
+			wants.Charges = []placement.Amount{{Index: 0, Count: 2}}
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Request: wants})
+			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 2), Quotas: []placement.Quota{{Hard: 8, Left: left}}}
+			v.old.Nominated, r.models, m.need.want = Nomination{"H100-0", epoch.Add(-time.Minute)}, []*model{m}, wantMore
+			r.reserve()
+			r.enter(m, answer{ideal: map[*variant]int{}})
+			assert.Equal(t, target, v.target)
+			assert.Equal(t, target == 1, v.next.Nominated != Nomination{}, "it is kept")
+		})
+	}
+}
+
+// Whose choice it is not which of its replicas goes makes room only where it is known which one
+// does: the one with the highest number, or any, where all are on one node.
+func TestOfWhomItIsKnownWhichGoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		picks, numbered bool
+		// on are the nodes of its replicas by number.
+		on []int
+		// given is how many go for one that takes half of a node and finds a quarter free there.
+		given int
+		node  string
+	}{
+		"we choose":                          {picks: true, on: []int{0, 1, 0}, given: 1, node: "H100-0"},
+		"by number, on the first":            {numbered: true, on: []int{1, 1, 0}, given: 1, node: "H100-0"},
+		"by number, on the last":             {numbered: true, on: []int{0, 0, 1}, given: 1, node: "H100-1"},
+		"by number, the others are not next": {numbered: true, on: []int{0, 1, 2}},
+		"nobody knows":                       {on: []int{0, 1, 0}},
+		"nobody knows, and all are there":    {on: []int{1, 1, 1}, given: 1, node: "H100-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			batch := &Variant{Name: "batch", Current: 3, Ready: 3, Request: request("H100", 1), Picks: c.picks, Numbered: c.numbered}
+			for number, node := range c.on {
+				batch.Replicas = append(batch.Replicas, Replica{Name: fmt.Sprint("batch-", number), Node: fmt.Sprint("H100-", node)})
+			}
+			r, gives, v := bare(DefaultPolicy(), Memory{}, batch)
+			gives.evidence, v.priority, v.load.of = evidenceFull, 50, make([]class, 3)
+			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(3, "H100", 4)}
+			for i := range r.snapshot.Cluster.Nodes {
+				r.snapshot.Cluster.Nodes[i].Free.Devices = 1
+			}
+			r.snapshot.Cluster.Nodes[2].Free.Devices = 0
+			r.trial = placement.NewTrial(r.snapshot.Cluster)
+			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", 2)}, priority: 1})
+			found := answer{giving: map[*variant][]string{}}
+			made := makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, r.trial.Cluster(), r.givers([]*model{gives}), found, epoch)
+			assert.Equal(t, c.given > 0, made)
+			assert.Len(t, found.giving[v], c.given)
+			assert.Equal(t, c.node, chat.next.Nominated.Node)
+		})
+	}
+}
+
+// Those that go by number make room in their order, however many it takes.
+func TestTheyMakeRoomByNumber(t *testing.T) {
+	for name, c := range map[string]struct {
+		on    []int
+		given []string
+	}{
+		"the last two":        {[]int{1, 0, 0}, []string{"batch-10", "batch-9"}},
+		"one of another node": {[]int{0, 1, 0}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			batch := &Variant{Name: "batch", Current: 11, Ready: 3, Request: request("H100", 1), Numbered: true}
+			for i, node := range c.on {
+				batch.Replicas = append(batch.Replicas, Replica{Name: fmt.Sprint("batch-", 8+i), Node: fmt.Sprint("H100-", node)})
+			}
+			r, gives, v := bare(DefaultPolicy(), Memory{}, batch)
+			gives.evidence, v.priority, v.load.of, v.target = evidenceFull, 50, make([]class, 3), 11
+			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(2, "H100", 4)}
+			r.snapshot.Cluster.Nodes[0].Free.Devices, r.snapshot.Cluster.Nodes[1].Free.Devices = 1, 0
+			r.trial = placement.NewTrial(r.snapshot.Cluster)
+			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", 3)}, priority: 1})
+			found := answer{giving: map[*variant][]string{}}
+			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, r.trial.Cluster(), r.givers([]*model{gives}), found, epoch)
+			assert.Equal(t, c.given, found.giving[v])
 		})
 	}
 }
@@ -368,7 +456,7 @@ func TestWhatEqualsGive(t *testing.T) {
 			room.Nodes[0].Free.Devices = 0
 			givers := map[int][]giver{}
 			for i := range c.replicas {
-				givers[0] = append(givers[0], giver{gives, batch, fmt.Sprint(i)})
+				givers[0] = append(givers[0], giver{gives, batch, fmt.Sprint(i), -1})
 			}
 			giving := map[*variant][]string{}
 			makeRoom(wants, chat, room, givers, answer{giving: giving}, epoch)
@@ -476,4 +564,12 @@ func TestEqualsTakeTurns(t *testing.T) {
 		}
 	}
 	assert.Len(t, seen, len(lack))
+}
+
+func TestNumberOf(t *testing.T) {
+	for name, number := range map[string]int{"a-12": 12, "a-3-0": 0, "7": 7, "a-x": -1, "a": -1, "": -1, "a-": -1} {
+		found, ok := numberOf(name)
+		assert.Equal(t, number >= 0, ok, name)
+		assert.Equal(t, max(0, number), found, name)
+	}
 }

@@ -69,7 +69,7 @@ func (r *round) nominate(variants []*variant) {
 		if !known {
 			continue
 		}
-		made := nominated{node, r.trial.Cluster().Fits(v.in.Request, node)}
+		made := nominated{node, r.trial.Cluster().Fits(v.in.Request, node) && r.allowed(v) > 0}
 		if !made.fits {
 			// Kubernetes may remove another replica than the one that was to go.
 			if held := r.place(v, 1); held != nil {
@@ -87,9 +87,10 @@ func (r *round) nominate(variants []*variant) {
 func (r *round) enter(m *model, found answer) {
 	m.each(func(v *variant) {
 		made, kept := r.nominated[v]
-		wants := v.target < v.policy.Min || r.lacksOne(m) || m.need.want == wantMore && !v.rate.unfit()
+		few := v.target < v.policy.Min
+		wants := few || r.lacksOne(m) || m.need.want == wantMore && !v.rate.unfit()
 		switch {
-		case !kept, wants && (!made.fits || v.fleet.paused > 0 || r.mayAdd(v) == 0):
+		case !kept, wants && (!made.fits || v.fleet.paused > 0 || r.mayAdd(v) == 0 && !few):
 			return
 		case wants:
 			v.step(StageAllocation, v.target+1, m.need.reason, "%s: +1 in the room that was made for it", m.need.detail)

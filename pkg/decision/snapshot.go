@@ -102,8 +102,9 @@ type Variant struct {
 	// so for Settling: a StatefulSet does that unless podManagementPolicy is Parallel.
 	Ordered  bool
 	Settling time.Duration
-	// Picks is set when we may choose which replicas go on a scale-down.
-	Picks bool
+	// Picks is set when we may choose which replicas go on a scale-down. Numbered is set where
+	// the one with the highest number goes: of a StatefulSet or a LeaderWorkerSet.
+	Picks, Numbered bool
 	// Startup is how long a replica takes from its creation until it serves, as
 	// seen lately; 0 means not seen yet.
 	Startup time.Duration

@@ -34,13 +34,13 @@ func (v *Variant) takes() placement.Resources {
 	return placement.Resources{Devices: shape.Devices, MilliCPU: shape.MilliCPU, MemoryBytes: shape.MemoryBytes, Pods: 1}
 }
 
-// place puts a pod on the node with the least room that has enough. Only devices and the
+// place puts a pod on the node with the least room that has enough, or with the most. Only devices and the
 // state of the nodes bind.
 func (w *world) place(v *variantState, p *pod) bool {
 	var best *node
 	for _, n := range w.nodes {
 		if n.Accelerator == v.Accelerator && n.Out == "" && n.Free.Devices >= v.Devices &&
-			(best == nil || n.Free.Devices < best.Free.Devices) {
+			(best == nil || n.Free.Devices != best.Free.Devices && n.Free.Devices < best.Free.Devices != w.scenario.Spreads) {
 			best = n
 		}
 	}
@@ -67,6 +67,9 @@ func (w *world) slots(v *variantState) (n int) {
 	for _, node := range w.nodes {
 		n += node.Slots(v.shape())
 	}
+	if w.scenario.Quota > 0 {
+		n = max(0, min(n, int(w.quotaLeft())/v.Devices))
+	}
 	return n
 }
 
@@ -81,6 +84,14 @@ func (w *world) fits(more map[*variantState]int) bool {
 	}
 	if len(wanted) == 0 {
 		return true
+	}
+	taken := 0
+	for v, n := range more {
+		// Pods that are there count already.
+		taken += max(0, n-v.unscheduled()) * v.Devices
+	}
+	if w.scenario.Quota > 0 && w.quotaLeft() < int64(taken) {
+		return false
 	}
 	slices.SortFunc(wanted, func(a, b *variantState) int {
 		return cmp.Or(cmp.Compare(b.Devices, a.Devices), cmp.Compare(a.key.Name, b.key.Name))
@@ -127,6 +138,7 @@ func (w *world) runPods() {
 			if v.Ordered {
 				w.takeTurns(v)
 			}
+			w.makeUp(v)
 			full := false
 			for _, p := range v.pods {
 				// What one pod finds no node for, the next of the variant finds none for either.
@@ -139,9 +151,10 @@ func (w *world) runPods() {
 // runPod reports whether the cluster is full for the variant, which it may be known to be.
 func (w *world) runPod(v *variantState, p *pod, full bool) bool {
 	switch {
+	case p.node == nil && w.now < p.created+w.scenario.Schedules:
 	case p.node == nil:
 		refused := p.refused
-		if full || !w.place(v, p) {
+		if full || w.refuses(v) || !w.place(v, p) {
 			p.refused, full = true, true
 			w.orderNode(v)
 			w.changed = w.changed || !refused

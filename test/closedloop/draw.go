@@ -73,6 +73,7 @@ func drawScenario(data []byte) *Scenario {
 	drawMetrics(d, s)
 	drawNodeFaults(d, s)
 	drawSettings(d, s)
+	drawRules(d, s)
 	return s
 }
 

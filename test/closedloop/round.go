@@ -89,21 +89,26 @@ func (w *world) checkRound(snapshot *decision.Snapshot, plan *decision.Plan, kin
 		}
 	}
 	more, waiting := map[*variantState]int{}, map[*variantState]int{}
-	for i, m := range w.models {
-		unknown := unknownLoad(snapshot, &snapshot.Models[i])
-		for j, v := range m.variants {
+	for _, m := range w.models {
+		unknown := ""
+		for i := range snapshot.Models {
+			if snapshot.Models[i].ID == m.Name {
+				unknown = unknownLoad(snapshot, &snapshot.Models[i])
+			}
+		}
+		for _, v := range w.managed(m) {
 			p := planned[v.key]
 			if p == nil || p.Desired == nil {
 				w.fail(CheckWhole, "%s has no answer", v.key.Name)
 				continue
 			}
-			w.checkVariant(v, &snapshot.Models[i].Variants[j], p, kind, unknown)
+			w.checkVariant(v, seenVariant(snapshot, v), p, kind, unknown)
 			raise, _ := v.asked()
 			if *p.Desired > raise {
 				more[v] = *p.Desired - raise
 			}
 			// What a HorizontalPodAutoscaler was shown holds its room before it is applied.
-			if n := v.waitTheirTurn(w) + raise - v.target - max(0, v.target-*p.Desired); n > 0 {
+			if n := v.unscheduled() + v.waitTheirTurn(w) + raise - v.target - max(0, v.target-*p.Desired); n > 0 {
 				waiting[v] = n
 			}
 		}
@@ -173,7 +178,7 @@ func fighting(p *decision.VariantPlan) bool {
 // set more, only a full round takes replicas away, and their replacement by others may
 // come first: three of the slowest start-ups and ten minutes later none may be left.
 func (w *world) checkBounds(v *variantState, desired int) {
-	if least := v.policy.Min; desired < least && !w.scenario.Limited {
+	if least := v.policy.Min; desired < least && !w.scenario.Limited && w.scenario.Quota == 0 {
 		w.fail(CheckBounds, "%s is to have %d, of at least %d", v.key.Name, desired, least)
 	}
 	if most := v.policy.Max; most >= 0 && desired > most && (desired > v.target || w.now > v.bounded+w.scenario.patience()) {
@@ -288,10 +293,14 @@ func (v *variantState) start(w *world, period time.Duration) (least, most int) {
 		writes = v.asks
 	}
 	_, least = v.asked()
+	if n := len(writes); v.Metric && w.led > 0 && (n == 0 || writes[n-1].at < w.led) {
+		// Nor does it know of what was shown and not applied.
+		least = v.target
+	}
 	most = least
 	for i := len(writes) - 1; i >= 0; i-- {
 		write := writes[i]
-		if write.at < w.now-period || write.at < w.led || write.external {
+		if write.at < w.now-period || write.at < max(w.led, v.returned) || write.external {
 			break
 		}
 		if write.at == w.now-period {
@@ -354,7 +363,7 @@ func (w *world) checkLimited(more, waiting map[*variantState]int) {
 	for _, m := range w.models {
 		for _, v := range m.variants {
 			asked, _ := v.asked()
-			if asked += more[v]; asked >= v.policy.Min || w.now == v.fought || w.failsToStart(v) || w.failing() || w.now < w.opened+backoff {
+			if asked += more[v]; asked >= v.policy.Min || w.now == v.fought || w.failsToStart(v) || w.refuses(v) || w.unread() || w.active(FaultUnmanaged, v) || w.failing() || w.now < w.opened+backoff {
 				continue
 			}
 			wanted[v]++

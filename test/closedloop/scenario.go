@@ -20,6 +20,11 @@ type Scenario struct {
 	// Nodes are those of the cluster; Hidden says that nobody may read them.
 	Nodes  []NodeGroup
 	Hidden bool
+	// Spreads says that the scheduler takes the node with the most room, Schedules how long it
+	// takes, and Quota how many devices all replicas may take; 0 is any number.
+	Spreads   bool
+	Schedules time.Duration
+	Quota     int
 	// Grows is how long a node autoscaler takes to bring a node for a pod that fits on
 	// none; 0 is a cluster that does not grow.
 	Grows  time.Duration
@@ -167,6 +172,14 @@ const (
 	// FaultReclaim: Count nodes that hold replicas of the variant are taken away, and others
 	// come in the end.
 	FaultReclaim FaultKind = "nodes reclaimed"
+	// FaultRefused: the scheduler refuses the variant's pods, for what nobody is told.
+	FaultRefused FaultKind = "refused by the scheduler"
+	// FaultUnread: nobody may look at the nodes.
+	FaultUnread FaultKind = "nodes may not be read"
+	// FaultUnmanaged: the variant is deleted, its replicas stay, and it is made anew.
+	FaultUnmanaged FaultKind = "variant deleted"
+	// FaultPriority: the model is the most important one.
+	FaultPriority FaultKind = "another priority"
 	// FaultMin: minReplicas are Count more.
 	FaultMin FaultKind = "minReplicas raised"
 )

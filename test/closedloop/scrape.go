@@ -68,14 +68,16 @@ func (w *world) silent(v *variantState) bool {
 // snapshot is what a round is shown.
 func (w *world) snapshot() decision.Snapshot {
 	s := decision.Snapshot{Time: epoch.Add(w.now)}
-	if !w.scenario.Hidden {
-		s.Cluster = &placement.Cluster{Nodes: make([]placement.Node, len(w.nodes))}
+	if !w.scenario.Hidden && !w.unread() {
+		s.Cluster = &placement.Cluster{Quotas: w.quotas(), Nodes: make([]placement.Node, len(w.nodes))}
 		for i, n := range w.nodes {
 			s.Cluster.Nodes[i] = n.Node
 		}
 	}
 	for _, m := range w.models {
-		s.Models = append(s.Models, w.shownModel(m))
+		if len(w.managed(m)) > 0 {
+			s.Models = append(s.Models, w.shownModel(m))
+		}
 	}
 	return s
 }
@@ -98,7 +100,7 @@ func (w *world) shownModel(m *modelState) decision.Model {
 			shown.Met = sample(1-(last.missed-first.missed)/served, last.at)
 		}
 	}
-	for _, v := range m.variants {
+	for _, v := range w.managed(m) {
 		shown.Variants = append(shown.Variants, w.shownVariant(v))
 	}
 	return shown
@@ -112,7 +114,7 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 	shown := decision.Variant{
 		Name:       v.key.Name,
 		Current:    v.target,
-		Request:    &placement.Request{Shape: v.shape()},
+		Request:    w.request(v.Variant),
 		Cost:       v.cost,
 		BatchLimit: v.Profile.BatchLimit,
 		KVTokens:   v.Profile.KVTokens,
@@ -121,6 +123,7 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 		Writer:     v.writer,
 		Picks:      !v.Kubernetes,
 		Ordered:    v.Ordered,
+		Numbered:   v.Ordered,
 		Settling:   v.Settling,
 		Startup:    v.startup,
 	}

@@ -126,7 +126,7 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 // day's memory. That may move the replicas one way, and one scale-down may show to be one too
 // many.
 func (m *modelState) learnsOn(changes, raises int) bool {
-	return m.Skew > 0 && changes == 1 || m.Misses > 0 && (raises == 0 || raises == changes || changes <= 3)
+	return m.Skew > 0 && (changes == 1 || changes == 2 && raises == 1) || m.Misses > 0 && (raises == 0 || raises == changes || changes <= 3)
 }
 
 // foundLately says whether a try found a node where nobody knows what fits.
@@ -239,7 +239,7 @@ func (w *world) canAdd(v *variantState, missing int) bool {
 	case v.target > 0 && float64(missing)/float64(v.target) <= v.policy.Up.Tolerance:
 		return false
 	}
-	return (w.scenario.Grows > 0 && !w.scenario.Limited) || w.slots(v) > 0
+	return (w.scenario.Grows > 0 && !w.scenario.Limited && w.allows(v, 1)) || w.slots(v) > 0
 }
 
 // missing is how many replicas a shortage takes.

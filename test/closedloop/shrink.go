@@ -93,6 +93,15 @@ func (s *Scenario) simplerCluster(with func(func(*Scenario))) {
 	if s.Hybrid {
 		with(func(c *Scenario) { c.Hybrid = false })
 	}
+	if s.Spreads {
+		with(func(c *Scenario) { c.Spreads = false })
+	}
+	if s.Schedules > 0 {
+		with(func(c *Scenario) { c.Schedules = 0 })
+	}
+	if s.Quota > 0 {
+		with(func(c *Scenario) { c.Quota = 0 })
+	}
 	if s.Saturation != (decision.Saturation{}) {
 		with(func(c *Scenario) { c.Saturation = decision.Saturation{} })
 	}

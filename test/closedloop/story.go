@@ -128,6 +128,15 @@ func (s *Scenario) String() string {
 	if s.Grows > 0 {
 		fmt.Fprintf(&b, "  a node autoscaler brings a node within %s\n", s.Grows)
 	}
+	if s.Spreads {
+		b.WriteString("  the scheduler takes the node with the most room\n")
+	}
+	if s.Schedules > 0 {
+		fmt.Fprintf(&b, "  the scheduler takes %s\n", s.Schedules)
+	}
+	if s.Quota > 0 {
+		fmt.Fprintf(&b, "  a quota of %d devices\n", s.Quota)
+	}
 	for i := range s.Models {
 		s.Models[i].tell(&b)
 	}

@@ -87,6 +87,8 @@ type variantState struct {
 	policy decision.VariantPolicy
 	// bounded is since when that is the policy, and nobody else set the replicas.
 	bounded time.Duration
+	// returned is when it was last made anew.
+	returned time.Duration
 	// fought is when a plan last said that somebody else keeps changing them.
 	fought time.Duration
 	key    decision.Key
@@ -304,9 +306,7 @@ func (w *world) scale(v *variantState, to int, victims []string, external bool) 
 	if v.Ordered {
 		return
 	}
-	for v.own() < to {
-		w.create(v)
-	}
+	w.makeUp(v)
 	for v.own() > to {
 		w.remove(v, v.victim(victims))
 	}
@@ -323,6 +323,7 @@ func (w *world) takeTurns(v *variantState) {
 	}
 	switch {
 	case len(v.leaving) > 0:
+	case len(v.pods) < v.target && !w.allows(v, 1):
 	case len(v.pods) < v.target:
 		w.create(v)
 		w.disturbed = w.now

@@ -1,0 +1,122 @@
+package closedloop
+
+import (
+	"slices"
+	"time"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// drawRules draws what else decides in a cluster where pods go and whether they come: its
+// scheduler, quotas, and whether anybody may look.
+func drawRules(d *dice, s *Scenario) {
+	if d.chance(0.15) {
+		s.Spreads = true
+	}
+	if d.chance(0.15) {
+		s.Schedules = pick(d, 5*time.Second, 15*time.Second, 40*time.Second)
+	}
+	if !s.Hidden && d.chance(0.15) {
+		held := 0
+		for i := range s.Models {
+			for j := range s.Models[i].Variants {
+				held += s.Models[i].Variants[j].Replicas * s.Models[i].Variants[j].Devices
+			}
+		}
+		s.Quota = held + d.below(pick(d, 4, 16, 64)) + 1
+	}
+	if d.chance(0.2) {
+		f := drawFault(d, s)
+		f.Kind = pick(d, FaultRefused, FaultRefused, FaultUnread, FaultUnmanaged, FaultPriority)
+		s.Faults = append(s.Faults, f)
+	}
+}
+
+// refuses says whether the scheduler refuses the variant's pods just now, for what nobody is
+// told.
+func (w *world) refuses(v *variantState) bool { return w.active(FaultRefused, v) }
+
+// unread says whether nobody may look at the nodes just now.
+func (w *world) unread() bool {
+	return slices.ContainsFunc(w.scenario.Faults, func(f Fault) bool { return f.Kind == FaultUnread && f.From <= w.now && w.now < f.To })
+}
+
+// setPriority changes how important a model is.
+func (w *world) setPriority(v *variantState, priority int) {
+	v.model.Priority = priority
+	w.setPromise(v.model)
+}
+
+// quotaLeft is how many devices the namespace may take beside those that its pods take.
+func (w *world) quotaLeft() int64 {
+	left := w.scenario.Quota
+	for _, m := range w.models {
+		for _, v := range m.variants {
+			left -= (len(v.pods) + len(v.leaving)) * v.Devices
+		}
+	}
+	return int64(left)
+}
+
+// allows says whether the quota lets so many more pods of a variant come.
+func (w *world) allows(v *variantState, more int) bool {
+	return w.scenario.Quota == 0 || w.quotaLeft() >= int64(more*v.Devices)
+}
+
+// unscheduled is how many pods the scheduler has not looked at.
+func (v *variantState) unscheduled() (n int) {
+	for _, p := range v.pods {
+		if p.node == nil && !p.refused {
+			n++
+		}
+	}
+	return n
+}
+
+// makeUp makes the pods that a quota did not let come.
+func (w *world) makeUp(v *variantState) {
+	for !v.Ordered && v.own() < v.target && w.allows(v, 1) {
+		w.create(v)
+		w.changed = true
+	}
+}
+
+// quotas are what is shown of them.
+func (w *world) quotas() []placement.Quota {
+	if w.scenario.Quota == 0 {
+		return nil
+	}
+	return []placement.Quota{{Namespace: namespace, Name: "gpus", Resource: "requests.nvidia.com/gpu", Hard: int64(w.scenario.Quota), Left: w.quotaLeft()}}
+}
+
+// request is what is shown of what a replica asks for.
+func (w *world) request(v *Variant) *placement.Request {
+	r := &placement.Request{Shape: v.shape()}
+	if w.scenario.Quota > 0 && !w.scenario.Hidden && !w.unread() {
+		r.Charges = []placement.Amount{{Index: 0, Count: int64(v.Devices)}}
+	}
+	return r
+}
+
+// managed are the variants that are there to be decided about.
+func (w *world) managed(m *modelState) (managed []*variantState) {
+	for _, v := range m.variants {
+		if !w.active(FaultUnmanaged, v) {
+			managed = append(managed, v)
+		}
+	}
+	return managed
+}
+
+// seenVariant is what a round was shown of a variant, nil where it was not.
+func seenVariant(snapshot *decision.Snapshot, v *variantState) *decision.Variant {
+	for i := range snapshot.Models {
+		for j := range snapshot.Models[i].Variants {
+			if seen := &snapshot.Models[i].Variants[j]; seen.Name == v.key.Name {
+				return seen
+			}
+		}
+	}
+	return nil
+}
