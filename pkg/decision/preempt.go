@@ -42,10 +42,7 @@ func (r *round) preempt(ordered []*model, found answer) {
 	if len(givers) == 0 {
 		return
 	}
-	room := r.trial.Cluster().Clone()
-	for w, made := range r.nominated {
-		room.Remove(w.in.Request, made.node)
-	}
+	room := r.withoutNominated()
 	least, helped := ordered[len(ordered)-1].promise.Priority, 0
 	for _, m := range r.inTurns(lack, least) {
 		if m.promise.Priority == least && helped == scarceModels {

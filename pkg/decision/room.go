@@ -82,6 +82,16 @@ func (r *round) nominate(variants []*variant) {
 	}
 }
 
+// withoutNominated is the cluster without the room that is kept for whom it was made: it may be
+// made anew.
+func (r *round) withoutNominated() *placement.Cluster {
+	room := r.trial.Cluster().Clone()
+	for v, made := range r.nominated {
+		room.Remove(v.in.Request, made.node)
+	}
+	return room
+}
+
 // enter has a replica take the room that was made for it, once it fits there. Who wants none
 // any more leaves the room to others.
 func (r *round) enter(m *model, found answer) {

@@ -28,7 +28,7 @@ func (r *round) scarce() {
 	if len(wants) == 0 {
 		return
 	}
-	room, nodes := r.trial.Cluster().Clone(), r.nodes()
+	room, nodes := r.withoutNominated(), r.nodes()
 	for _, m := range r.models {
 		for _, v := range m.variants {
 			if r.unknown(v) != nil {

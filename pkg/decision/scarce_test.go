@@ -153,3 +153,34 @@ func TestTheMostImportantLackRoomFirst(t *testing.T) {
 	}
 	assert.Equal(t, []string{"first", "as first"}, got)
 }
+
+// Room that is kept for a replica is no less scarce for it: who holds the rest of it is still in
+// its way.
+func TestRoomThatIsKeptIsScarce(t *testing.T) {
+	for name, c := range map[string]struct {
+		kept   string
+		free   int
+		scarce bool
+	}{
+		"none is kept":           {free: 5, scarce: true},
+		"it is":                  {kept: "H100-0", free: 5, scarce: true},
+		"who holds it left some": {kept: "H100-0", free: 7, scarce: true},
+		"it would not suffice":   {kept: "H100-0", free: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, holds, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "holds", Request: request("H100", 3), Replicas: []Replica{{Name: "h", Node: "H100-0"}}})
+			w := variantOf(variant{in: &Variant{Name: "lacks", Request: request("H100", 8)}})
+			w.old.Lacked = epoch.Add(-time.Minute)
+			if c.kept != "" {
+				w.old.Nominated = Nomination{c.kept, epoch.Add(-time.Minute)}
+			}
+			lacks := modelOf(model{in: &Model{ID: "lacks"}, variants: []*variant{w}})
+			r.policy.Limited, r.models = true, []*model{holds, lacks}
+			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 8)}
+			r.snapshot.Cluster.Nodes[0].Free.Devices = c.free
+			r.reserve()
+			r.scarce()
+			assert.Equal(t, c.scarce, v.scarceFor == lacks)
+		})
+	}
+}

@@ -33,6 +33,8 @@ const (
 	CheckLeader Check = "new leader lowers"
 	// CheckVictims: as many replicas are chosen as go.
 	CheckVictims Check = "victims"
+	// CheckRetry: what the scheduler refused and was given back is not asked for at once again.
+	CheckRetry Check = "asked again at once"
 	// CheckLimited: limited mode asks for no more than fits.
 	CheckLimited Check = "limited mode asks for more than fits"
 )

@@ -26,6 +26,11 @@ func drawRules(d *dice, s *Scenario) {
 		}
 		s.Quota = held + d.below(pick(d, 4, 16, 64)) + 1
 	}
+	for i := range s.Models {
+		for j := range s.Models[i].Variants {
+			s.Models[i].Variants[j].Several = !s.Limited && d.chance(0.05)
+		}
+	}
 	if d.chance(0.2) {
 		f := drawFault(d, s)
 		f.Kind = pick(d, FaultRefused, FaultRefused, FaultUnread, FaultUnmanaged, FaultPriority)
@@ -40,6 +45,19 @@ func (w *world) refuses(v *variantState) bool { return w.active(FaultRefused, v)
 // unread says whether nobody may look at the nodes just now.
 func (w *world) unread() bool {
 	return slices.ContainsFunc(w.scenario.Faults, func(f Fault) bool { return f.Kind == FaultUnread && f.From <= w.now && w.now < f.To })
+}
+
+// checkRetry asserts that replicas which the scheduler refuses, although there is room, are not
+// asked for again within a minute of being given back, or nearly.
+func (w *world) checkRetry(v *variantState, desired int) {
+	const pause = 45 * time.Second
+	switch {
+	case !w.refuses(v):
+	case desired < v.target && slices.ContainsFunc(v.pods, func(p *pod) bool { return p.refused && w.now > p.created+pause }):
+		v.gaveBack = w.now
+	case desired > max(v.target, v.policy.Min) && v.gaveBack > 0 && w.now < v.gaveBack+pause:
+		w.fail(CheckRetry, "%s goes from %d to %d, %s after replicas were given back that the scheduler refuses", v.key.Name, v.target, desired, w.now-v.gaveBack)
+	}
 }
 
 // setPriority changes how important a model is.
@@ -93,6 +111,9 @@ func (w *world) quotas() []placement.Quota {
 // request is what is shown of what a replica asks for.
 func (w *world) request(v *Variant) *placement.Request {
 	r := &placement.Request{Shape: v.shape()}
+	if v.Several {
+		r.Shape.Pods = 2
+	}
 	if w.scenario.Quota > 0 && !w.scenario.Hidden && !w.unread() {
 		r.Charges = []placement.Amount{{Index: 0, Count: int64(v.Devices)}}
 	}

@@ -109,6 +109,8 @@ type Variant struct {
 	OwnUp, OwnDown bool
 	// Kubernetes says that the decision may not choose which replicas go.
 	Kubernetes bool
+	// Several says that a replica is of several pods, for which nobody counts the room.
+	Several bool
 	// Metric says that the number is shown as a metric, which a HorizontalPodAutoscaler applies.
 	Metric bool
 	// Ordered says that it is a StatefulSet that keeps its order: replicas come and go one

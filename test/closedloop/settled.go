@@ -76,7 +76,7 @@ func (w *world) checkSettled() {
 // load ended whose return was sized for. And
 // where a queue of before lasted nearly as long, replicas go when it is gone. Where nobody
 // knows what fits, a cheaper mix may be tried again every two hours, in a step or two, and some
-// of it may find a node and others go for it; in as many steps as the user's own policies make of it. And what a burst asked for may go for hours, one by one,
+// of it may find a node and others go for it, or be given back; in as many steps as the user's own policies make of it. And what a burst asked for may go for hours, one by one,
 // where the user's own policies want it so.
 func (w *world) checkCycle(m *modelState) {
 	for _, v := range m.variants {
@@ -118,7 +118,7 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 	}
 	learned, served := changes == 1, m.queued > settled-20*time.Minute
 	ended := w.scenario.Hybrid && m.final() == 0
-	return raises == 0 && (learned || served || ended || v.OwnDown)
+	return raises == 0 && (learned || served || ended || v.OwnDown || w.scenario.Hidden)
 }
 
 // learnsOn reports whether so many changes, of them so many raises, may come of what is still
@@ -131,7 +131,9 @@ func (m *modelState) learnsOn(changes, raises int) bool {
 
 // foundLately says whether a try found a node where nobody knows what fits.
 func (w *world) foundLately(m *modelState) bool {
-	return w.scenario.Hidden && slices.ContainsFunc(m.variants, func(v *variantState) bool { return v.placedAt > w.scenario.settled() })
+	return slices.ContainsFunc(m.variants, func(v *variantState) bool {
+		return (w.scenario.Hidden || v.Several) && v.placedAt > w.scenario.settled()
+	})
 }
 
 // checkSleep asserts that nothing sleeps that may not or has load, and that a model

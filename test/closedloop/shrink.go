@@ -194,6 +194,9 @@ func (s *Scenario) simplerVariant(i, j int, with func(func(*Scenario))) {
 	if v.Wrong > 0 {
 		change(func(v *Variant) { v.Wrong = 0 })
 	}
+	if v.Several {
+		change(func(v *Variant) { v.Several = false })
+	}
 	if v.Metric {
 		change(func(v *Variant) { v.Metric, v.Policy.Actuation = false, decision.ActuationScale })
 	}

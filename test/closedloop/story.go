@@ -193,7 +193,7 @@ func (v *Variant) tell(b *strings.Builder) {
 	}{
 		{!v.Seen, "not seen yet"}, {v.exact(), "profile given"}, {v.Told && v.Wrong > 0, fmt.Sprintf("profile given that takes %.2f times as long", v.Wrong)}, {!v.Told, "profile not given"},
 		{v.Budget > 0, fmt.Sprintf("%.0f tokens of prompts per iteration", float64(v.Budget))}, {v.Metric, "a HorizontalPodAutoscaler applies it"}, {v.Grace > 0, fmt.Sprintf("grace %s", v.Grace)},
-		{p.Min > 0, fmt.Sprintf("min %d", p.Min)}, {p.Max >= 0, fmt.Sprintf("max %d", p.Max)}, {v.Kubernetes, "Kubernetes picks"},
+		{p.Min > 0, fmt.Sprintf("min %d", p.Min)}, {p.Max >= 0, fmt.Sprintf("max %d", p.Max)}, {v.Kubernetes, "Kubernetes picks"}, {v.Several, "several pods"},
 		{v.Ordered, fmt.Sprintf("one after the other, %s apart", v.Settling)},
 		{fingerprint(p.Up) != fingerprint(usual.Up), "scaleUp " + behavior(p.Up)},
 		{fingerprint(p.Down) != fingerprint(usual.Down), "scaleDown " + behavior(p.Down)},

@@ -114,6 +114,8 @@ type variantState struct {
 	// number.
 	said capacity.Rate
 	why  string
+	// gaveBack is when replicas were last given back that the scheduler refuses.
+	gaveBack time.Duration
 	// placedAt is when a node last took a pod of it.
 	placedAt time.Duration
 }
@@ -276,6 +278,7 @@ func (w *world) decideRound(kind decision.Round) {
 				v.metric = *planned.Desired
 			case v.Metric:
 			case *planned.Desired != v.target:
+				w.checkRetry(v, *planned.Desired)
 				w.story.decided(w.now, v, *planned.Desired, kind, string(planned.Reason)+": "+planned.Message)
 				w.scale(v, *planned.Desired, planned.Victims, false)
 				w.memory.Wrote(v.key)
