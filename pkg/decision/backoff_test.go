@@ -235,6 +235,18 @@ func TestAPauseEndsWhenThereIsRoom(t *testing.T) {
 	}
 }
 
+// A pause is as long as it is from when the replicas are given back that came to nothing.
+func TestAPauseCountsFromTheLastOfThem(t *testing.T) {
+	for vain, until := range map[bool]time.Duration{true: 2 * time.Minute, false: 10 * time.Second} {
+		t.Run(fmt.Sprint(vain), func(t *testing.T) {
+			r, v := roomFor(false, false)
+			v.old.Backoff = Backoff{Until: epoch.Add(10 * time.Second), Pause: 2 * time.Minute, Ready: 3}
+			next := r.backoffOf(v, &fleet{unplaceable: vain})
+			assert.Equal(t, Backoff{Until: epoch.Add(until), Pause: 2 * time.Minute, Ready: 3}, next)
+		})
+	}
+}
+
 // A pause begins without room where none fits, and that is why replicas come to nothing: not where
 // they hold the room themselves, and the scheduler refuses them.
 func TestAPauseBeginsWithoutRoom(t *testing.T) {

@@ -326,7 +326,11 @@ func (r *round) backoffOf(v *variant, f *fleet) Backoff {
 	switch {
 	case known && v.in.Ready > b.Ready, b.Rolling && !v.in.Rolling, over && !f.unplaceable:
 		return Backoff{}
-	case known && now.Before(b.Until), !f.unplaceable:
+	case !f.unplaceable:
+		return b
+	case now.Before(b.Until):
+		// It is left alone from when they are given back.
+		b.Until = now.Add(b.Pause)
 		return b
 	}
 	pause := min(max(again*b.Pause, leastPause), mostPause)

@@ -28,7 +28,9 @@ func drawRules(d *dice, s *Scenario) {
 	}
 	for i := range s.Models {
 		for j := range s.Models[i].Variants {
-			s.Models[i].Variants[j].Several = !s.Limited && d.chance(0.05)
+			if v := &s.Models[i].Variants[j]; !s.Limited && d.chance(0.05) {
+				v.Several, v.Policy.OnUnknown = true, decision.OnUnknownAllow
+			}
 		}
 	}
 	if d.chance(0.2) {
