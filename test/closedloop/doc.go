@@ -8,7 +8,8 @@
 // that a fuzzer changes, or from those of a seed. First there are faults and a load
 // that changes, prices, promises, versions and minima that change and come back; then the
 // load is constant and the data are good for an hour, and for as long as the slowest
-// start-ups need; then the world is watched a while longer. In some worlds a replica
+// start-ups need; then the world is watched a while longer. Where pods go is for a scheduler to
+// say, which may spread them, or refuse them for what nobody is told, and for quotas. In some worlds a replica
 // flaps or shows no metrics until the end, and in some the requests come by chance.
 //
 // What is asserted, and with which tolerance, stands with each check: in round.go

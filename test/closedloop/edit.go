@@ -48,6 +48,8 @@ func (w *world) edit(f *Fault, v *variantState) {
 		}
 		w.learnTruths(v.model)
 		v.updating = true
+	default:
+		w.rule(f, v)
 	}
 }
 

@@ -119,8 +119,6 @@ func (w *world) beginFault(f *Fault, v *variantState) {
 	case FaultLeader:
 		w.memory = decision.Memory{}
 		w.led = w.now
-	case FaultPriority:
-		w.setPriority(v, 1)
 	case FaultFlap:
 		v.choose(f.Count, func(p *pod) { p.flaps = true })
 	case FaultSilent:
@@ -160,12 +158,6 @@ func (w *world) endFault(f *Fault, v *variantState) {
 		policy := v.policy
 		policy.Min = v.Policy.Min
 		w.setPolicy(v, policy)
-	case FaultRefused, FaultUnread:
-		w.opened = w.now
-	case FaultUnmanaged:
-		v.returned, v.bounded, w.opened = w.now, w.now, w.now
-	case FaultPriority:
-		w.setPriority(v, w.scenario.Models[f.Model].Priority)
 	case FaultFlap:
 		for _, p := range v.pods {
 			p.flaps = false

@@ -62,10 +62,25 @@ func (w *world) checkRetry(v *variantState, desired int) {
 	}
 }
 
-// setPriority changes how important a model is.
-func (w *world) setPriority(v *variantState, priority int) {
-	v.model.Priority = priority
-	w.setPromise(v.model)
+// rule begins and ends what else decides.
+func (w *world) rule(f *Fault, v *variantState) {
+	ends := w.now == f.To
+	switch f.Kind {
+	case FaultPriority:
+		v.model.Priority = 1
+		if ends {
+			v.model.Priority = w.scenario.Models[f.Model].Priority
+		}
+		w.setPromise(v.model)
+	case FaultRefused, FaultUnread, FaultUnmanaged:
+		if !ends {
+			return
+		}
+		w.opened = w.now
+		if f.Kind == FaultUnmanaged {
+			v.returned, v.bounded = w.now, w.now
+		}
+	}
 }
 
 // quotaLeft is how many devices the namespace may take beside those that its pods take.
