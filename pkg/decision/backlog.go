@@ -80,11 +80,11 @@ func (r *round) inSaturated(m *model) (waiting float64, rate, most capacity.Rate
 // drain sets the rate that serves the backlog within the drain time, as far as more
 // replicas can: of what waits in saturated ones no more counts than these serve.
 func (r *round) drain(m *model, n *need) {
-	n.queued = r.within(n.backlog)
-	waiting, rate, _ := r.inSaturated(m)
-	others := min(n.queued, r.within(n.backlog-waiting))
-	n.own = min(n.queued-others, rate)
-	n.queued = others + n.own
+	waiting, rate, most := r.inSaturated(m)
+	// However much the others can serve by then, of this they serve nothing.
+	left := max(min(waiting, n.backlog), waiting-float64(most)*m.lead.Seconds())
+	n.own = min(r.within(left), rate)
+	n.queued = r.within(n.backlog-waiting) + n.own
 }
 
 // within is the rate that serves so many requests within the drain time.
@@ -153,7 +153,7 @@ func (r *round) unsettled(m *model, n *need) string {
 		return "replicas just began to serve"
 	}
 	waiting, most := 0.0, capacity.Rate(0)
-	if n.own > 0 {
+	if r.spares(m) {
 		waiting, _, most = r.inSaturated(m)
 	}
 	for _, o := range m.next.Seen {

@@ -37,6 +37,9 @@ type rate struct {
 	bound    bool
 	// inferred is set where another variant's says what it is.
 	inferred bool
+	// guessed is set where no profile, given or learned, says how the rate bends far from the
+	// load at which it was seen.
+	guessed bool
 }
 
 // serves is what one replica is reckoned with, by everybody: the least that binds. It is 0
@@ -57,7 +60,7 @@ func (r rate) unfit() bool { return r.bound && r.promised == 0 }
 
 // times is the rate of a replica that is so many times as fast.
 func (r rate) times(factor capacity.Rate) rate {
-	return rate{trigger: r.serves() * factor, max: r.max * factor, inferred: true}
+	return rate{trigger: r.serves() * factor, max: r.max * factor, inferred: true, guessed: true}
 }
 
 // rates makes what one replica of each variant serves. It reports whether the promise
@@ -148,7 +151,9 @@ func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) (seen 
 		limit, share = running, 1
 	}
 	atTriggers = limit * share
-	return rate{trigger: r.rateAt(v, atTriggers, shape), max: r.rateAt(v, limit, shape)}, atTriggers
+	seen = rate{trigger: r.rateAt(v, atTriggers, shape), max: r.rateAt(v, limit, shape)}
+	seen.guessed = !v.in.Profile.Known() && !r.usesLearned(v)
+	return seen, atTriggers
 }
 
 // rateAt is the rate of one replica with n requests in service, as it was seen, else
@@ -156,13 +161,18 @@ func (r *round) seenRate(m *model, v *variant, shape capacity.TokenShape) (seen 
 // the profile says how the rate bends in between: the learned one, where there is one.
 func (r *round) rateAt(v *variant, n float64, shape capacity.TokenShape) capacity.Rate {
 	profile := v.in.Profile
-	if e := v.old.Latency.Estimate; r.policy.Hybrid && e.Usable() {
-		profile = e.Profile
+	if r.usesLearned(v) {
+		profile = v.old.Latency.Estimate.Profile
 	}
 	if !v.next.Curve.Known() {
 		return profile.Steady(n, shape).Rate
 	}
 	return v.seenAt(n, shape, profile)
+}
+
+// usesLearned reports whether a profile was learned that counts.
+func (r *round) usesLearned(v *variant) bool {
+	return r.policy.Hybrid && v.old.Latency.Estimate.Usable()
 }
 
 // seenAt is the rate with n requests in service as it was seen, where the given profile is one

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
@@ -179,4 +180,74 @@ func TestAReplicaAtAThresholdIsSaturated(t *testing.T) {
 			assert.Equal(t, c.want.unsaturated, got.unsaturated)
 		})
 	}
+}
+
+// What waits in a saturated replica that it will not have served by the time at which another one
+// serves is needed of it, however much the others serve.
+func TestWhatAReplicaOwesItsOwnQueue(t *testing.T) {
+	for name, c := range map[string]struct {
+		waiting, backlog float64
+		full             bool
+		own, queued      capacity.Rate
+	}{
+		"nothing waits":                         {},
+		"it is served by then":                  {waiting: 180, full: true},
+		"it is nearly served by then":           {waiting: 210, full: true, own: 0.25, queued: 0.25},
+		"it is not, and the others have room":   {waiting: 18000, full: true, own: 2.5, queued: 2.5},
+		"a part of it is to be met":             {waiting: 180, backlog: 60, full: true, own: 0.5, queued: 0.5},
+		"more waits elsewhere":                  {waiting: 180, backlog: 420, full: true, own: 1.5, queued: 3.5},
+		"it waits in one that is not saturated": {waiting: 18000, backlog: 120, queued: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 1, Current: 1, Replicas: []Replica{{Waiting: Sample{Value: c.waiting, Time: epoch, Present: true}}}})
+			v.load.of, m.lead = []class{unsaturated}, time.Minute
+			if c.full {
+				v.load.of[0] = saturated
+			}
+			n := need{backlog: c.backlog}
+			r.drain(m, &n)
+			assert.InDelta(t, float64(c.own), float64(n.own), 1e-9)
+			assert.InDelta(t, float64(c.queued), float64(n.queued), 1e-9)
+		})
+	}
+}
+
+// A scale-down gives a replica at most four times what it has to do now, where nothing but that
+// says what it serves.
+func TestHowFarAScaleDownStretches(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*round, *model, *variant)
+		after  capacity.Rate
+		safe   bool
+	}{
+		"nobody knows, four times":       {func(*round, *model, *variant) {}, 10, true},
+		"nobody knows, more":             {func(*round, *model, *variant) {}, 7.5, false},
+		"it is idle":                     {func(_ *round, m *model, _ *variant) { m.load.saturation = 0 }, 7.5, true},
+		"a profile tells":                {func(_ *round, _ *model, v *variant) { v.in.Profile.Base = 10 }, 7.5, true},
+		"it was learned":                 {func(_ *round, _ *model, v *variant) { v.old.Latency.Estimate = learnedOf(t) }, 7.5, true},
+		"it was learned and not counted": {func(r *round, _ *model, v *variant) { v.old.Latency.Estimate, r.policy.Hybrid = learnedOf(t), false }, 7.5, false},
+		"none of it serves":              {func(_ *round, _ *model, v *variant) { v.in.Ready = 0 }, 7.5, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := DefaultPolicy()
+			policy.Hybrid = true
+			r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Ready: 16, Current: 16, Request: request("H100", 1)})
+			m.load, m.need.least, v.load.unsaturated = load{saturation: 0.01, unsaturated: 16}, 1, 16
+			c.change(r, m, v)
+			seen, _ := r.seenRate(m, v, capacity.TokenShape{Input: 16, Output: 28})
+			v.rate.guessed = seen.guessed
+			now := standing{ready: 40, coming: 40, up: 16, total: 16, unsaturated: 16}
+			after := standing{ready: c.after, coming: c.after, up: int(c.after / 2.5), total: int(c.after / 2.5), unsaturated: 16}
+			assert.Equal(t, c.safe, m.safe(now, after))
+		})
+	}
+	assert.True(t, rate{trigger: 1}.times(2).guessed, "what is another one's rate")
+}
+
+// learnedOf is an estimate that counts.
+func learnedOf(t *testing.T) serving.Estimate {
+	t.Helper()
+	e := serving.Estimate{Profile: serving.Profile{Base: 10, BatchLimit: 10, KVTokens: 4096}, Confidence: 1}
+	require.True(t, e.Usable())
+	return e
 }

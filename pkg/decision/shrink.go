@@ -14,6 +14,10 @@ import (
 // goes, so that one stays that has.
 const leastUnsaturated = 2
 
+// mostStretch is how many times as much as now the ready replicas that stay may have to do, where
+// nothing but their present load says what they serve.
+const mostStretch = 4
+
 // rounding is the share up to which two sums of rates are the same.
 const rounding = 1e-9
 
@@ -234,7 +238,18 @@ func (m *model) safe(now, after standing) bool {
 	if now.unsaturated < leastUnsaturated || after.ready-m.unknownLoad() <= now.ready*rounding || after.ready-idle < least {
 		return false
 	}
-	return after.ready >= m.clear(now)*(1-rounding)
+	return after.ready >= max(m.clear(now), m.asFar(now))*(1-rounding)
+}
+
+// asFar is the least that the ready replicas must serve so that what is known of them from their
+// present load is not stretched too far: what a replica serves that is full is anybody's guess
+// while it is hardly asked and no profile tells.
+func (m *model) asFar(now standing) capacity.Rate {
+	guessed := slices.ContainsFunc(m.variants, func(v *variant) bool { return v.in.Ready > 0 && v.rate.guessed })
+	if !guessed || m.used() == 0 {
+		return 0
+	}
+	return now.ready / mostStretch
 }
 
 // clear is the least that the ready replicas must serve so that each stays clear of the
