@@ -51,6 +51,7 @@ func TestSurgeOfALeaderWorkerSet(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(set).Build()
 			var found target
 			require.NoError(t, (&targetFinder{reader: api}).leaderWorkerSet(t.Context(), client.ObjectKeyFromObject(set), &found))
+			assert.True(t, found.numbered)
 			assert.Equal(t, c.want, found.rollout.More(4, 4))
 			assert.Equal(t, c.rolling, found.rolling)
 		})
@@ -215,6 +216,7 @@ func TestWhatAStatefulSetMakesOfItsPods(t *testing.T) {
 		o := &observer{names: &inventory.Names{}, startups: newStartups()}
 		fact := o.factsOf(v, &decision.Policy{}, stock{names: o.names, inventory: o.names.Read(inventory.Objects{})}, readings{})
 		assert.Equal(t, want, fact.Ordered, policy)
+		assert.True(t, fact.Numbered, policy)
 		assert.Equal(t, want, fact.Settling == 30*time.Second, policy)
 	}
 }
