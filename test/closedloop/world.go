@@ -1,6 +1,7 @@
 package closedloop
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -299,9 +300,7 @@ func (w *world) find(key decision.Key) *variantState {
 	return nil
 }
 
-// scale sets a target's replicas. Pods that go are those that were chosen, else as
-// Kubernetes does it: those without a node first, then those that do not serve, then
-// the youngest.
+// scale sets a target's replicas.
 func (w *world) scale(v *variantState, to int, victims []string, external bool) {
 	w.disturbed = w.now
 	v.writes = append(v.writes, write{at: w.now, from: v.target, to: to, external: external})
@@ -355,28 +354,35 @@ func (v *variantState) own() (n int) {
 	return n
 }
 
+// victim is the pod that Kubernetes takes first: one without a node, then one that does not
+// serve, of equals one that was chosen, else the youngest.
 func (v *variantState) victim(chosen []string) int {
-	for _, name := range chosen {
-		for i, p := range v.pods {
-			if p.name == name && !p.extra {
-				return i
-			}
+	rank := func(p *pod) (state, choice int) {
+		choice = slices.Index(chosen, p.name)
+		if choice < 0 {
+			choice = len(chosen)
 		}
-	}
-	rank := func(p *pod) int {
 		switch {
 		case p.node == nil:
-			return 0
+			return 0, choice
 		case !p.serving:
-			return 1
+			return 1, choice
 		}
-		return 2
+		return 2, choice
 	}
 	best := -1
 	for i, p := range v.pods {
-		if !p.extra && (best < 0 || rank(p) <= rank(v.pods[best])) {
-			best = i
+		if p.extra {
+			continue
 		}
+		if best >= 0 {
+			state, choice := rank(p)
+			least, first := rank(v.pods[best])
+			if cmp.Or(cmp.Compare(state, least), cmp.Compare(choice, first)) > 0 {
+				continue
+			}
+		}
+		best = i
 	}
 	return best
 }
