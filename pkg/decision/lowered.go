@@ -17,7 +17,9 @@ const undoneFor = 24 * time.Hour
 func (r *round) judgeLowered(m *model, n *need) {
 	last, few := m.old.Lowered, m.old.TooFew
 	last.Most = max(last.Most, m.work())
-	undone := n.want == wantMore && (n.triggered || !last.Short) && m.evidence == evidenceFull && m.load.hanging == 0 && r.began(m) == 0 && last.Most <= last.Load*modelHeadroom
+	// What one serves alone, beside others that have room, tells nothing of these.
+	alone := n.own > 0 && m.load.unsaturated >= leastUnsaturated
+	undone := n.want == wantMore && !alone && (n.triggered || !last.Short) && m.evidence == evidenceFull && m.load.hanging == 0 && r.began(m) == 0 && last.Most <= last.Load*modelHeadroom
 	for _, v := range m.variants {
 		undone = undone && v.in.Ready == v.in.Current && len(v.in.Starting) == 0 && v.in.Ready <= v.old.Lowered
 	}

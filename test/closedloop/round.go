@@ -138,7 +138,7 @@ func (w *world) checkVariant(v *variantState, seen *decision.Variant, p *decisio
 		w.checkBounds(v, desired)
 	}
 	// A rolling update has pods beyond the target's replicas, which go with the others.
-	if goes := max(0, v.target-desired); !v.Kubernetes && len(p.Victims) > 0 && (len(p.Victims) < goes || len(p.Victims) > goes+len(v.pods)-v.own()) {
+	if goes := max(0, min(v.target, v.own())-desired); !v.Kubernetes && len(p.Victims) > 0 && (len(p.Victims) < goes || len(p.Victims) > goes+len(v.pods)-v.own()) {
 		w.fail(CheckVictims, "%s goes from %d to %d, and %d replicas are chosen", v.key.Name, v.target, desired, len(p.Victims))
 	}
 	if desired > raise {
