@@ -152,9 +152,10 @@ func (r *round) unsettled(m *model, n *need) string {
 	if ready := m.ready(); float64(ready-r.began(m)) < lowerCoverage*float64(ready) {
 		return "replicas just began to serve"
 	}
-	waiting, most := 0.0, capacity.Rate(0)
-	if r.spares(m) {
-		waiting, _, most = r.inSaturated(m)
+	waiting, rate, most := r.inSaturated(m)
+	if !r.spares(m) || r.within(waiting) < rate {
+		// What they will have served soon keeps all, so that those that are too many go together.
+		waiting, most = 0, 0
 	}
 	for _, o := range m.next.Seen {
 		// What saturated replicas served of their own since is no reason: they stay.
