@@ -77,6 +77,17 @@ func (r *round) inSaturated(m *model) (waiting float64, rate, most capacity.Rate
 	return waiting, rate, most
 }
 
+// owed is what waits in saturated replicas that they do not serve within the drain time, and
+// their rates. What they do serve by then keeps all that there are, so that those that are too
+// many go together; so does it where they may be the ones that go.
+func (r *round) owed(m *model) (waiting float64, rate, most capacity.Rate) {
+	waiting, rate, most = r.inSaturated(m)
+	if !r.spares(m) || r.within(waiting) < rate {
+		return 0, 0, 0
+	}
+	return waiting, rate, most
+}
+
 // drain sets the rate that serves the backlog within the drain time, as far as more
 // replicas can: of what waits in saturated ones no more counts than these serve.
 func (r *round) drain(m *model, n *need) {
@@ -152,11 +163,7 @@ func (r *round) unsettled(m *model, n *need) string {
 	if ready := m.ready(); float64(ready-r.began(m)) < lowerCoverage*float64(ready) {
 		return "replicas just began to serve"
 	}
-	waiting, rate, most := r.inSaturated(m)
-	if !r.spares(m) || r.within(waiting) < rate {
-		// What they will have served soon keeps all, so that those that are too many go together.
-		waiting, most = 0, 0
-	}
+	waiting, _, most := r.owed(m)
 	for _, o := range m.next.Seen {
 		// What saturated replicas served of their own since is no reason: they stay.
 		age := r.snapshot.Time.Sub(o.Time)

@@ -215,9 +215,8 @@ func (r *round) less(m *model, n *need) {
 		n.reason, n.detail = ReasonBacklog, n.detail+"; no scale-down yet: "+unsettled
 	default:
 		n.want, n.reason = wantLess, ReasonSteady
-		// What waits in saturated replicas keeps them busy until it is served.
-		waiting, rate, _ := r.inSaturated(m)
-		n.least = max(m.least(), m.headroom()*m.certain()) + max(n.queued, min(r.within(waiting), rate))
+		_, busy, _ := r.owed(m)
+		n.least = max(m.least(), m.headroom()*m.certain()) + max(n.queued, busy)
 		n.idle = r.idleOf(m)
 	}
 }
