@@ -84,7 +84,7 @@ func (r *round) highestNeeded(m *model, v *variant, past []Stretch) (highest int
 // history is that of the variant with this round, as far back as any window or period
 // looks.
 func (r *round) history(v *variant) []Stretch {
-	span := max(v.policy.Up.Window, v.policy.Down.Window)
+	span := max(v.policy.Up.Window, v.policy.Down.Window, podPatience)
 	for _, b := range []Behavior{v.policy.Up, v.policy.Down} {
 		for _, p := range b.Policies {
 			span = max(span, p.Period)
@@ -98,7 +98,7 @@ func (r *round) history(v *variant) []Stretch {
 		shown = v.plan.Fallback.Replicas
 	}
 	now := r.snapshot.Time
-	return record(past, Stretch{From: now, Until: now, Replicas: v.in.Current, Wanted: v.wanted, Needed: v.needed, Desired: shown, Decided: v.managed}, span)
+	return record(past, Stretch{From: now, Until: now, Replicas: v.plan.Current, Wanted: v.wanted, Needed: v.needed, Desired: shown, Decided: v.managed}, span)
 }
 
 // from is the number below which the variant is lowered: that of its target, or in mode

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
 
 // An autoscaler that follows the metric lags behind it: what it was shown does not fall
@@ -36,7 +38,7 @@ func TestTheMetricFallsOnlyAsReplicasWould(t *testing.T) {
 	plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
 	assert.Equal(t, wanted, sum(plan), "within the window")
 
-	for range 6 {
+	for range 10 {
 		w.now = w.now.Add(15 * time.Second)
 		plan, memory = Decide(w.snapshot(), policy, memory, RoundFull)
 	}
@@ -93,4 +95,69 @@ func TestPoliciesBoundWhatIsShown(t *testing.T) {
 			assert.Equal(t, c.target, r.replicasBefore(v, period))
 		})
 	}
+}
+
+// What is shown counts as the target's own number for a while, as what is written does; but not
+// for ever, since whoever follows it may have a bound or a window of its own.
+func TestWhatIsShownCountsForAWhile(t *testing.T) {
+	round := func(ago time.Duration, current, shown int) Stretch {
+		return Stretch{From: epoch.Add(-ago), Until: epoch.Add(-ago), Replicas: current, Desired: shown, Decided: true}
+	}
+	for name, c := range map[string]struct {
+		past        []Stretch
+		most, count int
+		scale       bool
+	}{
+		"nothing was shown":                  {most: -1, count: 3},
+		"shown just now":                     {past: []Stretch{round(15*time.Second, 3, 5)}, most: -1, count: 5},
+		"it writes itself":                   {past: []Stretch{round(15*time.Second, 3, 5)}, most: -1, count: 3, scale: true},
+		"no more than maxReplicas":           {past: []Stretch{round(15*time.Second, 3, 5)}, most: 4, count: 4},
+		"less is shown":                      {past: []Stretch{round(15*time.Second, 3, 2)}, most: -1, count: 3},
+		"for as long as a pod has":           {past: []Stretch{round(podPatience, 3, 4), round(time.Minute, 3, 5)}, most: -1, count: 5},
+		"for longer":                         {past: []Stretch{round(podPatience+time.Second, 3, 4), round(time.Minute, 3, 5)}, most: -1, count: 3},
+		"it is followed, a step at a time":   {past: []Stretch{round(2*podPatience, 2, 5), round(time.Minute, 3, 5)}, most: -1, count: 5},
+		"it was followed, and more is asked": {past: []Stretch{round(2*podPatience, 3, 3), round(time.Minute, 3, 5)}, most: -1, count: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 3, Ready: 3})
+			v.old.History, v.policy.Max, v.policy.Actuation = c.past, c.most, ActuationMetric
+			if c.scale {
+				v.policy.Actuation = ActuationScale
+			}
+			assert.Equal(t, c.count, r.asShown(v).Current)
+			assert.Equal(t, 3, v.in.Current)
+		})
+	}
+}
+
+// What one variant was shown to have, and nobody has made yet, is given to no other one; and
+// it is not shown less because its own number holds the room.
+func TestWhatIsShownHoldsItsRoom(t *testing.T) {
+	policy := demoPolicy()
+	policy.Limited = true
+	metric := policy.Variants[Key{"ns", "a-h100"}]
+	metric.Actuation = ActuationMetric
+	policy.Variants[Key{"ns", "a-h100"}] = metric
+	w := newWorld(118)
+	w.variants = w.variants[:1]
+	w.cluster = &placement.Cluster{Nodes: nodes(1, "H100", 3)}
+	snapshot := func() Snapshot {
+		s := w.snapshot()
+		// Another model on the same devices begins to lack replicas, and comes first.
+		other := s.Models[0]
+		other.ID, other.Variants = "a", []Variant{other.Variants[0]}
+		other.Variants[0].Name = "other"
+		s.Models = []Model{other, s.Models[0]}
+		return s
+	}
+	first := w.snapshot()
+	plan, memory := Decide(first, policy, Memory{}, RoundFull)
+	shown := *plan.Models[0].Variants[0].Desired
+	require.Equal(t, 4, shown, "all three free devices")
+
+	w.now = w.now.Add(10 * time.Second)
+	plan, _ = Decide(snapshot(), policy, memory, RoundFast)
+	assert.Equal(t, shown, *plan.Models[1].Variants[0].Desired)
+	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "there is no room left for the other one")
+	assert.Equal(t, 1, plan.Models[1].Variants[0].Current, "what is told is what there is")
 }

@@ -84,6 +84,7 @@ func (r *round) begin(in *Model, memory *Memory) *model {
 			w.old = w.old.on(v.Request.Shape)
 		}
 		w.old = w.old.of(v.TargetUID)
+		w.in = r.asShown(w)
 		w.next.Hardware, w.next.TargetUID = w.old.Hardware, cmp.Or(v.TargetUID, w.old.TargetUID)
 		w.target, w.wanted = w.in.Current, w.in.Current
 		if !w.old.Sizing.Found.IsZero() {
@@ -173,6 +174,29 @@ func (v *Variant) asFound() *Variant {
 		}
 	}
 	return &found
+}
+
+// asShown is the variant with what mode Metric shows for its target's own number, as long as
+// whoever follows it is taken to get there: others would be given the same room else.
+func (r *round) asShown(v *variant) *Variant {
+	last, known := v.old.before()
+	most := v.bounded(last.Desired)
+	if !known || v.policy.Actuation != ActuationMetric || !v.in.exists() || most <= v.in.Current {
+		return v.in
+	}
+	since := r.snapshot.Time
+	for _, s := range slices.Backward(v.old.History) {
+		if s.Replicas != v.in.Current || s.Desired <= v.in.Current {
+			break
+		}
+		since = s.From
+	}
+	if r.snapshot.Time.Sub(since) > podPatience {
+		return v.in
+	}
+	shown := *v.in
+	shown.Current = most
+	return &shown
 }
 
 // bounded is n, but no more than maxReplicas.
