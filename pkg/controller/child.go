@@ -42,7 +42,7 @@ func (f *targetFinder) findChild(ctx context.Context, v *variant) error {
 	t.child = targetKeyOf("apps/v1", kind, below.GetName())
 	t.template, t.podsPerReplica, t.owners = child.template, child.podsPerReplica, child.owners
 	t.rollout, t.rolling, t.costed, t.revision = child.rollout, child.rolling, child.costed, child.revision
-	t.ordered, t.settling, t.numbered = child.ordered, child.settling, child.numbered
+	t.ordered, t.settling, t.numbered, t.first = child.ordered, child.settling, child.numbered, child.first
 	t.selector, t.selectorProblem = nil, ""
 	return nil
 }

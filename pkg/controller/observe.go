@@ -276,7 +276,7 @@ func (o *observer) factsOf(v *variant, policy *decision.Policy, s stock, r readi
 		fact.Current, fact.TargetUID = int(v.target.scale.Spec.Replicas), string(v.target.scale.UID)
 		fact.Surge = v.target.rollout.More(fact.Current, fact.Ready+len(fact.Starting))
 		fact.Rolling, fact.Writer = v.target.rolling, v.target.writer
-		fact.Ordered, fact.Settling, fact.Numbered = v.target.ordered, v.target.settling, v.target.numbered
+		fact.Ordered, fact.Settling, fact.Numbered, fact.First = v.target.ordered, v.target.settling, v.target.numbered, v.target.first
 	}
 	v.resolve(&fact, s)
 	return fact

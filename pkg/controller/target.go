@@ -66,6 +66,8 @@ type target struct {
 	settling time.Duration
 	// numbered is set where the pod with the highest number goes first.
 	numbered bool
+	// first is the number of the first pod where they are numbered.
+	first int
 	// writer is the field manager, not our own, that wrote the replicas last; empty
 	// means unknown.
 	writer string
@@ -233,6 +235,9 @@ func (f *targetFinder) statefulSet(ctx context.Context, key client.ObjectKey, t 
 	t.rolling, t.revision = replacing(&s), inventory.RevisionOfStatefulSet(&s)
 	t.ordered, t.settling = inventory.OrderOfStatefulSet(&s)
 	t.numbered = true
+	if o := s.Spec.Ordinals; o != nil {
+		t.first = int(o.Start)
+	}
 	return nil
 }
 

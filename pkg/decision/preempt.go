@@ -141,6 +141,8 @@ func (r *round) givers(models []*model) map[int][]giver {
 				number, known := -1, true
 				if v.in.Numbered {
 					number, known = numberOf(p.Name)
+					number -= v.in.First
+					known = known && number >= 0
 				}
 				if known && p.Node >= 0 {
 					byNode[p.Node] = append(byNode[p.Node], giver{m, v, p.Name, number})

@@ -260,15 +260,17 @@ func TestOfWhomItIsKnownWhichGoes(t *testing.T) {
 func TestTheyMakeRoomByNumber(t *testing.T) {
 	for name, c := range map[string]struct {
 		on    []int
+		first int
 		given []string
 	}{
-		"the last two":        {[]int{1, 0, 0}, []string{"batch-10", "batch-9"}},
-		"one of another node": {[]int{0, 1, 0}, nil},
+		"the last two":           {on: []int{1, 0, 0}, given: []string{"batch-10", "batch-9"}},
+		"one of another node":    {on: []int{0, 1, 0}},
+		"they begin with a five": {on: []int{1, 0, 0}, first: 5, given: []string{"batch-15", "batch-14"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			batch := &Variant{Name: "batch", Current: 11, Ready: 3, Request: request("H100", 1), Numbered: true}
+			batch := &Variant{Name: "batch", Current: 11, Ready: 3, Request: request("H100", 1), Numbered: true, First: c.first}
 			for i, node := range c.on {
-				batch.Replicas = append(batch.Replicas, Replica{Name: fmt.Sprint("batch-", 8+i), Node: fmt.Sprint("H100-", node)})
+				batch.Replicas = append(batch.Replicas, Replica{Name: fmt.Sprint("batch-", c.first+8+i), Node: fmt.Sprint("H100-", node)})
 			}
 			r, gives, v := bare(DefaultPolicy(), Memory{}, batch)
 			gives.evidence, v.priority, v.load.of, v.target = evidenceFull, 50, make([]class, 3), 11

@@ -105,6 +105,9 @@ type Variant struct {
 	// Picks is set when we may choose which replicas go on a scale-down. Numbered is set where
 	// the one with the highest number goes: of a StatefulSet or a LeaderWorkerSet.
 	Picks, Numbered bool
+	// First is the number of the first replica where they are numbered: a StatefulSet may begin
+	// with another one than 0.
+	First int
 	// Startup is how long a replica takes from its creation until it serves, as
 	// seen lately; 0 means not seen yet.
 	Startup time.Duration
