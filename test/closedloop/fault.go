@@ -73,6 +73,9 @@ func (f *Fault) describe(variant string) string {
 	if f.Kind == FaultVersion && f.Count%2 == 1 {
 		text += ", and the stated profile with it"
 	}
+	if f.Kind == FaultClock {
+		text += fmt.Sprintf(", ahead by %s", f.Every)
+	}
 	if f.Kind == FaultWriter && f.Every > 0 {
 		text += fmt.Sprintf(", every %s", f.Every)
 	}

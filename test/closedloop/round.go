@@ -295,7 +295,7 @@ func (v *variantState) start(w *world, period time.Duration) (least, most int) {
 		writes = v.asks
 	}
 	_, least = v.asked()
-	if n := len(writes); v.Metric && w.led > 0 && (n == 0 || writes[n-1].at < w.led) {
+	if n, since := len(writes), max(w.led, v.returned); v.Metric && since > 0 && (n == 0 || writes[n-1].at < since) {
 		// Nor does it know of what was shown and not applied.
 		least = v.target
 	}

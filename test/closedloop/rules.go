@@ -38,6 +38,21 @@ func drawRules(d *dice, s *Scenario) {
 		f.Kind = pick(d, FaultRefused, FaultRefused, FaultUnread, FaultUnmanaged, FaultPriority)
 		s.Faults = append(s.Faults, f)
 	}
+	if d.chance(0.1) {
+		f := drawFault(d, s)
+		f.Kind, f.Every = FaultClock, pick(d, -10*time.Minute, -time.Minute, -20*time.Second, 20*time.Second, time.Minute, 10*time.Minute)
+		s.Faults = append(s.Faults, f)
+	}
+}
+
+// ahead is by how much the clock of the manager is ahead just now.
+func (w *world) ahead() (off time.Duration) {
+	for i := range w.scenario.Faults {
+		if f := &w.scenario.Faults[i]; f.Kind == FaultClock && f.From <= w.now && w.now < f.To {
+			off += f.Every
+		}
+	}
+	return off
 }
 
 // refuses says whether the scheduler refuses the variant's pods just now, for what nobody is
@@ -72,6 +87,20 @@ func (w *world) rule(f *Fault, v *variantState) {
 			v.model.Priority = w.scenario.Models[f.Model].Priority
 		}
 		w.setPromise(v.model)
+	case FaultClock:
+		switch by := max(f.Every, -f.Every); {
+		case ends != (f.Every > 0):
+			// The window of a leader is over so much sooner.
+			w.led = max(0, w.led-by)
+		case by >= time.Minute:
+			// What is remembered is of a time to come.
+			w.led = w.now
+		}
+		for _, m := range w.models {
+			for _, v := range m.variants {
+				v.returned, v.gaveBack = w.now, 0
+			}
+		}
 	case FaultRefused, FaultUnread, FaultUnmanaged:
 		if !ends {
 			return

@@ -182,6 +182,8 @@ const (
 	FaultUnmanaged FaultKind = "variant deleted"
 	// FaultPriority: the model is the most important one.
 	FaultPriority FaultKind = "another priority"
+	// FaultClock: the clock of the manager is ahead by Every, which may be negative.
+	FaultClock FaultKind = "the manager's clock is off"
 	// FaultMin: minReplicas are Count more.
 	FaultMin FaultKind = "minReplicas raised"
 )

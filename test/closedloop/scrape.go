@@ -67,7 +67,7 @@ func (w *world) silent(v *variantState) bool {
 
 // snapshot is what a round is shown.
 func (w *world) snapshot() decision.Snapshot {
-	s := decision.Snapshot{Time: epoch.Add(w.now)}
+	s := decision.Snapshot{Time: epoch.Add(w.now + w.ahead())}
 	if !w.scenario.Hidden && !w.unread() {
 		s.Cluster = &placement.Cluster{Quotas: w.quotas(), Nodes: make([]placement.Node, len(w.nodes))}
 		for i, n := range w.nodes {

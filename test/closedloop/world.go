@@ -88,7 +88,7 @@ type variantState struct {
 	policy decision.VariantPolicy
 	// bounded is since when that is the policy, and nobody else set the replicas.
 	bounded time.Duration
-	// returned is when it was last made anew.
+	// returned is when it was last made anew, or seen at another time than it is.
 	returned time.Duration
 	// fought is when a plan last said that somebody else keeps changing them.
 	fought time.Duration
