@@ -59,8 +59,12 @@ func (f *targetFinder) findConflictOn(ctx context.Context, v *variant, key strin
 		v.target.refuse(state, v1alpha1.ReasonTargetShared, "%s", review.SharedTarget(others, &v.target))
 		return nil
 	}
-	if v.object.Spec.Actuation != "" && v.object.Spec.Actuation != v1alpha1.ActuationScale {
+	switch v.object.Spec.Actuation {
+	case v1alpha1.ActuationMetric:
+		return f.findFollower(ctx, v, here)
+	case v1alpha1.ActuationOff:
 		return nil
+	case "", v1alpha1.ActuationScale:
 	}
 	found, err := autoscalersOn(ctx, f.reader, f.access, here)
 	if err != nil {
@@ -73,6 +77,30 @@ func (f *targetFinder) findConflictOn(ctx context.Context, v *variant, key strin
 		}
 		slices.Sort(names)
 		v.target.refuse(decision.TargetConflict, v1alpha1.ReasonAutoscalerOnTarget, "%s", review.AutoscalerOnTarget(names, &v.target))
+	}
+	return nil
+}
+
+// follower is a HorizontalPodAutoscaler that follows our metric, and the most replicas that it
+// makes.
+type follower struct {
+	name string
+	most int
+}
+
+// findFollower finds the HorizontalPodAutoscaler that allows the fewest replicas: what is shown
+// beyond them nobody makes, and other variants can carry the load. KEDA has one for each of its
+// ScaledObjects.
+func (f *targetFinder) findFollower(ctx context.Context, v *variant, here []client.ListOption) error {
+	var autoscalers autoscalingv2.HorizontalPodAutoscalerList
+	if err := f.reader.List(ctx, &autoscalers, here...); err != nil {
+		return fmt.Errorf("listing the HorizontalPodAutoscalers on %s: %w", &v.target, err)
+	}
+	for i := range autoscalers.Items {
+		a := &autoscalers.Items[i]
+		if most := int(a.Spec.MaxReplicas); v.target.follower == nil || most < v.target.follower.most {
+			v.target.follower = &follower{"HorizontalPodAutoscaler " + a.Name, most}
+		}
 	}
 	return nil
 }

@@ -25,6 +25,9 @@ func (v *variant) policy() decision.VariantPolicy {
 		policy = decision.DefaultVariantPolicy()
 		policy.Actuation = decision.ActuationOff
 	}
+	if f := v.target.follower; f != nil && (policy.Max < 0 || f.most < policy.Max) {
+		policy.Min, policy.Max, policy.MaxOf = min(policy.Min, f.most), f.most, f.name
+	}
 	return policy
 }
 

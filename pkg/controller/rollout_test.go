@@ -204,7 +204,7 @@ func groups(size int64, partition any) client.Object {
 func TestWhatAStatefulSetMakesOfItsPods(t *testing.T) {
 	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}, Spec: appsv1.StatefulSetSpec{
 		Replicas: ptr.To[int32](4), PodManagementPolicy: appsv1.OrderedReadyPodManagement, MinReadySeconds: 30,
-		Ordinals: &appsv1.StatefulSetOrdinals{Start: 5},
+		Ordinals:             &appsv1.StatefulSetOrdinals{Start: 5},
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}},
 	}}
 	for policy, want := range map[appsv1.PodManagementPolicyType]bool{appsv1.OrderedReadyPodManagement: true, appsv1.ParallelPodManagement: false} {

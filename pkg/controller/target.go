@@ -77,6 +77,9 @@ type target struct {
 	unread bool
 	// deleted is set when the target was there before.
 	deleted bool
+	// follower is what follows our metric, and allows the fewest replicas; nil where nothing does
+	// that is known.
+	follower *follower
 	// lent is set when another object on the same target counts its pods.
 	lent bool
 }

@@ -46,7 +46,7 @@ func (r *round) bounds(m *model) {
 	m.each(func(v *variant) {
 		switch most := v.bounded(mostReplicas); {
 		case v.target > most && most < mostReplicas:
-			v.step(StageBounds, most, ReasonMaxReplicas, "maxReplicas is %d", most)
+			v.step(StageBounds, most, ReasonMaxReplicas, "%s", v.maximum())
 		case v.target > most:
 			v.step(StageBounds, most, ReasonMaxReplicas, "a scale target holds no more than %d", most)
 		case v.target < v.policy.Min:

@@ -106,7 +106,7 @@ func (r *round) lacks(m *model, v *variant, short capacity.Rate, ideal int) {
 func (r *round) obstacle(v *variant, ideal int) (Reason, string) {
 	switch most, why := r.mayReach(v); {
 	case v.bounded(v.target+1) <= v.target:
-		return ReasonMaxReplicas, fmt.Sprintf("maxReplicas is %d", v.policy.Max)
+		return ReasonMaxReplicas, v.maximum()
 	case v.target >= most:
 		return ReasonRateLimited, why
 	case v.policy.Up.Window > 0 && r.heldUp(v, ideal, ideal) < ideal:

@@ -161,3 +161,17 @@ func TestWhatIsShownHoldsItsRoom(t *testing.T) {
 	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "there is no room left for the other one")
 	assert.Equal(t, 1, plan.Models[1].Variants[0].Current, "what is told is what there is")
 }
+
+// Whose bound it is stands in the reason, where it is not the object's own.
+func TestWhoseBoundItIs(t *testing.T) {
+	for of, want := range map[string]string{"": "maxReplicas is 2", "HorizontalPodAutoscaler h": "maxReplicas of HorizontalPodAutoscaler h is 2"} {
+		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
+		v.policy.Max, v.policy.MaxOf, v.target = 2, of, 3
+		reason, obstacle := r.obstacle(v, 3)
+		assert.Equal(t, ReasonMaxReplicas, reason)
+		assert.Equal(t, want, obstacle)
+		r.bounds(m)
+		assert.Equal(t, 2, v.target)
+		assert.Equal(t, want, v.plan.Message)
+	}
+}

@@ -141,8 +141,10 @@ type Idle struct {
 type VariantPolicy struct {
 	// Min is the least number of replicas.
 	Min int
-	// Max is the greatest number of replicas; negative means no bound.
-	Max int
+	// Max is the greatest number of replicas; negative means no bound. MaxOf names who set it,
+	// and is empty where the object itself did.
+	Max   int
+	MaxOf string
 	// Up and Down limit the speed of changes.
 	Up, Down Behavior
 	// Actuation says what is done with the plan; the decision itself is the same

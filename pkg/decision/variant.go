@@ -147,7 +147,7 @@ func (r *round) freeze(v *variant, unknown error) {
 	}
 	v.refuse(reason, "replicas held: "+unknown.Error())
 	if most := v.bounded(v.target); most < v.target && r.kind == RoundFull && !v.in.Rolling {
-		v.step(StageBounds, most, ReasonMaxReplicas, "maxReplicas is %d", most)
+		v.step(StageBounds, most, ReasonMaxReplicas, "%s", v.maximum())
 	}
 }
 
@@ -201,6 +201,15 @@ func (r *round) asShown(v *variant) *Variant {
 
 // bounded is n, but no more than maxReplicas.
 func (v *variant) bounded(n int) int { return fewer(v.policy.Max, n) }
+
+// maximum says what maxReplicas is, and whose where it is not the object's own.
+func (v *variant) maximum() string {
+	of := ""
+	if v.policy.MaxOf != "" {
+		of = " of " + v.policy.MaxOf
+	}
+	return fmt.Sprintf("maxReplicas%s is %d", of, v.policy.Max)
+}
 
 // fewer is the lower of an upper bound, negative for none, and another number.
 func fewer(bound, n int) int {

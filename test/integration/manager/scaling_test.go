@@ -8,9 +8,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 // roundsLater waits until a manager has ended so many more full rounds.
@@ -110,6 +112,22 @@ func TestActuationMetricOnlyPublishes(t *testing.T) {
 	roundsLater(t, brisk, 3)
 	assert.EqualValues(t, 1, *read(t, d).Spec.Replicas)
 	assert.False(t, read(t, v).Status.Actuation.Applied)
+}
+
+// What the HorizontalPodAutoscaler that follows the metric would not make is not shown, and the
+// object says whose bound that is.
+func TestActuationMetricStaysWithinItsFollowersBound(t *testing.T) {
+	servers := serveModels(t)
+	namespace := space(t)
+	servers.ask(namespace, 0.9*serves)
+	v, follower := variant(namespace, "llama-h100", "server", brisk), autoscaler(namespace)
+	v.Spec.Actuation = v1alpha1.ActuationMetric
+	follower.(*autoscalingv2.HorizontalPodAutoscaler).Spec.MaxReplicas = 1
+	create(t, deployment(namespace, "server", 1), follower, v)
+	condition := shows(t, patience, v, v1alpha1.ConditionScalingLimited, string(decision.ReasonMaxReplicas))
+	assert.Contains(t, condition.Message, "maxReplicas of HorizontalPodAutoscaler other is 1")
+	series := `wva_desired_replicas{accelerator_type="H100",controller_instance="brisk",namespace="` + namespace + `",variant_name="llama-h100"}`
+	assert.InDelta(t, 1, seriesOf(t, brisk, namespace)[series], 0)
 }
 
 func TestAnObjectBelongsToOneInstance(t *testing.T) {
