@@ -66,7 +66,7 @@ func (w *world) setPromise(m *modelState) {
 		promises[key] = p
 	}
 	key := decision.ModelKey{Namespace: namespace, ID: m.Name}
-	promises[key] = decision.Promise{Class: "class", Priority: m.Priority, SLO: m.SLO}
+	promises[key] = decision.Promise{Class: "class", Priority: m.Priority, Weight: m.Weight, SLO: m.SLO}
 	w.policy.Promises = promises
 }
 

@@ -43,6 +43,11 @@ func drawRules(d *dice, s *Scenario) {
 		f.Kind, f.Every = FaultClock, pick(d, -10*time.Minute, -time.Minute, -20*time.Second, 20*time.Second, time.Minute, 10*time.Minute)
 		s.Faults = append(s.Faults, f)
 	}
+	for i := range s.Models {
+		if s.Limited && d.chance(0.2) {
+			s.Models[i].Weight = pick(d, 0.3, 3.0, 20)
+		}
+	}
 }
 
 // ahead is by how much the clock of the manager is ahead just now.

@@ -50,8 +50,10 @@ type NodeGroup struct {
 type Model struct {
 	Name     string
 	Priority int
-	SLO      capacity.SLO
-	Shape    capacity.TokenShape
+	// Weight is what its share of scarce devices counts among equally important models; 0 is 1.
+	Weight float64
+	SLO    capacity.SLO
+	Shape  capacity.TokenShape
 	// Gateway says that a gateway counts the requests and keeps those that nothing
 	// serves. Without one they are lost.
 	Gateway bool

@@ -153,6 +153,9 @@ func (m *Model) tell(b *strings.Builder) {
 		fmt.Fprintf(b, ", promised TTFT %.5g ms, ITL %.5g ms", float64(m.SLO.TTFT), float64(m.SLO.ITL))
 	}
 	fmt.Fprintf(b, ", priority %d", m.Priority)
+	if m.Weight > 0 {
+		fmt.Fprintf(b, ", weight %g", m.Weight)
+	}
 	for _, option := range []struct {
 		on   bool
 		text string

@@ -187,7 +187,7 @@ func (w *world) addModel(m *Model, index int) {
 	own := *m
 	state := &modelState{Model: &own, index: index}
 	key := decision.ModelKey{Namespace: namespace, ID: m.Name}
-	w.policy.Promises[key] = decision.Promise{Class: "class", Priority: m.Priority, SLO: m.SLO}
+	w.policy.Promises[key] = decision.Promise{Class: "class", Priority: m.Priority, Weight: m.Weight, SLO: m.SLO}
 	if m.Sleeps > 0 {
 		w.policy.IdleByModel[key] = decision.Idle{Enabled: true, Retention: m.Sleeps}
 	}
