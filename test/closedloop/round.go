@@ -189,8 +189,13 @@ func (w *world) checkBounds(v *variantState, desired int) {
 }
 
 // hopeful is how many replicas serve, or can be expected to, those that wait for their
-// turn among them.
-func (v *variantState) hopeful(w *world) int { return v.hoped(w) + v.waitTheirTurn(w) }
+// turn among them unless a quota keeps their pods away.
+func (v *variantState) hopeful(w *world) int {
+	if !w.allows(v, 1) {
+		return v.hoped(w)
+	}
+	return v.hoped(w) + v.waitTheirTurn(w)
+}
 
 // hoped is how many pods serve, or can be expected to: those that start, but not those
 // that the scheduler refused, whose containers fail, or that are late by more than the
