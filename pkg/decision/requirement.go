@@ -218,6 +218,10 @@ func (r *round) less(m *model, n *need) {
 		_, busy, _ := r.owed(m)
 		n.least = max(m.least(), m.headroom()*m.certain()) + max(n.queued, busy)
 		n.idle = r.idleOf(m)
+		if m.load.saturated > 0 {
+			// One that stays so has what is short of this added in the next round.
+			n.least = max(n.least, n.required)
+		}
 	}
 }
 

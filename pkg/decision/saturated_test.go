@@ -212,6 +212,29 @@ func TestWhatAReplicaOwesItsOwnQueue(t *testing.T) {
 	}
 }
 
+// Beside one that stays saturated as much stays as is required: else the next round would add
+// what this one gives up.
+func TestWhatStaysBesideASaturatedOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		saturated int
+		required  capacity.Rate
+		least     capacity.Rate
+	}{
+		"none is saturated":       {0, 9, 2 * lowerHeadroom},
+		"one is":                  {1, 9, 9},
+		"one is, and less is due": {1, 1, 2 * lowerHeadroom},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 5, Current: 5, Request: request("H100", 1)})
+			m.demand.isCertain, m.demand.now, m.demand.certain, m.load.saturated = true, 2, 2, c.saturated
+			n := need{required: c.required, supply: 12.5}
+			r.less(m, &n)
+			assert.Equal(t, wantLess, n.want)
+			assert.InDelta(t, float64(c.least), float64(n.least), 1e-9)
+		})
+	}
+}
+
 // A scale-down gives a replica at most four times what it has to do now, where nothing but that
 // says what it serves.
 func TestHowFarAScaleDownStretches(t *testing.T) {

@@ -39,3 +39,16 @@ func TestAQueueThatOneReplicaServesAloneKeepsNoFleet(t *testing.T) {
 		}
 	}
 }
+
+// A load that is far too much for the one replica there is, until it falls when the many that
+// came for it begin to serve: what one serves alone keeps those that it needs itself, and no other.
+func TestAFallWhileOneServesItsQueueAlone(t *testing.T) {
+	t.Parallel()
+	one := variant("one", serving.Profile{Base: 22.39, PerRequest: 0.06763, PerResidentToken: 2.645e-5, PerPrefillToken: 0.05238, BatchLimit: 140, KVTokens: 233_238}, 10, 1)
+	one.Startup = 615 * time.Second
+	s := constant(44.25, one)
+	s.Nodes = []NodeGroup{{"H100", 100, 4}}
+	s.Models[0].Shape = capacity.TokenShape{Input: 772, Output: 124}
+	s.Models[0].Load = []Point{{0, 44.25}, {890 * time.Second, 44.25}, {895 * time.Second, 2.469}}
+	holds(t, s)
+}
