@@ -191,7 +191,7 @@ func (w *world) checkBounds(v *variantState, desired int) {
 // hopeful is how many replicas serve, or can be expected to, those that wait for their
 // turn among them unless a quota keeps their pods away.
 func (v *variantState) hopeful(w *world) int {
-	if !w.allows(v, 1) {
+	if !w.allows(v) {
 		return v.hoped(w)
 	}
 	return v.hoped(w) + v.waitTheirTurn(w)

@@ -128,9 +128,9 @@ func (w *world) quotaLeft() int64 {
 	return int64(left)
 }
 
-// allows says whether the quota lets so many more pods of a variant come.
-func (w *world) allows(v *variantState, more int) bool {
-	return w.scenario.Quota == 0 || w.quotaLeft() >= int64(more*v.Devices)
+// allows says whether the quota lets one more pod of a variant come.
+func (w *world) allows(v *variantState) bool {
+	return w.scenario.Quota == 0 || w.quotaLeft() >= int64(v.Devices)
 }
 
 // unscheduled is how many pods the scheduler has not looked at.
@@ -145,7 +145,7 @@ func (v *variantState) unscheduled() (n int) {
 
 // makeUp makes the pods that a quota did not let come.
 func (w *world) makeUp(v *variantState) {
-	for !v.Ordered && v.own() < v.target && w.allows(v, 1) {
+	for !v.Ordered && v.own() < v.target && w.allows(v) {
 		w.create(v)
 		w.changed = true
 	}

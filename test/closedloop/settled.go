@@ -241,7 +241,7 @@ func (w *world) canAdd(v *variantState, missing int) bool {
 	case v.target > 0 && float64(missing)/float64(v.target) <= v.policy.Up.Tolerance:
 		return false
 	}
-	return (w.scenario.Grows > 0 && !w.scenario.Limited && w.allows(v, 1)) || w.slots(v) > 0
+	return (w.scenario.Grows > 0 && !w.scenario.Limited && w.allows(v)) || w.slots(v) > 0
 }
 
 // missing is how many replicas a shortage takes.

@@ -325,7 +325,7 @@ func (w *world) takeTurns(v *variantState) {
 	}
 	switch {
 	case len(v.leaving) > 0:
-	case len(v.pods) < v.target && !w.allows(v, 1):
+	case len(v.pods) < v.target && !w.allows(v):
 	case len(v.pods) < v.target:
 		w.create(v)
 		w.disturbed = w.now
