@@ -107,6 +107,9 @@ func (r *round) tellSupply(m *model) {
 		} else {
 			v.note(StageSupply, ReasonMetricsMissing, "what a replica serves is not known yet; %d serve or will", v.fleet.supply)
 		}
+		if n := v.in.Current - v.plan.Current; n > 0 {
+			v.note(StageSupply, ReasonMetricsFound, "%s shown to who follows the metric, and not made yet", plural(n, "of them is", "of them are"))
+		}
 		if v.in.KVSource != serving.CacheUnknown && r.reportedKVTokens(v) == 0 {
 			v.note(StageSupply, ReasonMetricsFound, "KV cache not reported: %.0f tokens by %s", v.in.KVTokens, v.in.KVSource)
 		}
