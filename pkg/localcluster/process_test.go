@@ -26,6 +26,15 @@ func shell(name, script string) Process {
 	return Process{Name: name, Path: "/bin/sh", Args: []string{"-c", script}}
 }
 
+// brief runs the script once it is told to: on a busy machine it would else end before its start
+// was seen.
+func brief(t *testing.T, c *Cluster, script string) {
+	t.Helper()
+	told := filepath.Join(t.TempDir(), "told")
+	require.NoError(t, c.StartProcess(t.Context(), shell("brief", "until [ -e "+told+" ]; do :; done; "+script)))
+	require.NoError(t, os.WriteFile(told, nil, 0o600))
+}
+
 func failure(t *testing.T, c *Cluster) error {
 	select {
 	case err := <-c.Failed():
@@ -38,7 +47,7 @@ func failure(t *testing.T, c *Cluster) error {
 
 func TestADeathIsToldWithTheLastLines(t *testing.T) {
 	c := supervisor(t)
-	require.NoError(t, c.StartProcess(t.Context(), shell("brief", "echo first words; echo last words >&2; exit 3")))
+	brief(t, c, "echo first words; echo last words >&2; exit 3")
 	err := failure(t, c)
 	assert.ErrorContains(t, err, "brief died (exit status 3)")
 	assert.ErrorContains(t, err, "first words\n  last words")
@@ -60,7 +69,7 @@ func TestAnAskedForEndIsNotTold(t *testing.T) {
 		require.NoError(t, end(name))
 		assert.False(t, alive(c.children[name].cmd.Process.Pid))
 	}
-	require.NoError(t, c.StartProcess(t.Context(), shell("brief", "exit 1")))
+	brief(t, c, "exit 1")
 	assert.ErrorContains(t, failure(t, c), "brief died", "the first that is told is the one that nobody asked for")
 	assert.Error(t, c.Kill("unknown"))
 }
