@@ -46,9 +46,9 @@ var cases = map[string]struct{ fires, silent string }{
 		silent: `wva_oldest_sample_age_seconds{namespace="wva", exported_namespace="chat", model_name="m"} 15x90`,
 	},
 	"WVASaturatedForLong": {
-		fires: breaches("600", "0x90") + breaches("1800", "0+1x90") + breaches("+Inf", "0+1x90"),
-		// As often, but over within ten minutes.
-		silent: breaches("600", "0+1x90") + breaches("1800", "0+1x90") + breaches("+Inf", "0+1x90"),
+		fires: saturated("0x90"),
+		// As long in all, but over within ten minutes each time.
+		silent: saturated("0x9 600x9 1200x9 1800x9 2400x9 3000x9 3600x9 4200x9 4800x9"),
 	},
 	"WVANoRoom": {
 		fires:  replicas("4x90", "2x90", "0x90"),
@@ -80,8 +80,9 @@ var cases = map[string]struct{ fires, silent string }{
 	},
 }
 
-func breaches(below, values string) string {
-	return `wva_breach_duration_seconds_bucket{namespace="wva", exported_namespace="chat", model_name="m", le="` + below + `"} ` + values + "\n"
+// saturated are the instants since when a model is.
+func saturated(since string) string {
+	return `wva_saturated_since_timestamp_seconds{namespace="wva", exported_namespace="chat", model_name="m"} ` + since
 }
 
 func replicas(desired, current, slots string) string {

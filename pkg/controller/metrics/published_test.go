@@ -110,7 +110,9 @@ func TestQualityOfDecisions(t *testing.T) {
 	round(0, false, fallingBack(5, decision.FallbackPrevious))
 	round(0, true, same)
 	round(10*time.Second, true, same)
+	assert.InDelta(t, noon.Unix(), testutil.ToFloat64(q.saturated.WithLabelValues("m", "n")), 0, "since the first round of them")
 	round(35*time.Second, false, same)
+	assert.Zero(t, testutil.CollectAndCount(q.saturated), "it is over")
 	assert.InDelta(t, 1, testutil.ToFloat64(q.held.WithLabelValues("v", "n")), 0)
 	require.NoError(t, testutil.CollectAndCompare(m.gauges, strings.NewReader(`
 # HELP wva_oldest_sample_age_seconds Age of the oldest sample of the model's serving replicas in the last round. No series without samples.
@@ -141,7 +143,7 @@ wva_breach_duration_seconds_count{model_name="m",namespace="n"} 1
 
 	m.Show(&decision.Plan{Time: noon}, &Round{})
 	m.Gone(decision.Key{Namespace: "n", Name: "v"})
-	for _, c := range []prometheus.Collector{q.scalings, q.held, q.flips, q.breach, m.gauges} {
+	for _, c := range []prometheus.Collector{q.scalings, q.held, q.flips, q.breach, q.saturated, m.gauges} {
 		assert.Zero(t, testutil.CollectAndCount(c), "the series end with the objects")
 	}
 }

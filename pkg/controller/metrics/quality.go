@@ -12,6 +12,7 @@ import (
 type quality struct {
 	scalings, held, flips *prometheus.CounterVec
 	breach, duration      *prometheus.HistogramVec
+	saturated             *prometheus.GaugeVec
 	lastRound             prometheus.Gauge
 
 	// lastUp is the direction of the last change of each variant, and breached since
@@ -41,6 +42,10 @@ func newQuality(instance prometheus.Labels) *quality {
 			Help:    "Time from the first round that found the model saturated to the first round that did not.",
 			Buckets: prometheus.ExponentialBuckets(5, 2, 10),
 		}, ofModel),
+		saturated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "wva_saturated_since_timestamp_seconds", ConstLabels: instance,
+			Help: "Unix time of the first of the rounds that found the model saturated without a break. Absent while it is not.",
+		}, ofModel),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "wva_round_duration_seconds", ConstLabels: instance,
 			Help:    "Duration of a round without the time for reading metrics, by kind (Full, Fast, Event) and result (success, error).",
@@ -55,7 +60,7 @@ func newQuality(instance prometheus.Labels) *quality {
 }
 
 func (q *quality) collectors() []prometheus.Collector {
-	return []prometheus.Collector{q.scalings, q.held, q.flips, q.breach, q.duration, q.lastRound}
+	return []prometheus.Collector{q.scalings, q.held, q.flips, q.breach, q.saturated, q.duration, q.lastRound}
 }
 
 // see notes a round.
@@ -76,6 +81,7 @@ func (q *quality) see(plan *decision.Plan) {
 		if !models[key] {
 			delete(q.breached, key)
 			q.breach.DeleteLabelValues(key.ID, key.Namespace)
+			q.saturated.DeleteLabelValues(key.ID, key.Namespace)
 		}
 	}
 	q.models = models
@@ -86,8 +92,10 @@ func (q *quality) seeBreach(key decision.ModelKey, triggered bool, at time.Time)
 	switch {
 	case triggered && !under:
 		q.breached[key] = at
+		q.saturated.WithLabelValues(key.ID, key.Namespace).Set(float64(at.UnixMilli()) / 1000)
 	case !triggered && under:
 		delete(q.breached, key)
+		q.saturated.DeleteLabelValues(key.ID, key.Namespace)
 		q.breach.WithLabelValues(key.ID, key.Namespace).Observe(at.Sub(since).Seconds())
 	}
 }

@@ -44,6 +44,7 @@ func References() ([]Reference, error) {
 	m.Ended(decision.RoundFull, time.Second, time.Unix(0, 0), nil)
 	m.quality.flips.WithLabelValues(key.Name, key.Namespace).Inc()
 	m.quality.breach.WithLabelValues("model", key.Namespace).Observe(1)
+	m.quality.saturated.WithLabelValues("model", key.Namespace).Set(1)
 	families, err := registry.Gather()
 	if err != nil {
 		return nil, fmt.Errorf("collecting the metrics of the controller: %w", err)
