@@ -69,8 +69,10 @@ func run(files []string, in io.Reader, out io.Writer, form *output.Form) error {
 		}
 	}
 	switch {
-	case wrong > 0:
-		return fmt.Errorf("%d of what was found is wrong", wrong)
+	case wrong == 1:
+		return errors.New("1 error")
+	case wrong > 1:
+		return fmt.Errorf("%d errors", wrong)
 	case len(found.variants) == 0:
 		return errors.New("the files have no VariantAutoscaling object: name one that has")
 	case form.ForPrograms():

@@ -44,7 +44,7 @@ func TestLint(t *testing.T) {
 		"two on one target": {object("a", "one", "") + object("b", "one", ""), []string{
 			"-: VariantAutoscaling chat/a: error: spec.scaleTargetRef: VariantAutoscaling b also scales Deployment one: delete all but one",
 			"-: VariantAutoscaling chat/b: error: spec.scaleTargetRef: VariantAutoscaling a also scales Deployment one: delete all but one",
-		}, "2 of what was found is wrong"},
+		}, "2 errors"},
 		"warnings alone": {hpa + keda + object("a", "one", "") + object("b", "two", "  sloClassRef: {name: gold}\n") + classes, []string{
 			"-: VariantAutoscaling chat/a: warning: HorizontalPodAutoscaler h also scales Deployment one: delete it, or set spec.actuation to Metric and let it act on the metric wva_desired_replicas",
 			"-: VariantAutoscaling chat/b: warning: ScaledObject k also scales Deployment two: delete it, or set spec.actuation to Metric and let it act on the metric wva_desired_replicas",
@@ -53,9 +53,15 @@ func TestLint(t *testing.T) {
 		}, ""},
 		"kinds of targets": {object("a", "one, kind: DaemonSet", "") + object("b", "two, kind: StatefulSet", "") + object("c", "three, apiVersion: example.com/v1, kind: Server", ""), []string{
 			"-: VariantAutoscaling chat/a: error: spec.scaleTargetRef: DaemonSet has no scale subresource, so its replicas cannot be set: name an object that has one, such as a Deployment",
-		}, "1 of what was found is wrong"},
-		"an older form":      {earlier, []string{`-: VariantAutoscaling old: error: spec.scaleTargetRef is missing, so the object is of an older form: run "kubectl wva migrate" and apply what it writes`}, "1 of what was found is wrong"},
-		"a misspelled field": {object("a", "one", "  modelId: llama\n"), []string{`-: VariantAutoscaling chat/a: error: strict decoding error: unknown field "spec.modelId"`}, "1 of what was found is wrong"},
+		}, "1 error"},
+		"an older form":      {earlier, []string{`-: VariantAutoscaling old: error: spec.scaleTargetRef is missing, so the object is of an older form: run "kubectl wva migrate" and apply what it writes`}, "1 error"},
+		"a misspelled field": {object("a", "one", "  modelId: llama\n"), []string{`-: VariantAutoscaling chat/a: error: strict decoding error: unknown field "spec.modelId"`}, "1 error"},
+		"a boolean":          {object("a", "one", "  actuation: Off\n"), []string{`-: VariantAutoscaling chat/a: error: spec.actuation is a bool, expected a string: YAML reads Off, On, Yes and No as booleans: write it in quotes, as in "Off"`}, "1 error"},
+		"a number as text":   {object("a", "one", "  maxReplicas: many\n"), []string{"-: VariantAutoscaling chat/a: error: spec.maxReplicas is a string, expected a int32"}, "1 error"},
+		"a class that nobody can check": {object("a", "one", "  sloClassRef: {name: gold}\n"), []string{
+			"-: VariantAutoscaling chat/a: warning: spec.sloClassRef: gold was not checked: no ConfigMap of service classes is among the files",
+			"VariantAutoscaling objects without an error: 1",
+		}, ""},
 		"a list":             {"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: llmd.ai/v1alpha1, kind: VariantAutoscaling, metadata: {name: a}, spec: {modelID: m, scaleTargetRef: {name: d}}}\n", []string{"VariantAutoscaling objects without an error: 1"}, ""},
 		"nothing to look at": {"# nothing\n", nil, "the files have no VariantAutoscaling object"},
 		"broken classes":     {strings.Replace(classes, "priority: 1", "priority: high", 1), nil, "-, document 1: ConfigMap service-classes-config: service classes: "},
@@ -102,7 +108,7 @@ func TestTheSamplesAreFine(t *testing.T) {
 
 func TestFindingsForPrograms(t *testing.T) {
 	got, err := linted(t, object("a", "one", "")+object("b", "one", ""), "-o", "json", "-")
-	require.ErrorContains(t, err, "2 of what was found is wrong")
+	require.ErrorContains(t, err, "2 errors")
 	var found []finding
 	require.NoError(t, json.Unmarshal([]byte(got), &found))
 	require.Len(t, found, 2)

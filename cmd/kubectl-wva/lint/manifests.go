@@ -1,7 +1,10 @@
 package lint
 
 import (
+	stdjson "encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,10 +100,25 @@ func (m *manifests) readVariant(file string, text []byte, h header) {
 	// As the API server reads it: fields are told apart by case, too.
 	v = v1alpha1.VariantAutoscaling{}
 	if _, _, err := decoder().Decode(text, nil, &v); err != nil {
-		m.unreadable = append(m.unreadable, finding{file, nameOf(h.Metadata), levelError, err.Error()})
+		m.unreadable = append(m.unreadable, finding{file, nameOf(h.Metadata), levelError, readable(text, err)})
 		return
 	}
 	m.variants = append(m.variants, written{file, &v})
+}
+
+// readable is the error of an object that cannot be decoded, in YAML's words where a value is of
+// another type than its field.
+func readable(text []byte, err error) string {
+	var mistyped *stdjson.UnmarshalTypeError
+	values, invalid := yaml.YAMLToJSON(text)
+	if invalid != nil || !errors.As(stdjson.Unmarshal(values, &v1alpha1.VariantAutoscaling{}), &mistyped) {
+		return err.Error()
+	}
+	hint := ""
+	if mistyped.Value == "bool" && mistyped.Type.Kind() == reflect.String {
+		hint = `: YAML reads Off, On, Yes and No as booleans: write it in quotes, as in "Off"`
+	}
+	return fmt.Sprintf("%s is a %s, expected a %s%s", mistyped.Field, mistyped.Value, mistyped.Type.Kind(), hint)
 }
 
 func decoder() runtime.Decoder {
@@ -160,6 +178,9 @@ func (m *manifests) findings() []finding {
 	all := append([]finding{}, m.unreadable...)
 	for _, w := range m.variants {
 		errs, warnings := review.Object(w.object, around)
+		if ref := w.object.Spec.SLOClassRef; ref != nil && m.classes == nil {
+			warnings = append(warnings, fmt.Sprintf("spec.sloClassRef: %s was not checked: no ConfigMap of service classes is among the files", ref.Name))
+		}
 		for _, err := range errs {
 			all = append(all, finding{w.file, nameOf(w.object.ObjectMeta), levelError, err.Error()})
 		}
