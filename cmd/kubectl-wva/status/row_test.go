@@ -3,6 +3,7 @@ package status
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +99,12 @@ func TestChangesAreShownOnce(t *testing.T) {
 	out.Reset()
 	require.NoError(t, f.catchUp(all))
 	assert.Regexp(t, `(?s)^a     llama  2xH100  Off        1        5 .*\nc .*Deleted .*\n$`, out.String())
+
+	out.Reset()
+	all.Items[0].Name = "a-much-longer-name"
+	require.NoError(t, f.catchUp(all))
+	assert.Regexp(t, `(?m)^NAME                MODEL `, out.String(), "a row that needs more room has its own header")
+	assert.Equal(t, 1, strings.Count(out.String(), "MODEL"))
 
 	s, out = screenOf(t, output.YAML)
 	f = &follower{screen: s, shown: map[nameOf]Row{}}

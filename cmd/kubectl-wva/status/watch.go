@@ -72,10 +72,8 @@ func (f *follower) begin(list *v1alpha1.VariantAutoscalingList) error {
 	for i := range rows {
 		f.widen(rows[i].cells(f.all, false, now))
 	}
-	if !f.form.ForPrograms() {
-		if err := f.line(header(f.all, false)); err != nil {
-			return err
-		}
+	if err := f.title(); err != nil {
+		return err
 	}
 	for _, r := range rows {
 		if err := f.row(r); err != nil {
@@ -85,10 +83,22 @@ func (f *follower) begin(list *v1alpha1.VariantAutoscalingList) error {
 	return nil
 }
 
-func (f *follower) widen(cells []string) {
+// title shows the names of the columns.
+func (f *follower) title() error {
+	if f.form.ForPrograms() {
+		return nil
+	}
+	return f.line(header(f.all, false))
+}
+
+// widen makes room for a row, and reports whether a column grew before the last one, which may
+// have any width.
+func (f *follower) widen(cells []string) (grew bool) {
 	for i, cell := range cells {
+		grew = grew || len(cell) > f.widths[i] && i < len(cells)-1
 		f.widths[i] = max(f.widths[i], len(cell))
 	}
+	return grew
 }
 
 // catchUp shows what changed while nothing watched.
@@ -155,7 +165,14 @@ func (f *follower) row(r Row) error {
 	}
 	f.shown[r.key()] = r
 	if !f.form.ForPrograms() {
-		return f.line(r.cells(f.all, false, time.Now()))
+		cells := r.cells(f.all, false, time.Now())
+		if f.widen(cells) {
+			// The columns that follow are others than those above.
+			if err := f.title(); err != nil {
+				return err
+			}
+		}
+		return f.line(cells)
 	}
 	if f.form.String() == output.YAML {
 		if _, err := fmt.Fprintln(f.out, "---"); err != nil {
