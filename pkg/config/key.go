@@ -244,7 +244,7 @@ func decisionKeys() []Key {
 			with(count(func(c *Config) *int { return &c.Growth.Pods })),
 		Key{Name: "WVA_GROWTH_LIMIT_PERCENT", Default: strconv.Itoa(defaults.Growth.Percent), Help: "The same, in percent of the replicas that serve. 0 for both means no limit."}.
 			with(count(func(c *Config) *int { return &c.Growth.Percent })),
-		dynamic("WVA_CONFLICT_PERIOD", defaults.ConflictWindow, "A writer who sets the same number of replicas again within this time is in conflict.",
+		dynamic("WVA_CONFLICT_PERIOD", defaults.ConflictWindow, "How long a change of the replicas by somebody else is remembered. A writer who sets the same number again within this time is in conflict, and so is who makes a second change within the scale-down window.",
 			func(c *Config) *time.Duration { return &c.ConflictWindow }),
 		dynamic("WVA_SWITCH_HORIZON", defaults.Horizon, "A switch to a cheaper variant must pay for the start-up of its replicas within this time.",
 			func(c *Config) *time.Duration { return &c.Horizon }),

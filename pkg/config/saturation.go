@@ -96,6 +96,10 @@ func parseEntry(name, text string, s *said) (entry, bool) {
 		kvSpareTrigger:    f.number("kvSpareTrigger"),
 		queueSpareTrigger: f.number("queueSpareTrigger"),
 	}
+	if limiter := "enableLimiter"; f.raw[limiter] != nil {
+		f.warn("%s has no effect: set WVA_LIMITED_MODE, which is for all models", limiter)
+		delete(f.raw, limiter)
+	}
 	f.rest()
 	return e, len(s.errs) == errs
 }

@@ -61,7 +61,7 @@ func TestParseSaturation(t *testing.T) {
 		"fields without effect are named": {
 			data:     map[string]string{"default": "enableLimiter: true\nkvCacheTreshold: 0.5\n"},
 			base:     published,
-			warnings: []string{`entry "default": enableLimiter has no effect: correct its name or remove it`, `entry "default": kvCacheTreshold has no effect: correct its name or remove it`},
+			warnings: []string{`entry "default": enableLimiter has no effect: set WVA_LIMITED_MODE, which is for all models`, `entry "default": kvCacheTreshold has no effect: correct its name or remove it`},
 		},
 		"an override is valid only after the merge": {
 			data: map[string]string{
