@@ -230,6 +230,8 @@ const (
 	ReasonMetricsMissing Reason = "MetricsMissing"
 	ReasonMetricsStale   Reason = "MetricsStale"
 	ReasonMetricsPartial Reason = "MetricsPartial"
+	// ReasonRateUnknown: what a replica serves was not seen yet.
+	ReasonRateUnknown Reason = "RateUnknown"
 	// ReasonMetricsFound: the data suffice.
 	ReasonMetricsFound Reason = "MetricsFound"
 	// ReasonTargetMissing, ReasonTargetForbidden, ReasonConflict: the target may

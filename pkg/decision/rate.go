@@ -105,7 +105,7 @@ func (r *round) tellSupply(m *model) {
 		if m.rated {
 			v.note(StageSupply, ReasonMetricsFound, "a replica serves %s req/s; %d serve or will", perSecond(v.rate.serves()), v.fleet.supply)
 		} else {
-			v.note(StageSupply, ReasonMetricsMissing, "what a replica serves is not known yet; %d serve or will", v.fleet.supply)
+			v.note(StageSupply, ReasonRateUnknown, "what a replica serves is not known yet; %d serve or will", v.fleet.supply)
 		}
 		if n := v.in.Current - v.plan.Current; n > 0 {
 			v.note(StageSupply, ReasonMetricsFound, "%s shown to who follows the metric, and not made yet", plural(n, "of them is", "of them are"))
