@@ -34,7 +34,7 @@ on the PATH, which is this one under that name:
 		Example: `  # In bash, for this shell
   source <(kubectl wva completion bash)
 
-  # What it is
+  # Print the script for zsh
   kubectl wva completion zsh`,
 		ValidArgs: shells,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),

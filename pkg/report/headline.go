@@ -89,7 +89,10 @@ func compared(win, next *replay.Result) string {
 	if next.Cost > 0 {
 		less = 1 - win.Cost/next.Cost
 	}
-	if less < 0.005 {
+	switch {
+	case dollars(next.Cost) == dollars(win.Cost):
+		return fmt.Sprintf("%s costs the same.", next.Policy)
+	case less < 0.005:
 		return fmt.Sprintf("%s costs about as much, %s.", next.Policy, dollars(next.Cost))
 	}
 	return fmt.Sprintf("That is %.0f%% less than %s, the next, with %s.", 100*less, next.Policy, dollars(next.Cost))

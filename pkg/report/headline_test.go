@@ -33,6 +33,8 @@ func TestTheHeadlineSaysWhoWinsByWhat(t *testing.T) {
 			"hybrid wins: of the 2 policies that keep the promise for 99% of the requests it costs least, $90.0, 1.20 times the bound. That is 10% less than hpa:rps=4, the next, with $100."},
 		"about as dear": {[]replay.Result{result("kpa", 0.99, 90.1, 0), hybrid},
 			"hybrid wins: of the 2 policies that keep the promise for 99% of the requests it costs least, $90.0, 1.20 times the bound. kpa costs about as much, $90.1."},
+		"as dear": {[]replay.Result{result("kpa", 0.99, 90, 0), hybrid},
+			"hybrid wins: of the 2 policies that keep the promise for 99% of the requests it costs least, $90.0, 1.20 times the bound. kpa costs the same."},
 		"one alone": {[]replay.Result{keda, hybrid, bound},
 			"hybrid wins: it alone keeps the promise for 99% of the requests (99.87%), at $90.0, 1.20 times the bound. Next is keda with 80.00%, at $20.0."},
 		"another alone":    {[]replay.Result{hpa, keda}, "hpa:rps=4 wins: it alone keeps the promise for 99% of the requests (99.50%), at $100, 1.33 times the bound. Next is keda with 80.00%, at $20.0."},

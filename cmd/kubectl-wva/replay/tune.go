@@ -89,7 +89,7 @@ func (j *job) tune(ctx context.Context) error {
 	style, _ := terminalOf(j.out)
 	for i := range reports {
 		fronts := reports[i].Fronts(&cases[i])
-		lines := []string{style.Title(fmt.Sprintf("%s, start-up %s, %d seeds", j.title(), report.Duration(cases[i].Startup), j.seeds))}
+		lines := []string{style.Title(fmt.Sprintf("%s, start-up %s, seeds: %d", j.title(), report.Duration(cases[i].Startup), j.seeds))}
 		if len(reports[i].Ours) > 0 {
 			lines = append(lines, report.ReplayDispersion(reports[i].Ours[0].Results)...)
 		}

@@ -62,8 +62,8 @@ func TestTuneListsOursAndTheFronts(t *testing.T) {
 func TestTuneAsATable(t *testing.T) {
 	out, _, err := run(t.Context(), tuned("--policy", "hybrid,static:2", "--startup", "30s,60s")...)
 	require.NoError(t, err)
-	assert.Contains(t, out, "synthetic:ramp x 0.5, 6m, Llama-3.1-70B fp8 on H100 and H200, prices aws, start-up 30s, 2 seeds\nindex of dispersion of the arrivals: ")
-	assert.Contains(t, out, ", start-up 1m, 2 seeds\n")
+	assert.Contains(t, out, "synthetic:ramp x 0.5, 6m, Llama-3.1-70B fp8 on H100 and H200, prices aws, start-up 30s, seeds: 2\nindex of dispersion of the arrivals: ")
+	assert.Contains(t, out, ", start-up 1m, seeds: 2\n")
 	assert.Regexp(t, `(?m)^hybrid +\d+\.\d\d% +\d\.\d\d +\$[\d.]+ +[\d.]+ +[\d.]+ +\d\.\d{3} +\d\.\d{3}`, out)
 	assert.Regexp(t, `(?m)^static:2 `, out)
 	assert.Regexp(t, `(?m)^hpa:rps=`, out)
