@@ -25,6 +25,9 @@ const (
 // requests miss the promise than may, a replica is counted to serve less, until that many
 // miss it. The zero value is that of a model of which nothing was seen.
 type Attained struct {
+	// SLO and Share are the promise that it speaks of.
+	SLO   capacity.SLO
+	Share float64
 	// Sampled is the time of the newest sample, and Short that of the newest one that found
 	// the fleet less than what sizing asks for.
 	Sampled, Short time.Time
@@ -51,6 +54,10 @@ func (a *Attained) share() float64 { return 1 - a.Missed/a.Requests }
 // speaks of the whole metrics window before it.
 func (r *round) attained(m *model) Attained {
 	a, met := m.old.Attained, m.in.Met
+	if a.SLO != m.promise.SLO || a.Share != r.policy.Share {
+		// What was missed of another promise says nothing of this one.
+		a = Attained{SLO: m.promise.SLO, Share: r.policy.Share, Sampled: a.Sampled, Short: a.Short}
+	}
 	if r.age(met) != ageFresh || met.Value > 1 || !met.Time.After(a.Sampled) {
 		return a
 	}

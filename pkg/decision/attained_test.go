@@ -17,6 +17,7 @@ func keeping(met Sample, old Attained) (*round, *model, *variant) {
 	policy := DefaultPolicy()
 	policy.Share = 0.99
 	r, m, v := bare(policy, Memory{}, &Variant{Name: "v", Cost: 1, Ready: 2, Current: 2})
+	old.Share = r.policy.Share
 	m.sized, m.demand.now, m.in.Met, m.old.Attained = true, 6, met, old
 	v.rate = rate{trigger: 8, max: 9, promised: 4, bound: true}
 	v.next.Sizing = Sizing{Share: 0.99, PeakShare: 0.9, Rate: 4, PeakRate: 5}
@@ -173,4 +174,20 @@ func TestWhatWasAttainedStays(t *testing.T) {
 	assert.Equal(t, epoch.Add(-time.Minute), back.Sampled)
 	assert.Equal(t, epoch.Add(-time.Minute), back.Short)
 	assert.Equal(t, 0.1, back.Caution)
+}
+
+// What was missed of another promise says nothing of this one.
+func TestAnotherPromiseBeginsAnew(t *testing.T) {
+	for name, change := range map[string]func(*round, *model){
+		"another latency": func(_ *round, m *model) { m.promise.SLO.ITL = 30 },
+		"another share":   func(r *round, _ *model) { r.policy.Share = 0.9 },
+	} {
+		r, m, _ := keeping(metAt(1, epoch), Attained{Sampled: epoch.Add(-time.Minute), Span: time.Hour, Requests: 100, Missed: 30, Counted: 15, Caution: 0.15})
+		assert.Positive(t, r.attained(m).Caution)
+		change(r, m)
+		got := r.attained(m)
+		assert.Zero(t, got.Caution, name)
+		assert.Equal(t, m.promise.SLO, got.SLO)
+		assert.Equal(t, r.policy.Share, got.Share)
+	}
 }

@@ -11,10 +11,13 @@ import (
 // HorizontalPodAutoscaler gives to it, and keeps rounds that are not full from lowering.
 // The way up is part of what is bought; ideal is what no window of scaleUp would have held.
 func (r *round) behavior(m *model, ideal, giveBack map[*variant]int, idle bool) {
+	// All before any is restrained: what one keeps serves no other's load tomorrow.
 	m.each(func(v *variant) {
-		asked := v.target
 		v.wanted = max(v.target, ideal[v])
 		v.needed = m.needed(v)
+	})
+	m.each(func(v *variant) {
+		asked := v.target
 		if from := v.from(); v.target < from {
 			r.restrainDown(m, v, from, giveBack[v], idle)
 		}

@@ -323,3 +323,32 @@ func TestMissingRoundsCoverNoWindow(t *testing.T) {
 		assert.Equal(t, missed, r.history(v)[0].From.Equal(epoch))
 	}
 }
+
+// What one variant keeps for its window serves none of the load that the others are remembered
+// to have been needed for, whatever their names are.
+func TestWhatIsNeededDependsOnNoName(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "a", Ready: 6, Current: 6})
+		other := *v
+		in := *v.in
+		in.Name, other.in, other.key = "b", &in, Key{"ns", "b"}
+		other.old, other.next = &VariantMemory{}, &VariantMemory{}
+		m.variants = append(m.variants, &other)
+		m.sized, m.demand.known, m.demand.now, m.demand.forecast = true, true, 9, &forecast.Belief{}
+		held := m.variants[0]
+		if !first {
+			held = m.variants[1]
+		}
+		for _, w := range m.variants {
+			w.target = 2
+			past := Stretch{From: epoch.Add(-time.Hour), Until: epoch.Add(-time.Second), Replicas: 6, Wanted: 2, Needed: 2, Desired: 6, Decided: true}
+			if w == held {
+				past.Wanted, past.Needed = 6, 6
+			}
+			w.old.History = []Stretch{past}
+		}
+		r.behavior(m, nil, nil, false)
+		assert.Equal(t, []int{2, 2}, []int{m.variants[0].needed, m.variants[1].needed})
+		assert.Equal(t, 6, held.target, "it is held")
+	}
+}

@@ -37,7 +37,6 @@ const (
 	ageAgeing
 	ageStale
 	ageAbsent
-	ages
 )
 
 // age classifies a sample of something that cannot be negative. One from the future (a
@@ -74,25 +73,28 @@ func (r *round) usableSigned(s Sample) bool { return r.ageSigned(s) <= ageAgeing
 // freshness finds out what the data allow. A variant whose shape is unknown still serves,
 // and still counts.
 func (r *round) freshness(m *model) evidence {
-	var count [ages]int
+	fresh, best := 0, ageAbsent
 	for _, v := range m.variants {
-		for _, a := range v.load.age {
-			count[a]++
+		for i, a := range v.load.age {
+			if a == ageFresh {
+				fresh++
+			}
+			best = min(best, v.load.newest[i])
 		}
 	}
 	ready := m.ready()
 	found, reason := evidenceMissing, ReasonMetricsMissing
 	switch {
-	case ready == 0 || float64(count[ageFresh]) >= lowerCoverage*float64(ready):
+	case ready == 0 || float64(fresh) >= lowerCoverage*float64(ready):
 		found, reason = evidenceFull, ReasonMetricsFound
-	case count[ageFresh]+count[ageAgeing] > 0:
+	case best <= ageAgeing:
 		found, reason = evidencePartial, ReasonMetricsPartial
-	case count[ageStale] > 0:
+	case best == ageStale:
 		found, reason = evidenceStale, ReasonMetricsStale
 	case r.justBegun(m):
 		found, reason = evidencePartial, ReasonMetricsPartial
 	}
-	detail := fmt.Sprintf("%d of %d serving replicas have fresh metrics", count[ageFresh], ready)
+	detail := fmt.Sprintf("%d of %d serving replicas have fresh metrics", fresh, ready)
 	m.each(func(v *variant) {
 		v.note(StageFreshness, reason, "%s", detail)
 		if reason != ReasonMetricsFound || ready > 0 {

@@ -125,3 +125,30 @@ func TestOldDataThatVanishAreMissingAtOnce(t *testing.T) {
 		assert.NotNil(t, plan.Models[0].Variants[0].Fallback, "%s later", passed)
 	}
 }
+
+// A metric that nobody shows keeps counts from falling, and from rising only where no other one
+// says how loaded the replicas are.
+func TestOneMetricThatIsMissing(t *testing.T) {
+	now := Sample{Value: 0.1, Time: epoch, Present: true}
+	old := Sample{Value: 0.1, Time: epoch.Add(-3 * time.Minute), Present: true}
+	for name, c := range map[string]struct {
+		kv, waiting, running Sample
+		batch                int
+		want                 evidence
+	}{
+		"all are there":                    {now, now, now, 100, evidenceFull},
+		"who runs is not asked for":        {now, now, Sample{}, 0, evidenceFull},
+		"no cache":                         {Sample{}, now, now, 100, evidencePartial},
+		"no queue":                         {now, Sample{}, now, 100, evidencePartial},
+		"nothing of what runs":             {now, now, Sample{}, 100, evidencePartial},
+		"the cache alone":                  {now, Sample{}, Sample{}, 0, evidencePartial},
+		"what runs, without a batch limit": {Sample{}, Sample{}, now, 0, evidenceMissing},
+		"one is old, and no other there":   {old, Sample{}, Sample{}, 100, evidenceStale},
+		"nothing":                          {want: evidenceMissing},
+	} {
+		in := &Variant{Name: "v", Ready: 1, Current: 1, BatchLimit: c.batch, Replicas: []Replica{{Name: "p", Since: epoch.Add(-time.Hour), KVUse: c.kv, Waiting: c.waiting, Running: c.running}}}
+		r, m, v := bare(DefaultPolicy(), Memory{}, in)
+		v.load = r.loadOf(v, m.saturation)
+		assert.Equal(t, c.want, r.freshness(m), name)
+	}
+}

@@ -112,8 +112,8 @@ func (m *model) toBuy() capacity.Rate {
 }
 
 // growable lists the variants that may grow: first those whose replicas come up;
-// the reserves, whose replicas do not, or found no node lately, are asked only for
-// what the others cannot serve. A cluster that does not grow has nothing more for a
+// the reserves, whose replicas do not, or found no node lately, or whose metric nobody
+// follows, are asked only for what the others cannot serve. A cluster that does not grow has nothing more for a
 // variant that found no node. Misfits do not keep the promise.
 func (r *round) growable(m *model) (first, reserves, misfits []*variant) {
 	m.each(func(v *variant) {
@@ -121,7 +121,7 @@ func (r *round) growable(m *model) (first, reserves, misfits []*variant) {
 		case v.fleet.paused > 0 && (r.policy.Limited || v.rate.unfit()):
 		case v.rate.unfit():
 			misfits = append(misfits, v)
-		case v.fleet.paused > 0 || v.fleet.unhealthy:
+		case v.fleet.paused > 0 || v.fleet.unhealthy || v.unfollowed:
 			reserves = append(reserves, v)
 		default:
 			first = append(first, v)

@@ -16,9 +16,10 @@ const (
 
 // load is how loaded the serving replicas of a variant, or of a model, are.
 type load struct {
-	// of and age are the classes of Variant.Replicas, by index; a model has none.
-	of  []class
-	age []age
+	// of are the classes of Variant.Replicas, and age and newest the ages of all and of the
+	// newest of the metrics that say how loaded each is, by index; a model has none.
+	of          []class
+	age, newest []age
 	// saturated and unsaturated are how many are known to be so, and hanging how many
 	// complete nothing.
 	saturated, unsaturated, hanging int
@@ -31,17 +32,17 @@ type load struct {
 
 // loadOf classifies the variant's serving replicas.
 func (r *round) loadOf(v *variant, t Saturation) load {
-	l := load{of: make([]class, len(v.in.Replicas)), age: make([]age, len(v.in.Replicas))}
+	n := len(v.in.Replicas)
+	l := load{of: make([]class, n), age: make([]age, n), newest: make([]age, n)}
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		used, knowsUsed := r.saturation(v, p)
 		kv, waits, runs := r.age(p.KVUse), r.age(p.Waiting), r.age(p.Running)
 		queue, knowsQueue := p.Waiting.Value, waits <= ageAgeing
-		l.age[i] = kv
+		l.age[i], l.newest[i] = max(kv, waits), min(kv, waits)
 		if v.batchLimit() > 0 {
-			l.age[i] = min(kv, runs)
+			l.age[i], l.newest[i] = max(l.age[i], runs), min(l.newest[i], runs)
 		}
-		l.age[i] = max(l.age[i], waits)
 		if r.hangs(p) {
 			l.hanging++
 		}
@@ -50,7 +51,7 @@ func (r *round) loadOf(v *variant, t Saturation) load {
 			l.of[i] = saturated
 			l.saturated++
 			continue
-		case kv == ageFresh && waits == ageFresh && (v.batchLimit() == 0 || runs == ageFresh):
+		case l.age[i] == ageFresh:
 			l.of[i] = unsaturated
 			l.unsaturated++
 		}

@@ -57,7 +57,8 @@ func (m *VariantMemory) of(target string) *VariantMemory {
 		return m
 	}
 	next := *m
-	next.History, next.Conflict, next.Written, next.NoPod, next.Backoff = nil, Conflict{}, false, time.Time{}, Backoff{}
+	next.History, next.Conflict, next.Written = nil, Conflict{}, false
+	next.NoPod, next.Refused, next.Unseen, next.Backoff = time.Time{}, time.Time{}, Unseen{}, Backoff{}
 	return &next
 }
 

@@ -65,7 +65,7 @@ func (r *round) inTurns(lack []*model, least int) []*model {
 		return lack
 	}
 	last := lack[first:]
-	turn := int(r.snapshot.Time.Unix()/int64(time.Minute.Seconds())) * equalsPerRound % len(last)
+	turn := int(uint64(r.snapshot.Time.Unix())/uint64(time.Minute.Seconds())%uint64(len(last))) * equalsPerRound % len(last)
 	return slices.Concat(lack[:first], slices.Concat(last[turn:], last[:turn])[:equalsPerRound])
 }
 

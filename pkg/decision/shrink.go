@@ -41,7 +41,7 @@ func (r *round) shrink(m *model, keep map[*variant]int) {
 		if v.scarceFor != nil && len(m.variants) > 1 {
 			v.note(StageAllocation, ReasonSpareCapacity, "goes first: %s lacks the room", v.scarceFor.in.ID)
 		}
-		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %s req/s", m.need.detail, plural(n, "replica suffices", "replicas suffice"), perSecond(m.need.required))
+		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %s req/s", m.need.detail, plural(n, "replica suffices", "replicas suffice"), perSecond(m.need.least))
 	})
 }
 

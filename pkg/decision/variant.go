@@ -62,6 +62,8 @@ type variant struct {
 	scarceFor *model
 	// externallyChanged is set when somebody else changed the replicas.
 	externallyChanged bool
+	// unfollowed is set where nobody made what mode Metric shows, for longer than that takes.
+	unfollowed bool
 	// missed is set when the last round is so long ago that nobody knows what was wanted since.
 	missed bool
 }
@@ -191,7 +193,7 @@ func (r *round) asShown(v *variant) *Variant {
 		}
 		since = s.From
 	}
-	if r.snapshot.Time.Sub(since) > podPatience {
+	if v.unfollowed = r.snapshot.Time.Sub(since) > podPatience; v.unfollowed {
 		return v.in
 	}
 	shown := *v.in

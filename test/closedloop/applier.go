@@ -25,7 +25,7 @@ type shown struct {
 func (w *world) applyMetrics() {
 	for _, m := range w.models {
 		for _, v := range m.variants {
-			if v.Metric && v.metric >= 0 {
+			if v.Metric && !v.Stuck && v.metric >= 0 {
 				w.applyMetric(v)
 			}
 		}

@@ -74,6 +74,11 @@ func drawScenario(data []byte) *Scenario {
 	drawNodeFaults(d, s)
 	drawSettings(d, s)
 	drawRules(d, s)
+	if d.chance(0.05) {
+		f := drawFault(d, s)
+		f.Kind = FaultUnshown
+		s.Faults = append(s.Faults, f)
+	}
 	return s
 }
 

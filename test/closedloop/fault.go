@@ -26,7 +26,7 @@ func (w *world) hits(f *Fault, v *variantState) bool {
 	switch f.Kind {
 	case FaultFrozen, FaultGone, FaultHalf, FaultFuture:
 		return f.Count%2 == 1 || f.Variant == v.index
-	case FaultPrompts, FaultPromise:
+	case FaultPrompts, FaultPromise, FaultUnshown:
 		return true
 	default:
 		return f.Variant == v.index
@@ -65,7 +65,7 @@ func (w *world) applyFaults() {
 func (f *Fault) describe(variant string) string {
 	text := fmt.Sprintf("%s: %s, until %s", variant, f.Kind, clock(f.To))
 	switch f.Kind {
-	case FaultMax, FaultWriter, FaultHang, FaultFlap, FaultSilent, FaultMin, FaultNodes, FaultReclaim:
+	case FaultMax, FaultWriter, FaultHang, FaultFlap, FaultSilent, FaultMin, FaultNodes, FaultReclaim, FaultUnshown:
 		text += fmt.Sprintf(", count %d", f.Count)
 	case FaultPrice, FaultPrompts, FaultPromise, FaultSlowStart, FaultVersion:
 		text += fmt.Sprintf(", times %.3g", f.Factor)

@@ -119,6 +119,8 @@ type Variant struct {
 	// at a time, the next one once those before it have served for Settling.
 	Ordered  bool
 	Settling time.Duration
+	// Stuck is set where the HorizontalPodAutoscaler of mode Metric sets nothing.
+	Stuck bool
 }
 
 // FaultKind is one way in which things go wrong.
@@ -186,6 +188,8 @@ const (
 	FaultPriority FaultKind = "another priority"
 	// FaultClock: the clock of the manager is ahead by Every, which may be negative.
 	FaultClock FaultKind = "the manager's clock is off"
+	// FaultUnshown: no server of the model shows one metric, which Count says.
+	FaultUnshown FaultKind = "a metric that is not shown"
 	// FaultMin: minReplicas are Count more.
 	FaultMin FaultKind = "minReplicas raised"
 )

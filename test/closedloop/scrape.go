@@ -133,7 +133,9 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 	for i, p := range v.pods {
 		if p.serving {
 			shown.Ready++
-			shown.Replicas = append(shown.Replicas, w.shownReplica(v, p, i))
+			replica := w.shownReplica(v, p, i)
+			w.unshown(v, &replica)
+			shown.Replicas = append(shown.Replicas, replica)
 			continue
 		}
 		starting := decision.Starting{
@@ -214,6 +216,16 @@ func (w *world) shownReplica(v *variantState, p *pod, index int) decision.Replic
 		r.Input, r.Output = at(float64(m.Shape.Input)), at(float64(m.Shape.Output))
 	}
 	return r
+}
+
+// unshown leaves out what a renamed metric would.
+func (w *world) unshown(v *variantState, r *decision.Replica) {
+	hidden := []*decision.Sample{&r.KVUse, &r.Waiting, &r.Running}
+	for i := range w.scenario.Faults {
+		if f := &w.scenario.Faults[i]; f.Kind == FaultUnshown && f.From <= w.now && w.now < f.To && w.hits(f, v) {
+			*hidden[f.Count%len(hidden)] = decision.Sample{}
+		}
+	}
 }
 
 // future is the time that the samples of a variant carry while they come from the
