@@ -9,11 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -41,15 +41,7 @@ type lateWrite struct {
 
 // sideBySide does so many things, some at a time, and returns when all are done.
 func sideBySide(count int, do func(i int)) {
-	var group errgroup.Group
-	group.SetLimit(requests)
-	for i := range count {
-		group.Go(func() error {
-			do(i)
-			return nil
-		})
-	}
-	_ = group.Wait()
+	workqueue.ParallelizeUntil(context.Background(), requests, count, do)
 }
 
 // actor writes scale subresources, and before it lowers one marks the pods that are to

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,10 +61,9 @@ func (s *statuses) begin(ctx context.Context, changes []*statusChange) {
 	s.changes, s.rest, s.stop, s.cancel = sorted, rest, stop, cancel
 	go func() {
 		defer close(rest)
-		sideBySide(len(sorted), func(i int) {
-			if c := sorted[i]; going.Err() == nil {
-				c.written, c.err = s.patch(writing, c.base, &c.status)
-			}
+		workqueue.ParallelizeUntil(going, requests, len(sorted), func(i int) {
+			c := sorted[i]
+			c.written, c.err = s.patch(writing, c.base, &c.status)
 		})
 	}()
 }
