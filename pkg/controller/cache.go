@@ -89,7 +89,6 @@ func stripPod(object any) (any, error) {
 			Generation:        pod.Generation,
 			Labels:            pod.Labels,
 			Annotations:       stripPodAnnotations(pod.Annotations),
-			OwnerReferences:   controllerOf(pod.OwnerReferences),
 		},
 		Spec: corev1.PodSpec{
 			NodeName:       pod.Spec.NodeName,
@@ -123,6 +122,9 @@ func stripPod(object any) (any, error) {
 
 			ExtendedResourceClaimStatus: pod.Status.ExtendedResourceClaimStatus,
 		},
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		slim.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
 	for _, c := range pod.Status.Conditions {
 		switch c.Type {
@@ -248,15 +250,6 @@ func asAsked(s *corev1.ContainerStatus, containers []corev1.Container) bool {
 	}
 	asks := containers[i].Resources.Requests
 	return equality.Semantic.DeepEqual(s.Resources.Requests, asks) && equality.Semantic.DeepEqual(s.AllocatedResources, asks)
-}
-
-func controllerOf(owners []metav1.OwnerReference) []metav1.OwnerReference {
-	for _, o := range owners {
-		if o.Controller != nil && *o.Controller {
-			return []metav1.OwnerReference{o}
-		}
-	}
-	return nil
 }
 
 func stripNode(object any) (any, error) {

@@ -25,24 +25,19 @@ func newOverlay() *overlay {
 // written are objects as they were written last.
 type written[T metav1.Object] map[types.UID]T
 
-// over is what was written when that is newer than what was read.
+// over is what was written when that is newer than what was read. Versions that cannot be
+// compared leave the cache in its right.
 func (w written[T]) over(read T) T {
 	ours, ok := w[read.GetUID()]
 	if !ok {
 		return read
 	}
-	if newer(ours.GetResourceVersion(), read.GetResourceVersion()) {
+	order, err := resourceversion.CompareResourceVersion(ours.GetResourceVersion(), read.GetResourceVersion())
+	if err == nil && order > 0 {
 		return ours
 	}
 	delete(w, read.GetUID())
 	return read
-}
-
-// newer compares the versions of one object. Versions that cannot be compared leave
-// the cache in its right.
-func newer(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order > 0
 }
 
 // forget drops what was written to objects that are gone.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -54,16 +55,11 @@ func (p *permissions) NeedLeaderElection() bool { return false }
 
 // Start asks until the context ends.
 func (p *permissions) Start(ctx context.Context) error {
-	ticker := time.NewTicker(askEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			p.look(ctx)
-		}
-	}
+	_ = wait.PollUntilContextCancel(ctx, askEvery, false, func(ctx context.Context) (bool, error) {
+		p.look(ctx)
+		return false, nil
+	})
+	return nil
 }
 
 // look asks once. Without an answer what was known stays.
