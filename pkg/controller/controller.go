@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -33,7 +34,7 @@ type Options struct {
 	// Attainer may be nil: then nobody tells whether promises are kept.
 	Attainer Attainer
 	Scaler   Scaler
-	Clock    Clock
+	Clock    clock.PassiveClock
 	// Access is what is permitted at the start, and Ask asks anew for its Capacity and
 	// Victims.
 	Access Access
@@ -110,7 +111,6 @@ func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, 
 		recorder: mgr.GetEventRecorder(component),
 		overlay:  written,
 		metrics:  metrics.New(o.Config.ControllerInstance, o.Config.Serving.PublishedMetrics),
-		clock:    o.Clock,
 		failures: map[decision.Key]string{},
 		net:      safetyNet{},
 	}

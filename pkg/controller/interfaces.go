@@ -67,8 +67,3 @@ type Scaler interface {
 	// somebody else changed them since.
 	Write(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference, read *autoscalingv1.Scale, replicas int32) (*autoscalingv1.Scale, error)
 }
-
-// Clock tells the time.
-type Clock interface {
-	Now() time.Time
-}

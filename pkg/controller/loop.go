@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -21,7 +22,7 @@ type Loop struct {
 	gateway     Gateway
 	settings    *settings.Settings
 	permissions *permissions
-	clock       Clock
+	clock       clock.PassiveClock
 	trigger     *trigger
 	decide      decide
 	// ready is closed when the settings of the cluster are in force.
@@ -205,20 +206,23 @@ func (l *Loop) look(ctx context.Context, now time.Time) (*observation, error) {
 // round is one round, from the cluster to the cluster.
 func (l *Loop) round(ctx context.Context, kind decision.Round) {
 	began := l.clock.Now()
+	err := l.run(ctx, kind, began)
+	l.reporter.metrics.Ended(kind, l.clock.Since(began), l.clock.Now(), err)
+}
+
+// run is what a round does. Its error joins all that went wrong.
+func (l *Loop) run(ctx context.Context, kind decision.Round, began time.Time) error {
 	l.schedule.looked()
 	seen, err := l.look(ctx, began)
 	if err != nil {
 		l.reporter.unobserved(ctx, err)
-		l.reporter.finished(kind, l.clock.Now().Sub(began), err)
-		return
+		return err
 	}
 	seen.believed = l.memory
 	plan, memory, err := l.decide.guarded(seen.snapshot, seen.policy, l.memory, kind)
 	if err != nil {
 		l.stumble(ctx, err)
-		err = l.reporter.undecided(ctx, seen, kind, err)
-		l.reporter.finished(kind, l.clock.Now().Sub(began), err)
-		return
+		return l.reporter.undecided(ctx, seen, kind, err)
 	}
 	l.memory, l.stumbles = memory, 0
 	annotate(&plan, seen)
@@ -230,8 +234,7 @@ func (l *Loop) round(ctx context.Context, kind decision.Round) {
 		}
 	}
 	l.sleepers.settle(&plan, seen, written)
-	failed := l.reporter.report(ctx, &plan, seen, written)
-	l.reporter.finished(kind, l.clock.Now().Sub(began), failed)
+	return l.reporter.report(ctx, &plan, seen, written)
 }
 
 // stumble notes a decision that panicked. Where that was is told once for each time

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -55,10 +56,6 @@ func (x fieldIndexer) IndexField(_ context.Context, object client.Object, field 
 	return nil
 }
 
-type realClock struct{}
-
-func (realClock) Now() time.Time { return time.Now() }
-
 func newBench(t *testing.T, replicas int32, objects ...client.Object) *bench {
 	t.Helper()
 	objects = append(objects,
@@ -81,12 +78,12 @@ func newBench(t *testing.T, replicas int32, objects ...client.Object) *bench {
 		actor: &actor{scaler: b, overlay: written},
 		reporter: &reporter{
 			statuses: newStatuses(b.api), recorder: b.recorder, overlay: written, metrics: metrics.New("", false),
-			clock: realClock{}, failures: map[decision.Key]string{}, net: safetyNet{},
+			failures: map[decision.Key]string{}, net: safetyNet{},
 		},
 		metrics:     still{},
 		settings:    settings.Of(config.Dynamic{Interval: time.Minute, Freshness: decision.DefaultPolicy().Freshness}),
 		permissions: newPermissions(Access{}, nil, events),
-		clock:       realClock{}, trigger: events, ready: ready,
+		clock:       clock.RealClock{}, trigger: events, ready: ready,
 		arrived: make(chan readings, 1), looked: make(chan look, 1),
 	}
 	b.decide = b.wakes

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +21,6 @@ type reporter struct {
 	recorder events.EventRecorder
 	overlay  *overlay
 	metrics  *metrics.Metrics
-	clock    Clock
 	// known are the variants of the last round. Failures are what last went wrong
 	// with scaling each of them.
 	known    map[decision.Key]bool
@@ -143,9 +141,4 @@ func (r *reporter) forget(seen *observation) {
 		r.known[key] = true
 	}
 	r.overlay.forget(seen)
-}
-
-// finished notes that a round ended.
-func (r *reporter) finished(kind decision.Round, took time.Duration, err error) {
-	r.metrics.Ended(kind, took, r.clock.Now(), err)
 }

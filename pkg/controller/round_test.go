@@ -45,10 +45,6 @@ func (s *scales) Write(_ context.Context, namespace string, ref autoscalingv1.Cr
 	}, nil
 }
 
-type stillClock struct{}
-
-func (stillClock) Now() time.Time { return noon }
-
 // fleet is a round over so many variants that all are to go from 2 to 3 replicas,
 // in front of an API server that holds their objects.
 func fleet(t *testing.T, size int) (*decision.Plan, *observation, *reporter, *events.FakeRecorder) {
@@ -72,7 +68,7 @@ func fleet(t *testing.T, size int) (*decision.Plan, *observation, *reporter, *ev
 	recorder := events.NewFakeRecorder(10 * size)
 	return plan, seen, &reporter{
 		statuses: newStatuses(api), recorder: recorder, overlay: newOverlay(), metrics: metrics.New("", false),
-		clock: stillClock{}, failures: map[decision.Key]string{}, net: safetyNet{},
+		failures: map[decision.Key]string{}, net: safetyNet{},
 	}, recorder
 }
 
