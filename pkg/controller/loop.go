@@ -222,7 +222,9 @@ func (l *Loop) run(ctx context.Context, kind decision.Round, began time.Time) er
 	plan, memory, err := l.decide.guarded(seen.snapshot, seen.policy, l.memory, kind)
 	if err != nil {
 		l.stumble(ctx, err)
-		return l.reporter.undecided(ctx, seen, kind, err)
+		held := l.reporter.stopgap(seen, kind, err.Error())
+		annotate(held, seen)
+		return l.reporter.report(ctx, held, seen, nil, err)
 	}
 	l.memory, l.stumbles = memory, 0
 	annotate(&plan, seen)
@@ -234,7 +236,8 @@ func (l *Loop) run(ctx context.Context, kind decision.Round, began time.Time) er
 		}
 	}
 	l.sleepers.settle(&plan, seen, written)
-	return l.reporter.report(ctx, &plan, seen, written)
+	logDetail(ctx, &plan, seen)
+	return l.reporter.report(ctx, &plan, seen, written, nil)
 }
 
 // stumble notes a decision that panicked. Where that was is told once for each time

@@ -28,12 +28,15 @@ type reporter struct {
 	net      safetyNet
 }
 
-// report shows the plan everywhere. Its error joins all that went wrong in the
-// round; what could not be written is tried again in the next one.
-func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome) error {
-	r.publish(plan, seen)
-	logDetail(ctx, plan, seen)
-	errs := append(r.collect(), seen.metricsErr)
+// report shows the plan everywhere. One that stands in for a decision that failed comes with
+// the reason why: of the statuses only the conditions change that say so. Its error joins all
+// that went wrong in the round; what could not be written is tried again in the next one.
+func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome, why error) error {
+	r.metrics.Show(plan, &metrics.Round{
+		Snapshot: seen.snapshot, Believed: seen.believed, Stale: seen.policy.Freshness.Stale, Unlisted: seen.unlisted,
+		ID: func(key decision.Key) string { return seen.variants[key].id },
+	})
+	errs := append(r.collect(), why, seen.metricsErr)
 	var changes []*statusChange
 	plan.Each(func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
@@ -46,39 +49,34 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 		if f, ok := p.Fact(decision.ReasonReplicasChanged); ok {
 			tell(r.recorder, v.object, corev1.EventTypeNormal, string(f.Reason), actionObserve, status.Brief(f.Detail))
 		}
-		changes = r.change(changes, v, plan.Round, func(stands *v1alpha1.VariantAutoscalingStatus) v1alpha1.VariantAutoscalingStatus {
-			if v.target.unread {
-				return status.Undecided(stands, p, v.resolved())
-			}
-			return status.Render(stands, p, v.resolved(), plan.Time, asked && o.err == nil)
-		})
+		base := r.overlay.variants.over(v.object)
+		stands, owed := r.statuses.owed[base.UID]
+		if !owed {
+			stands = &base.Status
+		}
+		var next v1alpha1.VariantAutoscalingStatus
+		if why != nil || v.target.unread {
+			next = status.Undecided(stands, p, v.resolved())
+		} else {
+			next = status.Render(stands, p, v.resolved(), plan.Time, asked && o.err == nil)
+		}
+		if owed || !status.Same(stands, &next, plan.Round) {
+			changes = append(changes, &statusChange{base: base, status: next})
+		}
 	})
-	errs = append(errs, r.write(ctx, changes)...)
+	// The conditions of statuses that take longer than a round may wait are told of in the next one.
+	r.statuses.begin(ctx, changes)
+	if r.statuses.done(ctx) {
+		errs = append(errs, r.collect()...)
+	}
 	r.forget(seen)
 	klog.FromContext(ctx).V(2).Info("Round", "kind", plan.Round, "models", len(plan.Models), "variants", len(seen.variants),
 		"scaled", len(outcomes), "statuses", len(changes), "statusesOwed", len(r.statuses.owed))
 	return errors.Join(errs...)
 }
 
-// publish shows the plan to whoever scrapes it.
-func (r *reporter) publish(plan *decision.Plan, seen *observation) {
-	r.metrics.Show(plan, &metrics.Round{
-		Snapshot: seen.snapshot, Believed: seen.believed, Stale: seen.policy.Freshness.Stale, Unlisted: seen.unlisted,
-		ID: func(key decision.Key) string { return seen.variants[key].id },
-	})
-}
-
-// write has statuses written and tells of the conditions that changed with them. Those that
-// take longer than a round may wait are told of in the next one.
-func (r *reporter) write(ctx context.Context, changes []*statusChange) []error {
-	r.statuses.begin(ctx, changes)
-	if !r.statuses.done(ctx) {
-		return nil
-	}
-	return r.collect()
-}
-
-// collect takes note of the statuses that were written.
+// collect takes note of the statuses that were written, and tells of the conditions that
+// changed with them.
 func (r *reporter) collect() (errs []error) {
 	for _, c := range r.statuses.collect() {
 		errs = append(errs, c.err)
@@ -88,23 +86,6 @@ func (r *reporter) collect() (errs []error) {
 		}
 	}
 	return errs
-}
-
-// change adds the status of a variant to the changes if it is another than the one that
-// stands, or the one that stands is only owed.
-func (r *reporter) change(changes []*statusChange, v *variant, round decision.Round,
-	render func(stands *v1alpha1.VariantAutoscalingStatus) v1alpha1.VariantAutoscalingStatus,
-) []*statusChange {
-	base := r.overlay.variants.over(v.object)
-	stands, owed := r.statuses.owed[base.UID]
-	if !owed {
-		stands = &base.Status
-	}
-	next := render(stands)
-	if !owed && status.Same(stands, &next, round) {
-		return changes
-	}
-	return append(changes, &statusChange{base: base, status: next})
 }
 
 // tellScaling tells of a write, or of a failure that is new. A missing permission

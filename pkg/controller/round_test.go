@@ -77,14 +77,14 @@ func TestARoundOverManyVariants(t *testing.T) {
 	s := &scales{fail: func(string) error { return nil }}
 	a := &actor{scaler: s, overlay: r.overlay}
 	outcomes := a.act(t.Context(), plan, seen)
-	require.NoError(t, r.report(t.Context(), plan, seen, outcomes))
+	require.NoError(t, r.report(t.Context(), plan, seen, outcomes, nil))
 	assert.EqualValues(t, 100, s.writes.Load())
 	assert.Len(t, drained(recorder), 100, "one ScaledUp each")
 	assert.Len(t, r.overlay.scales, 100)
 
 	// The next round follows at once: the cache has seen nothing of it yet.
 	plan.Each(func(p *decision.VariantPlan) { p.Current = 3 })
-	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil))
 	assert.EqualValues(t, 100, s.writes.Load(), "nothing is written twice")
 	assert.Empty(t, drained(recorder))
 }
@@ -95,7 +95,7 @@ func TestAChangeBySomebodyElseIsToldOf(t *testing.T) {
 		p.Current = *p.Desired
 		p.Facts = append(p.Facts, decision.Fact{Reason: decision.ReasonReplicasChanged, Detail: "from 1 to 3"})
 	})
-	require.NoError(t, r.report(t.Context(), plan, seen, nil))
+	require.NoError(t, r.report(t.Context(), plan, seen, nil, nil))
 	assert.Contains(t, drained(recorder), "Normal ReplicasChanged from 1 to 3")
 }
 
@@ -116,7 +116,7 @@ func TestWritesThatFail(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			plan, seen, r, recorder := fleet(t, 1)
 			a := &actor{scaler: &scales{fail: func(string) error { return c.err }}, overlay: r.overlay}
-			require.ErrorIs(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)), c.err)
+			require.ErrorIs(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil), c.err)
 			object := r.overlay.variants["v0"]
 			require.NotNil(t, object)
 			found := ""
@@ -132,7 +132,7 @@ func TestWritesThatFail(t *testing.T) {
 
 			// The same failure again is not told again.
 			again := decision.Plan{Time: noon, Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*settled(func(p *decision.VariantPlan) { p.Key.Name = "v0" })}}}}
-			require.ErrorIs(t, r.report(t.Context(), &again, seen, a.act(t.Context(), &again, seen)), c.err)
+			require.ErrorIs(t, r.report(t.Context(), &again, seen, a.act(t.Context(), &again, seen), nil), c.err)
 			assert.Empty(t, drained(recorder))
 		})
 	}
@@ -166,7 +166,7 @@ func TestAWriteThatHangs(t *testing.T) {
 			began := time.Now()
 			outcomes := a.act(t.Context(), plan, seen)
 			took = time.Since(began)
-			_ = r.report(t.Context(), plan, seen, outcomes)
+			_ = r.report(t.Context(), plan, seen, outcomes, nil)
 			return took
 		}
 		assert.Equal(t, writeTimeout, round())

@@ -1,16 +1,16 @@
 package controller
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
-	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
 // The safety net is what is shown while there is nothing to decide by: nothing is
@@ -58,33 +58,13 @@ func (r *reporter) unobserved(ctx context.Context, err error) {
 	})
 }
 
-// undecided shows a round without a decision. Of the statuses only the conditions
-// change that say so.
-func (r *reporter) undecided(ctx context.Context, seen *observation, round decision.Round, why error) error {
-	plan := r.stopgap(seen, round, why.Error())
-	annotate(plan, seen)
-	r.publish(plan, seen)
-	errs := append(r.collect(), why, seen.metricsErr)
-	var changes []*statusChange
-	plan.Each(func(p *decision.VariantPlan) {
-		r.net.follow(ctx, p)
-		v := seen.variants[p.Key]
-		changes = r.change(changes, v, round, func(stands *v1alpha1.VariantAutoscalingStatus) v1alpha1.VariantAutoscalingStatus {
-			return status.Undecided(stands, p, v.resolved())
-		})
-	})
-	errs = append(errs, r.write(ctx, changes)...)
-	r.forget(seen)
-	return errors.Join(errs...)
-}
-
 // stopgap is the plan in the place of the one that could not be made.
 func (r *reporter) stopgap(seen *observation, round decision.Round, why string) *decision.Plan {
-	before := map[decision.Key]int{}
+	before := map[decision.Key]*int{}
 	if last := r.metrics.Last(); last != nil {
 		last.Each(func(p *decision.VariantPlan) {
 			if p.Desired != nil {
-				before[p.Key] = p.Shown()
+				before[p.Key] = ptr.To(p.Shown())
 			}
 		})
 	}
@@ -93,19 +73,17 @@ func (r *reporter) stopgap(seen *observation, round decision.Round, why string) 
 		held := decision.ModelPlan{Namespace: m.Namespace, ID: m.ID}
 		for i := range m.Variants {
 			key := decision.Key{Namespace: m.Namespace, Name: m.Variants[i].Name}
-			wanted, known := before[key]
-			if last := m.Variants[i].Before; !known && last != nil {
-				wanted, known = *last, true // a new leader knows it from the status
-			}
-			held.Variants = append(held.Variants, hold(key, &m.Variants[i], wanted, known, why))
+			wanted := cmp.Or(before[key], m.Variants[i].Before) // a new leader knows it from the status
+			held.Variants = append(held.Variants, hold(key, &m.Variants[i], wanted, why))
 		}
 		plan.Models = append(plan.Models, held)
 	}
 	return plan
 }
 
-// hold is the plan of a variant that stays as it is, given what was wanted of it before.
-func hold(key decision.Key, v *decision.Variant, wanted int, known bool, why string) decision.VariantPlan {
+// hold is the plan of a variant that stays as it is, given what was wanted of it before; nil
+// where nobody knows.
+func hold(key decision.Key, v *decision.Variant, wanted *int, why string) decision.VariantPlan {
 	p := decision.VariantPlan{
 		Key: key, Current: v.Current, Ready: v.Ready, Starting: len(v.Starting), Cost: v.Cost,
 		Reason: v1alpha1.ReasonOptimizationFailed, Message: why,
@@ -118,7 +96,7 @@ func hold(key decision.Key, v *decision.Variant, wanted int, known bool, why str
 		return p
 	}
 	current := v.Current
-	p.Desired, p.Fallback = &current, decision.FallbackTo(wanted, known, current, why)
+	p.Desired, p.Fallback = &current, decision.FallbackTo(ptr.Deref(wanted, 0), wanted != nil, current, why)
 	return p
 }
 
@@ -130,7 +108,7 @@ func (v *variant) held() decision.VariantPlan {
 	if before != nil {
 		as.Target, as.Current = decision.TargetFound, *before
 	}
-	p := hold(v.key, &as, as.Current, before != nil, v.target.fact.Detail)
+	p := hold(v.key, &as, before, v.target.fact.Detail)
 	p.Accelerator = v.accelerator
 	return p
 }

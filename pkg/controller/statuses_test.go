@@ -190,13 +190,13 @@ func TestWhenItWasScaledIsNotLostToAConflict(t *testing.T) {
 	changed := v.object.DeepCopy()
 	changed.Labels = map[string]string{"some": "body"}
 	require.NoError(t, r.statuses.client.Update(t.Context(), changed))
-	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil))
 	require.Nil(t, changed.Status.Actuation, "it was changed")
 
 	v.object = changed
 	plan.Each(func(p *decision.VariantPlan) { p.Current = 3 })
 	plan.Time = plan.Time.Add(10 * time.Second)
-	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil))
 	require.NoError(t, r.statuses.client.Get(t.Context(), client.ObjectKeyFromObject(changed), changed))
 	require.NotNil(t, changed.Status.Actuation)
 	require.NotNil(t, changed.Status.Actuation.LastScaleTime)
@@ -247,7 +247,7 @@ func TestARoundDoesNotWaitForManyStatuses(t *testing.T) {
 		r.statuses = slow.statuses
 		a := &actor{scaler: &scales{fail: func(string) error { return nil }}, overlay: r.overlay}
 		began := time.Now()
-		require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+		require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil))
 		assert.Equal(t, statusPatience, time.Since(began))
 		drained(recorder)
 
@@ -255,7 +255,7 @@ func TestARoundDoesNotWaitForManyStatuses(t *testing.T) {
 		// when the scale was written.
 		plan.Each(func(p *decision.VariantPlan) { p.Current = 3 })
 		plan.Time = plan.Time.Add(time.Minute)
-		require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+		require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil))
 		<-time.After(time.Hour)
 		assert.Equal(t, 100, slow.total, "one status each")
 		require.NoError(t, errors.Join(r.collect()...))

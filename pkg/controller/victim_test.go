@@ -223,7 +223,7 @@ func TestVictimsAreMarkedBeforeTheScaleIsLowered(t *testing.T) {
 		return nil
 	}}
 	a := &actor{scaler: s, marker: m, access: Access{Victims: true}, overlay: r.overlay}
-	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil))
 	assert.Contains(t, before, v1alpha1.AnnotationVictim, "when the scale was written")
 	assert.Empty(t, annotationsOf(t, api, "b"))
 }
@@ -232,12 +232,12 @@ func TestAScaleThatIsNotLoweredBringsBackWhatWasThere(t *testing.T) {
 	plan, seen, r, m, api, _ := shrinking(t, interceptor.Funcs{})
 	failed := errors.New("no answer")
 	a := &actor{scaler: &scales{fail: func(string) error { return failed }}, marker: m, access: Access{Victims: true}, overlay: r.overlay}
-	require.ErrorIs(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)), failed)
+	require.ErrorIs(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil), failed)
 
 	// The next round sees a mark on a pod that need not go, whether it writes or not.
 	seenAgain(t, api, seen.variants[plan.Models[0].Variants[0].Key].pods...)
 	plan.Each(func(p *decision.VariantPlan) { p.Desired, p.Victims = ptr.To(2), nil })
-	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil))
 	assert.Empty(t, annotationsOf(t, api, "a"))
 }
 
@@ -252,10 +252,10 @@ func TestAScaleThatIsNotLoweredLeavesTheScaleDownBeforeItAlone(t *testing.T) {
 	})
 	failed := errors.New("no answer")
 	a := &actor{scaler: &scales{fail: func(string) error { return failed }}, marker: m, access: Access{Victims: true}, overlay: r.overlay}
-	require.ErrorIs(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)), failed)
+	require.ErrorIs(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil), failed)
 	seenAgain(t, api, seen.variants[plan.Models[0].Variants[0].Key].pods...)
 	plan.Each(func(p *decision.VariantPlan) { p.Desired, p.Victims = ptr.To(2), nil })
-	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil))
 	assert.Empty(t, annotationsOf(t, api, "a"), "marked in the round that failed")
 	assert.Equal(t, map[string]string{corev1.PodDeletionCost: victimCost, v1alpha1.AnnotationVictim: "7"}, annotationsOf(t, api, "0"),
 		"three pods are there and two are asked for")
@@ -270,7 +270,7 @@ func TestAMarkThatFailsDelaysNothing(t *testing.T) {
 	})
 	s := &scales{fail: func(string) error { return nil }}
 	a := &actor{scaler: s, marker: m, access: Access{Victims: true}, overlay: r.overlay}
-	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen)))
+	require.NoError(t, r.report(t.Context(), plan, seen, a.act(t.Context(), plan, seen), nil))
 	assert.EqualValues(t, 1, s.writes.Load())
 	told := drained(recorder)
 	require.Len(t, told, 2)
