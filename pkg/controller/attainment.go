@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -14,9 +13,8 @@ import (
 // attainmentTimeout bounds one reading of it: full rounds are as far apart by default.
 const attainmentTimeout = time.Minute
 
-// attainment is what is known of the share of requests that kept the promised latency. It is
-// read beside the rounds, which never wait for it and go on without it. It belongs to the
-// goroutine of the loop.
+// attainment is what is known of the share of requests that kept the promised latency. It
+// belongs to the goroutine of the loop.
 type attainment struct {
 	// attainer is nil where nobody can tell.
 	attainer Attainer
@@ -27,17 +25,11 @@ type attainment struct {
 	reading bool
 	// wrong is what was last logged of readings: the text of the error; empty without.
 	wrong   string
-	arrived chan attained
-}
-
-// attained is one reading of it.
-type attained struct {
-	shares map[decision.ModelKey]decision.Sample
-	err    error
+	arrived chan found[decision.Sample]
 }
 
 func newAttainment(a Attainer) attainment {
-	return attainment{attainer: a, arrived: make(chan attained, 1)}
+	return attainment{attainer: a, arrived: make(chan found[decision.Sample], 1)}
 }
 
 // follow learns what is promised. Promises count in hybrid mode alone.
@@ -64,30 +56,22 @@ func (a *attainment) begin(ctx context.Context, now time.Time, window time.Durat
 	}
 	a.reading = true
 	promises := a.promises // follow makes new ones.
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, attainmentTimeout)
-		defer cancel()
-		shares, err := a.attainer.Met(ctx, now, window, promises)
-		a.arrived <- attained{shares, err}
-	}()
+	aside(ctx, now, attainmentTimeout, a.arrived, func(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error) {
+		return a.attainer.Met(ctx, at, window, promises)
+	})
 }
 
 // take keeps what was read. With an error that is what is there now and what was known of the
 // other models before, which is as old as its time says. An error is logged when it changes.
-func (a *attainment) take(ctx context.Context, read attained) {
+func (a *attainment) take(ctx context.Context, read found[decision.Sample]) {
 	a.reading = false
 	if read.err == nil {
-		a.known, a.wrong = read.shares, ""
+		a.known, a.wrong = read.of, ""
 		return
 	}
+	a.known = read.over(a.known)
 	if text := read.err.Error(); text != a.wrong {
 		klog.FromContext(ctx).Error(read.err, "What share of the requests kept the promised latency could not be read; decisions go on without it")
 		a.wrong = text
 	}
-	known := maps.Clone(a.known)
-	if known == nil {
-		known = map[decision.ModelKey]decision.Sample{}
-	}
-	maps.Copy(known, read.shares)
-	a.known = known
 }

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -19,25 +18,19 @@ const (
 	historyRetry = 10 * time.Minute
 )
 
-// past is what is known of earlier days. It is read beside the rounds, which never wait for
-// it and go on without it. It belongs to the goroutine of the loop.
+// past is what is known of earlier days. It belongs to the goroutine of the loop.
 type past struct {
 	// historian is nil where nobody remembers.
 	historian Historian
 	known     map[decision.ModelKey][]forecast.History
 	// due is when it is read next.
 	due     time.Time
-	arrived chan earlier
+	arrived chan found[[]forecast.History]
 }
 
-// earlier is one reading of it.
-type earlier struct {
-	at    time.Time
-	loads map[decision.ModelKey][]forecast.History
-	err   error
+func newPast(h Historian) past {
+	return past{historian: h, arrived: make(chan found[[]forecast.History], 1)}
 }
-
-func newPast(h Historian) past { return past{historian: h, arrived: make(chan earlier, 1)} }
 
 // begin reads what is due.
 func (p *past) begin(ctx context.Context, now time.Time) {
@@ -45,27 +38,16 @@ func (p *past) begin(ctx context.Context, now time.Time) {
 		return
 	}
 	p.due = now.Add(historyEvery)
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, historyRetry)
-		defer cancel()
-		loads, err := p.historian.Earlier(ctx, now)
-		p.arrived <- earlier{now, loads, err}
-	}()
+	aside(ctx, now, historyRetry, p.arrived, p.historian.Earlier)
 }
 
 // take keeps what was read. With an error that is what is there now and what was known of
 // the other models before.
-func (p *past) take(ctx context.Context, e earlier) {
-	if e.err == nil {
-		p.known = e.loads
+func (p *past) take(ctx context.Context, read found[[]forecast.History]) {
+	if read.err == nil {
+		p.known = read.of
 		return
 	}
-	p.due = e.at.Add(historyRetry)
-	klog.FromContext(ctx).Error(e.err, "The load of earlier days could not be read; forecasts go on without it")
-	known := maps.Clone(p.known)
-	if known == nil {
-		known = map[decision.ModelKey][]forecast.History{}
-	}
-	maps.Copy(known, e.loads)
-	p.known = known
+	p.due, p.known = read.at.Add(historyRetry), read.over(p.known)
+	klog.FromContext(ctx).Error(read.err, "The load of earlier days could not be read; forecasts go on without it")
 }

@@ -44,7 +44,7 @@ type Loop struct {
 	wrong string
 	// sleepers are the models that sleep, and looked what the gateways say of them.
 	sleepers sleepers
-	looked   chan look
+	looked   chan found[decision.Sample]
 	// stumbles counts the decisions in a row that panicked.
 	stumbles int
 }
@@ -78,8 +78,8 @@ func (l *Loop) Start(ctx context.Context) error {
 			l.reading, l.readings = "", r.over(l.readings, l.settings.Current().Freshness.Stale)
 			l.tellReading(ctx, r.err)
 			l.round(ctx, round)
-		case e := <-l.past.arrived:
-			l.past.take(ctx, e)
+		case read := <-l.past.arrived:
+			l.past.take(ctx, read)
 		case read := <-l.attainment.arrived:
 			l.attainment.take(ctx, read)
 		case seen := <-l.looked:

@@ -84,7 +84,7 @@ func newBench(t *testing.T, replicas int32, objects ...client.Object) *bench {
 		settings:    settings.Of(config.Dynamic{Interval: time.Minute, Freshness: decision.DefaultPolicy().Freshness}),
 		permissions: newPermissions(Access{}, nil, events),
 		clock:       clock.RealClock{}, trigger: events, ready: ready,
-		arrived: make(chan readings, 1), looked: make(chan look, 1),
+		arrived: make(chan readings, 1), looked: make(chan found[decision.Sample], 1),
 	}
 	b.decide = b.wakes
 	return b

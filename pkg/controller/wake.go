@@ -47,12 +47,6 @@ type sleeper struct {
 	waits bool
 }
 
-// look is what was seen of the gateways' queues.
-type look struct {
-	queues map[decision.ModelKey]decision.Sample
-	err    error
-}
-
 // next is how long the next look may wait; false means that there is none to come
 // before something else happens.
 func (s *sleepers) next(now time.Time) (time.Duration, bool) {
@@ -64,11 +58,11 @@ func (s *sleepers) begin(now time.Time) { s.looking, s.due = true, now.Add(lookE
 
 // end notes how a look ended, and reports whether looks begin to fail, or fail no more.
 // While some answer, those are looked at as often as ever.
-func (s *sleepers) end(now time.Time, seen look) (news bool) {
+func (s *sleepers) end(now time.Time, seen found[decision.Sample]) (news bool) {
 	failed := seen.err != nil
 	news = failed != s.failing
 	s.looking, s.failing = false, failed
-	if !failed || len(seen.queues) > 0 {
+	if !failed || len(seen.of) > 0 {
 		s.pause = 0
 		return news
 	}
@@ -151,23 +145,17 @@ func (l *Loop) probeQueues(ctx context.Context) {
 		return
 	}
 	l.sleepers.begin(now)
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-		defer cancel()
-		var seen look
-		seen.queues, seen.err = l.gateway.Queues(ctx, now)
-		l.looked <- seen
-	}()
+	aside(ctx, now, lookTimeout, l.looked, l.gateway.Queues)
 }
 
 // onQueueProbe answers a look: requests that wait for a sleeping model are worth a round at
 // once. What some gateways said counts, whatever others did.
-func (l *Loop) onQueueProbe(ctx context.Context, seen look) {
+func (l *Loop) onQueueProbe(ctx context.Context, seen found[decision.Sample]) {
 	now := l.clock.Now()
 	if l.sleepers.end(now, seen) {
 		tellLook(ctx, seen.err)
 	}
-	wanted := l.sleepers.wanted(now, now.Add(-l.settings.Current().Freshness.Ageing), seen.queues)
+	wanted := l.sleepers.wanted(now, now.Add(-l.settings.Current().Freshness.Ageing), seen.of)
 	if len(wanted) == 0 {
 		return
 	}
