@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"k8s.io/klog/v2"
@@ -62,7 +63,8 @@ func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.Mo
 	}
 	read, past, kept := countedBy(gateways), countedBy(history), countedBy(met)
 	sorted = make([]decision.Model, 0, len(models))
-	for key, m := range models {
+	for _, key := range slices.SortedFunc(maps.Keys(models), byNamespace) {
+		m := models[key]
 		if name, ok := read.key(key, namespaces[key.ID]); ok {
 			g := gateways[name]
 			m.Arrival, m.Recent, m.RecentSpan, m.Queue = g.Arrival, g.Recent, g.RecentSpan, g.Queue
@@ -77,23 +79,17 @@ func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.Mo
 		}
 		sorted = append(sorted, *m)
 	}
-	slices.SortFunc(sorted, func(a, b decision.Model) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID))
-	})
-	slices.SortFunc(unclear, func(a, b decision.ModelKey) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID))
-	})
 	return sorted, unclear
+}
+
+func byNamespace(a, b decision.ModelKey) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID))
 }
 
 // tellUnclear logs, once for each model, that gateways count requests for its ID and
 // nobody can tell whether they are for it.
 func (o *observer) tellUnclear(ctx context.Context, models map[decision.ModelKey]*decision.Model, unclear []decision.ModelKey) {
-	for key := range o.unclear {
-		if models[key] == nil {
-			delete(o.unclear, key)
-		}
-	}
+	maps.DeleteFunc(o.unclear, func(key decision.ModelKey, _ bool) bool { return models[key] == nil })
 	unclear = slices.DeleteFunc(unclear, func(key decision.ModelKey) bool { return o.unclear[key] })
 	if len(unclear) == 0 {
 		return

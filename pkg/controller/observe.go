@@ -268,9 +268,9 @@ func (o *observer) factsOf(v *variant, policy *decision.Policy, s stock, r readi
 	v.picks = v.leftToUs(policy.Variants[v.key], o.access)
 	// A spec that its controller has not seen yet may be the beginning of an update.
 	fact := decision.Variant{Name: v.key.Name, Target: v.target.state, Picks: v.picks && !v.target.rollout.Unobserved, Before: v.before()}
-	states := statesOf(v.pods)
-	fact.Ready, fact.Starting = len(states.ready), states.starting
-	fact.Replicas = replicas(states.ready, r.pods)
+	ready, starting := statesOf(v.pods)
+	fact.Ready, fact.Starting = len(ready), starting
+	fact.Replicas = replicas(ready, r.pods)
 	fact.Startup = o.startups.of(v.key, v.pods, policy.StartupDeadline)
 	if v.target.scale != nil {
 		fact.Current, fact.TargetUID = int(v.target.scale.Spec.Replicas), string(v.target.scale.UID)

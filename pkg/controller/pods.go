@@ -11,25 +11,17 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-// podStates are a target's pods by what they do.
-type podStates struct {
-	// ready are sorted by name.
-	ready []*corev1.Pod
-	// starting are sorted by age, the oldest first.
-	starting []decision.Starting
-}
-
-// statesOf sorts pods by state. Pods that end, or have ended, are no replicas.
-func statesOf(pods []*corev1.Pod) podStates {
-	var s podStates
+// statesOf sorts pods by state: those that are ready by name, and those that start by age, the
+// oldest first. Pods that end, or have ended, are no replicas.
+func statesOf(pods []*corev1.Pod) (ready []*corev1.Pod, starting []decision.Starting) {
 	for _, pod := range slices.SortedFunc(slices.Values(pods), byAge) {
-		switch ready := condition(pod, corev1.PodReady); {
+		switch serves := condition(pod, corev1.PodReady); {
 		case !counts(pod):
-		case ready != nil && ready.Status == corev1.ConditionTrue:
-			s.ready = append(s.ready, pod)
+		case serves != nil && serves.Status == corev1.ConditionTrue:
+			ready = append(ready, pod)
 		default:
 			scheduled := condition(pod, corev1.PodScheduled)
-			s.starting = append(s.starting, decision.Starting{
+			starting = append(starting, decision.Starting{
 				Name:          pod.Name,
 				Since:         begun(pod),
 				Placed:        pod.Spec.NodeName != "",
@@ -42,8 +34,8 @@ func statesOf(pods []*corev1.Pod) podStates {
 			})
 		}
 	}
-	slices.SortFunc(s.ready, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return s
+	slices.SortFunc(ready, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return ready, starting
 }
 
 func byAge(a, b *corev1.Pod) int {
@@ -54,21 +46,14 @@ func byAge(a, b *corev1.Pod) int {
 // stopped being ready. One that lost its readiness for a moment is not overdue for it, nor
 // one for which a node had to come first.
 func begun(pod *corev1.Pod) time.Time {
-	since := pod.CreationTimestamp.Time
+	times := []time.Time{pod.CreationTimestamp.Time}
 	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionTrue {
-		since = latest(since, scheduled.LastTransitionTime.Time)
+		times = append(times, scheduled.LastTransitionTime.Time)
 	}
 	if ready := condition(pod, corev1.PodReady); ready != nil {
-		since = latest(since, ready.LastTransitionTime.Time)
+		times = append(times, ready.LastTransitionTime.Time)
 	}
-	return since
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
+	return slices.MaxFunc(times, time.Time.Compare)
 }
 
 // failing are the reasons for which a container waits that time alone does not mend.
@@ -87,15 +72,13 @@ var failing = map[string]bool{
 // cannotStart reports whether a pod that does not serve cannot come up by itself: a
 // container of it was restarted, or is kept from starting.
 func cannotStart(pod *corev1.Pod) bool {
-	for _, statuses := range [...][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			s := &statuses[i]
-			if s.RestartCount > 0 || s.State.Waiting != nil && failing[s.State.Waiting.Reason] {
-				return true
-			}
-		}
-	}
-	return false
+	return anyContainer(pod, func(s corev1.ContainerStatus) bool {
+		return s.RestartCount > 0 || s.State.Waiting != nil && failing[s.State.Waiting.Reason]
+	})
+}
+
+func anyContainer(pod *corev1.Pod, is func(corev1.ContainerStatus) bool) bool {
+	return slices.ContainsFunc(pod.Status.InitContainerStatuses, is) || slices.ContainsFunc(pod.Status.ContainerStatuses, is)
 }
 
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {

@@ -46,7 +46,7 @@ func scheduledCondition(status corev1.ConditionStatus, reason string) func(*core
 }
 
 func TestStatesOfPods(t *testing.T) {
-	s := statesOf([]*corev1.Pod{
+	serving, starting := statesOf([]*corev1.Pod{
 		server("b-ready", 90, readyAfter(30)),
 		server("a-ready", 50, readyAfter(40)),
 		server("young", 5, func(p *corev1.Pod) { p.Spec.NodeName = "node" }),
@@ -68,7 +68,7 @@ func TestStatesOfPods(t *testing.T) {
 		server("done", 10, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
 	})
 	var ready []string
-	for _, pod := range s.ready {
+	for _, pod := range serving {
 		ready = append(ready, pod.Name)
 	}
 	assert.Equal(t, []string{"a-ready", "b-ready"}, ready)
@@ -80,7 +80,7 @@ func TestStatesOfPods(t *testing.T) {
 		{Name: "marked", Since: at(64), Placed: true, Node: "node", Held: true, Pending: true, Marked: true},
 		{Name: "homeless", Since: at(60), Unschedulable: true},
 		{Name: "young", Since: at(5), Placed: true, Node: "node", Held: true},
-	}, s.starting)
+	}, starting)
 }
 
 func TestReplicasThatCannotComeUp(t *testing.T) {
@@ -108,9 +108,9 @@ func TestReplicasThatCannotComeUp(t *testing.T) {
 			slim, err := stripPod(pod)
 			require.NoError(t, err)
 			for _, pod := range []any{pod, slim} {
-				s := statesOf([]*corev1.Pod{pod.(*corev1.Pod)})
-				require.Len(t, s.starting, 1)
-				assert.Equal(t, c.want, s.starting[0].Failing)
+				_, starting := statesOf([]*corev1.Pod{pod.(*corev1.Pod)})
+				require.Len(t, starting, 1)
+				assert.Equal(t, c.want, starting[0].Failing)
 			}
 		})
 	}

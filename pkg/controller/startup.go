@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -88,7 +89,8 @@ func (s *startups) of(key decision.Key, pods []*corev1.Pod, deadline time.Durati
 // before shows another readiness than its first.
 func (s *startups) read(pod *corev1.Pod, at time.Time, deadline time.Duration) start {
 	began := start{at: at, took: at.Sub(pod.CreationTimestamp.Time), watched: !pod.CreationTimestamp.Time.Before(s.since)}
-	if restarted(pod) || !began.watched && began.took > longestGuess*deadline {
+	restarted := anyContainer(pod, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
+	if restarted || !began.watched && began.took > longestGuess*deadline {
 		began.took = 0
 	}
 	return began
@@ -97,11 +99,7 @@ func (s *startups) read(pod *corev1.Pod, at time.Time, deadline time.Duration) s
 // forget ends the look: what is known of pods and variants that are gone is dropped.
 func (s *startups) forget(variants map[decision.Key]*variant) {
 	s.first, s.looked = s.looked, make(map[types.UID]start, len(s.looked))
-	for key := range s.last {
-		if variants[key] == nil {
-			delete(s.last, key)
-		}
-	}
+	maps.DeleteFunc(s.last, func(key decision.Key, _ time.Duration) bool { return variants[key] == nil })
 }
 
 // median is that of the latest starts.
@@ -113,9 +111,4 @@ func median(starts []start) time.Duration {
 	starts = starts[:min(len(starts), startupSamples)]
 	slices.SortFunc(starts, func(a, b start) int { return cmp.Compare(a.took, b.took) })
 	return starts[len(starts)/2].took
-}
-
-func restarted(pod *corev1.Pod) bool {
-	again := func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 }
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, again) || slices.ContainsFunc(pod.Status.InitContainerStatuses, again)
 }
