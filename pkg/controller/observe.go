@@ -154,7 +154,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 		seen.variants[v.key] = v
 		seen.policy.Variants[v.key] = v.policy()
 		fact := o.factsOf(v, &seen.policy, stock, r)
-		key := decision.ModelKey{Namespace: v.key.Namespace, ID: v.object.Spec.ModelID}
+		key := v.model()
 		if models[key] == nil {
 			models[key] = &decision.Model{Namespace: key.Namespace, ID: key.ID}
 		}
@@ -232,25 +232,18 @@ func (o *observer) inventory(ctx context.Context) (stock, error) {
 		return stock{}, fmt.Errorf("listing pods: %w", err)
 	}
 	s := stock{names: o.names, nodes: map[string]*corev1.Node{}, pods: pointers(pods.Items)}
-	if !o.access.Capacity {
-		s.inventory = o.names.Read(inventory.Objects{})
-		s.sending = inventory.NewSending(o.scheduler, o.names, nil)
-		return s, nil
+	var objects inventory.Objects
+	if o.access.Capacity {
+		var err error
+		if objects, err = o.objects(ctx, s.pods); err != nil {
+			return stock{}, err
+		}
 	}
-	var nodes corev1.NodeList
-	if err := o.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return stock{}, fmt.Errorf("listing nodes: %w", err)
-	}
-	objects, err := o.rules(ctx)
-	if err != nil {
-		return stock{}, err
-	}
-	objects.Nodes, objects.Pods = pointers(nodes.Items), s.pods
 	s.inventory = o.names.Read(objects)
 	s.sending = inventory.NewSending(o.scheduler, o.names, objects.Nodes)
 	s.memory = leastMemory(s.inventory.Cluster.Nodes)
-	for i := range nodes.Items {
-		s.nodes[nodes.Items[i].Name] = &nodes.Items[i]
+	for _, node := range objects.Nodes {
+		s.nodes[node.Name] = node
 	}
 	return s, nil
 }

@@ -13,11 +13,12 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-// rules are the objects that say what pods will be and how many there may be, of the
-// kinds that may be read.
-func (o *observer) rules(ctx context.Context) (inventory.Objects, error) {
-	objects := inventory.Objects{Unread: o.access.Unread}
+// objects are the nodes, and of the kinds that may be read the objects that say what pods
+// will be and how many there may be.
+func (o *observer) objects(ctx context.Context, pods []*corev1.Pod) (inventory.Objects, error) {
+	unread := o.access.Unread
 	var (
+		nodes      corev1.NodeList
 		runtimes   nodev1.RuntimeClassList
 		priorities schedulingv1.PriorityClassList
 		budgets    policyv1.PodDisruptionBudgetList
@@ -28,19 +29,22 @@ func (o *observer) rules(ctx context.Context) (inventory.Objects, error) {
 		name   string
 		list   client.ObjectList
 	}{
-		{objects.Unread.RuntimeClasses, "runtime classes", &runtimes},
-		{objects.Unread.PriorityClasses, "priority classes", &priorities},
-		{objects.Unread.Budgets, "disruption budgets", &budgets},
-		{objects.Unread.Quotas, "resource quotas", &quotas},
+		{false, "nodes", &nodes},
+		{unread.RuntimeClasses, "runtime classes", &runtimes},
+		{unread.PriorityClasses, "priority classes", &priorities},
+		{unread.Budgets, "disruption budgets", &budgets},
+		{unread.Quotas, "resource quotas", &quotas},
 	} {
 		if kind.unread {
 			continue
 		}
 		if err := o.reader.List(ctx, kind.list, client.UnsafeDisableDeepCopy); err != nil {
-			return objects, fmt.Errorf("listing %s: %w", kind.name, err)
+			return inventory.Objects{}, fmt.Errorf("listing %s: %w", kind.name, err)
 		}
 	}
-	objects.RuntimeClasses, objects.PriorityClasses = pointers(runtimes.Items), pointers(priorities.Items)
-	objects.Budgets, objects.Quotas = pointers(budgets.Items), pointers(quotas.Items)
-	return objects, nil
+	return inventory.Objects{
+		Nodes: pointers(nodes.Items), Pods: pods, Unread: unread,
+		RuntimeClasses: pointers(runtimes.Items), PriorityClasses: pointers(priorities.Items),
+		Budgets: pointers(budgets.Items), Quotas: pointers(quotas.Items),
+	}, nil
 }
