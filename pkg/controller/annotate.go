@@ -19,7 +19,7 @@ func annotate(plan *decision.Plan, seen *observation) {
 	plan.Each(func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
 		if p.Accelerator == "" {
-			p.Accelerator = v.accelerator
+			p.Accelerator = v.Accelerator
 		}
 		if v.target.unread {
 			*p = v.held()

@@ -14,7 +14,6 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
-	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -78,27 +77,14 @@ type variant struct {
 	notes []decision.Fact
 	// warnings are what is odd about the variant and keeps it from nothing.
 	warnings []decision.Fact
-	// accelerator, devices and id are what was resolved, also while the target is
-	// missing.
-	accelerator capacity.Accelerator
-	devices     int
-	id          string
-	shape       *capacity.Shape
-	// class is the service class whose promise counts for the model.
-	class string
-	// other is what a replica takes of extended resources beside the shape.
-	other []placement.Amount
+	// Variant is what its status shows of it.
+	status.Variant
+	// devices are those of a replica, also while the target is missing.
+	devices int
 	// pods are the target's pods, those that end and have ended included.
 	pods []*corev1.Pod
 	// picks is set when which replicas go is our choice.
 	picks bool
-}
-
-// resolved is the variant as its status shows it.
-func (v *variant) resolved() *status.Variant {
-	return &status.Variant{
-		Generation: v.object.Generation, ID: v.id, Accelerator: v.accelerator, Shape: v.shape, Other: v.other, Class: v.class, Deleted: v.target.deleted,
-	}
 }
 
 // replicas are the pods of all variants that serve or are to serve.
@@ -201,7 +187,9 @@ func (o *observer) variants(ctx context.Context) ([]*variant, error) {
 		if object.DeletionTimestamp != nil || object.Labels[v1alpha1.LabelControllerInstance] != o.instance || o.locals.Excludes(object.Namespace) {
 			continue
 		}
-		variants = append(variants, &variant{object: object, key: decision.Key{Namespace: object.Namespace, Name: object.Name}})
+		variants = append(variants, &variant{
+			object: object, key: decision.Key{Namespace: object.Namespace, Name: object.Name}, Variant: status.Variant{Generation: object.Generation},
+		})
 	}
 	slices.SortFunc(variants, func(a, b *variant) int {
 		return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))

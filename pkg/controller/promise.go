@@ -31,7 +31,7 @@ func (seen *observation) promise(settings *config.Dynamic, variants []*variant, 
 		}
 	}
 	for _, v := range variants {
-		v.class = seen.policy.Promises[v.model()].Class
+		v.Class = seen.policy.Promises[v.model()].Class
 		if problem := seen.policy.Promises[v.model()].Problem; problem != "" {
 			v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonServiceClassUnclear, Detail: problem})
 		}

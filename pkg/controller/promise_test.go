@@ -115,7 +115,7 @@ func TestWhatAReplicaCosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := promised("chat", "v", "llama", "")
 			v.object.Spec.VariantCost = test.given
-			v.accelerator, v.devices, v.shape = test.accelerator, test.devices, test.shape
+			v.Accelerator, v.devices, v.Shape = test.accelerator, test.devices, test.shape
 			var fact decision.Variant
 			v.price(&fact, costs)
 			assert.InDelta(t, float64(test.want), float64(fact.Cost), 0)

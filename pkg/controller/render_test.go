@@ -59,7 +59,7 @@ func because(reason decision.Reason) func(*decision.VariantPlan) {
 }
 
 // seventh is a variant whose object is at generation 7.
-var seventh = &variant{object: &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Generation: 7}}}
+var seventh = &variant{object: &v1alpha1.VariantAutoscaling{ObjectMeta: metav1.ObjectMeta{Generation: 7}}, Variant: status.Variant{Generation: 7}}
 
 func TestEventsTellOfChangesOnly(t *testing.T) {
 	cases := []struct {
@@ -83,10 +83,10 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var before []metav1.Condition
 			if c.before != nil {
-				before = status.Conditions(nil, c.before, seventh.resolved())
+				before = status.Conditions(nil, c.before, &seventh.Variant)
 			}
 			recorder := events.NewFakeRecorder(10)
-			conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, before, status.Conditions(before, c.after, seventh.resolved()))
+			conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, before, status.Conditions(before, c.after, &seventh.Variant))
 			assert.Equal(t, c.want, drained(recorder))
 		})
 	}
@@ -120,7 +120,7 @@ func TestEventsAreShort(t *testing.T) {
 		recorder := events.NewFakeRecorder(10)
 		bad := settled(facts(decision.ReasonMetricsFound, reason))
 		bad.Facts[1].Detail = long
-		conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, nil, status.Conditions(nil, bad, seventh.resolved()))
+		conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, nil, status.Conditions(nil, bad, &seventh.Variant))
 		told := strings.Join(drained(recorder), "\n")
 		require.Contains(t, told, string(reason)+" 8xH100: 0 fit (largest hole 4)")
 		assert.Equal(t, short, !strings.Contains(told, "the end"), told)
@@ -225,7 +225,7 @@ func TestAMissingPermissionIsNamedOnEveryPath(t *testing.T) {
 			v := &variant{object: seventh.object, target: target{scale: &autoscalingv1.Scale{}}}
 			plan := decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*plan}}}}
 			annotate(&plan, &observation{variants: map[decision.Key]*variant{plan.Models[0].Variants[0].Key: v}, unreadable: lacks})
-			known := apimeta.FindStatusCondition(status.Conditions(nil, &plan.Models[0].Variants[0], v.resolved()), v1alpha1.ConditionCapacityKnown)
+			known := apimeta.FindStatusCondition(status.Conditions(nil, &plan.Models[0].Variants[0], &v.Variant), v1alpha1.ConditionCapacityKnown)
 			require.NotNil(t, known)
 			assert.Equal(t, metav1.ConditionFalse, known.Status)
 			assert.Equal(t, "CapacityUnknown", known.Reason)

@@ -34,7 +34,7 @@ type reporter struct {
 func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome, why error) error {
 	r.metrics.Show(plan, &metrics.Round{
 		Snapshot: seen.snapshot, Believed: seen.believed, Stale: seen.policy.Freshness.Stale, Unlisted: seen.unlisted,
-		ID: func(key decision.Key) string { return seen.variants[key].id },
+		ID: func(key decision.Key) string { return seen.variants[key].ID },
 	})
 	errs := append(r.collect(), why, seen.metricsErr)
 	var changes []*statusChange
@@ -56,9 +56,9 @@ func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observ
 		}
 		var next v1alpha1.VariantAutoscalingStatus
 		if why != nil || v.target.unread {
-			next = status.Undecided(stands, p, v.resolved())
+			next = status.Undecided(stands, p, &v.Variant)
 		} else {
-			next = status.Render(stands, p, v.resolved(), plan.Time, asked && o.err == nil)
+			next = status.Render(stands, p, &v.Variant, plan.Time, asked && o.err == nil)
 		}
 		if owed || !status.Same(stands, &next, plan.Round) {
 			changes = append(changes, &statusChange{base: base, status: next})

@@ -42,19 +42,19 @@ func (v *variant) resolve(fact *decision.Variant, s stock) {
 	if err != nil && v.target.state == decision.TargetFound {
 		v.note(decision.ReasonShapeUnknown, err.Error())
 	}
-	v.accelerator = name.Accelerator()
+	v.Accelerator = name.Accelerator()
 	if spec.AcceleratorCount != nil {
 		v.devices = int(*spec.AcceleratorCount)
 	}
 	if fact.Request != nil {
 		shape := fact.Request.Shape
-		v.shape, v.other, v.accelerator = &shape, fact.Request.Other, shape.Accelerator
+		v.Shape, v.Other, v.Accelerator = &shape, fact.Request.Other, shape.Accelerator
 		if v.devices == 0 {
 			v.devices = shape.Devices * shape.Pods
 		}
 		v.warn(s, name, source)
 	}
-	v.id = spec.ResolvedVariantID(v.accelerator, v.devices)
+	v.ID = spec.ResolvedVariantID(v.Accelerator, v.devices)
 	v.warnOfName()
 	v.serverLimits(fact, name, s)
 	v.price(fact, s.costs)
@@ -94,7 +94,7 @@ func (v *variant) warn(s stock, name inventory.Name, source inventory.Source) {
 	if v.target.template == nil {
 		return
 	}
-	given, shape := v.object.Spec.AcceleratorCount, v.shape
+	given, shape := v.object.Spec.AcceleratorCount, v.Shape
 	if total := shape.Devices * shape.Pods; given != nil && int(*given) != total && int(*given) != shape.Devices {
 		v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonAcceleratorCountDiffers, Detail: fmt.Sprintf(
 			"spec.acceleratorCount is %d and the pod template asks for %d, which counts: correct one of them", *given, total)})
@@ -115,9 +115,9 @@ func (v *variant) warn(s stock, name inventory.Name, source inventory.Source) {
 }
 
 func (v *variant) price(fact *decision.Variant, costs config.UnitCosts) {
-	device, count := capacity.Device{Accelerator: v.accelerator}, v.devices
-	if v.shape != nil {
-		device, count = v.shape.Device(), v.shape.Devices*v.shape.Pods
+	device, count := capacity.Device{Accelerator: v.Accelerator}, v.devices
+	if v.Shape != nil {
+		device, count = v.Shape.Device(), v.Shape.Devices*v.Shape.Pods
 	}
 	var err error
 	if fact.Cost, err = costs.Replica(&v.object.Spec, device, count); err != nil {
@@ -155,8 +155,8 @@ func (v *variant) serverLimits(fact *decision.Variant, name inventory.Name, s st
 		return
 	}
 	var devices modelserver.Devices
-	if v.shape != nil && v.shape.Accelerator == name.Short {
-		devices = modelserver.Devices{Device: v.shape.Device(), Count: v.shape.Devices * v.shape.Pods}
+	if v.Shape != nil && v.Shape.Accelerator == name.Short {
+		devices = modelserver.Devices{Device: v.Shape.Device(), Count: v.Shape.Devices * v.Shape.Pods}
 		devices.Device.MemoryGiB = cmp.Or(devices.Device.MemoryGiB, s.memory[devices.Device.Accelerator])
 	}
 	l := modelserver.LimitsOf(v.target.template.Spec.Containers, v.object.Spec.ModelID, devices)

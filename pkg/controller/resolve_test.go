@@ -19,6 +19,7 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
 func templateOf(containers ...corev1.Container) *corev1.PodTemplateSpec {
@@ -185,9 +186,9 @@ func TestTheKVCacheFromMemoryAndModelSize(t *testing.T) {
 			v := &variant{
 				object: &v1alpha1.VariantAutoscaling{Spec: v1alpha1.VariantAutoscalingSpec{ModelID: c.modelID}},
 				target: target{template: templateOf(beside, c.container)},
-				shape: &capacity.Shape{
+				Variant: status.Variant{Shape: &capacity.Shape{
 					Accelerator: device.Accelerator, MemoryGiB: device.MemoryGiB, Form: device.Form, Devices: max(1, c.devices), Pods: max(1, c.pods),
-				},
+				}},
 			}
 			var fact decision.Variant
 			v.serverLimits(&fact, n, stock{memory: c.nodes})
@@ -210,7 +211,7 @@ func TestArgumentsComeBeforeMemoryInAllContainers(t *testing.T) {
 	device := inventory.Normalize("NVIDIA-H100-80GB-HBM3")
 	shape := &capacity.Shape{Accelerator: device.Short, MemoryGiB: device.Device().MemoryGiB, Form: device.Device().Form, Devices: 1, Pods: 1}
 	tokens := func(containers ...corev1.Container) capacity.Tokens {
-		v := &variant{object: &v1alpha1.VariantAutoscaling{}, target: target{template: templateOf(containers...)}, shape: shape}
+		v := &variant{object: &v1alpha1.VariantAutoscaling{}, target: target{template: templateOf(containers...)}, Variant: status.Variant{Shape: shape}}
 		var fact decision.Variant
 		v.serverLimits(&fact, device, stock{})
 		return fact.KVTokens

@@ -109,7 +109,7 @@ func (v *variant) held() decision.VariantPlan {
 		as.Target, as.Current = decision.TargetFound, *before
 	}
 	p := hold(v.key, &as, before, v.target.fact.Detail)
-	p.Accelerator = v.accelerator
+	p.Accelerator = v.Accelerator
 	return p
 }
 

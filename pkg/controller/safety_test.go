@@ -62,7 +62,7 @@ wva_desired_ratio{accelerator_type="H100",namespace="n",variant_name="v"} 2.5
 # TYPE wva_desired_replicas gauge
 wva_desired_replicas{accelerator_type="H100",namespace="n",variant_name="v"} 5
 `), "wva_desired_replicas", "wva_desired_ratio"))
-	shown := status.Render(&v1alpha1.VariantAutoscalingStatus{}, settled(fallingBack(5, decision.FallbackPrevious)), seventh.resolved(), noon, false)
+	shown := status.Render(&v1alpha1.VariantAutoscalingStatus{}, settled(fallingBack(5, decision.FallbackPrevious)), &seventh.Variant, noon, false)
 	assert.EqualValues(t, 5, *shown.DesiredOptimizedAlloc.NumReplicas, "the status shows the same")
 	assert.EqualValues(t, 2, *shown.CurrentAlloc.NumReplicas)
 	assert.False(t, shown.Actuation.Applied)

@@ -75,8 +75,6 @@ type target struct {
 	ends bool
 	// unread is set while nobody could read the target, which may pass.
 	unread bool
-	// deleted is set when the target was there before.
-	deleted bool
 	// follower is what follows our metric, and allows the fewest replicas; nil where nothing does
 	// that is known.
 	follower *follower
@@ -93,7 +91,8 @@ func (t *target) refuse(state decision.TargetState, reason decision.Reason, form
 
 // tellDeleted says of a target that is not there, or not for long, whether it was before: the
 // object has found it, as it is now, or has told of its deletion.
-func (t *target) tellDeleted(object *v1alpha1.VariantAutoscaling) {
+func (v *variant) tellDeleted(object *v1alpha1.VariantAutoscaling) {
+	t := &v.target
 	if t.fact.Reason != decision.ReasonTargetMissing {
 		return
 	}
@@ -107,7 +106,7 @@ func (t *target) tellDeleted(object *v1alpha1.VariantAutoscaling) {
 	}
 	found := resolved.Status == metav1.ConditionTrue && resolved.ObservedGeneration == object.Generation
 	if found || strings.HasPrefix(resolved.Message, name) {
-		t.fact.Detail, t.deleted = name+what, true
+		t.fact.Detail, v.Deleted = name+what, true
 	}
 }
 
@@ -143,7 +142,7 @@ func (f *targetFinder) find(ctx context.Context, variants []*variant) error {
 	}
 	for _, v := range variants {
 		if v.target.scale == nil {
-			v.target.tellDeleted(f.overlay.variants.over(v.object))
+			v.tellDeleted(f.overlay.variants.over(v.object))
 			continue
 		}
 		if scale := f.overlay.scales.over(v.target.scale); scale != v.target.scale {
