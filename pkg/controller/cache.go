@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/config/review"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
@@ -333,11 +334,11 @@ func targetOfVariant(o client.Object) []string {
 	if !ok || va.DeletionTimestamp != nil {
 		return nil
 	}
-	gvk, err := va.Spec.ScaleTargetRef.GroupVersionKind()
+	target, err := review.TargetOf(va)
 	if err != nil {
 		return nil
 	}
-	return []string{targetKey(gvk.GroupKind(), va.Spec.ScaleTargetRef.Name)}
+	return []string{targetKey(target.Kind, target.Name)}
 }
 
 func targetOfAutoscaler(o client.Object) []string {

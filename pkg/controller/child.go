@@ -39,7 +39,7 @@ func (f *targetFinder) findChild(ctx context.Context, v *variant) error {
 	if err := read(ctx, client.ObjectKeyFromObject(below), &child); err != nil {
 		return fmt.Errorf("reading the %s of %s: %w", kind, t, err)
 	}
-	t.child = targetKeyOf("apps/v1", kind, below.GetName())
+	t.child = targetKey(appsKind(kind), below.GetName())
 	t.template, t.podsPerReplica, t.owners = child.template, child.podsPerReplica, child.owners
 	t.rollout, t.rolling, t.costed, t.revision = child.rollout, child.rolling, child.costed, child.revision
 	t.ordered, t.settling, t.numbered, t.first = child.ordered, child.settling, child.numbered, child.first

@@ -19,18 +19,13 @@ import (
 // another object of ours, whatever its mode, and a HorizontalPodAutoscaler or a
 // ScaledObject unless it is meant to act on our metric.
 func (f *targetFinder) findConflict(ctx context.Context, v *variant) error {
-	if err := f.findConflictOn(ctx, v, v.target.key); err != nil {
-		return err
-	}
+	err := f.findConflictOn(ctx, v, v.target.key)
 	for _, key := range []string{v.target.child, v.target.above} {
-		if key == "" || v.target.state != decision.TargetFound {
-			continue
-		}
-		if err := f.findConflictOn(ctx, v, key); err != nil {
-			return err
+		if err == nil && key != "" && v.target.state == decision.TargetFound {
+			err = f.findConflictOn(ctx, v, key)
 		}
 	}
-	return nil
+	return err
 }
 
 // findConflictOn looks for others on one object: the target, the workload below it, or what
@@ -81,13 +76,6 @@ func (f *targetFinder) findConflictOn(ctx context.Context, v *variant, key strin
 	return nil
 }
 
-// follower is a HorizontalPodAutoscaler that follows our metric, and the most replicas that it
-// makes.
-type follower struct {
-	name string
-	most int
-}
-
 // findFollower finds the HorizontalPodAutoscaler that allows the fewest replicas: what is shown
 // beyond them nobody makes, and other variants can carry the load. KEDA has one for each of its
 // ScaledObjects.
@@ -97,9 +85,9 @@ func (f *targetFinder) findFollower(ctx context.Context, v *variant, here []clie
 		return fmt.Errorf("listing the HorizontalPodAutoscalers on %s: %w", &v.target, err)
 	}
 	for i := range autoscalers.Items {
-		a := &autoscalers.Items[i]
-		if most := int(a.Spec.MaxReplicas); v.target.follower == nil || most < v.target.follower.most {
-			v.target.follower = &follower{"HorizontalPodAutoscaler " + a.Name, most}
+		a, narrowest := &autoscalers.Items[i], v.target.follower
+		if narrowest == nil || a.Spec.MaxReplicas < narrowest.Spec.MaxReplicas {
+			v.target.follower = a
 		}
 	}
 	return nil

@@ -46,13 +46,10 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 // they are. A version of the kind that does not say what it observed has observed it.
 func replacingGroups(u *unstructured.Unstructured) bool {
 	number := func(path ...string) int64 {
-		n, _, err := unstructured.NestedInt64(u.Object, path...)
-		if err != nil {
-			return 0
-		}
+		n, _, _ := unstructured.NestedInt64(u.Object, path...) // 0 where there is none
 		return n
 	}
-	if observed, ok, err := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); ok && err == nil && observed < u.GetGeneration() {
+	if observed, ok, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); ok && observed < u.GetGeneration() {
 		return true
 	}
 	left := number("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")

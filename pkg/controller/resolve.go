@@ -25,8 +25,10 @@ func (v *variant) policy() decision.VariantPolicy {
 		policy = decision.DefaultVariantPolicy()
 		policy.Actuation = decision.ActuationOff
 	}
-	if f := v.target.follower; f != nil && (policy.Max < 0 || f.most < policy.Max) {
-		policy.Min, policy.Max, policy.MaxOf = min(policy.Min, f.most), f.most, f.name
+	if f := v.target.follower; f != nil {
+		if most := int(f.Spec.MaxReplicas); policy.Max < 0 || most < policy.Max {
+			policy.Min, policy.Max, policy.MaxOf = min(policy.Min, most), most, "HorizontalPodAutoscaler "+f.Name
+		}
 	}
 	return policy
 }

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -77,7 +78,7 @@ type target struct {
 	unread bool
 	// follower is what follows our metric, and allows the fewest replicas; nil where nothing does
 	// that is known.
-	follower *follower
+	follower *autoscalingv2.HorizontalPodAutoscaler
 	// lent is set when another object on the same target counts its pods.
 	lent bool
 }
@@ -160,18 +161,13 @@ func (f *targetFinder) find(ctx context.Context, variants []*variant) error {
 // not hold it.
 func (f *targetFinder) findCached(ctx context.Context, v *variant) (bool, error) {
 	t := &v.target
-	gvk, err := v.object.Spec.ScaleTargetRef.GroupVersionKind()
-	name := v.object.Spec.ScaleTargetRef.Name
-	t.ref = autoscalingv1.CrossVersionObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: name}
-	t.key = targetKey(gvk.GroupKind(), name)
+	named, err := review.TargetOf(v.object)
+	gvk, _ := v.object.Spec.ScaleTargetRef.GroupVersionKind()
+	t.ref = autoscalingv1.CrossVersionObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: named.Name}
+	t.key = targetKey(named.Kind, named.Name)
 	if err != nil {
 		v.invalid(err)
 		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%v", err)
-		return true, nil
-	}
-	if name == "" {
-		v.invalid(review.ErrOlderForm)
-		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%v", review.ErrOlderForm)
 		return true, nil
 	}
 	read, ok := map[schema.GroupKind]func(context.Context, client.ObjectKey, *target) error{
@@ -179,11 +175,11 @@ func (f *targetFinder) findCached(ctx context.Context, v *variant) (bool, error)
 		appsKind("StatefulSet"):         f.statefulSet,
 		appsKind("ReplicaSet"):          f.replicaSet,
 		kindLeaderWorkerSet.GroupKind(): f.leaderWorkerSet,
-	}[gvk.GroupKind()]
-	if !ok || gvk.GroupKind() == kindLeaderWorkerSet.GroupKind() && !f.access.LeaderWorkerSets {
+	}[named.Kind]
+	if !ok || named.Kind == kindLeaderWorkerSet.GroupKind() && !f.access.LeaderWorkerSets {
 		return false, nil
 	}
-	err = read(ctx, client.ObjectKey{Namespace: v.key.Namespace, Name: name}, t)
+	err = read(ctx, client.ObjectKey{Namespace: v.key.Namespace, Name: named.Name}, t)
 	switch {
 	case err == nil && t.ends:
 		t.refuse(decision.TargetMissing, decision.ReasonTargetMissing, "%s in namespace %s is being deleted", t, v.key.Namespace)
@@ -236,10 +232,7 @@ func (f *targetFinder) statefulSet(ctx context.Context, key client.ObjectKey, t 
 	t.found(&s.ObjectMeta, s.Spec.Replicas, inventory.TemplateOfStatefulSet(&s))
 	t.rolling, t.revision = replacing(&s), inventory.RevisionOfStatefulSet(&s)
 	t.ordered, t.settling = inventory.OrderOfStatefulSet(&s)
-	t.numbered = true
-	if o := s.Spec.Ordinals; o != nil {
-		t.first = int(o.Start)
-	}
+	t.numbered, t.first = true, int(ptr.Deref(s.Spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start)
 	return nil
 }
 
@@ -252,11 +245,8 @@ func replacing(s *appsv1.StatefulSet) bool {
 	if s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType || s.Status.UpdateRevision == s.Status.CurrentRevision {
 		return false
 	}
-	left := int32(0)
-	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
-		left = ptr.Deref(rolling.Partition, 0)
-	}
-	return s.Status.UpdatedReplicas < s.Status.Replicas-left
+	rolling := ptr.Deref(s.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+	return s.Status.UpdatedReplicas < s.Status.Replicas-ptr.Deref(rolling.Partition, 0)
 }
 
 func (f *targetFinder) replicaSet(ctx context.Context, key client.ObjectKey, t *target) error {
