@@ -330,32 +330,22 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer, access Access)
 // targetOfVariant is nothing for an object that is being deleted: it is not handled any more,
 // however long a finalizer holds it, and must not stand in the way of another one.
 func targetOfVariant(o client.Object) []string {
-	va, ok := o.(*v1alpha1.VariantAutoscaling)
-	if !ok || va.DeletionTimestamp != nil {
-		return nil
-	}
+	va := o.(*v1alpha1.VariantAutoscaling)
 	target, err := review.TargetOf(va)
-	if err != nil {
+	if err != nil || va.DeletionTimestamp != nil {
 		return nil
 	}
 	return []string{targetKey(target.Kind, target.Name)}
 }
 
 func targetOfAutoscaler(o client.Object) []string {
-	hpa, ok := o.(*autoscalingv2.HorizontalPodAutoscaler)
-	if !ok {
-		return nil
-	}
-	ref := hpa.Spec.ScaleTargetRef
+	ref := o.(*autoscalingv2.HorizontalPodAutoscaler).Spec.ScaleTargetRef
 	return []string{targetKeyOf(ref.APIVersion, ref.Kind, ref.Name)}
 }
 
 // targetOfScaledObject knows KEDA's defaults: a Deployment of apps/v1.
 func targetOfScaledObject(o client.Object) []string {
-	u, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return nil
-	}
+	u := o.(*unstructured.Unstructured)
 	ref := map[string]string{"apiVersion": v1alpha1.DefaultTargetAPIVersion, "kind": v1alpha1.DefaultTargetKind}
 	for _, field := range []string{"apiVersion", "kind", "name"} {
 		if text, found, err := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", field); err == nil && found && text != "" {

@@ -84,9 +84,7 @@ func (w *watcher) on(u urgency, concerns func(client.Object) bool, changed func(
 		AddFunc:    poke,
 		DeleteFunc: poke,
 		UpdateFunc: func(before, after any) {
-			was, _ := final(before)
-			is, _ := final(after)
-			if was != nil && is != nil && changed(was, is) {
+			if changed(before.(client.Object), after.(client.Object)) {
 				poke(before)
 				poke(after)
 			}
@@ -142,11 +140,7 @@ func specChanged(was, is client.Object) bool {
 // roomChanged reports whether a node may take more, fewer or other pods than before.
 // Heartbeats are no change.
 func roomChanged(before, after client.Object) bool {
-	was, ok := before.(*corev1.Node)
-	is, isNode := after.(*corev1.Node)
-	if !ok || !isNode {
-		return true
-	}
+	was, is := before.(*corev1.Node), after.(*corev1.Node)
 	return inventory.Out(was) != inventory.Out(is) ||
 		!equality.Semantic.DeepEqual(was.Status.Allocatable, is.Status.Allocatable) ||
 		!equality.Semantic.DeepEqual(was.Spec.Taints, is.Spec.Taints) ||
