@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,7 +101,7 @@ func (a *actor) scale(ctx context.Context, p *decision.VariantPlan, v *variant) 
 	}
 	var o outcome
 	if victims := chosen(p, v); len(victims) > 0 {
-		o.unmarked = a.marker.mark(ctx, victims)
+		o.unmarked = a.marker.write(ctx, victims, withMark)
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -118,14 +117,7 @@ func chosen(p *decision.VariantPlan, v *variant) []*corev1.Pod {
 	if *p.Desired >= p.Current {
 		return nil
 	}
-	var pods []*corev1.Pod
-	for _, name := range p.Victims {
-		i, ok := slices.BinarySearchFunc(v.pods, name, func(pod *corev1.Pod, name string) int { return cmp.Compare(pod.Name, name) })
-		if ok && counts(v.pods[i]) {
-			pods = append(pods, v.pods[i])
-		}
-	}
-	return pods
+	return only(v.pods, func(pod *corev1.Pod) bool { return counts(pod) && slices.Contains(p.Victims, pod.Name) })
 }
 
 // changes reports whether the plan asks for a write.

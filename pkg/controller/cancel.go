@@ -126,7 +126,7 @@ func (a *actor) tidy(ctx context.Context, plan *decision.Plan, seen *observation
 	if len(off) == 0 {
 		return
 	}
-	if err := a.marker.clear(ctx, off); err != nil {
+	if err := a.marker.write(ctx, off, withoutMark); err != nil {
 		klog.FromContext(ctx).Error(err, "The deletion cost of pods that stay could not be restored; tried again in the next round")
 		return
 	}

@@ -50,18 +50,9 @@ type marker struct {
 	live client.Reader
 }
 
-// mark marks all of the pods, or says of which it could not. A pod that is gone needs
-// no mark, and neither does one that has it.
-func (m *marker) mark(ctx context.Context, pods []*corev1.Pod) error {
-	return m.each(ctx, pods, withMark)
-}
-
-// clear takes our marks off the pods and brings back what was there before.
-func (m *marker) clear(ctx context.Context, pods []*corev1.Pod) error {
-	return m.each(ctx, pods, withoutMark)
-}
-
-func (m *marker) each(ctx context.Context, pods []*corev1.Pod, edit func(map[string]string) map[string]any) error {
+// write edits the annotations of all of the pods, withMark or withoutMark, or says of which it
+// could not. A pod that is gone needs no edit, and neither does one that is as it should be.
+func (m *marker) write(ctx context.Context, pods []*corev1.Pod, edit func(map[string]string) map[string]any) error {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
 	errs := make([]error, len(pods))

@@ -97,14 +97,14 @@ func TestPodsAreMarkedAndClearedAgain(t *testing.T) {
 	plain, priced := replica("plain", map[string]string{"other": "stays"}), replica("priced", map[string]string{corev1.PodDeletionCost: "100"})
 	m, api := podsInAPI(t, interceptor.Funcs{}, plain, priced)
 	pods := []*corev1.Pod{plain, priced}
-	require.NoError(t, m.mark(t.Context(), pods))
+	require.NoError(t, m.write(t.Context(), pods, withMark))
 	assert.Equal(t, map[string]string{"other": "stays", corev1.PodDeletionCost: victimCost, v1alpha1.AnnotationVictim: ""}, annotationsOf(t, api, "plain"))
 	assert.Equal(t, map[string]string{corev1.PodDeletionCost: victimCost, v1alpha1.AnnotationVictim: "100"}, annotationsOf(t, api, "priced"))
 
-	require.NoError(t, m.clear(t.Context(), pods), "the cache has not seen the marks")
+	require.NoError(t, m.write(t.Context(), pods, withoutMark), "the cache has not seen the marks")
 	assert.Contains(t, annotationsOf(t, api, "plain"), v1alpha1.AnnotationVictim)
 	seenAgain(t, api, pods...)
-	require.NoError(t, m.clear(t.Context(), pods))
+	require.NoError(t, m.write(t.Context(), pods, withoutMark))
 	assert.Equal(t, map[string]string{"other": "stays"}, annotationsOf(t, api, "plain"))
 	assert.Equal(t, map[string]string{corev1.PodDeletionCost: "100"}, annotationsOf(t, api, "priced"))
 }
@@ -131,7 +131,7 @@ func TestAMarkRestsOnWhatThePodIsNow(t *testing.T) {
 			pod := replica("p", nil)
 			m, api := podsInAPI(t, interceptor.Funcs{}, pod)
 			c.meanwhile(t, api, pod.DeepCopy())
-			require.NoError(t, m.mark(t.Context(), []*corev1.Pod{pod}))
+			require.NoError(t, m.write(t.Context(), []*corev1.Pod{pod}, withMark))
 			assert.Equal(t, map[string]string{corev1.PodDeletionCost: victimCost, v1alpha1.AnnotationVictim: c.want}, annotationsOf(t, api, "p"))
 		})
 	}
@@ -146,9 +146,9 @@ func TestPodsThatAreGoneNeedNoMark(t *testing.T) {
 	other := replica("again", marks)
 	other.UID = "another"
 	require.NoError(t, api.Create(t.Context(), other))
-	require.NoError(t, m.clear(t.Context(), []*corev1.Pod{gone, again}))
+	require.NoError(t, m.write(t.Context(), []*corev1.Pod{gone, again}, withoutMark))
 	gone.Annotations = nil
-	require.NoError(t, m.mark(t.Context(), []*corev1.Pod{gone}))
+	require.NoError(t, m.write(t.Context(), []*corev1.Pod{gone}, withMark))
 	assert.Equal(t, marks, annotationsOf(t, api, "again"), "it is another one")
 }
 
@@ -160,7 +160,7 @@ func TestAMarkThatFailsNamesThePod(t *testing.T) {
 			return refuse
 		},
 	}, pod)
-	err := m.mark(t.Context(), []*corev1.Pod{pod})
+	err := m.write(t.Context(), []*corev1.Pod{pod}, withMark)
 	require.ErrorIs(t, err, refuse)
 	assert.ErrorContains(t, err, "pod n/p")
 }
