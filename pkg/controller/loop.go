@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -61,7 +62,10 @@ func (l *Loop) Start(ctx context.Context) error {
 	case <-l.ready:
 	}
 	if l.permissions.current.Load().Local == "" {
-		l.waitForLocals(ctx)
+		// Not for long: what namespaces say and is not known then has a condition of its own.
+		reading, cancel := context.WithTimeout(ctx, readTimeout)
+		l.observer.locals.Wait(reading)
+		cancel()
 	}
 	// Nothing is written once the next leader may begin.
 	defer l.reporter.statuses.end()
@@ -90,14 +94,6 @@ func (l *Loop) Start(ctx context.Context) error {
 		}
 		timer.Reset(l.wait())
 	}
-}
-
-// waitForLocals waits until what namespaces say was read once, and not for long: what then is
-// not known has a condition of its own.
-func (l *Loop) waitForLocals(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	l.observer.locals.Wait(ctx)
 }
 
 // wait is how long nothing is due.
@@ -253,4 +249,32 @@ func (l *Loop) stumble(ctx context.Context, err error) {
 		l.memory = decision.Memory{}
 		log.Info("Everything learned so far is dropped, because it may be the cause")
 	}
+}
+
+// found is what a reading found of each model. With an error, what is there is good.
+type found[T any] struct {
+	at  time.Time
+	of  map[decision.ModelKey]T
+	err error
+}
+
+// aside reads beside the loop, whose rounds never wait for it and go on without it, and hands
+// over what it found. The context of the reading ends with the timeout.
+func aside[T any](ctx context.Context, at time.Time, timeout time.Duration, to chan<- found[T],
+	read func(context.Context, time.Time) (map[decision.ModelKey]T, error),
+) {
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		of, err := read(ctx, at)
+		to <- found[T]{at, of, err}
+	}()
+}
+
+// over is what was found, and of the other models what was known before.
+func (f found[T]) over(known map[decision.ModelKey]T) map[decision.ModelKey]T {
+	all := make(map[decision.ModelKey]T, len(known)+len(f.of))
+	maps.Copy(all, known)
+	maps.Copy(all, f.of)
+	return all
 }

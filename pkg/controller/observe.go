@@ -90,14 +90,8 @@ type variant struct {
 // replicas are the pods of all variants that serve or are to serve.
 func (seen *observation) replicas() []*corev1.Pod {
 	var pods []*corev1.Pod
-	for _, m := range seen.snapshot.Models {
-		for i := range m.Variants {
-			for _, pod := range seen.variants[decision.Key{Namespace: m.Namespace, Name: m.Variants[i].Name}].pods {
-				if counts(pod) {
-					pods = append(pods, pod)
-				}
-			}
-		}
+	for _, v := range seen.variants {
+		pods = append(pods, only(v.pods, counts)...)
 	}
 	return pods
 }
@@ -159,13 +153,11 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 // ofNamespaces is what the namespaces of the variants say for themselves. It warns those
 // variants whose namespace may have a say that is not known.
 func (o *observer) ofNamespaces(ctx context.Context, variants []*variant) map[string]config.Local {
-	own := o.locals.Read(ctx, func(yield func(string) bool) {
-		for _, v := range variants {
-			if !yield(v.key.Namespace) {
-				return
-			}
-		}
-	})
+	namespaces := make([]string, len(variants))
+	for i, v := range variants {
+		namespaces[i] = v.key.Namespace
+	}
+	own := o.locals.Read(ctx, slices.Values(namespaces))
 	for _, v := range variants {
 		if unread := o.locals.Unread(v.key.Namespace, o.access.Local); unread != "" {
 			v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonNamespaceConfigUnread, Detail: unread})

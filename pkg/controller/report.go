@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +25,7 @@ type reporter struct {
 	metrics  *metrics.Metrics
 	// known are the variants of the last round. Failures are what last went wrong
 	// with scaling each of them.
-	known    map[decision.Key]bool
+	known    []decision.Key
 	failures map[decision.Key]string
 	net      safetyNet
 }
@@ -31,7 +33,9 @@ type reporter struct {
 // report shows the plan everywhere. One that stands in for a decision that failed comes with
 // the reason why: of the statuses only the conditions change that say so. Its error joins all
 // that went wrong in the round; what could not be written is tried again in the next one.
-func (r *reporter) report(ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome, why error) error {
+func (r *reporter) report(
+	ctx context.Context, plan *decision.Plan, seen *observation, outcomes map[decision.Key]outcome, why error,
+) error {
 	r.metrics.Show(plan, &metrics.Round{
 		Snapshot: seen.snapshot, Believed: seen.believed, Stale: seen.policy.Freshness.Stale, Unlisted: seen.unlisted,
 		ID: func(key decision.Key) string { return seen.variants[key].ID },
@@ -110,16 +114,13 @@ func (r *reporter) tellScaling(p *decision.VariantPlan, v *variant, o outcome) {
 
 // forget drops what is kept of objects that are gone.
 func (r *reporter) forget(seen *observation) {
-	for key := range r.known {
+	for _, key := range r.known {
 		if seen.variants[key] == nil {
 			r.metrics.Gone(key)
 			delete(r.failures, key)
 			delete(r.net, key)
 		}
 	}
-	r.known = make(map[decision.Key]bool, len(seen.variants))
-	for key := range seen.variants {
-		r.known[key] = true
-	}
+	r.known = slices.Collect(maps.Keys(seen.variants))
 	r.overlay.forget(seen)
 }

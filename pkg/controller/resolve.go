@@ -38,7 +38,10 @@ func (v *variant) resolve(fact *decision.Variant, s stock) {
 	spec := &v.object.Spec
 	name, source, err := s.names.Resolve(spec.Accelerator, v.object.Labels[v1alpha1.LabelAcceleratorName], v.target.template, nodesOf(v.pods, s))
 	if err == nil {
-		v.send(s, name, source)
+		if v.target.template != nil && s.sends[v.key.Namespace] {
+			// The webhook will complete its pods.
+			v.target.template = s.sending.Template(v.target.template, name, source)
+		}
 		fact.Request, err = v.request(s, name)
 	}
 	if err != nil && v.target.state == decision.TargetFound {

@@ -70,21 +70,19 @@ func givePods(pods []*corev1.Pod, variants []*variant) {
 			v := owners[owner.UID]
 			v.pods = append(v.pods, pod)
 		}
-		if here := wanted[pod.Namespace]; here != nil {
-			giveBySelector(pod, here)
+		here := wanted[pod.Namespace]
+		if here == nil {
+			continue
+		}
+		for name, value := range pod.Labels {
+			for _, v := range here[name+"="+value] {
+				if v.target.selector.Matches(labels.Set(pod.Labels)) {
+					v.pods = append(v.pods, pod)
+				}
+			}
 		}
 	}
 	for _, v := range variants {
 		slices.SortFunc(v.pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	}
-}
-
-func giveBySelector(pod *corev1.Pod, wanted map[string][]*variant) {
-	for name, value := range pod.Labels {
-		for _, v := range wanted[name+"="+value] {
-			if v.target.selector.Matches(labels.Set(pod.Labels)) {
-				v.pods = append(v.pods, pod)
-			}
-		}
 	}
 }

@@ -74,10 +74,3 @@ func (o *observer) sendsTo(ctx context.Context) (map[string]bool, error) {
 	}
 	return sends, nil
 }
-
-// send completes the template as the webhook will complete its pods.
-func (v *variant) send(s stock, name inventory.Name, source inventory.Source) {
-	if v.target.template != nil && s.sends[v.key.Namespace] {
-		v.target.template = s.sending.Template(v.target.template, name, source)
-	}
-}

@@ -152,8 +152,11 @@ func (l *Loop) probeQueues(ctx context.Context) {
 // once. What some gateways said counts, whatever others did.
 func (l *Loop) onQueueProbe(ctx context.Context, seen found[decision.Sample]) {
 	now := l.clock.Now()
-	if l.sleepers.end(now, seen) {
-		tellLook(ctx, seen.err)
+	switch news := l.sleepers.end(now, seen); {
+	case news && seen.err != nil:
+		klog.FromContext(ctx).Error(seen.err, "Not all gateways say whether requests wait for models that sleep")
+	case news:
+		klog.FromContext(ctx).Info("All gateways say again whether requests wait for models that sleep")
 	}
 	wanted := l.sleepers.wanted(now, now.Add(-l.settings.Current().Freshness.Ageing), seen.of)
 	if len(wanted) == 0 {
@@ -163,14 +166,6 @@ func (l *Loop) onQueueProbe(ctx context.Context, seen found[decision.Sample]) {
 	tellWaiting(ctx, wanted)
 	l.schedule.begin(decision.RoundEvent, now)
 	l.round(ctx, decision.RoundEvent)
-}
-
-func tellLook(ctx context.Context, err error) {
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Not all gateways say whether requests wait for models that sleep")
-		return
-	}
-	klog.FromContext(ctx).Info("All gateways say again whether requests wait for models that sleep")
 }
 
 // tellWaiting logs for how many models requests begin to wait.
