@@ -69,7 +69,7 @@ func (a *attainment) take(ctx context.Context, read found[decision.Sample]) {
 		a.known, a.wrong = read.of, ""
 		return
 	}
-	a.known = read.over(a.known)
+	a.known = over(a.known, read.of)
 	if text := read.err.Error(); text != a.wrong {
 		klog.FromContext(ctx).Error(read.err, "What share of the requests kept the promised latency could not be read; decisions go on without it")
 		a.wrong = text

@@ -25,28 +25,17 @@ import (
 // many stay marked as there are pods too many: a scale-down that is under way is not
 // chosen anew.
 func calledOff(v *variant, replicas int, victims []string) []*corev1.Pod {
-	var with []*corev1.Pod
-	active, fresh := 0, 0
-	for _, pod := range v.pods {
-		if !counts(pod) {
-			continue
-		}
-		active++
-		switch {
-		case isMarked(pod):
-			with = append(with, pod)
-		case slices.Contains(victims, pod.Name):
-			fresh++
-		}
-	}
+	with := only(v.pods, func(pod *corev1.Pod) bool { return counts(pod) && isMarked(pod) })
 	if len(with) == 0 || !v.picks {
 		return with
 	}
+	active := only(v.pods, counts)
+	fresh := only(active, func(pod *corev1.Pod) bool { return !isMarked(pod) && slices.Contains(victims, pod.Name) })
 	// The chosen of this round come first, and the others in the order of their names.
 	slices.SortStableFunc(with, func(a, b *corev1.Pod) int {
 		return rank(victims, a.Name) - rank(victims, b.Name)
 	})
-	return with[min(len(with), max(0, active-replicas-fresh)):]
+	return with[min(len(with), max(0, len(active)-replicas-len(fresh))):]
 }
 
 func rank(victims []string, name string) int {

@@ -41,8 +41,8 @@ func (f *targetFinder) findChild(ctx context.Context, v *variant) error {
 	}
 	t.child = targetKey(appsKind(kind), below.GetName())
 	t.template, t.podsPerReplica, t.owners = child.template, child.podsPerReplica, child.owners
-	t.rollout, t.rolling, t.costed, t.revision = child.rollout, child.rolling, child.costed, child.revision
-	t.ordered, t.settling, t.numbered, t.first = child.ordered, child.settling, child.numbered, child.first
+	t.rollout, t.told, t.costed, t.revision = child.rollout, child.told, child.costed, child.revision
+	t.told.Writer = "" // whoever writes the child's replicas is the operator
 	t.selector, t.selectorProblem = nil, ""
 	return nil
 }

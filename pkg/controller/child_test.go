@@ -76,8 +76,8 @@ func TestTheChildOfATarget(t *testing.T) {
 			}
 			assert.Equal(t, c.image, v.target.template.Spec.Containers[0].Image)
 			assert.Equal(t, c.owners, v.target.owners)
-			assert.Equal(t, c.ordered, v.target.ordered)
-			assert.Equal(t, c.ordered, v.target.numbered)
+			assert.Equal(t, c.ordered, v.target.told.Ordered)
+			assert.Equal(t, c.ordered, v.target.told.Numbered)
 			assert.Nil(t, v.target.selector)
 			assert.Empty(t, v.target.selectorProblem)
 		})

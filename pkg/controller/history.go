@@ -48,6 +48,6 @@ func (p *past) take(ctx context.Context, read found[[]forecast.History]) {
 		p.known = read.of
 		return
 	}
-	p.due, p.known = read.at.Add(historyRetry), read.over(p.known)
+	p.due, p.known = read.at.Add(historyRetry), over(p.known, read.of)
 	klog.FromContext(ctx).Error(read.err, "The load of earlier days could not be read; forecasts go on without it")
 }

@@ -28,7 +28,7 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(), ManagedFields: u.GetManagedFields(),
 		DeletionTimestamp: u.GetDeletionTimestamp(),
 	}, ptr.To(int32(set.Replicas)), set.Template)
-	t.rolling, t.numbered = replacingGroups(u), true
+	t.told.Rolling, t.told.Numbered = replacingGroups(u), true
 	t.podsPerReplica, t.owners, t.rollout = set.PodsPerReplica, nil, set.Rollout
 	t.bySelector(set.Selector)
 	// The leaders' StatefulSet has the name of the set.

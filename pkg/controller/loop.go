@@ -271,10 +271,10 @@ func aside[T any](ctx context.Context, at time.Time, timeout time.Duration, to c
 	}()
 }
 
-// over is what was found, and of the other models what was known before.
-func (f found[T]) over(known map[decision.ModelKey]T) map[decision.ModelKey]T {
-	all := make(map[decision.ModelKey]T, len(known)+len(f.of))
-	maps.Copy(all, known)
-	maps.Copy(all, f.of)
+// over is what is known now, and of the other models what was known before.
+func over[T any](before, now map[decision.ModelKey]T) map[decision.ModelKey]T {
+	all := make(map[decision.ModelKey]T, len(before)+len(now))
+	maps.Copy(all, before)
+	maps.Copy(all, now)
 	return all
 }

@@ -239,18 +239,19 @@ func pointers[T any](items []T) []*T {
 // factsOf is one variant as the decision sees it.
 func (o *observer) factsOf(v *variant, policy *decision.Policy, s stock, r readings) decision.Variant {
 	v.picks = v.leftToUs(policy.Variants[v.key], o.access)
-	// A spec that its controller has not seen yet may be the beginning of an update.
-	fact := decision.Variant{Name: v.key.Name, Target: v.target.state, Picks: v.picks && !v.target.rollout.Unobserved, Before: v.before()}
 	ready, starting := statesOf(v.pods)
+	var fact decision.Variant
+	if scale := v.target.scale; scale != nil {
+		fact = v.target.told
+		fact.Current, fact.TargetUID = int(scale.Spec.Replicas), string(scale.UID)
+		fact.Surge = v.target.rollout.More(fact.Current, len(ready)+len(starting))
+	}
+	fact.Name, fact.Target, fact.Before = v.key.Name, v.target.state, v.before()
+	// A spec that its controller has not seen yet may be the beginning of an update.
+	fact.Picks = v.picks && !v.target.rollout.Unobserved
 	fact.Ready, fact.Starting = len(ready), starting
 	fact.Replicas = replicas(ready, r.pods)
 	fact.Startup = o.startups.of(v.key, v.pods, policy.StartupDeadline)
-	if v.target.scale != nil {
-		fact.Current, fact.TargetUID = int(v.target.scale.Spec.Replicas), string(v.target.scale.UID)
-		fact.Surge = v.target.rollout.More(fact.Current, fact.Ready+len(fact.Starting))
-		fact.Rolling, fact.Writer = v.target.rolling, v.target.writer
-		fact.Ordered, fact.Settling, fact.Numbered, fact.First = v.target.ordered, v.target.settling, v.target.numbered, v.target.first
-	}
 	v.resolve(&fact, s)
 	return fact
 }

@@ -51,9 +51,9 @@ func TestSurgeOfALeaderWorkerSet(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(set).Build()
 			var found target
 			require.NoError(t, (&targetFinder{reader: api}).leaderWorkerSet(t.Context(), client.ObjectKeyFromObject(set), &found))
-			assert.True(t, found.numbered)
+			assert.True(t, found.told.Numbered)
 			assert.Equal(t, c.want, found.rollout.More(4, 4))
-			assert.Equal(t, c.rolling, found.rolling)
+			assert.Equal(t, c.rolling, found.told.Rolling)
 		})
 	}
 }
@@ -183,7 +183,7 @@ func TestWhetherAnUpdateIsUnderWay(t *testing.T) {
 			default:
 				require.NoError(t, f.leaderWorkerSet(t.Context(), key, &found))
 			}
-			assert.Equal(t, c.want, found.rolling)
+			assert.Equal(t, c.want, found.told.Rolling)
 		})
 	}
 }

@@ -58,20 +58,11 @@ type target struct {
 	costed bool
 	// rollout is that of a Deployment or LeaderWorkerSet.
 	rollout inventory.Rollout
-	// rolling is set while an update of any kind of target replaces pods.
-	rolling bool
+	// told is what the decision is told of the target itself: Rolling, for any kind of update
+	// that replaces pods, Ordered, Settling, Numbered, First and Writer.
+	told decision.Variant
 	// revision tells the pods of the present template.
 	revision inventory.Revision
-	// ordered is set where a pod is made only once those before it were ready for settling.
-	ordered  bool
-	settling time.Duration
-	// numbered is set where the pod with the highest number goes first.
-	numbered bool
-	// first is the number of the first pod where they are numbered.
-	first int
-	// writer is the field manager, not our own, that wrote the replicas last; empty
-	// means unknown.
-	writer string
 	// ends is set while the target is being deleted: its pods go, and no others come.
 	ends bool
 	// unread is set while nobody could read the target, which may pass.
@@ -148,7 +139,7 @@ func (f *targetFinder) find(ctx context.Context, variants []*variant) error {
 		}
 		if scale := f.overlay.scales.over(v.target.scale); scale != v.target.scale {
 			// What the cache knows of the writer is from before our own write.
-			v.target.scale, v.target.writer = scale, ""
+			v.target.scale, v.target.told.Writer = scale, ""
 		}
 		if err := f.findConflict(ctx, v); err != nil {
 			return err
@@ -205,7 +196,7 @@ func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *
 	}
 	t.found(&d.ObjectMeta, d.Spec.Replicas, &d.Spec.Template)
 	t.rollout, t.costed = inventory.RolloutOf(&d, int(t.scale.Spec.Replicas)), true
-	t.rolling = t.rollout.Unobserved || t.rollout.UnderWay && progresses(&d)
+	t.told.Rolling = t.rollout.Unobserved || t.rollout.UnderWay && progresses(&d)
 	t.owners = nil
 	var sets appsv1.ReplicaSetList
 	err := f.reader.List(ctx, &sets, client.InNamespace(key.Namespace), client.MatchingFields{indexOwner: string(d.UID)}, client.UnsafeDisableDeepCopy)
@@ -230,9 +221,9 @@ func (f *targetFinder) statefulSet(ctx context.Context, key client.ObjectKey, t 
 		return err
 	}
 	t.found(&s.ObjectMeta, s.Spec.Replicas, inventory.TemplateOfStatefulSet(&s))
-	t.rolling, t.revision = replacing(&s), inventory.RevisionOfStatefulSet(&s)
-	t.ordered, t.settling = inventory.OrderOfStatefulSet(&s)
-	t.numbered, t.first = true, int(ptr.Deref(s.Spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start)
+	t.told.Rolling, t.revision = replacing(&s), inventory.RevisionOfStatefulSet(&s)
+	t.told.Ordered, t.told.Settling = inventory.OrderOfStatefulSet(&s)
+	t.told.Numbered, t.told.First = true, int(ptr.Deref(s.Spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start)
 	return nil
 }
 
@@ -269,7 +260,7 @@ func (t *target) found(meta *metav1.ObjectMeta, replicas *int32, template *corev
 		Spec:       autoscalingv1.ScaleSpec{Replicas: ptr.Deref(replicas, 1)},
 	}
 	t.template, t.podsPerReplica, t.owners, t.ends = template, 1, []types.UID{meta.UID}, meta.DeletionTimestamp != nil
-	t.writer = lastWriter(meta.ManagedFields)
+	t.told.Writer = lastWriter(meta.ManagedFields)
 	if maker := metav1.GetControllerOfNoCopy(meta); maker != nil {
 		t.above = targetKeyOf(maker.APIVersion, maker.Kind, maker.Name)
 	}
@@ -316,10 +307,12 @@ func (f *targetFinder) findLive(ctx context.Context, variants []*variant) {
 // was read last, which is safe: it is written under its own version only.
 func (v *variant) explainLive(err error, last *autoscalingv1.Scale) {
 	t := &v.target
+	if err == nil {
+		return
+	}
+	t.scale = nil
 	var unscalable interface{ NotScalable() bool }
 	switch {
-	case err == nil:
-		return
 	case errors.As(err, &unscalable):
 		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%v", err)
 	case apierrors.IsNotFound(err):
@@ -331,7 +324,5 @@ func (v *variant) explainLive(err error, last *autoscalingv1.Scale) {
 		t.unread = true
 	default:
 		t.scale = last
-		return
 	}
-	t.scale = nil
 }

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -163,32 +162,18 @@ func (l *Loop) onQueueProbe(ctx context.Context, seen found[decision.Sample]) {
 		return
 	}
 	l.readings = l.readings.withQueues(wanted, l.sleepers.namespaces)
-	tellWaiting(ctx, wanted)
+	if begun := only(wanted, func(w waiting) bool { return w.begins }); len(begun) > 0 {
+		klog.FromContext(ctx).Info("Requests wait for models that sleep", "models", len(begun))
+	}
 	l.schedule.begin(decision.RoundEvent, now)
 	l.round(ctx, decision.RoundEvent)
-}
-
-// tellWaiting logs for how many models requests begin to wait.
-func tellWaiting(ctx context.Context, wanted []waiting) {
-	begun := 0
-	for i := range wanted {
-		if wanted[i].begins {
-			begun++
-		}
-	}
-	if begun > 0 {
-		klog.FromContext(ctx).Info("Requests wait for models that sleep", "models", begun)
-	}
 }
 
 // withQueues are the readings with newer queues of some models, whose other samples
 // stay what they are. They go where the readings have the model, under the same name, so
 // that the next reading overwrites them.
 func (r readings) withQueues(wanted []waiting, namespaces map[string]int) readings {
-	models, read := maps.Clone(r.models), countedBy(r.models)
-	if models == nil {
-		models = map[decision.ModelKey]decision.Model{}
-	}
+	newer, read := map[decision.ModelKey]decision.Model{}, countedBy(r.models)
 	for _, w := range wanted {
 		name, ok := read.key(w.model, namespaces[w.model.ID])
 		if !ok {
@@ -196,8 +181,8 @@ func (r readings) withQueues(wanted []waiting, namespaces map[string]int) readin
 		}
 		m := r.models[name]
 		m.Namespace, m.ID, m.Queue = name.Namespace, name.ID, w.queue
-		models[name] = m
+		newer[name] = m
 	}
-	r.models = models
+	r.models = over(r.models, newer)
 	return r
 }

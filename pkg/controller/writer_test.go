@@ -147,7 +147,7 @@ func TestOurOwnWriteHasNoOtherWriter(t *testing.T) {
 			}}
 			v.key.Namespace, v.key.Name = "n", "v"
 			require.NoError(t, f.find(t.Context(), []*variant{v}))
-			assert.Equal(t, c.want, v.target.writer)
+			assert.Equal(t, c.want, v.target.told.Writer)
 		})
 	}
 }
