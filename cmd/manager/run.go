@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -211,7 +210,6 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 		Past:       seen.past,
 		Attainer:   seen.attainer,
 		Scaler:     scaler,
-		Clock:      clock.RealClock{},
 		Access:     access,
 		Ask:        again,
 		Config:     c,

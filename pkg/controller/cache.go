@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -345,14 +346,11 @@ func targetOfAutoscaler(o client.Object) []string {
 
 // targetOfScaledObject knows KEDA's defaults: a Deployment of apps/v1.
 func targetOfScaledObject(o client.Object) []string {
-	u := o.(*unstructured.Unstructured)
-	ref := map[string]string{"apiVersion": v1alpha1.DefaultTargetAPIVersion, "kind": v1alpha1.DefaultTargetKind}
-	for _, field := range []string{"apiVersion", "kind", "name"} {
-		if text, found, err := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", field); err == nil && found && text != "" {
-			ref[field] = text
-		}
+	ref := func(field, otherwise string) string {
+		text, _, _ := unstructured.NestedString(o.(*unstructured.Unstructured).Object, "spec", "scaleTargetRef", field)
+		return cmp.Or(text, otherwise)
 	}
-	return []string{targetKeyOf(ref["apiVersion"], ref["kind"], ref["name"])}
+	return []string{targetKeyOf(ref("apiVersion", v1alpha1.DefaultTargetAPIVersion), ref("kind", v1alpha1.DefaultTargetKind), ref("name", ""))}
 }
 
 func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {

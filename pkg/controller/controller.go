@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -34,7 +33,6 @@ type Options struct {
 	// Attainer may be nil: then nobody tells whether promises are kept.
 	Attainer Attainer
 	Scaler   Scaler
-	Clock    clock.PassiveClock
 	// Access is what is permitted at the start, and Ask asks anew for its Capacity and
 	// Victims.
 	Access Access
@@ -138,7 +136,6 @@ func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, 
 		gateway:     o.Gateway,
 		settings:    f.Settings,
 		permissions: p,
-		clock:       o.Clock,
 		trigger:     trigger,
 		ready:       f.Ready,
 		arrived:     make(chan readings, 1),

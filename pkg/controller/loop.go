@@ -2,12 +2,10 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"time"
 
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/controller/settings"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -23,7 +21,6 @@ type Loop struct {
 	gateway     Gateway
 	settings    *settings.Settings
 	permissions *permissions
-	clock       clock.PassiveClock
 	trigger     *trigger
 	decide      decide
 	// ready is closed when the settings of the cluster are in force.
@@ -99,7 +96,7 @@ func (l *Loop) Start(ctx context.Context) error {
 // wait is how long nothing is due.
 func (l *Loop) wait() time.Duration {
 	_, wait := l.due()
-	if look, ok := l.sleepers.next(l.clock.Now()); ok && l.gateway != nil {
+	if look, ok := l.sleepers.next(time.Now()); ok && l.gateway != nil {
 		wait = min(wait, look)
 	}
 	return wait
@@ -108,7 +105,7 @@ func (l *Loop) wait() time.Duration {
 // due is the round that is due next; empty when none is. While samples are read,
 // only events are answered, with the samples of before.
 func (l *Loop) due() (decision.Round, time.Duration) {
-	now := l.clock.Now()
+	now := time.Now()
 	if l.reading == "" {
 		return l.schedule.next(now, l.settings.Current().Interval)
 	}
@@ -125,18 +122,18 @@ func (l *Loop) begin(ctx context.Context) {
 	switch {
 	case round == "" || wait > 0:
 	case round == decision.RoundEvent:
-		l.schedule.begin(round, l.clock.Now())
+		l.schedule.begin(round, time.Now())
 		l.round(ctx, round)
 	default:
 		if l.readings.at.IsZero() {
 			l.introduce(ctx)
 		}
-		l.schedule.begin(round, l.clock.Now())
+		l.schedule.begin(round, time.Now())
 		if l.settings.Current().History {
-			l.past.begin(ctx, l.clock.Now())
+			l.past.begin(ctx, time.Now())
 		}
 		if round == decision.RoundFull {
-			l.attainment.begin(ctx, l.clock.Now(), l.settings.Current().MetricsWindow)
+			l.attainment.begin(ctx, time.Now(), l.settings.Current().MetricsWindow)
 		}
 		l.reading = round
 		go l.read(ctx)
@@ -151,7 +148,7 @@ func (l *Loop) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	s := l.settings.Current()
-	r := readings{at: l.clock.Now()}
+	r := readings{at: time.Now()}
 	r.pods, r.models, r.err = l.metrics.Read(ctx, r.at, s.MetricsWindow, s.Freshness.Stale)
 	l.arrived <- r
 }
@@ -178,7 +175,7 @@ func (l *Loop) introduce(ctx context.Context) {
 	if _, ok := l.metrics.(Follower); !ok {
 		return
 	}
-	if _, err := l.look(ctx, l.clock.Now()); err != nil {
+	if _, err := l.look(ctx, time.Now()); err != nil {
 		klog.FromContext(ctx).Error(err, "The cluster could not be observed before the first reading of metrics")
 	}
 }
@@ -201,9 +198,9 @@ func (l *Loop) look(ctx context.Context, now time.Time) (*observation, error) {
 
 // round is one round, from the cluster to the cluster.
 func (l *Loop) round(ctx context.Context, kind decision.Round) {
-	began := l.clock.Now()
+	began := time.Now()
 	err := l.run(ctx, kind, began)
-	l.reporter.metrics.Ended(kind, l.clock.Since(began), l.clock.Now(), err)
+	l.reporter.metrics.Ended(kind, time.Since(began), time.Now(), err)
 }
 
 // run is what a round does. Its error joins all that went wrong.
@@ -215,12 +212,12 @@ func (l *Loop) run(ctx context.Context, kind decision.Round, began time.Time) er
 		return err
 	}
 	seen.believed = l.memory
-	plan, memory, err := l.decide.guarded(seen.snapshot, seen.policy, l.memory, kind)
-	if err != nil {
-		l.stumble(ctx, err)
-		held := l.reporter.stopgap(seen, kind, err.Error())
+	plan, memory, panicked := l.decide.guarded(seen.snapshot, seen.policy, l.memory, kind)
+	if panicked != nil {
+		l.stumble(ctx, panicked)
+		held := l.reporter.stopgap(seen, kind, panicked.Error())
 		annotate(held, seen)
-		return l.reporter.report(ctx, held, seen, nil, err)
+		return l.reporter.report(ctx, held, seen, nil, panicked)
 	}
 	l.memory, l.stumbles = memory, 0
 	annotate(&plan, seen)
@@ -238,11 +235,10 @@ func (l *Loop) run(ctx context.Context, kind decision.Round, began time.Time) er
 
 // stumble notes a decision that panicked. Where that was is told once for each time
 // that it begins.
-func (l *Loop) stumble(ctx context.Context, err error) {
+func (l *Loop) stumble(ctx context.Context, err *panicError) {
 	log := klog.FromContext(ctx)
-	var p *panicError
-	if errors.As(err, &p) && l.stumbles == 0 {
-		log = log.WithValues("stack", string(p.stack))
+	if l.stumbles == 0 {
+		log = log.WithValues("stack", string(err.stack))
 	}
 	log.Error(err, "The decision failed; no replicas are changed")
 	if l.stumbles++; l.stumbles%forgetAfter == 0 {

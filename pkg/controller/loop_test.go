@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -83,7 +82,7 @@ func newBench(t *testing.T, replicas int32, objects ...client.Object) *bench {
 		metrics:     still{},
 		settings:    settings.Of(config.Dynamic{Interval: time.Minute, Freshness: decision.DefaultPolicy().Freshness}),
 		permissions: newPermissions(Access{}, nil, events),
-		clock:       clock.RealClock{}, trigger: events, ready: ready,
+		trigger:     events, ready: ready,
 		arrived: make(chan readings, 1), looked: make(chan found[decision.Sample], 1),
 	}
 	b.decide = b.wakes

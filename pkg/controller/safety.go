@@ -122,7 +122,7 @@ const forgetAfter = 3
 
 // guarded calls the decision. A panic becomes an error: a model that nobody thought of
 // must neither end the loop for all others nor go unnoticed.
-func (d decide) guarded(snapshot decision.Snapshot, policy decision.Policy, memory decision.Memory, round decision.Round) (plan decision.Plan, next decision.Memory, err error) {
+func (d decide) guarded(snapshot decision.Snapshot, policy decision.Policy, memory decision.Memory, round decision.Round) (plan decision.Plan, next decision.Memory, err *panicError) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = &panicError{cause: cause, stack: debug.Stack()}

@@ -85,16 +85,13 @@ func (t *target) refuse(state decision.TargetState, reason decision.Reason, form
 // object has found it, as it is now, or has told of its deletion.
 func (v *variant) tellDeleted(object *v1alpha1.VariantAutoscaling) {
 	t := &v.target
-	if t.fact.Reason != decision.ReasonTargetMissing {
+	resolved := apimeta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionTargetResolved)
+	if resolved == nil || t.fact.Reason != decision.ReasonTargetMissing {
 		return
 	}
 	name, what := fmt.Sprintf("Target %s '%s' ", strings.ToLower(t.ref.Kind), t.ref.Name), "no longer exists"
 	if t.ends {
 		what = "is being deleted"
-	}
-	resolved := apimeta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionTargetResolved)
-	if resolved == nil {
-		return
 	}
 	found := resolved.Status == metav1.ConditionTrue && resolved.ObservedGeneration == object.Generation
 	if found || strings.HasPrefix(resolved.Message, name) {

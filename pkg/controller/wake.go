@@ -139,7 +139,7 @@ func (s *sleepers) wanted(now, since time.Time, queues map[decision.ModelKey]dec
 
 // probeQueues looks at the gateways' queues aside when that is due.
 func (l *Loop) probeQueues(ctx context.Context) {
-	now := l.clock.Now()
+	now := time.Now()
 	if wait, ok := l.sleepers.next(now); l.gateway == nil || !ok || wait > 0 {
 		return
 	}
@@ -150,7 +150,7 @@ func (l *Loop) probeQueues(ctx context.Context) {
 // onQueueProbe answers a look: requests that wait for a sleeping model are worth a round at
 // once. What some gateways said counts, whatever others did.
 func (l *Loop) onQueueProbe(ctx context.Context, seen found[decision.Sample]) {
-	now := l.clock.Now()
+	now := time.Now()
 	switch news := l.sleepers.end(now, seen); {
 	case news && seen.err != nil:
 		klog.FromContext(ctx).Error(seen.err, "Not all gateways say whether requests wait for models that sleep")
