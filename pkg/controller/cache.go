@@ -350,7 +350,8 @@ func targetOfScaledObject(o client.Object) []string {
 		text, _, _ := unstructured.NestedString(o.(*unstructured.Unstructured).Object, "spec", "scaleTargetRef", field)
 		return cmp.Or(text, otherwise)
 	}
-	return []string{targetKeyOf(ref("apiVersion", v1alpha1.DefaultTargetAPIVersion), ref("kind", v1alpha1.DefaultTargetKind), ref("name", ""))}
+	apiVersion, kind := ref("apiVersion", v1alpha1.DefaultTargetAPIVersion), ref("kind", v1alpha1.DefaultTargetKind)
+	return []string{targetKeyOf(apiVersion, kind, ref("name", ""))}
 }
 
 func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {

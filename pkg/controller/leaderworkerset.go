@@ -49,7 +49,8 @@ func replacingGroups(u *unstructured.Unstructured) bool {
 		n, _, _ := unstructured.NestedInt64(u.Object, path...) // 0 where there is none
 		return n
 	}
-	if observed, ok, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); ok && observed < u.GetGeneration() {
+	observed, known, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	if known && observed < u.GetGeneration() {
 		return true
 	}
 	left := number("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")

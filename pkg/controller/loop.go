@@ -256,7 +256,8 @@ type found[T any] struct {
 
 // aside reads beside the loop, whose rounds never wait for it and go on without it, and hands
 // over what it found. The context of the reading ends with the timeout.
-func aside[T any](ctx context.Context, at time.Time, timeout time.Duration, to chan<- found[T],
+func aside[T any](
+	ctx context.Context, at time.Time, timeout time.Duration, to chan<- found[T],
 	read func(context.Context, time.Time) (map[decision.ModelKey]T, error),
 ) {
 	go func() {

@@ -180,7 +180,8 @@ func (o *observer) variants(ctx context.Context) ([]*variant, error) {
 			continue
 		}
 		variants = append(variants, &variant{
-			object: object, key: decision.Key{Namespace: object.Namespace, Name: object.Name}, Variant: status.Variant{Generation: object.Generation},
+			object: object, key: decision.Key{Namespace: object.Namespace, Name: object.Name},
+			Variant: status.Variant{Generation: object.Generation},
 		})
 	}
 	slices.SortFunc(variants, func(a, b *variant) int {
