@@ -26,7 +26,7 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 	}
 	t.found(&metav1.ObjectMeta{
 		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(), ManagedFields: u.GetManagedFields(),
-		DeletionTimestamp: u.GetDeletionTimestamp(),
+		DeletionTimestamp: u.GetDeletionTimestamp(), OwnerReferences: u.GetOwnerReferences(),
 	}, ptr.To(int32(set.Replicas)), set.Template)
 	t.told.Rolling, t.told.Numbered = replacingGroups(u), true
 	t.podsPerReplica, t.owners, t.rollout = set.PodsPerReplica, nil, set.Rollout

@@ -58,17 +58,19 @@ func TestSurgeOfALeaderWorkerSet(t *testing.T) {
 	}
 }
 
-func TestALeaderWorkerSetThatIsBeingDeleted(t *testing.T) {
+func TestWhatALeaderWorkerSetSaysOfItself(t *testing.T) {
 	set := empty(kindLeaderWorkerSet)
 	set.Object["spec"] = map[string]any{"replicas": int64(2), "leaderWorkerTemplate": map[string]any{"size": int64(1), "workerTemplate": map[string]any{}}}
 	set.SetNamespace("n")
 	set.SetName("s")
 	set.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
+	set.SetOwnerReferences(made("s", "example.com/v1", "Server", "server").OwnerReferences)
 	set.SetDeletionTimestamp(ptr.To(metav1.NewTime(noon)))
 	api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(set).Build()
 	var found target
 	require.NoError(t, (&targetFinder{reader: api}).leaderWorkerSet(t.Context(), client.ObjectKeyFromObject(set), &found))
 	assert.True(t, found.ends)
+	assert.Equal(t, targetKeyOf("example.com/v1", "Server", "server"), found.above, "who sets the replicas of its maker sets its own")
 }
 
 // The pods of groups of one pod show what the next one will be, by the revision on the
