@@ -232,7 +232,7 @@ func decisionKeys() []Key {
 			func(c *Config) *time.Duration { return &c.Interval }),
 		Key{Name: "WVA_LIMITED_MODE", Static: true, Default: "false", Help: "Never ask for more replicas than fit. Use it on clusters that do not grow."}.
 			with(boolean(func(c *Config) *bool { return &c.Limited })),
-		Key{Name: "EXPERIMENTAL_PROACTIVE_MODEL", Static: true, Default: "false", Help: "Hybrid mode: size for the promised latency at the forecast load too, not only by saturation."}.
+		Key{Name: "EXPERIMENTAL_PROACTIVE_MODEL", Static: true, Default: "false", Help: "Hybrid mode: size for the promised latency at the forecast load too, not only by saturation. It changes nothing for a model without a service class that has latencies."}.
 			with(boolean(func(c *Config) *bool { return &c.Hybrid })),
 		Key{Name: "WVA_SLO_PERCENTILE", Default: strconv.FormatFloat(defaults.Share, 'g', -1, 64), Help: "Share of the requests that must keep the promised latency: 0.99 for the 99th percentile."}.
 			with(share(func(c *Config) *float64 { return &c.Share })),

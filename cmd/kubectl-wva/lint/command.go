@@ -22,6 +22,7 @@ is asked. A file has one or several documents, or Lists. These kinds count:
   HorizontalPodAutoscaler, ScaledObject  may be on the target of one
   ConfigMap of service classes           has the classes that spec.sloClassRef may name
 
+Without a ConfigMap of service classes spec.sloClassRef is not checked, and a warning says so.
 Other kinds are passed over. An error ends the command with 1, a warning does not.`
 
 const examples = `  # A folder's manifests together
