@@ -69,9 +69,9 @@ func (m *model) held(v *variant) time.Duration {
 
 // highestNeeded is the highest number that was needed within the window, now included, and
 // for how long such a number is held. What was wanted, also for a forecast alone, is given one
-// start-up, the time in which it would serve.
-func (r *round) highestNeeded(m *model, v *variant, past []Stretch) (highest int, held time.Duration) {
-	started := min(cmp.Or(v.in.Startup, m.lead), v.policy.Down.Window)
+// start-up, the time in which it would have started.
+func (r *round) highestNeeded(m *model, v *variant, past []Stretch) (highest int, started, held time.Duration) {
+	started = min(cmp.Or(v.in.Startup, m.lead), v.policy.Down.Window)
 	highest, held = v.target, m.held(v)
 	for _, s := range past {
 		switch age := r.snapshot.Time.Sub(s.Until); {
@@ -81,7 +81,7 @@ func (r *round) highestNeeded(m *model, v *variant, past []Stretch) (highest int
 			highest = max(highest, s.Needed)
 		}
 	}
-	return highest, max(started, held)
+	return highest, started, held
 }
 
 // history is that of the variant with this round, as far back as any window or period
@@ -169,7 +169,7 @@ func (r *round) restrainDown(m *model, v *variant, from, giveBack int, idle bool
 		r.slowDown(m, v, from)
 	}
 	if without := max(v.in.Current-giveBack, min(v.policy.Min, v.in.Current)); giveBack > 0 && v.target > without {
-		v.step(StageBehavior, without, ReasonNoSlots, "replicas that never became ready bypass scaleDown")
+		v.step(StageBehavior, without, v.fleet.lostTo(), "replicas that never became ready bypass scaleDown")
 	}
 	if most := v.bounded(v.target); most < v.target {
 		v.step(StageBehavior, most, ReasonMaxReplicas, "maxReplicas bypasses scaleDown")
@@ -183,8 +183,12 @@ func (r *round) slowDown(m *model, v *variant, from int) {
 		v.step(StageBehavior, from, ReasonStabilized, "waiting for a full stabilization window (%s)", window)
 		return
 	}
-	if highest, held := r.highestNeeded(m, v, past); highest > v.target {
-		v.step(StageBehavior, min(highest, from), ReasonStabilized, "stabilization window (%s) keeps %d", held.Round(time.Second), min(highest, from))
+	if highest, started, held := r.highestNeeded(m, v, past); highest > v.target {
+		what := "stabilization window"
+		if held < started {
+			what = "one start-up"
+		}
+		v.step(StageBehavior, min(highest, from), ReasonStabilized, "%s (%s) keeps %d", what, max(started, held).Round(time.Second), min(highest, from))
 	}
 	if b.Select == SelectDisabled && v.target < from {
 		v.step(StageBehavior, from, ReasonRateLimited, "scaleDown.selectPolicy is Disabled")

@@ -201,7 +201,7 @@ func TestAForecastIsGivenOneStartup(t *testing.T) {
 			m.lead, v.target = r.lead(m), 2
 			past := []Stretch{{Until: epoch.Add(-c.ago), Wanted: 6, Needed: 4}}
 			v.policy.Down.Window = c.window
-			highest, _ := r.highestNeeded(m, v, past)
+			highest, _, _ := r.highestNeeded(m, v, past)
 			assert.Equal(t, c.want, highest)
 		})
 	}
@@ -238,9 +238,9 @@ func TestTheDefaultWindowIsForLoadsThatJump(t *testing.T) {
 			if c.chose != 0 {
 				v.policy.Down = Behavior{Window: c.chose}
 			}
-			highest, held := r.highestNeeded(m, v, []Stretch{{Until: epoch.Add(-2 * time.Minute), Wanted: 6, Needed: 4}})
+			highest, started, held := r.highestNeeded(m, v, []Stretch{{Until: epoch.Add(-2 * time.Minute), Wanted: 6, Needed: 4}})
 			assert.Equal(t, c.want, highest)
-			assert.Equal(t, c.held, held)
+			assert.Equal(t, c.held, max(started, held))
 		})
 	}
 }
@@ -350,5 +350,21 @@ func TestWhatIsNeededDependsOnNoName(t *testing.T) {
 		r.behavior(m, nil, nil, false)
 		assert.Equal(t, []int{2, 2}, []int{m.variants[0].needed, m.variants[1].needed})
 		assert.Equal(t, 6, held.target, "it is held")
+	}
+}
+
+// A window says that it keeps replicas only where it does.
+func TestWhatKeepsReplicasIsNamed(t *testing.T) {
+	for want, chosen := range map[string]bool{"one start-up (1m0s) keeps 5": false, "stabilization window (5m0s) keeps 5": true} {
+		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 6, Ready: 6, Startup: time.Minute})
+		v.policy, v.target, m.sized = DefaultVariantPolicy(), 2, true
+		m.demand = demand{known: true, risk: 0.9, forecast: &forecast.Belief{}}
+		if chosen {
+			v.policy.Down = Behavior{Window: 5 * time.Minute}
+		}
+		v.old.History = []Stretch{{From: epoch.Add(-10 * time.Minute), Until: epoch.Add(-30 * time.Second), Replicas: 6, Wanted: 5, Needed: 5, Decided: true}}
+		r.slowDown(m, v, 6)
+		assert.Equal(t, 5, v.target)
+		assert.Equal(t, want, v.plan.Message)
 	}
 }

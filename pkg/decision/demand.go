@@ -38,7 +38,8 @@ type demand struct {
 	isCertain bool
 	silent    []int
 	// forecast is what is believed of the arrivals, risk the quantile of it that is sized
-	// for, and lag what passes between its newest sample and what is decided now.
+	// for, and lag what passes between its newest sample and the next round, which can correct
+	// what is decided now.
 	forecast *forecast.Belief
 	history  []forecast.History
 	risk     float64
@@ -234,10 +235,9 @@ func (r *round) shrank(m *model, at time.Time, span time.Duration) bool {
 }
 
 // overWindow is the arrival rate over the metrics window: as the gateway counts
-// it, else completions plus the growth of what is in flight. A serving replica
-// without data adds nothing: had it the mean of the others, every new replica would
-// raise the demand until it is scraped, and the demand more replicas. What it really
-// serves is missing from the others, and a trigger that stays on asks again.
+// it, else completions plus the growth of what is in flight. A serving replica without data
+// adds nothing here: complete counts for it where none just began. Each new replica would raise
+// the demand until it is scraped else, and the demand would add more replicas.
 func (r *round) overWindow(m *model) (forecast.Count, bool) {
 	if r.usable(m.in.Arrival) {
 		return forecast.Count{Rate: capacity.Rate(max(0, m.in.Arrival.Value)), Span: r.policy.Window}, true

@@ -42,7 +42,7 @@
 //	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
 //	keptPromised          share     C  the same for one that keeps it: it takes more than noise to change that
 //	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number
-//	settledWithin         share     C  how far a window may be from Little's law, or from full, and show one state
+//	settledWithin         share     C  how far a window may be from Little's law, or from full, and lengths from others, and show one state
 //	settledChance         -         P  and of the last arrivals from chance, in standard deviations
 //	leastKVUse            share     C  least cache use that tells how many requests fit
 //	lowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered

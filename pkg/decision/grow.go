@@ -87,8 +87,8 @@ func (r *round) buy(m *model, ideal, atMost map[*variant]int) *purchase {
 	p.short = waits + r.buyFitting(p, p.reserves, p.short-waits, atMost)
 	p.late = p.short
 	// To be served late is better than not at all.
-	late := m.servedLate()
-	p.short = late + r.buyFitting(p, p.misfits, p.short-late, atMost)
+	served := m.servedLate()
+	p.short = served + r.buyFitting(p, p.misfits, p.short-served, atMost)
 	return p
 }
 
@@ -157,8 +157,8 @@ func (r *round) askBeyond(p *purchase) {
 	// Those that are left alone are asked for already, or are tried again later.
 	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.fleet.paused > 0 })
 	p.short = waits + r.buyBeyond(p, others, p.short-waits)
-	late := p.model.servedLate()
-	p.short = late + r.buyBeyond(p, p.misfits, p.short-late)
+	served := p.model.servedLate()
+	p.short = served + r.buyBeyond(p, p.misfits, p.short-served)
 }
 
 // buyBeyond asks a cluster that grows for what does not fit now.

@@ -47,10 +47,7 @@ func (r *round) limits(m *model, short capacity.Rate, ideal map[*variant]int) ma
 		if v.fleet.count[stateUnschedulable] > 0 && r.full(v) {
 			lost += "; " + r.crowded(v)
 		}
-		reason := ReasonNoSlots
-		if v.fleet.unplaced() == 0 {
-			reason = ReasonStartupOverdue
-		}
+		reason := v.fleet.lostTo()
 		switch {
 		case back > 0:
 			v.fact(reason, "%s; withdrawn", lost)

@@ -108,7 +108,7 @@ func (r *round) tellSupply(m *model) {
 			v.note(StageSupply, ReasonRateUnknown, "what a replica serves is not known yet; %d serve or will", v.fleet.supply)
 		}
 		if n := v.in.Current - v.plan.Current; n > 0 {
-			v.note(StageSupply, ReasonMetricsFound, "%s shown to who follows the metric, and not made yet", plural(n, "of them is", "of them are"))
+			v.note(StageSupply, ReasonMetricsFound, "%s published in wva_desired_replicas and not made yet", plural(n, "of them is", "of them are"))
 		}
 		if v.in.KVSource != serving.CacheUnknown && r.reportedKVTokens(v) == 0 {
 			v.note(StageSupply, ReasonMetricsFound, "KV cache not reported: %.0f tokens by %s", v.in.KVTokens, v.in.KVSource)

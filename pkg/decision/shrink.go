@@ -83,13 +83,13 @@ func (r *round) relieve(m *model, missing capacity.Rate) {
 		if !v.rate.unfit() || n > v.in.Current {
 			continue
 		}
-		fewer := func(o *variant) int {
+		without := func(o *variant) int {
 			if o == v {
 				return n - 1
 			}
 			return o.target
 		}
-		for least := m.staying(v, n); n > least && carried-each >= lowerHeadroom*m.certain() && late-each >= lowerHeadroom*missing && !m.tooFew(fewer); n-- {
+		for least := m.staying(v, n); n > least && carried-each >= lowerHeadroom*m.certain() && late-each >= lowerHeadroom*missing && !m.tooFew(without); n-- {
 			carried, late = carried-each, late-each
 		}
 		if n < v.target {

@@ -109,6 +109,14 @@ func (f *fleet) lost() string {
 	return strings.Join(parts, ", ")
 }
 
+// lostTo is the reason for which they do not.
+func (f *fleet) lostTo() Reason {
+	if f.unplaced() == 0 {
+		return ReasonStartupOverdue
+	}
+	return ReasonNoSlots
+}
+
 // starts reports whether replicas start that count as supply.
 func (f *fleet) starts() bool { return f.supply > f.count[stateServing] }
 
