@@ -123,6 +123,7 @@ func Reasons() []Reason {
 		{ConditionConflict, yes, "ReplicasOverwritten", "Something else keeps changing the replicas; the message names it and the time until which nothing is written."},
 
 		{"", "", "Steady", "The load needs the replicas that there are."},
+		{"", "", "RateUnknown", "What one replica serves was not seen yet, so replicas are added one at a time."},
 		{"", "", "Saturated", "A saturation threshold was passed, and replicas are added."},
 		{"", "", "StartingSuffices", "A saturation threshold was passed, and the replicas that are starting will carry the load."},
 		{"", "", "SpareCapacity", "Fewer replicas carry the load."},
