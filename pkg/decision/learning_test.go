@@ -49,6 +49,45 @@ func TestWhatWasLearnedEndsWithTheServer(t *testing.T) {
 	}
 }
 
+// What a slowdown showed that is over does not count beside a given profile that is right about
+// what is seen now. It does while that is slow, and where no profile is given.
+func TestASlowdownThatIsOverDoesNotCount(t *testing.T) {
+	seen := func(slower float64, lately float64) (l serving.Learned) {
+		for i, batch := range []float64{2, 3, 4.5, 6.5, 20, 30, 45, 65} {
+			at, longer, ago := onH100.Steady(batch, conv), slower, time.Hour
+			if batch < 10 {
+				longer, ago = lately, time.Minute
+			}
+			l = l.Observe(serving.Observation{Time: epoch.Add(time.Duration(i)*time.Second - ago), Point: serving.Point{
+				Shape: conv, Batch: batch, Rate: at.Rate, ITL: at.ITL * capacity.Milliseconds(longer),
+			}})
+		}
+		return l
+	}
+	for name, c := range map[string]struct {
+		given          serving.Profile
+		slower, lately float64
+		want           float64
+	}{
+		"it is over":                        {onH100, 3, 1, 1},
+		"the servers are a little slower":   {onH100, 1.3, 1, 1.3},
+		"it goes on":                        {onH100, 3, 3, 3},
+		"nobody says how fast they are":     {serving.Profile{}, 3, 1, 3},
+		"the profile is wrong":              {onH100.Paced(2), 3, 1, 3},
+		"who is slow shows too little else": {onH100, 1.7, 1, 1},
+	} {
+		l := Learning{Learned: seen(c.slower, c.lately), Given: c.given, Pace: 1.4}
+		l.estimate(c.given, l.Learned.After(epoch.Add(-2*time.Minute)))
+		profile := l.Estimate.Profile
+		if !l.Estimate.Usable() {
+			profile = c.given.Paced(l.Pace)
+		}
+		slow := float64(profile.Steady(65, conv).ITL / onH100.Steady(65, conv).ITL)
+		assert.InEpsilon(t, c.want, slow, 0.25, name)
+		assert.Len(t, l.Learned.Seen, 8, "nothing is forgotten")
+	}
+}
+
 // Replicas that found no node are not withdrawn for what the others serve while more is
 // wanted: they would be asked for again.
 func TestNothingIsWithdrawnWhileMoreIsWanted(t *testing.T) {

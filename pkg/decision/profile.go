@@ -279,15 +279,32 @@ func (r *round) fit() {
 		return a.next.Latency.Fitted.Compare(b.next.Latency.Fitted)
 	})
 	for _, v := range unfitted[:min(fitsPerRound, len(unfitted))] {
-		l := &v.next.Latency
-		l.judgeChange(r.snapshot.Time.Add(-r.policy.Freshness.Ageing))
+		l, lately := &v.next.Latency, r.snapshot.Time.Add(-r.policy.Freshness.Ageing)
+		l.judgeChange(lately)
 		l.Fitted, l.FittedTo = r.snapshot.Time, l.Learned
-		l.repace(v.in.Profile)
-		if e := l.Learned.Estimate(v.in.Profile); e.Usable() {
-			l.Estimate = e
-		}
+		l.estimate(v.in.Profile, l.Learned.After(lately))
 	}
 }
+
+// estimate makes a latency model of what was learned. While the given profile is right about
+// what was seen lately, what took another time was seen in a slowdown that is over: it counts
+// again when it is seen again.
+func (l *Learning) estimate(given serving.Profile, lately serving.Learned) {
+	seen := l.Learned
+	if given.Known() && len(lately.Seen) > 0 && same(lately.Pace(given), sameServer) {
+		seen = seen.Like(given, wrongPace)
+	}
+	left := len(l.Learned.Seen) - len(seen.Seen)
+	if l.repace(given); left > 0 {
+		l.Pace = 1
+	}
+	if e := seen.Estimate(given); e.Usable() || left > 0 {
+		l.Estimate = e
+	}
+}
+
+// same reports whether a pace is 1 within a factor.
+func same(pace, factor float64) bool { return max(pace, 1/pace) <= factor }
 
 // judgeChange finds out, where the server changed some time ago, whether it is another one: one
 // that takes another time for a token than the estimate says. Then the estimate is paced, and
@@ -302,7 +319,7 @@ func (l *Learning) judgeChange(before time.Time) {
 	}
 	l.Changed = time.Time{}
 	pace := young.Pace(l.Estimate.Profile)
-	if l.Estimate.Usable() && max(pace, 1/pace) <= sameServer {
+	if l.Estimate.Usable() && same(pace, sameServer) {
 		return
 	}
 	l.Estimate.Profile, l.Learned = l.Estimate.Profile.Paced(pace), young
@@ -312,7 +329,7 @@ func (l *Learning) judgeChange(before time.Time) {
 // wrong.
 func (l *Learning) repace(given serving.Profile) {
 	pace := l.Learned.Pace(given)
-	if wrong := max(pace, 1/pace) > wrongPace || l.Given == given && l.Pace != 1 && l.Pace != 0; !wrong {
+	if wrong := !same(pace, wrongPace) || l.Given == given && l.Pace != 1 && l.Pace != 0; !wrong {
 		pace = 1
 	}
 	l.Given, l.Pace = given, pace

@@ -33,6 +33,17 @@ func (w *world) hits(f *Fault, v *variantState) bool {
 	}
 }
 
+// slowness is how many times as long everything takes in the variant's replicas just now.
+func (w *world) slowness(v *variantState) float64 {
+	factor := 1.0
+	for i := range w.scenario.Faults {
+		if f := &w.scenario.Faults[i]; f.Kind == FaultSlow && f.From <= w.now && w.now < f.To && w.hits(f, v) {
+			factor *= f.Factor
+		}
+	}
+	return factor
+}
+
 // failsToStart says whether replicas of the variant that start now do not come up.
 func (w *world) failsToStart(v *variantState) bool {
 	return w.active(FaultCrash, v) || w.active(FaultRollout, v)
@@ -67,7 +78,7 @@ func (f *Fault) describe(variant string) string {
 	switch f.Kind {
 	case FaultMax, FaultWriter, FaultHang, FaultFlap, FaultSilent, FaultMin, FaultNodes, FaultReclaim, FaultUnshown:
 		text += fmt.Sprintf(", count %d", f.Count)
-	case FaultPrice, FaultPrompts, FaultPromise, FaultSlowStart, FaultVersion:
+	case FaultPrice, FaultPrompts, FaultPromise, FaultSlowStart, FaultVersion, FaultSlow:
 		text += fmt.Sprintf(", times %.3g", f.Factor)
 	}
 	if f.Kind == FaultVersion && f.Count%2 == 1 {

@@ -6,8 +6,29 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
+
+// For three minutes everything takes longer, without another version: the fleet grows, and each
+// replica has then so little to do that it cannot show at which times a full one serves. The given
+// profile, which is right about what they show, says it.
+func TestASlowdownIsOverWhenItIs(t *testing.T) {
+	for lax, slower := range map[capacity.Milliseconds]float64{2: 3, 1: 1.5} {
+		s := constant(0, variant("a", fast, 10, 7))
+		s.Models[0].Variants[0].Told = true
+		slo := tight(s)
+		slo.ITL *= lax
+		s.hybrid(slo)
+		each := newTruth(&s.Models[0], &s.Models[0].Variants[0], s, 70).promise.least
+		s.Models[0].Load, s.Calm = []Point{{0, 5.5 * each}}, 5*time.Hour
+		s.Faults = []Fault{{Kind: FaultSlow, From: 3 * time.Hour, To: 3*time.Hour + 3*time.Minute, Factor: slower}}
+		w := run(s, decision.Decide, "")
+		v := w.models[0].variants[0]
+		assert.Greater(t, v.highest, 20, "it grows while they are slow")
+		assert.LessOrEqual(t, v.target, 8, "%s", w.tell())
+	}
+}
 
 // unshown is one metric that no server shows, for good.
 func unshown(metric int) []Fault { return []Fault{{Kind: FaultUnshown, To: forGood, Count: metric}} }

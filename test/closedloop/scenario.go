@@ -188,6 +188,8 @@ const (
 	FaultPriority FaultKind = "another priority"
 	// FaultClock: the clock of the manager is ahead by Every, which may be negative.
 	FaultClock FaultKind = "the manager's clock is off"
+	// FaultSlow: everything takes Factor times as long, without another version.
+	FaultSlow FaultKind = "slow replicas"
 	// FaultUnshown: no server of the model shows one metric, which Count says.
 	FaultUnshown FaultKind = "a metric that is not shown"
 	// FaultMin: minReplicas are Count more.

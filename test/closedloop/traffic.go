@@ -50,7 +50,7 @@ func (w *world) finish(m *modelState) {
 	for _, v := range m.variants {
 		for _, p := range v.pods {
 			if p.absent {
-				p.serve(w.truthOf(v, p.version).curve, 0)
+				p.serve(w.truthOf(v, p.version*w.slowness(v)).curve, 0)
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func (w *world) servers(m *modelState) []server {
 	for _, v := range m.variants {
 		for _, p := range v.pods {
 			if p.serving {
-				t := w.truthOf(v, p.version)
+				t := w.truthOf(v, p.version*w.slowness(v))
 				serving = append(serving, server{p, t.curve, t})
 			}
 		}

@@ -28,6 +28,14 @@ func (l Learned) Pace(p Profile) float64 {
 	return min(max(ratios[len(ratios)/2], math.Exp(-fitFactor)), math.Exp(fitFactor))
 }
 
+// Like is what was seen in which a token took as long as by the profile, within a factor.
+func (l Learned) Like(p Profile, factor float64) Learned {
+	return Learned{Seen: slices.DeleteFunc(slices.Clone(l.Seen), func(o Observation) bool {
+		pace := float64(o.Point.ITL / p.Steady(o.Point.Batch, o.Point.Shape).ITL)
+		return max(pace, 1/pace) > factor
+	})}
+}
+
 // Paced is the profile of which all times are so many times as long.
 func (p Profile) Paced(pace float64) Profile {
 	for _, t := range []*capacity.Milliseconds{
