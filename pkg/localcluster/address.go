@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"syscall"
 )
 
@@ -12,6 +13,9 @@ import (
 type block struct {
 	a    int
 	lock net.Listener
+
+	mu    sync.Mutex
+	given map[int]bool // the ports of host that were given
 }
 
 // reserveBlock takes a block that no other cluster on this machine has. The lock is a Unix socket with an
@@ -25,7 +29,7 @@ func reserveBlock() (*block, error) {
 		a := first + (start+i)%count
 		lock, err := net.Listen("unix", fmt.Sprintf("@wva-localcluster-127.%d", a))
 		if err == nil {
-			return &block{a: a, lock: lock}, nil
+			return &block{a: a, lock: lock, given: map[int]bool{}}, nil
 		}
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return nil, fmt.Errorf("reserve the addresses 127.%d.0.0/16: %w", a, err)
@@ -41,15 +45,23 @@ func (b *block) prefix() string { return fmt.Sprintf("127.%d.0.0/16", b.a) }
 // pods.
 func (b *block) host() string { return fmt.Sprintf("127.%d.255.1", b.a) }
 
-// freePort finds a port of host that nothing listens at. Only a program that listens at the port on all
-// addresses could still take it.
+// freePort finds a port of host that nothing listens at, and that was not given before: who was given one may
+// not listen yet. Only a program that listens at the port on all addresses could still take it.
 func (b *block) freePort() (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(b.host(), "0"))
-	if err != nil {
-		return 0, fmt.Errorf("find a free port of %s: %w", b.host(), err)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for {
+		listener, err := net.Listen("tcp", net.JoinHostPort(b.host(), "0"))
+		if err != nil {
+			return 0, fmt.Errorf("find a free port of %s: %w", b.host(), err)
+		}
+		port := listener.Addr().(*net.TCPAddr).Port
+		_ = listener.Close()
+		if !b.given[port] {
+			b.given[port] = true
+			return port, nil
+		}
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
 func (b *block) release() { _ = b.lock.Close() }

@@ -18,6 +18,20 @@ func TestTwoClustersHaveDifferentBlocks(t *testing.T) {
 	assert.NotEqual(t, cluster.block.prefix(), first.prefix(), "the running cluster keeps its block")
 }
 
+// Two addresses for one program are asked for before it listens at either.
+func TestAPortIsGivenOnce(t *testing.T) {
+	block, err := reserveBlock()
+	require.NoError(t, err)
+	defer block.release()
+	given := map[int]bool{}
+	for range 2000 { // of about 28,000: without a memory, one comes twice for certain
+		port, err := block.freePort()
+		require.NoError(t, err)
+		require.False(t, given[port], "%d", port)
+		given[port] = true
+	}
+}
+
 func TestPodAddresses(t *testing.T) {
 	tests := []struct {
 		name string
