@@ -91,7 +91,14 @@ func (r *round) size(m *model, atTriggers []float64) bool {
 	for _, v := range m.variants {
 		v.next.Latency, v.next.Sizing = v.old.Latency, v.old.Sizing
 	}
-	if !r.policy.Hybrid || slo == (capacity.SLO{}) || !m.demand.tokens.Known() {
+	switch {
+	case slo == (capacity.SLO{}):
+		return false
+	case !r.policy.Hybrid:
+		m.note(StageSupply, ReasonSLO, "hybrid mode is off: saturation alone decides")
+		return false
+	case !m.demand.tokens.Known():
+		m.note(StageSupply, ReasonSLO, "no request ended yet, so lengths are unknown: saturation alone decides")
 		return false
 	}
 	r.watchLatency(m)

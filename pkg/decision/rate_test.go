@@ -3,6 +3,7 @@ package decision
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -223,8 +224,15 @@ func TestReplicasThatAreHardlyAskedGo(t *testing.T) {
 // A round that cannot tell the lengths of the requests, or sizes for no promise, keeps what
 // was learned before it.
 func TestWhatWasLearnedOutlivesARoundWithoutUse(t *testing.T) {
-	for name, hybrid := range map[string]bool{"lengths are unknown": true, "capacity alone decides": false} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		hybrid bool
+		says   string
+	}{
+		{"lengths are unknown", true, "no request ended yet, so lengths are unknown: saturation alone decides"},
+		{"capacity alone decides", false, "hybrid mode is off: saturation alone decides"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(10)
 			s := w.snapshot()
 			for i := range s.Models[0].Variants[0].Replicas {
@@ -237,10 +245,13 @@ func TestWhatWasLearnedOutlivesARoundWithoutUse(t *testing.T) {
 				Sizing:  Sizing{Profile: onH100, Rate: 5, Found: s.Time.Add(-time.Minute)},
 			}
 			policy := demoPolicy()
-			policy.Hybrid, policy.Promises = hybrid, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
-			_, memory := Decide(s, policy, Memory{Time: s.Time.Add(-time.Minute), Variants: map[Key]*VariantMemory{key: old}}, RoundFull)
+			policy.Hybrid, policy.Promises = c.hybrid, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
+			plan, memory := Decide(s, policy, Memory{Time: s.Time.Add(-time.Minute), Variants: map[Key]*VariantMemory{key: old}}, RoundFull)
 			assert.Equal(t, old.Latency.Estimate, memory.Variants[key].Latency.Estimate)
 			assert.Equal(t, old.Sizing, memory.Variants[key].Sizing)
+			for _, v := range plan.Models[0].Variants {
+				assert.True(t, slices.ContainsFunc(v.Steps, func(s Step) bool { return s.Reason == ReasonSLO && s.Detail == c.says }), "%v", v.Steps)
+			}
 		})
 	}
 }

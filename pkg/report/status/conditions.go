@@ -146,7 +146,13 @@ func optimizationReady(p *decision.VariantPlan) finding {
 	if f, ok := p.Fact(v1alpha1.ReasonOptimizationSucceeded, v1alpha1.ReasonSaturationSafetyOverride); ok {
 		return yes(f.Reason, f.Detail)
 	}
-	return yes(v1alpha1.ReasonSaturationOnlyMode, "decided by saturation and observed rates")
+	why := "decided by saturation and observed rates"
+	for _, s := range p.Steps {
+		if s.Stage == decision.StageSupply && s.Reason == decision.ReasonSLO {
+			why = s.Detail
+		}
+	}
+	return yes(v1alpha1.ReasonSaturationOnlyMode, why)
 }
 
 // doubtOf is what somebody should correct although it keeps the variant from nothing.

@@ -128,6 +128,17 @@ var kinds = []string{
 	v1alpha1.ConditionCapacityKnown, v1alpha1.ConditionScalingLimited, v1alpha1.ConditionConflict,
 }
 
+// Who promised a latency is told why it did not decide.
+func TestWhySaturationAloneDecides(t *testing.T) {
+	message := func(steps ...decision.Step) string {
+		plan := settled(func(p *decision.VariantPlan) { p.Steps = append(p.Steps, steps...) })
+		return apimeta.FindStatusCondition(Conditions(nil, plan, seventh), v1alpha1.ConditionOptimizationReady).Message
+	}
+	const why = "hybrid mode is off: saturation alone decides"
+	assert.Equal(t, why, message(decision.Step{Stage: decision.StageSupply, Reason: decision.ReasonSLO, Detail: why}))
+	assert.Equal(t, "decided by saturation and observed rates", message())
+}
+
 // What should be corrected is said in any case, whatever else there is to say.
 func TestDoubtsInWords(t *testing.T) {
 	class, name := decision.Reason(v1alpha1.ReasonServiceClassUnclear), decision.Reason(v1alpha1.ReasonModelNameDiffers)

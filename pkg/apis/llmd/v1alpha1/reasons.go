@@ -88,7 +88,7 @@ func Reasons() []Reason {
 		{ConditionMetricsAvailable, no, ReasonPrometheusError, "Prometheus did not answer or refused the queries."},
 
 		{ConditionOptimizationReady, yes, ReasonOptimizationSucceeded, "The last decision used the latency model and the service class."},
-		{ConditionOptimizationReady, yes, ReasonSaturationOnlyMode, "The last decision used saturation and observed rates alone."},
+		{ConditionOptimizationReady, yes, ReasonSaturationOnlyMode, "The last decision used saturation and observed rates alone; where a latency is promised, the message says why."},
 		{ConditionOptimizationReady, yes, ReasonSaturationSafetyOverride, "Saturation asked for more replicas than the latency model, and won."},
 		{ConditionOptimizationReady, yes, ReasonServiceClassUnclear, "It is unclear which service class counts for the model, so the last decision used saturation and observed rates alone; the message says why."},
 		{ConditionOptimizationReady, yes, ReasonNamespaceConfigUnread, "The ConfigMaps in the namespace could not be read, so the settings beside the manager count; the message names the missing right."},
