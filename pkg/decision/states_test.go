@@ -25,7 +25,7 @@ func TestStates(t *testing.T) {
 	require.NoError(t, err)
 	want, text := strings.Split(string(was), "\n"), ""
 	for seed := range uint64(cases()) {
-		for _, is := range tellState(seed) {
+		for _, is := range tellState(t, seed) {
 			if !*update {
 				require.Equal(t, want[0], is.line, "run this test with -update and read the difference; now it is\n%s", is.whole)
 				want = want[1:]
@@ -44,7 +44,8 @@ type told struct{ line, whole string }
 
 // tellState plays four rounds of a random state: what was planned is carried out, some
 // minutes go by, and the pods come or do not.
-func tellState(seed uint64) (rounds []told) {
+func tellState(t *testing.T, seed uint64) (rounds []told) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 12))
 	c := scene{
 		seed: seed, models: 1 + int(seed%3), load: []float64{0.3, 0.8, 1, 1.4, 3}[random.IntN(5)],
@@ -58,6 +59,7 @@ func tellState(seed uint64) (rounds []told) {
 		memory = next
 		var whole strings.Builder
 		line := fmt.Sprintf("%d.%d", seed, i+1)
+		keepsTheRules(t, &s, &policy, &plan, line)
 		for j := range plan.Models {
 			tellPlan(&whole, &plan.Models[j])
 			for k, v := range plan.Models[j].Variants {
