@@ -156,14 +156,6 @@ func (r *round) fed(p *Replica) bool {
 	return r.usable(p.Waiting) && r.usable(p.Running) && p.Waiting.Value > p.Running.Value
 }
 
-// wasFull reports whether a queue filled the replica for a part of the window only: more
-// wait in the mean than are in service, which is fewer than it holds. The times per token are
-// then of a full batch.
-func (r *round) wasFull(v *variant, p *Replica) bool {
-	used, known := r.saturation(v, p)
-	return known && used < 1-settledWithin && r.fed(p)
-}
-
 // since is t, or now for one that is not set yet.
 func (r *round) since(t time.Time) time.Time {
 	if t.IsZero() {

@@ -248,14 +248,14 @@ func (r *round) watchLatency(m *model) {
 		}
 		learned := &l.Learned
 		for i := range v.in.Replicas {
-			*learned = learned.Observe(r.latencyOf(m, v, &v.in.Replicas[i]))
+			*learned = learned.Observe(r.latencyOf(m, &v.in.Replicas[i]))
 		}
 	}
 }
 
 // latencyOf is what one replica showed of its latency; nothing is learned from the zero
 // value of one that did not show all that is needed.
-func (r *round) latencyOf(m *model, v *variant, p *Replica) serving.Observation {
+func (r *round) latencyOf(m *model, p *Replica) serving.Observation {
 	for _, s := range []Sample{p.Running, p.Served, p.ITL, p.Waiting} {
 		if r.age(s) != ageFresh {
 			return serving.Observation{}
@@ -263,7 +263,7 @@ func (r *round) latencyOf(m *model, v *variant, p *Replica) serving.Observation 
 	}
 	// Who arrives independently finds as many in service as there are in the mean, and is one
 	// more himself (PASTA): his latency is that of one more.
-	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: !r.settled(p) || r.wasFull(v, p), Point: serving.Point{
+	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: !r.settled(p), Point: serving.Point{
 		Shape: r.shapeOf(p, m.demand.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value + 1,
 		ITL: capacity.Milliseconds(1000 * p.ITL.Value),
 	}}

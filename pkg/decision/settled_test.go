@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -73,25 +72,6 @@ func TestAQueueFeedsAReplicaWhateverArrives(t *testing.T) {
 		if learns {
 			assert.InEpsilon(t, 6, float64(v.Curve.Rate(20, w.tokens, onH100)), 1e-6)
 		}
-	}
-}
-
-// The times per token of a replica that a queue filled for a part of the window are those of a
-// full batch, and not of the mean number in service.
-func TestAQueueThatWentSaysNothingOfTheBatch(t *testing.T) {
-	for name, c := range map[string]struct {
-		waiting, used float64
-		was           bool
-	}{
-		"more wait than are in service": {11, 0.5, true},
-		"as many":                       {10, 0.5, false},
-		"it is nearly full":             {11, 0.74, true},
-		"it is full":                    {11, 0.75, false},
-		"nobody knows how full it is":   {11, math.NaN(), false},
-	} {
-		r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
-		p := &Replica{Waiting: Sample{c.waiting, epoch, true}, Running: Sample{10, epoch, true}, KVUse: Sample{c.used, epoch, !math.IsNaN(c.used)}}
-		assert.Equal(t, c.was, r.wasFull(v, p), name)
 	}
 }
 
