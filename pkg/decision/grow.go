@@ -142,7 +142,7 @@ func (m *model) waitsInVain() capacity.Rate {
 			// One came up, so that the variant is tried again; the others wait as before.
 			waiting = v.fleet.count[stateUnschedulable]
 		}
-		if v.managed && !v.fleet.startupSeen {
+		if v.managed && v.in.Startup == 0 {
 			waiting += v.fleet.count[stateOverdue]
 		}
 		return waiting

@@ -24,7 +24,7 @@ func (r *round) limits(m *model, short capacity.Rate, ideal map[*variant]int) ma
 			gone := 0
 			if v.fleet.count[statePending] == 0 {
 				// Kubernetes would remove what starts before what does not come up.
-				gone = v.fleet.hopeless()
+				gone = v.hopeless()
 			}
 			if unplaced {
 				gone += v.fleet.unplaced()
@@ -76,7 +76,7 @@ func (m *model) placedSuffices() bool {
 	if !m.demand.seen || !m.rated || m.need.want == wantMore {
 		return false
 	}
-	rate := m.served(func(v *variant) int { return v.in.Ready + len(v.in.Starting) - v.in.unscheduled() - v.fleet.hopeless() })
+	rate := m.served(func(v *variant) int { return v.in.Ready + len(v.in.Starting) - v.in.unscheduled() - v.hopeless() })
 	return rate >= max(m.need.required, m.least())
 }
 

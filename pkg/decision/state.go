@@ -79,8 +79,6 @@ type fleet struct {
 	// unplaceable is set when its replicas come to nothing: they fit nowhere, have no pod,
 	// or passed their start-up deadline; and unhealthy also when their containers fail.
 	unplaceable, unhealthy bool
-	// startupSeen is set when the time that a start-up takes was seen.
-	startupSeen bool
 	// slow is set when more than serve, and than one, take longer to start than was seen, and none
 	// that started later was faster.
 	slow bool
@@ -91,8 +89,9 @@ func (f *fleet) unplaced() int { return f.count[stateUnschedulable] + f.count[st
 
 // hopeless is the number of replicas that hold a node and will not come up: their
 // containers keep failing, or others of the variant took a third of the time.
-func (f *fleet) hopeless() int {
-	if f.startupSeen {
+func (v *variant) hopeless() int {
+	f := &v.fleet
+	if v.in.Startup > 0 {
 		return f.count[stateCrashLooping] + f.count[stateOverdue]
 	}
 	return f.count[stateCrashLooping]
@@ -124,7 +123,7 @@ func (f *fleet) starts() bool { return f.supply > f.count[stateServing] }
 // what is past its deadline, or fits nowhere, is none, so that its demand goes elsewhere.
 // Startup is how long a start takes; 0 means that nobody knows, or that it takes longer now.
 func (r *round) fleetOf(v *variant, startup time.Duration) fleet {
-	f := fleet{startupSeen: v.in.Startup > 0}
+	f := fleet{}
 	f.count[stateServing] = v.in.Ready
 	if !v.in.exists() {
 		return f

@@ -146,8 +146,9 @@ func TestWhatDoesNotComeUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: c.ready + len(c.starting), Ready: c.ready, Starting: c.starting, Startup: c.startup})
-			f := r.fleetOf(v, v.in.Startup)
-			assert.Equal(t, c.want, found{f.supply, f.unplaced(), f.hopeless(), f.unplaceable, f.unhealthy, f.paused > 0})
+			v.fleet = r.fleetOf(v, v.in.Startup)
+			f := &v.fleet
+			assert.Equal(t, c.want, found{f.supply, f.unplaced(), v.hopeless(), f.unplaceable, f.unhealthy, f.paused > 0})
 		})
 	}
 }

@@ -155,7 +155,7 @@ func (r *round) rested(m *model) bool {
 // not ready.
 func (m *model) alive() int {
 	return m.count(func(v *variant) int {
-		return max(0, min(v.target, max(v.target, v.in.Current)-v.fleet.unplaced()-v.fleet.hopeless()-v.fleet.count[stateNodeDown]))
+		return max(0, min(v.target, max(v.target, v.in.Current)-v.fleet.unplaced()-v.hopeless()-v.fleet.count[stateNodeDown]))
 	})
 }
 
