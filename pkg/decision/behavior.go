@@ -32,11 +32,11 @@ func (r *round) behavior(m *model, ideal, giveBack map[*variant]int, idle bool) 
 // for a window.
 func (v *variant) decided() []Stretch {
 	past := v.old.History
-	if v.missed {
+	if v.anew {
 		return nil
 	}
 	for i := len(past) - 1; i >= 0; i-- {
-		if !past[i].Decided || v.externallyChanged {
+		if !past[i].Decided {
 			return past[i+1:]
 		}
 	}
@@ -94,7 +94,7 @@ func (r *round) history(v *variant) []Stretch {
 		}
 	}
 	past, shown := v.old.History, v.target
-	if v.externallyChanged || v.missed {
+	if v.anew {
 		past = nil
 	}
 	if v.plan.Fallback != nil {
@@ -231,7 +231,7 @@ func (r *round) rateLimit(v *variant, b Behavior, sign int) int {
 // although only the next one saw it.
 func (r *round) replicasBefore(v *variant, period time.Duration) int {
 	start := v.from()
-	for i := len(v.old.History) - 1; i >= 0 && !v.externallyChanged; i-- {
+	for i := len(v.old.History) - 1; i >= 0 && !v.anew; i-- {
 		s := &v.old.History[i]
 		switch {
 		case v.policy.Actuation == ActuationMetric && r.snapshot.Time.Sub(s.From) >= period:

@@ -60,12 +60,11 @@ type variant struct {
 	kept int
 	// scarceFor is the model that lacks the room of this one's replicas.
 	scarceFor *model
-	// externallyChanged is set when somebody else changed the replicas.
-	externallyChanged bool
+	// anew is set when what was wanted before counts no more: somebody else changed the replicas,
+	// or the last round is so long ago that nobody knows what was wanted since.
+	anew bool
 	// unfollowed is set where nobody made what mode Metric shows, for longer than that takes.
 	unfollowed bool
-	// missed is set when the last round is so long ago that nobody knows what was wanted since.
-	missed bool
 }
 
 // begin makes the working state of a model. Where every variant is in mode Off they are
@@ -126,9 +125,9 @@ func (r *round) admit(v *variant) {
 	if err := r.unknown(v); v.managed && err != nil && !r.guesses(v) {
 		r.freeze(v, err)
 	}
-	v.next.Conflict, v.externallyChanged = r.conflictOf(v)
+	v.next.Conflict, v.anew = r.conflictOf(v)
 	last, known := v.old.before()
-	v.missed = known && r.snapshot.Time.Sub(last.Until) >= max(r.policy.Freshness.Ageing, r.policy.Interval)
+	v.anew = v.anew || known && r.snapshot.Time.Sub(last.Until) >= max(r.policy.Freshness.Ageing, r.policy.Interval)
 	if v.managed || v.in.exists() && v.policy.Actuation == ActuationOff {
 		r.look(v)
 	}
