@@ -7,10 +7,11 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
 
+// repeats is the time after which loads repeat: what was attained counts 1/e then, and a
+// scale-down that was undone for a load may be made again for it.
+const repeats = 24 * time.Hour
+
 const (
-	// attainedMemory is the time after which what was attained counts 1/e: loads repeat
-	// after a day.
-	attainedMemory = 24 * time.Hour
 	// attainedPrior is how long what is promised is taken to have been attained before
 	// anything was seen: misses come in bursts, and the first minutes say little.
 	attainedPrior = time.Hour
@@ -71,7 +72,7 @@ func (r *round) attained(m *model) Attained {
 	if met.Time.Sub(a.Short) < r.policy.Window {
 		return a
 	}
-	fade := math.Exp(-span.Hours() / attainedMemory.Hours())
+	fade := math.Exp(-span.Hours() / repeats.Hours())
 	requests := float64(m.demand.now) * span.Seconds()
 	a.Span = time.Duration(fade*float64(a.Span)) + span
 	a.Requests = fade*a.Requests + requests

@@ -53,7 +53,7 @@ func (m *model) needed(v *variant) int {
 		return v.wanted
 	}
 	share := min(1, float64((m.demand.now+m.need.queued)/supply))
-	return int(math.Ceil(share*float64(v.wanted) - rounding))
+	return int(math.Ceil(share*float64(v.wanted) - precision))
 }
 
 // held is for how long what the load needed is not given up: the window, but not where nobody
@@ -203,7 +203,7 @@ func (r *round) slowDown(m *model, v *variant, from int) {
 // tolerates reports whether a change to so many replicas is within the tolerance.
 func (v *variant) tolerates(b Behavior, wanted int) bool {
 	return wanted != v.in.Current && b.Tolerance > 0 &&
-		math.Abs(float64(wanted)/float64(v.in.Current)-1) <= b.Tolerance+rounding
+		math.Abs(float64(wanted)/float64(v.in.Current)-1) <= b.Tolerance+precision
 }
 
 // rateLimit is the furthest that the policies of one direction (+1 up, -1 down)

@@ -10,7 +10,8 @@ import (
 // expected peak, however rare that is.
 const leastPeakShare = 0.5
 
-// precision is that of a number which is looked for, as a share of it.
+// precision is that of a number which is looked for, as a share of it, and the share up to which
+// two sums of rates are the same.
 const precision = 1e-5
 
 // peakShare is the share of the requests that is to keep the promise while the demand is at

@@ -23,11 +23,10 @@
 // was measured (make bench-autoscaling, the demo in virtual time), C where it is chosen and
 // little depends on it.
 //
-//	precision             share     C  that of numbers which are looked for: any small one
-//	rounding              share     C  two sums of rates are the same up to it
+//	precision             share     C  that of numbers which are looked for, and up to which two sums of rates are the same: any small one
 //	DefaultRisk           share     M  a missing replica costs nine times what an idle one does
 //	saturationRisk        share     M  the same where saturation alone decides
-//	attainedMemory        time      C  how long it counts how well the promise was kept: loads repeat after a day
+//	repeats               time      C  how long it counts how well the promise was kept, and a scale-down that was undone is not made again: loads repeat after a day
 //	attainedPrior         time      C  and how long it is taken to have been kept before
 //	leastCounted          share     M  least share of its latency model that a replica is counted to serve
 //	leastPeakShare        share     C  share that keeps the promise at the rarest peak: a median at least
@@ -38,7 +37,6 @@
 //	scarceModels          models    C  that are looked at which lack room on one accelerator: bounds the time of a round
 //	equalsPerRound        models    C  for which room is looked for that only equals can make: the same
 //	oneMore               req/s     C  a need that any replica covers
-//	undoneFor             time      C  how long a scale-down that was undone is not made again for its load: loads repeat after a day
 //	leastPromised         share     C  below it a promise counts as missed at any load: half of it sizes on noise
 //	keptPromised          share     C  the same for one that keeps it: it takes more than noise to change that
 //	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number
@@ -59,9 +57,8 @@
 //	fitSpacing            time      M  the same
 //	wrongPace             -         M  factor beyond which a given profile is wrong: what a few requests took is up to a third off
 //	sameServer            -         C  and beyond which a server is another one after a rolling update: single points are a tenth off
-//	samePoint             share     C  change of what was seen up to which a latency model stands
+//	samePoint             share     C  change of what was seen, or of the lengths, up to which a latency model and a rate stand
 //	sizesPerRound         rates     M  the same
-//	sameLengths           share     C  change of the lengths up to which a rate stands
 //	sameBurst             share     C  the same for how bursty arrivals are
 //	leastDeadline         time      C  least start-up deadline
 //	deadlineStartups      -         C  and in start-ups as they were seen

@@ -2,13 +2,9 @@ package decision
 
 import (
 	"slices"
-	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 )
-
-// undoneFor is how long a scale-down that was undone is not made again for the same load.
-const undoneFor = 24 * time.Hour
 
 // judgeLowered keeps the last scale-down in mind, and what of one before was too few; and
 // notes that what the last one left does not suffice although no more load came than it was
@@ -32,7 +28,7 @@ func (r *round) judgeLowered(m *model, n *need) {
 		last = Lowered{}
 	}
 	other := few.SLO != m.promise.SLO || slices.ContainsFunc(m.variants, func(v *variant) bool { return v.in.Rolling })
-	if other || r.snapshot.Time.Sub(few.At) >= undoneFor {
+	if other || r.snapshot.Time.Sub(few.At) >= repeats {
 		few = TooFew{}
 	}
 	m.next.Lowered, m.next.TooFew = last, few

@@ -77,7 +77,7 @@ func TestAScaleDownIsTriedOnceADay(t *testing.T) {
 
 // What was too few is known for a day, whatever goes meanwhile.
 func TestHowLongItIsKnownThatReplicasWereTooFew(t *testing.T) {
-	for age, known := range map[time.Duration]bool{undoneFor - 1: true, undoneFor: false} {
+	for age, known := range map[time.Duration]bool{repeats - 1: true, repeats: false} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
 		few := TooFew{At: epoch.Add(-age), Load: 10}
 		m.old.TooFew, v.old.TooFew, v.target = few, 2, 3

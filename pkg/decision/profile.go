@@ -16,7 +16,8 @@ const (
 	fitsPerRound = 8
 	// fitSpacing is the least time between two fits of one variant.
 	fitSpacing = time.Minute
-	// samePoint is the relative change of what was seen up to which a fit stands.
+	// samePoint is the relative change of what was seen up to which a fit stands, and of the
+	// lengths of the requests up to which a rate within a promise does.
 	samePoint = 0.02
 	// wrongPace is the factor beyond which a given profile is wrong: what a few requests took
 	// is up to a third off.
@@ -28,9 +29,6 @@ const (
 	// variants that have none and about as many newer ones for the others, in turns. One
 	// takes about half a millisecond.
 	sizesPerRound = 400
-	// sameLengths is the relative change of the token shape up to which a rate that was
-	// found stands.
-	sameLengths = 0.02
 	// sameBurst is the same for how the arrivals scatter, which changes the rate far less.
 	sameBurst = 0.1
 )
@@ -78,7 +76,7 @@ type Sizing struct {
 // holds reports whether the sizing still answers the same question.
 func (s Sizing) holds(o Sizing) bool {
 	return s.Profile == o.Profile && s.SLO == o.SLO && s.Share == o.Share && s.PeakShare == o.PeakShare && near(s.Burst, o.Burst, sameBurst) &&
-		near(float64(s.Shape.Input), float64(o.Shape.Input), sameLengths) && near(float64(s.Shape.Output), float64(o.Shape.Output), sameLengths)
+		near(float64(s.Shape.Input), float64(o.Shape.Input), samePoint) && near(float64(s.Shape.Output), float64(o.Shape.Output), samePoint)
 }
 
 // size bounds, in hybrid mode, what one replica of each variant is reckoned to serve

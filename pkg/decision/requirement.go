@@ -127,7 +127,7 @@ func (m *model) judgeShortfall(n *need) {
 // beyond is what is asked for beyond what serves and starts.
 func (m *model) beyond(n *need) capacity.Rate {
 	missing := n.required - n.supply
-	if missing <= rounding*n.required {
+	if missing <= precision*n.required {
 		return 0
 	}
 	return missing

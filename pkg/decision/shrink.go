@@ -18,9 +18,6 @@ const leastUnsaturated = 2
 // nothing but their present load says what they serve.
 const mostStretch = 4
 
-// rounding is the share up to which two sums of rates are the same.
-const rounding = 1e-9
-
 // shrink removes what the cheapest mix does without, as long as what stays serves the
 // demand with something in hand and stays below the triggers. Where that mix is not
 // safe to go to, replicas go one by one, the dearest per rate first. Of a mix that replicas
@@ -235,10 +232,10 @@ func (m *model) safe(now, after standing) bool {
 	if after.up >= now.up {
 		return true
 	}
-	if now.unsaturated < leastUnsaturated || after.ready-m.unknownLoad() <= now.ready*rounding || after.ready-idle < least {
+	if now.unsaturated < leastUnsaturated || after.ready-m.unknownLoad() <= now.ready*precision || after.ready-idle < least {
 		return false
 	}
-	return after.ready >= max(m.clear(now), m.asFar(now))*(1-rounding)
+	return after.ready >= max(m.clear(now), m.asFar(now))*(1-precision)
 }
 
 // asFar is the least that the ready replicas must serve so that what is known of them from their
