@@ -108,9 +108,7 @@ func (r *round) freshness(m *model) evidence {
 // it is scraped in a while.
 func (r *round) justBegun(m *model) bool {
 	for _, v := range m.variants {
-		known := func(p Replica) bool {
-			return p.Since.IsZero() || r.snapshot.Time.Sub(p.Since) >= r.policy.Freshness.Fresh
-		}
+		known := func(p Replica) bool { return !r.fledgling(&p) }
 		if len(v.in.Replicas) < v.in.Ready || slices.ContainsFunc(v.in.Replicas, known) {
 			return false
 		}
