@@ -40,15 +40,10 @@ type purchase struct {
 func (r *round) growAll(models []*model, found answer) {
 	began := len(r.placed)
 	all := make([]*purchase, len(models))
-	// Where none of them may wait for a window, what is bought in a crowd leaves no trace.
-	crowded, windows := false, slices.ContainsFunc(models, func(m *model) bool {
-		return slices.ContainsFunc(m.variants, func(v *variant) bool { return v.policy.Up.Window > 0 })
-	})
+	crowded := false
 	for i, m := range models {
 		all[i] = r.buy(m, found.ideal, nil)
-		if crowded = crowded || all[i].short > 0 || len(r.missed(all[i])) > 0; crowded && r.trial != nil && !windows {
-			break
-		}
+		crowded = crowded || all[i].short > 0 || len(r.missed(all[i])) > 0
 	}
 	if crowded && r.trial != nil {
 		r.takeBack(began)
