@@ -59,8 +59,7 @@ func (r *round) allocate() answer {
 	r.remember(ordered, found)
 	switches := 0
 	for _, m := range ordered {
-		m.next.Cheaper, m.next.Switch = m.old.Cheaper, m.old.Switch
-		m.each(func(v *variant) { v.next.Switched = v.old.Switched })
+		m.next.Cheaper = m.old.Cheaper
 		switch m.need.want {
 		case wantMore:
 			m.next.Cheaper = time.Time{}

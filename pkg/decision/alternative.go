@@ -127,7 +127,7 @@ func (r *round) preferred(m *model, variants []*variant, next allocation.Vector)
 		return "switches are off"
 	case m.changing():
 		return "no switch while replicas start or go"
-	case m.again(variants, next.Replicas):
+	case m.tooFew(with(changeTo(variants, next.Replicas).mix)):
 		return "a switch to such a mix was undone: it serves less than it was taken to"
 	case !m.next.Cheaper.IsZero():
 		return "the saving must last as long as a scale-down waits"

@@ -25,7 +25,6 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 		idle := r.zero(m, found.lacks[m].any)
 		r.bounds(m)
 		r.behavior(m, found.ideal, giveBack, idle)
-		m.judgeSwitch()
 		r.lower(m, found.giving)
 	}
 	r.victims(found.giving)

@@ -46,18 +46,41 @@ func (r *round) lower(m *model, giving map[*variant][]string) {
 	if !slices.ContainsFunc(m.variants, func(v *variant) bool { return v.target < min(v.in.Current, v.in.Ready) }) {
 		return
 	}
-	m.next.Lowered = Lowered{}
+	now := Lowered{}
 	gives := slices.ContainsFunc(m.variants, func(v *variant) bool { return len(giving[v]) > 0 })
 	if m.load.hanging == 0 && !gives {
-		m.next.Lowered = Lowered{Load: m.work(), Short: m.need.want == wantMore}
+		r.judgeSwitch(m)
+		now = Lowered{Load: m.work(), Short: m.need.want == wantMore}
 	}
+	m.leave(now, func(v *variant) int { return v.target })
+}
+
+// judgeSwitch notes that replicas go which a switch had started for about this load, although all
+// of these serve: they showed to serve less than they were taken to.
+func (r *round) judgeSwitch(m *model) {
+	came, gone, last := true, false, m.next.Lowered
 	for _, v := range m.variants {
-		v.next.Lowered = v.target
+		came, gone = came && v.in.Ready >= v.next.Lowered, gone || v.target < v.next.Lowered
+	}
+	if !last.Switch || !came || !gone || !near(float64(m.work()), float64(last.Load), switchLeast) {
+		return
+	}
+	m.next.TooFew = TooFew{At: r.snapshot.Time, Load: m.work(), SLO: m.promise.SLO}
+	for _, v := range m.variants {
+		v.next.TooFew = v.next.Lowered
+	}
+}
+
+// leave keeps in mind that so many replicas of each variant are to be left.
+func (m *model) leave(lowered Lowered, replicas func(*variant) int) {
+	m.next.Lowered = lowered
+	for _, v := range m.variants {
+		v.next.Lowered = replicas(v)
 	}
 }
 
 // tooFew reports whether so many replicas of each variant are no more than what a
-// scale-down left in vain, for about the same load or more.
+// scale-down or a switch left in vain, for about the same load or more.
 func (m *model) tooFew(replicas func(*variant) int) bool {
 	few := &m.next.TooFew
 	return few.Load > 0 && m.work()*modelHeadroom >= few.Load &&

@@ -111,11 +111,8 @@ type VariantMemory struct {
 	// Nominated is where less important models made room for one more replica. A new leader
 	// may see somebody else take it.
 	Nominated Nomination
-	// Switched is how many replicas the model's last switch was to have where it started
-	// some. A new leader does not know which.
-	Switched int
-	// Lowered is how many replicas the model's last scale-down left, and TooFew how many one
-	// did that had to be undone. A new leader does not know.
+	// Lowered is how many replicas the model's last scale-down left, or its last switch is to
+	// leave, and TooFew how many one did that had to be undone. A new leader does not know.
 	Lowered, TooFew int
 	// Unseen is what is known of start-ups while none was ever seen to end. A new leader
 	// gives them the start-up deadline once more.
@@ -145,11 +142,8 @@ type ModelMemory struct {
 	// Cheaper is since when another mix of variants would serve for less. A new leader
 	// waits once more before it switches.
 	Cheaper time.Time
-	// Switch is the last switch to another mix. A new leader may make one again that it
-	// would know to be undone.
-	Switch Switch
-	// Lowered is the last scale-down, and TooFew one that had to be undone. A new leader may
-	// make one again that it would know to be undone.
+	// Lowered is the last scale-down or switch to another mix, and TooFew one that had to be
+	// undone. A new leader may make one again that it would know to be undone.
 	Lowered Lowered
 	TooFew  TooFew
 	// Active is when something was last asked of the model. A new leader counts the
@@ -172,25 +166,16 @@ type Stretch struct {
 	Decided bool
 }
 
-// Switch is a switch to another mix of variants, as long as what is required stays about
-// the same.
-type Switch struct {
-	// Required is the rate that was required.
-	Required capacity.Rate
-	// Undone is set once a scale-down took what the switch had started: it showed to serve
-	// less than it was taken to.
-	Undone bool
-}
-
 // Lowered is a scale-down: the work that was to be carried, and the most since. Short is set
 // where more was wanted all the same, by the promise, so that a trigger alone says later that
-// too few were left.
+// too few were left; and Switch where it is a switch to another mix, whose dearer replicas go
+// when the new ones serve.
 type Lowered struct {
-	Load, Most capacity.Rate
-	Short      bool
+	Load, Most    capacity.Rate
+	Short, Switch bool
 }
 
-// TooFew is that what a scale-down left did not suffice for a load within a promise.
+// TooFew is that what a scale-down or a switch left did not suffice for a load within a promise.
 type TooFew struct {
 	At   time.Time
 	Load capacity.Rate

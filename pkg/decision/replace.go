@@ -38,7 +38,6 @@ func (r *round) replace(m *model, ideal map[*variant]int, may bool) (mix map[*va
 	best := r.cheapestAllowed(candidates, r.swaps(m, candidates, r.eventually), need, func(v *variant) int { return v.target }, ideal, false, func([]int) {})
 	change := changeTo(candidates, best.Replicas)
 	mix = change.mix
-	m.rememberSwitch()
 	pays := m.pays(candidates, mix, &best)
 	if may = may && !m.changing(); may {
 		m.next.Cheaper = time.Time{}
@@ -86,48 +85,16 @@ func changeTo(candidates []*variant, replicas []int) mixChange {
 // start starts as many of the mix as scaleUp allows now, and reports whether any.
 func (r *round) start(m *model, candidates []*variant, c *mixChange) (begins bool) {
 	for _, v := range candidates {
-		// The switch before is over where this one goes back.
-		if c.mix[v] < v.next.Switched {
-			v.next.Switched = 0
-		}
 		more := min(c.mix[v]-v.target, r.mayAdd(v))
 		if more = r.heldUp(v, v.target+more, v.target+more) - v.target; more > 0 {
 			v.step(StageAllocation, v.target+more, ReasonCheaperVariant, "+%s, %s: %.2f/h, was %.2f/h", plural(more, "replica", "replicas"), c.why, c.is, c.was)
-			begins, v.next.Switched = true, c.mix[v]
-			m.next.Switch = Switch{Required: m.need.required}
+			begins = true
 		}
+	}
+	if begins {
+		m.leave(Lowered{Load: m.work(), Switch: true}, with(c.mix))
 	}
 	return begins
-}
-
-// rememberSwitch keeps the last switch in mind while about the same is required as then.
-func (m *model) rememberSwitch() {
-	if near(float64(m.need.required), float64(m.next.Switch.Required), switchLeast) {
-		return
-	}
-	m.next.Switch = Switch{}
-	m.each(func(v *variant) { v.next.Switched = 0 })
-}
-
-// judgeSwitch notes that replicas go which the last switch had started, although all of
-// these serve.
-func (m *model) judgeSwitch() {
-	came, gone := true, false
-	for _, v := range m.variants {
-		came, gone = came && v.in.Ready >= v.next.Switched, gone || v.target < v.next.Switched
-	}
-	m.next.Switch.Undone = m.next.Switch.Undone || came && gone
-}
-
-// again reports whether a mix starts no more than a switch did in vain. One that starts more
-// does so by what was learned since.
-func (m *model) again(candidates []*variant, mix []int) bool {
-	for i, v := range candidates {
-		if mix[i] > max(v.target, v.next.Switched) {
-			return false
-		}
-	}
-	return m.next.Switch.Undone
 }
 
 // pays reports whether it is worth it to go to the mix, which may stay then.
@@ -138,7 +105,7 @@ func (m *model) pays(candidates []*variant, mix map[*variant]int, best *allocati
 			cost += v.price * capacity.Cost(v.target-mix[v])
 		}
 	}
-	return cost < m.kept(candidates)*(1-switchLeast) && m.stays(candidates, mix) && !m.again(candidates, best.Replicas)
+	return cost < m.kept(candidates)*(1-switchLeast) && m.stays(candidates, mix) && !m.tooFew(with(mix))
 }
 
 // kept is the least that the replicas which there are could be reduced to.
@@ -159,12 +126,7 @@ func (m *model) kept(candidates []*variant) capacity.Cost {
 // as is known today, once all of it serve. Where they may not, the scale-down would take
 // the new ones instead.
 func (m *model) stays(candidates []*variant, mix map[*variant]int) bool {
-	left := m.standing(func(v *variant) int {
-		if n, candidate := mix[v]; candidate {
-			return min(n, v.target)
-		}
-		return v.target
-	})
+	left := m.standing(func(v *variant) int { return min(with(mix)(v), v.target) })
 	then, adds := m.standing(func(v *variant) int { return v.target }), false
 	for _, v := range candidates {
 		if more := max(0, mix[v]-v.target); more > 0 {

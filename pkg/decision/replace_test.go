@@ -306,21 +306,21 @@ func TestASwitchHasALittleToSpare(t *testing.T) {
 	}
 }
 
-// What a switch went to in vain is not tried again while about the same is required: it
+// What a switch went to in vain is not tried again for about the same load, or more: it
 // would start replicas that go again, for ever. By what was learned it may be another mix.
 func TestASwitchThatWasUndoneIsNotMadeAgain(t *testing.T) {
 	for name, c := range map[string]struct {
-		last     Switch
-		switched int
-		comes    bool
+		load   capacity.Rate
+		tooFew int
+		comes  bool
 	}{
-		"undone":                   {Switch{Required: 10, Undone: true}, 2, false},
-		"undone, about the same":   {Switch{Required: 10.4, Undone: true}, 2, false},
-		"not undone":               {Switch{Required: 10}, 2, true},
-		"undone, of less load":     {Switch{Required: 9, Undone: true}, 2, true},
-		"undone, of more load":     {Switch{Required: 11, Undone: true}, 2, true},
-		"undone, of fewer ones":    {Switch{Required: 10, Undone: true}, 1, true},
-		"undone, of more replicas": {Switch{Required: 10, Undone: true}, 3, false},
+		"undone":                   {10, 2, false},
+		"undone, about the same":   {10.4, 2, false},
+		"not undone":               {0, 2, true},
+		"undone, of less load":     {9, 2, false},
+		"undone, of more load":     {11, 2, true},
+		"undone, of fewer ones":    {10, 1, true},
+		"undone, of more replicas": {10, 3, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, dear := bare(DefaultPolicy(), Memory{}, &Variant{Name: "dear", Ready: 4, Current: 4})
@@ -328,33 +328,49 @@ func TestASwitchThatWasUndoneIsNotMadeAgain(t *testing.T) {
 			cheap := variantOf(variant{in: &Variant{Name: "cheap"}, key: Key{"ns", "cheap"}, managed: true, policy: DefaultVariantPolicy(), price: 1, rate: dear.rate})
 			dear.policy.Down.Window, cheap.policy.Down.Window = 0, 0
 			m.variants = append(m.variants, cheap)
-			m.load, m.need.least, m.need.required = load{saturation: 0.01, unsaturated: 4}, 2*dear.rate.serves()/1.05, 10
+			m.load, m.need.least, m.demand.now = load{saturation: 0.01, unsaturated: 4}, 2*dear.rate.serves()/1.05, 10
 			dear.rate.trigger /= 2
-			m.next.Switch, cheap.next.Switched = c.last, c.switched
+			m.next.TooFew.Load, cheap.next.TooFew = c.load, c.tooFew
 			_, began := r.replace(m, nil, true)
 			assert.Equal(t, c.comes, began)
 			assert.Equal(t, c.comes, cheap.target == 2)
 			if began {
-				assert.Equal(t, Switch{Required: 10}, m.next.Switch)
-				assert.Equal(t, 2, cheap.next.Switched)
+				assert.Equal(t, Lowered{Load: 10, Switch: true}, m.next.Lowered)
+				assert.Equal(t, 2, cheap.next.Lowered)
+				assert.Zero(t, dear.next.Lowered)
 			}
 		})
 	}
 }
 
-// Only replicas that serve show what they serve: others that go prove nothing.
+// Only replicas that serve show what they serve: others that go prove nothing. Nor does one that
+// goes after a scale-down, or for another load.
 func TestASwitchIsUndoneByAScaleDown(t *testing.T) {
 	for _, c := range []struct {
-		switched      int
+		last          Lowered
+		left          int
 		target, ready int
 		undone        bool
 	}{
-		{2, 1, 2, true}, {2, 2, 2, false}, {2, 2, 1, false}, {0, 1, 2, false}, {2, 2, 3, false}, {2, 1, 3, true}, {2, 0, 1, false},
+		{Lowered{Load: 10, Switch: true}, 2, 1, 2, true},
+		{Lowered{Load: 10.4, Switch: true}, 2, 1, 2, true},
+		{Lowered{Load: 11, Switch: true}, 2, 1, 2, false},
+		{Lowered{Load: 9, Switch: true}, 2, 1, 2, false},
+		{Lowered{Load: 10}, 2, 1, 2, false},
+		{Lowered{Load: 10, Switch: true}, 2, 2, 3, false},
+		{Lowered{Load: 10, Switch: true}, 2, 1, 3, true},
+		{Lowered{Load: 10, Switch: true}, 2, 0, 1, false},
+		{Lowered{Load: 10, Switch: true}, 0, 1, 2, false},
 	} {
-		_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.ready, Current: 3})
-		v.target, v.next.Switched = c.target, c.switched
-		m.judgeSwitch()
-		assert.Equal(t, c.undone, m.next.Switch.Undone, "%+v", c)
+		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.ready, Current: 3})
+		m.demand.now, m.next.Lowered = 10, c.last
+		v.target, v.next.Lowered = c.target, c.left
+		r.lower(m, nil)
+		assert.Equal(t, c.undone, m.next.TooFew.Load == 10, "%+v", c)
+		if c.undone {
+			assert.Equal(t, c.left, v.next.TooFew)
+		}
+		assert.Equal(t, Lowered{Load: 10}, m.next.Lowered)
 	}
 }
 

@@ -139,14 +139,18 @@ func (m *model) reaches(now standing, mix map[*variant]int) bool {
 	if mix == nil {
 		return false
 	}
-	replicas := func(v *variant) int {
-		if n, managed := mix[v]; managed {
+	left := m.standing(with(mix))
+	return left.total > 0 && m.safe(now, left) && !m.tooFew(with(mix))
+}
+
+// with is how many replicas each variant has in the mix: those that are not in it keep theirs.
+func with(mix map[*variant]int) func(*variant) int {
+	return func(v *variant) int {
+		if n, in := mix[v]; in {
 			return n
 		}
 		return v.target
 	}
-	left := m.standing(replicas)
-	return left.total > 0 && m.safe(now, left) && !m.tooFew(replicas)
 }
 
 // oneByOne removes replicas, the dearest per rate first, as long as it is safe.
