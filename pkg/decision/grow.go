@@ -76,15 +76,21 @@ func (r *round) growAll(models []*model, found answer) {
 func (r *round) buy(m *model, ideal, atMost map[*variant]int) *purchase {
 	p := &purchase{model: m, need: m.toBuy(), bought: map[*variant]int{}, ideal: ideal, dear: map[*variant]tooDear{}}
 	p.first, p.reserves, p.misfits = r.growable(m)
-	p.short = r.buyFitting(p, p.first, p.need, atMost)
-	// What waits in vain is asked for already.
-	waits := m.waitsInVain()
-	p.short = waits + r.buyFitting(p, p.reserves, p.short-waits, atMost)
-	p.late = p.short
-	// To be served late is better than not at all.
-	served := m.servedLate()
-	p.short = served + r.buyFitting(p, p.misfits, p.short-served, atMost)
+	p.inTurn(p.need, p.reserves, func(candidates []*variant, need capacity.Rate) capacity.Rate {
+		return r.buyFitting(p, candidates, need, atMost)
+	})
 	return p
+}
+
+// inTurn covers a need with the variants whose replicas come up, what is left of it with the
+// reserves, and the rest with misfits; buy returns what stays unserved.
+func (p *purchase) inTurn(need capacity.Rate, reserves []*variant, buy func([]*variant, capacity.Rate) capacity.Rate) {
+	// What waits in vain is asked for already.
+	waits := p.model.waitsInVain()
+	p.late = waits + buy(reserves, buy(p.first, need)-waits)
+	// To be served late is better than not at all.
+	served := p.model.servedLate()
+	p.short = served + buy(p.misfits, p.late-served)
 }
 
 // servedLate is the rate that the replicas serve which do not keep the promise.
@@ -147,13 +153,9 @@ func (m *model) waitsInVain() capacity.Rate {
 // askBeyond asks a cluster that grows for the rest, so that its node autoscaler can
 // act.
 func (r *round) askBeyond(p *purchase) {
-	waits := p.model.waitsInVain()
-	p.short = r.buyBeyond(p, p.first, p.short)
 	// Those that are left alone are asked for already, or are tried again later.
 	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.fleet.paused > 0 })
-	p.short = waits + r.buyBeyond(p, others, p.short-waits)
-	served := p.model.servedLate()
-	p.short = served + r.buyBeyond(p, p.misfits, p.short-served)
+	p.inTurn(p.short, others, func(candidates []*variant, need capacity.Rate) capacity.Rate { return r.buyBeyond(p, candidates, need) })
 }
 
 // buyBeyond asks a cluster that grows for what does not fit now.
