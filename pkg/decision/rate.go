@@ -35,8 +35,6 @@ type rate struct {
 	// promised is the greatest within the promised latency, where bound.
 	promised capacity.Rate
 	bound    bool
-	// inferred is set where another variant's says what it is.
-	inferred bool
 	// guessed is set where no profile, given or learned, says how the rate bends far from the
 	// load at which it was seen.
 	guessed bool
@@ -60,7 +58,7 @@ func (r rate) unfit() bool { return r.bound && r.promised == 0 }
 
 // times is the rate of a replica that is so many times as fast.
 func (r rate) times(factor capacity.Rate) rate {
-	return rate{trigger: r.serves() * factor, max: r.max * factor, inferred: true, guessed: true}
+	return rate{trigger: r.serves() * factor, max: r.max * factor, guessed: true}
 }
 
 // rates makes what one replica of each variant serves. It reports whether the promise

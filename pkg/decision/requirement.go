@@ -246,7 +246,7 @@ func (m *model) certain() capacity.Rate {
 // which nothing was seen either: nobody knows then what it may serve.
 func (m *model) guessesSilent() bool {
 	for i, n := range m.demand.silent {
-		if n > 0 && m.variants[i].rate.inferred {
+		if v := m.variants[i]; n > 0 && v.rate.guessed && !v.next.Curve.Known() {
 			return true
 		}
 	}

@@ -232,9 +232,9 @@ func TestWhoSparesTheSaturated(t *testing.T) {
 // What a silent replica serves is not known where its variant's rate is another one's.
 func TestWhoIsGuessedToServe(t *testing.T) {
 	for name, c := range map[string]struct {
-		silent   []int
-		inferred bool
-		want     bool
+		silent  []int
+		guessed bool
+		want    bool
 	}{
 		"all are heard":                     {[]int{0}, true, false},
 		"one is silent whose rate was seen": {[]int{1}, false, false},
@@ -243,7 +243,7 @@ func TestWhoIsGuessedToServe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-			m.demand.silent, m.demand.isCertain, v.rate.inferred = c.silent, true, c.inferred
+			m.demand.silent, m.demand.isCertain, v.rate.guessed = c.silent, true, c.guessed
 			assert.Equal(t, c.want, m.guessesSilent())
 			n := need{supply: 5}
 			r.less(m, &n)
