@@ -2,7 +2,6 @@ package decision
 
 import (
 	"cmp"
-	"math"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -25,9 +24,8 @@ type demand struct {
 	known, seen bool
 	// arrives is set when something arrived within the metrics window.
 	arrives bool
-	// now is the arrival rate that is believed now, and error how unsure it is (one
-	// standard deviation).
-	now, error capacity.Rate
+	// now is the arrival rate that is believed now.
+	now capacity.Rate
 	// tokens is the shape of the requests that is reckoned with.
 	tokens capacity.TokenShape
 	// backlog is the number of requests that wait.
@@ -73,8 +71,8 @@ func (r *round) demandOf(m *model) demand {
 	d.known = (c.window || c.scrapes) && d.forecast.Known()
 	d.seen = d.known || d.backlog > 0
 	if d.known {
-		mean, variance := d.forecast.Moments()
-		d.now, d.error = d.requests(mean), d.requests(math.Sqrt(variance))
+		mean, _ := d.forecast.Moments()
+		d.now = d.requests(mean)
 		d.lag = max(0, r.snapshot.Time.Sub(d.forecast.Sampled)) + min(r.policy.Interval, FastInterval)
 	}
 	d.certain, d.silent, d.isCertain = r.certain(m)
@@ -172,7 +170,7 @@ func (m *model) told() *Demand {
 	if !d.seen {
 		return nil
 	}
-	return &Demand{Arrival: d.now, Forecast: m.ahead, Error: d.error, Backlog: d.backlog, BacklogAtReady: m.need.backlog, Tokens: d.tokens}
+	return &Demand{Arrival: d.now, Forecast: m.ahead, Backlog: d.backlog, BacklogAtReady: m.need.backlog, Tokens: d.tokens}
 }
 
 // tellDemand records what was found.

@@ -49,8 +49,6 @@ type Demand struct {
 	// Forecast is the arrival rate expected when a replica that is started now
 	// serves; never below Arrival.
 	Forecast capacity.Rate
-	// Error is the standard error of Arrival.
-	Error capacity.Rate
 	// Backlog is the number of waiting requests.
 	Backlog float64
 	// BacklogAtReady is the number of waiting requests that the replicas which start will

@@ -87,7 +87,7 @@ func some(random *rand.Rand, seconds ...int) time.Duration {
 
 func tellPlan(text *strings.Builder, m *ModelPlan) {
 	if d := m.Demand; d != nil {
-		fmt.Fprintf(text, "  %s: %.3f now, %.3f expected, error %.3f, %.1f wait, %.1f later\n", m.ID, d.Arrival, d.Forecast, d.Error, d.Backlog, d.BacklogAtReady)
+		fmt.Fprintf(text, "  %s: %.3f now, %.3f expected, %.1f wait, %.1f later\n", m.ID, d.Arrival, d.Forecast, d.Backlog, d.BacklogAtReady)
 	}
 	for i := range m.Variants {
 		v := &m.Variants[i]
