@@ -82,7 +82,7 @@ func (r *round) available(v *variant) int {
 	switch {
 	case v.fleet.paused > 0 || v.fleet.unhealthy:
 	case r.unknown(v) == nil:
-		more = r.slots(v)
+		more = r.slots(v.in.Request)
 	default:
 		return v.policy.Max
 	}

@@ -148,8 +148,8 @@ func TestRoomThatIsMadeIsKept(t *testing.T) {
 				chat.old.Nominated = Nomination{c.node, epoch.Add(-c.age)}
 			}
 			r.reserve()
-			assert.Equal(t, c.slots, r.slots(batch))
-			assert.Equal(t, c.chat, r.slots(chat))
+			assert.Equal(t, c.slots, r.slots(batch.in.Request))
+			assert.Equal(t, c.chat, r.slots(chat.in.Request))
 		})
 	}
 }
@@ -193,7 +193,7 @@ func TestWhoEntersTheRoomThatWasMade(t *testing.T) {
 			assert.Equal(t, c.target, v.target)
 			assert.Equal(t, c.kept, v.next.Nominated != Nomination{})
 			assert.Equal(t, c.kept, len(r.nominated) > 0)
-			assert.Equal(t, c.left, r.slots(other))
+			assert.Equal(t, c.left, r.slots(other.in.Request))
 		})
 	}
 }

@@ -251,7 +251,7 @@ func (r *round) eventually(v *variant) int {
 // fittingOf is how many of up to so many more replicas fit.
 func (r *round) fittingOf(v *variant, limit int) int {
 	if r.unknown(v) == nil {
-		return min(limit, r.slots(v))
+		return min(limit, r.slots(v.in.Request))
 	}
 	return limit
 }
@@ -265,9 +265,9 @@ func (r *round) mayAdd(v *variant) int {
 // below is how many more replicas a variant may have that may have so many.
 func (v *variant) below(most int) int { return v.oneAtATime(max(0, v.bounded(most)-v.target)) }
 
-// slots is how many more replicas fit of a variant that is not unknown.
-func (r *round) slots(v *variant) int {
-	slots, err := r.trial.Slots(v.in.Request)
+// slots is how many more replicas fit of which one takes so much.
+func (r *round) slots(q *placement.Request) int {
+	slots, err := r.trial.Slots(q)
 	if err != nil {
 		return 0
 	}
@@ -278,11 +278,7 @@ func (r *round) slots(v *variant) int {
 func (r *round) onNodes(v *variant) int {
 	free := *v.in.Request
 	free.Charges = nil
-	slots, err := r.trial.Slots(&free)
-	if err != nil {
-		return 0
-	}
-	return slots
+	return r.slots(&free)
 }
 
 // allowed is how many more replicas of the variant quotas allow, which no new node changes.
@@ -296,7 +292,7 @@ func (r *round) allowed(v *variant) int {
 
 // full reports whether no more replicas of the variant fit now; it is false when nobody
 // knows.
-func (r *round) full(v *variant) bool { return r.unknown(v) == nil && r.slots(v) == 0 }
+func (r *round) full(v *variant) bool { return r.unknown(v) == nil && r.slots(v.in.Request) == 0 }
 
 // crowded says, with numbers, that no more replicas of the variant fit now; empty
 // when some do or nobody knows.
@@ -328,5 +324,5 @@ func (r *round) look(v *variant) {
 		return
 	}
 	hole := r.trial.LargestHole(v.in.Request)
-	v.plan.Slots, v.plan.LargestHole = &Slots{Count: r.slots(v), Bound: v.in.Request.Bound}, &hole
+	v.plan.Slots, v.plan.LargestHole = &Slots{Count: r.slots(v.in.Request), Bound: v.in.Request.Bound}, &hole
 }

@@ -528,7 +528,7 @@ func TestOnlyRefusedPodsLoseTheirRoom(t *testing.T) {
 			memory := Memory{Variants: map[Key]*VariantMemory{{"ns", "v"}: {Refused: epoch.Add(-time.Hour)}}}
 			r := newRound(&s, &policy, &memory, RoundFull)
 			r.reserve()
-			assert.Equal(t, c.free, r.slots(r.models[0].variants[0]))
+			assert.Equal(t, c.free, r.slots(r.models[0].variants[0].in.Request))
 		})
 	}
 }
