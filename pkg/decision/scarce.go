@@ -1,6 +1,9 @@
 package decision
 
 import (
+	"cmp"
+	"slices"
+
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
 )
@@ -57,18 +60,14 @@ func (r *round) wanting() map[capacity.Accelerator][]unplaced {
 				continue
 			}
 			key := v.in.Request.Shape.Accelerator
-			all[key] = mostImportant(append(all[key], unplaced{m, v}))
+			all[key] = append(all[key], unplaced{m, v})
 		}
 	}
-	return all
-}
-
-// mostImportant are the first scarceModels of variants, the last of which is new.
-func mostImportant(list []unplaced) []unplaced {
-	for i := len(list) - 1; i > 0 && list[i].m.promise.Priority < list[i-1].m.promise.Priority; i-- {
-		list[i], list[i-1] = list[i-1], list[i]
+	for key, list := range all {
+		slices.SortStableFunc(list, func(a, b unplaced) int { return cmp.Compare(a.m.promise.Priority, b.m.promise.Priority) })
+		all[key] = list[:min(len(list), scarceModels)]
 	}
-	return list[:min(len(list), scarceModels)]
+	return all
 }
 
 // opens reports whether a replica of w fits on some node without those of v, or v has none

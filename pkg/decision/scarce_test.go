@@ -140,15 +140,23 @@ func TestNothingIsScarceInAClusterThatGrows(t *testing.T) {
 // Of the models that lack room on one accelerator the most important ones are looked at, and
 // of equal ones those that come first.
 func TestTheMostImportantLackRoomFirst(t *testing.T) {
-	lacks := func(id string, priority int) unplaced {
-		return unplaced{m: modelOf(model{in: &Model{ID: id}, promise: Promise{Priority: priority}})}
+	policy := DefaultPolicy()
+	policy.Limited = true
+	var models []*model
+	var r *round
+	for _, c := range []struct {
+		id       string
+		priority int
+	}{{"late", 5}, {"first", 1}, {"second", 3}, {"as second", 3}, {"as first", 1}} {
+		var m *model
+		var v *variant
+		r, m, v = bare(policy, Memory{}, &Variant{Name: "v", Request: request("H100", 1)})
+		m.in.ID, m.promise.Priority, v.old.Lacked = c.id, c.priority, epoch.Add(-time.Minute)
+		models = append(models, m)
 	}
-	var list []unplaced
-	for _, u := range []unplaced{lacks("late", 5), lacks("first", 1), lacks("second", 3), lacks("as second", 3), lacks("as first", 1)} {
-		list = mostImportant(append(list, u))
-	}
+	r.models, r.trial = models, placement.NewTrial(&placement.Cluster{Nodes: nodes(1, "H100", 8)})
 	var got []string
-	for _, u := range list {
+	for _, u := range r.wanting()["H100"] {
 		got = append(got, u.m.in.ID)
 	}
 	assert.Equal(t, []string{"first", "as first"}, got)
