@@ -7,9 +7,6 @@ import (
 )
 
 const (
-	// changesFought is how many changes by somebody else within a scale-down window are a
-	// fight and no start from another number.
-	changesFought = 2
 	// leastConflictBackoff and mostConflictBackoff bound how long a target is left to the
 	// other one; each time that it happens again within the longer, twice as long.
 	leastConflictBackoff = 5 * time.Minute
@@ -37,16 +34,10 @@ type Change struct {
 // fights reports whether a change is one of a fight: the same writer set the same number
 // before, or it is not the first one of the window since the last fight.
 func (c Conflict) fights(now Change, window time.Duration) bool {
-	recent := 0
-	for _, o := range c.Changes {
-		if o.Writer == now.Writer && o.Replicas == now.Replicas {
-			return true
-		}
-		if o.Time.After(c.Until) && now.Time.Sub(o.Time) <= window {
-			recent++
-		}
-	}
-	return recent+1 >= changesFought
+	return slices.ContainsFunc(c.Changes, func(o Change) bool {
+		same := o.Writer == now.Writer && o.Replicas == now.Replicas
+		return same || o.Time.After(c.Until) && now.Time.Sub(o.Time) <= window
+	})
 }
 
 // conflictOf finds changes of the target's replicas that were not asked for here. One is

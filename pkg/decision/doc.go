@@ -71,7 +71,6 @@
 //	mostPause             time      C  and at the latest after this
 //	recovery              time      P  the pause is short again after this, as with pods in CrashLoopBackOff
 //	unreadRecovery        time      C  and after this where the nodes cannot be read
-//	changesFought         changes   P  changes by somebody else that are a conflict
 //	leastConflictBackoff  time      C  how long the other one is then left in peace
 //	mostConflictBackoff   time      C  and at the longest
 //	mostMessage           bytes     C  length up to which a message takes another clause
