@@ -153,8 +153,9 @@ func (m *model) waitsInVain() capacity.Rate {
 // askBeyond asks a cluster that grows for the rest, so that its node autoscaler can
 // act.
 func (r *round) askBeyond(p *purchase) {
-	// Those that are left alone are asked for already, or are tried again later.
-	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.fleet.paused > 0 })
+	// Those that are left alone are tried again later, unless they wait for nodes: what is asked
+	// for already is no reason to ask for no more.
+	others := slices.DeleteFunc(slices.Clone(p.reserves), func(v *variant) bool { return v.fleet.paused > 0 && v.fleet.count[stateUnschedulable] == 0 })
 	p.inTurn(p.short, others, func(candidates []*variant, need capacity.Rate) capacity.Rate { return r.buyBeyond(p, candidates, need) })
 }
 

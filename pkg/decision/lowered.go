@@ -14,10 +14,10 @@ func (r *round) judgeLowered(m *model, n *need) {
 	last, few := m.old.Lowered, m.old.TooFew
 	last.Most = max(last.Most, m.work())
 	// What one serves alone, beside others that have room, tells nothing of these.
-	alone := n.own > 0 && m.load.unsaturated >= leastUnsaturated
+	alone := n.own > 0 && m.load.unsaturated >= leastUnsaturated && m.used() < 1
 	undone := n.want == wantMore && !alone && (n.triggered || !last.Short) && m.evidence == evidenceFull && m.load.hanging == 0 && r.began(m) == 0 && last.Most <= last.Load*modelHeadroom
 	for _, v := range m.variants {
-		undone = undone && v.in.Ready == v.in.Current && len(v.in.Starting) == 0 && v.in.Ready <= v.old.Lowered
+		undone = undone && v.fleet.count[statePending] == 0 && v.in.Ready <= v.old.Lowered
 	}
 	if undone {
 		few = TooFew{At: r.snapshot.Time, Load: m.work(), SLO: m.promise.SLO}
@@ -27,7 +27,7 @@ func (r *round) judgeLowered(m *model, n *need) {
 		}
 		last = Lowered{}
 	}
-	other := few.SLO != m.promise.SLO || slices.ContainsFunc(m.variants, func(v *variant) bool { return v.in.Rolling })
+	other := few.SLO != m.promise.SLO || slices.ContainsFunc(m.variants, (*variant).rolling)
 	if other || r.snapshot.Time.Sub(few.At) >= repeats {
 		few = TooFew{}
 	}

@@ -18,15 +18,19 @@ func TestAScaleDownIsUndone(t *testing.T) {
 		change func(m *model, v *variant, n *need)
 		undone bool
 	}{
-		"too few":                        {func(*model, *variant, *need) {}, true},
-		"they suffice":                   {func(_ *model, _ *variant, n *need) { n.want = wantLess }, false},
-		"more load":                      {func(m *model, _ *variant, _ *need) { m.demand.now = 10.6 }, false},
-		"a little more load":             {func(m *model, _ *variant, _ *need) { m.demand.now = 10.4 }, true},
-		"less load":                      {func(m *model, _ *variant, _ *need) { m.demand.now = 8 }, true},
-		"more replicas":                  {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 5, 5 }, false},
-		"fewer replicas":                 {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 3, 3 }, true},
-		"one does not serve":             {func(_ *model, v *variant, _ *need) { v.in.Ready = 3 }, false},
-		"one starts beside them":         {func(_ *model, v *variant, _ *need) { v.in.Starting = make([]Starting, 1) }, false},
+		"too few":                {func(*model, *variant, *need) {}, true},
+		"they suffice":           {func(_ *model, _ *variant, n *need) { n.want = wantLess }, false},
+		"more load":              {func(m *model, _ *variant, _ *need) { m.demand.now = 10.6 }, false},
+		"a little more load":     {func(m *model, _ *variant, _ *need) { m.demand.now = 10.4 }, true},
+		"less load":              {func(m *model, _ *variant, _ *need) { m.demand.now = 8 }, true},
+		"more replicas":          {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 5, 5 }, false},
+		"fewer replicas":         {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 3, 3 }, true},
+		"one starts":             {func(_ *model, v *variant, _ *need) { v.in.Ready, v.fleet.count[statePending] = 3, 1 }, false},
+		"one starts beside them": {func(_ *model, v *variant, _ *need) { v.fleet.count[statePending] = 1 }, false},
+		"one finds no node":      {func(_ *model, v *variant, _ *need) { v.in.Ready, v.fleet.count[stateUnschedulable] = 3, 1 }, true},
+		"one's own queue, two too full": {func(m *model, _ *variant, n *need) {
+			m.load.unsaturated, m.load.saturation, n.queued, n.own = 2, 0.8, 0.1, 0.1
+		}, true},
 		"one hangs":                      {func(m *model, _ *variant, _ *need) { m.load.hanging = 1 }, false},
 		"half the metrics":               {func(m *model, _ *variant, _ *need) { m.evidence = evidencePartial }, false},
 		"a queue":                        {func(m *model, _ *variant, n *need) { m.demand.backlog, n.queued = 9, 0.1 }, true},

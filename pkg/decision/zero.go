@@ -115,8 +115,9 @@ func (r *round) works(m *model) bool {
 	tells := r.age(m.in.Queue) == ageFresh || r.age(m.in.Arrival) == ageFresh
 	busy := m.evidence != evidenceFull || !tells && !m.asleep() && m.ready() == 0
 	for _, v := range m.variants {
-		// One that starts was asked for; it has a grace until it serves.
-		busy = busy || v.fleet.starts() || len(v.in.Replicas) < v.in.Ready
+		// Nobody knows what it did while no round looked. One that starts was asked for; it has a
+		// grace until it serves.
+		busy = busy || v.anew || v.fleet.starts() || len(v.in.Replicas) < v.in.Ready
 		for i := range v.in.Replicas {
 			p := &v.in.Replicas[i]
 			for _, s := range []Sample{p.Running, p.Waiting} {

@@ -220,3 +220,40 @@ func TestWhatIsAgeingIsNoGapOfTheGateway(t *testing.T) {
 		})
 	}
 }
+
+// A model may sleep after ten minutes without requests. Its manager is paused for twenty minutes
+// (the API server did not answer, or its machine stood still), in which the model was asked all the
+// time but for the last two. Nobody saw it idle for ten minutes.
+func TestAMissedTimeIsNoIdleTime(t *testing.T) {
+	w, policy, memory := newWorld(5), DefaultPolicy(), Memory{}
+	policy.Horizon = 0
+	policy.Idle = Idle{Enabled: true, Retention: 10 * time.Minute}
+	decide := func() (total int, last string) {
+		s := w.snapshot()
+		for i := range s.Models[0].Variants {
+			for j := range s.Models[0].Variants[i].Replicas {
+				p := &s.Models[0].Variants[i].Replicas[j]
+				if p.Since = epoch; w.arrival == 0 {
+					p.Running, p.Served, p.KVUse = w.sample(0), w.sample(0), w.sample(0)
+				}
+			}
+		}
+		var plan Plan
+		plan, memory = Decide(s, policy, memory, RoundFull)
+		for _, v := range plan.Models[0].Variants {
+			total += *v.Desired
+			if *v.Desired < v.Current {
+				last = v.Message
+			}
+		}
+		return total, last
+	}
+	for range 10 {
+		w.now = w.now.Add(30 * time.Second)
+		total, _ := decide()
+		assert.Equal(t, 1, total)
+	}
+	w.now, w.arrival = w.now.Add(20*time.Minute), 0
+	total, last := decide()
+	assert.Equal(t, 1, total, "it was last looked at twenty minutes ago, and was busy: %s", last)
+}

@@ -13,6 +13,9 @@ import (
 type Scenario struct {
 	// Limited and Hybrid are those of the policy.
 	Limited, Hybrid bool
+	// Unstated is set where no object or argument says how many requests a server holds, nor
+	// how much KV cache it has.
+	Unstated bool
 	// Saturation are the user's thresholds, and Share the share of the requests that is to keep
 	// the promise; zero is the default.
 	Saturation decision.Saturation

@@ -127,6 +127,9 @@ func (w *world) shownVariant(v *variantState) decision.Variant {
 		Settling:   v.Settling,
 		Startup:    v.startup,
 	}
+	if w.scenario.Unstated {
+		shown.BatchLimit, shown.KVTokens, shown.KVSource = 0, 0, serving.CacheUnknown
+	}
 	if v.Told {
 		shown.Profile = times(v.given(), v.stated)
 	}
