@@ -68,7 +68,7 @@ func (r *round) inSaturated(m *model) (waiting float64, rate, most capacity.Rate
 	for _, v := range m.variants {
 		each := v.rate.serves()
 		for i, c := range v.load.of {
-			if p := &v.in.Replicas[i]; each > 0 && c == saturated && r.usable(p.Waiting) && !r.hangs(p) {
+			if p := &v.in.Replicas[i]; each > 0 && c == saturated && r.usable(p.Waiting) && !v.load.hung(i) {
 				waiting += p.Waiting.Value
 				rate, most = rate+each, most+max(each, v.rate.max)
 			}

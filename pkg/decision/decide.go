@@ -36,7 +36,7 @@ func Decide(snapshot Snapshot, policy Policy, memory Memory, kind Round) (Plan, 
 func (r *round) see(m *model) {
 	for _, v := range m.variants {
 		r.admit(v)
-		v.fleet, v.load = r.fleetOf(v, v.in.Startup), r.loadOf(v, m.saturation)
+		v.fleet, v.load = r.fleetOf(v, v.in.Startup), r.loadOf(m, v)
 	}
 	r.trustAlone(m)
 	m.load = m.loadOfAll()

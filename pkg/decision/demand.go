@@ -287,11 +287,13 @@ func (r *round) backlog(m *model) float64 {
 	if r.usable(m.in.Queue) {
 		sum = m.in.Queue.Value
 	}
-	m.eachReplica(func(p *Replica) {
-		if r.usable(p.Waiting) && !r.hangs(p) {
-			sum += p.Waiting.Value
+	for _, v := range m.variants {
+		for i := range v.in.Replicas {
+			if p := &v.in.Replicas[i]; r.usable(p.Waiting) && !v.load.hung(i) {
+				sum += p.Waiting.Value
+			}
 		}
-	})
+	}
 	return sum
 }
 

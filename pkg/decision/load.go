@@ -1,6 +1,11 @@
 package decision
 
-import "fmt"
+import (
+	"fmt"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
 
 // class is how loaded a serving replica is. There is one rule of freshness: what is fresh
 // or ageing may say that a replica is saturated, and only what is fresh that it is not.
@@ -23,6 +28,8 @@ type load struct {
 	// saturated and unsaturated are how many are known to be so, and hanging how many
 	// complete nothing.
 	saturated, unsaturated, hanging int
+	// hangs is which of them hang, by index; a model, and a variant of which none does, has none.
+	hangs []bool
 	// saturation and queue are the sums, for a model the means, of the used share of what
 	// limits a replica and of the requests that wait in it, over those that are not
 	// saturated; sawSaturation and sawQueue are over how many.
@@ -31,8 +38,8 @@ type load struct {
 }
 
 // loadOf classifies the variant's serving replicas.
-func (r *round) loadOf(v *variant, t Saturation) load {
-	n := len(v.in.Replicas)
+func (r *round) loadOf(m *model, v *variant) load {
+	n, t := len(v.in.Replicas), m.saturation
 	l := load{of: make([]class, n), age: make([]age, n), newest: make([]age, n)}
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
@@ -43,8 +50,11 @@ func (r *round) loadOf(v *variant, t Saturation) load {
 		if v.batchLimit() > 0 {
 			l.age[i], l.newest[i] = max(l.age[i], runs), min(l.newest[i], runs)
 		}
-		if r.hangs(p) {
-			l.hanging++
+		if r.hangs(m, v, p) {
+			if l.hanging++; l.hangs == nil {
+				l.hangs = make([]bool, n)
+			}
+			l.hangs[i] = true
 		}
 		switch {
 		case knowsUsed && used >= t.KVCacheThreshold, knowsQueue && queue >= t.QueueLengthThreshold:
@@ -79,15 +89,38 @@ func (r *round) saturation(v *variant, p *Replica) (share float64, known bool) {
 }
 
 // hangs reports whether the replica has work, and requests that wait, and completed none of
-// it within the metrics window.
-func (r *round) hangs(p *Replica) bool {
+// it within the metrics window although more than chance would have been.
+func (r *round) hangs(m *model, v *variant, p *Replica) bool {
 	for _, s := range []Sample{p.Served, p.Running, p.Waiting} {
 		if r.age(s) != ageFresh {
 			return false
 		}
 	}
-	return p.Served.Value == 0 && p.Running.Value > 0 && p.Waiting.Value > 0 && !r.fledgling(p)
+	if p.Served.Value > 0 || p.Running.Value == 0 || p.Waiting.Value == 0 || r.fledgling(p) {
+		return false
+	}
+	usual, known := v.old.Curve.Rate(p.Running.Value, m.old.Tokens.Shape, serving.Profile{}), v.old.Curve.Known()
+	if !known && m.old.Forecast.Known() {
+		usual, known = r.partOf(m, p), true
+	}
+	return !known || float64(usual)*r.policy.Window.Seconds() > settledChance
 }
+
+// partOf is what the replica completes of what arrives: by Little's law as large a part of it as it
+// has in service.
+func (r *round) partOf(m *model, p *Replica) capacity.Rate {
+	running := 0.0
+	m.eachReplica(func(p *Replica) {
+		if r.usable(p.Running) {
+			running += p.Running.Value
+		}
+	})
+	mean, _ := m.old.Forecast.Moments()
+	return capacity.Rate(mean / m.old.Forecast.Worth(m.old.Tokens.Shape) * p.Running.Value / running)
+}
+
+// hung reports whether the replica of that index hangs.
+func (l *load) hung(i int) bool { return l.hangs != nil && l.hangs[i] }
 
 // loadOfAll is the load of all replicas of the model.
 func (m *model) loadOfAll() load {

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"math"
 	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -15,7 +16,7 @@ func (r *round) judgeLowered(m *model, n *need) {
 	last.Most = max(last.Most, m.work())
 	// What one serves alone, beside others that have room, tells nothing of these.
 	alone := n.own > 0 && m.load.unsaturated >= leastUnsaturated && m.used() < 1
-	undone := n.want == wantMore && !alone && (n.triggered || !last.Short) && m.evidence == evidenceFull && m.load.hanging == 0 && r.began(m) == 0 && last.Most <= last.Load*modelHeadroom
+	undone := n.want == wantMore && !alone && (n.triggered || !last.Short) && m.evidence == evidenceFull && m.load.hanging == 0 && r.began(m) == 0 && last.Most <= m.about(last.Load)
 	for _, v := range m.variants {
 		undone = undone && v.fleet.count[statePending] == 0 && v.in.Ready <= v.old.Lowered
 	}
@@ -83,8 +84,19 @@ func (m *model) leave(lowered Lowered, replicas func(*variant) int) {
 // scale-down or a switch left in vain, for about the same load or more.
 func (m *model) tooFew(replicas func(*variant) int) bool {
 	few := &m.next.TooFew
-	return few.Load > 0 && m.work()*modelHeadroom >= few.Load &&
+	return few.Load > 0 && m.about(m.work()) >= few.Load &&
 		!slices.ContainsFunc(m.variants, func(v *variant) bool { return replicas(v) > v.next.TooFew })
+}
+
+// about is the most that is the same load: a little more, and where nobody knows what a replica
+// serves, so that a trial is all that tells, as much more as chance explains.
+func (m *model) about(load capacity.Rate) capacity.Rate {
+	most := load * modelHeadroom
+	if !m.rated && m.demand.known {
+		_, variance := m.demand.forecast.Moments()
+		most = max(most, load+capacity.Rate(settledChance*math.Sqrt(variance)))
+	}
+	return most
 }
 
 // work is the load that is carried, in requests per second of the lengths that the forecast

@@ -173,9 +173,9 @@ func TestAReplicaAtAThresholdIsSaturated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fresh := func(value float64) Sample { return Sample{value, epoch, true} }
-			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, BatchLimit: 10,
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, BatchLimit: 10,
 				Replicas: []Replica{{KVUse: fresh(c.cache), Waiting: fresh(c.queue), Running: fresh(c.running)}}})
-			got := r.loadOf(v, DefaultSaturation())
+			got := r.loadOf(m, v)
 			assert.Equal(t, c.want.saturated, got.saturated)
 			assert.Equal(t, c.want.unsaturated, got.unsaturated)
 		})

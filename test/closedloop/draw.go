@@ -79,6 +79,7 @@ func drawScenario(data []byte) *Scenario {
 		f.Kind = FaultUnshown
 		s.Faults = append(s.Faults, f)
 	}
+	s.Unstated, s.Whole = d.chance(0.3), d.chance(0.5)
 	return s
 }
 

@@ -217,7 +217,8 @@ func (v *variantState) hoped(w *world) (n int) {
 // unknownLoad says why the load of a model is not known well enough to take replicas
 // away, or nothing. Coverage is that of the condition MetricsAvailable: 80 % of the
 // replicas that serve. Freshness is the policy's default; a sample from the future is
-// not fresh, but for clocks that differ a little.
+// not fresh, but for clocks that differ a little. How many run says how full a server is only
+// where it is stated how many it holds.
 func unknownLoad(s *decision.Snapshot, m *decision.Model) string {
 	const coverage, skew = 0.8, 30 * time.Second
 	fresh := func(samples ...decision.Sample) bool {
@@ -233,7 +234,8 @@ func unknownLoad(s *decision.Snapshot, m *decision.Model) string {
 	for i := range m.Variants {
 		for j := range m.Variants[i].Replicas {
 			serving++
-			if r := &m.Variants[i].Replicas[j]; fresh(r.KVUse, r.Waiting, r.Running) {
+			r := &m.Variants[i].Replicas[j]
+			if stated := m.Variants[i].BatchLimit > 0; fresh(r.KVUse, r.Waiting) && (!stated || fresh(r.Running)) {
 				known++
 			}
 		}

@@ -16,6 +16,9 @@ type Scenario struct {
 	// Unstated is set where no object or argument says how many requests a server holds, nor
 	// how much KV cache it has.
 	Unstated bool
+	// Whole is set where servers and gateways count whole requests, as real ones do, so that one
+	// that takes minutes is seen once.
+	Whole bool
 	// Saturation are the user's thresholds, and Share the share of the requests that is to keep
 	// the promise; zero is the default.
 	Saturation decision.Saturation

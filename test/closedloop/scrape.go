@@ -1,6 +1,7 @@
 package closedloop
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -48,7 +49,11 @@ func (w *world) scrape(m *modelState) {
 		}
 		for _, p := range v.pods {
 			if p.serving {
-				p.scrapes = keep(p.scrapes, scrape{w.now, p.queue})
+				shown := p.queue
+				if w.scenario.Whole {
+					shown = shown.whole()
+				}
+				p.scrapes = keep(p.scrapes, scrape{w.now, shown})
 			}
 		}
 	}
@@ -56,8 +61,21 @@ func (w *world) scrape(m *modelState) {
 		m.told = keep(m.told, promiseScrape{w.now, m.judged, m.missed})
 	}
 	if m.Gateway {
-		m.seen = keep(m.seen, gatewayScrape{w.now, m.arrived, m.held})
+		arrived, held := m.arrived, m.held
+		if w.scenario.Whole {
+			arrived, held = math.Floor(arrived), math.Floor(held)
+		}
+		m.seen = keep(m.seen, gatewayScrape{w.now, arrived, held})
 	}
+}
+
+// whole is what a server shows of its queue, which counts whole requests.
+func (q queue) whole() queue {
+	completed := math.Floor(q.completed)
+	inFlight := math.Floor(q.completed+q.inFlight()) - completed
+	share := completed / max(q.completed, 1)
+	waiting := min(math.Floor(q.waiting), inFlight)
+	return queue{running: inFlight - waiting, waiting: waiting, completed: completed, ttft: q.ttft * share, itl: q.itl * share, service: q.service * share}
 }
 
 // silent says that the metrics of a variant stand still or are missing.

@@ -101,3 +101,19 @@ func TestOthersWithoutRoomAreNoExcuse(t *testing.T) {
 	w := watched(s, 8*time.Hour)
 	assert.LessOrEqual(t, writesAfter(w, 2*time.Hour), 2, "writes from the third hour on. %s", w.tell())
 }
+
+// Requests of eight minutes, one in 80 seconds in the mean, on servers that hold four, which
+// nothing states. Six are in service in the mean, so that two replicas are needed and one is too few.
+func TestLongRequestsMakeNoCycle(t *testing.T) {
+	for seed := uint64(1); seed <= 8; seed++ {
+		a := unstated("a", 2)
+		a.Profile = serving.Profile{Base: 24, BatchLimit: 4, KVTokens: 4_000_000}
+		m := Model{
+			Name: "m", Priority: decision.LeastPriority, Gateway: true, Shape: capacity.TokenShape{Input: 1000, Output: 20_000},
+			Load: []Point{{Rate: 1.0 / 80}}, Variants: []Variant{a},
+		}
+		s := &Scenario{Unstated: true, Whole: true, Nodes: []NodeGroup{{"H100", 20, 8}}, Calm: 10 * time.Minute, Together: 1, Seed: seed, Models: []Model{m}}
+		w := watched(s, 8*time.Hour)
+		assert.LessOrEqual(t, writesAfter(w, 2*time.Hour), 4, "writes from the third hour on, seed %d. %s", seed, w.tell())
+	}
+}
