@@ -42,14 +42,14 @@ func (r *round) judgeLowered(m *model, n *need) {
 }
 
 // lower keeps in mind to what the model was lowered, unless a replica hangs, or goes for another
-// model's sake: that tells nothing of those that stay.
+// model's sake or to a lower maximum: that tells nothing of those that stay.
 func (r *round) lower(m *model, giving map[*variant][]string) {
 	if !slices.ContainsFunc(m.variants, func(v *variant) bool { return v.target < min(v.in.Current, v.in.Ready) }) {
 		return
 	}
 	now := Lowered{}
-	gives := slices.ContainsFunc(m.variants, func(v *variant) bool { return len(giving[v]) > 0 })
-	if m.load.hanging == 0 && !gives {
+	taken := slices.ContainsFunc(m.variants, func(v *variant) bool { return len(giving[v]) > 0 || v.bounded(v.in.Current) < v.in.Current })
+	if m.load.hanging == 0 && !taken {
 		r.judgeSwitch(m)
 		now = Lowered{Load: m.work(), Short: m.need.want == wantMore}
 	}
