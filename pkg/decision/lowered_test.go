@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -231,4 +232,26 @@ func TestHangingReplicasAreAdded(t *testing.T) {
 	m.variants = append(m.variants, variantOf(variant{in: &Variant{}, load: load{hanging: 2}}))
 	v.load.hanging = 1
 	assert.Equal(t, 3, m.loadOfAll().hanging)
+}
+
+// A twentieth more is the same load; and where nobody knows what a replica serves, so is what
+// three standard deviations of the forecast explain.
+func TestTheSameLoad(t *testing.T) {
+	_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v"})
+	at := epoch
+	belief := forecast.Belief{}
+	for range 20 {
+		at = at.Add(time.Minute)
+		belief = belief.Observe(at, forecast.Count{Rate: 0.1, Span: time.Minute}, nil)
+	}
+	m.demand.forecast, m.demand.known = &belief, true
+	_, variance := belief.Moments()
+	chance := 3 * math.Sqrt(variance)
+	assert.InDelta(t, 0.105, float64(m.about(0.1)), 1e-9)
+	m.rated = false
+	assert.Greater(t, chance, 0.02)
+	assert.InDelta(t, 0.1+chance, float64(m.about(0.1)), 1e-9)
+	assert.InDelta(t, 105, float64(m.about(100)), 1e-9)
+	m.demand.known = false
+	assert.InDelta(t, 0.105, float64(m.about(0.1)), 1e-9)
 }
