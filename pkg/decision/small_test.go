@@ -370,8 +370,8 @@ func TestRest(t *testing.T) {
 		want    int
 		allowed bool
 	}{
-		"quiet for the retention":        {quiet(11 * time.Minute), nil, 0, true},
-		"quiet for less":                 {quiet(9 * time.Minute), nil, 1, true},
+		"quiet for the retention":        {quiet(10 * time.Minute), nil, 0, true},
+		"quiet for less":                 {quiet(10*time.Minute - time.Nanosecond), nil, 1, true},
 		"it may not":                     {quiet(time.Hour), nil, 1, false},
 		"a new leader counts anew":       {Memory{}, nil, 1, true},
 		"a request is served":            {quiet(time.Hour), func(s *Snapshot, _ *Policy) { s.Models[0].Variants[0].Replicas[0].Running.Value = 0.1 }, 1, true},
