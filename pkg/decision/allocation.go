@@ -42,6 +42,23 @@ func (r *round) allocate() answer {
 	found := answer{lacks: map[*model]lack{}, ideal: map[*variant]int{}, giving: map[*variant][]string{}}
 	ordered := slices.Clone(r.models)
 	slices.SortStableFunc(ordered, func(a, b *model) int { return cmp.Compare(a.promise.Priority, b.promise.Priority) })
+	var acting, shown []*model
+	for _, m := range ordered {
+		if m.advisory {
+			shown = append(shown, m)
+		} else {
+			acting = append(acting, m)
+		}
+	}
+	r.allocateTo(acting, found)
+	r.preempt(acting, found)
+	// Who is only shown what it would get is given what they leave, and nobody gives way to it.
+	r.allocateTo(shown, found)
+	return found
+}
+
+// allocateTo does so for some of the models, the most important ones first.
+func (r *round) allocateTo(ordered []*model, found answer) {
 	for _, m := range ordered {
 		r.enter(m, found)
 		m.each(r.minimum)
@@ -75,6 +92,4 @@ func (r *round) allocate() answer {
 			m.note(StageAllocation, ReasonSteady, "no change is wanted")
 		}
 	}
-	r.preempt(ordered, found)
-	return found
 }

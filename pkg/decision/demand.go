@@ -63,6 +63,10 @@ func (r *round) demandOf(m *model) demand {
 	d := demand{backlog: r.backlog(m), risk: r.policy.quantile(), history: r.earlierDays(m)}
 	var newest capacity.TokenShape
 	d.tokens, newest = r.tokens(m)
+	if !newest.Known() {
+		// Where nothing completes, or nobody tells lengths, those that arrive are as usual.
+		newest = d.tokens
+	}
 	c := r.countsOf(m)
 	m.next.Forecast = r.forecast(m, &c, newest)
 	d.forecast = &m.next.Forecast

@@ -65,6 +65,15 @@ func (r *round) ageSigned(s Sample) age {
 	return ageFresh
 }
 
+// ageOfShare is the same for a share of something: more than all of it, as where a server counts
+// in percent, is absent.
+func (r *round) ageOfShare(s Sample) age {
+	if s.Value > 1+precision {
+		return ageAbsent
+	}
+	return r.age(s)
+}
+
 // usable reports whether a sample may enter an estimate that raises a count.
 func (r *round) usable(s Sample) bool { return r.age(s) <= ageAgeing }
 

@@ -44,7 +44,7 @@ func (r *round) loadOf(m *model, v *variant) load {
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		used, knowsUsed := r.saturation(v, p)
-		kv, waits, runs := r.age(p.KVUse), r.age(p.Waiting), r.age(p.Running)
+		kv, waits, runs := r.ageOfShare(p.KVUse), r.age(p.Waiting), r.age(p.Running)
 		queue, knowsQueue := p.Waiting.Value, waits <= ageAgeing
 		l.age[i], l.newest[i] = max(kv, waits), min(kv, waits)
 		if v.batchLimit() > 0 {
@@ -79,7 +79,7 @@ func (r *round) loadOf(m *model, v *variant) load {
 
 // saturation is the used share of what limits the replica: its KV cache or its batch.
 func (r *round) saturation(v *variant, p *Replica) (share float64, known bool) {
-	if r.usable(p.KVUse) {
+	if r.ageOfShare(p.KVUse) <= ageAgeing {
 		share, known = p.KVUse.Value, true
 	}
 	if b := v.batchLimit(); b > 0 && r.usable(p.Running) {

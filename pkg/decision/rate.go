@@ -205,7 +205,7 @@ func (r *round) holds(v *variant, shape capacity.TokenShape) (limit, mean float6
 			continue
 		}
 		sum, seen = sum+p.Running.Value, seen+1
-		if r.usable(p.KVUse) && p.KVUse.Value > leastKVUse {
+		if r.ageOfShare(p.KVUse) <= ageAgeing && p.KVUse.Value > leastKVUse {
 			running, kv = running+p.Running.Value, kv+p.KVUse.Value
 		}
 	}

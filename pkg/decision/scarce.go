@@ -56,7 +56,7 @@ func (r *round) wanting() map[capacity.Accelerator][]unplaced {
 	for _, m := range r.models {
 		for _, v := range m.variants {
 			// What was found at this very instant tells nothing new.
-			if v.old.Lacked.IsZero() || !v.old.Lacked.Before(r.snapshot.Time) || r.unknown(v) != nil {
+			if m.advisory || v.old.Lacked.IsZero() || !v.old.Lacked.Before(r.snapshot.Time) || r.unknown(v) != nil {
 				continue
 			}
 			key := v.in.Request.Shape.Accelerator

@@ -33,6 +33,8 @@ type model struct {
 	// known what a replica of any variant serves.
 	sized, rated bool
 	need         need
+	// advisory is set where every variant is in mode Off: it is only looked at.
+	advisory bool
 }
 
 // variant is the working state of one variant.
@@ -103,6 +105,7 @@ func (r *round) begin(in *Model, memory *Memory) *model {
 		m.variants[i] = w
 		advisory = advisory && w.policy.Actuation == ActuationOff
 	}
+	m.advisory = advisory
 	for _, v := range m.variants {
 		v.managed = advisory || v.policy.Actuation != ActuationOff
 	}

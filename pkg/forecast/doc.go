@@ -25,6 +25,7 @@
 //	HistoryBehind         time      C  a step, and another since it was read
 //	HistoryAhead          time      C  it is read once an hour, and a start-up is less than another
 //	historyScale          -         C  days that differ by more are not alike: bounds what one of them can ask for
+//	historyPeak           -         C  times as much as before and after it that one step may count: more is a fault of counting
 //	precision             share     C  that of a quantile, which is looked for: any small one
 //	tokenHalfLife         time      C  memory of the lengths of requests
 package forecast

@@ -129,7 +129,9 @@ func (b Belief) Observe(at time.Time, seen Count, history []History) Belief {
 	if !b.Shape.Known() {
 		b.Shape = seen.Shape
 	}
-	rate, span := float64(seen.Rate)*b.Worth(seen.Shape), seen.Span.Seconds()
+	// One request of those that were counted.
+	one := b.Worth(seen.Shape)
+	rate, span := float64(seen.Rate)*one, seen.Span.Seconds()
 	if span <= 0 || math.IsNaN(rate) || math.IsInf(rate, 0) {
 		return b
 	}
@@ -140,18 +142,18 @@ func (b Belief) Observe(at time.Time, seen Count, history []History) Belief {
 		if b.Known() {
 			silent = max(elapsed.Seconds(), span)
 		}
-		b.Sampled, b.Last, b.Span, b.Modes = at, rate, seen.Span, atFirst(rate, span, silent)
+		b.Sampled, b.Last, b.Span, b.Modes = at, rate, seen.Span, atFirst(rate, span, silent, one)
 		return b
 	}
 	if seen.LowerBound && rate <= b.mean() {
 		return b
 	}
 	if !seen.LowerBound && elapsed >= seen.Span {
-		b.watch(elapsed, rate, seen.Span)
+		b.watch(elapsed, rate, seen.Span, one)
 	}
 	courses := b.courses(elapsed, history)
 	b.mix(elapsed, &courses)
-	b.correct(elapsed.Seconds(), rate, span, &courses)
+	b.correct(elapsed.Seconds(), rate, span, one, &courses)
 	b.Lately = b.Lately.after(elapsed, rate, b.jumped())
 	b.Sampled, b.Last, b.Span = at, rate, seen.Span
 	return b
@@ -161,10 +163,10 @@ func (b Belief) Observe(at time.Time, seen Count, history []History) Belief {
 // within the time of the count and climbs on. Where nothing had arrived yet so many seconds
 // before, it has climbed since: as fast as that takes, which is as unsure as it is steep, or as
 // a few requests are by chance.
-func atFirst(rate, span, silent float64) (modes [len(motions)]Mode) {
-	scale := max(rate, 1/span)
+func atFirst(rate, span, silent, one float64) (modes [len(motions)]Mode) {
+	scale := max(rate, one/span)
 	for i, o := range motions {
-		m := Mode{Probability: o.first, Level: rate, Variance: scale / span}
+		m := Mode{Probability: o.first, Level: rate, Variance: scale * one / span}
 		steep := 0.0
 		switch {
 		case o.slope > 0 && silent > 0:
@@ -185,8 +187,8 @@ func atFirst(rate, span, silent float64) (modes [len(motions)]Mode) {
 // overlap, into the index of dispersion. It has the variance I*(r1/s1 + r2/s2) for the
 // rates r, the spans s in seconds and the index I; the difference, and not that from a
 // mean, because the mean moves.
-func (b *Belief) watch(elapsed time.Duration, rate float64, span time.Duration) {
-	chance := max(b.Last, 1/b.Span.Seconds())/b.Span.Seconds() + max(rate, 1/span.Seconds())/span.Seconds()
+func (b *Belief) watch(elapsed time.Duration, rate float64, span time.Duration, one float64) {
+	chance := one * (max(b.Last, one/b.Span.Seconds())/b.Span.Seconds() + max(rate, one/span.Seconds())/span.Seconds())
 	difference := rate - b.Last
 	seen := min(difference*difference/chance, dispersionTrim*b.index())
 	kept := b.Weight * math.Exp2(-elapsed.Seconds()/dispersionHalfLife.Seconds())
@@ -251,7 +253,7 @@ func (m *Mode) spread(o Mode, weight float64) {
 
 // correct is the step of each Kalman filter: the level moves, and what was counted draws
 // it to itself; modes that expected it become more likely.
-func (b *Belief) correct(elapsed, rate, span float64, courses *[len(motions)]course) {
+func (b *Belief) correct(elapsed, rate, span, one float64, courses *[len(motions)]course) {
 	var likelihood [len(motions)]float64
 	best := math.Inf(-1)
 	for i := range b.Modes {
@@ -259,13 +261,13 @@ func (b *Belief) correct(elapsed, rate, span float64, courses *[len(motions)]cou
 		if b.Modes[i].Probability == 0 {
 			continue
 		}
-		scale := max(b.Modes[i].Level, rate, 1/span)
+		scale := max(b.Modes[i].Level, rate, one/span)
 		m := b.Modes[i].after(i, scale, elapsed, courses[i])
 		m.Variance += motions[i].jump * motions[i].jump * scale * scale
 		// What was counted is the rate in the middle of the span.
 		back := -span / 2
 		expected := m.Level + back*m.Slope
-		noise := b.index() * max((max(expected, 0)+rate)/2, 1/span) / span
+		noise := b.index() * max((max(expected, 0)+rate)/2, one/span) * one / span
 		spread := m.Variance + 2*back*m.Covariance + back*back*m.SlopeVariance + noise
 		miss := rate - expected
 		likelihood[i] = math.Log(m.Probability) - (math.Log(spread)+miss*miss/spread)/2

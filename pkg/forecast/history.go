@@ -17,6 +17,9 @@ const (
 	// many times as much. One that is larger yet has more to it than that day had: ten
 	// requests that became a thousand say nothing of it.
 	historyScale = 2
+	// historyPeak is how many times as much as before and after it one step may count. More is
+	// no load that people's hours bring, but a counter that was taken for another one.
+	historyPeak = 10
 )
 
 // HistoryAgo says how long ago a load may have moved as it does now: people and their
@@ -96,7 +99,15 @@ func (h *History) rate(around time.Time) float64 {
 		return math.NaN()
 	}
 	part := from - float64(i)
-	return h.Rates[i]*(1-part) + h.Rates[i+1]*part
+	return h.count(i)*(1-part) + h.count(i+1)*part
+}
+
+// count is the rate of one step; NaN where it is unknown.
+func (h *History) count(i int) float64 {
+	if i > 0 && i+1 < len(h.Rates) && h.Rates[i] > historyPeak*max(h.Rates[i-1], h.Rates[i+1]) {
+		return math.NaN()
+	}
+	return h.Rates[i]
 }
 
 // LikeEarlier is how likely the load moves as on an earlier day.

@@ -194,3 +194,24 @@ func TestAWrongYesterdayCostsHardlyAnything(t *testing.T) {
 		})
 	}
 }
+
+// A load that is the same all day, and was yesterday, but for five minutes of yesterday of which
+// Prometheus says a thousand times as much, as where two of them count in turns, or somebody tried
+// what the servers bear.
+func TestOneCountOfYesterdayIsNoRise(t *testing.T) {
+	const lead = 5 * time.Minute
+	for _, times := range []float64{1, 8, 30, 1000} {
+		random := rand.New(rand.NewPCG(1, 2))
+		history := []History{rememberedAs(random, HistoryAgo[0], steadily(20)), rememberedAs(random, HistoryAgo[1], steadily(20))}
+		for i := range history[0].Rates {
+			if history[0].From.Add(HistoryAgo[0] + time.Duration(i)*HistoryStep).Equal(epoch.Add(time.Hour)) {
+				history[0].Rates[i] *= times
+			}
+		}
+		f := remembering(random, int(57*time.Minute/countedEvery), history, steadily(20))
+		q := f.Quantile(risk, lead, history)
+		if times >= 30 {
+			assert.Less(t, q, 10*20., "%v times: a constant load of 20 requests/s is taken to be %.0f within five minutes", times, q)
+		}
+	}
+}
