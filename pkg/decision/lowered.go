@@ -21,7 +21,7 @@ func (r *round) judgeLowered(m *model, n *need) {
 		undone = undone && v.fleet.count[statePending] == 0 && v.in.Ready <= v.old.Lowered
 	}
 	if undone {
-		few = TooFew{At: r.snapshot.Time, Load: m.work(), SLO: m.promise.SLO}
+		few = TooFew{At: r.snapshot.Time, Load: m.work(), Served: m.inWork(m.served(func(v *variant) int { return v.old.Lowered })), SLO: m.promise.SLO}
 		if n.queued > 0 {
 			// What waits may be of the most that came, however little does now.
 			few.Load = last.Most
@@ -66,7 +66,7 @@ func (r *round) judgeSwitch(m *model) {
 	if !last.Switch || !came || !gone || !near(float64(m.work()), float64(last.Load), switchLeast) {
 		return
 	}
-	m.next.TooFew = TooFew{At: r.snapshot.Time, Load: m.work(), SLO: m.promise.SLO}
+	m.next.TooFew = TooFew{At: r.snapshot.Time, Load: m.work(), Served: m.inWork(m.served(func(v *variant) int { return v.next.Lowered })), SLO: m.promise.SLO}
 	for _, v := range m.variants {
 		v.next.TooFew = v.next.Lowered
 	}
@@ -84,6 +84,10 @@ func (m *model) leave(lowered Lowered, replicas func(*variant) int) {
 // scale-down or a switch left in vain, for about the same load or more.
 func (m *model) tooFew(replicas func(*variant) int) bool {
 	few := &m.next.TooFew
+	if m.sized && m.inWork(m.served(func(v *variant) int { return v.next.TooFew })) > mostStretch*few.Served {
+		// They are known now to serve many times what they were taken to when they were too few.
+		return false
+	}
 	return few.Load > 0 && m.about(m.work()) >= few.Load &&
 		!slices.ContainsFunc(m.variants, func(v *variant) bool { return replicas(v) > v.next.TooFew })
 }
@@ -99,11 +103,14 @@ func (m *model) about(load capacity.Rate) capacity.Rate {
 	return most
 }
 
-// work is the load that is carried, in requests per second of the lengths that the forecast
-// knows: longer ones are more of it.
-func (m *model) work() capacity.Rate {
+// work is the load that is carried, as work.
+func (m *model) work() capacity.Rate { return m.inWork(m.carried()) }
+
+// inWork is a rate in requests per second of the lengths that the forecast knows: longer ones are
+// more of it.
+func (m *model) inWork(rate capacity.Rate) capacity.Rate {
 	if m.demand.forecast == nil {
-		return m.carried()
+		return rate
 	}
-	return m.carried() * capacity.Rate(m.demand.forecast.Worth(m.demand.tokens))
+	return rate * capacity.Rate(m.demand.forecast.Worth(m.demand.tokens))
 }

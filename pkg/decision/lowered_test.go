@@ -62,7 +62,7 @@ func TestAScaleDownIsUndone(t *testing.T) {
 			if n.queued > 0 {
 				load = max(load, m.old.Lowered.Most)
 			}
-			assert.Equal(t, TooFew{epoch, load, m.promise.SLO}, m.next.TooFew)
+			assert.Equal(t, TooFew{epoch, load, 10, m.promise.SLO}, m.next.TooFew)
 			assert.Zero(t, m.next.Lowered)
 			assert.Equal(t, 4, v.next.TooFew)
 		})

@@ -175,11 +175,13 @@ type Lowered struct {
 	Short, Switch bool
 }
 
-// TooFew is that what a scale-down or a switch left did not suffice for a load within a promise.
+// TooFew is that what a scale-down or a switch left did not suffice for a load within a promise;
+// Served is what it was reckoned to serve when that showed.
 type TooFew struct {
-	At   time.Time
-	Load capacity.Rate
-	SLO  capacity.SLO
+	At     time.Time
+	Load   capacity.Rate
+	Served capacity.Rate
+	SLO    capacity.SLO
 }
 
 // Observation is what was seen in one round.

@@ -129,3 +129,17 @@ func TestACacheFullerThanFullAddsNothing(t *testing.T) {
 		})
 	}
 }
+
+// For an hour a few requests are very long; then they are as always, and more come. For a moment what
+// a replica serves is told wrong by far, as what completes then began before, and just then replicas
+// go. That they were too few for it is no reason to keep ten of them for a day that are 1 % full,
+// where two suffice.
+func TestAShortageThatWasNoneIsForgotten(t *testing.T) {
+	s := constant(0, variant("a", fast, 10, 5)).hybrid(capacity.SLO{TTFT: 2000, ITL: 9})
+	s.Models[0].Gateway = true
+	rate := 1.5 * newTruth(&s.Models[0], &s.Models[0].Variants[0], s, 0).promise.least
+	s.Models[0].Load = []Point{{Rate: 0.3}, {time.Hour, 0.3}, {70 * time.Minute, rate}}
+	s.Faults = []Fault{{Kind: FaultPrompts, From: step, To: 61 * time.Minute, Factor: 20}}
+	w := watched(s, 8*time.Hour)
+	assert.LessOrEqual(t, w.models[0].variants[0].target, 4, w.tell())
+}
