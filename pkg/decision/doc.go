@@ -46,7 +46,7 @@
 //	lowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered
 //	aheadFactor           -         C  times as old as it is ahead that a sample from the future counts
 //	leastUnsaturated      replicas  P  known to have some spare before a ready one goes
-//	mostStretch           -         C  times its present load that a replica may get by a scale-down where no profile says what it serves, and as much as it was taken to, from which too few is no longer too few
+//	mostStretch           -         C  times its present load that a replica may get by a scale-down where no profile says what it serves; and times what too few replicas were taken to serve, above which they were not too few
 //	FastInterval          time      P  time between fast rounds
 //	landingSlack          time      M  from a write to the first request of a ready replica, beside its start-up
 //	defaultLead           time      C  start-up that is assumed before one was seen
