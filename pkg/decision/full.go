@@ -18,16 +18,18 @@ type Full struct {
 	// that is.
 	Unfed capacity.Rate
 	Shape capacity.TokenShape
-	// Fed is since when most of the replicas have more waiting than in service, zero while they
-	// have not, and Sure is set once they had for a whole metrics window.
+	// Fed is since when most of the replicas, but for those that just began, have more waiting than
+	// in service, zero while they have not, and Sure is set once they had for a whole metrics window.
 	Fed  time.Time
 	Sure bool
 }
 
 // known reports whether that is so. A full replica serves the most: one that serves less than
-// others without a queue is not full but slow, for a reason that more replicas may share.
+// others did without a queue is not full but slow, for a reason that more replicas may share.
+// Where none was ever without one, as after a start with more requests than they serve, what
+// they show is all that is known.
 func (f *Full) known() bool {
-	return f.Sure && f.InService > 0 && f.Unfed > 0 && f.Rate >= (1-settledWithin)*f.Unfed
+	return f.Sure && f.InService > 0 && f.Rate >= (1-settledWithin)*f.Unfed
 }
 
 // fullOf is what the variant's replicas do when they are full. It is the most that was seen while
@@ -35,12 +37,15 @@ func (f *Full) known() bool {
 // before it is gone from the window's mean. It stands until one has more in service, or the
 // requests have other lengths.
 func (r *round) fullOf(v *variant, shape capacity.TokenShape) Full {
-	full, fed, most, fullest := v.old.Full, 0, 0.0, &Replica{}
+	full, fed, began, most, fullest := v.old.Full, 0, 0, 0.0, &Replica{}
 	if v.in.Rolling || !near(float64(full.Shape.Input), float64(shape.Input), settledWithin) || !near(float64(full.Shape.Output), float64(shape.Output), settledWithin) {
-		full = Full{Shape: shape, Fed: full.Fed}
+		full = Full{Shape: shape}
 	}
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
+		if r.fledgling(p) {
+			began++
+		}
 		if r.age(p.Running) != ageFresh || r.age(p.Served) != ageFresh || p.Served.Value == 0 || !r.settled(p) {
 			continue
 		}
@@ -53,7 +58,7 @@ func (r *round) fullOf(v *variant, shape capacity.TokenShape) Full {
 			fullest = p
 		}
 	}
-	if fed <= v.in.Ready-fed {
+	if fed <= max(0, v.in.Ready-began-fed) {
 		full.Fed = time.Time{}
 	} else {
 		full.Fed = cmp.Or(full.Fed, r.snapshot.Time)

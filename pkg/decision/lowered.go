@@ -14,9 +14,7 @@ import (
 func (r *round) judgeLowered(m *model, n *need) {
 	last, few := m.old.Lowered, m.old.TooFew
 	last.Most = max(last.Most, m.work())
-	// What one serves alone, beside others that have room, tells nothing of these.
-	alone := n.own > 0 && m.load.unsaturated >= leastUnsaturated && m.used() < 1
-	undone := n.want == wantMore && !alone && (n.triggered || !last.Short) && m.evidence == evidenceFull && m.load.hanging == 0 && r.began(m) == 0 && last.Most <= m.about(last.Load)
+	undone := n.want == wantMore && (n.triggered || !last.Short) && m.evidence == evidenceFull && m.load.hanging == 0 && r.began(m) == 0 && last.Most <= m.about(last.Load)
 	for _, v := range m.variants {
 		undone = undone && v.fleet.count[statePending] == 0 && v.in.Ready <= v.old.Lowered
 	}
@@ -28,8 +26,10 @@ func (r *round) judgeLowered(m *model, n *need) {
 		}
 		last = Lowered{}
 	}
+	// That one hangs shows a metrics window later.
+	hung := m.load.hanging > 0 && r.snapshot.Time.Sub(few.At) <= seenWindows*r.policy.Window
 	other := few.SLO != m.promise.SLO || slices.ContainsFunc(m.variants, (*variant).rolling)
-	if other || r.snapshot.Time.Sub(few.At) >= repeats {
+	if other || hung || r.snapshot.Time.Sub(few.At) >= repeats {
 		few = TooFew{}
 	}
 	m.next.Lowered, m.next.TooFew = last, few

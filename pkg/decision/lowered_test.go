@@ -19,32 +19,28 @@ func TestAScaleDownIsUndone(t *testing.T) {
 		change func(m *model, v *variant, n *need)
 		undone bool
 	}{
-		"too few":                {func(*model, *variant, *need) {}, true},
-		"they suffice":           {func(_ *model, _ *variant, n *need) { n.want = wantLess }, false},
-		"more load":              {func(m *model, _ *variant, _ *need) { m.demand.now = 10.6 }, false},
-		"a little more load":     {func(m *model, _ *variant, _ *need) { m.demand.now = 10.4 }, true},
-		"less load":              {func(m *model, _ *variant, _ *need) { m.demand.now = 8 }, true},
-		"more replicas":          {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 5, 5 }, false},
-		"fewer replicas":         {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 3, 3 }, true},
-		"one starts":             {func(_ *model, v *variant, _ *need) { v.in.Ready, v.fleet.count[statePending] = 3, 1 }, false},
-		"one starts beside them": {func(_ *model, v *variant, _ *need) { v.fleet.count[statePending] = 1 }, false},
-		"one finds no node":      {func(_ *model, v *variant, _ *need) { v.in.Ready, v.fleet.count[stateUnschedulable] = 3, 1 }, true},
-		"one's own queue, two too full": {func(m *model, _ *variant, n *need) {
-			m.load.unsaturated, m.load.saturation, n.queued, n.own = 2, 0.8, 0.1, 0.1
-		}, true},
-		"one hangs":                      {func(m *model, _ *variant, _ *need) { m.load.hanging = 1 }, false},
-		"half the metrics":               {func(m *model, _ *variant, _ *need) { m.evidence = evidencePartial }, false},
-		"a queue":                        {func(m *model, _ *variant, n *need) { m.demand.backlog, n.queued = 9, 0.1 }, true},
-		"a queue of more load":           {func(m *model, _ *variant, n *need) { m.demand.now, n.queued = 3, 0.1 }, true},
-		"one's own queue, two with room": {func(m *model, _ *variant, n *need) { m.load.unsaturated, n.queued, n.own = 2, 0.1, 0.1 }, false},
-		"one's own queue, one with room": {func(m *model, _ *variant, n *need) { m.load.unsaturated, n.queued, n.own = 1, 0.1, 0.1 }, true},
-		"as much more as is the same":    {func(m *model, _ *variant, _ *need) { m.old.Lowered.Most = 10 * modelHeadroom }, true},
-		"more load came meanwhile":       {func(m *model, _ *variant, _ *need) { m.old.Lowered.Most = 10.6 }, false},
-		"replicas just came":             {func(m *model, _ *variant, _ *need) { m.old.Seen = []Observation{{Time: epoch, Ready: 3}} }, false},
-		"there was no scale-down":        {func(m *model, _ *variant, _ *need) { m.old.Lowered = Lowered{} }, false},
-		"it was short before":            {func(m *model, _ *variant, _ *need) { m.old.Lowered.Short = true }, false},
-		"a trigger fires, too":           {func(m *model, _ *variant, n *need) { m.old.Lowered.Short, n.triggered = true, true }, true},
-		"latency decides, as well":       {func(m *model, _ *variant, _ *need) { m.sized, m.sizeFor, m.demand.now = true, 10, 99 }, true},
+		"too few":                     {func(*model, *variant, *need) {}, true},
+		"they suffice":                {func(_ *model, _ *variant, n *need) { n.want = wantLess }, false},
+		"more load":                   {func(m *model, _ *variant, _ *need) { m.demand.now = 10.6 }, false},
+		"a little more load":          {func(m *model, _ *variant, _ *need) { m.demand.now = 10.4 }, true},
+		"less load":                   {func(m *model, _ *variant, _ *need) { m.demand.now = 8 }, true},
+		"more replicas":               {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 5, 5 }, false},
+		"fewer replicas":              {func(_ *model, v *variant, _ *need) { v.in.Current, v.in.Ready = 3, 3 }, true},
+		"one starts":                  {func(_ *model, v *variant, _ *need) { v.in.Ready, v.fleet.count[statePending] = 3, 1 }, false},
+		"one starts beside them":      {func(_ *model, v *variant, _ *need) { v.fleet.count[statePending] = 1 }, false},
+		"one finds no node":           {func(_ *model, v *variant, _ *need) { v.in.Ready, v.fleet.count[stateUnschedulable] = 3, 1 }, true},
+		"one hangs":                   {func(m *model, _ *variant, _ *need) { m.load.hanging = 1 }, false},
+		"half the metrics":            {func(m *model, _ *variant, _ *need) { m.evidence = evidencePartial }, false},
+		"a queue":                     {func(m *model, _ *variant, n *need) { m.demand.backlog, n.queued = 9, 0.1 }, true},
+		"a queue of more load":        {func(m *model, _ *variant, n *need) { m.demand.now, n.queued = 3, 0.1 }, true},
+		"one's own queue beside room": {func(m *model, _ *variant, n *need) { m.load.unsaturated, n.queued, n.own = 2, 0.1, 0.1 }, true},
+		"as much more as is the same": {func(m *model, _ *variant, _ *need) { m.old.Lowered.Most = 10 * modelHeadroom }, true},
+		"more load came meanwhile":    {func(m *model, _ *variant, _ *need) { m.old.Lowered.Most = 10.6 }, false},
+		"replicas just came":          {func(m *model, _ *variant, _ *need) { m.old.Seen = []Observation{{Time: epoch, Ready: 3}} }, false},
+		"there was no scale-down":     {func(m *model, _ *variant, _ *need) { m.old.Lowered = Lowered{} }, false},
+		"it was short before":         {func(m *model, _ *variant, _ *need) { m.old.Lowered.Short = true }, false},
+		"a trigger fires, too":        {func(m *model, _ *variant, n *need) { m.old.Lowered.Short, n.triggered = true, true }, true},
+		"latency decides, as well":    {func(m *model, _ *variant, _ *need) { m.sized, m.sizeFor, m.demand.now = true, 10, 99 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
@@ -65,6 +61,27 @@ func TestAScaleDownIsUndone(t *testing.T) {
 			assert.Equal(t, TooFew{epoch, load, 10, m.promise.SLO}, m.next.TooFew)
 			assert.Zero(t, m.next.Lowered)
 			assert.Equal(t, 4, v.next.TooFew)
+		})
+	}
+}
+
+// A hang looks like too few until a metrics window has passed without a request that is completed.
+func TestAHangWasNotTooFew(t *testing.T) {
+	for name, c := range map[string]struct {
+		since   time.Duration
+		hanging int
+		stands  bool
+	}{
+		"one hangs soon after": {seenWindows * DefaultPolicy().Window, 1, false},
+		"one hangs later":      {seenWindows*DefaultPolicy().Window + time.Second, 1, true},
+		"none hangs":           {time.Second, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4})
+			m.evidence, m.load.hanging = evidenceFull, c.hanging
+			m.old.TooFew, v.old.TooFew = TooFew{At: epoch.Add(-c.since), Load: 10, SLO: m.promise.SLO}, 3
+			r.judgeLowered(m, &need{})
+			assert.Equal(t, c.stands, m.next.TooFew.Load > 0)
 		})
 	}
 }

@@ -102,6 +102,30 @@ func TestOthersWithoutRoomAreNoExcuse(t *testing.T) {
 	assert.LessOrEqual(t, writesAfter(w, 2*time.Hour), 2, "writes from the third hour on. %s", w.tell())
 }
 
+// A router that knows no load gives one of the small replicas more than it serves, a little, so
+// that its queue grows for an hour. That the others have room is no excuse: fewer do not suffice.
+func TestASkewedRouterMakesNoCycle(t *testing.T) {
+	a, b := unstated("a", 0), unstated("b", 3)
+	a.Profile = serving.Profile{Base: 45.47, PerRequest: 0.07822, PerResidentToken: 7.947e-06, PerPrefillToken: 0.04065, BatchLimit: 429, KVTokens: 1_733_224}
+	b.Profile = serving.Profile{Base: 15.387, PerRequest: 0.16734, PerResidentToken: 2.2345e-05, PerPrefillToken: 0.071413, BatchLimit: 164, KVTokens: 1_124_792}
+	a.Told, b.Told = true, true
+	a.Startup, b.Startup, b.Policy.Min = 15*time.Second, 10*time.Second, 1
+	m := Model{Name: "m", Priority: decision.LeastPriority, Skew: 1.3, Shape: capacity.TokenShape{Input: 631, Output: 17}, Load: []Point{{Rate: 100.2333}}, Variants: []Variant{a, b}}
+	w := watched(&Scenario{Unstated: true, Whole: true, Nodes: []NodeGroup{{"H100", 100, 8}}, Calm: 25 * time.Minute, Models: []Model{m}}, 8*time.Hour)
+	assert.LessOrEqual(t, writesAfter(w, 2*time.Hour), 2, "writes from the third hour on. %s", w.tell())
+}
+
+// All replicas hang soon after a scale-down. That was not one too many: when they serve again, those
+// that came for the queue go.
+func TestAHangAfterAScaleDownKeepsNoFleet(t *testing.T) {
+	b := variant("b", serving.Profile{Base: 26.27, PerRequest: 0.01287, PerResidentToken: 2.748e-06, PerPrefillToken: 0.02203, BatchLimit: 103, KVTokens: 58_103}, 10, 3)
+	b.OwnDown, b.Policy.Down.Policies = true, []decision.RatePolicy{{Pods: 1, Period: 10 * time.Minute}}
+	s := constant(2.723, b)
+	s.Models[0].Shape = capacity.TokenShape{Input: 130, Output: 260}
+	s.Faults = []Fault{{Kind: FaultHang, From: 12*time.Minute + 55*time.Second, To: 18 * time.Minute, Count: 2}}
+	holds(t, s)
+}
+
 // Requests of eight minutes, one in 80 seconds in the mean, on servers that hold four, which
 // nothing states. Six are in service in the mean, so that two replicas are needed and one is too few.
 func TestLongRequestsMakeNoCycle(t *testing.T) {

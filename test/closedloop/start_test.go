@@ -1,0 +1,33 @@
+package closedloop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+)
+
+// The first requests are many times what the replicas serve, which are full with few in service:
+// long prompts keep them busy, and neither their KV caches nor their batches tell. No replica was
+// ever seen without a queue. What they serve is what one serves: the fleet is asked for within minutes.
+func TestAStartInAnOverload(t *testing.T) {
+	t.Parallel()
+	for name, hybrid := range map[string]bool{"capacity-only": false, "hybrid": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := variant("v", serving.Profile{Base: 30.77, PerRequest: 0.14, PerPrefillToken: 0.003, Form: serving.Overlapped, BatchLimit: 160, KVTokens: 499_720}, 10, 1)
+			v.Told, v.Startup, v.Budget = false, 10*time.Second, 512
+			s := constant(34, v)
+			s.Nodes, s.Hybrid = []NodeGroup{{"H100", 100, 8}}, hybrid
+			s.Models[0].Shape, s.Models[0].SLO = capacity.TokenShape{Input: 3888, Output: 22}, capacity.SLO{TTFT: 12_000, ITL: 1400}
+			w := watched(s, 3*time.Minute)
+			needed := int(34 / newTruth(&s.Models[0], &s.Models[0].Variants[0], s, 0).saturation.most)
+			got := w.models[0].variants[0].target
+			assert.Greater(t, got, needed, w.tell())
+			assert.Less(t, got, 3*needed, w.tell())
+		})
+	}
+}
