@@ -86,6 +86,9 @@ func (r *round) allocateTo(ordered []*model, found answer) {
 			if begins {
 				switches++
 			} else {
+				if mix == nil {
+					mix = r.switching(m)
+				}
 				r.shrink(m, mix)
 			}
 		default:

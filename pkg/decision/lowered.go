@@ -63,10 +63,10 @@ func (r *round) judgeSwitch(m *model) {
 	for _, v := range m.variants {
 		came, gone = came && v.in.Ready >= v.next.Lowered, gone || v.target < v.next.Lowered
 	}
-	if !last.Switch || !came || !gone || !near(float64(m.work()), float64(last.Load), switchLeast) {
+	if last.Until.IsZero() || !came || !gone || !near(float64(m.work()), float64(last.Load), settledWithin) {
 		return
 	}
-	m.next.TooFew = TooFew{At: r.snapshot.Time, Load: m.work(), Served: m.inWork(m.served(func(v *variant) int { return v.next.Lowered })), SLO: m.promise.SLO}
+	m.next.TooFew = TooFew{At: r.snapshot.Time, Load: min(m.work(), last.Load), Served: m.inWork(m.served(func(v *variant) int { return v.next.Lowered })), SLO: m.promise.SLO}
 	for _, v := range m.variants {
 		v.next.TooFew = v.next.Lowered
 	}

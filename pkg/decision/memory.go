@@ -168,11 +168,12 @@ type Stretch struct {
 
 // Lowered is a scale-down: the work that was to be carried, and the most since. Short is set
 // where more was wanted all the same, by the promise, so that a trigger alone says later that
-// too few were left; and Switch where it is a switch to another mix, whose dearer replicas go
-// when the new ones serve.
+// too few were left; and Until where it is a switch to another mix, whose dearer replicas go
+// when the new ones serve: until then those stay for about this load.
 type Lowered struct {
-	Load, Most    capacity.Rate
-	Short, Switch bool
+	Load, Most capacity.Rate
+	Short      bool
+	Until      time.Time
 }
 
 // TooFew is that what a scale-down or a switch left did not suffice for a load within a promise;

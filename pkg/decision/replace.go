@@ -84,15 +84,16 @@ func changeTo(candidates []*variant, replicas []int) mixChange {
 
 // start starts as many of the mix as scaleUp allows now, and reports whether any.
 func (r *round) start(m *model, candidates []*variant, c *mixChange) (begins bool) {
+	beside := time.Duration(0)
 	for _, v := range candidates {
 		more := min(c.mix[v]-v.target, r.mayAdd(v))
 		if more = r.heldUp(v, v.target+more, v.target+more) - v.target; more > 0 {
 			v.step(StageAllocation, v.target+more, ReasonCheaperVariant, "+%s, %s: %.2f/h, was %.2f/h", plural(more, "replica", "replicas"), c.why, c.is, c.was)
-			begins = true
+			begins, beside = true, max(beside, m.beside(candidates, v))
 		}
 	}
 	if begins {
-		m.leave(Lowered{Load: m.work(), Switch: true}, with(c.mix))
+		m.leave(Lowered{Load: m.work(), Until: r.snapshot.Time.Add(beside)}, with(c.mix))
 	}
 	return begins
 }
@@ -171,7 +172,7 @@ func (m *model) mix() (candidates []*variant, need capacity.Rate) {
 func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) []allocation.Option {
 	options := make([]allocation.Option, len(candidates))
 	for i, v := range candidates {
-		beside := (cmp.Or(v.in.Startup, m.lead) + holdFor(m, candidates, v)).Seconds() / r.policy.Horizon.Seconds()
+		beside := m.beside(candidates, v).Seconds() / r.policy.Horizon.Seconds()
 		most := v.bounded(v.target)
 		options[i] = allocation.Option{
 			Cost: v.price, Serves: v.rate.serves(), Now: v.target, Least: m.staying(v, most), Most: most, Start: v.price * capacity.Cost(beside),
@@ -181,6 +182,23 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 		}
 	}
 	return options
+}
+
+// beside is how long new replicas of a variant run beside those that they replace.
+func (m *model) beside(candidates []*variant, v *variant) time.Duration {
+	return cmp.Or(v.in.Startup, m.lead) + holdFor(m, candidates, v)
+}
+
+// switching is the mix of a switch that is under way, whose replicas stay for about its load; nil
+// without one.
+func (r *round) switching(m *model) map[*variant]int {
+	last := m.next.Lowered
+	if !r.snapshot.Time.Before(last.Until) || !near(float64(m.work()), float64(last.Load), settledWithin) {
+		return nil
+	}
+	mix := make(map[*variant]int, len(m.variants))
+	m.each(func(v *variant) { mix[v] = v.next.Lowered })
+	return mix
 }
 
 // holdFor is the longest time for which replicas are held that may go when v takes over.

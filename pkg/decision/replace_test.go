@@ -335,7 +335,7 @@ func TestASwitchThatWasUndoneIsNotMadeAgain(t *testing.T) {
 			assert.Equal(t, c.comes, began)
 			assert.Equal(t, c.comes, cheap.target == 2)
 			if began {
-				assert.Equal(t, Lowered{Load: 10, Switch: true}, m.next.Lowered)
+				assert.Equal(t, Lowered{Load: 10, Until: epoch.Add(m.lead)}, m.next.Lowered)
 				assert.Equal(t, 2, cheap.next.Lowered)
 				assert.Zero(t, dear.next.Lowered)
 			}
@@ -352,25 +352,52 @@ func TestASwitchIsUndoneByAScaleDown(t *testing.T) {
 		target, ready int
 		undone        bool
 	}{
-		{Lowered{Load: 10, Switch: true}, 2, 1, 2, true},
-		{Lowered{Load: 10.4, Switch: true}, 2, 1, 2, true},
-		{Lowered{Load: 11, Switch: true}, 2, 1, 2, false},
-		{Lowered{Load: 9, Switch: true}, 2, 1, 2, false},
+		{Lowered{Load: 10, Until: epoch}, 2, 1, 2, true},
+		{Lowered{Load: 13, Until: epoch}, 2, 1, 2, true},
+		{Lowered{Load: 14, Until: epoch}, 2, 1, 2, false},
+		{Lowered{Load: 8.1, Until: epoch}, 2, 1, 2, true},
+		{Lowered{Load: 7.9, Until: epoch}, 2, 1, 2, false},
 		{Lowered{Load: 10}, 2, 1, 2, false},
-		{Lowered{Load: 10, Switch: true}, 2, 2, 3, false},
-		{Lowered{Load: 10, Switch: true}, 2, 1, 3, true},
-		{Lowered{Load: 10, Switch: true}, 2, 0, 1, false},
-		{Lowered{Load: 10, Switch: true}, 0, 1, 2, false},
+		{Lowered{Load: 10, Until: epoch}, 2, 2, 3, false},
+		{Lowered{Load: 10, Until: epoch}, 2, 1, 3, true},
+		{Lowered{Load: 10, Until: epoch}, 2, 0, 1, false},
+		{Lowered{Load: 10, Until: epoch}, 0, 1, 2, false},
 	} {
 		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.ready, Current: 3})
 		m.demand.now, m.next.Lowered = 10, c.last
 		v.target, v.next.Lowered = c.target, c.left
 		r.lower(m, nil)
-		assert.Equal(t, c.undone, m.next.TooFew.Load == 10, "%+v", c)
+		assert.Equal(t, c.undone, m.next.TooFew.Load > 0, "%+v", c)
 		if c.undone {
+			assert.Equal(t, min(10, c.last.Load), m.next.TooFew.Load, "neither for this load nor for the one it was for")
 			assert.Equal(t, c.left, v.next.TooFew)
 		}
 		assert.Equal(t, Lowered{Load: 10}, m.next.Lowered)
+	}
+}
+
+// What a switch started stays for about its load while it may run beside what it replaces: a little
+// less load takes nothing of it that a little more would start again.
+func TestWhatASwitchStartedStays(t *testing.T) {
+	for name, c := range map[string]struct {
+		since time.Duration
+		load  capacity.Rate
+		stay  int
+	}{
+		"it is under way":     {time.Minute, 10, 4},
+		"a little less load":  {time.Minute, 12, 4},
+		"half the load":       {time.Minute, 20, 1},
+		"twice the load":      {time.Minute, 5, 1},
+		"it has had its time": {2 * time.Minute, 10, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 4, Current: 4})
+			v.price, v.load, m.load = 1, load{unsaturated: 4}, load{saturation: 0.01, unsaturated: 4}
+			m.need.least, m.demand.now = v.rate.serves()/2, 10
+			m.next.Lowered, v.next.Lowered = Lowered{Load: c.load, Until: epoch.Add(2*time.Minute - c.since)}, 4
+			r.shrink(m, r.switching(m))
+			assert.Equal(t, c.stay, v.target)
+		})
 	}
 }
 

@@ -80,7 +80,19 @@ func drawScenario(data []byte) *Scenario {
 		s.Faults = append(s.Faults, f)
 	}
 	s.Unstated, s.Whole = d.chance(0.3), d.chance(0.5)
+	drawClients(d, s)
 	return s
+}
+
+// drawClients has the requests of some models come from so many clients as keep about the
+// replicas busy that the load would.
+func drawClients(d *dice, s *Scenario) {
+	for i := range s.Models {
+		if m := &s.Models[i]; d.chance(0.15) {
+			c := newCurve(m.Variants[0].Profile, m, m.Variants[0].Budget)
+			m.Clients = d.between(0.5, 2) * c.limit / c.max
+		}
+	}
 }
 
 // drawSettings draws what users may set for all models.

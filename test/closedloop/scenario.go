@@ -76,6 +76,10 @@ type Model struct {
 	// Misses is where the latency model is wrong, and servers tell: the share of the promised
 	// rate at which as many requests miss the promise as may; 0 is that nobody tells.
 	Misses float64
+	// Clients is how many there are for each request per second of the load where each of them
+	// sends the next request when the last is answered, as load tests do; 0 is that requests come
+	// whether others are answered or not.
+	Clients float64
 	// Load are requests per second over time, with straight lines between the points
 	// and the last one for ever.
 	Load     []Point

@@ -34,11 +34,15 @@ const rounding = 0.02
 // checkSettled asserts what must hold at the end.
 func (w *world) checkSettled() {
 	for _, m := range w.models {
-		if m.chance != nil {
+		if m.chance != nil && m.Clients == 0 {
 			w.checkChance(m)
 			continue
 		}
 		w.checkCycle(m)
+		if m.Clients > 0 {
+			// What they send, and so what suffices, depends on what serves.
+			continue
+		}
 		w.checkSleep(m)
 		if m.final() == 0 {
 			if m.waiting == w.now && !m.halfBlind() {

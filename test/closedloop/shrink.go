@@ -135,6 +135,9 @@ func (s *Scenario) simplerModel(i int, with func(func(*Scenario))) {
 			c.Models[i].Load = []Point{m.Load[0], {s.Calm - step, m.Load[0].Rate}, {s.Calm, m.final()}}
 		})
 	}
+	if m.Clients > 0 {
+		with(func(c *Scenario) { c.Models[i].Clients = 0 })
+	}
 	if m.Even {
 		with(func(c *Scenario) { c.Models[i].Even = false })
 	}

@@ -163,6 +163,7 @@ func (m *Model) tell(b *strings.Builder) {
 		{m.Gateway, "gateway"}, {!m.Gateway, "no gateway"}, {m.Even, "a router that knows no load"},
 		{m.Skew > 0, fmt.Sprintf("one replica may get %.3g times as much as another", m.Skew)},
 		{m.Misses > 0, fmt.Sprintf("too many miss the promise above %.3g of the rate", m.Misses)},
+		{m.Clients > 0, fmt.Sprintf("%.3g clients for each request per second, who wait for the answer", m.Clients)},
 		{m.Patience > 0, fmt.Sprintf("clients wait %s", m.Patience)}, {m.Sleeps > 0, fmt.Sprintf("may sleep after %s", m.Sleeps)},
 	} {
 		if option.on {

@@ -12,7 +12,9 @@ import (
 func (w *world) flow(m *modelState) (moved bool) {
 	now := w.now
 	arriving := (m.rate(now-step) + m.rate(now)) / 2 * step.Seconds()
-	if m.chance != nil {
+	if m.Clients > 0 {
+		arriving = w.sent(m)
+	} else if m.chance != nil {
 		arriving = m.chance.arrivals(arriving, w.scenario.Together)
 	}
 	m.arrived += arriving
@@ -43,6 +45,20 @@ func (w *world) flow(m *modelState) (moved bool) {
 	m.giveUp(serving)
 	m.watchQueues(now, serving)
 	return moved
+}
+
+// sent is what the clients of a model send in a step: those who have nothing in flight, and those
+// who are answered.
+func (w *world) sent(m *modelState) float64 {
+	inFlight, answered := m.held, 0.0
+	for _, v := range m.variants {
+		for _, p := range v.pods {
+			if inFlight += p.inFlight(); !p.hung {
+				answered += w.truthOf(v, p.version*w.slowness(v)).curve.rateAt(p.running) * step.Seconds()
+			}
+		}
+	}
+	return max(0, m.Clients*m.rate(w.now)-inFlight+answered)
 }
 
 // finish has replicas that take no new requests serve those that they have.

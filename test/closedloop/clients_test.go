@@ -1,0 +1,72 @@
+package closedloop
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
+	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+)
+
+// A load test has a number of clients, each of whom sends the next request when the last is
+// answered: more replicas answer sooner, so that more is sent. That is no circle.
+func TestClientsWhoWaitForAnswersMakeNoCycle(t *testing.T) {
+	t.Parallel()
+	for _, clients := range []float64{4, 50, 200, 1000} {
+		for _, hybrid := range []bool{false, true} {
+			t.Run(fmt.Sprint(clients, hybrid), func(t *testing.T) {
+				t.Parallel()
+				v := unstated("v", 1)
+				v.Profile.BatchLimit = 64
+				m := Model{Name: "m", Priority: decision.LeastPriority, Shape: capacity.TokenShape{Input: 1000, Output: 200}, Clients: clients, SLO: capacity.SLO{TTFT: 500, ITL: 20}, Load: []Point{{Rate: 1}}, Variants: []Variant{v}}
+				w := watched(&Scenario{Hybrid: hybrid, Nodes: []NodeGroup{{"H100", 100, 8}}, Calm: 10 * time.Minute, Models: []Model{m}}, 6*time.Hour)
+				assert.Zero(t, writesAfter(w, 2*time.Hour), w.tell())
+				for _, p := range w.models[0].variants[0].pods {
+					assert.Less(t, p.waiting, 1.0, w.tell())
+				}
+			})
+		}
+	}
+}
+
+// Clients who are answered sooner by the replicas of a switch send more than what it was for, so that
+// it takes nothing away. It is not made again and again.
+func TestASwitchThatRaisesTheLoadMakesNoCycle(t *testing.T) {
+	t.Parallel()
+	b := variant("b", serving.Profile{Base: 34.16105, PerRequest: 0.381605, PerPrefillToken: 0.01721174, Gamma: 35.0188, Form: serving.FourParameters, BatchLimit: 75, KVTokens: 1_890_352}, 10, 0)
+	a := variant("a", serving.Profile{Base: 19.26648, PerRequest: 0.0614535, PerResidentToken: 2.768477e-05, PerPrefillToken: 0.02145256, BatchLimit: 438, KVTokens: 1_350_216}, 80, 1)
+	b.Startup = 5 * time.Second
+	m := Model{Name: "m", Priority: decision.LeastPriority, Skew: 4, Clients: 17.8875, Shape: capacity.TokenShape{Input: 125, Output: 191}}
+	m.Load, m.Variants = []Point{{Rate: 0.56}, {95 * time.Second, 0.56}, {100 * time.Second, 20.92813}}, []Variant{b, a}
+	w := watched(&Scenario{Unstated: true, Nodes: []NodeGroup{{"H100", 100, 8}}, Calm: 13 * time.Minute, Models: []Model{m}}, 6*time.Hour)
+	assert.LessOrEqual(t, writesAfter(w, 2*time.Hour), 2, w.tell())
+}
+
+// The same with replicas that come one after the other, slowly: none of a switch is taken back before
+// all of it serves.
+func TestASwitchThatIsTakenBackMakesNoCycle(t *testing.T) {
+	t.Parallel()
+	a := variant("a", serving.Profile{Base: 32.04144, PerRequest: 0.33585, PerResidentToken: 2.091932e-05, PerPrefillToken: 0.103976, BatchLimit: 97, KVTokens: 287_306}, 0.343265, 0)
+	b := variant("b", serving.Profile{Base: 53.41, PerRequest: 0.1712, PerResidentToken: 1.41e-05, PerPrefillToken: 0.02443, BatchLimit: 138, KVTokens: 483_504}, 0, 0)
+	c := variant("c", serving.Profile{Base: 34.506, PerRequest: 0.393585, PerPrefillToken: 0.0143903, Gamma: 68.61668, Form: serving.FourParameters, BatchLimit: 237, KVTokens: 57_527}, 10, 0)
+	a.Startup, a.Grace, a.Kubernetes, a.Ordered = 5*time.Second, 30*time.Second, true, true
+	b.Accelerator, b.Startup, b.Policy.Min, b.Policy.Max = "L40S", 5*time.Second, 2, 4
+	c.Accelerator = "L40S"
+	m := Model{Name: "m", Priority: decision.LeastPriority, Clients: 27.61328, Shape: capacity.TokenShape{Input: 3211, Output: 100}, SLO: capacity.SLO{TTFT: 1196.647, ITL: 78.0195}}
+	m.Load, m.Variants = []Point{{Rate: 0}, {465 * time.Second, 0}, {470 * time.Second, 2.99566}}, []Variant{a, b, c}
+	s := &Scenario{Hybrid: true, Unstated: true, Whole: true, Schedules: 40 * time.Second, Nodes: []NodeGroup{{"H100", 100, 4}, {"L40S", 100, 4}}, Calm: 785 * time.Second, Models: []Model{m}}
+	w := watched(s, 6*time.Hour)
+	assert.LessOrEqual(t, writesAfter(w, 2*time.Hour), 2, w.tell())
+	raised := time.Duration(0)
+	for _, x := range w.models[0].variants[0].writes {
+		if x.to > x.from {
+			raised = x.at
+		} else if x.at > 18*time.Minute {
+			assert.GreaterOrEqual(t, x.at-raised, 2*time.Minute, "%d -> %d. %s", x.from, x.to, w.tell())
+		}
+	}
+}
