@@ -2,6 +2,7 @@ package decision
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -68,9 +69,10 @@ func (r *round) demandOf(m *model) demand {
 		newest = d.tokens
 	}
 	c := r.countsOf(m)
-	m.next.Forecast = r.forecast(m, &c, newest)
+	again := 0.0
+	m.next.Forecast, again = r.forecast(m, &c, newest)
 	d.forecast = &m.next.Forecast
-	m.next.Seen = r.observations(m, c.at, d.backlog)
+	m.next.Seen = r.observations(m, c.at, d.backlog, again)
 	d.arrives = c.window && c.steady.Rate > 0 || c.scrapes && c.recent.Rate > 0
 	d.known = (c.window || c.scrapes) && d.forecast.Known()
 	d.seen = d.known || d.backlog > 0
@@ -110,12 +112,13 @@ func (r *round) countsOf(m *model) counts {
 // forecast takes what arrived since the last sample into the belief: the count between
 // the last two scrapes, or where nobody tells that, or requests are in service for longer than a
 // metrics window and so few that none may arrive between two scrapes, the rate of a whole one.
-// What arrives while they are in service is the load, and not what chance adds to one scrape.
-func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) forecast.Belief {
-	f := m.old.Forecast
+// What arrives while they are in service is the load, and not what chance adds to one scrape. It
+// reports how many of them came again.
+func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) (f forecast.Belief, again float64) {
+	f = m.old.Forecast
 	// What was looked at before may have been no more than a lower bound, which it stays.
 	if last := len(m.old.Seen) - 1; !c.at.After(f.Sampled) || last >= 0 && !c.at.After(m.old.Seen[last].Sampled) {
-		return f
+		return f, 0
 	}
 	switch {
 	case c.scrapes && !(c.window && r.inService(m) > r.policy.Window && float64(c.steady.Rate)*c.recent.Span.Seconds() < settledChance*settledChance):
@@ -123,16 +126,41 @@ func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) forecas
 		if seen.Shape = shape; !m.in.Recent.Present {
 			r.complete(m, &seen, c.at, func(p *Replica) bool { return r.usableSigned(p.Recent) })
 		}
-		return f.Observe(c.at, seen, r.earlierDays(m))
+		again = r.again(m, &seen)
+		return f.Observe(c.at, seen, r.earlierDays(m)), again
 	case c.window && c.at.Sub(f.Sampled) >= c.steady.Span:
 		seen := c.steady
 		if seen.Shape = shape; !m.in.Arrival.Present {
 			r.complete(m, &seen, c.at, func(p *Replica) bool { return r.usable(p.Served) })
 			seen.LowerBound = seen.LowerBound || r.began(m) > 0
 		}
-		return f.Observe(c.at, seen, r.earlierDays(m))
+		again = r.again(m, &seen)
+		return f.Observe(c.at, seen, r.earlierDays(m)), again
 	}
-	return f
+	return f, 0
+}
+
+// again takes out of a count, as far as it is more than is expected, what replicas had in flight
+// that went within the metrics window: their clients send it again. It returns how much that is.
+func (r *round) again(m *model, seen *forecast.Count) (requests float64) {
+	if !m.old.Forecast.Known() {
+		return 0
+	}
+	gone, last := 0.0, m.ready()
+	for _, o := range slices.Backward(m.old.Seen) {
+		if r.snapshot.Time.Sub(o.Time) > r.policy.Window {
+			break
+		}
+		if o.Ready > last {
+			gone += o.InFlight * (1 - float64(last)/float64(o.Ready))
+		}
+		gone, last = gone-o.Again, o.Ready
+	}
+	mean, _ := m.old.Forecast.Moments()
+	usual := capacity.Rate(mean / m.old.Forecast.Worth(seen.Shape))
+	requests = max(0, min(gone, float64(seen.Rate-usual)*seen.Span.Seconds()))
+	seen.Rate -= capacity.Rate(requests / seen.Span.Seconds())
+	return requests
 }
 
 // inService is the mean time for which a request is in service, by Little's law; 0 where it is
@@ -326,7 +354,7 @@ func (r *round) tokens(m *model) (usual, newest capacity.TokenShape) {
 }
 
 // observations are what was seen lately, with this round's.
-func (r *round) observations(m *model, sampled time.Time, backlog float64) []Observation {
+func (r *round) observations(m *model, sampled time.Time, backlog, again float64) []Observation {
 	kept := make([]Observation, 0, len(m.old.Seen)+1)
 	for _, o := range m.old.Seen {
 		if r.snapshot.Time.Sub(o.Time) <= seenWindows*r.policy.Window {
@@ -336,9 +364,22 @@ func (r *round) observations(m *model, sampled time.Time, backlog float64) []Obs
 	// An event round may look at the samples of the round before; they are one
 	// observation.
 	if !sampled.IsZero() && (len(kept) == 0 || sampled.After(kept[len(kept)-1].Sampled)) {
-		kept = append(kept, Observation{Time: r.snapshot.Time, Sampled: sampled, Backlog: backlog, Ready: m.ready()})
+		kept = append(kept, Observation{Time: r.snapshot.Time, Sampled: sampled, Backlog: backlog, Ready: m.ready(), InFlight: r.inFlight(m), Again: again})
 	}
 	return kept
+}
+
+// inFlight is how many requests the replicas have, as far as is known.
+func (r *round) inFlight(m *model) (requests float64) {
+	m.eachReplica(func(p *Replica) {
+		if r.usable(p.Running) {
+			requests += p.Running.Value
+		}
+		if r.usable(p.Waiting) {
+			requests += p.Waiting.Value
+		}
+	})
+	return requests
 }
 
 // sampled is the time of the newest sample that the arrival rate is made of.

@@ -135,9 +135,46 @@ func TestACountIsLookedAtOnce(t *testing.T) {
 			m.old.Forecast = m.old.Forecast.Observe(epoch.Add(time.Duration(i-41)*15*time.Second), forecast.Count{Rate: 9, Span: 15 * time.Second}, nil)
 		}
 		m.old.Seen = []Observation{{Sampled: epoch.Add(-ago), Ready: 2}}
-		belief := r.forecast(m, &counts{at: epoch, scrapes: true, recent: forecast.Count{Rate: 6, Span: 15 * time.Second}}, capacity.TokenShape{})
+		belief, _ := r.forecast(m, &counts{at: epoch, scrapes: true, recent: forecast.Count{Rate: 6, Span: 15 * time.Second}}, capacity.TokenShape{})
 		found, _ := belief.Moments()
 		assert.InDelta(t, mean, found, 0.5, "seen %s ago", ago)
+	}
+}
+
+// Clients send again what replicas had in flight that went: as many requests beyond what is expected
+// are no rise, once, within a metrics window.
+func TestWhatReplicasHadThatWentComesAgain(t *testing.T) {
+	at := func(ago time.Duration, ready int, inFlight, again float64) Observation {
+		return Observation{Time: epoch.Add(-ago), Ready: ready, InFlight: inFlight, Again: again}
+	}
+	window := DefaultPolicy().Window
+	for name, c := range map[string]struct {
+		seen []Observation
+		rate capacity.Rate
+		want float64
+	}{
+		"none went":                     {[]Observation{at(20*time.Second, 2, 100, 0)}, 20, 0},
+		"half of them went":             {[]Observation{at(20*time.Second, 4, 100, 0)}, 20, 50},
+		"less came than they had":       {[]Observation{at(20*time.Second, 4, 100, 0)}, 11, 20},
+		"less came than is expected":    {[]Observation{at(20*time.Second, 4, 100, 0)}, 5, 0},
+		"they went a round before":      {[]Observation{at(30*time.Second, 4, 100, 0), at(20*time.Second, 2, 90, 0)}, 20, 50},
+		"some of it came before":        {[]Observation{at(30*time.Second, 4, 100, 0), at(20*time.Second, 2, 90, 30)}, 20, 20},
+		"two times some went":           {[]Observation{at(30*time.Second, 4, 100, 0), at(20*time.Second, 3, 90, 10)}, 20, 25 - 10 + 30},
+		"they went a window before":     {[]Observation{at(window+2*time.Second, 4, 100, 0), at(window+time.Second, 2, 100, 0), at(time.Second, 2, 100, 0)}, 20, 0},
+		"some came and others went":     {[]Observation{at(30*time.Second, 1, 100, 0), at(20*time.Second, 3, 90, 0)}, 20, 30},
+		"nothing was ever seen of them": {nil, 20, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
+			for i := range 400 {
+				m.old.Forecast = m.old.Forecast.Observe(epoch.Add(time.Duration(i-401)*20*time.Second), forecast.Count{Rate: 10, Span: 20 * time.Second}, nil)
+			}
+			m.old.Seen = c.seen
+			seen := forecast.Count{Rate: c.rate, Span: 20 * time.Second}
+			got := r.again(m, &seen)
+			assert.InDelta(t, c.want, got, 1)
+			assert.InDelta(t, float64(c.rate)-got/20, float64(seen.Rate), 1e-9)
+		})
 	}
 }
 
@@ -160,7 +197,7 @@ func TestLongRequestsAreCountedByTheWindow(t *testing.T) {
 				scrapes: true, recent: forecast.Count{Rate: capacity.Rate(c.last), Span: 15 * time.Second},
 			}
 			m.in.Arrival, m.in.Recent = sample(c.window), sample(c.last)
-			belief := r.forecast(m, &counted, capacity.TokenShape{})
+			belief, _ := r.forecast(m, &counted, capacity.TokenShape{})
 			mean, _ := belief.Moments()
 			assert.InDelta(t, c.want, mean, 0.01)
 		})

@@ -194,6 +194,9 @@ type Observation struct {
 	// that served.
 	Backlog float64
 	Ready   int
+	// InFlight is how many requests the replicas had, and Again how many that arrived were taken
+	// for those of replicas that went.
+	InFlight, Again float64
 }
 
 // Gateway is what was seen of a model's gateway.

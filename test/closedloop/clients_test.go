@@ -33,6 +33,18 @@ func TestClientsWhoWaitForAnswersMakeNoCycle(t *testing.T) {
 	}
 }
 
+// A scale-down takes replicas away with what they serve, which the clients send again at once. That
+// is no rise: nineteen came for it, and went, every six minutes.
+func TestWhatClientsSendAgainMakesNoCycle(t *testing.T) {
+	t.Parallel()
+	a := variant("a", serving.Profile{Base: 49.994, PerRequest: 0.050151, PerResidentToken: 8.93954e-05, PerPrefillToken: 0.0354616, BatchLimit: 218, KVTokens: 1_848_988}, 10, 0)
+	a.Startup = 15 * time.Second
+	m := Model{Name: "m", Priority: decision.LeastPriority, Clients: 209.184, Shape: capacity.TokenShape{Input: 1528, Output: 982}, SLO: capacity.SLO{TTFT: 1353, ITL: 105.5}, Load: []Point{{Rate: 1.87545}}, Variants: []Variant{a}}
+	w := watched(&Scenario{Hybrid: true, Nodes: []NodeGroup{{"H100", 100, 8}}, Calm: 24 * time.Minute, Models: []Model{m}}, 4*time.Hour)
+	assert.LessOrEqual(t, writesAfter(w, time.Hour), 2, w.tell())
+	assert.Less(t, w.models[0].variants[0].highest, 9, w.tell())
+}
+
 // Clients who are answered sooner by the replicas of a switch send more than what it was for, so that
 // it takes nothing away. It is not made again and again.
 func TestASwitchThatRaisesTheLoadMakesNoCycle(t *testing.T) {

@@ -85,12 +85,14 @@ func drawScenario(data []byte) *Scenario {
 }
 
 // drawClients has the requests of some models come from so many clients as keep about the
-// replicas busy that the load would.
+// replicas busy that the load would. Those of shorter requests send several within a step.
 func drawClients(d *dice, s *Scenario) {
 	for i := range s.Models {
 		if m := &s.Models[i]; d.chance(0.15) {
 			c := newCurve(m.Variants[0].Profile, m, m.Variants[0].Budget)
-			m.Clients = d.between(0.5, 2) * c.limit / c.max
+			if clients := d.between(0.5, 2) * c.limit / c.max; c.n[0]/c.rate[0] >= step.Seconds() {
+				m.Clients = clients
+			}
 		}
 	}
 }
