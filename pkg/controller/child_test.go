@@ -18,6 +18,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
 // The pods of a kind that is not known here are those of the one workload that it owns.
@@ -132,4 +133,43 @@ func TestAnObjectThatIsBeingDeletedHoldsNoTarget(t *testing.T) {
 	v := &variant{object: next, key: decision.Key{Namespace: "n", Name: "next"}}
 	require.NoError(t, (&targetFinder{reader: builder.Build(), overlay: newOverlay()}).find(t.Context(), []*variant{v}))
 	assert.Equal(t, decision.TargetFound, v.target.state, v.target.fact.Detail)
+}
+
+// A kind that the manager does not watch, because it was installed later or may not be listed, is
+// read by its scale alone. A group of pods is no single pod for that.
+func TestGroupsOfAKindThatIsNotWatched(t *testing.T) {
+	leaders := func(size string) *appsv1.StatefulSet {
+		s := &appsv1.StatefulSet{ObjectMeta: made("server", "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "server")}
+		if size != "" {
+			s.Spec.Template.Annotations = map[string]string{"leaderworkerset.sigs.k8s.io/size": size}
+		}
+		return s
+	}
+	for name, c := range map[string]struct {
+		objects []client.Object
+		pods    int
+		problem bool
+	}{
+		"groups of four":     {[]client.Object{leaders("4")}, 4, false},
+		"groups of one":      {[]client.Object{leaders("1")}, 1, false},
+		"nobody says of how": {[]client.Object{leaders("")}, 0, true},
+		"no leaders yet":     {nil, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			builder := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(c.objects...)
+			require.NoError(t, addIndexes(t.Context(), fieldIndexer{builder}, Access{}))
+			v := &variant{object: on("v", "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "server", 1), key: decision.Key{Namespace: "n", Name: "v"}}
+			v.object.Spec.Accelerator, v.object.Spec.AcceleratorCount = "H100", ptr.To[int32](8)
+			finder := &targetFinder{reader: builder.Build(), scaler: serverScaler{}, overlay: newOverlay()}
+			require.NoError(t, finder.find(t.Context(), []*variant{v}))
+			names := &inventory.Names{}
+			request, err := v.request(stock{names: names, inventory: names.Read(inventory.Objects{})}, inventory.Name{Short: "H100"})
+			if c.problem {
+				require.ErrorContains(t, err, "how many pods a group of LeaderWorkerSet server has is not known")
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, c.pods, request.Shape.Pods)
+		})
+	}
 }

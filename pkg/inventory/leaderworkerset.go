@@ -12,6 +12,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// GroupSizeAnnotation is how a LeaderWorkerSet says on its pods, and on the template of its
+// leaders, how many pods a group has.
+const GroupSizeAnnotation = "leaderworkerset.sigs.k8s.io/size"
+
 // LeaderWorkerSet is what the model reads of an object of that kind. A replica is a
 // group of pods, of which the leader serves and is counted.
 type LeaderWorkerSet struct {
