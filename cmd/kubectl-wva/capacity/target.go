@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
@@ -109,12 +109,46 @@ func (t targets) fill(ctx context.Context, found *target, kind schema.GroupKind,
 		return t.leaderWorkerSet(ctx, found, object)
 	}
 	// A kind with a scale subresource, of which nothing else is known.
-	scale := &autoscalingv1.Scale{}
-	if err := t.api.SubResource("scale").Get(ctx, object, scale); err != nil {
+	scale, err := cluster.Scale(ctx, t.api, object)
+	if err != nil {
 		return err
 	}
+	if below := t.below(ctx, object); below != nil {
+		err = t.fill(ctx, found, below.GroupVersionKind().GroupKind(), below)
+	} else {
+		err = found.selectBy(scale.Status.Selector)
+	}
 	found.replicas = int(scale.Spec.Replicas)
-	return found.selectBy(scale.Status.Selector)
+	return err
+}
+
+// below is the one Deployment or StatefulSet that an operator made of the target, whose pods
+// are the target's, as they are for the manager; nil without one, or where it may not be read.
+func (t targets) below(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
+	var made []*unstructured.Unstructured
+	for _, kind := range []string{"Deployment", "StatefulSet"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(kind + "List"))
+		err := pages(ctx, t.api, list, func() {
+			for i := range list.Items {
+				if !metav1.IsControlledBy(&list.Items[i], object) {
+					continue
+				}
+				child := &unstructured.Unstructured{}
+				child.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(kind))
+				child.SetNamespace(object.GetNamespace())
+				child.SetName(list.Items[i].Name)
+				made = append(made, child)
+			}
+		}, client.InNamespace(object.GetNamespace()))
+		if err != nil {
+			return nil
+		}
+	}
+	if len(made) != 1 || t.api.Get(ctx, client.ObjectKeyFromObject(made[0]), made[0]) != nil {
+		return nil
+	}
+	return made[0]
 }
 
 // has reports whether a pod is the target's.

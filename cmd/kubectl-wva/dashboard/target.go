@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
@@ -43,11 +43,12 @@ func readSelectors(ctx context.Context, api client.Client, variants []*v1alpha1.
 			continue
 		}
 		group.Go(func() error {
-			object, scale := &unstructured.Unstructured{}, &autoscalingv1.Scale{}
+			object := &unstructured.Unstructured{}
 			object.SetGroupVersionKind(kind)
 			object.SetNamespace(v.Namespace)
 			object.SetName(ref.Name)
-			if err := api.SubResource("scale").Get(ctx, object, scale); err != nil {
+			scale, err := cluster.Scale(ctx, api, object)
+			if err != nil {
 				return nil //nolint:nilerr // the variant's own conditions say what is wrong with its target
 			}
 			// An empty selector would take in the pods of others.

@@ -36,7 +36,7 @@ type world struct {
 }
 
 func TestCommands(t *testing.T) {
-	cluster, err := localcluster.Start(t.Context(), localcluster.Options{Manifests: []string{"testdata/earlier-crd.yaml"}})
+	cluster, err := localcluster.Start(t.Context(), localcluster.Options{Manifests: []string{"testdata/earlier-crd.yaml", "../manager/testdata/kinds.yaml"}})
 	require.NoError(t, err)
 	t.Cleanup(cluster.Stop)
 	scheme := runtime.NewScheme()
@@ -59,6 +59,7 @@ func TestCommands(t *testing.T) {
 		{"an upgrade and its way back", migrate},
 		{"examples of the help", examples},
 		{"marked blocks of the pages", documented},
+		{"targets of a kind of others", kinds},
 		{"a watch", watch},
 		{"a live page", dashboard},
 		{"what is wrong is said", mistakes},
