@@ -8,6 +8,7 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -20,8 +21,10 @@ type Row struct {
 	Name        string `json:"name"`
 	Model       string `json:"model"`
 	Accelerator string `json:"accelerator,omitempty"`
-	// Devices is how many devices one replica takes.
-	Devices   *int32             `json:"devices,omitempty"`
+	// Devices is how many devices one replica takes; of one of several Pods, each pod of it.
+	Devices *int32 `json:"devices,omitempty"`
+	// Pods is how many pods one replica has; absent where it is one.
+	Pods      *int32             `json:"pods,omitempty"`
 	Target    string             `json:"target"`
 	Actuation v1alpha1.Actuation `json:"actuation"`
 	// Current and Desired are replicas: those that the target asks for, and those that the
@@ -72,6 +75,9 @@ func RowOf(object *v1alpha1.VariantAutoscaling) Row {
 		r.Pending, r.Fit, r.FitIsBound = p.Pending, p.Slots, p.SlotsBound != ""
 		if p.Shape != nil && p.Shape.Devices != nil {
 			r.Devices = p.Shape.Devices
+		}
+		if p.Shape != nil && ptr.Deref(p.Shape.Pods, 1) > 1 {
+			r.Pods = p.Shape.Pods
 		}
 	}
 	if status.Decision != nil {
@@ -144,6 +150,9 @@ func (r *Row) Shape() string {
 		return ""
 	case r.Devices == nil:
 		return r.Accelerator
+	}
+	if r.Pods != nil {
+		return fmt.Sprintf("%d pods of %dx%s", *r.Pods, *r.Devices, r.Accelerator)
 	}
 	return fmt.Sprintf("%dx%s", *r.Devices, r.Accelerator)
 }

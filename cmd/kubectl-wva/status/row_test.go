@@ -162,3 +162,20 @@ func TestTheListedReasonsAreOnesOfConditions(t *testing.T) {
 		}), reason)
 	}
 }
+
+// A replica of several pods is no replica of one of them.
+func TestAReplicaOfSeveralPods(t *testing.T) {
+	t.Parallel()
+	rows := rowsOf(list(t, `
+items:
+- metadata: {name: a, namespace: chat}
+  spec: {modelID: llama, scaleTargetRef: {name: a, kind: LeaderWorkerSet, apiVersion: leaderworkerset.x-k8s.io/v1}}
+  status:
+    currentAlloc: {accelerator: H100, numReplicas: 1}
+    placement: {shape: {devices: 8, pods: 2}}
+`))
+	assert.Equal(t, "2 pods of 8xH100", rows[0].Shape())
+	s, out := screenOf(t, output.JSON)
+	require.NoError(t, s.show(rows))
+	assert.Contains(t, out.String(), `"pods": 2`)
+}

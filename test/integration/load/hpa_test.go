@@ -72,12 +72,14 @@ func throughTheHPA(t *testing.T, w *world) {
 }
 
 // publish lets Prometheus scrape a manager as it does by default, when it gives the series the namespace of the
-// manager's pod and renames their own, and once more as with honorLabels.
+// manager's pod and renames their own, and once more as with honorLabels. While one manager takes
+// over from another, Prometheus has the series of both.
 func (w *world) publish(t *testing.T, instance string) {
 	t.Helper()
 	page, err := url.Parse(w.metrics[instance])
 	require.NoError(t, err)
 	require.NoError(t, w.cluster.AddScrapeTarget("manager-renamed", page.Host, map[string]string{"namespace": home}))
+	require.NoError(t, w.cluster.AddScrapeTarget("manager-before", page.Host, map[string]string{"namespace": home, "pod": "before"}))
 	require.NoError(t, w.cluster.AddScrapeTarget("manager-honored", page.Host, nil))
 }
 
