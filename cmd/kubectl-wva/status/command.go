@@ -135,7 +135,7 @@ func (o *options) measure(ctx context.Context, api client.Client, namespace stri
 	if err != nil {
 		return err
 	}
-	byName := map[types.NamespacedName]*Measured{}
+	byName, silent := map[types.NamespacedName]*Measured{}, true
 	for i := range rows {
 		rows[i].Measured = &Measured{}
 		byName[types.NamespacedName{Namespace: rows[i].Namespace, Name: rows[i].Name}] = rows[i].Measured
@@ -153,12 +153,34 @@ func (o *options) measure(ctx context.Context, api client.Client, namespace stri
 		if err != nil {
 			return err
 		}
+		silent = silent && len(found) == 0
 		for _, sample := range found {
 			key := types.NamespacedName{Namespace: prometheus.NamespaceOf(sample.Metric), Name: string(sample.Metric["variant_name"])}
 			if measured := byName[key]; measured != nil {
 				value := float64(sample.Value) * m.factor
 				*m.field(measured) = &value
 			}
+		}
+	}
+	if silent && len(rows) > 0 {
+		return whySilent(ctx, server, namespace)
+	}
+	return nil
+}
+
+// whySilent says why Prometheus has no load and no latency of any variant; nil where that is what
+// the manager has to say.
+func whySilent(ctx context.Context, server *prometheus.Server, namespace string) error {
+	for _, m := range []struct{ metric, why string }{
+		{"wva_desired_replicas", "Prometheus has no metrics of the manager about these variants: it must scrape the manager, as docs/tasks/hpa-and-keda.md says"},
+		{"inferno_desired_replicas", "the manager serves them with METRICS_PUBLISHED_NAMES=true (wva.metrics.publishedNames) alone"},
+	} {
+		found, err := server.Now(ctx, prometheus.Of(m.metric, namespace, ""))
+		switch {
+		case err != nil:
+			return err
+		case len(found) == 0:
+			return errors.New(m.why)
 		}
 	}
 	return nil
