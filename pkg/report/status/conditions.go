@@ -71,8 +71,8 @@ func setConditions(old []metav1.Condition, v *Variant, claims []claim) []metav1.
 func tookPart(p *decision.VariantPlan) bool { return len(p.Steps) > 0 }
 
 // tolerable is what a variant can live with once it was decided on: a shape that is
-// guessed, or a write that failed and is tried again.
-var tolerable = []decision.Reason{decision.ReasonShapeUnknown, v1alpha1.ReasonOptimizationFailed}
+// guessed, room that nobody counts, or a write that failed and is tried again.
+var tolerable = []decision.Reason{decision.ReasonShapeUnknown, decision.ReasonCapacityUnknown, v1alpha1.ReasonOptimizationFailed}
 
 // ready is the worst of what keeps the variant from being autoscaled.
 func ready(p *decision.VariantPlan) finding {
@@ -88,6 +88,7 @@ func ready(p *decision.VariantPlan) finding {
 		{v1alpha1.ReasonTargetShared, string(decision.ReasonConflict)},
 		{decision.ReasonReplicasOverwritten, string(decision.ReasonConflict)},
 		{decision.ReasonShapeUnknown, string(decision.ReasonShapeUnknown)},
+		{decision.ReasonCapacityUnknown, string(decision.ReasonCapacityUnknown)},
 		{v1alpha1.ReasonOptimizationFailed, v1alpha1.ReasonOptimizationFailed},
 		{v1alpha1.ReasonPrometheusError, v1alpha1.ReasonMetricsUnavailable},
 		{decision.ReasonMetricsMissing, v1alpha1.ReasonMetricsUnavailable},

@@ -106,6 +106,7 @@ func TestConditions(t *testing.T) {
 		{"target may not be read", unsettled(decision.ReasonTargetForbidden, decision.ReasonTargetForbidden), "TargetForbidden | TargetForbidden | - | SkippedProcessing | - | - | -"},
 		{"an autoscaler on the target", unsettled(decision.ReasonConflict, v1alpha1.ReasonAutoscalerOnTarget), "Conflict | TargetFound | - | SkippedProcessing | - | - | AutoscalerOnTarget"},
 		{"a shared target", unsettled(decision.ReasonConflict, v1alpha1.ReasonTargetShared), "Conflict | TargetFound | - | SkippedProcessing | - | - | TargetShared"},
+		{"held while nobody knows what fits", unsettled(decision.ReasonCapacityUnknown, decision.ReasonCapacityUnknown), "CapacityUnknown | TargetFound | - | SkippedProcessing | CapacityUnknown | - | NoConflict"},
 		{"shape unknown", unsettled(decision.ReasonShapeUnknown, decision.ReasonShapeUnknown), "ShapeUnknown | TargetFound | - | SkippedProcessing | ShapeUnknown | - | NoConflict"},
 		{"a wrong field", unsettled(decision.ReasonSteady, v1alpha1.ReasonInvalidConfiguration), "InvalidConfiguration | TargetFound | - | InvalidConfiguration | - | - | NoConflict"},
 		{"switched off", unsettled(decision.ReasonSteady), "Ready | TargetFound | - | SkippedProcessing | - | - | NoConflict"},

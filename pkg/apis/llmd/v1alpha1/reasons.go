@@ -71,6 +71,7 @@ func Reasons() []Reason {
 		{ConditionReady, no, "TargetForbidden", "The autoscaler may not read or scale the target; the message names the missing rule."},
 		{ConditionReady, no, "Conflict", "Something else decides the replicas of the target, so nothing is written."},
 		{ConditionReady, no, "ShapeUnknown", "The accelerator of the variant, or the number of devices per replica, is unknown, or a replica is of several pods, so the replicas are held."},
+		{ConditionReady, no, "CapacityUnknown", "How many more replicas fit is not known, so the replicas are held, as limited mode or spec.onUnknownCapacity says."},
 		{ConditionReady, no, ReasonMetricsUnavailable, "There are no usable metrics, so the replicas are held."},
 		{ConditionReady, no, ReasonOptimizationFailed, "The last decision failed, so the replicas are held; the message says why."},
 		{ConditionReady, no, ReasonInvalidConfiguration, "The object holds a value that cannot be used; the message names the field."},
