@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,6 +45,8 @@ func Advise(err error, verb, resource, namespace string) error {
 	switch {
 	case err == nil:
 		return nil
+	case strings.Contains(err.Error(), "resource name may not be empty"):
+		return fmt.Errorf("the name is empty: expected that of one of the %s", resource)
 	case apimeta.IsNoMatchError(err):
 		return fmt.Errorf("this cluster does not know %s: install the chart, or its CRD with %q", resource, "kubectl apply -f manifests/crd")
 	case apierrors.IsForbidden(err):

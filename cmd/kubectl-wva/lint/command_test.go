@@ -45,6 +45,9 @@ func TestLint(t *testing.T) {
 			"-: VariantAutoscaling chat/a: error: spec.scaleTargetRef: VariantAutoscaling b also scales Deployment one: delete all but one",
 			"-: VariantAutoscaling chat/b: error: spec.scaleTargetRef: VariantAutoscaling a also scales Deployment one: delete all but one",
 		}, "2 errors"},
+		"one name twice": {object("a", "one", "") + object("a", "two", ""), []string{
+			"-: VariantAutoscaling chat/a: error: - has an object of this name too, and whichever is applied last replaces the other: delete one",
+		}, "1 error"},
 		"warnings alone": {hpa + keda + object("a", "one", "") + object("b", "two", "  sloClassRef: {name: gold}\n") + classes, []string{
 			"-: VariantAutoscaling chat/a: warning: HorizontalPodAutoscaler h also scales Deployment one: delete it, or set spec.actuation to Metric and let it act on the metric wva_desired_replicas",
 			"-: VariantAutoscaling chat/b: warning: ScaledObject k also scales Deployment two: delete it, or set spec.actuation to Metric and let it act on the metric wva_desired_replicas",

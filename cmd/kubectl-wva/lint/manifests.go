@@ -175,8 +175,14 @@ func (m *manifests) findings() []finding {
 	for _, w := range m.variants {
 		around.Variants = append(around.Variants, w.object)
 	}
-	all := append([]finding{}, m.unreadable...)
+	all, first := append([]finding{}, m.unreadable...), map[string]string{}
 	for _, w := range m.variants {
+		name := nameOf(w.object.ObjectMeta)
+		if file, twice := first[name]; twice {
+			all = append(all, finding{w.file, name, levelError, fmt.Sprintf("%s has an object of this name too, and whichever is applied last replaces the other: delete one", file)})
+		} else {
+			first[name] = w.file
+		}
 		errs, warnings := review.Object(w.object, around)
 		if ref := w.object.Spec.SLOClassRef; ref != nil && m.classes == nil {
 			warnings = append(warnings, fmt.Sprintf("spec.sloClassRef: %s was not checked: no ConfigMap of service classes is among the files", ref.Name))

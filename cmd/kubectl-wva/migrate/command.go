@@ -133,8 +133,11 @@ func (o *options) run(ctx context.Context, in io.Reader, out, notes io.Writer) e
 		_, _ = fmt.Fprintln(notes, "note:", missing)
 	}
 	if !o.apply {
-		if o.live && len(converted.Made()) == 0 {
+		switch {
+		case o.live && len(converted.Made()) == 0:
 			_, _ = fmt.Fprintln(notes, "note: nothing that was read is of an earlier form; -A reads all namespaces")
+		case len(given) == 0:
+			_, _ = fmt.Fprintln(notes, "note: the files have no object")
 		}
 		return o.write(out, notes, converted)
 	}
