@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
@@ -176,7 +177,7 @@ func (f *facts) readVariants(ctx context.Context, api client.Reader, namespace s
 	case apierrors.IsForbidden(err):
 		f.notes = append(f.notes, "the VariantAutoscaling objects of "+named(namespace)+" may not be read"+without+advice(err, "variantautoscalings.llmd.ai", namespace))
 	case err != nil:
-		return fmt.Errorf("listing VariantAutoscaling objects: %w%s", err, advice(err, "variantautoscalings.llmd.ai", namespace))
+		return cluster.Advise(err, "list", v1alpha1.Resource, namespace)
 	case len(f.variants) == 0:
 		f.notes = append(f.notes, "there are no VariantAutoscaling objects in "+named(namespace))
 	}

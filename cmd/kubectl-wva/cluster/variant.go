@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -47,6 +49,8 @@ func Advise(err error, verb, resource, namespace string) error {
 		return nil
 	case strings.Contains(err.Error(), "resource name may not be empty"):
 		return fmt.Errorf("the name is empty: expected that of one of the %s", resource)
+	case undecodable(err):
+		return fmt.Errorf("one of the %s is stored in a form that the present kind does not have, and the autoscaler cannot read any of them until it is corrected; `kubectl get %s -A -o yaml` shows them all: %w", resource, resource, err)
 	case apimeta.IsNoMatchError(err):
 		return fmt.Errorf("this cluster does not know %s: install the chart, or its CRD with %q", resource, "kubectl apply -f manifests/crd")
 	case apierrors.IsForbidden(err):
@@ -57,6 +61,13 @@ func Advise(err error, verb, resource, namespace string) error {
 		return fmt.Errorf("%w: no answer from the cluster; check --context and --kubeconfig, and whether `kubectl version` gets one", err)
 	}
 	return err
+}
+
+// undecodable reports whether the cluster answered with an object of which a value has another
+// type than its field: it was stored under an earlier version of the kind.
+func undecodable(err error) bool {
+	var mistyped *json.UnmarshalTypeError
+	return errors.As(err, &mistyped)
 }
 
 // CompleteVariants completes the names of objects in the namespace of the flags.
