@@ -173,3 +173,26 @@ func TestGroupsOfAKindThatIsNotWatched(t *testing.T) {
 		})
 	}
 }
+
+// The StatefulSet of a LeaderWorkerSet's leaders is its own to scale: who scales that scales the
+// same groups.
+func TestTheLeadersOfATarget(t *testing.T) {
+	older, younger := on("leaders", "apps/v1", "StatefulSet", "server", 2), on("groups", "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "server", 1)
+	groups := groups(2, nil)
+	groups.SetNamespace("n")
+	groups.SetName("server")
+	groups.SetUID("server")
+	builder := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(older, younger, groups,
+		&appsv1.StatefulSet{ObjectMeta: made("server", "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "server")})
+	access := Access{LeaderWorkerSets: true}
+	require.NoError(t, addIndexes(t.Context(), fieldIndexer{builder}, access))
+	var variants []*variant
+	for _, object := range []*v1alpha1.VariantAutoscaling{older, younger} {
+		variants = append(variants, &variant{object: object, key: decision.Key{Namespace: "n", Name: object.Name}})
+	}
+	require.NoError(t, (&targetFinder{reader: builder.Build(), access: access, overlay: newOverlay()}).find(t.Context(), variants))
+	for i, v := range variants {
+		assert.Equal(t, []decision.TargetState{decision.TargetConflict, decision.TargetShared}[i], v.target.state, v.key.Name)
+		assert.Contains(t, v.target.fact.Detail, "VariantAutoscaling "+variants[1-i].key.Name+" also scales")
+	}
+}

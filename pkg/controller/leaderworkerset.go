@@ -35,6 +35,9 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 	var leaders appsv1.StatefulSet
 	switch err := f.reader.Get(ctx, key, &leaders, shared); {
 	case err == nil:
+		if metav1.IsControlledBy(&leaders, u) {
+			t.child = targetKey(appsKind("StatefulSet"), leaders.Name)
+		}
 		t.revision = inventory.RevisionOfLeaderWorkerSet(&set, &leaders)
 	case !apierrors.IsNotFound(err):
 		return err
