@@ -237,6 +237,19 @@ func TestANamespaceScopedReleaseHasRoles(t *testing.T) {
 	assert.Equal(t, 5, roles)
 	assert.Contains(t, arguments(t, all.get(t, "Deployment", plainName+"-controller-manager")), "--watch-namespace=serving")
 
+	hooked := render(t, release{name: plainName, namespace: "serving", values: values{
+		"wva": values{"namespaceScoped": true}, "webhooks": values{"validateVariants": values{"enabled": true}, "placePods": values{"enabled": true}},
+	}})
+	for name, kind := range map[string]string{"variants": "ValidatingWebhookConfiguration", "pods": "MutatingWebhookConfiguration"} {
+		webhooks, _, err := unstructured.NestedSlice(hooked.get(t, kind, plainName+"-"+name).Object, "webhooks")
+		require.NoError(t, err)
+		for _, webhook := range webhooks {
+			labels, _, err := unstructured.NestedStringMap(webhook.(map[string]any), "namespaceSelector", "matchLabels")
+			require.NoError(t, err)
+			assert.Equal(t, "serving", labels["kubernetes.io/metadata.name"], "the objects of other namespaces do not wait for it")
+		}
+	}
+
 	whole := render(t, release{name: plainName, namespace: "serving", values: nested("wva", values{"namespaceScoped": true, "clusterRead": true})})
 	for _, name := range []string{"observe", "metrics-auth", "metrics-reader", "view", "edit"} {
 		whole.get(t, "ClusterRole", plainName+"-"+name)

@@ -24,7 +24,7 @@ func (f found) GetClientFor(version, kind string) (dynamic.NamespaceableResource
 	}
 	resource, _ := apimeta.UnsafeGuessKindToResource(group.WithKind(kind))
 	lists := map[schema.GroupVersionResource]string{resource: kind + "List"}
-	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, f...).Resource(resource), false, nil
+	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, f...).Resource(resource), kind == "RoleBinding", nil
 }
 
 // binding is the ClusterRoleBinding of an installation; one without a release is of the plain
@@ -77,6 +77,13 @@ func TestWhatOtherInstallationsHave(t *testing.T) {
 		"a kind that is kept": {
 			there: []runtime.Object{crdOf("blue", "theirs"), binding("blue-"+plainName+"-observe", "blue", account("theirs"))},
 			says:  "crd.install: the release blue in namespace theirs keeps the kind VariantAutoscaling: set crd.install=false",
+		},
+		"a kind that a release of one namespace keeps": {
+			there: []runtime.Object{crdOf("blue", "theirs"), &unstructured.Unstructured{Object: values{
+				"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": values{"name": "blue-" + plainName + "-observe", "namespace": "theirs"},
+				"subjects": []any{account("theirs")},
+			}}},
+			values: nested("wva.namespaceScoped", true), says: "crd.install: the release blue in namespace theirs keeps the kind VariantAutoscaling: set crd.install=false",
 		},
 		"a kind that is kept, and not wanted": {
 			there:  []runtime.Object{crdOf("blue", "theirs"), binding("blue-"+plainName+"-observe", "blue", account("theirs"))},

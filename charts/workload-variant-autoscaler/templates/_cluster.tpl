@@ -48,9 +48,13 @@ One that a release left behind when it was uninstalled is free.
 {{- $name := get $owner "meta.helm.sh/release-name" -}}
 {{- $namespace := get $owner "meta.helm.sh/release-namespace" -}}
 {{- if and $name (or (ne $name $root.Release.Name) (ne $namespace $root.Release.Namespace)) -}}
-{{- range (lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" (printf "%s-observe" (include "wva.prefixOf" (list $root $name)))).subjects -}}
+{{- $binding := printf "%s-observe" (include "wva.prefixOf" (list $root $name)) -}}
+{{- /* A release of one namespace has a RoleBinding alone. */ -}}
+{{- range list (lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" $binding) (lookup "rbac.authorization.k8s.io/v1" "RoleBinding" $namespace $binding) -}}
+{{- range .subjects -}}
 {{- if eq (.namespace | default "") $namespace -}}
 {{- fail (printf "crd.install: the release %s in namespace %s keeps the kind VariantAutoscaling: set crd.install=false" $name $namespace) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -39,6 +39,14 @@ keep a certificate go.
 {{- $_ := set . "failurePolicy" $webhooks.validateVariants.failurePolicy }}
 {{- end }}
 {{- end }}
+{{- /* A release of one namespace is asked of that one alone: those of others must not wait for it. */ -}}
+{{- if and $root.Values.wva.namespaceScoped (or (hasSuffix "-variants" $object.metadata.name) (hasSuffix "-pods" $object.metadata.name)) }}
+{{- range $object.webhooks }}
+{{- $selector := deepCopy (.namespaceSelector | default dict) }}
+{{- $_ := set $selector "matchLabels" (merge (dict "kubernetes.io/metadata.name" $root.Release.Namespace) ($selector.matchLabels | default dict)) }}
+{{- $_ := set . "namespaceSelector" $selector }}
+{{- end }}
+{{- end }}
 {{- if $webhooks.certificate.secretName }}
 {{- $clients := list }}
 {{- range $object.webhooks }}
