@@ -77,7 +77,7 @@ func (r *round) rates(m *model) (sized, rated bool) {
 	if !rated {
 		each := r.eachHardlyAsked(m)
 		for _, v := range m.variants {
-			v.rate = rate{trigger: each, max: each}
+			v.rate = rate{trigger: each, max: each, guessed: true}
 		}
 	}
 	return sized, rated

@@ -193,7 +193,7 @@ func TestReplicasThatAreHardlyAskedGo(t *testing.T) {
 		age  time.Duration
 		want int
 	}{
-		"hardly full":           {0.005, time.Hour, 1},
+		"hardly full":           {0.005, time.Hour, 2},
 		"as full as two may be": {0.27, time.Hour, 2},
 		"half full":             {0.40, time.Hour, 3},
 		"nobody knows how full": {math.NaN(), time.Hour, 4},

@@ -243,8 +243,8 @@ func TestHowFarAScaleDownStretches(t *testing.T) {
 		after  capacity.Rate
 		safe   bool
 	}{
-		"nobody knows, four times":       {func(*round, *model, *variant) {}, 10, true},
-		"nobody knows, more":             {func(*round, *model, *variant) {}, 7.5, false},
+		"nobody knows, twice":            {func(*round, *model, *variant) {}, 20, true},
+		"nobody knows, more":             {func(*round, *model, *variant) {}, 17.5, false},
 		"it is idle":                     {func(_ *round, m *model, _ *variant) { m.load.saturation = 0 }, 7.5, true},
 		"a profile tells":                {func(_ *round, _ *model, v *variant) { v.in.Profile.Base = 10 }, 7.5, true},
 		"it was learned":                 {func(_ *round, _ *model, v *variant) { v.old.Latency.Estimate = learnedOf(t) }, 7.5, true},

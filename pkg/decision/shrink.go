@@ -16,7 +16,7 @@ const leastUnsaturated = 2
 
 // mostStretch is how many times as much as now the ready replicas that stay may have to do, where
 // nothing but their present load says what they serve.
-const mostStretch = 4
+const mostStretch = 2
 
 // shrink removes what the cheapest mix does without, as long as what stays serves the
 // demand with something in hand and stays below the triggers. Where that mix is not

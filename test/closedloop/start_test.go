@@ -31,3 +31,18 @@ func TestAStartInAnOverload(t *testing.T) {
 		})
 	}
 }
+
+// Ten replicas of which nobody knows what they serve are hardly asked: their caches and batches stay
+// empty, because long prompts fill them. No scale-down takes more than half of them at once.
+func TestHardlyAskedReplicasGoByHalves(t *testing.T) {
+	t.Parallel()
+	v := variant("v", serving.Profile{Base: 10, PerRequest: 0.1, PerResidentToken: 1e-5, PerPrefillToken: 0.02, BatchLimit: 256, KVTokens: 500_000, Form: serving.Overlapped}, 10, 10)
+	v.Told, v.Budget, v.Startup = false, 2048, 10*time.Minute
+	s := constant(1, v)
+	s.Models[0].Gateway, s.Models[0].Shape = true, capacity.TokenShape{Input: 8000, Output: 50}
+	s.Models[0].Load[0].Rate = 1.2 * s.each(0)
+	w := watched(s, time.Hour)
+	for _, x := range w.models[0].variants[0].writes {
+		assert.GreaterOrEqual(t, 2*x.to, x.from, w.tell())
+	}
+}
