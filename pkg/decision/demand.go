@@ -69,7 +69,7 @@ func (r *round) demandOf(m *model) demand {
 		newest = d.tokens
 	}
 	c := r.countsOf(m)
-	again := 0.0
+	var again float64
 	m.next.Forecast, again = r.forecast(m, &c, newest)
 	d.forecast = &m.next.Forecast
 	m.next.Seen = r.observations(m, c.at, d.backlog, again)
