@@ -25,8 +25,8 @@ func TestTheShippedRules(t *testing.T) {
 		queries = append(queries, query)
 	}
 	assert.Equal(t, []string{
-		`sum(wva_desired_replicas{controller_instance!="",exported_namespace="models",variant_name=~"llama"})`,
-		`sum(wva_desired_replicas{controller_instance!="",namespace="models",variant_name=~"llama",exported_namespace=""})`,
+		`max(wva_desired_replicas{controller_instance!="",exported_namespace="models",variant_name=~"llama"})`,
+		`max(wva_desired_replicas{controller_instance!="",namespace="models",variant_name=~"llama",exported_namespace=""})`,
 	}, queries)
 }
 
