@@ -39,10 +39,6 @@ func (w *world) checkSettled() {
 			continue
 		}
 		w.checkCycle(m)
-		if m.Clients > 0 {
-			// What they send, and so what suffices, depends on what serves.
-			continue
-		}
 		w.checkSleep(m)
 		if m.final() == 0 {
 			if m.waiting == w.now && !m.halfBlind() {
@@ -50,7 +46,8 @@ func (w *world) checkSettled() {
 			}
 			continue
 		}
-		if m.unborn() || m.blind() {
+		// What clients who wait for answers send, and so what suffices, depends on what serves.
+		if m.Clients > 0 || m.unborn() || m.blind() {
 			continue
 		}
 		// Where one replica gets more than others, what suffices is a matter of luck.
