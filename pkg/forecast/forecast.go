@@ -319,7 +319,7 @@ func (b *Belief) mean() float64 {
 	return mean
 }
 
-// Moments are the mean of that and its variance.
+// Moments are the mean of that, at least 0, and its variance.
 func (b *Belief) Moments() (mean, variance float64) {
 	for _, m := range b.Modes {
 		mean += m.Probability * m.Level
@@ -327,7 +327,7 @@ func (b *Belief) Moments() (mean, variance float64) {
 	for _, m := range b.Modes {
 		variance += m.Probability * (m.Variance + (m.Level-mean)*(m.Level-mean))
 	}
-	return mean, variance
+	return max(mean, 0), variance
 }
 
 // Quantile is the rate that is not exceeded with the probability p after a time, in

@@ -91,6 +91,17 @@ func TestForecastOfBursts(t *testing.T) {
 	assert.Less(t, f.Quantile(0.85, time.Minute, nil), 1.6*40)
 }
 
+// Nothing arrives after it, and there is no less than that.
+func TestForecastOfALoadThatEnds(t *testing.T) {
+	for seed := range uint64(8) {
+		f := believed(rand.New(rand.NewPCG(seed, 13)), 122, 1, func(at time.Duration) float64 {
+			return 50 * max(0, min(1, (121*countedEvery-at).Seconds()))
+		})
+		assert.GreaterOrEqual(t, f.mean(), 0.0)
+		assert.Less(t, f.mean(), 5.0)
+	}
+}
+
 // The quantile is what it says: of loads that wander, as many as it says stay below it.
 func TestForecastCoversWhatComes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 6))
