@@ -61,3 +61,13 @@ func (v *variantState) asked() (raise, lower int) {
 	}
 	return max(v.target, v.metric), v.metric
 }
+
+// chosen is how many of those that hold devices the decision answers for: a HorizontalPodAutoscaler
+// keeps a few that are too many.
+func (v *variantState) chosen() int {
+	n := v.placed()
+	if v.Metric && v.metric < n && float64(n-v.metric) <= appliesBeyond*float64(n) {
+		return v.metric
+	}
+	return n
+}

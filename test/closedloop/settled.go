@@ -379,7 +379,7 @@ func (w *world) reaches(m *modelState, rates []float64) bool {
 // With a tolerance so many more may stay as are relatively few.
 func (w *world) checkSpare(m *modelState) {
 	for i, v := range m.variants {
-		placed := v.placed()
+		placed := v.chosen()
 		if v.policy.Down.Select == decision.SelectDisabled {
 			continue
 		}
@@ -391,7 +391,7 @@ func (w *world) checkSpare(m *modelState) {
 				}
 				rates = m.helping(rates)
 			}
-			others := capacityOf((*variantState).placed, m, rates) - float64(placed)*rates[i]
+			others := capacityOf((*variantState).chosen, m, rates) - float64(placed)*rates[i]
 			needed := 0
 			if rest := m.hottest() - others; rest > 0 && rates[i] > 0 {
 				needed = int(math.Ceil(rest/rates[i] - 1e-9))
@@ -428,10 +428,10 @@ func (m *modelState) saturations(of func(bound) float64) []float64 {
 	return rates
 }
 
-// cost is that of the replicas that hold devices.
+// cost is that of the replicas that hold devices, as far as the decision answers for them.
 func (m *modelState) cost() (cost float64) {
 	for _, v := range m.variants {
-		cost += float64(v.placed()) * float64(v.cost)
+		cost += float64(v.chosen()) * float64(v.cost)
 	}
 	return cost
 }
