@@ -117,24 +117,30 @@ func (v *variant) from() int {
 // mayReach is the most replicas that the variant's scaleUp policies allow now, and why no
 // more, where it has them. Who has no policies is bounded by the growth limit, from the
 // replicas that serve: those that start have not shown yet that the estimate which asked for
-// them was right.
+// them was right. While some find no node, policies allow no more than that, either: more that
+// wait serve nobody.
 func (r *round) mayReach(v *variant) (most int, why string) {
 	up, limit, serves := &v.policy.Up, r.policy.Growth, min(v.in.Ready, v.in.Current)
-	switch {
-	case up.Select == SelectDisabled:
+	limited := mostReplicas
+	if limit != (Growth{}) {
+		limited = max(v.in.Current, serves+max(limit.Pods, serves*limit.Percent/100))
+	}
+	if up.Select == SelectDisabled {
 		return v.in.Current, "scaleUp.selectPolicy is Disabled"
-	case len(up.Policies) > 0:
-		if most = max(r.rateLimit(v, *up, 1), v.in.Current); v.target >= most {
-			why = fmt.Sprintf("scaleUp.policies allow %d now", most)
-		}
-	case limit == Growth{}:
-		return mostReplicas, ""
-	default:
-		if most = max(v.in.Current, serves+max(limit.Pods, serves*limit.Percent/100)); v.target >= most {
-			why = fmt.Sprintf("the growth limit allows %d while %d serve", most, serves)
+	}
+	if len(up.Policies) > 0 {
+		most = max(r.rateLimit(v, *up, 1), v.in.Current)
+		if v.fleet.unplaced() == 0 || most <= limited {
+			if v.target >= most {
+				why = fmt.Sprintf("scaleUp.policies allow %d now", most)
+			}
+			return most, why
 		}
 	}
-	return most, why
+	if v.target >= limited {
+		why = fmt.Sprintf("the growth limit allows %d while %d serve", limited, serves)
+	}
+	return limited, why
 }
 
 // heldUp is how many of the wanted replicas the window and the tolerance of scaleUp allow

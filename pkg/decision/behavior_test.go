@@ -117,6 +117,34 @@ func TestBehavior(t *testing.T) {
 	}
 }
 
+// While replicas find no node, policies allow no more beyond those that serve than the growth limit.
+func TestGrowthOfReplicasThatFindNoNode(t *testing.T) {
+	policies := []RatePolicy{{Pods: 100, Period: time.Minute}}
+	for name, tc := range map[string]struct {
+		up              Behavior
+		ready, unplaced int
+		growth          Growth
+		want            int
+		why             string
+	}{
+		"all find one":           {up: Behavior{Policies: policies}, ready: 2, growth: Growth{Pods: 4, Percent: 300}, want: 110, why: "scaleUp.policies allow 110 now"},
+		"one finds none":         {up: Behavior{Policies: policies}, ready: 2, unplaced: 1, growth: Growth{Pods: 4, Percent: 300}, want: 10, why: "the growth limit allows 10 while 2 serve"},
+		"many serve":             {up: Behavior{Policies: policies}, ready: 9, unplaced: 1, growth: Growth{Pods: 4, Percent: 300}, want: 36, why: "the growth limit allows 36 while 9 serve"},
+		"policies allow less":    {up: Behavior{Policies: []RatePolicy{{Pods: 2, Period: time.Minute}}}, ready: 9, unplaced: 1, growth: Growth{Pods: 4, Percent: 300}, want: 12, why: "scaleUp.policies allow 12 now"},
+		"there is no such limit": {up: Behavior{Policies: policies}, ready: 2, unplaced: 1, want: 110, why: "scaleUp.policies allow 110 now"},
+		"without policies":       {ready: 9, unplaced: 1, growth: Growth{Pods: 4, Percent: 300}, want: 36, why: "the growth limit allows 36 while 9 serve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: tc.ready, Current: 10})
+			r.policy.Growth, v.policy.Up, v.target = tc.growth, tc.up, 200
+			v.fleet.count[stateUnschedulable] = tc.unplaced
+			most, why := r.mayReach(v)
+			assert.Equal(t, tc.want, most)
+			assert.Equal(t, tc.why, why)
+		})
+	}
+}
+
 func TestBehaviorSlowsNoBound(t *testing.T) {
 	percent := []RatePolicy{{Percent: 50, Period: time.Minute}}
 	for name, tc := range map[string]struct {

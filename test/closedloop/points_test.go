@@ -353,3 +353,17 @@ func TestAnOverloadedReplicaSwingsNoFleet(t *testing.T) {
 		})
 	}
 }
+
+// The user's policies say how fast a variant may grow, and not that replicas are to be asked for
+// without end which find no node.
+func TestPoliciesAskForNoEndOfReplicasWithoutANode(t *testing.T) {
+	nowhere := variant("nowhere", fast, 10, 0)
+	nowhere.Accelerator, nowhere.OwnUp = "L40S", true
+	nowhere.Policy.Up.Policies = []decision.RatePolicy{{Pods: 4, Period: 2 * time.Minute}, {Percent: 87, Period: 85 * time.Second}}
+	few := variant("few", fast, 10, 1)
+	few.Policy.Max = 1
+	s := constant(0, nowhere, few)
+	s.Models[0].Load[0].Rate = 10 * s.each(1)
+	w := watched(s, time.Hour)
+	assert.LessOrEqual(t, w.models[0].variants[0].target, decision.DefaultPolicy().Growth.Pods, w.tell())
+}
