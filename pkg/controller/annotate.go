@@ -7,6 +7,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/report/status"
 )
 
 // annotate puts what the loop found out, and the decision cannot know in words, into
@@ -116,7 +117,7 @@ func blame(p *decision.VariantPlan, seen *observation) {
 		return
 	}
 	if !seen.asksPods {
-		p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: brief(seen.metricsErr)})
+		p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: status.First(seen.metricsErr)})
 		return
 	}
 	// The error names pods of other namespaces, and whoever reads this object may not
@@ -126,25 +127,4 @@ func blame(p *decision.VariantPlan, seen *observation) {
 			f.Detail += "; not all metrics could be read, see the log of the autoscaler"
 		}
 	}
-}
-
-// brief is the first of several errors and the number of the others.
-func brief(err error) string {
-	all := single(err)
-	if len(all) < 2 {
-		return err.Error()
-	}
-	return fmt.Sprintf("%v (and %d more)", all[0], len(all)-1)
-}
-
-// single are the errors that were joined to one, line by line, in whatever order that was done.
-func single(err error) (all []error) {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || !strings.Contains(err.Error(), "\n") {
-		return []error{err}
-	}
-	for _, e := range joined.Unwrap() {
-		all = append(all, single(e)...)
-	}
-	return all
 }

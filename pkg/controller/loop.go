@@ -212,6 +212,7 @@ func (l *Loop) run(ctx context.Context, kind decision.Round, began time.Time) er
 		return err
 	}
 	seen.believed = l.memory
+	l.reporter.findRivals(seen)
 	plan, memory, panicked := l.decide.guarded(seen.snapshot, seen.policy, l.memory, kind)
 	if panicked != nil {
 		l.stumble(ctx, panicked)

@@ -40,9 +40,9 @@ func (w written[T]) over(read T) T {
 	return read
 }
 
-// forget drops what was written to objects that are gone.
-func (o *overlay) forget(seen *observation) {
-	there := map[types.UID]bool{}
+// forget drops what was written to objects that are gone, and returns those that are there.
+func (o *overlay) forget(seen *observation) (there map[types.UID]bool) {
+	there = map[types.UID]bool{}
 	for _, v := range seen.variants {
 		there[v.object.UID] = true
 		if v.target.scale != nil {
@@ -51,4 +51,5 @@ func (o *overlay) forget(seen *observation) {
 	}
 	maps.DeleteFunc(o.scales, func(uid types.UID, _ *autoscalingv1.Scale) bool { return !there[uid] })
 	maps.DeleteFunc(o.variants, func(uid types.UID, _ *v1alpha1.VariantAutoscaling) bool { return !there[uid] })
+	return there
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
@@ -28,6 +29,16 @@ type reporter struct {
 	known    []decision.Key
 	failures map[decision.Key]string
 	net      safetyNet
+	rivals   status.Rivals
+}
+
+// findRivals warns of other managers that write the statuses of the same objects.
+func (r *reporter) findRivals(seen *observation) {
+	for _, v := range seen.variants {
+		if f, found := r.rivals.Look(r.overlay.variants.over(v.object), seen.snapshot.Time); found {
+			v.warnings = append(v.warnings, f)
+		}
+	}
 }
 
 // report shows the plan everywhere. One that stands in for a decision that failed comes with
@@ -42,6 +53,7 @@ func (r *reporter) report(
 	})
 	errs := append(r.collect(), why, seen.metricsErr)
 	var changes []*statusChange
+	resting := map[types.UID]*v1alpha1.VariantAutoscalingStatus{}
 	plan.Each(func(p *decision.VariantPlan) {
 		v := seen.variants[p.Key]
 		r.net.follow(ctx, p)
@@ -64,12 +76,17 @@ func (r *reporter) report(
 		} else {
 			next = status.Render(stands, p, &v.Variant, plan.Time, asked && o.err == nil)
 		}
-		if owed || !status.Same(stands, &next, plan.Round) {
+		switch {
+		case r.rivals.Rests(base.UID, plan.Time):
+			resting[base.UID] = &next
+		case owed || !status.Same(stands, &next, plan.Round):
+			r.rivals.Begin(base.UID, plan.Time)
 			changes = append(changes, &statusChange{base: base, status: next})
 		}
 	})
 	// The conditions of statuses that take longer than a round may wait are told of in the next one.
 	r.statuses.begin(ctx, changes)
+	maps.Copy(r.statuses.owed, resting)
 	if r.statuses.done(ctx) {
 		errs = append(errs, r.collect()...)
 	}
@@ -86,6 +103,7 @@ func (r *reporter) collect() (errs []error) {
 		errs = append(errs, c.err)
 		if c.written != nil {
 			r.overlay.variants[c.written.UID] = c.written
+			r.rivals.Wrote(c.written)
 			conditionEvents(r.recorder, c.written, c.base.Status.Conditions, c.status.Conditions)
 		}
 	}
@@ -101,7 +119,7 @@ func (r *reporter) tellScaling(p *decision.VariantPlan, v *variant, o outcome) {
 		scaleEvent(r.recorder, v.object, p)
 		if o.unmarked != nil {
 			tell(r.recorder, v.object, corev1.EventTypeWarning, eventVictimsNotMarked, actionScale,
-				"pod-deletion-cost not set; Kubernetes picks pods: "+brief(o.unmarked))
+				"pod-deletion-cost not set; Kubernetes picks pods: "+status.First(o.unmarked))
 		}
 		return
 	}
@@ -122,5 +140,5 @@ func (r *reporter) forget(seen *observation) {
 		}
 	}
 	r.known = slices.Collect(maps.Keys(seen.variants))
-	r.overlay.forget(seen)
+	r.rivals.Keep(r.overlay.forget(seen))
 }

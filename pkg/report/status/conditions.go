@@ -241,7 +241,7 @@ func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
 }
 
 func conflict(p *decision.VariantPlan) finding {
-	if f, ok := p.Fact(v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared, decision.ReasonReplicasOverwritten); ok {
+	if f, ok := p.Fact(v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared, decision.ReasonReplicasOverwritten, v1alpha1.ReasonStatusOverwritten); ok {
 		return yes(f.Reason, f.Detail)
 	}
 	if p.Has(decision.ReasonTargetMissing, v1alpha1.ReasonTargetNotScalable, decision.ReasonTargetForbidden) {

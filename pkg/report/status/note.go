@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -36,4 +37,25 @@ func Brief(account string) string {
 		return account[:end] + more
 	}
 	return account
+}
+
+// First is the first of several errors and the number of the others.
+func First(err error) string {
+	all := single(err)
+	if len(all) < 2 {
+		return err.Error()
+	}
+	return fmt.Sprintf("%v (and %d more)", all[0], len(all)-1)
+}
+
+// single are the errors that were joined to one, line by line, in whatever order that was done.
+func single(err error) (all []error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || !strings.Contains(err.Error(), "\n") {
+		return []error{err}
+	}
+	for _, e := range joined.Unwrap() {
+		all = append(all, single(e)...)
+	}
+	return all
 }

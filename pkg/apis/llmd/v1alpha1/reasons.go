@@ -43,6 +43,7 @@ const (
 	ReasonNoConflict               = "NoConflict"
 	ReasonAutoscalerOnTarget       = "AutoscalerOnTarget"
 	ReasonTargetShared             = "TargetShared"
+	ReasonStatusOverwritten        = "StatusOverwritten"
 )
 
 // Reason is one reason and what it means.
@@ -122,6 +123,7 @@ func Reasons() []Reason {
 		{ConditionConflict, yes, ReasonAutoscalerOnTarget, "A HorizontalPodAutoscaler or a ScaledObject has the same target."},
 		{ConditionConflict, yes, ReasonTargetShared, "Another VariantAutoscaling object has the same target."},
 		{ConditionConflict, yes, "ReplicasOverwritten", "Something else keeps changing the replicas; the message names it and the time until which nothing is written."},
+		{ConditionConflict, yes, ReasonStatusOverwritten, "Another manager handles the same object and keeps writing its status, so it is written every five minutes at most."},
 
 		{"", "", "Steady", "The load needs the replicas that there are."},
 		{"", "", "RateUnknown", "What one replica serves was not seen yet, so replicas are added one at a time."},
