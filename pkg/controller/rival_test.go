@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -27,14 +28,15 @@ func TestTwoManagersOfOneObjectSayThatTheyAre(t *testing.T) {
 			plan.Each(func(v *decision.VariantPlan) { v.Reason, v.Message = decision.ReasonMinReplicas, "at least 1" })
 			return plan, m
 		}
-		ended := make(chan bool)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
 		go func() {
 			<-time.After(3 * time.Second)
-			second.run(t, time.Hour)
-			close(ended)
+			ended <- second.Start(ctx)
 		}()
 		first.run(t, time.Hour)
-		<-ended
+		cancel()
+		require.NoError(t, <-ended)
 		found := apimeta.FindStatusCondition(first.status(t).Conditions, v1alpha1.ConditionConflict)
 		require.NotNil(t, found)
 		assert.Equal(t, v1alpha1.ReasonStatusOverwritten, found.Reason)
