@@ -150,9 +150,13 @@ func newManager(cluster *rest.Config, c config.Config, access controller.Access)
 			return nil, err
 		}
 	}
+	cached, err := decodeEach(controller.CacheOptions(c.WatchNamespace, c.PodNamespace, access), cluster, c.WatchNamespace)
+	if err != nil {
+		return nil, err
+	}
 	return ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                              scheme,
-		Cache:                               controller.CacheOptions(c.WatchNamespace, c.PodNamespace, access),
+		Cache:                               cached,
 		Client:                              client.Options{HTTPClient: writes},
 		Metrics:                             serveMetrics(c.Serving),
 		WebhookServer:                       serveWebhooks(c.Webhook),

@@ -139,13 +139,12 @@ func (a *actor) record(ctx context.Context, p *decision.VariantPlan, o outcome) 
 		return
 	}
 	log.Error(err, "Scaling failed")
+	reason := decision.Reason(v1alpha1.ReasonOptimizationFailed)
 	switch {
 	case apierrors.IsForbidden(err):
-		p.Facts = append(p.Facts, decision.Fact{Reason: decision.ReasonTargetForbidden, Detail: err.Error()})
+		reason = decision.ReasonTargetForbidden
 	case apierrors.IsNotFound(err):
-		p.Facts = append(p.Facts, decision.Fact{Reason: decision.ReasonTargetMissing, Detail: err.Error()})
-		p.Desired = nil
-	default:
-		p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonOptimizationFailed, Detail: err.Error()})
+		reason, p.Desired = decision.ReasonTargetMissing, nil
 	}
+	p.Facts = append(p.Facts, decision.Fact{Reason: reason, Detail: err.Error()})
 }

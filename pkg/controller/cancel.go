@@ -119,13 +119,5 @@ func (a *actor) tidy(ctx context.Context, plan *decision.Plan, seen *observation
 		klog.FromContext(ctx).Error(err, "The deletion cost of pods that stay could not be restored; tried again in the next round")
 		return
 	}
-	klog.FromContext(ctx).Info("A scale-down was cancelled; the deletion cost of its pods is restored", "pods", names(off))
-}
-
-func names(pods []*corev1.Pod) []string {
-	list := make([]string, len(pods))
-	for i, pod := range pods {
-		list[i] = pod.Namespace + "/" + pod.Name
-	}
-	return list
+	klog.FromContext(ctx).Info("A scale-down was cancelled; the deletion cost of its pods is restored", "pods", klog.KObjSlice(off))
 }

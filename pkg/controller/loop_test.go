@@ -274,7 +274,13 @@ type podAskers struct {
 	read     []int
 }
 
-func (p *podAskers) Follow(pods []*corev1.Pod) { p.followed = append(p.followed, names(pods)) }
+func (p *podAskers) Follow(pods []*corev1.Pod) {
+	var names []string
+	for _, pod := range pods {
+		names = append(names, pod.Namespace+"/"+pod.Name)
+	}
+	p.followed = append(p.followed, names)
+}
 
 func (p *podAskers) Read(context.Context, time.Time, time.Duration, time.Duration) (map[types.NamespacedName]decision.Replica, map[decision.ModelKey]decision.Model, error) {
 	p.read = append(p.read, len(p.followed))

@@ -64,6 +64,8 @@ type observation struct {
 	unlisted map[string]int
 	// believed is what was remembered before the round.
 	believed decision.Memory
+	// undecoded are the objects that could not be read.
+	undecoded []*v1alpha1.VariantAutoscaling
 	// strays are the pods with our mark that belong to no object any more.
 	strays []*corev1.Pod
 }
@@ -107,7 +109,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 	}
 	seen.policy.Window = d.MetricsWindow
 	seen.policy.Variants = map[decision.Key]decision.VariantPolicy{}
-	variants, err := o.variants(ctx)
+	variants, err := o.variants(ctx, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +169,8 @@ func (o *observer) ofNamespaces(ctx context.Context, variants []*variant) map[st
 }
 
 // variants are the objects that this controller handles, sorted by namespace and
-// name.
-func (o *observer) variants(ctx context.Context) ([]*variant, error) {
+// name. Those that could not be read stand aside, so that they stop no other.
+func (o *observer) variants(ctx context.Context, seen *observation) ([]*variant, error) {
 	var list v1alpha1.VariantAutoscalingList
 	if err := o.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing VariantAutoscaling objects: %w", err)
@@ -177,6 +179,10 @@ func (o *observer) variants(ctx context.Context) ([]*variant, error) {
 	for i := range list.Items {
 		object := &list.Items[i]
 		if object.DeletionTimestamp != nil || object.Labels[v1alpha1.LabelControllerInstance] != o.instance || o.locals.Excludes(object.Namespace) {
+			continue
+		}
+		if object.Annotations[v1alpha1.AnnotationUndecodable] != "" {
+			seen.undecoded = append(seen.undecoded, object)
 			continue
 		}
 		variants = append(variants, &variant{

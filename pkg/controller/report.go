@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -51,7 +52,7 @@ func (r *reporter) report(
 		Snapshot: seen.snapshot, Believed: seen.believed, Stale: seen.policy.Freshness.Stale, Unlisted: seen.unlisted,
 		ID: func(key decision.Key) string { return seen.variants[key].ID },
 	})
-	errs := append(r.collect(), why, seen.metricsErr)
+	errs := append(r.collect(), why, seen.metricsErr, r.tellUndecoded(ctx, seen))
 	var changes []*statusChange
 	resting := map[types.UID]*v1alpha1.VariantAutoscalingStatus{}
 	plan.Each(func(p *decision.VariantPlan) {
@@ -128,6 +129,21 @@ func (r *reporter) tellScaling(p *decision.VariantPlan, v *variant, o outcome) {
 	}
 	r.failures[p.Key] = o.err.Error()
 	tell(r.recorder, v.object, corev1.EventTypeWarning, eventScalingFailed, actionScale, o.err.Error())
+}
+
+// tellUndecoded tells of each object that could not be read, once.
+func (r *reporter) tellUndecoded(ctx context.Context, seen *observation) error {
+	var errs []error
+	for _, object := range seen.undecoded {
+		key := decision.Key{Namespace: object.Namespace, Name: object.Name}
+		err := fmt.Errorf("VariantAutoscaling %s/%s cannot be read: %s", key.Namespace, key.Name, object.Annotations[v1alpha1.AnnotationUndecodable])
+		if errs = append(errs, err); r.failures[key] != err.Error() {
+			r.failures[key] = err.Error()
+			klog.FromContext(ctx).Error(err, "The object is left out; all others are handled")
+			tell(r.recorder, object, corev1.EventTypeWarning, v1alpha1.ReasonInvalidConfiguration, actionObserve, err.Error())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // forget drops what is kept of objects that are gone.

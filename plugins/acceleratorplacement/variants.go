@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/fields"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -37,13 +38,30 @@ type variants struct {
 	expected func()
 }
 
-// sourceOf lists and watches all variants.
+// sourceOf lists and watches all variants, and decodes them one by one: one that does not fit
+// the Go type has no target, and stops no other.
 func sourceOf(base *rest.Config) (cache.ListerWatcher, error) {
-	client, err := clientFor(base)
+	client, err := dynamic.NewForConfig(base)
 	if err != nil {
 		return nil, err
 	}
-	return cache.NewListWatchFromClient(client, v1alpha1.Resource, "", fields.Everything()), nil
+	objects := client.Resource(v1alpha1.GroupVersion.WithResource(v1alpha1.Resource))
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			stored, err := objects.List(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			return v1alpha1.DecodeList(stored), nil
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			stored, err := objects.Watch(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			return v1alpha1.DecodeWatch(stored), nil
+		},
+	}, nil
 }
 
 func newVariants(from cache.ListerWatcher, every time.Duration, changed func(*v1alpha1.VariantAutoscaling), expected func()) (*variants, error) {
@@ -63,21 +81,6 @@ func newVariants(from cache.ListerWatcher, every time.Duration, changed func(*v1
 	}
 	v.synced = handler.HasSynced
 	return v, nil
-}
-
-// clientFor reads our own group only, and as JSON: custom resources have no other
-// encoding.
-func clientFor(base *rest.Config) (rest.Interface, error) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	c := rest.CopyConfig(base)
-	c.APIPath = "/apis"
-	c.GroupVersion = &v1alpha1.GroupVersion
-	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	return rest.RESTClientFor(c)
 }
 
 // slim drops what nobody here reads.

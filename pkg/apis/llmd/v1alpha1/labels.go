@@ -10,6 +10,13 @@ const (
 	LabelControllerInstance = "wva.llmd.ai/controller-instance"
 )
 
+// Annotations of a VariantAutoscaling object.
+const (
+	// AnnotationUndecodable says what of an object could not be read. Decode sets it; it is
+	// never stored.
+	AnnotationUndecodable = "wva.llmd.ai/undecodable"
+)
+
 // Labels of namespaces.
 const (
 	// LabelPlacePods with the value "true" lets the admission webhook fill in where the
