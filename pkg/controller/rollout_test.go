@@ -190,6 +190,24 @@ func TestWhetherAnUpdateIsUnderWay(t *testing.T) {
 	}
 }
 
+// A Deployment that is paused scales the ReplicaSets that it has, and makes none.
+func TestAPausedDeploymentMakesNoPods(t *testing.T) {
+	for made, want := range map[bool]bool{true: false, false: true} {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "d"}, Spec: appsv1.DeploymentSpec{Paused: true}}
+		objects := []client.Object{d}
+		if made {
+			objects = append(objects, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "n", Name: "r", UID: "r", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+			}})
+		}
+		builder := fake.NewClientBuilder().WithScheme(everything(t)).WithObjects(objects...)
+		require.NoError(t, addIndexes(t.Context(), fieldIndexer{builder}, Access{}))
+		var found target
+		require.NoError(t, (&targetFinder{reader: builder.Build()}).deployment(t.Context(), client.ObjectKeyFromObject(d), &found))
+		assert.Equal(t, want, found.told.Paused, made)
+	}
+}
+
 // groups is a LeaderWorkerSet of four groups of so many pods, of which one is updated.
 func groups(size int64, partition any) client.Object {
 	set := empty(kindLeaderWorkerSet)

@@ -59,7 +59,7 @@ type target struct {
 	// rollout is that of a Deployment or LeaderWorkerSet.
 	rollout inventory.Rollout
 	// told is what the decision is told of the target itself: Rolling, for any kind of update
-	// that replaces pods, Ordered, Settling, Numbered, First and Writer.
+	// that replaces pods, Paused, Ordered, Settling, Numbered, First and Writer.
 	told decision.Variant
 	// revision tells the pods of the present template.
 	revision inventory.Revision
@@ -200,6 +200,7 @@ func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *
 	for i := range sets.Items {
 		t.owners = append(t.owners, sets.Items[i].UID)
 	}
+	t.told.Paused = d.Spec.Paused && len(t.owners) == 0 // those that are there are scaled, paused or not
 	t.revision = inventory.RevisionOf(&d, pointers(sets.Items))
 	return err
 }

@@ -211,6 +211,8 @@ const (
 	// ReasonStartupOverdue: a starting replica passed its deadline and no longer
 	// counts as supply.
 	ReasonStartupOverdue Reason = "StartupOverdue"
+	// ReasonRolloutPaused: replicas have no pod because their rollout is paused.
+	ReasonRolloutPaused Reason = "RolloutPaused"
 	// ReasonMinReplicas and ReasonMaxReplicas: a bound of the object.
 	ReasonMinReplicas Reason = "MinReplicas"
 	ReasonMaxReplicas Reason = "MaxReplicas"

@@ -188,6 +188,23 @@ func TestReplicasWithoutPodsHoldTheirRoomForAWhile(t *testing.T) {
 	assert.Equal(t, 0, plan.Models[0].Variants[0].Slots.Count, "a new number is a new start")
 }
 
+// There is room: a Deployment that is paused makes no pods.
+func TestAPausedRolloutIsNoLackOfRoom(t *testing.T) {
+	s := newWorld(1).snapshot()
+	s.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 4)}
+	v := &s.Models[0].Variants[0]
+	v.Current, v.Ready, v.Replicas, v.Paused = 2, 0, nil, true
+	plan, memory := Decide(s, demoPolicy(), Memory{}, RoundFull)
+	told := func() string { return detailOf(plan.Models[0].Variants[0].Facts, ReasonRolloutPaused) }
+	assert.Empty(t, told(), "a write is not visible at once")
+	s.Time = s.Time.Add(podPatience + time.Second)
+	plan, _ = Decide(s, demoPolicy(), memory, RoundFull)
+	assert.Contains(t, told(), "2 without pod: the rollout is paused")
+	for _, step := range plan.Models[0].Variants[0].Steps {
+		assert.NotEqual(t, ReasonNoSlots, step.Reason, step.Detail)
+	}
+}
+
 // Room that is kept looks free to whoever looks at the nodes: the account names who has it.
 func TestWhoHasTheRoomIsTold(t *testing.T) {
 	s := newWorld(1).snapshot()

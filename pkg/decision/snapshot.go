@@ -92,6 +92,9 @@ type Variant struct {
 	// Rolling is set while a rolling update is under way: pods come and go that no
 	// load asked for.
 	Rolling bool
+	// Paused is set while the rollout is paused and nothing makes pods: a Deployment that was
+	// paused before it made its first ones.
+	Paused bool
 	// Writer is the field manager that changed the target's replicas last, where it is
 	// not this program's own; empty means unknown.
 	Writer string

@@ -76,6 +76,8 @@ type fleet struct {
 	supply int
 	// paused is how long the variant is still left alone.
 	paused time.Duration
+	// halted is set when a rollout that is paused is why replicas have no pod.
+	halted bool
 	// unplaceable is set when its replicas come to nothing: they fit nowhere, have no pod,
 	// or passed their start-up deadline; and unhealthy also when their containers fail.
 	unplaceable, unhealthy bool
@@ -105,12 +107,18 @@ func (f *fleet) lost() string {
 			parts = append(parts, fmt.Sprintf("%d %v", n, s))
 		}
 	}
+	if f.halted {
+		return strings.Join(parts, ", ") + ": the rollout is paused"
+	}
 	return strings.Join(parts, ", ")
 }
 
 // lostTo is the reason for which they do not.
 func (f *fleet) lostTo() Reason {
-	if f.unplaced() == 0 {
+	switch {
+	case f.halted:
+		return ReasonRolloutPaused
+	case f.unplaced() == 0:
 		return ReasonStartupOverdue
 	}
 	return ReasonNoSlots
@@ -148,6 +156,7 @@ func (r *round) fleetOf(v *variant, startup time.Duration) fleet {
 	awaiting := r.awaitingPod(v)
 	f.count[stateNoPod] = v.in.noPod() - awaiting
 	f.count[statePending] += awaiting
+	f.halted = v.in.Paused && f.count[stateNoPod] > 0
 	// One that does not come up is its own fault; all that start are the variant's.
 	mostly := func(bad int) bool {
 		return bad > 0 && bad == len(v.in.Starting) && bad >= v.in.Ready

@@ -228,7 +228,7 @@ func scalingLimited(old []metav1.Condition, p *decision.VariantPlan) finding {
 	if !tookPart(p) {
 		return finding{}
 	}
-	if f, ok := p.Fact(decision.ReasonNoSlots, decision.ReasonStartupOverdue, decision.ReasonPreempted); ok {
+	if f, ok := p.Fact(decision.ReasonRolloutPaused, decision.ReasonNoSlots, decision.ReasonStartupOverdue, decision.ReasonPreempted); ok {
 		return yes(f.Reason, f.Detail)
 	}
 	if slices.Contains(limits, p.Reason) {

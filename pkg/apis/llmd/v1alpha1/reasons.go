@@ -111,6 +111,7 @@ func Reasons() []Reason {
 		{ConditionScalingLimited, no, ReasonNotLimited, "The replicas are what the load needs."},
 		{ConditionScalingLimited, yes, "NoSlots", "Fewer replicas fit on the cluster than the load needs."},
 		{ConditionScalingLimited, yes, "StartupOverdue", "A starting replica was not ready by its deadline, so it no longer counts as supply."},
+		{ConditionScalingLimited, yes, "RolloutPaused", "The Deployment was paused before it made its first pods, so none come."},
 		{ConditionScalingLimited, yes, "Preempted", "A more important model needs the room, or an equally important one that has less of what it needs, so this variant loses replicas; the message names that model."},
 		{ConditionScalingLimited, yes, "MinReplicas", "minReplicas keeps more replicas than the load needs."},
 		{ConditionScalingLimited, yes, "MaxReplicas", "maxReplicas allows fewer replicas than the load needs."},
