@@ -109,22 +109,21 @@ func unreadable(p *decision.VariantPlan, missing string) {
 	overrideFact(p, f.Reason, f)
 }
 
-// blame tells why a model's serving replicas are in the dark. One reading is of the whole
-// cluster: where nothing serves, or enough is known of what does, its error is about
-// others.
+// blame tells why a model's serving replicas are in the dark, or nobody sees requests for one
+// that sleeps. One reading is of the whole cluster: elsewhere its error is about others.
 func blame(p *decision.VariantPlan, seen *observation) {
-	if !p.Has(decision.ReasonMetricsMissing, decision.ReasonMetricsStale) {
-		return
-	}
+	why := "see the log of the autoscaler" // the error names pods of namespaces that a reader may not know
 	if !seen.asksPods {
-		p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: status.First(seen.metricsErr)})
-		return
+		why = status.First(seen.metricsErr)
+		if p.Has(decision.ReasonMetricsMissing, decision.ReasonMetricsStale) || seen.dark && p.Current == 0 && len(p.Steps) > 0 {
+			p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: why})
+			return
+		}
 	}
-	// The error names pods of other namespaces, and whoever reads this object may not
-	// know those.
 	for i := range p.Facts {
-		if f := &p.Facts[i]; f.Reason == decision.ReasonMetricsMissing || f.Reason == decision.ReasonMetricsStale {
-			f.Detail += "; not all metrics could be read, see the log of the autoscaler"
+		switch f := &p.Facts[i]; f.Reason {
+		case decision.ReasonMetricsMissing, decision.ReasonMetricsStale, decision.ReasonMetricsPartial:
+			f.Detail += "; not all metrics could be read: " + why
 		}
 	}
 }

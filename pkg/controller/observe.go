@@ -53,8 +53,9 @@ type observation struct {
 	snapshot decision.Snapshot
 	policy   decision.Policy
 	variants map[decision.Key]*variant
-	// metricsErr is what went wrong with reading metrics.
+	// metricsErr is what went wrong with reading metrics; dark: nothing is known for that.
 	metricsErr error
+	dark       bool
 	// asksPods is set where metrics are asked of the pods themselves; metricsErr names
 	// pods then, of any namespace.
 	asksPods bool
@@ -104,7 +105,7 @@ func (o *observer) observe(ctx context.Context, now time.Time, d *config.Dynamic
 		snapshot:   decision.Snapshot{Time: now},
 		policy:     d.Policy(),
 		variants:   map[decision.Key]*variant{},
-		metricsErr: r.err,
+		metricsErr: r.err, dark: r.err != nil && len(r.pods)+len(r.models) == 0,
 		unreadable: o.access.Missing,
 	}
 	seen.policy.Window = d.MetricsWindow

@@ -156,15 +156,17 @@ func TestAnnotate(t *testing.T) {
 		{"Prometheus fails and the data are old", settled(facts(decision.ReasonMetricsStale)), &variant{}, errors.New("first"), false,
 			[]decision.Fact{{Reason: decision.ReasonMetricsStale, Detail: "which MetricsStale"}, {Reason: v1alpha1.ReasonPrometheusError, Detail: "first"}}, "80 % full"},
 		{"Prometheus fails in part and some is known", settled(facts(decision.ReasonMetricsPartial)), &variant{}, errors.New("first"), false,
-			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: "which MetricsPartial"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: "which MetricsPartial; not all metrics could be read: first"}}, "80 % full"},
 		{"Prometheus fails and nothing serves", settled(facts()), &variant{}, errors.New("first"), false, nil, "80 % full"},
+		{"Prometheus fails and the model sleeps", settled(facts(), func(p *decision.VariantPlan) { p.Current = 0 }), &variant{}, errors.New("first"), false,
+			[]decision.Fact{{Reason: v1alpha1.ReasonPrometheusError, Detail: "first"}}, "80 % full"},
 		{"the decision failed, too", unsettled(v1alpha1.ReasonOptimizationFailed, v1alpha1.ReasonOptimizationFailed), &variant{}, errors.New("first"), false,
 			[]decision.Fact{{Reason: v1alpha1.ReasonOptimizationFailed, Detail: "which OptimizationFailed"}}, "why"},
 		{"a pod of somebody is silent and nothing serves", settled(facts()), &variant{}, errors.New("other/pod-7 is silent"), true, nil, "80 % full"},
 		{"a pod of somebody is silent and nothing is known", settled(facts(decision.ReasonMetricsMissing)), &variant{}, errors.New("other/pod-7 is silent"), true,
-			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing; not all metrics could be read, see the log of the autoscaler"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing; not all metrics could be read: see the log of the autoscaler"}}, "80 % full"},
 		{"a pod of somebody is silent and the data are old", settled(facts(decision.ReasonMetricsStale)), &variant{}, errors.New("other/pod-7 is silent"), true,
-			[]decision.Fact{{Reason: decision.ReasonMetricsStale, Detail: "which MetricsStale; not all metrics could be read, see the log of the autoscaler"}}, "80 % full"},
+			[]decision.Fact{{Reason: decision.ReasonMetricsStale, Detail: "which MetricsStale; not all metrics could be read: see the log of the autoscaler"}}, "80 % full"},
 		{"a warning", settled(), &variant{warnings: []decision.Fact{{Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: "no H100 nodes"}}}, nil, false,
 			[]decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}, {Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: "no H100 nodes"}}, "80 % full"},
 		{"switched off", unsettled(""), &variant{}, nil, false, nil, "the plan is only shown: spec.actuation is Off"},
@@ -173,7 +175,7 @@ func TestAnnotate(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.plan.Message = map[bool]string{true: c.plan.Message, false: ""}[c.plan.Reason != ""]
 			plan := decision.Plan{Models: []decision.ModelPlan{{Variants: []decision.VariantPlan{*c.plan}}}}
-			annotate(&plan, &observation{variants: map[decision.Key]*variant{c.plan.Key: c.variant}, metricsErr: c.failed, asksPods: c.pods})
+			annotate(&plan, &observation{variants: map[decision.Key]*variant{c.plan.Key: c.variant}, metricsErr: c.failed, dark: c.failed != nil, asksPods: c.pods})
 			got := plan.Models[0].Variants[0]
 			assert.Equal(t, c.want, got.Facts)
 			assert.Equal(t, c.message, got.Message)
