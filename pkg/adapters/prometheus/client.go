@@ -53,19 +53,19 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	if o.Timeout <= 0 {
-		return nil, fmt.Errorf("prometheus %s: the timeout is %s and must be positive", address, o.Timeout)
+		return nil, fmt.Errorf("prometheus %s: the timeout is %s and must be positive", withoutQuery(address), o.Timeout)
 	}
 	transport, err := config.NewRoundTripperFromConfig(o.http(), "prometheus")
 	if err != nil {
-		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", address, err)
+		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", withoutQuery(address), err)
 	}
 	// A redirect could carry the token elsewhere.
 	plain := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	client, err := api.NewClient(api.Config{Address: address.String(), Client: plain})
 	if err != nil {
-		return nil, fmt.Errorf("prometheus %s: %w", address, err)
+		return nil, fmt.Errorf("prometheus %s: %w", withoutQuery(address), cause(err))
 	}
-	c := &Client{api: v1.NewAPI(client), address: address.String(), timeout: o.Timeout}
+	c := &Client{api: v1.NewAPI(client), address: withoutQuery(address), timeout: o.Timeout}
 	if o.Matchers != "" {
 		matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector("{" + o.Matchers + "}")
 		if err != nil {
@@ -89,13 +89,28 @@ func checkAddress(o Options) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("the address of Prometheus holds credentials: leave them out of PROMETHEUS_BASE_URL and set PROMETHEUS_TOKEN_PATH")
 	case u.Host == "":
-		return nil, fmt.Errorf("the address of Prometheus, %q, names no host: set PROMETHEUS_BASE_URL to https://host:port", u.String())
+		return nil, fmt.Errorf("the address of Prometheus, %q, names no host: set PROMETHEUS_BASE_URL to https://host:port", withoutQuery(u))
 	case u.Scheme == "https", u.Scheme == "http" && o.AllowHTTP:
 		return u, nil
 	case u.Scheme == "http":
-		return nil, fmt.Errorf("the address of Prometheus, %s, has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP=true", u.String())
+		return nil, fmt.Errorf("the address of Prometheus, %s, has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP=true", withoutQuery(u))
 	}
-	return nil, fmt.Errorf("the address of Prometheus, %s, must begin with https://", u.String())
+	return nil, fmt.Errorf("the address of Prometheus, %s, must begin with https://", withoutQuery(u))
+}
+
+// withoutQuery is an address as errors name it: its query may hold a key.
+func withoutQuery(u *url.URL) string {
+	plain := *u
+	plain.RawQuery, plain.ForceQuery, plain.Fragment = "", false, ""
+	return plain.String()
+}
+
+// cause is why a request failed, without its address.
+func cause(err error) error {
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
 }
 
 func (o Options) http() config.HTTPClientConfig {

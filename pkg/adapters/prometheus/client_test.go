@@ -52,6 +52,28 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 }
 
+// A proxy may want its key in the query of the address. Errors stand in the status of objects,
+// which others read.
+func TestWhatAnAddressAsksIsNotTold(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	o := options(server.URL + "/prometheus?key=secret")
+	o.AllowHTTP = true
+	client, err := New(o)
+	require.NoError(t, err)
+	_, _, err = client.Read(t.Context(), start, window, lookback)
+	require.ErrorContains(t, err, "prometheus "+server.URL+"/prometheus: query for the "+kvUse)
+	require.ErrorContains(t, err, "connection refused")
+	assert.NotContains(t, err.Error(), "secret")
+	_, err = client.Earlier(t.Context(), start)
+	require.ErrorContains(t, err, "connection refused")
+	assert.NotContains(t, err.Error(), "secret")
+	o.AllowHTTP = false
+	_, err = New(o)
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), "secret")
+}
+
 func TestTheCertificateIsChecked(t *testing.T) {
 	p := prometheustest.New(t)
 	server := httptest.NewTLSServer(p.Handler)

@@ -191,7 +191,7 @@ func (c *Client) over(ctx context.Context, q query, r v1.Range) (model.Matrix, e
 	defer cancel()
 	value, warnings, err := c.api.QueryRange(ctx, q.promQL, r)
 	if err = cmp.Or(err, partial(warnings)); err != nil {
-		return nil, fmt.Errorf("prometheus %s: looking back for the %s: %w", c.address, q.about, err)
+		return nil, fmt.Errorf("prometheus %s: looking back for the %s: %w", c.address, q.about, cause(err))
 	}
 	matrix, ok := value.(model.Matrix)
 	if !ok {

@@ -116,7 +116,7 @@ func (c *Client) instant(ctx context.Context, q query, at time.Time) (model.Vect
 	defer cancel()
 	value, warnings, err := c.api.Query(ctx, q.promQL, at)
 	if err = cmp.Or(err, partial(warnings)); err != nil {
-		return nil, fmt.Errorf("prometheus %s: query for the %s: %w", c.address, q.about, err)
+		return nil, fmt.Errorf("prometheus %s: query for the %s: %w", c.address, q.about, cause(err))
 	}
 	vector, ok := value.(model.Vector)
 	if !ok {
