@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -53,6 +54,9 @@ func NewCommand() *cobra.Command {
 }
 
 func run(files []string, in io.Reader, out io.Writer, form *output.Form) error {
+	if slices.Contains(files, "") {
+		return errors.New(`FILE is "": expected a file of manifests, or - for the standard input`)
+	}
 	found := &manifests{}
 	for _, file := range files {
 		if err := found.readFile(file, in); err != nil {

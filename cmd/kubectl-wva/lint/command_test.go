@@ -98,6 +98,8 @@ func TestFilesAreReadTogether(t *testing.T) {
 	assert.Contains(t, got, files[1]+": VariantAutoscaling chat/b: error: ")
 	_, err = linted(t, "", filepath.Join(directory, "none.yaml"))
 	require.ErrorContains(t, err, "reading "+directory)
+	_, err = linted(t, "", files[0], "")
+	require.EqualError(t, err, `FILE is "": expected a file of manifests, or - for the standard input`)
 }
 
 // What we ship, we lint.

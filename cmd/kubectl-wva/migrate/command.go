@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,6 +96,10 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 
 func (o *options) check() error {
 	switch {
+	case slices.Contains(o.files, ""):
+		return errors.New(`-f is "": expected a file with objects, or - for the standard input`)
+	case o.output == "":
+		return errors.New(`-o is "": expected yaml, json or a folder`)
 	case o.rollback != "" && (o.apply || o.live || len(o.files) > 0):
 		return errors.New("--rollback goes with neither files nor --live nor --apply: expected it alone")
 	case o.rollback != "":

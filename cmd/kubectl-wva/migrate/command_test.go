@@ -63,6 +63,8 @@ func TestWhatIsRefused(t *testing.T) {
 		arguments []string
 	}{
 		"no file":            {"", "no file is given: name one with -f", nil},
+		"an empty file":      {"", `-f is "": expected a file with objects, or - for the standard input`, []string{"-f", ""}},
+		"an empty folder":    {"", `-o is "": expected yaml, json or a folder`, []string{"-o", ""}},
 		"a file that is not": {"", "reading missing.yaml", []string{"-f", "missing.yaml"}},
 		"another kind":       {server + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", `-, document 2: Pod "p" of v1 has no earlier form that is known`, []string{"-f", "-"}},
 		"a wrong field":      {strings.Replace(server, "workers", "worker", 1), `-, document 1: LlamaStackDistribution "a": it is no LlamaStackDistribution of v1alpha1`, []string{"-f", "-"}},
