@@ -30,7 +30,7 @@ func (f found) GetClientFor(version, kind string) (dynamic.NamespaceableResource
 // binding is the ClusterRoleBinding of an installation; one without a release is of the plain
 // manifests.
 func binding(name, release string, subject values) runtime.Object {
-	labels := values{}
+	labels := values{"app.kubernetes.io/name": plainName}
 	if release != "" {
 		labels["app.kubernetes.io/instance"] = release
 	}
@@ -38,6 +38,14 @@ func binding(name, release string, subject values) runtime.Object {
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
 		"metadata": values{"name": name, "labels": labels}, "subjects": []any{subject},
 	}}
+}
+
+// roleBinding is the RoleBinding of a release of one namespace, that of its subject.
+func roleBinding(name, release string, subject values) runtime.Object {
+	b := binding(name, release, subject).(*unstructured.Unstructured)
+	b.SetKind("RoleBinding")
+	b.SetNamespace(subject["namespace"].(string))
+	return b
 }
 
 // crdOf is the CRD of a release; without one it is of kubectl apply.
@@ -79,11 +87,26 @@ func TestWhatOtherInstallationsHave(t *testing.T) {
 			says:  "crd.install: the release blue in namespace theirs keeps the kind VariantAutoscaling: set crd.install=false",
 		},
 		"a kind that a release of one namespace keeps": {
+			there:  []runtime.Object{crdOf("blue", "theirs"), roleBinding("blue-"+plainName+"-observe", "blue", account("theirs"))},
+			values: nested("wva.namespaceScoped", true), says: "crd.install: the release blue in namespace theirs keeps the kind VariantAutoscaling: set crd.install=false",
+		},
+		"a kind that a release of other names keeps": {
+			there: []runtime.Object{crdOf("blue", "theirs"), binding("green-observe", "blue", account("theirs"))},
+			says:  "crd.install: the release blue in namespace theirs keeps the kind VariantAutoscaling: set crd.install=false",
+		},
+		"a kind that a release of one namespace and other names keeps": {
+			there: []runtime.Object{crdOf("blue", "theirs"), roleBinding("green-observe", "blue", account("theirs"))},
+			says:  "crd.install: the release blue in namespace theirs keeps the kind VariantAutoscaling: set crd.install=false",
+		},
+		"a kind that was left behind, beside others of its release": {
 			there: []runtime.Object{crdOf("blue", "theirs"), &unstructured.Unstructured{Object: values{
-				"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": values{"name": "blue-" + plainName + "-observe", "namespace": "theirs"},
+				"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+				"metadata": values{"name": "blue-observe", "labels": values{"app.kubernetes.io/instance": "blue", "app.kubernetes.io/name": "something-else"}},
 				"subjects": []any{account("theirs")},
 			}}},
-			values: nested("wva.namespaceScoped", true), says: "crd.install: the release blue in namespace theirs keeps the kind VariantAutoscaling: set crd.install=false",
+		},
+		"a kind that was left behind, and its release is elsewhere": {
+			there: []runtime.Object{crdOf("blue", "theirs"), binding("green-observe", "blue", account("others"))},
 		},
 		"a kind that is kept, and not wanted": {
 			there:  []runtime.Object{crdOf("blue", "theirs"), binding("blue-"+plainName+"-observe", "blue", account("theirs"))},

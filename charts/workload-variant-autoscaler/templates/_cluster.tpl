@@ -39,7 +39,8 @@ the other installation would lose its rights.
 
 {{/*
 Stops where the kind is that of another release, which would no longer be able to upgrade it.
-One that a release left behind when it was uninstalled is free.
+One that a release left behind when it was uninstalled is free. A release that is there is
+found by the labels of its bindings: fullnameOverride may have given them any name.
 */}}
 {{- define "wva.kindIsFree" -}}
 {{- $root := . -}}
@@ -48,12 +49,15 @@ One that a release left behind when it was uninstalled is free.
 {{- $name := get $owner "meta.helm.sh/release-name" -}}
 {{- $namespace := get $owner "meta.helm.sh/release-namespace" -}}
 {{- if and $name (or (ne $name $root.Release.Name) (ne $namespace $root.Release.Namespace)) -}}
-{{- $binding := printf "%s-observe" (include "wva.prefixOf" (list $root $name)) -}}
-{{- /* A release of one namespace has a RoleBinding alone. */ -}}
-{{- range list (lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" $binding) (lookup "rbac.authorization.k8s.io/v1" "RoleBinding" $namespace $binding) -}}
+{{- /* A release of one namespace has RoleBindings alone. */ -}}
+{{- range list (lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" "") (lookup "rbac.authorization.k8s.io/v1" "RoleBinding" $namespace "") -}}
+{{- range .items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $its := and (eq (get $labels "app.kubernetes.io/name") $root.Chart.Name) (eq (get $labels "app.kubernetes.io/instance") $name) -}}
 {{- range .subjects -}}
-{{- if eq (.namespace | default "") $namespace -}}
+{{- if and $its (eq (.namespace | default "") $namespace) -}}
 {{- fail (printf "crd.install: the release %s in namespace %s keeps the kind VariantAutoscaling: set crd.install=false" $name $namespace) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

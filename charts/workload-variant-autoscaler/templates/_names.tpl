@@ -3,17 +3,11 @@ The prefix of every name. A release called like the chart has the names of the
 plain manifests.
 */}}
 {{- define "wva.prefix" -}}
-{{- .Values.fullnameOverride | default (include "wva.prefixOf" (list . .Release.Name)) | trunc 40 | trimSuffix "-" -}}
+{{- $name := .Release.Name -}}
+{{- if not (contains .Chart.Name $name) -}}
+{{- $name = printf "%s-%s" $name .Chart.Name -}}
 {{- end -}}
-
-{{/* The prefix of a release that overrides nothing: a list of the root context and its name. */}}
-{{- define "wva.prefixOf" -}}
-{{- $chart := (index . 0).Chart.Name -}}
-{{- $name := index . 1 -}}
-{{- if not (contains $chart $name) -}}
-{{- $name = printf "%s-%s" $name $chart -}}
-{{- end -}}
-{{- $name | trunc 40 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | default $name | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{/*
