@@ -78,6 +78,8 @@ type DashboardVariant struct {
 	// Key names the variant in this dashboard, and Model its model.
 	Key, Model  string
 	Accelerator capacity.Accelerator
+	// Shape is what one replica takes, such as 2xH100; empty means unknown.
+	Shape string
 	// Devices is how many devices one pod takes, Pods how many pods one replica has.
 	Devices, Pods int
 	// Cost is the price of one replica per hour.

@@ -309,26 +309,13 @@ func dashboardVariants(d *Dashboard, course *pageCourse, replicas []float64) pag
 		}
 		state := pageCell{Text: v.State, Hint: v.Message, Bad: v.Message != ""}
 		t.Rows = append(t.Rows, pageRow{Run: -1, Model: new(course.Variants[i].Model), Key: v.Key, Cells: []pageCell{
-			{Text: v.Key}, {Text: v.takes()}, countCell(v.Wanted), countCell(v.Current),
+			{Text: v.Key}, {Text: cmp.Or(v.Shape, unknown)}, countCell(v.Wanted), countCell(v.Current),
 			{Text: fmt.Sprint(ready), Sort: float64(ready)}, countCell(v.Pending), v.fit(),
 			numberCell(v.Cost, priceOf), all,
 			numberCell(v.KVUse, share), numberCell(v.Waiting, rounding), state, {Text: cmp.Or(v.Reason, unknown)}, {Text: v.Model},
 		}})
 	}
 	return t
-}
-
-// takes is what one replica takes, such as 2xH100.
-func (v *DashboardVariant) takes() string {
-	switch {
-	case v.Accelerator == "":
-		return unknown
-	case v.Devices == 0:
-		return string(v.Accelerator)
-	case v.Pods > 1:
-		return fmt.Sprintf("%d pods of %dx%s", v.Pods, v.Devices, v.Accelerator)
-	}
-	return fmt.Sprintf("%dx%s", v.Devices, v.Accelerator)
 }
 
 // fit is how many more replicas fit.

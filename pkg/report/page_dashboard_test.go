@@ -20,8 +20,8 @@ func live() *Dashboard {
 		Where: "here", Start: at(0), Now: time.Minute, Every: 2 * time.Second, PodsKnown: true,
 		Models: []DashboardModel{{Key: "m", SLO: capacity.SLO{TTFT: 500, ITL: 50}, Step: 15 * time.Second, Points: []LoadPoint{{}, {Rate: new(3.0)}, {}, {Rate: new(5.0), TTFT: new(501.0), ITL: new(50.0), WithinTTFT: new(0.9375), WithinITL: new(0.95)}}}},
 		Variants: []DashboardVariant{
-			{Key: "a", Model: "m", Accelerator: "H100", Devices: 2, Pods: 1, Cost: new(6.0), Wanted: new(int32(2)), State: "Ready"},
-			{Key: "b", Model: "m", Accelerator: "H100", Devices: 8, Pods: 2, State: "Conflict", Message: "two writers"},
+			{Key: "a", Model: "m", Accelerator: "H100", Shape: "2xH100", Devices: 2, Pods: 1, Cost: new(6.0), Wanted: new(int32(2)), State: "Ready"},
+			{Key: "b", Model: "m", Accelerator: "H100", Shape: "2 pods of 8xH100", Devices: 8, Pods: 2, State: "Conflict", Message: "two writers"},
 		},
 		Nodes: []ObservedNode{{Name: "n", Accelerator: "H100", Devices: 8, Others: 1, Out: "cordoned"}},
 	}

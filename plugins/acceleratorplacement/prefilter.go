@@ -136,7 +136,7 @@ func (p *Plugin) preFilterStateOf(ctx context.Context, pod *corev1.Pod) (*preFil
 // There are none while nothing says them, or what does is ambiguous. It is an error when what is said contradicts the resource.
 func (p *Plugin) devicesOf(ctx context.Context, v *v1alpha1.VariantAutoscaling, pod *corev1.Pod, resource corev1.ResourceName) ([]capacity.Device, error) {
 	if s := observed(v); s != nil {
-		return []capacity.Device{deviceIn(s)}, nil
+		return []capacity.Device{s.Device()}, nil
 	}
 	name, err := nameWanted(p.names, v, &pod.Spec)
 	if err != nil {

@@ -18,10 +18,6 @@ func observed(v *v1alpha1.VariantAutoscaling) *v1alpha1.Shape {
 	return p.Shape
 }
 
-func deviceIn(s *v1alpha1.Shape) capacity.Device {
-	return capacity.Device{Accelerator: capacity.Accelerator(s.Accelerator), MemoryGiB: int(s.DeviceMemoryGiB), Form: s.Form}
-}
-
 // nameWanted is the accelerator that a variant without a resolved shape goes to: what
 // the object or its pods say, else what the autoscaler last found. The unknown name
 // means that nothing says, an error that several are named.
@@ -57,7 +53,7 @@ func shapeSaid(names *inventory.Names, v *v1alpha1.VariantAutoscaling) (capacity
 }
 
 func shapeIn(s *v1alpha1.Shape) (capacity.Shape, bool) {
-	device := deviceIn(s)
+	device := s.Device()
 	shape := capacity.Shape{Accelerator: device.Accelerator, MemoryGiB: device.MemoryGiB, Form: device.Form, Pods: 1}
 	if s.Devices == nil || *s.Devices < 1 {
 		return shape, false

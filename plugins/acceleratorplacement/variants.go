@@ -218,7 +218,7 @@ func sameForPods(a, b *v1alpha1.VariantAutoscaling) bool {
 	found := func(v *v1alpha1.VariantAutoscaling) (string, capacity.Device) {
 		last, device := "", capacity.Device{}
 		if s := observed(v); s != nil {
-			device = deviceIn(s)
+			device = s.Device()
 		} else if now := v.Status.CurrentAlloc; now != nil && v.Spec.Accelerator == "" && v.Labels[v1alpha1.LabelAcceleratorName] == "" {
 			// What was found last only counts where nothing else says it.
 			last = now.Accelerator

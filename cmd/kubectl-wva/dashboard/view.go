@@ -108,7 +108,7 @@ func (v *view) addVariants(d *report.Dashboard) map[string]promise {
 		out := report.DashboardVariant{
 			Key: v.name(row.Namespace, row.Name), Model: v.name(row.Namespace, row.Model), Accelerator: capacity.Accelerator(row.Accelerator),
 			Pods: podsOf(object), Wanted: row.Desired, Current: row.Current, Pending: row.Pending, Fit: row.Fit, FitIsBound: row.FitIsBound,
-			State: row.State, Message: row.Message, Reason: row.Reason,
+			Shape: row.Shape(), State: row.State, Message: row.Message, Reason: row.Reason,
 		}
 		if row.Devices != nil {
 			out.Devices = int(*row.Devices)
@@ -155,7 +155,7 @@ func (v *view) costOf(object *v1alpha1.VariantAutoscaling) (capacity.Cost, error
 	var device capacity.Device
 	count := 0
 	if p := object.Status.Placement; p != nil && p.Shape != nil {
-		device = capacity.Device{Accelerator: capacity.Accelerator(p.Shape.Accelerator), MemoryGiB: int(p.Shape.DeviceMemoryGiB), Form: p.Shape.Form}
+		device = p.Shape.Device()
 		if p.Shape.Devices != nil {
 			count = int(*p.Shape.Devices) * podsOf(object)
 		}

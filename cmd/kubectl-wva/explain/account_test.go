@@ -2,6 +2,7 @@ package explain
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,4 +167,46 @@ func TestEveryReasonHasAMeaning(t *testing.T) {
 		}
 	}
 	assert.Empty(t, meaning("NoSuchReason"))
+}
+
+// One replica takes the same on every line, as the messages of the conditions have it.
+func TestAnAcceleratorHasOneName(t *testing.T) {
+	t.Parallel()
+	got := text(t, AccountOf(object(t, `
+metadata: {name: a, namespace: chat}
+spec: {modelID: llama, accelerator: NVIDIA-A100-SXM4-80GB, scaleTargetRef: {name: a}}
+status:
+  currentAlloc: {accelerator: A100}
+  placement: {shape: {accelerator: A100, deviceMemoryGiB: 80, form: SXM4, devices: 2, pods: 1}, slots: 0}
+  decision: {reason: Steady, steps: [{stage: limits, reason: NoSlots, detail: "wants 2xA100-80GB-SXM4"}]}
+  conditions:
+  - {type: CapacityKnown, status: "True", reason: AcceleratorNotSelected, message: "2xA100-80GB-SXM4: 0 fit"}`), nil))
+	assert.Contains(t, got, "chat/a: llama on 2xA100-80GB-SXM4, behind")
+	assert.Contains(t, got, "Placement  a replica takes 2xA100-80GB-SXM4; 0 more fit")
+}
+
+// Many a decision has one cause, which every part of the account would say again.
+func TestTheSameIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	got := text(t, AccountOf(object(t, `
+metadata: {name: a, namespace: chat}
+spec: {modelID: llama, scaleTargetRef: {name: a}}
+status:
+  desiredOptimizedAlloc: {lastRunTime: "2026-01-01T12:00:00Z", numReplicas: 1}
+  decision:
+    reason: TargetMissing
+    message: The scale target does not exist or cannot be scaled; the condition TargetResolved says which.
+  conditions: []`), nil))
+	assert.Equal(t, 1, strings.Count(got, "The scale target does not exist"), got)
+	got = text(t, AccountOf(object(t, `
+metadata: {name: a, namespace: chat}
+spec: {modelID: llama, scaleTargetRef: {name: a}}
+status:
+  decision:
+    reason: Stabilized
+    message: 4 within the last 5m0s
+    binds: "behavior: 4 within the last 5m0s"
+    steps: [{stage: demand}]`), nil))
+	assert.Equal(t, 1, strings.Count(got, "4 within the last 5m0s"), got)
+	assert.Contains(t, got, "Binds      behavior, as above\n")
 }

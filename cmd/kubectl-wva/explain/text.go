@@ -126,10 +126,13 @@ func areThere(n *int32) string {
 func (a *Account) sentences(w *writer) {
 	d := a.Decision
 	why := d.Reason + ": " + cmp.Or(d.Message, "no detail")
-	if a.Meaning != "" {
+	if a.Meaning != "" && !same(a.Meaning, d.Message) {
 		why += ". " + a.Meaning
 	}
 	binds := cmp.Or(d.Binds, "no limit was reached")
+	if stage, detail, cut := strings.Cut(binds, ": "); cut && same(detail, d.Message) {
+		binds = stage + ", as above"
+	}
 	if len(d.Steps) == 0 {
 		binds = "the variant took no part in the last decision"
 	}
@@ -144,6 +147,9 @@ func (a *Account) sentences(w *writer) {
 		{"Promise", promise(a.ServiceClass)},
 	})
 }
+
+// same reports whether two sentences are one, with or without its full stop.
+func same(a, b string) bool { return strings.TrimSuffix(a, ".") == strings.TrimSuffix(b, ".") }
 
 func promise(class string) string {
 	if class == "" {
@@ -181,7 +187,7 @@ func placement(p *v1alpha1.Placement) string {
 }
 
 func shape(s *v1alpha1.Shape) string {
-	what := cmp.Or(s.Accelerator, "an unknown accelerator")
+	what := cmp.Or(s.Device().String(), "an unknown accelerator")
 	switch {
 	case s.Devices == nil:
 	case *s.Devices == 0:

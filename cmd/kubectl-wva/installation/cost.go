@@ -23,7 +23,7 @@ func (m *Manager) Cost(ctx context.Context, api client.Reader, object *v1alpha1.
 	var device capacity.Device
 	count := 0
 	if p := object.Status.Placement; p != nil && p.Shape != nil {
-		device = capacity.Device{Accelerator: capacity.Accelerator(p.Shape.Accelerator), MemoryGiB: int(p.Shape.DeviceMemoryGiB), Form: p.Shape.Form}
+		device = p.Shape.Device()
 		count = int(ptr.Deref(p.Shape.Devices, 0)) * int(ptr.Deref(p.Shape.Pods, 1))
 	}
 	cost, err := costs.Replica(&object.Spec, device, count)

@@ -44,6 +44,8 @@ type Row struct {
 	Decided *metav1.Time `json:"decided,omitempty"`
 	// Measured is what Prometheus knows; nil while it is not asked.
 	Measured *Measured `json:"measured,omitempty"`
+	// device is the accelerator with what more is known of it, as messages have it.
+	device string
 }
 
 // Measured is what no status holds.
@@ -78,6 +80,9 @@ func RowOf(object *v1alpha1.VariantAutoscaling) Row {
 		}
 		if p.Shape != nil && ptr.Deref(p.Shape.Pods, 1) > 1 {
 			r.Pods = p.Shape.Pods
+		}
+		if p.Shape != nil && p.Shape.Accelerator == r.Accelerator {
+			r.device = p.Shape.Device().String()
 		}
 	}
 	if status.Decision != nil {
@@ -143,18 +148,20 @@ func Problems(conditions []metav1.Condition) []metav1.Condition {
 	return append(bad, good...)
 }
 
-// Shape is what a replica takes, such as 2xH100; empty while nothing is known.
+// Shape is what a replica takes, such as 2xH100, in the words of the messages; empty while
+// nothing is known.
 func (r *Row) Shape() string {
+	device := cmp.Or(r.device, r.Accelerator)
 	switch {
-	case r.Accelerator == "":
+	case device == "":
 		return ""
 	case r.Devices == nil:
-		return r.Accelerator
+		return device
 	}
 	if r.Pods != nil {
-		return fmt.Sprintf("%d pods of %dx%s", *r.Pods, *r.Devices, r.Accelerator)
+		return fmt.Sprintf("%d pods of %dx%s", *r.Pods, *r.Devices, device)
 	}
-	return fmt.Sprintf("%dx%s", *r.Devices, r.Accelerator)
+	return fmt.Sprintf("%dx%s", *r.Devices, device)
 }
 
 // header are the names of the columns.

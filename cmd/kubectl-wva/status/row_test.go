@@ -179,3 +179,16 @@ items:
 	require.NoError(t, s.show(rows))
 	assert.Contains(t, out.String(), `"pods": 2`)
 }
+
+// The column says what the messages of the conditions say: 1xA100-80GB, and not 1xA100.
+func TestTheShapeIsThatOfTheMessages(t *testing.T) {
+	row := rowsOf(list(t, `
+items:
+- metadata: {name: a, namespace: chat}
+  spec: {modelID: llama, accelerator: NVIDIA-A100-SXM4-80GB, scaleTargetRef: {name: a}}
+  status:
+    currentAlloc: {accelerator: A100}
+    placement: {shape: {accelerator: A100, deviceMemoryGiB: 80, form: SXM4, devices: 1, pods: 1}}`))[0]
+	assert.Equal(t, "1xA100-80GB-SXM4", row.Shape())
+	assert.Equal(t, "A100", row.Accelerator)
+}

@@ -36,6 +36,11 @@ func (r ScaleTargetReference) GroupVersionKind() (schema.GroupVersionKind, error
 	return version.WithKind(kind), nil
 }
 
+// Device is the device of the shape.
+func (s *Shape) Device() capacity.Device {
+	return capacity.Device{Accelerator: capacity.Accelerator(s.Accelerator), MemoryGiB: int(s.DeviceMemoryGiB), Form: s.Form}
+}
+
 // ResolvedVariantID is the variant ID of the spec, or the one that follows from the
 // accelerator and its count as they were resolved. It is empty while those are
 // unknown.
