@@ -64,7 +64,8 @@ func (r *round) requirement(m *model) need {
 	n.triggered, n.detail = m.trigger(m.demand.backlog)
 	m.judgeShortfall(&n)
 	switch {
-	case m.asleep():
+	case m.asleep() && (!n.triggered || !m.rated):
+		// Where requests wait one is started, which shows what it serves.
 		n.reason, n.detail = ReasonSteady, "the model has no replica"
 	case m.evidence == evidenceMissing:
 		n.reason, n.detail = ReasonMetricsMissing, "no metrics of the serving replicas: no change"

@@ -160,7 +160,8 @@ func (m *model) alive() int {
 	})
 }
 
-// keepOne gives the model one replica, and reports whether any variant may have it.
+// keepOne gives the model one replica, and reports whether any variant may have it. Where it is
+// known what one serves, growth adds to it what those that wait need.
 func (r *round) keepOne(m *model) bool {
 	none := m.total() == 0
 	keep := r.keeper(m, none)

@@ -1,6 +1,7 @@
 package closedloop
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -44,5 +45,27 @@ func TestHardlyAskedReplicasGoByHalves(t *testing.T) {
 	w := watched(s, time.Hour)
 	for _, x := range w.models[0].variants[0].writes {
 		assert.GreaterOrEqual(t, 2*x.to, x.from, w.tell())
+	}
+}
+
+// A model that sleeps wakes to five times what one replica serves. It is known from before what that
+// is: all that are needed start together. One that comes first would be given the whole queue, and
+// serve it alone for most of an hour.
+func TestASleeperIsWokenByAsManyAsItNeeds(t *testing.T) {
+	t.Parallel()
+	for _, told := range []bool{false, true} {
+		for _, hybrid := range []bool{false, true} {
+			t.Run(fmt.Sprintf("profile given %v, hybrid %v", told, hybrid), func(t *testing.T) {
+				t.Parallel()
+				v := variant("v", fast, 10, 1)
+				v.Startup, v.Told = 10*time.Minute, told
+				s := constant(1, v)
+				s.Hybrid, s.Models[0].SLO, s.Models[0].Gateway, s.Models[0].Sleeps = hybrid, capacity.SLO{TTFT: 1000, ITL: 12}, true, 10*time.Minute
+				each, sleeps, wakes := s.each(0), 30*time.Minute, time.Hour
+				s.Models[0].Load = []Point{{0, 0.7 * each}, {sleeps, 0.7 * each}, {sleeps + step, 0}, {wakes, 0}, {wakes + step, 5 * each}}
+				w := watched(s, wakes+time.Hour)
+				assert.LessOrEqual(t, w.models[0].waited, v.Startup+8*time.Minute, w.tell())
+			})
+		}
 	}
 }
