@@ -189,12 +189,13 @@ func (r *round) slowDown(m *model, v *variant, from int) {
 		v.step(StageBehavior, from, ReasonStabilized, "waiting for a full stabilization window (%s)", window)
 		return
 	}
-	if highest, started, held := r.highestNeeded(m, v, past); highest > v.target {
+	highest, started, held := r.highestNeeded(m, v, past)
+	if highest = min(highest, from-v.yields); highest > v.target {
 		what := "stabilization window"
 		if held < started {
 			what = "one start-up"
 		}
-		v.step(StageBehavior, min(highest, from), ReasonStabilized, "%s (%s) keeps %d", what, max(started, held).Round(time.Second), min(highest, from))
+		v.step(StageBehavior, highest, ReasonStabilized, "%s (%s) keeps %d", what, max(started, held).Round(time.Second), highest)
 	}
 	if b.Select == SelectDisabled && v.target < from {
 		v.step(StageBehavior, from, ReasonRateLimited, "scaleDown.selectPolicy is Disabled")

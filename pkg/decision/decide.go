@@ -67,8 +67,6 @@ type round struct {
 	keeping map[capacity.Accelerator]*variant
 	// placed are the replicas that were tried out for growth.
 	placed []placed
-	// nominated is where room is kept for replicas for whom it was made.
-	nominated map[*variant]nominated
 	// sized is how many variants had a rate within a promise before this round, and
 	// firstSizes how many got their first one in it.
 	sized, firstSizes int
@@ -126,6 +124,9 @@ func (r *round) finish() (Plan, Memory) {
 				v.next.History = r.history(v)
 			}
 			p.Variants = append(p.Variants, v.plan)
+			for _, made := range v.nominated {
+				v.next.Nominated = append(v.next.Nominated, made.Nomination)
+			}
 			memory.Variants[v.key] = v.next
 		}
 		plan.Models = append(plan.Models, p)

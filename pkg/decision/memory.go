@@ -108,9 +108,9 @@ type VariantMemory struct {
 	// Lacked is when the model last lacked one more replica for want of room. A new leader
 	// has to see it lack one.
 	Lacked time.Time
-	// Nominated is where less important models made room for one more replica. A new leader
-	// may see somebody else take it.
-	Nominated Nomination
+	// Nominated is where other models make room for more replicas, one each. A new leader may
+	// see somebody else take it.
+	Nominated []Nomination
 	// Lowered is how many replicas the model's last scale-down left, or its last switch is to
 	// leave, and TooFew how many one did that had to be undone. A new leader does not know.
 	Lowered, TooFew int
@@ -213,10 +213,13 @@ type Unseen struct {
 	Now, Before time.Duration
 }
 
-// Nomination is a node on which room is made.
+// Nomination is a node on which room is made, by a variant that is to go down to so many replicas
+// for it.
 type Nomination struct {
 	Node string
 	At   time.Time
+	By   Key
+	To   int
 }
 
 // Backoff says until when a variant is left alone after its replicas found no node.

@@ -18,10 +18,11 @@ import (
 const equalsPerRound = 8
 
 // preempt has others give way, in a cluster that does not grow, to models that lack room:
-// less important ones, and equally important ones that have more of what they need. Each
-// gives for one replica of each at a time, so that the scale-down window of who gives lies
-// between two; never below a minimum, nor the model's last replica. A replica of several pods
-// gets no room in this way.
+// less important ones, and equally important ones that have more of what they need. Less
+// important ones give what serves the arrivals at once, as far as their scaleDown policies allow.
+// For what is beyond these, and among equals, each gives for one replica of each at a time, so that
+// the scale-down window of who gives lies between two; never below a minimum, nor the model's last
+// replica. A replica of several pods gets no room in this way.
 func (r *round) preempt(ordered []*model, found answer) {
 	if !r.policy.Limited || r.trial == nil {
 		return
@@ -48,13 +49,44 @@ func (r *round) preempt(ordered []*model, found answer) {
 		if m.promise.Priority == least && helped == scarceModels {
 			return
 		}
-		made := slices.ContainsFunc(r.lacking(m, found.lacks[m]), func(v *variant) bool {
-			return v.in.Request.Shape.Pods <= 1 && makeRoom(m, v, room, givers, found, r.snapshot.Time)
-		})
-		if made && m.promise.Priority == least {
+		if r.makeWay(m, room, givers, found) && m.promise.Priority == least {
 			helped++
 		}
 	}
+}
+
+// makeWay has room made for what the model lacks, unless it is being made, and reports whether it
+// is.
+func (r *round) makeWay(m *model, room *placement.Cluster, givers map[int][]giver, found answer) bool {
+	lacking := slices.DeleteFunc(r.lacking(m, found.lacks[m]), func(v *variant) bool { return v.in.Request.Shape.Pods > 1 })
+	urgent, going := m.urgent(), 0
+	for _, v := range m.variants {
+		for _, made := range v.nominated {
+			if made.goes {
+				urgent, going = urgent-v.rate.serves(), going+1
+			}
+		}
+	}
+	for _, v := range lacking {
+		for r.kind == RoundFull && urgent > 0 && len(v.nominated) < max(1, r.mayAdd(v)) && makeRoom(m, v, room, givers, found, r.snapshot.Time, true) {
+			urgent, going = urgent-max(v.rate.serves(), oneMore), going+1
+		}
+	}
+	return going > 0 || slices.ContainsFunc(lacking, func(v *variant) bool {
+		return makeRoom(m, v, room, givers, found, r.snapshot.Time, false)
+	})
+}
+
+// urgent is the rate for which less important models give way at once: what arrives beyond what
+// the model's replicas serve, and at least that of one where it has none.
+func (m *model) urgent() (rate capacity.Rate) {
+	if m.rated {
+		rate = m.demand.now - m.served(func(v *variant) int { return v.target })
+	}
+	if m.alive() == 0 {
+		rate = max(rate, oneMore)
+	}
+	return rate
 }
 
 // inTurns leaves of the models that nobody is less important than, which only equals make room
@@ -161,22 +193,26 @@ func (r *round) givers(models []*model) map[int][]giver {
 // makeRoom has the fewest replicas of less important models go from one node without which
 // a replica of v fits there; none where who goes already leaves enough. It reports whether
 // there is such a node.
-func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver, found answer, now time.Time) bool {
+func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]giver, found answer, now time.Time, atOnce bool) bool {
 	var best []giver
 	at := -1
 	for node := range room.Nodes {
 		if len(givers[node]) == 0 {
 			continue
 		}
-		if gives, fits := fewest(m, v, node, givers[node], found.giving, room); fits && (at < 0 || len(gives) < len(best)) {
+		if gives, fits := fewest(m, v, node, givers[node], found.giving, room, atOnce); fits && (at < 0 || len(gives) < len(best)) {
 			best, at = gives, node
 		}
 	}
 	if at < 0 {
 		return false
 	}
+	made := Nomination{Node: room.Nodes[at].Name, At: now}
 	for _, g := range best {
 		w := g.v
+		if atOnce {
+			w.yields++
+		}
 		room.Remove(w.in.Request, at)
 		found.giving[w] = append(found.giving[w], g.name)
 		delete(found.ideal, w)
@@ -185,11 +221,13 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 			to = fmt.Sprintf("gives a replica to %s, which has less of what it needs", m.in.ID)
 		}
 		w.step(StageAllocation, w.present()-1, ReasonPreempted, "%s", to)
+		made.By, made.To = w.key, w.target
 		w.fact(ReasonPreempted, "%s", to)
 		v.fact(ReasonNoSlots, "waits for room that %s gives", w.in.Name)
 	}
 	room.Put(v.in.Request, at)
-	v.next.Nominated = Nomination{room.Nodes[at].Name, now}
+	v.nominated = slices.DeleteFunc(v.nominated, func(n nominated) bool { return !n.goes })
+	v.nominated = append(v.nominated, nominated{made, at, false, atOnce})
 	return true
 }
 
@@ -202,8 +240,8 @@ func (v *variant) comes() int { return v.target - v.present() }
 
 // fewest are the first of the givers on a node without whom a replica of v fits, if it does
 // without all of them. Who may give no more is passed over, and who is as important and would
-// have less of what it needs then than m.
-func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant][]string, room *placement.Cluster) (gone []giver, fits bool) {
+// have less of what it needs then than m, or is to give at once.
+func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant][]string, room *placement.Cluster, atOnce bool) (gone []giver, fits bool) {
 	fits = admits(room, v.in.Request, node)
 	for _, g := range givers {
 		if fits {
@@ -219,7 +257,7 @@ func fewest(m *model, v *variant, node int, givers []giver, giving map[*variant]
 			}
 		}
 		less := g.v.priority > m.promise.Priority ||
-			g.v.priority == m.promise.Priority && g.m != m && m.has(v.rate.serves()) <= g.m.has(-lost-g.v.rate.serves()-g.m.served((*variant).comes))
+			!atOnce && g.v.priority == m.promise.Priority && g.m != m && m.has(v.rate.serves()) <= g.m.has(-lost-g.v.rate.serves()-g.m.served((*variant).comes))
 		if !less || !g.goes(g.v.present()-given) || g.v.present()-given <= g.v.policy.Min || g.m.count((*variant).present)-givenOf <= 1 || slices.Contains(giving[g.v], g.name) {
 			continue
 		}

@@ -3,6 +3,7 @@ package decision
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,10 +46,10 @@ func TestWhoMakesRoom(t *testing.T) {
 			givers := map[int][]giver{}
 			for i, free := range c.free {
 				room.Nodes[i].Free.Devices = free
-				givers[i] = []giver{{gives, batch, fmt.Sprint(i, " a"), -1}, {gives, batch, fmt.Sprint(i, " b"), -1}}
+				givers[i] = []giver{{m: gives, v: batch, name: fmt.Sprint(i, " a"), number: -1}, {m: gives, v: batch, name: fmt.Sprint(i, " b"), number: -1}}
 			}
 			giving := map[*variant][]string{}
-			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, room, givers, answer{giving: giving}, epoch)
+			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, room, givers, answer{giving: giving}, epoch, false)
 
 			var gone []string
 			for _, g := range givers[c.node][:min(c.given, len(givers[c.node]))] {
@@ -145,7 +146,7 @@ func TestRoomThatIsMadeIsKept(t *testing.T) {
 			cluster.Nodes[0].Free.Devices, cluster.Nodes[1].Free.Devices = c.free, c.other
 			r.snapshot.Cluster = cluster
 			if c.node != "" {
-				chat.old.Nominated = Nomination{c.node, epoch.Add(-c.age)}
+				chat.old.Nominated = []Nomination{{Node: c.node, At: epoch.Add(-c.age)}}
 			}
 			r.reserve()
 			assert.Equal(t, c.slots, r.slots(batch.in.Request))
@@ -185,14 +186,13 @@ func TestWhoEntersTheRoomThatWasMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Request: request("H100", 2)})
 			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", c.free)}
-			v.old.Nominated, r.models = Nomination{"H100-0", epoch.Add(-time.Minute)}, []*model{m}
+			v.old.Nominated, r.models = []Nomination{{Node: "H100-0", At: epoch.Add(-time.Minute)}}, []*model{m}
 			r.reserve()
 			c.change(r, m, v)
 			r.enter(m, answer{ideal: map[*variant]int{}})
 			other := variantOf(variant{in: &Variant{Name: "other", Request: request("H100", 1)}})
 			assert.Equal(t, c.target, v.target)
-			assert.Equal(t, c.kept, v.next.Nominated != Nomination{})
-			assert.Equal(t, c.kept, len(r.nominated) > 0)
+			assert.Equal(t, c.kept, len(v.nominated) > 0)
 			assert.Equal(t, c.left, r.slots(other.in.Request))
 		})
 	}
@@ -206,11 +206,48 @@ func TestRoomThatIsMadeIsWithinTheQuotas(t *testing.T) {
 			wants.Charges = []placement.Amount{{Index: 0, Count: 2}}
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 1, Ready: 1, Request: wants})
 			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 2), Quotas: []placement.Quota{{Hard: 8, Left: left}}}
-			v.old.Nominated, r.models, m.need.want = Nomination{"H100-0", epoch.Add(-time.Minute)}, []*model{m}, wantMore
+			v.old.Nominated, r.models, m.need.want = []Nomination{{Node: "H100-0", At: epoch.Add(-time.Minute)}}, []*model{m}, wantMore
 			r.reserve()
 			r.enter(m, answer{ideal: map[*variant]int{}})
 			assert.Equal(t, target, v.target)
-			assert.Equal(t, target == 1, v.next.Nominated != Nomination{}, "it is kept")
+			assert.Equal(t, target == 1, len(v.nominated) > 0, "it is kept")
+		})
+	}
+}
+
+// While those go that give, nobody gives once more for the same: pods may take minutes to go. Who was
+// held gives.
+func TestNobodyGivesTwice(t *testing.T) {
+	for name, c := range map[string]struct {
+		current  int
+		arrivals capacity.Rate
+		age      time.Duration
+		given    int
+	}{
+		"who gives goes":               {current: 3, arrivals: 4, age: time.Minute},
+		"more arrive than it is for":   {current: 3, arrivals: 7, age: time.Minute, given: 1},
+		"who gives was held":           {current: 4, arrivals: 4, age: time.Minute, given: 1},
+		"three of it are needed":       {current: 4, arrivals: 9, age: time.Minute, given: 3},
+		"nothing was freed in so long": {current: 3, arrivals: 4, age: nodePatience, given: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, gives, batch := bare(DefaultPolicy(), Memory{}, &Variant{Name: "batch", Current: c.current, Picks: true, Request: request("H100", 1)})
+			for i := range c.current {
+				batch.in.Replicas = append(batch.in.Replicas, Replica{Name: fmt.Sprint(i), Node: "H100-0"})
+			}
+			batch.load.of, batch.priority, batch.key.Name, gives.evidence = make([]class, c.current), 50, "batch", evidenceFull
+			chat := variantOf(variant{in: &Variant{Name: "chat", Current: 1, Ready: 1, Request: request("H100", 1)}, priority: 1, target: 1, rate: rate{trigger: 2.5}})
+			chat.managed, chat.policy, chat.policy.Down.Window = true, DefaultVariantPolicy(), 0
+			chat.old.Nominated = []Nomination{{Node: "H100-0", At: epoch.Add(-c.age), By: batch.key, To: 3}}
+			wants := modelOf(model{in: &Model{ID: "chat"}, variants: []*variant{chat}, promise: Promise{Priority: 1}, rated: true})
+			wants.demand.now, wants.need.want = c.arrivals, wantMore
+			r.policy.Limited, r.models = true, []*model{gives, wants}
+			r.snapshot.Cluster = &placement.Cluster{Nodes: nodes(1, "H100", 8)}
+			r.snapshot.Cluster.Nodes[0].Free.Devices = 0
+			r.reserve()
+			found := answer{lacks: map[*model]lack{wants: {short: c.arrivals}}, giving: map[*variant][]string{}}
+			assert.True(t, r.makeWay(wants, r.withoutNominated(), r.givers([]*model{gives}), found))
+			assert.Len(t, found.giving[batch], c.given)
 		})
 	}
 }
@@ -248,10 +285,10 @@ func TestOfWhomItIsKnownWhichGoes(t *testing.T) {
 			r.trial = placement.NewTrial(r.snapshot.Cluster)
 			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", 2)}, priority: 1})
 			found := answer{giving: map[*variant][]string{}}
-			made := makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, r.trial.Cluster(), r.givers([]*model{gives}), found, epoch)
+			made := makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, r.trial.Cluster(), r.givers([]*model{gives}), found, epoch, false)
 			assert.Equal(t, c.given > 0, made)
 			assert.Len(t, found.giving[v], c.given)
-			assert.Equal(t, c.node, chat.next.Nominated.Node)
+			assert.Equal(t, c.node != "", slices.ContainsFunc(chat.nominated, func(n nominated) bool { return n.Node == c.node }))
 		})
 	}
 }
@@ -279,7 +316,7 @@ func TestTheyMakeRoomByNumber(t *testing.T) {
 			r.trial = placement.NewTrial(r.snapshot.Cluster)
 			chat := variantOf(variant{in: &Variant{Name: "chat", Request: request("H100", 3)}, priority: 1})
 			found := answer{giving: map[*variant][]string{}}
-			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, r.trial.Cluster(), r.givers([]*model{gives}), found, epoch)
+			makeRoom(modelOf(model{in: &Model{ID: "chat"}, promise: Promise{Priority: 1}}), chat, r.trial.Cluster(), r.givers([]*model{gives}), found, epoch, false)
 			assert.Equal(t, c.given, found.giving[v])
 		})
 	}
@@ -458,14 +495,14 @@ func TestWhatEqualsGive(t *testing.T) {
 			room.Nodes[0].Free.Devices = 0
 			givers := map[int][]giver{}
 			for i := range c.replicas {
-				givers[0] = append(givers[0], giver{gives, batch, fmt.Sprint(i), -1})
+				givers[0] = append(givers[0], giver{m: gives, v: batch, name: fmt.Sprint(i), number: -1})
 			}
 			giving := map[*variant][]string{}
-			makeRoom(wants, chat, room, givers, answer{giving: giving}, epoch)
+			makeRoom(wants, chat, room, givers, answer{giving: giving}, epoch, false)
 			assert.Len(t, giving[batch], c.given)
 			if c.given > 0 {
 				assert.Equal(t, c.replicas-c.given, batch.target)
-				assert.Equal(t, Nomination{"H100-0", epoch}, chat.next.Nominated)
+				assert.Equal(t, Nomination{Node: "H100-0", At: epoch, To: c.replicas - c.given}, chat.nominated[0].Nomination)
 			}
 		})
 	}

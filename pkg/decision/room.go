@@ -41,54 +41,56 @@ func (r *round) reserve() {
 	r.nominate(all)
 }
 
-// nominated is the node on which room is kept for one replica, and whether it fits there now.
+// nominated is room that is kept for one replica: the node, whether it fits there now, and whether
+// who gives it goes.
 type nominated struct {
-	node int
-	fits bool
+	Nomination
+	node       int
+	fits, goes bool
 }
 
 // nominate keeps the room for whom it was made, as long as a scale-down waits, also while who
 // gives it still holds a part of it, unless there is room elsewhere by then.
 func (r *round) nominate(variants []*variant) {
-	r.nominated = map[*variant]nominated{}
-	nodes := map[string]int(nil)
+	var nodes map[string]int
+	var has map[Key]int
 	for _, v := range variants {
-		given := v.old.Nominated
-		if given.Node == "" || r.snapshot.Time.Sub(given.At) >= v.policy.Down.Window || r.unknown(v) != nil {
-			continue
-		}
-		if v.in.unscheduled() > 0 && v.plan.Unplaced == 0 {
-			// The one that waits has its room.
-			continue
-		}
-		v.next.Nominated = given
-		if nodes == nil {
-			nodes = r.nodes()
-		}
-		node, known := nodes[given.Node]
-		if !known {
-			continue
-		}
-		made := nominated{node, r.trial.Cluster().Fits(v.in.Request, node) && r.allowed(v) > 0}
-		if !made.fits {
-			// Kubernetes may remove another replica than the one that was to go.
-			if held := r.place(v, 1); held != nil {
-				r.nominated[v] = nominated{held[0], true}
+		for i, given := range v.old.Nominated {
+			if nodes == nil {
+				nodes, has = r.nodes(), map[Key]int{}
+				r.each(func(v *variant) { has[v.key] = v.in.Current })
+			}
+			node, known := nodes[given.Node]
+			left, found := has[given.By]
+			age, goes := r.snapshot.Time.Sub(given.At), found && left <= given.To
+			// One that waits has its room.
+			entered := i == 0 && v.in.unscheduled() > 0 && v.plan.Unplaced == 0
+			if !known || entered || age >= v.policy.Down.Window && (!goes || age >= nodePatience) || r.unknown(v) != nil {
 				continue
 			}
+			made := nominated{given, node, r.trial.Cluster().Fits(v.in.Request, node) && r.allowed(v) > 0, goes}
+			if !made.fits {
+				// Kubernetes may remove another replica than the one that was to go.
+				if held := r.place(v, 1); held != nil {
+					v.nominated = append(v.nominated, nominated{given, held[0], true, goes})
+					continue
+				}
+			}
+			r.trial.Put(v.in.Request, node)
+			v.nominated = append(v.nominated, made)
 		}
-		r.nominated[v] = made
-		r.trial.Put(v.in.Request, node)
 	}
 }
 
 // withoutNominated is the cluster without the room that is kept for whom it was made: it may be
-// made anew.
+// made anew, and who gives it may hold it still.
 func (r *round) withoutNominated() *placement.Cluster {
 	room := r.trial.Cluster().Clone()
-	for v, made := range r.nominated {
-		room.Remove(v.in.Request, made.node)
-	}
+	r.each(func(v *variant) {
+		for _, made := range v.nominated {
+			room.Remove(v.in.Request, made.node)
+		}
+	})
 	return room
 }
 
@@ -96,20 +98,21 @@ func (r *round) withoutNominated() *placement.Cluster {
 // any more leaves the room to others.
 func (r *round) enter(m *model, found answer) {
 	m.each(func(v *variant) {
-		made, kept := r.nominated[v]
-		few := v.target < v.policy.Min
-		wants := few || r.lacksOne(m) || m.need.want == wantMore && !v.rate.unfit()
-		switch {
-		case !kept, wants && (!made.fits || v.fleet.paused > 0 || r.mayAdd(v) == 0 && !few):
-			return
-		case wants:
-			v.step(StageAllocation, v.target+1, m.need.reason, "%s: +1 in the room that was made for it", m.need.detail)
-			found.ideal[v] = v.target
-		default:
-			r.trial.Remove(v.in.Request, made.node)
+		kept := v.nominated[:0]
+		for _, made := range v.nominated {
+			few := v.target < v.policy.Min
+			wants := few || r.lacksOne(m) || m.need.want == wantMore && !v.rate.unfit() && m.toBuy() > 0
+			switch {
+			case wants && (!made.fits || v.fleet.paused > 0 || r.mayAdd(v) == 0 && !few):
+				kept = append(kept, made)
+			case wants:
+				v.step(StageAllocation, v.target+1, m.need.reason, "%s: takes the room that was made for it", m.need.detail)
+				found.ideal[v] = v.target
+			default:
+				r.trial.Remove(v.in.Request, made.node)
+			}
 		}
-		delete(r.nominated, v)
-		v.next.Nominated = Nomination{}
+		v.nominated = kept
 	})
 }
 

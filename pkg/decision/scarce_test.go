@@ -180,7 +180,7 @@ func TestRoomThatIsKeptIsScarce(t *testing.T) {
 			w := variantOf(variant{in: &Variant{Name: "lacks", Request: request("H100", 8)}})
 			w.old.Lacked = epoch.Add(-time.Minute)
 			if c.kept != "" {
-				w.old.Nominated = Nomination{c.kept, epoch.Add(-time.Minute)}
+				w.old.Nominated = []Nomination{{Node: c.kept, At: epoch.Add(-time.Minute)}}
 			}
 			lacks := modelOf(model{in: &Model{ID: "lacks"}, variants: []*variant{w}})
 			r.policy.Limited, r.models = true, []*model{holds, lacks}

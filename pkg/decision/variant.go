@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -58,8 +59,10 @@ type variant struct {
 	load  load
 	rate  rate
 	price capacity.Cost
-	// kept is for how many of its replicas without a node room is kept.
-	kept int
+	// kept is for how many of its replicas without a node room is kept, and nominated the room that
+	// others make for more. Yields is how many of them go for a more important model at once.
+	kept, yields int
+	nominated    []nominated
 	// scarceFor is the model that lacks the room of this one's replicas.
 	scarceFor *model
 	// anew is set when what was wanted before counts no more: somebody else changed the replicas,
@@ -223,9 +226,11 @@ func fewer(bound, n int) int {
 	return min(bound, n)
 }
 
-// fact records what a condition reports.
+// fact records what a condition reports, once.
 func (v *variant) fact(reason Reason, format string, args ...any) {
-	v.plan.Facts = append(v.plan.Facts, Fact{reason, said(format, args)})
+	if f := (Fact{reason, said(format, args)}); !slices.Contains(v.plan.Facts, f) {
+		v.plan.Facts = append(v.plan.Facts, f)
+	}
 }
 
 // settle records a fact that is also the reason of the plan as it stands.
@@ -273,9 +278,9 @@ func perSecond(rate capacity.Rate) string {
 	return strconv.FormatFloat(float64(rate), 'f', digits, bits)
 }
 
-// joined is the message with one more clause, where that leaves it short.
+// joined is the message with one more clause, where that says more and leaves it short.
 func joined(message, clause string) string {
-	if len(message)+len("; ")+len(clause) > mostMessage {
+	if strings.Contains(message, clause) || len(message)+len("; ")+len(clause) > mostMessage {
 		return message
 	}
 	return message + "; " + clause
