@@ -111,14 +111,12 @@ func (m *model) pays(candidates []*variant, mix map[*variant]int, best *allocati
 
 // kept is the least that the replicas which there are could be reduced to.
 func (m *model) kept(candidates []*variant) capacity.Cost {
-	left, now := m.cheapestMix(nil), m.standing(func(v *variant) int { return v.target })
-	reached, sum := m.reaches(now, left), capacity.Cost(0)
+	left, sum := m.cheapestMix(nil), capacity.Cost(0)
+	if !m.reaches(m.standing(with(nil)), left) {
+		left = nil
+	}
 	for _, v := range candidates {
-		n := v.target
-		if reached {
-			n = left[v]
-		}
-		sum += v.price * capacity.Cost(n)
+		sum += v.price * capacity.Cost(with(left)(v))
 	}
 	return sum
 }

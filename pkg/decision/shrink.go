@@ -45,12 +45,7 @@ func (r *round) shrink(m *model, keep map[*variant]int) {
 // staysFor says why the variant keeps its replicas.
 func (m *model) staysFor(v *variant) string {
 	switch {
-	case v.target > 0 && m.tooFew(func(o *variant) int {
-		if o == v {
-			return v.target - 1
-		}
-		return o.target
-	}):
+	case v.target > 0 && m.tooFew(with(map[*variant]int{v: v.target - 1})):
 		return fmt.Sprintf("no scale-down: fewer were too few for %s req/s", perSecond(m.carried()*m.next.TooFew.Load/m.work()))
 	case m.need.least >= oneMore:
 		return fmt.Sprintf("no scale-down: %s req/s of capacity are required", perSecond(m.need.least))
@@ -68,25 +63,19 @@ func (r *round) relieve(m *model, missing capacity.Rate) {
 	if missing <= 0 || m.evidence != evidenceFull || m.need.triggered || m.load.saturated > 0 || !m.demand.isCertain {
 		return
 	}
-	carried, late := capacity.Rate(0), capacity.Rate(0)
+	carried, late := capacity.Rate(0), m.servedLate()
 	for _, v := range m.variants {
 		carried += v.rate.trigger * capacity.Rate(min(v.in.Ready, v.in.Current))
-		if v.rate.unfit() {
-			late += v.rate.trigger * capacity.Rate(v.fleet.supply)
-		}
 	}
 	for _, v := range m.dearestFirst() {
 		n, each := v.target, v.rate.trigger
 		if !v.rate.unfit() || n > v.in.Current {
 			continue
 		}
-		without := func(o *variant) int {
-			if o == v {
-				return n - 1
+		for least := m.staying(v, n); n > least && carried-each >= lowerHeadroom*m.certain() && late-each >= lowerHeadroom*missing; n-- {
+			if m.tooFew(with(map[*variant]int{v: n - 1})) {
+				break
 			}
-			return o.target
-		}
-		for least := m.staying(v, n); n > least && carried-each >= lowerHeadroom*m.certain() && late-each >= lowerHeadroom*missing && !m.tooFew(without); n-- {
 			carried, late = carried-each, late-each
 		}
 		if n < v.target {
