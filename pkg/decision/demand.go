@@ -120,24 +120,23 @@ func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) (f fore
 	if last := len(m.old.Seen) - 1; !c.at.After(f.Sampled) || last >= 0 && !c.at.After(m.old.Seen[last].Sampled) {
 		return f, 0
 	}
+	var seen forecast.Count
 	switch {
 	case c.scrapes && !(c.window && r.inService(m) > r.policy.Window && float64(c.steady.Rate)*c.recent.Span.Seconds() < settledChance*settledChance):
-		seen := c.recent
-		if seen.Shape = shape; !m.in.Recent.Present {
+		if seen = c.recent; !m.in.Recent.Present {
 			r.complete(m, &seen, c.at, func(p *Replica) bool { return r.usableSigned(p.Recent) })
 		}
-		again = r.again(m, &seen)
-		return f.Observe(c.at, seen, r.earlierDays(m)), again
 	case c.window && c.at.Sub(f.Sampled) >= c.steady.Span:
-		seen := c.steady
-		if seen.Shape = shape; !m.in.Arrival.Present {
+		if seen = c.steady; !m.in.Arrival.Present {
 			r.complete(m, &seen, c.at, func(p *Replica) bool { return r.usable(p.Served) })
 			seen.LowerBound = seen.LowerBound || r.began(m) > 0
 		}
-		again = r.again(m, &seen)
-		return f.Observe(c.at, seen, r.earlierDays(m)), again
+	default:
+		return f, 0
 	}
-	return f, 0
+	seen.Shape = shape
+	again = r.again(m, &seen)
+	return f.Observe(c.at, seen, r.earlierDays(m)), again
 }
 
 // again takes out of a count, as far as it is more than is expected, what replicas had in flight
@@ -270,17 +269,15 @@ func (r *round) shrank(m *model, at time.Time, span time.Duration) bool {
 // the demand until it is scraped else, and the demand would add more replicas.
 func (r *round) overWindow(m *model) (forecast.Count, bool) {
 	if r.usable(m.in.Arrival) {
-		return forecast.Count{Rate: capacity.Rate(max(0, m.in.Arrival.Value)), Span: r.policy.Window}, true
+		return forecast.Count{Rate: capacity.Rate(m.in.Arrival.Value), Span: r.policy.Window}, true
 	}
 	sum, known := 0.0, false
 	m.eachReplica(func(p *Replica) {
-		if !r.usable(p.Served) {
-			return
-		}
-		known = true
-		sum += p.Served.Value
-		if r.usableSigned(p.InFlightGrowth) {
-			sum += p.InFlightGrowth.Value
+		if r.usable(p.Served) {
+			sum, known = sum+p.Served.Value, true
+			if r.usableSigned(p.InFlightGrowth) {
+				sum += p.InFlightGrowth.Value
+			}
 		}
 	})
 	return forecast.Count{Rate: capacity.Rate(max(0, sum)), Span: r.policy.Window}, known
@@ -289,7 +286,7 @@ func (r *round) overWindow(m *model) (forecast.Count, bool) {
 // betweenScrapes is the same between the last two scrapes alone.
 func (r *round) betweenScrapes(m *model) (forecast.Count, bool) {
 	if r.usable(m.in.Recent) {
-		return forecast.Count{Rate: capacity.Rate(max(0, m.in.Recent.Value)), Span: m.in.RecentSpan}, true
+		return forecast.Count{Rate: capacity.Rate(m.in.Recent.Value), Span: m.in.RecentSpan}, true
 	}
 	if r.usable(m.in.Arrival) {
 		return forecast.Count{}, false
@@ -312,17 +309,21 @@ func (m *model) eachReplica(f func(*Replica)) {
 	}
 }
 
+// sum adds up a number of the serving replicas.
+func (m *model) sum(of func(*Replica) float64) float64 {
+	sum := 0.0
+	m.eachReplica(func(p *Replica) { sum += of(p) })
+	return sum
+}
+
 // backlog is the number of requests that wait, in the gateway and in the replicas; but not
 // in one that hangs: nothing that is added serves these.
 func (r *round) backlog(m *model) float64 {
-	sum := 0.0
-	if r.usable(m.in.Queue) {
-		sum = m.in.Queue.Value
-	}
+	sum := r.value(m.in.Queue)
 	for _, v := range m.variants {
 		for i := range v.in.Replicas {
-			if p := &v.in.Replicas[i]; r.usable(p.Waiting) && !v.load.hung(i) {
-				sum += p.Waiting.Value
+			if !v.load.hung(i) {
+				sum += r.value(v.in.Replicas[i].Waiting)
 			}
 		}
 	}
@@ -370,16 +371,8 @@ func (r *round) observations(m *model, sampled time.Time, backlog, again float64
 }
 
 // inFlight is how many requests the replicas have, as far as is known.
-func (r *round) inFlight(m *model) (requests float64) {
-	m.eachReplica(func(p *Replica) {
-		if r.usable(p.Running) {
-			requests += p.Running.Value
-		}
-		if r.usable(p.Waiting) {
-			requests += p.Waiting.Value
-		}
-	})
-	return requests
+func (r *round) inFlight(m *model) float64 {
+	return m.sum(func(p *Replica) float64 { return r.value(p.Running) + r.value(p.Waiting) })
 }
 
 // sampled is the time of the newest sample that the arrival rate is made of.

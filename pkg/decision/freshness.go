@@ -79,6 +79,14 @@ func (r *round) usable(s Sample) bool { return r.age(s) <= ageAgeing }
 
 func (r *round) usableSigned(s Sample) bool { return r.ageSigned(s) <= ageAgeing }
 
+// value is that of a usable sample; an unknown one adds nothing.
+func (r *round) value(s Sample) float64 {
+	if r.usable(s) {
+		return s.Value
+	}
+	return 0
+}
+
 // freshness finds out what the data allow. A variant whose shape is unknown still serves,
 // and still counts.
 func (r *round) freshness(m *model) evidence {

@@ -109,12 +109,7 @@ func (r *round) hangs(m *model, v *variant, p *Replica) bool {
 // partOf is what the replica completes of what arrives: by Little's law as large a part of it as it
 // has in service.
 func (r *round) partOf(m *model, p *Replica) capacity.Rate {
-	running := 0.0
-	m.eachReplica(func(p *Replica) {
-		if r.usable(p.Running) {
-			running += p.Running.Value
-		}
-	})
+	running := m.sum(func(p *Replica) float64 { return r.value(p.Running) })
 	mean, _ := m.old.Forecast.Moments()
 	return capacity.Rate(mean / m.old.Forecast.Worth(m.old.Tokens.Shape) * p.Running.Value / running)
 }
