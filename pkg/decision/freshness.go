@@ -90,23 +90,14 @@ func (r *round) value(s Sample) float64 {
 // freshness finds out what the data allow. A variant whose shape is unknown still serves,
 // and still counts.
 func (r *round) freshness(m *model) evidence {
-	fresh, best := 0, ageAbsent
-	for _, v := range m.variants {
-		for i, a := range v.load.age {
-			if a == ageFresh {
-				fresh++
-			}
-			best = min(best, v.load.newest[i])
-		}
-	}
-	ready := m.ready()
+	fresh, ready := m.load.fresh, m.ready()
 	found, reason := evidenceMissing, ReasonMetricsMissing
 	switch {
 	case ready == 0 || float64(fresh) >= lowerCoverage*float64(ready):
 		found, reason = evidenceFull, ReasonMetricsFound
-	case best <= ageAgeing:
+	case m.load.newest <= ageAgeing:
 		found, reason = evidencePartial, ReasonMetricsPartial
-	case best == ageStale:
+	case m.load.newest == ageStale:
 		found, reason = evidenceStale, ReasonMetricsStale
 	case r.justBegun(m):
 		found, reason = evidencePartial, ReasonMetricsPartial

@@ -149,6 +149,7 @@ func TestOneMetricThatIsMissing(t *testing.T) {
 		in := &Variant{Name: "v", Ready: 1, Current: 1, BatchLimit: c.batch, Replicas: []Replica{{Name: "p", Since: epoch.Add(-time.Hour), KVUse: c.kv, Waiting: c.waiting, Running: c.running}}}
 		r, m, v := bare(DefaultPolicy(), Memory{}, in)
 		v.load = r.loadOf(m, v)
+		m.load = m.loadOfAll()
 		assert.Equal(t, c.want, r.freshness(m), name)
 	}
 }

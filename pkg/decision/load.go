@@ -21,10 +21,12 @@ const (
 
 // load is how loaded the serving replicas of a variant, or of a model, are.
 type load struct {
-	// of are the classes of Variant.Replicas, and age and newest the ages of all and of the
-	// newest of the metrics that say how loaded each is, by index; a model has none.
-	of          []class
-	age, newest []age
+	// of are the classes of Variant.Replicas by index; a model has none.
+	of []class
+	// fresh is of how many all metrics that say how loaded they are are fresh, and newest the
+	// age of the newest one of any.
+	fresh  int
+	newest age
 	// saturated and unsaturated are how many are known to be so, and hanging how many
 	// complete nothing.
 	saturated, unsaturated, hanging int
@@ -40,15 +42,18 @@ type load struct {
 // loadOf classifies the variant's serving replicas.
 func (r *round) loadOf(m *model, v *variant) load {
 	n, t := len(v.in.Replicas), m.saturation
-	l := load{of: make([]class, n), age: make([]age, n), newest: make([]age, n)}
+	l := load{of: make([]class, n), newest: ageAbsent}
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
 		used, knowsUsed := r.saturation(v, p)
 		kv, waits, runs := r.ageOfShare(p.KVUse), r.age(p.Waiting), r.age(p.Running)
 		queue, knowsQueue := p.Waiting.Value, waits <= ageAgeing
-		l.age[i], l.newest[i] = max(kv, waits), min(kv, waits)
+		oldest, newest := max(kv, waits), min(kv, waits)
 		if v.batchLimit() > 0 {
-			l.age[i], l.newest[i] = max(l.age[i], runs), min(l.newest[i], runs)
+			oldest, newest = max(oldest, runs), min(newest, runs)
+		}
+		if l.newest = min(l.newest, newest); oldest == ageFresh {
+			l.fresh++
 		}
 		if r.hangs(m, v, p) {
 			if l.hanging++; l.hangs == nil {
@@ -61,7 +66,7 @@ func (r *round) loadOf(m *model, v *variant) load {
 			l.of[i] = saturated
 			l.saturated++
 			continue
-		case l.age[i] == ageFresh:
+		case oldest == ageFresh:
 			l.of[i] = unsaturated
 			l.unsaturated++
 		}
@@ -119,8 +124,10 @@ func (l *load) hung(i int) bool { return l.hangs != nil && l.hangs[i] }
 
 // loadOfAll is the load of all replicas of the model.
 func (m *model) loadOfAll() load {
-	var l load
+	l := load{newest: ageAbsent}
 	for _, v := range m.variants {
+		l.fresh += v.load.fresh
+		l.newest = min(l.newest, v.load.newest)
 		l.saturated += v.load.saturated
 		l.hanging += v.load.hanging
 		l.unsaturated += v.load.unsaturated
