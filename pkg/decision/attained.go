@@ -55,6 +55,9 @@ func (a *Attained) share() float64 { return 1 - a.Missed/a.Requests }
 // speaks of the whole metrics window before it.
 func (r *round) attained(m *model) Attained {
 	a, met := m.old.Attained, m.in.Met
+	if !m.sized {
+		return a
+	}
 	if a.SLO != m.promise.SLO || a.Share != r.policy.Share {
 		// What was missed of another promise says nothing of this one.
 		a = Attained{SLO: m.promise.SLO, Share: r.policy.Share, Sampled: a.Sampled, Short: a.Short}

@@ -46,12 +46,8 @@ func (r *round) see(m *model) {
 	m.ahead = m.demand.expected(m.demand.risk, m.lead)
 	m.tellDemand()
 	m.sized, m.rated = r.rates(m)
-	m.sizeFor = m.ahead
-	m.next.Attained = m.old.Attained
-	if m.sized {
-		m.sizeFor = r.sizedFor(m, m.ahead)
-		m.next.Attained = r.attained(m)
-	}
+	m.sizeFor = r.sizedFor(m, m.ahead)
+	m.next.Attained = r.attained(m)
 	r.tellSupply(m)
 }
 
