@@ -40,7 +40,7 @@ func (r *round) alternative(m *model) string {
 	need := min(serve, max(m.need.required, oneMore))
 	began := len(r.placed)
 	next, ok := allocation.Next(options, need, best)
-	for ok && r.policy.Limited && !r.fitTogether(variants, next.Replicas, options) {
+	for ok && r.policy.Limited && !r.placeAll(variants, next.Replicas, options, false) {
 		r.takeBack(began)
 		next, ok = allocation.Next(options, need, best)
 	}
@@ -59,17 +59,6 @@ func (r *round) alternative(m *model) string {
 		told += "; " + r.preferred(m, variants, next)
 	}
 	return told
-}
-
-// fitTogether is placeAll for who only asks. What one variant alone adds fits as its bound says.
-func (r *round) fitTogether(variants []*variant, mix []int, options []allocation.Option) bool {
-	grow := 0
-	for i, o := range options {
-		if mix[i] > o.Now {
-			grow++
-		}
-	}
-	return grow <= 1 || r.placeAll(variants, mix, options, false)
 }
 
 // available is how many replicas of the variant there could be instead of those that are
