@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -260,10 +261,8 @@ func (p *Plan) Each(f func(*VariantPlan)) {
 // Fact is the fact with the first of the reasons for which there is one.
 func (p *VariantPlan) Fact(reasons ...Reason) (Fact, bool) {
 	for _, reason := range reasons {
-		for _, f := range p.Facts {
-			if f.Reason == reason {
-				return f, true
-			}
+		if i := slices.IndexFunc(p.Facts, func(f Fact) bool { return f.Reason == reason }); i >= 0 {
+			return p.Facts[i], true
 		}
 	}
 	return Fact{}, false

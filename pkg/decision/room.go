@@ -270,10 +270,7 @@ func (v *variant) below(most int) int { return v.oneAtATime(max(0, v.bounded(mos
 
 // slots is how many more replicas fit of which one takes so much.
 func (r *round) slots(q *placement.Request) int {
-	slots, err := r.trial.Slots(q)
-	if err != nil {
-		return 0
-	}
+	slots, _ := r.trial.Slots(q)
 	return slots
 }
 

@@ -96,10 +96,7 @@ func (r *round) busy(v *variant, p *Replica) float64 {
 	if !known {
 		return math.NaN()
 	}
-	if r.usable(p.Waiting) {
-		busy += p.Waiting.Value
-	}
-	return busy
+	return busy + r.value(p.Waiting)
 }
 
 // nodes are the indexes of the cluster's nodes by name.
