@@ -68,7 +68,9 @@ func (r *round) demandOf(m *model) demand {
 		// Where nothing completes, or nobody tells lengths, those that arrive are as usual.
 		newest = d.tokens
 	}
-	c := r.countsOf(m)
+	c := counts{at: r.sampled(m)}
+	c.steady, c.window = r.overWindow(m)
+	c.recent, c.scrapes = r.betweenScrapes(m)
 	var again float64
 	m.next.Forecast, again = r.forecast(m, &c, newest)
 	d.forecast = &m.next.Forecast
@@ -100,13 +102,6 @@ type counts struct {
 	at              time.Time
 	steady, recent  forecast.Count
 	window, scrapes bool
-}
-
-func (r *round) countsOf(m *model) counts {
-	c := counts{at: r.sampled(m)}
-	c.steady, c.window = r.overWindow(m)
-	c.recent, c.scrapes = r.betweenScrapes(m)
-	return c
 }
 
 // forecast takes what arrived since the last sample into the belief: the count between

@@ -61,7 +61,7 @@ type Sizing struct {
 	Share   float64
 	// PeakShare is the share that is to keep the promise at the expected peak.
 	PeakShare float64
-	// Burst is that of the arrivals at one replica.
+	// Burst is how bursty the arrivals are at one of the replicas that share them.
 	Burst float64
 	// Rate is the greatest at which Share keeps it, in requests per second.
 	Rate capacity.Rate
@@ -157,7 +157,7 @@ func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate cap
 	old := v.old.Sizing
 	known = !old.Found.IsZero()
 	asked := Sizing{Profile: profile, Shape: m.demand.tokens, SLO: m.promise.SLO, Share: r.policy.Share, PeakShare: r.policy.peakShare()}
-	asked.Burst = m.burst(old.Rate)
+	asked.Burst = serving.Shared(1, serving.Sharing(m.demand.now, old.Rate)).Burst
 	if known && (old.holds(asked) || r.snapshot.Time.Sub(old.Found) < r.sizeSpacing()) {
 		return old.Rate, true
 	}
@@ -173,12 +173,6 @@ func (r *round) sloRate(m *model, v *variant, profile serving.Profile) (rate cap
 	asked.PeakRate, _ = serving.SharedRate(profile, asked.Shape, m.demand.now, 1, asked.SLO, asked.PeakShare)
 	v.next.Sizing = asked
 	return asked.Rate, true
-}
-
-// burst is how bursty the arrivals are at one of the replicas that share them when each
-// serves so much.
-func (m *model) burst(each capacity.Rate) float64 {
-	return serving.Shared(1, serving.Sharing(m.demand.now, each)).Burst
 }
 
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*b }

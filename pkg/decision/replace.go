@@ -182,9 +182,16 @@ func (r *round) swaps(m *model, candidates []*variant, room func(*variant) int) 
 	return options
 }
 
-// beside is how long new replicas of a variant run beside those that they replace.
+// beside is how long new replicas of a variant run beside those that they replace: until they
+// serve, and for the longest time for which replicas are held that may go then.
 func (m *model) beside(candidates []*variant, v *variant) time.Duration {
-	return cmp.Or(v.in.Startup, m.lead) + holdFor(m, candidates, v)
+	longest := time.Duration(0)
+	for _, o := range candidates {
+		if o != v && m.staying(o, o.target) < o.target {
+			longest = max(longest, o.policy.Down.Window)
+		}
+	}
+	return cmp.Or(v.in.Startup, m.lead) + longest
 }
 
 // switching is the mix of a switch that is under way, whose replicas stay for about its load; nil
@@ -197,17 +204,6 @@ func (r *round) switching(m *model) map[*variant]int {
 	mix := make(map[*variant]int, len(m.variants))
 	m.each(func(v *variant) { mix[v] = v.next.Lowered })
 	return mix
-}
-
-// holdFor is the longest time for which replicas are held that may go when v takes over.
-func holdFor(m *model, candidates []*variant, v *variant) time.Duration {
-	longest := time.Duration(0)
-	for _, o := range candidates {
-		if o != v && m.staying(o, o.target) < o.target {
-			longest = max(longest, o.policy.Down.Window)
-		}
-	}
-	return longest
 }
 
 // tellDearer says which variants would serve for less and lack room.

@@ -25,7 +25,10 @@ func (r *round) reserve() {
 	all := r.byImportance()
 	for _, v := range all {
 		waiting, awaited := v.in.unscheduled(), r.awaitingPod(v)
-		held := r.placeMade(v, waiting)
+		// Quotas count the pods that are there already, whether a node holds them or not.
+		r.trial.Charge(v.in.Request, -waiting)
+		held := r.place(v, waiting)
+		r.trial.Charge(v.in.Request, waiting-len(held))
 		held = append(held, r.take(v, awaited)...)
 		v.plan.Unplaced = waiting + awaited - len(held)
 		v.kept = len(held)
@@ -154,15 +157,6 @@ func (r *round) take(v *variant, n int) []int {
 	return held
 }
 
-// placeMade is place for pods that are there: quotas count them already, whether a node
-// holds them or not.
-func (r *round) placeMade(v *variant, n int) []int {
-	r.trial.Charge(v.in.Request, -n)
-	held := r.place(v, n)
-	r.trial.Charge(v.in.Request, n-len(held))
-	return held
-}
-
 // release gives away the room of pods that the scheduler has refused for a while
 // although the model would place them: something that is not modelled keeps them
 // away, and others may have what they cannot use. It returns since when it refuses them.
@@ -272,13 +266,6 @@ func (v *variant) below(most int) int { return v.oneAtATime(max(0, v.bounded(mos
 func (r *round) slots(q *placement.Request) int {
 	slots, _ := r.trial.Slots(q)
 	return slots
-}
-
-// onNodes is how many more of it the nodes take, whatever quotas allow.
-func (r *round) onNodes(v *variant) int {
-	free := *v.in.Request
-	free.Charges = nil
-	return r.slots(&free)
 }
 
 // allowed is how many more replicas of the variant quotas allow, which no new node changes.

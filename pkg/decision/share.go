@@ -93,7 +93,9 @@ func (w *rows) add(v *variant) {
 	if _, known := w.nodes[key]; known {
 		return
 	}
-	w.nodes[key] = w.row(float64(w.round.onNodes(v)))
+	free := *v.in.Request
+	free.Charges = nil
+	w.nodes[key] = w.row(float64(w.round.slots(&free)))
 	h, devices := placement.HoleOf(v.in.Request.Shape)
 	if !devices || slices.ContainsFunc(w.holes, func(known holeRow) bool { return known.Hole == h }) {
 		return

@@ -502,8 +502,8 @@ func TestASwitchIsHeldByWhatMayGo(t *testing.T) {
 	m := modelOf(model{rated: true})
 	cheap := of("cheap", 9*time.Minute, 0)
 	all := []*variant{cheap, of("stays", 8*time.Minute, 2), of("one may go", 5*time.Minute, 1), of("both may", time.Minute, 0)}
-	assert.Equal(t, 5*time.Minute, holdFor(m, all, cheap))
-	assert.Zero(t, holdFor(m, all[:2], cheap))
+	assert.Equal(t, 5*time.Minute, m.beside(all, cheap))
+	assert.Zero(t, m.beside(all[:2], cheap))
 }
 
 // Only pods that the scheduler refused lose the room that is kept for them; those that wait
