@@ -42,14 +42,8 @@ func (r *round) allocate() answer {
 	found := answer{lacks: map[*model]lack{}, ideal: map[*variant]int{}, giving: map[*variant][]string{}}
 	ordered := slices.Clone(r.models)
 	slices.SortStableFunc(ordered, func(a, b *model) int { return cmp.Compare(a.promise.Priority, b.promise.Priority) })
-	var acting, shown []*model
-	for _, m := range ordered {
-		if m.advisory {
-			shown = append(shown, m)
-		} else {
-			acting = append(acting, m)
-		}
-	}
+	acting := slices.DeleteFunc(slices.Clone(ordered), func(m *model) bool { return m.advisory })
+	shown := slices.DeleteFunc(ordered, func(m *model) bool { return !m.advisory })
 	r.allocateTo(acting, found)
 	r.preempt(acting, found)
 	// Who is only shown what it would get is given what they leave, and nobody gives way to it.
@@ -66,13 +60,7 @@ func (r *round) allocateTo(ordered []*model, found answer) {
 			found.lacks[m] = lack{any: !r.keepOne(m)}
 		}
 	}
-	var growing []*model
-	for _, m := range ordered {
-		if m.need.want == wantMore {
-			growing = append(growing, m)
-		}
-	}
-	r.growAll(growing, found)
+	r.growAll(slices.DeleteFunc(slices.Clone(ordered), func(m *model) bool { return m.need.want != wantMore }), found)
 	r.remember(ordered, found)
 	switches := 0
 	for _, m := range ordered {

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
@@ -91,10 +92,6 @@ func (r *round) attained(m *model) Attained {
 // complete reports whether the fleet is what sizing asks for: no replica starts, none serves
 // that cannot keep the promise, and those that serve are counted for what arrives.
 func (m *model) complete() bool {
-	for _, v := range m.variants {
-		if len(v.in.Starting) > 0 || v.in.Ready > 0 && v.rate.unfit() {
-			return false
-		}
-	}
-	return m.demand.now > 0 && m.demand.now <= m.served(func(v *variant) int { return v.in.Ready })
+	return m.demand.now > 0 && m.demand.now <= m.served(func(v *variant) int { return v.in.Ready }) &&
+		!slices.ContainsFunc(m.variants, func(v *variant) bool { return len(v.in.Starting) > 0 || v.in.Ready > 0 && v.rate.unfit() })
 }

@@ -74,6 +74,11 @@ func (r *round) ageOfShare(s Sample) age {
 	return r.age(s)
 }
 
+// fresh reports whether all of the samples may enter an estimate that lowers a count.
+func (r *round) fresh(samples ...Sample) bool {
+	return !slices.ContainsFunc(samples, func(s Sample) bool { return r.age(s) != ageFresh })
+}
+
 // usable reports whether a sample may enter an estimate that raises a count.
 func (r *round) usable(s Sample) bool { return r.age(s) <= ageAgeing }
 

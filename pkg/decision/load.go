@@ -96,12 +96,7 @@ func (r *round) saturation(v *variant, p *Replica) (share float64, known bool) {
 // hangs reports whether the replica has work, and requests that wait, and completed none of
 // it within the metrics window although more than chance would have been.
 func (r *round) hangs(m *model, v *variant, p *Replica) bool {
-	for _, s := range []Sample{p.Served, p.Running, p.Waiting} {
-		if r.age(s) != ageFresh {
-			return false
-		}
-	}
-	if p.Served.Value > 0 || p.Running.Value == 0 || p.Waiting.Value == 0 || r.fledgling(p) {
+	if !r.fresh(p.Served, p.Running, p.Waiting) || p.Served.Value > 0 || p.Running.Value == 0 || p.Waiting.Value == 0 || r.fledgling(p) {
 		return false
 	}
 	usual, known := v.old.Curve.Rate(p.Running.Value, m.old.Tokens.Shape, serving.Profile{}), v.old.Curve.Known()

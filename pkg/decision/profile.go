@@ -248,10 +248,8 @@ func (r *round) watchLatency(m *model) {
 // latencyOf is what one replica showed of its latency; nothing is learned from the zero
 // value of one that did not show all that is needed.
 func (r *round) latencyOf(m *model, p *Replica) serving.Observation {
-	for _, s := range []Sample{p.Running, p.Served, p.ITL, p.Waiting} {
-		if r.age(s) != ageFresh {
-			return serving.Observation{}
-		}
+	if !r.fresh(p.Running, p.Served, p.ITL, p.Waiting) {
+		return serving.Observation{}
 	}
 	// Who arrives independently finds as many in service as there are in the mean, and is one
 	// more himself (PASTA): his latency is that of one more.

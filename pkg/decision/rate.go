@@ -120,7 +120,7 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) serving.Curve {
 	seen := curve.Updated
 	for i := range v.in.Replicas {
 		p := &v.in.Replicas[i]
-		if r.age(p.Running) == ageFresh && r.age(p.Served) == ageFresh && p.Served.Time.After(seen) && r.settled(p) {
+		if r.fresh(p.Running, p.Served) && p.Served.Time.After(seen) && r.settled(p) {
 			served := capacity.Rate(p.Served.Value)
 			if r.age(p.InService) == ageFresh {
 				served = capacity.Rate(p.Running.Value / p.InService.Value)
@@ -135,7 +135,7 @@ func (r *round) learn(v *variant, shape capacity.TokenShape) serving.Curve {
 // its time in service belongs to; the model's where it is not known.
 func (r *round) shapeOf(p *Replica, model capacity.TokenShape) capacity.TokenShape {
 	own := capacity.TokenShape{Input: capacity.Tokens(p.Input.Value), Output: capacity.Tokens(p.Output.Value)}
-	if r.age(p.Input) == ageFresh && r.age(p.Output) == ageFresh && own.Known() {
+	if r.fresh(p.Input, p.Output) && own.Known() {
 		return own
 	}
 	return model
@@ -250,12 +250,7 @@ func (v *variant) batchLimit() int { return cmp.Or(max(0, v.in.BatchLimit), v.in
 // compared, the rate per cost of the best known one: prices follow what a machine can do;
 // and where it has no price either, the least of the known ones.
 func infer(m *model) {
-	var lenders []*variant
-	for _, v := range m.variants {
-		if v.rate.serves() > 0 {
-			lenders = append(lenders, v)
-		}
-	}
+	lenders := slices.DeleteFunc(slices.Clone(m.variants), func(v *variant) bool { return v.rate.serves() <= 0 })
 	for _, v := range m.variants {
 		if v.rate.serves() > 0 || v.rate.unfit() || len(lenders) == 0 {
 			continue

@@ -176,12 +176,7 @@ func (r *round) fleetOf(v *variant, startup time.Duration) fleet {
 
 // begunAfter reports whether a replica began to serve after an instant.
 func (v *Variant) begunAfter(at time.Time) bool {
-	for i := range v.Replicas {
-		if v.Replicas[i].Since.After(at) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Replicas, func(p Replica) bool { return p.Since.After(at) })
 }
 
 // startupDeadline is how long a starting replica of the variant is taken to come up. Where

@@ -207,7 +207,12 @@ func (r *round) asShown(v *variant) *Variant {
 }
 
 // bounded is n, but no more than maxReplicas.
-func (v *variant) bounded(n int) int { return fewer(v.policy.Max, n) }
+func (v *variant) bounded(n int) int {
+	if v.policy.Max < 0 {
+		return n
+	}
+	return min(v.policy.Max, n)
+}
 
 // maximum says what maxReplicas is, and whose where it is not the object's own.
 func (v *variant) maximum() string {
@@ -216,14 +221,6 @@ func (v *variant) maximum() string {
 		of = " of " + v.policy.MaxOf
 	}
 	return fmt.Sprintf("maxReplicas%s is %d", of, v.policy.Max)
-}
-
-// fewer is the lower of an upper bound, negative for none, and another number.
-func fewer(bound, n int) int {
-	if bound < 0 {
-		return n
-	}
-	return min(bound, n)
 }
 
 // fact records what a condition reports, once.
