@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"slices"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
@@ -66,8 +67,9 @@ type round struct {
 	// sized is how many variants had a rate within a promise before this round, and
 	// firstSizes how many got their first one in it.
 	sized, firstSizes int
-	// down are the names of the nodes that are not ready.
-	down map[string]bool
+	// down are the names of the nodes that are not ready, and nodesByName the indexes of all.
+	down        map[string]bool
+	nodesByName map[string]int
 	// queued are the namespaces in which a gateway shows the queue of a model.
 	queued map[string]bool
 }
@@ -155,8 +157,7 @@ func FallbackTo(wanted int, known bool, least int, why string) *Fallback {
 
 // binds says what keeps the variant's replicas from being one fewer or one more.
 func (m *model) binds(v *variant) string {
-	for i := len(v.plan.Steps) - 1; i >= 0; i-- {
-		s := v.plan.Steps[i]
+	for _, s := range slices.Backward(v.plan.Steps) {
 		obstacle := s.Stage == StageLimits && (s.Reason == ReasonMaxReplicas || s.Reason == ReasonBackingOff)
 		if s.Before != s.After && s.Stage != StageAllocation || s.Reason == ReasonNoSlots || obstacle {
 			return string(s.Stage) + ": " + s.Detail

@@ -55,15 +55,14 @@ type nominated struct {
 // nominate keeps the room for whom it was made, as long as a scale-down waits, also while who
 // gives it still holds a part of it, unless there is room elsewhere by then.
 func (r *round) nominate(variants []*variant) {
-	var nodes map[string]int
 	var has map[Key]int
 	for _, v := range variants {
 		for i, given := range v.old.Nominated {
-			if nodes == nil {
-				nodes, has = r.nodes(), map[Key]int{}
+			if has == nil {
+				has = map[Key]int{}
 				r.each(func(v *variant) { has[v.key] = v.in.Current })
 			}
-			node, known := nodes[given.Node]
+			node, known := r.nodes()[given.Node]
 			left, found := has[given.By]
 			age, goes := r.snapshot.Time.Sub(given.At), found && left <= given.To
 			// One that waits has its room.

@@ -79,7 +79,6 @@ func (r *round) begin(in *Model, memory *Memory) *model {
 	m.old, m.next = memory.OfModel(m.key), &ModelMemory{}
 	m.saturation = r.policy.SaturationOf(m.key)
 	m.promise = r.policy.PromiseTo(m.key)
-	advisory := true
 	all := make([]variant, len(in.Variants))
 	for i := range in.Variants {
 		v := &in.Variants[i]
@@ -106,11 +105,11 @@ func (r *round) begin(in *Model, memory *Memory) *model {
 			w.plan.Accelerator = v.Request.Shape.Accelerator
 		}
 		m.variants[i] = w
-		advisory = advisory && w.policy.Actuation == ActuationOff
 	}
-	m.advisory = advisory
+	acts := func(v *variant) bool { return v.policy.Actuation != ActuationOff }
+	m.advisory = !slices.ContainsFunc(m.variants, acts)
 	for _, v := range m.variants {
-		v.managed = advisory || v.policy.Actuation != ActuationOff
+		v.managed = m.advisory || acts(v)
 	}
 	return m
 }

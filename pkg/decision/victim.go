@@ -16,7 +16,6 @@ import (
 func (r *round) victims(giving map[*variant][]string) {
 	var choosing []*variant
 	var leaving []placement.Leaving
-	var nodes map[string]int
 	r.each(func(v *variant) {
 		// Of the pods, not of what the target asks for: some of those may have no pod
 		// yet, and some pods of an earlier scale-down may still be there.
@@ -24,11 +23,8 @@ func (r *round) victims(giving map[*variant][]string) {
 		if n <= 0 || v.target >= v.in.Current || !r.picks(v) {
 			return
 		}
-		if nodes == nil {
-			nodes = r.nodes()
-		}
 		choosing = append(choosing, v)
-		leaving = append(leaving, placement.Leaving{Request: v.in.Request, Replicas: r.removable(v, n, giving[v], nodes), Count: n})
+		leaving = append(leaving, placement.Leaving{Request: v.in.Request, Replicas: r.removable(v, n, giving[v], r.nodes()), Count: n})
 	})
 	if len(leaving) == 0 {
 		return
@@ -101,10 +97,11 @@ func (r *round) busy(v *variant, p *Replica) float64 {
 
 // nodes are the indexes of the cluster's nodes by name.
 func (r *round) nodes() map[string]int {
-	all := r.trial.Cluster().Nodes
-	nodes := make(map[string]int, len(all))
-	for i := range all {
-		nodes[all[i].Name] = i
+	if all := r.trial.Cluster().Nodes; r.nodesByName == nil {
+		r.nodesByName = make(map[string]int, len(all))
+		for i := range all {
+			r.nodesByName[all[i].Name] = i
+		}
 	}
-	return nodes
+	return r.nodesByName
 }
