@@ -16,10 +16,7 @@ func (r *round) share(models []*model) []map[*variant]int {
 	problems := make([]allocation.Model, len(models))
 	candidates := make([][]*variant, len(models))
 	for i, m := range models {
-		first, reserves, _ := r.growable(m)
-		if len(first) == 0 {
-			first = reserves
-		}
+		first, _, _ := r.growable(m)
 		candidates[i] = first
 		problems[i] = allocation.Model{
 			Priority: m.promise.Priority,
