@@ -31,11 +31,9 @@ type demand struct {
 	tokens capacity.TokenShape
 	// backlog is the number of requests that wait.
 	backlog float64
-	// certain is the rate that fresh samples alone show, which is known when isCertain,
-	// and silent are the serving replicas of each variant without them.
+	// certain is the rate that fresh samples alone show, which is known when isCertain.
 	certain   capacity.Rate
 	isCertain bool
-	silent    []int
 	// forecast is what is believed of the arrivals, risk the quantile of it that is sized
 	// for, and lag what passes between its newest sample and the next round, which can correct
 	// what is decided now.
@@ -68,9 +66,7 @@ func (r *round) demandOf(m *model) demand {
 		// Where nothing completes, or nobody tells lengths, those that arrive are as usual.
 		newest = d.tokens
 	}
-	c := counts{at: r.sampled(m)}
-	c.steady, c.window = r.overWindow(m)
-	c.recent, c.scrapes = r.betweenScrapes(m)
+	c := r.countsOf(m)
 	var again float64
 	m.next.Forecast, again = r.forecast(m, &c, newest)
 	d.forecast = &m.next.Forecast
@@ -83,7 +79,7 @@ func (r *round) demandOf(m *model) demand {
 		d.now = d.requests(mean)
 		d.lag = max(0, r.snapshot.Time.Sub(d.forecast.Sampled)) + min(r.policy.Interval, FastInterval)
 	}
-	d.certain, d.silent, d.isCertain = r.certain(m)
+	d.certain, d.isCertain = r.certain(m)
 	d.certain = d.requests(float64(d.certain) * d.forecast.Worth(newest))
 	return d
 }
@@ -102,6 +98,8 @@ type counts struct {
 	at              time.Time
 	steady, recent  forecast.Count
 	window, scrapes bool
+	// served and spoke are how many serving replicas showed their part of each.
+	served, spoke int
 }
 
 // forecast takes what arrived since the last sample into the belief: the count between
@@ -119,11 +117,11 @@ func (r *round) forecast(m *model, c *counts, shape capacity.TokenShape) (f fore
 	switch {
 	case c.scrapes && !(c.window && r.inService(m) > r.policy.Window && float64(c.steady.Rate)*c.recent.Span.Seconds() < settledChance*settledChance):
 		if seen = c.recent; !m.in.Recent.Present {
-			r.complete(m, &seen, c.at, func(p *Replica) bool { return r.usableSigned(p.Recent) })
+			r.complete(m, &seen, c.at, c.spoke)
 		}
 	case c.window && c.at.Sub(f.Sampled) >= c.steady.Span:
 		if seen = c.steady; !m.in.Arrival.Present {
-			r.complete(m, &seen, c.at, func(p *Replica) bool { return r.usable(p.Served) })
+			r.complete(m, &seen, c.at, c.served)
 			seen.LowerBound = seen.LowerBound || r.began(m) > 0
 		}
 	default:
@@ -174,13 +172,8 @@ func (r *round) inService(m *model) time.Duration {
 
 // complete counts for serving replicas that say nothing what the others did in the mean. Where
 // some just began or went, or may have, or most say nothing, the count is a lower bound.
-func (r *round) complete(m *model, seen *forecast.Count, at time.Time, says func(*Replica) bool) {
-	ready, heard := m.ready(), 0
-	m.eachReplica(func(p *Replica) {
-		if says(p) {
-			heard++
-		}
-	})
+func (r *round) complete(m *model, seen *forecast.Count, at time.Time, heard int) {
+	ready := m.ready()
 	silent := max(0, ready-heard)
 	switch {
 	case r.shrank(m, at, seen.Span), silent > 0 && (silent >= heard || r.began(m) > 0 || len(m.old.Seen) == 0):
@@ -212,27 +205,24 @@ func (m *model) tellDemand() {
 	m.note(StageDemand, ReasonMetricsMissing, "the arrival rate is unknown")
 }
 
-// certain is the arrival rate of which only fresh samples count, and how many serving
-// replicas of each variant have none. It reports false when nothing fresh is known.
-func (r *round) certain(m *model) (rate capacity.Rate, silent []int, known bool) {
+// certain is the arrival rate of which only fresh samples count. It reports false when nothing
+// fresh is known, and notes how many serving replicas of each variant have none that matters.
+func (r *round) certain(m *model) (rate capacity.Rate, known bool) {
 	if m.in.Arrival.Present {
-		return capacity.Rate(max(0, m.in.Arrival.Value)), nil, r.age(m.in.Arrival) == ageFresh
+		return capacity.Rate(max(0, m.in.Arrival.Value)), r.age(m.in.Arrival) == ageFresh
 	}
-	sum := 0.0
-	silent = make([]int, len(m.variants))
-	for i, v := range m.variants {
+	for _, v := range m.variants {
 		fresh := 0
-		for j := range v.in.Replicas {
-			p := &v.in.Replicas[j]
-			if r.age(p.Served) == ageFresh && r.ageSigned(p.InFlightGrowth) == ageFresh {
+		for i := range v.in.Replicas {
+			if p := &v.in.Replicas[i]; r.age(p.Served) == ageFresh && r.ageSigned(p.InFlightGrowth) == ageFresh {
 				fresh++
-				sum += p.Served.Value + p.InFlightGrowth.Value
+				rate += capacity.Rate(p.Served.Value + p.InFlightGrowth.Value)
 			}
 		}
 		known = known || fresh > 0
-		silent[i] = max(0, v.in.Ready-fresh)
+		v.load.silent = max(0, v.in.Ready-fresh)
 	}
-	return capacity.Rate(sum), silent, known
+	return rate, known
 }
 
 // began is how many more replicas serve now than at some time within the metrics window.
@@ -258,41 +248,36 @@ func (r *round) shrank(m *model, at time.Time, span time.Duration) bool {
 	return false
 }
 
-// overWindow is the arrival rate over the metrics window: as the gateway counts
-// it, else completions plus the growth of what is in flight. A serving replica without data
+// countsOf finds what arrived as the gateway counts it, else as the replicas show it: over the
+// metrics window completions plus the growth of what is in flight. A serving replica without data
 // adds nothing here: complete counts for it where none just began. Each new replica would raise
 // the demand until it is scraped else, and the demand would add more replicas.
-func (r *round) overWindow(m *model) (forecast.Count, bool) {
-	if r.usable(m.in.Arrival) {
-		return forecast.Count{Rate: capacity.Rate(m.in.Arrival.Value), Span: r.policy.Window}, true
-	}
-	sum, known := 0.0, false
+func (r *round) countsOf(m *model) counts {
+	c := counts{steady: forecast.Count{Span: r.policy.Window}}
 	m.eachReplica(func(p *Replica) {
+		if p.Served.Time.After(c.at) {
+			c.at = p.Served.Time
+		}
 		if r.usable(p.Served) {
-			sum, known = sum+p.Served.Value, true
+			c.steady.Rate, c.served = c.steady.Rate+capacity.Rate(p.Served.Value), c.served+1
 			if r.usableSigned(p.InFlightGrowth) {
-				sum += p.InFlightGrowth.Value
+				c.steady.Rate += capacity.Rate(p.InFlightGrowth.Value)
 			}
 		}
-	})
-	return forecast.Count{Rate: capacity.Rate(max(0, sum)), Span: r.policy.Window}, known
-}
-
-// betweenScrapes is the same between the last two scrapes alone.
-func (r *round) betweenScrapes(m *model) (forecast.Count, bool) {
-	if r.usable(m.in.Recent) {
-		return forecast.Count{Rate: capacity.Rate(m.in.Recent.Value), Span: m.in.RecentSpan}, true
-	}
-	if r.usable(m.in.Arrival) {
-		return forecast.Count{}, false
-	}
-	sum, known, longest := 0.0, false, time.Duration(0)
-	m.eachReplica(func(p *Replica) {
 		if r.usableSigned(p.Recent) {
-			sum, known, longest = sum+p.Recent.Value, true, max(longest, p.RecentSpan)
+			c.recent.Rate, c.recent.Span, c.spoke = c.recent.Rate+capacity.Rate(p.Recent.Value), max(c.recent.Span, p.RecentSpan), c.spoke+1
 		}
 	})
-	return forecast.Count{Rate: capacity.Rate(max(0, sum)), Span: longest}, known
+	c.window, c.scrapes = c.served > 0, c.spoke > 0
+	if r.usable(m.in.Arrival) {
+		c.at, c.steady.Rate = m.in.Arrival.Time, capacity.Rate(m.in.Arrival.Value)
+		c.window, c.scrapes = true, false
+	}
+	if r.usable(m.in.Recent) {
+		c.recent, c.scrapes = forecast.Count{Rate: capacity.Rate(m.in.Recent.Value), Span: m.in.RecentSpan}, true
+	}
+	c.steady.Rate, c.recent.Rate = max(0, c.steady.Rate), max(0, c.recent.Rate)
+	return c
 }
 
 // eachReplica calls f for every serving replica of the targets that are there.
@@ -364,20 +349,6 @@ func (r *round) observations(m *model, sampled time.Time, backlog, again float64
 // inFlight is how many requests the replicas have, as far as is known.
 func (r *round) inFlight(m *model) float64 {
 	return m.sum(func(p *Replica) float64 { return r.value(p.Running) + r.value(p.Waiting) })
-}
-
-// sampled is the time of the newest sample that the arrival rate is made of.
-func (r *round) sampled(m *model) time.Time {
-	if r.usable(m.in.Arrival) {
-		return m.in.Arrival.Time
-	}
-	var newest time.Time
-	m.eachReplica(func(p *Replica) {
-		if p.Served.Time.After(newest) {
-			newest = p.Served.Time
-		}
-	})
-	return newest
 }
 
 // lead is how long a new replica takes to serve: the longest of the model's variants as

@@ -135,7 +135,7 @@ func TestACountIsLookedAtOnce(t *testing.T) {
 			m.old.Forecast = m.old.Forecast.Observe(epoch.Add(time.Duration(i-41)*15*time.Second), forecast.Count{Rate: 9, Span: 15 * time.Second}, nil)
 		}
 		m.old.Seen = []Observation{{Sampled: epoch.Add(-ago), Ready: 2}}
-		belief, _ := r.forecast(m, &counts{at: epoch, scrapes: true, recent: forecast.Count{Rate: 6, Span: 15 * time.Second}}, capacity.TokenShape{})
+		belief, _ := r.forecast(m, &counts{at: epoch, scrapes: true, spoke: 2, recent: forecast.Count{Rate: 6, Span: 15 * time.Second}}, capacity.TokenShape{})
 		found, _ := belief.Moments()
 		assert.InDelta(t, mean, found, 0.5, "seen %s ago", ago)
 	}

@@ -27,9 +27,10 @@ type load struct {
 	// age of the newest one of any.
 	fresh  int
 	newest age
-	// saturated and unsaturated are how many are known to be so, and hanging how many
-	// complete nothing.
-	saturated, unsaturated, hanging int
+	// saturated and unsaturated are how many are known to be so, hanging how many complete
+	// nothing, and silent how many of a variant show nothing fresh of what they serve where no
+	// gateway counts the arrivals.
+	saturated, unsaturated, hanging, silent int
 	// hangs is which of them hang, by index; a model, and a variant of which none does, has none.
 	hangs []bool
 	// saturation and queue are the sums, for a model the means, of the used share of what

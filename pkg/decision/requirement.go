@@ -237,8 +237,8 @@ func (r *round) spares(m *model) bool {
 // fresh samples is taken to be as full as the triggers allow.
 func (m *model) certain() capacity.Rate {
 	rate := m.demand.certain
-	for i, n := range m.demand.silent {
-		rate += max(m.variants[i].rate.trigger, m.variants[i].rate.serves()) * capacity.Rate(n)
+	for _, v := range m.variants {
+		rate += max(v.rate.trigger, v.rate.serves()) * capacity.Rate(v.load.silent)
 	}
 	return max(0, rate)
 }
@@ -246,12 +246,9 @@ func (m *model) certain() capacity.Rate {
 // guessesSilent reports whether a serving replica without fresh samples is of a variant of
 // which nothing was seen either: nobody knows then what it may serve.
 func (m *model) guessesSilent() bool {
-	for i, n := range m.demand.silent {
-		if v := m.variants[i]; n > 0 && v.rate.guessed && !v.next.Curve.Known() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.variants, func(v *variant) bool {
+		return v.load.silent > 0 && v.rate.guessed && !v.next.Curve.Known()
+	})
 }
 
 // idleOf is what replicas that may be saturated count for and do not serve; none are while

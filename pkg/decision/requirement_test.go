@@ -194,7 +194,7 @@ func TestLess(t *testing.T) {
 			r, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2, Replicas: []Replica{c.replica}})
 			m.sized, m.ahead = c.sized, 1
 			n := need{queued: c.queued, supply: 5, backlog: 300, detail: "replicas are idle"}
-			m.demand.certain, m.demand.silent, m.demand.isCertain = r.certain(m)
+			m.demand.certain, m.demand.isCertain = r.certain(m)
 			r.less(m, &n)
 			assert.Equal(t, c.want, n.reason)
 			assert.Equal(t, c.want == ReasonSteady, n.want == wantLess)
@@ -230,18 +230,17 @@ func TestWhoSparesTheSaturated(t *testing.T) {
 // What a silent replica serves is not known where its variant's rate is another one's.
 func TestWhoIsGuessedToServe(t *testing.T) {
 	for name, c := range map[string]struct {
-		silent  []int
+		silent  int
 		guessed bool
 		want    bool
 	}{
-		"all are heard":                     {[]int{0}, true, false},
-		"one is silent whose rate was seen": {[]int{1}, false, false},
-		"one is silent whose rate was not":  {[]int{1}, true, true},
-		"a gateway counts the arrivals":     {nil, true, false},
+		"all are heard":                     {0, true, false},
+		"one is silent whose rate was seen": {1, false, false},
+		"one is silent whose rate was not":  {1, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 2, Ready: 2})
-			m.demand.silent, m.demand.isCertain, v.rate.guessed = c.silent, true, c.guessed
+			v.load.silent, m.demand.isCertain, v.rate.guessed = c.silent, true, c.guessed
 			assert.Equal(t, c.want, m.guessesSilent())
 			n := need{supply: 5}
 			r.less(m, &n)
@@ -306,19 +305,19 @@ func TestWhatWaitsInAReplicaIsItsOwn(t *testing.T) {
 // While a ready replica is not heard of, what starts may be what it needs.
 func TestNoneThatStartsGoesWhileOneIsUnheard(t *testing.T) {
 	for name, c := range map[string]struct {
-		known  int
-		silent []int
-		want   bool
+		known         int
+		silent, other int
+		want          bool
 	}{
-		"all are heard":                          {known: 3, silent: []int{0}, want: true},
-		"a gateway counts the arrivals":          {known: 3, want: true},
-		"nobody knows how full one is":           {known: 2, silent: []int{0}},
-		"one does not say what it serves":        {known: 3, silent: []int{1}},
-		"nor does one of the model's other ones": {known: 3, silent: []int{0, 1}},
+		"all are heard":                          {known: 3, want: true},
+		"nobody knows how full one is":           {known: 2},
+		"one does not say what it serves":        {known: 3, silent: 1},
+		"nor does one of the model's other ones": {known: 3, other: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, m, _ := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 3, Current: 4})
-			m.load, m.demand.silent, m.need.least = load{unsaturated: c.known}, c.silent, 4
+			_, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: 3, Current: 4})
+			m.variants = append(m.variants, variantOf(variant{in: &Variant{}, load: load{silent: c.other}}))
+			m.load, v.load.silent, m.need.least = load{unsaturated: c.known}, c.silent, 4
 			now := standing{ready: 15, coming: 20, up: 3, notReady: 1, total: 4, unsaturated: c.known}
 			after := standing{ready: 15, coming: 15, up: 3, total: 3, unsaturated: c.known}
 			assert.Equal(t, c.want, m.safe(now, after))

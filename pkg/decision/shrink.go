@@ -115,12 +115,7 @@ func (m *model) cheapestMix(keep map[*variant]int) map[*variant]int {
 	if best.Unserved > 0 {
 		return nil
 	}
-	mix := make(map[*variant]int, len(m.variants))
-	m.each(func(v *variant) { mix[v] = v.target })
-	for i, v := range candidates {
-		mix[v] = best.Replicas[i]
-	}
-	return mix
+	return changeTo(candidates, best.Replicas).mix
 }
 
 // reaches reports whether it is safe to go to the mix at once.
@@ -272,7 +267,7 @@ func share(load, room float64) float64 {
 // arrivals what it serves, is not known.
 func (m *model) unheard() bool {
 	return m.load.saturated+m.load.unsaturated < m.ready() ||
-		slices.ContainsFunc(m.demand.silent, func(n int) bool { return n > 0 })
+		slices.ContainsFunc(m.variants, func(v *variant) bool { return v.load.silent > 0 })
 }
 
 // unknownLoad is what the ready replicas serve that are not known to have some spare.

@@ -27,7 +27,6 @@ func TestAFewSilentReplicasHoldNoOthers(t *testing.T) {
 // What replicas that say nothing serve is what the others do, unless some of them may have just
 // begun or gone, or too few say anything.
 func TestACountIsCompleted(t *testing.T) {
-	says := Replica{Recent: Sample{Value: 3, Time: epoch, Present: true}}
 	seen := func(ready int) []Observation { return []Observation{{Time: epoch, Sampled: epoch, Ready: ready}} }
 	for name, c := range map[string]struct {
 		heard, ready int
@@ -46,16 +45,10 @@ func TestACountIsCompleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &Variant{Name: "v", Current: c.ready, Ready: c.ready}
-			for range c.heard {
-				in.Replicas = append(in.Replicas, says)
-			}
-			for len(in.Replicas) < c.ready {
-				in.Replicas = append(in.Replicas, Replica{})
-			}
 			r, m, _ := bare(DefaultPolicy(), Memory{}, in)
 			m.old.Seen = c.seen
 			count := forecast.Count{Rate: capacity.Rate(3 * c.heard), Span: 15 * time.Second}
-			r.complete(m, &count, epoch, func(p *Replica) bool { return r.usableSigned(p.Recent) })
+			r.complete(m, &count, epoch, c.heard)
 			assert.Equal(t, c.rate, count.Rate)
 			assert.Equal(t, c.bound, count.LowerBound)
 		})
