@@ -59,7 +59,10 @@ func (d *demand) requests(rate float64) capacity.Rate {
 
 // demandOf finds what arrives and will arrive, the token shape and the backlog.
 func (r *round) demandOf(m *model) demand {
-	d := demand{backlog: r.backlog(m), risk: r.policy.quantile(), history: r.earlierDays(m)}
+	d := demand{backlog: r.backlog(m), risk: saturationRisk, history: r.earlierDays(m)}
+	if r.policy.Hybrid {
+		d.risk = r.policy.Risk
+	}
 	var newest capacity.TokenShape
 	d.tokens, newest = r.tokens(m)
 	if !newest.Known() {

@@ -102,17 +102,12 @@ func (r *round) hangs(m *model, v *variant, p *Replica) bool {
 	}
 	usual, known := v.old.Curve.Rate(p.Running.Value, m.old.Tokens.Shape, serving.Profile{}), v.old.Curve.Known()
 	if !known && m.old.Forecast.Known() {
-		usual, known = r.partOf(m, p), true
+		// By Little's law it completes as large a part of what arrives as it has in service.
+		running := m.sum(func(p *Replica) float64 { return r.value(p.Running) })
+		mean, _ := m.old.Forecast.Moments()
+		usual, known = capacity.Rate(mean/m.old.Forecast.Worth(m.old.Tokens.Shape)*p.Running.Value/running), true
 	}
 	return !known || float64(usual)*r.policy.Window.Seconds() > settledChance
-}
-
-// partOf is what the replica completes of what arrives: by Little's law as large a part of it as it
-// has in service.
-func (r *round) partOf(m *model, p *Replica) capacity.Rate {
-	running := m.sum(func(p *Replica) float64 { return r.value(p.Running) })
-	mean, _ := m.old.Forecast.Moments()
-	return capacity.Rate(mean / m.old.Forecast.Worth(m.old.Tokens.Shape) * p.Running.Value / running)
 }
 
 // hung reports whether the replica of that index hangs.

@@ -101,14 +101,6 @@ const DefaultRisk = 0.9
 // distance of their own.
 const saturationRisk = 0.85
 
-// quantile is that of the forecast demand that is sized for.
-func (p *Policy) quantile() float64 {
-	if p.Hybrid {
-		return p.Risk
-	}
-	return saturationRisk
-}
-
 // LeastPriority is the priority of a model in no service class.
 const LeastPriority = 100
 
