@@ -10,9 +10,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	fcache "k8s.io/client-go/tools/cache/testing"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -207,4 +209,18 @@ func TestARefusalAfterTheCRDIsGoneBringsNothingBack(t *testing.T) {
 	assert.True(t, s.none())
 	assert.False(t, s.answered(ctx, apierrors.NewInternalError(errors.New("broken"))), "the informer deals with other errors")
 	assert.True(t, s.none())
+}
+
+// Anybody who may make pods may write any owner into them.
+func TestAnOwnerThatIsNotThereDoesNoHarm(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, owner := range []metav1.Object{
+		&appsv1.Deployment{ObjectMeta: meta("gone", nil)}, &appsv1.ReplicaSet{ObjectMeta: meta("gone", nil)},
+		&appsv1.StatefulSet{ObjectMeta: meta("gone", nil)}, gpuPod("gone", 1, nil),
+	} {
+		pod := gpuPod("p", 1, owner)
+		pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-2 * ownerGrace))
+		feasible, _ := w.schedule(t, pod, node("a", h100, 8, 0), node("b", h100, 8, 0))
+		assert.Len(t, feasible, 2)
+	}
 }

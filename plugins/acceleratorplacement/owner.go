@@ -77,8 +77,10 @@ func (o owners) get(kind schema.GroupKind, namespace, name string) (owner metav1
 	case deployment:
 		// Nearly all have no owner, so that one that is not in the cache is waited for
 		// by nobody.
-		d, err := o.deployments.Deployments(namespace).Get(name)
-		return d, err == nil
+		if d, err := o.deployments.Deployments(namespace).Get(name); err == nil {
+			return d, true
+		}
+		return nil, false
 	case replicaSet:
 		if rs, err := o.replicaSets.ReplicaSets(namespace).Get(name); err == nil {
 			return rs, true
@@ -97,10 +99,14 @@ func (o owners) get(kind schema.GroupKind, namespace, name string) (owner metav1
 	return nil, true
 }
 
-// replicas is how many pods the owner asks for, or 0 when the caches do not say.
+// replicas is how many replicas the owner asks for, or 0 when the caches do not say. The
+// workers of a group are none, whose set a pod owns, the leader: they are of one replica.
 func (o owners) replicas(owner *metav1.OwnerReference, namespace string) int {
 	found, _ := o.get(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind(), namespace, owner.Name)
 	if found == nil || found.GetUID() != owner.UID {
+		return 0
+	}
+	if above := metav1.GetControllerOfNoCopy(found); above != nil && schema.FromAPIVersionAndKind(above.APIVersion, above.Kind).GroupKind() == podKind {
 		return 0
 	}
 	var replicas *int32

@@ -160,6 +160,23 @@ func TestTheFirstReplicasAreSpread(t *testing.T) {
 	assert.Equal(t, "tight", best)
 }
 
+// Workers of one group are one replica: without any of them it serves nothing, and apart
+// they are slower. The set of the leaders has the replicas.
+func TestTheWorkersOfAGroupAreNotSpread(t *testing.T) {
+	group := &appsv1.StatefulSet{ObjectMeta: meta("lws", nil)}
+	group.OwnerReferences = []metav1.OwnerReference{{APIVersion: "leaderworkerset.x-k8s.io/v1", Kind: "LeaderWorkerSet", Name: "lws", UID: "above", Controller: new(true)}}
+	leader := gpuPod("lws-0", 1, group)
+	workers := &appsv1.StatefulSet{ObjectMeta: meta("lws-0", leader)}
+	group.Spec.Replicas, workers.Spec.Replicas = new(int32(2)), new(int32(3))
+	w := newWorld(t, []runtime.Object{group, leader, workers})
+	for owner, want := range map[*appsv1.StatefulSet]string{group: "loose", workers: "tight"} {
+		tight, loose := node("tight", h100, 8, 7), node("loose", h100, 8, 5)
+		tight.pods = podInfos(gpuPod("mate", 1, owner))
+		_, best := w.schedule(t, gpuPod("p", 1, owner), tight, loose)
+		assert.Equal(t, want, best, owner.Name)
+	}
+}
+
 func TestPodsWithoutDevicesAreKeptOffAcceleratorNodes(t *testing.T) {
 	w := newWorld(t, nil)
 	nodes := []fwk.NodeInfo{node("gpu", h100, 8, 0), node("cpu", "", 0, 0)}
