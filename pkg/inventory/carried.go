@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity"
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/placement"
@@ -30,6 +31,8 @@ type Carried struct {
 	extended []extended
 	// tainted is set when the node has taints that keep pods away.
 	tainted bool
+	// discouraging are its taints that ask pods to go elsewhere.
+	discouraging []corev1.Taint
 }
 
 // Bounds of what is believed of a node, so that sums of absurd amounts stay numbers.
@@ -44,6 +47,11 @@ const (
 // Carried reads a node.
 func (m *Names) Carried(node *corev1.Node) *Carried {
 	c := &Carried{Out: Out(node), tainted: slices.ContainsFunc(node.Spec.Taints, keepsAway)}
+	for _, t := range node.Spec.Taints {
+		if t.Effect == corev1.TaintEffectPreferNoSchedule {
+			c.discouraging = append(c.discouraging, t)
+		}
+	}
 	offered, further := offers(&node.Status)
 	c.extended = further
 	for _, o := range offered {
@@ -103,6 +111,17 @@ func (c *Carried) View(used Used, scratch []placement.Pool) (n placement.Node) {
 		}
 	}
 	return n
+}
+
+// Discourages reports whether a taint asks pods with these tolerations to go elsewhere
+// where they can. It is no reason to count the node any less.
+func (c *Carried) Discourages(tolerations []corev1.Toleration) bool {
+	for i := range c.discouraging {
+		if !quietly(corev1helpers.TolerationsTolerateTaint, tolerations, &c.discouraging[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // Under is what the node offers under the resource. It reports false when it offers

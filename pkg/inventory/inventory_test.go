@@ -393,3 +393,27 @@ func TestReadTakesWhatIsKnownOfNodes(t *testing.T) {
 	assert.Equal(t, Read(o.Nodes, o.Pods).Cluster, first.Cluster)
 	assert.Equal(t, first.Cluster, second.Cluster)
 }
+
+func TestSoftTaintsAskPodsToGoElsewhere(t *testing.T) {
+	failing := corev1.Taint{Key: "failing", Value: "memory", Effect: corev1.TaintEffectPreferNoSchedule}
+	barred := corev1.Taint{Key: "barred", Effect: corev1.TaintEffectNoSchedule}
+	for name, c := range map[string]struct {
+		taints      []corev1.Taint
+		tolerations []corev1.Toleration
+		want        bool
+	}{
+		"none":                 {nil, nil, false},
+		"one":                  {[]corev1.Taint{failing}, nil, true},
+		"one that bars":        {[]corev1.Taint{barred}, nil, false},
+		"tolerated":            {[]corev1.Taint{failing}, []corev1.Toleration{{Key: "failing", Value: "memory"}}, false},
+		"tolerated where hard": {[]corev1.Taint{failing}, []corev1.Toleration{{Key: "failing", Value: "memory", Effect: corev1.TaintEffectNoSchedule}}, true},
+		"one of two tolerated": {[]corev1.Taint{failing, {Key: "x", Effect: failing.Effect}}, []corev1.Toleration{{Key: "failing", Operator: corev1.TolerationOpExists}}, true},
+		"all tolerated":        {[]corev1.Taint{barred, failing}, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, false},
+	} {
+		node := h100("n")
+		node.Spec.Taints = c.taints
+		carried := new(Names).Carried(node)
+		assert.Equal(t, c.want, carried.Discourages(c.tolerations), name)
+		assert.Empty(t, carried.Out, name)
+	}
+}

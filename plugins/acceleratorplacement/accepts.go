@@ -11,8 +11,8 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
 
-// maxAccepted is how many types one pod may accept: the score tells as many places
-// of an order apart.
+// maxAccepted is how many types one pod may accept: the score tells twice as many places
+// of an order apart, of which each type takes two.
 const maxAccepted = 8
 
 // accepted are the devices that a pod accepts whose variant names none, or that has no

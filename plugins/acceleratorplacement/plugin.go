@@ -212,7 +212,7 @@ func (p *Plugin) Score(_ context.Context, state fwk.CycleState, pod *corev1.Pod,
 	}
 	var scratch [pools]placement.Pool
 	v := p.view(w, info, scratch[:])
-	return w.table.Score(&v.node, v.shape, v.order, w.mates[v.node.Name]), nil
+	return w.table.Score(&v.node, v.shape, v.tier(), w.mates[v.node.Name]), nil
 }
 
 // ScoreExtensions is the plugin itself.

@@ -160,6 +160,38 @@ func TestTheFirstReplicasAreSpread(t *testing.T) {
 	assert.Equal(t, "tight", best)
 }
 
+// A taint that says to prefer other nodes counts before the packing, as it does in the
+// stock profile, and after the order of accelerators that the pod asks for.
+func TestNodesThatAskPodsToGoElsewhereComeLast(t *testing.T) {
+	w := newWorld(t, nil)
+	failing := corev1.Taint{Key: "failing", Effect: corev1.TaintEffectPreferNoSchedule}
+	tight, loose, other := node("tight", h100, 8, 7), node("loose", h100, 8, 0), node("other", a100, 8, 7)
+	tight.node.Spec.Taints, other.node.Spec.Taints = []corev1.Taint{failing}, []corev1.Taint{failing}
+	for name, c := range map[string]struct {
+		tolerations []corev1.Toleration
+		accepts     string
+		nodes       []fwk.NodeInfo
+		best        string
+	}{
+		"it goes elsewhere":             {nil, "", infosOf(tight, loose), "loose"},
+		"there is no other node":        {nil, "", infosOf(tight), "tight"},
+		"it tolerates the taint":        {[]corev1.Toleration{{Key: "failing", Operator: corev1.TolerationOpExists}}, "", infosOf(tight, loose), "tight"},
+		"it tolerates it where it bars": {[]corev1.Toleration{{Key: "failing", Effect: corev1.TaintEffectNoSchedule}}, "", infosOf(tight, loose), "loose"},
+		"its first type is only there":  {nil, "A100,H100", infosOf(tight, loose, other), "other"},
+		"its last type is only there":   {nil, "H100,L40S,L4,T4,A10,V100,H200,A100", infosOf(other, loose), "loose"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := gpuPod("p", 1, nil)
+			pod.Spec.Tolerations = c.tolerations
+			if c.accepts != "" {
+				pod.Annotations = map[string]string{v1alpha1.AnnotationAccelerators: c.accepts}
+			}
+			_, best := w.schedule(t, pod, c.nodes...)
+			assert.Equal(t, c.best, best)
+		})
+	}
+}
+
 // Workers of one group are one replica: without any of them it serves nothing, and apart
 // they are slower. The set of the leaders has the replicas.
 func TestTheWorkersOfAGroupAreNotSpread(t *testing.T) {
@@ -416,6 +448,9 @@ func TestPodsOfOneOwnerShareASignature(t *testing.T) {
 	selecting := gpuPod("c", 1, rs)
 	selecting.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": a100}
 	assert.NotEqual(t, sign(gpuPod("a", 1, rs)), sign(selecting))
+	tolerating := gpuPod("e", 1, rs)
+	tolerating.Spec.Tolerations = []corev1.Toleration{{Key: "failing", Operator: corev1.TolerationOpExists}}
+	assert.NotEqual(t, sign(gpuPod("a", 1, rs)), sign(tolerating))
 	accepting := gpuPod("d", 1, rs)
 	accepting.Annotations = map[string]string{v1alpha1.AnnotationAccelerators: "A100,H100"}
 	assert.NotEqual(t, sign(gpuPod("a", 1, rs)), sign(accepting))

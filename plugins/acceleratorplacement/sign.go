@@ -44,5 +44,6 @@ func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment
 		// A variant's accelerator may be what its pods select.
 		{Key: fwk.NodeAffinitySignerName, Value: affinity},
 		{Key: fwk.NodeSelectorSignerName, Value: pod.Spec.NodeSelector},
+		{Key: fwk.TolerationsSignerName, Value: fwk.TolerationsSigner(pod)},
 	}, nil
 }

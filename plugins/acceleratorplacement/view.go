@@ -24,6 +24,17 @@ type view struct {
 	order int
 	// accepted is false where the node has no devices that the pod accepts.
 	accepted bool
+	// discouraged is set where a taint of the node asks the pod to go elsewhere.
+	discouraged bool
+}
+
+// tier is what of the score comes before the loss: the order, and of one place in it
+// first the nodes that do not ask the pod to go elsewhere.
+func (v *view) tier() int {
+	if v.discouraged {
+		return 2*v.order + 1
+	}
+	return 2 * v.order
 }
 
 // verdict is the model's. A node without devices that the pod accepts is of the wrong
@@ -41,7 +52,7 @@ func (p *Plugin) view(w *preFilterState, info fwk.NodeInfo, scratch []placement.
 	what := p.catalog.of(p.names, info.Node())
 	v.node = nodeOf(what, info, scratch)
 	pool, order, ok := w.choose(what)
-	v.order, v.accepted = order, ok
+	v.order, v.accepted, v.discouraged = order, ok, what.Discourages(w.pod.Spec.Tolerations)
 	switch {
 	case ok && (w.any() || what.devices[pool].Accelerator == ""):
 		v.shape = w.of(named(&v.node, what.devices[pool], pool))

@@ -102,11 +102,11 @@ const (
 
 // Score says how good the node is for one more pod of the shape; more is better, and
 // no score is above 0. Scores of different nodes for the same shape and table can be
-// compared, nothing else. Tiers: the place of the node's accelerator in the pod's own
-// order, from 0; then the least loss, to which the mates add, which are the pods of the
-// same variant on the node; then the tightest fit, by the devices and then by the CPU
-// that are left. It is whole numbers throughout and allocates nothing. It does not ask
-// whether the pod fits.
+// compared, nothing else. Tiers: the place of the node in an order of the caller's, from
+// 0, by its accelerator or what else comes before all packing; then the least loss, to
+// which the mates add, which are the pods of the same variant on the node; then the
+// tightest fit, by the devices and then by the CPU that are left. It is whole numbers
+// throughout and allocates nothing. It does not ask whether the pod fits.
 func (t *Table) Score(n *Node, s capacity.Shape, order, mates int) int64 {
 	pool := n.poolOf(&s)
 	loss := t.loss(n, &s, pool) + min(max(int64(mates), 0), mostMates)*(MateWeight*Unit)
