@@ -113,6 +113,10 @@ func (c *Carried) View(used Used, scratch []placement.Pool) (n placement.Node) {
 	return n
 }
 
+// Cordoned reports whether nothing keeps new pods away from the node but that people took
+// it out of use, and perhaps taints of the node, of which Out says nothing then.
+func (c *Carried) Cordoned() bool { return c.Out == cordoned }
+
 // Discourages reports whether a taint asks pods with these tolerations to go elsewhere
 // where they can. It is no reason to count the node any less.
 func (c *Carried) Discourages(tolerations []corev1.Toleration) bool {

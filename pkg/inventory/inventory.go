@@ -283,6 +283,9 @@ var removalTaints = map[string]string{
 	corev1.TaintNodeOutOfService:                             "out of service",
 }
 
+// cordoned is the Out of a node that people took out of use.
+const cordoned = "cordoned"
+
 // Out says why a node takes no new pods at all, or empty. A node that has not
 // reported its readiness yet is not out by that: the API server taints it.
 func Out(node *corev1.Node) string {
@@ -296,7 +299,7 @@ func Out(node *corev1.Node) string {
 		}
 	}
 	if node.Spec.Unschedulable {
-		return "cordoned"
+		return cordoned
 	}
 	for i := range node.Spec.Taints {
 		if why := removalTaints[node.Spec.Taints[i].Key]; why != "" {

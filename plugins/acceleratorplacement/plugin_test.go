@@ -192,6 +192,50 @@ func TestNodesThatAskPodsToGoElsewhereComeLast(t *testing.T) {
 	}
 }
 
+// Whoever checks a node cordons it first. A replica of a variant has nothing to check.
+func TestPodsThatTolerateACordonByItsNameMayCheckANode(t *testing.T) {
+	rs := deployed("v")
+	w := newWorld(t, []runtime.Object{rs}, variant("v", "H100", 1))
+	cordoned := node("cordoned", h100, 8, 0)
+	cordoned.node.Spec.Unschedulable = true
+	byName := corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
+	for name, c := range map[string]struct {
+		toleration corev1.Toleration
+		owner      metav1.Object
+		ready      corev1.ConditionStatus
+		want       []string
+	}{
+		"by its name":              {byName, nil, corev1.ConditionTrue, []string{"cordoned"}},
+		"with everything else":     {corev1.Toleration{Operator: corev1.TolerationOpExists}, nil, corev1.ConditionTrue, nil},
+		"a replica":                {byName, rs, corev1.ConditionTrue, nil},
+		"a node that is not ready": {byName, nil, corev1.ConditionFalse, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cordoned.node = cordoned.node.DeepCopy()
+			cordoned.node.Status.Conditions[0].Status = c.ready
+			pod := gpuPod("p", 1, c.owner)
+			pod.Spec.Tolerations = []corev1.Toleration{c.toleration}
+			feasible, _ := w.schedule(t, pod, cordoned)
+			assert.Equal(t, c.want, feasible)
+			w.turnDown(t, pod)
+			hint := fwk.QueueSkip
+			if c.want != nil {
+				hint = fwk.Queue
+			}
+			assert.Equal(t, hint, w.hint(t, 0, pod, nil, cordoned.node))
+		})
+	}
+	full := node("cordoned", h100, 8, 8)
+	full.node.Spec.Unschedulable = true
+	w.handle.nodes = infosOf(full)
+	pod, state := gpuPod("p", 1, nil), newState()
+	pod.Spec.Tolerations = []corev1.Toleration{byName}
+	_, status := w.PreFilter(t.Context(), state, pod, w.handle.nodes)
+	require.True(t, status.IsSuccess())
+	_, status = w.PostFilter(t.Context(), state, pod, nil)
+	assert.Equal(t, "wants 1xnvidia.com/gpu: 1 nvidia.com/gpu node has fewer than 1 free (largest hole 0)", status.Message())
+}
+
 // Workers of one group are one replica: without any of them it serves nothing, and apart
 // they are slower. The set of the leaders has the replicas.
 func TestTheWorkersOfAGroupAreNotSpread(t *testing.T) {

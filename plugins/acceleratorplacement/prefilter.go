@@ -46,6 +46,8 @@ type preFilterState struct {
 	other []placement.Amount
 	// table values the room that the pod takes; nil does as for usual sizes.
 	table *placement.Table
+	// checks is set for a pod that may go to cordoned nodes.
+	checks bool
 	// mates are the nodes that hold pods of the same owner, where that matters.
 	mates mates
 }
@@ -122,6 +124,8 @@ func (p *Plugin) preFilterStateOf(ctx context.Context, pod *corev1.Pod) (*preFil
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("VariantAutoscaling %s: %v", w.variant.Name, err))
 		}
 		w.prefer(p.names)
+	} else {
+		w.checks = toleratesCordon(pod)
 	}
 	if w.any() {
 		if w.devices, err = accepted(pod, takes.Resource); err != nil {
@@ -129,6 +133,24 @@ func (p *Plugin) preFilterStateOf(ctx context.Context, pod *corev1.Pod) (*preFil
 		}
 	}
 	return w, nil
+}
+
+// toleratesCordon reports whether the pod tolerates by its name what Kubernetes makes of a
+// cordon, as those of DaemonSets do, and of whoever checks a node before it is used again.
+// Those that tolerate everything mean taints.
+func toleratesCordon(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.Key == corev1.TaintNodeUnschedulable && t.Value == "" && (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule)
+	})
+}
+
+// out says why the node takes no such pod at all, or empty. The model knows of no pods
+// that go to cordoned nodes, so that a variant has none.
+func (w *preFilterState) out(what *carried) string {
+	if w.checks && what.Cordoned() {
+		return ""
+	}
+	return what.Out
 }
 
 // devicesOf are the devices that the pods of a variant go to that ask for them by the

@@ -106,7 +106,7 @@ func (p *Plugin) recalled(last *atomic.Pointer[carried], node *corev1.Node) *car
 
 // couldUse reports whether the node could hold the pod if no other pod were on it.
 func (w *preFilterState) couldUse(what *carried) bool {
-	if what.Out != "" {
+	if w.out(what) != "" {
 		return false
 	}
 	pool, _, ok := w.choose(what)

@@ -50,7 +50,7 @@ func (v *view) verdict() placement.Verdict {
 // beside the first are put.
 func (p *Plugin) view(w *preFilterState, info fwk.NodeInfo, scratch []placement.Pool) (v view) {
 	what := p.catalog.of(p.names, info.Node())
-	v.node = nodeOf(what, info, scratch)
+	v.node = w.nodeOf(what, info, scratch)
 	pool, order, ok := w.choose(what)
 	v.order, v.accepted, v.discouraged = order, ok, what.Discourages(w.pod.Spec.Tolerations)
 	switch {
@@ -62,6 +62,13 @@ func (p *Plugin) view(w *preFilterState, info fwk.NodeInfo, scratch []placement.
 		v.shape = w.of(capacity.Device{Accelerator: noneOfThem})
 	}
 	return v
+}
+
+// nodeOf is the node as the pod finds it.
+func (w *preFilterState) nodeOf(what *carried, info fwk.NodeInfo, scratch []placement.Pool) placement.Node {
+	n := nodeOf(what, info, scratch)
+	n.Out = w.out(what)
+	return n
 }
 
 // nodeOf is the node with what its pods leave free.
@@ -126,7 +133,7 @@ func explain(w *preFilterState, nodes *snapshot) explanation {
 		e := placement.Explanation{Shape: w.of(device), Other: w.other}
 		e.Nodes[placement.WrongAccelerator] = nodes.others
 		for i, info := range nodes.infos {
-			n := nodeOf(nodes.what[i], info, scratch)
+			n := w.nodeOf(nodes.what[i], info, scratch)
 			verdict := w.verdictOn(&n, nodes.what[i], e.Shape, affinity)
 			if verdict == placement.Fits && w.lacks(info) {
 				verdict = placement.TooLittleOther
