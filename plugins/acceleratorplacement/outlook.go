@@ -99,9 +99,9 @@ func expected(v *v1alpha1.VariantAutoscaling, shape capacity.Shape, c replicas, 
 }
 
 // replicasWanted is how many replicas the variant wants now, as far as its status
-// says.
+// says. A decision that is only shown makes no replicas.
 func replicasWanted(v *v1alpha1.VariantAutoscaling) int {
-	if d := v.Status.DesiredOptimizedAlloc; d != nil && d.NumReplicas != nil {
+	if d := v.Status.DesiredOptimizedAlloc; d != nil && d.NumReplicas != nil && v.Spec.Actuation != v1alpha1.ActuationOff {
 		return int(*d.NumReplicas)
 	}
 	if c := v.Status.CurrentAlloc; c != nil && c.NumReplicas != nil {

@@ -45,6 +45,9 @@ func TestTheOutlookIsWhatIsStillExpected(t *testing.T) {
 		return placement.Outlook{{Shape: capacity.Shape{Accelerator: "H100", Devices: 4, Pods: 1}, Weight: weight}}
 	}
 	spanning := resolved(wanting("v", "H100", 4, 3, 5), 7, v1alpha1.Shape{Accelerator: "H100", Devices: ptr.To(int32(4)), Pods: ptr.To(int32(2))})
+	advised := wanting("v", "H100", 4, 9, 5)
+	advised.Spec.Actuation = v1alpha1.ActuationOff
+	advised.Status.CurrentAlloc = &v1alpha1.CurrentAlloc{NumReplicas: ptr.To(int32(3))}
 	for name, c := range map[string]struct {
 		variant *v1alpha1.VariantAutoscaling
 		count   map[types.NamespacedName]replicas
@@ -55,6 +58,7 @@ func TestTheOutlookIsWhatIsStillExpected(t *testing.T) {
 		"without a bound it may double":            {wanting("v", "H100", 4, 3, 0), counted("v", 3, 0), one(300)},
 		"pods that exist are expected in any case": {wanting("v", "H100", 4, 0, 2), counted("v", 0, 2), one(2000)},
 		"all there, and no more allowed":           {wanting("v", "H100", 4, 3, 3), counted("v", 3, 0), placement.Outlook{}},
+		"advice that nobody acts on":               {advised, counted("v", 2, 0), one(1000 + 200)},
 		"nothing is known of its replicas":         {variant("v", "H100", 4), nil, one(100)},
 		"nothing is known of its size":             {variant("v", "H100", 0), nil, nil},
 		"a replica of two pods is two":             {spanning, counted("v", 2, 0), one(4000 + 2*2*100)},
