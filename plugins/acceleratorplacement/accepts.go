@@ -16,9 +16,9 @@ import (
 const maxAccepted = 8
 
 // accepted are the devices that a pod accepts whose variant names none, or that has no
-// variant, in the order of its annotation; none when it says nothing. The error tells
-// its user what to write.
-func accepted(pod *corev1.Pod, resource corev1.ResourceName) ([]capacity.Device, error) {
+// variant, in the order of its annotation, which may have the names that the cluster
+// gives to products; none when it says nothing. The error tells its user what to write.
+func accepted(names *inventory.Names, pod *corev1.Pod, resource corev1.ResourceName) ([]capacity.Device, error) {
 	text, said := pod.Annotations[v1alpha1.AnnotationAccelerators]
 	if !said {
 		return nil, nil
@@ -40,7 +40,7 @@ func accepted(pod *corev1.Pod, resource corev1.ResourceName) ([]capacity.Device,
 		if i := strings.IndexFunc(part, notInNames); i >= 0 {
 			return nil, wrong(fmt.Sprintf("%q is no name of an accelerator", shorten(part)))
 		}
-		name, err := inventory.Normalize(part).As(resource)
+		name, err := names.Of(part).As(resource)
 		if err != nil {
 			return nil, wrong(err.Error())
 		}

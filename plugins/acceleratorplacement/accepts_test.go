@@ -188,7 +188,7 @@ func TestTheExplanationSaysThatAStatusIsStale(t *testing.T) {
 		pod.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": h100}
 		wanted, status := w.preFilterStateOf(context.Background(), pod)
 		require.True(t, status.IsSuccess())
-		assert.Equal(t, want, wanted.contradiction(), accelerator)
+		assert.Equal(t, want, wanted.contradiction(w.names), accelerator)
 	}
 }
 

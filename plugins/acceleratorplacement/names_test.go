@@ -14,6 +14,7 @@ import (
 	fcache "k8s.io/client-go/tools/cache/testing"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/config"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
 func TestNamesOfOnesOwnAreFollowed(t *testing.T) {
@@ -30,6 +31,8 @@ func TestNamesOfOnesOwnAreFollowed(t *testing.T) {
 		found, _ := w.schedule(t, gpuPod("p", 1, rs), foo)
 		return len(found)
 	}
+	listing := gpuPod("listing", 1, nil)
+	listing.Annotations = map[string]string{v1alpha1.AnnotationAccelerators: "L4, NVIDIA-Foo"}
 	names := func(name string, data map[string]string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: name}, Data: data}
 	}
@@ -40,6 +43,8 @@ func TestNamesOfOnesOwnAreFollowed(t *testing.T) {
 	source.Add(names("names", map[string]string{"NVIDIA-Foo": "H100"}))
 	require.Eventually(t, func() bool { return feasible() == 1 }, time.Minute, time.Millisecond)
 	require.Eventually(t, func() bool { return w.handle.wasActivated("llm/waiting") }, time.Minute, time.Millisecond, "it may fit now")
+	found, _ := w.schedule(t, listing, foo)
+	assert.Equal(t, []string{"foo"}, found, "a list may have the same names")
 
 	before := w.names.Generation()
 	source.Modify(names("names", map[string]string{"NVIDIA-Foo": "?"}))

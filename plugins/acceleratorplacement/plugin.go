@@ -160,7 +160,7 @@ func (p *Plugin) PostFilter(_ context.Context, state fwk.CycleState, pod *corev1
 	}
 	said := explain(w, p.catalog.snapshotOf(p.names, nodes))
 	p.waiting.add(turnedDown{pod: pod, asks: w, reason: said.reason})
-	return nil, fwk.NewStatus(fwk.Unschedulable, said.text+w.contradiction())
+	return nil, fwk.NewStatus(fwk.Unschedulable, said.text+w.contradiction(p.names))
 }
 
 // reasonBefore is why a pod with devices was turned down before it was known what it

@@ -128,7 +128,7 @@ func (p *Plugin) preFilterStateOf(ctx context.Context, pod *corev1.Pod) (*preFil
 		w.checks = toleratesCordon(pod)
 	}
 	if w.any() {
-		if w.devices, err = accepted(pod, takes.Resource); err != nil {
+		if w.devices, err = accepted(p.names, pod, takes.Resource); err != nil {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, err.Error())
 		}
 	}
@@ -218,7 +218,7 @@ func apart(a, b capacity.Device) bool {
 
 // contradiction says that the pod and its variant name different accelerators; it is
 // empty where they agree.
-func (w *preFilterState) contradiction() string {
+func (w *preFilterState) contradiction(names *inventory.Names) string {
 	if w.variant == nil || w.any() {
 		return ""
 	}
@@ -228,7 +228,7 @@ func (w *preFilterState) contradiction() string {
 	if w.selected.Accelerator != "" {
 		return fmt.Sprintf("; its node selector or affinity says %s, and VariantAutoscaling %s says %s: correct one of them", w.selected, w.variant.Name, w.devices[0])
 	}
-	listed, err := accepted(w.pod, w.resource)
+	listed, err := accepted(names, w.pod, w.resource)
 	if err != nil || len(listed) == 0 || slices.ContainsFunc(listed, func(d capacity.Device) bool { return !apart(d, w.devices[0]) }) {
 		return ""
 	}
