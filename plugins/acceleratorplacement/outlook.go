@@ -61,7 +61,7 @@ func (p *Plugin) count(pods []*corev1.Pod) map[types.NamespacedName]replicas {
 // which is neutral, when no variant says its shape. The order of the variants is of
 // no account.
 func outlookOf(names *inventory.Names, variants []*v1alpha1.VariantAutoscaling, count map[types.NamespacedName]replicas) (placement.Outlook, []capacity.Shape) {
-	weights := map[capacity.Shape]int64{}
+	weights, waiting := map[capacity.Shape]int64{}, map[capacity.Shape]int64{}
 	for _, v := range variants {
 		shape, ok := shapeSaid(names, v)
 		if !ok {
@@ -71,6 +71,7 @@ func outlookOf(names *inventory.Names, variants []*v1alpha1.VariantAutoscaling, 
 		shape.Pods = 1
 		e := expected(v, shape, count[types.NamespacedName{Namespace: v.Namespace, Name: v.Name}], pods)
 		weights[shape] += e.Weight
+		waiting[shape] += e.Waiting
 	}
 	if len(weights) == 0 {
 		return nil, nil
@@ -82,7 +83,7 @@ func outlookOf(names *inventory.Names, variants []*v1alpha1.VariantAutoscaling, 
 	outlook := make(placement.Outlook, 0, len(shapes))
 	for _, shape := range shapes {
 		if weights[shape] > 0 {
-			outlook = append(outlook, placement.Expected{Shape: shape, Weight: weights[shape]})
+			outlook = append(outlook, placement.Expected{Shape: shape, Weight: weights[shape], Waiting: waiting[shape]})
 		}
 	}
 	return outlook, shapes

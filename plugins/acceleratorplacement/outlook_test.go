@@ -41,8 +41,8 @@ func counted(name string, placed, unplaced int) map[types.NamespacedName]replica
 }
 
 func TestTheOutlookIsWhatIsStillExpected(t *testing.T) {
-	one := func(weight int64) placement.Outlook {
-		return placement.Outlook{{Shape: capacity.Shape{Accelerator: "H100", Devices: 4, Pods: 1}, Weight: weight}}
+	one := func(weight, waiting int64) placement.Outlook {
+		return placement.Outlook{{Shape: capacity.Shape{Accelerator: "H100", Devices: 4, Pods: 1}, Weight: weight, Waiting: waiting}}
 	}
 	spanning := resolved(wanting("v", "H100", 4, 3, 5), 7, v1alpha1.Shape{Accelerator: "H100", Devices: ptr.To(int32(4)), Pods: ptr.To(int32(2))})
 	advised := wanting("v", "H100", 4, 9, 5)
@@ -53,15 +53,15 @@ func TestTheOutlookIsWhatIsStillExpected(t *testing.T) {
 		count   map[types.NamespacedName]replicas
 		want    placement.Outlook
 	}{
-		"wanted and not placed yet":                {wanting("v", "H100", 4, 3, 3), counted("v", 1, 0), one(2000)},
-		"room up to the bound counts a tenth":      {wanting("v", "H100", 4, 3, 10), counted("v", 1, 2), one(2000 + 700)},
-		"without a bound it may double":            {wanting("v", "H100", 4, 3, 0), counted("v", 3, 0), one(300)},
-		"pods that exist are expected in any case": {wanting("v", "H100", 4, 0, 2), counted("v", 0, 2), one(2000)},
+		"wanted and not placed yet":                {wanting("v", "H100", 4, 3, 3), counted("v", 1, 0), one(2000, 2)},
+		"room up to the bound counts a tenth":      {wanting("v", "H100", 4, 3, 10), counted("v", 1, 2), one(2000+700, 2)},
+		"without a bound it may double":            {wanting("v", "H100", 4, 3, 0), counted("v", 3, 0), one(300, 0)},
+		"pods that exist are expected in any case": {wanting("v", "H100", 4, 0, 2), counted("v", 0, 2), one(2000, 2)},
 		"all there, and no more allowed":           {wanting("v", "H100", 4, 3, 3), counted("v", 3, 0), placement.Outlook{}},
-		"advice that nobody acts on":               {advised, counted("v", 2, 0), one(1000 + 200)},
-		"nothing is known of its replicas":         {variant("v", "H100", 4), nil, one(100)},
+		"advice that nobody acts on":               {advised, counted("v", 2, 0), one(1000+200, 1)},
+		"nothing is known of its replicas":         {variant("v", "H100", 4), nil, one(100, 0)},
 		"nothing is known of its size":             {variant("v", "H100", 0), nil, nil},
-		"a replica of two pods is two":             {spanning, counted("v", 2, 0), one(4000 + 2*2*100)},
+		"a replica of two pods is two":             {spanning, counted("v", 2, 0), one(4000+2*2*100, 4)},
 	} {
 		got, shapes := outlookOf(&inventory.Names{}, []*v1alpha1.VariantAutoscaling{c.variant}, c.count)
 		assert.Equal(t, c.want, got, name)
@@ -178,4 +178,10 @@ func TestFirstReplicasGoToDifferentNodes(t *testing.T) {
 	w.takeStock(context.Background())
 	_, chosen := w.schedule(t, gpuPod("p", 2, rs), with, whole)
 	assert.Equal(t, "with", chosen, "it is the last one, and a replica waits for it")
+
+	// However much room others have that do not want it.
+	w = newWorld(t, []runtime.Object{rs, with.node, whole.node}, variant("v", "H100", 2), wanting("larger", "H100", 8, 1, 0), wanting("growing", "H100", 1, 0, 1000))
+	w.takeStock(context.Background())
+	_, chosen = w.schedule(t, gpuPod("p", 2, rs), with, whole)
+	assert.Equal(t, "with", chosen)
 }

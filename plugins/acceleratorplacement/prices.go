@@ -38,7 +38,7 @@ func (p *prices) expect(outlook placement.Outlook, c *placement.Cluster) {
 }
 
 func same(a, b placement.Expected) bool {
-	return a.Shape == b.Shape && a.Weight == b.Weight && slices.Equal(a.Also, b.Also)
+	return a.Shape == b.Shape && a.Weight == b.Weight && a.Waiting == b.Waiting && slices.Equal(a.Also, b.Also)
 }
 
 // refresh has the table look at the nodes once every few pods with devices.

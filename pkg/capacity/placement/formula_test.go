@@ -23,7 +23,7 @@ type formula struct {
 
 // worth is what the state of the node is worth.
 func (f *formula) worth(n *Node) float64 {
-	slots := 0.0
+	free, slots := float64(f.free(func(capacity.Device) bool { return true })), 0.0
 	for t := range f.classes {
 		k := &f.classes[t]
 		all := 0
@@ -32,10 +32,13 @@ func (f *formula) worth(n *Node) float64 {
 				all += f.slots(k, other)
 			}
 		}
-		slots += f.share(k) * float64(f.slots(k, n)) / float64(max(all, 1))
+		each := free * f.share(k) / float64(max(all, 1))
+		if k.waiting > 0 && int64(all) <= k.waiting {
+			each = max(each, 9)
+		}
+		slots += each * float64(f.slots(k, n))
 	}
-	free := f.free(func(capacity.Device) bool { return true })
-	return float64(free)*slots - WasteWeight*f.waste(n) + ScarceWeight*f.scarcity(n.pool(0).Device)*float64(max(n.Free.Devices, 0))
+	return slots - WasteWeight*f.waste(n) + ScarceWeight*f.scarcity(n.pool(0).Device)*float64(max(n.Free.Devices, 0))
 }
 
 // share is the part of the class of all that is expected.

@@ -22,6 +22,9 @@ type Expected struct {
 	// throughout an outlook: replicas, or thousandths of them. What lies outside 0 to
 	// MaxWeight counts as the nearest of them.
 	Weight int64
+	// Waiting is how many of them are wanted now, in replicas, and would take a place at
+	// once. What is below 0 is none.
+	Waiting int64
 }
 
 // The weight of one replica that is still expected, in thousandths of one.
@@ -43,7 +46,7 @@ func Expecting(shape capacity.Shape, wanted, present, most int) Expected {
 		room = max(0, capacity.Minus(capacity.Minus(most, present), wanted))
 	}
 	weight := capacity.Plus(capacity.Times(wantedWeight, int64(wanted)), capacity.Times(roomWeight, int64(room)))
-	return Expected{Shape: shape, Weight: min(weight, MaxWeight)}
+	return Expected{Shape: shape, Weight: min(weight, MaxWeight), Waiting: int64(wanted)}
 }
 
 // MaxWeight keeps sums of weights far from the end of their range.
@@ -60,6 +63,7 @@ type class struct {
 	// accepts are the devices that would do, in a fixed order.
 	accepts []capacity.Device
 	weight  int64
+	waiting int64
 	// memoryBytes is the least that any of the class asks for.
 	memoryBytes int64
 }
@@ -75,7 +79,7 @@ func classesOf(outlook Outlook) []class {
 		if e.Weight <= 0 || s.Devices < 0 || s.MilliCPU < 0 || s.Pods > 1 || s.Devices > 0 && s.Accelerator == "" && len(e.Also) == 0 {
 			continue
 		}
-		k := class{devices: s.Devices, milliCPU: s.MilliCPU, weight: min(e.Weight, MaxWeight), memoryBytes: max(s.MemoryBytes, 0)}
+		k := class{devices: s.Devices, milliCPU: s.MilliCPU, weight: min(e.Weight, MaxWeight), waiting: max(e.Waiting, 0), memoryBytes: max(s.MemoryBytes, 0)}
 		if s.Devices > 0 {
 			k.accepts = accepted(e)
 		}
@@ -87,6 +91,7 @@ func classesOf(outlook Outlook) []class {
 		if last := len(merged) - 1; last >= 0 && merged[last].compare(k) == 0 {
 			merged[last].memoryBytes = min(merged[last].memoryBytes, k.memoryBytes)
 			merged[last].weight = min(merged[last].weight+k.weight, MaxWeight)
+			merged[last].waiting = capacity.Plus(merged[last].waiting, k.waiting)
 			continue
 		}
 		merged = append(merged, k)

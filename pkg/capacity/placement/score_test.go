@@ -59,9 +59,12 @@ func typedOutlook(rng *rand.Rand) Outlook {
 }
 
 func TestTheTableIsTheFormula(t *testing.T) {
-	rng := rand.New(rand.NewPCG(11, 12))
+	rng, waiting := rand.New(rand.NewPCG(11, 12)), rand.New(rand.NewPCG(12, 11))
 	for round := range 600 {
 		c, outlook := typedCluster(rng), typedOutlook(rng)
+		for i := range outlook {
+			outlook[i].Waiting = int64(waiting.IntN(12)) - 5
+		}
 		other := c.Clone()
 		for i := range other.Nodes {
 			other.Nodes[i].Free.Devices = rng.IntN(other.Nodes[i].Allocatable.Devices + 1)
@@ -301,19 +304,19 @@ func TestExpecting(t *testing.T) {
 	for _, c := range []struct {
 		name                  string
 		wanted, present, most int
-		weight                int64
+		weight, waiting       int64
 	}{
-		{"wanted and nowhere yet", 2, 1, 3, 2000},
-		{"room beyond the wanted", 2, 1, 10, 2000 + 700},
-		{"more than allowed", 2, 3, 4, 2000},
-		{"all there, and no more allowed", 0, 3, 3, 0},
-		{"none allowed", 0, 0, 0, 0},
-		{"no bound", 0, 3, -1, 300},
-		{"no bound, and some wanted", 2, 3, -1, 2000 + 300},
-		{"no bound, and nothing there", 0, 0, -1, 100},
-		{"absurd", math.MaxInt, math.MinInt, math.MaxInt, MaxWeight},
+		{"wanted and nowhere yet", 2, 1, 3, 2000, 2},
+		{"room beyond the wanted", 2, 1, 10, 2000 + 700, 2},
+		{"more than allowed", 2, 3, 4, 2000, 2},
+		{"all there, and no more allowed", 0, 3, 3, 0, 0},
+		{"none allowed", 0, 0, 0, 0, 0},
+		{"no bound", 0, 3, -1, 300, 0},
+		{"no bound, and some wanted", 2, 3, -1, 2000 + 300, 2},
+		{"no bound, and nothing there", 0, 0, -1, 100, 0},
+		{"absurd", math.MaxInt, math.MinInt, math.MaxInt, MaxWeight, math.MaxInt},
 	} {
-		assert.Equal(t, Expected{Shape: shape, Weight: c.weight}, Expecting(shape, c.wanted, c.present, c.most), c.name)
+		assert.Equal(t, Expected{Shape: shape, Weight: c.weight, Waiting: c.waiting}, Expecting(shape, c.wanted, c.present, c.most), c.name)
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 //   - a class t is what is expected of one shape, and p_t its part of all that is
 //     expected; slots_t(x) is how many pods of the class the free devices would hold,
 //     0 when the CPU does not suffice for one; S_t is the sum of slots_t over the
-//     cluster, at least 1. The first term is the slots lost, by how scarce they are;
+//     cluster, at least 1. The first term is the slots lost, by how scarce they are. Where
+//     no more of them are left than replicas wait for one, each is worth neededWeight at
+//     least, however much else is expected some day;
 //   - waste(x) is the mean of the devices left free after Offered pods of the classes
 //     that the kind would do for were offered to the node, one after the other, each
 //     taken when it fits, over Drawings orders of arrival. It sees gaps, CPU that runs
@@ -42,6 +44,9 @@ const (
 	WasteWeight  = 3
 	ScarceWeight = 0.5
 )
+
+// neededWeight is more than the mates of a replica that is spread can count.
+const neededWeight = MateWeight*(SpreadUpTo-1) + 1
 
 // Unit is a loss of one device. Losses are whole numbers of its fractions.
 const Unit = 1 << 20

@@ -90,6 +90,9 @@ func (l *layout) weighSlots(t int, counted []census, free int64, worth [][]int64
 		}
 	}
 	each := fixed(float64(free) * l.shares[t] / float64(max(slots, 1)))
+	if class.waiting > 0 && slots <= class.waiting {
+		each = max(each, neededWeight*Unit)
+	}
 	for i := range l.kinds {
 		k := &l.kinds[i]
 		level, ok := k.needs(t, class)

@@ -96,7 +96,7 @@ func TestOutlookIsTheVariantsAsTheyStand(t *testing.T) {
 	w.with(1, 1, h100, 0, 0)
 	got := outlook(w)
 	assert.Equal(t, placement.Outlook{
-		{Shape: w.variants[0].requests[0].Shape, Also: h100, Weight: 3*1000 + 2*100},
+		{Shape: w.variants[0].requests[0].Shape, Also: h100, Weight: 3*1000 + 2*100, Waiting: 3},
 		{Shape: w.variants[1].requests[0].Shape, Weight: 100},
 		{Shape: w.variants[2].requests[0].Shape, Weight: 2 * 100},
 	}, got)
