@@ -97,7 +97,9 @@ func (r *round) each(f func(*variant)) {
 func (r *round) finish() (Plan, Memory) {
 	now := r.snapshot.Time
 	plan := Plan{Time: now, Round: r.kind, Models: make([]ModelPlan, 0, len(r.models))}
-	memory := Memory{Time: now, Variants: make(map[Key]*VariantMemory, len(r.models)), Models: make(map[ModelKey]*ModelMemory, len(r.models))}
+	variants := 0
+	r.each(func(*variant) { variants++ })
+	memory := Memory{Time: now, Variants: make(map[Key]*VariantMemory, variants), Models: make(map[ModelKey]*ModelMemory, len(r.models))}
 	for _, m := range r.models {
 		next := r.alternative(m)
 		p := ModelPlan{

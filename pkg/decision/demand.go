@@ -340,7 +340,7 @@ func (r *round) tokens(m *model) (usual, newest capacity.TokenShape) {
 // observations are what was seen lately, with this round's.
 func (r *round) observations(m *model, sampled time.Time, backlog, again float64) []Observation {
 	old := func(o Observation) bool { return r.snapshot.Time.Sub(o.Time) > seenWindows*r.policy.Window }
-	kept := slices.DeleteFunc(slices.Clone(m.old.Seen), old)
+	kept := slices.DeleteFunc(append(make([]Observation, 0, len(m.old.Seen)+1), m.old.Seen...), old)
 	// An event round may look at the samples of the round before; they are one
 	// observation.
 	if !sampled.IsZero() && (len(kept) == 0 || sampled.After(kept[len(kept)-1].Sampled)) {
