@@ -23,8 +23,8 @@ const (
 type load struct {
 	// of are the classes of Variant.Replicas by index; a model has none.
 	of []class
-	// fresh is of how many all metrics that say how loaded they are are fresh, and newest the
-	// age of the newest one of any.
+	// fresh is how many show fresh metrics of all that says how loaded one is, and newest the age
+	// of the newest one of any.
 	fresh  int
 	newest age
 	// saturated and unsaturated are how many are known to be so, hanging how many complete
