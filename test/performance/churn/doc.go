@@ -27,8 +27,8 @@
 // annotation and that has no resolved shape is not expected at all, though each of its
 // pods is placed by its order. Of these kinds ours knows more here than the plugin does.
 // What it knows more is worth nothing here: expected on their first type alone, with
-// chosen victims, 0.28 % is pending and 0.20 though free at 85 % load (with it 0.28 and
-// 0.20), and 0.98 and 0.63 at 90 % (0.99 and 0.65).
+// chosen victims, 0.28 % is pending and 0.20 though free at 85 % load (with it 0.27 and
+// 0.19), and 0.96 and 0.61 at 90 % (0.96 and 0.62).
 //
 // Without victim choice the victims of every policy are random. With it, they are
 // those of placement.Cluster.VictimsTogether, which knows nothing of the policy.
