@@ -200,6 +200,7 @@ func (r *round) outlook() placement.Outlook {
 			return
 		}
 		all[at].Weight += e.Weight
+		all[at].Waiting += e.Waiting
 	})
 	return all
 }
