@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,7 +36,31 @@ func (f *Flags) Variant(ctx context.Context, api client.Reader, name string) (*v
 func Variants(ctx context.Context, api client.Reader, namespace string) (*v1alpha1.VariantAutoscalingList, error) {
 	var list v1alpha1.VariantAutoscalingList
 	err := api.List(ctx, &list, client.InNamespace(namespace))
+	if undecodable(err) {
+		if named := unread(ctx, api, namespace); named != nil {
+			return &list, named
+		}
+	}
 	return &list, Advise(err, "list", v1alpha1.Resource, namespace)
+}
+
+// unread names the objects of a namespace, or of all, that do not fit the present kind; nil
+// where nobody can tell.
+func unread(ctx context.Context, api client.Reader, namespace string) error {
+	stored := &unstructured.UnstructuredList{}
+	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind + "List"))
+	if api.List(ctx, stored, client.InNamespace(namespace)) != nil {
+		return nil
+	}
+	var errs []error
+	for i := range stored.Items {
+		v := v1alpha1.Decode(&stored.Items[i])
+		if why := v.Annotations[v1alpha1.AnnotationUndecodable]; why != "" {
+			errs = append(errs, fmt.Errorf("VariantAutoscaling %s/%s cannot be read, so the autoscaler leaves it out: %s; correct it with `kubectl -n %s edit %s %s`",
+				v.Namespace, v.Name, why, v.Namespace, v1alpha1.Resource, v.Name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Advise adds to an error of the cluster what to do about it.
@@ -50,7 +75,7 @@ func Advise(err error, verb, resource, namespace string) error {
 	case strings.Contains(err.Error(), "resource name may not be empty"):
 		return fmt.Errorf("the name is empty: expected that of one of the %s", resource)
 	case undecodable(err):
-		return fmt.Errorf("one of the %s is stored in a form that the present kind does not have, and the autoscaler cannot read any of them until it is corrected; `kubectl get %s -A -o yaml` shows them all: %w", resource, resource, err)
+		return fmt.Errorf("one of the %s is stored in a form that the present kind does not have; `kubectl wva status -A` names it: %w", resource, err)
 	case apimeta.IsNoMatchError(err):
 		return fmt.Errorf("this cluster does not know %s: install the chart, or its CRD with %q", resource, "kubectl apply -f manifests/crd")
 	case apierrors.IsForbidden(err):
