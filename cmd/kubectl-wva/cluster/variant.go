@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,23 +37,18 @@ func (f *Flags) Variant(ctx context.Context, api client.Reader, name string) (*v
 func Variants(ctx context.Context, api client.Reader, namespace string) (*v1alpha1.VariantAutoscalingList, error) {
 	var list v1alpha1.VariantAutoscalingList
 	err := api.List(ctx, &list, client.InNamespace(namespace))
+	advised := Advise(err, "list", v1alpha1.Resource, namespace)
 	if undecodable(err) {
-		if named := unread(ctx, api, namespace); named != nil {
-			return &list, named
-		}
+		return &list, cmp.Or(unread(ctx, api, namespace), advised)
 	}
-	return &list, Advise(err, "list", v1alpha1.Resource, namespace)
+	return &list, advised
 }
 
-// unread names the objects of a namespace, or of all, that do not fit the present kind; nil
-// where nobody can tell.
+// unread names the objects of a namespace, or of all, that do not fit the present kind.
 func unread(ctx context.Context, api client.Reader, namespace string) error {
 	stored := &unstructured.UnstructuredList{}
 	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind + "List"))
-	if api.List(ctx, stored, client.InNamespace(namespace)) != nil {
-		return nil
-	}
-	var errs []error
+	errs := []error{api.List(ctx, stored, client.InNamespace(namespace))}
 	for i := range stored.Items {
 		v := v1alpha1.Decode(&stored.Items[i])
 		if why := v.Annotations[v1alpha1.AnnotationUndecodable]; why != "" {

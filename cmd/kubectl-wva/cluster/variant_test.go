@@ -37,4 +37,5 @@ func TestAnObjectOfAnotherFormIsNamed(t *testing.T) {
 	assert.ErrorContains(t, err, "spec.maxReplicas")
 	assert.ErrorContains(t, err, "kubectl -n llm edit variantautoscalings bad")
 	assert.NotContains(t, err.Error(), "llm/good")
+	assert.NotContains(t, err.Error(), "no answer from the cluster")
 }
