@@ -50,9 +50,26 @@ func (r *round) lower(m *model, giving map[*variant][]string) {
 	now := Lowered{}
 	taken := slices.ContainsFunc(m.variants, func(v *variant) bool { return len(giving[v]) > 0 || v.bounded(v.in.Current) < v.in.Current })
 	if m.load.hanging == 0 && !taken {
+		r.judgeSwitch(m)
 		now = Lowered{Load: m.work(), Short: m.need.want == wantMore}
 	}
 	m.leave(now, func(v *variant) int { return v.target })
+}
+
+// judgeSwitch notes that replicas go which a switch had started for about this load, although all
+// of these serve: they showed to serve less than they were taken to.
+func (r *round) judgeSwitch(m *model) {
+	came, gone, last := true, false, m.next.Lowered
+	for _, v := range m.variants {
+		came, gone = came && v.in.Ready >= v.next.Lowered, gone || v.target < v.next.Lowered
+	}
+	if last.Until.IsZero() || !came || !gone || !near(float64(m.work()), float64(last.Load), settledWithin) {
+		return
+	}
+	m.next.TooFew = TooFew{At: r.snapshot.Time, Load: min(m.work(), last.Load), Served: m.inWork(m.served(func(v *variant) int { return v.next.Lowered })), SLO: m.promise.SLO}
+	for _, v := range m.variants {
+		v.next.TooFew = v.next.Lowered
+	}
 }
 
 // leave keeps in mind that so many replicas of each variant are to be left.

@@ -343,6 +343,39 @@ func TestASwitchThatWasUndoneIsNotMadeAgain(t *testing.T) {
 	}
 }
 
+// Only replicas that serve show what they serve: others that go prove nothing. Nor does one that
+// goes after a scale-down, or for another load.
+func TestASwitchIsUndoneByAScaleDown(t *testing.T) {
+	for _, c := range []struct {
+		last          Lowered
+		left          int
+		target, ready int
+		undone        bool
+	}{
+		{Lowered{Load: 10, Until: epoch}, 2, 1, 2, true},
+		{Lowered{Load: 13, Until: epoch}, 2, 1, 2, true},
+		{Lowered{Load: 14, Until: epoch}, 2, 1, 2, false},
+		{Lowered{Load: 8.1, Until: epoch}, 2, 1, 2, true},
+		{Lowered{Load: 7.9, Until: epoch}, 2, 1, 2, false},
+		{Lowered{Load: 10}, 2, 1, 2, false},
+		{Lowered{Load: 10, Until: epoch}, 2, 2, 3, false},
+		{Lowered{Load: 10, Until: epoch}, 2, 1, 3, true},
+		{Lowered{Load: 10, Until: epoch}, 2, 0, 1, false},
+		{Lowered{Load: 10, Until: epoch}, 0, 1, 2, false},
+	} {
+		r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Ready: c.ready, Current: 3})
+		m.demand.now, m.next.Lowered = 10, c.last
+		v.target, v.next.Lowered = c.target, c.left
+		r.lower(m, nil)
+		assert.Equal(t, c.undone, m.next.TooFew.Load > 0, "%+v", c)
+		if c.undone {
+			assert.Equal(t, min(10, c.last.Load), m.next.TooFew.Load, "neither for this load nor for the one it was for")
+			assert.Equal(t, c.left, v.next.TooFew)
+		}
+		assert.Equal(t, Lowered{Load: 10}, m.next.Lowered)
+	}
+}
+
 // What a switch started stays for about its load while it may run beside what it replaces: a little
 // less load takes nothing of it that a little more would start again.
 func TestWhatASwitchStartedStays(t *testing.T) {
