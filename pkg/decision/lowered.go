@@ -12,14 +12,18 @@ import (
 // for, and all of them serve: whatever says later that as many suffice is wrong, of the same
 // servers and the same promise. A queue is no excuse: what waited when they went is reckoned with.
 func (r *round) judgeLowered(m *model, n *need) {
-	last, few := m.old.Lowered, m.old.TooFew
-	last.Most = max(last.Most, m.work())
+	last, few, work := m.old.Lowered, m.old.TooFew, m.work()
+	if n := r.inFlight(m); 0 < n && n <= last.InFlight*modelHeadroom {
+		// Where slow ones went, clients who wait for answers have them sooner, and ask again.
+		work = min(work, last.Load)
+	}
+	last.Most = max(last.Most, work)
 	undone := n.want == wantMore && (n.triggered || !last.Short) && m.evidence == evidenceFull && m.load.hanging == 0 && r.began(m) == 0 && last.Most <= m.about(last.Load)
 	for _, v := range m.variants {
 		undone = undone && v.fleet.count[statePending] == 0 && v.in.Ready <= v.old.Lowered
 	}
 	if undone {
-		few = TooFew{At: r.snapshot.Time, Load: m.work(), Served: m.inWork(m.served(func(v *variant) int { return v.old.Lowered })), SLO: m.promise.SLO}
+		few = TooFew{At: r.snapshot.Time, Load: work, Served: m.inWork(m.served(func(v *variant) int { return v.old.Lowered })), SLO: m.promise.SLO}
 		if n.queued > 0 {
 			// What waits may be of the most that came, however little does now.
 			few.Load = last.Most
@@ -51,7 +55,7 @@ func (r *round) lower(m *model, giving map[*variant][]string) {
 	taken := slices.ContainsFunc(m.variants, func(v *variant) bool { return len(giving[v]) > 0 || v.bounded(v.in.Current) < v.in.Current })
 	if m.load.hanging == 0 && !taken {
 		r.judgeSwitch(m)
-		now = Lowered{Load: m.work(), Short: m.need.want == wantMore}
+		now = Lowered{Load: m.work(), InFlight: r.inFlight(m), Short: m.need.want == wantMore}
 	}
 	m.leave(now, func(v *variant) int { return v.target })
 }

@@ -65,6 +65,39 @@ func TestAScaleDownIsUndone(t *testing.T) {
 	}
 }
 
+// Twice the rate with no more requests in flight is no more load: clients have their answers sooner.
+func TestWhatIsAskedSoonerIsNoMoreLoad(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, now float64
+		undone      bool
+	}{
+		"as many are in flight": {100, 100, true},
+		"fewer are in flight":   {100, 60, true},
+		"a little more":         {100, 104, true},
+		"more are in flight":    {100, 106, false},
+		"nobody knew how many":  {0, 100, false},
+		"nobody knows how many": {100, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			running := Sample{}
+			if c.now > 0 {
+				running = Sample{Value: c.now, Time: epoch, Present: true}
+			}
+			r, m, v := bare(DefaultPolicy(), Memory{}, &Variant{Name: "v", Current: 4, Ready: 4, Replicas: []Replica{{Running: running}}})
+			m.evidence, m.demand.now = evidenceFull, 20
+			m.old.Lowered, v.old.Lowered = Lowered{Load: 10, InFlight: c.before}, 4
+			r.judgeLowered(m, &need{want: wantMore, supply: 10})
+			if !c.undone {
+				assert.Zero(t, m.next.TooFew)
+				assert.Equal(t, capacity.Rate(20), m.next.Lowered.Most)
+				return
+			}
+			assert.Equal(t, capacity.Rate(10), m.next.TooFew.Load, "for what it was left for")
+			assert.Equal(t, 4, v.next.TooFew)
+		})
+	}
+}
+
 // A hang looks like too few until a metrics window has passed without a request that is completed.
 func TestAHangWasNotTooFew(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -166,12 +166,14 @@ type Stretch struct {
 	Decided bool
 }
 
-// Lowered is a scale-down: the work that was to be carried, and the most since. Short is set
+// Lowered is a scale-down: the work that was to be carried, the most since, and how many requests
+// the replicas had. Short is set
 // where more was wanted all the same, by the promise, so that a trigger alone says later that
 // too few were left; and Until where it is a switch to another mix, whose dearer replicas go
 // when the new ones serve: until then those stay for about this load.
 type Lowered struct {
 	Load, Most capacity.Rate
+	InFlight   float64
 	Short      bool
 	Until      time.Time
 }

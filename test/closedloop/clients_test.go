@@ -82,3 +82,26 @@ func TestASwitchThatIsTakenBackMakesNoCycle(t *testing.T) {
 		}
 	}
 }
+
+// Where slow replicas go, clients have their answers sooner and send more, with no more in flight. What
+// is left then is too few for what those showed, too: they came and went every three minutes, or eight.
+func TestSlowReplicasThatGoMakeNoCycle(t *testing.T) {
+	t.Parallel()
+	slow := variant("slow", serving.Profile{Base: 16.44, PerRequest: 0.08401, PerResidentToken: 6.72e-06, PerPrefillToken: 0.05494, BatchLimit: 356, KVTokens: 1_006_424}, 10, 0)
+	quick := variant("quick", serving.Profile{Base: 7.892, PerRequest: 0.02689, PerResidentToken: 1.994e-06, PerPrefillToken: 0.04293, BatchLimit: 102, KVTokens: 339_456}, 10, 2)
+	slow.Accelerator, quick.Policy.Up.Select = "A100", decision.SelectDisabled
+	promised := Model{Name: "m", Priority: decision.LeastPriority, Clients: 59.1, Shape: capacity.TokenShape{Input: 2249, Output: 913}, SLO: capacity.SLO{TTFT: 445.36, ITL: 29.87}, Load: []Point{{Rate: 1.35}}, Variants: []Variant{slow, quick}}
+	few := variant("few", serving.Profile{Base: 12.31, PerRequest: 0.02157, PerResidentToken: 2.508e-05, PerPrefillToken: 0.008348, BatchLimit: 48, KVTokens: 4_579_448}, 80, 1)
+	two := variant("two", serving.Profile{Base: 9.143, PerRequest: 0.08155, PerPrefillToken: 0.00196, Form: serving.Overlapped, BatchLimit: 64, KVTokens: 3_256_536}, 10, 2)
+	far := variant("far", serving.Profile{Base: 58.63, PerRequest: 0.06534, PerResidentToken: 5.696e-05, PerPrefillToken: 0.1491, BatchLimit: 257, KVTokens: 377_787}, 10, 0)
+	few.Policy.Min, few.Policy.Max, two.Policy.Min, two.Policy.Up.Select, far.Accelerator = 1, 1, 2, decision.SelectDisabled, "A100"
+	saturated := Model{Name: "m", Priority: decision.LeastPriority, Clients: 44.9, Shape: capacity.TokenShape{Input: 87, Output: 692}, Load: []Point{{Rate: 4.12}}, Variants: []Variant{far, few, two}}
+	for _, m := range []Model{promised, saturated} {
+		s := &Scenario{Hybrid: m.SLO != capacity.SLO{}, Nodes: []NodeGroup{{"H100", 100, 8}, {"A100", 100, 8}}, Calm: 10 * time.Minute, Models: []Model{m}}
+		if s.Hybrid {
+			s.Saturation = decision.Saturation{KVCacheThreshold: 0.9, KVSpareTrigger: 0.54, QueueLengthThreshold: 13, QueueSpareTrigger: 8.5}
+		}
+		w := watched(s, 4*time.Hour)
+		assert.LessOrEqual(t, writesAfter(w, time.Hour), 2, w.tell())
+	}
+}

@@ -133,3 +133,15 @@ func TestReplicasThatWaitForNodesAreBoughtOnce(t *testing.T) {
 	w := holds(t, s)
 	assert.LessOrEqual(t, w.models[0].variants[0].highest, 2*12, "%s", w.tell())
 }
+
+// Replicas that cost nothing and serve little beside another one are given back once they show it. The
+// same switch is not made again: they came and went every quarter of an hour.
+func TestASwitchThatWasGivenBackIsNotMadeAgain(t *testing.T) {
+	one := variant("one", serving.Profile{Base: 12.75, PerRequest: 0.0468, PerResidentToken: 2.871e-06, PerPrefillToken: 0.003878, BatchLimit: 144, KVTokens: 2_587_136}, 10, 1)
+	free := variant("free", serving.Profile{Base: 8.066, PerRequest: 0.0985, PerResidentToken: 6.034e-06, PerPrefillToken: 0.08816, BatchLimit: 50, KVTokens: 346_704}, 0, 0)
+	one.Told, one.Startup, free.Startup = false, 5*time.Second, 5*time.Second
+	s := constant(46.64, free, one)
+	s.Models[0].Shape = capacity.TokenShape{Input: 1402, Output: 26}
+	w := watched(s, 4*time.Hour)
+	assert.LessOrEqual(t, writesAfter(w, time.Hour), 2, w.tell())
+}
