@@ -12,11 +12,8 @@ import (
 // for, and all of them serve: whatever says later that as many suffice is wrong, of the same
 // servers and the same promise. A queue is no excuse: what waited when they went is reckoned with.
 func (r *round) judgeLowered(m *model, n *need) {
-	last, few, work := m.old.Lowered, m.old.TooFew, m.work()
-	if n := r.inFlight(m); 0 < n && n <= last.InFlight*modelHeadroom {
-		// Where slow ones went, clients who wait for answers have them sooner, and ask again.
-		work = min(work, last.Load)
-	}
+	last, few := m.old.Lowered, m.old.TooFew
+	work := r.workSince(m, &last)
 	last.Most = max(last.Most, work)
 	undone := n.want == wantMore && (n.triggered || !last.Short) && m.evidence == evidenceFull && m.load.hanging == 0 && r.began(m) == 0 && last.Most <= m.about(last.Load)
 	for _, v := range m.variants {
@@ -43,6 +40,15 @@ func (r *round) judgeLowered(m *model, n *need) {
 			v.next.TooFew = v.old.Lowered
 		}
 	}
+}
+
+// workSince is the work that came since a scale-down. Where slow replicas went, clients who wait for
+// answers have them sooner, and send more with no more in flight: that is none.
+func (r *round) workSince(m *model, last *Lowered) capacity.Rate {
+	if n := r.inFlight(m); 0 < n && n <= last.InFlight*modelHeadroom {
+		return min(m.work(), last.Load)
+	}
+	return m.work()
 }
 
 // lower keeps in mind to what the model was lowered, unless a replica hangs, or goes for another
