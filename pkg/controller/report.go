@@ -78,7 +78,7 @@ func (r *reporter) report(
 			next = status.Render(stands, p, &v.Variant, plan.Time, asked && o.err == nil)
 		}
 		switch {
-		case r.rivals.Rests(base.UID, plan.Time):
+		case r.rivals.Rests(base, &next, plan.Time):
 			resting[base.UID] = &next
 		case owed || !status.Same(stands, &next, plan.Round):
 			r.rivals.Begin(base.UID, plan.Time)

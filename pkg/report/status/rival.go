@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -79,10 +80,20 @@ func (r *Rivals) Look(object *v1alpha1.VariantAutoscaling, now time.Time) (decis
 		"another manager keeps writing this status: this one writes it every %g minutes; end one, or give each a controller instance", truce.Minutes())}, true
 }
 
-// Rests reports whether a status is left as it is for a while: the conflict stands in it.
-func (r *Rivals) Rests(uid types.UID, now time.Time) bool {
-	w := r.of[uid]
-	return w != nil && !w.found.IsZero() && !w.wrote.Before(w.found) && now.Sub(w.wrote) < truce
+// Rests reports whether the status of an object is left as it is for a while, and not made the next
+// one: the conflict stands in it. One over the replicas does not wait to be told.
+func (r *Rivals) Rests(object *v1alpha1.VariantAutoscaling, next *v1alpha1.VariantAutoscalingStatus, now time.Time) bool {
+	w := r.of[object.UID]
+	if w == nil || w.found.IsZero() || w.wrote.Before(w.found) || now.Sub(w.wrote) >= truce {
+		return false
+	}
+	return overReplicas(&object.Status) || !overReplicas(next)
+}
+
+// overReplicas reports whether a status tells of a conflict over the replicas.
+func overReplicas(s *v1alpha1.VariantAutoscalingStatus) bool {
+	c := apimeta.FindStatusCondition(s.Conditions, v1alpha1.ConditionConflict)
+	return c != nil && c.Reason == string(decision.ReasonReplicasOverwritten)
 }
 
 // Keep drops what is known of all objects but these.

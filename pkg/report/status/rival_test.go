@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 // versioned is the object as it is when its status was written so often.
@@ -34,7 +35,7 @@ func TestTwoManagersWriteOneStatus(t *testing.T) {
 			if found {
 				assert.Equal(t, "another manager keeps writing this status: this one writes it every 5 minutes; end one, or give each a controller instance", f.Detail)
 			}
-			if !m.Rests("v", now) && stands.Status.ServiceClass != m.class {
+			if !m.Rests(stands, &stands.Status, now) && stands.Status.ServiceClass != m.class {
 				version++
 				stands = versioned(version, m.class)
 				m.Begin("v", now)
@@ -64,7 +65,27 @@ func TestTwoManagersWriteOneStatus(t *testing.T) {
 		}
 	}
 	assert.Equal(t, "a", stands.Status.ServiceClass)
-	assert.False(t, managers[0].Rests("v", now))
+	assert.False(t, managers[0].Rests(stands, &stands.Status, now))
+}
+
+// A conflict over the replicas is told at once, and once.
+func TestAConflictOverTheReplicasDoesNotRest(t *testing.T) {
+	over := v1alpha1.VariantAutoscalingStatus{Conditions: []metav1.Condition{{
+		Type: v1alpha1.ConditionConflict, Status: metav1.ConditionTrue, Reason: string(decision.ReasonReplicasOverwritten),
+	}}}
+	var r Rivals
+	for i := range 3 {
+		stands := versioned(2*i+1, "theirs")
+		r.Look(stands, noon)
+		r.Begin("v", noon)
+		ours := versioned(2*i+2, "ours")
+		r.Wrote(ours)
+	}
+	stands := versioned(6, "ours")
+	assert.True(t, r.Rests(stands, &stands.Status, noon.Add(time.Minute)))
+	assert.False(t, r.Rests(stands, &over, noon.Add(time.Minute)))
+	stands.Status.Conditions = over.Conditions
+	assert.True(t, r.Rests(stands, &over, noon.Add(time.Minute)))
 }
 
 func TestWhatIsNoRival(t *testing.T) {
@@ -76,7 +97,7 @@ func TestWhatIsNoRival(t *testing.T) {
 		t.Helper()
 		_, found := r.Look(stands, noon.Add(at))
 		assert.False(t, found)
-		assert.False(t, r.Rests("v", noon.Add(at)))
+		assert.False(t, r.Rests(stands, &stands.Status, noon.Add(at)))
 	}
 	t.Run("the leader before", func(t *testing.T) {
 		var r Rivals
