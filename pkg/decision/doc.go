@@ -42,6 +42,7 @@
 //	freeShare             share     C  what a variant of cost 0 counts as, of the least cost: any small number
 //	settledWithin         share     C  how far a window may be from Little's law, or from full, and lengths from others, and show one state
 //	settledChance         -         P  and of the last arrivals from chance, in standard deviations
+//	middle                share     P  of a metrics window that has passed where its means are those of a straight line
 //	leastKVUse            share     C  least cache use that tells how many requests fit
 //	lowerCoverage         share     P  replicas that must have fresh metrics before a count is lowered
 //	aheadFactor           -         C  times as old as it is ahead that a sample from the future counts

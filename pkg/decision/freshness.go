@@ -137,10 +137,11 @@ func (r *round) fledgling(p *Replica) bool {
 
 // In a window that shows one state, what is in service is within settledWithin of Little's
 // law, as a share of it, and what arrived last within settledChance standard deviations of
-// independent arrivals.
+// independent arrivals. Its means are those of its middle, along a straight line.
 const (
 	settledWithin = 0.25
 	settledChance = 3
+	middle        = 0.5
 )
 
 // settled reports whether the metrics window shows one state of the replica, of which
@@ -159,6 +160,18 @@ func (r *round) settled(p *Replica) bool {
 	span := p.RecentSpan.Seconds()
 	expected := span * max(0, p.Served.Value+p.InFlightGrowth.Value)
 	return math.Abs(span*p.Recent.Value-expected) <= settledChance*math.Sqrt(expected)
+}
+
+// steady reports whether the window also shows one number in service, to which its latencies
+// belong: what is in flight changed by no more than chance explains, or more waited than was in
+// service from its begin to its end. The means of a batch that fills or empties are those of no
+// batch.
+func (r *round) steady(p *Replica) bool {
+	if settled := r.settled(p); !settled || r.ageSigned(p.InFlightGrowth) != ageFresh {
+		return settled
+	}
+	n, changed := p.Running.Value, math.Abs(p.InFlightGrowth.Value)*r.policy.Window.Seconds()
+	return changed <= max(settledWithin*n, settledChance*math.Sqrt(n)) || p.Waiting.Value-middle*changed > n
 }
 
 // fed reports whether more requests wait in the replica than are in service: who arrives

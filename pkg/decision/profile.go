@@ -253,7 +253,7 @@ func (r *round) latencyOf(m *model, p *Replica) serving.Observation {
 	}
 	// Who arrives independently finds as many in service as there are in the mean, and is one
 	// more himself (PASTA): his latency is that of one more.
-	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: !r.settled(p), Point: serving.Point{
+	o := serving.Observation{Time: p.Served.Time, Waiting: p.Waiting.Value, Starting: !r.steady(p), Point: serving.Point{
 		Shape: r.shapeOf(p, m.demand.tokens), Rate: capacity.Rate(p.Served.Value), Batch: p.Running.Value + 1,
 		ITL: capacity.Milliseconds(1000 * p.ITL.Value),
 	}}

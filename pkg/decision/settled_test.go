@@ -10,33 +10,61 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/capacity/serving"
 )
 
+// taught is what a window teaches: how much a replica serves, and of its latencies, too.
+type taught int
+
+const (
+	nothing taught = iota
+	rates
+	everything
+)
+
+// inFlight has a replica serve ten requests per second, of which so many are in service and wait in
+// the mean, when these grow by so many per second.
+func inFlight(running, waiting, grows float64) func(*Replica) {
+	return func(p *Replica) {
+		p.Served.Value, p.Running.Value, p.InService.Value = 10, running, running/10
+		p.Waiting.Value, p.InFlightGrowth.Value, p.Recent.Value = waiting, grows, 10+grows
+	}
+}
+
 // What a window shows in which the load changed, or the replica hung for a part of it, is
 // not how a replica does at the mean number in service.
 func TestNothingIsLearnedFromAWindowOfTwoStates(t *testing.T) {
 	w := newWorld(10)
 	for name, c := range map[string]struct {
 		change func(*Replica)
-		learns bool
+		learns taught
 	}{
-		"one state": {func(*Replica) {}, true},
-		"requests were in service for six times as long as Little's law says": {func(p *Replica) { p.InService.Value *= 6 }, false},
-		"in service for a quarter longer":                                     {func(p *Replica) { p.InService.Value /= 0.76 }, true},
-		"in service for more than that":                                       {func(p *Replica) { p.InService.Value /= 0.74 }, false},
-		"in service for a quarter less":                                       {func(p *Replica) { p.InService.Value /= 1.24 }, true},
-		"in service for less than that":                                       {func(p *Replica) { p.InService.Value /= 1.26 }, false},
-		"an old time in service":                                              {func(p *Replica) { p.InService = Sample{6, epoch, true} }, true},
-		"nobody knows the time in service":                                    {func(p *Replica) { p.InService = Sample{} }, true},
-		"nothing arrived last":                                                {func(p *Replica) { p.Recent.Value = 0 }, false},
-		"twice as much arrived last":                                          {func(p *Replica) { p.Recent.Value *= 2 }, false},
-		"as much more as chance explains":                                     {func(p *Replica) { p.Recent.Value += 2.37 }, true}, // 3*sqrt(10*16)/16
-		"a little more than that":                                             {func(p *Replica) { p.Recent.Value += 2.38 }, false},
-		"as much less":                                                        {func(p *Replica) { p.Recent.Value -= 2.37 }, true},
-		"less than that":                                                      {func(p *Replica) { p.Recent.Value -= 2.38 }, false},
-		"nobody knows what arrived last":                                      {func(p *Replica) { p.Recent = Sample{} }, true},
-		"nor what arrives":                                                    {func(p *Replica) { p.InFlightGrowth, p.Recent.Value = Sample{}, 50 }, true},
-		"what is in flight grows as it does":                                  {func(p *Replica) { p.InFlightGrowth.Value, p.Recent.Value = 5, 15 }, true},
-		"what is in flight grew before":                                       {func(p *Replica) { p.InFlightGrowth.Value = 5 }, false},
-		"more completes than was there":                                       {func(p *Replica) { p.InFlightGrowth.Value, p.Recent.Value = -20, 0 }, true},
+		"one state": {func(*Replica) {}, everything},
+		"requests were in service for six times as long as Little's law says": {func(p *Replica) { p.InService.Value *= 6 }, nothing},
+		"in service for a quarter longer":                                     {func(p *Replica) { p.InService.Value /= 0.76 }, everything},
+		"in service for more than that":                                       {func(p *Replica) { p.InService.Value /= 0.74 }, nothing},
+		"in service for a quarter less":                                       {func(p *Replica) { p.InService.Value /= 1.24 }, everything},
+		"in service for less than that":                                       {func(p *Replica) { p.InService.Value /= 1.26 }, nothing},
+		"an old time in service":                                              {func(p *Replica) { p.InService = Sample{6, epoch, true} }, everything},
+		"nobody knows the time in service":                                    {func(p *Replica) { p.InService = Sample{} }, everything},
+		"nothing arrived last":                                                {func(p *Replica) { p.Recent.Value = 0 }, nothing},
+		"twice as much arrived last":                                          {func(p *Replica) { p.Recent.Value *= 2 }, nothing},
+		"as much more as chance explains":                                     {func(p *Replica) { p.Recent.Value += 2.37 }, everything}, // 3*sqrt(10*16)/16
+		"a little more than that":                                             {func(p *Replica) { p.Recent.Value += 2.38 }, nothing},
+		"as much less":                                                        {func(p *Replica) { p.Recent.Value -= 2.37 }, everything},
+		"less than that":                                                      {func(p *Replica) { p.Recent.Value -= 2.38 }, nothing},
+		"nobody knows what arrived last":                                      {func(p *Replica) { p.Recent = Sample{} }, everything},
+		"nor what arrives":                                                    {func(p *Replica) { p.InFlightGrowth, p.Recent.Value = Sample{}, 50 }, everything},
+		"what is in flight grows as it does":                                  {func(p *Replica) { p.InFlightGrowth.Value, p.Recent.Value = 5, 15 }, rates},
+		"what is in flight grew before":                                       {func(p *Replica) { p.InFlightGrowth.Value = 5 }, nothing},
+		"it grew by as much as chance explains":                               {inFlight(100, 0, 1.5), everything}, // 3*sqrt(100) within 20 s
+		"by more than that":                                                   {inFlight(100, 0, 1.51), rates},
+		"it fell by as much as chance explains":                               {inFlight(100, 0, -1.5), everything},
+		"fell by more than that":                                              {inFlight(100, 0, -1.51), rates},
+		"of many it grew by a quarter":                                        {inFlight(400, 0, 5), everything},
+		"of many by more":                                                     {inFlight(400, 0, 5.01), rates},
+		"a queue that was there all the time":                                 {inFlight(100, 131, 3), everything},
+		"a queue that may not have been there":                                {inFlight(100, 130, 3), rates},
+		"a queue that falls and does not end":                                 {inFlight(100, 131, -3), everything},
+		"a queue of which no end can be excluded":                             {inFlight(100, 130, -3), rates},
+		"more completes than was there":                                       {func(p *Replica) { p.InFlightGrowth.Value, p.Recent.Value = -20, 0 }, rates},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := w.snapshot()
@@ -51,8 +79,8 @@ func TestNothingIsLearnedFromAWindowOfTwoStates(t *testing.T) {
 			policy.Hybrid, policy.Promises = true, map[ModelKey]Promise{{"ns", "m"}: {SLO: capacity.SLO{ITL: 50}}}
 			_, memory := Decide(s, policy, Memory{}, RoundFull)
 			key := Key{"ns", "a-h100"}
-			assert.Equal(t, c.learns, memory.Variants[key].Curve.Known())
-			assert.Equal(t, c.learns, len(memory.Variants[key].Latency.Learned.Seen) > 0)
+			assert.Equal(t, c.learns != nothing, memory.Variants[key].Curve.Known())
+			assert.Equal(t, c.learns == everything, len(memory.Variants[key].Latency.Learned.Seen) > 0)
 		})
 	}
 }

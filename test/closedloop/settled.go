@@ -123,11 +123,12 @@ func (w *world) mayChange(v *variantState, changes, raises int) bool {
 }
 
 // learnsOn reports whether so many changes, of them so many raises, may come of what is still
-// learned: what the replica with the most serves, and how requests miss the promise, which has a
-// day's memory. That may move the replicas one way, and one scale-down may show to be one too
-// many.
+// learned: what replicas serve that nobody described, or the one with the most, and how requests
+// miss the promise, which has a day's memory. That may move the replicas one way, and one
+// scale-down may show to be one too many.
 func (m *modelState) learnsOn(changes, raises int) bool {
-	return m.Skew > 0 && (changes == 1 || changes == 2 && raises == 1) || m.Misses > 0 && (raises == 0 || raises == changes || changes <= 3)
+	untold := func(v *variantState) bool { return !v.truth.told }
+	return changes == 1 && slices.ContainsFunc(m.variants, untold) || m.Skew > 0 && (changes == 1 || changes == 2 && raises == 1) || m.Misses > 0 && (raises == 0 || raises == changes || changes <= 3)
 }
 
 // foundLately says whether a try found a node where nobody knows what fits.
