@@ -24,11 +24,11 @@ func newCompletion() *cobra.Command {
 	shells := []string{"bash", "fish", "powershell", "zsh"}
 	return &cobra.Command{
 		Use:   "completion bash|fish|powershell|zsh",
-		Short: "Write the script that completes command lines",
-		Long: `Write the script that completes command lines of kubectl-wva in a shell.
+		Short: "Write a shell completion script",
+		Long: `Write a shell completion script for kubectl-wva.
 
-For "kubectl wva" the shell asks kubectl, and kubectl asks the program kubectl_complete-wva
-on the PATH, which is this one under that name:
+To complete "kubectl wva", kubectl runs the program kubectl_complete-wva on the PATH. Link
+this program under that name:
 
   ln -s "$(command -v kubectl-wva)" ~/.local/bin/kubectl_complete-wva`,
 		Example: `  # In bash, for this shell

@@ -40,12 +40,12 @@ func main() {
 func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "kubectl-wva",
-		Short: "Look at the variants of large language models and their room, and try policies on them",
-		Long: `Show what the Workload Variant Autoscaler and its scheduler see, by the same model of
-capacity. The program is called kubectl-wva. It reads with your own permissions. Only --apply and
---rollback change a cluster.
+		Short: "Show what the autoscaler decides and what fits, and try scaling policies",
+		Long: `Show what the Workload Variant Autoscaler decides and why, and how many more replicas fit on
+the cluster. Write and check its objects, and try scaling policies on your traffic.
 
-On the PATH it is a plugin of kubectl: "kubectl wva".`,
+The program kubectl-wva is a kubectl plugin: put it on the PATH and run "kubectl wva". It has
+the permissions of your kubeconfig. Only --apply and --rollback change a cluster.`,
 		Example: `  # All variants at a glance
   kubectl wva status -A`,
 		Version:      release.This().Version,

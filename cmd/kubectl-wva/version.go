@@ -14,7 +14,7 @@ func newVersion() *cobra.Command {
 	var form output.Form
 	command := &cobra.Command{
 		Use:   "version",
-		Short: "Say which version this is",
+		Short: "Print the version",
 		Example: `  kubectl wva version
 
   kubectl wva version -o json`,

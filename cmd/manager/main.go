@@ -28,10 +28,10 @@ func newCommand() *cobra.Command {
 		Long: `manager decides how many replicas each VariantAutoscaling object's target needs
 and writes the number into the target's scale subresource.
 
-Every setting can be given as a flag, as a variable of the environment, or in the
-ConfigMap of CONFIG_MAP_NAME, in this order; --leader-elect is LEADER_ELECT in both. The
-ConfigMap holds settings as entries of their own, or in its entry config.yaml. While it has
-no such entry, the file of --config-file counts.
+Every setting can be a flag, an environment variable, or an entry of the ConfigMap
+CONFIG_MAP_NAME. A flag overrides a variable, and a variable overrides the ConfigMap.
+--leader-elect is LEADER_ELECT in both. The ConfigMap has each setting as its own entry, or in
+its entry config.yaml. Without the entry config.yaml, the file of --config-file is used.
 
 Examples:
   # In a cluster, with a configuration file and two replicas:
@@ -40,7 +40,7 @@ Examples:
   # From a workstation, on a cluster that does not grow:
   manager --kubeconfig=$HOME/.kube/config --prometheus-base-url=https://prometheus.example:9090 --wva-limited-mode
 
-  # Objects with spec.actuation: Off are only computed and shown:
+  # Show the decisions; objects with spec.actuation "Off" are not scaled:
   kubectl get va -A`,
 		Version: release.This().Version,
 		Args:    cobra.NoArgs,

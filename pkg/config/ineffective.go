@@ -17,7 +17,7 @@ func (i Ineffective) Flag() string { return Key{Name: i.Name}.Flag() }
 const (
 	noCache  = "no metrics are cached, each round asks for all of them once; remove it"
 	ownLogs  = "logs are set up by -v, LOG_LEVEL and --logging-format; remove it"
-	noPooled = "no requests are handled one by one, a page of the gateway tells of all models; remove it"
+	noPooled = "one scrape of the gateway's metrics serves all models; remove it"
 )
 
 // WithoutEffect are the published settings without an effect.
@@ -29,8 +29,8 @@ func WithoutEffect() []Ineffective {
 		{Name: "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", Why: "metrics are read in every round: set GLOBAL_OPT_INTERVAL"},
 		{Name: "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY", Why: noPooled},
 		{Name: "EXPERIMENTAL_HYBRID_OPTIMIZATION", Why: "set EXPERIMENTAL_PROACTIVE_MODEL to true or false instead"},
-		{Name: "EXPERIMENTAL_COORDINATOR_ENABLED", Why: "no maxReplicas of others are changed: the replicas of all models are decided together; remove it"},
-		{Name: "COORDINATOR_INTERVAL", Why: "there is no coordinator beside the rounds; remove it"},
+		{Name: "EXPERIMENTAL_COORDINATOR_ENABLED", Why: "the replicas of all models are decided together, and no maxReplicas is changed; remove it"},
+		{Name: "COORDINATOR_INTERVAL", Why: "there is no coordinator; remove it"},
 		{Name: "QUEUEING_MODEL_CONFIG_MAP_NAME", Why: "latency parameters are in spec.variantProfile, or learned; remove it"},
 		{Name: "POOL_GROUP", Why: "no InferencePool is read: name the metrics pages of the endpoint picker in GATEWAY_METRICS_URLS"},
 		{Name: "WVA_NODE_SELECTOR", Why: "the pod template of each target says which nodes its replicas may use; remove it"},

@@ -187,8 +187,8 @@ const (
 	ReasonKeepOne Reason = "KeepOne"
 	// ReasonNoSlots: fewer fit than are wanted.
 	ReasonNoSlots Reason = "NoSlots"
-	// ReasonCheaperVariant: another variant serves the same for so much less that its
-	// start-up pays, or another model lacks the room of this one's replicas.
+	// ReasonCheaperVariant: the variant replaces replicas of another one: it serves the same for
+	// so much less that its start-up pays, or another model lacks the room of those replicas.
 	ReasonCheaperVariant Reason = "CheaperVariant"
 	// ReasonSLO: the promised latency needs more replicas than saturation asks for.
 	ReasonSLO Reason = "SLO"

@@ -22,9 +22,9 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
-const long = `Write the VariantAutoscaling objects of Deployments that serve models today. Nothing of
-the Deployments changes, and with actuation "Off", the default, nothing scales them yet:
-the autoscaler only works out what it would do.
+const long = `Write VariantAutoscaling objects for Deployments that already serve models. The Deployments
+do not change. With actuation "Off", the default, the autoscaler does not scale them yet: it
+only shows what it would do.
 
   model                  from the arguments of vLLM or SGLang: the served model name, else
                          "serve MODEL", --model or --model-path
@@ -32,8 +32,8 @@ the autoscaler only works out what it would do.
                          required node affinity by a product label
   bounds                 from the HorizontalPodAutoscaler or ScaledObject on it
 
-The objects go to the standard output. What is missing, and the next steps, go to the
-standard error. --apply creates the objects too.`
+The objects go to the standard output. Notes on what is missing, and the next steps, go to
+the standard error. --apply also creates the objects.`
 
 const examples = `  # Look at it, then create it
   kubectl wva adopt llama-8b
@@ -60,7 +60,7 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	o := &options{cluster: flags}
 	command := &cobra.Command{
 		Use:               "adopt DEPLOYMENT...",
-		Short:             "Write the objects of Deployments that serve models today",
+		Short:             "Write VariantAutoscaling objects for existing Deployments",
 		Long:              long,
 		Example:           examples,
 		Args:              cobra.MinimumNArgs(1),

@@ -15,22 +15,19 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/report"
 )
 
-const long = `Show what holds the devices of the cluster, one cell for each device, how many more
-replicas of each variant fit, which free devices no replica can use, and which replicas
-to move to make room.
+const long = `Show which pod holds each device of the cluster, how many more replicas of each variant
+fit, which free devices no replica can use, and which replicas to move to make room.
 
 The autoscaler and the scheduler count what fits in the same way: devices, CPU, memory and
-pod slots of nodes that are ready, not cordoned and tolerated. The room of replicas that
-wait for a node or have no pod yet, and of rolling updates, is taken off. What other
-namespaces wait for is taken off with -A only. Without -A the variants are those of one
-namespace, as for every command of kubectl.
-A number with "<=" is an upper bound; the column BOUND names what the pods
-ask for that is not modelled.
+pod slots of nodes that are ready, not cordoned and whose taints are tolerated. Room is
+subtracted for replicas that wait for a node or have no pod yet, and for rolling updates.
+Without -A only the variants and the waiting replicas of one namespace count.
+A number with "<=" is an upper bound; the column BOUND names what the pods ask for that is
+not modelled.
 
-Accelerators have the names that the ConfigMap of the autoscaler gives them, if there
-is one (--accelerator-names).
+The ConfigMap of accelerator names (--accelerator-names) gives accelerators their names.
 
-Nodes that look the same share a line, unless --all or -o wide is given. Colours are
+Nodes that look the same share a line, unless --all or -o wide is given. Colours are only
 for terminals; NO_COLOR=1 turns them off.`
 
 const examples = `  # The whole cluster
@@ -73,8 +70,8 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	}
 	o.form.Add(command, output.Table, wide, output.JSON, output.YAML)
 	flags.AddAll(command)
-	command.Flags().BoolVar(&o.all, "all", false, "Show every node by itself, those without devices too.")
-	command.Flags().StringVar(&o.names, "accelerator-names", "", "ConfigMap (NAMESPACE/NAME) with names of accelerators, the one that the autoscaler and the scheduler were given; without it the manager's, if it is there.")
+	command.Flags().BoolVar(&o.all, "all", false, "Show every node by itself, also those without devices.")
+	command.Flags().StringVar(&o.names, "accelerator-names", "", "ConfigMap (NAMESPACE/NAME) with names of accelerators, the same as for the autoscaler and the scheduler; without it the manager's, if there is one.")
 	return command
 }
 

@@ -22,9 +22,9 @@ const long = `Serve a page about the variants of a live cluster on a loopback ad
 load, promise and attainment of each model, replicas and cost of each variant, a map of the nodes and
 their devices, and the decisions with their reasons as they come.
 
-It reads with your own permissions and changes nothing. Nothing has to be installed in the
-cluster for it. What you may not read is left out, and the page says so. Load and latencies
-come from Prometheus: that of --prometheus, else the one that the manager has. Decisions of
+It has the permissions of your kubeconfig and changes nothing. You install nothing in the
+cluster for it. The page says what you may not read, and leaves it out. Load and latencies
+come from Prometheus: that of --prometheus, else the one that the manager has. Decisions
 before the start come from the events of the objects, which a cluster keeps for an hour.`
 
 const examples = `  # The variants of the current namespace
@@ -33,7 +33,7 @@ const examples = `  # The variants of the current namespace
   # All variants, with a Prometheus that is forwarded to this machine
   kubectl wva dashboard -A --prometheus http://localhost:9090
 
-  # At a port of its own choice, with the last three hours of load
+  # At a fixed port, with the last three hours of load
   kubectl wva dashboard -A --port 8090 --last 3h`
 
 const (

@@ -16,13 +16,13 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
-const long = `Say how the last decision about a variant came about: the load that was seen, what a
-replica serves, the number of replicas after every stage, the limit that was reached, the
-next best answer, where replicas fit, and recent events.
+const long = `Explain the last decision about a variant: the load, what a replica serves, the number of
+replicas after every stage, the limit that was reached, the next best alternative, where
+replicas fit, and recent events.
 
-All of it is from the status of the object. The autoscaler writes the status when a number,
-a reason or a condition changes. So an old decision is one that still holds, as long as
-the autoscaler runs.`
+Everything but the events is from the status of the object. The autoscaler writes the status
+when a number, a reason or a condition changes. So as long as the autoscaler runs, an old
+decision still holds.`
 
 const examples = `  # A variant of the current namespace
   kubectl wva explain llama-8b-h100
@@ -38,7 +38,7 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	var form output.Form
 	command := &cobra.Command{
 		Use:               "explain VARIANTAUTOSCALING",
-		Short:             "Say how the last decision about a variant came about",
+		Short:             "Explain the last decision about a variant",
 		Long:              long,
 		Example:           examples,
 		Args:              cobra.ExactArgs(1),

@@ -15,21 +15,21 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 )
 
-const long = `Say what is wrong with VariantAutoscaling objects before they are applied: an object that
-contradicts another one in the files, or names something that does not exist. No cluster
-is asked. A file has one or several documents, or Lists. These kinds count:
+const long = `Check VariantAutoscaling manifests before you apply them: does an object contradict another
+one in the files, or name something that does not exist? The command reads no cluster. A file
+has one or several documents, or Lists. These kinds are read:
 
   VariantAutoscaling                     is checked
   HorizontalPodAutoscaler, ScaledObject  may be on the target of one
   ConfigMap of service classes           has the classes that spec.sloClassRef may name
 
 Without a ConfigMap of service classes spec.sloClassRef is not checked, and a warning says so.
-Other kinds are passed over. An error ends the command with 1, a warning does not.`
+Other kinds are ignored. With an error the command exits with 1, with a warning it does not.`
 
 const examples = `  # A folder's manifests together
   kubectl wva lint my-app/*.yaml
 
-  # What a chart makes
+  # What a chart renders
   helm template my-chart | kubectl wva lint -
 
   # For a script
@@ -40,7 +40,7 @@ func NewCommand() *cobra.Command {
 	var form output.Form
 	command := &cobra.Command{
 		Use:          "lint FILE...",
-		Short:        "Say what is wrong with VariantAutoscaling manifests",
+		Short:        "Check VariantAutoscaling manifests for mistakes",
 		Long:         long,
 		Example:      examples,
 		Args:         cobra.MinimumNArgs(1),

@@ -19,34 +19,35 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/migration"
 )
 
-const long = `Turn objects of earlier forms into the present ones, as text. Only --apply changes the
-cluster. It writes a backup first, and --rollback restores that.
+const long = `Convert objects of earlier forms to the present form, as text. Only --apply changes the
+cluster. It writes a backup first, which --rollback restores.
 
   VariantAutoscaling      one that lists accelerators, in spec.modelProfile or spec.variants,
                           becomes one object for each, NAME-ACCELERATOR, with a Deployment of
                           that name. One with a single accelerator keeps its name and target.
   HorizontalPodAutoscaler, ScaledObject
-                          that follows such an object becomes one for each, with its selector
-                          and target; the objects get actuation Metric then.
+                          that follows such an object becomes one for each new object, with its
+                          selector and target. The objects then get actuation Metric.
   ConfigMap accelerator-unit-costs
                           gives the objects their variantCost.
-  Deployment              is what --deployments makes skeletons from, without replicas.
+  Deployment              is the source of the skeletons of --deployments.
   LlamaStackDistribution  llamastack.io/v1alpha1 becomes v1alpha2, field by field. What
                           v1alpha2 has no field for goes into an annotation.
 
-Files have one or several documents, or Lists. What is of the present form stays as it is.
-What cannot be turned is an error that names file, object and field, and nothing is written.
+Files have one or several documents, or Lists. Objects of the present form stay as they are.
+If something cannot be converted, an error names file, object and field, and nothing is
+written.
 
-Take the backup before the CRD is replaced: the present one drops the earlier fields.`
+Take the backup before you replace the CRD: the present one drops the earlier fields.`
 
-const examples = `  # Before the upgrade: what is there, to a file
+const examples = `  # Before the upgrade: save the objects
   kubectl get va -A -o yaml > backup.yaml
 
-  # What becomes of it, on the screen, or as files
+  # Show the converted objects, or write them to files
   kubectl wva migrate -f backup.yaml
   kubectl wva migrate -f backup.yaml -f hpa.yaml -f deployment.yaml --deployments -o new
 
-  # After the upgrade of the CRD: check it with the API server, do it, undo it
+  # After the upgrade of the CRD: check with the API server, apply, undo
   kubectl wva migrate -f backup.yaml --apply --dry-run
   kubectl wva migrate -f backup.yaml --apply --backup before-upgrade
   kubectl wva migrate --rollback before-upgrade
@@ -72,7 +73,7 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	o := &options{cluster: flags}
 	command := &cobra.Command{
 		Use:          "migrate -f FILE",
-		Short:        "Turn objects of earlier forms into the present ones",
+		Short:        "Convert objects of earlier forms",
 		Long:         long,
 		Example:      examples,
 		Args:         cobra.NoArgs,
@@ -85,11 +86,11 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	f.StringArrayVarP(&o.files, "filename", "f", nil, "File with objects, or - for the standard input. May be given several times.")
 	f.BoolVar(&o.live, "live", false, "Read the objects from the cluster, in place of files.")
 	f.StringVarP(&o.output, "output", "o", output.YAML, "Form of the output, yaml or json, or else a folder to write one file for each object to.")
-	f.BoolVar(&o.skeletons, "deployments", false, "Also write a skeleton of each Deployment that is to be made, from the one that the accelerators shared.")
+	f.BoolVar(&o.skeletons, "deployments", false, "Also write a skeleton of each new Deployment, from the one that the accelerators shared.")
 	f.BoolVar(&o.apply, "apply", false, "Change the cluster, after a backup.")
 	f.BoolVar(&o.dry, "dry-run", false, "With --apply or --rollback: let the API server check everything, and change nothing.")
 	f.StringVar(&o.backup, "backup", "", "With --apply: folder to write the backup to; without it wva-backup- and the time.")
-	f.StringVar(&o.rollback, "rollback", "", "Put back what the backup in this folder holds, and delete what was made.")
+	f.StringVar(&o.rollback, "rollback", "", "Restore the backup in this folder, and delete the objects that --apply created.")
 	flags.AddAll(command)
 	return command
 }

@@ -22,16 +22,17 @@ import (
 // ErrInterrupted says that the user ended the replay early.
 var ErrInterrupted = errors.New("interrupted")
 
-var long = `Replay a trace of requests under several scaling policies, in virtual time, before you buy.
-This autoscaler decides with the code of the manager, pods are placed with the code of the
-scheduler, and other autoscalers follow their published rules. A day takes seconds to
-minutes.
+var long = `Replay a trace of requests under several scaling policies, in virtual time. The output has
+the cost of each policy, and the share of requests that met the latency targets (the
+promise). This autoscaler decides with the code of the manager, pods are placed with the code
+of the scheduler, and other autoscalers follow their published rules. To replay a day takes
+seconds to minutes.
 
 The trace is a file, or synthetic:NAME. A file is plain CSV with the first line
 time,input_tokens,output_tokens, or plain JSON lines with these names. The time is in seconds,
 or a time such as 2026-11-22T18:15:46Z. The published files of the Azure LLM inference traces
 (CSV), of Mooncake (JSON lines) and of ServeGen (its rate file, with the clients and lengths
-files beside it) are read too.
+files beside it) can be read too.
 
 The scenario has the nodes, the models, the variants with their latencies and prices, and the
 settings of the autoscaler. Without --scenario a built-in one is used. --print-scenario prints
@@ -39,21 +40,21 @@ it, and explains every key. With --from-cluster, nodes and variants come from a 
 which is only read.
 
 With --from-prometheus, the past of one of your models is replayed. Each minute of the trace
-has the number of requests that the servers counted, and their lengths. The seed draws when in
-its minute a request arrives. A variant without a profile gets one from its own metrics of that
-time, learned as the manager learns it. Without such metrics the profile comes from another
-variant, scaled, or from the published figures of the model and the devices. Notes say which.
-A model without VariantAutoscaling objects is replayed with its Deployments, as kubectl wva
-adopt would write them. The trace is written to a file.
+has the number of requests that the servers counted, and their lengths. The seed draws the
+arrival of each request within its minute. A variant without a profile gets one from its own
+metrics of that time, like the manager learns it. Without such metrics the profile comes from
+another variant, scaled, or from the published figures of the model and the devices. Notes say
+which. If a model has no VariantAutoscaling objects, those that kubectl wva adopt would write
+for its Deployments are used. The trace is written to a file.
 
 Policies:
   capacity-only  this autoscaler, sizing by saturation
   hybrid         this autoscaler, sizing for the promised latency too
   static:N       always N replicas of the cheapest variant
   peak           the smallest static fleet that keeps the promise on this very trace, found by
-                 hindsight: a reference, not a rival. Other variants and mixes are tried where
-                 the cheapest variant is not enough. A mark shows a fleet that breaks the
-                 promise, because none that was tried keeps it
+                 hindsight: a reference, not a rival. Other variants and mixes are tried if the
+                 cheapest variant is not enough. A * marks a fleet that does not keep the
+                 promise, because none that was tried does
   hpa:rps=N      HorizontalPodAutoscaler on requests per second, N for each replica
   hpa:intok=N    the same on prompt tokens per second
   hpa:inflight=N the same on running and waiting requests
@@ -67,18 +68,18 @@ Policies:
                  serves at the mean within the promise
   bound          the least that keeping the promise in every minute can cost, with the future
                  known; a policy that breaks the promise in some minutes can cost less
-Of each model, static, hpa, keda, kpa and planner drive one variant: the one that is cheapest
-for the requests that it serves. keda adds up to 100 replicas, the others have no limit. None
-goes beyond what empty nodes would hold, unless the variant has a bound of its own.
+For each model, static, hpa, keda, kpa and planner scale one variant: the one that costs least
+per request. keda adds up to 100 replicas, the others have no limit. None exceeds what empty
+nodes would hold, unless the variant has its own bound.
 
 Settings follow the name, as in hpa:rps=4.5,down=60s,max=40 or hybrid:down=120s. An unknown
 setting is an error that lists the known ones.
   capacity-only, hybrid
-              down and up: the stabilisation windows of all variants; every setting of the
-              manager that rules decisions, in small letters or by the end of its name
-              (horizon=10m); the thresholds of saturation
+              down and up: the stabilization windows of all variants; every setting of the
+              manager that affects decisions, in lower case or by the end of its name
+              (horizon=10m); the saturation thresholds
   hpa, keda   the trigger with its target: rps, intok (prompt tokens per second), inflight,
-              queue or kv; down, up, min, max, tolerance; window: over which rates are taken;
+              queue or kv; down, up, min, max, tolerance; window: time over which rates are taken;
               keda alone: polling, and with min=0 cooldown and activation
   kpa         inflight or rps with its target, utilization, window and panic (the panic
               window's share of it), threshold, down, uprate, downrate, grace, min, max
@@ -88,11 +89,12 @@ setting is an error that lists the known ones.
               (constant or kalman: level, trend, noise, points; ARIMA and Prophet are not
               here), interval, reaction, sensitivity, ttft, itl, isl, osl, min, max
   hpa, keda, kpa, planner and static
-              variant: the one that is driven; split: replicas of other variants that are
-              always there, as in hpa:rps=4,variant=dear,split=cheap:4. A fixed fleet of
-              several variants is static:split=cheap:4+dear:2
-Several models have an autoscaler each. A number may then have one part for each model, with +
-between the parts, in the order of the scenario (hpa:rps=4.5+0.8). variant names one of each.
+              variant: the one that is scaled; split: fixed replicas of other variants, as in
+              hpa:rps=4,variant=dear,split=cheap:4. A fixed fleet of several variants is
+              static:split=cheap:4+dear:2
+With several models, each has its own autoscaler. A number may then have one part for each
+model, with + between the parts, in the order of the scenario (hpa:rps=4.5+0.8). variant names
+one variant of each model.
 
 Synthetic traces:`
 
@@ -219,18 +221,18 @@ func (o *options) add(command *cobra.Command) {
 	f.SortFlags = false
 	f.StringVar(&o.trace, "trace", "", "Requests: a file, or synthetic:NAME. Without it the scenario's own requests, if it has any.")
 	f.Var((*number)(&o.rate), "rate", "Send every request this many times; below 1 only that share of them. Time is not compressed.")
-	f.Var((*span)(&o.spread), "rate-spread", "With --rate: the time around its request within which a copy arrives, from 1s to 1h; without it that of the scenario, else a minute. With 1s the copies come in bursts, in the second of their request.")
+	f.Var((*span)(&o.spread), "rate-spread", "With --rate: time around a request within which its copies arrive, from 1s to 1h; without it that of the scenario, else a minute. With 1s the copies come as a burst, in the second of their request.")
 	f.Var((*span)(&o.from), "from", "Leave out what arrives before this time of the trace.")
 	f.Var((*span)(&o.duration), "duration", "Length of the part that is replayed; without it all.")
-	f.StringVar(&o.scenario, "scenario", "", "Scenario file (YAML), or the name of a built-in one. With --from-cluster it adds what a cluster does not tell, such as profiles.")
+	f.StringVar(&o.scenario, "scenario", "", "Scenario file (YAML), or the name of a built-in one. With --from-cluster it adds what a cluster does not have, such as profiles.")
 	f.StringVar(&o.prices, "prices", "", "Price list of the scenario; without it the one that the scenario names.")
 	f.StringVar(&o.cluster, "cluster", "", "Cluster of the scenario; without it the one that the scenario names. A live one is chosen with --context.")
-	f.BoolVar(&o.print, "print-scenario", false, "Only print a built-in scenario, the usual one or that of --scenario, with what every key means.")
+	f.BoolVar(&o.print, "print-scenario", false, "Only print a built-in scenario, the default one or that of --scenario, with an explanation of every key.")
 	f.StringSliceVar(&o.policies, "policy", o.policies, "Policies with their settings, with commas between them. The bound is always computed.")
 	f.Var((*spans)(&o.startups), "startup", "Mean time from the placement of a replica on its node until it serves; several with commas between them.")
 	f.Uint64Var(&o.seed, "seed", 1, "Seed of every random number: the same seed and inputs give the same bytes.")
-	f.StringSliceVar(&o.tuned, "tune", nil, "Instead of replaying every policy once, try many settings of these families and judge ours (or --policy) against the best of them.")
-	f.IntVar(&o.seeds, "seeds", o.seeds, "With --tune: how many seeds, from --seed on, the numbers are means of.")
+	f.StringSliceVar(&o.tuned, "tune", nil, "Instead of replaying every policy once, try many settings of these policies, such as hpa:rps, and compare this autoscaler (or --policy) with the best of them.")
+	f.IntVar(&o.seeds, "seeds", o.seeds, "With --tune: the number of seeds, from --seed on, over which the means are taken.")
 	f.StringVarP(&o.output, "output", "o", outputs[0], "Form of the output: "+strings.Join(outputs, ", ")+".")
 	f.StringVar(&o.html, "html", "", "Also write a page with charts to this file; it opens without a network.")
 	f.BoolVar(&o.fromCluster, "from-cluster", false, "Take the nodes, what other pods hold on them, and the variants of the namespace (with -A of all) from a live cluster.")

@@ -42,11 +42,11 @@ type lookback struct {
 func (o *options) addLookback(command *cobra.Command) {
 	f := command.Flags()
 	f.StringVar(&o.address, "from-prometheus", "", "Replay the past of a model: the address of a Prometheus that scrapes its servers, such as http://localhost:9090. Nodes and variants are those of the live cluster, or with --scenario those of the scenario.")
-	f.StringVar(&o.model, "model", "", "With --from-prometheus: name by which clients ask for the model, as the label model_name has it.")
+	f.StringVar(&o.model, "model", "", "With --from-prometheus: name by which clients ask for the model, as in the label model_name.")
 	f.Var((*span)(&o.last), "last", "With --from-prometheus: how far back to look.")
 	f.StringVar(&o.written, "write-trace", "", "With --from-prometheus: file that the trace is written to (CSV), for replays without Prometheus; without it one in this folder, named after the model and the time.")
 	f.StringVar(&o.tokenFile, "prometheus-token-file", "", "With --from-prometheus: file with a bearer token for it.")
-	f.StringVar(&o.caFile, "prometheus-ca-file", "", "With --from-prometheus: file with the certificate of who signed that of Prometheus.")
+	f.StringVar(&o.caFile, "prometheus-ca-file", "", "With --from-prometheus: file with the certificate of the CA of Prometheus.")
 }
 
 // looksBack says whether the past of a model is replayed.

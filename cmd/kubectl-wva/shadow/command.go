@@ -22,13 +22,13 @@ const long = `Compare the replicas that an object wanted with those that were th
 created: replicas, cost and saturated time. Use it for objects with actuation "Off", before
 you switch them to Scale.
 
-Both sides come from the metrics wva_desired_replicas and wva_current_replicas of the
-manager, in Prometheus. The line "was there" counts as saturated while there were fewer replicas than the decision
-wanted. The line "this object" counts as saturated while replicas that it would have asked
-for would still have been starting (--startup).
+Both numbers of replicas come from the manager's metrics wva_desired_replicas and
+wva_current_replicas, in Prometheus. The line "was there" counts as saturated while there were
+fewer replicas than the decision wanted. The line "this object" counts as saturated while
+replicas that it would have asked for would still have been starting (--startup).
 
-Take the result for an estimate, and ignore small differences. The decisions saw the queues
-of the replicas that were there. With other replicas, the queues would have been others.`
+The result is an estimate: ignore small differences. The decisions saw the queues of the
+replicas that were there. With other replicas, the queues would have been different.`
 
 const examples = `  # Since the object was created
   kubectl wva shadow llama-8b
@@ -73,7 +73,7 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 	o := &options{cluster: flags}
 	command := &cobra.Command{
 		Use:               "shadow VARIANTAUTOSCALING",
-		Short:             "Compare what an object would have done with what was there",
+		Short:             "Compare the replicas that an object wanted with those that were there",
 		Long:              long,
 		Example:           examples,
 		Args:              cobra.ExactArgs(1),
@@ -83,8 +83,8 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 		},
 	}
 	o.form.Add(command, output.Table, output.JSON, output.YAML)
-	command.Flags().DurationVar(&o.since, "since", 0, "How far back to look, but not before the object was created; without it as far as that.")
-	command.Flags().DurationVar(&o.startup, "startup", usualStartup, "How long a replica takes from when it is asked for until it serves.")
+	command.Flags().DurationVar(&o.since, "since", 0, "How far back to look, at most to the creation of the object, which is the default.")
+	command.Flags().DurationVar(&o.startup, "startup", usualStartup, "Time from the request for a replica until it serves.")
 	o.prometheus.Add(command)
 	return command
 }

@@ -34,19 +34,19 @@ const long = `Show all variants at a glance, one line for each:
 
 "-" is unknown. Lines below the table say what is wrong with the variants that are not Ready.
 
--o wide has the target too, and the load and the mean latencies of the last minutes. No
-status holds these: they come from Prometheus.`
+-o wide also shows the target, and the load and the mean latencies of the last minutes, which
+come from Prometheus.`
 
-const examples = `  # Those of the current namespace
+const examples = `  # The variants of the current namespace
   kubectl wva status
 
-  # All, and every change from now on
+  # All variants, and every change from now on
   kubectl wva status -A --watch
 
   # With load and latencies, from a Prometheus that is forwarded to this machine
   kubectl wva status -o wide --prometheus http://localhost:9090
 
-  # The names of those that are not ready
+  # The names of the variants that are not ready
   kubectl wva status -A -o json | jq -r '.[] | select(.state != "Ready") | .name'`
 
 // wide is the form with what Prometheus knows.
@@ -75,7 +75,7 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 		},
 	}
 	o.form.Add(command, output.Table, wide, output.JSON, output.YAML)
-	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "Show every change until it is interrupted; with -o json or yaml one document for each.")
+	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "Show every change until interrupted; with -o json or yaml one document for each.")
 	flags.AddAll(command)
 	o.prometheus.Add(command)
 	return command
