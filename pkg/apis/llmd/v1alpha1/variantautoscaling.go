@@ -280,8 +280,8 @@ type Behavior struct {
 	// +optional
 	ScaleUp *ScalingRules `json:"scaleUp,omitempty"`
 	// ScaleDown limits how replicas are removed. Without it there is no policy and
-	// no tolerance, and the window is 300 seconds. In hybrid mode that window is for
-	// loads that are likely to jump back within it; for others it is one start-up.
+	// no tolerance, and the window is 300 seconds. In hybrid mode it is 300 seconds only
+	// for loads that are likely to jump back within it, and one start-up for others.
 	// +optional
 	ScaleDown *ScalingRules `json:"scaleDown,omitempty"`
 }
@@ -303,7 +303,8 @@ type ScalingRules struct {
 	// +optional
 	SelectPolicy *SelectPolicy `json:"selectPolicy,omitempty"`
 
-	// Policies bound the change within a period. Without any there is no bound.
+	// Policies bound the change within a period. Without any, scaling down has no bound,
+	// and scaling up has that of the manager (WVA_GROWTH_LIMIT_REPLICAS).
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
