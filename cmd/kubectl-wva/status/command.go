@@ -24,13 +24,15 @@ import (
 
 const long = `Show all variants at a glance, one line for each:
 
-  CURRENT  replicas that the target asks for
-  DESIRED  replicas that the last decision wants
-  PENDING  replicas that exist and do not serve yet
-  FIT      how many more fit on the cluster; "<=" is an upper bound
-  STATE    Ready, or the reason of the condition to act on first
-  REASON   reason of the last decision
-  DECIDED  time since the status last changed, which is long while the load is steady
+  SHAPE      what one replica takes, such as 2xH100
+  ACTUATION  Scale, Metric or Off
+  CURRENT    replicas that the target asks for
+  DESIRED    replicas that the last decision wants
+  PENDING    replicas that exist and do not serve yet
+  FIT        how many more fit on the cluster; "<=" is an upper bound
+  STATE      Ready, or the reason of the condition to act on first
+  REASON     reason of the last decision
+  DECIDED    time since the status last changed, which is long while the load is steady
 
 "-" is unknown. Lines below the table say what is wrong with the variants that are not Ready.
 
