@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -125,4 +126,13 @@ func TestAPlainBuildTellsNoVersionThatItIsNot(t *testing.T) {
 	version := newCommand().Version
 	assert.NotEmpty(t, version)
 	assert.NotContains(t, version, "$Format", "a placeholder of another project")
+}
+
+// A query in the address of Prometheus may hold a key, and more people read a log than the settings.
+func TestTheLogHoldsNoKeyOfPrometheus(t *testing.T) {
+	c, err := loaded(t, []string{"--prometheus-base-url=https://prometheus:9090/of/us?key=secret"}, nil, "")
+	require.NoError(t, err)
+	told := fmt.Sprint(about(c)...)
+	assert.Contains(t, told, "https://prometheus:9090/of/us")
+	assert.NotContains(t, told, "secret")
 }

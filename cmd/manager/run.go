@@ -75,12 +75,18 @@ func run(ctx context.Context, o *options, flags *pflag.FlagSet) error {
 	if err := addWebhooks(mgr, c, append(llamaStack, variantWebhooks(mgr, c, known)...)); err != nil {
 		return err
 	}
-	klog.InfoS("Starting", "version", release.This().Version, "interval", c.Interval, "limited", c.Limited, "hybrid", c.Hybrid,
-		"metricsSource", c.MetricsSource, "prometheus", c.Prometheus.BaseURL, "gateways", len(c.Gateway.MetricsURLs), "watchNamespace", c.WatchNamespace, "controllerInstance", c.ControllerInstance)
+	klog.InfoS("Starting", about(c)...)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the manager: %w", err)
 	}
 	return nil
+}
+
+// about is what the log tells of the settings first.
+func about(c config.Config) []any {
+	return []any{"version", release.This().Version, "interval", c.Interval, "limited", c.Limited, "hybrid", c.Hybrid,
+		"metricsSource", c.MetricsSource, "prometheus", config.Location(c.Prometheus.BaseURL), "gateways", len(c.Gateway.MetricsURLs),
+		"watchNamespace", c.WatchNamespace, "controllerInstance", c.ControllerInstance}
 }
 
 // setVerbosity sets how much is logged from now on.

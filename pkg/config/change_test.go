@@ -28,6 +28,14 @@ func TestUpdate(t *testing.T) {
 			interval: 45 * time.Second,
 			changes:  []string{`PROMETHEUS_BASE_URL (old: "https://p", new: "https://q")`, `LEADER_ELECTION_ID (old: "first", new: "second")`},
 		},
+		"a query may hold a key, and is not shown": {
+			edited:   "PROMETHEUS_BASE_URL: https://q/p?key=secret#secret\nGATEWAY_METRICS_URLS: 'http://epp/metrics?key=secret,http://other/metrics'\n",
+			interval: 60 * time.Second,
+			changes: []string{
+				`PROMETHEUS_BASE_URL (old: "https://p", new: "https://q/p (and a query, which is not shown)")`,
+				`GATEWAY_METRICS_URLS (old: "", new: "http://epp/metrics,http://other/metrics (and a query, which is not shown)")`,
+			},
+		},
 		"what may hold a password is not shown": {
 			edited:   "PROMETHEUS_BASE_URL: https://me:secret@q\nGATEWAY_METRICS_URLS: 'http://me:secret@epp'\n",
 			interval: 60 * time.Second,

@@ -445,6 +445,9 @@ func (k Key) shown(value string) string {
 	if k.address && strings.Contains(value, "@") {
 		return "(an address with an @, which is not shown)"
 	}
+	if k.address {
+		return located(value)
+	}
 	return value
 }
 
@@ -471,7 +474,7 @@ func addresses(field func(*Config) *[]string) form {
 				return errors.New("holds " + noCredentials)
 			}
 			if err != nil || address.Hostname() == "" || (address.Scheme != "https" && address.Scheme != "http") {
-				return fmt.Errorf("holds %q: write addresses such as http://epp.gateway:9090/metrics, with commas between them", item)
+				return fmt.Errorf("holds %q: write addresses such as http://epp.gateway:9090/metrics, with commas between them", Location(item))
 			}
 			if strings.Trim(address.Path, "/") == "" {
 				address.Path = metricsPath

@@ -72,9 +72,9 @@ func (c Config) validatePrometheus(wrong func(key, format string, args ...any)) 
 	case p.BaseURL == "":
 		wrong("PROMETHEUS_BASE_URL", "is not set: give the address of Prometheus, such as https://prometheus.monitoring:9090")
 	case err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http"):
-		wrong("PROMETHEUS_BASE_URL", "is %q: write an address such as https://prometheus.monitoring:9090", p.BaseURL)
+		wrong("PROMETHEUS_BASE_URL", "is %q: write an address such as https://prometheus.monitoring:9090", Location(p.BaseURL))
 	case address.Scheme == "http" && !p.AllowHTTP:
-		wrong("PROMETHEUS_BASE_URL", "is %q, which has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP to true", p.BaseURL)
+		wrong("PROMETHEUS_BASE_URL", "is %q, which has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP to true", Location(p.BaseURL))
 	}
 	if p.ClientCertPath != "" && p.ClientKeyPath == "" {
 		wrong("PROMETHEUS_CLIENT_KEY_PATH", "is not set, and PROMETHEUS_CLIENT_CERT_PATH is: set both or none")

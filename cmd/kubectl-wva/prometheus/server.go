@@ -95,7 +95,7 @@ func (f *Flags) Find(ctx context.Context, api client.Reader, flags *cluster.Flag
 	if err != nil || !ok {
 		return s, err
 	}
-	s.through = s.address.Redacted() + " (the manager's PROMETHEUS_BASE_URL, through the API server)"
+	s.through = config.Location(s.address.String()) + " (the manager's PROMETHEUS_BASE_URL, through the API server)"
 	s.address = proxied
 	s.client, err = rest.HTTPClientFor(host)
 	if err == nil {
@@ -143,7 +143,7 @@ func stamp(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli(
 // ask reads, and only reads: proxies and permissions tell it from a write by the method.
 func (s *Server) ask(ctx context.Context, path string, values url.Values, result any) error {
 	at := s.address.JoinPath("api/v1", path)
-	where := cmp.Or(s.through, at.Redacted())
+	where := cmp.Or(s.through, config.Location(at.String()))
 	at.RawQuery = values.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
@@ -151,7 +151,11 @@ func (s *Server) ask(ctx context.Context, path string, values url.Values, result
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
-		return fmt.Errorf("asking Prometheus: %w; --prometheus gives another address", err)
+		var failed *url.Error
+		if errors.As(err, &failed) { // which would name the address once more
+			err = failed.Err
+		}
+		return fmt.Errorf("asking Prometheus at %s: %w; --prometheus gives another address", where, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, largestAnswer))

@@ -95,3 +95,17 @@ func TestAnswersThatAreNone(t *testing.T) {
 	_, err = server.Now(t.Context(), "up")
 	require.ErrorContains(t, err, "--prometheus gives another address")
 }
+
+// The address of the manager's Prometheus may hold a key, as its user or in its query.
+func TestWhatAnAddressHoldsIsNotTold(t *testing.T) {
+	t.Parallel()
+	s := served(t, http.NotFoundHandler())
+	s.address.User, s.address.RawQuery = url.User("secret"), "key=secret"
+	_, err := s.Now(t.Context(), "up")
+	require.ErrorContains(t, err, "asking Prometheus at http://"+s.address.Host+"/api/v1/query: it answered 404 Not Found")
+	assert.NotContains(t, err.Error(), "secret")
+	s.address.Host = "127.0.0.1:1"
+	_, err = s.Now(t.Context(), "up")
+	require.ErrorContains(t, err, "asking Prometheus at http://127.0.0.1:1/api/v1/query: dial tcp 127.0.0.1:1: ")
+	assert.NotContains(t, err.Error(), "secret")
+}

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	settings "llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
@@ -256,7 +257,7 @@ func (c *Client) ask(ctx context.Context, t modelserver.Target) (exposition, err
 	defer cancel()
 	found, err := c.servers.scrape(ctx, client, address, "")
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("asking %s: the answer has no metric of a known model server", address)
+		err = fmt.Errorf("asking %s: the answer has no metric of a known model server", settings.Location(address.String()))
 	}
 	return found, err
 }

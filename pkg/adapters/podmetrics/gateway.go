@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	settings "llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
@@ -73,6 +74,9 @@ func newGateway(address string, speak HTTP) (*gateway, error) {
 		endpoints: map[netip.Addr]*endpoint{},
 	}, nil
 }
+
+// location names the gateway in errors.
+func (g *gateway) location() string { return settings.Location(g.url.String()) }
 
 // namespaceOf is the namespace in the name of a Service: name.namespace.svc, with the
 // cluster's domain or without.
@@ -159,7 +163,7 @@ func (g *gateway) ask(ctx context.Context, e *endpoint, after time.Time, now fun
 	case e.turn <- struct{}{}:
 		defer func() { <-e.turn }()
 	case <-ctx.Done():
-		return nil, time.Time{}, fmt.Errorf("asking %s: %w", g.url.Redacted(), ctx.Err())
+		return nil, time.Time{}, fmt.Errorf("asking %s: %w", g.location(), ctx.Err())
 	}
 	e.mu.Lock()
 	latest, looked := e.latest, e.looked
@@ -249,7 +253,7 @@ func (c *Client) models(at time.Time, window, lookback time.Duration) (map[decis
 		g.mu.Lock()
 		endpoints := g.all()
 		if g.failure != nil {
-			failures[g.url.Redacted()] = g.failure
+			failures[g.location()] = g.failure
 		}
 		g.mu.Unlock()
 		for key, part := range g.parts(endpoints, at, window, lookback, failures) {
@@ -272,8 +276,8 @@ func (g *gateway) parts(endpoints []*endpoint, at time.Time, window, lookback ti
 	for _, e := range endpoints {
 		e.mu.Lock()
 		v := e.history.view(at, window, lookback).aged()
-		if e.failure != nil && failures[g.url.Redacted()] == nil {
-			failures[g.url.Redacted()] = e.failure
+		if e.failure != nil && failures[g.location()] == nil {
+			failures[g.location()] = e.failure
 		}
 		if e.history.newest > v.window.from {
 			for key := range v.models() {
@@ -354,7 +358,7 @@ func (c *Client) Queues(ctx context.Context, at time.Time) (map[decision.ModelKe
 	failures := map[string]error{}
 	for i, l := range looks {
 		if l.err != nil {
-			failures[c.gateways[i].url.Redacted()] = l.err
+			failures[c.gateways[i].location()] = l.err
 		}
 		for key, queue := range l.queues {
 			queues[key] = plus(queues[key], queue)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
+	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
 
 func TestGatewaysBehindOneName(t *testing.T) {
@@ -193,4 +195,27 @@ func TestTheNamespaceInAName(t *testing.T) {
 	} {
 		assert.Equal(t, want, namespaceOf(host), host)
 	}
+}
+
+// A query may hold a key, and errors stand in the status of objects, which others read.
+func TestAQueryIsNotTold(t *testing.T) {
+	page := serve(t)
+	page.refuse(http.StatusForbidden)
+	c, now := client(t, Options{Gateways: []string{page.URL + "/metrics?key=secret"}})
+	target := page.target(t, "p1")
+	target.Path = "/metrics?key=secret"
+	c.Follow([]modelserver.Target{target})
+	c.Scrape(t.Context())
+	told := func() string {
+		_, _, err := c.Read(t.Context(), start, window, lookback)
+		require.Error(t, err)
+		return err.Error()
+	}
+	assert.Equal(t, 2, strings.Count(told(), "asking "+page.URL+"/metrics: the answer is 403 Forbidden"))
+	assert.NotContains(t, told(), "secret")
+	page.refuse(http.StatusOK)
+	now.pass(interval5)
+	c.Scrape(t.Context())
+	assert.Contains(t, told(), "asking "+page.URL+"/metrics: the answer has no metric of a known model server")
+	assert.NotContains(t, told(), "secret")
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/config"
+
+	settings "llmd.ai/workload-variant-autoscaler/pkg/config"
 )
 
 // HTTP says how to speak to servers.
@@ -111,9 +113,9 @@ func gatewayURL(address string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, fmt.Errorf("pod metrics: the address of the gateway %s holds credentials: put a token into a file", u.Host)
 	case u.Scheme != schemeHTTP && u.Scheme != schemeHTTPS:
-		return nil, fmt.Errorf("pod metrics: the address of the gateway, %s, must begin with http:// or https://", u.Redacted())
+		return nil, fmt.Errorf("pod metrics: the address of the gateway, %s, must begin with http:// or https://", settings.Location(u.String()))
 	case u.Hostname() == "":
-		return nil, fmt.Errorf("pod metrics: the address of the gateway, %s, names no host", u.Redacted())
+		return nil, fmt.Errorf("pod metrics: the address of the gateway, %s, names no host", settings.Location(u.String()))
 	}
 	if u.Path == "" {
 		u.Path = "/metrics"

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+
+	settings "llmd.ai/workload-variant-autoscaler/pkg/config"
 )
 
 // accepted asks for the text format that parse reads.
@@ -17,7 +19,7 @@ const accepted = "text/plain;version=0.0.4;q=1,*/*;q=0.1"
 func (v vocabulary) scrape(ctx context.Context, client *http.Client, address *url.URL, host string) (exposition, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("asking %s: %w", address.Redacted(), err)
+		return nil, fmt.Errorf("asking %s: %w", settings.Location(address.String()), err)
 	}
 	request.Header.Set("Accept", accepted)
 	if host != "" {
@@ -29,16 +31,16 @@ func (v vocabulary) scrape(ctx context.Context, client *http.Client, address *ur
 		if errors.As(err, &failed) { // which would name the address once more
 			err = failed.Err
 		}
-		return nil, fmt.Errorf("asking %s: %w", address.Redacted(), err)
+		return nil, fmt.Errorf("asking %s: %w", settings.Location(address.String()), err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, response.Body, 4<<10)
-		return nil, fmt.Errorf("asking %s: the answer is %s", address.Redacted(), response.Status)
+		return nil, fmt.Errorf("asking %s: the answer is %s", settings.Location(address.String()), response.Status)
 	}
 	found, err := v.parse(response.Body)
 	if err != nil {
-		return nil, fmt.Errorf("asking %s: %w", address.Redacted(), err)
+		return nil, fmt.Errorf("asking %s: %w", settings.Location(address.String()), err)
 	}
 	return found, nil
 }

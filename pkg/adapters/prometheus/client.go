@@ -11,6 +11,8 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	settings "llmd.ai/workload-variant-autoscaler/pkg/config"
 )
 
 // Options says where the Prometheus server is and how to ask it.
@@ -53,19 +55,19 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	if o.Timeout <= 0 {
-		return nil, fmt.Errorf("prometheus %s: the timeout is %s and must be positive", withoutQuery(address), o.Timeout)
+		return nil, fmt.Errorf("prometheus %s: the timeout is %s and must be positive", settings.Location(address.String()), o.Timeout)
 	}
 	transport, err := config.NewRoundTripperFromConfig(o.http(), "prometheus")
 	if err != nil {
-		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", withoutQuery(address), err)
+		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", settings.Location(address.String()), err)
 	}
 	// A redirect could carry the token elsewhere.
 	plain := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	client, err := api.NewClient(api.Config{Address: address.String(), Client: plain})
 	if err != nil {
-		return nil, fmt.Errorf("prometheus %s: %w", withoutQuery(address), cause(err))
+		return nil, fmt.Errorf("prometheus %s: %w", settings.Location(address.String()), cause(err))
 	}
-	c := &Client{api: v1.NewAPI(client), address: withoutQuery(address), timeout: o.Timeout}
+	c := &Client{api: v1.NewAPI(client), address: settings.Location(address.String()), timeout: o.Timeout}
 	if o.Matchers != "" {
 		matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector("{" + o.Matchers + "}")
 		if err != nil {
@@ -89,20 +91,13 @@ func checkAddress(o Options) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("the address of Prometheus holds credentials: leave them out of PROMETHEUS_BASE_URL and set PROMETHEUS_TOKEN_PATH")
 	case u.Host == "":
-		return nil, fmt.Errorf("the address of Prometheus, %q, names no host: set PROMETHEUS_BASE_URL to https://host:port", withoutQuery(u))
+		return nil, fmt.Errorf("the address of Prometheus, %q, names no host: set PROMETHEUS_BASE_URL to https://host:port", settings.Location(u.String()))
 	case u.Scheme == "https", u.Scheme == "http" && o.AllowHTTP:
 		return u, nil
 	case u.Scheme == "http":
-		return nil, fmt.Errorf("the address of Prometheus, %s, has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP=true", withoutQuery(u))
+		return nil, fmt.Errorf("the address of Prometheus, %s, has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP=true", settings.Location(u.String()))
 	}
-	return nil, fmt.Errorf("the address of Prometheus, %s, must begin with https://", withoutQuery(u))
-}
-
-// withoutQuery is an address as errors name it: its query may hold a key.
-func withoutQuery(u *url.URL) string {
-	plain := *u
-	plain.RawQuery, plain.ForceQuery, plain.Fragment = "", false, ""
-	return plain.String()
+	return nil, fmt.Errorf("the address of Prometheus, %s, must begin with https://", settings.Location(u.String()))
 }
 
 // cause is why a request failed, without its address.
