@@ -1,9 +1,13 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -112,18 +116,70 @@ func unreadable(p *decision.VariantPlan, missing string) {
 // blame tells why a model's serving replicas are in the dark, or nobody sees requests for one
 // that sleeps. One reading is of the whole cluster: elsewhere its error is about others.
 func blame(p *decision.VariantPlan, seen *observation) {
-	why := "see the log of the autoscaler" // the error names pods of namespaces that a reader may not know
+	why := seen.variants[p.Key].silence(seen.metricsErr)
 	if !seen.asksPods {
 		why = status.First(seen.metricsErr)
 		if p.Has(decision.ReasonMetricsMissing, decision.ReasonMetricsStale) || seen.dark && p.Current == 0 && len(p.Steps) > 0 {
 			p.Facts = append(p.Facts, decision.Fact{Reason: v1alpha1.ReasonPrometheusError, Detail: why})
 			return
 		}
+		why = "not all metrics could be read: " + why
 	}
 	for i := range p.Facts {
 		switch f := &p.Facts[i]; f.Reason {
 		case decision.ReasonMetricsMissing, decision.ReasonMetricsStale, decision.ReasonMetricsPartial:
-			f.Detail += "; not all metrics could be read: " + why
+			if why != "" {
+				f.Detail += "; " + why
+			}
 		}
 	}
+}
+
+// mostSilent is how many pods that did not answer are named.
+const mostSilent = 3
+
+// silence is which of its own pods did not answer, and why the first of them did not; else what else
+// went wrong. Pods of others are not named: they may be of a namespace that a reader may not know.
+func (v *variant) silence(err error) string {
+	var failed PodErrors
+	var names []string
+	if errors.As(err, &failed) {
+		for _, pod := range only(v.pods, counts) {
+			if failed.Of(client.ObjectKeyFromObject(pod)) != nil {
+				names = append(names, pod.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		if err = exceptPods(err); err == nil {
+			return ""
+		}
+		return "not all metrics could be read: " + status.First(err)
+	}
+	slices.Sort(names)
+	first := types.NamespacedName{Namespace: v.pods[0].Namespace, Name: names[0]}
+	why := fmt.Sprintf("%d of %d pods did not answer: %s: %v", len(names), len(only(v.pods, counts)), names[0], failed.Of(first))
+	switch others := names[1:]; {
+	case len(names) > mostSilent:
+		why += fmt.Sprintf("; nor did %s and %d more", strings.Join(others[:mostSilent-1], ", "), len(names)-mostSilent)
+	case len(others) > 0:
+		why += "; nor did " + strings.Join(others, ", ")
+	}
+	return why
+}
+
+// exceptPods is an error without what it says of pods.
+func exceptPods(err error) error {
+	if _, ok := err.(PodErrors); ok { //nolint:errorlint // what it joins is looked at below
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	var rest []error
+	for _, e := range joined.Unwrap() {
+		rest = append(rest, exceptPods(e))
+	}
+	return errors.Join(rest...)
 }

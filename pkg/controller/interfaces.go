@@ -32,6 +32,14 @@ type Follower interface {
 	Follow(pods []*corev1.Pod)
 }
 
+// PodErrors is the error, or part of it, of a Metrics that asks the pods itself. It names pods of
+// any namespace.
+type PodErrors interface {
+	error
+	// Of is why a pod did not answer; nil where it did.
+	Of(pod types.NamespacedName) error
+}
+
 // Historian remembers how loads went on earlier days.
 type Historian interface {
 	// Earlier returns for each model how its load went on from this time of day, some

@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 
@@ -130,6 +132,29 @@ func TestEventsAreShort(t *testing.T) {
 	assert.LessOrEqual(t, len(strings.TrimPrefix(drained(recorder)[0], "Normal ScaledUp ")), 120)
 }
 
+// silent are pods that did not answer, and why.
+type silent map[string]string
+
+func (s silent) Error() string {
+	return fmt.Sprint(len(s), " pods did not answer, the first is other/pod-7")
+}
+
+func (s silent) Of(pod types.NamespacedName) error {
+	if why, ok := s[pod.String()]; ok {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// ofPods is a variant with pods.
+func ofPods(names ...string) *variant {
+	v := &variant{}
+	for _, name := range names {
+		v.pods = append(v.pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}})
+	}
+	return v
+}
+
 func TestAnnotate(t *testing.T) {
 	missing := decision.Fact{Reason: v1alpha1.ReasonTargetNotScalable, Detail: "no such kind"}
 	cases := []struct {
@@ -162,11 +187,17 @@ func TestAnnotate(t *testing.T) {
 			[]decision.Fact{{Reason: v1alpha1.ReasonPrometheusError, Detail: "first"}}, "80 % full"},
 		{"the decision failed, too", unsettled(v1alpha1.ReasonOptimizationFailed, v1alpha1.ReasonOptimizationFailed), &variant{}, errors.New("first"), false,
 			[]decision.Fact{{Reason: v1alpha1.ReasonOptimizationFailed, Detail: "which OptimizationFailed"}}, "why"},
-		{"a pod of somebody is silent and nothing serves", settled(facts()), &variant{}, errors.New("other/pod-7 is silent"), true, nil, "80 % full"},
-		{"a pod of somebody is silent and nothing is known", settled(facts(decision.ReasonMetricsMissing)), &variant{}, errors.New("other/pod-7 is silent"), true,
-			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing; not all metrics could be read: see the log of the autoscaler"}}, "80 % full"},
-		{"a pod of somebody is silent and the data are old", settled(facts(decision.ReasonMetricsStale)), &variant{}, errors.New("other/pod-7 is silent"), true,
-			[]decision.Fact{{Reason: decision.ReasonMetricsStale, Detail: "which MetricsStale; not all metrics could be read: see the log of the autoscaler"}}, "80 % full"},
+		{"a pod of somebody is silent and nothing serves", settled(facts()), &variant{}, silent{"other/pod-7": "busy"}, true, nil, "80 % full"},
+		{"a pod of somebody is silent and nothing is known", settled(facts(decision.ReasonMetricsMissing)), ofPods("a"), silent{"other/pod-7": "busy"}, true,
+			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing"}}, "80 % full"},
+		{"the only pod is silent", settled(facts(decision.ReasonMetricsMissing)), ofPods("a"), errors.Join(silent{"n/a": "refused", "other/a": "busy"}, errors.New("gateway")), true,
+			[]decision.Fact{{Reason: decision.ReasonMetricsMissing, Detail: "which MetricsMissing; 1 of 1 pods did not answer: a: refused"}}, "80 % full"},
+		{"two of three pods are silent", settled(facts(decision.ReasonMetricsPartial)), ofPods("c", "b", "a"), silent{"n/a": "refused", "n/c": "late"}, true,
+			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: "which MetricsPartial; 2 of 3 pods did not answer: a: refused; nor did c"}}, "80 % full"},
+		{"many pods are silent", settled(facts(decision.ReasonMetricsStale)), ofPods("f", "e", "d", "c", "b", "a"), silent{"n/a": "refused", "n/b": "late", "n/c": "late", "n/d": "late", "n/e": "late", "n/f": "late"}, true,
+			[]decision.Fact{{Reason: decision.ReasonMetricsStale, Detail: "which MetricsStale; 6 of 6 pods did not answer: a: refused; nor did b, c and 3 more"}}, "80 % full"},
+		{"a gateway is silent beside a pod of somebody", settled(facts(decision.ReasonMetricsPartial)), ofPods("a"), errors.Join(silent{"other/pod-7": "busy"}, errors.New("gateway")), true,
+			[]decision.Fact{{Reason: decision.ReasonMetricsPartial, Detail: "which MetricsPartial; not all metrics could be read: gateway"}}, "80 % full"},
 		{"a warning", settled(), &variant{warnings: []decision.Fact{{Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: "no H100 nodes"}}}, nil, false,
 			[]decision.Fact{{Reason: decision.ReasonMetricsFound, Detail: "2 of 2"}, {Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: "no H100 nodes"}}, "80 % full"},
 		{"switched off", unsettled(""), &variant{}, nil, false, nil, "the plan is only shown: spec.actuation is Off"},

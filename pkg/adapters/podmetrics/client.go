@@ -304,20 +304,35 @@ func (c *Client) Read(_ context.Context, at time.Time, window, lookback time.Dur
 	c.mu.Unlock()
 
 	replicas := make(map[types.NamespacedName]decision.Replica, len(pods))
-	failures := map[string]error{}
+	failures, why := map[string]error{}, map[types.NamespacedName]error{}
 	for name, p := range pods {
 		p.mu.Lock()
 		if r, ok := p.history.view(at, window, lookback).replica(name.Name, p.failure != nil); ok {
 			replicas[name] = r
 		}
 		if p.failure != nil && p.target.Ready {
-			failures[name.String()] = p.failure
+			failures[name.String()], why[name] = p.failure, p.failure
 		}
 		p.mu.Unlock()
 	}
 	models, err := c.models(at, window, lookback)
-	return replicas, models, errors.Join(summary("pods", len(pods), failures), err)
+	if len(failures) > 0 {
+		err = errors.Join(&silent{summary("pods", len(pods), failures), why}, err)
+	}
+	return replicas, models, err
 }
+
+// silent is the error of pods that did not answer.
+type silent struct {
+	error
+	why map[types.NamespacedName]error
+}
+
+// Of is why a pod did not answer; nil where it did.
+func (s *silent) Of(pod types.NamespacedName) error { return s.why[pod] }
+
+// Unwrap is the error of them all.
+func (s *silent) Unwrap() error { return s.error }
 
 // summary makes one error of many: how many failed, and the first by name.
 func summary(what string, all int, failures map[string]error) error {

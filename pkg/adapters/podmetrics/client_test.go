@@ -252,6 +252,12 @@ func TestHalfOfThePodsAreGone(t *testing.T) {
 	replicas, _, err := c.Read(t.Context(), now.Now(), window, lookback)
 	require.ErrorContains(t, err, "3 of 6 pods did not answer, the first is models/p3")
 	require.ErrorContains(t, err, "503")
+	var silent interface {
+		Of(pod types.NamespacedName) error
+	}
+	require.ErrorAs(t, err, &silent, "a variant is told of its own pods alone")
+	require.ErrorContains(t, silent.Of(pods("p4")), "503")
+	require.NoError(t, silent.Of(pods("p0")))
 	require.Len(t, replicas, 6)
 	assert.Equal(t, now.Now(), replicas[pods("p0")].KVUse.Time)
 	assert.Equal(t, first, replicas[pods("p3")].KVUse.Time, "what was seen last, with its time")
