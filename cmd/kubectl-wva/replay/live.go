@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,8 +72,12 @@ func (o *options) readLive(ctx context.Context, api client.Client, namespace str
 	if len(live.Variants) == 0 {
 		return live, errors.New("--from-cluster: " + strings.Join(seen.Notes, "; "))
 	}
+	bounds, err := boundByOthers(ctx, api, live.Variants)
+	if err != nil {
+		return live, err
+	}
 	settings, err := o.readSettings(ctx, api, &live)
-	for _, note := range append(seen.Notes, settings...) {
+	for _, note := range slices.Concat(seen.Notes, bounds, settings) {
 		_, _ = fmt.Fprintln(notes, "note:", note)
 	}
 	return live, err
