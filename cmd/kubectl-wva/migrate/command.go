@@ -79,6 +79,11 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
+			for name, expected := range map[string]string{"rollback": "the folder of the backup that --apply named", "backup": "a folder to write the backup to"} {
+				if flag := command.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+					return fmt.Errorf("--%s is %q: expected %s", name, "", expected)
+				}
+			}
 			return o.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}

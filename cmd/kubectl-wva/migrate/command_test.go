@@ -62,12 +62,14 @@ func TestWhatIsRefused(t *testing.T) {
 		in, want  string
 		arguments []string
 	}{
-		"no file":            {"", "no file is given: name one with -f", nil},
-		"an empty file":      {"", `-f is "": expected a file with objects, or - for the standard input`, []string{"-f", ""}},
-		"an empty folder":    {"", `-o is "": expected yaml, json or a folder`, []string{"-o", ""}},
-		"a file that is not": {"", "reading missing.yaml", []string{"-f", "missing.yaml"}},
-		"another kind":       {server + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", `-, document 2: Pod "p" of v1 has no earlier form that is known`, []string{"-f", "-"}},
-		"a wrong field":      {strings.Replace(server, "workers", "worker", 1), `-, document 1: LlamaStackDistribution "a": it is no LlamaStackDistribution of v1alpha1`, []string{"-f", "-"}},
+		"no file":                 {"", "no file is given: name one with -f", nil},
+		"an empty file":           {"", `-f is "": expected a file with objects, or - for the standard input`, []string{"-f", ""}},
+		"an empty folder":         {"", `-o is "": expected yaml, json or a folder`, []string{"-o", ""}},
+		"no backup to go back to": {"", `--rollback is "": expected the folder of the backup that --apply named`, []string{"--rollback", ""}},
+		"a backup without a name": {server, `--backup is "": expected a folder to write the backup to`, []string{"-f", "-", "--apply", "--backup", ""}},
+		"a file that is not":      {"", "reading missing.yaml", []string{"-f", "missing.yaml"}},
+		"another kind":            {server + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", `-, document 2: Pod "p" of v1 has no earlier form that is known`, []string{"-f", "-"}},
+		"a wrong field":           {strings.Replace(server, "workers", "worker", 1), `-, document 1: LlamaStackDistribution "a": it is no LlamaStackDistribution of v1alpha1`, []string{"-f", "-"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := migrated(t, c.in, c.arguments...)
