@@ -151,6 +151,8 @@ func (o *options) adopt(ctx context.Context, api client.Client, namespace string
 	if err != nil {
 		return nil, notes, err
 	}
+	_, unreadable := cluster.Readable(there)
+	notes = append(notes, unreadable...)
 	autoscalers, said, err := autoscalersOf(ctx, api, namespace)
 	notes = append(notes, said...)
 	if err != nil {
@@ -187,7 +189,7 @@ func (o *options) adopt(ctx context.Context, api client.Client, namespace string
 // adopted is the object that scales a Deployment; empty without one. It is an error when
 // the name of the object to be is taken.
 func adopted(there *v1alpha1.VariantAutoscalingList, name string) (string, error) {
-	taken := ""
+	var taken *v1alpha1.VariantAutoscaling
 	for i := range there.Items {
 		v := &there.Items[i]
 		target := v.Spec.ScaleTargetRef
@@ -195,11 +197,15 @@ func adopted(there *v1alpha1.VariantAutoscalingList, name string) (string, error
 			return v.Name, nil
 		}
 		if v.Name == name {
-			taken = target.Name
+			taken = v
 		}
 	}
-	if taken != "" {
-		return "", fmt.Errorf("VariantAutoscaling %s is there already and scales %s: rename it, or write the object of Deployment %s by hand", name, taken, name)
+	if taken != nil {
+		if err := cluster.Unreadable(taken); err != nil {
+			return "", err
+		}
+		return "", fmt.Errorf("VariantAutoscaling %s is there already and scales %s: rename it, or write the object of Deployment %s by hand",
+			name, cmp.Or(taken.Spec.ScaleTargetRef.Name, "nothing"), name)
 	}
 	return "", nil
 }

@@ -165,8 +165,12 @@ func (f *facts) readRules(ctx context.Context, api client.Reader) {
 func (f *facts) readVariants(ctx context.Context, api client.Reader, namespace string) error {
 	var list v1alpha1.VariantAutoscalingList
 	err := pages(ctx, api, &list, func() {
-		for i := range list.Items {
-			f.variants = append(f.variants, variant{object: &list.Items[i]})
+		objects, unreadable := cluster.Readable(&list)
+		for _, object := range objects {
+			f.variants = append(f.variants, variant{object: object})
+		}
+		for _, why := range unreadable {
+			f.notes = append(f.notes, why+"; its replicas are shown as other pods")
 		}
 		list.Items = nil
 	}, client.InNamespace(namespace))

@@ -76,5 +76,5 @@ func (f *Flags) Client() (client.WithWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
-	return made, nil
+	return each{made}, nil
 }

@@ -1,10 +1,7 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,33 +26,18 @@ func (f *Flags) Variant(ctx context.Context, api client.Reader, name string) (*v
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is no VariantAutoscaling %s in namespace %s: %q shows which there are", name, namespace, "kubectl wva status -A")
 	}
-	return &object, Advise(err, "get", v1alpha1.Resource, namespace)
+	if err != nil {
+		return nil, Advise(err, "get", v1alpha1.Resource, namespace)
+	}
+	return &object, Unreadable(&object)
 }
 
-// Variants lists the objects of a namespace; without one those of all.
+// Variants lists the objects of a namespace; without one those of all. Unreadable tells those that
+// could not be read.
 func Variants(ctx context.Context, api client.Reader, namespace string) (*v1alpha1.VariantAutoscalingList, error) {
 	var list v1alpha1.VariantAutoscalingList
 	err := api.List(ctx, &list, client.InNamespace(namespace))
-	advised := Advise(err, "list", v1alpha1.Resource, namespace)
-	if undecodable(err) {
-		return &list, cmp.Or(unread(ctx, api, namespace), advised)
-	}
-	return &list, advised
-}
-
-// unread names the objects of a namespace, or of all, that do not fit the present kind.
-func unread(ctx context.Context, api client.Reader, namespace string) error {
-	stored := &unstructured.UnstructuredList{}
-	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind + "List"))
-	errs := []error{api.List(ctx, stored, client.InNamespace(namespace))}
-	for i := range stored.Items {
-		v := v1alpha1.Decode(&stored.Items[i])
-		if why := v.Annotations[v1alpha1.AnnotationUndecodable]; why != "" {
-			errs = append(errs, fmt.Errorf("VariantAutoscaling %s/%s cannot be read, so the autoscaler leaves it out: %s; correct it with `kubectl -n %s edit %s %s`",
-				v.Namespace, v.Name, why, v.Namespace, v1alpha1.Resource, v.Name))
-		}
-	}
-	return errors.Join(errs...)
+	return &list, Advise(err, "list", v1alpha1.Resource, namespace)
 }
 
 // Advise adds to an error of the cluster what to do about it.
@@ -70,8 +51,6 @@ func Advise(err error, verb, resource, namespace string) error {
 		return nil
 	case strings.Contains(err.Error(), "resource name may not be empty"):
 		return fmt.Errorf("the name is empty: expected that of one of the %s", resource)
-	case undecodable(err):
-		return fmt.Errorf("one of the %s is stored in a form that the present kind does not have; `kubectl wva status -A` names it: %w", resource, err)
 	case apimeta.IsNoMatchError(err):
 		return fmt.Errorf("this cluster does not know %s: install the chart, or its CRD with %q", resource, "kubectl apply -f manifests/crd")
 	case apierrors.IsForbidden(err):
@@ -82,13 +61,6 @@ func Advise(err error, verb, resource, namespace string) error {
 		return fmt.Errorf("%w: no answer from the cluster; check --context and --kubeconfig, and whether `kubectl version` gets one", err)
 	}
 	return err
-}
-
-// undecodable reports whether the cluster answered with an object of which a value has another
-// type than its field: it was stored under an earlier version of the kind.
-func undecodable(err error) bool {
-	var mistyped *json.UnmarshalTypeError
-	return errors.As(err, &mistyped)
 }
 
 // CompleteVariants completes the names of objects in the namespace of the flags.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,7 +136,7 @@ func (f *follower) feed(ctx context.Context) report.Feed {
 		f.asking = true
 		go f.ask(ctx, now)
 	}
-	v := &view{where: f.where, all: f.namespace == "", every: every, history: f.history, around: f.around, loads: f.loads, notes: append([]string{}, f.notes...)}
+	v := &view{where: f.where, all: f.namespace == "", every: every, history: f.history, around: f.around, loads: f.loads, notes: slices.Concat(f.notes, f.history.last.unreadable)}
 	if f.failed != "" {
 		v.notes = append(v.notes, f.failed)
 	}

@@ -22,8 +22,10 @@ const mostDecisions = 500
 type listing struct {
 	at       time.Time
 	variants []*v1alpha1.VariantAutoscaling
-	pods     []*corev1.Pod
-	nodes    []*corev1.Node
+	// unreadable says what is wrong with objects that could not be read.
+	unreadable []string
+	pods       []*corev1.Pod
+	nodes      []*corev1.Node
 	// podsKnown says that pods may be read.
 	podsKnown bool
 }

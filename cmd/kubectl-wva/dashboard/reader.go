@@ -33,7 +33,7 @@ type reader struct {
 
 // newReader begins to watch what may be read. Not to be allowed to read variants is an
 // error; without pods or nodes there is less to see, and the notes say what.
-func newReader(ctx context.Context, api client.Client, at *rest.Config, namespace string) (*reader, error) {
+func newReader(ctx context.Context, api client.WithWatch, at *rest.Config, namespace string) (*reader, error) {
 	if _, err := firstOf(ctx, api, &v1alpha1.VariantAutoscalingList{}, namespace); err != nil {
 		return nil, cluster.Advise(err, "list", v1alpha1.Resource, namespace)
 	}
@@ -57,7 +57,7 @@ func newReader(ctx context.Context, api client.Client, at *rest.Config, namespac
 	if !r.pods {
 		r.note("pods may not be read, so the nodes of the replicas are not known, and those that serve are told by the status of the variants", "pods", namespace)
 	}
-	return r, r.watch(ctx, at, namespace, podsOf)
+	return r, r.watch(ctx, api, at, namespace, podsOf)
 }
 
 func (r *reader) note(what, resource, namespace string) {
@@ -79,7 +79,7 @@ func firstOf(ctx context.Context, api client.Reader, list client.ObjectList, nam
 }
 
 // watch starts the watches and waits for the first listing.
-func (r *reader) watch(ctx context.Context, at *rest.Config, namespace, podsOf string) error {
+func (r *reader) watch(ctx context.Context, api client.WithWatch, at *rest.Config, namespace, podsOf string) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("making a client: %w", err)
@@ -92,10 +92,10 @@ func (r *reader) watch(ctx context.Context, at *rest.Config, namespace, podsOf s
 	}
 	// What is listed is read and never changed.
 	shared := true
-	made, err := cache.New(at, cache.Options{
+	made, err := cache.New(at, cluster.EachByItself(cache.Options{
 		Scheme: scheme, ReaderFailOnMissingInformer: true, DefaultTransform: cache.TransformStripManagedFields(), DefaultUnsafeDisableDeepCopy: &shared,
 		ByObject: map[client.Object]cache.ByObject{&v1alpha1.VariantAutoscaling{}: in(namespace), &corev1.Pod{}: in(podsOf)},
-	})
+	}, api, namespace))
 	if err != nil {
 		return fmt.Errorf("watching the cluster: %w", err)
 	}
@@ -135,9 +135,7 @@ func (r *reader) list(ctx context.Context, now time.Time) (listing, error) {
 	if err := r.cache.List(ctx, &variants); err != nil {
 		return l, fmt.Errorf("reading variants: %w", err)
 	}
-	for i := range variants.Items {
-		l.variants = append(l.variants, &variants.Items[i])
-	}
+	l.variants, l.unreadable = cluster.Readable(&variants)
 	var pods corev1.PodList
 	if r.pods {
 		if err := r.cache.List(ctx, &pods); err != nil {

@@ -34,7 +34,8 @@ const long = `Show all variants at a glance, one line for each:
   REASON     reason of the last decision
   DECIDED    time since the status last changed, which is long while the load is steady
 
-"-" is unknown. Lines below the table say what is wrong with the variants that are not Ready.
+"-" is unknown. An object that does not fit the present kind, because it was stored under an
+earlier one, has the state Unreadable. Lines below the table say what is wrong with the variants that are not Ready.
 
 -o wide also shows the target, and the load and the mean latencies of the last minutes, which
 come from Prometheus.`

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -59,8 +60,14 @@ type Measured struct {
 // Unseen is the state of an object that no autoscaler has written a status to.
 const Unseen = "NotSeenYet"
 
+// Unreadable is the state of an object that does not fit the present kind.
+const Unreadable = "Unreadable"
+
 // RowOf is the row of an object.
 func RowOf(object *v1alpha1.VariantAutoscaling) Row {
+	if err := cluster.Unreadable(object); err != nil {
+		return Row{Namespace: object.Namespace, Name: object.Name, State: Unreadable, Message: err.Error()}
+	}
 	spec, status := &object.Spec, &object.Status
 	r := Row{
 		Namespace: object.Namespace, Name: object.Name, Model: spec.ModelID, Accelerator: spec.Accelerator, Devices: spec.AcceleratorCount,

@@ -62,6 +62,7 @@ func TestCommands(t *testing.T) {
 		{"targets of a kind of others", kinds},
 		{"a watch", watch},
 		{"a live page", dashboard},
+		{"an object of an earlier schema", hidesNone},
 		{"what is wrong is said", mistakes},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, w) }) {
