@@ -37,7 +37,7 @@ func variantWebhooks(mgr ctrl.Manager, c config.Config, known knowledge) []webho
 	if c.Webhook.ValidateVariants {
 		wanted = append(wanted, webhooks{
 			admission.VariantConfigurations(c.Webhook.VariantsConfiguration),
-			func() error { return admission.Variants(mgr, known) },
+			func() error { admission.Variants(mgr, known); return nil },
 		})
 	}
 	if c.Webhook.PlacePods {

@@ -2,12 +2,14 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
+	"net/http"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -33,12 +35,53 @@ func VariantConfigurations(webhookConfiguration string) []Configuration {
 }
 
 // Variants serves the validation of VariantAutoscaling.
-func Variants(mgr manager.Manager, cluster Cluster) error {
-	err := ctrl.NewWebhookManagedBy(mgr, &v1alpha1.VariantAutoscaling{}).WithValidator(&variants{cluster}).Complete()
-	if err != nil {
-		return fmt.Errorf("adding the webhook of VariantAutoscaling: %w", err)
+func Variants(mgr manager.Manager, cluster Cluster) {
+	mgr.GetWebhookServer().Register(variantsPath, variantsWebhook(mgr.GetScheme(), cluster))
+}
+
+// variantsPath is where manifests/webhook and the chart have the API server call.
+const variantsPath = "/validate-llmd-ai-v1alpha1-variantautoscaling"
+
+func variantsWebhook(scheme *runtime.Scheme, cluster Cluster) *admission.Webhook {
+	webhook := admission.WithValidator(scheme, &variants{cluster})
+	webhook.Handler = readable{webhook.Handler, cluster}
+	return webhook
+}
+
+// readable answers for objects that do not fit the Go type, as those that were stored under an
+// earlier schema. To refuse them would mean that nobody could correct one.
+type readable struct {
+	admission.Handler
+	cluster Cluster
+}
+
+// Handle implements admission.Handler. What the API server lets stay as it was may stay; of an
+// object that is corrected, nothing but its metadata counts as what was there before.
+func (r readable) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if v, why := decode(request.Object.Raw); why != "" {
+		if !r.cluster.Handles(v) {
+			return admission.Allowed("")
+		}
+		return admission.Allowed("").WithWarnings("the object cannot be read, so the autoscaler leaves it out: " + why)
 	}
-	return nil
+	if old, why := decode(request.OldObject.Raw); why != "" {
+		text, err := json.Marshal(old)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		request.OldObject.Raw = text
+	}
+	return r.Handler.Handle(ctx, request)
+}
+
+// decode is an object, and why it cannot be read; empty where it can.
+func decode(raw []byte) (v *v1alpha1.VariantAutoscaling, why string) {
+	stored := &unstructured.Unstructured{}
+	if json.Unmarshal(raw, stored) != nil {
+		return nil, "" // the decoder says it
+	}
+	v = v1alpha1.Decode(stored)
+	return v, v.Annotations[v1alpha1.AnnotationUndecodable]
 }
 
 // variants checks objects against what there is beside them. Objects of another

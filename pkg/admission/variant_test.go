@@ -3,13 +3,16 @@ package admission
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -93,6 +96,44 @@ func TestWhatIsAnswered(t *testing.T) {
 	warnings, err := (&variants{taken}).ValidateDelete(t.Context(), object("a"))
 	require.NoError(t, err)
 	assert.Empty(t, warnings)
+}
+
+// An object that was stored under an earlier schema may not fit the present kind. It can be
+// corrected, and whatever leaves it as it is can be done: labels, and taking a finalizer away.
+func TestAnObjectThatCannotBeReadCanBeCorrected(t *testing.T) {
+	const stored = `{"apiVersion":"llmd.ai/v1alpha1","kind":"VariantAutoscaling","metadata":{"namespace":"n","name":"a"},"spec":{"modelID":"m","scaleTargetRef":{"name":"d"},"variantCost":10}}`
+	corrected := strings.Replace(stored, "10", `"10"`, 1)
+	const unreadable = "the object cannot be read, so the autoscaler leaves it out: json: cannot unmarshal number into Go struct field VariantAutoscalingSpec.spec.variantCost of type string"
+	for name, c := range map[string]struct {
+		cluster  neighbourhood
+		old, new string
+		refusal  string
+		warnings []string
+	}{
+		"it is corrected":                 {old: stored, new: corrected},
+		"it is corrected and is at fault": {cluster: neighbourhood{variants: []*v1alpha1.VariantAutoscaling{object("b")}}, old: stored, new: corrected, refusal: "spec.scaleTargetRef: VariantAutoscaling b also scales Deployment d: delete all but one"},
+		"it stays as it is":               {old: stored, new: strings.Replace(stored, `"name":"a"`, `"name":"a","labels":{"team":"blue"}`, 1), warnings: []string{unreadable}},
+		"it is somebody else's":           {old: strings.Replace(stored, `"name":"a"`, `"name":"a","labels":{"theirs":"true"}`, 1), new: strings.Replace(stored, `"name":"a"`, `"name":"a","labels":{"theirs":"true"}`, 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := admission.Request{}
+			request.Operation = admissionv1.Update
+			request.OldObject.Raw, request.Object.Raw = []byte(c.old), []byte(c.new)
+			answer := variantsWebhook(newScheme(t), c.cluster).Handle(t.Context(), request)
+			assert.Equal(t, c.refusal == "", answer.Allowed, answer.Result)
+			if c.refusal != "" {
+				assert.Equal(t, c.refusal, answer.Result.Message)
+			}
+			assert.Equal(t, c.warnings, answer.Warnings)
+		})
+	}
+}
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	return scheme
 }
 
 // sender sends every pod to one scheduler, or fails.
