@@ -1,9 +1,11 @@
 package migration
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -13,28 +15,68 @@ const (
 	KindScaled = "ScaledObject"
 )
 
-// autoscalers are what becomes of a HorizontalPodAutoscaler or ScaledObject that follows the
-// metric of an object, or scales its Deployment: one for each of the objects that were made
-// of it, on its target and with a selector of its name. Where one was made, nothing but the
-// name can have changed, and the autoscaler stays as it is.
-func autoscalers(d *Document, made map[string][]Variant) ([]Document, error) {
-	name, err := followed(d, made)
-	if err != nil {
-		return nil, err
+// following is what an autoscaler follows.
+type following struct {
+	// name is that of the object of an earlier form, and of are the objects that were made of it.
+	name string
+	of   []Variant
+}
+
+// targeted notes what becomes of an autoscaler on the target of an object: of the Deployment that
+// all variants shared, one on each of their own; of a variant's own target, that of this variant.
+func (c *Conversion) targeted(d *Document, made []Variant, v *Variant) {
+	if v.ownTarget {
+		c.followers[targetKey(d.Namespace, kindDeployment, v.shared)] = following{d.Name, made}
+		return
 	}
-	of := made[key(d.Namespace, name)]
-	if len(of) == 0 || len(of) == 1 && of[0].Name == name {
+	spec, _ := v.Object["spec"].(map[string]any)
+	ref, _ := spec["scaleTargetRef"].(map[string]any)
+	kind, _ := ref["kind"].(string)
+	c.followers[targetKey(d.Namespace, kind, v.Target())] = following{d.Name, []Variant{*v}}
+}
+
+func targetKey(namespace, kind, name string) string {
+	return cmp.Or(kind, kindDeployment) + " " + key(namespace, name)
+}
+
+// act has the objects only publish their metric: the autoscaler acts on it, as before; with Scale
+// both would write.
+func (f following) act() {
+	for i := range f.of {
+		if spec, ok := f.of[i].Object["spec"].(map[string]any); ok && spec["actuation"] == nil {
+			spec["actuation"] = actuationByMetric
+		}
+	}
+}
+
+// autoscalers are what becomes of a HorizontalPodAutoscaler or ScaledObject that follows the
+// metric of an object, or scales its target: one for each of the objects that were made
+// of it, on its target and with a selector of its name. Where one was made, nothing but the
+// name can have changed, and the autoscaler stays as it is. One that KEDA made of a ScaledObject
+// is left out: KEDA makes it anew.
+func (f following) autoscalers(d *Document) ([]Document, error) {
+	owner := controllerOf(d)
+	if d.Kind == KindHPA && owner["kind"] == KindScaled {
+		return nil, nil
+	}
+	if len(f.of) == 0 || len(f.of) == 1 && f.of[0].Name == f.name {
 		return []Document{*d}, nil
 	}
+	if owner != nil {
+		return nil, fmt.Errorf("%v %v makes it, and would make it again: change it there, and leave it out", owner["kind"], owner["name"])
+	}
 	var all []Document
-	for i := range of {
-		t := &of[i]
+	for i := range f.of {
+		t := &f.of[i]
 		copied, err := Clone(d.Object)
 		if err != nil {
 			return nil, err
 		}
-		one := Document{File: d.File, Kind: d.Kind, Namespace: d.Namespace, Name: suffixed(d.Name, name, t.Name), Object: copied}
+		one := Document{File: d.File, Kind: d.Kind, Namespace: d.Namespace, Name: suffixed(d.Name, f.name, t.Name), Object: copied}
 		metadata, _ := copied["metadata"].(map[string]any)
+		if annotations, _ := metadata["annotations"].(map[string]any); annotations[metricsOfV1] != nil {
+			return nil, fmt.Errorf("it is of autoscaling/v1, which has its metrics in an annotation: give it as autoscaling/v2, from `kubectl get hpa.v2.autoscaling %s -o yaml`", d.Name)
+		}
 		copied["metadata"] = ownMetadata(metadata, one.Name)
 		delete(copied, "status")
 		spec, _ := copied["spec"].(map[string]any)
@@ -42,10 +84,32 @@ func autoscalers(d *Document, made map[string][]Variant) ([]Document, error) {
 		if target != nil {
 			target["name"] = t.Target()
 		}
-		selectors{from: name, to: t.Name, accelerator: t.Accelerator}.rewrite(spec)
+		advanced, _ := spec["advanced"].(map[string]any)
+		config, _ := advanced["horizontalPodAutoscalerConfig"].(map[string]any)
+		if name, _ := config["name"].(string); name != "" {
+			config["name"] = suffixed(name, f.name, t.Name)
+		}
+		if err := (selectors{from: f.name, to: t.Name, accelerator: t.Accelerator}).rewrite(spec); err != nil {
+			return nil, err
+		}
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// metricsOfV1 is where autoscaling/v1 keeps what it has no field for.
+const metricsOfV1 = "autoscaling.alpha.kubernetes.io/metrics"
+
+// controllerOf is the reference to what makes an object; nil where a user does.
+func controllerOf(d *Document) map[string]any {
+	metadata, _ := d.Object["metadata"].(map[string]any)
+	owners, _ := metadata["ownerReferences"].([]any)
+	for _, owner := range owners {
+		if o, _ := owner.(map[string]any); o["controller"] == true {
+			return o
+		}
+	}
+	return nil
 }
 
 // Target is the name of what the object scales.
@@ -64,39 +128,44 @@ func suffixed(autoscaler, before, after string) string {
 // ownMetadata is what users write of metadata, under another name.
 func ownMetadata(metadata map[string]any, name string) map[string]any {
 	kept := map[string]any{"name": name}
-	for _, field := range []string{"namespace", "labels"} {
-		if value, ok := metadata[field]; ok {
-			kept[field] = value
-		}
+	if namespace, ok := metadata["namespace"]; ok {
+		kept["namespace"] = namespace
 	}
-	if annotations, _ := metadata["annotations"].(map[string]any); len(annotations) > 0 {
-		delete(annotations, lastApplied)
-		if len(annotations) > 0 {
-			kept["annotations"] = annotations
+	for _, field := range []string{"labels", "annotations"} {
+		values, _ := metadata[field].(map[string]any)
+		if own := others(values); len(own) > 0 {
+			kept[field] = own
 		}
 	}
 	return kept
 }
 
-// follows finds the object in a selector of PromQL.
-var follows = regexp.MustCompile(`variant_name\s*=\s*["']([^"']*)["']`)
+// The matchers of a selector of PromQL that tell an object.
+var (
+	matcher   = regexp.MustCompile(`(variant_name\s*)(=~|!=|!~|=)(\s*["'])([^"']*)(["'])`)
+	ofDevices = regexp.MustCompile(`(accelerator_type\s*=~?\s*["'])[^"']*(["'])`)
+)
 
-// followed is the object of an earlier form that an autoscaler follows: by its selector,
-// else by its target, whose Deployment had the object's name.
-func followed(d *Document, made map[string][]Variant) (string, error) {
+// follows is what an autoscaler follows: by its selector, else by its target.
+func (c *Conversion) follows(d *Document) (following, error) {
 	text, err := json.Marshal(d.Object["spec"])
 	if err != nil {
-		return "", err
+		return following{}, err
 	}
 	var spec struct {
 		ScaleTargetRef struct {
+			Kind string `json:"kind"`
 			Name string `json:"name"`
 		} `json:"scaleTargetRef"`
 		Metrics []struct {
 			External struct {
 				Metric struct {
 					Selector struct {
-						MatchLabels map[string]string `json:"matchLabels"`
+						MatchLabels      map[string]string `json:"matchLabels"`
+						MatchExpressions []struct {
+							Key    string   `json:"key"`
+							Values []string `json:"values"`
+						} `json:"matchExpressions"`
 					} `json:"selector"`
 				} `json:"metric"`
 			} `json:"external"`
@@ -106,31 +175,43 @@ func followed(d *Document, made map[string][]Variant) (string, error) {
 		} `json:"triggers"`
 	}
 	if err := json.Unmarshal(text, &spec); err != nil {
-		return "", fmt.Errorf("its spec cannot be read: %w", err)
+		return following{}, fmt.Errorf("its spec cannot be read: %w", err)
 	}
+	var names []string
 	for _, m := range spec.Metrics {
-		if name := m.External.Metric.Selector.MatchLabels["variant_name"]; made[key(d.Namespace, name)] != nil {
-			return name, nil
+		selector := m.External.Metric.Selector
+		names = append(names, selector.MatchLabels["variant_name"])
+		for _, e := range selector.MatchExpressions {
+			if e.Key == "variant_name" {
+				names = append(names, e.Values...)
+			}
 		}
 	}
 	for _, t := range spec.Triggers {
 		query, _ := t.Metadata["query"].(string)
-		if found := follows.FindStringSubmatch(query); found != nil && made[key(d.Namespace, found[1])] != nil {
-			return found[1], nil
+		for _, found := range matcher.FindAllStringSubmatch(query, -1) {
+			names = append(names, found[4])
 		}
 	}
-	return spec.ScaleTargetRef.Name, nil
+	for _, name := range names {
+		if of := c.variants[key(d.Namespace, name)]; of != nil {
+			return following{name, of}, nil
+		}
+	}
+	return c.followers[targetKey(d.Namespace, spec.ScaleTargetRef.Kind, spec.ScaleTargetRef.Name)], nil
 }
 
 // selectors rewrites the selectors of one object to another one.
 type selectors struct{ from, to, accelerator string }
 
 // rewrite changes all selectors below a value: labels of a selector, and queries.
-func (s selectors) rewrite(value any) {
+func (s selectors) rewrite(value any) error {
 	switch v := value.(type) {
 	case []any:
 		for _, item := range v {
-			s.rewrite(item)
+			if err := s.rewrite(item); err != nil {
+				return err
+			}
 		}
 	case map[string]any:
 		if v["variant_name"] == s.from {
@@ -139,15 +220,49 @@ func (s selectors) rewrite(value any) {
 				v["accelerator_type"] = s.accelerator
 			}
 		}
+		if values, _ := v["values"].([]any); v["key"] == "variant_name" && slices.Contains(values, any(s.from)) {
+			if len(values) > 1 || v["operator"] != "In" {
+				return fmt.Errorf("its selector has variant_name %v %v: write matchLabels with the name of one object", v["operator"], values)
+			}
+			v["values"] = []any{s.to}
+		}
 		if query, ok := v["query"].(string); ok {
-			v["query"] = follows.ReplaceAllStringFunc(query, func(found string) string {
-				return strings.Replace(found, s.from, s.to, 1)
-			})
+			changed, err := s.query(query)
+			if err != nil {
+				return err
+			}
+			v["query"] = changed
 		}
 		for _, item := range v {
-			s.rewrite(item)
+			if err := s.rewrite(item); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
+}
+
+// query is a query about the other object. What selects more than one name selects nothing, or too
+// much, once the objects have other names.
+func (s selectors) query(query string) (string, error) {
+	for _, found := range matcher.FindAllStringSubmatch(query, -1) {
+		if name, operator := found[4], found[2]; operator != "=" && name != s.from || name == s.from && operator[0] == '!' {
+			return "", fmt.Errorf("its query selects %s: write variant_name=\"%s\", or leave it out", found[0], s.from)
+		}
+	}
+	ours := false
+	changed := matcher.ReplaceAllStringFunc(query, func(found string) string {
+		m := matcher.FindStringSubmatch(found)
+		if m[4] != s.from {
+			return found
+		}
+		ours = true
+		return m[1] + m[2] + m[3] + s.to + m[5]
+	})
+	if ours {
+		changed = ofDevices.ReplaceAllString(changed, "${1}"+s.accelerator+"${2}")
+	}
+	return changed, nil
 }
 
 // Clone is a copy of an object that shares nothing with it.

@@ -27,12 +27,16 @@ type Conversion struct {
 	Documents []Document
 	// Replaced are the documents that others take the place of.
 	Replaced []Document
+	// Notes are about documents that something else than a person made.
+	Notes []string
 	// Missing are the objects whose Deployment is to be made.
 	Missing []Missing
 
 	// variants are those of the documents that were made, by the key of the object that
 	// they were made of.
 	variants map[string][]Variant
+	// followers are what becomes of an autoscaler on a target, by the key of that.
+	followers map[string]following
 	// deployments are those that were given.
 	deployments map[string]*Document
 }
@@ -55,7 +59,7 @@ var ErrUnknown = errors.New("has no earlier form that is known")
 // them. Deployments say what there is already, and are not written again; of ConfigMaps
 // nothing is.
 func Convert(given []Document, options Options) (*Conversion, error) {
-	c := &Conversion{variants: map[string][]Variant{}, deployments: map[string]*Document{}}
+	c := &Conversion{variants: map[string][]Variant{}, followers: map[string]following{}, deployments: map[string]*Document{}}
 	for i := range given {
 		if d := &given[i]; d.Kind == kindDeployment && d.Group() == "apps" {
 			c.deployments[d.Key()] = d
@@ -84,6 +88,11 @@ func Convert(given []Document, options Options) (*Conversion, error) {
 	}
 	c.Documents = slices.Concat(out...)
 	c.targets()
+	for i := range c.Replaced {
+		if d := &c.Replaced[i]; d.keeper() != "" {
+			c.Notes = append(c.Notes, fmt.Sprintf("%s %s is kept by %s, which may make it again or take the new ones away: change it there too", d.Kind, d.Key(), d.keeper()))
+		}
+	}
 	return c, nil
 }
 
@@ -118,6 +127,9 @@ func (c *Conversion) variant(d *Document, unitCost UnitCost) ([]Document, error)
 		all = append(all, v.Document)
 	}
 	c.variants[d.Key()] = made
+	for i := range made {
+		c.targeted(d, made, &made[i])
+	}
 	c.Replaced = append(c.Replaced, *d)
 	return all, nil
 }
@@ -126,11 +138,15 @@ func (c *Conversion) variant(d *Document, unitCost UnitCost) ([]Document, error)
 func (c *Conversion) other(d *Document, options Options) ([]Document, error) {
 	switch d.Group() + " " + d.Kind {
 	case "autoscaling " + KindHPA, "keda.sh " + KindScaled:
-		all, err := autoscalers(d, c.variants)
-		if err == nil && (len(all) > 1 || all[0].Name != d.Name) {
+		f, err := c.follows(d)
+		if err != nil {
+			return nil, err
+		}
+		all, err := f.autoscalers(d)
+		if err == nil && len(all) > 0 && all[0].Text == nil {
 			c.Replaced = append(c.Replaced, *d)
 		}
-		c.followed(d)
+		f.act()
 		return all, err
 	case "apps " + kindDeployment, " ConfigMap":
 		return []Document{}, nil
@@ -142,32 +158,17 @@ func (c *Conversion) other(d *Document, options Options) ([]Document, error) {
 	return []Document{one}, err
 }
 
-// followed notes that somebody else scales the targets of objects.
-func (c *Conversion) followed(d *Document) {
-	name, err := followed(d, c.variants)
-	if err != nil {
-		return
-	}
-	made := c.variants[key(d.Namespace, name)]
-	for i := range made {
-		if spec, ok := made[i].Object["spec"].(map[string]any); ok && spec["actuation"] == nil {
-			// It acts on the metric, as before; with Scale both would write.
-			spec["actuation"] = actuationByMetric
-		}
-	}
-}
-
 // targets lists the Deployments that are to be made.
 func (c *Conversion) targets() {
 	for i := range c.Replaced {
-		shared := c.Replaced[i].Key()
-		made := c.variants[shared]
+		made := c.variants[c.Replaced[i].Key()]
 		if len(made) < 2 || c.Replaced[i].Kind != kindVariant {
 			continue
 		}
 		for i := range made {
 			if v := &made[i]; c.lacks(v) {
-				c.Missing = append(c.Missing, Missing{Variant: v, Shared: shared, From: c.deployments[shared]})
+				from := key(v.Namespace, v.shared)
+				c.Missing = append(c.Missing, Missing{Variant: v, Shared: from, From: c.deployments[from]})
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package migration
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -90,4 +91,36 @@ func (d *Document) Group() string {
 // Wrong is an error about the document.
 func (d *Document) Wrong(err error) error {
 	return fmt.Errorf("%s: %s %q: %w", d.File, d.Kind, d.Name, err)
+}
+
+// The marks by which Argo CD knows what is its own.
+const (
+	labelArgo      = "argocd.argoproj.io/instance"
+	annotationArgo = "argocd.argoproj.io/tracking-id"
+)
+
+// keeper is what keeps the object as it is written elsewhere; empty where nothing is known to.
+func (d *Document) keeper() string {
+	metadata, _ := d.Object["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if release, _ := annotations["meta.helm.sh/release-name"].(string); release != "" {
+		return "Helm release " + release
+	}
+	if labels[labelArgo] != nil || annotations[annotationArgo] != nil {
+		return "Argo CD"
+	}
+	if name, _ := labels["kustomize.toolkit.fluxcd.io/name"].(string); name != "" {
+		return "Flux Kustomization " + name
+	}
+	return ""
+}
+
+// others are labels or annotations without those that are about this one object.
+func others(values map[string]any) map[string]any {
+	kept := maps.Clone(values)
+	for _, mark := range []string{lastApplied, labelArgo, annotationArgo} {
+		delete(kept, mark)
+	}
+	return kept
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,6 +95,8 @@ type Variant struct {
 	// ownTarget says that the target is a Deployment of the object's own name, which may
 	// have to be made.
 	ownTarget bool
+	// shared is the name of the Deployment that was the target of the object of the earlier form.
+	shared string
 }
 
 // variantsOf are one object for each accelerator of an object of an earlier form.
@@ -115,6 +117,10 @@ func variantsOf(text []byte, unitCost UnitCost) ([]Variant, error) {
 	if err != nil {
 		return nil, err
 	}
+	shared, err := e.inherit(entries, field)
+	if err != nil {
+		return nil, err
+	}
 	var all []Variant
 	for i := range entries {
 		place := field
@@ -125,6 +131,7 @@ func variantsOf(text []byte, unitCost UnitCost) ([]Variant, error) {
 		if err != nil {
 			return nil, err
 		}
+		t.shared = cmp.Or(shared, name)
 		all = append(all, t)
 	}
 	return all, nil
@@ -147,6 +154,41 @@ func (e *earlierVariants) entries() ([]earlierVariant, string, error) {
 		return []earlierVariant{s.earlierVariant}, "spec", nil
 	}
 	return nil, "", fmt.Errorf("%s is empty, so there is no variant: list one", profile)
+}
+
+// inherit gives the entries what the object says beside its list. Of several entries each has its
+// own Deployment, made from the one that is the object's target, whose name is returned.
+func (e *earlierVariants) inherit(entries []earlierVariant, list string) (shared string, err error) {
+	beside := &e.Spec.earlierVariant
+	if list == "spec" {
+		return "", nil // it is the entry
+	}
+	if target := beside.ScaleTargetRef; target != nil && len(entries) > 1 {
+		kind, _ := target["kind"].(string)
+		if shared, _ = target["name"].(string); shared == "" || cmp.Or(kind, kindDeployment) != kindDeployment {
+			return "", fmt.Errorf("spec.scaleTargetRef is %s %q, which the accelerators of %s cannot share: give each of them a scaleTargetRef", kind, shared, list)
+		}
+		beside.ScaleTargetRef = nil
+	}
+	said := reflect.ValueOf(beside).Elem()
+	for i := range said.NumField() {
+		if said.Field(i).IsZero() {
+			continue
+		}
+		field := said.Type().Field(i).Tag.Get("json")
+		if len(entries) > 1 && field != "behavior" && field != "actuation" {
+			return "", fmt.Errorf("spec.%s is one for all accelerators of %s, and each has an object of its own now: give each of them its %s", field, list, field)
+		}
+		for j := range entries {
+			own := reflect.ValueOf(&entries[j]).Elem().Field(i)
+			if !own.IsZero() && len(entries) == 1 {
+				return "", fmt.Errorf("spec.%s and %s[0].%s are both there: leave one", field, list, field)
+			} else if own.IsZero() {
+				own.Set(said.Field(i))
+			}
+		}
+	}
+	return shared, nil
 }
 
 // namesOf are the names of the objects: one alone keeps its name, of several each has its
@@ -298,19 +340,15 @@ func (e *earlierVariants) metadata(name, accelerator string) map[string]any {
 		metadata["namespace"] = namespace
 	}
 	given, _ := e.Metadata["annotations"].(map[string]any)
-	if annotations := maps.Clone(given); len(annotations) > 0 {
-		delete(annotations, lastApplied)
-		if len(annotations) > 0 {
-			metadata["annotations"] = annotations
-		}
+	if annotations := others(given); len(annotations) > 0 {
+		metadata["annotations"] = annotations
 	}
-	labels := map[string]any{labelAccelerator: accelerator}
 	given, _ = e.Metadata["labels"].(map[string]any)
-	for key, value := range given {
-		if key != labelAccelerator {
-			labels[key] = value
-		}
+	labels := others(given)
+	if labels == nil {
+		labels = map[string]any{}
 	}
+	labels[labelAccelerator] = accelerator
 	metadata["labels"] = labels
 	return metadata
 }

@@ -140,6 +140,9 @@ func (o *options) run(ctx context.Context, in io.Reader, out, notes io.Writer) e
 	if err != nil {
 		return err
 	}
+	for _, note := range converted.Notes {
+		_, _ = fmt.Fprintln(notes, "note:", note)
+	}
 	for _, missing := range converted.Missing {
 		_, _ = fmt.Fprintln(notes, "note:", missing)
 	}
