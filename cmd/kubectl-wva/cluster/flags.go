@@ -51,6 +51,11 @@ func (f *Flags) Namespace() (string, error) {
 	return namespace, nil
 }
 
+// Named reports whether --namespace names the namespace.
+func (f *Flags) Named() bool {
+	return !f.all && f.config.Namespace != nil && *f.config.Namespace != ""
+}
+
 // Config is how the cluster of the flags is reached.
 func (f *Flags) Config() (*rest.Config, error) {
 	config, err := f.config.ToRESTConfig()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,12 +54,14 @@ func (c *change) apply(ctx context.Context, converted *migration.Conversion) err
 	if err != nil {
 		return err
 	}
-	stays := map[string]bool{}
-	for i := range made {
-		stays[made[i].Kind+" "+made[i].Key()] = true
-	}
 	if d.present() {
-		if err := c.refuseOthers(ctx, converted.Replaced, stays); err != nil {
+		if err := c.refuseOthers(ctx, converted.Replaced, keysOf(made)); err != nil {
+			return err
+		}
+		if made, err = c.withoutServing(ctx, made); err != nil {
+			return err
+		}
+		if err := c.rehearse(ctx, made, converted.Replaced); err != nil {
 			return err
 		}
 	}
@@ -74,14 +77,28 @@ func (c *change) apply(ctx context.Context, converted *migration.Conversion) err
 		return fmt.Errorf("the cluster's CRD is of the earlier form and cannot hold the present one, so nothing was changed: install the present CRD with the chart, "+
 			"and then run %q", "kubectl wva migrate --apply -f "+filepath.Join(c.backup, fileBefore))
 	}
-	for i := range made {
-		if err := c.put(ctx, &made[i]); err != nil {
+	return c.write(ctx, made, converted.Replaced)
+}
+
+// keysOf tells which objects are among documents.
+func keysOf(documents []migration.Document) map[string]bool {
+	keys := map[string]bool{}
+	for i := range documents {
+		keys[documents[i].Kind+" "+documents[i].Key()] = true
+	}
+	return keys
+}
+
+// write makes the objects, and then deletes those of the others that are not among them.
+func (c *change) write(ctx context.Context, wanted, others []migration.Document) error {
+	stays := keysOf(wanted)
+	for i := range wanted {
+		if err := c.put(ctx, &wanted[i]); err != nil {
 			return err
 		}
 	}
-	for i := range converted.Replaced {
-		old := &converted.Replaced[i]
-		if !stays[old.Kind+" "+old.Key()] {
+	for i := range others {
+		if old := &others[i]; !stays[old.Kind+" "+old.Key()] {
 			if err := c.remove(ctx, old); err != nil {
 				return err
 			}
@@ -89,6 +106,44 @@ func (c *change) apply(ctx context.Context, converted *migration.Conversion) err
 	}
 	return nil
 }
+
+// rehearse asks the API server for every write without making it: one that is refused, for want of a
+// permission or by an admission webhook, would leave half of the others done.
+func (c *change) rehearse(ctx context.Context, wanted, others []migration.Document) error {
+	if c.dry {
+		return nil
+	}
+	rehearsal := *c
+	rehearsal.dry, rehearsal.out = true, io.Discard
+	if err := rehearsal.write(ctx, wanted, others); err != nil {
+		return fmt.Errorf("%w; nothing was changed", err)
+	}
+	return nil
+}
+
+// withoutServing are the documents without the Deployments that are there: a skeleton has no
+// replicas, and those of one that was made before may serve.
+func (c *change) withoutServing(ctx context.Context, made []migration.Document) (kept []migration.Document, err error) {
+	for i := range made {
+		d := &made[i]
+		if d.Kind == kindDeployment {
+			switch _, err := c.get(ctx, d); {
+			case err == nil:
+				if err := c.say("there already", d); err != nil {
+					return nil, err
+				}
+				continue
+			case !apierrors.IsNotFound(err):
+				return nil, failed("reading", d, err)
+			}
+		}
+		kept = append(kept, *d)
+	}
+	return kept, nil
+}
+
+// kindDeployment is what --deployments makes.
+const kindDeployment = "Deployment"
 
 // refuseOthers ends the change before it deletes an object that only has the name of one in
 // the files: somebody made it since, in the present form, and no backup has it.
@@ -119,26 +174,28 @@ func (c *change) writeBackup(ctx context.Context, d *definition, replaced, made 
 		return fmt.Errorf("making the folder of the backup: %w; --backup names another one", err)
 	}
 	before := append([]migration.Document{}, replaced...)
-	has := map[string]bool{}
 	for i := range before {
-		has[before[i].Kind+" "+before[i].Key()] = true
+		if before[i].Kind == v1alpha1.Kind {
+			continue // the present CRD no longer shows all of it
+		}
+		// It may have changed since the file was written.
+		if was, ok, err := c.live(ctx, &before[i]); err != nil {
+			return err
+		} else if ok {
+			before[i] = was
+		}
 	}
+	has := keysOf(before)
 	for i := range made {
 		m := &made[i]
 		if has[m.Kind+" "+m.Key()] {
 			continue
 		}
-		live, err := c.get(ctx, m)
-		if apierrors.IsNotFound(err) {
-			continue
-		} else if err != nil {
+		if was, ok, err := c.live(ctx, m); err != nil {
 			return err
+		} else if ok {
+			before = append(before, was)
 		}
-		was, err := liveDocument(live.Object)
-		if err != nil {
-			return err
-		}
-		before = append(before, was)
 	}
 	definitionText, err := liveDocument(d.object.DeepCopy().Object)
 	if err != nil {
@@ -185,28 +242,52 @@ func (c *change) rollback(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stays := map[string]bool{}
 	for i := range before {
-		b := &before[i]
-		stays[b.Kind+" "+b.Key()] = true
-		if b.Kind == v1alpha1.Kind && migration.IsEarlier(b.Object) && !d.earlier() {
+		if b := &before[i]; b.Kind == v1alpha1.Kind && migration.IsEarlier(b.Object) && !d.earlier() {
 			return fmt.Errorf("the cluster's CRD would drop the fields of VariantAutoscaling %s, so nothing was changed: put the CRD of the earlier version back first "+
 				"(%s holds the one that was there when --apply was run)", b.Key(), filepath.Join(c.backup, fileDefinition))
 		}
 	}
-	for i := range before {
-		if err := c.put(ctx, &before[i]); err != nil {
-			return err
-		}
+	if err := c.refuseServing(ctx, made); err != nil {
+		return err
 	}
+	if err := c.rehearse(ctx, before, made); err != nil {
+		return err
+	}
+	return c.write(ctx, before, made)
+}
+
+// refuseServing ends the way back before it deletes a Deployment with replicas: they may be all that
+// serves by now.
+func (c *change) refuseServing(ctx context.Context, made []migration.Document) error {
 	for i := range made {
-		if m := &made[i]; !stays[m.Kind+" "+m.Key()] {
-			if err := c.remove(ctx, m); err != nil {
-				return err
-			}
+		m := &made[i]
+		if m.Kind != kindDeployment {
+			continue
+		}
+		live, err := c.get(ctx, m)
+		if apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return failed("reading", m, err)
+		}
+		if replicas, _, _ := unstructured.NestedInt64(live.Object, "spec", "replicas"); replicas > 0 {
+			return fmt.Errorf("Deployment %s has %d replicas and would be deleted, so nothing was changed: let the Deployment of before serve, and scale this one to 0 first", m.Key(), replicas)
 		}
 	}
 	return nil
+}
+
+// live is the document of an object as the cluster has it; not ok when it is not there.
+func (c *change) live(ctx context.Context, d *migration.Document) (was migration.Document, ok bool, err error) {
+	object, err := c.get(ctx, d)
+	if apierrors.IsNotFound(err) {
+		return was, false, nil
+	} else if err != nil {
+		return was, false, failed("reading", d, err)
+	}
+	was, err = liveDocument(object.Object)
+	return was, err == nil, err
 }
 
 // get is an object as the cluster has it.
@@ -249,7 +330,8 @@ func (c *change) put(ctx context.Context, d *migration.Document) error {
 	if err := c.api.Update(ctx, live, c.updateOptions()...); err != nil {
 		return failed("changing", d, err)
 	}
-	if live.GetResourceVersion() == was.GetResourceVersion() && !c.dry {
+	// The answer has the defaults that a file leaves out; that of a dry run has no new version.
+	if equality.Semantic.DeepEqual(was.Object["spec"], live.Object["spec"]) && maps.Equal(was.GetLabels(), live.GetLabels()) {
 		return c.say("unchanged", d)
 	}
 	return c.say("changed", d)
@@ -296,7 +378,7 @@ func failed(doing string, d *migration.Document, err error) error {
 
 // say tells of one change.
 func (c *change) say(what string, d *migration.Document) error {
-	if c.dry && what != "unchanged" {
+	if c.dry && what != "unchanged" && what != "there already" {
 		what += " (dry run)"
 	}
 	_, err := fmt.Fprintf(c.out, "%s: %s %s\n", what, d.Kind, d.Key())

@@ -16,6 +16,7 @@ import (
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 	"llmd.ai/workload-variant-autoscaler/pkg/migration"
 )
 
@@ -179,7 +180,7 @@ func (o *options) read(ctx context.Context, in io.Reader) ([]migration.Document,
 	if !o.live {
 		all, err := readFiles(o.files, in)
 		if err == nil && o.apply {
-			err = place(all, namespace)
+			err = errors.Join(place(all, namespace), o.only(all, namespace))
 		}
 		return all, err
 	}
@@ -188,6 +189,21 @@ func (o *options) read(ctx context.Context, in io.Reader) ([]migration.Document,
 		return nil, err
 	}
 	return readLive(ctx, api, namespace)
+}
+
+// only refuses what --apply would not do as it is asked: objects of another namespace than
+// --namespace names, as kubectl does, and servers of Llama Stack, which the cluster converts itself.
+func (o *options) only(all []migration.Document, namespace string) error {
+	for i := range all {
+		switch d := &all[i]; {
+		case d.Kind == v1alpha2.Kind:
+			return d.Wrong(errors.New("--apply does not change it: write it without --apply, and give that to `kubectl apply -f`"))
+		case d.Kind == "ConfigMap", d.Kind == kindDeployment: // which are only read
+		case o.cluster.Named() && d.Namespace != namespace:
+			return d.Wrong(fmt.Errorf("it is of namespace %s, and --namespace is %s: leave --namespace out, or give the objects of that namespace alone", d.Namespace, namespace))
+		}
+	}
+	return nil
 }
 
 // place puts the objects that name no namespace into the one that is meant.
