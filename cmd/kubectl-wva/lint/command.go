@@ -1,17 +1,14 @@
 package lint
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/manifest"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 )
 
@@ -100,27 +97,14 @@ func show(findings []finding, out io.Writer, form *output.Form) error {
 }
 
 func (m *manifests) readFile(file string, in io.Reader) error {
-	var text []byte
-	var err error
-	if file == "-" {
-		text, err = io.ReadAll(in)
-	} else {
-		text, err = os.ReadFile(file)
-	}
+	documents, err := manifest.Read(file, in)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", file, err)
+		return err
 	}
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	for number := 1; ; number++ {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = m.read(file, document)
-		}
-		if err != nil {
-			return fmt.Errorf("%s, document %d: %w", file, number, err)
+	for _, d := range documents {
+		if err := m.read(file, d.Text); err != nil {
+			return fmt.Errorf("%s: %w", d.Place, err)
 		}
 	}
+	return nil
 }

@@ -41,6 +41,11 @@ func TestLint(t *testing.T) {
 	}{
 		"all is well": {object("a", "one", "") + object("b", "two", "  sloClassRef: {name: premium}\n") + classes + "kind: Service\napiVersion: v1\n",
 			[]string{"VariantAutoscaling objects without an error: 2"}, ""},
+		"JSON, one after the other, beside a kind with items of its own": {
+			`{"apiVersion":"llmd.ai/v1alpha1","kind":"VariantAutoscaling","metadata":{"name":"a"},"spec":{"modelID":"m","scaleTargetRef":{"name":"d"}}}` + "\n" +
+				`{"apiVersion":"llmd.ai/v1alpha1","kind":"VariantAutoscaling","metadata":{"name":"b"},"spec":{"modelID":"m","scaleTargetRef":{"name":"e"}}}` + "\n" +
+				`{"apiVersion":"example.com/v1","kind":"Shelf","items":["x"]}`,
+			[]string{"VariantAutoscaling objects without an error: 2"}, ""},
 		"two on one target": {object("a", "one", "") + object("b", "one", ""), []string{
 			"-: VariantAutoscaling chat/a: error: spec.scaleTargetRef: VariantAutoscaling b also scales Deployment one: delete all but one",
 			"-: VariantAutoscaling chat/b: error: spec.scaleTargetRef: VariantAutoscaling a also scales Deployment one: delete all but one",

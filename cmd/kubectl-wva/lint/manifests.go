@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +62,8 @@ func (f finding) String() string {
 type header struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        metav1.ObjectMeta `json:"metadata"`
-	Items           []map[string]any  `json:"items"`
+	// Items are those of a List; other kinds may call anything items.
+	Items stdjson.RawMessage `json:"items"`
 }
 
 // read takes one document.
@@ -70,13 +72,15 @@ func (m *manifests) read(file string, text []byte) error {
 	if err := yaml.Unmarshal(text, &h); err != nil {
 		return err
 	}
-	for _, item := range h.Items {
-		one, err := yaml.Marshal(item)
-		if err == nil {
-			err = m.read(file, one)
-		}
-		if err != nil {
+	if strings.HasSuffix(h.Kind, "List") && h.Items != nil {
+		var items []stdjson.RawMessage
+		if err := stdjson.Unmarshal(h.Items, &items); err != nil {
 			return err
+		}
+		for _, item := range items {
+			if err := m.read(file, item); err != nil {
+				return err
+			}
 		}
 	}
 	group := h.GroupVersionKind().Group

@@ -101,7 +101,7 @@ func (w *world) specs(t *testing.T) map[string]any {
 // apply applies what becomes of texts, with a backup in a folder.
 func (w *world) apply(t *testing.T, backup string, texts ...string) (string, error) {
 	t.Helper()
-	given, err := readDocuments("backup.yaml", []byte(strings.Join(texts, "---\n")))
+	given, err := readFiles([]string{"-"}, strings.NewReader(strings.Join(texts, "---\n")))
 	require.NoError(t, err)
 	converted, err := convert(given, true)
 	require.NoError(t, err)
