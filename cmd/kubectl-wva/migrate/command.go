@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
@@ -169,7 +171,12 @@ func (o *options) run(ctx context.Context, in io.Reader, out, notes io.Writer) e
 
 func (o *options) change(out io.Writer, backup string) (*change, error) {
 	api, err := o.cluster.Client()
-	return &change{api: api, out: out, backup: backup, dry: o.dry}, err
+	if err != nil {
+		return nil, err
+	}
+	// As kubectl does: the API server would drop in silence what its kinds do not know.
+	strict := client.WithFieldValidation(api, metav1.FieldValidationStrict)
+	return &change{api: strict, out: out, backup: backup, dry: o.dry}, nil
 }
 
 func (o *options) read(ctx context.Context, in io.Reader) ([]migration.Document, error) {

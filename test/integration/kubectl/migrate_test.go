@@ -71,6 +71,21 @@ func migrate(t *testing.T, w *world) {
 	_, there = w.is(t, variantKind, "llama-h100")
 	assert.False(t, there, "a dry run changes nothing")
 
+	// Every write is tried first: nothing is half done, and nothing dropped in silence.
+	refused := func(file, line, want string) {
+		t.Helper()
+		w.must(t, "sed 's/maxReplicas: 9/"+line+"/' first/before.yaml > "+file)
+		complaint := w.refused(t, "kubectl wva migrate -f "+file+" --apply --backup refused")
+		assert.Contains(t, complaint, want)
+		assert.Contains(t, complaint, "nothing was changed")
+		_, there := w.is(t, variantKind, "llama-h100")
+		assert.False(t, there)
+		assert.NoDirExists(t, filepath.Join(w.folder, "refused"))
+	}
+	refused("unknown.yaml", `maxReplicas: 9\n  most: 9`, `strict decoding error: unknown field "spec.most"`)
+	refused("invalid.yaml", "maxReplicas: 0", "must be greater than 0")
+	assert.Contains(t, w.refused(t, "kubectl wva migrate -f first/before.yaml --apply --namespace chat"), `it is of namespace old, and --namespace is chat`)
+
 	w.must(t, "kubectl wva migrate -f first/before.yaml --apply --backup second")
 	for _, name := range []string{"a100", "h100"} {
 		object, there := w.is(t, variantKind, "llama-"+name)
