@@ -188,6 +188,7 @@ func TestTheCommandLine(t *testing.T) {
 		"a --actuation=on": `--actuation is "on": expected Off, Metric or Scale`,
 		"a b --model=m":    "--model is for one Deployment",
 		"statefulset/a":    `"statefulset/a" is no Deployment`,
+		"a b deploy/a":     "Deployment a is given twice: expected each once",
 	} {
 		words := strings.Fields(line)
 		o := &options{written: "Off"}
@@ -213,11 +214,11 @@ func TestTheCommandLine(t *testing.T) {
 // scaled before.
 func TestHowToGoOn(t *testing.T) {
 	t.Parallel()
-	a, err := adopt(deploymentOf(t, deployment), []Autoscaler{{Kind: "HorizontalPodAutoscaler", Name: "h", Max: 2}}, &inventory.Names{}, wishes{})
+	a, err := adopt(deploymentOf(t, deployment), []Autoscaler{{Kind: "HorizontalPodAutoscaler", Name: "h", Max: 2}, {Kind: "ScaledObject", Name: "k", Max: 2}}, &inventory.Names{}, wishes{})
 	require.NoError(t, err)
 	text := goOn([]*Adoption{a}, false)
 	at := 0
-	for _, step := range []string{"adopt llama -n chat --apply", "explain llama", "shadow llama", `patch va llama -n chat --type merge -p '{"spec":{"actuation":"Scale"}}'`, "delete horizontalpodautoscaler h -n chat"} {
+	for _, step := range []string{"adopt llama -n chat --apply", "explain llama", "shadow llama", `patch va llama -n chat --type merge -p '{"spec":{"actuation":"Scale"}}'`, "delete horizontalpodautoscaler h -n chat", "delete scaledobject k -n chat"} {
 		next := strings.Index(text[at:], step)
 		require.GreaterOrEqual(t, next, 0, step)
 		at += next

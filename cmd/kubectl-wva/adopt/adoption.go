@@ -15,8 +15,8 @@ import (
 // Adoption is what becomes of a Deployment.
 type Adoption struct {
 	Object *v1alpha1.VariantAutoscaling
-	// Autoscaler is what scales the Deployment now; nil without one.
-	Autoscaler *Autoscaler
+	// Autoscalers are what scales the Deployment now; the bounds are those of the first.
+	Autoscalers []Autoscaler
 	// Notes say what is missing and what to look at.
 	Notes []string
 }
@@ -116,7 +116,7 @@ func (a *Adoption) bounds(autoscalers []Autoscaler) {
 		return
 	}
 	first := autoscalers[0]
-	a.Autoscaler = &first
+	a.Autoscalers = autoscalers
 	a.Object.Spec.MinReplicas, a.Object.Spec.MaxReplicas = ptr.To(first.Min), ptr.To(first.Max)
 	if len(autoscalers) > 1 {
 		a.note("%d autoscalers are on it, and the bounds of %s %s count", len(autoscalers), first.Kind, first.Name)

@@ -91,10 +91,13 @@ func (o *options) check(names []string) error {
 	for i, name := range names {
 		kind, rest, ok := strings.Cut(name, "/")
 		if !ok {
-			continue
+			kind, rest = "deployment", name
 		}
 		if !slices.Contains([]string{"deployment", "deployments", "deploy", "deployment.apps", "deployments.apps"}, strings.ToLower(kind)) {
 			return fmt.Errorf("%q is no Deployment: expected its name, or deployment/NAME", name)
+		}
+		if slices.Contains(names[:i], rest) {
+			return fmt.Errorf("Deployment %s is given twice: expected each once", rest)
 		}
 		names[i] = rest
 	}
@@ -262,9 +265,9 @@ func goOn(adoptions []*Adoption, applied bool) string {
 		line("Let it scale.", fmt.Sprintf(`kubectl patch va %s -n %s --type merge -p '{"spec":{"actuation":"Scale"}}'`, first.Name, first.Namespace))
 	}
 	for _, a := range adoptions {
-		if a.Autoscaler != nil {
-			line(fmt.Sprintf("Remove the %s. While it is there, the object says Conflict and writes nothing.", a.Autoscaler.Kind),
-				fmt.Sprintf("kubectl delete %s %s -n %s", strings.ToLower(a.Autoscaler.Kind), a.Autoscaler.Name, a.Object.Namespace))
+		for _, autoscaler := range a.Autoscalers {
+			line(fmt.Sprintf("Remove the %s. While it is there, the object says Conflict and writes nothing.", autoscaler.Kind),
+				fmt.Sprintf("kubectl delete %s %s -n %s", strings.ToLower(autoscaler.Kind), autoscaler.Name, a.Object.Namespace))
 		}
 	}
 	return b.String()
