@@ -127,17 +127,17 @@ func suffixed(autoscaler, before, after string) string {
 
 // ownMetadata is what users write of metadata, under another name.
 func ownMetadata(metadata map[string]any, name string) map[string]any {
-	kept := map[string]any{"name": name}
+	made := map[string]any{"name": name}
 	if namespace, ok := metadata["namespace"]; ok {
-		kept["namespace"] = namespace
+		made["namespace"] = namespace
 	}
 	for _, field := range []string{"labels", "annotations"} {
 		values, _ := metadata[field].(map[string]any)
-		if own := others(values); len(own) > 0 {
-			kept[field] = own
+		if own := kept(values, metadata["name"] != name); len(own) > 0 {
+			made[field] = own
 		}
 	}
-	return kept
+	return made
 }
 
 // The matchers of a selector of PromQL that tell an object.

@@ -193,6 +193,11 @@ func TestObjectsThatAreKeptElsewhere(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, []string{"VariantAutoscaling chat/llama is kept by " + c.note + ", which may make it again or take the new ones away: change it there too"}, c2.Notes)
 			assert.NotContains(t, strings.Join(texts(t, c2.Documents), ""), "argocd")
+
+			single := "    - {acc: A100, accCount: 1}\n"
+			c2, err = Convert(documents(t, strings.Replace(marked(c.labels, c.annotations), strings.Split(multi, "    accelerators:\n")[1], single, 1)), Options{})
+			require.NoError(t, err)
+			assert.Contains(t, texts(t, c2.Documents)[0], "models", "an object that keeps its name keeps its marks")
 		})
 	}
 }

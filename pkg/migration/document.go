@@ -116,11 +116,14 @@ func (d *Document) keeper() string {
 	return ""
 }
 
-// others are labels or annotations without those that are about this one object.
-func others(values map[string]any) map[string]any {
-	kept := maps.Clone(values)
-	for _, mark := range []string{lastApplied, labelArgo, annotationArgo} {
-		delete(kept, mark)
+// kept are labels or annotations for the object that is made of theirs. Where it has another name,
+// the marks of Argo CD are not its own.
+func kept(values map[string]any, renamed bool) map[string]any {
+	own := maps.Clone(values)
+	delete(own, lastApplied)
+	if renamed {
+		delete(own, labelArgo)
+		delete(own, annotationArgo)
 	}
-	return kept
+	return own
 }

@@ -340,11 +340,11 @@ func (e *earlierVariants) metadata(name, accelerator string) map[string]any {
 		metadata["namespace"] = namespace
 	}
 	given, _ := e.Metadata["annotations"].(map[string]any)
-	if annotations := others(given); len(annotations) > 0 {
+	if annotations := kept(given, e.Metadata["name"] != name); len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
 	given, _ = e.Metadata["labels"].(map[string]any)
-	labels := others(given)
+	labels := kept(given, e.Metadata["name"] != name)
 	if labels == nil {
 		labels = map[string]any{}
 	}
