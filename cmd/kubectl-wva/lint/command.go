@@ -13,8 +13,9 @@ import (
 )
 
 const long = `Check VariantAutoscaling manifests before you apply them: does an object contradict another
-one in the files, or name something that does not exist? The command reads no cluster. A file
-has one or several documents, or Lists. These kinds are read:
+one in the files, or name something that does not exist? The command reads no cluster. The
+range of values is checked by kubectl apply --dry-run=server. A file has one or several
+documents, or Lists. These kinds are read:
 
   VariantAutoscaling                     is checked
   HorizontalPodAutoscaler, ScaledObject  may be on the target of one
