@@ -188,7 +188,7 @@ func TestTheCommandLine(t *testing.T) {
 		"a --actuation=on": `--actuation is "on": expected Off, Metric or Scale`,
 		"a b --model=m":    "--model is for one Deployment",
 		"statefulset/a":    `"statefulset/a" is no Deployment`,
-		"a b deploy/a":     "Deployment a is given twice: expected each once",
+		"a b deploy/a":     `"a" is given twice: expected each Deployment once`,
 	} {
 		words := strings.Fields(line)
 		o := &options{written: "Off"}

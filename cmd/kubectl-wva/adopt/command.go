@@ -97,7 +97,7 @@ func (o *options) check(names []string) error {
 			return fmt.Errorf("%q is no Deployment: expected its name, or deployment/NAME", name)
 		}
 		if slices.Contains(names[:i], rest) {
-			return fmt.Errorf("Deployment %s is given twice: expected each once", rest)
+			return fmt.Errorf("%q is given twice: expected each Deployment once", rest)
 		}
 		names[i] = rest
 	}

@@ -272,7 +272,7 @@ func (c *change) refuseServing(ctx context.Context, made []migration.Document) e
 			return failed("reading", m, err)
 		}
 		if replicas, _, _ := unstructured.NestedInt64(live.Object, "spec", "replicas"); replicas > 0 {
-			return fmt.Errorf("Deployment %s has %d replicas and would be deleted, so nothing was changed: let the Deployment of before serve, and scale this one to 0 first", m.Key(), replicas)
+			return fmt.Errorf("%s %s has %d replicas and would be deleted, so nothing was changed: let the Deployment of before serve, and scale this one to 0 first", m.Kind, m.Key(), replicas)
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ func TestAVariantThatAnotherAutoscalerScalesIsBoundedByIt(t *testing.T) {
 		actuation   v1alpha1.Actuation
 		least, most *int32
 		autoscalers []client.Object
-		bounds      [2]int
+		want        [2]int
 		note        string
 	}{
 		"none is there":                {v1alpha1.ActuationMetric, nil, new(int32(9)), nil, [2]int{0, 9}, ""},
@@ -52,7 +52,7 @@ func TestAVariantThatAnotherAutoscalerScalesIsBoundedByIt(t *testing.T) {
 			require.NoError(t, err)
 			s, err := live.Scenario(nil, scenario.Options{})
 			require.NoError(t, err)
-			assert.Equal(t, c.bounds, [2]int{s.Policy.Variants[llama].Min, s.Policy.Variants[llama].Max})
+			assert.Equal(t, c.want, [2]int{s.Policy.Variants[llama].Min, s.Policy.Variants[llama].Max})
 			if c.note == "" {
 				assert.NotContains(t, notes, "HorizontalPodAutoscaler")
 			} else {
