@@ -322,7 +322,12 @@ func (c *change) put(ctx context.Context, d *migration.Document) error {
 	}
 	was := live.DeepCopy()
 	live.Object["spec"] = wanted.Object["spec"]
-	live.SetLabels(wanted.GetLabels())
+	// One that came after the file was written may say who handles the object.
+	labels := live.GetLabels()
+	for name, value := range wanted.GetLabels() {
+		labels = with(labels, name, value)
+	}
+	live.SetLabels(labels)
 	live.SetOwnerReferences(nil)
 	if equality.Semantic.DeepEqual(was, live) {
 		return c.say("unchanged", d)

@@ -231,6 +231,21 @@ func TestTheBackupHoldsWhatIsDeleted(t *testing.T) {
 	assert.Equal(t, before, w.specs(t))
 }
 
+// A label that an object got after the backup stays, such as that of the controller instance which
+// handles it.
+func TestALabelThatCameLaterStays(t *testing.T) {
+	t.Parallel()
+	single := strings.Replace(multi, "    - {acc: H100", "    # - {acc: H100", 1)
+	labelled := strings.Replace(single, "team: blue", "team: red, wva.llmd.ai/controller-instance: blue", 1)
+	w, backup := newWorld(t, labelled), filepath.Join(t.TempDir(), "backup")
+	_, err := w.apply(t, backup, single)
+	require.NoError(t, err)
+	v := &unstructured.Unstructured{}
+	v.SetGroupVersionKind(kinds[0])
+	require.NoError(t, w.Get(t.Context(), client.ObjectKey{Namespace: "chat", Name: "llama"}, v))
+	assert.Equal(t, map[string]string{"inference.optimization/acceleratorName": "A100", "team": "blue", "wva.llmd.ai/controller-instance": "blue"}, v.GetLabels())
+}
+
 // Without a cluster, because nothing is asked of one.
 func TestWhatIsNotApplied(t *testing.T) {
 	t.Parallel()
