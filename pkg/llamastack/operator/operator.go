@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -19,8 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -133,7 +137,7 @@ func owned() []client.Object {
 // watch has an object worked on when it or a child changes, or a ConfigMap that it names.
 func (o *operator) watch(c controller.Controller, followed cache.Cache, mgr manager.Manager) error {
 	sources := []source.Source{
-		source.Kind[client.Object](followed, &v1alpha2.LlamaStackDistribution{}, &handler.EnqueueRequestForObject{}),
+		source.Kind[client.Object](followed, &v1alpha2.LlamaStackDistribution{}, &handler.EnqueueRequestForObject{}, predicate.Funcs{UpdateFunc: saysMore}),
 		source.Kind[client.Object](followed, &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(o.users)),
 	}
 	for _, kind := range owned() {
@@ -146,6 +150,26 @@ func (o *operator) watch(c controller.Controller, followed cache.Cache, mgr mana
 		}
 	}
 	return nil
+}
+
+// saysMore leaves out updates of nothing but what a server said of itself. It may say
+// something else every time, and would be asked again at once.
+func saysMore(e event.UpdateEvent) bool {
+	return !apiequality.Semantic.DeepEqual(withoutAnswer(e.ObjectOld), withoutAnswer(e.ObjectNew))
+}
+
+func withoutAnswer(object client.Object) client.Object {
+	d, ok := object.DeepCopyObject().(*v1alpha2.LlamaStackDistribution)
+	if !ok {
+		return object
+	}
+	d.ResourceVersion, d.ManagedFields = "", nil
+	d.Status.Version = nil
+	if d.Status.DistributionConfig != nil {
+		d.Status.DistributionConfig.Providers = nil
+	}
+	apimeta.RemoveStatusCondition(&d.Status.Conditions, conditionHealth)
+	return d
 }
 
 // users are the objects that a ConfigMap of a user concerns; those of the operator's own

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/yaml"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
@@ -158,6 +159,31 @@ func TestWhatAServerSays(t *testing.T) {
 	assert.Equal(t, "refused", health.Message)
 	s.silent()
 	assert.Equal(t, "Deployment not ready", apimeta.FindStatusCondition(s.object.Status.Conditions, conditionHealth).Message)
+}
+
+// What asks for another turn: whatever changes, but for what a server said of itself.
+func TestAnUpdateThatSaysMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha2.LlamaStackDistribution)
+		want   bool
+	}{
+		"nothing":       {func(*v1alpha2.LlamaStackDistribution) {}, false},
+		"an annotation": {func(o *v1alpha2.LlamaStackDistribution) { o.Annotations = map[string]string{"a": "b"} }, true},
+		"the spec":      {func(o *v1alpha2.LlamaStackDistribution) { o.Generation++ }, true},
+		"the phase":     {func(o *v1alpha2.LlamaStackDistribution) { o.Status.Phase = v1alpha2.PhaseReady }, true},
+		"another answer": {func(o *v1alpha2.LlamaStackDistribution) {
+			o.Status.DistributionConfig.Providers = []v1alpha2.ProviderInfo{{}}
+		}, false},
+		"no answer at all": {func(o *v1alpha2.LlamaStackDistribution) { o.Status.Conditions[0].Message = "refused" }, false},
+	} {
+		s := newStatus(time.Unix(1, 0))
+		s.answered(Answer{Version: "1"})
+		was := s.object
+		is := was.DeepCopy()
+		is.ResourceVersion = "2"
+		c.change(is)
+		assert.Equal(t, c.want, saysMore(event.UpdateEvent{ObjectOld: was, ObjectNew: is}), name)
+	}
 }
 
 func TestWhenAServerIsLookedAtAgain(t *testing.T) {
