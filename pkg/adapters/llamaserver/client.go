@@ -1,12 +1,15 @@
 package llamaserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -37,36 +40,55 @@ func (Client) Providers(ctx context.Context, url string) ([]v1alpha2.ProviderInf
 	return answer.Data, err
 }
 
-// secretWords are in the names of settings that may hold a secret.
+// secretWords are in the names of settings that may hold a secret. A number is one where
+// its name ends in such a word: the server makes numbers of digits, and max_tokens is none.
 var secretWords = []string{"key", "password", "secret", "token"}
+
+// hidden stands for a secret.
+const hidden = "********"
+
+// passwordInURL is the password of an address, with what is around it.
+var passwordInURL = regexp.MustCompile(`(://[^/:@\s]*:)[^/@\s]+@`)
 
 // shown is a configuration for everybody who may read an object: no secret, whatever the
 // server shows, and an object even where there are no settings.
 func shown(raw []byte) []byte {
 	var config map[string]any
-	if json.Unmarshal(raw, &config) != nil || config == nil {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if decoder.Decode(&config) != nil || config == nil {
 		return []byte("{}")
 	}
-	hide(config)
-	text, err := json.Marshal(config)
+	text, err := json.Marshal(withoutSecrets("", config))
 	if err != nil {
 		return []byte("{}")
 	}
 	return text
 }
 
-func hide(config map[string]any) {
-	for key, value := range config {
-		switch value := value.(type) {
-		case map[string]any:
-			hide(value)
-		case string:
-			isSecret := func(word string) bool { return strings.Contains(strings.ToLower(key), word) }
-			if value != "" && slices.ContainsFunc(secretWords, isSecret) {
-				config[key] = "********"
-			}
+// withoutSecrets is the value of a setting of that name. An item of a list has its name.
+func withoutSecrets(name string, value any) any {
+	name = strings.ToLower(name)
+	switch value := value.(type) {
+	case map[string]any:
+		for key := range value {
+			value[key] = withoutSecrets(key, value[key])
+		}
+	case []any:
+		for i := range value {
+			value[i] = withoutSecrets(name, value[i])
+		}
+	case string:
+		if value != "" && slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) }) {
+			return hidden
+		}
+		return passwordInURL.ReplaceAllString(value, "${1}"+hidden+"@")
+	case json.Number:
+		if slices.ContainsFunc(secretWords, func(word string) bool { return strings.HasSuffix(name, word) }) {
+			return hidden
 		}
 	}
+	return value
 }
 
 // Version is the version of the server at the URL.
@@ -87,11 +109,11 @@ func get(ctx context.Context, url string, into any) error {
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("asking %s: %w", url, err)
+		return unanswered(url, err)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, largest))
 	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return fmt.Errorf("asking %s: %w", url, err)
+		return unanswered(url, err)
 	}
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("asking %s: %s", url, response.Status)
@@ -100,4 +122,12 @@ func get(ctx context.Context, url string, into any) error {
 		return fmt.Errorf("asking %s: the answer cannot be read: %w", url, err)
 	}
 	return nil
+}
+
+// unanswered is an error that is the same each time: this end's port is not part of it.
+func unanswered(url string, err error) error {
+	if broken := (*net.OpError)(nil); errors.As(err, &broken) {
+		broken.Source = nil
+	}
+	return fmt.Errorf("asking %s: %w", url, err)
 }

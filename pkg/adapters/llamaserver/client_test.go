@@ -2,6 +2,7 @@ package llamaserver_test
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -33,6 +34,37 @@ func TestProviders(t *testing.T) {
 	assert.JSONEq(t, `{"base_url": "u", "api_token": "********", "tls": {"client_key": "********"}, "max_tokens": 5}`, string(got[0].Config.Raw))
 	assert.Equal(t, "OK", got[0].Health.Status)
 	assert.JSONEq(t, `{}`, string(got[1].Config.Raw))
+}
+
+// A server turns a secret of digits into a number, and a list may have secrets in it.
+func TestSecretsOfOtherForms(t *testing.T) {
+	url := server(t, http.StatusOK, `{"data": [{"config": {
+		"api_token": 12345678, "max_tokens": 5, "password": null, "api_key": "",
+		"servers": [{"url": "u", "secret": "hush"}, [{"key": 1}], "plain"],
+		"keys": ["hush"], "tokenizer": {"name": "t"},
+		"db": "postgresql://llama:hush@pg.db.svc/stack", "base_url": "http://llama@h/v1"}}]}`)
+	got, err := llamaserver.Client{}.Providers(t.Context(), url)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{
+		"api_token": "********", "max_tokens": 5, "password": null, "api_key": "",
+		"servers": [{"url": "u", "secret": "********"}, [{"key": "********"}], "plain"],
+		"keys": ["********"], "tokenizer": {"name": "t"},
+		"db": "postgresql://llama:********@pg.db.svc/stack", "base_url": "http://llama@h/v1"}`, string(got[0].Config.Raw))
+}
+
+// The error is kept in a status, which must not change each time somebody asks.
+func TestABrokenConnectionHasTheSameErrorEachTime(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if assert.NoError(t, err) && assert.NoError(t, connection.(*net.TCPConn).SetLinger(0)) {
+			assert.NoError(t, connection.Close())
+		}
+	}))
+	t.Cleanup(s.Close)
+	_, first := llamaserver.Client{}.Version(t.Context(), s.URL)
+	_, second := llamaserver.Client{}.Version(t.Context(), s.URL)
+	require.ErrorContains(t, first, "connection reset by peer")
+	assert.EqualError(t, second, first.Error())
 }
 
 func TestVersion(t *testing.T) {
