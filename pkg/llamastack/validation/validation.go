@@ -13,16 +13,10 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/distribution"
 )
 
-// longestName leaves room for what the names of the children append, within the 63
-// characters of the name of a Service.
-const longestName = 48
-
 // Create says what is wrong with a new object.
 func Create(object *v1alpha2.LlamaStackDistribution) field.ErrorList {
 	var errs field.ErrorList
-	if len(object.Name) > longestName {
-		errs = append(errs, field.TooLong(field.NewPath("metadata", "name"), object.Name, longestName))
-	}
+	errs = append(errs, checkName(object.Name, field.NewPath("metadata", "name"))...)
 	spec, path := &object.Spec, field.NewPath("spec")
 	errs = append(errs, checkDistribution(spec.Distribution, path.Child("distribution"))...)
 	errs = append(errs, checkOverride(spec, path)...)
@@ -39,11 +33,8 @@ func Create(object *v1alpha2.LlamaStackDistribution) field.ErrorList {
 	errs = append(errs, checkStorage(spec.Storage, path.Child("storage"))...)
 	errs = append(errs, checkDisabled(spec.Disabled, declared, path.Child("disabled"))...)
 	errs = append(errs, checkExternal(spec.ExternalProviders, path.Child("externalProviders"))...)
-	if spec.Networking != nil {
-		if _, err := v1alpha2.ReadExposure(spec.Networking.Expose); err != nil {
-			errs = append(errs, invalid(path.Child("networking", "expose"), string(spec.Networking.Expose.Raw), err))
-		}
-	}
+	errs = append(errs, checkExpose(spec.Networking, path.Child("networking", "expose"))...)
+	errs = append(errs, checkWorkload(spec.Workload, path.Child("workload"))...)
 	return append(errs, checkRejected(object)...)
 }
 

@@ -167,6 +167,30 @@ func TestCreate(t *testing.T) {
 		"a host has a name": {
 			head + "networking: {expose: {hostname: ''}}", []string{"hostname is empty: give it a value, or remove it"}, head + "networking: {expose: {hostname: h, enabled: false}}",
 		},
+		"a host is a name of DNS": {
+			head + "networking: {expose: {hostname: 'http://demo.example/'}}",
+			[]string{`spec.networking.expose.hostname: Invalid value: "http://demo.example/": no Ingress takes it as its host: write a name such as demo.example.com`},
+			head + "networking: {expose: {hostname: '*.demo.example'}}",
+		},
+		"a host is no address": {
+			head + "networking: {expose: {hostname: 10.0.0.1}}", []string{`spec.networking.expose.hostname: Invalid value: "10.0.0.1"`}, head,
+		},
+		"a volume has a size": {
+			head + "workload: {storage: {size: 0}}", []string{`spec.workload.storage.size: Invalid value: "0": a volume has more than nothing: write a size such as 10Gi`},
+			head + "workload: {storage: {size: 1Gi}}",
+		},
+		"a budget counts pods or has a share of them": {
+			head + "workload: {podDisruptionBudget: {minAvailable: half}}",
+			[]string{`spec.workload.podDisruptionBudget.minAvailable: Invalid value: "half": write a number of pods, such as 1, or a share of them, such as 50%`},
+			head + "workload: {podDisruptionBudget: {minAvailable: 50%}}",
+		},
+		"a budget is not below none": {
+			head + "workload: {podDisruptionBudget: {maxUnavailable: -1}}", []string{"spec.workload.podDisruptionBudget.maxUnavailable: Invalid value: -1"},
+			head + "workload: {podDisruptionBudget: {maxUnavailable: 0}}",
+		},
+		"a budget is not above all": {
+			head + "workload: {podDisruptionBudget: {maxUnavailable: 101%}}", []string{`spec.workload.podDisruptionBudget.maxUnavailable: Invalid value: "101%"`}, head,
+		},
 		"expose has no other fields": {
 			head + "networking: {expose: {host: h}}", []string{`unknown field "host": write enabled or hostname`}, head + "networking: {expose: false}",
 		},
@@ -194,6 +218,23 @@ func TestNamesLeaveRoomForThoseOfTheChildren(t *testing.T) {
 	assert.Empty(t, validation.Create(o))
 	o.Name += "a"
 	assert.Contains(t, messages(validation.Create(o))[0], "metadata.name: Too long: may not be more than 48 bytes")
+}
+
+// The Service has the name of the object in its own, and takes fewer names than an object
+// may have.
+func TestNamesThatNoServiceMayHave(t *testing.T) {
+	for name, wrong := range map[string]bool{"demo": false, "demo-2": false, "demo.v2": true, "2-demo": true} {
+		o := object(t, head)
+		o.Name = name
+		got := messages(validation.Create(o))
+		require.Equal(t, wrong, len(got) > 0, name)
+		if wrong {
+			assert.Contains(t, got[0], `metadata.name: Invalid value: "`+name+`": the Service `+name+`-service could not be made`)
+		}
+	}
+	o := object(t, head)
+	o.Name, o.GenerateName = "", "demo-"
+	assert.Empty(t, validation.Create(o), "it has no name yet")
 }
 
 // What the schema of v1alpha1 admits and v1alpha2 cannot hold is refused by the fields of
@@ -236,6 +277,10 @@ func TestWarnings(t *testing.T) {
 		"an address of another type": {head + "providers: {inference: {provider: openai, endpoint: 'http://o'}}", nil},
 		"a type that is only inline": {head + "providers: {safety: {provider: llama-guard}}", []string{"spec.providers.safety.provider: the server knows no remote::llama-guard: write inline::llama-guard"}},
 		"a low port":                 {head + "networking: {port: 80}", []string{"spec.networking.port: a Llama Stack server listens at a port of at least 1024, and not at 80"}},
+		"a label with a value":       {head + "networking: {allowedFrom: {labels: [team=frontend, app/team]}}", []string{"spec.networking.allowedFrom.labels[0]: team=frontend is no key of a label, so no network policy can be made of it: write the key alone, such as team"}},
+		"no name of a namespace":     {head + "networking: {allowedFrom: {namespaces: ['*', 'team a', b]}}", []string{"spec.networking.allowedFrom.namespaces[1]: team a is no name of a namespace, so no network policy can be made of it"}},
+		"a volume for several pods":  {head + "workload: {replicas: 2, storage: {}}", []string{"spec.workload.storage: all pods share one volume, which the pods of one node alone can mount"}},
+		"a volume for one pod":       {head + "workload: {replicas: 1, storage: {}}", nil},
 		"external providers":         {head + "externalProviders: {}", []string{"spec.externalProviders: they are stored and not injected"}},
 		"an external provider in place of another": {head + "providers: {inference: {id: a, provider: x}}\nexternalProviders: {safety: [{providerId: b, image: i}, {providerId: a, image: i}]}",
 			[]string{"they are stored and not injected", `spec.externalProviders.safety[1].providerId: "a" is also the provider in spec.providers.inference, whose place the external one takes once it is injected`}},

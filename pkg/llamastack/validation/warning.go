@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	apivalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
@@ -37,6 +38,12 @@ func Warnings(object *v1alpha2.LlamaStackDistribution) []string {
 	if n := spec.Networking; n != nil && n.Port != 0 && n.Port < 1024 {
 		warnings = append(warnings, fmt.Sprintf("spec.networking.port: a Llama Stack server listens at a port of at least 1024, and not at %d", n.Port))
 	}
+	if n := spec.Networking; n != nil && n.AllowedFrom != nil {
+		warnings = append(warnings, unusable(n.AllowedFrom, field.NewPath("spec", "networking", "allowedFrom"))...)
+	}
+	if w := spec.Workload; w != nil && w.Storage != nil && (w.Autoscaling != nil && w.Autoscaling.MaxReplicas > 1 || w.Replicas != nil && *w.Replicas > 1) {
+		warnings = append(warnings, "spec.workload.storage: all pods share one volume, which the pods of one node alone can mount: the others do not start")
+	}
 	if spec.ExternalProviders != nil {
 		warnings = append(warnings, "spec.externalProviders: they are stored and not injected into the server yet; see the condition ExternalProvidersApplied")
 		warnings = append(warnings, replaced(spec.ExternalProviders, declared)...)
@@ -46,6 +53,23 @@ func Warnings(object *v1alpha2.LlamaStackDistribution) []string {
 			if _, err := configuration.Generate(object.Name, spec, resolved.Base, configuration.Options{}); err != nil {
 				warnings = append(warnings, "the configuration of the server cannot be generated: "+oneLine(err))
 			}
+		}
+	}
+	return warnings
+}
+
+// unusable warns of what no network policy can say. It is no error, because it does no harm
+// where network policies are off, and was accepted there.
+func unusable(from *v1alpha2.AllowedFrom, path *field.Path) []string {
+	var warnings []string
+	for i, label := range from.Labels {
+		if len(apivalidation.IsQualifiedName(label)) > 0 {
+			warnings = append(warnings, fmt.Sprintf("%s: %s is no key of a label, so no network policy can be made of it: write the key alone, such as team", path.Child("labels").Index(i), label))
+		}
+	}
+	for i, namespace := range from.Namespaces {
+		if namespace != "*" && len(apivalidation.IsDNS1123Label(namespace)) > 0 {
+			warnings = append(warnings, fmt.Sprintf("%s: %s is no name of a namespace, so no network policy can be made of it", path.Child("namespaces").Index(i), namespace))
 		}
 	}
 	return warnings
