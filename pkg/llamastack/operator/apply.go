@@ -197,18 +197,25 @@ func isImmutable(live client.Object) bool {
 }
 
 // handOver lets a second manager own the replicas of a Deployment that an autoscaler is to
-// scale from now on. Without it they would fall back to one with our last claim on them.
+// scale from now on. Without it they would fall back to one with our last claim on them. An
+// autoscaler leaves a Deployment of no replicas alone, so that it gets one.
 func (o *operator) handOver(ctx context.Context, wanted *unstructured.Unstructured, live client.Object) error {
 	deployment, ok := live.(*appsv1.Deployment)
 	if _, stays, _ := unstructured.NestedInt64(wanted.Object, "spec", "replicas"); !ok || stays || !ownsReplicas(live) {
 		return nil
 	}
+	options := []client.ApplyOption{client.FieldOwner(handover)}
+	replicas := int64(*deployment.Spec.Replicas)
+	if replicas == 0 {
+		replicas = 1
+		options = append(options, client.ForceOwnership)
+	}
 	keep := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{"namespace": live.GetNamespace(), "name": live.GetName(), "uid": string(live.GetUID())},
-		"spec":     map[string]any{"replicas": int64(*deployment.Spec.Replicas)},
+		"spec":     map[string]any{"replicas": replicas},
 	}}
-	return o.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(keep), client.FieldOwner(handover))
+	return o.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(keep), options...)
 }
 
 func ownsReplicas(live client.Object) bool {

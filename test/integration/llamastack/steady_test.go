@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
@@ -36,5 +38,19 @@ func TestAServerThatNeverSaysTheSameIsNotAskedForEver(t *testing.T) {
 		const few = 5 // while it starts, once for each thing that happens to it
 		n := asked.Load()
 		return fmt.Sprint(n, " times"), n <= few
+	})
+}
+
+// An autoscaler does nothing for a Deployment without pods.
+func TestAutoscalingWakesAServerOfNoReplicas(t *testing.T) {
+	object := hub(t, space(t), "demo", "distribution: {name: starter}\nworkload: {replicas: 0}")
+	create(t, object)
+	reaches(t, object, v1alpha2.PhaseReady)
+	edit(t, object, func(o *v1alpha2.LlamaStackDistribution) {
+		o.Spec.Workload.Replicas = ptr.To[int32](1)
+		o.Spec.Workload.Autoscaling = &v1alpha2.Autoscaling{MaxReplicas: 3}
+	})
+	comes(t, deploymentOf(object), "a replica, which the operator leaves to the autoscaler", func(d *appsv1.Deployment) bool {
+		return *d.Spec.Replicas == 1 && !claims(d)
 	})
 }
