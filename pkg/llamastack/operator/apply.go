@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -141,23 +142,34 @@ func isSame(wanted *unstructured.Unstructured, live client.Object) (bool, error)
 	if err != nil {
 		return false, err
 	}
+	if !covers(content["metadata"], wanted.Object["metadata"], false) {
+		return false, nil
+	}
 	want := wanted.DeepCopy().Object
+	delete(want, "metadata")
 	delete(want, "apiVersion") // an object out of a cache has lost them
 	delete(want, "kind")
-	return covers(content, want), nil
+	return covers(content, want, slices.Contains(wholeLists, wanted.GetKind())), nil
 }
 
+// wholeLists are the kinds whose lists have one owner each: others may add nothing to them.
+var wholeLists = []string{"HorizontalPodAutoscaler", "Ingress", "NetworkPolicy", "RoleBinding"}
+
 // covers says whether a value has all that is wanted of it. Of a list of objects others
-// may have added some.
-func covers(live, wanted any) bool {
+// may have added some, unless lists are to be whole: then an empty object, which admits
+// everybody to a network, must be there too.
+func covers(live, wanted any, whole bool) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:
 		fields, ok := live.(map[string]any)
 		if !ok {
-			return len(wanted) == 0 && live == nil
+			return len(wanted) == 0 && live == nil && !whole
+		}
+		if whole && len(wanted) == 0 && len(fields) > 0 {
+			return false
 		}
 		for key, value := range wanted {
-			if !covers(fields[key], value) {
+			if !covers(fields[key], value, whole) {
 				return false
 			}
 		}
@@ -168,8 +180,8 @@ func covers(live, wanted any) bool {
 			return len(wanted) == 0 && live == nil
 		}
 		for i, value := range wanted {
-			if _, isObject := value.(map[string]any); !isObject {
-				if len(list) != len(wanted) || !covers(list[i], value) {
+			if _, isObject := value.(map[string]any); whole || !isObject {
+				if len(list) != len(wanted) || !covers(list[i], value, whole) {
 					return false
 				}
 			} else if !anyCovers(list, value) {
@@ -184,7 +196,7 @@ func covers(live, wanted any) bool {
 
 func anyCovers(list []any, wanted any) bool {
 	for _, one := range list {
-		if covers(one, wanted) {
+		if covers(one, wanted, false) {
 			return true
 		}
 	}

@@ -49,7 +49,24 @@ func TestCovers(t *testing.T) {
 		"an object in place of a text":    {"{a: x}", "{a: {b: 1}}", false},
 		"an empty list that is not there": {"{}", "{a: []}", true},
 	} {
-		assert.Equal(t, c.want, covers(data(t, c.live), data(t, c.wanted)), name)
+		assert.Equal(t, c.want, covers(data(t, c.live), data(t, c.wanted), false), name)
+	}
+}
+
+// The peers of a network policy, the rules of an Ingress and the metrics of an autoscaler.
+func TestCoversWholeLists(t *testing.T) {
+	for name, c := range map[string]struct {
+		live, wanted string
+		want         bool
+	}{
+		"the same":                       {"{a: [{n: 1}, {m: {}}]}", "{a: [{n: 1}, {m: {}}]}", true},
+		"defaults":                       {"{a: [{n: 1, default: 2}], b: 3}", "{a: [{n: 1}]}", true},
+		"an object that somebody added":  {"{a: [{n: 1}, {n: 2}]}", "{a: [{n: 1}]}", false},
+		"an object in place of another":  {"{a: [{n: 1}, {n: 2}]}", "{a: [{n: 1}, {m: {}}]}", false},
+		"more than an empty selector":    {"{a: [{m: {only: these}}]}", "{a: [{m: {}}]}", false},
+		"objects that somebody took out": {"{}", "{a: [{n: 1}]}", false},
+	} {
+		assert.Equal(t, c.want, covers(data(t, c.live), data(t, c.wanted), true), name)
 	}
 }
 

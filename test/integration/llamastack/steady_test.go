@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	appsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
@@ -53,4 +54,19 @@ func TestAutoscalingWakesAServerOfNoReplicas(t *testing.T) {
 	comes(t, deploymentOf(object), "a replica, which the operator leaves to the autoscaler", func(d *appsv1.Deployment) bool {
 		return *d.Spec.Replicas == 1 && !claims(d)
 	})
+}
+
+// What somebody adds to a list that is the operator's as a whole is taken out again.
+func TestARuleThatSomebodyAddsGoes(t *testing.T) {
+	namespace := space(t)
+	object := hub(t, namespace, "demo", "distribution: {name: starter}\nnetworking: {expose: {hostname: demo.example}}")
+	create(t, object)
+	reaches(t, object, v1alpha2.PhaseReady)
+	ingress := &networkingv1.Ingress{ObjectMeta: named(namespace, "demo-ingress")}
+	edit(t, ingress, func(i *networkingv1.Ingress) {
+		other := i.Spec.Rules[0].DeepCopy()
+		other.Host = "other.example"
+		i.Spec.Rules = append(i.Spec.Rules, *other)
+	})
+	comes(t, ingress, "its own rule alone", func(i *networkingv1.Ingress) bool { return len(i.Spec.Rules) == 1 })
 }
