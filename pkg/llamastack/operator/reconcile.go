@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,17 +46,23 @@ func (o *operator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 func (o *operator) run(ctx context.Context, object *v1alpha2.LlamaStackDistribution) (ctrl.Result, error) {
 	s := &status{object: object, clock: o.Clock, recorder: o.recorder}
 	plan, err := o.gather(ctx, object)
+	if passes(err) {
+		return ctrl.Result{}, err
+	}
 	s.gathered(plan, o.Version, err)
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, o.count(ctx, s, err)
 	}
 	changed, err := o.apply(ctx, plan)
 	if err == nil {
 		err = o.revoke(ctx, plan)
 	}
+	if passes(err) {
+		return ctrl.Result{}, err
+	}
 	s.applied(plan, changed, err)
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, o.count(ctx, s, err)
 	}
 	deployment, err := o.observe(ctx, s, changed)
 	if err != nil {
@@ -65,6 +72,37 @@ func (o *operator) run(ctx context.Context, object *v1alpha2.LlamaStackDistribut
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: s.next()}, nil
+}
+
+// passes says whether an error is about the moment and not about the object: it was worked
+// on with what had just changed, or the API server has much to do. The next turn comes soon,
+// and no status says that the server failed.
+func passes(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err)
+}
+
+// count puts the pods into the status of an object that cannot be run, for the reason that
+// it returns: they run on, and somebody may scale or lose them meanwhile.
+func (o *operator) count(ctx context.Context, s *status, why error) error {
+	deployment, err := deploymentOf(ctx, o.cached, s.object)
+	if err == nil {
+		s.counted(deployment)
+	}
+	return errors.Join(why, err)
+}
+
+// deploymentOf is the object's Deployment, nil where it has none.
+func deploymentOf(ctx context.Context, from client.Reader, object *v1alpha2.LlamaStackDistribution) (*appsv1.Deployment, error) {
+	found := &appsv1.Deployment{}
+	if err := from.Get(ctx, client.ObjectKeyFromObject(object), found); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if !metav1.IsControlledBy(found, object) {
+		return nil, nil // somebody else's
+	}
+	return found, nil
 }
 
 func (o *operator) writeStatus(ctx context.Context, object *v1alpha2.LlamaStackDistribution, before *v1alpha2.LlamaStackDistributionStatus) error {
@@ -80,15 +118,12 @@ func (o *operator) writeStatus(ctx context.Context, object *v1alpha2.LlamaStackD
 // observe puts into the status what became of the children. The cache may not have a
 // Deployment that was written a moment ago, and the one before it was ready.
 func (o *operator) observe(ctx context.Context, s *status, written bool) (*appsv1.Deployment, error) {
-	key := client.ObjectKeyFromObject(s.object)
 	reader := o.cached
 	if written {
 		reader = o.api
 	}
-	deployment := &appsv1.Deployment{}
-	if err := reader.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
-		deployment = nil
-	} else if err != nil {
+	deployment, err := deploymentOf(ctx, reader, s.object)
+	if err != nil {
 		return nil, err
 	}
 	s.deployed(deployment)

@@ -191,33 +191,57 @@ func (s *status) applied(p *plan, deploymentChanged bool, err error) {
 
 // deployed is how far the Deployment is; nil for none yet.
 func (s *status) deployed(d *appsv1.Deployment) {
+	s.counted(d)
 	st := &s.object.Status
-	st.AvailableReplicas, st.Replicas = 0, 0
 	if d == nil {
 		st.Phase = v1alpha2.PhasePending
 		s.set(conditionDeployment, false, "DeploymentPending", "the Deployment is not there yet")
-		s.set(conditionAvailable, false, "ReplicasUnavailable", "no pod is ready")
 		return
 	}
-	wanted := ptr.Deref(d.Spec.Replicas, 1)
-	ready := d.Status.ReadyReplicas
-	st.AvailableReplicas, st.Replicas = ready, d.Status.Replicas
-	rolling := d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < wanted || d.Status.Replicas > wanted
-	message := fmt.Sprintf("%d of %d pods are ready", ready, wanted)
+	wanted, message := wantedOf(d)
 	switch {
-	case ready != wanted:
+	case d.Status.ReadyReplicas != wanted:
 		st.Phase = v1alpha2.PhaseInitializing
 		s.set(conditionDeployment, false, "DeploymentPending", message)
-		s.set(conditionAvailable, ready > 0, map[bool]string{true: "MinimumReplicasAvailable", false: "ReplicasUnavailable"}[ready > 0], message)
-	case rolling:
+	case isRolling(d):
 		st.Phase = v1alpha2.PhaseInitializing
 		s.set(conditionDeployment, false, "DeploymentPending", message+", and not all of them are new")
-		s.set(conditionAvailable, ready > 0, "RolloutInProgress", message)
 	default:
 		st.Phase = v1alpha2.PhaseReady
 		s.set(conditionDeployment, true, "DeploymentReady", message)
-		s.set(conditionAvailable, true, "MinimumReplicasAvailable", message)
 	}
+}
+
+// counted is how many pods the Deployment has; nil for none yet.
+func (s *status) counted(d *appsv1.Deployment) {
+	st := &s.object.Status
+	if d == nil {
+		st.AvailableReplicas, st.Replicas = 0, 0
+		s.set(conditionAvailable, false, "ReplicasUnavailable", "no pod is ready")
+		return
+	}
+	ready := d.Status.ReadyReplicas
+	st.AvailableReplicas, st.Replicas = ready, d.Status.Replicas
+	wanted, message := wantedOf(d)
+	switch {
+	case ready == wanted && isRolling(d):
+		s.set(conditionAvailable, ready > 0, "RolloutInProgress", message)
+	case ready == wanted || ready > 0:
+		s.set(conditionAvailable, true, "MinimumReplicasAvailable", message)
+	default:
+		s.set(conditionAvailable, false, "ReplicasUnavailable", message)
+	}
+}
+
+// wantedOf is how many pods a Deployment is to have, and how many of them are ready.
+func wantedOf(d *appsv1.Deployment) (wanted int32, message string) {
+	wanted = ptr.Deref(d.Spec.Replicas, 1)
+	return wanted, fmt.Sprintf("%d of %d pods are ready", d.Status.ReadyReplicas, wanted)
+}
+
+func isRolling(d *appsv1.Deployment) bool {
+	wanted, _ := wantedOf(d)
+	return d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < wanted || d.Status.Replicas > wanted
 }
 
 func (s *status) withoutVolume() { s.drop(conditionStorage) }

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
@@ -69,4 +71,21 @@ func TestARuleThatSomebodyAddsGoes(t *testing.T) {
 		i.Spec.Rules = append(i.Spec.Rules, *other)
 	})
 	comes(t, ingress, "its own rule alone", func(i *networkingv1.Ingress) bool { return len(i.Spec.Rules) == 1 })
+}
+
+// An edit that is refused does not hide what becomes of the pods.
+func TestThePodsOfARefusedObjectAreCounted(t *testing.T) {
+	object := hub(t, space(t), "demo", "distribution: {name: starter}")
+	create(t, object)
+	reaches(t, object, v1alpha2.PhaseReady)
+	edit(t, object, func(o *v1alpha2.LlamaStackDistribution) {
+		o.Spec.Providers = &v1alpha2.Providers{Inference: &apiextensions.JSON{Raw: []byte(`{"provider":"openai","apiKey":{"name":"gone","key":"token"}}`)}}
+	})
+	reaches(t, object, v1alpha2.PhaseFailed)
+	edit(t, deploymentOf(object), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](0) })
+	comes(t, object, "no pod", func(o *v1alpha2.LlamaStackDistribution) bool {
+		return o.Status.Replicas == 0 && o.Status.AvailableReplicas == 0
+	})
+	assert.Equal(t, v1alpha2.PhaseFailed, object.Status.Phase)
+	require.Contains(t, conditionOf(object, "DeploymentReady").Message, "does not exist", "why is still said")
 }

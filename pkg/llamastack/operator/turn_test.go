@@ -1,0 +1,87 @@
+package operator
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+)
+
+// world is an operator of one object demo, whose client may be made to fail.
+type world struct {
+	*operator
+	client.Client
+	object *v1alpha2.LlamaStackDistribution
+}
+
+func newWorld(t *testing.T, failing interceptor.Funcs) world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, v1alpha2.AddToScheme(scheme))
+	object := &v1alpha2.LlamaStackDistribution{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo", UID: "1"}}
+	object.Spec.Distribution.Name = "starter"
+	all := fake.NewClientBuilder().WithScheme(scheme).WithObjects(object).WithStatusSubresource(object, &appsv1.Deployment{}).Build()
+	o := &operator{
+		Options: Options{Server: silence{}, Clock: still{time.Unix(1, 0)}, Version: "v1", Namespace: "home"},
+		cached:  all, api: interceptor.NewClient(all, failing), recorder: events.NewFakeRecorder(100),
+	}
+	return world{o, all, object}
+}
+
+// silence is a server that has nothing to say.
+type silence struct{}
+
+func (silence) Look(context.Context, string) Answer { return Answer{} }
+
+func (w world) turn(t *testing.T) error {
+	t.Helper()
+	_, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.object)})
+	require.NoError(t, w.Get(t.Context(), client.ObjectKeyFromObject(w.object), w.object))
+	return err
+}
+
+// A server that runs has not failed because the API server could not answer for a moment.
+func TestAnErrorThatPasses(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	for name, c := range map[string]struct {
+		err   error
+		phase v1alpha2.Phase
+	}{
+		"a conflict":       {apierrors.NewConflict(deployments, "demo", nil), ""},
+		"too many at once": {apierrors.NewTooManyRequests("later", 1), ""},
+		"a time-out":       {apierrors.NewServerTimeout(deployments, "patch", 1), ""},
+		"not a right":      {apierrors.NewForbidden(deployments, "demo", nil), v1alpha2.PhaseFailed},
+		"an admission":     {apierrors.NewInternalError(assert.AnError), v1alpha2.PhaseFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failing := true
+			w := newWorld(t, interceptor.Funcs{Apply: func(ctx context.Context, to client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+				if failing {
+					return c.err
+				}
+				return to.Apply(ctx, object, options...)
+			}})
+			require.ErrorIs(t, w.turn(t), c.err)
+			assert.Equal(t, c.phase, w.object.Status.Phase)
+			failing = false
+			require.NoError(t, w.turn(t))
+			assert.Equal(t, v1alpha2.PhaseInitializing, w.object.Status.Phase)
+		})
+	}
+}
