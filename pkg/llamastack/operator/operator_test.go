@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -244,7 +245,22 @@ func TestReasonsOfRefusals(t *testing.T) {
 			assert.Equal(t, "DeploymentFailed", reason(conditionDeployment))
 		})
 	}
-	assert.Len(t, shortened(strings.Repeat("a", 5000)), 2003)
+}
+
+// The API server refuses an event of more than 1,024 bytes, and writes another text in place
+// of half a letter: a status that is compared with what was read would differ for ever.
+func TestLongMessages(t *testing.T) {
+	long := strings.Repeat("a", 999) + strings.Repeat("ü", 5000)
+	s := newStatus(time.Unix(1, 0))
+	s.tell("Warning", "Reason", "Action", long)
+	note := strings.TrimPrefix(<-s.recorder.(*events.FakeRecorder).Events, "Warning Reason ")
+	assert.LessOrEqual(t, len(note), 1024)
+	assert.True(t, utf8.ValidString(note))
+	s.fail(errors.New(long))
+	message := s.object.Status.Conditions[0].Message
+	assert.Greater(t, len(message), 1024)
+	assert.True(t, utf8.ValidString(message))
+	assert.False(t, s.isNews(conditionDeployment, "DeploymentFailed", long))
 }
 
 // The object is the same, so that what came with the operator or the image is why.
@@ -272,6 +288,8 @@ func TestTheAddressOfAnIngress(t *testing.T) {
 	assert.Equal(t, "http://rule", address(ingress))
 	ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "1.2.3.4"}}
 	assert.Equal(t, "http://1.2.3.4", address(ingress))
+	ingress.Status.LoadBalancer.Ingress[0].IP = "2001:db8::1"
+	assert.Equal(t, "http://[2001:db8::1]", address(ingress))
 	ingress.Status.LoadBalancer.Ingress[0].Hostname = "balancer"
 	assert.Equal(t, "http://balancer", address(ingress))
 }

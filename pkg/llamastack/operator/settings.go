@@ -65,7 +65,7 @@ func (o *operator) readSettings(ctx context.Context) (settings, error) {
 	s, err := parseSettings(found.Data)
 	if err != nil {
 		err = fmt.Errorf("the ConfigMap %s cannot be used, and nothing is changed until it is corrected: %w", o.settingsKey(), err)
-		o.recorder.Eventf(&found, nil, corev1.EventTypeWarning, "InvalidConfiguration", "Read", "%s", shortened(err.Error()))
+		o.recorder.Eventf(&found, nil, corev1.EventTypeWarning, "InvalidConfiguration", "Read", "%s", shortened(err.Error(), longestNote))
 	}
 	return s, err
 }

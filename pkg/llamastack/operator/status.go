@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -50,7 +51,7 @@ func (s *status) set(kind string, is bool, reason, message string) {
 		value = metav1.ConditionTrue
 	}
 	apimeta.SetStatusCondition(&s.object.Status.Conditions, metav1.Condition{
-		Type: kind, Status: value, Reason: reason, Message: shortened(message),
+		Type: kind, Status: value, Reason: reason, Message: shortened(message, longestMessage),
 		ObservedGeneration: s.object.Generation, LastTransitionTime: metav1.NewTime(s.clock.Now()),
 	})
 }
@@ -59,23 +60,25 @@ func (s *status) drop(kind string) {
 	apimeta.RemoveStatusCondition(&s.object.Status.Conditions, kind)
 }
 
-// shortened bounds a message; a condition takes 32 kB, and nobody reads that much.
-func shortened(message string) string {
-	const longest = 2000
+// Bounds in bytes. A condition takes 32 kB, and nobody reads that much; an event takes 1,024.
+const longestMessage, longestNote = 2000, 1000
+
+// shortened bounds a message, between two letters.
+func shortened(message string, longest int) string {
 	if len(message) <= longest {
 		return message
 	}
-	return message[:longest] + "..."
+	return strings.ToValidUTF8(message[:longest], "") + "..."
 }
 
 // tell is an event, unless the condition said the same before.
 func (s *status) tell(kind, reason, action, message string) {
-	s.recorder.Eventf(s.object, nil, kind, reason, action, "%s", shortened(message))
+	s.recorder.Eventf(s.object, nil, kind, reason, action, "%s", shortened(message, longestNote))
 }
 
 func (s *status) isNews(condition, reason, message string) bool {
 	was := apimeta.FindStatusCondition(s.object.Status.Conditions, condition)
-	return was == nil || was.Reason != reason || was.Message != shortened(message)
+	return was == nil || was.Reason != reason || was.Message != shortened(message, longestMessage)
 }
 
 func (s *status) fail(err error) {
@@ -322,6 +325,9 @@ func (o *operator) observeRoute(ctx context.Context, s *status) error {
 func address(ingress *networkingv1.Ingress) string {
 	for _, balancer := range ingress.Status.LoadBalancer.Ingress {
 		for _, host := range []string{balancer.Hostname, balancer.IP} {
+			if strings.Contains(host, ":") {
+				host = "[" + host + "]" // of IPv6
+			}
 			if host != "" {
 				return "http://" + host
 			}
