@@ -74,7 +74,11 @@ func (o *operator) applyOne(ctx context.Context, owner *v1alpha2.LlamaStackDistr
 		wanted.SetUID(live.GetUID())
 		options = append(options, client.ForceOwnership)
 	}
-	return true, o.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), options...)
+	if err := o.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), options...); err != nil {
+		return false, err
+	}
+	// The API server, or a webhook of somebody, may write a value in a way of its own again.
+	return live == nil || wanted.GetResourceVersion() != live.GetResourceVersion(), nil
 }
 
 // unstructuredOf is what is applied: the fields that were set, and a hash of them.
@@ -104,19 +108,32 @@ func unstructuredOf(object child.Object) (*unstructured.Unstructured, error) {
 // live is a child as it is, or nil. What is not in the cache may still be there: somebody
 // else's has none of our labels.
 func (o *operator) live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
+	if found, err := o.ours(ctx, kind, key); found != nil || err != nil || !isFollowed(kind) {
+		return found, err
+	}
+	return o.read(ctx, o.api, kind, key)
+}
+
+// ours is a child with our labels, or nil.
+func (o *operator) ours(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
+	if isFollowed(kind) {
+		return o.read(ctx, o.cached, kind, key)
+	}
+	return o.read(ctx, o.api, kind, key)
+}
+
+// isFollowed says whether children of a kind are in the cache.
+func isFollowed(kind schema.GroupVersionKind) bool {
+	return kind.Kind != "Secret" && kind.Kind != "RoleBinding"
+}
+
+func (o *operator) read(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
 	empty, err := o.api.Scheme().New(kind)
 	if err != nil {
 		return nil, err
 	}
 	object := empty.(client.Object)
-	if kind.Kind != "Secret" && kind.Kind != "RoleBinding" {
-		if err := o.cached.Get(ctx, key, object); err == nil {
-			return object, nil
-		} else if !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-	}
-	if err := o.api.Get(ctx, key, object); apierrors.IsNotFound(err) {
+	if err := from.Get(ctx, key, object); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -250,7 +267,7 @@ func (o *operator) revoke(ctx context.Context, p *plan) error {
 			continue
 		}
 		key := client.ObjectKey{Namespace: p.Object.Namespace, Name: name.Name}
-		live, err := o.live(ctx, name.GroupVersionKind, key)
+		live, err := o.ours(ctx, name.GroupVersionKind, key)
 		if err != nil {
 			return fmt.Errorf("looking for %s %s: %w", name.Kind, key, err)
 		}

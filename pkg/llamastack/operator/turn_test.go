@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,6 +55,43 @@ func (w world) turn(t *testing.T) error {
 	_, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.object)})
 	require.NoError(t, w.Get(t.Context(), client.ObjectKeyFromObject(w.object), w.object))
 	return err
+}
+
+// What an admission webhook or the API server writes in another way is applied each time and
+// the same again: nothing was updated, and no event says so.
+func TestAnApplyThatChangesNothing(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	require.NoError(t, w.turn(t))
+	assert.Contains(t, <-w.recorder.(*events.FakeRecorder).Events, "DeploymentUpdated")
+	deployment := &appsv1.Deployment{}
+	require.NoError(t, w.Get(t.Context(), client.ObjectKeyFromObject(w.object), deployment))
+	deployment.Spec.Template.Spec.Containers[0].Image = "mirror.example/starter:1"
+	require.NoError(t, w.Update(t.Context(), deployment))
+	version, applied := deployment.ResourceVersion, 0
+	w.api = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{Apply: func(_ context.Context, _ client.WithWatch, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+		applied++
+		object.(interface{ SetResourceVersion(string) }).SetResourceVersion(version)
+		return nil
+	}})
+	require.NoError(t, w.turn(t))
+	assert.Equal(t, 1, applied)
+	assert.Empty(t, w.recorder.(*events.FakeRecorder).Events)
+}
+
+// Of a thousand objects the API server is asked for no child that the cache would have.
+func TestATurnAsksForNoChildThatIsNotWanted(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	require.NoError(t, w.turn(t))
+	var asked []string
+	w.api = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		asked = append(asked, fmt.Sprintf("%T %s", object, key.Name))
+		return to.Get(ctx, key, object, options...)
+	}})
+	require.NoError(t, w.turn(t))
+	assert.Equal(t, []string{
+		"*v1.ConfigMap llama-stack-operator-config", "*v1.ConfigMap odh-trusted-ca-bundle", "*v1.ClusterRole system:openshift:scc:anyuid",
+		"*v1.Secret demo-sql-postgres", "*v1.RoleBinding demo-rb",
+	}, asked)
 }
 
 // A server that runs has not failed because the API server could not answer for a moment.
