@@ -33,12 +33,17 @@ const (
 const annotationApplied = "llamastack.io/applied-hash"
 
 // apply writes the children that are not what they should be, and says whether the
-// Deployment was among them.
+// Deployment was among them. The Deployment, which is the last, is tried before anything is
+// written: what its pods cannot have must not change a Service or an Ingress either.
 func (o *operator) apply(ctx context.Context, p *plan) (deploymentChanged bool, err error) {
-	for _, object := range child.Objects(p.Input) {
+	objects := child.Objects(p.Input)
+	if _, err := o.applyOne(ctx, p.Object, objects[len(objects)-1], client.DryRunAll); err != nil {
+		return false, err
+	}
+	for _, object := range objects {
 		changed, err := o.applyOne(ctx, p.Object, object)
 		if err != nil {
-			return deploymentChanged, fmt.Errorf("applying %s %s/%s: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName(), err)
+			return deploymentChanged, err
 		}
 		if _, ok := object.(*appsv1.Deployment); ok {
 			deploymentChanged = changed
@@ -47,7 +52,12 @@ func (o *operator) apply(ctx context.Context, p *plan) (deploymentChanged bool, 
 	return deploymentChanged, nil
 }
 
-func (o *operator) applyOne(ctx context.Context, owner *v1alpha2.LlamaStackDistribution, object child.Object) (changed bool, err error) {
+func (o *operator) applyOne(ctx context.Context, owner *v1alpha2.LlamaStackDistribution, object child.Object, try ...client.ApplyOption) (changed bool, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("applying %s %s/%s: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName(), err)
+		}
+	}()
 	wanted, err := unstructuredOf(object)
 	if err != nil {
 		return false, err
@@ -56,7 +66,7 @@ func (o *operator) applyOne(ctx context.Context, owner *v1alpha2.LlamaStackDistr
 	if err != nil {
 		return false, err
 	}
-	options := []client.ApplyOption{client.FieldOwner(fieldManager)}
+	options := append([]client.ApplyOption{client.FieldOwner(fieldManager)}, try...)
 	if live != nil {
 		if err := mine(owner, live); err != nil {
 			return false, err
@@ -67,8 +77,10 @@ func (o *operator) applyOne(ctx context.Context, owner *v1alpha2.LlamaStackDistr
 		if wanted.GetKind() == "PersistentVolumeClaim" || isImmutable(live) {
 			return false, nil // neither can be changed
 		}
-		if err := o.handOver(ctx, wanted, live); err != nil {
-			return false, err
+		if len(try) == 0 {
+			if err := o.handOver(ctx, wanted, live); err != nil {
+				return false, err
+			}
 		}
 		// Not one that was made anew under this name a moment ago.
 		wanted.SetUID(live.GetUID())

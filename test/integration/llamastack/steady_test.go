@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
@@ -88,4 +89,20 @@ func TestThePodsOfARefusedObjectAreCounted(t *testing.T) {
 	})
 	assert.Equal(t, v1alpha2.PhaseFailed, object.Status.Phase)
 	require.Contains(t, conditionOf(object, "DeploymentReady").Message, "does not exist", "why is still said")
+}
+
+// An edit whose pods the API server refuses changes nothing else: a Service that leads to
+// the new port would lead to nobody.
+func TestAnEditThatNoPodCanHaveChangesNothing(t *testing.T) {
+	namespace := space(t)
+	object := hub(t, namespace, "demo", "distribution: {name: starter}")
+	create(t, object)
+	reaches(t, object, v1alpha2.PhaseReady)
+	edit(t, object, func(o *v1alpha2.LlamaStackDistribution) {
+		o.Spec.Networking = &v1alpha2.Networking{Port: 9000}
+		o.Spec.Workload.Overrides = &v1alpha2.Overrides{ServiceAccountName: "no name"}
+	})
+	reaches(t, object, v1alpha2.PhaseFailed)
+	assert.Contains(t, conditionOf(object, "DeploymentUpdated").Message, "serviceAccountName")
+	assert.EqualValues(t, 8321, read(t, &corev1.Service{ObjectMeta: named(namespace, "demo-service")}).Spec.Ports[0].Port)
 }
