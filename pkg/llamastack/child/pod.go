@@ -21,7 +21,8 @@ const (
 	bundleDirectory = "/etc/ssl/certs/ca-bundle"
 	bundleFile      = "ca-bundle.crt"
 
-	volumeStorage = "lls-storage"
+	// VolumeStorage is the one volume that every pod has.
+	VolumeStorage = "lls-storage"
 	volumeBundle  = "ca-bundle"
 	volumeConfig  = "user-config"
 )
@@ -158,7 +159,8 @@ func resources(w v1alpha2.Workload) corev1.ResourceRequirements {
 	return r
 }
 
-func mountPath(w v1alpha2.Workload) string {
+// MountPath is where that volume is mounted.
+func MountPath(w v1alpha2.Workload) string {
 	if w.Storage != nil && w.Storage.MountPath != "" {
 		return w.Storage.MountPath
 	}
@@ -170,7 +172,7 @@ func mountPath(w v1alpha2.Workload) string {
 func environment(in Input, own []corev1.EnvVar) []corev1.EnvVar {
 	w := workload(in)
 	port := fmt.Sprint(Port(in.Object))
-	ours := []corev1.EnvVar{{Name: "HF_HOME", Value: mountPath(w)}}
+	ours := []corev1.EnvVar{{Name: "HF_HOME", Value: MountPath(w)}}
 	if in.Bundle != nil {
 		ours = append(ours, corev1.EnvVar{Name: "SSL_CERT_FILE", Value: path.Join(bundleDirectory, bundleFile)})
 	}
@@ -213,7 +215,7 @@ func environment(in Input, own []corev1.EnvVar) []corev1.EnvVar {
 }
 
 func volumes(in Input) []corev1.Volume {
-	storage := corev1.Volume{Name: volumeStorage, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	storage := corev1.Volume{Name: VolumeStorage, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
 	if workload(in).Storage != nil {
 		storage.VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: in.Object.Name + "-pvc"}}
 	}
@@ -233,7 +235,7 @@ func volumes(in Input) []corev1.Volume {
 }
 
 func mounts(in Input) []corev1.VolumeMount {
-	all := []corev1.VolumeMount{{Name: volumeStorage, MountPath: mountPath(workload(in))}}
+	all := []corev1.VolumeMount{{Name: VolumeStorage, MountPath: MountPath(workload(in))}}
 	if in.Bundle != nil {
 		all = append(all, corev1.VolumeMount{Name: volumeBundle, MountPath: bundleDirectory, ReadOnly: true})
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+	"llmd.ai/workload-variant-autoscaler/pkg/llamastack/child"
 )
 
 // What is here would be refused by the API server when a child is made of it. The author of
@@ -61,6 +62,28 @@ func checkWorkload(w *v1alpha2.Workload, path *field.Path) field.ErrorList {
 		path := path.Child("podDisruptionBudget")
 		errs = append(errs, checkPods(b.MinAvailable, path.Child("minAvailable"))...)
 		errs = append(errs, checkPods(b.MaxUnavailable, path.Child("maxUnavailable"))...)
+	}
+	return append(errs, checkVolumes(w, path.Child("overrides"))...)
+}
+
+// checkVolumes takes each name and each place once, beside those of the server's own volume.
+func checkVolumes(w *v1alpha2.Workload, path *field.Path) field.ErrorList {
+	if w.Overrides == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	names, places := map[string]bool{child.VolumeStorage: true}, map[string]bool{child.MountPath(*w): true}
+	for i, volume := range w.Overrides.Volumes {
+		if names[volume.Name] {
+			errs = append(errs, field.Invalid(path.Child("volumes").Index(i).Child("name"), volume.Name, "the pods have another volume of this name: give it another one"))
+		}
+		names[volume.Name] = true
+	}
+	for i, mount := range w.Overrides.VolumeMounts {
+		if places[mount.MountPath] {
+			errs = append(errs, field.Invalid(path.Child("volumeMounts").Index(i).Child("mountPath"), mount.MountPath, "another volume is mounted there: choose another path"))
+		}
+		places[mount.MountPath] = true
 	}
 	return errs
 }

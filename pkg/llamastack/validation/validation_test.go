@@ -87,6 +87,21 @@ func TestCreate(t *testing.T) {
 		"a field of a provider has its type": {
 			head + "providers: {inference: {provider: 1}}", []string{"spec.providers.inference: Invalid value: provider is a number where a string is expected"}, head,
 		},
+		"a reference is no text": {
+			head + "providers: {inference: {provider: vllm, apiKey: hush}}", []string{"spec.providers.inference: Invalid value: apiKey is a string where an object is expected"}, head,
+		},
+		"a provider in a list is an object": {
+			head + "providers: {inference: [vllm]}", []string{"spec.providers.inference[0]: Invalid value: it is a string where an object is expected"}, head,
+		},
+		"settings are an object": {
+			head + "providers: {inference: {provider: vllm, settings: [a]}}", []string{"spec.providers.inference: Invalid value: settings is a list where an object is expected"}, head,
+		},
+		"a context is a number": {
+			head + "resources: {models: [{name: m, contextLength: long}]}", []string{"contextLength is a string where a whole number is expected"}, head,
+		},
+		"a switch is true or false": {
+			head + "networking: {expose: {enabled: 'yes'}}", []string{"enabled is a string where true or false is expected"}, head,
+		},
 		"an id is not empty": {
 			head + "providers: {inference: {provider: vllm, id: ''}}", []string{"id is empty: give it a value, or remove it"}, head,
 		},
@@ -190,6 +205,19 @@ func TestCreate(t *testing.T) {
 		},
 		"a budget is not above all": {
 			head + "workload: {podDisruptionBudget: {maxUnavailable: 101%}}", []string{`spec.workload.podDisruptionBudget.maxUnavailable: Invalid value: "101%"`}, head,
+		},
+		"a volume has a name of its own": {
+			head + "workload: {overrides: {volumes: [{name: lls-storage, emptyDir: {}}, {name: a, emptyDir: {}}, {name: a, emptyDir: {}}]}}",
+			[]string{
+				`spec.workload.overrides.volumes[0].name: Invalid value: "lls-storage": the pods have another volume of this name: give it another one`,
+				`spec.workload.overrides.volumes[2].name: Invalid value: "a": the pods have another volume of this name: give it another one`,
+			},
+			head + "workload: {overrides: {volumes: [{name: a, emptyDir: {}}, {name: b, emptyDir: {}}]}}",
+		},
+		"a mount has a place of its own": {
+			head + "workload: {storage: {mountPath: /data}, overrides: {volumeMounts: [{name: a, mountPath: /a}, {name: b, mountPath: /data}]}}",
+			[]string{`spec.workload.overrides.volumeMounts[1].mountPath: Invalid value: "/data": another volume is mounted there: choose another path`},
+			head + "workload: {storage: {mountPath: /data}, overrides: {volumeMounts: [{name: a, mountPath: /.llama}]}}",
 		},
 		"expose has no other fields": {
 			head + "networking: {expose: {host: h}}", []string{`unknown field "host": write enabled or hostname`}, head + "networking: {expose: false}",

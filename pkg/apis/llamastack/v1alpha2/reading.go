@@ -2,9 +2,11 @@ package v1alpha2
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -271,11 +273,35 @@ func readStrictly(raw []byte, into any, known string) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrongType):
-		return fmt.Errorf("%s is a %s where a %s is expected", wrongType.Field, wrongType.Value, wrongType.Type.Kind())
+		return fmt.Errorf("%s is %s where %s is expected", cmp.Or(wrongType.Field, "it"), written(wrongType.Value), expected(wrongType.Type.Kind()))
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		return fmt.Errorf("unknown field %s: write %s", strings.TrimPrefix(err.Error(), "json: unknown field "), known)
 	}
 	return err
+}
+
+// written is what a reader of JSON calls a value, in the words of YAML.
+func written(value string) string {
+	switch value {
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	}
+	return "a " + value
+}
+
+// expected is what is to be written for a type.
+func expected(kind reflect.Kind) string {
+	switch kind {
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int64:
+		return "a whole number"
+	}
+	return "a " + kind.String()
 }
 
 func sortedKeys[V any](m map[string]V) []string {
