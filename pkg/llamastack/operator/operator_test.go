@@ -13,8 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/yaml"
@@ -201,6 +203,34 @@ func TestAnUpdateThatSaysMore(t *testing.T) {
 		is.ResourceVersion = "2"
 		c.change(is)
 		assert.Equal(t, c.want, saysMore(event.UpdateEvent{ObjectOld: was, ObjectNew: is}), name)
+	}
+}
+
+func TestAVolume(t *testing.T) {
+	claim := func(phase corev1.PersistentVolumeClaimPhase, size string) *corev1.PersistentVolumeClaim {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "demo-pvc"}, Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
+		c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+		return c
+	}
+	size := func(text string) *resource.Quantity { return ptr.To(resource.MustParse(text)) }
+	for name, c := range map[string]struct {
+		claim  *corev1.PersistentVolumeClaim
+		size   *resource.Quantity
+		status metav1.ConditionStatus
+		want   string
+	}{
+		"not there yet":       {&corev1.PersistentVolumeClaim{}, nil, "False", "the volume is not bound (Pending)"},
+		"lost":                {claim(corev1.ClaimLost, "1Gi"), nil, "False", "the volume is not bound (Lost)"},
+		"bound":               {claim(corev1.ClaimBound, "10Gi"), nil, "True", "the volume is bound"},
+		"of the size":         {claim(corev1.ClaimBound, "1024Mi"), size("1Gi"), "True", "the volume is bound"},
+		"of another size":     {claim(corev1.ClaimBound, "10Gi"), size("20Gi"), "True", "the volume is bound; it has 10Gi and not the 20Gi of spec.workload.storage.size, because a volume stays as it was made: enlarge the PersistentVolumeClaim demo-pvc yourself"},
+		"of another, and not": {claim(corev1.ClaimPending, "10Gi"), size("20Gi"), "False", "the volume is not bound (Pending); it has 10Gi and not the 20Gi"},
+	} {
+		s := newStatus(time.Unix(1, 0))
+		s.volume(c.claim, c.size)
+		condition := apimeta.FindStatusCondition(s.object.Status.Conditions, conditionStorage)
+		assert.Equal(t, c.status, condition.Status, name)
+		assert.Contains(t, condition.Message, c.want, name)
 	}
 }
 

@@ -151,7 +151,7 @@ func (o *operator) observeVolume(ctx context.Context, s *status) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	s.volume(claim.Status.Phase)
+	s.volume(claim, s.object.Spec.Workload.Storage.Size)
 	return nil
 }
 

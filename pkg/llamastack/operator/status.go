@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/events"
@@ -249,12 +251,18 @@ func isRolling(d *appsv1.Deployment) bool {
 
 func (s *status) withoutVolume() { s.drop(conditionStorage) }
 
-func (s *status) volume(phase corev1.PersistentVolumeClaimPhase) {
-	if phase == corev1.ClaimBound {
-		s.set(conditionStorage, true, "StorageReady", "the volume is bound")
+// volume is how the claim is. Whoever asks for another size than it was made with is told.
+func (s *status) volume(claim *corev1.PersistentVolumeClaim, size *resource.Quantity) {
+	more := ""
+	if has, ok := claim.Spec.Resources.Requests[corev1.ResourceStorage]; ok && size != nil && has.Cmp(*size) != 0 {
+		more = fmt.Sprintf("; it has %s and not the %s of spec.workload.storage.size, because a volume stays as it was made: enlarge the PersistentVolumeClaim %s yourself where its class lets you",
+			&has, size, claim.Name)
+	}
+	if claim.Status.Phase == corev1.ClaimBound {
+		s.set(conditionStorage, true, "StorageReady", "the volume is bound"+more)
 		return
 	}
-	s.set(conditionStorage, false, "StorageFailed", fmt.Sprintf("the volume is not bound (%s)", phase))
+	s.set(conditionStorage, false, "StorageFailed", fmt.Sprintf("the volume is not bound (%s)", cmp.Or(claim.Status.Phase, corev1.ClaimPending))+more)
 }
 
 // answered is what the server says of itself. That it does not answer changes no phase:
