@@ -79,7 +79,7 @@ type operator struct {
 // Add adds the operator to a manager whose scheme knows v1alpha2. It follows objects with
 // a cache of its own, which holds nothing that no server consists of.
 func Add(mgr manager.Manager, o Options) error {
-	followed, err := cache.New(mgr.GetConfig(), cacheOptions(mgr, o.WatchNamespace))
+	followed, err := cache.New(mgr.GetConfig(), cacheOptions(mgr, o.WatchNamespace, o.Namespace))
 	if err != nil {
 		return fmt.Errorf("making the cache of Llama Stack servers: %w", err)
 	}
@@ -105,23 +105,25 @@ func Add(mgr manager.Manager, o Options) error {
 	return r.watch(c, followed, mgr)
 }
 
-// cacheOptions keep what is not a server's out of the cache.
-func cacheOptions(mgr manager.Manager, namespace string) cache.Options {
+// cacheOptions keep what is not a server's out of the cache, and what is in another namespace
+// than the only one, but for the settings, which are at home.
+func cacheOptions(mgr manager.Manager, only, home string) cache.Options {
 	mine := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{child.LabelManagedBy: child.ManagedBy})}
+	configMaps := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{child.LabelWatch: "true"})}
 	options := cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{child.LabelWatch: "true"})},
-		},
+		ByObject: map[client.Object]cache.ByObject{},
 	}
 	for _, kind := range owned() {
 		if _, ok := kind.(*corev1.ConfigMap); !ok {
 			options.ByObject[kind] = mine
 		}
 	}
-	if namespace != "" {
-		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	if only != "" {
+		options.DefaultNamespaces = map[string]cache.Config{only: {}}
+		configMaps.Namespaces = map[string]cache.Config{only: {}, home: {}}
 	}
+	options.ByObject[&corev1.ConfigMap{}] = configMaps
 	return options
 }
 

@@ -20,6 +20,9 @@ import (
 // Reconcile makes the children of one object what it asks for, and its status what they
 // are.
 func (o *operator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if o.WatchNamespace != "" && request.Namespace != o.WatchNamespace {
+		return ctrl.Result{}, nil // a server beside the settings, with a ConfigMap like them
+	}
 	object := &v1alpha2.LlamaStackDistribution{}
 	if err := o.cached.Get(ctx, request.NamespacedName, object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

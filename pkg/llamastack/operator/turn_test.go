@@ -3,22 +3,27 @@ package operator
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 )
@@ -62,6 +67,32 @@ func (w world) turn(t *testing.T) error {
 	_, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.object)})
 	require.NoError(t, w.Get(t.Context(), client.ObjectKeyFromObject(w.object), w.object))
 	return err
+}
+
+// noManager has nothing but what a cache is made with.
+type noManager struct{ manager.Manager }
+
+func (noManager) GetHTTPClient() *http.Client       { return nil }
+func (noManager) GetScheme() *runtime.Scheme        { return nil }
+func (noManager) GetRESTMapper() apimeta.RESTMapper { return nil }
+
+// An operator of one namespace also follows its own settings, which are beside it.
+func TestWhatIsFollowed(t *testing.T) {
+	namespaces := func(only string) map[string]cache.Config {
+		for kind, by := range cacheOptions(noManager{}, only, "home").ByObject {
+			if _, ok := kind.(*corev1.ConfigMap); ok {
+				return by.Namespaces
+			}
+		}
+		return nil
+	}
+	assert.Empty(t, namespaces(""), "all of them")
+	assert.Equal(t, map[string]cache.Config{"mine": {}, "home": {}}, namespaces("mine"))
+
+	w := newWorld(t, interceptor.Funcs{})
+	w.WatchNamespace = "mine"
+	require.NoError(t, w.turn(t))
+	assert.Empty(t, w.object.Status.Phase, "a server of another namespace is not worked on")
 }
 
 // What an admission webhook or the API server writes in another way is applied each time and
