@@ -147,6 +147,28 @@ func TestThePhaseOfADeployment(t *testing.T) {
 	}
 }
 
+// The pods that are missing say nothing; the Deployment knows why they are.
+func TestWhyThereAreNoPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		condition appsv1.DeploymentCondition
+		want      string
+	}{
+		"a quota": {
+			appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}, "0 of 1 pods are ready: exceeded quota",
+		},
+		"no progress": {
+			appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "it timed out progressing."}, "0 of 1 pods are ready: it timed out progressing.",
+		},
+		"progress": {
+			appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "it is progressing."}, "0 of 1 pods are ready",
+		},
+	} {
+		s := newStatus(time.Unix(1, 0))
+		s.deployed(&appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{c.condition}}})
+		assert.Equal(t, c.want, apimeta.FindStatusCondition(s.object.Status.Conditions, conditionDeployment).Message, name)
+	}
+}
+
 // Times move only with what they are about.
 func TestTimesOfTheStatus(t *testing.T) {
 	s := newStatus(time.Unix(100, 0))

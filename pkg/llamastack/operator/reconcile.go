@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
@@ -74,7 +76,8 @@ func (o *operator) run(ctx context.Context, object *v1alpha2.LlamaStackDistribut
 	if err := o.sweep(ctx, plan, deployment); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: s.next()}, nil
+	// What changes goes first: a look at a server that does not answer takes seconds.
+	return ctrl.Result{RequeueAfter: s.next(), Priority: ptr.To(handler.LowPriority)}, nil
 }
 
 // passes says whether an error is about the moment and not about the object: it was worked

@@ -210,7 +210,7 @@ func (s *status) deployed(d *appsv1.Deployment) {
 		s.set(conditionDeployment, false, "DeploymentPending", message)
 	case isRolling(d):
 		st.Phase = v1alpha2.PhaseInitializing
-		s.set(conditionDeployment, false, "DeploymentPending", message+", and not all of them are new")
+		s.set(conditionDeployment, false, "DeploymentPending", "not all pods are new yet; "+message)
 	default:
 		st.Phase = v1alpha2.PhaseReady
 		s.set(conditionDeployment, true, "DeploymentReady", message)
@@ -238,10 +238,18 @@ func (s *status) counted(d *appsv1.Deployment) {
 	}
 }
 
-// wantedOf is how many pods a Deployment is to have, and how many of them are ready.
+// wantedOf is how many pods a Deployment is to have, and how many of them are ready, with why
+// the others are not as far as the Deployment knows.
 func wantedOf(d *appsv1.Deployment) (wanted int32, message string) {
 	wanted = ptr.Deref(d.Spec.Replicas, 1)
-	return wanted, fmt.Sprintf("%d of %d pods are ready", d.Status.ReadyReplicas, wanted)
+	message = fmt.Sprintf("%d of %d pods are ready", d.Status.ReadyReplicas, wanted)
+	for _, c := range d.Status.Conditions {
+		failed := c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue
+		if stuck := c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse; failed || stuck {
+			message += ": " + c.Message
+		}
+	}
+	return wanted, message
 }
 
 func isRolling(d *appsv1.Deployment) bool {

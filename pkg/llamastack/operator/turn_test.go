@@ -133,6 +133,17 @@ func TestATurnAsksForNoChildThatIsNotWanted(t *testing.T) {
 	}, asked)
 }
 
+// A thousand servers that do not answer are waited for, five seconds each. Who edits an
+// object does not wait behind them.
+func TestAnEditGoesBeforeALook(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	result, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.object)})
+	require.NoError(t, err)
+	assert.Equal(t, soon, result.RequeueAfter)
+	require.NotNil(t, result.Priority)
+	assert.Negative(t, *result.Priority, "an event has 0")
+}
+
 // A server that runs has not failed because the API server could not answer for a moment.
 func TestAnErrorThatPasses(t *testing.T) {
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
