@@ -205,22 +205,29 @@ func covers(live, wanted any, whole bool) bool {
 		return true
 	case []any:
 		list, ok := live.([]any)
-		if !ok || len(list) < len(wanted) {
+		if !ok {
 			return len(wanted) == 0 && live == nil
 		}
-		for i, value := range wanted {
-			if _, isObject := value.(map[string]any); whole || !isObject {
-				if len(list) != len(wanted) || !covers(list[i], value, whole) {
-					return false
-				}
-			} else if !anyCovers(list, value) {
-				return false
-			}
-		}
-		return true
+		return coversList(list, wanted, whole)
 	default:
 		return live == wanted || wanted == nil
 	}
+}
+
+func coversList(live, wanted []any, whole bool) bool {
+	if len(live) < len(wanted) {
+		return false
+	}
+	for i, value := range wanted {
+		if _, isObject := value.(map[string]any); whole || !isObject {
+			if len(live) != len(wanted) || !covers(live[i], value, whole) {
+				return false
+			}
+		} else if !anyCovers(live, value) {
+			return false
+		}
+	}
+	return true
 }
 
 func anyCovers(list []any, wanted any) bool {

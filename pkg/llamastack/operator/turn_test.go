@@ -42,7 +42,7 @@ func newWorld(t *testing.T, failing interceptor.Funcs) world {
 	require.NoError(t, v1alpha2.AddToScheme(scheme))
 	object := &v1alpha2.LlamaStackDistribution{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo", UID: "1"}}
 	object.Spec.Distribution.Name = "starter"
-	var all client.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(object).WithStatusSubresource(object, &appsv1.Deployment{}).Build()
+	all := fake.NewClientBuilder().WithScheme(scheme).WithObjects(object).WithStatusSubresource(object, &appsv1.Deployment{}).Build()
 	// A fake client writes what is only tried.
 	all = interceptor.NewClient(all, interceptor.Funcs{Apply: func(ctx context.Context, to client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 		if tried := (&client.ApplyOptions{}).ApplyOptions(options); len(tried.DryRun) > 0 {
