@@ -16,7 +16,7 @@ import (
 
 // annotate puts what the loop found out, and the decision cannot know in words, into
 // the plan, so that every view shows the same: which object is in the way, which
-// rule is missing, which field is wrong, why there are no metrics.
+// permission is missing, which field is wrong, why there are no metrics.
 func annotate(plan *decision.Plan, seen *observation) {
 	for i := range plan.Models {
 		tellPromise(&plan.Models[i])

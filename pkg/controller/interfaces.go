@@ -68,7 +68,7 @@ type Gateway interface {
 
 // Scaler reads and writes scale subresources of any kind. Its errors answer to
 // IsNotFound, IsForbidden and IsConflict of k8s.io/apimachinery/pkg/api/errors;
-// the text of one that is Forbidden names the rule that is missing.
+// the text of one that is Forbidden names the permission that is missing.
 type Scaler interface {
 	Read(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference) (*autoscalingv1.Scale, error)
 	// Write asks for the replicas under the version that was read, and gives up when

@@ -53,7 +53,7 @@ func onKind(name, target string) *variant {
 	return &variant{object: object, key: decision.Key{Namespace: "n", Name: name}}
 }
 
-// What may pass is no missing right, and nothing that was wanted is forgotten for it.
+// What may pass is no missing permission, and nothing that was wanted is forgotten for it.
 func TestATargetThatCannotBeReadForAMoment(t *testing.T) {
 	k := &ownKind{err: apierrors.NewTooManyRequests("slow down", 1)}
 	f := finderOf(t, k)

@@ -76,7 +76,7 @@ func TestAKindWithoutPermissionNamesTheMissingRule(t *testing.T) {
 
 	grant(t, "get")
 	condition = shows(t, patience, v, v1alpha1.ConditionTargetResolved, "TargetForbidden")
-	conditiontest.Eventually(t, patience, "the next missing rule", func() (string, bool) {
+	conditiontest.Eventually(t, patience, "the next missing permission", func() (string, bool) {
 		condition = shows(t, patience, v, v1alpha1.ConditionTargetResolved, "TargetForbidden")
 		return condition.Message, contains(condition.Message, `the permission to update servers/scale in API group "example.com" is missing`)
 	})
