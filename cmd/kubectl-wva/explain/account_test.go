@@ -27,7 +27,7 @@ status:
   decision:
     reason: Saturated
     message: "replicas are 92 % full: +2 for 6.20 req/s, a replica serves 2.10"
-    binds: "no bound"
+    binds: ""
     alternative: "b: 2 replicas for 9.00/h"
     steps:
     - {stage: demand, before: 1, after: 1, reason: MetricsFound, detail: "6.00 req/s arrive, 6.20 expected, 0 wait"}
@@ -45,7 +45,7 @@ It is from 2m ago; the autoscaler writes a later one when it differs.
 Why        Saturated: replicas are 92 % full: +2 for 6.20 req/s, a replica serves 2.10. A saturation threshold was passed, and replicas are added.
 Load       6.00 req/s arrive, 6.20 expected, 0 wait
 Supply     a replica serves 2.10 req/s; 1 serve or will
-Binds      no bound
+Limit      none
 Next best  b: 2 replicas for 9.00/h
 Placement  a replica takes 2xH100, 8 CPU, 64Gi memory; at most 2 more fit (pod affinity); 1 not serving yet; 1 that fit nowhere now
 Promise    service class Premium
@@ -116,7 +116,7 @@ spec: {modelID: llama, scaleTargetRef: {name: a}}
 status: {desiredOptimizedAlloc: {lastRunTime: "2026-01-01T12:00:00Z"}, decision: {reason: Steady}, placement: {}}`), nil))
 	for _, want := range []string{
 		"wants a number of replicas that is not known, and it is not known how many are there", "Load       not known\n", "Next best  none\n",
-		"how many more fit is not known", "no service class counts", "Binds      the variant took no part in the last decision\n",
+		"how many more fit is not known", "no service class counts", "Limit      the variant took no part in the last decision\n",
 	} {
 		assert.Contains(t, got, want)
 	}
@@ -142,7 +142,7 @@ Not as it should be:
   CapacityKnown is False (CapacityUnknown): no nodes
 docs`)
 	assert.Contains(t, got, "a replica takes no accelerator;")
-	assert.Contains(t, got, "Binds      no limit was reached\n")
+	assert.Contains(t, got, "Limit      none\n")
 }
 
 // Events of the older and of the present API keep the time and the count in other fields.
@@ -208,5 +208,5 @@ status:
     binds: "behavior: 4 within the last 5m0s"
     steps: [{stage: demand}]`), nil))
 	assert.Equal(t, 1, strings.Count(got, "4 within the last 5m0s"), got)
-	assert.Contains(t, got, "Binds      behavior, as above\n")
+	assert.Contains(t, got, "Limit      behavior, as above\n")
 }

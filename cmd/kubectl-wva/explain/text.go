@@ -129,19 +129,19 @@ func (a *Account) sentences(w *writer) {
 	if a.Meaning != "" && !same(a.Meaning, d.Message) {
 		why += ". " + a.Meaning
 	}
-	binds := cmp.Or(d.Binds, "no limit was reached")
-	if stage, detail, cut := strings.Cut(binds, ": "); cut && same(detail, d.Message) {
-		binds = stage + ", as above"
+	limit := cmp.Or(d.Binds, "none")
+	if stage, detail, cut := strings.Cut(limit, ": "); cut && same(detail, d.Message) {
+		limit = stage + ", as above"
 	}
 	if len(d.Steps) == 0 {
-		binds = "the variant took no part in the last decision"
+		limit = "the variant took no part in the last decision"
 	}
 	w.line("")
 	w.rows(nil, [][]string{
 		{"Why", why},
 		{"Load", cmp.Or(a.Load, "not known")},
 		{"Supply", cmp.Or(a.Supply, "not known")},
-		{"Binds", binds},
+		{"Limit", limit},
 		{"Next best", cmp.Or(d.Alternative, "none")},
 		{"Placement", placement(a.Placement)},
 		{"Promise", promise(a.ServiceClass)},
