@@ -117,14 +117,14 @@ func TestScaleEvents(t *testing.T) {
 // An event tells the beginning of a long account. An error is told to its end, where its
 // cause stands.
 func TestEventsAreShort(t *testing.T) {
-	long := "8xH100: 0 fit (largest hole 4); " + strings.Repeat("no room in zone a; ", 20) + "the end"
+	long := "8xH100: 0 more fit (largest hole 4); " + strings.Repeat("no room in zone a; ", 20) + "the end"
 	for reason, short := range map[decision.Reason]bool{decision.ReasonNoSlots: true, v1alpha1.ReasonPrometheusError: false} {
 		recorder := events.NewFakeRecorder(10)
 		bad := settled(facts(decision.ReasonMetricsFound, reason))
 		bad.Facts[1].Detail = long
 		conditionEvents(recorder, &v1alpha1.VariantAutoscaling{}, nil, status.Conditions(nil, bad, &seventh.Variant))
 		told := strings.Join(drained(recorder), "\n")
-		require.Contains(t, told, string(reason)+" 8xH100: 0 fit (largest hole 4)")
+		require.Contains(t, told, string(reason)+" 8xH100: 0 more fit (largest hole 4)")
 		assert.Equal(t, short, !strings.Contains(told, "the end"), told)
 	}
 	recorder := events.NewFakeRecorder(10)

@@ -35,7 +35,7 @@ status:
     - {stage: allocation, before: 1, after: 3, reason: Saturated, detail: "+2 for 6.20 req/s"}
   conditions:
   - {type: Ready, status: "True", reason: Ready, message: ""}
-  - {type: ScalingLimited, status: "True", reason: NoSlots, message: 2 fit}
+  - {type: ScalingLimited, status: "True", reason: NoSlots, message: 2 more fit}
 `
 
 const told = `chat/a: llama on 2xH100, behind Deployment/a, actuation Off
@@ -56,12 +56,12 @@ supply      1       1      MetricsFound  a replica serves 2.10 req/s; 1 serve or
 allocation  1       3      Saturated     +2 for 6.20 req/s
 
 Not as it should be:
-  ScalingLimited is True (NoSlots): 2 fit
+  ScalingLimited is True (NoSlots): 2 more fit
 docs/operate/runbook.md says for each reason what to do.
 
 Recent events:
 AGO      TYPE     REASON   MESSAGE
-5m (x3)  Warning  NoSlots  2 fit
+5m (x3)  Warning  NoSlots  2 more fit
 `
 
 var noon = time.Date(2026, 1, 1, 12, 2, 0, 0, time.UTC)
@@ -82,7 +82,7 @@ func text(t *testing.T, a Account) string {
 
 func TestAnAccount(t *testing.T) {
 	t.Parallel()
-	events := []Event{{Time: metav1.NewTime(noon.Add(-5 * time.Minute)), Type: "Warning", Reason: "NoSlots", Message: "2 fit", Count: 3}}
+	events := []Event{{Time: metav1.NewTime(noon.Add(-5 * time.Minute)), Type: "Warning", Reason: "NoSlots", Message: "2 more fit", Count: 3}}
 	assert.Equal(t, told, text(t, AccountOf(object(t, decided), events)))
 }
 
@@ -97,7 +97,7 @@ status:
   conditions:
   - {type: Ready, status: "True", reason: Ready, message: ""}
   - {type: OptimizationReady, status: "True", reason: ServiceClassUnclear, message: no class Gold}
-  - {type: CapacityKnown, status: "True", reason: CapacityExact, message: 4 fit}`), nil))
+  - {type: CapacityKnown, status: "True", reason: CapacityExact, message: 4 more fit}`), nil))
 	assert.Contains(t, got, "Not as it should be:\n  OptimizationReady is True (ServiceClassUnclear): no class Gold\ndocs")
 }
 
@@ -180,7 +180,7 @@ status:
   placement: {shape: {accelerator: A100, deviceMemoryGiB: 80, form: SXM4, devices: 2, pods: 1}, slots: 0}
   decision: {reason: Steady, steps: [{stage: limits, reason: NoSlots, detail: "wants 2xA100-80GB-SXM4"}]}
   conditions:
-  - {type: CapacityKnown, status: "True", reason: AcceleratorNotSelected, message: "2xA100-80GB-SXM4: 0 fit"}`), nil))
+  - {type: CapacityKnown, status: "True", reason: AcceleratorNotSelected, message: "2xA100-80GB-SXM4: 0 more fit"}`), nil))
 	assert.Contains(t, got, "chat/a: llama on 2xA100-80GB-SXM4, behind")
 	assert.Contains(t, got, "Placement  a replica takes 2xA100-80GB-SXM4; 0 more fit")
 }

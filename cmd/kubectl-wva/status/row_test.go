@@ -29,7 +29,7 @@ items:
     placement: {shape: {devices: 2}, slots: 4, slotsBound: pod affinity, pending: 0}
     decision: {reason: Saturated}
     conditions:
-    - {type: ScalingLimited, status: "True", reason: NoSlots, message: 4 fit}
+    - {type: ScalingLimited, status: "True", reason: NoSlots, message: 4 more fit}
     - {type: Conflict, status: "True", reason: TargetShared, message: c has it too}
     - {type: Ready, status: "True", reason: Ready}
 - metadata: {name: c, namespace: chat}

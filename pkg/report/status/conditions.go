@@ -203,11 +203,11 @@ func capacityKnown(p *decision.VariantPlan, v *Variant) finding {
 	return yes(reason, detail)
 }
 
-// room says how many more replicas fit: "8xH100: 0 fit (largest hole 1)".
+// room says how many more replicas fit: "8xH100: 0 more fit (largest hole 1)".
 func room(p *decision.VariantPlan, v *Variant) string {
-	text := fmt.Sprintf("%d fit", p.Slots.Count)
+	text := fmt.Sprintf("%d more fit", p.Slots.Count)
 	if p.Slots.Bound != "" {
-		text = fmt.Sprintf("up to %d fit; %s not considered", p.Slots.Count, p.Slots.Bound)
+		text = fmt.Sprintf("up to %d more fit; not modelled: %s", p.Slots.Count, p.Slots.Bound)
 	}
 	if v.Shape != nil {
 		text = fmt.Sprintf("%s: %s", placement.Wants(*v.Shape, v.Other), text)

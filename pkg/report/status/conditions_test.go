@@ -169,11 +169,11 @@ func TestCapacityInWords(t *testing.T) {
 		plan *decision.VariantPlan
 		want string
 	}{
-		{"some fit", settled(), "8xH100: 4 fit"},
-		{"none fits", settled(func(p *decision.VariantPlan) { p.Slots.Count, p.LargestHole = 0, ptr.To(1) }), "8xH100: 0 fit (largest hole 1)"},
-		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "8xH100: up to 4 fit; volumes not considered"},
-		{"a warning before the number", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers)), "which AcceleratorCountDiffers; 8xH100: 4 fit"},
-		{"two warnings", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected)), "which AcceleratorNotSelected; which AcceleratorCountDiffers; 8xH100: 4 fit"},
+		{"some fit", settled(), "8xH100: 4 more fit"},
+		{"none fits", settled(func(p *decision.VariantPlan) { p.Slots.Count, p.LargestHole = 0, ptr.To(1) }), "8xH100: 0 more fit (largest hole 1)"},
+		{"an upper bound", settled(func(p *decision.VariantPlan) { p.Slots.Bound = "volumes" }), "8xH100: up to 4 more fit; not modelled: volumes"},
+		{"a warning before the number", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers)), "which AcceleratorCountDiffers; 8xH100: 4 more fit"},
+		{"two warnings", settled(facts(v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected)), "which AcceleratorNotSelected; which AcceleratorCountDiffers; 8xH100: 4 more fit"},
 		{"unknown twice over", settled(facts(decision.ReasonShapeUnknown, decision.ReasonCapacityUnknown)), "which CapacityUnknown; which ShapeUnknown"},
 	}
 	for _, c := range cases {

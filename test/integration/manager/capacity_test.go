@@ -159,7 +159,7 @@ func TestThePlacementIsThatOfTheGenerationThatItNames(t *testing.T) {
 	assert.True(t, contains(known.Message,
 		"the pod template names H100-80GB-HBM3 nodes and the variant is for A100",
 		"spec.acceleratorCount is 4 and the pod template asks for 1, which counts",
-		"1xA100: 0 fit"), known.Message)
+		"1xA100: 0 more fit"), known.Message)
 	conditiontest.Eventually(t, patience, "a warning event", func() (string, bool) {
 		reasons := told(t, v)
 		return fmt.Sprint(reasons), count(reasons, v1alpha1.ReasonAcceleratorNotSelected) == 1
@@ -267,7 +267,7 @@ func TestAQuotaIsALimit(t *testing.T) {
 	limits := shows(t, patience, v, v1alpha1.ConditionScalingLimited, "NoSlots")
 	assert.Contains(t, limits.Message, "quota gpus of namespace "+namespace+": 0 of requests.nvidia.com/gpu left")
 	known := shows(t, patience, v, v1alpha1.ConditionCapacityKnown, v1alpha1.ReasonCapacityExact)
-	assert.Contains(t, known.Message, ": 0 fit (largest hole 8)")
+	assert.Contains(t, known.Message, ": 0 more fit (largest hole 8)")
 	roundsLater(t, brisk, 5)
 	assert.EqualValues(t, 2, *read(t, d).Spec.Replicas, describe(read(t, v)))
 
