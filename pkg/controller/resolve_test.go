@@ -247,8 +247,8 @@ func TestTheKVCacheComesFromTheSurestSource(t *testing.T) {
 		source string
 		holds  float64
 	}{
-		{"memory and model size", nil, false, "446955 tokens by memory and model size", byMemory},
-		{"the arguments before them", []string{override}, false, "320000 tokens by the server's arguments", byArguments},
+		{"memory and model size", nil, false, "446955 tokens from memory and model size", byMemory},
+		{"the arguments before them", []string{override}, false, "320000 tokens from the server's arguments", byArguments},
 		{"the replica before the memory", nil, true, "", byReplica},
 		{"the replica before both", []string{override}, true, "", byReplica},
 	}

@@ -52,8 +52,8 @@ func TestAnUnknownVariantBorrowsFromAKnownOne(t *testing.T) {
 		factor  float64
 		told    string
 	}{
-		"another type":        {request("L40S", 2), math.Cbrt(0.864 / 3.35 * 0.864 / 3.35 * 362 / 989 * math.Pow(2, 2.25) / (1 + overPCIe)), "0.38 times as much as a-h100, by what 2xL40S can do beside 1xH100"},
-		"eight of the same":   {request("H100", 8), math.Pow(8, 0.75), "4.76 times as much as a-h100, by what 8xH100 can do beside 1xH100"},
+		"another type":        {request("L40S", 2), math.Cbrt(0.864 / 3.35 * 0.864 / 3.35 * 362 / 989 * math.Pow(2, 2.25) / (1 + overPCIe)), "0.38 times as much as a-h100 (2xL40S against 1xH100)"},
+		"eight of the same":   {request("H100", 8), math.Pow(8, 0.75), "4.76 times as much as a-h100 (8xH100 against 1xH100)"},
 		"the same hardware":   {request("H100", 1), 1, "as much as a-h100, on the same hardware"},
 		"a type nobody knows": {request("Abacus", 1), price, "as much per cost as a-h100"},
 	} {
@@ -69,7 +69,7 @@ func TestAnUnknownVariantBorrowsFromAKnownOne(t *testing.T) {
 					told = step.Detail
 				}
 			}
-			assert.Equal(t, "not seen yet; taken to serve "+c.told, told)
+			assert.Equal(t, "no observations yet; assumed to serve "+c.told, told)
 		})
 	}
 }

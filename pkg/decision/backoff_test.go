@@ -189,6 +189,18 @@ func TestAVariantThatIsLeftAloneSaysUntilWhen(t *testing.T) {
 	assert.Equal(t, 1, *v.Desired)
 }
 
+// Where the nodes had no room, nothing failed to start.
+func TestAVariantThatIsLeftAloneSaysWhy(t *testing.T) {
+	for full, want := range map[bool]string{
+		true:  "backing off: replicas found no node; next try in 1m0s",
+		false: "backing off after failed starts; next try in 1m0s",
+	} {
+		v := variantOf(variant{in: &Variant{}, fleet: fleet{paused: time.Minute}})
+		v.next.Backoff.Full = full
+		assert.Equal(t, want, v.pausedDetail())
+	}
+}
+
 // A pause that began in a rolling update ends with it: what comes then is made of another
 // template. Any other pause goes on.
 func TestAPauseEndsWithItsRollingUpdate(t *testing.T) {

@@ -22,7 +22,7 @@ func (r *round) behavior(m *model, ideal, giveBack map[*variant]int, idle bool) 
 			r.restrainDown(m, v, from, giveBack[v], idle)
 		}
 		if v.target == asked {
-			v.note(StageBehavior, ReasonSteady, "nothing to restrain")
+			v.note(StageBehavior, ReasonSteady, "behavior sets no further limit")
 		}
 	})
 }

@@ -22,7 +22,7 @@ func (r *round) minimum(v *variant) {
 			lacks = r.noRoom(v)
 		}
 	case v.fleet.paused > 0:
-		add, lacks = 0, "backing off after failed starts"
+		add, lacks = 0, v.pausedFor()
 	default:
 		if add = len(r.place(v, v.oneAtATime(missing))); add < missing {
 			lacks = r.noRoom(v)

@@ -69,7 +69,7 @@ func (r *round) conflictOf(v *variant) (c Conflict, changed bool) {
 		return Conflict{}, changed
 	}
 	if now.Before(c.Until) {
-		v.refuse(ReasonReplicasOverwritten, fmt.Sprintf("%s keeps changing replicas: no write until %s UTC; stop it, or set actuation to Off",
+		v.refuse(ReasonReplicasOverwritten, fmt.Sprintf("%s keeps changing the replicas: no writes until %s UTC; stop it, or set actuation to Off",
 			v.writer(), c.Until.UTC().Format(time.TimeOnly)))
 	}
 	return c, changed

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -202,7 +203,8 @@ func (m *model) tellDemand() {
 		if like := d.forecast.LikeEarlier(); like > 1-like {
 			as = "; the load moves as on an earlier day"
 		}
-		m.note(StageDemand, ReasonMetricsFound, "%.2f req/s arrive, %.2f expected, %.0f wait%s", max(0, d.now), m.ahead, d.backlog, as)
+		m.note(StageDemand, ReasonMetricsFound, "%.2f req/s arrive, %.2f req/s forecast, %s%s", max(0, d.now), m.ahead,
+			plural(int(math.RoundToEven(d.backlog)), "request waits", "requests wait"), as)
 		return
 	}
 	m.note(StageDemand, ReasonMetricsMissing, "the arrival rate is unknown")

@@ -188,17 +188,17 @@ func (r *round) grown(p *purchase, v *variant) {
 	m, n := p.model, p.bought[v]
 	switch {
 	case n > 0 && !m.rated:
-		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d; what a replica serves is not known yet", m.need.detail, n)
+		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d; it is not known yet what a replica serves", m.need.detail, n)
 	case n > 0:
 		v.step(StageAllocation, v.target+n, m.need.reason, "%s: +%d for %s req/s, a replica serves %s", m.need.detail, n, perSecond(m.need.required), perSecond(v.rate.serves()))
 	case p.dear[v].times > 0:
-		v.note(StageAllocation, ReasonSteady, "costs %.1f times as much per req/s as the others: worth it for %s req/s, not for %s",
+		v.note(StageAllocation, ReasonSteady, "not added: costs %.1f times as much per req/s as the others; worth it up to %s req/s, %s are required",
 			p.dear[v].times, perSecond(p.dear[v].enough), perSecond(m.need.required))
 	case p.short > 0 || v.rate.unfit() || v.fleet.paused > 0 || r.mayAdd(v) == 0:
 		reason, detail := r.obstacle(v, p.ideal[v])
 		v.note(StageAllocation, reason, "%s", detail)
 	default:
-		v.note(StageAllocation, ReasonSteady, "other variants serve for less")
+		v.note(StageAllocation, ReasonSteady, "not added: other variants are cheaper")
 	}
 }
 

@@ -107,7 +107,7 @@ func (r *round) obstacle(v *variant, ideal int) (Reason, string) {
 	case v.target >= most:
 		return ReasonRateLimited, why
 	case v.policy.Up.Window > 0 && r.heldUp(v, ideal, ideal) < ideal:
-		return ReasonStabilized, fmt.Sprintf("scaleUp.stabilizationWindow (%s) holds it", v.policy.Up.Window)
+		return ReasonStabilized, fmt.Sprintf("scaleUp.stabilizationWindowSeconds (%s) holds it", v.policy.Up.Window)
 	case v.tolerates(v.policy.Up, v.target+1):
 		return ReasonWithinTolerance, fmt.Sprintf("within scaleUp.tolerance (%.0f %%)", 100*v.policy.Up.Tolerance)
 	case v.rate.unfit():
@@ -122,7 +122,7 @@ func (r *round) obstacle(v *variant, ideal int) (Reason, string) {
 
 func (s Slots) detail() string {
 	if s.Bound != "" {
-		return fmt.Sprintf("up to %d fit; %s not considered", s.Count, s.Bound)
+		return fmt.Sprintf("up to %d more fit; not modelled: %s", s.Count, s.Bound)
 	}
 	return fmt.Sprintf("%d more fit", s.Count)
 }

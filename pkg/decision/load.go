@@ -149,5 +149,5 @@ func (m *model) trigger(backlog float64) (fired bool, detail string) {
 	case !seen:
 		return false, "no load metrics of the replicas"
 	}
-	return false, fmt.Sprintf("replicas are %.0f %% full, %.1f wait at each", 100*l.saturation, l.queue)
+	return false, fmt.Sprintf("replicas are %.0f %% full, %.1f requests wait per replica", 100*l.saturation, l.queue)
 }

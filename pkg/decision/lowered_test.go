@@ -201,7 +201,7 @@ func TestAnUndoneScaleDownIsNotMadeAgain(t *testing.T) {
 			v.target, w.target = c.left[0]+1, c.left[1]
 			m.need.least = 1
 			if says := m.staysFor(v); c.tooFew {
-				assert.Equal(t, "no scale-down: fewer were too few for 10.00 req/s", says)
+				assert.Equal(t, "no scale-down: fewer replicas did not suffice for 10.00 req/s before", says)
 			} else {
 				assert.Equal(t, "no scale-down: 1.00 req/s of capacity are required", says)
 			}

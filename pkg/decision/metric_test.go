@@ -161,7 +161,7 @@ func TestWhatIsShownHoldsItsRoom(t *testing.T) {
 	assert.Equal(t, 1, *plan.Models[0].Variants[0].Desired, "there is no room left for the other one")
 	told := plan.Models[1].Variants[0]
 	assert.Equal(t, 1, told.Current, "what is told is what there is")
-	assert.Contains(t, told.Steps, Step{StageSupply, shown, shown, ReasonMetricsFound, "3 of them are published in wva_desired_replicas and not made yet"})
+	assert.Contains(t, told.Steps, Step{StageSupply, shown, shown, ReasonMetricsFound, "3 of them are only published in wva_desired_replicas; whoever scales by it has not acted yet"})
 }
 
 // Whose bound it is stands in the reason, where it is not the object's own.

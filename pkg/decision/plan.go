@@ -188,7 +188,7 @@ const (
 	// ReasonNoSlots: fewer fit than are wanted.
 	ReasonNoSlots Reason = "NoSlots"
 	// ReasonCheaperVariant: the variant replaces replicas of another one: it serves the same for
-	// so much less that its start-up pays, or another model lacks the room of those replicas.
+	// so much less that its start-up pays, or another model needs the room of those replicas.
 	ReasonCheaperVariant Reason = "CheaperVariant"
 	// ReasonSLO: the promised latency needs more replicas than saturation asks for.
 	ReasonSLO Reason = "SLO"

@@ -216,9 +216,9 @@ func makeRoom(m *model, v *variant, room *placement.Cluster, givers map[int][]gi
 		room.Remove(w.in.Request, at)
 		found.giving[w] = append(found.giving[w], g.name)
 		delete(found.ideal, w)
-		to := fmt.Sprintf("gives a replica to %s (priority %d)", m.in.ID, m.promise.Priority)
+		to := fmt.Sprintf("gives up a replica for %s (priority %d)", m.in.ID, m.promise.Priority)
 		if g.m.promise.Priority == m.promise.Priority {
-			to = fmt.Sprintf("gives a replica to %s, which has less of what it needs", m.in.ID)
+			to = fmt.Sprintf("gives up a replica for %s, which has a smaller share of its need", m.in.ID)
 		}
 		w.step(StageAllocation, w.present()-1, ReasonPreempted, "%s", to)
 		made.By, made.To = w.key, w.target

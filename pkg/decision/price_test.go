@@ -99,7 +99,7 @@ func TestTheDearestGoFirst(t *testing.T) {
 	assert.Zero(t, p.dear[dear])
 	assert.InDelta(t, 97, float64(p.dear[dearer].enough), 1)
 	r.grown(p, dearer)
-	assert.Regexp(t, `^costs \d\.\d times as much per req/s as the others: worth it for 97\.\d\d req/s, not for 107\.00$`, dearer.plan.Steps[0].Detail)
+	assert.Regexp(t, `^not added: costs \d\.\d times as much per req/s as the others; worth it up to 97\.\d\d req/s, 107\.00 are required$`, dearer.plan.Steps[0].Detail)
 	r.grown(p, dear)
-	assert.Equal(t, "other variants serve for less", dear.plan.Steps[0].Detail)
+	assert.Equal(t, "not added: other variants are cheaper", dear.plan.Steps[0].Detail)
 }

@@ -131,14 +131,14 @@ func (r *round) size(m *model, atTriggers []float64) bool {
 	if !able {
 		why := "no variant meets the SLO even when idle: saturation alone decides"
 		if !slices.Contains(found, true) {
-			why = "no latency is known well enough for the SLO: saturation alone decides"
+			why = "no latency is known well enough yet to size for the SLO: saturation alone decides"
 		}
 		m.note(StageSupply, ReasonSLO, "%s", why)
 		return false
 	}
 	for i, v := range m.variants {
 		if !found[i] {
-			v.note(StageSupply, ReasonSLO, "its latency is not known well enough for the SLO")
+			v.note(StageSupply, ReasonSLO, "its latency is not known well enough yet to size for the SLO")
 			continue
 		}
 		v.rate.promised, v.rate.bound = promised[i], true

@@ -101,15 +101,15 @@ func (r *round) eachHardlyAsked(m *model) capacity.Rate {
 func (r *round) tellSupply(m *model) {
 	m.each(func(v *variant) {
 		if m.rated {
-			v.note(StageSupply, ReasonMetricsFound, "a replica serves %s req/s; %d serve or will", perSecond(v.rate.serves()), v.fleet.supply)
+			v.note(StageSupply, ReasonMetricsFound, "a replica serves %s req/s; %s as supply", perSecond(v.rate.serves()), plural(v.fleet.supply, "replica counts", "replicas count"))
 		} else {
-			v.note(StageSupply, ReasonRateUnknown, "what a replica serves is not known yet; %d serve or will", v.fleet.supply)
+			v.note(StageSupply, ReasonRateUnknown, "it is not known yet what a replica serves; %s as supply", plural(v.fleet.supply, "replica counts", "replicas count"))
 		}
 		if n := v.in.Current - v.plan.Current; n > 0 {
-			v.note(StageSupply, ReasonMetricsFound, "%s published in wva_desired_replicas and not made yet", plural(n, "of them is", "of them are"))
+			v.note(StageSupply, ReasonMetricsFound, "%s only published in wva_desired_replicas; whoever scales by it has not acted yet", plural(n, "of them is", "of them are"))
 		}
 		if v.in.KVSource != serving.CacheUnknown && r.reportedKVTokens(v) == 0 {
-			v.note(StageSupply, ReasonMetricsFound, "KV cache not reported: %.0f tokens by %s", v.in.KVTokens, v.in.KVSource)
+			v.note(StageSupply, ReasonMetricsFound, "KV cache not reported by the server: %.0f tokens from %s", v.in.KVTokens, v.in.KVSource)
 		}
 	})
 }
@@ -265,7 +265,7 @@ func infer(m *model) {
 		}
 		v.rate = lender.rate.times(factor)
 		if v.managed {
-			v.note(StageSupply, ReasonBorrowed, "not seen yet; taken to serve %s", how)
+			v.note(StageSupply, ReasonBorrowed, "no observations yet; assumed to serve %s", how)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func (v *variant) alike(lenders []*variant) (best *variant, factor capacity.Rate
 	if best == nil {
 		return nil, 0, ""
 	}
-	how = fmt.Sprintf("%.2f times as much as %s, by what %s can do beside %s", found, best.in.Name, v.in.Request.Shape, best.in.Request.Shape)
+	how = fmt.Sprintf("%.2f times as much as %s (%s against %s)", found, best.in.Name, v.in.Request.Shape, best.in.Request.Shape)
 	if v.in.Request.Shape == best.in.Request.Shape {
 		how = fmt.Sprintf("as much as %s, on the same hardware", best.in.Name)
 	}

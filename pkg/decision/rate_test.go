@@ -145,7 +145,7 @@ func TestAVariantWithoutReplicasHasAKVCache(t *testing.T) {
 				told += s.Detail + "\n"
 			}
 			if c.in.KVTokens > 0 {
-				assert.Contains(t, told, "KV cache not reported: 420000 tokens by memory and model size")
+				assert.Contains(t, told, "KV cache not reported by the server: 420000 tokens from memory and model size")
 			} else {
 				assert.NotContains(t, told, "KV cache")
 			}

@@ -75,7 +75,7 @@ func (r *round) requirement(m *model) need {
 		r.more(m, &n)
 	case m.sized && m.beyond(&n) > 0:
 		n.want, n.missing, n.reason = wantMore, m.beyond(&n), ReasonSLO
-		n.detail = fmt.Sprintf("%s req/s are required, the SLO is met up to %s", perSecond(n.required), perSecond(n.supply))
+		n.detail = fmt.Sprintf("%s req/s are required, the SLO is met up to %s req/s", perSecond(n.required), perSecond(n.supply))
 	case m.evidence == evidencePartial:
 		n.reason, n.detail = ReasonMetricsPartial, "no scale-down: too few replicas have fresh metrics"
 	default:

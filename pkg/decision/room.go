@@ -108,7 +108,7 @@ func (r *round) enter(m *model, found answer) {
 			case wants && (!made.fits || v.fleet.paused > 0 || r.mayAdd(v) == 0 && !few):
 				kept = append(kept, made)
 			case wants:
-				v.step(StageAllocation, v.target+1, m.need.reason, "%s: takes the room that was made for it", m.need.detail)
+				v.step(StageAllocation, v.target+1, m.need.reason, "%s: uses the room that other models gave up for it", m.need.detail)
 				found.ideal[v] = v.target
 			default:
 				r.trial.Remove(v.in.Request, made.node)

@@ -36,7 +36,7 @@ func (r *round) shrink(m *model, keep map[*variant]int) {
 			return
 		}
 		if v.scarceFor != nil && len(m.variants) > 1 {
-			v.note(StageAllocation, ReasonSpareCapacity, "goes first: %s lacks the room", v.scarceFor.in.ID)
+			v.note(StageAllocation, ReasonSpareCapacity, "removed first: %s needs the room of this variant", v.scarceFor.in.ID)
 		}
 		v.step(StageAllocation, n, ReasonSpareCapacity, "%s: %s for %s req/s", m.need.detail, plural(n, "replica suffices", "replicas suffice"), perSecond(m.need.least))
 	})
@@ -46,7 +46,7 @@ func (r *round) shrink(m *model, keep map[*variant]int) {
 func (m *model) staysFor(v *variant) string {
 	switch {
 	case v.target > 0 && m.tooFew(with(map[*variant]int{v: v.target - 1})):
-		return fmt.Sprintf("no scale-down: fewer were too few for %s req/s", perSecond(m.carried()*m.next.TooFew.Load/m.work()))
+		return fmt.Sprintf("no scale-down: fewer replicas did not suffice for %s req/s before", perSecond(m.carried()*m.next.TooFew.Load/m.work()))
 	case m.need.least >= oneMore:
 		return fmt.Sprintf("no scale-down: %s req/s of capacity are required", perSecond(m.need.least))
 	case v.target == 0:
@@ -79,7 +79,7 @@ func (r *round) relieve(m *model, missing capacity.Rate) {
 			carried, late = carried-each, late-each
 		}
 		if n < v.target {
-			v.step(StageAllocation, n, ReasonSpareCapacity, "misses the SLO: %s beside the others", plural(n, "replica suffices", "replicas suffice"))
+			v.step(StageAllocation, n, ReasonSpareCapacity, "cannot meet the SLO: reduced to %d, those that stay carry the load", n)
 		}
 	}
 }

@@ -178,7 +178,7 @@ func TestConflictBackoff(t *testing.T) {
 
 	v = round(time.Minute, 7)
 	require.Equal(t, ReasonReplicasOverwritten, v.Reason)
-	assert.Contains(t, v.Message, "kubectl keeps changing replicas: no write until "+until(5*time.Minute))
+	assert.Contains(t, v.Message, "kubectl keeps changing the replicas: no writes until "+until(5*time.Minute))
 	assert.Equal(t, 7, *v.Desired)
 	assert.Equal(t, ReasonReplicasOverwritten, round(4*time.Minute, 7).Reason)
 	assert.NotEqual(t, ReasonReplicasOverwritten, round(2*time.Minute, 7).Reason, "the backoff is over")

@@ -358,9 +358,17 @@ func (v *variant) oneAtATime(limit int) int {
 	return max(0, min(limit, max(1, v.next.Backoff.Ready-v.in.Current))-v.in.unscheduled()-v.in.noPod())
 }
 
-// pausedDetail says that the variant is left alone.
+// pausedDetail says that the variant is left alone, and for how long.
 func (v *variant) pausedDetail() string {
-	return fmt.Sprintf("backing off after failed starts; next try in %s", v.fleet.paused.Round(time.Second))
+	return fmt.Sprintf("%s; next try in %s", v.pausedFor(), v.fleet.paused.Round(time.Second))
+}
+
+// pausedFor says why the variant is left alone.
+func (v *variant) pausedFor() string {
+	if v.next.Backoff.Full {
+		return "backing off: replicas found no node"
+	}
+	return "backing off after failed starts"
 }
 
 // down are the names of the nodes that are not ready.

@@ -179,7 +179,7 @@ func TestALateReplicaWithoutANodeIsMissingOnce(t *testing.T) {
 				}
 			}
 			require.Len(t, supplied, 1)
-			assert.Contains(t, supplied[0], "; 6 serve or will")
+			assert.Contains(t, supplied[0], "; 6 replicas count as supply")
 		})
 	}
 }

@@ -74,13 +74,13 @@ func (r *round) unseen(m *model) string {
 	case queue == ageFresh, arrival == ageFresh && !last.IsZero():
 		return ""
 	case arrival == ageFresh:
-		return "the gateway shows no queue: flow control is off"
+		return "the gateway has no queue metric: flow control is off"
 	case r.snapshot.Time.Sub(last) < r.policy.IdleOf(m.key).Retention:
-		return "the gateway no longer shows a queue of it"
+		return "the gateway no longer has a queue metric for it"
 	case r.queued[m.key.Namespace]:
 		return ""
 	}
-	return "no gateway shows a queue of it"
+	return "no gateway has a queue metric for it"
 }
 
 // queues are the namespaces of the models of which a gateway shows the queue.

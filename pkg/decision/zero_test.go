@@ -108,18 +108,18 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 		}, asleep, ""},
 		"no gateway was ever seen": {func(_ *Snapshot, m *Model, _ *Memory) {
 			none(m)
-		}, awake, "no gateway shows a queue of it"},
+		}, awake, "no gateway has a queue metric for it"},
 		"only gateways of other namespaces were seen": {func(s *Snapshot, m *Model, _ *Memory) {
 			none(m)
 			neighbour(s, "other")
-		}, awake, "no gateway shows a queue of it"},
+		}, awake, "no gateway has a queue metric for it"},
 		"it never had a request, and its namespace has a gateway": {func(s *Snapshot, m *Model, _ *Memory) {
 			none(m)
 			neighbour(s, "ns")
 		}, asleep, ""},
 		"a gateway without flow control": {func(_ *Snapshot, m *Model, _ *Memory) {
 			m.Queue = Sample{}
-		}, awake, "the gateway shows no queue: flow control is off"},
+		}, awake, "the gateway has no queue metric: flow control is off"},
 		"a gateway that shows a queue only while requests wait": {func(s *Snapshot, m *Model, old *Memory) {
 			m.Queue = Sample{}
 			old.gateway(Gateway{Queued: ago(s, time.Hour)})
@@ -128,7 +128,7 @@ func TestUnknownLetsNothingSleep(t *testing.T) {
 			none(m)
 			neighbour(s, "ns")
 			old.gateway(Gateway{Queued: ago(s, time.Minute)})
-		}, awake, "the gateway no longer shows a queue of it"},
+		}, awake, "the gateway no longer has a queue metric for it"},
 		"its gateway began anew, which knows no model before its first request": {func(s *Snapshot, m *Model, old *Memory) {
 			none(m)
 			neighbour(s, "ns")
@@ -185,7 +185,7 @@ func TestASleeperWithoutAGatewaySaysSo(t *testing.T) {
 		told  string
 	}{
 		"its queue is seen":     {Sample{Time: epoch, Present: true}, ""},
-		"its queue is not seen": {Sample{}, "the model sleeps and a request may not wake it: no gateway shows a queue of it"},
+		"its queue is not seen": {Sample{}, "the model sleeps and a request may not wake it: no gateway has a queue metric for it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Snapshot{Time: epoch, Models: []Model{{Namespace: "ns", ID: "m", Queue: c.queue, Variants: []Variant{{Name: "v", Request: request("H100", 1)}}}}}

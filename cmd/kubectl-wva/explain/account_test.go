@@ -30,8 +30,8 @@ status:
     binds: ""
     alternative: "b: 2 replicas for 9.00/h"
     steps:
-    - {stage: demand, before: 1, after: 1, reason: MetricsFound, detail: "6.00 req/s arrive, 6.20 expected, 0 wait"}
-    - {stage: supply, before: 1, after: 1, reason: MetricsFound, detail: "a replica serves 2.10 req/s; 1 serve or will"}
+    - {stage: demand, before: 1, after: 1, reason: MetricsFound, detail: "6.00 req/s arrive, 6.20 req/s forecast, 0 requests wait"}
+    - {stage: supply, before: 1, after: 1, reason: MetricsFound, detail: "a replica serves 2.10 req/s; 1 replica counts as supply"}
     - {stage: allocation, before: 1, after: 3, reason: Saturated, detail: "+2 for 6.20 req/s"}
   conditions:
   - {type: Ready, status: "True", reason: Ready, message: ""}
@@ -43,16 +43,16 @@ The last decision wants 3 replicas, and 1 is there. Actuation is Off, so nothing
 It is from 2m ago; the autoscaler writes a later one when it differs.
 
 Why        Saturated: replicas are 92 % full: +2 for 6.20 req/s, a replica serves 2.10. A saturation threshold was passed, and replicas are added.
-Load       6.00 req/s arrive, 6.20 expected, 0 wait
-Supply     a replica serves 2.10 req/s; 1 serve or will
+Load       6.00 req/s arrive, 6.20 req/s forecast, 0 requests wait
+Supply     a replica serves 2.10 req/s; 1 replica counts as supply
 Limit      none
 Next best  b: 2 replicas for 9.00/h
 Placement  a replica takes 2xH100, 8 CPU, 64Gi memory; at most 2 more fit (pod affinity); 1 not serving yet; 1 that fit nowhere now
 Promise    service class Premium
 
 STAGE       BEFORE  AFTER  REASON        DETAIL
-demand      1       1      MetricsFound  6.00 req/s arrive, 6.20 expected, 0 wait
-supply      1       1      MetricsFound  a replica serves 2.10 req/s; 1 serve or will
+demand      1       1      MetricsFound  6.00 req/s arrive, 6.20 req/s forecast, 0 requests wait
+supply      1       1      MetricsFound  a replica serves 2.10 req/s; 1 replica counts as supply
 allocation  1       3      Saturated     +2 for 6.20 req/s
 
 Not as it should be:

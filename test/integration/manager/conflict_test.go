@@ -115,6 +115,6 @@ func TestWhoSetsTheReplicasBackAtOnceIsNamed(t *testing.T) {
 	})
 	create(t, v)
 	found := shows(t, patience, v, v1alpha1.ConditionConflict, string(decision.ReasonReplicasOverwritten))
-	assert.Contains(t, found.Message, "field manager argocd-controller keeps changing replicas")
+	assert.Contains(t, found.Message, "field manager argocd-controller keeps changing the replicas")
 	assert.LessOrEqual(t, len(writesTo(t, d)), 3)
 }

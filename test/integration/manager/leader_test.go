@@ -172,7 +172,7 @@ func TestTwoManagersOfOneInstanceDoNotFight(t *testing.T) {
 	conditiontest.Eventually(t, 2*patience, "the conflict with the other manager", func() (string, bool) {
 		found := apimeta.FindStatusCondition(read(t, v).Status.Conditions, v1alpha1.ConditionConflict)
 		return describe(v), found != nil && found.Reason == string(decision.ReasonReplicasOverwritten) &&
-			strings.Contains(found.Message, "field manager "+v1alpha1.FieldManager+" keeps changing replicas")
+			strings.Contains(found.Message, "field manager "+v1alpha1.FieldManager+" keeps changing the replicas")
 	})
 	before := len(writesTo(t, d))
 	for _, twin := range []string{"twin-low", "twin-high"} {

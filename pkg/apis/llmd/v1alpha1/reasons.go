@@ -132,7 +132,7 @@ func Reasons() []Reason {
 		{"", "", "StartingSuffices", "A saturation threshold was passed, and the replicas that are starting will carry the load."},
 		{"", "", "SpareCapacity", "Fewer replicas carry the load."},
 		{"", "", "Borrowed", "Nothing is known of the variant yet, so the figures of another variant of its model are used."},
-		{"", "", "CheaperVariant", "The variant replaces replicas of another one: it serves the same load for so much less that its start-up pays off, or another model lacks the room of those replicas."},
+		{"", "", "CheaperVariant", "The variant replaces replicas of another one: it serves the same load for so much less that its start-up pays off, or another model needs the room of those replicas."},
 		{"", "", "SLO", "The promised latency needs more replicas than saturation asks for."},
 		{"", "", "Backlog", "Requests wait or waited lately, or replicas just began to serve, so no replica is removed yet."},
 		{"", "", "Idle", "The model had no requests for its retention period, so it may scale to zero."},
