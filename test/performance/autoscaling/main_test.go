@@ -92,9 +92,12 @@ func TestAPartOfTheTrials(t *testing.T) {
 			assert.Contains(t, p, key)
 		}
 	}
-	assert.Len(t, families, 3)
-	for _, family := range []string{"hpa:rps", "hpa:inflight", "bound"} {
-		assert.Greater(t, families[family], 1, family)
+	// Which of the rivals no other setting beats depends on where the front is looked at.
+	assert.Greater(t, families["bound"], 1)
+	assert.Greater(t, families["hpa:rps"]+families["hpa:inflight"], 1)
+	for family := range families {
+		assert.Contains(t, []any{"hpa:rps", "hpa:inflight", "bound"}, family)
+		assert.Contains(t, page, family)
 	}
 	assert.Len(t, rowsOf(t, numbers, "runs"), 4, "ours, the bound and the nearest rival")
 	assert.Len(t, rowsOf(t, numbers, "claims"), 5)
@@ -105,7 +108,6 @@ func TestAPartOfTheTrials(t *testing.T) {
 	assert.Contains(t, out, "| azure-conversation aws full, start-up 60 s | ")
 	assert.Regexp(t, `\n\d+ runs with 2 seeds in \S+, \S+ of processor, commit abc\n$`, out)
 	assert.Contains(t, page, "Ours against all others at their best")
-	assert.Contains(t, page, "hpa:inflight")
 }
 
 // No ratio is less than that of the bound's front, which is told where both fronts attain as
