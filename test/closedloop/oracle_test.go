@@ -67,10 +67,30 @@ func four(change func(s *Scenario)) *Scenario {
 	return s
 }
 
+// refused are five minutes and more in which the scheduler refuses what is asked for.
+func refused(limited bool) func(s *Scenario) {
+	return func(s *Scenario) {
+		s.Limited = limited
+		s.Faults = []Fault{{Kind: FaultRefused, From: 2 * time.Minute, To: 9 * time.Minute}}
+	}
+}
+
+// again gives a fifth replica back every two minutes and asks for it 20 s later, until some time.
+func again(until time.Duration) Decider {
+	const every, rest = 2 * time.Minute, 20 * time.Second
+	return puppet(func(now time.Duration, _ *decision.Variant, _ decision.Round) int {
+		if now >= every && now < until && now%every >= rest {
+			return 5
+		}
+		return 4
+	})
+}
+
 func TestTheOracleIsContentWithARightDecision(t *testing.T) {
 	t.Parallel()
 	assert.Empty(t, run(four(nil), always(4), "").story.failures)
 	assert.Empty(t, run(four(nil), always(5), "").story.failures, "one replica more is allowed")
+	assert.Empty(t, run(four(refused(false)), again(5*time.Minute), "").story.failures, "who grows may ask once more")
 	assert.Empty(t, run(four(func(s *Scenario) { s.Models[0].Variants[0].Replicas = 0 }), always(4), "").story.failures)
 }
 
@@ -135,6 +155,8 @@ func TestTheOracleSees(t *testing.T) {
 			s.Limited = true
 			s.Nodes = []NodeGroup{{"H100", 1, 4}}
 		}), at(5*time.Minute, 5), CheckLimited},
+		"asking at once for what was refused": {four(refused(true)), again(5 * time.Minute), CheckRetry},
+		"asking again and again for it":       {four(refused(false)), again(8 * time.Minute), CheckRetry},
 		"giving back what waits for its turn": {four(func(s *Scenario) {
 			first(s).Replicas, first(s).Ordered, first(s).Kubernetes = 2, true, true
 			s.Faults = []Fault{{Kind: FaultGone, From: 2 * time.Minute, To: 9 * time.Minute, Count: 1}}

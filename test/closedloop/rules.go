@@ -70,14 +70,19 @@ func (w *world) unread() bool {
 }
 
 // checkRetry asserts that replicas which the scheduler refuses, although there is room, are not
-// asked for again within a minute of being given back, or nearly.
+// asked for again within a minute of being given back, or nearly. A new leader knows of none. In a
+// cluster that grows they are given back because others suffice, which a rise of the load or a
+// crash may end at once; but not again and again.
 func (w *world) checkRetry(v *variantState, desired int) {
-	const pause = 45 * time.Second
+	const pause, often = 45 * time.Second, 10 * time.Minute
 	switch {
 	case !w.refuses(v):
 	case desired < v.target && slices.ContainsFunc(v.pods, func(p *pod) bool { return p.refused && w.now > p.created+pause }):
 		v.gaveBack = w.now
-	case desired > max(v.target, v.policy.Min) && v.gaveBack > 0 && w.now < v.gaveBack+pause:
+	case desired <= max(v.target, v.policy.Min) || v.gaveBack <= w.led || w.now >= v.gaveBack+pause:
+	case !w.scenario.Limited && (v.askedAgain == 0 || w.now > v.askedAgain+often):
+		v.askedAgain = w.now
+	default:
 		w.fail(CheckRetry, "%s goes from %d to %d, %s after replicas were given back that the scheduler refuses", v.key.Name, v.target, desired, w.now-v.gaveBack)
 	}
 }

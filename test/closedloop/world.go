@@ -115,8 +115,9 @@ type variantState struct {
 	// number.
 	said capacity.Rate
 	why  string
-	// gaveBack is when replicas were last given back that the scheduler refuses.
-	gaveBack time.Duration
+	// gaveBack is when replicas were last given back that the scheduler refuses, and askedAgain when
+	// a cluster that grows was last asked for them again at once.
+	gaveBack, askedAgain time.Duration
 	// placedAt is when a node last took a pod of it.
 	placedAt time.Duration
 }
