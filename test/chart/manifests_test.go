@@ -194,9 +194,9 @@ func contains(t *testing.T, path string, want, got any) {
 
 func TestTheChartAsksForAKubernetesThatIsNewEnough(t *testing.T) {
 	wanted := load(t).Metadata.KubeVersion
-	assert.True(t, chartutil.IsCompatibleRange(wanted, "v1.28.0"))
+	assert.True(t, chartutil.IsCompatibleRange(wanted, "v1.29.0"))
 	assert.True(t, chartutil.IsCompatibleRange(wanted, "v1.36.2-gke.1234"), "what vendors add is no pre-release")
-	assert.False(t, chartutil.IsCompatibleRange(wanted, "v1.27.16"))
+	assert.False(t, chartutil.IsCompatibleRange(wanted, "v1.28.15"))
 
 	old := release{name: plainName, namespace: plainNamespace, kubernetes: "v1.34.9"}
 	for key, object := range render(t, old) {

@@ -17,14 +17,16 @@ import (
 )
 
 // TestTheRulesNeedTheVersionThatTheChartAsksFor compiles every rule of the kind with what
-// an API server offers to new objects, of the version in Chart.yaml and of the one before.
+// an API server takes in a new kind, of the version in Chart.yaml and of the one before. It
+// takes only what the version before its own has too, so that it can be rolled back.
 func TestTheRulesNeedTheVersionThatTheChartAsksFor(t *testing.T) {
 	text, err := os.ReadFile("../../charts/workload-variant-autoscaler/Chart.yaml")
 	require.NoError(t, err)
-	assert.Contains(t, string(text), `kubeVersion: ">=1.28.0-0"`)
+	floor := version.MajorMinor(1, 29)
+	assert.Contains(t, string(text), `kubeVersion: ">=`+floor.String()+`.0-0"`)
 
-	assert.Empty(t, refused(t, version.MajorMinor(1, 28)))
-	assert.NotEmpty(t, refused(t, version.MajorMinor(1, 27)), "the floor of the chart could be lower")
+	assert.Empty(t, refused(t, floor.SubtractMinor(1)))
+	assert.NotEmpty(t, refused(t, floor.SubtractMinor(2)), "the floor of the chart could be lower")
 }
 
 // refused are the errors of all rules.

@@ -23,7 +23,7 @@ func TestItNamesWhatIsWrong(t *testing.T) {
 		"load the chart nowhere":            {chart: "nowhere", kubernetes: "v1.35.0"},
 		"no-values.yaml":                    {chart: chart, kubernetes: "v1.35.0", files: []string{"no-values.yaml"}},
 		`-kubernetes "new" is no version`:   {chart: chart, kubernetes: "new"},
-		"the chart needs Kubernetes >=1.28": {chart: chart, kubernetes: "v1.20.0"},
+		"the chart needs Kubernetes >=1.29": {chart: chart, kubernetes: "v1.20.0"},
 	} {
 		assert.ErrorContains(t, r.write(&bytes.Buffer{}), want)
 	}
