@@ -99,6 +99,7 @@ var effects = map[string]struct {
 	"wva.prometheus.metricsWindow":                      {change: "2m"},
 	"wva.prometheus.serviceAccountName":                 {change: "prometheus", given: nested("wva.prometheus.monitoringNamespace", "monitoring")},
 	"wva.prometheus.monitoringNamespace":                {change: "elsewhere", given: nested("wva.prometheus", values{"serviceAccountName": "prometheus", "monitoringNamespace": "monitoring"})},
+	"wva.prometheus.createReader":                       {change: true},
 	"wva.metrics.enabled":                               {change: false},
 	"wva.metrics.port":                                  {change: 9443},
 	"wva.metrics.secure":                                {change: false},

@@ -182,6 +182,34 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
+{{/* How Prometheus shows who it is: with the token of a reader that the release has, or with its own. */}}
+{{- define "wva.authorization" -}}
+{{- if .Values.wva.prometheus.createReader -}}
+authorization:
+  credentials:
+    name: {{ include "wva.prefix" . }}-metrics-reader
+    key: token
+{{- else -}}
+bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
+{{- end -}}
+{{- end -}}
+
+{{/* Who may read secured metrics, as subjects of a binding; nothing where nobody is named. */}}
+{{- define "wva.readers" -}}
+{{- with .Values.wva.prometheus -}}
+{{- if .createReader }}
+- kind: ServiceAccount
+  name: {{ include "wva.prefix" $ }}-metrics-reader
+  namespace: {{ $.Release.Namespace }}
+{{- end }}
+{{- if .serviceAccountName }}
+- kind: ServiceAccount
+  name: {{ .serviceAccountName }}
+  namespace: {{ required "wva.prometheus.monitoringNamespace: name the namespace of wva.prometheus.serviceAccountName" .monitoringNamespace }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* The settings that a running manager does not follow. */}}
 {{- define "wva.static" -}}
 WVA_METRICS_SOURCE: {{ .Values.wva.metricsSource }}

@@ -123,7 +123,7 @@ func TestALifeOfARelease(t *testing.T) {
 	t.Run("and then with those of this one, and a scheduler", func(t *testing.T) {
 		require.NoError(t, s.upgrade(t, load(t), false, map[string]any{
 			"wva": map[string]any{
-				"prometheus": map[string]any{"baseURL": s.PrometheusURL(), "allowHTTP": true, "serviceAccountName": "reader", "monitoringNamespace": metav1.NamespaceDefault},
+				"prometheus": map[string]any{"baseURL": s.PrometheusURL(), "allowHTTP": true, "serviceAccountName": "reader", "monitoringNamespace": metav1.NamespaceDefault, "createReader": true},
 				"metrics":    map[string]any{"secure": false},
 			},
 			"scheduler": map[string]any{"enabled": true, "serviceMonitor": map[string]any{"enabled": true}},
@@ -349,21 +349,30 @@ func (s *site) schedulerWorks(t *testing.T) {
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Spec.NodeName == "h100"
 	}, patience, 200*time.Millisecond, "it places the pods that ask for it")
 	metrics := "https://" + net.JoinHostPort(host, port) + "/metrics"
-	assert.Equal(t, http.StatusOK, s.answers(t, metrics, "reader"), "the Prometheus that the values name")
-	assert.Equal(t, http.StatusForbidden, s.answers(t, metrics, "stranger"))
+	assert.Equal(t, http.StatusOK, s.answers(t, metrics, s.tokenOf(t, "reader")), "the Prometheus that the values name")
+	assert.Equal(t, http.StatusForbidden, s.answers(t, metrics, s.tokenOf(t, "stranger")))
+	secret, err := s.api.CoreV1().Secrets(home).Get(t.Context(), prefix+"-metrics-reader", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, s.answers(t, metrics, string(secret.Data[corev1.ServiceAccountTokenKey])), "whoever has the token of the release")
 }
 
-// answers is the status that a page has for a new service account of the namespace default.
-func (s *site) answers(t *testing.T, url, account string) int {
+// tokenOf is a token of a new service account of the namespace default.
+func (s *site) tokenOf(t *testing.T, account string) string {
 	t.Helper()
 	accounts := s.api.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
 	_, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	token, err := accounts.CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	require.NoError(t, err)
+	return token.Status.Token
+}
+
+// answers is the status that a page has for whoever shows a token.
+func (s *site) answers(t *testing.T, url, token string) int {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	require.NoError(t, err)
-	request.Header.Set("Authorization", "Bearer "+token.Status.Token)
+	request.Header.Set("Authorization", "Bearer "+token)
 	// The scheduler signs its certificate itself.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
