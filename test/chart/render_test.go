@@ -102,6 +102,12 @@ func render(t *testing.T, r release) objects {
 	t.Helper()
 	files, err := r.files(t)
 	require.NoError(t, err)
+	return objectsIn(t, files)
+}
+
+// objectsIn are the objects of rendered templates.
+func objectsIn(t *testing.T, files map[string]string) objects {
+	t.Helper()
 	found := objects{}
 	for name, text := range files {
 		if strings.HasSuffix(name, ".yaml") {
