@@ -107,7 +107,7 @@ func TestAnUpgradeReusesThePublishedValues(t *testing.T) {
 		again := render(t, release{name: "wva", namespace: plainNamespace, values: later, reused: true})
 		fresh := render(t, release{name: "wva", namespace: plainNamespace, values: since})
 		assert.Equal(t, fresh, again)
-		assert.Contains(t, again.ids(), "ClusterRoleBinding "+prefix+"-prometheus-reader")
+		assert.Contains(t, again.ids(), "ClusterRoleBinding "+prefix+"-prometheus-reader-cluster-monitoring-view")
 	})
 	t.Run("also without its secrets and its HPA", func(t *testing.T) {
 		few := published(t)
