@@ -64,7 +64,7 @@ func TestACertificateOfOnesOwn(t *testing.T) {
 	rendered := render(t, release{name: plainName, namespace: plainNamespace, values: values{
 		"llamastack": values{"enabled": true},
 		"webhooks": values{"validateVariants": values{"enabled": true}, "placePods": values{"enabled": true}, "certificate": values{
-			"secretName": "mine", "authority": "PEM", "annotations": values{"cert-manager.io/inject-ca-from": "n/c"},
+			"secretName": "mine", "authority": "-----BEGIN CERTIFICATE-----", "annotations": values{"cert-manager.io/inject-ca-from": "n/c"},
 		}},
 	}})
 	clients := map[string]any{}
@@ -78,7 +78,7 @@ func TestACertificateOfOnesOwn(t *testing.T) {
 		clients[key.kind+" "+key.name] = client.(map[string]any)["caBundle"]
 		assert.Equal(t, "n/c", object.GetAnnotations()["cert-manager.io/inject-ca-from"], key.name)
 	}
-	const pem = "UEVN" // base64
+	const pem = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t" // base64
 	assert.Equal(t, map[string]any{
 		"ValidatingWebhookConfiguration " + plainName + "-webhooks":      pem,
 		"ValidatingWebhookConfiguration " + plainName + "-variants":      pem,
@@ -279,6 +279,45 @@ func TestThePageNamesTheConfigMapsThatThereAre(t *testing.T) {
 	}
 	assert.ElementsMatch(t, plainNames, configMaps(readManifests(t, "manager")))
 	assert.ElementsMatch(t, ofTheChart, configMaps(render(t, release{name: "wva", namespace: plainNamespace})))
+}
+
+// Helm takes names with dots and with a digit in front. No Service can have them.
+func TestANameThatNoServiceCanHaveIsRefused(t *testing.T) {
+	for _, name := range []string{"wva.v2", "2nd"} {
+		_, err := release{name: name, namespace: plainNamespace}.files(t)
+		require.ErrorContains(t, err, "no Service can have the name of the release, "+name)
+		require.ErrorContains(t, err, "set fullnameOverride")
+		render(t, release{name: name, namespace: plainNamespace, values: nested("fullnameOverride", "wva")})
+	}
+}
+
+// A manager that never becomes ready must not keep nodes from being drained.
+func TestPodsThatAreNotReadyMayGo(t *testing.T) {
+	for _, all := range []objects{render(t, plain), readManifests(t, "manager"), readManifests(t, "scheduler")} {
+		budgets := 0
+		for key, object := range all {
+			if key.kind == "PodDisruptionBudget" {
+				budgets++
+				assert.Equal(t, "AlwaysAllow", object.Object["spec"].(map[string]any)["unhealthyPodEvictionPolicy"], key.name)
+			}
+		}
+		assert.Positive(t, budgets)
+	}
+}
+
+// A label of YAML's own kinds of keys, such as a number, stays what it is.
+func TestEntriesKeepTheirNames(t *testing.T) {
+	all := render(t, release{name: plainName, namespace: plainNamespace, values: nested("wva", values{
+		"acceleratorUnitCosts": values{"1.10": values{"cost": "1"}},
+		"serviceClasses":       values{"on": values{"name": "On", "priority": 1}},
+		"modelScaleToZero":     values{"0x10": values{"model_id": "m"}},
+		"capacityScaling":      values{"overrides": values{"1e3": values{"modelID": "m", "namespace": "n"}}},
+	})})
+	for name, entry := range map[string]string{
+		"accelerator-unit-costs": "1.10", "service-classes-config": "on", "wva-model-scale-to-zero-config": "0x10", "wva-saturation-scaling-config": "1e3",
+	} {
+		assert.Contains(t, all.get(t, "ConfigMap", plainName+"-"+name).Object["data"], entry, name)
+	}
 }
 
 // The name of a release has 53 characters at most, and those of Services 63.

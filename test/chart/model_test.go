@@ -191,6 +191,14 @@ func TestTheModelsObjectsBelongTogether(t *testing.T) {
 	})
 }
 
+// A port of 0 would differ for ever from the one that Kubernetes chose.
+func TestKubernetesMayChooseThePortOfTheNodes(t *testing.T) {
+	all := render(t, release{name: plainName, namespace: plainNamespace, values: nested("vllmService", values{"enabled": true, "nodePort": 0})})
+	ports, _, err := unstructured.NestedSlice(all.get(t, "Service", plainName+"-vllm").Object, "spec", "ports")
+	require.NoError(t, err)
+	assert.NotContains(t, ports[0], "nodePort")
+}
+
 func TestTheCertificateOfPrometheusIsChecked(t *testing.T) {
 	setting := func(t *testing.T, prometheus values) (settings map[string]any, mounts []any) {
 		t.Helper()

@@ -116,6 +116,28 @@ func TestWhatOtherInstallationsHave(t *testing.T) {
 			there:  []runtime.Object{&unstructured.Unstructured{Object: values{"apiVersion": "v1", "kind": "Namespace", "metadata": values{"name": "default"}}}},
 			values: nested("va.enabled", true), says: "va.enabled: this cluster does not know the kind VariantAutoscaling yet",
 		},
+		"webhooks of a release of one namespace": {
+			there: []runtime.Object{&unstructured.Unstructured{Object: values{
+				"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+				"metadata": values{"name": "wva-" + plainName + "-variants"},
+				"webhooks": []any{values{"clientConfig": values{"service": values{"namespace": "theirs"}}}},
+			}}},
+			values: values{"wva": values{"namespaceScoped": true}, "webhooks": values{"validateVariants": values{"enabled": true}}},
+			says:   "ValidatingWebhookConfiguration wva-" + plainName + "-variants asks the manager in namespace theirs, which would no longer be asked: give this release another name, or set fullnameOverride",
+		},
+		"webhooks of this release": {
+			there: []runtime.Object{&unstructured.Unstructured{Object: values{
+				"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+				"metadata": values{"name": "wva-" + plainName + "-pods"},
+				"webhooks": []any{values{"clientConfig": values{"service": values{"namespace": "ours"}}}},
+			}}},
+			values: values{"wva": values{"namespaceScoped": true}, "webhooks": values{"placePods": values{"enabled": true}}},
+		},
+		"the right to read Prometheus, of a release of one namespace": {
+			there:  []runtime.Object{binding("wva-"+plainName+"-prometheus-reader-view", "wva", account("theirs"))},
+			values: nested("wva", values{"namespaceScoped": true, "prometheus": values{"readerClusterRole": "view"}}),
+			says:   "-prometheus-reader-view is that of the release wva in namespace theirs",
+		},
 		"a kind that was left behind": {there: []runtime.Object{crdOf("blue", "theirs")}},
 	} {
 		t.Run(name, func(t *testing.T) {

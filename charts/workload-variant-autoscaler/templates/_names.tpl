@@ -7,7 +7,11 @@ plain manifests.
 {{- if not (contains .Chart.Name $name) -}}
 {{- $name = printf "%s-%s" $name .Chart.Name -}}
 {{- end -}}
-{{- .Values.fullnameOverride | default $name | trunc 40 | trimSuffix "-" -}}
+{{- $prefix := .Values.fullnameOverride | default $name | trunc 40 | trimSuffix "-" -}}
+{{- if not (regexMatch "^[a-z][-a-z0-9]*$" $prefix) -}}
+{{- fail (printf "no Service can have the name of the release, %s, in its own: set fullnameOverride to a name of small letters, digits and dashes that starts with a letter" .Release.Name) -}}
+{{- end -}}
+{{- $prefix -}}
 {{- end -}}
 
 {{/*

@@ -39,6 +39,16 @@ keep a certificate go.
 {{- $_ := set . "failurePolicy" $webhooks.validateVariants.failurePolicy }}
 {{- end }}
 {{- end }}
+{{- if hasSuffix "WebhookConfiguration" $object.kind }}
+{{- with lookup $object.apiVersion $object.kind "" $object.metadata.name }}
+{{- range .webhooks }}
+{{- $namespace := dig "clientConfig" "service" "namespace" $root.Release.Namespace . }}
+{{- if ne $namespace $root.Release.Namespace }}
+{{- fail (printf "%s %s asks the manager in namespace %s, which would no longer be asked: give this release another name, or set fullnameOverride" $object.kind $object.metadata.name $namespace) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- /* A release of one namespace is asked of that one alone: those of others must not wait for it. */ -}}
 {{- if and $root.Values.wva.namespaceScoped (or (hasSuffix "-variants" $object.metadata.name) (hasSuffix "-pods" $object.metadata.name)) }}
 {{- range $object.webhooks }}
