@@ -59,6 +59,33 @@ func TestKustomizeGivesWhatTheChartGives(t *testing.T) {
 	}
 }
 
+// TestModelsMayRunBesideAManagerOfOneNamespace: a model server may run as root, and its namespace
+// is that of the manager then.
+func TestModelsMayRunBesideAManagerOfOneNamespace(t *testing.T) {
+	const enforce = "pod-security.kubernetes.io/enforce"
+	assert.Equal(t, "restricted", kustomize(t, filepath.Join(manifests, "default")).get(t, "Namespace", plainNamespace).GetLabels()[enforce])
+	assert.NotContains(t, kustomize(t, filepath.Join(manifests, "namespace-scoped")).get(t, "Namespace", plainNamespace).GetLabels(), enforce)
+}
+
+// TestAnOverlayMovesTheManager into another namespace, with its rights and webhooks.
+func TestAnOverlayMovesTheManager(t *testing.T) {
+	overlay := t.TempDir()
+	text := "namespace: chat\nresources:\n"
+	for _, folder := range []string{"default", "webhook", "llamastack"} {
+		base, err := filepath.Abs(filepath.Join(manifests, folder))
+		require.NoError(t, err)
+		base, err = filepath.Rel(overlay, base)
+		require.NoError(t, err)
+		text += "- " + base + "\n"
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600))
+	for key, object := range kustomize(t, overlay) {
+		said, err := object.MarshalJSON()
+		require.NoError(t, err)
+		assert.NotContains(t, string(said), plainNamespace, "%s %s", key.kind, key.name)
+	}
+}
+
 // expand replaces the variable as the kubelet does.
 func expand(t *testing.T, deployment *unstructured.Unstructured) {
 	t.Helper()
