@@ -51,7 +51,8 @@ func alerts(t *testing.T) []alert {
 type panel struct {
 	Title   string `json:"title"`
 	Targets []struct {
-		Expr string `json:"expr"`
+		Expr         string `json:"expr"`
+		LegendFormat string `json:"legendFormat"`
 	} `json:"targets"`
 }
 

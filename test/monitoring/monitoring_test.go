@@ -150,7 +150,7 @@ func TestQueriesNameWhatTheProgramsHave(t *testing.T) {
 	for _, p := range panels(t) {
 		require.NotEmpty(t, p.Targets, p.Title)
 		for _, target := range p.Targets {
-			queries["panel "+p.Title+": "+target.Expr] = strings.NewReplacer("$__rate_interval", "5m", "$variant", ".*").Replace(target.Expr)
+			queries["panel "+p.Title+": "+target.Expr] = strings.NewReplacer("$__rate_interval", "5m", "$variant", ".*", "$namespace", ".*").Replace(target.Expr)
 		}
 	}
 	for name, query := range queries {
@@ -177,6 +177,29 @@ func TestQueriesNameWhatTheProgramsHave(t *testing.T) {
 			}
 			return nil
 		})
+	}
+}
+
+// TestTheDashboardTellsNamespacesApart: two of them may have a variant, or a model, of one name.
+func TestTheDashboardTellsNamespacesApart(t *testing.T) {
+	known := exposed(t)
+	for _, p := range panels(t) {
+		for _, target := range p.Targets {
+			parser.Inspect(parse(t, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")), func(node parser.Node, _ []parser.Node) error {
+				selector, ok := node.(*parser.VectorSelector)
+				if !ok || !slices.Contains(known[selector.Name], "variant_name") && !slices.Contains(known[selector.Name], "model_name") {
+					return nil
+				}
+				assert.True(t, slices.ContainsFunc(selector.LabelMatchers, func(m *labels.Matcher) bool {
+					return m.Name == "exported_namespace" && m.Type == labels.MatchRegexp && m.Value == "$namespace"
+				}), "%s: it can be narrowed to a namespace", p.Title)
+				return nil
+			})
+			if strings.Contains(target.LegendFormat, "_name}}") {
+				assert.Contains(t, target.LegendFormat, "{{exported_namespace}} {{", p.Title)
+				assert.Regexp(t, `by \(exported_namespace, namespace, `, target.Expr, p.Title)
+			}
+		}
 	}
 }
 

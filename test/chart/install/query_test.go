@@ -61,7 +61,7 @@ func (s *site) queriesAreAnswered(t *testing.T, metrics string) {
 	require.NoError(t, json.Unmarshal([]byte(page), &dashboard))
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
-			queries["panel "+panel.Title+": "+target.Expr] = strings.NewReplacer("$__rate_interval", "1m", "$variant", ".*").Replace(target.Expr)
+			queries["panel "+panel.Title+": "+target.Expr] = strings.NewReplacer("$__rate_interval", "1m", "$variant", ".*", "$namespace", ".*").Replace(target.Expr)
 		}
 	}
 	assert.Greater(t, len(queries), 20)
