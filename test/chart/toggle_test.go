@@ -1,12 +1,14 @@
 package chart
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -155,6 +157,56 @@ func TestTheManagerIsRestartedForWhatItDoesNotFollow(t *testing.T) {
 	}
 	assert.Equal(t, template(nil), template(nested("wva.reconcileInterval", "15s")), "the interval is followed")
 	assert.Equal(t, template(nil), template(nested("wva.capacityScaling.default.kvCacheThreshold", 0.9)), "thresholds are followed")
+}
+
+// TestEveryObjectHasTheCommonLabels, and every pod, while what selects pods has not.
+func TestEveryObjectHasTheCommonLabels(t *testing.T) {
+	given := valuesFile(t, filepath.Join(chartDir, "values-production.yaml"))
+	given = chartutil.MergeTables(values{
+		"commonLabels": values{"example.com/team": "serving"}, "scheduler": values{"enabled": true}, "llamastack": values{"enabled": true},
+		"webhooks": values{"validateVariants": values{"enabled": true}, "placePods": values{"enabled": true}},
+		"va":       values{"enabled": true}, "vllmService": values{"enabled": true},
+	}, given)
+	for key, object := range render(t, release{name: plainName, namespace: plainNamespace, values: given}) {
+		assert.Equal(t, "serving", object.GetLabels()["example.com/team"], "%s %s", key.kind, key.name)
+		if key.kind == "Deployment" {
+			labels, _, err := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "labels")
+			require.NoError(t, err)
+			assert.Equal(t, "serving", labels["example.com/team"])
+			selector, _, err := unstructured.NestedStringMap(object.Object, "spec", "selector", "matchLabels")
+			require.NoError(t, err)
+			assert.NotContains(t, selector, "example.com/team")
+		}
+	}
+}
+
+// TestADefaultThatIsTakenAwayStaysAway: null takes it away.
+func TestADefaultThatIsTakenAwayStaysAway(t *testing.T) {
+	all := render(t, release{name: plainName, namespace: plainNamespace, values: values{
+		"wva":        values{"actuation": "Metric", "resources": values{"limits": nil}},
+		"hpa":        values{"behavior": values{"scaleUp": nil}},
+		"dashboards": values{"enabled": true, "labels": values{"grafana_dashboard": nil, "mine": "1"}},
+	}})
+	assert.NotContains(t, container(t, all.get(t, "Deployment", plainName+"-controller-manager"))["resources"], "limits")
+	assert.NotContains(t, all.get(t, "HorizontalPodAutoscaler", plainName+"-hpa").Object["spec"].(map[string]any)["behavior"], "scaleUp")
+	labels := all.get(t, "ConfigMap", plainName+"-dashboard").GetLabels()
+	assert.NotContains(t, labels, "grafana_dashboard")
+	assert.Equal(t, "1", labels["mine"])
+}
+
+// TestADigestNamesTheImage, in place of a tag.
+func TestADigestNamesTheImage(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a", 64)
+	image := values{"image": values{"repository": "mirror:5000/program", "tag": "v9", "digest": digest}}
+	r := release{name: plainName, namespace: plainNamespace, values: values{"wva": image, "scheduler": chartutil.MergeTables(values{"enabled": true}, image)}}
+	for key, object := range render(t, r) {
+		if key.kind == "Deployment" {
+			assert.Equal(t, "mirror:5000/program@"+digest, container(t, object)["image"])
+		}
+	}
+	files, err := r.files(t)
+	require.NoError(t, err)
+	assert.Contains(t, files["workload-variant-autoscaler/templates/NOTES.txt"], "The autoscaler mirror:5000/program@"+digest+" runs")
 }
 
 func TestTheSchedulerIsRestartedForItsConfiguration(t *testing.T) {

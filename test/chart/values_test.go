@@ -17,6 +17,9 @@ import (
 // ownCertificate has the webhooks served with a certificate that somebody else keeps.
 var ownCertificate = values{"webhooks": values{"validateVariants": values{"enabled": true}, "certificate": values{"secretName": "mine"}}}
 
+// zones has pods in different zones, if they can be.
+var zones = values{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}
+
 // metric leaves the scaling to an HPA.
 var metric = nested("wva.actuation", "Metric")
 
@@ -27,6 +30,12 @@ var effects = map[string]struct {
 	given  values
 }{
 	"fullnameOverride":                                  {change: "green"},
+	"commonLabels":                                      {change: values{"example.com/team": "serving"}},
+	"wva.image.digest":                                  {change: "sha256:" + strings.Repeat("a", 64)},
+	"scheduler.image.digest":                            {change: "sha256:" + strings.Repeat("a", 64)},
+	"wva.priorityClassName":                             {change: "platform"},
+	"wva.topologySpreadConstraints":                     {change: []any{zones}},
+	"scheduler.topologySpreadConstraints":               {change: []any{zones}},
 	"imagePullSecrets":                                  {change: []any{values{"name": "pull"}}},
 	"wva.enabled":                                       {change: false},
 	"llamastack.enabled":                                {change: true},
@@ -308,6 +317,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"an authority in base64":             {nested("webhooks.certificate.authority", "LS0tLS1CRUdJTg=="), "authority"},
 		"an authority of Prometheus as path": {nested("wva.prometheus.caCert", "/etc/ca.crt"), "caCert"},
 		"an HPA without the metric":          {nested("wva", values{"actuation": "Metric", "metrics": values{"enabled": false}}), "wva.actuation: Metric needs wva.metrics.enabled"},
+		"a digest without its kind":          {nested("wva.image.digest", strings.Repeat("a", 64)), "digest"},
+		"a label of the chart's own":         {nested("commonLabels", values{"app.kubernetes.io/name": "mine"}), "commonLabels: app.kubernetes.io/name is a label of the chart's own"},
 		"a reader without a namespace":       {nested("wva.prometheus.serviceAccountName", "prometheus"), "monitoringNamespace"},
 	} {
 		t.Run(name, func(t *testing.T) {

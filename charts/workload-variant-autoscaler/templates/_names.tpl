@@ -35,13 +35,13 @@ change that. Every template calls this first.
 {{- include "wva.fillFrom" (list .Values $ours) -}}
 {{- end -}}
 
-{{/* Sets in a map what only another one has; what a user removed from resources stays away. */}}
+{{/* Sets in a map what only another one has; what a user removed from resources, labels or a behavior stays away. */}}
 {{- define "wva.fillFrom" -}}
 {{- $into := index . 0 -}}
 {{- range $key, $value := index . 1 -}}
 {{- if not (hasKey $into $key) -}}
 {{- $_ := set $into $key $value -}}
-{{- else if and (kindIs "map" $value) (kindIs "map" (get $into $key)) (ne $key "resources") -}}
+{{- else if and (kindIs "map" $value) (kindIs "map" (get $into $key)) (not (has $key (list "resources" "labels" "behavior"))) -}}
 {{- include "wva.fillFrom" (list (get $into $key) $value) -}}
 {{- end -}}
 {{- end -}}
@@ -74,6 +74,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{- range $own := list "name" "instance" "version" "managed-by" "component" }}
+{{- if hasKey $.Values.commonLabels (printf "app.kubernetes.io/%s" $own) }}
+{{- fail (printf "commonLabels: app.kubernetes.io/%s is a label of the chart's own" $own) }}
+{{- end }}
+{{- end }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* What selects the pods of a component: a list of the root context and its name. */}}
@@ -82,6 +90,26 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 app.kubernetes.io/name: {{ $root.Chart.Name }}
 app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{/* The labels of the pods of a component. */}}
+{{- define "wva.podLabels" -}}
+{{- include "wva.selector" . }}
+{{- with (index . 0).Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* An image as a pod names it: a list of the root context and the values of the image. */}}
+{{- define "wva.image" -}}
+{{- $root := index . 0 -}}
+{{- with index . 1 -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else -}}
+{{- printf "%s:%s" .repository (.tag | default $root.Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/*

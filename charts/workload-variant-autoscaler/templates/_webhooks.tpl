@@ -34,6 +34,7 @@ keep a certificate go.
 {{- $webhooks := $root.Values.webhooks -}}
 {{- range $text := splitList "\n---\n" (include "wva.manifest" .) }}
 {{- $object := fromYaml $text }}
+{{- $_ := set $object.metadata "labels" (merge ($object.metadata.labels | default dict) (include "wva.labels" $root | fromYaml)) }}
 {{- if and (eq $object.kind "ValidatingWebhookConfiguration") (hasSuffix "-variants" $object.metadata.name) }}
 {{- range $object.webhooks }}
 {{- $_ := set . "failurePolicy" $webhooks.validateVariants.failurePolicy }}
