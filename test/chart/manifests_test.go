@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -288,6 +289,25 @@ func TestANameThatNoServiceCanHaveIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "no Service can have the name of the release, "+name)
 		require.ErrorContains(t, err, "set fullnameOverride")
 		render(t, release{name: name, namespace: plainNamespace, values: nested("fullnameOverride", "wva")})
+	}
+}
+
+// TestNamesOfDigitsStayNames: YAML would read them as numbers, and no cluster takes those.
+func TestNamesOfDigitsStayNames(t *testing.T) {
+	given := chartutil.MergeTables(values{
+		"fullnameOverride": "wva", "scheduler": values{"enabled": true}, "llamastack": values{"enabled": true}, "llmd": values{"namespace": "5678"},
+		"webhooks": values{"validateVariants": values{"enabled": true}, "placePods": values{"enabled": true}}, "wva": values{"actuation": "Metric"},
+		"va": values{"enabled": true}, "vllmService": values{"enabled": true},
+	}, valuesFile(t, filepath.Join(chartDir, "values-production.yaml")))
+	for _, scoped := range []bool{false, true} {
+		given["wva"].(values)["namespaceScoped"] = scoped
+		for key, object := range render(t, release{name: "42", namespace: "1234", values: given}) {
+			metadata := object.Object["metadata"].(map[string]any)
+			assert.Equal(t, "42", metadata["labels"].(map[string]any)["app.kubernetes.io/instance"], "%s %s", key.kind, key.name)
+			text, err := yaml.Marshal(object.Object)
+			require.NoError(t, err)
+			assert.NotRegexp(t, `: (42|1234|5678)\n|- (42|1234|5678)\n`, string(text), "%s %s", key.kind, key.name)
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ true
 {{/* The labels of every object. */}}
 {{- define "wva.labels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
@@ -88,7 +88,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "wva.selector" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: {{ $root.Chart.Name }}
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
@@ -128,6 +128,7 @@ which pods ask by that name: two schedulers of one name would race for them.
     | replace "workload-variant-autoscaler-" "<prefix>-"
     | replace "variant-scheduler" "<scheduler>"
     | replace "<labels>" $labels
+    | replace ": <namespace>" (printf ": %q" $root.Release.Namespace)
     | replace "<namespace>" $root.Release.Namespace
     | replace "<account>" (include "wva.account" $root)
     | replace "<prefix>" (include "wva.prefix" $root)
@@ -232,12 +233,12 @@ bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
 {{- if .createReader }}
 - kind: ServiceAccount
   name: {{ include "wva.prefix" $ }}-metrics-reader
-  namespace: {{ $.Release.Namespace }}
+  namespace: {{ $.Release.Namespace | quote }}
 {{- end }}
 {{- if .serviceAccountName }}
 - kind: ServiceAccount
-  name: {{ .serviceAccountName }}
-  namespace: {{ required "wva.prometheus.monitoringNamespace: name the namespace of wva.prometheus.serviceAccountName" .monitoringNamespace }}
+  name: {{ .serviceAccountName | quote }}
+  namespace: {{ required "wva.prometheus.monitoringNamespace: name the namespace of wva.prometheus.serviceAccountName" .monitoringNamespace | quote }}
 {{- end }}
 {{- end }}
 {{- end -}}
