@@ -102,7 +102,6 @@ func TestNobodyAttainsAsMuch(t *testing.T) {
 	b.reports[0].Verdicts[0] = b.reports[0].Verdict(0, "")
 	all = claims(b)
 	assert.Equal(t, front.NotShown, all[0].Answer, "nobody knows what they would pay for that")
-	assert.False(t, all[0].missed())
 }
 
 func TestWhatFitsNowhere(t *testing.T) {
@@ -114,7 +113,7 @@ func TestWhatFitsNowhere(t *testing.T) {
 	b.reports[0].Ours[1].Results[2].UnplaceableReplicas = 1
 	all = claims(b)
 	assert.Equal(t, front.Fails, all[4].Answer)
-	assert.True(t, all[4].missed())
+	assert.True(t, all[4].broken())
 	assert.Equal(t, "trace, start-up 60 s, capacity-only", all[4].Parts[1].Of)
 	assert.Equal(t, front.Fails, all[4].Parts[1].Answer)
 }

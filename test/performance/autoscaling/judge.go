@@ -31,6 +31,8 @@ type bench struct {
 	// pictured are runs with their courses.
 	pictured []pictured
 	claims   []claim
+	// compared are the cases that docs/benchmarks.md has.
+	compared []comparison
 	runs     int
 }
 
@@ -110,7 +112,7 @@ func judge(o *options, chosen []trial, progress io.Writer) (b *bench, err error)
 			return nil, err
 		}
 	}
-	b.claims = claims(b)
+	b.claims, b.compared = claims(b), b.compare()
 	return b, b.picture()
 }
 

@@ -71,7 +71,7 @@ func rowsOf(t *testing.T, numbers map[string]any, key string) []map[string]any {
 func TestAPartOfTheTrials(t *testing.T) {
 	out, numbers, page, err := benched(t, madeTrace(t, 1, 1, 2, 1), "--only", "azure-conversation aws full", "--families", "hpa:rps,hpa:inflight", "--seeds", "2", "--markdown")
 	if err != nil {
-		require.ErrorIs(t, err, errMissed)
+		require.ErrorIs(t, err, errWorse, "these requests are not those of the page")
 	}
 	assert.Equal(t, "abc", numbers["commit"])
 	verdicts := rowsOf(t, numbers, "verdicts")
@@ -101,6 +101,9 @@ func TestAPartOfTheTrials(t *testing.T) {
 	}
 	assert.Len(t, rowsOf(t, numbers, "runs"), 4, "ours, the bound and the nearest rival")
 	assert.Len(t, rowsOf(t, numbers, "claims"), 5)
+	require.Len(t, rowsOf(t, numbers, "documented"), 1)
+	assert.Equal(t, "azure-conversation aws full, start-up 60 s", rowsOf(t, numbers, "documented")[0]["of"])
+	assert.Regexp(t, `\nhybrid against docs/benchmarks\.md: worse in [01] of 1 cases\n`, out)
 	assert.Regexp(t, `azure-conversation aws full, start-up 60 s\nindex of dispersion of the arrivals: .+; of the trace as it is: .+\nPOLICY`, out)
 	assert.Contains(t, out, "(a) hybrid costs at most 1.00 of the front of all others, tuned by hindsight for each trace, at the same attainment: not shown\n", "no such trace ran")
 	assert.Regexp(t, `\(c\) with several models or variants that matter at most 0\.80: .+\n   .+  azure-conversation aws full, start-up 60 s  `, out)
@@ -130,7 +133,7 @@ func TestItGoesOnAfterAnInterruption(t *testing.T) {
 	flags := []string{"--only", "azure-conversation aws full", "--families", "hpa:rps", "--seeds", "1", "--runs", noted}
 	_, first, _, err := benched(t, data, flags...)
 	if err != nil {
-		require.ErrorIs(t, err, errMissed)
+		require.ErrorIs(t, err, errWorse, "these requests are not those of the page")
 	}
 	text, err := os.ReadFile(noted)
 	require.NoError(t, err)
@@ -141,7 +144,7 @@ func TestItGoesOnAfterAnInterruption(t *testing.T) {
 
 	out, second, _, err := benched(t, data, flags...)
 	if err != nil {
-		require.ErrorIs(t, err, errMissed)
+		require.ErrorIs(t, err, errWorse, "these requests are not those of the page")
 	}
 	assert.Equal(t, first, second)
 	assert.Regexp(t, fmt.Sprintf(`\n%d runs with 1 seeds in `, len(lines)-5), out, "all but four of those noted, and the bound")
@@ -172,7 +175,7 @@ func TestItTakesOverTheRivalsOfAnotherCommit(t *testing.T) {
 	flags := []string{"--only", "azure-conversation aws full", "--families", "hpa:rps", "--seeds", "1"}
 	_, first, _, err := benched(t, data, append(flags, "--runs", noted)...)
 	if err != nil {
-		require.ErrorIs(t, err, errMissed)
+		require.ErrorIs(t, err, errWorse, "these requests are not those of the page")
 	}
 	text, err := os.ReadFile(noted)
 	require.NoError(t, err)
@@ -187,7 +190,7 @@ func TestItTakesOverTheRivalsOfAnotherCommit(t *testing.T) {
 
 	out, second, _, err := benched(t, data, append(flags, "--rivals", noted)...)
 	if err != nil {
-		require.ErrorIs(t, err, errMissed)
+		require.ErrorIs(t, err, errWorse, "these requests are not those of the page")
 	}
 	assert.Equal(t, first, second)
 	assert.Contains(t, out, "\n3 runs with 1 seeds in ", "ours, and the bound")

@@ -26,7 +26,7 @@ func (b *bench) print(out io.Writer) {
 				s.Family, orNone(s.Policy), 100*s.Point.Attainment, 100*s.Worst, s.Point.Cost, ratioText(s.Verdict.Ratio, s.Verdict.Noise, s.Verdict.Place))
 		}
 	}
-	tell(out, "\n")
+	tell(out, "\naims (a) to (c), which may be missed, and (d), which must hold:\n")
 	for _, c := range b.claims {
 		tell(out, "%s: %s\n", c.Claim, c.Answer)
 		for _, f := range c.Parts {
@@ -41,6 +41,24 @@ func (b *bench) print(out io.Writer) {
 			tell(out, "   %-13s  %s  %s\n", f.Answer, f.Of, ratio)
 		}
 	}
+	b.printCompared(out)
+}
+
+// printCompared says which cases are worse than docs/benchmarks.md says.
+func (b *bench) printCompared(out io.Writer) {
+	if len(b.compared) == 0 {
+		tell(out, "\ndocs/benchmarks.md has none of these cases\n")
+		return
+	}
+	worse := 0
+	var lines strings.Builder
+	for i := range b.compared {
+		if c := &b.compared[i]; c.Worse != "" {
+			worse++
+			fmt.Fprintf(&lines, "   %s: %s\n", c.Of, c.Worse)
+		}
+	}
+	tell(out, "\n%s against docs/benchmarks.md: worse in %d of %d cases\n%s", ours[0], worse, len(b.compared), lines.String())
 }
 
 func orNone(setting string) string {

@@ -20,6 +20,8 @@ type results struct {
 	Verdicts []verdictRow `json:"verdicts"`
 	Singles  []singleRow  `json:"singles"`
 	Claims   []claim      `json:"claims"`
+	// Compared are the cases that docs/benchmarks.md has, against the page.
+	Compared []comparison `json:"documented"`
 	Runs     []runRow     `json:"runs"`
 }
 
@@ -94,7 +96,7 @@ type runRow struct {
 
 // results are the numbers of a bench.
 func (b *bench) results() results {
-	r := results{Commit: b.commit, Seeds: b.seeds, Claims: b.claims}
+	r := results{Commit: b.commit, Seeds: b.seeds, Claims: b.claims, Compared: b.compared}
 	for i := range b.fronts {
 		f, at := &b.fronts[i], b.where(i)
 		for k := range f.Points {
