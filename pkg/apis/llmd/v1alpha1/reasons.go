@@ -90,7 +90,7 @@ func Reasons() []Reason {
 		{ConditionMetricsAvailable, no, ReasonPrometheusError, "Prometheus did not answer or refused the queries."},
 
 		{ConditionOptimizationReady, yes, ReasonOptimizationSucceeded, "The last decision used the latency model and the service class."},
-		{ConditionOptimizationReady, yes, ReasonSaturationOnlyMode, "The last decision used saturation and observed rates alone; where a latency is promised, the message says why."},
+		{ConditionOptimizationReady, yes, ReasonSaturationOnlyMode, "The last decision used saturation and observed rates alone; where the model has an SLO, the message says why."},
 		{ConditionOptimizationReady, yes, ReasonSaturationSafetyOverride, "Saturation asked for more replicas than the latency model, and won."},
 		{ConditionOptimizationReady, yes, ReasonServiceClassUnclear, "It is unclear which service class counts for the model, so the last decision used saturation and observed rates alone; the message says why."},
 		{ConditionOptimizationReady, yes, ReasonNamespaceConfigUnread, "The ConfigMaps in the namespace could not be read, so those in the manager's namespace count; the message names the missing permission."},
@@ -133,7 +133,7 @@ func Reasons() []Reason {
 		{"", "", "SpareCapacity", "Fewer replicas carry the load."},
 		{"", "", "Borrowed", "Nothing is known of the variant yet, so the figures of another variant of its model are used."},
 		{"", "", "CheaperVariant", "The variant replaces replicas of another one: it serves the same load for so much less that its start-up pays off, or another model needs the room of those replicas."},
-		{"", "", "SLO", "The promised latency needs more replicas than saturation asks for."},
+		{"", "", "SLO", "The SLO needs more replicas than saturation asks for."},
 		{"", "", "Backlog", "Requests wait or waited lately, or replicas just began to serve, so no replica is removed yet."},
 		{"", "", "Idle", "The model had no requests for its retention period, so it may scale to zero."},
 		{"", "", "BackingOff", "The variant's replicas recently found no node or did not start, so other variants are preferred until the back-off ends."},

@@ -9,7 +9,7 @@ import (
 // latencies are not here: they live in Prometheus. A field that is absent is
 // unknown, never zero.
 type VariantAutoscalingStatus struct {
-	// CurrentAlloc is what serves the variant now.
+	// CurrentAlloc is what the scale target of the variant asks for now.
 	// +optional
 	CurrentAlloc *CurrentAlloc `json:"currentAlloc,omitempty"`
 	// DesiredOptimizedAlloc is what the last decision wants.
@@ -24,7 +24,7 @@ type VariantAutoscalingStatus struct {
 	// Decision says how the last decision came about.
 	// +optional
 	Decision *Decision `json:"decision,omitempty"`
-	// ServiceClass is the name of the service class whose promise counts for the model:
+	// ServiceClass is the name of the service class whose SLO counts for the model:
 	// that of spec.sloClassRef, else the most important one that lists the model.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -37,7 +37,7 @@ type VariantAutoscalingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// CurrentAlloc is what serves the variant now.
+// CurrentAlloc is what the scale target of the variant asks for now.
 type CurrentAlloc struct {
 	// VariantID is the resolved {modelID}-{accelerator}-{acceleratorCount}.
 	// +optional
@@ -45,7 +45,8 @@ type CurrentAlloc struct {
 	// Accelerator is the resolved type of device.
 	// +optional
 	Accelerator string `json:"accelerator,omitempty"`
-	// NumReplicas is the number of replicas that the target asks for.
+	// NumReplicas is the number of replicas that the target asks for (its spec.replicas).
+	// Some of them may not serve yet: status.placement.pending counts those.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	NumReplicas *int32 `json:"numReplicas,omitempty"`
@@ -160,11 +161,14 @@ type Decision struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Steps []DecisionStep `json:"steps,omitempty"`
-	// Binds says what keeps the number from being larger or smaller.
+	// Binds says what the number of replicas comes from, as the stage of the decision and
+	// its detail: the last limit that changed it, such as maxReplicas, the room on the
+	// cluster or spec.behavior, else the demand. Without the field the demand is not known,
+	// or the variant took no part in the decision.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Binds string `json:"binds,omitempty"`
-	// Alternative is the next best answer.
+	// Alternative is the next best mix of replicas of the model's variants, with its price.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Alternative string `json:"alternative,omitempty"`

@@ -14,7 +14,7 @@ import (
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.modelID`,description="The model that clients ask for"
 // +kubebuilder:printcolumn:name="VariantID",type=string,JSONPath=`.status.currentAlloc.variantID`,description="The variant: model, accelerator and number of accelerators"
 // +kubebuilder:printcolumn:name="Accelerator",type=string,JSONPath=`.status.currentAlloc.accelerator`,description="The accelerator that was resolved for the variant"
-// +kubebuilder:printcolumn:name="CurrentReplicas",type=integer,JSONPath=`.status.currentAlloc.numReplicas`,description="The replicas of the scale target"
+// +kubebuilder:printcolumn:name="CurrentReplicas",type=integer,JSONPath=`.status.currentAlloc.numReplicas`,description="The replicas that the scale target asks for; not all of them may serve yet"
 // +kubebuilder:printcolumn:name="Optimized",type=integer,JSONPath=`.status.desiredOptimizedAlloc.numReplicas`,description="The replicas that the last decision wants"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the variant is being autoscaled"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -91,8 +91,8 @@ type VariantAutoscalingSpec struct {
 	VariantCost string `json:"variantCost,omitempty"`
 
 	// SLOClassRef names the service class (ConfigMap service-classes-config) whose
-	// priority and latency promise count. Without it, the most important class that
-	// lists the model counts.
+	// priority and SLO (targets for TTFT and ITL) count. Without it, the most important
+	// class that lists the model counts.
 	// +optional
 	SLOClassRef *SLOClassReference `json:"sloClassRef,omitempty"`
 
