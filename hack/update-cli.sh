@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
 # Writes the reference page of kubectl wva from the help of its commands, and into each page what the
 # commands print that it shows: the block after <!-- printed --> is what the one after <!-- run -->
-# before it prints.
+# before it prints. First it writes the entries of the runbook, as plain text, which kubectl wva
+# explain shows.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# Links become their texts, and paragraphs lines of 100 characters.
+sed -nE '/^### /,$p' docs/operate/runbook.md |
+	sed -E '/^## /d; /^<!--/d; s/\[([^]]*)\]\([^)]*\)/\1/g; s/\*\*Do:\*\*/What to do:/' |
+	fold -s -w 100 | sed -E 's/[[:blank:]]+$//' | cat -s >cmd/kubectl-wva/explain/entries.txt
 
 program=$(mktemp)
 trap 'rm -f "$program"' EXIT

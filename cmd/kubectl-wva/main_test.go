@@ -36,7 +36,7 @@ func TestMistakes(t *testing.T) {
 		"capacity --bogus":     `unknown flag: --bogus; "kubectl wva capacity --help" lists the flags`,
 		"adopt":                `nothing is named: expected "kubectl wva adopt DEPLOYMENT... [flags]"`,
 		"status llama":         `"llama" does not belong here: expected "kubectl wva status [flags]"`,
-		"explain a b":          `"a b" does not belong here: expected "kubectl wva explain VARIANTAUTOSCALING [flags]"`,
+		"explain a b":          `"a b" does not belong here: expected "kubectl wva explain VARIANTAUTOSCALING | --reason REASON [flags]"`,
 		"completion":           `nothing is named: expected "kubectl wva completion bash|fish|powershell|zsh [flags]"`,
 		"completion tcsh":      `invalid argument "tcsh"`,
 	} {

@@ -279,6 +279,12 @@ func (c Config) File() ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
+// Given reports whether a place gave a setting; else its default is in force.
+func (c Config) Given(name string) bool {
+	given, known := c.inForce[name]
+	return known && given.level >= 0 && given.value != ""
+}
+
 // oneLine is an error as one line of many.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 

@@ -128,7 +128,7 @@ func servingBy(s *v1alpha1.VariantAutoscalingStatus) int {
 // lookAt notes the replicas of a variant, a decision that changed them, and a state that
 // has become another one.
 func (h *history) lookAt(v *v1alpha1.VariantAutoscaling, at time.Time, ready int, first bool) {
-	key, row := keyOf(v), status.RowOf(v)
+	key, row := keyOf(v), status.RowOf(v, nil)
 	wanted := cmp.Or(row.Desired, row.Current)
 	if before := h.states[key]; before != row.State {
 		h.states[key] = row.State

@@ -104,7 +104,7 @@ func (v *view) addVariants(d *report.Dashboard) map[string]promise {
 	pods := v.podsByVariant()
 	promises, targets := map[string]promise{}, v.promises()
 	for _, object := range h.last.variants {
-		row := status.RowOf(object)
+		row := status.RowOf(object, nil)
 		out := report.DashboardVariant{
 			Key: v.name(row.Namespace, row.Name), Model: v.name(row.Namespace, row.Model), Accelerator: capacity.Accelerator(row.Accelerator),
 			Pods: podsOf(object), Wanted: row.Desired, Current: row.Current, Pending: row.Pending, Fit: row.Fit, FitIsBound: row.FitIsBound,

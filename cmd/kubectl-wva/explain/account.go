@@ -1,10 +1,13 @@
 package explain
 
 import (
+	"slices"
 	"strings"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/status"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
@@ -20,10 +23,12 @@ type Account struct {
 	Load   string `json:"load,omitempty"`
 	Supply string `json:"supply,omitempty"`
 	// Applied says that the target asks for what the decision wants.
-	Applied      bool                `json:"applied"`
-	LastScale    *metav1.Time        `json:"lastScaleTime,omitempty"`
-	ServiceClass string              `json:"serviceClass,omitempty"`
-	Placement    *v1alpha1.Placement `json:"placement,omitempty"`
+	Applied      bool         `json:"applied"`
+	LastScale    *metav1.Time `json:"lastScaleTime,omitempty"`
+	ServiceClass string       `json:"serviceClass,omitempty"`
+	// SizedBy says what the last decision was sized by: latencies, or saturation alone, and why.
+	SizedBy   string              `json:"sizedBy,omitempty"`
+	Placement *v1alpha1.Placement `json:"placement,omitempty"`
 	// Problems are the conditions that are not as they should be, or that are with a reason
 	// that somebody should act on.
 	Problems []metav1.Condition `json:"problems,omitempty"`
@@ -45,12 +50,18 @@ const (
 	stageSupply = "supply"
 )
 
-// AccountOf is the account of an object and its events.
-func AccountOf(object *v1alpha1.VariantAutoscaling, events []Event) Account {
+// sizing are the reasons of OptimizationReady whose message says what a decision was sized by.
+var sizing = []string{v1alpha1.ReasonOptimizationSucceeded, v1alpha1.ReasonSaturationSafetyOverride, v1alpha1.ReasonSaturationOnlyMode}
+
+// AccountOf is the account of an object and its events, with the modes of the managers.
+func AccountOf(object *v1alpha1.VariantAutoscaling, modes *installation.Modes, events []Event) Account {
 	s := &object.Status
 	a := Account{
-		Variant: status.RowOf(object), Decision: s.Decision, ServiceClass: s.ServiceClass, Placement: s.Placement,
+		Variant: status.RowOf(object, modes), Decision: s.Decision, ServiceClass: s.ServiceClass, Placement: s.Placement,
 		Problems: status.Problems(s.Conditions), Events: events,
+	}
+	if c := apimeta.FindStatusCondition(s.Conditions, v1alpha1.ConditionOptimizationReady); c != nil && slices.Contains(sizing, c.Reason) {
+		a.SizedBy = c.Message
 	}
 	if s.Actuation != nil {
 		a.Applied, a.LastScale = s.Actuation.Applied, s.Actuation.LastScaleTime

@@ -3,7 +3,9 @@ package explain
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,20 +14,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
 
 const long = `Explain the last decision about a variant: the load, what a replica serves, the number of
-replicas after every stage, the limit that was reached, the next best alternative, where
-replicas fit, and recent events.
+replicas after every stage, what settled it (a limit, or else the demand), the next best mix of
+replicas, where replicas fit, the mode, the SLO, and recent events.
 
-Everything but the events is from the status of the object. The autoscaler writes the status
-when a number, a reason or a condition changes. So as long as the autoscaler runs, an old
-decision still holds.`
+Everything but the events is from the status of the object; the mode may be from the settings of
+the manager. The autoscaler writes the status when a number, a reason or a condition changes. So
+as long as the autoscaler runs, an old decision still holds.
+
+With --reason it says what a reason means and what to do about it. That needs no cluster.`
 
 const examples = `  # A variant of the current namespace
   kubectl wva explain llama-8b-h100
+
+  # What to do about a reason
+  kubectl wva explain --reason NoSlots
 
   # The steps, for a script
   kubectl wva explain llama-8b-h100 -n chat -o json | jq '.decision.steps'`
@@ -36,14 +44,27 @@ const mostEvents = 10
 // NewCommand is the command, for the cluster of the flags.
 func NewCommand(flags *cluster.Flags) *cobra.Command {
 	var form output.Form
+	var reason, managerNamespace string
 	command := &cobra.Command{
-		Use:               "explain VARIANTAUTOSCALING",
-		Short:             "Explain the last decision about a variant",
-		Long:              long,
-		Example:           examples,
-		Args:              cobra.ExactArgs(1),
+		Use:     "explain VARIANTAUTOSCALING | --reason REASON",
+		Short:   "Explain the last decision about a variant",
+		Long:    long,
+		Example: examples,
+		Args: func(command *cobra.Command, names []string) error {
+			if reason != "" {
+				return cobra.NoArgs(command, names)
+			}
+			return cobra.ExactArgs(1)(command, names)
+		},
 		ValidArgsFunction: flags.CompleteVariants,
 		RunE: func(command *cobra.Command, names []string) error {
+			if reason != "" {
+				text, err := entry(reason)
+				if err == nil {
+					_, err = io.WriteString(command.OutOrStdout(), text)
+				}
+				return err
+			}
 			ctx := command.Context()
 			api, err := flags.Client()
 			if err != nil {
@@ -57,7 +78,11 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 			if err != nil {
 				_, _ = fmt.Fprintln(command.ErrOrStderr(), "note: the events are not known:", err)
 			}
-			account := AccountOf(object, events)
+			modes, notes := installation.FindModes(ctx, api, managerNamespace)
+			account := AccountOf(object, modes, events)
+			if account.Variant.Mode == "" && len(notes) > 0 {
+				_, _ = fmt.Fprintln(command.ErrOrStderr(), "note: the mode is not known:", strings.Join(notes, "; "))
+			}
 			if form.ForPrograms() {
 				return form.Write(command.OutOrStdout(), account)
 			}
@@ -65,6 +90,9 @@ func NewCommand(flags *cluster.Flags) *cobra.Command {
 		},
 	}
 	form.Add(command, "text", output.JSON, output.YAML)
+	command.Flags().StringVar(&reason, "reason", "", "Say what this reason means and what to do, instead of explaining a variant.")
+	command.Flags().StringVar(&managerNamespace, "manager-namespace", "", "Namespace of the manager; without it the manager is looked for in all.")
+	_ = command.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasonNames(), cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 

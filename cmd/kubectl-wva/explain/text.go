@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/status"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -31,11 +33,24 @@ func (a *Account) Text(out io.Writer, now time.Time) error {
 		for _, line := range problems(a.Problems) {
 			w.line("  %s", line)
 		}
-		w.line("docs/operate/runbook.md says for each reason what to do.")
+		w.line("What to do:")
+		for _, reason := range reasonsOf(a.Problems) {
+			w.line("  kubectl wva explain --reason %s", reason)
+		}
 	}
 	w.line("")
 	a.recent(w, now)
 	return w.err
+}
+
+// reasonsOf are the reasons of conditions, each once.
+func reasonsOf(conditions []metav1.Condition) (reasons []string) {
+	for _, c := range conditions {
+		if !slices.Contains(reasons, c.Reason) {
+			reasons = append(reasons, c.Reason)
+		}
+	}
+	return reasons
 }
 
 // problems are the conditions, one line for all that have the same message.
@@ -129,33 +144,47 @@ func (a *Account) sentences(w *writer) {
 	if a.Meaning != "" && !same(a.Meaning, d.Message) {
 		why += ". " + a.Meaning
 	}
-	limit := cmp.Or(d.Binds, "none")
-	if stage, detail, cut := strings.Cut(limit, ": "); cut && same(detail, d.Message) {
-		limit = stage + ", as above"
+	settled := cmp.Or(d.Binds, "not known")
+	if stage, detail, cut := strings.Cut(settled, ": "); cut && same(detail, d.Message) {
+		settled = stage + ", as above"
 	}
 	if len(d.Steps) == 0 {
-		limit = "the variant took no part in the last decision"
+		settled = "the variant took no part in the last decision"
 	}
 	w.line("")
 	w.rows(nil, [][]string{
 		{"Why", why},
 		{"Load", cmp.Or(a.Load, "not known")},
 		{"Supply", cmp.Or(a.Supply, "not known")},
-		{"Limit", limit},
+		{"Settled by", settled},
 		{"Next best", cmp.Or(d.Alternative, "none")},
 		{"Placement", placement(a.Placement)},
-		{"Promise", promise(a.ServiceClass)},
+		{"Mode", a.mode()},
+		{"SLO", a.slo()},
 	})
 }
 
 // same reports whether two sentences are one, with or without its full stop.
 func same(a, b string) bool { return strings.TrimSuffix(a, ".") == strings.TrimSuffix(b, ".") }
 
-func promise(class string) string {
-	if class == "" {
-		return "no service class counts for the model"
+// mode is that of the manager, and what the last decision was sized by.
+func (a *Account) mode() string {
+	mode := cmp.Or(string(a.Variant.Mode), "not known")
+	if a.SizedBy != "" {
+		mode += "; " + a.SizedBy
 	}
-	return "service class " + class
+	return mode
+}
+
+// slo says which latency target the model has.
+func (a *Account) slo() string {
+	switch {
+	case a.ServiceClass == "":
+		return "none: no service class counts for the model"
+	case a.Variant.Mode == installation.CapacityOnly:
+		return "that of service class " + a.ServiceClass + ", which counts in hybrid mode alone"
+	}
+	return "that of service class " + a.ServiceClass
 }
 
 // placement says what a replica takes and where replicas stand.

@@ -33,6 +33,10 @@ type Manager struct {
 	Config          config.Config
 	// Notes say what of its settings could not be read.
 	Notes []string
+	// partly is set where its ConfigMap could not be read, and hidden are the variables of its
+	// environment that come from elsewhere; all others may too where one is empty.
+	partly bool
+	hidden []string
 }
 
 // Find is the manager of the cluster; with a namespace the one there. Of several the first
@@ -104,13 +108,15 @@ func none(namespace, note string) (*Manager, error) {
 // read works out the settings of a Deployment.
 func read(ctx context.Context, api client.Reader, d *appsv1.Deployment) (*Manager, error) {
 	m := &Manager{Namespace: d.Namespace, Name: d.Name}
-	from := sources(d)
+	from, hidden := sources(d)
+	m.hidden = hidden
 	_, name := config.Located(from)
 	var settings corev1.ConfigMap
 	switch err := api.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, &settings); {
 	case err == nil:
 		from.Map, from.MapName = settings.Data, d.Namespace+"/"+name
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		m.partly = true
 		m.Notes = append(m.Notes, fmt.Sprintf("ConfigMap %s/%s could not be read, so the manager's settings in it do not count: %v", d.Namespace, name, err))
 	default:
 		return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", d.Namespace, name, err)
@@ -133,9 +139,10 @@ func (m *Manager) load(from config.Sources, incomplete bool) error {
 	return nil
 }
 
-// sources are what a Deployment gives its manager.
-func sources(d *appsv1.Deployment) config.Sources {
-	from := config.Sources{Flags: map[string]string{}}
+// sources are what a Deployment gives its manager. Hidden are the variables of its environment
+// that come from a ConfigMap or a Secret; an empty one stands for whatever such an object holds.
+func sources(d *appsv1.Deployment) (from config.Sources, hidden []string) {
+	from.Flags = map[string]string{}
 	environment := map[string]string{}
 	for i := range d.Spec.Template.Spec.Containers {
 		c := &d.Spec.Template.Spec.Containers[i]
@@ -143,11 +150,17 @@ func sources(d *appsv1.Deployment) config.Sources {
 			continue
 		}
 		for _, e := range c.Env {
-			if e.ValueFrom == nil {
+			switch {
+			case e.ValueFrom == nil:
 				environment[e.Name] = e.Value
-			} else if e.ValueFrom.FieldRef != nil && e.ValueFrom.FieldRef.FieldPath == "metadata.namespace" {
+			case e.ValueFrom.FieldRef != nil && e.ValueFrom.FieldRef.FieldPath == "metadata.namespace":
 				environment[e.Name] = d.Namespace
+			default:
+				hidden = append(hidden, e.Name)
 			}
+		}
+		if len(c.EnvFrom) > 0 {
+			hidden = append(hidden, "")
 		}
 		for _, argument := range slices.Concat(c.Command, c.Args) {
 			for variable, value := range environment {
@@ -164,7 +177,7 @@ func sources(d *appsv1.Deployment) config.Sources {
 		value, ok := environment[name]
 		return value, ok
 	}
-	return from
+	return from, hidden
 }
 
 // AcceleratorNames is the ConfigMap in which the manager finds names of accelerators.

@@ -45,6 +45,9 @@ func (f *Flags) Add(command *cobra.Command) {
 // Given reports whether an address was given.
 func (f *Flags) Given() bool { return f.address != "" }
 
+// ManagerNamespace is the namespace of the manager; empty where none was named.
+func (f *Flags) ManagerNamespace() string { return f.namespace }
+
 // Manager is the manager that the flags name, or that is found.
 func (f *Flags) Manager(ctx context.Context, api client.Reader) (*installation.Manager, error) {
 	return installation.Find(ctx, api, f.namespace)

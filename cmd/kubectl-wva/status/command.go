@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/prometheus"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -24,18 +25,22 @@ import (
 
 const long = `Show all variants at a glance, one line for each:
 
-  SHAPE      what one replica takes, such as 2xH100
-  ACTUATION  Scale, Metric or Off
-  CURRENT    replicas that the target asks for
-  DESIRED    replicas that the last decision wants
-  PENDING    replicas that exist and do not serve yet
-  FIT        how many more fit on the cluster; "<=" is an upper bound
-  STATE      Ready, or the reason of the condition to act on first
-  REASON     reason of the last decision
-  DECIDED    time since the status last changed, which is long while the load is steady
+  SHAPE            what one replica takes, such as 2xH100
+  ACTUATION        Scale, Metric or Off
+  MODE             hybrid (sized for the SLO too) or capacity-only (sized by saturation alone)
+  CURRENTREPLICAS  replicas that the target asks for; not all of them may serve yet
+  OPTIMIZED        replicas that the last decision wants
+  PENDING          replicas that exist and do not serve yet
+  FIT              how many more fit on the cluster; "<=" is an upper bound
+  STATE            Ready, or the reason of the condition to act on first
+  REASON           reason of the last decision
+  DECIDED          time since the status last changed, which is long while the load is steady
 
-"-" is unknown. An object that does not fit the present kind, because it was stored under an
-earlier one, has the state Unreadable. Lines below the table say what is wrong with the variants that are not Ready.
+"-" is unknown. CURRENTREPLICAS and OPTIMIZED are the columns of kubectl get va with these names.
+The SLO is the latency that the service class of the model asks for. The mode is that of the
+settings of the manager, which it reads when it starts, or that of the last decision. If an
+object was stored under an earlier kind and does not fit the present one, its state is Unreadable.
+Lines below the table say what is wrong with the variants that are not Ready.
 
 -o wide also shows the target, and the load and the mean latencies of the last minutes, which
 come from Prometheus.`
@@ -100,13 +105,17 @@ func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
 	if err != nil {
 		return err
 	}
-	rows := rowsOf(list)
+	modes, notes := installation.FindModes(ctx, api, o.prometheus.ManagerNamespace())
+	rows := rowsOf(list, modes)
+	if slices.ContainsFunc(rows, func(r Row) bool { return r.Mode == "" && r.State != Unreadable }) && len(notes) > 0 {
+		_, _ = fmt.Fprintln(complaints, "note: the mode is not known:", strings.Join(notes, "; "))
+	}
 	if o.form.String() == wide {
 		if err := o.measure(ctx, api, namespace, rows); err != nil {
 			_, _ = fmt.Fprintln(complaints, "note: load and latencies are not known:", err)
 		}
 	}
-	s := &screen{form: &o.form, out: out, all: namespace == ""}
+	s := &screen{form: &o.form, out: out, all: namespace == "", modes: modes}
 	switch {
 	case o.watch:
 		return s.follow(ctx, api, namespace, list)
@@ -121,10 +130,10 @@ func (o *options) run(ctx context.Context, out, complaints io.Writer) error {
 	return s.show(rows)
 }
 
-func rowsOf(list *v1alpha1.VariantAutoscalingList) []Row {
+func rowsOf(list *v1alpha1.VariantAutoscalingList, modes *installation.Modes) []Row {
 	rows := make([]Row, 0, len(list.Items))
 	for i := range list.Items {
-		rows = append(rows, RowOf(&list.Items[i]))
+		rows = append(rows, RowOf(&list.Items[i], modes))
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
@@ -194,6 +203,8 @@ type screen struct {
 	form *output.Form
 	out  io.Writer
 	all  bool
+	// modes are those of the managers.
+	modes *installation.Modes
 }
 
 // show shows all rows, and below them what is wrong.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/cluster"
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 	"llmd.ai/workload-variant-autoscaler/pkg/decision"
@@ -28,6 +29,8 @@ type Row struct {
 	Pods      *int32             `json:"pods,omitempty"`
 	Target    string             `json:"target"`
 	Actuation v1alpha1.Actuation `json:"actuation"`
+	// Mode is that of the manager which decides about the variant.
+	Mode installation.Mode `json:"mode,omitempty"`
 	// Current and Desired are replicas: those that the target asks for, and those that the
 	// last decision wants.
 	Current *int32 `json:"current,omitempty"`
@@ -63,8 +66,8 @@ const Unseen = "NotSeenYet"
 // Unreadable is the state of an object that does not fit the present kind.
 const Unreadable = "Unreadable"
 
-// RowOf is the row of an object.
-func RowOf(object *v1alpha1.VariantAutoscaling) Row {
+// RowOf is the row of an object; with the modes of the managers, its mode is in it.
+func RowOf(object *v1alpha1.VariantAutoscaling, modes *installation.Modes) Row {
 	if err := cluster.Unreadable(object); err != nil {
 		return Row{Namespace: object.Namespace, Name: object.Name, State: Unreadable, Message: err.Error()}
 	}
@@ -96,6 +99,9 @@ func RowOf(object *v1alpha1.VariantAutoscaling) Row {
 		r.Reason = status.Decision.Reason
 	}
 	r.State, r.Message = state(status.Conditions)
+	if modes != nil {
+		r.Mode = modes.Of(object)
+	}
 	return r
 }
 
@@ -171,9 +177,9 @@ func (r *Row) Shape() string {
 	return fmt.Sprintf("%dx%s", *r.Devices, device)
 }
 
-// header are the names of the columns.
+// header are the names of the columns. What kubectl get va shows too has its name there.
 func header(all, wide bool) []string {
-	names := []string{"NAME", "MODEL", "SHAPE", "ACTUATION", "CURRENT", "DESIRED", "PENDING", "FIT", "STATE", "REASON", "DECIDED"}
+	names := []string{"NAME", "MODEL", "SHAPE", "ACTUATION", "MODE", "CURRENTREPLICAS", "OPTIMIZED", "PENDING", "FIT", "STATE", "REASON", "DECIDED"}
 	if wide {
 		names = append(names, "TARGET", "LOAD/S", "TTFT MS", "ITL MS")
 	}
@@ -193,7 +199,7 @@ func (r *Row) cells(all, wide bool, now time.Time) []string {
 		fit = "<=" + fit
 	}
 	cells := []string{
-		r.Name, r.Model, r.Shape(), string(r.Actuation), output.Number(r.Current), output.Number(r.Desired), output.Number(r.Pending), fit,
+		r.Name, r.Model, r.Shape(), string(r.Actuation), string(r.Mode), output.Number(r.Current), output.Number(r.Desired), output.Number(r.Pending), fit,
 		r.State, r.Reason, decided,
 	}
 	if wide {

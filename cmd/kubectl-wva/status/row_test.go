@@ -2,6 +2,7 @@ package status
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/installation"
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
 )
@@ -56,14 +58,14 @@ func screenOf(t *testing.T, form string) (*screen, *bytes.Buffer) {
 
 func TestAllAtAGlance(t *testing.T) {
 	t.Parallel()
-	rows := rowsOf(list(t, objects))
-	rows[0].Decided = nil
+	rows := rowsOf(list(t, objects), nil)
+	rows[0].Decided, rows[1].Mode = nil, installation.CapacityOnly
 	s, out := screenOf(t, output.Table)
 	require.NoError(t, s.show(rows))
-	assert.Equal(t, `NAME  MODEL  SHAPE   ACTUATION  CURRENT  DESIRED  PENDING  FIT  STATE         REASON     DECIDED
-a     llama  2xH100  Off        1        3        0        <=4  TargetShared  Saturated  -
-b     llama  2xL40S  Scale      -        -        -        -    NotSeenYet    -          -
-c     llama  -       Scale      -        -        -        -    Ready         -          -
+	assert.Equal(t, `NAME  MODEL  SHAPE   ACTUATION  MODE           CURRENTREPLICAS  OPTIMIZED  PENDING  FIT  STATE         REASON     DECIDED
+a     llama  2xH100  Off        -              1                3          0        <=4  TargetShared  Saturated  -
+b     llama  2xL40S  Scale      capacity-only  -                -          -        -    NotSeenYet    -          -
+c     llama  -       Scale      -              -                -          -        -    Ready         -          -
 chat/a: TargetShared: c has it too
 `, out.String())
 
@@ -74,7 +76,7 @@ chat/a: TargetShared: c has it too
 
 func TestWhatPrometheusKnows(t *testing.T) {
 	t.Parallel()
-	rows := rowsOf(list(t, objects))[:1]
+	rows := rowsOf(list(t, objects), nil)[:1]
 	load, ttft := 1.25, 300.0
 	rows[0].Measured = &Measured{Load: &load, TTFT: &ttft}
 	s, out := screenOf(t, wide)
@@ -98,7 +100,7 @@ func TestChangesAreShownOnce(t *testing.T) {
 	all.Items = all.Items[:2]
 	out.Reset()
 	require.NoError(t, f.catchUp(all))
-	assert.Regexp(t, `(?s)^a     llama  2xH100  Off        1        5 .*\nc .*Deleted .*\n$`, out.String())
+	assert.Regexp(t, `(?s)^a     llama  2xH100  Off        -     1                5 .*\nc .*Deleted .*\n$`, out.String())
 
 	out.Reset()
 	all.Items[0].Name = "a-much-longer-name"
@@ -173,7 +175,7 @@ items:
   status:
     currentAlloc: {accelerator: H100, numReplicas: 1}
     placement: {shape: {devices: 8, pods: 2}}
-`))
+`), nil)
 	assert.Equal(t, "2 pods of 8xH100", rows[0].Shape())
 	s, out := screenOf(t, output.JSON)
 	require.NoError(t, s.show(rows))
@@ -188,7 +190,51 @@ items:
   spec: {modelID: llama, accelerator: NVIDIA-A100-SXM4-80GB, scaleTargetRef: {name: a}}
   status:
     currentAlloc: {accelerator: A100}
-    placement: {shape: {accelerator: A100, deviceMemoryGiB: 80, form: SXM4, devices: 1, pods: 1}}`))[0]
+    placement: {shape: {accelerator: A100, deviceMemoryGiB: 80, form: SXM4, devices: 1, pods: 1}}`), nil)[0]
 	assert.Equal(t, "1xA100-80GB-SXM4", row.Shape())
 	assert.Equal(t, "A100", row.Accelerator)
+}
+
+// What kubectl get va shows too has the same name here.
+func TestTheColumnsAreCalledLikeThoseOfKubectlGet(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../manifests/crd/llmd.ai_variantautoscalings.yaml")
+	require.NoError(t, err)
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				AdditionalPrinterColumns []struct{ Name, JSONPath string }
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &crd))
+	shared := 0
+	for _, column := range crd.Spec.Versions[0].AdditionalPrinterColumns {
+		switch column.JSONPath {
+		case ".spec.modelID", ".status.currentAlloc.numReplicas", ".status.desiredOptimizedAlloc.numReplicas":
+			shared++
+			assert.Contains(t, header(false, false), strings.ToUpper(column.Name))
+		}
+	}
+	assert.Equal(t, 3, shared)
+}
+
+// The mode is in the row where it is known, and absent where it is not.
+func TestTheModeOfARow(t *testing.T) {
+	t.Parallel()
+	sized := `
+items:
+- metadata: {name: a, namespace: chat}
+  spec: {modelID: llama, scaleTargetRef: {name: a}}
+  status: {conditions: [{type: OptimizationReady, status: "True", reason: OptimizationSucceeded}]}
+- metadata: {name: b, namespace: chat}
+  spec: {modelID: llama, scaleTargetRef: {name: b}}
+`
+	rows := rowsOf(list(t, sized), &installation.Modes{})
+	assert.Equal(t, installation.Hybrid, rows[0].Mode, "no other mode decides so")
+	assert.Empty(t, rows[1].Mode, "no manager is known")
+	s, out := screenOf(t, output.JSON)
+	require.NoError(t, s.show(rows))
+	assert.Equal(t, 1, strings.Count(out.String(), `"mode": "hybrid"`))
+	assert.Equal(t, 1, strings.Count(out.String(), `"mode"`))
 }

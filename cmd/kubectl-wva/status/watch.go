@@ -66,7 +66,7 @@ func (s *screen) follow(ctx context.Context, api client.WithWatch, namespace str
 // begin shows the table as it is.
 func (f *follower) begin(list *v1alpha1.VariantAutoscalingList) error {
 	f.widths = make([]int, len(header(f.all, false)))
-	rows := rowsOf(list)
+	rows := rowsOf(list, f.modes)
 	now := time.Now()
 	f.widen(header(f.all, false))
 	for i := range rows {
@@ -104,7 +104,7 @@ func (f *follower) widen(cells []string) (grew bool) {
 // catchUp shows what changed while nothing watched.
 func (f *follower) catchUp(list *v1alpha1.VariantAutoscalingList) error {
 	there := map[nameOf]bool{}
-	for _, r := range rowsOf(list) {
+	for _, r := range rowsOf(list, f.modes) {
 		there[r.key()] = true
 		if err := f.row(r); err != nil {
 			return err
@@ -135,9 +135,9 @@ func (f *follower) watch(ctx context.Context, api client.WithWatch, namespace, v
 			return apierrors.FromObject(change.Object)
 		case !ok:
 		case change.Type == watch.Deleted:
-			err = f.gone(RowOf(object))
+			err = f.gone(RowOf(object, f.modes))
 		default:
-			err = f.row(RowOf(object))
+			err = f.row(RowOf(object, f.modes))
 		}
 		if err != nil {
 			return err

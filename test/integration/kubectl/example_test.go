@@ -242,7 +242,7 @@ func saySomething(t *testing.T, w *world) {
 	require.NoError(t, err)
 	assert.Contains(t, complaint, "note: Deployment llama-8b has VariantAutoscaling llama-8b already, and is passed over")
 
-	assert.Regexp(t, `(?m)^chat +llama-8b-h100 +meta/llama +2xH100 +Off +2 +3 +- +4 +Ready +Saturated`, w.must(t, "kubectl wva status -A"))
+	assert.Regexp(t, `(?m)^chat +llama-8b-h100 +meta/llama +2xH100 +Off +- +2 +3 +- +4 +Ready +Saturated`, w.must(t, "kubectl wva status -A"))
 	assert.NotContains(t, w.must(t, "kubectl wva status"), "chat", "one namespace, as for kubectl")
 	assert.Regexp(t, `(?m)^llama-8b-h100 .* 6\.0 +- +-$`, w.must(t, "kubectl wva status -n chat -o wide"))
 	assert.Contains(t, w.must(t, "kubectl wva explain llama-8b-h100"), "The last decision wants 3 replicas, and 2 are there. Actuation is Off, so nothing is written.")

@@ -57,7 +57,7 @@ func hidesNone(t *testing.T, w *world) {
 	const named = "VariantAutoscaling mixed/bad cannot be read, so the autoscaler leaves it out: json: cannot unmarshal number into Go struct field VariantAutoscalingSpec.spec.variantCost of type string; " +
 		"correct it with `kubectl -n mixed edit variantautoscalings bad`"
 	out := w.must(t, "kubectl wva status -n mixed")
-	assert.Regexp(t, `(?m)^bad +- +- +- +- +- +- +- +Unreadable `, out)
+	assert.Regexp(t, `(?m)^bad +- +- +- +- +- +- +- +- +Unreadable `, out)
 	assert.Regexp(t, `(?m)^good +meta/llama +4xH100 `, out)
 	assert.Contains(t, out, "mixed/bad: Unreadable: "+named)
 	assert.Contains(t, w.must(t, "kubectl wva status -A -o json"), `"state": "Unreadable"`)
