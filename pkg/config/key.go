@@ -207,7 +207,7 @@ func placeKeys() []Key {
 			text(func(c *Config) *string { return &c.SaturationConfigMap })),
 		static("ACCELERATOR_NAMES_CONFIG_MAP_NAME", "workload-variant-autoscaler-accelerator-names", "ConfigMap that names accelerators by the values of their product labels. Its names replace the built-in ones. The manager follows it.",
 			text(func(c *Config) *string { return &c.AcceleratorNamesConfigMap })),
-		static("SERVICE_CLASS_CONFIG_MAP_NAME", publishedServiceClasses, "ConfigMap of the service classes, with the promised latencies and the priorities. The manager follows it.",
+		static("SERVICE_CLASS_CONFIG_MAP_NAME", publishedServiceClasses, "ConfigMap of the service classes, with the SLOs and the priorities. The manager follows it.",
 			text(func(c *Config) *string { return &c.ServiceClassConfigMap })),
 		static("ACCELERATOR_COST_CONFIG_MAP_NAME", publishedUnitCosts, "ConfigMap of the prices of accelerators, for variants without spec.variantCost. The manager follows it.",
 			text(func(c *Config) *string { return &c.UnitCostConfigMap })),
@@ -232,11 +232,11 @@ func decisionKeys() []Key {
 			func(c *Config) *time.Duration { return &c.Interval }),
 		Key{Name: "WVA_LIMITED_MODE", Static: true, Default: "false", Help: "Never ask for more replicas than fit. Use it on clusters that do not grow."}.
 			with(boolean(func(c *Config) *bool { return &c.Limited })),
-		Key{Name: "EXPERIMENTAL_PROACTIVE_MODEL", Static: true, Default: "false", Help: "Hybrid mode: size for the promised latency at the forecast load too, not only by saturation. It changes nothing for a model without a service class that has latencies."}.
+		Key{Name: "EXPERIMENTAL_PROACTIVE_MODEL", Static: true, Default: "false", Help: "Hybrid mode: size for the SLO (the TTFT and ITL targets of the service class) at the forecast load too, not only by saturation. It changes nothing for a model without an SLO."}.
 			with(boolean(func(c *Config) *bool { return &c.Hybrid })),
-		Key{Name: "WVA_SLO_PERCENTILE", Default: strconv.FormatFloat(defaults.Share, 'g', -1, 64), Help: "Share of the requests that must keep the promised latency: 0.99 for the 99th percentile."}.
+		Key{Name: "WVA_SLO_PERCENTILE", Default: strconv.FormatFloat(defaults.Share, 'g', -1, 64), Help: "Share of the requests that must meet the SLO: 0.99 for the 99th percentile."}.
 			with(share(func(c *Config) *float64 { return &c.Share })),
-		Key{Name: "WVA_RISK", Default: strconv.FormatFloat(defaults.Risk, 'g', -1, 64), Help: "Quantile of the forecast demand that replicas are sized for in hybrid mode. A higher one keeps the promise more often and costs more."}.
+		Key{Name: "WVA_RISK", Default: strconv.FormatFloat(defaults.Risk, 'g', -1, 64), Help: "Quantile of the forecast demand that replicas are sized for in hybrid mode. With a higher one more requests meet the SLO, at a higher cost."}.
 			with(quantile(func(c *Config) *float64 { return &c.Risk })),
 		Key{Name: "WVA_HISTORY", Default: strconv.FormatBool(defaults.History), Help: "Use the load of a day and a week ago in the forecast, if Prometheus has it."}.
 			with(boolean(func(c *Config) *bool { return &c.History })),

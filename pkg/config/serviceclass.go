@@ -147,7 +147,7 @@ func (f fields) target() (model string, slo capacity.SLO) {
 	case model == "":
 		f.wrong("model is missing: name the model by its ID")
 	case slo == capacity.SLO{}:
-		f.warn("model %q is promised no latency: set slo-ttft, slo-tpot or both", model)
+		f.warn("model %q has no SLO here: set slo-ttft, slo-tpot or both", model)
 	}
 	return model, slo
 }

@@ -109,7 +109,7 @@ func TestParseServiceClasses(t *testing.T) {
 				{Name: "B", Entry: "b", Priority: 2, Targets: map[string]capacity.SLO{}},
 			},
 			warnings: []string{
-				`entry "a", data[0]: model "m" is promised no latency: set slo-ttft, slo-tpot or both`,
+				`entry "a", data[0]: model "m" has no SLO here: set slo-ttft, slo-tpot or both`,
 				`entry "a", data[0]: slo-ttx has no effect: correct its name or remove it`,
 				`entry "a": slo has no effect: correct its name or remove it`,
 				`entry "b": the class lists no model: list them in data`,

@@ -12,7 +12,7 @@ import (
 )
 
 // Headline says in a sentence for each start-up time which policy wins, and by what: of
-// those that keep the promise for the promised share of the requests, the one that costs
+// those that meet the SLO for the share of the requests that is asked for, the one that costs
 // least. References, which know the future, do not compete. It is empty where nobody does.
 func Headline(results []replay.Result, share float64) string {
 	var startups []float64
@@ -52,7 +52,7 @@ func headline(competitors []*replay.Result, share float64) string {
 	if len(competitors) == 0 {
 		return ""
 	}
-	promise := "the promise for " + trimmedShare(share) + " of the requests"
+	slo := "the SLO for " + trimmedShare(share) + " of the requests"
 	var keepers []*replay.Result
 	for _, r := range competitors {
 		if r.Attainment >= share {
@@ -68,19 +68,19 @@ func headline(competitors []*replay.Result, share float64) string {
 	best := competitors[0]
 	switch {
 	case len(keepers) == 0 && len(competitors) == 1:
-		return fmt.Sprintf("%s does not keep %s: it keeps it for %s, at %s.", best.Policy, promise, attained(best.Attainment), dollars(best.Cost))
+		return fmt.Sprintf("%s does not meet %s: it meets it for %s, at %s.", best.Policy, slo, attained(best.Attainment), dollars(best.Cost))
 	case len(keepers) == 0:
-		return fmt.Sprintf("No policy keeps %s. %s comes closest with %s, at %s.", promise, best.Policy, attained(best.Attainment), dollars(best.Cost))
+		return fmt.Sprintf("No policy meets %s. %s comes closest with %s, at %s.", slo, best.Policy, attained(best.Attainment), dollars(best.Cost))
 	case len(competitors) == 1:
-		return fmt.Sprintf("%s keeps %s (%s), at %s%s.", best.Policy, promise, attained(best.Attainment), dollars(best.Cost), overBound(best))
+		return fmt.Sprintf("%s meets %s (%s), at %s%s.", best.Policy, slo, attained(best.Attainment), dollars(best.Cost), overBound(best))
 	case len(keepers) == 1:
 		next := competitors[slices.IndexFunc(competitors, func(r *replay.Result) bool { return r != keepers[0] })]
-		return fmt.Sprintf("%s wins: it alone keeps %s (%s), at %s%s. Next is %s with %s, at %s.",
-			keepers[0].Policy, promise, attained(keepers[0].Attainment), dollars(keepers[0].Cost), overBound(keepers[0]), next.Policy, attained(next.Attainment), dollars(next.Cost))
+		return fmt.Sprintf("%s wins: it alone meets %s (%s), at %s%s. Next is %s with %s, at %s.",
+			keepers[0].Policy, slo, attained(keepers[0].Attainment), dollars(keepers[0].Cost), overBound(keepers[0]), next.Policy, attained(next.Attainment), dollars(next.Cost))
 	}
 	win, next := keepers[0], keepers[1]
-	return fmt.Sprintf("%s wins: of the %d policies that keep %s it costs least, %s%s. %s",
-		win.Policy, len(keepers), promise, dollars(win.Cost), overBound(win), compared(win, next))
+	return fmt.Sprintf("%s wins: of the %d policies that meet %s it costs least, %s%s. %s",
+		win.Policy, len(keepers), slo, dollars(win.Cost), overBound(win), compared(win, next))
 }
 
 // compared is how much less the first costs than the second.
@@ -172,12 +172,12 @@ func better(a, b *Judged) bool {
 }
 
 func verdictSentence(j *Judged) string {
-	kept := fmt.Sprintf("%s keeps the promise for %s of the requests, at %s.", j.Policy, attained(j.Own.Attainment), dollars(j.Own.Cost))
+	kept := fmt.Sprintf("%s meets the SLO for %s of the requests, at %s.", j.Policy, attained(j.Own.Attainment), dollars(j.Own.Cost))
 	switch {
 	case j.Place == front.Above:
-		return kept + fmt.Sprintf(" No setting of the others keeps it for as many; the best of them costs %s.", dollars(j.FrontCost))
+		return kept + fmt.Sprintf(" No setting of the others meets it for as many; the best of them costs %s.", dollars(j.FrontCost))
 	case j.Place == front.Below:
-		return kept + fmt.Sprintf(" Every setting of the others keeps it for more; the cheapest of them costs %s.", dollars(j.FrontCost))
+		return kept + fmt.Sprintf(" Every setting of the others meets it for more; the cheapest of them costs %s.", dollars(j.FrontCost))
 	case math.Abs(j.Ratio-1) < 0.005:
 		return kept + " That is about what the best settings of all others cost for as many."
 	case j.Ratio < 1:

@@ -29,20 +29,20 @@ func TestTheHeadlineSaysWhoWinsByWhat(t *testing.T) {
 		results []replay.Result
 		want    string
 	}{
-		"the cheapest of those that keep the promise": {[]replay.Result{keda, hpa, hybrid, bound, peak},
-			"hybrid wins: of the 2 policies that keep the promise for 99% of the requests it costs least, $90.0, 1.20 times the bound. That is 10% less than hpa:rps=4, the next, with $100."},
+		"the cheapest of those that meet the SLO": {[]replay.Result{keda, hpa, hybrid, bound, peak},
+			"hybrid wins: of the 2 policies that meet the SLO for 99% of the requests it costs least, $90.0, 1.20 times the bound. That is 10% less than hpa:rps=4, the next, with $100."},
 		"about as dear": {[]replay.Result{result("kpa", 0.99, 90.1, 0), hybrid},
-			"hybrid wins: of the 2 policies that keep the promise for 99% of the requests it costs least, $90.0, 1.20 times the bound. kpa costs about as much, $90.1."},
+			"hybrid wins: of the 2 policies that meet the SLO for 99% of the requests it costs least, $90.0, 1.20 times the bound. kpa costs about as much, $90.1."},
 		"as dear": {[]replay.Result{result("kpa", 0.99, 90, 0), hybrid},
-			"hybrid wins: of the 2 policies that keep the promise for 99% of the requests it costs least, $90.0, 1.20 times the bound. kpa costs the same."},
+			"hybrid wins: of the 2 policies that meet the SLO for 99% of the requests it costs least, $90.0, 1.20 times the bound. kpa costs the same."},
 		"one alone": {[]replay.Result{keda, hybrid, bound},
-			"hybrid wins: it alone keeps the promise for 99% of the requests (99.87%), at $90.0, 1.20 times the bound. Next is keda with 80.00%, at $20.0."},
-		"another alone":    {[]replay.Result{hpa, keda}, "hpa:rps=4 wins: it alone keeps the promise for 99% of the requests (99.50%), at $100, 1.33 times the bound. Next is keda with 80.00%, at $20.0."},
-		"nobody":           {[]replay.Result{keda, result("kpa", 0.9, 30, 0)}, "No policy keeps the promise for 99% of the requests. kpa comes closest with 90.00%, at $30.0."},
-		"one, which keeps": {[]replay.Result{hybrid, bound}, "hybrid keeps the promise for 99% of the requests (99.87%), at $90.0, 1.20 times the bound."},
-		"one, which fails": {[]replay.Result{keda}, "keda does not keep the promise for 99% of the requests: it keeps it for 80.00%, at $20.0."},
+			"hybrid wins: it alone meets the SLO for 99% of the requests (99.87%), at $90.0, 1.20 times the bound. Next is keda with 80.00%, at $20.0."},
+		"another alone":    {[]replay.Result{hpa, keda}, "hpa:rps=4 wins: it alone meets the SLO for 99% of the requests (99.50%), at $100, 1.33 times the bound. Next is keda with 80.00%, at $20.0."},
+		"nobody":           {[]replay.Result{keda, result("kpa", 0.9, 30, 0)}, "No policy meets the SLO for 99% of the requests. kpa comes closest with 90.00%, at $30.0."},
+		"one, which keeps": {[]replay.Result{hybrid, bound}, "hybrid meets the SLO for 99% of the requests (99.87%), at $90.0, 1.20 times the bound."},
+		"one, which fails": {[]replay.Result{keda}, "keda does not meet the SLO for 99% of the requests: it meets it for 80.00%, at $20.0."},
 		"two start-up times": {[]replay.Result{hybrid, later(keda)},
-			"Start-up 1m: hybrid keeps the promise for 99% of the requests (99.87%), at $90.0, 1.20 times the bound. Start-up 5m: keda does not keep the promise for 99% of the requests: it keeps it for 80.00%, at $20.0."},
+			"Start-up 1m: hybrid meets the SLO for 99% of the requests (99.87%), at $90.0, 1.20 times the bound. Start-up 5m: keda does not meet the SLO for 99% of the requests: it meets it for 80.00%, at $20.0."},
 		"references alone": {[]replay.Result{bound, peak}, ""},
 		"no requests":      {[]replay.Result{none}, ""},
 		"nothing":          {nil, ""},
@@ -119,24 +119,24 @@ func TestTheHeadlineOfFronts(t *testing.T) {
 	judge := func(policy string, ratio float64, place front.Place) Judged {
 		return Judged{Policy: policy, Verdict: front.Verdict{Own: front.Point{Attainment: 0.985, Cost: 120}, FrontCost: 125, Ratio: ratio, Place: place}}
 	}
-	const own = "hybrid keeps the promise for 98.50% of the requests, at $120."
+	const own = "hybrid meets the SLO for 98.50% of the requests, at $120."
 	for want, ours := range map[string][]Judged{
 		own + " That is 4% less than the best settings of all others cost for as many.":          {judge("capacity-only", 1.2, front.Within), judge("hybrid", 0.96, front.Within)},
 		own + " That is 20% more than the best settings of all others cost for as many.":         {judge("hybrid", 1.2, front.Within)},
 		own + " That is about what the best settings of all others cost for as many.":            {judge("hybrid", 1.001, front.Within)},
-		own + " No setting of the others keeps it for as many; the best of them costs $125.":     {judge("hybrid", 0.9, front.Above)},
-		own + " Every setting of the others keeps it for more; the cheapest of them costs $125.": {judge("hybrid", 0.9, front.Below)},
+		own + " No setting of the others meets it for as many; the best of them costs $125.":     {judge("hybrid", 0.9, front.Above)},
+		own + " Every setting of the others meets it for more; the cheapest of them costs $125.": {judge("hybrid", 0.9, front.Below)},
 		own + " That is 10% more than the best settings of all others cost for as many.":         {judge("hybrid", 1.1, front.Within), judge("capacity-only", 0.5, front.Above)},
 		"": {judge("hybrid", 0, front.Nowhere)},
 	} {
 		assert.Equal(t, want, FrontHeadline([]Fronts{{Startup: 60, Ours: ours}}))
 	}
 	two := madeUpFronts(60, 300)
-	assert.Equal(t, "Start-up 1m: hybrid keeps the promise for 98.50% of the requests, at $1200. That is 4% more than the best settings of all others cost for as many. "+
-		"Start-up 5m: hybrid keeps the promise for 98.50% of the requests, at $1200. That is 4% more than the best settings of all others cost for as many.", FrontHeadline(two))
+	assert.Equal(t, "Start-up 1m: hybrid meets the SLO for 98.50% of the requests, at $1200. That is 4% more than the best settings of all others cost for as many. "+
+		"Start-up 5m: hybrid meets the SLO for 98.50% of the requests, at $1200. That is 4% more than the best settings of all others cost for as many.", FrontHeadline(two))
 	html := written(t, "tuned.html", func(w io.Writer) error {
 		return HTMLOfTuned(w, About{Title: "t", Share: 0.99, Made: []string{"made so"}}, two[:1], nil)
 	})
 	assert.Contains(t, html, "made so")
-	assert.Contains(t, html, `<p class="headline">hybrid keeps`)
+	assert.Contains(t, html, `<p class="headline">hybrid meets`)
 }

@@ -231,7 +231,7 @@ type replicaSums struct {
 }
 
 func dashboardModels(d *Dashboard, course *pageCourse, replicas []float64) pageTable {
-	t := pageTable{Caption: "Models: load and promise", Columns: []pageColumn{
+	t := pageTable{Caption: "Models: load and SLO", Columns: []pageColumn{
 		{Name: "Model", Text: true},
 		{Name: "Requests/s", Hint: "the load in the last minute"},
 		{Group: "TTFT", Name: "target"}, {Group: "TTFT", Name: "p95", Hint: "of the last minute"}, {Group: "TTFT", Name: "within", Hint: "share of the last minute's requests within the target"},

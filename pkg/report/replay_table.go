@@ -101,7 +101,7 @@ func indexes(all []workload.Index) string {
 // and brokenText says so.
 const (
 	brokenMark = "*"
-	brokenText = "no static fleet that was tried keeps the promise; this one attains about the most of them"
+	brokenText = "no static fleet that was tried meets the SLO; this one attains about the most of them"
 )
 
 func markOf(r *replay.Result) string {

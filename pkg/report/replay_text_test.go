@@ -156,9 +156,9 @@ func TestAFleetThatBreaksThePromiseIsMarked(t *testing.T) {
 	lines := ReplayTable(results, Style{Width: 80})
 	require.Len(t, lines, len(results)+4)
 	assert.Regexp(t, `^peak .* 9\d\.\d\d%\* `, lines[5])
-	assert.Equal(t, "* peak: no static fleet that was tried keeps the promise; this one attains about", lines[len(lines)-2])
+	assert.Equal(t, "* peak: no static fleet that was tried meets the SLO; this one attains about the", lines[len(lines)-2])
 	html := written(t, "broken.html", func(w io.Writer) error { return HTML(w, "t", results, nil) })
-	assert.Contains(t, html, `<p class="note">* peak: no static fleet that was tried keeps the promise`)
+	assert.Contains(t, html, `<p class="note">* peak: no static fleet that was tried meets the SLO`)
 	assert.Equal(t, 1, strings.Count(html, "%*</td>"))
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 const long = `Serve a page about the variants of a live cluster on a loopback address of this machine:
-load, promise and attainment of each model, replicas and cost of each variant, a map of the nodes and
+load, SLO and attainment of each model, replicas and cost of each variant, a map of the nodes and
 their devices, and the decisions with their reasons as they come.
 
 It has the permissions of your kubeconfig and changes nothing. You install nothing in the

@@ -176,7 +176,7 @@ func readSurroundings(ctx context.Context, api client.Client, manager *installat
 			s.classes, _, err = config.ParseServiceClasses(name, data.Data)
 		}
 		if err != nil {
-			s.notes = append(s.notes, fmt.Sprintf("the promises in ConfigMap %s are not known: %s", name, strings.TrimSpace(err.Error())))
+			s.notes = append(s.notes, fmt.Sprintf("the SLOs in ConfigMap %s are not known: %s", name, strings.TrimSpace(err.Error())))
 		}
 		break
 	}

@@ -23,8 +23,8 @@ import (
 var ErrInterrupted = errors.New("interrupted")
 
 var long = `Replay a trace of requests under several scaling policies, in virtual time. The output has
-the cost of each policy, and the share of requests that met the latency targets (the
-promise). This autoscaler decides with the code of the manager, pods are placed with the code
+the cost of each policy, and the share of requests that met the SLO, the targets
+for TTFT and ITL. This autoscaler decides with the code of the manager, pods are placed with the code
 of the scheduler, and other autoscalers follow their published rules. To replay a day takes
 seconds to minutes.
 
@@ -49,12 +49,12 @@ for its Deployments are used. The trace is written to a file.
 
 Policies:
   capacity-only  this autoscaler, sizing by saturation
-  hybrid         this autoscaler, sizing for the promised latency too
+  hybrid         this autoscaler, sizing for the SLO too
   static:N       always N replicas of the cheapest variant
-  peak           the smallest static fleet that keeps the promise on this very trace, found by
+  peak           the smallest static fleet that meets the SLO on this very trace, found by
                  hindsight: a reference, not a rival. Other variants and mixes are tried if the
-                 cheapest variant is not enough. A * marks a fleet that does not keep the
-                 promise, because none that was tried does
+                 cheapest variant is not enough. A * marks a fleet that does not meet the
+                 SLO, because none that was tried does
   hpa:rps=N      HorizontalPodAutoscaler on requests per second, N for each replica
   hpa:intok=N    the same on prompt tokens per second
   hpa:inflight=N the same on running and waiting requests
@@ -65,9 +65,9 @@ Policies:
   saturation-v1  the published rule of one step in each cycle
   saturation-v2  the published rule that divides demand by capacity
   planner        the planner of Dynamo: the forecast requests, divided by what one replica
-                 serves at the mean within the promise
-  bound          the least that keeping the promise in every minute can cost, with the future
-                 known; a policy that breaks the promise in some minutes can cost less
+                 serves at the mean within the SLO
+  bound          the least that meeting the SLO in every minute can cost, with the future
+                 known; a policy that misses the SLO in some minutes can cost less
 For each model, static, hpa, keda, kpa and planner scale one variant: the one that costs least
 per request. keda adds up to 100 replicas, the others have no limit. None exceeds what empty
 nodes would hold, unless the variant has its own bound.
@@ -239,8 +239,8 @@ func (o *options) add(command *cobra.Command) {
 	o.live.AddAll(command)
 	f.StringVar(&o.namespace, "manager-namespace", "", "With --from-cluster or --from-prometheus: namespace of the manager and its ConfigMaps; without it the manager is looked for in all.")
 	f.StringVar(&o.names, "accelerator-names", "", "With --from-cluster or --from-prometheus: ConfigMap (NAMESPACE/NAME) with names of accelerators; without it the manager's, if there is one.")
-	f.Var((*number)(&o.sloTTFT), "slo-ttft", "With --from-cluster or --from-prometheus: promised time to first token in milliseconds, where no service class says it.")
-	f.Var((*number)(&o.sloITL), "slo-itl", "With --from-cluster or --from-prometheus: promised mean time per further token in milliseconds, where no service class says it.")
+	f.Var((*number)(&o.sloTTFT), "slo-ttft", "With --from-cluster or --from-prometheus: TTFT target of the SLO in milliseconds (time to first token), where no service class says it.")
+	f.Var((*number)(&o.sloITL), "slo-itl", "With --from-cluster or --from-prometheus: ITL target of the SLO in milliseconds (mean time per further token), where no service class says it.")
 	o.addLookback(command)
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(completions(outputs), cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(completions(standardPolicies()), cobra.ShellCompDirectiveNoFileComp))

@@ -141,7 +141,7 @@ func (o *options) readSettings(ctx context.Context, api client.Reader, live *sce
 			_, warnings, err = config.ParseScaleToZero(data)
 			return warnings, err
 		}},
-		{"promises of latency", where.ServiceClassConfigMaps(), func(data map[string]string) (warnings []string, err error) {
+		{"SLOs", where.ServiceClassConfigMaps(), func(data map[string]string) (warnings []string, err error) {
 			live.ServiceClasses, warnings, err = config.ParseServiceClasses(where.ServiceClassConfigMap, data)
 			return warnings, err
 		}},

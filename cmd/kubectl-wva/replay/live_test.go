@@ -258,7 +258,7 @@ func TestALiveClusterWithoutConfigMaps(t *testing.T) {
 	require.NoError(t, err)
 	for _, missing := range []string{
 		"workload-variant-autoscaler-accelerator-names is not there, so accelerators have the names that are built in (no manager is installed",
-		"so the settings of the manager do not count", "so promises of latency do not count", "so prices of accelerators do not count",
+		"so the settings of the manager do not count", "so SLOs do not count", "so prices of accelerators do not count",
 	} {
 		assert.Contains(t, notes, missing)
 	}

@@ -79,7 +79,7 @@ Examples:
   # the 8B model alone, which has all of the nodes then
   playground demo --models 1
 
-  # size by saturation alone, without the promised latencies
+  # size by saturation alone, without the SLO
   playground demo --mode capacity-only
 
   # look around with kubectl afterwards, until Ctrl-C
@@ -106,7 +106,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	flags.Var((*seconds)(&o.Tail), "tail", "how long to watch without traffic after it, in which replicas are removed")
 	flags.Var((*seconds)(&o.Startup), "startup", "how long a model server takes until it serves")
 	flags.StringVar(&o.Metrics, "metrics", metricsPrometheus, "where the autoscaler sees its model servers: prometheus, or pods, which it then scrapes itself")
-	flags.StringVar(&o.Mode, "mode", modeHybrid, "how the autoscaler sizes: hybrid, for the promised latency too, or capacity-only, by saturation alone")
+	flags.StringVar(&o.Mode, "mode", modeHybrid, "how the autoscaler sizes: hybrid, for the SLO too, or capacity-only, by saturation alone")
 	flags.BoolVar(&o.LlamaStack, "llamastack", false, "put a Llama Stack server, which the manager runs, in front of the 8B model: its requests go through the server's vLLM provider")
 	flags.StringVar(&o.Report, "report", "demo-report.json", "file that the report is written to, as JSON")
 	flags.StringVar(&o.ReportHTML, "report-html", "demo-report.html", "file that the report is written to as one HTML page with pictures, which opens without a network")

@@ -138,7 +138,7 @@ func modeLine(mode string) string {
 	if mode == modeCapacityOnly {
 		return "The autoscaler sizes by saturation alone (mode capacity-only)."
 	}
-	return "The autoscaler sizes for the promised latencies (mode hybrid)."
+	return "The autoscaler sizes for the SLO too (mode hybrid)."
 }
 
 // trafficLines say what is sent, one line per model.

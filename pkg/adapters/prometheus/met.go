@@ -17,7 +17,7 @@ import (
 
 const (
 	bucketEnds = "ends of the buckets of latencies"
-	kept       = "requests within the promised latency"
+	kept       = "requests within the SLO"
 
 	// endsEvery is how long the ends of buckets are good. They are many series, and only
 	// another version of a server has others.

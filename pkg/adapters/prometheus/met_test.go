@@ -134,7 +134,7 @@ func TestBucketsThatCannotBeRead(t *testing.T) {
 		http.Error(w, `{"status":"error","errorType":"timeout","error":"query timed out"}`, http.StatusUnprocessableEntity)
 	}))
 	met, err := client.Met(t.Context(), start, window, map[decision.ModelKey]capacity.SLO{modelKey("m"): {TTFT: 500}})
-	require.ErrorContains(t, err, "requests within the promised latency")
+	require.ErrorContains(t, err, "requests within the SLO")
 	assert.Empty(t, met)
 	met, err = client.Met(t.Context(), start, window, map[decision.ModelKey]capacity.SLO{modelKey("m"): {}})
 	require.NoError(t, err, "nothing is asked where nothing is promised")

@@ -170,7 +170,7 @@ func TestWhatALiveClusterLacksIsNamed(t *testing.T) {
 	}{
 		"profiles":             {nil, "", scenario.Options{}, "no latency profile is known of large, small: expected spec.variantProfile in the objects, or a scenario file"},
 		"one profile":          {nil, "models: [{id: llama, variants: [{name: small, profile: {base: 1}}]}]", scenario.Options{}, "no latency profile is known of large: "},
-		"a promise":            {func(l *scenario.Live) { l.SLO = capacity.SLO{} }, profiled, scenario.Options{}, "nothing is promised to the clients of model llama: expected --slo-ttft or --slo-itl"},
+		"a promise":            {func(l *scenario.Live) { l.SLO = capacity.SLO{} }, profiled, scenario.Options{}, "model llama has no SLO: expected --slo-ttft or --slo-itl"},
 		"objects":              {func(l *scenario.Live) { l.Variants = nil }, "", scenario.Options{}, "the cluster has no VariantAutoscaling object"},
 		"a model of the file":  {nil, "models: [{id: lama}]", scenario.Options{}, `models[0].id is "lama": expected the modelID of an object in the cluster (llama)`},
 		"a name of the file":   {nil, "models: [{id: llama, variants: [{name: smal}]}]", scenario.Options{}, `models[0].variants[0].name is "smal": expected the name of an object of model llama (large, small)`},

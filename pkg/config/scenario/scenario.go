@@ -255,7 +255,7 @@ func (a *assembly) promise(at string, in *model) (decision.Promise, error) {
 	case promise.Problem != "":
 		return promise, fmt.Errorf("%s: %s", at, promise.Problem)
 	case a.requests != nil:
-		return promise, fmt.Errorf("nothing is promised to the clients of model %s: expected --slo-ttft or --slo-itl, a service class that lists it, or slo in a scenario file", in.ID)
+		return promise, fmt.Errorf("model %s has no SLO: expected --slo-ttft or --slo-itl, a service class that lists it, or slo in a scenario file", in.ID)
 	}
 	return promise, fmt.Errorf("%s is missing, and no service class lists model %s: expected one of both", key(at, "slo"), in.ID)
 }
