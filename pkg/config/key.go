@@ -258,11 +258,11 @@ func decisionKeys() []Key {
 			func(c *Config) *time.Duration { return &c.Drain }),
 		dynamic("WVA_STARTUP_DEADLINE", defaults.StartupDeadline, "How long a starting replica counts as supply while no start-up of its variant was seen.",
 			func(c *Config) *time.Duration { return &c.StartupDeadline }),
-		dynamic("PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", defaults.Freshness.Fresh, "Age up to which samples are fresh.",
+		dynamic("PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", defaults.Freshness.Fresh, "Age up to which the metrics of a replica are fresh. Only fresh metrics may remove replicas. It must be longer than the scrape interval of Prometheus.",
 			func(c *Config) *time.Duration { return &c.Freshness.Fresh }),
-		dynamic("PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD", defaults.Freshness.Ageing, "Age from which samples are stale and replicas are held. Samples between fresh and stale may raise replicas but not lower them.",
+		dynamic("PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD", defaults.Freshness.Ageing, "Age from which metrics are stale: replicas are held (MetricsStale). Between fresh and stale, replicas may be added but not removed (MetricsPartial). At least PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD.",
 			func(c *Config) *time.Duration { return &c.Freshness.Ageing }),
-		dynamic("PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD", defaults.Freshness.Stale, "Age from which samples count as absent.",
+		dynamic("PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD", defaults.Freshness.Stale, "Age from which metrics count as absent: replicas are held (MetricsMissing). At least PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD.",
 			func(c *Config) *time.Duration { return &c.Freshness.Stale }),
 	}
 }
