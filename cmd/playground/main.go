@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
 	"llmd.ai/workload-variant-autoscaler/cmd/playground/component"
@@ -21,6 +20,5 @@ func main() {
 			os.Exit(empty.Main(os.Args[2:], os.Stdout, os.Stderr))
 		}
 	}
-	fmt.Fprintln(os.Stderr, "usage: playground demo|empty [flags]; see playground demo --help and playground empty --help")
-	os.Exit(2)
+	os.Exit(explain(os.Args[1:], os.Stdout, os.Stderr))
 }
