@@ -46,6 +46,9 @@ type level struct {
 	ours bool
 }
 
+// The first two of the places.
+const flagLevel, environmentLevel = 0, 1
+
 // levels are the places with what they hold, and what of them cannot be read.
 func (s Sources) levels() (levels []level, warnings []string, errs []error) {
 	local, localErrs := parseFile(s.File, s.fileName())
@@ -61,7 +64,7 @@ func (s Sources) levels() (levels []level, warnings []string, errs []error) {
 	if ofMap {
 		warnings = doubled(entries, file, s.mapName())
 	}
-	levels = []level{s.flags(), s.environment(), from(entries, s.mapName(), true), from(file, fileName, ofMap)}
+	levels = []level{flagLevel: s.flags(), environmentLevel: s.environment(), 2: from(entries, s.mapName(), true), from(file, fileName, ofMap)}
 	if ofMap {
 		// What says where the ConfigMap is counts from the file all the same.
 		levels = append(levels, from(local, s.fileName(), false).places())
@@ -279,10 +282,10 @@ func (c Config) File() ([]byte, error) {
 	return yaml.Marshal(values)
 }
 
-// Given reports whether a place gave a setting; else its default is in force.
-func (c Config) Given(name string) bool {
+// Fixed reports whether a flag or the environment gave a setting, which no ConfigMap changes.
+func (c Config) Fixed(name string) bool {
 	given, known := c.inForce[name]
-	return known && given.level >= 0 && given.value != ""
+	return known && (given.level == flagLevel || given.level == environmentLevel)
 }
 
 // oneLine is an error as one line of many.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,8 @@ type Manager struct {
 	// environment that come from elsewhere; all others may too where one is empty.
 	partly bool
 	hidden []string
+	// changed is when that ConfigMap was changed last.
+	changed time.Time
 }
 
 // Find is the manager of the cluster; with a namespace the one there. Of several the first
@@ -115,6 +118,7 @@ func read(ctx context.Context, api client.Reader, d *appsv1.Deployment) (*Manage
 	switch err := api.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, &settings); {
 	case err == nil:
 		from.Map, from.MapName = settings.Data, d.Namespace+"/"+name
+		m.changed = changed(&settings)
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 		m.partly = true
 		m.Notes = append(m.Notes, fmt.Sprintf("ConfigMap %s/%s could not be read, so the manager's settings in it do not count: %v", d.Namespace, name, err))

@@ -26,7 +26,7 @@ import (
 func manager(namespace string, arguments ...string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "manager", Labels: labels},
-		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
 			{Name: "sidecar", Args: []string{"--controller-instance=wrong"}},
 			{Name: container, Args: arguments, Env: []corev1.EnvVar{
 				{Name: "CONTROLLER_INSTANCE", Value: "blue"},

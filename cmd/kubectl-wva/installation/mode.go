@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,18 +30,74 @@ const (
 // modeSetting is the setting that chooses the mode.
 const modeSetting = "EXPERIMENTAL_PROACTIVE_MODEL"
 
-// Mode is that which the settings of the manager choose. It is not known where a place that
-// may have the setting, and comes before the one that was read, could not be read.
-func (m *Manager) Mode() Mode {
+// modeOf is the mode in which a manager runs, as its settings say, or why it is not known. A place
+// that has the setting may not be readable, and the manager reads it at its start alone.
+func modeOf(ctx context.Context, api client.Reader, m *Manager, d *appsv1.Deployment) (mode Mode, why string) {
 	switch {
-	case m.Name == "", slices.Contains(m.hidden, modeSetting), slices.Contains(m.hidden, ""):
-		return ""
-	case m.partly && !m.Config.Given(modeSetting):
-		return ""
-	case m.Config.Hybrid:
-		return Hybrid
+	case slices.Contains(m.hidden, modeSetting), slices.Contains(m.hidden, "") && !m.Config.Fixed(modeSetting):
+		return "", fmt.Sprintf("the environment of manager %s/%s comes from a ConfigMap or a Secret, which is not read", m.Namespace, m.Name)
+	case m.Config.Fixed(modeSetting):
+	case m.partly:
+		return "", strings.Join(m.Notes, "; ")
+	default:
+		if why := changedSince(ctx, api, m, d); why != "" {
+			return "", why
+		}
 	}
-	return CapacityOnly
+	if m.Config.Hybrid {
+		return Hybrid, ""
+	}
+	return CapacityOnly, ""
+}
+
+// changedSince says why the settings that were read may not be those with which the pods of a
+// manager run; empty where they are.
+func changedSince(ctx context.Context, api client.Reader, m *Manager, d *appsv1.Deployment) (why string) {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return fmt.Sprintf("the pods of manager %s/%s cannot be found: %v", m.Namespace, m.Name, err)
+	}
+	var pods corev1.PodList
+	if err := api.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return fmt.Sprintf("the pods of manager %s/%s cannot be looked at, and it may have started before its settings were changed: %v", m.Namespace, m.Name, err)
+	}
+	running := 0
+	for i := range pods.Items {
+		began := started(&pods.Items[i])
+		switch {
+		case began.IsZero():
+			continue
+		case began.Before(m.changed):
+			return fmt.Sprintf("the ConfigMap of manager %[1]s/%[2]s was changed after the manager started, which reads the mode when it starts: `kubectl rollout restart deployment %[2]s -n %[1]s` makes sure", m.Namespace, m.Name)
+		}
+		running++
+	}
+	if running == 0 {
+		return fmt.Sprintf("no pod of manager %s/%s runs", m.Namespace, m.Name)
+	}
+	return ""
+}
+
+// started is when the manager in a pod began to run; zero where it does not run.
+func started(pod *corev1.Pod) time.Time {
+	for i := range pod.Status.ContainerStatuses {
+		c := &pod.Status.ContainerStatuses[i]
+		if (c.Name == container || len(pod.Status.ContainerStatuses) == 1) && c.State.Running != nil {
+			return c.State.Running.StartedAt.Time
+		}
+	}
+	return time.Time{}
+}
+
+// changed is when a ConfigMap was changed last, as its fields tell.
+func changed(data *corev1.ConfigMap) time.Time {
+	last := data.CreationTimestamp.Time
+	for _, f := range data.ManagedFields {
+		if f.Time != nil && f.Time.After(last) {
+			last = f.Time.Time
+		}
+	}
+	return last
 }
 
 // handles reports whether the manager decides about an object.
@@ -48,9 +107,15 @@ func (m *Manager) handles(object *v1alpha1.VariantAutoscaling) bool {
 		(static.WatchNamespace == "" || static.WatchNamespace == object.Namespace)
 }
 
+// moded is a manager with its mode.
+type moded struct {
+	*Manager
+	mode Mode
+}
+
 // Modes are the modes of the managers of a cluster. The zero Modes knows none.
 type Modes struct {
-	managers []*Manager
+	managers []moded
 	// unread is set where the settings of a manager could not be read: it may handle any object.
 	unread bool
 }
@@ -69,17 +134,16 @@ func FindModes(ctx context.Context, api client.Reader, namespace string) (modes 
 			continue
 		}
 		m, err := read(ctx, api, d)
-		switch {
-		case err != nil:
+		if err != nil {
 			modes.unread = true
 			notes = append(notes, err.Error())
 			continue
-		case m.Mode() == "" && len(m.Notes) > 0:
-			notes = append(notes, strings.Join(m.Notes, "; "))
-		case m.Mode() == "":
-			notes = append(notes, fmt.Sprintf("the environment of manager %s/%s comes from a ConfigMap or a Secret, which is not read", m.Namespace, m.Name))
 		}
-		modes.managers = append(modes.managers, m)
+		mode, why := modeOf(ctx, api, m, d)
+		if why != "" {
+			notes = append(notes, why)
+		}
+		modes.managers = append(modes.managers, moded{m, mode})
 	}
 	if len(list.Items) == 0 {
 		where := "in any namespace"
@@ -104,11 +168,11 @@ func (m *Modes) Of(object *v1alpha1.VariantAutoscaling) Mode {
 		return ""
 	}
 	var found Mode
-	for i, one := range slices.DeleteFunc(slices.Clone(m.managers), func(one *Manager) bool { return !one.handles(object) }) {
-		if i > 0 && one.Mode() != found {
+	for i, one := range slices.DeleteFunc(slices.Clone(m.managers), func(one moded) bool { return !one.handles(object) }) {
+		if i > 0 && one.mode != found {
 			return ""
 		}
-		found = one.Mode()
+		found = one.mode
 	}
 	return found
 }

@@ -3,6 +3,7 @@ package installation
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,6 +33,17 @@ func object(namespace, instance, reason string) *v1alpha1.VariantAutoscaling {
 	return v
 }
 
+// runs is a pod of the manager in a namespace that has run since then.
+func runs(namespace string, since time.Time) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "manager-x", Labels: labels},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "sidecar", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+			{Name: container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}}},
+		}},
+	}
+}
+
 // with changes the container of a manager.
 func with(d *appsv1.Deployment, change func(c *corev1.Container)) *appsv1.Deployment {
 	change(&d.Spec.Template.Spec.Containers[1])
@@ -41,6 +53,11 @@ func with(d *appsv1.Deployment, change func(c *corev1.Container)) *appsv1.Deploy
 // A mode is told where it is sure, and never guessed.
 func TestTheModeOfTheManager(t *testing.T) {
 	t.Parallel()
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	late := configMap("a", settingsName, nil)
+	late.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute))
+	waits := runs("a", noon)
+	waits.Status.ContainerStatuses = nil
 	hybrid := map[string]string{"config.yaml": "EXPERIMENTAL_PROACTIVE_MODEL: true\n"}
 	resting := manager("b", prometheusFlag, "--experimental-proactive-model")
 	resting.Spec.Replicas = new(int32)
@@ -51,9 +68,9 @@ func TestTheModeOfTheManager(t *testing.T) {
 		want      Mode
 		note      string
 	}{
-		"by the ConfigMap":     {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid)}, object("chat", "blue", ""), Hybrid, ""},
-		"by default":           {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil)}, object("chat", "blue", ""), CapacityOnly, ""},
-		"saturation alone":     {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid)}, object("chat", "blue", "SaturationOnlyMode"), Hybrid, ""},
+		"by the ConfigMap":     {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid), runs("a", noon)}, object("chat", "blue", ""), Hybrid, ""},
+		"by default":           {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), runs("a", noon)}, object("chat", "blue", ""), CapacityOnly, ""},
+		"saturation alone":     {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid), runs("a", noon)}, object("chat", "blue", "SaturationOnlyMode"), Hybrid, ""},
 		"the ConfigMap is not": {"", []client.Object{manager("a", prometheusFlag)}, object("chat", "blue", ""), "", "ConfigMap a/" + settingsName + " could not be read"},
 		"by a variable, without the ConfigMap": {
 			"get",
@@ -66,23 +83,26 @@ func TestTheModeOfTheManager(t *testing.T) {
 			"",
 			[]client.Object{with(manager("a", prometheusFlag), func(c *corev1.Container) {
 				c.Env = append(c.Env, corev1.EnvVar{Name: modeSetting, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "x"}}})
-			}), configMap("a", settingsName, nil)},
+			}), configMap("a", settingsName, nil), runs("a", noon)},
 			object("chat", "blue", ""), "", "comes from a ConfigMap or a Secret",
 		},
 		"all variables from elsewhere": {
 			"",
-			[]client.Object{with(manager("a", prometheusFlag), func(c *corev1.Container) { c.EnvFrom = []corev1.EnvFromSource{{}} }), configMap("a", settingsName, nil)},
+			[]client.Object{with(manager("a", prometheusFlag), func(c *corev1.Container) { c.EnvFrom = []corev1.EnvFromSource{{}} }), configMap("a", settingsName, nil), runs("a", noon)},
 			object("chat", "blue", ""), "", "comes from a ConfigMap or a Secret",
 		},
-		"no manager":                     {"", nil, object("chat", "blue", ""), "", "no Deployment of a manager was found in any namespace"},
-		"none may be looked for":         {"list", nil, object("chat", "blue", ""), "", "the Deployment of the manager cannot be looked for"},
-		"settings that are wrong":        {"", []client.Object{manager("a", prometheusFlag, "--global-opt-interval=soon"), configMap("a", settingsName, nil)}, object("chat", "blue", ""), "", "the settings of manager a/manager: "},
-		"the decision shows it":          {"list", nil, object("chat", "blue", "SaturationSafetyOverride"), Hybrid, "the Deployment of the manager cannot be looked for"},
-		"the manager of another object":  {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid)}, object("chat", "red", ""), "", ""},
-		"two managers, one mode":         {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), manager("b", prometheusFlag), configMap("b", settingsName, nil)}, object("chat", "blue", ""), CapacityOnly, ""},
-		"two managers, two modes":        {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid), manager("b", prometheusFlag), configMap("b", settingsName, nil)}, object("chat", "blue", ""), "", ""},
-		"two managers of two namespaces": {"", []client.Object{manager("a", prometheusFlag, "--watch-namespace=chat"), configMap("a", settingsName, hybrid), manager("b", prometheusFlag, "--watch-namespace=b"), configMap("b", settingsName, nil)}, object("chat", "blue", ""), Hybrid, ""},
-		"one of them has no pods":        {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), resting}, object("chat", "blue", ""), CapacityOnly, ""},
+		"changed after the start":                    {"", []client.Object{manager("a", prometheusFlag), late, runs("a", noon)}, object("chat", "blue", ""), "", "was changed after the manager started"},
+		"changed after the start, and a flag counts": {"", []client.Object{manager("a", prometheusFlag, "--experimental-proactive-model"), late, runs("a", noon)}, object("chat", "blue", ""), Hybrid, ""},
+		"it does not run":                            {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), waits}, object("chat", "blue", ""), "", "no pod of manager a/manager runs"},
+		"no manager":                                 {"", nil, object("chat", "blue", ""), "", "no Deployment of a manager was found in any namespace"},
+		"none may be looked for":                     {"list", nil, object("chat", "blue", ""), "", "the Deployment of the manager cannot be looked for"},
+		"settings that are wrong":                    {"", []client.Object{manager("a", prometheusFlag, "--global-opt-interval=soon"), configMap("a", settingsName, nil), runs("a", noon)}, object("chat", "blue", ""), "", "the settings of manager a/manager: "},
+		"the decision shows it":                      {"list", nil, object("chat", "blue", "SaturationSafetyOverride"), Hybrid, "the Deployment of the manager cannot be looked for"},
+		"the manager of another object":              {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid), runs("a", noon)}, object("chat", "red", ""), "", ""},
+		"two managers, one mode":                     {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), manager("b", prometheusFlag), configMap("b", settingsName, nil), runs("a", noon), runs("b", noon)}, object("chat", "blue", ""), CapacityOnly, ""},
+		"two managers, two modes":                    {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, hybrid), manager("b", prometheusFlag), configMap("b", settingsName, nil), runs("a", noon), runs("b", noon)}, object("chat", "blue", ""), "", ""},
+		"two managers of two namespaces":             {"", []client.Object{manager("a", prometheusFlag, "--watch-namespace=chat"), configMap("a", settingsName, hybrid), manager("b", prometheusFlag, "--watch-namespace=b"), configMap("b", settingsName, nil), runs("a", noon), runs("b", noon)}, object("chat", "blue", ""), Hybrid, ""},
+		"one of them has no pods":                    {"", []client.Object{manager("a", prometheusFlag), configMap("a", settingsName, nil), runs("a", noon), resting}, object("chat", "blue", ""), CapacityOnly, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,4 +118,14 @@ func TestTheModeOfTheManager(t *testing.T) {
 	}
 	_, notes := FindModes(t.Context(), cluster(t, "", manager("a", prometheusFlag)), "elsewhere")
 	assert.Equal(t, "no Deployment of a manager was found in namespace elsewhere", strings.Join(notes, ""))
+}
+
+func TestWhenAConfigMapWasChanged(t *testing.T) {
+	t.Parallel()
+	noon := metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	later := metav1.NewTime(noon.Add(time.Hour))
+	data := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: noon}}
+	assert.Equal(t, noon.Time, changed(data))
+	data.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &later}, {Time: &noon}, {}}
+	assert.Equal(t, later.Time, changed(data))
 }
