@@ -82,7 +82,8 @@ func (c *Client) Scalable(gvk schema.GroupVersionKind) (scalable, known bool) {
 // still asks for the replicas that were read (only its status moved, as it does
 // while pods start), the write is tried again under the new version, a few times;
 // otherwise somebody else scaled it. Both ends are a ConflictError, for the next
-// round to look at.
+// round to look at. A target that asks for the replicas already is as good as written:
+// most likely this very write arrived, and its answer did not.
 func (c *Client) Write(ctx context.Context, namespace string, ref autoscalingv1.CrossVersionObjectReference, read *autoscalingv1.Scale, replicas int32) (*autoscalingv1.Scale, error) {
 	t := target{namespace: namespace, ref: ref}
 	versioned, err := c.resource(t)
@@ -98,11 +99,18 @@ func (c *Client) Write(ctx context.Context, namespace string, ref autoscalingv1.
 		if base, err = c.get(ctx, t, resource); err != nil {
 			return nil, err
 		}
-		if base.UID != read.UID || base.Spec.Replicas != read.Spec.Replicas {
-			break
+		switch {
+		case base.UID == read.UID && base.Spec.Replicas == replicas:
+			return base, nil
+		case base.UID != read.UID || base.Spec.Replicas != read.Spec.Replicas:
+			return nil, conflictOf(t, read, base)
 		}
 	}
-	return nil, &ConflictError{target: t, read: read.Spec.Replicas, found: base.Spec.Replicas, replaced: base.UID != read.UID}
+	return nil, conflictOf(t, read, base)
+}
+
+func conflictOf(t target, read, found *autoscalingv1.Scale) error {
+	return &ConflictError{target: t, read: read.Spec.Replicas, found: found.Spec.Replicas, replaced: found.UID != read.UID}
 }
 
 func (c *Client) get(ctx context.Context, t target, resource schema.GroupResource) (*autoscalingv1.Scale, error) {

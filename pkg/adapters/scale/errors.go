@@ -2,6 +2,7 @@ package scale
 
 import (
 	"fmt"
+	"regexp"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -62,6 +63,18 @@ func (e *ForbiddenError) Unwrap() error { return e.err }
 // MissingRule is the smallest rule that would have permitted the request.
 func (e *ForbiddenError) MissingRule() rbacv1.PolicyRule { return e.rule }
 
+// DeniedError says that admission refused a request that the permissions allow: a webhook or a
+// policy of the cluster.
+type DeniedError struct {
+	target target
+	verb   string
+	err    error
+}
+
+func (e *DeniedError) Error() string {
+	return fmt.Sprintf("%s: the cluster's admission refuses to %s its scale: %v", e.target, e.verb, e.err)
+}
+
 // ConflictError says that somebody else changed the target after it was read. For
 // k8s.io/apimachinery/pkg/api/errors it is a Conflict.
 type ConflictError struct {
@@ -85,11 +98,18 @@ func (e *ConflictError) Status() metav1.Status {
 	return metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Message: e.Error()}
 }
 
+// unpermitted is how the API server says that a permission is missing, whoever it asked about it.
+// Admission may refuse with the same code, in any other words.
+var unpermitted = regexp.MustCompile(`cannot \S+ resource `)
+
 // explain gives an error of a request its type and names the target in it.
 func (t target) explain(err error, resource schema.GroupResource, verb string) error {
 	switch {
 	case err == nil:
 		return nil
+	case apierrors.IsForbidden(err) && !unpermitted.MatchString(err.Error()):
+		// Its code says that a permission is missing, so that is not what it answers to.
+		return &DeniedError{target: t, verb: verb, err: err}
 	case apierrors.IsForbidden(err):
 		return &ForbiddenError{target: t, err: err, rule: rbacv1.PolicyRule{
 			APIGroups: []string{resource.Group},
