@@ -123,6 +123,7 @@ func (v vocabulary) keep(body io.Reader) (*bytes.Buffer, error) {
 		if _, ok := v.names[string(line[:end])]; !ok {
 			continue
 		}
+		line = sampleOf(line, end)
 		series++
 		if series > maxSeries*v.times {
 			return nil, fmt.Errorf("there are more than %d series of interest", maxSeries*v.times)
@@ -140,6 +141,42 @@ func (v vocabulary) keep(body io.Reader) (*bytes.Buffer, error) {
 		return nil, fmt.Errorf("there are more than %d MiB", maxBody>>20)
 	}
 	return kept, nil
+}
+
+// sampleOf is the name, the labels and the value of a line. What OpenMetrics writes behind them,
+// a time in seconds and an example, is not of the format that is parsed. A line of which the
+// labels do not end is left as it is, for the parser to name.
+func sampleOf(line []byte, name int) []byte {
+	blanks := func(at int) int { return len(line) - len(bytes.TrimLeft(line[at:], " \t")) }
+	at := blanks(name)
+	if at < len(line) && line[at] == '{' {
+		end := closing(line[at:])
+		if end < 0 {
+			return line
+		}
+		at = blanks(at + end + 1)
+	}
+	if value := bytes.IndexAny(line[at:], " \t"); value >= 0 {
+		return line[:at+value]
+	}
+	return line
+}
+
+// closing is the index of the brace that ends labels, which may have braces in their values; -1
+// without one.
+func closing(labels []byte) int {
+	quoted := false
+	for i := 0; i < len(labels); i++ {
+		switch c := labels[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == '}' && !quoted:
+			return i
+		}
+	}
+	return -1
 }
 
 // add takes one value in. The processes of one engine tell the same; the largest

@@ -123,8 +123,8 @@ func gatewayURL(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// client makes an HTTP client that follows no redirect, which could carry the token
-// elsewhere, and uses no proxy: pods are near.
+// client makes an HTTP client that follows redirects to the same address alone, because others
+// could carry the token elsewhere, and uses no proxy: pods are near.
 func (h HTTP) client(name, serverName string, token bool) (*http.Client, error) {
 	c := config.HTTPClientConfig{
 		EnableHTTP2: true,
@@ -148,5 +148,6 @@ func (h HTTP) client(name, serverName string, token bool) (*http.Client, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: setting up TLS and credentials: %w", name, err)
 	}
+	client.CheckRedirect = nextDoor
 	return client, nil
 }
