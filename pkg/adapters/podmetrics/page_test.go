@@ -50,7 +50,9 @@ func TestAPageThatIsCutIsNotRead(t *testing.T) {
 	assert.Equal(t, decision.Sample{}, r.Running)
 
 	// Where the length is known the page is whole, and some writers leave out the last line break.
-	r, err = once(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "vllm:num_requests_running 120") }))
+	r, err = once(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "vllm:num_requests_running 120")
+	}))
 	require.NoError(t, err)
 	assert.InDelta(t, 120, r.Running.Value, 0)
 }

@@ -62,7 +62,7 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("prometheus %s: setting up TLS and credentials: %w", settings.Location(address.String()), err)
 	}
 	// A redirect could carry the token elsewhere.
-	plain := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	plain := &http.Client{Transport: wholeAnswers{transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	client, err := api.NewClient(api.Config{Address: address.String(), Client: plain})
 	if err != nil {
 		return nil, fmt.Errorf("prometheus %s: %w", settings.Location(address.String()), cause(err))
@@ -98,14 +98,6 @@ func checkAddress(o Options) (*url.URL, error) {
 		return nil, fmt.Errorf("the address of Prometheus, %s, has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP=true", settings.Location(u.String()))
 	}
 	return nil, fmt.Errorf("the address of Prometheus, %s, must begin with https://", settings.Location(u.String()))
-}
-
-// cause is why a request failed, without its address.
-func cause(err error) error {
-	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		return failed.Err
-	}
-	return err
 }
 
 func (o Options) http() config.HTTPClientConfig {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -211,4 +212,64 @@ func TestAPartOfAnAnswerIsAnError(t *testing.T) {
 	assert.Empty(t, replicas)
 	_, err = client.History(t.Context(), Span{Model: "llama", From: start, To: at, Step: scrapeInterval})
 	assert.ErrorContains(t, err, "the answer is only a part")
+}
+
+// VictoriaMetrics says in a field of its own that a store did not answer.
+func TestAPartWithoutAWarningIsAnErrorToo(t *testing.T) {
+	p := prometheustest.New(t)
+	for _, at := range scrapes(5) {
+		p.Append(at, load(engine("a", "0"), at.Sub(start)))
+	}
+	var partial bool
+	client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		p.Handler.ServeHTTP(answer, r)
+		_, _ = w.Write(bytes.Replace(answer.Body.Bytes(), []byte(`{"status":"success",`), fmt.Appendf(nil, `{"status":"success","isPartial":%t,`, partial), 1))
+	}))
+	at := start.Add(time.Minute)
+	replicas, _ := read(t, client, at)
+	assert.True(t, replicas[pod("a")].KVUse.Present)
+
+	partial = true
+	replicas, _, err := client.Read(t.Context(), at, window, lookback)
+	require.ErrorContains(t, err, "query for the "+kvUse+": the answer is only a part: ")
+	assert.Empty(t, replicas)
+	_, err = client.Earlier(t.Context(), at)
+	assert.ErrorContains(t, err, "the answer is only a part")
+}
+
+func TestAnswersThatAreNone(t *testing.T) {
+	says := func(status int, text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
+		}
+	}
+	for name, c := range map[string]struct {
+		answer http.Handler
+		want   string
+	}{
+		"another program":  {says(http.StatusOK, "<!doctype html><title>Grafana</title>"), ": the answer is not one of Prometheus: its address may lead to another program, or to a page to log in"},
+		"half of it":       {says(http.StatusOK, `{"status":"success","data":{"resultType":"vec`), ": the answer is not one of Prometheus"},
+		"nothing in it":    {says(http.StatusOK, `{"status":"success"}`), ": the answer is not one of Prometheus"},
+		"another path":     {says(http.StatusNotFound, "404 page not found"), ": HTTP status 404 Not Found: its address must be the part before /api/v1"},
+		"no token":         {says(http.StatusUnauthorized, "secret"), ": HTTP status 401 Unauthorized: look at the token"},
+		"a token too weak": {says(http.StatusForbidden, "secret"), ": HTTP status 403 Forbidden: look at the token"},
+		"too often":        {says(http.StatusTooManyRequests, "secret"), ": HTTP status 429 Too Many Requests"},
+		"a login":          {http.RedirectHandler("https://login.example/?key=secret", http.StatusFound), ": HTTP status 302 Found: a redirect is not followed, because it could carry the token elsewhere; give the address where it leads"},
+		"no sample":        {says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":[null]}}`), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := serve(t, c.answer)
+			queues, err := client.Queues(t.Context(), start)
+			assert.Empty(t, queues)
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, "query for the "+gatewayQueue+c.want)
+			assert.NotContains(t, err.Error(), "secret")
+			assert.NotContains(t, err.Error(), "\n")
+		})
+	}
 }

@@ -197,7 +197,7 @@ func (c *Client) over(ctx context.Context, q query, r v1.Range) (model.Matrix, e
 	if !ok {
 		return nil, fmt.Errorf("prometheus %s: looking back for the %s: the answer is a %s and not a matrix", c.address, q.about, value.Type())
 	}
-	return matrix, nil
+	return slices.DeleteFunc(matrix, func(s *model.SampleStream) bool { return s == nil }), nil
 }
 
 // past is a history in the making.

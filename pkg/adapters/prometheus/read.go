@@ -122,7 +122,7 @@ func (c *Client) instant(ctx context.Context, q query, at time.Time) (model.Vect
 	if !ok {
 		return nil, fmt.Errorf("prometheus %s: query for the %s: the answer is a %s and not a vector", c.address, q.about, value.Type())
 	}
-	return vector, nil
+	return slices.DeleteFunc(vector, func(s *model.Sample) bool { return s == nil }), nil
 }
 
 // partial is an error where an answer is only a part, as Thanos and Mimir give it while one of
