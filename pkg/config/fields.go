@@ -30,6 +30,10 @@ func (s *said) err() error { return errors.Join(s.errs...) }
 // parseFields reads the value of an entry.
 func parseFields(name, text string, s *said) (fields, bool) {
 	f := fields{place: fmt.Sprintf("entry %q", name), said: s}
+	if n := documents(text); n > 1 {
+		f.wrong("%s, or as an entry of its own each", surplus(n))
+		return f, false
+	}
 	if err := yaml.UnmarshalStrict([]byte(text), &f.raw); err != nil {
 		s.errs = append(s.errs, fmt.Errorf("%s: %w; write it as YAML, one field: value per line", f.place, err))
 		return f, false
@@ -40,6 +44,9 @@ func parseFields(name, text string, s *said) (fields, bool) {
 // parseList reads the value of an entry that is a list of maps; ok says that it is a list.
 func parseList(name, text string, s *said) (items []fields, ok bool) {
 	var raw []any
+	if documents(text) > 1 {
+		return nil, false
+	}
 	if yaml.UnmarshalStrict([]byte(text), &raw) != nil || raw == nil {
 		return nil, false
 	}
@@ -89,13 +96,18 @@ func (f fields) boolean(name string) *bool {
 
 // number is nil where it is not given.
 func (f fields) number(name string) *float64 {
+	return f.numeric(name, "a number, without quotes")
+}
+
+// numeric is a number of something that the message names.
+func (f fields) numeric(name, what string) *float64 {
 	value, given := f.take(name)
 	if !given {
 		return nil
 	}
 	number, ok := toNumber(value)
 	if !ok || math.IsNaN(number) || math.IsInf(number, 0) {
-		f.wrong("%s is %v: write a number, without quotes", name, value)
+		f.wrong("%s is %v: write %s", name, value, what)
 		return nil
 	}
 	return &number

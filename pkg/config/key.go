@@ -334,11 +334,14 @@ func duration(field func(*Config) *time.Duration) form {
 	}}
 }
 
+// mostCount is more than any cluster has of anything, and small enough to reckon with.
+const mostCount = 1_000_000
+
 func count(field func(*Config) *int) form {
 	return form{kind: KindText, set: func(c *Config, value string) error {
 		parsed, err := strconv.Atoi(value)
-		if err != nil || parsed < 0 {
-			return fmt.Errorf("is %q: write a whole number of at least 0", value)
+		if err != nil || parsed < 0 || parsed > mostCount {
+			return fmt.Errorf("is %q: write a whole number from 0 to %d", value, mostCount)
 		}
 		*field(c) = parsed
 		return nil

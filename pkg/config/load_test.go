@@ -429,6 +429,10 @@ func TestLoadErrors(t *testing.T) {
 			[]string{"flag --prometheus-base-url is an address with an @"}},
 		"an address with a password that nobody asks": {config.Sources{Flags: with("prometheus-base-url", "https://me:secret@p", "wva-metrics-source", "pods")},
 			[]string{"flag --prometheus-base-url is an address with an @"}},
+		"an address without a host": {config.Sources{Flags: with("prometheus-base-url", "https://:9090")},
+			[]string{`flag --prometheus-base-url is "https://:9090": write an address`}},
+		"an address of one page of Prometheus": {config.Sources{Flags: with("prometheus-base-url", "https://p/prometheus/api/v1/query?key=secret")},
+			[]string{`flag --prometheus-base-url is "https://p/prometheus/api/v1/query": leave out /api/v1 and what follows`}},
 		"a client certificate without its key": {config.Sources{Flags: with("prometheus-client-cert-path", "/c")},
 			[]string{"PROMETHEUS_CLIENT_KEY_PATH is not set, and PROMETHEUS_CLIENT_CERT_PATH is: set both or none"}},
 		"a client key without its certificate": {config.Sources{Flags: with("prometheus-client-key-path", "/c")},
@@ -459,6 +463,8 @@ func TestLoadErrors(t *testing.T) {
 			[]string{"config.yaml: "}},
 		"a setting given twice in the file": {config.Sources{Flags: address, File: []byte("V: 1\nV: 2\n")},
 			[]string{"the configuration file: ", `"V"`}},
+		"a file of two documents": {config.Sources{Flags: address, File: []byte("---\r\n# the settings\r\nWVA_RISK: 0.8\r\n---\r\nWVA_HISTORY: false\r\n"), FileName: "config.yaml"},
+			[]string{"config.yaml: it has 2 YAML documents, of which only the first would count: write all of it as one, without --- between"}},
 		"a list as a value": {config.Sources{Flags: address, File: []byte("WATCH_NAMESPACE: [a, b]\n"), FileName: "config.yaml"},
 			[]string{"WATCH_NAMESPACE in config.yaml is a list or a map: write a single value"}},
 		"a source that is none": {config.Sources{Flags: with("wva-metrics-source", "thanos")},
@@ -500,6 +506,10 @@ func TestLoadErrors(t *testing.T) {
 		"times without a pause": {config.Sources{Flags: with("global-opt-interval", "1ns", "wva-backlog-drain-time", "10ms", "pod-metrics-scrape-interval", "1ms", "rest-client-timeout", "1us", "leader-election-retry-period", "1ms")},
 			[]string{"flag --global-opt-interval is 1ns: write at least 1s", "flag --wva-backlog-drain-time is 10ms: write at least 1s", "flag --pod-metrics-scrape-interval is 1ms: write at least 1s",
 				"flag --rest-client-timeout is 1µs: write at least 1s", "flag --leader-election-retry-period is 1ms: write at least 100ms"}},
+		"a lease of no whole second": {config.Sources{Flags: with("leader-elect", "true", "leader-election-lease-duration", "900ms", "leader-election-renew-deadline", "800ms", "leader-election-retry-period", "100ms")},
+			[]string{"flag --leader-election-lease-duration is 900ms: write at least 1s"}},
+		"more replicas than there are": {config.Sources{Flags: with("wva-growth-limit-replicas", "9223372036854775807", "wva-growth-limit-percent", "1000001")},
+			[]string{`flag --wva-growth-limit-replicas is "9223372036854775807": write a whole number from 0 to 1000000`, `flag --wva-growth-limit-percent is "1000001": write a whole number from 0 to 1000000`}},
 		"two wrong settings are both named": {config.Sources{Flags: with("wva-limited-mode", "yes", "metrics-secure", "no")},
 			[]string{"--wva-limited-mode", "--metrics-secure"}},
 	}
@@ -512,6 +522,15 @@ func TestLoadErrors(t *testing.T) {
 			}
 			assert.NotContains(t, err.Error(), "secret")
 		})
+	}
+}
+
+// The API server of a cluster passes on to its services, and some proxies to Prometheus, under paths
+// that look like one of Prometheus.
+func TestAddressesOfPrometheusBehindOthers(t *testing.T) {
+	for _, at := range []string{"https://p/prometheus/", "https://k8s/api/v1/namespaces/monitoring/services/prometheus:9090/proxy", "https://vm:8481/select/0/prometheus", "https://p:9090/?key=k"} {
+		_, err := config.Load(config.Sources{Flags: map[string]string{"prometheus-base-url": at}})
+		require.NoError(t, err, at)
 	}
 }
 

@@ -102,6 +102,8 @@ func (c Config) validateTimes(wrong func(key, format string, args ...any)) {
 		{"WVA_BACKLOG_DRAIN_TIME", c.Drain, time.Second},
 		{"POD_METRICS_SCRAPE_INTERVAL", c.PodMetrics.ScrapeInterval, time.Second},
 		{"REST_CLIENT_TIMEOUT", c.RESTClientTimeout, time.Second},
+		// The lease has its duration in whole seconds.
+		{"LEADER_ELECTION_LEASE_DURATION", c.LeaderElection.LeaseDuration, time.Second},
 		{"LEADER_ELECTION_RETRY_PERIOD", c.LeaderElection.RetryPeriod, 100 * time.Millisecond},
 	} {
 		if one.is < one.least {

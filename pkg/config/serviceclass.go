@@ -227,15 +227,22 @@ func (f fields) perToken() capacity.Milliseconds {
 	return max(f.latency("slo-tpot"), f.latency("slo-itl"))
 }
 
+// leastLatency is what no server is faster than, in milliseconds. Whoever promises less has most
+// likely written seconds.
+const leastLatency = 1
+
 // latency is 0, which promises nothing, where it is not given.
 func (f fields) latency(name string) capacity.Milliseconds {
-	given := f.number(name)
+	given := f.numeric(name, "a number of milliseconds, in digits alone, without quotes")
 	if given == nil {
 		return 0
 	}
-	if *given < 0 {
+	switch {
+	case *given < 0:
 		f.wrong("%s is %v: write milliseconds, at least 0", name, *given)
 		return 0
+	case *given > 0 && *given < leastLatency:
+		f.warn("%s is %v milliseconds, which no server keeps: write %.4g if seconds were meant", name, *given, *given*1000)
 	}
 	return capacity.Milliseconds(*given)
 }

@@ -56,6 +56,12 @@ func TestParseServiceClasses(t *testing.T) {
 			data: map[string]string{"a": `{name: A, priority: 2, data: [{model: m, slo-itl: 24, slo-ttft: 500}]}`},
 			want: []config.ServiceClass{{Name: "A", Entry: "a", Priority: 2, Targets: targets}},
 		},
+		"latencies in seconds are told": {
+			data: map[string]string{"a": `{name: A, priority: 2, data: [{model: m, slo-itl: 0.024, slo-ttft: 0.5}]}`},
+			want: []config.ServiceClass{{Name: "A", Entry: "a", Priority: 2, Targets: map[string]capacity.SLO{"m": {ITL: 0.024, TTFT: 0.5}}}},
+			warnings: []string{`entry "a", data[0]: slo-ttft is 0.5 milliseconds, which no server keeps: write 500 if seconds were meant`,
+				`entry "a", data[0]: slo-itl is 0.024 milliseconds, which no server keeps: write 24 if seconds were meant`},
+		},
 		"all classes in one entry": {
 			data: map[string]string{"classes.json": `{"serviceClasses": [
 				{"name": "B", "priority": 5, "modelTargets": [{"model": "m", "slo-itl": 24, "slo-ttft": 500}]},
@@ -143,8 +149,9 @@ func TestParseServiceClassesErrors(t *testing.T) {
 		"a model that is a text":   {map[string]string{"a": "{name: A, priority: 1, data: [m]}"}, []string{`entry "a", data[0]: is m: write fields such as model: name`}},
 		"a target of no model":     {map[string]string{"a": "{name: A, priority: 1, data: [{slo-ttft: 5}]}"}, []string{`entry "a", data[0]: model is missing: name the model by its ID`}},
 		"a latency below zero":     {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: -5}]}"}, []string{`entry "a", data[0]: slo-ttft is -5: write milliseconds, at least 0`}},
-		"a latency with its unit":  {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: 5ms}]}"}, []string{`entry "a", data[0]: slo-ttft is 5ms: write a number, without quotes`}},
+		"a latency with its unit":  {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: 5ms}]}"}, []string{`entry "a", data[0]: slo-ttft is 5ms: write a number of milliseconds, in digits alone, without quotes`}},
 		"one latency by two names": {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-tpot: 5, slo-itl: 6}]}"}, []string{`entry "a", data[0]: slo-tpot and slo-itl are both given and mean the same: remove one`}},
+		"two that have units":      {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: 0.5s, slo-itl: '20'}]}"}, []string{`entry "a", data[0]: slo-ttft is 0.5s: write a number of milliseconds, in digits alone, without quotes`, `entry "a", data[0]: slo-itl is 20: write a number of milliseconds, in digits alone, without quotes`}},
 		"models in two lists":      {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: 5}], modelTargets: []}"}, []string{`entry "a": data and modelTargets are both given: move all models to one of them`}},
 		"a model twice":            {map[string]string{"a": "{name: A, priority: 1, data: [{model: m, slo-ttft: 5}, {model: m, slo-ttft: 5}]}"}, []string{`entry "a", data[1]: model "m" is listed twice: remove one`}},
 		"two classes of one name": {map[string]string{"a": "{name: Premium, priority: 1, data: []}", "b": "{name: premium, priority: 2, data: []}"},

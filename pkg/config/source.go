@@ -239,6 +239,9 @@ func (s Sources) mapName() string {
 // parseFile reads what can be read of a file.
 func parseFile(text []byte, name string) (map[string]string, []error) {
 	var raw map[string]any
+	if n := documents(string(text)); n > 1 {
+		return nil, []error{fmt.Errorf("%s: %s", name, surplus(n))}
+	}
 	if err := yaml.UnmarshalStrict(text, &raw); err != nil {
 		return nil, []error{fmt.Errorf("%s: %s; write it as YAML, one KEY: value per line", name, oneLine(err))}
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -65,14 +66,20 @@ func (c Config) validateSource(wrong func(key, format string, args ...any)) {
 	}
 }
 
+// apiPath is the end of an address of one page of Prometheus. Where more follows, as in a path through
+// the API server of a cluster, it is another API.
+var apiPath = regexp.MustCompile(`/api/v1(/(query|query_range))?/?$`)
+
 func (c Config) validatePrometheus(wrong func(key, format string, args ...any)) {
 	p := c.Prometheus
 	address, err := url.Parse(p.BaseURL)
 	switch {
 	case p.BaseURL == "":
 		wrong("PROMETHEUS_BASE_URL", "is not set: give the address of Prometheus, such as https://prometheus.monitoring:9090")
-	case err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http"):
+	case err != nil || address.Hostname() == "" || (address.Scheme != "https" && address.Scheme != "http"):
 		wrong("PROMETHEUS_BASE_URL", "is %q: write an address such as https://prometheus.monitoring:9090", Location(p.BaseURL))
+	case apiPath.MatchString(address.Path):
+		wrong("PROMETHEUS_BASE_URL", "is %q: leave out /api/v1 and what follows", Location(p.BaseURL))
 	case address.Scheme == "http" && !p.AllowHTTP:
 		wrong("PROMETHEUS_BASE_URL", "is %q, which has no TLS: use https, or set PROMETHEUS_ALLOW_HTTP to true", Location(p.BaseURL))
 	}

@@ -90,7 +90,7 @@ func checkAddress(o Options) (*url.URL, error) {
 	switch {
 	case u.User != nil:
 		return nil, errors.New("the address of Prometheus holds credentials: leave them out of PROMETHEUS_BASE_URL and set PROMETHEUS_TOKEN_PATH")
-	case u.Host == "":
+	case u.Hostname() == "":
 		return nil, fmt.Errorf("the address of Prometheus, %q, names no host: set PROMETHEUS_BASE_URL to https://host:port", settings.Location(u.String()))
 	case u.Scheme == "https", u.Scheme == "http" && o.AllowHTTP:
 		return u, nil

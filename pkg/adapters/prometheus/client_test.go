@@ -36,6 +36,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		{"no TLS", "http://prometheus:9090", false, "PROMETHEUS_ALLOW_HTTP=true"},
 		{"no scheme", "prometheus:9090", true, "names no host"},
 		{"no host", "https://", true, "names no host"},
+		{"a port without a host", "https://:9090", true, "names no host"},
 		{"another scheme", "ftp://prometheus:9090", true, "must begin with https://"},
 		{"no URL, with a password", "https://user:secret@prom etheus", false, "is not a URL"},
 		{"a password", "https://user:secret@prometheus", false, "holds credentials"},
