@@ -74,6 +74,7 @@ func TestDevicesByEveryConvention(t *testing.T) {
 		{"AMD by its older labels", map[string]string{"beta.amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"}, list("amd.com/gpu", "8"), "MI300X-OAM", 8, "beta.amd.com/gpu.product-name"},
 		{"AMD by number", map[string]string{"beta.amd.com/gpu.device-id": "74a5"}, list("amd.com/gpu", "8"), "MI325X", 8, "beta.amd.com/gpu.device-id"},
 		{"AMD by number and count", map[string]string{"beta.amd.com/gpu.device-id.74a5": "8"}, list("amd.com/gpu", "8"), "MI325X", 8, "beta.amd.com/gpu.device-id.74a5"},
+		{"AMD in a virtual machine", map[string]string{"amd.com/gpu.device-id": "74b5"}, list("amd.com/gpu", "8"), "MI300X", 8, "amd.com/gpu.device-id"},
 		{"AMD of a number that nobody knows", map[string]string{"amd.com/gpu.device-id": "ffff"}, list("amd.com/gpu", "8"), "", 8, ""},
 		{"AMD products that are all one", map[string]string{"amd.com/gpu.product-name.AMD_Instinct_MI300X_OAM": "4", "amd.com/gpu.product-name.AMD_Instinct_MI300X": "4", "amd.com/gpu.product-name.AMD_Instinct_MI210": "0"}, list("amd.com/gpu", "8"), "MI300X", 8, "amd.com/gpu.product-name.AMD_Instinct_MI300X"},
 		{"AMD products of several types", map[string]string{"amd.com/gpu.product-name.AMD_Instinct_MI300X_OAM": "4", "amd.com/gpu.product-name.AMD_Instinct_MI210": "4"}, list("amd.com/gpu", "8"), "", 8, ""},

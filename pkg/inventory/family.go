@@ -253,9 +253,12 @@ var otherResources = func() []string {
 	return all
 }()
 
-// amdDevices are AMD's products by PCI device id, for nodes without a name.
+// amdDevices are AMD's products by PCI device id, for nodes without a name, and the same ones as a
+// hypervisor passes a whole one on.
 var amdDevices = map[string]string{
-	"738C": "MI100", "740C": "MI250X", "740F": "MI210", "74A1": "MI300X", "74A5": "MI325X", "75A0": "MI350X", "75A3": "MI355X",
+	"738C": "MI100", "7408": "MI250X", "740C": "MI250X", "740F": "MI210",
+	"74A1": "MI300X", "74A2": "MI308X", "74A5": "MI325X", "74A8": "MI308X", "74A9": "MI300X", "75A0": "MI350X", "75A3": "MI355X",
+	"74B5": "MI300X", "74B6": "MI308X", "74BC": "MI308X", "74BD": "MI300X", "75B0": "MI350X", "75B3": "MI355X",
 }
 
 // intelDevices are Intel's data center products by PCI device id.

@@ -154,9 +154,10 @@ var rules = []rule{
 	{pattern: word(`RTX-?([0-9]{4})-?(?:SFF-?)?ADA`), short: "RTX${1}ADA", maker: nvidia},
 	{pattern: word(`RTX-(A[0-9]{4})`), short: "$1", maker: nvidia},
 	{pattern: word(`RTX-?([0-9]{4})-?(TI|SUPER|D)?`), short: "RTX$1$2", maker: nvidia},
-	{pattern: word(`(?:GAUDI-)?HL-?20[05]`), short: "Gaudi1", maker: habana},
-	{pattern: word(`(?:GAUDI-)?HL-?22[58]B?`), short: "Gaudi2", maker: habana},
-	{pattern: word(`(?:GAUDI-)?HL-?3[0-9]{2}`), short: "Gaudi3", maker: habana},
+	// The letter is the cooling, or what the card is built for: HL-225H, HL-325L.
+	{pattern: word(`(?:GAUDI-)?HL-?20[05][A-Z]?`), short: "Gaudi1", maker: habana},
+	{pattern: word(`(?:GAUDI-)?HL-?22[58][A-Z]?`), short: "Gaudi2", maker: habana},
+	{pattern: word(`(?:GAUDI-)?HL-?3[0-9]{2}[A-Z]?`), short: "Gaudi3", maker: habana},
 	{pattern: word(`GAUDI-?([0-9])`), short: "Gaudi$1", maker: habana},
 	{pattern: regexp.MustCompile(`^G([23])$`), short: "Gaudi$1", maker: habana},
 	{pattern: word(`INFERENTIA-?([0-9]*)`), short: "Inferentia$1", maker: aws},

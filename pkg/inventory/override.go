@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -35,7 +36,8 @@ func ParseOverrides(data map[string]string) (Overrides, error) {
 	first := map[string]string{}
 	var bad []error
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		value := data[key]
+		// The space around a value does not count: a block of YAML ends with a line break.
+		value := strings.TrimSpace(data[key])
 		text, name := canonical(key), Normalize(value)
 		switch {
 		case text == "":
