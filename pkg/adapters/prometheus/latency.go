@@ -150,7 +150,7 @@ func (e BucketEnds) of(key counting) map[float64][]string {
 
 func endOf(labels model.Metric) (float64, bool) {
 	end, err := strconv.ParseFloat(string(labels[model.BucketLabel]), 64)
-	return end, err == nil
+	return end, err == nil && !math.IsNaN(end)
 }
 
 // beside are the ends next to a target, without the infinite one: what the share within it

@@ -4,7 +4,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
+
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 )
 
 func TestTheShareWithinATarget(t *testing.T) {
@@ -29,4 +32,16 @@ func TestTheShareWithinATarget(t *testing.T) {
 		assert.Equal(t, c.known, known, name)
 		assert.InDelta(t, c.want, got, 1e-12, name)
 	}
+}
+
+func TestABucketThatEndsNowhereIsNone(t *testing.T) {
+	t.Parallel()
+	var written model.Vector
+	for _, end := range []model.LabelValue{"0.5", "0.50", "NaN", "", "half", "+Inf"} {
+		written = append(written, &model.Sample{Metric: model.Metric{"model_name": "llama", labelHistogram: "0", model.BucketLabel: end}})
+	}
+	ends := EndsOf(written)
+	of := counting{model: decision.ModelKey{ID: "llama"}}
+	assert.Equal(t, map[float64][]string{0.5: {"0.5", "0.50"}, math.Inf(1): {"+Inf"}}, ends.of(of))
+	assert.Equal(t, []float64{0.5}, ends.beside(of, 0.2))
 }

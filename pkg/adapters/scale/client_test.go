@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -101,8 +102,8 @@ func TestAPolicyThatRefusesIsNoMissingPermission(t *testing.T) {
 		Status: metav1.StatusFailure, Code: 403, Reason: metav1.StatusReasonForbidden,
 		Message: `admission webhook "validation.gatekeeper.sh" denied the request: [replica-limits] at most 4 replicas`,
 	}}
-	policy := apierrors.NewForbidden(resource, "server", errString(`ValidatingAdmissionPolicy 'limits' with binding 'all' denied request: at most 4 replicas`))
-	right := apierrors.NewForbidden(resource, "server", errString(`User "manager" cannot update resource "deployments/scale" in API group "apps" in the namespace "models"`))
+	policy := apierrors.NewForbidden(resource, "server", errors.New(`ValidatingAdmissionPolicy 'limits' with binding 'all' denied request: at most 4 replicas`))
+	right := apierrors.NewForbidden(resource, "server", errors.New(`User "manager" cannot update resource "deployments/scale" in API group "apps" in the namespace "models"`))
 	for name, c := range map[string]struct {
 		err       error
 		forbidden bool
@@ -122,7 +123,3 @@ func TestAPolicyThatRefusesIsNoMissingPermission(t *testing.T) {
 		})
 	}
 }
-
-type errString string
-
-func (e errString) Error() string { return string(e) }
