@@ -67,6 +67,9 @@ func queries(window, lookback time.Duration) []query {
 
 func (q builder) ofPods() []query {
 	return []query{
+		// They are asked in this order, and nothing is known without its time.
+		{scraped, lastScrapes(kvUse, waiting, running)},
+		{ended, lastScrapes(served)},
 		// A replica with several engines is as full as its fullest one: that engine
 		// queues first.
 		{kvUse, q.mean(modelserver.KVUse, "max")},
@@ -81,8 +84,6 @@ func (q builder) ofPods() []query {
 		{interToken, q.ratio(modelserver.InterToken)},
 		{cacheBlocks, q.blocks()},
 		{cacheTokens, q.last(modelserver.CacheTokens)},
-		{scraped, lastScrapes(kvUse, waiting, running)},
-		{ended, lastScrapes(served)},
 	}
 }
 
@@ -93,12 +94,12 @@ func (q builder) ofGateways() []query {
 		}
 	}
 	return []query{
+		{gatewayScraped, gatewayTimes()},
 		{gatewayQueue, named(modelserver.GatewayQueue, func(series string) string { return sum(perModel, once(series)) })},
 		// One that started anew lost its queue: those requests neither left nor wait.
 		{gatewayGrowth, fmt.Sprintf("(%s) unless on (%s) %s", named(modelserver.GatewayQueue, over("deriv")), perModel,
 			q.restarted(perModel, modelserver.GatewayDispatched))},
 		{gatewayDispatch, named(modelserver.GatewayDispatched, q.dispatched)},
-		{gatewayScraped, gatewayTimes()},
 		{gatewayLastTwo, strings.Join([]string{
 			// Gateways are few, so that short steps cost little.
 			by(gatewaySpan, q.span(perModel, modelserver.GatewayDispatched, time.Second)+" or "+q.span(perModel, modelserver.GatewayQueue, time.Second)),

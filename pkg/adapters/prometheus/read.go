@@ -57,25 +57,6 @@ func (c *Client) Read(ctx context.Context, at time.Time, window, lookback time.D
 	return pods(answers), models(answers), err
 }
 
-// ask runs all queries side by side.
-func (c *Client) ask(ctx context.Context, at time.Time, queries []query) (map[string]model.Vector, error) {
-	vectors := make([]model.Vector, len(queries))
-	failures := make([]error, len(queries))
-	var group errgroup.Group
-	for i, q := range queries {
-		group.Go(func() error {
-			vectors[i], failures[i] = c.instant(ctx, q, at)
-			return nil
-		})
-	}
-	_ = group.Wait()
-	answers := make(map[string]model.Vector, len(queries))
-	for i, q := range queries {
-		answers[q.about] = vectors[i]
-	}
-	return answers, errors.Join(failures...)
-}
-
 // lastTwo asks how often pods are scraped, and then what happened between the last two scrapes.
 func (c *Client) lastTwo(ctx context.Context, at time.Time, q builder) (model.Vector, error) {
 	counts, err := c.instant(ctx, q.densest(), at)
