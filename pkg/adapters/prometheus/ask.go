@@ -54,9 +54,9 @@ func (l *labelSets) share(vector model.Vector) {
 		l.sets = make(map[model.Fingerprint]model.Metric, len(vector))
 	}
 	for _, s := range vector {
-		print := s.Metric.FastFingerprint()
-		if known, found := l.sets[print]; !found {
-			l.sets[print] = s.Metric
+		mark := s.Metric.FastFingerprint()
+		if known, found := l.sets[mark]; !found {
+			l.sets[mark] = s.Metric
 		} else if maps.Equal(known, s.Metric) {
 			s.Metric = known
 		}
