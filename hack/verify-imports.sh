@@ -78,7 +78,7 @@ BEGIN {
 	may["pkg/live"] = ring0 " " ring1 " pkg/live"
 	may["pkg/release"] = "pkg/release"
 	may["cmd/manager"] = ring0 " " ring1 " " ring2 " pkg/controller pkg/admission pkg/release cmd/manager"
-	may["cmd/kubectl-wva"] = ring0 " " ring1 " pkg/adapters/prometheus pkg/live pkg/release cmd/kubectl-wva"
+	may["cmd/kubectl-wva"] = ring0 " " ring1 " pkg/adapters/prometheus pkg/live pkg/release manifests/crd cmd/kubectl-wva"
 	may["cmd/scheduler"] = ring0 " " ring1 " plugins cmd/scheduler"
 
 	# Of the standard library, what ring 0 may not name.

@@ -12,16 +12,19 @@ import (
 	"llmd.ai/workload-variant-autoscaler/cmd/kubectl-wva/output"
 )
 
-const long = `Check VariantAutoscaling manifests before you apply them: does an object contradict another
-one in the files, or name something that does not exist? The command reads no cluster. The
-range of values is checked by kubectl apply --dry-run=server. A file has one or several
-documents, or Lists. These kinds are read:
+const long = `Check VariantAutoscaling manifests before you apply them: would the API server refuse an
+object, does it contradict another one in the files, or name something that does not exist?
+The command reads no cluster: it has the CRD of its own version, and refuses what that refuses,
+in the same words. A file has one or several documents, or Lists. These kinds are read:
 
   VariantAutoscaling                     is checked
   HorizontalPodAutoscaler, ScaledObject  may be on the target of one
-  ConfigMap of service classes           has the classes that spec.sloClassRef may name
+  ConfigMap of service classes           is checked, and has the classes that spec.sloClassRef
+                                         may name
+  ConfigMap of saturation thresholds, of scale to zero or of unit costs
+                                         is checked
 
-Without a ConfigMap of service classes spec.sloClassRef is not checked, and a warning says so.
+A ConfigMap is known by its published name. Without a ConfigMap of service classes spec.sloClassRef is not checked, and a warning says so.
 Other kinds are ignored. With an error the command exits with 1, with a warning it does not.`
 
 const examples = `  # A folder's manifests together
@@ -76,10 +79,13 @@ func run(files []string, in io.Reader, out io.Writer, form *output.Form) error {
 		return errors.New("1 error")
 	case wrong > 1:
 		return fmt.Errorf("%d errors", wrong)
-	case len(found.variants) == 0:
+	case len(found.variants) == 0 && found.settings == 0:
 		return errors.New("the files have no VariantAutoscaling object: name one that has")
 	case form.ForPrograms():
 		return nil
+	case len(found.variants) == 0:
+		_, err := fmt.Fprintf(out, "ConfigMaps without an error: %d\n", found.settings)
+		return err
 	}
 	_, err := fmt.Fprintf(out, "VariantAutoscaling objects without an error: %d\n", len(found.variants))
 	return err

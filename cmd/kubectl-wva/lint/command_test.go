@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 func linted(t *testing.T, in string, arguments ...string) (string, error) {
@@ -27,6 +28,11 @@ func linted(t *testing.T, in string, arguments ...string) (string, error) {
 // object is a manifest of a variant on a Deployment.
 func object(name, target, more string) string {
 	return "apiVersion: llmd.ai/v1alpha1\nkind: VariantAutoscaling\nmetadata: {name: " + name + ", namespace: chat}\nspec:\n  modelID: llama\n  scaleTargetRef: {name: " + target + "}\n" + more + "---\n"
+}
+
+// settings is a ConfigMap with one entry.
+func settings(name, namespace, entry, text string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: '" + namespace + "'}\ndata:\n  " + entry + ": '" + text + "'\n---\n"
 }
 
 func TestLint(t *testing.T) {
@@ -64,16 +70,45 @@ func TestLint(t *testing.T) {
 		}, "1 error"},
 		"an older form":      {earlier, []string{`-: VariantAutoscaling old: error: spec.scaleTargetRef is missing, so the object is of an older form: run "kubectl wva migrate" and apply what it writes`}, "1 error"},
 		"a misspelled field": {object("a", "one", "  modelId: llama\n"), []string{`-: VariantAutoscaling chat/a: error: strict decoding error: unknown field "spec.modelId"`}, "1 error"},
-		"a boolean":          {object("a", "one", "  actuation: Off\n"), []string{`-: VariantAutoscaling chat/a: error: spec.actuation is a bool, expected a string: YAML reads Off, On, Yes and No as booleans: write it in quotes, as in "Off"`}, "1 error"},
-		"a number as text":   {object("a", "one", "  maxReplicas: many\n"), []string{"-: VariantAutoscaling chat/a: error: spec.maxReplicas is a string, expected a int32"}, "1 error"},
+		"a boolean":          {object("a", "one", "  actuation: Off\n"), []string{`-: VariantAutoscaling chat/a: error: spec.actuation: Invalid value: "boolean": spec.actuation in body must be of type string: "boolean": YAML reads Off, On, Yes and No as booleans: write it in quotes, as in "Off"`, `-: VariantAutoscaling chat/a: error: spec.actuation: Unsupported value: false: supported values: "Scale", "Metric", "Off"`}, "2 errors"},
+		"a number as text":   {object("a", "one", "  maxReplicas: many\n"), []string{`-: VariantAutoscaling chat/a: error: spec.maxReplicas: Invalid value: "string": spec.maxReplicas in body must be of type integer: "string"`}, "1 error"},
 		"a class that nobody can check": {object("a", "one", "  sloClassRef: {name: gold}\n"), []string{
 			"-: VariantAutoscaling chat/a: warning: spec.sloClassRef: gold was not checked: no ConfigMap of service classes is among the files",
 			"VariantAutoscaling objects without an error: 1",
 		}, ""},
+		"values out of range": {object("a", "one", "  minReplicas: -1\n  acceleratorCount: 0\n  variantCost: -4 dollars\n  variantProfile: {perfParms: {decodeParms: {alpha: '-7'}}}\n"), []string{
+			"-: VariantAutoscaling chat/a: error: spec.acceleratorCount: Invalid value: 0: spec.acceleratorCount in body should be greater than or equal to 1",
+			"-: VariantAutoscaling chat/a: error: spec.minReplicas: Invalid value: -1: spec.minReplicas in body should be greater than or equal to 0",
+			`-: VariantAutoscaling chat/a: error: spec.variantCost: Invalid value: "-4 dollars": variantCost must be a decimal number without sign, exponent or unit, such as "4.5"`,
+			`-: VariantAutoscaling chat/a: error: spec.variantProfile.perfParms.decodeParms.alpha: Invalid value: "-7": a profile parameter must be a number of milliseconds in quotes, without sign or unit, such as "7.47" or "3.4e-4"`,
+		}, "4 errors"},
+		"a profile with half of its parameters": {object("a", "one", "  variantProfile: {perfParms: {decodeParms: {alpha: '7', beta: '1'}}}\n"), []string{
+			"-: VariantAutoscaling chat/a: error: spec.variantProfile.perfParms.prefillParms.gamma is missing: give all four of alpha, beta, gamma and delta, or no profile",
+			"-: VariantAutoscaling chat/a: error: spec.variantProfile.perfParms.prefillParms.delta is missing: give all four of alpha, beta, gamma and delta, or no profile",
+		}, "2 errors"},
+		"bounds that contradict each other, on a target that is taken": {object("a", "one", "  minReplicas: 3\n  maxReplicas: 2\n") + object("b", "one", ""), []string{
+			"-: VariantAutoscaling chat/a: error: spec.minReplicas: Invalid value: minReplicas is above maxReplicas: lower minReplicas or raise maxReplicas",
+			"-: VariantAutoscaling chat/b: error: spec.scaleTargetRef: VariantAutoscaling a also scales Deployment one: delete all but one",
+		}, "2 errors"},
+		"a field twice":                  {object("a", "one", "  maxReplicas: 2\n  maxReplicas: 3\n"), []string{`-: VariantAutoscaling chat/a: error: strict decoding error: yaml: unmarshal errors: line 8: key "maxReplicas" already set in map`}, "1 error"},
+		"a name that no object may have": {object("A_b", "one", ""), []string{"-: VariantAutoscaling chat/A_b: error: metadata.name: Invalid value: \"A_b\": " + validation.IsDNS1123Subdomain("A_b")[0]}, "1 error"},
+		"thresholds out of range": {settings("saturation-scaling-config", "", "default", "{kvCacheThreshold: 1.5}") + settings("saturation-scaling-config", "chat", "llama", "{model_id: llama, queueLengthThreshold: -1}"), []string{
+			`-: ConfigMap saturation-scaling-config: error: entry "default": kvCacheThreshold is 1.5: write a share from 0 to 1`,
+			`-: ConfigMap chat/saturation-scaling-config: error: entry "llama": queueLengthThreshold is -1: write a number of requests, at least 0`,
+			`-: ConfigMap chat/saturation-scaling-config: error: entry "llama": queueSpareTrigger is 3: write at most queueLengthThreshold (-1)`,
+		}, "3 errors"},
+		"thresholds of a namespace's own": {settings("saturation-scaling-config", "chat", "llama", "{model_id: llama, queueLengthThreshold: 7}"), []string{"ConfigMaps without an error: 1"}, ""},
+		"other settings out of range": {settings("accelerator-unit-costs", "", "H100", "{cost: -4}") + settings("model-scale-to-zero-config", "", "default", "{enable_scale_to_zero: true, retention_period: 5}"), []string{
+			`-: ConfigMap accelerator-unit-costs: error: entry "H100": cost is -4: write a number of at least 0`,
+			`-: ConfigMap model-scale-to-zero-config: error: entry "default": retention_period is 5: write a duration with its unit, such as 10m or 1h`,
+		}, "2 errors"},
 		"a list":             {"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: llmd.ai/v1alpha1, kind: VariantAutoscaling, metadata: {name: a}, spec: {modelID: m, scaleTargetRef: {name: d}}}\n", []string{"VariantAutoscaling objects without an error: 1"}, ""},
 		"nothing to look at": {"# nothing\n", nil, "the files have no VariantAutoscaling object"},
-		"broken classes":     {strings.Replace(classes, "priority: 1", "priority: high", 1), nil, "-, document 1: ConfigMap service-classes-config: service classes: "},
-		"no YAML":            {"a: b: c", nil, "-, document 1: "},
+		"broken classes": {strings.Replace(strings.Replace(classes, "priority: 1", "priority: high", 1), "slo-ttft: 5", "slo-ttft: -5", 1), []string{
+			`-: ConfigMap service-classes-config: error: entry "a": priority is high: write a number, without quotes`,
+			`-: ConfigMap service-classes-config: error: entry "a", data[0]: slo-ttft is -5: write milliseconds, at least 0`,
+		}, "2 errors"},
+		"no YAML": {"a: b: c", nil, "-, document 1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := linted(t, c.in, "-")
@@ -122,7 +157,7 @@ func TestFindingsForPrograms(t *testing.T) {
 	var found []finding
 	require.NoError(t, json.Unmarshal([]byte(got), &found))
 	require.Len(t, found, 2)
-	assert.Equal(t, finding{"-", "chat/a", levelError, "spec.scaleTargetRef: VariantAutoscaling b also scales Deployment one: delete all but one"}, found[0])
+	assert.Equal(t, finding{"-", "VariantAutoscaling", "chat/a", levelError, "spec.scaleTargetRef: VariantAutoscaling b also scales Deployment one: delete all but one"}, found[0])
 
 	got, err = linted(t, object("a", "one", ""), "-o", "yaml", "-")
 	require.NoError(t, err)

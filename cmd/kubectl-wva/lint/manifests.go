@@ -4,11 +4,8 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,11 +20,17 @@ import (
 
 // manifests are what the files hold.
 type manifests struct {
-	variants    []written
+	variants []written
+	// beside are the objects of ours that are refused, as far as they can be read: who shares
+	// their target is to know.
+	beside      []*v1alpha1.VariantAutoscaling
 	autoscalers []review.Autoscaler
 	classes     *config.ServiceClasses
-	// unreadable are objects of ours that are not of the present form.
-	unreadable []finding
+	// refused are of objects that the API server refuses before it asks the webhook, and of
+	// settings that the manager does not take.
+	refused []finding
+	// settings is how many ConfigMaps were read.
+	settings int
 }
 
 // written is an object and the file that it is in.
@@ -39,6 +42,7 @@ type written struct {
 // finding is one thing to say of an object.
 type finding struct {
 	File   string `json:"file"`
+	Kind   string `json:"kind"`
 	Object string `json:"object"`
 	Level  level  `json:"level"`
 	Text   string `json:"text"`
@@ -55,7 +59,7 @@ const (
 func (f finding) wrong() bool { return f.Level == levelError }
 
 func (f finding) String() string {
-	return fmt.Sprintf("%s: VariantAutoscaling %s: %s: %s", f.File, f.Object, f.Level, f.Text)
+	return fmt.Sprintf("%s: %s %s: %s: %s", f.File, f.Kind, f.Object, f.Level, f.Text)
 }
 
 // header is what every object has.
@@ -86,43 +90,46 @@ func (m *manifests) read(file string, text []byte) error {
 	group := h.GroupVersionKind().Group
 	switch {
 	case group == v1alpha1.GroupName && h.Kind == v1alpha1.Kind:
-		m.readVariant(file, text, h)
+		return m.readVariant(file, text, h)
 	case h.Kind == "HorizontalPodAutoscaler" && group == "autoscaling", h.Kind == "ScaledObject" && group == "keda.sh":
 		return m.readAutoscaler(text, h)
-	case h.Kind == "ConfigMap" && group == "" && slices.Contains(config.Static{}.ServiceClassConfigMaps(), h.Metadata.Name):
-		return m.readClasses(text, h.Metadata.Name)
+	case h.Kind == "ConfigMap" && group == "":
+		return m.readSettings(file, text, h)
 	}
 	return nil
 }
 
-func (m *manifests) readVariant(file string, text []byte, h header) {
-	var v v1alpha1.VariantAutoscaling
-	if err := yaml.Unmarshal(text, &v); err == nil && v.Spec.ScaleTargetRef.Name == "" {
-		m.unreadable = append(m.unreadable, finding{file, nameOf(h.Metadata), levelError, review.ErrOlderForm.Error()})
-		return
+func (m *manifests) readVariant(file string, text []byte, h header) error {
+	refuse := func(texts ...string) {
+		for _, text := range texts {
+			m.refused = append(m.refused, finding{file, v1alpha1.Kind, nameOf(h.Metadata), levelError, text})
+		}
 	}
-	// As the API server reads it: fields are told apart by case, too.
-	v = v1alpha1.VariantAutoscaling{}
+	if !names(text, "scaleTargetRef") {
+		refuse(review.ErrOlderForm.Error())
+		return nil
+	}
+	if h.GroupVersionKind().Version == v1alpha1.GroupVersion.Version {
+		said, err := refusalsOf(text, h)
+		if err != nil {
+			return err
+		}
+		if refuse(said...); len(said) > 0 {
+			v := &v1alpha1.VariantAutoscaling{}
+			if yaml.Unmarshal(text, v) == nil {
+				m.beside = append(m.beside, v)
+			}
+			return nil
+		}
+	}
+	// As the API server reads it: fields are told apart by case, too, and none is there twice.
+	var v v1alpha1.VariantAutoscaling
 	if _, _, err := decoder().Decode(text, nil, &v); err != nil {
-		m.unreadable = append(m.unreadable, finding{file, nameOf(h.Metadata), levelError, readable(text, err)})
-		return
+		refuse(strings.ReplaceAll(err.Error(), "\n  ", " "))
+		return nil
 	}
 	m.variants = append(m.variants, written{file, &v})
-}
-
-// readable is the error of an object that cannot be decoded, in YAML's words where a value is of
-// another type than its field.
-func readable(text []byte, err error) string {
-	var mistyped *stdjson.UnmarshalTypeError
-	values, invalid := yaml.YAMLToJSON(text)
-	if invalid != nil || !errors.As(stdjson.Unmarshal(values, &v1alpha1.VariantAutoscaling{}), &mistyped) {
-		return err.Error()
-	}
-	hint := ""
-	if mistyped.Value == "bool" && mistyped.Type.Kind() == reflect.String {
-		hint = `: YAML reads Off, On, Yes and No as booleans: write it in quotes, as in "Off"`
-	}
-	return fmt.Sprintf("%s is a %s, expected a %s%s", mistyped.Field, mistyped.Value, mistyped.Type.Kind(), hint)
+	return nil
 }
 
 func decoder() runtime.Decoder {
@@ -160,30 +167,18 @@ func (m *manifests) readAutoscaler(text []byte, h header) error {
 	return nil
 }
 
-func (m *manifests) readClasses(text []byte, name string) error {
-	var object corev1.ConfigMap
-	if err := yaml.Unmarshal(text, &object); err != nil {
-		return fmt.Errorf("ConfigMap %s: %w", name, err)
-	}
-	classes, _, err := config.ParseServiceClasses(name, object.Data)
-	if err != nil {
-		return fmt.Errorf("ConfigMap %s: %w", name, err)
-	}
-	m.classes = &classes
-	return nil
-}
-
 // findings are all of them, in the order of the files.
 func (m *manifests) findings() []finding {
 	around := review.Surroundings{Autoscalers: m.autoscalers, Scalable: review.BuiltIn, Classes: m.classes}
+	around.Variants = append(around.Variants, m.beside...)
 	for _, w := range m.variants {
 		around.Variants = append(around.Variants, w.object)
 	}
-	all, first := append([]finding{}, m.unreadable...), map[string]string{}
+	all, first := append([]finding{}, m.refused...), map[string]string{}
 	for _, w := range m.variants {
 		name := nameOf(w.object.ObjectMeta)
 		if file, twice := first[name]; twice {
-			all = append(all, finding{w.file, name, levelError, fmt.Sprintf("%s has an object of this name too, and whichever is applied last replaces the other: delete one", file)})
+			all = append(all, finding{w.file, v1alpha1.Kind, name, levelError, fmt.Sprintf("%s has an object of this name too, and whichever is applied last replaces the other: delete one", file)})
 		} else {
 			first[name] = w.file
 		}
@@ -191,11 +186,11 @@ func (m *manifests) findings() []finding {
 		if ref := w.object.Spec.SLOClassRef; ref != nil && m.classes == nil {
 			warnings = append(warnings, fmt.Sprintf("spec.sloClassRef: %s was not checked: no ConfigMap of service classes is among the files", ref.Name))
 		}
-		for _, err := range errs {
-			all = append(all, finding{w.file, nameOf(w.object.ObjectMeta), levelError, err.Error()})
+		for _, err := range each(errors.Join(errs...)) {
+			all = append(all, finding{w.file, v1alpha1.Kind, nameOf(w.object.ObjectMeta), levelError, err.Error()})
 		}
 		for _, warning := range warnings {
-			all = append(all, finding{w.file, nameOf(w.object.ObjectMeta), levelWarning, warning})
+			all = append(all, finding{w.file, v1alpha1.Kind, nameOf(w.object.ObjectMeta), levelWarning, warning})
 		}
 	}
 	return all
