@@ -142,7 +142,7 @@ func TestBounds(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal([]byte(`{metadata: {name: h}, spec: {maxReplicas: 4, scaleTargetRef: {kind: Deployment, name: llama}}}`), &h))
 	name, a := ofHPA(&h)
 	assert.Equal(t, "llama", name)
-	assert.Equal(t, Autoscaler{"HorizontalPodAutoscaler", "h", 1, 4}, a, "without a lower bound it is 1")
+	assert.Equal(t, Autoscaler{"HorizontalPodAutoscaler", "h", 1, 4, nil}, a, "without a lower bound it is 1")
 	h.Spec.ScaleTargetRef.Kind = "StatefulSet"
 	name, _ = ofHPA(&h)
 	assert.Empty(t, name)
@@ -158,7 +158,7 @@ func TestBounds(t *testing.T) {
 	name, a, err := scaled(`{metadata: {name: k}, spec: {scaleTargetRef: {name: llama}}}`)
 	require.NoError(t, err)
 	assert.Equal(t, "llama", name)
-	assert.Equal(t, Autoscaler{"ScaledObject", "k", 0, 100}, a, "KEDA's own defaults")
+	assert.Equal(t, Autoscaler{"ScaledObject", "k", 0, 100, nil}, a, "KEDA's own defaults")
 	name, _, err = scaled(`{metadata: {name: k}, spec: {scaleTargetRef: {kind: StatefulSet, name: llama}}}`)
 	require.NoError(t, err)
 	assert.Empty(t, name)

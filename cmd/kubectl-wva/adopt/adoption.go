@@ -25,6 +25,8 @@ type Adoption struct {
 type Autoscaler struct {
 	Kind, Name string
 	Min, Max   int32
+	// Pauses say what people keep it from.
+	Pauses []string
 }
 
 // wishes are what the user says of all Deployments.
@@ -120,5 +122,8 @@ func (a *Adoption) bounds(autoscalers []Autoscaler) {
 	a.Object.Spec.MinReplicas, a.Object.Spec.MaxReplicas = ptr.To(first.Min), ptr.To(first.Max)
 	if len(autoscalers) > 1 {
 		a.note("%d autoscalers are on it, and the bounds of %s %s count", len(autoscalers), first.Kind, first.Name)
+	}
+	for _, autoscaler := range autoscalers {
+		a.Notes = append(a.Notes, autoscaler.Pauses...)
 	}
 }

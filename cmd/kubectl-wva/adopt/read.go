@@ -93,5 +93,6 @@ func ofScaledObject(object *unstructured.Unstructured) (deployment string, a Aut
 	}
 	return s.Spec.ScaleTargetRef.Name, Autoscaler{
 		Kind: scaledObjects.Kind, Name: object.GetName(), Min: s.Spec.MinReplicaCount, Max: ptr.Deref(s.Spec.MaxReplicaCount, defaultMost),
+		Pauses: pauses(object.GetName(), object.GetAnnotations()),
 	}, nil
 }
