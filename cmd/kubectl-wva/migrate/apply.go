@@ -41,6 +41,8 @@ type change struct {
 	backup string
 	// dry lets the API server check everything and change nothing.
 	dry bool
+	// undone are what --apply made, by kind and key; nil but on the way back.
+	undone map[string]*migration.Document
 }
 
 // apply writes a backup, makes the objects, and deletes those that they replace.
@@ -87,6 +89,15 @@ func keysOf(documents []migration.Document) map[string]bool {
 		keys[documents[i].Kind+" "+documents[i].Key()] = true
 	}
 	return keys
+}
+
+// byKey are documents by kind and key.
+func byKey(documents []migration.Document) map[string]*migration.Document {
+	all := map[string]*migration.Document{}
+	for i := range documents {
+		all[documents[i].Kind+" "+documents[i].Key()] = &documents[i]
+	}
+	return all
 }
 
 // write makes the objects, and then deletes those of the others that are not among them.
@@ -173,15 +184,19 @@ func (c *change) writeBackup(ctx context.Context, d *definition, replaced, made 
 	if err := os.Mkdir(c.backup, 0o750); err != nil {
 		return fmt.Errorf("making the folder of the backup: %w; --backup names another one", err)
 	}
-	before := append([]migration.Document{}, replaced...)
+	before, written := append([]migration.Document{}, replaced...), byKey(made)
 	for i := range before {
-		if before[i].Kind == v1alpha1.Kind {
-			continue // the present CRD no longer shows all of it
-		}
 		// It may have changed since the file was written.
-		if was, ok, err := c.live(ctx, &before[i]); err != nil {
+		was, ok, err := c.live(ctx, &before[i])
+		switch {
+		case err != nil:
 			return err
-		} else if ok {
+		case ok && before[i].Kind == v1alpha1.Kind:
+			// The present CRD no longer shows all of its spec.
+			if before[i], err = beside(&before[i], written[before[i].Kind+" "+before[i].Key()], &unstructured.Unstructured{Object: was.Object}); err != nil {
+				return err
+			}
+		case ok:
 			before[i] = was
 		}
 	}
@@ -251,6 +266,7 @@ func (c *change) rollback(ctx context.Context) error {
 	if err := c.refuseServing(ctx, made); err != nil {
 		return err
 	}
+	c.undone = byKey(made)
 	if err := c.rehearse(ctx, before, made); err != nil {
 		return err
 	}
@@ -310,6 +326,11 @@ func (c *change) put(ctx context.Context, d *migration.Document) error {
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "ownerReferences"} {
 		unstructured.RemoveNestedField(copied, "metadata", field)
 	}
+	owners, err := c.ownersFor(ctx, d)
+	if err != nil {
+		return err
+	}
+	wanted.SetOwnerReferences(owners)
 	live, err := c.get(ctx, d)
 	if apierrors.IsNotFound(err) {
 		if err := c.api.Create(ctx, wanted, c.createOptions()...); err != nil {
@@ -322,13 +343,8 @@ func (c *change) put(ctx context.Context, d *migration.Document) error {
 	}
 	was := live.DeepCopy()
 	live.Object["spec"] = wanted.Object["spec"]
-	// One that came after the file was written may say who handles the object.
-	labels := live.GetLabels()
-	for name, value := range wanted.GetLabels() {
-		labels = with(labels, name, value)
-	}
-	live.SetLabels(labels)
-	live.SetOwnerReferences(nil)
+	live.SetLabels(c.labelsFor(live, d))
+	live.SetOwnerReferences(owners)
 	if equality.Semantic.DeepEqual(was, live) {
 		return c.say("unchanged", d)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,7 +55,9 @@ func newWorld(t *testing.T, texts ...string) *world {
 	for _, text := range append(texts, definitionOf) {
 		object := &unstructured.Unstructured{}
 		require.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
-		unstructured.RemoveNestedField(object.Object, "metadata", "uid")
+		if object.GetKind() != "Deployment" {
+			unstructured.RemoveNestedField(object.Object, "metadata", "uid")
+		}
 		objects = append(objects, object)
 	}
 	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
@@ -240,10 +243,68 @@ func TestALabelThatCameLaterStays(t *testing.T) {
 	w, backup := newWorld(t, labelled), filepath.Join(t.TempDir(), "backup")
 	_, err := w.apply(t, backup, single)
 	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"inference.optimization/acceleratorName": "A100", "team": "blue", "wva.llmd.ai/controller-instance": "blue"}, w.variant(t).GetLabels())
+}
+
+// variant is the object that is changed in its place.
+func (w *world) variant(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
 	v := &unstructured.Unstructured{}
 	v.SetGroupVersionKind(kinds[0])
 	require.NoError(t, w.Get(t.Context(), client.ObjectKey{Namespace: "chat", Name: "llama"}, v))
-	assert.Equal(t, map[string]string{"inference.optimization/acceleratorName": "A100", "team": "blue", "wva.llmd.ai/controller-instance": "blue"}, v.GetLabels())
+	return v
+}
+
+// The way back leaves nothing of the change: neither a label that it added nor an owner that it took
+// away. What somebody did to the object since stays.
+func TestTheWayBackLeavesNothing(t *testing.T) {
+	t.Parallel()
+	single := strings.Replace(multi, "    - {acc: H100", "    # - {acc: H100", 1)
+	single = strings.Replace(single, "inference.optimization/acceleratorName: A100, ", "", 1)
+	older := strings.Replace(single, "team: blue", "team: green", 1)
+	require.NotEqual(t, single, older)
+	owner := strings.Replace(shared, "name: llama, namespace: chat", `name: llama, namespace: chat, uid: "1"`, 1)
+	for name, runs := range map[string]int{"after one run": 1, "after two": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, folder := newWorld(t, single, owner), t.TempDir()
+			before := w.variant(t)
+			backup := ""
+			for run := range runs {
+				backup = filepath.Join(folder, strconv.Itoa(run))
+				_, err := w.apply(t, backup, older)
+				require.NoError(t, err)
+			}
+			v := w.variant(t)
+			require.Equal(t, "A100", v.GetLabels()["inference.optimization/acceleratorName"])
+			require.Empty(t, v.GetOwnerReferences())
+			v.SetLabels(with(v.GetLabels(), "since", "then"))
+			require.NoError(t, w.Update(t.Context(), v))
+
+			require.NoError(t, w.rollback(t, backup))
+			back := w.variant(t)
+			assert.Equal(t, before.Object["spec"], back.Object["spec"])
+			assert.NotContains(t, back.GetLabels(), "inference.optimization/acceleratorName")
+			assert.Equal(t, "then", back.GetLabels()["since"])
+			assert.Equal(t, before.GetOwnerReferences(), back.GetOwnerReferences())
+			if runs == 1 {
+				assert.Equal(t, "blue", back.GetLabels()["team"], "as the cluster had it, and not as an older file has it")
+			}
+		})
+	}
+}
+
+// An object whose owner is gone would be deleted as soon as it names it again.
+func TestAnOwnerThatIsGoneIsNotNamed(t *testing.T) {
+	t.Parallel()
+	w, backup := newWorld(t, multi, shared), filepath.Join(t.TempDir(), "backup") // the Deployment was made anew
+	_, err := w.apply(t, backup, multi, shared)
+	require.NoError(t, err)
+	var told strings.Builder
+	require.NoError(t, (&change{api: w, out: &told, backup: backup}).rollback(t.Context()))
+	assert.Empty(t, w.variant(t).GetOwnerReferences())
+	assert.Equal(t, map[string]string{"inference.optimization/acceleratorName": "A100", "team": "blue"}, w.variant(t).GetLabels())
+	assert.Equal(t, 1, strings.Count(told.String(), "note: VariantAutoscaling chat/llama no longer belongs to Deployment llama"), told.String())
 }
 
 // Without a cluster, because nothing is asked of one.
