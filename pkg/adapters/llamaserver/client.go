@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
+	settings "llmd.ai/workload-variant-autoscaler/pkg/config"
 )
 
 const (
@@ -124,10 +124,7 @@ func get(ctx context.Context, url string, into any) error {
 	return nil
 }
 
-// unanswered is an error that is the same each time: this end's port is not part of it.
+// unanswered is an error that is the same each time.
 func unanswered(url string, err error) error {
-	if broken := (*net.OpError)(nil); errors.As(err, &broken) {
-		broken.Source = nil
-	}
-	return fmt.Errorf("asking %s: %w", url, err)
+	return fmt.Errorf("asking %s: %w", url, settings.Steady(err))
 }

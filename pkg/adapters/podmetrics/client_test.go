@@ -388,9 +388,20 @@ func TestAnswersThatAreNone(t *testing.T) {
 		require.ErrorContains(t, err, name)
 		assert.Empty(t, replicas)
 	}
-	c.Follow([]modelserver.Target{{Namespace: "models", Name: "a", UID: "host", Address: "metadata.internal", Ready: true}})
+	reset := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if assert.NoError(t, err) && assert.NoError(t, connection.(*net.TCPConn).SetLinger(0)) {
+			assert.NoError(t, connection.Close())
+		}
+	}))
+	t.Cleanup(reset.Close)
+	c.Follow([]modelserver.Target{(&server{Server: reset}).target(t, "reset")})
 	c.Scrape(t.Context())
 	_, _, err := c.Read(t.Context(), now.Now(), window, lookback)
+	require.ErrorContains(t, err, "read tcp "+reset.Listener.Addr().String()+": ", "without the port of this end, which is another one each time")
+	c.Follow([]modelserver.Target{{Namespace: "models", Name: "a", UID: "host", Address: "metadata.internal", Ready: true}})
+	c.Scrape(t.Context())
+	_, _, err = c.Read(t.Context(), now.Now(), window, lookback)
 	require.ErrorContains(t, err, "no IP address")
 	c.Follow([]modelserver.Target{{Namespace: "models", Name: "a", UID: "starting", Address: "metadata.internal"}})
 	c.Scrape(t.Context())

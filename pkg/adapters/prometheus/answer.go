@@ -12,13 +12,16 @@ import (
 	"strings"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+
+	settings "llmd.ai/workload-variant-autoscaler/pkg/config"
 )
 
 // cause is why a query got no answer, and what to do where that is known. It has neither the
-// address that was asked nor what another program answered: both may hold a secret.
+// address that was asked nor what another program answered: both may hold a secret. Its words are the
+// same each time.
 func cause(err error) error {
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		return failed.Err
+		return settings.Steady(failed.Err)
 	}
 	var answer *v1.Error
 	if errors.As(err, &answer) {

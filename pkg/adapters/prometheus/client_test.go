@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -273,4 +274,18 @@ func TestAnswersThatAreNone(t *testing.T) {
 			assert.NotContains(t, err.Error(), "\n")
 		})
 	}
+}
+
+// The error is kept in a condition, which must not change in each round.
+func TestABrokenConnectionHasTheSameErrorEachTime(t *testing.T) {
+	client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if assert.NoError(t, err) && assert.NoError(t, connection.(*net.TCPConn).SetLinger(0)) {
+			assert.NoError(t, connection.Close())
+		}
+	}))
+	_, _, first := client.Read(t.Context(), start, window, lookback)
+	_, _, second := client.Read(t.Context(), start, window, lookback)
+	require.ErrorContains(t, first, "connection reset by peer")
+	assert.EqualError(t, second, first.Error())
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/scale"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	settings "llmd.ai/workload-variant-autoscaler/pkg/config"
 )
 
 // attempts is how often a write is tried while only the target's status moves.
@@ -141,7 +142,7 @@ func (c *Client) resource(t target) (schema.GroupVersionResource, error) {
 	case apimeta.IsNoMatchError(err):
 		return schema.GroupVersionResource{}, &NotScalableError{target: t, why: fmt.Sprintf("the API server serves no kind %s in %s", t.ref.Kind, t.ref.APIVersion)}
 	case err != nil:
-		return schema.GroupVersionResource{}, fmt.Errorf("%s: finding its resource: %w", t, err)
+		return schema.GroupVersionResource{}, fmt.Errorf("%s: finding its resource: %w", t, settings.Steady(err))
 	case mapping.Scope.Name() != apimeta.RESTScopeNameNamespace:
 		return schema.GroupVersionResource{}, &NotScalableError{target: t, why: "its kind is not namespaced"}
 	}

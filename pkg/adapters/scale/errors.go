@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	settings "llmd.ai/workload-variant-autoscaler/pkg/config"
 )
 
 // target names a scale target in errors.
@@ -119,5 +121,5 @@ func (t target) explain(err error, resource schema.GroupResource, verb string) e
 	case apierrors.IsNotFound(err):
 		return &NotFoundError{target: t, err: err}
 	}
-	return fmt.Errorf("%s: %s of its scale: %w", t, verb, err)
+	return fmt.Errorf("%s: %s of its scale: %w", t, verb, settings.Steady(err))
 }
