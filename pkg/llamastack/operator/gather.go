@@ -2,6 +2,8 @@ package operator
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -152,7 +154,7 @@ func (o *operator) gatherSecrets(ctx context.Context, p *plan) error {
 		return err
 	}
 	p.Secrets = secrets
-	var versions []string
+	var values []string
 	var errs []error
 	reason := reasonKeyMissing
 	read := map[string]*corev1.Secret{}
@@ -181,7 +183,7 @@ func (o *operator) gatherSecrets(ctx context.Context, p *plan) error {
 			errs = append(errs, fmt.Errorf("the Secret %s/%s of %s (variable %s) has no entry %q: add it", p.Object.Namespace, secret.From.Name, secret.Field, secret.Variable, secret.From.Key))
 			continue
 		}
-		versions = append(versions, string(found.UID)+"/"+found.ResourceVersion)
+		values = append(values, fingerprint(found, secret.From.Key))
 		if secret.Field == "spec.storage.sql.connectionString" {
 			if p.Postgres, err = configuration.Postgres(string(value)); err != nil {
 				errs = append(errs, fmt.Errorf("the Secret %s/%s, entry %q: %w", p.Object.Namespace, secret.From.Name, secret.From.Key, err))
@@ -191,11 +193,20 @@ func (o *operator) gatherSecrets(ctx context.Context, p *plan) error {
 	if len(errs) > 0 {
 		return &secretError{reason, joined(errs)}
 	}
-	if len(versions) > 0 {
-		slices.Sort(versions)
-		p.SecretsHash = configuration.Hash([]byte(strings.Join(slices.Compact(versions), "\n")))
+	if len(values) > 0 {
+		slices.Sort(values)
+		p.SecretsHash = configuration.Hash([]byte(strings.Join(slices.Compact(values), "\n")))
 	}
 	return nil
+}
+
+// fingerprint changes with the value of an entry, and with nothing else of its Secret: labels and other
+// entries are no reason to start a server anew. Its key is the Secret's UID, which only those know
+// who may read the Secret anyway: nobody else can try short values until one fits.
+func fingerprint(secret *corev1.Secret, entry string) string {
+	mac := hmac.New(sha256.New, []byte(secret.UID))
+	_, _ = mac.Write(secret.Data[entry]) // which never fails
+	return fmt.Sprintf("%s/%s %x", secret.Name, entry, mac.Sum(nil))
 }
 
 // bundleKey is the ConfigMap of an object with certificate authorities, and its entries.

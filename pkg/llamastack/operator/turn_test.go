@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -172,4 +173,38 @@ func TestAnErrorThatPasses(t *testing.T) {
 			assert.Equal(t, v1alpha2.PhaseInitializing, w.object.Status.Phase)
 		})
 	}
+}
+
+// Pods read the values of a Secret when they start. What else changes about it is no reason to start them
+// anew.
+func TestWhichChangeOfASecretStartsPodsAnew(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	w.object.Spec.Providers = &v1alpha2.Providers{Inference: &apiextensions.JSON{Raw: []byte(`{"provider":"openai","apiKey":{"name":"key","key":"token"}}`)}}
+	require.NoError(t, w.Update(t.Context(), w.object))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "key", UID: "one"}, Data: map[string][]byte{"token": []byte("hush"), "other": []byte("a")}}
+	require.NoError(t, w.Create(t.Context(), secret))
+	annotations := func() map[string]string {
+		require.NoError(t, w.turn(t))
+		deployment := &appsv1.Deployment{}
+		require.NoError(t, w.Get(t.Context(), client.ObjectKeyFromObject(w.object), deployment))
+		return deployment.Spec.Template.Annotations
+	}
+	first := annotations()
+	require.NotEmpty(t, first["secret.hash/environment"])
+
+	secret.Labels = map[string]string{"team": "blue"}
+	secret.Annotations = map[string]string{"rotated-by": "nobody"}
+	secret.Data["other"] = []byte("b")
+	require.NoError(t, w.Update(t.Context(), secret))
+	assert.Equal(t, first, annotations(), "labels, annotations and an entry that no pod reads")
+
+	secret.Data["token"] = []byte("quiet")
+	require.NoError(t, w.Update(t.Context(), secret))
+	second := annotations()
+	assert.NotEqual(t, first, second, "the entry that they read")
+	secret.Data["token"] = []byte("hush")
+	require.NoError(t, w.Update(t.Context(), secret))
+	assert.Equal(t, first, annotations(), "and back")
+	assert.NotEqual(t, fingerprint(secret, "token"), fingerprint(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key", UID: "two"}, Data: secret.Data}, "token"),
+		"who does not know the UID cannot try values")
 }
