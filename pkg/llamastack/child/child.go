@@ -64,7 +64,22 @@ type Input struct {
 	OperatorNamespace string
 	// AnyUID says whether the cluster has the ClusterRole of that name.
 	AnyUID bool
+	// Rolling are the ports of pods that are still to be replaced.
+	Rolling Rolling
 }
+
+// Rolling is what is kept for pods of before while new ones take their place.
+type Rolling struct {
+	// Unnamed says that there are pods whose port has no name yet, because an earlier version made
+	// them. A Service that leads to the name would not find them.
+	Unnamed bool
+	// Ports are those on which pods listen, beside the one of the object.
+	Ports []int32
+}
+
+// PortName is the name of the server's port, in pods and in the Service. By its name the Service leads
+// to the port that each pod has, also while a change of it is rolled out.
+const PortName = "http"
 
 // Configuration is a configuration that is mounted.
 type Configuration struct {

@@ -175,6 +175,7 @@ spec:
         name: srv
         ports:
         - containerPort: 9000
+          name: http
           protocol: TCP
         readinessProbe:
           httpGet:

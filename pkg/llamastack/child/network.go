@@ -16,14 +16,17 @@ import (
 )
 
 func service(in Input) Object {
-	port := Port(in.Object)
+	port, target := Port(in.Object), intstr.FromString(PortName)
+	if in.Rolling.Unnamed {
+		target = intstr.FromInt32(port)
+	}
 	return &corev1.Service{
 		TypeMeta:   kind("v1", "Service"),
 		ObjectMeta: meta(in, in.Object.Name+"-service"),
 		Spec: corev1.ServiceSpec{
 			Type:     corev1.ServiceTypeClusterIP,
 			Selector: Selector(in.Object.Name),
-			Ports:    []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(port)}},
+			Ports:    []corev1.ServicePort{{Name: PortName, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: target}},
 		},
 	}
 }
@@ -79,7 +82,12 @@ func disruptionBudget(in Input, b *v1alpha2.PodDisruptionBudget) Object {
 	return &policyv1.PodDisruptionBudget{TypeMeta: kind("policy/v1", "PodDisruptionBudget"), ObjectMeta: meta(in, in.Object.Name+"-pdb"), Spec: spec}
 }
 
+// networkPolicy lets others in by numbers: not every network knows the names of ports.
 func networkPolicy(in Input) Object {
+	var ports []networkingv1.NetworkPolicyPort
+	for _, port := range append([]int32{Port(in.Object)}, in.Rolling.Ports...) {
+		ports = append(ports, networkingv1.NetworkPolicyPort{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(port))})
+	}
 	return &networkingv1.NetworkPolicy{
 		TypeMeta:   kind("networking.k8s.io/v1", "NetworkPolicy"),
 		ObjectMeta: meta(in, in.Object.Name+"-network-policy"),
@@ -87,7 +95,7 @@ func networkPolicy(in Input) Object {
 			PodSelector: metav1.LabelSelector{MatchLabels: Selector(in.Object.Name)},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{{
-				Ports: []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(Port(in.Object)))}},
+				Ports: ports,
 				From:  allowed(in),
 			}},
 		},

@@ -119,7 +119,7 @@ func container(in Input, name string) corev1.Container {
 		Image:        in.Image,
 		Command:      overrides.Command,
 		Args:         overrides.Args,
-		Ports:        []corev1.ContainerPort{{ContainerPort: Port(in.Object), Protocol: corev1.ProtocolTCP}},
+		Ports:        []corev1.ContainerPort{{Name: PortName, ContainerPort: Port(in.Object), Protocol: corev1.ProtocolTCP}},
 		Env:          environment(in, overrides.Env),
 		Resources:    resources(w),
 		VolumeMounts: append(mounts(in), overrides.VolumeMounts...),

@@ -58,6 +58,9 @@ func (o *operator) run(ctx context.Context, object *v1alpha2.LlamaStackDistribut
 	if err != nil {
 		return ctrl.Result{}, o.count(ctx, s, err)
 	}
+	if plan.Rolling, err = o.rolling(ctx, object); err != nil {
+		return ctrl.Result{}, err
+	}
 	changed, err := o.apply(ctx, plan)
 	if err == nil {
 		err = o.revoke(ctx, plan)

@@ -14,7 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llamastack/v1alpha2"
 	"llmd.ai/workload-variant-autoscaler/test/integration/conditiontest"
@@ -105,4 +107,36 @@ func TestAnEditThatNoPodCanHaveChangesNothing(t *testing.T) {
 	reaches(t, object, v1alpha2.PhaseFailed)
 	assert.Contains(t, conditionOf(object, "DeploymentUpdated").Message, "serviceAccountName")
 	assert.EqualValues(t, 8321, read(t, &corev1.Service{ObjectMeta: named(namespace, "demo-service")}).Spec.Ports[0].Port)
+}
+
+// While a change of the port is rolled out, the Service leads to the port that each pod listens on. The
+// addresses of these pods are those of a loopback, which no EndpointSlice may have, so that the test
+// looks up the name as the EndpointSlice controller does.
+func TestAChangeOfThePortLosesNoPod(t *testing.T) {
+	namespace := space(t)
+	object := hub(t, namespace, "demo", "distribution: {name: starter}")
+	create(t, object)
+	reaches(t, object, v1alpha2.PhaseReady)
+	edit(t, object, func(o *v1alpha2.LlamaStackDistribution) {
+		o.Spec.Networking = &v1alpha2.Networking{Port: 9000}
+		// The new pod fits on no node, so that the one of before goes on.
+		o.Spec.Workload.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10k")}}
+	})
+	service := &corev1.Service{ObjectMeta: named(namespace, "demo-service")}
+	comes(t, service, "the new port", func(s *corev1.Service) bool { return s.Spec.Ports[0].Port == 9000 })
+	comes(t, deploymentOf(object), "a pod that does not start", func(d *appsv1.Deployment) bool {
+		return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == 1 && d.Status.UnavailableReplicas == 1
+	})
+	require.Equal(t, "http", service.Spec.Ports[0].TargetPort.StrVal)
+	pods := &corev1.PodList{}
+	require.NoError(t, api.List(t.Context(), pods, client.InNamespace(namespace), client.MatchingLabels(read(t, service).Spec.Selector)))
+	var ports []int32
+	for _, pod := range pods.Items {
+		for _, port := range pod.Spec.Containers[0].Ports {
+			if port.Name == service.Spec.Ports[0].TargetPort.StrVal {
+				ports = append(ports, port.ContainerPort)
+			}
+		}
+	}
+	assert.ElementsMatch(t, []int32{8321, 9000}, ports)
 }
