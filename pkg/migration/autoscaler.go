@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -95,6 +96,32 @@ func (f following) autoscalers(d *Document) ([]Document, error) {
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// KEDA's annotations by which a ScaledObject is held.
+const (
+	annotationPaused         = "autoscaling.keda.sh/paused"
+	annotationPausedReplicas = "autoscaling.keda.sh/paused-replicas"
+)
+
+// held says what it means that a ScaledObject is held by an annotation: those that are made of it have
+// the annotation too, and act on no metric.
+func (f following) held(d *Document) (notes []string) {
+	metadata, _ := d.Object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if d.Kind != KindScaled || len(f.of) == 0 {
+		return nil
+	}
+	if replicas, fixed := annotations[annotationPausedReplicas]; fixed {
+		return []string{fmt.Sprintf("ScaledObject %s is held at %v replicas by its annotation %s, and so is each that follows the %d objects: set it to what each is to have, or take it away, because a held one acts on no metric",
+			d.Key(), replicas, annotationPausedReplicas, len(f.of))}
+	}
+	value, given := annotations[annotationPaused].(string)
+	// What is no boolean is meant as true.
+	if paused, err := strconv.ParseBool(value); given && (paused || err != nil) {
+		return []string{fmt.Sprintf("ScaledObject %s is held by its annotation %s, and so is each that is made of it: take it away when they are to act on the metric", d.Key(), annotationPaused)}
+	}
+	return nil
 }
 
 // metricsOfV1 is where autoscaling/v1 keeps what it has no field for.

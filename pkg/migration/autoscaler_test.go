@@ -75,6 +75,30 @@ func TestWhatKEDAMakesIsLeftToKEDA(t *testing.T) {
 	}
 }
 
+// Whoever holds a ScaledObject holds those that are made of it, too, and each at as many replicas.
+func TestAScaledObjectThatIsHeldIsSaid(t *testing.T) {
+	t.Parallel()
+	for annotation, want := range map[string]string{
+		`autoscaling.keda.sh/paused-replicas: "2"`:    "ScaledObject chat/llama is held at 2 replicas by its annotation autoscaling.keda.sh/paused-replicas, and so is each that follows the 2 objects",
+		`autoscaling.keda.sh/paused: "true"`:          "ScaledObject chat/llama is held by its annotation autoscaling.keda.sh/paused, and so is each that is made of it",
+		`autoscaling.keda.sh/paused: "until Monday"`:  "is held by its annotation autoscaling.keda.sh/paused",
+		`autoscaling.keda.sh/paused: "false"`:         "",
+		`autoscaling.keda.sh/paused-scale-in: "true"`: "",
+	} {
+		c, err := Convert(documents(t, multi, strings.Replace(scaled, `autoscaling.keda.sh/paused-replicas: "2"`, annotation, 1)), Options{})
+		require.NoError(t, err)
+		if want == "" {
+			assert.Empty(t, c.Notes, annotation)
+			continue
+		}
+		require.Len(t, c.Notes, 1, annotation)
+		assert.Contains(t, c.Notes[0], want)
+	}
+	c, err := Convert(documents(t, strings.Replace(scaled, "name: llama, namespace", "name: others, namespace", 1)), Options{})
+	require.NoError(t, err)
+	assert.Empty(t, c.Notes, "it follows none of ours")
+}
+
 func TestSelectorsAreRewrittenByTheWholeName(t *testing.T) {
 	t.Parallel()
 	query := func(query string) string {

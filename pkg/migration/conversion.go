@@ -27,7 +27,8 @@ type Conversion struct {
 	Documents []Document
 	// Replaced are the documents that others take the place of.
 	Replaced []Document
-	// Notes are about documents that something else than a person made.
+	// Notes are about documents that something else than a person made, and about autoscalers that
+	// a person holds.
 	Notes []string
 	// Missing are the objects whose Deployment is to be made.
 	Missing []Missing
@@ -147,6 +148,7 @@ func (c *Conversion) other(d *Document, options Options) ([]Document, error) {
 			c.Replaced = append(c.Replaced, *d)
 		}
 		f.act()
+		c.Notes = append(c.Notes, f.held(d)...)
 		return all, err
 	case "apps " + kindDeployment, " ConfigMap":
 		return []Document{}, nil

@@ -90,6 +90,10 @@ func TestLint(t *testing.T) {
 			"-: VariantAutoscaling chat/a: error: spec.minReplicas: Invalid value: minReplicas is above maxReplicas: lower minReplicas or raise maxReplicas",
 			"-: VariantAutoscaling chat/b: error: spec.scaleTargetRef: VariantAutoscaling a also scales Deployment one: delete all but one",
 		}, "2 errors"},
+		"another version":                {strings.Replace(object("a", "one", ""), "v1alpha1", "v1", 1), []string{`-: VariantAutoscaling chat/a: error: apiVersion is "llmd.ai/v1", which has no such kind: write llmd.ai/v1alpha1`}, "1 error"},
+		"a spec that is a list":          {"apiVersion: llmd.ai/v1alpha1\nkind: VariantAutoscaling\nmetadata: {name: a}\nspec: []\n", []string{`-: VariantAutoscaling a: error: spec: Invalid value: "array": spec in body must be of type object: "array"`}, "1 error"},
+		"no metadata":                    {"apiVersion: llmd.ai/v1alpha1\nkind: VariantAutoscaling\nspec: {modelID: m, scaleTargetRef: {name: d}}\n", []string{"-: VariantAutoscaling (without a name): error: metadata.name: Required value: name or generateName is required"}, "1 error"},
+		"names that the cluster makes":   {strings.ReplaceAll(object("a-", "one", "")+object("a-", "two", ""), "{name: a-", "{generateName: a-"), []string{"VariantAutoscaling objects without an error: 2"}, ""},
 		"a field twice":                  {object("a", "one", "  maxReplicas: 2\n  maxReplicas: 3\n"), []string{`-: VariantAutoscaling chat/a: error: strict decoding error: yaml: unmarshal errors: line 8: key "maxReplicas" already set in map`}, "1 error"},
 		"a name that no object may have": {object("A_b", "one", ""), []string{"-: VariantAutoscaling chat/A_b: error: metadata.name: Invalid value: \"A_b\": " + validation.IsDNS1123Subdomain("A_b")[0]}, "1 error"},
 		"thresholds out of range": {settings("saturation-scaling-config", "", "default", "{kvCacheThreshold: 1.5}") + settings("saturation-scaling-config", "chat", "llama", "{model_id: llama, queueLengthThreshold: -1}"), []string{

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
@@ -105,22 +106,24 @@ func (m *manifests) readVariant(file string, text []byte, h header) error {
 			m.refused = append(m.refused, finding{file, v1alpha1.Kind, nameOf(h.Metadata), levelError, text})
 		}
 	}
-	if !names(text, "scaleTargetRef") {
+	if isOlder(text) {
 		refuse(review.ErrOlderForm.Error())
 		return nil
 	}
-	if h.GroupVersionKind().Version == v1alpha1.GroupVersion.Version {
-		said, err := refusalsOf(text, h)
-		if err != nil {
-			return err
+	if h.APIVersion != v1alpha1.GroupVersion.String() {
+		refuse(fmt.Sprintf("apiVersion is %q, which has no such kind: write %s", h.APIVersion, v1alpha1.GroupVersion))
+		return nil
+	}
+	said, err := refusalsOf(text, h)
+	if err != nil {
+		return err
+	}
+	if refuse(said...); len(said) > 0 {
+		v := &v1alpha1.VariantAutoscaling{}
+		if yaml.Unmarshal(text, v) == nil {
+			m.beside = append(m.beside, v)
 		}
-		if refuse(said...); len(said) > 0 {
-			v := &v1alpha1.VariantAutoscaling{}
-			if yaml.Unmarshal(text, v) == nil {
-				m.beside = append(m.beside, v)
-			}
-			return nil
-		}
+		return nil
 	}
 	// As the API server reads it: fields are told apart by case, too, and none is there twice.
 	var v v1alpha1.VariantAutoscaling
@@ -139,10 +142,11 @@ func decoder() runtime.Decoder {
 }
 
 func nameOf(meta metav1.ObjectMeta) string {
+	name := cmp.Or(meta.Name, meta.GenerateName, "(without a name)")
 	if meta.Namespace == "" {
-		return meta.Name
+		return name
 	}
-	return meta.Namespace + "/" + meta.Name
+	return meta.Namespace + "/" + name
 }
 
 // readAutoscaler reads what an autoscaler is for. A ScaledObject may leave out that it is
@@ -177,7 +181,7 @@ func (m *manifests) findings() []finding {
 	all, first := append([]finding{}, m.refused...), map[string]string{}
 	for _, w := range m.variants {
 		name := nameOf(w.object.ObjectMeta)
-		if file, twice := first[name]; twice {
+		if file, twice := first[name]; twice && w.object.Name != "" {
 			all = append(all, finding{w.file, v1alpha1.Kind, name, levelError, fmt.Sprintf("%s has an object of this name too, and whichever is applied last replaces the other: delete one", file)})
 		} else {
 			first[name] = w.file

@@ -81,6 +81,9 @@ func (d *definition) refusals(object map[string]any, metadata header) (said []st
 	if meta.Namespace == "" {
 		meta.Namespace = "default" // kubectl names one
 	}
+	if meta.Name == "" && meta.GenerateName != "" {
+		meta.Name = meta.GenerateName + "x" // as the API server fills it in
+	}
 	all := apivalidation.ValidateObjectMeta(&meta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	all = append(all, validation.ValidateCustomResource(nil, object, d.openAPI)...)
 	all = append(all, listtype.ValidateListSetsAndMaps(nil, d.structural, object)...)
@@ -135,12 +138,12 @@ func valuesOf(text []byte) (values map[string]any, err error) {
 	return values, utiljson.Unmarshal(text, &values)
 }
 
-// names reports whether the spec of an object has a field.
-func names(text []byte, specField string) bool {
+// isOlder reports whether an object names no target, as those of older forms.
+func isOlder(text []byte) bool {
 	object, err := valuesOf(text)
 	if err != nil {
 		return false
 	}
-	spec, _ := object["spec"].(map[string]any)
-	return spec[specField] != nil
+	spec, ok := object["spec"].(map[string]any)
+	return ok && spec["scaleTargetRef"] == nil
 }
