@@ -25,8 +25,8 @@ type Adoption struct {
 type Autoscaler struct {
 	Kind, Name string
 	Min, Max   int32
-	// Pauses say what people keep it from.
-	Pauses []string
+	// Notes say what else than its bounds counts.
+	Notes []string
 }
 
 // wishes are what the user says of all Deployments.
@@ -124,6 +124,6 @@ func (a *Adoption) bounds(autoscalers []Autoscaler) {
 		a.note("%d autoscalers are on it, and the bounds of %s %s count", len(autoscalers), first.Kind, first.Name)
 	}
 	for _, autoscaler := range autoscalers {
-		a.Notes = append(a.Notes, autoscaler.Pauses...)
+		a.Notes = append(a.Notes, autoscaler.Notes...)
 	}
 }

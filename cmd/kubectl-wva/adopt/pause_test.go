@@ -42,3 +42,28 @@ func TestAScaledObjectThatIsHeld(t *testing.T) {
 		})
 	}
 }
+
+// What becomes of the replicas when a ScaledObject is deleted, and when nothing is asked, does not show in its
+// bounds.
+func TestWhatAScaledObjectDoesBesideItsBounds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ spec, want string }{
+		"nothing":               {`{scaleTargetRef: {name: llama}, minReplicaCount: 1, idleReplicaCount: 1, advanced: {restoreToOriginalReplicaCount: false}}`, ""},
+		"it sets them back":     {`{scaleTargetRef: {name: llama}, advanced: {restoreToOriginalReplicaCount: true}}`, "set it to false before you delete it"},
+		"it goes lower at rest": {`{scaleTargetRef: {name: llama}, minReplicaCount: 2, idleReplicaCount: 0}`, "to 0, while nothing is asked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := &unstructured.Unstructured{Object: map[string]any{}}
+			require.NoError(t, yaml.Unmarshal([]byte(`{metadata: {name: k}, spec: `+c.spec+`}`), &object.Object))
+			_, a, err := ofScaledObject(object)
+			require.NoError(t, err)
+			_, notes := written(t, deploymentOf(t, deployment), []Autoscaler{a}, wishes{})
+			if c.want == "" {
+				assert.Empty(t, notes)
+			} else {
+				assert.Contains(t, notes, c.want)
+			}
+		})
+	}
+}

@@ -81,8 +81,12 @@ func ofScaledObject(object *unstructured.Unstructured) (deployment string, a Aut
 				Kind string `json:"kind"`
 				Name string `json:"name"`
 			} `json:"scaleTargetRef"`
-			MinReplicaCount int32  `json:"minReplicaCount"`
-			MaxReplicaCount *int32 `json:"maxReplicaCount"`
+			MinReplicaCount  int32  `json:"minReplicaCount"`
+			MaxReplicaCount  *int32 `json:"maxReplicaCount"`
+			IdleReplicaCount *int32 `json:"idleReplicaCount"`
+			Advanced         struct {
+				Restores bool `json:"restoreToOriginalReplicaCount"`
+			} `json:"advanced"`
 		} `json:"spec"`
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &s); err != nil {
@@ -91,8 +95,15 @@ func ofScaledObject(object *unstructured.Unstructured) (deployment string, a Aut
 	if kind := s.Spec.ScaleTargetRef.Kind; kind != "" && kind != v1alpha1.DefaultTargetKind {
 		return "", a, nil
 	}
+	notes := pauses(object.GetName(), object.GetAnnotations())
+	if s.Spec.Advanced.Restores {
+		notes = append(notes, fmt.Sprintf("ScaledObject %s sets the replicas back to those of before it came when it is deleted, because spec.advanced.restoreToOriginalReplicaCount is true: set it to false before you delete it", object.GetName()))
+	}
+	if idle := s.Spec.IdleReplicaCount; idle != nil && *idle < s.Spec.MinReplicaCount {
+		notes = append(notes, fmt.Sprintf("ScaledObject %s goes below its minReplicaCount, to %d, while nothing is asked: for that, set spec.minReplicas to 0 and allow the model to scale to zero", object.GetName(), *idle))
+	}
 	return s.Spec.ScaleTargetRef.Name, Autoscaler{
 		Kind: scaledObjects.Kind, Name: object.GetName(), Min: s.Spec.MinReplicaCount, Max: ptr.Deref(s.Spec.MaxReplicaCount, defaultMost),
-		Pauses: pauses(object.GetName(), object.GetAnnotations()),
+		Notes: notes,
 	}, nil
 }
