@@ -79,6 +79,6 @@ func readMap(ctx context.Context, cluster *rest.Config, sources *config.Sources)
 	if err != nil {
 		return fmt.Errorf("reading ConfigMap %s, which manifests/rbac/home.yaml permits: %w", sources.MapName, err)
 	}
-	sources.Map = object.Data
-	return nil
+	sources.Map, err = config.Entries(&object)
+	return err
 }

@@ -221,9 +221,9 @@ func (f *Follower) putInForce() bool {
 // ConfigMap that is what holds by default.
 func taking[T any](inForce *T, parse func(map[string]string) (T, []string, error)) func(context.Context, *corev1.ConfigMap) ([]string, error) {
 	return func(_ context.Context, object *corev1.ConfigMap) ([]string, error) {
-		var data map[string]string
-		if object != nil {
-			data = object.Data
+		data, err := config.Entries(object)
+		if err != nil {
+			return nil, err
 		}
 		parsed, warnings, err := parse(data)
 		if err == nil {
@@ -240,9 +240,9 @@ func (f *Follower) parseServiceClasses(data map[string]string) (config.ServiceCl
 // followNames puts the names of accelerators into force; without a ConfigMap those
 // that are built in.
 func (f *Follower) followNames(ctx context.Context, object *corev1.ConfigMap) ([]string, error) {
-	var data map[string]string
-	if object != nil {
-		data = object.Data
+	data, err := config.Entries(object)
+	if err != nil {
+		return nil, err
 	}
 	overrides, err := inventory.ParseOverrides(data)
 	if err != nil || maps.Equal(overrides, f.overrides) {
@@ -260,7 +260,11 @@ func (f *Follower) followMain(ctx context.Context, object *corev1.ConfigMap) ([]
 	if object == nil {
 		return nil, nil
 	}
-	next, edit, err := f.config.Update(f.sources, object.Data)
+	data, err := config.Entries(object)
+	if err != nil {
+		return nil, err
+	}
+	next, edit, err := f.config.Update(f.sources, data)
 	if err != nil {
 		return nil, err
 	}

@@ -121,6 +121,13 @@ func TestConfigMapsThatAreFollowed(t *testing.T) {
 			assert.Contains(t, event, "Warning InvalidConfiguration")
 			assert.Contains(t, event, test.complaint)
 
+			object.Data, object.BinaryData = nil, map[string][]byte{"default": {0xff, 0xfe, 'q', 0}}
+			require.NoError(t, api.Update(t.Context(), object))
+			follow()
+			assert.Equal(t, test.after, test.seen(f.Settings.Current()), "what is no text changes nothing")
+			require.Len(t, told, 1)
+			assert.Contains(t, <-told, "binaryData has default")
+
 			require.NoError(t, api.Delete(t.Context(), object))
 			follow()
 			assert.Equal(t, test.before, test.seen(f.Settings.Current()), "without the ConfigMap the defaults hold")

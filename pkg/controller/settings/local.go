@@ -222,14 +222,14 @@ func (l *Locals) follow(ctx context.Context, namespace string, kind localKind, o
 	// Of the names, the first counts that has any entry.
 	object, _ := l.teller.first(kind.names, func(name string) (*corev1.ConfigMap, error) {
 		found, _, err := l.named[name].GetByKey(namespace + "/" + name)
-		if object, ok := found.(*corev1.ConfigMap); ok && len(object.Data) > 0 {
+		if object, ok := found.(*corev1.ConfigMap); ok && len(object.Data)+len(object.BinaryData) > 0 {
 			return object, nil
 		}
 		return nil, err
 	})
-	version, data := "", map[string]string(nil)
+	version := ""
 	if object != nil {
-		version, data = versionOf(object), object.Data
+		version = versionOf(object)
 	}
 	if of.versions[kind.what] == version {
 		return
@@ -239,8 +239,12 @@ func (l *Locals) follow(ctx context.Context, namespace string, kind localKind, o
 	if object != nil {
 		log = log.WithValues("configMap", object.Name)
 	}
-	warnings, err := kind.use(&of.Local, namespace, data)
-	warn(log, warnings)
+	data, err := config.Entries(object)
+	if err == nil {
+		var warnings []string
+		warnings, err = kind.use(&of.Local, namespace, data)
+		warn(log, warnings)
+	}
 	if _, understood := of.entries[kind.what]; err != nil {
 		if l.teller.refuse(log, object, kind.what, understood, err) {
 			of.ScaleToZero = new(config.NoneSleeps())
