@@ -77,17 +77,11 @@ func (o *observer) strays(ctx context.Context, seen *observation) ([]*corev1.Pod
 		if known[pod.UID] || !counts(pod) {
 			continue
 		}
-		scaled := false
-		err := nearestOwner(ctx, pod, func(key string) (_ bool, err error) {
-			var variants v1alpha1.VariantAutoscalingList
-			err = o.reader.List(ctx, &variants, client.InNamespace(pod.Namespace), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy)
-			scaled = len(variants.Items) > 0
-			return scaled, err
-		}, o.reader)
+		above, err := variantsAbove(ctx, pod, func(*v1alpha1.VariantAutoscaling) bool { return true }, o.reader)
 		if err != nil {
 			return nil, err
 		}
-		if !scaled {
+		if len(above) == 0 {
 			strays = append(strays, pod)
 		}
 	}

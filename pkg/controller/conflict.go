@@ -31,14 +31,13 @@ func (f *targetFinder) findConflict(ctx context.Context, v *variant) error {
 // findConflictOn looks for others on one object: the target, the workload below it, or what
 // made the target and sets its replicas.
 func (f *targetFinder) findConflictOn(ctx context.Context, v *variant, key string) error {
-	here := []client.ListOption{client.InNamespace(v.key.Namespace), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy}
-	var variants v1alpha1.VariantAutoscalingList
-	if err := f.reader.List(ctx, &variants, here...); err != nil {
-		return fmt.Errorf("listing the VariantAutoscaling objects on %s: %w", &v.target, err)
+	variants, err := variantsOn(ctx, f.reader, v.key.Namespace, key)
+	if err != nil {
+		return err
 	}
 	var others []string
-	for i := range variants.Items {
-		if other := &variants.Items[i]; other.Name != v.key.Name {
+	for _, other := range variants {
+		if other.Name != v.key.Name {
 			others = append(others, other.Name)
 			// The pods of a shared target serve once: the object that was there first
 			// counts them.
@@ -56,14 +55,14 @@ func (f *targetFinder) findConflictOn(ctx context.Context, v *variant, key strin
 	}
 	switch v.object.Spec.Actuation {
 	case v1alpha1.ActuationMetric:
-		return f.findFollower(ctx, v, here)
+		return f.findFollower(ctx, v, key)
 	case v1alpha1.ActuationOff:
 		return nil
 	case "", v1alpha1.ActuationScale:
 	}
-	found, err := autoscalersOn(ctx, f.reader, f.access, here)
+	found, err := autoscalersOn(ctx, f.reader, f.access, v.key.Namespace, key)
 	if err != nil {
-		return fmt.Errorf("listing the autoscalers on %s: %w", &v.target, err)
+		return err
 	}
 	if len(found) > 0 {
 		var names []string
@@ -79,14 +78,13 @@ func (f *targetFinder) findConflictOn(ctx context.Context, v *variant, key strin
 // findFollower finds the HorizontalPodAutoscaler that allows the fewest replicas: what is shown
 // beyond them nobody makes, and other variants can carry the load. KEDA has one for each of its
 // ScaledObjects.
-func (f *targetFinder) findFollower(ctx context.Context, v *variant, here []client.ListOption) error {
+func (f *targetFinder) findFollower(ctx context.Context, v *variant, key string) error {
 	var autoscalers autoscalingv2.HorizontalPodAutoscalerList
-	if err := f.reader.List(ctx, &autoscalers, here...); err != nil {
-		return fmt.Errorf("listing the HorizontalPodAutoscalers on %s: %w", &v.target, err)
+	if err := listOn(ctx, f.reader, &autoscalers, v.key.Namespace, key); err != nil {
+		return err
 	}
-	for i := range autoscalers.Items {
-		a, narrowest := &autoscalers.Items[i], v.target.follower
-		if narrowest == nil || a.Spec.MaxReplicas < narrowest.Spec.MaxReplicas {
+	for _, a := range pointers(autoscalers.Items) {
+		if narrowest := v.target.follower; narrowest == nil || a.Spec.MaxReplicas < narrowest.Spec.MaxReplicas {
 			v.target.follower = a
 		}
 	}
@@ -95,12 +93,12 @@ func (f *targetFinder) findFollower(ctx context.Context, v *variant, here []clie
 
 // autoscalersOn are the autoscalers on a target; the caller knows which. KEDA's own
 // HorizontalPodAutoscaler is named after its ScaledObject, which is what a user knows.
-func autoscalersOn(ctx context.Context, reader client.Reader, access Access, here []client.ListOption) ([]review.Autoscaler, error) {
+func autoscalersOn(ctx context.Context, reader client.Reader, access Access, namespace, key string) ([]review.Autoscaler, error) {
 	var found []review.Autoscaler
 	if access.ScaledObjects {
 		objects := &unstructured.UnstructuredList{}
 		objects.SetGroupVersionKind(kindScaledObject.GroupVersion().WithKind(kindScaledObject.Kind + "List"))
-		if err := reader.List(ctx, objects, here...); err != nil {
+		if err := listOn(ctx, reader, objects, namespace, key); err != nil {
 			return nil, err
 		}
 		for i := range objects.Items {
@@ -108,7 +106,7 @@ func autoscalersOn(ctx context.Context, reader client.Reader, access Access, her
 		}
 	}
 	var autoscalers autoscalingv2.HorizontalPodAutoscalerList
-	if err := reader.List(ctx, &autoscalers, here...); err != nil {
+	if err := listOn(ctx, reader, &autoscalers, namespace, key); err != nil {
 		return nil, err
 	}
 	for i := range autoscalers.Items {
@@ -117,4 +115,20 @@ func autoscalersOn(ctx context.Context, reader client.Reader, access Access, her
 		}
 	}
 	return found, nil
+}
+
+// variantsOn are our objects on a target, by its targetKey, whatever instance handles them.
+func variantsOn(ctx context.Context, cached client.Reader, namespace, key string) ([]*v1alpha1.VariantAutoscaling, error) {
+	var list v1alpha1.VariantAutoscalingList
+	err := listOn(ctx, cached, &list, namespace, key)
+	return pointers(list.Items), err
+}
+
+// listOn lists the objects of a kind on a target without a copy: nobody may change them.
+func listOn(ctx context.Context, cached client.Reader, list client.ObjectList, namespace, key string) error {
+	err := cached.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing %T on %s in namespace %s: %w", list, key, namespace, err)
+	}
+	return nil
 }

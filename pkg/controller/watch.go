@@ -96,9 +96,8 @@ func (w *watcher) on(u urgency, concerns func(client.Object) bool, changed func(
 func (w *watcher) isTarget(keysOf client.IndexerFunc) func(client.Object) bool {
 	return func(o client.Object) bool {
 		return slices.ContainsFunc(keysOf(o), func(key string) bool {
-			var list v1alpha1.VariantAutoscalingList
-			err := w.cache.List(w.ctx, &list, client.InNamespace(o.GetNamespace()), client.MatchingFields{indexTarget: key}, client.UnsafeDisableDeepCopy)
-			return err == nil && len(list.Items) > 0
+			variants, err := variantsOn(w.ctx, w.cache, o.GetNamespace(), key)
+			return err == nil && len(variants) > 0
 		})
 	}
 }
