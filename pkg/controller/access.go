@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/klog/v2"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/config"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
@@ -51,7 +55,7 @@ func ProbeAccess(ctx context.Context, reviews authorizationclient.SelfSubjectAcc
 	}
 	p := prober{ctx: ctx, reviews: reviews, mapper: mapper}
 	access.LeaderWorkerSets, access.ScaledObjects = p.serves(namespace, kindLeaderWorkerSet), p.serves(namespace, kindScaledObject)
-	access.Namespaces = len(p.lacks("", schema.GroupResource{Resource: "namespaces"}, "", reading...)) == 0
+	access.Namespaces = p.reads(attributes{Resource: "namespaces"})
 	return access, p.err
 }
 
@@ -59,22 +63,18 @@ func ProbeAccess(ctx context.Context, reviews authorizationclient.SelfSubjectAcc
 // Unread and Local.
 func ProbeCore(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, namespace string, local bool) (Access, error) {
 	p := prober{ctx: ctx, reviews: reviews}
-	nodes, pods := schema.GroupResource{Resource: "nodes"}, schema.GroupResource{Resource: "pods"}
 	access := Access{
-		Missing: missing(p.lacks("", nodes, "", reading...), p.lacks("", pods, "", reading...)),
-		Victims: len(p.lacks(namespace, pods, "", "patch")) == 0,
+		Missing: missing(p.lacks(attributes{Resource: "nodes"}, reading...), p.lacks(attributes{Resource: "pods"}, reading...)),
+		Victims: len(p.lacks(attributes{Namespace: namespace, Resource: "pods"}, "patch")) == 0,
+		Unread: inventory.Unread{
+			RuntimeClasses:  !p.reads(attributes{Group: "node.k8s.io", Resource: "runtimeclasses"}),
+			PriorityClasses: !p.reads(attributes{Group: "scheduling.k8s.io", Resource: "priorityclasses"}),
+			// The pods that would be preempted are of all namespaces.
+			Budgets: !p.reads(attributes{Group: "policy", Resource: "poddisruptionbudgets"}),
+			Quotas:  !p.reads(attributes{Namespace: namespace, Resource: "resourcequotas"}),
+		},
 	}
 	access.Capacity = access.Missing == ""
-	unread := func(namespace, group, name string) bool {
-		return len(p.lacks(namespace, schema.GroupResource{Group: group, Resource: name}, "", reading...)) > 0
-	}
-	access.Unread = inventory.Unread{
-		RuntimeClasses:  unread("", "node.k8s.io", "runtimeclasses"),
-		PriorityClasses: unread("", "scheduling.k8s.io", "priorityclasses"),
-		// The pods that would be preempted are of all namespaces.
-		Budgets: unread("", "policy", "poddisruptionbudgets"),
-		Quotas:  unread(namespace, "", "resourcequotas"),
-	}
 	if local {
 		access.Local = p.local(namespace)
 	}
@@ -103,11 +103,11 @@ func missing(nodes, pods []string) string {
 func (p *prober) local(namespace string) string {
 	var parts []string
 	for _, name := range config.LocalConfigMaps() {
-		if len(p.lacks(namespace, schema.GroupResource{Resource: "configmaps"}, name, reading...)) > 0 {
+		if !p.reads(attributes{Namespace: namespace, Resource: "configmaps", Name: name}) {
 			parts = append(parts, "configmaps named "+name)
 		}
 	}
-	if namespace == "" && len(p.lacks("", schema.GroupResource{Resource: "namespaces"}, "", reading...)) > 0 {
+	if namespace == "" && !p.reads(attributes{Resource: "namespaces"}) {
 		parts = append(parts, "namespaces")
 	}
 	if len(parts) == 0 {
@@ -115,6 +115,10 @@ func (p *prober) local(namespace string) string {
 	}
 	return fmt.Sprintf("the permission to list and watch %s in API group \"\" is missing: grant it as manifests/namespace-config does", strings.Join(parts, ", "))
 }
+
+// attributes are a resource in a namespace, or everywhere where it names none; of one name where it
+// gives that.
+type attributes = authorizationv1.ResourceAttributes
 
 type prober struct {
 	ctx     context.Context
@@ -131,26 +135,113 @@ func (p *prober) serves(namespace string, gvk schema.GroupVersionKind) bool {
 		}
 		return false
 	}
-	return len(p.lacks(namespace, mapping.Resource.GroupResource(), "", reading...)) == 0
+	return p.reads(attributes{Namespace: namespace, Group: mapping.Resource.Group, Resource: mapping.Resource.Resource})
 }
 
-// lacks are the verbs that are not permitted on the objects of a name, or on any when it is
-// empty.
-func (p *prober) lacks(namespace string, resource schema.GroupResource, name string, verbs ...string) []string {
+func (p *prober) reads(what attributes) bool { return len(p.lacks(what, reading...)) == 0 }
+
+// lacks are the verbs that are not permitted.
+func (p *prober) lacks(what attributes, verbs ...string) []string {
 	var lacking []string
 	for _, verb := range verbs {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Group: resource.Group, Resource: resource.Resource, Name: name, Verb: verb,
-			},
-		}}
+		what.Verb = verb
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
 		answer, err := p.reviews.Create(p.ctx, review, metav1.CreateOptions{})
 		if err != nil && p.err == nil {
-			p.err = fmt.Errorf("asking whether %s of %s is permitted: %w", verb, resource, err)
+			p.err = fmt.Errorf("asking whether %s of %s is permitted: %w", verb, schema.GroupResource{Group: what.Group, Resource: what.Resource}, err)
 		}
 		if err != nil || !answer.Status.Allowed {
 			lacking = append(lacking, verb)
 		}
 	}
 	return lacking
+}
+
+const (
+	// askEvery is the time between two looks at what is permitted.
+	askEvery = 30 * time.Second
+	// settledAfter is how many answers in a row must grant again what was lost, so that
+	// the watches, which pause for up to a minute after a refusal, are back by then.
+	settledAfter = 4
+)
+
+// What a condition says while a permission is there and its objects are not.
+const (
+	grantedSince = "the permission that was missing when the manager started is granted now: restart the manager"
+	grantedAgain = "the permission that was lost is granted again: nodes and pods are counted in about two minutes, when their watches are back"
+)
+
+// permissions follow what is permitted while the manager runs. What is taken away is
+// not used any more; without that the cache would show for ever what it saw last.
+type permissions struct {
+	// atStart says what the cache was made for.
+	atStart Access
+	ask     func(context.Context) (Access, error)
+	trigger *trigger
+	current atomic.Pointer[Access]
+
+	// What follows belongs to the goroutine of Start.
+
+	// blind is set while nodes and pods may not be used although the cache was made for them,
+	// and unread are the kinds that may not be. Granted is how many answers in a row have
+	// granted all that was lost.
+	blind   bool
+	unread  inventory.Unread
+	granted int
+}
+
+func newPermissions(atStart Access, ask func(context.Context) (Access, error), t *trigger) *permissions {
+	p := &permissions{atStart: atStart, ask: ask, trigger: t, unread: atStart.Unread}
+	p.current.Store(&atStart)
+	return p
+}
+
+// NeedLeaderElection lets every replica follow, so that a new leader knows.
+func (p *permissions) NeedLeaderElection() bool { return false }
+
+// Start asks until the context ends.
+func (p *permissions) Start(ctx context.Context) error {
+	_ = wait.PollUntilContextCancel(ctx, askEvery, false, func(ctx context.Context) (bool, error) {
+		p.look(ctx)
+		return false, nil
+	})
+	return nil
+}
+
+// look asks once. Without an answer what was known stays.
+func (p *permissions) look(ctx context.Context) {
+	answer, err := p.ask(ctx)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "The manager's permissions could not be checked; those of the last check are assumed")
+		return
+	}
+	next, was := p.next(answer), p.current.Load()
+	if next == *was {
+		return
+	}
+	p.current.Store(&next)
+	p.trigger.poke(soon)
+	klog.FromContext(ctx).Info("The manager's permissions changed", "capacity", next.Capacity, "missing", next.Missing, "victims", next.Victims, "namespaceConfig", next.Local)
+}
+
+// next is what is in force after an answer. The kinds that are watched are those of
+// the start; what was lost is not used until its watches are back.
+func (p *permissions) next(answer Access) Access {
+	next := p.atStart
+	next.Victims, next.Local, next.Capacity, next.Missing = answer.Victims, answer.Local, answer.Capacity, answer.Missing
+	blind, unread := p.atStart.Capacity && !answer.Capacity, answer.Unread.Or(p.atStart.Unread)
+	if blind || unread != p.atStart.Unread {
+		p.blind, p.unread, p.granted = p.blind || blind, p.unread.Or(unread), 0
+	} else if p.granted++; p.granted >= settledAfter {
+		p.blind, p.unread = false, unread
+	}
+	next.Unread = p.unread
+	switch {
+	case !answer.Capacity:
+	case !p.atStart.Capacity:
+		next.Capacity, next.Missing = false, grantedSince
+	case p.blind:
+		next.Capacity, next.Missing = false, grantedAgain
+	}
+	return next
 }

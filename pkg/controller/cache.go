@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -290,40 +292,40 @@ func targetKeyOf(apiVersion, kind, name string) string {
 
 // addIndexes must run before the cache starts.
 func addIndexes(ctx context.Context, indexer client.FieldIndexer, access Access) error {
-	byOwner := func(o client.Object) []string {
-		if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-			return []string{string(owner.UID)}
-		}
-		return nil
-	}
-	byMark := func(o client.Object) []string {
-		if _, ok := o.GetAnnotations()[v1alpha1.AnnotationVictim]; ok {
-			return []string{marked}
-		}
-		return nil
-	}
-	indexes := []struct {
+	type index struct {
 		object client.Object
 		field  string
 		values client.IndexerFunc
-	}{
-		{&corev1.Pod{}, indexVictim, byMark},
-		{&appsv1.ReplicaSet{}, indexOwner, byOwner},
-		{&appsv1.Deployment{}, indexOwner, byOwner},
-		{&appsv1.StatefulSet{}, indexOwner, byOwner},
+	}
+	indexes := []index{
+		{&corev1.Pod{}, indexVictim, markOf},
+		{&appsv1.ReplicaSet{}, indexOwner, controllerOf},
+		{&appsv1.Deployment{}, indexOwner, controllerOf},
+		{&appsv1.StatefulSet{}, indexOwner, controllerOf},
 		{&v1alpha1.VariantAutoscaling{}, indexTarget, targetOfVariant},
 		{&autoscalingv2.HorizontalPodAutoscaler{}, indexTarget, targetOfAutoscaler},
+	}
+	if access.ScaledObjects {
+		indexes = append(indexes, index{empty(kindScaledObject), indexTarget, targetOfScaledObject})
 	}
 	for _, i := range indexes {
 		if err := indexer.IndexField(ctx, i.object, i.field, i.values); err != nil {
 			return fmt.Errorf("indexing %T by %s: %w", i.object, i.field, err)
 		}
 	}
-	if !access.ScaledObjects {
-		return nil
+	return nil
+}
+
+func controllerOf(o client.Object) []string {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		return []string{string(owner.UID)}
 	}
-	if err := indexer.IndexField(ctx, empty(kindScaledObject), indexTarget, targetOfScaledObject); err != nil {
-		return fmt.Errorf("indexing ScaledObjects by %s: %w", indexTarget, err)
+	return nil
+}
+
+func markOf(o client.Object) []string {
+	if _, ok := o.GetAnnotations()[v1alpha1.AnnotationVictim]; ok {
+		return []string{marked}
 	}
 	return nil
 }
@@ -358,4 +360,59 @@ func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
 	return u
+}
+
+// ownsReplicas is all that the cache keeps of the fields that a manager owns.
+var ownsReplicas = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}
+
+// keepWriter drops all managed fields of a scale target but who wrote its replicas. It
+// changes nothing in an object that it has seen before, as a transform must not.
+func keepWriter(object any) (any, error) {
+	if o, ok := object.(client.Object); ok {
+		o.SetManagedFields(writersOfReplicas(o.GetManagedFields()))
+	}
+	return object, nil
+}
+
+// writersOfReplicas is the newest entry that owns spec.replicas, whether it was
+// written as such or through the scale subresource. Whoever changes the number takes it
+// from all others; there is more than one only where somebody applied the number that
+// was there, and that one agreed last. What was written through the scale subresource
+// carries no time.
+func writersOfReplicas(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	var newest *metav1.ManagedFieldsEntry
+	for i := range entries {
+		if e := &entries[i]; holdsReplicas(e.FieldsV1) && (newest == nil || newest.Time.Before(e.Time)) {
+			newest = e
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	kept := *newest
+	kept.FieldsV1 = ownsReplicas
+	return []metav1.ManagedFieldsEntry{kept}
+}
+
+func holdsReplicas(fields *metav1.FieldsV1) bool {
+	if fields == nil || !bytes.Contains(fields.Raw, []byte(`"f:replicas"`)) {
+		return false
+	}
+	var owned struct {
+		Spec struct {
+			Replicas json.RawMessage `json:"f:replicas"`
+		} `json:"f:spec"`
+	}
+	return json.Unmarshal(fields.Raw, &owned) == nil && owned.Spec.Replicas != nil
+}
+
+// lastWriter is the field manager that wrote the replicas last; empty when nobody knows: a
+// scale to 0 through the scale subresource takes the number from its owner, and from then on
+// Kubernetes names none. Our own name is that of a second manager where the number is not what
+// this one wrote.
+func lastWriter(entries []metav1.ManagedFieldsEntry) string {
+	if last := writersOfReplicas(entries); len(last) > 0 {
+		return last[0].Manager
+	}
+	return ""
 }

@@ -26,47 +26,44 @@ type watcher struct {
 	access  Access
 }
 
-// watched is a kind that is kept in the cache, and what its changes call for; a nil
-// handler means that they can wait.
-type watched struct {
-	object  client.Object
-	handler toolscache.ResourceEventHandler
-}
-
 // watch starts the informers of everything that the loop reads, and says which
 // changes a round should look at before its time.
 func (w *watcher) watch() error {
 	anything := func(client.Object) bool { return true }
-	kinds := []watched{
-		{&v1alpha1.VariantAutoscaling{}, w.on(urgent, anything, specChanged)},
-		{&appsv1.Deployment{}, w.on(urgent, w.isTarget(nameOf(appsKind("Deployment"))), recreated)},
-		{&appsv1.StatefulSet{}, w.on(urgent, w.isTarget(nameOf(appsKind("StatefulSet"))), recreated)},
-		{&appsv1.ReplicaSet{}, w.on(urgent, w.isTarget(nameOf(appsKind("ReplicaSet"))), recreated)},
-		{&autoscalingv2.HorizontalPodAutoscaler{}, w.on(urgent, w.isTarget(targetOfAutoscaler), differs(targetOfAutoscaler))},
-		{&corev1.Pod{}, nil},
+	workload := func(gk schema.GroupKind) toolscache.ResourceEventHandler {
+		return w.on(urgent, w.isTarget(nameOf(gk)), recreated)
+	}
+	autoscaler := func(target client.IndexerFunc) toolscache.ResourceEventHandler {
+		return w.on(urgent, w.isTarget(target), differs(target))
+	}
+	// Changes of a kind without a handler can wait.
+	kinds := map[client.Object]toolscache.ResourceEventHandler{
+		&v1alpha1.VariantAutoscaling{}:           w.on(urgent, anything, specChanged),
+		&appsv1.Deployment{}:                     workload(appsKind("Deployment")),
+		&appsv1.StatefulSet{}:                    workload(appsKind("StatefulSet")),
+		&appsv1.ReplicaSet{}:                     workload(appsKind("ReplicaSet")),
+		&autoscalingv2.HorizontalPodAutoscaler{}: autoscaler(targetOfAutoscaler),
+		&corev1.Pod{}:                            nil,
 	}
 	if w.access.LeaderWorkerSets {
-		kinds = append(kinds, watched{empty(kindLeaderWorkerSet), w.on(urgent, w.isTarget(nameOf(kindLeaderWorkerSet.GroupKind())), recreated)})
+		kinds[empty(kindLeaderWorkerSet)] = workload(kindLeaderWorkerSet.GroupKind())
 	}
 	if w.access.ScaledObjects {
-		kinds = append(kinds, watched{empty(kindScaledObject), w.on(urgent, w.isTarget(targetOfScaledObject), differs(targetOfScaledObject))})
+		kinds[empty(kindScaledObject)] = autoscaler(targetOfScaledObject)
 	}
 	if w.access.Namespaces {
-		kinds = append(kinds, watched{&corev1.Namespace{}, nil})
+		kinds[&corev1.Namespace{}] = nil
 	}
 	if w.access.Capacity {
-		kinds = append(kinds, watched{&corev1.Node{}, w.on(soon, anything, roomChanged)})
+		kinds[&corev1.Node{}] = w.on(soon, anything, roomChanged)
 	}
-	for _, k := range kinds {
-		informer, err := w.cache.GetInformer(w.ctx, k.object, cache.BlockUntilSynced(false))
+	for object, handler := range kinds {
+		informer, err := w.cache.GetInformer(w.ctx, object, cache.BlockUntilSynced(false))
+		if err == nil && handler != nil {
+			_, err = informer.AddEventHandler(handler)
+		}
 		if err != nil {
-			return fmt.Errorf("watching %T: %w", k.object, err)
-		}
-		if k.handler == nil {
-			continue
-		}
-		if _, err := informer.AddEventHandler(k.handler); err != nil {
-			return fmt.Errorf("watching %T: %w", k.object, err)
+			return fmt.Errorf("watching %T: %w", object, err)
 		}
 	}
 	return nil
@@ -76,7 +73,10 @@ func (w *watcher) watch() error {
 // it matters. What it was before may be of concern where what it is now is not.
 func (w *watcher) on(u urgency, concerns func(client.Object) bool, changed func(was, is client.Object) bool) toolscache.ResourceEventHandler {
 	poke := func(o any) {
-		if object, ok := final(o); ok && concerns(object) {
+		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+			o = gone.Obj // its deletion was missed
+		}
+		if object, ok := o.(client.Object); ok && concerns(object) {
 			w.trigger.poke(u)
 		}
 	}
@@ -120,15 +120,6 @@ func recreated(was, is client.Object) bool {
 // differs reports whether an object names another target.
 func differs(keysOf client.IndexerFunc) func(was, is client.Object) bool {
 	return func(was, is client.Object) bool { return !slices.Equal(keysOf(was), keysOf(is)) }
-}
-
-// final is the object of a notification, also of one whose deletion was missed.
-func final(o any) (client.Object, bool) {
-	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-		o = gone.Obj
-	}
-	object, ok := o.(client.Object)
-	return object, ok
 }
 
 // specChanged leaves out changes of the status, which are our own.
