@@ -273,24 +273,15 @@ func (v *variant) before() *int {
 	return ptr.To(int(*desired.NumReplicas))
 }
 
-// replicas are the serving pods with their samples. A sample from before a pod's
+// replicas are the serving pods with their samples, of which one from before a pod's
 // creation belongs to an earlier pod of the same name.
 func replicas(ready []*corev1.Pod, samples map[types.NamespacedName]decision.Replica) []decision.Replica {
 	all := make([]decision.Replica, 0, len(ready))
 	for _, pod := range ready {
 		replica := samples[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 		replica.Name, replica.Node, replica.Marked = pod.Name, pod.Spec.NodeName, isMarked(pod)
-		if ready := condition(pod, corev1.PodReady); ready != nil {
-			replica.Since = ready.LastTransitionTime.Time
-		}
-		for _, s := range samplesOf(&replica) {
-			if s.Time.Before(pod.CreationTimestamp.Time) {
-				*s = decision.Sample{}
-			}
-		}
-		if !replica.Recent.Present {
-			replica.RecentSpan = 0
-		}
+		replica.Since = condition(pod, corev1.PodReady).LastTransitionTime.Time
+		samplesOf(&replica).keep(pod.CreationTimestamp.Add(-time.Nanosecond))
 		all = append(all, replica)
 	}
 	return all

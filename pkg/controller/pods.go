@@ -28,7 +28,7 @@ func statesOf(pods []*corev1.Pod) (ready []*corev1.Pod, starting []decision.Star
 	for _, pod := range slices.SortedFunc(slices.Values(pods), byAge) {
 		switch serves := condition(pod, corev1.PodReady); {
 		case !counts(pod):
-		case serves != nil && serves.Status == corev1.ConditionTrue:
+		case serves.Status == corev1.ConditionTrue:
 			ready = append(ready, pod)
 		default:
 			scheduled := condition(pod, corev1.PodScheduled)
@@ -41,7 +41,7 @@ func statesOf(pods []*corev1.Pod) (ready []*corev1.Pod, starting []decision.Star
 				Pending:       pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending,
 				Marked:        isMarked(pod),
 				Failing:       cannotStart(pod),
-				Unschedulable: scheduled != nil && scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable,
+				Unschedulable: scheduled.Status == corev1.ConditionFalse && scheduled.Reason == corev1.PodReasonUnschedulable,
 			})
 		}
 	}
@@ -57,12 +57,9 @@ func byAge(a, b *corev1.Pod) int {
 // stopped being ready. One that lost its readiness for a moment is not overdue for it, nor
 // one for which a node had to come first.
 func begun(pod *corev1.Pod) time.Time {
-	times := []time.Time{pod.CreationTimestamp.Time}
-	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionTrue {
+	times := []time.Time{pod.CreationTimestamp.Time, condition(pod, corev1.PodReady).LastTransitionTime.Time}
+	if scheduled := condition(pod, corev1.PodScheduled); scheduled.Status == corev1.ConditionTrue {
 		times = append(times, scheduled.LastTransitionTime.Time)
-	}
-	if ready := condition(pod, corev1.PodReady); ready != nil {
-		times = append(times, ready.LastTransitionTime.Time)
 	}
 	return slices.MaxFunc(times, time.Time.Compare)
 }
@@ -92,13 +89,12 @@ func anyContainer(pod *corev1.Pod, is func(corev1.ContainerStatus) bool) bool {
 	return slices.ContainsFunc(pod.Status.InitContainerStatuses, is) || slices.ContainsFunc(pod.Status.ContainerStatuses, is)
 }
 
-func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == kind {
-			return &pod.Status.Conditions[i]
-		}
+// condition is one of a pod's conditions, or the zero value.
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) (c corev1.PodCondition) {
+	if i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind }); i >= 0 {
+		c = pod.Status.Conditions[i]
 	}
-	return nil
+	return c
 }
 
 // bySelector says that the target's pods are found by the selector of its scale.

@@ -24,82 +24,67 @@ func (r readings) over(before readings, stale time.Duration) readings {
 	if r.err == nil {
 		return r
 	}
-	filled := readings{at: r.at, err: r.err,
-		pods:   make(map[types.NamespacedName]decision.Replica, len(before.pods)),
-		models: make(map[decision.ModelKey]decision.Model, len(before.models)),
-	}
-	before.copySince(r.at.Add(-stale), filled)
-	for name, pod := range r.pods {
-		filled.pods[name] = overlaid(filled.pods[name], pod)
-	}
-	for key, model := range r.models {
-		old := filled.models[key]
-		if !model.Recent.Present {
-			model.RecentSpan = old.RecentSpan
-		}
-		model.Arrival, model.Recent, model.Queue = newest(old.Arrival, model.Arrival), newest(old.Recent, model.Recent), newest(old.Queue, model.Queue)
-		filled.models[key] = model
-	}
-	return filled
+	since := r.at.Add(-stale)
+	r.pods, r.models = filled(before.pods, r.pods, since, samplesOf), filled(before.models, r.models, since, samplesOfModel)
+	return r
 }
 
-// copySince copies the pods and models of which there are samples from after an instant,
-// with those samples.
-func (r readings) copySince(since time.Time, to readings) {
-	for name, pod := range r.pods {
-		if !keep(since, samplesOf(&pod)...) {
-			continue
+// filled is what is known now, and what was known before where samples are from after an instant.
+func filled[K comparable, V any](before, now map[K]V, since time.Time, of func(*V) samples) map[K]V {
+	all := make(map[K]V, len(before))
+	for key, v := range before {
+		if of(&v).keep(since) {
+			all[key] = v
 		}
-		if !pod.Recent.Present {
-			pod.RecentSpan = 0
-		}
-		to.pods[name] = pod
 	}
-	for key, model := range r.models {
-		if !keep(since, &model.Arrival, &model.Recent, &model.Queue) {
-			continue
-		}
-		if !model.Recent.Present {
-			model.RecentSpan = 0
-		}
-		to.models[key] = model
+	for key, v := range now {
+		old := all[key]
+		of(&v).fill(of(&old))
+		all[key] = v
 	}
+	return all
 }
 
-// keep drops the samples that are not from after an instant, and reports whether any is
-// left.
-func keep(since time.Time, samples ...*decision.Sample) (left bool) {
-	for _, s := range samples {
-		if !s.Time.After(since) {
-			*s = decision.Sample{}
+// samples are those of a replica or a model. Span is that of recent, which is one of them.
+type samples struct {
+	all    []*decision.Sample
+	recent *decision.Sample
+	span   *time.Duration
+}
+
+func samplesOf(r *decision.Replica) samples {
+	return samples{[]*decision.Sample{
+		&r.KVUse, &r.KVTokens, &r.Waiting, &r.Running, &r.Served, &r.InService, &r.InFlightGrowth, &r.Recent,
+		&r.TTFT, &r.ITL, &r.Input, &r.Output,
+	}, &r.Recent, &r.RecentSpan}
+}
+
+func samplesOfModel(m *decision.Model) samples {
+	return samples{[]*decision.Sample{&m.Arrival, &m.Recent, &m.Queue}, &m.Recent, &m.RecentSpan}
+}
+
+// keep drops the samples that are not from after an instant, and reports whether any is left.
+func (s samples) keep(since time.Time) (left bool) {
+	for _, one := range s.all {
+		if !one.Time.After(since) {
+			*one = decision.Sample{}
 		}
-		left = left || s.Present
+		left = left || one.Present
+	}
+	if !s.recent.Present {
+		*s.span = 0
 	}
 	return left
 }
 
-func overlaid(before, now decision.Replica) decision.Replica {
-	if !now.Recent.Present {
-		now.RecentSpan = before.RecentSpan
+// fill takes the samples that are missing from those of before.
+func (s samples) fill(before samples) {
+	if !s.recent.Present {
+		*s.span = *before.span
 	}
-	old, current := samplesOf(&before), samplesOf(&now)
-	for i := range current {
-		*current[i] = newest(*old[i], *current[i])
-	}
-	return now
-}
-
-func newest(before, now decision.Sample) decision.Sample {
-	if now.Present {
-		return now
-	}
-	return before
-}
-
-// samplesOf are all samples of a replica.
-func samplesOf(r *decision.Replica) []*decision.Sample {
-	return []*decision.Sample{
-		&r.KVUse, &r.KVTokens, &r.Waiting, &r.Running, &r.Served, &r.InService, &r.InFlightGrowth, &r.Recent,
-		&r.TTFT, &r.ITL, &r.Input, &r.Output,
+	for i, one := range s.all {
+		if !one.Present {
+			*one = *before.all[i]
+		}
 	}
 }

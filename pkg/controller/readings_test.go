@@ -87,11 +87,13 @@ func TestNoSampleOfAReplicaIsForgotten(t *testing.T) {
 			known++
 		}
 	}
-	assert.Len(t, samplesOf(&before), known, "list every sample in samplesOf")
+	assert.Len(t, samplesOf(&before).all, known, "list every sample in samplesOf")
 	before.RecentSpan = 15 * time.Second
-	assert.Equal(t, before, overlaid(before, now), "the span goes with its sample")
-	now.Recent, now.RecentSpan = sample(7, later), 5*time.Second
-	filled := overlaid(before, now)
+	filled := now
+	samplesOf(&filled).fill(samplesOf(&before))
+	assert.Equal(t, before, filled, "the span goes with its sample")
+	filled = decision.Replica{Recent: sample(7, later), RecentSpan: 5 * time.Second}
+	samplesOf(&filled).fill(samplesOf(&before))
 	assert.Equal(t, sample(7, later), filled.Recent)
 	assert.Equal(t, 5*time.Second, filled.RecentSpan)
 }

@@ -19,9 +19,10 @@ const (
 type urgency int
 
 const (
-	calm urgency = iota
-	soon
-	urgent
+	calm urgency = 0
+	soon urgency = 1
+	// urgent has the bit of soon, so that of several urgencies, joined by or, the greatest is left.
+	urgent urgency = 3
 )
 
 // schedule says which round is due when. It is a value without a clock.
@@ -89,12 +90,7 @@ func newTrigger() *trigger { return &trigger{wake: make(chan struct{}, 1)} }
 
 // poke never blocks.
 func (t *trigger) poke(u urgency) {
-	for {
-		old := t.pending.Load()
-		if old >= int32(u) || t.pending.CompareAndSwap(old, int32(u)) {
-			break
-		}
-	}
+	t.pending.Or(int32(u))
 	select {
 	case t.wake <- struct{}{}:
 	default:

@@ -62,7 +62,7 @@ func (s *startups) of(key decision.Key, pods []*corev1.Pod, deadline time.Durati
 		began, known := s.first[pod.UID]
 		if !known {
 			ready := condition(pod, corev1.PodReady)
-			if ready == nil || ready.Status != corev1.ConditionTrue {
+			if ready.Status != corev1.ConditionTrue {
 				continue
 			}
 			began = s.read(pod, ready.LastTransitionTime.Time, deadline)
