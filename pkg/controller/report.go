@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -157,4 +159,136 @@ func (r *reporter) forget(seen *observation) {
 	}
 	r.known = slices.Collect(maps.Keys(seen.variants))
 	r.rivals.Keep(r.overlay.forget(seen))
+}
+
+// The reasons of events that no condition has.
+const (
+	eventScaledUp         = "ScaledUp"
+	eventScaledDown       = "ScaledDown"
+	eventScaledToZero     = "ScaledToZero"
+	eventScalingFailed    = "ScalingFailed"
+	eventVictimsNotMarked = "VictimsNotMarked"
+)
+
+// The actions of events: what the controller was doing.
+const (
+	actionScale   = "Scale"
+	actionObserve = "Observe"
+)
+
+// telling are the conditions whose changes are worth an event, with the reasons that
+// are a warning. Coming back from one of those is worth a normal event.
+var telling = []struct {
+	kind     string
+	warnings []string
+}{
+	{v1alpha1.ConditionTargetResolved, []string{v1alpha1.ReasonTargetNotFound, v1alpha1.ReasonTargetNotScalable, string(decision.ReasonTargetForbidden)}},
+	{v1alpha1.ConditionMetricsAvailable, []string{string(decision.ReasonMetricsMissing), string(decision.ReasonMetricsStale), v1alpha1.ReasonPrometheusError}},
+	{v1alpha1.ConditionCapacityKnown, []string{
+		string(decision.ReasonShapeUnknown), string(decision.ReasonCapacityUnknown),
+		v1alpha1.ReasonAcceleratorCountDiffers, v1alpha1.ReasonAcceleratorNotSelected,
+	}},
+	{v1alpha1.ConditionScalingLimited, []string{
+		string(decision.ReasonRolloutPaused), string(decision.ReasonNoSlots), string(decision.ReasonStartupOverdue), string(decision.ReasonPreempted),
+	}},
+	{v1alpha1.ConditionOptimizationReady, []string{v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonServiceClassUnclear, v1alpha1.ReasonNamespaceConfigUnread, v1alpha1.ReasonModelNameDiffers}},
+	{v1alpha1.ConditionConflict, []string{v1alpha1.ReasonAutoscalerOnTarget, v1alpha1.ReasonTargetShared, string(decision.ReasonReplicasOverwritten), v1alpha1.ReasonStatusOverwritten}},
+}
+
+// conditionEvents tells of conditions that became bad, or good again. An unchanged
+// condition is told of once, whoever leads.
+func conditionEvents(recorder events.EventRecorder, object *v1alpha1.VariantAutoscaling, before, after []metav1.Condition) {
+	for _, w := range telling {
+		was, is := apimeta.FindStatusCondition(before, w.kind), apimeta.FindStatusCondition(after, w.kind)
+		if is == nil || was != nil && was.Reason == is.Reason {
+			continue
+		}
+		note := is.Message
+		if w.kind == v1alpha1.ConditionScalingLimited {
+			// It is an account. Of an error the end may be what matters.
+			note = status.Brief(note)
+		}
+		switch {
+		case slices.Contains(w.warnings, is.Reason):
+			tell(recorder, object, corev1.EventTypeWarning, is.Reason, actionObserve, note)
+		case was != nil && slices.Contains(w.warnings, was.Reason):
+			tell(recorder, object, corev1.EventTypeNormal, is.Reason, actionObserve, note)
+		}
+	}
+}
+
+// scaleEvent tells of a write of the target's replicas.
+func scaleEvent(recorder events.EventRecorder, object *v1alpha1.VariantAutoscaling, p *decision.VariantPlan) {
+	reason := eventScaledUp
+	switch {
+	case *p.Desired == 0:
+		reason = eventScaledToZero
+	case *p.Desired < p.Current:
+		reason = eventScaledDown
+	}
+	tell(recorder, object, corev1.EventTypeNormal, reason, actionScale, status.Brief(fmt.Sprintf("replicas from %d to %d: %s", p.Current, *p.Desired, p.Message)))
+}
+
+func tell(recorder events.EventRecorder, object *v1alpha1.VariantAutoscaling, kind, reason, action, note string) {
+	recorder.Eventf(object, nil, kind, reason, action, "%s", status.Note(note))
+}
+
+// detailed is the verbosity from which the log has the inputs and scores of decisions.
+const detailed = 4
+
+// logDetail logs what a round decided by, and what it made of that: one line for each
+// model, variant and replica.
+func logDetail(ctx context.Context, plan *decision.Plan, seen *observation) {
+	log := klog.FromContext(ctx).V(detailed)
+	if !log.Enabled() {
+		return
+	}
+	for i := range seen.snapshot.Models {
+		m := &seen.snapshot.Models[i]
+		log.Info("Inputs of a model", "model", m.ID, "namespace", m.Namespace, "arrival", number64(m.Arrival), "queue", number64(m.Queue))
+		for j := range m.Variants {
+			v := &m.Variants[j]
+			name := klog.KRef(m.Namespace, v.Name)
+			log.Info("Inputs of a variant", "variant", name, "current", v.Current, "ready", v.Ready, "starting", len(v.Starting), "cost", v.Cost, "startup", v.Startup)
+			for k := range v.Replicas {
+				r := &v.Replicas[k]
+				log.Info("Inputs of a replica", "variant", name, "pod", r.Name, "kvUse", number64(r.KVUse), "waiting", number64(r.Waiting), "running", number64(r.Running),
+					"served", number64(r.Served), "ttft", number64(r.TTFT), "itl", number64(r.ITL))
+			}
+		}
+	}
+	for i := range plan.Models {
+		m := &plan.Models[i]
+		if m.Demand != nil {
+			log.Info("Scores of a model", "model", m.ID, "namespace", m.Namespace, "arrival", m.Demand.Arrival, "forecast", m.Demand.Forecast, "backlog", m.Demand.Backlog,
+				"triggered", m.Triggered, "sized", m.Sized, "serviceClass", m.Promise.Class)
+		}
+		for j := range m.Variants {
+			p := &m.Variants[j]
+			log.Info("Scores of a variant", "variant", klog.KRef(p.Key.Namespace, p.Key.Name), "servesEach", p.ServesEach, "slots", slotsOf(p), "desired", desiredOf(p),
+				"reason", p.Reason, "steps", p.Steps)
+		}
+	}
+}
+
+// number64 is the value of a sample, or that it is unknown.
+func number64(s decision.Sample) any {
+	if !s.Present {
+		return "unknown"
+	}
+	return s.Value
+}
+
+func slotsOf(p *decision.VariantPlan) any {
+	if p.Slots == nil {
+		return "unknown"
+	}
+	return p.Slots.Count
+}
+
+func desiredOf(p *decision.VariantPlan) any {
+	if p.Desired == nil {
+		return "none"
+	}
+	return *p.Desired
 }
