@@ -13,40 +13,30 @@ import (
 	"llmd.ai/workload-variant-autoscaler/pkg/modelserver"
 )
 
-// seeing are where samples come from, and who knows what waits in front of models that
-// sleep.
-type seeing struct {
-	metrics controller.Metrics
-	gateway controller.Gateway
-	// past is nil where nobody remembers earlier days.
-	past controller.Historian
-	// attainer is nil where nobody keeps the histograms of latencies.
-	attainer controller.Attainer
-}
-
-// see makes the sources of samples that the configuration names.
-func see(mgr manager.Manager, c config.Config) (seeing, error) {
+// see makes the sources of samples that the configuration names, as the options of the
+// controller that they are.
+func see(mgr manager.Manager, c config.Config) (controller.Options, error) {
 	if c.MetricsSource == config.SourcePods {
 		pods, err := scraper(mgr, c)
 		if err != nil {
-			return seeing{}, err
+			return controller.Options{}, err
 		}
-		return seeing{metrics: follower{pods}, gateway: pods}, nil
+		return controller.Options{Metrics: follower{pods}, Queues: pods.Queues}, nil
 	}
 	samples, err := prometheus.New(querying(c.Prometheus))
 	if err != nil {
-		return seeing{}, err
+		return controller.Options{}, err
 	}
 	if len(c.Gateway.MetricsURLs) == 0 {
-		return seeing{metrics: samples, gateway: samples, past: samples, attainer: samples}, nil
+		return controller.Options{Metrics: samples, Queues: samples.Queues, Earlier: samples.Earlier, Met: samples.Met}, nil
 	}
 	// What Prometheus knows of the gateway is as old as its last scrape, if it scrapes
 	// the gateway at all. No pod is followed.
 	gateways, err := scraper(mgr, c)
 	if err != nil {
-		return seeing{}, err
+		return controller.Options{}, err
 	}
-	return seeing{metrics: layered{samples, gateways}, gateway: gateways, past: samples, attainer: samples}, nil
+	return controller.Options{Metrics: layered{samples, gateways}, Queues: gateways.Queues, Earlier: samples.Earlier, Met: samples.Met}, nil
 }
 
 // scraper scrapes while the manager leads: nobody else decides.

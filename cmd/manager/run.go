@@ -206,7 +206,7 @@ func serveWebhooks(w config.Webhook) webhook.Server {
 
 // addController plugs the adapters into the controller, and that into the manager.
 func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sources config.Sources, access controller.Access, again asking) (knowledge, error) {
-	seen, err := see(mgr, c)
+	options, err := see(mgr, c)
 	if err != nil {
 		return knowledge{}, err
 	}
@@ -214,19 +214,9 @@ func addController(ctx context.Context, mgr ctrl.Manager, c config.Config, sourc
 	if err != nil {
 		return knowledge{}, err
 	}
-	added, err := controller.New(ctx, mgr, controller.Options{
-		Metrics:    seen.metrics,
-		Gateway:    seen.gateway,
-		Past:       seen.past,
-		Attainer:   seen.attainer,
-		Scaler:     scaler,
-		Access:     access,
-		Ask:        again,
-		Config:     c,
-		Sources:    sources,
-		Registerer: metrics.Registry,
-		Verbosity:  setVerbosity,
-	})
+	options.Scaler, options.Access, options.Ask = scaler, access, again
+	options.Config, options.Sources, options.Verbosity, options.Registerer = c, sources, setVerbosity, metrics.Registry
+	added, err := controller.New(ctx, mgr, options)
 	if apimeta.IsNoMatchError(err) {
 		// Of the kinds that it cannot do without, only this one is not Kubernetes' own.
 		return knowledge{}, fmt.Errorf("%w: this cluster does not know VariantAutoscaling objects; install the kind with the chart (crd.install=true) or with `kubectl apply --server-side -f manifests/crd`",

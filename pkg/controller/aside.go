@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -21,35 +22,31 @@ const (
 
 // past is what is known of earlier days. It belongs to the goroutine of the loop.
 type past struct {
-	// historian is nil where nobody remembers.
-	historian Historian
-	known     map[decision.ModelKey][]forecast.History
+	// earlier is that of Options.
+	earlier read[[]forecast.History]
+	known   map[decision.ModelKey][]forecast.History
 	// due is when it is read next.
 	due     time.Time
 	arrived chan found[[]forecast.History]
 }
 
-func newPast(h Historian) past {
-	return past{historian: h, arrived: make(chan found[[]forecast.History], 1)}
-}
-
 // begin reads what is due.
 func (p *past) begin(ctx context.Context, now time.Time) {
-	if p.historian == nil || now.Before(p.due) {
+	if p.earlier == nil || now.Before(p.due) {
 		return
 	}
 	p.due = now.Add(historyEvery)
-	aside(ctx, now, historyRetry, p.arrived, p.historian.Earlier)
+	aside(ctx, now, historyRetry, p.arrived, p.earlier)
 }
 
 // take keeps what was read. With an error that is what is there now and what was known of
 // the other models before.
 func (p *past) take(ctx context.Context, read found[[]forecast.History]) {
+	p.known = read.over(p.known)
 	if read.err == nil {
-		p.known = read.of
 		return
 	}
-	p.due, p.known = read.at.Add(historyRetry), over(p.known, read.of)
+	p.due = read.at.Add(historyRetry)
 	klog.FromContext(ctx).Error(read.err, "The load of earlier days could not be read; forecasts go on without it")
 }
 
@@ -59,8 +56,8 @@ const attainmentTimeout = time.Minute
 // attainment is what is known of the share of requests that kept the promised latency. It
 // belongs to the goroutine of the loop.
 type attainment struct {
-	// attainer is nil where nobody can tell.
-	attainer Attainer
+	// met is that of Options.
+	met func(context.Context, time.Time, time.Duration, map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Sample, error)
 	// promises are those of the last observation, of models with a target.
 	promises map[decision.ModelKey]capacity.SLO
 	known    map[decision.ModelKey]decision.Sample
@@ -69,10 +66,6 @@ type attainment struct {
 	// wrong is what was last logged of readings: the text of the error; empty without.
 	wrong   string
 	arrived chan found[decision.Sample]
-}
-
-func newAttainment(a Attainer) attainment {
-	return attainment{attainer: a, arrived: make(chan found[decision.Sample], 1)}
 }
 
 // follow learns what is promised. Promises count in hybrid mode alone.
@@ -94,27 +87,70 @@ func (a *attainment) begin(ctx context.Context, now time.Time, window time.Durat
 	if len(a.promises) == 0 {
 		a.known = nil
 	}
-	if a.attainer == nil || a.reading || len(a.promises) == 0 {
+	if a.met == nil || a.reading || len(a.promises) == 0 {
 		return
 	}
 	a.reading = true
 	promises := a.promises // follow makes new ones.
 	aside(ctx, now, attainmentTimeout, a.arrived, func(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error) {
-		return a.attainer.Met(ctx, at, window, promises)
+		return a.met(ctx, at, window, promises)
 	})
 }
 
 // take keeps what was read. With an error that is what is there now and what was known of the
 // other models before, which is as old as its time says. An error is logged when it changes.
 func (a *attainment) take(ctx context.Context, read found[decision.Sample]) {
-	a.reading = false
-	if read.err == nil {
-		a.known, a.wrong = read.of, ""
-		return
-	}
-	a.known = over(a.known, read.of)
-	if text := read.err.Error(); text != a.wrong {
+	a.reading, a.known = false, read.over(a.known)
+	if news(&a.wrong, read.err) && read.err != nil {
 		klog.FromContext(ctx).Error(read.err, "What share of the requests kept the promised latency could not be read; decisions go on without it")
-		a.wrong = text
 	}
+}
+
+// read reads something of each model. With an error, what is there is good.
+type read[T any] = func(context.Context, time.Time) (map[decision.ModelKey]T, error)
+
+// found is what such a reading found.
+type found[T any] struct {
+	at  time.Time
+	of  map[decision.ModelKey]T
+	err error
+}
+
+// over is what is known after a reading. Where it failed, that is what was known before of the
+// models that it lacks.
+func (f found[T]) over(before map[decision.ModelKey]T) map[decision.ModelKey]T {
+	if f.err == nil {
+		return f.of
+	}
+	return over(before, f.of)
+}
+
+// aside reads beside the loop, whose rounds never wait for it and go on without it, and hands
+// over what it found. The context of the reading ends with the timeout.
+func aside[T any](ctx context.Context, at time.Time, timeout time.Duration, to chan<- found[T], read read[T]) {
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		of, err := read(ctx, at)
+		to <- found[T]{at, of, err}
+	}()
+}
+
+// over is what is known now, and of the other models what was known before.
+func over[T any](before, now map[decision.ModelKey]T) map[decision.ModelKey]T {
+	all := make(map[decision.ModelKey]T, len(before)+len(now))
+	maps.Copy(all, before)
+	maps.Copy(all, now)
+	return all
+}
+
+// news reports whether an error, or that there is none, is another than was last told, and
+// keeps its text as told.
+func news(told *string, err error) bool {
+	before := *told
+	*told = ""
+	if err != nil {
+		*told = err.Error()
+	}
+	return *told != before
 }

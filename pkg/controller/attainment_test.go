@@ -34,7 +34,7 @@ func (k *keeper) Met(ctx context.Context, _ time.Time, _ time.Duration, promises
 func TestWhatKeptThePromiseIsAskedForWhereSomethingIsPromised(t *testing.T) {
 	a, b := decision.ModelKey{Namespace: "x", ID: "a"}, decision.ModelKey{Namespace: "x", ID: "b"}
 	k := &keeper{shares: map[decision.ModelKey]decision.Sample{a: sample(0.5, noon), b: sample(0.6, noon)}}
-	of := newAttainment(k)
+	of := attainment{met: k.Met, arrived: make(chan found[decision.Sample], 1)}
 	policy := &decision.Policy{Hybrid: true, Promises: map[decision.ModelKey]decision.Promise{
 		a: {SLO: capacity.SLO{TTFT: 500}}, b: {SLO: capacity.SLO{ITL: 20}}, {Namespace: "x", ID: "free"}: {Class: "Free"},
 	}}
@@ -68,7 +68,7 @@ func TestWhatKeptThePromiseIsAskedForWhereSomethingIsPromised(t *testing.T) {
 }
 
 func TestNobodyNeedsToKnowWhatKeptThePromise(t *testing.T) {
-	of := newAttainment(nil)
+	of := attainment{}
 	of.follow(&decision.Policy{Hybrid: true, Promises: map[decision.ModelKey]decision.Promise{{ID: "m"}: {SLO: capacity.SLO{TTFT: 1}}}})
 	of.begin(t.Context(), noon, time.Minute)
 	assert.False(t, of.reading)
@@ -90,7 +90,7 @@ func TestWhatKeptThePromiseArrivesInTheSnapshotAndNoRoundWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, 1)
-				b.attainment = newAttainment(&c.keeper)
+				b.attainment = attainment{met: c.keeper.Met, arrived: make(chan found[decision.Sample], 1)}
 				b.attainment.promises = promised
 				var got []decision.Sample
 				b.decide = func(s decision.Snapshot, p decision.Policy, memory decision.Memory, kind decision.Round) (decision.Plan, decision.Memory) {

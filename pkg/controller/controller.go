@@ -31,13 +31,22 @@ const component = "workload-variant-autoscaler"
 type Options struct {
 	// Metrics may be a Follower, too.
 	Metrics Metrics
-	// Gateway may be nil: then a model wakes when a round reads that requests wait.
-	Gateway Gateway
-	// Past may be nil: then forecasts know nothing of earlier days.
-	Past Historian
-	// Attainer may be nil: then nobody tells whether promises are kept.
-	Attainer Attainer
-	Scaler   Scaler
+	Scaler  Scaler
+	// Queues returns the number of requests that wait in front of the replicas of each model. It
+	// is called every second while a model sleeps, never twice at a time, and ends with its
+	// context. It may be nil: then a model wakes when a round reads that requests wait.
+	//
+	// Of Queues, Earlier and Met the namespace is as for Metrics; with an error, what is there
+	// is good and the rest is unknown.
+	Queues func(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error)
+	// Earlier returns for each model how its load went on from this time of day, some
+	// times forecast.HistoryAgo ago, as far as anybody knows. It is called once an hour. It may
+	// be nil: then forecasts know nothing of earlier days.
+	Earlier func(ctx context.Context, at time.Time) (map[decision.ModelKey][]forecast.History, error)
+	// Met returns for each model with a promise the share, 0 to 1, of the requests that kept
+	// it, of those that completed within the window. It is called once in a full round, never
+	// twice at a time. It may be nil: then nobody tells whether promises are kept.
+	Met func(ctx context.Context, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Sample, error)
 	// Access is what is permitted at the start, and Ask asks anew for its Capacity and
 	// Victims.
 	Access Access
@@ -138,15 +147,15 @@ func newLoop(mgr ctrl.Manager, o Options, f *settings.Follower, p *permissions, 
 		},
 		reporter:    r,
 		metrics:     o.Metrics,
-		gateway:     o.Gateway,
+		queues:      o.Queues,
 		settings:    f.Settings,
 		permissions: p,
 		trigger:     trigger,
 		ready:       f.Ready,
 		arrived:     make(chan readings, 1),
 		looked:      make(chan found[decision.Sample], 1),
-		past:        newPast(o.Past),
-		attainment:  newAttainment(o.Attainer),
+		past:        past{earlier: o.Earlier, arrived: make(chan found[[]forecast.History], 1)},
+		attainment:  attainment{met: o.Met, arrived: make(chan found[decision.Sample], 1)},
 		decide:      decision.Decide,
 	}, nil
 }
@@ -187,32 +196,6 @@ type PodErrors interface {
 	error
 	// Of is why a pod did not answer; nil where it did.
 	Of(pod types.NamespacedName) error
-}
-
-// Historian remembers how loads went on earlier days.
-type Historian interface {
-	// Earlier returns for each model how its load went on from this time of day, some
-	// times forecast.HistoryAgo ago, as far as anybody knows; the namespace is as for Read.
-	// It is called once an hour. With an error, what is there is good.
-	Earlier(ctx context.Context, at time.Time) (map[decision.ModelKey][]forecast.History, error)
-}
-
-// Attainer knows whether promises are kept.
-type Attainer interface {
-	// Met returns for each model with a promise the share, 0 to 1, of the requests that kept
-	// it, of those that completed within the window; the namespace is as for Read. It is
-	// called once in a full round, never twice at a time. With an error, what is there is
-	// good and the rest is unknown.
-	Met(ctx context.Context, at time.Time, window time.Duration, promises map[decision.ModelKey]capacity.SLO) (map[decision.ModelKey]decision.Sample, error)
-}
-
-// Gateway looks at what waits in front of the replicas.
-type Gateway interface {
-	// Queues returns the number of requests that wait for each model; the namespace is
-	// as for Read. It is called every second while a model
-	// sleeps, never twice at a time, and ends with its context. With an error, what is
-	// there is good and the rest is unknown.
-	Queues(ctx context.Context, at time.Time) (map[decision.ModelKey]decision.Sample, error)
 }
 
 // Scaler reads and writes scale subresources of any kind. Its errors answer to

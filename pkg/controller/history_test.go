@@ -29,7 +29,7 @@ func TestTheLoadOfEarlierDaysIsReadOnceAnHour(t *testing.T) {
 	a, b := decision.ModelKey{Namespace: "x", ID: "a"}, decision.ModelKey{Namespace: "x", ID: "b"}
 	of := func(rate float64) []forecast.History { return []forecast.History{{Ago: day, Rates: []float64{rate}}} }
 	d := &diary{loads: map[decision.ModelKey][]forecast.History{a: of(1), b: of(2)}}
-	p := newPast(d)
+	p := past{earlier: d.Earlier, arrived: make(chan found[[]forecast.History], 1)}
 	// read lets the past read what is due at a minute, and reports whether anything was.
 	read := func(minute int) bool {
 		before := p.due
@@ -58,7 +58,7 @@ func TestTheLoadOfEarlierDaysIsReadOnceAnHour(t *testing.T) {
 const day = 24 * time.Hour
 
 func TestNobodyNeedsToRememberEarlierDays(t *testing.T) {
-	p := newPast(nil)
+	p := past{}
 	p.begin(t.Context(), noon)
 	assert.Empty(t, p.arrived)
 	assert.Nil(t, p.known)

@@ -2,7 +2,8 @@ package controller
 
 import (
 	"context"
-	"maps"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -17,8 +18,8 @@ type Loop struct {
 	actor    *actor
 	reporter *reporter
 	metrics  Metrics
-	// gateway is nil where nothing tells what waits.
-	gateway     Gateway
+	// queues is nil where nothing tells what waits.
+	queues      read[decision.Sample]
 	settings    *settings.Settings
 	permissions *permissions
 	trigger     *trigger
@@ -96,7 +97,7 @@ func (l *Loop) Start(ctx context.Context) error {
 // wait is how long nothing is due.
 func (l *Loop) wait() time.Duration {
 	_, wait := l.due()
-	if look, ok := l.sleepers.next(time.Now()); ok && l.gateway != nil {
+	if look, ok := l.sleepers.next(time.Now()); ok && l.queues != nil {
 		wait = min(wait, look)
 	}
 	return wait
@@ -156,18 +157,13 @@ func (l *Loop) read(ctx context.Context) {
 // tellReading logs what is wrong with readings when that changes, and once when nothing
 // is any more.
 func (l *Loop) tellReading(ctx context.Context, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
 	switch {
-	case text == l.wrong:
+	case !news(&l.wrong, err):
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "Some metrics could not be read; the last known values are used until they are stale")
 	default:
 		klog.FromContext(ctx).Info("All metrics could be read again")
 	}
-	l.wrong = text
 }
 
 // introduce lets metrics that ask pods know them before the first reading.
@@ -213,15 +209,14 @@ func (l *Loop) run(ctx context.Context, kind decision.Round, began time.Time) er
 	}
 	seen.believed = l.memory
 	l.reporter.findRivals(seen)
-	plan, memory, panicked := l.decide.guarded(seen.snapshot, seen.policy, l.memory, kind)
-	if panicked != nil {
-		l.stumble(ctx, panicked)
-		held := l.reporter.stopgap(seen, kind, panicked.Error())
-		annotate(held, seen)
-		return l.reporter.report(ctx, held, seen, nil, panicked)
+	plan, err := l.plan(ctx, seen, kind)
+	if err != nil {
+		plan = l.reporter.stopgap(seen, kind, err.Error())
 	}
-	l.memory, l.stumbles = memory, 0
 	annotate(&plan, seen)
+	if err != nil {
+		return l.reporter.report(ctx, &plan, seen, nil, err)
+	}
 	l.reporter.statuses.end()
 	written := l.actor.act(ctx, &plan, seen)
 	for key, o := range written {
@@ -234,45 +229,33 @@ func (l *Loop) run(ctx context.Context, kind decision.Round, began time.Time) er
 	return l.reporter.report(ctx, &plan, seen, written, nil)
 }
 
-// stumble notes a decision that panicked. Where that was is told once for each time
-// that it begins.
-func (l *Loop) stumble(ctx context.Context, err *panicError) {
-	log := klog.FromContext(ctx)
-	if l.stumbles == 0 {
-		log = log.WithValues("stack", string(err.stack))
-	}
-	log.Error(err, "The decision failed; no replicas are changed")
-	if l.stumbles++; l.stumbles%forgetAfter == 0 {
-		l.memory = decision.Memory{}
-		log.Info("Everything learned so far is dropped, because it may be the cause")
-	}
-}
+// decide is the signature of decision.Decide.
+type decide func(decision.Snapshot, decision.Policy, decision.Memory, decision.Round) (decision.Plan, decision.Memory)
 
-// found is what a reading found of each model. With an error, what is there is good.
-type found[T any] struct {
-	at  time.Time
-	of  map[decision.ModelKey]T
-	err error
-}
+// forgetAfter is how many decisions in a row may panic before the memory, which may be
+// the cause, is dropped; that is what a new leader begins with.
+const forgetAfter = 3
 
-// aside reads beside the loop, whose rounds never wait for it and go on without it, and hands
-// over what it found. The context of the reading ends with the timeout.
-func aside[T any](
-	ctx context.Context, at time.Time, timeout time.Duration, to chan<- found[T],
-	read func(context.Context, time.Time) (map[decision.ModelKey]T, error),
-) {
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		of, err := read(ctx, at)
-		to <- found[T]{at, of, err}
+// plan decides. A panic becomes an error: a model that nobody thought of must neither end the
+// loop for all others nor go unnoticed. Where that was is told once for each time that it begins.
+func (l *Loop) plan(ctx context.Context, seen *observation, kind decision.Round) (plan decision.Plan, err error) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			l.stumbles = 0
+			return
+		}
+		err = fmt.Errorf("the decision failed, which is a mistake in the autoscaler: %v", cause)
+		log := klog.FromContext(ctx)
+		if l.stumbles == 0 {
+			log = log.WithValues("stack", string(debug.Stack()))
+		}
+		log.Error(err, "The decision failed; no replicas are changed")
+		if l.stumbles++; l.stumbles%forgetAfter == 0 {
+			l.memory = decision.Memory{}
+			log.Info("Everything learned so far is dropped, because it may be the cause")
+		}
 	}()
-}
-
-// over is what is known now, and of the other models what was known before.
-func over[T any](before, now map[decision.ModelKey]T) map[decision.ModelKey]T {
-	all := make(map[decision.ModelKey]T, len(before)+len(now))
-	maps.Copy(all, before)
-	maps.Copy(all, now)
-	return all
+	plan, l.memory = l.decide(seen.snapshot, seen.policy, l.memory, kind)
+	return plan, nil
 }

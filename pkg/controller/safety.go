@@ -3,8 +3,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"runtime/debug"
 
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -59,7 +57,7 @@ func (r *reporter) unobserved(ctx context.Context, err error) {
 }
 
 // stopgap is the plan in the place of the one that could not be made.
-func (r *reporter) stopgap(seen *observation, round decision.Round, why string) *decision.Plan {
+func (r *reporter) stopgap(seen *observation, round decision.Round, why string) decision.Plan {
 	before := map[decision.Key]*int{}
 	if last := r.metrics.Last(); last != nil {
 		last.Each(func(p *decision.VariantPlan) {
@@ -68,7 +66,7 @@ func (r *reporter) stopgap(seen *observation, round decision.Round, why string) 
 			}
 		})
 	}
-	plan := &decision.Plan{Time: seen.snapshot.Time, Round: round}
+	plan := decision.Plan{Time: seen.snapshot.Time, Round: round}
 	for _, m := range seen.snapshot.Models {
 		held := decision.ModelPlan{Namespace: m.Namespace, ID: m.ID}
 		for i := range m.Variants {
@@ -111,33 +109,4 @@ func (v *variant) held() decision.VariantPlan {
 	p := hold(v.key, &as, before, v.target.fact.Detail)
 	p.Accelerator = v.Accelerator
 	return p
-}
-
-// decide is the signature of decision.Decide.
-type decide func(decision.Snapshot, decision.Policy, decision.Memory, decision.Round) (decision.Plan, decision.Memory)
-
-// forgetAfter is how many decisions in a row may panic before the memory, which may be
-// the cause, is dropped; that is what a new leader begins with.
-const forgetAfter = 3
-
-// guarded calls the decision. A panic becomes an error: a model that nobody thought of
-// must neither end the loop for all others nor go unnoticed.
-func (d decide) guarded(snapshot decision.Snapshot, policy decision.Policy, memory decision.Memory, round decision.Round) (plan decision.Plan, next decision.Memory, err *panicError) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = &panicError{cause: cause, stack: debug.Stack()}
-		}
-	}()
-	plan, next = d(snapshot, policy, memory, round)
-	return plan, next, nil
-}
-
-// panicError is a decision that panicked.
-type panicError struct {
-	cause any
-	stack []byte
-}
-
-func (e *panicError) Error() string {
-	return fmt.Sprintf("the decision failed, which is a mistake in the autoscaler: %v", e.cause)
 }

@@ -140,11 +140,11 @@ func (s *sleepers) wanted(now, since time.Time, queues map[decision.ModelKey]dec
 // probeQueues looks at the gateways' queues aside when that is due.
 func (l *Loop) probeQueues(ctx context.Context) {
 	now := time.Now()
-	if wait, ok := l.sleepers.next(now); l.gateway == nil || !ok || wait > 0 {
+	if wait, ok := l.sleepers.next(now); l.queues == nil || !ok || wait > 0 {
 		return
 	}
 	l.sleepers.begin(now)
-	aside(ctx, now, lookTimeout, l.looked, l.gateway.Queues)
+	aside(ctx, now, lookTimeout, l.looked, l.queues)
 }
 
 // onQueueProbe answers a look: requests that wait for a sleeping model are worth a round at

@@ -84,7 +84,7 @@ func (g *gate) Queues(ctx context.Context, at time.Time) (map[decision.ModelKey]
 }
 
 func (b *bench) listens(g *gate) *gate {
-	g.began, b.gateway = b.began, g
+	g.began, b.Loop.queues = b.began, g.Queues
 	return g
 }
 
