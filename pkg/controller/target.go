@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
@@ -181,87 +179,6 @@ func (f *targetFinder) findCached(ctx context.Context, v *variant) (bool, error)
 		t.refuse(decision.TargetMissing, v1alpha1.ReasonTargetNotScalable, "%s cannot be read: %v", t, err)
 	}
 	return true, nil
-}
-
-// shared reads without a copy: nothing here changes what it reads.
-var shared = &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}
-
-func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *target) error {
-	var d appsv1.Deployment
-	if err := f.reader.Get(ctx, key, &d, shared); err != nil {
-		return err
-	}
-	t.found(&d.ObjectMeta, d.Spec.Replicas, &d.Spec.Template)
-	t.rollout, t.costed = inventory.RolloutOf(&d, int(t.scale.Spec.Replicas)), true
-	t.told.Rolling = t.rollout.Unobserved || t.rollout.UnderWay && progresses(&d)
-	t.owners = nil
-	var sets appsv1.ReplicaSetList
-	err := f.reader.List(ctx, &sets, client.InNamespace(key.Namespace), client.MatchingFields{indexOwner: string(d.UID)}, client.UnsafeDisableDeepCopy)
-	for i := range sets.Items {
-		t.owners = append(t.owners, sets.Items[i].UID)
-	}
-	t.told.Paused = d.Spec.Paused && len(t.owners) == 0 // those that are there are scaled, paused or not
-	t.revision = inventory.RevisionOf(&d, pointers(sets.Items))
-	return err
-}
-
-// progresses reports whether the update of a Deployment goes on. One that is paused, or
-// that Kubernetes has given up waiting for, may stay as it is for ever.
-func progresses(d *appsv1.Deployment) bool {
-	return !d.Spec.Paused && !slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
-		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
-	})
-}
-
-func (f *targetFinder) statefulSet(ctx context.Context, key client.ObjectKey, t *target) error {
-	var s appsv1.StatefulSet
-	if err := f.reader.Get(ctx, key, &s, shared); err != nil {
-		return err
-	}
-	t.found(&s.ObjectMeta, s.Spec.Replicas, inventory.TemplateOfStatefulSet(&s))
-	t.told.Rolling, t.revision = replacing(&s), inventory.RevisionOfStatefulSet(&s)
-	t.told.Ordered, t.told.Settling = inventory.OrderOfStatefulSet(&s)
-	t.told.Numbered, t.told.First = true, int(ptr.Deref(s.Spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start)
-	return nil
-}
-
-// replacing reports whether a StatefulSet replaces pods. Those that a partition, or an
-// update that waits for their deletion, leaves as they are may stay so for ever.
-func replacing(s *appsv1.StatefulSet) bool {
-	if s.Status.ObservedGeneration < s.Generation {
-		return true
-	}
-	if s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType || s.Status.UpdateRevision == s.Status.CurrentRevision {
-		return false
-	}
-	rolling := ptr.Deref(s.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
-	return s.Status.UpdatedReplicas < s.Status.Replicas-ptr.Deref(rolling.Partition, 0)
-}
-
-func (f *targetFinder) replicaSet(ctx context.Context, key client.ObjectKey, t *target) error {
-	var s appsv1.ReplicaSet
-	if err := f.reader.Get(ctx, key, &s, shared); err != nil {
-		return err
-	}
-	if owner := metav1.GetControllerOfNoCopy(&s); owner != nil {
-		t.refuse(decision.TargetConflict, v1alpha1.ReasonAutoscalerOnTarget, "%s %s decides the replicas of %s: name it in spec.scaleTargetRef instead", owner.Kind, owner.Name, t)
-	}
-	t.found(&s.ObjectMeta, s.Spec.Replicas, &s.Spec.Template)
-	t.costed = true
-	return nil
-}
-
-// found records a target whose pods it owns itself.
-func (t *target) found(meta *metav1.ObjectMeta, replicas *int32, template *corev1.PodTemplateSpec) {
-	t.scale = &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: ptr.Deref(replicas, 1)},
-	}
-	t.template, t.podsPerReplica, t.owners, t.ends = template, 1, []types.UID{meta.UID}, meta.DeletionTimestamp != nil
-	t.told.Writer = lastWriter(meta.ManagedFields)
-	if maker := metav1.GetControllerOfNoCopy(meta); maker != nil {
-		t.above = targetKeyOf(maker.APIVersion, maker.Kind, maker.Name)
-	}
 }
 
 // liveRead is what is known of a target that is read from the API server.

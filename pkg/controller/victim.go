@@ -90,7 +90,8 @@ func (m *marker) change(ctx context.Context, pod *corev1.Pod, edit func(map[stri
 	return fmt.Errorf("writing %s of pod %s/%s: it changes faster than it can be written", corev1.PodDeletionCost, pod.Namespace, pod.Name)
 }
 
-// patch writes annotations, of which a nil value is none.
+// patch writes annotations, of which a nil value is none, and leaves all others: the cache does
+// not keep them.
 func (m *marker) patch(ctx context.Context, seen *metav1.ObjectMeta, annotations map[string]any) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": seen.UID, "resourceVersion": seen.ResourceVersion, "annotations": annotations,

@@ -3,18 +3,107 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"llmd.ai/workload-variant-autoscaler/pkg/apis/llmd/v1alpha1"
+	"llmd.ai/workload-variant-autoscaler/pkg/decision"
 	"llmd.ai/workload-variant-autoscaler/pkg/inventory"
 )
+
+// shared reads without a copy: nothing here changes what it reads.
+var shared = &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}
+
+func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *target) error {
+	var d appsv1.Deployment
+	if err := f.reader.Get(ctx, key, &d, shared); err != nil {
+		return err
+	}
+	t.found(&d, d.Spec.Replicas, &d.Spec.Template)
+	t.rollout, t.costed = inventory.RolloutOf(&d, int(t.scale.Spec.Replicas)), true
+	t.told.Rolling = t.rollout.Unobserved || t.rollout.UnderWay && progresses(&d)
+	t.owners = nil
+	var sets appsv1.ReplicaSetList
+	err := f.reader.List(ctx, &sets, client.InNamespace(key.Namespace), client.MatchingFields{indexOwner: string(d.UID)}, client.UnsafeDisableDeepCopy)
+	for i := range sets.Items {
+		t.owners = append(t.owners, sets.Items[i].UID)
+	}
+	t.told.Paused = d.Spec.Paused && len(t.owners) == 0 // those that are there are scaled, paused or not
+	t.revision = inventory.RevisionOf(&d, pointers(sets.Items))
+	return err
+}
+
+// progresses reports whether the update of a Deployment goes on. One that is paused, or
+// that Kubernetes has given up waiting for, may stay as it is for ever.
+func progresses(d *appsv1.Deployment) bool {
+	return !d.Spec.Paused && !slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
+	})
+}
+
+func (f *targetFinder) statefulSet(ctx context.Context, key client.ObjectKey, t *target) error {
+	var s appsv1.StatefulSet
+	if err := f.reader.Get(ctx, key, &s, shared); err != nil {
+		return err
+	}
+	t.found(&s, s.Spec.Replicas, inventory.TemplateOfStatefulSet(&s))
+	t.told.Rolling, t.revision = replacing(&s), inventory.RevisionOfStatefulSet(&s)
+	t.told.Ordered, t.told.Settling = inventory.OrderOfStatefulSet(&s)
+	t.told.Numbered, t.told.First = true, int(ptr.Deref(s.Spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start)
+	return nil
+}
+
+// replacing reports whether a StatefulSet replaces pods. Those that a partition, or an
+// update that waits for their deletion, leaves as they are may stay so for ever.
+func replacing(s *appsv1.StatefulSet) bool {
+	if s.Status.ObservedGeneration < s.Generation {
+		return true
+	}
+	if s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType || s.Status.UpdateRevision == s.Status.CurrentRevision {
+		return false
+	}
+	rolling := ptr.Deref(s.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+	return s.Status.UpdatedReplicas < s.Status.Replicas-ptr.Deref(rolling.Partition, 0)
+}
+
+func (f *targetFinder) replicaSet(ctx context.Context, key client.ObjectKey, t *target) error {
+	var s appsv1.ReplicaSet
+	if err := f.reader.Get(ctx, key, &s, shared); err != nil {
+		return err
+	}
+	if owner := metav1.GetControllerOfNoCopy(&s); owner != nil {
+		t.refuse(decision.TargetConflict, v1alpha1.ReasonAutoscalerOnTarget, "%s %s decides the replicas of %s: name it in spec.scaleTargetRef instead", owner.Kind, owner.Name, t)
+	}
+	t.found(&s, s.Spec.Replicas, &s.Spec.Template)
+	t.costed = true
+	return nil
+}
+
+// found records a target whose pods it owns itself.
+func (t *target) found(object metav1.Object, replicas *int32, template *corev1.PodTemplateSpec) {
+	t.scale = &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		},
+		Spec: autoscalingv1.ScaleSpec{Replicas: ptr.Deref(replicas, 1)},
+	}
+	t.template, t.podsPerReplica, t.owners, t.ends = template, 1, []types.UID{object.GetUID()}, object.GetDeletionTimestamp() != nil
+	t.told.Writer = lastWriter(object.GetManagedFields())
+	if maker := metav1.GetControllerOfNoCopy(object); maker != nil {
+		t.above = targetKeyOf(maker.APIVersion, maker.Kind, maker.Name)
+	}
+}
 
 // leaderWorkerSet reads one LeaderWorkerSet. Its scale counts groups of pods, and its
 // selector finds their leaders.
@@ -27,10 +116,7 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 	if err != nil {
 		return err
 	}
-	t.found(&metav1.ObjectMeta{
-		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(), ManagedFields: u.GetManagedFields(),
-		DeletionTimestamp: u.GetDeletionTimestamp(), OwnerReferences: u.GetOwnerReferences(),
-	}, ptr.To(int32(set.Replicas)), set.Template)
+	t.found(u, ptr.To(int32(set.Replicas)), set.Template)
 	t.told.Rolling, t.told.Numbered = replacingGroups(u), true
 	t.podsPerReplica, t.owners, t.rollout = set.PodsPerReplica, nil, set.Rollout
 	t.bySelector(set.Selector)
@@ -81,9 +167,7 @@ func (f *targetFinder) findChild(ctx context.Context, v *variant) error {
 		}
 	}
 	if len(deployments.Items)+len(sets.Items) != 1 {
-		if t.isGroups() {
-			t.selectorProblem = t.unknownGroup()
-		}
+		t.countGroup("")
 		return nil
 	}
 	kind, read := "Deployment", f.deployment
@@ -102,31 +186,21 @@ func (f *targetFinder) findChild(ctx context.Context, v *variant) error {
 	t.rollout, t.told, t.costed, t.revision = child.rollout, child.told, child.costed, child.revision
 	t.told.Writer = "" // whoever writes the child's replicas is the operator
 	t.selector, t.selectorProblem = nil, ""
-	if t.isGroups() {
-		t.countGroup(t.template.Annotations[inventory.GroupSizeAnnotation])
-	}
+	t.countGroup(t.template.Annotations[inventory.GroupSizeAnnotation])
 	return nil
 }
 
-// isGroups reports whether a replica of the target is a group of pods, of which the child has
-// the leaders alone.
-func (t *target) isGroups() bool {
-	gv, err := schema.ParseGroupVersion(t.ref.APIVersion)
-	return err == nil && gv.WithKind(t.ref.Kind).GroupKind() == kindLeaderWorkerSet.GroupKind()
-}
-
-// countGroup takes the size of a group from what its leaders say. Where they do not, nobody
-// knows what a replica takes.
+// countGroup takes the size of a group, where a replica of the target is one, from what its
+// leaders say, who are all that the child has. Where nobody says, nobody knows what a replica takes.
 func (t *target) countGroup(size string) {
+	if schema.FromAPIVersionAndKind(t.ref.APIVersion, t.ref.Kind).GroupKind() != kindLeaderWorkerSet.GroupKind() {
+		return
+	}
 	pods, err := strconv.Atoi(size)
 	if err != nil || pods < 1 {
-		t.selectorProblem = t.unknownGroup()
+		t.selectorProblem = fmt.Sprintf("how many pods a group of %s has is not known: the manager does not watch LeaderWorkerSets, because they were installed after it started or it may not list and watch them: "+
+			"grant that as manifests/rbac/scale.yaml does, and restart the manager", t)
 		return
 	}
 	t.podsPerReplica = pods
-}
-
-func (t *target) unknownGroup() string {
-	return fmt.Sprintf("how many pods a group of %s has is not known: the manager does not watch LeaderWorkerSets, because they were installed after it started or it may not list and watch them: "+
-		"grant that as manifests/rbac/scale.yaml does, and restart the manager", t)
 }
