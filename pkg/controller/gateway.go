@@ -52,14 +52,9 @@ func (c counted[T]) key(model decision.ModelKey, namespaces int) (decision.Model
 // its promise was kept, and sorts the models. Unclear are those of which gateways count what
 // may be somebody else's.
 func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.ModelKey]decision.Model, history map[decision.ModelKey][]forecast.History, met map[decision.ModelKey]decision.Sample) (sorted []decision.Model, unclear []decision.ModelKey) {
-	namespaces, strange := map[string]int{}, map[string]bool{}
+	namespaces := map[string]int{}
 	for key := range models {
 		namespaces[key.ID]++
-	}
-	for key := range gateways {
-		if models[key] == nil {
-			strange[key.ID] = true
-		}
 	}
 	read, past, kept := countedBy(gateways), countedBy(history), countedBy(met)
 	sorted = make([]decision.Model, 0, len(models))
@@ -68,7 +63,7 @@ func join(models map[decision.ModelKey]*decision.Model, gateways map[decision.Mo
 		if name, ok := read.key(key, namespaces[key.ID]); ok {
 			g := gateways[name]
 			m.Arrival, m.Recent, m.RecentSpan, m.Queue = g.Arrival, g.Recent, g.RecentSpan, g.Queue
-		} else if strange[key.ID] {
+		} else if slices.ContainsFunc(read.names[key.ID], func(name decision.ModelKey) bool { return models[name] == nil }) {
 			unclear = append(unclear, key)
 		}
 		if name, ok := past.key(key, namespaces[key.ID]); ok {

@@ -166,7 +166,7 @@ func (o *observer) ofNamespaces(ctx context.Context, variants []*variant) map[st
 	own := o.locals.Read(ctx, slices.Values(namespaces))
 	for _, v := range variants {
 		if unread := o.locals.Unread(v.key.Namespace, o.access.Local); unread != "" {
-			v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonNamespaceConfigUnread, Detail: unread})
+			v.warn(v1alpha1.ReasonNamespaceConfigUnread, "%s", unread)
 		}
 	}
 	return own

@@ -57,7 +57,7 @@ func (v *variant) resolve(fact *decision.Variant, s stock) {
 		if v.devices == 0 {
 			v.devices = shape.Devices * shape.Pods
 		}
-		v.warn(s, name, source)
+		v.warnOfDevices(s, name, source)
 	}
 	v.ID = spec.ResolvedVariantID(v.Accelerator, v.devices)
 	v.warnOfName()
@@ -94,15 +94,14 @@ func (v *variant) request(s stock, name inventory.Name) (*placement.Request, err
 	return nil, fmt.Errorf("the pod template of a %s is not known: set spec.accelerator and spec.acceleratorCount", v.target.ref.Kind)
 }
 
-// warn says what is odd about how the variant asks for its devices.
-func (v *variant) warn(s stock, name inventory.Name, source inventory.Source) {
+// warnOfDevices says what is odd about how the variant asks for its devices.
+func (v *variant) warnOfDevices(s stock, name inventory.Name, source inventory.Source) {
 	if v.target.template == nil {
 		return
 	}
 	given, shape := v.object.Spec.AcceleratorCount, v.Shape
 	if total := shape.Devices * shape.Pods; given != nil && int(*given) != total && int(*given) != shape.Devices {
-		v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonAcceleratorCountDiffers, Detail: fmt.Sprintf(
-			"spec.acceleratorCount is %d and the pod template asks for %d, which counts: correct one of them", *given, total)})
+		v.warn(v1alpha1.ReasonAcceleratorCountDiffers, "spec.acceleratorCount is %d and the pod template asks for %d, which counts: correct one of them", *given, total)
 	}
 	if shape.Devices == 0 || source == inventory.SourceTemplate {
 		return
@@ -111,11 +110,10 @@ func (v *variant) warn(s stock, name inventory.Name, source inventory.Source) {
 	switch {
 	case err != nil:
 	case !selected.Known():
-		v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: fmt.Sprintf(
-			"the pod template names no %s nodes by a product label, so that a node autoscaler does not see that its pods need them: add a node selector or required node affinity", name)})
+		v.warn(v1alpha1.ReasonAcceleratorNotSelected,
+			"the pod template names no %s nodes by a product label, so that a node autoscaler does not see that its pods need them: add a node selector or required node affinity", name)
 	case selected.Short != name.Short:
-		v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonAcceleratorNotSelected, Detail: fmt.Sprintf(
-			"the pod template names %s nodes and the variant is for %s, so that no node takes its pods: correct one of them", selected, name)})
+		v.warn(v1alpha1.ReasonAcceleratorNotSelected, "the pod template names %s nodes and the variant is for %s, so that no node takes its pods: correct one of them", selected, name)
 	}
 }
 
@@ -139,6 +137,10 @@ func (v *variant) price(fact *decision.Variant, costs config.UnitCosts) {
 
 func (v *variant) note(reason decision.Reason, detail string) {
 	v.notes = append(v.notes, decision.Fact{Reason: reason, Detail: detail})
+}
+
+func (v *variant) warn(reason decision.Reason, format string, args ...any) {
+	v.warnings = append(v.warnings, decision.Fact{Reason: reason, Detail: fmt.Sprintf(format, args...)})
 }
 
 func (v *variant) invalid(err error) { v.note(v1alpha1.ReasonInvalidConfiguration, err.Error()) }
@@ -176,9 +178,9 @@ func (v *variant) warnOfName() {
 	}
 	given := v.object.Spec.ModelID
 	if names, container := modelserver.OtherNames(v.target.template.Spec.Containers, given); len(names) > 0 {
-		v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonModelNameDiffers, Detail: fmt.Sprintf(
+		v.warn(v1alpha1.ReasonModelNameDiffers,
 			"spec.modelID is %s and container %s serves %s, so that the model's requests at a gateway, its service class and its other variants may not be found: correct one of them",
-			given, container, strings.Join(names, ", "))})
+			given, container, strings.Join(names, ", "))
 	}
 }
 
@@ -231,7 +233,7 @@ func (seen *observation) promise(settings *config.Dynamic, variants []*variant, 
 	for _, v := range variants {
 		v.Class = seen.policy.Promises[v.model()].Class
 		if problem := seen.policy.Promises[v.model()].Problem; problem != "" {
-			v.warnings = append(v.warnings, decision.Fact{Reason: v1alpha1.ReasonServiceClassUnclear, Detail: problem})
+			v.warn(v1alpha1.ReasonServiceClassUnclear, "%s", problem)
 		}
 	}
 }
