@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -32,7 +30,7 @@ func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *
 	}
 	t.found(&d, d.Spec.Replicas, &d.Spec.Template)
 	t.rollout, t.costed = inventory.RolloutOf(&d, int(t.scale.Spec.Replicas)), true
-	t.told.Rolling = t.rollout.Unobserved || t.rollout.UnderWay && progresses(&d)
+	t.told.Rolling = t.rollout.Unobserved || t.rollout.UnderWay && inventory.Progresses(&d)
 	t.owners = nil
 	var sets appsv1.ReplicaSetList
 	err := f.reader.List(ctx, &sets, client.InNamespace(key.Namespace), client.MatchingFields{indexOwner: string(d.UID)}, client.UnsafeDisableDeepCopy)
@@ -44,37 +42,16 @@ func (f *targetFinder) deployment(ctx context.Context, key client.ObjectKey, t *
 	return err
 }
 
-// progresses reports whether the update of a Deployment goes on. One that is paused, or
-// that Kubernetes has given up waiting for, may stay as it is for ever.
-func progresses(d *appsv1.Deployment) bool {
-	return !d.Spec.Paused && !slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
-		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
-	})
-}
-
 func (f *targetFinder) statefulSet(ctx context.Context, key client.ObjectKey, t *target) error {
 	var s appsv1.StatefulSet
 	if err := f.reader.Get(ctx, key, &s, shared); err != nil {
 		return err
 	}
 	t.found(&s, s.Spec.Replicas, inventory.TemplateOfStatefulSet(&s))
-	t.told.Rolling, t.revision = replacing(&s), inventory.RevisionOfStatefulSet(&s)
+	t.told.Rolling, t.revision = inventory.Replaces(&s), inventory.RevisionOfStatefulSet(&s)
 	t.told.Ordered, t.told.Settling = inventory.OrderOfStatefulSet(&s)
 	t.told.Numbered, t.told.First = true, int(ptr.Deref(s.Spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start)
 	return nil
-}
-
-// replacing reports whether a StatefulSet replaces pods. Those that a partition, or an
-// update that waits for their deletion, leaves as they are may stay so for ever.
-func replacing(s *appsv1.StatefulSet) bool {
-	if s.Status.ObservedGeneration < s.Generation {
-		return true
-	}
-	if s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType || s.Status.UpdateRevision == s.Status.CurrentRevision {
-		return false
-	}
-	rolling := ptr.Deref(s.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
-	return s.Status.UpdatedReplicas < s.Status.Replicas-ptr.Deref(rolling.Partition, 0)
 }
 
 func (f *targetFinder) replicaSet(ctx context.Context, key client.ObjectKey, t *target) error {
@@ -117,7 +94,7 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 		return err
 	}
 	t.found(u, ptr.To(int32(set.Replicas)), set.Template)
-	t.told.Rolling, t.told.Numbered = replacingGroups(u), true
+	t.told.Rolling, t.told.Numbered = set.Rolling, true
 	t.podsPerReplica, t.owners, t.rollout = set.PodsPerReplica, nil, set.Rollout
 	t.bySelector(set.Selector)
 	// The leaders' StatefulSet has the name of the set.
@@ -132,21 +109,6 @@ func (f *targetFinder) leaderWorkerSet(ctx context.Context, key client.ObjectKey
 		return err
 	}
 	return nil
-}
-
-// replacingGroups reports whether groups are replaced by newer ones, of whatever size
-// they are. A version of the kind that does not say what it observed has observed it.
-func replacingGroups(u *unstructured.Unstructured) bool {
-	number := func(path ...string) int64 {
-		n, _, _ := unstructured.NestedInt64(u.Object, path...) // 0 where there is none
-		return n
-	}
-	observed, known, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-	if known && observed < u.GetGeneration() {
-		return true
-	}
-	left := number("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
-	return number("status", "updatedReplicas") < number("status", "replicas")-left
 }
 
 // findChild finds out more of a target whose own kind is not known here and which has one

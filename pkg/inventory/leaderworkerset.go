@@ -27,6 +27,8 @@ type LeaderWorkerSet struct {
 	Template *corev1.PodTemplateSpec
 	// Selector finds the leaders.
 	Selector string
+	// Rolling is set while groups, of whatever size, are replaced by newer ones.
+	Rolling bool
 	// Rollout is the rolling update of groups of one pod.
 	Rollout Rollout
 }
@@ -45,7 +47,8 @@ func LeaderWorkerSetOf(object *unstructured.Unstructured) (LeaderWorkerSet, erro
 			} `json:"leaderWorkerTemplate"`
 			RolloutStrategy struct {
 				RollingUpdate struct {
-					MaxSurge *intstr.IntOrString `json:"maxSurge"`
+					MaxSurge  *intstr.IntOrString `json:"maxSurge"`
+					Partition *int                `json:"partition"`
 				} `json:"rollingUpdateConfiguration"`
 			} `json:"rolloutStrategy"`
 		} `json:"spec"`
@@ -60,6 +63,7 @@ func LeaderWorkerSetOf(object *unstructured.Unstructured) (LeaderWorkerSet, erro
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &set); err != nil {
 		return LeaderWorkerSet{}, fmt.Errorf("decoding LeaderWorkerSet %s/%s: %w", object.GetNamespace(), object.GetName(), err)
 	}
+	rolling, unobserved := &set.Spec.RolloutStrategy.RollingUpdate, set.Status.Observed != nil && *set.Status.Observed < object.GetGeneration()
 	group := &set.Spec.LeaderWorkerTemplate
 	group.WorkerTemplate = *withClaims(&group.WorkerTemplate, group.Claims)
 	read := LeaderWorkerSet{
@@ -68,6 +72,7 @@ func LeaderWorkerSetOf(object *unstructured.Unstructured) (LeaderWorkerSet, erro
 		Template:       &group.WorkerTemplate,
 		Selector: cmp.Or(set.Status.Selector,
 			"leaderworkerset.sigs.k8s.io/name="+object.GetName()+",leaderworkerset.sigs.k8s.io/worker-index=0"),
+		Rolling: unobserved || set.Status.Updated < set.Status.Replicas-ptr.Deref(rolling.Partition, 0),
 	}
 	if read.PodsPerReplica != 1 {
 		return read, nil
@@ -81,8 +86,8 @@ func LeaderWorkerSetOf(object *unstructured.Unstructured) (LeaderWorkerSet, erro
 	}
 	read.Rollout = Rollout{
 		UnderWay:   set.Status.Updated < set.Status.Replicas,
-		Unobserved: set.Status.Observed != nil && *set.Status.Observed < object.GetGeneration(),
+		Unobserved: unobserved,
 		Updated:    set.Status.Updated,
-	}.Within(set.Spec.RolloutStrategy.RollingUpdate.MaxSurge, read.Replicas)
+	}.Within(rolling.MaxSurge, read.Replicas)
 	return read, nil
 }

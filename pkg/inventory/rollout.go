@@ -1,7 +1,10 @@
 package inventory
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -31,6 +34,14 @@ func RolloutOf(d *appsv1.Deployment, replicas int) Rollout {
 		return r
 	}
 	return r.Within(rolling.MaxSurge, replicas)
+}
+
+// Progresses reports whether the update of a Deployment goes on. One that is paused, or
+// that Kubernetes has given up waiting for, may stay as it is for ever.
+func Progresses(d *appsv1.Deployment) bool {
+	return !d.Spec.Paused && !slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
+	})
 }
 
 // Within is the rollout with the surge that it may make. Until the newest spec is

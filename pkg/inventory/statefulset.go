@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // TemplateOfStatefulSet is the pod template with a volume for each of the set's claim
@@ -38,4 +39,17 @@ func OrderOfStatefulSet(s *appsv1.StatefulSet) (ordered bool, settling time.Dura
 		return false, 0
 	}
 	return true, time.Duration(s.Spec.MinReadySeconds) * time.Second
+}
+
+// Replaces reports whether a StatefulSet replaces pods. Those that a partition, or an
+// update that waits for their deletion, leaves as they are may stay so for ever.
+func Replaces(s *appsv1.StatefulSet) bool {
+	if s.Status.ObservedGeneration < s.Generation {
+		return true
+	}
+	if s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType || s.Status.UpdateRevision == s.Status.CurrentRevision {
+		return false
+	}
+	rolling := ptr.Deref(s.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+	return s.Status.UpdatedReplicas < s.Status.Replicas-ptr.Deref(rolling.Partition, 0)
 }
